@@ -1,0 +1,246 @@
+#![allow(clippy::disallowed_methods, reason = "this file is the door to the file tree")]
+
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use nix::dir::Dir;
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2, readlinkat};
+use nix::sys::stat::Mode;
+
+/// The tree that is looked at: `/`, or a copy of one (`--root DIR`).
+///
+/// In a copy, symbolic links (absolute ones too) resolve inside it, so a
+/// hostile tree cannot lead a reader outside (`openat2(2)`, `RESOLVE_IN_ROOT`,
+/// Linux 5.6). Reads are bounded and never wait for a FIFO's writer.
+#[derive(Debug)]
+pub struct Root {
+    path: PathBuf,
+    /// Set when the tree is a copy; a live `/` needs no confinement.
+    dir: Option<OwnedFd>,
+}
+
+/// A file of the tree could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReadError {
+    /// The system refused.
+    #[error("{path}: {}: {}", errno_name(*errno), errno.desc())]
+    System {
+        /// The path inside the tree.
+        path: String,
+        /// What the system answered.
+        errno: Errno,
+    },
+    /// The content is not UTF-8 text.
+    #[error("{path}: content is not UTF-8 text")]
+    NotText {
+        /// The path inside the tree.
+        path: String,
+    },
+    /// The content is larger than anything it could rightly be.
+    #[error("{path}: larger than {limit} bytes")]
+    TooLarge {
+        /// The path inside the tree.
+        path: String,
+        /// The limit in bytes.
+        limit: u64,
+    },
+}
+
+impl ReadError {
+    /// True if the file or a directory on the way to it does not exist, or
+    /// went away while it was being read (a device removed meanwhile).
+    #[must_use]
+    pub fn is_absent(&self) -> bool {
+        matches!(
+            self,
+            Self::System { errno: Errno::ENOENT | Errno::ENOTDIR | Errno::ENODEV | Errno::ENXIO, .. }
+        )
+    }
+}
+
+/// The errno's name as the manual pages write it.
+#[must_use]
+pub fn errno_name(errno: Errno) -> String {
+    format!("{errno:?}")
+}
+
+/// No sysfs attribute is longer than a page.
+const ATTRIBUTE_LIMIT: u64 = 64 * 1024;
+
+impl Root {
+    /// The running system.
+    #[must_use]
+    pub fn live() -> Self {
+        Self { path: PathBuf::from("/"), dir: None }
+    }
+
+    /// A copy of a system's tree below `path`.
+    ///
+    /// # Errors
+    /// The directory cannot be opened.
+    pub fn copy_at(path: &Path) -> Result<Self, ReadError> {
+        let flags = OFlag::O_DIRECTORY | OFlag::O_PATH | OFlag::O_CLOEXEC;
+        let dir = nix::fcntl::open(path, flags, Mode::empty())
+            .map_err(|errno| ReadError::System { path: path.display().to_string(), errno })?;
+        Ok(Self { path: path.to_owned(), dir: Some(dir) })
+    }
+
+    /// True for the running system, false for a copy of a tree.
+    #[must_use]
+    pub const fn is_live(&self) -> bool {
+        self.dir.is_none()
+    }
+
+    /// Where the tree begins.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn open(&self, path: &str, flags: OFlag) -> Result<OwnedFd, ReadError> {
+        let flags = flags | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
+        match &self.dir {
+            None => nix::fcntl::open(path, flags, Mode::empty()),
+            Some(dir) => {
+                let how = OpenHow::new().flags(flags).resolve(ResolveFlag::RESOLVE_IN_ROOT);
+                openat2(dir, path, how)
+            }
+        }
+        .map_err(|errno| ReadError::System { path: path.to_owned(), errno })
+    }
+
+    /// The bytes of the file at the absolute `path`, at most `limit` of them.
+    ///
+    /// # Errors
+    /// It cannot be opened or read, or holds more than `limit` bytes.
+    pub fn bytes(&self, path: &str, limit: u64) -> Result<Vec<u8>, ReadError> {
+        let file = File::from(self.open(path, OFlag::O_RDONLY)?);
+        let mut content = Vec::new();
+        file.take(limit + 1).read_to_end(&mut content).map_err(|e| ReadError::System {
+            path: path.to_owned(),
+            errno: Errno::from_raw(e.raw_os_error().unwrap_or(nix::libc::EIO)),
+        })?;
+        if content.len() as u64 > limit {
+            return Err(ReadError::TooLarge { path: path.to_owned(), limit });
+        }
+        Ok(content)
+    }
+
+    /// The text of the file at `path`, at most `limit` bytes.
+    ///
+    /// # Errors
+    /// As [`Root::bytes`], and if it is not UTF-8.
+    pub fn text(&self, path: &str, limit: u64) -> Result<String, ReadError> {
+        String::from_utf8(self.bytes(path, limit)?)
+            .map_err(|_| ReadError::NotText { path: path.to_owned() })
+    }
+
+    /// A sysfs or procfs attribute, without the white space around it.
+    ///
+    /// # Errors
+    /// As [`Root::text`].
+    pub fn attribute(&self, path: &str) -> Result<String, ReadError> {
+        Ok(self.text(path, ATTRIBUTE_LIMIT)?.trim().to_owned())
+    }
+
+    /// The names in the directory at `path`, sorted. Names that are not UTF-8
+    /// are left out: nothing that ibprov looks for has one.
+    ///
+    /// # Errors
+    /// It cannot be opened or read.
+    pub fn list(&self, path: &str) -> Result<Vec<String>, ReadError> {
+        let failed = |errno| ReadError::System { path: path.to_owned(), errno };
+        let mut dir =
+            Dir::from_fd(self.open(path, OFlag::O_RDONLY | OFlag::O_DIRECTORY)?).map_err(failed)?;
+        let mut names = Vec::new();
+        for entry in dir.iter() {
+            if let Ok(name) = entry.map_err(failed)?.file_name().to_str()
+                && name != "."
+                && name != ".."
+            {
+                names.push(name.to_owned());
+            }
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    /// The names in the directory at `path`; none if it does not exist.
+    ///
+    /// # Errors
+    /// As [`Root::list`], but for a missing directory.
+    pub fn list_or_empty(&self, path: &str) -> Result<Vec<String>, ReadError> {
+        match self.list(path) {
+            Err(e) if e.is_absent() => Ok(Vec::new()),
+            other => other,
+        }
+    }
+
+    /// The last component of the target of the symbolic link at `path`.
+    ///
+    /// # Errors
+    /// It is no link, or cannot be read.
+    pub fn link_name(&self, path: &str) -> Result<String, ReadError> {
+        let link = self.open(path, OFlag::O_PATH | OFlag::O_NOFOLLOW)?;
+        let target = readlinkat(&link, "")
+            .map_err(|errno| ReadError::System { path: path.to_owned(), errno })?;
+        let name = Path::new(&target).file_name().and_then(|n| n.to_str());
+        name.map(str::to_owned).ok_or_else(|| ReadError::NotText { path: path.to_owned() })
+    }
+
+    /// True if `path` exists.
+    #[must_use]
+    pub fn exists(&self, path: &str) -> bool {
+        self.open(path, OFlag::O_PATH).is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn tree() -> tempfile::TempDir {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        fs::create_dir_all(dir.path().join("sys/class")).expect("directory");
+        fs::write(dir.path().join("sys/class/attr"), "  4: ACTIVE\n").expect("file");
+        fs::write(dir.path().join("sys/class/binary"), [0xff, 0xfe]).expect("file");
+        std::os::unix::fs::symlink("/sys/class", dir.path().join("abs")).expect("link");
+        std::os::unix::fs::symlink("/etc/hostname", dir.path().join("out")).expect("link");
+        std::os::unix::fs::symlink("../../../../../../etc", dir.path().join("up")).expect("link");
+        dir
+    }
+
+    #[test]
+    fn absolute_links_stay_inside_the_copy() {
+        let dir = tree();
+        let root = Root::copy_at(dir.path()).expect("root");
+        assert_eq!(root.attribute("/abs/attr").as_deref(), Ok("4: ACTIVE"));
+        assert!(root.text("/out", 100).expect_err("outside").is_absent());
+        assert!(root.list("/up").expect_err("outside").is_absent());
+        assert_eq!(root.link_name("/abs").as_deref(), Ok("class"));
+    }
+
+    #[test]
+    fn what_is_not_text_or_too_large_is_said() {
+        let dir = tree();
+        let root = Root::copy_at(dir.path()).expect("root");
+        let e = root.attribute("/sys/class/binary").expect_err("binary");
+        assert_eq!(e.to_string(), "/sys/class/binary: content is not UTF-8 text");
+        let e = root.text("/sys/class/attr", 4).expect_err("limit");
+        assert_eq!(e.to_string(), "/sys/class/attr: larger than 4 bytes");
+        let e = root.text("/none", 4).expect_err("absent");
+        assert_eq!(e.to_string(), "/none: ENOENT: No such file or directory");
+    }
+
+    #[test]
+    fn a_fifo_without_writer_does_not_hang() {
+        let dir = tree();
+        nix::unistd::mkfifo(&dir.path().join("fifo"), Mode::S_IRWXU).expect("fifo");
+        let root = Root::copy_at(dir.path()).expect("root");
+        assert_eq!(root.text("/fifo", 10).as_deref(), Ok(""));
+    }
+}

@@ -1,0 +1,17 @@
+//! ibprov brings an InfiniBand node up in the right order at boot.
+//!
+//! The way of the data: files and the host are read into plain values
+//! ([`config`], [`observe`]), pure functions judge them ([`ladder`], [`plan`]),
+//! [`apply`] acts through [`host`], and [`report`] says what happened.
+//! Only [`host`] touches the machine. ARCHITECTURE.md is the map.
+
+pub mod apply;
+pub mod cli;
+pub mod commands;
+pub mod config;
+pub mod host;
+pub mod ladder;
+pub mod names;
+pub mod observe;
+pub mod plan;
+pub mod report;

@@ -1,0 +1,17 @@
+//! The vocabulary of the field as types that cannot hold a bad value.
+//!
+//! Each type parses at the door ([`std::str::FromStr`]) and is never checked
+//! again inside. Nothing here reads the host. A name that came from udev,
+//! sysfs or a configuration is hostile until it is one of these.
+
+mod guid;
+mod ifname;
+mod module;
+mod pci;
+mod rdma;
+
+pub use guid::{Guid, GuidError};
+pub use ifname::{IfName, IfNameError};
+pub use module::{ModuleName, ModuleNameError};
+pub use pci::{PciAddress, PciAddressError};
+pub use rdma::{PortNumber, PortNumberError, RdmaName, RdmaNameError};

@@ -1,0 +1,95 @@
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Serialize, Serializer};
+
+/// The address of a PCI function, `0000:4b:00.0`: domain, bus, device, function.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PciAddress {
+    domain: u32,
+    bus: u8,
+    device: u8,
+    function: u8,
+}
+
+/// Why a text is not a [`PciAddress`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is not a PCI address: want domain:bus:device.function in hex, as `lspci -D` prints it, e.g. 0000:4b:00.0")]
+pub struct PciAddressError {
+    text: String,
+}
+
+impl PciAddress {
+    fn parse(text: &str) -> Option<Self> {
+        let (domain, rest) = text.split_once(':')?;
+        let (bus, rest) = rest.split_once(':')?;
+        let (device, function) = rest.split_once('.')?;
+        // Domains above ffff exist (Hyper-V, VMD): the kernel prints %04x.
+        let domain = hex(domain, 4..=8)?;
+        let bus = u8::try_from(hex(bus, 2..=2)?).ok()?;
+        let device = u8::try_from(hex(device, 2..=2)?).ok()?;
+        let function = u8::try_from(hex(function, 1..=1)?).ok()?;
+        (device < 32 && function < 8).then_some(Self { domain, bus, device, function })
+    }
+}
+
+fn hex(digits: &str, width: std::ops::RangeInclusive<usize>) -> Option<u32> {
+    let well_formed =
+        width.contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_hexdigit());
+    well_formed.then(|| u32::from_str_radix(digits, 16).ok()).flatten()
+}
+
+impl FromStr for PciAddress {
+    type Err = PciAddressError;
+
+    fn from_str(text: &str) -> Result<Self, PciAddressError> {
+        Self::parse(text).ok_or_else(|| PciAddressError { text: text.chars().take(64).collect() })
+    }
+}
+
+impl fmt::Display for PciAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { domain, bus, device, function } = self;
+        write!(f, "{domain:04x}:{bus:02x}:{device:02x}.{function:x}")
+    }
+}
+
+impl fmt::Debug for PciAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PciAddress({self})")
+    }
+}
+
+impl Serialize for PciAddress {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn sysfs_names_parse_and_print_back() {
+        for text in ["0000:4b:00.0", "10000:e1:1f.7", "abcd1234:00:02.3"] {
+            assert_eq!(text.parse::<PciAddress>().map(|a| a.to_string()), Ok(text.to_owned()));
+        }
+    }
+
+    #[test]
+    fn what_is_not_a_full_address_is_refused() {
+        for text in ["", "4b:00.0", "0000:4b:00", "0000:4b:20.0", "0000:4b:00.8", "0000:4b:00.0/x", "../..:00.0", "0000:+b:00.0"]
+        {
+            assert!(text.parse::<PciAddress>().is_err(), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in ".{0,24}") {
+            let _parsed: Result<PciAddress, _> = text.parse();
+        }
+    }
+}

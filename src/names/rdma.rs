@@ -1,0 +1,108 @@
+use std::fmt;
+use std::str::FromStr;
+
+use serde::Serialize;
+
+/// The name of an RDMA device, `mlx5_0` or `ibp75s0`: the entry in
+/// `/sys/class/infiniband`. At most 63 bytes (`IB_DEVICE_NAME_MAX`).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct RdmaName(String);
+
+/// Why a text is not an [`RdmaName`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is not an RDMA device name: want letters, digits, '_', '-' or '.', as `rdma link` prints it, e.g. mlx5_0")]
+pub struct RdmaNameError {
+    text: String,
+}
+
+impl RdmaName {
+    /// The name as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for RdmaName {
+    type Err = RdmaNameError;
+
+    fn from_str(text: &str) -> Result<Self, RdmaNameError> {
+        let good = (1..=63).contains(&text.len())
+            && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+            && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b));
+        if good {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(RdmaNameError { text: text.chars().take(64).collect() })
+        }
+    }
+}
+
+impl fmt::Display for RdmaName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+/// The number of a physical port of an RDMA device, counted from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct PortNumber(u8);
+
+/// Why a number is not a [`PortNumber`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text} is not a port number: want 1 to 254")]
+pub struct PortNumberError {
+    text: String,
+}
+
+impl PortNumber {
+    /// The port with this number.
+    ///
+    /// # Errors
+    /// 0 is a switch's management port and 255 is reserved (InfiniBand
+    /// Architecture, PortInfo): neither is a port of an HCA.
+    pub fn new(number: i64) -> Result<Self, PortNumberError> {
+        u8::try_from(number)
+            .ok()
+            .filter(|n| (1..=254).contains(n))
+            .map(Self)
+            .ok_or_else(|| PortNumberError { text: number.to_string() })
+    }
+
+    /// The number, from 1.
+    #[must_use]
+    pub const fn get(self) -> u8 {
+        self.0
+    }
+}
+
+impl fmt::Display for PortNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn device_names_pass_and_paths_do_not() {
+        for text in ["mlx5_0", "ibp75s0f0", "rocex525400c0fe123455", "hfi1_0"] {
+            assert!(text.parse::<RdmaName>().is_ok(), "{text}");
+        }
+        for text in ["", "..", "-x", "a/b", "mlx5 0"] {
+            assert!(text.parse::<RdmaName>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn ports_count_from_one() {
+        assert!(PortNumber::new(1).is_ok());
+        for n in [0, -1, 255, 300] {
+            assert!(PortNumber::new(n).is_err(), "{n}");
+        }
+    }
+}
