@@ -1,1 +1,47 @@
-fn main() {}
+//! ibprov: arguments, logging, one function per verb, exit code.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::Parser;
+use ibprov::cli::{Cli, Verb};
+use ibprov::commands::{self, exit};
+use ibprov::host::{Root, journal};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    journal::install(cli.common.verbose);
+    match run(&cli) {
+        Ok(code) => ExitCode::from(code),
+        Err(e) => {
+            // A closed pipe is the reader's wish, not a failure.
+            if is_broken_pipe(&e) {
+                return ExitCode::SUCCESS;
+            }
+            drop(writeln!(std::io::stderr(), "ibprov: {e:#}"));
+            ExitCode::from(exit::CANNOT_BEGIN)
+        }
+    }
+}
+
+fn run(cli: &Cli) -> anyhow::Result<u8> {
+    let common = &cli.common;
+    let root = match &common.root {
+        Some(dir) => Root::copy_at(dir)?,
+        None => Root::live(),
+    };
+    match &cli.verb {
+        Verb::Boot(args) => {
+            let config = ibprov::config::Config::default();
+            commands::boot::run(args, config, &root, common.format)
+        }
+    }
+}
+
+fn is_broken_pipe(e: &anyhow::Error) -> bool {
+    e.chain().any(|cause| {
+        cause
+            .downcast_ref::<std::io::Error>()
+            .is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+    })
+}

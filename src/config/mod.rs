@@ -69,3 +69,20 @@ pub enum PortSelector {
     /// By the name of its RDMA device.
     Rdma(RdmaName),
 }
+
+impl Default for Config {
+    fn default() -> Self {
+        let load = ["ib_umad", "ib_uverbs", "ib_ipoib"];
+        Self {
+            boot: Boot {
+                deadline: Duration::from_secs(240),
+                hca_deadline: Duration::from_secs(150),
+            },
+            modules: Modules {
+                load: load.into_iter().filter_map(|m| m.parse().ok()).collect(),
+                skip: Vec::new(),
+            },
+            expect: Expect::Auto,
+        }
+    }
+}

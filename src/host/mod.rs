@@ -5,6 +5,17 @@
 //! No judgement is made here: what a reading means is decided in the pure
 //! rooms. Whatever can sleep uninterruptibly is run in a child process.
 
+pub mod clock;
+pub mod events;
+pub mod journal;
+mod kernel_log;
+pub mod lock;
+pub mod process;
 mod root;
+pub mod state;
+pub mod systemd;
+mod udev;
 
-pub use root::{ReadError, Root};
+pub use self::udev::UdevEvent;
+pub use kernel_log::KernelLine;
+pub use root::{ReadError, Root, errno_name};

@@ -56,7 +56,10 @@ impl ReadError {
     pub fn is_absent(&self) -> bool {
         matches!(
             self,
-            Self::System { errno: Errno::ENOENT | Errno::ENOTDIR | Errno::ENODEV | Errno::ENXIO, .. }
+            Self::System {
+                errno: Errno::ENOENT | Errno::ENOTDIR | Errno::ENODEV | Errno::ENXIO,
+                ..
+            }
         )
     }
 }

@@ -12,7 +12,9 @@ pub struct Guid(u64);
 
 /// Why a text is not a [`Guid`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is not a GUID: want 16 hex digits, written 0x0002c903000e8acd, 0002:c903:000e:8acd or 00:02:c9:03:00:0e:8a:cd")]
+#[error(
+    "{text:?} is not a GUID: want 16 hex digits, written 0x0002c903000e8acd, 0002:c903:000e:8acd or 00:02:c9:03:00:0e:8a:cd"
+)]
 pub struct GuidError {
     text: String,
 }
@@ -110,9 +112,16 @@ mod tests {
 
     #[test]
     fn wrong_widths_and_letters_are_refused() {
-        for text in
-            ["", "0x", "2c903000e8acd", "0002:c903:000e", "00:02:c9:03:00:0e:8a:112", "0x0002c903000e8acdff", "000g:c903:000e:8acd", "0x2:c903:000e:8acd1"]
-        {
+        for text in [
+            "",
+            "0x",
+            "2c903000e8acd",
+            "0002:c903:000e",
+            "00:02:c9:03:00:0e:8a:112",
+            "0x0002c903000e8acdff",
+            "000g:c903:000e:8acd",
+            "0x2:c903:000e:8acd1",
+        ] {
             assert!(text.parse::<Guid>().is_err(), "{text}");
         }
     }

@@ -14,7 +14,9 @@ pub struct IfName(String);
 
 /// Why a text is not an [`IfName`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is not a network device name: want 1 to 15 printable bytes without '/', ':' or blanks")]
+#[error(
+    "{text:?} is not a network device name: want 1 to 15 printable bytes without '/', ':' or blanks"
+)]
 pub struct IfNameError {
     text: String,
 }
@@ -58,7 +60,8 @@ mod tests {
         for text in ["ib0", "ibp1s0.8001", "ib-storage", "ib0;reboot", "abcdefghijklmno"] {
             assert!(text.parse::<IfName>().is_ok(), "{text}");
         }
-        for text in ["", ".", "..", "a/b", "ib0:1", "ib 0", "ib\n0", "ib\u{7}0", "abcdefghijklmnop"] {
+        for text in ["", ".", "..", "a/b", "ib0:1", "ib 0", "ib\n0", "ib\u{7}0", "abcdefghijklmnop"]
+        {
             assert!(text.parse::<IfName>().is_err(), "{text}");
         }
     }

@@ -14,7 +14,9 @@ pub struct PciAddress {
 
 /// Why a text is not a [`PciAddress`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is not a PCI address: want domain:bus:device.function in hex, as `lspci -D` prints it, e.g. 0000:4b:00.0")]
+#[error(
+    "{text:?} is not a PCI address: want domain:bus:device.function in hex, as `lspci -D` prints it, e.g. 0000:4b:00.0"
+)]
 pub struct PciAddressError {
     text: String,
 }
@@ -80,8 +82,16 @@ mod tests {
 
     #[test]
     fn what_is_not_a_full_address_is_refused() {
-        for text in ["", "4b:00.0", "0000:4b:00", "0000:4b:20.0", "0000:4b:00.8", "0000:4b:00.0/x", "../..:00.0", "0000:+b:00.0"]
-        {
+        for text in [
+            "",
+            "4b:00.0",
+            "0000:4b:00",
+            "0000:4b:20.0",
+            "0000:4b:00.8",
+            "0000:4b:00.0/x",
+            "../..:00.0",
+            "0000:+b:00.0",
+        ] {
             assert!(text.parse::<PciAddress>().is_err(), "{text}");
         }
     }

@@ -11,7 +11,9 @@ pub struct RdmaName(String);
 
 /// Why a text is not an [`RdmaName`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is not an RDMA device name: want letters, digits, '_', '-' or '.', as `rdma link` prints it, e.g. mlx5_0")]
+#[error(
+    "{text:?} is not an RDMA device name: want letters, digits, '_', '-' or '.', as `rdma link` prints it, e.g. mlx5_0"
+)]
 pub struct RdmaNameError {
     text: String,
 }

@@ -1,0 +1,469 @@
+//! `ibprov boot`: one loop of observe, judge, act and wait for an event.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use log::Level;
+
+use super::steps::Steps;
+use crate::config::Config;
+use crate::host::events::{Events, Happened};
+use crate::host::{Root, clock, journal, lock, process, systemd};
+use crate::ladder::{self, Cause, Expectation, Facts, PortProgress, Rung, expect, progress};
+use crate::names::ModuleName;
+use crate::observe::{self, ModprobeRules, ModuleState, Observed, rdma_half};
+use crate::plan::{Done, boot_steps};
+use crate::report::boot::{LeftOut, ModuleOutcome, ModuleReport, Moment, PortReport, blank};
+use crate::report::{BootReport, Verdict, events as kinds};
+
+/// How often the status line is brought up to date while nothing happens.
+const STATUS_EVERY_USEC: u64 = 5_000_000;
+
+/// A boot in progress.
+struct Boot<'a> {
+    config: &'a Config,
+    root: &'a Root,
+    rules: ModprobeRules,
+    facts: Facts,
+    done: Done,
+    steps: Steps<'a>,
+    /// Modules that were there before anything was done.
+    there: BTreeSet<ModuleName>,
+    /// When each expected port was first waited for, by label of expectation.
+    since: BTreeMap<String, u64>,
+    /// The rung each port was last seen at.
+    seen: BTreeMap<String, Option<Rung>>,
+    report: BootReport,
+}
+
+/// Bring the ports up. Always gives a report; never outlasts the deadline.
+///
+/// # Errors
+/// Nothing could be waited for at all (no poll, no signals).
+pub fn run(config: &Config, root: &Root) -> anyhow::Result<BootReport> {
+    let started = clock::monotonic_usec();
+    let deadline = started + usec(config.boot.deadline);
+    let mut report = blank(started);
+    report.deadline_sec = config.boot.deadline.as_secs();
+    report.hca_deadline_sec = config.boot.hca_deadline.as_secs();
+
+    let locks = lock::Locks::in_run().map_err(|e| report.problems.push(e.to_string())).ok();
+    let mut watched = vec![Path::new("/run/udev")];
+    watched.extend(locks.as_ref().map(lock::Locks::dir));
+    let mut events = Events::open(&watched)?;
+    report.problems.append(&mut events.problems);
+
+    journal::emit(
+        kinds::STARTED,
+        Level::Debug,
+        "boot began",
+        &[
+            ("IBPROV_VERSION", report.version.to_owned()),
+            ("IBPROV_DEADLINE_SEC", report.deadline_sec.to_string()),
+        ],
+    );
+    let rules = ModprobeRules::read(root);
+    report.problems.extend(rules.problems.iter().cloned());
+    let mut boot = Boot {
+        config,
+        root,
+        rules,
+        facts: Facts::default(),
+        done: Done::default(),
+        steps: Steps::new(locks.as_ref()),
+        there: BTreeSet::new(),
+        since: BTreeMap::new(),
+        seen: BTreeMap::new(),
+        report,
+    };
+    let own_turn = boot.take_turn(locks.as_ref(), &mut events, deadline)?;
+    match own_turn {
+        Turn::Ours(_lock) => boot.climb(&mut events, deadline)?,
+        Turn::Stopped => boot.finish(Some(Verdict::Interrupted), &[], &Observed::default()),
+        Turn::Never => boot.finish(Some(Verdict::NotReady), &[], &Observed::default()),
+    }
+    Ok(boot.report)
+}
+
+/// Whether this boot may act.
+enum Turn {
+    Ours(Option<lock::Held>),
+    Stopped,
+    Never,
+}
+
+fn usec(duration: std::time::Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX / 4)
+}
+
+impl Boot<'_> {
+    /// A second `boot` waits for the first, under its own deadline.
+    fn take_turn(
+        &mut self,
+        locks: Option<&lock::Locks>,
+        events: &mut Events,
+        deadline: u64,
+    ) -> anyhow::Result<Turn> {
+        let Some(locks) = locks else { return Ok(Turn::Ours(None)) };
+        loop {
+            match locks.try_take("boot") {
+                Ok(held) => return Ok(Turn::Ours(Some(held))),
+                Err(lock::LockError::Busy { owner }) => {
+                    let owner = owner.map_or_else(|| "?".to_owned(), |p| p.to_string());
+                    self.tell(&format!("waiting for another ibprov boot, process {owner}"));
+                    if clock::monotonic_usec() >= deadline {
+                        self.report.problems.push(format!(
+                            "another ibprov boot (process {owner}) held /run/ibprov/lock/boot until the deadline"
+                        ));
+                        return Ok(Turn::Never);
+                    }
+                }
+                Err(e) => {
+                    self.report.problems.push(format!("working without a lock: {e}"));
+                    return Ok(Turn::Ours(None));
+                }
+            }
+            let happened = events.wait(deadline)?;
+            self.learn(&happened);
+            if happened.stop {
+                return Ok(Turn::Stopped);
+            }
+        }
+    }
+
+    fn climb(&mut self, events: &mut Events, deadline: u64) -> anyhow::Result<()> {
+        let mut first_look = true;
+        // What the kernel has said so far is known before the first judgement.
+        let before = events.wait(0)?;
+        self.learn(&before);
+        let mut stopped = before.stop;
+        loop {
+            let observed = self.observe();
+            if first_look {
+                self.first_look(&observed);
+                first_look = false;
+            }
+            self.steps.reap(&mut self.done, &mut self.facts, &self.rules, &observed, self.root);
+            let expectation = self.expectation(&observed);
+            let ports = progress::progress(&expectation, &observed);
+            self.note_progress(&ports);
+            if stopped {
+                self.left_out(&expectation);
+                self.finish(Some(Verdict::Interrupted), &ports, &observed);
+                return Ok(());
+            }
+            let now = clock::monotonic_usec();
+            let steps =
+                boot_steps(self.config, &self.rules, &observed, &expectation, &ports, &self.done);
+            for step in steps {
+                self.steps.begin(step, &mut self.done, &mut self.facts);
+            }
+            let next = self.next_deadline(&ports, &observed, now, deadline);
+            let Some(next) = next else {
+                self.left_out(&expectation);
+                self.finish(None, &ports, &observed);
+                return Ok(());
+            };
+            self.tell(&self.status_line(&ports, &observed, now));
+            let happened = events.wait(next.min(now + STATUS_EVERY_USEC))?;
+            self.learn(&happened);
+            stopped = happened.stop;
+        }
+    }
+
+    /// When to look again at the latest; `None` if there is nothing left to
+    /// wait for.
+    fn next_deadline(
+        &mut self,
+        ports: &[PortProgress],
+        observed: &Observed,
+        now: u64,
+        deadline: u64,
+    ) -> Option<u64> {
+        if now >= deadline {
+            return None;
+        }
+        let per_hca = usec(self.config.boot.hca_deadline);
+        let mut next = None;
+        for port in ports.iter().filter(|p| !p.is_ready()) {
+            let since = *self.since.entry(port.expected.clone()).or_insert(now);
+            let blocked =
+                ladder::cause::cause(port, observed, &self.facts).is_some_and(|c| c.is_final);
+            let until = (since + per_hca).min(deadline);
+            if !blocked && until > now {
+                next = Some(next.map_or(until, |n: u64| n.min(until)));
+            }
+        }
+        if self.done.modules_in_flight() {
+            next = Some(next.unwrap_or(deadline));
+        }
+        next
+    }
+
+    fn observe(&self) -> Observed {
+        let halves = ["mlx5_core", "mlx4_core"].into_iter().filter_map(rdma_half);
+        let modules: Vec<ModuleName> =
+            self.config.modules.load.iter().cloned().chain(halves).collect();
+        observe::observe(self.root, &modules)
+    }
+
+    fn first_look(&mut self, observed: &Observed) {
+        self.report.kernel.clone_from(&observed.kernel);
+        let loaded = observed.modules.iter().filter(|(_, s)| **s != ModuleState::Absent);
+        self.there = loaded.map(|(name, _)| name.clone()).collect();
+    }
+
+    fn expectation(&self, observed: &Observed) -> Expectation {
+        expect::expectation(self.config, observed, |module| {
+            if self.config.modules.skip.contains(module) {
+                return Some("modules.skip of the configuration".to_owned());
+            }
+            self.rules.denied(module).map(str::to_owned)
+        })
+    }
+
+    fn learn(&mut self, happened: &Happened) {
+        for event in &happened.udev {
+            self.done.processed.insert(event.sysname.clone());
+        }
+        for line in &happened.kernel {
+            ladder::cause::learn(&mut self.facts, line.level, &line.text);
+            self.steps.hear(line);
+        }
+    }
+
+    /// Write down each rung a port reaches, when it is seen there.
+    fn note_progress(&mut self, ports: &[PortProgress]) {
+        let now = clock::monotonic_usec();
+        for port in ports {
+            self.since.entry(port.expected.clone()).or_insert(now);
+            let key = format!("{} {:?}", port.expected, port.port);
+            let before = self.seen.insert(key, port.reached);
+            if before == Some(port.reached) {
+                continue;
+            }
+            let Some(rung) = port.reached else { continue };
+            let netdev = port.netdev.as_ref().map(|n| format!(" as {n}")).unwrap_or_default();
+            let usec = if rung == Rung::Named { port.named_usec.unwrap_or(now) } else { now };
+            let there = if before.is_none() { " (when first seen)" } else { "" };
+            self.moment(usec, format!("{}: {rung}{netdev}{there}", port.label()));
+            if port.is_ready() && !port.is_ethernet() {
+                journal::emit(
+                    kinds::PORT_READY,
+                    Level::Info,
+                    &format!("{}: {rung}{netdev}", port.label()),
+                    &port_fields(port),
+                );
+            }
+        }
+    }
+
+    fn moment(&mut self, usec: u64, text: String) {
+        self.report.timeline.push(Moment { usec, text });
+    }
+
+    fn tell(&self, status: &str) {
+        if let Err(e) = systemd::status(status) {
+            log::debug!("cannot tell systemd the status: {e}");
+        }
+    }
+
+    fn status_line(&self, ports: &[PortProgress], observed: &Observed, now: u64) -> String {
+        let waited: Vec<&PortProgress> = ports.iter().filter(|p| !p.is_ethernet()).collect();
+        let ready = waited.iter().filter(|p| p.is_ready()).count();
+        let mut line = format!("{ready} of {} ports", waited.len());
+        let longest = waited
+            .iter()
+            .filter(|p| !p.is_ready())
+            .min_by_key(|p| self.since.get(&p.expected).copied().unwrap_or(now));
+        if let Some(port) = longest {
+            let since = self.since.get(&port.expected).copied().unwrap_or(now);
+            let why = ladder::cause::cause(port, observed, &self.facts).map(|c| c.text);
+            let seconds = now.saturating_sub(since) / 1_000_000;
+            line = format!(
+                "{line}: waiting for {}: {}, {seconds} s",
+                port.label(),
+                why.unwrap_or_default()
+            );
+        } else if self.done.modules_in_flight() {
+            line.push_str(": waiting for modprobe");
+        }
+        line
+    }
+
+    fn left_out(&mut self, expectation: &Expectation) {
+        self.report.left_out = expectation
+            .left_out
+            .iter()
+            .map(|(pci, reason)| LeftOut { pci: *pci, reason: reason.clone() })
+            .collect();
+    }
+
+    fn finish(&mut self, forced: Option<Verdict>, ports: &[PortProgress], observed: &Observed) {
+        let now = clock::monotonic_usec();
+        self.steps.give_up(&self.done, &mut self.facts);
+        self.report.ports = ports.iter().map(|p| self.port_report(p, observed, now)).collect();
+        self.report.modules = self.module_reports(observed, ports.is_empty());
+        self.report.problems.extend(observed.problems.iter().cloned());
+        self.report.problems.extend(send_queue_warning(self.root, &self.rules, observed));
+        self.report.steps = self.steps.reports();
+        self.report.forks = self.steps.forks();
+        self.report.timeline.sort_by_key(|m| m.usec);
+        self.report.finished_usec = now;
+        let verdict = forced.unwrap_or_else(|| verdict(&self.report));
+        self.report.verdict = verdict;
+        self.report.exit_code = verdict.exit_code();
+        let usage = process::own_usage();
+        self.report.cpu_usec = usage.cpu_usec;
+        self.report.peak_memory_kib = usage.peak_memory_kib;
+    }
+
+    fn port_report(&self, port: &PortProgress, observed: &Observed, now: u64) -> PortReport {
+        let since = self.since.get(&port.expected).copied().unwrap_or(now);
+        let ready_at =
+            if port.is_ready() { port.named_usec.unwrap_or(now).max(since) } else { now };
+        PortReport {
+            progress: port.clone(),
+            ready: port.is_ready(),
+            missing: port.missing(),
+            cause: ladder::cause::cause(port, observed, &self.facts),
+            waited_usec: ready_at.min(now).saturating_sub(since),
+        }
+    }
+
+    fn module_reports(&self, observed: &Observed, nothing_expected: bool) -> Vec<ModuleReport> {
+        let outcome = |name: &ModuleName| {
+            let state = observed.modules.get(name).copied().unwrap_or(ModuleState::Absent);
+            if self.there.contains(name) {
+                return ModuleOutcome::AlreadyThere;
+            }
+            match (state, self.facts.modules.get(name)) {
+                (ModuleState::Loaded, _) => ModuleOutcome::Loaded,
+                _ if nothing_expected => ModuleOutcome::NotNeeded,
+                (_, trouble) => {
+                    let trouble = trouble.cloned().unwrap_or_else(|| {
+                        self.steps.trouble(name, &self.rules, observed, self.root)
+                    });
+                    let text = trouble.to_string();
+                    let advice = trouble.advice(name);
+                    ModuleOutcome::Missing { trouble, text, advice }
+                }
+            }
+        };
+        let load = self.config.modules.load.iter();
+        load.map(|name| ModuleReport { name: name.clone(), outcome: outcome(name) }).collect()
+    }
+}
+
+/// The fields of a port's journal event.
+#[must_use]
+pub fn port_fields(port: &PortProgress) -> Vec<(&'static str, String)> {
+    let mut fields = vec![("IBPROV_EXPECTED", port.expected.clone())];
+    let mut add = |name: &'static str, value: Option<String>| {
+        fields.extend(value.map(|v| (name, v)));
+    };
+    add("IBPROV_PCI", port.pci.map(|v| v.to_string()));
+    add("IBPROV_RDMA", port.rdma.as_ref().map(ToString::to_string));
+    add("IBPROV_PORT", port.port.map(|v| v.to_string()));
+    add("IBPROV_GUID", port.guid.map(|v| v.to_string()));
+    add("IBPROV_NETDEV", port.netdev.as_ref().map(ToString::to_string));
+    add("IBPROV_RUNG", port.reached.map(|v| v.to_string()));
+    fields
+}
+
+fn verdict(report: &BootReport) -> Verdict {
+    let deferred =
+        |p: &PortReport| p.progress.optional || p.cause.as_ref().is_some_and(|c: &Cause| c.by_site);
+    let missing_module = |m: &ModuleReport| matches!(m.outcome, ModuleOutcome::Missing { .. });
+    if report.ports.iter().any(|p| !p.ready && !deferred(p)) {
+        Verdict::NotReady
+    } else if report.ports.iter().any(|p| !p.ready) || report.modules.iter().any(missing_module) {
+        Verdict::Deferred
+    } else if report.ports.is_empty() && report.left_out.is_empty() {
+        Verdict::NoInfiniband
+    } else {
+        Verdict::Ready
+    }
+}
+
+/// Connect-IB (15b3:1011) cannot bring IPoIB up with more than 1024 send
+/// buffers: `ib_ipoib` then fails at `ip link set up`, long after boot.
+fn send_queue_warning(root: &Root, rules: &ModprobeRules, observed: &Observed) -> Option<String> {
+    let card = observed.functions.iter().find(|f| f.vendor == 0x15b3 && f.device == 0x1011)?;
+    let now = root.attribute("/sys/module/ib_ipoib/parameters/send_queue_size").ok();
+    let (size, by) = match now.and_then(|t| t.parse::<u64>().ok()) {
+        Some(size) => (size, "/sys/module/ib_ipoib/parameters/send_queue_size"),
+        None => {
+            let (value, origin) = rules.option("ib_ipoib", "send_queue_size")?;
+            (value.parse().ok()?, origin)
+        }
+    };
+    (size > 1024).then(|| {
+        format!(
+            "ib_ipoib send_queue_size is {size} ({by}) and {} is a Connect-IB card, which cannot bring IPoIB up with more than 1024: set `options ib_ipoib send_queue_size=1024` in /etc/modprobe.d and reload ib_ipoib",
+            card.address
+        )
+    })
+}
+
+/// What `boot` would do and wait for, seen from now.
+#[derive(Debug, serde::Serialize)]
+pub struct Preview {
+    /// Version of this format.
+    pub schema: u32,
+    /// The steps that would be taken at once.
+    pub steps: Vec<crate::plan::Step>,
+    /// The ports that would be waited for.
+    pub ports: Vec<PortProgress>,
+    /// What would not be waited for.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// Look, and say what would be done; nothing is changed.
+#[must_use]
+pub fn preview(config: &Config, root: &Root) -> Preview {
+    let rules = ModprobeRules::read(root);
+    let halves = ["mlx5_core", "mlx4_core"].into_iter().filter_map(rdma_half);
+    let modules: Vec<ModuleName> = config.modules.load.iter().cloned().chain(halves).collect();
+    let observed = observe::observe(root, &modules);
+    let expectation =
+        expect::expectation(config, &observed, |m| rules.denied(m).map(str::to_owned));
+    let ports = progress::progress(&expectation, &observed);
+    let steps = boot_steps(config, &rules, &observed, &expectation, &ports, &Done::default());
+    let left_out = expectation.left_out.into_iter();
+    Preview {
+        schema: crate::report::SCHEMA,
+        steps,
+        ports,
+        left_out: left_out.map(|(pci, reason)| LeftOut { pci, reason }).collect(),
+    }
+}
+
+impl Preview {
+    /// The text of it.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let mut lines = Vec::new();
+        if self.ports.is_empty() {
+            lines.push("no InfiniBand port is expected: nothing would be done".to_owned());
+        }
+        for step in &self.steps {
+            lines.push(format!("would {step}"));
+        }
+        for port in self.ports.iter().filter(|p| !p.is_ethernet()) {
+            let reached = port.reached.map_or("nothing", Rung::word);
+            let label = port.label();
+            lines.push(match port.missing() {
+                None => format!("{label}: has {reached}, nothing to wait for"),
+                Some(_) => {
+                    format!("would wait for {label}: reached {reached}, wanted {}", port.goal)
+                }
+            });
+        }
+        for out in &self.left_out {
+            lines.push(format!("would not wait for {}: {}", out.pci, out.reason));
+        }
+        lines.push(String::new());
+        lines.join("\n")
+    }
+}

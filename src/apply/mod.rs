@@ -1,0 +1,5 @@
+//! Carries plans out through [`crate::host`], watches what comes of them and
+//! fills the report. No step is believed: what it was for is read back.
+
+pub mod boot;
+mod steps;

@@ -1,0 +1,278 @@
+//! Running steps: children, their locks, and what their failures mean.
+
+use log::Level;
+
+use crate::host::lock::{LockError, Locks};
+use crate::host::process::{self, Ended, Running};
+use crate::host::{KernelLine, Root, clock, journal};
+use crate::ladder::module_trouble::{Signs, diagnose};
+use crate::ladder::{Facts, ModuleTrouble};
+use crate::names::ModuleName;
+use crate::observe::{ModprobeRules, ModuleState, Observed, is_built};
+use crate::plan::{Done, Step};
+use crate::report::boot::StepReport;
+use crate::report::events as kinds;
+
+/// The steps of one run.
+#[derive(Debug)]
+pub(super) struct Steps<'a> {
+    locks: Option<&'a Locks>,
+    running: Vec<(Step, Worker)>,
+    reports: Vec<StepReport>,
+    kernel_lines: Vec<String>,
+    last_stderr: String,
+    forks: u32,
+}
+
+/// Who does a step.
+#[derive(Debug)]
+enum Worker {
+    /// A child of this run.
+    Ours(Running),
+    /// A child that an earlier run left behind, known by the lock it holds.
+    Stranded { lock: String, pid: u32 },
+}
+
+impl<'a> Steps<'a> {
+    pub(super) fn new(locks: Option<&'a Locks>) -> Self {
+        Self {
+            locks,
+            running: Vec::new(),
+            reports: Vec::new(),
+            kernel_lines: Vec::new(),
+            last_stderr: String::new(),
+            forks: 0,
+        }
+    }
+
+    /// Remember what the kernel says while modules load.
+    pub(super) fn hear(&mut self, line: &KernelLine) {
+        if !self.running.is_empty() {
+            self.kernel_lines.push(line.text.clone());
+        }
+    }
+
+    /// Begin a step. One whose object is still held by an earlier run's child
+    /// is not begun again, only watched.
+    pub(super) fn begin(&mut self, step: Step, done: &mut Done, facts: &mut Facts) {
+        let started_usec = clock::monotonic_usec();
+        done.begun.insert(step.clone());
+        let name = lock_name(&step);
+        let lock = match self.locks.map(|l| l.try_take(&name)) {
+            Some(Ok(held)) => Some(held),
+            Some(Err(LockError::Busy { owner })) => {
+                let pid = owner.unwrap_or_default();
+                log::warn!("{step}: process {pid} of an earlier run is still at it");
+                self.running.push((step.clone(), Worker::Stranded { lock: name, pid }));
+                self.reports.push(StepReport {
+                    step,
+                    started_usec,
+                    took_usec: None,
+                    failure: String::new(),
+                });
+                return;
+            }
+            Some(Err(e)) => {
+                log::debug!("{step}: without a lock: {e}");
+                None
+            }
+            None => None,
+        };
+        let begun = process::find("modprobe")
+            .ok_or_else(|| "modprobe is not installed (package kmod)".to_owned())
+            .and_then(|modprobe| {
+                process::start(&modprobe, &arguments(&step), lock)
+                    .map_err(|e| format!("cannot run {}: {e}", modprobe.display()))
+            });
+        match begun {
+            Ok(child) => {
+                self.forks += 1;
+                self.running.push((step.clone(), Worker::Ours(child)));
+                self.reports.push(StepReport {
+                    step,
+                    started_usec,
+                    took_usec: None,
+                    failure: String::new(),
+                });
+            }
+            Err(failure) => {
+                done.ended.insert(step.clone());
+                for module in modules_of(&step) {
+                    let said = failure.clone();
+                    facts.modules.insert(module, ModuleTrouble::Other { said });
+                }
+                self.reports.push(StepReport { step, started_usec, took_usec: Some(0), failure });
+            }
+        }
+    }
+
+    /// Take in what has ended. `observed` was read after it ended or may be
+    /// older; a step's success is judged by the host alone.
+    pub(super) fn reap(
+        &mut self,
+        done: &mut Done,
+        facts: &mut Facts,
+        rules: &ModprobeRules,
+        observed: &Observed,
+        root: &Root,
+    ) {
+        let mut ended = Vec::new();
+        let locks = self.locks;
+        self.running.retain_mut(|(step, worker)| match has_ended(worker, locks) {
+            Some(end) => {
+                ended.push((step.clone(), end));
+                false
+            }
+            None => true,
+        });
+        if ended.is_empty() {
+            return;
+        }
+        // The child may have ended after `observed` was read.
+        let asked: Vec<ModuleName> = observed.modules.keys().cloned().collect();
+        let fresh = crate::observe::observe(root, &asked);
+        for (step, end) in ended {
+            done.ended.insert(step.clone());
+            self.last_stderr.clone_from(&end.stderr);
+            let mut failure = String::new();
+            for module in modules_of(&step) {
+                if fresh.modules.get(&module) == Some(&ModuleState::Loaded) {
+                    facts.modules.remove(&module);
+                } else if !matches!(step, Step::LoadModules { .. }) {
+                    let trouble = self.trouble(&module, rules, &fresh, root);
+                    failure = format!("{module}: {trouble}");
+                    facts.modules.insert(module, trouble);
+                }
+            }
+            if let Step::LoadDriver { pci, .. } = &step
+                && !end.failure.is_empty()
+            {
+                failure = format!("{}: {}", end.failure, end.stderr);
+                let bound = fresh.functions.iter().any(|f| f.address == *pci && f.driver.is_some());
+                if !bound {
+                    facts.no_driver.insert(*pci);
+                }
+            }
+            self.tell(&step, end.took_usec, &failure);
+            if let Some(report) = self.reports.iter_mut().find(|r| r.step == step) {
+                report.took_usec = Some(end.took_usec);
+                report.failure = failure;
+            }
+        }
+    }
+
+    fn tell(&self, step: &Step, took_usec: u64, failure: &str) {
+        let mut fields =
+            vec![("IBPROV_STEP", step.to_string()), ("IBPROV_TOOK_USEC", took_usec.to_string())];
+        if failure.is_empty() {
+            journal::emit(kinds::STEP_DONE, Level::Debug, &format!("done: {step}"), &fields);
+        } else {
+            fields.push(("IBPROV_CAUSE", failure.to_owned()));
+            let text = format!("failed: {step}: {failure}");
+            journal::emit(kinds::STEP_FAILED, Level::Warn, &text, &fields);
+        }
+    }
+
+    /// Why `module` is absent, by all that was heard so far.
+    pub(super) fn trouble(
+        &self,
+        module: &ModuleName,
+        rules: &ModprobeRules,
+        observed: &Observed,
+        root: &Root,
+    ) -> ModuleTrouble {
+        let stuck = self.running.iter().find(|(step, _)| modules_of(step).contains(module));
+        if let Some((_, worker)) = stuck {
+            return ModuleTrouble::Stuck { pid: worker.pid() };
+        }
+        let built = is_built(root, &observed.kernel, module);
+        diagnose(
+            module,
+            Signs {
+                rules,
+                kernel: &observed.kernel,
+                built,
+                stderr: &self.last_stderr,
+                kernel_lines: &self.kernel_lines,
+            },
+        )
+    }
+
+    /// The deadline has come: what still runs is stuck.
+    pub(super) fn give_up(&self, done: &Done, facts: &mut Facts) {
+        for (step, worker) in &self.running {
+            if !done.ended.contains(step) {
+                for module in modules_of(step) {
+                    facts.modules.insert(module, ModuleTrouble::Stuck { pid: worker.pid() });
+                }
+            }
+        }
+    }
+
+    pub(super) fn reports(&self) -> Vec<StepReport> {
+        self.reports.clone()
+    }
+
+    pub(super) const fn forks(&self) -> u32 {
+        self.forks
+    }
+}
+
+impl Worker {
+    fn pid(&self) -> u32 {
+        match self {
+            Self::Ours(child) => child.pid(),
+            Self::Stranded { pid, .. } => *pid,
+        }
+    }
+}
+
+fn has_ended(worker: &mut Worker, locks: Option<&Locks>) -> Option<Ended> {
+    match worker {
+        Worker::Ours(child) => child.ended().unwrap_or_else(|e| {
+            Some(Ended { failure: e.to_string(), stderr: String::new(), took_usec: 0 })
+        }),
+        // Free again: the lock is dropped at once, the next step takes its own.
+        Worker::Stranded { lock, .. } => locks?.try_take(lock).ok().map(|_free| Ended {
+            failure: String::new(),
+            stderr: String::new(),
+            took_usec: 0,
+        }),
+    }
+}
+
+/// `-b` honours deny-lists as udev does; `--` ends the options.
+fn arguments(step: &Step) -> Vec<String> {
+    let mut arguments = vec!["-b".to_owned()];
+    match step {
+        Step::LoadModules { modules } => {
+            arguments.extend(["-a".to_owned(), "--".to_owned()]);
+            arguments.extend(modules.iter().map(ToString::to_string));
+        }
+        Step::LoadModule { module } | Step::LoadRdmaHalf { module, .. } => {
+            arguments.extend(["--".to_owned(), module.to_string()]);
+        }
+        Step::LoadDriver { modalias, .. } => {
+            arguments.extend(["--".to_owned(), modalias.clone()]);
+        }
+    }
+    arguments
+}
+
+fn modules_of(step: &Step) -> Vec<ModuleName> {
+    match step {
+        Step::LoadModules { modules } => modules.clone(),
+        Step::LoadModule { module } | Step::LoadRdmaHalf { module, .. } => vec![module.clone()],
+        Step::LoadDriver { .. } => Vec::new(),
+    }
+}
+
+/// One lock per object: the module set, one module, one PCI function.
+fn lock_name(step: &Step) -> String {
+    match step {
+        Step::LoadModules { .. } => "modules".to_owned(),
+        Step::LoadModule { module } => format!("module-{module}"),
+        Step::LoadDriver { pci, .. } => format!("driver-{pci}"),
+        Step::LoadRdmaHalf { pci, module } => format!("{module}-{pci}"),
+    }
+}

@@ -1,0 +1,64 @@
+//! What can be typed.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Boot-time provisioning of InfiniBand nodes.
+#[derive(Debug, Parser)]
+#[command(name = "ibprov", version, max_term_width = 100, after_help = EXIT_CODES)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+    /// Flags that every verb takes.
+    #[command(flatten)]
+    pub common: Common,
+}
+
+const EXIT_CODES: &str = "Exit codes:
+  0  all is as wanted
+  1  something wanted did not happen (optional, deferred, or denied by the site)
+  2  could not begin: bad usage or configuration
+  3  something that is not optional is not ready";
+
+/// Flags that every verb takes.
+#[derive(Debug, Clone, Args)]
+pub struct Common {
+    /// Read only this configuration file
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Look at the tree below DIR instead of /
+    #[arg(long, global = true, value_name = "DIR")]
+    pub root: Option<PathBuf>,
+    /// How to print
+    #[arg(long, global = true, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+    /// Say more
+    #[arg(short, long, global = true)]
+    pub verbose: bool,
+}
+
+/// How to print.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people.
+    Text,
+    /// For programs; carries "schema": 1.
+    Json,
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Load the modules and wait until every expected port's netdev is named
+    Boot(BootArgs),
+}
+
+/// What `boot` takes.
+#[derive(Debug, Clone, Args)]
+pub struct BootArgs {
+    /// Say what would be done, and do nothing
+    #[arg(long)]
+    pub dry_run: bool,
+}

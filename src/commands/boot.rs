@@ -1,0 +1,127 @@
+//! `ibprov boot`.
+
+use std::io::Write;
+use std::time::Duration;
+
+use log::Level;
+
+use crate::apply::boot::port_fields;
+use crate::cli::{BootArgs, Format};
+use crate::config::Config;
+use crate::host::{Root, journal, state, systemd};
+use crate::report::{BootReport, Verdict, events as kinds};
+
+/// Time that the unit's own limit leaves us beyond the deadline, seconds.
+const GRACE_SEC: u64 = 20;
+
+/// Bring the node up.
+///
+/// # Errors
+/// It could not begin: no signals or poll, or standard output is gone.
+pub fn run(args: &BootArgs, mut config: Config, root: &Root, format: Format) -> anyhow::Result<u8> {
+    if let Ok(cmdline) = root.attribute("/proc/cmdline") {
+        for problem in obey_command_line(&mut config, &cmdline) {
+            log::warn!("{problem}");
+        }
+    }
+    if args.dry_run || !root.is_live() {
+        return dry_run(&config, root, format);
+    }
+    if let Err(e) = systemd::extend_start(config.boot.deadline.as_secs() + GRACE_SEC) {
+        log::debug!("cannot tell systemd the deadline: {e}");
+    }
+    let mut report = crate::apply::boot::run(&config, root)?;
+    let json = report.to_json()?;
+    if let Err((path, e)) = state::write("boot.json", &json) {
+        report.problems.push(format!("cannot write {}: {e}", path.display()));
+    }
+    tell(&report);
+    if format == Format::Json {
+        writeln!(std::io::stdout(), "{}", report.to_json()?)?;
+    }
+    Ok(report.exit_code)
+}
+
+/// `ibprov.deadline=SECONDS` on the kernel command line is the way out for
+/// who sits at the console; a shorter one shortens the HCA's too.
+fn obey_command_line(config: &mut Config, cmdline: &str) -> Vec<String> {
+    let mut problems = Vec::new();
+    for word in cmdline.split_whitespace() {
+        let Some(text) = word.strip_prefix("ibprov.deadline=") else { continue };
+        match text.parse::<u64>() {
+            Ok(seconds @ 1..=3600) => {
+                config.boot.deadline = Duration::from_secs(seconds);
+                config.boot.hca_deadline = config.boot.hca_deadline.min(config.boot.deadline);
+            }
+            _ => problems.push(format!(
+                "kernel command line: {word:?}: want a number of seconds from 1 to 3600; ignored"
+            )),
+        }
+    }
+    problems
+}
+
+fn tell(report: &BootReport) {
+    let level = match report.verdict {
+        Verdict::Ready | Verdict::NoInfiniband => Level::Info,
+        Verdict::Deferred | Verdict::Interrupted => Level::Warn,
+        Verdict::NotReady => Level::Error,
+    };
+    for port in report.ports.iter().filter(|p| !p.ready) {
+        let mut fields = port_fields(&port.progress);
+        fields.extend(port.missing.map(|m| ("IBPROV_MISSING", m.to_string())));
+        fields.extend(port.cause.iter().map(|c| ("IBPROV_CAUSE", c.text.clone())));
+        let why = port.cause.as_ref().map(|c| format!(": {}", c.text)).unwrap_or_default();
+        let text = format!("{}{why}", port.line());
+        journal::emit(kinds::PORT_NOT_READY, level, &text, &fields);
+    }
+    for problem in &report.problems {
+        journal::emit(kinds::WARNING, Level::Warn, problem, &[("IBPROV_WARNING", problem.clone())]);
+    }
+    journal::emit(
+        kinds::FINISHED,
+        level,
+        report.to_text().trim_end(),
+        &[
+            ("IBPROV_VERDICT", report.verdict.word().to_owned()),
+            ("IBPROV_EXIT", report.exit_code.to_string()),
+            (
+                "IBPROV_TOOK_USEC",
+                report.finished_usec.saturating_sub(report.started_usec).to_string(),
+            ),
+            ("IBPROV_CPU_USEC", report.cpu_usec.to_string()),
+        ],
+    );
+    let headline = report.headline();
+    if let Err(e) = systemd::status(&headline) {
+        log::debug!("cannot tell systemd the status: {e}");
+    }
+}
+
+fn dry_run(config: &Config, root: &Root, format: Format) -> anyhow::Result<u8> {
+    let preview = crate::apply::boot::preview(config, root);
+    let mut out = std::io::stdout().lock();
+    match format {
+        Format::Json => writeln!(out, "{}", serde_json::to_string_pretty(&preview)?)?,
+        Format::Text => write!(out, "{}", preview.to_text())?,
+    }
+    Ok(super::exit::GOOD)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_console_can_shorten_and_lengthen_the_deadline() {
+        let deadlines = |cmdline: &str| {
+            let mut config = Config::default();
+            let problems = obey_command_line(&mut config, cmdline);
+            (config.boot.deadline.as_secs(), config.boot.hca_deadline.as_secs(), problems.len())
+        };
+        assert_eq!(deadlines("quiet"), (240, 150, 0));
+        assert_eq!(deadlines("quiet ibprov.deadline=10"), (10, 10, 0));
+        assert_eq!(deadlines("ibprov.deadline=600"), (600, 150, 0));
+        assert_eq!(deadlines("ibprov.deadline=0 ibprov.deadline=x"), (240, 150, 2));
+    }
+}

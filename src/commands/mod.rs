@@ -1,0 +1,16 @@
+//! One file per verb: gathers, calls the pure rooms, prints. Each `run` gives
+//! the exit code.
+
+pub mod boot;
+
+/// The exit codes, the same for every verb.
+pub mod exit {
+    /// All is as wanted.
+    pub const GOOD: u8 = 0;
+    /// Something wanted did not happen.
+    pub const DEFERRED: u8 = 1;
+    /// Could not begin.
+    pub const CANNOT_BEGIN: u8 = 2;
+    /// Something that is not optional is not ready.
+    pub const NOT_READY: u8 = 3;
+}

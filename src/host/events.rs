@@ -1,0 +1,164 @@
+//! Waiting for whatever happens next, under one deadline.
+
+use std::io::{self, ErrorKind, Read};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
+use signal_hook::consts::{SIGCHLD, SIGINT, SIGTERM};
+
+use super::clock;
+use super::kernel_log::{KernelLine, KernelLog};
+use super::udev::{UdevEvent, UdevMonitor};
+
+/// Everything that `boot` waits on.
+#[derive(Debug)]
+pub struct Events {
+    udev: Option<UdevMonitor>,
+    kernel: Option<KernelLog>,
+    files: Option<Inotify>,
+    stop: UnixStream,
+    child: UnixStream,
+    /// What could not be opened, for the report.
+    pub problems: Vec<String>,
+}
+
+/// What has happened.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Happened {
+    /// SIGTERM or SIGINT came.
+    pub stop: bool,
+    /// A child may have ended.
+    pub child: bool,
+    /// A watched file was closed or went away: udev's queue, a lock.
+    pub files: bool,
+    /// udev's processed events.
+    pub udev: Vec<UdevEvent>,
+    /// New lines of the kernel log.
+    pub kernel: Vec<KernelLine>,
+}
+
+impl Events {
+    /// Begin to listen. What cannot be listened to becomes a problem, not an
+    /// error: without udev or kernel log, `boot` still has its deadline.
+    ///
+    /// # Errors
+    /// Signals cannot be caught.
+    pub fn open(watched_dirs: &[&Path]) -> io::Result<Self> {
+        let mut problems = Vec::new();
+        let signal = |signals: &[i32]| -> io::Result<UnixStream> {
+            let (ours, theirs) = UnixStream::pair()?;
+            ours.set_nonblocking(true)?;
+            for signal in signals {
+                signal_hook::low_level::pipe::register(*signal, theirs.try_clone()?)?;
+            }
+            Ok(ours)
+        };
+        let mut note = |what: &str, e: String| problems.push(format!("{what}: {e}"));
+        let udev =
+            UdevMonitor::open().map_err(|e| note("cannot listen to udev", e.to_string())).ok();
+        let kernel = KernelLog::open()
+            .map_err(|e| note("cannot read /dev/kmsg, so causes may be missing", e.to_string()))
+            .ok();
+        let files = Inotify::init(InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC)
+            .map_err(|e| note("cannot watch files", format!("inotify_init1: {e}")))
+            .ok();
+        if let Some(files) = &files {
+            for dir in watched_dirs {
+                let mask = AddWatchFlags::IN_CLOSE_WRITE | AddWatchFlags::IN_DELETE;
+                match files.add_watch(*dir, mask) {
+                    Ok(_) | Err(Errno::ENOENT) => {}
+                    Err(e) => problems.push(format!("cannot watch {}: {e}", dir.display())),
+                }
+            }
+        }
+        Ok(Self {
+            udev,
+            kernel,
+            files,
+            stop: signal(&[SIGTERM, SIGINT])?,
+            child: signal(&[SIGCHLD])?,
+            problems,
+        })
+    }
+
+    /// Wait until something happens, or until `until_usec` of CLOCK_MONOTONIC.
+    ///
+    /// # Errors
+    /// poll or a read fails.
+    pub fn wait(&mut self, until_usec: u64) -> io::Result<Happened> {
+        let left = until_usec.saturating_sub(clock::monotonic_usec());
+        // Rounded up, or the last millisecond before a deadline would spin.
+        let millis = i32::try_from(left.div_ceil(1000)).unwrap_or(i32::MAX);
+        let timeout = PollTimeout::try_from(millis).unwrap_or(PollTimeout::MAX);
+        let mut fds: Vec<BorrowedFd<'_>> = vec![self.stop.as_fd(), self.child.as_fd()];
+        fds.extend(self.udev.as_ref().map(AsFd::as_fd));
+        fds.extend(self.kernel.as_ref().map(AsFd::as_fd));
+        fds.extend(self.files.as_ref().map(AsFd::as_fd));
+        let mut polled: Vec<PollFd<'_>> =
+            fds.into_iter().map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
+        match poll(&mut polled, timeout) {
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(e) => return Err(e.into()),
+        }
+        Ok(Happened {
+            stop: emptied(&mut self.stop)?,
+            child: emptied(&mut self.child)?,
+            files: self.changed_files()?,
+            udev: self.udev.as_ref().map(UdevMonitor::drain).unwrap_or_default(),
+            kernel: match &mut self.kernel {
+                Some(log) => log.drain()?,
+                None => Vec::new(),
+            },
+        })
+    }
+
+    fn changed_files(&self) -> io::Result<bool> {
+        match self.files.as_ref().map(Inotify::read_events) {
+            None | Some(Err(Errno::EAGAIN)) => Ok(false),
+            Some(Ok(events)) => Ok(!events.is_empty()),
+            Some(Err(e)) => Err(e.into()),
+        }
+    }
+}
+
+/// True if the signal's pipe held anything.
+fn emptied(pipe: &mut UnixStream) -> io::Result<bool> {
+    let mut buffer = [0_u8; 64];
+    let mut any = false;
+    loop {
+        match pipe.read(&mut buffer) {
+            Ok(0) => return Ok(any),
+            Ok(_) => any = true,
+            Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(any),
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_ends_at_its_deadline_and_on_a_file_event() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let mut events = Events::open(&[dir.path()]).expect("events");
+        let begin = clock::monotonic_usec();
+        while clock::monotonic_usec() < begin + 30_000 {
+            assert!(!events.wait(begin + 30_000).expect("wait").files);
+        }
+        std::fs::write(dir.path().join("lock"), "1").expect("file");
+        let deadline = clock::monotonic_usec() + 10_000_000;
+        while clock::monotonic_usec() < deadline {
+            if events.wait(deadline).expect("wait").files {
+                return;
+            }
+        }
+        panic!("the closed file was no event");
+    }
+}

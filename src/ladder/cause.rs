@@ -1,0 +1,228 @@
+//! Why a port is stuck on its way up, as far as the host can tell.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use super::module_trouble::ModuleTrouble;
+use super::{PortProgress, Rung};
+use crate::names::{ModuleName, PciAddress};
+use crate::observe::{Observed, rdma_half};
+
+/// What is known beside the host's present state.
+#[derive(Debug, Clone, Default)]
+pub struct Facts {
+    /// Modules that could not be loaded.
+    pub modules: BTreeMap<ModuleName, ModuleTrouble>,
+    /// What the kernel log has said of each PCI function.
+    pub functions: BTreeMap<PciAddress, FunctionLog>,
+    /// Functions for which a driver was already asked for in vain.
+    pub no_driver: BTreeSet<PciAddress>,
+}
+
+/// What the kernel log has said of a PCI function.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FunctionLog {
+    /// The line by which the driver core said that a probe failed.
+    pub probe_failed: Option<String>,
+    /// The last line of the driver about waiting for firmware.
+    pub firmware_wait: Option<String>,
+    /// The last line of error severity.
+    pub last_error: Option<String>,
+}
+
+/// Why a rung is missing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Cause {
+    /// One phrase, lower case, without a full stop.
+    pub text: String,
+    /// What to do about it; empty while waiting is all there is to do.
+    pub advice: String,
+    /// It cannot come any more by waiting.
+    pub is_final: bool,
+    /// The site itself asked for it: not a failure.
+    pub by_site: bool,
+}
+
+impl Cause {
+    fn waiting(text: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self { text: text.into(), advice: advice.into(), is_final: false, by_site: false }
+    }
+
+    fn last(text: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self { text: text.into(), advice: advice.into(), is_final: true, by_site: false }
+    }
+
+    fn module(module: &ModuleName, trouble: &ModuleTrouble) -> Self {
+        Self {
+            text: format!("module {module} is not loaded: {trouble}"),
+            advice: trouble.advice(module),
+            is_final: !matches!(trouble, ModuleTrouble::Stuck { .. }),
+            by_site: trouble.is_by_the_site(),
+        }
+    }
+}
+
+/// Why `port` is missing its next rung; `None` if it is missing none.
+#[must_use]
+pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<Cause> {
+    let function = port.pci.and_then(|a| observed.functions.iter().find(|f| f.address == a));
+    let log = port.pci.and_then(|a| facts.functions.get(&a));
+    let driver = function.and_then(|f| f.driver.as_deref());
+    let trouble = |name: &str| {
+        let (module, trouble) = facts.modules.iter().find(|(m, _)| m.as_str() == name)?;
+        Some(Cause::module(module, trouble))
+    };
+    let probe_failed = || {
+        let line = log?.probe_failed.as_ref()?;
+        Some(Cause::last(
+            format!("the driver's probe failed: {line}"),
+            "read dmesg above that line; after a repair: echo ADDRESS > /sys/bus/pci/drivers_probe",
+        ))
+    };
+    let cause = match port.missing()? {
+        Rung::Pci if port.expected.starts_with("port GUID") => Cause::waiting(
+            "no port on this host has this GUID so far",
+            "compare with `ibstat -p`; a card that was replaced has a new GUID",
+        ),
+        Rung::Pci => Cause::waiting(
+            "the host shows no such PCI function or RDMA device",
+            "see `lspci -Dnn -d 15b3:` and the firmware set-up; the card may sit in another slot",
+        ),
+        Rung::Driver => {
+            let denied = function.and_then(|f| f.ib_driver).and_then(trouble);
+            if let Some(cause) = probe_failed().or(denied) {
+                cause
+            } else if port.pci.is_some_and(|a| facts.no_driver.contains(&a)) {
+                let modalias = function.map_or("", |f| f.modalias.as_str());
+                Cause::last(
+                    format!("no module of this kernel drives it ({modalias})"),
+                    "install the driver for the running kernel; `modprobe -R MODALIAS` must name it",
+                )
+            } else {
+                Cause::waiting("no driver is bound to it", "see `lspci -k` and dmesg")
+            }
+        }
+        Rung::Rdma => {
+            let half = driver.and_then(rdma_half);
+            let half_trouble = half.as_ref().and_then(|h| trouble(h.as_str()));
+            if let Some(cause) = probe_failed().or(half_trouble) {
+                cause
+            } else if let Some(line) = log.and_then(|l| l.firmware_wait.as_ref()) {
+                Cause::waiting(
+                    format!("driver {} is waiting for firmware: {line}", driver.unwrap_or("?")),
+                    "if it never ends: power cycle the card, `mstflint -d ADDRESS q`",
+                )
+            } else {
+                let text = format!(
+                    "driver {} is bound and has registered no RDMA device",
+                    driver.unwrap_or("?")
+                );
+                let last = log.and_then(|l| l.last_error.as_ref());
+                let text = last.map_or(text.clone(), |l| format!("{text}; it last said: {l}"));
+                Cause::waiting(text, "read dmesg for that PCI address")
+            }
+        }
+        Rung::Netdev => trouble("ib_ipoib").unwrap_or_else(|| {
+            let last = log.and_then(|l| l.last_error.as_ref());
+            let said = last.map_or(String::new(), |l| format!("; the kernel last said: {l}"));
+            Cause::waiting(
+                format!("ib_ipoib has made no netdev for it{said}"),
+                "read dmesg for ipoib; `cat /sys/module/ib_ipoib/parameters/*`",
+            )
+        }),
+        Rung::Named if !observed.udev.running => Cause::last(
+            "the netdev is there, but systemd-udevd is not running, so nobody names it",
+            "systemctl status systemd-udevd; /run/udev/control does not exist",
+        ),
+        Rung::Named => Cause::waiting(
+            "udev has not finished with the netdev: its name may still change",
+            "udevadm info -p /sys/class/net/NAME; a rule that hangs shows in `journalctl -u systemd-udevd`",
+        ),
+        Rung::Configured | Rung::Link | Rung::Active => Cause::waiting("", ""),
+    };
+    Some(cause)
+}
+
+/// Take one line of the kernel log into account. `level` is the kernel's
+/// severity, 0 to 7.
+pub fn learn(facts: &mut Facts, level: u8, line: &str) {
+    let Some(address) = address_in(line) else { return };
+    let log = facts.functions.entry(address).or_default();
+    // call_driver_probe(), drivers/base/dd.c: "NAME: probe of ADDRESS failed
+    // with error N", since 6.8 "probe with driver NAME failed with error N".
+    // -517 is EPROBE_DEFER: the kernel tries again by itself.
+    if line.contains("probe ") && line.contains("failed with error -") {
+        if !line.trim_end().ends_with("-517") {
+            log.probe_failed = Some(line.to_owned());
+        }
+    // wait_fw_init(), drivers/net/ethernet/mellanox/mlx5/core/main.c
+    } else if line.contains("Waiting for FW") || line.contains("in pre-initializing state") {
+        log.firmware_wait = Some(line.to_owned());
+    } else if line.contains("firmware version:") {
+        // A new probe has got past its firmware: what was said before is over.
+        *log = FunctionLog::default();
+    } else if level <= 3 {
+        log.last_error = Some(line.to_owned());
+    }
+}
+
+/// The first PCI address in a line, as dev_err() and the driver core write it.
+fn address_in(line: &str) -> Option<PciAddress> {
+    line.split(|c: char| c.is_whitespace() || c == ',' || c == '(' || c == ')')
+        .map(|word| word.trim_end_matches(':'))
+        .find_map(|word| word.parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HERE: &str = "0000:4b:00.0";
+
+    fn log_of(lines: &[(u8, &str)]) -> FunctionLog {
+        let mut facts = Facts::default();
+        for (level, line) in lines {
+            learn(&mut facts, *level, line);
+        }
+        facts.functions.remove(&HERE.parse().expect("address")).unwrap_or_default()
+    }
+
+    #[test]
+    fn a_failed_probe_is_learnt_in_both_spellings() {
+        for line in [
+            "mlx5_core: probe of 0000:4b:00.0 failed with error -110",
+            "mlx5_core 0000:4b:00.0: probe with driver mlx5_core failed with error -110",
+        ] {
+            assert_eq!(log_of(&[(4, line)]).probe_failed.as_deref(), Some(line));
+        }
+    }
+
+    #[test]
+    fn a_deferred_probe_is_not_a_failed_one() {
+        let line = "mlx5_core: probe of 0000:4b:00.0 failed with error -517";
+        assert_eq!(log_of(&[(4, line)]).probe_failed, None);
+    }
+
+    #[test]
+    fn a_later_good_probe_clears_what_was_said() {
+        let log = log_of(&[
+            (4, "mlx5_core: probe of 0000:4b:00.0 failed with error -110"),
+            (
+                4,
+                "mlx5_core 0000:4b:00.0: wait_fw_init:199:(pid 402): Waiting for FW initialization, timeout abort in 100s (0x80000000)",
+            ),
+            (6, "mlx5_core 0000:4b:00.0: firmware version: 20.36.1010"),
+        ]);
+        assert_eq!(log, FunctionLog::default());
+    }
+
+    #[test]
+    fn another_functions_lines_do_not_count() {
+        let log = log_of(&[
+            (3, "mlx5_core 0000:4b:00.1: mlx5_cmd_exec failed"),
+            (3, "ib0: no address here"),
+        ]);
+        assert_eq!(log, FunctionLog::default());
+    }
+}

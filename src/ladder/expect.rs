@@ -1,0 +1,223 @@
+//! Which ports have to come.
+
+use serde::Serialize;
+
+use super::Rung;
+use crate::config::{Config, Expect, ExpectedPort, PortSelector};
+use crate::names::{ModuleName, PciAddress, PortNumber};
+use crate::observe::{IB_DRIVERS, Observed, PciFunction};
+
+/// Who has to climb, and how high.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Expectation {
+    /// The HCAs or ports that are waited for.
+    pub expected: Vec<Expected>,
+    /// Functions that look like HCAs and are not waited for, and why.
+    pub left_out: Vec<(PciAddress, NotExpected)>,
+    /// The rung that `boot` waits for.
+    pub goal: Rung,
+}
+
+/// One HCA, or one port of it, that is waited for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Expected {
+    /// How it is found on the host.
+    pub which: PortSelector,
+    /// Only this port.
+    pub port: Option<PortNumber>,
+    /// Missing it is no failure.
+    pub optional: bool,
+    /// Why it is expected, as a phrase: `class 0x020700`.
+    pub why: String,
+}
+
+/// Why a function that looks like an HCA is not waited for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "reason", rename_all = "kebab-case")]
+pub enum NotExpected {
+    /// It is bound to a driver that hands it to a guest or keeps it away.
+    HandedOver {
+        /// `vfio-pci`, `pci-stub` or `xen-pciback`.
+        driver: String,
+    },
+    /// Somebody decided by `driver_override` what may bind it.
+    DriverOverride {
+        /// The override.
+        driver: String,
+    },
+    /// It is a VF of a PF on this host: the SR-IOV plan decides on those.
+    VfOfThisHost {
+        /// The PF.
+        physfn: PciAddress,
+    },
+    /// The site denies its driver.
+    DriverDenied {
+        /// The driver's module.
+        module: ModuleName,
+        /// Where it says so.
+        by: String,
+    },
+}
+
+impl std::fmt::Display for NotExpected {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::HandedOver { driver } => write!(f, "it is bound to {driver}"),
+            Self::DriverOverride { driver } => {
+                write!(f, "its driver_override is {driver:?}")
+            }
+            Self::VfOfThisHost { physfn } => write!(f, "it is a VF of {physfn} on this host"),
+            Self::DriverDenied { module, by } => {
+                write!(f, "its driver {module} is deny-listed by {by}")
+            }
+        }
+    }
+}
+
+/// Drivers that keep a function for somebody else.
+const KEEPERS: [&str; 4] = ["vfio-pci", "mlx5_vfio_pci", "pci-stub", "xen-pciback"];
+
+/// Who has to climb on this host. `denied` tells where the site deny-lists a
+/// module, if it does.
+pub fn expectation(
+    config: &Config,
+    observed: &Observed,
+    denied: impl Fn(&ModuleName) -> Option<String>,
+) -> Expectation {
+    let ipoib = config.modules.load.iter().any(|m| m.as_str() == "ib_ipoib");
+    let goal = if ipoib { Rung::Named } else { Rung::Rdma };
+    let mut left_out = Vec::new();
+    let expected = match &config.expect {
+        Expect::List(ports) => ports.iter().map(listed).collect(),
+        Expect::Auto => {
+            let mut expected = Vec::new();
+            for function in &observed.functions {
+                let Some(why) = candidate(function) else { continue };
+                match not_expected(function, &denied) {
+                    Some(reason) => left_out.push((function.address, reason)),
+                    None => expected.push(Expected {
+                        which: PortSelector::Pci(function.address),
+                        port: None,
+                        optional: false,
+                        why,
+                    }),
+                }
+            }
+            expected
+        }
+    };
+    Expectation { expected, left_out, goal }
+}
+
+fn listed(port: &ExpectedPort) -> Expected {
+    Expected {
+        which: port.which.clone(),
+        port: port.port,
+        optional: port.optional,
+        why: format!("listed in {}", port.origin),
+    }
+}
+
+/// Why this function may have InfiniBand ports, bound or not; `None` if not.
+#[must_use]
+pub fn candidate(function: &PciFunction) -> Option<String> {
+    if function.class.is_infiniband() {
+        return Some(format!("class {}", function.class));
+    }
+    match function.ib_driver {
+        // The same driver serves Ethernet cards; the class tells them apart.
+        Some("mlx5_core") if function.class.is_ethernet() => None,
+        Some(driver) => Some(format!("its driver is {driver}")),
+        None => None,
+    }
+}
+
+fn not_expected(
+    function: &PciFunction,
+    denied: &impl Fn(&ModuleName) -> Option<String>,
+) -> Option<NotExpected> {
+    if let Some(driver) = function.driver.as_ref().filter(|d| KEEPERS.contains(&d.as_str())) {
+        return Some(NotExpected::HandedOver { driver: driver.clone() });
+    }
+    if let Some(physfn) = function.physfn {
+        return Some(NotExpected::VfOfThisHost { physfn });
+    }
+    if let Some(driver) = &function.driver_override {
+        // An override that names the function's own driver changes nothing.
+        let own = function
+            .ib_driver
+            .map_or_else(|| IB_DRIVERS.contains(&driver.as_str()), |own| own == driver);
+        if !own {
+            return Some(NotExpected::DriverOverride { driver: driver.clone() });
+        }
+    }
+    let module: ModuleName = function.ib_driver?.parse().ok()?;
+    let by = if function.driver.is_none() { denied(&module)? } else { return None };
+    Some(NotExpected::DriverDenied { module, by })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observe::PciClass;
+
+    fn function(class: u32, ib_driver: Option<&'static str>) -> PciFunction {
+        PciFunction {
+            address: "0000:4b:00.0".parse().expect("address"),
+            vendor: 0x15b3,
+            device: 0x101b,
+            class: PciClass(class),
+            modalias: String::new(),
+            ib_driver,
+            driver: None,
+            driver_override: None,
+            physfn: None,
+            processed: false,
+            rdma_auxiliary: None,
+            rdma: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn candidates_are_told_by_class_or_driver() {
+        let is = |class, driver| candidate(&function(class, driver)).is_some();
+        assert!(is(0x02_0700, Some("mlx5_core")), "ConnectX-6 in InfiniBand mode");
+        assert!(is(0x02_0700, None), "InfiniBand class, driver not installed");
+        assert!(is(0x02_0800, Some("hfi1")), "Omni-Path");
+        assert!(is(0x0c_0600, Some("ib_qib")), "old serial bus class");
+        assert!(is(0x02_8000, Some("mlx4_core")), "ConnectX-3");
+        assert!(!is(0x02_0000, Some("mlx5_core")), "ConnectX in Ethernet mode");
+        assert!(!is(0x02_0000, None), "any Ethernet card");
+        assert!(!is(0x02_8000, None), "any other network card");
+    }
+
+    #[test]
+    fn what_somebody_else_decides_on_is_left_out() {
+        let reason = |change: fn(&mut PciFunction), denied: Option<&str>| {
+            let mut f = function(0x02_0700, Some("mlx5_core"));
+            change(&mut f);
+            let denied = denied.map(str::to_owned);
+            not_expected(&f, &|_| denied.clone()).map(|r| r.to_string())
+        };
+        assert_eq!(reason(|_| (), None), None);
+        assert_eq!(
+            reason(|f| f.driver = Some("vfio-pci".into()), None).as_deref(),
+            Some("it is bound to vfio-pci")
+        );
+        assert_eq!(
+            reason(|f| f.driver_override = Some("vfio-pci".into()), None).as_deref(),
+            Some("its driver_override is \"vfio-pci\"")
+        );
+        assert_eq!(reason(|f| f.driver_override = Some("mlx5_core".into()), None), None);
+        assert_eq!(
+            reason(|f| f.physfn = "0000:4b:00.1".parse().ok(), None).as_deref(),
+            Some("it is a VF of 0000:4b:00.1 on this host")
+        );
+        assert_eq!(
+            reason(|_| (), Some("/etc/modprobe.d/site.conf:3")).as_deref(),
+            Some("its driver mlx5_core is deny-listed by /etc/modprobe.d/site.conf:3")
+        );
+        let bound = |f: &mut PciFunction| f.driver = Some("mlx5_core".into());
+        assert_eq!(reason(bound, Some("x:1")), None, "bound all the same, so it counts");
+    }
+}

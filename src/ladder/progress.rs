@@ -1,0 +1,183 @@
+//! How far each expected port has climbed.
+
+use serde::Serialize;
+
+use super::{Expectation, Expected, Rung};
+use crate::config::PortSelector;
+use crate::names::{Guid, IfName, PciAddress, PortNumber, RdmaName};
+use crate::observe::{LinkLayer, Observed, PciFunction, Port, RdmaDevice};
+
+/// One expected port, or an expected HCA whose ports are not known yet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PortProgress {
+    /// What is expected, in the words it was named by: a PCI address, a port
+    /// GUID or an RDMA device name.
+    pub expected: String,
+    /// Its PCI function.
+    pub pci: Option<PciAddress>,
+    /// Its RDMA device.
+    pub rdma: Option<RdmaName>,
+    /// Its port number.
+    pub port: Option<PortNumber>,
+    /// Its port GUID.
+    pub guid: Option<Guid>,
+    /// Its link layer.
+    pub link_layer: Option<LinkLayer>,
+    /// Its netdev, by the name it has now.
+    pub netdev: Option<IfName>,
+    /// When udev finished with the netdev, microseconds of CLOCK_MONOTONIC.
+    pub named_usec: Option<u64>,
+    /// The highest rung reached; none if the host shows nothing of it.
+    pub reached: Option<Rung>,
+    /// The rung that is waited for.
+    pub goal: Rung,
+    /// Missing it is no failure.
+    pub optional: bool,
+    /// Why it is expected.
+    pub why: String,
+}
+
+impl PortProgress {
+    /// True if there is nothing (more) to wait for: the goal is reached, or
+    /// the port is in Ethernet mode.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.is_ethernet() || self.reached >= Some(self.goal)
+    }
+
+    /// True for a port in Ethernet mode: seen, and not waited for.
+    #[must_use]
+    pub fn is_ethernet(&self) -> bool {
+        self.link_layer == Some(LinkLayer::Ethernet)
+    }
+
+    /// The first rung that is missing on the way to the goal.
+    #[must_use]
+    pub fn missing(&self) -> Option<Rung> {
+        if self.is_ready() {
+            return None;
+        }
+        Rung::ALL.into_iter().find(|rung| Some(*rung) > self.reached)
+    }
+
+    /// What to call it: `mlx5_0 port 1 (0000:4b:00.0)` once that is known.
+    #[must_use]
+    pub fn label(&self) -> String {
+        match (&self.rdma, self.port, self.pci) {
+            (Some(rdma), Some(port), Some(pci)) => format!("{rdma} port {port} ({pci})"),
+            (Some(rdma), None, Some(pci)) => format!("{rdma} ({pci})"),
+            (_, Some(port), None) => format!("{} port {port}", self.expected),
+            (None, _, Some(pci)) if pci.to_string() != self.expected => {
+                format!("{} ({pci})", self.expected)
+            }
+            _ => self.expected.clone(),
+        }
+    }
+}
+
+/// How far everything expected is. An HCA whose ports are not known gives one
+/// entry, so nothing expected is ever without one.
+#[must_use]
+pub fn progress(expectation: &Expectation, observed: &Observed) -> Vec<PortProgress> {
+    let mut all: Vec<PortProgress> = Vec::new();
+    for expected in &expectation.expected {
+        for port in one(expected, expectation.goal, observed) {
+            // The configuration may name one port in two ways.
+            let same = |p: &&mut PortProgress| {
+                port.rdma.is_some() && p.rdma == port.rdma && p.port == port.port
+            };
+            match all.iter_mut().find(same) {
+                Some(seen) => seen.optional &= port.optional,
+                None => all.push(port),
+            }
+        }
+    }
+    all
+}
+
+fn one(expected: &Expected, goal: Rung, observed: &Observed) -> Vec<PortProgress> {
+    let nothing = PortProgress {
+        expected: match &expected.which {
+            PortSelector::Pci(address) => address.to_string(),
+            PortSelector::PortGuid(guid) => format!("port GUID {guid}"),
+            PortSelector::Rdma(name) => name.to_string(),
+        },
+        pci: None,
+        rdma: None,
+        port: expected.port,
+        guid: None,
+        link_layer: None,
+        netdev: None,
+        named_usec: None,
+        reached: None,
+        goal,
+        optional: expected.optional,
+        why: expected.why.clone(),
+    };
+    let found: Vec<(&PciFunction, &RdmaDevice, &Port)> = observed
+        .functions
+        .iter()
+        .flat_map(|f| f.rdma.iter().flat_map(move |d| d.ports.iter().map(move |p| (f, d, p))))
+        .filter(|(f, d, p)| {
+            expected.port.is_none_or(|n| n == p.number)
+                && match &expected.which {
+                    PortSelector::Pci(address) => f.address == *address,
+                    PortSelector::PortGuid(guid) => p.guid == Some(*guid),
+                    PortSelector::Rdma(name) => d.name == *name,
+                }
+        })
+        .collect();
+    if !found.is_empty() {
+        return found.into_iter().map(|(f, d, p)| with_port(nothing.clone(), f, d, p)).collect();
+    }
+    let function = observed.functions.iter().find(|f| match &expected.which {
+        PortSelector::Pci(address) => f.address == *address,
+        PortSelector::Rdma(name) => f.rdma.iter().any(|d| d.name == *name),
+        PortSelector::PortGuid(_) => false,
+    });
+    vec![match function {
+        Some(function) => without_port(nothing, function),
+        None => nothing,
+    }]
+}
+
+fn without_port(nothing: PortProgress, function: &PciFunction) -> PortProgress {
+    let device = function.rdma.first();
+    let reached = match (&function.driver, device) {
+        (_, Some(_)) => Rung::Rdma,
+        (Some(_), None) => Rung::Driver,
+        (None, None) => Rung::Pci,
+    };
+    // An RDMA device whose ports cannot be read is not ready for anybody.
+    let reached = if reached >= nothing.goal { Rung::Driver } else { reached };
+    PortProgress {
+        pci: Some(function.address),
+        rdma: device.map(|d| d.name.clone()),
+        reached: Some(reached),
+        ..nothing
+    }
+}
+
+fn with_port(
+    nothing: PortProgress,
+    function: &PciFunction,
+    device: &RdmaDevice,
+    port: &Port,
+) -> PortProgress {
+    let reached = match &port.netdev {
+        None => Rung::Rdma,
+        Some(netdev) if netdev.named => Rung::Named,
+        Some(_) => Rung::Netdev,
+    };
+    PortProgress {
+        pci: Some(function.address),
+        rdma: Some(device.name.clone()),
+        port: Some(port.number),
+        guid: port.guid,
+        link_layer: Some(port.link_layer),
+        netdev: port.netdev.as_ref().map(|n| n.name.clone()),
+        named_usec: port.netdev.as_ref().and_then(|n| n.named_usec),
+        reached: Some(reached),
+        ..nothing
+    }
+}

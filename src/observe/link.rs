@@ -1,0 +1,1 @@
+//! The part of a port's state that only firmware knows.

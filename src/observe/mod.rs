@@ -1,0 +1,124 @@
+//! What the host shows: PCI functions, RDMA devices, ports, netdevs, modules.
+//!
+//! Reads sysfs, `/run/udev/data` and modprobe's tables through [`Root`] and
+//! gives plain values. It judges nothing and waits for nothing: no attribute
+//! that asks firmware or takes a device lock (`ports/N/state`,
+//! `sriov_numvfs`) is read here; [`link`] does that for `ibprov status`.
+//! What cannot be read becomes a line in [`Observed::problems`].
+
+pub mod aliases;
+pub mod link;
+mod modprobe;
+mod modules;
+mod pci;
+mod rdma;
+mod udev;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+pub use aliases::{IB_DRIVERS, rdma_half};
+pub use modprobe::{Install, ModprobeRules};
+pub use modules::{ModuleState, is_built};
+pub use pci::{PciClass, PciFunction};
+pub use rdma::{LinkLayer, NetDev, Port, RdmaDevice};
+
+use crate::host::{ReadError, Root};
+use crate::names::ModuleName;
+
+/// The host at one moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Observed {
+    /// `uname -r`, the running kernel's release; empty if it cannot be read.
+    pub kernel: String,
+    /// The network controllers and InfiniBand functions on the PCI bus, by address.
+    pub functions: Vec<PciFunction>,
+    /// The state of each module asked for.
+    pub modules: BTreeMap<ModuleName, ModuleState>,
+    /// What udev has said so far.
+    pub udev: UdevState,
+    /// What could not be read, one line each.
+    pub problems: BTreeSet<String>,
+}
+
+/// How far udev is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct UdevState {
+    /// systemd-udevd can be reached (`/run/udev/control`).
+    pub running: bool,
+    /// No event is queued or being worked on (`/run/udev/queue`, the file
+    /// that `udevadm settle` watches).
+    pub settled: bool,
+}
+
+/// A look around: reads what it can and notes what it cannot.
+#[derive(Debug)]
+struct Look<'a> {
+    root: &'a Root,
+    problems: BTreeSet<String>,
+}
+
+impl Look<'_> {
+    /// The value, or `None` with a note, unless the thing is simply not there:
+    /// a device may vanish while it is looked at.
+    fn note<T>(&mut self, reading: Result<T, ReadError>) -> Option<T> {
+        match reading {
+            Ok(value) => Some(value),
+            Err(e) if e.is_absent() => None,
+            Err(e) => {
+                self.problems.insert(e.to_string());
+                None
+            }
+        }
+    }
+
+    fn attribute(&mut self, path: &str) -> Option<String> {
+        let reading = self.root.attribute(path);
+        self.note(reading)
+    }
+
+    /// An attribute that must parse: what it holds instead is noted, escaped.
+    fn parsed<T, E: std::fmt::Display>(
+        &mut self,
+        path: &str,
+        parse: impl FnOnce(&str) -> Result<T, E>,
+    ) -> Option<T> {
+        let text = self.attribute(path)?;
+        match parse(&text) {
+            Ok(value) => Some(value),
+            Err(e) => {
+                self.problems.insert(format!("{path}: {e}"));
+                None
+            }
+        }
+    }
+
+    fn list(&mut self, path: &str) -> Vec<String> {
+        let reading = self.root.list_or_empty(path);
+        self.note(reading).unwrap_or_default()
+    }
+}
+
+/// Look at the host; the state of `modules` is told as well.
+#[must_use]
+pub fn observe<'m>(root: &Root, modules: impl IntoIterator<Item = &'m ModuleName>) -> Observed {
+    let mut look = Look { root, problems: BTreeSet::new() };
+    let kernel = kernel_release(&mut look);
+    let functions = pci::functions(&mut look, &kernel);
+    let modules =
+        modules.into_iter().map(|name| (name.clone(), modules::state(&mut look, &kernel, name)));
+    let modules = modules.collect();
+    let udev = udev::state(root);
+    Observed { kernel, functions, modules, udev, problems: look.problems }
+}
+
+fn kernel_release(look: &mut Look<'_>) -> String {
+    let release = look.attribute("/proc/sys/kernel/osrelease").unwrap_or_default();
+    if release.bytes().all(|b| b.is_ascii_graphic() && b != b'/') {
+        release
+    } else {
+        look.problems.insert(format!("/proc/sys/kernel/osrelease: {release:?} is no release"));
+        String::new()
+    }
+}

@@ -1,0 +1,214 @@
+//! What the site says about modules: deny-lists and `install` overrides, as
+//! `modprobe.d(5)` and the kernel command line hold them.
+//!
+//! modprobe itself obeys these; they are read only to say, with file and
+//! line, why a module was not loaded.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Look;
+use crate::host::Root;
+use crate::names::ModuleName;
+
+/// The site's rules.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ModprobeRules {
+    denied: BTreeMap<ModuleName, String>,
+    install: BTreeMap<ModuleName, Install>,
+    /// Module, `key=value`, origin; the last one wins, as in the kernel.
+    options: Vec<(ModuleName, String, String)>,
+    /// What could not be read, one line each.
+    pub problems: BTreeSet<String>,
+}
+
+/// An `install MODULE COMMAND` line: run instead of loading the module.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Install {
+    /// The command.
+    pub command: String,
+    /// File and line.
+    pub origin: String,
+}
+
+/// Strongest first; a file masks its namesakes further down (`modprobe.d(5)`).
+const DIRS: [&str; 5] = [
+    "/etc/modprobe.d",
+    "/run/modprobe.d",
+    "/usr/local/lib/modprobe.d",
+    "/usr/lib/modprobe.d",
+    "/lib/modprobe.d",
+];
+
+impl ModprobeRules {
+    /// Read them under `root`.
+    #[must_use]
+    pub fn read(root: &Root) -> Self {
+        let mut look = Look { root, problems: BTreeSet::new() };
+        let mut rules = Self::default();
+        let mut files: BTreeMap<String, &str> = BTreeMap::new();
+        for dir in DIRS.into_iter().rev() {
+            for name in look.list(dir) {
+                if name.ends_with(".conf") {
+                    files.insert(name, dir);
+                }
+            }
+        }
+        for (name, dir) in files {
+            let path = format!("{dir}/{name}");
+            let reading = root.text(&path, 1 << 20);
+            if let Some(text) = look.note(reading) {
+                rules.add_file(&path, &text);
+            }
+        }
+        if let Some(cmdline) = look.attribute("/proc/cmdline") {
+            rules.add_command_line(&cmdline);
+        }
+        rules.problems = look.problems;
+        rules
+    }
+
+    /// Where `module` is deny-listed, if it is.
+    #[must_use]
+    pub fn denied(&self, module: &ModuleName) -> Option<&str> {
+        self.denied.get(module).map(String::as_str)
+    }
+
+    /// The `install` line of `module`, if it has one.
+    #[must_use]
+    pub fn install(&self, module: &ModuleName) -> Option<&Install> {
+        self.install.get(module)
+    }
+
+    /// The value that `options` lines give the parameter `key` of `module`,
+    /// and where.
+    #[must_use]
+    pub fn option(&self, module: &str, key: &str) -> Option<(&str, &str)> {
+        self.options.iter().rev().filter(|(m, _, _)| m.as_str() == module).find_map(
+            |(_, setting, origin)| {
+                let (k, value) = setting.split_once('=')?;
+                (k == key).then_some((value, origin.as_str()))
+            },
+        )
+    }
+
+    fn add_file(&mut self, path: &str, text: &str) {
+        for (number, line) in logical_lines(text) {
+            let origin = || format!("{path}:{number}");
+            let mut words = line.split_whitespace();
+            let (verb, name) = (words.next(), words.next().and_then(|w| w.parse().ok()));
+            match (verb, name) {
+                (Some("blacklist"), Some(name)) => {
+                    self.denied.insert(name, origin());
+                }
+                (Some("install"), Some(name)) => {
+                    let command = words.collect::<Vec<_>>().join(" ");
+                    self.install.insert(name, Install { command, origin: origin() });
+                }
+                (Some("options"), Some(name)) => {
+                    let name: ModuleName = name;
+                    for setting in words {
+                        self.options.push((name.clone(), setting.to_owned(), origin()));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// `modprobe.blacklist=` is kmod's, `module_blacklist=` the kernel's own.
+    fn add_command_line(&mut self, cmdline: &str) {
+        for word in cmdline.split_whitespace() {
+            let Some((key @ ("modprobe.blacklist" | "module_blacklist"), names)) =
+                word.split_once('=')
+            else {
+                continue;
+            };
+            for name in names.split(',').filter_map(|n| n.parse::<ModuleName>().ok()) {
+                self.denied
+                    .entry(name)
+                    .or_insert_with(|| format!("the kernel command line ({key}=)"));
+            }
+        }
+    }
+}
+
+/// Lines without comments, continuation lines joined, each with its number.
+fn logical_lines(text: &str) -> Vec<(usize, String)> {
+    let mut lines = Vec::new();
+    let mut open: Option<(usize, String)> = None;
+    for (index, line) in text.lines().enumerate() {
+        let (number, mut so_far) = open.take().unwrap_or((index + 1, String::new()));
+        match line.strip_suffix('\\') {
+            Some(head) => {
+                so_far.push_str(head);
+                open = Some((number, so_far));
+            }
+            None => {
+                so_far.push_str(line);
+                lines.push((number, so_far));
+            }
+        }
+    }
+    lines.extend(open);
+    lines.retain(|(_, line)| !line.trim_start().starts_with('#') && !line.trim().is_empty());
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn name(text: &str) -> ModuleName {
+        text.parse().expect("module name")
+    }
+
+    #[test]
+    fn a_rule_is_found_with_file_and_line() {
+        let mut rules = ModprobeRules::default();
+        rules.add_file(
+            "/etc/modprobe.d/site.conf",
+            "# no\n\nblacklist ib-ipoib\noptions ib_umad x=1\ninstall ib_uverbs \\\n /bin/false --now\n#blacklist ib_umad\n",
+        );
+        rules.add_command_line("quiet modprobe.blacklist=mlx5_core,igb module_blacklist=hfi1");
+        assert_eq!(rules.denied(&name("ib_ipoib")), Some("/etc/modprobe.d/site.conf:3"));
+        assert_eq!(rules.denied(&name("ib_umad")), None);
+        let install = rules.install(&name("ib_uverbs")).expect("install rule");
+        assert_eq!(install.command, "/bin/false --now");
+        assert_eq!(install.origin, "/etc/modprobe.d/site.conf:5");
+        assert_eq!(
+            rules.denied(&name("mlx5_core")),
+            Some("the kernel command line (modprobe.blacklist=)")
+        );
+        assert!(rules.denied(&name("hfi1")).is_some());
+        assert_eq!(rules.option("ib_umad", "x"), Some(("1", "/etc/modprobe.d/site.conf:4")));
+    }
+
+    #[test]
+    fn the_stronger_directory_masks_its_namesake() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        for (path, text) in [
+            ("etc/modprobe.d/a.conf", "# emptied by the site\n"),
+            ("usr/lib/modprobe.d/a.conf", "blacklist ib_umad\n"),
+            ("usr/lib/modprobe.d/b.conf", "blacklist ib_uverbs\n"),
+            ("usr/lib/modprobe.d/c.txt", "blacklist ib_ipoib\n"),
+        ] {
+            let path = dir.path().join(path);
+            std::fs::create_dir_all(path.parent().expect("parent")).expect("directory");
+            std::fs::write(path, text).expect("file");
+        }
+        let rules = ModprobeRules::read(&Root::copy_at(dir.path()).expect("root"));
+        assert_eq!(rules.denied(&name("ib_umad")), None);
+        assert_eq!(rules.denied(&name("ib_uverbs")), Some("/usr/lib/modprobe.d/b.conf:1"));
+        assert_eq!(rules.denied(&name("ib_ipoib")), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in "(?s).{0,200}") {
+            let mut rules = ModprobeRules::default();
+            rules.add_file("x", &text);
+            rules.add_command_line(&text);
+        }
+    }
+}

@@ -1,0 +1,153 @@
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+use super::Look;
+use super::aliases::Aliases;
+use super::rdma::{self, RdmaDevice};
+use super::udev;
+use crate::names::PciAddress;
+
+/// A PCI class: base class, subclass, programming interface, as sysfs
+/// `class` prints it (`0x020700`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PciClass(pub u32);
+
+impl PciClass {
+    /// InfiniBand controller (0x0207), fabric controller (0x0208: hfi1) or
+    /// the older serial bus InfiniBand (0x0c06: mthca, qib); PCI Code and ID
+    /// Assignment Specification.
+    #[must_use]
+    pub const fn is_infiniband(self) -> bool {
+        matches!(self.0 >> 8, 0x0207 | 0x0208 | 0x0c06)
+    }
+
+    const fn is_network(self) -> bool {
+        self.0 >> 16 == 0x02
+    }
+
+    /// Ethernet controller.
+    #[must_use]
+    pub const fn is_ethernet(self) -> bool {
+        self.0 >> 8 == 0x0200
+    }
+}
+
+impl fmt::Display for PciClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "0x{:06x}", self.0)
+    }
+}
+
+impl Serialize for PciClass {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(self)
+    }
+}
+
+/// A PCI function that is, or could be, an InfiniBand HCA.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PciFunction {
+    /// Where it is.
+    pub address: PciAddress,
+    /// PCI vendor.
+    pub vendor: u16,
+    /// PCI device.
+    pub device: u16,
+    /// PCI class.
+    pub class: PciClass,
+    /// What modprobe resolves to its driver.
+    pub modalias: String,
+    /// The driver that `modules.alias` resolves it to, if that one has an
+    /// InfiniBand side.
+    pub ib_driver: Option<&'static str>,
+    /// The driver bound to it, or probing it right now: the kernel makes the
+    /// link before it calls the probe (`really_probe()`, `drivers/base/dd.c`).
+    pub driver: Option<String>,
+    /// The only driver that may bind it, where somebody said so.
+    pub driver_override: Option<String>,
+    /// The PF, if this is a VF of a PF on this host.
+    pub physfn: Option<PciAddress>,
+    /// udev has finished an event for it.
+    pub processed: bool,
+    /// Its auxiliary device for RDMA, `mlx5_core.rdma.0`, which makes udev load
+    /// the RDMA half (Linux 5.11 and later).
+    pub rdma_auxiliary: Option<String>,
+    /// Its RDMA devices: none until the driver has registered one.
+    pub rdma: Vec<RdmaDevice>,
+}
+
+const DEVICES: &str = "/sys/bus/pci/devices";
+
+pub(super) fn functions(look: &mut Look<'_>, kernel: &str) -> Vec<PciFunction> {
+    let mut aliases: Option<Aliases> = None;
+    let mut functions = Vec::new();
+    for name in look.list(DEVICES) {
+        let Ok(address) = name.parse::<PciAddress>() else {
+            look.problems.insert(format!("{DEVICES}: {name:?} is not a PCI address"));
+            continue;
+        };
+        let dir = format!("{DEVICES}/{name}");
+        let Some(class) = look.parsed(&format!("{dir}/class"), hex).map(PciClass) else {
+            continue;
+        };
+        if !class.is_infiniband() && !class.is_network() {
+            continue;
+        }
+        let modalias = look.attribute(&format!("{dir}/modalias")).unwrap_or_default();
+        let aliases = aliases.get_or_insert_with(|| {
+            let path = format!("/lib/modules/{kernel}/modules.alias");
+            let reading = look.root.text(&path, 64 << 20);
+            look.note(reading).map(|t| Aliases::parse(&t)).unwrap_or_default()
+        });
+        let ib_driver = aliases.driver(&modalias);
+        functions.push(function(look, &dir, address, class, modalias, ib_driver));
+    }
+    functions
+}
+
+fn function(
+    look: &mut Look<'_>,
+    dir: &str,
+    address: PciAddress,
+    class: PciClass,
+    modalias: String,
+    ib_driver: Option<&'static str>,
+) -> PciFunction {
+    let id = |look: &mut Look<'_>, name: &str| {
+        let value = look.parsed(&format!("{dir}/{name}"), hex);
+        value.and_then(|v| u16::try_from(v).ok()).unwrap_or_default()
+    };
+    let link = |look: &mut Look<'_>, name: &str| {
+        let reading = look.root.link_name(&format!("{dir}/{name}"));
+        look.note(reading)
+    };
+    let driver = link(look, "driver");
+    let physfn = link(look, "physfn").and_then(|n| n.parse().ok());
+    let driver_override = look
+        .attribute(&format!("{dir}/driver_override"))
+        .filter(|t| !t.is_empty() && t != "(null)");
+    let rdma = rdma::devices(look, dir);
+    let rdma_auxiliary = (driver.is_some() && rdma.is_empty())
+        .then(|| look.list(dir).into_iter().find(|entry| entry.starts_with("mlx5_core.rdma.")))
+        .flatten();
+    PciFunction {
+        address,
+        vendor: id(look, "vendor"),
+        device: id(look, "device"),
+        class,
+        modalias,
+        ib_driver,
+        driver,
+        driver_override,
+        physfn,
+        processed: udev::record(look, &format!("+pci:{address}")).is_some(),
+        rdma_auxiliary,
+        rdma,
+    }
+}
+
+fn hex(text: &str) -> Result<u32, String> {
+    let digits = text.strip_prefix("0x").unwrap_or(text);
+    u32::from_str_radix(digits, 16).map_err(|_| format!("{text:?} is not a hexadecimal number"))
+}

@@ -1,0 +1,167 @@
+use serde::Serialize;
+
+use super::Look;
+use super::udev;
+use crate::names::{Guid, IfName, PortNumber, RdmaName};
+
+/// An RDMA device that a driver registered (`/sys/class/infiniband/NAME`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RdmaDevice {
+    /// Its name now.
+    pub name: RdmaName,
+    /// Its node GUID.
+    pub node_guid: Option<Guid>,
+    /// Its ports, by number.
+    pub ports: Vec<Port>,
+}
+
+/// A port of an RDMA device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Port {
+    /// Which one, from 1.
+    pub number: PortNumber,
+    /// InfiniBand (and Omni-Path), or Ethernet.
+    pub link_layer: LinkLayer,
+    /// Its port GUID: the low half of GID 0.
+    pub guid: Option<Guid>,
+    /// Its IPoIB netdev.
+    pub netdev: Option<NetDev>,
+}
+
+/// What a port speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum LinkLayer {
+    /// InfiniBand or Omni-Path: has IPoIB.
+    InfiniBand,
+    /// Ethernet: RoCE or iWARP.
+    Ethernet,
+    /// The kernel says `Unknown` or nothing readable.
+    Unknown,
+}
+
+/// An IPoIB netdev: ARPHRD 32, child of the PCI function, no P_Key child.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NetDev {
+    /// Its name now.
+    pub name: IfName,
+    /// Its index, which a rename does not change.
+    pub ifindex: u32,
+    /// udev has finished with it and no rename is pending: the name is final.
+    pub named: bool,
+    /// When udev first finished with it, microseconds of CLOCK_MONOTONIC.
+    pub named_usec: Option<u64>,
+    /// The port GUID in the last 8 bytes of its link-layer address.
+    pub guid: Option<Guid>,
+}
+
+/// `ARPHRD_INFINIBAND` (`include/uapi/linux/if_arp.h`).
+const ARPHRD_INFINIBAND: u32 = 32;
+
+pub(super) fn devices(look: &mut Look<'_>, pci_dir: &str) -> Vec<RdmaDevice> {
+    let dir = format!("{pci_dir}/infiniband");
+    let names = look.list(&dir);
+    if names.is_empty() {
+        return Vec::new();
+    }
+    let netdevs = netdevs(look, pci_dir);
+    let mut devices = Vec::new();
+    for entry in names {
+        let name = match entry.parse::<RdmaName>() {
+            Ok(name) => name,
+            Err(e) => {
+                look.problems.insert(format!("{dir}: {e}"));
+                continue;
+            }
+        };
+        let device = format!("{dir}/{name}");
+        let node_guid = look.parsed(&format!("{device}/node_guid"), |t| t.parse::<Guid>());
+        let ports = ports(look, &format!("{device}/ports"), &netdevs);
+        devices.push(RdmaDevice { name, node_guid, ports });
+    }
+    devices
+}
+
+fn ports(look: &mut Look<'_>, dir: &str, netdevs: &[(i64, NetDev)]) -> Vec<Port> {
+    let mut ports = Vec::new();
+    for entry in look.list(dir) {
+        let number = entry.parse::<i64>().ok().and_then(|n| PortNumber::new(n).ok());
+        let Some(number) = number else {
+            look.problems.insert(format!("{dir}: {entry:?} is not a port number"));
+            continue;
+        };
+        let port = format!("{dir}/{number}");
+        let link_layer = match look.attribute(&format!("{port}/link_layer")).as_deref() {
+            Some("InfiniBand") => LinkLayer::InfiniBand,
+            Some("Ethernet") => LinkLayer::Ethernet,
+            _ => LinkLayer::Unknown,
+        };
+        // Only InfiniBand has a port GUID; RoCE's GID 0 is made of the MAC.
+        let guid = (link_layer == LinkLayer::InfiniBand)
+            .then(|| {
+                look.parsed(&format!("{port}/gids/0"), |t| {
+                    Guid::from_gid(t).ok_or_else(|| format!("{t:?} is not a GID"))
+                })
+            })
+            .flatten();
+        // dev_port counts from 0 (IPoIB sets it to port - 1).
+        let own = |(dev_port, _): &&(i64, NetDev)| *dev_port + 1 == i64::from(number.get());
+        let netdev = netdevs.iter().find(own).map(|(_, n)| n.clone());
+        ports.push(Port { number, link_layer, guid, netdev });
+    }
+    ports.sort_by_key(|p| p.number);
+    ports
+}
+
+/// The IPoIB netdevs of one PCI function, each with its `dev_port`.
+fn netdevs(look: &mut Look<'_>, pci_dir: &str) -> Vec<(i64, NetDev)> {
+    let dir = format!("{pci_dir}/net");
+    let mut netdevs = Vec::new();
+    for entry in look.list(&dir) {
+        let name = match entry.parse::<IfName>() {
+            Ok(name) => name,
+            Err(e) => {
+                look.problems.insert(format!("{dir}: {e}"));
+                continue;
+            }
+        };
+        let path = |attribute: &str| format!("{dir}/{name}/{attribute}");
+        let number = |look: &mut Look<'_>, attribute: &str| {
+            look.parsed(&path(attribute), |t| {
+                t.parse::<u32>().map_err(|_| format!("{t:?} is not a number"))
+            })
+        };
+        if number(look, "type") != Some(ARPHRD_INFINIBAND) {
+            continue;
+        }
+        let Some(ifindex) = number(look, "ifindex") else { continue };
+        let dev_port = number(look, "dev_port").map_or(0, i64::from);
+        let guid = look.attribute(&path("address")).and_then(|a| port_guid_of(&a));
+        let record = udev::record(look, &format!("n{ifindex}"));
+        let named = record.as_ref().is_some_and(|r| !r.renaming);
+        let named_usec = record.and_then(|r| r.initialized_usec);
+        netdevs.push((dev_port, NetDev { name, ifindex, named, named_usec, guid }));
+    }
+    netdevs
+}
+
+/// The last 8 of the 20 bytes of an IPoIB address are the port GUID; the
+/// first 4 hold the QPN and change at every rebind.
+fn port_guid_of(address: &str) -> Option<Guid> {
+    let bytes: Vec<&str> = address.split(':').collect();
+    if bytes.len() != 20 {
+        return None;
+    }
+    bytes.get(12..)?.join(":").parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_port_guid_is_the_tail_of_the_address() {
+        let address = "00:00:10:49:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:12:a4:80";
+        assert_eq!(port_guid_of(address), Some(Guid::new(0xb859_9f03_0012_a480)));
+        assert_eq!(port_guid_of("b8:59:9f:03:00:12"), None);
+    }
+}

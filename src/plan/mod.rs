@@ -1,0 +1,8 @@
+//! From what is wanted and what is there to the steps that are missing.
+//!
+//! Pure: planning twice over the same host gives the same steps, and over a
+//! host where they succeeded none.
+
+mod boot;
+
+pub use boot::{Done, Step, boot_steps};

@@ -1,0 +1,323 @@
+//! The report of `ibprov boot`: `/run/ibprov/boot.json`, and its text.
+
+use serde::Serialize;
+
+use super::SCHEMA;
+use super::duration::seconds;
+use crate::ladder::{Cause, ModuleTrouble, NotExpected, PortProgress, Rung};
+use crate::names::{ModuleName, PciAddress};
+use crate::plan::Step;
+
+/// How a boot went, in one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Every port that is expected is ready.
+    Ready,
+    /// The host has no InfiniBand and none is configured.
+    NoInfiniband,
+    /// Something optional, or something that the site itself denies, is missing.
+    Deferred,
+    /// A port that is not optional is not ready.
+    NotReady,
+    /// A signal ended it before its time.
+    Interrupted,
+}
+
+impl Verdict {
+    /// The exit code, the same for every verb.
+    #[must_use]
+    pub const fn exit_code(self) -> u8 {
+        match self {
+            Self::Ready | Self::NoInfiniband => 0,
+            Self::Deferred | Self::Interrupted => 1,
+            Self::NotReady => 3,
+        }
+    }
+
+    /// The word for it, as JSON has it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Ready => "ready",
+            Self::NoInfiniband => "no-infiniband",
+            Self::Deferred => "deferred",
+            Self::NotReady => "not-ready",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
+/// All that `boot` saw and did. Times are microseconds of CLOCK_MONOTONIC.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct BootReport {
+    /// Version of this format.
+    pub schema: u32,
+    /// Version of ibprov.
+    pub version: &'static str,
+    /// `uname -r`.
+    pub kernel: String,
+    /// When boot began.
+    pub started_usec: u64,
+    /// When it ended.
+    pub finished_usec: u64,
+    /// CPU time of ibprov itself, user and system, microseconds.
+    pub cpu_usec: u64,
+    /// Its peak memory, KiB.
+    pub peak_memory_kib: u64,
+    /// Programs that it ran.
+    pub forks: u32,
+    /// The deadlines it had, seconds.
+    pub deadline_sec: u64,
+    /// For one HCA, seconds.
+    pub hca_deadline_sec: u64,
+    /// How it went.
+    pub verdict: Verdict,
+    /// Its exit code.
+    pub exit_code: u8,
+    /// The configured modules.
+    pub modules: Vec<ModuleReport>,
+    /// What was done to the host, in order.
+    pub steps: Vec<StepReport>,
+    /// The expected ports.
+    pub ports: Vec<PortReport>,
+    /// Functions that look like HCAs and were not waited for.
+    pub left_out: Vec<LeftOut>,
+    /// Warnings and what could not be read.
+    pub problems: Vec<String>,
+    /// What happened when.
+    pub timeline: Vec<Moment>,
+}
+
+/// A configured module.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ModuleReport {
+    /// Its name.
+    pub name: ModuleName,
+    /// What became of it.
+    #[serde(flatten)]
+    pub outcome: ModuleOutcome,
+}
+
+/// What became of a module.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "outcome", rename_all = "kebab-case")]
+pub enum ModuleOutcome {
+    /// It was there before boot began: the initrd, udev or the kernel has it.
+    AlreadyThere,
+    /// It was loaded while boot ran.
+    Loaded,
+    /// It is not there.
+    Missing {
+        /// Why.
+        trouble: ModuleTrouble,
+        /// The same as text.
+        text: String,
+        /// What to do.
+        advice: String,
+    },
+    /// Nobody asked for it: no port is expected.
+    NotNeeded,
+}
+
+/// A step and its outcome.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct StepReport {
+    /// What was to be done.
+    #[serde(flatten)]
+    pub step: Step,
+    /// When it began.
+    pub started_usec: u64,
+    /// How long it took; absent if it had not ended when boot did.
+    pub took_usec: Option<u64>,
+    /// What went wrong; empty if nothing did.
+    pub failure: String,
+}
+
+/// An expected port.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PortReport {
+    /// How far it is.
+    #[serde(flatten)]
+    pub progress: PortProgress,
+    /// Nothing is left to wait for.
+    pub ready: bool,
+    /// The first missing rung.
+    pub missing: Option<Rung>,
+    /// Why it is missing.
+    pub cause: Option<Cause>,
+    /// How long boot waited for it, microseconds.
+    pub waited_usec: u64,
+}
+
+/// A function that was not waited for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LeftOut {
+    /// Where it is.
+    pub pci: PciAddress,
+    /// Why.
+    #[serde(flatten)]
+    pub reason: NotExpected,
+}
+
+/// One line of the timeline.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Moment {
+    /// When, microseconds of CLOCK_MONOTONIC.
+    pub usec: u64,
+    /// What.
+    pub text: String,
+}
+
+impl BootReport {
+    /// The JSON of it, promised by [`SCHEMA`].
+    ///
+    /// # Errors
+    /// None that can be provoked: all keys are text.
+    pub fn to_json(&self) -> serde_json::Result<String> {
+        serde_json::to_string_pretty(self)
+    }
+
+    /// The sentence that says it all.
+    #[must_use]
+    pub fn headline(&self) -> String {
+        let took = seconds(self.finished_usec.saturating_sub(self.started_usec));
+        let waited: Vec<&PortReport> =
+            self.ports.iter().filter(|p| !p.progress.is_ethernet()).collect();
+        let ready = waited.iter().filter(|p| p.ready).count();
+        let count = format!("{ready} of {} expected ports ready", waited.len());
+        match self.verdict {
+            Verdict::NoInfiniband => {
+                "this host has no InfiniBand: no PCI function needs it and none is configured; nothing done".to_owned()
+            }
+            Verdict::Ready if waited.is_empty() => {
+                format!("no InfiniBand port to wait for, after {took}")
+            }
+            Verdict::Ready => format!("{count} after {took}"),
+            Verdict::Interrupted => format!("stopped by a signal after {took}: {count}"),
+            Verdict::Deferred | Verdict::NotReady => format!("{count} after {took}: not complete"),
+        }
+    }
+
+    /// The text of it.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let mut text = format!("{}\n", self.headline());
+        let mut line = |l: String| {
+            text.push_str(&l);
+            text.push('\n');
+        };
+        for port in &self.ports {
+            line(port.line());
+            if let Some(cause) = &port.cause {
+                line(format!("  why: {}", cause.text));
+                if !cause.advice.is_empty() {
+                    line(format!("  do:  {}", cause.advice));
+                }
+            }
+        }
+        for out in &self.left_out {
+            line(format!("not waited for {}: {}", out.pci, out.reason));
+        }
+        for module in &self.modules {
+            if let ModuleOutcome::Missing { text, advice, .. } = &module.outcome {
+                line(format!("module {}: not loaded: {text}", module.name));
+                line(format!("  do:  {advice}"));
+            }
+        }
+        let there: Vec<&str> = self
+            .modules
+            .iter()
+            .filter(|m| m.outcome == ModuleOutcome::AlreadyThere)
+            .map(|m| m.name.as_str())
+            .collect();
+        if !there.is_empty() {
+            line(format!("modules already there (initrd, udev or built in): {}", there.join(", ")));
+        }
+        for step in &self.steps {
+            line(step.line());
+        }
+        for problem in &self.problems {
+            line(format!("note: {problem}"));
+        }
+        text
+    }
+
+    /// What happened when, one line each, seconds since boot began.
+    #[must_use]
+    pub fn timeline_text(&self) -> String {
+        let mut text = String::new();
+        for moment in &self.timeline {
+            let (sign, off) = match moment.usec.checked_sub(self.started_usec) {
+                Some(after) => ('+', after),
+                None => ('-', self.started_usec - moment.usec),
+            };
+            text.push_str(&format!("{sign}{:>10}  {}\n", seconds(off), moment.text));
+        }
+        text
+    }
+}
+
+impl PortReport {
+    /// `mlx5_0 port 1 (0000:4b:00.0): ready, netdev ib0, port GUID ...`
+    #[must_use]
+    pub fn line(&self) -> String {
+        let label = self.progress.label();
+        let mut line = if self.progress.is_ethernet() {
+            format!("{label}: in Ethernet mode, not waited for")
+        } else if let Some(missing) = self.missing {
+            let reached = self.progress.reached.map_or("nothing", Rung::word);
+            let optional = if self.progress.optional { " (optional)" } else { "" };
+            format!(
+                "{label}: NOT READY{optional}: reached {reached}, missing {missing} after {}",
+                seconds(self.waited_usec)
+            )
+        } else {
+            format!("{label}: ready")
+        };
+        if let Some(netdev) = &self.progress.netdev {
+            line.push_str(&format!(", netdev {netdev}"));
+        }
+        if let Some(guid) = self.progress.guid {
+            line.push_str(&format!(", port GUID {guid}"));
+        }
+        line
+    }
+}
+
+impl StepReport {
+    fn line(&self) -> String {
+        match (self.took_usec, self.failure.as_str()) {
+            (None, _) => format!("still running: {}", self.step),
+            (Some(took), "") => format!("done by ibprov: {} in {}", self.step, seconds(took)),
+            (Some(took), failure) => {
+                format!("failed: {} after {}: {failure}", self.step, seconds(took))
+            }
+        }
+    }
+}
+
+/// The constant head of a report.
+#[must_use]
+pub fn blank(started_usec: u64) -> BootReport {
+    BootReport {
+        schema: SCHEMA,
+        version: env!("CARGO_PKG_VERSION"),
+        kernel: String::new(),
+        started_usec,
+        finished_usec: started_usec,
+        cpu_usec: 0,
+        peak_memory_kib: 0,
+        forks: 0,
+        deadline_sec: 0,
+        hca_deadline_sec: 0,
+        verdict: Verdict::Interrupted,
+        exit_code: Verdict::Interrupted.exit_code(),
+        modules: Vec::new(),
+        steps: Vec::new(),
+        ports: Vec::new(),
+        left_out: Vec::new(),
+        problems: Vec::new(),
+        timeline: Vec::new(),
+    }
+}

@@ -1,0 +1,11 @@
+//! What users read: text for people, versioned JSON for programs, journal
+//! events with stable MESSAGE_IDs. Pure: values in, text out.
+
+pub mod boot;
+pub mod duration;
+pub mod events;
+
+pub use boot::{BootReport, Verdict};
+
+/// Version of all JSON output. Fields are added, never changed.
+pub const SCHEMA: u32 = 1;
