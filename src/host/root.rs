@@ -104,7 +104,11 @@ impl Root {
     }
 
     fn open(&self, path: &str, flags: OFlag) -> Result<OwnedFd, ReadError> {
-        let flags = flags | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
+        let mut flags = flags | OFlag::O_CLOEXEC;
+        // openat2 refuses flags that O_PATH ignores.
+        if !flags.contains(OFlag::O_PATH) {
+            flags |= OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
+        }
         match &self.dir {
             None => nix::fcntl::open(path, flags, Mode::empty()),
             Some(dir) => {
