@@ -53,6 +53,16 @@ pub enum Format {
 pub enum Verb {
     /// Load the modules and wait until every expected port's netdev is named
     Boot(BootArgs),
+    /// Show every HCA, port, netdev and VF with its readiness ladder
+    Status(StatusArgs),
+}
+
+/// What `status` takes.
+#[derive(Debug, Clone, Args)]
+pub struct StatusArgs {
+    /// Show the GID table of each port: index, type and address
+    #[arg(long)]
+    pub gids: bool,
 }
 
 /// What `boot` takes.

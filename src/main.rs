@@ -30,11 +30,10 @@ fn run(cli: &Cli) -> anyhow::Result<u8> {
         Some(dir) => Root::copy_at(dir)?,
         None => Root::live(),
     };
+    let config = ibprov::config::Config::default();
     match &cli.verb {
-        Verb::Boot(args) => {
-            let config = ibprov::config::Config::default();
-            commands::boot::run(args, config, &root, common.format)
-        }
+        Verb::Boot(args) => commands::boot::run(args, config, &root, common.format),
+        Verb::Status(args) => commands::status::run(args, &config, &root, common.format),
     }
 }
 

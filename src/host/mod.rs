@@ -10,6 +10,7 @@ pub mod events;
 pub mod journal;
 mod kernel_log;
 pub mod lock;
+pub mod netlink;
 pub mod process;
 mod root;
 pub mod state;
@@ -19,3 +20,11 @@ mod udev;
 pub use self::udev::UdevEvent;
 pub use kernel_log::KernelLine;
 pub use root::{ReadError, Root, errno_name};
+
+/// The kernel log so far.
+///
+/// # Errors
+/// As [`kernel_log::KernelLog::open`].
+pub fn kernel_log() -> std::io::Result<Vec<KernelLine>> {
+    kernel_log::KernelLog::open()?.drain()
+}

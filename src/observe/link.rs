@@ -1,1 +1,156 @@
-//! The part of a port's state that only firmware knows.
+//! What `ibprov status` shows beyond [`super::Observed`]: link states, which
+//! ask the firmware, names of card and firmware, netdev settings, GID tables.
+
+use std::net::Ipv6Addr;
+
+use serde::Serialize;
+
+use super::{Look, PciFunction, RdmaDevice};
+use crate::host::Root;
+use crate::names::{IfName, PciAddress, PortNumber, RdmaName};
+
+/// A card, by its RDMA device.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Card {
+    /// `hca_type`: `MT4123`.
+    pub hca_type: Option<String>,
+    /// `board_id`: `MT_0000000223`.
+    pub board: Option<String>,
+    /// `fw_ver`.
+    pub firmware: Option<String>,
+}
+
+/// The link of a port (InfiniBand Architecture, PortInfo), as the kernel
+/// prints it in `/sys/class/infiniband/*/ports/*`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Link {
+    /// Logical state: `ACTIVE`, `INIT`, `DOWN`.
+    pub state: Option<String>,
+    /// Physical state: `LinkUp`, `Polling`.
+    pub physical: Option<String>,
+    /// `200 Gb/sec (4X HDR)`.
+    pub rate: Option<String>,
+    /// Its LID; none assigned if 0.
+    pub lid: Option<u16>,
+    /// The LID of the subnet manager; none known if 0.
+    pub sm_lid: Option<u16>,
+}
+
+/// How a netdev is set.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct NetDevState {
+    /// `datagram` or `connected`.
+    pub mode: Option<String>,
+    /// In bytes.
+    pub mtu: Option<u32>,
+    /// `IFF_UP`: somebody brought it up.
+    pub admin_up: bool,
+    /// It has carrier.
+    pub carrier: bool,
+}
+
+/// One entry of a port's GID table.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Gid {
+    /// Its index, which applications are configured with.
+    pub index: u32,
+    /// `IB`, `RoCE v1` or `RoCE v2`.
+    pub kind: String,
+    /// The GID.
+    pub gid: Ipv6Addr,
+    /// The IPv4 address that it stands for, for RoCE over IPv4.
+    pub ipv4: Option<std::net::Ipv4Addr>,
+    /// The netdev it belongs to, for RoCE.
+    pub netdev: Option<IfName>,
+}
+
+/// Names of the card behind an RDMA device.
+#[must_use]
+pub fn card(root: &Root, pci: PciAddress, device: &RdmaName) -> Card {
+    let dir = rdma_dir(pci, device);
+    let read = |name: &str| root.attribute(&format!("{dir}/{name}")).ok().filter(|t| !t.is_empty());
+    Card { hca_type: read("hca_type"), board: read("board_id"), firmware: read("fw_ver") }
+}
+
+/// The link of a port. Asks the firmware: may take long on a sick card.
+#[must_use]
+pub fn link(root: &Root, pci: PciAddress, device: &RdmaName, port: PortNumber) -> Link {
+    let dir = format!("{}/ports/{port}", rdma_dir(pci, device));
+    let read = |name: &str| root.attribute(&format!("{dir}/{name}")).ok();
+    // "4: ACTIVE", "5: LinkUp": the number is the specification's, the word ours.
+    let word = |name: &str| {
+        let text = read(name)?;
+        Some(text.split_once(": ").map_or(text.clone(), |(_, word)| word.to_owned()))
+    };
+    let lid = |name: &str| {
+        let text = read(name)?;
+        u16::from_str_radix(text.strip_prefix("0x").unwrap_or(&text), 16).ok()
+    };
+    Link {
+        state: word("state"),
+        physical: word("phys_state"),
+        rate: read("rate"),
+        lid: lid("lid"),
+        sm_lid: lid("sm_lid"),
+    }
+}
+
+/// How a netdev is set.
+#[must_use]
+pub fn netdev(root: &Root, name: &IfName) -> NetDevState {
+    let read = |attribute: &str| root.attribute(&format!("/sys/class/net/{name}/{attribute}")).ok();
+    let flags =
+        read("flags").and_then(|t| u32::from_str_radix(t.trim_start_matches("0x"), 16).ok());
+    NetDevState {
+        mode: read("mode"),
+        mtu: read("mtu").and_then(|t| t.parse().ok()),
+        admin_up: flags.is_some_and(|f| f & 1 == 1),
+        // EINVAL while the netdev is down: no carrier then.
+        carrier: read("carrier").as_deref() == Some("1"),
+    }
+}
+
+/// The GID table of a port, without its empty entries.
+#[must_use]
+pub fn gids(root: &Root, pci: PciAddress, device: &RdmaName, port: PortNumber) -> Vec<Gid> {
+    let dir = format!("{}/ports/{port}", rdma_dir(pci, device));
+    let mut look = Look { root, problems: std::collections::BTreeSet::new() };
+    let mut indexes: Vec<u32> =
+        look.list(&format!("{dir}/gids")).iter().filter_map(|n| n.parse().ok()).collect();
+    indexes.sort_unstable();
+    let mut gids = Vec::new();
+    for index in indexes {
+        let gid = root.attribute(&format!("{dir}/gids/{index}")).ok();
+        let Some(gid) = gid.and_then(|t| t.parse::<Ipv6Addr>().ok()) else { continue };
+        // An unused entry is all zero; an unused one with the prefix set has no port GUID.
+        if gid.octets().iter().skip(8).all(|b| *b == 0) {
+            continue;
+        }
+        let kind = root.attribute(&format!("{dir}/gid_attrs/types/{index}"));
+        let netdev = root.attribute(&format!("{dir}/gid_attrs/ndevs/{index}")).ok();
+        gids.push(Gid {
+            index,
+            // "IB/RoCE v1" on InfiniBand ports means IB.
+            kind: kind.unwrap_or_else(|_| "IB".to_owned()),
+            gid,
+            ipv4: gid.to_ipv4_mapped(),
+            netdev: netdev.and_then(|n| n.parse().ok()),
+        });
+    }
+    gids
+}
+
+fn rdma_dir(pci: PciAddress, device: &RdmaName) -> String {
+    format!("/sys/bus/pci/devices/{pci}/infiniband/{device}")
+}
+
+/// The RDMA devices on the host that hang on no PCI function shown (rxe, siw).
+#[must_use]
+pub fn software_devices(root: &Root, functions: &[PciFunction]) -> Vec<RdmaName> {
+    let of_functions: Vec<&RdmaDevice> = functions.iter().flat_map(|f| f.rdma.iter()).collect();
+    let all = root.list_or_empty("/sys/class/infiniband").unwrap_or_default();
+    all.iter()
+        .filter_map(|n| n.parse::<RdmaName>().ok())
+        .filter(|n| !of_functions.iter().any(|d| d.name == *n))
+        .collect()
+}

@@ -12,7 +12,9 @@ mod modprobe;
 mod modules;
 mod pci;
 mod rdma;
+pub mod sriov;
 mod udev;
+pub mod units;
 
 use std::collections::{BTreeMap, BTreeSet};
 

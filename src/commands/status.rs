@@ -1,0 +1,239 @@
+//! `ibprov status`.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use crate::cli::{Format, StatusArgs};
+use crate::config::Config;
+use crate::host::{Root, netlink, state};
+use crate::ladder::expect::{candidate, expectation};
+use crate::ladder::progress::progress;
+use crate::ladder::{Facts, NotExpected, PortProgress, Rung, cause};
+use crate::names::PciAddress;
+use crate::observe::sriov::Administered;
+use crate::observe::{self, LinkLayer, ModprobeRules, Observed, PciFunction, Port, RdmaDevice};
+use crate::report::status::{Hca, Ladder, LastBoot, PortStatus, Status, VfStatus};
+
+/// What is asked of a live host beyond files, empty for a copy of a tree.
+#[derive(Default)]
+struct Live {
+    /// Interface index to what its PF says of its VFs.
+    vfs: Vec<(u32, Vec<Administered>)>,
+    /// Netdev name and address.
+    addresses: Vec<(String, String)>,
+}
+
+/// Show the state of the host.
+///
+/// # Errors
+/// Standard output is gone.
+pub fn run(args: &StatusArgs, config: &Config, root: &Root, format: Format) -> anyhow::Result<u8> {
+    let status = gather(args, config, root);
+    let mut out = std::io::stdout().lock();
+    match format {
+        Format::Text => write!(out, "{}", status.to_text())?,
+        Format::Json => writeln!(out, "{}", serde_json::to_string_pretty(&status)?)?,
+    }
+    Ok(if status.is_complete() { super::exit::GOOD } else { super::exit::DEFERRED })
+}
+
+fn gather(args: &StatusArgs, config: &Config, root: &Root) -> Status {
+    let observed = observe::observe(root, &config.modules.load);
+    let rules = ModprobeRules::read(root);
+    let mut facts = Facts::default();
+    let mut problems: Vec<String> = observed.problems.iter().cloned().collect();
+    let mut live = Live::default();
+    if root.is_live() {
+        learn_kernel_log(&mut facts, &mut problems);
+        match netlink::administered_vfs() {
+            Ok(vfs) => live.vfs = vfs,
+            Err(e) => problems.push(format!("VF GUIDs by netlink: {e}")),
+        }
+        match netlink::addresses() {
+            Ok(addresses) => live.addresses = addresses,
+            Err(e) => problems.push(format!("addresses: getifaddrs: {e}")),
+        }
+    }
+    let expectation = expectation(config, &observed, |m| rules.denied(m).map(str::to_owned));
+    let ports = progress(&expectation, &observed);
+    let left_out: BTreeMap<PciAddress, NotExpected> = expectation.left_out.into_iter().collect();
+
+    let mut status =
+        Status::new(observed.kernel.clone(), observe::units::units(root), observed.udev.clone());
+    status.last_boot = last_boot(root, &mut problems);
+    status.modules = observed.modules.iter().map(|(n, s)| (n.to_string(), *s)).collect();
+    status.software_devices = observe::link::software_devices(root, &observed.functions);
+    let view = View { args, root, observed: &observed, facts: &facts, live: &live, ports: &ports };
+    for function in &observed.functions {
+        // VFs of this host are shown below their PF.
+        if function.physfn.is_some() || candidate(function).is_none() && function.rdma.is_empty() {
+            continue;
+        }
+        status.hcas.push(view.hca(function, left_out.get(&function.address).cloned()));
+    }
+    status.problems = problems;
+    status
+}
+
+fn learn_kernel_log(facts: &mut Facts, problems: &mut Vec<String>) {
+    match crate::host::kernel_log() {
+        Ok(lines) => {
+            for line in lines {
+                cause::learn(facts, line.level, &line.text);
+            }
+        }
+        Err(e) => problems.push(format!("cannot read /dev/kmsg, so causes may be missing: {e}")),
+    }
+}
+
+fn last_boot(root: &Root, problems: &mut Vec<String>) -> Option<LastBoot> {
+    let text = root.text(&format!("{}/boot.json", state::RUN_DIR), 16 << 20).ok()?;
+    let parsed: serde_json::Result<serde_json::Value> = serde_json::from_str(&text);
+    let found = parsed.ok().and_then(|v| {
+        let verdict = v.get("verdict")?.as_str()?.chars().filter(|c| !c.is_control()).collect();
+        let exit_code = u8::try_from(v.get("exit_code")?.as_u64()?).ok()?;
+        Some(LastBoot { verdict, exit_code })
+    });
+    if found.is_none() {
+        problems.push(format!("{}/boot.json is not a boot report", state::RUN_DIR));
+    }
+    found
+}
+
+/// All that the lines are made of.
+struct View<'a> {
+    args: &'a StatusArgs,
+    root: &'a Root,
+    observed: &'a Observed,
+    facts: &'a Facts,
+    live: &'a Live,
+    ports: &'a [PortProgress],
+}
+
+impl View<'_> {
+    fn hca(&self, function: &PciFunction, left_out: Option<NotExpected>) -> Hca {
+        let device = function.rdma.first();
+        let pci = function.address;
+        let bound = function.driver.is_some();
+        let why = self.ports.iter().find(|p| p.pci == Some(pci)).and_then(|p| self.why(p));
+        Hca {
+            pci,
+            id: format!("{:04x}:{:04x}", function.vendor, function.device),
+            driver: function.driver.clone(),
+            rdma: device.map(|d| d.name.clone()),
+            node_guid: device.and_then(|d| d.node_guid),
+            card: device.map(|d| observe::link::card(self.root, pci, &d.name)).unwrap_or_default(),
+            left_out,
+            ports: function
+                .rdma
+                .iter()
+                .flat_map(|d| d.ports.iter().map(move |p| self.port(function, d, p)))
+                .collect(),
+            ladder: Ladder::new(
+                |rung| match rung {
+                    Rung::Pci => true,
+                    Rung::Driver => bound,
+                    Rung::Rdma => device.is_some(),
+                    _ => false,
+                },
+                why,
+            ),
+            vfs: self.vfs(function),
+        }
+    }
+
+    fn why(&self, port: &PortProgress) -> Option<String> {
+        cause::cause(port, self.observed, self.facts).map(|c| c.text)
+    }
+
+    fn port(&self, function: &PciFunction, device: &RdmaDevice, port: &Port) -> PortStatus {
+        let (pci, name) = (function.address, &device.name);
+        let link = observe::link::link(self.root, pci, name, port.number);
+        let netdev = port.netdev.as_ref();
+        let progress = self
+            .ports
+            .iter()
+            .find(|p| p.rdma.as_ref() == Some(name) && p.port == Some(port.number));
+        let up = link.physical.as_deref() == Some("LinkUp");
+        let active = link.state.as_deref() == Some("ACTIVE") && link.lid.is_some_and(|l| l != 0);
+        let why = progress
+            .and_then(|p| self.why(p))
+            .or_else(|| (!up || !active).then(|| why_not_active(port.link_layer, &link)));
+        let ladder = Ladder::new(
+            |rung| match rung {
+                Rung::Pci | Rung::Driver | Rung::Rdma | Rung::Configured => true,
+                Rung::Netdev => netdev.is_some(),
+                Rung::Named => netdev.is_some_and(|n| n.named),
+                Rung::Link => up,
+                Rung::Active => active,
+            },
+            why,
+        );
+        PortStatus {
+            port: port.number,
+            guid: port.guid,
+            link_layer: port.link_layer,
+            netdev: netdev.map(|n| n.name.clone()),
+            netdev_state: netdev.map(|n| observe::link::netdev(self.root, &n.name)),
+            addresses: self
+                .live
+                .addresses
+                .iter()
+                .filter(|(n, _)| netdev.is_some_and(|d| d.name.as_str() == n))
+                .map(|(_, a)| a.clone())
+                .collect(),
+            ladder,
+            gids: self.args.gids.then(|| observe::link::gids(self.root, pci, name, port.number)),
+            link,
+        }
+    }
+
+    fn vfs(&self, pf: &PciFunction) -> Vec<VfStatus> {
+        let indexes: Vec<u32> = pf
+            .rdma
+            .iter()
+            .flat_map(|d| d.ports.iter().filter_map(|p| p.netdev.as_ref()))
+            .map(|n| n.ifindex)
+            .collect();
+        let administered: Vec<Administered> = self
+            .live
+            .vfs
+            .iter()
+            .filter(|(index, _)| indexes.contains(index))
+            .flat_map(|(_, vfs)| vfs.iter().cloned())
+            .collect();
+        let vfs = observe::sriov::vfs(self.root, pf.address, &administered);
+        vfs.into_iter()
+            .map(|vf| {
+                let function = self.observed.functions.iter().find(|f| f.address == vf.pci);
+                let device = function.and_then(|f| f.rdma.first());
+                let netdev = device.and_then(|d| d.ports.iter().find_map(|p| p.netdev.as_ref()));
+                VfStatus {
+                    rdma: device.map(|d| d.name.clone()),
+                    netdev: netdev.map(|n| n.name.clone()),
+                    vf,
+                }
+            })
+            .collect()
+    }
+}
+
+fn why_not_active(layer: LinkLayer, link: &observe::link::Link) -> String {
+    if layer == LinkLayer::Ethernet {
+        return String::new();
+    }
+    match (link.physical.as_deref(), link.state.as_deref()) {
+        (Some("Polling"), _) => {
+            "the port sees no signal: cable, or the other end is down".to_owned()
+        }
+        (Some("Disabled"), _) => "the port is disabled (`ibportstate`)".to_owned(),
+        (Some("LinkUp"), Some("INIT")) => {
+            "the link is up and no subnet manager has configured it".to_owned()
+        }
+        (physical, state) => format!(
+            "physical state {}, logical state {}",
+            physical.unwrap_or("unknown"),
+            state.unwrap_or("unknown")
+        ),
+    }
+}

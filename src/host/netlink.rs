@@ -1,0 +1,128 @@
+//! rtnetlink, synchronous. The packet crates change often: only this file
+//! knows them.
+
+use std::io;
+
+use netlink_packet_core::{
+    NLM_F_DUMP, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload,
+};
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::link::{LinkAttribute, LinkExtentMask, LinkMessage, VfInfo, VfLinkState};
+use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+
+use crate::names::Guid;
+use crate::observe::sriov::Administered;
+
+/// What each netdev that is a PF says of its VFs, by interface index.
+///
+/// A dump, because a request for one link fails with EMSGSIZE from about 16
+/// VFs on in kernels before the fix of `rtnl_vfinfo_size()` (2025).
+///
+/// # Errors
+/// The socket fails, or the kernel refuses.
+pub fn administered_vfs() -> io::Result<Vec<(u32, Vec<Administered>)>> {
+    let mut request = LinkMessage::default();
+    let mask = vec![LinkExtentMask::Vf, LinkExtentMask::SkipStats];
+    request.attributes.push(LinkAttribute::ExtMask(mask));
+    let mut found = Vec::new();
+    dump(RouteNetlinkMessage::GetLink(request), |message| {
+        let RouteNetlinkMessage::NewLink(link) = message else { return };
+        for attribute in &link.attributes {
+            if let LinkAttribute::VfInfoList(list) = attribute {
+                let vfs = list.iter().filter_map(|vf| administered(&vf.0)).collect();
+                found.push((link.header.index, vfs));
+            }
+        }
+    })?;
+    Ok(found)
+}
+
+fn dump(
+    request: RouteNetlinkMessage,
+    mut each: impl FnMut(&RouteNetlinkMessage),
+) -> io::Result<()> {
+    let mut socket = Socket::new(NETLINK_ROUTE)?;
+    socket.bind_auto()?;
+    socket.connect(&SocketAddr::new(0, 0))?;
+    let mut packet = NetlinkMessage::new(NetlinkHeader::default(), NetlinkPayload::from(request));
+    packet.header.flags = NLM_F_DUMP | NLM_F_REQUEST;
+    packet.header.sequence_number = 1;
+    packet.finalize();
+    let mut bytes = vec![0; packet.buffer_len()];
+    packet.serialize(&mut bytes);
+    socket.send(&bytes, 0)?;
+    loop {
+        let (datagram, _) = socket.recv_from_full()?;
+        let mut rest = datagram.as_slice();
+        while !rest.is_empty() {
+            let message = NetlinkMessage::<RouteNetlinkMessage>::deserialize(rest)
+                .map_err(|e| io::Error::other(format!("unreadable netlink message: {e}")))?;
+            match &message.payload {
+                NetlinkPayload::Done(_) => return Ok(()),
+                NetlinkPayload::Error(e) => return Err(e.to_io()),
+                NetlinkPayload::InnerMessage(inner) => each(inner),
+                _ => {}
+            }
+            // Messages are aligned to 4 bytes (NLMSG_ALIGN).
+            let length = message.header.length.next_multiple_of(4);
+            let length = usize::try_from(length).unwrap_or(usize::MAX);
+            if length == 0 {
+                break;
+            }
+            rest = rest.get(length..).unwrap_or_default();
+        }
+    }
+}
+
+fn administered(infos: &[VfInfo]) -> Option<Administered> {
+    let mut vf = Administered::default();
+    let mut known = false;
+    for info in infos {
+        let index = match info {
+            VfInfo::IbNodeGuid(guid) => {
+                vf.node_guid = Some(Guid::new(guid.guid));
+                guid.vf_id
+            }
+            VfInfo::IbPortGuid(guid) => {
+                vf.port_guid = Some(Guid::new(guid.guid));
+                guid.vf_id
+            }
+            VfInfo::LinkState(link) => {
+                vf.policy = match link.state {
+                    VfLinkState::Auto => Some("Follow".to_owned()),
+                    VfLinkState::Enable => Some("Up".to_owned()),
+                    VfLinkState::Disable => Some("Down".to_owned()),
+                    _ => None,
+                };
+                link.vf_id
+            }
+            _ => continue,
+        };
+        vf.index = index;
+        known = true;
+    }
+    known.then_some(vf)
+}
+
+/// The addresses of every netdev, `10.0.0.5/24`, without link-local ones.
+///
+/// # Errors
+/// `getifaddrs(3)` fails.
+pub fn addresses() -> io::Result<Vec<(String, String)>> {
+    let mut addresses = Vec::new();
+    for entry in nix::ifaddrs::getifaddrs()? {
+        let (Some(address), Some(mask)) = (entry.address, entry.netmask) else { continue };
+        let text = if let (Some(a), Some(m)) = (address.as_sockaddr_in(), mask.as_sockaddr_in()) {
+            format!("{}/{}", a.ip(), m.ip().to_bits().count_ones())
+        } else if let (Some(a), Some(m)) = (address.as_sockaddr_in6(), mask.as_sockaddr_in6()) {
+            if a.ip().is_unicast_link_local() {
+                continue;
+            }
+            format!("{}/{}", a.ip(), m.ip().to_bits().count_ones())
+        } else {
+            continue;
+        };
+        addresses.push((entry.interface_name, text));
+    }
+    Ok(addresses)
+}

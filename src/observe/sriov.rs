@@ -1,0 +1,70 @@
+//! The VFs of a PF: where they are, what is bound to them, their GUIDs as the
+//! PF administers them.
+//!
+//! `sriov_numvfs` is not read: its reader waits for a lock that a hanging
+//! writer holds (`drivers/pci/iov.c`). The `virtfnN` links say the same.
+
+use serde::Serialize;
+
+use super::Look;
+use crate::host::Root;
+use crate::names::{Guid, PciAddress};
+
+/// A VF as its PF shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Vf {
+    /// N of `virtfnN`.
+    pub index: u32,
+    /// Its PCI function.
+    pub pci: PciAddress,
+    /// The driver bound to it.
+    pub driver: Option<String>,
+    /// Its node GUID, administered at the PF.
+    pub node_guid: Option<Guid>,
+    /// Its port GUID, administered at the PF.
+    pub port_guid: Option<Guid>,
+    /// Its link policy: `Follow`, `Up` or `Down`.
+    pub policy: Option<String>,
+}
+
+/// The VFs of `pf`. GUIDs and policy come from MLNX_OFED's `sriov/N`
+/// directories where they exist; `administered` (netlink) fills the rest.
+#[must_use]
+pub fn vfs(root: &Root, pf: PciAddress, administered: &[Administered]) -> Vec<Vf> {
+    let dir = format!("/sys/bus/pci/devices/{pf}");
+    let mut look = Look { root, problems: std::collections::BTreeSet::new() };
+    let mut vfs = Vec::new();
+    for entry in look.list(&dir) {
+        let Some(index) = entry.strip_prefix("virtfn").and_then(|n| n.parse::<u32>().ok()) else {
+            continue;
+        };
+        let target = root.link_name(&format!("{dir}/{entry}")).ok();
+        let Some(pci) = target.and_then(|t| t.parse::<PciAddress>().ok()) else { continue };
+        let ofed = |name: &str| root.attribute(&format!("{dir}/sriov/{index}/{name}")).ok();
+        let guid = |name: &str| ofed(name).and_then(|t| t.parse::<Guid>().ok());
+        let by_netlink = administered.iter().find(|a| a.index == index);
+        vfs.push(Vf {
+            index,
+            pci,
+            driver: root.link_name(&format!("/sys/bus/pci/devices/{pci}/driver")).ok(),
+            node_guid: guid("node").or_else(|| by_netlink.and_then(|a| a.node_guid)),
+            port_guid: guid("port").or_else(|| by_netlink.and_then(|a| a.port_guid)),
+            policy: ofed("policy").or_else(|| by_netlink.and_then(|a| a.policy.clone())),
+        });
+    }
+    vfs.sort_by_key(|vf| vf.index);
+    vfs
+}
+
+/// What the PF's netdev says of a VF by netlink (IFLA_VFINFO_LIST).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Administered {
+    /// The VF.
+    pub index: u32,
+    /// IFLA_VF_IB_NODE_GUID.
+    pub node_guid: Option<Guid>,
+    /// IFLA_VF_IB_PORT_GUID.
+    pub port_guid: Option<Guid>,
+    /// IFLA_VF_LINK_STATE in the words of MLNX_OFED.
+    pub policy: Option<String>,
+}

@@ -1,0 +1,331 @@
+//! `ibprov status`: one screen for what `ibstat`, `ibdev2netdev`, `ip link`
+//! and `systemctl` say together.
+
+use serde::Serialize;
+
+use super::SCHEMA;
+use crate::ladder::{NotExpected, Rung};
+use crate::names::{Guid, IfName, PciAddress, PortNumber, RdmaName};
+use crate::observe::link::{Card, Gid, Link, NetDevState};
+use crate::observe::sriov::Vf;
+use crate::observe::units::Units;
+use crate::observe::{LinkLayer, ModuleState, UdevState};
+
+/// The whole picture.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Status {
+    /// Version of this format.
+    pub schema: u32,
+    /// `uname -r`.
+    pub kernel: String,
+    /// ibprov's units.
+    pub units: Units,
+    /// How the last boot ended, from `/run/ibprov/boot.json`; absent if there
+    /// was none.
+    pub last_boot: Option<LastBoot>,
+    /// The configured modules.
+    pub modules: Vec<(String, ModuleState)>,
+    /// udev's state.
+    pub udev: UdevState,
+    /// The HCAs.
+    pub hcas: Vec<Hca>,
+    /// RDMA devices without a PCI function of theirs.
+    pub software_devices: Vec<RdmaName>,
+    /// What could not be read.
+    pub problems: Vec<String>,
+}
+
+/// How the last boot ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LastBoot {
+    /// The verdict.
+    pub verdict: String,
+    /// The exit code.
+    pub exit_code: u8,
+}
+
+/// A PCI function that is a candidate, or was left out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Hca {
+    /// Where it is.
+    pub pci: PciAddress,
+    /// Vendor and device, `15b3:101b`.
+    pub id: String,
+    /// The driver bound to it.
+    pub driver: Option<String>,
+    /// Its RDMA device.
+    pub rdma: Option<RdmaName>,
+    /// Its node GUID.
+    pub node_guid: Option<Guid>,
+    /// Names of card and firmware.
+    #[serde(flatten)]
+    pub card: Card,
+    /// Why it is not waited for at boot, if so.
+    pub left_out: Option<NotExpected>,
+    /// Its ports.
+    pub ports: Vec<PortStatus>,
+    /// The ladder of the function itself while it has no port.
+    pub ladder: Ladder,
+    /// Its VFs.
+    pub vfs: Vec<VfStatus>,
+}
+
+/// A port.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PortStatus {
+    /// Its number.
+    pub port: PortNumber,
+    /// Its port GUID.
+    pub guid: Option<Guid>,
+    /// Its link layer.
+    pub link_layer: LinkLayer,
+    /// Its link.
+    #[serde(flatten)]
+    pub link: Link,
+    /// Its netdev.
+    pub netdev: Option<IfName>,
+    /// How the netdev is set.
+    pub netdev_state: Option<NetDevState>,
+    /// The netdev's addresses.
+    pub addresses: Vec<String>,
+    /// Its ladder.
+    pub ladder: Ladder,
+    /// Its GID table, if asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gids: Option<Vec<Gid>>,
+}
+
+/// Which rungs are reached.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Ladder {
+    /// The reached ones, lowest first.
+    pub reached: Vec<Rung>,
+    /// The first that is not.
+    pub missing: Option<Rung>,
+    /// Why, as far as the host can tell.
+    pub why: Option<String>,
+}
+
+/// A VF, and the netdev and RDMA device it has on this host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct VfStatus {
+    /// As the PF shows it.
+    #[serde(flatten)]
+    pub vf: Vf,
+    /// Its RDMA device here.
+    pub rdma: Option<RdmaName>,
+    /// Its netdev here.
+    pub netdev: Option<IfName>,
+}
+
+impl Ladder {
+    /// The rungs in order; `reached` says which are there. The rung
+    /// `configured` has no judge yet and is left out.
+    #[must_use]
+    pub fn new(reached: impl Fn(Rung) -> bool, why: Option<String>) -> Self {
+        let rungs = Rung::ALL.into_iter().filter(|r| *r != Rung::Configured);
+        let (there, missing): (Vec<Rung>, Vec<Rung>) = rungs.partition(|r| reached(*r));
+        Self { reached: there, missing: missing.first().copied(), why }
+    }
+
+    fn text(&self) -> String {
+        let reached: Vec<&str> = self.reached.iter().map(|r| r.word()).collect();
+        let mut text = reached.join(" > ");
+        if let Some(missing) = self.missing {
+            text.push_str(&format!(" | missing {missing}"));
+            if let Some(why) = self.why.as_ref().filter(|w| !w.is_empty()) {
+                text.push_str(&format!(": {why}"));
+            }
+        }
+        text
+    }
+}
+
+impl Status {
+    /// The constant head.
+    #[must_use]
+    pub fn new(kernel: String, units: Units, udev: UdevState) -> Self {
+        Self {
+            schema: SCHEMA,
+            kernel,
+            units,
+            last_boot: None,
+            modules: Vec::new(),
+            udev,
+            hcas: Vec::new(),
+            software_devices: Vec::new(),
+            problems: Vec::new(),
+        }
+    }
+
+    /// True if an InfiniBand port is not up to the rung `named`, or a VF or
+    /// unit is not as it should be.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        let climbed = |l: &Ladder| l.reached.contains(&Rung::Named);
+        self.hcas.iter().filter(|h| h.left_out.is_none()).all(|hca| {
+            let mut ports = hca.ports.iter().filter(|p| p.link_layer != LinkLayer::Ethernet);
+            if hca.ports.is_empty() {
+                climbed(&hca.ladder)
+            } else {
+                ports.all(|p| climbed(&p.ladder))
+            }
+        })
+    }
+
+    /// The screen.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let mut lines = vec![self.head()];
+        for finding in &self.units.findings {
+            lines.push(format!("  {}: {}", finding.code, finding.text));
+            lines.push(format!("    do: {}", finding.advice));
+        }
+        let modules: Vec<String> = self
+            .modules
+            .iter()
+            .map(|(name, state)| match state {
+                ModuleState::Loaded => name.clone(),
+                ModuleState::Loading => format!("{name} (loading)"),
+                ModuleState::Absent => format!("{name} (NOT LOADED)"),
+            })
+            .collect();
+        lines.push(format!("modules: {}", modules.join(", ")));
+        if !self.udev.running {
+            lines.push("udev: systemd-udevd is not running".to_owned());
+        }
+        if self.hcas.is_empty() {
+            lines.push("no InfiniBand: no PCI function of this host needs it".to_owned());
+        }
+        for hca in &self.hcas {
+            lines.push(String::new());
+            lines.extend(hca.lines());
+        }
+        if !self.software_devices.is_empty() {
+            let names: Vec<&str> = self.software_devices.iter().map(RdmaName::as_str).collect();
+            lines.push(format!("\nother RDMA devices: {}", names.join(", ")));
+        }
+        for problem in &self.problems {
+            lines.push(format!("note: {problem}"));
+        }
+        lines.push(String::new());
+        lines.join("\n")
+    }
+
+    fn head(&self) -> String {
+        let enabled = if self.units.enabled { "enabled" } else { "NOT enabled" };
+        let owner = match self.units.openibd {
+            super::status::Owner::Ibprov => "ibprov's",
+            super::status::Owner::Vendor => "the vendor's",
+            super::status::Owner::Masked => "masked",
+            super::status::Owner::Nobody => "nobody's",
+        };
+        let last = self.last_boot.as_ref().map_or_else(
+            || "no boot report".to_owned(),
+            |b| format!("last boot: {}, exit {}", b.verdict, b.exit_code),
+        );
+        format!("ibprov: {enabled}; openibd.service is {owner}; {last}; kernel {}", self.kernel)
+    }
+}
+
+pub use crate::observe::units::Owner;
+
+impl Hca {
+    fn lines(&self) -> Vec<String> {
+        let name = self.rdma.as_ref().map_or("no RDMA device", RdmaName::as_str);
+        let mut head = format!("{name}  {}  {}", self.pci, self.id);
+        let mut add = |what: &str, value: Option<String>| {
+            if let Some(value) = value {
+                head.push_str(&format!("  {what}{value}"));
+            }
+        };
+        add("", self.card.hca_type.clone());
+        add("firmware ", self.card.firmware.clone());
+        add("node GUID ", self.node_guid.map(|g| g.to_string()));
+        add("driver ", self.driver.clone());
+        let mut lines = vec![head];
+        if let Some(reason) = &self.left_out {
+            lines.push(format!("  not waited for at boot: {reason}"));
+        }
+        if self.ports.is_empty() && self.left_out.is_none() {
+            lines.push(format!("  {}", self.ladder.text()));
+        }
+        for port in &self.ports {
+            lines.extend(port.lines());
+        }
+        lines.extend(self.vfs.iter().map(VfStatus::line));
+        lines
+    }
+}
+
+impl PortStatus {
+    fn lines(&self) -> Vec<String> {
+        let unknown = || "?".to_owned();
+        let link = &self.link;
+        let layer = match self.link_layer {
+            LinkLayer::InfiniBand => "InfiniBand",
+            LinkLayer::Ethernet => "Ethernet",
+            LinkLayer::Unknown => "link layer unknown",
+        };
+        let mut head = format!(
+            "  port {}  {layer}  {}  {}  {}",
+            self.port,
+            link.state.clone().unwrap_or_else(unknown),
+            link.physical.clone().unwrap_or_else(unknown),
+            link.rate.clone().unwrap_or_else(unknown),
+        );
+        if self.link_layer == LinkLayer::InfiniBand {
+            let lid = |lid: Option<u16>| lid.map_or_else(unknown, |l| l.to_string());
+            head.push_str(&format!("  LID {}  SM LID {}", lid(link.lid), lid(link.sm_lid)));
+        }
+        if let Some(guid) = self.guid {
+            head.push_str(&format!("  port GUID {guid}"));
+        }
+        let mut lines = vec![head];
+        if let (Some(netdev), Some(state)) = (&self.netdev, &self.netdev_state) {
+            let mtu = state.mtu.map_or_else(unknown, |m| m.to_string());
+            let addresses = if self.addresses.is_empty() {
+                "no address".to_owned()
+            } else {
+                self.addresses.join(" ")
+            };
+            lines.push(format!(
+                "    {netdev}  {}  mtu {mtu}  {}{}  {addresses}",
+                state.mode.clone().unwrap_or_else(|| "datagram".to_owned()),
+                if state.admin_up { "up" } else { "down" },
+                if state.carrier { ", carrier" } else { ", no carrier" },
+            ));
+        }
+        if self.link_layer != LinkLayer::Ethernet {
+            lines.push(format!("    {}", self.ladder.text()));
+        }
+        for gid in self.gids.iter().flatten() {
+            let ipv4 = gid.ipv4.map(|a| format!("  {a}")).unwrap_or_default();
+            let netdev = gid.netdev.as_ref().map(|n| format!("  {n}")).unwrap_or_default();
+            lines.push(format!(
+                "    GID {:>3}  {:10}  {}{ipv4}{netdev}",
+                gid.index, gid.kind, gid.gid
+            ));
+        }
+        lines
+    }
+}
+
+impl VfStatus {
+    fn line(&self) -> String {
+        let text = |guid: Option<Guid>| guid.map_or_else(|| "?".to_owned(), |g| g.to_string());
+        let vf = &self.vf;
+        let or_none = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
+        format!(
+            "  VF {:>3}  {}  {}  {}  {}  node GUID {}  port GUID {}  policy {}",
+            vf.index,
+            vf.pci,
+            vf.driver.clone().unwrap_or_else(|| "no driver".to_owned()),
+            or_none(self.rdma.as_ref().map(ToString::to_string)),
+            or_none(self.netdev.as_ref().map(ToString::to_string)),
+            text(vf.node_guid),
+            text(vf.port_guid),
+            vf.policy.clone().unwrap_or_else(|| "?".to_owned()),
+        )
+    }
+}
