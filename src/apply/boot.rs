@@ -9,7 +9,9 @@ use super::steps::Steps;
 use crate::config::Config;
 use crate::host::events::{Events, Happened};
 use crate::host::{Root, clock, journal, lock, process, systemd};
-use crate::ladder::{self, Cause, Expectation, Facts, PortProgress, Rung, expect, progress};
+use crate::ladder::{
+    self, Cause, Expectation, Facts, ModuleTrouble, PortProgress, Rung, expect, progress,
+};
 use crate::names::ModuleName;
 use crate::observe::{self, ModprobeRules, ModuleState, Observed, rdma_half};
 use crate::plan::{Done, boot_steps};
@@ -211,6 +213,8 @@ impl Boot<'_> {
         self.report.kernel.clone_from(&observed.kernel);
         let loaded = observed.modules.iter().filter(|(_, s)| **s != ModuleState::Absent);
         self.there = loaded.map(|(name, _)| name.clone()).collect();
+        // No step is taken for these, so nothing else would say why they lack.
+        self.facts.modules.extend(denied(self.config, &self.rules, observed));
     }
 
     fn expectation(&self, observed: &Observed) -> Expectation {
@@ -355,6 +359,20 @@ impl Boot<'_> {
     }
 }
 
+/// The configured modules that are absent because the site denies them.
+fn denied(
+    config: &Config,
+    rules: &ModprobeRules,
+    observed: &Observed,
+) -> BTreeMap<ModuleName, ModuleTrouble> {
+    let absent = |m: &&ModuleName| observed.modules.get(m) == Some(&ModuleState::Absent);
+    let denial = |m: &ModuleName| {
+        let by = rules.denied(m)?.to_owned();
+        Some((m.clone(), ModuleTrouble::Denied { by }))
+    };
+    config.modules.load.iter().filter(absent).filter_map(denial).collect()
+}
+
 /// The fields of a port's journal event.
 #[must_use]
 pub fn port_fields(port: &PortProgress) -> Vec<(&'static str, String)> {
@@ -413,6 +431,8 @@ pub struct Preview {
     pub schema: u32,
     /// The steps that would be taken at once.
     pub steps: Vec<crate::plan::Step>,
+    /// Configured modules that would not be loaded, and where the site denies them.
+    pub denied: BTreeMap<ModuleName, ModuleTrouble>,
     /// The ports that would be waited for.
     pub ports: Vec<PortProgress>,
     /// What would not be waited for.
@@ -434,6 +454,7 @@ pub fn preview(config: &Config, root: &Root) -> Preview {
     Preview {
         schema: crate::report::SCHEMA,
         steps,
+        denied: if ports.is_empty() { BTreeMap::new() } else { denied(config, &rules, &observed) },
         ports,
         left_out: left_out.map(|(pci, reason)| LeftOut { pci, reason }).collect(),
     }
@@ -449,6 +470,9 @@ impl Preview {
         }
         for step in &self.steps {
             lines.push(format!("would {step}"));
+        }
+        for (module, trouble) in &self.denied {
+            lines.push(format!("would not load {module}: {trouble}"));
         }
         for port in self.ports.iter().filter(|p| !p.is_ethernet()) {
             let reached = port.reached.map_or("nothing", Rung::word);

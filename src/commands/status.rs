@@ -183,7 +183,10 @@ impl View<'_> {
                 .map(|(_, a)| a.clone())
                 .collect(),
             ladder,
-            gids: self.args.gids.then(|| observe::link::gids(self.root, pci, name, port.number)),
+            gids: self
+                .args
+                .gids
+                .then(|| observe::link::gids(self.root, pci, name, (port.number, port.link_layer))),
             link,
         }
     }

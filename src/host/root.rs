@@ -145,12 +145,17 @@ impl Root {
             .map_err(|_| ReadError::NotText { path: path.to_owned() })
     }
 
-    /// A sysfs or procfs attribute, without the white space around it.
+    /// A sysfs or procfs attribute, without the white space around it. It may
+    /// end up on a terminal, so control characters but line breaks and tabs
+    /// are replaced.
     ///
     /// # Errors
     /// As [`Root::text`].
     pub fn attribute(&self, path: &str) -> Result<String, ReadError> {
-        Ok(self.text(path, ATTRIBUTE_LIMIT)?.trim().to_owned())
+        let text = self.text(path, ATTRIBUTE_LIMIT)?;
+        let harmless =
+            |c: char| if c.is_control() && c != '\n' && c != '\t' { '\u{fffd}' } else { c };
+        Ok(text.trim().chars().map(harmless).collect())
     }
 
     /// The names in the directory at `path`, sorted. Names that are not UTF-8

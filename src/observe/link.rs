@@ -5,7 +5,7 @@ use std::net::Ipv6Addr;
 
 use serde::Serialize;
 
-use super::{Look, PciFunction, RdmaDevice};
+use super::{LinkLayer, Look, PciFunction, RdmaDevice};
 use crate::host::Root;
 use crate::names::{IfName, PciAddress, PortNumber, RdmaName};
 
@@ -112,7 +112,12 @@ pub fn netdev(root: &Root, name: &IfName) -> NetDevState {
 
 /// The GID table of a port, without its empty entries.
 #[must_use]
-pub fn gids(root: &Root, pci: PciAddress, device: &RdmaName, port: PortNumber) -> Vec<Gid> {
+pub fn gids(
+    root: &Root,
+    pci: PciAddress,
+    device: &RdmaName,
+    (port, layer): (PortNumber, LinkLayer),
+) -> Vec<Gid> {
     let dir = format!("{}/ports/{port}", rdma_dir(pci, device));
     let mut look = Look { root, problems: std::collections::BTreeSet::new() };
     let mut indexes: Vec<u32> =
@@ -130,8 +135,12 @@ pub fn gids(root: &Root, pci: PciAddress, device: &RdmaName, port: PortNumber) -
         let netdev = root.attribute(&format!("{dir}/gid_attrs/ndevs/{index}")).ok();
         gids.push(Gid {
             index,
-            // "IB/RoCE v1" on InfiniBand ports means IB.
-            kind: kind.unwrap_or_else(|_| "IB".to_owned()),
+            // The kernel has one word for both: the link layer tells them apart.
+            kind: match kind.as_deref() {
+                Ok("IB/RoCE v1") | Err(_) if layer == LinkLayer::Ethernet => "RoCE v1".to_owned(),
+                Ok("IB/RoCE v1") | Err(_) => "IB".to_owned(),
+                Ok(kind) => kind.to_owned(),
+            },
             gid,
             ipv4: gid.to_ipv4_mapped(),
             netdev: netdev.and_then(|n| n.parse().ok()),

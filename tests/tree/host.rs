@@ -1,0 +1,190 @@
+//! Lays out the part of a host's tree that ibprov reads.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::{Command, Output};
+
+pub struct Host {
+    dir: tempfile::TempDir,
+    next_ifindex: u32,
+}
+
+/// A port to lay out.
+pub struct PortSpec<'a> {
+    pub number: u8,
+    pub link_layer: &'a str,
+    pub state: &'a str,
+    pub physical: &'a str,
+    pub lid: &'a str,
+    pub guid: &'a str,
+    /// Netdev name, if there is one.
+    pub netdev: Option<&'a str>,
+    /// udev has finished with the netdev.
+    pub named: bool,
+}
+
+impl Default for PortSpec<'_> {
+    fn default() -> Self {
+        Self {
+            number: 1,
+            link_layer: "InfiniBand",
+            state: "4: ACTIVE",
+            physical: "5: LinkUp",
+            lid: "0x7",
+            guid: "b859:9f03:0012:a480",
+            netdev: Some("ib0"),
+            named: true,
+        }
+    }
+}
+
+impl Host {
+    /// A host with kernel, udev and the three modules, without any card.
+    pub fn new() -> Self {
+        let host = Self { dir: tempfile::tempdir().expect("temporary directory"), next_ifindex: 2 };
+        host.file("proc/sys/kernel/osrelease", "6.1.0-9-amd64\n");
+        host.file("proc/cmdline", "quiet\n");
+        host.file("run/udev/control", "");
+        host.file("sys/bus/pci/devices/.keep", "");
+        fs::remove_file(host.path("sys/bus/pci/devices/.keep")).expect("remove");
+        host.file(
+            "lib/modules/6.1.0-9-amd64/modules.alias",
+            "alias pci:v000015B3d00001003sv*sd*bc*sc*i* mlx4_core\n\
+             alias pci:v000015B3d0000101Bsv*sd*bc*sc*i* mlx5_core\n",
+        );
+        host.file(
+            "lib/modules/6.1.0-9-amd64/modules.dep",
+            "kernel/ib_umad.ko:\nkernel/ib_uverbs.ko.xz:\nkernel/ib_ipoib.ko:\n",
+        );
+        for module in ["ib_umad", "ib_uverbs", "ib_ipoib"] {
+            host.file(&format!("sys/module/{module}/initstate"), "live\n");
+        }
+        host
+    }
+
+    pub fn path(&self, path: &str) -> std::path::PathBuf {
+        self.dir.path().join(path)
+    }
+
+    pub fn file(&self, path: &str, content: &str) {
+        self.bytes(path, content.as_bytes());
+    }
+
+    pub fn bytes(&self, path: &str, content: &[u8]) {
+        let path = self.path(path);
+        fs::create_dir_all(path.parent().expect("parent")).expect("directory");
+        fs::write(path, content).expect("file");
+    }
+
+    pub fn link(&self, path: &str, target: &str) {
+        let path = self.path(path);
+        fs::create_dir_all(path.parent().expect("parent")).expect("directory");
+        symlink(target, path).expect("link");
+    }
+
+    pub fn remove(&self, path: &str) {
+        let path = self.path(path);
+        if path.is_dir() {
+            fs::remove_dir_all(path).expect("remove");
+        } else {
+            fs::remove_file(path).expect("remove");
+        }
+    }
+
+    /// A PCI function.
+    pub fn function(&self, pci: &str, id: &str, class: &str, driver: Option<&str>) {
+        let (vendor, device) = id.split_once(':').expect("id");
+        let dir = format!("sys/bus/pci/devices/{pci}");
+        self.file(&format!("{dir}/class"), &format!("0x{class}\n"));
+        self.file(&format!("{dir}/vendor"), &format!("0x{vendor}\n"));
+        self.file(&format!("{dir}/device"), &format!("0x{device}\n"));
+        self.file(&format!("{dir}/driver_override"), "(null)\n");
+        let (vendor, device) = (vendor.to_uppercase(), device.to_uppercase());
+        let (base, rest) = class.split_at(2);
+        self.file(
+            &format!("{dir}/modalias"),
+            &format!(
+                "pci:v0000{vendor}d0000{device}sv000015B3sd00000007bc{base}sc{}i00\n",
+                &rest[..2]
+            ),
+        );
+        self.file(&format!("run/udev/data/+pci:{pci}"), "I:100\nE:X=1\n");
+        if let Some(driver) = driver {
+            self.link(&format!("{dir}/driver"), &format!("../../drivers/{driver}"));
+        }
+    }
+
+    /// The RDMA device of a function, with its ports and netdevs.
+    pub fn rdma(&mut self, pci: &str, name: &str, node_guid: &str, ports: &[PortSpec<'_>]) {
+        let dir = format!("sys/bus/pci/devices/{pci}/infiniband/{name}");
+        self.file(&format!("{dir}/node_guid"), &format!("{node_guid}\n"));
+        self.file(&format!("{dir}/hca_type"), "MT4123\n");
+        self.file(&format!("{dir}/fw_ver"), "20.36.1010\n");
+        for port in ports {
+            let at = format!("{dir}/ports/{}", port.number);
+            self.file(&format!("{at}/link_layer"), &format!("{}\n", port.link_layer));
+            self.file(&format!("{at}/state"), &format!("{}\n", port.state));
+            self.file(&format!("{at}/phys_state"), &format!("{}\n", port.physical));
+            self.file(&format!("{at}/rate"), "200 Gb/sec (4X HDR)\n");
+            self.file(&format!("{at}/lid"), &format!("{}\n", port.lid));
+            self.file(&format!("{at}/sm_lid"), "0x1\n");
+            let gid = format!("fe80:0000:0000:0000:{}", port.guid);
+            self.file(&format!("{at}/gids/0"), &format!("{gid}\n"));
+            self.file(&format!("{at}/gid_attrs/types/0"), "IB/RoCE v1\n");
+            if let Some(netdev) = port.netdev {
+                self.netdev(pci, netdev, port);
+            }
+        }
+    }
+
+    fn netdev(&mut self, pci: &str, name: &str, port: &PortSpec<'_>) {
+        let index = self.next_ifindex;
+        self.next_ifindex += 1;
+        let dir = format!("sys/bus/pci/devices/{pci}/net/{name}");
+        let hex: String = port.guid.chars().filter(|c| *c != ':').collect();
+        let tail: Vec<&str> = (0..8).map(|i| &hex[2 * i..2 * i + 2]).collect();
+        for (attribute, value) in [
+            ("type", "32".to_owned()),
+            ("ifindex", index.to_string()),
+            ("dev_port", (port.number - 1).to_string()),
+            ("address", format!("00:00:10:49:fe:80:00:00:00:00:00:00:{}", tail.join(":"))),
+            ("mode", "datagram".to_owned()),
+            ("mtu", "2044".to_owned()),
+            ("flags", "0x1043".to_owned()),
+            ("carrier", "1".to_owned()),
+        ] {
+            self.file(&format!("{dir}/{attribute}"), &format!("{value}\n"));
+        }
+        self.link(
+            &format!("sys/class/net/{name}"),
+            &format!("../../bus/pci/devices/{pci}/net/{name}"),
+        );
+        if port.named {
+            self.file(&format!("run/udev/data/n{index}"), "I:5221000\nE:ID_BUS=pci\n");
+        }
+    }
+
+    /// Run ibprov on this tree.
+    pub fn ibprov(&self, arguments: &[&str]) -> Output {
+        ibprov(self.dir.path(), arguments)
+    }
+
+    /// Standard output and exit code.
+    pub fn show(&self, arguments: &[&str]) -> String {
+        let out = self.ibprov(arguments);
+        let stderr = String::from_utf8_lossy(&out.stderr);
+        let stdout = String::from_utf8_lossy(&out.stdout);
+        let shown = format!("{stdout}{stderr}exit {}\n", out.status.code().expect("exit code"));
+        shown.replace(&self.dir.path().display().to_string(), "ROOT")
+    }
+}
+
+fn ibprov(root: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_ibprov"))
+        .arg("--root")
+        .arg(root)
+        .args(arguments)
+        .output()
+        .expect("ibprov runs")
+}
