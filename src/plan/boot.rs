@@ -144,3 +144,134 @@ fn driver(config: &Config, observed: &Observed, port: &PortProgress, done: &Done
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::ladder::expect::expectation;
+    use crate::ladder::progress::progress;
+    use crate::observe::{PciClass, PciFunction, UdevState};
+
+    fn name(text: &str) -> ModuleName {
+        text.parse().expect("module name")
+    }
+
+    /// A host with one card, its driver as given, and these modules loaded.
+    fn host(driver: Option<&str>, auxiliary: bool, loaded: &[&str]) -> Observed {
+        let all = ["ib_umad", "ib_uverbs", "ib_ipoib", "mlx5_ib"];
+        let state = |m| if loaded.contains(m) { ModuleState::Loaded } else { ModuleState::Absent };
+        Observed {
+            kernel: "6.1.0".to_owned(),
+            functions: vec![PciFunction {
+                address: "0000:4b:00.0".parse().expect("address"),
+                vendor: 0x15b3,
+                device: 0x101b,
+                class: PciClass(0x02_0700),
+                modalias: "pci:v000015B3d0000101B".to_owned(),
+                ib_driver: Some("mlx5_core"),
+                driver: driver.map(str::to_owned),
+                driver_override: None,
+                physfn: None,
+                processed: false,
+                rdma_auxiliary: auxiliary.then(|| "mlx5_core.rdma.0".to_owned()),
+                rdma: Vec::new(),
+            }],
+            modules: all.iter().map(|m| (name(m), state(m))).collect::<BTreeMap<_, _>>(),
+            udev: UdevState { running: true, settled: false },
+            problems: BTreeSet::new(),
+        }
+    }
+
+    fn steps(observed: &Observed, done: &Done) -> Vec<String> {
+        let config = Config::default();
+        let rules = ModprobeRules::default();
+        let expectation = expectation(&config, observed, |_| None);
+        let ports = progress(&expectation, observed);
+        boot_steps(&config, &rules, observed, &expectation, &ports, done)
+            .iter()
+            .map(ToString::to_string)
+            .collect()
+    }
+
+    const ALL: [&str; 3] = ["ib_umad", "ib_uverbs", "ib_ipoib"];
+
+    #[test]
+    fn missing_modules_are_loaded_at_once_then_one_by_one() {
+        let before = host(Some("mlx5_core"), false, &["ib_umad"]);
+        let mut done = Done::default();
+        assert_eq!(steps(&before, &done), ["load ib_uverbs, ib_ipoib"]);
+        let together = Step::LoadModules { modules: vec![name("ib_uverbs"), name("ib_ipoib")] };
+        done.begun.insert(together.clone());
+        assert_eq!(steps(&before, &done), [""; 0], "it is still running");
+        done.ended.insert(together);
+        let after = host(Some("mlx5_core"), false, &["ib_umad", "ib_uverbs"]);
+        assert_eq!(steps(&after, &done), ["load ib_ipoib"]);
+        done.begun.insert(Step::LoadModule { module: name("ib_ipoib") });
+        assert_eq!(steps(&after, &done), [""; 0], "nothing is tried a third time");
+    }
+
+    #[test]
+    fn a_driver_is_udevs_to_load_until_udev_is_done() {
+        let mut observed = host(None, false, &ALL);
+        let mut done = Done::default();
+        assert_eq!(steps(&observed, &done), [""; 0]);
+        done.processed.insert("0000:4b:00.0".to_owned());
+        assert_eq!(steps(&observed, &done), ["load the driver of 0000:4b:00.0"]);
+        done.processed.clear();
+        observed.udev.settled = true;
+        assert_eq!(steps(&observed, &done), ["load the driver of 0000:4b:00.0"]);
+    }
+
+    #[test]
+    fn the_rdma_half_is_udevs_while_its_auxiliary_device_is_being_processed() {
+        let mut done = Done::default();
+        done.processed.insert("0000:4b:00.0".to_owned());
+        let with = host(Some("mlx5_core"), true, &ALL);
+        assert_eq!(steps(&with, &done), [""; 0]);
+        let without = host(Some("mlx5_core"), false, &ALL);
+        assert_eq!(steps(&without, &done), ["load mlx5_ib for 0000:4b:00.0"]);
+        done.processed.insert("mlx5_core.rdma.0".to_owned());
+        assert_eq!(steps(&with, &done), ["load mlx5_ib for 0000:4b:00.0"]);
+    }
+
+    #[test]
+    fn a_host_without_cards_is_left_alone() {
+        let mut observed = host(None, false, &[]);
+        observed.functions.clear();
+        assert_eq!(steps(&observed, &Done::default()), [""; 0]);
+    }
+
+    proptest! {
+        /// Whatever the host shows and whenever a step ends, boot comes to rest
+        /// and takes no step twice.
+        #[test]
+        fn planning_comes_to_rest(
+            loaded in proptest::sample::subsequence(ALL.to_vec(), 0..=3),
+            driver in proptest::option::of(Just("mlx5_core")),
+            auxiliary: bool,
+            settled: bool,
+            ends in proptest::collection::vec(any::<bool>(), 12),
+        ) {
+            let mut observed = host(driver, auxiliary, &loaded);
+            observed.udev.settled = settled;
+            let config = Config::default();
+            let rules = ModprobeRules::default();
+            let mut done = Done::default();
+            for end in ends {
+                let expectation = expectation(&config, &observed, |_| None);
+                let ports = progress(&expectation, &observed);
+                for step in boot_steps(&config, &rules, &observed, &expectation, &ports, &done) {
+                    prop_assert!(done.begun.insert(step), "a step was planned twice");
+                }
+                if end {
+                    done.ended.extend(done.begun.iter().cloned());
+                }
+            }
+            prop_assert!(done.begun.len() <= 6, "too many steps: {:?}", done.begun);
+        }
+    }
+}
