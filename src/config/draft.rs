@@ -133,9 +133,10 @@ impl Reader<'_> {
                 (Found::Key(key), _) => self.key(key, value),
                 (Found::Section, DeValue::Table(inner)) => self.section(keys, &full, inner),
                 (Found::Section, other) => {
-                    let problem = Problem::new(format!("{full} is a section, not {}", type_name(other)))
-                        .at(&self.place(value.span()), "")
-                        .help(format!("write [{full}] on a line of its own, its keys below"));
+                    let problem =
+                        Problem::new(format!("{full} is a section, not {}", type_name(other)))
+                            .at(&self.place(value.span()), "")
+                            .help(format!("write [{full}] on a line of its own, its keys below"));
                     self.note(value.span(), problem);
                 }
                 (Found::Nothing, _) => self.unknown(keys, path, path, name),
@@ -175,8 +176,7 @@ impl Reader<'_> {
         }
         let given = match (&key.kind, value.get_ref()) {
             (Kind::Tables(keys), DeValue::Array(rows)) => {
-                let rows: Vec<_> =
-                    rows.iter().filter_map(|row| self.row(key, keys, row)).collect();
+                let rows: Vec<_> = rows.iter().filter_map(|row| self.row(key, keys, row)).collect();
                 Some(Given::Tables(rows, Some(self.place(value.span()))))
             }
             (Kind::Tables(_), other) => {
@@ -189,8 +189,7 @@ impl Reader<'_> {
                 None
             }
             (Kind::Words(_), DeValue::Array(items)) => {
-                let items: Vec<_> =
-                    items.iter().filter_map(|item| self.item(key, item)).collect();
+                let items: Vec<_> = items.iter().filter_map(|item| self.item(key, item)).collect();
                 Some(Given::List(items, Some(self.place(value.span()))))
             }
             (Kind::Words(word), other) => {
@@ -239,7 +238,7 @@ impl Reader<'_> {
             return None;
         };
         let before = self.found.len();
-        let mut fields = Vec::new();
+        let mut fields: Vec<(&'static Key, Item)> = Vec::new();
         for (name, value) in table {
             match keys::find(keys, name.get_ref()) {
                 Found::Key(key) => {
@@ -248,6 +247,7 @@ impl Reader<'_> {
                 Found::Section | Found::Nothing => self.unknown(keys, "", list.path, name),
             }
         }
+        fields.sort_by_key(|(key, _)| keys.iter().position(|other| other.path == key.path));
         let broken = self.found.len() > before;
         if broken {
             self.draft.broken.insert(list.path);

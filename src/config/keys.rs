@@ -52,6 +52,8 @@ pub(crate) enum Kind {
 pub(crate) struct Word {
     /// With its article, for "want a ...".
     pub(crate) what: &'static str,
+    /// A good one.
+    pub(crate) example: &'static str,
     /// For the JSON schema. It accepts nothing that `parse` refuses.
     pub(crate) pattern: &'static str,
     /// The door to the type.
@@ -60,24 +62,28 @@ pub(crate) struct Word {
 
 const MODULE: Word = Word {
     what: "a kernel module name",
+    example: "ib_srp",
     pattern: "^[A-Za-z0-9_][A-Za-z0-9_-]{0,54}$",
     parse: |text| text.parse::<ModuleName>().map(Value::Module).map_err(|e| e.to_string()),
 };
 
 const PCI: Word = Word {
     what: "a PCI address",
+    example: "0000:4b:00.0",
     pattern: "^[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[01][0-9a-fA-F]\\.[0-7]$",
     parse: |text| text.parse::<PciAddress>().map(Value::Pci).map_err(|e| e.to_string()),
 };
 
 const GUID: Word = Word {
     what: "a port GUID",
+    example: "0002:c903:000e:8acd",
     pattern: "^((0[xX])?[0-9a-fA-F]{16}|([0-9a-fA-F]{4}:){3}[0-9a-fA-F]{4}|([0-9a-fA-F]{2}:){7}[0-9a-fA-F]{2})$",
     parse: |text| text.parse::<Guid>().map(Value::Guid).map_err(|e| e.to_string()),
 };
 
 const RDMA: Word = Word {
     what: "an RDMA device name",
+    example: "mlx5_0",
     pattern: "^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$",
     parse: |text| text.parse::<RdmaName>().map(Value::Rdma).map_err(|e| e.to_string()),
 };
@@ -245,6 +251,35 @@ mod tests {
     fn distance_counts_letters() {
         for (a, b, want) in [("", "", 0), ("abc", "", 3), ("", "ab", 2), ("kitten", "sitting", 3)] {
             assert_eq!(distance(a, b), want, "{a} {b}");
+        }
+    }
+
+    fn words() -> Vec<&'static Word> {
+        let word = |key: &Key| match key.kind {
+            Kind::Word(word) | Kind::Words(word) => Some(word),
+            _ => None,
+        };
+        KEYS.iter().chain(PORT_KEYS).filter_map(word).collect()
+    }
+
+    #[test]
+    fn examples_are_good() {
+        for word in words() {
+            assert!((word.parse)(word.example).is_ok(), "{}", word.what);
+        }
+    }
+
+    #[test]
+    fn a_schema_pattern_accepts_nothing_that_is_refused() {
+        use proptest::strategy::{Strategy, ValueTree};
+        let mut runner = proptest::test_runner::TestRunner::default();
+        for word in words() {
+            let pattern = word.pattern.trim_start_matches('^').trim_end_matches('$');
+            let texts = proptest::string::string_regex(pattern).expect("pattern");
+            for _ in 0..200 {
+                let text = texts.new_tree(&mut runner).expect("text").current();
+                assert!((word.parse)(&text).is_ok(), "{}: {text}", word.what);
+            }
         }
     }
 

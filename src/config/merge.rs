@@ -18,8 +18,7 @@ pub(crate) struct Merged {
 impl Merged {
     /// Only the defaults.
     pub(crate) fn defaults() -> Self {
-        let given =
-            KEYS.iter().filter_map(|key| Some((key.path, default_of(key)?))).collect();
+        let given = KEYS.iter().filter_map(|key| Some((key.path, default_of(key)?))).collect();
         Self { given, broken: BTreeSet::new() }
     }
 

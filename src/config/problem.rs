@@ -158,11 +158,8 @@ impl Problem {
             elements.push(Level::HELP.message(harmless(help)).into());
         }
         let title = Level::ERROR.primary_title(harmless(&self.message));
-        let group = if elements.is_empty() {
-            Group::with_title(title)
-        } else {
-            title.elements(elements)
-        };
+        let group =
+            if elements.is_empty() { Group::with_title(title) } else { title.elements(elements) };
         renderer.render(&[group])
     }
 }
@@ -273,9 +270,10 @@ fn mark(c: char) -> char {
     match c {
         '\n' | '\t' => c,
         '\r' => ' ',
-        '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' => {
-            char::REPLACEMENT_CHARACTER
-        }
+        '\u{200b}'..='\u{200f}'
+        | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}'
+        | '\u{feff}' => char::REPLACEMENT_CHARACTER,
         c if c.is_control() => char::REPLACEMENT_CHARACTER,
         c => c,
     }

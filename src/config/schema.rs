@@ -31,16 +31,16 @@ fn insert(properties: &mut Map<String, Json>, path: &str, leaf: Json) {
         properties.insert(path.to_owned(), leaf);
         return;
     };
-    let section = properties
-        .entry(section)
-        .or_insert_with(|| json!({"type": "object", "additionalProperties": false, "properties": {}}));
+    let section = properties.entry(section).or_insert_with(
+        || json!({"type": "object", "additionalProperties": false, "properties": {}}),
+    );
     if let Some(Json::Object(inner)) = section.get_mut("properties") {
         insert(inner, rest, leaf);
     }
 }
 
 fn describe(key: &Key) -> Json {
-    let string = |word: &Word| json!({"type": "string", "pattern": word.pattern});
+    let string = |word: &Word| json!({"type": "string", "pattern": word.pattern, "examples": [word.example]});
     let mut schema = match &key.kind {
         // The units are checked by ibprov; a pattern for all of systemd's
         // spellings would only repeat them badly.
@@ -72,5 +72,16 @@ fn default_json(value: &toml::de::DeValue<'_>) -> Option<Json> {
         DeValue::Boolean(flag) => Some((*flag).into()),
         DeValue::Array(items) => items.iter().map(|item| default_json(item.get_ref())).collect(),
         DeValue::Integer(_) | DeValue::Float(_) | DeValue::Datetime(_) | DeValue::Table(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_published_schema_is_current() {
+        expect_test::expect_file!["../../docs/ibprov.schema.json"]
+            .assert_eq(&format!("{:#}\n", schema()));
     }
 }

@@ -1,3 +1,4 @@
+use super::keys::{KEYS, Key, Kind};
 use super::*;
 use expect_test::{Expect as Snapshot, expect};
 use proptest::prelude::*;
@@ -44,7 +45,8 @@ fn a_later_value_wins_and_lists_are_appended_to() {
 
 #[test]
 fn an_empty_list_takes_away_what_came_before() {
-    let config = good(&["modules.load = [\"ib_srp\"]", "modules.load = []", "modules.load = [\"ib_umad\"]"]);
+    let config =
+        good(&["modules.load = [\"ib_srp\"]", "modules.load = []", "modules.load = [\"ib_umad\"]"]);
     assert_eq!(config.modules.load, modules(&["ib_umad"]));
     let config = good(&["[[expect.port]]\nrdma = \"mlx5_0\"\n", "expect.port = []"]);
     assert_eq!(config.expect, Expect::Auto);
@@ -73,7 +75,9 @@ fn each_way_to_name_a_port_is_read() {
 fn everything_wrong_is_said_at_once() {
     let first = "[boot]\ndeadlin = \"4min\"\nhca-deadline = \"soon\"\n\n[modules]\nload = \"ib_umad\"\nskip = [\"a b\", 3]\n[[expect.port]]\nrmda = \"mlx5_0\"\n";
     let second = "boot.deadline = 7200\nmodules = 1\nexpect.port.pci = \"x\"\nx = = 1\n";
-    bad(&[first, second], &expect![[r#"
+    bad(
+        &[first, second],
+        &expect![[r#"
         error: unknown key "deadlin" in boot
          --> /etc/0.toml:2:1
           |
@@ -142,14 +146,17 @@ fn everything_wrong_is_said_at_once() {
         4 | x = = 1
           |     ^ extra `=`, expected nothing
 
-        configuration is bad: 10 errors"#]]);
+        configuration is bad: 10 errors"#]],
+    );
 }
 
 #[test]
 fn contradictions_show_both_places() {
     let first = "[boot]\ndeadline = \"1min\"\n[modules]\nload = [\"ib_srp\"]\n[[expect.port]]\nrdma = \"mlx5_0\"\n";
     let second = "boot.hca-deadline = \"2min\"\nmodules.skip = [\"ib-srp\"]\n[[expect.port]]\nrdma = \"mlx5_0\"\nport = 1\n";
-    bad(&[first, second], &expect![[r#"
+    bad(
+        &[first, second],
+        &expect![[r#"
         error: boot.hca-deadline is longer than boot.deadline
          --> /etc/1.toml:1:21
           |
@@ -189,13 +196,16 @@ fn contradictions_show_both_places() {
           |
           = help: keep one of the two; `expect.port = []` in a file between them drops what came before it
 
-        configuration is bad: 3 errors"#]]);
+        configuration is bad: 3 errors"#]],
+    );
 }
 
 #[test]
 fn a_port_is_named_in_one_way() {
     let text = "[[expect.port]]\noptional = true\n[[expect.port]]\npci = \"0000:4b:00.0\"\nrdma = \"mlx5_0\"\n[[expect.port]]\nport-guid = \"0002:c903:000e:8acd\"\nport = 1\n[[expect.port]]\nport-guid = \"0000:0000:0000:0000\"\n";
-    bad(&[text], &expect![[r#"
+    bad(
+        &[text],
+        &expect![[r#"
         error: expect.port does not say which port
          --> /etc/0.toml:1:1
           |
@@ -230,12 +240,15 @@ fn a_port_is_named_in_one_way() {
         10 | port-guid = "0000:0000:0000:0000"
            |             ^^^^^^^^^^^^^^^^^^^^^ an all-zero GUID is what a port without a GUID shows
 
-        configuration is bad: 4 errors"#]]);
+        configuration is bad: 4 errors"#]],
+    );
 }
 
 #[test]
 fn the_default_deadline_is_named_where_it_contradicts() {
-    bad(&["boot.hca-deadline = \"5min\"\n"], &expect![[r#"
+    bad(
+        &["boot.hca-deadline = \"5min\"\n"],
+        &expect![[r#"
         error: boot.hca-deadline is longer than boot.deadline
          --> /etc/0.toml:1:21
           |
@@ -244,18 +257,22 @@ fn the_default_deadline_is_named_where_it_contradicts() {
           |
           = help: all of it may take 4min (the default): set boot.deadline too
 
-        configuration is bad: 1 error"#]]);
+        configuration is bad: 1 error"#]],
+    );
 }
 
 #[test]
 fn a_bad_deadline_makes_no_followers() {
-    let problems = loaded(&["boot.deadline = \"ever\"\nboot.hca-deadline = 3600\n"]).expect_err("bad");
+    let problems =
+        loaded(&["boot.deadline = \"ever\"\nboot.hca-deadline = 3600\n"]).expect_err("bad");
     assert_eq!(problems.len(), 1, "{problems}");
 }
 
 #[test]
 fn a_syntax_error_makes_no_followers_on_its_line() {
-    bad(&["[boot]\ndeadline = 4min\n[modules\nload = [\"ib_umad\"\n"], &expect![[r#"
+    bad(
+        &["[boot]\ndeadline = 4min\n[modules\nload = [\"ib_umad\"\n"],
+        &expect![[r#"
         error: TOML syntax
          --> /etc/0.toml:2:12
           |
@@ -274,7 +291,8 @@ fn a_syntax_error_makes_no_followers_on_its_line() {
         4 | load = ["ib_umad"
           |                  ^ unclosed array, expected `]`
 
-        configuration is bad: 3 errors"#]]);
+        configuration is bad: 3 errors"#]],
+    );
 }
 
 #[test]
@@ -291,7 +309,8 @@ fn what_is_not_utf_8_is_shown_where() {
           |
           = help: save it as UTF-8
 
-        configuration is bad: 1 error"#]].assert_eq(&problems.render(false));
+        configuration is bad: 1 error"#]]
+    .assert_eq(&problems.render(false));
 }
 
 #[test]
@@ -316,7 +335,8 @@ fn json_has_places_by_line_and_column() {
             }
           ],
           "schema": 1
-        }"#]].assert_eq(&format!("{:#}", problems.to_json()));
+        }"#]]
+    .assert_eq(&format!("{:#}", problems.to_json()));
 }
 
 #[test]
@@ -340,22 +360,27 @@ fn show_names_each_origin() {
         ]
 
         [[expect.port]]
-        optional = true  # from /etc/1.toml:3
         pci = "0000:4b:00.0"  # from /etc/1.toml:2
+        optional = true  # from /etc/1.toml:3
 
         [[expect.port]]
         rdma = "mlx5_1"  # from /etc/1.toml:5
-    "#]].assert_eq(&to_toml(&loaded.effective));
+    "#]]
+    .assert_eq(&to_toml(&loaded.effective));
     let json = to_json(&loaded.effective);
     assert_eq!(json[0]["key"], "boot.deadline");
     assert_eq!((&json[0]["value"], &json[0]["line"]), (&"1min 40s".into(), &2.into()));
-    assert_eq!((&json[1]["value"], &json[1]["file"]), (&"1min 40s".into(), &serde_json::Value::Null));
+    assert_eq!(
+        (&json[1]["value"], &json[1]["file"]),
+        (&"1min 40s".into(), &serde_json::Value::Null)
+    );
 }
 
 #[test]
 fn hostile_files_are_answered_in_time() {
     let started = std::time::Instant::now();
-    let inline = format!("boot = {{ {} }}\n", (0..60_000).map(|i| format!("k{i}=1,")).collect::<String>());
+    let inline =
+        format!("boot = {{ {} }}\n", (0..60_000).map(|i| format!("k{i}=1,")).collect::<String>());
     let ports = "[[expect.port]]\npci=\"x\"\n".repeat(40_000);
     for text in [
         "a\n".repeat(300_000),
@@ -374,6 +399,83 @@ fn hostile_files_are_answered_in_time() {
         assert!(shown.len() < 200_000, "{}", shown.len());
     }
     assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+}
+
+/// Every row of the table of keys, with the path that people see.
+fn all_keys() -> Vec<(String, &'static Key)> {
+    let mut list = Vec::new();
+    for key in KEYS {
+        list.push((key.path.to_owned(), key));
+        if let Kind::Tables(fields) = key.kind {
+            list.extend(fields.iter().map(|field| (format!("{}.{}", key.path, field.path), field)));
+        }
+    }
+    list
+}
+
+#[test]
+fn every_key_has_an_effect() {
+    fn sample(kind: &Kind) -> String {
+        match kind {
+            Kind::Span { min, .. } => min.to_string(),
+            Kind::Flag => "true".to_owned(),
+            Kind::Number { max, .. } => max.to_string(),
+            Kind::Word(word) => format!("{:?}", word.example),
+            Kind::Words(word) => format!("[{:?}]", word.example),
+            Kind::Tables(keys) => {
+                let word = keys.iter().find(|key| matches!(key.kind, Kind::Word(_)));
+                let key = word.expect("a key that names something");
+                format!("[{{ {} = {} }}]", key.path, sample(&key.kind))
+            }
+        }
+    }
+    for key in KEYS {
+        let text = format!("{} = {}", key.path, sample(&key.kind));
+        assert_ne!(good(&[&text]), Config::default(), "{text}");
+    }
+}
+
+#[test]
+fn the_table_s_defaults_are_the_defaults() {
+    let text: String = KEYS.iter().map(|key| format!("{} = {}\n", key.path, key.default)).collect();
+    assert_eq!(good(&[&text]), Config::default());
+    assert_eq!(
+        validate::build(&merge::Merged::defaults(), &mut Problems::default()),
+        Config::default()
+    );
+}
+
+#[test]
+fn the_manual_page_has_every_key_and_default() {
+    let page = include_str!("../../docs/ibprov.toml.5.md");
+    for (path, key) in all_keys() {
+        let head = format!("`{path}`\n");
+        let (_, entry) = page.split_once(&head).unwrap_or_else(|| panic!("no entry {head}"));
+        let entry = entry.split("\n`").next().expect("entry");
+        assert!(key.default.is_empty() || entry.contains(&format!("`{}`", key.default)), "{path}");
+    }
+}
+
+#[test]
+fn the_vendor_file_changes_nothing_and_its_examples_are_good() {
+    let file = include_str!("../../packaging/ibprov.toml");
+    assert_eq!(good(&[file]), Config::default());
+    // Examples are commented out without a blank, prose with one.
+    let example = |line: &str| match line.strip_prefix('#') {
+        Some(rest) if !rest.starts_with(' ') => format!("{rest}\n"),
+        _ => "\n".to_owned(),
+    };
+    let examples: String = file.lines().map(example).collect();
+    let loaded = loaded(&[&examples]).unwrap_or_else(|problems| panic!("{problems}"));
+    for (path, _) in all_keys() {
+        let (section, name) = path.rsplit_once('.').expect("section");
+        assert!(
+            examples.contains(&format!("\n{name} = "))
+                || examples.contains(&format!("[[{section}.{name}]]")),
+            "{path}"
+        );
+    }
+    assert_ne!(loaded.config, Config::default());
 }
 
 /// Text that is often nearly right.

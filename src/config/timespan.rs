@@ -9,13 +9,8 @@ use std::time::Duration;
 pub struct TimeSpan(pub Duration);
 
 /// In microseconds, the largest first, each under the name it is printed by.
-const PRINTED: &[(&str, u128)] = &[
-    ("h", 3_600_000_000),
-    ("min", 60_000_000),
-    ("s", 1_000_000),
-    ("ms", 1_000),
-    ("us", 1),
-];
+const PRINTED: &[(&str, u128)] =
+    &[("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000), ("ms", 1_000), ("us", 1)];
 
 impl fmt::Display for TimeSpan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -92,7 +87,9 @@ mod tests {
 
     #[test]
     fn what_is_no_time_span_is_refused() {
-        for text in ["", " ", "s", "-1s", "1.5s", "4 fortnights", "infinity", "99999999999999999999"] {
+        for text in
+            ["", " ", "s", "-1s", "1.5s", "4 fortnights", "infinity", "99999999999999999999"]
+        {
             assert_eq!(parse(text), None, "{text}");
         }
         assert_eq!(parse("18446744073709551615h"), None);

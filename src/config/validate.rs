@@ -31,6 +31,8 @@ fn boot(merged: &Merged, defaults: &Boot, problems: &mut Problems) -> Boot {
         merged.one::<Duration>(BOOT_HCA_DEADLINE).unwrap_or((defaults.hca_deadline, None));
     match hca_at {
         None => hca_deadline = hca_deadline.min(deadline),
+        // Where a file could not be read well, the default may be no default.
+        Some(_) if deadline_at.is_none() && !problems.is_empty() => {}
         Some(place) if hca_deadline > deadline && !merged.is_broken(BOOT_DEADLINE) => {
             let mut problem = Problem::new("boot.hca-deadline is longer than boot.deadline")
                 .at(place, format!("one HCA may take {}", TimeSpan(hca_deadline)));

@@ -39,15 +39,18 @@ impl Value {
     pub(crate) fn read(kind: &Kind, given: &DeValue<'_>) -> Result<Self, String> {
         match (kind, given) {
             (Kind::Span { min, max }, DeValue::String(text)) => {
-                let span = timespan::parse(text).ok_or_else(|| {
-                    format!("{} is not a time span: {}", quote(text), SPAN_FORMS)
-                })?;
+                let span = timespan::parse(text)
+                    .ok_or_else(|| format!("{} is not a time span: {}", quote(text), SPAN_FORMS))?;
                 in_range(span, *min, *max)
             }
             (Kind::Span { min, max }, DeValue::Integer(number)) => {
                 let seconds = integer(number)?;
                 let span = u64::try_from(seconds).map(Duration::from_secs);
-                in_range(span.map_err(|_| range_text(&seconds.to_string(), *min, *max))?, *min, *max)
+                in_range(
+                    span.map_err(|_| range_text(&seconds.to_string(), *min, *max))?,
+                    *min,
+                    *max,
+                )
             }
             (Kind::Flag, DeValue::Boolean(flag)) => Ok(Self::Flag(*flag)),
             (Kind::Number { min, max }, DeValue::Integer(number)) => {
@@ -64,7 +67,8 @@ impl Value {
     }
 }
 
-const SPAN_FORMS: &str = "write it like \"240s\", \"4min\" or \"2min 30s\", or as a whole number of seconds";
+const SPAN_FORMS: &str =
+    "write it like \"240s\", \"4min\" or \"2min 30s\", or as a whole number of seconds";
 
 fn in_range(span: Duration, min: u64, max: u64) -> Result<Value, String> {
     if (Duration::from_secs(min)..=Duration::from_secs(max)).contains(&span) {
@@ -92,7 +96,9 @@ fn quote(text: &str) -> String {
 pub(crate) fn wanted(kind: &Kind) -> String {
     let string = |word: &Word| format!("a string with {}", word.what);
     match kind {
-        Kind::Span { .. } => "a time span such as \"4min\", or a whole number of seconds".to_owned(),
+        Kind::Span { .. } => {
+            "a time span such as \"4min\", or a whole number of seconds".to_owned()
+        }
         Kind::Flag => "true or false".to_owned(),
         Kind::Number { .. } => "a whole number".to_owned(),
         Kind::Word(word) | Kind::Words(word) => string(word),
