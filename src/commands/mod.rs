@@ -2,6 +2,7 @@
 //! the exit code.
 
 pub mod boot;
+pub mod config;
 pub mod status;
 
 /// The exit codes, the same for every verb.

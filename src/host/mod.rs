@@ -6,6 +6,7 @@
 //! rooms. Whatever can sleep uninterruptibly is run in a child process.
 
 pub mod clock;
+pub mod config_files;
 pub mod events;
 pub mod journal;
 mod kernel_log;

@@ -1,0 +1,107 @@
+//! `ibprov config`: what the configuration is, and what is wrong with it.
+
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+
+use serde_json::json;
+
+use super::exit;
+use crate::cli::Format;
+use crate::config::{self, Loaded, Problems};
+use crate::host::Root;
+
+/// What to do with the configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::Subcommand)]
+pub enum ConfigVerb {
+    /// Say everything that is wrong with it, with file, line and column
+    Check,
+    /// Print the effective values, each with the place it came from
+    Show,
+    /// Print the JSON schema of ibprov.toml, for editors
+    Schema,
+}
+
+/// Answer for the configuration below `root`, or for the file `only`.
+///
+/// # Errors
+/// The answer cannot be written.
+pub fn run(
+    verb: ConfigVerb,
+    root: &Root,
+    only: Option<&Path>,
+    format: Format,
+) -> anyhow::Result<u8> {
+    let mut out = std::io::stdout();
+    let loaded = match verb {
+        ConfigVerb::Schema => {
+            writeln!(out, "{:#}", config::schema())?;
+            return Ok(exit::GOOD);
+        }
+        ConfigVerb::Check | ConfigVerb::Show => config::load(root, only),
+    };
+    match (loaded, format) {
+        (Ok(loaded), Format::Json) => writeln!(out, "{:#}", good_json(verb, &loaded))?,
+        (Ok(loaded), Format::Text) if verb == ConfigVerb::Show => {
+            write!(out, "{}", config::to_toml(&loaded.effective))?;
+        }
+        (Ok(loaded), Format::Text) => write!(out, "{}", good_text(&loaded.files))?,
+        (Err(problems), Format::Json) => {
+            writeln!(out, "{:#}", problems.to_json())?;
+            return Ok(exit::CANNOT_BEGIN);
+        }
+        (Err(problems), Format::Text) => {
+            // The errors are what `check` was asked for; `show` was asked for
+            // something that a pipe may be waiting for.
+            if verb == ConfigVerb::Check {
+                let colour = wants_colour(&out);
+                writeln!(out, "{}", problems.render(colour))?;
+            } else {
+                complain(&problems)?;
+            }
+            return Ok(exit::CANNOT_BEGIN);
+        }
+    }
+    Ok(exit::GOOD)
+}
+
+/// Print what is wrong with the configuration to standard error, in colour
+/// where that is wanted. For any verb that cannot begin because of it.
+///
+/// # Errors
+/// Standard error cannot be written to.
+pub fn complain(problems: &Problems) -> std::io::Result<()> {
+    let mut err = std::io::stderr();
+    let colour = wants_colour(&err);
+    writeln!(err, "{}", problems.render(colour))
+}
+
+/// A terminal that was not told otherwise (<https://no-color.org>).
+fn wants_colour(stream: &impl IsTerminal) -> bool {
+    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+    stream.is_terminal() && !is_set("NO_COLOR") && !dumb
+}
+
+fn good_text(files: &[String]) -> String {
+    let count = match files.len() {
+        0 => "no file, the defaults hold".to_owned(),
+        1 => "1 file".to_owned(),
+        n => format!("{n} files"),
+    };
+    let mut text = format!("configuration is good: {count}\n");
+    for file in files {
+        text.push_str(&format!("  {file}\n"));
+    }
+    text
+}
+
+fn good_json(verb: ConfigVerb, loaded: &Loaded) -> serde_json::Value {
+    match verb {
+        ConfigVerb::Show => json!({
+            "schema": 1, "files": loaded.files, "settings": config::to_json(&loaded.effective),
+        }),
+        ConfigVerb::Check | ConfigVerb::Schema => json!({
+            "schema": 1, "good": true, "files": loaded.files, "problems": [], "more": 0,
+        }),
+    }
+}

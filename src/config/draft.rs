@@ -1,0 +1,257 @@
+//! One file's text into a [`Draft`]: keys known, values of their type, each
+//! with its place. Nothing is judged across keys or files here.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Arc;
+
+use toml::Spanned;
+use toml::de::{DeString, DeTable, DeValue};
+
+use super::keys::{self, Found, KEYS, Key, Kind};
+use super::problem::{Place, Problem, Problems, Source, harmless};
+use super::value::{Value, type_name, wanted};
+
+/// Longer lists are refused: they would only cost time.
+const LONGEST_LIST: usize = 1000;
+
+/// What one file gives.
+#[derive(Debug, Default)]
+pub(crate) struct Draft {
+    pub(crate) given: Vec<(&'static Key, Given)>,
+    /// Keys that were given badly: nothing may be concluded from their absence.
+    pub(crate) broken: BTreeSet<&'static str>,
+}
+
+/// What is given for one key.
+#[derive(Debug, Clone)]
+pub(crate) enum Given {
+    One(Item),
+    /// Empty takes away what weaker files gave; then the place is that of the
+    /// empty list, `None` if it is the default's.
+    List(Vec<Item>, Option<Place>),
+    Tables(Vec<Row>, Option<Place>),
+}
+
+/// A value, and where it was given; a default has no place.
+#[derive(Debug, Clone)]
+pub(crate) struct Item {
+    pub(crate) value: Value,
+    pub(crate) place: Option<Place>,
+}
+
+/// One table of a list of tables.
+#[derive(Debug, Clone)]
+pub(crate) struct Row {
+    /// Its head.
+    pub(crate) place: Place,
+    pub(crate) fields: Vec<(&'static Key, Item)>,
+    /// A field was unknown or bad.
+    pub(crate) broken: bool,
+}
+
+/// Reads one file, noting everything that is wrong with it.
+pub(crate) fn read(file: &Arc<Source>, problems: &mut Problems) -> Draft {
+    let (table, errors) = DeTable::parse_recoverable(&file.text);
+    let mut reader = Reader { file, found: Vec::new(), draft: Draft::default() };
+    reader.section(KEYS, "", table.get_ref());
+    let Reader { mut found, draft, .. } = reader;
+
+    // One slip in the syntax makes followers: the first of a line is said, and
+    // what was recovered from that line is not judged.
+    let mut bad_lines = BTreeSet::new();
+    let mut syntax: Vec<_> =
+        errors.iter().map(|e| (e.span().unwrap_or(0..0), e.message())).collect();
+    syntax.sort_by_key(|(span, _)| span.start);
+    let starts = LineStarts::of(&file.text);
+    syntax.retain(|(span, _)| bad_lines.insert(starts.line(span.start)));
+    found.retain(|(span, _)| !bad_lines.contains(&starts.line(span.start)));
+    found.extend(syntax.into_iter().map(|(span, message)| {
+        let place = Place::new(file, span.clone());
+        (span, Problem::new("TOML syntax").at(&place, message))
+    }));
+    found.sort_by_key(|(span, _)| span.start);
+    for (_, problem) in found {
+        problems.push(problem);
+    }
+    draft
+}
+
+/// Where the lines of a text begin, for many look-ups.
+struct LineStarts(Vec<usize>);
+
+impl LineStarts {
+    fn of(text: &str) -> Self {
+        Self(text.match_indices('\n').map(|(at, _)| at + 1).collect())
+    }
+
+    fn line(&self, at: usize) -> usize {
+        self.0.partition_point(|start| *start <= at)
+    }
+}
+
+/// A key's default, read by the same door.
+pub(crate) fn default_of(key: &'static Key) -> Option<Given> {
+    let value = DeValue::parse(key.default).ok()?;
+    let item = |value: &DeValue<'_>| Value::read(&key.kind, value).ok().map(bare);
+    match (&key.kind, value.get_ref()) {
+        (Kind::Tables(_), _) => Some(Given::Tables(Vec::new(), None)),
+        (Kind::Words(_), DeValue::Array(items)) => {
+            let items = items.iter().map(|value| item(value.get_ref())).collect::<Option<_>>()?;
+            Some(Given::List(items, None))
+        }
+        (_, value) => item(value).map(Given::One),
+    }
+}
+
+const fn bare(value: Value) -> Item {
+    Item { value, place: None }
+}
+
+struct Reader<'a> {
+    file: &'a Arc<Source>,
+    found: Vec<(Range<usize>, Problem)>,
+    draft: Draft,
+}
+
+impl Reader<'_> {
+    fn place(&self, span: Range<usize>) -> Place {
+        Place::new(self.file, span)
+    }
+
+    fn note(&mut self, span: Range<usize>, problem: Problem) {
+        self.found.push((span, problem));
+    }
+
+    fn section(&mut self, keys: &'static [Key], path: &str, table: &DeTable<'_>) {
+        for (name, value) in table {
+            let full = match path {
+                "" => name.get_ref().to_string(),
+                _ => format!("{path}.{}", name.get_ref()),
+            };
+            match (keys::find(keys, &full), value.get_ref()) {
+                (Found::Key(key), _) => self.key(key, value),
+                (Found::Section, DeValue::Table(inner)) => self.section(keys, &full, inner),
+                (Found::Section, other) => {
+                    let problem =
+                        Problem::new(format!("{full} is a section, not {}", type_name(other)))
+                            .at(&self.place(value.span()), "")
+                            .help(format!("write [{full}] on a line of its own, its keys below"));
+                    self.note(value.span(), problem);
+                }
+                (Found::Nothing, _) => self.unknown(keys, path, path, name),
+            }
+        }
+    }
+
+    /// `inside` is the section of `keys`, or the list whose tables have `keys`.
+    fn unknown(
+        &mut self,
+        keys: &'static [Key],
+        section: &str,
+        inside: &str,
+        name: &Spanned<DeString<'_>>,
+    ) {
+        let shown: String = harmless(name.get_ref()).chars().take(64).collect();
+        let inside = if inside.is_empty() { String::new() } else { format!(" in {inside}") };
+        let span = name.span();
+        let mut problem = Problem::new(format!("unknown key {shown:?}{inside}"))
+            .at(&self.place(span.clone()), "");
+        if let Some(meant) = keys::meant(keys, section, name.get_ref()) {
+            problem = problem.help(format!("did you mean {meant}?"));
+        }
+        self.note(span, problem);
+    }
+
+    fn key(&mut self, key: &'static Key, value: &Spanned<DeValue<'_>>) {
+        if let DeValue::Array(list) = value.get_ref()
+            && let Some(first_over) = list.get(LONGEST_LIST)
+        {
+            let why = format!("more than {LONGEST_LIST} are more than a host can have");
+            let problem = Problem::new(format!("{} is too long a list", key.path))
+                .at(&self.place(first_over.span()), why);
+            self.note(first_over.span(), problem);
+            self.draft.broken.insert(key.path);
+            return;
+        }
+        let given = match (&key.kind, value.get_ref()) {
+            (Kind::Tables(keys), DeValue::Array(rows)) => {
+                let rows: Vec<_> = rows.iter().filter_map(|row| self.row(key, keys, row)).collect();
+                Some(Given::Tables(rows, Some(self.place(value.span()))))
+            }
+            (Kind::Tables(_), other) => {
+                let path = key.path;
+                let problem =
+                    Problem::new(format!("{path} is a list of tables, not {}", type_name(other)))
+                        .at(&self.place(value.span()), "")
+                        .help(format!("write [[{path}]] with two brackets, once for each"));
+                self.note(value.span(), problem);
+                None
+            }
+            (Kind::Words(_), DeValue::Array(items)) => {
+                let items: Vec<_> = items.iter().filter_map(|item| self.item(key, item)).collect();
+                Some(Given::List(items, Some(self.place(value.span()))))
+            }
+            (Kind::Words(word), other) => {
+                let problem = Problem::new(format!("bad value for {}", key.path)).at(
+                    &self.place(value.span()),
+                    format!("want a list of strings, each {}, got {}", word.what, type_name(other)),
+                );
+                self.note(value.span(), problem);
+                None
+            }
+            _ => self.item(key, value).map(Given::One),
+        };
+        match given {
+            Some(given) => self.draft.given.push((key, given)),
+            None => {
+                self.draft.broken.insert(key.path);
+            }
+        }
+    }
+
+    fn item(&mut self, key: &'static Key, value: &Spanned<DeValue<'_>>) -> Option<Item> {
+        let place = self.place(value.span());
+        match Value::read(&key.kind, value.get_ref()) {
+            Ok(value) => Some(Item { value, place: Some(place) }),
+            Err(why) => {
+                let problem = Problem::new(format!("bad value for {}", key.path)).at(&place, why);
+                self.note(value.span(), problem);
+                self.draft.broken.insert(key.path);
+                None
+            }
+        }
+    }
+
+    fn row(
+        &mut self,
+        list: &'static Key,
+        keys: &'static [Key],
+        row: &Spanned<DeValue<'_>>,
+    ) -> Option<Row> {
+        let place = self.place(row.span());
+        let DeValue::Table(table) = row.get_ref() else {
+            let want = format!("want {}, got {}", wanted(&list.kind), type_name(row.get_ref()));
+            let problem = Problem::new(format!("bad value for {}", list.path)).at(&place, want);
+            self.note(row.span(), problem);
+            self.draft.broken.insert(list.path);
+            return None;
+        };
+        let before = self.found.len();
+        let mut fields: Vec<(&'static Key, Item)> = Vec::new();
+        for (name, value) in table {
+            match keys::find(keys, name.get_ref()) {
+                Found::Key(key) => {
+                    fields.extend(self.item(key, value).map(|item| (key, item)));
+                }
+                Found::Section | Found::Nothing => self.unknown(keys, "", list.path, name),
+            }
+        }
+        fields.sort_by_key(|(key, _)| keys.iter().position(|other| other.path == key.path));
+        let broken = self.found.len() > before;
+        if broken {
+            self.draft.broken.insert(list.path);
+        }
+        Some(Row { place, fields, broken })
+    }
+}

@@ -1,0 +1,295 @@
+//! Every key that a configuration file may hold, in one table.
+//!
+//! The table drives reading, type errors, "did you mean", the JSON schema,
+//! `config show` and the check of the manual page. A new key is a row here, a
+//! field of [`super::Config`], and the line in `validate.rs` that fills it.
+
+use super::value::Value;
+use crate::names::{Guid, ModuleName, PciAddress, RdmaName};
+
+/// One key: where it stands, what it holds, what it means.
+#[derive(Debug)]
+pub(crate) struct Key {
+    /// As written with dots; for a key of a list's tables, its name there.
+    pub(crate) path: &'static str,
+    /// What may be given.
+    pub(crate) kind: Kind,
+    /// The default as TOML; empty if there is none.
+    pub(crate) default: &'static str,
+    /// One sentence for people.
+    pub(crate) doc: &'static str,
+}
+
+/// What a key may hold.
+#[derive(Debug)]
+pub(crate) enum Kind {
+    /// A time span, in seconds from `min` to `max`.
+    Span {
+        /// Shortest.
+        min: u64,
+        /// Longest.
+        max: u64,
+    },
+    /// `true` or `false`.
+    Flag,
+    /// A whole number.
+    Number {
+        /// Smallest.
+        min: i64,
+        /// Largest.
+        max: i64,
+    },
+    /// A string of one kind of name.
+    Word(&'static Word),
+    /// A list of such strings.
+    Words(&'static Word),
+    /// A list of tables with these keys.
+    Tables(&'static [Key]),
+}
+
+/// A kind of name that is written as a string.
+#[derive(Debug)]
+pub(crate) struct Word {
+    /// With its article, for "want a ...".
+    pub(crate) what: &'static str,
+    /// A good one.
+    pub(crate) example: &'static str,
+    /// For the JSON schema. It accepts nothing that `parse` refuses.
+    pub(crate) pattern: &'static str,
+    /// The door to the type.
+    pub(crate) parse: fn(&str) -> Result<Value, String>,
+}
+
+const MODULE: Word = Word {
+    what: "a kernel module name",
+    example: "ib_srp",
+    pattern: "^[A-Za-z0-9_][A-Za-z0-9_-]{0,54}$",
+    parse: |text| text.parse::<ModuleName>().map(Value::Module).map_err(|e| e.to_string()),
+};
+
+const PCI: Word = Word {
+    what: "a PCI address",
+    example: "0000:4b:00.0",
+    pattern: "^[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[01][0-9a-fA-F]\\.[0-7]$",
+    parse: |text| text.parse::<PciAddress>().map(Value::Pci).map_err(|e| e.to_string()),
+};
+
+const GUID: Word = Word {
+    what: "a port GUID",
+    example: "0002:c903:000e:8acd",
+    pattern: "^((0[xX])?[0-9a-fA-F]{16}|([0-9a-fA-F]{4}:){3}[0-9a-fA-F]{4}|([0-9a-fA-F]{2}:){7}[0-9a-fA-F]{2})$",
+    parse: |text| text.parse::<Guid>().map(Value::Guid).map_err(|e| e.to_string()),
+};
+
+const RDMA: Word = Word {
+    what: "an RDMA device name",
+    example: "mlx5_0",
+    pattern: "^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$",
+    parse: |text| text.parse::<RdmaName>().map(Value::Rdma).map_err(|e| e.to_string()),
+};
+
+pub(crate) const BOOT_DEADLINE: &str = "boot.deadline";
+pub(crate) const BOOT_HCA_DEADLINE: &str = "boot.hca-deadline";
+pub(crate) const MODULES_LOAD: &str = "modules.load";
+pub(crate) const MODULES_SKIP: &str = "modules.skip";
+pub(crate) const EXPECT_PORT: &str = "expect.port";
+/// The keys of one `[[expect.port]]`.
+pub(crate) mod port {
+    pub(crate) const PCI: &str = "pci";
+    pub(crate) const PORT_GUID: &str = "port-guid";
+    pub(crate) const RDMA: &str = "rdma";
+    pub(crate) const PORT: &str = "port";
+    pub(crate) const OPTIONAL: &str = "optional";
+}
+
+/// All keys, in the order in which they are shown.
+pub(crate) static KEYS: &[Key] = &[
+    Key {
+        path: BOOT_DEADLINE,
+        kind: Kind::Span { min: 1, max: 3600 },
+        default: "\"4min\"",
+        doc: "How long `ibprov boot` waits in all.",
+    },
+    Key {
+        path: BOOT_HCA_DEADLINE,
+        kind: Kind::Span { min: 1, max: 3600 },
+        default: "\"2min 30s\"",
+        doc: "How long `ibprov boot` waits for one HCA; not longer than boot.deadline, and the default follows a shorter boot.deadline.",
+    },
+    Key {
+        path: MODULES_LOAD,
+        kind: Kind::Words(&MODULE),
+        default: "[\"ib_umad\", \"ib_uverbs\", \"ib_ipoib\"]",
+        doc: "Kernel modules to load, after those of the default; an empty list takes the default away too.",
+    },
+    Key {
+        path: MODULES_SKIP,
+        kind: Kind::Words(&MODULE),
+        default: "[]",
+        doc: "Kernel modules that ibprov never loads.",
+    },
+    Key {
+        path: EXPECT_PORT,
+        kind: Kind::Tables(PORT_KEYS),
+        default: "[]",
+        doc: "A port that has to come; without any, every InfiniBand port of the host is expected.",
+    },
+];
+
+static PORT_KEYS: &[Key] = &[
+    Key {
+        path: port::PCI,
+        kind: Kind::Word(&PCI),
+        default: "",
+        doc: "The HCA by its PCI address.",
+    },
+    Key {
+        path: port::PORT_GUID,
+        kind: Kind::Word(&GUID),
+        default: "",
+        doc: "The port by its port GUID.",
+    },
+    Key {
+        path: port::RDMA,
+        kind: Kind::Word(&RDMA),
+        default: "",
+        doc: "The HCA by the name of its RDMA device.",
+    },
+    Key {
+        path: port::PORT,
+        kind: Kind::Number { min: 1, max: 254 },
+        default: "",
+        doc: "Only this port of the HCA, counted from 1; all of them if not given.",
+    },
+    Key {
+        path: port::OPTIONAL,
+        kind: Kind::Flag,
+        default: "false",
+        doc: "Waited for, but no failure if it does not come.",
+    },
+];
+
+/// What stands at `path` in `keys`: a key, a section, or nothing.
+pub(crate) enum Found {
+    Key(&'static Key),
+    Section,
+    Nothing,
+}
+
+/// Looks `path` (with dots) up in `keys`.
+pub(crate) fn find(keys: &'static [Key], path: &str) -> Found {
+    if let Some(key) = keys.iter().find(|key| key.path == path) {
+        return Found::Key(key);
+    }
+    let inside = |key: &Key| key.path.strip_prefix(path).is_some_and(|rest| rest.starts_with('.'));
+    if keys.iter().any(inside) { Found::Section } else { Found::Nothing }
+}
+
+/// The key or section of `keys` that was probably meant by `name`, written
+/// below `section` (empty at the top).
+pub(crate) fn meant(keys: &'static [Key], section: &str, name: &str) -> Option<String> {
+    if name.len() > 64 {
+        return None;
+    }
+    let wanted = name.to_lowercase().replace('_', "-");
+    let here: Vec<&str> = keys
+        .iter()
+        .filter_map(|key| match section {
+            "" => Some(key.path),
+            _ => key.path.strip_prefix(section)?.strip_prefix('.'),
+        })
+        .filter_map(|rest| rest.split('.').next())
+        .collect();
+    let near = here
+        .iter()
+        .map(|candidate| (distance(&wanted, candidate), *candidate))
+        .filter(|(distance, candidate)| *distance <= 1 + candidate.len() / 4)
+        .min();
+    let join = |name: &str| match section {
+        "" => name.to_owned(),
+        _ => format!("{section}.{name}"),
+    };
+    // A good name in the wrong section is the other common slip.
+    let elsewhere = || keys.iter().find(|key| key.path.rsplit('.').next() == Some(&wanted));
+    near.map(|(_, name)| join(name)).or_else(|| elsewhere().map(|key| key.path.to_owned()))
+}
+
+/// How many letters must be added, dropped or changed to get from `a` to `b`.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, ca) in a.chars().enumerate() {
+        let mut next = vec![i + 1];
+        for ((cb, pair), left_at) in b.iter().zip(row.windows(2)).zip(0..) {
+            let [above_left, above] = pair else { continue };
+            let left = next.get(left_at).copied().unwrap_or(usize::MAX - 1);
+            let change = above_left + usize::from(ca != *cb);
+            next.push(change.min(above + 1).min(left + 1));
+        }
+        row = next;
+    }
+    row.last().copied().unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_finds_its_key() {
+        let meant = |section, name| meant(KEYS, section, name);
+        assert_eq!(meant("boot", "deadlin").as_deref(), Some("boot.deadline"));
+        assert_eq!(meant("boot", "hca_deadline").as_deref(), Some("boot.hca-deadline"));
+        assert_eq!(meant("", "module").as_deref(), Some("modules"));
+        assert_eq!(meant("", "deadline").as_deref(), Some("boot.deadline"));
+        assert_eq!(meant("boot", "skip").as_deref(), Some("modules.skip"));
+        assert_eq!(meant("boot", "colour"), None);
+        assert_eq!(super::meant(PORT_KEYS, "", "portguid").as_deref(), Some("port-guid"));
+    }
+
+    #[test]
+    fn distance_counts_letters() {
+        for (a, b, want) in [("", "", 0), ("abc", "", 3), ("", "ab", 2), ("kitten", "sitting", 3)] {
+            assert_eq!(distance(a, b), want, "{a} {b}");
+        }
+    }
+
+    fn words() -> Vec<&'static Word> {
+        let word = |key: &Key| match key.kind {
+            Kind::Word(word) | Kind::Words(word) => Some(word),
+            _ => None,
+        };
+        KEYS.iter().chain(PORT_KEYS).filter_map(word).collect()
+    }
+
+    #[test]
+    fn examples_are_good() {
+        for word in words() {
+            assert!((word.parse)(word.example).is_ok(), "{}", word.what);
+        }
+    }
+
+    #[test]
+    fn a_schema_pattern_accepts_nothing_that_is_refused() {
+        use proptest::strategy::{Strategy, ValueTree};
+        let mut runner = proptest::test_runner::TestRunner::default();
+        for word in words() {
+            let pattern = word.pattern.trim_start_matches('^').trim_end_matches('$');
+            let texts = proptest::string::string_regex(pattern).expect("pattern");
+            for _ in 0..200 {
+                let text = texts.new_tree(&mut runner).expect("text").current();
+                assert!((word.parse)(&text).is_ok(), "{}: {text}", word.what);
+            }
+        }
+    }
+
+    #[test]
+    fn no_key_is_a_section_and_none_is_twice() {
+        for (i, key) in KEYS.iter().enumerate() {
+            assert!(KEYS.iter().skip(i + 1).all(|other| other.path != key.path), "{}", key.path);
+            let below = format!("{}.", key.path);
+            assert!(!KEYS.iter().any(|other| other.path.starts_with(&below)), "{}", key.path);
+            assert!(key.doc.ends_with('.'), "{}", key.path);
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! The files' drafts laid over the defaults, weakest first.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::draft::{Draft, Given, Item, Row, default_of};
+use super::keys::KEYS;
+use super::problem::Place;
+use super::value::FromValue;
+
+/// What holds for each key after the last file.
+#[derive(Debug)]
+pub(crate) struct Merged {
+    given: BTreeMap<&'static str, Given>,
+    /// Keys that some file gave badly.
+    broken: BTreeSet<&'static str>,
+}
+
+impl Merged {
+    /// Only the defaults.
+    pub(crate) fn defaults() -> Self {
+        let given = KEYS.iter().filter_map(|key| Some((key.path, default_of(key)?))).collect();
+        Self { given, broken: BTreeSet::new() }
+    }
+
+    /// Lays one more file over what is there: a later value wins, lists are
+    /// appended to, an empty list takes away what was there.
+    pub(crate) fn add(&mut self, draft: Draft) {
+        self.broken.extend(draft.broken);
+        for (key, new) in draft.given {
+            match (self.given.get_mut(key.path), new) {
+                (Some(Given::List(old, _)), Given::List(new, _)) if !new.is_empty() => {
+                    old.extend(new);
+                }
+                (Some(Given::Tables(old, _)), Given::Tables(new, _)) if !new.is_empty() => {
+                    old.extend(new);
+                }
+                (_, new) => {
+                    self.given.insert(key.path, new);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Option<&Given> {
+        self.given.get(path)
+    }
+
+    pub(crate) fn one<T: FromValue>(&self, path: &str) -> Option<(T, Option<&Place>)> {
+        match self.given.get(path)? {
+            Given::One(item) => item.get().map(|value| (value, item.place.as_ref())),
+            Given::List(..) | Given::Tables(..) => None,
+        }
+    }
+
+    pub(crate) fn list<T: FromValue>(&self, path: &str) -> Vec<(T, Option<&Place>)> {
+        match self.given.get(path) {
+            Some(Given::List(items, _)) => items
+                .iter()
+                .filter_map(|item| item.get().map(|value| (value, item.place.as_ref())))
+                .collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    pub(crate) fn tables(&self, path: &str) -> &[Row] {
+        match self.given.get(path) {
+            Some(Given::Tables(rows, _)) => rows,
+            _ => &[],
+        }
+    }
+
+    pub(crate) fn is_broken(&self, path: &str) -> bool {
+        self.broken.contains(path)
+    }
+}
+
+impl Item {
+    fn get<T: FromValue>(&self) -> Option<T> {
+        T::from_value(&self.value)
+    }
+}
+
+impl Row {
+    /// The field of that name, with its place.
+    pub(crate) fn field<T: FromValue>(&self, name: &str) -> Option<(T, &Place)> {
+        let (_, item) = self.fields.iter().find(|(key, _)| key.path == name)?;
+        Some((item.get()?, item.place.as_ref().unwrap_or(&self.place)))
+    }
+}

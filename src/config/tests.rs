@@ -1,0 +1,543 @@
+use super::keys::{KEYS, Key, Kind};
+use super::*;
+use expect_test::{Expect as Snapshot, expect};
+use proptest::prelude::*;
+
+fn source(path: &str, text: &str) -> Source {
+    Source { path: path.to_owned(), text: text.to_owned() }
+}
+
+fn loaded(texts: &[&str]) -> Result<Loaded, Problems> {
+    let sources = texts.iter().enumerate();
+    let sources = sources.map(|(i, text)| source(&format!("/etc/{i}.toml"), text)).collect();
+    resolve(sources, Problems::default())
+}
+
+fn good(texts: &[&str]) -> Config {
+    loaded(texts).expect("good").config
+}
+
+#[track_caller]
+fn bad(texts: &[&str], want: &Snapshot) {
+    want.assert_eq(&loaded(texts).expect_err("bad").render(false));
+}
+
+fn modules(names: &[&str]) -> Vec<ModuleName> {
+    names.iter().map(|name| name.parse().expect("module name")).collect()
+}
+
+#[test]
+fn no_file_is_the_default() {
+    assert_eq!(good(&[]), Config::default());
+    assert_eq!(good(&["", "# nothing\n"]), Config::default());
+}
+
+#[test]
+fn a_later_value_wins_and_lists_are_appended_to() {
+    let first = "[boot]\ndeadline = 300\nhca-deadline = \"2min 50s\"\n[modules]\nload = [\"ib_srp\", \"ib_umad\"]\n";
+    let second = "boot.deadline = \"10min\"\nmodules.load = [\"rdma-ucm\", \"ib_srp\"]\nmodules.skip = [\"ib_ipoib\"]\n";
+    let config = good(&[first, second]);
+    assert_eq!(config.boot.deadline, Duration::from_secs(600));
+    assert_eq!(config.boot.hca_deadline, Duration::from_secs(170));
+    assert_eq!(config.modules.load, modules(&["ib_umad", "ib_uverbs", "ib_srp", "rdma_ucm"]));
+    assert_eq!(config.modules.skip, modules(&["ib_ipoib"]));
+}
+
+#[test]
+fn an_empty_list_takes_away_what_came_before() {
+    let config =
+        good(&["modules.load = [\"ib_srp\"]", "modules.load = []", "modules.load = [\"ib_umad\"]"]);
+    assert_eq!(config.modules.load, modules(&["ib_umad"]));
+    let config = good(&["[[expect.port]]\nrdma = \"mlx5_0\"\n", "expect.port = []"]);
+    assert_eq!(config.expect, Expect::Auto);
+}
+
+#[test]
+fn a_short_deadline_holds_for_one_hca_too() {
+    let config = good(&["boot.deadline = 60"]);
+    assert_eq!(config.boot.hca_deadline, Duration::from_secs(60));
+}
+
+#[test]
+fn each_way_to_name_a_port_is_read() {
+    let text = "[[expect.port]]\npci = \"0000:4b:00.0\"\nport = 2\n\n[[expect.port]]\nport-guid = \"0x0002c903000e8acd\"\noptional = true\n\n[[expect.port]]\nrdma = \"mlx5_0\"\n";
+    let Expect::List(ports) = good(&[text]).expect else { panic!("a list") };
+    let [a, b, c] = ports.as_slice() else { panic!("three") };
+    assert_eq!(a.which, PortSelector::Pci("0000:4b:00.0".parse().expect("address")));
+    assert_eq!((a.port.map(PortNumber::get), a.optional), (Some(2), false));
+    assert_eq!(a.origin, "/etc/0.toml:1");
+    assert_eq!(b.which, PortSelector::PortGuid(Guid::new(0x0002_c903_000e_8acd)));
+    assert_eq!((b.port, b.optional, b.origin.as_str()), (None, true, "/etc/0.toml:5"));
+    assert_eq!(c.which, PortSelector::Rdma("mlx5_0".parse().expect("name")));
+}
+
+#[test]
+fn everything_wrong_is_said_at_once() {
+    let first = "[boot]\ndeadlin = \"4min\"\nhca-deadline = \"soon\"\n\n[modules]\nload = \"ib_umad\"\nskip = [\"a b\", 3]\n[[expect.port]]\nrmda = \"mlx5_0\"\n";
+    let second = "boot.deadline = 7200\nmodules = 1\nexpect.port.pci = \"x\"\nx = = 1\n";
+    bad(
+        &[first, second],
+        &expect![[r#"
+        error: unknown key "deadlin" in boot
+         --> /etc/0.toml:2:1
+          |
+        2 | deadlin = "4min"
+          | ^^^^^^^
+          |
+          = help: did you mean boot.deadline?
+
+        error: bad value for boot.hca-deadline
+         --> /etc/0.toml:3:16
+          |
+        3 | hca-deadline = "soon"
+          |                ^^^^^^ "soon" is not a time span: write it like "240s", "4min" or "2min 30s", or as a whole number of seconds
+
+        error: bad value for modules.load
+         --> /etc/0.toml:6:8
+          |
+        6 | load = "ib_umad"
+          |        ^^^^^^^^^ want a list of strings, each a kernel module name, got a string
+
+        error: bad value for modules.skip
+         --> /etc/0.toml:7:9
+          |
+        7 | skip = ["a b", 3]
+          |         ^^^^^ "a b" is not a kernel module name: want letters, digits, '_' or '-', as `lsmod` prints it, without path or .ko
+
+        error: bad value for modules.skip
+         --> /etc/0.toml:7:16
+          |
+        7 | skip = ["a b", 3]
+          |                ^ want a string with a kernel module name, got a whole number
+
+        error: unknown key "rmda" in expect.port
+         --> /etc/0.toml:9:1
+          |
+        9 | rmda = "mlx5_0"
+          | ^^^^
+          |
+          = help: did you mean rdma?
+
+        error: bad value for boot.deadline
+         --> /etc/1.toml:1:17
+          |
+        1 | boot.deadline = 7200
+          |                 ^^^^ 2h is out of range: want 1s to 1h
+
+        error: modules is a section, not a whole number
+         --> /etc/1.toml:2:11
+          |
+        2 | modules = 1
+          |           ^
+          |
+          = help: write [modules] on a line of its own, its keys below
+
+        error: expect.port is a list of tables, not a table
+         --> /etc/1.toml:3:8
+          |
+        3 | expect.port.pci = "x"
+          |        ^^^^
+          |
+          = help: write [[expect.port]] with two brackets, once for each
+
+        error: TOML syntax
+         --> /etc/1.toml:4:5
+          |
+        4 | x = = 1
+          |     ^ extra `=`, expected nothing
+
+        configuration is bad: 10 errors"#]],
+    );
+}
+
+#[test]
+fn contradictions_show_both_places() {
+    let first = "[boot]\ndeadline = \"1min\"\n[modules]\nload = [\"ib_srp\"]\n[[expect.port]]\nrdma = \"mlx5_0\"\n";
+    let second = "boot.hca-deadline = \"2min\"\nmodules.skip = [\"ib-srp\"]\n[[expect.port]]\nrdma = \"mlx5_0\"\nport = 1\n";
+    bad(
+        &[first, second],
+        &expect![[r#"
+        error: boot.hca-deadline is longer than boot.deadline
+         --> /etc/1.toml:1:21
+          |
+        1 | boot.hca-deadline = "2min"
+          |                     ^^^^^^ one HCA may take 2min
+          |
+         ::: /etc/0.toml:2:12
+          |
+        2 | deadline = "1min"
+          |            ------ all of it may take 1min
+          |
+          = help: make boot.deadline at least as long
+
+        error: module ib_srp is both to be loaded and to be skipped
+         --> /etc/0.toml:4:9
+          |
+        4 | load = ["ib_srp"]
+          |         ^^^^^^^^ loaded here
+          |
+         ::: /etc/1.toml:2:17
+          |
+        2 | modules.skip = ["ib-srp"]
+          |                 -------- skipped here
+          |
+          = help: take it out of one of the two lists
+
+        error: the same port is expected twice
+         --> /etc/1.toml:3:1
+          |
+        3 | [[expect.port]]
+          | ^^^^^^^^^^^^^^^ here
+          |
+         ::: /etc/0.toml:5:1
+          |
+        5 | [[expect.port]]
+          | --------------- and first here
+          |
+          = help: keep one of the two; `expect.port = []` in a file between them drops what came before it
+
+        configuration is bad: 3 errors"#]],
+    );
+}
+
+#[test]
+fn a_port_is_named_in_one_way() {
+    let text = "[[expect.port]]\noptional = true\n[[expect.port]]\npci = \"0000:4b:00.0\"\nrdma = \"mlx5_0\"\n[[expect.port]]\nport-guid = \"0002:c903:000e:8acd\"\nport = 1\n[[expect.port]]\nport-guid = \"0000:0000:0000:0000\"\n";
+    bad(
+        &[text],
+        &expect![[r#"
+        error: expect.port does not say which port
+         --> /etc/0.toml:1:1
+          |
+        1 | [[expect.port]]
+          | ^^^^^^^^^^^^^^^ names no HCA and no port
+          |
+          = help: give exactly one of pci, port-guid, rdma
+
+        error: expect.port names its port in more than one way
+         --> /etc/0.toml:4:7
+          |
+        4 | pci = "0000:4b:00.0"
+          |       ^^^^^^^^^^^^^^ one way
+        5 | rdma = "mlx5_0"
+          |        -------- and another
+          |
+          = help: keep exactly one of pci, port-guid, rdma
+
+        error: port has no meaning beside port-guid
+         --> /etc/0.toml:8:8
+          |
+        7 | port-guid = "0002:c903:000e:8acd"
+          |             --------------------- is one port already
+        8 | port = 1
+          |        ^ which port of an HCA
+          |
+          = help: leave port out
+
+        error: bad value for port-guid
+          --> /etc/0.toml:10:13
+           |
+        10 | port-guid = "0000:0000:0000:0000"
+           |             ^^^^^^^^^^^^^^^^^^^^^ an all-zero GUID is what a port without a GUID shows
+
+        configuration is bad: 4 errors"#]],
+    );
+}
+
+#[test]
+fn the_default_deadline_is_named_where_it_contradicts() {
+    bad(
+        &["boot.hca-deadline = \"5min\"\n"],
+        &expect![[r#"
+        error: boot.hca-deadline is longer than boot.deadline
+         --> /etc/0.toml:1:21
+          |
+        1 | boot.hca-deadline = "5min"
+          |                     ^^^^^^ one HCA may take 5min
+          |
+          = help: all of it may take 4min (the default): set boot.deadline too
+
+        configuration is bad: 1 error"#]],
+    );
+}
+
+#[test]
+fn a_bad_deadline_makes_no_followers() {
+    let problems =
+        loaded(&["boot.deadline = \"ever\"\nboot.hca-deadline = 3600\n"]).expect_err("bad");
+    assert_eq!(problems.len(), 1, "{problems}");
+}
+
+#[test]
+fn a_syntax_error_makes_no_followers_on_its_line() {
+    bad(
+        &["[boot]\ndeadline = 4min\n[modules\nload = [\"ib_umad\"\n"],
+        &expect![[r#"
+        error: TOML syntax
+         --> /etc/0.toml:2:12
+          |
+        2 | deadline = 4min
+          |            ^^^^ string values must be quoted, expected literal string
+
+        error: TOML syntax
+         --> /etc/0.toml:3:9
+          |
+        3 | [modules
+          |         ^ unclosed table, expected `]`
+
+        error: TOML syntax
+         --> /etc/0.toml:4:18
+          |
+        4 | load = ["ib_umad"
+          |                  ^ unclosed array, expected `]`
+
+        configuration is bad: 3 errors"#]],
+    );
+}
+
+#[test]
+fn what_is_not_utf_8_is_shown_where() {
+    let problem = Source::new("/etc/a.toml".to_owned(), b"# good\nx = \"\xff\xfe\"\n".to_vec());
+    let mut problems = Problems::default();
+    problems.push(problem.expect_err("not UTF-8"));
+    expect![[r#"
+        error: the file is not UTF-8 text
+         --> /etc/a.toml:2:6
+          |
+        2 | x = "��"
+          |      ^ byte 0xff
+          |
+          = help: save it as UTF-8
+
+        configuration is bad: 1 error"#]]
+    .assert_eq(&problems.render(false));
+}
+
+#[test]
+fn json_has_places_by_line_and_column() {
+    let problems = loaded(&["[boot]\nx = 1\n"]).expect_err("bad");
+    expect![[r#"
+        {
+          "good": false,
+          "more": 0,
+          "problems": [
+            {
+              "help": null,
+              "message": "unknown key \"x\" in boot",
+              "places": [
+                {
+                  "column": 1,
+                  "file": "/etc/0.toml",
+                  "label": "",
+                  "line": 2
+                }
+              ]
+            }
+          ],
+          "schema": 1
+        }"#]]
+    .assert_eq(&format!("{:#}", problems.to_json()));
+}
+
+#[test]
+fn show_names_each_origin() {
+    let first = "[boot]\ndeadline = 100\n[modules]\nload = [\"ib_srp\"]\nskip = [\"ib_umad\"]\n";
+    let second = "[[expect.port]]\npci = \"0000:4b:00.0\"\noptional = true\n[[expect.port]]\nrdma = \"mlx5_1\"\n";
+    let loaded = loaded(&[first, second]).expect("good");
+    expect![[r#"
+        [boot]
+        deadline = "1min 40s"  # from /etc/0.toml:2
+        hca-deadline = "1min 40s"  # default
+
+        [modules]
+        load = [
+            "ib_uverbs",  # default
+            "ib_ipoib",  # default
+            "ib_srp",  # from /etc/0.toml:4
+        ]
+        skip = [
+            "ib_umad",  # from /etc/0.toml:5
+        ]
+
+        [[expect.port]]
+        pci = "0000:4b:00.0"  # from /etc/1.toml:2
+        optional = true  # from /etc/1.toml:3
+
+        [[expect.port]]
+        rdma = "mlx5_1"  # from /etc/1.toml:5
+    "#]]
+    .assert_eq(&to_toml(&loaded.effective));
+    let json = to_json(&loaded.effective);
+    assert_eq!(json[0]["key"], "boot.deadline");
+    assert_eq!((&json[0]["value"], &json[0]["line"]), (&"1min 40s".into(), &2.into()));
+    assert_eq!(
+        (&json[1]["value"], &json[1]["file"]),
+        (&"1min 40s".into(), &serde_json::Value::Null)
+    );
+}
+
+#[test]
+fn hostile_files_are_answered_in_time() {
+    let started = std::time::Instant::now();
+    let inline =
+        format!("boot = {{ {} }}\n", (0..60_000).map(|i| format!("k{i}=1,")).collect::<String>());
+    let ports = "[[expect.port]]\npci=\"x\"\n".repeat(40_000);
+    for text in [
+        "a\n".repeat(300_000),
+        "a.".repeat(400_000),
+        "[".repeat(900_000),
+        format!("a = {}", "[".repeat(900_000)),
+        format!("a = {}", "{a=".repeat(300_000)),
+        "\u{1b}[2J\u{7}\u{9b}31m = \"\u{202e}\"\n".repeat(10_000),
+        inline,
+        ports,
+        format!("\"{}\" = 1\n", "k".repeat(900_000)),
+    ] {
+        let problems = loaded(&[&text]).expect_err("bad");
+        let shown = problems.render(false);
+        assert!(!shown.chars().any(|c| c.is_control() && c != '\n'));
+        assert!(shown.len() < 200_000, "{}", shown.len());
+    }
+    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+}
+
+/// Every row of the table of keys, with the path that people see.
+fn all_keys() -> Vec<(String, &'static Key)> {
+    let mut list = Vec::new();
+    for key in KEYS {
+        list.push((key.path.to_owned(), key));
+        if let Kind::Tables(fields) = key.kind {
+            list.extend(fields.iter().map(|field| (format!("{}.{}", key.path, field.path), field)));
+        }
+    }
+    list
+}
+
+#[test]
+fn every_key_has_an_effect() {
+    fn sample(kind: &Kind) -> String {
+        match kind {
+            Kind::Span { min, .. } => min.to_string(),
+            Kind::Flag => "true".to_owned(),
+            Kind::Number { max, .. } => max.to_string(),
+            Kind::Word(word) => format!("{:?}", word.example),
+            Kind::Words(word) => format!("[{:?}]", word.example),
+            Kind::Tables(keys) => {
+                let word = keys.iter().find(|key| matches!(key.kind, Kind::Word(_)));
+                let key = word.expect("a key that names something");
+                format!("[{{ {} = {} }}]", key.path, sample(&key.kind))
+            }
+        }
+    }
+    for key in KEYS {
+        let text = format!("{} = {}", key.path, sample(&key.kind));
+        assert_ne!(good(&[&text]), Config::default(), "{text}");
+    }
+}
+
+#[test]
+fn the_table_s_defaults_are_the_defaults() {
+    let text: String = KEYS.iter().map(|key| format!("{} = {}\n", key.path, key.default)).collect();
+    assert_eq!(good(&[&text]), Config::default());
+    assert_eq!(
+        validate::build(&merge::Merged::defaults(), &mut Problems::default()),
+        Config::default()
+    );
+}
+
+#[test]
+fn the_manual_page_has_every_key_and_default() {
+    let page = include_str!("../../docs/ibprov.toml.5.md");
+    for (path, key) in all_keys() {
+        let head = format!("`{path}`\n");
+        let (_, entry) = page.split_once(&head).unwrap_or_else(|| panic!("no entry {head}"));
+        let entry = entry.split("\n`").next().expect("entry");
+        assert!(key.default.is_empty() || entry.contains(&format!("`{}`", key.default)), "{path}");
+    }
+}
+
+#[test]
+fn the_vendor_file_changes_nothing_and_its_examples_are_good() {
+    let file = include_str!("../../packaging/ibprov.toml");
+    assert_eq!(good(&[file]), Config::default());
+    // Examples are commented out without a blank, prose with one.
+    let example = |line: &str| match line.strip_prefix('#') {
+        Some(rest) if !rest.starts_with(' ') => format!("{rest}\n"),
+        _ => "\n".to_owned(),
+    };
+    let examples: String = file.lines().map(example).collect();
+    let loaded = loaded(&[&examples]).unwrap_or_else(|problems| panic!("{problems}"));
+    for (path, _) in all_keys() {
+        let (section, name) = path.rsplit_once('.').expect("section");
+        assert!(
+            examples.contains(&format!("\n{name} = "))
+                || examples.contains(&format!("[[{section}.{name}]]")),
+            "{path}"
+        );
+    }
+    assert_ne!(loaded.config, Config::default());
+}
+
+/// Text that is often nearly right.
+fn nearly() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        Just("[boot]\n".to_owned()),
+        Just("deadline = \"4min\"\n".to_owned()),
+        Just("boot.hca-deadline = 999\n".to_owned()),
+        Just("[[expect.port]]\n".to_owned()),
+        Just("pci = \"0000:4b:00.0\"\n".to_owned()),
+        Just("rdma = \"mlx5_0\"\nport = 1\n".to_owned()),
+        Just("[modules]\nload = [".to_owned()),
+        Just("\"ib_umad\", ".to_owned()),
+        Just("]\n".to_owned()),
+        Just("skip = []\n".to_owned()),
+        "(?s).{0,8}",
+    ];
+    proptest::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #[test]
+    fn no_text_panics_or_reaches_the_terminal(a in nearly(), b in "(?s).{0,60}") {
+        if let Err(problems) = loaded(&[&a, &b]) {
+            let shown = problems.render(false);
+            prop_assert!(!shown.chars().any(|c| c.is_control() && c != '\n'), "{:?}", shown);
+            prop_assert!(problems.to_json()["problems"].as_array().is_some_and(|list| !list.is_empty()));
+        }
+    }
+
+    #[test]
+    fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
+        if let Ok(source) = Source::new("/a".to_owned(), bytes) {
+            let _answer = resolve(vec![source], Problems::default());
+        }
+    }
+
+    #[test]
+    fn what_is_shown_reads_back(
+        deadline in 1_u64..3600, hca in 1_u64..3600,
+        load in proptest::collection::vec("[a-z_]{1,8}", 0..4),
+        skip in proptest::collection::vec("[0-9]{1,3}", 0..4),
+        ports in proptest::collection::btree_set(1_u8..=254, 0..4), optional: bool,
+    ) {
+        let ports: String = ports
+            .iter()
+            .map(|n| format!("[[expect.port]]\npci = \"0000:4b:00.0\"\nport = {n}\noptional = {optional}\n"))
+            .collect();
+        let text = format!(
+            "boot.deadline = {deadline}\nboot.hca-deadline = {}\nmodules.load = {load:?}\nmodules.skip = {skip:?}\n{ports}",
+            hca.min(deadline),
+        );
+        // An empty `load` takes the default away, which pasting cannot say twice.
+        prop_assume!(!load.is_empty());
+        let first = loaded(&[&text]).expect("good");
+        let second = loaded(&[&to_toml(&first.effective)]).expect("good");
+        let strip = |mut config: Config| {
+            if let Expect::List(ports) = &mut config.expect {
+                ports.iter_mut().for_each(|port| port.origin.clear());
+            }
+            config
+        };
+        prop_assert_eq!(strip(first.config), strip(second.config));
+    }
+}

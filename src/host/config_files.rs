@@ -1,0 +1,191 @@
+//! Finds and reads the configuration files below a root, as systemd merges
+//! its own (systemd-system.conf(5), "CONFIGURATION DIRECTORIES AND
+//! PRECEDENCE"). What they mean is decided in [`crate::config`].
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::{ReadError, Root};
+
+/// The strongest first.
+const DIRECTORIES: [&str; 3] = ["/etc/ibprov", "/run/ibprov", "/usr/lib/ibprov"];
+
+/// More than any configuration needs.
+const SIZE_LIMIT: u64 = 1 << 20;
+
+/// What was found, in the order in which it is applied: the weakest first.
+#[derive(Debug, Default)]
+pub struct ConfigFiles {
+    /// Path inside the tree and content, which may not be UTF-8.
+    pub files: Vec<(String, Vec<u8>)>,
+    /// What exists but could not be read.
+    pub errors: Vec<ReadError>,
+}
+
+/// Reads the one file `only`, or all that belong to the configuration.
+#[must_use]
+pub fn read(root: &Root, only: Option<&Path>) -> ConfigFiles {
+    let mut found = ConfigFiles::default();
+    match only {
+        Some(path) => match path.to_str() {
+            Some(path) => found.take(path, root.bytes(path, SIZE_LIMIT)),
+            None => found.errors.push(ReadError::NotText { path: path.display().to_string() }),
+        },
+        None => {
+            main_file(root, &mut found);
+            drop_ins(root, &mut found);
+        }
+    }
+    found
+}
+
+fn main_file(root: &Root, found: &mut ConfigFiles) {
+    for directory in DIRECTORIES {
+        let path = format!("{directory}/ibprov.toml");
+        // A dangling link is a file that somebody wanted to be read.
+        if is_masked(root, &path) {
+            return;
+        }
+        match root.bytes(&path, SIZE_LIMIT) {
+            Err(e) if e.is_absent() && root.link_name(&path).is_err() => {}
+            content => return found.take(&path, content),
+        }
+    }
+}
+
+fn drop_ins(root: &Root, found: &mut ConfigFiles) {
+    // By file name: the strongest directory's file, wherever the others are.
+    let mut paths: BTreeMap<String, String> = BTreeMap::new();
+    for directory in DIRECTORIES {
+        let directory = format!("{directory}/ibprov.d");
+        match root.list_or_empty(&directory) {
+            Ok(names) => {
+                for name in names {
+                    if name.ends_with(".toml") && !name.starts_with('.') {
+                        let path = format!("{directory}/{name}");
+                        paths.entry(name).or_insert(path);
+                    }
+                }
+            }
+            Err(e) => found.errors.push(e),
+        }
+    }
+    for path in paths.into_values() {
+        if !is_masked(root, &path) {
+            found.take(&path, root.bytes(&path, SIZE_LIMIT));
+        }
+    }
+}
+
+/// True for a link to `/dev/null`, also in a copied tree without `/dev`.
+fn is_masked(root: &Root, path: &str) -> bool {
+    root.link_name(path).as_deref() == Ok("null")
+        && match root.bytes(path, 0) {
+            Ok(_) => true,
+            Err(e) => e.is_absent(),
+        }
+}
+
+impl ConfigFiles {
+    fn take(&mut self, path: &str, content: Result<Vec<u8>, ReadError>) {
+        match content {
+            Ok(content) => self.files.push((path.to_owned(), content)),
+            Err(e) => self.errors.push(e),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        for (path, content) in files {
+            let path = dir.path().join(path);
+            fs::create_dir_all(path.parent().expect("parent")).expect("directory");
+            match content.strip_prefix("-> ") {
+                Some(target) => symlink(target, path).expect("link"),
+                None => fs::write(path, content).expect("file"),
+            }
+        }
+        dir
+    }
+
+    fn paths(dir: &tempfile::TempDir) -> (Vec<String>, Vec<String>) {
+        let root = Root::copy_at(dir.path()).expect("root");
+        let found = read(&root, None);
+        let errors = found.errors.iter().map(ToString::to_string).collect();
+        (found.files.into_iter().map(|(path, _)| path).collect(), errors)
+    }
+
+    #[test]
+    fn nothing_there_is_nothing_read() {
+        assert_eq!(paths(&tree(&[])), (vec![], vec![]));
+    }
+
+    #[test]
+    fn the_strongest_main_file_and_drop_ins_by_name() {
+        let dir = tree(&[
+            ("usr/lib/ibprov/ibprov.toml", "vendor"),
+            ("run/ibprov/ibprov.toml", "run"),
+            ("usr/lib/ibprov/ibprov.d/10-a.toml", "a"),
+            ("etc/ibprov/ibprov.d/50-b.toml", "b"),
+            ("usr/lib/ibprov/ibprov.d/50-b.toml", "masked"),
+            ("run/ibprov/ibprov.d/90-c.toml", "c"),
+            ("etc/ibprov/ibprov.d/20-note.txt", "no"),
+            ("etc/ibprov/ibprov.d/.#20-lock.toml", "-> nobody@host"),
+        ]);
+        let want = [
+            "/run/ibprov/ibprov.toml",
+            "/usr/lib/ibprov/ibprov.d/10-a.toml",
+            "/etc/ibprov/ibprov.d/50-b.toml",
+            "/run/ibprov/ibprov.d/90-c.toml",
+        ];
+        assert_eq!(paths(&dir), (want.map(str::to_owned).to_vec(), vec![]));
+    }
+
+    #[test]
+    fn a_link_to_dev_null_masks() {
+        let dir = tree(&[
+            ("etc/ibprov/ibprov.toml", "-> /dev/null"),
+            ("usr/lib/ibprov/ibprov.toml", "vendor"),
+            ("run/ibprov/ibprov.d/10-a.toml", "-> ../../../dev/null"),
+            ("usr/lib/ibprov/ibprov.d/10-a.toml", "vendor"),
+        ]);
+        assert_eq!(paths(&dir), (vec![], vec![]));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_an_error_not_an_absence() {
+        let dir = tree(&[
+            ("etc/ibprov/ibprov.toml", "-> gone.toml"),
+            ("usr/lib/ibprov/ibprov.toml", "vendor"),
+            ("etc/ibprov/ibprov.d/10-dir.toml/x", ""),
+        ]);
+        let errors = [
+            "/etc/ibprov/ibprov.toml: ENOENT: No such file or directory",
+            "/etc/ibprov/ibprov.d/10-dir.toml: EISDIR: Is a directory",
+        ];
+        assert_eq!(paths(&dir), (vec![], errors.map(str::to_owned).to_vec()));
+    }
+
+    #[test]
+    fn more_than_a_mebibyte_is_refused() {
+        let dir = tree(&[("etc/ibprov/ibprov.toml", &"#".repeat((1 << 20) + 1))]);
+        let errors = vec!["/etc/ibprov/ibprov.toml: larger than 1048576 bytes".to_owned()];
+        assert_eq!(paths(&dir), (vec![], errors));
+    }
+
+    #[test]
+    fn one_file_is_only_that_file() {
+        let dir = tree(&[("etc/ibprov/ibprov.toml", "etc"), ("site.toml", "site")]);
+        let root = Root::copy_at(dir.path()).expect("root");
+        let found = read(&root, Some(Path::new("/site.toml")));
+        assert_eq!(found.files, [("/site.toml".to_owned(), b"site".to_vec())]);
+        let found = read(&root, Some(Path::new("/none.toml")));
+        assert_eq!(found.errors.len(), 1);
+    }
+}
