@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::commands::config::ConfigVerb;
+
 /// Boot-time provisioning of InfiniBand nodes.
 #[derive(Debug, Parser)]
 #[command(name = "ibprov", version, max_term_width = 100, after_help = EXIT_CODES)]
@@ -55,6 +57,12 @@ pub enum Verb {
     Boot(BootArgs),
     /// Show every HCA, port, netdev and VF with its readiness ladder
     Status(StatusArgs),
+    /// Check, show or describe the configuration
+    Config {
+        /// What to do with it.
+        #[command(subcommand)]
+        verb: ConfigVerb,
+    },
 }
 
 /// What `status` takes.

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use ibprov::cli::{Cli, Verb};
 use ibprov::commands::{self, exit};
+use ibprov::config::{self, Config};
 use ibprov::host::{Root, journal};
 
 fn main() -> ExitCode {
@@ -30,10 +31,22 @@ fn run(cli: &Cli) -> anyhow::Result<u8> {
         Some(dir) => Root::copy_at(dir)?,
         None => Root::live(),
     };
-    let config = ibprov::config::Config::default();
+    let file = common.config.as_deref();
+    let configured = |verb: &dyn Fn(Config) -> anyhow::Result<u8>| match config::load(&root, file) {
+        Ok(loaded) => verb(loaded.config),
+        Err(problems) => {
+            commands::config::complain(&problems)?;
+            Ok(exit::CANNOT_BEGIN)
+        }
+    };
     match &cli.verb {
-        Verb::Boot(args) => commands::boot::run(args, config, &root, common.format),
-        Verb::Status(args) => commands::status::run(args, &config, &root, common.format),
+        Verb::Config { verb } => commands::config::run(*verb, &root, file, common.format),
+        Verb::Boot(args) => {
+            configured(&|config| commands::boot::run(args, config, &root, common.format))
+        }
+        Verb::Status(args) => {
+            configured(&|config| commands::status::run(args, &config, &root, common.format))
+        }
     }
 }
 
