@@ -8,7 +8,7 @@ use log::Level;
 use crate::apply::boot::port_fields;
 use crate::cli::{BootArgs, Format};
 use crate::config::Config;
-use crate::host::{Root, journal, state, systemd};
+use crate::host::{Root, journal, process, state, systemd};
 use crate::report::{BootReport, Verdict, events as kinds};
 
 /// Time that the unit's own limit leaves us beyond the deadline, seconds.
@@ -26,6 +26,11 @@ pub fn run(args: &BootArgs, mut config: Config, root: &Root, format: Format) -> 
     }
     if args.dry_run || !root.is_live() {
         return dry_run(&config, root, format);
+    }
+    if !process::is_root() {
+        anyhow::bail!(
+            "boot loads kernel modules, which only root may do: use sudo, or --dry-run to see what it would do"
+        );
     }
     if let Err(e) = systemd::extend_start(config.boot.deadline.as_secs() + GRACE_SEC) {
         log::debug!("cannot tell systemd the deadline: {e}");

@@ -100,6 +100,12 @@ impl Running {
     }
 }
 
+/// True for root, who alone may load modules.
+#[must_use]
+pub fn is_root() -> bool {
+    nix::unistd::geteuid().is_root()
+}
+
 /// What this process itself has used, children not counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {

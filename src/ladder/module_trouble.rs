@@ -91,8 +91,12 @@ pub fn diagnose(module: &ModuleName, signs: Signs<'_>) -> ModuleTrouble {
         return ModuleTrouble::NotBuilt { kernel: signs.kernel.to_owned(), looked_in };
     }
     let said = |needles: &[&str]| {
-        let of_kernel = signs.kernel_lines.iter().map(String::as_str);
-        let mut lines = of_kernel.chain(signs.stderr.lines());
+        // Its own lines first: what is wrong with another module may be a cause
+        // (one that it depends on), or may not.
+        let own = format!("{module}:");
+        let kernel = || signs.kernel_lines.iter().map(String::as_str);
+        let of_own = kernel().filter(|l| l.starts_with(&own));
+        let mut lines = of_own.chain(kernel()).chain(signs.stderr.lines());
         lines.find(|l| needles.iter().any(|n| l.contains(n))).map(|l| l.trim().to_owned())
     };
     // kernel/module/version.c, kernel/module/main.c: simplify_symbols(), resolve_symbol()
