@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::commands::config::ConfigVerb;
+
 /// Boot-time provisioning of InfiniBand nodes.
 #[derive(Debug, Parser)]
 #[command(name = "ibprov", version, max_term_width = 100, after_help = EXIT_CODES)]
@@ -53,6 +55,12 @@ pub enum Format {
 pub enum Verb {
     /// Load the modules and wait until every expected port's netdev is named
     Boot(BootArgs),
+    /// Check or show the configuration, or print its schema
+    Config {
+        /// What to do with the configuration.
+        #[command(subcommand)]
+        verb: ConfigVerb,
+    },
     /// Show every HCA, port, netdev and VF with its readiness ladder
     Status(StatusArgs),
 }

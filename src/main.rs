@@ -30,10 +30,20 @@ fn run(cli: &Cli) -> anyhow::Result<u8> {
         Some(dir) => Root::copy_at(dir)?,
         None => Root::live(),
     };
-    let config = ibprov::config::Config::default();
-    match &cli.verb {
-        Verb::Boot(args) => commands::boot::run(args, config, &root, common.format),
-        Verb::Status(args) => commands::status::run(args, &config, &root, common.format),
+    let loaded = ibprov::config::load(&root, common.config.as_deref());
+    match (&cli.verb, loaded) {
+        (Verb::Config { verb }, loaded) => commands::config::run(*verb, loaded, common.format),
+        // No other verb can begin with a bad configuration.
+        (_, Err(problems)) => {
+            commands::config::complain(&problems)?;
+            Ok(exit::CANNOT_BEGIN)
+        }
+        (Verb::Boot(args), Ok(loaded)) => {
+            commands::boot::run(args, loaded.config, &root, common.format)
+        }
+        (Verb::Status(args), Ok(loaded)) => {
+            commands::status::run(args, &loaded.config, &root, common.format)
+        }
     }
 }
 
