@@ -55,6 +55,12 @@ pub enum Format {
 pub enum Verb {
     /// Load the modules and wait until every expected port's netdev is named
     Boot(BootArgs),
+    /// Check or show the configuration, or print its schema
+    Config {
+        /// What to do with the configuration.
+        #[command(subcommand)]
+        verb: ConfigVerb,
+    },
     /// Show every HCA, port, netdev and VF with its readiness ladder
     Status(StatusArgs),
     /// Check, show or describe the configuration

@@ -6,7 +6,6 @@ use std::process::ExitCode;
 use clap::Parser;
 use ibprov::cli::{Cli, Verb};
 use ibprov::commands::{self, exit};
-use ibprov::config::{self, Config};
 use ibprov::host::{Root, journal};
 
 fn main() -> ExitCode {
@@ -31,21 +30,19 @@ fn run(cli: &Cli) -> anyhow::Result<u8> {
         Some(dir) => Root::copy_at(dir)?,
         None => Root::live(),
     };
-    let file = common.config.as_deref();
-    let configured = |verb: &dyn Fn(Config) -> anyhow::Result<u8>| match config::load(&root, file) {
-        Ok(loaded) => verb(loaded.config),
-        Err(problems) => {
+    let loaded = ibprov::config::load(&root, common.config.as_deref());
+    match (&cli.verb, loaded) {
+        (Verb::Config { verb }, loaded) => commands::config::run(*verb, loaded, common.format),
+        // No other verb can begin with a bad configuration.
+        (_, Err(problems)) => {
             commands::config::complain(&problems)?;
             Ok(exit::CANNOT_BEGIN)
         }
-    };
-    match &cli.verb {
-        Verb::Config { verb } => commands::config::run(*verb, &root, file, common.format),
-        Verb::Boot(args) => {
-            configured(&|config| commands::boot::run(args, config, &root, common.format))
+        (Verb::Boot(args), Ok(loaded)) => {
+            commands::boot::run(args, loaded.config, &root, common.format)
         }
-        Verb::Status(args) => {
-            configured(&|config| commands::status::run(args, &config, &root, common.format))
+        (Verb::Status(args), Ok(loaded)) => {
+            commands::status::run(args, &loaded.config, &root, common.format)
         }
     }
 }

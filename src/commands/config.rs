@@ -1,14 +1,12 @@
 //! `ibprov config`: what the configuration is, and what is wrong with it.
 
 use std::io::{IsTerminal, Write};
-use std::path::Path;
 
 use serde_json::json;
 
 use super::exit;
 use crate::cli::Format;
 use crate::config::{self, Loaded, Problems};
-use crate::host::Root;
 
 /// What to do with the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::Subcommand)]
@@ -21,24 +19,20 @@ pub enum ConfigVerb {
     Schema,
 }
 
-/// Answer for the configuration below `root`, or for the file `only`.
+/// Answer for the configuration that [`config::load`] gave.
 ///
 /// # Errors
 /// The answer cannot be written.
 pub fn run(
     verb: ConfigVerb,
-    root: &Root,
-    only: Option<&Path>,
+    loaded: Result<Loaded, Problems>,
     format: Format,
 ) -> anyhow::Result<u8> {
     let mut out = std::io::stdout();
-    let loaded = match verb {
-        ConfigVerb::Schema => {
-            writeln!(out, "{:#}", config::schema())?;
-            return Ok(exit::GOOD);
-        }
-        ConfigVerb::Check | ConfigVerb::Show => config::load(root, only),
-    };
+    if verb == ConfigVerb::Schema {
+        writeln!(out, "{:#}", config::schema())?;
+        return Ok(exit::GOOD);
+    }
     match (loaded, format) {
         (Ok(loaded), Format::Json) => writeln!(out, "{:#}", good_json(verb, &loaded))?,
         (Ok(loaded), Format::Text) if verb == ConfigVerb::Show => {

@@ -62,8 +62,9 @@ pub(crate) fn read(file: &Arc<Source>, problems: &mut Problems) -> Draft {
     let mut bad_lines = BTreeSet::new();
     let mut syntax: Vec<_> =
         errors.iter().map(|e| (e.span().unwrap_or(0..0), e.message())).collect();
-    syntax.sort_by_key(|(span, _)| span.start);
     let starts = LineStarts::of(&file.text);
+    // Stable: the parser's own words come before those of what follows from it.
+    syntax.sort_by_key(|(span, _)| starts.line(span.start));
     syntax.retain(|(span, _)| bad_lines.insert(starts.line(span.start)));
     found.retain(|(span, _)| !bad_lines.contains(&starts.line(span.start)));
     found.extend(syntax.into_iter().map(|(span, message)| {

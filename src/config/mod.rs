@@ -129,9 +129,13 @@ pub fn load(root: &Root, only: Option<&Path>) -> Result<Loaded, Problems> {
     let found = config_files::read(root, only);
     let mut problems = Problems::default();
     for error in &found.errors {
-        problems.push(Problem::new(format!("cannot read the configuration: {error}")).help(
-            "correct or remove it; where it should hide a weaker file, link it to /dev/null",
-        ));
+        let problem = Problem::new(format!("cannot read the configuration: {error}"));
+        problems.push(match only {
+            Some(_) => problem,
+            None => problem.help(
+                "correct or remove it; to hide a weaker file of that name, link it to /dev/null",
+            ),
+        });
     }
     let mut sources = Vec::new();
     for (path, content) in found.files {

@@ -1,0 +1,97 @@
+//! Files that nobody means well with.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::loaded;
+use crate::config::{Config, Expect, Problems, Source, resolve, to_toml};
+
+#[test]
+fn hostile_files_are_answered_in_time() {
+    let started = std::time::Instant::now();
+    let inline =
+        format!("boot = {{ {} }}\n", (0..60_000).map(|i| format!("k{i}=1,")).collect::<String>());
+    let ports = "[[expect.port]]\npci=\"x\"\n".repeat(40_000);
+    for text in [
+        "a\n".repeat(300_000),
+        "a.".repeat(400_000),
+        "[".repeat(900_000),
+        format!("a = {}", "[".repeat(900_000)),
+        format!("a = {}", "{a=".repeat(300_000)),
+        "\u{1b}[2J\u{7}\u{9b}31m = \"\u{202e}\"\n".repeat(10_000),
+        inline,
+        ports,
+        format!("\"{}\" = 1\n", "k".repeat(900_000)),
+    ] {
+        let problems = loaded(&[&text]).expect_err("bad");
+        let shown = problems.render(false);
+        assert!(!shown.chars().any(|c| c.is_control() && c != '\n'));
+        assert!(shown.len() < 200_000, "{}", shown.len());
+    }
+    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+}
+
+/// Text that is often nearly right.
+fn nearly() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        Just("[boot]\n".to_owned()),
+        Just("deadline = \"4min\"\n".to_owned()),
+        Just("boot.hca-deadline = 999\n".to_owned()),
+        Just("[[expect.port]]\n".to_owned()),
+        Just("pci = \"0000:4b:00.0\"\n".to_owned()),
+        Just("rdma = \"mlx5_0\"\nport = 1\n".to_owned()),
+        Just("[modules]\nload = [".to_owned()),
+        Just("\"ib_umad\", ".to_owned()),
+        Just("]\n".to_owned()),
+        Just("skip = []\n".to_owned()),
+        "(?s).{0,8}",
+    ];
+    proptest::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #[test]
+    fn no_text_panics_or_reaches_the_terminal(a in nearly(), b in "(?s).{0,60}") {
+        if let Err(problems) = loaded(&[&a, &b]) {
+            let shown = problems.render(false);
+            prop_assert!(!shown.chars().any(|c| c.is_control() && c != '\n'), "{:?}", shown);
+            prop_assert!(problems.to_json()["problems"].as_array().is_some_and(|list| !list.is_empty()));
+        }
+    }
+
+    #[test]
+    fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
+        if let Ok(source) = Source::new("/a".to_owned(), bytes) {
+            let _answer = resolve(vec![source], Problems::default());
+        }
+    }
+
+    #[test]
+    fn what_is_shown_reads_back(
+        deadline in 1_u64..3600, hca in 1_u64..3600,
+        load in proptest::collection::vec("[a-z_]{1,8}", 0..4),
+        skip in proptest::collection::vec("[0-9]{1,3}", 0..4),
+        ports in proptest::collection::btree_set(1_u8..=254, 0..4), optional: bool,
+    ) {
+        let ports: String = ports
+            .iter()
+            .map(|n| format!("[[expect.port]]\npci = \"0000:4b:00.0\"\nport = {n}\noptional = {optional}\n"))
+            .collect();
+        let text = format!(
+            "boot.deadline = {deadline}\nboot.hca-deadline = {}\nmodules.load = {load:?}\nmodules.skip = {skip:?}\n{ports}",
+            hca.min(deadline),
+        );
+        // An empty `load` takes the default away, which pasting cannot say twice.
+        prop_assume!(!load.is_empty());
+        let first = loaded(&[&text]).expect("good");
+        let second = loaded(&[&to_toml(&first.effective)]).expect("good");
+        let strip = |mut config: Config| {
+            if let Expect::List(ports) = &mut config.expect {
+                ports.iter_mut().for_each(|port| port.origin.clear());
+            }
+            config
+        };
+        prop_assert_eq!(strip(first.config), strip(second.config));
+    }
+}

@@ -1,0 +1,83 @@
+//! The table of keys against everything that must agree with it.
+
+use super::super::keys::{KEYS, Key, Kind};
+use super::super::{merge, validate};
+use super::{good, loaded};
+use crate::config::{Config, Problems};
+
+/// Every row of the table of keys, with the path that people see.
+fn all_keys() -> Vec<(String, &'static Key)> {
+    let mut list = Vec::new();
+    for key in KEYS {
+        list.push((key.path.to_owned(), key));
+        if let Kind::Tables(fields) = key.kind {
+            list.extend(fields.iter().map(|field| (format!("{}.{}", key.path, field.path), field)));
+        }
+    }
+    list
+}
+
+#[test]
+fn every_key_has_an_effect() {
+    fn sample(kind: &Kind) -> String {
+        match kind {
+            Kind::Span { min, .. } => min.to_string(),
+            Kind::Flag => "true".to_owned(),
+            Kind::Number { max, .. } => max.to_string(),
+            Kind::Word(word) => format!("{:?}", word.example),
+            Kind::Words(word) => format!("[{:?}]", word.example),
+            Kind::Tables(keys) => {
+                let word = keys.iter().find(|key| matches!(key.kind, Kind::Word(_)));
+                let key = word.expect("a key that names something");
+                format!("[{{ {} = {} }}]", key.path, sample(&key.kind))
+            }
+        }
+    }
+    for key in KEYS {
+        let text = format!("{} = {}", key.path, sample(&key.kind));
+        assert_ne!(good(&[&text]), Config::default(), "{text}");
+    }
+}
+
+#[test]
+fn the_table_s_defaults_are_the_defaults() {
+    let text: String = KEYS.iter().map(|key| format!("{} = {}\n", key.path, key.default)).collect();
+    assert_eq!(good(&[&text]), Config::default());
+    assert_eq!(
+        validate::build(&merge::Merged::defaults(), &mut Problems::default()),
+        Config::default()
+    );
+}
+
+#[test]
+fn the_manual_page_has_every_key_and_default() {
+    let page = include_str!("../../../docs/ibprov.toml.5.md");
+    for (path, key) in all_keys() {
+        let head = format!("`{path}`\n");
+        let (_, entry) = page.split_once(&head).unwrap_or_else(|| panic!("no entry {head}"));
+        let entry = entry.split("\n`").next().expect("entry");
+        assert!(key.default.is_empty() || entry.contains(&format!("`{}`", key.default)), "{path}");
+    }
+}
+
+#[test]
+fn the_vendor_file_changes_nothing_and_its_examples_are_good() {
+    let file = include_str!("../../../packaging/ibprov.toml");
+    assert_eq!(good(&[file]), Config::default());
+    // Examples are commented out without a blank, prose with one.
+    let example = |line: &str| match line.strip_prefix('#') {
+        Some(rest) if !rest.starts_with(' ') => format!("{rest}\n"),
+        _ => "\n".to_owned(),
+    };
+    let examples: String = file.lines().map(example).collect();
+    let loaded = loaded(&[&examples]).unwrap_or_else(|problems| panic!("{problems}"));
+    for (path, _) in all_keys() {
+        let (section, name) = path.rsplit_once('.').expect("section");
+        assert!(
+            examples.contains(&format!("\n{name} = "))
+                || examples.contains(&format!("[[{section}.{name}]]")),
+            "{path}"
+        );
+    }
+    assert_ne!(loaded.config, Config::default());
+}

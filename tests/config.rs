@@ -1,0 +1,369 @@
+//! The `config` verb on trees of files, as an operator sees it.
+
+#![allow(clippy::disallowed_methods, reason = "tests lay out trees and run the program")]
+#![allow(clippy::expect_used, reason = "a test may panic in its helpers too")]
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::symlink;
+use std::process::Command;
+
+use expect_test::{Expect, expect};
+use tempfile::TempDir;
+
+/// A tree with these files; `-> TARGET` is a symbolic link.
+fn tree(files: &[(&str, &[u8])]) -> TempDir {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    for (path, content) in files {
+        let path = dir.path().join(path);
+        fs::create_dir_all(path.parent().expect("parent")).expect("directory");
+        match content.strip_prefix(b"-> ") {
+            Some(target) => symlink(OsStr::from_bytes(target), path).expect("link"),
+            None => fs::write(path, content).expect("file"),
+        }
+    }
+    dir
+}
+
+struct Answer {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+fn ibprov(root: &TempDir, args: &[&str]) -> Answer {
+    let output = Command::new(env!("CARGO_BIN_EXE_ibprov"))
+        .arg("--root")
+        .arg(root.path())
+        .args(args)
+        .env_remove("JOURNAL_STREAM")
+        .output()
+        .expect("ibprov runs");
+    let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+    Answer { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+}
+
+#[track_caller]
+fn prints(root: &TempDir, args: &[&str], code: i32, want: &Expect) {
+    let answer = ibprov(root, args);
+    assert_eq!(answer.code, Some(code), "{}{}", answer.out, answer.err);
+    assert_eq!(answer.err, "");
+    want.assert_eq(&answer.out);
+}
+
+/// A vendor file, two hidden vendor drop-ins, one of /run, one of the site.
+fn site() -> TempDir {
+    tree(&[
+        ("usr/lib/ibprov/ibprov.toml", b"boot.deadline = \"5min\"\n"),
+        ("usr/lib/ibprov/ibprov.d/10-masked.toml", b"nonsense\n"),
+        ("etc/ibprov/ibprov.d/10-masked.toml", b"-> /dev/null"),
+        ("usr/lib/ibprov/ibprov.d/20-empty.toml", b"nonsense\n"),
+        ("run/ibprov/ibprov.d/20-empty.toml", b""),
+        ("run/ibprov/ibprov.d/90-late.toml", b"modules.load = [\"ib_srp\"]\n"),
+        (
+            "etc/ibprov/ibprov.d/50-site.toml",
+            b"[boot]\ndeadline = 90\n\n[[expect.port]]\npci = \"0000:4b:00.0\"\nport = 1\n",
+        ),
+    ])
+}
+
+#[test]
+fn a_host_without_files_is_good() {
+    let root = tree(&[]);
+    prints(
+        &root,
+        &["config", "check"],
+        0,
+        &expect![[r#"
+        configuration is good: no file, the defaults hold
+    "#]],
+    );
+    prints(
+        &root,
+        &["config", "show"],
+        0,
+        &expect![[r#"
+        [boot]
+        deadline = "4min"  # default
+        hca-deadline = "2min 30s"  # default
+
+        [modules]
+        load = [
+            "ib_umad",  # default
+            "ib_uverbs",  # default
+            "ib_ipoib",  # default
+        ]
+        skip = []  # default
+
+        [expect]
+        port = []  # default
+    "#]],
+    );
+}
+
+#[test]
+fn files_are_merged_as_systemd_does() {
+    let root = site();
+    prints(
+        &root,
+        &["config", "check"],
+        0,
+        &expect![[r#"
+        configuration is good: 4 files
+          /usr/lib/ibprov/ibprov.toml
+          /run/ibprov/ibprov.d/20-empty.toml
+          /etc/ibprov/ibprov.d/50-site.toml
+          /run/ibprov/ibprov.d/90-late.toml
+    "#]],
+    );
+    prints(
+        &root,
+        &["config", "show"],
+        0,
+        &expect![[r#"
+        [boot]
+        deadline = "1min 30s"  # from /etc/ibprov/ibprov.d/50-site.toml:2
+        hca-deadline = "1min 30s"  # default
+
+        [modules]
+        load = [
+            "ib_umad",  # default
+            "ib_uverbs",  # default
+            "ib_ipoib",  # default
+            "ib_srp",  # from /run/ibprov/ibprov.d/90-late.toml:1
+        ]
+        skip = []  # default
+
+        [[expect.port]]
+        pci = "0000:4b:00.0"  # from /etc/ibprov/ibprov.d/50-site.toml:5
+        port = 1  # from /etc/ibprov/ibprov.d/50-site.toml:6
+    "#]],
+    );
+    prints(
+        &root,
+        &["config", "show", "--format", "json"],
+        0,
+        &expect![[r#"
+        {
+          "files": [
+            "/usr/lib/ibprov/ibprov.toml",
+            "/run/ibprov/ibprov.d/20-empty.toml",
+            "/etc/ibprov/ibprov.d/50-site.toml",
+            "/run/ibprov/ibprov.d/90-late.toml"
+          ],
+          "schema": 1,
+          "settings": [
+            {
+              "file": "/etc/ibprov/ibprov.d/50-site.toml",
+              "key": "boot.deadline",
+              "line": 2,
+              "value": "1min 30s"
+            },
+            {
+              "file": null,
+              "key": "boot.hca-deadline",
+              "line": null,
+              "value": "1min 30s"
+            },
+            {
+              "file": null,
+              "key": "modules.load[0]",
+              "line": null,
+              "value": "ib_umad"
+            },
+            {
+              "file": null,
+              "key": "modules.load[1]",
+              "line": null,
+              "value": "ib_uverbs"
+            },
+            {
+              "file": null,
+              "key": "modules.load[2]",
+              "line": null,
+              "value": "ib_ipoib"
+            },
+            {
+              "file": "/run/ibprov/ibprov.d/90-late.toml",
+              "key": "modules.load[3]",
+              "line": 1,
+              "value": "ib_srp"
+            },
+            {
+              "file": null,
+              "key": "modules.skip",
+              "line": null,
+              "value": []
+            },
+            {
+              "file": "/etc/ibprov/ibprov.d/50-site.toml",
+              "key": "expect.port[0].pci",
+              "line": 5,
+              "value": "0000:4b:00.0"
+            },
+            {
+              "file": "/etc/ibprov/ibprov.d/50-site.toml",
+              "key": "expect.port[0].port",
+              "line": 6,
+              "value": 1
+            }
+          ]
+        }
+    "#]],
+    );
+}
+
+#[test]
+fn one_file_stands_alone() {
+    let root = site();
+    let args = ["config", "check", "--config", "/etc/ibprov/ibprov.d/50-site.toml"];
+    prints(
+        &root,
+        &args,
+        0,
+        &expect![[r#"
+        configuration is good: 1 file
+          /etc/ibprov/ibprov.d/50-site.toml
+    "#]],
+    );
+    prints(
+        &root,
+        &["config", "check", "--config", "/none.toml"],
+        2,
+        &expect![[r#"
+            error: cannot read the configuration: /none.toml: ENOENT: No such file or directory
+
+            configuration is bad: 1 error
+        "#]],
+    );
+}
+
+#[test]
+fn all_errors_of_all_files_are_shown_with_their_places() {
+    let root = tree(&[
+        (
+            "etc/ibprov/ibprov.toml",
+            b"[boot]\ndeadline = \"soon\"\nhca-deadlin = 3\n[[expect.port]]\nrdma = \"mlx5_0\"\n",
+        ),
+        (
+            "etc/ibprov/ibprov.d/10-a.toml",
+            b"modules.load = [\"ib_srp\"]\n[[expect.port]]\nrdma = \"mlx5_0\"\n",
+        ),
+        ("run/ibprov/ibprov.d/20-b.toml", b"modules.skip = [\"ib_srp\"]\n[modules\n"),
+        ("run/ibprov/ibprov.d/30-c.toml", b"-> nowhere.toml"),
+        ("run/ibprov/ibprov.d/40-d.toml", b"x = \"\xff\"\n"),
+    ]);
+    prints(
+        &root,
+        &["config", "check"],
+        2,
+        &expect![[r#"
+            error: cannot read the configuration: /run/ibprov/ibprov.d/30-c.toml: ENOENT: No such file or directory
+             |
+             = help: correct or remove it; to hide a weaker file of that name, link it to /dev/null
+
+            error: the file is not UTF-8 text
+             --> /run/ibprov/ibprov.d/40-d.toml:1:6
+              |
+            1 | x = "�"
+              |      ^ byte 0xff
+              |
+              = help: save it as UTF-8
+
+            error: bad value for boot.deadline
+             --> /etc/ibprov/ibprov.toml:2:12
+              |
+            2 | deadline = "soon"
+              |            ^^^^^^ "soon" is not a time span: write it like "240s", "4min" or "2min 30s", or as a whole number of seconds
+
+            error: unknown key "hca-deadlin" in boot
+             --> /etc/ibprov/ibprov.toml:3:1
+              |
+            3 | hca-deadlin = 3
+              | ^^^^^^^^^^^
+              |
+              = help: did you mean boot.hca-deadline?
+
+            error: TOML syntax
+             --> /run/ibprov/ibprov.d/20-b.toml:2:9
+              |
+            2 | [modules
+              |         ^ unclosed table, expected `]`
+
+            error: module ib_srp is both to be loaded and to be skipped
+             --> /etc/ibprov/ibprov.d/10-a.toml:1:17
+              |
+            1 | modules.load = ["ib_srp"]
+              |                 ^^^^^^^^ loaded here
+              |
+             ::: /run/ibprov/ibprov.d/20-b.toml:1:17
+              |
+            1 | modules.skip = ["ib_srp"]
+              |                 -------- skipped here
+              |
+              = help: take it out of one of the two lists
+
+            error: the same port is expected twice
+             --> /etc/ibprov/ibprov.d/10-a.toml:2:1
+              |
+            2 | [[expect.port]]
+              | ^^^^^^^^^^^^^^^ here
+              |
+             ::: /etc/ibprov/ibprov.toml:4:1
+              |
+            4 | [[expect.port]]
+              | --------------- and first here
+              |
+              = help: keep one of the two; `expect.port = []` in a file between them drops what came before it
+
+            configuration is bad: 7 errors
+        "#]],
+    );
+
+    let answer = ibprov(&root, &["config", "check", "--format", "json"]);
+    assert_eq!(answer.code, Some(2));
+    let json: serde_json::Value = serde_json::from_str(&answer.out).expect("JSON");
+    assert_eq!((&json["schema"], &json["good"]), (&1.into(), &false.into()));
+    let problems = json["problems"].as_array().expect("list");
+    let twice = problems.iter().find(|p| p["message"] == "the same port is expected twice");
+    let places = &twice.expect("said")["places"];
+    assert_eq!(places[0]["file"], "/etc/ibprov/ibprov.d/10-a.toml");
+    assert_eq!((&places[0]["line"], &places[0]["column"]), (&2.into(), &1.into()));
+    assert_eq!(places[1]["file"], "/etc/ibprov/ibprov.toml");
+}
+
+#[test]
+fn what_cannot_begin_leaves_standard_output_empty() {
+    let root = tree(&[("etc/ibprov/ibprov.toml", b"x = 1\n")]);
+    for args in [&["config", "show"][..], &["boot", "--dry-run"], &["status"]] {
+        let answer = ibprov(&root, args);
+        assert_eq!((answer.code, answer.out.as_str()), (Some(2), ""), "{args:?}");
+        assert!(answer.err.starts_with("error: unknown key \"x\"\n"), "{args:?}: {}", answer.err);
+    }
+}
+
+#[test]
+fn a_hostile_file_and_its_name_do_not_reach_the_terminal() {
+    let root = tree(&[
+        ("etc/ibprov/ibprov.d/\u{1b}]0;owned\u{7}.toml", "\u{1b}[2J\u{9b}31m = 1\n".as_bytes()),
+        ("etc/ibprov/ibprov.d/b\u{202e}.toml", b"boot = [[[[\n"),
+        ("etc/ibprov/ibprov.d/\u{1b}[2Jdangling.toml", b"-> \x1b[2J"),
+        ("etc/ibprov/ibprov.d/\u{9b}2Jdirectory.toml/x", b""),
+    ]);
+    for format in ["text", "json"] {
+        let answer = ibprov(&root, &["config", "check", "--format", format]);
+        assert_eq!(answer.code, Some(2));
+        let shown = format!("{}{}", answer.out, answer.err);
+        assert!(!shown.chars().any(|c| c.is_control() && c != '\n'), "{shown:?}");
+        assert!(!shown.contains('\u{202e}'), "{shown:?}");
+    }
+}
+
+#[test]
+fn the_schema_does_not_depend_on_the_files() {
+    let root = tree(&[("etc/ibprov/ibprov.toml", b"x = 1\n")]);
+    let answer = ibprov(&root, &["config", "schema"]);
+    assert_eq!((answer.code, answer.err.as_str()), (Some(0), ""));
+    assert_eq!(answer.out, include_str!("../docs/ibprov.schema.json"));
+}
