@@ -16,7 +16,7 @@ once() {
 	final=$cache/$1
 	script=$2
 	shift 2
-	mkdir -p "$cache"
+	mkdir -p "$cache/locks"
 	(
 		flock 9
 		if [ -d "$final" ]; then
@@ -30,9 +30,9 @@ once() {
 		chmod 755 "$tmp" # mktemp's 700 would become the guest's / mode
 		sh "$script" "$tmp" "$final" "$@" >&2
 		mv "$tmp" "$final"
-	) 9>"$final.lock"
+	) 9>"$cache/locks/${final##*/}"
 	echo "$final"
 }
 
 # Results that nobody has asked for in two weeks go.
-sweep() { find "$cache" -mindepth 1 -maxdepth 1 -mtime +14 -exec rm -rf {} +; }
+sweep() { find "$cache" -mindepth 1 -maxdepth 1 ! -name locks -mtime +14 -exec rm -rf {} +; }
