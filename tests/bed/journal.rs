@@ -47,7 +47,7 @@ impl Journal {
     }
 
     /// Entries written by `unit`, or by systemd about it.
-    pub(crate) fn unit<'a>(&'a self, unit: &'a str) -> impl Iterator<Item = &'a Entry> {
+    pub(crate) fn unit<'a>(&'a self, unit: &str) -> impl Iterator<Item = &'a Entry> {
         self.0.iter().filter(move |e| e.of(unit))
     }
 
