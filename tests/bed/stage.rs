@@ -20,9 +20,10 @@ pub(crate) fn folder(lane: &str, scenario: &str) -> Result<PathBuf, String> {
 }
 
 /// Lays everything the guest gets over its root into `tree`.
-pub(crate) fn lay(scenario: &Scenario, guest_files: &Path, tree: &Path) -> Result<(), String> {
+pub(crate) fn lay(scenario: &Scenario, tree: &Path) -> Result<(), String> {
     std::fs::create_dir_all(tree).map_err(|e| format!("{}: {e}", tree.display()))?;
-    copy(guest_files, tree)?;
+    copy(&project().join("tests/bed/guest"), tree)?;
+    write_units(scenario, tree).map_err(|e| format!("{}: {e}", tree.display()))?;
     if scenario.settings.agent {
         copy(installed()?, tree)?;
     }
@@ -55,6 +56,35 @@ fn installed() -> Result<&'static Path, String> {
         Ok(tree)
     });
     tree.as_deref().map_err(Clone::clone)
+}
+
+/// The units of the guest that differ from scenario to scenario.
+fn write_units(scenario: &Scenario, tree: &Path) -> std::io::Result<()> {
+    let units = tree.join("usr/lib/systemd/system");
+    std::fs::create_dir_all(units.join("sysinit.target.wants"))?;
+    std::fs::create_dir_all(units.join("multi-user.target.wants"))?;
+    std::fs::write(
+        units.join("bed-payload.service"),
+        format!(
+            "[Unit]\nDescription=The scenario's script\nDefaultDependencies=no\nAfter={}\n\n\
+             [Service]\nType=exec\nExecStart=/usr/lib/bed/payload\n",
+            scenario.settings.after
+        ),
+    )?;
+    std::fs::write(
+        units.join("bed-watchdog.timer"),
+        format!(
+            "[Unit]\nDescription=Give up on a boot that does not end\nDefaultDependencies=no\n\n\
+             [Timer]\nOnActiveSec={}\nAccuracySec=1\n",
+            scenario.settings.timeout
+        ),
+    )?;
+    std::os::unix::fs::symlink("../bed-payload.service", units.join("multi-user.target.wants/bed-payload.service"))?;
+    std::os::unix::fs::symlink("../bed-watchdog.timer", units.join("sysinit.target.wants/bed-watchdog.timer"))?;
+    if let Some(script) = &scenario.script {
+        std::fs::copy(script, tree.join("usr/lib/bed/run.sh"))?;
+    }
+    Ok(())
 }
 
 fn copy(from: &Path, to: &Path) -> Result<(), String> {

@@ -27,8 +27,7 @@ pub(crate) fn run(scenario: &Scenario, label: &str) -> Result<Outcome, String> {
     let image = tools::image("vm", &scenario.settings.flavour)?;
     let work = stage::folder("vm", label)?;
     let (tree, serial, out) = (work.join("root"), work.join("serial.log"), work.join("out"));
-    stage::lay(scenario, &tools::project().join("tests/vm/guest"), &tree)?;
-    write_units(scenario, &tree).map_err(|e| format!("{}: {e}", tree.display()))?;
+    stage::lay(scenario, &tree)?;
     let disk_in = work.join("in.tar");
     tools::run("tar", &["--owner=0", "--group=0", "--numeric-owner", "--mode=go-w", "-C", &text(&tree), "-cf", &text(&disk_in), "."])?;
     let disk_out = work.join("out.raw");
@@ -60,35 +59,6 @@ pub(crate) fn run(scenario: &Scenario, label: &str) -> Result<Outcome, String> {
     tools::run("tar", &["-C", &text(&out), "-xf", &text(&disk_out)])?;
     std::fs::remove_file(&disk_out).map_err(|e| format!("{}: {e}", disk_out.display()))?;
     Outcome::read(out, &console)
-}
-
-/// The units of the guest that differ from scenario to scenario.
-fn write_units(scenario: &Scenario, tree: &Path) -> std::io::Result<()> {
-    let units = tree.join("usr/lib/systemd/system");
-    std::fs::create_dir_all(units.join("sysinit.target.wants"))?;
-    std::fs::create_dir_all(units.join("multi-user.target.wants"))?;
-    std::fs::write(
-        units.join("vm-payload.service"),
-        format!(
-            "[Unit]\nDescription=The scenario's script\nDefaultDependencies=no\nAfter={}\n\n\
-             [Service]\nType=exec\nExecStart=/usr/lib/vm/payload\n",
-            scenario.settings.after
-        ),
-    )?;
-    std::fs::write(
-        units.join("vm-watchdog.timer"),
-        format!(
-            "[Unit]\nDescription=Give up on a boot that does not end\nDefaultDependencies=no\n\n\
-             [Timer]\nOnBootSec={}\nAccuracySec=1\n",
-            scenario.settings.timeout
-        ),
-    )?;
-    std::os::unix::fs::symlink("../vm-payload.service", units.join("multi-user.target.wants/vm-payload.service"))?;
-    std::os::unix::fs::symlink("../vm-watchdog.timer", units.join("sysinit.target.wants/vm-watchdog.timer"))?;
-    if let Some(script) = &scenario.script {
-        std::fs::copy(script, tree.join("usr/lib/vm/run.sh"))?;
-    }
-    Ok(())
 }
 
 /// QEMU's command line.
