@@ -13,4 +13,5 @@
 #[path = "../bed/mod.rs"]
 mod bed;
 mod machine;
+mod no_hca;
 mod plain;
