@@ -1,0 +1,60 @@
+# make test: every lane, on a fresh machine too (as root, Debian or Ubuntu).
+# make demo: two boots side by side, without and with ibprov.
+PREFIX  ?= /usr
+DESTDIR ?=
+CARGO   ?= cargo
+target  := $(or $(CARGO_TARGET_DIR),target)
+
+# Packages to build and lint; the test lanes install theirs themselves
+# (tests/vm/image/packages.txt).
+build_needs := gcc libc6-dev libudev-dev pkg-config
+
+# Lanes that boot machines are test targets of these names; every other test
+# target needs nothing but the build.
+machine_tests := vm boot demo
+tree_tests := $(filter-out $(machine_tests),$(patsubst tests/%.rs,%,$(wildcard tests/*.rs)) $(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs)))
+
+.PHONY: all release install deps lint test test-unit test-tree test-boot test-vm test-all test-mutants bench demo
+
+all: release
+
+release:
+	$(CARGO) build --quiet --release --locked
+
+# Installs what `make release` built. systemd and udev look below /usr and
+# /usr/local; the units name the binary where it is put.
+install:
+	install -d $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(PREFIX)/lib/udev/rules.d $(DESTDIR)$(PREFIX)/lib/ibprov
+	install -m 755 $(target)/release/ibprov $(DESTDIR)$(PREFIX)/sbin/ibprov
+	for unit in $(notdir $(wildcard units/*)); do \
+		sed 's,/usr/sbin/ibprov,$(PREFIX)/sbin/ibprov,' units/$$unit >$(DESTDIR)$(PREFIX)/lib/systemd/system/$$unit && \
+		chmod 644 $(DESTDIR)$(PREFIX)/lib/systemd/system/$$unit || exit 1; \
+	done
+	install -m 644 $(wildcard udev-rules/*.rules) $(DESTDIR)$(PREFIX)/lib/udev/rules.d/
+	$(if $(wildcard packaging/*.toml),install -m 644 $(wildcard packaging/*.toml) $(DESTDIR)$(PREFIX)/lib/ibprov/)
+
+deps:
+	@sh tests/vm/image/need.sh $(build_needs)
+	@command -v $(CARGO) >/dev/null || { echo "make: no cargo: install Rust first (rustup)" >&2; exit 1; }
+
+lint: deps
+	$(CARGO) fmt --check
+	$(CARGO) clippy --locked --all-targets -- -D warnings
+	$(if $(shell command -v cargo-deny),$(CARGO) deny check,@echo "cargo-deny is not installed: licences and advisories not checked")
+
+# A lane that fails does not keep the others from telling.
+test:
+	@$(MAKE) --no-print-directory --keep-going test-unit test-tree test-boot test-vm
+
+test-unit: deps
+	@sh tests/lane.sh unit $(CARGO) test --locked --lib --bins
+test-tree: deps
+	@sh tests/lane.sh tree $(CARGO) test --locked $(addprefix --test ,$(tree_tests))
+test-boot: deps
+	@sh tests/lane.sh boot $(CARGO) test --locked --test boot -- --test-threads=1
+test-vm: deps
+	@sh tests/lane.sh vm $(CARGO) test --locked --test vm -- --test-threads=1
+
+# Campaigns of many boots or long waits, left out of `make test`.
+test-all: test
+	@sh tests/lane.sh vm-long $(CARGO) test --locked --test vm -- --test-threads=1 --ignored

@@ -1,0 +1,174 @@
+//! A scenario: a folder with `scenario.toml`, files laid over the guest's root
+//! (`root/`) and a script run at the end of the boot (`run.sh`).
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use toml::{Table, Value};
+
+/// One simulated HCA: a physical function behind a PCIe port of its own. The
+/// first sits at 0000:01:00.0, the second at 0000:02:00.0, and so on.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Hca {
+    /// PCI vendor and device, as `lspci -n` prints them.
+    pub(crate) id: String,
+    /// PCI class, six hexadecimal digits.
+    pub(crate) class: String,
+    /// The simulated driver, `mlx5_core` or `mlx4_core`: whose knobs are set.
+    pub(crate) driver: String,
+    /// How many VFs the function can have.
+    pub(crate) vfs: u32,
+    /// Knobs of this function (see `tests/vm/hca/README.md`).
+    pub(crate) knobs: BTreeMap<String, Value>,
+    /// Knobs of each of its VFs.
+    pub(crate) vf_knobs: BTreeMap<String, Value>,
+}
+
+impl Default for Hca {
+    fn default() -> Self {
+        Self {
+            id: "15b3:101b".into(),
+            class: "020700".into(),
+            driver: "mlx5_core".into(),
+            vfs: 0,
+            knobs: BTreeMap::new(),
+            vf_knobs: BTreeMap::new(),
+        }
+    }
+}
+
+/// `scenario.toml`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Settings {
+    /// Another scenario whose files, script and settings are taken over; the
+    /// settings here and the files of this one win.
+    pub(crate) like: Option<String>,
+    /// What is installed in the guest: a file in `tests/vm/image/flavours/`.
+    pub(crate) flavour: String,
+    /// Whether ibprov is installed.
+    pub(crate) agent: bool,
+    /// Units enabled as `systemctl enable` does, in this order.
+    pub(crate) enable: Vec<String>,
+    /// Added to the kernel command line.
+    pub(crate) cmdline: String,
+    /// The script runs after this unit, which must be part of the boot.
+    pub(crate) after: String,
+    /// The guest's memory, MiB.
+    pub(crate) memory: u32,
+    /// Seconds until a boot that has not ended is given up, journal and all
+    /// brought out; 20 s later the machine is killed.
+    pub(crate) timeout: u32,
+    /// An IOMMU, for vfio.
+    pub(crate) iommu: bool,
+    /// The simulated HCAs.
+    pub(crate) hca: Vec<Hca>,
+    /// Modes of files that git cannot keep, path without leading slash to
+    /// octal mode.
+    pub(crate) modes: BTreeMap<String, String>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            like: None,
+            flavour: "base".into(),
+            agent: true,
+            enable: vec!["ibprov.service".into()],
+            cmdline: String::new(),
+            after: "multi-user.target".into(),
+            memory: 1024,
+            timeout: 90,
+            iommu: false,
+            hca: Vec::new(),
+            modes: BTreeMap::new(),
+        }
+    }
+}
+
+/// A scenario, ready to be booted.
+#[derive(Debug)]
+pub(crate) struct Scenario {
+    /// The folder's name.
+    pub(crate) name: String,
+    /// `scenario.toml`, with what it takes over.
+    pub(crate) settings: Settings,
+    /// Folders laid over the guest's root, in this order.
+    pub(crate) roots: Vec<PathBuf>,
+    /// The script.
+    pub(crate) script: Option<PathBuf>,
+}
+
+impl Scenario {
+    /// Reads the scenario `name` below `folder`.
+    pub(crate) fn load(folder: &Path, name: &str) -> Result<Self, String> {
+        let mut roots = Vec::new();
+        let mut script = None;
+        let table = gather(folder, name, &mut roots, &mut script, 0)?;
+        let settings = table.try_into().map_err(|e| format!("{name}/scenario.toml: {e}"))?;
+        Ok(Self { name: name.into(), settings, roots, script })
+    }
+
+    /// The PCI address of the `n`th HCA.
+    pub(crate) fn address(n: usize) -> String {
+        format!("0000:{:02x}:00.0", n + 1)
+    }
+
+    /// The part of the kernel command line that makes the simulated HCAs.
+    pub(crate) fn hca_cmdline(&self) -> String {
+        let mut map = Vec::new();
+        let mut knobs: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        for (n, hca) in self.settings.hca.iter().enumerate() {
+            let address = Self::address(n);
+            map.push(format!("{address}={}:{}", hca.id, hca.class));
+            let of = |who: &str, set: &BTreeMap<String, Value>| {
+                set.iter().map(|(knob, value)| format!("{who}/{knob}={}", plain(value))).collect::<Vec<_>>()
+            };
+            let rules = knobs.entry(&hca.driver).or_default();
+            rules.extend(of(&address, &hca.knobs));
+            rules.extend(of(&format!("{address}+vf"), &hca.vf_knobs));
+        }
+        let mut words = Vec::new();
+        if !map.is_empty() {
+            words.push(format!("ibsim_pci.map={}", map.join(",")));
+        }
+        for (driver, rules) in knobs {
+            if !rules.is_empty() {
+                words.push(format!("{driver}.knobs={}", rules.join(",")));
+            }
+        }
+        words.join(" ")
+    }
+}
+
+/// Settings of `name` over those of the one it is like; folders and script on
+/// the way.
+fn gather(folder: &Path, name: &str, roots: &mut Vec<PathBuf>, script: &mut Option<PathBuf>, depth: u32) -> Result<Table, String> {
+    let here = folder.join(name);
+    let path = here.join("scenario.toml");
+    let text = std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let own: Table = text.parse().map_err(|e| format!("{}: {e}", path.display()))?;
+    let mut table = match own.get("like").and_then(Value::as_str) {
+        Some(_) if depth > 4 => return Err(format!("{}: `like` goes in a circle", path.display())),
+        Some(other) => gather(folder, other, roots, script, depth + 1)?,
+        None => Table::new(),
+    };
+    table.extend(own);
+    if here.join("root").is_dir() {
+        roots.push(here.join("root"));
+    }
+    if here.join("run.sh").is_file() {
+        *script = Some(here.join("run.sh"));
+    }
+    Ok(table)
+}
+
+/// A value as it stands on a command line: strings without quotes.
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}

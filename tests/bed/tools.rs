@@ -1,0 +1,53 @@
+//! Other programs, run to their end.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Standard output of `program`, or what it said when it failed.
+pub(crate) fn run<S: AsRef<OsStr>>(program: &str, args: &[S]) -> Result<String, String> {
+    let output = Command::new(program)
+        .args(args)
+        .output()
+        .map_err(|e| format!("cannot start {program}: {e}"))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let args: Vec<_> = args.iter().map(|a| a.as_ref().to_string_lossy()).collect();
+    Err(format!(
+        "{program} {}: {}\n{}{}",
+        args.join(" "),
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    ))
+}
+
+/// The project's root.
+pub(crate) fn project() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Folder of what the image builder makes for `what` ("vm" or "root").
+pub(crate) fn image(what: &str, flavour: &str) -> Result<PathBuf, String> {
+    let build = project().join("tests/vm/image/build.sh");
+    let out = run("sh", &[build.as_os_str(), what.as_ref(), flavour.as_ref()])?;
+    let path = PathBuf::from(out.lines().last().unwrap_or_default());
+    if path.is_dir() { Ok(path) } else { Err(format!("{}: printed no folder but {out:?}", build.display())) }
+}
+
+/// A lock in the image cache, held until the result is dropped: of what `name`
+/// stands for, the machine runs one at a time.
+pub(crate) fn turn(name: &str) -> Result<File, String> {
+    let cache = std::env::var_os("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .or_else(|| std::env::var_os("HOME").map(|h| Path::new(&h).join(".cache")))
+        .ok_or("neither XDG_CACHE_HOME nor HOME is set")?
+        .join("ibprov/locks");
+    std::fs::create_dir_all(&cache).map_err(|e| format!("{}: {e}", cache.display()))?;
+    let path = cache.join(name);
+    let file = File::options().create(true).append(true).open(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+    file.lock().map_err(|e| format!("lock {}: {e}", path.display()))?;
+    Ok(file)
+}

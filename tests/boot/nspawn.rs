@@ -1,0 +1,92 @@
+//! Boots a scenario's systemd in a container and brings out what came of it.
+//!
+//! For what systemd decides from unit files: ordering, jobs, aliases. There
+//! are no modules, no udev events and so no device units here. The container's
+//! root is an overlay in a mount namespace of its own, which goes with it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use crate::bed::outcome::Outcome;
+use crate::bed::scenario::Scenario;
+use crate::bed::{once, stage, tools};
+
+/// What mounts the root and becomes systemd-nspawn: lower folders, mount
+/// point, out folder.
+const MOUNT_AND_BOOT: &str = r#"
+mount -t tmpfs tmpfs "$2"
+mkdir "$2/upper" "$2/work" "$2/root"
+mount -t overlay -o "lowerdir=$1,upperdir=$2/upper,workdir=$2/work" overlay "$2/root"
+exec systemd-nspawn --quiet --directory "$2/root" --register=no --keep-unit --private-network \
+    --link-journal=no --console=pipe --bind="$3:/run/bed/out" --boot systemd.unit=multi-user.target $4
+"#;
+
+/// The outcome of the scenario `tests/boot/scenarios/<name>`, which boots once
+/// for all tests of this process that ask for it.
+pub(crate) fn boot(name: &str) -> Arc<Outcome> {
+    once(name, || run(&Scenario::load(&tools::project().join("tests/boot/scenarios"), name)?))
+}
+
+fn run(scenario: &Scenario) -> Result<Outcome, String> {
+    if !scenario.settings.hca.is_empty() {
+        return Err("a container has no HCA: this scenario belongs in tests/vm".into());
+    }
+    let image = tools::image("root", &scenario.settings.flavour)?;
+    let work = stage::folder("boot", &scenario.name)?;
+    let (tree, out, mount) = (work.join("root"), work.join("out"), work.join("mount"));
+    stage::lay(scenario, &tree)?;
+    for folder in [&out, &mount] {
+        std::fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    }
+    let lower = format!("{}:{}", tree.display(), image.join("root").display());
+
+    let kill_after = (scenario.settings.timeout + 20).to_string();
+    // Containers of one caller would share their cgroup.
+    let turn = tools::turn("nspawn")?;
+    let output = Command::new("timeout")
+        .args(["--foreground", "--signal=KILL", &kill_after])
+        .args(["setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--propagation", "private"])
+        .args(["sh", "-euc", MOUNT_AND_BOOT, "sh", &lower])
+        .args([mount.as_os_str(), out.as_os_str()])
+        .arg(&scenario.settings.cmdline)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|e| format!("cannot start systemd-nspawn: {e}"))?;
+    remove_cgroups();
+    drop(turn);
+
+    let console = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    std::fs::write(work.join("console.log"), &console).map_err(|e| format!("console.log: {e}"))?;
+    if !output.status.success() {
+        return Err(format!("the container ended with {} ({kill_after} s allowed):\n{console}", output.status));
+    }
+    Outcome::read(out, &console)
+}
+
+/// systemd-nspawn leaves the cgroups it made below its caller's. Those that
+/// are not there, or not empty, are none of ours.
+fn remove_cgroups() {
+    let own = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    for line in own.lines() {
+        let Some((controllers, path)) = line.split_once(':').and_then(|(_, rest)| rest.split_once(':')) else { continue };
+        let hierarchies: &[&str] = match controllers {
+            "" => &["", "unified"],
+            "name=systemd" => &["systemd"],
+            _ => continue,
+        };
+        for hierarchy in hierarchies {
+            let base = Path::new("/sys/fs/cgroup").join(hierarchy).join(path.trim_start_matches('/'));
+            remove_empty(&base.join("payload"));
+            remove_empty(&base.join("supervisor"));
+        }
+    }
+}
+
+fn remove_empty(folder: &Path) {
+    let inner: Vec<PathBuf> = std::fs::read_dir(folder)
+        .map(|entries| entries.flatten().map(|e| e.path()).filter(|p| p.is_dir()).collect())
+        .unwrap_or_default();
+    inner.iter().for_each(|p| remove_empty(p));
+    let _ = std::fs::remove_dir(folder);
+}

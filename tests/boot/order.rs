@@ -1,0 +1,35 @@
+//! Where ibprov.service stands in the boot.
+
+use crate::bed::journal::assert_in_order;
+use crate::nspawn::boot;
+
+#[test]
+fn ibprov_ends_before_the_network_service_begins() {
+    let guest = boot("ifupdown");
+    guest.assert_success();
+    let journal = &guest.journal;
+    assert_in_order(&[
+        ("local-fs.target", journal.started("local-fs.target")),
+        ("ibprov.service", journal.started("ibprov.service")),
+        ("network-pre.target", journal.started("network-pre.target")),
+        ("networking.service", journal.started("networking.service")),
+    ]);
+}
+
+#[test]
+fn the_graph_with_ifupdown_has_no_cycle() {
+    assert_eq!(boot("ifupdown").journal.ordering_cycles(), Vec::<&str>::new());
+}
+
+#[test]
+fn openibd_is_another_name_of_ibprov() {
+    let guest = boot("ifupdown");
+    assert_eq!(guest.stdout(), "Id=ibprov.service\nActiveState=active\nId=ibprov.service\n");
+}
+
+#[test]
+fn systemd_has_nothing_to_say_about_the_units() {
+    let guest = boot("ifupdown");
+    guest.assert_success();
+    assert_eq!(guest.file("verify"), "");
+}

@@ -1,0 +1,22 @@
+# What differs between distributions, in one place. Sourced by the others.
+# Debian 12 is what this was run on. The Ubuntu half is written from its
+# package lists and has not been tried.
+. /etc/os-release
+suite=$VERSION_CODENAME
+arch=$(dpkg --print-architecture)
+case $ID in
+debian)
+	kernel_package=linux-image-amd64 headers_package=linux-headers-amd64
+	archive_origin=Debian archive_components=main
+	keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+	;;
+ubuntu)
+	kernel_package=linux-image-generic headers_package=linux-headers-generic
+	archive_origin=Ubuntu archive_components='main universe'
+	keyring=/usr/share/keyrings/ubuntu-archive-keyring.gpg
+	;;
+*)
+	echo "image: $ID is neither Debian nor Ubuntu: its kernel package names are not known here" >&2
+	exit 1
+	;;
+esac

@@ -1,0 +1,53 @@
+# The guest's module tree, simulated HCA included, and the initrd.
+# modules.sh OUT FINAL KERNEL_DIR HCA_SOURCE
+set -eu
+out=$1 kernel=$3 hca=$4
+here=$(dirname "$0")
+release=$(cat "$kernel/release")
+tree=$out/modules/$release
+mkdir -p "$tree/updates"
+
+# Paths of NAME and of all it needs, in loading order.
+closure() { # MODULE_ROOT NAME; not for use in a pipe, which would hide a failure
+	modprobe -d "$1" -S "$release" -C /dev/null --show-depends --ignore-install "$2" >"$root/closure"
+	sed -n 's/^insmod \([^ ]*\).*/\1/p' "$root/closure"
+}
+
+# modprobe -d wants lib/modules below its root.
+root=$(mktemp -d)
+initrd=$(mktemp -d)
+trap 'rm -rf "$root" "$initrd"' EXIT
+mkdir -p "$root/lib"
+ln -s "$kernel/modules" "$root/lib/modules"
+depmod -b "$root" "$release"
+for name in $(grep -v '^#' "$here/modules.txt"); do
+	closure "$root" "$name"
+done >"$root/keep"
+sort -u "$root/keep" | while read -r file; do
+	to=$tree/${file#"$root/lib/modules/$release/"}
+	mkdir -p "${to%/*}"
+	cp "$file" "$to"
+done
+cp "$kernel/modules/$release/modules.builtin" "$kernel/modules/$release/modules.builtin.modinfo" \
+	"$kernel/modules/$release/modules.order" "$tree/"
+
+sh "$hca/build.sh" "$kernel/headers/usr/src/linux-headers-$release" "$tree/updates"
+rm "$root/lib/modules"
+ln -s "$out/modules" "$root/lib/modules"
+depmod -b "$root" "$release"
+
+# The initrd: busybox, the modules that mount the root, in order, and init.
+mkdir -p "$initrd/bin" "$initrd/modules"
+cp /bin/busybox "$initrd/bin/busybox"
+cp "$here/initrd-init" "$initrd/init"
+chmod 755 "$initrd/init"
+: >"$initrd/order"
+for name in virtio_pci virtio_blk crc32c_generic ext4 ibsim_pci; do
+	closure "$root" "$name" >"$root/load"
+	while read -r file; do
+		[ ! -e "$initrd/modules/${file##*/}" ] || continue
+		cp "$file" "$initrd/modules/"
+		echo "${file##*/}" >>"$initrd/order"
+	done <"$root/load"
+done
+(cd "$initrd" && find . | cpio -o -H newc --quiet) >"$out/initrd"

@@ -1,0 +1,119 @@
+//! Boots a scenario in QEMU and brings out what came of it.
+//!
+//! Files go in as a tar on one disk, which the initrd unpacks over the root
+//! before systemd starts; results come out as a tar on another. No shared
+//! folders, no network. One machine runs at a time.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use crate::bed::outcome::Outcome;
+use crate::bed::scenario::Scenario;
+use crate::bed::{once, stage, tools};
+
+/// The outcome of the scenario `tests/vm/scenarios/<name>`, which boots once
+/// for all tests of this process that ask for it.
+pub(crate) fn boot(name: &str) -> Arc<Outcome> {
+    once(name, || {
+        let scenario = Scenario::load(&tools::project().join("tests/vm/scenarios"), name)?;
+        run(&scenario, name)
+    })
+}
+
+/// Boots `scenario`; its files and results lie in a folder named `label`.
+pub(crate) fn run(scenario: &Scenario, label: &str) -> Result<Outcome, String> {
+    let image = tools::image("vm", &scenario.settings.flavour)?;
+    let work = stage::folder("vm", label)?;
+    let (tree, serial, out) = (work.join("root"), work.join("serial.log"), work.join("out"));
+    stage::lay(scenario, &tree)?;
+    let disk_in = work.join("in.tar");
+    tools::run("tar", &["--owner=0", "--group=0", "--numeric-owner", "--mode=go-w", "-C", &text(&tree), "-cf", &text(&disk_in), "."])?;
+    let disk_out = work.join("out.raw");
+    File::create(&disk_out).and_then(|f| f.set_len(128 << 20)).map_err(|e| format!("{}: {e}", disk_out.display()))?;
+
+    let kill_after = scenario.settings.timeout + 20;
+    let turn = tools::turn("qemu")?;
+    let status = Command::new("timeout")
+        // A machine must not outlive the test: `timeout` ends it if it hangs,
+        // and the machine ends with `timeout`.
+        .args(["--foreground", "--signal=KILL", &kill_after.to_string()])
+        .args(["setpriv", "--pdeathsig", "KILL", "qemu-system-x86_64"])
+        .args(arguments(scenario, &image, &serial, &disk_in, &disk_out))
+        .stdin(std::process::Stdio::null())
+        .output()
+        .map_err(|e| format!("cannot start QEMU: {e}"))?;
+    drop(turn);
+
+    let console = std::fs::read(&serial).map(|b| String::from_utf8_lossy(&b).into_owned()).unwrap_or_default();
+    let tail = console.get(console.len().saturating_sub(4000)..).unwrap_or(&console);
+    if !status.status.success() {
+        return Err(format!(
+            "QEMU ended with {} ({kill_after} s allowed): {}\nconsole:\n{tail}",
+            status.status,
+            String::from_utf8_lossy(&status.stderr)
+        ));
+    }
+    std::fs::create_dir_all(&out).map_err(|e| format!("{}: {e}", out.display()))?;
+    tools::run("tar", &["-C", &text(&out), "-xf", &text(&disk_out)])?;
+    std::fs::remove_file(&disk_out).map_err(|e| format!("{}: {e}", disk_out.display()))?;
+    Outcome::read(out, &console)
+}
+
+/// QEMU's command line.
+fn arguments(scenario: &Scenario, image: &Path, serial: &Path, disk_in: &Path, disk_out: &Path) -> Vec<String> {
+    let settings = &scenario.settings;
+    let mut args: Vec<String> = Vec::new();
+    let mut arg = |words: &[&str]| args.extend(words.iter().map(|&w| w.to_owned()));
+    let iommu = if settings.iommu { "intel_iommu=on iommu=pt" } else { "" };
+    let cmdline = format!(
+        // Unpacking messages and mitigations cost seconds under emulation.
+        "console=ttyS0 quiet loglevel=3 systemd.show_status=0 mitigations=off panic=-1 \
+         systemd.unit=multi-user.target {iommu} {} {}",
+        scenario.hca_cmdline(),
+        settings.cmdline
+    );
+
+    arg(&["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-nic", "none"]);
+    // microvm has no SR-IOV; KVM is not taken even where it is there, so that
+    // times mean the same everywhere.
+    let machine = if settings.iommu { "q35,kernel-irqchip=split" } else { "q35" };
+    arg(&["-machine", machine, "-accel", "tcg,thread=multi,tb-size=512", "-cpu", "max", "-smp", "2"]);
+    arg(&["-m", &settings.memory.to_string()]);
+    if settings.iommu {
+        arg(&["-device", "intel-iommu,intremap=off"]);
+    }
+    arg(&["-kernel", &text(&image.join("vmlinux")), "-initrd", &text(&image.join("initrd")), "-append", &cmdline]);
+    arg(&["-chardev", &format!("file,id=serial,path={}", serial.display()), "-serial", "chardev:serial"]);
+    for (name, file, how) in [
+        ("root", &image.join("root.img"), "snapshot=on"),
+        ("in", &disk_in.to_path_buf(), "readonly=on"),
+        ("out", &disk_out.to_path_buf(), "cache=unsafe"),
+    ] {
+        arg(&["-drive", &format!("if=none,id={name},format=raw,file={},{how}", file.display())]);
+        arg(&["-device", &format!("virtio-blk-pci,drive={name},serial={name}")]);
+    }
+    for (n, hca) in settings.hca.iter().enumerate() {
+        let n = n + 1;
+        arg(&["-device", &format!("pcie-root-port,id=port{n},bus=pcie.0,addr={:x}.0,slot={n},chassis={n}", 0x0f + n)]);
+        arg(&["-device", &format!("nvme-subsys,id=subsys{n},nqn=hca{n}")]);
+        let function = format!("nvme,id=hca{n},serial=hca{n},subsys=subsys{n},bus=port{n}");
+        let function = match hca.vfs {
+            0 => function,
+            // The numbers QEMU's nvme wants for a given number of VFs.
+            vfs => format!(
+                "{function},sriov_max_vfs={vfs},sriov_vq_flexible={},max_ioqpairs={},sriov_vi_flexible={vfs},msix_qsize={}",
+                2 * vfs,
+                2 * vfs + 2,
+                vfs + 1
+            ),
+        };
+        arg(&["-device", &function]);
+    }
+    args
+}
+
+fn text(path: &Path) -> String {
+    PathBuf::from(path).display().to_string()
+}

@@ -1,0 +1,24 @@
+//! The guest itself, before anything is asked of ibprov.
+
+use crate::bed::journal::assert_in_order;
+use crate::machine::boot;
+
+#[test]
+fn a_guest_without_an_hca_boots_and_its_script_is_heard() {
+    let guest = boot("plain");
+    guest.assert_success();
+    assert_eq!(guest.stdout(), "no InfiniBand\n");
+    assert_eq!(guest.file("left-by-script"), "yes\n");
+}
+
+#[test]
+fn the_journal_tells_the_order_of_the_boot() {
+    let guest = boot("plain");
+    let journal = &guest.journal;
+    assert_in_order(&[
+        ("sysinit.target", journal.started("sysinit.target")),
+        ("network.target", journal.started("network.target")),
+        ("multi-user.target", journal.started("multi-user.target")),
+    ]);
+    assert_eq!(journal.ordering_cycles(), Vec::<&str>::new());
+}
