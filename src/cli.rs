@@ -63,12 +63,6 @@ pub enum Verb {
     },
     /// Show every HCA, port, netdev and VF with its readiness ladder
     Status(StatusArgs),
-    /// Check, show or describe the configuration
-    Config {
-        /// What to do with it.
-        #[command(subcommand)]
-        verb: ConfigVerb,
-    },
 }
 
 /// What `status` takes.
