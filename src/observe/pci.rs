@@ -70,8 +70,8 @@ pub struct PciFunction {
     pub physfn: Option<PciAddress>,
     /// udev has finished an event for it.
     pub processed: bool,
-    /// Its auxiliary device for RDMA, `mlx5_core.rdma.0`, which makes udev load
-    /// the RDMA half (Linux 5.11 and later).
+    /// Its auxiliary device for RDMA, which makes udev load the RDMA half:
+    /// `mlx5_core.rdma.0` (Linux 5.11 and later), `mlx4_core.ib.0` (6.7).
     pub rdma_auxiliary: Option<String>,
     /// Its RDMA devices: none until the driver has registered one.
     pub rdma: Vec<RdmaDevice>,
@@ -128,9 +128,12 @@ fn function(
         .attribute(&format!("{dir}/driver_override"))
         .filter(|t| !t.is_empty() && t != "(null)");
     let rdma = rdma::devices(look, dir);
-    let rdma_auxiliary = (driver.is_some() && rdma.is_empty())
-        .then(|| look.list(dir).into_iter().find(|entry| entry.starts_with("mlx5_core.rdma.")))
-        .flatten();
+    let is_auxiliary = |entry: &String| {
+        let of_driver = driver.as_ref().and_then(|d| entry.strip_prefix(d.as_str()));
+        of_driver.is_some_and(|rest| rest.starts_with(".rdma.") || rest.starts_with(".ib."))
+    };
+    let rdma_auxiliary =
+        if rdma.is_empty() { look.list(dir).into_iter().find(is_auxiliary) } else { None };
     PciFunction {
         address,
         vendor: id(look, "vendor"),

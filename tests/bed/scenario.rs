@@ -138,7 +138,7 @@ impl Scenario {
         }
         for (driver, rules) in knobs {
             if !rules.is_empty() {
-                words.push(format!("{driver}.knobs={}", rules.join(",")));
+                words.push(format!("{driver}.set={}", rules.join(",")));
             }
         }
         words.join(" ")

@@ -12,6 +12,9 @@
 
 #[path = "../bed/mod.rs"]
 mod bed;
+mod deadline;
+mod expected;
 mod machine;
-mod no_hca;
+mod modules;
 mod plain;
+mod seed;

@@ -1,0 +1,68 @@
+//! Modules that cannot be loaded, each with its own cause, and one that a
+//! site's command loads.
+
+use serde_json::Value;
+
+use crate::machine::boot;
+use crate::seed::assert_up;
+
+/// What the report says of ib_ipoib, and its exit code.
+fn ipoib(scenario: &str) -> (Value, i64) {
+    let guest = boot(scenario);
+    guest.journal.started("multi-user.target");
+    let report = guest.boot_json();
+    let modules = report["modules"].as_array().expect("modules").clone();
+    let ipoib = modules.into_iter().find(|m| m["name"] == "ib_ipoib").expect("ib_ipoib");
+    let usec = |name: &str| report[name].as_u64().expect("time");
+    let took = usec("finished_usec") - usec("started_usec");
+    assert!(took < 30_000_000, "what cannot come is not waited for, but boot took {took} us");
+    (ipoib, report["exit_code"].as_i64().expect("exit code"))
+}
+
+#[test]
+fn a_deny_listed_module_is_named_with_file_and_line() {
+    let (module, exit) = ipoib("denied");
+    assert_eq!(module["text"], "deny-listed by /etc/modprobe.d/site.conf:2");
+    assert_eq!(exit, 1, "the site asked for it");
+}
+
+#[test]
+fn a_failing_install_command_is_named() {
+    let (module, exit) = ipoib("install_override");
+    assert_eq!(
+        module["text"],
+        "the install command \"/bin/false\" of /etc/modprobe.d/site.conf:1 ran in its place and did not load it"
+    );
+    assert_eq!(exit, 3);
+}
+
+#[test]
+fn a_module_that_was_not_built_is_named_with_the_kernel() {
+    let (module, exit) = ipoib("not_built");
+    let kernel = boot("not_built").boot_json()["kernel"].as_str().expect("kernel").to_owned();
+    assert_eq!(
+        module["text"],
+        format!(
+            "not built for the running kernel {kernel} (looked in /lib/modules/{kernel}/modules.dep)"
+        )
+    );
+    assert_eq!(exit, 3);
+}
+
+#[test]
+fn the_ports_own_cause_is_the_module() {
+    for scenario in ["denied", "install_override", "not_built"] {
+        let report = boot(scenario).boot_json();
+        let cause = report["ports"][0]["cause"]["text"].as_str().expect("cause").to_owned();
+        assert!(cause.starts_with("module ib_ipoib is not loaded: "), "{scenario}: {cause}");
+    }
+}
+
+#[test]
+fn an_install_command_that_loads_the_module_is_let_work() {
+    let guest = boot("install_works");
+    assert_up(&guest);
+    assert_eq!(guest.boot_json()["exit_code"], 0);
+    assert_eq!(guest.file("from-override"), "loaded by the site\n");
+    assert!(guest.file("addr").contains("from-override"), "{}", guest.file("addr"));
+}
