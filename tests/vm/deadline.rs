@@ -11,7 +11,7 @@ fn an_hca_that_never_comes_fails_the_unit_and_not_the_boot() {
     let guest = boot("never");
     guest.journal.started("multi-user.target");
     guest.journal.failed("ibprov.service");
-    let report = guest.boot_json();
+    let report = guest.json("boot-first.json");
     assert_eq!(report["exit_code"], 3);
     let unit = guest.file("unit");
     assert!(unit.contains("Result=exit-code\n") && unit.contains("ExecMainStatus=3\n"), "{unit}");
@@ -25,7 +25,7 @@ fn the_other_hca_is_up() {
 #[test]
 fn the_missing_rung_and_its_cause_are_named() {
     let guest = boot("never");
-    let report = guest.boot_json();
+    let report = guest.json("boot-first.json");
     let ports = report["ports"].as_array().expect("ports");
     let missing = ports.iter().find(|p| p["pci"] == "0000:02:00.0").expect("the second HCA");
     assert_eq!(missing["missing"], "rdma");

@@ -10,6 +10,7 @@
 )]
 #![allow(dead_code, reason = "the bed is shared by two lanes, neither of which needs all of it")]
 
+mod again;
 #[path = "../bed/mod.rs"]
 mod bed;
 mod deadline;

@@ -1,0 +1,69 @@
+//! Run again: on a healthy node nothing is touched; after a kill at any step
+//! the next run is right; a signal and a second run are orderly.
+
+use crate::machine::boot;
+use crate::seed::assert_up;
+
+#[test]
+fn a_restart_on_a_healthy_node_touches_no_module_link_or_vf() {
+    let guest = boot("again");
+    assert_up(&guest);
+    assert!(guest.stdout().contains("restart: 0\n"), "{}", guest.stdout());
+    let counters = guest.file("counters.before");
+    assert!(counters.contains("probe 1"), "no counters to compare: {counters:?}");
+    assert_eq!(counters, guest.file("counters.after"));
+    assert_eq!(guest.file("links.before"), guest.file("links.after"));
+    let report = guest.json("again.json");
+    assert_eq!(report["steps"], serde_json::json!([]));
+    assert_eq!(report["forks"], 0);
+    let foreign = |line: &&str| !line.contains("heard") && line.contains('/');
+    let uevents = guest.file("uevents");
+    let net: Vec<&str> = uevents.lines().filter(|l| l.contains("(net)")).filter(foreign).collect();
+    assert_eq!(net, [""; 0], "{uevents}");
+    let modules: Vec<&str> =
+        uevents.lines().filter(|l| l.contains("(module)")).filter(foreign).collect();
+    assert!(modules.iter().all(|l| l.contains("dummy")), "{modules:?}");
+    let links = guest.file("link-events");
+    let ib: Vec<&str> = links.lines().filter(|l| l.contains(" ib")).collect();
+    assert_eq!(ib, [""; 0], "{links}");
+}
+
+#[test]
+fn killed_at_any_step_the_next_run_is_right() {
+    let guest = boot("again");
+    guest.assert_success();
+    for when in ["before", "after"] {
+        for module in ["ib_umad", "ib_uverbs", "ib_ipoib"] {
+            let want = format!("{when} {module}: signal, then active, status 0\n");
+            assert!(guest.stdout().contains(&want), "want {want:?} in:\n{}", guest.stdout());
+        }
+    }
+    assert!(guest.file("addr.after").contains("192.168.77.9/24"));
+}
+
+#[test]
+fn a_signal_ends_it_with_a_partial_report() {
+    let guest = boot("never");
+    assert!(guest.stdout().contains("interrupted: 1\n"), "{}", guest.stdout());
+    let report = guest.json("interrupted.json");
+    assert_eq!(report["verdict"], "interrupted");
+    assert_eq!(report["ports"].as_array().map(Vec::len), Some(2));
+    let text = guest.file("interrupted.text");
+    assert!(text.contains("stopped by a signal after 3."), "{text}");
+}
+
+#[test]
+fn of_two_at_once_the_second_waits_for_the_first() {
+    let guest = boot("never");
+    let [first, second] = ["first.json", "second.json"].map(|name| guest.json(name));
+    let usec = |report: &serde_json::Value, name: &str| report[name].as_u64().expect("time");
+    let (a, b) = if usec(&first, "finished_usec") < usec(&second, "finished_usec") {
+        (&first, &second)
+    } else {
+        (&second, &first)
+    };
+    // Each waits 4 s for the HCA that never comes: one after the other is 8 s.
+    let apart = usec(b, "finished_usec") - usec(a, "finished_usec");
+    assert!(apart >= 3_900_000, "only {apart} us apart: they ran at the same time");
+    assert!(usec(b, "started_usec") < usec(a, "finished_usec"), "they did not meet");
+}

@@ -1,0 +1,59 @@
+set -u
+systemctl show -p Result --value networking.service >"$OUT/networking"
+ip -br addr >"$OUT/addr"
+
+# 1. Nothing to do means nothing done.
+udevadm settle
+counters() { cat /sys/kernel/debug/ibsim/*/counters /sys/kernel/debug/ibsim/*/*/counters 2>/dev/null; }
+mount -t debugfs debugfs /sys/kernel/debug 2>/dev/null
+links() { ip -o link show | sort; lsmod | sort; }
+counters >"$OUT/counters.before"
+links >"$OUT/links.before"
+udevadm monitor >"$OUT/uevents" 2>&1 &
+monitor=$!
+ip monitor link >"$OUT/link-events" 2>&1 &
+ipmonitor=$!
+# Both must listen before it counts: provoke one event of each and wait for it.
+ip link add heard type dummy
+while ! grep -q heard "$OUT/link-events" || ! grep -q heard "$OUT/uevents"; do udevadm settle; done
+systemctl restart ibprov.service
+echo "restart: $?"
+ip link del heard
+while ! grep -q 'remove.*heard' "$OUT/uevents"; do udevadm settle; done
+kill "$monitor" "$ipmonitor"
+counters >"$OUT/counters.after"
+links >"$OUT/links.after"
+cp /run/ibprov/boot.json "$OUT/again.json"
+
+# 2. Killed at every step, by the step's own install command.
+cat >/run/kill-ibprov <<'END'
+#!/bin/sh
+# kill-ibprov before|after MODULE
+[ "$1" = after ] && /sbin/modprobe --ignore-install "$2"
+pid=$(systemctl show -p MainPID --value ibprov.service)
+[ "$pid" = 0 ] || kill -9 "$pid"
+[ "$1" = before ] && /sbin/modprobe --ignore-install "$2"
+exit 0
+END
+chmod +x /run/kill-ibprov
+mkdir -p /run/modprobe.d
+ifdown ib0
+for when in before after; do
+	for module in ib_umad ib_uverbs ib_ipoib; do
+		systemctl stop ibprov.service
+		modprobe -r ib_ipoib
+		modprobe -r ib_umad
+		modprobe -r ib_uverbs
+		udevadm settle
+		echo "install $module /bin/sh /run/kill-ibprov $when $module" >/run/modprobe.d/kill.conf
+		systemctl start ibprov.service
+		killed=$(systemctl show -p Result --value ibprov.service)
+		rm /run/modprobe.d/kill.conf
+		systemctl start ibprov.service
+		then=$(systemctl show -p ActiveState --value ibprov.service)
+		ibprov status >/dev/null
+		echo "$when $module: $killed, then $then, status $?"
+	done
+done
+ifup ib0
+ip -br addr show ib0 >"$OUT/addr.after"
