@@ -41,6 +41,14 @@ struct sim_ib {
 	struct sim_port port[SIM_MAX_PORTS];
 };
 
+struct sim_ucontext {
+	struct ib_ucontext ibuc;
+};
+
+struct sim_pd {
+	struct ib_pd ibpd;
+};
+
 struct sim_cq {
 	struct ib_cq ibcq;
 	spinlock_t lock;
@@ -51,7 +59,6 @@ struct sim_cq {
 
 struct sim_rwqe {
 	u64 wr_id;
-	struct ib_cqe *cqe;
 	int num_sge;
 	struct ib_sge sge[4];
 };
