@@ -92,6 +92,7 @@ struct sim_packet {
 	u16 pkey;
 	u8 sl;
 	bool has_grh, has_imm;
+	bool sm;			/* the sender's SM is alive */
 	__be32 imm;
 	struct ib_grh grh;
 	unsigned int len;

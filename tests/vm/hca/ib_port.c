@@ -59,7 +59,10 @@ static enum ib_port_state goal(struct sim_port *p, bool *phys_up)
 		return IB_PORT_DOWN;
 	if (sim_port_is_eth(f, p->num))
 		return IB_PORT_ACTIVE;
-	if (link == SIM_LINK_INIT || !p->sm)
+	if (link == SIM_LINK_INIT)
+		return IB_PORT_INIT;
+	/* An SM that goes away leaves the ports it has brought up. */
+	if (!p->sm && p->state != IB_PORT_ACTIVE)
 		return IB_PORT_INIT;
 	return IB_PORT_ACTIVE;
 }

@@ -30,7 +30,7 @@ static const char * const known[] = {
 	"active_delay_ms", "board_id", "fw_timeout_ms", "fw_ver", "fw_wait_ms",
 	"fw_warn_ms", "guid_write", "hca_type", "killable", "latch", "link",
 	"link1", "link2", "link_delay_ms", "link_layer", "link_layer1",
-	"link_layer2", "mtu", "node_guid", "ofed", "pkeys", "policy_write",
+	"link_layer2", "node_guid", "ofed", "pkeys", "policy_write",
 	"port1_guid", "port2_guid", "ports", "probe_delay_ms", "probe_errno",
 	"probe_fail_nth", "rdma_delay_ms", "remove_delay_ms", "sm",
 	"sriov_delay_ms", "sriov_errno",
