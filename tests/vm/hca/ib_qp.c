@@ -306,6 +306,8 @@ static int post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		if (!p)
 			continue;
 		sim_count(qp->port->ib->func, SIM_C_tx_packet);
+		if (p->dlid == SIM_SM_LID)
+			sim_count(qp->port->ib->func, SIM_C_sa_request);
 		/* A port that is not Active carries nothing. */
 		if (sim_port_up(qp->port))
 			sim_switch_send(p);
