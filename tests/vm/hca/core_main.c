@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The PCI half of the simulated HCA.  Like the real mlx5_core it knows
+ * nothing of ib_core: it binds PCI functions, waits for "firmware", and puts
+ * an auxiliary device mlx5_core.rdma.N on the bus for the RDMA half.
+ */
+#include <linux/delay.h>
+#include <linux/idr.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+#include "sim.h"
+
+/* ConnectX node GUIDs, as the first five bytes of Mellanox's own range. */
+#define GUID_BASE 0x98039b0300000000ULL
+
+static LIST_HEAD(funcs);
+static DEFINE_MUTEX(funcs_lock);
+static DEFINE_IDA(adev_ids);
+
+static unsigned int init_delay_ms;
+module_param(init_delay_ms, uint, 0400);
+MODULE_PARM_DESC(init_delay_ms, "sleep uninterruptibly while loading");
+
+static int set_param(const char *text, const struct kernel_param *kp)
+{
+	return sim_knobs_add(text);
+}
+
+static const struct kernel_param_ops set_ops = { .set = set_param };
+module_param_cb(set, &set_ops, NULL, 0);
+MODULE_PARM_DESC(set, "WHO/KNOB=VALUE[,...], may be repeated");
+
+/* Real firmware waits do not answer to signals, so neither does the default. */
+void sim_nap(struct sim_func *f, const char *knob)
+{
+	unsigned int ms = sim_knob_u64(f->pdev, knob, 0);
+
+	if (!ms)
+		return;
+	if (sim_knob_u64(f->pdev, "killable", 0))
+		schedule_timeout_killable(msecs_to_jiffies(ms));
+	else
+		msleep(ms);
+}
+
+bool sim_port_is_eth(struct sim_func *f, unsigned int port)
+{
+	char value[SIM_VALUE_LEN];
+
+	return sim_knob_port(f->pdev, "link_layer", port, value) &&
+	       !strcasecmp(value, "eth");
+}
+EXPORT_SYMBOL_GPL(sim_port_is_eth);
+
+/* The RDMA half hangs its "ports may have changed" hook in here. */
+void sim_set_event(struct sim_func *f, void (*event)(void *ctx), void *ctx)
+{
+	mutex_lock(&f->event_lock);
+	f->event = event;
+	f->event_ctx = ctx;
+	mutex_unlock(&f->event_lock);
+}
+EXPORT_SYMBOL_GPL(sim_set_event);
+
+void sim_event(struct sim_func *f)
+{
+	mutex_lock(&f->event_lock);
+	if (f->event)
+		f->event(f->event_ctx);
+	mutex_unlock(&f->event_lock);
+}
+
+/* A PF and the VFs that may follow its link. */
+void sim_event_family(struct sim_func *pf)
+{
+	struct sim_func *f;
+
+	mutex_lock(&funcs_lock);
+	list_for_each_entry(f, &funcs, node)
+		if (f == pf || f->pf == pf)
+			sim_event(f);
+	mutex_unlock(&funcs_lock);
+}
+
+void sim_event_all(void)
+{
+	struct sim_func *f;
+
+	mutex_lock(&funcs_lock);
+	list_for_each_entry(f, &funcs, node)
+		sim_event(f);
+	mutex_unlock(&funcs_lock);
+}
+
+static u64 default_guid(struct pci_dev *pdev)
+{
+	return GUID_BASE | (u64)(pci_domain_nr(pdev->bus) & 0xff) << 24 |
+	       pdev->bus->number << 16 | pdev->devfn << 8;
+}
+
+static void read_identity(struct sim_func *f)
+{
+	unsigned int port;
+
+	f->nports = f->is_vf ? 1 : sim_knob_u64(f->pdev, "ports", 1);
+	f->nports = clamp(f->nports, 1U, (unsigned int)SIM_MAX_PORTS);
+	if (f->pf) {
+		sim_vf_latch(f);
+		return;
+	}
+	f->node_guid = sim_knob_u64(f->pdev, "node_guid",
+				    default_guid(f->pdev));
+	for (port = 1; port <= f->nports; port++) {
+		char knob[16];
+
+		snprintf(knob, sizeof(knob), "port%u_guid", port);
+		f->port_guid[port - 1] = sim_knob_u64(f->pdev, knob,
+						      f->node_guid + port);
+	}
+}
+
+/* mlx5's wait for firmware in pre-initialisation, with its wording. */
+static int wait_fw_init(struct sim_func *f)
+{
+	unsigned int wait = sim_knob_u64(f->pdev, "fw_wait_ms", 0);
+	unsigned int limit = sim_knob_u64(f->pdev, "fw_timeout_ms", 120000);
+	unsigned int every = sim_knob_u64(f->pdev, "fw_warn_ms", 20000);
+	unsigned long start = jiffies;
+	unsigned int warned = 0, passed;
+
+	while ((passed = jiffies_to_msecs(jiffies - start)) < wait) {
+		if (passed >= limit) {
+			pci_err(f->pdev, "mlx5_function_setup:1178:(pid %d): Firmware over %u MS in pre-initializing state, aborting\n",
+				task_pid_nr(current), limit);
+			return -ETIMEDOUT;
+		}
+		if (every && passed / every > warned) {
+			warned = passed / every;
+			pci_warn(f->pdev, "wait_fw_init:199:(pid %d): Waiting for FW initialization, timeout abort in %us (0x%x)\n",
+				 task_pid_nr(current), (limit - passed) / 1000,
+				 0x80000000);
+		}
+		msleep(20);
+	}
+	return 0;
+}
+
+static int injected_failure(struct sim_func *f)
+{
+	int err = sim_knob_errno(f->pdev, "probe_errno");
+	long nth = sim_knob_u64(f->pdev, "probe_fail_nth", 0);
+
+	if (nth && atomic_long_read(&f->slot->counter[SIM_C_probe]) != nth)
+		return 0;
+	if (nth && !err)
+		err = EIO;
+	return -err;
+}
+
+static void adev_release(struct device *dev)
+{
+	struct auxiliary_device *adev = to_auxiliary_dev(dev);
+
+	ida_free(&adev_ids, adev->id);
+	kfree(container_of(adev, struct sim_adev, adev));
+}
+
+static int add_rdma(struct sim_func *f)
+{
+	struct sim_adev *sadev;
+	int err = 0, id;
+
+	mutex_lock(&f->adev_lock);
+	if (f->gone || f->adev)
+		goto out;
+	err = -ENOMEM;
+	sadev = kzalloc(sizeof(*sadev), GFP_KERNEL);
+	if (!sadev)
+		goto out;
+	id = ida_alloc(&adev_ids, GFP_KERNEL);
+	if (id < 0) {
+		kfree(sadev);
+		goto out;
+	}
+	sadev->func = f;
+	sadev->adev.id = id;
+	sadev->adev.name = SIM_ADEV_NAME;
+	sadev->adev.dev.parent = &f->pdev->dev;
+	sadev->adev.dev.release = adev_release;
+	err = auxiliary_device_init(&sadev->adev);
+	if (err) {
+		ida_free(&adev_ids, id);
+		kfree(sadev);
+		goto out;
+	}
+	err = auxiliary_device_add(&sadev->adev);
+	if (err)
+		auxiliary_device_uninit(&sadev->adev);
+	else
+		f->adev = &sadev->adev;
+out:
+	mutex_unlock(&f->adev_lock);
+	return err;
+}
+
+static void late_rdma(struct work_struct *work)
+{
+	struct sim_func *f = container_of(to_delayed_work(work),
+					  struct sim_func, rdma_work);
+	int err = add_rdma(f);
+
+	if (err)
+		pci_err(f->pdev, "auxiliary device: error %d\n", err);
+}
+
+static void del_rdma(struct sim_func *f)
+{
+	struct auxiliary_device *adev;
+
+	mutex_lock(&f->adev_lock);
+	f->gone = true;
+	adev = f->adev;
+	f->adev = NULL;
+	mutex_unlock(&f->adev_lock);
+	cancel_delayed_work_sync(&f->rdma_work);
+	if (adev) {
+		auxiliary_device_delete(adev);
+		auxiliary_device_uninit(adev);
+	}
+}
+
+static struct sim_func *func_new(struct pci_dev *pdev)
+{
+	struct sim_func *f = kzalloc(sizeof(*f), GFP_KERNEL);
+
+	if (!f)
+		return NULL;
+	f->slot = sim_slot_get(pdev);
+	if (!f->slot) {
+		kfree(f);
+		return NULL;
+	}
+	f->pdev = pdev;
+	/* A passed-through VF is a VF by device number, without a PF here. */
+	f->is_vf = pdev->is_virtfn || pdev->device == 0x101c ||
+		   pdev->device == 0x1004;
+	if (pdev->is_virtfn && pdev->physfn->driver == &sim_pci_driver) {
+		f->pf = pci_get_drvdata(pdev->physfn);
+		f->vf_index = pci_iov_vf_id(pdev);
+	}
+	mutex_init(&f->sriov_lock);
+	mutex_init(&f->adev_lock);
+	mutex_init(&f->event_lock);
+	INIT_DELAYED_WORK(&f->rdma_work, late_rdma);
+	return f;
+}
+
+static int sim_probe(struct pci_dev *pdev, const struct pci_device_id *id)
+{
+	struct sim_func *f = func_new(pdev);
+	unsigned int late;
+	int err;
+
+	if (!f)
+		return -ENOMEM;
+	sim_count(f, SIM_C_probe);
+	err = pci_enable_device(pdev);
+	if (err)
+		goto fail;
+	sim_nap(f, "probe_delay_ms");
+	err = wait_fw_init(f);
+	if (!err)
+		err = injected_failure(f);
+	if (err) {
+		pci_err(pdev, "probe_one:1694:(pid %d): mlx5_init_one failed with error code %d\n",
+			task_pid_nr(current), err);
+		goto disable;
+	}
+	read_identity(f);
+	err = sim_sriov_init(f);
+	if (err)
+		goto disable;
+	pci_set_drvdata(pdev, f);
+	mutex_lock(&funcs_lock);
+	list_add_tail(&f->node, &funcs);
+	mutex_unlock(&funcs_lock);
+
+	/* As in mlx5, trouble with the RDMA half does not fail the probe. */
+	late = sim_knob_u64(pdev, "rdma_delay_ms", 0);
+	schedule_delayed_work(&f->rdma_work, msecs_to_jiffies(late));
+	if (!late)
+		flush_delayed_work(&f->rdma_work);
+	return 0;
+disable:
+	pci_disable_device(pdev);
+fail:
+	sim_count(f, SIM_C_probe_failed);
+	kfree(f);
+	return err;
+}
+
+static void sim_remove(struct pci_dev *pdev)
+{
+	struct sim_func *f = pci_get_drvdata(pdev);
+
+	sim_count(f, SIM_C_remove);
+	sim_nap(f, "remove_delay_ms");
+	del_rdma(f);
+	sim_sriov_exit(f);
+	mutex_lock(&funcs_lock);
+	list_del(&f->node);
+	mutex_unlock(&funcs_lock);
+	pci_set_drvdata(pdev, NULL);
+	pci_disable_device(pdev);
+	kfree(f);
+}
+
+static const struct pci_device_id ids[] = {
+#ifdef SIM_MLX4
+	{ PCI_VDEVICE(MELLANOX, 0x1003) },	/* ConnectX-3 */
+	{ PCI_VDEVICE(MELLANOX, 0x1004) },	/* its VFs */
+	{ PCI_VDEVICE(MELLANOX, 0x1007) },	/* ConnectX-3 Pro */
+#else
+	{ PCI_VDEVICE(MELLANOX, 0x1011) },	/* Connect-IB */
+	{ PCI_VDEVICE(MELLANOX, 0x1013) },	/* ConnectX-4 */
+	{ PCI_VDEVICE(MELLANOX, 0x1014) },
+	{ PCI_VDEVICE(MELLANOX, 0x1017) },	/* ConnectX-5 */
+	{ PCI_VDEVICE(MELLANOX, 0x1018) },
+	{ PCI_VDEVICE(MELLANOX, 0x101b) },	/* ConnectX-6 */
+	{ PCI_VDEVICE(MELLANOX, 0x101c) },
+	{ PCI_VDEVICE(MELLANOX, 0x1021) },	/* ConnectX-7 */
+#endif
+	{ }
+};
+MODULE_DEVICE_TABLE(pci, ids);
+
+struct pci_driver sim_pci_driver = {
+	.name = SIM_CORE,
+	.id_table = ids,
+	.probe = sim_probe,
+	.remove = sim_remove,
+	.sriov_configure = sim_sriov_configure,
+};
+
+static int __init sim_core_init(void)
+{
+	int err;
+
+	if (init_delay_ms)
+		msleep(init_delay_ms);
+	sim_slots_init();
+	err = pci_register_driver(&sim_pci_driver);
+	if (err) {
+		sim_slots_free();
+		sim_knobs_free();
+	}
+	return err;
+}
+
+static void __exit sim_core_exit(void)
+{
+	pci_unregister_driver(&sim_pci_driver);
+	sim_slots_free();
+	sim_knobs_free();
+}
+
+module_init(sim_core_init);
+module_exit(sim_core_exit);
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("Simulated HCA, PCI half (" SIM_CORE ")");

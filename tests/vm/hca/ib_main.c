@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The RDMA half of the simulated HCA: an auxiliary driver, found by udev
+ * through modalias auxiliary:mlx5_core.rdma, that registers the ib_device.
+ */
+#include <linux/delay.h>
+#include <linux/module.h>
+#include "ib.h"
+
+static unsigned int init_delay_ms;
+module_param(init_delay_ms, uint, 0400);
+MODULE_PARM_DESC(init_delay_ms, "sleep uninterruptibly while loading");
+
+static int ib_probe(struct auxiliary_device *adev,
+		    const struct auxiliary_device_id *id)
+{
+	struct sim_func *f = container_of(adev, struct sim_adev, adev)->func;
+	struct sim_ib *ib;
+	unsigned int i;
+	int err;
+
+	ib = ib_alloc_device(sim_ib, ibdev);
+	if (!ib)
+		return -ENOMEM;
+	ib->func = f;
+	ib->ibdev.dev.parent = &f->pdev->dev;
+	ib->ibdev.phys_port_cnt = f->nports;
+	ib->ibdev.num_comp_vectors = 2;
+	ib->ibdev.node_type = RDMA_NODE_IB_CA;
+	ib->ibdev.node_guid = cpu_to_be64(f->node_guid);
+	snprintf(ib->ibdev.node_desc, sizeof(ib->ibdev.node_desc),
+		 "%s simulated HCA", SIM_FAMILY);
+	ib_set_device_ops(&ib->ibdev, &sim_port_ops);
+	ib_set_device_ops(&ib->ibdev, &sim_verbs_ops);
+	ib_set_device_ops(&ib->ibdev, &sim_qp_ops);
+	if (f->total_vfs)
+		ib_set_device_ops(&ib->ibdev, &sim_vf_ops);
+	for (i = 0; i < f->nports; i++)
+		sim_port_start(&ib->port[i], ib, i + 1);
+	sim_switch_add(ib);
+	auxiliary_set_drvdata(adev, ib);
+
+	/* Memory is reached by kernel address: there is no DMA device. */
+	err = ib_register_device(&ib->ibdev, SIM_FAMILY "_%d", NULL);
+	if (err) {
+		sim_switch_del(ib);
+		for (i = 0; i < f->nports; i++)
+			sim_port_stop(&ib->port[i]);
+		ib_dealloc_device(&ib->ibdev);
+		return err;
+	}
+	sim_count(f, SIM_C_rdma_register);
+	sim_set_event(f, sim_ports_kick, ib);
+	sim_ports_kick(ib);
+	return 0;
+}
+
+static void ib_remove(struct auxiliary_device *adev)
+{
+	struct sim_ib *ib = auxiliary_get_drvdata(adev);
+	struct sim_func *f = ib->func;
+	unsigned int i;
+
+	sim_set_event(f, NULL, NULL);
+	for (i = 0; i < f->nports; i++)
+		sim_port_stop(&ib->port[i]);
+	ib_unregister_device(&ib->ibdev);
+	sim_switch_del(ib);
+	sim_count(f, SIM_C_rdma_unregister);
+	ib_dealloc_device(&ib->ibdev);
+}
+
+static const struct auxiliary_device_id ids[] = {
+	{ .name = SIM_CORE "." SIM_ADEV_NAME },
+	{ }
+};
+MODULE_DEVICE_TABLE(auxiliary, ids);
+
+static struct auxiliary_driver driver = {
+	.name = "rdma",
+	.probe = ib_probe,
+	.remove = ib_remove,
+	.id_table = ids,
+};
+
+static int __init sim_ib_init(void)
+{
+	int err;
+
+	if (init_delay_ms)
+		msleep(init_delay_ms);
+	err = sim_switch_init();
+	if (err)
+		return err;
+	err = auxiliary_driver_register(&driver);
+	if (err)
+		sim_switch_exit();
+	return err;
+}
+
+static void __exit sim_ib_exit(void)
+{
+	auxiliary_driver_unregister(&driver);
+	sim_switch_exit();
+}
+
+module_init(sim_ib_init);
+module_exit(sim_ib_exit);
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("Simulated HCA, RDMA half (" SIM_FAMILY "_ib)");

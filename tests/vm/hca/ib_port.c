@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Devices and ports as ib_core sees them, and the way of a port from Down
+ * over Init to Active under the knobs link, sm, link_delay_ms and
+ * active_delay_ms and, for a VF, its policy.
+ */
+#include <linux/netdevice.h>
+#include <linux/module.h>
+#include "ib.h"
+
+static struct sim_port *port_of(struct ib_device *ibdev, u32 num)
+{
+	return &to_sim(ibdev)->port[num - 1];
+}
+
+u16 sim_port_pkey(struct sim_port *p, unsigned int index)
+{
+	char value[SIM_VALUE_LEN], *cursor = value, *one;
+	u16 pkey;
+
+	if (!sim_knob_str(p->ib->func->pdev, "pkeys", value))
+		return index ? 0 : 0xffff;
+	while ((one = strsep(&cursor, "+")))
+		if (!index--)
+			return kstrtou16(one, 16, &pkey) ? 0 : pkey;
+	return 0;
+}
+
+static enum sim_link cable(struct sim_func *f, unsigned int port)
+{
+	char value[SIM_VALUE_LEN];
+
+	if (!sim_knob_port(f->pdev, "link", port, value))
+		return SIM_LINK_ACTIVE;
+	if (!strcmp(value, "down"))
+		return SIM_LINK_DOWN;
+	if (!strcmp(value, "init"))
+		return SIM_LINK_INIT;
+	return SIM_LINK_ACTIVE;
+}
+
+/* Where the port should be; *phys_up tells of the cable alone. */
+static enum ib_port_state goal(struct sim_port *p, bool *phys_up)
+{
+	struct sim_func *f = p->ib->func;
+	struct sim_func *wire = f->pf ?: f;
+	enum sim_link link = cable(wire, p->num);
+	enum sim_link own = f->pf ? cable(f, p->num) : link;
+	enum sim_policy policy = sim_vf_own_policy(f);
+
+	*phys_up = link != SIM_LINK_DOWN;
+	if (policy == SIM_POLICY_DOWN || (f->pf && !f->port_guid[0]))
+		return IB_PORT_DOWN;
+	/* Up: the VF's port rises whatever the cable does. */
+	if (policy == SIM_POLICY_UP && link == SIM_LINK_DOWN)
+		link = SIM_LINK_ACTIVE;
+	link = min(link, own);
+	if (link == SIM_LINK_DOWN)
+		return IB_PORT_DOWN;
+	if (sim_port_is_eth(f, p->num))
+		return IB_PORT_ACTIVE;
+	if (link == SIM_LINK_INIT)
+		return IB_PORT_INIT;
+	/* An SM that goes away leaves the ports it has brought up. */
+	if (!p->sm && p->state != IB_PORT_ACTIVE)
+		return IB_PORT_INIT;
+	return IB_PORT_ACTIVE;
+}
+
+static void tell(struct sim_port *p, enum ib_event_type type)
+{
+	struct ib_event event = {
+		.device = &p->ib->ibdev,
+		.element.port_num = p->num,
+		.event = type,
+	};
+
+	sim_count(p->ib->func, SIM_C_port_event);
+	ib_dispatch_event(&event);
+}
+
+static void go(struct sim_port *p, enum ib_port_state to)
+{
+	enum ib_port_state from = p->state;
+
+	WRITE_ONCE(p->state, to);
+	p->since = jiffies;
+	if (to == IB_PORT_ACTIVE) {
+		tell(p, IB_EVENT_LID_CHANGE);
+		tell(p, IB_EVENT_PORT_ACTIVE);
+	} else if (from == IB_PORT_ACTIVE) {
+		tell(p, IB_EVENT_PORT_ERR);
+	}
+}
+
+/* One step at a time upward, each after its delay; downward at once. */
+static void port_step(struct work_struct *work)
+{
+	struct sim_port *p = container_of(to_delayed_work(work),
+					  struct sim_port, work);
+	struct pci_dev *pdev = p->ib->func->pdev;
+	enum ib_port_state want;
+	unsigned long due;
+	bool phys_up;
+
+	p->sm = sim_knob_u64(pdev, "sm", 1);
+	want = goal(p, &phys_up);
+	p->phys = phys_up ? IB_PORT_PHYS_STATE_LINK_UP :
+			    IB_PORT_PHYS_STATE_POLLING;
+	if (want < p->state)
+		go(p, want);
+	if (want <= p->state)
+		return;
+	due = p->since +
+	      msecs_to_jiffies(sim_knob_u64(pdev, p->state == IB_PORT_DOWN ?
+					    "link_delay_ms" : "active_delay_ms",
+					    0));
+	if (time_before(jiffies, due)) {
+		mod_delayed_work(system_wq, &p->work, due - jiffies);
+		return;
+	}
+	if (p->state == IB_PORT_DOWN && want > IB_PORT_INIT) {
+		go(p, IB_PORT_INIT);
+		mod_delayed_work(system_wq, &p->work, 0);
+		return;
+	}
+	go(p, want);
+}
+
+void sim_ports_kick(void *ctx)
+{
+	struct sim_ib *ib = ctx;
+	unsigned int i;
+
+	for (i = 0; i < ib->func->nports; i++)
+		mod_delayed_work(system_wq, &ib->port[i].work, 0);
+}
+
+void sim_port_start(struct sim_port *p, struct sim_ib *ib, unsigned int num)
+{
+	p->ib = ib;
+	p->num = num;
+	p->state = IB_PORT_DOWN;
+	p->phys = IB_PORT_PHYS_STATE_POLLING;
+	p->lid = sim_switch_lid();
+	p->since = jiffies;
+	INIT_DELAYED_WORK(&p->work, port_step);
+}
+
+void sim_port_stop(struct sim_port *p)
+{
+	cancel_delayed_work_sync(&p->work);
+	WRITE_ONCE(p->state, IB_PORT_DOWN);
+}
+
+static int query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
+			struct ib_udata *udata)
+{
+	struct sim_func *f = to_sim(ibdev)->func;
+
+	attr->fw_ver = 20ULL << 32 | 35 << 16 | 1012;
+	attr->sys_image_guid = cpu_to_be64(f->node_guid);
+	attr->vendor_id = 0x02c9;
+	attr->vendor_part_id = f->pdev->device;
+	attr->max_mr_size = ~0ULL;
+	attr->page_size_cap = PAGE_SIZE;
+	attr->max_qp = 1024;
+	attr->max_qp_wr = 16384;
+	attr->max_send_sge = 30;
+	attr->max_recv_sge = 4;
+	attr->max_cq = 1024;
+	attr->max_cqe = 65536;
+	attr->max_mr = 1024;
+	attr->max_pd = 1024;
+	attr->max_ah = 65536;
+	attr->max_mcast_grp = 1024;
+	attr->max_mcast_qp_attach = 128;
+	attr->max_total_mcast_qp_attach = 65536;
+	attr->max_pkeys = SIM_PKEY_TABLE;
+	attr->local_ca_ack_delay = 16;
+	if (f->is_vf)
+		attr->kernel_cap_flags |= IBK_VIRTUAL_FUNCTION;
+	return 0;
+}
+
+static int query_port(struct ib_device *ibdev, u32 num,
+		      struct ib_port_attr *attr)
+{
+	struct sim_port *p = port_of(ibdev, num);
+
+	sim_fw_cmd(p->ib->func, SIM_C_query_port);
+	attr->state = READ_ONCE(p->state);
+	attr->phys_state = p->phys;
+	attr->max_mtu = IB_MTU_4096;
+	attr->active_mtu = IB_MTU_4096;
+	attr->gid_tbl_len = SIM_GID_TABLE;
+	attr->pkey_tbl_len = SIM_PKEY_TABLE;
+	attr->max_msg_sz = 1 << 30;
+	attr->max_vl_num = 4;
+	attr->active_width = IB_WIDTH_4X;
+	attr->active_speed = attr->state == IB_PORT_DOWN ? IB_SPEED_SDR :
+							   IB_SPEED_HDR;
+	if (rdma_protocol_ib(ibdev, num)) {
+		bool known = attr->state == IB_PORT_ACTIVE;
+
+		/* The SM hands out both LIDs when it brings the port up. */
+		attr->lid = known ? p->lid : 0;
+		attr->sm_lid = known ? SIM_SM_LID : 0;
+		attr->port_cap_flags = IB_PORT_CM_SUP | IB_PORT_AUTO_MIGR_SUP |
+				       IB_PORT_SYS_IMAGE_GUID_SUP;
+		attr->subnet_timeout = 18;
+	} else {
+		attr->port_cap_flags = IB_PORT_CM_SUP;
+		attr->ip_gids = true;
+	}
+	return 0;
+}
+
+static int get_port_immutable(struct ib_device *ibdev, u32 num,
+			      struct ib_port_immutable *immutable)
+{
+	bool eth = sim_port_is_eth(to_sim(ibdev)->func, num);
+
+	immutable->core_cap_flags = eth ? RDMA_CORE_PORT_IBA_ROCE |
+					  RDMA_CORE_PORT_IBA_ROCE_UDP_ENCAP :
+					  RDMA_CORE_PORT_IBA_IB;
+	immutable->gid_tbl_len = SIM_GID_TABLE;
+	immutable->pkey_tbl_len = eth ? 1 : SIM_PKEY_TABLE;
+	immutable->max_mad_size = IB_MGMT_MAD_SIZE;
+	return 0;
+}
+
+static enum rdma_link_layer get_link_layer(struct ib_device *ibdev, u32 num)
+{
+	return sim_port_is_eth(to_sim(ibdev)->func, num) ?
+	       IB_LINK_LAYER_ETHERNET : IB_LINK_LAYER_INFINIBAND;
+}
+
+static int query_gid(struct ib_device *ibdev, u32 num, int index,
+		     union ib_gid *gid)
+{
+	memset(gid, 0, sizeof(*gid));
+	if (index)
+		return 0;
+	gid->global.subnet_prefix = cpu_to_be64(0xfe80000000000000ULL);
+	gid->global.interface_id =
+		cpu_to_be64(to_sim(ibdev)->func->port_guid[num - 1]);
+	return 0;
+}
+
+/* The core keeps the table of a RoCE port; there is nothing to program. */
+static int add_gid(const struct ib_gid_attr *attr, void **context)
+{
+	return 0;
+}
+
+static int del_gid(const struct ib_gid_attr *attr, void **context)
+{
+	return 0;
+}
+
+static int query_pkey(struct ib_device *ibdev, u32 num, u16 index, u16 *pkey)
+{
+	*pkey = sim_port_pkey(port_of(ibdev, num), index);
+	return 0;
+}
+
+static int modify_port(struct ib_device *ibdev, u32 num, int mask,
+		       struct ib_port_modify *props)
+{
+	return 0;
+}
+
+static int modify_device(struct ib_device *ibdev, int mask,
+			 struct ib_device_modify *props)
+{
+	if (mask & ~IB_DEVICE_MODIFY_NODE_DESC)
+		return -EOPNOTSUPP;
+	memcpy(ibdev->node_desc, props->node_desc, sizeof(ibdev->node_desc));
+	return 0;
+}
+
+static void get_dev_fw_str(struct ib_device *ibdev, char *str)
+{
+	char value[SIM_VALUE_LEN];
+
+	if (!sim_knob_str(to_sim(ibdev)->func->pdev, "fw_ver", value))
+		strscpy(value, "20.35.1012", sizeof(value));
+	strscpy(str, value, IB_FW_VERSION_NAME_MAX);
+}
+
+static ssize_t word_show(struct device *dev, char *buf, const char *knob,
+			 const char *fallback)
+{
+	struct sim_ib *ib = rdma_device_to_drv_device(dev, struct sim_ib,
+						      ibdev);
+	char value[SIM_VALUE_LEN];
+
+	return sysfs_emit(buf, "%s\n",
+			  sim_knob_str(ib->func->pdev, knob, value) ? value :
+								      fallback);
+}
+
+static ssize_t hca_type_show(struct device *dev, struct device_attribute *attr,
+			     char *buf)
+{
+	struct sim_ib *ib = rdma_device_to_drv_device(dev, struct sim_ib,
+						      ibdev);
+	char name[16];
+
+	/* As mlx5: MT and the PCI device number in decimal. */
+	snprintf(name, sizeof(name), "MT%d", ib->func->pdev->device);
+	return word_show(dev, buf, "hca_type", name);
+}
+static DEVICE_ATTR_RO(hca_type);
+
+static ssize_t board_id_show(struct device *dev, struct device_attribute *attr,
+			     char *buf)
+{
+	return word_show(dev, buf, "board_id", "MT_0000000223");
+}
+static DEVICE_ATTR_RO(board_id);
+
+static ssize_t hw_rev_show(struct device *dev, struct device_attribute *attr,
+			   char *buf)
+{
+	return sysfs_emit(buf, "%x\n", 0);
+}
+static DEVICE_ATTR_RO(hw_rev);
+
+static struct attribute *sim_attrs[] = {
+	&dev_attr_hca_type.attr, &dev_attr_board_id.attr,
+	&dev_attr_hw_rev.attr, NULL,
+};
+
+static const struct attribute_group sim_group = { .attrs = sim_attrs };
+
+const struct ib_device_ops sim_port_ops = {
+	.owner = THIS_MODULE,
+	.driver_id = RDMA_DRIVER_UNKNOWN,
+	.uverbs_no_driver_id_binding = 1,
+	.device_group = &sim_group,
+	.query_device = query_device,
+	.query_port = query_port,
+	.get_port_immutable = get_port_immutable,
+	.get_link_layer = get_link_layer,
+	.query_gid = query_gid,
+	.add_gid = add_gid,
+	.del_gid = del_gid,
+	.query_pkey = query_pkey,
+	.modify_port = modify_port,
+	.modify_device = modify_device,
+	.get_dev_fw_str = get_dev_fw_str,
+};
