@@ -266,9 +266,15 @@ fn the_default_deadline_is_named_where_it_contradicts() {
 
 #[test]
 fn a_bad_deadline_makes_no_followers() {
-    let problems =
-        loaded(&["boot.deadline = \"ever\"\nboot.hca-deadline = 3600\n"]).expect_err("bad");
-    assert_eq!(problems.len(), 1, "{problems}");
+    let hca = "boot.hca-deadline = 3600\n";
+    for texts in [
+        &["boot.deadline = \"ever\"\n", hca][..],
+        &["boot.deadline = = \"1h\"\n", hca],
+        &["boot.deadline = 10\n", "boot.deadline = \"ever\"\n", hca],
+    ] {
+        let problems = loaded(texts).expect_err("bad");
+        assert_eq!(problems.len(), 1, "{problems}");
+    }
 }
 
 #[test]

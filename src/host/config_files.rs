@@ -134,6 +134,9 @@ mod tests {
             ("usr/lib/ibprov/ibprov.d/10-a.toml", "a"),
             ("etc/ibprov/ibprov.d/50-b.toml", "b"),
             ("usr/lib/ibprov/ibprov.d/50-b.toml", "masked"),
+            ("run/ibprov/ibprov.d/50-b.toml", "masked"),
+            ("run/ibprov/ibprov.d/70-d.toml", "d"),
+            ("usr/lib/ibprov/ibprov.d/70-d.toml", "masked"),
             ("run/ibprov/ibprov.d/90-c.toml", "c"),
             ("etc/ibprov/ibprov.d/20-note.txt", "no"),
             ("etc/ibprov/ibprov.d/.#20-lock.toml", "-> nobody@host"),
@@ -142,9 +145,14 @@ mod tests {
             "/run/ibprov/ibprov.toml",
             "/usr/lib/ibprov/ibprov.d/10-a.toml",
             "/etc/ibprov/ibprov.d/50-b.toml",
+            "/run/ibprov/ibprov.d/70-d.toml",
             "/run/ibprov/ibprov.d/90-c.toml",
         ];
         assert_eq!(paths(&dir), (want.map(str::to_owned).to_vec(), vec![]));
+
+        fs::create_dir_all(dir.path().join("etc/ibprov")).expect("directory");
+        fs::write(dir.path().join("etc/ibprov/ibprov.toml"), "etc").expect("file");
+        assert_eq!(paths(&dir).0.first().map(String::as_str), Some("/etc/ibprov/ibprov.toml"));
     }
 
     #[test]

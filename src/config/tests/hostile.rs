@@ -70,7 +70,8 @@ proptest! {
     #[test]
     fn what_is_shown_reads_back(
         deadline in 1_u64..3600, hca in 1_u64..3600,
-        load in proptest::collection::vec("[a-z_]{1,8}", 0..4),
+        // Not empty: that takes the default away, which pasting cannot repeat.
+        load in proptest::collection::vec("[a-z_]{1,8}", 1..4),
         skip in proptest::collection::vec("[0-9]{1,3}", 0..4),
         ports in proptest::collection::btree_set(1_u8..=254, 0..4), optional: bool,
     ) {
@@ -82,8 +83,6 @@ proptest! {
             "boot.deadline = {deadline}\nboot.hca-deadline = {}\nmodules.load = {load:?}\nmodules.skip = {skip:?}\n{ports}",
             hca.min(deadline),
         );
-        // An empty `load` takes the default away, which pasting cannot say twice.
-        prop_assume!(!load.is_empty());
         let first = loaded(&[&text]).expect("good");
         let second = loaded(&[&to_toml(&first.effective)]).expect("good");
         let strip = |mut config: Config| {
