@@ -36,12 +36,17 @@ impl Journal {
     /// Reads one JSON object a line.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let entries = text.lines().map(|line| {
-            let fields: Map<String, Value> = serde_json::from_str(line).map_err(|e| format!("journal line {line:?}: {e}"))?;
+            let fields: Map<String, Value> =
+                serde_json::from_str(line).map_err(|e| format!("journal line {line:?}: {e}"))?;
             let usec = ["_SOURCE_MONOTONIC_TIMESTAMP", "__MONOTONIC_TIMESTAMP"]
                 .iter()
                 .find_map(|name| fields.get(*name)?.as_str()?.parse().ok())
                 .ok_or_else(|| format!("journal line without a monotonic time: {line}"))?;
-            Ok(Entry { at: Duration::from_micros(usec), message: text_of(fields.get("MESSAGE")), fields })
+            Ok(Entry {
+                at: Duration::from_micros(usec),
+                message: text_of(fields.get("MESSAGE")),
+                fields,
+            })
         });
         entries.collect::<Result<_, String>>().map(Self)
     }
@@ -68,7 +73,9 @@ impl Journal {
     pub(crate) fn expect(&self, unit: &str, text: &str) -> &Entry {
         match self.unit(unit).find(|e| e.message.contains(text)) {
             Some(entry) => entry,
-            None => panic!("{unit} wrote nothing with {text:?}, but:\n{}", listing(self.unit(unit))),
+            None => {
+                panic!("{unit} wrote nothing with {text:?}, but:\n{}", listing(self.unit(unit)))
+            }
         }
     }
 
@@ -77,7 +84,11 @@ impl Journal {
     /// # Panics
     /// When it never was.
     pub(crate) fn started(&self, unit: &str) -> Duration {
-        let done = |e: &&Entry| e.field("UNIT") == unit && e.field("JOB_TYPE") == "start" && e.field("JOB_RESULT") == "done";
+        let done = |e: &&Entry| {
+            e.field("UNIT") == unit
+                && e.field("JOB_TYPE") == "start"
+                && e.field("JOB_RESULT") == "done"
+        };
         match self.0.iter().find(done) {
             Some(entry) => entry.at,
             None => panic!("{unit} was never started:\n{}", listing(self.unit(unit))),
@@ -89,7 +100,11 @@ impl Journal {
     /// # Panics
     /// When it did not.
     pub(crate) fn failed(&self, unit: &str) -> Duration {
-        let failed = |e: &&Entry| e.field("UNIT") == unit && e.field("JOB_TYPE") == "start" && e.field("JOB_RESULT") == "failed";
+        let failed = |e: &&Entry| {
+            e.field("UNIT") == unit
+                && e.field("JOB_TYPE") == "start"
+                && e.field("JOB_RESULT") == "failed"
+        };
         match self.0.iter().find(failed) {
             Some(entry) => entry.at,
             None => panic!("{unit} did not fail:\n{}", listing(self.unit(unit))),
@@ -98,7 +113,9 @@ impl Journal {
 
     /// Ordering cycles that systemd found and broke, in its words.
     pub(crate) fn ordering_cycles(&self) -> Vec<&str> {
-        let told = |e: &&Entry| e.message.contains("ordering cycle") || e.message.contains("to break ordering cycle");
+        let told = |e: &&Entry| {
+            e.message.contains("ordering cycle") || e.message.contains("to break ordering cycle")
+        };
         self.0.iter().filter(told).map(|e| e.message.as_str()).collect()
     }
 }
@@ -132,7 +149,8 @@ fn text_of(message: Option<&Value>) -> String {
     match message {
         Some(Value::String(text)) => text.clone(),
         Some(Value::Array(bytes)) => {
-            let bytes: Vec<u8> = bytes.iter().filter_map(|b| u8::try_from(b.as_u64()?).ok()).collect();
+            let bytes: Vec<u8> =
+                bytes.iter().filter_map(|b| u8::try_from(b.as_u64()?).ok()).collect();
             String::from_utf8_lossy(&bytes).into_owned()
         }
         _ => String::new(),

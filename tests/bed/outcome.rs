@@ -26,7 +26,10 @@ impl Outcome {
         let tail = console.get(tail..).unwrap_or(console);
         let exit = std::fs::read_to_string(out.join("exit"))
             .map_err(|_| format!("the guest died before its script ended; console:\n{tail}"))?;
-        let journal = Journal::parse(&std::fs::read_to_string(out.join("journal.json")).map_err(|e| format!("journal.json: {e}"))?)?;
+        let journal = Journal::parse(
+            &std::fs::read_to_string(out.join("journal.json"))
+                .map_err(|e| format!("journal.json: {e}"))?,
+        )?;
         let Ok(exit) = exit.trim().parse() else {
             let jobs = std::fs::read_to_string(out.join("jobs")).unwrap_or_default();
             return Err(format!(
@@ -78,6 +81,12 @@ impl Outcome {
     /// # Panics
     /// When it did not, with what it wrote.
     pub(crate) fn assert_success(&self) {
-        assert_eq!(self.exit, 0, "the script failed; stdout:\n{}stderr:\n{}", self.stdout(), self.file("stderr"));
+        assert_eq!(
+            self.exit,
+            0,
+            "the script failed; stdout:\n{}stderr:\n{}",
+            self.stdout(),
+            self.file("stderr")
+        );
     }
 }

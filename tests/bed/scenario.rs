@@ -124,7 +124,9 @@ impl Scenario {
             let address = Self::address(n);
             map.push(format!("{address}={}:{}", hca.id, hca.class));
             let of = |who: &str, set: &BTreeMap<String, Value>| {
-                set.iter().map(|(knob, value)| format!("{who}/{knob}={}", plain(value))).collect::<Vec<_>>()
+                set.iter()
+                    .map(|(knob, value)| format!("{who}/{knob}={}", plain(value)))
+                    .collect::<Vec<_>>()
             };
             let rules = knobs.entry(&hca.driver).or_default();
             rules.extend(of(&address, &hca.knobs));
@@ -145,7 +147,13 @@ impl Scenario {
 
 /// Settings of `name` over those of the one it is like; folders and script on
 /// the way.
-fn gather(folder: &Path, name: &str, roots: &mut Vec<PathBuf>, script: &mut Option<PathBuf>, depth: u32) -> Result<Table, String> {
+fn gather(
+    folder: &Path,
+    name: &str,
+    roots: &mut Vec<PathBuf>,
+    script: &mut Option<PathBuf>,
+    depth: u32,
+) -> Result<Table, String> {
     let here = folder.join(name);
     let path = here.join("scenario.toml");
     let text = std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;

@@ -12,7 +12,9 @@ use super::tools::{project, run};
 pub(crate) fn folder(lane: &str, scenario: &str) -> Result<PathBuf, String> {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(lane).join(scenario);
     match std::fs::remove_dir_all(&path) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(format!("{}: {e}", path.display())),
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+            return Err(format!("{}: {e}", path.display()));
+        }
         _ => {}
     }
     std::fs::create_dir_all(&path).map_err(|e| format!("{}: {e}", path.display()))?;
@@ -33,14 +35,23 @@ pub(crate) fn lay(scenario: &Scenario, tree: &Path) -> Result<(), String> {
     // These are links to /usr in the guest; a folder would replace the link.
     for name in ["bin", "sbin", "lib", "lib64"] {
         if tree.join(name).exists() {
-            return Err(format!("{}: a file in /{name} would hide the guest's own; it belongs in /usr/{name}", scenario.name));
+            return Err(format!(
+                "{}: a file in /{name} would hide the guest's own; it belongs in /usr/{name}",
+                scenario.name
+            ));
         }
     }
     for (path, mode) in &scenario.settings.modes {
         let mode = u32::from_str_radix(mode, 8).map_err(|e| format!("mode {mode}: {e}"))?;
-        std::fs::set_permissions(tree.join(path), std::fs::Permissions::from_mode(mode)).map_err(|e| format!("{path}: {e}"))?;
+        std::fs::set_permissions(tree.join(path), std::fs::Permissions::from_mode(mode))
+            .map_err(|e| format!("{path}: {e}"))?;
     }
-    for unit in scenario.settings.enable.iter().filter(|u| scenario.settings.agent || !u.starts_with("ibprov")) {
+    for unit in scenario
+        .settings
+        .enable
+        .iter()
+        .filter(|u| scenario.settings.agent || !u.starts_with("ibprov"))
+    {
         run("systemctl", &[&format!("--root={}", tree.display()), "enable", unit])?;
     }
     Ok(())
@@ -52,7 +63,18 @@ fn installed() -> Result<&'static Path, String> {
     let tree = TREE.get_or_init(|| {
         let tree = folder("agent", &std::process::id().to_string())?;
         let destdir = format!("DESTDIR={}", tree.display());
-        run("make", &["-s", "-C", &project().display().to_string(), "release", "install", &destdir, "PREFIX=/usr"])?;
+        run(
+            "make",
+            &[
+                "-s",
+                "-C",
+                &project().display().to_string(),
+                "release",
+                "install",
+                &destdir,
+                "PREFIX=/usr",
+            ],
+        )?;
         Ok(tree)
     });
     tree.as_deref().map_err(Clone::clone)
@@ -79,8 +101,14 @@ fn write_units(scenario: &Scenario, tree: &Path) -> std::io::Result<()> {
             scenario.settings.timeout
         ),
     )?;
-    std::os::unix::fs::symlink("../bed-payload.service", units.join("multi-user.target.wants/bed-payload.service"))?;
-    std::os::unix::fs::symlink("../bed-watchdog.timer", units.join("sysinit.target.wants/bed-watchdog.timer"))?;
+    std::os::unix::fs::symlink(
+        "../bed-payload.service",
+        units.join("multi-user.target.wants/bed-payload.service"),
+    )?;
+    std::os::unix::fs::symlink(
+        "../bed-watchdog.timer",
+        units.join("sysinit.target.wants/bed-watchdog.timer"),
+    )?;
     if let Some(script) = &scenario.script {
         std::fs::copy(script, tree.join("usr/lib/bed/run.sh"))?;
     }

@@ -34,7 +34,11 @@ pub(crate) fn image(what: &str, flavour: &str) -> Result<PathBuf, String> {
     let build = project().join("tests/vm/image/build.sh");
     let out = run("sh", &[build.as_os_str(), what.as_ref(), flavour.as_ref()])?;
     let path = PathBuf::from(out.lines().last().unwrap_or_default());
-    if path.is_dir() { Ok(path) } else { Err(format!("{}: printed no folder but {out:?}", build.display())) }
+    if path.is_dir() {
+        Ok(path)
+    } else {
+        Err(format!("{}: printed no folder but {out:?}", build.display()))
+    }
 }
 
 /// A lock in the image cache, held until the result is dropped: of what `name`
@@ -47,7 +51,11 @@ pub(crate) fn turn(name: &str) -> Result<File, String> {
         .join("ibprov/locks");
     std::fs::create_dir_all(&cache).map_err(|e| format!("{}: {e}", cache.display()))?;
     let path = cache.join(name);
-    let file = File::options().create(true).append(true).open(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let file = File::options()
+        .create(true)
+        .append(true)
+        .open(&path)
+        .map_err(|e| format!("{}: {e}", path.display()))?;
     file.lock().map_err(|e| format!("lock {}: {e}", path.display()))?;
     Ok(file)
 }

@@ -56,10 +56,17 @@ fn run(scenario: &Scenario) -> Result<Outcome, String> {
     remove_cgroups();
     drop(turn);
 
-    let console = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let console = format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
     std::fs::write(work.join("console.log"), &console).map_err(|e| format!("console.log: {e}"))?;
     if !output.status.success() {
-        return Err(format!("the container ended with {} ({kill_after} s allowed):\n{console}", output.status));
+        return Err(format!(
+            "the container ended with {} ({kill_after} s allowed):\n{console}",
+            output.status
+        ));
     }
     Outcome::read(out, &console)
 }
@@ -69,14 +76,19 @@ fn run(scenario: &Scenario) -> Result<Outcome, String> {
 fn remove_cgroups() {
     let own = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     for line in own.lines() {
-        let Some((controllers, path)) = line.split_once(':').and_then(|(_, rest)| rest.split_once(':')) else { continue };
+        let Some((controllers, path)) =
+            line.split_once(':').and_then(|(_, rest)| rest.split_once(':'))
+        else {
+            continue;
+        };
         let hierarchies: &[&str] = match controllers {
             "" => &["", "unified"],
             "name=systemd" => &["systemd"],
             _ => continue,
         };
         for hierarchy in hierarchies {
-            let base = Path::new("/sys/fs/cgroup").join(hierarchy).join(path.trim_start_matches('/'));
+            let base =
+                Path::new("/sys/fs/cgroup").join(hierarchy).join(path.trim_start_matches('/'));
             remove_empty(&base.join("payload"));
             remove_empty(&base.join("supervisor"));
         }

@@ -29,9 +29,24 @@ pub(crate) fn run(scenario: &Scenario, label: &str) -> Result<Outcome, String> {
     let (tree, serial, out) = (work.join("root"), work.join("serial.log"), work.join("out"));
     stage::lay(scenario, &tree)?;
     let disk_in = work.join("in.tar");
-    tools::run("tar", &["--owner=0", "--group=0", "--numeric-owner", "--mode=go-w", "-C", &text(&tree), "-cf", &text(&disk_in), "."])?;
+    tools::run(
+        "tar",
+        &[
+            "--owner=0",
+            "--group=0",
+            "--numeric-owner",
+            "--mode=go-w",
+            "-C",
+            &text(&tree),
+            "-cf",
+            &text(&disk_in),
+            ".",
+        ],
+    )?;
     let disk_out = work.join("out.raw");
-    File::create(&disk_out).and_then(|f| f.set_len(128 << 20)).map_err(|e| format!("{}: {e}", disk_out.display()))?;
+    File::create(&disk_out)
+        .and_then(|f| f.set_len(128 << 20))
+        .map_err(|e| format!("{}: {e}", disk_out.display()))?;
 
     let kill_after = scenario.settings.timeout + 20;
     let turn = tools::turn("qemu")?;
@@ -46,7 +61,9 @@ pub(crate) fn run(scenario: &Scenario, label: &str) -> Result<Outcome, String> {
         .map_err(|e| format!("cannot start QEMU: {e}"))?;
     drop(turn);
 
-    let console = std::fs::read(&serial).map(|b| String::from_utf8_lossy(&b).into_owned()).unwrap_or_default();
+    let console = std::fs::read(&serial)
+        .map(|b| String::from_utf8_lossy(&b).into_owned())
+        .unwrap_or_default();
     let tail = console.get(console.len().saturating_sub(4000)..).unwrap_or(&console);
     if !status.status.success() {
         return Err(format!(
@@ -62,7 +79,13 @@ pub(crate) fn run(scenario: &Scenario, label: &str) -> Result<Outcome, String> {
 }
 
 /// QEMU's command line.
-fn arguments(scenario: &Scenario, image: &Path, serial: &Path, disk_in: &Path, disk_out: &Path) -> Vec<String> {
+fn arguments(
+    scenario: &Scenario,
+    image: &Path,
+    serial: &Path,
+    disk_in: &Path,
+    disk_out: &Path,
+) -> Vec<String> {
     let settings = &scenario.settings;
     let mut args: Vec<String> = Vec::new();
     let mut arg = |words: &[&str]| args.extend(words.iter().map(|&w| w.to_owned()));
@@ -79,13 +102,34 @@ fn arguments(scenario: &Scenario, image: &Path, serial: &Path, disk_in: &Path, d
     // microvm has no SR-IOV; KVM is not taken even where it is there, so that
     // times mean the same everywhere.
     let machine = if settings.iommu { "q35,kernel-irqchip=split" } else { "q35" };
-    arg(&["-machine", machine, "-accel", "tcg,thread=multi,tb-size=512", "-cpu", "max", "-smp", "2"]);
+    arg(&[
+        "-machine",
+        machine,
+        "-accel",
+        "tcg,thread=multi,tb-size=512",
+        "-cpu",
+        "max",
+        "-smp",
+        "2",
+    ]);
     arg(&["-m", &settings.memory.to_string()]);
     if settings.iommu {
         arg(&["-device", "intel-iommu,intremap=off"]);
     }
-    arg(&["-kernel", &text(&image.join("vmlinux")), "-initrd", &text(&image.join("initrd")), "-append", &cmdline]);
-    arg(&["-chardev", &format!("file,id=serial,path={}", serial.display()), "-serial", "chardev:serial"]);
+    arg(&[
+        "-kernel",
+        &text(&image.join("vmlinux")),
+        "-initrd",
+        &text(&image.join("initrd")),
+        "-append",
+        &cmdline,
+    ]);
+    arg(&[
+        "-chardev",
+        &format!("file,id=serial,path={}", serial.display()),
+        "-serial",
+        "chardev:serial",
+    ]);
     for (name, file, how) in [
         ("root", &image.join("root.img"), "snapshot=on"),
         ("in", &disk_in.to_path_buf(), "readonly=on"),
@@ -96,7 +140,13 @@ fn arguments(scenario: &Scenario, image: &Path, serial: &Path, disk_in: &Path, d
     }
     for (n, hca) in settings.hca.iter().enumerate() {
         let n = n + 1;
-        arg(&["-device", &format!("pcie-root-port,id=port{n},bus=pcie.0,addr={:x}.0,slot={n},chassis={n}", 0x0f + n)]);
+        arg(&[
+            "-device",
+            &format!(
+                "pcie-root-port,id=port{n},bus=pcie.0,addr={:x}.0,slot={n},chassis={n}",
+                0x0f + n
+            ),
+        ]);
         arg(&["-device", &format!("nvme-subsys,id=subsys{n},nqn=hca{n}")]);
         let function = format!("nvme,id=hca{n},serial=hca{n},subsys=subsys{n},bus=port{n}");
         let function = match hca.vfs {

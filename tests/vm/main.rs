@@ -12,6 +12,7 @@
 
 #[path = "../bed/mod.rs"]
 mod bed;
+mod late_rdma;
 mod machine;
 mod no_hca;
 mod plain;
