@@ -61,3 +61,7 @@ test-all: test
 
 demo: deps
 	@$(CARGO) test --quiet --locked --test demo
+
+# Each machine test is seen failing once: tests/mutants/*.patch.
+test-mutants: deps
+	@sh tests/mutants.sh $(MUTANTS)
