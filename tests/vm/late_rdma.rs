@@ -37,5 +37,5 @@ fn the_network_waits_for_the_card() {
         ("networking.service", journal.started("networking.service")),
         ("network.target", journal.started("network.target")),
     ]);
-    assert_eq!(journal.ordering_cycles(), Vec::<&str>::new());
+    assert_eq!(guest.ordering_cycles(), Vec::<String>::new());
 }
