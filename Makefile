@@ -58,3 +58,10 @@ test-vm: deps
 # Campaigns of many boots or long waits, left out of `make test`.
 test-all: test
 	@sh tests/lane.sh vm-long $(CARGO) test --locked --test vm -- --test-threads=1 --ignored
+
+demo: deps
+	@$(CARGO) test --quiet --locked --test demo
+
+# Each machine test is seen failing once: tests/mutants/*.patch.
+test-mutants: deps
+	@sh tests/mutants.sh $(MUTANTS)

@@ -110,14 +110,6 @@ impl Journal {
             None => panic!("{unit} did not fail:\n{}", listing(self.unit(unit))),
         }
     }
-
-    /// Ordering cycles that systemd found and broke, in its words.
-    pub(crate) fn ordering_cycles(&self) -> Vec<&str> {
-        let told = |e: &&Entry| {
-            e.message.contains("ordering cycle") || e.message.contains("to break ordering cycle")
-        };
-        self.0.iter().filter(told).map(|e| e.message.as_str()).collect()
-    }
 }
 
 /// Asserts that the instants come one after the other, each with its name.

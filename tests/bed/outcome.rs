@@ -76,6 +76,14 @@ impl Outcome {
         self.file("stdout")
     }
 
+    /// Ordering cycles that systemd found, in its words: from the kernel log,
+    /// and in a container from a file of its own.
+    pub(crate) fn ordering_cycles(&self) -> Vec<String> {
+        let graph = std::fs::read_to_string(self.out.join("graph")).unwrap_or_default();
+        let told = self.journal.0.iter().map(|e| e.message.as_str()).chain(graph.lines());
+        told.filter(|line| line.contains("ordering cycle")).map(str::to_owned).collect()
+    }
+
     /// Asserts that the scenario's script ended with 0.
     ///
     /// # Panics

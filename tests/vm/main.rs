@@ -15,6 +15,7 @@ mod again;
 mod bed;
 mod deadline;
 mod expected;
+mod late_rdma;
 mod machine;
 mod modules;
 mod plain;

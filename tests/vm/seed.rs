@@ -90,7 +90,7 @@ fn a_probe_of_5_s_is_waited_for() {
 
 #[test]
 fn an_rdma_device_3_s_after_the_probe_is_waited_for() {
-    let guest = boot("late_rdma");
+    let guest = boot("late_device");
     assert_up(&guest);
     assert_waited(&guest, 2.0);
 }

@@ -45,7 +45,7 @@ headers=linux-headers-$release
 pieces=$(apt-cache depends "$headers=$version" | sed -n 's/^ *Depends: \(linux-\(headers\|kbuild\)-.*\)/\1/p' | sed "s/\$/=$version/")
 kernel=$(once "kernel-$(echo "$image" | tr '=' '-')-$(describe kernel.sh | digest)" "$here/kernel.sh" "$release" "$image" "$headers=$version" $pieces)
 
-hca=$(cd ../hca && pwd)
+hca=$(cd ../hca && pwd -P)
 modules=$(once "modules-$( (echo "$kernel"; describe modules.sh modules.txt initrd-init "$hca") | digest)" "$here/modules.sh" "$kernel" "$hca")
 once "vm-$flavour-$( (echo "$root $modules"; describe disk.sh) | digest)" "$here/disk.sh" "$root" "$modules" "$kernel"
 sweep

@@ -31,7 +31,8 @@ done
 cp "$kernel/modules/$release/modules.builtin" "$kernel/modules/$release/modules.builtin.modinfo" \
 	"$kernel/modules/$release/modules.order" "$tree/"
 
-sh "$hca/build.sh" "$kernel/headers/usr/src/linux-headers-$release" "$tree/updates"
+sh "$hca/build.sh" "$kernel/headers/usr/src/linux-headers-$release" "$root/hca"
+cp "$root"/hca/*.ko "$tree/updates/"
 rm "$root/lib/modules"
 ln -s "$out/modules" "$root/lib/modules"
 depmod -b "$root" "$release"

@@ -1,0 +1,109 @@
+//! `make demo`: boots one machine twice, without and with ibprov, and shows
+//! what came of it side by side. All that is printed is what the two guests
+//! brought out.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    clippy::print_stderr,
+    reason = "a program to watch, which runs other programs"
+)]
+#![allow(dead_code, reason = "the bed is shared by two lanes, neither of which needs all of it")]
+
+#[path = "../bed/mod.rs"]
+mod bed;
+mod machine;
+
+use bed::journal::Entry;
+use bed::outcome::Outcome;
+
+/// Columns of each half.
+const WIDTH: usize = 76;
+
+fn main() {
+    println!("Booting the machine without ibprov ...");
+    let without = machine::boot("late_rdma_no_agent");
+    println!("Booting the same machine with ibprov ...\n");
+    let with = machine::boot("late_rdma");
+
+    side_by_side("WITHOUT IBPROV", "WITH IBPROV");
+    rule("The boot, in seconds since the kernel began");
+    side_by_side(&timeline(&without), &timeline(&with));
+    rule("What the network service came to");
+    side_by_side(&network(&without), &network(&with));
+    rule("ip -br addr");
+    side_by_side(&without.file("addr"), &with.file("addr"));
+
+    println!("\n== With ibprov: its report in the journal\n");
+    for e in
+        with.journal.unit("ibprov.service").filter(|e| e.field("SYSLOG_IDENTIFIER") == "ibprov")
+    {
+        println!("[{:7.3}] {}", e.at.as_secs_f64(), e.message);
+    }
+    println!("\n== With ibprov: ibprov status\n\n{}", with.file("status"));
+    println!(
+        "Everything the two machines brought out: {} and {}",
+        without.out.display(),
+        with.out.display()
+    );
+}
+
+/// The lines of the journal that tell the story: the card, the network
+/// service, ibprov, and the targets between them.
+fn timeline(guest: &Outcome) -> String {
+    let told = |e: &&Entry| {
+        let about = |name: &str| e.field("UNIT") == name && !e.field("JOB_RESULT").is_empty();
+        let kernel = e.field("_TRANSPORT") == "kernel"
+            && ["mlx5", "ib0", "InfiniBand"].iter().any(|word| e.message.contains(word));
+        kernel
+            || [
+                "ibprov.service",
+                "network-pre.target",
+                "networking.service",
+                "network.target",
+                "multi-user.target",
+            ]
+            .iter()
+            .any(|name| about(name))
+            || (e.of("networking.service") && e.message.contains("ib0"))
+    };
+    let mut entries: Vec<&Entry> = guest.journal.0.iter().filter(told).collect();
+    entries.sort_by_key(|e| e.at);
+    entries.iter().map(|e| format!("{:7.3} {}\n", e.at.as_secs_f64(), e.message)).collect()
+}
+
+fn network(guest: &Outcome) -> String {
+    let said: String = guest
+        .journal
+        .unit("networking.service")
+        .filter(|e| e.field("_SYSTEMD_UNIT") == "networking.service")
+        .map(|e| format!("{}\n", e.message))
+        .collect();
+    format!("networking.service: {}{said}", guest.file("networking"))
+}
+
+fn rule(title: &str) {
+    println!("\n== {title}\n");
+}
+
+/// Two texts next to each other, long lines broken.
+fn side_by_side(left: &str, right: &str) {
+    let (left, right) = (fold(left), fold(right));
+    for n in 0..left.len().max(right.len()) {
+        let cell = |side: &[String]| side.get(n).cloned().unwrap_or_default();
+        println!("{:WIDTH$} | {}", cell(&left), cell(&right));
+    }
+}
+
+fn fold(text: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        let chars: Vec<char> = line.trim_end().chars().collect();
+        if chars.is_empty() {
+            lines.push(String::new());
+        }
+        lines.extend(chars.chunks(WIDTH).map(|c| c.iter().collect::<String>()));
+    }
+    lines
+}

@@ -1,0 +1,9 @@
+# ib0 does come in the end, with or without ibprov.
+udevadm wait --timeout=40 /sys/class/net/ib0 || exit 1
+udevadm settle
+ip -br addr >"$OUT/addr"
+systemctl is-active networking.service >"$OUT/networking"
+if command -v ibprov >/dev/null; then
+	ibprov status >"$OUT/status" 2>&1
+fi
+exit 0
