@@ -269,7 +269,7 @@ fn a_bad_deadline_makes_no_followers() {
     let hca = "boot.hca-deadline = 3600\n";
     for texts in [
         &["boot.deadline = \"ever\"\n", hca][..],
-        &["boot.deadline = = \"1h\"\n", hca],
+        &["boot.deadline \"1h\"\n", hca],
         &["boot.deadline = 10\n", "boot.deadline = \"ever\"\n", hca],
     ] {
         let problems = loaded(texts).expect_err("bad");

@@ -27,9 +27,29 @@ fn hostile_files_are_answered_in_time() {
         let problems = loaded(&[&text]).expect_err("bad");
         let shown = problems.render(false);
         assert!(!shown.chars().any(|c| c.is_control() && c != '\n'));
+        assert!(!shown.contains('\u{202e}'));
         assert!(shown.len() < 200_000, "{}", shown.len());
     }
     assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+}
+
+#[test]
+fn a_list_longer_than_any_host_needs_is_refused() {
+    let text = |n: usize| format!("modules.load = [{}]\n", "\"ib_srp\", ".repeat(n));
+    assert!(loaded(&[&text(1000)]).is_ok());
+    let problems = loaded(&[&text(1001)]).expect_err("bad").to_string();
+    assert!(problems.starts_with("error: modules.load is too long a list\n"), "{problems}");
+}
+
+#[test]
+fn a_line_too_long_for_a_frame_is_named_only() {
+    let text = format!("# first\n{} = 1\n", "k".repeat(5000));
+    expect_test::expect![[r#"
+        error: unknown key "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"
+        --> /etc/0.toml:2:1
+
+        configuration is bad: 1 error"#]]
+    .assert_eq(&loaded(&[&text]).expect_err("bad").to_string());
 }
 
 /// Text that is often nearly right.
