@@ -150,7 +150,7 @@ impl Problem {
                     && place.line().abs_diff(first.0.line()) <= FRAME_LINES
             });
             let (together, others) = rest.split_at(1 + near.count());
-            elements.push(frame(together, kind));
+            elements.extend(frame(together, kind));
             kind = AnnotationKind::Context;
             rest = others;
         }
@@ -164,11 +164,9 @@ impl Problem {
     }
 }
 
-/// One snippet around places that stand close together in one file.
-fn frame(places: &[(Place, String)], first: AnnotationKind) -> Element<'static> {
-    let Some((place, _)) = places.first() else {
-        return Level::NOTE.message("place unknown").into();
-    };
+/// A snippet around places that stand close together in one file.
+fn frame(places: &[(Place, String)], first: AnnotationKind) -> Vec<Element<'static>> {
+    let Some((place, _)) = places.first() else { return Vec::new() };
     let text = &place.file.text;
     let from = places.iter().map(|(p, _)| p.span.start).min().unwrap_or(0);
     let to = places.iter().map(|(p, _)| p.span.end).max().unwrap_or(from);
@@ -177,7 +175,10 @@ fn frame(places: &[(Place, String)], first: AnnotationKind) -> Element<'static> 
     let (path, line, column) = place.position();
     let window = text.get(start..end).unwrap_or_default();
     if window.len() > LONGEST_FRAME {
-        return Origin::path(path).line(line).char_column(column).into();
+        let said = places.iter().filter(|(_, label)| !label.is_empty());
+        let said = said.map(|(_, label)| Level::NOTE.message(harmless(label)).into());
+        let origin = Origin::path(path).line(line).char_column(column).into();
+        return [origin].into_iter().chain(said).collect();
     }
     // Characters that a terminal could obey become one visible mark each, so
     // that columns stay true; the spans move with them.
@@ -200,7 +201,7 @@ fn frame(places: &[(Place, String)], first: AnnotationKind) -> Element<'static> 
         });
         kind = AnnotationKind::Context;
     }
-    snippet.into()
+    vec![snippet.into()]
 }
 
 impl Problems {

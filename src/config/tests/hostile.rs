@@ -43,12 +43,17 @@ fn a_list_longer_than_any_host_needs_is_refused() {
 
 #[test]
 fn a_line_too_long_for_a_frame_is_named_only() {
-    let text = format!("# first\n{} = 1\n", "k".repeat(5000));
+    let text =
+        format!("# first\n{} = 1\nboot.deadline = {}0\n", "k".repeat(5000), " ".repeat(5000));
     expect_test::expect![[r#"
         error: unknown key "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"
         --> /etc/0.toml:2:1
 
-        configuration is bad: 1 error"#]]
+        error: bad value for boot.deadline
+        --> /etc/0.toml:3:5017
+         = note: 0 is out of range: want 1s to 1h
+
+        configuration is bad: 2 errors"#]]
     .assert_eq(&loaded(&[&text]).expect_err("bad").to_string());
 }
 
