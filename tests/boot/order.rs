@@ -18,7 +18,7 @@ fn ibprov_ends_before_the_network_service_begins() {
 
 #[test]
 fn the_graph_with_ifupdown_has_no_cycle() {
-    assert_eq!(boot("ifupdown").guest.ordering_cycles(), Vec::<String>::new());
+    assert_eq!(boot("ifupdown").ordering_cycles(), Vec::<String>::new());
 }
 
 #[test]
