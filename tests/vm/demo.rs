@@ -15,6 +15,8 @@
 mod bed;
 mod machine;
 
+use std::time::Duration;
+
 use bed::journal::Entry;
 use bed::outcome::Outcome;
 
@@ -55,6 +57,7 @@ fn timeline(guest: &Outcome) -> String {
     let told = |e: &&Entry| {
         let about = |name: &str| e.field("UNIT") == name && !e.field("JOB_RESULT").is_empty();
         let kernel = e.field("_TRANSPORT") == "kernel"
+            && !e.message.contains("ommand line")
             && ["mlx5", "ib0", "InfiniBand"].iter().any(|word| e.message.contains(word));
         kernel
             || [
@@ -68,9 +71,13 @@ fn timeline(guest: &Outcome) -> String {
             .any(|name| about(name))
             || (e.of("networking.service") && e.message.contains("ib0"))
     };
-    let mut entries: Vec<&Entry> = guest.journal.0.iter().filter(told).collect();
-    entries.sort_by_key(|e| e.at);
-    entries.iter().map(|e| format!("{:7.3} {}\n", e.at.as_secs_f64(), e.message)).collect()
+    let line = |at: Duration, what: &str| (at, format!("{:7.3} {what}\n", at.as_secs_f64()));
+    let mut lines: Vec<_> =
+        guest.journal.0.iter().filter(told).map(|e| line(e.at, &e.message)).collect();
+    let usec = guest.file("ib0-usec").trim().parse().expect("udev's time for ib0");
+    lines.push(line(Duration::from_micros(usec), "udev sees ib0"));
+    lines.sort();
+    lines.into_iter().map(|(_, text)| text).collect()
 }
 
 fn network(guest: &Outcome) -> String {
