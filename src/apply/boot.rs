@@ -44,8 +44,10 @@ struct Boot<'a> {
 /// Nothing could be waited for at all (no poll, no signals).
 pub fn run(config: &Config, root: &Root) -> anyhow::Result<BootReport> {
     let started = clock::monotonic_usec();
+    let before = process::own_usage();
     let deadline = started + usec(config.boot.deadline);
     let mut report = blank(started);
+    report.cpu_before_usec = before.cpu_usec;
     report.deadline_sec = config.boot.deadline.as_secs();
     report.hca_deadline_sec = config.boot.hca_deadline.as_secs();
 
@@ -318,7 +320,7 @@ impl Boot<'_> {
         self.report.verdict = verdict;
         self.report.exit_code = verdict.exit_code();
         let usage = process::own_usage();
-        self.report.cpu_usec = usage.cpu_usec;
+        self.report.cpu_usec = usage.cpu_usec.saturating_sub(self.report.cpu_before_usec);
         self.report.peak_memory_kib = usage.peak_memory_kib;
     }
 

@@ -115,7 +115,11 @@ pub struct Usage {
     pub peak_memory_kib: u64,
 }
 
-/// What this process has used so far (`getrusage(2)`, RUSAGE_SELF).
+/// What this process has used so far: CPU time by `getrusage(2)`, RUSAGE_SELF,
+/// memory by VmHWM of `/proc/self/status`.
+///
+/// The CPU time has in it what systemd did in this process before it became
+/// ibprov (namespaces, seccomp filters). So would the memory by getrusage.
 #[must_use]
 pub fn own_usage() -> Usage {
     use nix::sys::resource::{UsageWho, getrusage};
@@ -124,13 +128,18 @@ pub fn own_usage() -> Usage {
             + u64::try_from(t.tv_usec()).unwrap_or_default()
     };
     // RUSAGE_SELF cannot fail (getrusage(2)).
-    getrusage(UsageWho::RUSAGE_SELF).map_or_else(
-        |_| Usage::default(),
-        |u| Usage {
-            cpu_usec: usec(u.user_time()) + usec(u.system_time()),
-            peak_memory_kib: u64::try_from(u.max_rss()).unwrap_or_default(),
-        },
-    )
+    let cpu = getrusage(UsageWho::RUSAGE_SELF);
+    let status = super::Root::live().attribute("/proc/self/status").unwrap_or_default();
+    Usage {
+        cpu_usec: cpu.map_or(0, |u| usec(u.user_time()) + usec(u.system_time())),
+        peak_memory_kib: peak(&status).unwrap_or_default(),
+    }
+}
+
+/// `VmHWM:     3712 kB`
+fn peak(status: &str) -> Option<u64> {
+    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;
+    line.split_whitespace().next()?.parse().ok()
 }
 
 /// The standard output of a short program, `None` with the reason if it is

@@ -107,11 +107,11 @@ impl Look<'_> {
 pub fn observe<'m>(root: &Root, modules: impl IntoIterator<Item = &'m ModuleName>) -> Observed {
     let mut look = Look { root, problems: BTreeSet::new() };
     let kernel = kernel_release(&mut look);
-    let functions = pci::functions(&mut look, &kernel);
+    let udev = udev::state(root);
+    let functions = pci::functions(&mut look, &kernel, &udev);
     let modules =
         modules.into_iter().map(|name| (name.clone(), modules::state(&mut look, &kernel, name)));
     let modules = modules.collect();
-    let udev = udev::state(root);
     Observed { kernel, functions, modules, udev, problems: look.problems }
 }
 

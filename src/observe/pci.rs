@@ -2,10 +2,10 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-use super::Look;
 use super::aliases::Aliases;
 use super::rdma::{self, RdmaDevice};
 use super::udev;
+use super::{Look, UdevState};
 use crate::names::PciAddress;
 
 /// A PCI class: base class, subclass, programming interface, as sysfs
@@ -64,7 +64,8 @@ pub struct PciFunction {
     /// The driver bound to it, or probing it right now: the kernel makes the
     /// link before it calls the probe (`really_probe()`, `drivers/base/dd.c`).
     pub driver: Option<String>,
-    /// The only driver that may bind it, where somebody said so.
+    /// The only driver that may bind it, where somebody said so; known only for
+    /// a function without a driver that udev has finished with.
     pub driver_override: Option<String>,
     /// The PF, if this is a VF of a PF on this host.
     pub physfn: Option<PciAddress>,
@@ -79,7 +80,7 @@ pub struct PciFunction {
 
 const DEVICES: &str = "/sys/bus/pci/devices";
 
-pub(super) fn functions(look: &mut Look<'_>, kernel: &str) -> Vec<PciFunction> {
+pub(super) fn functions(look: &mut Look<'_>, kernel: &str, udev: &UdevState) -> Vec<PciFunction> {
     let mut aliases: Option<Aliases> = None;
     let mut functions = Vec::new();
     for name in look.list(DEVICES) {
@@ -101,7 +102,7 @@ pub(super) fn functions(look: &mut Look<'_>, kernel: &str) -> Vec<PciFunction> {
             look.note(reading).map(|t| Aliases::parse(&t)).unwrap_or_default()
         });
         let ib_driver = aliases.driver(&modalias);
-        functions.push(function(look, &dir, address, class, modalias, ib_driver));
+        functions.push(function(look, &dir, address, class, (modalias, ib_driver), udev));
     }
     functions
 }
@@ -111,8 +112,8 @@ fn function(
     dir: &str,
     address: PciAddress,
     class: PciClass,
-    modalias: String,
-    ib_driver: Option<&'static str>,
+    (modalias, ib_driver): (String, Option<&'static str>),
+    udev: &UdevState,
 ) -> PciFunction {
     let id = |look: &mut Look<'_>, name: &str| {
         let value = look.parsed(&format!("{dir}/{name}"), hex);
@@ -124,9 +125,16 @@ fn function(
     };
     let driver = link(look, "driver");
     let physfn = link(look, "physfn").and_then(|n| n.parse().ok());
-    let driver_override = look
-        .attribute(&format!("{dir}/driver_override"))
-        .filter(|t| !t.is_empty() && t != "(null)");
+    let processed = udev::record(look, &format!("+pci:{address}")).is_some();
+    // Its reader waits for the device lock, which a probe holds until it ends
+    // (driver_override_show(), drivers/pci/pci-sysfs.c): it is left alone while
+    // a driver is bound or may be about to be.
+    let driver_override = if driver.is_none() && (processed || udev.settled) {
+        let text = look.attribute(&format!("{dir}/driver_override"));
+        text.filter(|t| !t.is_empty() && t != "(null)")
+    } else {
+        None
+    };
     let rdma = rdma::devices(look, dir);
     let is_auxiliary = |entry: &String| {
         let of_driver = driver.as_ref().and_then(|d| entry.strip_prefix(d.as_str()));
@@ -144,7 +152,7 @@ fn function(
         driver,
         driver_override,
         physfn,
-        processed: udev::record(look, &format!("+pci:{address}")).is_some(),
+        processed,
         rdma_auxiliary,
         rdma,
     }

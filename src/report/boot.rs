@@ -61,8 +61,11 @@ pub struct BootReport {
     pub started_usec: u64,
     /// When it ended.
     pub finished_usec: u64,
-    /// CPU time of ibprov itself, user and system, microseconds.
+    /// CPU time of ibprov itself since it began, user and system, microseconds.
     pub cpu_usec: u64,
+    /// CPU time that its process had used when ibprov began: loading the
+    /// program, and systemd's preparations in the same process.
+    pub cpu_before_usec: u64,
     /// Its peak memory, KiB.
     pub peak_memory_kib: u64,
     /// Programs that it ran.
@@ -307,6 +310,7 @@ pub fn blank(started_usec: u64) -> BootReport {
         started_usec,
         finished_usec: started_usec,
         cpu_usec: 0,
+        cpu_before_usec: 0,
         peak_memory_kib: 0,
         forks: 0,
         deadline_sec: 0,
