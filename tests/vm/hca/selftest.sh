@@ -172,6 +172,8 @@ is "no LID" "$(port "$PF1" lid)" 0x0
 knob "*/sm=1"
 ok "SM comes" within 2 state_is "$PF1" "4: ACTIVE"
 is "misspelt knob refused" "$(errno_of "$PF1/lnik=down" $DBG/set)" "Invalid argument"
+is "misspelt value refused" "$(errno_of "$PF1/link=dwon" $DBG/set)" "Invalid argument"
+dmesg >/tmp/hcatest.log
 dmesg -c >/dev/null
 load "set=$PF1/fw_wait_ms=1500,$PF1/fw_warn_ms=500,$PF1/fw_timeout_ms=1000"
 waited() { dmesg | grep -q "$PF1: wait_fw_init.*Waiting for FW initialization, timeout abort in"; }
@@ -240,7 +242,12 @@ is "as parsed" "$(field "$SRIOV/1/port")" 00:01:02:03:04:05:06:07
 is "policy is case-sensitive" "$(errno_of up "$SRIOV/0/policy")" "Invalid argument"
 is "mlx5_num_vfs busy" "$(errno_of 1 "$PCI/$PF1/mlx5_num_vfs")" "Device or resource busy"
 env echo Follow >"$SRIOV/0/policy"
+within 5 state_is "$V0" "4: ACTIVE"
+"$IP" link set "$(netdev "$V0")" up
+ok "carrier on the VF" within 5 carrier "$V0"
+start=$(now_ms)
 is "no VFs" "$(errno_of 0 "$PCI/$PF1/sriov_numvfs")" none
+ok "a VF in use goes within 5 s" test $(($(now_ms) - start)) -lt 5000
 ok "directories gone" never test -e "$SRIOV/0"
 is "mlx5_num_vfs range" "$(errno_of 999 "$PCI/$PF1/mlx5_num_vfs")" "Numerical result out of range"
 is "mlx5_num_vfs" "$(errno_of 2 "$PCI/$PF1/mlx5_num_vfs")" none
@@ -290,6 +297,23 @@ ok "VF netdev" within 5 has_netdev "$V0"
 is "VF address" "$(guid_in_address "$V0")" 00:11:22:33:44:55:66:a1
 env echo 0 >"$PCI/$PF1/sriov_numvfs"
 
+knob "vf/probe_delay_ms=600"
+start=$(now_ms)
+env echo 2 >"$PCI/$PF1/sriov_numvfs"
+ok "probes inside sriov_numvfs are one after the other" \
+	test $(($(now_ms) - start)) -ge 1200
+for v in $V0 $V1; do
+	env echo "$v" >$DRV/unbind
+done
+start=$(now_ms)
+for v in $V0 $V1; do
+	env echo "$v" >$DRV/bind &
+done
+wait
+ok "binds of sibling VFs run side by side" test $(($(now_ms) - start)) -lt 1200
+knob "vf/probe_delay_ms=0"
+env echo 0 >"$PCI/$PF1/sriov_numvfs"
+
 # --- g: autoprobe, driver_override, removal
 env echo 0 >"$PCI/$PF1/sriov_drivers_autoprobe"
 env echo 2 >"$PCI/$PF1/sriov_numvfs"
@@ -305,7 +329,8 @@ env echo 1 >/sys/bus/pci/rescan
 ok "back after a rescan" within 5 has_netdev "$PF1"
 is "with its identity" "$(field "$PCI/$PF1/device")" 0x101b
 ok "unload at the end" unload
-clean() { ! dmesg | grep -E 'BUG:|Oops|WARNING:|Call Trace|refcount_t'; }
+dmesg >>/tmp/hcatest.log
+clean() { ! grep -E 'BUG:|Oops|WARNING:|Call Trace|refcount_t' /tmp/hcatest.log; }
 ok "kernel log clean" clean
 
 echo "1..$count"
