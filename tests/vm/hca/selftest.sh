@@ -122,6 +122,10 @@ big_ok() { ping -c 1 -W 2 -s 6000 192.0.2.2 >/dev/null; }
 ok "ping with fragments" within 5 big_ok
 knob "$PF2/link=down"
 ok "no ping over a port that is down" never ping_ok
+knob "$PF1/link=down"
+ok "IPoIB is told that the port is down" within 5 never carrier "$PF1"
+knob "$PF1/link=active"
+ok "and that it is back" within 5 carrier "$PF1"
 knob "$PF2/link=active"
 ok "ping again after the link is back" within 15 ping_ok
 "$IP" netns del hcatest
@@ -187,10 +191,12 @@ ok "slow removal" test $(($(now_ms) - start)) -ge 800
 # --- c: counters
 load
 within 5 state_is "$PF1" "4: ACTIVE"
+has_line() { echo "$2" | grep -qx "$1"; }
 writes() {
 	awk '$1 ~ /^(probe|remove|sriov_configure|sysfs_write|set_.*)$/' $DBG/counters
 }
 before=$(writes)
+ok "counters tell of two probes" has_line "probe 2" "$before"
 for file in node_guid ports/1/state ports/1/gids/0; do
 	field "$PCI/$PF1/infiniband/$(rdma "$PF1")/$file" >/dev/null
 done
