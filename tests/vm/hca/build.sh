@@ -48,3 +48,5 @@ done
 # BTF would need vmlinux, which header packages do not hold.
 make -C "$headers" M="$work/mods" CONFIG_DEBUG_INFO_BTF_MODULES= modules
 cp "$work"/mods/*.ko "$work"/mods/mlx5/*.ko "$work"/mods/mlx4/*.ko "$out/"
+# Debugging information would make an initrd ten times as large.
+strip --strip-debug "$out"/*.ko

@@ -23,7 +23,12 @@ MODULE_PARM_DESC(init_delay_ms, "sleep uninterruptibly while loading");
 
 static int set_param(const char *text, const struct kernel_param *kp)
 {
-	return sim_knobs_add(text);
+	int err = sim_knobs_add(text);
+
+	/* The module will not load, so nobody else would free them. */
+	if (err)
+		sim_knobs_free();
+	return err;
 }
 
 static const struct kernel_param_ops set_ops = { .set = set_param };
@@ -248,6 +253,7 @@ static struct sim_func *func_new(struct pci_dev *pdev)
 		f->pf = pci_get_drvdata(pdev->physfn);
 		f->vf_index = pci_iov_vf_id(pdev);
 	}
+	mutex_init(&f->enable_lock);
 	mutex_init(&f->sriov_lock);
 	mutex_init(&f->adev_lock);
 	mutex_init(&f->event_lock);
@@ -277,10 +283,10 @@ static int sim_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 		goto disable;
 	}
 	read_identity(f);
+	pci_set_drvdata(pdev, f);
 	err = sim_sriov_init(f);
 	if (err)
 		goto disable;
-	pci_set_drvdata(pdev, f);
 	mutex_lock(&funcs_lock);
 	list_add_tail(&f->node, &funcs);
 	mutex_unlock(&funcs_lock);
@@ -292,6 +298,7 @@ static int sim_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 		flush_delayed_work(&f->rdma_work);
 	return 0;
 disable:
+	pci_set_drvdata(pdev, NULL);
 	pci_disable_device(pdev);
 fail:
 	sim_count(f, SIM_C_probe_failed);

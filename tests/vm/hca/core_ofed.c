@@ -182,12 +182,17 @@ int sim_ofed_init(struct sim_func *f)
 	return err;
 }
 
+/* After this nobody can enable VFs by our file any more. */
+void sim_ofed_close(struct sim_func *f)
+{
+	if (f->ofed)
+		device_remove_file(&f->pdev->dev, &dev_attr_mlx5_num_vfs);
+}
+
 void sim_ofed_exit(struct sim_func *f)
 {
-	if (!f->ofed)
-		return;
-	device_remove_file(&f->pdev->dev, &dev_attr_mlx5_num_vfs);
-	kobject_put(f->sriov_kobj);
+	if (f->ofed)
+		kobject_put(f->sriov_kobj);
 }
 
 int sim_ofed_add_vfs(struct sim_func *f, int num)

@@ -162,11 +162,10 @@ static void sriov_off(struct sim_func *f)
 	disable_hca(f);
 }
 
-int sim_sriov_set(struct sim_func *f, int num)
+static int sriov_set(struct sim_func *f, int num)
 {
 	int err;
 
-	sim_fw_cmd(f, SIM_C_sriov_configure);
 	sim_nap(f, "sriov_delay_ms");
 	if (!num) {
 		sriov_off(f);
@@ -190,6 +189,18 @@ int sim_sriov_set(struct sim_func *f, int num)
 		return err;
 	}
 	return num;
+}
+
+/* OFED's own file does not take the PCI core's lock, hence ours. */
+int sim_sriov_set(struct sim_func *f, int num)
+{
+	int ret;
+
+	sim_fw_cmd(f, SIM_C_sriov_configure);
+	mutex_lock(&f->enable_lock);
+	ret = sriov_set(f, num);
+	mutex_unlock(&f->enable_lock);
+	return ret;
 }
 
 int sim_sriov_configure(struct pci_dev *pdev, int num)
@@ -225,6 +236,7 @@ void sim_sriov_exit(struct sim_func *f)
 {
 	if (!f->vfs)
 		return;
+	sim_ofed_close(f);
 	if (pci_num_vf(f->pdev))
 		sriov_off(f);
 	sim_ofed_exit(f);

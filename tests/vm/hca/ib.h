@@ -30,14 +30,12 @@ struct sim_port {
 	bool sm;			/* an SM answers */
 	struct delayed_work work;
 	unsigned long since;		/* jiffies of the last step up */
-	struct net_device *netdev;	/* Ethernet ports only */
 };
 
 struct sim_ib {
 	struct ib_device ibdev;
 	struct sim_func *func;
 	struct list_head node;		/* in the fabric, under its lock */
-	bool registered;
 	struct sim_port port[SIM_MAX_PORTS];
 };
 

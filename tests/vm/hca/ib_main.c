@@ -64,6 +64,7 @@ static void ib_remove(struct auxiliary_device *adev)
 	sim_set_event(f, NULL, NULL);
 	for (i = 0; i < f->nports; i++)
 		sim_port_stop(&ib->port[i]);
+	/* The ports still carry packets: users leave their groups now. */
 	ib_unregister_device(&ib->ibdev);
 	sim_switch_del(ib);
 	sim_count(f, SIM_C_rdma_unregister);

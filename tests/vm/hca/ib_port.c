@@ -150,7 +150,6 @@ void sim_port_start(struct sim_port *p, struct sim_ib *ib, unsigned int num)
 void sim_port_stop(struct sim_port *p)
 {
 	cancel_delayed_work_sync(&p->work);
-	WRITE_ONCE(p->state, IB_PORT_DOWN);
 }
 
 static int query_device(struct ib_device *ibdev, struct ib_device_attr *attr,

@@ -6,9 +6,14 @@
  *
  * Runs in the switch's one worker only, hence no lock of its own.
  */
-#include <asm/unaligned.h>
 #include <linux/module.h>
 #include <linux/slab.h>
+#include <linux/version.h>
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0)
+#include <linux/unaligned.h>
+#else
+#include <asm/unaligned.h>
+#endif
 #include "ib.h"
 
 #define GSI_QKEY 0x80010000

@@ -6,6 +6,7 @@
  */
 #include <linux/module.h>
 #include <linux/slab.h>
+#include <linux/version.h>
 #include <linux/vmalloc.h>
 #include "ib.h"
 
@@ -66,8 +67,13 @@ static int destroy_ah(struct ib_ah *ah, u32 flags)
 	return 0;
 }
 
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 11, 0)
+static int create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+		     struct uverbs_attr_bundle *attrs)
+#else
 static int create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		     struct ib_udata *udata)
+#endif
 {
 	struct sim_cq *cq = to_scq(ibcq);
 

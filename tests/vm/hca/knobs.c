@@ -129,32 +129,52 @@ static const struct { const char *name; int number; } errnos[] = {
 	{ "EOPNOTSUPP", EOPNOTSUPP }, { "ENOENT", ENOENT },
 };
 
+static int parse_errno(const char *value)
+{
+	unsigned int n;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(errnos); i++)
+		if (!strcasecmp(value, errnos[i].name))
+			return errnos[i].number;
+	return kstrtouint(value, 0, &n) || n > 4095 ? -EINVAL : n;
+}
+
 /* The positive errno a knob holds, by name or number; 0 for none. */
 int sim_knob_errno(struct pci_dev *pdev, const char *knob)
 {
 	char value[SIM_VALUE_LEN];
-	unsigned int n;
-	int i;
 
 	if (!sim_knob_str(pdev, knob, value))
 		return 0;
-	for (i = 0; i < ARRAY_SIZE(errnos); i++)
-		if (!strcasecmp(value, errnos[i].name))
-			return errnos[i].number;
-	if (kstrtouint(value, 0, &n) || n > 4095)
-		return 0;
-	return n;
+	return max(parse_errno(value), 0);
 }
 
-static bool value_is_word(const char *knob)
+static bool one_of(const char *value, const char *a, const char *b,
+		   const char *c)
 {
-	static const char * const words[] = {
-		"board_id", "fw_ver", "hca_type", "guid_write", "policy_write",
-		"latch", "link", "link1", "link2", "link_layer", "link_layer1",
-		"link_layer2", "pkeys", "probe_errno", "sriov_errno",
-	};
+	return !strcmp(value, a) || !strcmp(value, b) || !strcmp(value, c);
+}
 
-	return match_string(words, ARRAY_SIZE(words), knob) >= 0;
+static bool value_fits(const char *knob, const char *value)
+{
+	u64 number;
+
+	if (!strcmp(knob, "board_id") || !strcmp(knob, "fw_ver") ||
+	    !strcmp(knob, "hca_type") || !strcmp(knob, "pkeys"))
+		return *value;
+	if (strstarts(knob, "link_layer"))
+		return one_of(value, "ib", "eth", "eth");
+	if (strstarts(knob, "link") && strcmp(knob, "link_delay_ms"))
+		return one_of(value, "down", "init", "active");
+	if (!strcmp(knob, "latch"))
+		return one_of(value, "fresh", "stale", "stale");
+	if (strstr(knob, "_errno"))
+		return parse_errno(value) >= 0;
+	if (strstr(knob, "_write"))
+		return one_of(value, "ok", "drop", "drop") ||
+		       parse_errno(value) >= 0;
+	return !parse_u64(value, &number);
 }
 
 static int add_one(char *text)
@@ -162,11 +182,10 @@ static int add_one(char *text)
 	char *who = strsep(&text, "/");
 	char *knob = text ? strsep(&text, "=") : NULL;
 	struct sim_rule *r, *old;
-	u64 number;
 
 	if (!text || match_string(known, ARRAY_SIZE(known), knob) < 0 ||
 	    strlen(who) >= sizeof(r->who) || strlen(text) >= SIM_VALUE_LEN ||
-	    (!value_is_word(knob) && parse_u64(text, &number))) {
+	    !value_fits(knob, text)) {
 		pr_err("%s: knob not understood: %s/%s=%s\n", SIM_CORE, who,
 		       knob ?: "", text ?: "");
 		return -EINVAL;
@@ -212,8 +231,10 @@ void sim_knobs_free(void)
 {
 	struct sim_rule *r, *next;
 
-	list_for_each_entry_safe(r, next, &rules, node)
+	list_for_each_entry_safe(r, next, &rules, node) {
+		list_del(&r->node);
 		kfree(r);
+	}
 }
 
 void sim_knobs_show(struct seq_file *m)

@@ -106,7 +106,8 @@ struct sim_func {
 	u64 node_guid;			/* latched at probe */
 	u64 port_guid[SIM_MAX_PORTS];
 
-	struct mutex sriov_lock;	/* vfs[] and enabling */
+	struct mutex enable_lock;	/* one enabling or disabling at a time */
+	struct mutex sriov_lock;	/* vfs[] */
 	struct sim_vf *vfs;
 	int total_vfs;
 	int num_vfs;
@@ -189,6 +190,7 @@ int sim_sriov_configure(struct pci_dev *pdev, int num);
 
 /* core_ofed.c */
 int sim_ofed_init(struct sim_func *f);
+void sim_ofed_close(struct sim_func *f);
 void sim_ofed_exit(struct sim_func *f);
 int sim_ofed_add_vfs(struct sim_func *f, int num);
 void sim_ofed_del_vfs(struct sim_func *f);
