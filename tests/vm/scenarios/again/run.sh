@@ -3,6 +3,7 @@ systemctl show -p Result --value networking.service >"$OUT/networking"
 ip -br addr >"$OUT/addr"
 
 # 1. Nothing to do means nothing done.
+modprobe dummy
 udevadm settle
 counters() { cat /sys/kernel/debug/ibsim/*/counters /sys/kernel/debug/ibsim/*/*/counters 2>/dev/null; }
 mount -t debugfs debugfs /sys/kernel/debug 2>/dev/null
