@@ -79,6 +79,13 @@ fn parse(record: &str) -> Option<KernelLine> {
 mod tests {
     use super::*;
 
+    proptest::proptest! {
+        #[test]
+        fn no_record_panics(record in "(?s).{0,200}") {
+            parse(&record);
+        }
+    }
+
     #[test]
     fn a_record_is_taken_apart() {
         let record = "4,339,5140900,-;mlx5_core: probe of 0000:4b:00.0 failed with error -110\n SUBSYSTEM=pci\n DEVICE=+pci:0000:4b:00.0\n";

@@ -217,6 +217,13 @@ mod tests {
         assert_eq!(log, FunctionLog::default());
     }
 
+    proptest::proptest! {
+        #[test]
+        fn no_line_panics(level: u8, line in ".{0,200}") {
+            learn(&mut Facts::default(), level, &line);
+        }
+    }
+
     #[test]
     fn another_functions_lines_do_not_count() {
         let log = log_of(&[

@@ -243,19 +243,25 @@ impl BootReport {
         for problem in &self.problems {
             line(format!("note: {problem}"));
         }
+        if !self.timeline.is_empty() {
+            line("what happened when, since boot began:".to_owned());
+            text.push_str(&self.timeline_text());
+        }
         text
     }
 
-    /// What happened when, one line each, seconds since boot began.
-    #[must_use]
-    pub fn timeline_text(&self) -> String {
+    /// What happened when, one line each.
+    fn timeline_text(&self) -> String {
         let mut text = String::new();
-        for moment in &self.timeline {
+        for moment in self.timeline.iter().take(TIMELINE_LINES) {
             let (sign, off) = match moment.usec.checked_sub(self.started_usec) {
                 Some(after) => ('+', after),
                 None => ('-', self.started_usec - moment.usec),
             };
             text.push_str(&format!("{sign}{:>10}  {}\n", seconds(off), moment.text));
+        }
+        if let Some(more @ 1..) = self.timeline.len().checked_sub(TIMELINE_LINES) {
+            text.push_str(&format!("... and {more} more in /run/ibprov/boot.json\n"));
         }
         text
     }
@@ -300,6 +306,9 @@ impl StepReport {
     }
 }
 
+/// More lines than this are for programs, not for a serial console.
+const TIMELINE_LINES: usize = 40;
+
 /// The constant head of a report.
 #[must_use]
 pub fn blank(started_usec: u64) -> BootReport {
@@ -323,5 +332,113 @@ pub fn blank(started_usec: u64) -> BootReport {
         left_out: Vec::new(),
         problems: Vec::new(),
         timeline: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+    use crate::observe::LinkLayer;
+
+    fn port(reached: Rung) -> PortReport {
+        let progress = PortProgress {
+            expected: "0000:4b:00.0".to_owned(),
+            pci: "0000:4b:00.0".parse().ok(),
+            rdma: "mlx5_0".parse().ok(),
+            port: crate::names::PortNumber::new(1).ok(),
+            guid: "b859:9f03:0012:a480".parse().ok(),
+            link_layer: Some(LinkLayer::InfiniBand),
+            netdev: "ib0".parse().ok().filter(|_| reached >= Rung::Netdev),
+            named_usec: None,
+            reached: Some(reached),
+            goal: Rung::Named,
+            optional: false,
+            why: "class 0x020700".to_owned(),
+        };
+        let cause = (reached < Rung::Named).then(|| Cause {
+            text: "module ib_ipoib is not loaded: deny-listed by /etc/modprobe.d/x.conf:1"
+                .to_owned(),
+            advice: "remove the line".to_owned(),
+            is_final: true,
+            by_site: true,
+        });
+        PortReport {
+            ready: progress.is_ready(),
+            missing: progress.missing(),
+            progress,
+            cause,
+            waited_usec: 1_234_567,
+        }
+    }
+
+    fn report(verdict: Verdict, ports: Vec<PortReport>) -> BootReport {
+        BootReport {
+            finished_usec: 7_312_000,
+            verdict,
+            ports,
+            timeline: vec![
+                Moment { usec: 4_900_000, text: "ib0 was there".to_owned() },
+                Moment { usec: 5_312_000, text: "mlx5_0 port 1: named as ib0".to_owned() },
+            ],
+            ..blank(5_000_000)
+        }
+    }
+
+    #[test]
+    fn a_ready_boot_reads_well() {
+        let text = report(Verdict::Ready, vec![port(Rung::Named)]).to_text();
+        expect![[r#"
+            1 of 1 expected ports ready after 2.312 s
+            mlx5_0 port 1 (0000:4b:00.0): ready, netdev ib0, port GUID b859:9f03:0012:a480
+            what happened when, since boot began:
+            -   0.100 s  ib0 was there
+            +   0.312 s  mlx5_0 port 1: named as ib0
+        "#]].assert_eq(&text);
+    }
+
+    #[test]
+    fn a_deferred_boot_says_why_and_what_to_do() {
+        let mut report = report(Verdict::Deferred, vec![port(Rung::Rdma)]);
+        report.steps.push(StepReport {
+            step: Step::LoadModule { module: "ib_umad".parse().expect("name") },
+            started_usec: 5_100_000,
+            took_usec: Some(90_000),
+            failure: String::new(),
+        });
+        report.problems.push("cannot read /dev/kmsg".to_owned());
+        expect![[r#"
+            0 of 1 expected ports ready after 2.312 s: not complete
+            mlx5_0 port 1 (0000:4b:00.0): NOT READY: reached rdma, missing netdev after 1.234 s, port GUID b859:9f03:0012:a480
+              why: module ib_ipoib is not loaded: deny-listed by /etc/modprobe.d/x.conf:1
+              do:  remove the line
+            done by ibprov: load ib_umad in 0.090 s
+            note: cannot read /dev/kmsg
+            what happened when, since boot began:
+            -   0.100 s  ib0 was there
+            +   0.312 s  mlx5_0 port 1: named as ib0
+        "#]].assert_eq(&report.to_text());
+    }
+
+    #[test]
+    fn a_long_timeline_is_cut() {
+        let mut report = report(Verdict::Ready, Vec::new());
+        report.timeline = vec![Moment { usec: 5_000_000, text: "x".to_owned() }; 43];
+        let text = report.to_text();
+        assert_eq!(text.lines().filter(|l| l.ends_with("  x")).count(), TIMELINE_LINES);
+        assert!(text.ends_with("... and 3 more in /run/ibprov/boot.json\n"), "{text}");
+    }
+
+    #[test]
+    fn json_is_flat_and_carries_its_schema() {
+        let report = report(Verdict::NotReady, vec![port(Rung::Rdma)]);
+        let json: serde_json::Value =
+            serde_json::from_str(&report.to_json().expect("JSON")).expect("JSON");
+        assert_eq!(json["schema"], 1);
+        assert_eq!(json["verdict"], "not-ready");
+        assert_eq!(json["ports"][0]["reached"], "rdma");
+        assert_eq!(json["ports"][0]["missing"], "netdev");
+        assert_eq!(json["ports"][0]["cause"]["by_site"], true);
     }
 }
