@@ -5,13 +5,13 @@ use std::path::Path;
 
 use log::Level;
 
+use super::preview::denied;
 use super::steps::Steps;
+use super::warnings::send_queue_warning;
 use crate::config::Config;
 use crate::host::events::{Events, Happened};
 use crate::host::{Root, clock, journal, lock, process, systemd};
-use crate::ladder::{
-    self, Cause, Expectation, Facts, ModuleTrouble, PortProgress, Rung, expect, progress,
-};
+use crate::ladder::{self, Cause, Expectation, Facts, PortProgress, Rung, expect, progress};
 use crate::names::ModuleName;
 use crate::observe::{self, ModprobeRules, ModuleState, Observed, rdma_half};
 use crate::plan::{Done, boot_steps};
@@ -29,6 +29,8 @@ struct Boot<'a> {
     facts: Facts,
     done: Done,
     steps: Steps<'a>,
+    /// Devices that udev was heard to finish with.
+    heard: BTreeSet<String>,
     /// Modules that were there before anything was done.
     there: BTreeSet<ModuleName>,
     /// When each expected port was first waited for, by label of expectation.
@@ -75,6 +77,7 @@ pub fn run(config: &Config, root: &Root) -> anyhow::Result<BootReport> {
         facts: Facts::default(),
         done: Done::default(),
         steps: Steps::new(locks.as_ref()),
+        heard: BTreeSet::new(),
         there: BTreeSet::new(),
         since: BTreeMap::new(),
         seen: BTreeMap::new(),
@@ -208,7 +211,7 @@ impl Boot<'_> {
         let halves = ["mlx5_core", "mlx4_core"].into_iter().filter_map(rdma_half);
         let modules: Vec<ModuleName> =
             self.config.modules.load.iter().cloned().chain(halves).collect();
-        observe::observe(self.root, &modules)
+        observe::observe(self.root, &modules, &self.heard)
     }
 
     fn first_look(&mut self, observed: &Observed) {
@@ -230,7 +233,11 @@ impl Boot<'_> {
 
     fn learn(&mut self, happened: &Happened) {
         for event in &happened.udev {
-            self.done.processed.insert(event.sysname.clone());
+            if event.action == "remove" {
+                self.heard.remove(&event.sysname);
+            } else {
+                self.heard.insert(event.sysname.clone());
+            }
         }
         for line in &happened.kernel {
             ladder::cause::learn(&mut self.facts, line.level, &line.text);
@@ -361,20 +368,6 @@ impl Boot<'_> {
     }
 }
 
-/// The configured modules that are absent because the site denies them.
-fn denied(
-    config: &Config,
-    rules: &ModprobeRules,
-    observed: &Observed,
-) -> BTreeMap<ModuleName, ModuleTrouble> {
-    let absent = |m: &&ModuleName| observed.modules.get(m) == Some(&ModuleState::Absent);
-    let denial = |m: &ModuleName| {
-        let by = rules.denied(m)?.to_owned();
-        Some((m.clone(), ModuleTrouble::Denied { by }))
-    };
-    config.modules.load.iter().filter(absent).filter_map(denial).collect()
-}
-
 /// The fields of a port's journal event.
 #[must_use]
 pub fn port_fields(port: &PortProgress) -> Vec<(&'static str, String)> {
@@ -403,93 +396,5 @@ fn verdict(report: &BootReport) -> Verdict {
         Verdict::NoInfiniband
     } else {
         Verdict::Ready
-    }
-}
-
-/// Connect-IB (15b3:1011) cannot bring IPoIB up with more than 1024 send
-/// buffers: `ib_ipoib` then fails at `ip link set up`, long after boot.
-fn send_queue_warning(root: &Root, rules: &ModprobeRules, observed: &Observed) -> Option<String> {
-    let card = observed.functions.iter().find(|f| f.vendor == 0x15b3 && f.device == 0x1011)?;
-    let now = root.attribute("/sys/module/ib_ipoib/parameters/send_queue_size").ok();
-    let (size, by) = match now.and_then(|t| t.parse::<u64>().ok()) {
-        Some(size) => (size, "/sys/module/ib_ipoib/parameters/send_queue_size"),
-        None => {
-            let (value, origin) = rules.option("ib_ipoib", "send_queue_size")?;
-            (value.parse().ok()?, origin)
-        }
-    };
-    (size > 1024).then(|| {
-        format!(
-            "ib_ipoib send_queue_size is {size} ({by}) and {} is a Connect-IB card, which cannot bring IPoIB up with more than 1024: set `options ib_ipoib send_queue_size=1024` in /etc/modprobe.d and reload ib_ipoib",
-            card.address
-        )
-    })
-}
-
-/// What `boot` would do and wait for, seen from now.
-#[derive(Debug, serde::Serialize)]
-pub struct Preview {
-    /// Version of this format.
-    pub schema: u32,
-    /// The steps that would be taken at once.
-    pub steps: Vec<crate::plan::Step>,
-    /// Configured modules that would not be loaded, and where the site denies them.
-    pub denied: BTreeMap<ModuleName, ModuleTrouble>,
-    /// The ports that would be waited for.
-    pub ports: Vec<PortProgress>,
-    /// What would not be waited for.
-    pub left_out: Vec<LeftOut>,
-}
-
-/// Look, and say what would be done; nothing is changed.
-#[must_use]
-pub fn preview(config: &Config, root: &Root) -> Preview {
-    let rules = ModprobeRules::read(root);
-    let halves = ["mlx5_core", "mlx4_core"].into_iter().filter_map(rdma_half);
-    let modules: Vec<ModuleName> = config.modules.load.iter().cloned().chain(halves).collect();
-    let observed = observe::observe(root, &modules);
-    let expectation =
-        expect::expectation(config, &observed, |m| rules.denied(m).map(str::to_owned));
-    let ports = progress::progress(&expectation, &observed);
-    let steps = boot_steps(config, &rules, &observed, &expectation, &ports, &Done::default());
-    let left_out = expectation.left_out.into_iter();
-    Preview {
-        schema: crate::report::SCHEMA,
-        steps,
-        denied: if ports.is_empty() { BTreeMap::new() } else { denied(config, &rules, &observed) },
-        ports,
-        left_out: left_out.map(|(pci, reason)| LeftOut { pci, reason }).collect(),
-    }
-}
-
-impl Preview {
-    /// The text of it.
-    #[must_use]
-    pub fn to_text(&self) -> String {
-        let mut lines = Vec::new();
-        if self.ports.is_empty() {
-            lines.push("no InfiniBand port is expected: nothing would be done".to_owned());
-        }
-        for step in &self.steps {
-            lines.push(format!("would {step}"));
-        }
-        for (module, trouble) in &self.denied {
-            lines.push(format!("would not load {module}: {trouble}"));
-        }
-        for port in self.ports.iter().filter(|p| !p.is_ethernet()) {
-            let reached = port.reached.map_or("nothing", Rung::word);
-            let label = port.label();
-            lines.push(match port.missing() {
-                None => format!("{label}: has {reached}, nothing to wait for"),
-                Some(_) => {
-                    format!("would wait for {label}: reached {reached}, wanted {}", port.goal)
-                }
-            });
-        }
-        for out in &self.left_out {
-            lines.push(format!("would not wait for {}: {}", out.pci, out.reason));
-        }
-        lines.push(String::new());
-        lines.join("\n")
     }
 }

@@ -2,4 +2,6 @@
 //! fills the report. No step is believed: what it was for is read back.
 
 pub mod boot;
+pub mod preview;
 mod steps;
+mod warnings;

@@ -130,7 +130,7 @@ impl<'a> Steps<'a> {
         }
         // The child may have ended after `observed` was read.
         let asked: Vec<ModuleName> = observed.modules.keys().cloned().collect();
-        let fresh = crate::observe::observe(root, &asked);
+        let fresh = crate::observe::observe(root, &asked, &observed.udev.heard);
         for (step, end) in ended {
             done.ended.insert(step.clone());
             self.last_stderr.clone_from(&end.stderr);

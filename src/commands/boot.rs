@@ -104,7 +104,7 @@ fn tell(report: &BootReport) {
 }
 
 fn dry_run(config: &Config, root: &Root, format: Format) -> anyhow::Result<u8> {
-    let preview = crate::apply::boot::preview(config, root);
+    let preview = crate::apply::preview::preview(config, root);
     let mut out = std::io::stdout().lock();
     match format {
         Format::Json => writeln!(out, "{}", serde_json::to_string_pretty(&preview)?)?,

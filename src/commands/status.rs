@@ -1,6 +1,6 @@
 //! `ibprov status`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
 use crate::cli::{Format, StatusArgs};
@@ -38,7 +38,7 @@ pub fn run(args: &StatusArgs, config: &Config, root: &Root, format: Format) -> a
 }
 
 fn gather(args: &StatusArgs, config: &Config, root: &Root) -> Status {
-    let observed = observe::observe(root, &config.modules.load);
+    let observed = observe::observe(root, &config.modules.load, &BTreeSet::new());
     let rules = ModprobeRules::read(root);
     let mut facts = Facts::default();
     let mut problems: Vec<String> = observed.problems.iter().cloned().collect();

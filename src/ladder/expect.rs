@@ -172,7 +172,6 @@ mod tests {
             driver: None,
             driver_override: None,
             physfn: None,
-            processed: false,
             rdma_auxiliary: None,
             rdma: Vec::new(),
         }

@@ -52,6 +52,20 @@ pub struct UdevState {
     /// No event is queued or being worked on (`/run/udev/queue`, the file
     /// that `udevadm settle` watches).
     pub settled: bool,
+    /// The devices whose processed event was heard. A device's record under
+    /// `/run/udev/data` would not do: it is written before the event's module
+    /// is loaded, the event is sent after it.
+    #[serde(skip)]
+    pub heard: BTreeSet<String>,
+}
+
+impl UdevState {
+    /// True if udev has done for this device what it was going to do, loading
+    /// its driver too.
+    #[must_use]
+    pub fn is_done_with(&self, sysname: &str) -> bool {
+        self.settled || self.heard.contains(sysname)
+    }
 }
 
 /// A look around: reads what it can and notes what it cannot.
@@ -102,12 +116,17 @@ impl Look<'_> {
     }
 }
 
-/// Look at the host; the state of `modules` is told as well.
+/// Look at the host; the state of `modules` is told as well. `heard` are the
+/// devices whose processed udev event was heard.
 #[must_use]
-pub fn observe<'m>(root: &Root, modules: impl IntoIterator<Item = &'m ModuleName>) -> Observed {
+pub fn observe<'m>(
+    root: &Root,
+    modules: impl IntoIterator<Item = &'m ModuleName>,
+    heard: &BTreeSet<String>,
+) -> Observed {
     let mut look = Look { root, problems: BTreeSet::new() };
     let kernel = kernel_release(&mut look);
-    let udev = udev::state(root);
+    let udev = udev::state(root, heard);
     let functions = pci::functions(&mut look, &kernel, &udev);
     let modules =
         modules.into_iter().map(|name| (name.clone(), modules::state(&mut look, &kernel, name)));

@@ -4,7 +4,6 @@ use serde::{Serialize, Serializer};
 
 use super::aliases::Aliases;
 use super::rdma::{self, RdmaDevice};
-use super::udev;
 use super::{Look, UdevState};
 use crate::names::PciAddress;
 
@@ -69,8 +68,6 @@ pub struct PciFunction {
     pub driver_override: Option<String>,
     /// The PF, if this is a VF of a PF on this host.
     pub physfn: Option<PciAddress>,
-    /// udev has finished an event for it.
-    pub processed: bool,
     /// Its auxiliary device for RDMA, which makes udev load the RDMA half:
     /// `mlx5_core.rdma.0` (Linux 5.11 and later), `mlx4_core.ib.0` (6.7).
     pub rdma_auxiliary: Option<String>,
@@ -125,11 +122,10 @@ fn function(
     };
     let driver = link(look, "driver");
     let physfn = link(look, "physfn").and_then(|n| n.parse().ok());
-    let processed = udev::record(look, &format!("+pci:{address}")).is_some();
     // Its reader waits for the device lock, which a probe holds until it ends
     // (driver_override_show(), drivers/pci/pci-sysfs.c): it is left alone while
     // a driver is bound or may be about to be.
-    let driver_override = if driver.is_none() && (processed || udev.settled) {
+    let driver_override = if driver.is_none() && udev.is_done_with(&address.to_string()) {
         let text = look.attribute(&format!("{dir}/driver_override"));
         text.filter(|t| !t.is_empty() && t != "(null)")
     } else {
@@ -152,7 +148,6 @@ fn function(
         driver,
         driver_override,
         physfn,
-        processed,
         rdma_auxiliary,
         rdma,
     }

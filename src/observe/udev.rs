@@ -4,6 +4,8 @@
 //! the rules of the first event, and carries ID_RENAMING=1 while a rename that
 //! udevd began has not come back as a `move` event.
 
+use std::collections::BTreeSet;
+
 use super::{Look, UdevState};
 use crate::host::Root;
 
@@ -22,8 +24,9 @@ pub(super) fn record(look: &mut Look<'_>, id: &str) -> Option<Record> {
     Some(parse(&text))
 }
 
-pub(super) fn state(root: &Root) -> UdevState {
+pub(super) fn state(root: &Root, heard: &BTreeSet<String>) -> UdevState {
     UdevState {
+        heard: heard.clone(),
         running: root.exists("/run/udev/control"),
         settled: !root.exists("/run/udev/queue"),
     }

@@ -60,8 +60,6 @@ pub struct Done {
     pub begun: BTreeSet<Step>,
     /// Steps that have come to their end.
     pub ended: BTreeSet<Step>,
-    /// Auxiliary devices and PCI functions that udev was seen to finish with.
-    pub processed: BTreeSet<String>,
 }
 
 impl Done {
@@ -89,7 +87,7 @@ pub fn boot_steps(
     }
     let mut steps = modules(config, rules, observed, done);
     for port in progress {
-        steps.extend(driver(config, observed, port, done));
+        steps.extend(driver(config, observed, port));
     }
     steps.retain(|step| !done.begun.contains(step));
     steps.dedup();
@@ -117,13 +115,12 @@ fn modules(config: &Config, rules: &ModprobeRules, observed: &Observed, done: &D
     }
 }
 
-fn driver(config: &Config, observed: &Observed, port: &PortProgress, done: &Done) -> Option<Step> {
+fn driver(config: &Config, observed: &Observed, port: &PortProgress) -> Option<Step> {
     let pci = port.pci?;
     let function = observed.functions.iter().find(|f| f.address == pci)?;
-    let finished = |id: &str| observed.udev.settled || done.processed.contains(id);
     match port.missing()? {
         // udev loads it by the same modalias: only what it left undone is ours.
-        Rung::Driver if function.processed || finished(&pci.to_string()) => {
+        Rung::Driver if observed.udev.is_done_with(&pci.to_string()) => {
             let skipped = function
                 .ib_driver
                 .is_some_and(|d| config.modules.skip.iter().any(|m| m.as_str() == d));
@@ -135,10 +132,8 @@ fn driver(config: &Config, observed: &Observed, port: &PortProgress, done: &Done
             let absent = observed.modules.get(&module) == Some(&ModuleState::Absent);
             let skipped = config.modules.skip.contains(&module);
             // With an auxiliary device udev is about to load it by itself.
-            let udev_is_done = match &function.rdma_auxiliary {
-                Some(auxiliary) => finished(auxiliary),
-                None => function.processed || finished(&pci.to_string()),
-            };
+            let device = function.rdma_auxiliary.clone().unwrap_or_else(|| pci.to_string());
+            let udev_is_done = observed.udev.is_done_with(&device);
             (absent && !skipped && udev_is_done).then_some(Step::LoadRdmaHalf { pci, module })
         }
         _ => None,
@@ -176,12 +171,11 @@ mod tests {
                 driver: driver.map(str::to_owned),
                 driver_override: None,
                 physfn: None,
-                processed: false,
                 rdma_auxiliary: auxiliary.then(|| "mlx5_core.rdma.0".to_owned()),
                 rdma: Vec::new(),
             }],
             modules: all.iter().map(|m| (name(m), state(m))).collect::<BTreeMap<_, _>>(),
-            udev: UdevState { running: true, settled: false },
+            udev: UdevState { running: true, settled: false, heard: BTreeSet::new() },
             problems: BTreeSet::new(),
         }
     }
@@ -217,24 +211,25 @@ mod tests {
     #[test]
     fn a_driver_is_udevs_to_load_until_udev_is_done() {
         let mut observed = host(None, false, &ALL);
-        let mut done = Done::default();
+        let done = Done::default();
         assert_eq!(steps(&observed, &done), [""; 0]);
-        done.processed.insert("0000:4b:00.0".to_owned());
+        observed.udev.heard.insert("0000:4b:00.0".to_owned());
         assert_eq!(steps(&observed, &done), ["load the driver of 0000:4b:00.0"]);
-        done.processed.clear();
+        observed.udev.heard.clear();
         observed.udev.settled = true;
         assert_eq!(steps(&observed, &done), ["load the driver of 0000:4b:00.0"]);
     }
 
     #[test]
     fn the_rdma_half_is_udevs_while_its_auxiliary_device_is_being_processed() {
-        let mut done = Done::default();
-        done.processed.insert("0000:4b:00.0".to_owned());
-        let with = host(Some("mlx5_core"), true, &ALL);
+        let done = Done::default();
+        let mut with = host(Some("mlx5_core"), true, &ALL);
+        with.udev.heard.insert("0000:4b:00.0".to_owned());
         assert_eq!(steps(&with, &done), [""; 0]);
-        let without = host(Some("mlx5_core"), false, &ALL);
+        let mut without = host(Some("mlx5_core"), false, &ALL);
+        without.udev.heard.insert("0000:4b:00.0".to_owned());
         assert_eq!(steps(&without, &done), ["load mlx5_ib for 0000:4b:00.0"]);
-        done.processed.insert("mlx5_core.rdma.0".to_owned());
+        with.udev.heard.insert("mlx5_core.rdma.0".to_owned());
         assert_eq!(steps(&with, &done), ["load mlx5_ib for 0000:4b:00.0"]);
     }
 

@@ -395,7 +395,8 @@ mod tests {
             what happened when, since boot began:
             -   0.100 s  ib0 was there
             +   0.312 s  mlx5_0 port 1: named as ib0
-        "#]].assert_eq(&text);
+        "#]]
+        .assert_eq(&text);
     }
 
     #[test]

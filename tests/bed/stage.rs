@@ -25,6 +25,9 @@ pub(crate) fn folder(lane: &str, scenario: &str) -> Result<PathBuf, String> {
 pub(crate) fn lay(scenario: &Scenario, tree: &Path) -> Result<(), String> {
     std::fs::create_dir_all(tree).map_err(|e| format!("{}: {e}", tree.display()))?;
     copy(&project().join("tests/bed/guest"), tree)?;
+    let selftest = project().join("tests/vm/hca/selftest.sh");
+    std::fs::copy(&selftest, tree.join("usr/lib/bed/hca-selftest.sh"))
+        .map_err(|e| format!("{}: {e}", selftest.display()))?;
     write_units(scenario, tree).map_err(|e| format!("{}: {e}", tree.display()))?;
     if scenario.settings.agent {
         copy(installed()?, tree)?;

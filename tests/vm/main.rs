@@ -14,6 +14,7 @@ mod again;
 #[path = "../bed/mod.rs"]
 mod bed;
 mod deadline;
+mod drivers;
 mod expected;
 mod late_rdma;
 mod machine;

@@ -1,0 +1,93 @@
+//! `ibprov boot --dry-run`: the same look and the same plan, without the doing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::config::Config;
+use crate::host::Root;
+use crate::ladder::{ModuleTrouble, PortProgress, Rung, expect, progress};
+use crate::names::ModuleName;
+use crate::observe::{self, ModprobeRules, ModuleState, Observed, rdma_half};
+use crate::plan::{Done, boot_steps};
+use crate::report::boot::LeftOut;
+
+/// What `boot` would do and wait for, seen from now.
+#[derive(Debug, serde::Serialize)]
+pub struct Preview {
+    /// Version of this format.
+    pub schema: u32,
+    /// The steps that would be taken at once.
+    pub steps: Vec<crate::plan::Step>,
+    /// Configured modules that would not be loaded, and where the site denies them.
+    pub denied: BTreeMap<ModuleName, ModuleTrouble>,
+    /// The ports that would be waited for.
+    pub ports: Vec<PortProgress>,
+    /// What would not be waited for.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// Look, and say what would be done; nothing is changed.
+#[must_use]
+pub fn preview(config: &Config, root: &Root) -> Preview {
+    let rules = ModprobeRules::read(root);
+    let halves = ["mlx5_core", "mlx4_core"].into_iter().filter_map(rdma_half);
+    let modules: Vec<ModuleName> = config.modules.load.iter().cloned().chain(halves).collect();
+    let observed = observe::observe(root, &modules, &BTreeSet::new());
+    let expectation =
+        expect::expectation(config, &observed, |m| rules.denied(m).map(str::to_owned));
+    let ports = progress::progress(&expectation, &observed);
+    let steps = boot_steps(config, &rules, &observed, &expectation, &ports, &Done::default());
+    let left_out = expectation.left_out.into_iter();
+    Preview {
+        schema: crate::report::SCHEMA,
+        steps,
+        denied: if ports.is_empty() { BTreeMap::new() } else { denied(config, &rules, &observed) },
+        ports,
+        left_out: left_out.map(|(pci, reason)| LeftOut { pci, reason }).collect(),
+    }
+}
+
+impl Preview {
+    /// The text of it.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let mut lines = Vec::new();
+        if self.ports.is_empty() {
+            lines.push("no InfiniBand port is expected: nothing would be done".to_owned());
+        }
+        for step in &self.steps {
+            lines.push(format!("would {step}"));
+        }
+        for (module, trouble) in &self.denied {
+            lines.push(format!("would not load {module}: {trouble}"));
+        }
+        for port in self.ports.iter().filter(|p| !p.is_ethernet()) {
+            let reached = port.reached.map_or("nothing", Rung::word);
+            let label = port.label();
+            lines.push(match port.missing() {
+                None => format!("{label}: has {reached}, nothing to wait for"),
+                Some(_) => {
+                    format!("would wait for {label}: reached {reached}, wanted {}", port.goal)
+                }
+            });
+        }
+        for out in &self.left_out {
+            lines.push(format!("would not wait for {}: {}", out.pci, out.reason));
+        }
+        lines.push(String::new());
+        lines.join("\n")
+    }
+}
+
+/// The configured modules that are absent because the site denies them.
+pub(super) fn denied(
+    config: &Config,
+    rules: &ModprobeRules,
+    observed: &Observed,
+) -> BTreeMap<ModuleName, ModuleTrouble> {
+    let absent = |m: &&ModuleName| observed.modules.get(m) == Some(&ModuleState::Absent);
+    let denial = |m: &ModuleName| {
+        let by = rules.denied(m)?.to_owned();
+        Some((m.clone(), ModuleTrouble::Denied { by }))
+    };
+    config.modules.load.iter().filter(absent).filter_map(denial).collect()
+}

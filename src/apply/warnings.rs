@@ -1,0 +1,75 @@
+//! What is told before it bites.
+
+use crate::host::Root;
+use crate::observe::{ModprobeRules, Observed};
+
+/// Connect-IB (15b3:1011) cannot bring IPoIB up with more than 1024 send
+/// buffers: `ib_ipoib` then fails at `ip link set up`, long after boot.
+pub(super) fn send_queue_warning(
+    root: &Root,
+    rules: &ModprobeRules,
+    observed: &Observed,
+) -> Option<String> {
+    let card = observed.functions.iter().find(|f| f.vendor == 0x15b3 && f.device == 0x1011)?;
+    let now = root.attribute("/sys/module/ib_ipoib/parameters/send_queue_size").ok();
+    let (size, by) = match now.and_then(|t| t.parse::<u64>().ok()) {
+        Some(size) => (size, "/sys/module/ib_ipoib/parameters/send_queue_size"),
+        None => {
+            let (value, origin) = rules.option("ib_ipoib", "send_queue_size")?;
+            (value.parse().ok()?, origin)
+        }
+    };
+    (size > 1024).then(|| {
+        format!(
+            "ib_ipoib send_queue_size is {size} ({by}) and {} is a Connect-IB card, which cannot bring IPoIB up with more than 1024: set `options ib_ipoib send_queue_size=1024` in /etc/modprobe.d and reload ib_ipoib",
+            card.address
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observe::{PciClass, PciFunction};
+
+    fn warning(device: u16, loaded: Option<&str>, configured: &str) -> Option<String> {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let write = |path: &str, text: &str| {
+            let path = dir.path().join(path);
+            std::fs::create_dir_all(path.parent().expect("parent")).expect("directory");
+            std::fs::write(path, text).expect("file");
+        };
+        write("etc/modprobe.d/ipoib.conf", configured);
+        if let Some(size) = loaded {
+            write("sys/module/ib_ipoib/parameters/send_queue_size", size);
+        }
+        let function = PciFunction {
+            address: "0000:4b:00.0".parse().expect("address"),
+            vendor: 0x15b3,
+            device,
+            class: PciClass(0x02_0700),
+            modalias: String::new(),
+            ib_driver: Some("mlx5_core"),
+            driver: None,
+            driver_override: None,
+            physfn: None,
+            rdma_auxiliary: None,
+            rdma: Vec::new(),
+        };
+        let observed = Observed { functions: vec![function], ..Observed::default() };
+        let root = Root::copy_at(dir.path()).expect("root");
+        send_queue_warning(&root, &ModprobeRules::read(&root), &observed)
+    }
+
+    #[test]
+    fn connect_ib_with_too_long_a_queue_is_warned_of() {
+        let option = "options ib_ipoib recv_queue_size=256 send_queue_size=2048\n";
+        let by_option = warning(0x1011, None, option).expect("a warning before it is loaded");
+        assert!(by_option.contains("2048 (/etc/modprobe.d/ipoib.conf:1)"), "{by_option}");
+        let by_module = warning(0x1011, Some("4096\n"), option).expect("a warning once loaded");
+        assert!(by_module.contains("4096 (/sys/module/ib_ipoib/"), "{by_module}");
+        assert_eq!(warning(0x1011, Some("1024\n"), option), None, "what is in force counts");
+        assert_eq!(warning(0x101b, None, option), None, "another card");
+        assert_eq!(warning(0x1011, None, ""), None);
+    }
+}

@@ -1,0 +1,68 @@
+//! Drivers that nobody loads, probes that fail, VFs, and the simulated HCA.
+
+use crate::machine::boot;
+use crate::seed::assert_up;
+
+#[test]
+fn what_udev_leaves_without_a_driver_is_loaded_and_reported() {
+    let guest = boot("no_autoload");
+    assert_up(&guest);
+    let report = guest.boot_json();
+    let steps = report["steps"].as_array().expect("steps");
+    let of_kind = |kind: &str| steps.iter().find(|s| s["step"] == kind).cloned();
+    let driver = of_kind("load-driver").expect("the driver was loaded by boot");
+    assert_eq!(driver["pci"], "0000:01:00.0");
+    let half = of_kind("load-rdma-half").expect("the RDMA half was loaded by boot");
+    assert_eq!(half["module"], "mlx5_ib");
+    guest.journal.expect("ibprov.service", "done by ibprov: load the driver of 0000:01:00.0");
+}
+
+#[test]
+fn where_udev_does_its_work_boot_loads_no_driver() {
+    let report = boot("seed_with").boot_json();
+    let steps = report["steps"].as_array().expect("steps");
+    assert!(steps.iter().all(|s| s["step"] == "load-modules"), "{steps:?}");
+}
+
+#[test]
+fn a_failed_probe_is_named_and_not_waited_for() {
+    let guest = boot("probe_fails");
+    assert_up(&guest);
+    let report = guest.boot_json();
+    assert_eq!(report["exit_code"], 3);
+    let ports = report["ports"].as_array().expect("ports");
+    let failed = ports.iter().find(|p| p["pci"] == "0000:02:00.0").expect("the second HCA");
+    let cause = failed["cause"]["text"].as_str().expect("cause");
+    assert!(cause.starts_with("the driver's probe failed: "), "{cause}");
+    assert!(cause.contains("failed with error -5"), "{cause}");
+    let usec = |name: &str| report[name].as_u64().expect("time");
+    let took = usec("finished_usec") - usec("started_usec");
+    assert!(took < 30_000_000, "boot waited {took} us for what cannot come");
+}
+
+#[test]
+fn vfs_are_shown_with_guids_and_policy_by_both_interfaces() {
+    let guest = boot("sriov");
+    guest.assert_success();
+    let status = guest.json("status.json");
+    let vf = |hca: usize, vf: usize| status["hcas"][hca]["vfs"][vf].clone();
+    let ofed = vf(0, 1);
+    assert_eq!(ofed["pci"], "0000:01:00.2", "{status}");
+    assert_eq!(ofed["node_guid"], "0200:0000:0012:0001");
+    assert_eq!(ofed["port_guid"], "0200:0000:0012:0101");
+    assert_eq!(ofed["policy"], "Follow");
+    let mainline = vf(1, 0);
+    assert_eq!(mainline["node_guid"], "0200:0000:0034:0000", "{status}");
+    assert_eq!(mainline["port_guid"], "0200:0000:0034:0100");
+    assert_eq!(mainline["policy"], "Up");
+    assert_eq!(mainline["driver"], "mlx5_core");
+}
+
+#[test]
+fn the_simulated_hca_passes_its_own_checks() {
+    let guest = boot("sriov");
+    let tap = guest.file("selftest");
+    assert!(!tap.contains("\nnot ok"), "{tap}");
+    let ok = tap.lines().filter(|l| l.starts_with("ok ")).count();
+    assert!(ok >= 100, "only {ok} checks:\n{tap}");
+}
