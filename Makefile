@@ -11,7 +11,7 @@ build_needs := gcc libc6-dev libudev-dev pkg-config
 
 # Lanes that boot machines are test targets of these names; every other test
 # target needs nothing but the build.
-machine_tests := vm boot demo
+machine_tests := vm boot demo bench
 tree_tests := $(filter-out $(machine_tests),$(patsubst tests/%.rs,%,$(wildcard tests/*.rs)) $(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs)))
 
 .PHONY: all release install deps lint test test-unit test-tree test-boot test-vm test-all test-mutants bench demo
@@ -61,6 +61,10 @@ test-all: test
 
 demo: deps
 	@$(CARGO) test --quiet --locked --test demo
+
+# Figures against their limits; a limit that is exceeded is a failure.
+bench: deps
+	@$(CARGO) test --quiet --locked --test bench
 
 # Each machine test is seen failing once: tests/mutants/*.patch.
 test-mutants: deps
