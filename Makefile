@@ -7,21 +7,22 @@ target  := $(or $(CARGO_TARGET_DIR),target)
 
 # Packages to build and lint; the test lanes install theirs themselves
 # (tests/vm/image/packages.txt).
-build_needs := gcc libc6-dev libudev-dev pkg-config
+build_needs := gcc go-md2man libc6-dev libudev-dev pkg-config
+man_pages := $(wildcard docs/*.8.md docs/*.5.md)
 
 # Lanes that boot machines are test targets of these names; every other test
 # target needs nothing but the build.
-machine_tests := vm boot demo
+machine_tests := vm boot demo bench
 tree_tests := $(filter-out $(machine_tests),$(patsubst tests/%.rs,%,$(wildcard tests/*.rs)) $(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs)))
 
-.PHONY: all release install deps lint test test-unit test-tree test-boot test-vm test-all test-mutants bench demo
+.PHONY: all release install install-man deps lint test test-unit test-tree test-boot test-vm test-all test-mutants bench demo
 
 all: release
 
 release:
 	$(CARGO) build --quiet --release --locked
 
-# Installs what `make release` built. systemd and udev look below /usr and
+# Installs what `make release` built, and the man pages if they can be made. systemd and udev look below /usr and
 # /usr/local; the units name the binary where it is put.
 install:
 	install -d $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(PREFIX)/lib/udev/rules.d $(DESTDIR)$(PREFIX)/lib/ibprov
@@ -32,6 +33,18 @@ install:
 	done
 	install -m 644 $(wildcard udev-rules/*.rules) $(DESTDIR)$(PREFIX)/lib/udev/rules.d/
 	$(if $(wildcard packaging/*.toml),install -m 644 $(wildcard packaging/*.toml) $(DESTDIR)$(PREFIX)/lib/ibprov/)
+	@if command -v go-md2man >/dev/null; then $(MAKE) --no-print-directory install-man; else echo "go-md2man is not installed (make deps): man pages left out"; fi
+
+# The title line `% NAME(SECTION) SOURCE` is known to newer go-md2man only; for
+# older ones it is put into man's form afterwards.
+install-man:
+	@for page in $(man_pages); do \
+		name=$$(basename $$page .md) section=$${page%.md} && section=$${section##*.} && \
+		install -d $(DESTDIR)$(PREFIX)/share/man/man$$section && \
+		go-md2man -in $$page -out $(DESTDIR)$(PREFIX)/share/man/man$$section/$$name && \
+		sed -i 's/^\.TH \([^ (]*\)(\([0-9]\)) \(.*\)$$/.TH "\1" "\2" "" "\3"/' $(DESTDIR)$(PREFIX)/share/man/man$$section/$$name && \
+		chmod 644 $(DESTDIR)$(PREFIX)/share/man/man$$section/$$name || exit 1; \
+	done
 
 deps:
 	@sh tests/vm/image/need.sh $(build_needs)
@@ -61,6 +74,10 @@ test-all: test
 
 demo: deps
 	@$(CARGO) test --quiet --locked --test demo
+
+# Figures against their limits; a limit that is exceeded is a failure.
+bench: deps
+	@$(CARGO) test --quiet --locked --test bench
 
 # Each machine test is seen failing once: tests/mutants/*.patch.
 test-mutants: deps

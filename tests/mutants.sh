@@ -4,49 +4,61 @@
 #     breaks: ib0 is not waited for
 #     fails: vm late_rdma::with_ibprov_ib0_has_its_address
 # The patch is applied to a copy of the tree, the copy is built, and exactly
-# those tests are run. A mutant that no test sees, a test that cannot be built
-# or started, and a machine test that no mutant breaks, are failures.
+# those tests are run, those of one lane in one process, so that they share
+# their boots. A mutant that no test sees, a test that cannot be built or
+# started, and a machine test that no mutant breaks, are failures.
 set -eu
 cd "$(dirname "$0")/.."
 project=$PWD
 copy=${CARGO_TARGET_DIR:-$project/target}/mutants
 export CARGO_TARGET_DIR="$copy/target"
+# Quick to build: a mutant's code counts, not its speed.
+export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_OPT_LEVEL=1
+export CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_INCREMENTAL=true
+export RUST_BACKTRACE=0 CARGO_TERM_COLOR=never
 mkdir -p "$copy/tree"
 
-# Only what differs is copied, so that what was built before stays good.
-git ls-files -z | tar --null -T - -cf - | tar -C "$copy/tree" -xf - --skip-old-files --warning=no-existing-file 2>/dev/null || true
-git ls-files | while read -r f; do
-	cmp -s "$f" "$copy/tree/$f" || cp "$f" "$copy/tree/$f"
-done
+# Only what differs is copied, so that what was built before stays good; what
+# is gone from the project goes from the copy.
+git ls-files >"$copy/files"
+while read -r f; do
+	[ -f "$f" ] || continue
+	mkdir -p "$copy/tree/$(dirname "$f")"
+	cmp -s "$f" "$copy/tree/$f" || cp -p "$f" "$copy/tree/$f"
+done <"$copy/files"
 cd "$copy/tree"
+find . -type f | sed 's,^\./,,' | grep -vxF -f "$copy/files" | while read -r f; do rm "$f"; done
 
-run_test() { # LANE TEST; its output in $copy/log
-	cargo test --quiet --locked --test "$1" -- --test-threads=1 --exact "$2" >"$copy/log" 2>&1
-}
+undo() { patch --quiet -R -p1 <"$patch"; }
 survived=0 killed=0
 : >"$copy/seen"
 for patch in "$project"/tests/mutants/*.patch; do
 	name=$(basename "$patch" .patch)
 	case " $* " in "  " | *" $name "*) ;; *) continue ;; esac
-	breaks=$(sed -n 's/^breaks: //p' "$patch")
+	echo "mutant $name: $(sed -n 's/^breaks: //p' "$patch")"
 	patch --quiet -p1 <"$patch"
-	trap 'patch --quiet -R -p1 <"$patch"' EXIT
-	for test in $(sed -n 's/^fails: \([^ ]*\) \([^ ]*\)$/\1=\2/p' "$patch"); do
-		echo "${test%%=*} ${test#*=}" >>"$copy/seen"
-		if run_test "${test%%=*}" "${test#*=}"; then
-			echo "mutant $name ($breaks): SURVIVED: ${test#*=} passed, or there is no such test"
-			survived=$((survived + 1))
-		elif grep -q '^test result: FAILED\. 0 passed; 1 failed' "$copy/log"; then
-			echo "mutant $name ($breaks): killed by ${test#*=}:"
-			grep -A1 'panicked at' "$copy/log" | sed -n '2s/^/    /p'
-			killed=$((killed + 1))
-		else
-			echo "mutant $name ($breaks): ${test#*=} did not run:" >&2
-			tail -n 20 "$copy/log" >&2
-			survived=$((survived + 1))
-		fi
+	trap undo EXIT
+	sed -n 's/^fails: //p' "$patch" >>"$copy/seen"
+	for lane in $(sed -n 's/^fails: \([^ ]*\) .*/\1/p' "$patch" | sort -u); do
+		tests=$(sed -n "s/^fails: $lane //p" "$patch")
+		# shellcheck disable=SC2086 # a list of tests
+		cargo test --locked --test "$lane" -- --test-threads=1 --exact $tests >"$copy/$name.$lane.log" 2>&1 || true
+		for test in $tests; do
+			if grep -q "^test $test \.\.\. FAILED" "$copy/$name.$lane.log"; then
+				killed=$((killed + 1))
+				echo "    killed by $lane $test:"
+				grep -A 1 "^thread '$test'.* panicked at" "$copy/$name.$lane.log" | sed -n '2s/^\(.\{0,150\}\).*/        \1/p'
+			elif grep -q "^test $test \.\.\. ok" "$copy/$name.$lane.log"; then
+				survived=$((survived + 1))
+				echo "    SURVIVED $lane $test"
+			else
+				survived=$((survived + 1))
+				echo "    NOT RUN $lane $test:"
+				tail -n 20 "$copy/$name.$lane.log"
+			fi
+		done
 	done
-	patch --quiet -R -p1 <"$patch"
+	undo
 	trap - EXIT
 done
 
@@ -60,5 +72,5 @@ if [ $# = 0 ]; then
 	unseen=$(wc -l <"$copy/unseen")
 	[ "$unseen" = 0 ] || sed 's/^/never seen failing: /' "$copy/unseen"
 fi
-echo "mutants: $killed killed, $survived survived, $unseen tests never seen failing"
+echo "mutants: $killed tests seen failing, $survived not, $unseen tests have no mutant"
 [ "$killed" -gt 0 ] && [ "$survived" = 0 ] && [ "$unseen" = 0 ]

@@ -61,7 +61,7 @@ pub(crate) fn lay(scenario: &Scenario, tree: &Path) -> Result<(), String> {
 }
 
 /// The agent, installed once per test process as a packager would.
-fn installed() -> Result<&'static Path, String> {
+pub(crate) fn installed() -> Result<&'static Path, String> {
     static TREE: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let tree = TREE.get_or_init(|| {
         let tree = folder("agent", &std::process::id().to_string())?;

@@ -5,6 +5,9 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Output};
 
+/// The HCA of a healthy node.
+pub const PF: &str = "0000:4b:00.0";
+
 pub struct Host {
     dir: tempfile::TempDir,
     next_ifindex: u32,
@@ -59,6 +62,33 @@ impl Host {
         );
         for module in ["ib_umad", "ib_uverbs", "ib_ipoib"] {
             host.file(&format!("sys/module/{module}/initstate"), "live\n");
+        }
+        host
+    }
+
+    /// A host with one HCA, up and running, and ibprov enabled.
+    pub fn healthy() -> Self {
+        let mut host = Self::new();
+        host.function(PF, "15b3:101b", "020700", Some("mlx5_core"));
+        host.rdma(PF, "mlx5_0", "b859:9f03:0012:a480", &[PortSpec::default()]);
+        host.link("etc/systemd/system/openibd.service", "/usr/lib/systemd/system/ibprov.service");
+        host.link(
+            "etc/systemd/system/sysinit.target.wants/ibprov.service",
+            "/usr/lib/systemd/system/ibprov.service",
+        );
+        host.file("run/ibprov/boot.json", r#"{"schema":1,"verdict":"ready","exit_code":0}"#);
+        host
+    }
+
+    /// A healthy host with `count` HCAs more, each with a netdev.
+    pub fn with_hcas(count: u32) -> Self {
+        let mut host = Self::healthy();
+        for n in 0..count {
+            let pci = format!("0001:{:02x}:{:02x}.0", n / 32, n % 32);
+            host.function(&pci, "15b3:101b", "020700", Some("mlx5_core"));
+            let (guid, name) = (format!("b859:9f03:0013:{n:04x}"), format!("ib{}", n + 1));
+            let port = PortSpec { guid: &guid, netdev: Some(&name), ..PortSpec::default() };
+            host.rdma(&pci, &format!("mlx5_{}", n + 1), &guid, &[port]);
         }
         host
     }

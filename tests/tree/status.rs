@@ -1,21 +1,6 @@
 use expect_test::expect;
 
-use crate::host::{Host, PortSpec};
-
-const PF: &str = "0000:4b:00.0";
-
-fn healthy() -> Host {
-    let mut host = Host::new();
-    host.function(PF, "15b3:101b", "020700", Some("mlx5_core"));
-    host.rdma(PF, "mlx5_0", "b859:9f03:0012:a480", &[PortSpec::default()]);
-    host.link("etc/systemd/system/openibd.service", "/usr/lib/systemd/system/ibprov.service");
-    host.link(
-        "etc/systemd/system/sysinit.target.wants/ibprov.service",
-        "/usr/lib/systemd/system/ibprov.service",
-    );
-    host.file("run/ibprov/boot.json", r#"{"schema":1,"verdict":"ready","exit_code":0}"#);
-    host
-}
+use crate::host::{Host, PF, PortSpec};
 
 #[test]
 fn a_healthy_node_is_one_screen() {
@@ -28,7 +13,7 @@ fn a_healthy_node_is_one_screen() {
             ib0  datagram  mtu 2044  up, carrier  no address
             pci > driver > rdma > netdev > named > link > active
         exit 0
-    "#]].assert_eq(&healthy().show(&["status"]));
+    "#]].assert_eq(&Host::healthy().show(&["status"]));
 }
 
 #[test]
@@ -45,7 +30,7 @@ fn without_a_card_there_is_nothing_to_fear() {
 
 #[test]
 fn each_missing_rung_says_why() {
-    let mut host = healthy();
+    let mut host = Host::healthy();
     host.function("0000:01:00.0", "15b3:101b", "020700", None);
     host.function("0000:02:00.0", "15b3:1003", "028000", Some("mlx4_core"));
     host.function("0000:03:00.0", "15b3:101b", "020700", Some("mlx5_core"));
@@ -97,7 +82,7 @@ fn each_missing_rung_says_why() {
 
 #[test]
 fn the_gid_table_shows_type_and_ipv4() {
-    let mut host = healthy();
+    let mut host = Host::healthy();
     let port = PortSpec { link_layer: "Ethernet", netdev: None, ..PortSpec::default() };
     host.function("0000:5e:00.0", "15b3:101b", "020700", Some("mlx5_core"));
     host.rdma("0000:5e:00.0", "mlx5_1", "b859:9f03:0012:a4a0", &[port]);
@@ -126,7 +111,7 @@ fn the_gid_table_shows_type_and_ipv4() {
 
 #[test]
 fn vfs_stand_below_their_pf_with_guids_policy_and_binding() {
-    let mut host = healthy();
+    let mut host = Host::healthy();
     for (index, driver) in [(0, Some("mlx5_core")), (1, Some("vfio-pci")), (2, None)] {
         let vf = format!("0000:4b:00.{}", index + 1);
         host.function(&vf, "15b3:101c", "020700", driver);
@@ -156,7 +141,7 @@ fn vfs_stand_below_their_pf_with_guids_policy_and_binding() {
 
 #[test]
 fn garbage_in_sysfs_is_told_and_harms_nothing() {
-    let mut host = healthy();
+    let mut host = Host::healthy();
     host.function("0000:01:00.0", "15b3:101b", "020700", Some("mlx5_core"));
     let port = PortSpec { guid: "b859:9f03:0012:a4b0", netdev: Some("ib1"), ..PortSpec::default() };
     host.rdma("0000:01:00.0", "mlx5_1", "b859:9f03:0012:a4b0", &[port]);
@@ -195,7 +180,7 @@ fn garbage_in_sysfs_is_told_and_harms_nothing() {
 
 #[test]
 fn json_says_the_same() {
-    let out = healthy().ibprov(&["status", "--format", "json"]);
+    let out = Host::healthy().ibprov(&["status", "--format", "json"]);
     let json: serde_json::Value = serde_json::from_slice(&out.stdout).expect("JSON");
     assert_eq!(json["schema"], 1);
     let port = &json["hcas"][0]["ports"][0];
@@ -219,14 +204,14 @@ fn links_that_are_wrong_are_named() {
     };
     let owner =
         |o: &str, c: &[&str]| (o.to_owned(), c.iter().map(|c| (*c).to_owned()).collect::<Vec<_>>());
-    assert_eq!(codes(&healthy()), owner("ibprov", &[]));
+    assert_eq!(codes(&Host::healthy()), owner("ibprov", &[]));
 
-    let host = healthy();
+    let host = Host::healthy();
     host.remove("etc/systemd/system/openibd.service");
     host.remove("etc/systemd/system/sysinit.target.wants/ibprov.service");
     assert_eq!(codes(&host), owner("nobody", &["ibprov-disabled"]), "systemctl disable openibd");
 
-    let host = healthy();
+    let host = Host::healthy();
     host.remove("etc/systemd/system/openibd.service");
     host.file(
         "etc/systemd/system/openibd.service",
@@ -234,12 +219,12 @@ fn links_that_are_wrong_are_named() {
     );
     assert_eq!(codes(&host), owner("vendor", &["openibd-alias-broken"]), "vendor file in /etc");
 
-    let host = healthy();
+    let host = Host::healthy();
     host.remove("etc/systemd/system/openibd.service");
     host.link("etc/systemd/system/openibd.service", "/dev/null");
     assert_eq!(codes(&host), owner("masked", &["openibd-alias-broken"]), "mask");
 
-    let host = healthy();
+    let host = Host::healthy();
     host.link(
         "etc/systemd/system/sysinit.target.wants/openibd.service",
         "/usr/lib/systemd/system/openibd.service",
@@ -251,14 +236,7 @@ fn links_that_are_wrong_are_named() {
 
 #[test]
 fn many_netdevs_are_shown_in_50_ms() {
-    let mut host = healthy();
-    for n in 0..128_u32 {
-        let pci = format!("0001:{:02x}:{:02x}.0", n / 32, n % 32);
-        host.function(&pci, "15b3:101b", "020700", Some("mlx5_core"));
-        let (guid, name) = (format!("b859:9f03:0013:{n:04x}"), format!("ib{}", n + 1));
-        let port = PortSpec { guid: &guid, netdev: Some(&name), ..PortSpec::default() };
-        host.rdma(&pci, &format!("mlx5_{}", n + 1), &guid, &[port]);
-    }
+    let host = Host::with_hcas(128);
     let mut took = Vec::new();
     for _ in 0..5 {
         let begin = std::time::Instant::now();

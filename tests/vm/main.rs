@@ -20,4 +20,5 @@ mod late_rdma;
 mod machine;
 mod modules;
 mod plain;
+mod rdma_core;
 mod seed;

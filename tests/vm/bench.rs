@@ -1,0 +1,210 @@
+//! `make bench`: what ibprov costs, measured on the shipped binary, and held
+//! against its limits. One boot gives the times of the units in a guest; the
+//! status screen is timed on this machine, on a tree of 128 netdevs.
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    clippy::print_stderr,
+    reason = "a program to watch, which runs other programs"
+)]
+#![allow(dead_code, reason = "the bed is shared by two lanes, neither of which needs all of it")]
+
+#[path = "../bed/mod.rs"]
+mod bed;
+#[path = "../tree/host.rs"]
+mod host;
+mod machine;
+
+use std::path::Path;
+use std::process::{Command, ExitCode};
+use std::time::Instant;
+
+use bed::outcome::Outcome;
+
+/// Rounds of each measurement; the guest's script has the same number.
+const ROUNDS: usize = 7;
+
+/// One line of the table: a figure, and what it must not exceed.
+struct Line {
+    what: &'static str,
+    figure: f64,
+    /// Infinite where a figure only explains another.
+    limit: f64,
+    unit: &'static str,
+    /// How the figure came about.
+    from: String,
+}
+
+fn main() -> ExitCode {
+    println!("Booting the guest and measuring {ROUNDS} rounds ...");
+    let guest = machine::boot("bench");
+    guest.assert_success();
+    let binary =
+        bed::stage::installed().expect("the binary as it is shipped").join("usr/sbin/ibprov");
+
+    let mut lines = times(&guest);
+    lines.extend(own_use(&guest));
+    let size = std::fs::metadata(&binary).expect("the binary").len();
+    lines.push(Line {
+        what: "stripped binary",
+        figure: size as f64 / 1_048_576.0,
+        limit: 4.0,
+        unit: "MiB",
+        from: format!("{size} bytes"),
+    });
+    lines.push(status(&binary));
+
+    println!("\n{:44} {:>10} {:>10}", "median", "measured", "limit");
+    for line in &lines {
+        let limit =
+            if line.limit.is_finite() { format!("{:.2}", line.limit) } else { String::new() };
+        let verdict = if line.figure <= line.limit { "" } else { "TOO MUCH: " };
+        println!(
+            "{:44} {:>10.2} {limit:>10} {:4} {verdict}{}",
+            line.what, line.figure, line.unit, line.from
+        );
+    }
+    let broken = lines.iter().filter(|l| l.figure > l.limit).count();
+    if broken == 0 {
+        ExitCode::SUCCESS
+    } else {
+        eprintln!("bench: {broken} limits exceeded");
+        ExitCode::FAILURE
+    }
+}
+
+/// From the start of the unit to the netdev named, and to the unit's end, when
+/// the network may begin: ibprov against bare modprobe.
+fn times(guest: &Outcome) -> Vec<Line> {
+    let rounds = guest.file("rounds");
+    let of = |unit: &str, column: usize| {
+        let times = rounds.lines().filter_map(|line| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let usec = |n: usize| words[n].parse::<f64>().expect("microseconds");
+            (words[0] == unit).then(|| (usec(column) - usec(1)) / 1000.0)
+        });
+        spread(times.collect())
+    };
+    let line = |what, other, column| {
+        let (ibprov, bare) = (of("ibprov", column), of(other, column));
+        Line {
+            what,
+            figure: ibprov.median / bare.median,
+            limit: 1.15,
+            unit: "x",
+            from: format!("ibprov {} ms, {other} {} ms", ibprov.text(), bare.text()),
+        }
+    };
+    // Where ibprov's time goes.
+    let part = |what, begin: Box<dyn Fn(usize) -> f64>, end: Box<dyn Fn(usize) -> f64>| {
+        let times = spread((1..=ROUNDS).map(|n| (end(n) - begin(n)) / 1000.0).collect());
+        Line { what, figure: times.median, limit: f64::INFINITY, unit: "ms", from: times.text() }
+    };
+    let unit = |column: usize| -> Box<dyn Fn(usize) -> f64> {
+        let own: Vec<&str> = rounds.lines().filter(|l| l.starts_with("ibprov ")).collect();
+        Box::new(move |n| {
+            own[n - 1].split_whitespace().nth(column).unwrap().parse().expect("microseconds")
+        })
+    };
+    let report = |pointer: &'static str| -> Box<dyn Fn(usize) -> f64> {
+        let json: Vec<_> = (1..=ROUNDS).map(|n| guest.json(&format!("ibprov-{n}.json"))).collect();
+        Box::new(move |n| json[n - 1].pointer(pointer).unwrap().as_f64().expect("microseconds"))
+    };
+    vec![
+        line("unit start to netdev named, ratio", "bare", 2),
+        line("unit start to unit's end, ratio", "bare", 3),
+        line("the same, bare in ibprov's sandbox: named", "boxed", 2),
+        line("the same, bare in ibprov's sandbox: end", "boxed", 3),
+        part("  ibprov: unit start to its main()", unit(1), report("/started_usec")),
+        part("  main() to modprobe", report("/started_usec"), report("/steps/0/started_usec")),
+        part("  modprobe to netdev named", report("/steps/0/started_usec"), unit(2)),
+        part("  netdev named to report", unit(2), report("/finished_usec")),
+        part("  report to unit's end", report("/finished_usec"), unit(3)),
+    ]
+}
+
+/// What the reports say of forks, memory and CPU time.
+fn own_use(guest: &Outcome) -> Vec<Line> {
+    let reports = |kind: &str, verdict: &str| -> Vec<_> {
+        let report = |round| {
+            let report = guest.json(&format!("{kind}-{round}.json"));
+            assert_eq!(report["verdict"], verdict, "{report}");
+            report
+        };
+        (1..=ROUNDS).map(report).collect()
+    };
+    let (with, without) = (reports("ibprov", "ready"), reports("none", "no-infiniband"));
+    let of = |reports: &[serde_json::Value], field: &str, scale: f64| {
+        spread(reports.iter().map(|r| r[field].as_f64().expect("a number") / scale).collect())
+    };
+    let modules = with[0]["modules"].as_array().expect("modules").len() as f64;
+    let line = |what, spread: Spread, limit, unit| Line {
+        what,
+        figure: spread.median,
+        limit,
+        unit,
+        from: spread.text(),
+    };
+    vec![
+        line("children (modules + 2)", of(&with, "forks", 1.0), modules + 2.0, ""),
+        line("peak memory", of(&with, "peak_memory_kib", 1.0), 8192.0, "KiB"),
+        line("own CPU time without an HCA", of(&without, "cpu_usec", 1000.0), 100.0, "ms"),
+    ]
+}
+
+/// `ibprov status` on this machine, from start to end of the process.
+fn status(binary: &Path) -> Line {
+    let host = host::Host::with_hcas(128);
+    let mut times = Vec::new();
+    // The first fills the caches.
+    for round in 0..=3 * ROUNDS {
+        let begin = Instant::now();
+        let out = Command::new(binary)
+            .arg("--root")
+            .arg(host.path(""))
+            .arg("status")
+            .output()
+            .expect("ibprov status");
+        let took = begin.elapsed().as_secs_f64() * 1000.0;
+        let text = String::from_utf8_lossy(&out.stdout);
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        assert_eq!(text.matches("  datagram  ").count(), 129, "{text}");
+        if round > 0 {
+            times.push(took);
+        }
+    }
+    let times = spread(times);
+    Line {
+        what: "ibprov status, 128 netdevs, this machine",
+        figure: times.median,
+        limit: 50.0,
+        unit: "ms",
+        from: times.text(),
+    }
+}
+
+/// Median and extremes.
+struct Spread {
+    least: f64,
+    median: f64,
+    most: f64,
+}
+
+fn spread(mut figures: Vec<f64>) -> Spread {
+    assert!(figures.len() >= ROUNDS, "only {} rounds: {figures:?}", figures.len());
+    figures.sort_by(f64::total_cmp);
+    Spread {
+        least: figures[0],
+        median: figures[figures.len() / 2],
+        most: figures[figures.len() - 1],
+    }
+}
+
+impl Spread {
+    fn text(&self) -> String {
+        format!("{:.1} ({:.1} to {:.1})", self.median, self.least, self.most)
+    }
+}
