@@ -60,7 +60,7 @@ pub fn units(root: &Root) -> Units {
     let masked = alias_target.as_deref() == Some("null");
     let file_in_etc = alias_target.is_none() && root.exists(&etc);
     let vendor_unit =
-        VENDOR_DIRS.iter().map(|d| format!("{d}/openibd.service")).find(|p| root.exists(p));
+        file_in_etc || VENDOR_DIRS.iter().any(|dir| root.exists(&format!("{dir}/openibd.service")));
     let enabled = root.link_name(&format!("{WANTS}/ibprov.service")).is_ok();
     let vendor_want = root.link_name(&format!("{WANTS}/openibd.service")).ok();
     let script = root.exists(INIT_SCRIPT);
@@ -68,29 +68,23 @@ pub fn units(root: &Root) -> Units {
         Owner::Ibprov
     } else if masked {
         Owner::Masked
-    } else if file_in_etc || vendor_unit.is_some() || script {
+    } else if vendor_unit || script {
         Owner::Vendor
     } else {
         Owner::Nobody
     };
     let mut findings = Vec::new();
-    let mut find = |code, text: String, advice: &str| {
-        findings.push(UnitFinding { code, text, advice: advice.to_owned() });
+    let mut find = |code, text: String, advice: String| {
+        findings.push(UnitFinding { code, text, advice });
     };
     if enabled && !is_ours {
-        let why = if masked {
-            format!("{etc} masks the name")
-        } else if file_in_etc {
-            format!("{etc} is a file of its own, so the alias could not be made")
-        } else {
-            format!("the link {etc} is gone")
-        };
+        let (why, advice) = alias_trouble(&etc, alias_target.as_deref(), file_in_etc);
         find(
             "openibd-alias-broken",
             format!(
                 "ibprov is half enabled: it runs at boot, but openibd.service is not its alias, so what orders on that name does not wait: {why}"
             ),
-            "remove that file or mask, then: systemctl reenable ibprov.service",
+            advice,
         );
     }
     if !enabled && is_ours {
@@ -98,70 +92,123 @@ pub fn units(root: &Root) -> Units {
             "ibprov-not-wanted",
             "ibprov is half enabled: openibd.service is its alias, but nothing starts it at boot"
                 .to_owned(),
-            "systemctl reenable ibprov.service",
+            "systemctl reenable ibprov.service".to_owned(),
         );
     }
     if !enabled && !is_ours {
         find(
             "ibprov-disabled",
             "ibprov does not run at boot: it is not enabled, or `systemctl disable openibd` took its links away".to_owned(),
-            "systemctl enable ibprov.service (after, not before, `systemctl disable openibd`)",
+            "systemctl enable ibprov.service (after, not before, `systemctl disable openibd`)".to_owned(),
         );
     }
     if let Some(target) = vendor_want
         && target != "ibprov.service"
     {
+        let harm = match openibd {
+            Owner::Ibprov => "it starts openibd again once openibd.service is not ibprov's alias",
+            Owner::Masked => "it starts openibd again once the mask is gone",
+            Owner::Vendor | Owner::Nobody => "it starts openibd at boot",
+        };
         find(
             "openibd-want-left",
-            format!(
-                "{WANTS}/openibd.service is left over from the vendor's openibd (it points to {target})"
-            ),
-            "systemctl disable openibd, then: systemctl reenable ibprov.service",
+            format!("the vendor's link {WANTS}/openibd.service is left over: {harm}"),
+            // Disabling openibd while the alias is there removes ibprov's links
+            // and leaves this one.
+            "systemctl disable ibprov.service && systemctl disable openibd.service && systemctl enable ibprov.service".to_owned(),
         );
     }
-    if script {
-        for called in init_script_callers(root) {
-            find(
-                "openibd-script-called",
-                format!("{INIT_SCRIPT} is still called by {called}"),
-                "remove that call: the script loads and unloads the modules behind ibprov's back",
-            );
-        }
+    let callers = if script { script_callers(root, openibd, vendor_unit) } else { Vec::default() };
+    if !callers.is_empty() {
+        find(
+            "openibd-script-called",
+            format!("{INIT_SCRIPT} is still called by {}", callers.join(", ")),
+            "remove that call: the script loads and unloads the modules behind ibprov's back"
+                .to_owned(),
+        );
     }
     Units { openibd, enabled, findings }
 }
 
-/// rc links that start the script, and enabled units whose file names it.
-fn init_script_callers(root: &Root) -> Vec<String> {
+/// Why openibd.service is not ibprov's alias, and what to do.
+fn alias_trouble(etc: &str, target: Option<&str>, file_in_etc: bool) -> (String, String) {
+    const REENABLE: &str = "systemctl reenable ibprov.service";
+    match target {
+        Some("null") => (
+            format!("{etc} masks the name"),
+            format!("systemctl unmask openibd.service && {REENABLE}"),
+        ),
+        Some(other) => (format!("{etc} is a link to {other}"), format!("rm {etc} && {REENABLE}")),
+        None if file_in_etc => (
+            format!("{etc} is a file of its own, so the alias could not be made"),
+            format!("rm {etc} && {REENABLE}"),
+        ),
+        None => (format!("the link {etc} is gone"), REENABLE.to_owned()),
+    }
+}
+
+/// What starts the script at boot: rc links, rc.local, enabled units.
+fn script_callers(root: &Root, openibd: Owner, vendor_unit: bool) -> Vec<String> {
     let mut callers = Vec::new();
-    for level in ["rcS.d", "rc2.d", "rc3.d", "rc4.d", "rc5.d"] {
-        for dir in [format!("/etc/{level}"), format!("/etc/rc.d/{level}")] {
-            for name in root.list_or_empty(&dir).unwrap_or_default() {
-                if name.starts_with('S') && name.ends_with("openibd") {
-                    callers.push(format!("{dir}/{name}"));
+    // systemd-sysv-generator(8) makes a unit of a script with rc links only
+    // if no unit file, alias or mask has that name.
+    if openibd == Owner::Vendor && !vendor_unit {
+        for level in ["rcS.d", "rc2.d", "rc3.d", "rc4.d", "rc5.d"] {
+            for dir in [format!("/etc/{level}"), format!("/etc/rc.d/{level}")] {
+                for name in root.list_or_empty(&dir).unwrap_or_default() {
+                    if name.starts_with('S') && name.ends_with("openibd") {
+                        callers.push(format!("{dir}/{name}"));
+                    }
                 }
             }
         }
     }
     for script in ["/etc/rc.local", "/etc/rc.d/rc.local"] {
-        if root.text(script, 1 << 20).is_ok_and(|t| calls_script(&t)) {
+        if root.text(script, 1 << 20).is_ok_and(|t| shell_calls(&t)) {
             callers.push(script.to_owned());
         }
     }
     for dir in root.list_or_empty(ETC).unwrap_or_default() {
+        let wants = dir.ends_with(".wants") || dir.ends_with(".requires");
+        if !wants && !dir.ends_with(".service.d") {
+            continue;
+        }
         let path = format!("{ETC}/{dir}");
-        if dir.ends_with(".wants") || dir.ends_with(".requires") {
-            for unit in root.list_or_empty(&path).unwrap_or_default() {
-                let file = format!("{path}/{unit}");
-                if root.text(&file, 1 << 20).is_ok_and(|t| calls_script(&t)) {
-                    callers.push(file);
-                }
+        for unit in root.list_or_empty(&path).unwrap_or_default() {
+            // systemd goes by the name, not by the file that the link shows.
+            if wants && unit == "openibd.service" && openibd != Owner::Vendor {
+                continue;
+            }
+            let file = format!("{path}/{unit}");
+            if root.text(&file, 1 << 20).is_ok_and(|t| unit_calls(&t)) {
+                callers.push(file);
             }
         }
     }
     callers
 }
 
-fn calls_script(text: &str) -> bool {
+fn shell_calls(text: &str) -> bool {
     text.lines().any(|l| !l.trim_start().starts_with('#') && l.contains(INIT_SCRIPT))
+}
+
+/// True if the script is in a command of the unit, not only in a condition.
+fn unit_calls(text: &str) -> bool {
+    let joined = text.replace("\\\n", " ");
+    joined.lines().any(|l| l.trim_start().starts_with("Exec") && l.contains(INIT_SCRIPT))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_commands_call_the_script() {
+        assert!(unit_calls("[Service]\nExecStart=/bin/sh -c \\\n  '/etc/init.d/openibd start'\n"));
+        assert!(unit_calls("ExecStartPre=-/etc/init.d/openibd restart"));
+        assert!(!unit_calls("#ExecStart=/etc/init.d/openibd start"));
+        assert!(!unit_calls("ConditionPathExists=!/etc/init.d/openibd"));
+        assert!(shell_calls("sleep 5; /etc/init.d/openibd restart"));
+        assert!(!shell_calls("  # /etc/init.d/openibd restart"));
+    }
 }

@@ -13,4 +13,5 @@
 #[path = "../bed/mod.rs"]
 mod bed;
 mod nspawn;
+mod openibd;
 mod order;
