@@ -12,6 +12,7 @@
 
 #[path = "../bed/mod.rs"]
 mod bed;
+mod graph;
 mod nspawn;
 mod openibd;
 mod order;

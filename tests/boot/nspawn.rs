@@ -38,8 +38,13 @@ fn scenarios() -> PathBuf {
 }
 
 fn run(scenario: &Scenario) -> Result<Outcome, String> {
-    let prepare = scenarios().join(&scenario.name).join("prepare.sh");
-    let prepare = if prepare.is_file() { prepare } else { PathBuf::new() };
+    let named = [Some(&scenario.name), scenario.settings.like.as_ref()];
+    let prepare = named
+        .into_iter()
+        .flatten()
+        .map(|name| scenarios().join(name).join("prepare.sh"))
+        .find(|path| path.is_file())
+        .unwrap_or_default();
     if !scenario.settings.hca.is_empty() {
         return Err("a container has no HCA: this scenario belongs in tests/vm".into());
     }
