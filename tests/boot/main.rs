@@ -16,3 +16,4 @@ mod graph;
 mod nspawn;
 mod openibd;
 mod order;
+mod surroundings;
