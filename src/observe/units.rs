@@ -1,6 +1,8 @@
 //! Who owns the name openibd.service, as the links in systemd's unit
 //! directories say (`systemctl enable` is nothing but these links).
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use crate::host::Root;
@@ -10,7 +12,7 @@ use crate::host::Root;
 pub struct Units {
     /// Who answers to openibd.service.
     pub openibd: Owner,
-    /// `sysinit.target` wants ibprov.service: it runs at boot.
+    /// `sysinit.target` wants ibprov.service and nothing masks it: it runs at boot.
     pub enabled: bool,
     /// What is wrong, each with what to do.
     pub findings: Vec<UnitFinding>,
@@ -61,7 +63,12 @@ pub fn units(root: &Root) -> Units {
     let file_in_etc = alias_target.is_none() && root.exists(&etc);
     let vendor_unit =
         file_in_etc || VENDOR_DIRS.iter().any(|dir| root.exists(&format!("{dir}/openibd.service")));
-    let enabled = root.link_name(&format!("{WANTS}/ibprov.service")).is_ok();
+    let own_mask = [ETC, VENDOR_DIRS[0]]
+        .map(|dir| format!("{dir}/ibprov.service"))
+        .into_iter()
+        .find(|path| root.link_name(path).is_ok_and(|target| target == "null"));
+    let wanted = root.link_name(&format!("{WANTS}/ibprov.service")).is_ok();
+    let enabled = wanted && own_mask.is_none();
     let vendor_want = root.link_name(&format!("{WANTS}/openibd.service")).ok();
     let script = root.exists(INIT_SCRIPT);
     let openibd = if is_ours {
@@ -77,6 +84,13 @@ pub fn units(root: &Root) -> Units {
     let mut find = |code, text: String, advice: String| {
         findings.push(UnitFinding { code, text, advice });
     };
+    if let Some(mask) = &own_mask {
+        find(
+            "ibprov-masked",
+            format!("ibprov does not run at boot: {mask} masks it"),
+            "systemctl unmask ibprov.service".to_owned(),
+        );
+    }
     if enabled && !is_ours {
         let (why, advice) = alias_trouble(&etc, alias_target.as_deref(), file_in_etc);
         find(
@@ -87,7 +101,7 @@ pub fn units(root: &Root) -> Units {
             advice,
         );
     }
-    if !enabled && is_ours {
+    if !wanted && is_ours {
         find(
             "ibprov-not-wanted",
             "ibprov is half enabled: openibd.service is its alias, but nothing starts it at boot"
@@ -95,7 +109,7 @@ pub fn units(root: &Root) -> Units {
             "systemctl reenable ibprov.service".to_owned(),
         );
     }
-    if !enabled && !is_ours {
+    if !wanted && !is_ours {
         find(
             "ibprov-disabled",
             "ibprov does not run at boot: it is not enabled, or `systemctl disable openibd` took its links away".to_owned(),
@@ -116,6 +130,15 @@ pub fn units(root: &Root) -> Units {
             // Disabling openibd while the alias is there removes ibprov's links
             // and leaves this one.
             "systemctl disable ibprov.service && systemctl disable openibd.service && systemctl enable ibprov.service".to_owned(),
+        );
+    }
+    let drop_ins = if is_ours { drop_ins(root) } else { Vec::default() };
+    if !drop_ins.is_empty() {
+        let files = drop_ins.join(" ");
+        find(
+            "openibd-drop-in",
+            format!("what was made for openibd applies to ibprov, which has its name now: {files}"),
+            format!("check that ibprov needs it; if not: rm {files} && systemctl daemon-reload"),
         );
     }
     let callers = if script { script_callers(root, openibd, vendor_unit) } else { Vec::default() };
@@ -145,6 +168,23 @@ fn alias_trouble(etc: &str, target: Option<&str>, file_in_etc: bool) -> (String,
         ),
         None => (format!("the link {etc} is gone"), REENABLE.to_owned()),
     }
+}
+
+/// Drop-ins of openibd.service, which systemd takes for those of the unit that
+/// has that name, as an alias too.
+fn drop_ins(root: &Root) -> Vec<String> {
+    // Of two with the same name the first counts.
+    let mut found: BTreeMap<String, String> = BTreeMap::new();
+    for unit_dir in [ETC].into_iter().chain(VENDOR_DIRS) {
+        let dir = format!("{unit_dir}/openibd.service.d");
+        for name in root.list_or_empty(&dir).unwrap_or_default() {
+            if name.ends_with(".conf") {
+                let path = format!("{dir}/{name}");
+                found.entry(name).or_insert(path);
+            }
+        }
+    }
+    found.into_values().collect()
 }
 
 /// What starts the script at boot: rc links, rc.local, enabled units.

@@ -152,3 +152,24 @@ fn calls_of_the_script_from_rc_local_and_units_are_found() {
     let unit = "/etc/systemd/system/multi-user.target.wants/site-ib.service";
     assert!(called.contains(unit), "{called}");
 }
+
+#[test]
+fn drop_ins_made_for_openibd_are_ibprovs_and_are_found() {
+    let guest = boot("openibd_drop_in");
+    guest.assert_success();
+    assert_eq!(guest.file("calls"), "waited\n", "the drop-in is not heeded");
+    let status = guest.json("before.json");
+    assert_eq!(codes(&status), ["openibd-drop-in"]);
+    let text = text(&status, "openibd-drop-in");
+    assert!(text.contains("/etc/systemd/system/openibd.service.d/fabric.conf"), "{text}");
+}
+
+#[test]
+fn a_mask_on_ibprov_itself_is_found() {
+    let guest = boot("ibprov_masked");
+    assert_eq!(guest.journal.unit("ibprov.service").count(), 0, "ibprov ran");
+    let status = guest.json("before.json");
+    assert_eq!(codes(&status), ["ibprov-masked"]);
+    assert_eq!(status["units"]["enabled"], false);
+    assert_mended(&guest);
+}
