@@ -16,7 +16,7 @@ mkdir -p "$copy/tree"
 # Only what differs is copied, so that what was built before stays good.
 git ls-files -z | tar --null -T - -cf - | tar -C "$copy/tree" -xf - --skip-old-files --warning=no-existing-file 2>/dev/null || true
 git ls-files | while read -r f; do
-	cmp -s "$f" "$copy/tree/$f" || cp "$f" "$copy/tree/$f"
+	cmp -s "$f" "$copy/tree/$f" || cp -P --remove-destination "$f" "$copy/tree/$f"
 done
 cd "$copy/tree"
 
