@@ -56,113 +56,150 @@ const INIT_SCRIPT: &str = "/etc/init.d/openibd";
 /// Look at the links.
 #[must_use]
 pub fn units(root: &Root) -> Units {
-    let etc = format!("{ETC}/openibd.service");
-    let alias_target = root.link_name(&etc).ok();
-    let is_ours = alias_target.as_deref() == Some("ibprov.service");
-    let masked = alias_target.as_deref() == Some("null");
-    let file_in_etc = alias_target.is_none() && root.exists(&etc);
-    let vendor_unit =
-        file_in_etc || VENDOR_DIRS.iter().any(|dir| root.exists(&format!("{dir}/openibd.service")));
-    let own_mask = [ETC, VENDOR_DIRS[0]]
-        .map(|dir| format!("{dir}/ibprov.service"))
-        .into_iter()
-        .find(|path| root.link_name(path).is_ok_and(|target| target == "null"));
-    let wanted = root.link_name(&format!("{WANTS}/ibprov.service")).is_ok();
-    let enabled = wanted && own_mask.is_none();
-    let vendor_want = root.link_name(&format!("{WANTS}/openibd.service")).ok();
-    let script = root.exists(INIT_SCRIPT);
-    let openibd = if is_ours {
-        Owner::Ibprov
-    } else if masked {
-        Owner::Masked
-    } else if vendor_unit || script {
-        Owner::Vendor
-    } else {
-        Owner::Nobody
-    };
+    let links = Links::read(root);
+    let openibd = links.owner();
+    let mut findings = own_findings(&links);
+    findings.extend(vendor_findings(root, &links));
+    Units { openibd, enabled: links.wanted && links.own_mask.is_none(), findings }
+}
+
+/// What is in systemd's directories.
+struct Links {
+    /// Last component of what /etc's openibd.service is a link to.
+    alias: Option<String>,
+    /// /etc's openibd.service is a file.
+    file_in_etc: bool,
+    /// Some directory has a unit file of that name.
+    vendor_unit: bool,
+    /// There is a start script.
+    script: bool,
+    /// `sysinit.target` wants ibprov.service.
+    wanted: bool,
+    /// The link that masks ibprov.service.
+    own_mask: Option<String>,
+    /// `sysinit.target` wants the vendor's unit.
+    vendor_wanted: bool,
+}
+
+impl Links {
+    fn read(root: &Root) -> Self {
+        let etc = format!("{ETC}/openibd.service");
+        let alias = root.link_name(&etc).ok();
+        let file_in_etc = alias.is_none() && root.exists(&etc);
+        let vendor = VENDOR_DIRS.map(|dir| format!("{dir}/openibd.service"));
+        let masks = [ETC, VENDOR_DIRS[0]].map(|dir| format!("{dir}/ibprov.service"));
+        let vendor_want = root.link_name(&format!("{WANTS}/openibd.service"));
+        Self {
+            alias,
+            file_in_etc,
+            vendor_unit: file_in_etc || vendor.iter().any(|path| root.exists(path)),
+            script: root.exists(INIT_SCRIPT),
+            wanted: root.link_name(&format!("{WANTS}/ibprov.service")).is_ok(),
+            own_mask: masks
+                .into_iter()
+                .find(|path| root.link_name(path).is_ok_and(|target| target == "null")),
+            vendor_wanted: vendor_want.is_ok_and(|target| target != "ibprov.service"),
+        }
+    }
+
+    fn owner(&self) -> Owner {
+        match self.alias.as_deref() {
+            Some("ibprov.service") => Owner::Ibprov,
+            Some("null") => Owner::Masked,
+            _ if self.vendor_unit || self.script => Owner::Vendor,
+            _ => Owner::Nobody,
+        }
+    }
+}
+
+fn finding(code: &'static str, text: String, advice: &str) -> UnitFinding {
+    UnitFinding { code, text, advice: advice.to_owned() }
+}
+
+/// What is wrong with ibprov's own links.
+fn own_findings(links: &Links) -> Vec<UnitFinding> {
     let mut findings = Vec::new();
-    let mut find = |code, text: String, advice: String| {
-        findings.push(UnitFinding { code, text, advice });
-    };
-    if let Some(mask) = &own_mask {
-        find(
+    if let Some(mask) = &links.own_mask {
+        findings.push(finding(
             "ibprov-masked",
             format!("ibprov does not run at boot: {mask} masks it"),
-            "systemctl unmask ibprov.service".to_owned(),
-        );
+            "systemctl unmask ibprov.service",
+        ));
     }
-    if enabled && !is_ours {
-        let (why, advice) = alias_trouble(&etc, alias_target.as_deref(), file_in_etc);
-        find(
-            "openibd-alias-broken",
-            format!(
+    let is_ours = links.owner() == Owner::Ibprov;
+    match (links.wanted, is_ours) {
+        (true, false) if links.own_mask.is_none() => {
+            let (why, advice) = alias_trouble(links);
+            let text = format!(
                 "ibprov is half enabled: it runs at boot, but openibd.service is not its alias, so what orders on that name does not wait: {why}"
-            ),
-            advice,
-        );
-    }
-    if !wanted && is_ours {
-        find(
+            );
+            findings.push(finding("openibd-alias-broken", text, &advice));
+        }
+        (false, true) => findings.push(finding(
             "ibprov-not-wanted",
             "ibprov is half enabled: openibd.service is its alias, but nothing starts it at boot"
                 .to_owned(),
-            "systemctl reenable ibprov.service".to_owned(),
-        );
-    }
-    if !wanted && !is_ours {
-        find(
+            "systemctl reenable ibprov.service",
+        )),
+        (false, false) => findings.push(finding(
             "ibprov-disabled",
             "ibprov does not run at boot: it is not enabled, or `systemctl disable openibd` took its links away".to_owned(),
-            "systemctl enable ibprov.service (after, not before, `systemctl disable openibd`)".to_owned(),
-        );
+            "systemctl enable ibprov.service (after, not before, `systemctl disable openibd`)",
+        )),
+        (true, _) => {}
     }
-    if let Some(target) = vendor_want
-        && target != "ibprov.service"
-    {
+    findings
+}
+
+/// What of the vendor's is still in the way.
+fn vendor_findings(root: &Root, links: &Links) -> Vec<UnitFinding> {
+    let mut findings = Vec::new();
+    let openibd = links.owner();
+    if links.vendor_wanted {
         let harm = match openibd {
             Owner::Ibprov => "it starts openibd again once openibd.service is not ibprov's alias",
             Owner::Masked => "it starts openibd again once the mask is gone",
             Owner::Vendor | Owner::Nobody => "it starts openibd at boot",
         };
-        find(
+        findings.push(finding(
             "openibd-want-left",
             format!("the vendor's link {WANTS}/openibd.service is left over: {harm}"),
             // Disabling openibd while the alias is there removes ibprov's links
             // and leaves this one.
-            "systemctl disable ibprov.service && systemctl disable openibd.service && systemctl enable ibprov.service".to_owned(),
-        );
+            "systemctl disable ibprov.service && systemctl disable openibd.service && systemctl enable ibprov.service",
+        ));
     }
-    let drop_ins = if is_ours { drop_ins(root) } else { Vec::default() };
+    let drop_ins = if openibd == Owner::Ibprov { drop_ins(root) } else { Vec::default() };
     if !drop_ins.is_empty() {
         let files = drop_ins.join(" ");
-        find(
+        findings.push(finding(
             "openibd-drop-in",
             format!("what was made for openibd applies to ibprov, which has its name now: {files}"),
-            format!("check that ibprov needs it; if not: rm {files} && systemctl daemon-reload"),
-        );
+            &format!("check that ibprov needs it; if not: rm {files} && systemctl daemon-reload"),
+        ));
     }
-    let callers = if script { script_callers(root, openibd, vendor_unit) } else { Vec::default() };
+    let callers = if links.script { script_callers(root, links) } else { Vec::default() };
     if !callers.is_empty() {
-        find(
+        findings.push(finding(
             "openibd-script-called",
             format!("{INIT_SCRIPT} is still called by {}", callers.join(", ")),
-            "remove that call: the script loads and unloads the modules behind ibprov's back"
-                .to_owned(),
-        );
+            "remove that call: the script loads and unloads the modules behind ibprov's back",
+        ));
     }
-    Units { openibd, enabled, findings }
+    findings
 }
 
 /// Why openibd.service is not ibprov's alias, and what to do.
-fn alias_trouble(etc: &str, target: Option<&str>, file_in_etc: bool) -> (String, String) {
+fn alias_trouble(links: &Links) -> (String, String) {
+    let etc = format!("{ETC}/openibd.service");
     const REENABLE: &str = "systemctl reenable ibprov.service";
-    match target {
+    match links.alias.as_deref() {
         Some("null") => (
             format!("{etc} masks the name"),
             format!("systemctl unmask openibd.service && {REENABLE}"),
         ),
         Some(other) => (format!("{etc} is a link to {other}"), format!("rm {etc} && {REENABLE}")),
-        None if file_in_etc => (
+        None if links.file_in_etc => (
             format!("{etc} is a file of its own, so the alias could not be made"),
             format!("rm {etc} && {REENABLE}"),
         ),
@@ -188,11 +225,12 @@ fn drop_ins(root: &Root) -> Vec<String> {
 }
 
 /// What starts the script at boot: rc links, rc.local, enabled units.
-fn script_callers(root: &Root, openibd: Owner, vendor_unit: bool) -> Vec<String> {
+fn script_callers(root: &Root, links: &Links) -> Vec<String> {
+    let openibd = links.owner();
     let mut callers = Vec::new();
     // systemd-sysv-generator(8) makes a unit of a script with rc links only
     // if no unit file, alias or mask has that name.
-    if openibd == Owner::Vendor && !vendor_unit {
+    if openibd == Owner::Vendor && !links.vendor_unit {
         for level in ["rcS.d", "rc2.d", "rc3.d", "rc4.d", "rc5.d"] {
             for dir in [format!("/etc/{level}"), format!("/etc/rc.d/{level}")] {
                 for name in root.list_or_empty(&dir).unwrap_or_default() {
