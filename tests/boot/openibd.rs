@@ -173,3 +173,18 @@ fn a_mask_on_ibprov_itself_is_found() {
     assert_eq!(status["units"]["enabled"], false);
     assert_mended(&guest);
 }
+
+#[test]
+fn on_a_running_node_ibprov_takes_openibds_place_and_nothing_is_stopped() {
+    let guest = boot("openibd_live");
+    guest.assert_success();
+    // The active openibd goes on as ibprov, so that only a restart runs it.
+    assert_eq!(
+        guest.stdout(),
+        "enabled: active, has not run\nstarted: active, has not run\nrestarted: active, has run\n"
+    );
+    let calls = guest.file("calls");
+    assert!(calls.starts_with("start ") && calls.lines().count() == 1, "{calls:?}");
+    let status = guest.json("after.json");
+    assert_eq!(status["units"], json!({ "openibd": "ibprov", "enabled": true, "findings": [] }));
+}
