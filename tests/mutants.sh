@@ -22,9 +22,9 @@ mkdir -p "$copy/tree"
 # is gone from the project goes from the copy.
 git ls-files >"$copy/files"
 while read -r f; do
-	[ -f "$f" ] || continue
+	[ -e "$f" ] || [ -L "$f" ] || continue
 	mkdir -p "$copy/tree/$(dirname "$f")"
-	cmp -s "$f" "$copy/tree/$f" || cp -p "$f" "$copy/tree/$f"
+	cmp -s "$f" "$copy/tree/$f" || cp -P --remove-destination "$f" "$copy/tree/$f"
 done <"$copy/files"
 cd "$copy/tree"
 find . -type f | sed 's,^\./,,' | grep -vxF -f "$copy/files" | while read -r f; do rm "$f"; done

@@ -1,6 +1,8 @@
 //! Who owns the name openibd.service, as the links in systemd's unit
 //! directories say (`systemctl enable` is nothing but these links).
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use crate::host::Root;
@@ -10,7 +12,7 @@ use crate::host::Root;
 pub struct Units {
     /// Who answers to openibd.service.
     pub openibd: Owner,
-    /// `sysinit.target` wants ibprov.service: it runs at boot.
+    /// `sysinit.target` wants ibprov.service and nothing masks it: it runs at boot.
     pub enabled: bool,
     /// What is wrong, each with what to do.
     pub findings: Vec<UnitFinding>,
@@ -54,114 +56,237 @@ const INIT_SCRIPT: &str = "/etc/init.d/openibd";
 /// Look at the links.
 #[must_use]
 pub fn units(root: &Root) -> Units {
-    let etc = format!("{ETC}/openibd.service");
-    let alias_target = root.link_name(&etc).ok();
-    let is_ours = alias_target.as_deref() == Some("ibprov.service");
-    let masked = alias_target.as_deref() == Some("null");
-    let file_in_etc = alias_target.is_none() && root.exists(&etc);
-    let vendor_unit =
-        VENDOR_DIRS.iter().map(|d| format!("{d}/openibd.service")).find(|p| root.exists(p));
-    let enabled = root.link_name(&format!("{WANTS}/ibprov.service")).is_ok();
-    let vendor_want = root.link_name(&format!("{WANTS}/openibd.service")).ok();
-    let script = root.exists(INIT_SCRIPT);
-    let openibd = if is_ours {
-        Owner::Ibprov
-    } else if masked {
-        Owner::Masked
-    } else if file_in_etc || vendor_unit.is_some() || script {
-        Owner::Vendor
-    } else {
-        Owner::Nobody
-    };
-    let mut findings = Vec::new();
-    let mut find = |code, text: String, advice: &str| {
-        findings.push(UnitFinding { code, text, advice: advice.to_owned() });
-    };
-    if enabled && !is_ours {
-        let why = if masked {
-            format!("{etc} masks the name")
-        } else if file_in_etc {
-            format!("{etc} is a file of its own, so the alias could not be made")
-        } else {
-            format!("the link {etc} is gone")
-        };
-        find(
-            "openibd-alias-broken",
-            format!(
-                "ibprov is half enabled: it runs at boot, but openibd.service is not its alias, so what orders on that name does not wait: {why}"
-            ),
-            "remove that file or mask, then: systemctl reenable ibprov.service",
-        );
+    let links = Links::read(root);
+    let openibd = links.owner();
+    let mut findings = own_findings(&links);
+    findings.extend(vendor_findings(root, &links));
+    Units { openibd, enabled: links.wanted && links.own_mask.is_none(), findings }
+}
+
+/// What is in systemd's directories.
+struct Links {
+    /// Last component of what /etc's openibd.service is a link to.
+    alias: Option<String>,
+    /// /etc's openibd.service is a file.
+    file_in_etc: bool,
+    /// Some directory has a unit file of that name.
+    vendor_unit: bool,
+    /// There is a start script.
+    script: bool,
+    /// `sysinit.target` wants ibprov.service.
+    wanted: bool,
+    /// The link that masks ibprov.service.
+    own_mask: Option<String>,
+    /// `sysinit.target` wants the vendor's unit.
+    vendor_wanted: bool,
+}
+
+impl Links {
+    fn read(root: &Root) -> Self {
+        let etc = format!("{ETC}/openibd.service");
+        let alias = root.link_name(&etc).ok();
+        let file_in_etc = alias.is_none() && root.exists(&etc);
+        let vendor = VENDOR_DIRS.map(|dir| format!("{dir}/openibd.service"));
+        let masks = [ETC, VENDOR_DIRS[0]].map(|dir| format!("{dir}/ibprov.service"));
+        let vendor_want = root.link_name(&format!("{WANTS}/openibd.service"));
+        Self {
+            alias,
+            file_in_etc,
+            vendor_unit: file_in_etc || vendor.iter().any(|path| root.exists(path)),
+            script: root.exists(INIT_SCRIPT),
+            wanted: root.link_name(&format!("{WANTS}/ibprov.service")).is_ok(),
+            own_mask: masks
+                .into_iter()
+                .find(|path| root.link_name(path).is_ok_and(|target| target == "null")),
+            vendor_wanted: vendor_want.is_ok_and(|target| target != "ibprov.service"),
+        }
     }
-    if !enabled && is_ours {
-        find(
+
+    fn owner(&self) -> Owner {
+        match self.alias.as_deref() {
+            Some("ibprov.service") => Owner::Ibprov,
+            Some("null") => Owner::Masked,
+            _ if self.vendor_unit || self.script => Owner::Vendor,
+            _ => Owner::Nobody,
+        }
+    }
+}
+
+fn finding(code: &'static str, text: String, advice: &str) -> UnitFinding {
+    UnitFinding { code, text, advice: advice.to_owned() }
+}
+
+/// What is wrong with ibprov's own links.
+fn own_findings(links: &Links) -> Vec<UnitFinding> {
+    let mut findings = Vec::new();
+    if let Some(mask) = &links.own_mask {
+        findings.push(finding(
+            "ibprov-masked",
+            format!("ibprov does not run at boot: {mask} masks it"),
+            "systemctl unmask ibprov.service",
+        ));
+    }
+    let is_ours = links.owner() == Owner::Ibprov;
+    match (links.wanted, is_ours) {
+        (true, false) if links.own_mask.is_none() => {
+            let (why, advice) = alias_trouble(links);
+            let text = format!(
+                "ibprov is half enabled: it runs at boot, but openibd.service is not its alias, so what orders on that name does not wait: {why}"
+            );
+            findings.push(finding("openibd-alias-broken", text, &advice));
+        }
+        (false, true) => findings.push(finding(
             "ibprov-not-wanted",
             "ibprov is half enabled: openibd.service is its alias, but nothing starts it at boot"
                 .to_owned(),
             "systemctl reenable ibprov.service",
-        );
-    }
-    if !enabled && !is_ours {
-        find(
+        )),
+        (false, false) => findings.push(finding(
             "ibprov-disabled",
             "ibprov does not run at boot: it is not enabled, or `systemctl disable openibd` took its links away".to_owned(),
             "systemctl enable ibprov.service (after, not before, `systemctl disable openibd`)",
-        );
+        )),
+        (true, _) => {}
     }
-    if let Some(target) = vendor_want
-        && target != "ibprov.service"
-    {
-        find(
-            "openibd-want-left",
-            format!(
-                "{WANTS}/openibd.service is left over from the vendor's openibd (it points to {target})"
-            ),
-            "systemctl disable openibd, then: systemctl reenable ibprov.service",
-        );
-    }
-    if script {
-        for called in init_script_callers(root) {
-            find(
-                "openibd-script-called",
-                format!("{INIT_SCRIPT} is still called by {called}"),
-                "remove that call: the script loads and unloads the modules behind ibprov's back",
-            );
-        }
-    }
-    Units { openibd, enabled, findings }
+    findings
 }
 
-/// rc links that start the script, and enabled units whose file names it.
-fn init_script_callers(root: &Root) -> Vec<String> {
+/// What of the vendor's is still in the way.
+fn vendor_findings(root: &Root, links: &Links) -> Vec<UnitFinding> {
+    let mut findings = Vec::new();
+    let openibd = links.owner();
+    if links.vendor_wanted {
+        let harm = match openibd {
+            Owner::Ibprov => "it starts openibd again once openibd.service is not ibprov's alias",
+            Owner::Masked => "it starts openibd again once the mask is gone",
+            Owner::Vendor | Owner::Nobody => "it starts openibd at boot",
+        };
+        findings.push(finding(
+            "openibd-want-left",
+            format!("the vendor's link {WANTS}/openibd.service is left over: {harm}"),
+            // Disabling openibd while the alias is there removes ibprov's links
+            // and leaves this one.
+            "systemctl disable ibprov.service && systemctl disable openibd.service && systemctl enable ibprov.service",
+        ));
+    }
+    let drop_ins = if openibd == Owner::Ibprov { drop_ins(root) } else { Vec::default() };
+    if !drop_ins.is_empty() {
+        let files = drop_ins.join(" ");
+        findings.push(finding(
+            "openibd-drop-in",
+            format!("what was made for openibd applies to ibprov, which has its name now: {files}"),
+            &format!("check that ibprov needs it; if not: rm {files} && systemctl daemon-reload"),
+        ));
+    }
+    let callers = if links.script { script_callers(root, links) } else { Vec::default() };
+    if !callers.is_empty() {
+        findings.push(finding(
+            "openibd-script-called",
+            format!("{INIT_SCRIPT} is still called by {}", callers.join(", ")),
+            "remove that call: the script loads and unloads the modules behind ibprov's back",
+        ));
+    }
+    findings
+}
+
+/// Why openibd.service is not ibprov's alias, and what to do.
+fn alias_trouble(links: &Links) -> (String, String) {
+    let etc = format!("{ETC}/openibd.service");
+    const REENABLE: &str = "systemctl reenable ibprov.service";
+    match links.alias.as_deref() {
+        Some("null") => (
+            format!("{etc} masks the name"),
+            format!("systemctl unmask openibd.service && {REENABLE}"),
+        ),
+        Some(other) => (format!("{etc} is a link to {other}"), format!("rm {etc} && {REENABLE}")),
+        None if links.file_in_etc => (
+            format!("{etc} is a file of its own, so the alias could not be made"),
+            format!("rm {etc} && {REENABLE}"),
+        ),
+        None => (format!("the link {etc} is gone"), REENABLE.to_owned()),
+    }
+}
+
+/// Drop-ins of openibd.service, which systemd takes for those of the unit that
+/// has that name, as an alias too.
+fn drop_ins(root: &Root) -> Vec<String> {
+    // Of two with the same name the first counts.
+    let mut found: BTreeMap<String, String> = BTreeMap::new();
+    for unit_dir in [ETC].into_iter().chain(VENDOR_DIRS) {
+        let dir = format!("{unit_dir}/openibd.service.d");
+        for name in root.list_or_empty(&dir).unwrap_or_default() {
+            if name.ends_with(".conf") {
+                let path = format!("{dir}/{name}");
+                found.entry(name).or_insert(path);
+            }
+        }
+    }
+    found.into_values().collect()
+}
+
+/// What starts the script at boot: rc links, rc.local, enabled units.
+fn script_callers(root: &Root, links: &Links) -> Vec<String> {
+    let openibd = links.owner();
     let mut callers = Vec::new();
-    for level in ["rcS.d", "rc2.d", "rc3.d", "rc4.d", "rc5.d"] {
-        for dir in [format!("/etc/{level}"), format!("/etc/rc.d/{level}")] {
-            for name in root.list_or_empty(&dir).unwrap_or_default() {
-                if name.starts_with('S') && name.ends_with("openibd") {
-                    callers.push(format!("{dir}/{name}"));
+    // systemd-sysv-generator(8) makes a unit of a script with rc links only
+    // if no unit file, alias or mask has that name.
+    if openibd == Owner::Vendor && !links.vendor_unit {
+        for level in ["rcS.d", "rc2.d", "rc3.d", "rc4.d", "rc5.d"] {
+            for dir in [format!("/etc/{level}"), format!("/etc/rc.d/{level}")] {
+                for name in root.list_or_empty(&dir).unwrap_or_default() {
+                    if name.starts_with('S') && name.ends_with("openibd") {
+                        callers.push(format!("{dir}/{name}"));
+                    }
                 }
             }
         }
     }
     for script in ["/etc/rc.local", "/etc/rc.d/rc.local"] {
-        if root.text(script, 1 << 20).is_ok_and(|t| calls_script(&t)) {
+        if root.text(script, 1 << 20).is_ok_and(|t| shell_calls(&t)) {
             callers.push(script.to_owned());
         }
     }
     for dir in root.list_or_empty(ETC).unwrap_or_default() {
+        let wants = dir.ends_with(".wants") || dir.ends_with(".requires");
+        if !wants && !dir.ends_with(".service.d") {
+            continue;
+        }
         let path = format!("{ETC}/{dir}");
-        if dir.ends_with(".wants") || dir.ends_with(".requires") {
-            for unit in root.list_or_empty(&path).unwrap_or_default() {
-                let file = format!("{path}/{unit}");
-                if root.text(&file, 1 << 20).is_ok_and(|t| calls_script(&t)) {
-                    callers.push(file);
-                }
+        for unit in root.list_or_empty(&path).unwrap_or_default() {
+            // systemd goes by the name, not by the file that the link shows.
+            if wants && unit == "openibd.service" && openibd != Owner::Vendor {
+                continue;
+            }
+            let file = format!("{path}/{unit}");
+            if root.text(&file, 1 << 20).is_ok_and(|t| unit_calls(&t)) {
+                callers.push(file);
             }
         }
     }
     callers
 }
 
-fn calls_script(text: &str) -> bool {
+fn shell_calls(text: &str) -> bool {
     text.lines().any(|l| !l.trim_start().starts_with('#') && l.contains(INIT_SCRIPT))
+}
+
+/// True if the script is in a command of the unit, not only in a condition.
+fn unit_calls(text: &str) -> bool {
+    let joined = text.replace("\\\n", " ");
+    joined.lines().any(|l| l.trim_start().starts_with("Exec") && l.contains(INIT_SCRIPT))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_commands_call_the_script() {
+        assert!(unit_calls("[Service]\nExecStart=/bin/sh -c \\\n  '/etc/init.d/openibd start'\n"));
+        assert!(unit_calls("ExecStartPre=-/etc/init.d/openibd restart"));
+        assert!(!unit_calls("#ExecStart=/etc/init.d/openibd start"));
+        assert!(!unit_calls("ConditionPathExists=!/etc/init.d/openibd"));
+        assert!(shell_calls("sleep 5; /etc/init.d/openibd restart"));
+        assert!(!shell_calls("  # /etc/init.d/openibd restart"));
+    }
 }

@@ -12,5 +12,8 @@
 
 #[path = "../bed/mod.rs"]
 mod bed;
+mod graph;
 mod nspawn;
+mod openibd;
 mod order;
+mod surroundings;

@@ -12,12 +12,17 @@ use crate::bed::outcome::Outcome;
 use crate::bed::scenario::Scenario;
 use crate::bed::{once, stage, tools};
 
-/// What mounts the root and becomes systemd-nspawn: lower folders, mount
-/// point, out folder.
+/// What mounts the root, prepares it and becomes systemd-nspawn: lower folders,
+/// mount point, out folder, words of the command line, script or nothing.
+///
+/// The script of `prepare.sh` is what an administrator does before a reboot: it
+/// runs in the root with the container's own systemctl, which then only makes
+/// and removes links.
 const MOUNT_AND_BOOT: &str = r#"
 mount -t tmpfs tmpfs "$2"
 mkdir "$2/upper" "$2/work" "$2/root"
 mount -t overlay -o "lowerdir=$1,upperdir=$2/upper,workdir=$2/work" overlay "$2/root"
+[ -z "$5" ] || SYSTEMD_OFFLINE=1 chroot "$2/root" sh -u <"$5" >"$3/prepare" 2>&1
 exec systemd-nspawn --quiet --directory "$2/root" --register=no --keep-unit --private-network \
     --link-journal=no --console=pipe --bind="$3:/run/bed/out" --boot systemd.unit=multi-user.target $4
 "#;
@@ -25,10 +30,21 @@ exec systemd-nspawn --quiet --directory "$2/root" --register=no --keep-unit --pr
 /// The outcome of the scenario `tests/boot/scenarios/<name>`, which boots once
 /// for all tests of this process that ask for it.
 pub(crate) fn boot(name: &str) -> Arc<Outcome> {
-    once(name, || run(&Scenario::load(&tools::project().join("tests/boot/scenarios"), name)?))
+    once(name, || run(&Scenario::load(&scenarios(), name)?))
+}
+
+fn scenarios() -> PathBuf {
+    tools::project().join("tests/boot/scenarios")
 }
 
 fn run(scenario: &Scenario) -> Result<Outcome, String> {
+    let named = [Some(&scenario.name), scenario.settings.like.as_ref()];
+    let prepare = named
+        .into_iter()
+        .flatten()
+        .map(|name| scenarios().join(name).join("prepare.sh"))
+        .find(|path| path.is_file())
+        .unwrap_or_default();
     if !scenario.settings.hca.is_empty() {
         return Err("a container has no HCA: this scenario belongs in tests/vm".into());
     }
@@ -50,6 +66,7 @@ fn run(scenario: &Scenario) -> Result<Outcome, String> {
         .args(["sh", "-euc", MOUNT_AND_BOOT, "sh", &lower])
         .args([mount.as_os_str(), out.as_os_str()])
         .arg(&scenario.settings.cmdline)
+        .arg(&prepare)
         .stdin(Stdio::null())
         .output()
         .map_err(|e| format!("cannot start systemd-nspawn: {e}"))?;

@@ -33,3 +33,12 @@ fn systemd_has_nothing_to_say_about_the_units() {
     guest.assert_success();
     assert_eq!(guest.file("verify"), "");
 }
+
+#[test]
+fn the_unit_is_as_closed_as_promised() {
+    let security = boot("ifupdown").file("security");
+    let overall = security.lines().find_map(|l| l.split_once("exposure level for ibprov.service:"));
+    let level = overall.and_then(|(_, rest)| rest.split_whitespace().next()?.parse::<f64>().ok());
+    let level = level.unwrap_or_else(|| panic!("no level in:\n{security}"));
+    assert!(level <= 4.2, "systemd-analyze security says {level}:\n{security}");
+}

@@ -231,7 +231,15 @@ fn links_that_are_wrong_are_named() {
     );
     host.file("etc/init.d/openibd", "#!/bin/sh\n");
     host.link("etc/rc3.d/S05openibd", "../init.d/openibd");
-    assert_eq!(codes(&host), owner("ibprov", &["openibd-want-left", "openibd-script-called"]));
+    assert_eq!(
+        codes(&host),
+        owner("ibprov", &["openibd-want-left"]),
+        "systemd ignores the rc link"
+    );
+    host.remove("etc/systemd/system/openibd.service");
+    host.remove("etc/systemd/system/sysinit.target.wants/openibd.service");
+    let found = owner("vendor", &["openibd-alias-broken", "openibd-script-called"]);
+    assert_eq!(codes(&host), found, "the rc link counts");
 }
 
 #[test]

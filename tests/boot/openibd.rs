@@ -1,0 +1,190 @@
+//! Who owns the name openibd.service, after what administrators do with
+//! `systemctl`, and what `ibprov status` says of it.
+
+use serde_json::{Value, json};
+
+use crate::bed::journal::assert_in_order;
+use crate::bed::outcome::Outcome;
+use crate::nspawn::boot;
+
+/// Codes of the findings in a report of `ibprov status`.
+fn codes(status: &Value) -> Vec<&str> {
+    let findings = status["units"]["findings"].as_array().expect("findings");
+    findings.iter().map(|f| f["code"].as_str().expect("code")).collect()
+}
+
+/// The text of the finding `code`.
+fn text<'a>(status: &'a Value, code: &str) -> &'a str {
+    let findings = status["units"]["findings"].as_array().expect("findings");
+    let found = findings.iter().find(|f| f["code"] == code);
+    found.and_then(|f| f["text"].as_str()).unwrap_or_else(|| panic!("no {code} in {status:#}"))
+}
+
+/// The unit that answers to openibd.service.
+fn answers(guest: &Outcome, when: &str) -> String {
+    guest.file(&format!("{when}.unit")).lines().next().unwrap_or_default().to_owned()
+}
+
+/// What status advised was done, and all is well.
+fn assert_mended(guest: &Outcome) {
+    guest.assert_success();
+    let after = guest.json("after.json");
+    assert_eq!(codes(&after), [""; 0], "after: {}", guest.file("advice"));
+    assert_eq!(
+        (&after["units"]["openibd"], &after["units"]["enabled"]),
+        (&json!("ibprov"), &json!(true))
+    );
+    assert_eq!(answers(guest, "after"), "Id=ibprov.service");
+}
+
+#[test]
+fn disabled_first_openibd_is_ibprov_though_the_vendors_unit_is_installed() {
+    let guest = boot("openibd_disabled_first");
+    guest.assert_success();
+    assert_eq!(
+        guest.file("before.unit"),
+        "Id=ibprov.service\nFragmentPath=/lib/systemd/system/ibprov.service\n"
+    );
+    assert_eq!(guest.file("calls"), "", "the vendor's script ran");
+    let status = guest.json("before.json");
+    assert_eq!(status["units"], json!({ "openibd": "ibprov", "enabled": true, "findings": [] }));
+}
+
+#[test]
+fn what_orders_on_openibd_comes_after_ibprov() {
+    let guest = boot("openibd_disabled_first");
+    guest.assert_success();
+    assert_in_order(&[
+        ("ibprov.service", guest.journal.started("ibprov.service")),
+        ("network-pre.target", guest.journal.started("network-pre.target")),
+        ("storage.service", guest.journal.started("storage.service")),
+    ]);
+    assert_eq!(guest.ordering_cycles(), [""; 0]);
+    // Its start job pulled in and waited for ibprov, by that name.
+    assert_eq!(guest.file("storage"), "Requires=ibprov.service\nAfter=ibprov.service\n");
+}
+
+#[test]
+fn disabled_last_ibprovs_links_are_gone() {
+    let guest = boot("openibd_disabled_last");
+    let status = guest.json("before.json");
+    assert_eq!(status["units"]["openibd"], "vendor");
+    assert_eq!(status["units"]["enabled"], false);
+    // The want that the disable left behind has the script run, as seen.
+    assert_eq!(codes(&status), ["ibprov-disabled", "openibd-want-left", "openibd-script-called"]);
+    assert!(guest.file("calls").starts_with("start bootid="), "{:?}", guest.file("calls"));
+    assert_eq!(guest.journal.unit("ibprov.service").count(), 0, "ibprov ran");
+    assert_mended(&guest);
+}
+
+#[test]
+fn left_enabled_the_vendors_want_is_found_and_does_no_harm_yet() {
+    let guest = boot("openibd_left_enabled");
+    let status = guest.json("before.json");
+    assert_eq!(status["units"]["openibd"], "ibprov");
+    // rc links are there too; systemd heeds none of them, as seen.
+    assert_eq!(codes(&status), ["openibd-want-left"]);
+    assert_eq!(answers(&guest, "before"), "Id=ibprov.service");
+    assert_eq!(guest.file("calls"), "");
+    assert_mended(&guest);
+}
+
+#[test]
+fn a_vendor_file_in_etc_leaves_ibprov_half_enabled() {
+    let guest = boot("openibd_file_in_etc");
+    assert!(guest.file("prepare").contains("refused: 1"), "{}", guest.file("prepare"));
+    guest.journal.started("ibprov.service");
+    let status = guest.json("before.json");
+    assert_eq!(status["units"]["openibd"], "vendor");
+    assert_eq!(status["units"]["enabled"], true);
+    assert_eq!(codes(&status), ["openibd-alias-broken"]);
+    let text = text(&status, "openibd-alias-broken");
+    let why = "/etc/systemd/system/openibd.service is a file of its own";
+    assert!(text.contains(why), "{text}");
+    // What requires openibd.service pulls in the vendor's.
+    assert!(guest.file("calls").starts_with("start bootid="), "{:?}", guest.file("calls"));
+    assert_mended(&guest);
+}
+
+#[test]
+fn a_mask_leaves_ibprov_half_enabled() {
+    let guest = boot("openibd_masked");
+    assert!(guest.file("prepare").contains("refused: 1"), "{}", guest.file("prepare"));
+    guest.journal.started("ibprov.service");
+    let status = guest.json("before.json");
+    assert_eq!(status["units"]["openibd"], "masked");
+    assert_eq!(codes(&status), ["openibd-alias-broken"]);
+    let text = text(&status, "openibd-alias-broken");
+    assert!(text.contains("/etc/systemd/system/openibd.service masks the name"), "{text}");
+    assert_eq!(guest.file("calls"), "");
+    assert_mended(&guest);
+}
+
+#[test]
+fn rc_links_call_the_script_where_no_unit_has_its_name() {
+    let guest = boot("openibd_script_only");
+    let status = guest.json("before.json");
+    assert_eq!(codes(&status), ["openibd-alias-broken", "openibd-script-called"]);
+    let broken = text(&status, "openibd-alias-broken");
+    assert!(broken.contains("the link /etc/systemd/system/openibd.service is gone"), "{broken}");
+    let called = text(&status, "openibd-script-called");
+    assert!(called.contains("/etc/rc3.d/S01openibd"), "{called}");
+    assert_eq!(guest.file("calls"), "start\n");
+    assert_eq!(
+        guest.file("before.unit"),
+        "Id=openibd.service\nFragmentPath=/run/systemd/generator.late/openibd.service\n"
+    );
+    assert_mended(&guest);
+}
+
+#[test]
+fn calls_of_the_script_from_rc_local_and_units_are_found() {
+    let guest = boot("openibd_called");
+    guest.assert_success();
+    let mut calls: Vec<String> = guest.file("calls").lines().map(str::to_owned).collect();
+    calls.sort();
+    assert_eq!(calls, ["force-start", "restart"]);
+    let status = guest.json("before.json");
+    assert_eq!(status["units"]["openibd"], "ibprov");
+    assert_eq!(codes(&status), ["openibd-script-called"]);
+    let called = text(&status, "openibd-script-called");
+    assert!(called.contains("/etc/rc.local"), "{called}");
+    let unit = "/etc/systemd/system/multi-user.target.wants/site-ib.service";
+    assert!(called.contains(unit), "{called}");
+}
+
+#[test]
+fn drop_ins_made_for_openibd_are_ibprovs_and_are_found() {
+    let guest = boot("openibd_drop_in");
+    guest.assert_success();
+    assert_eq!(guest.file("calls"), "waited\n", "the drop-in is not heeded");
+    let status = guest.json("before.json");
+    assert_eq!(codes(&status), ["openibd-drop-in"]);
+    let text = text(&status, "openibd-drop-in");
+    assert!(text.contains("/etc/systemd/system/openibd.service.d/fabric.conf"), "{text}");
+}
+
+#[test]
+fn a_mask_on_ibprov_itself_is_found() {
+    let guest = boot("ibprov_masked");
+    assert_eq!(guest.journal.unit("ibprov.service").count(), 0, "ibprov ran");
+    let status = guest.json("before.json");
+    assert_eq!(codes(&status), ["ibprov-masked"]);
+    assert_eq!(status["units"]["enabled"], false);
+    assert_mended(&guest);
+}
+
+#[test]
+fn on_a_running_node_ibprov_takes_openibds_place_and_nothing_is_stopped() {
+    let guest = boot("openibd_live");
+    guest.assert_success();
+    // The active openibd goes on as ibprov, so that only a restart runs it.
+    assert_eq!(
+        guest.stdout(),
+        "enabled: active, has not run\nstarted: active, has not run\nrestarted: active, has run\n"
+    );
+    let calls = guest.file("calls");
+    assert!(calls.starts_with("start ") && calls.lines().count() == 1, "{calls:?}");
+    let status = guest.json("after.json");
+    assert_eq!(status["units"], json!({ "openibd": "ibprov", "enabled": true, "findings": [] }));
+}

@@ -1,0 +1,1 @@
+systemctl enable systemd-networkd.service

@@ -1,0 +1,1 @@
+systemctl show -p Id,ActiveState,ActiveEnterTimestampMonotonic '*.service' '*.target' >"$OUT/units"

@@ -1,0 +1,2 @@
+systemctl enable ibprov.service
+systemctl mask ibprov.service

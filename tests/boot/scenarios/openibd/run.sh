@@ -1,0 +1,9 @@
+findings() { ibprov status --format json >"$OUT/$1.json"; systemctl show -p Id,FragmentPath openibd.service >"$OUT/$1.unit"; }
+findings before
+touch /run/openibd.calls
+cp /run/openibd.calls "$OUT/calls"
+# What `ibprov status` says to do is done to the letter, where it is a command.
+ibprov status | sed -n 's/^ *do: \(systemctl\|rm\) /\1 /p' | grep -v '(' >"$OUT/advice"
+sh -ex "$OUT/advice"
+findings after
+systemctl show -p Requires,After storage.service | sed 's/\(Requires\|After\)=.*\(\(ibprov\|openibd\).service\).*/\1=\2/' >"$OUT/storage"

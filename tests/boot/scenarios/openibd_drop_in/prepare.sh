@@ -1,0 +1,3 @@
+systemctl enable openibd.service
+systemctl disable openibd.service
+systemctl enable ibprov.service

@@ -1,0 +1,2 @@
+systemctl enable openibd.service
+systemctl enable ibprov.service
