@@ -53,7 +53,7 @@ deps:
 lint: deps
 	$(CARGO) fmt --check
 	$(CARGO) clippy --locked --all-targets -- -D warnings
-	$(if $(shell command -v cargo-deny),$(CARGO) deny check,@echo "cargo-deny is not installed: licences and advisories not checked")
+	$(if $(shell command -v cargo-deny),$(CARGO) deny check bans licenses sources,@echo "cargo-deny is not installed: licences and sources not checked")
 
 # A lane that fails does not keep the others from telling.
 test:
@@ -70,6 +70,7 @@ test-vm: deps
 
 # Campaigns of many boots or long waits, left out of `make test`.
 test-all: test
+	@PROPTEST_CASES=20000 sh tests/lane.sh properties $(CARGO) test --locked --lib
 	@sh tests/lane.sh vm-long $(CARGO) test --locked --test vm -- --test-threads=1 --ignored
 
 demo: deps

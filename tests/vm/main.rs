@@ -13,6 +13,7 @@
 mod again;
 #[path = "../bed/mod.rs"]
 mod bed;
+mod campaigns;
 mod deadline;
 mod drivers;
 mod expected;

@@ -1,0 +1,46 @@
+//! Long campaigns, run by `make test-all` alone.
+
+use crate::machine::boot;
+use crate::seed::assert_up;
+
+#[test]
+#[ignore = "40 kills take minutes"]
+fn killed_at_random_moments_the_next_run_is_right() {
+    let guest = boot("random_kills");
+    guest.assert_success();
+    let rounds: Vec<String> = guest.stdout().lines().map(str::to_owned).collect();
+    assert_eq!(rounds.len(), 40, "{rounds:?}");
+    let right = |round: &&String| round.ends_with("then 0, status 0");
+    let wrong: Vec<&String> = rounds.iter().filter(|r| !right(r)).collect();
+    assert!(wrong.is_empty(), "{wrong:?}");
+    // 137 is a kill, 0 a run that was through before it came.
+    let killed = rounds.iter().filter(|r| r.contains(": 137,")).count();
+    assert!(killed >= 10, "only {killed} of 40 were killed in the middle");
+}
+
+#[test]
+#[ignore = "waits for the default deadline of 150 s"]
+fn one_hca_is_waited_for_150_s_by_default() {
+    let guest = boot("long_wait");
+    assert_up(&guest);
+    let report = guest.boot_json();
+    let usec = |name: &str| report[name].as_u64().expect("time");
+    let took = usec("finished_usec") - usec("started_usec");
+    assert!((149_000_000..156_000_000).contains(&took), "{took} us");
+    assert_eq!(report["exit_code"], 3);
+}
+
+#[test]
+#[ignore = "127 VFs take a minute to come"]
+fn a_pf_with_127_vfs_is_shown_whole() {
+    let guest = boot("many_vfs");
+    guest.assert_success();
+    let status = guest.json("status.json");
+    let vfs = status["hcas"][0]["vfs"].as_array().expect("VFs");
+    assert_eq!(vfs.len(), 127);
+    assert_eq!(vfs[126]["node_guid"], "0200:0000:0034:007e");
+    assert!(vfs.iter().all(|vf| vf["policy"] == "Down"), "{vfs:?}");
+    let report = guest.json("again.json");
+    assert_eq!(report["left_out"].as_array().map(Vec::len), Some(127));
+    assert_eq!(report["verdict"], "ready");
+}

@@ -1,0 +1,17 @@
+ifdown --force ib0
+systemctl stop ibprov.service
+round=0
+while [ "$round" -lt 40 ]; do
+	round=$((round + 1))
+	modprobe -r ib_ipoib
+	modprobe -r ib_umad
+	modprobe -r ib_uverbs
+	# Up to 0.6 s: the whole of a run.
+	delay=$(od -An -N2 -tu2 /dev/urandom | awk '{ printf "%.3f", 0.02 + $1 / 65536 * 0.58 }')
+	timeout --signal=KILL "$delay" ibprov boot 2>/dev/null
+	killed=$?
+	ibprov boot 2>"$OUT/last-run"
+	then=$?
+	ibprov status >/dev/null
+	echo "after $delay s: $killed, then $then, status $?"
+done
