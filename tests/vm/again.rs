@@ -16,6 +16,8 @@ fn a_restart_on_a_healthy_node_touches_no_module_link_or_vf() {
     let report = guest.json("again.json");
     assert_eq!(report["steps"], serde_json::json!([]));
     assert_eq!(report["forks"], 0);
+    let modules = report["modules"].as_array().expect("modules");
+    assert!(modules.iter().all(|m| m["outcome"] == "already-there"), "{modules:?}");
     let foreign = |line: &&str| !line.contains("heard") && line.contains('/');
     let uevents = guest.file("uevents");
     let net: Vec<&str> = uevents.lines().filter(|l| l.contains("(net)")).filter(foreign).collect();

@@ -64,3 +64,30 @@ fn assert_in_time(guest: &Outcome, deadline: Duration) {
     let late = reached - due;
     assert!(late <= Duration::from_secs(2), "network-pre.target {late:?} after the deadline");
 }
+
+#[test]
+fn the_status_line_says_what_is_waited_for_and_why() {
+    let guest = boot("fw_wait");
+    assert_up(&guest);
+    let lines = guest.file("status-lines");
+    let waiting = lines.lines().find(|l| l.contains("Waiting for FW"));
+    let waiting = waiting.unwrap_or_else(|| panic!("no status line about firmware:\n{lines}"));
+    assert!(
+        waiting.contains(
+            "ports: waiting for 0000:02:00.0: driver mlx5_core is waiting for firmware: "
+        ),
+        "{waiting}"
+    );
+    assert_eq!(guest.boot_json()["verdict"], "ready");
+}
+
+#[test]
+fn a_card_that_vanishes_while_it_is_waited_for_harms_nothing() {
+    let guest = boot("fw_wait");
+    let report = guest.json("vanished.json");
+    let ports = report["ports"].as_array().expect("ports");
+    let pcis: Vec<&str> = ports.iter().filter_map(|p| p["pci"].as_str()).collect();
+    assert_eq!(pcis, ["0000:01:00.0"], "the card is gone: {report}");
+    assert_eq!(report["verdict"], "ready");
+    assert!(guest.stdout().contains("vanished: 0\n"), "{}", guest.stdout());
+}
