@@ -10,11 +10,12 @@ use super::steps::Steps;
 use super::warnings::send_queue_warning;
 use crate::config::Config;
 use crate::host::events::{Events, Happened};
+use crate::host::process::Ended;
 use crate::host::{Root, clock, journal, lock, process, systemd};
 use crate::ladder::{self, Cause, Expectation, Facts, PortProgress, Rung, expect, progress};
 use crate::names::ModuleName;
-use crate::observe::{self, ModprobeRules, ModuleState, Observed, rdma_half};
-use crate::plan::{Done, boot_steps};
+use crate::observe::{ModprobeRules, ModuleState, Observed, Observer, rdma_half};
+use crate::plan::{Done, Step, boot_steps};
 use crate::report::boot::{LeftOut, ModuleOutcome, ModuleReport, Moment, PortReport, blank};
 use crate::report::{BootReport, Verdict, events as kinds};
 
@@ -24,7 +25,7 @@ const STATUS_EVERY_USEC: u64 = 5_000_000;
 /// A boot in progress.
 struct Boot<'a> {
     config: &'a Config,
-    root: &'a Root,
+    observer: Observer<'a>,
     rules: ModprobeRules,
     facts: Facts,
     done: Done,
@@ -72,7 +73,7 @@ pub fn run(config: &Config, root: &Root) -> anyhow::Result<BootReport> {
     report.problems.extend(rules.problems.iter().cloned());
     let mut boot = Boot {
         config,
-        root,
+        observer: Observer::new(root),
         rules,
         facts: Facts::default(),
         done: Done::default(),
@@ -145,12 +146,15 @@ impl Boot<'_> {
         self.learn(&before);
         let mut stopped = before.stop;
         loop {
+            // What has ended is collected before the host is looked at, or a
+            // step would be judged by what the host was before it ended.
+            let ended = self.steps.collect_ended();
             let observed = self.observe();
             if first_look {
                 self.first_look(&observed);
                 first_look = false;
             }
-            self.steps.reap(&mut self.done, &mut self.facts, &self.rules, &observed, self.root);
+            self.judge(ended, &observed);
             let expectation = self.expectation(&observed);
             let ports = progress::progress(&expectation, &observed);
             self.note_progress(&ports);
@@ -211,7 +215,15 @@ impl Boot<'_> {
         let halves = ["mlx5_core", "mlx4_core"].into_iter().filter_map(rdma_half);
         let modules: Vec<ModuleName> =
             self.config.modules.load.iter().cloned().chain(halves).collect();
-        observe::observe(self.root, &modules, &self.heard)
+        self.observer.look(&modules, &self.heard)
+    }
+
+    fn judge(&mut self, ended: Vec<(Step, Ended)>, observed: &Observed) {
+        for (step, end) in ended {
+            self.done.ended.insert(step.clone());
+            let host = (observed, self.observer.root());
+            self.steps.judge(&step, &end, &mut self.facts, &self.rules, host);
+        }
     }
 
     fn first_look(&mut self, observed: &Observed) {
@@ -318,7 +330,11 @@ impl Boot<'_> {
         self.report.ports = ports.iter().map(|p| self.port_report(p, observed, now)).collect();
         self.report.modules = self.module_reports(observed, ports.is_empty());
         self.report.problems.extend(observed.problems.iter().cloned());
-        self.report.problems.extend(send_queue_warning(self.root, &self.rules, observed));
+        self.report.problems.extend(send_queue_warning(
+            self.observer.root(),
+            &self.rules,
+            observed,
+        ));
         self.report.steps = self.steps.reports();
         self.report.forks = self.steps.forks();
         self.report.timeline.sort_by_key(|m| m.usec);
@@ -355,7 +371,7 @@ impl Boot<'_> {
                 _ if nothing_expected => ModuleOutcome::NotNeeded,
                 (_, trouble) => {
                     let trouble = trouble.cloned().unwrap_or_else(|| {
-                        self.steps.trouble(name, &self.rules, observed, self.root)
+                        self.steps.trouble(name, &self.rules, observed, self.observer.root())
                     });
                     let text = trouble.to_string();
                     let advice = trouble.advice(name);

@@ -106,16 +106,8 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// Take in what has ended. `observed` was read after it ended or may be
-    /// older; a step's success is judged by the host alone.
-    pub(super) fn reap(
-        &mut self,
-        done: &mut Done,
-        facts: &mut Facts,
-        rules: &ModprobeRules,
-        observed: &Observed,
-        root: &Root,
-    ) {
+    /// The steps that have ended since the last call.
+    pub(super) fn collect_ended(&mut self) -> Vec<(Step, Ended)> {
         let mut ended = Vec::new();
         let locks = self.locks;
         self.running.retain_mut(|(step, worker)| match has_ended(worker, locks) {
@@ -125,39 +117,43 @@ impl<'a> Steps<'a> {
             }
             None => true,
         });
-        if ended.is_empty() {
-            return;
+        ended
+    }
+
+    /// What a step came to, by a look at the host after it ended: its exit code
+    /// alone proves nothing.
+    pub(super) fn judge(
+        &mut self,
+        step: &Step,
+        end: &Ended,
+        facts: &mut Facts,
+        rules: &ModprobeRules,
+        (observed, root): (&Observed, &Root),
+    ) {
+        self.last_stderr.clone_from(&end.stderr);
+        let mut failure = String::new();
+        for module in modules_of(step) {
+            if observed.modules.get(&module) == Some(&ModuleState::Loaded) {
+                facts.modules.remove(&module);
+            } else if !matches!(step, Step::LoadModules { .. }) {
+                let trouble = self.trouble(&module, rules, observed, root);
+                failure = format!("{module}: {trouble}");
+                facts.modules.insert(module, trouble);
+            }
         }
-        // The child may have ended after `observed` was read.
-        let asked: Vec<ModuleName> = observed.modules.keys().cloned().collect();
-        let fresh = crate::observe::observe(root, &asked, &observed.udev.heard);
-        for (step, end) in ended {
-            done.ended.insert(step.clone());
-            self.last_stderr.clone_from(&end.stderr);
-            let mut failure = String::new();
-            for module in modules_of(&step) {
-                if fresh.modules.get(&module) == Some(&ModuleState::Loaded) {
-                    facts.modules.remove(&module);
-                } else if !matches!(step, Step::LoadModules { .. }) {
-                    let trouble = self.trouble(&module, rules, &fresh, root);
-                    failure = format!("{module}: {trouble}");
-                    facts.modules.insert(module, trouble);
-                }
+        if let Step::LoadDriver { pci, .. } = step
+            && !end.failure.is_empty()
+        {
+            failure = format!("{}: {}", end.failure, end.stderr);
+            let bound = observed.functions.iter().any(|f| f.address == *pci && f.driver.is_some());
+            if !bound {
+                facts.no_driver.insert(*pci);
             }
-            if let Step::LoadDriver { pci, .. } = &step
-                && !end.failure.is_empty()
-            {
-                failure = format!("{}: {}", end.failure, end.stderr);
-                let bound = fresh.functions.iter().any(|f| f.address == *pci && f.driver.is_some());
-                if !bound {
-                    facts.no_driver.insert(*pci);
-                }
-            }
-            self.tell(&step, end.took_usec, &failure);
-            if let Some(report) = self.reports.iter_mut().find(|r| r.step == step) {
-                report.took_usec = Some(end.took_usec);
-                report.failure = failure;
-            }
+        }
+        self.tell(step, end.took_usec, &failure);
+        if let Some(report) = self.reports.iter_mut().find(|r| r.step == *step) {
+            report.took_usec = Some(end.took_usec);
+            report.failure = failure;
         }
     }
 

@@ -38,7 +38,7 @@ pub fn run(args: &StatusArgs, config: &Config, root: &Root, format: Format) -> a
 }
 
 fn gather(args: &StatusArgs, config: &Config, root: &Root) -> Status {
-    let observed = observe::observe(root, &config.modules.load, &BTreeSet::new());
+    let observed = observe::Observer::new(root).look(&config.modules.load, &BTreeSet::new());
     let rules = ModprobeRules::read(root);
     let mut facts = Facts::default();
     let mut problems: Vec<String> = observed.problems.iter().cloned().collect();

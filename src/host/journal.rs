@@ -22,6 +22,9 @@ pub fn install(verbose: bool) {
 /// Say `text`, as an event of kind `message_id` with `fields`: upper-case
 /// names, as `systemd.journal-fields(7)` wants them.
 pub fn emit(message_id: &str, level: Level, text: &str, fields: &[(&str, String)]) {
+    if level > log::max_level() {
+        return;
+    }
     let mut pairs = vec![("MESSAGE_ID", message_id)];
     pairs.extend(fields.iter().map(|(name, value)| (*name, value.as_str())));
     let pairs = pairs.as_slice();

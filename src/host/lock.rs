@@ -45,7 +45,10 @@ impl Locks {
     /// # Errors
     /// The directory can be neither found nor made.
     pub fn in_run() -> Result<Self, LockError> {
-        let dir = PathBuf::from(super::state::RUN_DIR).join("lock");
+        Self::at(PathBuf::from(super::state::RUN_DIR).join("lock"))
+    }
+
+    fn at(dir: PathBuf) -> Result<Self, LockError> {
         let path = || dir.display().to_string();
         fs::create_dir_all(&dir).map_err(|source| LockError::Unusable { path: path(), source })?;
         Ok(Self { dir })
@@ -65,27 +68,48 @@ impl Locks {
         // Names are made of PCI addresses and module names: no path in them.
         let path = self.dir.join(name.replace('/', "_"));
         let unusable = |source| LockError::Unusable { path: path.display().to_string(), source };
-        let mut file = File::options()
+        // A look by a reader first: closing a file opened for writing is what
+        // tells of a release, and a refused attempt must not look like one.
+        match File::open(&path) {
+            Ok(file) if is_busy(&file).map_err(unusable)? => {
+                return Err(LockError::Busy { owner: owner(file) });
+            }
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(unusable(e)),
+            _ => {}
+        }
+        let file = File::options()
             .read(true)
             .write(true)
             .create(true)
             .truncate(false)
             .open(&path)
             .map_err(unusable)?;
-        let mut content = String::new();
-        file.read_to_string(&mut content).map_err(unusable)?;
         match file.try_lock() {
             Ok(()) => {
                 let mut held = Held(file);
                 held.set_owner(std::process::id()).map_err(unusable)?;
                 Ok(held)
             }
-            Err(TryLockError::WouldBlock) => {
-                Err(LockError::Busy { owner: content.trim().parse().ok() })
-            }
+            Err(TryLockError::WouldBlock) => Err(LockError::Busy { owner: owner(file) }),
             Err(TryLockError::Error(e)) => Err(unusable(e)),
         }
     }
+}
+
+/// True if somebody holds the lock; it is not kept if not.
+fn is_busy(file: &File) -> io::Result<bool> {
+    match file.try_lock() {
+        Ok(()) => file.unlock().map(|()| false),
+        Err(TryLockError::WouldBlock) => Ok(true),
+        Err(TryLockError::Error(e)) => Err(e),
+    }
+}
+
+/// The pid that a lock file holds.
+fn owner(mut file: File) -> Option<u32> {
+    let mut content = String::new();
+    file.read_to_string(&mut content).ok()?;
+    content.trim().parse().ok()
 }
 
 impl Held {
@@ -105,5 +129,75 @@ impl Held {
     /// No file descriptor is left.
     pub fn share(&self) -> io::Result<File> {
         self.0.try_clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Stdio;
+
+    use super::*;
+    use crate::host::clock::monotonic_usec;
+    use crate::host::events::Events;
+
+    fn locks() -> (tempfile::TempDir, Locks) {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let locks = Locks::at(dir.path().join("lock")).expect("locks");
+        (dir, locks)
+    }
+
+    fn owner_of(locks: &Locks) -> Option<u32> {
+        match locks.try_take("x") {
+            Err(LockError::Busy { owner }) => owner,
+            other => panic!("not busy: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_held_lock_names_its_owner_until_it_is_dropped() {
+        let (_dir, locks) = locks();
+        let held = locks.try_take("x").expect("free");
+        assert_eq!(owner_of(&locks), Some(std::process::id()));
+        assert!(locks.try_take("y").is_ok(), "another object");
+        drop(held);
+        assert!(locks.try_take("x").is_ok());
+    }
+
+    #[test]
+    fn a_child_keeps_the_lock_it_was_given() {
+        let (_dir, locks) = locks();
+        let mut held = locks.try_take("x").expect("free");
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .stdin(Stdio::from(held.share().expect("handle")))
+            .spawn()
+            .expect("sleep");
+        held.set_owner(child.id()).expect("owner");
+        drop(held);
+        assert_eq!(owner_of(&locks), Some(child.id()));
+        child.kill().expect("kill");
+        child.wait().expect("wait");
+        assert!(locks.try_take("x").is_ok());
+    }
+
+    #[test]
+    fn a_refused_attempt_is_no_event_and_a_release_is_one() {
+        let (_dir, locks) = locks();
+        let held = locks.try_take("x").expect("free");
+        let mut events = Events::open(&[locks.dir()]).expect("events");
+        // A kernel log that fills up may wake us: only files count here.
+        let mut files_until = |limit: u64| {
+            let until = monotonic_usec() + limit;
+            while monotonic_usec() < until {
+                if events.wait(until).expect("wait").files {
+                    return true;
+                }
+            }
+            false
+        };
+        assert_eq!(owner_of(&locks), Some(std::process::id()));
+        assert!(!files_until(50_000), "a waiting boot would wake itself for ever");
+        drop(held);
+        assert!(files_until(5_000_000), "a release must wake who waits");
     }
 }

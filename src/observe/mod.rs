@@ -16,6 +16,7 @@ pub mod sriov;
 mod udev;
 pub mod units;
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
@@ -26,6 +27,7 @@ pub use modules::{ModuleState, is_built};
 pub use pci::{PciClass, PciFunction};
 pub use rdma::{LinkLayer, NetDev, Port, RdmaDevice};
 
+use self::aliases::Aliases;
 use crate::host::{ReadError, Root};
 use crate::names::ModuleName;
 
@@ -66,6 +68,14 @@ impl UdevState {
     pub fn is_done_with(&self, sysname: &str) -> bool {
         self.settled || self.heard.contains(sysname)
     }
+}
+
+/// Looks at one host, again and again.
+#[derive(Debug)]
+pub struct Observer<'a> {
+    root: &'a Root,
+    /// Read once: on a full system it is more than a megabyte.
+    aliases: OnceCell<Aliases>,
 }
 
 /// A look around: reads what it can and notes what it cannot.
@@ -116,22 +126,38 @@ impl Look<'_> {
     }
 }
 
-/// Look at the host; the state of `modules` is told as well. `heard` are the
-/// devices whose processed udev event was heard.
-#[must_use]
-pub fn observe<'m>(
-    root: &Root,
-    modules: impl IntoIterator<Item = &'m ModuleName>,
-    heard: &BTreeSet<String>,
-) -> Observed {
-    let mut look = Look { root, problems: BTreeSet::new() };
-    let kernel = kernel_release(&mut look);
-    let udev = udev::state(root, heard);
-    let functions = pci::functions(&mut look, &kernel, &udev);
-    let modules =
-        modules.into_iter().map(|name| (name.clone(), modules::state(&mut look, &kernel, name)));
-    let modules = modules.collect();
-    Observed { kernel, functions, modules, udev, problems: look.problems }
+impl<'a> Observer<'a> {
+    /// For the host below `root`.
+    #[must_use]
+    pub const fn new(root: &'a Root) -> Self {
+        Self { root, aliases: OnceCell::new() }
+    }
+
+    /// The tree that is looked at.
+    #[must_use]
+    pub const fn root(&self) -> &'a Root {
+        self.root
+    }
+
+    /// Look at the host; the state of `modules` is told as well. `heard` are
+    /// the devices whose processed udev event was heard.
+    #[must_use]
+    pub fn look<'m>(
+        &self,
+        modules: impl IntoIterator<Item = &'m ModuleName>,
+        heard: &BTreeSet<String>,
+    ) -> Observed {
+        let root = self.root;
+        let mut look = Look { root, problems: BTreeSet::new() };
+        let kernel = kernel_release(&mut look);
+        let udev = udev::state(root, heard);
+        let functions = pci::functions(&mut look, &self.aliases, &kernel, &udev);
+        let modules = modules
+            .into_iter()
+            .map(|name| (name.clone(), modules::state(&mut look, &kernel, name)));
+        let modules = modules.collect();
+        Observed { kernel, functions, modules, udev, problems: look.problems }
+    }
 }
 
 fn kernel_release(look: &mut Look<'_>) -> String {

@@ -1,3 +1,4 @@
+use std::cell::OnceCell;
 use std::fmt;
 
 use serde::{Serialize, Serializer};
@@ -77,8 +78,12 @@ pub struct PciFunction {
 
 const DEVICES: &str = "/sys/bus/pci/devices";
 
-pub(super) fn functions(look: &mut Look<'_>, kernel: &str, udev: &UdevState) -> Vec<PciFunction> {
-    let mut aliases: Option<Aliases> = None;
+pub(super) fn functions(
+    look: &mut Look<'_>,
+    aliases: &OnceCell<Aliases>,
+    kernel: &str,
+    udev: &UdevState,
+) -> Vec<PciFunction> {
     let mut functions = Vec::new();
     for name in look.list(DEVICES) {
         let Ok(address) = name.parse::<PciAddress>() else {
@@ -93,7 +98,7 @@ pub(super) fn functions(look: &mut Look<'_>, kernel: &str, udev: &UdevState) -> 
             continue;
         }
         let modalias = look.attribute(&format!("{dir}/modalias")).unwrap_or_default();
-        let aliases = aliases.get_or_insert_with(|| {
+        let aliases = aliases.get_or_init(|| {
             let path = format!("/lib/modules/{kernel}/modules.alias");
             let reading = look.root.text(&path, 64 << 20);
             look.note(reading).map(|t| Aliases::parse(&t)).unwrap_or_default()

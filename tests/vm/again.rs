@@ -83,6 +83,8 @@ fn of_two_at_once_the_second_waits_for_the_first() {
     } else {
         (&second, &first)
     };
+    let waited = usec(b, "cpu_usec");
+    assert!(waited < 1_500_000, "the second used {waited} us of CPU: it did not sleep");
     // Each waits 4 s for the HCA that never comes: one after the other is 8 s.
     let apart = usec(b, "finished_usec") - usec(a, "finished_usec");
     assert!(apart >= 3_900_000, "only {apart} us apart: they ran at the same time");
