@@ -22,8 +22,9 @@ all: release
 release:
 	$(CARGO) build --quiet --release --locked
 
-# Installs what `make release` built, and the man pages if they can be made. systemd and udev look below /usr and
-# /usr/local; the units name the binary where it is put.
+# Installs what `make release` built, and the man pages if they can be made.
+# systemd and udev look below /usr and /usr/local; the units name the binary
+# where it is put.
 install:
 	install -d $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(PREFIX)/lib/udev/rules.d $(DESTDIR)$(PREFIX)/lib/ibprov
 	install -m 755 $(target)/release/ibprov $(DESTDIR)$(PREFIX)/sbin/ibprov
@@ -53,6 +54,8 @@ deps:
 lint: deps
 	$(CARGO) fmt --check
 	$(CARGO) clippy --locked --all-targets -- -D warnings
+	@# Those are not among "all" targets.
+	$(CARGO) clippy --locked $(addprefix --test ,$(machine_tests)) -- -D warnings
 	$(if $(shell command -v cargo-deny),$(CARGO) deny check bans licenses sources,@echo "cargo-deny is not installed: licences and sources not checked")
 
 # A lane that fails does not keep the others from telling.

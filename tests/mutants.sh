@@ -42,7 +42,7 @@ for patch in "$project"/tests/mutants/*.patch; do
 	for lane in $(sed -n 's/^fails: \([^ ]*\) .*/\1/p' "$patch" | sort -u); do
 		tests=$(sed -n "s/^fails: $lane //p" "$patch")
 		# shellcheck disable=SC2086 # a list of tests
-		cargo test --locked --test "$lane" -- --test-threads=1 --exact $tests >"$copy/$name.$lane.log" 2>&1 || true
+		cargo test --locked --test "$lane" -- --test-threads=1 --include-ignored --exact $tests >"$copy/$name.$lane.log" 2>&1 || true
 		for test in $tests; do
 			if grep -q "^test $test \.\.\. FAILED" "$copy/$name.$lane.log"; then
 				killed=$((killed + 1))

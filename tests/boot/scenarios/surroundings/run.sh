@@ -55,7 +55,7 @@ printf '[boot]\ndeadline = "10min"\n[[expect.port]]\npci = "0000:4b:00.0"\n' >/r
 ibprov --config /run/holder.toml boot 2>"$OUT/holder.stderr" &
 holder=$!
 until [ "$(cat /run/ibprov/lock/boot)" = "$holder" ]; do :; done
-systemctl start --no-block ibprov.service
+systemctl restart --no-block ibprov.service
 until systemctl show -p StatusText ibprov.service | grep "waiting for another.*process $holder" >"$OUT/waiting"; do :; done
 systemctl kill --signal=TERM ibprov.service
 while [ "$(systemctl show -p ActiveState --value ibprov.service)" = activating ]; do :; done
