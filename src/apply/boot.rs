@@ -14,7 +14,7 @@ use crate::host::process::Ended;
 use crate::host::{Root, clock, journal, lock, process, systemd};
 use crate::ladder::{self, Cause, Expectation, Facts, PortProgress, Rung, expect, progress};
 use crate::names::ModuleName;
-use crate::observe::{ModprobeRules, ModuleState, Observed, Observer, rdma_half};
+use crate::observe::{ModprobeRules, ModuleState, Observed, Observer, driver_modules};
 use crate::plan::{Done, Step, boot_steps};
 use crate::report::boot::{LeftOut, ModuleOutcome, ModuleReport, Moment, PortReport, blank};
 use crate::report::{BootReport, Verdict, events as kinds};
@@ -212,9 +212,8 @@ impl Boot<'_> {
     }
 
     fn observe(&self) -> Observed {
-        let halves = ["mlx5_core", "mlx4_core"].into_iter().filter_map(rdma_half);
         let modules: Vec<ModuleName> =
-            self.config.modules.load.iter().cloned().chain(halves).collect();
+            self.config.modules.load.iter().cloned().chain(driver_modules()).collect();
         self.observer.look(&modules, &self.heard)
     }
 

@@ -6,7 +6,7 @@ use crate::config::Config;
 use crate::host::Root;
 use crate::ladder::{ModuleTrouble, PortProgress, Rung, expect, progress};
 use crate::names::ModuleName;
-use crate::observe::{ModprobeRules, ModuleState, Observed, Observer, rdma_half};
+use crate::observe::{ModprobeRules, ModuleState, Observed, Observer, driver_modules};
 use crate::plan::{Done, boot_steps};
 use crate::report::boot::LeftOut;
 
@@ -29,8 +29,8 @@ pub struct Preview {
 #[must_use]
 pub fn preview(config: &Config, root: &Root) -> Preview {
     let rules = ModprobeRules::read(root);
-    let halves = ["mlx5_core", "mlx4_core"].into_iter().filter_map(rdma_half);
-    let modules: Vec<ModuleName> = config.modules.load.iter().cloned().chain(halves).collect();
+    let modules: Vec<ModuleName> =
+        config.modules.load.iter().cloned().chain(driver_modules()).collect();
     let observed = Observer::new(root).look(&modules, &BTreeSet::new());
     let expectation =
         expect::expectation(config, &observed, |m| rules.denied(m).map(str::to_owned));

@@ -73,6 +73,8 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
         let (module, trouble) = facts.modules.iter().find(|(m, _)| m.as_str() == name)?;
         Some(Cause::module(module, trouble))
     };
+    // Told of a function without a driver only: with one, what failed before is
+    // being tried again.
     let probe_failed = || {
         let line = log?.probe_failed.as_ref()?;
         Some(Cause::last(
@@ -106,7 +108,7 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
         Rung::Rdma => {
             let half = driver.and_then(rdma_half);
             let half_trouble = half.as_ref().and_then(|h| trouble(h.as_str()));
-            if let Some(cause) = probe_failed().or(half_trouble) {
+            if let Some(cause) = half_trouble {
                 cause
             } else if let Some(line) = log.and_then(|l| l.firmware_wait.as_ref()) {
                 Cause::waiting(

@@ -20,6 +20,13 @@ pub fn rdma_half(driver: &str) -> Option<ModuleName> {
     }
 }
 
+/// The modules that boot looks at beside those of the configuration.
+#[must_use]
+pub fn driver_modules() -> Vec<ModuleName> {
+    let cores = IB_DRIVERS.into_iter().filter_map(|d| d.parse().ok());
+    cores.chain(IB_DRIVERS.into_iter().filter_map(rdma_half)).collect()
+}
+
 /// The InfiniBand lines of a `modules.alias` file.
 #[derive(Debug, Default)]
 pub(super) struct Aliases {

@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-pub use aliases::{IB_DRIVERS, rdma_half};
+pub use aliases::{IB_DRIVERS, driver_modules, rdma_half};
 pub use modprobe::{Install, ModprobeRules};
 pub use modules::{ModuleState, is_built};
 pub use pci::{PciClass, PciFunction};

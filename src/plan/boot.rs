@@ -121,10 +121,14 @@ fn driver(config: &Config, observed: &Observed, port: &PortProgress) -> Option<S
     match port.missing()? {
         // udev loads it by the same modalias: only what it left undone is ours.
         Rung::Driver if observed.udev.is_done_with(&pci.to_string()) => {
+            // A driver that is loaded and did not bind has had its chance.
+            let loaded = function.ib_driver.is_some_and(|d| {
+                observed.modules.iter().any(|(m, s)| m.as_str() == d && *s != ModuleState::Absent)
+            });
             let skipped = function
                 .ib_driver
                 .is_some_and(|d| config.modules.skip.iter().any(|m| m.as_str() == d));
-            (!skipped && !function.modalias.is_empty())
+            (!skipped && !loaded && !function.modalias.is_empty())
                 .then(|| Step::LoadDriver { pci, modalias: function.modalias.clone() })
         }
         Rung::Rdma if function.rdma.is_empty() => {
@@ -218,6 +222,14 @@ mod tests {
         observed.udev.heard.clear();
         observed.udev.settled = true;
         assert_eq!(steps(&observed, &done), ["load the driver of 0000:4b:00.0"]);
+    }
+
+    #[test]
+    fn a_driver_that_is_loaded_and_did_not_bind_is_not_loaded_again() {
+        let mut observed = host(None, false, &ALL);
+        observed.udev.settled = true;
+        observed.modules.insert(name("mlx5_core"), ModuleState::Loaded);
+        assert_eq!(steps(&observed, &Done::default()), [""; 0]);
     }
 
     #[test]

@@ -35,6 +35,8 @@ fn a_failed_probe_is_named_and_not_waited_for() {
     let cause = failed["cause"]["text"].as_str().expect("cause");
     assert!(cause.starts_with("the driver's probe failed: "), "{cause}");
     assert!(cause.contains("failed with error -5"), "{cause}");
+    let steps = report["steps"].as_array().expect("steps");
+    assert!(steps.iter().all(|s| s["step"] == "load-modules"), "loaded again: {steps:?}");
     let usec = |name: &str| report[name].as_u64().expect("time");
     let took = usec("finished_usec") - usec("started_usec");
     assert!(took < 30_000_000, "boot waited {took} us for what cannot come");
