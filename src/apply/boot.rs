@@ -54,7 +54,9 @@ pub fn run(config: &Config, root: &Root) -> anyhow::Result<BootReport> {
     report.deadline_sec = config.boot.deadline.as_secs();
     report.hca_deadline_sec = config.boot.hca_deadline.as_secs();
 
-    let locks = lock::Locks::in_run().map_err(|e| report.problems.push(e.to_string())).ok();
+    let locks = lock::Locks::in_run()
+        .map_err(|e| report.problems.push(format!("{e}: working without locks")))
+        .ok();
     let mut watched = vec![Path::new("/run/udev")];
     watched.extend(locks.as_ref().map(lock::Locks::dir));
     let mut events = Events::open(&watched)?;
@@ -127,7 +129,7 @@ impl Boot<'_> {
                     }
                 }
                 Err(e) => {
-                    self.report.problems.push(format!("working without a lock: {e}"));
+                    self.report.problems.push(format!("{e}: working without it"));
                     return Ok(Turn::Ours(None));
                 }
             }
@@ -296,14 +298,17 @@ impl Boot<'_> {
         let waited: Vec<&PortProgress> = ports.iter().filter(|p| !p.is_ethernet()).collect();
         let ready = waited.iter().filter(|p| p.is_ready()).count();
         let mut line = format!("{ready} of {} ports", waited.len());
-        let longest = waited
-            .iter()
-            .filter(|p| !p.is_ready())
-            .min_by_key(|p| self.since.get(&p.expected).copied().unwrap_or(now));
-        if let Some(port) = longest {
-            let since = self.since.get(&port.expected).copied().unwrap_or(now);
+        let since = |p: &PortProgress| self.since.get(&p.expected).copied().unwrap_or(now);
+        let says_why = |p: &PortProgress| {
+            let log = p.pci.and_then(|pci| self.facts.functions.get(&pci));
+            log.is_some_and(|l| l.firmware_wait.is_some())
+        };
+        // A card that waits for firmware may be what the others wait for: its
+        // driver's module is not through before it is.
+        let missing = waited.iter().filter(|p| !p.is_ready());
+        if let Some(port) = missing.min_by_key(|p| (!says_why(p), since(p))) {
             let why = ladder::cause::cause(port, observed, &self.facts).map(|c| c.text);
-            let seconds = now.saturating_sub(since) / 1_000_000;
+            let seconds = now.saturating_sub(since(port)) / 1_000_000;
             line = format!(
                 "{line}: waiting for {}: {}, {seconds} s",
                 port.label(),
@@ -329,6 +334,11 @@ impl Boot<'_> {
         self.report.ports = ports.iter().map(|p| self.port_report(p, observed, now)).collect();
         self.report.modules = self.module_reports(observed, ports.is_empty());
         self.report.problems.extend(observed.problems.iter().cloned());
+        if !ports.is_empty() && !observed.udev.running {
+            self.report.problems.push(
+                "systemd-udevd is not running (/run/udev/control does not exist): nobody loads drivers or names netdevs".to_owned(),
+            );
+        }
         self.report.problems.extend(send_queue_warning(
             self.observer.root(),
             &self.rules,

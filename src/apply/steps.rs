@@ -4,7 +4,7 @@ use log::Level;
 
 use crate::host::lock::{LockError, Locks};
 use crate::host::process::{self, Ended, Running};
-use crate::host::{KernelLine, Root, clock, journal};
+use crate::host::{KernelLine, Root, answer, clock, journal};
 use crate::ladder::module_trouble::{Signs, diagnose};
 use crate::ladder::{Facts, ModuleTrouble};
 use crate::names::ModuleName;
@@ -82,7 +82,7 @@ impl<'a> Steps<'a> {
             .ok_or_else(|| "modprobe is not installed (package kmod)".to_owned())
             .and_then(|modprobe| {
                 process::start(&modprobe, &arguments(&step), lock)
-                    .map_err(|e| format!("cannot run {}: {e}", modprobe.display()))
+                    .map_err(|e| format!("cannot run {}: {}", modprobe.display(), answer(&e)))
             });
         match begun {
             Ok(child) => {
@@ -132,14 +132,21 @@ impl<'a> Steps<'a> {
     ) {
         self.last_stderr.clone_from(&end.stderr);
         let mut failure = String::new();
+        let mut absent = Vec::new();
         for module in modules_of(step) {
             if observed.modules.get(&module) == Some(&ModuleState::Loaded) {
                 facts.modules.remove(&module);
-            } else if !matches!(step, Step::LoadModules { .. }) {
+            } else if matches!(step, Step::LoadModules { .. }) {
+                // Each is tried alone next, to learn why.
+                absent.push(module.to_string());
+            } else {
                 let trouble = self.trouble(&module, rules, observed, root);
                 failure = format!("{module}: {trouble}");
                 facts.modules.insert(module, trouble);
             }
+        }
+        if !absent.is_empty() {
+            failure = format!("did not bring {}", absent.join(", "));
         }
         if let Step::LoadDriver { pci, .. } = step
             && !end.failure.is_empty()

@@ -8,7 +8,7 @@ use log::Level;
 use crate::apply::boot::port_fields;
 use crate::cli::{BootArgs, Format};
 use crate::config::Config;
-use crate::host::{Root, journal, process, state, systemd};
+use crate::host::{self, Root, journal, process, state, systemd};
 use crate::report::{BootReport, Verdict, events as kinds};
 
 /// Time that the unit's own limit leaves us beyond the deadline, seconds.
@@ -38,7 +38,7 @@ pub fn run(args: &BootArgs, mut config: Config, root: &Root, format: Format) -> 
     let mut report = crate::apply::boot::run(&config, root)?;
     let json = report.to_json()?;
     if let Err((path, e)) = state::write("boot.json", &json) {
-        report.problems.push(format!("cannot write {}: {e}", path.display()));
+        report.problems.push(format!("cannot write {}: {}", path.display(), host::answer(&e)));
     }
     tell(&report);
     if format == Format::Json {

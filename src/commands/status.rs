@@ -5,7 +5,7 @@ use std::io::Write;
 
 use crate::cli::{Format, StatusArgs};
 use crate::config::Config;
-use crate::host::{Root, netlink, state};
+use crate::host::{Root, answer, netlink, state};
 use crate::ladder::expect::{candidate, expectation};
 use crate::ladder::progress::progress;
 use crate::ladder::{Facts, NotExpected, PortProgress, Rung, cause};
@@ -47,11 +47,11 @@ fn gather(args: &StatusArgs, config: &Config, root: &Root) -> Status {
         learn_kernel_log(&mut facts, &mut problems);
         match netlink::administered_vfs() {
             Ok(vfs) => live.vfs = vfs,
-            Err(e) => problems.push(format!("VF GUIDs by netlink: {e}")),
+            Err(e) => problems.push(format!("VF GUIDs by netlink: {}", answer(&e))),
         }
         match netlink::addresses() {
             Ok(addresses) => live.addresses = addresses,
-            Err(e) => problems.push(format!("addresses: getifaddrs: {e}")),
+            Err(e) => problems.push(format!("addresses: getifaddrs: {}", answer(&e))),
         }
     }
     let expectation = expectation(config, &observed, |m| rules.denied(m).map(str::to_owned));
@@ -82,7 +82,8 @@ fn learn_kernel_log(facts: &mut Facts, problems: &mut Vec<String>) {
                 cause::learn(facts, line.level, &line.text);
             }
         }
-        Err(e) => problems.push(format!("cannot read /dev/kmsg, so causes may be missing: {e}")),
+        Err(e) => problems
+            .push(format!("cannot read /dev/kmsg, so causes may be missing: {}", answer(&e))),
     }
 }
 

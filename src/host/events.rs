@@ -59,19 +59,25 @@ impl Events {
         };
         let mut note = |what: &str, e: String| problems.push(format!("{what}: {e}"));
         let udev =
-            UdevMonitor::open().map_err(|e| note("cannot listen to udev", e.to_string())).ok();
+            UdevMonitor::open().map_err(|e| note("cannot listen to udev", super::answer(&e))).ok();
         let kernel = KernelLog::open()
-            .map_err(|e| note("cannot read /dev/kmsg, so causes may be missing", e.to_string()))
+            .map_err(|e| note("cannot read /dev/kmsg, so causes may be missing", super::answer(&e)))
             .ok();
         let files = Inotify::init(InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC)
-            .map_err(|e| note("cannot watch files", format!("inotify_init1: {e}")))
+            .map_err(|e| {
+                note("cannot watch files", format!("inotify_init1: {}", super::errno_name(e)));
+            })
             .ok();
         if let Some(files) = &files {
             for dir in watched_dirs {
                 let mask = AddWatchFlags::IN_CLOSE_WRITE | AddWatchFlags::IN_DELETE;
                 match files.add_watch(*dir, mask) {
                     Ok(_) | Err(Errno::ENOENT) => {}
-                    Err(e) => problems.push(format!("cannot watch {}: {e}", dir.display())),
+                    Err(e) => problems.push(format!(
+                        "cannot watch {}: {}",
+                        dir.display(),
+                        super::errno_name(e)
+                    )),
                 }
             }
         }

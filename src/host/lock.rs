@@ -30,7 +30,7 @@ pub enum LockError {
         owner: Option<u32>,
     },
     /// The lock file cannot be used.
-    #[error("{path}: {source}")]
+    #[error("cannot use the lock {path}: {}", super::answer(source))]
     Unusable {
         /// The lock file.
         path: String,

@@ -20,7 +20,7 @@ mod udev;
 
 pub use self::udev::UdevEvent;
 pub use kernel_log::KernelLine;
-pub use root::{ReadError, Root, errno_name};
+pub use root::{ReadError, Root, answer, errno_name};
 
 /// The kernel log so far.
 ///

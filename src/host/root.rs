@@ -70,6 +70,18 @@ pub fn errno_name(errno: Errno) -> String {
     format!("{errno:?}")
 }
 
+/// What the system answered, errno by name: `EROFS: Read-only file system`.
+#[must_use]
+pub fn answer(e: &std::io::Error) -> String {
+    e.raw_os_error().map_or_else(
+        || e.to_string(),
+        |raw| {
+            let errno = Errno::from_raw(raw);
+            format!("{}: {}", errno_name(errno), errno.desc())
+        },
+    )
+}
+
 /// No sysfs attribute is longer than a page.
 const ATTRIBUTE_LIMIT: u64 = 64 * 1024;
 
