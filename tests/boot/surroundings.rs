@@ -74,7 +74,7 @@ fn with_run_read_only_the_report_is_in_the_journal() {
     assert_eq!(unit(&guest, "read-only"), NOT_READY);
     assert!(!guest.out.join("read-only.json").exists(), "/run was not read-only");
     let journal = journal(&guest, "read-only");
-    said(&journal, "cannot write /run/ibprov/boot.json: Read-only file system", "MESSAGE");
+    said(&journal, "cannot write /run/ibprov/boot.json: EROFS: Read-only file system", "MESSAGE");
     assert_eq!(said(&journal, FINISHED, "IBPROV_EXIT"), "3");
 }
 
