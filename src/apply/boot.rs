@@ -143,10 +143,7 @@ impl Boot<'_> {
 
     fn climb(&mut self, events: &mut Events, deadline: u64) -> anyhow::Result<()> {
         let mut first_look = true;
-        // What the kernel has said so far is known before the first judgement.
-        let before = events.wait(0)?;
-        self.learn(&before);
-        let mut stopped = before.stop;
+        let mut stopped = false;
         loop {
             // What has ended is collected before the host is looked at, or a
             // step would be judged by what the host was before it ended.
@@ -154,7 +151,6 @@ impl Boot<'_> {
             let observed = self.observe();
             if first_look {
                 self.first_look(&observed);
-                first_look = false;
             }
             self.judge(ended, &observed);
             let expectation = self.expectation(&observed);
@@ -171,6 +167,11 @@ impl Boot<'_> {
             for step in steps {
                 self.steps.begin(step, &mut self.done, &mut self.facts);
             }
+            if first_look && !ports.is_empty() {
+                // Hundreds of lines: read while modprobe is already at work.
+                self.learn_history();
+            }
+            first_look = false;
             let next = self.next_deadline(&ports, &observed, now, deadline);
             let Some(next) = next else {
                 self.left_out(&expectation);
@@ -242,6 +243,14 @@ impl Boot<'_> {
             }
             self.rules.denied(module).map(str::to_owned)
         })
+    }
+
+    /// What the kernel said before boot began.
+    fn learn_history(&mut self) {
+        // Who cannot read the log was told so when the events were opened.
+        for line in crate::host::kernel_log().unwrap_or_default() {
+            ladder::cause::learn(&mut self.facts, line.level, &line.text);
+        }
     }
 
     fn learn(&mut self, happened: &Happened) {

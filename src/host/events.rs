@@ -37,7 +37,7 @@ pub struct Happened {
     pub files: bool,
     /// udev's processed events.
     pub udev: Vec<UdevEvent>,
-    /// New lines of the kernel log.
+    /// Lines that the kernel log got since we began to listen.
     pub kernel: Vec<KernelLine>,
 }
 
@@ -60,7 +60,7 @@ impl Events {
         let mut note = |what: &str, e: String| problems.push(format!("{what}: {e}"));
         let udev =
             UdevMonitor::open().map_err(|e| note("cannot listen to udev", super::answer(&e))).ok();
-        let kernel = KernelLog::open()
+        let kernel = KernelLog::open_at_end()
             .map_err(|e| note("cannot read /dev/kmsg, so causes may be missing", super::answer(&e)))
             .ok();
         let files = Inotify::init(InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC)

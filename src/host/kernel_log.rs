@@ -1,7 +1,7 @@
 #![allow(clippy::disallowed_methods, reason = "the kernel log is a device, not a file of the tree")]
 
 use std::fs::File;
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind, Read, Seek};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
@@ -32,6 +32,16 @@ impl KernelLog {
         let flags = nix::libc::O_NONBLOCK;
         let file = File::options().read(true).custom_flags(flags).open("/dev/kmsg")?;
         Ok(Self { file })
+    }
+
+    /// Open it behind its newest record.
+    ///
+    /// # Errors
+    /// As [`KernelLog::open`].
+    pub fn open_at_end() -> io::Result<Self> {
+        let mut log = Self::open()?;
+        log.file.seek(io::SeekFrom::End(0))?;
+        Ok(log)
     }
 
     /// The records that came since the last call.
