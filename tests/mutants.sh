@@ -3,10 +3,11 @@
 # in tests/mutants/ whose head says what it breaks and which tests must see it:
 #     breaks: ib0 is not waited for
 #     fails: vm late_rdma::with_ibprov_ib0_has_its_address
-# The patch is applied to a copy of the tree, the copy is built, and exactly
-# those tests are run, those of one lane in one process, so that they share
-# their boots. A mutant that no test sees, a test that cannot be built or
-# started, and a machine test that no mutant breaks, are failures.
+# The patch is applied to a copy of the tree, the agent is built there, and
+# exactly those tests are run, those of one lane in one process, so that they
+# share their boots. A mutant that no test sees or that cannot be built, and a
+# machine test that no mutant breaks, are failures. The tests themselves are
+# built once, before: a patch changes no Rust code below tests/.
 set -eu
 cd "$(dirname "$0")/.."
 project=$PWD
@@ -29,6 +30,11 @@ done <"$copy/files"
 cd "$copy/tree"
 find . -type f | sed 's,^\./,,' | grep -vxF -f "$copy/files" | while read -r f; do rm "$f"; done
 
+for lane in vm boot; do
+	cargo test --locked --no-run --test "$lane" >"$copy/log" 2>&1 || { cat "$copy/log"; exit 1; }
+	sed -n 's/^ *Executable .*(\(.*\))$/\1/p' "$copy/log" >"$copy/$lane.program"
+done
+
 undo() { patch --quiet -R -p1 <"$patch"; }
 survived=0 killed=0
 : >"$copy/seen"
@@ -39,10 +45,18 @@ for patch in "$project"/tests/mutants/*.patch; do
 	patch --quiet -p1 <"$patch"
 	trap undo EXIT
 	sed -n 's/^fails: //p' "$patch" >>"$copy/seen"
+	if ! make -s release >"$copy/log" 2>&1; then
+		survived=$((survived + 1))
+		echo "    CANNOT BE BUILT:"
+		tail -n 20 "$copy/log"
+		undo
+		trap - EXIT
+		continue
+	fi
 	for lane in $(sed -n 's/^fails: \([^ ]*\) .*/\1/p' "$patch" | sort -u); do
 		tests=$(sed -n "s/^fails: $lane //p" "$patch")
 		# shellcheck disable=SC2086 # a list of tests
-		cargo test --locked --test "$lane" -- --test-threads=1 --include-ignored --exact $tests >"$copy/$name.$lane.log" 2>&1 || true
+		"$(cat "$copy/$lane.program")" --test-threads=1 --include-ignored --exact $tests >"$copy/$name.$lane.log" 2>&1 || true
 		for test in $tests; do
 			if grep -q "^test $test \.\.\. FAILED" "$copy/$name.$lane.log"; then
 				killed=$((killed + 1))
@@ -65,7 +79,7 @@ done
 unseen=0
 if [ $# = 0 ]; then
 	for lane in vm boot; do
-		cargo test --quiet --locked --test "$lane" -- --list 2>/dev/null | sed -n 's/: test$//p' | while read -r test; do
+		"$(cat "$copy/$lane.program")" --list | sed -n 's/: test$//p' | while read -r test; do
 			grep -qx "$lane $test" "$copy/seen" || echo "$lane $test"
 		done
 	done >"$copy/unseen"

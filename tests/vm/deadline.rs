@@ -55,6 +55,14 @@ fn a_stuck_module_load_delays_the_network_by_no_more_than_2_s() {
     assert_up(&guest);
 }
 
+#[test]
+fn a_failed_unit_does_not_wait_for_its_stuck_child() {
+    let guest = boot("stuck_and_failed");
+    guest.journal.failed("ibprov.service");
+    assert_eq!(guest.boot_json()["exit_code"], 3);
+    assert_in_time(&guest, Duration::from_secs(10));
+}
+
 /// network-pre.target was reached within 2 s of the deadline, and after it.
 fn assert_in_time(guest: &Outcome, deadline: Duration) {
     let started = guest.boot_json()["started_usec"].as_u64().expect("time");

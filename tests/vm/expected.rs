@@ -10,7 +10,7 @@ fn without_an_hca_the_unit_is_active_and_cheap() {
     let guest = boot("no_hca");
     guest.assert_success();
     assert_eq!(guest.stdout(), "active\n");
-    let report = guest.boot_json();
+    let report = guest.json("service.json");
     assert_eq!(report["verdict"], "no-infiniband");
     // As a service, its process has systemd's own work in it; so what it is
     // held to is a run from a shell, program loading and all.
