@@ -16,7 +16,13 @@ ip monitor link >"$OUT/link-events" 2>&1 &
 ipmonitor=$!
 # Both must listen before it counts: provoke one event of each and wait for it.
 ip link add heard type dummy
-while ! grep -q heard "$OUT/link-events" || ! grep -q heard "$OUT/uevents"; do udevadm settle; done
+# The first may come before they listen, so it is provoked until it is heard.
+while ! grep -q heard "$OUT/link-events" || ! grep -q heard "$OUT/uevents"; do
+	echo change >/sys/class/net/heard/uevent
+	ip link set heard up
+	ip link set heard down
+	udevadm settle
+done
 systemctl restart ibprov.service
 echo "restart: $?"
 ip link del heard
