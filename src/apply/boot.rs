@@ -32,6 +32,8 @@ struct Boot<'a> {
     steps: Steps<'a>,
     /// Devices that udev was heard to finish with.
     heard: BTreeSet<String>,
+    /// The kernel log from before boot has been read.
+    knows_history: bool,
     /// Modules that were there before anything was done.
     there: BTreeSet<ModuleName>,
     /// When each expected port was first waited for, by label of expectation.
@@ -81,6 +83,7 @@ pub fn run(config: &Config, root: &Root) -> anyhow::Result<BootReport> {
         done: Done::default(),
         steps: Steps::new(locks.as_ref()),
         heard: BTreeSet::new(),
+        knows_history: false,
         there: BTreeSet::new(),
         since: BTreeMap::new(),
         seen: BTreeMap::new(),
@@ -167,11 +170,12 @@ impl Boot<'_> {
             for step in steps {
                 self.steps.begin(step, &mut self.done, &mut self.facts);
             }
-            if first_look && !ports.is_empty() {
-                // Hundreds of lines: read while modprobe is already at work.
+            first_look = false;
+            // Hundreds of lines that a good boot has no need of: read once
+            // modprobe is through and a port is still missing.
+            if !self.done.modules_in_flight() && ports.iter().any(|p| !p.is_ready()) {
                 self.learn_history();
             }
-            first_look = false;
             let next = self.next_deadline(&ports, &observed, now, deadline);
             let Some(next) = next else {
                 self.left_out(&expectation);
@@ -247,6 +251,9 @@ impl Boot<'_> {
 
     /// What the kernel said before boot began.
     fn learn_history(&mut self) {
+        if std::mem::replace(&mut self.knows_history, true) {
+            return;
+        }
         // Who cannot read the log was told so when the events were opened.
         for line in crate::host::kernel_log().unwrap_or_default() {
             ladder::cause::learn(&mut self.facts, line.level, &line.text);
@@ -340,6 +347,9 @@ impl Boot<'_> {
     fn finish(&mut self, forced: Option<Verdict>, ports: &[PortProgress], observed: &Observed) {
         let now = clock::monotonic_usec();
         self.steps.give_up(&self.done, &mut self.facts);
+        if ports.iter().any(|p| !p.is_ready()) {
+            self.learn_history();
+        }
         self.report.ports = ports.iter().map(|p| self.port_report(p, observed, now)).collect();
         self.report.modules = self.module_reports(observed, ports.is_empty());
         self.report.problems.extend(observed.problems.iter().cloned());
