@@ -1,5 +1,6 @@
 //! `ibprov status`.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
@@ -11,7 +12,9 @@ use crate::ladder::progress::progress;
 use crate::ladder::{Facts, NotExpected, PortProgress, Rung, cause};
 use crate::names::PciAddress;
 use crate::observe::sriov::Administered;
-use crate::observe::{self, LinkLayer, ModprobeRules, Observed, PciFunction, Port, RdmaDevice};
+use crate::observe::{
+    self, LinkLayer, Look, ModprobeRules, Observed, PciFunction, Port, RdmaDevice,
+};
 use crate::report::status::{Hca, Ladder, LastBoot, PortStatus, Status, VfStatus};
 
 /// What is asked of a live host beyond files, empty for a copy of a tree.
@@ -63,7 +66,15 @@ fn gather(args: &StatusArgs, config: &Config, root: &Root) -> Status {
     status.last_boot = last_boot(root, &mut problems);
     status.modules = observed.modules.iter().map(|(n, s)| (n.to_string(), *s)).collect();
     status.software_devices = observe::link::software_devices(root, &observed.functions);
-    let view = View { args, root, observed: &observed, facts: &facts, live: &live, ports: &ports };
+    let view = View {
+        args,
+        root,
+        look: RefCell::new(Look::new(root)),
+        observed: &observed,
+        facts: &facts,
+        live: &live,
+        ports: &ports,
+    };
     for function in &observed.functions {
         // VFs of this host are shown below their PF.
         if function.physfn.is_some() || candidate(function).is_none() && function.rdma.is_empty() {
@@ -71,6 +82,7 @@ fn gather(args: &StatusArgs, config: &Config, root: &Root) -> Status {
         }
         status.hcas.push(view.hca(function, left_out.get(&function.address).cloned()));
     }
+    problems.extend(view.look.into_inner().problems);
     status.problems = problems;
     status
 }
@@ -105,6 +117,8 @@ fn last_boot(root: &Root, problems: &mut Vec<String>) -> Option<LastBoot> {
 struct View<'a> {
     args: &'a StatusArgs,
     root: &'a Root,
+    /// Notes what could not be read.
+    look: RefCell<Look<'a>>,
     observed: &'a Observed,
     facts: &'a Facts,
     live: &'a Live,
@@ -123,7 +137,9 @@ impl View<'_> {
             driver: function.driver.clone(),
             rdma: device.map(|d| d.name.clone()),
             node_guid: device.and_then(|d| d.node_guid),
-            card: device.map(|d| observe::link::card(self.root, pci, &d.name)).unwrap_or_default(),
+            card: device
+                .map(|d| observe::link::card(&mut self.look.borrow_mut(), pci, &d.name))
+                .unwrap_or_default(),
             left_out,
             ports: function
                 .rdma
@@ -149,7 +165,7 @@ impl View<'_> {
 
     fn port(&self, function: &PciFunction, device: &RdmaDevice, port: &Port) -> PortStatus {
         let (pci, name) = (function.address, &device.name);
-        let link = observe::link::link(self.root, pci, name, port.number);
+        let link = observe::link::link(&mut self.look.borrow_mut(), pci, name, port.number);
         let netdev = port.netdev.as_ref();
         let progress = self
             .ports
@@ -206,7 +222,7 @@ impl View<'_> {
             .filter(|(index, _)| indexes.contains(index))
             .flat_map(|(_, vfs)| vfs.iter().cloned())
             .collect();
-        let vfs = observe::sriov::vfs(self.root, pf.address, &administered);
+        let vfs = observe::sriov::vfs(&mut self.look.borrow_mut(), pf.address, &administered);
         vfs.into_iter()
             .map(|vf| {
                 let function = self.observed.functions.iter().find(|f| f.address == vf.pci);

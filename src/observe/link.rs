@@ -66,32 +66,33 @@ pub struct Gid {
 
 /// Names of the card behind an RDMA device.
 #[must_use]
-pub fn card(root: &Root, pci: PciAddress, device: &RdmaName) -> Card {
+pub fn card(look: &mut Look<'_>, pci: PciAddress, device: &RdmaName) -> Card {
     let dir = rdma_dir(pci, device);
-    let read = |name: &str| root.attribute(&format!("{dir}/{name}")).ok().filter(|t| !t.is_empty());
+    let mut read = |name: &str| look.attribute(&format!("{dir}/{name}")).filter(|t| !t.is_empty());
     Card { hca_type: read("hca_type"), board: read("board_id"), firmware: read("fw_ver") }
 }
 
 /// The link of a port. Asks the firmware: may take long on a sick card.
 #[must_use]
-pub fn link(root: &Root, pci: PciAddress, device: &RdmaName, port: PortNumber) -> Link {
+pub fn link(look: &mut Look<'_>, pci: PciAddress, device: &RdmaName, port: PortNumber) -> Link {
     let dir = format!("{}/ports/{port}", rdma_dir(pci, device));
-    let read = |name: &str| root.attribute(&format!("{dir}/{name}")).ok();
     // "4: ACTIVE", "5: LinkUp": the number is the specification's, the word ours.
-    let word = |name: &str| {
-        let text = read(name)?;
+    let word = |look: &mut Look<'_>, name: &str| {
+        let text = look.attribute(&format!("{dir}/{name}"))?;
         Some(text.split_once(": ").map_or(text.clone(), |(_, word)| word.to_owned()))
     };
-    let lid = |name: &str| {
-        let text = read(name)?;
-        u16::from_str_radix(text.strip_prefix("0x").unwrap_or(&text), 16).ok()
+    let lid = |look: &mut Look<'_>, name: &str| {
+        look.parsed(&format!("{dir}/{name}"), |text| {
+            u16::from_str_radix(text.strip_prefix("0x").unwrap_or(text), 16)
+                .map_err(|_| format!("{text:?} is not a LID"))
+        })
     };
     Link {
-        state: word("state"),
-        physical: word("phys_state"),
-        rate: read("rate"),
-        lid: lid("lid"),
-        sm_lid: lid("sm_lid"),
+        state: word(look, "state"),
+        physical: word(look, "phys_state"),
+        rate: look.attribute(&format!("{dir}/rate")),
+        lid: lid(look, "lid"),
+        sm_lid: lid(look, "sm_lid"),
     }
 }
 
@@ -119,12 +120,13 @@ pub fn gids(
     (port, layer): (PortNumber, LinkLayer),
 ) -> Vec<Gid> {
     let dir = format!("{}/ports/{port}", rdma_dir(pci, device));
-    let mut look = Look { root, problems: std::collections::BTreeSet::new() };
+    let mut look = Look::new(root);
     let mut indexes: Vec<u32> =
         look.list(&format!("{dir}/gids")).iter().filter_map(|n| n.parse().ok()).collect();
     indexes.sort_unstable();
     let mut gids = Vec::new();
     for index in indexes {
+        // An unused entry of the table answers EINVAL: no problem, just no GID.
         let gid = root.attribute(&format!("{dir}/gids/{index}")).ok();
         let Some(gid) = gid.and_then(|t| t.parse::<Ipv6Addr>().ok()) else { continue };
         // An unused entry is all zero; an unused one with the prefix set has no port GUID.

@@ -80,12 +80,19 @@ pub struct Observer<'a> {
 
 /// A look around: reads what it can and notes what it cannot.
 #[derive(Debug)]
-struct Look<'a> {
+pub struct Look<'a> {
     root: &'a Root,
-    problems: BTreeSet<String>,
+    /// What could not be read, one line each.
+    pub problems: BTreeSet<String>,
 }
 
-impl Look<'_> {
+impl<'a> Look<'a> {
+    /// Nothing looked at yet.
+    #[must_use]
+    pub const fn new(root: &'a Root) -> Self {
+        Self { root, problems: BTreeSet::new() }
+    }
+
     /// The value, or `None` with a note, unless the thing is simply not there:
     /// a device may vanish while it is looked at.
     fn note<T>(&mut self, reading: Result<T, ReadError>) -> Option<T> {
@@ -101,6 +108,12 @@ impl Look<'_> {
 
     fn attribute(&mut self, path: &str) -> Option<String> {
         let reading = self.root.attribute(path);
+        self.note(reading)
+    }
+
+    /// What a symbolic link points to, its last component.
+    fn link_name(&mut self, path: &str) -> Option<String> {
+        let reading = self.root.link_name(path);
         self.note(reading)
     }
 
@@ -148,7 +161,7 @@ impl<'a> Observer<'a> {
         heard: &BTreeSet<String>,
     ) -> Observed {
         let root = self.root;
-        let mut look = Look { root, problems: BTreeSet::new() };
+        let mut look = Look::new(root);
         let kernel = kernel_release(&mut look);
         let udev = udev::state(root, heard);
         let functions = pci::functions(&mut look, &self.aliases, &kernel, &udev);

@@ -43,7 +43,7 @@ impl ModprobeRules {
     /// Read them under `root`.
     #[must_use]
     pub fn read(root: &Root) -> Self {
-        let mut look = Look { root, problems: BTreeSet::new() };
+        let mut look = Look::new(root);
         let mut rules = Self::default();
         let mut files: BTreeMap<String, &str> = BTreeMap::new();
         for dir in DIRS.into_iter().rev() {

@@ -7,7 +7,6 @@
 use serde::Serialize;
 
 use super::Look;
-use crate::host::Root;
 use crate::names::{Guid, PciAddress};
 
 /// A VF as its PF shows it.
@@ -30,26 +29,27 @@ pub struct Vf {
 /// The VFs of `pf`. GUIDs and policy come from MLNX_OFED's `sriov/N`
 /// directories where they exist; `administered` (netlink) fills the rest.
 #[must_use]
-pub fn vfs(root: &Root, pf: PciAddress, administered: &[Administered]) -> Vec<Vf> {
+pub fn vfs(look: &mut Look<'_>, pf: PciAddress, administered: &[Administered]) -> Vec<Vf> {
     let dir = format!("/sys/bus/pci/devices/{pf}");
-    let mut look = Look { root, problems: std::collections::BTreeSet::new() };
     let mut vfs = Vec::new();
     for entry in look.list(&dir) {
         let Some(index) = entry.strip_prefix("virtfn").and_then(|n| n.parse::<u32>().ok()) else {
             continue;
         };
-        let target = root.link_name(&format!("{dir}/{entry}")).ok();
+        let target = look.link_name(&format!("{dir}/{entry}"));
         let Some(pci) = target.and_then(|t| t.parse::<PciAddress>().ok()) else { continue };
-        let ofed = |name: &str| root.attribute(&format!("{dir}/sriov/{index}/{name}")).ok();
-        let guid = |name: &str| ofed(name).and_then(|t| t.parse::<Guid>().ok());
+        let ofed = |name: &str| format!("{dir}/sriov/{index}/{name}");
+        let node_guid = look.parsed(&ofed("node"), |t| t.parse::<Guid>());
+        let port_guid = look.parsed(&ofed("port"), |t| t.parse::<Guid>());
+        let policy = look.attribute(&ofed("policy"));
         let by_netlink = administered.iter().find(|a| a.index == index);
         vfs.push(Vf {
             index,
             pci,
-            driver: root.link_name(&format!("/sys/bus/pci/devices/{pci}/driver")).ok(),
-            node_guid: guid("node").or_else(|| by_netlink.and_then(|a| a.node_guid)),
-            port_guid: guid("port").or_else(|| by_netlink.and_then(|a| a.port_guid)),
-            policy: ofed("policy").or_else(|| by_netlink.and_then(|a| a.policy.clone())),
+            driver: look.link_name(&format!("/sys/bus/pci/devices/{pci}/driver")),
+            node_guid: node_guid.or_else(|| by_netlink.and_then(|a| a.node_guid)),
+            port_guid: port_guid.or_else(|| by_netlink.and_then(|a| a.port_guid)),
+            policy: policy.or_else(|| by_netlink.and_then(|a| a.policy.clone())),
         });
     }
     vfs.sort_by_key(|vf| vf.index);

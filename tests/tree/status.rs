@@ -174,6 +174,7 @@ fn garbage_in_sysfs_is_told_and_harms_nothing() {
         note: /sys/bus/pci/devices/0000:02:00.0/class: "???" is not a hexadecimal number
         note: /sys/bus/pci/devices: "hostile;reboot" is not a PCI address
         note: /run/ibprov/boot.json is not a boot report
+        note: /sys/bus/pci/devices/0000:01:00.0/infiniband/mlx5_1/ports/1/lid: "lots" is not a LID
         exit 0
     "#]].assert_eq(&shown);
 }
