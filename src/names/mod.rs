@@ -9,9 +9,11 @@ mod ifname;
 mod module;
 mod pci;
 mod rdma;
+mod vf;
 
 pub use guid::{Guid, GuidError};
 pub use ifname::{IfName, IfNameError};
 pub use module::{ModuleName, ModuleNameError};
 pub use pci::{PciAddress, PciAddressError};
 pub use rdma::{PortNumber, PortNumberError, RdmaName, RdmaNameError};
+pub use vf::{VfIndex, VfIndexError};

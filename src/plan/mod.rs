@@ -4,5 +4,7 @@
 //! host where they succeeded none.
 
 mod boot;
+mod wanted;
 
 pub use boot::{Done, Step, boot_steps};
+pub use wanted::{Policy, VfDriver, WantedPf, WantedVf};

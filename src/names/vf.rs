@@ -1,0 +1,79 @@
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Serialize, Serializer};
+
+/// Which VF of its PF: the N of `virtfnN`, of OFED's `sriov/N` and of
+/// `ip link set DEV vf N`; counted from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct VfIndex(u16);
+
+/// Why a text is not a [`VfIndex`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is not a VF index: want a number from 0 to 65534")]
+pub struct VfIndexError {
+    text: String,
+}
+
+impl VfIndex {
+    /// VF `index`; `None` for 65535, since a PF has at most 65535 VFs
+    /// (TotalVFs is 16 bits wide, PCI Express SR-IOV capability).
+    #[must_use]
+    pub const fn new(index: u16) -> Option<Self> {
+        if index == u16::MAX { None } else { Some(Self(index)) }
+    }
+
+    /// The number.
+    #[must_use]
+    pub const fn get(self) -> u16 {
+        self.0
+    }
+
+    /// The VFs 0 to `count` - 1.
+    pub fn first(count: u16) -> impl Iterator<Item = Self> {
+        (0..count).map(Self)
+    }
+}
+
+impl FromStr for VfIndex {
+    type Err = VfIndexError;
+
+    fn from_str(text: &str) -> Result<Self, VfIndexError> {
+        let bad = || VfIndexError { text: text.chars().take(64).collect() };
+        if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
+            return Err(bad());
+        }
+        text.parse().ok().and_then(Self::new).ok_or_else(bad)
+    }
+}
+
+impl fmt::Display for VfIndex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Serialize for VfIndex {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.serialize_u16(self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_plain_numbers_are_indices() {
+        assert_eq!("10".parse::<VfIndex>().map(VfIndex::get), Ok(10));
+        for text in ["", "-1", "+1", " 1", "0x1", "65535", "65536", "1e3"] {
+            assert!(text.parse::<VfIndex>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn first_counts_from_zero() {
+        let indices: Vec<u16> = VfIndex::first(3).map(VfIndex::get).collect();
+        assert_eq!(indices, [0, 1, 2]);
+    }
+}
