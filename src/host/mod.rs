@@ -5,16 +5,19 @@
 //! No judgement is made here: what a reading means is decided in the pure
 //! rooms. Whatever can sleep uninterruptibly is run in a child process.
 
+pub mod bus;
 pub mod clock;
 pub mod config_files;
 pub mod events;
 pub mod journal;
 mod kernel_log;
 pub mod lock;
+pub mod manager;
 pub mod netlink;
 pub mod process;
 mod root;
 pub mod state;
+mod systemctl;
 pub mod systemd;
 mod udev;
 

@@ -157,3 +157,133 @@ pub fn output(name: &str, args: &[&str]) -> io::Result<String> {
     let said = String::from_utf8_lossy(&out.stderr).trim().to_owned();
     Err(io::Error::other(format!("{name} {}: {}: {said}", args.join(" "), out.status)))
 }
+
+/// What a program that was waited for has said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Output {
+    /// It has ended. If not, it was killed at the deadline.
+    pub ended: bool,
+    /// `exit status: 1` or `signal: 9 (SIGKILL)`; empty if it succeeded.
+    pub failure: String,
+    /// Standard output.
+    pub stdout: Vec<u8>,
+    /// Standard error.
+    pub stderr: String,
+}
+
+impl Output {
+    /// The text on standard output.
+    ///
+    /// # Errors
+    /// The program did not end in time, failed, or printed no text.
+    pub fn into_text(self, name: &str, args: &[&str]) -> io::Result<String> {
+        let command = || format!("{name} {}", args.join(" "));
+        if !self.ended {
+            return Err(io::Error::other(format!("{}: no answer in time", command())));
+        }
+        if !self.failure.is_empty() {
+            let (failure, said) = (self.failure, self.stderr);
+            return Err(io::Error::other(format!("{}: {failure}: {said}", command())));
+        }
+        String::from_utf8(self.stdout).map_err(io::Error::other)
+    }
+}
+
+/// Run a program that answers soon, and kill it if it has not by `until_usec`
+/// of CLOCK_MONOTONIC. Not for what can sleep uninterruptibly.
+///
+/// # Errors
+/// It is missing, cannot be started or cannot be waited for.
+pub fn output_until(name: &str, args: &[&str], until_usec: u64) -> io::Result<Output> {
+    let program = find(name)
+        .ok_or_else(|| io::Error::other(format!("{name} is not in {}", SBIN.join(", "))))?;
+    let mut child = Command::new(program)
+        .args(args)
+        .env("LC_ALL", "C")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let read = read_both(&mut child, until_usec);
+    if !matches!(read, Ok((_, _, true))) {
+        // Whoever closes both pipes is about to end; this one has not.
+        child.kill()?;
+    }
+    let status = child.wait()?;
+    let (stdout, stderr, ended) = read?;
+    Ok(Output {
+        ended,
+        failure: if status.success() { String::new() } else { status.to_string() },
+        stdout,
+        stderr: String::from_utf8_lossy(&stderr).trim().to_owned(),
+    })
+}
+
+/// What comes through both pipes until they are closed (then true) or the
+/// deadline has passed.
+fn read_both(child: &mut Child, until_usec: u64) -> io::Result<(Vec<u8>, Vec<u8>, bool)> {
+    use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+    use std::os::fd::AsFd;
+    let (Some(mut stdout), Some(mut stderr)) = (child.stdout.take(), child.stderr.take()) else {
+        return Err(io::Error::other("no pipes"));
+    };
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let (mut out_open, mut err_open) = (true, true);
+    let mut buffer = [0_u8; 8192];
+    while out_open || err_open {
+        let left = until_usec.saturating_sub(clock::monotonic_usec());
+        let millis = i32::try_from(left.div_ceil(1000)).unwrap_or(i32::MAX);
+        if millis == 0 {
+            return Ok((out, err, false));
+        }
+        let timeout = PollTimeout::try_from(millis).unwrap_or(PollTimeout::MAX);
+        let mut fds = Vec::new();
+        if out_open {
+            fds.push(PollFd::new(stdout.as_fd(), PollFlags::POLLIN));
+        }
+        if err_open {
+            fds.push(PollFd::new(stderr.as_fd(), PollFlags::POLLIN));
+        }
+        match poll(&mut fds, timeout) {
+            Ok(_) | Err(nix::errno::Errno::EINTR) => {}
+            Err(e) => return Err(e.into()),
+        }
+        let ready: Vec<bool> = fds.iter().map(|fd| fd.any().unwrap_or_default()).collect();
+        let mut ready = ready.into_iter();
+        if out_open && ready.next() == Some(true) {
+            let n = stdout.read(&mut buffer)?;
+            out.extend(buffer.get(..n).unwrap_or_default());
+            out_open = n > 0;
+        }
+        if err_open && ready.next() == Some(true) {
+            let n = stderr.read(&mut buffer)?;
+            err.extend(buffer.get(..n).unwrap_or_default());
+            err_open = n > 0;
+        }
+    }
+    Ok((out, err, true))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_pipes_are_read_to_their_end() {
+        let script = "head -c 200000 /dev/zero; head -c 200000 /dev/zero >&2; exit 3";
+        let until = clock::monotonic_usec() + 20_000_000;
+        let out = output_until("sh", &["-c", script], until).expect("sh");
+        assert_eq!((out.ended, out.failure.as_str()), (true, "exit status: 3"));
+        assert_eq!((out.stdout.len(), out.stderr.len()), (200_000, 200_000));
+        let e = out.into_text("sh", &["-c", "x"]).expect_err("it failed");
+        assert!(e.to_string().starts_with("sh -c x: exit status: 3: "), "{e}");
+    }
+
+    #[test]
+    fn a_program_that_does_not_answer_is_ended_at_the_deadline() {
+        let begin = clock::monotonic_usec();
+        let out = output_until("sleep", &["60"], begin + 100_000).expect("sleep");
+        assert!(!out.ended && clock::monotonic_usec() < begin + 20_000_000);
+        assert!(out.into_text("sleep", &["60"]).is_err());
+    }
+}

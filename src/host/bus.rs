@@ -1,0 +1,403 @@
+//! The system bus: small hand-written calls of systemd's Manager, and what
+//! network managers need.
+//!
+//! zbus is asynchronous; here each call runs to its end on this thread, under
+//! a deadline: without one a call may wait for ever. Message bodies are read
+//! as types, so an answer of another shape is an error and not a guess.
+
+use std::collections::HashMap;
+use std::future::{Future, poll_fn};
+use std::num::NonZeroUsize;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures_core::Stream;
+use serde::de::DeserializeOwned;
+use zbus::message::Type;
+use zbus::{
+    Connection, DBusError, DynamicType, MatchRule, Message, MessageStream, OwnedObjectPath,
+};
+use zbus::{OwnedVariant, Variant};
+
+use super::clock;
+use super::manager::{Apart, CALL_USEC, Job, JobEnd, UnitState};
+
+/// A connection to the system bus, with systemd's job signals on.
+#[derive(Debug)]
+pub struct Bus {
+    runtime: tokio::runtime::Runtime,
+    connection: Connection,
+    jobs: JobSignals,
+}
+
+/// JobRemoved goes to everybody and tells of every job of the boot. Signals
+/// are taken off the stream whenever anything is waited for: a full stream
+/// would hold up the answers behind it.
+#[derive(Debug)]
+struct JobSignals {
+    stream: MessageStream,
+    /// Job path to result, of jobs that have ended since we listen.
+    ended: HashMap<String, String>,
+}
+
+impl JobSignals {
+    /// Take what has come; the waker is set for what comes next.
+    fn take(&mut self, cx: &mut Context<'_>) {
+        while let Poll::Ready(Some(Ok(message))) = Pin::new(&mut self.stream).poll_next(cx) {
+            let body = message.body();
+            let removed = body.deserialize::<(u32, OwnedObjectPath, String, String)>();
+            if let Ok((_, path, _, result)) = removed {
+                self.ended.insert(path.as_str().to_owned(), result);
+            }
+        }
+    }
+}
+
+/// How many signals may wait for us to take them.
+const QUEUE: Option<NonZeroUsize> = NonZeroUsize::new(1024);
+
+/// A call that brought no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum BusError {
+    /// Nobody answered in time.
+    #[error("system bus: {what}: no answer within {millis} ms")]
+    Silent {
+        /// What was asked.
+        what: String,
+        /// How long we waited.
+        millis: u64,
+    },
+    /// The other side answered with an error.
+    #[error("system bus: {what}: {name}: {text}")]
+    Refused {
+        /// What was asked.
+        what: String,
+        /// `org.freedesktop.systemd1.NoSuchUnit` ...
+        name: String,
+        /// Its words.
+        text: String,
+    },
+    /// The bus is not there, or the connection broke.
+    #[error("system bus: {what}: {text}")]
+    Broken {
+        /// What was tried.
+        what: String,
+        /// What went wrong.
+        text: String,
+    },
+}
+
+impl BusError {
+    /// True if the other side answered with the error `name`.
+    #[must_use]
+    pub fn is(&self, wanted: &str) -> bool {
+        matches!(self, Self::Refused { name, .. } if name == wanted)
+    }
+}
+
+/// Where on the bus something is.
+#[derive(Debug, Clone, Copy)]
+pub struct At<'a> {
+    /// The service's name.
+    pub service: &'a str,
+    /// The object.
+    pub path: &'a str,
+    /// The interface.
+    pub interface: &'a str,
+}
+
+const SYSTEMD: At<'static> = At {
+    service: "org.freedesktop.systemd1",
+    path: "/org/freedesktop/systemd1",
+    interface: "org.freedesktop.systemd1.Manager",
+};
+const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
+
+/// The properties of an object, by name.
+#[derive(Debug, Default)]
+pub struct Properties(HashMap<String, OwnedVariant>);
+
+impl Properties {
+    /// The property `name`, if it is there and of this type.
+    #[must_use]
+    pub fn get<'a, T>(&'a self, name: &str) -> Option<T>
+    where
+        T: TryFrom<&'a Variant<'a>>,
+        <T as TryFrom<&'a Variant<'a>>>::Error: Into<zbus::Error>,
+    {
+        self.0.get(name)?.downcast_ref::<T>().ok()
+    }
+
+    /// A text.
+    #[must_use]
+    pub fn text(&self, name: &str) -> String {
+        self.get::<&str>(name).unwrap_or_default().to_owned()
+    }
+
+    /// An object's path.
+    #[must_use]
+    pub fn path(&self, name: &str) -> Option<String> {
+        self.get::<zbus::ObjectPath<'_>>(name).map(|p| p.as_str().to_owned())
+    }
+}
+
+impl Bus {
+    /// Connect and ask systemd for its job signals, all before `until_usec`.
+    ///
+    /// # Errors
+    /// There is no bus, or it does not answer in time.
+    pub fn connect(until_usec: u64) -> Result<Self, BusError> {
+        let what = "connect";
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|e| broken(what, &e.to_string()))?;
+        let began = clock::monotonic_usec();
+        let connected = runtime.block_on(within(until_usec, async {
+            let connection = zbus::connection::Builder::system().build().await?;
+            let rule = signal_rule(SYSTEMD, "JobRemoved")?;
+            // First the stream, then the signals, then the question.
+            let stream = MessageStream::for_match_rule(rule, &connection, QUEUE).await?;
+            call(&connection, SYSTEMD, "Subscribe", &()).await?;
+            Ok((connection, stream))
+        }));
+        let (connection, stream) = answered(what, began, connected)?;
+        let jobs = JobSignals { stream, ended: HashMap::new() };
+        Ok(Self { runtime, connection, jobs })
+    }
+
+    /// Call `method` and read its answer.
+    ///
+    /// # Errors
+    /// No answer in time, an error, or an answer of another type.
+    pub fn call<B, R>(&mut self, at: At<'_>, method: &str, body: &B) -> Result<R, BusError>
+    where
+        B: serde::Serialize + DynamicType,
+        R: DeserializeOwned + zbus::Type,
+    {
+        let connection = self.connection.clone();
+        self.run(&format!("{method} of {}", at.path), async {
+            call(&connection, at, method, body).await?.body().deserialize::<R>()
+        })
+    }
+
+    /// Run to its end what is answered soon.
+    fn run<T>(
+        &mut self,
+        what: &str,
+        future: impl Future<Output = zbus::Result<T>>,
+    ) -> Result<T, BusError> {
+        let began = clock::monotonic_usec();
+        let mut future = pin!(future);
+        let both = poll_fn(|cx| {
+            self.jobs.take(cx);
+            future.as_mut().poll(cx)
+        });
+        let answer = self.runtime.block_on(within(began + CALL_USEC, both));
+        answered(what, began, answer)
+    }
+
+    /// All properties of the object's interface.
+    ///
+    /// # Errors
+    /// As [`Bus::call`].
+    pub fn properties(&mut self, at: At<'_>) -> Result<Properties, BusError> {
+        let to = At { interface: PROPERTIES, ..at };
+        self.call(to, "GetAll", &at.interface).map(Properties)
+    }
+
+    /// A stream of the changes of an object's properties.
+    ///
+    /// # Errors
+    /// As [`Bus::call`].
+    pub fn changes(&mut self, service: &str, path: &str) -> Result<Changes, BusError> {
+        let at = At { service, path, interface: PROPERTIES };
+        let connection = self.connection.clone();
+        self.run(&format!("listen to {path}"), async {
+            let rule = signal_rule(at, "PropertiesChanged")?;
+            MessageStream::for_match_rule(rule, &connection, QUEUE).await.map(Changes)
+        })
+    }
+
+    /// Wait until one of `changes` brings a signal; false at the deadline.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub fn wait(&mut self, changes: &mut [Changes], until_usec: u64) -> Result<bool, BusError> {
+        let next = poll_fn(|cx| {
+            self.jobs.take(cx);
+            let ready = changes.iter_mut().find_map(|c| match Pin::new(&mut c.0).poll_next(cx) {
+                Poll::Ready(message) => Some(message),
+                Poll::Pending => None,
+            });
+            ready.map_or(Poll::Pending, Poll::Ready)
+        });
+        match self.runtime.block_on(within(until_usec, next)) {
+            None => Ok(false),
+            Some(Some(Ok(_))) => Ok(true),
+            Some(Some(Err(e))) => Err(error("wait for a signal", &e)),
+            Some(None) => Err(broken("wait for a signal", "the connection was closed")),
+        }
+    }
+
+    /// The state of the unit.
+    ///
+    /// # Errors
+    /// As [`Bus::call`].
+    pub fn unit(&mut self, name: &str) -> Result<UnitState, BusError> {
+        // LoadUnit gives a path also for what does not exist, as systemctl does.
+        let path: OwnedObjectPath = self.call(SYSTEMD, "LoadUnit", &name)?;
+        // The empty interface stands for all: Result is the Service's.
+        let at = At { path: path.as_str(), interface: "", ..SYSTEMD };
+        let all = self.properties(at)?;
+        let job = all.get::<&zbus::Structure<'_>>("Job");
+        let job = job.and_then(|s| s.fields().first()?.downcast_ref::<u32>().ok());
+        Ok(UnitState {
+            name: name.to_owned(),
+            id: all.text("Id"),
+            load: all.text("LoadState"),
+            active: all.text("ActiveState"),
+            sub: all.text("SubState"),
+            file: all.text("UnitFileState"),
+            result: all.text("Result"),
+            job: job.unwrap_or_default(),
+            active_enter_usec: all.get("ActiveEnterTimestampMonotonic").unwrap_or_default(),
+            inactive_enter_usec: all.get("InactiveEnterTimestampMonotonic").unwrap_or_default(),
+            condition_usec: all.get("ConditionTimestampMonotonic").unwrap_or_default(),
+            condition: all.get("ConditionResult").unwrap_or_default(),
+        })
+    }
+
+    /// The jobs that are queued or running.
+    ///
+    /// # Errors
+    /// As [`Bus::call`].
+    pub fn jobs(&mut self) -> Result<Vec<Job>, BusError> {
+        let list: Vec<(u32, String, String, String, OwnedObjectPath, OwnedObjectPath)> =
+            self.call(SYSTEMD, "ListJobs", &())?;
+        let job = |(id, unit, kind, state, _, _): (_, _, _, String, _, _)| Job {
+            id,
+            unit,
+            kind,
+            running: state == "running",
+        };
+        Ok(list.into_iter().map(job).collect())
+    }
+
+    /// As [`super::manager::Manager::start`].
+    pub(super) fn start(&mut self, unit: &str, until_usec: u64) -> Result<JobEnd, BusError> {
+        let job: OwnedObjectPath = self.call(SYSTEMD, "StartUnit", &(unit, "replace"))?;
+        self.job_end(job.as_str(), until_usec)
+    }
+
+    /// As [`super::manager::Manager::run_apart`].
+    pub(super) fn run_apart(
+        &mut self,
+        unit: &Apart<'_>,
+        until_usec: u64,
+    ) -> Result<JobEnd, BusError> {
+        let program = unit.command.first().copied().unwrap_or_default();
+        let exec = vec![(program, unit.command.to_vec(), false)];
+        let properties: Vec<(&str, Variant<'_>)> = vec![
+            ("Description", unit.description.into()),
+            ("Type", "oneshot".into()),
+            ("RemainAfterExit", true.into()),
+            ("DefaultDependencies", false.into()),
+            ("CollectMode", "inactive-or-failed".into()),
+            ("TimeoutStartUSec", unit.timeout_usec.into()),
+            ("ExecStart", exec.into()),
+        ];
+        let auxiliary: Vec<(&str, Vec<(&str, Variant<'_>)>)> = Vec::new();
+        let body = (unit.name, "fail", properties, auxiliary);
+        let job: OwnedObjectPath = self.call(SYSTEMD, "StartTransientUnit", &body)?;
+        self.job_end(job.as_str(), until_usec)
+    }
+
+    /// As [`super::manager::Manager::wait_for_job`].
+    pub(super) fn wait_for_job(&mut self, unit: &str, until_usec: u64) -> Result<JobEnd, BusError> {
+        let job = self.jobs()?.into_iter().find(|j| j.unit == unit && j.kind != "stop");
+        match job {
+            None => Ok(JobEnd::Done),
+            Some(job) => {
+                let path = format!("{}/job/{}", SYSTEMD.path, job.id);
+                self.job_end(&path, until_usec)
+            }
+        }
+    }
+
+    /// Only the path says which job it was that ended.
+    fn job_end(&mut self, job: &str, until_usec: u64) -> Result<JobEnd, BusError> {
+        let connection = self.connection.clone();
+        let mut closed = pin!(connection.closed());
+        let result = poll_fn(|cx| {
+            self.jobs.take(cx);
+            match self.jobs.ended.remove(job) {
+                Some(result) => Poll::Ready(Some(result)),
+                None => closed.as_mut().poll(cx).map(|()| None),
+            }
+        });
+        match self.runtime.block_on(within(until_usec, result)) {
+            None => Ok(JobEnd::Pending),
+            Some(None) => Err(broken(&format!("wait for {job}"), "the connection was closed")),
+            Some(Some(result)) if result == "done" => Ok(JobEnd::Done),
+            Some(Some(_)) => Ok(JobEnd::Failed),
+        }
+    }
+}
+
+/// Changes of an object's properties.
+#[derive(Debug)]
+pub struct Changes(MessageStream);
+
+fn signal_rule<'a>(at: At<'a>, member: &'a str) -> zbus::Result<MatchRule<'a>> {
+    MatchRule::builder()
+        .msg_type(Type::Signal)
+        .sender(at.service)
+        .path(at.path)
+        .interface(at.interface)
+        .member(member)
+        .build()
+}
+
+async fn call<B>(on: &Connection, at: At<'_>, method: &str, body: &B) -> zbus::Result<Message>
+where
+    B: serde::Serialize + DynamicType,
+{
+    on.call_method(Some(at.service), at.path, Some(at.interface), method, body).await
+}
+
+/// `future`'s value, `None` if the deadline passed first.
+async fn within<F: Future>(until_usec: u64, future: F) -> Option<F::Output> {
+    let left = until_usec.saturating_sub(clock::monotonic_usec());
+    tokio::time::timeout(Duration::from_micros(left), future).await.ok()
+}
+
+fn answered<T>(
+    what: &str,
+    began_usec: u64,
+    answer: Option<zbus::Result<T>>,
+) -> Result<T, BusError> {
+    let waited = clock::monotonic_usec().saturating_sub(began_usec);
+    let silent = || BusError::Silent { what: what.to_owned(), millis: waited / 1000 };
+    answer.ok_or_else(silent)?.map_err(|e| error(what, &e))
+}
+
+fn broken(what: &str, text: &str) -> BusError {
+    BusError::Broken { what: what.to_owned(), text: text.to_owned() }
+}
+
+fn error(what: &str, e: &zbus::Error) -> BusError {
+    match e {
+        zbus::Error::MethodError(name, text, _) => BusError::Refused {
+            what: what.to_owned(),
+            name: name.to_string(),
+            text: text.clone().unwrap_or_default(),
+        },
+        zbus::Error::FDO(e) => BusError::Refused {
+            what: what.to_owned(),
+            name: e.name().to_string(),
+            text: e.description().unwrap_or_default().to_owned(),
+        },
+        zbus::Error::InputOutput(e) => broken(what, &super::answer(e)),
+        e => broken(what, &e.to_string()),
+    }
+}

@@ -1,0 +1,171 @@
+//! Questions to systemd through its own command, for the time before the bus.
+
+use super::clock;
+use super::manager::{Apart, CALL_USEC, Job, JobEnd, ManagerError, UnitState};
+use super::process::{self, Output};
+
+/// What is asked of a unit, as `systemctl show` names it.
+const PROPERTIES: &str = "--property=Id,LoadState,ActiveState,SubState,UnitFileState,Result,Job,ActiveEnterTimestampMonotonic,InactiveEnterTimestampMonotonic,ConditionTimestampMonotonic,ConditionResult";
+
+/// The states of these units, in one run.
+pub(super) fn units(names: &[&str]) -> Result<Vec<UnitState>, ManagerError> {
+    if names.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut args = vec!["show", "--no-pager", PROPERTIES, "--"];
+    args.extend(names);
+    let text = ask("systemctl", &args)?;
+    parse_units(names, &text).ok_or_else(|| ManagerError::Answer {
+        what: format!("systemctl {}", args.join(" ")),
+        answer: text.chars().take(200).collect(),
+    })
+}
+
+/// The jobs that are queued or running.
+pub(super) fn jobs() -> Result<Vec<Job>, ManagerError> {
+    let args = ["list-jobs", "--no-legend", "--plain", "--full", "--no-pager"];
+    let text = ask("systemctl", &args)?;
+    text.lines().filter(|l| !l.trim().is_empty()).map(parse_job).collect::<Option<_>>().ok_or_else(
+        || ManagerError::Answer {
+            what: format!("systemctl {}", args.join(" ")),
+            answer: text.chars().take(200).collect(),
+        },
+    )
+}
+
+fn ask(program: &str, args: &[&str]) -> std::io::Result<String> {
+    let out = process::output_until(program, args, clock::monotonic_usec() + CALL_USEC)?;
+    out.into_text(program, args)
+}
+
+/// `systemctl start`, which waits for the job itself.
+pub(super) fn start(unit: &str, until_usec: u64) -> std::io::Result<JobEnd> {
+    let args = ["start", "--no-ask-password", "--", unit];
+    job_end(&process::output_until("systemctl", &args, until_usec)?)
+}
+
+/// `systemd-run`, which waits for the start job of what it makes.
+pub(super) fn run_apart(unit: &Apart<'_>, until_usec: u64) -> std::io::Result<JobEnd> {
+    let name = format!("--unit={}", unit.name);
+    let description = format!("--description={}", unit.description);
+    let timeout = format!("--property=TimeoutStartSec={}us", unit.timeout_usec);
+    let mut args = vec![name.as_str(), description.as_str(), timeout.as_str()];
+    args.extend(RUN_APART);
+    args.push("--");
+    args.extend(unit.command);
+    job_end(&process::output_until("systemd-run", &args, until_usec)?)
+}
+
+/// As [`super::bus`] makes it over the bus.
+const RUN_APART: [&str; 5] = [
+    "--no-ask-password",
+    "--collect",
+    "--property=Type=oneshot",
+    // What the command leaves running stays, and the unit with it.
+    "--property=RemainAfterExit=yes",
+    "--property=DefaultDependencies=no",
+];
+
+/// There is no command that waits for another unit's job. But the start of a
+/// unit that is ordered after it waits for it, and does not start it.
+pub(super) fn wait_for_job(unit: &str, until_usec: u64) -> Result<JobEnd, ManagerError> {
+    if units(&[unit])?.iter().all(|state| state.job == 0) {
+        return Ok(JobEnd::Done);
+    }
+    let after = format!("--property=After={unit}");
+    let args = [
+        "--no-ask-password",
+        "--collect",
+        "--property=Type=oneshot",
+        "--property=DefaultDependencies=no",
+        &after,
+        "--",
+        "/bin/true",
+    ];
+    Ok(job_end(&process::output_until("systemd-run", &args, until_usec)?)?)
+}
+
+/// systemctl and systemd-run end with 0 if the job is done. What they say when
+/// no job came to be is an error, what a job came to is not.
+fn job_end(out: &Output) -> std::io::Result<JobEnd> {
+    if !out.ended {
+        return Ok(JobEnd::Pending);
+    }
+    if out.failure.is_empty() {
+        return Ok(JobEnd::Done);
+    }
+    // "Job for x.service failed because ...", "A dependency job for ...",
+    // "Job for x.service canceled."
+    if out.stderr.contains("Job for ") || out.stderr.contains("job for ") {
+        return Ok(JobEnd::Failed);
+    }
+    Err(std::io::Error::other(format!("{}: {}", out.failure, out.stderr)))
+}
+
+/// One paragraph of `Name=value` lines for each unit, in the order asked.
+fn parse_units(names: &[&str], text: &str) -> Option<Vec<UnitState>> {
+    let paragraphs: Vec<&str> = text.split("\n\n").filter(|p| !p.trim().is_empty()).collect();
+    if paragraphs.len() != names.len() {
+        return None;
+    }
+    let states = names.iter().zip(paragraphs).map(|(name, paragraph)| {
+        let mut state = UnitState { name: (*name).to_owned(), ..UnitState::default() };
+        for line in paragraph.lines() {
+            let (key, value) = line.split_once('=')?;
+            let number = || value.parse::<u64>().unwrap_or_default();
+            match key {
+                "Id" => value.clone_into(&mut state.id),
+                "LoadState" => value.clone_into(&mut state.load),
+                "ActiveState" => value.clone_into(&mut state.active),
+                "SubState" => value.clone_into(&mut state.sub),
+                "UnitFileState" => value.clone_into(&mut state.file),
+                "Result" => value.clone_into(&mut state.result),
+                "Job" => state.job = value.parse().unwrap_or_default(),
+                "ActiveEnterTimestampMonotonic" => state.active_enter_usec = number(),
+                "InactiveEnterTimestampMonotonic" => state.inactive_enter_usec = number(),
+                "ConditionTimestampMonotonic" => state.condition_usec = number(),
+                "ConditionResult" => state.condition = value == "yes",
+                _ => {}
+            }
+        }
+        (!state.load.is_empty() && !state.active.is_empty()).then_some(state)
+    });
+    states.collect()
+}
+
+/// ` 45 networking.service start running`
+fn parse_job(line: &str) -> Option<Job> {
+    let mut words = line.split_whitespace();
+    let id = words.next()?.parse().ok()?;
+    let [unit, kind, state] = [words.next()?, words.next()?, words.next()?];
+    let (unit, kind) = (unit.to_owned(), kind.to_owned());
+    Some(Job { id, unit, kind, running: state == "running" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_paragraph_is_the_unit_asked_for() {
+        let text = "Result=success\nId=wicked.service\nLoadState=loaded\nActiveState=activating\nSubState=start\nJob=45\nUnitFileState=enabled\nActiveEnterTimestampMonotonic=0\nConditionResult=yes\nConditionTimestampMonotonic=77\n\nId=networking.service\nLoadState=not-found\nActiveState=inactive\nSubState=dead\nConditionResult=no\n";
+        let states = parse_units(&["network.service", "networking.service"], text).expect("two");
+        let [network, networking] = states.as_slice() else { panic!("{states:?}") };
+        assert_eq!(
+            (network.name.as_str(), network.id.as_str()),
+            ("network.service", "wicked.service")
+        );
+        assert_eq!((network.job, network.condition_usec), (45, 77));
+        assert!(network.is_loaded() && network.condition && !network.is_active());
+        assert!(!networking.is_loaded());
+        assert_eq!(parse_units(&["a.service"], text), None, "as many answers as questions");
+        assert_eq!(parse_units(&["a.service"], "Failed to connect\n"), None);
+    }
+
+    #[test]
+    fn jobs_are_read_from_their_columns() {
+        let job = parse_job("  45 networking.service start   running").expect("job");
+        assert_eq!(job.to_string(), "job 45 (start networking.service, running)");
+        assert_eq!(parse_job("No jobs running."), None);
+    }
+}
