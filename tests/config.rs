@@ -98,6 +98,9 @@ fn a_host_without_files_is_good() {
 
         [expect]
         port = []  # default
+
+        [network]
+        deadline = "1min 30s"  # default
     "#]],
     );
 }
@@ -138,6 +141,9 @@ fn files_are_merged_as_systemd_does() {
         [[expect.port]]
         pci = "0000:4b:00.0"  # from /etc/ibprov/ibprov.d/50-site.toml:5
         port = 1  # from /etc/ibprov/ibprov.d/50-site.toml:6
+
+        [network]
+        deadline = "1min 30s"  # default
     "#]],
     );
     prints(
@@ -207,6 +213,18 @@ fn files_are_merged_as_systemd_does() {
               "key": "expect.port[0].port",
               "line": 6,
               "value": 1
+            },
+            {
+              "file": null,
+              "key": "network.deadline",
+              "line": null,
+              "value": "1min 30s"
+            },
+            {
+              "file": null,
+              "key": "interface",
+              "line": null,
+              "value": []
             }
           ]
         }

@@ -224,6 +224,22 @@ impl Reader<'_> {
         }
     }
 
+    /// A field of a table: there a list is one value.
+    fn field(&mut self, key: &'static Key, value: &Spanned<DeValue<'_>>) -> Option<Item> {
+        let Kind::Words(word) = &key.kind else { return self.item(key, value) };
+        let place = self.place(value.span());
+        let DeValue::Array(items) = value.get_ref() else {
+            let got = type_name(value.get_ref());
+            let why = format!("want a list of strings, each {}, got {got}", word.what);
+            let problem = Problem::new(format!("bad value for {}", key.path)).at(&place, why);
+            self.note(value.span(), problem);
+            return None;
+        };
+        let values: Vec<_> = items.iter().filter_map(|item| self.item(key, item)).collect();
+        let values = values.into_iter().map(|item| item.value).collect();
+        Some(Item { value: Value::List(values), place: Some(place) })
+    }
+
     fn row(
         &mut self,
         list: &'static Key,
@@ -243,7 +259,7 @@ impl Reader<'_> {
         for (name, value) in table {
             match keys::find(keys, name.get_ref()) {
                 Found::Key(key) => {
-                    fields.extend(self.item(key, value).map(|item| (key, item)));
+                    fields.extend(self.field(key, value).map(|item| (key, item)));
                 }
                 Found::Section | Found::Nothing => self.unknown(keys, "", list.path, name),
             }

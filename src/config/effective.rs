@@ -133,6 +133,10 @@ pub fn to_toml(settings: &[Setting]) -> String {
     for setting in settings {
         let base = setting.key.split('[').next().unwrap_or_default();
         let (section, name) = base.rsplit_once('.').unwrap_or(("", base));
+        // An empty list at the top could stand before all sections only.
+        if setting.spot == Spot::One && section.is_empty() {
+            continue;
+        }
         let (wanted, line) = match &setting.spot {
             Spot::Field { index, name } => (
                 (format!("[[{base}]]"), *index),

@@ -4,8 +4,9 @@
 //! `config show` and the check of the manual page. A new key is a row here, a
 //! field of [`super::Config`], and the line in `validate.rs` that fills it.
 
+use super::interface::Mode;
 use super::value::Value;
-use crate::names::{Guid, ModuleName, PciAddress, RdmaName};
+use crate::names::{Guid, IfName, IfPattern, ModuleName, PKey, PciAddress, RdmaName};
 
 /// One key: where it stands, what it holds, what it means.
 #[derive(Debug)]
@@ -88,11 +89,55 @@ const RDMA: Word = Word {
     parse: |text| text.parse::<RdmaName>().map(Value::Rdma).map_err(|e| e.to_string()),
 };
 
+const MODE: Word = Word {
+    what: "a transport mode",
+    example: "connected",
+    pattern: "^(datagram|connected)$",
+    parse: |text| text.parse::<Mode>().map(Value::Mode),
+};
+
+const PKEY: Word = Word {
+    what: "a P_Key",
+    example: "0x8001",
+    pattern: "^0[xX][0-9a-fA-F]{3}[1-9a-fA-F]$",
+    parse: |text| text.parse::<PKey>().map(Value::PKey).map_err(|e| e.to_string()),
+};
+
+const IF_NAME: Word = Word {
+    what: "a network device name",
+    example: "ib0",
+    pattern: "^[A-Za-z0-9][A-Za-z0-9_.-]{0,14}$",
+    parse: |text| text.parse::<IfName>().map(Value::IfName).map_err(|e| e.to_string()),
+};
+
+const IF_PATTERN: Word = Word {
+    what: "a pattern for names of network devices",
+    example: "ib*",
+    pattern: "^[A-Za-z0-9_.?-]{1,15}[*]?$",
+    parse: |text| text.parse::<IfPattern>().map(Value::IfPattern).map_err(|e| e.to_string()),
+};
+
 pub(crate) const BOOT_DEADLINE: &str = "boot.deadline";
 pub(crate) const BOOT_HCA_DEADLINE: &str = "boot.hca-deadline";
 pub(crate) const MODULES_LOAD: &str = "modules.load";
 pub(crate) const MODULES_SKIP: &str = "modules.skip";
 pub(crate) const EXPECT_PORT: &str = "expect.port";
+pub(crate) const NETWORK_DEADLINE: &str = "network.deadline";
+pub(crate) const INTERFACE: &str = "interface";
+/// The keys of one `[[interface]]`.
+pub(crate) mod interface {
+    pub(crate) const NAME: &str = "name";
+    pub(crate) const PORT_GUID: &str = "port-guid";
+    pub(crate) const PCI: &str = "pci";
+    pub(crate) const PORT: &str = "port";
+    pub(crate) const MODE: &str = "mode";
+    pub(crate) const MTU: &str = "mtu";
+    pub(crate) const UMCAST: &str = "umcast";
+    pub(crate) const PKEYS: &str = "pkeys";
+    pub(crate) const PERSISTENT_NAME: &str = "persistent-name";
+    pub(crate) const RECEIVE_QUEUE: &str = "receive-queue";
+    pub(crate) const SEND_QUEUE: &str = "send-queue";
+}
 /// The keys of one `[[expect.port]]`.
 pub(crate) mod port {
     pub(crate) const PCI: &str = "pci";
@@ -133,6 +178,87 @@ pub(crate) static KEYS: &[Key] = &[
         kind: Kind::Tables(PORT_KEYS),
         default: "[]",
         doc: "A port that has to come; without any, every InfiniBand port of the host is expected.",
+    },
+    Key {
+        path: NETWORK_DEADLINE,
+        kind: Kind::Span { min: 1, max: 3600 },
+        default: "\"1min 30s\"",
+        doc: "How long `ibprov iface` waits for the network stack to bring an interface up.",
+    },
+    Key {
+        path: INTERFACE,
+        kind: Kind::Tables(INTERFACE_KEYS),
+        default: "[]",
+        doc: "How IPoIB interfaces are set; of several that fit one interface, the later one counts.",
+    },
+];
+
+static INTERFACE_KEYS: &[Key] = &[
+    Key {
+        path: interface::NAME,
+        kind: Kind::Word(&IF_PATTERN),
+        default: "",
+        doc: "The interfaces by name: a pattern as in a shell, \"*\" for every one.",
+    },
+    Key {
+        path: interface::PORT_GUID,
+        kind: Kind::Word(&GUID),
+        default: "",
+        doc: "The interface, and its P_Key children, by port GUID.",
+    },
+    Key {
+        path: interface::PCI,
+        kind: Kind::Word(&PCI),
+        default: "",
+        doc: "The interfaces, and their P_Key children, by the HCA's PCI address.",
+    },
+    Key {
+        path: interface::PORT,
+        kind: Kind::Number { min: 1, max: 254 },
+        default: "",
+        doc: "Beside pci: only this port of the HCA, counted from 1.",
+    },
+    Key {
+        path: interface::MODE,
+        kind: Kind::Word(&MODE),
+        default: "",
+        doc: "Transport mode, \"datagram\" or \"connected\".",
+    },
+    Key {
+        path: interface::MTU,
+        kind: Kind::Number { min: 72, max: 65520 },
+        default: "",
+        doc: "MTU in bytes: at most 4092 in datagram mode, 65520 in connected mode.",
+    },
+    Key {
+        path: interface::UMCAST,
+        kind: Kind::Flag,
+        default: "",
+        doc: "Whether user space may join multicast groups on its own.",
+    },
+    Key {
+        path: interface::PKEYS,
+        kind: Kind::Words(&PKEY),
+        default: "",
+        doc: "P_Key children that the interface shall have.",
+    },
+    Key {
+        path: interface::PERSISTENT_NAME,
+        kind: Kind::Word(&IF_NAME),
+        default: "",
+        doc: "Beside port-guid: the name that udev gives the interface at every boot.",
+    },
+    Key {
+        path: interface::RECEIVE_QUEUE,
+        kind: Kind::Number { min: 2, max: 8192 },
+        default: "",
+        doc: "The least that ib_ipoib's recv_queue_size should be; a smaller one is told, not changed.",
+    },
+    Key {
+        path: interface::SEND_QUEUE,
+        kind: Kind::Number { min: 2, max: 8192 },
+        default: "",
+        doc: "The least that ib_ipoib's send_queue_size should be; a smaller one is told, not changed.",
     },
 ];
 
@@ -259,7 +385,7 @@ mod tests {
             Kind::Word(word) | Kind::Words(word) => Some(word),
             _ => None,
         };
-        KEYS.iter().chain(PORT_KEYS).filter_map(word).collect()
+        KEYS.iter().chain(PORT_KEYS).chain(INTERFACE_KEYS).filter_map(word).collect()
     }
 
     #[test]

@@ -8,6 +8,7 @@
 
 mod draft;
 mod effective;
+mod interface;
 mod keys;
 mod merge;
 mod problem;
@@ -21,6 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use effective::{Setting, SettingOrigin, to_json, to_toml};
+pub use interface::{InterfaceRule, InterfaceSelector, Mode};
 pub use problem::{Place, Problem, Problems, Source};
 pub use schema::schema;
 
@@ -36,6 +38,18 @@ pub struct Config {
     pub modules: Modules,
     /// Which ports have to come.
     pub expect: Expect,
+    /// Bringing interfaces up.
+    pub network: Network,
+    /// How IPoIB interfaces are set, in the order in which it applies.
+    pub interfaces: Vec<InterfaceRule>,
+}
+
+/// Bringing interfaces up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Network {
+    /// How long `ibprov iface` waits for the network stack; default 90 s, more
+    /// than the 60 s of `nm-online` and than DHCP clients take to give up.
+    pub deadline: Duration,
 }
 
 /// Deadlines of `ibprov boot`.
@@ -106,6 +120,8 @@ impl Default for Config {
                 skip: Vec::new(),
             },
             expect: Expect::Auto,
+            network: Network { deadline: Duration::from_secs(90) },
+            interfaces: Vec::new(),
         }
     }
 }

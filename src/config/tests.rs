@@ -1,6 +1,7 @@
 //! Merging, judging and showing.
 
 mod hostile;
+mod interface;
 mod table;
 
 use super::*;
@@ -374,6 +375,9 @@ fn show_names_each_origin() {
 
         [[expect.port]]
         rdma = "mlx5_1"  # from /etc/1.toml:5
+
+        [network]
+        deadline = "1min 30s"  # default
     "#]]
     .assert_eq(&to_toml(&loaded.effective));
     let json = to_json(&loaded.effective);

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use super::draft::Row;
 use super::keys::{
-    BOOT_DEADLINE, BOOT_HCA_DEADLINE, EXPECT_PORT, MODULES_LOAD, MODULES_SKIP, port,
+    BOOT_DEADLINE, BOOT_HCA_DEADLINE, EXPECT_PORT, MODULES_LOAD, MODULES_SKIP, NETWORK_DEADLINE,
+    port,
 };
 use super::merge::Merged;
 use super::problem::{Place, Problem, Problems};
 use super::timespan::TimeSpan;
-use super::{Boot, Config, Expect, ExpectedPort, Modules, PortSelector};
+use super::{Boot, Config, Expect, ExpectedPort, Modules, Network, PortSelector};
 use crate::names::{ModuleName, PortNumber};
 
 /// The configuration that `merged` stands for. What contradicts is noted in
@@ -21,6 +22,12 @@ pub(crate) fn build(merged: &Merged, problems: &mut Problems) -> Config {
         boot: boot(merged, &defaults.boot, problems),
         modules: modules(merged, problems),
         expect: expect(merged, problems),
+        network: Network {
+            deadline: merged
+                .one::<Duration>(NETWORK_DEADLINE)
+                .map_or(defaults.network.deadline, |(deadline, _)| deadline),
+        },
+        interfaces: super::interface::rules(merged, problems),
     }
 }
 

@@ -2,9 +2,10 @@ use std::time::Duration;
 
 use toml::de::DeValue;
 
+use super::interface::Mode;
 use super::keys::{Kind, Word};
 use super::timespan::{self, TimeSpan};
-use crate::names::{Guid, ModuleName, PciAddress, RdmaName};
+use crate::names::{Guid, IfName, IfPattern, ModuleName, PKey, PciAddress, RdmaName};
 
 /// One value of a configuration file, already of its type.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +17,12 @@ pub(crate) enum Value {
     Pci(PciAddress),
     Guid(Guid),
     Rdma(RdmaName),
+    IfName(IfName),
+    IfPattern(IfPattern),
+    Mode(Mode),
+    PKey(PKey),
+    /// A list inside a table.
+    List(Vec<Value>),
 }
 
 impl Value {
@@ -29,6 +36,11 @@ impl Value {
             Self::Pci(address) => address.to_string().into(),
             Self::Guid(guid) => guid.to_string().into(),
             Self::Rdma(name) => name.as_str().into(),
+            Self::IfName(name) => name.as_str().into(),
+            Self::IfPattern(pattern) => pattern.as_str().into(),
+            Self::Mode(mode) => mode.word().into(),
+            Self::PKey(pkey) => pkey.to_string().into(),
+            Self::List(items) => items.iter().map(Self::to_json).collect(),
         }
     }
 
@@ -119,6 +131,17 @@ pub(crate) fn type_name(value: &DeValue<'_>) -> &'static str {
     }
 }
 
+/// A list inside a table: all of one kind.
+impl<T: FromValue> FromValue for Vec<T> {
+    fn from_value(value: &Value) -> Option<Self> {
+        if let Value::List(items) = value {
+            items.iter().map(T::from_value).collect()
+        } else {
+            None
+        }
+    }
+}
+
 /// Takes the Rust type out of a [`Value`]; `None` if it holds another.
 pub(crate) trait FromValue: Sized {
     fn from_value(value: &Value) -> Option<Self>;
@@ -142,4 +165,8 @@ from_value! {
     Pci => PciAddress,
     Guid => Guid,
     Rdma => RdmaName,
+    IfName => IfName,
+    IfPattern => IfPattern,
+    Mode => Mode,
+    PKey => PKey,
 }

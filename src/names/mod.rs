@@ -7,13 +7,17 @@
 mod guid;
 mod ifname;
 mod module;
+mod pattern;
 mod pci;
+mod pkey;
 mod rdma;
 mod vf;
 
 pub use guid::{Guid, GuidError};
 pub use ifname::{IfName, IfNameError};
 pub use module::{ModuleName, ModuleNameError};
+pub use pattern::{IfPattern, IfPatternError};
 pub use pci::{PciAddress, PciAddressError};
+pub use pkey::{PKey, PKeyError};
 pub use rdma::{PortNumber, PortNumberError, RdmaName, RdmaNameError};
 pub use vf::{VfIndex, VfIndexError};

@@ -1,0 +1,165 @@
+//! `[[interface]]`.
+
+use expect_test::expect;
+
+use super::{bad, good, loaded};
+use crate::config::{InterfaceSelector, Mode, to_toml};
+
+#[test]
+fn each_setting_is_read_and_p_keys_are_full_members() {
+    let text = "[[interface]]\nname = \"ib*\"\nmode = \"connected\"\nmtu = 65520\numcast = true\nreceive-queue = 512\nsend-queue = 128\n\n[[interface]]\npci = \"0000:4b:00.0\"\nport = 2\npkeys = [\"0x000a\", \"0x8001\", \"0x800a\"]\n\n[[interface]]\nport-guid = \"0002:c903:000e:8acd\"\npersistent-name = \"ib7\"\n";
+    let config = good(&[text, "network.deadline = 5"]);
+    assert_eq!(config.network.deadline.as_secs(), 5);
+    let [a, b, c] = config.interfaces.as_slice() else { panic!("three: {config:?}") };
+    assert_eq!((a.mode, a.mtu, a.umcast), (Some(Mode::Connected), Some(65520), Some(true)));
+    assert_eq!((a.receive_queue, a.send_queue), (Some(512), Some(128)));
+    let InterfaceSelector::Pci(pci, Some(port)) = &b.which else { panic!("{b:?}") };
+    assert_eq!((pci.to_string().as_str(), port.get()), ("0000:4b:00.0", 2));
+    let pkeys: Vec<String> = b.pkeys.iter().map(ToString::to_string).collect();
+    assert_eq!(pkeys, ["0x8001", "0x800a"]);
+    assert_eq!((b.mode, b.mtu, b.umcast), (None, None, None), "what is not said is left alone");
+    assert_eq!(c.persistent_name.as_ref().map(|n| n.as_str()), Some("ib7"));
+    assert_eq!(c.origin, "/etc/0.toml:14");
+}
+
+#[test]
+fn what_is_shown_can_be_read_again() {
+    let text = "[[interface]]\nname = \"ib*\"\npkeys = [\"0x8001\"]\numcast = false\n";
+    let shown = to_toml(&loaded(&[text]).expect("good").effective);
+    let (mut again, mut before) = (good(&[&shown]), good(&[text]));
+    for rule in again.interfaces.iter_mut().chain(&mut before.interfaces) {
+        rule.origin.clear();
+    }
+    assert_eq!(again, before, "{shown}");
+    assert_eq!(good(&[&to_toml(&loaded(&[]).expect("good").effective)]), good(&[]));
+}
+
+#[test]
+fn an_empty_list_takes_interfaces_away() {
+    assert_eq!(good(&["[[interface]]\nname = \"*\"\nmtu = 2044\n", "interface = []"]), good(&[]));
+}
+
+#[test]
+fn every_way_to_go_wrong_is_shown() {
+    bad(
+        &[
+            "[[interface]]\nmtu = 2044\n[[interface]]\nname = \"ib0\"\npci = \"0000:4b:00.0\"\n[[interface]]\nname = \"ib0\"\nport = 1\n",
+        ],
+        &expect![[r#"
+            error: interface does not say which interface
+             --> /etc/0.toml:1:1
+              |
+            1 | [[interface]]
+              | ^^^^^^^^^^^^^ names none
+              |
+              = help: give exactly one of name, port-guid, pci; name = "*" means every one
+
+            error: interface names its interface in more than one way
+             --> /etc/0.toml:4:8
+              |
+            4 | name = "ib0"
+              |        ^^^^^ one way
+            5 | pci = "0000:4b:00.0"
+              |       -------------- and another
+              |
+              = help: keep exactly one of name, port-guid, pci
+
+            error: port has no meaning without pci
+             --> /etc/0.toml:8:8
+              |
+            7 | name = "ib0"
+              |        ----- does not name an HCA
+            8 | port = 1
+              |        ^ which port of an HCA
+              |
+              = help: leave port out
+
+            configuration is bad: 3 errors"#]],
+    );
+    bad(
+        &[
+            "[[interface]]\nname = \"*\"\nmode = \"datagram\"\nmtu = 65520\npersistent-name = \"ib0\"\n",
+        ],
+        &expect![[r#"
+            error: an MTU of 65520 is too large for datagram mode
+             --> /etc/0.toml:4:7
+              |
+            3 | mode = "datagram"
+              |        ---------- in this mode
+            4 | mtu = 65520
+              |       ^^^^^ at most 4092 is possible
+              |
+              = help: datagram mode has 4092 at most (2044 on a link of 2048), connected mode 65520
+
+            configuration is bad: 1 error"#]],
+    );
+    bad(
+        &[
+            "[[interface]]\nname = \"ib 0\"\nmode = \"cm\"\nmtu = 9\npkeys = [\"0x8000\", \"8001\"]\n",
+        ],
+        &expect![[r#"
+            error: bad value for name
+             --> /etc/0.toml:2:8
+              |
+            2 | name = "ib 0"
+              |        ^^^^^^ "ib 0" is not a name pattern: no network device has '/', ':' or blanks in its name
+
+            error: bad value for mode
+             --> /etc/0.toml:3:8
+              |
+            3 | mode = "cm"
+              |        ^^^^ "cm" is no transport mode: want "datagram" or "connected"
+
+            error: bad value for mtu
+             --> /etc/0.toml:4:7
+              |
+            4 | mtu = 9
+              |       ^ 9 is out of range: want 72 to 65520
+
+            error: bad value for pkeys
+             --> /etc/0.toml:5:10
+              |
+            5 | pkeys = ["0x8000", "8001"]
+              |          ^^^^^^^^ "0x8000" is not a P_Key: want 0x and four hex digits, 0x8001 to 0xffff (0x0001 is 0x8001: IPoIB is always a full member)
+
+            error: bad value for pkeys
+             --> /etc/0.toml:5:20
+              |
+            5 | pkeys = ["0x8000", "8001"]
+              |                    ^^^^^^ "8001" is not a P_Key: want 0x and four hex digits, 0x8001 to 0xffff (0x0001 is 0x8001: IPoIB is always a full member)
+
+            configuration is bad: 5 errors"#]],
+    );
+    bad(
+        &["[[interface]]\nname = \"*\"\npkeys = \"0x8001\"\n"],
+        &expect![[r#"
+        error: bad value for pkeys
+         --> /etc/0.toml:3:9
+          |
+        3 | pkeys = "0x8001"
+          |         ^^^^^^^^ want a list of strings, each a P_Key, got a string
+
+        configuration is bad: 1 error"#]],
+    );
+    bad(
+        &[
+            "[[interface]]\nport-guid = \"0002:c903:000e:8acd\"\npersistent-name = \"ib0\"\n",
+            "[[interface]]\nport-guid = \"0002:c903:000e:8ace\"\npersistent-name = \"ib0\"\n",
+        ],
+        &expect![[r#"
+            error: one persistent name is given to two ports
+             --> /etc/1.toml:3:19
+              |
+            3 | persistent-name = "ib0"
+              |                   ^^^^^ here
+              |
+             ::: /etc/0.toml:3:19
+              |
+            3 | persistent-name = "ib0"
+              |                   ----- and here
+              |
+              = help: keep one of the two
+
+            configuration is bad: 1 error"#]],
+    );
+}

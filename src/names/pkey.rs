@@ -1,0 +1,78 @@
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Serialize, Serializer};
+
+/// The P_Key of an IPoIB interface: 15 bits of partition and the membership
+/// bit 0x8000, which is always set.
+///
+/// IPoIB joins its broadcast group as a full member: the kernel sets the bit
+/// whatever it is given (`ipoib_ndo_init()`, `drivers/infiniband/ulp/ipoib/`),
+/// older ones before naming the child and newer ones after. So `0x000a` and
+/// `0x800a` are one P_Key, and only the full value is ever shown or used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PKey(u16);
+
+/// Why a text is not a [`PKey`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{text:?} is not a P_Key: want 0x and four hex digits, 0x8001 to 0xffff (0x0001 is 0x8001: IPoIB is always a full member)"
+)]
+pub struct PKeyError {
+    text: String,
+}
+
+impl PKey {
+    /// The P_Key of this value, the membership bit added; `None` for 0 and
+    /// 0x8000, which name no partition.
+    #[must_use]
+    pub const fn new(value: u16) -> Option<Self> {
+        if value & 0x7fff == 0 { None } else { Some(Self(value | 0x8000)) }
+    }
+
+    /// Its 16 bits, the membership bit set.
+    #[must_use]
+    pub const fn value(self) -> u16 {
+        self.0
+    }
+}
+
+impl FromStr for PKey {
+    type Err = PKeyError;
+
+    fn from_str(text: &str) -> Result<Self, PKeyError> {
+        let bad = || PKeyError { text: text.chars().take(64).collect() };
+        let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")).ok_or_else(bad)?;
+        if digits.len() != 4 || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
+            return Err(bad());
+        }
+        u16::from_str_radix(digits, 16).ok().and_then(Self::new).ok_or_else(bad)
+    }
+}
+
+impl fmt::Display for PKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "0x{:04x}", self.0)
+    }
+}
+
+impl Serialize for PKey {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_p_key_is_always_a_full_member() {
+        for text in ["0x000a", "0x800a", "0X800A"] {
+            assert_eq!(text.parse::<PKey>().map(|p| p.to_string()), Ok("0x800a".to_owned()));
+        }
+        for text in ["", "0x", "8001", "0x0000", "0x8000", "0x1", "0x18001", "0x80_1", "0x+801"] {
+            assert!(text.parse::<PKey>().is_err(), "{text}");
+        }
+    }
+}
