@@ -98,6 +98,11 @@ fn a_host_without_files_is_good() {
 
         [expect]
         port = []  # default
+
+        [wait-online]
+        deadline = "2min"  # default
+        rung = "active"  # default
+        address = false  # default
     "#]],
     );
 }
@@ -138,6 +143,11 @@ fn files_are_merged_as_systemd_does() {
         [[expect.port]]
         pci = "0000:4b:00.0"  # from /etc/ibprov/ibprov.d/50-site.toml:5
         port = 1  # from /etc/ibprov/ibprov.d/50-site.toml:6
+
+        [wait-online]
+        deadline = "2min"  # default
+        rung = "active"  # default
+        address = false  # default
     "#]],
     );
     prints(
@@ -207,6 +217,24 @@ fn files_are_merged_as_systemd_does() {
               "key": "expect.port[0].port",
               "line": 6,
               "value": 1
+            },
+            {
+              "file": null,
+              "key": "wait-online.deadline",
+              "line": null,
+              "value": "2min"
+            },
+            {
+              "file": null,
+              "key": "wait-online.rung",
+              "line": null,
+              "value": "active"
+            },
+            {
+              "file": null,
+              "key": "wait-online.address",
+              "line": null,
+              "value": false
             }
           ]
         }

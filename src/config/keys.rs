@@ -5,6 +5,7 @@
 //! field of [`super::Config`], and the line in `validate.rs` that fills it.
 
 use super::value::Value;
+use crate::ladder::Rung;
 use crate::names::{Guid, ModuleName, PciAddress, RdmaName};
 
 /// One key: where it stands, what it holds, what it means.
@@ -88,11 +89,25 @@ const RDMA: Word = Word {
     parse: |text| text.parse::<RdmaName>().map(Value::Rdma).map_err(|e| e.to_string()),
 };
 
+const RUNG: Word = Word {
+    what: "a rung that can be waited for",
+    example: "link",
+    pattern: "^(rdma|netdev|named|link|active)$",
+    parse: |text| {
+        let want =
+            || format!("{text:?} is no rung to wait for: want {}", Rung::WAITED_FOR.join(", "));
+        Rung::to_wait_for(text).map(Value::Rung).ok_or_else(want)
+    },
+};
+
 pub(crate) const BOOT_DEADLINE: &str = "boot.deadline";
 pub(crate) const BOOT_HCA_DEADLINE: &str = "boot.hca-deadline";
 pub(crate) const MODULES_LOAD: &str = "modules.load";
 pub(crate) const MODULES_SKIP: &str = "modules.skip";
 pub(crate) const EXPECT_PORT: &str = "expect.port";
+pub(crate) const WAIT_DEADLINE: &str = "wait-online.deadline";
+pub(crate) const WAIT_RUNG: &str = "wait-online.rung";
+pub(crate) const WAIT_ADDRESS: &str = "wait-online.address";
 /// The keys of one `[[expect.port]]`.
 pub(crate) mod port {
     pub(crate) const PCI: &str = "pci";
@@ -133,6 +148,24 @@ pub(crate) static KEYS: &[Key] = &[
         kind: Kind::Tables(PORT_KEYS),
         default: "[]",
         doc: "A port that has to come; without any, every InfiniBand port of the host is expected.",
+    },
+    Key {
+        path: WAIT_DEADLINE,
+        kind: Kind::Span { min: 1, max: 86400 },
+        default: "\"2min\"",
+        doc: "How long `ibprov wait-online` waits.",
+    },
+    Key {
+        path: WAIT_RUNG,
+        kind: Kind::Word(&RUNG),
+        default: "\"active\"",
+        doc: "How far `ibprov wait-online` lets every port come: rdma, netdev, named, link or active.",
+    },
+    Key {
+        path: WAIT_ADDRESS,
+        kind: Kind::Flag,
+        default: "false",
+        doc: "`ibprov wait-online` waits for an address of global scope too.",
     },
 ];
 

@@ -25,6 +25,7 @@ pub use problem::{Place, Problem, Problems, Source};
 pub use schema::schema;
 
 use crate::host::{Root, config_files};
+use crate::ladder::Rung;
 use crate::names::{Guid, ModuleName, PciAddress, PortNumber, RdmaName};
 
 /// The validated configuration. No file at all gives [`Config::default`].
@@ -36,6 +37,8 @@ pub struct Config {
     pub modules: Modules,
     /// Which ports have to come.
     pub expect: Expect,
+    /// What `ibprov wait-online` waits for.
+    pub wait_online: WaitOnline,
 }
 
 /// Deadlines of `ibprov boot`.
@@ -93,6 +96,17 @@ pub enum PortSelector {
     Rdma(RdmaName),
 }
 
+/// What `ibprov wait-online` waits for, if its flags say nothing else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaitOnline {
+    /// How long; default 120 s, as systemd-networkd-wait-online does.
+    pub deadline: Duration,
+    /// How far every port has to come.
+    pub rung: Rung,
+    /// An address of global scope is waited for too.
+    pub address: bool,
+}
+
 impl Default for Config {
     fn default() -> Self {
         let load = ["ib_umad", "ib_uverbs", "ib_ipoib"];
@@ -106,6 +120,11 @@ impl Default for Config {
                 skip: Vec::new(),
             },
             expect: Expect::Auto,
+            wait_online: WaitOnline {
+                deadline: Duration::from_secs(120),
+                rung: Rung::Active,
+                address: false,
+            },
         }
     }
 }

@@ -374,6 +374,11 @@ fn show_names_each_origin() {
 
         [[expect.port]]
         rdma = "mlx5_1"  # from /etc/1.toml:5
+
+        [wait-online]
+        deadline = "2min"  # default
+        rung = "active"  # default
+        address = false  # default
     "#]]
     .assert_eq(&to_toml(&loaded.effective));
     let json = to_json(&loaded.effective);

@@ -4,6 +4,7 @@ use toml::de::DeValue;
 
 use super::keys::{Kind, Word};
 use super::timespan::{self, TimeSpan};
+use crate::ladder::Rung;
 use crate::names::{Guid, ModuleName, PciAddress, RdmaName};
 
 /// One value of a configuration file, already of its type.
@@ -16,6 +17,7 @@ pub(crate) enum Value {
     Pci(PciAddress),
     Guid(Guid),
     Rdma(RdmaName),
+    Rung(Rung),
 }
 
 impl Value {
@@ -29,6 +31,7 @@ impl Value {
             Self::Pci(address) => address.to_string().into(),
             Self::Guid(guid) => guid.to_string().into(),
             Self::Rdma(name) => name.as_str().into(),
+            Self::Rung(rung) => rung.word().into(),
         }
     }
 
@@ -142,4 +145,5 @@ from_value! {
     Pci => PciAddress,
     Guid => Guid,
     Rdma => RdmaName,
+    Rung => Rung,
 }
