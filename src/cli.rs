@@ -1,10 +1,15 @@
 //! What can be typed.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::commands::config::ConfigVerb;
+use crate::config::timespan;
+use crate::ladder::Rung;
+use crate::names::{PciAddress, PortNumber, RdmaName};
+use crate::online::Target;
 
 /// Boot-time provisioning of InfiniBand nodes.
 #[derive(Debug, Parser)]
@@ -63,6 +68,53 @@ pub enum Verb {
     },
     /// Show every HCA, port, netdev and VF with its readiness ladder
     Status(StatusArgs),
+    /// Wait until ports are Active, their netdevs have carrier and, if asked, an address
+    WaitOnline(WaitOnlineArgs),
+    /// The child that asks a port for its state; not for people.
+    #[command(name = crate::host::port_reader::VERB, hide = true)]
+    ReadPort(ReadPortArgs),
+}
+
+/// What `wait-online` takes.
+#[derive(Debug, Clone, Args)]
+pub struct WaitOnlineArgs {
+    /// Only these: ib0, mlx5_0, mlx5_0/1, 0000:4b:00.0 or a port GUID [default: all that are expected]
+    #[arg(value_name = "PORT")]
+    pub ports: Vec<Target>,
+    /// How far each has to come: rdma, netdev, named, link or active [default: wait-online.rung]
+    #[arg(long, value_name = "RUNG", value_parser = online_rung)]
+    pub rung: Option<Rung>,
+    /// Each netdev must have an address of global scope too
+    #[arg(long)]
+    pub address: bool,
+    /// How long to wait, like 90s or 2min [default: wait-online.deadline]
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    pub timeout: Option<Duration>,
+}
+
+fn online_rung(text: &str) -> Result<Rung, String> {
+    Rung::to_wait_for(text).ok_or_else(|| format!("want one of {}", Rung::WAITED_FOR.join(", ")))
+}
+
+fn span(text: &str) -> Result<Duration, String> {
+    timespan::parse(text).ok_or_else(|| "write it like 240s, 4min or 2min 30s".to_owned())
+}
+
+/// What the child takes.
+#[derive(Debug, Clone, Args)]
+pub struct ReadPortArgs {
+    /// The PCI function.
+    pub pci: PciAddress,
+    /// The RDMA device.
+    pub device: RdmaName,
+    /// The port.
+    #[arg(value_parser = port_number)]
+    pub port: PortNumber,
+}
+
+fn port_number(text: &str) -> Result<PortNumber, String> {
+    let number = text.parse::<i64>().map_err(|e| e.to_string())?;
+    PortNumber::new(number).map_err(|e| e.to_string())
 }
 
 /// What `status` takes.

@@ -16,5 +16,6 @@ pub mod host;
 pub mod ladder;
 pub mod names;
 pub mod observe;
+pub mod online;
 pub mod plan;
 pub mod report;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use ibprov::cli::{Cli, Verb};
 use ibprov::commands::{self, exit};
-use ibprov::host::{Root, journal};
+use ibprov::host::{Root, journal, port_reader};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -26,6 +26,11 @@ fn main() -> ExitCode {
 
 fn run(cli: &Cli) -> anyhow::Result<u8> {
     let common = &cli.common;
+    // Asked by an ibprov that has read the configuration already.
+    if let Verb::ReadPort(args) = &cli.verb {
+        port_reader::serve(args.pci, &args.device, args.port)?;
+        return Ok(exit::GOOD);
+    }
     let root = match &common.root {
         Some(dir) => Root::copy_at(dir)?,
         None => Root::live(),
@@ -44,6 +49,10 @@ fn run(cli: &Cli) -> anyhow::Result<u8> {
         (Verb::Status(args), Ok(loaded)) => {
             commands::status::run(args, &loaded.config, &root, common.format)
         }
+        (Verb::WaitOnline(args), Ok(loaded)) => {
+            commands::wait_online::run(args, &loaded.config, &root, common.format)
+        }
+        (Verb::ReadPort(_), Ok(_)) => Ok(exit::GOOD),
     }
 }
 

@@ -101,6 +101,11 @@ fn a_host_without_files_is_good() {
 
         [network]
         deadline = "1min 30s"  # default
+
+        [wait-online]
+        deadline = "2min"  # default
+        rung = "active"  # default
+        address = false  # default
     "#]],
     );
 }
@@ -144,6 +149,11 @@ fn files_are_merged_as_systemd_does() {
 
         [network]
         deadline = "1min 30s"  # default
+
+        [wait-online]
+        deadline = "2min"  # default
+        rung = "active"  # default
+        address = false  # default
     "#]],
     );
     prints(
@@ -151,84 +161,102 @@ fn files_are_merged_as_systemd_does() {
         &["config", "show", "--format", "json"],
         0,
         &expect![[r#"
-        {
-          "files": [
-            "/usr/lib/ibprov/ibprov.toml",
-            "/run/ibprov/ibprov.d/20-empty.toml",
-            "/etc/ibprov/ibprov.d/50-site.toml",
-            "/run/ibprov/ibprov.d/90-late.toml"
-          ],
-          "schema": 1,
-          "settings": [
             {
-              "file": "/etc/ibprov/ibprov.d/50-site.toml",
-              "key": "boot.deadline",
-              "line": 2,
-              "value": "1min 30s"
-            },
-            {
-              "file": null,
-              "key": "boot.hca-deadline",
-              "line": null,
-              "value": "1min 30s"
-            },
-            {
-              "file": null,
-              "key": "modules.load[0]",
-              "line": null,
-              "value": "ib_umad"
-            },
-            {
-              "file": null,
-              "key": "modules.load[1]",
-              "line": null,
-              "value": "ib_uverbs"
-            },
-            {
-              "file": null,
-              "key": "modules.load[2]",
-              "line": null,
-              "value": "ib_ipoib"
-            },
-            {
-              "file": "/run/ibprov/ibprov.d/90-late.toml",
-              "key": "modules.load[3]",
-              "line": 1,
-              "value": "ib_srp"
-            },
-            {
-              "file": null,
-              "key": "modules.skip",
-              "line": null,
-              "value": []
-            },
-            {
-              "file": "/etc/ibprov/ibprov.d/50-site.toml",
-              "key": "expect.port[0].pci",
-              "line": 5,
-              "value": "0000:4b:00.0"
-            },
-            {
-              "file": "/etc/ibprov/ibprov.d/50-site.toml",
-              "key": "expect.port[0].port",
-              "line": 6,
-              "value": 1
-            },
-            {
-              "file": null,
-              "key": "network.deadline",
-              "line": null,
-              "value": "1min 30s"
-            },
-            {
-              "file": null,
-              "key": "interface",
-              "line": null,
-              "value": []
+              "files": [
+                "/usr/lib/ibprov/ibprov.toml",
+                "/run/ibprov/ibprov.d/20-empty.toml",
+                "/etc/ibprov/ibprov.d/50-site.toml",
+                "/run/ibprov/ibprov.d/90-late.toml"
+              ],
+              "schema": 1,
+              "settings": [
+                {
+                  "file": "/etc/ibprov/ibprov.d/50-site.toml",
+                  "key": "boot.deadline",
+                  "line": 2,
+                  "value": "1min 30s"
+                },
+                {
+                  "file": null,
+                  "key": "boot.hca-deadline",
+                  "line": null,
+                  "value": "1min 30s"
+                },
+                {
+                  "file": null,
+                  "key": "modules.load[0]",
+                  "line": null,
+                  "value": "ib_umad"
+                },
+                {
+                  "file": null,
+                  "key": "modules.load[1]",
+                  "line": null,
+                  "value": "ib_uverbs"
+                },
+                {
+                  "file": null,
+                  "key": "modules.load[2]",
+                  "line": null,
+                  "value": "ib_ipoib"
+                },
+                {
+                  "file": "/run/ibprov/ibprov.d/90-late.toml",
+                  "key": "modules.load[3]",
+                  "line": 1,
+                  "value": "ib_srp"
+                },
+                {
+                  "file": null,
+                  "key": "modules.skip",
+                  "line": null,
+                  "value": []
+                },
+                {
+                  "file": "/etc/ibprov/ibprov.d/50-site.toml",
+                  "key": "expect.port[0].pci",
+                  "line": 5,
+                  "value": "0000:4b:00.0"
+                },
+                {
+                  "file": "/etc/ibprov/ibprov.d/50-site.toml",
+                  "key": "expect.port[0].port",
+                  "line": 6,
+                  "value": 1
+                },
+                {
+                  "file": null,
+                  "key": "network.deadline",
+                  "line": null,
+                  "value": "1min 30s"
+                },
+                {
+                  "file": null,
+                  "key": "interface",
+                  "line": null,
+                  "value": []
+                },
+                {
+                  "file": null,
+                  "key": "wait-online.deadline",
+                  "line": null,
+                  "value": "2min"
+                },
+                {
+                  "file": null,
+                  "key": "wait-online.rung",
+                  "line": null,
+                  "value": "active"
+                },
+                {
+                  "file": null,
+                  "key": "wait-online.address",
+                  "line": null,
+                  "value": false
+                }
+              ]
             }
-          ]
-        }
-    "#]],
+        "#]],
     );
 }
 

@@ -4,6 +4,7 @@
 pub mod boot;
 pub mod config;
 pub mod status;
+pub mod wait_online;
 
 /// The exit codes, the same for every verb.
 pub mod exit {

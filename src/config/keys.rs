@@ -6,6 +6,7 @@
 
 use super::interface::Mode;
 use super::value::Value;
+use crate::ladder::Rung;
 use crate::names::{Guid, IfName, IfPattern, ModuleName, PKey, PciAddress, RdmaName};
 
 /// One key: where it stands, what it holds, what it means.
@@ -117,6 +118,17 @@ const IF_PATTERN: Word = Word {
     parse: |text| text.parse::<IfPattern>().map(Value::IfPattern).map_err(|e| e.to_string()),
 };
 
+const RUNG: Word = Word {
+    what: "a rung that can be waited for",
+    example: "link",
+    pattern: "^(rdma|netdev|named|link|active)$",
+    parse: |text| {
+        let want =
+            || format!("{text:?} is no rung to wait for: want {}", Rung::WAITED_FOR.join(", "));
+        Rung::to_wait_for(text).map(Value::Rung).ok_or_else(want)
+    },
+};
+
 pub(crate) const BOOT_DEADLINE: &str = "boot.deadline";
 pub(crate) const BOOT_HCA_DEADLINE: &str = "boot.hca-deadline";
 pub(crate) const MODULES_LOAD: &str = "modules.load";
@@ -138,6 +150,9 @@ pub(crate) mod interface {
     pub(crate) const RECEIVE_QUEUE: &str = "receive-queue";
     pub(crate) const SEND_QUEUE: &str = "send-queue";
 }
+pub(crate) const WAIT_DEADLINE: &str = "wait-online.deadline";
+pub(crate) const WAIT_RUNG: &str = "wait-online.rung";
+pub(crate) const WAIT_ADDRESS: &str = "wait-online.address";
 /// The keys of one `[[expect.port]]`.
 pub(crate) mod port {
     pub(crate) const PCI: &str = "pci";
@@ -190,6 +205,24 @@ pub(crate) static KEYS: &[Key] = &[
         kind: Kind::Tables(INTERFACE_KEYS),
         default: "[]",
         doc: "How IPoIB interfaces are set; of several that fit one interface, the later one counts.",
+    },
+    Key {
+        path: WAIT_DEADLINE,
+        kind: Kind::Span { min: 1, max: 86400 },
+        default: "\"2min\"",
+        doc: "How long `ibprov wait-online` waits.",
+    },
+    Key {
+        path: WAIT_RUNG,
+        kind: Kind::Word(&RUNG),
+        default: "\"active\"",
+        doc: "How far `ibprov wait-online` lets every port come: rdma, netdev, named, link or active.",
+    },
+    Key {
+        path: WAIT_ADDRESS,
+        kind: Kind::Flag,
+        default: "false",
+        doc: "`ibprov wait-online` waits for an address of global scope too.",
     },
 ];
 
@@ -261,7 +294,6 @@ static INTERFACE_KEYS: &[Key] = &[
         doc: "The least that ib_ipoib's send_queue_size should be; a smaller one is told, not changed.",
     },
 ];
-
 static PORT_KEYS: &[Key] = &[
     Key {
         path: port::PCI,

@@ -27,6 +27,7 @@ pub use problem::{Place, Problem, Problems, Source};
 pub use schema::schema;
 
 use crate::host::{Root, config_files};
+use crate::ladder::Rung;
 use crate::names::{Guid, ModuleName, PciAddress, PortNumber, RdmaName};
 
 /// The validated configuration. No file at all gives [`Config::default`].
@@ -42,6 +43,8 @@ pub struct Config {
     pub network: Network,
     /// How IPoIB interfaces are set, in the order in which it applies.
     pub interfaces: Vec<InterfaceRule>,
+    /// What `ibprov wait-online` waits for.
+    pub wait_online: WaitOnline,
 }
 
 /// Bringing interfaces up.
@@ -107,6 +110,17 @@ pub enum PortSelector {
     Rdma(RdmaName),
 }
 
+/// What `ibprov wait-online` waits for, if its flags say nothing else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaitOnline {
+    /// How long; default 120 s, as systemd-networkd-wait-online does.
+    pub deadline: Duration,
+    /// How far every port has to come.
+    pub rung: Rung,
+    /// An address of global scope is waited for too.
+    pub address: bool,
+}
+
 impl Default for Config {
     fn default() -> Self {
         let load = ["ib_umad", "ib_uverbs", "ib_ipoib"];
@@ -122,6 +136,11 @@ impl Default for Config {
             expect: Expect::Auto,
             network: Network { deadline: Duration::from_secs(90) },
             interfaces: Vec::new(),
+            wait_online: WaitOnline {
+                deadline: Duration::from_secs(120),
+                rung: Rung::Active,
+                address: false,
+            },
         }
     }
 }

@@ -378,6 +378,11 @@ fn show_names_each_origin() {
 
         [network]
         deadline = "1min 30s"  # default
+
+        [wait-online]
+        deadline = "2min"  # default
+        rung = "active"  # default
+        address = false  # default
     "#]]
     .assert_eq(&to_toml(&loaded.effective));
     let json = to_json(&loaded.effective);

@@ -6,12 +6,13 @@ use std::time::Duration;
 use super::draft::Row;
 use super::keys::{
     BOOT_DEADLINE, BOOT_HCA_DEADLINE, EXPECT_PORT, MODULES_LOAD, MODULES_SKIP, NETWORK_DEADLINE,
-    port,
+    WAIT_ADDRESS, WAIT_DEADLINE, WAIT_RUNG, port,
 };
 use super::merge::Merged;
 use super::problem::{Place, Problem, Problems};
 use super::timespan::TimeSpan;
-use super::{Boot, Config, Expect, ExpectedPort, Modules, Network, PortSelector};
+use super::{Boot, Config, Expect, ExpectedPort, Modules, Network, PortSelector, WaitOnline};
+use crate::ladder::Rung;
 use crate::names::{ModuleName, PortNumber};
 
 /// The configuration that `merged` stands for. What contradicts is noted in
@@ -28,6 +29,7 @@ pub(crate) fn build(merged: &Merged, problems: &mut Problems) -> Config {
                 .map_or(defaults.network.deadline, |(deadline, _)| deadline),
         },
         interfaces: super::interface::rules(merged, problems),
+        wait_online: wait_online(merged, &defaults.wait_online),
     }
 }
 
@@ -53,6 +55,17 @@ fn boot(merged: &Merged, defaults: &Boot, problems: &mut Problems) -> Boot {
         Some(_) => {}
     }
     Boot { deadline, hca_deadline }
+}
+
+fn wait_online(merged: &Merged, defaults: &WaitOnline) -> WaitOnline {
+    let deadline = merged.one::<Duration>(WAIT_DEADLINE).map(|(value, _)| value);
+    let rung = merged.one::<Rung>(WAIT_RUNG).map(|(value, _)| value);
+    let address = merged.one::<bool>(WAIT_ADDRESS).map(|(value, _)| value);
+    WaitOnline {
+        deadline: deadline.unwrap_or(defaults.deadline),
+        rung: rung.unwrap_or(defaults.rung),
+        address: address.unwrap_or(defaults.address),
+    }
 }
 
 fn modules(merged: &Merged, problems: &mut Problems) -> Modules {

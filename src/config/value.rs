@@ -5,6 +5,7 @@ use toml::de::DeValue;
 use super::interface::Mode;
 use super::keys::{Kind, Word};
 use super::timespan::{self, TimeSpan};
+use crate::ladder::Rung;
 use crate::names::{Guid, IfName, IfPattern, ModuleName, PKey, PciAddress, RdmaName};
 
 /// One value of a configuration file, already of its type.
@@ -23,6 +24,7 @@ pub(crate) enum Value {
     PKey(PKey),
     /// A list inside a table.
     List(Vec<Value>),
+    Rung(Rung),
 }
 
 impl Value {
@@ -41,6 +43,7 @@ impl Value {
             Self::Mode(mode) => mode.word().into(),
             Self::PKey(pkey) => pkey.to_string().into(),
             Self::List(items) => items.iter().map(Self::to_json).collect(),
+            Self::Rung(rung) => rung.word().into(),
         }
     }
 
@@ -169,4 +172,5 @@ from_value! {
     IfPattern => IfPattern,
     Mode => Mode,
     PKey => PKey,
+    Rung => Rung,
 }

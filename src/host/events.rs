@@ -12,6 +12,7 @@ use signal_hook::consts::{SIGCHLD, SIGINT, SIGTERM};
 
 use super::clock;
 use super::kernel_log::{KernelLine, KernelLog};
+use super::link_events::LinkEvents;
 use super::udev::{UdevEvent, UdevMonitor};
 
 /// Everything that `boot` waits on.
@@ -20,6 +21,7 @@ pub struct Events {
     udev: Option<UdevMonitor>,
     kernel: Option<KernelLog>,
     files: Option<Inotify>,
+    links: Option<LinkEvents>,
     stop: UnixStream,
     child: UnixStream,
     /// What could not be opened, for the report.
@@ -35,6 +37,8 @@ pub struct Happened {
     pub child: bool,
     /// A watched file was closed or went away: udev's queue, a lock.
     pub files: bool,
+    /// A link or an address changed; heard after [`Events::listen_to_links`].
+    pub links: bool,
     /// udev's processed events.
     pub udev: Vec<UdevEvent>,
     /// Lines that the kernel log got since we began to listen.
@@ -85,10 +89,22 @@ impl Events {
             udev,
             kernel,
             files,
+            links: None,
             stop: signal(&[SIGTERM, SIGINT])?,
             child: signal(&[SIGCHLD])?,
             problems,
         })
+    }
+
+    /// Listen to changes of links and addresses too.
+    pub fn listen_to_links(&mut self) {
+        match LinkEvents::open() {
+            Ok(links) => self.links = Some(links),
+            Err(e) => {
+                let e = super::answer(&e);
+                self.problems.push(format!("cannot listen to links and addresses: {e}"));
+            }
+        }
     }
 
     /// Wait until something happens, or until `until_usec` of CLOCK_MONOTONIC.
@@ -96,14 +112,29 @@ impl Events {
     /// # Errors
     /// poll or a read fails.
     pub fn wait(&mut self, until_usec: u64) -> io::Result<Happened> {
+        self.wait_also(until_usec, Vec::new())
+    }
+
+    /// As [`Events::wait`], and ends too when one of `more` can be read, which
+    /// is left to the caller.
+    ///
+    /// # Errors
+    /// As [`Events::wait`].
+    pub fn wait_also(
+        &mut self,
+        until_usec: u64,
+        more: Vec<BorrowedFd<'_>>,
+    ) -> io::Result<Happened> {
         let left = until_usec.saturating_sub(clock::monotonic_usec());
         // Rounded up, or the last millisecond before a deadline would spin.
         let millis = i32::try_from(left.div_ceil(1000)).unwrap_or(i32::MAX);
         let timeout = PollTimeout::try_from(millis).unwrap_or(PollTimeout::MAX);
-        let mut fds: Vec<BorrowedFd<'_>> = vec![self.stop.as_fd(), self.child.as_fd()];
+        let mut fds = more;
+        fds.extend([self.stop.as_fd(), self.child.as_fd()]);
         fds.extend(self.udev.as_ref().map(AsFd::as_fd));
         fds.extend(self.kernel.as_ref().map(AsFd::as_fd));
         fds.extend(self.files.as_ref().map(AsFd::as_fd));
+        fds.extend(self.links.as_ref().map(AsFd::as_fd));
         let mut polled: Vec<PollFd<'_>> =
             fds.into_iter().map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
         match poll(&mut polled, timeout) {
@@ -114,6 +145,7 @@ impl Events {
             stop: emptied(&mut self.stop)?,
             child: emptied(&mut self.child)?,
             files: self.changed_files()?,
+            links: self.links.as_ref().map_or(Ok(false), LinkEvents::drain)?,
             udev: self.udev.as_ref().map(UdevMonitor::drain).unwrap_or_default(),
             kernel: match &mut self.kernel {
                 Some(log) => log.drain()?,

@@ -2,11 +2,15 @@
 //! knows them.
 
 use std::io;
+use std::net::IpAddr;
 
 use netlink_packet_core::{
     NLM_F_DUMP, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload,
 };
 use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::address::{
+    AddressAttribute, AddressHeaderFlags, AddressMessage, AddressScope,
+};
 use netlink_packet_route::link::{LinkAttribute, LinkExtentMask, LinkMessage, VfInfo, VfLinkState};
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 
@@ -125,4 +129,33 @@ pub fn addresses() -> io::Result<Vec<(String, String)>> {
         addresses.push((entry.interface_name, text));
     }
     Ok(addresses)
+}
+
+/// The addresses that a peer can use: of global scope, and past duplicate
+/// address detection; each with the index of its netdev and its prefix length.
+///
+/// # Errors
+/// As [`administered_vfs`].
+pub fn global_addresses() -> io::Result<Vec<(u32, IpAddr, u8)>> {
+    let mut found = Vec::new();
+    dump(RouteNetlinkMessage::GetAddress(AddressMessage::default()), |message| {
+        let RouteNetlinkMessage::NewAddress(entry) = message else { return };
+        let header = &entry.header;
+        let unusable = AddressHeaderFlags::Tentative | AddressHeaderFlags::Dadfailed;
+        if header.scope != AddressScope::Universe || header.flags.intersects(unusable) {
+            return;
+        }
+        let of = |want_local: bool| {
+            entry.attributes.iter().find_map(|attribute| match attribute {
+                AddressAttribute::Local(address) if want_local => Some(*address),
+                AddressAttribute::Address(address) if !want_local => Some(*address),
+                _ => None,
+            })
+        };
+        // On a point-to-point link IFA_ADDRESS is the peer's.
+        if let Some(address) = of(true).or_else(|| of(false)) {
+            found.push((header.index, address, header.prefix_len));
+        }
+    })?;
+    Ok(found)
 }

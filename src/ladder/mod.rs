@@ -53,6 +53,15 @@ impl Rung {
         Self::Active,
     ];
 
+    /// The words of the rungs that `wait-online` can wait for.
+    pub const WAITED_FOR: [&str; 5] = ["rdma", "netdev", "named", "link", "active"];
+
+    /// The rung with this word, if `wait-online` can wait for it.
+    #[must_use]
+    pub fn to_wait_for(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|rung| rung.word() == word && Self::WAITED_FOR.contains(&word))
+    }
+
     /// The word for it, as users read and type it.
     #[must_use]
     pub const fn word(self) -> &'static str {

@@ -38,6 +38,25 @@ pub struct PortProgress {
 }
 
 impl PortProgress {
+    /// Of something that the host shows nothing of, called `expected`.
+    #[must_use]
+    pub const fn absent(expected: String, goal: Rung, why: String) -> Self {
+        Self {
+            expected,
+            pci: None,
+            rdma: None,
+            port: None,
+            guid: None,
+            link_layer: None,
+            netdev: None,
+            named_usec: None,
+            reached: None,
+            goal,
+            optional: false,
+            why,
+        }
+    }
+
     /// True if there is nothing (more) to wait for: the goal is reached, or
     /// the port is in Ethernet mode.
     #[must_use]

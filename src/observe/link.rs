@@ -3,7 +3,7 @@
 
 use std::net::Ipv6Addr;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{LinkLayer, Look, PciFunction, RdmaDevice};
 use crate::host::Root;
@@ -22,7 +22,7 @@ pub struct Card {
 
 /// The link of a port (InfiniBand Architecture, PortInfo), as the kernel
 /// prints it in `/sys/class/infiniband/*/ports/*`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Link {
     /// Logical state: `ACTIVE`, `INIT`, `DOWN`.
     pub state: Option<String>,
@@ -34,6 +34,16 @@ pub struct Link {
     pub lid: Option<u16>,
     /// The LID of the subnet manager; none known if 0.
     pub sm_lid: Option<u16>,
+}
+
+/// What is asked of a port by who waits for it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PortAnswer {
+    /// Its link.
+    pub link: Link,
+    /// The link policy, if it is the port of a VF of this host: `Follow`, `Up`
+    /// or `Down`.
+    pub policy: Option<String>,
 }
 
 /// How a netdev is set.
@@ -96,6 +106,35 @@ pub fn link(look: &mut Look<'_>, pci: PciAddress, device: &RdmaName, port: PortN
     }
 }
 
+/// Where the link policy of a VF of this host is found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PolicyPlace {
+    /// N of `virtfnN`.
+    pub index: u32,
+    /// MLNX_OFED's file for it, which may not exist.
+    pub file: String,
+    /// Interface indices of the PF's netdevs, for netlink.
+    pub pf_ifindexes: Vec<u32>,
+}
+
+/// Where the policy of the VF at `pci` is found; `None` if it is no VF, or one
+/// whose PF is on another host.
+#[must_use]
+pub fn policy_place(look: &mut Look<'_>, pci: PciAddress) -> Option<PolicyPlace> {
+    let pf: PciAddress =
+        look.link_name(&format!("/sys/bus/pci/devices/{pci}/physfn"))?.parse().ok()?;
+    let dir = format!("/sys/bus/pci/devices/{pf}");
+    let index = look.list(&dir).iter().find_map(|entry| {
+        let index = entry.strip_prefix("virtfn")?.parse::<u32>().ok()?;
+        let target = look.link_name(&format!("{dir}/{entry}"))?;
+        (target.parse() == Ok(pci)).then_some(index)
+    })?;
+    let netdevs = look.list(&format!("{dir}/net"));
+    let ifindex = |n: &String| look.attribute(&format!("{dir}/net/{n}/ifindex"))?.parse().ok();
+    let pf_ifindexes = netdevs.iter().filter_map(ifindex).collect();
+    Some(PolicyPlace { index, file: format!("{dir}/sriov/{index}/policy"), pf_ifindexes })
+}
+
 /// How a netdev is set.
 #[must_use]
 pub fn netdev(root: &Root, name: &IfName) -> NetDevState {
@@ -109,6 +148,40 @@ pub fn netdev(root: &Root, name: &IfName) -> NetDevState {
         // EINVAL while the netdev is down: no carrier then.
         carrier: read("carrier").as_deref() == Some("1"),
     }
+}
+
+/// The indices of `netdev` itself and of everything above it that may bear its
+/// address: P_Key children, and what any of them is enslaved to.
+#[must_use]
+pub fn above(root: &Root, netdev: &IfName, ifindex: u32) -> Vec<u32> {
+    let number = |name: &str, attribute: &str| -> Option<u32> {
+        root.attribute(&format!("/sys/class/net/{name}/{attribute}")).ok()?.parse().ok()
+    };
+    let mut found = vec![ifindex];
+    let mut names = vec![netdev.as_str().to_owned()];
+    // ARPHRD_INFINIBAND; a P_Key child's iflink is its parent (ipoib_get_iflink()).
+    for name in root.list_or_empty("/sys/class/net").unwrap_or_default() {
+        if name != netdev.as_str()
+            && number(&name, "iflink") == Some(ifindex)
+            && number(&name, "type") == Some(32)
+        {
+            found.extend(number(&name, "ifindex"));
+            names.push(name);
+        }
+    }
+    // A master shows as upper_NAME in its slave's directory.
+    while let Some(name) = names.pop() {
+        for entry in root.list_or_empty(&format!("/sys/class/net/{name}")).unwrap_or_default() {
+            let Some(upper) = entry.strip_prefix("upper_") else { continue };
+            if let Some(index) = number(upper, "ifindex")
+                && !found.contains(&index)
+            {
+                found.push(index);
+                names.push(upper.to_owned());
+            }
+        }
+    }
+    found
 }
 
 /// The GID table of a port, without its empty entries.

@@ -10,6 +10,7 @@ pub mod aliases;
 pub mod link;
 mod modprobe;
 mod modules;
+pub mod owner;
 mod pci;
 mod rdma;
 pub mod sriov;
@@ -24,7 +25,7 @@ use serde::Serialize;
 pub use aliases::{IB_DRIVERS, driver_modules, rdma_half};
 pub use modprobe::{Install, ModprobeRules};
 pub use modules::{ModuleState, is_built};
-pub use pci::{PciClass, PciFunction};
+pub use pci::{PciClass, PciFunction, is_vf_id};
 pub use rdma::{LinkLayer, NetDev, Port, RdmaDevice};
 
 use self::aliases::Aliases;

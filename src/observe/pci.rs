@@ -45,6 +45,17 @@ impl Serialize for PciClass {
     }
 }
 
+/// True for a device number that only VFs have: a VF that was passed through
+/// to this machine shows no PF (`mlx5_core_pci_table`, `mlx4_pci_table`).
+#[must_use]
+pub const fn is_vf_id(vendor: u16, device: u16) -> bool {
+    vendor == 0x15b3
+        && matches!(
+            device,
+            0x1002 | 0x1004 | 0x1012 | 0x1014 | 0x1016 | 0x1018 | 0x101a | 0x101c | 0x101e | 0xa2d3
+        )
+}
+
 /// A PCI function that is, or could be, an InfiniBand HCA.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PciFunction {

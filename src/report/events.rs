@@ -16,6 +16,12 @@ pub const PORT_READY: &str = "5491926d039241e28588e22f466d308e";
 pub const PORT_NOT_READY: &str = "fa880a9215c64c31a44865a1837ca75f";
 /// Something to know that stopped nothing. Field: IBPROV_WARNING.
 pub const WARNING: &str = "94d9f3c083574995a21094eb83d49aea";
+/// `wait-online`: a port is online. Fields as PORT_READY.
+pub const PORT_ONLINE: &str = "c4c1e49464c14be7a491a490554e7009";
+/// `wait-online`: a port is not. Fields as PORT_NOT_READY.
+pub const PORT_NOT_ONLINE: &str = "ee7f399e320f44b48109c9490d154cfd";
+/// `wait-online` ended. Fields: IBPROV_VERDICT, IBPROV_EXIT, IBPROV_TOOK_USEC.
+pub const WAIT_FINISHED: &str = "1f96be6bce42433092ffa192c3eee859";
 /// `boot` ended. Fields: IBPROV_VERDICT, IBPROV_EXIT, IBPROV_TOOK_USEC,
 /// IBPROV_CPU_USEC.
 pub const FINISHED: &str = "ae6974c6aa324960b805a4bda5d71cf6";

@@ -4,6 +4,7 @@
 pub mod boot;
 pub mod duration;
 pub mod events;
+pub mod online;
 pub mod status;
 
 pub use boot::{BootReport, Verdict};

@@ -1,0 +1,77 @@
+//! `ibprov wait-online`.
+
+use std::io::Write;
+
+use log::Level;
+
+use crate::cli::{Format, WaitOnlineArgs};
+use crate::config::Config;
+use crate::host::{self, Root, journal, state, systemd};
+use crate::online::{self, Goal, Wanted};
+use crate::report::events as kinds;
+use crate::report::online::{OnlineReport, OnlineVerdict};
+
+/// Time that the unit's own limit leaves us beyond the deadline, seconds.
+const GRACE_SEC: u64 = 20;
+
+/// Wait until the ports are online.
+///
+/// # Errors
+/// It could not begin: no signals or poll, a copied tree, or standard output is
+/// gone.
+pub fn run(
+    args: &WaitOnlineArgs,
+    config: &Config,
+    root: &Root,
+    format: Format,
+) -> anyhow::Result<u8> {
+    if !root.is_live() {
+        anyhow::bail!("nothing comes in a copied tree: wait-online has no use for --root");
+    }
+    let wanted = Wanted {
+        targets: args.ports.clone(),
+        goal: Goal {
+            rung: args.rung.unwrap_or(config.wait_online.rung),
+            address: args.address || config.wait_online.address,
+        },
+        deadline: args.timeout.unwrap_or(config.wait_online.deadline),
+    };
+    if let Err(e) = systemd::extend_start(wanted.deadline.as_secs() + GRACE_SEC) {
+        log::debug!("cannot tell systemd the deadline: {e}");
+    }
+    let mut report = online::run(config, &wanted, root)?;
+    let json = serde_json::to_string_pretty(&report)?;
+    // Who is not root cannot leave it, and has it on standard output.
+    if host::process::is_root()
+        && let Err((path, e)) = state::write("online.json", &json)
+    {
+        report.problems.push(format!("cannot write {}: {}", path.display(), host::answer(&e)));
+    }
+    tell(&report);
+    if format == Format::Json {
+        writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(&report)?)?;
+    }
+    Ok(report.exit_code)
+}
+
+fn tell(report: &OnlineReport) {
+    let level = match report.verdict {
+        OnlineVerdict::Online | OnlineVerdict::NothingExpected => Level::Info,
+        OnlineVerdict::Deferred | OnlineVerdict::Interrupted => Level::Warn,
+        OnlineVerdict::NotOnline => Level::Error,
+    };
+    let took = report.finished_usec.saturating_sub(report.started_usec);
+    journal::emit(
+        kinds::WAIT_FINISHED,
+        level,
+        report.to_text().trim_end(),
+        &[
+            ("IBPROV_VERDICT", report.verdict.word().to_owned()),
+            ("IBPROV_EXIT", report.exit_code.to_string()),
+            ("IBPROV_TOOK_USEC", took.to_string()),
+        ],
+    );
+    if let Err(e) = systemd::status(&report.headline()) {
+        log::debug!("cannot tell systemd the status: {e}");
+    }
+}

@@ -1,0 +1,368 @@
+//! What an expected port still lacks to be online, and what that means.
+
+use serde::Serialize;
+
+use crate::ladder::{PortProgress, Rung};
+use crate::names::PciAddress;
+use crate::observe::link::{Link, NetDevState, PortAnswer};
+
+/// What is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Goal {
+    /// The rung that every port has to reach.
+    pub rung: Rung,
+    /// And its netdev has an address of global scope.
+    pub address: bool,
+}
+
+/// What is known of a port beyond its ladder up to `named`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// What the port last answered.
+    pub answer: Option<PortAnswer>,
+    /// For how long it has owed an answer, microseconds; 0 if it owes none.
+    pub silent_usec: u64,
+    /// Why it cannot be asked.
+    pub cannot_ask: Option<String>,
+    /// It is a VF.
+    pub vf: Vf,
+    /// Its netdev.
+    pub netdev: Option<NetDevState>,
+    /// The addresses of global scope, `10.0.0.5/24`.
+    pub addresses: Vec<String>,
+    /// Who should set its netdev up, for messages.
+    pub owner: Option<String>,
+}
+
+/// Whether a port belongs to a VF.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Vf {
+    /// No.
+    #[default]
+    No,
+    /// Of this PF of this host.
+    OfThisHost(PciAddress),
+    /// Passed through to this machine: its PF is on the hypervisor.
+    PassedThrough,
+}
+
+/// A driver that has not answered for so long is told of.
+const SILENCE_USEC: u64 = 3_000_000;
+
+/// What a port lacks. The names are promised (JSON, `grep`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Lack {
+    /// A rung below `link`: why is for the ladder to say.
+    Rung(Rung),
+    /// Its state is not known: the driver or firmware does not answer.
+    Answer,
+    /// The physical link.
+    Link,
+    /// The logical state Active, or a LID.
+    Active,
+    /// The netdev is down: nobody brought it up.
+    Up,
+    /// The netdev is up and has no carrier.
+    Carrier,
+    /// An address.
+    Address,
+}
+
+impl Lack {
+    /// The word for it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Rung(rung) => rung.word(),
+            Self::Answer => "answer",
+            Self::Link => "link",
+            Self::Active => "active",
+            Self::Up => "up",
+            Self::Carrier => "carrier",
+            Self::Address => "address",
+        }
+    }
+}
+
+/// The first thing that `port` lacks; `None` if it is online.
+#[must_use]
+pub fn lack(port: &PortProgress, seen: &Seen, goal: Goal) -> Option<Lack> {
+    if port.is_ethernet() {
+        return None;
+    }
+    if let Some(rung) = port.missing() {
+        return Some(Lack::Rung(rung));
+    }
+    if goal.rung >= Rung::Link {
+        // What was said before the silence may not be so any more.
+        let fresh = seen.answer.as_ref().filter(|_| seen.silent_usec < SILENCE_USEC);
+        let Some(answer) = fresh else { return Some(Lack::Answer) };
+        let link = &answer.link;
+        if link.physical.as_deref() != Some("LinkUp") {
+            return Some(Lack::Link);
+        }
+        if goal.rung >= Rung::Active {
+            if !is_active(link) {
+                return Some(Lack::Active);
+            }
+            match &seen.netdev {
+                Some(netdev) if !netdev.admin_up => return Some(Lack::Up),
+                Some(netdev) if !netdev.carrier => return Some(Lack::Carrier),
+                _ => {}
+            }
+        }
+    }
+    (goal.address && seen.addresses.is_empty()).then_some(Lack::Address)
+}
+
+/// Active, with a LID that a peer can use: 0 is none, and from 0xc000 on they
+/// are multicast (InfiniBand Architecture, 4.1.3).
+fn is_active(link: &Link) -> bool {
+    link.state.as_deref() == Some("ACTIVE") && link.lid.is_some_and(|l| (1..0xc000).contains(&l))
+}
+
+/// What is wrong and what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Words {
+    /// One phrase, lower case, without a full stop and without how long.
+    pub text: String,
+    /// What to do.
+    pub advice: String,
+}
+
+/// What to say of a port that lacks `lack`, which is no rung below `link`.
+#[must_use]
+pub fn words(port: &PortProgress, seen: &Seen, lack: Lack) -> Words {
+    let netdev = port.netdev.as_ref().map_or_else(|| "the netdev".to_owned(), ToString::to_string);
+    let say = |text: String, advice: String| Words { text, advice };
+    match lack {
+        Lack::Rung(rung) => say(format!("{rung} is not reached"), String::new()),
+        Lack::Answer => silence(seen),
+        Lack::Link | Lack::Active if policy_is_down(seen) => say(
+            "the link policy of this VF is Down".to_owned(),
+            "set its policy to Follow at its PF (`ip link set PF-NETDEV vf N state auto`)"
+                .to_owned(),
+        ),
+        Lack::Link => no_link(seen),
+        Lack::Active => not_active(seen),
+        Lack::Up => say(
+            format!("the port is Active, but {netdev} is down: nobody has brought it up"),
+            owner_advice(seen, &netdev, "bring it up"),
+        ),
+        Lack::Carrier => say(
+            format!(
+                "the port is Active, but {netdev} has no carrier: it has not joined the broadcast group of its partition"
+            ),
+            format!(
+                "dmesg | grep {netdev}; the subnet manager must have the partition (P_Key) as IPoIB with this MTU and rate"
+            ),
+        ),
+        Lack::Address => say(
+            format!("{netdev} has no address of global scope"),
+            owner_advice(seen, &netdev, "give it one"),
+        ),
+    }
+}
+
+fn policy_is_down(seen: &Seen) -> bool {
+    let policy = seen.answer.as_ref().and_then(|a| a.policy.as_deref());
+    policy == Some("Down")
+}
+
+fn silence(seen: &Seen) -> Words {
+    if let Some(why) = &seen.cannot_ask {
+        return Words {
+            text: format!("its state cannot be asked for: {why}"),
+            advice: String::new(),
+        };
+    }
+    if seen.silent_usec < SILENCE_USEC {
+        return Words { text: "asking the driver for its state".to_owned(), advice: String::new() };
+    }
+    Words {
+        text: format!(
+            "the driver has not answered for {} s what state the port is in",
+            seen.silent_usec / 1_000_000
+        ),
+        advice: "the card or its firmware hangs: read dmesg for its PCI address; power cycle it"
+            .to_owned(),
+    }
+}
+
+fn no_link(seen: &Seen) -> Words {
+    let physical = seen.answer.as_ref().and_then(|a| a.link.physical.as_deref());
+    let (text, advice) = match physical {
+        Some("Polling") => (
+            "no signal: the cable is missing or broken, or the other end is down (Polling)",
+            "check the cable and the switch port; `ibstat`, `mlxlink -d ADDRESS`",
+        ),
+        Some("Disabled") => (
+            "the port is switched off (Disabled)",
+            "`ibportstate -D 0 1 enable`, or mlxconfig KEEP_IB_LINK_UP",
+        ),
+        Some("Sleep") => ("the port sleeps (Sleep)", "`ibportstate -D 0 1 reset`"),
+        Some(state) => return unknown_state("the physical link is not up", state),
+        None => return unknown_state("the physical link is not up", "unknown"),
+    };
+    Words { text: text.to_owned(), advice: advice.to_owned() }
+}
+
+fn unknown_state(what: &str, state: &str) -> Words {
+    Words { text: format!("{what} ({state})"), advice: "see `ibstat` and dmesg".to_owned() }
+}
+
+fn not_active(seen: &Seen) -> Words {
+    let link = seen.answer.as_ref().map(|a| a.link.clone()).unwrap_or_default();
+    let is_vf = seen.vf != Vf::No;
+    let (text, advice) = match (link.state.as_deref(), seen.vf) {
+        (Some("INIT"), _) if is_vf => (
+            "no subnet manager has configured this VF's port: in Initializing".to_owned(),
+            "the subnet manager must know virtual ports (OpenSM: `virt_enabled 2`), and the VF its port GUID; `sminfo` on the PF",
+        ),
+        (Some("INIT"), _) => (
+            "no subnet manager has configured the port: in Initializing".to_owned(),
+            "start a subnet manager on this fabric (switch, or `systemctl start opensm` on one node); `sminfo`, `saquery`",
+        ),
+        (Some("ARMED"), _) => (
+            "the subnet manager has begun and not finished: in Armed".to_owned(),
+            "read the subnet manager's log",
+        ),
+        (Some("ACTIVE"), _) => (
+            format!("the port is Active without a usable LID ({})", link.lid.unwrap_or(0)),
+            "read the subnet manager's log",
+        ),
+        (Some("DOWN"), Vf::PassedThrough) => (
+            "the port is Down although the physical link is up: the hypervisor has set this VF's link policy to Down, or given it no port GUID".to_owned(),
+            "on the hypervisor: ibprov status",
+        ),
+        (Some("DOWN"), Vf::OfThisHost(_)) => (
+            "the VF's port is Down although the physical link is up: it has no port GUID, or its policy was Down when it was probed".to_owned(),
+            "ibprov status shows its GUIDs and policy",
+        ),
+        (state, _) => {
+            return unknown_state("the port is not Active", state.unwrap_or("unknown"));
+        }
+    };
+    Words { text, advice: advice.to_owned() }
+}
+
+fn owner_advice(seen: &Seen, netdev: &str, verb: &str) -> String {
+    match &seen.owner {
+        Some(owner) => format!("{owner} should {verb}: see its log"),
+        None => format!(
+            "no network stack has a configuration for {netdev}: add one, or `ip link set {netdev} up`"
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observe::LinkLayer;
+
+    fn port(reached: Rung) -> PortProgress {
+        PortProgress {
+            pci: "0000:4b:00.0".parse().ok(),
+            rdma: "mlx5_0".parse().ok(),
+            netdev: "ib0".parse().ok(),
+            link_layer: Some(LinkLayer::InfiniBand),
+            reached: Some(reached),
+            ..PortProgress::absent("0000:4b:00.0".to_owned(), Rung::Named, String::new())
+        }
+    }
+
+    fn seen(state: &str, physical: &str, lid: u16) -> Seen {
+        let link = Link {
+            state: Some(state.to_owned()),
+            physical: Some(physical.to_owned()),
+            lid: Some(lid),
+            ..Link::default()
+        };
+        Seen {
+            answer: Some(PortAnswer { link, policy: None }),
+            netdev: Some(NetDevState { admin_up: true, carrier: true, ..NetDevState::default() }),
+            ..Seen::default()
+        }
+    }
+
+    const ACTIVE: Goal = Goal { rung: Rung::Active, address: false };
+
+    fn says(seen: &Seen) -> (&'static str, String) {
+        let port = port(Rung::Named);
+        let lack = lack(&port, seen, ACTIVE).expect("lacks something");
+        (lack.word(), words(&port, seen, lack).text)
+    }
+
+    #[test]
+    fn an_active_port_with_lid_and_carrier_is_online() {
+        assert_eq!(lack(&port(Rung::Named), &seen("ACTIVE", "LinkUp", 5), ACTIVE), None);
+    }
+
+    #[test]
+    fn the_lowest_thing_missing_is_told() {
+        let answer = lack(&port(Rung::Netdev), &seen("DOWN", "Polling", 0), ACTIVE);
+        assert_eq!(answer, Some(Lack::Rung(Rung::Named)));
+        assert_eq!(lack(&port(Rung::Named), &Seen::default(), ACTIVE), Some(Lack::Answer));
+        let down = |admin_up, carrier| {
+            let netdev = Some(NetDevState { admin_up, carrier, ..NetDevState::default() });
+            Seen { netdev, ..seen("ACTIVE", "LinkUp", 5) }
+        };
+        assert_eq!(lack(&port(Rung::Named), &down(false, false), ACTIVE), Some(Lack::Up));
+        assert_eq!(lack(&port(Rung::Named), &down(true, false), ACTIVE), Some(Lack::Carrier));
+    }
+
+    #[test]
+    fn an_address_is_asked_for_only_if_wanted() {
+        let goal = Goal { rung: Rung::Active, address: true };
+        let mut seen = seen("ACTIVE", "LinkUp", 5);
+        assert_eq!(lack(&port(Rung::Named), &seen, goal), Some(Lack::Address));
+        seen.addresses.push("10.7.0.1/24".to_owned());
+        assert_eq!(lack(&port(Rung::Named), &seen, goal), None);
+    }
+
+    #[test]
+    fn a_lower_rung_asks_for_no_more() {
+        let goal = |rung| Goal { rung, address: false };
+        let init = seen("INIT", "LinkUp", 0);
+        assert_eq!(lack(&port(Rung::Named), &init, goal(Rung::Link)), None);
+        assert_eq!(lack(&port(Rung::Named), &init, ACTIVE), Some(Lack::Active));
+        assert_eq!(lack(&port(Rung::Named), &Seen::default(), goal(Rung::Named)), None);
+    }
+
+    #[test]
+    fn a_port_in_ethernet_mode_is_not_waited_for() {
+        let port = PortProgress { link_layer: Some(LinkLayer::Ethernet), ..port(Rung::Rdma) };
+        assert_eq!(lack(&port, &Seen::default(), ACTIVE), None);
+    }
+
+    #[test]
+    fn no_sm_cable_and_policy_are_told_apart() {
+        let (word, text) = says(&seen("INIT", "LinkUp", 0));
+        assert_eq!(word, "active");
+        assert!(text.contains("no subnet manager"), "{text}");
+        let (word, text) = says(&seen("DOWN", "Polling", 0));
+        assert_eq!(word, "link");
+        assert!(text.contains("cable"), "{text}");
+        let mut vf = seen("DOWN", "LinkUp", 0);
+        vf.vf = Vf::PassedThrough;
+        assert!(says(&vf).1.contains("hypervisor"), "{}", says(&vf).1);
+        vf.answer.as_mut().expect("answer").policy = Some("Down".to_owned());
+        assert_eq!(says(&vf).1, "the link policy of this VF is Down");
+    }
+
+    #[test]
+    fn a_lid_of_nobody_is_none() {
+        for lid in [0, 0xffff, 0xc000] {
+            let (word, text) = says(&seen("ACTIVE", "LinkUp", lid));
+            assert_eq!(word, "active");
+            assert!(text.contains("without a usable LID"), "{text}");
+        }
+    }
+
+    #[test]
+    fn who_does_not_answer_is_told_of() {
+        let silent = Seen { silent_usec: 7_200_000, ..Seen::default() };
+        assert!(says(&silent).1.contains("has not answered for 7 s"), "{}", says(&silent).1);
+    }
+}

@@ -1,0 +1,301 @@
+//! `ibprov wait-online`: waits until ports are in use by the fabric, not only
+//! there.
+//!
+//! One loop of look, ask, judge and wait for the next event. [`judge`] is pure;
+//! [`target`] says which ports were meant. Nothing on the host is changed.
+
+mod judge;
+mod ports;
+mod target;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::Duration;
+
+use log::Level;
+
+pub use judge::{Goal, Lack, Seen, Vf, Words, lack, words};
+pub use target::{Target, TargetError};
+
+use self::ports::Ports;
+use crate::apply::boot::port_fields;
+use crate::config::Config;
+use crate::host::events::{Events, Happened};
+use crate::host::{Root, answer, clock, journal, netlink, systemd};
+use crate::ladder::{Cause, Expectation, Facts, PortProgress, Rung, cause, expect, progress};
+use crate::names::IfName;
+use crate::observe::{self, ModprobeRules, Observed, Observer};
+use crate::report::events as kinds;
+use crate::report::online::{OnlinePort, OnlineReport, OnlineVerdict};
+
+/// What to wait for, and how long.
+#[derive(Debug)]
+pub struct Wanted {
+    /// The ports; every expected one if none is named.
+    pub targets: Vec<Target>,
+    /// How far each has to come.
+    pub goal: Goal,
+    /// For how long to wait.
+    pub deadline: Duration,
+}
+
+/// How often a port that has no link or is not Active is asked again. No event
+/// of the kernel tells of that: see [`crate::host`]'s `link_events`. Since Linux
+/// 6.14 its log does ("Port: 1 Link ACTIVE", `ib_cache_update()`), which is
+/// listened to; so is the carrier. One question is four firmware queries.
+const ASK_EVERY_USEC: u64 = 1_000_000;
+
+/// How often everything is looked at although nothing was heard.
+const LOOK_EVERY_USEC: u64 = 5_000_000;
+
+/// A wait in progress.
+struct Waiting<'a> {
+    config: &'a Config,
+    wanted: &'a Wanted,
+    observer: Observer<'a>,
+    rules: ModprobeRules,
+    facts: Facts,
+    heard: BTreeSet<String>,
+    knows_history: bool,
+    ports: Ports,
+    observed: Observed,
+    /// What each port lacks, and since when that is seen.
+    since: BTreeMap<String, (Option<Lack>, u64)>,
+    report: OnlineReport,
+}
+
+/// Wait. Always gives a report; never outlasts the deadline.
+///
+/// # Errors
+/// Nothing could be waited for at all (no poll, no signals).
+pub fn run(config: &Config, wanted: &Wanted, root: &Root) -> anyhow::Result<OnlineReport> {
+    let started = clock::monotonic_usec();
+    let span = u64::try_from(wanted.deadline.as_micros()).unwrap_or(u64::MAX / 4);
+    let mut report = OnlineReport::new(started, wanted.deadline.as_secs(), wanted.goal);
+    let mut events = Events::open(&[Path::new("/run/udev")])?;
+    events.listen_to_links();
+    report.problems.append(&mut events.problems);
+    let mut waiting = Waiting {
+        config,
+        wanted,
+        observer: Observer::new(root),
+        rules: ModprobeRules::read(root),
+        facts: Facts::default(),
+        heard: BTreeSet::new(),
+        knows_history: false,
+        ports: Ports::default(),
+        observed: Observed::default(),
+        since: BTreeMap::new(),
+        report,
+    };
+    waiting.climb(&mut events, started + span)?;
+    Ok(waiting.report)
+}
+
+impl Waiting<'_> {
+    fn climb(&mut self, events: &mut Events, deadline: u64) -> anyhow::Result<()> {
+        let (mut look_at, mut ask_at) = (0, 0);
+        loop {
+            let now = clock::monotonic_usec();
+            if now >= look_at {
+                self.observed = self.observer.look([], &self.heard);
+                look_at = now + LOOK_EVERY_USEC;
+            }
+            let progress = self.progress();
+            if self.wanted.goal.rung >= Rung::Link {
+                self.ports.follow(&progress);
+                if now >= ask_at {
+                    self.ports.ask();
+                    ask_at = now + LOOK_EVERY_USEC;
+                }
+            }
+            let states = self.judge(&progress, now);
+            let lacks_link =
+                |s: &OnlinePort| matches!(s.lack, Some(Lack::Answer | Lack::Link | Lack::Active));
+            if states.iter().any(lacks_link) {
+                ask_at = ask_at.min(now + ASK_EVERY_USEC);
+            }
+            let can_still_come = |s: &OnlinePort| s.lack.is_some() && !s.is_final;
+            if now >= deadline || !states.iter().any(can_still_come) {
+                self.finish(states, None);
+                return Ok(());
+            }
+            self.tell(&states);
+            let until = deadline.min(look_at).min(ask_at);
+            let happened = events.wait_also(until, self.ports.answers_come())?;
+            if happened.stop {
+                self.finish(states, Some(OnlineVerdict::Interrupted));
+                return Ok(());
+            }
+            self.ports.take_answers();
+            if happened.links || happened.files || !happened.udev.is_empty() {
+                look_at = 0;
+            }
+            if happened.links || self.tells_of_a_port(&happened) {
+                ask_at = 0;
+            }
+            self.learn(&happened);
+        }
+    }
+
+    /// How far every port is that is waited for, up to `named`.
+    fn progress(&self) -> Vec<PortProgress> {
+        let denied = |module: &crate::names::ModuleName| {
+            if self.config.modules.skip.contains(module) {
+                return Some("modules.skip of the configuration".to_owned());
+            }
+            self.rules.denied(module).map(str::to_owned)
+        };
+        let mut expectation = expect::expectation(self.config, &self.observed, denied);
+        let goal = expectation.goal.min(self.wanted.goal.rung);
+        expectation.goal = goal;
+        if self.wanted.targets.is_empty() {
+            return progress::progress(&expectation, &self.observed);
+        }
+        let mut all: Vec<PortProgress> = Vec::new();
+        for target in &self.wanted.targets {
+            let Some(expected) = target.expected(&self.observed) else {
+                let why = "named on the command line".to_owned();
+                all.push(PortProgress::absent(target.to_string(), goal, why));
+                continue;
+            };
+            let one = Expectation { expected: vec![expected], left_out: Vec::new(), goal };
+            for port in progress::progress(&one, &self.observed) {
+                let known = |p: &PortProgress| {
+                    port.rdma.is_some() && p.rdma == port.rdma && p.port == port.port
+                };
+                if !all.iter().any(known) {
+                    all.push(port);
+                }
+            }
+        }
+        all
+    }
+
+    fn judge(&mut self, progress: &[PortProgress], now: u64) -> Vec<OnlinePort> {
+        let addresses = netlink::global_addresses().unwrap_or_else(|e| {
+            let problem = format!("addresses by netlink: {}", answer(&e));
+            if !self.report.problems.contains(&problem) {
+                self.report.problems.push(problem);
+            }
+            Vec::new()
+        });
+        if progress.iter().any(|p| !p.is_ready()) {
+            self.learn_history();
+        }
+        progress.iter().map(|port| self.judge_one(port, &addresses, now)).collect()
+    }
+
+    fn judge_one(
+        &mut self,
+        port: &PortProgress,
+        addresses: &[(u32, std::net::IpAddr, u8)],
+        now: u64,
+    ) -> OnlinePort {
+        let root = self.observer.root();
+        let mut seen = self.ports.seen(port, &self.observed, now);
+        if let Some((name, ifindex)) = self.netdev(port) {
+            seen.netdev = Some(observe::link::netdev(root, &name));
+            let indexes = observe::link::above(root, &name, ifindex);
+            let own = addresses.iter().filter(|(index, ..)| indexes.contains(index));
+            seen.addresses = own.map(|(_, address, bits)| format!("{address}/{bits}")).collect();
+            seen.owner = observe::owner::owner(root, &name, ifindex);
+        }
+        let lack = lack(port, &seen, self.wanted.goal);
+        let key = format!("{} {:?}", port.expected, port.port);
+        let first = *self.since.entry(key.clone()).or_insert((None, now));
+        let since = if first.0 == lack { first.1 } else { now };
+        self.since.insert(key, (lack, since));
+        let cause = match lack {
+            Some(Lack::Rung(_)) => cause::cause(port, &self.observed, &self.facts),
+            Some(lack) => {
+                let Words { text, advice } = words(port, &seen, lack);
+                Some(Cause { text, advice, is_final: false, by_site: false })
+            }
+            None => None,
+        };
+        let link = seen.answer.map(|a| a.link).unwrap_or_default();
+        OnlinePort {
+            progress: port.clone(),
+            online: lack.is_none(),
+            lid: link.lid,
+            state: link.state,
+            physical: link.physical,
+            addresses: seen.addresses,
+            lack,
+            missing: lack.map(Lack::word),
+            is_final: cause.as_ref().is_some_and(|c| c.is_final),
+            by_site: cause.as_ref().is_some_and(|c| c.by_site),
+            cause: cause.as_ref().map(|c| c.text.clone()),
+            advice: cause.map(|c| c.advice).filter(|a| !a.is_empty()),
+            for_sec: lack.map(|_| now.saturating_sub(since) / 1_000_000),
+        }
+    }
+
+    fn netdev(&self, port: &PortProgress) -> Option<(IfName, u32)> {
+        let function = self.observed.functions.iter().find(|f| Some(f.address) == port.pci)?;
+        let netdevs = function.rdma.iter().flat_map(|d| &d.ports).filter_map(|p| p.netdev.as_ref());
+        let mut own = netdevs.filter(|n| Some(&n.name) == port.netdev.as_ref()).map(|n| n.ifindex);
+        Some((port.netdev.clone()?, own.next()?))
+    }
+
+    fn learn(&mut self, happened: &Happened) {
+        for event in &happened.udev {
+            if event.action == "remove" {
+                self.heard.remove(&event.sysname);
+            } else {
+                self.heard.insert(event.sysname.clone());
+            }
+        }
+        for line in &happened.kernel {
+            cause::learn(&mut self.facts, line.level, &line.text);
+        }
+    }
+
+    fn learn_history(&mut self) {
+        if std::mem::replace(&mut self.knows_history, true) {
+            return;
+        }
+        // Who cannot read the log was told so when the events were opened.
+        for line in crate::host::kernel_log().unwrap_or_default() {
+            cause::learn(&mut self.facts, line.level, &line.text);
+        }
+    }
+
+    /// True if the kernel log has said something of a port's link.
+    fn tells_of_a_port(&self, happened: &Happened) -> bool {
+        let devices = || self.observed.functions.iter().flat_map(|f| &f.rdma);
+        happened.kernel.iter().any(|line| {
+            line.text.contains("Link ") && devices().any(|d| line.text.contains(d.name.as_str()))
+        })
+    }
+
+    fn tell(&self, states: &[OnlinePort]) {
+        let waited: Vec<&OnlinePort> =
+            states.iter().filter(|s| !s.progress.is_ethernet()).collect();
+        let online = waited.iter().filter(|s| s.online).count();
+        let mut line = format!("{online} of {} ports online", waited.len());
+        if let Some(port) = waited.iter().find(|s| !s.online) {
+            line = format!("{line}: waiting for {}", port.line());
+        }
+        if let Err(e) = systemd::status(&line) {
+            log::debug!("cannot tell systemd the status: {e}");
+        }
+    }
+
+    fn finish(&mut self, states: Vec<OnlinePort>, forced: Option<OnlineVerdict>) {
+        self.report.problems.extend(self.observed.problems.iter().cloned());
+        self.report.finish(states, forced, clock::monotonic_usec());
+        for port in self.report.ports.iter().filter(|p| !p.progress.is_ethernet()) {
+            let mut fields = port_fields(&port.progress);
+            let (kind, level) = if port.online {
+                (kinds::PORT_ONLINE, Level::Info)
+            } else {
+                fields.push(("IBPROV_MISSING", port.missing.unwrap_or_default().to_owned()));
+                fields.extend(port.cause.iter().map(|c| ("IBPROV_CAUSE", c.clone())));
+                (kinds::PORT_NOT_ONLINE, Level::Error)
+            };
+            journal::emit(kind, level, &port.line(), &fields);
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! The report of `ibprov wait-online`: `/run/ibprov/online.json`, and its text.
+
+use serde::Serialize;
+
+use super::SCHEMA;
+use super::duration::seconds;
+use crate::ladder::PortProgress;
+use crate::online::{Goal, Lack};
+
+/// How a wait went, in one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnlineVerdict {
+    /// Every port is online.
+    Online,
+    /// There is no port to wait for.
+    NothingExpected,
+    /// Only optional ports, or what the site itself denies, are not online.
+    Deferred,
+    /// A port that is not optional is not online.
+    NotOnline,
+    /// A signal ended it before its time.
+    Interrupted,
+}
+
+impl OnlineVerdict {
+    /// The exit code, the same for every verb.
+    #[must_use]
+    pub const fn exit_code(self) -> u8 {
+        match self {
+            Self::Online | Self::NothingExpected => 0,
+            Self::Deferred | Self::Interrupted => 1,
+            Self::NotOnline => 3,
+        }
+    }
+
+    /// The word for it, as JSON has it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Online => "online",
+            Self::NothingExpected => "nothing-expected",
+            Self::Deferred => "deferred",
+            Self::NotOnline => "not-online",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
+/// What was waited for, and what came. Times are microseconds of
+/// CLOCK_MONOTONIC.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct OnlineReport {
+    /// Version of this format.
+    pub schema: u32,
+    /// Version of ibprov.
+    pub version: &'static str,
+    /// When the wait began.
+    pub started_usec: u64,
+    /// When it ended.
+    pub finished_usec: u64,
+    /// The deadline it had, seconds.
+    pub deadline_sec: u64,
+    /// What was waited for.
+    pub goal: Goal,
+    /// How it went.
+    pub verdict: OnlineVerdict,
+    /// Its exit code.
+    pub exit_code: u8,
+    /// The ports.
+    pub ports: Vec<OnlinePort>,
+    /// What could not be read or listened to.
+    pub problems: Vec<String>,
+}
+
+/// A port that was waited for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct OnlinePort {
+    /// How far it is, up to `named`.
+    #[serde(flatten)]
+    pub progress: PortProgress,
+    /// It is online, or in Ethernet mode and not waited for.
+    pub online: bool,
+    /// Its LID.
+    pub lid: Option<u16>,
+    /// Its logical state: `ACTIVE`, `INIT`, `DOWN`.
+    pub state: Option<String>,
+    /// Its physical state: `LinkUp`, `Polling`.
+    pub physical: Option<String>,
+    /// Addresses of global scope on its netdev, its P_Key children and what
+    /// they are enslaved to.
+    pub addresses: Vec<String>,
+    /// What it lacks.
+    #[serde(skip)]
+    pub lack: Option<Lack>,
+    /// The word for that.
+    pub missing: Option<&'static str>,
+    /// Why.
+    pub cause: Option<String>,
+    /// What to do about it.
+    pub advice: Option<String>,
+    /// It cannot come any more by waiting.
+    #[serde(rename = "final")]
+    pub is_final: bool,
+    /// The site itself asked for it.
+    pub by_site: bool,
+    /// For how long this is seen, seconds.
+    pub for_sec: Option<u64>,
+}
+
+impl OnlinePort {
+    /// `ib0 (mlx5_0 port 1 (0000:4b:00.0)): no subnet manager ... for 42 s`.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let label = self.progress.label();
+        let name = match &self.progress.netdev {
+            Some(netdev) => format!("{netdev}, {label}"),
+            None => label,
+        };
+        if self.progress.is_ethernet() {
+            return format!("{name}: in Ethernet mode, not waited for");
+        }
+        let Some(missing) = self.missing else {
+            let lid = self.lid.map(|lid| format!(", LID {lid}")).unwrap_or_default();
+            let addresses: String = self.addresses.iter().map(|a| format!(", {a}")).collect();
+            return format!("{name}: online{lid}{addresses}");
+        };
+        let cause = self.cause.as_deref().filter(|c| !c.is_empty());
+        let since = match self.for_sec {
+            Some(sec) if sec > 0 => format!(", for {sec} s"),
+            _ => String::new(),
+        };
+        format!(
+            "{name}: {missing} is missing: {}{since}",
+            cause.unwrap_or("the cause is not known")
+        )
+    }
+}
+
+impl OnlineReport {
+    /// Of a wait that has just begun.
+    #[must_use]
+    pub const fn new(started_usec: u64, deadline_sec: u64, goal: Goal) -> Self {
+        Self {
+            schema: SCHEMA,
+            version: env!("CARGO_PKG_VERSION"),
+            started_usec,
+            finished_usec: started_usec,
+            deadline_sec,
+            goal,
+            verdict: OnlineVerdict::NothingExpected,
+            exit_code: 0,
+            ports: Vec::new(),
+            problems: Vec::new(),
+        }
+    }
+
+    /// It ended with `ports`.
+    pub fn finish(&mut self, ports: Vec<OnlinePort>, forced: Option<OnlineVerdict>, usec: u64) {
+        self.finished_usec = usec;
+        let missing = || ports.iter().filter(|p| !p.online);
+        self.verdict = forced.unwrap_or_else(|| {
+            if missing().any(|p| !p.progress.optional && !p.by_site) {
+                OnlineVerdict::NotOnline
+            } else if missing().next().is_some() {
+                OnlineVerdict::Deferred
+            } else if ports.iter().all(|p| p.progress.is_ethernet()) {
+                OnlineVerdict::NothingExpected
+            } else {
+                OnlineVerdict::Online
+            }
+        });
+        self.exit_code = self.verdict.exit_code();
+        self.ports = ports;
+    }
+
+    /// The sentence that says it all.
+    #[must_use]
+    pub fn headline(&self) -> String {
+        let took = seconds(self.finished_usec.saturating_sub(self.started_usec));
+        let waited: Vec<&OnlinePort> =
+            self.ports.iter().filter(|p| !p.progress.is_ethernet()).collect();
+        let online = waited.iter().filter(|p| p.online).count();
+        let count = format!("{online} of {} ports online", waited.len());
+        match self.verdict {
+            OnlineVerdict::NothingExpected => {
+                "no InfiniBand port is expected: nothing to wait for".to_owned()
+            }
+            OnlineVerdict::Interrupted => format!("stopped by a signal after {took}: {count}"),
+            OnlineVerdict::NotOnline if self.gave_up() => {
+                format!("{count} after {took}: what is missing can no longer come")
+            }
+            _ => format!("{count} after {took}"),
+        }
+    }
+
+    fn gave_up(&self) -> bool {
+        let deadline = self.deadline_sec.saturating_mul(1_000_000);
+        self.finished_usec.saturating_sub(self.started_usec) < deadline
+    }
+
+    /// For people.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let mut text = format!("{}\n", self.headline());
+        for port in &self.ports {
+            text.push_str(&format!("  {}\n", port.line()));
+            if let Some(advice) = &port.advice {
+                text.push_str(&format!("      do: {advice}\n"));
+            }
+        }
+        for problem in &self.problems {
+            text.push_str(&format!("  note: {problem}\n"));
+        }
+        text
+    }
+}
