@@ -84,6 +84,8 @@ fn a_host_without_files_is_good() {
         &["config", "show"],
         0,
         &expect![[r#"
+        pf = []  # default
+
         [boot]
         deadline = "4min"  # default
         hca-deadline = "2min 30s"  # default
@@ -98,6 +100,9 @@ fn a_host_without_files_is_good() {
 
         [expect]
         port = []  # default
+
+        [host]
+        number-rule = "last-digits"  # default
     "#]],
     );
 }
@@ -122,6 +127,8 @@ fn files_are_merged_as_systemd_does() {
         &["config", "show"],
         0,
         &expect![[r#"
+        pf = []  # default
+
         [boot]
         deadline = "1min 30s"  # from /etc/ibprov/ibprov.d/50-site.toml:2
         hca-deadline = "1min 30s"  # default
@@ -138,6 +145,9 @@ fn files_are_merged_as_systemd_does() {
         [[expect.port]]
         pci = "0000:4b:00.0"  # from /etc/ibprov/ibprov.d/50-site.toml:5
         port = 1  # from /etc/ibprov/ibprov.d/50-site.toml:6
+
+        [host]
+        number-rule = "last-digits"  # default
     "#]],
     );
     prints(
@@ -207,6 +217,18 @@ fn files_are_merged_as_systemd_does() {
               "key": "expect.port[0].port",
               "line": 6,
               "value": 1
+            },
+            {
+              "file": null,
+              "key": "host.number-rule",
+              "line": null,
+              "value": "last-digits"
+            },
+            {
+              "file": null,
+              "key": "pf",
+              "line": null,
+              "value": []
             }
           ]
         }

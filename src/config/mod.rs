@@ -10,6 +10,7 @@ mod draft;
 mod effective;
 mod keys;
 mod merge;
+mod pf;
 mod problem;
 mod schema;
 pub mod timespan;
@@ -21,11 +22,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use effective::{Setting, SettingOrigin, to_json, to_toml};
+pub use pf::{GuidSource, Pf, PfSelector, VfException};
+pub(crate) use problem::harmless;
 pub use problem::{Place, Problem, Problems, Source};
 pub use schema::schema;
 
 use crate::host::{Root, config_files};
 use crate::names::{Guid, ModuleName, PciAddress, PortNumber, RdmaName};
+use crate::plan::{HostNumber, NameRule};
 
 /// The validated configuration. No file at all gives [`Config::default`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +40,10 @@ pub struct Config {
     pub modules: Modules,
     /// Which ports have to come.
     pub expect: Expect,
+    /// Where the host's number in GUID templates comes from.
+    pub host_number: HostNumber,
+    /// The PFs whose VFs are ours to make.
+    pub pf: Vec<Pf>,
 }
 
 /// Deadlines of `ibprov boot`.
@@ -106,6 +114,8 @@ impl Default for Config {
                 skip: Vec::new(),
             },
             expect: Expect::Auto,
+            host_number: HostNumber::Name(NameRule::Last),
+            pf: Vec::new(),
         }
     }
 }

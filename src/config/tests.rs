@@ -1,6 +1,7 @@
 //! Merging, judging and showing.
 
 mod hostile;
+mod pf;
 mod table;
 
 use super::*;
@@ -354,6 +355,8 @@ fn show_names_each_origin() {
     let second = "[[expect.port]]\npci = \"0000:4b:00.0\"\noptional = true\n[[expect.port]]\nrdma = \"mlx5_1\"\n";
     let loaded = loaded(&[first, second]).expect("good");
     expect![[r#"
+        pf = []  # default
+
         [boot]
         deadline = "1min 40s"  # from /etc/0.toml:2
         hca-deadline = "1min 40s"  # default
@@ -374,6 +377,9 @@ fn show_names_each_origin() {
 
         [[expect.port]]
         rdma = "mlx5_1"  # from /etc/1.toml:5
+
+        [host]
+        number-rule = "last-digits"  # default
     "#]]
     .assert_eq(&to_toml(&loaded.effective));
     let json = to_json(&loaded.effective);

@@ -8,6 +8,7 @@ use super::keys::{
     BOOT_DEADLINE, BOOT_HCA_DEADLINE, EXPECT_PORT, MODULES_LOAD, MODULES_SKIP, port,
 };
 use super::merge::Merged;
+use super::pf;
 use super::problem::{Place, Problem, Problems};
 use super::timespan::TimeSpan;
 use super::{Boot, Config, Expect, ExpectedPort, Modules, PortSelector};
@@ -21,6 +22,8 @@ pub(crate) fn build(merged: &Merged, problems: &mut Problems) -> Config {
         boot: boot(merged, &defaults.boot, problems),
         modules: modules(merged, problems),
         expect: expect(merged, problems),
+        host_number: pf::host_number(merged, problems),
+        pf: pf::pfs(merged, problems),
     }
 }
 

@@ -4,7 +4,8 @@ use toml::de::DeValue;
 
 use super::keys::{Kind, Word};
 use super::timespan::{self, TimeSpan};
-use crate::names::{Guid, ModuleName, PciAddress, RdmaName};
+use crate::names::{Guid, GuidRange, ModuleName, PciAddress, RdmaName, VfIndex, VfRange};
+use crate::plan::{NameRule, Policy, Template, VfDriver};
 
 /// One value of a configuration file, already of its type.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,10 +17,17 @@ pub(crate) enum Value {
     Pci(PciAddress),
     Guid(Guid),
     Rdma(RdmaName),
+    GuidRange(GuidRange),
+    Template(Template),
+    Policy(Policy),
+    Driver(VfDriver),
+    NameRule(NameRule),
+    Path(String),
+    Vfs(VfRange),
 }
 
 impl Value {
-    /// As it stands in JSON and, since no name needs quoting, in TOML.
+    /// As it stands in JSON and, since no name needs escaping, in TOML.
     pub(crate) fn to_json(&self) -> serde_json::Value {
         match self {
             Self::Span(span) => TimeSpan(*span).to_string().into(),
@@ -29,6 +37,14 @@ impl Value {
             Self::Pci(address) => address.to_string().into(),
             Self::Guid(guid) => guid.to_string().into(),
             Self::Rdma(name) => name.as_str().into(),
+            Self::GuidRange(range) => range.to_string().into(),
+            Self::Template(template) => template.to_string().into(),
+            Self::Policy(policy) => policy.to_string().into(),
+            Self::Driver(driver) => driver.to_string().into(),
+            Self::NameRule(rule) => rule.to_string().into(),
+            Self::Path(path) => path.as_str().into(),
+            Self::Vfs(range) if range.is_one() => range.first().get().into(),
+            Self::Vfs(range) => range.to_string().into(),
         }
     }
 
@@ -62,6 +78,16 @@ impl Value {
                 }
             }
             (Kind::Word(word) | Kind::Words(word), DeValue::String(text)) => (word.parse)(text),
+            (Kind::Vfs, DeValue::String(text)) => {
+                text.parse().map(Self::Vfs).map_err(|e: crate::names::VfRangeError| e.to_string())
+            }
+            (Kind::Vfs, DeValue::Integer(number)) => {
+                let number = integer(number)?;
+                let index = u16::try_from(number).ok().and_then(VfIndex::new);
+                let index =
+                    index.ok_or_else(|| format!("{number} is out of range: want 0 to 65534"));
+                index.map(|index| Self::Vfs(VfRange::one(index)))
+            }
             _ => Err(format!("want {}, got {}", wanted(kind), type_name(given))),
         }
     }
@@ -102,6 +128,7 @@ pub(crate) fn wanted(kind: &Kind) -> String {
         Kind::Flag => "true or false".to_owned(),
         Kind::Number { .. } => "a whole number".to_owned(),
         Kind::Word(word) | Kind::Words(word) => string(word),
+        Kind::Vfs => "a VF index, or a string with the first and the last".to_owned(),
         Kind::Tables(_) => "a table".to_owned(),
     }
 }
@@ -142,4 +169,11 @@ from_value! {
     Pci => PciAddress,
     Guid => Guid,
     Rdma => RdmaName,
+    GuidRange => GuidRange,
+    Template => Template,
+    Policy => Policy,
+    Driver => VfDriver,
+    NameRule => NameRule,
+    Path => String,
+    Vfs => VfRange,
 }

@@ -5,15 +5,19 @@
 //! sysfs or a configuration is hostile until it is one of these.
 
 mod guid;
+mod guid_range;
 mod ifname;
 mod module;
 mod pci;
 mod rdma;
 mod vf;
+mod vf_range;
 
 pub use guid::{Guid, GuidError};
+pub use guid_range::{GuidRange, GuidRangeError};
 pub use ifname::{IfName, IfNameError};
 pub use module::{ModuleName, ModuleNameError};
 pub use pci::{PciAddress, PciAddressError};
 pub use rdma::{PortNumber, PortNumberError, RdmaName, RdmaNameError};
 pub use vf::{VfIndex, VfIndexError};
+pub use vf_range::{VfRange, VfRangeError};

@@ -11,6 +11,7 @@ pub mod link;
 mod modprobe;
 mod modules;
 mod pci;
+pub mod pf;
 mod rdma;
 pub mod sriov;
 mod udev;
