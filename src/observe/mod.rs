@@ -11,7 +11,7 @@ pub mod link;
 mod modprobe;
 mod modules;
 mod pci;
-pub mod pf;
+pub mod plan_host;
 mod rdma;
 pub mod sriov;
 mod udev;

@@ -14,7 +14,7 @@ use super::template::GuidKind;
 use super::wanted::{WantedPf, WantedVf};
 use crate::config::{Config, Pf, PfSelector};
 use crate::names::{Guid, PciAddress, VfIndex};
-use crate::observe::pf::{PlanFunction, PlanHost};
+use crate::observe::plan_host::{PlanFunction, PlanHost};
 
 /// What became of one `[[pf]]`.
 #[derive(Debug, Clone, PartialEq, Eq)]

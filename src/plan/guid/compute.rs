@@ -5,7 +5,7 @@ use super::super::template::{GuidKind, Misfit, Numbers};
 use super::{Finding, KINDS};
 use crate::config::{GuidSource, Pf};
 use crate::names::{Guid, VfIndex};
-use crate::observe::pf::{PlanFunction, PlanHost};
+use crate::observe::plan_host::{PlanFunction, PlanHost};
 
 /// The host's number, or why it has none.
 pub(super) fn host_number(source: &HostNumber, host: &PlanHost) -> Result<u64, String> {

@@ -6,7 +6,7 @@ use super::super::wanted::VfDriver;
 use super::{Draft, Finding, KINDS};
 use crate::config::Pf;
 use crate::names::{Guid, PciAddress, VfIndex};
-use crate::observe::pf::{PlanFunction, PlanHost};
+use crate::observe::plan_host::{PlanFunction, PlanHost};
 
 /// What is wrong with the PF itself.
 pub(super) fn function(config: &Pf, function: &PlanFunction) -> Vec<Finding> {
