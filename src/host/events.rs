@@ -48,6 +48,19 @@ impl Events {
     /// # Errors
     /// Signals cannot be caught.
     pub fn open(watched_dirs: &[&Path]) -> io::Result<Self> {
+        Self::open_with(watched_dirs, UdevMonitor::open())
+    }
+
+    /// As [`Events::open`], but with the kernel's own device events, for who
+    /// asks sysfs about devices and cares for no name.
+    ///
+    /// # Errors
+    /// As [`Events::open`].
+    pub fn open_unprocessed(watched_dirs: &[&Path]) -> io::Result<Self> {
+        Self::open_with(watched_dirs, UdevMonitor::open_unprocessed())
+    }
+
+    fn open_with(watched_dirs: &[&Path], udev: io::Result<UdevMonitor>) -> io::Result<Self> {
         let mut problems = Vec::new();
         let signal = |signals: &[i32]| -> io::Result<UnixStream> {
             let (ours, theirs) = UnixStream::pair()?;
@@ -58,8 +71,7 @@ impl Events {
             Ok(ours)
         };
         let mut note = |what: &str, e: String| problems.push(format!("{what}: {e}"));
-        let udev =
-            UdevMonitor::open().map_err(|e| note("cannot listen to udev", super::answer(&e))).ok();
+        let udev = udev.map_err(|e| note("cannot listen to udev", super::answer(&e))).ok();
         let kernel = KernelLog::open_at_end()
             .map_err(|e| note("cannot read /dev/kmsg, so causes may be missing", super::answer(&e)))
             .ok();
@@ -96,6 +108,18 @@ impl Events {
     /// # Errors
     /// poll or a read fails.
     pub fn wait(&mut self, until_usec: u64) -> io::Result<Happened> {
+        self.wait_also(until_usec, None)
+    }
+
+    /// As [`Events::wait`], and until `also` can be read.
+    ///
+    /// # Errors
+    /// As [`Events::wait`].
+    pub fn wait_also(
+        &mut self,
+        until_usec: u64,
+        also: Option<BorrowedFd<'_>>,
+    ) -> io::Result<Happened> {
         let left = until_usec.saturating_sub(clock::monotonic_usec());
         // Rounded up, or the last millisecond before a deadline would spin.
         let millis = i32::try_from(left.div_ceil(1000)).unwrap_or(i32::MAX);
@@ -104,6 +128,7 @@ impl Events {
         fds.extend(self.udev.as_ref().map(AsFd::as_fd));
         fds.extend(self.kernel.as_ref().map(AsFd::as_fd));
         fds.extend(self.files.as_ref().map(AsFd::as_fd));
+        fds.extend(also);
         let mut polled: Vec<PollFd<'_>> =
             fds.into_iter().map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
         match poll(&mut polled, timeout) {

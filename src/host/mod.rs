@@ -5,14 +5,17 @@
 //! No judgement is made here: what a reading means is decided in the pure
 //! rooms. Whatever can sleep uninterruptibly is run in a child process.
 
+pub mod attribute;
 pub mod clock;
 pub mod config_files;
 pub mod events;
+pub mod hand;
 pub mod journal;
 mod kernel_log;
 pub mod lock;
 pub mod netlink;
 pub mod process;
+pub mod rdma_netlink;
 mod root;
 pub mod state;
 pub mod systemd;

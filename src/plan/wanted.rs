@@ -52,6 +52,22 @@ pub enum Policy {
 
 impl Policy {
     const ALL: [Self; 3] = [Self::Follow, Self::Up, Self::Down];
+
+    /// The word that OFED's `sriov/N/policy` takes and gives; case counts.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Follow => "Follow",
+            Self::Up => "Up",
+            Self::Down => "Down",
+        }
+    }
+
+    /// The policy of that word.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|p| p.word() == word)
+    }
 }
 
 impl fmt::Display for Policy {
