@@ -65,6 +65,13 @@ impl Guid {
         Self(self.0 ^ (0x02 << 56))
     }
 
+    /// Eight bytes, `00:02:c9:03:00:0e:8a:cd`: what MLNX_OFED's `sriov/N` files
+    /// take, and nothing else.
+    #[must_use]
+    pub fn bytes(self) -> String {
+        self.0.to_be_bytes().map(|b| format!("{b:02x}")).join(":")
+    }
+
     /// All zero: what the kernel shows for a GUID that nobody set.
     #[must_use]
     pub const fn is_zero(self) -> bool {

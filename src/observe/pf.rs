@@ -1,9 +1,10 @@
 //! A PF and its VFs as the GUID plan compares them: what the PF administers,
 //! and what each VF shows of itself.
 //!
-//! In two parts. [`look`] reads what no reader ever waits for. [`ask`] reads
-//! what asks firmware (OFED's `sriov/N`), takes the routing lock (netlink) or a
-//! VF's device lock (`driver_override`), so on a live host it is run in a child.
+//! In parts. [`look`] reads what no reader ever waits for. [`ask`] reads what
+//! asks firmware (OFED's `sriov/N`) or takes the routing lock (netlink), and
+//! [`driver_override`] takes a VF's device lock, which a probe holds: on a live
+//! host these are run in a child.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::rdma::{self, LinkLayer};
 use super::sriov::Administered;
-use super::{Look, Root};
+use super::{Look, ReadError, Root};
 use crate::names::{Guid, IfName, PciAddress, RdmaName, VfIndex};
 use crate::plan::Policy;
 
@@ -70,7 +71,8 @@ pub struct ObservedVf {
     pub pci: PciAddress,
     /// The driver bound to it.
     pub driver: Option<String>,
-    /// The only driver that may bind it, where somebody said so.
+    /// The only driver that may bind it, where somebody said so. Known only
+    /// where it was asked for ([`driver_override`]).
     pub driver_override: Option<String>,
     /// What the PF administers for it.
     pub admin: Admin,
@@ -135,8 +137,6 @@ pub struct Asked {
     pub port: Option<String>,
     /// Policy at the PF, `Follow`, `Up` or `Down`.
     pub policy: Option<String>,
-    /// `driver_override`, without the kernel's word for none.
-    pub driver_override: Option<String>,
     /// What could not be read.
     pub problems: Vec<String>,
 }
@@ -229,8 +229,7 @@ fn own(look: &mut Look<'_>, pci: PciAddress) -> Option<Own> {
     })
 }
 
-/// The part that may wait: what the PF administers for these VFs, and who may
-/// bind them. `administered` is what netlink says of the PF's netdev.
+/// The part that asks the PF: what it administers for these VFs. `administered` is what netlink says of the PF's netdev.
 #[must_use]
 pub fn ask(
     root: &Root,
@@ -262,12 +261,19 @@ pub fn ask(
                 asked.port = entry.and_then(|e| look.attribute(&e)).map(|t| alias_guid(&t));
             }
         }
-        let text = look.attribute(&format!("{}/driver_override", dir(*pci)));
-        asked.driver_override = text.filter(|t| !t.is_empty() && t != "(null)");
         asked.problems = look.problems.into_iter().collect();
         asked
     };
     vfs.iter().map(each).collect()
+}
+
+/// The only driver that may bind a function, where somebody said so.
+///
+/// # Errors
+/// It cannot be read.
+pub fn driver_override(root: &Root, pci: PciAddress) -> Result<Option<String>, ReadError> {
+    let text = root.attribute(&format!("{}/driver_override", dir(pci)))?;
+    Ok(Some(text).filter(|t| !t.is_empty() && t != "(null)"))
 }
 
 /// Where mlx4 keeps the alias GUID of a VF, first port: the entry of the GID
@@ -303,7 +309,6 @@ impl ObservedPf {
                 port_guid: guid(answer.port),
                 policy: answer.policy.as_deref().and_then(Policy::from_word),
             };
-            vf.driver_override = answer.driver_override;
         }
     }
 

@@ -262,6 +262,13 @@ pub enum PfProblem {
         "its port is in Ethernet mode, where VFs have no GUIDs: set LINK_TYPE_P1=1 with mlxconfig, or take the PF out of the plan"
     )]
     Ethernet,
+    /// Its RDMA device is not there yet, or not the netdev through which its
+    /// VFs are administered.
+    #[error("{}", if *.netdev { NO_NETDEV } else { "its driver has registered no RDMA device; see dmesg" })]
+    NotReady {
+        /// It is the netdev that is missing.
+        netdev: bool,
+    },
     /// mlx4 makes its VFs when the driver is loaded.
     #[error(
         "mlx4_core makes its VFs when it is loaded: {wanted} are wanted and {present} are there; set `options mlx4_core num_vfs={wanted} probe_vf={wanted}` in /etc/modprobe.d, rebuild the initrd if mlx4_core is in it, and reboot"
@@ -275,6 +282,16 @@ pub enum PfProblem {
 }
 
 const NO_SRIOV: &str = "it has no SR-IOV (sriov_totalvfs is 0 or missing): enable it in the firmware with `mlxconfig -d PF set SRIOV_EN=1 NUM_OF_VFS=N`, then reset the card or reboot; the server's own firmware set-up must have SR-IOV on too";
+
+const NO_NETDEV: &str = "it has no IPoIB netdev, through which alone its VFs' GUIDs can be set (this host has no sriov/N files of MLNX_OFED): load ib_ipoib, see dmesg";
+
+impl PfProblem {
+    /// It may come by waiting.
+    #[must_use]
+    pub const fn may_pass(&self) -> bool {
+        matches!(self, Self::NotReady { .. })
+    }
+}
 
 /// The way from observed to wanted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -377,6 +394,15 @@ fn problem(wanted: &WantedPf, observed: &ObservedPf) -> Option<PfProblem> {
     }
     if matches!(observed.backend, Backend::Mlx4 { .. }) && want != have {
         return Some(PfProblem::Mlx4Count { wanted: want, present: have });
+    }
+    let is_missing = match observed.backend {
+        Backend::OfedSysfs => false,
+        Backend::Netlink { ifindex } => ifindex.is_none(),
+        Backend::Mlx4 { ref iov } => iov.is_none(),
+    };
+    if observed.link_layer.is_none() || is_missing {
+        let netdev = observed.link_layer.is_some();
+        return Some(PfProblem::NotReady { netdev });
     }
     None
 }
