@@ -84,29 +84,35 @@ fn a_host_without_files_is_good() {
         &["config", "show"],
         0,
         &expect![[r#"
-        [boot]
-        deadline = "4min"  # default
-        hca-deadline = "2min 30s"  # default
+            interface = []  # default
+            pf = []  # default
 
-        [modules]
-        load = [
-            "ib_umad",  # default
-            "ib_uverbs",  # default
-            "ib_ipoib",  # default
-        ]
-        skip = []  # default
+            [boot]
+            deadline = "4min"  # default
+            hca-deadline = "2min 30s"  # default
 
-        [expect]
-        port = []  # default
+            [modules]
+            load = [
+                "ib_umad",  # default
+                "ib_uverbs",  # default
+                "ib_ipoib",  # default
+            ]
+            skip = []  # default
 
-        [network]
-        deadline = "1min 30s"  # default
+            [expect]
+            port = []  # default
 
-        [wait-online]
-        deadline = "2min"  # default
-        rung = "active"  # default
-        address = false  # default
-    "#]],
+            [network]
+            deadline = "1min 30s"  # default
+
+            [wait-online]
+            deadline = "2min"  # default
+            rung = "active"  # default
+            address = false  # default
+
+            [host]
+            number-rule = "last-digits"  # default
+        "#]],
     );
 }
 
@@ -130,31 +136,37 @@ fn files_are_merged_as_systemd_does() {
         &["config", "show"],
         0,
         &expect![[r#"
-        [boot]
-        deadline = "1min 30s"  # from /etc/ibprov/ibprov.d/50-site.toml:2
-        hca-deadline = "1min 30s"  # default
+            interface = []  # default
+            pf = []  # default
 
-        [modules]
-        load = [
-            "ib_umad",  # default
-            "ib_uverbs",  # default
-            "ib_ipoib",  # default
-            "ib_srp",  # from /run/ibprov/ibprov.d/90-late.toml:1
-        ]
-        skip = []  # default
+            [boot]
+            deadline = "1min 30s"  # from /etc/ibprov/ibprov.d/50-site.toml:2
+            hca-deadline = "1min 30s"  # default
 
-        [[expect.port]]
-        pci = "0000:4b:00.0"  # from /etc/ibprov/ibprov.d/50-site.toml:5
-        port = 1  # from /etc/ibprov/ibprov.d/50-site.toml:6
+            [modules]
+            load = [
+                "ib_umad",  # default
+                "ib_uverbs",  # default
+                "ib_ipoib",  # default
+                "ib_srp",  # from /run/ibprov/ibprov.d/90-late.toml:1
+            ]
+            skip = []  # default
 
-        [network]
-        deadline = "1min 30s"  # default
+            [[expect.port]]
+            pci = "0000:4b:00.0"  # from /etc/ibprov/ibprov.d/50-site.toml:5
+            port = 1  # from /etc/ibprov/ibprov.d/50-site.toml:6
 
-        [wait-online]
-        deadline = "2min"  # default
-        rung = "active"  # default
-        address = false  # default
-    "#]],
+            [network]
+            deadline = "1min 30s"  # default
+
+            [wait-online]
+            deadline = "2min"  # default
+            rung = "active"  # default
+            address = false  # default
+
+            [host]
+            number-rule = "last-digits"  # default
+        "#]],
     );
     prints(
         &root,
@@ -253,6 +265,18 @@ fn files_are_merged_as_systemd_does() {
                   "key": "wait-online.address",
                   "line": null,
                   "value": false
+                },
+                {
+                  "file": null,
+                  "key": "host.number-rule",
+                  "line": null,
+                  "value": "last-digits"
+                },
+                {
+                  "file": null,
+                  "key": "pf",
+                  "line": null,
+                  "value": []
                 }
               ]
             }

@@ -2,6 +2,9 @@
 //! fills the report. No step is believed: what it was for is read back.
 
 pub mod boot;
+pub mod hand;
+pub mod pf;
+mod pf_judge;
 pub mod preview;
 mod steps;
 mod warnings;

@@ -45,7 +45,7 @@ pub(crate) struct Item {
 pub(crate) struct Row {
     /// Its head.
     pub(crate) place: Place,
-    pub(crate) fields: Vec<(&'static Key, Item)>,
+    pub(crate) fields: Vec<(&'static Key, Given)>,
     /// A field was unknown or bad.
     pub(crate) broken: bool,
 }
@@ -165,23 +165,37 @@ impl Reader<'_> {
     }
 
     fn key(&mut self, key: &'static Key, value: &Spanned<DeValue<'_>>) {
+        match self.given(key.path, key, value) {
+            Some(given) => self.draft.given.push((key, given)),
+            None => {
+                self.draft.broken.insert(key.path);
+            }
+        }
+    }
+
+    /// What `value` gives for `key`, which stands at `path`.
+    fn given(
+        &mut self,
+        path: &str,
+        key: &'static Key,
+        value: &Spanned<DeValue<'_>>,
+    ) -> Option<Given> {
         if let DeValue::Array(list) = value.get_ref()
             && let Some(first_over) = list.get(LONGEST_LIST)
         {
             let why = format!("more than {LONGEST_LIST} are more than a host can have");
-            let problem = Problem::new(format!("{} is too long a list", key.path))
+            let problem = Problem::new(format!("{path} is too long a list"))
                 .at(&self.place(first_over.span()), why);
             self.note(first_over.span(), problem);
-            self.draft.broken.insert(key.path);
-            return;
+            return None;
         }
-        let given = match (&key.kind, value.get_ref()) {
+        match (&key.kind, value.get_ref()) {
             (Kind::Tables(keys), DeValue::Array(rows)) => {
-                let rows: Vec<_> = rows.iter().filter_map(|row| self.row(key, keys, row)).collect();
+                let rows: Vec<_> =
+                    rows.iter().filter_map(|row| self.row(path, key, keys, row)).collect();
                 Some(Given::Tables(rows, Some(self.place(value.span()))))
             }
             (Kind::Tables(_), other) => {
-                let path = key.path;
                 let problem =
                     Problem::new(format!("{path} is a list of tables, not {}", type_name(other)))
                         .at(&self.place(value.span()), "")
@@ -202,12 +216,6 @@ impl Reader<'_> {
                 None
             }
             _ => self.item(key, value).map(Given::One),
-        };
-        match given {
-            Some(given) => self.draft.given.push((key, given)),
-            None => {
-                self.draft.broken.insert(key.path);
-            }
         }
     }
 
@@ -224,24 +232,9 @@ impl Reader<'_> {
         }
     }
 
-    /// A field of a table: there a list is one value.
-    fn field(&mut self, key: &'static Key, value: &Spanned<DeValue<'_>>) -> Option<Item> {
-        let Kind::Words(word) = &key.kind else { return self.item(key, value) };
-        let place = self.place(value.span());
-        let DeValue::Array(items) = value.get_ref() else {
-            let got = type_name(value.get_ref());
-            let why = format!("want a list of strings, each {}, got {got}", word.what);
-            let problem = Problem::new(format!("bad value for {}", key.path)).at(&place, why);
-            self.note(value.span(), problem);
-            return None;
-        };
-        let values: Vec<_> = items.iter().filter_map(|item| self.item(key, item)).collect();
-        let values = values.into_iter().map(|item| item.value).collect();
-        Some(Item { value: Value::List(values), place: Some(place) })
-    }
-
     fn row(
         &mut self,
+        path: &str,
         list: &'static Key,
         keys: &'static [Key],
         row: &Spanned<DeValue<'_>>,
@@ -249,19 +242,20 @@ impl Reader<'_> {
         let place = self.place(row.span());
         let DeValue::Table(table) = row.get_ref() else {
             let want = format!("want {}, got {}", wanted(&list.kind), type_name(row.get_ref()));
-            let problem = Problem::new(format!("bad value for {}", list.path)).at(&place, want);
+            let problem = Problem::new(format!("bad value for {path}")).at(&place, want);
             self.note(row.span(), problem);
             self.draft.broken.insert(list.path);
             return None;
         };
         let before = self.found.len();
-        let mut fields: Vec<(&'static Key, Item)> = Vec::new();
+        let mut fields: Vec<(&'static Key, Given)> = Vec::new();
         for (name, value) in table {
             match keys::find(keys, name.get_ref()) {
                 Found::Key(key) => {
-                    fields.extend(self.field(key, value).map(|item| (key, item)));
+                    let path = format!("{path}.{}", key.path);
+                    fields.extend(self.given(&path, key, value).map(|given| (key, given)));
                 }
-                Found::Section | Found::Nothing => self.unknown(keys, "", list.path, name),
+                Found::Section | Found::Nothing => self.unknown(keys, "", path, name),
             }
         }
         fields.sort_by_key(|(key, _)| keys.iter().position(|other| other.path == key.path));

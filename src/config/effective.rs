@@ -5,7 +5,7 @@ use std::fmt;
 use serde_json::Value as Json;
 
 use super::Config;
-use super::draft::{Given, Item};
+use super::draft::{Given, Item, Row};
 use super::keys::{BOOT_HCA_DEADLINE, KEYS, MODULES_LOAD};
 use super::merge::Merged;
 use super::problem::Place;
@@ -52,7 +52,7 @@ impl fmt::Display for SettingOrigin {
 enum Spot {
     One,
     Item { index: usize, last: bool },
-    Field { index: usize, name: &'static str },
+    Field { head: String, name: &'static str },
 }
 
 /// The effective values, in the order of the table of keys.
@@ -99,19 +99,37 @@ pub(crate) fn settings(merged: &Merged, config: &Config) -> Vec<Setting> {
                 if rows.is_empty() {
                     list.push(empty(place));
                 }
-                for (index, row) in rows.iter().enumerate() {
-                    for (field, item) in &row.fields {
-                        let name = field.path;
-                        let spot = Spot::Field { index, name };
-                        let key = format!("{path}[{index}].{name}");
-                        list.push(setting(key, item.value.to_json(), item.place.as_ref(), spot));
-                    }
-                }
+                tables(&mut list, path, path, "", rows);
             }
             None => {}
         }
     }
     list
+}
+
+/// The settings of a list of tables. `path` counts the items of the lists above
+/// it, `head` is how TOML names it, `count` tells apart tables with one head.
+fn tables(list: &mut Vec<Setting>, path: &str, head: &str, count: &str, rows: &[Row]) {
+    for (index, row) in rows.iter().enumerate() {
+        let count = format!("{count}{index}.");
+        for (field, given) in &row.fields {
+            let name = field.path;
+            let key = format!("{path}[{index}].{name}");
+            let spot = Spot::Field { head: format!("[[{head}]] {count}"), name };
+            match given {
+                Given::One(item) => {
+                    list.push(setting(key, item.value.to_json(), item.place.as_ref(), spot));
+                }
+                Given::List(items, place) => {
+                    let value = items.iter().map(|item| item.value.to_json()).collect();
+                    list.push(setting(key, value, place.as_ref(), spot));
+                }
+                Given::Tables(rows, _) => {
+                    tables(list, &key, &format!("{head}.{name}"), &count, rows);
+                }
+            }
+        }
+    }
 }
 
 fn setting(key: String, value: Json, place: Option<&Place>, spot: Spot) -> Setting {
@@ -130,34 +148,28 @@ fn origin(place: Option<&Place>) -> SettingOrigin {
 pub fn to_toml(settings: &[Setting]) -> String {
     let mut text = String::new();
     let mut head = String::new();
-    for setting in settings {
+    // What stands in no section has to come before the first.
+    let in_none = |setting: &&Setting| setting.spot == Spot::One && !setting.key.contains('.');
+    let (first, rest): (Vec<_>, Vec<_>) = settings.iter().partition(in_none);
+    for setting in first.into_iter().chain(rest) {
         let base = setting.key.split('[').next().unwrap_or_default();
         let (section, name) = base.rsplit_once('.').unwrap_or(("", base));
-        // An empty list at the top could stand before all sections only.
-        if setting.spot == Spot::One && section.is_empty() {
-            continue;
-        }
-        let (wanted, line) = match &setting.spot {
-            Spot::Field { index, name } => (
-                (format!("[[{base}]]"), *index),
-                format!("{name} = {}  # {}\n", setting.value, setting.origin),
-            ),
-            Spot::One => (
-                (format!("[{section}]"), 0),
-                format!("{name} = {}  # {}\n", setting.value, setting.origin),
-            ),
+        let line = |name: &str| format!("{name} = {}  # {}\n", setting.value, setting.origin);
+        let (this_head, line) = match &setting.spot {
+            Spot::Field { head, name } => (head.clone(), line(name)),
+            Spot::One if section.is_empty() => (String::new(), line(name)),
+            Spot::One => (format!("[{section}] "), line(name)),
             Spot::Item { index, last } => {
                 let open = if *index == 0 { format!("{name} = [\n") } else { String::new() };
                 let close = if *last { "]\n" } else { "" };
                 let item = format!("    {},  # {}\n", setting.value, setting.origin);
-                ((format!("[{section}]"), 0), format!("{open}{item}{close}"))
+                (format!("[{section}] "), format!("{open}{item}{close}"))
             }
         };
-        let (wanted, count) = wanted;
-        let this_head = format!("{wanted} {count}");
         if this_head != head {
             let gap = if text.is_empty() { "" } else { "\n" };
-            text.push_str(&format!("{gap}{wanted}\n"));
+            let (shown, _count) = this_head.split_once(' ').unwrap_or((&this_head, ""));
+            text.push_str(&format!("{gap}{shown}\n"));
             head = this_head;
         }
         text.push_str(&line);

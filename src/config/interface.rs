@@ -144,7 +144,7 @@ fn rule(row: &Row, problems: &mut Problems) -> Option<InterfaceRule> {
         return None;
     }
     let number = |key: &str| row.field::<i64>(key).and_then(|(n, _)| u32::try_from(n).ok());
-    let mut pkeys = row.field::<Vec<PKey>>(key::PKEYS).map(|(list, _)| list).unwrap_or_default();
+    let mut pkeys = row.list::<PKey>(key::PKEYS).map(|(list, _)| list).unwrap_or_default();
     pkeys.sort_unstable();
     pkeys.dedup();
     Some(InterfaceRule {

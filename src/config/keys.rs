@@ -4,10 +4,15 @@
 //! `config show` and the check of the manual page. A new key is a row here, a
 //! field of [`super::Config`], and the line in `validate.rs` that fills it.
 
+mod pf_keys;
+
 use super::interface::Mode;
 use super::value::Value;
 use crate::ladder::Rung;
 use crate::names::{Guid, IfName, IfPattern, ModuleName, PKey, PciAddress, RdmaName};
+use crate::plan::NameRule;
+use pf_keys::PF_KEYS;
+pub(crate) use pf_keys::{pf, vf};
 
 /// One key: where it stands, what it holds, what it means.
 #[derive(Debug)]
@@ -41,6 +46,8 @@ pub(crate) enum Kind {
         /// Largest.
         max: i64,
     },
+    /// VFs: an index, or the first and the last as a string.
+    Vfs,
     /// A string of one kind of name.
     Word(&'static Word),
     /// A list of such strings.
@@ -56,7 +63,8 @@ pub(crate) struct Word {
     pub(crate) what: &'static str,
     /// A good one.
     pub(crate) example: &'static str,
-    /// For the JSON schema. It accepts nothing that `parse` refuses.
+    /// For the JSON schema. It accepts nothing that `parse` refuses; empty where
+    /// no pattern can say what is good.
     pub(crate) pattern: &'static str,
     /// The door to the type.
     pub(crate) parse: fn(&str) -> Result<Value, String>,
@@ -129,6 +137,28 @@ const RUNG: Word = Word {
     },
 };
 
+const NAME_RULE: Word = Word {
+    what: "a rule",
+    example: "only-digits",
+    pattern: "^(last|first|only)-digits$",
+    parse: |text| text.parse::<NameRule>().map(Value::NameRule).map_err(|e| e.to_string()),
+};
+
+const PATH: Word = Word {
+    what: "an absolute path",
+    example: "/etc/site/host-number",
+    pattern: "^(/[A-Za-z0-9_.-]+)+$",
+    parse: |text| {
+        let good = text.starts_with('/') && !text.chars().any(char::is_control);
+        good.then(|| Value::Path(text.to_owned()))
+            .ok_or_else(|| "want an absolute path, without control characters".to_owned())
+    },
+};
+
+pub(crate) const HOST_NUMBER: &str = "host.number";
+pub(crate) const HOST_NUMBER_FILE: &str = "host.number-file";
+pub(crate) const HOST_NUMBER_RULE: &str = "host.number-rule";
+pub(crate) const PF: &str = "pf";
 pub(crate) const BOOT_DEADLINE: &str = "boot.deadline";
 pub(crate) const BOOT_HCA_DEADLINE: &str = "boot.hca-deadline";
 pub(crate) const MODULES_LOAD: &str = "modules.load";
@@ -223,6 +253,30 @@ pub(crate) static KEYS: &[Key] = &[
         kind: Kind::Flag,
         default: "false",
         doc: "`ibprov wait-online` waits for an address of global scope too.",
+    },
+    Key {
+        path: HOST_NUMBER,
+        kind: Kind::Number { min: 0, max: 0xffff_ffff },
+        default: "",
+        doc: "The host's number in GUID templates; it is taken from the host's name, if not given.",
+    },
+    Key {
+        path: HOST_NUMBER_FILE,
+        kind: Kind::Word(&PATH),
+        default: "",
+        doc: "A file that holds the host's number, in decimal digits alone.",
+    },
+    Key {
+        path: HOST_NUMBER_RULE,
+        kind: Kind::Word(&NAME_RULE),
+        default: "\"last-digits\"",
+        doc: "Which digits of the host's name, up to its first dot, are its number.",
+    },
+    Key {
+        path: PF,
+        kind: Kind::Tables(PF_KEYS),
+        default: "[]",
+        doc: "A PF, how many VFs it shall have, and their GUIDs.",
     },
 ];
 
@@ -417,7 +471,13 @@ mod tests {
             Kind::Word(word) | Kind::Words(word) => Some(word),
             _ => None,
         };
-        KEYS.iter().chain(PORT_KEYS).chain(INTERFACE_KEYS).filter_map(word).collect()
+        KEYS.iter()
+            .chain(PORT_KEYS)
+            .chain(INTERFACE_KEYS)
+            .chain(PF_KEYS)
+            .chain(pf_keys::VF_KEYS)
+            .filter_map(word)
+            .collect()
     }
 
     #[test]
@@ -431,7 +491,7 @@ mod tests {
     fn a_schema_pattern_accepts_nothing_that_is_refused() {
         use proptest::strategy::{Strategy, ValueTree};
         let mut runner = proptest::test_runner::TestRunner::default();
-        for word in words() {
+        for word in words().into_iter().filter(|word| !word.pattern.is_empty()) {
             let pattern = word.pattern.trim_start_matches('^').trim_end_matches('$');
             let texts = proptest::string::string_regex(pattern).expect("pattern");
             for _ in 0..200 {

@@ -81,9 +81,28 @@ impl Item {
 }
 
 impl Row {
+    fn given(&self, name: &str) -> Option<&Given> {
+        self.fields.iter().find(|(key, _)| key.path == name).map(|(_, given)| given)
+    }
+
     /// The field of that name, with its place.
     pub(crate) fn field<T: FromValue>(&self, name: &str) -> Option<(T, &Place)> {
-        let (_, item) = self.fields.iter().find(|(key, _)| key.path == name)?;
+        let Given::One(item) = self.given(name)? else { return None };
         Some((item.get()?, item.place.as_ref().unwrap_or(&self.place)))
+    }
+
+    /// The list of that name, with its place; `None` if it is not given.
+    pub(crate) fn list<T: FromValue>(&self, name: &str) -> Option<(Vec<T>, &Place)> {
+        let Given::List(items, place) = self.given(name)? else { return None };
+        let values = items.iter().filter_map(Item::get).collect();
+        Some((values, place.as_ref().unwrap_or(&self.place)))
+    }
+
+    /// The tables of that name.
+    pub(crate) fn tables(&self, name: &str) -> &[Self] {
+        match self.given(name) {
+            Some(Given::Tables(rows, _)) => rows,
+            _ => &[],
+        }
     }
 }

@@ -11,6 +11,7 @@ mod effective;
 mod interface;
 mod keys;
 mod merge;
+mod pf;
 mod problem;
 mod schema;
 pub mod timespan;
@@ -23,12 +24,15 @@ use std::time::Duration;
 
 pub use effective::{Setting, SettingOrigin, to_json, to_toml};
 pub use interface::{InterfaceRule, InterfaceSelector, Mode};
+pub use pf::{GuidSource, Pf, PfSelector, VfException};
+pub(crate) use problem::harmless;
 pub use problem::{Place, Problem, Problems, Source};
 pub use schema::schema;
 
 use crate::host::{Root, config_files};
 use crate::ladder::Rung;
 use crate::names::{Guid, ModuleName, PciAddress, PortNumber, RdmaName};
+use crate::plan::{HostNumber, NameRule};
 
 /// The validated configuration. No file at all gives [`Config::default`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,6 +49,10 @@ pub struct Config {
     pub interfaces: Vec<InterfaceRule>,
     /// What `ibprov wait-online` waits for.
     pub wait_online: WaitOnline,
+    /// Where the host's number in GUID templates comes from.
+    pub host_number: HostNumber,
+    /// The PFs whose VFs are ours to make.
+    pub pf: Vec<Pf>,
 }
 
 /// Bringing interfaces up.
@@ -141,6 +149,8 @@ impl Default for Config {
                 rung: Rung::Active,
                 address: false,
             },
+            host_number: HostNumber::Name(NameRule::Last),
+            pf: Vec::new(),
         }
     }
 }

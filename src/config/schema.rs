@@ -40,7 +40,10 @@ fn insert(properties: &mut Map<String, Json>, path: &str, leaf: Json) {
 }
 
 fn describe(key: &Key) -> Json {
-    let string = |word: &Word| json!({"type": "string", "pattern": word.pattern, "examples": [word.example]});
+    let string = |word: &Word| match word.pattern {
+        "" => json!({"type": "string", "examples": [word.example]}),
+        pattern => json!({"type": "string", "pattern": pattern, "examples": [word.example]}),
+    };
     let mut schema = match &key.kind {
         // The units are checked by ibprov; a pattern for all of systemd's
         // spellings would only repeat them badly.
@@ -50,6 +53,10 @@ fn describe(key: &Key) -> Json {
         ]}),
         Kind::Flag => json!({"type": "boolean"}),
         Kind::Number { min, max } => json!({"type": "integer", "minimum": min, "maximum": max}),
+        Kind::Vfs => json!({"anyOf": [
+            {"type": "integer", "minimum": 0, "maximum": 65534},
+            {"type": "string", "pattern": "^[0-9]+( *- *[0-9]+)?$"},
+        ]}),
         Kind::Word(word) => string(word),
         Kind::Words(word) => json!({"type": "array", "items": string(word)}),
         Kind::Tables(keys) => json!({"type": "array", "items": object(keys)}),

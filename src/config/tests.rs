@@ -2,6 +2,7 @@
 
 mod hostile;
 mod interface;
+mod pf;
 mod table;
 
 use super::*;
@@ -355,6 +356,9 @@ fn show_names_each_origin() {
     let second = "[[expect.port]]\npci = \"0000:4b:00.0\"\noptional = true\n[[expect.port]]\nrdma = \"mlx5_1\"\n";
     let loaded = loaded(&[first, second]).expect("good");
     expect![[r#"
+        interface = []  # default
+        pf = []  # default
+
         [boot]
         deadline = "1min 40s"  # from /etc/0.toml:2
         hca-deadline = "1min 40s"  # default
@@ -383,6 +387,9 @@ fn show_names_each_origin() {
         deadline = "2min"  # default
         rung = "active"  # default
         address = false  # default
+
+        [host]
+        number-rule = "last-digits"  # default
     "#]]
     .assert_eq(&to_toml(&loaded.effective));
     let json = to_json(&loaded.effective);

@@ -9,6 +9,7 @@ use super::keys::{
     WAIT_ADDRESS, WAIT_DEADLINE, WAIT_RUNG, port,
 };
 use super::merge::Merged;
+use super::pf;
 use super::problem::{Place, Problem, Problems};
 use super::timespan::TimeSpan;
 use super::{Boot, Config, Expect, ExpectedPort, Modules, Network, PortSelector, WaitOnline};
@@ -30,6 +31,8 @@ pub(crate) fn build(merged: &Merged, problems: &mut Problems) -> Config {
         },
         interfaces: super::interface::rules(merged, problems),
         wait_online: wait_online(merged, &defaults.wait_online),
+        host_number: pf::host_number(merged, problems),
+        pf: pf::pfs(merged, problems),
     }
 }
 

@@ -6,7 +6,10 @@ use super::interface::Mode;
 use super::keys::{Kind, Word};
 use super::timespan::{self, TimeSpan};
 use crate::ladder::Rung;
-use crate::names::{Guid, IfName, IfPattern, ModuleName, PKey, PciAddress, RdmaName};
+use crate::names::{
+    Guid, GuidRange, IfName, IfPattern, ModuleName, PKey, PciAddress, RdmaName, VfIndex, VfRange,
+};
+use crate::plan::{NameRule, Policy, Template, VfDriver};
 
 /// One value of a configuration file, already of its type.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,13 +25,18 @@ pub(crate) enum Value {
     IfPattern(IfPattern),
     Mode(Mode),
     PKey(PKey),
-    /// A list inside a table.
-    List(Vec<Value>),
     Rung(Rung),
+    GuidRange(GuidRange),
+    Template(Template),
+    Policy(Policy),
+    Driver(VfDriver),
+    NameRule(NameRule),
+    Path(String),
+    Vfs(VfRange),
 }
 
 impl Value {
-    /// As it stands in JSON and, since no name needs quoting, in TOML.
+    /// As it stands in JSON and, since no name needs escaping, in TOML.
     pub(crate) fn to_json(&self) -> serde_json::Value {
         match self {
             Self::Span(span) => TimeSpan(*span).to_string().into(),
@@ -42,8 +50,15 @@ impl Value {
             Self::IfPattern(pattern) => pattern.as_str().into(),
             Self::Mode(mode) => mode.word().into(),
             Self::PKey(pkey) => pkey.to_string().into(),
-            Self::List(items) => items.iter().map(Self::to_json).collect(),
             Self::Rung(rung) => rung.word().into(),
+            Self::GuidRange(range) => range.to_string().into(),
+            Self::Template(template) => template.to_string().into(),
+            Self::Policy(policy) => policy.to_string().into(),
+            Self::Driver(driver) => driver.to_string().into(),
+            Self::NameRule(rule) => rule.to_string().into(),
+            Self::Path(path) => path.as_str().into(),
+            Self::Vfs(range) if range.is_one() => range.first().get().into(),
+            Self::Vfs(range) => range.to_string().into(),
         }
     }
 
@@ -77,6 +92,16 @@ impl Value {
                 }
             }
             (Kind::Word(word) | Kind::Words(word), DeValue::String(text)) => (word.parse)(text),
+            (Kind::Vfs, DeValue::String(text)) => {
+                text.parse().map(Self::Vfs).map_err(|e: crate::names::VfRangeError| e.to_string())
+            }
+            (Kind::Vfs, DeValue::Integer(number)) => {
+                let number = integer(number)?;
+                let index = u16::try_from(number).ok().and_then(VfIndex::new);
+                let index =
+                    index.ok_or_else(|| format!("{number} is out of range: want 0 to 65534"));
+                index.map(|index| Self::Vfs(VfRange::one(index)))
+            }
             _ => Err(format!("want {}, got {}", wanted(kind), type_name(given))),
         }
     }
@@ -117,6 +142,7 @@ pub(crate) fn wanted(kind: &Kind) -> String {
         Kind::Flag => "true or false".to_owned(),
         Kind::Number { .. } => "a whole number".to_owned(),
         Kind::Word(word) | Kind::Words(word) => string(word),
+        Kind::Vfs => "a VF index, or a string with the first and the last".to_owned(),
         Kind::Tables(_) => "a table".to_owned(),
     }
 }
@@ -131,17 +157,6 @@ pub(crate) fn type_name(value: &DeValue<'_>) -> &'static str {
         DeValue::Datetime(_) => "a date or time",
         DeValue::Array(_) => "a list",
         DeValue::Table(_) => "a table",
-    }
-}
-
-/// A list inside a table: all of one kind.
-impl<T: FromValue> FromValue for Vec<T> {
-    fn from_value(value: &Value) -> Option<Self> {
-        if let Value::List(items) = value {
-            items.iter().map(T::from_value).collect()
-        } else {
-            None
-        }
     }
 }
 
@@ -173,4 +188,11 @@ from_value! {
     Mode => Mode,
     PKey => PKey,
     Rung => Rung,
+    GuidRange => GuidRange,
+    Template => Template,
+    Policy => Policy,
+    Driver => VfDriver,
+    NameRule => NameRule,
+    Path => String,
+    Vfs => VfRange,
 }

@@ -52,6 +52,19 @@ impl Events {
     /// # Errors
     /// Signals cannot be caught.
     pub fn open(watched_dirs: &[&Path]) -> io::Result<Self> {
+        Self::open_with(watched_dirs, UdevMonitor::open())
+    }
+
+    /// As [`Events::open`], but with the kernel's own device events, for who
+    /// asks sysfs about devices and cares for no name.
+    ///
+    /// # Errors
+    /// As [`Events::open`].
+    pub fn open_unprocessed(watched_dirs: &[&Path]) -> io::Result<Self> {
+        Self::open_with(watched_dirs, UdevMonitor::open_unprocessed())
+    }
+
+    fn open_with(watched_dirs: &[&Path], udev: io::Result<UdevMonitor>) -> io::Result<Self> {
         let mut problems = Vec::new();
         let signal = |signals: &[i32]| -> io::Result<UnixStream> {
             let (ours, theirs) = UnixStream::pair()?;
@@ -62,8 +75,7 @@ impl Events {
             Ok(ours)
         };
         let mut note = |what: &str, e: String| problems.push(format!("{what}: {e}"));
-        let udev =
-            UdevMonitor::open().map_err(|e| note("cannot listen to udev", super::answer(&e))).ok();
+        let udev = udev.map_err(|e| note("cannot listen to udev", super::answer(&e))).ok();
         let kernel = KernelLog::open_at_end()
             .map_err(|e| note("cannot read /dev/kmsg, so causes may be missing", super::answer(&e)))
             .ok();

@@ -5,10 +5,12 @@
 //! No judgement is made here: what a reading means is decided in the pure
 //! rooms. Whatever can sleep uninterruptibly is run in a child process.
 
+pub mod attribute;
 pub mod bus;
 pub mod clock;
 pub mod config_files;
 pub mod events;
+pub mod hand;
 pub mod journal;
 mod kernel_log;
 mod link_events;
@@ -17,6 +19,7 @@ pub mod manager;
 pub mod netlink;
 pub mod port_reader;
 pub mod process;
+pub mod rdma_netlink;
 mod root;
 pub mod state;
 mod systemctl;

@@ -215,6 +215,17 @@ impl Root {
         name.map(str::to_owned).ok_or_else(|| ReadError::NotText { path: path.to_owned() })
     }
 
+    /// The whole target of the symbolic link at `path`.
+    ///
+    /// # Errors
+    /// It is no link, or cannot be read.
+    pub fn link_target(&self, path: &str) -> Result<String, ReadError> {
+        let link = self.open(path, OFlag::O_PATH | OFlag::O_NOFOLLOW)?;
+        let target = readlinkat(&link, "")
+            .map_err(|errno| ReadError::System { path: path.to_owned(), errno })?;
+        Ok(target.to_string_lossy().into_owned())
+    }
+
     /// True if `path` exists.
     #[must_use]
     pub fn exists(&self, path: &str) -> bool {

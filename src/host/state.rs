@@ -16,9 +16,10 @@ pub const RUN_DIR: &str = "/run/ibprov";
 /// The path that failed, with the system's answer (a read-only `/run`, say).
 pub fn write(name: &str, content: &str) -> Result<PathBuf, (PathBuf, io::Error)> {
     let path = Path::new(RUN_DIR).join(name);
-    let temporary = Path::new(RUN_DIR).join(format!(".{name}.{}", std::process::id()));
+    let temporary =
+        Path::new(RUN_DIR).join(format!(".{}.{}", name.replace('/', "_"), std::process::id()));
     let attempt = || {
-        fs::create_dir_all(RUN_DIR)?;
+        fs::create_dir_all(path.parent().unwrap_or(Path::new(RUN_DIR)))?;
         let mut file = fs::File::create(&temporary)?;
         file.write_all(content.as_bytes())?;
         fs::rename(&temporary, &path)
@@ -30,5 +31,17 @@ pub fn write(name: &str, content: &str) -> Result<PathBuf, (PathBuf, io::Error)>
             drop(fs::remove_file(&temporary));
             Err((path, e))
         }
+    }
+}
+
+/// Remove the file `name`, if it is there.
+///
+/// # Errors
+/// The path that failed, with the system's answer.
+pub fn remove(name: &str) -> Result<(), (PathBuf, io::Error)> {
+    let path = Path::new(RUN_DIR).join(name);
+    match fs::remove_file(&path) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err((path, e)),
+        _ => Ok(()),
     }
 }

@@ -34,7 +34,19 @@ impl UdevMonitor {
     /// # Errors
     /// No netlink socket can be opened.
     pub fn open() -> io::Result<Self> {
-        let mut builder = udev::MonitorBuilder::new()?;
+        Self::listen(udev::MonitorBuilder::new()?)
+    }
+
+    /// Listen to the kernel itself: earlier, without udevd too, and with names
+    /// that may not last.
+    ///
+    /// # Errors
+    /// As [`UdevMonitor::open`].
+    pub fn open_unprocessed() -> io::Result<Self> {
+        Self::listen(udev::MonitorBuilder::new_kernel()?)
+    }
+
+    fn listen(mut builder: udev::MonitorBuilder) -> io::Result<Self> {
         for subsystem in ["pci", "net", "infiniband", "auxiliary"] {
             builder = builder.match_subsystem(subsystem)?;
         }

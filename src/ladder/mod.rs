@@ -8,6 +8,7 @@ pub mod cause;
 pub mod expect;
 pub mod module_trouble;
 pub mod progress;
+pub mod vf;
 
 use std::fmt;
 

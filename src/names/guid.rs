@@ -43,6 +43,35 @@ impl Guid {
         groups.get(4..)?.join(":").parse().ok()
     }
 
+    /// True if it is a group address: bit 0x01 of its first byte (EUI-64, IEEE
+    /// Registration Authority). No device may have one.
+    #[must_use]
+    pub const fn is_group(self) -> bool {
+        self.0 >> 56 & 0x01 != 0
+    }
+
+    /// True if it is locally administered, by bit 0x02 of its first byte: no
+    /// vendor ever gives it to a card.
+    #[must_use]
+    pub const fn is_local(self) -> bool {
+        self.0 >> 56 & 0x02 != 0
+    }
+
+    /// The one that differs only in bit 0x02 of the first byte. As port GUIDs
+    /// the two give the same IPv6 link-local address, since IPoIB sets that bit
+    /// (`addrconf_ifid_infiniband()`, `net/ipv6/addrconf.c`).
+    #[must_use]
+    pub const fn link_local_twin(self) -> Self {
+        Self(self.0 ^ (0x02 << 56))
+    }
+
+    /// Eight bytes, `00:02:c9:03:00:0e:8a:cd`: what MLNX_OFED's `sriov/N` files
+    /// take, and nothing else.
+    #[must_use]
+    pub fn bytes(self) -> String {
+        self.0.to_be_bytes().map(|b| format!("{b:02x}")).join(":")
+    }
+
     /// All zero: what the kernel shows for a GUID that nobody set.
     #[must_use]
     pub const fn is_zero(self) -> bool {

@@ -5,6 +5,7 @@
 //! sysfs or a configuration is hostile until it is one of these.
 
 mod guid;
+mod guid_range;
 mod ifname;
 mod module;
 mod pattern;
@@ -12,8 +13,10 @@ mod pci;
 mod pkey;
 mod rdma;
 mod vf;
+mod vf_range;
 
 pub use guid::{Guid, GuidError};
+pub use guid_range::{GuidRange, GuidRangeError};
 pub use ifname::{IfName, IfNameError};
 pub use module::{ModuleName, ModuleNameError};
 pub use pattern::{IfPattern, IfPatternError};
@@ -21,3 +24,4 @@ pub use pci::{PciAddress, PciAddressError};
 pub use pkey::{PKey, PKeyError};
 pub use rdma::{PortNumber, PortNumberError, RdmaName, RdmaNameError};
 pub use vf::{VfIndex, VfIndexError};
+pub use vf_range::{VfRange, VfRangeError};

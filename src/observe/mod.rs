@@ -12,10 +12,13 @@ mod modprobe;
 mod modules;
 pub mod owner;
 mod pci;
+pub mod pf;
+pub mod plan_host;
 mod rdma;
 pub mod sriov;
 mod udev;
 pub mod units;
+pub mod uses;
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,7 +29,9 @@ pub use aliases::{IB_DRIVERS, driver_modules, rdma_half};
 pub use modprobe::{Install, ModprobeRules};
 pub use modules::{ModuleState, is_built};
 pub use pci::{PciClass, PciFunction, is_vf_id};
+pub use pf::{Admin, Backend, ObservedPf, ObservedVf, Own, Undo};
 pub use rdma::{LinkLayer, NetDev, Port, RdmaDevice};
+pub use uses::Use;
 
 use self::aliases::Aliases;
 use crate::host::{ReadError, Root};

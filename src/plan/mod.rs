@@ -4,7 +4,15 @@
 //! host where they succeeded none.
 
 mod boot;
+pub mod guid;
+pub mod host_number;
+pub mod pins;
+pub mod template;
+pub mod vf;
 mod wanted;
 
 pub use boot::{Done, Step, boot_steps};
+pub use host_number::{HostNumber, NameRule};
+pub use template::{GuidKind, Template};
+pub use vf::{Deferred, PfProblem, Stage, VfPlan, VfStep};
 pub use wanted::{Policy, VfDriver, WantedPf, WantedVf};

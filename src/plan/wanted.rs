@@ -4,6 +4,9 @@
 //! about it is planned elsewhere. It holds no template and no name that could
 //! mean something else tomorrow.
 
+use std::fmt;
+use std::str::FromStr;
+
 use serde::Serialize;
 
 use crate::names::{Guid, PciAddress, VfIndex};
@@ -47,6 +50,58 @@ pub enum Policy {
     Down,
 }
 
+impl Policy {
+    const ALL: [Self; 3] = [Self::Follow, Self::Up, Self::Down];
+
+    /// The word that OFED's `sriov/N/policy` takes and gives; case counts.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Follow => "Follow",
+            Self::Up => "Up",
+            Self::Down => "Down",
+        }
+    }
+
+    /// The policy of that word.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|p| p.word() == word)
+    }
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Follow => "follow",
+            Self::Up => "up",
+            Self::Down => "down",
+        })
+    }
+}
+
+/// A text is none of the words that are possible.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("want {0}")]
+pub struct WordError(&'static str);
+
+impl WordError {
+    /// `words` are those that are possible.
+    #[must_use]
+    pub const fn new(words: &'static str) -> Self {
+        Self(words)
+    }
+}
+
+impl FromStr for Policy {
+    type Err = WordError;
+
+    fn from_str(text: &str) -> Result<Self, WordError> {
+        let known = Self::ALL.into_iter().find(|policy| policy.to_string() == text);
+        known.ok_or(WordError("\"follow\", \"up\" or \"down\""))
+    }
+}
+
 /// Who drives a VF on this host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -57,4 +112,43 @@ pub enum VfDriver {
     VfioPci,
     /// Nobody.
     None,
+}
+
+impl VfDriver {
+    const ALL: [Self; 3] = [Self::Default, Self::VfioPci, Self::None];
+}
+
+impl fmt::Display for VfDriver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Default => "default",
+            Self::VfioPci => "vfio-pci",
+            Self::None => "none",
+        })
+    }
+}
+
+impl FromStr for VfDriver {
+    type Err = WordError;
+
+    fn from_str(text: &str) -> Result<Self, WordError> {
+        let known = Self::ALL.into_iter().find(|driver| driver.to_string() == text);
+        known.ok_or(WordError("\"default\", \"vfio-pci\" or \"none\""))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_parse_back() {
+        for policy in Policy::ALL {
+            assert_eq!(policy.to_string().parse(), Ok(policy));
+        }
+        for driver in VfDriver::ALL {
+            assert_eq!(driver.to_string().parse(), Ok(driver));
+        }
+        assert!("Follow".parse::<Policy>().is_err() && "".parse::<VfDriver>().is_err());
+    }
 }

@@ -5,9 +5,11 @@ pub mod boot;
 pub mod duration;
 pub mod events;
 pub mod online;
+pub mod pf;
 pub mod status;
 
 pub use boot::{BootReport, Verdict};
+pub use pf::{PfReport, PfVerdict};
 
 /// Version of all JSON output. Fields are added, never changed.
 pub const SCHEMA: u32 = 1;

@@ -1,19 +1,23 @@
 //! The table of keys against everything that must agree with it.
 
-use super::super::keys::{KEYS, Key, Kind};
+use super::super::keys::{KEYS, Key, Kind, PF};
 use super::super::{merge, validate};
 use super::{good, loaded};
 use crate::config::{Config, Problems};
 
 /// Every row of the table of keys, with the path that people see.
 fn all_keys() -> Vec<(String, &'static Key)> {
-    let mut list = Vec::new();
-    for key in KEYS {
-        list.push((key.path.to_owned(), key));
-        if let Kind::Tables(fields) = key.kind {
-            list.extend(fields.iter().map(|field| (format!("{}.{}", key.path, field.path), field)));
+    fn add(list: &mut Vec<(String, &'static Key)>, above: &str, keys: &'static [Key]) {
+        for key in keys {
+            let path = format!("{above}{}", key.path);
+            list.push((path.clone(), key));
+            if let Kind::Tables(fields) = key.kind {
+                add(list, &format!("{path}."), fields);
+            }
         }
     }
+    let mut list = Vec::new();
+    add(&mut list, "", KEYS);
     list
 }
 
@@ -24,6 +28,7 @@ fn every_key_has_an_effect() {
             Kind::Span { min, .. } => min.to_string(),
             Kind::Flag => "true".to_owned(),
             Kind::Number { max, .. } => max.to_string(),
+            Kind::Vfs => "0".to_owned(),
             Kind::Word(word) => format!("{:?}", word.example),
             Kind::Words(word) => format!("[{:?}]", word.example),
             Kind::Tables(keys) => {
@@ -34,14 +39,19 @@ fn every_key_has_an_effect() {
         }
     }
     for key in KEYS {
-        let text = format!("{} = {}", key.path, sample(&key.kind));
+        let mut text = format!("{} = {}", key.path, sample(&key.kind));
+        if key.path == PF {
+            text = text.replace(" }", ", vfs = 0 }");
+        }
         assert_ne!(good(&[&text]), Config::default(), "{text}");
     }
 }
 
 #[test]
 fn the_table_s_defaults_are_the_defaults() {
-    let text: String = KEYS.iter().map(|key| format!("{} = {}\n", key.path, key.default)).collect();
+    let with_default = KEYS.iter().filter(|key| !key.default.is_empty());
+    let text: String =
+        with_default.map(|key| format!("{} = {}\n", key.path, key.default)).collect();
     assert_eq!(good(&[&text]), Config::default());
     assert_eq!(
         validate::build(&merge::Merged::defaults(), &mut Problems::default()),
@@ -64,19 +74,19 @@ fn the_manual_page_has_every_key_and_default() {
 fn the_vendor_file_changes_nothing_and_its_examples_are_good() {
     let file = include_str!("../../../packaging/ibprov.toml");
     assert_eq!(good(&[file]), Config::default());
-    // Examples are commented out without a blank, prose with one.
+    // Examples are commented out without a blank, prose with one. After two
+    // marks stands what another example excludes.
     let example = |line: &str| match line.strip_prefix('#') {
-        Some(rest) if !rest.starts_with(' ') => format!("{rest}\n"),
+        Some(rest) if !rest.starts_with([' ', '#']) => format!("{rest}\n"),
         _ => "\n".to_owned(),
     };
     let examples: String = file.lines().map(example).collect();
     let loaded = loaded(&[&examples]).unwrap_or_else(|problems| panic!("{problems}"));
+    let shown = format!("{examples}{}", file.replace("\n##", "\n"));
     for (path, _) in all_keys() {
         let name = path.rsplit_once('.').map_or(path.as_str(), |(_, name)| name);
-        assert!(
-            examples.contains(&format!("\n{name} = ")) || examples.contains(&format!("[[{path}]]")),
-            "{path}"
-        );
+        let head = format!("[[{path}]]");
+        assert!(shown.contains(&format!("\n{name} = ")) || shown.contains(&head), "{path}");
     }
     assert_ne!(loaded.config, Config::default());
 }

@@ -1,0 +1,101 @@
+//! What a run at a PF came to, VF by VF, and why. Pure.
+
+use crate::ladder::Facts;
+use crate::ladder::vf::vf_progress;
+use crate::names::PciAddress;
+use crate::observe::{ObservedPf, ObservedVf};
+use crate::plan::{Deferred, VfPlan, VfStep, WantedPf, WantedVf};
+use crate::report::pf::VfReport;
+
+/// The VFs of the plan as they are after the run.
+pub(super) fn vfs(
+    wanted: &WantedPf,
+    observed: &ObservedPf,
+    plan: &VfPlan,
+    tried: &[(VfStep, String)],
+    facts: &Facts,
+) -> Vec<VfReport> {
+    let each = |want: &WantedVf| {
+        let seen = observed.vfs.iter().find(|v| v.index == want.index);
+        let progress = vf_progress(want, seen, observed);
+        let own = seen.and_then(|s| s.own.as_ref());
+        let deferred = plan.deferred.iter().any(|d| match d {
+            Deferred::Vf { vf, .. } => *vf == want.index,
+            // What does not exist waits for the number.
+            Deferred::Count { .. } => seen.is_none(),
+        });
+        let right = progress.lacks.is_empty();
+        VfReport {
+            vf: want.index,
+            pci: seen.map(|s| s.pci),
+            right,
+            deferred: deferred && !right,
+            reached: progress.reached,
+            goal: progress.goal,
+            node_guid: want.node_guid,
+            port_guid: want.port_guid,
+            rdma: own.map(|o| o.rdma.clone()),
+            netdev: own.and_then(|o| o.netdev.clone()),
+            cause: if right || deferred || plan.problem.is_some() {
+                progress.lacks
+            } else {
+                cause(want, seen, &progress.lacks, tried, facts)
+            },
+        }
+    };
+    wanted.vfs.iter().map(each).collect()
+}
+
+fn cause(
+    want: &WantedVf,
+    seen: Option<&ObservedVf>,
+    lacks: &str,
+    tried: &[(VfStep, String)],
+    facts: &Facts,
+) -> String {
+    let of_vf: Vec<&(VfStep, String)> =
+        tried.iter().filter(|(s, _)| s.vf() == Some(want.index)).collect();
+    let log = seen.and_then(|s| facts.functions.get(&s.pci));
+    let kernel = log.and_then(|l| l.probe_failed.as_ref().or(l.last_error.as_ref()));
+    let kernel = kernel.map(|line| format!("; the kernel: {line}")).unwrap_or_default();
+    if let Some((step, failure)) = of_vf.iter().find(|(_, f)| !f.is_empty()) {
+        return format!("{lacks}: {step}: {failure}{kernel}");
+    }
+    let was_set = of_vf.iter().any(|(s, _)| {
+        matches!(s, VfStep::NodeGuid { .. } | VfStep::PortGuid { .. } | VfStep::Policy { .. })
+    });
+    if was_set && lacks.contains("at the PF") || lacks.starts_with("its policy") {
+        return format!(
+            "{lacks}, although setting it was reported as done: the firmware dropped it{kernel}"
+        );
+    }
+    let was_bound = of_vf.iter().any(|(s, _)| matches!(s, VfStep::Bind { .. }));
+    if was_bound && lacks.contains(" instead of ") {
+        return format!(
+            "{lacks}, although it was bound after they were set: the VF's firmware goes on with others; a reset of the VF or the card may help{kernel}"
+        );
+    }
+    format!("{lacks}{kernel}")
+}
+
+/// Why the number of VFs could not be changed, and what it means.
+pub(super) fn number_failed(step: &VfStep, failure: &str, facts: &Facts, pf: PciAddress) -> String {
+    let log = facts.functions.get(&pf).and_then(|l| l.last_error.as_ref());
+    let kernel = log.map(|line| format!("; the kernel: {line}")).unwrap_or_default();
+    let meaning = if failure.contains("ENOSPC") {
+        "the firmware has no room for so many VFs: lower the number or raise NUM_OF_VFS with mlxconfig"
+    } else if failure.contains("ERANGE") {
+        "more than sriov_totalvfs: raise NUM_OF_VFS with mlxconfig"
+    } else if failure.contains("ENOMEM") {
+        "the bridge above has no room for the VFs' memory: enable SR-IOV in the server's firmware set-up, or boot with pci=realloc"
+    } else if failure.contains("EBUSY") {
+        "somebody else has changed the number meanwhile"
+    } else if failure.contains("ENOENT") {
+        "the driver has let go of the PF, or cannot do SR-IOV"
+    } else if failure.contains("deadline") {
+        "the driver hangs in making or removing VFs; see dmesg"
+    } else {
+        "see dmesg for the PF"
+    };
+    format!("could not {step}: {failure}: {meaning}{kernel}")
+}

@@ -1,0 +1,324 @@
+//! `[host]` and `[[pf]]`: the PFs whose VFs are ours to make, and where their
+//! GUIDs come from. What the host has to do with it is judged in
+//! [`crate::plan::guid`].
+
+use super::draft::Row;
+use super::keys::{HOST_NUMBER, HOST_NUMBER_FILE, HOST_NUMBER_RULE, PF, pf, vf};
+use super::merge::Merged;
+use super::problem::{Place, Problem, Problems};
+use crate::names::{Guid, GuidRange, PciAddress, RdmaName, VfIndex, VfRange};
+use crate::plan::template::FieldName;
+use crate::plan::{HostNumber, NameRule, Policy, Template, VfDriver};
+
+/// One `[[pf]]` of the configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pf {
+    /// Which PF.
+    pub which: PfSelector,
+    /// How many VFs it shall have.
+    pub vfs: u16,
+    /// The link policy of its VFs, unless an exception says otherwise.
+    pub policy: Policy,
+    /// Who drives its VFs, unless an exception says otherwise.
+    pub driver: VfDriver,
+    /// The PF's number in templates.
+    pub index: u64,
+    /// Where node GUIDs come from; `None` only if exceptions give them all.
+    pub node: Option<GuidSource>,
+    /// Where port GUIDs come from; `None` only if exceptions give them all.
+    pub port: Option<GuidSource>,
+    /// What differs for single VFs. No VF is in two of them.
+    pub exceptions: Vec<VfException>,
+    /// File and line, for messages: `/etc/ibprov/ibprov.toml:12`.
+    pub origin: String,
+}
+
+/// How a PF is named in the configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PfSelector {
+    /// By its PCI address.
+    Pci(PciAddress),
+    /// By the port GUID of one of its ports.
+    PortGuid(Guid),
+    /// By its node GUID.
+    NodeGuid(Guid),
+    /// By the name of its RDMA device.
+    Rdma(RdmaName),
+}
+
+impl std::fmt::Display for PfSelector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Pci(address) => write!(f, "PF {address}"),
+            Self::PortGuid(guid) => write!(f, "PF with port GUID {guid}"),
+            Self::NodeGuid(guid) => write!(f, "PF with node GUID {guid}"),
+            Self::Rdma(name) => write!(f, "PF {name}"),
+        }
+    }
+}
+
+/// Where the GUIDs of a PF's VFs come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GuidSource {
+    /// One for each VF, from VF 0 on.
+    List(Vec<Guid>),
+    /// VF n gets the first plus n.
+    Range(GuidRange),
+    /// VF n gets the PF's port GUID plus this plus n.
+    Offset(i64),
+    /// Computed.
+    Template(Template),
+}
+
+/// One `[[pf.vf]]`: what differs for some VFs of a PF.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VfException {
+    /// Which VFs.
+    pub vfs: VfRange,
+    /// The node GUID, for a single VF.
+    pub node_guid: Option<Guid>,
+    /// The port GUID, for a single VF.
+    pub port_guid: Option<Guid>,
+    /// The link policy.
+    pub policy: Option<Policy>,
+    /// Who drives them.
+    pub driver: Option<VfDriver>,
+}
+
+/// What is offered where a `[[pf]]` says nothing of GUIDs: locally
+/// administered, no group bit, room for 65536 hosts and VFs.
+pub(crate) const GOOD_TEMPLATE: &str = "02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}";
+
+pub(crate) fn host_number(merged: &Merged, problems: &mut Problems) -> HostNumber {
+    let number = merged.one::<i64>(HOST_NUMBER);
+    let file = merged.one::<String>(HOST_NUMBER_FILE);
+    let rule = merged.one::<NameRule>(HOST_NUMBER_RULE);
+    match (number, file) {
+        (Some((_, Some(number_at))), Some((_, Some(file_at)))) => {
+            problems.push(
+                Problem::new("host.number and host.number-file are both given")
+                    .at(file_at, "the number is to be read from a file")
+                    .at(number_at, "the number is given")
+                    .help("keep one of the two"),
+            );
+        }
+        (Some((number, _)), _) => return HostNumber::Given(number.unsigned_abs()),
+        (None, Some((path, _))) => return HostNumber::File(path),
+        (None, None) => {}
+    }
+    HostNumber::Name(rule.map_or(NameRule::Last, |(rule, _)| rule))
+}
+
+pub(crate) fn pfs(merged: &Merged, problems: &mut Problems) -> Vec<Pf> {
+    let mut pfs: Vec<(Pf, &Row)> = Vec::new();
+    for (position, row) in (0..).zip(merged.tables(PF)) {
+        let Some(pf) = one(row, position, problems) else { continue };
+        match pfs.iter().find(|(other, _)| other.which == pf.which) {
+            Some((_, other)) => problems.push(
+                Problem::new(format!("{} is given twice", pf.which))
+                    .at(&row.place, "here")
+                    .at(&other.place, "and first here")
+                    .help("keep one of the two; `pf = []` in a file between them drops what came before it"),
+            ),
+            None => pfs.push((pf, row)),
+        }
+    }
+    pfs.into_iter().map(|(pf, _)| pf).collect()
+}
+
+fn one(row: &Row, position: u64, problems: &mut Problems) -> Option<Pf> {
+    if row.broken {
+        return None;
+    }
+    let which = selector(row, problems);
+    let sources = sources(row, problems);
+    let exceptions = exceptions(row, problems);
+    let (which, [node, port], exceptions) = (which?, sources?, exceptions?);
+    let listed = [&node, &port].into_iter().flatten().find_map(|source| match source {
+        GuidSource::List(list) => u16::try_from(list.len()).ok(),
+        _ => None,
+    });
+    let number = |name| row.field::<i64>(name).map(|(number, at)| (number.unsigned_abs(), at));
+    let given = number(pf::VFS).and_then(|(n, at)| Some((u16::try_from(n).ok()?, Some(at))));
+    let Some((vfs, vfs_at)) = given.or_else(|| listed.map(|n| (n, None))) else {
+        problems.push(
+            Problem::new("pf does not say how many VFs it shall have")
+                .at(&row.place, "no vfs, and no list of GUIDs to count")
+                .help("add `vfs = 8`, say"),
+        );
+        return None;
+    };
+    // Without VFs they are only out of use for now.
+    if let Some((_, at)) = past_the_end(row, vfs).filter(|_| vfs > 0) {
+        let problem = Problem::new("pf.vf is about a VF that the PF shall not have")
+            .at(at, format!("the last VF is {}", vfs - 1));
+        problems.push(match vfs_at {
+            Some(vfs_at) => problem.at(vfs_at, "this many, counted from 0"),
+            None => problem.help("the list of GUIDs says how many there are"),
+        });
+        return None;
+    }
+    let all = |of: fn(&VfException) -> Option<Guid>| {
+        VfIndex::first(vfs)
+            .all(|vf| exceptions.iter().any(|e| e.vfs.contains(vf) && of(e).is_some()))
+    };
+    let missing = [
+        (node.is_none() && !all(|e| e.node_guid), "node"),
+        (port.is_none() && !all(|e| e.port_guid), "port"),
+    ];
+    let missing: Vec<&str> =
+        missing.into_iter().filter(|(missing, _)| *missing).map(|(_, kind)| kind).collect();
+    if !missing.is_empty() {
+        let kinds = missing.join(" and ");
+        let problem = Problem::new(format!(
+            "pf does not say where the {kinds} GUIDs of its VFs come from"
+        ))
+        .at(
+            vfs_at.unwrap_or(&row.place),
+            "each VF needs a node GUID and a port GUID, or its port stays down and rdma_cm fails",
+        );
+        problems.push(match missing.len() {
+            2 => problem.help(format!("a good choice, where 00 may be your site: `{} = \"{GOOD_TEMPLATE}\"`", pf::TEMPLATE)),
+            _ => problem.help("give the other kind in the same way, or both at once with the key without node- or port-"),
+        });
+        return None;
+    }
+    Some(Pf {
+        which,
+        vfs,
+        policy: row.field(pf::POLICY).map_or(Policy::Follow, |(policy, _)| policy),
+        driver: row.field(pf::DRIVER).map_or(VfDriver::Default, |(driver, _)| driver),
+        index: number(pf::INDEX).map_or(position, |(index, _)| index),
+        node,
+        port,
+        exceptions,
+        origin: row.place.to_string(),
+    })
+}
+
+fn past_the_end(row: &Row, vfs: u16) -> Option<(VfRange, &Place)> {
+    let ranges = row.tables(pf::VF).iter().filter_map(|row| row.field::<VfRange>(vf::INDEX));
+    ranges.into_iter().find(|(range, _)| range.last().get() >= vfs)
+}
+
+fn selector(row: &Row, problems: &mut Problems) -> Option<PfSelector> {
+    let pci = row.field(pf::PCI).map(|(name, at)| (PfSelector::Pci(name), at));
+    let port = row.field(pf::PORT_GUID).map(|(name, at)| (PfSelector::PortGuid(name), at));
+    let node = row.field(pf::NODE_GUID).map(|(name, at)| (PfSelector::NodeGuid(name), at));
+    let rdma = row.field(pf::RDMA).map(|(name, at)| (PfSelector::Rdma(name), at));
+    let ways: Vec<(PfSelector, &Place)> = [pci, port, node, rdma].into_iter().flatten().collect();
+    match ways.as_slice() {
+        [(PfSelector::PortGuid(guid) | PfSelector::NodeGuid(guid), at)] if guid.is_zero() => {
+            problems.push(
+                Problem::new("bad value for the GUID of a PF")
+                    .at(at, "an all-zero GUID is what a port without a GUID shows"),
+            );
+            None
+        }
+        [(which, _)] => Some(which.clone()),
+        [] => {
+            problems.push(
+                Problem::new("pf does not say which PF")
+                    .at(&row.place, "names no PF")
+                    .help("give exactly one of pci, port-guid, node-guid, rdma; a port or node GUID survives moving the card to another slot"),
+            );
+            None
+        }
+        several => {
+            let start = Problem::new("pf names its PF in more than one way")
+                .help("keep exactly one of pci, port-guid, node-guid, rdma");
+            let labels = ["one way", "and another", "and a third", "and a fourth"];
+            let several = several.iter().zip(labels);
+            problems.push(several.fold(start, |p, ((_, at), label)| p.at(at, label)));
+            None
+        }
+    }
+}
+
+/// Where node and port GUIDs come from; `None` if it is said twice.
+fn sources(row: &Row, problems: &mut Problems) -> Option<[Option<GuidSource>; 2]> {
+    let mut good = true;
+    let sources = [1, 2].map(|kind| {
+        let mut ways: Vec<(GuidSource, &Place, &str)> = Vec::new();
+        // The key for both kinds, and that for this one.
+        for at in [0, kind] {
+            let names = [pf::LISTS, pf::RANGES, pf::OFFSETS].map(|names| names.get(at).copied());
+            let [Some(list), Some(range), Some(offset)] = names else { continue };
+            ways.extend(row.list(list).map(|(l, at)| (GuidSource::List(l), at, list)));
+            ways.extend(row.field(range).map(|(r, at)| (GuidSource::Range(r), at, range)));
+            ways.extend(row.field(offset).map(|(o, at)| (GuidSource::Offset(o), at, offset)));
+        }
+        let template = row.field(pf::TEMPLATE);
+        ways.extend(template.map(|(t, at)| (GuidSource::Template(t), at, pf::TEMPLATE)));
+        if let [(_, first_at, first), (_, second_at, second), ..] = ways.as_slice() {
+            // Two keys for both kinds are one mistake, not two.
+            if good {
+                problems.push(
+                    Problem::new("pf gives the GUIDs of its VFs in two ways")
+                        .at(second_at, format!("{second} is one"))
+                        .at(first_at, format!("{first} is another"))
+                        .help("keep one of the two; exceptions for single VFs are [[pf.vf]]"),
+                );
+            }
+            good = false;
+        }
+        ways.into_iter().next().map(|(source, ..)| source)
+    });
+    if let Some((template, at)) = row.field::<Template>(pf::TEMPLATE)
+        && template.field(FieldName::Vf).is_none()
+        && row.field::<i64>(pf::VFS).is_some_and(|(vfs, _)| vfs > 1)
+    {
+        problems.push(
+            Problem::new("the template would give all VFs of the PF the same GUID")
+                .at(at, "has no {vf:BITS}")
+                .help(format!("a good one is \"{GOOD_TEMPLATE}\"")),
+        );
+        good = false;
+    }
+    good.then_some(sources)
+}
+
+fn exceptions(row: &Row, problems: &mut Problems) -> Option<Vec<VfException>> {
+    let mut good = true;
+    let mut list: Vec<(VfException, &Row)> = Vec::new();
+    for row in row.tables(pf::VF) {
+        let Some((vfs, at)) = row.field::<VfRange>(vf::INDEX) else {
+            problems.push(
+                Problem::new("pf.vf does not say which VF")
+                    .at(&row.place, "names no VF")
+                    .help("add `index = 0`, or `index = \"0-7\"`"),
+            );
+            good = false;
+            continue;
+        };
+        let guid = |name| row.field::<Guid>(name);
+        if let Some((_, guid_at)) = guid(vf::NODE_GUID).or_else(|| guid(vf::PORT_GUID))
+            && !vfs.is_one()
+        {
+            problems.push(
+                Problem::new("several VFs cannot have one GUID")
+                    .at(guid_at, "a single GUID")
+                    .at(at, "more than one VF"),
+            );
+            good = false;
+        }
+        if let Some((_, other)) = list.iter().find(|(other, _)| other.vfs.meets(vfs)) {
+            problems.push(
+                Problem::new("a VF has two exceptions")
+                    .at(&row.place, "here")
+                    .at(&other.place, "and first here")
+                    .help("make one of the two, or separate their ranges"),
+            );
+            good = false;
+        }
+        let exception = VfException {
+            vfs,
+            node_guid: guid(vf::NODE_GUID).map(|(guid, _)| guid),
+            port_guid: guid(vf::PORT_GUID).map(|(guid, _)| guid),
+            policy: row.field(vf::POLICY).map(|(policy, _)| policy),
+            driver: row.field(vf::DRIVER).map(|(driver, _)| driver),
+        };
+        list.push((exception, row));
+    }
+    good.then(|| list.into_iter().map(|(exception, _)| exception).collect())
+}

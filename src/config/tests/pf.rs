@@ -1,0 +1,426 @@
+//! `[host]` and `[[pf]]`.
+
+use super::*;
+use crate::names::VfIndex;
+use crate::plan::{Policy, VfDriver};
+
+const TEMPLATE: &str = "02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}";
+
+#[test]
+fn a_pf_with_everything() {
+    let config = good(&[&format!(
+        "[host]\nnumber = 12\n[[pf]]\npci = \"0000:4b:00.0\"\nvfs = 16\npolicy = \"up\"\n\
+         driver = \"vfio-pci\"\nindex = 7\nvf-guid-template = \"{TEMPLATE}\"\n\
+         [[pf.vf]]\nindex = \"8-15\"\ndriver = \"none\"\n\
+         [[pf.vf]]\nindex = 3\nport-guid = \"0200:0000:0000:0301\"\npolicy = \"down\"\n",
+    )]);
+    assert_eq!(config.host_number, HostNumber::Given(12));
+    let pf = &config.pf[0];
+    let template = Some(GuidSource::Template(TEMPLATE.parse().expect("template")));
+    assert_eq!((&pf.node, &pf.port), (&template, &template));
+    assert_eq!((pf.vfs, pf.policy, pf.driver, pf.index), (16, Policy::Up, VfDriver::VfioPci, 7));
+    assert_eq!(pf.origin, "/etc/0.toml:3");
+    assert_eq!(pf.exceptions.len(), 2);
+    assert_eq!(pf.exceptions[0].vfs.last(), VfIndex::new(15).expect("index"));
+    assert_eq!(pf.exceptions[1].port_guid, Some(Guid::new(0x0200_0000_0000_0301)));
+    assert_eq!(pf.exceptions[1].policy, Some(Policy::Down));
+}
+
+#[test]
+fn a_list_says_how_many_and_the_place_is_the_index() {
+    let config = good(&[
+        "[[pf]]\nrdma = \"mlx5_0\"\nvfs = 0\n",
+        "[[pf]]\nnode-guid = \"b859:9f03:0012:a480\"\nvf-guids = [\"0200:0000:0000:0001\", \"0200:0000:0000:0002\"]\n",
+    ]);
+    let pf = &config.pf[1];
+    assert_eq!((pf.vfs, pf.index), (2, 1));
+    assert_eq!((pf.policy, pf.driver), (Policy::Follow, VfDriver::Default));
+    assert_eq!(config.pf[0].node, None);
+}
+
+#[test]
+fn node_and_port_may_come_from_two_places() {
+    let config = good(&[
+        "[[pf]]\nrdma = \"mlx5_0\"\nvfs = 4\nvf-node-guid-offset = 16\nvf-port-guid-range = \"0200:0000:0000:0010 - 0200:0000:0000:001f\"\n",
+    ]);
+    assert_eq!(config.pf[0].node, Some(GuidSource::Offset(16)));
+    assert!(matches!(config.pf[0].port, Some(GuidSource::Range(_))));
+}
+
+#[test]
+fn exceptions_alone_may_give_every_guid() {
+    let vf = |n: u8| {
+        format!(
+            "[[pf.vf]]\nindex = {n}\nnode-guid = \"0200:0000:0000:000{n}\"\nport-guid = \"0200:0000:0000:001{n}\"\n"
+        )
+    };
+    let text = format!("[[pf]]\nrdma = \"mlx5_0\"\nvfs = 2\n{}{}", vf(0), vf(1));
+    assert_eq!(good(&[&text]).pf[0].exceptions.len(), 2);
+}
+
+#[test]
+fn what_a_pf_lacks_or_says_twice() {
+    bad(
+        &["[[pf]]\nvfs = 2\n[[pf]]\npci = \"0000:4b:00.0\"\nrdma = \"mlx5_0\"\nvfs = 1\n"],
+        &expect![[r#"
+            error: pf does not say which PF
+             --> /etc/0.toml:1:1
+              |
+            1 | [[pf]]
+              | ^^^^^^ names no PF
+              |
+              = help: give exactly one of pci, port-guid, node-guid, rdma; a port or node GUID survives moving the card to another slot
+
+            error: pf names its PF in more than one way
+             --> /etc/0.toml:4:7
+              |
+            4 | pci = "0000:4b:00.0"
+              |       ^^^^^^^^^^^^^^ one way
+            5 | rdma = "mlx5_0"
+              |        -------- and another
+              |
+              = help: keep exactly one of pci, port-guid, node-guid, rdma
+
+            configuration is bad: 2 errors"#]],
+    );
+    bad(
+        &["[[pf]]\nrdma = \"mlx5_0\"\n"],
+        &expect![[r#"
+        error: pf does not say how many VFs it shall have
+         --> /etc/0.toml:1:1
+          |
+        1 | [[pf]]
+          | ^^^^^^ no vfs, and no list of GUIDs to count
+          |
+          = help: add `vfs = 8`, say
+
+        configuration is bad: 1 error"#]],
+    );
+    bad(
+        &["[[pf]]\nrdma = \"mlx5_0\"\nvfs = 2\n"],
+        &expect![[r#"
+        error: pf does not say where the node and port GUIDs of its VFs come from
+         --> /etc/0.toml:3:7
+          |
+        3 | vfs = 2
+          |       ^ each VF needs a node GUID and a port GUID, or its port stays down and rdma_cm fails
+          |
+          = help: a good choice, where 00 may be your site: `vf-guid-template = "02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}"`
+
+        configuration is bad: 1 error"#]],
+    );
+    bad(
+        &["[[pf]]\nrdma = \"mlx5_0\"\nvfs = 2\nvf-port-guids = [\"0200:0000:0000:0001\"]\n"],
+        &expect![[r#"
+            error: pf does not say where the node GUIDs of its VFs come from
+             --> /etc/0.toml:3:7
+              |
+            3 | vfs = 2
+              |       ^ each VF needs a node GUID and a port GUID, or its port stays down and rdma_cm fails
+              |
+              = help: give the other kind in the same way, or both at once with the key without node- or port-
+
+            configuration is bad: 1 error"#]],
+    );
+    bad(
+        &[
+            "[[pf]]\nrdma = \"mlx5_0\"\nvfs = 2\nvf-guid-offset = 4\nvf-port-guids = [\"0200:0000:0000:0001\"]\n",
+        ],
+        &expect![[r#"
+            error: pf gives the GUIDs of its VFs in two ways
+             --> /etc/0.toml:5:17
+              |
+            4 | vf-guid-offset = 4
+              |                  - vf-guid-offset is another
+            5 | vf-port-guids = ["0200:0000:0000:0001"]
+              |                 ^^^^^^^^^^^^^^^^^^^^^^^ vf-port-guids is one
+              |
+              = help: keep one of the two; exceptions for single VFs are [[pf.vf]]
+
+            configuration is bad: 1 error"#]],
+    );
+    bad(
+        &["[[pf]]\nrdma = \"mlx5_0\"\nvfs = 2\nvf-guid-template = \"0200:0000:0000:{kind:16}\"\n"],
+        &expect![[r#"
+            error: the template would give all VFs of the PF the same GUID
+             --> /etc/0.toml:4:20
+              |
+            4 | vf-guid-template = "0200:0000:0000:{kind:16}"
+              |                    ^^^^^^^^^^^^^^^^^^^^^^^^^^ has no {vf:BITS}
+              |
+              = help: a good one is "02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}"
+
+            configuration is bad: 1 error"#]],
+    );
+    bad(
+        &[
+            "[[pf]]\nrdma = \"mlx5_0\"\nvfs = 0\n",
+            "[[pf]]\nrdma = \"mlx5_0\"\nvfs = 0\n[[pf]]\nport-guid = \"0000:0000:0000:0000\"\nvfs = 0\n",
+        ],
+        &expect![[r#"
+            error: PF mlx5_0 is given twice
+             --> /etc/1.toml:1:1
+              |
+            1 | [[pf]]
+              | ^^^^^^ here
+              |
+             ::: /etc/0.toml:1:1
+              |
+            1 | [[pf]]
+              | ------ and first here
+              |
+              = help: keep one of the two; `pf = []` in a file between them drops what came before it
+
+            error: bad value for the GUID of a PF
+             --> /etc/1.toml:5:13
+              |
+            5 | port-guid = "0000:0000:0000:0000"
+              |             ^^^^^^^^^^^^^^^^^^^^^ an all-zero GUID is what a port without a GUID shows
+
+            configuration is bad: 2 errors"#]],
+    );
+}
+
+#[test]
+fn what_an_exception_gets_wrong() {
+    bad(
+        &["[[pf]]\nrdma = \"mlx5_0\"\nvfs = 9\nvf-guid-offset = 9\n\
+           [[pf.vf]]\nindex = \"0-7\"\nport-guid = \"0200:0000:0000:0001\"\n\
+           [[pf.vf]]\nindex = 7\npolicy = \"up\"\n\
+           [[pf.vf]]\npolicy = \"up\"\n"],
+        &expect![[r#"
+            error: several VFs cannot have one GUID
+             --> /etc/0.toml:7:13
+              |
+            6 | index = "0-7"
+              |         ----- more than one VF
+            7 | port-guid = "0200:0000:0000:0001"
+              |             ^^^^^^^^^^^^^^^^^^^^^ a single GUID
+
+            error: a VF has two exceptions
+             --> /etc/0.toml:8:1
+              |
+            5 | [[pf.vf]]
+              | --------- and first here
+            6 | index = "0-7"
+            7 | port-guid = "0200:0000:0000:0001"
+            8 | [[pf.vf]]
+              | ^^^^^^^^^ here
+              |
+              = help: make one of the two, or separate their ranges
+
+            error: pf.vf does not say which VF
+              --> /etc/0.toml:11:1
+               |
+            11 | [[pf.vf]]
+               | ^^^^^^^^^ names no VF
+               |
+               = help: add `index = 0`, or `index = "0-7"`
+
+            configuration is bad: 3 errors"#]],
+    );
+    bad(
+        &[
+            "[[pf]]\nrdma = \"mlx5_0\"\nvfs = 8\nvf-guid-offset = 9\n[[pf.vf]]\nindex = \"4-8\"\npolicy = \"up\"\n",
+        ],
+        &expect![[r#"
+            error: pf.vf is about a VF that the PF shall not have
+             --> /etc/0.toml:6:9
+              |
+            3 | vfs = 8
+              |       - this many, counted from 0
+            4 | vf-guid-offset = 9
+            5 | [[pf.vf]]
+            6 | index = "4-8"
+              |         ^^^^^ the last VF is 7
+
+            configuration is bad: 1 error"#]],
+    );
+    bad(
+        &["[[pf]]\nrdma = \"mlx5_0\"\nvfs = 9\nvf-guid-offset = 9\n\
+           [[pf.vf]]\nindex = 70000\npolicy = \"Up\"\ncolour = 1\n"],
+        &expect![[r#"
+            error: bad value for index
+             --> /etc/0.toml:6:9
+              |
+            6 | index = 70000
+              |         ^^^^^ 70000 is out of range: want 0 to 65534
+
+            error: bad value for policy
+             --> /etc/0.toml:7:10
+              |
+            7 | policy = "Up"
+              |          ^^^^ want "follow", "up" or "down"
+
+            error: unknown key "colour" in pf.vf
+             --> /etc/0.toml:8:1
+              |
+            8 | colour = 1
+              | ^^^^^^
+
+            configuration is bad: 3 errors"#]],
+    );
+    bad(
+        &["[[pf]]\nrdma = \"mlx5_0\"\nvfs = 0\nvf = 3\n"],
+        &expect![[r#"
+        error: pf.vf is a list of tables, not a whole number
+         --> /etc/0.toml:4:6
+          |
+        4 | vf = 3
+          |      ^
+          |
+          = help: write [[pf.vf]] with two brackets, once for each
+
+        configuration is bad: 1 error"#]],
+    );
+    bad(
+        &["[[pf]]\nrdma = \"mlx5_0\"\nvfs = 1\nvf-guids = \"0200:0000:0000:0001\"\n"],
+        &expect![[r#"
+        error: bad value for vf-guids
+         --> /etc/0.toml:4:12
+          |
+        4 | vf-guids = "0200:0000:0000:0001"
+          |            ^^^^^^^^^^^^^^^^^^^^^ want a list of strings, each a GUID, got a string
+
+        configuration is bad: 1 error"#]],
+    );
+}
+
+#[test]
+fn a_template_that_is_none_is_shown() {
+    bad(
+        &["[[pf]]\nrdma = \"mlx5_0\"\nvfs = 1\nvf-guid-template = \"02:00:{host:16}:{vf:16}\"\n\
+           [[pf]]\nrdma = \"mlx5_1\"\nvfs = 1\nvf-guid-template = \"{hots:64}\"\n"],
+        &expect![[r#"
+            error: bad value for vf-guid-template
+             --> /etc/0.toml:4:20
+              |
+            4 | vf-guid-template = "02:00:{host:16}:{vf:16}"
+              |                    ^^^^^^^^^^^^^^^^^^^^^^^^^ the template has 48 bits, and a GUID has 64
+
+            error: bad value for vf-guid-template
+             --> /etc/0.toml:8:20
+              |
+            8 | vf-guid-template = "{hots:64}"
+              |                    ^^^^^^^^^^^ {hots:64} is not a field: want {host:BITS}, {pf:BITS}, {vf:BITS} or {kind:BITS}, BITS from 1 to 56, and ":decimal" after it where each decimal digit is to take 4 bits; {kind:8:node=0,port=1} says which number is which
+
+            configuration is bad: 2 errors"#]],
+    );
+}
+
+#[test]
+fn the_host_has_one_number() {
+    let file = good(&["host.number-file = \"/etc/n\""]);
+    assert_eq!(file.host_number, HostNumber::File("/etc/n".to_owned()));
+    bad(
+        &["host.number = 1", "host.number-file = \"/etc/n\""],
+        &expect![[r#"
+        error: host.number and host.number-file are both given
+         --> /etc/1.toml:1:20
+          |
+        1 | host.number-file = "/etc/n"
+          |                    ^^^^^^^^ the number is to be read from a file
+          |
+         ::: /etc/0.toml:1:15
+          |
+        1 | host.number = 1
+          |               - the number is given
+          |
+          = help: keep one of the two
+
+        configuration is bad: 1 error"#]],
+    );
+    bad(
+        &["host.number = -1\nhost.number-file = \"n\"\nhost.number-rule = \"any\""],
+        &expect![[r#"
+        error: bad value for host.number
+         --> /etc/0.toml:1:15
+          |
+        1 | host.number = -1
+          |               ^^ -1 is out of range: want 0 to 4294967295
+
+        error: bad value for host.number-file
+         --> /etc/0.toml:2:20
+          |
+        2 | host.number-file = "n"
+          |                    ^^^ want an absolute path, without control characters
+
+        error: bad value for host.number-rule
+         --> /etc/0.toml:3:20
+          |
+        3 | host.number-rule = "any"
+          |                    ^^^^^ want "last-digits", "first-digits" or "only-digits"
+
+        configuration is bad: 3 errors"#]],
+    );
+}
+
+#[test]
+fn show_can_be_read_back() {
+    let text = format!(
+        "[[pf]]\npci = \"0000:4b:00.0\"\nvfs = 4\nvf-guid-template = \"{TEMPLATE}\"\n\
+         [[pf.vf]]\nindex = \"2-3\"\ndriver = \"vfio-pci\"\n[[pf.vf]]\nindex = 0\npolicy = \"up\"\n\
+         [[pf]]\nrdma = \"mlx5_1\"\nvf-guids = [\"0x0200000000000001\"]\n[[pf.vf]]\nindex = 0\ndriver = \"none\"\n"
+    );
+    let loaded = loaded(&[&text]).expect("good");
+    let shown = to_toml(&loaded.effective);
+    expect![[r#"
+        interface = []  # default
+
+        [boot]
+        deadline = "4min"  # default
+        hca-deadline = "2min 30s"  # default
+
+        [modules]
+        load = [
+            "ib_umad",  # default
+            "ib_uverbs",  # default
+            "ib_ipoib",  # default
+        ]
+        skip = []  # default
+
+        [expect]
+        port = []  # default
+
+        [network]
+        deadline = "1min 30s"  # default
+
+        [wait-online]
+        deadline = "2min"  # default
+        rung = "active"  # default
+        address = false  # default
+
+        [host]
+        number-rule = "last-digits"  # default
+
+        [[pf]]
+        pci = "0000:4b:00.0"  # from /etc/0.toml:2
+        vfs = 4  # from /etc/0.toml:3
+        vf-guid-template = "02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}"  # from /etc/0.toml:4
+
+        [[pf.vf]]
+        index = "2-3"  # from /etc/0.toml:6
+        driver = "vfio-pci"  # from /etc/0.toml:7
+
+        [[pf.vf]]
+        index = 0  # from /etc/0.toml:9
+        policy = "up"  # from /etc/0.toml:10
+
+        [[pf]]
+        rdma = "mlx5_1"  # from /etc/0.toml:12
+        vf-guids = ["0200:0000:0000:0001"]  # from /etc/0.toml:13
+
+        [[pf.vf]]
+        index = 0  # from /etc/0.toml:15
+        driver = "none"  # from /etc/0.toml:16
+    "#]]
+    .assert_eq(&shown);
+    let mut again = good(&[&shown]);
+    for (again, first) in again.pf.iter_mut().zip(&loaded.config.pf) {
+        again.origin.clone_from(&first.origin);
+    }
+    assert_eq!(again, loaded.config);
+    let json = to_json(&loaded.effective);
+    let keys = json.as_array().expect("list").iter().filter_map(|s| s["key"].as_str());
+    assert!(keys.into_iter().any(|key| key == "pf[0].vf[1].policy"));
+}

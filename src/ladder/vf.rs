@@ -1,0 +1,142 @@
+//! How far a VF has climbed, and what it lacks.
+
+use serde::Serialize;
+
+use crate::names::Guid;
+use crate::observe::{ObservedPf, ObservedVf};
+use crate::plan::vf::{VFIO, guids_are_set, has_node_guids, shows_others, wanted_driver};
+use crate::plan::{VfDriver, WantedVf};
+
+/// One rung of a VF's ladder, lowest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum VfRung {
+    /// It is on the bus.
+    Created,
+    /// The PF administers the plan's GUIDs for it, read back.
+    Guid,
+    /// Its driver on this host is bound.
+    Bound,
+    /// It has an RDMA device.
+    Rdma,
+    /// It has an IPoIB netdev.
+    Netdev,
+    /// Node GUID, GID 0 and the netdev's address are the plan's.
+    Verified,
+    /// vfio-pci has it, for a virtual machine.
+    HandedOver,
+}
+
+impl VfRung {
+    /// The word for it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Guid => "guid",
+            Self::Bound => "bound",
+            Self::Rdma => "rdma",
+            Self::Netdev => "netdev",
+            Self::Verified => "verified",
+            Self::HandedOver => "handed-over",
+        }
+    }
+}
+
+/// How far a VF is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VfProgress {
+    /// The highest rung below which none is missing.
+    pub reached: Option<VfRung>,
+    /// The rung that it is to reach.
+    pub goal: VfRung,
+    /// What is not as wanted, in words; empty if all is.
+    pub lacks: String,
+}
+
+/// Where a VF is to get.
+#[must_use]
+pub const fn goal(vf: &WantedVf) -> VfRung {
+    match vf.driver {
+        VfDriver::Default => VfRung::Verified,
+        VfDriver::VfioPci => VfRung::HandedOver,
+        VfDriver::None => VfRung::Guid,
+    }
+}
+
+/// How far `vf` is. All three points of verification are judged here: what the
+/// PF reads back, the RDMA device's node GUID and GID 0, the netdev's address.
+#[must_use]
+pub fn vf_progress(vf: &WantedVf, seen: Option<&ObservedVf>, pf: &ObservedPf) -> VfProgress {
+    let goal = goal(vf);
+    let at = |reached, lacks: String| VfProgress { reached, goal, lacks };
+    let Some(seen) = seen else { return at(None, "it does not exist".to_owned()) };
+    if !guids_are_set(vf, seen, &pf.backend) {
+        return at(Some(VfRung::Created), administered(vf, seen, pf));
+    }
+    let policy_lacks = match seen.admin.policy {
+        Some(policy) if has_node_guids(&pf.backend) && policy != vf.policy => {
+            format!("its policy is {} instead of {}", policy.word(), vf.policy.word())
+        }
+        _ => String::new(),
+    };
+    let target = wanted_driver(vf, pf);
+    let driver = seen.driver.as_deref();
+    if driver == Some(VFIO) && vf.driver != VfDriver::None {
+        // libvirt moves a VF there and back by itself.
+        return VfProgress {
+            reached: Some(VfRung::HandedOver),
+            goal: VfRung::HandedOver,
+            lacks: policy_lacks,
+        };
+    }
+    if driver != target.as_deref() {
+        let lacks = format!(
+            "its driver is {} instead of {}",
+            driver.unwrap_or("none"),
+            target.as_deref().unwrap_or("none")
+        );
+        return at(Some(VfRung::Guid), lacks);
+    }
+    if target.is_none() {
+        return at(Some(VfRung::Guid), policy_lacks);
+    }
+    let Some(own) = &seen.own else {
+        let driver = driver.unwrap_or_default();
+        let lacks = format!("{driver} is bound and has registered no RDMA device");
+        return at(Some(VfRung::Bound), lacks);
+    };
+    let others = shows_others(vf, seen, &pf.backend);
+    if pf.ipoib && own.netdev.is_none() {
+        let lacks = others.unwrap_or_else(|| "ib_ipoib has made no netdev for it".to_owned());
+        return at(Some(VfRung::Rdma), lacks);
+    }
+    match others {
+        Some(lacks) => {
+            at(Some(if own.netdev.is_some() { VfRung::Netdev } else { VfRung::Rdma }), lacks)
+        }
+        None => at(Some(VfRung::Verified), policy_lacks),
+    }
+}
+
+fn administered(vf: &WantedVf, seen: &ObservedVf, pf: &ObservedPf) -> String {
+    let is = |what: &str, is: Option<Guid>, wanted: Guid| match is {
+        Some(guid) if guid == wanted => None,
+        Some(guid) => Some(format!("its {what} at the PF is {guid} instead of {wanted}")),
+        None => Some(format!("its {what} at the PF cannot be read; wanted is {wanted}")),
+    };
+    let node = has_node_guids(&pf.backend)
+        .then(|| is("node GUID", seen.admin.node_guid, vf.node_guid))
+        .flatten();
+    let port = is("port GUID", seen.admin.port_guid, vf.port_guid);
+    node.into_iter().chain(port).collect::<Vec<_>>().join(", ")
+}
+
+/// It may still get there by waiting: its driver is bound and the rest comes
+/// by itself.
+#[must_use]
+pub fn may_come(vf: &WantedVf, seen: &ObservedVf, pf: &ObservedPf) -> bool {
+    let on_host = seen.driver.is_some() && seen.driver == pf.driver;
+    let lacks_netdev = seen.own.as_ref().is_none_or(|o| pf.ipoib && o.netdev.is_none());
+    vf.driver == VfDriver::Default && on_host && lacks_netdev
+}

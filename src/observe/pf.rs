@@ -1,0 +1,321 @@
+//! A PF and its VFs as the GUID plan compares them: what the PF administers,
+//! and what each VF shows of itself.
+//!
+//! In parts. [`look`] reads what no reader ever waits for. [`ask`] reads what
+//! asks firmware (OFED's `sriov/N`) or takes the routing lock (netlink), and
+//! [`driver_override`] takes a VF's device lock, which a probe holds: on a live
+//! host these are run in a child.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::rdma::{self, LinkLayer};
+use super::sriov::Administered;
+use super::{Look, ReadError, Root};
+use crate::names::{Guid, IfName, PciAddress, RdmaName, VfIndex};
+use crate::plan::Policy;
+
+/// By which of the host's interfaces a PF administers its VFs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "backend", rename_all = "kebab-case")]
+pub enum Backend {
+    /// MLNX_OFED's `sriov/N/{node,port,policy}` at the PF.
+    OfedSysfs,
+    /// Mainline's rtnetlink, through the PF's IPoIB netdev.
+    Netlink {
+        /// The netdev; without it nothing can be set or read.
+        ifindex: Option<u32>,
+    },
+    /// mlx4's alias GUIDs, `iov/ports/P/admin_guids` of the RDMA device. They
+    /// have neither node GUID nor policy.
+    Mlx4 {
+        /// The RDMA device's `iov` directory, if it is there yet.
+        iov: Option<String>,
+    },
+}
+
+/// A PF at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObservedPf {
+    /// Where it is.
+    pub pf: PciAddress,
+    /// It is on the bus.
+    pub present: bool,
+    /// The driver bound to it.
+    pub driver: Option<String>,
+    /// The PF, if this is a VF itself.
+    pub physfn: Option<PciAddress>,
+    /// `sriov_totalvfs`: the most VFs it can have.
+    pub total_vfs: Option<u16>,
+    /// `sriov_drivers_autoprobe`; `None` before Linux 4.12.
+    pub autoprobe: Option<bool>,
+    /// The link layer of its first port, once its RDMA device is there.
+    pub link_layer: Option<LinkLayer>,
+    /// How its VFs are administered.
+    pub backend: Backend,
+    /// ib_ipoib is loaded, so that every VF with a driver gets a netdev.
+    pub ipoib: bool,
+    /// Its VFs, by index.
+    pub vfs: Vec<ObservedVf>,
+    /// What a run that was cut short left to put back.
+    pub undo: Undo,
+}
+
+/// A VF at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObservedVf {
+    /// Which.
+    pub index: VfIndex,
+    /// Its PCI function.
+    pub pci: PciAddress,
+    /// The driver bound to it.
+    pub driver: Option<String>,
+    /// The only driver that may bind it, where somebody said so. Known only
+    /// where it was asked for ([`driver_override`]).
+    pub driver_override: Option<String>,
+    /// What the PF administers for it.
+    pub admin: Admin,
+    /// What it shows of itself, once it has an RDMA device.
+    pub own: Option<Own>,
+}
+
+/// What a PF administers for a VF, read back from where it is set.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Admin {
+    /// Its node GUID; zero is none.
+    pub node_guid: Option<Guid>,
+    /// Its port GUID; zero is none.
+    pub port_guid: Option<Guid>,
+    /// Its link policy.
+    pub policy: Option<Policy>,
+}
+
+/// What a VF with a driver on this host shows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Own {
+    /// Its RDMA device.
+    pub rdma: RdmaName,
+    /// The node GUID that the device read when it was registered.
+    pub node_guid: Option<Guid>,
+    /// The low half of GID 0.
+    pub port_guid: Option<Guid>,
+    /// Its IPoIB netdev.
+    pub netdev: Option<IfName>,
+    /// The last 8 bytes of the netdev's address.
+    pub netdev_guid: Option<Guid>,
+}
+
+/// What must be put back after an interrupted run, as it was remembered
+/// before anything was changed (`/run/ibprov/pf/PCI.undo`).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Undo {
+    /// `sriov_drivers_autoprobe` as it was.
+    pub autoprobe: Option<bool>,
+    /// `driver_override` of VFs as it was, by PCI address; empty: none.
+    pub overrides: BTreeMap<String, String>,
+}
+
+impl Undo {
+    /// Nothing is left to put back.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.autoprobe.is_none() && self.overrides.is_empty()
+    }
+}
+
+/// What [`ask`] reads of one VF, as text: it crosses from a child.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Asked {
+    /// Which VF.
+    pub index: u16,
+    /// Node GUID at the PF.
+    pub node: Option<String>,
+    /// Port GUID at the PF.
+    pub port: Option<String>,
+    /// Policy at the PF, `Follow`, `Up` or `Down`.
+    pub policy: Option<String>,
+    /// What could not be read.
+    pub problems: Vec<String>,
+}
+
+/// The directory of a PCI function.
+#[must_use]
+pub fn dir(pci: PciAddress) -> String {
+    format!("/sys/bus/pci/devices/{pci}")
+}
+
+/// The harmless part. `undo` is what the caller found remembered.
+#[must_use]
+pub fn look(look: &mut Look<'_>, pf: PciAddress, undo: Undo) -> ObservedPf {
+    let dir = dir(pf);
+    let driver = look.link_name(&format!("{dir}/driver"));
+    let devices = rdma::devices(look, &dir);
+    let first = devices.first().and_then(|d| d.ports.first());
+    let number = |look: &mut Look<'_>, name: &str| {
+        look.parsed(&format!("{dir}/{name}"), |t| {
+            t.parse::<u16>().map_err(|_| format!("{t:?} is not a number"))
+        })
+    };
+    let backend = if driver.as_deref() == Some("mlx4_core") {
+        let iov = devices.first().map(|d| format!("{dir}/infiniband/{}/iov", d.name));
+        Backend::Mlx4 { iov: iov.filter(|iov| look.root.exists(iov)) }
+    } else if is_ofed(look.root, &dir) {
+        Backend::OfedSysfs
+    } else {
+        // Never a P_Key child: `ports` has the netdev of the port itself.
+        let port = devices.iter().flat_map(|d| &d.ports).find_map(|p| p.netdev.as_ref());
+        Backend::Netlink { ifindex: port.map(|n| n.ifindex) }
+    };
+    let autoprobe = look.attribute(&format!("{dir}/sriov_drivers_autoprobe")).map(|t| t == "1");
+    ObservedPf {
+        pf,
+        present: look.root.exists(&dir),
+        physfn: look.link_name(&format!("{dir}/physfn")).and_then(|n| n.parse().ok()),
+        total_vfs: number(look, "sriov_totalvfs"),
+        autoprobe,
+        link_layer: first.map(|p| p.link_layer),
+        backend,
+        ipoib: look.root.exists("/sys/module/ib_ipoib"),
+        vfs: vfs(look, &dir),
+        driver,
+        undo,
+    }
+}
+
+/// OFED's files are there: with VFs, those of the first VF of an InfiniBand
+/// port; without, the file that makes them.
+fn is_ofed(root: &Root, dir: &str) -> bool {
+    if root.exists(&format!("{dir}/virtfn0")) {
+        root.exists(&format!("{dir}/sriov/0/policy"))
+    } else {
+        root.exists(&format!("{dir}/mlx5_num_vfs"))
+    }
+}
+
+fn vfs(look: &mut Look<'_>, pf_dir: &str) -> Vec<ObservedVf> {
+    let mut vfs = Vec::new();
+    for entry in look.list(pf_dir) {
+        let Some(index) = entry.strip_prefix("virtfn").and_then(|n| n.parse().ok()) else {
+            continue;
+        };
+        let target = look.link_name(&format!("{pf_dir}/{entry}"));
+        let Some(pci) = target.and_then(|t| t.parse::<PciAddress>().ok()) else { continue };
+        vfs.push(ObservedVf {
+            index,
+            pci,
+            driver: look.link_name(&format!("{}/driver", dir(pci))),
+            driver_override: None,
+            admin: Admin::default(),
+            own: own(look, pci),
+        });
+    }
+    vfs.sort_by_key(|vf| vf.index);
+    vfs
+}
+
+fn own(look: &mut Look<'_>, pci: PciAddress) -> Option<Own> {
+    let device = rdma::devices(look, &dir(pci)).into_iter().next()?;
+    let port = device.ports.first();
+    let netdev = port.and_then(|p| p.netdev.as_ref());
+    Some(Own {
+        node_guid: device.node_guid,
+        port_guid: port.and_then(|p| p.guid),
+        netdev: netdev.map(|n| n.name.clone()),
+        netdev_guid: netdev.and_then(|n| n.guid),
+        rdma: device.name,
+    })
+}
+
+/// The part that asks the PF: what it administers for these VFs. `administered` is what netlink says of the PF's netdev.
+#[must_use]
+pub fn ask(
+    root: &Root,
+    pf: PciAddress,
+    backend: &Backend,
+    vfs: &[(VfIndex, PciAddress)],
+    administered: &[Administered],
+) -> Vec<Asked> {
+    let each = |(index, pci): &(VfIndex, PciAddress)| {
+        let mut look = Look::new(root);
+        let mut asked = Asked { index: index.get(), ..Asked::default() };
+        match backend {
+            Backend::OfedSysfs => {
+                let dir = format!("{}/sriov/{index}", dir(pf));
+                asked.node = look.attribute(&format!("{dir}/node"));
+                asked.port = look.attribute(&format!("{dir}/port"));
+                asked.policy = look.attribute(&format!("{dir}/policy"));
+            }
+            Backend::Netlink { .. } => {
+                let of_vf = |a: &&Administered| a.index == u32::from(index.get());
+                if let Some(by_netlink) = administered.iter().find(of_vf) {
+                    asked.node = by_netlink.node_guid.map(|g| g.to_string());
+                    asked.port = by_netlink.port_guid.map(|g| g.to_string());
+                    asked.policy.clone_from(&by_netlink.policy);
+                }
+            }
+            Backend::Mlx4 { iov } => {
+                let entry = iov.as_ref().map(|iov| alias_entry(&mut look, iov, *index, *pci));
+                asked.port = entry.and_then(|e| look.attribute(&e)).map(|t| alias_guid(&t));
+            }
+        }
+        asked.problems = look.problems.into_iter().collect();
+        asked
+    };
+    vfs.iter().map(each).collect()
+}
+
+/// The only driver that may bind a function, where somebody said so.
+///
+/// # Errors
+/// It cannot be read.
+pub fn driver_override(root: &Root, pci: PciAddress) -> Result<Option<String>, ReadError> {
+    let text = root.attribute(&format!("{}/driver_override", dir(pci)))?;
+    Ok(Some(text).filter(|t| !t.is_empty() && t != "(null)"))
+}
+
+/// Where mlx4 keeps the alias GUID of a VF, first port: the entry of the GID
+/// table that is the VF's own GID 0.
+#[must_use]
+pub fn alias_entry(look: &mut Look<'_>, iov: &str, vf: VfIndex, pci: PciAddress) -> String {
+    let index = look.attribute(&format!("{iov}/{pci}/ports/1/gid_idx/0"));
+    let index = index.and_then(|t| t.parse().ok()).unwrap_or(u32::from(vf.get()) + 1);
+    format!("{iov}/ports/1/admin_guids/{index}")
+}
+
+/// mlx4 prints an alias GUID as one hexadecimal number, leading zeros left out.
+fn alias_guid(text: &str) -> String {
+    let digits = text.strip_prefix("0x").unwrap_or(text);
+    format!("{digits:0>16}")
+}
+
+impl ObservedPf {
+    /// Take in what was asked. What cannot be parsed is noted in `problems`.
+    pub fn learn(&mut self, asked: Vec<Asked>, problems: &mut Vec<String>) {
+        for answer in asked {
+            problems.extend(answer.problems);
+            let Some(vf) = self.vfs.iter_mut().find(|v| v.index.get() == answer.index) else {
+                continue;
+            };
+            let mut guid = |text: Option<String>| {
+                let parsed = text?.parse::<Guid>();
+                parsed
+                    .map_err(|e| problems.push(format!("VF {} of {}: {e}", vf.index, self.pf)))
+                    .ok()
+            };
+            vf.admin = Admin {
+                node_guid: guid(answer.node),
+                port_guid: guid(answer.port),
+                policy: answer.policy.as_deref().and_then(Policy::from_word),
+            };
+        }
+    }
+
+    /// Its VFs with their PCI functions.
+    #[must_use]
+    pub fn addresses(&self) -> Vec<(VfIndex, PciAddress)> {
+        self.vfs.iter().map(|v| (v.index, v.pci)).collect()
+    }
+}

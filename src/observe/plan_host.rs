@@ -1,0 +1,114 @@
+//! What the GUID plan has to know of the host: its name and number, and of
+//! each function who it is and whether it can have VFs.
+//!
+//! `sriov_numvfs` is not read (see [`super::sriov`]); `sriov_totalvfs` takes no
+//! lock (`drivers/pci/iov.c`).
+
+use super::{LinkLayer, Look, Observed, PciFunction};
+use crate::config::Config;
+use crate::host::Root;
+use crate::names::{Guid, PciAddress, RdmaName};
+use crate::plan::HostNumber;
+use crate::plan::pins::{PINS_PATH, Pins};
+
+/// What the GUID plan has to know of the host.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PlanHost {
+    /// Its name: `/etc/hostname`, or the kernel's where that says nothing.
+    pub name: Option<String>,
+    /// What the file that the configuration names for its number holds, or why
+    /// it cannot be read; `None` if the configuration names none.
+    pub number_file: Option<Result<String, String>>,
+    /// Its functions that could be HCAs, VFs too.
+    pub functions: Vec<PlanFunction>,
+}
+
+/// A function that could be a PF.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanFunction {
+    /// Where it is.
+    pub pci: PciAddress,
+    /// Its PF, if it is a VF.
+    pub physfn: Option<PciAddress>,
+    /// Its RDMA devices' names; none until its driver has registered one.
+    pub rdma: Vec<RdmaName>,
+    /// Its node GUID.
+    pub node_guid: Option<Guid>,
+    /// The GUIDs of its InfiniBand ports, by number.
+    pub port_guids: Vec<Guid>,
+    /// How many VFs it can have; `None` without an SR-IOV capability.
+    pub total_vfs: Option<u16>,
+    /// All its ports speak Ethernet, or its PCI class says so.
+    pub ethernet: bool,
+    /// It is in an IOMMU group, so its VFs can be handed to a VM.
+    pub iommu: bool,
+}
+
+/// Looks at the host. What cannot be read is noted in `look`.
+#[must_use]
+pub fn plan_host(look: &mut Look<'_>, observed: &Observed, config: &Config) -> PlanHost {
+    let functions = observed.functions.iter().map(|f| function(look, f)).collect();
+    let number_file = match &config.host_number {
+        HostNumber::File(path) => {
+            Some(look.root.text(path, NUMBER_FILE_LIMIT).map_err(|e| e.to_string()))
+        }
+        HostNumber::Name(_) | HostNumber::Given(_) => None,
+    };
+    PlanHost { name: host_name(look), number_file, functions }
+}
+
+/// A number with its white space is never longer, bytes.
+const NUMBER_FILE_LIMIT: u64 = 4096;
+
+/// The pins of the host below `root`; none without a file.
+///
+/// # Errors
+/// Why the file cannot be read, for people, without its path.
+pub fn pins(root: &Root) -> Result<Pins, String> {
+    match root.text(PINS_PATH, PINS_LIMIT) {
+        Ok(text) => Pins::parse(&text),
+        Err(e) if e.is_absent() => Ok(Pins::default()),
+        Err(e) => Err(e.to_string()),
+    }
+}
+
+/// Room for tens of thousands of VFs, bytes.
+const PINS_LIMIT: u64 = 4 << 20;
+
+fn host_name(look: &mut Look<'_>) -> Option<String> {
+    let comment = |line: &&str| !line.starts_with('#') && !line.is_empty();
+    // The static name comes first: what DHCP gave may be another tomorrow.
+    let fixed = look.attribute("/etc/hostname");
+    let fixed = fixed.as_deref().and_then(|text| text.lines().map(str::trim).find(comment));
+    let name = match fixed {
+        Some(name) => Some(name.to_owned()),
+        None => look.attribute("/proc/sys/kernel/hostname"),
+    };
+    name.filter(|name| !name.is_empty() && name != "(none)")
+}
+
+fn function(look: &mut Look<'_>, function: &PciFunction) -> PlanFunction {
+    let dir = format!("/sys/bus/pci/devices/{}", function.address);
+    let ports = || function.rdma.iter().flat_map(|device| &device.ports);
+    let speaks = |layer| ports().all(|port| port.link_layer == layer);
+    let total_vfs = look.parsed(&format!("{dir}/sriov_totalvfs"), |text| {
+        text.parse::<u16>().map_err(|_| format!("{text:?} is not a number of VFs"))
+    });
+    PlanFunction {
+        pci: function.address,
+        physfn: function.physfn,
+        rdma: function.rdma.iter().map(|device| device.name.clone()).collect(),
+        node_guid: function.rdma.iter().find_map(|device| device.node_guid),
+        port_guids: ports().filter_map(|port| port.guid).filter(|guid| !guid.is_zero()).collect(),
+        total_vfs,
+        ethernet: match ports().next() {
+            Some(_) => speaks(LinkLayer::Ethernet),
+            None => function.class.is_ethernet(),
+        },
+        iommu: has_iommu(look.root, &dir),
+    }
+}
+
+fn has_iommu(root: &Root, dir: &str) -> bool {
+    root.link_name(&format!("{dir}/iommu_group")).is_ok()
+}

@@ -1,0 +1,238 @@
+//! From the configuration, the pins and the host to what each PF's VFs shall be.
+//!
+//! Pure. [`resolve`] finds everything that is wrong before anything is
+//! touched; a PF with an error is left alone, the others are not.
+
+mod compute;
+mod finding;
+mod judge;
+
+pub use finding::Finding;
+
+use super::pins::{PINS_PATH, PinnedPf, Pins};
+use super::template::GuidKind;
+use super::wanted::{WantedPf, WantedVf};
+use crate::config::{Config, Pf, PfSelector};
+use crate::names::{Guid, PciAddress, VfIndex};
+use crate::observe::plan_host::{PlanFunction, PlanHost};
+
+/// What became of one `[[pf]]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resolved {
+    /// How the configuration names the PF.
+    pub which: PfSelector,
+    /// Where it does so: `/etc/ibprov/ibprov.toml:12`.
+    pub origin: String,
+    /// The PF on this host, where it is clear which it is.
+    pub pci: Option<PciAddress>,
+    /// What its VFs shall be, or every error.
+    pub wanted: Result<WantedPf, Vec<Finding>>,
+    /// What to know all the same, drift too.
+    pub warnings: Vec<Finding>,
+    /// VFs from 0 on that have a pin, which holds.
+    pub pinned: usize,
+    /// What the configuration gives each VF, pins aside; empty with errors.
+    pub computed: Vec<[Guid; 2]>,
+}
+
+/// What each `[[pf]]` of the configuration comes to on this host, in their
+/// order. `pins` are what [`Pins::parse`] gave, an empty [`Pins`] if there is
+/// no file.
+#[must_use]
+pub fn resolve(config: &Config, pins: Result<&Pins, &str>, host: &PlanHost) -> Vec<Resolved> {
+    let number = compute::host_number(&config.host_number, host);
+    let empty = Pins::default();
+    let mut drafts: Vec<Draft<'_>> = config
+        .pf
+        .iter()
+        .map(|pf| {
+            let mut draft = Draft::new(pf, host);
+            if let Err(why) = pins {
+                let path = PINS_PATH.to_owned();
+                draft.errors.push(Finding::Pins { path, why: why.to_owned() });
+            }
+            draft
+        })
+        .collect();
+    judge::same_pf(&mut drafts);
+    let pins = pins.unwrap_or(&empty);
+    for at in 0..drafts.len() {
+        let pin = find_pin(&drafts, at, pins);
+        let Some(draft) = drafts.get_mut(at) else { continue };
+        draft.fill(pin, &number);
+    }
+    judge::guids(&mut drafts, host);
+    drafts.into_iter().map(Draft::finish).collect()
+}
+
+/// A `[[pf]]` on its way.
+struct Draft<'a> {
+    config: &'a Pf,
+    function: Option<&'a PlanFunction>,
+    /// Node and port GUID of each VF, as they shall be; `None` where an error
+    /// says why not.
+    guids: Vec<[Option<Guid>; 2]>,
+    computed: Vec<[Option<Guid>; 2]>,
+    pinned: usize,
+    errors: Vec<Finding>,
+    warnings: Vec<Finding>,
+}
+
+impl<'a> Draft<'a> {
+    fn new(config: &'a Pf, host: &'a PlanHost) -> Self {
+        let mut errors = Vec::new();
+        let function = match find_pf(&config.which, host) {
+            Ok(function) => {
+                errors.extend(judge::function(config, function));
+                Some(function)
+            }
+            Err(finding) => {
+                errors.push(finding);
+                None
+            }
+        };
+        let (guids, computed) = (Vec::new(), Vec::new());
+        Self { config, function, guids, computed, pinned: 0, errors, warnings: Vec::new() }
+    }
+
+    /// Sets the GUIDs: where there is a pin, it holds.
+    fn fill(&mut self, pin: Option<&PinnedPf>, number: &Result<u64, String>) {
+        let (computed, problems) = compute::guids(self.config, self.function, number);
+        let count = usize::from(self.config.vfs);
+        self.guids.clone_from(&computed);
+        self.computed = computed;
+        let Some(pin) = pin else {
+            self.errors.extend(problems);
+            return;
+        };
+        for (guids, pinned) in self.guids.iter_mut().zip(&pin.vfs) {
+            *guids = pinned.map(Some);
+        }
+        self.pinned = pin.vfs.len().min(count);
+        if self.pinned == count {
+            let drift = problems.into_iter().map(|p| Finding::DriftNothing(Box::new(p)));
+            self.warnings.extend(drift);
+        } else {
+            self.errors.extend(problems);
+        }
+        self.warnings.extend(judge::drift(pin, &self.computed, self.function));
+    }
+
+    fn finish(self) -> Resolved {
+        let pci = self.function.map(|f| f.pci);
+        let wanted = match (pci, self.errors.is_empty()) {
+            (Some(pf), true) => Ok(WantedPf { pf, vfs: wanted_vfs(self.config, &self.guids) }),
+            _ => Err(self.errors),
+        };
+        let computed = self.computed.iter().map_while(|[node, port]| Some([(*node)?, (*port)?]));
+        Resolved {
+            which: self.config.which.clone(),
+            origin: self.config.origin.clone(),
+            pci,
+            wanted,
+            warnings: self.warnings,
+            pinned: self.pinned,
+            computed: computed.collect(),
+        }
+    }
+}
+
+fn wanted_vfs(config: &Pf, guids: &[[Option<Guid>; 2]]) -> Vec<WantedVf> {
+    let vfs = VfIndex::first(config.vfs).zip(guids).filter_map(|(index, [node, port])| {
+        let exception = config.exceptions.iter().find(|e| e.vfs.contains(index));
+        Some(WantedVf {
+            index,
+            node_guid: (*node)?,
+            port_guid: (*port)?,
+            policy: exception.and_then(|e| e.policy).unwrap_or(config.policy),
+            driver: exception.and_then(|e| e.driver).unwrap_or(config.driver),
+        })
+    });
+    vfs.collect()
+}
+
+/// The function that `which` names.
+fn find_pf<'h>(which: &PfSelector, host: &'h PlanHost) -> Result<&'h PlanFunction, Finding> {
+    let is = |f: &&PlanFunction| match which {
+        PfSelector::Pci(pci) => f.pci == *pci,
+        PfSelector::PortGuid(guid) => f.port_guids.contains(guid),
+        PfSelector::NodeGuid(guid) => f.node_guid == Some(*guid),
+        PfSelector::Rdma(name) => f.rdma.contains(name),
+    };
+    let found: Vec<_> = host.functions.iter().filter(is).collect();
+    // A VF may bear its PF's GUID by mistake; the PF is meant.
+    let pfs: Vec<_> = found.iter().filter(|f| f.physfn.is_none()).copied().collect();
+    match (pfs.as_slice(), found.as_slice()) {
+        ([pf], _) => Ok(pf),
+        ([], [vf]) => Ok(vf),
+        ([], []) => {
+            let there = || host.functions.iter().filter(|f| f.physfn.is_none());
+            Err(Finding::Absent {
+                unregistered: match which {
+                    PfSelector::Pci(_) => 0,
+                    _ => there().filter(|f| f.rdma.is_empty()).count(),
+                },
+                there: there().map(|f| f.pci).collect(),
+            })
+        }
+        ([], several) | (several, _) => {
+            Err(Finding::Ambiguous(several.iter().map(|f| f.pci).collect()))
+        }
+    }
+}
+
+/// The pin of draft `at`: that of its name in the configuration; failing that,
+/// that of its card or its place, unless another `[[pf]]` bears its name. An
+/// RDMA name can be another card's tomorrow, so there the card comes first.
+fn find_pin<'p>(drafts: &[Draft<'_>], at: usize, pins: &'p Pins) -> Option<&'p PinnedPf> {
+    let draft = drafts.get(at)?;
+    let ports = draft.function.map_or(&[][..], |f| &f.port_guids);
+    let named = pins.pfs.iter().find(|pin| pin.which == draft.config.which);
+    let card = pins.pfs.iter().find(|pin| pin.is_card(ports));
+    if matches!(draft.config.which, PfSelector::Rdma(_)) && card.is_some() {
+        return card;
+    }
+    let place = pins.pfs.iter().find(|pin| Some(pin.pci) == draft.function.map(|f| f.pci));
+    let taken = |pin: &PinnedPf| drafts.iter().any(|d| d.config.which == pin.which);
+    named.or_else(|| card.or(place).filter(|pin| !taken(pin)))
+}
+
+/// The pins that hold these plans: of each PF what it shall have now, and what
+/// it was once given beyond that. PFs of `old` that no plan is for are kept.
+#[must_use]
+pub fn pins_of(resolved: &[Resolved], old: &Pins, host: &PlanHost, replace: bool) -> Pins {
+    let mut pfs = Vec::new();
+    let mut used = Vec::new();
+    for plan in resolved {
+        let Ok(wanted) = &plan.wanted else { continue };
+        let function = host.functions.iter().find(|f| f.pci == wanted.pf);
+        let ports = function.map_or(&[][..], |f| &f.port_guids);
+        let before = old
+            .pfs
+            .iter()
+            .position(|pin| pin.which == plan.which || pin.is_card(ports) || pin.pci == wanted.pf);
+        let present = wanted.vfs.iter().map(|vf| [vf.node_guid, vf.port_guid]);
+        let mut vfs: Vec<[Guid; 2]> =
+            if replace { plan.computed.clone() } else { present.collect() };
+        if !replace && let Some(pin) = before.and_then(|at| old.pfs.get(at)) {
+            vfs.extend(pin.vfs.iter().skip(vfs.len()));
+        }
+        used.extend(before);
+        pfs.push(PinnedPf {
+            which: plan.which.clone(),
+            pci: wanted.pf,
+            node_guid: function.and_then(|f| f.node_guid),
+            port_guids: ports.to_vec(),
+            vfs,
+        });
+    }
+    let kept = old.pfs.iter().enumerate().filter(|(at, _)| !used.contains(at));
+    pfs.extend(kept.map(|(_, pin)| pin.clone()));
+    Pins { host: host.name.clone(), pfs }
+}
+
+/// The two kinds, in the order in which they are kept.
+const KINDS: [GuidKind; 2] = [GuidKind::Node, GuidKind::Port];
+
+#[cfg(test)]
+mod tests;

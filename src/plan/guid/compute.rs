@@ -1,0 +1,116 @@
+//! What the configuration gives each VF, pins aside.
+
+use super::super::host_number::{HostNumber, of_name, of_text};
+use super::super::template::{GuidKind, Misfit, Numbers};
+use super::{Finding, KINDS};
+use crate::config::{GuidSource, Pf};
+use crate::names::{Guid, VfIndex};
+use crate::observe::plan_host::{PlanFunction, PlanHost};
+
+/// The host's number, or why it has none.
+pub(super) fn host_number(source: &HostNumber, host: &PlanHost) -> Result<u64, String> {
+    match source {
+        HostNumber::Given(number) => Ok(*number),
+        HostNumber::Name(rule) => match &host.name {
+            Some(name) => of_name(name, *rule),
+            None => Err("the host has no name".to_owned()),
+        },
+        HostNumber::File(path) => match &host.number_file {
+            Some(Ok(text)) => of_text(text).map_err(|why| format!("{path}: {why}")),
+            // It names the path.
+            Some(Err(why)) => Err(why.clone()),
+            None => Err(format!("{path} was not read")),
+        },
+    }
+}
+
+/// Node and port GUID of each VF; `None` where a finding says why not.
+pub(super) fn guids(
+    config: &Pf,
+    function: Option<&PlanFunction>,
+    number: &Result<u64, String>,
+) -> (Vec<[Option<Guid>; 2]>, Vec<Finding>) {
+    let mut findings: Vec<Finding> = Vec::new();
+    let guids = VfIndex::first(config.vfs)
+        .map(|vf| {
+            let exception = config.exceptions.iter().find(|e| e.vfs.contains(vf));
+            KINDS.map(|kind| {
+                let given = exception.and_then(|e| match kind {
+                    GuidKind::Node => e.node_guid,
+                    GuidKind::Port => e.port_guid,
+                });
+                match given.map_or_else(|| one(config, function, number, vf, kind), Ok) {
+                    Ok(guid) => Some(guid),
+                    Err(finding) => {
+                        note(&mut findings, finding);
+                        None
+                    }
+                }
+            })
+        })
+        .collect();
+    (guids, findings)
+}
+
+/// One thing that is wrong is said once, not for every VF after the first.
+fn note(findings: &mut Vec<Finding>, new: Finding) {
+    for old in findings.iter_mut() {
+        match (old, &new) {
+            (
+                Finding::Template { vf, more, why },
+                Finding::Template { vf: new_vf, why: new_why, .. },
+            ) if why.is_like(new_why) => {
+                *more = usize::from(new_vf.get() - vf.get()).max(*more);
+                return;
+            }
+            (Finding::Missing { kind, .. }, Finding::Missing { kind: new_kind, .. })
+                if kind == new_kind =>
+            {
+                return;
+            }
+            (Finding::Overflow { .. }, Finding::Overflow { .. })
+            | (Finding::HostNumber(_), Finding::HostNumber(_))
+            | (Finding::NoBase(_), Finding::NoBase(_)) => return,
+            _ => {}
+        }
+    }
+    findings.push(new);
+}
+
+fn one(
+    config: &Pf,
+    function: Option<&PlanFunction>,
+    number: &Result<u64, String>,
+    vf: VfIndex,
+    kind: GuidKind,
+) -> Result<Guid, Finding> {
+    let source = match kind {
+        GuidKind::Node => &config.node,
+        GuidKind::Port => &config.port,
+    };
+    let index = u64::from(vf.get());
+    let missing = |what| Finding::Missing { vf, kind, vfs: config.vfs, what };
+    match source {
+        None => Err(Finding::Nothing { vf, kind }),
+        Some(GuidSource::List(list)) => {
+            list.get(usize::from(vf.get())).copied().ok_or_else(|| missing("list"))
+        }
+        Some(GuidSource::Range(range)) => range.get(index).ok_or_else(|| missing("range")),
+        Some(GuidSource::Offset(offset)) => {
+            // Where there is no such PF, that is said already.
+            let Some(function) = function else { return Err(Finding::Nothing { vf, kind }) };
+            let base = function.port_guids.first().ok_or(Finding::NoBase(function.pci))?;
+            let offset = *offset + i64::from(vf.get());
+            let sum = base.value().checked_add_signed(offset).map(Guid::new);
+            sum.ok_or(Finding::Overflow { vf, base: *base, offset })
+        }
+        Some(GuidSource::Template(template)) => {
+            let host = number.as_ref().ok().copied();
+            let numbers = Numbers { host, pf: config.index, vf: index };
+            template.guid(&numbers, kind).map_err(|why| match (why, number) {
+                (Misfit::NoHostNumber, Err(why)) => Finding::HostNumber(why.clone()),
+                (why, _) => Finding::Template { vf, more: 0, why },
+            })
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! What is wrong with a plan, or odd.
+
+use super::super::pins::PinnedPf;
+use super::super::template::GuidKind;
+use super::super::wanted::VfDriver;
+use super::{Draft, Finding, KINDS};
+use crate::config::Pf;
+use crate::names::{Guid, PciAddress, VfIndex};
+use crate::observe::plan_host::{PlanFunction, PlanHost};
+
+/// What is wrong with the PF itself.
+pub(super) fn function(config: &Pf, function: &PlanFunction) -> Vec<Finding> {
+    let (pci, wanted) = (function.pci, config.vfs);
+    if let Some(physfn) = function.physfn {
+        return vec![Finding::IsVf { pci, physfn }];
+    }
+    let mut findings = Vec::new();
+    if function.ethernet {
+        findings.push(Finding::Ethernet(pci));
+    }
+    match function.total_vfs {
+        _ if wanted == 0 => {}
+        None => findings.push(Finding::NoSriov(pci)),
+        Some(0) => findings.push(Finding::SriovOff { pci, wanted }),
+        Some(total) if wanted > total => {
+            findings.push(Finding::TooManyVfs { pci, wanted, total });
+        }
+        Some(_) => {}
+    }
+    let for_vfio = VfIndex::first(wanted).find(|vf| {
+        let exception = config.exceptions.iter().find(|e| e.vfs.contains(*vf));
+        exception.and_then(|e| e.driver).unwrap_or(config.driver) == VfDriver::VfioPci
+    });
+    if let Some(vf) = for_vfio.filter(|_| !function.iommu) {
+        findings.push(Finding::NoIommu { pci, vf });
+    }
+    findings
+}
+
+/// Two `[[pf]]` that turn out to be one PF.
+pub(super) fn same_pf(drafts: &mut [Draft<'_>]) {
+    let found: Vec<(Option<PciAddress>, String)> =
+        drafts.iter().map(|d| (d.function.map(|f| f.pci), d.config.origin.clone())).collect();
+    for (at, draft) in drafts.iter_mut().enumerate() {
+        let Some(pci) = draft.function.map(|f| f.pci) else { continue };
+        let others =
+            found.iter().enumerate().filter(|(other, (p, _))| *other != at && *p == Some(pci));
+        for (_, (_, other)) in others {
+            draft.errors.push(Finding::SamePf { pci, other: other.clone() });
+        }
+    }
+}
+
+/// Where a GUID is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Owner {
+    Card { pci: PciAddress, kind: GuidKind },
+    Vf { draft: usize, vf: VfIndex, kind: GuidKind },
+}
+
+impl Owner {
+    fn is_node_of(self, at: usize, index: VfIndex) -> bool {
+        self == Self::Vf { draft: at, vf: index, kind: GuidKind::Node }
+    }
+}
+
+/// What is wrong with the GUIDs, alone and against each other.
+pub(super) fn guids(drafts: &mut [Draft<'_>], host: &PlanHost) {
+    let mut all: Vec<(Guid, Owner)> = Vec::new();
+    // The VFs of PFs that have a plan bear what they were given by it before.
+    let planned: Vec<Option<PciAddress>> =
+        drafts.iter().filter_map(|d| d.function).map(|f| Some(f.pci)).collect();
+    let foreign = |f: &&PlanFunction| f.physfn.is_none() || !planned.contains(&f.physfn);
+    for function in host.functions.iter().filter(foreign) {
+        let pci = function.pci;
+        let node = function.node_guid.filter(|guid| !guid.is_zero());
+        all.extend(node.map(|g| (g, Owner::Card { pci, kind: GuidKind::Node })));
+        let ports = function.port_guids.iter();
+        all.extend(ports.map(|g| (*g, Owner::Card { pci, kind: GuidKind::Port })));
+    }
+    for (at, draft) in drafts.iter_mut().enumerate() {
+        let mut group = OddGuids::default();
+        let mut not_local = OddGuids::default();
+        for (vf, guids) in VfIndex::first(draft.config.vfs).zip(&draft.guids) {
+            for (kind, guid) in KINDS.into_iter().zip(guids) {
+                let Some(guid) = *guid else { continue };
+                if guid.is_zero() {
+                    draft.errors.push(Finding::Zero { vf, kind });
+                } else if guid.value() == u64::MAX {
+                    draft.errors.push(Finding::AllOnes { vf, kind });
+                } else {
+                    all.push((guid, Owner::Vf { draft: at, vf, kind }));
+                    group.add(guid.is_group(), vf, guid);
+                    not_local.add(!guid.is_local(), vf, guid);
+                }
+            }
+        }
+        draft.warnings.extend(group.said().map(|(vf, more, guid)| Finding::Group {
+            vf,
+            more,
+            guid,
+        }));
+        let not_local = not_local.said();
+        draft.warnings.extend(not_local.map(|(vf, more, guid)| Finding::NotLocal {
+            vf,
+            more,
+            guid,
+        }));
+    }
+    all.sort_unstable();
+    against_each_other(drafts, &all);
+}
+
+/// VFs with the same oddity, for one line.
+#[derive(Default)]
+struct OddGuids {
+    first: Option<(VfIndex, Guid)>,
+    last: Option<VfIndex>,
+    vfs: usize,
+}
+
+impl OddGuids {
+    fn add(&mut self, odd: bool, vf: VfIndex, guid: Guid) {
+        if odd {
+            self.first.get_or_insert((vf, guid));
+            self.vfs += usize::from(self.last != Some(vf));
+            self.last = Some(vf);
+        }
+    }
+
+    fn said(self) -> Option<(VfIndex, usize, Guid)> {
+        let (vf, guid) = self.first?;
+        Some((vf, self.vfs - 1, guid))
+    }
+}
+
+/// `all` is sorted.
+fn against_each_other(drafts: &mut [Draft<'_>], all: &[(Guid, Owner)]) {
+    let holders = |guid: Guid| {
+        let start = all.partition_point(|(other, _)| *other < guid);
+        all.get(start..).unwrap_or_default().iter().take_while(move |(other, _)| *other == guid)
+    };
+    let places: Vec<Option<PciAddress>> =
+        drafts.iter().map(|d| d.function.map(|f| f.pci)).collect();
+    let name = |draft: usize, vf: VfIndex, seen_from: usize| match places.get(draft) {
+        Some(Some(pci)) if draft != seen_from => format!("VF {vf} of {pci}"),
+        _ if draft != seen_from => format!("VF {vf} of another PF"),
+        _ => format!("VF {vf}"),
+    };
+    let mut found: Vec<(usize, VfIndex, GuidKind, Finding)> = Vec::new();
+    for (guid, owner) in all {
+        let Owner::Vf { draft: at, vf, kind } = *owner else { continue };
+        let guid = *guid;
+        let mut note = |finding| found.push((at, vf, kind, finding));
+        // A GUID that is both of a VF is judged as its node GUID.
+        let both = kind == GuidKind::Port && holders(guid).any(|(_, o)| o.is_node_of(at, vf));
+        let mut told = None;
+        for (_, other) in holders(guid).filter(|_| !both) {
+            match *other {
+                Owner::Card { pci, kind: other_kind } => {
+                    note(Finding::Hardware { vf, kind, guid, other: pci, other_kind });
+                }
+                // One VF may have one GUID for both.
+                Owner::Vf { draft, vf: other_vf, .. } if (draft, other_vf) == (at, vf) => {}
+                // Of two in one PF, the later one tells.
+                Owner::Vf { draft, vf: other_vf, .. } if draft == at && other_vf > vf => {}
+                Owner::Vf { draft, vf: other_vf, .. } if told == Some((draft, other_vf)) => {}
+                Owner::Vf { draft, vf: other_vf, kind: other_kind } => {
+                    told = Some((draft, other_vf));
+                    let other = name(draft, other_vf, at);
+                    note(Finding::Duplicate { vf, kind, guid, other, other_kind });
+                }
+            }
+        }
+        // Only port GUIDs make IPv6 addresses.
+        let twins = holders(guid.link_local_twin()).filter(|_| kind == GuidKind::Port);
+        for (_, twin) in twins {
+            match *twin {
+                Owner::Card { pci, kind: GuidKind::Port } => {
+                    note(Finding::Twin { vf, guid, other: pci.to_string() });
+                }
+                Owner::Vf { draft, vf: other, kind: GuidKind::Port }
+                    if draft != at || other < vf =>
+                {
+                    note(Finding::Twin { vf, guid, other: name(draft, other, at) });
+                }
+                _ => {}
+            }
+        }
+    }
+    found.sort_by_key(|(at, vf, kind, _)| (*at, *vf, *kind));
+    for (at, _, _, finding) in found {
+        if let Some(draft) = drafts.get_mut(at) {
+            draft.errors.push(finding);
+        }
+    }
+}
+
+/// Where configuration, pin and host do not agree.
+pub(super) fn drift(
+    pin: &PinnedPf,
+    computed: &[[Option<Guid>; 2]],
+    function: Option<&PlanFunction>,
+) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut drifted: Option<Finding> = None;
+    for ((vf, pinned), now) in VfIndex::first(u16::MAX).zip(&pin.vfs).zip(computed) {
+        let differs = KINDS.into_iter().zip(pinned).zip(now).find_map(|((kind, pinned), now)| {
+            now.filter(|now| now != pinned).map(|now| (kind, *pinned, now))
+        });
+        match (differs, &mut drifted) {
+            (Some(_), Some(Finding::Drift { more, .. })) => *more += 1,
+            (Some((kind, pinned, now)), _) => {
+                drifted = Some(Finding::Drift { vf, more: 0, kind, now, pinned });
+            }
+            (None, _) => {}
+        }
+    }
+    findings.extend(drifted);
+    let ports = function.map_or(&[][..], |f| &f.port_guids);
+    if let (Some(then), Some(now)) = (pin.port_guids.first(), ports.first())
+        && !pin.is_card(ports)
+    {
+        findings.push(Finding::OtherCard { then: *then, now: *now });
+    }
+    findings
+}

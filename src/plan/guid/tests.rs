@@ -1,0 +1,320 @@
+use super::*;
+use crate::config::{Problems, Source};
+use crate::plan::pins::Pins;
+use proptest::prelude::*;
+
+fn guid(text: &str) -> Guid {
+    text.parse().expect("GUID")
+}
+
+fn pci(text: &str) -> PciAddress {
+    text.parse().expect("PCI address")
+}
+
+/// Two PFs of 16 VFs, 4b:00.0 and 5e:00.0, on node c12.
+fn host() -> PlanHost {
+    let function = |address: &str, rdma: &str, guid_text: &str| PlanFunction {
+        pci: pci(address),
+        physfn: None,
+        rdma: vec![rdma.parse().expect("name")],
+        node_guid: Some(guid(guid_text)),
+        port_guids: vec![guid(guid_text)],
+        total_vfs: Some(16),
+        ethernet: false,
+        iommu: true,
+    };
+    PlanHost {
+        name: Some("c12".to_owned()),
+        number_file: None,
+        functions: vec![
+            function("0000:4b:00.0", "mlx5_0", "b859:9f03:0012:a480"),
+            function("0000:5e:00.0", "mlx5_1", "b859:9f03:0012:a4a0"),
+        ],
+    }
+}
+
+fn config(text: &str) -> Config {
+    let source = Source { path: "/c.toml".to_owned(), text: text.to_owned() };
+    match crate::config::resolve(vec![source], Problems::default()) {
+        Ok(loaded) => loaded.config,
+        Err(problems) => panic!("{problems}"),
+    }
+}
+
+fn plan(text: &str, pins: &Pins, host: &PlanHost) -> Vec<Resolved> {
+    resolve(&config(text), Ok(pins), host)
+}
+
+/// The only PF's errors, as text.
+fn errors(text: &str, host: &PlanHost) -> Vec<String> {
+    let resolved = plan(text, &Pins::default(), host);
+    let [one] = resolved.as_slice() else { panic!("one PF") };
+    let errors = one.wanted.as_ref().err().cloned().unwrap_or_default();
+    errors.iter().map(ToString::to_string).collect()
+}
+
+const GOOD: &str = "[[pf]]\npci = \"0000:4b:00.0\"\nvfs = 3\nvf-guid-template = \"02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}\"\n";
+
+#[test]
+fn a_template_is_filled_for_every_vf() {
+    let text = format!("{GOOD}[[pf.vf]]\nindex = 2\ndriver = \"vfio-pci\"\npolicy = \"down\"\n");
+    let resolved = plan(&text, &Pins::default(), &host());
+    let wanted = resolved[0].wanted.as_ref().expect("good");
+    assert_eq!(wanted.pf, pci("0000:4b:00.0"));
+    let shown: Vec<String> = wanted
+        .vfs
+        .iter()
+        .map(|vf| {
+            format!("{} {} {} {} {}", vf.index, vf.node_guid, vf.port_guid, vf.policy, vf.driver)
+        })
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            "0 0200:000c:0000:0000 0200:000c:0001:0000 follow default",
+            "1 0200:000c:0000:0001 0200:000c:0001:0001 follow default",
+            "2 0200:000c:0000:0002 0200:000c:0001:0002 down vfio-pci",
+        ]
+    );
+    assert_eq!((resolved[0].warnings.len(), resolved[0].pinned), (0, 0));
+}
+
+#[test]
+fn a_pf_is_found_by_each_of_its_names() {
+    for name in [
+        "pci = \"0000:5e:00.0\"",
+        "port-guid = \"b859:9f03:0012:a4a0\"",
+        "node-guid = \"b859:9f03:0012:a4a0\"",
+        "rdma = \"mlx5_1\"",
+    ] {
+        let resolved = plan(&format!("[[pf]]\n{name}\nvfs = 0\n"), &Pins::default(), &host());
+        assert_eq!(resolved[0].pci, Some(pci("0000:5e:00.0")), "{name}");
+    }
+}
+
+#[test]
+fn offsets_count_from_the_port_guid() {
+    let resolved = plan(
+        "[[pf]]\nrdma = \"mlx5_0\"\nvfs = 2\nvf-node-guid-offset = -16\nvf-port-guid-offset = 8\n",
+        &Pins::default(),
+        &host(),
+    );
+    let wanted = resolved[0].wanted.as_ref().expect("good");
+    assert_eq!(wanted.vfs[1].node_guid, guid("b859:9f03:0012:a471"));
+    assert_eq!(wanted.vfs[1].port_guid, guid("b859:9f03:0012:a489"));
+    // 0xa480 + 32 is the other card.
+    assert_eq!(
+        errors("[[pf]]\nrdma = \"mlx5_0\"\nvfs = 2\nvf-guid-offset = 31\n", &host()),
+        [
+            "VF 1: its node GUID b859:9f03:0012:a4a0 is already the node GUID of 0000:5e:00.0 on this host",
+            "VF 1: its node GUID b859:9f03:0012:a4a0 is already the port GUID of 0000:5e:00.0 on this host"
+        ]
+    );
+    let mut high = host();
+    high.functions[0].port_guids = vec![Guid::new(u64::MAX - 4)];
+    assert_eq!(
+        errors("[[pf]]\nrdma = \"mlx5_0\"\nvfs = 8\nvf-guid-offset = 1\n", &high),
+        [
+            "VF 4: ffff:ffff:ffff:fffb plus 5 is no GUID: it leaves the 64 bits",
+            "VF 3: its node GUID is all ones, which is no GUID",
+            "VF 3: its port GUID is all ones, which is no GUID"
+        ]
+    );
+}
+
+#[test]
+fn a_pin_holds_and_drift_is_told() {
+    let host = host();
+    let first = plan(GOOD, &Pins::default(), &host);
+    let pins = pins_of(&first, &Pins::default(), &host, false);
+    let again = plan(GOOD, &pins, &host);
+    assert_eq!(again[0].wanted, first[0].wanted);
+    assert_eq!((again[0].pinned, again[0].warnings.len()), (3, 0));
+
+    let mut renamed = host.clone();
+    renamed.name = Some("c13".to_owned());
+    let drifted = plan(GOOD, &pins, &renamed);
+    assert_eq!(drifted[0].wanted, first[0].wanted);
+    assert_eq!(
+        drifted[0].warnings.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        [
+            "drift: VF 0 (and 2 VFs more): the configuration now gives node GUID 0200:000d:0000:0000, and 0200:000c:0000:0000 is pinned and holds"
+        ]
+    );
+    // Decided: the new ones.
+    let replaced = pins_of(&drifted, &pins, &renamed, true);
+    let decided = plan(GOOD, &replaced, &renamed);
+    assert_eq!(decided[0].warnings.len(), 0);
+    assert_eq!(
+        decided[0].wanted.as_ref().expect("good").vfs[0].node_guid,
+        guid("0200:000d:0000:0000")
+    );
+
+    renamed.name = Some("login".to_owned());
+    let nothing = plan(GOOD, &pins, &renamed);
+    assert_eq!(nothing[0].wanted, first[0].wanted);
+    assert_eq!(
+        nothing[0].warnings.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        [
+            "drift: the configuration gives no GUIDs any more, and the pinned ones hold: the host has no number for {host:BITS}: the host name \"login\" has no digits: set host.number or host.number-file"
+        ]
+    );
+    // A VF that no pin covers needs a number.
+    let more = plan(&GOOD.replace("vfs = 3", "vfs = 4"), &pins, &renamed);
+    assert_eq!(
+        more[0].wanted.as_ref().err().and_then(|e| e.first()).map(Finding::id),
+        Some("no-host-number")
+    );
+}
+
+#[test]
+fn fewer_vfs_keep_the_pins_of_the_others() {
+    let host = host();
+    let pins = pins_of(&plan(GOOD, &Pins::default(), &host), &Pins::default(), &host, false);
+    let fewer = plan(&GOOD.replace("vfs = 3", "vfs = 1"), &pins, &host);
+    assert_eq!((fewer[0].pinned, fewer[0].warnings.len()), (1, 0));
+    assert_eq!(pins_of(&fewer, &pins, &host, false), pins);
+    // A PF that no configuration names keeps its pins too.
+    assert_eq!(pins_of(&[], &pins, &host, true), pins);
+}
+
+#[test]
+fn pins_follow_the_name_in_the_configuration_and_then_the_card() {
+    let host = host();
+    let pins = pins_of(&plan(GOOD, &Pins::default(), &host), &Pins::default(), &host, false);
+    let moved = GOOD.replace("pci = \"0000:4b:00.0\"", "port-guid = \"b859:9f03:0012:a480\"");
+    assert_eq!(plan(&moved, &pins, &host)[0].pinned, 3, "named otherwise, the same card");
+
+    let mut swapped = host.clone();
+    swapped.functions[0].port_guids = vec![guid("b859:9f03:0012:ffff")];
+    let other = plan(GOOD, &pins, &swapped);
+    assert_eq!(other[0].pinned, 3, "a new card in the same slot");
+    assert_eq!(
+        other[0].warnings.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        [
+            "drift: it is another card than when it was pinned (port GUID b859:9f03:0012:a480 then, b859:9f03:0012:ffff now); the pinned GUIDs hold for it"
+        ]
+    );
+
+    // RDMA names that changed places: the card decides.
+    let named = "host.number = 1\n[[pf]]\nrdma = \"mlx5_0\"\nvfs = 1\nvf-guid-template = \"02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}\"\n[[pf]]\nrdma = \"mlx5_1\"\nvfs = 1\nvf-guid-template = \"02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}\"\n";
+    let first = plan(named, &Pins::default(), &host);
+    let pins = pins_of(&first, &Pins::default(), &host, false);
+    let mut renamed = host.clone();
+    for (function, name) in renamed.functions.iter_mut().zip(["mlx5_1", "mlx5_0"]) {
+        function.rdma = vec![name.parse().expect("name")];
+    }
+    let second = plan(named, &pins, &renamed);
+    assert_eq!(second[1].wanted, first[0].wanted, "0000:4b:00.0, now mlx5_1");
+    assert!(second[1].warnings.iter().any(Finding::is_drift));
+}
+
+#[test]
+fn pins_that_cannot_be_read_stop_every_pf() {
+    let resolved = resolve(&config(GOOD), Err("line 3: no"), &host());
+    assert_eq!(
+        resolved[0].wanted.as_ref().err().map(|e| e[0].to_string()).as_deref(),
+        Some(
+            "the pins cannot be read: /etc/ibprov/guid-pins.toml: line 3: no: correct the file, or remove it to plan anew"
+        )
+    );
+}
+
+#[test]
+fn what_other_vfs_of_the_host_bear_is_taken() {
+    let mut host = host();
+    let mut vf = host.functions[1].clone();
+    vf.pci = pci("0000:5e:00.1");
+    vf.physfn = Some(pci("0000:5e:00.0"));
+    vf.node_guid = Some(guid("0200:000c:0000:0001"));
+    vf.port_guids = Vec::new();
+    host.functions.push(vf.clone());
+    assert_eq!(
+        errors(GOOD, &host),
+        [
+            "VF 1: its node GUID 0200:000c:0000:0001 is already the node GUID of 0000:5e:00.1 on this host"
+        ]
+    );
+    // A VF of a PF that has a plan is what the plan made of it.
+    host.functions[2].physfn = Some(pci("0000:4b:00.0"));
+    assert_eq!(errors(GOOD, &host), Vec::<String>::new());
+}
+
+fn selector() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(vec![
+        "pci = \"0000:4b:00.0\"",
+        "pci = \"0000:5e:00.0\"",
+        "pci = \"0000:af:00.0\"",
+        "port-guid = \"b859:9f03:0012:a480\"",
+        "node-guid = \"b859:9f03:0012:a4a0\"",
+        "rdma = \"mlx5_0\"",
+    ])
+}
+
+fn source() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(vec![
+        "vf-guid-offset = 1",
+        "vf-guid-offset = 30",
+        "vf-node-guid-offset = 1\nvf-port-guid-offset = 1",
+        "vf-guid-range = \"0200:0000:0000:0000 - 0200:0000:0000:0004\"",
+        "vf-guid-template = \"02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}\"",
+        "vf-guid-template = \"00:00:{host:16}:{pf:8}:{kind:8}:{vf:16}\"",
+        "vf-guid-template = \"0000:0000:0000:00{vf:4}{kind:4}\"",
+        "vf-guids = [\"0200:0000:0000:0001\", \"0200:0000:0000:0001\"]",
+    ])
+}
+
+proptest! {
+    /// Whatever is configured: what comes out good has only GUIDs that nobody
+    /// else on the host has, of which no two make one link-local address.
+    #[test]
+    fn a_good_plan_has_no_collision(
+        pfs in prop::collection::vec((selector(), 1_u16..7, source()), 1..4),
+        name in "[a-z]{1,3}[0-9]{0,6}",
+    ) {
+        let mut text = String::new();
+        let mut seen = Vec::new();
+        for (which, vfs, source) in pfs {
+            if !seen.contains(&which) {
+                text.push_str(&format!("[[pf]]\n{which}\nvfs = {vfs}\n{source}\n"));
+                seen.push(which);
+            }
+        }
+        let host = PlanHost { name: Some(name), ..host() };
+        let resolved = plan(&text, &Pins::default(), &host);
+        let mut owners: Vec<(Guid, String)> = Vec::new();
+        let mut ports: Vec<Guid> = Vec::new();
+        for function in &host.functions {
+            owners.push((function.port_guids[0], function.pci.to_string()));
+            ports.push(function.port_guids[0]);
+        }
+        for wanted in resolved.iter().filter_map(|r| r.wanted.as_ref().ok()) {
+            for vf in &wanted.vfs {
+                let owner = format!("{} {}", wanted.pf, vf.index);
+                for guid in [vf.node_guid, vf.port_guid] {
+                    prop_assert!(!guid.is_zero() && guid.value() != u64::MAX);
+                    let other = owners.iter().find(|(g, o)| *g == guid && *o != owner);
+                    prop_assert_eq!(other, None, "{} in {}", guid, text);
+                    owners.push((guid, owner.clone()));
+                }
+                prop_assert!(!ports.contains(&vf.port_guid.link_local_twin()), "{}", text);
+                ports.push(vf.port_guid);
+            }
+        }
+    }
+
+    /// Pinning and planning again gives the same, whatever the host is called.
+    #[test]
+    fn pins_are_what_they_were(vfs in 1_u16..9, name in "[a-z]{1,3}[0-9]{0,6}") {
+        let host = host();
+        let text = GOOD.replace("vfs = 3", &format!("vfs = {vfs}"));
+        let first = plan(&text, &Pins::default(), &host);
+        let pins = pins_of(&first, &Pins::default(), &host, false);
+        let pins = Pins::parse(&pins.to_toml()).expect("read back");
+        let renamed = PlanHost { name: Some(name), ..host };
+        let second = plan(&text, &pins, &renamed);
+        prop_assert_eq!(&second[0].wanted, &first[0].wanted);
+        let same = second[0].computed == first[0].computed;
+        prop_assert_eq!(same, !second[0].warnings.iter().any(Finding::is_drift));
+    }
+}

@@ -1,0 +1,138 @@
+//! The host's number, for GUID templates: by a stated rule, from stated sources.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::wanted::WordError;
+
+/// Where the host's number comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HostNumber {
+    /// From the host's name, by this rule.
+    Name(NameRule),
+    /// It is this.
+    Given(u64),
+    /// A decimal number alone in the file at this absolute path.
+    File(String),
+}
+
+/// Which digits of a host's name are its number. The name is looked at up to
+/// its first dot; leading zeros count for nothing, and no number is octal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NameRule {
+    /// The last run of digits: 14 of `rack2-node14`.
+    Last,
+    /// The first run of digits: 2 of `rack2-node14`.
+    First,
+    /// The only run of digits: `rack2-node14` has no number.
+    Only,
+}
+
+impl NameRule {
+    const ALL: [Self; 3] = [Self::Last, Self::First, Self::Only];
+}
+
+impl fmt::Display for NameRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Last => "last-digits",
+            Self::First => "first-digits",
+            Self::Only => "only-digits",
+        })
+    }
+}
+
+impl FromStr for NameRule {
+    type Err = WordError;
+
+    fn from_str(text: &str) -> Result<Self, WordError> {
+        let known = Self::ALL.into_iter().find(|rule| rule.to_string() == text);
+        known.ok_or(WordError::new("\"last-digits\", \"first-digits\" or \"only-digits\""))
+    }
+}
+
+/// The number of the host that is called `name`.
+///
+/// # Errors
+/// Why it has none, for people. The name is quoted and escaped.
+pub fn of_name(name: &str, rule: NameRule) -> Result<u64, String> {
+    let shown: String = name.chars().take(64).collect();
+    let short = name.split('.').next().unwrap_or_default();
+    let mut runs = short.split(|c: char| !c.is_ascii_digit()).filter(|run| !run.is_empty());
+    let run = match rule {
+        NameRule::Last => runs.next_back(),
+        NameRule::First => runs.next(),
+        NameRule::Only => {
+            let first = runs.next();
+            if runs.next().is_some() {
+                return Err(format!(
+                    "the host name {shown:?} has more than one number, and host.number-rule is \"only-digits\""
+                ));
+            }
+            first
+        }
+    };
+    let run = run.ok_or_else(|| format!("the host name {shown:?} has no digits"))?;
+    run.parse().map_err(|_| format!("the number in the host name {shown:?} is too large"))
+}
+
+/// The number in a file's text: decimal digits alone, with white space around.
+///
+/// # Errors
+/// What it holds instead, for people.
+pub fn of_text(text: &str) -> Result<u64, String> {
+    let shown: String = text.trim().chars().take(64).collect();
+    let plain = !shown.is_empty() && text.trim().bytes().all(|b| b.is_ascii_digit());
+    plain
+        .then(|| text.trim().parse().ok())
+        .flatten()
+        .ok_or_else(|| format!("{shown:?} is not a decimal number"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_rule_says_which_digits() {
+        let rack = "rack2-node14.cluster7.example";
+        assert_eq!(of_name(rack, NameRule::Last), Ok(14));
+        assert_eq!(of_name(rack, NameRule::First), Ok(2));
+        assert_eq!(
+            of_name(rack, NameRule::Only),
+            Err("the host name \"rack2-node14.cluster7.example\" has more than one number, and host.number-rule is \"only-digits\"".into())
+        );
+        for rule in NameRule::ALL {
+            assert_eq!(of_name("c08", rule), Ok(8), "not octal");
+            assert_eq!(of_name("c112", rule), Ok(112));
+            assert_eq!(of_name("c007x", rule), Ok(7));
+            assert_eq!(of_name("login", rule), Err("the host name \"login\" has no digits".into()));
+            assert_eq!(rule.to_string().parse(), Ok(rule));
+        }
+        assert_eq!(
+            of_name("n99999999999999999999", NameRule::Last),
+            Err("the number in the host name \"n99999999999999999999\" is too large".into())
+        );
+    }
+
+    #[test]
+    fn a_file_holds_the_number_alone() {
+        assert_eq!(of_text("0112\n"), Ok(112));
+        for text in ["", "0x10", "-1", "1 2", "1e3", "99999999999999999999", "\u{1b}[2J"] {
+            let why = of_text(text).expect_err(text);
+            assert!(why.ends_with("is not a decimal number"), "{why}");
+            assert!(!why.contains('\u{1b}'), "{why:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_name_panics(name in "(?s).{0,70}") {
+            for rule in NameRule::ALL {
+                let _number = of_name(&name, rule);
+            }
+            let _number = of_text(&name);
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Pins: the GUIDs that VFs were once given, kept in a file so that no changed
+//! host name, template or order of cards changes them.
+//!
+//! Pure: text in, text out. `ibprov plan --pin` writes the file.
+
+use serde::Deserialize;
+
+use crate::config::PfSelector;
+use crate::names::{Guid, PciAddress};
+
+/// Where the pins of a host are kept. Beside the configuration, since it is
+/// part of what the administrator decided; never touched by packages.
+pub const PINS_PATH: &str = "/etc/ibprov/guid-pins.toml";
+
+/// The pins of one host.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Pins {
+    /// The host's name when it was pinned; for people and `plan --fleet`.
+    pub host: Option<String>,
+    /// Its PFs.
+    pub pfs: Vec<PinnedPf>,
+}
+
+/// The pinned GUIDs of one PF's VFs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PinnedPf {
+    /// How the configuration named the PF.
+    pub which: PfSelector,
+    /// Where the PF was.
+    pub pci: PciAddress,
+    /// Its node GUID, if it showed one.
+    pub node_guid: Option<Guid>,
+    /// The GUIDs of its ports, as far as it showed them.
+    pub port_guids: Vec<Guid>,
+    /// Node and port GUID of each VF, from VF 0 on.
+    pub vfs: Vec<[Guid; 2]>,
+}
+
+impl PinnedPf {
+    /// True if this is the card of `port_guids`.
+    #[must_use]
+    pub fn is_card(&self, port_guids: &[Guid]) -> bool {
+        self.port_guids.iter().any(|guid| port_guids.contains(guid))
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File<'a> {
+    schema: u32,
+    #[serde(borrow)]
+    host: Option<std::borrow::Cow<'a, str>>,
+    #[serde(default, borrow)]
+    pf: Vec<FilePf<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct FilePf<'a> {
+    #[serde(borrow)]
+    config: FileSelector<'a>,
+    #[serde(borrow)]
+    pci: Word<'a>,
+    #[serde(borrow)]
+    node_guid: Option<Word<'a>>,
+    #[serde(default, borrow)]
+    port_guids: Vec<Word<'a>>,
+    #[serde(default, borrow)]
+    vfs: Vec<[Word<'a>; 2]>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+enum FileSelector<'a> {
+    #[serde(borrow)]
+    Pci(Word<'a>),
+    #[serde(borrow)]
+    PortGuid(Word<'a>),
+    #[serde(borrow)]
+    NodeGuid(Word<'a>),
+    #[serde(borrow)]
+    Rdma(Word<'a>),
+}
+
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct Word<'a>(#[serde(borrow)] std::borrow::Cow<'a, str>);
+
+impl Word<'_> {
+    fn get<T: std::str::FromStr<Err: std::fmt::Display>>(&self) -> Result<T, String> {
+        self.0.parse().map_err(|e: T::Err| e.to_string())
+    }
+}
+
+impl Pins {
+    /// Reads the text of a pin file.
+    ///
+    /// # Errors
+    /// Why it is none, with its line, for people; harmless for a terminal.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let file: File<'_> = toml::from_str(text).map_err(|e| {
+            let at = e.span().map_or(0, |span| span.start);
+            let line = text.get(..at).unwrap_or_default().matches('\n').count() + 1;
+            crate::config::harmless(&format!("line {line}: {}", e.message()))
+        })?;
+        if file.schema != 1 {
+            return Err(format!(
+                "schema {}: this ibprov knows schema 1 only; a newer one wrote it",
+                file.schema
+            ));
+        }
+        let pfs = file.pf.iter().enumerate().map(|(at, pf)| {
+            pf.read().map_err(|why| crate::config::harmless(&format!("pf {}: {why}", at + 1)))
+        });
+        Ok(Self { host: file.host.map(Into::into), pfs: pfs.collect::<Result<_, _>>()? })
+    }
+
+    /// The text of the pin file that holds these pins.
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        let mut text = String::from(HEAD);
+        if let Some(host) = &self.host {
+            text.push_str(&format!("host = {}\n", quoted(host)));
+        }
+        for pf in &self.pfs {
+            let selector = match &pf.which {
+                PfSelector::Pci(pci) => format!("pci = \"{pci}\""),
+                PfSelector::PortGuid(guid) => format!("port-guid = \"{guid}\""),
+                PfSelector::NodeGuid(guid) => format!("node-guid = \"{guid}\""),
+                PfSelector::Rdma(name) => format!("rdma = \"{name}\""),
+            };
+            text.push_str(&format!("\n[[pf]]\nconfig = {{ {selector} }}\npci = \"{}\"\n", pf.pci));
+            if let Some(guid) = pf.node_guid {
+                text.push_str(&format!("node-guid = \"{guid}\"\n"));
+            }
+            if !pf.port_guids.is_empty() {
+                let guids: Vec<_> = pf.port_guids.iter().map(|g| format!("\"{g}\"")).collect();
+                text.push_str(&format!("port-guids = [{}]\n", guids.join(", ")));
+            }
+            text.push_str("vfs = [\n");
+            for (vf, [node, port]) in pf.vfs.iter().enumerate() {
+                text.push_str(&format!("    [\"{node}\", \"{port}\"], # VF {vf}\n"));
+            }
+            text.push_str("]\n");
+        }
+        text
+    }
+}
+
+const HEAD: &str = "\
+# The GUIDs that the VFs of this host were given, written by `ibprov plan --pin`.
+# They hold whatever ibprov.toml says: see ibprov(8), \"Pins\".
+# config: how ibprov.toml names the PF; pci, node-guid, port-guids: which card
+# it was then; vfs: node GUID and port GUID of each VF, from VF 0 on.
+schema = 1
+";
+
+/// As a TOML basic string; JSON's escapes are a part of TOML's.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text.replace('\u{7f}', "\u{fffd}")).to_string()
+}
+
+impl FilePf<'_> {
+    fn read(&self) -> Result<PinnedPf, String> {
+        let guids = self.port_guids.iter().map(Word::get);
+        let vfs = self.vfs.iter().map(|[node, port]| Ok([node.get()?, port.get()?]));
+        Ok(PinnedPf {
+            which: match &self.config {
+                FileSelector::Pci(word) => PfSelector::Pci(word.get()?),
+                FileSelector::PortGuid(word) => PfSelector::PortGuid(word.get()?),
+                FileSelector::NodeGuid(word) => PfSelector::NodeGuid(word.get()?),
+                FileSelector::Rdma(word) => PfSelector::Rdma(word.get()?),
+            },
+            pci: self.pci.get()?,
+            node_guid: self.node_guid.as_ref().map(Word::get).transpose()?,
+            port_guids: guids.collect::<Result<_, _>>()?,
+            vfs: vfs.collect::<Result<_, String>>()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,369 @@
+//! GUID templates: 64 bits of literal digits and numbers of stated width.
+//!
+//! Computed from numbers, never pasted from text: a number that does not fit
+//! its field is an error, and none is ever cut.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Serialize, Serializer};
+
+use crate::names::Guid;
+
+/// A GUID template, `02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}`.
+///
+/// Hex digits stand for themselves, four bits each. `{NAME:BITS}` is a number
+/// of the host, in that many bits; `{NAME:BITS:decimal}` holds its decimal
+/// digits, one in each four bits (host 12 is 0x12). Colons stand between bytes
+/// and mean nothing. All of it is exactly 64 bits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Template {
+    parts: Vec<Part>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Digit(u8),
+    Field(Field),
+}
+
+/// A field of a template.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Field {
+    /// Which number it holds.
+    pub name: FieldName,
+    /// Its width, bits.
+    pub bits: u32,
+    /// How the number is written in them.
+    pub base: Base,
+    /// For [`FieldName::Kind`]: the number of a node GUID and that of a port
+    /// GUID; 0 and 1 for the others.
+    kinds: [u64; 2],
+}
+
+/// Which number a field holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FieldName {
+    /// The host's number.
+    Host,
+    /// The PF's index.
+    Pf,
+    /// The VF's index.
+    Vf,
+    /// Node or port GUID.
+    Kind,
+}
+
+/// How a number is written in a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Base {
+    /// As it is.
+    Binary,
+    /// Each decimal digit in four bits.
+    Decimal,
+}
+
+/// Which of a VF's two GUIDs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum GuidKind {
+    /// Its node GUID.
+    Node,
+    /// Its port GUID.
+    Port,
+}
+
+impl fmt::Display for GuidKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Node => "node",
+            Self::Port => "port",
+        })
+    }
+}
+
+/// The numbers that a template is filled with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Numbers {
+    /// The host's number, if it is known.
+    pub host: Option<u64>,
+    /// The PF's index.
+    pub pf: u64,
+    /// The VF's index.
+    pub vf: u64,
+}
+
+/// Why a template gives no GUID for these numbers.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Misfit {
+    /// The number is too large for its field.
+    #[error("{name} {value} does not fit in {field}: the largest is {largest}")]
+    TooLarge {
+        /// What the number is, for people: "host number".
+        name: &'static str,
+        /// The number.
+        value: u64,
+        /// The field, as it is written.
+        field: String,
+        /// The largest number that fits.
+        largest: u64,
+    },
+    /// The host's number is wanted, and not known.
+    #[error("the host has no number")]
+    NoHostNumber,
+}
+
+impl Misfit {
+    /// True if both are about the same field, whatever the number.
+    #[must_use]
+    pub fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::TooLarge { name, .. }, Self::TooLarge { name: other, .. }) => name == other,
+            (Self::NoHostNumber, Self::NoHostNumber) => true,
+            _ => false,
+        }
+    }
+}
+
+/// Why a text is not a [`Template`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TemplateError {
+    /// The widths do not add up.
+    #[error("the template has {0} bits, and a GUID has 64")]
+    Width(u32),
+    /// A colon stands inside a byte.
+    #[error("a ':' stands after {0} bits: it may only stand between bytes")]
+    Colon(u32),
+    /// Neither digit nor field.
+    #[error("{0:?} is neither a hex digit nor a field such as {{vf:16}}")]
+    Letter(char),
+    /// A field that is not understood.
+    #[error(
+        "{{{0}}} is not a field: want {{host:BITS}}, {{pf:BITS}}, {{vf:BITS}} or {{kind:BITS}}, BITS from 1 to 56, and \":decimal\" after it where each decimal digit is to take 4 bits; {{kind:8:node=0,port=1}} says which number is which"
+    )]
+    Field(String),
+    /// A decimal field must hold whole digits.
+    #[error("{{{0}}} holds decimal digits of 4 bits each, so its width is a multiple of 4")]
+    Digits(String),
+    /// A kind's number does not fit, or both are the same.
+    #[error("{{{0}}} needs two different numbers that fit, one for node and one for port GUIDs")]
+    Kinds(String),
+    /// A field stands twice.
+    #[error("{{{0}}} stands twice")]
+    Twice(&'static str),
+}
+
+impl FieldName {
+    const ALL: [Self; 4] = [Self::Host, Self::Pf, Self::Vf, Self::Kind];
+
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Host => "host",
+            Self::Pf => "pf",
+            Self::Vf => "vf",
+            Self::Kind => "kind",
+        }
+    }
+
+    const fn for_people(self) -> &'static str {
+        match self {
+            Self::Host => "host number",
+            Self::Pf => "PF index",
+            Self::Vf => "VF index",
+            Self::Kind => "kind",
+        }
+    }
+}
+
+/// No text that is longer can be a template.
+const LONGEST: usize = 200;
+
+impl Field {
+    fn parse(text: &str) -> Result<Self, TemplateError> {
+        let bad = || TemplateError::Field(text.chars().take(64).collect());
+        let shown = || text.to_owned();
+        let mut words = text.split(':');
+        let name = words.next().unwrap_or_default();
+        let name = FieldName::ALL.into_iter().find(|n| n.word() == name).ok_or_else(bad)?;
+        let bits: u32 = number(words.next().ok_or_else(bad)?).ok_or_else(bad)?;
+        if !(1..=56).contains(&bits) {
+            return Err(bad());
+        }
+        let mut field = Self { name, bits, base: Base::Binary, kinds: [0, 1] };
+        for word in words {
+            if word == "decimal" && field.base == Base::Binary {
+                field.base = Base::Decimal;
+            } else if name == FieldName::Kind && word.contains('=') {
+                field.kinds = kinds(word).ok_or_else(bad)?;
+            } else {
+                return Err(bad());
+            }
+        }
+        if field.base == Base::Decimal && !bits.is_multiple_of(4) {
+            return Err(TemplateError::Digits(shown()));
+        }
+        let [node, port] = field.kinds;
+        if name == FieldName::Kind && (node == port || node.max(port) > field.largest()) {
+            return Err(TemplateError::Kinds(shown()));
+        }
+        Ok(field)
+    }
+
+    /// The largest number that fits.
+    #[must_use]
+    pub const fn largest(self) -> u64 {
+        match self.base {
+            Base::Binary => (1 << self.bits) - 1,
+            Base::Decimal => 10_u64.pow(self.bits / 4) - 1,
+        }
+    }
+
+    fn encode(self, value: u64) -> Result<u64, Misfit> {
+        if value > self.largest() {
+            let (name, largest) = (self.name.for_people(), self.largest());
+            return Err(Misfit::TooLarge { name, value, field: self.to_string(), largest });
+        }
+        let digit = |at: u32| (value / 10_u64.pow(at) % 10) << (4 * at);
+        Ok(match self.base {
+            Base::Binary => value,
+            Base::Decimal => (0..self.bits / 4).map(digit).sum(),
+        })
+    }
+}
+
+fn number<T: FromStr>(text: &str) -> Option<T> {
+    let plain = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    plain.then(|| text.parse().ok()).flatten()
+}
+
+/// `node=0,port=1`, in either order.
+fn kinds(text: &str) -> Option<[u64; 2]> {
+    let (one, other) = text.split_once(',')?;
+    let (node, port) = if one.starts_with("node=") { (one, other) } else { (other, one) };
+    Some([number(node.strip_prefix("node=")?)?, number(port.strip_prefix("port=")?)?])
+}
+
+impl Template {
+    /// The GUID of this kind for these numbers.
+    ///
+    /// # Errors
+    /// A number does not fit its field, or is not known.
+    pub fn guid(&self, numbers: &Numbers, kind: GuidKind) -> Result<Guid, Misfit> {
+        let mut value = 0;
+        for part in &self.parts {
+            let (bits, content) = match part {
+                Part::Digit(digit) => (4, u64::from(*digit)),
+                Part::Field(field) => {
+                    let [node, port] = field.kinds;
+                    let content = match (field.name, kind) {
+                        (FieldName::Host, _) => numbers.host.ok_or(Misfit::NoHostNumber)?,
+                        (FieldName::Pf, _) => numbers.pf,
+                        (FieldName::Vf, _) => numbers.vf,
+                        (FieldName::Kind, GuidKind::Node) => node,
+                        (FieldName::Kind, GuidKind::Port) => port,
+                    };
+                    (field.bits, field.encode(content)?)
+                }
+            };
+            value = value << bits | content;
+        }
+        Ok(Guid::new(value))
+    }
+
+    /// The field of that name, if the template has it.
+    #[must_use]
+    pub fn field(&self, name: FieldName) -> Option<Field> {
+        self.parts.iter().find_map(|part| match part {
+            Part::Field(field) if field.name == name => Some(*field),
+            _ => None,
+        })
+    }
+}
+
+impl FromStr for Template {
+    type Err = TemplateError;
+
+    fn from_str(text: &str) -> Result<Self, TemplateError> {
+        if text.len() > LONGEST {
+            return Err(TemplateError::Field(text.chars().take(64).collect()));
+        }
+        let mut parts: Vec<Part> = Vec::new();
+        let mut bits = 0_u32;
+        let mut rest = text;
+        while let Some(c) = rest.chars().next() {
+            rest = rest.get(c.len_utf8()..).unwrap_or_default();
+            match c {
+                ':' if bits.is_multiple_of(8) => {}
+                ':' => return Err(TemplateError::Colon(bits)),
+                '{' => {
+                    let field = rest.split_once('}');
+                    let (field, after) = field
+                        .ok_or_else(|| TemplateError::Field(rest.chars().take(64).collect()))?;
+                    rest = after;
+                    let field = Field::parse(field)?;
+                    let same = |p: &Part| matches!(p, Part::Field(f) if f.name == field.name);
+                    if parts.iter().any(same) {
+                        return Err(TemplateError::Twice(field.name.word()));
+                    }
+                    bits += field.bits;
+                    parts.push(Part::Field(field));
+                }
+                c => {
+                    let digit = c.to_digit(16).and_then(|d| u8::try_from(d).ok());
+                    parts.push(Part::Digit(digit.ok_or(TemplateError::Letter(c))?));
+                    bits += 4;
+                }
+            }
+        }
+        if bits != 64 {
+            return Err(TemplateError::Width(bits));
+        }
+        Ok(Self { parts })
+    }
+}
+
+impl fmt::Display for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{{{}:{}", self.name.word(), self.bits)?;
+        if self.base == Base::Decimal {
+            f.write_str(":decimal")?;
+        }
+        let [node, port] = self.kinds;
+        if self.kinds != [0, 1] {
+            write!(f, ":node={node},port={port}")?;
+        }
+        f.write_str("}")
+    }
+}
+
+/// A colon wherever a part ends with a byte.
+impl fmt::Display for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut bits = 0_u32;
+        for part in &self.parts {
+            if bits > 0 && bits.is_multiple_of(8) {
+                f.write_str(":")?;
+            }
+            match part {
+                Part::Digit(digit) => {
+                    write!(f, "{digit:x}")?;
+                    bits += 4;
+                }
+                Part::Field(field) => {
+                    write!(f, "{field}")?;
+                    bits += field.bits;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Serialize for Template {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,526 @@
+//! From what a PF's VFs shall be and what they are to the steps between.
+//!
+//! The order is the point: automatic probing off, the number, then GUIDs and
+//! policy at the PF, then one bind for each VF, then probing back on. So no VF
+//! is probed twice, and none is ever seen with a GUID that is not its own.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Serialize;
+
+use super::wanted::{Policy, VfDriver, WantedPf, WantedVf};
+use crate::names::{Guid, PciAddress, VfIndex};
+use crate::observe::{Backend, LinkLayer, ObservedPf, ObservedVf, Use};
+
+/// The driver that keeps a VF for a virtual machine.
+pub const VFIO: &str = "vfio-pci";
+
+/// One change at a PF or a VF.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "step", rename_all = "kebab-case")]
+pub enum VfStep {
+    /// New VFs get no driver by themselves.
+    AutoprobeOff,
+    /// The number of VFs; from one number to another the way is by none.
+    Count {
+        /// As it is.
+        from: u16,
+        /// As it shall be.
+        to: u16,
+    },
+    /// Take a VF from its driver.
+    Unbind {
+        /// Which.
+        vf: VfIndex,
+        /// The driver it has.
+        driver: String,
+    },
+    /// Set its node GUID at the PF.
+    NodeGuid {
+        /// Which.
+        vf: VfIndex,
+        /// As it is, if it can be read.
+        from: Option<Guid>,
+        /// As it shall be.
+        to: Guid,
+    },
+    /// Set its port GUID at the PF.
+    PortGuid {
+        /// Which.
+        vf: VfIndex,
+        /// As it is, if it can be read.
+        from: Option<Guid>,
+        /// As it shall be.
+        to: Guid,
+    },
+    /// Set its link policy at the PF.
+    Policy {
+        /// Which.
+        vf: VfIndex,
+        /// As it is, if it can be read.
+        from: Option<Policy>,
+        /// As it shall be.
+        to: Policy,
+    },
+    /// Give a VF to a driver.
+    Bind {
+        /// Which.
+        vf: VfIndex,
+        /// The driver it gets.
+        driver: String,
+    },
+    /// Put back `driver_override` as it was before a run that was cut short.
+    RestoreOverride {
+        /// The VF.
+        pci: PciAddress,
+        /// As it was; empty: none.
+        to: String,
+    },
+    /// New VFs get drivers by themselves, or not, as it was before.
+    RestoreAutoprobe {
+        /// As it was.
+        on: bool,
+    },
+}
+
+/// What can be done together, in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stage {
+    /// Automatic probing off.
+    Prepare,
+    /// The number of VFs.
+    Count,
+    /// VFs taken from their drivers.
+    Unbind,
+    /// GUIDs and policies at the PF.
+    Administer,
+    /// VFs given to their drivers.
+    Bind,
+    /// What was changed for the time of the work, put back.
+    Restore,
+}
+
+impl VfStep {
+    /// When it is done.
+    #[must_use]
+    pub const fn stage(&self) -> Stage {
+        match self {
+            Self::AutoprobeOff => Stage::Prepare,
+            Self::Count { .. } => Stage::Count,
+            Self::Unbind { .. } => Stage::Unbind,
+            Self::NodeGuid { .. } | Self::PortGuid { .. } | Self::Policy { .. } => {
+                Stage::Administer
+            }
+            Self::Bind { .. } => Stage::Bind,
+            Self::RestoreOverride { .. } | Self::RestoreAutoprobe { .. } => Stage::Restore,
+        }
+    }
+
+    /// True if `other` is the same change, whatever it starts from.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(other)
+            && self.vf() == other.vf()
+            && match (self, other) {
+                (Self::RestoreOverride { pci, .. }, Self::RestoreOverride { pci: b, .. }) => {
+                    pci == b
+                }
+                _ => true,
+            }
+    }
+
+    /// The VF it is about.
+    #[must_use]
+    pub const fn vf(&self) -> Option<VfIndex> {
+        match self {
+            Self::Unbind { vf, .. }
+            | Self::NodeGuid { vf, .. }
+            | Self::PortGuid { vf, .. }
+            | Self::Policy { vf, .. }
+            | Self::Bind { vf, .. } => Some(*vf),
+            Self::AutoprobeOff
+            | Self::Count { .. }
+            | Self::RestoreOverride { .. }
+            | Self::RestoreAutoprobe { .. } => None,
+        }
+    }
+}
+
+impl fmt::Display for VfStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fn was<T: fmt::Display>(from: Option<&T>) -> String {
+            from.map_or_else(String::new, |v| format!(" (was {v})"))
+        }
+        match self {
+            Self::AutoprobeOff => write!(f, "switch automatic probing of new VFs off"),
+            Self::Count { from, to } => write!(f, "change the number of VFs from {from} to {to}"),
+            Self::Unbind { vf, driver } => write!(f, "take VF {vf} from {driver}"),
+            Self::NodeGuid { vf, from, to } => {
+                write!(f, "set node GUID of VF {vf} to {to}{}", was(from.as_ref()))
+            }
+            Self::PortGuid { vf, from, to } => {
+                write!(f, "set port GUID of VF {vf} to {to}{}", was(from.as_ref()))
+            }
+            Self::Policy { vf, from, to } => {
+                let from = from.map(Policy::word);
+                write!(f, "set policy of VF {vf} to {}{}", to.word(), was(from.as_ref()))
+            }
+            Self::Bind { vf, driver } => write!(f, "give VF {vf} to {driver}"),
+            Self::RestoreOverride { pci, to } if to.is_empty() => {
+                write!(f, "clear driver_override of {pci}, left by a run that was cut short")
+            }
+            Self::RestoreOverride { pci, to } => {
+                write!(f, "set driver_override of {pci} back to {to}")
+            }
+            Self::RestoreAutoprobe { on } => write!(
+                f,
+                "switch automatic probing of new VFs {} as it was",
+                if *on { "on" } else { "off" }
+            ),
+        }
+    }
+}
+
+/// Something that is wanted and would take from somebody what he uses.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "deferred", rename_all = "kebab-case")]
+pub enum Deferred {
+    /// The number of VFs.
+    Count {
+        /// As it is.
+        from: u16,
+        /// As it shall be.
+        to: u16,
+        /// The VFs in use.
+        uses: BTreeMap<VfIndex, Vec<Use>>,
+    },
+    /// A VF's GUID or driver.
+    Vf {
+        /// Which.
+        vf: VfIndex,
+        /// What is not as it shall be.
+        what: String,
+        /// Who uses it.
+        uses: Vec<Use>,
+    },
+}
+
+impl fmt::Display for Deferred {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Count { from, to, uses } => {
+                write!(f, "the number of VFs stays {from} instead of {to}")?;
+                for (vf, uses) in uses {
+                    write!(f, "; VF {vf} is in use: {}", join(uses))?;
+                }
+                Ok(())
+            }
+            Self::Vf { vf, what, uses } => {
+                write!(f, "VF {vf} is left alone: {what}; it is in use: {}", join(uses))
+            }
+        }
+    }
+}
+
+fn join(uses: &[Use]) -> String {
+    uses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// Why nothing can be done at a PF.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+#[serde(tag = "problem", rename_all = "kebab-case")]
+pub enum PfProblem {
+    /// It is not on the bus.
+    #[error(
+        "there is no PCI function at this address: the card may sit in another slot, see `lspci -D -d 15b3:`"
+    )]
+    Absent,
+    /// No driver is bound to it.
+    #[error("no driver is bound to it, so it can have no VFs; see `lspci -k` and dmesg")]
+    NoDriver,
+    /// It is a VF.
+    #[error("it is a VF of {pf}, not a PF")]
+    IsVf {
+        /// Its PF.
+        pf: PciAddress,
+    },
+    /// It has no SR-IOV.
+    #[error("{}", NO_SRIOV)]
+    NoSriov,
+    /// It cannot have so many VFs.
+    #[error(
+        "{wanted} VFs are wanted and sriov_totalvfs is {total}: raise NUM_OF_VFS with `mlxconfig -d PF set NUM_OF_VFS={wanted}`, then reset the card or reboot"
+    )]
+    TooMany {
+        /// Number of VFs in the plan.
+        wanted: usize,
+        /// The most it can have.
+        total: u16,
+    },
+    /// Its port is in Ethernet mode.
+    #[error(
+        "its port is in Ethernet mode, where VFs have no GUIDs: set LINK_TYPE_P1=1 with mlxconfig, or take the PF out of the plan"
+    )]
+    Ethernet,
+    /// Its RDMA device is not there yet, or not the netdev through which its
+    /// VFs are administered.
+    #[error("{}", if *.netdev { NO_NETDEV } else { "its driver has registered no RDMA device; see dmesg" })]
+    NotReady {
+        /// It is the netdev that is missing.
+        netdev: bool,
+    },
+    /// mlx4 makes its VFs when the driver is loaded.
+    #[error(
+        "mlx4_core makes its VFs when it is loaded: {wanted} are wanted and {present} are there; set `options mlx4_core num_vfs={wanted} probe_vf={wanted}` in /etc/modprobe.d, rebuild the initrd if mlx4_core is in it, and reboot"
+    )]
+    Mlx4Count {
+        /// Number of VFs in the plan.
+        wanted: usize,
+        /// Number of VFs there.
+        present: usize,
+    },
+}
+
+const NO_SRIOV: &str = "it has no SR-IOV (sriov_totalvfs is 0 or missing): enable it in the firmware with `mlxconfig -d PF set SRIOV_EN=1 NUM_OF_VFS=N`, then reset the card or reboot; the server's own firmware set-up must have SR-IOV on too";
+
+const NO_NETDEV: &str = "it has no IPoIB netdev, through which alone its VFs' GUIDs can be set (this host has no sriov/N files of MLNX_OFED): load ib_ipoib, see dmesg";
+
+impl PfProblem {
+    /// It may come by waiting.
+    #[must_use]
+    pub const fn may_pass(&self) -> bool {
+        matches!(self, Self::NotReady { .. })
+    }
+}
+
+/// The way from observed to wanted.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct VfPlan {
+    /// In this order, by stage.
+    pub steps: Vec<VfStep>,
+    /// What is not done, because somebody uses the VF.
+    pub deferred: Vec<Deferred>,
+    /// Why nothing can be done.
+    pub problem: Option<PfProblem>,
+}
+
+/// The uses of VFs, as far as they were looked at.
+pub type Uses = BTreeMap<VfIndex, Vec<Use>>;
+
+/// The VFs that a plan would take from their drivers or destroy: who uses
+/// them must be known before.
+#[must_use]
+pub fn disturbed(plan: &VfPlan, observed: &ObservedPf) -> Vec<VfIndex> {
+    let by_count = plan.steps.iter().any(|s| matches!(s, VfStep::Count { from: 1.., .. }));
+    let touched = |vf: &&ObservedVf| {
+        by_count
+            || vf.driver.is_some()
+                && plan
+                    .steps
+                    .iter()
+                    .any(|s| s.vf() == Some(vf.index) && !matches!(s, VfStep::Policy { .. }))
+    };
+    observed.vfs.iter().filter(touched).map(|vf| vf.index).collect()
+}
+
+/// The steps from `observed` to `wanted`. `uses` holds who uses which VF; a VF
+/// that is not in it is taken for free, so ask for [`disturbed`] before acting.
+#[must_use]
+pub fn vf_steps(wanted: &WantedPf, observed: &ObservedPf, uses: &Uses) -> VfPlan {
+    let mut plan = VfPlan { problem: problem(wanted, observed), ..VfPlan::default() };
+    let mut autoprobe_back = observed.undo.autoprobe;
+    if plan.problem.is_none() {
+        let (from, to) = (count(observed.vfs.len()), count(wanted.vfs.len()));
+        let in_use: Uses = uses.iter().filter(|(_, u)| !u.is_empty()).map(clone).collect();
+        let renewed = from != to && in_use.is_empty();
+        if renewed {
+            if to > 0 && observed.autoprobe == Some(true) {
+                plan.steps.push(VfStep::AutoprobeOff);
+                autoprobe_back = Some(true);
+            }
+            plan.steps.push(VfStep::Count { from, to });
+        } else if from != to {
+            plan.deferred.push(Deferred::Count { from, to, uses: in_use });
+        }
+        for vf in &wanted.vfs {
+            let seen = observed.vfs.iter().find(|s| s.index == vf.index).filter(|_| !renewed);
+            // One that does not exist and will not for now has no steps.
+            if renewed || seen.is_some() {
+                let uses = uses.get(&vf.index).map_or(&[][..], Vec::as_slice);
+                one_vf(&mut plan, vf, seen, observed, uses);
+            }
+        }
+        if !renewed {
+            plan.steps.extend(overrides_back(observed));
+        }
+    } else {
+        plan.steps.extend(overrides_back(observed));
+    }
+    plan.steps.extend(autoprobe_back.map(|on| VfStep::RestoreAutoprobe { on }));
+    plan.steps.sort_by_key(VfStep::stage);
+    plan
+}
+
+fn clone<A: Clone, B: Clone>((a, b): (&A, &B)) -> (A, B) {
+    (a.clone(), b.clone())
+}
+
+fn count(len: usize) -> u16 {
+    u16::try_from(len).unwrap_or(u16::MAX)
+}
+
+fn problem(wanted: &WantedPf, observed: &ObservedPf) -> Option<PfProblem> {
+    let (want, have) = (wanted.vfs.len(), observed.vfs.len());
+    if !observed.present {
+        return Some(PfProblem::Absent);
+    }
+    if let Some(pf) = observed.physfn {
+        return Some(PfProblem::IsVf { pf });
+    }
+    if observed.driver.is_none() {
+        return Some(PfProblem::NoDriver);
+    }
+    if want == 0 && have == 0 {
+        return None;
+    }
+    if observed.link_layer == Some(LinkLayer::Ethernet) {
+        return Some(PfProblem::Ethernet);
+    }
+    match observed.total_vfs {
+        None | Some(0) if want > 0 => return Some(PfProblem::NoSriov),
+        Some(total) if want > usize::from(total) => {
+            return Some(PfProblem::TooMany { wanted: want, total });
+        }
+        _ => {}
+    }
+    if matches!(observed.backend, Backend::Mlx4 { .. }) && want != have {
+        return Some(PfProblem::Mlx4Count { wanted: want, present: have });
+    }
+    let is_missing = match observed.backend {
+        Backend::OfedSysfs => false,
+        Backend::Netlink { ifindex } => ifindex.is_none(),
+        Backend::Mlx4 { ref iov } => iov.is_none(),
+    };
+    if observed.link_layer.is_none() || is_missing {
+        let netdev = observed.link_layer.is_some();
+        return Some(PfProblem::NotReady { netdev });
+    }
+    None
+}
+
+/// The driver that a VF shall have.
+#[must_use]
+pub fn wanted_driver(vf: &WantedVf, pf: &ObservedPf) -> Option<String> {
+    match vf.driver {
+        VfDriver::Default => pf.driver.clone(),
+        VfDriver::VfioPci => Some(VFIO.to_owned()),
+        VfDriver::None => None,
+    }
+}
+
+/// What the PF administers is what is wanted, as far as this kind of PF has it.
+#[must_use]
+pub fn guids_are_set(vf: &WantedVf, seen: &ObservedVf, backend: &Backend) -> bool {
+    let node = !has_node_guids(backend) || seen.admin.node_guid == Some(vf.node_guid);
+    node && seen.admin.port_guid == Some(vf.port_guid)
+}
+
+/// mlx4 has alias GUIDs for ports alone, and no policy.
+#[must_use]
+pub const fn has_node_guids(backend: &Backend) -> bool {
+    !matches!(backend, Backend::Mlx4 { .. })
+}
+
+/// A VF shows other GUIDs than it shall: its driver read them before they were
+/// set.
+#[must_use]
+pub fn shows_others(vf: &WantedVf, seen: &ObservedVf, backend: &Backend) -> Option<String> {
+    let own = seen.own.as_ref()?;
+    let other = |what: &str, shown: Option<Guid>, wanted: Guid| {
+        let shown = shown.filter(|s| *s != wanted)?;
+        Some(format!("its {what} is {shown} instead of {wanted}"))
+    };
+    let node =
+        has_node_guids(backend).then(|| other("node GUID", own.node_guid, vf.node_guid)).flatten();
+    node.or_else(|| other("port GUID", own.port_guid, vf.port_guid))
+        .or_else(|| other("netdev's GUID", own.netdev_guid, vf.port_guid))
+}
+
+fn one_vf(
+    plan: &mut VfPlan,
+    vf: &WantedVf,
+    seen: Option<&ObservedVf>,
+    pf: &ObservedPf,
+    uses: &[Use],
+) {
+    let target = wanted_driver(vf, pf);
+    let bound = seen.and_then(|s| s.driver.clone());
+    let guids_wrong = seen.is_none_or(|s| !guids_are_set(vf, s, &pf.backend));
+    let on_host = bound.is_some() && bound == pf.driver;
+    let stale = seen.filter(|_| on_host).and_then(|s| shows_others(vf, s, &pf.backend));
+    let moves = bound.is_some() && bound != target;
+    // Its driver has read, or is about to read, what is not to be.
+    let rebind = on_host && (guids_wrong || stale.is_some());
+    let disturbs = moves || rebind || (bound.is_some() && guids_wrong);
+
+    if disturbs && !uses.is_empty() {
+        // A virtual machine has it, with the GUIDs that it shall have.
+        let handed_over = bound.as_deref() == Some(VFIO) && !guids_wrong;
+        if !(handed_over && vf.driver == VfDriver::Default) {
+            let what = if guids_wrong {
+                "its GUIDs are not those of the plan".to_owned()
+            } else if let Some(stale) = stale {
+                stale
+            } else {
+                format!(
+                    "its driver is {} instead of {}",
+                    bound.as_deref().unwrap_or("none"),
+                    target.as_deref().unwrap_or("none")
+                )
+            };
+            plan.deferred.push(Deferred::Vf { vf: vf.index, what, uses: uses.to_vec() });
+        }
+        policy(plan, vf, seen, &pf.backend);
+        return;
+    }
+    if let Some(driver) = bound.clone().filter(|_| moves || rebind) {
+        plan.steps.push(VfStep::Unbind { vf: vf.index, driver });
+    }
+    let (index, admin) = (vf.index, seen.map(|s| s.admin.clone()).unwrap_or_default());
+    if has_node_guids(&pf.backend) && admin.node_guid != Some(vf.node_guid) {
+        let (from, to) = (admin.node_guid, vf.node_guid);
+        plan.steps.push(VfStep::NodeGuid { vf: index, from, to });
+    }
+    if admin.port_guid != Some(vf.port_guid) {
+        let (from, to) = (admin.port_guid, vf.port_guid);
+        plan.steps.push(VfStep::PortGuid { vf: index, from, to });
+    }
+    policy(plan, vf, seen, &pf.backend);
+    if let Some(driver) = target.filter(|_| bound.is_none() || moves || rebind) {
+        plan.steps.push(VfStep::Bind { vf: index, driver });
+    }
+}
+
+/// Acts at once and takes nothing away, so it is set on a VF in use too.
+fn policy(plan: &mut VfPlan, vf: &WantedVf, seen: Option<&ObservedVf>, backend: &Backend) {
+    let from = seen.and_then(|s| s.admin.policy);
+    if has_node_guids(backend) && from != Some(vf.policy) {
+        plan.steps.push(VfStep::Policy { vf: vf.index, from, to: vf.policy });
+    }
+}
+
+fn overrides_back(observed: &ObservedPf) -> Vec<VfStep> {
+    let back = |(pci, to): (&String, &String)| {
+        let pci: PciAddress = pci.parse().ok()?;
+        let vf = observed.vfs.iter().find(|v| v.pci == pci)?;
+        let now = vf.driver_override.clone().unwrap_or_default();
+        (now != *to).then(|| VfStep::RestoreOverride { pci, to: to.clone() })
+    };
+    observed.undo.overrides.iter().filter_map(back).collect()
+}
+
+#[cfg(test)]
+#[path = "vf_tests.rs"]
+mod tests;

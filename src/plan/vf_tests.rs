@@ -1,0 +1,403 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::observe::{Admin, Own, Undo};
+
+const HOST: &str = "mlx5_core";
+
+/// The part of the kernel, of the PF's driver and of its firmware that the
+/// steps meet. What survives what is as the real ones have it.
+#[derive(Debug, Clone, PartialEq)]
+struct Kernel {
+    total: u16,
+    autoprobe: bool,
+    /// `/run/ibprov/pf/PCI.undo`.
+    undo: Undo,
+    /// What the PF administers: survives N, 0, N.
+    admin: Vec<Admin>,
+    vfs: Vec<Vf>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Vf {
+    driver: Option<String>,
+    driver_override: String,
+    /// What its driver read when it was bound.
+    read: Admin,
+    in_use: bool,
+}
+
+fn pci(n: usize) -> PciAddress {
+    format!("0000:01:{:02x}.{}", (n + 1) / 8, (n + 1) % 8).parse().expect("address")
+}
+
+fn index(n: usize) -> VfIndex {
+    VfIndex::new(count(n)).expect("index")
+}
+
+fn pf() -> PciAddress {
+    "0000:01:00.0".parse().expect("address")
+}
+
+impl Kernel {
+    fn observe(&self) -> ObservedPf {
+        let vf = |(n, vf): (usize, &Vf)| ObservedVf {
+            index: index(n),
+            pci: pci(n),
+            driver: vf.driver.clone(),
+            driver_override: Some(vf.driver_override.clone()).filter(|o| !o.is_empty()),
+            admin: self.admin[n].clone(),
+            own: (vf.driver.as_deref() == Some(HOST)).then(|| Own {
+                rdma: format!("mlx5_{n}").parse().expect("name"),
+                node_guid: vf.read.node_guid,
+                port_guid: vf.read.port_guid,
+                netdev: format!("ib{n}").parse().ok(),
+                netdev_guid: vf.read.port_guid,
+            }),
+        };
+        ObservedPf {
+            pf: pf(),
+            present: true,
+            driver: Some(HOST.to_owned()),
+            physfn: None,
+            total_vfs: Some(self.total),
+            autoprobe: Some(self.autoprobe),
+            link_layer: Some(LinkLayer::InfiniBand),
+            backend: Backend::OfedSysfs,
+            ipoib: true,
+            vfs: self.vfs.iter().enumerate().map(vf).collect(),
+            undo: self.undo.clone(),
+        }
+    }
+
+    fn uses(&self) -> Uses {
+        let of =
+            |vf: &Vf| if vf.in_use { vec![Use::Unknown { why: "test".into() }] } else { vec![] };
+        self.vfs.iter().enumerate().map(|(n, vf)| (index(n), of(vf))).collect()
+    }
+
+    fn vf(&mut self, vf: VfIndex) -> &mut Vf {
+        &mut self.vfs[usize::from(vf.get())]
+    }
+
+    /// What a step is made of, each part whole or not at all.
+    fn parts(step: &VfStep) -> Vec<Part> {
+        match step.clone() {
+            VfStep::AutoprobeOff => {
+                vec![Box::new(|k| k.undo.autoprobe = Some(true)), Box::new(|k| k.autoprobe = false)]
+            }
+            VfStep::Count { to, .. } => vec![
+                Box::new(|k| {
+                    assert!(k.vfs.iter().all(|v| !v.in_use), "a VF in use was destroyed");
+                    k.vfs.clear();
+                }),
+                Box::new(move |k| {
+                    let autoprobe = k.autoprobe;
+                    let new = |admin: &Admin| Vf {
+                        driver: autoprobe.then(|| HOST.to_owned()),
+                        driver_override: String::new(),
+                        read: admin.clone(),
+                        in_use: false,
+                    };
+                    k.vfs = k.admin.iter().take(usize::from(to)).map(new).collect();
+                }),
+            ],
+            VfStep::Unbind { vf, driver } => vec![Box::new(move |k| {
+                let vf = k.vf(vf);
+                assert!(!vf.in_use, "a VF in use was unbound");
+                assert_eq!(vf.driver.take(), Some(driver.clone()));
+            })],
+            VfStep::NodeGuid { vf, to, .. } => vec![Box::new(move |k| {
+                k.admin[usize::from(vf.get())].node_guid = Some(to);
+            })],
+            VfStep::PortGuid { vf, to, .. } => vec![Box::new(move |k| {
+                k.admin[usize::from(vf.get())].port_guid = Some(to);
+            })],
+            VfStep::Policy { vf, to, .. } => vec![Box::new(move |k| {
+                k.admin[usize::from(vf.get())].policy = Some(to);
+            })],
+            VfStep::Bind { vf, driver } => {
+                let set = driver.clone();
+                vec![
+                    Box::new(move |k| {
+                        let prior = k.vf(vf).driver_override.clone();
+                        let pci = pci(usize::from(vf.get())).to_string();
+                        k.undo.overrides.entry(pci).or_insert(prior);
+                    }),
+                    Box::new(move |k| k.vf(vf).driver_override.clone_from(&set)),
+                    Box::new(move |k| {
+                        let read = k.admin[usize::from(vf.get())].clone();
+                        let vf = k.vf(vf);
+                        assert_eq!(vf.driver, None, "bound twice");
+                        vf.driver = Some(driver.clone());
+                        vf.read = read;
+                    }),
+                    Box::new(move |k| {
+                        let pci = pci(usize::from(vf.get())).to_string();
+                        let prior = k.undo.overrides.get(&pci).cloned().unwrap_or_default();
+                        k.vf(vf).driver_override = prior;
+                    }),
+                ]
+            }
+            VfStep::RestoreOverride { pci: at, to } => vec![Box::new(move |k| {
+                let n = (0..k.vfs.len()).find(|n| pci(*n) == at).expect("VF");
+                k.vfs[n].driver_override.clone_from(&to);
+            })],
+            VfStep::RestoreAutoprobe { on } => {
+                vec![Box::new(move |k| k.autoprobe = on), Box::new(|k| k.undo.autoprobe = None)]
+            }
+        }
+    }
+
+    /// A run as `apply` does it, stage after stage, with a look between, that
+    /// is killed after so many parts. True if it came to its end.
+    fn run(&mut self, wanted: &WantedPf, mut parts: usize) -> bool {
+        for _round in 0..12 {
+            let observed = self.observe();
+            let plan = vf_steps(wanted, &observed, &self.uses());
+            let Some(stage) = plan.steps.first().map(VfStep::stage) else {
+                self.undo.overrides.clear();
+                return true;
+            };
+            for step in plan.steps.iter().filter(|s| s.stage() == stage) {
+                for part in Self::parts(step) {
+                    if parts == 0 {
+                        return false;
+                    }
+                    parts -= 1;
+                    part(self);
+                }
+            }
+        }
+        panic!("a run does not come to rest: {self:?}");
+    }
+}
+
+type Part = Box<dyn Fn(&mut Kernel)>;
+
+fn admin() -> impl Strategy<Value = Admin> {
+    let guid = || prop_oneof![Just(0_u64), 1_u64..4].prop_map(|g| Some(Guid::new(g)));
+    let policy = prop_oneof![Just(Policy::Down), Just(Policy::Follow)];
+    (guid(), guid(), policy).prop_map(|(node_guid, port_guid, policy)| Admin {
+        node_guid,
+        port_guid,
+        policy: Some(policy),
+    })
+}
+
+fn kernel() -> impl Strategy<Value = Kernel> {
+    let driver = prop_oneof![
+        Just(None),
+        Just(Some(HOST.to_owned())),
+        Just(Some(HOST.to_owned())),
+        Just(Some(VFIO.to_owned()))
+    ];
+    let set = prop_oneof![Just(String::new()), Just(String::new()), Just("driverctl".to_owned())];
+    let vf = (driver, set, admin(), prop::bool::weighted(0.2)).prop_map(
+        |(driver, driver_override, read, used)| Vf {
+            in_use: used && driver.is_some(),
+            driver,
+            driver_override,
+            read,
+        },
+    );
+    let parts =
+        (any::<bool>(), prop::collection::vec(admin(), 4), prop::collection::vec(vf, 0..=4));
+    parts.prop_map(|(autoprobe, admin, vfs)| Kernel {
+        total: 4,
+        autoprobe,
+        undo: Undo::default(),
+        admin,
+        vfs,
+    })
+}
+
+fn wanted() -> impl Strategy<Value = WantedPf> {
+    let driver =
+        prop_oneof![Just(VfDriver::Default), Just(VfDriver::VfioPci), Just(VfDriver::None)];
+    let policy = prop_oneof![Just(Policy::Follow), Just(Policy::Up), Just(Policy::Down)];
+    prop::collection::vec((driver, policy), 0..=4).prop_map(|vfs| WantedPf {
+        pf: pf(),
+        vfs: vfs
+            .into_iter()
+            .enumerate()
+            .map(|(n, (driver, policy))| WantedVf {
+                index: index(n),
+                node_guid: Guid::new(1 + n as u64 % 3),
+                port_guid: Guid::new(2 + n as u64 % 2),
+                policy,
+                driver,
+            })
+            .collect(),
+    })
+}
+
+fn overrides(kernel: &Kernel) -> Vec<String> {
+    kernel.vfs.iter().map(|v| v.driver_override.clone()).collect()
+}
+
+proptest! {
+    /// Applying and planning again gives an empty plan, and nothing else but
+    /// what is wanted has changed.
+    #[test]
+    fn applied_means_nothing_left(before in kernel(), wanted in wanted()) {
+        let mut kernel = before.clone();
+        prop_assert!(kernel.run(&wanted, usize::MAX));
+        let plan = vf_steps(&wanted, &kernel.observe(), &kernel.uses());
+        prop_assert_eq!(&plan.steps, &vec![]);
+        prop_assert_eq!(kernel.autoprobe, before.autoprobe);
+        prop_assert!(kernel.undo.is_empty());
+        if before.vfs.iter().all(|v| !v.in_use) {
+            prop_assert_eq!(&plan.deferred, &vec![]);
+            prop_assert_eq!(kernel.vfs.len(), wanted.vfs.len());
+            for (vf, want) in kernel.observe().vfs.iter().zip(&wanted.vfs) {
+                prop_assert!(guids_are_set(want, vf, &Backend::OfedSysfs));
+                prop_assert_eq!(shows_others(want, vf, &Backend::OfedSysfs), None);
+                prop_assert_eq!(vf.driver.clone(), wanted_driver(want, &kernel.observe()));
+                prop_assert_eq!(vf.admin.policy, Some(want.policy));
+            }
+        }
+        if before.vfs.len() == kernel.vfs.len() {
+            prop_assert!(kernel.vfs.len() != wanted.vfs.len() || overrides(&kernel) == overrides(&before));
+        }
+    }
+
+    /// Killed after any part of any step, the next run reaches the end that
+    /// an undisturbed one reaches.
+    #[test]
+    fn killed_anywhere_the_next_run_gets_there(
+        before in kernel(),
+        wanted in wanted(),
+        first in 0_usize..60,
+        second in 0_usize..60,
+    ) {
+        let mut undisturbed = before.clone();
+        prop_assert!(undisturbed.run(&wanted, usize::MAX));
+        let mut kernel = before;
+        kernel.run(&wanted, first);
+        kernel.run(&wanted, second);
+        prop_assert!(kernel.run(&wanted, usize::MAX));
+        prop_assert_eq!(kernel, undisturbed);
+    }
+
+    /// A VF in use keeps its driver, its GUIDs and its life.
+    #[test]
+    fn what_is_in_use_is_left_alone(before in kernel(), wanted in wanted()) {
+        let mut kernel = before.clone();
+        kernel.run(&wanted, usize::MAX);
+        for (n, vf) in before.vfs.iter().enumerate().filter(|(_, v)| v.in_use) {
+            prop_assert_eq!(&kernel.vfs[n], vf);
+            prop_assert_eq!(kernel.admin[n].node_guid, before.admin[n].node_guid);
+            prop_assert_eq!(kernel.admin[n].port_guid, before.admin[n].port_guid);
+        }
+    }
+}
+
+fn plan_of(n: usize, driver: VfDriver) -> WantedPf {
+    let vf = |n: usize| WantedVf {
+        index: index(n),
+        node_guid: Guid::new(0x0200_0000_0000_0000 + n as u64),
+        port_guid: Guid::new(0x0200_0000_0000_0100 + n as u64),
+        policy: Policy::Follow,
+        driver,
+    };
+    WantedPf { pf: pf(), vfs: (0..n).map(vf).collect() }
+}
+
+fn fresh() -> Kernel {
+    let admin = Admin {
+        node_guid: Some(Guid::new(0)),
+        port_guid: Some(Guid::new(0)),
+        policy: Some(Policy::Down),
+    };
+    Kernel {
+        total: 4,
+        autoprobe: true,
+        undo: Undo::default(),
+        admin: vec![admin; 4],
+        vfs: Vec::new(),
+    }
+}
+
+fn texts(plan: &VfPlan) -> Vec<String> {
+    plan.steps.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_fresh_pf_gets_vfs_guids_and_one_bind_each_in_this_order() {
+    let plan = vf_steps(&plan_of(2, VfDriver::Default), &fresh().observe(), &Uses::new());
+    assert_eq!(
+        texts(&plan),
+        [
+            "switch automatic probing of new VFs off",
+            "change the number of VFs from 0 to 2",
+            "set node GUID of VF 0 to 0200:0000:0000:0000",
+            "set port GUID of VF 0 to 0200:0000:0000:0100",
+            "set policy of VF 0 to Follow",
+            "set node GUID of VF 1 to 0200:0000:0000:0001",
+            "set port GUID of VF 1 to 0200:0000:0000:0101",
+            "set policy of VF 1 to Follow",
+            "give VF 0 to mlx5_core",
+            "give VF 1 to mlx5_core",
+            "switch automatic probing of new VFs on as it was",
+        ]
+    );
+}
+
+#[test]
+fn one_wrong_guid_is_one_rebind() {
+    let mut kernel = fresh();
+    let wanted = plan_of(3, VfDriver::Default);
+    assert!(kernel.run(&wanted, usize::MAX));
+    kernel.admin[1].port_guid = Some(Guid::new(7));
+    let plan = vf_steps(&wanted, &kernel.observe(), &Uses::new());
+    assert_eq!(
+        texts(&plan),
+        [
+            "take VF 1 from mlx5_core",
+            "set port GUID of VF 1 to 0200:0000:0000:0101 (was 0000:0000:0000:0007)",
+            "give VF 1 to mlx5_core",
+        ]
+    );
+    assert_eq!(disturbed(&plan, &kernel.observe()), [index(1)]);
+}
+
+#[test]
+fn vfs_for_virtual_machines_never_see_the_hosts_driver() {
+    let mut kernel = fresh();
+    assert!(kernel.run(&plan_of(2, VfDriver::VfioPci), usize::MAX));
+    let none = Admin::default();
+    assert!(kernel.vfs.iter().all(|v| v.driver.as_deref() == Some(VFIO) && v.read != none));
+}
+
+#[test]
+fn a_vf_that_a_virtual_machine_has_is_as_wanted() {
+    let mut kernel = fresh();
+    let wanted = plan_of(1, VfDriver::Default);
+    assert!(kernel.run(&wanted, usize::MAX));
+    kernel.vfs[0].driver = Some(VFIO.to_owned());
+    kernel.vfs[0].in_use = true;
+    let plan = vf_steps(&wanted, &kernel.observe(), &kernel.uses());
+    assert_eq!((plan.steps, plan.deferred), (vec![], vec![]));
+}
+
+#[test]
+fn what_stops_everything_is_said_with_what_to_do() {
+    let said = |change: &dyn Fn(&mut ObservedPf)| {
+        let mut observed = fresh().observe();
+        change(&mut observed);
+        let plan = vf_steps(&plan_of(2, VfDriver::Default), &observed, &Uses::new());
+        assert_eq!(plan.steps, []);
+        plan.problem.expect("a problem").to_string()
+    };
+    assert!(said(&|o| o.present = false).starts_with("there is no PCI function at this address"));
+    assert!(said(&|o| o.driver = None).starts_with("no driver is bound to it"));
+    assert!(said(&|o| o.total_vfs = Some(0)).contains("SRIOV_EN=1 NUM_OF_VFS=N"));
+    assert_eq!(
+        said(&|o| o.total_vfs = Some(1)),
+        "2 VFs are wanted and sriov_totalvfs is 1: raise NUM_OF_VFS with `mlxconfig -d PF set NUM_OF_VFS=2`, then reset the card or reboot"
+    );
+    assert!(said(&|o| o.link_layer = Some(LinkLayer::Ethernet)).contains("Ethernet mode"));
+    assert_eq!(said(&|o| o.physfn = Some(pf())), "it is a VF of 0000:01:00.0, not a PF");
+    assert!(said(&|o| o.backend = Backend::Mlx4 { iov: None }).contains("num_vfs=2 probe_vf=2"));
+}
