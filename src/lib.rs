@@ -9,6 +9,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
 pub mod apply;
+pub mod check;
 pub mod cli;
 pub mod commands;
 pub mod config;

@@ -11,6 +11,7 @@ pub mod events;
 pub mod journal;
 mod kernel_log;
 pub mod lock;
+pub mod logs;
 pub mod netlink;
 pub mod process;
 mod root;
