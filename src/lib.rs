@@ -19,3 +19,4 @@ pub mod names;
 pub mod observe;
 pub mod plan;
 pub mod report;
+pub mod timeline;
