@@ -9,6 +9,7 @@
 
 pub mod evidence;
 pub mod finding;
+pub mod graph;
 pub mod pattern;
 pub mod rank;
 pub mod rules;
