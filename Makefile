@@ -12,10 +12,10 @@ man_pages := $(wildcard docs/*.8.md docs/*.5.md)
 
 # Lanes that boot machines are test targets of these names; every other test
 # target needs nothing but the build.
-machine_tests := vm boot demo bench
+machine_tests := vm boot demo bench picture
 tree_tests := $(filter-out $(machine_tests),$(patsubst tests/%.rs,%,$(wildcard tests/*.rs)) $(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs)))
 
-.PHONY: all release install install-man deps lint test test-unit test-tree test-boot test-vm test-all test-mutants bench demo
+.PHONY: all release install install-man deps lint test test-unit test-tree test-boot test-vm test-picture test-all test-mutants bench demo
 
 all: release
 
@@ -71,9 +71,15 @@ test-boot: deps
 test-vm: deps
 	@sh tests/lane.sh vm $(CARGO) test --locked --test vm -- --test-threads=1
 
+# The boot pictures in a headless browser, a download of its own: in test-all only.
+test-picture: deps
+	@sh tests/vm/image/need.sh chromium-headless-shell fonts-dejavu-core
+	@sh tests/lane.sh picture $(CARGO) test --locked --test picture
+
 # Campaigns of many boots or long waits, left out of `make test`.
 test-all: test
 	@PROPTEST_CASES=20000 sh tests/lane.sh properties $(CARGO) test --locked --lib
+	@$(MAKE) --no-print-directory test-picture
 	@sh tests/lane.sh vm-long $(CARGO) test --locked --test vm -- --test-threads=1 --ignored
 
 demo: deps

@@ -60,6 +60,8 @@ pub enum Format {
 pub enum Verb {
     /// Load the modules and wait until every expected port's netdev is named
     Boot(BootArgs),
+    /// Say what is wrong with a boot, from this host or from logs
+    Check(CheckArgs),
     /// Check or show the configuration, or print its schema
     Config {
         /// What to do with the configuration.
@@ -131,4 +133,19 @@ pub struct BootArgs {
     /// Say what would be done, and do nothing
     #[arg(long)]
     pub dry_run: bool,
+}
+
+/// What `check` takes.
+#[derive(Debug, Clone, Args)]
+pub struct CheckArgs {
+    /// Read these instead of the host: logs, dumps of tools, journals, tar
+    /// archives, directories of those; - is standard input
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    pub log: Vec<PathBuf>,
+    /// Judge this boot only: 0 is the last, -1 the one before
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub boot: Option<i32>,
+    /// Explain a diagnosis, or list them all
+    #[arg(long, value_name = "CODE", num_args = 0..=1, default_missing_value = "", conflicts_with = "log")]
+    pub explain: Option<String>,
 }

@@ -9,6 +9,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
 pub mod apply;
+pub mod check;
 pub mod cli;
 pub mod commands;
 pub mod config;
@@ -19,3 +20,4 @@ pub mod observe;
 pub mod online;
 pub mod plan;
 pub mod report;
+pub mod timeline;

@@ -31,12 +31,17 @@ fn run(cli: &Cli) -> anyhow::Result<u8> {
         port_reader::serve(args.pci, &args.device, args.port)?;
         return Ok(exit::GOOD);
     }
+    // A diagnosis needs no configuration, and a bad one must not hinder it.
+    if let Verb::Check(args) = &cli.verb {
+        return commands::check::run(args, common.root.as_deref(), common.format);
+    }
     let root = match &common.root {
         Some(dir) => Root::copy_at(dir)?,
         None => Root::live(),
     };
     let loaded = ibprov::config::load(&root, common.config.as_deref());
     match (&cli.verb, loaded) {
+        (Verb::Check(_), _) => Ok(exit::CANNOT_BEGIN),
         (Verb::Config { verb }, loaded) => commands::config::run(*verb, loaded, common.format),
         // No other verb can begin with a bad configuration.
         (_, Err(problems)) => {

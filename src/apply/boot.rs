@@ -16,7 +16,9 @@ use crate::ladder::{self, Cause, Expectation, Facts, PortProgress, Rung, expect,
 use crate::names::ModuleName;
 use crate::observe::{ModprobeRules, ModuleState, Observed, Observer, driver_modules};
 use crate::plan::{Done, Step, boot_steps};
-use crate::report::boot::{LeftOut, ModuleOutcome, ModuleReport, Moment, PortReport, blank};
+use crate::report::boot::{
+    Climbed, LeftOut, ModuleOutcome, ModuleReport, Moment, PortReport, blank,
+};
 use crate::report::{BootReport, Verdict, events as kinds};
 
 /// How often the status line is brought up to date while nothing happens.
@@ -288,7 +290,10 @@ impl Boot<'_> {
             let netdev = port.netdev.as_ref().map(|n| format!(" as {n}")).unwrap_or_default();
             let usec = if rung == Rung::Named { port.named_usec.unwrap_or(now) } else { now };
             let there = if before.is_none() { " (when first seen)" } else { "" };
-            self.moment(usec, format!("{}: {rung}{netdev}{there}", port.label()));
+            let text = format!("{}: {rung}{netdev}{there}", port.label());
+            let (expected, port_number) = (port.expected.clone(), port.port);
+            let climbed = Some(Climbed { expected, port: port_number, rung });
+            self.report.timeline.push(Moment { usec, text, climbed });
             if port.is_ready() && !port.is_ethernet() {
                 journal::emit(
                     kinds::PORT_READY,
@@ -298,10 +303,6 @@ impl Boot<'_> {
                 );
             }
         }
-    }
-
-    fn moment(&mut self, usec: u64, text: String) {
-        self.report.timeline.push(Moment { usec, text });
     }
 
     fn tell(&self, status: &str) {

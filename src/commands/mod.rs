@@ -2,6 +2,7 @@
 //! the exit code.
 
 pub mod boot;
+pub mod check;
 pub mod config;
 pub mod status;
 pub mod wait_online;

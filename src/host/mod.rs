@@ -15,6 +15,7 @@ pub mod journal;
 mod kernel_log;
 mod link_events;
 pub mod lock;
+pub mod logs;
 pub mod manager;
 pub mod netlink;
 pub mod port_reader;

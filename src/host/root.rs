@@ -131,6 +131,15 @@ impl Root {
         .map_err(|errno| ReadError::System { path: path.to_owned(), errno })
     }
 
+    /// The file at the absolute `path`, open for reading. A FIFO's writer is not
+    /// waited for.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub fn file(&self, path: &str) -> Result<File, ReadError> {
+        self.open(path, OFlag::O_RDONLY).map(File::from)
+    }
+
     /// The bytes of the file at the absolute `path`, at most `limit` of them.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::SCHEMA;
 use super::duration::seconds;
 use crate::ladder::{Cause, ModuleTrouble, NotExpected, PortProgress, Rung};
-use crate::names::{ModuleName, PciAddress};
+use crate::names::{ModuleName, PciAddress, PortNumber};
 use crate::plan::Step;
 
 /// How a boot went, in one word.
@@ -170,6 +170,20 @@ pub struct Moment {
     pub usec: u64,
     /// What.
     pub text: String,
+    /// Which port reached which rung, if that is what it was.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub climbed: Option<Climbed>,
+}
+
+/// A port was seen on a rung for the first time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Climbed {
+    /// The port, as [`PortProgress::expected`] has it.
+    pub expected: String,
+    /// Its number; absent while the HCA's ports are not known.
+    pub port: Option<PortNumber>,
+    /// The rung.
+    pub rung: Rung,
 }
 
 impl BootReport {
@@ -379,8 +393,16 @@ mod tests {
             verdict,
             ports,
             timeline: vec![
-                Moment { usec: 4_900_000, text: "ib0 was there".to_owned() },
-                Moment { usec: 5_312_000, text: "mlx5_0 port 1: named as ib0".to_owned() },
+                Moment { usec: 4_900_000, text: "ib0 was there".to_owned(), climbed: None },
+                Moment {
+                    usec: 5_312_000,
+                    text: "mlx5_0 port 1: named as ib0".to_owned(),
+                    climbed: Some(Climbed {
+                        expected: "0000:4b:00.0".to_owned(),
+                        port: PortNumber::new(1).ok(),
+                        rung: Rung::Named,
+                    }),
+                },
             ],
             ..blank(5_000_000)
         }
@@ -425,7 +447,8 @@ mod tests {
     #[test]
     fn a_long_timeline_is_cut() {
         let mut report = report(Verdict::Ready, Vec::new());
-        report.timeline = vec![Moment { usec: 5_000_000, text: "x".to_owned() }; 43];
+        let moment = Moment { usec: 5_000_000, text: "x".to_owned(), climbed: None };
+        report.timeline = vec![moment; 43];
         let text = report.to_text();
         assert_eq!(text.lines().filter(|l| l.ends_with("  x")).count(), TIMELINE_LINES);
         assert!(text.ends_with("... and 3 more in /run/ibprov/boot.json\n"), "{text}");

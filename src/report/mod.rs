@@ -2,6 +2,7 @@
 //! events with stable MESSAGE_IDs. Pure: values in, text out.
 
 pub mod boot;
+pub mod check;
 pub mod duration;
 pub mod events;
 pub mod online;

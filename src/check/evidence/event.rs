@@ -1,0 +1,315 @@
+//! One log line, and what kind of thing it tells.
+
+use super::super::pattern::{caught, caught_one, word};
+
+/// Where a line stands.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Origin {
+    /// Index of the source.
+    pub source: u16,
+    /// Line number, from 1.
+    pub line: u64,
+}
+
+/// When a line was written, by the clocks that it names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct When {
+    /// Microseconds since the kernel started.
+    pub monotonic: Option<u64>,
+    /// Microseconds since 1970, in the zone of the log. Where the year is not
+    /// written it is taken for 1972: differences within a log hold.
+    pub wall: Option<u64>,
+    /// The time as it is written.
+    pub stamp: Box<str>,
+}
+
+impl When {
+    /// Microseconds from `earlier` to this, by a clock that both name.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Option<i64> {
+        let difference = |a: u64, b: u64| i64::try_from(i128::from(a) - i128::from(b)).ok();
+        match (self.monotonic, earlier.monotonic, self.wall, earlier.wall) {
+            (Some(a), Some(b), _, _) | (_, _, Some(a), Some(b)) => difference(a, b),
+            _ => None,
+        }
+    }
+}
+
+/// A log line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// Where it stands.
+    pub origin: Origin,
+    /// When it was written.
+    pub when: When,
+    /// The program that wrote it: `kernel`, `systemd`, `network` ...; empty
+    /// where the line does not say.
+    pub program: Box<str>,
+    /// The systemd unit it is about or from, where the journal says so.
+    pub unit: Box<str>,
+    /// The message, without time, host and program; control characters
+    /// replaced.
+    pub text: Box<str>,
+    /// What it tells.
+    pub kind: Kind,
+}
+
+impl Event {
+    /// True if the kernel wrote it, or may have (dmesg names no program).
+    #[must_use]
+    pub fn from_kernel(&self) -> bool {
+        self.program.is_empty() || &*self.program == "kernel"
+    }
+}
+
+/// What kind of thing a line tells, where more than one rule asks.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// Nothing that is shared; rules read the text.
+    #[default]
+    Other,
+    /// systemd began to start a unit (named by unit or by description).
+    UnitStarting(Box<str>),
+    /// systemd has started a unit, or finished a oneshot.
+    UnitStarted(Box<str>),
+    /// A unit failed.
+    UnitFailed(Box<str>),
+    /// A kernel module was loaded or asked for by name.
+    ModuleLoad(Box<str>),
+    /// The kernel enumerated a PCI function.
+    PciFunction {
+        /// Its address as written.
+        address: Box<str>,
+        /// Vendor and device, `15b3:101b`.
+        id: Box<str>,
+        /// Class as six hex digits, `020700`.
+        class: Box<str>,
+    },
+    /// A driver took a PCI function up (its first words on it).
+    DriverProbe {
+        /// The driver.
+        driver: Box<str>,
+        /// The PCI address.
+        address: Box<str>,
+    },
+    /// A driver's probe of a device failed.
+    ProbeFailed {
+        /// The driver.
+        driver: Box<str>,
+        /// The device, a PCI address or an auxiliary device.
+        device: Box<str>,
+        /// The negated errno.
+        errno: i32,
+    },
+    /// mlx5 made the netdev of an IPoIB port (its receive queue is sized).
+    NetdevMade {
+        /// The PCI address.
+        address: Box<str>,
+    },
+    /// A netdev got its final name.
+    NetdevRenamed {
+        /// The old name.
+        from: Box<str>,
+        /// The new name.
+        to: Box<str>,
+    },
+    /// A netdev has carrier.
+    LinkReady(Box<str>),
+    /// A network service asked for an interface.
+    InterfaceAsked {
+        /// The interface.
+        name: Box<str>,
+        /// `None` while the line does not tell the outcome.
+        worked: Option<bool>,
+    },
+}
+
+/// Words of the lines that [`kind`] knows and no rule asks for by itself.
+pub const NEEDLES: &[&str] = &[
+    "renamed from",
+    "link becomes ready",
+    "MLX5E: StrdRq",
+    "firmware version:",
+    "] type 0",
+    "failed with error -",
+    "modprobe ib_",
+    "modprobe mlx",
+    "Inserted module",
+    "Bringing up interface",
+    "Bring up/down networking",
+    "Network Manager",
+    "Network Configuration",
+    "Wait Online",
+    "Wait for Network",
+    "aise network interfaces",
+    "network interfaces.",
+    "Network Service",
+    "openibd",
+    "mlnx_interface_mgr",
+    "RDMA",
+    "Remote File Systems",
+    "irtualization daemon",
+    "\"JOB_TYPE\"",
+    "Linux version ",
+];
+
+/// What kind of line `text` of `program` is.
+#[must_use]
+pub fn kind(program: &str, text: &str) -> Kind {
+    if program.starts_with("systemd") {
+        return of_systemd(text).unwrap_or_default();
+    }
+    of_kernel(text).or_else(|| of_service(text)).unwrap_or_default()
+}
+
+fn of_systemd(text: &str) -> Option<Kind> {
+    let text = text.trim();
+    if let Some(module) = text.strip_prefix("Inserted module '") {
+        return Some(Kind::ModuleLoad(module.trim_end_matches('\'').into()));
+    }
+    // Since v249 `openibd.service - what it is`: the unit's name comes first.
+    let name = |rest: &str| -> Box<str> {
+        let rest = rest.trim_end_matches("...").trim_end_matches('.');
+        rest.split_once(" - ")
+            .map_or(rest, |(unit, _)| if unit.contains('.') { unit } else { rest })
+            .into()
+    };
+    if let Some(rest) = text.strip_prefix("Starting ") {
+        return Some(Kind::UnitStarting(name(rest)));
+    }
+    if let Some(rest) = text.strip_prefix("Started ").or_else(|| text.strip_prefix("Finished ")) {
+        return Some(Kind::UnitStarted(name(rest)));
+    }
+    if let Some(rest) = text.strip_prefix("Failed to start ") {
+        return Some(Kind::UnitFailed(name(rest)));
+    }
+    if let Some(unit) = text
+        .split_once(": Failed with result")
+        .map(|(unit, _)| unit)
+        .or_else(|| caught_one(text, "Unit {} entered failed state"))
+    {
+        return Some(Kind::UnitFailed(unit.into()));
+    }
+    None
+}
+
+fn of_kernel(text: &str) -> Option<Kind> {
+    if let Some((head, to)) = text.split_once(": renamed from ") {
+        let mut words = head.rsplit([' ', ':']);
+        let new = words.next().filter(|w| !w.is_empty())?;
+        return Some(Kind::NetdevRenamed { from: word(to).into(), to: new.into() });
+    }
+    if let Some((head, _)) = text.split_once(": link becomes ready") {
+        return Some(Kind::LinkReady(head.rsplit([' ', ':']).next()?.into()));
+    }
+    if text.contains("MLX5E: StrdRq") {
+        return Some(Kind::NetdevMade { address: function(text)?.into() });
+    }
+    if let Some([driver, device, errno]) = caught::<3>(text, "{}: probe of {} failed with error {}")
+    {
+        let errno = word(errno).parse().ok()?;
+        let driver = driver.rsplit(' ').next().unwrap_or(driver);
+        return Some(Kind::ProbeFailed { driver: driver.into(), device: device.into(), errno });
+    }
+    // Since 6.9: `mlx5_core 0000:4b:00.0: probe with driver mlx5_core failed with error -5`.
+    if let Some([head, driver, errno]) =
+        caught::<3>(text, "{}: probe with driver {} failed with error {}")
+    {
+        let errno = word(errno).parse().ok()?;
+        let device = head.rsplit(' ').next().unwrap_or(head);
+        return Some(Kind::ProbeFailed { driver: driver.into(), device: device.into(), errno });
+    }
+    if let Some([address, id, class]) = caught::<3>(text, "pci {}: [{}] type 0{}") {
+        let class = caught_one(class, "class 0x{}").map_or("", word);
+        // A missing leading zero: `class 0x20700` was never seen, but is cheap.
+        return Some(Kind::PciFunction {
+            address: address.into(),
+            id: id.into(),
+            class: class.into(),
+        });
+    }
+    if text.contains(": firmware version:") {
+        let (driver, _) = text.split_once(' ')?;
+        return Some(Kind::DriverProbe { driver: driver.into(), address: function(text)?.into() });
+    }
+    None
+}
+
+fn of_service(text: &str) -> Option<Kind> {
+    if let Some([name, outcome]) = caught::<2>(text, "Bringing up interface {}:{}") {
+        let worked = if outcome.contains("OK") {
+            Some(true)
+        } else if ["FAILED", "ERROR", "rror:"].iter().any(|w| outcome.contains(w)) {
+            Some(false)
+        } else {
+            None
+        };
+        return Some(Kind::InterfaceAsked { name: name.trim().into(), worked });
+    }
+    let module =
+        text.split_once("modprobe ").map(|(_, m)| m.trim_start_matches("-q ").trim_start());
+    if let Some(module) = module
+        && text.starts_with(['+', '/'])
+    {
+        return Some(Kind::ModuleLoad(word(module).into()));
+    }
+    None
+}
+
+/// The PCI address that stands in `text`, domain and all.
+#[must_use]
+pub fn function(text: &str) -> Option<&str> {
+    text.split([' ', '[', ']', '(', ')', ',', '\'', '"', '/'])
+        .map(|w| w.trim_end_matches([':', '.']))
+        .find(|w| w.parse::<crate::names::PciAddress>().is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shared_kinds_are_known() {
+        let renamed = kind("kernel", "mlx5_core 0000:01:00.0 ibp1s0: renamed from ib0");
+        assert_eq!(renamed, Kind::NetdevRenamed { from: "ib0".into(), to: "ibp1s0".into() });
+        for text in [
+            "mlx5_core: probe of 0000:0b:00.0 failed with error -22",
+            "mlx5_core 0000:0b:00.0: probe with driver mlx5_core failed with error -22",
+        ] {
+            let failed = Kind::ProbeFailed {
+                driver: "mlx5_core".into(),
+                device: "0000:0b:00.0".into(),
+                errno: -22,
+            };
+            assert_eq!(kind("kernel", text), failed);
+        }
+        assert_eq!(
+            kind("kernel", "pci 0000:4b:00.0: [15b3:101b] type 00 class 0x020700"),
+            Kind::PciFunction {
+                address: "0000:4b:00.0".into(),
+                id: "15b3:101b".into(),
+                class: "020700".into()
+            }
+        );
+        assert_eq!(
+            kind("systemd", "Started openibd.service - openibd - configure Mellanox devices."),
+            Kind::UnitStarted("openibd.service".into())
+        );
+        assert_eq!(
+            kind("systemd", "Starting LSB: Bring up/down networking..."),
+            Kind::UnitStarting("LSB: Bring up/down networking".into())
+        );
+        assert_eq!(
+            kind("network", "Bringing up interface ib0:  ERROR     : [/x] Device ib0 does not"),
+            Kind::InterfaceAsked { name: "ib0".into(), worked: Some(false) }
+        );
+        assert_eq!(
+            kind("openibd", "+ /sbin/modprobe ib_ipoib"),
+            Kind::ModuleLoad("ib_ipoib".into())
+        );
+        assert_eq!(
+            kind("kernel", "IPv6: ADDRCONF(NETDEV_CHANGE): ibs4f1: link becomes ready"),
+            Kind::LinkReady("ibs4f1".into())
+        );
+    }
+}

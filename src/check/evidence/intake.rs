@@ -1,0 +1,461 @@
+//! From a stream of bytes to events, one boot at a time, in bounded memory.
+//!
+//! The first megabytes of a source are taken apart line by line, so that any
+//! dump in them is read. What follows is searched for the needles first, and
+//! only the lines around a hit are looked at.
+
+use std::io::{self, Read};
+use std::ops::Range;
+
+use aho_corasick::Input;
+use memchr::{memchr, memchr_iter, memrchr};
+
+use super::event::{self, Event, Kind, Origin, When};
+use super::header::{Header, header};
+use super::journal::{Entry, Export};
+use super::mail::joint;
+use super::needles::{Needles, needles};
+use super::state::Reader;
+use super::{Boot, Evidence, Source};
+
+/// How much of a source is taken apart line by line.
+const CLOSELY: u64 = 2 * 1024 * 1024;
+/// Bytes read at once.
+const BLOCK: usize = 256 * 1024;
+/// A line is kept up to this many bytes.
+const LINE_LIMIT: usize = 4 * 1024;
+/// Events kept of one needle in one boot.
+const EACH: u32 = 1000;
+/// Events kept in all.
+const ALL: usize = 40_000;
+/// Lines that a mailer makes of one.
+const JOINED: usize = 6;
+/// Boots told apart; more are put together with the last.
+const BOOTS: usize = 64;
+
+/// Reads sources into [`Evidence`].
+#[derive(Debug)]
+pub struct Intake {
+    needles: &'static Needles,
+    evidence: Evidence,
+    state: Reader,
+    /// Events kept of each needle in this boot.
+    kept: Vec<u32>,
+    kept_in_all: usize,
+    source: u16,
+    /// The record that may go on on the next line.
+    open: Option<Open>,
+    export: Option<Export>,
+    /// First PCI enumeration of each function in this boot, to tell boots apart.
+    enumerated: Vec<(Box<str>, When)>,
+    /// The last kernel time seen.
+    last_monotonic: Option<u64>,
+}
+
+/// A record that may go on on the next line.
+#[derive(Debug)]
+struct Open {
+    line: u64,
+    text: String,
+    /// The last physical line of it.
+    last: String,
+    begins_record: bool,
+    lines: usize,
+}
+
+impl Default for Intake {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Intake {
+    /// Nothing read yet.
+    #[must_use]
+    pub fn new() -> Self {
+        let needles = needles();
+        Self {
+            needles,
+            evidence: Evidence { sources: Vec::new(), boots: vec![Boot::default()] },
+            state: Reader::default(),
+            kept: Vec::new(),
+            kept_in_all: 0,
+            source: 0,
+            open: None,
+            export: None,
+            enumerated: Vec::new(),
+            last_monotonic: None,
+        }
+    }
+
+    /// Read all of `stream`, which is called `name` in quotes. A stream that
+    /// breaks off is a problem of its source, not a failure.
+    pub fn read(&mut self, name: &str, stream: &mut dyn Read) {
+        self.source = u16::try_from(self.evidence.sources.len()).unwrap_or(u16::MAX);
+        self.evidence.sources.push(Source { name: name.to_owned(), ..Source::default() });
+        self.last_monotonic = None;
+        let mut buffer = vec![0_u8; BLOCK];
+        let mut held = 0;
+        let mut line = 0;
+        let mut skipping = false;
+        loop {
+            let read = match stream.read(buffer.get_mut(held..).unwrap_or_default()) {
+                Ok(0) => break,
+                Ok(n) => n,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                Err(e) => {
+                    if let Some(source) = self.evidence.sources.last_mut() {
+                        source.problem = Some(e.to_string());
+                    }
+                    break;
+                }
+            };
+            let before = self.consume(read);
+            let full = held + read;
+            let block = buffer.get(..full).unwrap_or_default();
+            let Some(end) = memrchr(b'\n', block).map(|at| at + 1) else {
+                held = full;
+                if held == buffer.len() {
+                    // A line longer than a block: its beginning counts.
+                    if !skipping {
+                        self.block(block, &mut line, before);
+                    }
+                    skipping = true;
+                    held = 0;
+                }
+                continue;
+            };
+            let mut whole = block.get(..end).unwrap_or_default();
+            if skipping {
+                let rest = memchr(b'\n', whole).map_or(0, |at| at + 1);
+                whole = whole.get(rest..).unwrap_or_default();
+                skipping = false;
+            }
+            self.block(whole, &mut line, before);
+            buffer.copy_within(end..full, 0);
+            held = full - end;
+        }
+        if held > 0 && !skipping {
+            let rest = buffer.get(..held).unwrap_or_default().to_vec();
+            let before = self.consume(0);
+            self.block(&rest, &mut line, before);
+        }
+        self.close();
+        if let Some(entry) = self.export.take().and_then(|mut e| e.end()) {
+            self.entry(entry, line);
+        }
+        self.state.gap();
+        if let Some(source) = self.evidence.sources.last_mut() {
+            source.lines = line;
+        }
+    }
+
+    /// Everything that was read.
+    #[must_use]
+    pub fn finish(mut self) -> Evidence {
+        let names: Vec<String> = self.evidence.sources.iter().map(|s| s.name.clone()).collect();
+        let state = self.state.finish();
+        if let Some(last) = self.evidence.boots.last_mut() {
+            last.state = state;
+        }
+        for boot in &mut self.evidence.boots {
+            boot.names.clone_from(&names);
+        }
+        self.evidence
+    }
+
+    /// Count `read` bytes; how many there were before.
+    fn consume(&mut self, read: usize) -> u64 {
+        let Some(source) = self.evidence.sources.last_mut() else { return 0 };
+        let before = source.bytes;
+        source.bytes += read as u64;
+        before
+    }
+
+    /// Take a block of whole lines. `line` is the number of the line before it.
+    fn block(&mut self, block: &[u8], line: &mut u64, before: u64) {
+        let finder = match &self.needles.finder {
+            Some(finder) if before >= CLOSELY && self.export.is_none() => finder,
+            _ => {
+                for text in lines(block) {
+                    *line += 1;
+                    self.line(text, *line);
+                }
+                return;
+            }
+        };
+        // Where lines are numbered up to, and taken up to.
+        let (mut counted, mut taken) = (0, 0);
+        let mut from = 0;
+        while let Some(hit) = finder.find(Input::new(block).range(from..)) {
+            let window = window(block, hit.start());
+            let start = window.start.max(taken);
+            if start > taken {
+                self.gap();
+            }
+            let skipped = block.get(counted..start).unwrap_or_default();
+            *line += memchr_iter(b'\n', skipped).count() as u64;
+            for text in lines(block.get(start..window.end).unwrap_or_default()) {
+                *line += 1;
+                self.line(text, *line);
+            }
+            counted = window.end.max(counted);
+            taken = counted;
+            from = taken.max(hit.end());
+            if from >= block.len() {
+                break;
+            }
+        }
+        if counted < block.len() {
+            self.gap();
+            *line += memchr_iter(b'\n', block.get(counted..).unwrap_or_default()).count() as u64;
+        }
+    }
+
+    /// Lines were left out: nothing goes on.
+    fn gap(&mut self) {
+        self.close();
+        self.state.gap();
+    }
+
+    fn line(&mut self, raw: &[u8], number: u64) {
+        if let Some(export) = &mut self.export {
+            if let Some(entry) = export.line(raw) {
+                self.entry(entry, number);
+            }
+            return;
+        }
+        if raw.starts_with(b"__CURSOR=") {
+            self.close();
+            let mut export = Export::default();
+            export.line(raw);
+            self.export = Some(export);
+            return;
+        }
+        if raw.starts_with(b"{") && raw.ends_with(b"}") && memchr(b'"', raw).is_some() {
+            let text = String::from_utf8_lossy(raw);
+            if let Some(entry) = Entry::from_json(&text) {
+                self.close();
+                self.entry(entry, number);
+                return;
+            }
+        }
+        let text = clean(raw);
+        let head = header(&text);
+        if let Some(open) = &mut self.open
+            && open.lines < JOINED
+            && let Some(joint) = joint(open.begins_record, &open.last, &head)
+        {
+            open.text.truncate(open.text.trim_end().len());
+            open.text.push_str(joint);
+            open.text.push_str(head.text.trim());
+            open.last.clone_from(&text);
+            open.lines += 1;
+            return;
+        }
+        self.close();
+        if head.text.is_empty() {
+            self.state.gap();
+            return;
+        }
+        let begins_record = head.begins_record();
+        if !begins_record {
+            self.state.line(&text, Origin { source: self.source, line: number });
+        }
+        self.open = Some(Open { line: number, last: text.clone(), text, begins_record, lines: 1 });
+    }
+
+    /// The open record is whole.
+    fn close(&mut self) {
+        let Some(open) = self.open.take() else { return };
+        let Header { when, program, text, .. } = header(&open.text);
+        if text.is_empty() {
+            return;
+        }
+        self.event(when, program, "", text, open.line);
+    }
+
+    fn entry(&mut self, entry: Entry, number: u64) {
+        let Entry { boot, when, program, unit, message } = entry;
+        if !boot.is_empty() {
+            let current = self.evidence.boots.last_mut();
+            match current {
+                Some(last) if last.id.is_none() && last.events.is_empty() => last.id = Some(boot),
+                Some(last) if last.id.as_deref() == Some(boot.as_str()) => {}
+                _ => {
+                    self.next_boot(Some(boot), &when);
+                }
+            }
+        }
+        for text in message.lines().take(64) {
+            let text = clean(text.as_bytes());
+            self.event(when.clone(), &program, &unit, &text, number);
+        }
+    }
+
+    fn event(&mut self, when: When, program: &str, unit: &str, text: &str, line: u64) {
+        // Boots begin with lines that may say nothing else.
+        let kind = event::kind(program, text);
+        self.tell_boots_apart(&when, text, &kind);
+        if !self.wanted(text, &kind) {
+            return;
+        }
+        let origin = Origin { source: self.source, line };
+        let Some(boot) = self.evidence.boots.last_mut() else { return };
+        if boot.begins.is_empty() {
+            boot.begins = when.stamp.to_string();
+        }
+        boot.events.push(Event {
+            origin,
+            when,
+            program: program.into(),
+            unit: unit.into(),
+            text: text.into(),
+            kind,
+        });
+    }
+
+    /// True if a needle stands in `text` of which not too many are kept.
+    fn wanted(&mut self, text: &str, kind: &Kind) -> bool {
+        let Some(finder) = &self.needles.finder else { return self.kept_in_all < ALL };
+        if self.kept.is_empty() {
+            self.kept = vec![0; finder.patterns_len()];
+        }
+        let (mut any, mut room) = (*kind != Kind::Other, *kind != Kind::Other);
+        for hit in finder.find_overlapping_iter(text) {
+            any = true;
+            if let Some(kept) = self.kept.get_mut(hit.pattern().as_usize()) {
+                *kept += 1;
+                room |= *kept <= EACH;
+            }
+        }
+        let wanted = any && room && self.kept_in_all < ALL;
+        if wanted {
+            self.kept_in_all += 1;
+        } else if any && let Some(source) = self.evidence.sources.last_mut() {
+            source.left_out += 1;
+        }
+        wanted
+    }
+
+    /// A new boot begins where the kernel greets, its clock starts again, or a
+    /// card is enumerated a second time much later.
+    fn tell_boots_apart(&mut self, when: &When, text: &str, kind: &Kind) {
+        /// Lines of one boot may be out of order by this much, microseconds.
+        const UNORDERED: u64 = 60_000_000;
+        /// A card that is enumerated again after this long, by a clock that goes
+        /// on over a boot, was not there in between, microseconds.
+        const LONG: i64 = 600_000_000;
+
+        let mut new = false;
+        if let Some(now) = when.monotonic {
+            let jumped = self.last_monotonic.is_some_and(|last| now + UNORDERED < last);
+            // The excerpts of one boot may come in any order: only a kernel that
+            // is just starting is another one.
+            new = jumped && now < UNORDERED / 6;
+            self.last_monotonic = Some(now);
+        }
+        if text.starts_with("-- Reboot --") || text.starts_with("-- Boot ") {
+            new = true;
+        }
+        if text.starts_with("Linux version ") {
+            new = self.evidence.boots.last().is_some_and(|b| b.events.len() > 1);
+        }
+        if let Kind::PciFunction { address, .. } = kind
+            && when.monotonic.is_none()
+        {
+            match self.enumerated.iter().find(|(a, _)| a == address) {
+                Some((_, first)) => new |= when.since(first).is_some_and(|gap| gap > LONG),
+                None if self.enumerated.len() < 4096 => {
+                    self.enumerated.push((address.clone(), when.clone()));
+                }
+                None => {}
+            }
+        }
+        if new && self.evidence.boots.last().is_some_and(|b| !b.events.is_empty()) {
+            self.next_boot(None, when);
+            if let Kind::PciFunction { address, .. } = kind {
+                self.enumerated.push((address.clone(), when.clone()));
+            }
+        }
+    }
+
+    fn next_boot(&mut self, id: Option<String>, when: &When) {
+        self.enumerated.clear();
+        if self.evidence.boots.len() < BOOTS {
+            self.kept.fill(0);
+            self.evidence.boots.push(Boot {
+                id,
+                begins: when.stamp.to_string(),
+                ..Boot::default()
+            });
+        } else if let Some(last) = self.evidence.boots.last_mut() {
+            last.id = id;
+        }
+    }
+}
+
+/// The lines of a block, without their line breaks.
+fn lines(block: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let block = block.strip_suffix(b"\n").unwrap_or(block);
+    block.split(|b| *b == b'\n')
+}
+
+/// The lines around `hit` that may belong to its record.
+fn window(block: &[u8], hit: usize) -> Range<usize> {
+    let line_start =
+        |at: usize| memrchr(b'\n', block.get(..at).unwrap_or_default()).map_or(0, |nl| nl + 1);
+    let next_line = |at: usize| {
+        memchr(b'\n', block.get(at..).unwrap_or_default()).map_or(block.len(), |nl| at + nl + 1)
+    };
+    let mut start = line_start(hit);
+    // A line that does not begin like a record may go on from the one above.
+    let begins = block.get(start).is_some_and(|b| b.is_ascii_uppercase() || b"[<{2".contains(b));
+    if !begins && start > 0 {
+        start = line_start(start - 1);
+    }
+    let mut end = next_line(hit);
+    // What follows is wanted only where it does not begin a record.
+    for _ in 0..JOINED {
+        match block.get(end) {
+            Some(b) if !(b.is_ascii_uppercase() || b"[<{2\n".contains(b)) => end = next_line(end),
+            _ => break,
+        }
+    }
+    start..end
+}
+
+/// `raw` as text that may go to a terminal: at most [`LINE_LIMIT`] bytes,
+/// without colours, other control characters replaced.
+fn clean(raw: &[u8]) -> String {
+    let cut = raw.get(..LINE_LIMIT).unwrap_or(raw);
+    let text = String::from_utf8_lossy(cut);
+    if !text.bytes().any(|b| b < b' ' || b == 0x7f || b >= 0x80) {
+        return text.into_owned();
+    }
+    let mut clean = String::with_capacity(text.len());
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        match c {
+            '\t' => clean.push('\t'),
+            '\r' => {}
+            '\u{1b}' if rest.peek() == Some(&'[') => {
+                // A colour or a movement of the cursor: `ESC [ 0;32 m`.
+                rest.next();
+                for c in rest.by_ref() {
+                    if c.is_ascii_alphabetic() || !(c.is_ascii_digit() || c == ';' || c == '?') {
+                        break;
+                    }
+                }
+            }
+            c if c.is_control() || is_direction(c) => clean.push('\u{fffd}'),
+            c => clean.push(c),
+        }
+    }
+    clean
+}
+
+/// Characters that turn what follows on a terminal around.
+const fn is_direction(c: char) -> bool {
+    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
+}

@@ -1,0 +1,196 @@
+//! Journal entries, as `journalctl -o json` and `-o export` write them.
+
+use serde_json::Value;
+
+use super::event::When;
+
+/// The fields of one entry that matter here.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Entry {
+    /// `_BOOT_ID`.
+    pub boot: String,
+    /// When.
+    pub when: When,
+    /// `SYSLOG_IDENTIFIER`, else `_COMM`.
+    pub program: String,
+    /// `UNIT` (what PID 1 speaks of), else `_SYSTEMD_UNIT`.
+    pub unit: String,
+    /// `MESSAGE`.
+    pub message: String,
+}
+
+impl Entry {
+    /// An entry of one JSON line; `None` if it is not one.
+    #[must_use]
+    pub fn from_json(line: &str) -> Option<Self> {
+        let Value::Object(fields) = serde_json::from_str(line).ok()? else { return None };
+        let mut entry = Self::default();
+        for (name, value) in &fields {
+            entry.set(name, &text(value)?);
+        }
+        fields.contains_key("MESSAGE").then_some(entry)
+    }
+
+    /// Take one field into account.
+    pub fn set(&mut self, name: &str, value: &str) {
+        match name {
+            "_BOOT_ID" => value.clone_into(&mut self.boot),
+            "__MONOTONIC_TIMESTAMP" => self.when.monotonic = value.parse().ok(),
+            "__REALTIME_TIMESTAMP" => {
+                self.when.wall = value.parse().ok();
+                self.when.stamp = stamp(self.when.wall).into();
+            }
+            "SYSLOG_IDENTIFIER" => value.clone_into(&mut self.program),
+            "_COMM" if self.program.is_empty() => value.clone_into(&mut self.program),
+            "UNIT" => value.clone_into(&mut self.unit),
+            "_SYSTEMD_UNIT" if self.unit.is_empty() => value.clone_into(&mut self.unit),
+            "MESSAGE" => value.clone_into(&mut self.message),
+            _ => {}
+        }
+    }
+}
+
+/// A field's value: text, an array of bytes where it is not UTF-8 or holds
+/// control characters, or null where it was too long to be printed. Of several
+/// values of one field the first counts.
+fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Null => Some(String::new()),
+        Value::Number(n) => Some(n.to_string()),
+        Value::Array(items) => match items.first() {
+            Some(Value::Number(_)) => {
+                let bytes: Vec<u8> = items
+                    .iter()
+                    .filter_map(|v| v.as_u64().and_then(|n| u8::try_from(n).ok()))
+                    .collect();
+                Some(String::from_utf8_lossy(&bytes).into_owned())
+            }
+            Some(first) => text(first),
+            None => Some(String::new()),
+        },
+        Value::Bool(_) | Value::Object(_) => None,
+    }
+}
+
+/// `2026-11-21 08:17:48` in UTC.
+fn stamp(wall: Option<u64>) -> String {
+    let Some(seconds) = wall.map(|w| w / 1_000_000) else { return String::new() };
+    let (days, of_day) = (seconds / 86_400, seconds % 86_400);
+    // Howard Hinnant's civil_from_days, for days after 1970.
+    let z = days + 719_468;
+    let (era, of_era) = (z / 146_097, z % 146_097);
+    let of_era_year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * of_era_year + of_era_year / 4 - of_era_year / 100);
+    let shifted = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let year = of_era_year + era * 400 + u64::from(month <= 2);
+    let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}")
+}
+
+/// Puts the lines of `journalctl -o export` together to entries. A binary field
+/// is its name alone on a line, eight bytes of length (little endian), the
+/// value and a line break (systemd's JOURNAL_EXPORT_FORMATS).
+#[derive(Debug, Default)]
+pub struct Export {
+    entry: Entry,
+    any: bool,
+    binary: Option<Binary>,
+}
+
+#[derive(Debug)]
+struct Binary {
+    name: String,
+    value: Vec<u8>,
+}
+
+/// No field is kept beyond this many bytes.
+const FIELD_LIMIT: usize = 16 * 1024;
+
+impl Export {
+    /// Take one line, without its line break. Gives an entry when it ends.
+    pub fn line(&mut self, line: &[u8]) -> Option<Entry> {
+        if let Some(binary) = &mut self.binary {
+            if !binary.value.is_empty() {
+                binary.value.push(b'\n');
+            }
+            binary.value.extend_from_slice(line.get(..FIELD_LIMIT).unwrap_or(line));
+            let length = binary.value.get(..8).and_then(|b| <[u8; 8]>::try_from(b).ok());
+            let length = length.map_or(u64::MAX, u64::from_le_bytes);
+            let have = binary.value.len() as u64;
+            if have >= length.saturating_add(8) || binary.value.len() > FIELD_LIMIT {
+                let text = String::from_utf8_lossy(binary.value.get(8..).unwrap_or_default());
+                self.entry.set(&binary.name, &text);
+                self.binary = None;
+            }
+            return None;
+        }
+        if line.is_empty() {
+            let whole = std::mem::take(&mut self.entry);
+            return std::mem::take(&mut self.any).then_some(whole);
+        }
+        self.any = true;
+        match line.iter().position(|b| *b == b'=') {
+            Some(at) => {
+                let name = String::from_utf8_lossy(line.get(..at).unwrap_or_default());
+                let value = line.get(at + 1..).unwrap_or_default();
+                let value = value.get(..FIELD_LIMIT).unwrap_or(value);
+                self.entry.set(&name, &String::from_utf8_lossy(value));
+            }
+            None => {
+                let name = String::from_utf8_lossy(line.get(..64).unwrap_or(line)).into_owned();
+                self.binary = Some(Binary { name, value: Vec::new() });
+            }
+        }
+        None
+    }
+
+    /// The entry that the end of the stream cut short.
+    pub fn end(&mut self) -> Option<Entry> {
+        let whole = std::mem::take(&mut self.entry);
+        std::mem::take(&mut self.any).then_some(whole)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn json_entries_are_read_bytes_and_all() {
+        let line = r#"{"_BOOT_ID":"b0","__REALTIME_TIMESTAMP":"1577836801000000","__MONOTONIC_TIMESTAMP":"12","MESSAGE":[105,98,48,27],"SYSLOG_IDENTIFIER":"kernel","_COMM":"x","UNIT":"a.service","_SYSTEMD_UNIT":"init.scope","X":["1","2"]}"#;
+        let entry = Entry::from_json(line).expect("entry");
+        assert_eq!((entry.boot.as_str(), entry.program.as_str()), ("b0", "kernel"));
+        assert_eq!((entry.unit.as_str(), entry.message.as_str()), ("a.service", "ib0\u{1b}"));
+        assert_eq!((entry.when.monotonic, &*entry.when.stamp), (Some(12), "2020-01-01 00:00:01"));
+        assert_eq!(Entry::from_json("{\"a\":1}"), None);
+    }
+
+    #[test]
+    fn export_entries_are_read_binary_fields_and_all() {
+        let mut export = Export::default();
+        let mut stream = b"__CURSOR=s\n_BOOT_ID=b0\nMESSAGE\n".to_vec();
+        stream.extend(11_u64.to_le_bytes());
+        stream.extend(b"two\nlines\x1b!\n_COMM=ib\n\n");
+        let entries: Vec<Entry> =
+            stream.split(|b| *b == b'\n').filter_map(|line| export.line(line)).collect();
+        assert_eq!(entries.len(), 1);
+        assert_eq!(entries[0].message, "two\nlines\u{1b}!");
+        assert_eq!(entries[0].program, "ib");
+    }
+
+    proptest! {
+        #[test]
+        fn no_stream_panics(lines in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..40), 0..20)) {
+            let mut export = Export::default();
+            for line in &lines {
+                export.line(line);
+                let _ = Entry::from_json(&String::from_utf8_lossy(line));
+            }
+            export.end();
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Logs and dumps as plain values, whatever form they came in.
+//!
+//! [`intake`] streams bytes to lines and keeps what a rule has a word for;
+//! [`header`] takes time, host and program off a line; [`event`] names the
+//! kinds of message that several rules (and the picture) need; [`state`] reads
+//! the dumps of tools. Nothing here judges. No input makes it fail, hang, or
+//! keep more than a bounded amount.
+
+pub mod event;
+pub mod header;
+pub mod intake;
+pub mod journal;
+pub mod mail;
+pub mod needles;
+pub mod state;
+
+pub use event::{Event, Kind, Origin, When};
+pub use intake::Intake;
+pub use state::State;
+
+use super::finding::Quote;
+
+/// Everything that was seen.
+#[derive(Debug, Clone, Default)]
+pub struct Evidence {
+    /// Where it came from, in the order it was read.
+    pub sources: Vec<Source>,
+    /// Boot by boot, the oldest first.
+    pub boots: Vec<Boot>,
+}
+
+/// A file, a stream or the live host.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Source {
+    /// Its name as it was given.
+    pub name: String,
+    /// How many lines were read.
+    pub lines: u64,
+    /// How many bytes were read.
+    pub bytes: u64,
+    /// What could not be read of it, if anything.
+    pub problem: Option<String>,
+    /// How many lines were left out because there were too many of their kind.
+    pub left_out: u64,
+}
+
+/// What belongs to one boot.
+#[derive(Debug, Clone, Default)]
+pub struct Boot {
+    /// The journal's boot id, where known.
+    pub id: Option<String>,
+    /// When its first line was written, as it was written.
+    pub begins: String,
+    /// Log lines that a rule has a word for, in the order they were read.
+    pub events: Vec<Event>,
+    /// What the dumps of tools show. They are taken for the last boot.
+    pub state: State,
+    /// Names of the sources, by index.
+    pub names: Vec<String>,
+}
+
+impl Boot {
+    /// The events in which `needle` stands. It must be one of the words that
+    /// are looked for ([`needles`]), or the line may not have been kept.
+    pub fn with<'a>(&'a self, needle: &'a str) -> impl Iterator<Item = &'a Event> {
+        debug_assert!(needles::knows(needle), "no rule declares the needle {needle:?}");
+        self.events.iter().filter(move |e| e.text.contains(needle))
+    }
+
+    /// The events in which one of `words` stands.
+    pub fn with_any<'a>(&'a self, words: &'a [&'a str]) -> impl Iterator<Item = &'a Event> {
+        self.events.iter().filter(move |e| words.iter().any(|n| e.text.contains(n)))
+    }
+
+    /// True if `needle` stands in an event.
+    #[must_use]
+    pub fn says(&self, needle: &str) -> bool {
+        self.with(needle).next().is_some()
+    }
+
+    /// The line of `event`, to be quoted.
+    #[must_use]
+    pub fn quote(&self, event: &Event) -> Quote {
+        self.quote_at(event.origin, &event.when.stamp, &event.text)
+    }
+
+    /// A line of a dump, to be quoted.
+    #[must_use]
+    pub fn quote_at(&self, origin: Origin, time: &str, text: &str) -> Quote {
+        let source = self.names.get(usize::from(origin.source)).cloned().unwrap_or_default();
+        Quote { source, line: origin.line, time: time.to_owned(), text: text.to_owned() }
+    }
+}

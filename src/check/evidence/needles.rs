@@ -1,0 +1,48 @@
+//! The words that are looked for: a line without one of them is passed over
+//! without being taken apart, which is what makes gigabytes affordable.
+
+use std::sync::OnceLock;
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
+
+use super::super::rules;
+use super::{event, state};
+
+/// All needles and the machine that finds them.
+pub struct Needles {
+    /// Finds any of them; `None` if it could not be built, and then every line
+    /// is taken apart.
+    pub finder: Option<AhoCorasick>,
+    words: Vec<&'static str>,
+}
+
+impl std::fmt::Debug for Needles {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Needles").field("words", &self.words.len()).finish_non_exhaustive()
+    }
+}
+
+/// The needles of every rule, of the shared kinds of event and of the dumps.
+pub fn needles() -> &'static Needles {
+    static NEEDLES: OnceLock<Needles> = OnceLock::new();
+    NEEDLES.get_or_init(|| {
+        let mut words: Vec<&'static str> = rules::ALL
+            .iter()
+            .flat_map(|rule| rule.needles)
+            .chain(event::NEEDLES)
+            .chain(state::NEEDLES)
+            .copied()
+            .collect();
+        words.sort_unstable();
+        words.dedup();
+        // A DFA: a few megabytes, and one table look-up for each byte.
+        let finder = AhoCorasick::builder().kind(Some(AhoCorasickKind::DFA)).build(&words).ok();
+        Needles { finder, words }
+    })
+}
+
+/// True if lines with `needle` are kept.
+#[must_use]
+pub fn knows(needle: &str) -> bool {
+    needles().words.iter().any(|word| needle.contains(word))
+}

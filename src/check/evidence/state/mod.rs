@@ -1,0 +1,94 @@
+//! What the dumps of tools show: ports, netdevs, PCI functions, modules,
+//! firmware settings, units, and what was typed at a prompt.
+
+mod netdevs;
+mod ports;
+mod tools;
+
+pub use netdevs::{NetdevSeen, VfSeen};
+pub use ports::PortSeen;
+pub use tools::{Command, PciSeen, Setting, UnitSeen};
+
+use super::event::Origin;
+
+/// What the dumps show.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct State {
+    /// RDMA ports: `ibstat`, `ibstatus`, `ibv_devinfo`, `rdma link`.
+    pub ports: Vec<PortSeen>,
+    /// Netdevs: `ip link`, `ip addr`, `ifconfig`, `ibdev2netdev`.
+    pub netdevs: Vec<NetdevSeen>,
+    /// PCI functions: `lspci`.
+    pub pci: Vec<PciSeen>,
+    /// Loaded modules: `lsmod`; `None` if it was not shown.
+    pub modules: Option<Vec<String>>,
+    /// Firmware settings: `mlxconfig`, `mstconfig`.
+    pub settings: Vec<Setting>,
+    /// Units: `systemctl status`, `systemctl list-unit-files`.
+    pub units: Vec<UnitSeen>,
+    /// What was typed at a prompt, and what came of it.
+    pub commands: Vec<Command>,
+}
+
+impl State {
+    /// True if no dump was seen.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The unit `name`, if a dump shows it.
+    #[must_use]
+    pub fn unit(&self, name: &str) -> Option<&UnitSeen> {
+        self.units.iter().find(|u| u.name == name)
+    }
+}
+
+/// Words of the lines of dumps, for large sources (see `intake`).
+pub const NEEDLES: &[&str] = &[
+    "hysical state:",
+    "Link layer:",
+    "link_layer:",
+    "PORT_ACTIVE",
+    "PORT_DOWN",
+    "PORT_INIT",
+    "link/infiniband",
+    "==> ib",
+    "physical_state",
+    "SRIOV_EN",
+    "NUM_OF_VFS",
+    "openibd.service",
+];
+
+/// At most this many of anything are kept.
+const LIMIT: usize = 4096;
+
+/// Puts the lines of dumps together.
+#[derive(Debug, Default)]
+pub struct Reader {
+    state: State,
+    ports: ports::Reader,
+    netdevs: netdevs::Reader,
+    tools: tools::Reader,
+}
+
+impl Reader {
+    /// Take a line that is no log record.
+    pub fn line(&mut self, text: &str, origin: Origin) {
+        self.tools.line(text, origin, &mut self.state);
+        self.ports.line(text, origin, &mut self.state.ports);
+        self.netdevs.line(text, origin, &mut self.state.netdevs);
+    }
+
+    /// An empty line, or lines that were left out.
+    pub fn gap(&mut self) {
+        self.netdevs.gap();
+        self.tools.gap();
+    }
+
+    /// Everything that was read.
+    #[must_use]
+    pub fn finish(self) -> State {
+        self.state
+    }
+}

@@ -1,0 +1,218 @@
+//! `ibstat`, `ibstatus`, `ibv_devinfo` and `rdma link`.
+
+use super::super::event::Origin;
+use super::LIMIT;
+use crate::check::pattern::{caught, caught_one, word};
+
+/// A port as a tool shows it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PortSeen {
+    /// The RDMA device.
+    pub device: String,
+    /// The port, as written.
+    pub port: String,
+    /// Logical state, lower case: `active`, `down`, `init`, `armed`.
+    pub state: String,
+    /// Physical state, lower case without `_`: `linkup`, `polling`, `disabled`;
+    /// empty where the tool does not show it.
+    pub physical: String,
+    /// True for InfiniBand, false for Ethernet; `None` where it is not shown.
+    pub infiniband: Option<bool>,
+    /// LID of the subnet manager, as written.
+    pub sm_lid: String,
+    /// Port GUID, hex digits only; empty where it is not shown.
+    pub guid: String,
+    /// Node GUID of the device, hex digits only.
+    pub node_guid: String,
+    /// What kind of device, `MT4124`.
+    pub device_type: String,
+    /// The line with the state.
+    pub origin: Origin,
+    /// That line.
+    pub text: String,
+}
+
+impl PortSeen {
+    /// True unless the tool says that it is Ethernet.
+    #[must_use]
+    pub fn may_be_infiniband(&self) -> bool {
+        self.infiniband != Some(false)
+    }
+
+    /// True if a subnet manager has made it active.
+    #[must_use]
+    pub fn is_active(&self) -> bool {
+        self.state == "active"
+    }
+
+    /// Device and port for messages.
+    #[must_use]
+    pub fn name(&self) -> String {
+        format!("{} port {}", self.device, self.port)
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Reader {
+    device: String,
+    node_guid: String,
+    device_type: String,
+    in_port: bool,
+}
+
+impl Reader {
+    pub(super) fn line(&mut self, text: &str, origin: Origin, ports: &mut Vec<PortSeen>) {
+        let text = text.trim();
+        if let Some(name) = caught_one(text, "CA '{}'").or_else(|| {
+            // Not `hca_id` as a word of prose.
+            text.strip_prefix("hca_id:").map(word)
+        }) {
+            *self = Self { device: name.to_owned(), ..Self::default() };
+            return;
+        }
+        if let Some([device, port]) = caught::<2>(text, "Infiniband device '{}' port {} status") {
+            *self = Self { device: device.to_owned(), ..Self::default() };
+            self.begin(port, ports);
+            return;
+        }
+        if let Some(rest) = text.strip_prefix("link ").or_else(|| {
+            // `1/1: mlx5_0/1: state ACTIVE ...` is what older ones print.
+            caught_one(text, "/1: {}").filter(|t| t.contains("physical_state"))
+        }) && rest.contains("state ")
+            && let Some((device, rest)) = rest.split_once('/')
+        {
+            *self = Self { device: device.to_owned(), ..Self::default() };
+            self.begin(word(rest).trim_end_matches(':'), ports);
+            if let Some(port) = ports.last_mut() {
+                port.state = state(caught_one(rest, "state {}").map_or("", word));
+                port.physical = physical(caught_one(rest, "physical_state {}").map_or("", word));
+                port.sm_lid = caught_one(rest, "sm_lid {}").map_or("", word).to_owned();
+                port.infiniband = Some(!rest.contains(" netdev ") || rest.contains("sm_lid"));
+                port.origin = origin;
+                text.clone_into(&mut port.text);
+            }
+            return;
+        }
+        if self.device.is_empty() {
+            return;
+        }
+        let Some((key, value)) = text.split_once(':') else { return };
+        let value = value.trim();
+        let key = key.trim().to_ascii_lowercase().replace(' ', "_");
+        if key == "port" || key.strip_prefix("port_").is_some_and(|n| n.parse::<u8>().is_ok()) {
+            let port = key.strip_prefix("port_").filter(|_| value.is_empty()).unwrap_or(value);
+            if !port.is_empty() && port.len() <= 3 {
+                self.begin(port, ports);
+            }
+            return;
+        }
+        if key == "node_guid" {
+            self.node_guid = digits(value);
+            return;
+        }
+        if key == "ca_type" {
+            value.clone_into(&mut self.device_type);
+            return;
+        }
+        let Some(port) = ports.last_mut().filter(|_| self.in_port) else { return };
+        match key.as_str() {
+            "state" => {
+                port.state = state(value);
+                port.origin = origin;
+                text.clone_into(&mut port.text);
+            }
+            "physical_state" | "phys_state" => port.physical = physical(value),
+            "link_layer" => {
+                port.infiniband = match value.to_ascii_lowercase().as_str() {
+                    "infiniband" => Some(true),
+                    "ethernet" => Some(false),
+                    _ => None,
+                }
+            }
+            "sm_lid" => value.clone_into(&mut port.sm_lid),
+            "port_guid" => port.guid = digits(value),
+            // `ibstatus` shows the port GUID as the last half of the GID.
+            "default_gid" => {
+                let gid = digits(&text.split_once(':').map_or("", |(_, v)| v).replace(':', ""));
+                port.guid = gid.get(gid.len().saturating_sub(16)..).unwrap_or_default().to_owned();
+            }
+            _ => {}
+        }
+    }
+
+    fn begin(&mut self, port: &str, ports: &mut Vec<PortSeen>) {
+        self.in_port = ports.len() < LIMIT;
+        if self.in_port {
+            ports.push(PortSeen {
+                device: self.device.clone(),
+                port: port.to_owned(),
+                node_guid: self.node_guid.clone(),
+                device_type: self.device_type.clone(),
+                ..PortSeen::default()
+            });
+        }
+    }
+}
+
+/// `Active`, `4: ACTIVE`, `PORT_ACTIVE (4)` as one word.
+fn state(text: &str) -> String {
+    let text = text.split_once(": ").map_or(text, |(_, t)| t).trim();
+    let name = text.strip_prefix("PORT_").unwrap_or(text);
+    match word(name).to_ascii_lowercase().as_str() {
+        "initializing" | "initialize" | "init" => "init".to_owned(),
+        other => other.to_owned(),
+    }
+}
+
+/// `LinkUp`, `5: LinkUp`, `LINK_UP (5)` as one word.
+fn physical(text: &str) -> String {
+    let text = text.split_once(": ").map_or(text, |(_, t)| t).trim();
+    word(text).to_ascii_lowercase().replace('_', "")
+}
+
+fn digits(text: &str) -> String {
+    let text = word(text);
+    text.trim_start_matches("0x").chars().filter(char::is_ascii_hexdigit).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn read(text: &str) -> Vec<PortSeen> {
+        let mut reader = Reader::default();
+        let mut ports = Vec::new();
+        for line in text.lines() {
+            reader.line(line, Origin::default(), &mut ports);
+        }
+        ports
+    }
+
+    #[test]
+    fn every_tool_shows_the_same_port() {
+        for text in [
+            "CA 'mlx5_0'\n\tCA type: MT4124\n\tNode GUID: 0x01\n\tPort 1:\n\t\tState: Initializing\n\t\tPhysical state: LinkUp\n\t\tSM lid: 0\n\t\tPort GUID: 0x0002c90300a1b2c3\n\t\tLink layer: InfiniBand",
+            "Infiniband device 'mlx5_0' port 1 status:\n\tdefault gid:\t fe80:0000:0000:0000:0002:c903:00a1:b2c3\n\tsm lid:\t\t 0x0\n\tstate:\t\t 2: INIT\n\tphys state:\t 5: LinkUp\n\tlink_layer:\t InfiniBand",
+            "hca_id:\tmlx5_0\n\tnode_guid: 01\n\t\tport:\t1\n\t\t\tstate:\t\t\tPORT_INIT (2)\n\t\t\tsm_lid:\t0\n\t\t\tlink_layer:\tInfiniBand\n\t\t\tphys_state: LINK_UP (5)",
+            "link mlx5_0/1 subnet_prefix fe80:0000:0000:0000 lid 1 sm_lid 0 lmc 0 state INIT physical_state LINK_UP",
+        ] {
+            let ports = read(text);
+            assert_eq!(ports.len(), 1, "{text}");
+            let p = &ports[0];
+            assert_eq!(
+                (p.name().as_str(), p.state.as_str(), p.physical.as_str(), p.infiniband),
+                ("mlx5_0 port 1", "init", "linkup", Some(true)),
+                "{text}"
+            );
+            assert!(p.guid.is_empty() || p.guid == "0002c90300a1b2c3", "{text}: {}", p.guid);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_dump_panics(text in r"((CA '|hca_id:|link |port|State:|default gid:|\t|: |/1|[a-zÄ0-9 ']){0,4}\n){0,8}") {
+            read(&text);
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! Who needs an InfiniBand netdev at boot, and whether each is proved to come
+//! after the unit that waits for the netdevs.
+
+use std::collections::BTreeSet;
+
+use super::{Graph, Load, Unit};
+
+/// A unit that needs InfiniBand netdevs, and what the order says of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Judged {
+    /// Its name.
+    pub unit: String,
+    /// What it is.
+    pub need: Need,
+    /// What the order says.
+    pub proof: Proof,
+}
+
+/// What a unit needs the netdevs for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Need {
+    /// Sets interfaces up once and never again: what is not there stays down.
+    NetworkOnce,
+    /// Sets interfaces up whenever they come.
+    NetworkHotplug,
+    /// Waits until the network is there, under a time limit.
+    WaitOnline,
+    /// Mounts a file system over the network.
+    Mount,
+    /// Starts virtual machines.
+    Guests,
+    /// A storage or job service that uses the fabric.
+    Service,
+}
+
+impl Need {
+    /// Too early is a failure, not only a delay.
+    #[must_use]
+    pub const fn is_hard(self) -> bool {
+        !matches!(self, Self::NetworkHotplug | Self::WaitOnline)
+    }
+
+    /// What is wrong with coming too early, as a half sentence.
+    #[must_use]
+    pub const fn harm(self) -> &'static str {
+        match self {
+            Self::NetworkOnce => "an interface that it does not find stays down",
+            Self::NetworkHotplug => {
+                "it sets late interfaces up, and what waits for it does not wait for them"
+            }
+            Self::WaitOnline => {
+                "it may say that the network is there before the InfiniBand ports are"
+            }
+            Self::Mount => "the mount fails or hangs",
+            Self::Guests => "a guest fails to start without its VF",
+            Self::Service => "it fails or runs without the fabric",
+        }
+    }
+}
+
+/// What the order says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Proof {
+    /// It comes after the provider, over these units, both ends included.
+    Ordered(Vec<String>),
+    /// Nothing orders it after the provider; this drop-in does.
+    Missing(DropIn),
+    /// It comes before the provider, over these units: a drop-in would make a
+    /// cycle.
+    Before(Vec<String>),
+}
+
+/// A drop-in that adds an edge.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DropIn {
+    /// Where it goes.
+    pub path: String,
+    /// What is in it.
+    pub text: String,
+}
+
+impl DropIn {
+    fn new(unit: &str, provider: &str) -> Self {
+        Self {
+            path: format!("/etc/systemd/system/{unit}.d/50-infiniband.conf"),
+            text: format!("[Unit]\nAfter={provider}\n"),
+        }
+    }
+
+    /// The commands that make it.
+    #[must_use]
+    pub fn commands(&self) -> String {
+        let dir = self.path.rsplit_once('/').map_or("", |(dir, _)| dir);
+        let text = self.text.replace('\n', "\\n");
+        format!("mkdir -p '{dir}' && printf '{text}' >'{}' && systemctl daemon-reload", self.path)
+    }
+}
+
+/// The unit that waits for the netdevs in the next boot: ibprov, or the
+/// vendor's openibd, which at least loads the modules.
+#[must_use]
+pub fn provider(graph: &Graph) -> Option<&Unit> {
+    let transaction = graph.transaction();
+    ["ibprov.service", "openibd.service"]
+        .into_iter()
+        .filter_map(|name| graph.get(name))
+        .find(|unit| unit.load == Load::Loaded && transaction.contains(unit.name.as_str()))
+}
+
+/// Every consumer in the next boot, with its proof; none without a provider.
+#[must_use]
+pub fn judge(graph: &Graph) -> Vec<Judged> {
+    let Some(provider) = provider(graph) else { return Vec::new() };
+    let transaction = graph.transaction();
+    let mut judged: Vec<Judged> = transaction
+        .iter()
+        .filter_map(|name| graph.get(name))
+        .filter(|unit| unit.name != provider.name)
+        .filter_map(|unit| Some((unit, need(unit)?)))
+        .map(|(unit, need)| Judged {
+            unit: unit.name.clone(),
+            need,
+            proof: proof(graph, &provider.name, &unit.name, &transaction),
+        })
+        .collect();
+    judged.sort_by(|a, b| (a.need, &a.unit).cmp(&(b.need, &b.unit)));
+    judged
+}
+
+fn proof(graph: &Graph, provider: &str, unit: &str, among: &BTreeSet<&str>) -> Proof {
+    if let Some(chain) = graph.chain(provider, unit, among) {
+        return Proof::Ordered(chain);
+    }
+    match graph.chain(unit, provider, among) {
+        Some(chain) => Proof::Before(chain),
+        None => Proof::Missing(DropIn::new(unit, provider)),
+    }
+}
+
+/// What a unit needs InfiniBand netdevs for, by its name or its file system.
+#[must_use]
+pub fn need(unit: &Unit) -> Option<Need> {
+    let name = unit.name.as_str();
+    if name.ends_with(".mount") {
+        return is_network_mount(unit).then_some(Need::Mount);
+    }
+    let stem = name.strip_suffix(".service")?;
+    Some(match stem {
+        "network" | "networking" => Need::NetworkOnce,
+        "NetworkManager" | "systemd-networkd" | "wicked" | "wickedd" | "connman" => {
+            Need::NetworkHotplug
+        }
+        "NetworkManager-wait-online"
+        | "systemd-networkd-wait-online"
+        | "ifupdown-wait-online"
+        | "ibprov-wait-online" => Need::WaitOnline,
+        "libvirtd" | "virtqemud" | "libvirt-guests" | "ibprov-guests" => Need::Guests,
+        "slurmd" | "lnet" | "lustre" | "lustre-client" | "gpfs" | "weka-agent" | "pbs"
+        | "pbs_mom" | "opensm" | "opensmd" | "opafm" | "srp_daemon" => Need::Service,
+        _ if stem.starts_with("beegfs-") => Need::Service,
+        _ => return None,
+    })
+}
+
+/// The file systems that systemd takes for network ones (`fstype_is_network()`
+/// of `src/basic/mountpoint-util.c`), and those of clusters.
+const NETWORK_FILE_SYSTEMS: [&str; 20] = [
+    "afs",
+    "beegfs",
+    "ceph",
+    "cifs",
+    "davfs",
+    "fuse.sshfs",
+    "gfs",
+    "gfs2",
+    "glusterfs",
+    "gpfs",
+    "lustre",
+    "ncp",
+    "ncpfs",
+    "nfs",
+    "nfs4",
+    "ocfs2",
+    "pvfs2",
+    "smb3",
+    "smbfs",
+    "wekafs",
+];
+
+fn is_network_mount(unit: &Unit) -> bool {
+    NETWORK_FILE_SYSTEMS.contains(&unit.kind.trim_start_matches("fuse."))
+        || NETWORK_FILE_SYSTEMS.contains(&unit.kind.as_str())
+        || unit.options.split(',').any(|o| o == "_netdev")
+}
+
+/// True for what asks for the netdev by IP address, so that the network stack
+/// has to be through as well.
+#[must_use]
+pub fn needs_addresses(need: Need) -> bool {
+    matches!(need, Need::Mount | Need::Service)
+}
+
+/// The mounts that nothing orders after the network: neither
+/// network-online.target nor a network service comes before them.
+#[must_use]
+pub fn mounts_before_network(graph: &Graph) -> Vec<String> {
+    let transaction = graph.transaction();
+    let stacks: Vec<&str> = transaction
+        .iter()
+        .filter(|name| {
+            graph.get(name).and_then(need).is_some_and(|n| {
+                matches!(n, Need::NetworkOnce | Need::NetworkHotplug | Need::WaitOnline)
+            })
+        })
+        .copied()
+        .collect();
+    transaction
+        .iter()
+        .filter(|name| graph.get(name).and_then(need) == Some(Need::Mount))
+        .filter(|mount| {
+            !stacks.is_empty()
+                && !stacks.iter().any(|s| graph.chain(s, mount, &transaction).is_some())
+        })
+        .map(|name| (*name).to_owned())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixtures::graph;
+    use super::*;
+
+    const NODE: &str = "\
+goal.target wants ibprov.service network-pre.target network.target networking.service slurmd.service scratch.mount NetworkManager.service
+ibprov.service alias openibd.service
+ibprov.service before network-pre.target
+network-pre.target before networking.service
+networking.service before network.target
+slurmd.service after network.target
+scratch.mount is nfs4
+NetworkManager.service before openibd.service
+";
+
+    #[test]
+    fn each_consumer_is_proved_or_the_edge_is_shown() {
+        let judged = judge(&graph(NODE));
+        let of = |unit: &str| &judged.iter().find(|j| j.unit == unit).expect(unit).proof;
+        let chain = ["ibprov.service", "network-pre.target", "networking.service"];
+        assert_eq!(of("networking.service"), &Proof::Ordered(chain.map(str::to_owned).to_vec()));
+        assert!(matches!(of("slurmd.service"), Proof::Ordered(chain) if chain.len() == 5));
+        let Proof::Missing(drop_in) = of("scratch.mount") else { panic!("{judged:?}") };
+        assert_eq!(
+            drop_in.commands(),
+            "mkdir -p '/etc/systemd/system/scratch.mount.d' && printf '[Unit]\\nAfter=ibprov.service\\n' >'/etc/systemd/system/scratch.mount.d/50-infiniband.conf' && systemctl daemon-reload"
+        );
+        assert!(matches!(of("NetworkManager.service"), Proof::Before(_)));
+        assert_eq!(judged.len(), 4);
+    }
+
+    #[test]
+    fn the_drop_in_closes_the_gap() {
+        let with = format!("{NODE}scratch.mount after ibprov.service\n");
+        let judged = judge(&graph(&with));
+        let mount = judged.iter().find(|j| j.unit == "scratch.mount").expect("mount");
+        assert!(matches!(&mount.proof, Proof::Ordered(chain) if chain.len() == 2));
+    }
+
+    #[test]
+    fn without_a_provider_nothing_is_proved() {
+        let lines =
+            "goal.target wants networking.service\nopenibd.service before networking.service\n";
+        assert!(provider(&graph(lines)).is_none());
+        assert_eq!(judge(&graph(lines)), []);
+    }
+
+    #[test]
+    fn a_mount_that_does_not_wait_for_the_network_is_seen() {
+        assert_eq!(mounts_before_network(&graph(NODE)), ["scratch.mount"]);
+        let with = format!("{NODE}networking.service before scratch.mount\n");
+        assert_eq!(mounts_before_network(&graph(&with)), [""; 0]);
+    }
+}

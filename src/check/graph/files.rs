@@ -1,0 +1,530 @@
+//! The graph of a mounted system: unit files, drop-ins, aliases, masks and the
+//! links of `systemctl enable`, read as systemd does (systemd.unit(5), "UNIT
+//! FILE LOAD PATH"). What generators would make at boot is not there, but for
+//! the mounts of fstab and start scripts with rc links.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::unit_file::{Assignments, expand};
+use super::{Command, Graph, Load, Unit, fstab, sysv};
+use crate::host::Root;
+
+/// In the order in which a name is looked for.
+pub(super) const DIRS: [&str; 5] = [
+    "/etc/systemd/system",
+    "/run/systemd/system",
+    "/usr/local/lib/systemd/system",
+    "/usr/lib/systemd/system",
+    "/lib/systemd/system",
+];
+/// No unit file is larger.
+const LIMIT: u64 = 256 * 1024;
+/// Larger programs are no scripts.
+const SCRIPT_LIMIT: u64 = 64 * 1024;
+/// More units than these are no boot.
+const MOST_UNITS: usize = 10_000;
+
+/// The graph of the next boot of the system below `root`.
+#[must_use]
+pub fn graph(root: &Root) -> Graph {
+    let mut reader = Reader::new(root);
+    reader.graph.goal = "default.target".to_owned();
+    let mut open = vec!["default.target".to_owned()];
+    for mount in fstab::mounts(&root.text("/etc/fstab", LIMIT).unwrap_or_default()) {
+        if let Some(target) = mount.wanted_by {
+            let pull = if mount.required { &mut reader.requires } else { &mut reader.wants };
+            pull.entry(target.to_owned()).or_default().insert(mount.unit.name.clone());
+        }
+        reader.given.insert(mount.unit.name.clone(), mount.unit);
+    }
+    for script in sysv::scripts(root, |name| reader.has(name)) {
+        for target in ["multi-user.target", "graphical.target"] {
+            reader.wants.entry(target.to_owned()).or_default().insert(script.name.clone());
+        }
+        reader.given.insert(script.name.clone(), script);
+    }
+    while let Some(name) = open.pop() {
+        if reader.graph.get(&name).is_some() || reader.graph.units.len() >= MOST_UNITS {
+            continue;
+        }
+        let unit = reader.load(&name);
+        open.extend(unit.requires.iter().chain(&unit.wants).cloned());
+        let alias = (unit.name != name).then(|| name.clone());
+        let aliases = reader.names_of(&unit.name);
+        reader.graph.add(unit, aliases.into_iter().chain(alias));
+    }
+    reader.order_targets();
+    let mut graph = reader.graph;
+    graph.settle();
+    graph
+}
+
+struct Reader<'a> {
+    root: &'a Root,
+    /// Names in the directories: which directory has it first.
+    places: BTreeMap<String, &'static str>,
+    /// Other names, from links.
+    aliases: BTreeMap<String, String>,
+    /// Links in `X.wants` and `X.requires`.
+    wants: BTreeMap<String, BTreeSet<String>>,
+    requires: BTreeMap<String, BTreeSet<String>>,
+    /// Folders of drop-ins that exist, `X.d`.
+    drop_ins: BTreeMap<String, Vec<&'static str>>,
+    /// Units that no file in those directories makes.
+    given: BTreeMap<String, Unit>,
+    graph: Graph,
+    /// Units without default dependencies.
+    bare: BTreeSet<String>,
+}
+
+impl<'a> Reader<'a> {
+    fn new(root: &'a Root) -> Self {
+        let mut reader = Self {
+            root,
+            places: BTreeMap::new(),
+            aliases: BTreeMap::new(),
+            wants: BTreeMap::new(),
+            requires: BTreeMap::new(),
+            drop_ins: BTreeMap::new(),
+            given: BTreeMap::new(),
+            graph: Graph::default(),
+            bare: BTreeSet::new(),
+        };
+        for dir in DIRS {
+            match root.list_or_empty(dir) {
+                Ok(names) => names.into_iter().for_each(|name| reader.enter(dir, name)),
+                Err(e) => reader.graph.problems.push(e.to_string()),
+            }
+        }
+        reader
+    }
+
+    fn enter(&mut self, dir: &'static str, name: String) {
+        if let Some(unit) = name.strip_suffix(".d") {
+            self.drop_ins.entry(unit.to_owned()).or_default().push(dir);
+        } else if let Some((unit, pulls)) = name
+            .strip_suffix(".wants")
+            .map(|u| (u, false))
+            .or_else(|| name.strip_suffix(".requires").map(|u| (u, true)))
+        {
+            let links = self.root.list_or_empty(&format!("{dir}/{name}")).unwrap_or_default();
+            let into = if pulls { &mut self.requires } else { &mut self.wants };
+            into.entry(unit.to_owned()).or_default().extend(links);
+        } else if !self.places.contains_key(&name) {
+            let target = self.root.link_name(&format!("{dir}/{name}")).ok();
+            if let Some(target) = target.filter(|t| *t != name && *t != "null" && !t.is_empty()) {
+                // A link to one's own template is an instance, no alias.
+                if template(&name).as_deref() != Some(&target) {
+                    self.aliases.insert(name.clone(), target);
+                }
+            }
+            self.places.insert(name, dir);
+        }
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.places.contains_key(name)
+    }
+
+    /// The unit that a name stands for, through links to links.
+    fn resolve(&self, name: &str) -> String {
+        let mut name = name;
+        for _ in 0..8 {
+            match self.aliases.get(name) {
+                Some(target) => name = target,
+                None => break,
+            }
+        }
+        name.to_owned()
+    }
+
+    fn names_of(&self, unit: &str) -> Vec<String> {
+        self.aliases.keys().filter(|alias| self.resolve(alias) == unit).cloned().collect()
+    }
+
+    fn load(&mut self, name: &str) -> Unit {
+        let name = self.resolve(name);
+        if let Some(mut unit) = self.given.remove(&name) {
+            let drop_ins = self.assignments(&name, &[], "");
+            self.dependencies(&mut unit, &drop_ins);
+            return unit;
+        }
+        let mut unit = Unit { name: name.clone(), ..Unit::default() };
+        let file = [Some(name.clone()), template(&name)]
+            .into_iter()
+            .flatten()
+            .find_map(|file| self.places.get(&file).map(|dir| format!("{dir}/{file}")));
+        let Some(path) = file else {
+            unit.load = if is_built_in(&name) { Load::Loaded } else { Load::NotFound };
+            return unit;
+        };
+        unit.fragment.clone_from(&path);
+        if self.root.link_name(&path).is_ok_and(|target| target == "null") {
+            unit.load = Load::Masked;
+            return unit;
+        }
+        match self.root.text(&path, LIMIT) {
+            Ok(text) if text.is_empty() => unit.load = Load::Masked,
+            Ok(text) => {
+                let aliases = self.names_of(&name);
+                let read = self.assignments(&name, &aliases, &text);
+                self.fill(&mut unit, &read);
+            }
+            Err(e) => {
+                unit.load = Load::Bad;
+                self.graph.problems.push(e.to_string());
+            }
+        }
+        unit
+    }
+
+    /// File and drop-ins. Of two drop-ins of one name the first directory's
+    /// counts; all are read in the order of their names.
+    fn assignments(&self, name: &str, aliases: &[String], text: &str) -> Assignments {
+        let mut read = Assignments::default();
+        read.read(text);
+        let mut files: BTreeMap<String, String> = BTreeMap::new();
+        for owner in drop_in_names(name).into_iter().chain(aliases.iter().cloned()) {
+            for dir in self.drop_ins.get(&owner).into_iter().flatten() {
+                let folder = format!("{dir}/{owner}.d");
+                for file in self.root.list_or_empty(&folder).unwrap_or_default() {
+                    if file.ends_with(".conf") {
+                        let path = format!("{folder}/{file}");
+                        files.entry(file).or_insert(path);
+                    }
+                }
+            }
+        }
+        for path in files.values() {
+            read.read(&self.root.text(path, LIMIT).unwrap_or_default());
+        }
+        read
+    }
+
+    fn fill(&mut self, unit: &mut Unit, read: &Assignments) {
+        let kind = unit.name.rsplit('.').next().unwrap_or_default().to_owned();
+        match kind.as_str() {
+            "service" => {
+                unit.kind = read.last("Service", "Type").to_owned();
+                if unit.kind.is_empty() {
+                    let bus = !read.last("Service", "BusName").is_empty();
+                    let started = !read.all("Service", "ExecStart").is_empty();
+                    unit.kind = match (bus, started) {
+                        (true, _) => "dbus",
+                        (false, true) => "simple",
+                        (false, false) => "oneshot",
+                    }
+                    .to_owned();
+                }
+                for phase in ["ExecStartPre", "ExecStart", "ExecStartPost"] {
+                    for line in read.all("Service", phase) {
+                        let line = expand(line, &unit.name).unwrap_or_else(|| line.clone());
+                        let script = script(self.root, &line);
+                        unit.commands.push(Command { phase: phase.to_owned(), line, script });
+                    }
+                }
+            }
+            "mount" => {
+                unit.kind = read.last("Mount", "Type").to_owned();
+                unit.what = read.last("Mount", "What").to_owned();
+                unit.options = read.last("Mount", "Options").to_owned();
+            }
+            _ => {}
+        }
+        self.dependencies(unit, read);
+        let default =
+            !matches!(read.last("Unit", "DefaultDependencies"), "no" | "false" | "0" | "off");
+        if default {
+            default_dependencies(unit, &kind);
+        } else {
+            self.bare.insert(unit.name.clone());
+        }
+        if kind == "socket" {
+            let stem = unit.name.trim_end_matches(".socket");
+            unit.before.insert(format!("{stem}.service"));
+        }
+    }
+
+    fn dependencies(&self, unit: &mut Unit, read: &Assignments) {
+        let name = unit.name.clone();
+        let names = |keys: &[&str]| -> Vec<String> {
+            let values = keys.iter().flat_map(|key| read.all("Unit", key));
+            values
+                .flat_map(|value| value.split_whitespace())
+                .filter_map(|value| expand(value, &name))
+                .collect()
+        };
+        unit.after.extend(names(&["After"]));
+        unit.before.extend(names(&["Before"]));
+        unit.requires.extend(names(&["Requires", "BindsTo", "Requisite"]));
+        unit.wants.extend(names(&["Wants", "Upholds"]));
+        for owner in self.names_of(&name).iter().chain([&name]) {
+            unit.wants.extend(self.wants.get(owner).into_iter().flatten().cloned());
+            unit.requires.extend(self.requires.get(owner).into_iter().flatten().cloned());
+        }
+    }
+
+    /// A target comes after what it pulls in, unless that has been ordered
+    /// after the target, or one of them has no default dependencies
+    /// (`unit_add_default_target_dependency()` of `src/core/unit.c`).
+    fn order_targets(&mut self) {
+        let mut orders: Vec<(String, String)> = Vec::new();
+        for target in self.graph.units().filter(|u| u.name.ends_with(".target")) {
+            if self.bare.contains(&target.name) {
+                continue;
+            }
+            for name in target.requires.iter().chain(&target.wants) {
+                let Some(unit) = self.graph.get(name) else { continue };
+                let names: Vec<&String> =
+                    self.aliases.keys().filter(|a| self.resolve(a) == target.name).collect();
+                let opposed = unit.after.contains(&target.name)
+                    || names.iter().any(|n| unit.after.contains(*n))
+                    || target.before.contains(&unit.name);
+                if !opposed && !self.bare.contains(&unit.name) {
+                    orders.push((target.name.clone(), unit.name.clone()));
+                }
+            }
+        }
+        for (target, unit) in orders {
+            if let Some(target) = self.graph.get_mut(&target) {
+                target.after.insert(unit);
+            }
+        }
+    }
+}
+
+/// What DefaultDependencies=yes adds (systemd.service(5), "Default
+/// Dependencies", and the same section of the other kinds).
+fn default_dependencies(unit: &mut Unit, kind: &str) {
+    match kind {
+        "service" => {
+            unit.requires.insert("sysinit.target".to_owned());
+            unit.after.extend(["sysinit.target", "basic.target"].map(str::to_owned));
+        }
+        "socket" | "timer" | "path" => {
+            unit.requires.insert("sysinit.target".to_owned());
+            unit.after.insert("sysinit.target".to_owned());
+            unit.before.insert(format!("{kind}s.target"));
+        }
+        "mount" => {
+            let network = super::consumers::need(unit).is_some();
+            let (first, last): (&[&str], _) = if network {
+                (
+                    &["remote-fs-pre.target", "network.target", "network-online.target"],
+                    "remote-fs.target",
+                )
+            } else {
+                (&["local-fs-pre.target"], "local-fs.target")
+            };
+            unit.after.extend(first.iter().map(|n| (*n).to_owned()));
+            unit.before.insert(last.to_owned());
+            if network {
+                unit.wants.insert("network-online.target".to_owned());
+            }
+        }
+        _ => {}
+    }
+    if kind != "target" || !unit.name.starts_with("shutdown") {
+        unit.before.insert("shutdown.target".to_owned());
+    }
+}
+
+/// `a-b@.service` of `a-b@c.service`.
+fn template(name: &str) -> Option<String> {
+    let (stem, kind) = name.rsplit_once('.')?;
+    let (prefix, instance) = stem.split_once('@')?;
+    (!instance.is_empty()).then(|| format!("{prefix}@.{kind}"))
+}
+
+/// Whose drop-ins a unit heeds, without the `.d`.
+fn drop_in_names(name: &str) -> Vec<String> {
+    let Some((stem, kind)) = name.rsplit_once('.') else { return Vec::new() };
+    let mut names = vec![kind.to_owned()];
+    let prefix = stem.split('@').next().unwrap_or_default();
+    for (at, _) in prefix.match_indices('-') {
+        names.extend(prefix.get(..=at).map(|p| format!("{p}.{kind}")));
+    }
+    names.extend(template(name));
+    names.push(name.to_owned());
+    names
+}
+
+/// Units that systemd makes without a file.
+fn is_built_in(name: &str) -> bool {
+    name.ends_with(".slice") || name.ends_with(".scope") || name.ends_with(".device")
+}
+
+/// The text of the script that a command line runs.
+pub fn script(root: &Root, line: &str) -> Option<String> {
+    let mut words =
+        line.split_whitespace().map(|w| w.trim_start_matches(['@', '-', ':', '+', '!']));
+    let mut program = words.next()?;
+    // `sh SCRIPT` is the same.
+    if matches!(program.rsplit('/').next(), Some("sh" | "bash" | "dash")) {
+        program = words.next().filter(|w| w.starts_with('/'))?;
+    }
+    if !program.starts_with('/')
+        || program.starts_with("/usr/lib/systemd/")
+        || program.starts_with("/lib/systemd/")
+    {
+        return None;
+    }
+    let bytes = root.bytes(program, SCRIPT_LIMIT).ok()?;
+    bytes.starts_with(b"#!").then(|| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::super::{consumers, cycles, deadlock};
+    use super::*;
+
+    fn tree(files: &[(&str, &str)], links: &[(&str, &str)]) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().expect("folder");
+        let place = |path: &str| {
+            let path = dir.path().join(path.trim_start_matches('/'));
+            fs::create_dir_all(path.parent().expect("parent")).expect("folder");
+            path
+        };
+        for (path, text) in files {
+            fs::write(place(path), text).expect("file");
+        }
+        for (path, target) in links {
+            symlink(target, place(path)).expect("link");
+        }
+        dir
+    }
+
+    const ETC: &str = "/etc/systemd/system";
+    const LIB: &str = "/usr/lib/systemd/system";
+
+    /// A small system with ibprov, ifupdown, slurmd and an NFS mount.
+    fn node(more: &[(&str, &str)], links: &[(&str, &str)]) -> (tempfile::TempDir, Graph) {
+        let ibprov = include_str!("../../../units/ibprov.service");
+        let lib = |name: &str| format!("{LIB}/{name}");
+        let mut files: Vec<(String, String)> = [
+            ("multi-user.target", "[Unit]\nRequires=basic.target\nAfter=basic.target\nAllowIsolate=yes\n"),
+            ("basic.target", "[Unit]\nRequires=sysinit.target\nAfter=sysinit.target\n"),
+            ("sysinit.target", "[Unit]\nDefaultDependencies=no\nWants=local-fs.target\nAfter=local-fs.target\n"),
+            ("local-fs.target", "[Unit]\nDefaultDependencies=no\n"),
+            ("network-pre.target", "[Unit]\nAfter=\n"),
+            ("network.target", "[Unit]\nAfter=network-pre.target\n"),
+            ("network-online.target", "[Unit]\nAfter=network.target\n"),
+            ("remote-fs.target", "[Unit]\n"),
+            ("networking.service", "[Unit]\nDefaultDependencies=no\nRequires=ifupdown-pre.service\nWants=network.target\nAfter=local-fs.target network-pre.target\nBefore=network.target shutdown.target network-online.target\n[Service]\nType=oneshot\nExecStart=/sbin/ifup -a\n"),
+            ("slurmd.service", "[Unit]\nAfter=munge.service network-online.target\n[Service]\nType=notify\nExecStart=/usr/sbin/slurmd -D\n"),
+            ("worker@.service", "[Unit]\nAfter=openibd.service %i.service\n[Service]\nExecStart=/bin/true\n"),
+        ]
+        .map(|(name, text)| (lib(name), text.to_owned()))
+        .to_vec();
+        files.push((lib("ibprov.service"), ibprov.to_owned()));
+        files.push(("/etc/fstab".to_owned(), "10.0.0.1:/s /scratch nfs4 rdma 0 0\n".to_owned()));
+        files.extend(more.iter().map(|(p, t)| ((*p).to_owned(), (*t).to_owned())));
+        let mut all = vec![
+            (format!("{LIB}/default.target"), "multi-user.target".to_owned()),
+            (format!("{ETC}/openibd.service"), format!("{LIB}/ibprov.service")),
+            (format!("{ETC}/sysinit.target.wants/ibprov.service"), format!("{LIB}/ibprov.service")),
+            (format!("{ETC}/multi-user.target.wants/networking.service"), "x".to_owned()),
+            (format!("{ETC}/multi-user.target.wants/slurmd.service"), "x".to_owned()),
+            (format!("{ETC}/multi-user.target.wants/remote-fs.target"), "x".to_owned()),
+            (format!("{ETC}/multi-user.target.wants/worker@slurmd.service"), "x".to_owned()),
+        ];
+        all.extend(links.iter().map(|(p, t)| ((*p).to_owned(), (*t).to_owned())));
+        let files: Vec<(&str, &str)> =
+            files.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
+        let all: Vec<(&str, &str)> = all.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
+        let dir = tree(&files, &all);
+        let graph = graph(&Root::copy_at(dir.path()).expect("root"));
+        (dir, graph)
+    }
+
+    fn chain(graph: &Graph, unit: &str) -> Vec<String> {
+        let judged = consumers::judge(graph);
+        match judged.into_iter().find(|j| j.unit == unit).map(|j| j.proof) {
+            Some(consumers::Proof::Ordered(chain)) => chain,
+            other => panic!("{unit}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_good_node_is_proved() {
+        let (_dir, graph) = node(&[], &[]);
+        assert_eq!(graph.problems, [""; 0]);
+        assert_eq!(consumers::provider(&graph).map(|u| u.name.as_str()), Some("ibprov.service"));
+        assert_eq!(chain(&graph, "networking.service").len(), 2);
+        assert_eq!(
+            chain(&graph, "slurmd.service").last().map(String::as_str),
+            Some("slurmd.service")
+        );
+        assert!(chain(&graph, "scratch.mount").len() >= 3);
+        let worker = graph.get("worker@slurmd.service").expect("instance");
+        assert!(worker.after.contains("ibprov.service") && worker.after.contains("slurmd.service"));
+        assert_eq!(cycles::cycles(&graph), []);
+        assert_eq!(deadlock::deadlocks(&graph), []);
+        assert_eq!(consumers::mounts_before_network(&graph), [""; 0]);
+    }
+
+    #[test]
+    fn a_drop_in_that_closes_a_cycle_and_one_that_waits_are_seen() {
+        let (_dir, graph) = node(
+            &[
+                (
+                    "/etc/systemd/system/ibprov.service.d/x.conf",
+                    "[Unit]\nAfter=network-online.target\n",
+                ),
+                (
+                    "/etc/systemd/system/slurmd.service.d/a.conf",
+                    "[Service]\nExecStartPre=/usr/local/sbin/w\n",
+                ),
+                ("/usr/local/sbin/w", "#!/bin/sh\nsystemctl start worker@slurmd\n"),
+            ],
+            &[],
+        );
+        let cycles = cycles::cycles(&graph);
+        assert_eq!(cycles.len(), 1, "{cycles:?}");
+        assert!(cycles[0].candidates.contains(&"ibprov.service".to_owned()), "{cycles:?}");
+        let deadlocks = deadlock::deadlocks(&graph);
+        assert_eq!(deadlocks.len(), 1, "{deadlocks:?}");
+        assert_eq!(deadlocks[0].waits_for, "worker@slurmd.service");
+    }
+
+    #[test]
+    fn a_mask_and_an_empty_file_take_a_unit_out() {
+        let (_dir, graph) = node(&[], &[("/etc/systemd/system/ibprov.service", "/dev/null")]);
+        assert_eq!(graph.get("ibprov.service").map(|u| u.load), Some(Load::Masked));
+        assert!(consumers::provider(&graph).is_none());
+        let (_dir, graph) = node(&[("/run/systemd/system/slurmd.service", "")], &[]);
+        assert_eq!(graph.get("slurmd.service").map(|u| u.load), Some(Load::Masked));
+    }
+
+    #[test]
+    fn a_start_script_with_rc_links_is_a_unit() {
+        let (_dir, graph) = node(
+            &[(
+                "/etc/init.d/network",
+                "#!/bin/sh\n### BEGIN INIT INFO\n# Provides: $network\n# Required-Start: $local_fs openibd\n### END INIT INFO\n",
+            )],
+            &[("/etc/rc3.d/S10network", "../init.d/network")],
+        );
+        let network = graph.get("network.service").expect("network.service");
+        assert!(network.before.contains("network.target"), "{network:?}");
+        assert!(network.after.contains("ibprov.service"), "{network:?}");
+        // A script of a name that a unit has is none.
+        assert_eq!(chain(&graph, "network.service").len(), 2);
+    }
+
+    #[test]
+    fn links_in_a_circle_end() {
+        let (_dir, graph) = node(
+            &[],
+            &[
+                ("/etc/systemd/system/a.service", "b.service"),
+                ("/etc/systemd/system/b.service", "a.service"),
+                ("/etc/systemd/system/multi-user.target.wants/a.service", "b.service"),
+            ],
+        );
+        assert!(graph.get("multi-user.target").is_some());
+    }
+}

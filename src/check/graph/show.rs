@@ -1,0 +1,144 @@
+//! The graph of a live system, as `systemctl show` prints it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Command, Graph, Load, Now, Unit};
+
+/// What is asked for, in one call. Properties that a systemd does not know it
+/// leaves out.
+pub const PROPERTIES: &str = "Id,Names,LoadState,ActiveState,Result,Job,Type,UnitFileState,\
+FragmentPath,After,Before,Requires,Requisite,BindsTo,Wants,Upholds,ConditionResult,\
+ConditionTimestampMonotonic,InactiveExitTimestampMonotonic,ActiveEnterTimestampMonotonic,\
+InactiveEnterTimestampMonotonic,ExecStartPre,ExecStart,ExecStartPost,What,Options";
+
+/// The graph of `text`: blocks of `Property=value`, one per unit, with empty
+/// lines between. What is no such line is skipped.
+#[must_use]
+pub fn graph(text: &str, goal: &str) -> Graph {
+    let mut graph = Graph { goal: goal.to_owned(), ..Graph::default() };
+    for block in text.split("\n\n") {
+        let mut values: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for (property, value) in block.lines().filter_map(|l| l.split_once('=')) {
+            values.entry(property).or_default().push(value);
+        }
+        if let Some((unit, names)) = unit(&values) {
+            graph.add(unit, names);
+        }
+    }
+    graph.settle();
+    graph
+}
+
+fn unit(values: &BTreeMap<&str, Vec<&str>>) -> Option<(Unit, Vec<String>)> {
+    let value =
+        |property: &str| values.get(property).and_then(|v| v.first()).copied().unwrap_or_default();
+    let names = |properties: &[&str]| -> BTreeSet<String> {
+        properties.iter().flat_map(|p| value(p).split_whitespace()).map(str::to_owned).collect()
+    };
+    let usec = |property: &str| value(property).parse::<u64>().ok().filter(|usec| *usec > 0);
+    let name = value("Id");
+    if name.is_empty() {
+        return None;
+    }
+    let commands = ["ExecStartPre", "ExecStart", "ExecStartPost"].into_iter().flat_map(|phase| {
+        values.get(phase).into_iter().flatten().filter_map(move |value| command(phase, value))
+    });
+    let unit = Unit {
+        name: name.to_owned(),
+        load: match value("LoadState") {
+            "loaded" | "stub" | "merged" | "" => Load::Loaded,
+            "masked" => Load::Masked,
+            "not-found" => Load::NotFound,
+            _ => Load::Bad,
+        },
+        after: names(&["After"]),
+        before: names(&["Before"]),
+        requires: names(&["Requires", "Requisite", "BindsTo"]),
+        wants: names(&["Wants", "Upholds"]),
+        kind: value("Type").to_owned(),
+        what: value("What").to_owned(),
+        options: value("Options").to_owned(),
+        commands: commands.collect(),
+        file_state: value("UnitFileState").to_owned(),
+        fragment: value("FragmentPath").to_owned(),
+        now: Now {
+            active: value("ActiveState").to_owned(),
+            result: value("Result").to_owned(),
+            // A job is shown as its number, none as nothing or 0.
+            job: !matches!(value("Job"), "" | "0"),
+            began_usec: usec("InactiveExitTimestampMonotonic"),
+            up_usec: usec("ActiveEnterTimestampMonotonic"),
+            down_usec: usec("InactiveEnterTimestampMonotonic"),
+            condition_failed: value("ConditionResult") == "no"
+                && usec("ConditionTimestampMonotonic").is_some(),
+        },
+    };
+    let names = value("Names").split_whitespace().map(str::to_owned).collect();
+    Some((unit, names))
+}
+
+/// `{ path=/bin/x ; argv[]=/bin/x a b ; ignore_errors=no ; ... }`
+fn command(phase: &str, value: &str) -> Option<Command> {
+    let argv = value.split_once("argv[]=")?.1;
+    // An argument may have " ; " in it, as a shell's command often does: what
+    // follows the arguments is always this.
+    let line = argv.rsplit_once(" ; ignore_errors=").map_or(argv, |(line, _)| line);
+    Some(Command { phase: phase.to_owned(), line: line.trim().to_owned(), script: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHOWN: &str = "\
+Type=oneshot
+ExecStart={ path=/bin/sh ; argv[]=/bin/sh -c systemctl start b.service ; true ; ignore_errors=no ; start_time=[n/a] ; stop_time=[n/a] ; pid=0 ; code=(null) ; status=0/0 }
+ExecStart={ path=/bin/true ; argv[]=/bin/true ; ignore_errors=no ; start_time=[n/a] }
+Id=ibprov.service
+Names=ibprov.service openibd.service
+Requires=system.slice
+Wants=network-pre.target
+Before=network-pre.target shutdown.target
+After=local-fs.target
+LoadState=loaded
+ActiveState=failed
+Result=exit-code
+UnitFileState=enabled
+Job=
+ConditionResult=yes
+InactiveExitTimestampMonotonic=1500000
+ActiveEnterTimestampMonotonic=0
+InactiveEnterTimestampMonotonic=2500000
+
+Id=b.service
+LoadState=masked
+After=openibd.service
+
+Id=network-pre.target
+LoadState=loaded
+Job=57
+";
+
+    #[test]
+    fn what_systemctl_prints_is_read() {
+        let graph = graph(SHOWN, "multi-user.target");
+        let unit = graph.get("openibd.service").expect("alias");
+        assert_eq!(unit.name, "ibprov.service");
+        assert_eq!(unit.commands.len(), 2);
+        assert_eq!(unit.commands[0].line, "/bin/sh -c systemctl start b.service ; true");
+        assert_eq!((unit.now.began_usec, unit.now.up_usec), (Some(1_500_000), None));
+        assert_eq!(unit.now.down_usec, Some(2_500_000));
+        // b.service says it in terms of the alias, and only from its side.
+        assert!(unit.before.contains("b.service"), "{unit:?}");
+        assert_eq!(graph.get("b.service").map(|u| u.load), Some(Load::Masked));
+        assert!(graph.get("network-pre.target").expect("target").after.contains("ibprov.service"));
+        assert!(graph.get("network-pre.target").expect("target").now.job);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn nothing_printed_panics(text in "(Id=|After=|ExecStart=|[a-z.= \n{;}])*") {
+            assert!(graph(&text, "x").goal == "x");
+        }
+    }
+}

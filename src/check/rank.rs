@@ -1,0 +1,104 @@
+//! The order of findings: root causes first, consequences below them.
+
+use super::evidence::{Boot, Evidence};
+use super::finding::{Diagnosis, Finding, Severity, Verdict};
+use super::rules::{self, Judge};
+use crate::report::SCHEMA;
+
+/// Everything that the rules say of `evidence`.
+#[must_use]
+pub fn diagnosis(evidence: &Evidence) -> Diagnosis {
+    let told: Vec<&Boot> =
+        evidence.boots.iter().filter(|b| !b.events.is_empty() || !b.state.is_empty()).collect();
+    let several = told.len() > 1;
+    let mut findings = Vec::new();
+    let nothing = Boot::default();
+    let boots = if told.is_empty() { vec![&nothing] } else { told };
+    for boot in boots {
+        let mut of_boot = judge(boot);
+        if several {
+            for finding in &mut of_boot {
+                finding.boot = Some(label(boot));
+            }
+        }
+        findings.extend(of_boot);
+    }
+    // The last boot is what matters, but a failure in an earlier one is not
+    // hidden behind a good one.
+    findings.sort_by_key(|f| f.severity);
+    let findings = with_consequences(findings);
+    Diagnosis { schema: SCHEMA, verdict: verdict(&findings), findings }
+}
+
+/// What the rules say of one boot.
+#[must_use]
+pub fn judge(boot: &Boot) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = Vec::new();
+    for rule in rules::ALL {
+        if let Judge::Boot(judge) = rule.judge {
+            findings.extend(judge(boot));
+        }
+    }
+    for rule in rules::ALL {
+        if let Judge::Rest(judge) = rule.judge {
+            let more = judge(boot, &findings);
+            findings.extend(more);
+        }
+    }
+    let causes: Vec<(&str, &[&str])> = findings
+        .iter()
+        .filter_map(|f| rules::rule(f.code).map(|rule| (f.code, rule.causes)))
+        .collect();
+    for finding in &mut findings {
+        finding.caused_by = causes
+            .iter()
+            .find(|(code, consequences)| {
+                *code != finding.code && consequences.contains(&finding.code)
+            })
+            .map(|(code, _)| *code);
+    }
+    // Stable: among equals the order of the rules holds.
+    findings.sort_by_key(|f| (f.severity, f.confidence));
+    findings
+}
+
+/// Consequences behind what caused them.
+fn with_consequences(findings: Vec<Finding>) -> Vec<Finding> {
+    let (mut consequences, roots): (Vec<Finding>, Vec<Finding>) =
+        findings.into_iter().partition(|f| f.caused_by.is_some());
+    let mut ordered = Vec::new();
+    for root in roots {
+        let (mut waiting, boot) = (vec![root.code], root.boot.clone());
+        ordered.push(root);
+        while let Some(cause) = waiting.pop() {
+            let (below, rest): (Vec<_>, Vec<_>) = consequences
+                .into_iter()
+                .partition(|f| f.caused_by == Some(cause) && f.boot == boot);
+            consequences = rest;
+            waiting.extend(below.iter().map(|f| f.code));
+            ordered.extend(below);
+        }
+    }
+    // Two that name each other as cause: said all the same.
+    ordered.extend(consequences);
+    ordered
+}
+
+fn label(boot: &Boot) -> String {
+    match (&boot.id, boot.begins.as_str()) {
+        (Some(id), "") => id.clone(),
+        (Some(id), begins) => format!("{begins} ({id})"),
+        (None, begins) => begins.to_owned(),
+    }
+}
+
+fn verdict(findings: &[Finding]) -> Verdict {
+    let has = |code| findings.iter().any(|f| f.code == code);
+    match findings.iter().map(|f| f.severity).min() {
+        Some(Severity::Error) => Verdict::Failed,
+        _ if has("unknown") => Verdict::Unknown,
+        Some(Severity::Warning) => Verdict::Degraded,
+        Some(Severity::Info) => Verdict::Healthy,
+        None => Verdict::Unknown,
+    }
+}

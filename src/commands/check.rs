@@ -1,0 +1,83 @@
+//! `ibprov check`.
+
+use std::io::Write;
+use std::path::Path;
+
+use crate::check::evidence::Intake;
+use crate::check::rules::{self, Rule};
+use crate::check::{Severity, diagnose};
+use crate::cli::{CheckArgs, Format};
+use crate::host::{Root, logs};
+use crate::report;
+
+/// Say what is wrong: with the logs that are named, with the system below
+/// `root`, or with this host.
+///
+/// # Errors
+/// Standard output is gone, or the tree cannot be opened.
+pub fn run(args: &CheckArgs, root: Option<&Path>, format: Format) -> anyhow::Result<u8> {
+    let mut out = std::io::stdout().lock();
+    if let Some(code) = &args.explain {
+        return explain(code, &mut out);
+    }
+    let mut intake = Intake::new();
+    let mut problems = Vec::new();
+    let mut read = |name: &str, stream: &mut dyn std::io::Read| intake.read(name, stream);
+    for path in &args.log {
+        problems.extend(logs::read(path, &mut read));
+    }
+    if args.log.is_empty() {
+        match root {
+            Some(dir) => problems.extend(logs::of_system(&Root::copy_at(dir)?, &mut read)),
+            None => problems.extend(logs::journal(args.boot.unwrap_or(0), &mut read).err()),
+        }
+    }
+    let mut evidence = intake.finish();
+    problems.extend(
+        evidence
+            .sources
+            .iter()
+            .filter_map(|s| s.problem.as_ref().map(|p| format!("{}: {p}", s.name))),
+    );
+    for problem in &problems {
+        log::warn!("could not read all of it: {problem}");
+    }
+    if evidence.sources.iter().all(|s| s.bytes == 0) {
+        log::error!("nothing could be read");
+        return Ok(super::exit::CANNOT_BEGIN);
+    }
+    if let Some(boot) = args.boot.filter(|_| !args.log.is_empty() || root.is_some()) {
+        let Some(at) = usize::try_from(boot.unsigned_abs())
+            .ok()
+            .filter(|_| boot <= 0)
+            .and_then(|back| evidence.boots.len().checked_sub(back + 1))
+        else {
+            log::error!("there are {} boots in it, and no boot {boot}", evidence.boots.len());
+            return Ok(super::exit::CANNOT_BEGIN);
+        };
+        evidence.boots = evidence.boots.into_iter().skip(at).take(1).collect();
+    }
+    let diagnosis = diagnose(&evidence);
+    match format {
+        Format::Text => write!(out, "{}", report::check::text(&diagnosis))?,
+        Format::Json => writeln!(out, "{}", serde_json::to_string_pretty(&diagnosis)?)?,
+    }
+    let failed = diagnosis.findings.iter().any(|f| f.severity == Severity::Error);
+    Ok(if failed { super::exit::DEFERRED } else { super::exit::GOOD })
+}
+
+/// The page of `code`, or the list of all.
+fn explain(code: &str, out: &mut dyn Write) -> anyhow::Result<u8> {
+    if code.is_empty() {
+        for Rule { code, meaning, .. } in rules::ALL {
+            writeln!(out, "{code:28} {meaning}")?;
+        }
+        return Ok(super::exit::GOOD);
+    }
+    let Some(Rule { code, meaning, page, .. }) = rules::rule(code) else {
+        log::error!("there is no diagnosis {code:?}; `ibprov check --explain` lists them");
+        return Ok(super::exit::CANNOT_BEGIN);
+    };
+    writeln!(out, "{code}: {meaning}\n\n{page}")?;
+    Ok(super::exit::GOOD)
+}

@@ -1,0 +1,251 @@
+//! The boot as a picture: what happened when, and where somebody asked for an
+//! interface that was not there yet.
+//!
+//! Plain values ([`Timeline`]), filled from a boot report ([`report`]) or from
+//! evidence, and drawn as SVG ([`svg`]) or for a terminal ([`text`]). Pure:
+//! nothing here reads a file or a clock. Names in it are hostile until they
+//! went through [`clean`], which the two drawings do for every text.
+
+pub mod gaps;
+pub mod report;
+pub mod scale;
+pub mod svg;
+pub mod text;
+pub mod when;
+
+pub use gaps::{Gap, GapKind};
+pub use when::Clock;
+
+use crate::ladder::Rung;
+
+/// A boot. All times are microseconds since [`Timeline::clock`]'s zero.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Timeline {
+    /// What boot of what host this is.
+    pub title: String,
+    /// How times are called.
+    pub clock: Clock,
+    /// Services, targets, mounts and guests.
+    pub units: Vec<UnitBar>,
+    /// Who asked for which netdev, and when.
+    pub asks: Vec<Ask>,
+    /// Modules, in the order they were loaded.
+    pub modules: Vec<ModuleLoad>,
+    /// Ports and VFs, each with its way up the ladder.
+    pub ports: Vec<PortTrack>,
+    /// What was said at one moment and matters for the story.
+    pub notes: Vec<Note>,
+}
+
+/// A unit, a guest or a program that ran for some time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnitBar {
+    /// Its name.
+    pub name: String,
+    /// What it is to the InfiniBand ports.
+    pub role: Role,
+    /// When it began to start; none if it never did.
+    pub began_usec: Option<u64>,
+    /// When it was up, or had failed.
+    pub ended_usec: Option<u64>,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+/// What a unit is to the ports, in the order they are drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// Brings the ports up: ibprov, openibd, rdma-load-modules.
+    Provider,
+    /// The network stack.
+    Network,
+    /// Waits until the network is there.
+    Online,
+    /// A file system over the network.
+    Mount,
+    /// A virtual machine.
+    Guest,
+    /// Anything else that needs a port.
+    Consumer,
+}
+
+impl Role {
+    /// The word for it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Provider => "provider",
+            Self::Network => "network",
+            Self::Online => "online",
+            Self::Mount => "mount",
+            Self::Guest => "guest",
+            Self::Consumer => "consumer",
+        }
+    }
+}
+
+/// What came of a unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// It came up.
+    Good,
+    /// It failed.
+    Failed,
+    /// It never ran: disabled, masked, condition, or its job was dropped.
+    NeverRan,
+    /// It had not ended, or nothing says how it did.
+    Unknown,
+}
+
+/// Somebody asked for a netdev.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ask {
+    /// Who: `network.service`.
+    pub who: String,
+    /// For which netdev.
+    pub netdev: String,
+    /// When.
+    pub usec: u64,
+    /// Whether it was found, if the asker said so.
+    pub found: Option<bool>,
+}
+
+/// A module was loaded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModuleLoad {
+    /// Its name.
+    pub name: String,
+    /// When it was there; none if it never was.
+    pub usec: Option<u64>,
+    /// By whom, or why not, where that is known.
+    pub remark: String,
+}
+
+/// A port's way up the ladder.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PortTrack {
+    /// What to call it: `mlx5_0 port 1 (0000:4b:00.0)`.
+    pub label: String,
+    /// Its netdev.
+    pub netdev: Option<String>,
+    /// The rungs it reached, each with the time it was first seen there.
+    /// Rungs that were passed unseen are left out.
+    pub reached: Vec<(Rung, u64)>,
+    /// The first missing rung of those that were asked of it.
+    pub missing: Option<Rung>,
+    /// Why it is missing.
+    pub why: String,
+    /// When the netdev was set up by the network stack or by hand.
+    pub up_usec: Option<u64>,
+    /// When somebody who could have set it up declined to.
+    pub declined_usec: Option<u64>,
+}
+
+impl PortTrack {
+    /// When it first was on `rung` or above.
+    #[must_use]
+    pub fn when(&self, rung: Rung) -> Option<u64> {
+        self.reached.iter().filter(|(r, _)| *r >= rung).map(|(_, usec)| *usec).min()
+    }
+
+    /// The highest rung.
+    #[must_use]
+    pub fn highest(&self) -> Option<Rung> {
+        self.reached.iter().map(|(rung, _)| *rung).max()
+    }
+
+    /// The rungs in the order of time, each higher than the one before.
+    #[must_use]
+    pub fn steps(&self) -> Vec<(Rung, u64)> {
+        let mut sorted = self.reached.clone();
+        sorted.sort_by_key(|(rung, usec)| (*usec, *rung));
+        let mut steps: Vec<(Rung, u64)> = Vec::new();
+        for (rung, usec) in sorted {
+            match steps.last_mut() {
+                Some((last, _)) if *last >= rung => {}
+                Some((last, at)) if *at == usec => *last = rung,
+                _ => steps.push((rung, usec)),
+            }
+        }
+        steps
+    }
+}
+
+/// Something that was said at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// When.
+    pub usec: u64,
+    /// By whom, and what.
+    pub text: String,
+}
+
+impl Timeline {
+    /// All moments that the picture must show, in order, each once.
+    #[must_use]
+    pub fn moments(&self) -> Vec<u64> {
+        let mut all: Vec<u64> = Vec::new();
+        for unit in &self.units {
+            all.extend(unit.began_usec.iter().chain(&unit.ended_usec));
+        }
+        for port in &self.ports {
+            all.extend(port.reached.iter().map(|(_, usec)| usec));
+            all.extend(port.up_usec.iter().chain(&port.declined_usec));
+        }
+        all.extend(self.asks.iter().map(|a| a.usec));
+        all.extend(self.modules.iter().filter_map(|m| m.usec));
+        all.extend(self.notes.iter().map(|n| n.usec));
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// The port that has this netdev.
+    #[must_use]
+    pub fn port_of(&self, netdev: &str) -> Option<&PortTrack> {
+        self.ports.iter().find(|p| p.netdev.as_deref() == Some(netdev))
+    }
+}
+
+/// A text from outside, safe to print and to put into XML: what could steer a
+/// terminal, break the line, or turn the direction of writing is replaced.
+#[must_use]
+pub fn clean(text: &str) -> String {
+    text.chars()
+        .map(|c| match c {
+            // Bidirectional controls and line separators.
+            '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+                '\u{fffd}'
+            }
+            // Not allowed in XML 1.0.
+            '\u{fffe}' | '\u{ffff}' => '\u{fffd}',
+            c if c.is_control() => '\u{fffd}',
+            c => c,
+        })
+        .collect()
+}
+
+#[cfg(test)]
+pub(crate) mod fixtures;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rung_seen_late_counts_for_those_below_it() {
+        let port = PortTrack {
+            reached: vec![(Rung::Pci, 5), (Rung::Named, 90), (Rung::Netdev, 90), (Rung::Rdma, 95)],
+            ..PortTrack::default()
+        };
+        assert_eq!(port.when(Rung::Driver), Some(90));
+        assert_eq!(port.when(Rung::Active), None);
+        assert_eq!(port.steps(), [(Rung::Pci, 5), (Rung::Named, 90)]);
+        assert_eq!(port.highest(), Some(Rung::Named));
+    }
+
+    #[test]
+    fn hostile_text_is_made_harmless() {
+        assert_eq!(clean("a\x1b[31m\u{202e}b\n\u{ffff}"), "a\u{fffd}[31m\u{fffd}b\u{fffd}\u{fffd}");
+    }
+}

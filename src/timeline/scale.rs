@@ -1,0 +1,173 @@
+//! From moments to places: a linear axis in which very long stretches without
+//! any event are cut out.
+
+/// A stretch that is cut out must be so many times longer than all the rest.
+const CUT_RATIO: u64 = 20;
+
+/// More cuts would make it no axis any more.
+const CUTS: usize = 3;
+
+/// From moments to places between 0 and [`Scale::width`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scale {
+    width: f64,
+    /// What is drawn to scale: from, to (microseconds), where it begins.
+    pieces: Vec<(u64, u64, f64)>,
+    /// Width of one microsecond.
+    unit: f64,
+    /// Width of a cut.
+    cut: f64,
+}
+
+impl Scale {
+    /// For these moments (sorted), over `width`, a cut being `cut` wide.
+    #[must_use]
+    pub fn new(moments: &[u64], width: f64, cut: f64) -> Self {
+        let first = moments.first().copied().unwrap_or_default();
+        let last = moments.last().copied().unwrap_or_default();
+        let mut spans: Vec<(u64, u64)> = moments
+            .iter()
+            .zip(moments.iter().skip(1))
+            .map(|(from, to)| (*from, *to))
+            .filter(|(from, to)| to > from)
+            .collect();
+        spans.sort_by_key(|(from, to)| std::cmp::Reverse(to - from));
+        let mut rest = last - first;
+        let mut cuts = Vec::new();
+        for (from, to) in spans.into_iter().take(CUTS) {
+            let others = rest - (to - from);
+            if others == 0 || (to - from) / CUT_RATIO < others {
+                break;
+            }
+            rest = others;
+            cuts.push((from, to));
+        }
+        cuts.sort_unstable();
+
+        let drawn = (width - cut * count(cuts.len())).max(0.0);
+        // One moment alone has the whole width to itself.
+        let unit = drawn / to_f64(rest.max(1));
+        let mut pieces = Vec::new();
+        let (mut begin, mut place) = (first, 0.0);
+        for (from, to) in cuts {
+            pieces.push((begin, from, place));
+            place += to_f64(from - begin) * unit + cut;
+            begin = to;
+        }
+        pieces.push((begin, last, place));
+        Self { width, pieces, unit, cut }
+    }
+
+    /// Where a moment is.
+    #[must_use]
+    pub fn place(&self, usec: u64) -> f64 {
+        let mut place = 0.0;
+        for (from, to, at) in &self.pieces {
+            if usec < *from {
+                // In a cut: its middle.
+                return if *at > 0.0 { at - self.cut / 2.0 } else { 0.0 };
+            }
+            place = at + to_f64(usec.min(*to) - from) * self.unit;
+            if usec <= *to {
+                break;
+            }
+        }
+        place.min(self.width)
+    }
+
+    /// Where the axis is cut, and how much is left out, microseconds.
+    #[must_use]
+    pub fn cuts(&self) -> Vec<(f64, u64)> {
+        self.pieces
+            .iter()
+            .zip(self.pieces.iter().skip(1))
+            .map(|((_, to, _), (from, _, at))| (at - self.cut / 2.0, from - to))
+            .collect()
+    }
+
+    /// Round moments for the axis, not closer than `apart`, with their places.
+    #[must_use]
+    pub fn ticks(&self, apart: f64, offset_usec: u64) -> Vec<(f64, u64)> {
+        let step = step(apart / self.unit);
+        let mut ticks: Vec<(f64, u64)> = Vec::new();
+        for (from, to, _) in &self.pieces {
+            let first = (from + offset_usec).next_multiple_of(step) - offset_usec;
+            let mut at = first;
+            while at <= *to {
+                let place = self.place(at);
+                if ticks.last().is_none_or(|(last, _)| place - last >= apart * 0.8) {
+                    ticks.push((place, at));
+                }
+                at += step;
+            }
+        }
+        ticks
+    }
+}
+
+/// The least round number of microseconds that is not less than `at_least`.
+fn step(at_least: f64) -> u64 {
+    const DAY: u64 = 86_400_000_000;
+    let seconds = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21_600, 43_200];
+    let round = [1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000]
+        .into_iter()
+        .chain(seconds.map(|s| s * 1_000_000))
+        .find(|s| to_f64(*s) >= at_least);
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of days")]
+    round.unwrap_or_else(|| DAY * ((at_least / to_f64(DAY)).ceil().clamp(1.0, 1e6) as u64))
+}
+
+#[allow(clippy::cast_precision_loss, reason = "a picture has no 2^52 places")]
+fn to_f64(usec: u64) -> f64 {
+    usec as f64
+}
+
+#[allow(clippy::cast_precision_loss, reason = "a picture has no 2^52 rows")]
+pub(super) fn count(n: usize) -> f64 {
+    n as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: u64 = 1_000_000;
+    const FOUR_DAYS: u64 = 4 * 86_400 * S;
+
+    #[test]
+    fn the_long_wait_is_shown_and_the_four_days_are_cut_out() {
+        let scale = Scale::new(&[0, 2 * S, 12 * S, 92 * S, 93 * S, FOUR_DAYS], 1000.0, 60.0);
+        assert!(scale.place(92 * S) - scale.place(12 * S) > 750.0);
+        assert_eq!(scale.cuts().len(), 1);
+        assert!((scale.place(FOUR_DAYS) - 1000.0).abs() < 1e-6);
+        assert!(
+            (scale.place(FOUR_DAYS / 2) - 970.0).abs() < 1e-6,
+            "{}",
+            scale.place(FOUR_DAYS / 2)
+        );
+        assert_eq!(scale.ticks(100.0, 0).first(), Some(&(0.0, 0)));
+    }
+
+    #[test]
+    fn no_moment_and_one_moment_are_no_trouble() {
+        assert!(Scale::new(&[], 80.0, 3.0).place(7) <= 80.0);
+        assert!(Scale::new(&[9], 80.0, 3.0).place(9).abs() < 1e-9);
+        assert!(Scale::new(&[9], 80.0, 3.0).ticks(10.0, 0).len() <= 1);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn later_is_never_further_left(mut moments in proptest::collection::vec(0..u64::MAX / 4, 0..20)) {
+            moments.sort_unstable();
+            moments.dedup();
+            let scale = Scale::new(&moments, 900.0, 40.0);
+            let places: Vec<f64> = moments.iter().map(|m| scale.place(*m)).collect();
+            for pair in places.windows(2) {
+                proptest::prop_assert!(pair[0] <= pair[1] + 1e-6, "{places:?}");
+            }
+            proptest::prop_assert!(places.iter().all(|p| (-1e-6..=900.001).contains(p)), "{places:?}");
+            let ticks = scale.ticks(60.0, 12_345_678);
+            proptest::prop_assert!(ticks.len() < 30, "{ticks:?}");
+        }
+    }
+}

@@ -1,0 +1,415 @@
+//! The picture as SVG: self-contained, light, for any browser.
+//!
+//! From top to bottom: what is wrong in a sentence, who asked for the network,
+//! which modules came when, and every port climbing its ladder. Time goes from
+//! left to right. What was missing when it was asked for is red, through the
+//! whole height.
+
+mod pen;
+mod ports;
+mod style;
+
+use self::pen::{Anchor, Pen, fit, wrap};
+use super::scale::{Scale, count};
+use super::when::duration;
+use super::{Ask, Gap, GapKind, Outcome, Timeline, UnitBar, scale};
+use crate::ladder::Rung;
+
+const WIDTH: f64 = 1280.0;
+/// Where the time axis begins and ends.
+const LEFT: f64 = 270.0;
+const RIGHT: f64 = 990.0;
+const MARGIN: f64 = 16.0;
+const UNIT_ROW: f64 = 24.0;
+/// Rows of one kind that are drawn; a file with more of them is no picture.
+const MOST_ROWS: usize = 512;
+/// Notes beyond these are left to the text.
+const MOST_NOTES: usize = 12;
+
+/// Draw the boot.
+#[must_use]
+pub fn draw(timeline: &Timeline) -> String {
+    let mut moments = timeline.moments();
+    pad(&mut moments);
+    let drawing = Drawing {
+        timeline,
+        gaps: timeline.gaps(),
+        scale: Scale::new(&moments, RIGHT - LEFT, 70.0),
+        pen: Pen::default(),
+        y: 0.0,
+    };
+    drawing.whole()
+}
+
+/// Some room after the last moment, so that what has no end is seen to go on.
+fn pad(moments: &mut Vec<u64>) {
+    // The stretches that will be cut out must not count.
+    let scale = Scale::new(moments, 1.0, 0.0);
+    let cut: u64 = scale.cuts().iter().map(|(_, usec)| usec).sum();
+    if let (Some(first), Some(last)) = (moments.first().copied(), moments.last().copied()) {
+        moments.push(last + ((last - first - cut) / 12).max(1000));
+    }
+}
+
+struct Drawing<'a> {
+    timeline: &'a Timeline,
+    gaps: Vec<Gap>,
+    scale: Scale,
+    pen: Pen,
+    /// How far down the drawing is.
+    y: f64,
+}
+
+impl Drawing<'_> {
+    fn whole(mut self) -> String {
+        self.head();
+        let axis = self.y;
+        // Drawn first, as what follows goes over it: the height is known after.
+        let mut body = Drawing {
+            timeline: self.timeline,
+            gaps: self.gaps.clone(),
+            scale: self.scale.clone(),
+            pen: Pen::default(),
+            y: axis + 26.0,
+        };
+        body.consumers();
+        body.modules();
+        body.ports();
+        body.notes();
+        let bottom = body.y + 6.0;
+        self.red_bands(axis + 26.0, bottom);
+        self.axis(axis + 18.0, bottom, true);
+        self.ask_lines(axis + 26.0, bottom);
+        self.pen.append(&body.pen);
+        self.cuts(axis + 26.0, bottom);
+        self.y = bottom;
+        if bottom - axis > 700.0 {
+            self.axis(bottom + 14.0, bottom, false);
+            self.y += 18.0;
+        }
+        self.legend();
+        let title = match self.timeline.headline() {
+            Some((_, headline)) => format!("{}: {headline}", self.timeline.title),
+            None => self.timeline.title.clone(),
+        };
+        self.pen.finish((WIDTH, self.y + MARGIN), &title, style::STYLE)
+    }
+
+    fn x(&self, usec: u64) -> f64 {
+        LEFT + self.scale.place(usec)
+    }
+
+    fn head(&mut self) {
+        let title = fit(&self.timeline.title, 23.0, WIDTH - 2.0 * MARGIN);
+        self.pen.text((MARGIN, 34.0), Anchor::Start, "title", &title);
+        self.y = 48.0;
+        if let Some((bad, headline)) = self.timeline.headline() {
+            // Bold letters are wider.
+            let lines = wrap(&headline, 20.0, WIDTH - 4.0 * MARGIN, 3);
+            let height = 16.0 + 24.0 * count(lines.len());
+            let class = if bad { "head bad" } else { "head good" };
+            self.pen.rect((MARGIN, self.y), (WIDTH - 2.0 * MARGIN, height), class);
+            let mut y = self.y + 27.0;
+            for line in lines {
+                self.pen.text((2.0 * MARGIN, y), Anchor::Start, "headline", &line);
+                y += 24.0;
+            }
+            self.y += height;
+        }
+        self.y += 10.0;
+    }
+
+    /// The ticks of the time axis; lines across all if `across`.
+    fn axis(&mut self, y: f64, bottom: f64, across: bool) {
+        let offset = self.timeline.clock.day_usec();
+        let cuts = self.scale.cuts();
+        for (place, usec) in self.scale.ticks(95.0, offset) {
+            let x = LEFT + place;
+            // There is another text.
+            if cuts.iter().any(|(cut, _)| (cut - place).abs() < 80.0) {
+                continue;
+            }
+            if across {
+                self.pen.line((x, y + 6.0), (x, bottom), "grid");
+            }
+            let label = self.timeline.clock.tick(usec);
+            self.pen.text((x, y), Anchor::Middle, "tick", &label);
+        }
+        self.pen.text((MARGIN, y), Anchor::Start, "tick", self.timeline.clock.legend());
+    }
+
+    /// Where something was missing, through all rows. Overlapping ones are one.
+    fn red_bands(&mut self, top: f64, bottom: f64) {
+        let mut spans: Vec<(f64, f64)> = self
+            .gaps
+            .iter()
+            .filter(|g| g.kind == GapKind::Missing && !g.who.is_empty())
+            .map(|g| (self.x(g.from_usec), g.until_usec.map_or(RIGHT, |until| self.x(until))))
+            .collect();
+        spans.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut bands: Vec<(f64, f64)> = Vec::new();
+        for (from, until) in spans {
+            match bands.last_mut() {
+                Some((_, last)) if *last >= from => *last = last.max(until),
+                _ => bands.push((from, until)),
+            }
+        }
+        for (from, until) in bands {
+            self.pen.rect((from, top), ((until - from).max(2.0), bottom - top), "band");
+        }
+    }
+
+    /// The moment of each ask that was not met, through all rows.
+    fn ask_lines(&mut self, top: f64, bottom: f64) {
+        let mut places: Vec<f64> = self
+            .gaps
+            .iter()
+            .filter(|g| g.kind == GapKind::Missing && !g.who.is_empty())
+            .map(|g| self.x(g.from_usec))
+            .collect();
+        places.sort_by(f64::total_cmp);
+        places.dedup_by(|a, b| (*a - *b).abs() < 6.0);
+        for x in places {
+            self.pen.line((x, top), (x, bottom), "asked");
+        }
+    }
+
+    fn cuts(&mut self, top: f64, bottom: f64) {
+        for (place, left_out) in self.scale.cuts() {
+            let x = LEFT + place;
+            self.pen.rect((x - 9.0, top), (18.0, bottom - top), "cut");
+            for side in [x - 9.0, x + 9.0] {
+                self.pen.line((side, top), (side, bottom), "cutline");
+            }
+            self.pen.text((x, top - 8.0), Anchor::Middle, "cuttext", &duration(left_out));
+        }
+    }
+
+    fn section(&mut self, title: &str) {
+        self.y += 8.0;
+        self.pen.line((MARGIN, self.y), (WIDTH - MARGIN, self.y), "rule");
+        self.pen.text((MARGIN, self.y + 16.0), Anchor::Start, "section", title);
+        self.y += 22.0;
+    }
+
+    fn label(&mut self, text: &str, class: &str, size: f64, baseline: f64) {
+        let room = LEFT - MARGIN - 12.0;
+        self.pen.text((MARGIN, baseline), Anchor::Start, class, &fit(text, size, room));
+    }
+
+    fn result(&mut self, text: &str, class: &str, size: f64, baseline: f64) {
+        let room = WIDTH - RIGHT - MARGIN - 12.0;
+        self.pen.text((RIGHT + 12.0, baseline), Anchor::Start, class, &fit(text, size, room));
+    }
+
+    fn consumers(&mut self) {
+        let mut units: Vec<UnitBar> = self.timeline.units.clone();
+        for ask in &self.timeline.asks {
+            if !units.iter().any(|u| u.name == ask.who) {
+                units.push(UnitBar {
+                    name: ask.who.clone(),
+                    role: super::Role::Consumer,
+                    began_usec: Some(ask.usec),
+                    ended_usec: None,
+                    outcome: Outcome::Unknown,
+                });
+            }
+        }
+        if units.is_empty() {
+            return;
+        }
+        units.sort_by_key(|u| (u.role, u.began_usec));
+        self.section("Who brings ports up, and who asks for them");
+        let more = units.len().saturating_sub(MOST_ROWS);
+        for unit in units.iter().take(MOST_ROWS) {
+            self.unit(unit);
+        }
+        self.and_more(more);
+    }
+
+    fn unit(&mut self, unit: &UnitBar) {
+        let clock = &self.timeline.clock;
+        let (y, middle) = (self.y, self.y + UNIT_ROW / 2.0);
+        let began = unit.began_usec.map(|usec| clock.moment(usec));
+        let ended = unit.ended_usec.map(|usec| clock.moment(usec));
+        let (class, said) = match (unit.outcome, &ended) {
+            (Outcome::Good, Some(at)) => ("unit good", format!("up at {at}")),
+            (Outcome::Good, None) => ("unit good", "up".to_owned()),
+            (Outcome::Failed, Some(at)) => ("unit bad", format!("FAILED at {at}")),
+            (Outcome::Failed, None) => ("unit bad", "FAILED".to_owned()),
+            (Outcome::NeverRan, _) => ("unit bad", "never ran".to_owned()),
+            (Outcome::Unknown, _) => {
+                ("unit", began.as_deref().map_or_else(String::new, |at| format!("from {at}")))
+            }
+        };
+        self.pen.open(&format!("{}: {said}", unit.name));
+        let never = unit.outcome == Outcome::NeverRan;
+        self.label(&unit.name, if never { "label red" } else { "label" }, 13.0, middle + 5.0);
+        match (unit.began_usec, unit.ended_usec) {
+            (None, _) => {
+                self.pen.line(
+                    (LEFT, middle),
+                    (RIGHT, middle),
+                    if never { "never" } else { "grid" },
+                );
+            }
+            (Some(from), until) => {
+                let from = self.x(from);
+                let until = until.map_or(from + 6.0, |usec| self.x(usec)).max(from + 6.0);
+                self.pen.rect((from, y + 5.0), (until - from, UNIT_ROW - 10.0), class);
+            }
+        }
+        let red = unit.outcome == Outcome::Failed || never;
+        self.result(&said, if red { "result red" } else { "result" }, 13.0, middle + 5.0);
+        self.asks(unit, middle);
+        self.pen.close();
+        self.y += UNIT_ROW;
+    }
+
+    /// The asks of one unit: a mark each, and one label for all.
+    fn asks(&mut self, unit: &UnitBar, middle: f64) {
+        let asks: Vec<&Ask> = self.timeline.asks.iter().filter(|a| a.who == unit.name).collect();
+        let Some(first) = asks.first() else { return };
+        let missed =
+            |ask: &Ask| self.gaps.iter().any(|g| g.kind == GapKind::Missing && g.covers(ask));
+        let unmet: Vec<&&Ask> = asks.iter().filter(|a| missed(a)).collect();
+        let named = unmet.first().map_or(first, |a| *a);
+        let others = asks.len() - 1;
+        let mut label = format!("asks for {}", named.netdev);
+        if others > 0 {
+            label.push_str(&format!(" and {others} more"));
+        }
+        match unmet.len() {
+            0 => label.push_str(": there"),
+            _ if others == 0 => label.push_str(": NOT THERE"),
+            n => label.push_str(&format!(": {n} NOT THERE")),
+        }
+        let red = !unmet.is_empty();
+        let mut marks: Vec<(f64, bool)> =
+            asks.iter().map(|a| (self.x(a.usec), missed(a))).collect();
+        // Red ones over the others.
+        marks.sort_by_key(|(_, missed)| *missed);
+        for (x, missed) in &marks {
+            let class = if *missed { "mark red" } else { "mark green" };
+            let points = [(x - 7.0, middle - 9.0), (x + 7.0, middle - 9.0), (*x, middle + 5.0)];
+            self.pen.shape(&points, class);
+        }
+        let class = if red { "ask red" } else { "ask green" };
+        let text = fit(&label, 13.0, RIGHT - LEFT);
+        let end = marks.iter().map(|(x, _)| *x).fold(LEFT, f64::max).max(self.end_of(unit));
+        let begin = marks.iter().map(|(x, _)| *x).fold(RIGHT, f64::min);
+        if end + 14.0 + pen::width(&text, 13.0) < RIGHT {
+            self.pen.text((end + 11.0, middle + 5.0), Anchor::Start, class, &text);
+        } else {
+            let begin = unit.began_usec.map_or(begin, |usec| self.x(usec).min(begin));
+            self.pen.text((begin - 11.0, middle + 5.0), Anchor::End, class, &text);
+        }
+    }
+
+    fn end_of(&self, unit: &UnitBar) -> f64 {
+        unit.ended_usec.or(unit.began_usec).map_or(LEFT, |usec| self.x(usec))
+    }
+
+    fn modules(&mut self) {
+        if self.timeline.modules.is_empty() {
+            return;
+        }
+        self.section("Modules");
+        let modules = &self.timeline.modules;
+        for module in modules.iter().take(MOST_ROWS) {
+            let middle = self.y + UNIT_ROW / 2.0;
+            let at = module.usec.map(|usec| self.timeline.clock.moment(usec));
+            let said = at.map_or_else(|| "never loaded".to_owned(), |at| format!("loaded {at}"));
+            self.pen.open(&format!("{}: {said} {}", module.name, module.remark));
+            self.label(&module.name, "label", 13.0, middle + 5.0);
+            let class = if module.usec.is_some() { "result" } else { "result red" };
+            self.result(&said, class, 13.0, middle + 5.0);
+            if let Some(usec) = module.usec {
+                let x = self.x(usec);
+                self.pen.line((LEFT, middle), (x, middle), "dots");
+                self.pen.shape(
+                    &[(x, middle - 8.0), (x + 8.0, middle), (x, middle + 8.0), (x - 8.0, middle)],
+                    "module",
+                );
+                self.beside(x, middle, &module.remark);
+            } else {
+                self.pen.line((LEFT, middle), (RIGHT, middle), "never");
+                self.beside(LEFT, middle, &module.remark);
+            }
+            self.pen.close();
+            self.y += UNIT_ROW;
+        }
+        self.and_more(modules.len().saturating_sub(MOST_ROWS));
+    }
+
+    /// A small text right of a mark, or left of it where it has more room.
+    fn beside(&mut self, x: f64, middle: f64, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        let right = RIGHT - x - 13.0;
+        if pen::width(text, 12.0) <= right || right > x - LEFT {
+            let text = fit(text, 12.0, right);
+            self.pen.text((x + 13.0, middle + 4.0), Anchor::Start, "small", &text);
+        } else {
+            let text = fit(text, 12.0, x - LEFT - 13.0);
+            self.pen.text((x - 13.0, middle + 4.0), Anchor::End, "small", &text);
+        }
+    }
+
+    fn notes(&mut self) {
+        if self.timeline.notes.is_empty() {
+            return;
+        }
+        self.section("Said at the time");
+        for note in self.timeline.notes.iter().take(MOST_NOTES) {
+            let (x, middle) = (self.x(note.usec), self.y + UNIT_ROW / 2.0);
+            let at = self.timeline.clock.moment(note.usec);
+            self.pen.open(&format!("{at} {}", note.text));
+            self.label(&at, "label", 13.0, middle + 5.0);
+            self.pen.rect((x - 3.0, middle - 6.0), (6.0, 12.0), "note");
+            let room = WIDTH - MARGIN - x - 12.0;
+            if room > 500.0 || pen::width(&note.text, 12.0) < room {
+                let text = fit(&note.text, 12.0, room);
+                self.pen.text((x + 12.0, middle + 4.0), Anchor::Start, "small", &text);
+            } else {
+                let text = fit(&note.text, 12.0, x - LEFT - 12.0);
+                self.pen.text((x - 12.0, middle + 4.0), Anchor::End, "small", &text);
+            }
+            self.pen.close();
+            self.y += UNIT_ROW;
+        }
+        self.and_more(self.timeline.notes.len().saturating_sub(MOST_NOTES));
+    }
+
+    fn and_more(&mut self, more: usize) {
+        if more > 0 {
+            self.y += 16.0;
+            self.label(&format!("... and {more} more"), "small", 12.0, self.y);
+            self.y += 6.0;
+        }
+    }
+
+    fn legend(&mut self) {
+        self.y += 24.0;
+        let mut x = MARGIN;
+        self.pen.text((x, self.y), Anchor::Start, "small", "ladder of a port:");
+        x += 105.0;
+        for (rung, class) in Rung::ALL.into_iter().zip(style::RUNG_CLASSES) {
+            self.pen.rect((x, self.y - 11.0), (14.0, 14.0), class);
+            self.pen.text((x + 19.0, self.y), Anchor::Start, "small", rung.word());
+            x += 34.0 + pen::width(rung.word(), 12.0);
+        }
+        x += 10.0;
+        for (class, text) in
+            [("gap missing", "asked for and missing"), ("gap down", "there, and nobody sets it up")]
+        {
+            self.pen.rect((x, self.y - 11.0), (14.0, 14.0), class);
+            self.pen.text((x + 19.0, self.y), Anchor::Start, "small", text);
+            x += 40.0 + pen::width(text, 12.0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

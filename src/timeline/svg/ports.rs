@@ -1,0 +1,157 @@
+//! The rows of the ports: stairs that go up with the rungs, red where the
+//! netdev was asked for and missing.
+
+use super::pen::{Anchor, width};
+use super::scale::count;
+use super::style::RUNG_CLASSES;
+use super::{Drawing, LEFT, MOST_ROWS, RIGHT};
+use crate::ladder::Rung;
+use crate::timeline::when::duration;
+use crate::timeline::{Gap, GapKind, PortTrack};
+
+/// Sizes by how many ports there are: row, letters.
+const fn sizes(ports: usize) -> (f64, f64) {
+    match ports {
+        0..=12 => (46.0, 13.0),
+        13..=40 => (26.0, 12.0),
+        _ => (15.0, 10.0),
+    }
+}
+
+impl Drawing<'_> {
+    pub(super) fn ports(&mut self) {
+        let ports = &self.timeline.ports;
+        if ports.is_empty() {
+            return;
+        }
+        self.section("Ports");
+        let (row, size) = sizes(ports.len());
+        for (index, port) in ports.iter().enumerate().take(MOST_ROWS) {
+            self.port(index, port, row, size);
+        }
+        let left_out = ports.len().saturating_sub(MOST_ROWS);
+        self.and_more(left_out);
+    }
+
+    fn port(&mut self, index: usize, port: &PortTrack, row: f64, size: f64) {
+        let (top, bottom) = (self.y + 1.0, self.y + row - 2.0);
+        let baseline = (top + bottom) / 2.0 + size * 0.38;
+        let class = if size < 11.0 { "tiny" } else { "label" };
+        let gaps: Vec<Gap> = self.gaps.iter().filter(|g| g.port == Some(index)).cloned().collect();
+        let (said, then, bad) = self.said(port, &gaps);
+        self.pen.open(&format!("{}: {said} {then} {}", port.label, port.why));
+        self.label(&port.label, class, size, baseline);
+        for gap in gaps.iter().filter(|g| g.kind == GapKind::Missing) {
+            self.gap(gap, (top, bottom), "gap missing");
+        }
+        self.stairs(port, (top, bottom), size);
+        let strip = (row * 0.4).max(6.0);
+        for gap in &gaps {
+            if gap.kind == GapKind::Down {
+                self.gap(gap, (top, top + strip), "gap down");
+                self.gap_text(gap, (top, top + strip), size);
+            } else {
+                self.gap_text(gap, (top, bottom), size);
+            }
+        }
+        for (usec, class) in [(port.declined_usec, "declined"), (port.up_usec, "setup")] {
+            let Some(usec) = usec else { continue };
+            let x = self.x(usec);
+            let half = (row / 4.0).min(7.0);
+            self.pen
+                .shape(&[(x - half, bottom), (x + half, bottom), (x, bottom - 2.0 * half)], class);
+        }
+        let class = match (bad, size < 11.0) {
+            (true, true) => "tiny red",
+            (true, false) => "result red",
+            (false, true) => "tiny",
+            (false, false) => "result",
+        };
+        if row > 40.0 && (!then.is_empty() || !port.why.is_empty()) {
+            self.result(&said, class, size, baseline - 9.0);
+            let (text, class) =
+                if then.is_empty() { (&port.why, "small") } else { (&then, "result red") };
+            self.result(text, class, 12.0, baseline + 9.0);
+        } else {
+            let said = if then.is_empty() { said } else { format!("{said}, {then}") };
+            self.result(&said, class, size, baseline);
+        }
+        self.pen.close();
+        self.y += row;
+    }
+
+    /// What became of a port, what after that, and whether it is bad.
+    fn said(&self, port: &PortTrack, gaps: &[Gap]) -> (String, String, bool) {
+        let missing = gaps.iter().find(|g| g.kind == GapKind::Missing);
+        let down = gaps.iter().find(|g| g.kind == GapKind::Down);
+        let mut said = match (&port.netdev, port.when(Rung::Netdev)) {
+            (Some(netdev), Some(at)) => format!("{netdev} at {}", self.timeline.clock.moment(at)),
+            (Some(netdev), None) => format!("{netdev} never came"),
+            (None, _) => port.highest().map_or_else(|| "not seen".to_owned(), |r| r.to_string()),
+        };
+        match (missing.and_then(|g| Some((g.from_usec, g.until_usec?))), port.missing) {
+            (Some((from, until)), _) => {
+                said.push_str(&format!(", {} late", duration(until.saturating_sub(from))));
+            }
+            (None, Some(rung)) => said.push_str(&format!(", no {rung}")),
+            (None, None) => {}
+        }
+        let then = down.map(|down| {
+            let span = down.until_usec.map(|until| duration(until.saturating_sub(down.from_usec)));
+            span.map_or_else(|| "then down".to_owned(), |span| format!("then down {span}"))
+        });
+        let bad = missing.is_some() || down.is_some() || port.missing.is_some();
+        (said, then.unwrap_or_default(), bad)
+    }
+
+    fn stairs(&mut self, port: &PortTrack, (top, bottom): (f64, f64), size: f64) {
+        let steps = port.steps();
+        let ends = steps.iter().skip(1).map(|(_, usec)| Some(*usec)).chain([None]);
+        for ((rung, usec), end) in steps.iter().zip(ends) {
+            let index = Rung::ALL.iter().position(|r| r == rung).unwrap_or_default();
+            let class = RUNG_CLASSES.get(index).copied().unwrap_or("r1");
+            let height = (bottom - top) * count(index + 2) / 9.0;
+            let from = self.x(*usec);
+            let until = end.map_or(RIGHT, |usec| self.x(usec));
+            self.pen.rect((from, bottom - height), ((until - from).max(1.0), height), class);
+            if size > 11.0 && width(rung.word(), 11.0) + 8.0 < until - from {
+                let class = if index < 3 { "onlight" } else { "ondark" };
+                self.pen.text((from + 5.0, bottom - 4.0), Anchor::Start, class, rung.word());
+            }
+        }
+    }
+
+    fn span(&self, gap: &Gap) -> (f64, f64) {
+        let from = self.x(gap.from_usec);
+        let until = gap.until_usec.map_or(RIGHT, |usec| self.x(usec));
+        (from.max(LEFT), (until - from).max(2.0))
+    }
+
+    fn gap(&mut self, gap: &Gap, (top, bottom): (f64, f64), class: &str) {
+        let (x, width) = self.span(gap);
+        self.pen.rect((x, top), (width, bottom - top), class);
+    }
+
+    fn gap_text(&mut self, gap: &Gap, (top, bottom): (f64, f64), size: f64) {
+        let word = match gap.kind {
+            GapKind::Missing => "missing",
+            GapKind::Down => "down",
+        };
+        let text = match gap.until_usec {
+            Some(until) => format!("{word} {}", duration(until.saturating_sub(gap.from_usec))),
+            None => format!("{word}, never came"),
+        };
+        let text = if gap.until_usec.is_none() && gap.kind == GapKind::Down {
+            "down, nobody sets it up".to_owned()
+        } else {
+            text
+        };
+        let (x, room) = self.span(gap);
+        if size < 11.0 || width(&text, 13.0) + 8.0 > room {
+            return;
+        }
+        // Above the low stairs of a port that is still climbing.
+        let y = if bottom - top > 30.0 { top + 16.0 } else { (top + bottom) / 2.0 + 4.5 };
+        self.pen.text((x + room / 2.0, y), Anchor::Middle, "gaptext", &text);
+    }
+}

@@ -1,0 +1,68 @@
+use expect_test::expect_file;
+
+use super::super::fixtures;
+use super::draw;
+
+/// The pictures that the browser test of `tests/picture` opens.
+#[test]
+fn the_pictures_are_as_they_were_looked_at() {
+    let pictures = [
+        (expect_file!["../../../tests/picture/seed_failing.svg"], fixtures::seed_failing()),
+        (expect_file!["../../../tests/picture/seed_good.svg"], fixtures::seed_good()),
+        (expect_file!["../../../tests/picture/eight_ports.svg"], fixtures::many(8)),
+        (expect_file!["../../../tests/picture/hundred_ports.svg"], fixtures::many(100)),
+        (expect_file!["../../../tests/picture/hostile_names.svg"], fixtures::hostile()),
+    ];
+    for (file, timeline) in pictures {
+        file.assert_eq(&draw(&timeline));
+    }
+}
+
+#[test]
+fn a_good_boot_has_nothing_red_in_it() {
+    let svg = draw(&fixtures::seed_good());
+    for red in ["head bad", "gap missing", "class=\"band\"", "class=\"asked\"", "mark red"] {
+        // The legend has one of each gap.
+        let legend = usize::from(red == "gap missing");
+        assert_eq!(svg.matches(red).count(), legend, "{red}");
+    }
+    assert!(svg.contains("head good"), "{svg}");
+}
+
+#[test]
+fn a_hundred_ports_have_a_row_each() {
+    let svg = draw(&fixtures::many(100));
+    for i in 0..100 {
+        assert!(svg.contains(&format!(">mlx5_{i} port 1 (")), "{i}");
+    }
+    let width = svg.split("viewBox=\"0 0 ").nth(1).and_then(|s| s.split('"').next());
+    let (w, h) = width.and_then(|s| s.split_once(' ')).expect("size");
+    assert_eq!(w, "1280");
+    assert!(h.parse::<u32>().expect("height") < 2200, "{h}");
+}
+
+#[test]
+fn nothing_at_all_is_still_a_picture() {
+    let svg = draw(&super::Timeline::default());
+    assert!(svg.ends_with("</svg>\n"), "{svg}");
+}
+
+#[test]
+fn hostile_names_stay_text() {
+    let svg = draw(&fixtures::hostile());
+    assert!(!svg.contains("<script"), "{svg}");
+    assert!(svg.chars().all(|c| !c.is_control() || c == '\n'), "{svg:?}");
+    assert!(!svg.contains('\u{202e}'));
+    // Every "<" opens one of ours, every "&" is one of five entities.
+    let ours = [
+        "<?xml", "<svg", "</svg>", "<title>", "</title>", "<style>", "</style>", "<rect", "<line",
+        "<text", "</text>", "<polygon", "<g>", "</g>",
+    ];
+    for (at, _) in svg.match_indices('<') {
+        assert!(ours.iter().any(|o| svg[at..].starts_with(o)), "{}", &svg[at..at + 40]);
+    }
+    let entities = ["&amp;", "&lt;", "&gt;", "&quot;", "&apos;"];
+    for (at, _) in svg.match_indices('&') {
+        assert!(entities.iter().any(|e| svg[at..].starts_with(e)), "{}", &svg[at..at + 10]);
+    }
+}
