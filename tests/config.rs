@@ -93,9 +93,9 @@ fn a_host_without_files_is_good() {
 
             [modules]
             load = [
+                "ib_ipoib",  # default
                 "ib_umad",  # default
                 "ib_uverbs",  # default
-                "ib_ipoib",  # default
             ]
             skip = []  # default
 
@@ -145,9 +145,9 @@ fn files_are_merged_as_systemd_does() {
 
             [modules]
             load = [
+                "ib_ipoib",  # default
                 "ib_umad",  # default
                 "ib_uverbs",  # default
-                "ib_ipoib",  # default
                 "ib_srp",  # from /run/ibprov/ibprov.d/90-late.toml:1
             ]
             skip = []  # default
@@ -198,19 +198,19 @@ fn files_are_merged_as_systemd_does() {
                   "file": null,
                   "key": "modules.load[0]",
                   "line": null,
-                  "value": "ib_umad"
+                  "value": "ib_ipoib"
                 },
                 {
                   "file": null,
                   "key": "modules.load[1]",
                   "line": null,
-                  "value": "ib_uverbs"
+                  "value": "ib_umad"
                 },
                 {
                   "file": null,
                   "key": "modules.load[2]",
                   "line": null,
-                  "value": "ib_ipoib"
+                  "value": "ib_uverbs"
                 },
                 {
                   "file": "/run/ibprov/ibprov.d/90-late.toml",

@@ -15,11 +15,22 @@ use crate::host::{Root, clock, journal, lock, process, systemd};
 use crate::ladder::{self, Cause, Expectation, Facts, PortProgress, Rung, expect, progress};
 use crate::names::ModuleName;
 use crate::observe::{ModprobeRules, ModuleState, Observed, Observer, driver_modules};
-use crate::plan::{Done, Step, boot_steps};
+use crate::plan::{Done, Step, boot_steps, waits_for_udev};
 use crate::report::boot::{
     Climbed, LeftOut, ModuleOutcome, ModuleReport, Moment, PortReport, blank,
 };
 use crate::report::{BootReport, Verdict, events as kinds};
+
+/// For how long after modprobe's start udev's events do not make boot look at
+/// the host: a usual load is over by then.
+const QUIET_USEC: u64 = 300_000;
+
+/// Before that nobody reads a status line, and systemd has modules' devices to
+/// work on.
+const STATUS_AFTER_USEC: u64 = 1_000_000;
+
+/// Time that the unit's own limit leaves us beyond the deadline, seconds.
+const GRACE_SEC: u64 = 20;
 
 /// How often the status line is brought up to date while nothing happens.
 const STATUS_EVERY_USEC: u64 = 5_000_000;
@@ -42,6 +53,8 @@ struct Boot<'a> {
     since: BTreeMap<String, u64>,
     /// The rung each port was last seen at.
     seen: BTreeMap<String, Option<Rung>>,
+    /// systemd knows the deadline.
+    extended: bool,
     report: BootReport,
 }
 
@@ -61,8 +74,7 @@ pub fn run(config: &Config, root: &Root) -> anyhow::Result<BootReport> {
     let locks = lock::Locks::in_run()
         .map_err(|e| report.problems.push(format!("{e}: working without locks")))
         .ok();
-    let mut watched = vec![Path::new("/run/udev")];
-    watched.extend(locks.as_ref().map(lock::Locks::dir));
+    let watched: Vec<&Path> = locks.iter().map(lock::Locks::dir).collect();
     let mut events = Events::open(&watched)?;
     report.problems.append(&mut events.problems);
 
@@ -89,6 +101,7 @@ pub fn run(config: &Config, root: &Root) -> anyhow::Result<BootReport> {
         there: BTreeSet::new(),
         since: BTreeMap::new(),
         seen: BTreeMap::new(),
+        extended: false,
         report,
     };
     let own_turn = boot.take_turn(locks.as_ref(), &mut events, deadline)?;
@@ -184,10 +197,55 @@ impl Boot<'_> {
                 self.finish(None, &ports, &observed);
                 return Ok(());
             };
-            self.tell(&self.status_line(&ports, &observed, now));
-            let happened = events.wait(next.min(now + STATUS_EVERY_USEC))?;
+            if now.saturating_sub(self.report.started_usec) >= STATUS_AFTER_USEC {
+                self.tell(&self.status_line(&ports, &observed, now));
+            }
+            let until = next.min(now + STATUS_EVERY_USEC).min(self.next_status(now));
+            stopped = self.listen(events, until, &ports)?;
+        }
+    }
+
+    /// When the first status line is due; the others follow from looking.
+    fn next_status(&self, now: u64) -> u64 {
+        let first = self.report.started_usec + STATUS_AFTER_USEC;
+        if now < first { first } else { u64::MAX }
+    }
+
+    /// Wait until the host is worth another look; true if we are to stop.
+    ///
+    /// A look takes CPU time from the modprobe that is waited for, and each
+    /// module it loads makes events: while it has just begun, only what can
+    /// change the next step counts.
+    fn listen(
+        &mut self,
+        events: &mut Events,
+        until: u64,
+        ports: &[PortProgress],
+    ) -> anyhow::Result<bool> {
+        let udev_decides = waits_for_udev(ports) || !events.hears_udev();
+        let quiet = match self.steps.loading_since() {
+            Some(since) if !udev_decides => since + QUIET_USEC,
+            _ => 0,
+        };
+        let mut news = false;
+        loop {
+            let now = clock::monotonic_usec();
+            let limit = if news { until.min(quiet) } else { until };
+            if limit <= now {
+                return Ok(false);
+            }
+            let happened = events.wait(limit)?;
             self.learn(&happened);
-            stopped = happened.stop;
+            if happened.stop {
+                return Ok(true);
+            }
+            if happened.child || happened.files || !happened.kernel.is_empty() {
+                return Ok(false);
+            }
+            news |= !happened.udev.is_empty() || (happened.udev_idle && udev_decides);
+            if news && clock::monotonic_usec() >= quiet {
+                return Ok(false);
+            }
         }
     }
 
@@ -305,7 +363,12 @@ impl Boot<'_> {
         }
     }
 
-    fn tell(&self, status: &str) {
+    fn tell(&mut self, status: &str) {
+        if !std::mem::replace(&mut self.extended, true)
+            && let Err(e) = systemd::extend_start(self.config.boot.deadline.as_secs() + GRACE_SEC)
+        {
+            log::debug!("cannot tell systemd the deadline: {e}");
+        }
         if let Err(e) = systemd::status(status) {
             log::debug!("cannot tell systemd the status: {e}");
         }

@@ -52,6 +52,14 @@ impl<'a> Steps<'a> {
         }
     }
 
+    /// When the modprobe of the configured modules began, if it is at work.
+    pub(super) fn loading_since(&self) -> Option<u64> {
+        self.running.iter().find_map(|(step, worker)| match (step, worker) {
+            (Step::LoadModules { .. }, Worker::Ours(child)) => Some(child.started_usec),
+            _ => None,
+        })
+    }
+
     /// Begin a step. One whose object is still held by an earlier run's child
     /// is not begun again, only watched.
     pub(super) fn begin(&mut self, step: Step, done: &mut Done, facts: &mut Facts) {

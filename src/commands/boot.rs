@@ -11,9 +11,6 @@ use crate::config::Config;
 use crate::host::{self, Root, journal, process, state, systemd};
 use crate::report::{BootReport, Verdict, events as kinds};
 
-/// Time that the unit's own limit leaves us beyond the deadline, seconds.
-const GRACE_SEC: u64 = 20;
-
 /// Bring the node up.
 ///
 /// # Errors
@@ -31,9 +28,6 @@ pub fn run(args: &BootArgs, mut config: Config, root: &Root, format: Format) -> 
         anyhow::bail!(
             "boot loads kernel modules, which only root may do: use sudo, or --dry-run to see what it would do"
         );
-    }
-    if let Err(e) = systemd::extend_start(config.boot.deadline.as_secs() + GRACE_SEC) {
-        log::debug!("cannot tell systemd the deadline: {e}");
     }
     let mut report = crate::apply::boot::run(&config, root)?;
     let json = report.to_json()?;

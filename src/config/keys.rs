@@ -209,7 +209,7 @@ pub(crate) static KEYS: &[Key] = &[
     Key {
         path: MODULES_LOAD,
         kind: Kind::Words(&MODULE),
-        default: "[\"ib_umad\", \"ib_uverbs\", \"ib_ipoib\"]",
+        default: "[\"ib_ipoib\", \"ib_umad\", \"ib_uverbs\"]",
         doc: "Kernel modules to load, after those of the default; an empty list takes the default away too.",
     },
     Key {

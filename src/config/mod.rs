@@ -131,7 +131,8 @@ pub struct WaitOnline {
 
 impl Default for Config {
     fn default() -> Self {
-        let load = ["ib_umad", "ib_uverbs", "ib_ipoib"];
+        // The network waits for the netdevs: what makes them comes first.
+        let load = ["ib_ipoib", "ib_umad", "ib_uverbs"];
         Self {
             boot: Boot {
                 deadline: Duration::from_secs(240),

@@ -365,8 +365,8 @@ fn show_names_each_origin() {
 
         [modules]
         load = [
-            "ib_uverbs",  # default
             "ib_ipoib",  # default
+            "ib_uverbs",  # default
             "ib_srp",  # from /etc/0.toml:4
         ]
         skip = [

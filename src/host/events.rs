@@ -1,5 +1,6 @@
 //! Waiting for whatever happens next, under one deadline.
 
+use std::ffi::OsStr;
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
@@ -7,13 +8,16 @@ use std::path::Path;
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
+use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, InotifyEvent};
 use signal_hook::consts::{SIGCHLD, SIGINT, SIGTERM};
 
 use super::clock;
 use super::kernel_log::{KernelLine, KernelLog};
 use super::link_events::LinkEvents;
 use super::udev::{UdevEvent, UdevMonitor};
+
+/// Where udevd keeps `queue` while it has events queued or in work.
+const UDEV_RUN: &str = "/run/udev";
 
 /// Everything that `boot` waits on.
 #[derive(Debug)]
@@ -35,7 +39,10 @@ pub struct Happened {
     pub stop: bool,
     /// A child may have ended.
     pub child: bool,
-    /// A watched file was closed or went away: udev's queue, a lock.
+    /// udevd has nothing queued or in work any more (`/run/udev/queue` is gone).
+    pub udev_idle: bool,
+    /// A file of a watched directory that was open for writing was closed: a
+    /// lock was released.
     pub files: bool,
     /// A link or an address changed; heard after [`Events::listen_to_links`].
     pub links: bool,
@@ -46,8 +53,9 @@ pub struct Happened {
 }
 
 impl Events {
-    /// Begin to listen. What cannot be listened to becomes a problem, not an
-    /// error: without udev or kernel log, `boot` still has its deadline.
+    /// Begin to listen, also for files closed in `watched_dirs`. What cannot be
+    /// listened to becomes a problem, not an error: without udev or kernel log,
+    /// `boot` still has its deadline.
     ///
     /// # Errors
     /// Signals cannot be caught.
@@ -85,9 +93,10 @@ impl Events {
             })
             .ok();
         if let Some(files) = &files {
-            for dir in watched_dirs {
-                let mask = AddWatchFlags::IN_CLOSE_WRITE | AddWatchFlags::IN_DELETE;
-                match files.add_watch(*dir, mask) {
+            let udev = (Path::new(UDEV_RUN), AddWatchFlags::IN_DELETE);
+            let closed = watched_dirs.iter().map(|dir| (*dir, AddWatchFlags::IN_CLOSE_WRITE));
+            for (dir, mask) in closed.chain([udev]) {
+                match files.add_watch(dir, mask) {
                     Ok(_) | Err(Errno::ENOENT) => {}
                     Err(e) => problems.push(format!(
                         "cannot watch {}: {}",
@@ -117,6 +126,12 @@ impl Events {
                 self.problems.push(format!("cannot listen to links and addresses: {e}"));
             }
         }
+    }
+
+    /// True if udev's events are listened to.
+    #[must_use]
+    pub const fn hears_udev(&self) -> bool {
+        self.udev.is_some()
     }
 
     /// Wait until something happens, or until `until_usec` of CLOCK_MONOTONIC.
@@ -153,10 +168,12 @@ impl Events {
             Ok(_) | Err(Errno::EINTR) => {}
             Err(e) => return Err(e.into()),
         }
+        let (udev_idle, files) = self.changed_files()?;
         Ok(Happened {
             stop: emptied(&mut self.stop)?,
             child: emptied(&mut self.child)?,
-            files: self.changed_files()?,
+            udev_idle,
+            files,
             links: self.links.as_ref().map_or(Ok(false), LinkEvents::drain)?,
             udev: self.udev.as_ref().map(UdevMonitor::drain).unwrap_or_default(),
             kernel: match &mut self.kernel {
@@ -166,10 +183,16 @@ impl Events {
         })
     }
 
-    fn changed_files(&self) -> io::Result<bool> {
+    /// Whether udev became idle, and whether a watched file was closed.
+    fn changed_files(&self) -> io::Result<(bool, bool)> {
         match self.files.as_ref().map(Inotify::read_events) {
-            None | Some(Err(Errno::EAGAIN)) => Ok(false),
-            Some(Ok(events)) => Ok(!events.is_empty()),
+            None | Some(Err(Errno::EAGAIN)) => Ok((false, false)),
+            Some(Ok(events)) => {
+                let is_queue = |e: &InotifyEvent| e.name.as_deref() == Some(OsStr::new("queue"));
+                let deleted = |e: &&InotifyEvent| e.mask.contains(AddWatchFlags::IN_DELETE);
+                let idle = events.iter().filter(deleted).any(is_queue);
+                Ok((idle, events.iter().any(|e| !deleted(&e))))
+            }
             Some(Err(e)) => Err(e.into()),
         }
     }

@@ -82,6 +82,8 @@ pub struct Observer<'a> {
     root: &'a Root,
     /// Read once: on a full system it is more than a megabyte.
     aliases: OnceCell<Aliases>,
+    /// The modules that are built into the kernel; read once.
+    builtin: OnceCell<BTreeSet<String>>,
 }
 
 /// A look around: reads what it can and notes what it cannot.
@@ -149,7 +151,7 @@ impl<'a> Observer<'a> {
     /// For the host below `root`.
     #[must_use]
     pub const fn new(root: &'a Root) -> Self {
-        Self { root, aliases: OnceCell::new() }
+        Self { root, aliases: OnceCell::new(), builtin: OnceCell::new() }
     }
 
     /// The tree that is looked at.
@@ -173,7 +175,7 @@ impl<'a> Observer<'a> {
         let functions = pci::functions(&mut look, &self.aliases, &kernel, &udev);
         let modules = modules
             .into_iter()
-            .map(|name| (name.clone(), modules::state(&mut look, &kernel, name)));
+            .map(|name| (name.clone(), modules::state(&mut look, &self.builtin, &kernel, name)));
         let modules = modules.collect();
         Observed { kernel, functions, modules, udev, problems: look.problems }
     }

@@ -1,3 +1,6 @@
+use std::cell::OnceCell;
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use super::Look;
@@ -17,7 +20,12 @@ pub enum ModuleState {
 
 /// `/sys/module/NAME` says it; a built-in module without parameters has no
 /// such directory, so `modules.builtin` is asked as well.
-pub(super) fn state(look: &mut Look<'_>, kernel: &str, name: &ModuleName) -> ModuleState {
+pub(super) fn state(
+    look: &mut Look<'_>,
+    builtin: &OnceCell<BTreeSet<String>>,
+    kernel: &str,
+    name: &ModuleName,
+) -> ModuleState {
     let dir = format!("/sys/module/{name}");
     if look.root.exists(&dir) {
         return match look.attribute(&format!("{dir}/initstate")).as_deref() {
@@ -26,9 +34,11 @@ pub(super) fn state(look: &mut Look<'_>, kernel: &str, name: &ModuleName) -> Mod
             _ => ModuleState::Loaded,
         };
     }
-    let reading = look.root.text(&format!("/lib/modules/{kernel}/modules.builtin"), 4 << 20);
-    let builtin = look.note(reading).is_some_and(|text| is_listed(&text, name));
-    if builtin { ModuleState::Loaded } else { ModuleState::Absent }
+    let builtin = builtin.get_or_init(|| {
+        let reading = look.root.text(&format!("/lib/modules/{kernel}/modules.builtin"), 4 << 20);
+        look.note(reading).map(|text| names(&text)).unwrap_or_default()
+    });
+    if builtin.contains(name.as_str()) { ModuleState::Loaded } else { ModuleState::Absent }
 }
 
 /// Whether `modules.dep` of `kernel` has `name`; `None` if it cannot be read.
@@ -43,11 +53,9 @@ pub fn is_built(root: &crate::host::Root, kernel: &str, name: &ModuleName) -> Op
 }
 
 /// `modules.builtin` has a path a line: `kernel/drivers/base/x-y.ko`.
-fn is_listed(text: &str, name: &ModuleName) -> bool {
-    text.lines().any(|line| {
-        let file = line.rsplit('/').next().unwrap_or(line);
-        file.strip_suffix(".ko").is_some_and(|stem| stem.replace('-', "_") == name.as_str())
-    })
+fn names(text: &str) -> BTreeSet<String> {
+    let files = text.lines().map(|line| line.rsplit('/').next().unwrap_or(line));
+    files.filter_map(|file| file.strip_suffix(".ko")).map(|stem| stem.replace('-', "_")).collect()
 }
 
 #[cfg(test)]
@@ -56,9 +64,9 @@ mod tests {
 
     #[test]
     fn a_built_in_module_is_found_under_either_spelling() {
-        let name: ModuleName = "ib_core".parse().expect("name");
-        assert!(is_listed("kernel/a.ko\nkernel/drivers/infiniband/core/ib_core.ko\n", &name));
-        assert!(is_listed("kernel/ib-core.ko", &name));
-        assert!(!is_listed("kernel/xib_core.ko\nkernel/ib_core.ko.xz", &name));
+        let core = |text: &str| names(text).contains("ib_core");
+        assert!(core("kernel/a.ko\nkernel/drivers/infiniband/core/ib_core.ko\n"));
+        assert!(core("kernel/ib-core.ko"));
+        assert!(!core("kernel/xib_core.ko\nkernel/ib_core.ko.xz"));
     }
 }

@@ -9,7 +9,6 @@ mod ports;
 mod target;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::time::Duration;
 
 use log::Level;
@@ -72,7 +71,7 @@ pub fn run(config: &Config, wanted: &Wanted, root: &Root) -> anyhow::Result<Onli
     let started = clock::monotonic_usec();
     let span = u64::try_from(wanted.deadline.as_micros()).unwrap_or(u64::MAX / 4);
     let mut report = OnlineReport::new(started, wanted.deadline.as_secs(), wanted.goal);
-    let mut events = Events::open(&[Path::new("/run/udev")])?;
+    let mut events = Events::open(&[])?;
     events.listen_to_links();
     report.problems.append(&mut events.problems);
     let mut waiting = Waiting {

@@ -94,6 +94,13 @@ pub fn boot_steps(
     steps
 }
 
+/// True if what is done next can depend on whether udev has finished with a
+/// card: its driver or its RDMA device is missing.
+#[must_use]
+pub fn waits_for_udev(progress: &[PortProgress]) -> bool {
+    progress.iter().any(|p| matches!(p.missing(), Some(Rung::Driver | Rung::Rdma)))
+}
+
 /// All missing modules at once, then one by one what did not come.
 fn modules(config: &Config, rules: &ModprobeRules, observed: &Observed, done: &Done) -> Vec<Step> {
     let absent = |m: &&ModuleName| observed.modules.get(m) == Some(&ModuleState::Absent);
@@ -195,14 +202,14 @@ mod tests {
             .collect()
     }
 
-    const ALL: [&str; 3] = ["ib_umad", "ib_uverbs", "ib_ipoib"];
+    const ALL: [&str; 3] = ["ib_ipoib", "ib_umad", "ib_uverbs"];
 
     #[test]
     fn missing_modules_are_loaded_at_once_then_one_by_one() {
         let before = host(Some("mlx5_core"), false, &["ib_umad"]);
         let mut done = Done::default();
-        assert_eq!(steps(&before, &done), ["load ib_uverbs, ib_ipoib"]);
-        let together = Step::LoadModules { modules: vec![name("ib_uverbs"), name("ib_ipoib")] };
+        assert_eq!(steps(&before, &done), ["load ib_ipoib, ib_uverbs"]);
+        let together = Step::LoadModules { modules: vec![name("ib_ipoib"), name("ib_uverbs")] };
         done.begun.insert(together.clone());
         assert_eq!(steps(&before, &done), [""; 0], "it is still running");
         done.ended.insert(together);

@@ -11,7 +11,7 @@ pub mod template;
 pub mod vf;
 mod wanted;
 
-pub use boot::{Done, Step, boot_steps};
+pub use boot::{Done, Step, boot_steps, waits_for_udev};
 pub use host_number::{HostNumber, NameRule};
 pub use template::{GuidKind, Template};
 pub use vf::{Deferred, PfProblem, Stage, VfPlan, VfStep};

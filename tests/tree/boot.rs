@@ -15,7 +15,7 @@ fn a_dry_run_says_what_would_be_loaded_and_awaited() {
     host.function("0000:04:00.0", "15b3:101b", "020700", Some("pci-stub"));
     host.function("0000:05:00.0", "15b3:101b", "020000", Some("mlx5_core"));
     expect![[r#"
-        would load ib_umad, ib_ipoib
+        would load ib_ipoib, ib_umad
         would load the driver of 0000:01:00.0
         would load mlx4_ib for 0000:02:00.0
         would wait for 0000:01:00.0: reached pci, wanted named

@@ -373,9 +373,9 @@ fn show_can_be_read_back() {
 
         [modules]
         load = [
+            "ib_ipoib",  # default
             "ib_umad",  # default
             "ib_uverbs",  # default
-            "ib_ipoib",  # default
         ]
         skip = []  # default
 
