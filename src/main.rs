@@ -51,6 +51,9 @@ fn run(cli: &Cli) -> anyhow::Result<u8> {
         (Verb::Boot(args), Ok(loaded)) => {
             commands::boot::run(args, loaded.config, &root, common.format)
         }
+        (Verb::Plan(args), Ok(loaded)) => {
+            commands::plan::run(args, &loaded.config, &root, common.format)
+        }
         (Verb::Status(args), Ok(loaded)) => {
             commands::status::run(args, &loaded.config, &root, common.format)
         }

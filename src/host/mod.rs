@@ -19,6 +19,7 @@ pub mod logs;
 pub mod manager;
 pub mod netlink;
 pub mod port_reader;
+pub mod pins_file;
 pub mod process;
 pub mod rdma_netlink;
 mod root;

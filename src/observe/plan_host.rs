@@ -68,7 +68,10 @@ pub fn pins(root: &Root) -> Result<Pins, String> {
     match root.text(PINS_PATH, PINS_LIMIT) {
         Ok(text) => Pins::parse(&text),
         Err(e) if e.is_absent() => Ok(Pins::default()),
-        Err(e) => Err(e.to_string()),
+        Err(e) => {
+            let why = e.to_string();
+            Err(why.strip_prefix(&format!("{PINS_PATH}: ")).map_or(why.clone(), str::to_owned))
+        }
     }
 }
 

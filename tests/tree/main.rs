@@ -5,4 +5,5 @@
 
 mod boot;
 mod host;
+mod plan;
 mod status;

@@ -281,6 +281,12 @@ impl Finding {
         matches!(self, Self::Drift { .. } | Self::DriftNothing(_) | Self::OtherCard { .. })
     }
 
+    /// True if the configuration gives another GUID than the pinned one.
+    #[must_use]
+    pub const fn is_guid_drift(&self) -> bool {
+        matches!(self, Self::Drift { .. } | Self::DriftNothing(_))
+    }
+
     /// A stable word for programs.
     #[must_use]
     pub const fn id(&self) -> &'static str {
