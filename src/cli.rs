@@ -159,6 +159,9 @@ pub struct PlanArgs {
     /// Show the VFs that are as wanted, too
     #[arg(long)]
     pub all: bool,
+    /// Judge the plans of many hosts together: DIR holds a file for each
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["pin", "partitions", "all"])]
+    pub fleet: Option<PathBuf>,
     /// Write the GUIDs to the file of pins, so that they never change by themselves
     #[arg(long, conflicts_with = "partitions")]
     pub pin: bool,

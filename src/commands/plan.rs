@@ -23,6 +23,9 @@ use crate::report::plan::{PfReport, PlanReport};
 /// # Errors
 /// Standard output is gone; the pins cannot be written.
 pub fn run(args: &PlanArgs, config: &Config, root: &Root, format: Format) -> anyhow::Result<u8> {
+    if let Some(dir) = &args.fleet {
+        return super::fleet::run(dir, format);
+    }
     let host = gather(config, root);
     let mut out = std::io::stdout().lock();
     if args.pin {
@@ -111,9 +114,8 @@ impl Planned {
             let seen = plan.pci.map(|pci| self.seen(&mut look, pci, &administered));
             let seen = seen.unwrap_or_default();
             let changes = plan.wanted.as_ref().map(|wanted| diff(wanted, &seen));
-            let rdma = self.facts.functions.iter().find(|f| Some(f.pci) == plan.pci);
-            let rdma = rdma.and_then(|f| f.rdma.first().cloned());
-            PfReport::new(plan, rdma, seen.len(), changes.unwrap_or_default())
+            let function = self.facts.functions.iter().find(|f| Some(f.pci) == plan.pci);
+            PfReport::new(plan, function, seen.len(), changes.unwrap_or_default())
         });
         let pfs = pfs.collect();
         problems.extend(look.problems);

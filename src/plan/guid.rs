@@ -170,7 +170,7 @@ fn find_pf<'h>(which: &PfSelector, host: &'h PlanHost) -> Result<&'h PlanFunctio
         ([pf], _) => Ok(pf),
         ([], [vf]) => Ok(vf),
         ([], []) => {
-            let there = || host.functions.iter().filter(|f| f.physfn.is_none());
+            let there = || host.functions.iter().filter(|f| f.hca && f.physfn.is_none());
             Err(Finding::Absent {
                 unregistered: match which {
                     PfSelector::Pci(_) => 0,

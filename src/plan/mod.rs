@@ -5,6 +5,7 @@
 
 mod boot;
 pub mod diff;
+pub mod fleet;
 pub mod guid;
 pub mod host_number;
 pub mod partitions;

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::SCHEMA;
 use crate::names::{Guid, PciAddress, RdmaName, VfIndex};
+use crate::observe::plan_host::PlanFunction;
 use crate::plan::diff::{Action, VfDiff};
 use crate::plan::guid::{Finding, Resolved};
 use crate::plan::pins::PINS_PATH;
@@ -39,6 +40,10 @@ pub struct PfReport {
     pub pci: Option<PciAddress>,
     /// Its RDMA device.
     pub rdma: Option<RdmaName>,
+    /// Its node GUID.
+    pub node_guid: Option<Guid>,
+    /// The GUIDs of its ports.
+    pub port_guids: Vec<Guid>,
     /// How many VFs are there.
     pub present: usize,
     /// How many VFs it shall have.
@@ -121,7 +126,12 @@ impl PlanReport {
 impl PfReport {
     /// For a PF; the caller fills in what it knows of its VFs.
     #[must_use]
-    pub fn new(plan: &Resolved, rdma: Option<RdmaName>, present: usize, diff: Vec<VfDiff>) -> Self {
+    pub fn new(
+        plan: &Resolved,
+        function: Option<&PlanFunction>,
+        present: usize,
+        diff: Vec<VfDiff>,
+    ) -> Self {
         let wanted = plan.wanted.as_ref().ok();
         let of = |index: u32| wanted?.vfs.iter().find(|vf| u32::from(vf.index.get()) == index);
         let from = |index: VfIndex| match usize::from(index.get()) {
@@ -142,7 +152,9 @@ impl PfReport {
             named: plan.which.to_string(),
             origin: plan.origin.clone(),
             pci: plan.pci,
-            rdma,
+            rdma: function.and_then(|f| f.rdma.first().cloned()),
+            node_guid: function.and_then(|f| f.node_guid),
+            port_guids: function.map(|f| f.port_guids.clone()).unwrap_or_default(),
             present,
             wanted: wanted.map_or(0, |w| w.vfs.len()),
             pinned: plan.pinned,

@@ -15,6 +15,7 @@ fn pci(text: &str) -> PciAddress {
 fn host() -> PlanHost {
     let function = |address: &str, rdma: &str, guid_text: &str| PlanFunction {
         pci: pci(address),
+        hca: true,
         physfn: None,
         rdma: vec![rdma.parse().expect("name")],
         node_guid: Some(guid(guid_text)),
