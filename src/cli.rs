@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::commands::config::ConfigVerb;
+use crate::commands::import::ImportVerb;
 use crate::config::timespan;
 use crate::ladder::Rung;
 use crate::names::{PciAddress, PortNumber, RdmaName};
@@ -68,6 +69,12 @@ pub enum Verb {
         /// What to do with the configuration.
         #[command(subcommand)]
         verb: ConfigVerb,
+    },
+    /// Print another tool's configuration as ibprov's own
+    Import {
+        /// Whose.
+        #[command(subcommand)]
+        verb: ImportVerb,
     },
     /// Show what the VFs shall be, what would change, and what is wrong with the plan
     Plan(PlanArgs),
