@@ -86,8 +86,9 @@ demo: deps
 	@$(CARGO) test --quiet --locked --test demo
 
 # Figures against their limits; a limit that is exceeded is a failure.
-bench: deps
+bench: deps release
 	@$(CARGO) test --quiet --locked --test bench
+	@IBPROV_RELEASE=$(abspath $(target))/release/ibprov $(CARGO) test --quiet --locked --test fleet -- --nocapture
 
 # Each machine test is seen failing once: tests/mutants/*.patch.
 test-mutants: deps

@@ -6,10 +6,12 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::commands::config::ConfigVerb;
+use crate::commands::import::ImportVerb;
 use crate::config::timespan;
 use crate::ladder::Rung;
 use crate::names::{PciAddress, PortNumber, RdmaName};
 use crate::online::Target;
+use crate::plan::partitions::{Membership, pkey};
 
 /// Boot-time provisioning of InfiniBand nodes.
 #[derive(Debug, Parser)]
@@ -68,6 +70,14 @@ pub enum Verb {
         #[command(subcommand)]
         verb: ConfigVerb,
     },
+    /// Print another tool's configuration as ibprov's own
+    Import {
+        /// Whose.
+        #[command(subcommand)]
+        verb: ImportVerb,
+    },
+    /// Show what the VFs shall be, what would change, and what is wrong with the plan
+    Plan(PlanArgs),
     /// Show every HCA, port, netdev and VF with its readiness ladder
     Status(StatusArgs),
     /// Wait until ports are Active, their netdevs have carrier and, if asked, an address
@@ -148,4 +158,33 @@ pub struct CheckArgs {
     /// Explain a diagnosis, or list them all
     #[arg(long, value_name = "CODE", num_args = 0..=1, default_missing_value = "", conflicts_with = "log")]
     pub explain: Option<String>,
+}
+
+/// What `plan` takes.
+#[derive(Debug, Clone, Args)]
+pub struct PlanArgs {
+    /// Show the VFs that are as wanted, too
+    #[arg(long)]
+    pub all: bool,
+    /// Judge the plans of many hosts together: DIR holds a file for each
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["pin", "partitions", "all"])]
+    pub fleet: Option<PathBuf>,
+    /// Write the GUIDs to the file of pins, so that they never change by themselves
+    #[arg(long, conflicts_with = "partitions")]
+    pub pin: bool,
+    /// With --pin: let what the configuration gives now replace what is pinned
+    #[arg(long, requires = "pin")]
+    pub replace: bool,
+    /// With --pin: print the file of pins, and do nothing
+    #[arg(long, requires = "pin")]
+    pub dry_run: bool,
+    /// Print lines for opensm's partitions.conf with the port GUIDs of the VFs
+    #[arg(long)]
+    pub partitions: bool,
+    /// With --partitions: the partition's P_Key
+    #[arg(long, value_name = "P_KEY", default_value = "0x7fff", value_parser = pkey, requires = "partitions")]
+    pub pkey: u16,
+    /// With --partitions: how the ports are members
+    #[arg(long, value_enum, default_value_t = Membership::Full, requires = "partitions")]
+    pub membership: Membership,
 }

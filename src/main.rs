@@ -42,6 +42,8 @@ fn run(cli: &Cli) -> anyhow::Result<u8> {
     let loaded = ibprov::config::load(&root, common.config.as_deref());
     match (&cli.verb, loaded) {
         (Verb::Check(_), _) => Ok(exit::CANNOT_BEGIN),
+        // A bad configuration is no reason not to read another.
+        (Verb::Import { verb }, _) => commands::import::run(verb, &root),
         (Verb::Config { verb }, loaded) => commands::config::run(*verb, loaded, common.format),
         // No other verb can begin with a bad configuration.
         (_, Err(problems)) => {
@@ -50,6 +52,9 @@ fn run(cli: &Cli) -> anyhow::Result<u8> {
         }
         (Verb::Boot(args), Ok(loaded)) => {
             commands::boot::run(args, loaded.config, &root, common.format)
+        }
+        (Verb::Plan(args), Ok(loaded)) => {
+            commands::plan::run(args, &loaded.config, &root, common.format)
         }
         (Verb::Status(args), Ok(loaded)) => {
             commands::status::run(args, &loaded.config, &root, common.format)

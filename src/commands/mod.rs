@@ -4,6 +4,9 @@
 pub mod boot;
 pub mod check;
 pub mod config;
+pub mod fleet;
+pub mod import;
+pub mod plan;
 pub mod status;
 pub mod wait_online;
 

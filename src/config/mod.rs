@@ -8,6 +8,7 @@
 
 mod draft;
 mod effective;
+pub mod foreign;
 mod interface;
 mod keys;
 mod merge;

@@ -18,6 +18,7 @@ pub mod lock;
 pub mod logs;
 pub mod manager;
 pub mod netlink;
+pub mod pins_file;
 pub mod port_reader;
 pub mod process;
 pub mod rdma_netlink;

@@ -28,6 +28,8 @@ pub struct PlanHost {
 pub struct PlanFunction {
     /// Where it is.
     pub pci: PciAddress,
+    /// It can be an HCA: by its PCI class, its driver, or its RDMA device.
+    pub hca: bool,
     /// Its PF, if it is a VF.
     pub physfn: Option<PciAddress>,
     /// Its RDMA devices' names; none until its driver has registered one.
@@ -68,7 +70,10 @@ pub fn pins(root: &Root) -> Result<Pins, String> {
     match root.text(PINS_PATH, PINS_LIMIT) {
         Ok(text) => Pins::parse(&text),
         Err(e) if e.is_absent() => Ok(Pins::default()),
-        Err(e) => Err(e.to_string()),
+        Err(e) => {
+            let why = e.to_string();
+            Err(why.strip_prefix(&format!("{PINS_PATH}: ")).map_or(why.clone(), str::to_owned))
+        }
     }
 }
 
@@ -96,6 +101,9 @@ fn function(look: &mut Look<'_>, function: &PciFunction) -> PlanFunction {
     });
     PlanFunction {
         pci: function.address,
+        hca: function.class.is_infiniband()
+            || function.ib_driver.is_some()
+            || !function.rdma.is_empty(),
         physfn: function.physfn,
         rdma: function.rdma.iter().map(|device| device.name.clone()).collect(),
         node_guid: function.rdma.iter().find_map(|device| device.node_guid),

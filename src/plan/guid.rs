@@ -31,8 +31,10 @@ pub struct Resolved {
     pub warnings: Vec<Finding>,
     /// VFs from 0 on that have a pin, which holds.
     pub pinned: usize,
-    /// What the configuration gives each VF, pins aside; empty with errors.
-    pub computed: Vec<[Guid; 2]>,
+    /// Which of the pins' PFs it is.
+    pub pin: Option<usize>,
+    /// Where each VF's GUIDs come from, pins aside: `template`, `[[pf.vf]]`.
+    pub sources: Vec<String>,
 }
 
 /// What each `[[pf]]` of the configuration comes to on this host, in their
@@ -59,7 +61,8 @@ pub fn resolve(config: &Config, pins: Result<&Pins, &str>, host: &PlanHost) -> V
     for at in 0..drafts.len() {
         let pin = find_pin(&drafts, at, pins);
         let Some(draft) = drafts.get_mut(at) else { continue };
-        draft.fill(pin, &number);
+        draft.pin = pin;
+        draft.fill(pin.and_then(|pin| pins.pfs.get(pin)), &number);
     }
     judge::guids(&mut drafts, host);
     drafts.into_iter().map(Draft::finish).collect()
@@ -72,8 +75,8 @@ struct Draft<'a> {
     /// Node and port GUID of each VF, as they shall be; `None` where an error
     /// says why not.
     guids: Vec<[Option<Guid>; 2]>,
-    computed: Vec<[Option<Guid>; 2]>,
     pinned: usize,
+    pin: Option<usize>,
     errors: Vec<Finding>,
     warnings: Vec<Finding>,
 }
@@ -91,8 +94,8 @@ impl<'a> Draft<'a> {
                 None
             }
         };
-        let (guids, computed) = (Vec::new(), Vec::new());
-        Self { config, function, guids, computed, pinned: 0, errors, warnings: Vec::new() }
+        let (guids, warnings) = (Vec::new(), Vec::new());
+        Self { config, function, guids, pinned: 0, pin: None, errors, warnings }
     }
 
     /// Sets the GUIDs: where there is a pin, it holds.
@@ -100,7 +103,6 @@ impl<'a> Draft<'a> {
         let (computed, problems) = compute::guids(self.config, self.function, number);
         let count = usize::from(self.config.vfs);
         self.guids.clone_from(&computed);
-        self.computed = computed;
         let Some(pin) = pin else {
             self.errors.extend(problems);
             return;
@@ -115,7 +117,7 @@ impl<'a> Draft<'a> {
         } else {
             self.errors.extend(problems);
         }
-        self.warnings.extend(judge::drift(pin, &self.computed, self.function));
+        self.warnings.extend(judge::drift(pin, &computed, self.function));
     }
 
     fn finish(self) -> Resolved {
@@ -124,7 +126,6 @@ impl<'a> Draft<'a> {
             (Some(pf), true) => Ok(WantedPf { pf, vfs: wanted_vfs(self.config, &self.guids) }),
             _ => Err(self.errors),
         };
-        let computed = self.computed.iter().map_while(|[node, port]| Some([(*node)?, (*port)?]));
         Resolved {
             which: self.config.which.clone(),
             origin: self.config.origin.clone(),
@@ -132,7 +133,10 @@ impl<'a> Draft<'a> {
             wanted,
             warnings: self.warnings,
             pinned: self.pinned,
-            computed: computed.collect(),
+            pin: self.pin,
+            sources: VfIndex::first(self.config.vfs)
+                .map(|vf| compute::source(self.config, vf))
+                .collect(),
         }
     }
 }
@@ -166,7 +170,7 @@ fn find_pf<'h>(which: &PfSelector, host: &'h PlanHost) -> Result<&'h PlanFunctio
         ([pf], _) => Ok(pf),
         ([], [vf]) => Ok(vf),
         ([], []) => {
-            let there = || host.functions.iter().filter(|f| f.physfn.is_none());
+            let there = || host.functions.iter().filter(|f| f.hca && f.physfn.is_none());
             Err(Finding::Absent {
                 unregistered: match which {
                     PfSelector::Pci(_) => 0,
@@ -184,51 +188,60 @@ fn find_pf<'h>(which: &PfSelector, host: &'h PlanHost) -> Result<&'h PlanFunctio
 /// The pin of draft `at`: that of its name in the configuration; failing that,
 /// that of its card or its place, unless another `[[pf]]` bears its name. An
 /// RDMA name can be another card's tomorrow, so there the card comes first.
-fn find_pin<'p>(drafts: &[Draft<'_>], at: usize, pins: &'p Pins) -> Option<&'p PinnedPf> {
+fn find_pin(drafts: &[Draft<'_>], at: usize, pins: &Pins) -> Option<usize> {
     let draft = drafts.get(at)?;
+    let find = |is: &dyn Fn(&PinnedPf) -> bool| pins.pfs.iter().position(is);
     let ports = draft.function.map_or(&[][..], |f| &f.port_guids);
-    let named = pins.pfs.iter().find(|pin| pin.which == draft.config.which);
-    let card = pins.pfs.iter().find(|pin| pin.is_card(ports));
+    let pci = draft.function.map(|f| f.pci);
+    let card = find(&|pin| pin.is_card(ports));
     if matches!(draft.config.which, PfSelector::Rdma(_)) && card.is_some() {
         return card;
     }
-    let place = pins.pfs.iter().find(|pin| Some(pin.pci) == draft.function.map(|f| f.pci));
-    let taken = |pin: &PinnedPf| drafts.iter().any(|d| d.config.which == pin.which);
-    named.or_else(|| card.or(place).filter(|pin| !taken(pin)))
+    let free = |pin: &PinnedPf| drafts.iter().all(|d| d.config.which != pin.which);
+    find(&|pin| pin.which == draft.config.which)
+        .or_else(|| find(&|pin| pin.is_card(ports) && free(pin)))
+        .or_else(|| find(&|pin| Some(pin.pci) == pci && free(pin)))
 }
 
-/// The pins that hold these plans: of each PF what it shall have now, and what
-/// it was once given beyond that. PFs of `old` that no plan is for are kept.
+/// The pins that hold these plans. PFs of `old` that no plan is for are kept.
+/// So are the GUIDs of VFs that a PF had and shall not have now, unless
+/// `replace`.
 #[must_use]
-pub fn pins_of(resolved: &[Resolved], old: &Pins, host: &PlanHost, replace: bool) -> Pins {
-    let mut pfs = Vec::new();
-    let mut used = Vec::new();
-    for plan in resolved {
+pub fn pins_of(plans: &[Resolved], old: &Pins, host: &PlanHost, replace: bool) -> Pins {
+    let mut new = old.clone();
+    new.host.clone_from(&host.name);
+    for plan in plans {
         let Ok(wanted) = &plan.wanted else { continue };
         let function = host.functions.iter().find(|f| f.pci == wanted.pf);
-        let ports = function.map_or(&[][..], |f| &f.port_guids);
-        let before = old
-            .pfs
-            .iter()
-            .position(|pin| pin.which == plan.which || pin.is_card(ports) || pin.pci == wanted.pf);
-        let present = wanted.vfs.iter().map(|vf| [vf.node_guid, vf.port_guid]);
         let mut vfs: Vec<[Guid; 2]> =
-            if replace { plan.computed.clone() } else { present.collect() };
-        if !replace && let Some(pin) = before.and_then(|at| old.pfs.get(at)) {
-            vfs.extend(pin.vfs.iter().skip(vfs.len()));
+            wanted.vfs.iter().map(|vf| [vf.node_guid, vf.port_guid]).collect();
+        let before = plan.pin.and_then(|at| old.pfs.get(at));
+        if let Some(before) = before.filter(|_| !replace) {
+            vfs.extend(before.vfs.iter().skip(vfs.len()));
         }
-        used.extend(before);
-        pfs.push(PinnedPf {
+        let pin = PinnedPf {
             which: plan.which.clone(),
             pci: wanted.pf,
             node_guid: function.and_then(|f| f.node_guid),
-            port_guids: ports.to_vec(),
+            port_guids: function.map(|f| f.port_guids.clone()).unwrap_or_default(),
             vfs,
-        });
+        };
+        match plan.pin.and_then(|at| new.pfs.get_mut(at)) {
+            Some(place) => *place = pin,
+            None => new.pfs.push(pin),
+        }
     }
-    let kept = old.pfs.iter().enumerate().filter(|(at, _)| !used.contains(at));
-    pfs.extend(kept.map(|(_, pin)| pin.clone()));
-    Pins { host: host.name.clone(), pfs }
+    new
+}
+
+/// What the configuration alone gives, whatever is pinned; each plan still
+/// knows its pin. To replace pins.
+#[must_use]
+pub fn resolve_anew(config: &Config, pins: &Pins, host: &PlanHost) -> Vec<Resolved> {
+    let with = resolve(config, Ok(pins), host);
+    let without = resolve(config, Ok(&Pins::default()), host);
+    let known = without.into_iter().zip(with);
+    known.map(|(plan, with)| Resolved { pin: with.pin, ..plan }).collect()
 }
 
 /// The two kinds, in the order in which they are kept.

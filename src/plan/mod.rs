@@ -4,8 +4,11 @@
 //! host where they succeeded none.
 
 mod boot;
+pub mod diff;
+pub mod fleet;
 pub mod guid;
 pub mod host_number;
+pub mod partitions;
 pub mod pins;
 pub mod template;
 pub mod vf;

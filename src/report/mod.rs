@@ -7,6 +7,7 @@ pub mod duration;
 pub mod events;
 pub mod online;
 pub mod pf;
+pub mod plan;
 pub mod status;
 
 pub use boot::{BootReport, Verdict};

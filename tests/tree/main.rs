@@ -5,4 +5,6 @@
 
 mod boot;
 mod host;
+mod import;
+mod plan;
 mod status;

@@ -114,3 +114,19 @@ fn one(
         }
     }
 }
+
+/// Where the GUIDs of one VF come from, by the words of the configuration.
+pub(super) fn source(config: &Pf, vf: VfIndex) -> String {
+    let exception = config.exceptions.iter().find(|e| e.vfs.contains(vf));
+    let word = |given: Option<Guid>, source: &Option<GuidSource>| match (given, source) {
+        (Some(_), _) => "[[pf.vf]]",
+        (None, Some(GuidSource::List(_))) => "list",
+        (None, Some(GuidSource::Range(_))) => "range",
+        (None, Some(GuidSource::Offset(_))) => "offset",
+        (None, Some(GuidSource::Template(_))) => "template",
+        (None, None) => "nothing",
+    };
+    let node = word(exception.and_then(|e| e.node_guid), &config.node);
+    let port = word(exception.and_then(|e| e.port_guid), &config.port);
+    if node == port { node.to_owned() } else { format!("{node} and {port}") }
+}

@@ -34,6 +34,11 @@ pub enum Finding {
         /// Its PF.
         physfn: PciAddress,
     },
+    /// It is another kind of card.
+    #[error(
+        "{0} is no InfiniBand adapter: neither its PCI class nor its driver has an InfiniBand side"
+    )]
+    NotHca(PciAddress),
     /// It is in Ethernet mode.
     #[error(
         "its ports are in Ethernet mode, where VFs have MAC addresses and no GUIDs to plan: set InfiniBand with `mlxconfig -d {0} set LINK_TYPE_P1=1` and reset the firmware, or take the PF out of the configuration"
@@ -281,6 +286,12 @@ impl Finding {
         matches!(self, Self::Drift { .. } | Self::DriftNothing(_) | Self::OtherCard { .. })
     }
 
+    /// True if the configuration gives another GUID than the pinned one.
+    #[must_use]
+    pub const fn is_guid_drift(&self) -> bool {
+        matches!(self, Self::Drift { .. } | Self::DriftNothing(_))
+    }
+
     /// A stable word for programs.
     #[must_use]
     pub const fn id(&self) -> &'static str {
@@ -289,6 +300,7 @@ impl Finding {
             Self::Ambiguous(_) => "pf-ambiguous",
             Self::SamePf { .. } => "pf-twice",
             Self::IsVf { .. } => "pf-is-vf",
+            Self::NotHca(_) => "pf-no-hca",
             Self::Ethernet(_) => "pf-ethernet",
             Self::NoSriov(_) => "no-sriov",
             Self::SriovOff { .. } => "sriov-off",

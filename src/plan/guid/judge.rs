@@ -14,6 +14,9 @@ pub(super) fn function(config: &Pf, function: &PlanFunction) -> Vec<Finding> {
     if let Some(physfn) = function.physfn {
         return vec![Finding::IsVf { pci, physfn }];
     }
+    if !function.hca {
+        return vec![Finding::NotHca(pci)];
+    }
     let mut findings = Vec::new();
     if function.ethernet {
         findings.push(Finding::Ethernet(pci));

@@ -15,6 +15,7 @@ fn pci(text: &str) -> PciAddress {
 fn host() -> PlanHost {
     let function = |address: &str, rdma: &str, guid_text: &str| PlanFunction {
         pci: pci(address),
+        hca: true,
         physfn: None,
         rdma: vec![rdma.parse().expect("name")],
         node_guid: Some(guid(guid_text)),
@@ -142,7 +143,9 @@ fn a_pin_holds_and_drift_is_told() {
         ]
     );
     // Decided: the new ones.
-    let replaced = pins_of(&drifted, &pins, &renamed, true);
+    let anew = resolve_anew(&config(GOOD), &pins, &renamed);
+    let replaced = pins_of(&anew, &pins, &renamed, true);
+    assert_eq!(replaced.pfs.len(), 1);
     let decided = plan(GOOD, &replaced, &renamed);
     assert_eq!(decided[0].warnings.len(), 0);
     assert_eq!(
@@ -314,7 +317,8 @@ proptest! {
         let renamed = PlanHost { name: Some(name), ..host };
         let second = plan(&text, &pins, &renamed);
         prop_assert_eq!(&second[0].wanted, &first[0].wanted);
-        let same = second[0].computed == first[0].computed;
+        let anew = resolve_anew(&config(&text), &pins, &renamed);
+        let same = anew[0].wanted == first[0].wanted;
         prop_assert_eq!(same, !second[0].warnings.iter().any(Finding::is_drift));
     }
 }

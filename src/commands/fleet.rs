@@ -1,0 +1,182 @@
+//! `ibprov plan --fleet DIR`: the plans of many hosts together.
+
+use std::io::Write;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::exit;
+use crate::cli::Format;
+use crate::config::{PfSelector, harmless};
+use crate::host::{ReadError, Root};
+use crate::names::{Guid, PciAddress};
+use crate::plan::fleet::{Fleet, FleetFinding};
+use crate::plan::pins::{PinnedPf, Pins};
+use crate::report::SCHEMA;
+
+/// What was found.
+#[derive(Debug, Serialize)]
+struct Report {
+    schema: u32,
+    hosts: usize,
+    vfs: usize,
+    findings: Vec<FleetFinding>,
+    /// Findings in all, those that are not listed too.
+    count: usize,
+    /// Files that could not be read, and why.
+    problems: Vec<String>,
+}
+
+/// More findings are counted.
+const MOST: usize = 100;
+
+/// A plan of thousands of VFs is smaller, bytes.
+const FILE_LIMIT: u64 = 4 << 20;
+
+/// Judge the plans in the files of `dir`, one for each host: copies of their
+/// pins (`NAME.toml`, or a directory NAME with `guid-pins.toml` or
+/// `etc/ibprov/guid-pins.toml` in it), or what `ibprov plan --format json`
+/// printed there (`NAME.json`).
+///
+/// # Errors
+/// `dir` cannot be read; standard output is gone.
+pub fn run(dir: &Path, format: Format) -> anyhow::Result<u8> {
+    let root = Root::copy_at(dir)?;
+    let mut fleet = Fleet::default();
+    let mut problems = Vec::new();
+    for name in root.list("/")? {
+        match host(&root, &name) {
+            Ok(Some((host, pins))) => fleet.add(host, &pins),
+            Ok(None) => {}
+            Err(why) => problems.push(harmless(&why)),
+        }
+    }
+    let (findings, count) = fleet.judge(MOST);
+    let (hosts, vfs) = (fleet.hosts(), fleet.vfs());
+    let report = Report { schema: SCHEMA, hosts, vfs, findings, count, problems };
+    let mut out = std::io::stdout().lock();
+    match format {
+        Format::Text => write!(out, "{}", report.to_text())?,
+        Format::Json => writeln!(out, "{}", serde_json::to_string_pretty(&report)?)?,
+    }
+    // A fleet that was not seen whole is not judged.
+    Ok(if !report.problems.is_empty() || hosts == 0 {
+        exit::CANNOT_BEGIN
+    } else if count > 0 {
+        exit::DEFERRED
+    } else {
+        exit::GOOD
+    })
+}
+
+/// The plan of one host; `None` for an entry that is not for us.
+fn host(root: &Root, name: &str) -> Result<Option<(String, Pins)>, String> {
+    let path = format!("/{name}");
+    let said = |e: ReadError| e.to_string();
+    if name.starts_with('.') {
+        return Ok(None);
+    }
+    if let Some(host) = name.strip_suffix(".toml") {
+        let text = root.text(&path, FILE_LIMIT).map_err(said)?;
+        let pins = Pins::parse(&text).map_err(|why| format!("{path}: {why}"))?;
+        return Ok(Some((harmless(host), pins)));
+    }
+    if let Some(host) = name.strip_suffix(".json") {
+        let text = root.text(&path, FILE_LIMIT).map_err(said)?;
+        let pins = planned(&text).map_err(|why| format!("{path}: {why}"))?;
+        return Ok(Some((harmless(host), pins)));
+    }
+    for inside in ["guid-pins.toml", "etc/ibprov/guid-pins.toml"] {
+        let path = format!("{path}/{inside}");
+        match root.text(&path, FILE_LIMIT) {
+            Ok(text) => {
+                let pins = Pins::parse(&text).map_err(|why| format!("{path}: {why}"))?;
+                return Ok(Some((harmless(name), pins)));
+            }
+            Err(e) if e.is_absent() => {}
+            Err(e) => return Err(e.to_string()),
+        }
+    }
+    match root.list(&path) {
+        Ok(_) => {
+            Err(format!("{path}: neither guid-pins.toml nor etc/ibprov/guid-pins.toml is in it"))
+        }
+        // A file of another kind, a README say.
+        Err(_) => Ok(None),
+    }
+}
+
+#[derive(Deserialize)]
+struct Planned {
+    schema: u32,
+    pfs: Vec<PlannedPf>,
+}
+
+#[derive(Deserialize)]
+struct PlannedPf {
+    named: String,
+    pci: Option<String>,
+    node_guid: Option<String>,
+    #[serde(default)]
+    port_guids: Vec<String>,
+    vfs: Vec<PlannedVf>,
+    errors: Vec<serde::de::IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+struct PlannedVf {
+    node_guid: Option<String>,
+    port_guid: Option<String>,
+}
+
+/// What `ibprov plan --format json` printed, as if it were pinned.
+fn planned(text: &str) -> Result<Pins, String> {
+    let plan: Planned = serde_json::from_str(text).map_err(|e| e.to_string())?;
+    if plan.schema != SCHEMA {
+        return Err(format!("schema {}: this ibprov knows schema {SCHEMA} only", plan.schema));
+    }
+    let guid = |text: &String| text.parse::<Guid>().map_err(|e| e.to_string());
+    let mut pins = Pins::default();
+    for pf in plan.pfs {
+        // A plan with errors has no VFs: without them the fleet is not whole.
+        let pci = match &pf.pci {
+            Some(pci) if pf.errors.is_empty() => pci.parse::<PciAddress>(),
+            _ => return Err(format!("{} has no plan: it has errors", pf.named)),
+        };
+        let pci = pci.map_err(|e| e.to_string())?;
+        let vfs =
+            pf.vfs.iter().filter_map(|vf| Some([vf.node_guid.as_ref()?, vf.port_guid.as_ref()?]));
+        pins.pfs.push(PinnedPf {
+            which: PfSelector::Pci(pci),
+            pci,
+            node_guid: pf.node_guid.as_ref().map(guid).transpose()?,
+            port_guids: pf.port_guids.iter().map(guid).collect::<Result<_, _>>()?,
+            vfs: vfs
+                .map(|[node, port]| Ok([guid(node)?, guid(port)?]))
+                .collect::<Result<_, String>>()?,
+        });
+    }
+    Ok(pins)
+}
+
+impl Report {
+    fn to_text(&self) -> String {
+        let mut text = String::new();
+        for finding in &self.findings {
+            text.push_str(&format!("{finding}\n"));
+        }
+        if let Some(more) = self.count.checked_sub(self.findings.len()).filter(|n| *n > 0) {
+            text.push_str(&format!("and {more} more of such\n"));
+        }
+        for problem in &self.problems {
+            text.push_str(&format!("could not read {problem}\n"));
+        }
+        let found = match (self.hosts, self.count) {
+            (0, _) => "no plan is there: want NAME.toml (pins) or NAME.json (plan --format json) for each host".to_owned(),
+            (_, 0) => "no GUID is there twice".to_owned(),
+            (_, n) => format!("{n} found"),
+        };
+        text.push_str(&format!("{} hosts, {} VFs: {found}\n", self.hosts, self.vfs));
+        text
+    }
+}

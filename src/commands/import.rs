@@ -1,0 +1,75 @@
+//! `ibprov import`: other tools' configuration as ibprov's own, on standard
+//! output.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+
+use super::exit;
+use crate::config::foreign::{Imported, openib_conf, operator_guids, sriov_vfs};
+use crate::host::Root;
+use crate::names::{PciAddress, VfIndex};
+use crate::observe::{self, Look};
+
+/// Whose configuration.
+#[derive(Debug, Clone, PartialEq, Eq, clap::Subcommand)]
+pub enum ImportVerb {
+    /// openib.conf of MLNX_OFED and DOCA
+    OpenibConf {
+        /// The file
+        #[arg(default_value = openib_conf::PATH)]
+        file: String,
+    },
+    /// sriov-vfs of rdma-core before version 32; its VFs must be there
+    SriovVfs {
+        /// The file
+        #[arg(default_value = sriov_vfs::PATH)]
+        file: String,
+    },
+    /// The GUIDs of the SR-IOV network operator for Kubernetes
+    OperatorGuids {
+        /// The file
+        #[arg(default_value = operator_guids::PATH)]
+        file: String,
+    },
+}
+
+/// More than any of these files has, bytes.
+const FILE_LIMIT: u64 = 4 << 20;
+
+/// Print what the file comes to.
+///
+/// # Errors
+/// The file cannot be read or is none of its kind; standard output is gone.
+pub fn run(verb: &ImportVerb, root: &Root) -> anyhow::Result<u8> {
+    let read = |file: &str| root.text(file, FILE_LIMIT);
+    let (file, imported) = match verb {
+        ImportVerb::OpenibConf { file } => (file, openib_conf::import(&read(file)?)),
+        ImportVerb::SriovVfs { file } => {
+            let text = read(file)?;
+            let vfs = vfs(root);
+            (file, sriov_vfs::import(&text, |pci| vfs.get(&pci).copied()))
+        }
+        ImportVerb::OperatorGuids { file } => {
+            let imported = operator_guids::import(&read(file)?);
+            (file, imported.map_err(|why| anyhow::anyhow!("{file}: {why}"))?)
+        }
+    };
+    let Imported { todo, .. } = &imported;
+    let left = !todo.is_empty();
+    write!(std::io::stdout(), "{}", imported.to_text(file))?;
+    Ok(if left { exit::DEFERRED } else { exit::GOOD })
+}
+
+/// The VFs of this host: whose each is, and which.
+fn vfs(root: &Root) -> BTreeMap<PciAddress, (PciAddress, VfIndex)> {
+    let observed = observe::Observer::new(root).look([], &BTreeSet::new());
+    let mut look = Look::new(root);
+    let mut all = BTreeMap::new();
+    for pf in observed.functions.iter().filter(|f| f.physfn.is_none()) {
+        for vf in observe::sriov::vfs(&mut look, pf.address, &[]) {
+            let index = u16::try_from(vf.index).ok().and_then(VfIndex::new);
+            all.extend(index.map(|index| (vf.pci, (pf.address, index))));
+        }
+    }
+    all
+}

@@ -1,0 +1,52 @@
+//! Configuration of other tools, as ibprov's own: `ibprov import`.
+//!
+//! One file for each format. A parser takes text and gives TOML that
+//! `ibprov config check` takes, and what it cannot say in it. Pure. Nothing of
+//! a file is ever run.
+
+pub mod openib_conf;
+pub mod operator_guids;
+pub mod sriov_vfs;
+
+use super::harmless;
+
+/// What became of a foreign configuration.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Imported {
+    /// ibprov's configuration.
+    pub toml: String,
+    /// What is left for a hand to do, one line each.
+    pub todo: Vec<String>,
+}
+
+impl Imported {
+    fn todo(&mut self, line: usize, what: &str) {
+        self.todo.push(format!("line {line}: {what}"));
+    }
+
+    /// A file for `/etc/ibprov/ibprov.d`: the TOML, and what is left to do as
+    /// comments. `from` says where it is from.
+    #[must_use]
+    pub fn to_text(&self, from: &str) -> String {
+        let mut text = format!("# From {}, by `ibprov import`.\n", harmless(from));
+        if !self.toml.is_empty() {
+            text.push_str(&format!("\n{}\n", self.toml.trim_end()));
+        }
+        if !self.todo.is_empty() {
+            text.push_str("\n# Left to do by hand:\n");
+            for todo in &self.todo {
+                text.push_str(&format!("# - {}\n", harmless(todo)));
+            }
+        }
+        text
+    }
+}
+
+/// As it may stand in a note: short, in quotes, escaped.
+fn shown(text: &str) -> String {
+    let short: String = text.chars().take(64).collect();
+    format!("{short:?}")
+}
+
+#[cfg(test)]
+mod tests;

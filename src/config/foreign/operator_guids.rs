@@ -1,0 +1,117 @@
+//! The file of GUIDs of the SR-IOV network operator for Kubernetes,
+//! `/etc/sriov-operator/infiniband/guids`: JSON, one object for each PF.
+//!
+//! Its manual spells the keys otherwise than its code reads them; both are
+//! taken. VF n gets the n-th GUID, for node and port alike.
+
+use serde::Deserialize;
+
+use super::{Imported, shown};
+use crate::names::{Guid, GuidRange, PciAddress};
+
+/// Where the operator reads it.
+pub const PATH: &str = "/etc/sriov-operator/infiniband/guids";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Pf {
+    #[serde(alias = "pci_address", rename = "pciAddress", default)]
+    pci: String,
+    #[serde(alias = "pf_guid", rename = "pfGuid", default)]
+    guid: String,
+    #[serde(default)]
+    guids: Vec<String>,
+    #[serde(rename = "guidsRange")]
+    range: Option<Range>,
+    #[serde(rename = "rangeStart", default)]
+    start: String,
+    #[serde(rename = "rangeEnd", default)]
+    end: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Range {
+    #[serde(default)]
+    start: String,
+    #[serde(default)]
+    end: String,
+}
+
+/// A range that is longer says nothing of how many VFs there are to be: the
+/// most that a ConnectX port can have.
+const MOST_VFS: u64 = 127;
+
+/// Reads the file.
+///
+/// # Errors
+/// It is no such JSON; why, for people.
+pub fn import(text: &str) -> Result<Imported, String> {
+    let pfs: Vec<Pf> = serde_json::from_str(text).map_err(|e| e.to_string())?;
+    let mut imported = Imported::default();
+    for (number, pf) in (1..).zip(&pfs) {
+        match pf.to_toml() {
+            Ok((toml, todo)) => {
+                imported.toml.push_str(&toml);
+                imported.todo.extend(todo.map(|todo| format!("PF {number} of the file: {todo}")));
+            }
+            Err(why) => imported.todo.push(format!("PF {number} of the file is left out: {why}")),
+        }
+    }
+    Ok(imported)
+}
+
+impl Pf {
+    fn to_toml(&self) -> Result<(String, Option<String>), String> {
+        let selector = match (self.pci.as_str(), self.guid.as_str()) {
+            ("", "") => return Err("it names no PF".to_owned()),
+            (pci, "") => {
+                let pci = pci.parse::<PciAddress>().map_err(|e| e.to_string())?;
+                format!("pci = \"{pci}\"")
+            }
+            ("", guid) => format!("port-guid = \"{}\"", pf_guid(guid)?),
+            _ => return Err("it names its PF twice, by address and by GUID".to_owned()),
+        };
+        let (start, end) = match &self.range {
+            Some(range) if self.start.is_empty() && self.end.is_empty() => {
+                (range.start.as_str(), range.end.as_str())
+            }
+            Some(_) => return Err("it gives a range twice".to_owned()),
+            None => (self.start.as_str(), self.end.as_str()),
+        };
+        let guid = |text: &str| text.parse::<Guid>().map_err(|e| e.to_string());
+        match (self.guids.as_slice(), start, end) {
+            ([], "", "") => Err("it gives no GUIDs".to_owned()),
+            ([], start, end) => {
+                let (first, last) = (guid(start)?, guid(end)?);
+                let range = GuidRange::new(first, last).map_err(|e| e.to_string())?;
+                let vfs = (last.value() - first.value()).saturating_add(1).min(MOST_VFS);
+                let toml =
+                    format!("[[pf]]\n{selector}\nvfs = {vfs}\nvf-guid-range = \"{range}\"\n\n");
+                let todo = "how many VFs it is to have, the operator knew from its policy: vfs is the length of the range, 127 at most";
+                Ok((toml, Some(todo.to_owned())))
+            }
+            (guids, "", "") => {
+                let mut toml = format!("[[pf]]\n{selector}\nvf-guids = [\n");
+                for (vf, text) in guids.iter().enumerate() {
+                    toml.push_str(&format!("    \"{}\", # VF {vf}\n", guid(text)?));
+                }
+                toml.push_str("]\n\n");
+                Ok((toml, None))
+            }
+            _ => Err("it gives GUIDs and a range".to_owned()),
+        }
+    }
+}
+
+/// A PF's GUID, or the 20 bytes of its IPoIB address, which the operator's code
+/// compares: the last 8 of them are the port GUID.
+fn pf_guid(text: &str) -> Result<Guid, String> {
+    let bytes: Vec<&str> = text.split(':').collect();
+    let tail = if bytes.len() == 20 { bytes.get(12..).map(|tail| tail.join(":")) } else { None };
+    let guid: Guid = tail.as_deref().unwrap_or(text).parse().map_err(|e| format!("{e}"))?;
+    if guid.is_zero() {
+        return Err(format!("{} is no GUID of a PF", shown(text)));
+    }
+    Ok(guid)
+}

@@ -1,0 +1,67 @@
+#![allow(clippy::disallowed_methods, reason = "the file of pins is ours to write")]
+
+//! Writes the one file of `/etc` that is ibprov's own: the pins.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// Replace the file at `path` by one with this content: whole or not at all,
+/// and on the disk when this returns. Where `path` is a link, its target is
+/// replaced, so a site may keep the file elsewhere.
+///
+/// # Errors
+/// What the system answered; the old file is as it was.
+pub fn replace(path: &str, content: &str) -> io::Result<()> {
+    let path = match fs::canonicalize(path) {
+        Ok(target) => target,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Path::new(path).to_owned(),
+        Err(e) => return Err(e),
+    };
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    fs::create_dir_all(directory)?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let temporary = directory.join(format!(".{name}.{}", std::process::id()));
+    let attempt = || {
+        let mut file =
+            OpenOptions::new().write(true).create_new(true).mode(0o644).open(&temporary)?;
+        file.write_all(content.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&temporary, &path)?;
+        File::open(directory)?.sync_all()
+    };
+    attempt().inspect_err(|_| {
+        // Best effort: the first error is the one to tell.
+        drop(fs::remove_file(&temporary));
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_is_replaced_through_a_link_and_nothing_is_left_beside_it() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let at = |name: &str| dir.path().join(name).display().to_string();
+        replace(&at("etc/pins.toml"), "one").expect("a new file, and its directory");
+        std::os::unix::fs::symlink("etc/pins.toml", at("link")).expect("link");
+        replace(&at("link"), "two").expect("by its link");
+        assert_eq!(fs::read_to_string(at("etc/pins.toml")).expect("file"), "two");
+        assert!(fs::symlink_metadata(at("link")).expect("link").is_symlink());
+        let left: Vec<_> = fs::read_dir(at("etc")).expect("directory").collect();
+        assert_eq!(left.len(), 1);
+    }
+
+    #[test]
+    fn a_failure_leaves_the_old_file() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let path = dir.path().join("pins.toml");
+        // A directory in the way: the rename fails, whoever runs this.
+        fs::create_dir_all(path.join("x")).expect("directory");
+        assert!(replace(&path.display().to_string(), "one").is_err());
+        let left: Vec<_> = fs::read_dir(dir.path()).expect("directory").collect();
+        assert_eq!(left.len(), 1, "no temporary file");
+    }
+}

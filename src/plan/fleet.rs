@@ -1,0 +1,283 @@
+//! The plans of many hosts together: a fabric has each GUID once.
+//!
+//! Pure and lean: a GUID of a host takes 24 bytes, so that tens of thousands of
+//! hosts are judged in one go.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::pins::Pins;
+use super::template::GuidKind;
+use crate::names::{Guid, PciAddress};
+
+/// The GUIDs of many hosts.
+#[derive(Debug, Default)]
+pub struct Fleet {
+    hosts: Vec<String>,
+    pfs: Vec<PciAddress>,
+    guids: Vec<Entry>,
+    vfs: usize,
+}
+
+/// One GUID. Sorted by GUID, then by where it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Entry {
+    guid: Guid,
+    /// Index of the host.
+    host: u32,
+    /// Index of the PF, over all hosts.
+    pf: u32,
+    /// The VF, or the card itself.
+    vf: Option<u16>,
+    kind: GuidKind,
+}
+
+/// A GUID that is in two places, or one that is none.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "id", rename_all = "kebab-case")]
+pub enum FleetFinding {
+    /// Two have one GUID.
+    GuidDuplicate {
+        /// The GUID.
+        guid: Guid,
+        /// Who has it, in the order of the hosts.
+        holders: Vec<Holder>,
+    },
+    /// Two port GUIDs differ only in bit 0x02 of the first byte.
+    GuidLinkLocalTwin {
+        /// The smaller one.
+        guid: Guid,
+        /// The first that has it, and the first that has its twin.
+        holders: Vec<Holder>,
+    },
+    /// All zero or all ones.
+    GuidZero {
+        /// It.
+        guid: Guid,
+        /// Who has it.
+        holders: Vec<Holder>,
+    },
+}
+
+/// Who has a GUID.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Holder {
+    /// The host, as its file is called.
+    pub host: String,
+    /// The PF.
+    pub pci: PciAddress,
+    /// The VF; absent for the card itself.
+    pub vf: Option<u16>,
+    /// As what.
+    pub kind: GuidKind,
+}
+
+impl Fleet {
+    /// Adds a host by what is pinned for it.
+    pub fn add(&mut self, host: String, pins: &Pins) {
+        let at = index(self.hosts.len());
+        self.hosts.push(host);
+        for pin in &pins.pfs {
+            let pf = index(self.pfs.len());
+            self.pfs.push(pin.pci);
+            let mut entry = |guid, vf, kind| {
+                self.guids.push(Entry { guid, host: at, pf, vf, kind });
+            };
+            if let Some(guid) = pin.node_guid {
+                entry(guid, None, GuidKind::Node);
+            }
+            for guid in &pin.port_guids {
+                entry(*guid, None, GuidKind::Port);
+            }
+            for (vf, [node, port]) in (0_u16..).zip(&pin.vfs) {
+                entry(*node, Some(vf), GuidKind::Node);
+                entry(*port, Some(vf), GuidKind::Port);
+            }
+            self.vfs += pin.vfs.len();
+        }
+    }
+
+    /// How many hosts were added.
+    #[must_use]
+    pub fn hosts(&self) -> usize {
+        self.hosts.len()
+    }
+
+    /// How many VFs they have.
+    #[must_use]
+    pub const fn vfs(&self) -> usize {
+        self.vfs
+    }
+
+    /// Everything that is wrong, at most `most` findings, and how many there
+    /// are in all.
+    #[must_use]
+    pub fn judge(&mut self, most: usize) -> (Vec<FleetFinding>, usize) {
+        self.guids.sort_unstable();
+        let mut findings = Vec::new();
+        let mut count = 0;
+        let mut note = |finding: &dyn Fn() -> FleetFinding| {
+            count += 1;
+            if findings.len() < most {
+                findings.push(finding());
+            }
+        };
+        for same in self.guids.chunk_by(|a, b| a.guid == b.guid) {
+            let Some(first) = same.first() else { continue };
+            let guid = first.guid;
+            if guid.is_zero() || guid.value() == u64::MAX {
+                note(&|| FleetFinding::GuidZero { guid, holders: self.holders(same) });
+            } else if !is_one_device(same) {
+                note(&|| FleetFinding::GuidDuplicate { guid, holders: self.holders(same) });
+            }
+            // Each pair once, from its smaller one.
+            let twin = guid.link_local_twin();
+            let port = |e: &&Entry| e.kind == GuidKind::Port;
+            if guid < twin
+                && let Some(mine) = same.iter().find(port)
+                && let Some(other) = self.with(twin).find(port)
+                // No two cards are judged: nobody can change them.
+                && (mine.vf.is_some() || other.vf.is_some())
+            {
+                let holders = || self.holders(&[*mine, *other]);
+                note(&|| FleetFinding::GuidLinkLocalTwin { guid, holders: holders() });
+            }
+        }
+        (findings, count)
+    }
+
+    fn with(&self, guid: Guid) -> impl Iterator<Item = &Entry> {
+        let start = self.guids.partition_point(|e| e.guid < guid);
+        let from = self.guids.get(start..).unwrap_or_default();
+        from.iter().take_while(move |e| e.guid == guid)
+    }
+
+    fn holders(&self, entries: &[Entry]) -> Vec<Holder> {
+        let at = |index: u32| usize::try_from(index).unwrap_or(usize::MAX);
+        let holder = |entry: &Entry| {
+            Some(Holder {
+                host: self.hosts.get(at(entry.host))?.clone(),
+                pci: *self.pfs.get(at(entry.pf))?,
+                vf: entry.vf,
+                kind: entry.kind,
+            })
+        };
+        entries.iter().take(MOST_HOLDERS).filter_map(holder).collect()
+    }
+}
+
+/// A GUID that a thousand hosts have is shown for this many.
+const MOST_HOLDERS: usize = 8;
+
+fn index(len: usize) -> u32 {
+    u32::try_from(len).unwrap_or(u32::MAX)
+}
+
+/// True if one GUID is only that of one device: node and port of one VF, or of
+/// one card.
+fn is_one_device(same: &[Entry]) -> bool {
+    let Some(first) = same.first() else { return true };
+    let device = |e: &Entry| (e.host, e.pf, e.vf);
+    let kinds = |kind| same.iter().filter(|e| e.kind == kind).count();
+    same.iter().all(|e| device(e) == device(first))
+        && kinds(GuidKind::Node) <= 1
+        && kinds(GuidKind::Port) <= 1
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { host, pci, vf, kind } = self;
+        match vf {
+            Some(vf) => write!(f, "{host}: {kind} of VF {vf} of {pci}"),
+            None => write!(f, "{host}: {kind} of the card {pci}"),
+        }
+    }
+}
+
+impl fmt::Display for FleetFinding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let holders = match self {
+            Self::GuidDuplicate { guid, holders } => {
+                write!(f, "{guid} is there more than once")?;
+                holders
+            }
+            Self::GuidLinkLocalTwin { guid, holders } => {
+                let twin = guid.link_local_twin();
+                write!(f, "{guid} and {twin} give the same IPv6 link-local address")?;
+                holders
+            }
+            Self::GuidZero { guid, holders } => {
+                write!(f, "{guid} is no GUID")?;
+                holders
+            }
+        };
+        holders.iter().try_for_each(|holder| write!(f, "\n  {holder}"))?;
+        if holders.len() == MOST_HOLDERS { f.write_str("\n  and perhaps more") } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::PfSelector;
+    use crate::plan::pins::PinnedPf;
+
+    fn pins(card: u64, vfs: &[[u64; 2]]) -> Pins {
+        let pci: PciAddress = "0000:4b:00.0".parse().expect("address");
+        let pf = PinnedPf {
+            which: PfSelector::Pci(pci),
+            pci,
+            node_guid: Some(Guid::new(card)),
+            port_guids: vec![Guid::new(card)],
+            vfs: vfs.iter().map(|guids| guids.map(Guid::new)).collect(),
+        };
+        Pins { host: None, pfs: vec![pf] }
+    }
+
+    fn shown(hosts: &[(&str, Pins)]) -> Vec<String> {
+        let mut fleet = Fleet::default();
+        for (host, pins) in hosts {
+            fleet.add((*host).to_owned(), pins);
+        }
+        let (findings, count) = fleet.judge(10);
+        assert_eq!(count, findings.len());
+        findings.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_good_fleet_says_nothing() {
+        let hosts = [("a", pins(1, &[[2 << 56, 2 << 56]])), ("b", pins(2, &[[3 << 56, 6 << 56]]))];
+        assert_eq!(shown(&hosts), Vec::<String>::new());
+    }
+
+    #[test]
+    fn each_kind_of_finding() {
+        let hosts = [
+            ("a", pins(0xa, &[[0x10, 0x11], [0x10, 0x12]])),
+            ("b", pins(0xb, &[[0x20, 0xa], [0, 0x11 | 2 << 56]])),
+            ("c", pins(0xc, &[[0x30 | 2 << 56, 0x20]])),
+        ];
+        assert_eq!(
+            shown(&hosts),
+            [
+                "0000:0000:0000:0000 is no GUID\n  b: node of VF 1 of 0000:4b:00.0",
+                "0000:0000:0000:000a is there more than once\n  a: node of the card 0000:4b:00.0\n  a: port of the card 0000:4b:00.0\n  b: port of VF 0 of 0000:4b:00.0",
+                "0000:0000:0000:0010 is there more than once\n  a: node of VF 0 of 0000:4b:00.0\n  a: node of VF 1 of 0000:4b:00.0",
+                "0000:0000:0000:0011 and 0200:0000:0000:0011 give the same IPv6 link-local address\n  a: port of VF 0 of 0000:4b:00.0\n  b: port of VF 1 of 0000:4b:00.0",
+                "0000:0000:0000:0020 is there more than once\n  b: node of VF 0 of 0000:4b:00.0\n  c: port of VF 0 of 0000:4b:00.0",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_not_shown_is_counted() {
+        let mut fleet = Fleet::default();
+        let vfs: Vec<[u64; 2]> = (1..50).map(|n| [n << 8, n << 8]).collect();
+        for host in ["a", "b"] {
+            fleet.add(host.to_owned(), &pins(u64::from(host.as_bytes()[0]), &vfs));
+        }
+        let (findings, count) = fleet.judge(7);
+        assert_eq!((findings.len(), count), (7, 49));
+    }
+}

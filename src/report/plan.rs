@@ -1,0 +1,261 @@
+//! `ibprov plan`: what the VFs shall be, what would change, and why.
+
+use serde::Serialize;
+
+use super::SCHEMA;
+use crate::names::{Guid, PciAddress, RdmaName, VfIndex};
+use crate::observe::plan_host::PlanFunction;
+use crate::plan::diff::{Action, VfDiff};
+use crate::plan::guid::{Finding, Resolved};
+use crate::plan::pins::PINS_PATH;
+use crate::plan::{Policy, VfDriver};
+
+/// The plans of one host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PlanReport {
+    /// Version of this format.
+    pub schema: u32,
+    /// The host's name.
+    pub host: Option<String>,
+    /// One for each `[[pf]]`.
+    pub pfs: Vec<PfReport>,
+    /// What could not be read.
+    pub problems: Vec<String>,
+    /// Something would be changed.
+    pub would_change: bool,
+    /// Configuration, pins and host do not agree: somebody has to decide.
+    pub drift: bool,
+    /// A PF cannot be planned.
+    pub errors: bool,
+}
+
+/// The plan of one PF.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PfReport {
+    /// How the configuration names it.
+    pub named: String,
+    /// Where it does so.
+    pub origin: String,
+    /// Where it is.
+    pub pci: Option<PciAddress>,
+    /// Its RDMA device.
+    pub rdma: Option<RdmaName>,
+    /// Its node GUID.
+    pub node_guid: Option<Guid>,
+    /// The GUIDs of its ports.
+    pub port_guids: Vec<Guid>,
+    /// How many VFs are there.
+    pub present: usize,
+    /// How many VFs it shall have.
+    pub wanted: usize,
+    /// How many of them have pinned GUIDs.
+    pub pinned: usize,
+    /// Its VFs as they shall be, and what would change; empty with errors.
+    pub vfs: Vec<VfReport>,
+    /// Errors, because of which it would be left alone.
+    pub errors: Vec<Finding>,
+    /// What to know all the same.
+    pub warnings: Vec<Finding>,
+}
+
+/// The plan of one VF.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct VfReport {
+    /// What would change.
+    #[serde(flatten)]
+    pub diff: VfDiff,
+    /// What it shall be; absent where it would be removed.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub wanted: Option<WantedReport>,
+}
+
+/// What one VF shall be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct WantedReport {
+    /// Its node GUID.
+    pub node_guid: Guid,
+    /// Its port GUID.
+    pub port_guid: Guid,
+    /// Its link policy.
+    pub policy: Policy,
+    /// Who drives it.
+    pub driver: VfDriver,
+    /// What gives it its GUIDs: `template`, `list`, `range`, `offset`,
+    /// `[[pf.vf]]`, or `pin`, which holds against all of them.
+    pub guids_from: String,
+}
+
+impl PlanReport {
+    /// The plans of `pfs`; what was read of the host is judged here.
+    #[must_use]
+    pub fn new(host: Option<String>, pfs: Vec<PfReport>, problems: Vec<String>) -> Self {
+        let changes = |pf: &PfReport| pf.vfs.iter().any(|vf| vf.diff.action != Action::Keep);
+        Self {
+            schema: SCHEMA,
+            host,
+            would_change: pfs.iter().any(changes),
+            drift: pfs.iter().any(|pf| pf.warnings.iter().any(Finding::is_drift)),
+            errors: pfs.iter().any(|pf| !pf.errors.is_empty()),
+            pfs,
+            problems,
+        }
+    }
+
+    /// The text for people; `all` VFs, not only those that would change.
+    #[must_use]
+    pub fn to_text(&self, all: bool) -> String {
+        let mut text = String::new();
+        if self.pfs.is_empty() {
+            text.push_str("no [[pf]] is configured: nothing is planned\n");
+        }
+        for pf in &self.pfs {
+            pf.text(&mut text, all);
+        }
+        if self.drift {
+            text.push_str(&format!(
+                "\ndrift: decide; the pins ({PINS_PATH}) hold until then\n  keep the pinned GUIDs: set the configuration, or the host's number, so that it gives them\n  keep them for another card: ibprov plan --pin\n  give the VFs new GUIDs: ibprov plan --pin --replace\n"
+            ));
+        }
+        for problem in &self.problems {
+            text.push_str(&format!("could not read {problem}\n"));
+        }
+        text
+    }
+}
+
+impl PfReport {
+    /// For a PF; the caller fills in what it knows of its VFs.
+    #[must_use]
+    pub fn new(
+        plan: &Resolved,
+        function: Option<&PlanFunction>,
+        present: usize,
+        diff: Vec<VfDiff>,
+    ) -> Self {
+        let wanted = plan.wanted.as_ref().ok();
+        let of = |index: u32| wanted?.vfs.iter().find(|vf| u32::from(vf.index.get()) == index);
+        let from = |index: VfIndex| match usize::from(index.get()) {
+            at if at < plan.pinned => "pin".to_owned(),
+            at => plan.sources.get(at).cloned().unwrap_or_default(),
+        };
+        let vfs = diff.into_iter().map(|diff| VfReport {
+            wanted: of(diff.index).map(|vf| WantedReport {
+                node_guid: vf.node_guid,
+                port_guid: vf.port_guid,
+                policy: vf.policy,
+                driver: vf.driver,
+                guids_from: from(vf.index),
+            }),
+            diff,
+        });
+        Self {
+            named: plan.which.to_string(),
+            origin: plan.origin.clone(),
+            pci: plan.pci,
+            rdma: function.and_then(|f| f.rdma.first().cloned()),
+            node_guid: function.and_then(|f| f.node_guid),
+            port_guids: function.map(|f| f.port_guids.clone()).unwrap_or_default(),
+            present,
+            wanted: wanted.map_or(0, |w| w.vfs.len()),
+            pinned: plan.pinned,
+            vfs: vfs.collect(),
+            errors: plan.wanted.as_ref().err().cloned().unwrap_or_default(),
+            warnings: plan.warnings.clone(),
+        }
+    }
+
+    fn text(&self, text: &mut String, all: bool) {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        let place = match (self.pci, &self.rdma) {
+            (Some(pci), Some(rdma)) => format!("PF {pci} {rdma}"),
+            (Some(pci), None) => format!("PF {pci}"),
+            (None, _) => self.named.clone(),
+        };
+        text.push_str(&format!("{place} ({})\n", self.origin));
+        if self.errors.is_empty() {
+            text.push_str(&format!("  {}\n", self.summary()));
+        } else {
+            text.push_str("  would be left alone:\n");
+        }
+        lines(text, "error", &self.errors);
+        lines(text, "warning", &self.warnings);
+        for vf in &self.vfs {
+            vf.text(text, all);
+        }
+    }
+
+    fn summary(&self) -> String {
+        let count = |action| self.vfs.iter().filter(|vf| vf.diff.action == action).count();
+        let [keep, create, change, remove] =
+            [Action::Keep, Action::Create, Action::Change, Action::Remove].map(count);
+        let mut words = vec![format!("{} wanted, {} there", vfs(self.wanted), self.present)];
+        let parts = [
+            (create, "to create"),
+            (change, "to change"),
+            (remove, "to remove"),
+            (keep, "as wanted"),
+        ];
+        words.extend(parts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")));
+        words.push(match self.pinned {
+            0 => "GUIDs not pinned".to_owned(),
+            n if n == self.wanted => "GUIDs pinned".to_owned(),
+            n => format!("GUIDs of {n} pinned"),
+        });
+        if self.wanted == 0 {
+            words.pop();
+        }
+        words.join(", ")
+    }
+}
+
+impl VfReport {
+    fn text(&self, text: &mut String, all: bool) {
+        let index = self.diff.index;
+        match (self.diff.action, &self.wanted) {
+            (Action::Keep, Some(wanted)) if all => {
+                text.push_str(&format!("  = VF {index}  {}\n", wanted.text()));
+            }
+            (Action::Keep, _) => {}
+            (Action::Create, Some(wanted)) => {
+                text.push_str(&format!("  + VF {index}  {}\n", wanted.text()));
+            }
+            (Action::Remove, _) => text.push_str(&format!("  - VF {index}\n")),
+            (Action::Create | Action::Change, wanted) => {
+                let from = wanted.as_ref().map_or("", |w| &w.guids_from);
+                for (at, change) in self.diff.changes.iter().enumerate() {
+                    let head = if at == 0 { format!("~ VF {index}") } else { String::new() };
+                    let guid = change.what.ends_with("GUID") && change.why.is_none();
+                    let why = if guid { format!(" ({from})") } else { String::new() };
+                    text.push_str(&format!("  {head:<8} {change}{why}\n"));
+                }
+            }
+        }
+    }
+}
+
+impl WantedReport {
+    fn text(&self) -> String {
+        let Self { node_guid, port_guid, policy, driver, guids_from } = self;
+        format!(
+            "node GUID {node_guid}  port GUID {port_guid} ({guids_from})  policy {policy}  driver {driver}"
+        )
+    }
+}
+
+/// More lines of one kind are counted.
+const MOST_LINES: usize = 20;
+
+fn lines(text: &mut String, kind: &str, findings: &[Finding]) {
+    for finding in findings.iter().take(MOST_LINES) {
+        text.push_str(&format!("  {kind}: {finding}\n"));
+    }
+    if let Some(more) = findings.len().checked_sub(MOST_LINES).filter(|n| *n > 0) {
+        text.push_str(&format!("  {kind}: and {more} more of such\n"));
+    }
+}
+
+fn vfs(count: usize) -> String {
+    if count == 1 { "1 VF".to_owned() } else { format!("{count} VFs") }
+}

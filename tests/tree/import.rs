@@ -1,0 +1,76 @@
+//! `ibprov import` on copies of host trees.
+
+use expect_test::expect;
+
+use crate::host::{Host, PF};
+
+#[test]
+fn vfs_get_their_pf_from_the_host() {
+    let host = Host::healthy();
+    for index in 0..2 {
+        let vf = format!("0000:4b:00.{}", index + 1);
+        host.function(&vf, "15b3:1004", "028000", Some("mlx4_core"));
+        host.link(&format!("sys/bus/pci/devices/{vf}/physfn"), &format!("../{PF}"));
+        host.link(&format!("sys/bus/pci/devices/{PF}/virtfn{index}"), &format!("../{vf}"));
+    }
+    host.file(
+        "etc/rdma/sriov-vfs",
+        "# VFs\n0000:4b:00.2 guid 05011403007bcba2\n0000:4b:00.1 guid 05011403007bcba1\n",
+    );
+    let shown = host.show(&["import", "sriov-vfs"]);
+    expect![[r##"
+        # From /etc/rdma/sriov-vfs, by `ibprov import`.
+
+        [[pf]]
+        pci = "0000:4b:00.0"
+        vf-guids = [
+            "0501:1403:007b:cba1", # VF 0
+            "0501:1403:007b:cba2", # VF 1
+        ]
+        exit 0
+    "##]].assert_eq(&shown);
+    // What is printed is a configuration.
+    host.file("etc/ibprov/ibprov.d/50-vfs.toml", shown.strip_suffix("exit 0\n").expect("good"));
+    assert!(host.show(&["config", "check"]).ends_with("exit 0\n"));
+}
+
+#[test]
+fn what_is_left_to_do_is_exit_1_and_no_file_is_exit_2() {
+    let host = Host::healthy();
+    // A configuration that is bad is no hindrance.
+    host.file("etc/ibprov/ibprov.toml", "x = 1\n");
+    expect![[r#"
+        ibprov: /etc/infiniband/openib.conf: ENOENT: No such file or directory
+        exit 2
+    "#]].assert_eq(&host.show(&["import", "openib-conf"]));
+    host.file("etc/infiniband/openib.conf", "SRP_LOAD=yes\nRUN_MLNX_TUNE=yes\n");
+    expect![[r##"
+        # From /etc/infiniband/openib.conf, by `ibprov import`.
+
+        [modules]
+        load = ["ib_srp"]
+
+        # Left to do by hand:
+        # - line 2: RUN_MLNX_TUNE="yes": ibprov tunes nothing: run mlnx_tune by a unit
+        exit 1
+    "##]].assert_eq(&host.show(&["import", "openib-conf"]));
+    host.file("guids", "[{}");
+    expect![[r#"
+        ibprov: /guids: EOF while parsing a list at line 1 column 3
+        exit 2
+    "#]].assert_eq(&host.show(&["import", "operator-guids", "/guids"]));
+    host.file(
+        "guids",
+        "[{\"pci_address\": \"0000:4b:00.0\", \"guids\": [\"02:00:00:00:00:00:00:01\"]}]",
+    );
+    expect![[r##"
+        # From /guids, by `ibprov import`.
+
+        [[pf]]
+        pci = "0000:4b:00.0"
+        vf-guids = [
+            "0200:0000:0000:0001", # VF 0
+        ]
+        exit 0
+    "##]].assert_eq(&host.show(&["import", "operator-guids", "/guids"]));
+}
