@@ -45,20 +45,25 @@ pub fn judge(boot: &Boot) -> Vec<Finding> {
             findings.extend(more);
         }
     }
-    let causes: Vec<(&str, &[&str])> = findings
+    let causes: Vec<(&str, Severity, &[&str])> = findings
         .iter()
-        .filter_map(|f| rules::rule(f.code).map(|rule| (f.code, rule.causes)))
+        .filter_map(|f| rules::rule(f.code).map(|rule| (f.code, f.severity, rule.causes)))
         .collect();
     for finding in &mut findings {
+        // What is only advice causes no failure.
         finding.caused_by = causes
             .iter()
-            .find(|(code, consequences)| {
-                *code != finding.code && consequences.contains(&finding.code)
+            .find(|(code, severity, consequences)| {
+                *code != finding.code
+                    && *severity <= finding.severity
+                    && consequences.contains(&finding.code)
             })
-            .map(|(code, _)| *code);
+            .map(|(code, ..)| *code);
     }
-    // Stable: among equals the order of the rules holds.
-    findings.sort_by_key(|f| (f.severity, f.confidence));
+    // That it works is said before what did not matter; among equals the order
+    // of the rules holds.
+    let place = |f: &Finding| rules::ALL.iter().position(|r| r.code == f.code);
+    findings.sort_by_key(|f| (f.severity, f.code != "healthy", f.confidence, place(f)));
     findings
 }
 
