@@ -3,7 +3,9 @@
 
 pub mod boot;
 pub mod check;
+pub mod check_host;
 pub mod config;
+pub mod picture;
 pub mod status;
 pub mod wait_online;
 

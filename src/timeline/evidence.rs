@@ -578,7 +578,8 @@ Mar 22 16:56:38 node-9.domain.tld network[58003]: Bringing up interface ib0:  [ 
             0000:4b:00.0           pddd!!!!!!!!!!!!!!!!!!!!!!!!!!!!n~~^nn ib0 80 s late
             p pci d driver r rdma n netdev N named c config l link a active
             ! asked for and missing  ~ there but down  ^ loaded, set up  ? asked  / cut
-        "#]].assert_eq(&draw(timeline, serial));
+        "#]]
+        .assert_eq(&draw(timeline, serial));
     }
 
     #[test]

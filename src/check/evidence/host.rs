@@ -2,8 +2,10 @@
 //! graph, the ports' ladders, who is configured to set up which netdev.
 
 use crate::check::graph::Graph;
-use crate::ladder::{Cause, PortProgress};
+use crate::ladder::{Cause, ModuleTrouble, PortProgress};
 use crate::names::{ModuleName, PciAddress};
+use crate::observe::asked::Asked;
+use crate::observe::autostart::AutostartGuest;
 use crate::observe::units::Units;
 
 /// A host that was looked at.
@@ -38,6 +40,10 @@ pub struct HostPort {
     pub progress: PortProgress,
     /// Why it is no further.
     pub cause: Option<Cause>,
+    /// The module that is missing for its next rung, and why it is.
+    pub module: Option<(ModuleName, ModuleTrouble)>,
+    /// Its driver has said that it is waiting for firmware.
+    pub firmware_wait: bool,
     /// Its netdev is up, administratively; none if it has no netdev.
     pub up: Option<bool>,
 }
@@ -49,26 +55,4 @@ pub struct Denied {
     pub module: ModuleName,
     /// File and line, or the kernel command line.
     pub by: String,
-}
-
-/// A unit is configured to set up a netdev.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
-    /// The unit.
-    pub unit: String,
-    /// The netdev.
-    pub netdev: String,
-    /// The file that says so.
-    pub file: String,
-}
-
-/// A guest that libvirt starts by itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AutostartGuest {
-    /// Its name.
-    pub name: String,
-    /// The functions that it is given.
-    pub functions: Vec<PciAddress>,
-    /// Its definition.
-    pub file: String,
 }
