@@ -2,14 +2,18 @@
 
 use super::evidence::{Boot, Evidence};
 use super::finding::{Diagnosis, Finding, Severity, Verdict};
+use super::predict;
 use super::rules::{self, Judge};
 use crate::report::SCHEMA;
 
 /// Everything that the rules say of `evidence`.
 #[must_use]
 pub fn diagnosis(evidence: &Evidence) -> Diagnosis {
-    let told: Vec<&Boot> =
-        evidence.boots.iter().filter(|b| !b.events.is_empty() || !b.state.is_empty()).collect();
+    let told: Vec<&Boot> = evidence
+        .boots
+        .iter()
+        .filter(|b| !b.events.is_empty() || !b.state.is_empty() || b.host.is_some())
+        .collect();
     let several = told.len() > 1;
     let mut findings = Vec::new();
     let nothing = Boot::default();
@@ -39,6 +43,7 @@ pub fn judge(boot: &Boot) -> Vec<Finding> {
             findings.extend(judge(boot));
         }
     }
+    predict::merge(&mut findings, predict::findings(boot));
     for rule in rules::ALL {
         if let Judge::Rest(judge) = rule.judge {
             let more = judge(boot, &findings);

@@ -14,7 +14,7 @@ use crate::ladder::module_trouble::{self, Signs};
 use crate::ladder::{
     Facts, ModuleTrouble, NotExpected, PortProgress, Rung, cause, expect, progress,
 };
-use crate::names::ModuleName;
+use crate::names::{Guid, ModuleName};
 use crate::observe::sriov::Administered;
 use crate::observe::{
     self, LinkLayer, Look, ModprobeRules, ModuleState, Observed, Observer, driver_modules,
@@ -40,23 +40,20 @@ pub fn gather(boot: &mut Boot, root: &Root, configuration: Option<&Path>) {
     let observed = Observer::new(root).look(&modules, &BTreeSet::new());
     let source = u16::try_from(boot.names.len()).unwrap_or(u16::MAX);
     boot.names.push(if host.live { "live host".to_owned() } else { "tree".to_owned() });
+    let names = netdevs(&observed);
+    // One that did not come, or that of a tree, is known by its name alone.
+    host.asked = observe::asked::asked(root, |name| {
+        names.iter().any(|netdev| netdev == name) || is_ipoib_name(name)
+    });
+    let transaction = host.graph.transaction();
+    host.asked.retain(|asked| transaction.contains(host.graph.resolve(&asked.unit)));
     let mut seen = Seeing { root, source, host, observed: &observed };
     if seen.host.live {
         seen.ladders(&config);
         seen.state(&mut boot.state);
     }
     seen.units(&mut boot.state);
-    let netdevs = seen.netdevs();
     let mut host = seen.host;
-    // One that did not come, or that of a tree, is known by its name alone.
-    host.asked = observe::asked::asked(root, |name| {
-        netdevs.iter().any(|netdev| netdev == name) || is_ipoib_name(name)
-    });
-    host.asked.retain(|asked| {
-        let unit = host.graph.get(&asked.unit);
-        unit.is_some_and(|u| u.load == Load::Loaded)
-            && host.graph.transaction().contains(host.graph.resolve(&asked.unit))
-    });
     host.autostart = observe::autostart::guests(root);
     host.units = Some(observe::units::units(root));
     host.boot_report = root.text(&format!("{}/boot.json", state::RUN_DIR), 16 << 20).ok();
@@ -151,7 +148,8 @@ impl Seeing<'_> {
             let up = port.netdev.as_ref().map(|n| observe::link::netdev(self.root, n).admin_up);
             let mut cause = cause::cause(&port, self.observed, &facts);
             let module = self.missing_module(&port, &facts);
-            if let (Some((name, ModuleTrouble::Other { said })), Some(cause)) = (&module, &mut cause)
+            if let (Some((name, ModuleTrouble::Other { said })), Some(cause)) =
+                (&module, &mut cause)
                 && said == "nothing"
             {
                 cause.text = format!("module {name} is not loaded: nobody has loaded it");
@@ -245,7 +243,11 @@ impl Seeing<'_> {
                 node_guid: rdma
                     .and_then(|d| d.node_guid)
                     .map_or(String::new(), |g| g.to_string().replace(':', "")),
-                device_type: String::new(),
+                device_type: if function.is_some_and(|f| f.physfn.is_some()) {
+                    "VF".to_owned()
+                } else {
+                    String::new()
+                },
                 origin,
                 text: format!(
                     "{device} port {number}: state {}, physical state {}, sm_lid {}",
@@ -302,9 +304,14 @@ impl Seeing<'_> {
             } else {
                 observe::sriov::vfs(&mut look, function.address, &of_pf)
             };
-            let mut vfs: Vec<VfSeen> = vfs.iter().map(|vf| vf_seen(vf, origin)).collect();
+            let mut vfs: Vec<VfSeen> = vfs.iter().map(|vf| self.vf_seen(vf)).collect();
             for (device, port, netdev) in &netdevs {
                 let now = observe::link::netdev(self.root, &netdev.name);
+                // One that nobody is to set up is down by right.
+                let asked = self.host.asked.iter().any(|a| a.netdev == netdev.name.as_str());
+                if !now.admin_up && !asked {
+                    continue;
+                }
                 seen.netdevs.push(NetdevSeen {
                     name: netdev.name.to_string(),
                     up: now.admin_up,
@@ -323,9 +330,9 @@ impl Seeing<'_> {
                 });
             }
             if !vfs.is_empty() {
-                // A PF without a netdev administers its VFs all the same.
+                // A PF whose netdev is not in use administers its VFs all the same.
                 let name = function.address.to_string();
-                let text = format!("{name}: PF without a netdev");
+                let text = format!("{name}: PF");
                 seen.netdevs.push(NetdevSeen {
                     name,
                     up: true,
@@ -360,31 +367,43 @@ impl Seeing<'_> {
             });
         }
     }
-
-    /// The names of the IPoIB netdevs that are there.
-    fn netdevs(&self) -> Vec<String> {
-        let ports = self.observed.functions.iter().flat_map(|f| &f.rdma).flat_map(|d| &d.ports);
-        ports.filter_map(|p| Some(p.netdev.as_ref()?.name.to_string())).collect()
-    }
 }
 
-fn vf_seen(vf: &observe::sriov::Vf, origin: Origin) -> VfSeen {
-    let guid = |g: Option<crate::names::Guid>| g.map(|g| g.to_string());
-    let states = BTreeMap::from([("Down", "disable"), ("Up", "enable"), ("Follow", "auto")]);
-    let policy = vf.policy.as_deref().unwrap_or_default();
-    VfSeen {
-        index: vf.index.to_string(),
-        node_guid: guid(vf.node_guid),
-        port_guid: guid(vf.port_guid),
-        link_state: states.get(policy).map_or("", |s| s).to_owned(),
-        origin,
-        text: format!(
-            "VF {} ({}): NODE_GUID {}, PORT_GUID {}, link policy {policy}, driver {}",
-            vf.index,
-            vf.pci,
-            guid(vf.node_guid).unwrap_or_else(|| "?".to_owned()),
-            guid(vf.port_guid).unwrap_or_else(|| "?".to_owned()),
-            vf.driver.as_deref().unwrap_or("none"),
-        ),
+/// The names of the IPoIB netdevs that are there.
+fn netdevs(observed: &Observed) -> Vec<String> {
+    let ports = observed.functions.iter().flat_map(|f| &f.rdma).flat_map(|d| &d.ports);
+    ports.filter_map(|p| Some(p.netdev.as_ref()?.name.to_string())).collect()
+}
+
+impl Seeing<'_> {
+    /// A VF as its PF shows it. Where its own driver shows another node GUID than
+    /// zero, that one holds: a PF that was told nothing says zero.
+    fn vf_seen(&self, vf: &observe::sriov::Vf) -> VfSeen {
+        let function = self.observed.functions.iter().find(|f| f.address == vf.pci);
+        let device = function.and_then(|f| f.rdma.first());
+        let own = |g: Option<Guid>, own: Option<Guid>| {
+            own.filter(|o| !o.is_zero() && g.is_none_or(|g| g.is_zero())).or(g)
+        };
+        let node_guid = own(vf.node_guid, device.and_then(|d| d.node_guid));
+        let port_guid = own(vf.port_guid, device.and_then(|d| d.ports.first()?.guid));
+        let guid = |g: Option<Guid>| g.map(|g| g.to_string());
+        let origin = self.origin();
+        let states = BTreeMap::from([("Down", "disable"), ("Up", "enable"), ("Follow", "auto")]);
+        let policy = vf.policy.as_deref().unwrap_or_default();
+        VfSeen {
+            index: vf.index.to_string(),
+            node_guid: guid(node_guid),
+            port_guid: guid(port_guid),
+            link_state: states.get(policy).map_or("", |s| s).to_owned(),
+            origin,
+            text: format!(
+                "VF {} ({}): NODE_GUID {}, PORT_GUID {}, link policy {policy}, driver {}",
+                vf.index,
+                vf.pci,
+                guid(node_guid).unwrap_or_else(|| "?".to_owned()),
+                guid(port_guid).unwrap_or_else(|| "?".to_owned()),
+                vf.driver.as_deref().unwrap_or("none"),
+            ),
+        }
     }
 }

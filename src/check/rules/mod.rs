@@ -33,6 +33,7 @@ mod module_wrong_driver;
 mod mount_before_ipoib;
 mod mount_before_network;
 mod netdev_admin_down;
+mod netdev_late;
 mod netdev_renamed;
 mod network_stack_bug;
 mod no_subnet_manager;
@@ -44,6 +45,8 @@ mod openibd_skips_inbox_modules;
 mod opensm_misconfigured;
 mod opensm_virt_disabled;
 mod ordering_cycle;
+mod ordering_missing;
+mod port_not_ready;
 mod rdma_service_failed;
 mod seen;
 mod sriov_mmio;
@@ -83,6 +86,8 @@ pub struct Rule {
 pub enum Judge {
     /// By what was seen in one boot.
     Boot(fn(&Boot) -> Vec<Finding>),
+    /// By the host itself, where it was looked at: `predict` does.
+    Host,
     /// By what was seen and what the rules of the first kind found there.
     Rest(fn(&Boot, &[Finding]) -> Vec<Finding>),
 }
@@ -121,6 +126,9 @@ pub const ALL: &[&Rule] = &[
     &module_not_loaded::RULE,
     &openibd_failed::RULE,
     &openibd_alias_broken::RULE,
+    &port_not_ready::RULE,
+    &netdev_late::RULE,
+    &ordering_missing::RULE,
     &module_load_order::RULE,
     &module_loaded_late::RULE,
     &ifup_skipped_os_booting::RULE,

@@ -19,7 +19,7 @@ a copy of modprobe.d.",
         "is denylisted",
         "blacklist ",
     ],
-    causes: &["module-not-loaded", "module-loaded-late"],
+    causes: &["module-not-loaded", "module-loaded-late", "port-not-ready"],
     judge: Judge::Boot(judge),
 };
 

@@ -18,6 +18,9 @@ What to do: DefaultDependencies=no for the unit that closes the circle, or take 
 After= or Before= out with a drop-in; systemd-analyze verify UNIT shows the circle.",
     needles: &["ordering cycle", "Found dependency on"],
     causes: &[
+        "netdev-late",
+        "port-not-ready",
+        "ordering-missing",
         "module-not-loaded",
         "openibd-disabled",
         "mount-before-network",

@@ -275,7 +275,8 @@ pub(super) fn is_vf(boot: &Boot, address: &str) -> bool {
 pub(super) fn is_vf_type(device_type: &str) -> bool {
     matches!(
         device_type,
-        "MT4098"
+        // What the live host calls a VF.
+        "VF" | "MT4098"
             | "MT4100"
             | "MT4114"
             | "MT4116"
