@@ -155,6 +155,12 @@ pub struct CheckArgs {
     /// Judge this boot only: 0 is the last, -1 the one before
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub boot: Option<i32>,
+    /// Draw the boot as a picture, to be opened in a browser
+    #[arg(long, value_name = "FILE", conflicts_with = "explain")]
+    pub svg: Option<PathBuf>,
+    /// Draw the boot below the findings, for a terminal of 80 columns
+    #[arg(long, conflicts_with = "explain")]
+    pub timeline: bool,
     /// Explain a diagnosis, or list them all
     #[arg(long, value_name = "CODE", num_args = 0..=1, default_missing_value = "", conflicts_with = "log")]
     pub explain: Option<String>,

@@ -33,7 +33,7 @@ fn run(cli: &Cli) -> anyhow::Result<u8> {
     }
     // A diagnosis needs no configuration, and a bad one must not hinder it.
     if let Verb::Check(args) = &cli.verb {
-        return commands::check::run(args, common.root.as_deref(), common.format);
+        return commands::check::run(args, common);
     }
     let root = match &common.root {
         Some(dir) => Root::copy_at(dir)?,

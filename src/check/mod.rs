@@ -11,6 +11,7 @@ pub mod evidence;
 pub mod finding;
 pub mod graph;
 pub mod pattern;
+pub mod predict;
 pub mod rank;
 pub mod rules;
 

@@ -2,14 +2,18 @@
 
 use super::evidence::{Boot, Evidence};
 use super::finding::{Diagnosis, Finding, Severity, Verdict};
+use super::predict;
 use super::rules::{self, Judge};
 use crate::report::SCHEMA;
 
 /// Everything that the rules say of `evidence`.
 #[must_use]
 pub fn diagnosis(evidence: &Evidence) -> Diagnosis {
-    let told: Vec<&Boot> =
-        evidence.boots.iter().filter(|b| !b.events.is_empty() || !b.state.is_empty()).collect();
+    let told: Vec<&Boot> = evidence
+        .boots
+        .iter()
+        .filter(|b| !b.events.is_empty() || !b.state.is_empty() || b.host.is_some())
+        .collect();
     let several = told.len() > 1;
     let mut findings = Vec::new();
     let nothing = Boot::default();
@@ -39,26 +43,32 @@ pub fn judge(boot: &Boot) -> Vec<Finding> {
             findings.extend(judge(boot));
         }
     }
+    predict::merge(&mut findings, predict::findings(boot));
     for rule in rules::ALL {
         if let Judge::Rest(judge) = rule.judge {
             let more = judge(boot, &findings);
             findings.extend(more);
         }
     }
-    let causes: Vec<(&str, &[&str])> = findings
+    let causes: Vec<(&str, Severity, &[&str])> = findings
         .iter()
-        .filter_map(|f| rules::rule(f.code).map(|rule| (f.code, rule.causes)))
+        .filter_map(|f| rules::rule(f.code).map(|rule| (f.code, f.severity, rule.causes)))
         .collect();
     for finding in &mut findings {
+        // What is only advice causes no failure.
         finding.caused_by = causes
             .iter()
-            .find(|(code, consequences)| {
-                *code != finding.code && consequences.contains(&finding.code)
+            .find(|(code, severity, consequences)| {
+                *code != finding.code
+                    && *severity <= finding.severity
+                    && consequences.contains(&finding.code)
             })
-            .map(|(code, _)| *code);
+            .map(|(code, ..)| *code);
     }
-    // Stable: among equals the order of the rules holds.
-    findings.sort_by_key(|f| (f.severity, f.confidence));
+    // That it works is said before what did not matter; among equals the order
+    // of the rules holds.
+    let place = |f: &Finding| rules::ALL.iter().position(|r| r.code == f.code);
+    findings.sort_by_key(|f| (f.severity, f.code != "healthy", f.confidence, place(f)));
     findings
 }
 

@@ -1,12 +1,11 @@
 //! `ibprov check`.
 
 use std::io::Write;
-use std::path::Path;
 
-use crate::check::evidence::Intake;
+use crate::check::evidence::{Evidence, Intake};
 use crate::check::rules::{self, Rule};
 use crate::check::{Severity, diagnose};
-use crate::cli::{CheckArgs, Format};
+use crate::cli::{CheckArgs, Common, Format};
 use crate::host::{Root, logs};
 use crate::report;
 
@@ -15,7 +14,8 @@ use crate::report;
 ///
 /// # Errors
 /// Standard output is gone, or the tree cannot be opened.
-pub fn run(args: &CheckArgs, root: Option<&Path>, format: Format) -> anyhow::Result<u8> {
+pub fn run(args: &CheckArgs, common: &Common) -> anyhow::Result<u8> {
+    let (root, format) = (common.root.as_deref(), common.format);
     let mut out = std::io::stdout().lock();
     if let Some(code) = &args.explain {
         return explain(code, &mut out);
@@ -42,7 +42,8 @@ pub fn run(args: &CheckArgs, root: Option<&Path>, format: Format) -> anyhow::Res
     for problem in &problems {
         log::warn!("could not read all of it: {problem}");
     }
-    if evidence.sources.iter().all(|s| s.bytes == 0) {
+    let looked = look(args, common, &mut evidence)?;
+    if !looked && evidence.sources.iter().all(|s| s.bytes == 0) {
         log::error!("nothing could be read");
         return Ok(super::exit::CANNOT_BEGIN);
     }
@@ -62,8 +63,27 @@ pub fn run(args: &CheckArgs, root: Option<&Path>, format: Format) -> anyhow::Res
         Format::Text => write!(out, "{}", report::check::text(&diagnosis))?,
         Format::Json => writeln!(out, "{}", serde_json::to_string_pretty(&diagnosis)?)?,
     }
+    super::picture::draw(args, &evidence, &diagnosis, &mut out)?;
     let failed = diagnosis.findings.iter().any(|f| f.severity == Severity::Error);
     Ok(if failed { super::exit::DEFERRED } else { super::exit::GOOD })
+}
+
+/// Look at the host itself, live or the tree of one, unless logs or an earlier
+/// boot are judged; true if it was looked at.
+fn look(args: &CheckArgs, common: &Common, evidence: &mut Evidence) -> anyhow::Result<bool> {
+    if !args.log.is_empty() || args.boot.is_some_and(|boot| boot != 0) {
+        return Ok(false);
+    }
+    let root = match &common.root {
+        Some(dir) => Root::copy_at(dir)?,
+        None => Root::live(),
+    };
+    let Some(boot) = evidence.boots.last_mut() else { return Ok(false) };
+    super::check_host::gather(boot, &root, common.config.as_deref());
+    for problem in boot.host.iter().flat_map(|host| &host.problems) {
+        log::warn!("{problem}");
+    }
+    Ok(true)
 }
 
 /// The page of `code`, or the list of all.

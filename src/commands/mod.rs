@@ -3,10 +3,15 @@
 
 pub mod boot;
 pub mod check;
+pub mod check_host;
 pub mod config;
+<<<<<<< HEAD
 pub mod fleet;
 pub mod import;
 pub mod plan;
+=======
+pub mod picture;
+>>>>>>> time
 pub mod status;
 pub mod wait_online;
 

@@ -20,6 +20,7 @@ pub mod manager;
 pub mod netlink;
 pub mod pins_file;
 pub mod port_reader;
+pub mod port_states;
 pub mod process;
 pub mod rdma_netlink;
 mod root;
@@ -27,6 +28,7 @@ pub mod state;
 mod systemctl;
 pub mod systemd;
 mod udev;
+pub mod unit_graph;
 
 pub use self::udev::UdevEvent;
 pub use kernel_log::KernelLine;

@@ -9,6 +9,14 @@ use std::path::{Path, PathBuf};
 /// The directory of all state; gone at reboot, like what it describes.
 pub const RUN_DIR: &str = "/run/ibprov";
 
+/// Write `content` to a file that the user named.
+///
+/// # Errors
+/// It cannot be created or written.
+pub fn write_file(path: &Path, content: &str) -> io::Result<()> {
+    fs::write(path, content)
+}
+
 /// Write `content` to the file `name`, whole or not at all: a reader never
 /// sees half a report, and a kill leaves the old one.
 ///

@@ -7,6 +7,8 @@
 //! What cannot be read becomes a line in [`Observed::problems`].
 
 pub mod aliases;
+pub mod asked;
+pub mod autostart;
 pub mod link;
 mod modprobe;
 mod modules;

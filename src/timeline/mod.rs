@@ -6,6 +6,7 @@
 //! nothing here reads a file or a clock. Names in it are hostile until they
 //! went through [`clean`], which the two drawings do for every text.
 
+pub mod evidence;
 pub mod gaps;
 pub mod report;
 pub mod scale;

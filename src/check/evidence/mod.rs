@@ -8,6 +8,7 @@
 
 pub mod event;
 pub mod header;
+pub mod host;
 pub mod intake;
 pub mod journal;
 pub mod mail;
@@ -15,6 +16,7 @@ pub mod needles;
 pub mod state;
 
 pub use event::{Event, Kind, Origin, When};
+pub use host::Host;
 pub use intake::Intake;
 pub use state::State;
 
@@ -55,6 +57,8 @@ pub struct Boot {
     pub events: Vec<Event>,
     /// What the dumps of tools show. They are taken for the last boot.
     pub state: State,
+    /// The host itself, if it was looked at; for the last boot only.
+    pub host: Option<Box<Host>>,
     /// Names of the sources, by index.
     pub names: Vec<String>,
 }

@@ -1,16 +1,22 @@
-use super::super::evidence::{Boot, Kind};
-use super::super::finding::{Confidence, Finding, Severity};
-use super::{Judge, Rule};
+use super::{Boot, Confidence, Finding, Judge, Kind, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
     code: "healthy",
     meaning: "InfiniBand came up as it should",
     page: "\
 Something that only happens when InfiniBand works was seen: a port is Active, an
-IPoIB netdev has carrier, or a network service brought one up; and no rule found
-an error. Warnings of drivers, renamed netdevs and cables that are not plugged
-into a second port do not speak against it.",
-    needles: &["PORT_ACTIVE", "State: Active", "state ACTIVE", "4: ACTIVE"],
+IPoIB netdev has carrier or its final name, or a network service brought one up; and
+no rule found an error. Warnings of drivers, renamed netdevs and cables that are not
+plugged into a second port do not speak against it.",
+    needles: &[
+        "PORT_ACTIVE",
+        "state ACTIVE",
+        "4: ACTIVE",
+        "IB: Port active",
+        "Activation: successful",
+        "Gained carrier",
+        "SUBNET UP",
+    ],
     causes: &[],
     judge: Judge::Rest(judge),
 };
@@ -19,29 +25,23 @@ fn judge(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
     if findings.iter().any(|f| f.severity == Severity::Error) {
         return Vec::new();
     }
-    let is_ib = |name: &str| name.starts_with("ib");
-    let signs: Vec<_> = boot
-        .events
-        .iter()
-        .filter(|e| match &e.kind {
-            Kind::LinkReady(name) => is_ib(name),
-            Kind::NetdevRenamed { from, .. } => is_ib(from),
-            Kind::InterfaceAsked { name, worked } => is_ib(name) && *worked == Some(true),
-            _ => e.text.contains("PORT_ACTIVE"),
-        })
-        .map(|e| boot.quote(e))
-        .collect();
-    let ports = boot.state.ports.iter().filter(|p| p.is_active() && p.may_be_infiniband());
-    let quotes: Vec<_> = signs
-        .into_iter()
-        .chain(ports.map(|p| boot.quote_at(p.origin, "", &p.text)))
-        .take(6)
-        .collect();
-    if quotes.is_empty() {
+    let life = seen::sign_of_life(boot);
+    let named = boot.events.iter().filter(|e| match &e.kind {
+        Kind::NetdevRenamed { from, to } => seen::is_ib_netdev(from) || seen::is_ib_netdev(to),
+        _ => {
+            (e.text.contains("Activation: successful") || e.text.contains("Gained carrier"))
+                && seen::ib_netdev_in(&e.text).is_some()
+                || e.text.contains("SUBNET UP")
+        }
+    });
+    let quotes = seen::quotes(boot, named);
+    if life.is_none() && quotes.is_empty() {
         return Vec::new();
     }
+    let confidence = if life.is_some() { Confidence::High } else { Confidence::Medium };
     vec![
-        Finding::new("healthy", Severity::Info, Confidence::High, "InfiniBand came up.")
+        Finding::new(RULE.code, Severity::Info, confidence, "InfiniBand came up.")
+            .quoting(life)
             .quoting(quotes),
     ]
 }

@@ -5,12 +5,64 @@
 //! else knows it. The order of the rows is the order of findings that are
 //! equally grave and equally sure: what is nearer to the root cause first.
 
-use super::evidence::Boot;
-use super::finding::{Code, Finding};
+use super::evidence::{Boot, Event, Kind};
+use super::finding::{Code, Confidence, Finding, Quote, Severity};
 
+mod autostart_guest_on_vf;
+mod driver_regression;
+mod driver_unload_under_remote_root;
+mod firmware_too_old;
+mod fw_init_timeout;
+mod harmless_warning;
 mod healthy;
+mod ifcfg_mismatch;
+mod ifup_skipped_os_booting;
+mod iommu_off;
+mod ipoib_parent_down;
+mod link_down_cable;
+mod module_denied;
+mod module_load_interrupted;
+mod module_load_order;
+mod module_loaded_late;
+mod module_missing_for_kernel;
+mod module_missing_in_initrd;
+mod module_not_loaded;
+mod module_parameter;
+mod module_symbol_mismatch;
+mod module_wrong_driver;
+mod mount_before_ipoib;
+mod mount_before_network;
+mod netdev_admin_down;
+mod netdev_late;
+mod netdev_renamed;
+mod network_stack_bug;
+mod no_subnet_manager;
 mod not_infiniband;
+mod openibd_alias_broken;
+mod openibd_disabled;
+mod openibd_failed;
+mod openibd_skips_inbox_modules;
+mod opensm_misconfigured;
+mod opensm_virt_disabled;
+mod ordering_cycle;
+mod ordering_missing;
+mod port_not_ready;
+mod rdma_service_failed;
+mod seen;
+mod sriov_mmio;
+mod sriov_not_enabled_fw;
+mod sriov_not_exposed_kernel;
+mod sriov_vf_unreachable;
+mod start_wait_deadlock;
+mod udev_timeout;
 mod unknown;
+mod vf_guid_duplicate;
+mod vf_guid_zero;
+mod vf_policy_down;
+mod vf_probe_failed;
+mod vf_state;
+mod vm_before_vf;
+mod wait_online_timeout;
 
 /// A diagnosis that can be made.
 #[derive(Debug, Clone, Copy)]
@@ -34,12 +86,68 @@ pub struct Rule {
 pub enum Judge {
     /// By what was seen in one boot.
     Boot(fn(&Boot) -> Vec<Finding>),
+    /// By the host itself, where it was looked at: `predict` does.
+    Host,
     /// By what was seen and what the rules of the first kind found there.
     Rest(fn(&Boot, &[Finding]) -> Vec<Finding>),
 }
 
 /// Every rule.
-pub const ALL: &[&Rule] = &[&healthy::RULE, &not_infiniband::RULE, &unknown::RULE];
+pub const ALL: &[&Rule] = &[
+    &openibd_skips_inbox_modules::RULE,
+    &openibd_disabled::RULE,
+    &ordering_cycle::RULE,
+    &start_wait_deadlock::RULE,
+    &module_load_interrupted::RULE,
+    &module_symbol_mismatch::RULE,
+    &module_missing_for_kernel::RULE,
+    &module_missing_in_initrd::RULE,
+    &module_wrong_driver::RULE,
+    &module_parameter::RULE,
+    &module_denied::RULE,
+    &firmware_too_old::RULE,
+    &fw_init_timeout::RULE,
+    &driver_unload_under_remote_root::RULE,
+    &vf_probe_failed::RULE,
+    &driver_regression::RULE,
+    &udev_timeout::RULE,
+    &sriov_not_enabled_fw::RULE,
+    &sriov_mmio::RULE,
+    &sriov_not_exposed_kernel::RULE,
+    &iommu_off::RULE,
+    &sriov_vf_unreachable::RULE,
+    &vf_guid_zero::RULE,
+    &vf_guid_duplicate::RULE,
+    &vf_policy_down::RULE,
+    &opensm_misconfigured::RULE,
+    &opensm_virt_disabled::RULE,
+    &no_subnet_manager::RULE,
+    &link_down_cable::RULE,
+    &module_not_loaded::RULE,
+    &openibd_failed::RULE,
+    &openibd_alias_broken::RULE,
+    &port_not_ready::RULE,
+    &netdev_late::RULE,
+    &ordering_missing::RULE,
+    &module_load_order::RULE,
+    &module_loaded_late::RULE,
+    &ifup_skipped_os_booting::RULE,
+    &netdev_renamed::RULE,
+    &ipoib_parent_down::RULE,
+    &network_stack_bug::RULE,
+    &ifcfg_mismatch::RULE,
+    &netdev_admin_down::RULE,
+    &autostart_guest_on_vf::RULE,
+    &vm_before_vf::RULE,
+    &mount_before_ipoib::RULE,
+    &mount_before_network::RULE,
+    &wait_online_timeout::RULE,
+    &rdma_service_failed::RULE,
+    &harmless_warning::RULE,
+    &healthy::RULE,
+    &not_infiniband::RULE,
+    &unknown::RULE,
+];
 
 /// The rule with `code`.
 #[must_use]

@@ -1,27 +1,59 @@
-use super::super::evidence::Boot;
-use super::super::finding::{Confidence, Finding, Severity};
-use super::{Judge, Rule};
+use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
     code: "not-infiniband",
     meaning: "nothing of this is about InfiniBand",
     page: "\
-There are lines here, and none of them names an InfiniBand card, driver, netdev
-or service. What fails on this host, if anything, fails for another reason.",
+There are lines here, and none of them tells of a fault of an InfiniBand card,
+driver, netdev or service. What fails on this host, if anything, fails for another
+reason: a disk, an Ethernet card, a service that is not one of ours.",
     needles: &[],
     causes: &[],
     judge: Judge::Rest(judge),
 };
 
 fn judge(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
-    if !findings.is_empty() || boot.events.is_empty() {
+    if !findings.is_empty() {
         return Vec::new();
     }
-    let _ = boot;
+    // Words of ours would make it a case of too little evidence.
+    let ours = boot.events.iter().any(|e| {
+        seen::rdma_module(&e.text).is_some()
+            || seen::ib_netdev_in(&e.text).is_some()
+            || about(&e.text)
+    }) || boot.state.ports.iter().any(|p| p.infiniband != Some(false))
+        || boot.state.netdevs.iter().any(|n| n.infiniband)
+        || boot.state.pci.iter().any(|f| f.is_infiniband())
+        || boot
+            .state
+            .commands
+            .iter()
+            .any(|c| seen::rdma_module(&c.text).is_some() || about(&c.text));
+    if ours {
+        return Vec::new();
+    }
     vec![Finding::new(
-        "not-infiniband",
+        RULE.code,
         Severity::Info,
         Confidence::Medium,
         "Nothing of this is about InfiniBand.",
     )]
+}
+
+fn about(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    [
+        "infiniband",
+        "rdma",
+        "openib",
+        "ipoib",
+        "ibstat",
+        "opensm",
+        "mlx4",
+        "mlx5",
+        "[020700]",
+        "class 0x0207",
+    ]
+    .iter()
+    .any(|w| text.contains(w))
 }

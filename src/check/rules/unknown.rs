@@ -1,6 +1,4 @@
-use super::super::evidence::Boot;
-use super::super::finding::{Confidence, Finding, Severity};
-use super::{Judge, Rule};
+use super::{Boot, Confidence, Finding, Judge, Rule, Severity};
 
 pub(super) const RULE: Rule = Rule {
     code: "unknown",

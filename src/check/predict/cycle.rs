@@ -1,0 +1,77 @@
+//! Ordering cycles among the units of the next boot.
+
+use super::shown;
+use crate::check::evidence::Host;
+use crate::check::graph::cycles::{self, Cycle};
+use crate::check::graph::{Graph, consumers};
+use crate::check::{Confidence, Finding, Severity};
+
+/// One finding for all cycles, an error if one has to do with the network.
+pub(super) fn judge(host: &Host) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for cycle in cycles::cycles(&host.graph) {
+        super::merge(&mut findings, vec![finding(host, &cycle)]);
+    }
+    findings
+}
+
+fn finding(host: &Host, cycle: &Cycle) -> Finding {
+    let concerns = cycle.units.iter().any(|unit| of_the_network(&host.graph, unit));
+    let severity = if concerns { Severity::Error } else { Severity::Warning };
+    let first = cycle.units.first().map_or("", String::as_str);
+    let way = format!("{} -> {first}", cycle.units.join(" -> "));
+    let dropped = match &cycle.candidates[..] {
+        [] => "the boot cannot start at all: each of them is required".to_owned(),
+        [one] => format!("systemd does not start {one}"),
+        several => format!("systemd does not start one of {}", several.join(", ")),
+    };
+    Finding::new(
+        "ordering-cycle",
+        severity,
+        Confidence::High,
+        format!("Units of the boot are ordered in a circle, so {dropped}."),
+    )
+    .chain([
+        format!("Each has to come before the next: {way}."),
+        "systemd breaks the circle when it builds the boot's transaction: it drops the start job of one unit that the boot does not require.".to_owned(),
+        "Which one is not fixed: it can be another at each boot.".to_owned(),
+    ])
+    .quoting([shown(host, format!("order: {way}"))])
+    .advice([
+        format!("systemctl cat {} | grep -E '^(#|After|Before)'", cycle.units.join(" ")),
+        "remove one After= or Before= of that circle, one that a drop-in in /etc adds rather than one of the distribution, then: systemctl daemon-reload".to_owned(),
+        "systemd-analyze verify default.target".to_owned(),
+    ])
+}
+
+fn of_the_network(graph: &Graph, unit: &str) -> bool {
+    let named = ["ibprov", "openibd", "network", "remote-fs", "rdma", "opensm", "nss-lookup"];
+    named.iter().any(|n| unit.starts_with(n))
+        || graph.get(unit).is_some_and(|u| consumers::need(u).is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixtures::host;
+    use super::*;
+
+    #[test]
+    fn a_cycle_with_the_network_is_an_error_and_names_the_victims() {
+        let host = host(
+            "goal.target wants ibprov.service network.target\n\
+             ibprov.service before network.target\n\
+             network.target before ibprov.service\n",
+            &[],
+            &[],
+        );
+        let [finding] = &judge(&host)[..] else { panic!("{:?}", judge(&host)) };
+        assert_eq!(finding.severity, Severity::Error);
+        assert!(finding.summary.contains("one of ibprov.service, network.target"), "{finding:?}");
+    }
+
+    #[test]
+    fn one_that_concerns_nobody_is_a_warning() {
+        let lines = "goal.target wants a.service b.service\na.service before b.service\nb.service before a.service\n";
+        assert_eq!(judge(&host(lines, &[], &[]))[0].severity, Severity::Warning);
+    }
+}

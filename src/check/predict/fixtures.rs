@@ -1,0 +1,65 @@
+//! Hosts for tests.
+
+use crate::check::evidence::Host;
+use crate::check::evidence::host::HostPort;
+use crate::check::graph::fixtures::graph;
+use crate::ladder::{PortProgress, Rung};
+use crate::observe::LinkLayer;
+use crate::observe::asked::Asked;
+
+/// Makes ports.
+pub(super) struct Port;
+
+impl Port {
+    fn new(netdev: Option<&str>, reached: Rung, named_usec: Option<u64>) -> HostPort {
+        let progress = PortProgress {
+            expected: "0000:4b:00.0".to_owned(),
+            pci: "0000:4b:00.0".parse().ok(),
+            rdma: "mlx5_0".parse().ok(),
+            port: crate::names::PortNumber::new(1).ok(),
+            guid: None,
+            link_layer: Some(LinkLayer::InfiniBand),
+            netdev: netdev.and_then(|n| n.parse().ok()),
+            named_usec,
+            reached: Some(reached),
+            goal: Rung::Named,
+            optional: false,
+            why: String::new(),
+        };
+        HostPort {
+            progress,
+            cause: None,
+            module: None,
+            firmware_wait: false,
+            up: netdev.map(|_| true),
+        }
+    }
+
+    /// A port that is ready since `usec`.
+    pub(super) fn named(netdev: &str, usec: u64) -> HostPort {
+        Self::new(Some(netdev), Rung::Named, Some(usec))
+    }
+
+    /// One without a netdev.
+    pub(super) fn stuck() -> HostPort {
+        Self::new(None, Rung::Rdma, None)
+    }
+}
+
+/// A live host with this graph, these ports and who is to set up what.
+pub(super) fn host(lines: &str, ports: &[HostPort], asked: &[(&str, &str)]) -> Host {
+    Host {
+        live: true,
+        graph: graph(lines),
+        ports: ports.to_vec(),
+        asked: asked
+            .iter()
+            .map(|(unit, netdev)| Asked {
+                unit: (*unit).to_owned(),
+                netdev: (*netdev).to_owned(),
+                file: "/etc/x".to_owned(),
+            })
+            .collect(),
+        ..Host::default()
+    }
+}

@@ -1,0 +1,69 @@
+//! Guests that libvirt starts by itself and that are given a VF.
+
+use super::shown;
+use crate::check::evidence::Host;
+use crate::check::graph::consumers;
+use crate::check::{Confidence, Finding, Severity};
+
+/// libvirt starts such a guest as soon as it runs, whatever became of the VF.
+pub(super) fn judge(host: &Host) -> Vec<Finding> {
+    let transaction = host.graph.transaction();
+    let daemon = ["libvirtd.service", "virtqemud.service"].into_iter().find(|name| {
+        let sockets = name.replace(".service", ".socket");
+        transaction.contains(host.graph.resolve(name)) || transaction.contains(sockets.as_str())
+    });
+    let (Some(daemon), false) = (daemon, host.autostart.is_empty()) else { return Vec::new() };
+    let provider = consumers::provider(&host.graph).map(|u| u.name.as_str());
+    if provider.is_some_and(|p| host.graph.chain(p, daemon, &transaction).is_some()) {
+        return Vec::new();
+    }
+    let names: Vec<&str> = host.autostart.iter().map(|g| g.name.as_str()).collect();
+    vec![
+        Finding::new(
+            "autostart-guest-on-vf",
+            Severity::Warning,
+            Confidence::High,
+            format!(
+                "libvirt starts {} by itself, with a PCI function that need not be ready.",
+                names.join(", ")
+            ),
+        )
+        .chain([
+            format!("{daemon} starts every guest with autostart as soon as it runs."),
+            "Nothing orders it after what creates the VFs and gives them their GUIDs.".to_owned(),
+        ])
+        .quoting(host.autostart.iter().map(|guest| {
+            let functions: Vec<String> = guest.functions.iter().map(ToString::to_string).collect();
+            shown(host, format!("{}: {} is given {}", guest.file, guest.name, functions.join(", ")))
+        }))
+        .advice([
+            format!("virsh autostart --disable {}", names.first().unwrap_or(&"GUEST")),
+            "leave the start to ibprov-guests.service, which waits for the VFs".to_owned(),
+        ]),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixtures::host;
+    use super::*;
+    use crate::observe::autostart::AutostartGuest;
+
+    #[test]
+    fn a_guest_with_autostart_is_a_warning_unless_libvirt_comes_after_the_ports() {
+        let lines = "goal.target wants libvirtd.service ibprov.service\n";
+        let guest = AutostartGuest {
+            name: "n1".into(),
+            functions: vec!["0000:4b:00.3".parse().expect("address")],
+            file: "/etc/libvirt/qemu/autostart/n1.xml".into(),
+        };
+        let mut bare = host(lines, &[], &[]);
+        assert_eq!(judge(&bare), []);
+        bare.autostart.push(guest.clone());
+        assert_eq!(judge(&bare).len(), 1);
+        let ordered = format!("{lines}ibprov.service before libvirtd.service\n");
+        let mut ordered = host(&ordered, &[], &[]);
+        ordered.autostart.push(guest);
+        assert_eq!(judge(&ordered), []);
+    }
+}

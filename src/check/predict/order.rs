@@ -1,0 +1,209 @@
+//! Who needs a netdev and is not ordered after the unit that waits for it.
+
+use super::{has_infiniband, in_order, shown};
+use crate::check::evidence::Host;
+use crate::check::graph::Unit;
+use crate::check::graph::consumers::{self, Judged, Need, Proof};
+use crate::check::{Code, Confidence, Finding, Severity};
+use crate::timeline::when::duration;
+
+/// One finding for each kind of consumer that is not proved.
+pub(super) fn judge(host: &Host) -> Vec<Finding> {
+    if !has_infiniband(host) {
+        return Vec::new();
+    }
+    let Some(provider) = consumers::provider(&host.graph) else { return Vec::new() };
+    let unproved: Vec<Judged> = consumers::judge(&host.graph)
+        .into_iter()
+        .filter(|j| j.need.is_hard() && needs_infiniband(host, j))
+        .filter(|j| !matches!(j.proof, Proof::Ordered(_)))
+        .collect();
+    let mut findings: Vec<Finding> = Vec::new();
+    for judged in &unproved {
+        super::merge(&mut findings, vec![finding(host, &provider.name, judged)]);
+    }
+    findings.extend(too_early(host));
+    findings
+}
+
+/// True if this unit is known to need an InfiniBand netdev, not any network.
+fn needs_infiniband(host: &Host, judged: &Judged) -> bool {
+    let Some(unit) = host.graph.get(&judged.unit) else { return false };
+    match judged.need {
+        Need::NetworkOnce | Need::NetworkHotplug => {
+            host.asked.iter().any(|a| host.graph.resolve(&a.unit) == judged.unit)
+        }
+        Need::Mount => is_over_infiniband(unit),
+        Need::Guests => !host.autostart.is_empty(),
+        Need::Service => true,
+        Need::WaitOnline => false,
+    }
+}
+
+/// RDMA transports say so; whether NFS by address runs over IPoIB they do not.
+fn is_over_infiniband(unit: &Unit) -> bool {
+    let rdma = unit.options.split(',').any(|o| matches!(o, "rdma" | "proto=rdma"));
+    rdma || unit.what.contains("@o2ib")
+}
+
+const fn code(need: Need) -> Code {
+    match need {
+        Need::Mount => "mount-before-ipoib",
+        Need::Guests => "vm-before-vf",
+        _ => "ordering-missing",
+    }
+}
+
+fn finding(host: &Host, provider: &str, judged: &Judged) -> Finding {
+    let unit = &judged.unit;
+    let failed = host.graph.get(unit).is_some_and(|u| u.now.active == "failed");
+    let early = failed && began_before_netdevs(host, unit);
+    let severity = if early { Severity::Error } else { Severity::Warning };
+    let harm = judged.need.harm();
+    let mut finding = match &judged.proof {
+        Proof::Before(chain) => Finding::new(
+            code(judged.need),
+            severity,
+            Confidence::High,
+            format!("{unit} is ordered before {provider}, which waits for the InfiniBand ports: {harm}."),
+        )
+        .chain([format!("The order is {}.", in_order(chain))])
+        .advice([format!(
+            "find the line that puts {unit} first and remove it: systemctl cat {} | grep -E '^(#|After|Before)'",
+            chain.join(" ")
+        )]),
+        _ => Finding::new(
+            code(judged.need),
+            severity,
+            Confidence::High,
+            format!("Nothing orders {unit} after {provider}, which waits for the InfiniBand ports: when the ports are slow, {harm}."),
+        ),
+    };
+    if let Proof::Missing(drop_in) = &judged.proof {
+        finding = finding.advice([drop_in.commands()]);
+    }
+    if early {
+        finding = finding
+            .chain([format!("{unit} failed in this boot, begun before the netdevs were there.")]);
+    }
+    finding
+        .quoting([shown(host, format!("no chain of After= and Before= from {provider} to {unit}"))])
+}
+
+fn began_before_netdevs(host: &Host, unit: &str) -> bool {
+    let Some(began) = host.graph.get(unit).and_then(|u| u.now.began_usec) else { return false };
+    host.ports.iter().any(|p| p.progress.named_usec.is_none_or(|named| named > began))
+}
+
+/// A unit that sets netdevs up once was through before one of them was there,
+/// and it is still down.
+fn too_early(host: &Host) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for asked in &host.asked {
+        let Some(unit) = host.graph.get(&asked.unit) else { continue };
+        if consumers::need(unit) != Some(Need::NetworkOnce) {
+            continue;
+        }
+        let port = host
+            .ports
+            .iter()
+            .find(|p| p.progress.netdev.as_ref().is_some_and(|n| n.as_str() == asked.netdev));
+        let Some((port, began)) = port.zip(unit.now.began_usec) else { continue };
+        let done = unit.now.up_usec.or(unit.now.down_usec).unwrap_or(began);
+        let Some(named) = port.progress.named_usec.filter(|named| *named > began) else { continue };
+        if port.up != Some(false) {
+            continue;
+        }
+        let late = duration(named - began);
+        let netdev = &asked.netdev;
+        super::merge(
+            &mut findings,
+            vec![
+                Finding::new(
+                    "netdev-late",
+                    Severity::Error,
+                    Confidence::High,
+                    format!(
+                        "{netdev} came {late} after {} began to set interfaces up, and is down.",
+                        unit.name
+                    ),
+                )
+                .chain([
+                    format!(
+                        "{} began at {} and was through at {}.",
+                        unit.name,
+                        at(began),
+                        at(done)
+                    ),
+                    format!("{netdev} had its name at {}.", at(named)),
+                    "Nobody sets it up after that.".to_owned(),
+                ])
+                .quoting([shown(host, format!("{} sets up {netdev}: {}", unit.name, asked.file))])
+                .advice([
+                    format!("now: ifup {netdev}, or systemctl restart {}", unit.name),
+                    "for the next boot: systemctl enable ibprov.service".to_owned(),
+                ]),
+            ],
+        );
+    }
+    findings
+}
+
+fn at(usec: u64) -> String {
+    crate::report::duration::seconds(usec)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixtures::{Port, host};
+    use super::*;
+
+    const NODE: &str = "\
+goal.target wants ibprov.service networking.service scratch.mount home.mount
+ibprov.service before network-pre.target
+goal.target wants network-pre.target
+network-pre.target before networking.service
+scratch.mount is nfs4
+home.mount is nfs4
+";
+
+    #[test]
+    fn a_proved_node_has_no_finding_and_plain_nfs_proves_nothing() {
+        assert_eq!(
+            judge(&host(NODE, &[Port::named("ib0", 5)], &[("networking.service", "ib0")])),
+            []
+        );
+    }
+
+    #[test]
+    fn a_mount_by_rdma_that_is_not_ordered_gets_its_drop_in() {
+        let mut host = host(NODE, &[Port::named("ib0", 5)], &[]);
+        host.graph.get_mut("scratch.mount").expect("mount").options = "rw,rdma".to_owned();
+        let [finding] = &judge(&host)[..] else { panic!("{:?}", judge(&host)) };
+        assert_eq!((finding.code, finding.severity), ("mount-before-ipoib", Severity::Warning));
+        assert!(finding.advice[0].contains("scratch.mount.d/50-infiniband.conf"), "{finding:?}");
+        let mount = host.graph.get_mut("scratch.mount").expect("mount");
+        mount.now.active = "failed".to_owned();
+        mount.now.began_usec = Some(3);
+        assert_eq!(judge(&host)[0].severity, Severity::Error);
+    }
+
+    #[test]
+    fn a_netdev_that_came_after_the_network_and_is_down_is_an_error() {
+        let mut late = host(NODE, &[Port::named("ib0", 50)], &[("networking.service", "ib0")]);
+        let networking = late.graph.get_mut("networking.service").expect("unit");
+        networking.now.began_usec = Some(20);
+        late.ports[0].up = Some(false);
+        let findings = judge(&late);
+        assert_eq!(findings.first().map(|f| f.code), Some("netdev-late"), "{findings:?}");
+        late.ports[0].up = Some(true);
+        assert_eq!(judge(&late), []);
+    }
+
+    #[test]
+    fn without_infiniband_nothing_is_said() {
+        let mut host = host(NODE, &[], &[]);
+        host.graph.get_mut("scratch.mount").expect("mount").options = "rdma".to_owned();
+        assert_eq!(judge(&host), []);
+    }
+}

@@ -1,0 +1,142 @@
+//! Ports of a live host that are not where they should be, and why.
+
+use super::shown;
+use crate::check::evidence::Host;
+use crate::check::evidence::host::HostPort;
+use crate::check::{Code, Confidence, Finding, Severity};
+use crate::ladder::{ModuleTrouble, Rung};
+
+/// What the ladders of the expected ports and the VFs say.
+pub(super) fn judge(host: &Host) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for port in host.ports.iter().filter(|p| !p.progress.is_ready()) {
+        super::merge(&mut findings, vec![finding(host, port)]);
+    }
+    for denied in &host.denied {
+        let asked = !host.asked.is_empty();
+        let finding = Finding::new(
+            "module-denied",
+            if asked { Severity::Error } else { Severity::Warning },
+            Confidence::High,
+            format!(
+                "{} is deny-listed by {}, so its InfiniBand functions have no driver.",
+                denied.module, denied.by
+            ),
+        )
+        .quoting([shown(host, format!("{}: blacklist {}", denied.by, denied.module))])
+        .advice([format!("if it is wanted, remove the line in {}", denied.by)]);
+        super::merge(&mut findings, vec![finding]);
+    }
+    for vf in &host.unbound_vfs {
+        let finding = Finding::new(
+            "vf-probe-failed",
+            Severity::Error,
+            Confidence::High,
+            format!("The driver's probe of VF {vf} failed, and nothing drives it."),
+        )
+        .quoting([shown(host, format!("{vf}: no driver"))])
+        .advice([
+            format!("journalctl -k -b | grep {vf}"),
+            format!("after a repair: echo {vf} > /sys/bus/pci/drivers_probe"),
+        ]);
+        super::merge(&mut findings, vec![finding]);
+    }
+    findings
+}
+
+fn finding(host: &Host, port: &HostPort) -> Finding {
+    let label = port.progress.label();
+    let missing = port.progress.missing().map_or("nothing", Rung::word);
+    let reached = port.progress.reached.map_or("nothing", Rung::word);
+    let why = port.cause.as_ref().map_or("", |c| c.text.as_str());
+    let by_site = port.cause.as_ref().is_some_and(|c| c.by_site);
+    let asked = !host.asked.is_empty();
+    let mild = port.progress.optional || by_site && !asked;
+    let mut finding = Finding::new(
+        code(port),
+        if mild { Severity::Warning } else { Severity::Error },
+        Confidence::High,
+        if why.is_empty() {
+            format!("{label} is missing {missing}.")
+        } else {
+            format!("{label} is missing {missing}: {why}.")
+        },
+    )
+    .chain([format!("{label} reached {reached} and is missing {missing}.")])
+    .quoting([shown(host, format!("{label}: reached {reached}, missing {missing}"))]);
+    for asked in &host.asked {
+        finding = finding
+            .chain([format!("{} is to set up {} ({}).", asked.unit, asked.netdev, asked.file)]);
+    }
+    finding.advice(port.cause.iter().map(|c| c.advice.clone()).filter(|a| !a.is_empty()))
+}
+
+fn code(port: &HostPort) -> Code {
+    match &port.module {
+        Some((_, ModuleTrouble::Denied { .. })) => "module-denied",
+        Some((_, ModuleTrouble::NotBuilt { .. })) => "module-missing-for-kernel",
+        Some((_, ModuleTrouble::SymbolMismatch { .. })) => "module-symbol-mismatch",
+        Some(_) => "module-not-loaded",
+        None if port.firmware_wait => "fw-init-timeout",
+        None => "port-not-ready",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixtures::{Port, host};
+    use super::*;
+    use crate::ladder::Cause;
+
+    fn judged(trouble: ModuleTrouble) -> Vec<(Code, Severity)> {
+        let mut port = Port::stuck();
+        port.cause = Some(Cause {
+            text: format!("module ib_ipoib is not loaded: {trouble}"),
+            advice: "x".to_owned(),
+            is_final: true,
+            by_site: trouble.is_by_the_site(),
+        });
+        port.module = "ib_ipoib".parse().ok().zip(Some(trouble));
+        let host = host("goal.target wants a.service\n", &[port], &[]);
+        judge(&host).iter().map(|f| (f.code, f.severity)).collect()
+    }
+
+    #[test]
+    fn causes_have_their_codes() {
+        let denied = ModuleTrouble::Denied { by: "/etc/modprobe.d/x.conf:1".into() };
+        assert_eq!(judged(denied), [("module-denied", Severity::Warning)]);
+        let not_built = ModuleTrouble::NotBuilt { kernel: "6.1".into(), looked_in: "x".into() };
+        assert_eq!(judged(not_built), [("module-missing-for-kernel", Severity::Error)]);
+        let symbols = ModuleTrouble::SymbolMismatch { said: "Unknown symbol x".into() };
+        assert_eq!(judged(symbols), [("module-symbol-mismatch", Severity::Error)]);
+        let other = ModuleTrouble::Other { said: "nothing".into() };
+        assert_eq!(judged(other), [("module-not-loaded", Severity::Error)]);
+    }
+
+    #[test]
+    fn what_the_site_denies_is_an_error_where_it_is_asked_for() {
+        let mut port = Port::stuck();
+        let by = "x:1".to_owned();
+        port.module = "ib_ipoib".parse().ok().zip(Some(ModuleTrouble::Denied { by }));
+        port.cause = Some(Cause {
+            text: "module ib_ipoib is not loaded: deny-listed by x:1".to_owned(),
+            advice: String::new(),
+            is_final: true,
+            by_site: true,
+        });
+        let host = host(
+            "goal.target wants networking.service\n",
+            &[port],
+            &[("networking.service", "ib0")],
+        );
+        assert_eq!(judge(&host)[0].severity, Severity::Error);
+    }
+
+    #[test]
+    fn a_ready_port_is_no_finding() {
+        assert_eq!(
+            judge(&host("goal.target wants a.service\n", &[Port::named("ib0", 1)], &[])),
+            []
+        );
+    }
+}

@@ -1,0 +1,125 @@
+//! Nobody brings the ports up at boot, or only half of it is enabled.
+
+use super::{has_infiniband, shown};
+use crate::check::evidence::Host;
+use crate::check::graph::{Load, consumers};
+use crate::check::{Code, Confidence, Finding, Severity};
+use crate::ladder::Rung;
+
+/// openibd or ibprov is there and does not run at boot; or its alias is broken.
+pub(super) fn judge(host: &Host) -> Vec<Finding> {
+    if host.graph.is_empty() || !has_infiniband(host) {
+        return Vec::new();
+    }
+    let mut findings: Vec<Finding> = alias(host);
+    if consumers::provider(&host.graph).is_some() {
+        return findings;
+    }
+    let Some((unit, state)) = idle(host) else { return findings };
+    let harm = harm(host);
+    let severity = if harm.is_some() { Severity::Error } else { Severity::Warning };
+    let mut finding = Finding::new(
+        "openibd-disabled",
+        severity,
+        if harm.is_some() { Confidence::High } else { Confidence::Medium },
+        format!(
+            "{unit} is {state}, so nobody brings the InfiniBand ports up before the network starts."
+        ),
+    )
+    .quoting([shown(host, format!("{unit}: {state}"))])
+    .advice([
+        if state == "masked" {
+            format!("systemctl unmask {unit}")
+        } else {
+            format!("systemctl enable {unit}")
+        },
+        "or install ibprov and: systemctl enable ibprov.service".to_owned(),
+    ]);
+    if let Some(harm) = harm {
+        finding = finding.chain([harm]);
+    }
+    findings.push(finding);
+    findings
+}
+
+/// The unit that could have done it, and why it does not.
+fn idle(host: &Host) -> Option<(String, String)> {
+    ["openibd.service", "ibprov.service"].into_iter().find_map(|name| {
+        let unit = host.graph.get(name)?;
+        let state = match unit.load {
+            Load::Masked => "masked",
+            Load::NotFound => return None,
+            _ if unit.file_state.is_empty() => "not enabled",
+            _ => unit.file_state.as_str(),
+        };
+        Some((unit.name.clone(), state.to_owned()))
+    })
+}
+
+/// What came of it in this boot, if anything did.
+fn harm(host: &Host) -> Option<String> {
+    if !host.live {
+        return None;
+    }
+    let stuck = host.ports.iter().find(|p| !p.progress.is_ready() && !p.progress.optional);
+    if let Some(port) = stuck {
+        let missing = port.progress.missing().map_or("its netdev", Rung::word);
+        return Some(format!("{} is missing {missing}.", port.progress.label()));
+    }
+    host.asked.iter().find_map(|asked| {
+        let port = host
+            .ports
+            .iter()
+            .find(|p| p.progress.netdev.as_ref().is_some_and(|n| n.as_str() == asked.netdev));
+        match port {
+            Some(port) if port.up == Some(false) => {
+                Some(format!("{} is there, and down.", asked.netdev))
+            }
+            Some(_) => None,
+            None => Some(format!("{} is not there.", asked.netdev)),
+        }
+    })
+}
+
+/// What `ibprov status` says of the alias and of masks, where the taxonomy has
+/// a name for it.
+fn alias(host: &Host) -> Vec<Finding> {
+    let codes: [Code; 1] = ["openibd-alias-broken"];
+    let found = host.units.iter().flat_map(|u| &u.findings);
+    found
+        .filter_map(|f| codes.iter().find(|c| **c == f.code).map(|code| (code, f)))
+        .map(|(code, f)| {
+            Finding::new(*code, Severity::Warning, Confidence::High, format!("{}.", f.text))
+                .quoting([shown(host, f.text.clone())])
+                .advice([f.advice.clone()])
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixtures::{Port, host};
+    use super::*;
+
+    #[test]
+    fn a_disabled_openibd_is_an_error_only_where_something_is_missing() {
+        let mut idle = host(
+            "openibd.service is oneshot\ngoal.target wants a.service\n",
+            &[Port::named("ib0", 5)],
+            &[],
+        );
+        idle.graph.get_mut("openibd.service").expect("unit").file_state = "disabled".to_owned();
+        let [finding] = &judge(&idle)[..] else { panic!("{:?}", judge(&idle)) };
+        assert_eq!((finding.code, finding.severity), ("openibd-disabled", Severity::Warning));
+        idle.ports = vec![Port::stuck()];
+        assert_eq!(judge(&idle)[0].severity, Severity::Error);
+    }
+
+    #[test]
+    fn rdma_core_alone_is_no_finding() {
+        assert_eq!(
+            judge(&host("goal.target wants a.service\n", &[Port::named("ib0", 5)], &[])),
+            []
+        );
+    }
+}

@@ -1,0 +1,36 @@
+use super::vm_before_vf::refused;
+use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+
+pub(super) const RULE: Rule = Rule {
+    code: "autostart-guest-on-vf",
+    meaning: "libvirt starts a guest by itself that needs a VF",
+    page: "\
+The guest is marked autostart and has a VF. libvirtd starts it as soon as it comes
+up itself, which is not ordered after the making of the VFs: sometimes the VF is
+there, sometimes not.
+
+What to do: virsh autostart --disable GUEST and list it in ibprov.toml, so that
+ibprov-guests.service starts it when its VF is ready; or a drop-in After=ibprov.service
+for libvirtd.service (virtqemud.service).",
+    needles: &["Failed to autostart", "autostart"],
+    causes: &["vm-before-vf"],
+    judge: Judge::Boot(judge),
+};
+
+fn judge(boot: &Boot) -> Vec<Finding> {
+    let lines: Vec<_> =
+        boot.events.iter().filter(|e| e.text.contains("utostart") && refused(e)).collect();
+    if lines.is_empty() {
+        return Vec::new();
+    }
+    vec![
+        Finding::new(
+            RULE.code,
+            Severity::Warning,
+            Confidence::High,
+            "libvirt started a guest by itself before its VF was there.",
+        )
+        .quoting(seen::quotes(boot, lines))
+        .advice(["virsh autostart --disable GUEST, and list it in ibprov.toml"]),
+    ]
+}

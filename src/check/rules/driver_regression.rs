@@ -1,0 +1,329 @@
+use super::super::evidence::{Boot, Event, Kind};
+use super::{Confidence, Finding, Judge, Rule, Severity, seen};
+
+pub(super) const RULE: Rule = Rule {
+    code: "driver-regression",
+    meaning: "a fault of the kernel or the driver; nothing that could be configured",
+    page: "\
+The kernel crashed, warned or hung inside the RDMA stack, or a driver gave up
+setting a card, a device or a netdev up although nothing in its surroundings was
+wrong: an oops with [ib_core], [mlx5_core], [hfi1] ... in its trace, a firmware
+command that was refused during probe, \"Couldn't register device with driver
+model\", \"ipoib_intf_alloc failed\". Such faults come with a kernel update and go
+with the next one; some strike at some boots only.
+
+What to do: boot the kernel that worked. Search for the function at the top of the
+trace, or for the refused command with its syndrome; report it to linux-rdma with
+the whole trace. A firmware update helps where a new driver meets an old firmware.
+
+What it is not: a probe that fails because firmware does not answer
+(fw-init-timeout), is too old (firmware-too-old), or of a VF (vf-probe-failed).",
+    needles: &[
+        "BUG: ",
+        "Oops: ",
+        "Oops[",
+        "general protection fault",
+        "Internal error: ",
+        "Unable to handle kernel",
+        "kernel BUG at",
+        "WARNING: CPU",
+        "WARNING: at ",
+        "Call Trace",
+        "Call trace",
+        "RIP: ",
+        "pc : ",
+        "NIP [",
+        "soft lockup",
+        "blocked for more than",
+        "  state:D",
+        "Modules linked in:",
+        "Workqueue: ",
+        "hung_task",
+        "cannot create duplicate filename",
+        "kobject_add_internal failed",
+        " [ib_core]",
+        " [ib_cm]",
+        " [ib_mad]",
+        " [ib_umad]",
+        " [ib_uverbs]",
+        " [ib_ipoib]",
+        " [ib_srp",
+        " [ib_iser",
+        " [rdma_cm]",
+        " [rdma_ucm]",
+        " [rdmavt]",
+        " [mlx4_",
+        " [mlx5_",
+        " [ib_mthca]",
+        " [ib_qib]",
+        " [hfi1]",
+        " [irdma]",
+        " [bnxt_re]",
+        " [rpcrdma]",
+        " [iw_cm]",
+        " [nvme_rdma]",
+        "[ib_core",
+        "[ib_ipoib",
+        "[mlx5_core",
+        "[mlx4_core",
+        "[mlx5_ib",
+        "[mlx4_ib",
+        "[hfi1",
+        "[irdma",
+        "ipoib_intf_alloc failed",
+        "register ipoib port",
+        "Couldn't register device with driver model",
+        "Failed to register driver with ib core",
+        "cannot register verbs",
+        "failed to initialize device:",
+        "failed to allocate device WQ",
+        "failed with error code",
+        "Failed to alloc IRQs",
+        "Failed to create EQs",
+        "mlx5_load_one failed",
+        "mlx5_init_one failed",
+        "probe with driver",
+        "setup ports failed",
+        "failed to initialize port",
+        "_alloc_hw_stats failed",
+        "Failed to register device",
+        "aborting",
+        "couldn't register",
+        "Failed to init HCA",
+        "link becomes ready",
+        "mlx5_core 0000",
+        "enable msix failed",
+        "handle_hca_cap failed",
+        "state change: ",
+        "auto-activating",
+    ],
+    causes: &["module-not-loaded", "udev-timeout", "mount-before-ipoib", "wait-online-timeout"],
+    judge: Judge::Boot(judge),
+};
+
+/// Lines by which the kernel begins to tell of a crash.
+const CRASH: &[&str] = &[
+    "BUG: kernel NULL pointer",
+    "BUG: unable to handle",
+    "Unable to handle kernel",
+    "Oops: ",
+    "Oops[",
+    "general protection fault",
+    "kernel BUG at",
+    "Internal error: ",
+    "soft lockup",
+    "hard LOCKUP",
+    "BUG: scheduling while atomic",
+    "BUG: KASAN",
+    "cannot create duplicate filename",
+];
+/// ... of a warning.
+const WARN: &[&str] = &["WARNING: CPU", "WARNING: at "];
+/// ... of tasks that do not go on.
+const HANG: &[&str] = &["blocked for more than", "state:D"];
+
+/// Lines by which a driver gives up.
+const GIVES_UP: &[&str] = &[
+    "ipoib_intf_alloc failed",
+    "register ipoib port",
+    "Couldn't register device with driver model",
+    "Failed to register driver with ib core",
+    "cannot register verbs",
+    "Failed to alloc IRQs",
+    "Failed to create EQs",
+    "mlx5_load_one failed",
+    "mlx5_init_one failed",
+    "handle_hca_cap failed",
+    "enable msix failed",
+];
+
+/// A report of the kernel: its head and the lines that belong to it.
+struct Report<'a> {
+    head: &'a Event,
+    culprit: &'a Event,
+    module: &'static str,
+    kind: Severity,
+    in_probe: bool,
+}
+
+/// Lines of one report, at most.
+const LENGTH: u64 = 160;
+
+fn has(event: &Event, words: &[&str]) -> bool {
+    words.iter().any(|w| event.text.contains(w))
+}
+
+fn reports(boot: &Boot) -> Vec<Report<'_>> {
+    let mut reports: Vec<Report<'_>> = Vec::new();
+    let mut beyond = 0;
+    for (at, head) in boot.events.iter().enumerate() {
+        let bare = head.text.trim().trim_end_matches(':').eq_ignore_ascii_case("call trace");
+        let kind = if has(head, CRASH) {
+            Severity::Error
+        } else if has(head, WARN) {
+            Severity::Warning
+        } else if has(head, HANG) || bare {
+            Severity::Error
+        } else {
+            continue;
+        };
+        if at < beyond {
+            continue;
+        }
+        let body: Vec<&Event> = boot
+            .events
+            .iter()
+            .skip(at)
+            .take_while(|e| {
+                e.origin.source == head.origin.source && e.origin.line <= head.origin.line + LENGTH
+            })
+            // The next report is another one.
+            .enumerate()
+            .take_while(|(i, e)| {
+                *i == 0
+                    || !(has(e, WARN)
+                        || e.text.contains("cut here")
+                        || has(e, HANG) && has(head, HANG))
+            })
+            .map(|(_, e)| e)
+            .collect();
+        if let Some(report) = culprit(boot, at, head, &body, kind) {
+            beyond = at + body.len();
+            reports.push(report);
+        }
+    }
+    reports
+}
+
+/// Who is at fault: the RDMA module at the instruction pointer or near the top
+/// of the stack, or the one that was just being loaded.
+fn culprit<'a>(
+    boot: &'a Boot,
+    at: usize,
+    head: &'a Event,
+    body: &[&'a Event],
+    kind: Severity,
+) -> Option<Report<'a>> {
+    /// Frames further down only carry the call.
+    const NEAR: usize = 14;
+    let is_list = |e: &Event| e.text.contains("Modules linked in");
+    let frames: Vec<&&Event> = body
+        .iter()
+        .filter(|e| {
+            !is_list(e) && !e.text.starts_with('?') && !e.text.trim_start().starts_with("? ")
+        })
+        .filter(|e| e.text.contains("+0x"))
+        .collect();
+    let in_probe = body.iter().any(|e| {
+        !is_list(e)
+            && [
+                "_probe",
+                "init_one",
+                "ib_register_device",
+                "register_client",
+                "work_for_cpu_fn",
+                "do_init_module",
+            ]
+            .iter()
+            .any(|w| e.text.contains(w))
+    });
+    if let Some((event, module)) =
+        frames.iter().take(NEAR).find_map(|e| seen::module_in_frame(&e.text).map(|m| (**e, m)))
+    {
+        return Some(Report { head, culprit: event, module, kind, in_probe });
+    }
+    // A module that is being loaded has a `(+)` in the list. Mailers break the
+    // list, so what follows its line is part of it.
+    let loading = body.iter().find_map(|e| {
+        let (before, _) = e.text.split_once("(+)")?;
+        let name = before.rsplit(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).next()?;
+        seen::RDMA_MODULES.iter().copied().find(|m| *m == name).map(|m| (*e, m))
+    });
+    if let Some((event, module)) = loading {
+        return Some(Report { head, culprit: event, module, kind, in_probe: true });
+    }
+    // Cut before its trace: what the kernel had just been doing is at fault,
+    // unless the trace shows another module.
+    let foreign = frames.iter().any(|e| e.text.trim_end().ends_with(']'));
+    if foreign || kind != Severity::Error || has(head, HANG) || !has(head, CRASH) {
+        return None;
+    }
+    let before = boot.events.get(..at)?.iter().rev().take(2).find(|e| {
+        e.origin.source == head.origin.source
+            && head.when.since(&e.when).is_some_and(|gap| (0..1_500_000).contains(&gap))
+            && (seen::rdma_module(&e.text).is_some() && e.from_kernel()
+                || seen::ib_netdev_in(&e.text).is_some()
+                || near_ib(boot, at))
+    })?;
+    let module = seen::rdma_module(&before.text).unwrap_or("ib_ipoib");
+    Some(Report { head, culprit: before, module, kind, in_probe })
+}
+
+/// True if the lines just above tell of an IPoIB netdev that is being set up.
+fn near_ib(boot: &Boot, at: usize) -> bool {
+    let above = boot.events.get(at.saturating_sub(6)..at).unwrap_or_default();
+    above.iter().any(|e| seen::ib_netdev_in(&e.text).is_some())
+}
+
+/// Probes of HCAs that failed for good, and drivers that gave up.
+fn given_up(boot: &Boot) -> Vec<&Event> {
+    /// -EPROBE_DEFER: it will be tried again.
+    const LATER: i32 = -517;
+    boot.events
+        .iter()
+        .filter(|e| match &e.kind {
+            Kind::ProbeFailed { driver, device, errno } => {
+                let base = driver.split('.').next().unwrap_or(driver);
+                *errno != LATER && seen::HCA_DRIVERS.contains(&base) && !seen::is_vf(boot, device)
+            }
+            _ => has(e, GIVES_UP),
+        })
+        .collect()
+}
+
+fn judge(boot: &Boot) -> Vec<Finding> {
+    let reports = reports(boot);
+    let mut given_up = given_up(boot);
+    // A VF's own trouble is another finding.
+    given_up.retain(|e| {
+        super::super::evidence::event::function(&e.text).is_none_or(|a| !seen::is_vf(boot, a))
+    });
+    let alive = seen::sign_of_life(boot).is_some();
+    let mut found = Vec::new();
+    if let Some(worst) = reports.iter().min_by_key(|r| (r.kind, !r.in_probe)) {
+        let broke = worst.kind == Severity::Error || worst.in_probe && !alive;
+        let severity = if broke { Severity::Error } else { Severity::Warning };
+        let confidence =
+            if worst.culprit.text.contains("+0x") { Confidence::High } else { Confidence::Medium };
+        let what = match () {
+            () if has(worst.head, HANG) => "Tasks hang",
+            () if has(worst.head, WARN) => "The kernel warns of a fault",
+            () => "The kernel crashed",
+        };
+        let said = worst.head.text.trim();
+        found.push(
+            Finding::new(RULE.code, severity, confidence, format!("{what} in the RDMA stack ({}): {said}", worst.module))
+                .quoting(seen::quotes(boot, [worst.head, worst.culprit]))
+                .quoting(seen::quotes(boot, given_up.iter().copied()))
+                .advice([
+                    "boot the kernel that worked before; look for a newer one with a fix",
+                    "report the whole trace (journalctl -k -b) to linux-rdma@vger.kernel.org or the distribution",
+                ]),
+        );
+    } else if let Some(last) = given_up.last() {
+        found.push(
+            Finding::new(
+                RULE.code,
+                Severity::Error,
+                Confidence::Medium,
+                format!("The driver gave up: {}", last.text.trim()),
+            )
+            .quoting(seen::quotes(boot, given_up.iter().copied()))
+            .advice([
+                "boot the kernel that worked before, or a newer one; compare driver and firmware versions (ethtool -i, mstflint q)",
+                "a fault that does not strike each boot: modprobe -r and modprobe the driver brings the port back",
+            ]),
+        );
+    }
+    found
+}

@@ -1,0 +1,102 @@
+use super::super::evidence::event::function;
+use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+
+pub(super) const RULE: Rule = Rule {
+    code: "fw-init-timeout",
+    meaning: "the adapter's firmware does not become ready",
+    page: "\
+The driver waits for the card's firmware and gives up, mlx5 after 120 s. The card
+is in a bad state (a failed update, a reset that did not end, no power), or it is
+gone: a register that reads 0xffffffff, firmware version 65535.65535.65535, means
+that nothing answers at that address any more, as when a host takes a VF away.
+
+How it shows: \"Waiting for FW initialization, timeout abort in\", \"Firmware over
+120000 MS in pre-initializing state\", commands that time out, \"Failed to reset
+HCA\".
+
+What to do: power the host off and on (a warm reset does not reset the card);
+mstflint -d ADDRESS q; burn the firmware again; another slot.",
+    needles: &[
+        "Waiting for FW initialization",
+        "in pre-initializing state",
+        "in initializing state, aborting",
+        "wait_fw_init",
+        "FW initialization",
+        "65535.65535.65535",
+        "timeout. Will cause a leak of a command resource",
+        "wait_vital timed out",
+        "Failed to reset HCA",
+        "go bit not cleared",
+        "PCI device did not come back after reset",
+        "health compromised",
+        "firmware internal error",
+        "Failed to obtain HW semaphore",
+        "NOP command failed to generate interrupt",
+        "Failed to start FW",
+        "command timed out",
+        "timed out waiting for firmware",
+        "device is going to be reset",
+    ],
+    causes: &[
+        "driver-regression",
+        "vf-probe-failed",
+        "udev-timeout",
+        "openibd-failed",
+        "module-loaded-late",
+        "module-not-loaded",
+    ],
+    judge: Judge::Boot(judge),
+};
+
+/// Lines that by themselves mean that the card was given up.
+const FINAL: [&str; 12] = [
+    "in pre-initializing state, aborting",
+    "in initializing state, aborting",
+    "65535.65535.65535",
+    "wait_vital timed out",
+    "Failed to reset HCA",
+    "PCI device did not come back after reset",
+    "Failed to obtain HW semaphore",
+    "Failed to start FW",
+    "NOP command failed to generate interrupt",
+    "timeout. Will cause a leak of a command resource",
+    "go bit not cleared",
+    "health compromised",
+];
+
+fn judge(boot: &Boot) -> Vec<Finding> {
+    let of_hca = |text: &str| seen::rdma_module(text).is_some();
+    let given_up: Vec<_> = boot.with_any(&FINAL).filter(|e| of_hca(&e.text)).collect();
+    let waits: Vec<_> = boot.with("Waiting for FW initialization").collect();
+    let Some(first) = given_up.first().or(waits.first()) else { return Vec::new() };
+    let address = function(&first.text).unwrap_or("the card");
+    let gone = boot.events.iter().any(|e| {
+        e.text.contains(address)
+            && (e.text.contains("0xffffffff") || e.text.contains("65535.65535"))
+    });
+    let later = boot.events.iter().find(|e| {
+        e.origin > first.origin
+            && e.text.contains(address)
+            && (e.text.contains("renamed from") || e.text.contains("MLX5E: StrdRq"))
+    });
+    let (severity, end) = match (later, given_up.is_empty()) {
+        (Some(_), _) => (Severity::Warning, "; it came up later"),
+        (None, true) => (Severity::Warning, "; the log ends before the driver gives up"),
+        (None, false) => (Severity::Error, ""),
+    };
+    let what = if gone {
+        format!("Nothing answers at {address} any more: the card or VF is gone, or hangs{end}.")
+    } else {
+        format!("The firmware of {address} does not become ready{end}.")
+    };
+    vec![
+        Finding::new(RULE.code, severity, Confidence::High, what)
+            .quoting(seen::quotes(boot, given_up.clone()))
+            .quoting(seen::quotes(boot, waits))
+            .advice([
+                "power the host off and on; a warm reboot does not reset the card".to_owned(),
+                format!("mstflint -d {address} q; burn the firmware again if it answers"),
+                "in a guest: the host took the VF away; see its log".to_owned(),
+            ]),
+    ]
+}

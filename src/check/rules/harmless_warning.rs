@@ -1,0 +1,179 @@
+use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+
+pub(super) const RULE: Rule = Rule {
+    code: "harmless-warning",
+    meaning: "words that alarm and mean nothing",
+    page: "\
+A line that reads like a failure and is none: an upper layer that finds nothing to
+do, a feature that the card has not, a taint, a state that is passed through while
+the port comes up. Each is listed with the reason why it does not matter; where
+something else in the same log did fail, that is a finding of its own.",
+    needles: &[
+        "appeared twice with different sysfs paths",
+        "srpt_add_one(",
+        "ib_cm_listen() failed",
+        "signature and/or required key missing",
+        "loading out-of-tree module taints",
+        "failed: fw status = 0x",
+        "failed to allocate command entry",
+        "detected field-spanning write",
+        "using alternative format",
+        "Board description not found",
+        "multicast join failed for",
+        "is a disabled or a static unit",
+        "speed is unknown, defaulting to 1000",
+        "Missing SyncE capability",
+        "PCIe slot advertised sufficient power",
+        "will cause multicast packet drops",
+        "unknown parameter '",
+        "link is not ready",
+        "IPOIB_FLAG_",
+        "ACCESS_REG",
+        "mlx5_cmd_out_err",
+        "mlx5_cmd_check",
+        "try updating your HCA FW",
+        "Failed to find module 'ib_ucm'",
+        "OS is booting, will not run ifup",
+        "async reg mr failed",
+        "async UMR",
+        "array-index-out-of-bounds",
+        "Detected insufficient power",
+        "Unable to locate proper PHY",
+        "couldn't open config directory",
+        "no userspace device-specific driver found",
+        "NO-CARRIER",
+        "pcie bandwidth",
+        "limited by",
+        "Refused to change power state",
+        "no default pinctrl state",
+        "log_max_qp value in current profile",
+        "Not supported. Please upgrade",
+        "please upgrade to later FW",
+        "is not supported on this device",
+        "failed to enable relaxed ordering",
+        "mlx5_fw_tracer",
+        "FWTracer",
+        "DEV_CAP",
+        "Enforcing HT",
+        "disabling already-disabled",
+        "ignoring multicast groups joined",
+        "PTP is not supported",
+        "Deferred probe",
+        "hw csum failure",
+        "sendonly",
+    ],
+    causes: &[],
+    judge: Judge::Boot(judge),
+};
+
+/// Words, and why they do not matter.
+const KNOWN: &[(&str, &str)] = &[
+    (
+        "appeared twice with different sysfs paths",
+        "two device nodes of one port have the same systemd alias",
+    ),
+    (
+        "srpt_add_one(",
+        "the SRP target finds no address to listen on; only SRP storage targets need it",
+    ),
+    (
+        "ib_cm_listen() failed",
+        "the SRP target finds no address to listen on; only SRP storage targets need it",
+    ),
+    ("signature and/or required key missing", "an unsigned module taints the kernel and works"),
+    ("loading out-of-tree module taints", "OFED's modules are not the kernel's own, and work"),
+    (
+        "failed: fw status = 0x",
+        "an old firmware does not know a command that the driver can do without",
+    ),
+    ("detected field-spanning write", "a check of the compiler's, of a copy that is correct"),
+    (
+        "array-index-out-of-bounds",
+        "a check of the compiler's, of an array whose length is given elsewhere",
+    ),
+    ("using alternative format", "hfi1 reads an older form of its platform file"),
+    ("Board description not found", "hfi1 has no text for the board"),
+    ("is a disabled or a static unit", "such units are started by others"),
+    ("speed is unknown, defaulting to 1000", "an Ethernet port without link has no speed yet"),
+    ("Missing SyncE capability", "the card cannot synchronise clocks over Ethernet"),
+    ("PCIe slot advertised sufficient power", "it says that the power is enough"),
+    ("will cause multicast packet drops", "connected mode has a larger MTU than multicast"),
+    ("unknown parameter '", "a parameter that the module does not know is left out"),
+    ("link is not ready", "the netdev was set up before the port was active; the link comes later"),
+    ("IPOIB_FLAG_", "a debug line of IPoIB"),
+    ("try updating your HCA FW", "the driver prefers a newer firmware and works with this one"),
+    ("Failed to find module 'ib_ucm'", "ib_ucm was taken out of the kernel in 5.7"),
+    ("OS is booting, will not run ifup", "the network service brings the interface up"),
+    ("async reg mr failed", "the cache of memory regions is filled later"),
+    ("failed to allocate command entry", "the driver tries the command again"),
+    ("couldn't open config directory", "no provider is configured; the built-in ones are used"),
+    ("no default pinctrl state", "a PCI card has no pins to set"),
+    ("log_max_qp value in current profile", "the driver takes the limit of the card"),
+    ("is not supported on this device", "a feature that the card has not"),
+    ("ignoring multicast groups joined", "IPoIB leaves groups to user space"),
+    ("PTP is not supported", "the card has no clock to read"),
+    ("multicast join failed for", "the subnet manager has not answered yet; IPoIB tries again"),
+    ("sendonly", "the subnet manager has not answered yet; IPoIB tries again"),
+];
+
+fn judge(boot: &Boot) -> Vec<Finding> {
+    let mut whys: Vec<&str> = Vec::new();
+    let mut lines = Vec::new();
+    for event in &boot.events {
+        let known = KNOWN.iter().find(|(word, _)| event.text.contains(word)).map(|(_, why)| *why);
+        // Queries that the firmware refuses do no harm; commands that make
+        // something are another matter, and fail a probe.
+        let refused = (event.text.contains("mlx5_cmd_out_err")
+            || event.text.contains("mlx5_cmd_check"))
+            && ["ACCESS_REG", "QUERY_", "bad operation"].iter().any(|w| event.text.contains(w));
+        let why = known.or_else(|| {
+            refused.then_some("the firmware does not know a query that the driver can do without")
+        });
+        let Some(why) = why else { continue };
+        if !about_rdma(&event.text) && !event.text.contains("defaulting to 1000") {
+            continue;
+        }
+        if !whys.contains(&why) {
+            whys.push(why);
+            lines.push(event);
+        }
+    }
+    if lines.is_empty() {
+        return Vec::new();
+    }
+    vec![
+        Finding::new(
+            RULE.code,
+            Severity::Info,
+            Confidence::High,
+            format!(
+                "{} alarming line(s) that mean nothing: {}.",
+                lines.len(),
+                whys.first().copied().unwrap_or_default()
+            ),
+        )
+        .chain(whys)
+        .quoting(seen::quotes(boot, lines)),
+    ]
+}
+
+/// The taint and field-spanning lines name their module.
+fn about_rdma(text: &str) -> bool {
+    seen::rdma_module(text).is_some()
+        || seen::ib_netdev_in(text).is_some()
+        || [
+            "rdma",
+            "infiniband",
+            "ib_",
+            "mlx",
+            "hfi1",
+            "umad",
+            "srpt",
+            "HCA",
+            "verbs",
+            "iwpmd",
+            "ibacm",
+        ]
+        .iter()
+        .any(|w| text.contains(w))
+}

@@ -1,0 +1,88 @@
+use super::{Boot, Confidence, Finding, Judge, Kind, Rule, Severity, seen};
+
+pub(super) const RULE: Rule = Rule {
+    code: "ifcfg-mismatch",
+    meaning: "the network configuration fits no device",
+    page: "\
+A profile or ifcfg file names an interface or an address (HWADDR) that no device
+has: the card was replaced, the name changed, or the whole 20 bytes of an IPoIB
+address were written down, of which the first 12 change.
+
+How it shows: \"No suitable device found for this connection\", \"Device ib0 has
+different MAC address than expected, ignoring\", \"Device ib0 does not seem to be
+present\" for a device that never comes.
+
+What to do: compare HWADDR and the name with `ip link`; of an IPoIB address only the
+last 8 bytes stay.",
+    needles: &[
+        "No suitable device found",
+        "different MAC address than expected",
+        "instead of configured address",
+        "no suitable device",
+        "device-not-running",
+        "no-device",
+        "does not match the profile",
+        "mismatching interface",
+        "unknown interface",
+        "Ignoring unknown interface",
+        "no such device",
+        "No such device",
+    ],
+    causes: &["mount-before-ipoib", "wait-online-timeout"],
+    judge: Judge::Boot(judge),
+};
+
+const SAID: [&str; 7] = [
+    "No suitable device found for this connection",
+    "different MAC address than expected",
+    "instead of configured address",
+    "no suitable device found",
+    "Ignoring unknown interface",
+    "No suitable device found",
+    "mismatching interface name",
+];
+
+fn judge(boot: &Boot) -> Vec<Finding> {
+    let said: Vec<_> =
+        boot.events.iter().filter(|e| SAID.iter().any(|w| e.text.contains(w))).collect();
+    // An IPoIB netdev that is asked for and never comes, with no sign that one
+    // could have come.
+    let absent: Vec<_> = boot
+        .events
+        .iter()
+        .filter(|e| {
+            seen::not_found(e).is_some_and(|name| {
+                seen::is_ib_netdev(name)
+                    && !boot.events.iter().any(|l| match &l.kind {
+                        Kind::LinkReady(n)
+                        | Kind::InterfaceAsked { name: n, worked: Some(true) } => &**n == name,
+                        Kind::NetdevRenamed { from, to } => &**from == name || &**to == name,
+                        Kind::NetdevMade { .. } => true,
+                        _ => false,
+                    })
+            })
+        })
+        .collect();
+    let (lines, confidence) =
+        if said.is_empty() { (absent, Confidence::Low) } else { (said, Confidence::Medium) };
+    let Some(first) = lines.first() else { return Vec::new() };
+    // wait: an attempt that worked afterwards.
+    let name = seen::not_found(first).or_else(|| seen::ib_netdev_in(&first.text));
+    if name.is_some_and(|n| seen::came_up_after(boot, n, first)) {
+        return Vec::new();
+    }
+    vec![
+        Finding::new(
+            RULE.code,
+            Severity::Error,
+            confidence,
+            format!("The network configuration fits no device: {}", first.text.trim()),
+        )
+        .quoting(seen::quotes(boot, lines))
+        .advice([
+            "ip -d link; compare names and addresses with the profile (of an IPoIB address the last 8 bytes)",
+            "nmcli -f NAME,DEVICE,FILENAME connection; grep -H -e HWADDR -e DEVICE /etc/sysconfig/network-scripts/ifcfg-*",
+            "no RDMA device at all (ls /sys/class/infiniband)? Then the driver is what is missing, not the configuration",
+        ]),
+    ]
+}

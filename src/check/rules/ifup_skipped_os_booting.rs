@@ -1,0 +1,40 @@
+use super::super::pattern::{caught_one, word};
+use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+
+pub(super) const RULE: Rule = Rule {
+    code: "ifup-skipped-os-booting",
+    meaning: "mlnx_interface_mgr left the interface to a network service that had already given up",
+    page: "\
+mlnx_interface_mgr runs when a netdev appears. While it takes the system to be
+booting it does not run ifup: the network service will. That is right, and its
+line \"OS is booting, will not run ifup\" is in every good boot, as long as the
+network service comes later. Where the network service had already asked and
+found nothing, nobody brings the interface up.
+
+What to do: repair what made the netdev late (the finding above); ifup it now.",
+    needles: &["OS is booting, will not run ifup"],
+    causes: &[],
+    judge: Judge::Boot(judge),
+};
+
+fn judge(boot: &Boot) -> Vec<Finding> {
+    let skipped = boot.with("OS is booting, will not run ifup").find_map(|e| {
+        let netdev = word(caught_one(&e.text, "will not run ifup on {}")?);
+        let asked = boot
+            .events
+            .iter()
+            .find(|a| a.origin < e.origin && seen::not_found(a) == Some(netdev))?;
+        (!seen::came_up_after(boot, netdev, e)).then_some((e, netdev, asked))
+    });
+    let Some((event, netdev, asked)) = skipped else { return Vec::new() };
+    vec![
+        Finding::new(
+            RULE.code,
+            Severity::Error,
+            Confidence::High,
+            format!("mlnx_interface_mgr did not bring {netdev} up, and the network service had already given up on it."),
+        )
+        .quoting(seen::quotes(boot, [asked, event]))
+        .advice([format!("ifup {netdev}")]),
+    ]
+}

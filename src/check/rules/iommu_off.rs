@@ -1,0 +1,86 @@
+use super::super::evidence::event::function;
+use super::{Boot, Confidence, Finding, Judge, Kind, Rule, Severity, seen};
+
+pub(super) const RULE: Rule = Rule {
+    code: "iommu-off",
+    meaning: "there is no IOMMU, or the device is in no IOMMU group",
+    page: "\
+A VF can be given to a guest only where an IOMMU separates it: vfio-pci refuses a
+device without IOMMU group (-22), and libvirt and qemu refuse the guest.
+
+How it shows: \"vfio-pci: probe of ... failed with error -22\", \"iommu_group is not a
+symlink\", \"host doesn't support passthrough\", \"no iommu_group\", \"No interrupt
+remapping support\".
+
+What to do: BIOS: VT-d or AMD-Vi on; kernel command line: intel_iommu=on (AMD needs
+nothing) iommu=pt. Some boards have no IOMMU before their PCI controller.",
+    needles: &[
+        "vfio-pci",
+        "iommu_group",
+        "IOMMU group",
+        "doesn't support passthrough",
+        "does not support passthrough",
+        "No IOMMU",
+        "no iommu",
+        "IOMMU not found",
+        "IOMMU is not",
+        "available IOMMU",
+        "interrupt remapping",
+        "vfio: error",
+        "iommu is not",
+        "IOMMU was not",
+        "No available IOMMU models",
+        "IOMMU support",
+        "VFIO_GROUP_GET_STATUS",
+    ],
+    causes: &["vm-before-vf", "autostart-guest-on-vf"],
+    judge: Judge::Boot(judge),
+};
+
+const SAID: [&str; 13] = [
+    "iommu_group is not a symlink",
+    "doesn't support passthrough of host PCI devices",
+    "does not support passthrough",
+    "no iommu_group found",
+    "No available IOMMU models",
+    "no iommu_group",
+    "IOMMU not found",
+    "No IOMMU found",
+    "IOMMU was not enabled",
+    "No interrupt remapping support",
+    "No IOMMU detected",
+    "no IOMMU",
+    "is not in an IOMMU group",
+];
+
+fn judge(boot: &Boot) -> Vec<Finding> {
+    let lines: Vec<_> = boot
+        .events
+        .iter()
+        .filter(|e| {
+            let probe = matches!(&e.kind, Kind::ProbeFailed { driver, errno: -22, .. } if &**driver == "vfio-pci");
+            probe || SAID.iter().any(|w| e.text.contains(w))
+        })
+        // Allowed on purpose.
+        .filter(|e| !e.text.contains("enabling unsafe"))
+        .collect();
+    let Some(first) = lines.first() else { return Vec::new() };
+    let address = lines.iter().find_map(|e| function(&e.text)).unwrap_or("the device");
+    vec![
+        Finding::new(
+            RULE.code,
+            Severity::Error,
+            if lines.len() > 1 || !first.text.contains("probe of") {
+                Confidence::High
+            } else {
+                Confidence::Medium
+            },
+            format!("{address} is in no IOMMU group, so it cannot be given to a guest."),
+        )
+        .quoting(seen::quotes(boot, lines))
+        .advice([
+            "dmesg | grep -e DMAR -e IOMMU -e AMD-Vi; ls /sys/kernel/iommu_groups",
+            "BIOS: VT-d or AMD-Vi (and SR-IOV) on; kernel command line: intel_iommu=on iommu=pt",
+        ]),
+    ]
+}

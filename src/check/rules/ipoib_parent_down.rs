@@ -1,0 +1,59 @@
+use super::{Boot, Confidence, Finding, Judge, Rule, Severity};
+
+pub(super) const RULE: Rule = Rule {
+    code: "ipoib-parent-down",
+    meaning: "an IPoIB child is up and its parent is down",
+    page: "\
+A child netdev (ib0.8001) shares the hardware queue of its parent (ib0). With mlx5's
+enhanced IPoIB the child passes packets only while the parent is administratively
+up; it shows carrier and an address all the same.
+
+How it shows: `ip link`: ib0.8001@ib0 with UP and M-DOWN, ib0 without UP.
+
+What to do: ip link set ib0 up (no address is needed); for every boot an entry for
+the parent beside that of the child, ordered before it (pre-up in
+/etc/network/interfaces).",
+    needles: &[],
+    causes: &["netdev-admin-down", "mount-before-ipoib"],
+    judge: Judge::Boot(judge),
+};
+
+fn judge(boot: &Boot) -> Vec<Finding> {
+    let netdevs = &boot.state.netdevs;
+    let mut bad = Vec::new();
+    for child in netdevs.iter().filter(|n| n.up && (n.infiniband || n.name.starts_with("ib"))) {
+        let parent = child
+            .parent
+            .as_deref()
+            .or_else(|| child.name.split_once('.').map(|(p, _)| p))
+            .and_then(|name| netdevs.iter().find(|n| n.name == name));
+        if let Some(parent) = parent.filter(|p| !p.up && p.infiniband) {
+            bad.push((child, Some(parent)));
+        } else if child.parent_down {
+            bad.push((child, parent));
+        }
+    }
+    let Some((child, parent)) = bad.first() else { return Vec::new() };
+    let name = parent.map_or_else(
+        || child.parent.clone().unwrap_or_else(|| "its parent".to_owned()),
+        |p| p.name.clone(),
+    );
+    let quotes = bad.iter().flat_map(|(child, parent)| {
+        [Some(*child), *parent].into_iter().flatten().map(|n| boot.quote_at(n.origin, "", &n.text))
+    });
+    vec![
+        Finding::new(
+            RULE.code,
+            Severity::Error,
+            Confidence::High,
+            format!("{} is up and its parent {name} is down, so no packet passes.", child.name),
+        )
+        .quoting(quotes.collect::<Vec<_>>())
+        .advice([
+            format!("ip link set {name} up"),
+            format!(
+                "for every boot: an interface entry for {name} that comes up before its children"
+            ),
+        ]),
+    ]
+}

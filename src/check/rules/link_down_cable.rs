@@ -1,0 +1,96 @@
+use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+
+pub(super) const RULE: Rule = Rule {
+    code: "link-down-cable",
+    meaning: "no physical link: cable, module or peer",
+    page: "\
+The port looks for a peer and finds none: physical state Polling, or Disabled. The
+cable is not in, is broken or of a kind that the port does not take, or the port at
+the other end is off. No software on this host can change that.
+
+How it shows: State: Down, Physical state: Polling in ibstat; \"Cable unplugged\",
+\"Cable error\" from mlx5_core.
+
+A second port without cable beside one that is Active is not an error.
+
+What to do: look at the cable, the module and the LEDs; ibportstate and
+mlxlink -d ADDRESS --show_module; enable the port of the switch. Disabled: ibportstate
+enable, or the port's firmware setting (LINK_TYPE).",
+    needles: &[
+        "Cable unplugged",
+        "Cable error",
+        "Cable plugged",
+        "Link Down Reason",
+        "unsupported module",
+        "Unsupported cable",
+        "cable is not supported",
+        "not a supported cable",
+        "QSFP not present",
+        "Port module event",
+    ],
+    causes: &["netdev-admin-down", "wait-online-timeout", "mount-before-ipoib"],
+    judge: Judge::Boot(judge),
+};
+
+fn judge(boot: &Boot) -> Vec<Finding> {
+    let ports: Vec<_> = boot
+        .state
+        .ports
+        .iter()
+        .filter(|p| p.may_be_infiniband() && !seen::is_vf_type(&p.device_type))
+        .collect();
+    let down: Vec<_> = ports
+        .iter()
+        .filter(|p| {
+            p.state == "down"
+                && matches!(
+                    p.physical.as_str(),
+                    "polling" | "disabled" | "sleep" | "" | "portconfigurationtraining"
+                )
+        })
+        .collect();
+    let lit = ports.iter().any(|p| matches!(p.state.as_str(), "active" | "init" | "armed"));
+    let bad: Vec<_> = boot
+        .events
+        .iter()
+        .filter(|e| {
+            e.text.contains("Cable error")
+                || e.text.contains("Port module event[error]")
+                || e.text.contains("nsupported")
+                    && e.text.contains("able")
+                    && seen::rdma_module(&e.text).is_some()
+        })
+        .collect();
+    let unplugged: Vec<_> = boot.with("Cable unplugged").collect();
+    let plugged = boot.says("Cable plugged");
+    let alive = seen::sign_of_life(boot).is_some();
+    let quotes = down
+        .iter()
+        .take(8)
+        .map(|p| boot.quote_at(p.origin, "", &format!("{}: {} {}", p.name(), p.text, p.physical)));
+    let (severity, confidence, name) = if let Some(first) = down.first() {
+        if lit || alive {
+            // A port that nobody uses.
+            return Vec::new();
+        }
+        let confidence =
+            if first.physical == "polling" { Confidence::High } else { Confidence::Medium };
+        (Severity::Error, confidence, first.name())
+    } else if !bad.is_empty() {
+        let severity = if alive || lit { Severity::Warning } else { Severity::Error };
+        (severity, Confidence::High, "A port".to_owned())
+    } else if !unplugged.is_empty() && !plugged && !alive && !lit {
+        (Severity::Warning, Confidence::Medium, "A port".to_owned())
+    } else {
+        return Vec::new();
+    };
+    vec![
+        Finding::new(RULE.code, severity, confidence, format!("{name} has no physical link: cable, module or peer."))
+            .quoting(quotes)
+            .quoting(seen::quotes(boot, bad.into_iter().chain(unplugged)))
+            .advice([
+                "look at the cable, its module and the LEDs at both ends; is the switch's port enabled?",
+                "mlxlink -d ADDRESS --show_module, or ibportstate LID PORT",
+            ]),
+    ]
+}

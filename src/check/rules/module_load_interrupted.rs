@@ -1,0 +1,66 @@
+use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+
+pub(super) const RULE: Rule = Rule {
+    code: "module-load-interrupted",
+    meaning: "the loading of a module was killed or interrupted",
+    page: "\
+What loads modules was killed while a module was at work: systemd stops the
+services of the initramfs before it switches to the root file system, udev kills a
+worker that takes too long. A kernel thread that is to be made then fails with
+-EINTR, and the port or netdev that was being set up is missing. Nobody tries
+again.
+
+How it shows: \"Failed to create a rescuer kthread for wq ipoib_wq: -EINTR\", then
+\"couldn't register ipoib port\"; rdma-load-modules killed by TERM. Often only one
+of several HCAs, and not at each boot.
+
+What to do: newer rdma-core orders rdma-load-modules@ before initrd.target, so that
+it is finished first; for now: modprobe -r ib_ipoib; modprobe ib_ipoib.",
+    needles: &["-EINTR", "rdma-load-modules@", "Interrupted system call", "rescuer kthread"],
+    causes: &["driver-regression", "rdma-service-failed", "module-not-loaded"],
+    judge: Judge::Boot(judge),
+};
+
+fn judge(boot: &Boot) -> Vec<Finding> {
+    let lines: Vec<_> = boot
+        .events
+        .iter()
+        .filter(|e| {
+            let t = &e.text;
+            t.contains("rescuer kthread") && t.contains("-EINTR")
+                || t.contains("rdma-load-modules@")
+                    && (t.contains("code=killed") || t.contains("signal"))
+                || t.contains("Interrupted system call")
+                    && (seen::rdma_module(t).is_some() || e.program.contains("modules-load"))
+        })
+        .collect();
+    let Some(first) = lines.first() else { return Vec::new() };
+    let port = boot.events.iter().filter(|e| {
+        e.origin > first.origin
+            && (e.text.contains("ipoib") || e.text.contains("failed to allocate device WQ"))
+    });
+    let severity = if first.text.contains("rescuer") || port.clone().next().is_some() {
+        Severity::Error
+    } else {
+        Severity::Warning
+    };
+    vec![
+        Finding::new(
+            RULE.code,
+            severity,
+            Confidence::High,
+            "The loading of a module was interrupted while it set up a port, so that port has no netdev.",
+        )
+        .chain([
+            "what loads the modules was stopped, as systemd does before it switches to the root file system",
+            "the kernel could not make a thread (EINTR) and gave the port up",
+            "nothing loads the module again: it counts as loaded",
+        ])
+        .quoting(seen::quotes(boot, lines.clone()))
+        .quoting(seen::quotes(boot, port))
+        .advice([
+            "now: modprobe -r ib_ipoib && modprobe ib_ipoib",
+            "update rdma-core (rdma-load-modules@ before initrd.target), rebuild the initramfs",
+        ]),
+    ]
+}

@@ -1,0 +1,55 @@
+use super::super::pattern::caught;
+use super::{Boot, Confidence, Finding, Judge, Kind, Rule, Severity, seen};
+
+pub(super) const RULE: Rule = Rule {
+    code: "module-load-order",
+    meaning: "modules were loaded in an order, or at a time, that loses an event",
+    page: "\
+An IPoIB child was brought up before the subnet manager had written its P_Key into
+the port's table (the port was not yet active), and an older ib_ipoib does not see
+the P_Key come. The child stays down: \"P_Key 0x8001 is not found\". The usual
+reason is that ib_ipoib and its children are set up the moment the driver is there.
+
+What to do: wait for the port to be Active before children are brought up (ibprov
+wait-online, or ib_umad before ib_ipoib in the module list, which only adds delay);
+or bring the child up again. If it never works, the subnet manager does not give
+this port the P_Key: ask it (smpquery pkeys LID).",
+    needles: &["is not found", "P_Key 0x"],
+    causes: &["mount-before-ipoib"],
+    judge: Judge::Boot(judge),
+};
+
+fn judge(boot: &Boot) -> Vec<Finding> {
+    let lost: Vec<_> = boot
+        .events
+        .iter()
+        .filter_map(|e| {
+            let [netdev, _] = caught::<2>(&e.text, "{}: P_Key 0x{} is not found")?;
+            Some((e, netdev.rsplit(' ').next().unwrap_or(netdev)))
+        })
+        .filter(|(e, netdev)| {
+            !boot.events.iter().any(|l| {
+                l.origin > e.origin
+                    && matches!(&l.kind, Kind::LinkReady(name) if &**name == *netdev)
+            })
+        })
+        .collect();
+    let Some((_, netdev)) = lost.first() else { return Vec::new() };
+    vec![
+        Finding::new(
+            RULE.code,
+            Severity::Error,
+            Confidence::Medium,
+            format!(
+                "{netdev} was brought up before the port had its P_Key, and has not seen it come."
+            ),
+        )
+        .quoting(seen::quotes(boot, lost.iter().map(|(e, _)| *e)))
+        .advice([
+            format!("ip link set {netdev} down; ip link set {netdev} up, when ibstat says Active"),
+            "cat /sys/class/infiniband/*/ports/*/pkeys/* | sort -u: is the P_Key there now?"
+                .to_owned(),
+            "let children wait for the port: ibprov-wait-online.service".to_owned(),
+        ]),
+    ]
+}

@@ -1,0 +1,47 @@
+use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+
+pub(super) const RULE: Rule = Rule {
+    code: "module-loaded-late",
+    meaning: "a netdev was made after the network service had asked for it",
+    page: "\
+The network service asked for an IPoIB netdev, did not find it, and went on. The
+netdev was made later: its driver was slow, or ib_ipoib was loaded late. Network
+services without hot plug (ifup scripts, ifupdown) do not try again.
+
+What to do: let what loads the modules run before the network service and wait
+for the netdev, which is what ibprov.service does.",
+    needles: seen::NOT_FOUND,
+    causes: &["ifup-skipped-os-booting", "mount-before-ipoib"],
+    judge: Judge::Boot(judge),
+};
+
+fn judge(boot: &Boot) -> Vec<Finding> {
+    let Some(late) = seen::late(boot) else { return Vec::new() };
+    let gap = late
+        .made
+        .when
+        .since(&late.asked.when)
+        .map_or(String::new(), |usec| format!(" {} s", usec / 1_000_000));
+    let netdev = late.netdev;
+    let (severity, end) = if late.recovered {
+        (Severity::Warning, "it was brought up after all")
+    } else {
+        (Severity::Error, "nothing brought it up")
+    };
+    vec![
+        Finding::new(
+            RULE.code,
+            severity,
+            Confidence::Medium,
+            format!(
+                "{netdev} was made{gap} after the network service had asked for it, and {end}."
+            ),
+        )
+        .quoting(seen::quotes(boot, [late.asked, late.made]))
+        .advice([
+            format!("ip link set {netdev} up, or ifup {netdev}, for now"),
+            "enable ibprov.service: it holds the network service until the netdevs are there"
+                .to_owned(),
+        ]),
+    ]
+}

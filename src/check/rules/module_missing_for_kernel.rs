@@ -1,0 +1,99 @@
+use super::super::pattern::{caught_one, word};
+use super::{Boot, Confidence, Event, Finding, Judge, Rule, Severity, seen};
+
+pub(super) const RULE: Rule = Rule {
+    code: "module-missing-for-kernel",
+    meaning: "a module that is needed is not built for the running kernel",
+    page: "\
+modprobe found no such module below /lib/modules of the running kernel. After a
+kernel update OFED's modules may not be built for it; cloud and minimal kernels
+leave the RDMA drivers out (on Debian and Ubuntu linux-image-cloud,
+linux-image-virtual; on Fedora and RHEL they are in kernel-modules or
+kernel-modules-extra).
+
+How it shows: \"Module ib_ipoib not found in directory /lib/modules/...\",
+\"Module mlx5_core does not exist, skipping\", a dkms build that fails.
+
+What to do: install the package with the modules of the running kernel, or build
+OFED for it; reboot into a kernel that has them until then.",
+    needles: &[
+        "not found in directory",
+        "FATAL: Module ",
+        "ERROR: Module ",
+        "Failed to find module '",
+        "does not exist, skipping",
+        "could not find module",
+        "Error! Bad return status for module build",
+        "kernel headers for kernel",
+    ],
+    causes: &["openibd-failed", "module-not-loaded", "rdma-service-failed", "mount-before-ipoib"],
+    judge: Judge::Boot(judge),
+};
+
+/// Modules that no kernel has any more; lists still name them.
+pub(super) const GONE: [&str; 4] = ["ib_ucm", "ib_sdp", "iw_nes", "ib_addr"];
+
+/// The RDMA module that was not found, according to this line.
+pub(super) fn missing(event: &Event) -> Option<&'static str> {
+    let text = &event.text;
+    let name = [
+        "Module {} not found",
+        "Failed to find module '{}'",
+        "Module {} does not exist, skipping",
+        "could not find module by name='{}'",
+    ]
+    .iter()
+    .find_map(|p| caught_one(text, p))?;
+    let name = word(name.trim_matches(['\'', '"'])).replace('-', "_");
+    seen::rdma_module(&name)
+}
+
+/// True if the line was written in the initramfs or while it was made.
+pub(super) fn in_initramfs(boot: &Boot, event: &Event) -> bool {
+    // Only the newest of these belong to no kernel's own list, and the
+    // initramfs takes the list from the root file system without the modules.
+    let listed = ["xprtrdma", "svcrdma"].iter().any(|m| event.text.contains(m))
+        && event.text.contains("Failed to find module");
+    let program = event.program.starts_with("dracut") || event.text.starts_with("dracut");
+    let before = |e: &&Event| {
+        e.origin >= event.origin
+            && (e.text.contains("Switching root")
+                || e.text.contains("Switch Root")
+                || e.text.contains("initrd-switch-root"))
+    };
+    listed || program || boot.events.iter().filter(before).count() > 0
+}
+
+fn judge(boot: &Boot) -> Vec<Finding> {
+    let lines: Vec<_> = boot
+        .events
+        .iter()
+        .filter(|e| missing(e).is_some_and(|m| !GONE.contains(&m)) && !in_initramfs(boot, e))
+        .collect();
+    let builds: Vec<_> = boot
+        .with_any(&["Error! Bad return status for module build", "kernel headers for kernel"])
+        .filter(|e| e.text.contains("mlnx") || e.text.contains("Bad return status"))
+        .filter(|_| {
+            boot.events.iter().any(|e| e.text.contains("mlnx-ofed") || e.text.contains("mlnx-ofa"))
+        })
+        .collect();
+    let Some(first) = lines.first().or(builds.first()) else { return Vec::new() };
+    let module = missing(first).unwrap_or("the OFED stack");
+    let severity =
+        if seen::sign_of_life(boot).is_some() { Severity::Warning } else { Severity::Error };
+    vec![
+        Finding::new(
+            RULE.code,
+            severity,
+            Confidence::High,
+            format!("{module} does not exist for the running kernel."),
+        )
+        .quoting(seen::quotes(boot, lines))
+        .quoting(seen::quotes(boot, builds))
+        .advice([
+            format!("find /lib/modules/$(uname -r) -name '{module}.ko*'"),
+            "install the running kernel's modules (linux-modules-extra, kernel-modules-extra; not a cloud kernel)".to_owned(),
+            "with OFED: dkms autoinstall, or mlnxofedinstall --add-kernel-support".to_owned(),
+        ]),
+    ]
+}

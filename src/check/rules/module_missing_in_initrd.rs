@@ -1,0 +1,39 @@
+use super::module_missing_for_kernel::{in_initramfs, missing};
+use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+
+pub(super) const RULE: Rule = Rule {
+    code: "module-missing-in-initrd",
+    meaning: "a module is listed for the initramfs and is not in it",
+    page: "\
+The initramfs has rdma-core's lists of modules (/etc/rdma/modules/*.conf) and not
+all of the modules in them. systemd-modules-load says \"Failed to find module\" for
+each; before systemd 244 one that is missing fails the whole service. After the
+root file system is there the lists are worked off again, with all the modules, so
+this matters only for a root or a mount that needs RDMA in the initramfs.
+
+What to do: dracut -f --add-drivers 'rpcrdma ib_iser ...', or take the names out
+of the lists; newer rdma-core does it.",
+    needles: &["Failed to find module '", "Switching root", "dracut"],
+    causes: &["rdma-service-failed"],
+    judge: Judge::Boot(judge),
+};
+
+fn judge(boot: &Boot) -> Vec<Finding> {
+    let lines: Vec<_> =
+        boot.events.iter().filter(|e| missing(e).is_some() && in_initramfs(boot, e)).collect();
+    let Some(first) = lines.first() else { return Vec::new() };
+    let module = missing(first).unwrap_or("a module");
+    vec![
+        Finding::new(
+            RULE.code,
+            Severity::Warning,
+            Confidence::Medium,
+            format!("{module} is listed for the initramfs, and is not in it."),
+        )
+        .quoting(seen::quotes(boot, lines))
+        .advice([
+            "lsinitrd | grep -e rpcrdma -e ib_ (or lsinitramfs)",
+            "dracut -f --add-drivers rpcrdma, or take the names out of /etc/rdma/modules/rdma.conf",
+        ]),
+    ]
+}

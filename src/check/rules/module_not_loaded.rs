@@ -1,0 +1,79 @@
+use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+
+pub(super) const RULE: Rule = Rule {
+    code: "module-not-loaded",
+    meaning: "a module that is needed is not loaded",
+    page: "\
+The HCA's driver is there, and a module above it is not: ib_umad (ibstat, opensm,
+ibacm), ib_uverbs and rdma_ucm (applications), ib_ipoib (netdevs), mlx5_ib or
+mlx4_ib (any RDMA device at all). udev and rdma-core load them when they see an
+RDMA device; without rdma-core, with a minimal module list or with openibd off
+nobody does.
+
+How it shows: \"is ib_umad module loaded?\", \"couldn't read uverbs ABI version\",
+lsmod without the module.
+
+What to do: modprobe it now; enable ibprov.service, or name it in
+/etc/modules-load.d.",
+    needles: &[
+        "umad_init: can't read ABI version",
+        "is ib_umad module loaded",
+        "couldn't read uverbs ABI version",
+        "unable to open RDMA device",
+        "couldn't read ABI version",
+        "/dev/infiniband/rdma_cm",
+        "Error opening UMAD",
+        "unable to open /dev/infiniband",
+        "module is not loaded",
+        "modules are not loaded",
+        "module not loaded",
+    ],
+    causes: &["rdma-service-failed", "opensm-misconfigured", "mount-before-ipoib"],
+    judge: Judge::Boot(judge),
+};
+
+/// Words by which a program says that a module is missing, and the module.
+const SAID: [(&str, &str); 9] = [
+    ("umad_init: can't read ABI version", "ib_umad"),
+    ("is ib_umad module loaded", "ib_umad"),
+    ("Error opening UMAD", "ib_umad"),
+    ("couldn't read uverbs ABI version", "ib_uverbs"),
+    ("unable to open RDMA device", "rdma_ucm"),
+    ("librdmacm: couldn't read ABI version", "rdma_ucm"),
+    ("librdmacm: Warning: couldn't read ABI version", "rdma_ucm"),
+    ("librdmacm: Fatal: couldn't read ABI version", "rdma_ucm"),
+    ("/dev/infiniband/rdma_cm", "rdma_ucm"),
+];
+
+fn judge(boot: &Boot) -> Vec<Finding> {
+    let said: Vec<_> = boot
+        .events
+        .iter()
+        .filter_map(|e| SAID.iter().find(|(w, _)| e.text.contains(w)).map(|(_, m)| (e, *m)))
+        .collect();
+    let listed = boot.state.modules.as_ref().and_then(|modules| {
+        let has = |name: &str| modules.iter().any(|m| m == name);
+        for (core, half) in [("mlx5_core", "mlx5_ib"), ("mlx4_core", "mlx4_ib")] {
+            if has(core) && !has(half) && boot.state.ports.is_empty() {
+                return Some(half);
+            }
+        }
+        let any = ["mlx5_ib", "mlx4_ib", "ib_mthca", "ib_qib", "hfi1"].iter().any(|m| has(m));
+        let ethernet = !boot.state.ports.is_empty()
+            && boot.state.ports.iter().all(|p| p.infiniband == Some(false));
+        (any && !has("ib_ipoib") && !ethernet).then_some("ib_ipoib")
+    });
+    let Some(module) = said.first().map(|(_, m)| *m).or(listed) else { return Vec::new() };
+    let alive = seen::sign_of_life(boot).is_some();
+    let severity = if alive { Severity::Warning } else { Severity::Error };
+    let confidence = if said.is_empty() { Confidence::Medium } else { Confidence::High };
+    vec![
+        Finding::new(RULE.code, severity, confidence, format!("{module} is not loaded."))
+            .quoting(seen::quotes(boot, said.iter().map(|(e, _)| *e)))
+            .advice([
+                format!("modprobe {module}"),
+                "systemctl enable ibprov.service (it loads the modules before the network), or name it in /etc/modules-load.d".to_owned(),
+                "without an HCA in this host: disable the service that asks for it".to_owned(),
+            ]),
+    ]
+}

@@ -1,0 +1,57 @@
+use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+
+pub(super) const RULE: Rule = Rule {
+    code: "module-parameter",
+    meaning: "a module parameter makes the driver fail",
+    page: "\
+An option in /etc/modprobe.d or on the kernel command line is refused or cannot be
+honoured: a queue size that a Connect-IB card cannot have, a port type that the
+card has not, more VFs than it has, a text where a number belongs. The driver then
+fails to load, or leaves the feature out.
+
+A parameter that the module does not know at all (\"unknown parameter ignored\") is
+harmless.
+
+What to do: grep -r 'options mlx\\|options ib_' /etc/modprobe.d, correct it, rebuild
+the initramfs, load the module again.",
+    needles: &[
+        "invalid for parameter",
+        "check send_queue_size module parameter",
+        "Please set ib_ipoib send_queue_size",
+        "Failed to bring up interface for Connect-IB",
+        "is not supported on this HCA",
+        "Only same port types supported",
+        "Invalid port_type",
+        "Profile requires",
+        "out of range for num_",
+        "Invalid value for log_",
+        "available vfs (",
+        "FW does not support more than",
+    ],
+    causes: &["driver-regression", "openibd-failed", "module-not-loaded"],
+    judge: Judge::Boot(judge),
+};
+
+fn judge(boot: &Boot) -> Vec<Finding> {
+    let lines: Vec<_> = boot
+        .with_any(RULE.needles)
+        .filter(|e| {
+            !e.text.contains("invalid for parameter") || seen::rdma_module(&e.text).is_some()
+        })
+        .filter(|e| !e.text.contains("available vfs (") || e.text.contains("mlx4"))
+        .collect();
+    let Some(first) = lines.first() else { return Vec::new() };
+    vec![
+        Finding::new(
+            RULE.code,
+            Severity::Error,
+            Confidence::High,
+            format!("A module parameter is refused: {}", first.text.trim()),
+        )
+        .quoting(seen::quotes(boot, lines))
+        .advice([
+            "grep -rn -e 'options mlx' -e 'options ib_' /etc/modprobe.d; cat /proc/cmdline",
+            "correct or remove it, rebuild the initramfs, reboot",
+        ]),
+    ]
+}

@@ -1,0 +1,59 @@
+use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+
+pub(super) const RULE: Rule = Rule {
+    code: "module-symbol-mismatch",
+    meaning: "a module does not match the RDMA stack or the kernel that is loaded",
+    page: "\
+The kernel refuses a module whose symbols have another version than those of the
+modules that are loaded, or which was built for another kernel. With RDMA that
+mostly means that the kernel's own modules and OFED's are mixed: the initramfs
+holds the one, the root file system the other; or OFED was updated and something
+that was built against it (Lustre, nvidia-peermem, BeeGFS) was not.
+
+How it shows: \"disagrees about version of symbol\", \"Unknown symbol\", \"Invalid
+module format\", \"version magic\".
+
+What to do: rebuild the initramfs (dracut -f, update-initramfs -u) and the module
+that was refused; modinfo -n MODULE tells whose it is.",
+    needles: &[
+        "disagrees about version of symbol",
+        "Unknown symbol",
+        "version magic '",
+        "Invalid module format",
+        "Exec format error",
+        "Unknown symbol in module",
+        "section size must match",
+    ],
+    causes: &["openibd-failed", "module-not-loaded", "rdma-service-failed", "mount-before-ipoib"],
+    judge: Judge::Boot(judge),
+};
+
+fn judge(boot: &Boot) -> Vec<Finding> {
+    let lines: Vec<_> = boot
+        .with_any(RULE.needles)
+        .filter(|e| {
+            seen::rdma_module(&e.text).is_some()
+                || ["ib_", "rdma_", "nvidia_peermem", "nv_peer_mem", "beegfs", "lnet"]
+                    .iter()
+                    .any(|w| e.text.contains(w))
+        })
+        .collect();
+    let Some(first) = lines.first() else { return Vec::new() };
+    let module = first.text.split([':', ' ']).next().unwrap_or("a module");
+    let module =
+        seen::rdma_module(module).or_else(|| seen::rdma_module(&first.text)).unwrap_or(module);
+    vec![
+        Finding::new(
+            RULE.code,
+            Severity::Error,
+            Confidence::High,
+            format!("{module} does not match the RDMA modules or the kernel that are loaded."),
+        )
+        .quoting(seen::quotes(boot, lines))
+        .advice([
+            "modinfo -n ib_core mlx5_core ib_ipoib: all from the kernel, or all from OFED",
+            "dracut -f (or update-initramfs -u), so that the initramfs holds the same modules",
+            "rebuild what was built against the other stack, then reboot",
+        ]),
+    ]
+}

@@ -1,0 +1,62 @@
+use super::{Boot, Confidence, Finding, Judge, Rule, Severity};
+
+pub(super) const RULE: Rule = Rule {
+    code: "module-wrong-driver",
+    meaning: "a driver for other hardware is loaded",
+    page: "\
+The card has no driver, and the driver that is loaded is for another generation:
+mlx4 drives ConnectX-2 and -3, mlx5 Connect-IB and ConnectX-4 and later, ib_mthca
+the cards before them, hfi1 Omni-Path, ib_qib TrueScale.
+
+What to do: load the driver that belongs to the card, and name that one in the
+lists; `lspci -nnk` shows the card, modprobe -R MODALIAS the driver.",
+    needles: &[],
+    causes: &["module-not-loaded", "driver-regression"],
+    judge: Judge::Boot(judge),
+};
+
+/// What lspci calls the cards of each driver.
+const FAMILIES: [(&str, &[&str]); 5] = [
+    (
+        "mlx4_core",
+        &["ConnectX-2", "ConnectX-3", "MT26428", "MT25408", "MT27500", "MT27520", "[ConnectX VPI"],
+    ),
+    (
+        "mlx5_core",
+        &["ConnectX-4", "ConnectX-5", "ConnectX-6", "ConnectX-7", "Connect-IB", "BlueField"],
+    ),
+    ("ib_mthca", &["InfiniHost"]),
+    ("ib_qib", &["IBA7322", "IBA7220", "TrueScale"]),
+    ("hfi1", &["Omni-Path"]),
+];
+
+fn judge(boot: &Boot) -> Vec<Finding> {
+    let Some(modules) = &boot.state.modules else { return Vec::new() };
+    let has = |name: &str| modules.iter().any(|m| m == name);
+    for function in &boot.state.pci {
+        let Some((right, _)) =
+            FAMILIES.iter().find(|(_, names)| names.iter().any(|n| function.text.contains(n)))
+        else {
+            continue;
+        };
+        let Some((wrong, _)) = FAMILIES.iter().find(|(driver, _)| driver != right && has(driver))
+        else {
+            continue;
+        };
+        if function.driver.is_none() && !has(right) {
+            return vec![
+                Finding::new(
+                    RULE.code,
+                    Severity::Error,
+                    Confidence::Medium,
+                    format!("{} needs {right}, and {wrong} is loaded.", function.address),
+                )
+                .quoting([boot.quote_at(function.origin, "", &function.text)])
+                .advice([format!(
+                    "modprobe {right}; name it instead of {wrong} in /etc/modules-load.d"
+                )]),
+            ];
+        }
+    }
+    Vec::new()
+}

@@ -1,0 +1,141 @@
+use super::{Boot, Confidence, Event, Finding, Judge, Rule, Severity, seen};
+
+pub(super) const RULE: Rule = Rule {
+    code: "mount-before-ipoib",
+    meaning: "a mount or LNet started before IPoIB could be used",
+    page: "\
+A file system over InfiniBand was mounted, or LNet was configured, before its
+netdev had an address and carrier: NFS over RDMA or over IPoIB, Lustre (o2ib),
+BeeGFS, iSER. network-online.target does not help where another interface makes the
+network \"online\" first; systemd's remote mounts wait for no more than that.
+
+How it shows: LNet: \"couldn't query intf ib0\", \"Error -100 starting up LNI o2ib\";
+mount.nfs: \"Network is unreachable\" for a server that is reached over ib0.
+
+What to do: order the mount after the port: ibprov-wait-online.service before
+remote-fs-pre.target, or x-systemd.after= in fstab; for LNet a drop-in
+After=ibprov-wait-online.service for lnet.service.",
+    needles: &[
+        "starting up LNI o2ib",
+        "query IPoIB interface",
+        "query intf",
+        "Can't load LND o2ib",
+        "kiblnd",
+        "o2ib",
+        "LNet",
+        "LNetError",
+        "lnetctl",
+        "mount.nfs",
+        "mount.lustre",
+        "rpcrdma:",
+        "Network is unreachable",
+        "No route to host",
+        "proto=rdma",
+        "beegfs",
+        "Mount unit",
+        "Failed to mount",
+        "Mounting ",
+        "Mounted ",
+        "iser: ",
+        "NFSv4",
+        "mounting",
+        "xprtrdma",
+        "Dependency failed for ",
+        "mount[",
+    ],
+    causes: &["mount-before-network"],
+    judge: Judge::Boot(judge),
+};
+
+/// LNet or the RDMA transport says so itself.
+pub(super) fn over_ib(event: &Event) -> bool {
+    let t = &event.text;
+    let lnet = (t.contains("starting up LNI o2ib")
+        || t.contains("query IPoIB interface")
+        || t.contains("kiblnd_"))
+        && !t.contains("Unknown symbol")
+        || t.contains("query intf") && seen::ib_netdev_in(t).is_some()
+        || t.contains("LNet")
+            && seen::ib_netdev_in(t).is_some()
+            && (t.contains("it's down") || t.contains("rror") || t.contains("Invalid"));
+    let nfs = (t.contains("mount.nfs") || t.contains("mount.lustre") || t.contains("mount["))
+        && t.contains("rdma");
+    lnet || nfs
+}
+
+/// A mount that found no network.
+pub(super) fn no_network(event: &Event) -> bool {
+    let t = &event.text;
+    let mount = ["mount.", "mount[", "mounting", "NFS", "nfs", "glusterfs", "ceph", "cifs"]
+        .iter()
+        .any(|w| t.contains(w))
+        || event.program.contains("mount");
+    mount
+        && [
+            "Network is unreachable",
+            "No route to host",
+            "Failed to resolve server",
+            "Temporary failure in name resolution",
+            "Name or service not known",
+            "Connection timed out",
+            "could not resolve address",
+            "Network is down",
+            "Cannot assign requested address",
+        ]
+        .iter()
+        .any(|w| t.contains(w))
+}
+
+/// True if the boot's lines speak of InfiniBand as the way to the server.
+pub(super) fn ib_here(boot: &Boot) -> bool {
+    boot.events.iter().any(|e| {
+        seen::ib_netdev_in(&e.text).is_some()
+            || [
+                "o2ib",
+                "ib_ipoib",
+                "openibd",
+                "ipoib",
+                "IPoIB",
+                "nfiniBand",
+                "rpcrdma",
+                "proto=rdma",
+            ]
+            .iter()
+            .any(|w| e.text.contains(w))
+    }) || boot.state.netdevs.iter().any(|n| n.infiniband)
+        || !boot.state.ports.is_empty()
+}
+
+fn judge(boot: &Boot) -> Vec<Finding> {
+    let said: Vec<_> = boot.events.iter().filter(|e| over_ib(e)).collect();
+    let generic: Vec<_> = boot.events.iter().filter(|e| no_network(e)).collect();
+    let (lines, confidence) = if !said.is_empty() {
+        (said, Confidence::High)
+    } else if !generic.is_empty() && ib_here(boot) {
+        (generic, Confidence::Medium)
+    } else {
+        return Vec::new();
+    };
+    let Some(last) = lines.last() else { return Vec::new() };
+    let mounted = boot.events.iter().any(|e| {
+        e.origin > last.origin
+            && (e.text.starts_with("Mounted /")
+                || e.text.contains("LNet: Added LNI") && e.text.contains("o2ib"))
+    });
+    let (severity, end) =
+        if mounted { (Severity::Warning, "; it worked later") } else { (Severity::Error, "") };
+    vec![
+        Finding::new(
+            RULE.code,
+            severity,
+            confidence,
+            format!("A mount or LNet was started before IPoIB could be used{end}: {}", last.text.trim()),
+        )
+        .quoting(seen::quotes(boot, lines))
+        .advice([
+            "systemctl enable ibprov-wait-online.service: network-online.target then waits for the port",
+            "LNet: a drop-in for lnet.service with After=ibprov-wait-online.service (Requires= too)",
+            "NFS: x-systemd.requires=ibprov-wait-online.service in fstab; now: mount -a, or systemctl restart lnet",
+        ]),
+    ]
+}

@@ -1,0 +1,51 @@
+use super::mount_before_ipoib::{ib_here, no_network, over_ib};
+use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+
+pub(super) const RULE: Rule = Rule {
+    code: "mount-before-network",
+    meaning: "a mount started before the network was up; InfiniBand has no part in it",
+    page: "\
+A network file system was mounted before there was a route to its server or a name
+server to find it, and nothing in the log speaks of InfiniBand. The mount is not
+ordered after network-online.target (_netdev in fstab does it), or what provides
+network-online.target is not enabled.
+
+What to do: _netdev in fstab; systemctl enable NetworkManager-wait-online or
+systemd-networkd-wait-online; x-systemd.automount mounts at the first use.",
+    needles: &[
+        "Failed to resolve server",
+        "Temporary failure in name resolution",
+        "Name or service not known",
+        "could not resolve address",
+        "Network is unreachable",
+        "mount.nfs",
+        "mount.cifs",
+        "glusterfs",
+    ],
+    causes: &[],
+    judge: Judge::Boot(judge),
+};
+
+fn judge(boot: &Boot) -> Vec<Finding> {
+    let lines: Vec<_> = boot.events.iter().filter(|e| no_network(e)).collect();
+    if lines.is_empty() || ib_here(boot) || boot.events.iter().any(over_ib) {
+        return Vec::new();
+    }
+    let mounted = lines.last().is_some_and(|last| {
+        boot.events.iter().any(|e| e.origin > last.origin && e.text.starts_with("Mounted /"))
+    });
+    let severity = if mounted { Severity::Warning } else { Severity::Error };
+    vec![
+        Finding::new(
+            RULE.code,
+            severity,
+            Confidence::Medium,
+            "A mount was tried before the network was up; nothing here speaks of InfiniBand.",
+        )
+        .quoting(seen::quotes(boot, lines))
+        .advice([
+            "_netdev (or x-systemd.automount) for it in /etc/fstab",
+            "systemctl is-enabled NetworkManager-wait-online.service systemd-networkd-wait-online.service",
+        ]),
+    ]
+}

@@ -1,0 +1,57 @@
+use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+
+pub(super) const RULE: Rule = Rule {
+    code: "netdev-admin-down",
+    meaning: "the netdev exists and nobody has set it up",
+    page: "\
+The port is Active and its IPoIB netdev is there, and it is administratively down:
+no network service has it in its configuration, or the one that has was done before
+the netdev came.
+
+How it shows: `ip link` shows ib0 without UP; ibdev2netdev: mlx5_0 port 1 ==> ib0
+(Down) while ibstat says Active.
+
+What to do: give it to the network service (an ifcfg file, a NetworkManager profile,
+a .network file), or to ibprov; for now: ip link set ib0 up.",
+    needles: &[],
+    causes: &["mount-before-ipoib"],
+    judge: Judge::Boot(judge),
+};
+
+fn judge(boot: &Boot) -> Vec<Finding> {
+    let state = &boot.state;
+    let is_ib = |n: &&super::super::evidence::state::NetdevSeen| {
+        n.infiniband || seen::is_ib_netdev(&n.name)
+    };
+    let down: Vec<_> =
+        state.netdevs.iter().filter(is_ib).filter(|n| !n.up && n.parent.is_none()).collect();
+    let up = state.netdevs.iter().filter(is_ib).any(|n| n.up);
+    let Some(first) = down.first() else { return Vec::new() };
+    let active = state.ports.iter().any(|p| p.is_active() && p.may_be_infiniband());
+    let bad_ports = state.ports.iter().any(|p| !p.is_active() && p.infiniband != Some(false));
+    // A second port that is not used, or a port that has no link at all.
+    if up || bad_ports && !active {
+        return Vec::new();
+    }
+    let (severity, confidence) = if active {
+        (Severity::Error, Confidence::High)
+    } else {
+        (Severity::Error, Confidence::Medium)
+    };
+    let name = &first.name;
+    vec![
+        Finding::new(
+            RULE.code,
+            severity,
+            confidence,
+            format!("{name} exists, and nobody has set it up."),
+        )
+        .quoting(
+            down.iter().take(8).map(|n| boot.quote_at(n.origin, "", &n.text)).collect::<Vec<_>>(),
+        )
+        .advice([
+            format!("ip link set {name} up, and an address, for now"),
+            format!("for every boot: {name} in the configuration of the network service in use"),
+        ]),
+    ]
+}

@@ -1,0 +1,18 @@
+use super::{Judge, Rule};
+
+pub(super) const RULE: Rule = Rule {
+    code: "netdev-late",
+    meaning: "a netdev came after the network service had set interfaces up, and is down",
+    page: "\
+Services like networking (ifupdown) and network (network-scripts) set up the
+interfaces that are there when they run, once. A card whose driver or firmware
+takes long has its netdev later than that, and nobody sets it up any more. On a
+live host the times are known: when the service began, and when udev had
+finished with the netdev.
+
+What to do: for now, ifup it. For every boot: ibprov.service, which is ordered
+before the network and waits for the netdevs.",
+    needles: &[],
+    causes: &["netdev-admin-down", "mount-before-ipoib", "wait-online-timeout"],
+    judge: Judge::Host,
+};

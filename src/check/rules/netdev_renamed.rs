@@ -1,0 +1,50 @@
+use super::{Boot, Confidence, Finding, Judge, Kind, Rule, Severity, seen};
+
+pub(super) const RULE: Rule = Rule {
+    code: "netdev-renamed",
+    meaning: "the configuration names a netdev that udev has renamed",
+    page: "\
+The kernel calls IPoIB netdevs ib0, ib1; udev renames them by their place
+(ibp65s0, ibs4f0) unless net.ifnames=0 or a rule keeps the names. A configuration
+that still says ib0 finds no such netdev. A rename by itself is normal.
+
+How it shows: \"ibp1s0: renamed from ib0\", and a network service that does not find
+ib0.
+
+What to do: the new name in the configuration; or a .link file that gives the name
+by the last 8 bytes of the address (the port GUID), which stay the same.",
+    needles: &["renamed from"],
+    causes: &["ifcfg-mismatch", "module-loaded-late", "mount-before-ipoib"],
+    judge: Judge::Boot(judge),
+};
+
+fn judge(boot: &Boot) -> Vec<Finding> {
+    let found = boot.events.iter().find_map(|asked| {
+        let name = seen::not_found(asked)?;
+        let (renamed, to) = boot.events.iter().find_map(|e| match &e.kind {
+            Kind::NetdevRenamed { from, to } if &**from == name && &**to != name => Some((e, to)),
+            _ => None,
+        })?;
+        let back = boot.events.iter().any(|e| match &e.kind {
+            Kind::NetdevRenamed { to, .. } => &**to == name && e.origin > renamed.origin,
+            Kind::InterfaceAsked { name: n, worked: Some(true) } => &**n == name,
+            _ => false,
+        });
+        (!back && (seen::is_ib_netdev(name) || seen::rdma_module(&renamed.text).is_some()))
+            .then_some((asked, renamed, name, to.to_string()))
+    });
+    let Some((asked, renamed, name, to)) = found else { return Vec::new() };
+    vec![
+        Finding::new(
+            RULE.code,
+            Severity::Error,
+            Confidence::High,
+            format!("The configuration asks for {name}, which udev has renamed to {to}."),
+        )
+        .quoting(seen::quotes(boot, [renamed, asked]))
+        .advice([
+            format!("put {to} in the place of {name} into the network configuration"),
+            format!("or keep {name}: a .link file in /etc/systemd/network that matches the last 8 bytes of the address"),
+        ]),
+    ]
+}

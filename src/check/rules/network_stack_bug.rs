@@ -1,0 +1,162 @@
+use super::{Boot, Confidence, Event, Finding, Judge, Rule, Severity, seen};
+
+pub(super) const RULE: Rule = Rule {
+    code: "network-stack-bug",
+    meaning: "a fault or a missing feature of the network manager in use",
+    page: "\
+The netdev is there, and the program that configures the network cannot deal with
+it: NetworkManager that must set connected mode on a kernel without it (\"the device
+could not be readied for configuration\"), a renderer that writes no InfiniBand type,
+a DHCP client that cannot use a 20-byte address, a generator that refuses the
+interface's kind.
+
+What to do: another version of the program; datagram mode; an address that is set
+statically; another network service for this interface.",
+    needles: &[
+        "could not be readied for configuration",
+        "nfiniband",
+        "IPoIB",
+        "ipoib",
+        "reason 'config-failed'",
+        "Activation: failed",
+        "hardware address",
+        "failure to set",
+        "Could not set",
+        "unknown device type",
+        "Unknown device type",
+        "unsupported hardware type",
+        "Unsupported device type",
+        "MAC address",
+        "ARPHRD",
+        "Failed to create",
+        "transport-mode",
+        "transport_mode",
+        "invalid connection",
+        "unsupported link",
+        "bond config is using infiniband",
+        "cannot rename",
+        "Failed to rename",
+        "DHCP",
+        "dhclient",
+        "platform-linux",
+        "NetworkManager",
+        "wicked",
+        "netplan",
+        "cloud-init",
+        "networkd",
+    ],
+    causes: &["netdev-admin-down", "wait-online-timeout", "mount-before-ipoib", "ifcfg-mismatch"],
+    judge: Judge::Boot(judge),
+};
+
+fn of_network_manager(event: &Event) -> bool {
+    [
+        "NetworkManager",
+        "systemd-networkd",
+        "wicked",
+        "netplan",
+        "cloud-init",
+        "dhclient",
+        "dhcpcd",
+        "ifup",
+        "nm-",
+        "networkd",
+        "python3",
+        "initrd",
+    ]
+    .iter()
+    .any(|p| event.program.contains(p))
+        || event.program.is_empty()
+}
+
+fn is_fault(event: &Event) -> bool {
+    let t = &event.text;
+    let low = t.to_ascii_lowercase();
+    let names_ib =
+        low.contains("infiniband") || low.contains("ipoib") || seen::ib_netdev_in(t).is_some();
+    if t.contains("could not be readied for configuration") {
+        return true;
+    }
+    names_ib
+        && [
+            "config-failed",
+            "activation: failed for connection",
+            "unsupported hardware type",
+            "unknown device type",
+            "unsupported device type",
+            "failed to set mode",
+            "failure to set",
+            "unsupported",
+            "is not supported",
+            "not support",
+            "bond config is using infiniband",
+            "assertion",
+            "invalid hardware address",
+            "invalid mac address",
+            "could not set ",
+            "failed to get mac",
+            "hardware address length",
+            "failed to configure",
+            "could not process link message",
+            "cannot be enslaved",
+            "invalid value for",
+            "key error",
+            "keyerror",
+            "valueerror",
+            "traceback",
+            "dumped core",
+            "mac address mismatch",
+        ]
+        .iter()
+        .any(|w| low.contains(w))
+}
+
+fn judge(boot: &Boot) -> Vec<Finding> {
+    // What the kernel says of its own is no fault of a network manager.
+    let lines: Vec<_> = boot
+        .events
+        .iter()
+        .filter(|e| of_network_manager(e) && is_fault(e) && &*e.program != "kernel")
+        .filter(|e| e.program.is_empty().then(|| !kernel_like(&e.text)).unwrap_or(true))
+        .collect();
+    let Some(first) = lines.first() else { return Vec::new() };
+    // A later attempt that worked.
+    let name = seen::ib_netdev_in(&first.text);
+    let works = name.is_some_and(|n| {
+        boot.events.iter().any(|e| {
+            e.origin > first.origin
+                && e.text.contains(n)
+                && (e.text.contains("Activation: successful")
+                    || e.text.contains("Gained carrier")
+                    || e.text.contains("state change: secondaries -> activated"))
+        })
+    });
+    let severity = if works { Severity::Warning } else { Severity::Error };
+    vec![
+        Finding::new(
+            RULE.code,
+            severity,
+            Confidence::Medium,
+            format!(
+                "The network manager cannot deal with the InfiniBand interface: {}",
+                first.text.trim()
+            ),
+        )
+        .quoting(seen::quotes(boot, lines))
+        .advice([
+            "look for a newer version of that program; its bug tracker names the interface type",
+            "datagram mode and a static address work where connected mode or DHCP do not",
+        ]),
+    ]
+}
+
+/// True for a line of dmesg, which names no program: it begins with a driver or
+/// a netdev.
+fn kernel_like(text: &str) -> bool {
+    let first = text.split([':', ' ']).next().unwrap_or_default();
+    seen::RDMA_MODULES.contains(&first)
+        || seen::is_ib_netdev(first)
+        || first.starts_with("mlx")
+        || first == "infiniband"
+        || first == "IPv6"
+}

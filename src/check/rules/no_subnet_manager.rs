@@ -1,0 +1,85 @@
+use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+
+pub(super) const RULE: Rule = Rule {
+    code: "no-subnet-manager",
+    meaning: "the port stays in Initializing: no subnet manager has configured it",
+    page: "\
+The cable is in and the link is up, and no subnet manager has given the port a LID
+and made it active. Every InfiniBand fabric needs one: in a managed switch, or
+opensm on a host. Until then ibstat shows State: Initializing, SM lid 0, and IPoIB
+has no carrier.
+
+What to do: sminfo; start opensm on one host of the fabric (or switch it on in the
+switch); with two fabrics, one for each port: opensm -g GUID.
+
+A VF that stays in Initializing while its PF is Active is another thing
+(opensm-virt-disabled).",
+    needles: &[
+        "logical state changed to PORT_INIT",
+        "logical state changed to PORT_A",
+        "PORT_INIT",
+        "iberror: failed: iberror: [pid",
+        "sminfo",
+    ],
+    causes: &["netdev-admin-down", "wait-online-timeout", "mount-before-ipoib"],
+    judge: Judge::Boot(judge),
+};
+
+fn judge(boot: &Boot) -> Vec<Finding> {
+    let waiting: Vec<_> = boot
+        .state
+        .ports
+        .iter()
+        .filter(|p| p.state == "init" && p.may_be_infiniband() && !seen::is_vf_type(&p.device_type))
+        .filter(|p| p.physical.is_empty() || p.physical == "linkup")
+        .collect();
+    let active = boot.state.ports.iter().any(|p| p.is_active() && p.may_be_infiniband());
+    // hfi1 names the states in the log.
+    let inits: Vec<_> = boot.with("logical state changed to PORT_INIT").collect();
+    let stuck = inits.last().filter(|init| {
+        let later = |e: &&super::Event| e.origin > init.origin;
+        let moved = boot
+            .with_any(&[
+                "logical state changed to PORT_ARMED",
+                "logical state changed to PORT_ACTIVE",
+            ])
+            .any(|e| later(&e));
+        // The log must go on long enough for a subnet manager to come by.
+        let goes_on = boot
+            .events
+            .iter()
+            .filter(later)
+            .any(|e| e.when.since(&init.when).is_some_and(|t| t > 30_000_000));
+        !moved && goes_on
+    });
+    if waiting.is_empty() && stuck.is_none() {
+        return Vec::new();
+    }
+    let name = waiting.first().map_or_else(|| "the port".to_owned(), |p| p.name());
+    let (severity, confidence) = match (active, waiting.is_empty()) {
+        (false, false) => (Severity::Error, Confidence::High),
+        (true, false) => (Severity::Warning, Confidence::Medium),
+        (_, true) => (Severity::Error, Confidence::Medium),
+    };
+    vec![
+        Finding::new(
+            RULE.code,
+            severity,
+            confidence,
+            format!(
+                "{name} has a link and stays in Initializing: no subnet manager has configured it."
+            ),
+        )
+        .quoting(
+            waiting
+                .iter()
+                .map(|p| boot.quote_at(p.origin, "", &format!("{}: {}", p.name(), p.text))),
+        )
+        .quoting(seen::quotes(boot, stuck.copied()))
+        .advice([
+            "sminfo (or ibdiagnet) from any host of the fabric: is there a subnet manager?",
+            "systemctl enable --now opensm on one host, or switch it on in the managed switch",
+            "two separate fabrics need one each: opensm -g PORT_GUID",
+        ]),
+    ]
+}

@@ -1,0 +1,41 @@
+use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+
+pub(super) const RULE: Rule = Rule {
+    code: "openibd-alias-broken",
+    meaning: "what is ordered on openibd.service does not meet ibprov",
+    page: "\
+Other software orders itself After=openibd.service. ibprov takes that name as an
+alias, which systemd refuses while a unit file of openibd is still there: the old
+openibd runs, or nothing of that name does, and what is ordered on it starts too
+early.
+
+How it shows: \"Failed to enable unit: File ... openibd.service already exists\";
+ibprov status says so.
+
+What to do: remove or mask OFED's openibd.service, then systemctl enable
+ibprov.service again.",
+    needles: &[
+        "openibd.service already exists",
+        "openibd.service is a symlink",
+        "openibd.service is linked or masked",
+    ],
+    causes: &["mount-before-ipoib"],
+    judge: Judge::Boot(judge),
+};
+
+fn judge(boot: &Boot) -> Vec<Finding> {
+    let lines: Vec<_> = boot.with_any(RULE.needles).collect();
+    if lines.is_empty() {
+        return Vec::new();
+    }
+    vec![
+        Finding::new(
+            RULE.code,
+            Severity::Warning,
+            Confidence::High,
+            "The name openibd.service is taken, so ibprov does not stand for it.",
+        )
+        .quoting(seen::quotes(boot, lines))
+        .advice(["systemctl disable openibd.service, remove its unit file, systemctl enable ibprov.service"]),
+    ]
+}

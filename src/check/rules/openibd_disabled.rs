@@ -1,0 +1,106 @@
+use super::{Boot, Confidence, Finding, Judge, Kind, Rule, Severity, seen};
+
+pub(super) const RULE: Rule = Rule {
+    code: "openibd-disabled",
+    meaning: "openibd is not enabled, so the IPoIB modules are loaded too late or never",
+    page: "\
+openibd loads ib_ipoib and is ordered before the network service. Where it is not
+enabled, ib_ipoib is loaded by something else and later, often more than a minute
+later, and the network service finds no ib0. mlnx_interface_mgr then sees the
+netdev, takes the system to be booting, and leaves the interface to the network
+service, which has been there and gone: the interface stays down until somebody
+runs ifup.
+
+How it shows: \"Device ib0 does not seem to be present\" from the network service,
+later the lines of the netdev, and not one line of openibd in between; or
+`systemctl status openibd` says disabled.
+
+What to do: systemctl enable openibd; or install ibprov in its place.",
+    needles: &["OS is booting, will not run ifup", "Setting up Mellanox network interface"],
+    causes: &[
+        "netdev-late",
+        "port-not-ready",
+        "module-loaded-late",
+        "ifup-skipped-os-booting",
+        "module-not-loaded",
+        "mount-before-ipoib",
+        "netdev-admin-down",
+        "ifcfg-mismatch",
+    ],
+    judge: Judge::Boot(judge),
+};
+
+const ADVICE: [&str; 3] = [
+    "systemctl enable openibd.service (or ibprov.service in its place), then reboot",
+    "now, without a reboot: ifup the interface, or systemctl restart the network service",
+    "systemctl is-enabled openibd.service",
+];
+
+fn judge(boot: &Boot) -> Vec<Finding> {
+    let unit = boot.state.unit("openibd.service").filter(|u| {
+        (u.enabled == "disabled" || u.enabled == "masked")
+            && (u.active.is_empty() || u.active.starts_with("inactive"))
+    });
+    let typed = boot.state.commands.iter().find(|c| {
+        c.text.contains("is-enabled openibd")
+            && (c.answer() == "disabled" || c.answer() == "masked")
+    });
+    let late = seen::late(boot).filter(|l| !l.recovered);
+    let ran = boot.events.iter().any(|e| {
+        &*e.program == "openibd"
+            || matches!(&e.kind, Kind::UnitStarting(u) | Kind::UnitStarted(u) if u.contains("openibd"))
+    });
+    let ofed = boot.events.iter().any(|e| e.program.starts_with("mlnx_interface_mgr"));
+    let mut quotes = Vec::new();
+    if let Some(unit) = unit {
+        quotes.push(boot.quote_at(unit.origin, "", &unit.text));
+    }
+    if let Some(command) = typed {
+        quotes.push(boot.quote_at(command.origin, "", &command.text));
+    }
+    let shown = !quotes.is_empty();
+    let Some(late) = late else {
+        if !shown || seen::sign_of_life(boot).is_some() {
+            return Vec::new();
+        }
+        let without = boot.state.netdevs.iter().all(|n| !n.infiniband);
+        let finding = Finding::new(
+            RULE.code,
+            if without { Severity::Error } else { Severity::Warning },
+            Confidence::Medium,
+            "openibd.service is not enabled: nothing loads the IPoIB modules before the network comes up.",
+        );
+        return vec![finding.quoting(quotes).advice(ADVICE)];
+    };
+    if ran || !(ofed || shown) {
+        return Vec::new();
+    }
+    quotes.extend(seen::quotes(boot, [late.asked, late.made]));
+    quotes.extend(seen::quotes(boot, boot.with("OS is booting, will not run ifup")));
+    let gap = late
+        .made
+        .when
+        .since(&late.asked.when)
+        .map_or(String::new(), |usec| format!(", {} s too late", usec / 1_000_000));
+    let netdev = late.netdev;
+    vec![
+        Finding::new(
+            RULE.code,
+            Severity::Error,
+            if shown { Confidence::High } else { Confidence::Medium },
+            format!(
+                "openibd did not run, so {netdev} was made only at {}{gap}, after the network service had asked for it at {}.",
+                late.made.when.stamp, late.asked.when.stamp
+            ),
+        )
+        .chain([
+            "openibd.service is not enabled: not one line of it is in this boot".to_owned(),
+            format!("at {} the network service asked for {netdev}, which did not exist", late.asked.when.stamp),
+            format!("ib_ipoib was loaded by something else, and made {netdev} at {}", late.made.when.stamp),
+            "mlnx_interface_mgr takes the system to be booting and leaves the interface to the network service".to_owned(),
+            format!("nobody tried again: {netdev} stayed down"),
+        ])
+        .quoting(quotes)
+        .advice(ADVICE),
+    ]
+}

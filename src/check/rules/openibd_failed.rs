@@ -1,0 +1,71 @@
+use super::{Boot, Confidence, Event, Finding, Judge, Kind, Rule, Severity, seen};
+
+pub(super) const RULE: Rule = Rule {
+    code: "openibd-failed",
+    meaning: "openibd ran and failed",
+    page: "\
+openibd.service ended with an error or was killed by its time limit (180 s). What
+it had loaded until then stays; the rest is missing. The network service starts
+all the same: nothing requires openibd. It has no retry.
+
+How it shows: \"Failed to start openibd\", \"Loading HCA driver and Access Layer\"
+with FAILED. The reason is in the lines of openibd itself and of the kernel before
+it: a module that is missing for the kernel, symbols that do not match, firmware
+that does not answer. Other findings name it where the log does.
+
+What to do: journalctl -b -u openibd; /etc/init.d/openibd restart by hand shows the
+step that fails.",
+    needles: &["openibd", "Loading HCA driver and Access Layer"],
+    causes: &[
+        "module-not-loaded",
+        "rdma-service-failed",
+        "mount-before-ipoib",
+        "netdev-admin-down",
+    ],
+    judge: Judge::Boot(judge),
+};
+
+fn failed(event: &Event) -> bool {
+    let of_unit = matches!(&event.kind, Kind::UnitFailed(u) if u.contains("openibd"));
+    let text = &event.text;
+    of_unit
+        || text.contains("openibd.service")
+            && ["status=1", "code=killed", "timed out", "failed."].iter().any(|w| text.contains(w))
+        || text.contains("Access Layer") && (text.contains("FAILED") || text.contains("[FAIL"))
+}
+
+fn judge(boot: &Boot) -> Vec<Finding> {
+    let unit = boot.state.unit("openibd.service").filter(|u| u.active.starts_with("failed"));
+    let lines: Vec<_> = boot.events.iter().filter(|e| failed(e)).collect();
+    if lines.is_empty() && unit.is_none() {
+        return Vec::new();
+    }
+    let recovered = lines.last().is_some_and(|last| {
+        boot.events.iter().any(|e| {
+            e.origin > last.origin
+                && matches!(&e.kind, Kind::UnitStarted(u) if u.contains("openibd"))
+        })
+    });
+    let (severity, end) =
+        if recovered { (Severity::Warning, ", and started later") } else { (Severity::Error, "") };
+    let said = boot.events.iter().filter(|e| {
+        (&*e.program == "openibd" || &*e.unit == "openibd.service")
+            && ["rror", "ail", "FATAL", "skipping"].iter().any(|w| e.text.contains(w))
+    });
+    let shown = unit.map(|u| boot.quote_at(u.origin, "", &format!("{} {}", u.text, u.active)));
+    vec![
+        Finding::new(
+            RULE.code,
+            severity,
+            Confidence::High,
+            format!("openibd.service failed{end}."),
+        )
+        .quoting(seen::quotes(boot, lines))
+        .quoting(seen::quotes(boot, said))
+        .quoting(shown)
+        .advice([
+            "journalctl -b -u openibd.service; dmesg | grep -i -e mlx -e symbol",
+            "systemctl restart openibd.service, when the reason is repaired",
+        ]),
+    ]
+}

@@ -1,0 +1,49 @@
+use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+
+pub(super) const RULE: Rule = Rule {
+    code: "openibd-skips-inbox-modules",
+    meaning: "openibd does not load modules that belong to the distribution's kernel",
+    page: "\
+openibd loads only modules that OFED built. After a kernel update the OFED modules
+are often missing for the new kernel; what modprobe would load is the kernel's own
+module, and openibd skips it. The stack is then loaded in part or not at all.
+
+What to do: build the OFED modules for the running kernel (mlnxofedinstall
+--add-kernel-support, or dkms), or let openibd take the kernel's own:
+FORCE_MODE=yes in /etc/infiniband/openib.conf; or remove OFED.",
+    needles: &[
+        "which is not a part of MLNX",
+        "is not a part of MLNX_OFED",
+        "Avoid loading inbox module",
+    ],
+    causes: &[
+        "openibd-failed",
+        "module-not-loaded",
+        "module-missing-for-kernel",
+        "rdma-service-failed",
+    ],
+    judge: Judge::Boot(judge),
+};
+
+fn judge(boot: &Boot) -> Vec<Finding> {
+    let lines: Vec<_> = boot.with_any(RULE.needles).collect();
+    if lines.is_empty() {
+        return Vec::new();
+    }
+    let modules: Vec<&str> = lines.iter().filter_map(|e| seen::rdma_module(&e.text)).collect();
+    let which = modules.first().map_or("modules", |m| m);
+    vec![
+        Finding::new(
+            RULE.code,
+            Severity::Error,
+            Confidence::High,
+            format!("openibd does not load {which}: it is the kernel's own module, not one built by OFED."),
+        )
+        .quoting(seen::quotes(boot, lines))
+        .advice([
+            "modinfo -n mlx5_core ib_core; uname -r",
+            "mlnxofedinstall --add-kernel-support (or dkms autoinstall) for the running kernel",
+            "or FORCE_MODE=yes in /etc/infiniband/openib.conf, then systemctl restart openibd",
+        ]),
+    ]
+}

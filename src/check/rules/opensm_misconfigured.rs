@@ -1,0 +1,105 @@
+use super::{Boot, Confidence, Event, Finding, Judge, Kind, Rule, Severity, seen};
+
+pub(super) const RULE: Rule = Rule {
+    code: "opensm-misconfigured",
+    meaning: "opensm is there and cannot bind to its port, or exits",
+    page: "\
+The subnet manager of this host does not run: the port GUID in its configuration is
+not one of this host, the port has another link layer, another opensm has the port,
+ib_umad is missing, or the configuration does not parse. Ports of the fabric then
+stay in Initializing, unless another subnet manager serves them.
+
+How it shows: \"Error from osm_opensm_bind\", \"Unable to open port\", \"Unable to
+register class 129\", \"No local ports detected\", \"Fail to parse config file\", \"FATAL\".
+
+What to do: ibstat -p lists the port GUIDs; put one into /etc/opensm/opensm.conf
+(guid) or /etc/default/opensm; stop the second opensm.",
+    needles: &[
+        "osm_opensm_bind",
+        "osm_vendor_bind",
+        "osm_vendor_open_port",
+        "osm_opensm_init",
+        "osm_vendor_get_all_port_attr",
+        "No local ports detected",
+        "Fail to parse config file",
+        "Perhaps another instance of OpenSM",
+        "Could not get port guid",
+        "umad_open_port() failed",
+        "Unable to find requested CA guid",
+        "is not an IB node type",
+        "Exiting SM",
+        "Errors during initialization",
+        "Unable to register class",
+        "opensm",
+        "OpenSM",
+        "PARSE ERROR",
+        "SUBNET UP",
+        "Entering MASTER state",
+        "Invalid GUID specified",
+        "cannot find or setup routing engine",
+    ],
+    causes: &["no-subnet-manager", "rdma-service-failed"],
+    judge: Judge::Boot(judge),
+};
+
+const FATAL: [&str; 16] = [
+    "Error from osm_opensm_bind",
+    "Error from osm_opensm_init",
+    "Error from osm_vendor_get_all_port_attr",
+    "No local ports detected",
+    "Fail to parse config file",
+    "Perhaps another instance of OpenSM",
+    "Could not get port guid",
+    "umad_open_port() failed",
+    "Unable to find requested CA guid",
+    "is not an IB node type",
+    "Unable to register class",
+    "ERR 5424",
+    "ERR 542B",
+    "ERR 5426",
+    "Invalid GUID specified",
+    "ERR 1000",
+];
+
+fn unit_failed(event: &Event) -> bool {
+    matches!(&event.kind, Kind::UnitFailed(u) if u.to_ascii_lowercase().contains("opensm"))
+        || event.text.contains("opensm")
+            && (event.text.contains("status=1")
+                || event.text.contains("code=exited, status=") && !event.text.contains("status=0"))
+}
+
+fn judge(boot: &Boot) -> Vec<Finding> {
+    let lines: Vec<_> =
+        boot.events.iter().filter(|e| FATAL.iter().any(|w| e.text.contains(w))).collect();
+    let units: Vec<_> = boot.events.iter().filter(|e| unit_failed(e)).collect();
+    let shown = boot
+        .state
+        .units
+        .iter()
+        .find(|u| u.name.starts_with("opensm") && u.active.starts_with("failed"));
+    if lines.is_empty() && units.is_empty() && shown.is_none() {
+        return Vec::new();
+    }
+    let last = lines.iter().chain(&units).map(|e| e.origin).max();
+    let up = boot
+        .with_any(&["SUBNET UP", "Entering MASTER state"])
+        .any(|e| last.is_none_or(|l| e.origin > l));
+    let (severity, end) =
+        if up { (Severity::Warning, ", and runs now") } else { (Severity::Error, "") };
+    let why = lines.first().map_or("it exits", |e| e.text.trim());
+    vec![
+        Finding::new(
+            RULE.code,
+            severity,
+            if lines.is_empty() { Confidence::Medium } else { Confidence::High },
+            format!("opensm could not start{end}: {why}"),
+        )
+        .quoting(seen::quotes(boot, lines.into_iter().chain(units)))
+        .quoting(shown.map(|u| boot.quote_at(u.origin, "", &format!("{} {}", u.name, u.active))))
+        .advice([
+            "ibstat -p: the port GUIDs of this host; guid in /etc/opensm/opensm.conf must be one of them, or 0",
+            "lsmod | grep ib_umad; pgrep -a opensm: a second one?",
+            "opensm -o -f stdout shows the reason on the terminal",
+        ]),
+    ]
+}

@@ -1,0 +1,67 @@
+use super::vf_state::{dead_ports, is_zero, quote_ports, vfs};
+use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+
+pub(super) const RULE: Rule = Rule {
+    code: "opensm-virt-disabled",
+    meaning: "the subnet manager has no virtualization support: VF ports stay down",
+    page: "\
+The PF is Active, its VFs are not, although they have GUIDs and a policy of Follow
+or Up. From ConnectX-4 on each VF is a port of its own to the subnet manager, and
+it must know virtualization: NVIDIA's opensm with virt_enabled 2, UFM, or a switch
+with it switched on. The opensm of the distributions has none.
+
+What to do: virt_enabled 2 in NVIDIA's /etc/opensm/opensm.conf, restart opensm; or
+use a subnet manager that has it.",
+    needles: &[
+        "virt_enabled",
+        "support virtualization",
+        "virtualization support",
+        "VIRTUALIZATION",
+    ],
+    causes: &["link-down-cable", "netdev-admin-down", "no-subnet-manager"],
+    judge: Judge::Boot(judge),
+};
+
+fn judge(boot: &Boot) -> Vec<Finding> {
+    let setting: Vec<_> = boot
+        .with("virt_enabled")
+        .filter(|e| {
+            let value = e.text.split("virt_enabled").nth(1).unwrap_or_default();
+            let value = value.trim_start_matches([' ', '=', ':', '\t']);
+            value.starts_with('0') || value.starts_with("FALSE")
+        })
+        .collect();
+    let dead = dead_ports(boot);
+    let administered: Vec<_> = vfs(boot).collect();
+    let ready = administered.iter().any(|v| {
+        !v.port_guid.as_deref().is_none_or(is_zero)
+            && matches!(v.link_state.as_str(), "auto" | "enable")
+    });
+    if dead.is_empty() && setting.is_empty() {
+        return Vec::new();
+    }
+    // Zero GUIDs and policies of Down are other findings.
+    if dead.iter().any(|p| is_zero(&p.node_guid)) && setting.is_empty() {
+        return Vec::new();
+    }
+    let confidence = match (setting.is_empty(), ready, dead.is_empty()) {
+        (false, _, false) => Confidence::High,
+        (false, _, true) | (true, true, _) => Confidence::Medium,
+        (true, false, _) => Confidence::Low,
+    };
+    let severity = if dead.is_empty() { Severity::Warning } else { Severity::Error };
+    vec![
+        Finding::new(
+            RULE.code,
+            severity,
+            confidence,
+            "The PF is Active and its VFs are not: the subnet manager does not serve virtual ports.",
+        )
+        .quoting(seen::quotes(boot, setting))
+        .quoting(quote_ports(boot, &dead))
+        .advice([
+            "virt_enabled 2 in /etc/opensm/opensm.conf of NVIDIA's opensm (the distributions' has no such option), then restart it",
+            "first be sure that GUID and policy are set: ibprov status, or ip link show PF_NETDEV",
+        ]),
+    ]
+}

@@ -1,0 +1,70 @@
+use super::super::pattern::caught_one;
+use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+
+pub(super) const RULE: Rule = Rule {
+    code: "ordering-cycle",
+    meaning: "units are ordered in a circle, and systemd leaves one of them out",
+    page: "\
+Unit A is ordered before B, B before C, and C before A. systemd cannot start all of
+them and deletes one job of the circle, which one differs from boot to boot. Where
+the deleted job is the network's, the network is missing.
+
+How it shows: \"Found ordering cycle on X/start\", \"Job Y/start deleted to break
+ordering cycle\". A unit with default dependencies (After=sysinit.target) that is
+also Before=network-pre.target meets cloud-init's units, which are before
+sysinit.target: the usual circle.
+
+What to do: DefaultDependencies=no for the unit that closes the circle, or take its
+After= or Before= out with a drop-in; systemd-analyze verify UNIT shows the circle.",
+    needles: &["ordering cycle", "Found dependency on"],
+    causes: &[
+        "netdev-late",
+        "port-not-ready",
+        "ordering-missing",
+        "module-not-loaded",
+        "openibd-disabled",
+        "mount-before-network",
+        "mount-before-ipoib",
+        "wait-online-timeout",
+        "module-loaded-late",
+    ],
+    judge: Judge::Boot(judge),
+};
+
+fn judge(boot: &Boot) -> Vec<Finding> {
+    let lines: Vec<_> = boot.with_any(RULE.needles).collect();
+    let deleted: Vec<&str> = lines
+        .iter()
+        .filter_map(|e| {
+            caught_one(&e.text, "Job {} deleted to break")
+                .or_else(|| caught_one(&e.text, "deleting job {}"))
+                .or_else(|| caught_one(&e.text, "by deleting job {}"))
+        })
+        .map(|j| j.trim_end_matches(['.', ' ']))
+        .collect();
+    if !lines.iter().any(|e| e.text.contains("ordering cycle")) {
+        return Vec::new();
+    }
+    let severity = if lines.iter().any(|e| {
+        e.text.contains("deleted")
+            || e.text.contains("deleting")
+            || e.text.contains("Found ordering cycle")
+            || e.text.contains("Breaking")
+    }) {
+        Severity::Error
+    } else {
+        Severity::Warning
+    };
+    let what =
+        deleted.first().map_or("which job was left out is not in the log".to_owned(), |job| {
+            format!("systemd left {job} out")
+        });
+    vec![
+        Finding::new(RULE.code, severity, Confidence::High, format!("Units are ordered in a circle; {what}."))
+            .quoting(seen::quotes(boot, lines))
+            .advice([
+                "systemd-analyze verify UNIT names the circle",
+                "in the unit that closes it: DefaultDependencies=no, or a drop-in that takes the ordering out",
+            ]),
+    ]
+}

@@ -1,0 +1,17 @@
+use super::{Judge, Rule};
+
+pub(super) const RULE: Rule = Rule {
+    code: "port-not-ready",
+    meaning: "an expected port of this host has not come, and no better name fits the cause",
+    page: "\
+Every expected port climbs a ladder: pci, driver, rdma, netdev, named. On a live
+host the first rung that is missing is seen, and often why: a failed probe, a
+driver that has registered no RDMA device, a netdev that ib_ipoib did not make.
+The finding says what is known.
+
+What to do: what the finding advises; `ibprov status` shows all ladders, and the
+kernel's lines on the PCI address say what the driver was at.",
+    needles: &[],
+    causes: &["netdev-late", "mount-before-ipoib", "wait-online-timeout"],
+    judge: Judge::Host,
+};

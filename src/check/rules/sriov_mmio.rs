@@ -1,0 +1,81 @@
+use super::super::evidence::event::function;
+use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+
+pub(super) const RULE: Rule = Rule {
+    code: "sriov-mmio",
+    meaning: "no room in the address space for the VFs",
+    page: "\
+The kernel could not give the VFs' memory (BARs) or bus numbers an address: the
+BIOS left no room below the bridge. The VFs cannot be made.
+
+How it shows: \"not enough MMIO resources for SR-IOV\", \"VF BAR 0 ... can't assign;
+no space\", \"SR-IOV: bus number out of range\".
+
+The same words for a bridge, or for a BAR that is assigned a line later, mean
+nothing.
+
+What to do: BIOS: SR-IOV on, Above 4G decoding on, a larger MMIO window; or fewer
+VFs (NUM_OF_VFS in the firmware); or pci=realloc on the kernel command line
+(pci=assign-busses for bus numbers).",
+    needles: &[
+        "not enough MMIO resources for SR-IOV",
+        "for SR-IOV",
+        "VF BAR",
+        "bus number out of range",
+        "can't assign; no space",
+        "failed to assign",
+        "IOV BAR",
+        "write error: Cannot allocate memory",
+    ],
+    causes: &["vf-probe-failed", "vm-before-vf", "driver-regression"],
+    judge: Judge::Boot(judge),
+};
+
+fn judge(boot: &Boot) -> Vec<Finding> {
+    let refused: Vec<_> = boot
+        .events
+        .iter()
+        .filter(|e| {
+            e.text.contains("not enough MMIO resources for SR-IOV")
+                || e.text.contains("SR-IOV") && e.text.contains("bus number out of range")
+        })
+        .collect();
+    let bars: Vec<_> = boot
+        .events
+        .iter()
+        .filter(|e| {
+            let t = &e.text;
+            let vf = t.contains("VF BAR")
+                || ["BAR 7:", "BAR 9:", "BAR 11:"].iter().any(|b| t.contains(b));
+            vf && (t.contains("no space") || t.contains("failed to assign"))
+        })
+        // It may get another place a line later.
+        .filter(|e| {
+            let address = function(&e.text).unwrap_or("?");
+            !boot.events.iter().any(|l| {
+                l.origin > e.origin && l.text.contains(address) && l.text.contains(": assigned")
+            })
+        })
+        .collect();
+    let Some(first) = refused.first().or(bars.first()) else { return Vec::new() };
+    let address = function(&first.text).unwrap_or("the card");
+    let (severity, confidence) = if refused.is_empty() {
+        (Severity::Warning, Confidence::Medium)
+    } else {
+        (Severity::Error, Confidence::High)
+    };
+    vec![
+        Finding::new(
+            RULE.code,
+            severity,
+            confidence,
+            format!("There is no room in the address space for the VFs of {address}."),
+        )
+        .quoting(seen::quotes(boot, refused.into_iter().chain(bars)))
+        .advice([
+            "BIOS: SR-IOV on, Above 4G decoding on, a larger MMIO (64 bit) window",
+            "or fewer VFs: mlxconfig -d ADDRESS set NUM_OF_VFS=8, then power off and on",
+            "or pci=realloc (bus numbers: pci=assign-busses) on the kernel command line",
+        ]),
+    ]
+}

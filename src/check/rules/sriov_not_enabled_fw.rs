@@ -1,0 +1,101 @@
+use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+
+pub(super) const RULE: Rule = Rule {
+    code: "sriov-not-enabled-fw",
+    meaning: "SR-IOV is switched off in the adapter's firmware",
+    page: "\
+The card's firmware setting SRIOV_EN is off, or NUM_OF_VFS is 0 or smaller than
+what is asked for. The card then shows no SR-IOV capability, or fewer VFs
+(sriov_totalvfs).
+
+How it shows: mlxconfig says SRIOV_EN False(0) or NUM_OF_VFS 0; sriov_totalvfs is 0;
+sriov_numvfs answers ERANGE (Numerical result out of range).
+
+What to do: mlxconfig -d ADDRESS set SRIOV_EN=1 NUM_OF_VFS=N, then reboot with a
+power cycle or mlxfwreset.",
+    needles: &[
+        "SRIOV_EN",
+        "NUM_OF_VFS",
+        "Numerical result out of range",
+        "sriov_totalvfs",
+        "Failed to enable SR-IOV",
+        "sriov_numvfs",
+        "SR-IOV is not supported",
+        "doesn't support SR-IOV",
+        "does not support SR-IOV",
+        "not SRIOV capable",
+    ],
+    causes: &["vm-before-vf", "sriov-not-exposed-kernel"],
+    judge: Judge::Boot(judge),
+};
+
+fn judge(boot: &Boot) -> Vec<Finding> {
+    let off: Vec<_> = boot
+        .state
+        .settings
+        .iter()
+        .filter(|s| {
+            s.name == "SRIOV_EN"
+                && (s.value.contains("False") || s.value.contains("(0)") || s.value == "0")
+                || s.name == "NUM_OF_VFS" && s.value == "0"
+        })
+        .map(|s| boot.quote_at(s.origin, "", &s.text))
+        .collect();
+    let zero: Vec<_> = boot
+        .state
+        .commands
+        .iter()
+        .filter(|c| c.text.contains("sriov_totalvfs") && c.answer() == "0")
+        .map(|c| boot.quote_at(c.origin, "", &format!("{}: 0", c.text)))
+        .collect();
+    let range: Vec<_> = boot
+        .events
+        .iter()
+        .filter(|e| e.text.contains("Numerical result out of range") && wants_vfs(boot, &e.text))
+        .chain(
+            boot.with("Failed to enable SR-IOV").filter(|e| seen::rdma_module(&e.text).is_some()),
+        )
+        .collect();
+    // Someone must want VFs, or a setting that is off is what the site wants.
+    let asked = !range.is_empty()
+        || !zero.is_empty()
+        || boot
+            .state
+            .commands
+            .iter()
+            .any(|c| c.text.contains("sriov_numvfs") || c.text.contains("num_vfs"))
+        || boot.events.iter().any(|e| {
+            e.text.contains("sriov_numvfs")
+                || e.text.contains("NUM_OF_VFS") && !e.text.contains("  ")
+        });
+    if off.is_empty() && zero.is_empty() && range.is_empty() {
+        return Vec::new();
+    }
+    let severity = if asked { Severity::Error } else { Severity::Warning };
+    let confidence = if off.is_empty() { Confidence::Medium } else { Confidence::High };
+    vec![
+        Finding::new(
+            RULE.code,
+            severity,
+            confidence,
+            "The adapter's firmware has SR-IOV switched off, or fewer VFs than are asked for.",
+        )
+        .quoting(off)
+        .quoting(zero)
+        .quoting(seen::quotes(boot, range))
+        .advice([
+            "mlxconfig -d ADDRESS query SRIOV_EN NUM_OF_VFS",
+            "mlxconfig -d ADDRESS set SRIOV_EN=1 NUM_OF_VFS=8, then power the host off and on",
+        ]),
+    ]
+}
+
+/// True if the error is one of making VFs.
+fn wants_vfs(boot: &Boot, text: &str) -> bool {
+    ["vfs", "VFs", "sriov", "SR-IOV"].iter().any(|w| text.contains(w))
+        || boot.state.commands.iter().any(|c| {
+            c.text.contains("num")
+                && c.text.contains("vfs")
+                && c.output.iter().any(|(_, o)| o.contains("Numerical result out of range"))
+        })
+}

@@ -1,0 +1,80 @@
+use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+
+pub(super) const RULE: Rule = Rule {
+    code: "sriov-not-exposed-kernel",
+    meaning: "the kernel does not see the card's SR-IOV capability",
+    page: "\
+SR-IOV is an extended capability of PCI Express: it lies beyond the first 256 bytes
+of configuration space, which only ECAM (MMCONFIG) reaches. Where the kernel does
+not trust the firmware's ECAM region it goes without, and no card has SR-IOV:
+sriov_numvfs and sriov_totalvfs do not exist. Kernels 5.19 to 6.1 did that on
+machines whose EFI marks the region as memory-mapped I/O only.
+
+How it shows: no sriov_numvfs; no \"VF(n) BAR0 space\" line; \"efi: Remove mem...: MMIO
+range=... from e820 map\" of 256 MB where ECAM lies, without \"ECAM ... reserved\".
+On kernels that reserve ECAM otherwise that line is harmless.
+
+What to do: another kernel (fixed in 6.2); lspci -vvv as root must show \"Single Root
+I/O Virtualization\".",
+    needles: &[
+        "MMIO range=[",
+        "VF(n) BAR",
+        "ECAM",
+        "MMCONFIG",
+        "sriov_numvfs",
+        "pci_mmcfg",
+        "mmconfig",
+    ],
+    causes: &["vm-before-vf"],
+    judge: Judge::Boot(judge),
+};
+
+fn judge(boot: &Boot) -> Vec<Finding> {
+    let reserved = boot
+        .with_any(&["ECAM", "MMCONFIG"])
+        .any(|e| e.text.contains("reserved") && !e.text.contains("not reserved"));
+    let refused: Vec<_> = boot
+        .with_any(&["ECAM", "MMCONFIG", "mmconfig"])
+        .filter(|e| {
+            e.text.contains("not reserved")
+                || e.text.contains("not using MMCONFIG")
+                || e.text.contains("not using ECAM")
+        })
+        .collect();
+    // An ECAM region is 1 MB a bus, 256 MB mostly, below 4 GB.
+    let removed: Vec<_> = boot
+        .with("MMIO range=[")
+        .filter(|e| e.text.contains("emove mem") && e.text.contains("(256MB)"))
+        .collect();
+    let missing: Vec<_> = boot
+        .events
+        .iter()
+        .filter(|e| e.text.contains("sriov_numvfs") && e.text.contains("No such file"))
+        .collect();
+    let about_vfs = boot.says("VF(n) BAR")
+        || !missing.is_empty()
+        || boot.state.commands.iter().any(|c| c.text.contains("sriov"));
+    if reserved || !about_vfs || refused.is_empty() && removed.is_empty() {
+        return Vec::new();
+    }
+    // A capability that is shown is seen, unless it is another boot's line.
+    let seen_too = boot.says("VF(n) BAR");
+    let (severity, confidence) = match (missing.is_empty(), seen_too) {
+        (false, _) => (Severity::Error, Confidence::Medium),
+        (true, false) => (Severity::Error, Confidence::Low),
+        (true, true) => (Severity::Warning, Confidence::Low),
+    };
+    vec![
+        Finding::new(
+            RULE.code,
+            severity,
+            confidence,
+            "The kernel took the region of extended PCI configuration space (ECAM) away, so that it sees no SR-IOV capability.",
+        )
+        .quoting(seen::quotes(boot, removed.into_iter().chain(refused).chain(missing)))
+        .advice([
+            "lspci -vvv as root: is there a line \"Single Root I/O Virtualization\"?",
+            "boot a kernel before 5.19 or from 6.2 on",
+        ]),
+    ]
+}

@@ -1,0 +1,48 @@
+use super::super::evidence::event::function;
+use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+
+pub(super) const RULE: Rule = Rule {
+    code: "sriov-vf-unreachable",
+    meaning: "the VFs' configuration space does not answer",
+    page: "\
+The PF made VFs, and reading their configuration space gives all ones: header type
+7f, class 0xffffff. The requests do not reach the card: a bridge or root port
+without ARI, a bus number that is not routed, a platform whose PCI controller
+passes only one function.
+
+What to do: another slot (directly below a root port with ARI), a BIOS update,
+pci=assign-busses; the platform may not be able to do it.",
+    needles: &["unknown header type 7f", "Unknown header type 7f", "type 7f class 0xffffff"],
+    causes: &["vm-before-vf"],
+    judge: Judge::Boot(judge),
+};
+
+fn judge(boot: &Boot) -> Vec<Finding> {
+    let lines: Vec<_> = boot.with_any(RULE.needles).collect();
+    let lspci: Vec<_> = boot
+        .state
+        .pci
+        .iter()
+        .filter(|f| f.text.contains("Virtual Function") || f.is_infiniband())
+        .filter(|f| f.details.iter().any(|d| d.contains("Unknown header type 7f")))
+        .map(|f| boot.quote_at(f.origin, "", &f.text))
+        .collect();
+    if lines.is_empty() && lspci.is_empty() {
+        return Vec::new();
+    }
+    let address = lines.first().and_then(|e| function(&e.text)).unwrap_or("the VF");
+    vec![
+        Finding::new(
+            RULE.code,
+            Severity::Error,
+            Confidence::High,
+            format!("The configuration space of {address} does not answer (header type 7f)."),
+        )
+        .quoting(seen::quotes(boot, lines))
+        .quoting(lspci)
+        .advice([
+            "lspci -tv: is there a bridge without ARI above the card? Try a slot at a root port",
+            "BIOS update; pci=assign-busses on the kernel command line",
+        ]),
+    ]
+}

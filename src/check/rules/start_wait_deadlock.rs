@@ -1,0 +1,54 @@
+use super::{Boot, Confidence, Finding, Judge, Kind, Rule, Severity, seen};
+
+pub(super) const RULE: Rule = Rule {
+    code: "start-wait-deadlock",
+    meaning: "a unit starts another and waits for it, which is ordered after the first",
+    page: "\
+A program in a unit runs `systemctl start B` and waits, and B is ordered after that
+unit: B cannot begin before the first is done, the first waits for B. systemd does
+not see it, because the second start is a transaction of its own. The boot stands
+until a time limit ends it.
+
+How it shows: a start job that runs without end beside another that waits for it;
+after the time limit both fail.
+
+What to do: systemctl --no-block start B; or let B be pulled in by Wants= instead of
+started.",
+    needles: &["start operation timed out", "Job timed out", "A start job is running for"],
+    causes: &["wait-online-timeout", "openibd-failed"],
+    judge: Judge::Boot(judge),
+};
+
+fn judge(boot: &Boot) -> Vec<Finding> {
+    // From a log it shows only where the waiting program says what it waits for.
+    let mut found = Vec::new();
+    for ended in boot.with("start operation timed out") {
+        let unit = ended.text.split(':').next().unwrap_or_default();
+        let asked = boot.events.iter().find(|e| {
+            e.origin < ended.origin
+                && (&*e.unit == unit || unit.strip_suffix(".service") == Some(&*e.program))
+                && e.text.contains("systemctl start ")
+                && !e.text.contains("--no-block")
+        });
+        let Some(asked) = asked else { continue };
+        let other = super::super::pattern::word(
+            asked.text.split("systemctl start ").nth(1).unwrap_or_default(),
+        );
+        let began_after = boot.events.iter().any(|e| {
+            e.origin > ended.origin && matches!(&e.kind, Kind::UnitStarting(u) if other.contains(&**u) || u.contains(other))
+        });
+        if !other.is_empty() && began_after {
+            found.push(
+                Finding::new(
+                    RULE.code,
+                    Severity::Error,
+                    Confidence::Medium,
+                    format!("{unit} started {other} and waited for it, which could begin only after {unit} had ended."),
+                )
+                .quoting(seen::quotes(boot, [asked, ended]))
+                .advice([format!("systemctl --no-block start {other}, or Wants={other} in {unit}")]),
+            );
+        }
+    }
+    found
+}

@@ -1,0 +1,108 @@
+use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+
+pub(super) const RULE: Rule = Rule {
+    code: "udev-timeout",
+    meaning: "systemd-udevd's time limit kills the loading of a driver",
+    page: "\
+udev gives an event 180 s (and less when the initramfs ends). A driver whose probe
+takes longer, because there are many cards or their firmware is slow, is killed
+with the worker that loads it; the cards that were not probed yet stay without a
+driver. `udevadm settle` that gives up says the same of the queue.
+
+How it shows: \"Worker [1822] processing SEQNUM=23088 is taking a long time\", then
+\"killed\"; \"timeout: killing '/sbin/modprobe ...'\"; \"Timed out for waiting the udev
+queue being empty\".
+
+\"is taking a long time\" alone is only a warning.
+
+What to do: udev.event_timeout=600 (rd.udev.event_timeout=600) on the kernel command
+line; repair what makes the probe slow; ibprov loads drivers outside of udev.",
+    needles: &[
+        "is taking a long time",
+        "timeout: killing",
+        "timeout; kill",
+        "timeout '/sbin/modprobe",
+        "timeout '/usr/sbin/modprobe",
+        "processing SEQNUM=",
+        "udev queue",
+        "Giving up waiting for worker",
+        "systemd-udev-settle",
+        "failed while handling",
+        "terminated by signal 9",
+        "udevadm settle - timeout",
+        "slow: '",
+        "udev Wait for Complete Device Initialization",
+    ],
+    causes: &["module-not-loaded", "driver-regression", "openibd-failed"],
+    judge: Judge::Boot(judge),
+};
+
+fn judge(boot: &Boot) -> Vec<Finding> {
+    let udev = |e: &&super::Event| {
+        e.program.contains("udev") || e.text.contains("udev") || e.program.is_empty()
+    };
+    let killed: Vec<_> = boot
+        .events
+        .iter()
+        .filter(udev)
+        .filter(|e| {
+            let t = &e.text;
+            t.contains("processing SEQNUM=") && t.trim_end().ends_with("killed")
+                || t.contains("timeout: killing")
+                || t.contains("timeout; kill")
+                || t.contains("timeout '/")
+                || t.contains("Giving up waiting for worker")
+                || t.contains("failed while handling") && t.contains("timeout")
+        })
+        .collect();
+    let settle: Vec<_> = boot
+        .events
+        .iter()
+        .filter(|e| {
+            let t = &e.text;
+            (t.contains("imed out") || t.contains("timeout of"))
+                && t.contains("udev")
+                && t.contains("queue")
+                || t.contains("systemd-udev-settle.service")
+                    && ["Failed with result", "status=1", "timed out"].iter().any(|w| t.contains(w))
+                || t.contains("Failed to start")
+                    && t.contains("udev Wait for Complete Device Initialization")
+        })
+        .collect();
+    let slow: Vec<_> = boot.with("is taking a long time").collect();
+    let Some(first) = killed.first().or(settle.first()).or(slow.first()) else { return Vec::new() };
+    // Whose event it was: a card of ours is named by its address or its module.
+    let ours = |e: &&&super::Event| {
+        seen::rdma_module(&e.text).is_some()
+            || super::super::evidence::event::function(&e.text).is_some_and(|a| {
+                boot.events
+                    .iter()
+                    .any(|o| seen::rdma_module(&o.text).is_some() && o.text.contains(a))
+            })
+            || seen::ib_netdev_in(&e.text).is_some()
+    };
+    let concerns = killed.iter().chain(&settle).chain(&slow).any(|e| ours(&e));
+    let rdma_here = boot.events.iter().any(|e| seen::rdma_module(&e.text).is_some());
+    let (severity, confidence) = match (killed.is_empty() && settle.is_empty(), concerns, rdma_here)
+    {
+        (false, true, _) => (Severity::Error, Confidence::High),
+        (false, false, true) => (Severity::Error, Confidence::Medium),
+        // Some other device's: said, and no more.
+        (false, false, false) => (Severity::Warning, Confidence::Medium),
+        (true, ..) => (Severity::Warning, Confidence::Low),
+    };
+    vec![
+        Finding::new(
+            RULE.code,
+            severity,
+            confidence,
+            format!("systemd-udevd ran out of time with a device: {}", first.text.trim()),
+        )
+        .quoting(seen::quotes(boot, slow.into_iter().chain(killed).chain(settle)))
+        .advice([
+            "udev.event_timeout=600 rd.udev.event_timeout=600 on the kernel command line",
+            "dmesg around that time: which driver was being probed, and what did it wait for?",
+            "now: echo ADDRESS > /sys/bus/pci/drivers_probe, or modprobe the driver again",
+        ]),
+    ]
+}

@@ -1,0 +1,74 @@
+use super::vf_state::{is_zero, quote_ports, quote_vfs, vfs};
+use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+
+pub(super) const RULE: Rule = Rule {
+    code: "vf-guid-duplicate",
+    meaning: "two ports have the same GUID",
+    page: "\
+GUIDs must be unique in a fabric: the subnet manager keeps ports apart by them. Two
+VFs, or VFs of two hosts that were set up by the same script, with one GUID make it
+drop one of them, or both in turn.
+
+How it shows: opensm: \"Duplicate Port GUID\", \"Found duplicated node GUID\", \"Found
+the same node GUID\"; the same GUID twice in ibstat or ip link.
+
+What to do: a plan that makes GUIDs from the host and the VF's index (ibprov plan
+prints it); bind the VFs again; opensm re-sweeps by itself.",
+    needles: &[
+        "Duplicate Port GUID",
+        "uplicate port GUID",
+        "uplicated node GUID",
+        "uplicate GUID",
+        "uplicated port",
+        "uplicate node GUID",
+        "Duplicated GUID",
+        "ERR 0D01",
+    ],
+    causes: &[],
+    judge: Judge::Boot(judge),
+};
+
+fn judge(boot: &Boot) -> Vec<Finding> {
+    let said: Vec<_> =
+        boot.with_any(RULE.needles).filter(|e| !e.text.contains("Might be")).collect();
+    let mut twice = Vec::new();
+    let all: Vec<_> = vfs(boot).collect();
+    for (i, a) in all.iter().enumerate() {
+        let Some(guid) = a.port_guid.as_deref().filter(|g| !is_zero(g)) else { continue };
+        // The same VF may be shown twice, in two dumps.
+        let other = all
+            .iter()
+            .skip(i + 1)
+            .find(|b| b.index != a.index && b.port_guid.as_deref() == Some(guid));
+        if let Some(b) = other {
+            twice.extend([*a, *b]);
+        }
+    }
+    let mut ports = Vec::new();
+    for (i, a) in boot.state.ports.iter().enumerate() {
+        if a.guid.is_empty() || is_zero(&a.guid) || a.infiniband == Some(false) {
+            continue;
+        }
+        let same =
+            |b: &&super::super::evidence::state::PortSeen| b.device != a.device && b.guid == a.guid;
+        if let Some(b) = boot.state.ports.iter().skip(i + 1).find(same) {
+            // Two dumps of one host after a rename are no duplicate.
+            if a.node_guid != b.node_guid || a.node_guid.is_empty() {
+                ports.extend([a, b]);
+            }
+        }
+    }
+    if said.is_empty() && twice.is_empty() && ports.is_empty() {
+        return Vec::new();
+    }
+    vec![
+        Finding::new(RULE.code, Severity::Error, Confidence::High, "Two ports have the same GUID.")
+            .quoting(seen::quotes(boot, said))
+            .quoting(quote_vfs(boot, &twice))
+            .quoting(quote_ports(boot, &ports))
+            .advice([
+                "give each VF a GUID of its own (ibprov plan shows one), bind it again",
+                "saquery -N | grep GUID finds the other port of the fabric",
+            ]),
+    ]
+}

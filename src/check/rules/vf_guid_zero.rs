@@ -1,0 +1,96 @@
+use super::vf_state::{dead_ports, is_zero, quote_ports, quote_vfs, vfs};
+use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+
+pub(super) const RULE: Rule = Rule {
+    code: "vf-guid-zero",
+    meaning: "a VF has no GUID",
+    page: "\
+A VF begins with node GUID and port GUID zero, and with both zero its port never
+becomes Active, or it becomes Active and connections by rdma_cm fail. The GUIDs are
+written at the PF and read by the VF when its driver is bound: a VF that was bound
+before must be bound again.
+
+How it shows: Node GUID 0x0000000000000000 in ibstat; NODE_GUID and PORT_GUID zeros
+in `ip link`; \"VF GUID is not valid\".
+
+What to do: a GUID plan ([[pf]] in ibprov.toml), or by hand
+ip link set ib0 vf 0 node_guid G; ip link set ib0 vf 0 port_guid G; unbind; bind.",
+    needles: &[
+        "GUID is not valid",
+        "GUID is zero",
+        "guid is all zero",
+        "zero GUID",
+        "node_guid is zero",
+        "invalid guid",
+        "Invalid GUID",
+    ],
+    causes: &[
+        "opensm-virt-disabled",
+        "vf-policy-down",
+        "netdev-admin-down",
+        "no-subnet-manager",
+        "link-down-cable",
+    ],
+    judge: Judge::Boot(judge),
+};
+
+fn judge(boot: &Boot) -> Vec<Finding> {
+    let zero: Vec<_> = vfs(boot)
+        .filter(|v| {
+            v.node_guid.as_deref().is_some_and(is_zero)
+                || v.port_guid.as_deref().is_some_and(is_zero)
+        })
+        .collect();
+    let ports: Vec<_> = boot
+        .state
+        .ports
+        .iter()
+        .filter(|p| is_zero(&p.node_guid) && p.infiniband == Some(true))
+        .collect();
+    let sysfs: Vec<_> = boot
+        .state
+        .commands
+        .iter()
+        .filter(|c| {
+            c.text.contains("cat") && c.text.contains("sriov/") && is_zero(c.answer())
+                || c.text.contains("node_guid") && c.text.contains("cat") && is_zero(c.answer())
+        })
+        .map(|c| boot.quote_at(c.origin, "", &format!("{}: {}", c.text, c.answer())))
+        .collect();
+    let said: Vec<_> = boot
+        .with_any(RULE.needles)
+        .filter(|e| e.text.contains("VF") || e.text.contains("vf"))
+        .collect();
+    if zero.is_empty() && ports.is_empty() && said.is_empty() && sysfs.is_empty() {
+        return Vec::new();
+    }
+    // The PF's record is 0 also where the GUID was written by sysfs; a VF that
+    // is seen to work has one.
+    let works = boot
+        .state
+        .ports
+        .iter()
+        .any(|p| seen::is_vf_type(&p.device_type) && p.is_active() && !is_zero(&p.node_guid));
+    let proved = !ports.is_empty() || !said.is_empty() || !dead_ports(boot).is_empty();
+    let (severity, confidence) = match (works && ports.is_empty(), proved) {
+        (true, _) => (Severity::Info, Confidence::Low),
+        (false, true) => (Severity::Error, Confidence::High),
+        (false, false) => (Severity::Error, Confidence::Medium),
+    };
+    let which = zero.first().map_or_else(
+        || ports.first().map_or_else(|| "A VF".to_owned(), |p| p.device.clone()),
+        |v| format!("VF {}", v.index),
+    );
+    vec![
+        Finding::new(RULE.code, severity, confidence, format!("{which} has GUID zero."))
+            .quoting(quote_vfs(boot, &zero))
+            .quoting(quote_ports(boot, &ports))
+            .quoting(sysfs)
+            .quoting(seen::quotes(boot, said))
+            .advice([
+                "ip link set PF_NETDEV vf N node_guid GUID; ip link set PF_NETDEV vf N port_guid GUID",
+                "then unbind and bind the VF: it reads its GUID when its driver is bound",
+                "for every boot: a GUID plan in /etc/ibprov/ibprov.toml",
+            ]),
+    ]
+}

@@ -1,0 +1,52 @@
+use super::vf_state::{dead_ports, quote_ports, quote_vfs, vfs};
+use super::{Boot, Confidence, Finding, Judge, Rule, Severity};
+
+pub(super) const RULE: Rule = Rule {
+    code: "vf-policy-down",
+    meaning: "the VF's link policy is Down",
+    page: "\
+The PF decides what the VF's port shows: Down (how every VF begins), Up, or Follow
+the physical port. With Down the VF's port stays Down whatever else is right.
+
+How it shows: link-state disable in `ip link show`; Down in
+/sys/class/infiniband/mlx5_0/device/sriov/0/policy.
+
+What to do: policy = \"follow\" in the plan; by hand: ip link set ib0 vf 0 state auto,
+or echo Follow > .../sriov/0/policy. It acts at once.",
+    needles: &[],
+    causes: &["opensm-virt-disabled", "netdev-admin-down", "link-down-cable"],
+    judge: Judge::Boot(judge),
+};
+
+fn judge(boot: &Boot) -> Vec<Finding> {
+    let down: Vec<_> =
+        vfs(boot).filter(|v| v.link_state == "disable" && v.node_guid.is_some()).collect();
+    let sysfs: Vec<_> = boot
+        .state
+        .commands
+        .iter()
+        .filter(|c| c.text.contains("policy") && c.text.contains("cat") && c.answer() == "Down")
+        .map(|c| boot.quote_at(c.origin, "", &format!("{}: Down", c.text)))
+        .collect();
+    if down.is_empty() && sysfs.is_empty() {
+        return Vec::new();
+    }
+    let dead = dead_ports(boot);
+    let confidence = if dead.is_empty() { Confidence::Medium } else { Confidence::High };
+    let which = down.first().map_or_else(|| "a VF".to_owned(), |v| format!("VF {}", v.index));
+    vec![
+        Finding::new(
+            RULE.code,
+            Severity::Error,
+            confidence,
+            format!("The link policy of {which} is Down, so its port stays Down."),
+        )
+        .quoting(quote_vfs(boot, &down))
+        .quoting(sysfs)
+        .quoting(quote_ports(boot, &dead))
+        .advice([
+            "ip link set PF_NETDEV vf N state auto, or echo Follow > /sys/class/infiniband/PF/device/sriov/N/policy",
+            "for every boot: policy = \"follow\" in the plan of /etc/ibprov/ibprov.toml",
+        ]),
+    ]
+}

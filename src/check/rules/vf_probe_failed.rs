@@ -1,0 +1,120 @@
+use super::super::evidence::event::function;
+use super::{Boot, Confidence, Finding, Judge, Kind, Rule, Severity, seen};
+
+pub(super) const RULE: Rule = Rule {
+    code: "vf-probe-failed",
+    meaning: "the VF exists, and its driver's probe fails",
+    page: "\
+The PF made the VF, and the driver could not take it up: a firmware command was
+refused (CREATE_TIS, CREATE_EQ ...), interrupts do not arrive (interrupt remapping
+faults of the IOMMU), the PF's driver does not answer the VF's (mlx4). Writing
+sriov_numvfs succeeds all the same: each VF must be looked at.
+
+How it shows: \"probe of 0000:6f:08.2 failed with error -22\" for a VF's address.
+
+What to do: read the lines of that address above it; a kernel with a fault in the
+driver is cured by another kernel, a firmware that refuses by a newer one. Then:
+echo ADDRESS > /sys/bus/pci/drivers_probe.",
+    needles: &[
+        "E-Switch: Enable",
+        "Enabling SR-IOV with",
+        "running in slave mode",
+        "Assigned random MAC address",
+        "Failed to initialize slave",
+        "PF is not responsive",
+        "slave driver version is not supported",
+        "Communication channel is offline",
+        "INTR-REMAP",
+        "recovered after timeout",
+        "failed with error",
+        "Blocked a compatibility format interrupt",
+        "mlx5_cmd_out_err",
+        "mlx5_cmd_check",
+    ],
+    causes: &["driver-regression"],
+    judge: Judge::Boot(judge),
+};
+
+const SLAVE: [&str; 4] = [
+    "Failed to initialize slave",
+    "PF is not responsive",
+    "slave driver version is not supported",
+    "Communication channel is offline",
+];
+
+fn judge(boot: &Boot) -> Vec<Finding> {
+    let probes: Vec<_> = boot
+        .events
+        .iter()
+        .filter_map(|e| match &e.kind {
+            Kind::ProbeFailed { driver, device, errno } if *errno != -517 => {
+                let base = driver.split('.').next().unwrap_or(driver);
+                (seen::HCA_DRIVERS.contains(&base)).then_some((e, device.to_string()))
+            }
+            _ => None,
+        })
+        .filter_map(|(e, device)| {
+            // An auxiliary device (`mlx5_core.eth.2`) is named by no address: the
+            // line above it is.
+            if device.parse::<crate::names::PciAddress>().is_ok() {
+                return seen::is_vf(boot, &device).then_some((e, device));
+            }
+            let above = boot.events.iter().rev().find(|a| {
+                a.origin < e.origin && a.text.contains("failed") && function(&a.text).is_some()
+            })?;
+            let address = function(&above.text)?.to_owned();
+            seen::is_vf(boot, &address).then_some((e, address))
+        })
+        .collect();
+    let slave: Vec<_> = boot.with_any(&SLAVE).collect();
+    // The IOMMU refuses a VF's interrupts: its commands never complete.
+    let blocked: Vec<_> = boot
+        .with("Blocked a compatibility format interrupt")
+        .filter_map(|e| {
+            let short = e
+                .text
+                .split(['[', ']'])
+                .find(|w| w.len() == 7 && w.contains(':') && w.contains('.'))?;
+            let victim = boot.events.iter().find(|v| {
+                v.text.contains(&format!(":{short}:")) && seen::rdma_module(&v.text).is_some()
+            })?;
+            let address = function(&victim.text)?;
+            seen::is_vf(boot, address).then_some((e, victim, address.to_owned()))
+        })
+        .collect();
+    let (address, why, lines) = if let Some((e, address)) = probes.first() {
+        let above: Vec<_> = boot
+            .events
+            .iter()
+            .filter(|l| {
+                l.origin < e.origin
+                    && l.text.contains(address.as_str())
+                    && l.text.contains("failed")
+            })
+            .chain(probes.iter().map(|(e, _)| *e))
+            .collect();
+        (address.clone(), e.text.trim().to_owned(), above)
+    } else if let Some((fault, victim, address)) = blocked.first() {
+        let why = "the IOMMU blocks its interrupts, so no command of it completes".to_owned();
+        (address.clone(), why, vec![*fault, *victim])
+    } else if let Some(first) = slave.first() {
+        let address = function(&first.text).unwrap_or("the VF").to_owned();
+        (address, first.text.trim().to_owned(), slave.clone())
+    } else {
+        return Vec::new();
+    };
+    vec![
+        Finding::new(
+            RULE.code,
+            Severity::Error,
+            Confidence::High,
+            format!("The driver could not take up VF {address}: {why}"),
+        )
+        .quoting(seen::quotes(boot, lines))
+        .advice([
+            format!("dmesg | grep {address}: the first line that failed names the reason"),
+            "another kernel or firmware, if a command was refused".to_owned(),
+            format!("echo {address} > /sys/bus/pci/drivers_probe, after the repair"),
+        ]),
+    ]
+}

@@ -1,0 +1,48 @@
+//! What the dumps show of VFs that are down while their PF works: three rules
+//! draw different conclusions from it.
+
+use super::super::evidence::state::{PortSeen, VfSeen};
+use super::{Boot, Quote, seen};
+
+/// VF ports that are not active beside a PF that is.
+pub(super) fn dead_ports(boot: &Boot) -> Vec<&PortSeen> {
+    let ports = &boot.state.ports;
+    let pf_works = ports
+        .iter()
+        .any(|p| p.is_active() && p.may_be_infiniband() && !seen::is_vf_type(&p.device_type));
+    ports
+        .iter()
+        .filter(|p| {
+            p.may_be_infiniband()
+                && matches!(p.state.as_str(), "down" | "init" | "initializing")
+                && (seen::is_vf_type(&p.device_type) && (pf_works || p.physical == "linkup"))
+        })
+        .collect()
+}
+
+/// VFs as the PF's netdev shows them.
+pub(super) fn vfs(boot: &Boot) -> impl Iterator<Item = &VfSeen> {
+    boot.state.netdevs.iter().flat_map(|n| &n.vfs)
+}
+
+/// True if a GUID is nothing but zeros.
+pub(super) fn is_zero(guid: &str) -> bool {
+    let digits = guid.trim_start_matches("0x").chars().filter(char::is_ascii_hexdigit);
+    digits.clone().count() >= 8 && digits.into_iter().all(|c| c == '0')
+}
+
+/// Lines to quote for VFs.
+pub(super) fn quote_vfs<'a>(
+    boot: &'a Boot,
+    vfs: &'a [&'a VfSeen],
+) -> impl Iterator<Item = Quote> + 'a {
+    vfs.iter().take(12).map(|v| boot.quote_at(v.origin, "", &v.text))
+}
+
+/// Lines to quote for ports.
+pub(super) fn quote_ports<'a>(
+    boot: &'a Boot,
+    ports: &'a [&'a PortSeen],
+) -> impl Iterator<Item = Quote> + 'a {
+    ports.iter().take(12).map(|p| boot.quote_at(p.origin, "", &format!("{}: {}", p.name(), p.text)))
+}

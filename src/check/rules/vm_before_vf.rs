@@ -1,0 +1,89 @@
+use super::{Boot, Confidence, Event, Finding, Judge, Rule, Severity, seen};
+
+pub(super) const RULE: Rule = Rule {
+    code: "vm-before-vf",
+    meaning: "a guest or another consumer used a VF before it was ready",
+    page: "\
+libvirt starts a guest whose VF does not exist yet, is not yet bound to vfio-pci, or
+is still being set up: the start fails, and nothing tries again. VFs are made by a
+script or service that is not ordered before libvirt, or that takes longer than the
+guests wait.
+
+How it shows: \"Device 0000:81:00.2 not found: could not access .../config: No such
+file or directory\", \"host device ... not found\", \"device not found\" for a VF's
+address that comes later in the log, or never.
+
+What to do: order libvirtd (virtqemud) after what makes the VFs: a drop-in
+After=ibprov.service; or let ibprov-guests.service start the guests.",
+    needles: &[
+        "could not access /sys/bus/pci/devices",
+        "Node device not found",
+        "host device not found",
+        "Failed to autostart",
+        "no such device in the host",
+        "vfio: error",
+        "error getting device from group",
+        "vfio error",
+        "can't find device",
+        "not found: could not access",
+        "Failed to allocate PCI device list",
+        "is in use by driver",
+        "PCI device 0000",
+        "Unable to read from '/sys/bus/pci/devices",
+        "no node device with matching name",
+        "Cannot find VF",
+        "no free VF",
+        "couldn't find VF",
+        "Failed to start domain",
+        "PF is not ready - Deferring probe",
+        "has no ready virtual function",
+        "Could not find virtual function",
+    ],
+    causes: &[],
+    judge: Judge::Boot(judge),
+};
+
+/// A guest was refused for want of a device.
+pub(super) fn refused(event: &Event) -> bool {
+    let t = &event.text;
+    let pci = t.contains("/sys/bus/pci/devices/")
+        || t.contains("PCI device")
+        || t.contains("Device 0000:")
+        || t.contains("pci_0000_");
+    pci && [
+        "not found: could not access",
+        "no node device with matching name",
+        "Node device not found",
+        "could not access /sys/bus/pci/devices",
+        "Unable to read from '/sys/bus/pci/devices",
+    ]
+    .iter()
+    .any(|w| t.contains(w))
+        || t.contains("vfio") && t.contains("error getting device from group")
+        || t.contains("Cannot find VF")
+}
+
+fn judge(boot: &Boot) -> Vec<Finding> {
+    let lines: Vec<_> = boot.events.iter().filter(|e| refused(e)).collect();
+    let Some(first) = lines.first() else { return Vec::new() };
+    let address = super::super::evidence::event::function(&first.text).unwrap_or("its VF");
+    let later = boot
+        .events
+        .iter()
+        .find(|e| e.origin > first.origin && e.text.contains(address) && e.from_kernel());
+    let confidence = if later.is_some() { Confidence::High } else { Confidence::Medium };
+    vec![
+        Finding::new(
+            RULE.code,
+            Severity::Error,
+            confidence,
+            format!("A guest was started before {address} was there."),
+        )
+        .quoting(seen::quotes(boot, lines))
+        .quoting(seen::quotes(boot, later))
+        .advice([
+            "virsh start GUEST, now that the VF is there",
+            "a drop-in for libvirtd.service (virtqemud.service): After=ibprov.service; or list the guest in ibprov.toml",
+        ]),
+    ]
+}

@@ -1,0 +1,409 @@
+//! What `ibprov check` gathers from a host itself, live or the tree of one, as
+//! the same values that logs and dumps give.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use crate::check::evidence::host::{Denied, Host, HostPort};
+use crate::check::evidence::state::{NetdevSeen, PciSeen, PortSeen, State, UnitSeen, VfSeen};
+use crate::check::evidence::{Boot, Origin};
+use crate::check::graph::{Graph, Load, files, show};
+use crate::config::{self, Config};
+use crate::host::{KernelLine, Root, answer, clock, netlink, port_states, state, unit_graph};
+use crate::ladder::module_trouble::{self, Signs};
+use crate::ladder::{
+    Facts, ModuleTrouble, NotExpected, PortProgress, Rung, cause, expect, progress,
+};
+use crate::names::{Guid, ModuleName};
+use crate::observe::sriov::Administered;
+use crate::observe::{
+    self, LinkLayer, Look, ModprobeRules, ModuleState, Observed, Observer, driver_modules,
+};
+
+/// How long the ports have to tell their state, microseconds.
+const PORT_PATIENCE: u64 = 2_000_000;
+
+/// Look at the host and put what it shows into `boot`, the present one; its
+/// quotes are of the source `live host`.
+pub fn gather(boot: &mut Boot, root: &Root, configuration: Option<&Path>) {
+    let mut host = Host { live: root.is_live(), ..Host::default() };
+    let config = config::load(root, configuration).map_or_else(
+        |problems| {
+            host.problems.push(format!("the configuration is bad, so defaults hold: {problems}"));
+            Config::default()
+        },
+        |loaded| loaded.config,
+    );
+    host.graph = graph(root, &mut host.problems);
+    let modules: Vec<ModuleName> =
+        config.modules.load.iter().cloned().chain(driver_modules()).collect();
+    let observed = Observer::new(root).look(&modules, &BTreeSet::new());
+    let source = u16::try_from(boot.names.len()).unwrap_or(u16::MAX);
+    boot.names.push(if host.live { "live host".to_owned() } else { "tree".to_owned() });
+    let names = netdevs(&observed);
+    // One that did not come, or that of a tree, is known by its name alone.
+    host.asked = observe::asked::asked(root, |name| {
+        names.iter().any(|netdev| netdev == name) || is_ipoib_name(name)
+    });
+    let transaction = host.graph.transaction();
+    host.asked.retain(|asked| transaction.contains(host.graph.resolve(&asked.unit)));
+    let mut seen = Seeing { root, source, host, observed: &observed };
+    if seen.host.live {
+        seen.ladders(&config);
+        seen.state(&mut boot.state);
+    }
+    seen.units(&mut boot.state);
+    let mut host = seen.host;
+    host.autostart = observe::autostart::guests(root);
+    host.units = Some(observe::units::units(root));
+    host.boot_report = root.text(&format!("{}/boot.json", state::RUN_DIR), 16 << 20).ok();
+    host.problems.extend(observed.problems.iter().cloned());
+    boot.host = Some(Box::new(host));
+}
+
+/// A name that the kernel or systemd gives IPoIB netdevs.
+fn is_ipoib_name(name: &str) -> bool {
+    name.strip_prefix("ib").is_some_and(|rest| {
+        rest.starts_with(|c: char| c.is_ascii_digit() || matches!(c, 'p' | 's' | 'o' | 'P'))
+    })
+}
+
+fn graph(root: &Root, problems: &mut Vec<String>) -> Graph {
+    if !root.is_live() {
+        return files::graph(root);
+    }
+    match unit_graph::shown(show::PROPERTIES) {
+        Ok(text) => {
+            let mut graph = show::graph(&text, "default.target");
+            if graph.get("default.target").is_none() {
+                // Booted into another target by hand: its units are loaded.
+                let reached = ["graphical.target", "multi-user.target", "rescue.target"];
+                let is_up = |t: &&str| graph.get(t).is_some_and(|u| u.now.active == "active");
+                graph.goal = reached.iter().find(|t| is_up(t)).map_or("", |t| *t).to_owned();
+            }
+            read_scripts(&mut graph, root);
+            graph
+        }
+        Err(e) => {
+            problems.push(format!("systemd's units: {}", answer(&e)));
+            Graph::default()
+        }
+    }
+}
+
+/// The text of the scripts that the boot's units run.
+fn read_scripts(graph: &mut Graph, root: &Root) {
+    let names: Vec<String> = graph.transaction().iter().map(|n| (*n).to_owned()).collect();
+    for name in names {
+        let Some(unit) = graph.get_mut(&name) else { continue };
+        // What comes with the distribution starts nothing and waits for it.
+        if unit.fragment.starts_with("/lib/") || unit.fragment.starts_with("/usr/lib/") {
+            let is_plain = |line: &str| !line.contains("/local/") && !line.contains("/opt/");
+            if unit.commands.iter().all(|c| is_plain(&c.line)) {
+                continue;
+            }
+        }
+        for command in &mut unit.commands {
+            command.script = files::script(root, &command.line);
+        }
+    }
+}
+
+struct Seeing<'a> {
+    root: &'a Root,
+    source: u16,
+    host: Host,
+    observed: &'a Observed,
+}
+
+impl Seeing<'_> {
+    fn origin(&self) -> Origin {
+        Origin { source: self.source, line: 0 }
+    }
+
+    /// How far each expected port is, and why no further.
+    fn ladders(&mut self, config: &Config) {
+        let rules = ModprobeRules::read(self.root);
+        let expectation =
+            expect::expectation(config, self.observed, |m| rules.denied(m).map(str::to_owned));
+        for (_, reason) in &expectation.left_out {
+            if let NotExpected::DriverDenied { module, by } = reason {
+                let denied = Denied { module: module.clone(), by: by.clone() };
+                if !self.host.denied.contains(&denied) {
+                    self.host.denied.push(denied);
+                }
+            }
+        }
+        let facts = self.facts(config, &rules);
+        for pci in facts.functions.iter().filter(|(_, l)| l.probe_failed.is_some()).map(|(p, _)| p)
+        {
+            let of = |f: &&observe::PciFunction| {
+                f.address == *pci && f.physfn.is_some() && f.driver.is_none()
+            };
+            self.host
+                .unbound_vfs
+                .extend(self.observed.functions.iter().find(of).map(|f| f.address));
+        }
+        for port in progress::progress(&expectation, self.observed) {
+            let up = port.netdev.as_ref().map(|n| observe::link::netdev(self.root, n).admin_up);
+            let mut cause = cause::cause(&port, self.observed, &facts);
+            let module = self.missing_module(&port, &facts);
+            if let (Some((name, ModuleTrouble::Other { said })), Some(cause)) =
+                (&module, &mut cause)
+                && said == "nothing"
+            {
+                cause.text = format!("module {name} is not loaded: nobody has loaded it");
+                cause.advice = format!("modprobe {name}; ibprov boot does it at boot");
+            }
+            let log = port.pci.and_then(|pci| facts.functions.get(&pci));
+            let firmware_wait = log.is_some_and(|l| l.firmware_wait.is_some());
+            self.host.ports.push(HostPort { progress: port, cause, module, firmware_wait, up });
+        }
+    }
+
+    /// The module that the next rung of `port` needs and that is not there.
+    fn missing_module(
+        &self,
+        port: &PortProgress,
+        facts: &Facts,
+    ) -> Option<(ModuleName, ModuleTrouble)> {
+        let function = self.observed.functions.iter().find(|f| Some(f.address) == port.pci);
+        let name: ModuleName = match port.missing()? {
+            Rung::Driver => function?.ib_driver?.parse().ok()?,
+            Rung::Rdma => observe::rdma_half(function?.driver.as_deref()?)?,
+            Rung::Netdev => "ib_ipoib".parse().ok()?,
+            _ => return None,
+        };
+        let trouble = facts.modules.get(&name)?.clone();
+        Some((name, trouble))
+    }
+
+    fn facts(&mut self, config: &Config, rules: &ModprobeRules) -> Facts {
+        let mut facts = Facts::default();
+        let lines: Vec<KernelLine> = match crate::host::kernel_log() {
+            Ok(lines) => lines,
+            Err(e) => {
+                self.host.problems.push(format!("cannot read /dev/kmsg: {}", answer(&e)));
+                Vec::new()
+            }
+        };
+        for line in &lines {
+            cause::learn(&mut facts, line.level, &line.text);
+        }
+        let kernel_lines: Vec<String> = lines.into_iter().map(|l| l.text).collect();
+        for module in &config.modules.load {
+            if self.observed.modules.get(module) != Some(&ModuleState::Absent) {
+                continue;
+            }
+            let kernel = self.observed.kernel.as_str();
+            let built = observe::is_built(self.root, kernel, module);
+            // Nobody has tried: what can be told without trying.
+            let signs = Signs { rules, kernel, built, stderr: "", kernel_lines: &kernel_lines };
+            facts.modules.insert(module.clone(), module_trouble::diagnose(module, signs));
+        }
+        facts
+    }
+
+    /// What `ibstat`, `ip link`, `lspci` and `lsmod` would show.
+    fn state(&mut self, seen: &mut State) {
+        let functions = &self.observed.functions;
+        let keys: Vec<port_states::Key> = functions
+            .iter()
+            .filter(|f| f.driver.is_some())
+            .flat_map(|f| f.rdma.iter().map(move |d| (f, d)))
+            .flat_map(|(f, d)| d.ports.iter().map(move |p| (f.address, d.name.clone(), p.number)))
+            .collect();
+        let answers = port_states::ask(&keys, clock::monotonic_usec() + PORT_PATIENCE);
+        let origin = self.origin();
+        for ((pci, device, number), said) in keys.into_iter().zip(answers) {
+            let function = functions.iter().find(|f| f.address == pci);
+            let rdma = function.and_then(|f| f.rdma.iter().find(|d| d.name == device));
+            let port = rdma.and_then(|d| d.ports.iter().find(|p| p.number == number));
+            let Some(port) = port else { continue };
+            let Some(said) = said else {
+                self.host.problems.push(format!(
+                    "{device} port {number}: the card does not answer when asked for its state"
+                ));
+                continue;
+            };
+            let word = |w: Option<&str>| w.unwrap_or_default().to_ascii_lowercase();
+            let link = said.link;
+            seen.ports.push(PortSeen {
+                device: device.to_string(),
+                port: number.to_string(),
+                state: word(link.state.as_deref()),
+                physical: word(link.physical.as_deref()),
+                infiniband: match port.link_layer {
+                    LinkLayer::InfiniBand => Some(true),
+                    LinkLayer::Ethernet => Some(false),
+                    LinkLayer::Unknown => None,
+                },
+                sm_lid: link.sm_lid.map_or(String::new(), |lid| lid.to_string()),
+                guid: port.guid.map_or(String::new(), |g| g.to_string().replace(':', "")),
+                node_guid: rdma
+                    .and_then(|d| d.node_guid)
+                    .map_or(String::new(), |g| g.to_string().replace(':', "")),
+                device_type: if function.is_some_and(|f| f.physfn.is_some()) {
+                    "VF".to_owned()
+                } else {
+                    String::new()
+                },
+                origin,
+                text: format!(
+                    "{device} port {number}: state {}, physical state {}, sm_lid {}",
+                    link.state.as_deref().unwrap_or("?"),
+                    link.physical.as_deref().unwrap_or("?"),
+                    link.sm_lid.map_or_else(|| "?".to_owned(), |lid| lid.to_string()),
+                ),
+            });
+        }
+        self.netdev_state(seen);
+        for function in functions {
+            let driver = function.driver.clone();
+            seen.pci.push(PciSeen {
+                address: function.address.to_string(),
+                text: format!(
+                    "{} class {} [{:04x}:{:04x}] driver {}",
+                    function.address,
+                    function.class,
+                    function.vendor,
+                    function.device,
+                    driver.as_deref().unwrap_or("none")
+                ),
+                driver,
+                details: Vec::new(),
+                origin,
+            });
+        }
+        let modules = self.root.text("/proc/modules", 1 << 20).unwrap_or_default();
+        seen.modules =
+            Some(modules.lines().filter_map(|l| l.split(' ').next()).map(str::to_owned).collect());
+    }
+
+    fn netdev_state(&mut self, seen: &mut State) {
+        let administered = netlink::administered_vfs().unwrap_or_else(|e| {
+            self.host.problems.push(format!("VF GUIDs by netlink: {}", answer(&e)));
+            Vec::new()
+        });
+        let origin = self.origin();
+        let mut look = Look::new(self.root);
+        for function in &self.observed.functions {
+            let netdevs: Vec<_> = function
+                .rdma
+                .iter()
+                .flat_map(|d| d.ports.iter().map(move |p| (d, p)))
+                .filter_map(|(d, p)| Some((d, p, p.netdev.as_ref()?)))
+                .collect();
+            let of_pf: Vec<Administered> = administered
+                .iter()
+                .filter(|(index, _)| netdevs.iter().any(|(_, _, n)| n.ifindex == *index))
+                .flat_map(|(_, vfs)| vfs.iter().cloned())
+                .collect();
+            let vfs = if function.physfn.is_some() {
+                Vec::new()
+            } else {
+                observe::sriov::vfs(&mut look, function.address, &of_pf)
+            };
+            let mut vfs: Vec<VfSeen> = vfs.iter().map(|vf| self.vf_seen(vf)).collect();
+            for (device, port, netdev) in &netdevs {
+                let now = observe::link::netdev(self.root, &netdev.name);
+                // One that nobody is to set up is down by right.
+                let asked = self.host.asked.iter().any(|a| a.netdev == netdev.name.as_str());
+                if !now.admin_up && !asked {
+                    continue;
+                }
+                seen.netdevs.push(NetdevSeen {
+                    name: netdev.name.to_string(),
+                    up: now.admin_up,
+                    carrier: Some(now.carrier),
+                    infiniband: true,
+                    port: Some((device.name.to_string(), port.number.to_string())),
+                    vfs: std::mem::take(&mut vfs),
+                    origin,
+                    text: format!(
+                        "{}: {}, {}",
+                        netdev.name,
+                        if now.admin_up { "up" } else { "down" },
+                        if now.carrier { "carrier" } else { "no carrier" }
+                    ),
+                    ..NetdevSeen::default()
+                });
+            }
+            if !vfs.is_empty() {
+                // A PF whose netdev is not in use administers its VFs all the same.
+                let name = function.address.to_string();
+                let text = format!("{name}: PF");
+                seen.netdevs.push(NetdevSeen {
+                    name,
+                    up: true,
+                    infiniband: true,
+                    vfs,
+                    origin,
+                    text,
+                    ..NetdevSeen::default()
+                });
+            }
+        }
+        self.host.problems.extend(look.problems);
+    }
+
+    /// What `systemctl status` would show of the units that bring ports up.
+    fn units(&self, seen: &mut State) {
+        for name in ["ibprov.service", "openibd.service", "rdma.service", "opensm.service"] {
+            let Some(unit) = self.host.graph.get(name).filter(|u| u.name == name) else { continue };
+            if unit.load == Load::NotFound {
+                continue;
+            }
+            let active = match unit.now.active.as_str() {
+                "failed" => format!("failed (Result: {})", unit.now.result),
+                other => other.to_owned(),
+            };
+            seen.units.push(UnitSeen {
+                name: name.to_owned(),
+                enabled: unit.file_state.clone(),
+                text: format!("{name}: {}, {active}", unit.file_state),
+                active,
+                origin: self.origin(),
+            });
+        }
+    }
+}
+
+/// The names of the IPoIB netdevs that are there.
+fn netdevs(observed: &Observed) -> Vec<String> {
+    let ports = observed.functions.iter().flat_map(|f| &f.rdma).flat_map(|d| &d.ports);
+    ports.filter_map(|p| Some(p.netdev.as_ref()?.name.to_string())).collect()
+}
+
+impl Seeing<'_> {
+    /// A VF as its PF shows it. Where its own driver shows another node GUID than
+    /// zero, that one holds: a PF that was told nothing says zero.
+    fn vf_seen(&self, vf: &observe::sriov::Vf) -> VfSeen {
+        let function = self.observed.functions.iter().find(|f| f.address == vf.pci);
+        let device = function.and_then(|f| f.rdma.first());
+        let own = |g: Option<Guid>, own: Option<Guid>| {
+            own.filter(|o| !o.is_zero() && g.is_none_or(|g| g.is_zero())).or(g)
+        };
+        let node_guid = own(vf.node_guid, device.and_then(|d| d.node_guid));
+        let port_guid = own(vf.port_guid, device.and_then(|d| d.ports.first()?.guid));
+        let guid = |g: Option<Guid>| g.map(|g| g.to_string());
+        let origin = self.origin();
+        let states = BTreeMap::from([("Down", "disable"), ("Up", "enable"), ("Follow", "auto")]);
+        let policy = vf.policy.as_deref().unwrap_or_default();
+        VfSeen {
+            index: vf.index.to_string(),
+            node_guid: guid(node_guid),
+            port_guid: guid(port_guid),
+            link_state: states.get(policy).map_or("", |s| s).to_owned(),
+            origin,
+            text: format!(
+                "VF {} ({}): NODE_GUID {}, PORT_GUID {}, link policy {policy}, driver {}",
+                vf.index,
+                vf.pci,
+                guid(node_guid).unwrap_or_else(|| "?".to_owned()),
+                guid(port_guid).unwrap_or_else(|| "?".to_owned()),
+                vf.driver.as_deref().unwrap_or("none"),
+            ),
+        }
+    }
+}

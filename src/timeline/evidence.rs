@@ -1,0 +1,634 @@
+//! The picture of a boot from evidence: log lines, and the host itself where it
+//! was looked at.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Ask, Clock, ModuleLoad, Note, Outcome, PortTrack, Role, Timeline, UnitBar};
+use crate::check::evidence::{Boot, Event, Host, Kind, When, event};
+use crate::check::graph::{Unit, consumers};
+use crate::check::{Finding, Severity};
+use crate::ladder::Rung;
+
+/// Asks of one asker for one netdev that are closer than this are one,
+/// microseconds.
+const SAME_ASK: u64 = 3_000_000;
+/// Notes: the lines that findings rest on, at most so many.
+const NOTES: usize = 8;
+
+/// The picture of `boot`; `findings` say which lines matter.
+#[must_use]
+pub fn timeline(boot: &Boot, findings: &[Finding]) -> Timeline {
+    let zero = Zero::of(boot);
+    let reported = boot
+        .host
+        .as_ref()
+        .and_then(|host| host.boot_report.as_deref())
+        .and_then(|json| super::report::timeline(json).ok());
+    let mut drawing = Drawing {
+        timeline: Timeline { title: title(boot), clock: zero.clock(), ..Timeline::default() },
+        functions: Vec::new(),
+        netdevs: Vec::new(),
+        units: BTreeMap::new(),
+    };
+    for event in &boot.events {
+        if let Some(usec) = zero.usec(&event.when) {
+            drawing.event(event, usec);
+        }
+    }
+    drawing.ports();
+    // systemd's times and ibprov's are CLOCK_MONOTONIC; a log without that
+    // clock cannot be laid beside them.
+    if let (Zero::Monotonic, Some(host)) = (&zero, &boot.host) {
+        drawing.host(host, reported);
+    }
+    drawing.finish(boot, findings, &zero)
+}
+
+/// What the times of a boot are counted from.
+enum Zero {
+    Monotonic,
+    /// Microseconds since 1970 of the first line, and its date as written.
+    Wall(u64, String),
+}
+
+impl Zero {
+    fn of(boot: &Boot) -> Self {
+        let monotonic = boot.events.iter().filter(|e| e.when.monotonic.is_some()).count();
+        let wall = boot.events.iter().filter(|e| e.when.wall.is_some()).count();
+        if monotonic >= wall {
+            return Self::Monotonic;
+        }
+        let first = boot.events.iter().filter_map(|e| Some((e.when.wall?, &e.when.stamp))).min();
+        first.map_or(Self::Monotonic, |(wall, stamp)| Self::Wall(wall, date(stamp)))
+    }
+
+    fn usec(&self, when: &When) -> Option<u64> {
+        match self {
+            Self::Monotonic => when.monotonic,
+            Self::Wall(zero, _) => when.wall?.checked_sub(*zero),
+        }
+    }
+
+    fn clock(&self) -> Clock {
+        match self {
+            Self::Monotonic => Clock::SinceBoot,
+            Self::Wall(zero, date) => {
+                Clock::Wall { day_usec: zero % 86_400_000_000, date: date.clone() }
+            }
+        }
+    }
+}
+
+/// The date of a time as logs write it: what stands before the first word with
+/// a colon in it (`Mar 18 10:29:41`, `2026-03-18T10:29:41`).
+fn date(stamp: &str) -> String {
+    let words = stamp.split([' ', 'T']).take_while(|w| !w.contains(':'));
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn title(boot: &Boot) -> String {
+    let source = boot.names.first().map_or("", String::as_str);
+    match (source, boot.begins.as_str(), &boot.id) {
+        ("", "", _) => "boot".to_owned(),
+        ("", begins, _) => format!("boot of {begins}"),
+        (source, "", _) => source.to_owned(),
+        (source, begins, _) => format!("{source}, boot of {begins}"),
+    }
+}
+
+/// A PCI function as the log shows it.
+#[derive(Default)]
+struct Function {
+    address: String,
+    /// By class or RDMA messages; Ethernet ports of the same driver are not.
+    infiniband: bool,
+    reached: Vec<(Rung, u64)>,
+    made: Option<u64>,
+    named: Option<(String, u64)>,
+}
+
+struct Drawing {
+    timeline: Timeline,
+    /// In the order of their netdevs.
+    functions: Vec<Function>,
+    /// Names of netdevs that were asked for or spoken of, each once.
+    netdevs: Vec<String>,
+    units: BTreeMap<String, UnitBar>,
+}
+
+impl Drawing {
+    fn event(&mut self, event: &Event, usec: u64) {
+        match &event.kind {
+            Kind::PciFunction { address, class, .. } => {
+                let function = self.function(address);
+                function.infiniband |=
+                    ["0207", "0208", "0c06"].iter().any(|c| class.starts_with(c));
+                function.reached.push((Rung::Pci, usec));
+            }
+            Kind::DriverProbe { driver, address } => {
+                self.function(address).reached.push((Rung::Driver, usec));
+                self.module(driver, usec, "");
+            }
+            Kind::ProbeFailed { device, .. } => {
+                self.function(device).reached.retain(|(rung, _)| *rung < Rung::Driver);
+            }
+            Kind::NetdevMade { address } => {
+                let function = self.function(address);
+                function.made.get_or_insert(usec);
+            }
+            Kind::NetdevRenamed { from, to } if is_ipoib(from) || is_ipoib(to) => {
+                if let Some(address) = event::function(&event.text).map(str::to_owned) {
+                    let function = self.function(&address);
+                    function.infiniband = true;
+                    function.named = Some((to.to_string(), usec));
+                }
+            }
+            Kind::LinkReady(netdev) if is_ipoib(netdev) => {
+                self.netdev(netdev);
+                self.port(netdev).reached.push((Rung::Active, usec));
+                self.set_up(netdev, usec);
+            }
+            Kind::InterfaceAsked { name, worked } if is_ipoib(name) => {
+                self.ask(who(event), name, usec, *worked);
+                if *worked == Some(true) {
+                    self.set_up(name, usec);
+                }
+            }
+            Kind::ModuleLoad(module) => {
+                let by = if event.program.starts_with("systemd") { "" } else { &event.program };
+                self.module(module, usec, by);
+            }
+            Kind::UnitStarting(name) => self.unit(event, name, usec, None),
+            Kind::UnitStarted(name) => self.unit(event, name, usec, Some(Outcome::Good)),
+            Kind::UnitFailed(name) => self.unit(event, name, usec, Some(Outcome::Failed)),
+            _ => self.other(event, usec),
+        }
+    }
+
+    fn other(&mut self, event: &Event, usec: u64) {
+        let text = &*event.text;
+        if let Some((_, rest)) = text.split_once("will not run ifup on ") {
+            let name = first_word(rest).to_owned();
+            self.netdev(&name);
+            let port = self.port(&name);
+            port.declined_usec.get_or_insert(usec);
+        }
+        // network-scripts, ifupdown and iproute2, in this order.
+        let missing = text
+            .split_once("Device ")
+            .filter(|(_, rest)| rest.contains("does not seem to be present"))
+            .or_else(|| text.split_once("Cannot find device "))
+            .map(|(_, rest)| first_word(rest).trim_matches('"'));
+        if let Some(name) = missing.filter(|n| is_ipoib(n)) {
+            self.ask(who(event), name, usec, Some(false));
+        }
+    }
+
+    fn ask(&mut self, who: String, netdev: &str, usec: u64, found: Option<bool>) {
+        self.netdev(netdev);
+        let same = |a: &&mut Ask| {
+            a.netdev == netdev
+                && a.usec.abs_diff(usec) < SAME_ASK
+                && (a.who == who || a.who.contains("ifup") || who.contains("ifup"))
+        };
+        match self.timeline.asks.iter_mut().find(same) {
+            Some(ask) => {
+                ask.found = found.or(ask.found);
+                ask.usec = ask.usec.min(usec);
+                if ask.who.contains("ifup") {
+                    ask.who = who;
+                }
+            }
+            None => self.timeline.asks.push(Ask { who, netdev: netdev.to_owned(), usec, found }),
+        }
+    }
+
+    fn netdev(&mut self, name: &str) {
+        if !self.netdevs.iter().any(|n| n == name) {
+            self.netdevs.push(name.to_owned());
+        }
+    }
+
+    fn function(&mut self, address: &str) -> &mut Function {
+        let at = self.functions.iter().position(|f| f.address == address).unwrap_or_else(|| {
+            self.functions.push(Function { address: address.to_owned(), ..Function::default() });
+            self.functions.len() - 1
+        });
+        // It was found there or has just been put there.
+        #[allow(clippy::indexing_slicing, reason = "see above")]
+        &mut self.functions[at]
+    }
+
+    /// The track of a netdev that no function is known for yet.
+    fn port(&mut self, netdev: &str) -> &mut PortTrack {
+        let ports = &mut self.timeline.ports;
+        let at = ports.iter().position(|p| p.netdev.as_deref() == Some(netdev));
+        let at = at.unwrap_or_else(|| {
+            ports.push(PortTrack {
+                label: netdev.to_owned(),
+                netdev: Some(netdev.to_owned()),
+                ..PortTrack::default()
+            });
+            ports.len() - 1
+        });
+        #[allow(clippy::indexing_slicing, reason = "it was found or has just been put there")]
+        &mut ports[at]
+    }
+
+    fn set_up(&mut self, netdev: &str, usec: u64) {
+        let port = self.port(netdev);
+        port.up_usec = Some(port.up_usec.map_or(usec, |up| up.min(usec)));
+    }
+
+    fn module(&mut self, name: &str, usec: u64, by: &str) {
+        let modules = &mut self.timeline.modules;
+        if !modules.iter().any(|m| m.name == name) {
+            let remark = if by.is_empty() { String::new() } else { format!("by {by}") };
+            modules.push(ModuleLoad { name: name.to_owned(), usec: Some(usec), remark });
+        }
+    }
+
+    fn unit(&mut self, event: &Event, name: &str, usec: u64, outcome: Option<Outcome>) {
+        let named = if event.unit.contains('.') { &event.unit } else { name };
+        let Some((name, role)) = known(named).or_else(|| known(name)) else { return };
+        let bar = self.units.entry(name.clone()).or_insert_with(|| UnitBar {
+            name,
+            role,
+            began_usec: None,
+            ended_usec: None,
+            outcome: Outcome::Unknown,
+        });
+        match outcome {
+            None => {
+                bar.began_usec.get_or_insert(usec);
+            }
+            // Only the first: what is restarted by hand is not the boot.
+            Some(outcome) if bar.ended_usec.is_none() => {
+                bar.began_usec.get_or_insert(usec);
+                bar.ended_usec = Some(usec);
+                bar.outcome = outcome;
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// Put functions and netdevs together. The kernel numbers IPoIB netdevs in
+    /// the order it makes them.
+    fn ports(&mut self) {
+        let mut functions: Vec<Function> = std::mem::take(&mut self.functions);
+        functions.retain(|f| f.infiniband);
+        functions.sort_by_key(|f| (f.made.is_none(), f.made));
+        let mut plain: Vec<String> =
+            self.netdevs.iter().filter(|n| is_kernel_name(n)).cloned().collect();
+        plain.sort_by_key(|n| (n.len(), n.clone()));
+        let mut plain = plain.into_iter();
+        for function in functions {
+            let netdev = match &function.named {
+                Some((name, _)) => Some(name.clone()),
+                None => plain.next(),
+            };
+            let mut reached = function.reached;
+            reached.extend(function.made.map(|usec| (Rung::Netdev, usec)));
+            reached.extend(function.named.map(|(_, usec)| (Rung::Named, usec)));
+            let known = netdev.as_deref().map(|n| self.port(n));
+            match known {
+                Some(port) => {
+                    port.label = function.address;
+                    port.reached.extend(reached);
+                }
+                None => self.timeline.ports.push(PortTrack {
+                    label: function.address,
+                    netdev,
+                    reached,
+                    ..PortTrack::default()
+                }),
+            }
+        }
+        // The netdev of a port is there once it is set up at the latest.
+        for port in &mut self.timeline.ports {
+            if let (None, Some(up)) = (port.when(Rung::Netdev), port.up_usec) {
+                port.reached.push((Rung::Netdev, up));
+            }
+        }
+        // IPoIB netdevs are there when the module is, and not before.
+        let first = self.timeline.ports.iter().filter_map(|p| p.when(Rung::Netdev)).min();
+        if let Some(usec) = first {
+            self.module("ib_ipoib", usec, "");
+        }
+    }
+
+    /// Lay what systemd, udev and ibprov itself know over it.
+    fn host(&mut self, host: &Host, reported: Option<Timeline>) {
+        let transaction = host.graph.transaction();
+        let provider = consumers::provider(&host.graph).map(|u| u.name.clone());
+        for unit in host.graph.units() {
+            let role = role_of(unit, provider.as_deref());
+            let in_boot = transaction.contains(unit.name.as_str());
+            if let (Some(role), true) = (role, in_boot || unit.now.began_usec.is_some()) {
+                self.units.insert(unit.name.clone(), bar(unit, role));
+            }
+        }
+        for port in &host.ports {
+            let progress = &port.progress;
+            if progress.is_ethernet() {
+                continue;
+            }
+            let label = progress.label();
+            let netdev = progress.netdev.as_ref().map(ToString::to_string);
+            let pci = progress.pci.map(|p| p.to_string());
+            let tracks = &mut self.timeline.ports;
+            let at = tracks.iter().position(|t| {
+                netdev.is_some() && t.netdev == netdev || pci.as_deref() == Some(&t.label)
+            });
+            let mut track = at.map_or_else(PortTrack::default, |at| tracks.remove(at));
+            let seen = reported.as_ref().and_then(|r| r.ports.iter().find(|t| t.label == label));
+            track.reached.extend(seen.into_iter().flat_map(|t| t.reached.iter().copied()));
+            track.reached.extend(progress.named_usec.map(|usec| (Rung::Named, usec)));
+            track.label = label;
+            track.netdev = netdev.or(track.netdev);
+            track.missing = progress.missing();
+            track.why = port.cause.as_ref().map(|c| c.text.clone()).unwrap_or_default();
+            tracks.push(track);
+        }
+        if let Some(reported) = reported {
+            for module in reported.modules {
+                if let Some(usec) = module.usec {
+                    self.timeline.modules.retain(|m| m.name != module.name);
+                    self.module(&module.name, usec, "ibprov");
+                }
+            }
+        }
+        for asked in &host.asked {
+            let began = host.graph.get(&asked.unit).and_then(|u| u.now.began_usec);
+            let spoke = self.timeline.asks.iter().any(|a| a.netdev == asked.netdev);
+            if let (Some(usec), false) = (began, spoke) {
+                self.ask(asked.unit.clone(), &asked.netdev, usec, None);
+            }
+        }
+    }
+
+    fn finish(mut self, boot: &Boot, findings: &[Finding], zero: &Zero) -> Timeline {
+        let disabled = findings.iter().any(|f| f.code == "openibd-disabled");
+        if disabled && !self.units.contains_key("openibd.service") {
+            self.units.insert(
+                "openibd.service".to_owned(),
+                UnitBar {
+                    name: "openibd.service".to_owned(),
+                    role: Role::Provider,
+                    began_usec: None,
+                    ended_usec: None,
+                    outcome: Outcome::NeverRan,
+                },
+            );
+        }
+        let mut timeline = self.timeline;
+        timeline.units = self.units.into_values().collect();
+        timeline.asks.sort_by_key(|a| a.usec);
+        timeline.modules.sort_by_key(|m| (m.usec.is_none(), m.usec));
+        timeline.notes = notes(boot, findings, zero);
+        remark_late(&mut timeline);
+        timeline
+    }
+}
+
+/// Say beside ib_ipoib how late it was.
+fn remark_late(timeline: &mut Timeline) {
+    let gaps = timeline.gaps();
+    let late = gaps.iter().find(|g| g.until_usec.is_some() && !g.who.is_empty());
+    let Some((gap, until)) = late.and_then(|g| Some((g, g.until_usec?))) else { return };
+    for module in timeline.modules.iter_mut().filter(|m| m.name == "ib_ipoib") {
+        if module.usec.is_some_and(|usec| usec > gap.from_usec && usec <= until) {
+            let span = super::when::duration(module.usec.unwrap_or(until) - gap.from_usec);
+            module.remark = format!("{span} after {} asked for {}", gap.who, gap.netdev);
+        }
+    }
+}
+
+/// The lines that the findings rest on, errors first, in the order of time.
+fn notes(boot: &Boot, findings: &[Finding], zero: &Zero) -> Vec<Note> {
+    let mut lines = BTreeSet::new();
+    let mut grave: Vec<&Finding> =
+        findings.iter().filter(|f| f.severity != Severity::Info).collect();
+    grave.sort_by_key(|f| f.severity);
+    for quote in grave.iter().flat_map(|f| &f.evidence) {
+        let event = boot.events.iter().find(|e| {
+            e.origin.line == quote.line && *e.text == *quote.text && boot.quote(e) == *quote
+        });
+        if let Some((event, usec)) = event.and_then(|e| Some((e, zero.usec(&e.when)?)))
+            && lines.len() < NOTES
+        {
+            let program = if event.program.is_empty() { "kernel" } else { &event.program };
+            let program = program.rsplit('/').next().unwrap_or(program);
+            lines.insert((usec, format!("{program}: {}", event.text)));
+        }
+    }
+    lines.into_iter().map(|(usec, text)| Note { usec, text }).collect()
+}
+
+fn bar(unit: &Unit, role: Role) -> UnitBar {
+    let now = &unit.now;
+    let outcome = match now.active.as_str() {
+        "failed" => Outcome::Failed,
+        "active" | "reloading" => Outcome::Good,
+        _ if now.began_usec.is_none() && !now.job => Outcome::NeverRan,
+        // A oneshot that has done its work.
+        "inactive" if now.result == "success" => Outcome::Good,
+        _ => Outcome::Unknown,
+    };
+    let ended_usec = if outcome == Outcome::Failed { now.down_usec } else { now.up_usec };
+    UnitBar {
+        name: unit.name.clone(),
+        role,
+        began_usec: now.began_usec,
+        ended_usec: ended_usec.or(now.down_usec).filter(|e| now.began_usec.is_none_or(|b| *e >= b)),
+        outcome,
+    }
+}
+
+fn role_of(unit: &Unit, provider: Option<&str>) -> Option<Role> {
+    if provider == Some(&unit.name) {
+        return Some(Role::Provider);
+    }
+    consumers::need(unit).map(role).or_else(|| {
+        let (name, role) = known(&unit.name)?;
+        (name == unit.name).then_some(role)
+    })
+}
+
+const fn role(need: consumers::Need) -> Role {
+    use consumers::Need;
+    match need {
+        Need::NetworkOnce | Need::NetworkHotplug => Role::Network,
+        Need::WaitOnline => Role::Online,
+        Need::Mount => Role::Mount,
+        Need::Guests => Role::Guest,
+        Need::Service => Role::Consumer,
+    }
+}
+
+/// Descriptions by which systemd and distributions speak of these units.
+const DESCRIPTIONS: [(&str, &str); 12] = [
+    ("LSB: Bring up/down networking", "network.service"),
+    ("Raise network interfaces", "networking.service"),
+    ("Network Manager", "NetworkManager.service"),
+    ("Network Manager Wait Online", "NetworkManager-wait-online.service"),
+    ("Network Configuration", "systemd-networkd.service"),
+    ("Network Service", "systemd-networkd.service"),
+    ("Wait for Network to be Configured", "systemd-networkd-wait-online.service"),
+    ("wicked managed network interfaces", "wicked.service"),
+    ("openibd - configure Mellanox devices", "openibd.service"),
+    ("Bring up InfiniBand ports", "ibprov.service"),
+    ("Virtualization daemon", "libvirtd.service"),
+    ("Slurm node daemon", "slurmd.service"),
+];
+
+/// The unit of a name or a description, and what it is to the ports.
+fn known(name: &str) -> Option<(String, Role)> {
+    if let Some(netdev) = name.strip_prefix("mlnx_interface_mgr - configure ") {
+        return Some((format!("mlnx_interface_mgr@{netdev}.service"), Role::Network));
+    }
+    let name = DESCRIPTIONS.iter().find(|(said, _)| *said == name).map_or(name, |(_, unit)| unit);
+    let role = match name {
+        "ibprov.service" | "openibd.service" | "rdma.service" => Role::Provider,
+        _ if name.starts_with("rdma-load-modules@") => Role::Provider,
+        _ if name.starts_with("mlnx_interface_mgr@") => Role::Network,
+        _ => {
+            let unit = Unit { name: name.to_owned(), ..Unit::default() };
+            role(consumers::need(&unit)?)
+        }
+    };
+    Some((name.to_owned(), role))
+}
+
+fn who(event: &Event) -> String {
+    if event.unit.contains('.') && !event.unit.ends_with(".scope") && &*event.unit != "init.scope" {
+        return event.unit.to_string();
+    }
+    let program = event.program.rsplit('/').next().unwrap_or_default();
+    match program {
+        "" => "somebody".to_owned(),
+        "network" | "networking" | "NetworkManager" => format!("{program}.service"),
+        other => other.to_owned(),
+    }
+}
+
+fn first_word(text: &str) -> &str {
+    text.split([' ', ',', ';', ')']).next().unwrap_or_default()
+}
+
+/// A name that the kernel gives IPoIB netdevs.
+fn is_kernel_name(name: &str) -> bool {
+    name.strip_prefix("ib").is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// A name that IPoIB netdevs have, by the kernel (`ib0`), systemd (`ibp1s0`),
+/// or custom.
+fn is_ipoib(name: &str) -> bool {
+    name.starts_with("ib")
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::super::text::{Terminal, draw};
+    use super::*;
+    use crate::check::evidence::Intake;
+
+    fn boots(log: &str) -> Vec<Timeline> {
+        let mut intake = Intake::new();
+        intake.read("messages", &mut log.as_bytes());
+        let evidence = intake.finish();
+        evidence.boots.iter().map(|boot| timeline(boot, &[])).collect()
+    }
+
+    const FAILING: &str = "\
+Mar 18 10:29:41 node-9.domain.tld kernel: pci 0000:4b:00.0: [15b3:101b] type 00 class 0x020700
+Mar 18 10:29:43 node-9.domain.tld kernel: mlx5_core 0000:4b:00.0: firmware version: 20.36.1010
+Mar 18 10:29:53 node-9.domain.tld network[2914]: Bringing up interface ib0:  ERROR     : [/etc/sysconfig/network-scripts/ifup-eth] Device ib0 does not seem to be present, delaying initialization.
+Mar 18 10:29:53 node-9.domain.tld /etc/sysconfig/network-scripts/ifup-eth[4014]: Device ib0 does not seem to be present, delaying initialization.
+Mar 18 10:31:13 node-9.domain.tld kernel: mlx5_core 0000:4b:00.0: MLX5E: StrdRq(0) RqSz(1024) StrdSz(256) RxCqeCmprss(0)
+Mar 18 10:31:13 node-9.domain.tld kernel: mlx5_core 0000:4b:00.0: MLX5E: StrdRq(0) RqSz(1024) StrdSz(256) RxCqeCmprss(0)
+Mar 18 10:31:14 node-9.domain.tld systemd[1]: Started mlnx_interface_mgr - configure ib0.
+Mar 18 10:31:14 node-9.domain.tld mlnx_interface_mgr[13399]: Setting up Mellanox network interface: ib0
+Mar 18 10:31:14 node-9.domain.tld mlnx_interface_mgr[13548]: OS is booting, will not run ifup on ib0
+Mar 22 16:56:38 node-9.domain.tld network[58003]: Bringing up interface ib0:  [  OK  ]
+";
+
+    #[test]
+    fn the_failing_boot_of_the_log_shows_both_gaps() {
+        let all = boots(FAILING);
+        let [timeline] = &all[..] else { panic!("{all:?}") };
+        let (bad, headline) = timeline.headline().expect("headline");
+        assert!(bad);
+        assert_eq!(
+            headline,
+            "ib0 came 80 s after network.service asked for it, and stayed down 4 d 6 h longer: nobody set it up"
+        );
+        let serial = Terminal { columns: 80, unicode: false, colour: false };
+        expect![[r#"
+            messages, boot of Mar 18 10:29:41
+            !! ib0 came 80 s after network.service asked for it, and stayed down 4 d 6 h
+               longer: nobody set it up
+            Mar 18                        10:30:00  10:30:30  10:31:00    // 4 d 6 h
+            mlnx_interface_mgr@ib> ................................=/.... 10:31:14
+            network.service        ....!............................/.?.. no ib0 yet
+            mlx5_core              .^.............................../.... 10:29:43
+            ib_ipoib               ................................^/.... 10:31:13
+            0000:4b:00.0           pddd!!!!!!!!!!!!!!!!!!!!!!!!!!!!n~~^nn ib0 80 s late
+            p pci d driver r rdma n netdev N named c config l link a active
+            ! asked for and missing  ~ there but down  ^ loaded, set up  ? asked  / cut
+        "#]]
+        .assert_eq(&draw(timeline, serial));
+    }
+
+    #[test]
+    fn the_good_boot_is_good_although_it_prints_the_same() {
+        let all = boots(
+            "\
+Apr 02 11:09:27 node-9.domain.tld kernel: pci 0000:4b:00.0: [15b3:101b] type 00 class 0x020700
+Apr 02 11:09:28 node-9.domain.tld kernel: mlx5_core 0000:4b:00.0: firmware version: 20.36.1010
+Apr 02 11:09:34 node-9.domain.tld openibd[2319]: + /sbin/modprobe ib_ipoib
+Apr 02 11:09:34 node-9.domain.tld kernel: mlx5_core 0000:4b:00.0: MLX5E: StrdRq(0) RqSz(1024) StrdSz(256) RxCqeCmprss(0)
+Apr 02 11:09:34 node-9.domain.tld mlnx_interface_mgr.sh[2861]: + log_msg 'OS is booting, will not run ifup on ib0'
+Apr 02 11:09:43 node-9.domain.tld network[3256]: Bringing up interface ib0:  [  OK  ]
+",
+        );
+        let [timeline] = &all[..] else { panic!("{all:?}") };
+        assert_eq!(timeline.headline().map(|(bad, _)| bad), Some(false), "{timeline:?}");
+        let module = timeline.modules.iter().find(|m| m.name == "ib_ipoib").expect("ib_ipoib");
+        assert_eq!(module.remark, "by openibd");
+    }
+
+    #[test]
+    fn an_ethernet_port_of_the_same_driver_is_no_port_here() {
+        let all = boots(
+            "\
+Mar 18 10:29:41 n kernel: pci 0000:3b:00.0: [15b3:1015] type 00 class 0x020000
+Mar 18 10:29:43 n kernel: mlx5_core 0000:3b:00.0: firmware version: 14.32.1010
+Mar 18 10:29:44 n kernel: mlx5_core 0000:3b:00.0: MLX5E: StrdRq(1) RqSz(8) StrdSz(2048) RxCqeCmprss(0)
+",
+        );
+        assert!(all.iter().all(|t| t.ports.is_empty()), "{all:?}");
+    }
+
+    #[test]
+    fn renamed_netdevs_belong_to_their_functions() {
+        let all = boots(
+            "\
+[    1.0] pci 0000:01:00.0: [15b3:101b] type 00 class 0x020700
+[    1.1] pci 0000:02:00.0: [15b3:101b] type 00 class 0x020700
+[    2.0] mlx5_core 0000:01:00.0: firmware version: 20.1.1
+[    5.0] mlx5_core 0000:02:00.0 ibp2s0: renamed from ib0
+[    5.5] mlx5_core 0000:01:00.0 ibp1s0: renamed from ib1
+[    9.0] IPv6: ADDRCONF(NETDEV_CHANGE): ibp1s0: link becomes ready
+",
+        );
+        let [timeline] = &all[..] else { panic!("{all:?}") };
+        let of = |netdev| timeline.port_of(netdev).expect("port");
+        assert_eq!(of("ibp1s0").label, "0000:01:00.0");
+        assert_eq!(of("ibp1s0").highest(), Some(Rung::Active));
+        assert_eq!(of("ibp2s0").label, "0000:02:00.0");
+        assert_eq!(timeline.ports.len(), 2, "{timeline:?}");
+    }
+}
