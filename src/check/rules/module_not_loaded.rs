@@ -77,3 +77,45 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             ]),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::{RULE, Severity};
+
+    #[test]
+    fn a_program_that_misses_its_module() {
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "ibacm[17]: ibwarn: [17] umad_init: can't read ABI version from /sys/class/infiniband_mad/abi_version (No such file or directory): is ib_umad module loaded?",
+                ]
+            ),
+            Some(Severity::Error)
+        );
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "Module                  Size  Used by",
+                    "mlx5_ib  10 0",
+                    "mlx5_core 10 1 mlx5_ib",
+                ]
+            ),
+            Some(Severity::Error)
+        );
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "Module                  Size  Used by",
+                    "mlx5_ib  10 0",
+                    "mlx5_core 10 1 mlx5_ib",
+                    "ib_ipoib 10 0",
+                ]
+            ),
+            None
+        );
+    }
+}

@@ -160,3 +160,33 @@ fn kernel_like(text: &str) -> bool {
         || first == "infiniband"
         || first == "IPv6"
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::{RULE, Severity};
+
+    #[test]
+    fn a_manager_that_cannot_deal_with_the_kind() {
+        assert_eq!(
+            severity(
+                &RULE,
+                &["NetworkManager[1]: <warn> device (ib0): Activation: failed for connection 'ib'",]
+            ),
+            Some(Severity::Error)
+        );
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "NetworkManager[1]: <warn> device (eth0): Activation: failed for connection 'lan'",
+                ]
+            ),
+            None
+        );
+        assert_eq!(
+            severity(&RULE, &["[ 5.1] ib0: multicast join failed for ff12:401b, unsupported",]),
+            None
+        );
+    }
+}
