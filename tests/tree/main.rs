@@ -4,5 +4,6 @@
 #![allow(clippy::indexing_slicing, clippy::missing_panics_doc)]
 
 mod boot;
+mod check;
 mod host;
 mod status;

@@ -1,4 +1,4 @@
-use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Confidence, Event, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
     code: "harmless-warning",
@@ -64,7 +64,7 @@ something else in the same log did fail, that is a finding of its own.",
         "sendonly",
     ],
     causes: &[],
-    judge: Judge::Boot(judge),
+    judge: Judge::Rest(judge),
 };
 
 /// Words, and why they do not matter.
@@ -121,7 +121,13 @@ const KNOWN: &[(&str, &str)] = &[
     ("sendonly", "the subnet manager has not answered yet; IPoIB tries again"),
 ];
 
-fn judge(boot: &Boot) -> Vec<Finding> {
+fn judge(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
+    // A line that a failure rests on is not harmless.
+    let blamed = |event: &Event| {
+        findings.iter().filter(|f| f.severity != Severity::Info).any(|f| {
+            f.evidence.iter().any(|q| q.line == event.origin.line && q.text == *event.text)
+        })
+    };
     let mut whys: Vec<&str> = Vec::new();
     let mut lines = Vec::new();
     for event in &boot.events {
@@ -138,7 +144,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         if !about_rdma(&event.text) && !event.text.contains("defaulting to 1000") {
             continue;
         }
-        if !whys.contains(&why) {
+        if !whys.contains(&why) && !blamed(event) {
             whys.push(why);
             lines.push(event);
         }

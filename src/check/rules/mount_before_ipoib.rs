@@ -52,7 +52,7 @@ pub(super) fn over_ib(event: &Event) -> bool {
     let t = &event.text;
     let lnet = (t.contains("starting up LNI o2ib")
         || t.contains("query IPoIB interface")
-        || t.contains("kiblnd_"))
+        || ["kiblnd_startup", "kiblnd_dev_", "kiblnd_create_dev"].iter().any(|w| t.contains(w)))
         && !t.contains("Unknown symbol")
         || t.contains("query intf") && seen::ib_netdev_in(t).is_some()
         || t.contains("LNet")

@@ -81,6 +81,11 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .since(&late.asked.when)
         .map_or(String::new(), |usec| format!(", {} s too late", usec / 1_000_000));
     let netdev = late.netdev;
+    let up = boot.events.iter().find(|e| {
+        e.origin > late.made.origin
+            && matches!(&e.kind, Kind::InterfaceAsked { name, worked: Some(true) } if &**name == netdev)
+    });
+    let until = up.map_or(String::new(), |e| format!(" until {}", e.when.stamp));
     vec![
         Finding::new(
             RULE.code,
@@ -92,11 +97,11 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             ),
         )
         .chain([
-            "openibd.service is not enabled: not one line of it is in this boot".to_owned(),
+            "openibd did not run, as when it is not enabled: not one line of it is in this boot".to_owned(),
             format!("at {} the network service asked for {netdev}, which did not exist", late.asked.when.stamp),
             format!("ib_ipoib was loaded by something else, and made {netdev} at {}", late.made.when.stamp),
             "mlnx_interface_mgr takes the system to be booting and leaves the interface to the network service".to_owned(),
-            format!("nobody tried again: {netdev} stayed down"),
+            format!("nobody tried again: {netdev} stayed down{until}"),
         ])
         .quoting(quotes)
         .advice(ADVICE),
