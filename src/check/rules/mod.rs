@@ -179,7 +179,7 @@ mod tests {
             for cause in rule.causes {
                 assert!(super::rule(cause).is_some(), "{name} causes {cause}, which is no rule");
             }
-            assert!(rule.needles.iter().all(|n| n.len() >= 4), "{name}");
+            assert!(rule.needles.iter().all(|n| n.len() >= 3), "{name}");
             assert_eq!(ALL.iter().filter(|r| r.code == name).count(), 1, "{name}");
         }
     }
