@@ -4,6 +4,7 @@
 #![allow(clippy::indexing_slicing, clippy::missing_panics_doc)]
 
 mod boot;
+mod check;
 mod host;
 mod import;
 mod plan;

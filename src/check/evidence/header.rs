@@ -74,7 +74,12 @@ fn stamped(line: &str) -> Option<Header<'_>> {
             stamped(rest)
         }
         b'[' => bracketed(line),
-        b'0'..=b'9' => numeric(line),
+        b'0'..=b'9' => numeric(line).or_else(|| {
+            // `grep -n` and pagers put a line number before a line.
+            let rest = line.trim_start_matches(|c: char| c.is_ascii_digit());
+            let rest = rest.trim_start_matches([':', ' ', '-']);
+            (rest.starts_with('[')).then(|| bracketed(rest)).flatten()
+        }),
         _ => named(line),
     }
 }

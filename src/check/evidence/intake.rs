@@ -7,7 +7,7 @@
 use std::io::{self, Read};
 use std::ops::Range;
 
-use aho_corasick::Input;
+use aho_corasick::{AhoCorasick, Input};
 use memchr::{memchr, memchr_iter, memrchr};
 
 use super::event::{self, Event, Kind, Origin, When};
@@ -39,6 +39,8 @@ pub struct Intake {
     needles: &'static Needles,
     evidence: Evidence,
     state: Reader,
+    /// The boot that lines belong to, by index.
+    boot: usize,
     /// Events kept of each needle in this boot.
     kept: Vec<u32>,
     kept_in_all: usize,
@@ -78,6 +80,7 @@ impl Intake {
             needles,
             evidence: Evidence { sources: Vec::new(), boots: vec![Boot::default()] },
             state: Reader::default(),
+            boot: 0,
             kept: Vec::new(),
             kept_in_all: 0,
             source: 0,
@@ -155,6 +158,10 @@ impl Intake {
     pub fn finish(mut self) -> Evidence {
         let names: Vec<String> = self.evidence.sources.iter().map(|s| s.name.clone()).collect();
         let state = self.state.finish();
+        // Journals come in the order of their names.
+        if self.evidence.boots.iter().all(|b| b.id.is_some()) {
+            self.evidence.boots.sort_by_key(|b| b.events.first().and_then(|e| e.when.wall));
+        }
         if let Some(last) = self.evidence.boots.last_mut() {
             last.state = state;
         }
@@ -188,6 +195,18 @@ impl Intake {
         let (mut counted, mut taken) = (0, 0);
         let mut from = 0;
         while let Some(hit) = finder.find(Input::new(block).range(from..)) {
+            if self.enough_of(hit.pattern().as_usize()) {
+                // Most hits in a long log are of kinds of which enough is kept.
+                let line = line_around(block, hit.start());
+                let end = line.end;
+                if self.nothing_new(finder, block.get(line).unwrap_or_default()) {
+                    from = end.max(hit.end());
+                    if from >= block.len() {
+                        break;
+                    }
+                    continue;
+                }
+            }
             let window = window(block, hit.start());
             let start = window.start.max(taken);
             if start > taken {
@@ -210,6 +229,21 @@ impl Intake {
             self.gap();
             *line += memchr_iter(b'\n', block.get(counted..).unwrap_or_default()).count() as u64;
         }
+    }
+
+    /// True if more of needle `pattern` would not be kept.
+    fn enough_of(&self, pattern: usize) -> bool {
+        self.kept.get(pattern).is_some_and(|kept| *kept >= EACH)
+    }
+
+    /// True if enough is kept of all that stands in `line`.
+    fn nothing_new(&mut self, finder: &AhoCorasick, line: &[u8]) -> bool {
+        let nothing =
+            finder.find_overlapping_iter(line).all(|h| self.enough_of(h.pattern().as_usize()));
+        if nothing && let Some(source) = self.evidence.sources.last_mut() {
+            source.left_out += 1;
+        }
+        nothing
     }
 
     /// Lines were left out: nothing goes on.
@@ -278,14 +312,7 @@ impl Intake {
     fn entry(&mut self, entry: Entry, number: u64) {
         let Entry { boot, when, program, unit, message } = entry;
         if !boot.is_empty() {
-            let current = self.evidence.boots.last_mut();
-            match current {
-                Some(last) if last.id.is_none() && last.events.is_empty() => last.id = Some(boot),
-                Some(last) if last.id.as_deref() == Some(boot.as_str()) => {}
-                _ => {
-                    self.next_boot(Some(boot), &when);
-                }
-            }
+            self.boot_of(boot, &when);
         }
         for text in message.lines().take(64) {
             let text = clean(text.as_bytes());
@@ -301,7 +328,7 @@ impl Intake {
             return;
         }
         let origin = Origin { source: self.source, line };
-        let Some(boot) = self.evidence.boots.last_mut() else { return };
+        let Some(boot) = self.evidence.boots.get_mut(self.boot) else { return };
         if boot.begins.is_empty() {
             boot.begins = when.stamp.to_string();
         }
@@ -321,15 +348,17 @@ impl Intake {
         if self.kept.is_empty() {
             self.kept = vec![0; finder.patterns_len()];
         }
-        let (mut any, mut room) = (*kind != Kind::Other, *kind != Kind::Other);
+        let mut hits = 0;
+        let mut room = false;
         for hit in finder.find_overlapping_iter(text) {
-            any = true;
+            hits += 1;
             if let Some(kept) = self.kept.get_mut(hit.pattern().as_usize()) {
                 *kept += 1;
                 room |= *kept <= EACH;
             }
         }
-        let wanted = any && room && self.kept_in_all < ALL;
+        let any = hits > 0 || *kind != Kind::Other;
+        let wanted = any && (room || hits == 0) && self.kept_in_all < ALL;
         if wanted {
             self.kept_in_all += 1;
         } else if any && let Some(source) = self.evidence.sources.last_mut() {
@@ -359,7 +388,7 @@ impl Intake {
             new = true;
         }
         if text.starts_with("Linux version ") {
-            new = self.evidence.boots.last().is_some_and(|b| b.events.len() > 1);
+            new = self.current().is_some_and(|b| b.events.len() > 1);
         }
         if let Kind::PciFunction { address, .. } = kind
             && when.monotonic.is_none()
@@ -372,11 +401,32 @@ impl Intake {
                 None => {}
             }
         }
-        if new && self.evidence.boots.last().is_some_and(|b| !b.events.is_empty()) {
+        // A journal's entries name their boot.
+        if new && self.current().is_some_and(|b| !b.events.is_empty() && b.id.is_none()) {
             self.next_boot(None, when);
             if let Kind::PciFunction { address, .. } = kind {
                 self.enumerated.push((address.clone(), when.clone()));
             }
+        }
+    }
+
+    fn current(&self) -> Option<&Boot> {
+        self.evidence.boots.get(self.boot)
+    }
+
+    /// Entries of `id` follow. Journals of one host are many files, whose
+    /// entries of one boot belong together.
+    fn boot_of(&mut self, id: String, when: &When) {
+        if self.current().is_some_and(|b| b.id.as_ref() == Some(&id)) {
+            return;
+        }
+        if let Some(at) = self.evidence.boots.iter().position(|b| b.id.as_ref() == Some(&id)) {
+            self.boot = at;
+            return;
+        }
+        match self.evidence.boots.get_mut(self.boot) {
+            Some(first) if first.id.is_none() && first.events.is_empty() => first.id = Some(id),
+            _ => self.next_boot(Some(id), when),
         }
     }
 
@@ -392,6 +442,7 @@ impl Intake {
         } else if let Some(last) = self.evidence.boots.last_mut() {
             last.id = id;
         }
+        self.boot = self.evidence.boots.len().saturating_sub(1);
     }
 }
 
@@ -399,6 +450,13 @@ impl Intake {
 fn lines(block: &[u8]) -> impl Iterator<Item = &[u8]> {
     let block = block.strip_suffix(b"\n").unwrap_or(block);
     block.split(|b| *b == b'\n')
+}
+
+/// The line that `at` is in.
+fn line_around(block: &[u8], at: usize) -> Range<usize> {
+    let start = memrchr(b'\n', block.get(..at).unwrap_or_default()).map_or(0, |nl| nl + 1);
+    let end = memchr(b'\n', block.get(at..).unwrap_or_default()).map_or(block.len(), |nl| at + nl);
+    start..end
 }
 
 /// The lines around `hit` that may belong to its record.

@@ -34,3 +34,29 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .advice(["virsh autostart --disable GUEST, and list it in ibprov.toml"]),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::{RULE, Severity};
+
+    #[test]
+    fn libvirt_starts_it_by_itself() {
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "libvirtd[9]: Failed to autostart VM 'vm1': Device 0000:81:00.2 not found: could not access /sys/bus/pci/devices/0000:81:00.2/config: No such file or directory",
+                ]
+            ),
+            Some(Severity::Warning)
+        );
+        assert_eq!(
+            severity(
+                &RULE,
+                &["libvirtd[9]: Failed to autostart VM 'vm1': Cannot access storage file",]
+            ),
+            None
+        );
+    }
+}

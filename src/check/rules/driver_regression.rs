@@ -90,12 +90,9 @@ What it is not: a probe that fails because firmware does not answer
         "aborting",
         "couldn't register",
         "Failed to init HCA",
-        "link becomes ready",
         "mlx5_core 0000",
         "enable msix failed",
         "handle_hca_cap failed",
-        "state change: ",
-        "auto-activating",
     ],
     causes: &["module-not-loaded", "udev-timeout", "mount-before-ipoib", "wait-online-timeout"],
     judge: Judge::Boot(judge),
@@ -235,9 +232,12 @@ fn culprit<'a>(
     // A module that is being loaded has a `(+)` in the list. Mailers break the
     // list, so what follows its line is part of it.
     let loading = body.iter().find_map(|e| {
-        let (before, _) = e.text.split_once("(+)")?;
-        let name = before.rsplit(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).next()?;
-        seen::RDMA_MODULES.iter().copied().find(|m| *m == name).map(|m| (*e, m))
+        // `hfi1(+)`, `mlx5_core(OE+)`: flags of taint may stand before the sign.
+        e.text.split_whitespace().find_map(|w| {
+            let (name, flags) = w.split_once('(')?;
+            flags.ends_with("+)").then_some(())?;
+            seen::RDMA_MODULES.iter().copied().find(|m| *m == name).map(|m| (*e, m))
+        })
     });
     if let Some((event, module)) = loading {
         return Some(Report { head, culprit: event, module, kind, in_probe: true });
@@ -326,4 +326,65 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         );
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::{RULE, Severity};
+
+    #[test]
+    fn crashes_in_the_stack_and_drivers_that_give_up() {
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "[    9.1] mlx5_core 0000:02:00.0: firmware version: 16.35.2000",
+                    "[   10.3] BUG: unable to handle page fault for address: ffffffff8ff0ade0",
+                    "[   10.3] RIP: 0010:mlx5_irq_alloc+0x10/0x26 [mlx5_core]",
+                    "[   10.4] Call Trace:",
+                    "[   10.4]  mlx5_load+0x10/0x20 [mlx5_core]",
+                ]
+            ),
+            Some(Severity::Error)
+        );
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "[    9.1] mlx5_core 0000:02:00.0: firmware version: 16.35.2000",
+                    "[   90.3] BUG: unable to handle page fault for address: ffffffff8ff0ade0",
+                    "[   90.3] RIP: 0010:nv04_x+0x10/0x26 [nouveau]",
+                    "[   90.4] Call Trace:",
+                    "[   90.4]  nouveau_x+0x10/0x20 [nouveau]",
+                ]
+            ),
+            None
+        );
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "[   61.3] WARNING: CPU: 0 PID: 155 at drivers/infiniband/core/cq.c:149 ib_free_cq+0x145/0x1d0 [ib_core]",
+                    "[   61.5] RIP: 0010:ib_free_cq+0x145/0x1d0 [ib_core]",
+                ]
+            ),
+            Some(Severity::Warning)
+        );
+        assert_eq!(
+            severity(&RULE, &["[ 14.0] mlx5_core: probe of 0000:03:00.0 failed with error -22",]),
+            Some(Severity::Error)
+        );
+        assert_eq!(
+            severity(&RULE, &["[ 14.0] mlx5_core: probe of 0000:03:00.0 failed with error -517",]),
+            None
+        );
+        assert_eq!(
+            severity(
+                &RULE,
+                &["[ 1.0] infiniband mlx4_0: Couldn't register device with driver model",]
+            ),
+            Some(Severity::Error)
+        );
+    }
 }

@@ -88,3 +88,34 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         ]),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::{RULE, Severity};
+
+    #[test]
+    fn a_disk_that_fails_by_itself_is_none() {
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "[  331.2] I/O error, dev sda, sector 35602992 op 0x0:(READ) flags 0x80700 phys_seg 33 prio class 0",
+                    "[  528.8] INFO: task jbd2/sda1-8:1128 blocked for more than 123 seconds.",
+                ]
+            ),
+            Some(Severity::Error)
+        );
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "[  331.2] I/O error, dev sda, sector 35602992 op 0x0:(READ) flags 0x80700 phys_seg 33 prio class 0",
+                    "[  528.8] INFO: task jbd2/sda1-8:1128 blocked for more than 123 seconds.",
+                    "[  331.2] sd 0:0:0:0: [sda] tag#1 Sense Key : Medium Error [current]",
+                ]
+            ),
+            None
+        );
+    }
+}

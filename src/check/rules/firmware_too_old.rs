@@ -16,6 +16,9 @@ How it shows: \"Installed FW has unsupported command interface revision\",
 What to do: mstflint -d ADDRESS q, burn the newest firmware for the card's PSID;
 or use the driver that is as old as the firmware.",
     needles: &[
+        "upgrade to later FW",
+        "sys files not found (/sys/class/infiniband",
+        "No IB devices found",
         "unsupported command interface revision",
         "This driver version supports only revisions",
         "does not support command interface version",
@@ -59,8 +62,15 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             "outdated firmware",
             "Firmware too old",
             "unsupported firmware",
+            "upgrade to later FW",
+            "Consider upgrading device FW",
         ])
         .filter(|e| seen::rdma_module(&e.text).is_some())
+        .collect();
+    // A feature that only a later firmware has is advice, unless no RDMA device
+    // came of it.
+    let no_device: Vec<_> = boot
+        .with_any(&["sys files not found (/sys/class/infiniband", "No IB devices found"])
         .collect();
     let Some(first) = refuses.first().or(advises.first()) else { return Vec::new() };
     let address = function(&first.text).unwrap_or("the card");
@@ -71,14 +81,48 @@ fn judge(boot: &Boot) -> Vec<Finding> {
     let (severity, confidence) = match (only_advice, failed) {
         (false, _) => (Severity::Error, Confidence::High),
         (true, true) => (Severity::Error, Confidence::Medium),
+        (true, false) if !no_device.is_empty() => (Severity::Error, Confidence::Low),
         (true, false) => (Severity::Info, Confidence::Low),
     };
     vec![
         Finding::new(RULE.code, severity, confidence, format!("The firmware of {address} is too old for the driver: {}", first.text.trim()))
             .quoting(seen::quotes(boot, refuses.into_iter().chain(advises)))
+        .quoting(seen::quotes(boot, no_device))
             .advice([
                 format!("mstflint -d {address} q shows version and PSID; burn the newest firmware for that PSID"),
                 "power the host off and on".to_owned(),
             ]),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::{RULE, Severity};
+
+    #[test]
+    fn refusal_is_told_from_advice() {
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "[ 5.1] mlx4_core 0000:04:00.0: Installed FW has unsupported command interface revision 2",
+                ]
+            ),
+            Some(Severity::Error)
+        );
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "[ 6.2] ib_mthca 0000:01:00.0: HCA FW version 5.1.000 is old (5.3.000 is current).",
+                ]
+            ),
+            Some(Severity::Info)
+        );
+        assert_eq!(
+            severity(&RULE, &["[ 6.2] mlx5_core 0000:01:00.0: firmware version: 20.36.1010",]),
+            None
+        );
+    }
 }

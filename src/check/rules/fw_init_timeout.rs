@@ -100,3 +100,37 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             ]),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::{RULE, Severity};
+
+    #[test]
+    fn a_wait_that_ends_well_is_no_failure() {
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "[ 20.1] mlx5_core 0000:03:00.0: wait_fw_init:199:(pid 1): Waiting for FW initialization, timeout abort in 100s",
+                    "[ 121.1] mlx5_core 0000:03:00.0: mlx5_function_setup:1130:(pid 17): Firmware over 120000 MS in pre-initializing state, aborting",
+                ]
+            ),
+            Some(Severity::Error)
+        );
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "[ 20.1] mlx5_core 0000:03:00.0: wait_fw_init:199:(pid 1): Waiting for FW initialization, timeout abort in 100s",
+                    "[ 31.1] mlx5_core 0000:03:00.0 ibp3s0: renamed from ib0",
+                ]
+            ),
+            Some(Severity::Warning)
+        );
+        assert_eq!(
+            severity(&RULE, &["[ 2.1] mlx5_core 0000:03:00.0: firmware version: 20.36.1010",]),
+            None
+        );
+    }
+}

@@ -1,4 +1,4 @@
-use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Confidence, Event, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
     code: "harmless-warning",
@@ -24,6 +24,7 @@ something else in the same log did fail, that is a finding of its own.",
         "speed is unknown, defaulting to 1000",
         "Missing SyncE capability",
         "PCIe slot advertised sufficient power",
+        "PCIe slot power capability",
         "will cause multicast packet drops",
         "unknown parameter '",
         "link is not ready",
@@ -63,7 +64,7 @@ something else in the same log did fail, that is a finding of its own.",
         "sendonly",
     ],
     causes: &[],
-    judge: Judge::Boot(judge),
+    judge: Judge::Rest(judge),
 };
 
 /// Words, and why they do not matter.
@@ -97,6 +98,10 @@ const KNOWN: &[(&str, &str)] = &[
     ("speed is unknown, defaulting to 1000", "an Ethernet port without link has no speed yet"),
     ("Missing SyncE capability", "the card cannot synchronise clocks over Ethernet"),
     ("PCIe slot advertised sufficient power", "it says that the power is enough"),
+    (
+        "PCIe slot power capability was not advertised",
+        "the slot does not say how much power it gives",
+    ),
     ("will cause multicast packet drops", "connected mode has a larger MTU than multicast"),
     ("unknown parameter '", "a parameter that the module does not know is left out"),
     ("link is not ready", "the netdev was set up before the port was active; the link comes later"),
@@ -116,7 +121,13 @@ const KNOWN: &[(&str, &str)] = &[
     ("sendonly", "the subnet manager has not answered yet; IPoIB tries again"),
 ];
 
-fn judge(boot: &Boot) -> Vec<Finding> {
+fn judge(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
+    // A line that a failure rests on is not harmless.
+    let blamed = |event: &Event| {
+        findings.iter().filter(|f| f.severity != Severity::Info).any(|f| {
+            f.evidence.iter().any(|q| q.line == event.origin.line && q.text == *event.text)
+        })
+    };
     let mut whys: Vec<&str> = Vec::new();
     let mut lines = Vec::new();
     for event in &boot.events {
@@ -133,7 +144,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         if !about_rdma(&event.text) && !event.text.contains("defaulting to 1000") {
             continue;
         }
-        if !whys.contains(&why) {
+        if !whys.contains(&why) && !blamed(event) {
             whys.push(why);
             lines.push(event);
         }
@@ -176,4 +187,27 @@ fn about_rdma(text: &str) -> bool {
         ]
         .iter()
         .any(|w| text.contains(w))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::{RULE, Severity};
+
+    #[test]
+    fn words_that_mean_nothing() {
+        assert_eq!(
+            severity(&RULE, &["[ 16.0] ib_srpt srpt_add_one(mlx5_0) failed.",]),
+            Some(Severity::Info)
+        );
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "[ 16.0] i915: module verification failed: signature and/or required key missing - tainting kernel",
+                ]
+            ),
+            None
+        );
+    }
 }

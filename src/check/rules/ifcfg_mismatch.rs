@@ -86,3 +86,29 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         ]),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::{RULE, Severity};
+
+    #[test]
+    fn a_profile_without_device() {
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "Oct 14 16:43:38 h network[26]: Bringing up interface ens8:  Error: Connection activation failed: No suitable device found for this connection.",
+                ]
+            ),
+            Some(Severity::Error)
+        );
+        assert_eq!(
+            severity(
+                &RULE,
+                &["Oct 14 16:43:38 h network[26]: Bringing up interface ens8:  [  OK  ]",]
+            ),
+            None
+        );
+    }
+}

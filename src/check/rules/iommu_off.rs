@@ -15,6 +15,9 @@ remapping support\".
 What to do: BIOS: VT-d or AMD-Vi on; kernel command line: intel_iommu=on (AMD needs
 nothing) iommu=pt. Some boards have no IOMMU before their PCI controller.",
     needles: &[
+        "No ACPI DMAR table found",
+        "IOMMU appears to be disabled",
+        "IOMMU either disabled",
         "vfio-pci",
         "iommu_group",
         "IOMMU group",
@@ -37,7 +40,10 @@ nothing) iommu=pt. Some boards have no IOMMU before their PCI controller.",
     judge: Judge::Boot(judge),
 };
 
-const SAID: [&str; 13] = [
+const SAID: [&str; 16] = [
+    "No ACPI DMAR table found",
+    "IOMMU appears to be disabled",
+    "IOMMU either disabled",
     "iommu_group is not a symlink",
     "doesn't support passthrough of host PCI devices",
     "does not support passthrough",
@@ -83,4 +89,31 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             "BIOS: VT-d or AMD-Vi (and SR-IOV) on; kernel command line: intel_iommu=on iommu=pt",
         ]),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::{RULE, Severity};
+
+    #[test]
+    fn vfio_and_libvirt_say_so() {
+        assert_eq!(
+            severity(&RULE, &["[ 37.1] vfio-pci: probe of 0000:01:00.0 failed with error -22",]),
+            Some(Severity::Error)
+        );
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "libvirtd[1]: unsupported configuration: host doesn't support passthrough of host PCI devices",
+                ]
+            ),
+            Some(Severity::Error)
+        );
+        assert_eq!(
+            severity(&RULE, &["[ 37.1] vfio-pci 0000:01:00.0: enabling device (0000 -> 0002)",]),
+            None
+        );
+    }
 }

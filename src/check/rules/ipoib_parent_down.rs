@@ -57,3 +57,36 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         ]),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::{RULE, Severity};
+
+    #[test]
+    fn the_child_is_up_and_the_parent_is_not() {
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "4: ib0: <BROADCAST,MULTICAST> mtu 4092 qdisc noop state DOWN",
+                    "    link/infiniband 00:00 brd ff",
+                    "6: ib0.8001@ib0: <BROADCAST,MULTICAST,UP,LOWER_UP,M-DOWN> mtu 4092 qdisc mq",
+                    "    link/infiniband 00:00 brd ff",
+                ]
+            ),
+            Some(Severity::Error)
+        );
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "4: ib0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 4092 qdisc mq state UP",
+                    "    link/infiniband 00:00 brd ff",
+                    "6: ib0.8001@ib0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 4092 qdisc mq",
+                ]
+            ),
+            None
+        );
+    }
+}

@@ -94,3 +94,86 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             ]),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::{RULE, Severity};
+
+    #[test]
+    fn a_second_port_without_cable_is_none() {
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "CA 'mlx5_0'",
+                    "\tCA type: MT4123",
+                    "\tNode GUID: 0x02c9030000000001",
+                    "\tPort 1:",
+                    "\t\tState: Down",
+                    "\t\tPhysical state: Polling",
+                    "\t\tSM lid: 1",
+                    "\t\tLink layer: InfiniBand",
+                ]
+            ),
+            Some(Severity::Error)
+        );
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "CA 'mlx5_0'",
+                    "\tCA type: MT4123",
+                    "\tNode GUID: 0x02c9030000000001",
+                    "\tPort 1:",
+                    "\t\tState: Active",
+                    "\t\tPhysical state: LinkUp",
+                    "\t\tSM lid: 1",
+                    "\t\tLink layer: InfiniBand",
+                    "CA 'mlx5_1'",
+                    "\tCA type: MT4123",
+                    "\tNode GUID: 0x02c9030000000001",
+                    "\tPort 1:",
+                    "\t\tState: Down",
+                    "\t\tPhysical state: Polling",
+                    "\t\tSM lid: 1",
+                    "\t\tLink layer: InfiniBand",
+                ]
+            ),
+            None
+        );
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "CA 'mlx5_0'",
+                    "\tCA type: MT4123",
+                    "\tNode GUID: 0x02c9030000000001",
+                    "\tPort 1:",
+                    "\t\tState: Down",
+                    "\t\tPhysical state: Disabled",
+                    "\t\tSM lid: 1",
+                    "\t\tLink layer: Ethernet",
+                ]
+            ),
+            None
+        );
+        assert_eq!(
+            severity(
+                &RULE,
+                &["[ 5.1] mlx5_core 0000:03:00.0: Port module event: module 0, Cable unplugged",]
+            ),
+            Some(Severity::Warning)
+        );
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "[ 5.1] mlx5_core 0000:03:00.0: Port module event: module 0, Cable plugged",
+                    "[ 5.2] mlx5_core 0000:03:00.1: Port module event: module 1, Cable unplugged",
+                ]
+            ),
+            None
+        );
+    }
+}

@@ -154,3 +154,41 @@ pub const ALL: &[&Rule] = &[
 pub fn rule(code: &str) -> Option<&'static Rule> {
     ALL.iter().copied().find(|r| r.code == code)
 }
+
+/// What the rules' own tests ask.
+#[cfg(test)]
+mod testing {
+    use super::super::evidence::Intake;
+    use super::{Rule, Severity};
+
+    /// How grave `rule` takes `lines` to be; `None` if it says nothing.
+    pub(super) fn severity(rule: &Rule, lines: &[&str]) -> Option<Severity> {
+        let mut intake = Intake::new();
+        intake.read("log", &mut lines.join("\n").as_bytes());
+        let diagnosis = super::super::diagnose(&intake.finish());
+        diagnosis.findings.iter().find(|f| f.code == rule.code).map(|f| f.severity)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ALL;
+
+    #[test]
+    fn every_rule_has_a_page_and_names_only_rules() {
+        for rule in ALL {
+            let name = rule.code;
+            assert!(name.bytes().all(|b| b.is_ascii_lowercase() || b == b'-'), "{name}");
+            assert!(rule.page.len() > 200, "{name} has no page to speak of");
+            assert!(!rule.meaning.ends_with('.'), "{name}");
+            for line in rule.page.lines() {
+                assert!(line.len() <= 90, "{name}: {line}");
+            }
+            for cause in rule.causes {
+                assert!(super::rule(cause).is_some(), "{name} causes {cause}, which is no rule");
+            }
+            assert!(rule.needles.iter().all(|n| n.len() >= 3), "{name}");
+            assert_eq!(ALL.iter().filter(|r| r.code == name).count(), 1, "{name}");
+        }
+    }
+}

@@ -24,18 +24,7 @@ a copy of modprobe.d.",
 };
 
 fn judge(boot: &Boot) -> Vec<Finding> {
-    let lines: Vec<_> = boot
-        .with_any(RULE.needles)
-        .filter(|e| {
-            ["blacklist=", "listed", "blacklist "].iter().any(|w| {
-                e.text.split(w).skip(usize::from(*w != "listed")).any(|part| {
-                    let part =
-                        if *w == "listed" { part } else { part.split(' ').next().unwrap_or(part) };
-                    seen::rdma_module(part).is_some()
-                })
-            })
-        })
-        .collect();
+    let lines: Vec<_> = boot.with_any(RULE.needles).filter(|e| denies(&e.text)).collect();
     let Some(first) = lines.first() else { return Vec::new() };
     let module = seen::rdma_module(&first.text).unwrap_or("a module");
     let severity =
@@ -48,4 +37,50 @@ fn judge(boot: &Boot) -> Vec<Finding> {
                 "take the line out, rebuild the initramfs, reboot".to_owned(),
             ]),
     ]
+}
+
+/// True if a module of the RDMA stack is what `text` denies.
+fn denies(text: &str) -> bool {
+    // `modprobe.blacklist=a,b`, `blacklist a`: the list ends at white space.
+    let listed = ["blacklist=", "blacklist "].iter().any(|word| {
+        text.split(word).skip(1).any(|rest| {
+            rest.split_whitespace().next().is_some_and(|list| seen::rdma_module(list).is_some())
+        })
+    });
+    let said =
+        ["is deny-listed", "is denylisted", "is blacklisted"].iter().any(|w| text.contains(w));
+    listed || said && seen::rdma_module(text).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::{RULE, Severity};
+
+    #[test]
+    fn only_modules_of_the_stack() {
+        assert_eq!(
+            severity(
+                &RULE,
+                &["[ 0.0] Kernel command line: quiet modprobe.blacklist=mlx5_core,nouveau",]
+            ),
+            Some(Severity::Error)
+        );
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "[ 0.0] Kernel command line: quiet modprobe.blacklist=nouveau rd.driver.pre=mlx5_core",
+                ]
+            ),
+            None
+        );
+        assert_eq!(
+            severity(
+                &RULE,
+                &["systemd-modules-load[9]: Module 'ib_ipoib' is deny-listed (by kernel cmdline)",]
+            ),
+            Some(Severity::Error)
+        );
+    }
 }

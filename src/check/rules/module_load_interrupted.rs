@@ -64,3 +64,32 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         ]),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::{RULE, Severity};
+
+    #[test]
+    fn a_thread_that_could_not_be_made() {
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "kernel: workqueue: Failed to create a rescuer kthread for wq \"ipoib_wq\": -EINTR",
+                    "kernel: mlx5_1: couldn't register ipoib port 1; error -12",
+                ]
+            ),
+            Some(Severity::Error)
+        );
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "kernel: workqueue: Failed to create a rescuer kthread for wq \"nvme-wq\": -ENOMEM",
+                ]
+            ),
+            None
+        );
+    }
+}

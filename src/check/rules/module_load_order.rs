@@ -53,3 +53,27 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         ]),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::{RULE, Severity};
+
+    #[test]
+    fn a_child_that_lost_its_pkey() {
+        assert_eq!(
+            severity(&RULE, &["[ 9.1] ib0.8001: P_Key 0x8001 is not found",]),
+            Some(Severity::Error)
+        );
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "[ 9.1] ib0.8001: P_Key 0x8001 is not found",
+                    "[ 12.1] IPv6: ADDRCONF(NETDEV_CHANGE): ib0.8001: link becomes ready",
+                ]
+            ),
+            None
+        );
+    }
+}

@@ -97,3 +97,33 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         ]),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::{RULE, Severity};
+
+    #[test]
+    fn modules_that_exist_in_no_kernel_are_not_missed() {
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "modprobe: FATAL: Module ib_ipoib not found in directory /lib/modules/6.1.0-18-cloud-amd64",
+                ]
+            ),
+            Some(Severity::Error)
+        );
+        assert_eq!(
+            severity(&RULE, &["systemd-modules-load[211]: Failed to find module 'ib_ucm'",]),
+            None
+        );
+        assert_eq!(
+            severity(
+                &RULE,
+                &["modprobe: FATAL: Module floppy not found in directory /lib/modules/6.1.0",]
+            ),
+            None
+        );
+    }
+}

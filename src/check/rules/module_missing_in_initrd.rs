@@ -37,3 +37,27 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         ]),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::{RULE, Severity};
+
+    #[test]
+    fn what_comes_before_the_root_is_switched() {
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "systemd-modules-load[211]: Failed to find module 'ib_iser'",
+                    "systemd[1]: Starting Switch Root...",
+                ]
+            ),
+            Some(Severity::Warning)
+        );
+        assert_eq!(
+            severity(&RULE, &["systemd-modules-load[211]: Failed to find module 'ib_iser'",]),
+            None
+        );
+    }
+}

@@ -63,6 +63,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             && boot.state.ports.iter().all(|p| p.infiniband == Some(false));
         (any && !has("ib_ipoib") && !ethernet).then_some("ib_ipoib")
     });
+    let listed = listed.or_else(|| shown_by_ls(boot).then_some("ib_ipoib"));
     let Some(module) = said.first().map(|(_, m)| *m).or(listed) else { return Vec::new() };
     let alive = seen::sign_of_life(boot).is_some();
     let severity = if alive { Severity::Warning } else { Severity::Error };
@@ -76,4 +77,63 @@ fn judge(boot: &Boot) -> Vec<Finding> {
                 "without an HCA in this host: disable the service that asks for it".to_owned(),
             ]),
     ]
+}
+
+/// True if `ls` shows an RDMA device and no IPoIB netdev.
+fn shown_by_ls(boot: &Boot) -> bool {
+    let listed = |dir: &str| {
+        let command =
+            boot.state.commands.iter().find(|c| {
+                c.text.starts_with("ls ") && c.text.trim_end_matches('/').ends_with(dir)
+            })?;
+        let names = command.output.iter().flat_map(|(_, line)| line.split_whitespace());
+        Some(names.map(str::to_owned).collect::<Vec<_>>())
+    };
+    let is_device = |n: &String| !n.contains(':') && !n.contains('/');
+    listed("/sys/class/infiniband").is_some_and(|names| names.iter().any(is_device))
+        && listed("/sys/class/net").is_some_and(|names| {
+            names.iter().any(|n| n == "lo") && !names.iter().any(|n| n.starts_with("ib"))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::{RULE, Severity};
+
+    #[test]
+    fn a_program_that_misses_its_module() {
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "ibacm[17]: ibwarn: [17] umad_init: can't read ABI version from /sys/class/infiniband_mad/abi_version (No such file or directory): is ib_umad module loaded?",
+                ]
+            ),
+            Some(Severity::Error)
+        );
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "Module                  Size  Used by",
+                    "mlx5_ib  10 0",
+                    "mlx5_core 10 1 mlx5_ib",
+                ]
+            ),
+            Some(Severity::Error)
+        );
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "Module                  Size  Used by",
+                    "mlx5_ib  10 0",
+                    "mlx5_core 10 1 mlx5_ib",
+                    "ib_ipoib 10 0",
+                ]
+            ),
+            None
+        );
+    }
 }

@@ -55,3 +55,21 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         ]),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::{RULE, Severity};
+
+    #[test]
+    fn refused_parameters_not_unknown_ones() {
+        assert_eq!(
+            severity(&RULE, &["[ 5.1] mlx4_core: `x' invalid for parameter `num_vfs'",]),
+            Some(Severity::Error)
+        );
+        assert_eq!(
+            severity(&RULE, &["[ 5.1] mlx4_core: unknown parameter 'log_num_mtt' ignored",]),
+            None
+        );
+    }
+}

@@ -57,3 +57,24 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         ]),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::{RULE, Severity};
+
+    #[test]
+    fn symbols_of_the_rdma_stack_only() {
+        assert_eq!(
+            severity(
+                &RULE,
+                &["[ 8.1] mlx5_ib: disagrees about version of symbol ib_register_device",]
+            ),
+            Some(Severity::Error)
+        );
+        assert_eq!(
+            severity(&RULE, &["[ 8.1] vboxdrv: version magic '5.4.0 SMP' should be '5.4.1 SMP'",]),
+            None
+        );
+    }
+}

@@ -60,3 +60,40 @@ fn judge(boot: &Boot) -> Vec<Finding> {
     }
     Vec::new()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::{RULE, Severity};
+
+    #[test]
+    fn the_driver_of_another_generation() {
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "04:00.0 Infiniband controller: Mellanox Technologies MT27500 Family [ConnectX-3]",
+                    "\tSubsystem: Mellanox",
+                    "",
+                    "Module                  Size  Used by",
+                    "mlx5_core 10 0",
+                ]
+            ),
+            Some(Severity::Error)
+        );
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "04:00.0 Infiniband controller: Mellanox Technologies MT27500 Family [ConnectX-3]",
+                    "\tKernel driver in use: mlx4_core",
+                    "",
+                    "Module                  Size  Used by",
+                    "mlx5_core 10 0",
+                    "mlx4_core 10 0",
+                ]
+            ),
+            None
+        );
+    }
+}

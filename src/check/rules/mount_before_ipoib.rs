@@ -52,7 +52,7 @@ pub(super) fn over_ib(event: &Event) -> bool {
     let t = &event.text;
     let lnet = (t.contains("starting up LNI o2ib")
         || t.contains("query IPoIB interface")
-        || t.contains("kiblnd_"))
+        || ["kiblnd_startup", "kiblnd_dev_", "kiblnd_create_dev"].iter().any(|w| t.contains(w)))
         && !t.contains("Unknown symbol")
         || t.contains("query intf") && seen::ib_netdev_in(t).is_some()
         || t.contains("LNet")
@@ -113,6 +113,18 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         (said, Confidence::High)
     } else if !generic.is_empty() && ib_here(boot) {
         (generic, Confidence::Medium)
+    } else if generic.iter().any(|e| e.text.contains("Network is unreachable")) {
+        // Whether the way goes over InfiniBand is not in the log.
+        return vec![
+            Finding::new(
+                RULE.code,
+                Severity::Info,
+                Confidence::Low,
+                "If the server is reached over IPoIB, the mount came before the port was active.",
+            )
+            .quoting(seen::quotes(boot, generic))
+            .advice(["ip route get SERVER: does the way go over an IPoIB netdev?"]),
+        ];
     } else {
         return Vec::new();
     };
@@ -138,4 +150,33 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             "NFS: x-systemd.requires=ibprov-wait-online.service in fstab; now: mount -a, or systemctl restart lnet",
         ]),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::{RULE, Severity};
+
+    #[test]
+    fn lnet_or_nfs_over_infiniband() {
+        assert_eq!(
+            severity(&RULE, &["lnetctl[30]: descr: \"couldn't query intf ib0\"",]),
+            Some(Severity::Error)
+        );
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "[ 30.1] LNetError: 105-4:0:(x.c:1:y()) Error -100 starting up LNI o2ib",
+                    "[ 40.1] LNet: Added LNI 10.1.1.1@o2ib [8/256/0/180]",
+                ]
+            ),
+            Some(Severity::Warning)
+        );
+        assert_eq!(
+            severity(&RULE, &["mount[8]: mount.nfs: Network is unreachable",]),
+            Some(Severity::Info)
+        );
+        assert_eq!(severity(&RULE, &["mount[8]: mount.nfs: access denied by server",]), None);
+    }
 }

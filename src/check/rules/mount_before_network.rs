@@ -22,7 +22,7 @@ systemd-networkd-wait-online; x-systemd.automount mounts at the first use.",
         "mount.cifs",
         "glusterfs",
     ],
-    causes: &[],
+    causes: &["mount-before-ipoib"],
     judge: Judge::Boot(judge),
 };
 
@@ -48,4 +48,28 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             "systemctl is-enabled NetworkManager-wait-online.service systemd-networkd-wait-online.service",
         ]),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::{RULE, Severity};
+
+    #[test]
+    fn nothing_of_infiniband_in_it() {
+        assert_eq!(
+            severity(&RULE, &["mount[8]: mount.nfs: Network is unreachable",]),
+            Some(Severity::Error)
+        );
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "mount[8]: mount.nfs: Network is unreachable",
+                    "[ 5.1] IPv6: ADDRCONF(NETDEV_UP): ib0: link is not ready",
+                ]
+            ),
+            None
+        );
+    }
 }

@@ -55,3 +55,69 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         ]),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::{RULE, Severity};
+
+    #[test]
+    fn an_active_port_whose_netdev_is_down() {
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "CA 'mlx5_0'",
+                    "\tCA type: MT4123",
+                    "\tNode GUID: 0x02c9030000000001",
+                    "\tPort 1:",
+                    "\t\tState: Active",
+                    "\t\tPhysical state: LinkUp",
+                    "\t\tSM lid: 1",
+                    "\t\tLink layer: InfiniBand",
+                    "4: ib0: <BROADCAST,MULTICAST> mtu 4092 qdisc noop state DOWN",
+                    "    link/infiniband 00:00 brd ff",
+                ]
+            ),
+            Some(Severity::Error)
+        );
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "CA 'mlx5_0'",
+                    "\tCA type: MT4123",
+                    "\tNode GUID: 0x02c9030000000001",
+                    "\tPort 1:",
+                    "\t\tState: Active",
+                    "\t\tPhysical state: LinkUp",
+                    "\t\tSM lid: 1",
+                    "\t\tLink layer: InfiniBand",
+                    "4: ib0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 4092",
+                    "    link/infiniband 00:00 brd ff",
+                    "5: ib1: <BROADCAST,MULTICAST> mtu 4092",
+                    "    link/infiniband 00:00 brd ff",
+                ]
+            ),
+            None
+        );
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "CA 'mlx5_0'",
+                    "\tCA type: MT4123",
+                    "\tNode GUID: 0x02c9030000000001",
+                    "\tPort 1:",
+                    "\t\tState: Down",
+                    "\t\tPhysical state: Polling",
+                    "\t\tSM lid: 1",
+                    "\t\tLink layer: InfiniBand",
+                    "4: ib0: <BROADCAST,MULTICAST> mtu 4092 qdisc noop state DOWN",
+                    "    link/infiniband 00:00 brd ff",
+                ]
+            ),
+            None
+        );
+    }
+}

@@ -48,3 +48,28 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         ]),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::{RULE, Severity};
+
+    #[test]
+    fn only_where_the_old_name_is_asked_for() {
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "[ 9.1] mlx5_core 0000:01:00.0 ibp1s0: renamed from ib0",
+                    "[ 12.1] systemd[1]: x",
+                    "ifup[9]: Cannot find device \"ib0\"",
+                ]
+            ),
+            Some(Severity::Error)
+        );
+        assert_eq!(
+            severity(&RULE, &["[ 9.1] mlx5_core 0000:01:00.0 ibp1s0: renamed from ib0",]),
+            None
+        );
+    }
+}

@@ -15,35 +15,22 @@ statically; another network service for this interface.",
     needles: &[
         "could not be readied for configuration",
         "nfiniband",
+        "nfiniBand",
         "IPoIB",
         "ipoib",
-        "reason 'config-failed'",
-        "Activation: failed",
-        "hardware address",
-        "failure to set",
-        "Could not set",
-        "unknown device type",
-        "Unknown device type",
-        "unsupported hardware type",
-        "Unsupported device type",
-        "MAC address",
-        "ARPHRD",
-        "Failed to create",
-        "transport-mode",
-        "transport_mode",
-        "invalid connection",
-        "unsupported link",
-        "bond config is using infiniband",
-        "cannot rename",
-        "Failed to rename",
-        "DHCP",
-        "dhclient",
-        "platform-linux",
-        "NetworkManager",
-        "wicked",
-        "netplan",
-        "cloud-init",
-        "networkd",
+        "ib0",
+        "ib1",
+        "ib2",
+        "ib3",
+        " ibp",
+        "(ibp",
+        "'ibp",
+        " ibs",
+        "(ibs",
+        "'ibs",
+        " ibo",
+        "(ibo",
+        "ib_ipoib",
     ],
     causes: &["netdev-admin-down", "wait-online-timeout", "mount-before-ipoib", "ifcfg-mismatch"],
     judge: Judge::Boot(judge),
@@ -117,7 +104,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .events
         .iter()
         .filter(|e| of_network_manager(e) && is_fault(e) && &*e.program != "kernel")
-        .filter(|e| e.program.is_empty().then(|| !kernel_like(&e.text)).unwrap_or(true))
+        .filter(|e| !e.program.is_empty() || !kernel_like(&e.text))
         .collect();
     let Some(first) = lines.first() else { return Vec::new() };
     // A later attempt that worked.
@@ -159,4 +146,34 @@ fn kernel_like(text: &str) -> bool {
         || first.starts_with("mlx")
         || first == "infiniband"
         || first == "IPv6"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::{RULE, Severity};
+
+    #[test]
+    fn a_manager_that_cannot_deal_with_the_kind() {
+        assert_eq!(
+            severity(
+                &RULE,
+                &["NetworkManager[1]: <warn> device (ib0): Activation: failed for connection 'ib'",]
+            ),
+            Some(Severity::Error)
+        );
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "NetworkManager[1]: <warn> device (eth0): Activation: failed for connection 'lan'",
+                ]
+            ),
+            None
+        );
+        assert_eq!(
+            severity(&RULE, &["[ 5.1] ib0: multicast join failed for ff12:401b, unsupported",]),
+            None
+        );
+    }
 }

@@ -83,3 +83,85 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         ]),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::{RULE, Severity};
+
+    #[test]
+    fn initializing_is_no_cable_and_no_vf() {
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "CA 'mlx5_0'",
+                    "\tCA type: MT4123",
+                    "\tNode GUID: 0x02c9030000000001",
+                    "\tPort 1:",
+                    "\t\tState: Initializing",
+                    "\t\tPhysical state: LinkUp",
+                    "\t\tSM lid: 0",
+                    "\t\tLink layer: InfiniBand",
+                ]
+            ),
+            Some(Severity::Error)
+        );
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "CA 'mlx5_0'",
+                    "\tCA type: MT4123",
+                    "\tNode GUID: 0x02c9030000000001",
+                    "\tPort 1:",
+                    "\t\tState: Active",
+                    "\t\tPhysical state: LinkUp",
+                    "\t\tSM lid: 1",
+                    "\t\tLink layer: InfiniBand",
+                    "CA 'mlx5_1'",
+                    "\tCA type: MT4123",
+                    "\tNode GUID: 0x02c9030000000001",
+                    "\tPort 1:",
+                    "\t\tState: Initializing",
+                    "\t\tPhysical state: LinkUp",
+                    "\t\tSM lid: 1",
+                    "\t\tLink layer: InfiniBand",
+                ]
+            ),
+            Some(Severity::Warning)
+        );
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "CA 'mlx5_0'",
+                    "\tCA type: MT4123",
+                    "\tNode GUID: 0x02c9030000000001",
+                    "\tPort 1:",
+                    "\t\tState: Down",
+                    "\t\tPhysical state: Polling",
+                    "\t\tSM lid: 1",
+                    "\t\tLink layer: InfiniBand",
+                ]
+            ),
+            None
+        );
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "CA 'mlx5_0'",
+                    "\tCA type: MT4123",
+                    "\tNode GUID: 0x02c9030000000001",
+                    "\tPort 1:",
+                    "\t\tState: Active",
+                    "\t\tPhysical state: LinkUp",
+                    "\t\tSM lid: 1",
+                    "\t\tLink layer: InfiniBand",
+                ]
+            ),
+            None
+        );
+    }
+}

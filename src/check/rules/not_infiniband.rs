@@ -57,3 +57,21 @@ fn about(text: &str) -> bool {
     .iter()
     .any(|w| text.contains(w))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::{RULE, Severity};
+
+    #[test]
+    fn other_hardware() {
+        assert_eq!(
+            severity(&RULE, &["[ 5.1] ata1.00: failed command: READ DMA",]),
+            Some(Severity::Info)
+        );
+        assert_eq!(
+            severity(&RULE, &["[ 5.1] mlx5_core 0000:03:00.0: firmware version: 20.36.1010",]),
+            None
+        );
+    }
+}

@@ -39,3 +39,26 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .advice(["systemctl disable openibd.service, remove its unit file, systemctl enable ibprov.service"]),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::{RULE, Severity};
+
+    #[test]
+    fn systemd_refuses_the_name() {
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "Failed to enable unit: File /etc/systemd/system/openibd.service already exists and openibd.service is a symlink",
+                ]
+            ),
+            Some(Severity::Warning)
+        );
+        assert_eq!(
+            severity(&RULE, &["Created symlink /etc/systemd/system/openibd.service.",]),
+            None
+        );
+    }
+}

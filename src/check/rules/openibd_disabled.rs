@@ -83,6 +83,11 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .since(&late.asked.when)
         .map_or(String::new(), |usec| format!(", {} s too late", usec / 1_000_000));
     let netdev = late.netdev;
+    let up = boot.events.iter().find(|e| {
+        e.origin > late.made.origin
+            && matches!(&e.kind, Kind::InterfaceAsked { name, worked: Some(true) } if &**name == netdev)
+    });
+    let until = up.map_or(String::new(), |e| format!(" until {}", e.when.stamp));
     vec![
         Finding::new(
             RULE.code,
@@ -94,13 +99,72 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             ),
         )
         .chain([
-            "openibd.service is not enabled: not one line of it is in this boot".to_owned(),
+            "openibd did not run, as when it is not enabled: not one line of it is in this boot".to_owned(),
             format!("at {} the network service asked for {netdev}, which did not exist", late.asked.when.stamp),
             format!("ib_ipoib was loaded by something else, and made {netdev} at {}", late.made.when.stamp),
             "mlnx_interface_mgr takes the system to be booting and leaves the interface to the network service".to_owned(),
-            format!("nobody tried again: {netdev} stayed down"),
+            format!("nobody tried again: {netdev} stayed down{until}"),
         ])
         .quoting(quotes)
         .advice(ADVICE),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::{RULE, Severity};
+
+    #[test]
+    fn a_netdev_that_comes_after_the_network_without_openibd() {
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "Mar 18 10:29:53 n9 network[29]: Bringing up interface ib0:  ERROR     : [/etc/sysconfig/network-scripts/ifup-eth] Device ib0 does not seem to be present, delaying initialization.",
+                    "Mar 18 10:31:13 n9 kernel: mlx5_core 0000:4b:00.0: MLX5E: StrdRq(0) RqSz(1024) StrdSz(256) RxCqeCmprss(0)",
+                    "Mar 18 10:31:14 n9 mlnx_interface_mgr[13]: Setting up Mellanox network interface: ib0",
+                    "Mar 18 10:31:14 n9 mlnx_interface_mgr[13]: OS is booting, will not run ifup on ib0",
+                    "Mar 22 16:56:38 n9 network[58]: Bringing up interface ib0:  [  OK  ]",
+                ]
+            ),
+            Some(Severity::Error)
+        );
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "Mar 18 10:29:53 n9 network[29]: Bringing up interface ib0:  ERROR     : [/etc/sysconfig/network-scripts/ifup-eth] Device ib0 does not seem to be present, delaying initialization.",
+                    "Mar 18 10:31:13 n9 kernel: mlx5_core 0000:4b:00.0: MLX5E: StrdRq(0) RqSz(1024) StrdSz(256) RxCqeCmprss(0)",
+                    "Mar 18 10:31:14 n9 mlnx_interface_mgr[13]: Setting up Mellanox network interface: ib0",
+                    "Mar 18 10:31:14 n9 mlnx_interface_mgr[13]: OS is booting, will not run ifup on ib0",
+                    "Mar 18 10:31:40 n9 network[58]: Bringing up interface ib0:  [  OK  ]",
+                ]
+            ),
+            None
+        );
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "Apr 02 11:09:34 n9 openibd[23]: + /sbin/modprobe ib_ipoib",
+                    "Apr 02 11:09:34 n9 kernel: mlx5_core 0000:4b:00.0: MLX5E: StrdRq(0) RqSz(1024) StrdSz(256) RxCqeCmprss(0)",
+                    "Apr 02 11:09:34 n9 mlnx_interface_mgr.sh[28]: + log_msg 'OS is booting, will not run ifup on ib0'",
+                    "Apr 02 11:09:43 n9 network[32]: Bringing up interface ib0:  [  OK  ]",
+                ]
+            ),
+            None
+        );
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "* openibd.service - openibd - configure Mellanox devices",
+                    "   Loaded: loaded (/usr/lib/systemd/system/openibd.service; disabled; vendor preset: enabled)",
+                    "   Active: inactive (dead)",
+                ]
+            ),
+            Some(Severity::Error)
+        );
+    }
 }

@@ -69,3 +69,37 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         ]),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::{RULE, Severity};
+
+    #[test]
+    fn a_failure_counts_until_a_start_that_works() {
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "systemd[1]: openibd.service: Main process exited, code=exited, status=1/FAILURE",
+                    "systemd[1]: Failed to start openibd - configure Mellanox devices.",
+                ]
+            ),
+            Some(Severity::Error)
+        );
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "systemd[1]: Failed to start openibd - configure Mellanox devices.",
+                    "systemd[1]: Started openibd - configure Mellanox devices.",
+                ]
+            ),
+            Some(Severity::Warning)
+        );
+        assert_eq!(
+            severity(&RULE, &["systemd[1]: Started openibd - configure Mellanox devices.",]),
+            None
+        );
+    }
+}

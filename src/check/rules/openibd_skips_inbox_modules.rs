@@ -47,3 +47,24 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         ]),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::{RULE, Severity};
+
+    #[test]
+    fn openibd_says_so() {
+        assert_eq!(
+            severity(
+                &RULE,
+                &["Module ib_core belong to kernel which is not a part of MLNX_OFED, skipping...",]
+            ),
+            Some(Severity::Error)
+        );
+        assert_eq!(
+            severity(&RULE, &["openibd[1]: Loading HCA driver and Access Layer: [  OK  ]",]),
+            None
+        );
+    }
+}

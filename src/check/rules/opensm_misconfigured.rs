@@ -103,3 +103,26 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         ]),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::{RULE, Severity};
+
+    #[test]
+    fn an_opensm_that_cannot_bind() {
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "Nov 17 01:12:58 123456 [A1B2C3D4] 0x01 -> osm_vendor_bind: ERR 5426: Unable to register class 129 version 1",
+                ]
+            ),
+            Some(Severity::Error)
+        );
+        assert_eq!(
+            severity(&RULE, &["Nov 17 01:12:58 123456 [A1B2C3D4] 0x80 -> SUBNET UP",]),
+            None
+        );
+    }
+}

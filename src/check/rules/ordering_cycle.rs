@@ -68,3 +68,24 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             ]),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::{RULE, Severity};
+
+    #[test]
+    fn systemd_names_the_job_it_drops() {
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "systemd[1]: sysinit.target: Found ordering cycle on ibx.service/start",
+                    "systemd[1]: sysinit.target: Job networking.service/start deleted to break ordering cycle starting with sysinit.target/start",
+                ]
+            ),
+            Some(Severity::Error)
+        );
+        assert_eq!(severity(&RULE, &["systemd[1]: Reached target Network.",]), None);
+    }
+}

@@ -102,3 +102,31 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         ]),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::{RULE, Severity};
+
+    #[test]
+    fn a_service_that_the_network_does_not_need() {
+        assert_eq!(
+            severity(&RULE, &["systemd[1]: rdma-ndd.service: Failed with result 'exit-code'.",]),
+            Some(Severity::Warning)
+        );
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "systemd[1]: rdma-ndd.service: Failed with result 'exit-code'.",
+                    "systemd[1]: Started rdma-ndd.service - RDMA Node Description Daemon.",
+                ]
+            ),
+            Some(Severity::Info)
+        );
+        assert_eq!(
+            severity(&RULE, &["rdma-hw.target is a disabled or a static unit, not starting it.",]),
+            None
+        );
+    }
+}

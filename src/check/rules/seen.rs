@@ -1,5 +1,6 @@
 //! Questions about a boot that several rules ask.
 
+use super::super::evidence::state::NetdevSeen;
 use super::super::evidence::{Boot, Event, Kind};
 use super::super::finding::Quote;
 use super::super::pattern::{caught_one, word};
@@ -216,10 +217,17 @@ pub(super) fn sign_of_life(boot: &Boot) -> Option<Quote> {
         Kind::InterfaceAsked { name, worked } => is_ib_netdev(name) && *worked == Some(true),
         _ => ACTIVE.iter().any(|w| e.text.contains(w)),
     });
-    event.map(|e| boot.quote(e)).or_else(|| {
+    let port = || {
         let port = boot.state.ports.iter().find(|p| p.is_active() && p.may_be_infiniband())?;
         Some(boot.quote_at(port.origin, "", &port.text))
-    })
+    };
+    // Carrier of IPoIB means that the subnet manager let it join its group.
+    let netdev = || {
+        let works = |n: &&NetdevSeen| n.infiniband && n.carrier == Some(true) && n.parent.is_none();
+        let netdev = boot.state.netdevs.iter().find(works)?;
+        Some(boot.quote_at(netdev.origin, "", &netdev.text))
+    };
+    event.map(|e| boot.quote(e)).or_else(port).or_else(netdev)
 }
 
 /// Log lines that say that a port is active.

@@ -18,6 +18,10 @@ What to do: BIOS: SR-IOV on, Above 4G decoding on, a larger MMIO window; or fewe
 VFs (NUM_OF_VFS in the firmware); or pci=realloc on the kernel command line
 (pci=assign-busses for bus numbers).",
     needles: &[
+        "BAR 7: ",
+        "BAR 9: ",
+        "BAR 11: ",
+        ": assigned [",
         "not enough MMIO resources for SR-IOV",
         "for SR-IOV",
         "VF BAR",
@@ -78,4 +82,45 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             "or pci=realloc (bus numbers: pci=assign-busses) on the kernel command line",
         ]),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::{RULE, Severity};
+
+    #[test]
+    fn a_bar_that_finds_another_place_is_none() {
+        assert_eq!(
+            severity(
+                &RULE,
+                &["[ 4.4] mlx5_core 0000:04:00.0: not enough MMIO resources for SR-IOV",]
+            ),
+            Some(Severity::Error)
+        );
+        assert_eq!(
+            severity(
+                &RULE,
+                &["[ 0.7] pci 0000:04:00.0: BAR 7: no space for [mem size 0x01000000 64bit pref]",]
+            ),
+            Some(Severity::Warning)
+        );
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "[ 0.7] pci 0000:04:00.0: BAR 7: no space for [mem size 0x01000000 64bit pref]",
+                    "[ 0.8] pci 0000:04:00.0: BAR 7: assigned [mem 0x1000-0x2000]",
+                ]
+            ),
+            None
+        );
+        assert_eq!(
+            severity(
+                &RULE,
+                &["[ 0.7] pcieport 0000:00:01.0: BAR 13: no space for [io  size 0x1000]",]
+            ),
+            None
+        );
+    }
 }

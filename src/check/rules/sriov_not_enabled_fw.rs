@@ -99,3 +99,44 @@ fn wants_vfs(boot: &Boot, text: &str) -> bool {
                 && c.output.iter().any(|(_, o)| o.contains("Numerical result out of range"))
         })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::{RULE, Severity};
+
+    #[test]
+    fn a_setting_that_nobody_misses_is_a_warning() {
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "# echo 4 > /sys/class/infiniband/mlx5_0/device/sriov_numvfs",
+                    "-bash: echo: write error: Numerical result out of range",
+                    "         SRIOV_EN                            False(0)",
+                ]
+            ),
+            Some(Severity::Error)
+        );
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "         SRIOV_EN                            False(0)",
+                    "         NUM_OF_VFS                          8",
+                ]
+            ),
+            Some(Severity::Warning)
+        );
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "         SRIOV_EN                            True(1)",
+                    "         NUM_OF_VFS                          8",
+                ]
+            ),
+            None
+        );
+    }
+}

@@ -78,3 +78,43 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         ]),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::{RULE, Severity};
+
+    #[test]
+    fn a_region_that_is_reserved_otherwise_is_harmless() {
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "[ 0.0] efi: Remove mem94: MMIO range=[0x80000000-0x8fffffff] (256MB) from e820 map",
+                    "bash: /sys/bus/pci/devices/0000:ca:00.0/sriov_numvfs: No such file or directory",
+                ]
+            ),
+            Some(Severity::Error)
+        );
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "[ 0.0] efi: Remove mem94: MMIO range=[0x80000000-0x8fffffff] (256MB) from e820 map",
+                    "[ 0.5] PCI: MMCONFIG at [mem 0x80000000-0x8fffffff] reserved in ACPI motherboard resources",
+                    "bash: /sys/bus/pci/devices/0000:ca:00.0/sriov_numvfs: No such file or directory",
+                ]
+            ),
+            None
+        );
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "[ 0.0] efi: Remove mem94: MMIO range=[0x80000000-0x8fffffff] (256MB) from e820 map",
+                ]
+            ),
+            None
+        );
+    }
+}

@@ -46,3 +46,27 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         ]),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::{RULE, Severity};
+
+    #[test]
+    fn header_type_7f() {
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "[ 37.9] pci 0000:01:10.0: [15b3:1014] type 7f class 0xffffff",
+                    "[ 37.9] pci 0000:01:10.0: unknown header type 7f, ignoring device",
+                ]
+            ),
+            Some(Severity::Error)
+        );
+        assert_eq!(
+            severity(&RULE, &["[ 37.9] pci 0000:01:10.0: [15b3:1014] type 00 class 0x020700",]),
+            None
+        );
+    }
+}

@@ -14,7 +14,12 @@ after the time limit both fail.
 
 What to do: systemctl --no-block start B; or let B be pulled in by Wants= instead of
 started.",
-    needles: &["start operation timed out", "Job timed out", "A start job is running for"],
+    needles: &[
+        "systemctl start ",
+        "start operation timed out",
+        "Job timed out",
+        "A start job is running for",
+    ],
     causes: &["wait-online-timeout", "openibd-failed"],
     judge: Judge::Boot(judge),
 };
@@ -51,4 +56,35 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::{RULE, Severity};
+
+    #[test]
+    fn what_can_begin_only_after_the_end() {
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "Mar 18 10:29:00 h early[7]: + systemctl start late.service",
+                    "Mar 18 10:32:00 h systemd[1]: early.service: start operation timed out. Terminating.",
+                    "Mar 18 10:32:01 h systemd[1]: Starting late.service - x...",
+                ]
+            ),
+            Some(Severity::Error)
+        );
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "Mar 18 10:29:00 h early[7]: + systemctl --no-block start late.service",
+                    "Mar 18 10:32:00 h systemd[1]: early.service: start operation timed out. Terminating.",
+                ]
+            ),
+            None
+        );
+    }
 }

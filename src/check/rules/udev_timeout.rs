@@ -106,3 +106,40 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         ]),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::{RULE, Severity};
+
+    #[test]
+    fn killed_is_more_than_slow() {
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "[ 1.0] mlx5_core 0000:3d:00.0: firmware version: 20.36.1010",
+                    "systemd-udevd[16]: 0000:3d:00.0: Worker [18] processing SEQNUM=2308 is taking a long time",
+                    "systemd-udevd[16]: 0000:3d:00.0: Worker [18] processing SEQNUM=2308 killed",
+                ]
+            ),
+            Some(Severity::Error)
+        );
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "systemd-udevd[16]: 0000:3d:00.0: Worker [18] processing SEQNUM=2308 is taking a long time",
+                ]
+            ),
+            Some(Severity::Warning)
+        );
+        assert_eq!(
+            severity(
+                &RULE,
+                &["systemd-udevd[16]: usb3: Processing device (SEQNUM=2523, ACTION=add)",]
+            ),
+            None
+        );
+    }
+}

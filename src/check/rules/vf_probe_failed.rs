@@ -118,3 +118,33 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         ]),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::{RULE, Severity};
+
+    #[test]
+    fn the_vf_is_told_from_its_pf() {
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "[ 5.1] pci 0000:6f:00.2: [15b3:101c] type 00 class 0x020700",
+                    "[ 5.2] mlx5_core: probe of 0000:6f:00.2 failed with error -22",
+                ]
+            ),
+            Some(Severity::Error)
+        );
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "[ 5.1] pci 0000:6f:00.0: [15b3:101b] type 00 class 0x020700",
+                    "[ 5.2] mlx5_core: probe of 0000:6f:00.0 failed with error -22",
+                ]
+            ),
+            None
+        );
+    }
+}

@@ -87,3 +87,23 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         ]),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::{RULE, Severity};
+
+    #[test]
+    fn a_device_that_is_not_there_yet() {
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "libvirtd[9]: Device 0000:81:00.2 not found: could not access /sys/bus/pci/devices/0000:81:00.2/config: No such file or directory",
+                ]
+            ),
+            Some(Severity::Error)
+        );
+        assert_eq!(severity(&RULE, &["libvirtd[9]: Node device driver is not loaded",]), None);
+    }
+}

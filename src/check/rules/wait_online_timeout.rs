@@ -88,3 +88,26 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         ]),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::{RULE, Severity};
+
+    #[test]
+    fn a_wait_that_ran_out() {
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "systemd-networkd-wait-online[69]: Timeout occurred while waiting for network connectivity.",
+                ]
+            ),
+            Some(Severity::Error)
+        );
+        assert_eq!(
+            severity(&RULE, &["systemd[1]: Finished Wait for Network to be Configured.",]),
+            None
+        );
+    }
+}

@@ -1,0 +1,247 @@
+//! `ibprov check` on logs: the two boots of one node, one of which lost its
+//! network to a disabled openibd; forms of input; exit codes.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use expect_test::expect;
+use serde_json::Value;
+
+fn log(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tree/logs").join(name)
+}
+
+fn ibprov(args: &[&str], dir: &Path, stdin: &[u8]) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_ibprov"))
+        .arg("check")
+        .args(args)
+        .current_dir(dir)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("ibprov");
+    // It may end before it has read all.
+    drop(child.stdin.take().expect("standard input").write_all(stdin));
+    child.wait_with_output().expect("ibprov")
+}
+
+fn here(args: &[&str]) -> Output {
+    ibprov(args, &log(""), b"")
+}
+
+fn shown(output: &Output) -> String {
+    let code = output.status.code().expect("exit code");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let said = String::from_utf8_lossy(&output.stderr);
+    format!("{text}{said}exit {code}\n")
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+fn codes(output: &Output) -> Vec<String> {
+    let findings = json(output)["findings"].as_array().expect("findings").clone();
+    findings.iter().map(|f| f["code"].as_str().expect("code").to_owned()).collect()
+}
+
+#[test]
+fn the_boot_without_openibd_is_explained() {
+    expect![[r#"
+        verdict: failed (errors: 3, warnings: 0)
+
+        error: openibd-disabled (confidence medium)
+          openibd did not run, so ib0 was made only at Mar 18 10:31:13, 80 s too late, after the network service had asked for it at Mar 18 10:29:53.
+          1. openibd did not run, as when it is not enabled: not one line of it is in this boot
+          2. at Mar 18 10:29:53 the network service asked for ib0, which did not exist
+          3. ib_ipoib was loaded by something else, and made ib0 at Mar 18 10:31:13
+          4. mlnx_interface_mgr takes the system to be booting and leaves the interface to the network service
+          5. nobody tried again: ib0 stayed down until Mar 22 16:56:38
+          | openibd-disabled.log:13 [Mar 18 10:29:53] Bringing up interface ib0:  ERROR     : [/etc/sysconfig/network-scripts/ifup-eth] Device ib0 does not seem to be present, delaying initialization.
+          | openibd-disabled.log:15 [Mar 18 10:31:13] mlx5_core 0000:4b:00.0: MLX5E: StrdRq(0) RqSz(1024) StrdSz(256) RxCqeCmprss(0)
+          | openibd-disabled.log:22 [Mar 18 10:31:14] OS is booting, will not run ifup on ib0
+          > systemctl enable openibd.service (or ibprov.service in its place), then reboot
+          > now, without a reboot: ifup the interface, or systemctl restart the network service
+          > systemctl is-enabled openibd.service
+
+            error: ifup-skipped-os-booting (confidence high, caused by openibd-disabled)
+              mlnx_interface_mgr did not bring ib0 up, and the network service had already given up on it.
+              | openibd-disabled.log:13 [Mar 18 10:29:53] Bringing up interface ib0:  ERROR     : [/etc/sysconfig/network-scripts/ifup-eth] Device ib0 does not seem to be present, delaying initialization.
+              | openibd-disabled.log:22 [Mar 18 10:31:14] OS is booting, will not run ifup on ib0
+              > ifup ib0
+
+            error: module-loaded-late (confidence medium, caused by openibd-disabled)
+              ib0 was made 80 s after the network service had asked for it, and nothing brought it up.
+              | openibd-disabled.log:13 [Mar 18 10:29:53] Bringing up interface ib0:  ERROR     : [/etc/sysconfig/network-scripts/ifup-eth] Device ib0 does not seem to be present, delaying initialization.
+              | openibd-disabled.log:15 [Mar 18 10:31:13] mlx5_core 0000:4b:00.0: MLX5E: StrdRq(0) RqSz(1024) StrdSz(256) RxCqeCmprss(0)
+              > ip link set ib0 up, or ifup ib0, for now
+              > enable ibprov.service: it holds the network service until the netdevs are there
+        exit 1
+    "#]].assert_eq(&shown(&here(&["--log", "openibd-disabled.log"])));
+}
+
+#[test]
+fn the_good_boot_is_healthy_although_ifup_was_skipped() {
+    expect![[r#"
+        verdict: healthy (errors: 0, warnings: 0)
+
+        info: healthy (confidence high)
+          InfiniBand came up.
+          | openibd-enabled.log:17 [Apr 02 11:09:43] Bringing up interface ib0:  [  OK  ]
+
+        info: harmless-warning (confidence high)
+          1 alarming line(s) that mean nothing: the network service brings the interface up.
+          1. the network service brings the interface up
+          | openibd-enabled.log:16 [Apr 02 11:09:34] + log_msg 'OS is booting, will not run ifup on ib0'
+        exit 0
+    "#]].assert_eq(&shown(&here(&["--log", "openibd-enabled.log"])));
+}
+
+#[test]
+fn two_boots_in_one_log_are_told_apart() {
+    let both = [log("openibd-disabled.log"), log("openibd-enabled.log")]
+        .map(|path| std::fs::read(path).expect("log"))
+        .concat();
+    let dir = tempfile::tempdir().expect("directory");
+    std::fs::write(dir.path().join("both"), &both).expect("file");
+    let run = |args: &[&str]| ibprov(args, dir.path(), b"");
+    let all = run(&["--format", "json", "--log", "both"]);
+    assert_eq!(json(&all)["verdict"], "failed");
+    let boots: Vec<_> = json(&all)["findings"]
+        .as_array()
+        .expect("findings")
+        .iter()
+        .map(|f| {
+            format!("{}: {}", f["boot"].as_str().expect("boot"), f["code"].as_str().expect("code"))
+        })
+        .collect();
+    assert!(boots.contains(&"Mar 18 10:29:41: openibd-disabled".to_owned()), "{boots:?}");
+    assert!(boots.contains(&"Apr 02 11:09:27: healthy".to_owned()), "{boots:?}");
+    let last = run(&["--format", "json", "--boot", "0", "--log", "both"]);
+    assert_eq!((json(&last)["verdict"].as_str(), last.status.code()), (Some("healthy"), Some(0)));
+    let first = run(&["--format", "json", "--boot", "-1", "--log", "both"]);
+    assert_eq!((codes(&first)[0].as_str(), first.status.code()), ("openibd-disabled", Some(1)));
+    assert_eq!(run(&["--boot", "-7", "--log", "both"]).status.code(), Some(2));
+}
+
+#[test]
+fn the_form_of_the_log_does_not_matter() {
+    let text = std::fs::read_to_string(log("openibd-disabled.log")).expect("log");
+    let dir = tempfile::tempdir().expect("directory");
+    let seconds = |line: &str| {
+        let clock = line.get(7..15)?;
+        let mut parts = clock.split(':').map(|p| p.parse::<u64>().ok());
+        Some(parts.next()?? * 3600 + parts.next()?? * 60 + parts.next()??)
+    };
+    let mut forms: Vec<(&str, String)> = vec![("syslog", text.clone())];
+    forms.push(("crlf", text.replace('\n', "\r\n")));
+    forms.push(("quoted", text.lines().map(|l| format!("> {l}\n")).collect()));
+    forms.push(("colour", text.lines().map(|l| format!("\u{1b}[0;31m{l}\u{1b}[0m\n")).collect()));
+    let lines = || text.lines().filter(|l| l.starts_with("Mar 18"));
+    forms.push((
+        "iso",
+        lines().map(|l| format!("2024-03-18T{}.000000+08:00{}\n", &l[7..15], &l[15..])).collect(),
+    ));
+    let entry = |l: &str| {
+        let usec = seconds(l).expect("time") * 1_000_000 + 1_700_000_000_000_000;
+        let (program, message) =
+            l[16..].split_once(' ').expect("host").1.split_once(": ").expect("program");
+        let program = program.split('[').next().expect("program").to_owned();
+        (usec, program, message.to_owned())
+    };
+    forms.push((
+        "json",
+        lines()
+            .map(|l| {
+                let (usec, program, message) = entry(l);
+                let value = serde_json::json!({"__REALTIME_TIMESTAMP": usec.to_string(), "_BOOT_ID": "b0", "SYSLOG_IDENTIFIER": program, "MESSAGE": message});
+                format!("{value}\n")
+            })
+            .collect(),
+    ));
+    forms.push((
+        "export",
+        lines()
+            .map(|l| {
+                let (usec, program, message) = entry(l);
+                format!("__CURSOR=c\n__REALTIME_TIMESTAMP={usec}\n_BOOT_ID=b0\nSYSLOG_IDENTIFIER={program}\nMESSAGE={message}\n\n")
+            })
+            .collect(),
+    ));
+    for (name, content) in forms {
+        std::fs::write(dir.path().join(name), &content).expect("file");
+        let output = ibprov(&["--format", "json", "--log", name], dir.path(), b"");
+        assert_eq!(codes(&output)[0], "openibd-disabled", "{name}");
+        // By standard input too.
+        let output = ibprov(&["--format", "json", "--log", "-"], dir.path(), content.as_bytes());
+        assert_eq!(codes(&output)[0], "openibd-disabled", "{name} by standard input");
+    }
+}
+
+#[test]
+fn archives_and_mounted_systems_are_read() {
+    let dir = tempfile::tempdir().expect("directory");
+    let root = dir.path().join("root/var/log");
+    std::fs::create_dir_all(&root).expect("directory");
+    std::fs::copy(log("openibd-disabled.log"), root.join("messages")).expect("file");
+    let output = ibprov(&["--format", "json", "--root", "root"], dir.path(), b"");
+    assert_eq!(codes(&output)[0], "openibd-disabled");
+    let tar =
+        Command::new("tar").args(["-czf", "r.tar.gz", "root"]).current_dir(dir.path()).status();
+    assert!(tar.expect("tar").success());
+    let output = ibprov(&["--format", "json", "--log", "r.tar.gz"], dir.path(), b"");
+    assert_eq!(codes(&output)[0], "openibd-disabled");
+    let source = json(&output)["findings"][0]["evidence"][0]["source"].clone();
+    assert_eq!(source, "r.tar.gz:root/var/log/messages");
+}
+
+#[test]
+fn what_cannot_be_looked_at_is_exit_2() {
+    expect![[r#"
+        could not read all of it: none.log: ENOENT: No such file or directory
+        nothing could be read
+        exit 2
+    "#]]
+    .assert_eq(&shown(&here(&["--log", "none.log"])));
+    assert_eq!(here(&["--explain", "no-such-code"]).status.code(), Some(2));
+}
+
+#[test]
+fn json_is_as_promised() {
+    let output = here(&["--format", "json", "--log", "openibd-disabled.log"]);
+    let value = json(&output);
+    assert_eq!(value["schema"], 1);
+    for finding in value["findings"].as_array().expect("findings") {
+        for key in ["code", "severity", "confidence", "summary"] {
+            assert!(finding[key].is_string(), "{key} of {finding}");
+        }
+        for key in ["chain", "evidence", "advice"] {
+            assert!(finding[key].is_array(), "{key} of {finding}");
+        }
+        for quote in finding["evidence"].as_array().expect("evidence") {
+            assert!(quote["source"].is_string() && quote["line"].is_u64(), "{quote}");
+            assert!(quote["time"].is_string() && quote["text"].is_string(), "{quote}");
+        }
+    }
+}
+
+/// The pages are the documentation: docs/diagnoses.md is made of them.
+/// `UPDATE_EXPECT=1` writes it anew.
+#[test]
+fn the_documentation_lists_every_diagnosis() {
+    let list = here(&["--explain"]);
+    let mut page = String::from(
+        "% What ibprov check can find\n\nMade from the pages of `ibprov check --explain CODE`; do not edit by hand.\n",
+    );
+    for line in String::from_utf8_lossy(&list.stdout).lines() {
+        let code = line.split_whitespace().next().expect("code");
+        let text = here(&["--explain", code]);
+        let text = String::from_utf8_lossy(&text.stdout).into_owned();
+        let (head, body) = text.split_once("\n\n").expect("page");
+        let meaning = head.split_once(": ").expect("meaning").1;
+        page.push_str(&format!("\n## {code}\n*{meaning}*\n\n{}\n", body.trim_end()));
+    }
+    expect_test::expect_file!["../../docs/diagnoses.md"].assert_eq(&page);
+}
