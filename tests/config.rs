@@ -86,6 +86,7 @@ fn a_host_without_files_is_good() {
         &expect![[r#"
             interface = []  # default
             pf = []  # default
+            guest = []  # default
 
             [boot]
             deadline = "4min"  # default
@@ -112,6 +113,11 @@ fn a_host_without_files_is_good() {
 
             [host]
             number-rule = "last-digits"  # default
+
+            [guests]
+            connection = "qemu:///system"  # default
+            max-parallel = 4  # default
+            deadline = "2min"  # default
         "#]],
     );
 }
@@ -138,6 +144,7 @@ fn files_are_merged_as_systemd_does() {
         &expect![[r#"
             interface = []  # default
             pf = []  # default
+            guest = []  # default
 
             [boot]
             deadline = "1min 30s"  # from /etc/ibprov/ibprov.d/50-site.toml:2
@@ -166,6 +173,11 @@ fn files_are_merged_as_systemd_does() {
 
             [host]
             number-rule = "last-digits"  # default
+
+            [guests]
+            connection = "qemu:///system"  # default
+            max-parallel = 4  # default
+            deadline = "2min"  # default
         "#]],
     );
     prints(
@@ -275,6 +287,30 @@ fn files_are_merged_as_systemd_does() {
                 {
                   "file": null,
                   "key": "pf",
+                  "line": null,
+                  "value": []
+                },
+                {
+                  "file": null,
+                  "key": "guests.connection",
+                  "line": null,
+                  "value": "qemu:///system"
+                },
+                {
+                  "file": null,
+                  "key": "guests.max-parallel",
+                  "line": null,
+                  "value": 4
+                },
+                {
+                  "file": null,
+                  "key": "guests.deadline",
+                  "line": null,
+                  "value": "2min"
+                },
+                {
+                  "file": null,
+                  "key": "guest",
                   "line": null,
                   "value": []
                 }

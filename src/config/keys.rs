@@ -4,7 +4,11 @@
 //! `config show` and the check of the manual page. A new key is a row here, a
 //! field of [`super::Config`], and the line in `validate.rs` that fills it.
 
+mod guest_keys;
 mod pf_keys;
+
+pub(crate) use guest_keys::guest;
+use guest_keys::{CONNECTION, GUEST_KEYS};
 
 use super::interface::Mode;
 use super::value::Value;
@@ -183,6 +187,10 @@ pub(crate) mod interface {
 pub(crate) const WAIT_DEADLINE: &str = "wait-online.deadline";
 pub(crate) const WAIT_RUNG: &str = "wait-online.rung";
 pub(crate) const WAIT_ADDRESS: &str = "wait-online.address";
+pub(crate) const GUESTS_CONNECTION: &str = "guests.connection";
+pub(crate) const GUESTS_PARALLEL: &str = "guests.max-parallel";
+pub(crate) const GUESTS_DEADLINE: &str = "guests.deadline";
+pub(crate) const GUEST: &str = "guest";
 /// The keys of one `[[expect.port]]`.
 pub(crate) mod port {
     pub(crate) const PCI: &str = "pci";
@@ -277,6 +285,30 @@ pub(crate) static KEYS: &[Key] = &[
         kind: Kind::Tables(PF_KEYS),
         default: "[]",
         doc: "A PF, how many VFs it shall have, and their GUIDs.",
+    },
+    Key {
+        path: GUESTS_CONNECTION,
+        kind: Kind::Word(&CONNECTION),
+        default: "\"qemu:///system\"",
+        doc: "The libvirt that has the domains.",
+    },
+    Key {
+        path: GUESTS_PARALLEL,
+        kind: Kind::Number { min: 1, max: 64 },
+        default: "4",
+        doc: "How many guests may be starting at the same time.",
+    },
+    Key {
+        path: GUESTS_DEADLINE,
+        kind: Kind::Span { min: 1, max: 3600 },
+        default: "\"2min\"",
+        doc: "How long ibprov-guests.service may hold up what is ordered after it.",
+    },
+    Key {
+        path: GUEST,
+        kind: Kind::Tables(GUEST_KEYS),
+        default: "[]",
+        doc: "A virtual machine, or a unit, that starts when its VFs are right.",
     },
 ];
 
@@ -476,6 +508,7 @@ mod tests {
             .chain(INTERFACE_KEYS)
             .chain(PF_KEYS)
             .chain(pf_keys::VF_KEYS)
+            .chain(GUEST_KEYS)
             .filter_map(word)
             .collect()
     }

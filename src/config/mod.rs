@@ -9,6 +9,7 @@
 mod draft;
 mod effective;
 pub mod foreign;
+pub mod guest;
 mod interface;
 mod keys;
 mod merge;
@@ -30,6 +31,7 @@ pub(crate) use problem::harmless;
 pub use problem::{Place, Problem, Problems, Source};
 pub use schema::schema;
 
+use self::guest::Guests;
 use crate::host::{Root, config_files};
 use crate::ladder::Rung;
 use crate::names::{Guid, ModuleName, PciAddress, PortNumber, RdmaName};
@@ -44,6 +46,8 @@ pub struct Config {
     pub modules: Modules,
     /// Which ports have to come.
     pub expect: Expect,
+    /// Virtual machines and units that start when their VFs are right.
+    pub guests: Guests,
     /// Bringing interfaces up.
     pub network: Network,
     /// How IPoIB interfaces are set, in the order in which it applies.
@@ -153,6 +157,7 @@ impl Default for Config {
             },
             host_number: HostNumber::Name(NameRule::Last),
             pf: Vec::new(),
+            guests: Guests::default(),
         }
     }
 }

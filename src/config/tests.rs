@@ -1,5 +1,6 @@
 //! Merging, judging and showing.
 
+mod guest;
 mod hostile;
 mod interface;
 mod pf;
@@ -358,6 +359,7 @@ fn show_names_each_origin() {
     expect![[r#"
         interface = []  # default
         pf = []  # default
+        guest = []  # default
 
         [boot]
         deadline = "1min 40s"  # from /etc/0.toml:2
@@ -390,6 +392,11 @@ fn show_names_each_origin() {
 
         [host]
         number-rule = "last-digits"  # default
+
+        [guests]
+        connection = "qemu:///system"  # default
+        max-parallel = 4  # default
+        deadline = "2min"  # default
     "#]]
     .assert_eq(&to_toml(&loaded.effective));
     let json = to_json(&loaded.effective);

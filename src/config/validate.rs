@@ -24,6 +24,7 @@ pub(crate) fn build(merged: &Merged, problems: &mut Problems) -> Config {
         boot: boot(merged, &defaults.boot, problems),
         modules: modules(merged, problems),
         expect: expect(merged, problems),
+        guests: super::guest::guests(merged, problems),
         network: Network {
             deadline: merged
                 .one::<Duration>(NETWORK_DEADLINE)

@@ -2,12 +2,14 @@ use std::time::Duration;
 
 use toml::de::DeValue;
 
+use super::guest::{Connection, GuestVf, OnFailure, Ready};
 use super::interface::Mode;
 use super::keys::{Kind, Word};
 use super::timespan::{self, TimeSpan};
 use crate::ladder::Rung;
 use crate::names::{
-    Guid, GuidRange, IfName, IfPattern, ModuleName, PKey, PciAddress, RdmaName, VfIndex, VfRange,
+    DomainName, Guid, GuidRange, IfName, IfPattern, ModuleName, PKey, PciAddress, RdmaName,
+    UnitName, VfIndex, VfRange,
 };
 use crate::plan::{NameRule, Policy, Template, VfDriver};
 
@@ -21,6 +23,12 @@ pub(crate) enum Value {
     Pci(PciAddress),
     Guid(Guid),
     Rdma(RdmaName),
+    Domain(DomainName),
+    Unit(UnitName),
+    GuestVf(GuestVf),
+    OnFailure(OnFailure),
+    Ready(Ready),
+    Connection(Connection),
     IfName(IfName),
     IfPattern(IfPattern),
     Mode(Mode),
@@ -46,6 +54,12 @@ impl Value {
             Self::Pci(address) => address.to_string().into(),
             Self::Guid(guid) => guid.to_string().into(),
             Self::Rdma(name) => name.as_str().into(),
+            Self::Domain(name) => name.as_str().into(),
+            Self::Unit(name) => name.as_str().into(),
+            Self::GuestVf(vf) => vf.to_string().into(),
+            Self::OnFailure(what) => what.word().into(),
+            Self::Ready(what) => what.word().into(),
+            Self::Connection(uri) => uri.as_str().into(),
             Self::IfName(name) => name.as_str().into(),
             Self::IfPattern(pattern) => pattern.as_str().into(),
             Self::Mode(mode) => mode.word().into(),
@@ -183,6 +197,12 @@ from_value! {
     Pci => PciAddress,
     Guid => Guid,
     Rdma => RdmaName,
+    Domain => DomainName,
+    Unit => UnitName,
+    GuestVf => GuestVf,
+    OnFailure => OnFailure,
+    Ready => Ready,
+    Connection => Connection,
     IfName => IfName,
     IfPattern => IfPattern,
     Mode => Mode,

@@ -4,6 +4,7 @@
 //! again inside. Nothing here reads the host. A name that came from udev,
 //! sysfs or a configuration is hostile until it is one of these.
 
+mod guest;
 mod guid;
 mod guid_range;
 mod ifname;
@@ -15,6 +16,7 @@ mod rdma;
 mod vf;
 mod vf_range;
 
+pub use guest::{DomainName, DomainNameError, UnitName, UnitNameError};
 pub use guid::{Guid, GuidError};
 pub use guid_range::{GuidRange, GuidRangeError};
 pub use ifname::{IfName, IfNameError};
@@ -23,5 +25,5 @@ pub use pattern::{IfPattern, IfPatternError};
 pub use pci::{PciAddress, PciAddressError};
 pub use pkey::{PKey, PKeyError};
 pub use rdma::{PortNumber, PortNumberError, RdmaName, RdmaNameError};
-pub use vf::{VfIndex, VfIndexError};
+pub use vf::{VfIndex, VfIndexError, VfName, VfNameError};
 pub use vf_range::{VfRange, VfRangeError};

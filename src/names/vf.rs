@@ -3,6 +3,8 @@ use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
 
+use super::PciAddress;
+
 /// Which VF of its PF: the N of `virtfnN`, of OFED's `sriov/N` and of
 /// `ip link set DEV vf N`; counted from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -59,6 +61,47 @@ impl Serialize for VfIndex {
     }
 }
 
+/// A VF by its PF and index, `0000:4b:00.0/3`: what does not change when VFs
+/// are made anew, and exists before the VF does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct VfName {
+    /// Its PF.
+    pub pf: PciAddress,
+    /// Which VF of it.
+    pub index: VfIndex,
+}
+
+/// Why a text is not a [`VfName`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} names no VF: want the PF's PCI address and the VF's index, e.g. 0000:4b:00.0/3")]
+pub struct VfNameError {
+    text: String,
+}
+
+impl FromStr for VfName {
+    type Err = VfNameError;
+
+    fn from_str(text: &str) -> Result<Self, VfNameError> {
+        let parse = || {
+            let (pf, index) = text.split_once('/')?;
+            Some(Self { pf: pf.parse().ok()?, index: index.parse().ok()? })
+        };
+        parse().ok_or_else(|| VfNameError { text: text.chars().take(64).collect() })
+    }
+}
+
+impl fmt::Display for VfName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.pf, self.index)
+    }
+}
+
+impl Serialize for VfName {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(self)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -75,5 +118,15 @@ mod tests {
     fn first_counts_from_zero() {
         let indices: Vec<u16> = VfIndex::first(3).map(VfIndex::get).collect();
         assert_eq!(indices, [0, 1, 2]);
+    }
+
+    #[test]
+    fn a_vf_is_named_by_its_pf_and_index() {
+        let name = "0000:4b:00.0/3".parse::<VfName>().expect("name");
+        assert_eq!((name.index.get(), name.to_string().as_str()), (3, "0000:4b:00.0/3"));
+        for text in ["0000:4b:00.0", "0000:4b:00.0/", "mlx5_0/3", "0000:4b:00.0/-1", "/3", "a/b/c"]
+        {
+            assert!(text.parse::<VfName>().is_err(), "{text}");
+        }
     }
 }

@@ -9,8 +9,9 @@ use crate::bed::outcome::Outcome;
 use crate::nspawn::boot;
 
 /// Of every one of these graphs; what is not there was dropped by systemd.
-const EVERYWHERE: [&str; 14] = [
+const EVERYWHERE: [&str; 15] = [
     "ibprov.service",
+    "ibprov-wait-online.service",
     "network-pre.target",
     "network.target",
     "network-online.target",
@@ -50,6 +51,9 @@ fn assert_whole(guest: &Outcome, more: &[&str]) {
     for network in ["networking.service", "NetworkManager.service", "systemd-networkd.service"] {
         assert_in_order(&[at("ibprov.service"), at("network-pre.target"), at(network)]);
     }
+    let online = at("ibprov-wait-online.service");
+    assert_in_order(&[at("ibprov.service"), online, at("network-online.target")]);
+    assert_in_order(&[online, at("remote-fs-pre.target")]);
     assert_in_order(&[at("ibprov.service"), at("remote-fs-pre.target"), at("libvirtd.service")]);
 }
 

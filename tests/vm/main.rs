@@ -20,6 +20,7 @@ mod expected;
 mod late_rdma;
 mod machine;
 mod modules;
+mod online;
 mod plain;
 mod rdma_core;
 mod seed;

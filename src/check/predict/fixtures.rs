@@ -11,7 +11,7 @@ use crate::observe::asked::Asked;
 pub(super) struct Port;
 
 impl Port {
-    fn new(netdev: Option<&str>, reached: Rung, named_usec: Option<u64>) -> HostPort {
+    fn port(netdev: Option<&str>, reached: Rung, named_usec: Option<u64>) -> HostPort {
         let progress = PortProgress {
             expected: "0000:4b:00.0".to_owned(),
             pci: "0000:4b:00.0".parse().ok(),
@@ -37,12 +37,12 @@ impl Port {
 
     /// A port that is ready since `usec`.
     pub(super) fn named(netdev: &str, usec: u64) -> HostPort {
-        Self::new(Some(netdev), Rung::Named, Some(usec))
+        Self::port(Some(netdev), Rung::Named, Some(usec))
     }
 
     /// One without a netdev.
     pub(super) fn stuck() -> HostPort {
-        Self::new(None, Rung::Rdma, None)
+        Self::port(None, Rung::Rdma, None)
     }
 }
 

@@ -89,7 +89,7 @@ fn alias(host: &Host) -> Vec<Finding> {
     found
         .filter_map(|f| codes.iter().find(|c| **c == f.code).map(|code| (code, f)))
         .map(|(code, f)| {
-            Finding::new(*code, Severity::Warning, Confidence::High, format!("{}.", f.text))
+            Finding::new(code, Severity::Warning, Confidence::High, format!("{}.", f.text))
                 .quoting([shown(host, f.text.clone())])
                 .advice([f.advice.clone()])
         })

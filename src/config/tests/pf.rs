@@ -366,6 +366,7 @@ fn show_can_be_read_back() {
     let shown = to_toml(&loaded.effective);
     expect![[r#"
         interface = []  # default
+        guest = []  # default
 
         [boot]
         deadline = "4min"  # default
@@ -413,6 +414,11 @@ fn show_can_be_read_back() {
         [[pf.vf]]
         index = 0  # from /etc/0.toml:15
         driver = "none"  # from /etc/0.toml:16
+
+        [guests]
+        connection = "qemu:///system"  # default
+        max-parallel = 4  # default
+        deadline = "2min"  # default
     "#]]
     .assert_eq(&shown);
     let mut again = good(&[&shown]);

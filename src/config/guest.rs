@@ -1,0 +1,358 @@
+//! `[guests]` and `[[guest]]`: what starts when its VFs are right.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::draft::Row;
+use super::keys::{GUEST, GUESTS_CONNECTION, GUESTS_DEADLINE, GUESTS_PARALLEL, guest as key};
+use super::merge::Merged;
+use super::problem::{Place, Problem, Problems};
+use crate::names::{DomainName, UnitName, VfName};
+
+/// The guests, and what holds for all of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Guests {
+    /// libvirt's connection URI.
+    pub connection: Connection,
+    /// How many may be starting at the same time.
+    pub max_parallel: usize,
+    /// How long the first pass may take.
+    pub deadline: Duration,
+    /// The guests, in the order in which they are started.
+    pub list: Vec<Guest>,
+}
+
+/// libvirt's connection URI, `qemu:///system`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Connection(String);
+
+impl Connection {
+    /// The URI as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for Connection {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (scheme, rest) = text.split_once(':').unwrap_or_default();
+        let good = scheme.starts_with(|c: char| c.is_ascii_lowercase())
+            && !rest.is_empty()
+            && text.len() <= 300
+            && text.bytes().all(|b| b.is_ascii_graphic());
+        if good {
+            return Ok(Self(text.to_owned()));
+        }
+        let shown: String = text.chars().take(64).collect();
+        Err(format!("{shown:?} is no libvirt connection: want a URI such as qemu:///system"))
+    }
+}
+
+/// One `[[guest]]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Guest {
+    /// What is started.
+    pub what: What,
+    /// The VFs it needs.
+    pub vfs: Needs,
+    /// Positions in the list of the guests that come before it.
+    pub after: Vec<usize>,
+    /// How long its start may take.
+    pub timeout: Duration,
+    /// What to do if its VFs are not right.
+    pub on_failure: OnFailure,
+    /// What counts as up.
+    pub ready: Ready,
+    /// File and line, for messages.
+    pub origin: String,
+}
+
+/// What is started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum What {
+    /// A libvirt domain.
+    Domain(DomainName),
+    /// A systemd unit.
+    Unit(UnitName),
+}
+
+impl What {
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Domain(name) => name.as_str(),
+            Self::Unit(name) => name.as_str(),
+        }
+    }
+}
+
+impl fmt::Display for What {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Domain(name) => write!(f, "domain {name}"),
+            Self::Unit(name) => write!(f, "unit {name}"),
+        }
+    }
+}
+
+/// The VFs that a guest needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Needs {
+    /// Those of the domain's hostdev devices.
+    Auto,
+    /// These.
+    These(Vec<VfName>),
+}
+
+/// An entry of `vfs`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GuestVf {
+    /// `auto`.
+    Auto,
+    /// One VF.
+    One(VfName),
+}
+
+impl FromStr for GuestVf {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            _ => text.parse().map(Self::One).map_err(|e| format!("{e}, or \"auto\"")),
+        }
+    }
+}
+
+impl fmt::Display for GuestVf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.write_str("auto"),
+            Self::One(vf) => vf.fmt(f),
+        }
+    }
+}
+
+/// What to do if a guest's VFs are not right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnFailure {
+    /// Start it when they are.
+    Retry,
+    /// Report it and leave it.
+    Report,
+}
+
+/// What counts as up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ready {
+    /// The domain is running.
+    Running,
+    /// And its guest agent answers.
+    Agent,
+}
+
+macro_rules! words {
+    ($type:ident, $($word:literal => $variant:ident),+) => {
+        impl $type {
+            /// The word for it, as users type it.
+            #[must_use]
+            pub const fn word(self) -> &'static str {
+                match self { $(Self::$variant => $word),+ }
+            }
+        }
+
+        impl FromStr for $type {
+            type Err = String;
+
+            fn from_str(text: &str) -> Result<Self, String> {
+                match text {
+                    $($word => Ok(Self::$variant),)+
+                    _ => {
+                        let shown: String = text.chars().take(64).collect();
+                        Err(format!("{shown:?} is not one of {}", [$($word),+].join(", ")))
+                    }
+                }
+            }
+        }
+    };
+}
+
+words!(OnFailure, "retry" => Retry, "report" => Report);
+words!(Ready, "running" => Running, "agent" => Agent);
+
+impl Default for Guests {
+    fn default() -> Self {
+        Self {
+            connection: Connection("qemu:///system".to_owned()),
+            max_parallel: 4,
+            deadline: Duration::from_secs(120),
+            list: Vec::new(),
+        }
+    }
+}
+
+const TIMEOUT: Duration = Duration::from_secs(120);
+
+/// The guests, judged together.
+pub(super) fn guests(merged: &Merged, problems: &mut Problems) -> Guests {
+    let defaults = Guests::default();
+    let rows: Vec<&Row> = merged.tables(GUEST).iter().filter(|row| !row.broken).collect();
+    let mut named: Vec<(What, &Row)> = Vec::new();
+    for row in &rows {
+        let Some((what, at)) = what(row, problems) else { continue };
+        match named.iter().find(|(other, _)| other.name() == what.name()) {
+            Some((_, other)) => problems.push(
+                Problem::new("the same guest is listed twice")
+                    .at(at, "here")
+                    .at(&other.place, "and first here")
+                    .help("keep one of the two; `guest = []` in a file between them drops what came before it"),
+            ),
+            None => named.push((what, row)),
+        }
+    }
+    let names: Vec<&str> = named.iter().map(|(what, _)| what.name()).collect();
+    // A guest that could not be read may be the one that is meant.
+    let complete = names.len() == merged.tables(GUEST).len() && !merged.is_broken(GUEST);
+    let list: Vec<Guest> = named
+        .iter()
+        .map(|(what, row)| Guest {
+            what: what.clone(),
+            vfs: needs(what, row, problems),
+            after: after(row, &names, complete, problems),
+            timeout: row.field(key::TIMEOUT).map_or(TIMEOUT, |(span, _)| span),
+            on_failure: row.field(key::ON_FAILURE).map_or(OnFailure::Retry, |(what, _)| what),
+            ready: ready(what, row, problems),
+            origin: row.place.to_string(),
+        })
+        .collect();
+    circles(&list, &named, problems);
+    Guests {
+        connection: merged
+            .one::<Connection>(GUESTS_CONNECTION)
+            .map_or(defaults.connection, |(uri, _)| uri),
+        max_parallel: merged
+            .one::<i64>(GUESTS_PARALLEL)
+            .and_then(|(n, _)| usize::try_from(n).ok())
+            .unwrap_or(defaults.max_parallel),
+        deadline: merged
+            .one::<Duration>(GUESTS_DEADLINE)
+            .map_or(defaults.deadline, |(span, _)| span),
+        list,
+    }
+}
+
+fn what<'a>(row: &'a Row, problems: &mut Problems) -> Option<(What, &'a Place)> {
+    let domain = row.field(key::DOMAIN).map(|(name, at)| (What::Domain(name), at));
+    let unit = row.field(key::UNIT).map(|(name, at)| (What::Unit(name), at));
+    match (domain, unit) {
+        (Some(one), None) | (None, Some(one)) => return Some(one),
+        (Some((_, domain_at)), Some((_, unit_at))) => problems.push(
+            Problem::new("guest is both a domain and a unit")
+                .at(domain_at, "a domain")
+                .at(unit_at, "and a unit")
+                .help("keep one; a second [[guest]] may have the other"),
+        ),
+        (None, None) => problems.push(
+            Problem::new("guest does not say what to start")
+                .at(&row.place, "names nothing")
+                .help("give domain or unit"),
+        ),
+    }
+    None
+}
+
+fn needs(what: &What, row: &Row, problems: &mut Problems) -> Needs {
+    let Some((given, at)) = row.list::<GuestVf>(key::VFS) else {
+        return match what {
+            What::Domain(_) => Needs::Auto,
+            What::Unit(_) => Needs::These(Vec::new()),
+        };
+    };
+    if given.contains(&GuestVf::Auto) {
+        if matches!(what, What::Unit(_)) {
+            problems.push(
+                Problem::new("a unit's VFs cannot be found by themselves")
+                    .at(at, "auto reads a domain's hostdev devices")
+                    .help("name each VF as PF/INDEX"),
+            );
+        } else if given.len() > 1 {
+            problems.push(
+                Problem::new("vfs names VFs beside auto")
+                    .at(at, "auto and others")
+                    .help("either \"auto\" alone, or every VF by name"),
+            );
+        }
+        return Needs::Auto;
+    }
+    let mut vfs: Vec<VfName> = Vec::new();
+    for vf in given {
+        if let GuestVf::One(vf) = vf
+            && !vfs.contains(&vf)
+        {
+            vfs.push(vf);
+        }
+    }
+    Needs::These(vfs)
+}
+
+fn after(row: &Row, names: &[&str], complete: bool, problems: &mut Problems) -> Vec<usize> {
+    let Some((given, at)) = row.list::<DomainName>(key::AFTER) else { return Vec::new() };
+    let mut positions = Vec::new();
+    for name in given {
+        match names.iter().position(|other| *other == name.as_str()) {
+            Some(position) if !positions.contains(&position) => positions.push(position),
+            Some(_) => {}
+            None if complete => problems.push(
+                Problem::new(format!("guest is after {:?}, which is no guest", name.as_str()))
+                    .at(at, "no [[guest]] has this name")
+                    .help("write the domain or unit exactly as its own [[guest]] does"),
+            ),
+            None => {}
+        }
+    }
+    positions
+}
+
+fn ready(what: &What, row: &Row, problems: &mut Problems) -> Ready {
+    let Some((ready, at)) = row.field::<Ready>(key::READY) else { return Ready::Running };
+    if ready == Ready::Agent && matches!(what, What::Unit(_)) {
+        problems.push(
+            Problem::new("a unit has no guest agent")
+                .at(at, "for domains only")
+                .help("let the unit itself say when it is ready (Type=notify)"),
+        );
+    }
+    ready
+}
+
+/// Guests that come after themselves, through whatever others.
+fn circles(list: &[Guest], named: &[(What, &Row)], problems: &mut Problems) {
+    for (start, (what, row)) in named.iter().enumerate() {
+        let mut reached: Vec<usize> = Vec::new();
+        let mut open: Vec<usize> = list.get(start).map(|g| g.after.clone()).unwrap_or_default();
+        while let Some(position) = open.pop() {
+            if !reached.contains(&position) {
+                reached.push(position);
+                open.extend(list.get(position).map(|g| g.after.clone()).unwrap_or_default());
+            }
+        }
+        if reached.contains(&start) {
+            problems.push(
+                Problem::new(format!("{what} comes after itself"))
+                    .at(&row.place, "here the circle begins")
+                    .help("take one of the guests out of an `after` list"),
+            );
+            // One circle is told once.
+            return;
+        }
+    }
+}

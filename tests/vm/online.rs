@@ -1,0 +1,140 @@
+//! `ibprov wait-online`: what is waited for comes, or it is said what does not.
+
+use serde_json::Value;
+
+use crate::bed::journal::assert_in_order;
+use crate::bed::outcome::Outcome;
+use crate::machine::boot;
+
+/// The first port of a report, and its words for what is missing.
+fn port(guest: &Outcome, name: &str) -> (Value, String) {
+    let port = guest.json(&format!("{name}.json"))["ports"][0].clone();
+    let text = |field: &str| port[field].as_str().unwrap_or_default().to_owned();
+    let said = format!("{}: {} ({})", text("missing"), text("cause"), text("advice"));
+    (port, said)
+}
+
+fn assert_said(guest: &Outcome, name: &str, texts: &[&str]) {
+    let said = port(guest, name).1;
+    for text in texts {
+        assert!(said.contains(text), "{name}: {said:?} has no {text:?}");
+    }
+}
+
+/// Seconds between what made a wait end and its end, systemctl's own time in it.
+fn took(guest: &Outcome, name: &str) -> f64 {
+    let times = guest.file(&format!("{name}.times"));
+    let (before, after) = times.trim().split_once(' ').expect("two times");
+    after.parse::<f64>().expect("time") - before.parse::<f64>().expect("time")
+}
+
+#[test]
+fn every_wait_ends_with_its_code() {
+    let guest = boot("online");
+    let codes = guest.stdout();
+    let want = "healthy: 0\ncable: 3\nno-sm: 3\nno-sm-but-link: 0\nsm-comes: success\ndown: 3\n\
+        no-address: 3\naddress-comes: success\nlate-card: success\npolicy: 3\n\
+        policy-follow: success\nhostile: 2\nhostile: 3\nusage: 2\n";
+    assert_eq!(codes, want, "{}", guest.file("stderr"));
+}
+
+#[test]
+fn what_is_ordered_on_it_starts_on_a_working_fabric() {
+    let guest = boot("online");
+    let journal = &guest.journal;
+    assert_in_order(&[
+        ("networking.service", journal.started("networking.service")),
+        ("wait-online", journal.started("ibprov-wait-online.service")),
+        ("network-online.target", journal.started("network-online.target")),
+        ("remote-fs-pre.target", journal.started("remote-fs-pre.target")),
+        ("job-daemon.service", journal.started("job-daemon.service")),
+    ]);
+    journal.expect("job-daemon.service", "4: ACTIVE");
+    let report = guest.json("boot-online.json");
+    assert_eq!(report["verdict"], "online");
+    let usec = |name: &str| report[name].as_f64().expect("time");
+    let waited = (usec("finished_usec") - usec("started_usec")) / 1e6;
+    assert!(waited > 1.0, "the port became Active 3 s after its link, yet {waited} s were waited");
+    assert_eq!(guest.ordering_cycles(), Vec::<String>::new());
+    let unit = guest.file("unit");
+    assert!(unit.contains("StatusText=1 of 1 ports online after"), "{unit}");
+}
+
+#[test]
+fn an_online_port_is_shown_with_lid_and_address() {
+    let guest = boot("online");
+    let (port, _) = port(&guest, "healthy");
+    assert_eq!((&port["online"], &port["state"]), (&true.into(), &"ACTIVE".into()));
+    assert_ne!(port["lid"], 0);
+    assert_eq!(port["addresses"][0], "192.168.77.9/24");
+}
+
+#[test]
+fn without_cable_it_says_so() {
+    assert_said(&boot("online"), "cable", &["link: ", "cable is missing", "ibstat"]);
+}
+
+#[test]
+fn without_a_subnet_manager_it_says_so_and_since_when() {
+    let guest = boot("online");
+    assert_said(&guest, "no-sm", &["active: ", "no subnet manager", "Initializing", "opensm"]);
+    let seconds = port(&guest, "no-sm").0["for_sec"].as_u64();
+    assert!(matches!(seconds, Some(3 | 4)), "{seconds:?}");
+    let text = guest.file("no-sm");
+    assert!(text.contains("ib0, mlx5_0 port 1"), "{text}");
+}
+
+#[test]
+fn a_subnet_manager_that_comes_late_ends_the_wait() {
+    let guest = boot("online");
+    let seconds = took(&guest, "sm-comes");
+    assert_eq!(guest.json("sm-comes.json")["verdict"], "online");
+    assert!(seconds < 4.0, "{seconds} s after the subnet manager came");
+}
+
+#[test]
+fn a_netdev_that_nobody_brought_up_is_told_with_its_owner() {
+    let texts = ["up: ", "ib0 is down", "ifupdown (/etc/network/interfaces)"];
+    assert_said(&boot("online"), "down", &texts);
+}
+
+#[test]
+fn a_missing_address_is_told_with_its_owner_and_heard_when_it_comes() {
+    let guest = boot("online");
+    let texts = ["address: ", "no address of global scope", "ifupdown (/etc/network/interfaces)"];
+    assert_said(&guest, "no-address", &texts);
+    let seconds = took(&guest, "address-comes");
+    assert!(seconds < 1.0, "{seconds} s after the address: the kernel tells of it at once");
+    assert_eq!(port(&guest, "address-comes").0["addresses"][0], "192.168.77.9/24");
+}
+
+#[test]
+fn a_firmware_that_does_not_answer_hangs_nothing() {
+    let said = boot("online").file("silent");
+    assert!(said.contains("answer is missing: the driver has not answered for"), "{said}");
+}
+
+#[test]
+fn a_card_that_comes_late_ends_the_wait() {
+    let guest = boot("online");
+    let seconds = took(&guest, "late-card");
+    assert!(seconds < 5.0, "{seconds} s after the bind");
+    assert_eq!(port(&guest, "late-card").0["reached"], "named");
+}
+
+#[test]
+fn a_vf_with_policy_down_is_told_and_comes_up_when_that_changes() {
+    let guest = boot("online");
+    assert_said(&guest, "policy", &["active: the link policy of this VF is Down", "Follow"]);
+    assert_eq!(port(&guest, "policy-follow").0["state"], "ACTIVE");
+}
+
+#[test]
+fn a_hostile_name_is_a_name_that_nothing_has() {
+    let guest = boot("online");
+    let report = guest.json("hostile.json");
+    assert_eq!(report["ports"][0]["expected"], "ib0;reboot");
+    assert_eq!(report["ports"][1]["expected"], "-x");
+    let text = guest.file("usage");
+    assert!(text.contains("\"ib 0\" names no port"), "{text}");
+}

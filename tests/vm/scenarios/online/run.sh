@@ -1,0 +1,99 @@
+set -u
+mountpoint -q /sys/kernel/debug || mount -t debugfs debugfs /sys/kernel/debug
+set_knob() { echo "$1" >/sys/kernel/debug/ibsim/mlx5_core/set; }
+now() { read -r up _ </proc/uptime; echo "$up"; }
+wait_online() { # NAME FLAG...: its text, JSON and exit code
+	name=$1
+	shift
+	ibprov wait-online --format json "$@" >"$OUT/$name.json" 2>"$OUT/$name"
+	echo "$name: $?"
+}
+# A wait in the background, until its status says TEXT: under a unit, for the status.
+begin() { # TEXT FLAG...
+	text=$1
+	shift
+	systemctl reset-failed late.service 2>/dev/null
+	systemd-run --quiet --no-block --unit=late --service-type=oneshot --property=NotifyAccess=main \
+		--property=StandardOutput=truncate:"$OUT/late.json" --property=StandardError=journal ibprov wait-online --format json --timeout 20s "$@"
+	until_said "$text"
+}
+until_said() { # TEXT: or until the wait is over
+	until systemctl show -p StatusText --value late.service | grep "$1" || ! is_waiting; do :; done >"$OUT/said"
+}
+is_waiting() { [ "$(systemctl show -p ActiveState --value late.service)" = activating ]; }
+end() { # NAME: how it ended, and how long after what made it end
+	while is_waiting; do :; done
+	echo "$1: $(systemctl show -p Result --value late.service)"
+	echo "$before $(now)" >"$OUT/$1.times"
+	cp "$OUT/late.json" "$OUT/$1.json"
+}
+
+cp /run/ibprov/online.json "$OUT/boot-online.json"
+systemctl show -p ActiveState,StatusText ibprov-wait-online.service >"$OUT/unit"
+wait_online healthy --address ib0
+set_knob "0000:01:00.0/active_delay_ms=0"
+
+set_knob "0000:01:00.0/link=down"
+wait_online cable --timeout 3s
+set_knob "0000:01:00.0/sm=0 0000:01:00.0/link=active"
+wait_online no-sm --timeout 4s
+wait_online no-sm-but-link --timeout 30s --rung link
+begin "no subnet manager" --address
+before=$(now)
+set_knob "0000:01:00.0/sm=1"
+end sm-comes
+
+# The port stays Active: only the netdev and its address are missing.
+ip link set ib0 down
+wait_online down --timeout 2s mlx5_0/1
+ip addr flush dev ib0
+ip link set ib0 up
+ibprov wait-online --timeout 30s ib0 2>/dev/null || echo "no carrier"
+ip addr flush dev ib0 scope global
+wait_online no-address --timeout 2s --address
+begin "address is missing" --address
+before=$(now)
+ip addr add 192.168.77.9/24 dev ib0
+end address-comes
+
+# The firmware does not answer any more: stop who asks it.
+begin "no such PCI" 0000:01:00.0 ib7
+pid=$(systemctl show -p MainPID --value late.service)
+stopped=
+for child in $(cat "/proc/$pid/task/$pid/children"); do
+	kill -STOP "$child" && stopped="$stopped $child"
+done
+until_said "has not answered for"
+mv "$OUT/said" "$OUT/silent"
+systemctl stop late.service
+# Nobody waits for the one that hangs.
+kill -KILL $stopped 2>/dev/null
+
+# A card that comes late.
+echo 0000:01:00.0 >/sys/bus/pci/drivers/mlx5_core/unbind
+begin "no driver is bound" --rung named
+before=$(now)
+echo 0000:01:00.0 >/sys/bus/pci/drivers/mlx5_core/bind
+end late-card
+
+# A VF that was told to stay down.
+cd /sys/bus/pci/devices
+echo 1 >0000:01:00.0/sriov_numvfs
+vf=$(basename "$(readlink 0000:01:00.0/virtfn0)")
+echo 02:00:00:00:00:12:00:00 >0000:01:00.0/sriov/0/node
+echo 02:00:00:00:00:12:01:00 >0000:01:00.0/sriov/0/port
+echo "$vf" >/sys/bus/pci/drivers/mlx5_core/unbind
+echo "$vf" >/sys/bus/pci/drivers/mlx5_core/bind
+udevadm settle
+wait_online policy --timeout 3s "$vf"
+begin "link policy of this VF is Down" "$vf"
+before=$(now)
+echo Follow >0000:01:00.0/sriov/0/policy
+ip link set "$(ls "$vf/net")" up
+end policy-follow
+cd /
+
+wait_online hostile --timeout 1s 'ib0;reboot' '-x' 2>/dev/null
+wait_online hostile --timeout 1s -- 'ib0;reboot' '-x'
+wait_online usage 'ib 0'
+cp /run/ibprov/online.json "$OUT/last.json"
