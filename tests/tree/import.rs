@@ -28,7 +28,8 @@ fn vfs_get_their_pf_from_the_host() {
             "0501:1403:007b:cba2", # VF 1
         ]
         exit 0
-    "##]].assert_eq(&shown);
+    "##]]
+    .assert_eq(&shown);
     // What is printed is a configuration.
     host.file("etc/ibprov/ibprov.d/50-vfs.toml", shown.strip_suffix("exit 0\n").expect("good"));
     assert!(host.show(&["config", "check"]).ends_with("exit 0\n"));
@@ -42,7 +43,8 @@ fn what_is_left_to_do_is_exit_1_and_no_file_is_exit_2() {
     expect![[r#"
         ibprov: /etc/infiniband/openib.conf: ENOENT: No such file or directory
         exit 2
-    "#]].assert_eq(&host.show(&["import", "openib-conf"]));
+    "#]]
+    .assert_eq(&host.show(&["import", "openib-conf"]));
     host.file("etc/infiniband/openib.conf", "SRP_LOAD=yes\nRUN_MLNX_TUNE=yes\n");
     expect![[r##"
         # From /etc/infiniband/openib.conf, by `ibprov import`.
@@ -53,12 +55,14 @@ fn what_is_left_to_do_is_exit_1_and_no_file_is_exit_2() {
         # Left to do by hand:
         # - line 2: RUN_MLNX_TUNE="yes": ibprov tunes nothing: run mlnx_tune by a unit
         exit 1
-    "##]].assert_eq(&host.show(&["import", "openib-conf"]));
+    "##]]
+    .assert_eq(&host.show(&["import", "openib-conf"]));
     host.file("guids", "[{}");
     expect![[r#"
         ibprov: /guids: EOF while parsing a list at line 1 column 3
         exit 2
-    "#]].assert_eq(&host.show(&["import", "operator-guids", "/guids"]));
+    "#]]
+    .assert_eq(&host.show(&["import", "operator-guids", "/guids"]));
     host.file(
         "guids",
         "[{\"pci_address\": \"0000:4b:00.0\", \"guids\": [\"02:00:00:00:00:00:00:01\"]}]",
@@ -72,5 +76,6 @@ fn what_is_left_to_do_is_exit_1_and_no_file_is_exit_2() {
             "0200:0000:0000:0001", # VF 0
         ]
         exit 0
-    "##]].assert_eq(&host.show(&["import", "operator-guids", "/guids"]));
+    "##]]
+    .assert_eq(&host.show(&["import", "operator-guids", "/guids"]));
 }
