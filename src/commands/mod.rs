@@ -5,13 +5,10 @@ pub mod boot;
 pub mod check;
 pub mod check_host;
 pub mod config;
-<<<<<<< HEAD
 pub mod fleet;
 pub mod import;
-pub mod plan;
-=======
 pub mod picture;
->>>>>>> time
+pub mod plan;
 pub mod status;
 pub mod wait_online;
 
