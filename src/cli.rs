@@ -9,9 +9,9 @@ use crate::commands::config::ConfigVerb;
 use crate::commands::import::ImportVerb;
 use crate::config::timespan;
 use crate::ladder::Rung;
-use crate::names::{PciAddress, PortNumber, RdmaName};
+use crate::names::{PKey, PciAddress, PortNumber, RdmaName};
 use crate::online::Target;
-use crate::plan::partitions::{Membership, pkey};
+use crate::plan::partitions::Membership;
 
 /// Boot-time provisioning of InfiniBand nodes.
 #[derive(Debug, Parser)]
@@ -188,8 +188,8 @@ pub struct PlanArgs {
     #[arg(long)]
     pub partitions: bool,
     /// With --partitions: the partition's P_Key
-    #[arg(long, value_name = "P_KEY", default_value = "0x7fff", value_parser = pkey, requires = "partitions")]
-    pub pkey: u16,
+    #[arg(long, value_name = "P_KEY", default_value = "0xffff", requires = "partitions")]
+    pub pkey: PKey,
     /// With --partitions: how the ports are members
     #[arg(long, value_enum, default_value_t = Membership::Full, requires = "partitions")]
     pub membership: Membership,

@@ -180,3 +180,26 @@ impl Report {
         text
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn no_plan_panics(
+            text in "(?s).{0,40}",
+            pci in "(0000:4b:00\\.0|(?s).{0,5})",
+            guid in "(0200:0000:0000:0001|(?s).{0,5})",
+        ) {
+            let _text = planned(&text);
+            let plan = serde_json::json!({"schema": 1, "pfs": [{
+                "named": text, "pci": pci, "node_guid": guid, "port_guids": [guid], "errors": [],
+                "vfs": [{"node_guid": guid, "port_guid": guid}, {}],
+            }]});
+            let good = pci.starts_with("0000:4b") && guid.starts_with("0200:0000:0000:0001");
+            prop_assert_eq!(planned(&plan.to_string()).is_ok(), good);
+        }
+    }
+}

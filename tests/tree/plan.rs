@@ -881,7 +881,7 @@ fn partitions_are_for_the_subnet_manager() {
         "limited",
     ]));
     let usage = host.show(&["plan", "--partitions", "--pkey", "0x8000"]);
-    assert!(usage.contains("want a P_Key from 0x0001 to 0x7fff") && usage.ends_with("exit 2\n"));
+    assert!(usage.contains("is not a P_Key") && usage.ends_with("exit 2\n"));
     // Only lines of a whole plan are printed.
     host.file("etc/ibprov/ibprov.toml", &good(17));
     expect![[r#"
