@@ -45,28 +45,9 @@ const SAID: [&str; 7] = [
 fn judge(boot: &Boot) -> Vec<Finding> {
     let said: Vec<_> =
         boot.events.iter().filter(|e| SAID.iter().any(|w| e.text.contains(w))).collect();
-    // An IPoIB netdev that is asked for and never comes, with no sign that one
-    // could have come.
-    let absent: Vec<_> = boot
-        .events
-        .iter()
-        .filter(|e| {
-            seen::not_found(e).is_some_and(|name| {
-                seen::is_ib_netdev(name)
-                    && !boot.events.iter().any(|l| match &l.kind {
-                        Kind::LinkReady(n)
-                        | Kind::InterfaceAsked { name: n, worked: Some(true) } => &**n == name,
-                        Kind::NetdevRenamed { from, to } => &**from == name || &**to == name,
-                        Kind::NetdevMade { .. } => true,
-                        _ => false,
-                    })
-            })
-        })
-        .collect();
-    let (lines, confidence) =
-        if said.is_empty() { (absent, Confidence::Low) } else { (said, Confidence::Medium) };
+    let lines = said;
     let Some(first) = lines.first() else { return Vec::new() };
-    // wait: an attempt that worked afterwards.
+    // An attempt that worked afterwards.
     let name = seen::not_found(first).or_else(|| seen::ib_netdev_in(&first.text));
     if name.is_some_and(|n| seen::came_up_after(boot, n, first)) {
         return Vec::new();
@@ -75,7 +56,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         Finding::new(
             RULE.code,
             Severity::Error,
-            confidence,
+            Confidence::Medium,
             format!("The network configuration fits no device: {}", first.text.trim()),
         )
         .quoting(seen::quotes(boot, lines))

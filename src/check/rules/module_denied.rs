@@ -11,6 +11,8 @@ udev then loads no driver, and modprobe -b says nothing at all.
 What to do: take the line out if it was not meant; rebuild the initramfs, which has
 a copy of modprobe.d.",
     needles: &[
+        "deny-listed by",
+        "ran in its place and did not load it",
         "modprobe.blacklist=",
         "module_blacklist=",
         "driver.blacklist=",

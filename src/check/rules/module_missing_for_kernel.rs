@@ -17,6 +17,7 @@ How it shows: \"Module ib_ipoib not found in directory /lib/modules/...\",
 What to do: install the package with the modules of the running kernel, or build
 OFED for it; reboot into a kernel that has them until then.",
     needles: &[
+        "not built for the running kernel",
         "not found in directory",
         "FATAL: Module ",
         "ERROR: Module ",
@@ -36,6 +37,10 @@ pub(super) const GONE: [&str; 4] = ["ib_ucm", "ib_sdp", "iw_nes", "ib_addr"];
 /// The RDMA module that was not found, according to this line.
 pub(super) fn missing(event: &Event) -> Option<&'static str> {
     let text = &event.text;
+    if text.contains("not built for the running kernel") {
+        // ibprov's own words.
+        return seen::rdma_module(text.split_once("module ").map_or(text, |(_, rest)| rest));
+    }
     let name = [
         "Module {} not found",
         "Failed to find module '{}'",

@@ -16,6 +16,7 @@ lsmod without the module.
 What to do: modprobe it now; enable ibprov.service, or name it in
 /etc/modules-load.d.",
     needles: &[
+        "could not insert '",
         "umad_init: can't read ABI version",
         "is ib_umad module loaded",
         "couldn't read uverbs ABI version",
@@ -49,7 +50,18 @@ fn judge(boot: &Boot) -> Vec<Finding> {
     let said: Vec<_> = boot
         .events
         .iter()
-        .filter_map(|e| SAID.iter().find(|(w, _)| e.text.contains(w)).map(|(_, m)| (e, *m)))
+        .filter_map(|e| {
+            let said = SAID.iter().find(|(w, _)| e.text.contains(w)).map(|(_, m)| *m);
+            // `modprobe: ERROR: could not insert 'ib_ipoib': Key was rejected`; that
+            // symbols do not match is another finding.
+            let refused = || {
+                let name = e.text.split_once("could not insert '")?.1.split('\'').next()?;
+                (!e.text.contains("symbol") && !e.text.contains("format"))
+                    .then(|| seen::rdma_module(name))
+                    .flatten()
+            };
+            said.or_else(refused).map(|m| (e, m))
+        })
         .collect();
     let listed = boot.state.modules.as_ref().and_then(|modules| {
         let has = |name: &str| modules.iter().any(|m| m == name);

@@ -1,4 +1,4 @@
-use super::{Boot, Confidence, Finding, Judge, Rule, Severity};
+use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
     code: "unknown",
@@ -15,22 +15,47 @@ would cost more time than it saves. Collect the whole of one boot:
     judge: Judge::Rest(judge),
 };
 
-fn judge(_: &Boot, findings: &[Finding]) -> Vec<Finding> {
+const COLLECT: [&str; 3] = [
+    "journalctl -b -o short-precise > journal.txt",
+    "(ibstat; ip -d link; lspci -nnk; lsmod; systemctl --failed) > state.txt",
+    "ibprov check --log journal.txt state.txt",
+];
+
+fn judge(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
+    // A netdev that was not there when it was wanted is a failure, whose cause
+    // nobody here has found.
+    let absent: Vec<_> =
+        boot.events.iter().filter(|e| seen::not_found(e).is_some_and(seen::is_ib_netdev)).collect();
+    let explained = findings.iter().any(|f| f.severity != Severity::Info);
+    if let Some(first) = absent.first()
+        && !explained
+        && seen::sign_of_life(boot).is_none()
+    {
+        let netdev = seen::not_found(first).unwrap_or("the netdev");
+        return vec![
+            Finding::new(
+                RULE.code,
+                Severity::Warning,
+                Confidence::Low,
+                format!(
+                    "{netdev} did not exist when it was asked for, and nothing here tells why: no driver, a late one, ib_ipoib not loaded, or another name."
+                ),
+            )
+            .quoting(seen::quotes(boot, absent))
+            .advice(COLLECT),
+        ];
+    }
     if !findings.is_empty() {
         return Vec::new();
     }
     vec![
         Finding::new(
-            "unknown",
+            RULE.code,
             Severity::Info,
             Confidence::Low,
             "The evidence shows neither that InfiniBand came up nor why it did not.",
         )
-        .advice([
-            "journalctl -b -o short-precise > journal.txt",
-            "(ibstat; ip -d link; lspci -nnk; lsmod; systemctl --failed) > state.txt",
-            "ibprov check --log journal.txt state.txt",
-        ]),
+        .advice(COLLECT),
     ]
 }
 

@@ -45,7 +45,11 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .state
         .ports
         .iter()
-        .filter(|p| is_zero(&p.node_guid) && p.infiniband == Some(true))
+        .filter(|p| {
+            // An Ethernet PF may show none either; a VF without one cannot be used.
+            is_zero(&p.node_guid)
+                && (p.infiniband == Some(true) || seen::is_vf_type(&p.device_type))
+        })
         .collect();
     let sysfs: Vec<_> = boot
         .state
@@ -61,7 +65,13 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .with_any(RULE.needles)
         .filter(|e| e.text.contains("VF") || e.text.contains("vf"))
         .collect();
-    if zero.is_empty() && ports.is_empty() && said.is_empty() && sysfs.is_empty() {
+    let devices: Vec<_> = boot.state.devices.iter().filter(|d| is_zero(&d.node_guid)).collect();
+    if devices.is_empty()
+        && zero.is_empty()
+        && ports.is_empty()
+        && said.is_empty()
+        && sysfs.is_empty()
+    {
         return Vec::new();
     }
     // The PF's record is 0 also where the GUID was written by sysfs; a VF that
@@ -71,7 +81,10 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .ports
         .iter()
         .any(|p| seen::is_vf_type(&p.device_type) && p.is_active() && !is_zero(&p.node_guid));
-    let proved = !ports.is_empty() || !said.is_empty() || !dead_ports(boot).is_empty();
+    let proved = !ports.is_empty()
+        || !devices.is_empty()
+        || !said.is_empty()
+        || !dead_ports(boot).is_empty();
     let (severity, confidence) = match (works && ports.is_empty(), proved) {
         (true, _) => (Severity::Info, Confidence::Low),
         (false, true) => (Severity::Error, Confidence::High),
@@ -86,6 +99,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             .quoting(quote_vfs(boot, &zero))
             .quoting(quote_ports(boot, &ports))
             .quoting(sysfs)
+            .quoting(devices.iter().map(|d| boot.quote_at(d.origin, "", &d.text)))
             .quoting(seen::quotes(boot, said))
             .advice([
                 "ip link set PF_NETDEV vf N node_guid GUID; ip link set PF_NETDEV vf N port_guid GUID",

@@ -7,7 +7,7 @@ mod tools;
 
 pub use netdevs::{NetdevSeen, VfSeen};
 pub use ports::PortSeen;
-pub use tools::{Command, PciSeen, Setting, UnitSeen};
+pub use tools::{Command, DeviceSeen, PciSeen, Setting, UnitSeen};
 
 use super::event::Origin;
 
@@ -16,6 +16,8 @@ use super::event::Origin;
 pub struct State {
     /// RDMA ports: `ibstat`, `ibstatus`, `ibv_devinfo`, `rdma link`.
     pub ports: Vec<PortSeen>,
+    /// RDMA devices: `ibv_devices`.
+    pub devices: Vec<DeviceSeen>,
     /// Netdevs: `ip link`, `ip addr`, `ifconfig`, `ibdev2netdev`.
     pub netdevs: Vec<NetdevSeen>,
     /// PCI functions: `lspci`.

@@ -79,6 +79,11 @@ impl Reader {
             self.begin(NetdevSeen { origin, text: trimmed.to_owned(), ..netdev }, netdevs);
             return;
         }
+        if !self.open && trimmed.starts_with("vf ") && trimmed.contains("NODE_GUID") {
+            // Only the VF's line was copied: its PF is some IPoIB netdev that is up.
+            let pf = NetdevSeen { infiniband: true, up: true, origin, ..NetdevSeen::default() };
+            self.begin(pf, netdevs);
+        }
         let Some(netdev) = netdevs.last_mut().filter(|_| self.open) else { return };
         if trimmed.starts_with("link/infiniband") || trimmed.starts_with("infiniband ") {
             netdev.infiniband = true;

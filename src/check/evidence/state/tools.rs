@@ -28,6 +28,19 @@ impl PciSeen {
     }
 }
 
+/// An RDMA device as `ibv_devices` lists it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DeviceSeen {
+    /// Its name.
+    pub name: String,
+    /// Its node GUID, 16 hex digits.
+    pub node_guid: String,
+    /// Its line.
+    pub origin: Origin,
+    /// That line.
+    pub text: String,
+}
+
 /// A firmware setting.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Setting {
@@ -93,6 +106,20 @@ impl Reader {
 
     pub(super) fn line(&mut self, text: &str, origin: Origin, state: &mut State) {
         self.prompt(text, origin, &mut state.commands);
+        let mut words = text.split_whitespace();
+        if let (Some(name), Some(guid), None) = (words.next(), words.next(), words.next())
+            && guid.len() == 16
+            && guid.bytes().all(|b| b.is_ascii_hexdigit())
+            && name.parse::<crate::names::RdmaName>().is_ok()
+            && state.devices.len() < LIMIT
+        {
+            state.devices.push(DeviceSeen {
+                name: name.to_owned(),
+                node_guid: guid.to_owned(),
+                origin,
+                text: text.trim().to_owned(),
+            });
+        }
         self.module(text, &mut state.modules);
         self.pci(text, origin, &mut state.pci);
         self.unit(text, origin, &mut state.units);
