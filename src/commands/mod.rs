@@ -4,6 +4,7 @@
 pub mod boot;
 pub mod check;
 pub mod config;
+pub mod guests;
 pub mod status;
 pub mod wait_online;
 

@@ -26,6 +26,7 @@ pub mod state;
 mod systemctl;
 pub mod systemd;
 mod udev;
+pub mod virsh;
 
 pub use self::udev::UdevEvent;
 pub use kernel_log::KernelLine;
