@@ -6,6 +6,7 @@ pub mod check;
 pub mod check_host;
 pub mod config;
 pub mod fleet;
+pub mod guests;
 pub mod import;
 pub mod picture;
 pub mod plan;
