@@ -10,6 +10,7 @@ use crate::commands::import::ImportVerb;
 use crate::config::timespan;
 use crate::ladder::Rung;
 use crate::names::{PKey, PciAddress, PortNumber, RdmaName};
+use crate::names::{PciAddress, PortNumber, RdmaName, UnitName};
 use crate::online::Target;
 use crate::plan::partitions::Membership;
 
@@ -82,9 +83,38 @@ pub enum Verb {
     Status(StatusArgs),
     /// Wait until ports are Active, their netdevs have carrier and, if asked, an address
     WaitOnline(WaitOnlineArgs),
+    /// Start the configured virtual machines when their VFs are right
+    Guests(GuestsArgs),
+    /// The child that starts a unit; not for people.
+    #[command(name = crate::guests::START_UNIT, hide = true)]
+    StartUnit(StartUnitArgs),
     /// The child that asks a port for its state; not for people.
     #[command(name = crate::host::port_reader::VERB, hide = true)]
     ReadPort(ReadPortArgs),
+}
+
+/// What `guests` takes.
+#[derive(Debug, Clone, Args)]
+pub struct GuestsArgs {
+    /// Show each guest, its VFs and why it is not up; start nothing
+    #[arg(long, conflicts_with = "dry_run")]
+    pub status: bool,
+    /// Say which guests would be started, in which order; start nothing
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// What the child takes.
+#[derive(Debug, Clone, Args)]
+pub struct StartUnitArgs {
+    /// When it is given up, microseconds of CLOCK_MONOTONIC.
+    #[arg(long)]
+    pub until: u64,
+    /// Do not wait for its job.
+    #[arg(long)]
+    pub no_wait: bool,
+    /// The unit.
+    pub unit: UnitName,
 }
 
 /// What `wait-online` takes.

@@ -31,6 +31,10 @@ fn run(cli: &Cli) -> anyhow::Result<u8> {
         port_reader::serve(args.pci, &args.device, args.port)?;
         return Ok(exit::GOOD);
     }
+    if let Verb::StartUnit(args) = &cli.verb {
+        ibprov::guests::serve_start(&args.unit, !args.no_wait, args.until)?;
+        return Ok(exit::GOOD);
+    }
     // A diagnosis needs no configuration, and a bad one must not hinder it.
     if let Verb::Check(args) = &cli.verb {
         return commands::check::run(args, common);
@@ -62,7 +66,10 @@ fn run(cli: &Cli) -> anyhow::Result<u8> {
         (Verb::WaitOnline(args), Ok(loaded)) => {
             commands::wait_online::run(args, &loaded.config, &root, common.format)
         }
-        (Verb::ReadPort(_), Ok(_)) => Ok(exit::GOOD),
+        (Verb::Guests(args), Ok(loaded)) => {
+            commands::guests::run(args, &loaded.config, &root, common.format)
+        }
+        (Verb::ReadPort(_) | Verb::StartUnit(_), Ok(_)) => Ok(exit::GOOD),
     }
 }
 

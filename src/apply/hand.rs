@@ -110,9 +110,9 @@ pub enum Answer {
 
 /// A request or an answer on its way, with the number that joins them.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Numbered<T> {
-    pub(super) number: u64,
-    pub(super) what: T,
+pub(crate) struct Numbered<T> {
+    pub(crate) number: u64,
+    pub(crate) what: T,
 }
 
 /// The child: `ibprov hand`, started by `apply` alone.

@@ -241,11 +241,17 @@ impl Worker {
 fn has_ended(worker: &mut Worker, locks: Option<&Locks>) -> Option<Ended> {
     match worker {
         Worker::Ours(child) => child.ended().unwrap_or_else(|e| {
-            Some(Ended { failure: e.to_string(), stderr: String::new(), took_usec: 0 })
+            Some(Ended {
+                failure: e.to_string(),
+                stdout: String::new(),
+                stderr: String::new(),
+                took_usec: 0,
+            })
         }),
         // Free again: the lock is dropped at once, the next step takes its own.
         Worker::Stranded { lock, .. } => locks?.try_take(lock).ok().map(|_free| Ended {
             failure: String::new(),
+            stdout: String::new(),
             stderr: String::new(),
             took_usec: 0,
         }),

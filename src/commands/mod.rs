@@ -9,6 +9,7 @@ pub mod fleet;
 pub mod import;
 pub mod picture;
 pub mod plan;
+pub mod guests;
 pub mod status;
 pub mod wait_online;
 

@@ -132,6 +132,18 @@ impl Events {
     #[must_use]
     pub const fn hears_udev(&self) -> bool {
         self.udev.is_some()
+    /// Tell of files that are made in `dir` too: sockets are never closed after
+    /// writing. Nothing happens if there is no such directory.
+    pub fn watch_new_files(&mut self, dir: &Path) {
+        let Some(files) = &self.files else { return };
+        let mask = AddWatchFlags::IN_CREATE | AddWatchFlags::IN_MOVED_TO;
+        match files.add_watch(dir, mask) {
+            Ok(_) | Err(Errno::ENOENT) => {}
+            Err(e) => {
+                let e = super::errno_name(e);
+                self.problems.push(format!("cannot watch {}: {e}", dir.display()));
+            }
+        }
     }
 
     /// Wait until something happens, or until `until_usec` of CLOCK_MONOTONIC.

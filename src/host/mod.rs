@@ -29,6 +29,7 @@ mod systemctl;
 pub mod systemd;
 mod udev;
 pub mod unit_graph;
+pub mod virsh;
 
 pub use self::udev::UdevEvent;
 pub use kernel_log::KernelLine;

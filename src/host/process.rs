@@ -17,6 +17,7 @@ use super::lock::Held;
 #[derive(Debug)]
 pub struct Running {
     child: Child,
+    stdout: Option<File>,
     stderr: File,
     /// When it was started, microseconds of CLOCK_MONOTONIC.
     pub started_usec: u64,
@@ -29,6 +30,8 @@ pub struct Running {
 pub struct Ended {
     /// `exit status: 1` or `signal: 9 (SIGKILL)`; empty if it succeeded.
     pub failure: String,
+    /// What it wrote to standard output, if that was collected, at most 4 MiB.
+    pub stdout: String,
     /// What it wrote to standard error, at most 16 KiB.
     pub stderr: String,
     /// How long it ran, microseconds.
@@ -51,6 +54,24 @@ pub fn find(name: &str) -> Option<PathBuf> {
 /// # Errors
 /// It cannot be started.
 pub fn start(program: &Path, args: &[String], lock: Option<Held>) -> io::Result<Running> {
+    run(program, args, lock, None)
+}
+
+/// Start `program` and collect its standard output.
+///
+/// # Errors
+/// It cannot be started.
+pub fn start_collecting(program: &Path, args: &[String]) -> io::Result<Running> {
+    let stdout = File::from(memfd_create(c"stdout", MFdFlags::MFD_CLOEXEC)?);
+    run(program, args, None, Some(stdout))
+}
+
+fn run(
+    program: &Path,
+    args: &[String],
+    lock: Option<Held>,
+    stdout: Option<File>,
+) -> io::Result<Running> {
     let stderr = File::from(memfd_create(c"stderr", MFdFlags::MFD_CLOEXEC)?);
     let mut command = Command::new(program);
     command
@@ -63,7 +84,10 @@ pub fn start(program: &Path, args: &[String], lock: Option<Held>) -> io::Result<
             Some(held) => Stdio::from(held.share()?),
             None => Stdio::null(),
         })
-        .stdout(Stdio::null())
+        .stdout(match &stdout {
+            Some(file) => Stdio::from(file.try_clone()?),
+            None => Stdio::null(),
+        })
         .stderr(Stdio::from(stderr.try_clone()?));
     let child = command.spawn()?;
     if let Some(mut held) = lock {
@@ -73,7 +97,7 @@ pub fn start(program: &Path, args: &[String], lock: Option<Held>) -> io::Result<
         .chain(args.iter().cloned())
         .collect::<Vec<_>>()
         .join(" ");
-    Ok(Running { child, stderr, started_usec: clock::monotonic_usec(), command_line })
+    Ok(Running { child, stdout, stderr, started_usec: clock::monotonic_usec(), command_line })
 }
 
 impl Running {
@@ -83,21 +107,37 @@ impl Running {
         self.child.id()
     }
 
+    /// End it. Whether it does shows in [`Running::ended`].
+    ///
+    /// # Errors
+    /// It cannot be signalled.
+    pub fn kill(&mut self) -> io::Result<()> {
+        self.child.kill()
+    }
+
     /// How it ended, if it has.
     ///
     /// # Errors
     /// It cannot be waited for.
     pub fn ended(&mut self) -> io::Result<Option<Ended>> {
         let Some(status) = self.child.try_wait()? else { return Ok(None) };
-        let mut stderr = Vec::new();
-        self.stderr.rewind()?;
-        (&self.stderr).take(16 * 1024).read_to_end(&mut stderr)?;
+        let stderr = written(&mut self.stderr, 16 << 10)?;
+        let stdout = self.stdout.as_mut().map_or(Ok(String::new()), |f| written(f, 4 << 20))?;
         Ok(Some(Ended {
             failure: if status.success() { String::new() } else { status.to_string() },
-            stderr: String::from_utf8_lossy(&stderr).trim().to_owned(),
+            stdout,
+            stderr: stderr.trim().to_owned(),
             took_usec: clock::monotonic_usec().saturating_sub(self.started_usec),
         }))
     }
+}
+
+/// What is in a file that a child wrote.
+fn written(file: &mut File, limit: u64) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    file.rewind()?;
+    file.take(limit).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// True for root, who alone may load modules.

@@ -10,6 +10,15 @@ pub fn status(line: &str) -> std::io::Result<()> {
     sd_notify::notify(&[NotifyState::Status(line)])
 }
 
+/// The start is over: what is ordered after this unit may begin. With the line
+/// for `systemctl status`.
+///
+/// # Errors
+/// As [`status`].
+pub fn ready(line: &str) -> std::io::Result<()> {
+    sd_notify::notify(&[NotifyState::Ready, NotifyState::Status(line)])
+}
+
 /// Ask for `seconds` more before TimeoutStartSec ends the start: the unit's own
 /// limit is only for an ibprov that hangs, the deadline is ours.
 ///

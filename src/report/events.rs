@@ -22,6 +22,16 @@ pub const PORT_ONLINE: &str = "c4c1e49464c14be7a491a490554e7009";
 pub const PORT_NOT_ONLINE: &str = "ee7f399e320f44b48109c9490d154cfd";
 /// `wait-online` ended. Fields: IBPROV_VERDICT, IBPROV_EXIT, IBPROV_TOOK_USEC.
 pub const WAIT_FINISHED: &str = "1f96be6bce42433092ffa192c3eee859";
+/// `guests`: a guest's start was asked for. Fields: IBPROV_GUEST.
+pub const GUEST_STARTING: &str = "790ed33f69b1495496d5d7877f2572bd";
+/// `guests`: a guest is up. Fields as GUEST_STARTING, and IBPROV_TOOK_USEC.
+pub const GUEST_UP: &str = "eb4c79698efb4be19c9ba5a538ef8436";
+/// `guests`: a guest waits for its VFs. Fields as GUEST_STARTING, and IBPROV_CAUSE.
+pub const GUEST_WAITS: &str = "e90af04f628e4c0a962f6e27aebaec1d";
+/// `guests`: a guest is not started, or did not come up. Fields as GUEST_WAITS.
+pub const GUEST_FAILED: &str = "82d1e0f424224844929580734bdb20ff";
+/// `guests`: the first pass is over. Fields: IBPROV_VERDICT.
+pub const GUESTS_READY: &str = "50e65608506a4a0fbeeaeec7c9b81efc";
 /// `boot` ended. Fields: IBPROV_VERDICT, IBPROV_EXIT, IBPROV_TOOK_USEC,
 /// IBPROV_CPU_USEC.
 pub const FINISHED: &str = "ae6974c6aa324960b805a4bda5d71cf6";

@@ -5,6 +5,7 @@ pub mod boot;
 pub mod check;
 pub mod duration;
 pub mod events;
+pub mod guests;
 pub mod online;
 pub mod pf;
 pub mod plan;

@@ -13,6 +13,7 @@
 #[path = "../bed/mod.rs"]
 mod bed;
 mod graph;
+mod guests;
 mod nspawn;
 mod openibd;
 mod order;

@@ -1,0 +1,87 @@
+//! `ibprov guests`.
+
+use std::io::Write;
+
+use crate::cli::{Format, GuestsArgs};
+use crate::config::Config;
+use crate::guests::order::Phase;
+use crate::guests::service;
+use crate::host::{Root, process, state, systemd};
+use crate::report::guests::GuestsReport;
+
+/// Time that the unit's own limit leaves us beyond the deadline, seconds.
+const GRACE_SEC: u64 = 20;
+
+/// Start the guests, or show how they are.
+///
+/// # Errors
+/// It could not begin: no signals or poll, not root, a copied tree, or standard
+/// output is gone.
+pub fn run(args: &GuestsArgs, config: &Config, root: &Root, format: Format) -> anyhow::Result<u8> {
+    if !root.is_live() {
+        anyhow::bail!("no guest runs in a copied tree: guests has no use for --root");
+    }
+    if !process::is_root() {
+        anyhow::bail!(
+            "guests asks libvirt, PFs and systemd, which only root may do of all three: use sudo"
+        );
+    }
+    if args.status || args.dry_run {
+        return look(args, config, root, format);
+    }
+    if let Err(e) = systemd::extend_start(config.guests.deadline.as_secs() + GRACE_SEC) {
+        log::debug!("cannot tell systemd the deadline: {e}");
+    }
+    let report = service::run(config, root)?;
+    if format == Format::Json {
+        writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(&report)?)?;
+    }
+    log::info!("{}", report.to_text().trim_end());
+    Ok(report.exit_code.unwrap_or(super::exit::DEFERRED))
+}
+
+fn look(args: &GuestsArgs, config: &Config, root: &Root, format: Format) -> anyhow::Result<u8> {
+    let (mut report, order) = service::look(config, root)?;
+    if args.status {
+        remember_failures(&mut report, root);
+    }
+    let mut out = std::io::stdout().lock();
+    match format {
+        Format::Json => {
+            let mut json = serde_json::to_value(&report)?;
+            if args.dry_run
+                && let Some(json) = json.as_object_mut()
+            {
+                json.insert("would_start".to_owned(), order.into());
+            }
+            writeln!(out, "{json:#}")?;
+        }
+        Format::Text => {
+            write!(out, "{}", report.to_text())?;
+            if args.dry_run {
+                writeln!(out, "would be started, in this order:")?;
+                for (number, guest) in order.iter().enumerate() {
+                    writeln!(out, "  {}. {guest}", number + 1)?;
+                }
+            }
+        }
+    }
+    Ok(if args.dry_run { super::exit::GOOD } else { report.code() })
+}
+
+/// Why a guest is not up that could be started is known to who has tried.
+fn remember_failures(report: &mut GuestsReport, root: &Root) {
+    let Ok(text) = root.text(&format!("{}/guests.json", state::RUN_DIR), 16 << 20) else { return };
+    let Ok(last) = serde_json::from_str::<serde_json::Value>(&text) else { return };
+    let guests = last.get("guests").and_then(|g| g.as_array()).cloned().unwrap_or_default();
+    for guest in report.guests.iter_mut().filter(|g| g.phase == Phase::Idle) {
+        let own = guests.iter().find(|g| {
+            g.get("name").and_then(|n| n.as_str()) == Some(guest.name.as_str())
+                && g.get("phase").and_then(|p| p.as_str()) == Some("failed")
+        });
+        if let Some(why) = own.and_then(|g| g.get("why")?.as_str()) {
+            let why = why.chars().filter(|c| !c.is_control()).collect();
+            guest.phase = Phase::Failed { why };
+        }
+    }
+}

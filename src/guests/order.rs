@@ -1,0 +1,137 @@
+//! Who is started next: pure, from what is known of every guest.
+
+use serde::Serialize;
+
+/// How far a guest is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "phase", rename_all = "kebab-case")]
+pub enum Phase {
+    /// Not started yet.
+    Idle,
+    /// Being started since then, microseconds of CLOCK_MONOTONIC.
+    Starting {
+        /// When it began.
+        since_usec: u64,
+    },
+    /// Asked for, and not waited for: it could not start before this unit has.
+    Issued {
+        /// Why it was not waited for.
+        why: String,
+    },
+    /// Up.
+    Up {
+        /// It was up already.
+        already: bool,
+    },
+    /// It will not be started.
+    Failed {
+        /// Why.
+        why: String,
+    },
+}
+
+/// What decides about one guest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    /// How far it is.
+    pub phase: Phase,
+    /// All that it needs is right, and known to be.
+    pub is_right: bool,
+    /// Guests that come before it, by position.
+    pub after: Vec<usize>,
+}
+
+impl Phase {
+    /// Nothing more is going to happen to it, so who comes after it may go on.
+    #[must_use]
+    pub const fn is_settled(&self) -> bool {
+        matches!(self, Self::Up { .. } | Self::Failed { .. } | Self::Issued { .. })
+    }
+}
+
+/// The guests to start now, in their order: right, every one before them
+/// settled, and never more than `max_parallel` starting at a time.
+#[must_use]
+pub fn startable(guests: &[Standing], max_parallel: usize) -> Vec<usize> {
+    let starting = guests.iter().filter(|g| matches!(g.phase, Phase::Starting { .. })).count();
+    let free = max_parallel.saturating_sub(starting);
+    let ready = |guest: &Standing| {
+        guest.phase == Phase::Idle && guest.is_right && first_before(guests, guest).is_none()
+    };
+    let positions = guests.iter().enumerate().filter(|(_, guest)| ready(guest));
+    positions.map(|(position, _)| position).take(free).collect()
+}
+
+/// The first of those before `guest` that is not settled.
+#[must_use]
+pub fn first_before(guests: &[Standing], guest: &Standing) -> Option<usize> {
+    let open = |position: &&usize| guests.get(**position).is_some_and(|g| !g.phase.is_settled());
+    guest.after.iter().find(open).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn idle(after: &[usize]) -> Standing {
+        Standing { phase: Phase::Idle, is_right: true, after: after.to_vec() }
+    }
+
+    #[test]
+    fn the_order_of_the_list_holds_as_far_as_it_can() {
+        let mut guests = vec![idle(&[1]), idle(&[]), idle(&[]), idle(&[])];
+        assert_eq!(startable(&guests, 2), [1, 2]);
+        guests[1].phase = Phase::Starting { since_usec: 0 };
+        assert_eq!(startable(&guests, 2), [2]);
+        guests[1].phase = Phase::Up { already: false };
+        assert_eq!(startable(&guests, 2), [0, 2]);
+    }
+
+    #[test]
+    fn who_fails_holds_nobody_up_and_who_waits_does() {
+        let mut guests = vec![idle(&[]), idle(&[0])];
+        guests[0].is_right = false;
+        assert_eq!(startable(&guests, 4), [0_usize; 0]);
+        guests[0].phase = Phase::Failed { why: String::new() };
+        assert_eq!(startable(&guests, 4), [1]);
+    }
+
+    proptest! {
+        /// Starting whatever may start, and letting any one end, comes to an end
+        /// with every right guest up, in order, never too many at a time.
+        #[test]
+        fn every_right_guest_is_started_in_order(
+            edges in proptest::collection::vec((0_usize..20, 0_usize..20), 0..40),
+            wrong in proptest::collection::vec(any::<bool>(), 20),
+            parallel in 1_usize..6,
+            picks in proptest::collection::vec(0_usize..20, 400),
+        ) {
+            let mut guests: Vec<Standing> = (0..20).map(|_| idle(&[])).collect();
+            for (a, b) in edges {
+                // Only to earlier ones, so there is no circle.
+                if a < b { guests[b].after.push(a) }
+            }
+            let mut picks = picks.into_iter();
+            loop {
+                for position in startable(&guests, parallel) {
+                    for before in &guests[position].after {
+                        prop_assert!(guests[*before].phase.is_settled());
+                    }
+                    guests[position].phase = Phase::Starting { since_usec: 0 };
+                }
+                let starting: Vec<usize> = (0..20)
+                    .filter(|i| matches!(guests[*i].phase, Phase::Starting { .. })).collect();
+                prop_assert!(starting.len() <= parallel);
+                if starting.is_empty() { break }
+                let ends = starting[picks.next().unwrap_or(0) % starting.len()];
+                guests[ends].phase = if wrong[ends] {
+                    Phase::Failed { why: "x".to_owned() }
+                } else {
+                    Phase::Up { already: false }
+                };
+            }
+            prop_assert!(guests.iter().all(|g| g.phase.is_settled()));
+        }
+    }
+}

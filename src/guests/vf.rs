@@ -1,0 +1,225 @@
+//! Whether a VF is right for a guest to be started on it.
+
+use serde::Serialize;
+
+use crate::ladder::vf::{VfRung, vf_progress};
+use crate::names::{Guid, PciAddress, VfName};
+use crate::observe::{LinkLayer, ObservedPf};
+use crate::plan::vf::{VFIO, has_node_guids};
+use crate::plan::{Policy, VfDriver, WantedVf};
+
+/// A device that a guest needs, as far as a VF is concerned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Need {
+    /// A VF by PF and index.
+    Vf(VfName),
+    /// The function that a domain has as hostdev, whatever it is.
+    Function(PciAddress),
+}
+
+/// How such a device is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct VfState {
+    /// Which VF; `None` for a function that is not there.
+    pub vf: Option<VfName>,
+    /// Its PCI function, once it exists.
+    pub pci: Option<PciAddress>,
+    /// The highest rung that it has reached.
+    pub reached: Option<VfRung>,
+    /// What is not right, in words; empty if all is.
+    pub lacks: String,
+}
+
+impl VfState {
+    /// A function that does not exist.
+    #[must_use]
+    pub fn no_function(pci: PciAddress) -> Self {
+        let lacks = "there is no such PCI function (yet)".to_owned();
+        Self { vf: None, pci: Some(pci), reached: None, lacks }
+    }
+
+    /// A guest may be started on it.
+    #[must_use]
+    pub fn is_right(&self) -> bool {
+        self.lacks.is_empty()
+    }
+
+    /// What to call it.
+    #[must_use]
+    pub fn label(&self) -> String {
+        match (self.vf, self.pci) {
+            (Some(vf), Some(pci)) => format!("VF {vf} ({pci})"),
+            (Some(vf), None) => format!("VF {vf}"),
+            (None, Some(pci)) => format!("function {pci}"),
+            (None, None) => "VF".to_owned(),
+        }
+    }
+}
+
+/// How the VF `name` of `pf` is. With a plan it has to be as planned; without,
+/// it has to have GUIDs at its PF, and to show them.
+#[must_use]
+pub fn judge(name: VfName, planned: Option<&WantedVf>, pf: &ObservedPf) -> VfState {
+    let seen = pf.vfs.iter().find(|vf| vf.index == name.index);
+    let state = |reached, lacks: String| VfState {
+        vf: Some(name),
+        pci: seen.map(|vf| vf.pci),
+        reached,
+        lacks,
+    };
+    if !pf.present {
+        return state(None, format!("its PF {} is not there", name.pf));
+    }
+    if pf.driver.is_none() {
+        return state(None, format!("its PF {} has no driver", name.pf));
+    }
+    let Some(seen) = seen else { return state(None, "it does not exist".to_owned()) };
+    // A VF of an Ethernet port has no GUIDs that anybody would have to set.
+    if pf.link_layer == Some(LinkLayer::Ethernet) {
+        return state(Some(VfRung::Created), String::new());
+    }
+    if let Some(planned) = planned {
+        let progress = vf_progress(planned, Some(seen), pf);
+        return state(progress.reached, progress.lacks);
+    }
+    if seen.admin.policy == Some(Policy::Down) {
+        return state(Some(VfRung::Created), "its link policy is Down".to_owned());
+    }
+    let set = |guid: Option<Guid>, what: &str| match guid {
+        None => Err(format!("its {what} at the PF cannot be read")),
+        Some(guid) if guid.is_zero() => Err(format!("its {what} is not set")),
+        Some(guid) => Ok(guid),
+    };
+    let node = if has_node_guids(&pf.backend) {
+        set(seen.admin.node_guid, "node GUID")
+    } else {
+        Ok(Guid::new(0))
+    };
+    let (node_guid, port_guid) = match (node, set(seen.admin.port_guid, "port GUID")) {
+        (Ok(node), Ok(port)) => (node, port),
+        (Err(lacks), Ok(_)) | (Ok(_), Err(lacks)) => return state(Some(VfRung::Created), lacks),
+        (Err(node), Err(port)) => {
+            return state(Some(VfRung::Created), format!("{node}, {port}"));
+        }
+    };
+    let driver = match seen.driver.as_deref() {
+        None => {
+            let lacks = "no driver is bound to it: its probe has failed, or nobody has bound it";
+            return state(Some(VfRung::Guid), lacks.to_owned());
+        }
+        Some(VFIO) => VfDriver::VfioPci,
+        Some(_) => VfDriver::Default,
+    };
+    let policy = seen.admin.policy.unwrap_or(Policy::Follow);
+    let wanted = WantedVf { index: name.index, node_guid, port_guid, policy, driver };
+    let progress = vf_progress(&wanted, Some(seen), pf);
+    state(progress.reached, progress.lacks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observe::{Admin, Backend, ObservedVf, Own, Undo};
+
+    const NODE: Guid = Guid::new(0x0200_0000_0000_0001);
+    const PORT: Guid = Guid::new(0x0200_0000_0000_0101);
+
+    fn name() -> VfName {
+        "0000:4b:00.0/0".parse().expect("name")
+    }
+
+    fn pf() -> ObservedPf {
+        let own = Own {
+            rdma: "mlx5_1".parse().expect("name"),
+            node_guid: Some(NODE),
+            port_guid: Some(PORT),
+            netdev: "ib1".parse().ok(),
+            netdev_guid: Some(PORT),
+        };
+        let vf = ObservedVf {
+            index: name().index,
+            pci: "0000:4b:00.1".parse().expect("address"),
+            driver: Some("mlx5_core".to_owned()),
+            driver_override: None,
+            admin: Admin {
+                node_guid: Some(NODE),
+                port_guid: Some(PORT),
+                policy: Some(Policy::Follow),
+            },
+            own: Some(own),
+        };
+        ObservedPf {
+            pf: name().pf,
+            present: true,
+            driver: Some("mlx5_core".to_owned()),
+            physfn: None,
+            total_vfs: Some(8),
+            autoprobe: Some(true),
+            link_layer: Some(LinkLayer::InfiniBand),
+            backend: Backend::OfedSysfs,
+            ipoib: true,
+            vfs: vec![vf],
+            undo: Undo::default(),
+        }
+    }
+
+    fn lacks(change: impl FnOnce(&mut ObservedPf)) -> String {
+        let mut pf = pf();
+        change(&mut pf);
+        judge(name(), None, &pf).lacks
+    }
+
+    #[test]
+    fn a_vf_that_shows_what_its_pf_administers_is_right() {
+        let state = judge(name(), None, &pf());
+        assert_eq!((state.reached, state.lacks.as_str()), (Some(VfRung::Verified), ""));
+    }
+
+    #[test]
+    fn a_vf_at_vfio_needs_its_guids_and_policy_at_the_pf() {
+        let vfio = |change: fn(&mut Admin)| {
+            lacks(|pf| {
+                pf.vfs[0].driver = Some(VFIO.to_owned());
+                pf.vfs[0].own = None;
+                change(&mut pf.vfs[0].admin);
+            })
+        };
+        assert_eq!(vfio(|_| ()), "");
+        assert_eq!(vfio(|a| a.port_guid = Some(Guid::new(0))), "its port GUID is not set");
+        assert_eq!(vfio(|a| a.node_guid = None), "its node GUID at the PF cannot be read");
+        assert_eq!(vfio(|a| a.policy = Some(Policy::Down)), "its link policy is Down");
+    }
+
+    #[test]
+    fn each_thing_that_is_missing_is_told() {
+        assert!(lacks(|pf| pf.present = false).contains("is not there"));
+        assert!(lacks(|pf| pf.driver = None).contains("has no driver"));
+        assert_eq!(lacks(|pf| pf.vfs.clear()), "it does not exist");
+        assert!(lacks(|pf| pf.vfs[0].driver = None).contains("its probe has failed"));
+        let stale = lacks(|pf| pf.vfs[0].own.as_mut().expect("own").netdev_guid = Some(NODE));
+        assert!(!stale.is_empty(), "a netdev with another GUID");
+    }
+
+    #[test]
+    fn with_a_plan_other_guids_are_wrong() {
+        let planned = WantedVf {
+            index: name().index,
+            node_guid: NODE,
+            port_guid: Guid::new(7),
+            policy: Policy::Follow,
+            driver: VfDriver::Default,
+        };
+        assert!(!judge(name(), Some(&planned), &pf()).is_right());
+        let planned = WantedVf { port_guid: PORT, ..planned };
+        assert!(judge(name(), Some(&planned), &pf()).is_right());
+    }
+
+    #[test]
+    fn a_vf_of_an_ethernet_port_has_no_guid_to_wait_for() {
+        let state = lacks(|pf| {
+            pf.link_layer = Some(LinkLayer::Ethernet);
+            pf.vfs[0].admin = Admin::default();
+        });
+        assert_eq!(state, "");
+    }
+}

@@ -1,0 +1,143 @@
+//! The report of `ibprov guests`: `/run/ibprov/guests.json`, and its text.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use super::SCHEMA;
+use super::duration::seconds;
+use crate::guests::Member;
+use crate::guests::order::Phase;
+use crate::guests::vf::VfState;
+
+/// All guests at one moment. Times are microseconds of CLOCK_MONOTONIC.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct GuestsReport {
+    /// Version of this format.
+    pub schema: u32,
+    /// Version of ibprov.
+    pub version: &'static str,
+    /// When ibprov began.
+    pub started_usec: u64,
+    /// When the first pass was over.
+    pub ready_usec: Option<u64>,
+    /// When it ended; absent while it waits for VFs.
+    pub finished_usec: Option<u64>,
+    /// Its exit code, once it has ended.
+    pub exit_code: Option<u8>,
+    /// The guests, as configured.
+    pub guests: Vec<GuestReport>,
+    /// Warnings and what could not be read.
+    pub problems: BTreeSet<String>,
+}
+
+/// A guest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct GuestReport {
+    /// Its libvirt name or UUID, or its unit, as configured.
+    pub name: String,
+    /// `domain` or `unit`.
+    pub kind: &'static str,
+    /// The domain's UUID, once libvirt has told.
+    pub uuid: Option<String>,
+    /// How far it is.
+    #[serde(flatten)]
+    pub phase: Phase,
+    /// Why it has not been started yet.
+    pub waits: Option<String>,
+    /// Its VFs; absent until they were looked at.
+    pub vfs: Option<Vec<VfState>>,
+    /// When it was seen to be up.
+    pub up_usec: Option<u64>,
+    /// Where it is configured.
+    pub origin: String,
+}
+
+impl GuestsReport {
+    /// Of a run that has just begun.
+    #[must_use]
+    pub const fn new(started_usec: u64) -> Self {
+        Self {
+            schema: SCHEMA,
+            version: env!("CARGO_PKG_VERSION"),
+            started_usec,
+            ready_usec: None,
+            finished_usec: None,
+            exit_code: None,
+            guests: Vec::new(),
+            problems: BTreeSet::new(),
+        }
+    }
+
+    /// Take in how the guests are, and why some are not started.
+    pub fn fill(&mut self, members: &[Member], whys: &[Option<String>]) {
+        let one = |(position, member): (usize, &Member)| GuestReport {
+            name: member.guest.what.name().to_owned(),
+            kind: if member.is_domain() { "domain" } else { "unit" },
+            uuid: member.domain.as_ref().map(|(uuid, _)| uuid.clone()),
+            phase: member.phase.clone(),
+            waits: whys.get(position).cloned().flatten(),
+            vfs: member.vfs.clone(),
+            up_usec: member.up_usec,
+            origin: member.guest.origin.clone(),
+        };
+        self.guests = members.iter().enumerate().map(one).collect();
+    }
+
+    /// The run has ended, by a signal or because nothing is left to do.
+    pub fn finish(&mut self, usec: u64) {
+        self.finished_usec = Some(usec);
+        self.exit_code = Some(self.code());
+    }
+
+    /// 3 if a guest has failed, 1 if one waits, else 0.
+    #[must_use]
+    pub fn code(&self) -> u8 {
+        if self.guests.iter().any(|g| matches!(g.phase, Phase::Failed { .. })) {
+            3
+        } else if self.guests.iter().any(|g| !matches!(g.phase, Phase::Up { .. })) {
+            1
+        } else {
+            0
+        }
+    }
+
+    /// For people.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        if self.guests.is_empty() {
+            return "no guests are configured\n".to_owned();
+        }
+        let up = self.guests.iter().filter(|g| matches!(g.phase, Phase::Up { .. })).count();
+        let mut text = format!("{up} of {} guests up\n", self.guests.len());
+        for guest in &self.guests {
+            text.push_str(&format!("  {} {}: {}\n", guest.kind, guest.name, self.state(guest)));
+            for vf in guest.vfs.iter().flatten() {
+                let reached = vf.reached.map_or("absent", |rung| rung.word());
+                let how = if vf.is_right() { "right" } else { &vf.lacks };
+                text.push_str(&format!("      {}: {reached}: {how}\n", vf.label()));
+            }
+        }
+        for problem in &self.problems {
+            text.push_str(&format!("  note: {problem}\n"));
+        }
+        text
+    }
+
+    fn state(&self, guest: &GuestReport) -> String {
+        match &guest.phase {
+            Phase::Idle => match &guest.waits {
+                Some(why) => format!("waits: {why}"),
+                None => "can be started".to_owned(),
+            },
+            Phase::Starting { .. } => "is being started".to_owned(),
+            Phase::Issued { why } => format!("started and not waited for: {why}"),
+            Phase::Up { already: true } => "was up already".to_owned(),
+            Phase::Up { already: false } => {
+                let at = guest.up_usec.unwrap_or_default().saturating_sub(self.started_usec);
+                format!("up after {}", seconds(at))
+            }
+            Phase::Failed { why } => format!("FAILED: {why}"),
+        }
+    }
+}

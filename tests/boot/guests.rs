@@ -1,0 +1,181 @@
+//! `ibprov guests` with real libvirt and real QEMU domains.
+
+use serde_json::Value;
+
+use crate::bed::journal::assert_in_order;
+use crate::bed::outcome::Outcome;
+use crate::nspawn::boot;
+
+/// What a report says of one guest.
+fn guest(outcome: &Outcome, report: &str, name: &str) -> Value {
+    let report = outcome.json(report);
+    let guests = report["guests"].as_array().expect("guests");
+    guests
+        .iter()
+        .find(|g| g["name"] == name)
+        .unwrap_or_else(|| panic!("{name}: {report:#}"))
+        .clone()
+}
+
+fn assert_failed(outcome: &Outcome, report: &str, name: &str, why: &str) {
+    let guest = guest(outcome, report, name);
+    assert_eq!(guest["phase"], "failed", "{guest:#}");
+    let said = guest["why"].as_str().expect("why");
+    assert!(said.contains(why), "{name}: {said}");
+}
+
+/// When an event of the unit was told of a guest, in the boot.
+fn told(outcome: &Outcome, name: &str, text: &str) -> std::time::Duration {
+    let entry = outcome
+        .journal
+        .unit("ibprov-guests.service")
+        .find(|e| e.field("IBPROV_GUEST") == name && e.message.contains(text));
+    entry.unwrap_or_else(|| panic!("nothing of {name} with {text:?}")).at
+}
+
+#[test]
+fn every_run_ends_with_its_code() {
+    let outcome = boot("guests");
+    let want = "status: 3\ncrash: 0\naway: 3\nnone: 3\ndriver: 3\nempty: 0\n";
+    assert_eq!(outcome.stdout(), want, "{}", outcome.file("stderr"));
+}
+
+#[test]
+fn guests_whose_vfs_are_right_are_up_in_their_order() {
+    let outcome = boot("guests");
+    assert_eq!(outcome.file("boot.domains"), "--help\nfirst\nlast\nvm; reboot\n");
+    assert_in_order(&[
+        ("first is up", told(&outcome, "first", "is up")),
+        ("its follower starts", told(&outcome, "vm; reboot", "is being started")),
+        ("and is up", told(&outcome, "vm; reboot", "is up")),
+        ("the last starts", told(&outcome, "last", "is being started")),
+    ]);
+    assert_in_order(&[
+        ("--help is up", told(&outcome, "--help", "is up")),
+        ("its follower starts", told(&outcome, "vm; reboot", "is being started")),
+    ]);
+}
+
+#[test]
+fn no_more_start_at_once_than_are_allowed() {
+    assert_eq!(boot("guests").file("at-once"), "2\n");
+}
+
+#[test]
+fn a_guest_without_its_vf_holds_up_nobody() {
+    let outcome = boot("guests");
+    let unit = outcome.file("boot.unit");
+    assert!(unit.contains("ActiveState=active\n") && unit.contains("SubState=running"), "{unit}");
+    assert!(
+        unit.contains(
+            "domain late waits: VF 0000:4b:00.0/1 (0000:4b:00.2): its link policy is Down"
+        ),
+        "{unit}"
+    );
+    let late = guest(&outcome, "boot.json", "late");
+    assert_eq!((&late["phase"], &late["vfs"][0]["reached"]), (&"idle".into(), &"created".into()));
+    outcome.journal.started("multi-user.target");
+}
+
+#[test]
+fn it_starts_when_its_vf_becomes_right() {
+    let outcome = boot("guests");
+    let times = outcome.file("late.times");
+    let (before, after) = times.trim().split_once(' ').expect("two times");
+    let seconds = after.parse::<f64>().expect("time") - before.parse::<f64>().expect("time");
+    assert!(seconds < 4.0, "{seconds} s");
+    let late = guest(&outcome, "end.json", "late");
+    assert_eq!((&late["phase"], &late["vfs"][0]["reached"]), (&"up".into(), &"handed-over".into()));
+    // With nothing left to wait for it ends, failed for those that are.
+    let unit = outcome.file("end.unit");
+    assert!(unit.contains("ActiveState=failed\n") && unit.contains("ExecMainStatus=3"), "{unit}");
+}
+
+#[test]
+fn what_cannot_be_started_is_told_and_why() {
+    let outcome = boot("guests");
+    assert_failed(&outcome, "boot.json", "reported", "its link policy is Down");
+    assert_failed(&outcome, "boot.json", "ghost", "libvirt has no domain of this name");
+    assert_failed(&outcome, "boot.json", "broken", "/nowhere");
+    assert_failed(&outcome, "boot.json", "fails.service", "exit-code");
+    assert_failed(&outcome, "boot.json", "no-such.service", "not-found");
+}
+
+#[test]
+fn a_unit_that_is_ordered_after_us_is_not_waited_for() {
+    let outcome = boot("guests");
+    let entry = outcome.journal.expect("ibprov-guests.service", "is started and not waited for");
+    let chain = "ibprov-guests.service < hop1.service < hop2.target < deep.service";
+    assert!(entry.message.contains(chain), "{}", entry.message);
+    assert_eq!(guest(&outcome, "end.json", "deep.service")["phase"], "up");
+    assert_eq!(outcome.file("boot.units"), "ActiveState=active\n\nActiveState=active\n");
+    let journal = &outcome.journal;
+    assert_in_order(&[
+        ("ibprov-guests.service", journal.started("ibprov-guests.service")),
+        ("deep.service", journal.started("deep.service")),
+    ]);
+}
+
+#[test]
+fn what_is_up_is_left_alone() {
+    let outcome = boot("guests");
+    for name in ["first", "vm; reboot", "--help", "vm@1.service"] {
+        let guest = guest(&outcome, "again.json", name);
+        assert_eq!((&guest["phase"], &guest["already"]), (&"up".into(), &true.into()), "{name}");
+    }
+    let after = outcome.file("qemu.after");
+    for pid in outcome.file("qemu.before").lines() {
+        assert!(after.lines().any(|other| other == pid), "QEMU {pid} is gone: {after}");
+    }
+}
+
+#[test]
+fn a_libvirt_that_dies_in_the_middle_is_asked_again() {
+    let outcome = boot("guests");
+    assert_eq!(guest(&outcome, "crash.json", "crash")["phase"], "up");
+}
+
+#[test]
+fn without_libvirt_it_says_so_and_units_start() {
+    let outcome = boot("guests");
+    assert_failed(&outcome, "away.json", "first", "does not answer");
+    assert_eq!(guest(&outcome, "away.json", "vm@2.service")["phase"], "up");
+    let said = outcome.file("none.err");
+    assert!(said.contains("virsh is not installed"), "{said}");
+}
+
+#[test]
+fn libvirts_own_test_driver_will_do() {
+    let outcome = boot("guests");
+    let test = guest(&outcome, "driver.json", "test");
+    assert_eq!((&test["phase"], &test["already"]), (&"up".into(), &true.into()));
+    assert_failed(&outcome, "driver.json", "ghost", "libvirt has no domain of this name");
+}
+
+#[test]
+fn status_and_dry_run_show_all_and_start_nothing() {
+    let outcome = boot("guests");
+    let status = outcome.file("status");
+    for line in [
+        "4 of 12 guests up",
+        "domain late: waits: VF 0000:4b:00.0/1 (0000:4b:00.2): its link policy is Down",
+        "VF 0000:4b:00.0/1 (0000:4b:00.2): created: its link policy is Down",
+        "domain broken: FAILED: virsh start:",
+    ] {
+        assert!(status.contains(line), "{line:?} is not in\n{status}");
+    }
+    assert_eq!(guest(&outcome, "status.json", "first")["phase"], "up");
+    let dry_run = outcome.file("dry-run");
+    assert!(
+        dry_run.contains("would be started, in this order:\n  1. domain broken\n"),
+        "{dry_run}"
+    );
+    assert!(!dry_run.contains("domain late\n"), "{dry_run}");
+}
+
+#[test]
+fn a_domain_that_libvirt_would_start_on_a_vf_is_warned_of() {
+    let outcome = boot("guests");
+    let entry = outcome.journal.expect("ibprov-guests.service", "domain eager has autostart on");
+    assert!(entry.message.contains("0000:4b:00.2"), "{}", entry.message);
+}
