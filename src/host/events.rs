@@ -132,6 +132,8 @@ impl Events {
     #[must_use]
     pub const fn hears_udev(&self) -> bool {
         self.udev.is_some()
+    }
+
     /// Tell of files that are made in `dir` too: sockets are never closed after
     /// writing. Nothing happens if there is no such directory.
     pub fn watch_new_files(&mut self, dir: &Path) {
