@@ -7,10 +7,10 @@ pub mod check;
 pub mod check_host;
 pub mod config;
 pub mod fleet;
+pub mod guests;
 pub mod import;
 pub mod picture;
 pub mod plan;
-pub mod guests;
 pub mod status;
 pub mod wait_online;
 

@@ -2,10 +2,8 @@ set -u
 . /usr/lib/bed/vf.sh
 ofed=0000:01:00.0
 mainline=0000:02:00.0
-within 60 test -e "/run/ibprov/pf/$ofed.json"
-within 60 test -e "/run/ibprov/pf/$mainline.json"
+udevadm settle
 systemctl stop systemd-udevd systemd-udevd-kernel.socket systemd-udevd-control.socket
-knobs "vf/probe_delay_ms=20"
 for b in 70 71; do sed "s/02:00:00:70/02:00:00:$b/" /etc/ibprov/ibprov.toml >"/run/$b.toml"; done
 b=70
 other() { [ "$b" = 70 ] && b=71 || b=70; }

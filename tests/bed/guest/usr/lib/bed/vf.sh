@@ -7,15 +7,15 @@ vf() { basename "$(readlink "$pci/$1/virtfn$2")"; }
 # facts PF: of each VF its number, driver, driver_override, RDMA device's node
 # GUID, low half of GID 0, last 8 bytes of the netdev's address.
 facts() {
-	n=0
-	while [ -e "$pci/$1/virtfn$n" ]; do
-		d=$pci/$1/virtfn$n
+	facts_vf=0
+	while [ -e "$pci/$1/virtfn$facts_vf" ]; do
+		d=$pci/$1/virtfn$facts_vf
 		driver=$(basename "$(readlink "$d/driver" || echo -)")
 		node=$(cat "$d"/infiniband/*/node_guid 2>/dev/null || echo -)
 		gid=$(cat "$d"/infiniband/*/ports/1/gids/0 2>/dev/null | cut -d: -f5-8)
 		tail=$(cat "$d"/net/*/address 2>/dev/null | cut -d: -f13-20)
-		echo "$n $driver $(cat "$d/driver_override") $node ${gid:--} ${tail:--}"
-		n=$((n + 1))
+		echo "$facts_vf $driver $(cat "$d/driver_override") $node ${gid:--} ${tail:--}"
+		facts_vf=$((facts_vf + 1))
 	done
 	echo "autoprobe $(cat "$pci/$1/sriov_drivers_autoprobe")"
 }
