@@ -89,6 +89,8 @@ pub struct Admin {
     pub port_guid: Option<Guid>,
     /// Its link policy.
     pub policy: Option<Policy>,
+    /// For mlx4: the port GUID that the subnet manager has granted.
+    pub granted: Option<Guid>,
 }
 
 /// What a VF with a driver on this host shows.
@@ -137,6 +139,8 @@ pub struct Asked {
     pub port: Option<String>,
     /// Policy at the PF, `Follow`, `Up` or `Down`.
     pub policy: Option<String>,
+    /// GID that the subnet manager has granted (mlx4).
+    pub granted: Option<String>,
     /// What could not be read.
     pub problems: Vec<String>,
 }
@@ -216,17 +220,27 @@ fn vfs(look: &mut Look<'_>, pf_dir: &str) -> Vec<ObservedVf> {
     vfs
 }
 
+/// What a VF shows. It is read for every VF at every look, so nothing more
+/// than what is compared.
 fn own(look: &mut Look<'_>, pci: PciAddress) -> Option<Own> {
-    let device = rdma::devices(look, &dir(pci)).into_iter().next()?;
-    let port = device.ports.first();
-    let netdev = port.and_then(|p| p.netdev.as_ref());
-    Some(Own {
-        node_guid: device.node_guid,
-        port_guid: port.and_then(|p| p.guid),
-        netdev: netdev.map(|n| n.name.clone()),
-        netdev_guid: netdev.and_then(|n| n.guid),
-        rdma: device.name,
-    })
+    let dir = dir(pci);
+    let rdma = look.list(&format!("{dir}/infiniband")).into_iter().find_map(|n| n.parse().ok());
+    let rdma: RdmaName = rdma?;
+    let device = format!("{dir}/infiniband/{rdma}");
+    let node_guid = look.parsed(&format!("{device}/node_guid"), |t| t.parse::<Guid>());
+    let port_guid = look.parsed(&format!("{device}/ports/1/gids/0"), |t| {
+        Guid::from_gid(t).ok_or_else(|| format!("{t:?} is not a GID"))
+    });
+    // A P_Key child has the same GUID, but is no proof that the port's own
+    // netdev is there.
+    let is_child =
+        |look: &Look<'_>, name: &str| look.root.exists(&format!("{dir}/net/{name}/parent"));
+    let netdevs = look.list(&format!("{dir}/net"));
+    let netdev = netdevs.into_iter().find(|name| !is_child(look, name));
+    let netdev: Option<IfName> = netdev.and_then(|name| name.parse().ok());
+    let address = netdev.as_ref().and_then(|n| look.attribute(&format!("{dir}/net/{n}/address")));
+    let netdev_guid = address.and_then(|a| rdma::port_guid_of(&a));
+    Some(Own { rdma, node_guid, port_guid, netdev, netdev_guid })
 }
 
 /// The part that asks the PF: what it administers for these VFs. `administered` is what netlink says of the PF's netdev.
@@ -258,6 +272,8 @@ pub fn ask(
             }
             Backend::Mlx4 { iov } => {
                 let entry = iov.as_ref().map(|iov| alias_entry(&mut look, iov, *index, *pci));
+                let granted = entry.as_ref().map(|e| e.replace("/admin_guids/", "/gids/"));
+                asked.granted = granted.and_then(|e| look.attribute(&e));
                 asked.port = entry.and_then(|e| look.attribute(&e)).map(|t| alias_guid(&t));
             }
         }
@@ -309,6 +325,7 @@ impl ObservedPf {
                 node_guid: guid(answer.node),
                 port_guid: guid(answer.port),
                 policy: answer.policy.as_deref().and_then(Policy::from_word),
+                granted: answer.granted.as_deref().and_then(Guid::from_gid),
             };
         }
     }

@@ -489,15 +489,26 @@ fn one_vf(
         plan.steps.push(VfStep::Unbind { vf: vf.index, driver });
     }
     let (index, admin) = (vf.index, seen.map(|s| s.admin.clone()).unwrap_or_default());
-    if has_node_guids(&pf.backend) && admin.node_guid != Some(vf.node_guid) {
+    // By netlink the PF's driver repeats what it was told, whether firmware took
+    // it or not: where the VF shows otherwise, it is told again.
+    let again = stale.is_some() && matches!(pf.backend, Backend::Netlink { .. });
+    if has_node_guids(&pf.backend) && (again || admin.node_guid != Some(vf.node_guid)) {
         let (from, to) = (admin.node_guid, vf.node_guid);
         plan.steps.push(VfStep::NodeGuid { vf: index, from, to });
     }
-    if admin.port_guid != Some(vf.port_guid) {
+    if again || admin.port_guid != Some(vf.port_guid) {
         let (from, to) = (admin.port_guid, vf.port_guid);
         plan.steps.push(VfStep::PortGuid { vf: index, from, to });
     }
     policy(plan, vf, seen, &pf.backend);
+    // A driver that came before the subnet manager's answer would read the old one.
+    let asked_for = seen.is_some_and(|s| {
+        s.admin.port_guid == Some(vf.port_guid)
+            && s.admin.granted.is_some_and(|granted| granted != vf.port_guid)
+    });
+    if asked_for {
+        return;
+    }
     if let Some(driver) = target.filter(|_| bound.is_none() || moves || rebind) {
         plan.steps.push(VfStep::Bind { vf: index, driver });
     }

@@ -182,6 +182,7 @@ fn admin() -> impl Strategy<Value = Admin> {
         node_guid,
         port_guid,
         policy: Some(policy),
+        granted: None,
     })
 }
 
@@ -309,6 +310,7 @@ fn fresh() -> Kernel {
         node_guid: Some(Guid::new(0)),
         port_guid: Some(Guid::new(0)),
         policy: Some(Policy::Down),
+        granted: None,
     };
     Kernel {
         total: 4,
@@ -400,4 +402,19 @@ fn what_stops_everything_is_said_with_what_to_do() {
     assert!(said(&|o| o.link_layer = Some(LinkLayer::Ethernet)).contains("Ethernet mode"));
     assert_eq!(said(&|o| o.physfn = Some(pf())), "it is a VF of 0000:01:00.0, not a PF");
     assert!(said(&|o| o.backend = Backend::Mlx4 { iov: None }).contains("num_vfs=2 probe_vf=2"));
+}
+
+#[test]
+fn by_netlink_what_a_vf_does_not_show_is_told_again() {
+    let mut kernel = fresh();
+    let wanted = plan_of(1, VfDriver::Default);
+    assert!(kernel.run(&wanted, usize::MAX));
+    kernel.vfs[0].read.node_guid = Some(Guid::new(7));
+    let mut observed = kernel.observe();
+    let rebind = ["take VF 0 from mlx5_core", "give VF 0 to mlx5_core"];
+    assert_eq!(texts(&vf_steps(&wanted, &observed, &Uses::new())), rebind);
+    observed.backend = Backend::Netlink { ifindex: Some(3) };
+    let steps = texts(&vf_steps(&wanted, &observed, &Uses::new()));
+    assert_eq!(steps.len(), 4, "{steps:?}");
+    assert!(steps[1].starts_with("set node GUID") && steps[2].starts_with("set port GUID"));
 }
