@@ -7,7 +7,7 @@ echo "status: $?"
 
 # The VF is repaired, and the plan applied again.
 mountpoint -q /sys/kernel/debug || mount -t debugfs debugfs /sys/kernel/debug
-echo "0000:01:00.2/probe_errno=" >/sys/kernel/debug/ibsim/mlx5_core/set
+echo "0000:01:00.2/probe_errno=0" >/sys/kernel/debug/ibsim/mlx5_core/set
 ibprov apply 0000:01:00.0 >"$OUT/apply" 2>&1
 echo "apply: $?"
 until systemctl is-active --quiet vm@1.service; do :; done
