@@ -87,6 +87,9 @@ pub enum Verb {
     WaitOnline(WaitOnlineArgs),
     /// Start the configured virtual machines when their VFs are right
     Guests(GuestsArgs),
+    /// The child that asks PFs; not for people.
+    #[command(name = crate::guests::ASK, hide = true)]
+    AskPf,
     /// The child that starts a unit; not for people.
     #[command(name = crate::guests::START_UNIT, hide = true)]
     StartUnit(StartUnitArgs),

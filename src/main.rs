@@ -31,6 +31,10 @@ fn run(cli: &Cli) -> anyhow::Result<u8> {
         port_reader::serve(args.pci, &args.device, args.port)?;
         return Ok(exit::GOOD);
     }
+    if let Verb::AskPf = &cli.verb {
+        ibprov::apply::hand::serve()?;
+        return Ok(exit::GOOD);
+    }
     if let Verb::StartUnit(args) = &cli.verb {
         ibprov::guests::serve_start(&args.unit, !args.no_wait, args.until)?;
         return Ok(exit::GOOD);
@@ -81,7 +85,7 @@ fn run(cli: &Cli) -> anyhow::Result<u8> {
         (Verb::Guests(args), Ok(loaded)) => {
             commands::guests::run(args, &loaded.config, &root, common.format)
         }
-        (Verb::ReadPort(_) | Verb::StartUnit(_), Ok(_)) => Ok(exit::GOOD),
+        (Verb::ReadPort(_) | Verb::StartUnit(_) | Verb::AskPf, Ok(_)) => Ok(exit::GOOD),
     }
 }
 

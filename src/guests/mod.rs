@@ -15,4 +15,5 @@ mod tasks;
 pub mod vf;
 
 pub use member::Member;
+pub use sight::ASK;
 pub use tasks::{START_UNIT, serve_start};

@@ -28,6 +28,8 @@ const LOOK_EVERY_USEC: u64 = 5_000_000;
 /// How often libvirt is asked again while it does not answer, although its
 /// directory shows no new socket.
 const LIBVIRT_EVERY_USEC: u64 = 5_000_000;
+/// How long nothing at all may happen.
+const IDLE_USEC: u64 = 3_600_000_000;
 const LIBVIRT_DIR: &str = "/run/libvirt";
 
 /// All guests.
@@ -152,9 +154,6 @@ impl Service<'_> {
             for done in self.tasks.collect(now) {
                 self.take(done, now);
             }
-            for done in self.tasks.ask_next(now) {
-                self.take(done, now);
-            }
             let is_fresh = self.see();
             self.give_up(now);
             if self.only_look {
@@ -183,10 +182,11 @@ impl Service<'_> {
                 self.finish();
                 return Ok(());
             }
-            let mut until = first_pass_until.max(now + LOOK_EVERY_USEC);
-            if self.is_first_pass {
-                until = first_pass_until;
+            for done in self.tasks.ask_next(now) {
+                self.take(done, now);
             }
+            // With nothing to look at there are only events.
+            let until = if self.is_first_pass { first_pass_until } else { now + IDLE_USEC };
             let next = [
                 self.tasks.next_deadline(),
                 self.sight.until_usec(),
@@ -198,7 +198,7 @@ impl Service<'_> {
                     .filter_map(|m| m.until_usec)
                     .min(),
             ];
-            until = next.into_iter().flatten().fold(until, u64::min);
+            let until = next.into_iter().flatten().fold(until, u64::min);
             let happened =
                 events.wait_also(until, self.sight.answers_come().into_iter().collect())?;
             if happened.stop {
@@ -272,7 +272,7 @@ impl Service<'_> {
     fn read_xml(&mut self) {
         for position in 0..self.members.len() {
             let Some(member) = self.members.get(position) else { continue };
-            if member.needs.is_some() || member.domain.is_none() || member.phase != Phase::Idle {
+            if member.needs.is_some() || member.domain.is_none() || !self.is_watched(member) {
                 continue;
             }
             let handle = member.handle().to_owned();
@@ -316,8 +316,13 @@ impl Service<'_> {
         }
     }
 
+    /// True for who is not started yet; who only looks, looks at all.
+    fn is_watched(&self, member: &Member) -> bool {
+        member.phase == Phase::Idle || self.only_look
+    }
+
     fn has_vfs_to_watch(&self) -> bool {
-        self.members.iter().any(|m| m.phase == Phase::Idle && m.has_vfs())
+        self.members.iter().any(|m| self.is_watched(m) && m.has_vfs())
     }
 
     /// Take in what a look at the VFs has shown; true if one has ended.
@@ -326,7 +331,8 @@ impl Service<'_> {
         self.report.problems.append(&mut self.sight.problems);
         let is_fresh = seen.is_some();
         if let Some(seen) = seen {
-            for member in self.members.iter_mut().filter(|m| m.phase == Phase::Idle) {
+            let all = self.only_look;
+            for member in self.members.iter_mut().filter(|m| all || m.phase == Phase::Idle) {
                 let Some(needs) = &member.needs else { continue };
                 if needs.iter().all(|need| seen.contains_key(need)) {
                     let states = needs.iter().filter_map(|need| seen.get(need).cloned().flatten());
@@ -342,7 +348,7 @@ impl Service<'_> {
         // What was seen a while ago is no ground to start anybody.
         let due = now >= self.look_at || !self.only_look && self.can_start_any();
         if due && !self.sight.is_looking() && self.has_vfs_to_watch() {
-            let idle = self.members.iter().filter(|m| m.phase == Phase::Idle);
+            let idle = self.members.iter().filter(|m| self.is_watched(m));
             let needs: BTreeSet<Need> =
                 idle.filter_map(|m| m.needs.as_ref()).flatten().copied().collect();
             self.sight.begin(needs.into_iter());
@@ -557,7 +563,9 @@ impl Service<'_> {
 
     /// All is known that can be known without starting anybody.
     fn is_looked_at(&self) -> bool {
-        let is_known = |m: &Member| m.vfs.is_some() || m.phase.is_settled() || m.trouble.is_some();
+        let is_known = |m: &Member| {
+            m.vfs.is_some() || matches!(m.phase, Phase::Failed { .. }) || m.trouble.is_some()
+        };
         self.members.iter().all(is_known) && self.tasks.is_idle() && !self.sight.is_looking()
     }
 
@@ -656,10 +664,10 @@ impl Service<'_> {
         {
             return Some(format!("it comes after {}, which is not up yet", before.guest.what));
         }
-        let why = if member.vfs.is_none() {
-            "its VFs are being looked at"
-        } else {
-            "others are being started"
+        let why = match &member.vfs {
+            None => "its VFs are being looked at",
+            Some(_) if self.only_look => return None,
+            Some(_) => "others are being started",
         };
         Some(why.to_owned())
     }

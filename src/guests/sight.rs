@@ -3,7 +3,6 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use super::vf::{Need, VfState, judge};
 use crate::apply::hand::{Answer, Numbered, Request};
-use crate::apply::pf::HAND;
 use crate::config::Config;
 use crate::host::hand::Hand;
 use crate::host::{Root, answer, clock};
@@ -14,6 +13,9 @@ use crate::observe::plan_host::{pins, plan_host};
 use crate::observe::{Look, Observed, ObservedPf, Observer, Undo};
 use crate::plan::WantedPf;
 use crate::plan::guid::resolve;
+
+/// The verb of the child that asks PFs, not shown to users.
+pub const ASK: &str = "ask-pf";
 
 /// A PF whose firmware has not answered for so long is judged without it.
 const SILENCE_USEC: u64 = 5_000_000;
@@ -81,7 +83,9 @@ impl<'a> Sight<'a> {
 
     /// When a look under way is given up.
     pub(super) fn until_usec(&self) -> Option<u64> {
-        self.open.as_ref().map(|open| open.since_usec + SILENCE_USEC)
+        // Where nobody has to be asked, it is over as soon as it has begun.
+        let patience = |open: &Open| if open.asked.is_empty() { 0 } else { SILENCE_USEC };
+        self.open.as_ref().map(|open| open.since_usec + patience(open))
     }
 
     /// Begin to look at these.
@@ -138,7 +142,7 @@ impl<'a> Sight<'a> {
         let mut attempt = || {
             let hand = match &mut self.hand {
                 Some(hand) => hand,
-                none => none.insert(Hand::start(HAND, None)?),
+                none => none.insert(Hand::start(ASK, None)?),
             };
             hand.ask(&line)
         };

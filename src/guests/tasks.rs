@@ -185,7 +185,8 @@ fn result(ended: Ended, child: &Running) -> Result<String, String> {
         return Ok(ended.stdout);
     }
     let said = ended.stderr.lines().map(str::trim).filter(|l| !l.is_empty());
-    let said: Vec<&str> = said.map(|l| l.strip_prefix("error: ").unwrap_or(l)).collect();
+    let bare = |l| ["error: ", "ibprov: "].iter().find_map(|who| str::strip_prefix(l, who));
+    let said: Vec<&str> = said.map(|l| bare(l).unwrap_or(l)).collect();
     let said = said.join("; ");
     // What libvirt quotes may come from anywhere.
     let said: String = said.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();

@@ -132,7 +132,7 @@ impl GuestsReport {
             },
             Phase::Starting { .. } => "is being started".to_owned(),
             Phase::Issued { why } => format!("started and not waited for: {why}"),
-            Phase::Up { already: true } => "was up already".to_owned(),
+            Phase::Up { already: true } => "is up, and was before".to_owned(),
             Phase::Up { already: false } => {
                 let at = guest.up_usec.unwrap_or_default().saturating_sub(self.started_usec);
                 format!("up after {}", seconds(at))

@@ -157,7 +157,8 @@ fn status_and_dry_run_show_all_and_start_nothing() {
     let outcome = boot("guests");
     let status = outcome.file("status");
     for line in [
-        "4 of 12 guests up",
+        "6 of 12 guests up",
+        "VF 0000:4b:00.0/0 (0000:4b:00.1): handed-over: right",
         "domain late: waits: VF 0000:4b:00.0/1 (0000:4b:00.2): its link policy is Down",
         "VF 0000:4b:00.0/1 (0000:4b:00.2): created: its link policy is Down",
         "domain broken: FAILED: virsh start:",

@@ -1,0 +1,16 @@
+set -u
+cp /run/ibprov/guests.json "$OUT/boot.json"
+systemctl show -p ActiveState,StatusText ibprov-guests.service >"$OUT/unit"
+systemctl is-active vm@0.service vm@1.service vm@2.service >"$OUT/active"
+ibprov guests --status >"$OUT/status"
+echo "status: $?"
+
+# The VF is repaired, and the plan applied again.
+mountpoint -q /sys/kernel/debug || mount -t debugfs debugfs /sys/kernel/debug
+echo "0000:01:00.2/probe_errno=0" >/sys/kernel/debug/ibsim/mlx5_core/set
+ibprov apply 0000:01:00.0 >"$OUT/apply" 2>&1
+echo "apply: $?"
+until systemctl is-active --quiet vm@1.service; do :; done
+while [ "$(systemctl show -p SubState --value ibprov-guests.service)" = running ]; do :; done
+systemctl show -p ActiveState,SubState,StatusText ibprov-guests.service >"$OUT/end.unit"
+cp /run/ibprov/guests.json "$OUT/end.json"
