@@ -316,6 +316,8 @@ impl Intake {
 
     fn entry(&mut self, entry: Entry, number: u64) {
         let Entry { boot, when, program, unit, message } = entry;
+        // All of it may be printed.
+        let [boot, program, unit] = [boot, program, unit].map(|text| clean(text.as_bytes()));
         if !boot.is_empty() {
             self.boot_of(boot, &when);
         }
@@ -581,6 +583,14 @@ mod tests {
         );
         assert!(evidence.sources[0].left_out > 0);
         assert!(kept.iter().all(|(_, t)| t.len() <= LINE_LIMIT));
+    }
+
+    #[test]
+    fn a_journals_fields_are_cleaned_too() {
+        let entry = "{\"_BOOT_ID\":\"b\\u001b[2J\",\"UNIT\":\"u\\u0007\",\"MESSAGE\":\"ib0: ipoib_intf_alloc failed\"}";
+        let evidence = read(entry.as_bytes());
+        assert_eq!(evidence.boots[0].id.as_deref(), Some("b"));
+        assert_eq!(&*evidence.boots[0].events[0].unit, "u\u{fffd}");
     }
 
     #[test]
