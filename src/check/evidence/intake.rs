@@ -647,7 +647,7 @@ mod tests {
     }
 
     proptest! {
-        /// `PROPTEST_CASES` says how many; they are counted in CONTRIBUTING.md.
+        /// `PROPTEST_CASES` says how many logs; `make test-all` takes 20,000.
         #[test]
         fn no_log_panics_and_nothing_hostile_is_printed(log in mangled()) {
             let diagnosis = crate::check::diagnose(&read(&log));
