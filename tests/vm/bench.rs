@@ -1,6 +1,7 @@
 //! `make bench`: what ibprov costs, measured on the shipped binary, and held
 //! against its limits. One boot gives the times of the units in a guest; the
-//! status screen is timed on this machine, on a tree of 128 netdevs.
+//! status screen is timed on this machine, on a tree of 128 netdevs, and `check`
+//! on a long syslog, against grep.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -57,6 +58,7 @@ fn main() -> ExitCode {
     });
     lines.push(status(&binary));
     lines.extend(vfs());
+    lines.extend(check(&binary));
 
     println!("\n{:44} {:>10} {:>10}", "median", "measured", "limit");
     for line in &lines {
@@ -229,6 +231,108 @@ fn status(binary: &Path) -> Line {
         unit: "ms",
         from: times.text(),
     }
+}
+
+/// `ibprov check` on 200 MiB of syslog, against grep with ten words, both on the
+/// warm file; and the peak memory on five times as much.
+fn check(binary: &Path) -> Vec<Line> {
+    const MIB: usize = 1_048_576;
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let path = dir.path().join("messages");
+    std::fs::write(&path, syslog(200 * MIB)).expect("syslog");
+    let seconds = |command: &mut Command| {
+        let begin = Instant::now();
+        let out = command.output().expect("a program of this machine");
+        assert!(!out.stdout.is_empty(), "{command:?}");
+        begin.elapsed().as_secs_f64()
+    };
+    let words = "ib0|mlx5_core|openibd|infiniband|opensm|ipoib|rdma|probe of|timed out|failed";
+    let grep = || seconds(Command::new("grep").env("LC_ALL", "C").args(["-cE", words]).arg(&path));
+    let ours = || seconds(Command::new(binary).args(["check", "--log"]).arg(&path));
+    grep();
+    let (grep, ours) = (
+        spread((0..ROUNDS).map(|_| grep()).collect()),
+        spread((0..ROUNDS).map(|_| ours()).collect()),
+    );
+    let ratio = Line {
+        what: "check --log on 200 MiB, ratio to grep",
+        figure: ours.median / grep.median,
+        limit: 4.0,
+        unit: "x",
+        from: format!("ibprov {:.2} s, grep -cE {:.2} s", ours.median, grep.median),
+    };
+    let peak = peak_memory(binary, &path);
+    vec![
+        ratio,
+        Line {
+            what: "check --log -, peak memory on 1000 MiB",
+            figure: peak,
+            limit: 64.0,
+            unit: "MiB",
+            from: "the same five times over, by a pipe".to_owned(),
+        },
+    ]
+}
+
+/// Lines as busy nodes write them; some name InfiniBand, most do not.
+fn syslog(size: usize) -> String {
+    let lines = [
+        "systemd[1]: Started Session {} of user root.",
+        "sshd[{}]: pam_unix(sshd:session): session opened for user root by (uid=0)",
+        "CROND[{}]: (root) CMD (/usr/lib64/sa/sa1 1 1)",
+        "kernel: docker0: port 3(veth{}) entered blocking state",
+        "kernel: IPv6: ADDRCONF(NETDEV_CHANGE): veth{}: link becomes ready",
+        "NetworkManager[1533]: <info>  [1647594713.{}] device (veth7): carrier: link connected",
+        "kubelet[3011]: E0318 10:29:53.{} pod_workers.go:191] Error syncing pod, skipping: failed",
+        "slurmd[4411]: launch task {}.0 request from UID:0 GID:0 HOST:10.1.1.7 PORT:33012",
+        "dhclient[2211]: DHCPACK from 10.1.0.1 (xid=0x{})",
+        "kernel: mlx5_core 0000:4b:00.0: Port module event: module 0, Cable plugged ({})",
+    ];
+    let mut log = String::with_capacity(size + 256);
+    let mut n = 0_usize;
+    while log.len() < size {
+        // The last kind is rare.
+        let kind = if n.is_multiple_of(500) { lines.len() - 1 } else { n % (lines.len() - 1) };
+        let (day, clock) = (1 + n / 2_000_000 % 28, n / 23);
+        let time = format!("{:02}:{:02}:{:02}", clock / 3600 % 24, clock / 60 % 60, clock % 60);
+        let text = lines[kind].replacen("{}", &n.to_string(), 1);
+        log.push_str(&format!("Mar {day:2} {time} node-9.domain.tld {text}\n"));
+        n += 1;
+    }
+    log
+}
+
+/// Peak memory of `ibprov check --log -` in MiB, fed the file five times.
+fn peak_memory(binary: &Path, path: &Path) -> f64 {
+    use std::io::{Read, Write};
+    let mut child = Command::new(binary)
+        .args(["check", "--log", "-"])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .expect("ibprov check");
+    let status = format!("/proc/{}/status", child.id());
+    let mut input = child.stdin.take().expect("standard input");
+    let mut peak: f64 = 0.0;
+    let mut buffer = vec![0; 1 << 20];
+    for _ in 0..5 {
+        let mut file = std::fs::File::open(path).expect("syslog");
+        loop {
+            let n = file.read(&mut buffer).expect("syslog");
+            if n == 0 {
+                break;
+            }
+            input.write_all(&buffer[..n]).expect("ibprov reads to the end");
+        }
+        // While it waits for more it has read nearly all that was written.
+        let status = std::fs::read_to_string(&status).expect("its status");
+        let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:")).expect("VmHWM");
+        let kib: f64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
+        peak = peak.max(kib / 1024.0);
+    }
+    drop(input);
+    child.wait().expect("ibprov check");
+    peak
 }
 
 /// Median and extremes.

@@ -316,6 +316,8 @@ impl Intake {
 
     fn entry(&mut self, entry: Entry, number: u64) {
         let Entry { boot, when, program, unit, message } = entry;
+        // All of it may be printed.
+        let [boot, program, unit] = [boot, program, unit].map(|text| clean(text.as_bytes()));
         if !boot.is_empty() {
             self.boot_of(boot, &when);
         }
@@ -584,6 +586,14 @@ mod tests {
     }
 
     #[test]
+    fn a_journals_fields_are_cleaned_too() {
+        let entry = "{\"_BOOT_ID\":\"b\\u001b[2J\",\"UNIT\":\"u\\u0007\",\"MESSAGE\":\"ib0: ipoib_intf_alloc failed\"}";
+        let evidence = read(entry.as_bytes());
+        assert_eq!(evidence.boots[0].id.as_deref(), Some("b"));
+        assert_eq!(&*evidence.boots[0].events[0].unit, "u\u{fffd}");
+    }
+
+    #[test]
     fn control_characters_do_not_pass() {
         let kept = texts(&read(b"[ 1.0] mlx5_core: \x1b[31mred\x1b]0;title\x07 \xff\xfe \xe2\x80\xae probe with driver\n"));
         let (_, text) = &kept[0];
@@ -637,7 +647,7 @@ mod tests {
     }
 
     proptest! {
-        /// `PROPTEST_CASES` says how many; they are counted in CONTRIBUTING.md.
+        /// `PROPTEST_CASES` says how many logs; `make test-all` takes 20,000.
         #[test]
         fn no_log_panics_and_nothing_hostile_is_printed(log in mangled()) {
             let diagnosis = crate::check::diagnose(&read(&log));

@@ -19,6 +19,9 @@ the whole trace. A firmware update helps where a new driver meets an old firmwar
 What it is not: a probe that fails because firmware does not answer
 (fw-init-timeout), is too old (firmware-too-old), or of a VF (vf-probe-failed).",
     needles: &[
+        ": Vector: ",
+        "    pc: ",
+        "IP: [<",
         "BUG: ",
         "Oops: ",
         "Oops[",
@@ -113,6 +116,7 @@ const CRASH: &[&str] = &[
     "BUG: scheduling while atomic",
     "BUG: KASAN",
     "cannot create duplicate filename",
+    ": Vector: ",
 ];
 /// ... of a warning.
 const WARN: &[&str] = &["WARNING: CPU", "WARNING: at "];

@@ -9,6 +9,10 @@ do, a feature that the card has not, a taint, a state that is passed through whi
 the port comes up. Each is listed with the reason why it does not matter; where
 something else in the same log did fail, that is a finding of its own.",
     needles: &[
+        "set Node Description failed",
+        "/node_desc",
+        "couldn't stat '/sys/class/infiniband",
+        "couldn't load driver '",
         "appeared twice with different sysfs paths",
         "srpt_add_one(",
         "ib_cm_listen() failed",
@@ -118,6 +122,13 @@ const KNOWN: &[(&str, &str)] = &[
     ("ignoring multicast groups joined", "IPoIB leaves groups to user space"),
     ("PTP is not supported", "the card has no clock to read"),
     ("multicast join failed for", "the subnet manager has not answered yet; IPoIB tries again"),
+    (
+        "set Node Description failed",
+        "the device was renamed meanwhile; rdma-ndd sets it under the new name",
+    ),
+    ("/node_desc", "the device was renamed meanwhile; rdma-ndd sets it under the new name"),
+    ("couldn't stat '/sys/class/infiniband", "the device belongs to another container"),
+    ("couldn't load driver '", "user space has no provider for a device that is not used"),
     ("sendonly", "the subnet manager has not answered yet; IPoIB tries again"),
 ];
 

@@ -70,12 +70,25 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         // Allowed on purpose.
         .filter(|e| !e.text.contains("enabling unsafe"))
         .collect();
+    // That the board has none matters where a device is to be given away.
+    let general = |e: &&super::Event| {
+        ["DMAR table", "disabled", "no IOMMU", "No IOMMU", "not found", "not enabled"]
+            .iter()
+            .any(|w| e.text.contains(w))
+    };
+    let wanted = boot.events.iter().any(|e| {
+        ["vfio", "VFIO", "passthrough", "libvirt", "QEMU", "iommu_group"]
+            .iter()
+            .any(|w| e.text.contains(w))
+    });
+    let severity =
+        if lines.iter().all(general) && !wanted { Severity::Warning } else { Severity::Error };
     let Some(first) = lines.first() else { return Vec::new() };
     let address = lines.iter().find_map(|e| function(&e.text)).unwrap_or("the device");
     vec![
         Finding::new(
             RULE.code,
-            Severity::Error,
+            severity,
             if lines.len() > 1 || !first.text.contains("probe of") {
                 Confidence::High
             } else {

@@ -56,7 +56,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             // symbols do not match is another finding.
             let refused = || {
                 let name = e.text.split_once("could not insert '")?.1.split('\'').next()?;
-                (!e.text.contains("symbol") && !e.text.contains("format"))
+                (!["symbol", "format", "No such device"].iter().any(|w| e.text.contains(w)))
                     .then(|| seen::rdma_module(name))
                     .flatten()
             };

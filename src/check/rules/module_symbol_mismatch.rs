@@ -45,7 +45,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
     vec![
         Finding::new(
             RULE.code,
-            Severity::Error,
+            if seen::sign_of_life(boot).is_some() { Severity::Warning } else { Severity::Error },
             Confidence::High,
             format!("{module} does not match the RDMA modules or the kernel that are loaded."),
         )

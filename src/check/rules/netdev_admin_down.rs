@@ -33,10 +33,11 @@ fn judge(boot: &Boot) -> Vec<Finding> {
     if up || bad_ports && !active {
         return Vec::new();
     }
+    // Whether anybody wants it is not known while its port's state is not.
     let (severity, confidence) = if active {
         (Severity::Error, Confidence::High)
     } else {
-        (Severity::Error, Confidence::Medium)
+        (Severity::Warning, Confidence::Medium)
     };
     let name = &first.name;
     vec![

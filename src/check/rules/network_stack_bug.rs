@@ -68,31 +68,22 @@ fn is_fault(event: &Event) -> bool {
         && [
             "config-failed",
             "activation: failed for connection",
+            "state change: config -> failed",
+            "unsupported device type",
             "unsupported hardware type",
             "unknown device type",
-            "unsupported device type",
+            "unknown interface type",
             "failed to set mode",
-            "failure to set",
-            "unsupported",
-            "is not supported",
-            "not support",
             "bond config is using infiniband",
-            "assertion",
             "invalid hardware address",
-            "invalid mac address",
-            "could not set ",
-            "failed to get mac",
             "hardware address length",
-            "failed to configure",
+            "invalid mac address",
             "could not process link message",
-            "cannot be enslaved",
-            "invalid value for",
-            "key error",
+            "assertion",
             "keyerror",
             "valueerror",
             "traceback",
             "dumped core",
-            "mac address mismatch",
         ]
         .iter()
         .any(|w| low.contains(w))
@@ -171,6 +162,8 @@ mod tests {
             ),
             None
         );
+        let info = "NetworkManager[1]: <info> (ib0): driver 'ib_ipoib' does not support carrier detection.";
+        assert_eq!(severity(&RULE, &[info]), None);
         assert_eq!(
             severity(&RULE, &["[ 5.1] ib0: multicast join failed for ff12:401b, unsupported",]),
             None

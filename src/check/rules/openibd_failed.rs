@@ -28,7 +28,13 @@ step that fails.",
 fn failed(event: &Event) -> bool {
     let of_unit = matches!(&event.kind, Kind::UnitFailed(u) if u.contains("openibd"));
     let text = &event.text;
+    let no_unit = [
+        "Failed to restart openibd",
+        "Failed to start openibd.service",
+        "openibd.service not found",
+    ];
     of_unit
+        || no_unit.iter().any(|w| text.contains(w))
         || text.contains("openibd.service")
             && ["status=1", "code=killed", "timed out", "failed."].iter().any(|w| text.contains(w))
         || text.contains("Access Layer") && (text.contains("FAILED") || text.contains("[FAIL"))

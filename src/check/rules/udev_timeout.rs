@@ -86,9 +86,11 @@ fn judge(boot: &Boot) -> Vec<Finding> {
     let (severity, confidence) = match (killed.is_empty() && settle.is_empty(), concerns, rdma_here)
     {
         (false, true, _) => (Severity::Error, Confidence::High),
-        (false, false, true) => (Severity::Error, Confidence::Medium),
+        (false, false, true) if seen::sign_of_life(boot).is_none() => {
+            (Severity::Error, Confidence::Medium)
+        }
         // Some other device's: said, and no more.
-        (false, false, false) => (Severity::Warning, Confidence::Medium),
+        (false, false, _) => (Severity::Warning, Confidence::Medium),
         (true, ..) => (Severity::Warning, Confidence::Low),
     };
     vec![
