@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::check::evidence::host::{Denied, Host, HostPort};
 use crate::check::evidence::state::{NetdevSeen, PciSeen, PortSeen, State, UnitSeen, VfSeen};
 use crate::check::evidence::{Boot, Origin};
-use crate::check::graph::{Graph, Load, files, show};
+use crate::check::graph::{Graph, Load, Unit, consumers, files, show};
 use crate::config::{self, Config};
 use crate::host::{KernelLine, Root, answer, clock, netlink, port_states, state, unit_graph};
 use crate::ladder::module_trouble::{self, Signs};
@@ -68,45 +68,44 @@ fn is_ipoib_name(name: &str) -> bool {
     })
 }
 
+/// The units of the next boot by their files; of a live system also how those
+/// that matter here are now.
 fn graph(root: &Root, problems: &mut Vec<String>) -> Graph {
+    /// More than a node has; each costs systemd time.
+    const MOST: usize = 48;
+    let mut graph = files::graph(root);
+    problems.append(&mut graph.problems);
     if !root.is_live() {
-        return files::graph(root);
+        return graph;
     }
-    match unit_graph::shown(show::PROPERTIES) {
-        Ok(text) => {
-            let mut graph = show::graph(&text, "default.target");
-            if graph.get("default.target").is_none() {
-                // Booted into another target by hand: its units are loaded.
-                let reached = ["graphical.target", "multi-user.target", "rescue.target"];
-                let is_up = |t: &&str| graph.get(t).is_some_and(|u| u.now.active == "active");
-                graph.goal = reached.iter().find(|t| is_up(t)).map_or("", |t| *t).to_owned();
-            }
-            read_scripts(&mut graph, root);
-            graph
-        }
-        Err(e) => {
-            problems.push(format!("systemd's units: {}", answer(&e)));
-            Graph::default()
+    let provider = |n: &str| matches!(n, "ibprov.service" | "openibd.service" | "rdma.service");
+    let mut matter: Vec<String> = graph
+        .units()
+        .filter(|u| u.load == Load::Loaded)
+        .filter(|u| provider(&u.name) || consumers::need(u).is_some() || runs_systemctl(u))
+        .map(|u| u.name.clone())
+        .collect();
+    // Those are asked for although no boot starts them.
+    for name in ["ibprov.service", "openibd.service"] {
+        if graph.get(name).is_none() {
+            matter.push(name.to_owned());
         }
     }
+    matter.truncate(MOST);
+    match unit_graph::shown(show::PROPERTIES, &matter) {
+        Ok(text) => show::graph(&text, "").into_units().for_each(|unit| graph.learn(unit)),
+        Err(e) => problems.push(format!("systemd's units: {}", answer(&e))),
+    }
+    graph.settle();
+    graph
 }
 
-/// The text of the scripts that the boot's units run.
-fn read_scripts(graph: &mut Graph, root: &Root) {
-    let names: Vec<String> = graph.transaction().iter().map(|n| (*n).to_owned()).collect();
-    for name in names {
-        let Some(unit) = graph.get_mut(&name) else { continue };
-        // What comes with the distribution starts nothing and waits for it.
-        if unit.fragment.starts_with("/lib/") || unit.fragment.starts_with("/usr/lib/") {
-            let is_plain = |line: &str| !line.contains("/local/") && !line.contains("/opt/");
-            if unit.commands.iter().all(|c| is_plain(&c.line)) {
-                continue;
-            }
-        }
-        for command in &mut unit.commands {
-            command.script = files::script(root, &command.line);
-        }
-    }
+/// True if it may start another unit and wait for it.
+fn runs_systemctl(unit: &Unit) -> bool {
+    unit.commands.iter().any(|c| {
+        let scripts = c.script.iter().map(String::as_str);
+        scripts.chain([c.line.as_str()]).any(|t| t.contains("systemctl") || t.contains("nm-online"))
+    })
 }
 
 struct Seeing<'a> {

@@ -12,6 +12,7 @@
 
 #[path = "../bed/mod.rs"]
 mod bed;
+mod check;
 mod graph;
 mod guests;
 mod nspawn;

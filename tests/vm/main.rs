@@ -14,6 +14,7 @@ mod again;
 #[path = "../bed/mod.rs"]
 mod bed;
 mod campaigns;
+mod check;
 mod deadline;
 mod drivers;
 mod expected;

@@ -10,13 +10,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Graph;
 
-/// A cycle.
+/// A cycle, the shortest of its knot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cycle {
     /// Each comes before the next, the last before the first.
     pub units: Vec<String>,
-    /// Those whose job systemd may drop. If there are none the boot itself
-    /// fails.
+    /// Those whose job systemd may drop: of this cycle, or of longer ones
+    /// through the same units; more than one where it meets several. If there
+    /// are none the boot itself fails.
     pub candidates: Vec<String>,
 }
 
@@ -25,22 +26,20 @@ pub struct Cycle {
 pub fn cycles(graph: &Graph) -> Vec<Cycle> {
     let transaction = graph.transaction();
     let essential = graph.essential();
-    let knots = knots(graph, &transaction);
-    let shortest = knots.into_iter().filter_map(|knot| {
-        let mut best: Option<Vec<String>> = None;
-        // In a knot of hundreds any of its cycles will do.
-        for unit in knot.iter().take(64) {
-            let chain = graph.chain_back(unit, &knot);
-            if chain.as_ref().is_some_and(|c| best.as_ref().is_none_or(|b| c.len() < b.len())) {
-                best = chain;
+    knots(graph, &transaction)
+        .into_iter()
+        .filter_map(|knot| {
+            let mut best: Option<Vec<String>> = None;
+            // In a knot of hundreds any of its cycles will do.
+            for unit in knot.iter().take(64) {
+                let chain = graph.chain_back(unit, &knot);
+                if chain.as_ref().is_some_and(|c| best.as_ref().is_none_or(|b| c.len() < b.len())) {
+                    best = chain;
+                }
             }
-        }
-        best
-    });
-    shortest
-        .map(|units| Cycle {
-            candidates: units.iter().filter(|u| !essential.contains(u.as_str())).cloned().collect(),
-            units,
+            let units = best?;
+            let may_go = knot.into_iter().filter(|u| !essential.contains(u)).map(str::to_owned);
+            Some(Cycle { candidates: may_go.collect(), units })
         })
         .collect()
 }

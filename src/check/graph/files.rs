@@ -1,7 +1,12 @@
-//! The graph of a mounted system: unit files, drop-ins, aliases, masks and the
-//! links of `systemctl enable`, read as systemd does (systemd.unit(5), "UNIT
-//! FILE LOAD PATH"). What generators would make at boot is not there, but for
-//! the mounts of fstab and start scripts with rc links.
+//! The graph of the next boot from files: units, drop-ins, aliases, masks and
+//! the links of `systemctl enable`, read as systemd does (systemd.unit(5),
+//! "UNIT FILE LOAD PATH"). A live system has what its generators made as well;
+//! of a mounted one, the mounts of fstab and start scripts with rc links are
+//! worked out here.
+//!
+//! For a live system too: to ask systemd for all its units costs seconds of CPU
+//! where this costs milliseconds, and what it has loaded may be older than the
+//! files that the next boot reads.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,12 +15,16 @@ use super::{Command, Graph, Load, Unit, fstab, sysv};
 use crate::host::Root;
 
 /// In the order in which a name is looked for.
-pub(super) const DIRS: [&str; 5] = [
+const DIRS: [&str; 9] = [
+    "/etc/systemd/system.control",
+    "/run/systemd/generator.early",
     "/etc/systemd/system",
     "/run/systemd/system",
+    "/run/systemd/generator",
     "/usr/local/lib/systemd/system",
     "/usr/lib/systemd/system",
     "/lib/systemd/system",
+    "/run/systemd/generator.late",
 ];
 /// No unit file is larger.
 const LIMIT: u64 = 256 * 1024;
@@ -30,7 +39,12 @@ pub fn graph(root: &Root) -> Graph {
     let mut reader = Reader::new(root);
     reader.graph.goal = "default.target".to_owned();
     let mut open = vec!["default.target".to_owned()];
+    // What generators made of these on a live system may be of this boot only.
+    let has_generated = root.exists("/run/systemd/generator");
     for mount in fstab::mounts(&root.text("/etc/fstab", LIMIT).unwrap_or_default()) {
+        if has_generated && reader.has(&mount.unit.name) {
+            continue;
+        }
         if let Some(target) = mount.wanted_by {
             let pull = if mount.required { &mut reader.requires } else { &mut reader.wants };
             pull.entry(target.to_owned()).or_default().insert(mount.unit.name.clone());
@@ -52,6 +66,15 @@ pub fn graph(root: &Root) -> Graph {
         let alias = (unit.name != name).then(|| name.clone());
         let aliases = reader.names_of(&unit.name);
         reader.graph.add(unit, aliases.into_iter().chain(alias));
+    }
+    // Not part of the boot, and worth knowing that they are there.
+    for name in ["ibprov.service", "openibd.service"] {
+        if reader.graph.get(name).is_none() && reader.has(name) {
+            let mut unit = reader.load(name);
+            let state = if unit.load == Load::Masked { "masked" } else { "disabled" };
+            state.clone_into(&mut unit.file_state);
+            reader.graph.add(unit, []);
+        }
     }
     reader.order_targets();
     let mut graph = reader.graph;
@@ -90,7 +113,9 @@ impl<'a> Reader<'a> {
             graph: Graph::default(),
             bare: BTreeSet::new(),
         };
-        for dir in DIRS {
+        // Where /lib is a link to usr/lib, all of it has been read.
+        let merged = root.link_name("/lib").is_ok();
+        for dir in DIRS.into_iter().filter(|dir| !(merged && dir.starts_with("/lib/"))) {
             match root.list_or_empty(dir) {
                 Ok(names) => names.into_iter().for_each(|name| reader.enter(dir, name)),
                 Err(e) => reader.graph.problems.push(e.to_string()),
@@ -216,6 +241,11 @@ impl<'a> Reader<'a> {
                     }
                     .to_owned();
                 }
+                // What makes /tmp's content private comes after /tmp is tidy
+                // (systemd.exec(5), "Implicit Dependencies").
+                if is_true(read.last("Service", "PrivateTmp")) {
+                    unit.after.insert("systemd-tmpfiles-setup.service".to_owned());
+                }
                 for phase in ["ExecStartPre", "ExecStart", "ExecStartPost"] {
                     for line in read.all("Service", phase) {
                         let line = expand(line, &unit.name).unwrap_or_else(|| line.clone());
@@ -291,6 +321,10 @@ impl<'a> Reader<'a> {
             }
         }
     }
+}
+
+fn is_true(value: &str) -> bool {
+    matches!(value, "yes" | "true" | "1" | "on")
 }
 
 /// What DefaultDependencies=yes adds (systemd.service(5), "Default

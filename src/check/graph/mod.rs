@@ -2,9 +2,9 @@
 //! next boot: who is ordered after the InfiniBand ports, who is not, where the
 //! order bites its own tail, and who waits for somebody that waits for him.
 //!
-//! Pure, but for [`files`], which reads the unit files of a mounted system.
-//! A live system's graph is what `systemctl show` says ([`show`]): there
-//! systemd itself has resolved drop-ins, aliases, masks and generators.
+//! Pure, but for [`files`], which reads the unit files of a system.
+//! On a live system `systemctl show` adds how the units that matter are now
+//! ([`show`]).
 
 pub mod consumers;
 pub mod cycles;
@@ -130,6 +130,25 @@ impl Graph {
     /// All units.
     pub fn units(&self) -> impl Iterator<Item = &Unit> {
         self.units.values()
+    }
+
+    /// All units, taken out.
+    pub fn into_units(self) -> impl Iterator<Item = Unit> {
+        self.units.into_values()
+    }
+
+    /// Take over how a unit is now, and the orders that systemd knows beyond
+    /// its files. One that no boot starts is added, to be found by its name.
+    pub fn learn(&mut self, shown: Unit) {
+        match self.get_mut(&shown.name) {
+            Some(unit) => {
+                unit.now = shown.now;
+                unit.file_state = shown.file_state;
+                unit.after.extend(shown.after);
+                unit.before.extend(shown.before);
+            }
+            None => self.add(shown, []),
+        }
     }
 
     /// A unit to change.

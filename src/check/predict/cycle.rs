@@ -6,6 +6,9 @@ use crate::check::graph::cycles::{self, Cycle};
 use crate::check::graph::{Graph, consumers};
 use crate::check::{Confidence, Finding, Severity};
 
+/// So many are named in the summary.
+const NAMED: usize = 4;
+
 /// One finding for all cycles, an error if one has to do with the network.
 pub(super) fn judge(host: &Host) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -23,7 +26,13 @@ fn finding(host: &Host, cycle: &Cycle) -> Finding {
     let dropped = match &cycle.candidates[..] {
         [] => "the boot cannot start at all: each of them is required".to_owned(),
         [one] => format!("systemd does not start {one}"),
-        several => format!("systemd does not start one of {}", several.join(", ")),
+        several => {
+            let named =
+                several.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+            let more = several.len().saturating_sub(NAMED);
+            let more = if more > 0 { format!(" or {more} more") } else { String::new() };
+            format!("systemd leaves out one or more of {named}{more}")
+        }
     };
     Finding::new(
         "ordering-cycle",
@@ -33,8 +42,8 @@ fn finding(host: &Host, cycle: &Cycle) -> Finding {
     )
     .chain([
         format!("Each has to come before the next: {way}."),
-        "systemd breaks the circle when it builds the boot's transaction: it drops the start job of one unit that the boot does not require.".to_owned(),
-        "Which one is not fixed: it can be another at each boot.".to_owned(),
+        "systemd breaks each circle when it builds the boot's transaction: it drops the start job of one unit that the boot does not require.".to_owned(),
+        format!("Which one is not fixed. It can be any of: {}.", cycle.candidates.join(", ")),
     ])
     .quoting([shown(host, format!("order: {way}"))])
     .advice([
@@ -66,7 +75,10 @@ mod tests {
         );
         let [finding] = &judge(&host)[..] else { panic!("{:?}", judge(&host)) };
         assert_eq!(finding.severity, Severity::Error);
-        assert!(finding.summary.contains("one of ibprov.service, network.target"), "{finding:?}");
+        assert!(
+            finding.summary.contains("one or more of ibprov.service, network.target"),
+            "{finding:?}"
+        );
     }
 
     #[test]

@@ -3,6 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+mod roles;
+
+use self::roles::{known, role_of};
 use super::{Ask, Clock, ModuleLoad, Note, Outcome, PortTrack, Role, Timeline, UnitBar};
 use crate::check::evidence::{Boot, Event, Host, Kind, When, event};
 use crate::check::graph::{Unit, consumers};
@@ -154,7 +157,7 @@ impl Drawing {
                     self.set_up(name, usec);
                 }
             }
-            Kind::ModuleLoad(module) => {
+            Kind::ModuleLoad(module) if is_rdma_module(module) => {
                 let by = if event.program.starts_with("systemd") { "" } else { &event.program };
                 self.module(module, usec, by);
             }
@@ -445,61 +448,6 @@ fn bar(unit: &Unit, role: Role) -> UnitBar {
     }
 }
 
-fn role_of(unit: &Unit, provider: Option<&str>) -> Option<Role> {
-    if provider == Some(&unit.name) {
-        return Some(Role::Provider);
-    }
-    consumers::need(unit).map(role).or_else(|| {
-        let (name, role) = known(&unit.name)?;
-        (name == unit.name).then_some(role)
-    })
-}
-
-const fn role(need: consumers::Need) -> Role {
-    use consumers::Need;
-    match need {
-        Need::NetworkOnce | Need::NetworkHotplug => Role::Network,
-        Need::WaitOnline => Role::Online,
-        Need::Mount => Role::Mount,
-        Need::Guests => Role::Guest,
-        Need::Service => Role::Consumer,
-    }
-}
-
-/// Descriptions by which systemd and distributions speak of these units.
-const DESCRIPTIONS: [(&str, &str); 12] = [
-    ("LSB: Bring up/down networking", "network.service"),
-    ("Raise network interfaces", "networking.service"),
-    ("Network Manager", "NetworkManager.service"),
-    ("Network Manager Wait Online", "NetworkManager-wait-online.service"),
-    ("Network Configuration", "systemd-networkd.service"),
-    ("Network Service", "systemd-networkd.service"),
-    ("Wait for Network to be Configured", "systemd-networkd-wait-online.service"),
-    ("wicked managed network interfaces", "wicked.service"),
-    ("openibd - configure Mellanox devices", "openibd.service"),
-    ("Bring up InfiniBand ports", "ibprov.service"),
-    ("Virtualization daemon", "libvirtd.service"),
-    ("Slurm node daemon", "slurmd.service"),
-];
-
-/// The unit of a name or a description, and what it is to the ports.
-fn known(name: &str) -> Option<(String, Role)> {
-    if let Some(netdev) = name.strip_prefix("mlnx_interface_mgr - configure ") {
-        return Some((format!("mlnx_interface_mgr@{netdev}.service"), Role::Network));
-    }
-    let name = DESCRIPTIONS.iter().find(|(said, _)| *said == name).map_or(name, |(_, unit)| unit);
-    let role = match name {
-        "ibprov.service" | "openibd.service" | "rdma.service" => Role::Provider,
-        _ if name.starts_with("rdma-load-modules@") => Role::Provider,
-        _ if name.starts_with("mlnx_interface_mgr@") => Role::Network,
-        _ => {
-            let unit = Unit { name: name.to_owned(), ..Unit::default() };
-            role(consumers::need(&unit)?)
-        }
-    };
-    Some((name.to_owned(), role))
-}
-
 fn who(event: &Event) -> String {
     if event.unit.contains('.') && !event.unit.ends_with(".scope") && &*event.unit != "init.scope" {
         return event.unit.to_string();
@@ -516,6 +464,13 @@ fn first_word(text: &str) -> &str {
     text.split([' ', ',', ';', ')']).next().unwrap_or_default()
 }
 
+/// Modules of the RDMA stack, by the beginnings of their names.
+fn is_rdma_module(name: &str) -> bool {
+    const BEGINNINGS: [&str; 9] =
+        ["ib_", "iw_", "mlx", "rdma", "hfi1", "irdma", "xprtrdma", "svcrdma", "rpcrdma"];
+    BEGINNINGS.iter().any(|b| name.starts_with(b))
+}
+
 /// A name that the kernel gives IPoIB netdevs.
 fn is_kernel_name(name: &str) -> bool {
     name.strip_prefix("ib").is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
@@ -528,107 +483,4 @@ fn is_ipoib(name: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use expect_test::expect;
-
-    use super::super::text::{Terminal, draw};
-    use super::*;
-    use crate::check::evidence::Intake;
-
-    fn boots(log: &str) -> Vec<Timeline> {
-        let mut intake = Intake::new();
-        intake.read("messages", &mut log.as_bytes());
-        let evidence = intake.finish();
-        evidence.boots.iter().map(|boot| timeline(boot, &[])).collect()
-    }
-
-    const FAILING: &str = "\
-Mar 18 10:29:41 node-9.domain.tld kernel: pci 0000:4b:00.0: [15b3:101b] type 00 class 0x020700
-Mar 18 10:29:43 node-9.domain.tld kernel: mlx5_core 0000:4b:00.0: firmware version: 20.36.1010
-Mar 18 10:29:53 node-9.domain.tld network[2914]: Bringing up interface ib0:  ERROR     : [/etc/sysconfig/network-scripts/ifup-eth] Device ib0 does not seem to be present, delaying initialization.
-Mar 18 10:29:53 node-9.domain.tld /etc/sysconfig/network-scripts/ifup-eth[4014]: Device ib0 does not seem to be present, delaying initialization.
-Mar 18 10:31:13 node-9.domain.tld kernel: mlx5_core 0000:4b:00.0: MLX5E: StrdRq(0) RqSz(1024) StrdSz(256) RxCqeCmprss(0)
-Mar 18 10:31:13 node-9.domain.tld kernel: mlx5_core 0000:4b:00.0: MLX5E: StrdRq(0) RqSz(1024) StrdSz(256) RxCqeCmprss(0)
-Mar 18 10:31:14 node-9.domain.tld systemd[1]: Started mlnx_interface_mgr - configure ib0.
-Mar 18 10:31:14 node-9.domain.tld mlnx_interface_mgr[13399]: Setting up Mellanox network interface: ib0
-Mar 18 10:31:14 node-9.domain.tld mlnx_interface_mgr[13548]: OS is booting, will not run ifup on ib0
-Mar 22 16:56:38 node-9.domain.tld network[58003]: Bringing up interface ib0:  [  OK  ]
-";
-
-    #[test]
-    fn the_failing_boot_of_the_log_shows_both_gaps() {
-        let all = boots(FAILING);
-        let [timeline] = &all[..] else { panic!("{all:?}") };
-        let (bad, headline) = timeline.headline().expect("headline");
-        assert!(bad);
-        assert_eq!(
-            headline,
-            "ib0 came 80 s after network.service asked for it, and stayed down 4 d 6 h longer: nobody set it up"
-        );
-        let serial = Terminal { columns: 80, unicode: false, colour: false };
-        expect![[r#"
-            messages, boot of Mar 18 10:29:41
-            !! ib0 came 80 s after network.service asked for it, and stayed down 4 d 6 h
-               longer: nobody set it up
-            Mar 18                        10:30:00  10:30:30  10:31:00    // 4 d 6 h
-            mlnx_interface_mgr@ib> ................................=/.... 10:31:14
-            network.service        ....!............................/.?.. no ib0 yet
-            mlx5_core              .^.............................../.... 10:29:43
-            ib_ipoib               ................................^/.... 10:31:13
-            0000:4b:00.0           pddd!!!!!!!!!!!!!!!!!!!!!!!!!!!!n~~^nn ib0 80 s late
-            p pci d driver r rdma n netdev N named c config l link a active
-            ! asked for and missing  ~ there but down  ^ loaded, set up  ? asked  / cut
-        "#]]
-        .assert_eq(&draw(timeline, serial));
-    }
-
-    #[test]
-    fn the_good_boot_is_good_although_it_prints_the_same() {
-        let all = boots(
-            "\
-Apr 02 11:09:27 node-9.domain.tld kernel: pci 0000:4b:00.0: [15b3:101b] type 00 class 0x020700
-Apr 02 11:09:28 node-9.domain.tld kernel: mlx5_core 0000:4b:00.0: firmware version: 20.36.1010
-Apr 02 11:09:34 node-9.domain.tld openibd[2319]: + /sbin/modprobe ib_ipoib
-Apr 02 11:09:34 node-9.domain.tld kernel: mlx5_core 0000:4b:00.0: MLX5E: StrdRq(0) RqSz(1024) StrdSz(256) RxCqeCmprss(0)
-Apr 02 11:09:34 node-9.domain.tld mlnx_interface_mgr.sh[2861]: + log_msg 'OS is booting, will not run ifup on ib0'
-Apr 02 11:09:43 node-9.domain.tld network[3256]: Bringing up interface ib0:  [  OK  ]
-",
-        );
-        let [timeline] = &all[..] else { panic!("{all:?}") };
-        assert_eq!(timeline.headline().map(|(bad, _)| bad), Some(false), "{timeline:?}");
-        let module = timeline.modules.iter().find(|m| m.name == "ib_ipoib").expect("ib_ipoib");
-        assert_eq!(module.remark, "by openibd");
-    }
-
-    #[test]
-    fn an_ethernet_port_of_the_same_driver_is_no_port_here() {
-        let all = boots(
-            "\
-Mar 18 10:29:41 n kernel: pci 0000:3b:00.0: [15b3:1015] type 00 class 0x020000
-Mar 18 10:29:43 n kernel: mlx5_core 0000:3b:00.0: firmware version: 14.32.1010
-Mar 18 10:29:44 n kernel: mlx5_core 0000:3b:00.0: MLX5E: StrdRq(1) RqSz(8) StrdSz(2048) RxCqeCmprss(0)
-",
-        );
-        assert!(all.iter().all(|t| t.ports.is_empty()), "{all:?}");
-    }
-
-    #[test]
-    fn renamed_netdevs_belong_to_their_functions() {
-        let all = boots(
-            "\
-[    1.0] pci 0000:01:00.0: [15b3:101b] type 00 class 0x020700
-[    1.1] pci 0000:02:00.0: [15b3:101b] type 00 class 0x020700
-[    2.0] mlx5_core 0000:01:00.0: firmware version: 20.1.1
-[    5.0] mlx5_core 0000:02:00.0 ibp2s0: renamed from ib0
-[    5.5] mlx5_core 0000:01:00.0 ibp1s0: renamed from ib1
-[    9.0] IPv6: ADDRCONF(NETDEV_CHANGE): ibp1s0: link becomes ready
-",
-        );
-        let [timeline] = &all[..] else { panic!("{all:?}") };
-        let of = |netdev| timeline.port_of(netdev).expect("port");
-        assert_eq!(of("ibp1s0").label, "0000:01:00.0");
-        assert_eq!(of("ibp1s0").highest(), Some(Rung::Active));
-        assert_eq!(of("ibp2s0").label, "0000:02:00.0");
-        assert_eq!(timeline.ports.len(), 2, "{timeline:?}");
-    }
-}
+mod tests;

@@ -1,0 +1,102 @@
+use expect_test::expect;
+
+use super::super::text::{Terminal, draw};
+use super::*;
+use crate::check::evidence::Intake;
+
+fn boots(log: &str) -> Vec<Timeline> {
+    let mut intake = Intake::new();
+    intake.read("messages", &mut log.as_bytes());
+    let evidence = intake.finish();
+    evidence.boots.iter().map(|boot| timeline(boot, &[])).collect()
+}
+
+const FAILING: &str = "\
+Mar 18 10:29:41 node-9.domain.tld kernel: pci 0000:4b:00.0: [15b3:101b] type 00 class 0x020700
+Mar 18 10:29:43 node-9.domain.tld kernel: mlx5_core 0000:4b:00.0: firmware version: 20.36.1010
+Mar 18 10:29:53 node-9.domain.tld network[2914]: Bringing up interface ib0:  ERROR     : [/etc/sysconfig/network-scripts/ifup-eth] Device ib0 does not seem to be present, delaying initialization.
+Mar 18 10:29:53 node-9.domain.tld /etc/sysconfig/network-scripts/ifup-eth[4014]: Device ib0 does not seem to be present, delaying initialization.
+Mar 18 10:31:13 node-9.domain.tld kernel: mlx5_core 0000:4b:00.0: MLX5E: StrdRq(0) RqSz(1024) StrdSz(256) RxCqeCmprss(0)
+Mar 18 10:31:13 node-9.domain.tld kernel: mlx5_core 0000:4b:00.0: MLX5E: StrdRq(0) RqSz(1024) StrdSz(256) RxCqeCmprss(0)
+Mar 18 10:31:14 node-9.domain.tld systemd[1]: Started mlnx_interface_mgr - configure ib0.
+Mar 18 10:31:14 node-9.domain.tld mlnx_interface_mgr[13399]: Setting up Mellanox network interface: ib0
+Mar 18 10:31:14 node-9.domain.tld mlnx_interface_mgr[13548]: OS is booting, will not run ifup on ib0
+Mar 22 16:56:38 node-9.domain.tld network[58003]: Bringing up interface ib0:  [  OK  ]
+";
+
+#[test]
+fn the_failing_boot_of_the_log_shows_both_gaps() {
+    let all = boots(FAILING);
+    let [timeline] = &all[..] else { panic!("{all:?}") };
+    let (bad, headline) = timeline.headline().expect("headline");
+    assert!(bad);
+    assert_eq!(
+        headline,
+        "ib0 came 80 s after network.service asked for it, and stayed down 4 d 6 h longer: nobody set it up"
+    );
+    let serial = Terminal { columns: 80, unicode: false, colour: false };
+    expect![[r#"
+        messages, boot of Mar 18 10:29:41
+        !! ib0 came 80 s after network.service asked for it, and stayed down 4 d 6 h
+           longer: nobody set it up
+        Mar 18                        10:30:00  10:30:30  10:31:00    // 4 d 6 h
+        mlnx_interface_mgr@ib> ................................=/.... 10:31:14
+        network.service        ....!............................/.?.. no ib0 yet
+        mlx5_core              .^.............................../.... 10:29:43
+        ib_ipoib               ................................^/.... 10:31:13
+        0000:4b:00.0           pddd!!!!!!!!!!!!!!!!!!!!!!!!!!!!n~~^nn ib0 80 s late
+        p pci d driver r rdma n netdev N named c config l link a active
+        ! asked for and missing  ~ there but down  ^ loaded, set up  ? asked  / cut
+    "#]]
+    .assert_eq(&draw(timeline, serial));
+}
+
+#[test]
+fn the_good_boot_is_good_although_it_prints_the_same() {
+    let all = boots(
+        "\
+Apr 02 11:09:27 node-9.domain.tld kernel: pci 0000:4b:00.0: [15b3:101b] type 00 class 0x020700
+Apr 02 11:09:28 node-9.domain.tld kernel: mlx5_core 0000:4b:00.0: firmware version: 20.36.1010
+Apr 02 11:09:34 node-9.domain.tld openibd[2319]: + /sbin/modprobe ib_ipoib
+Apr 02 11:09:34 node-9.domain.tld kernel: mlx5_core 0000:4b:00.0: MLX5E: StrdRq(0) RqSz(1024) StrdSz(256) RxCqeCmprss(0)
+Apr 02 11:09:34 node-9.domain.tld mlnx_interface_mgr.sh[2861]: + log_msg 'OS is booting, will not run ifup on ib0'
+Apr 02 11:09:43 node-9.domain.tld network[3256]: Bringing up interface ib0:  [  OK  ]
+",
+    );
+    let [timeline] = &all[..] else { panic!("{all:?}") };
+    assert_eq!(timeline.headline().map(|(bad, _)| bad), Some(false), "{timeline:?}");
+    let module = timeline.modules.iter().find(|m| m.name == "ib_ipoib").expect("ib_ipoib");
+    assert_eq!(module.remark, "by openibd");
+}
+
+#[test]
+fn an_ethernet_port_of_the_same_driver_is_no_port_here() {
+    let all = boots(
+        "\
+Mar 18 10:29:41 n kernel: pci 0000:3b:00.0: [15b3:1015] type 00 class 0x020000
+Mar 18 10:29:43 n kernel: mlx5_core 0000:3b:00.0: firmware version: 14.32.1010
+Mar 18 10:29:44 n kernel: mlx5_core 0000:3b:00.0: MLX5E: StrdRq(1) RqSz(8) StrdSz(2048) RxCqeCmprss(0)
+",
+    );
+    assert!(all.iter().all(|t| t.ports.is_empty()), "{all:?}");
+}
+
+#[test]
+fn renamed_netdevs_belong_to_their_functions() {
+    let all = boots(
+        "\
+[    1.0] pci 0000:01:00.0: [15b3:101b] type 00 class 0x020700
+[    1.1] pci 0000:02:00.0: [15b3:101b] type 00 class 0x020700
+[    2.0] mlx5_core 0000:01:00.0: firmware version: 20.1.1
+[    5.0] mlx5_core 0000:02:00.0 ibp2s0: renamed from ib0
+[    5.5] mlx5_core 0000:01:00.0 ibp1s0: renamed from ib1
+[    9.0] IPv6: ADDRCONF(NETDEV_CHANGE): ibp1s0: link becomes ready
+",
+    );
+    let [timeline] = &all[..] else { panic!("{all:?}") };
+    let of = |netdev| timeline.port_of(netdev).expect("port");
+    assert_eq!(of("ibp1s0").label, "0000:01:00.0");
+    assert_eq!(of("ibp1s0").highest(), Some(Rung::Active));
+    assert_eq!(of("ibp2s0").label, "0000:02:00.0");
+    assert_eq!(timeline.ports.len(), 2, "{timeline:?}");
+}

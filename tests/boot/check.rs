@@ -1,0 +1,153 @@
+//! `ibprov check` on systemd's graph: what it foretells is what systemd did, and
+//! the reader of unit files sees the graph that systemd has.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+
+use ibprov::check::graph::consumers::{self, Judged, Proof};
+use ibprov::check::graph::{Graph, Load, cycles, deadlock, files, show};
+use ibprov::host::Root;
+use serde_json::Value;
+
+use crate::bed::outcome::Outcome;
+use crate::nspawn::boot;
+
+fn codes(report: &Value) -> Vec<&str> {
+    let findings = report["findings"].as_array().expect("findings");
+    findings.iter().map(|f| f["code"].as_str().expect("code")).collect()
+}
+
+fn finding<'a>(report: &'a Value, code: &str) -> &'a Value {
+    let findings = report["findings"].as_array().expect("findings");
+    findings.iter().find(|f| f["code"] == code).unwrap_or_else(|| panic!("no {code}: {report:#}"))
+}
+
+/// The graph as systemd has it, and as its files make it.
+fn graphs(guest: &Outcome) -> (Graph, Graph) {
+    let live = show::graph(&guest.file("shown"), "default.target");
+    let tree = Path::new(env!("CARGO_TARGET_TMPDIR")).join("boot-units");
+    let _ = std::fs::remove_dir_all(&tree);
+    std::fs::create_dir_all(&tree).expect("folder");
+    let archive = guest.out.join("units.tar");
+    let unpacked = Command::new("tar").arg("-C").arg(&tree).arg("-xf").arg(archive).status();
+    assert!(unpacked.expect("tar").success());
+    // On Debian /lib is a link to usr/lib; the archive has the latter.
+    std::os::unix::fs::symlink("usr/lib", tree.join("lib")).expect("link");
+    let files = files::graph(&Root::copy_at(&tree).expect("root"));
+    (live, files)
+}
+
+#[test]
+fn a_whole_graph_has_neither_cycle_nor_deadlock() {
+    let guest = boot("check_order");
+    guest.assert_success();
+    for name in ["live.json", "tree.json"] {
+        let report = guest.json(name);
+        let found = codes(&report);
+        assert!(!found.contains(&"ordering-cycle"), "{report:#}");
+        assert!(!found.contains(&"start-wait-deadlock"), "{report:#}");
+    }
+    let (live, files) = graphs(&guest);
+    for graph in [&live, &files] {
+        assert_eq!(cycles::cycles(graph), []);
+        assert_eq!(deadlock::deadlocks(graph), []);
+    }
+}
+
+#[test]
+fn the_files_make_the_transaction_that_systemd_has() {
+    let (live, files) = graphs(&boot("check_order"));
+    let services = |graph: &Graph| -> BTreeSet<String> {
+        let all = graph.transaction();
+        let of = |n: &&&str| n.ends_with(".service") || n.ends_with(".target");
+        all.iter().filter(of).map(|n| (*n).to_owned()).collect()
+    };
+    let (live_units, file_units) = (services(&live), services(&files));
+    let missing: Vec<&String> = live_units.difference(&file_units).collect();
+    // What systemd itself makes is not in files.
+    let made = |n: &&&String| live.get(n).is_some_and(|u| u.fragment.is_empty());
+    let missing: Vec<_> = missing.iter().filter(|n| !made(n)).collect();
+    assert_eq!(missing, [&&""; 0], "systemd has these, the files give none");
+    let extra: Vec<_> = file_units.difference(&live_units).collect();
+    let extra: Vec<_> =
+        extra.iter().filter(|n| live.get(n).is_some_and(|u| u.load == Load::Loaded)).collect();
+    assert_eq!(extra, [&&""; 0], "the files give these, systemd does not start them");
+}
+
+#[test]
+fn the_files_prove_what_systemd_proves() {
+    let (live, files) = graphs(&boot("check_order"));
+    let proved = |graph: &Graph| -> Vec<(String, bool)> {
+        let ordered = |j: &Judged| matches!(j.proof, Proof::Ordered(_));
+        consumers::judge(graph).iter().map(|j| (j.unit.clone(), ordered(j))).collect()
+    };
+    let by_systemd = proved(&live);
+    assert_eq!(by_systemd, proved(&files));
+    assert!(by_systemd.len() > 5, "{by_systemd:?}");
+    // libvirtd, wait-online and network services: all come after ibprov.
+    let unproved: Vec<_> = by_systemd.iter().filter(|(_, ordered)| !ordered).collect();
+    assert_eq!(unproved, [&(String::new(), false); 0]);
+}
+
+#[test]
+fn the_orders_of_the_files_are_those_of_systemd() {
+    let (live, files) = graphs(&boot("check_order"));
+    let among = live.transaction();
+    let mut wrong = Vec::new();
+    for name in files.transaction() {
+        let (Some(by_file), Some(by_systemd)) = (files.get(name), live.get(name)) else { continue };
+        if !name.ends_with(".service") && !name.ends_with(".target") {
+            continue;
+        }
+        let shared = |orders: &BTreeSet<String>| -> BTreeSet<String> {
+            let known = |n: &&String| {
+                among.contains(n.as_str()) && (n.ends_with(".service") || n.ends_with(".target"))
+            };
+            orders.iter().filter(known).cloned().collect()
+        };
+        let (a, b) = (shared(&by_file.after), shared(&by_systemd.after));
+        let lacking: Vec<_> = b.difference(&a).collect();
+        let invented: Vec<_> = a.difference(&b).collect();
+        if !lacking.is_empty() || !invented.is_empty() {
+            wrong.push(format!("{name}: lacks {lacking:?}, invents {invented:?}"));
+        }
+    }
+    assert_eq!(wrong, [""; 0]);
+}
+
+#[test]
+fn the_cycle_that_systemd_broke_is_told_with_its_victim() {
+    let guest = boot("check_faults");
+    guest.assert_success();
+    assert!(guest.stdout().contains("faults: 1\n"), "{}", guest.stdout());
+    let report = guest.json("faults.json");
+    let cycle = finding(&report, "ordering-cycle");
+    assert_eq!(cycle["severity"], "error", "{cycle:#}");
+    let chain = cycle["chain"].to_string();
+    assert!(chain.contains("storage-net.service"), "{chain}");
+    // What systemd says that it dropped is among those that were named.
+    let said = guest.file("graph");
+    let dropped: Vec<&str> = said
+        .lines()
+        .filter_map(|l| l.split_once("Job ")?.1.split_once("/start deleted to break"))
+        .map(|(unit, _)| unit)
+        .collect();
+    assert!(!dropped.is_empty(), "{said}");
+    for unit in dropped {
+        assert!(chain.contains(unit), "{unit} is not in {chain}");
+    }
+}
+
+#[test]
+fn the_deadlock_that_a_time_limit_ended_is_told() {
+    let guest = boot("check_faults");
+    let report = guest.json("faults.json");
+    let deadlock = finding(&report, "start-wait-deadlock");
+    assert_eq!(deadlock["severity"], "error", "{deadlock:#}");
+    let summary = deadlock["summary"].as_str().expect("summary");
+    assert!(summary.starts_with("prepare.service starts libvirtd.service"), "{summary}");
+    let shown = guest.file("units");
+    let prepare = shown.split("\n\n").find(|u| u.contains("Id=prepare.service")).expect("unit");
+    assert!(prepare.contains("Result=timeout"), "{prepare}");
+}

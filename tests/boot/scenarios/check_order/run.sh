@@ -1,0 +1,9 @@
+ibprov check --format json >"$OUT/live.json" 2>"$OUT/live.err"
+echo "live: $?"
+ibprov --root / check --format json >"$OUT/tree.json" 2>"$OUT/tree.err"
+echo "tree: $?"
+systemctl show --no-pager --all '*' >"$OUT/shown"
+# The unit files as they are on disk, for the reader of files.
+tar -C / -cf "$OUT/units.tar" etc/systemd etc/init.d etc/fstab run/systemd/system run/systemd/generator \
+	run/systemd/generator.early run/systemd/generator.late usr/lib/systemd/system 2>/dev/null
+exit 0

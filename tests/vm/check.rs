@@ -1,0 +1,110 @@
+//! `ibprov check` on a live machine: each fault of the bed is told by its code,
+//! and the machine without it is healthy.
+
+use serde_json::Value;
+
+use crate::bed::outcome::Outcome;
+use crate::machine::boot;
+
+/// The codes of the error findings of `NAME.json`, root causes first.
+fn errors(guest: &Outcome, name: &str) -> Vec<String> {
+    of_severity(&guest.json(&format!("{name}.json")), "error")
+}
+
+fn of_severity(report: &Value, severity: &str) -> Vec<String> {
+    let findings = report["findings"].as_array().expect("findings");
+    let of = findings.iter().filter(|f| f["severity"] == severity);
+    of.map(|f| f["code"].as_str().expect("code").to_owned()).collect()
+}
+
+fn assert_first(guest: &Outcome, name: &str, code: &str) {
+    let report = guest.json(&format!("{name}.json"));
+    assert_eq!(errors(guest, name).first().map(String::as_str), Some(code), "{report:#}");
+    assert_eq!(report["verdict"], "failed", "{report:#}");
+    assert!(guest.stdout().contains(&format!("{name}: 1\n")), "{}", guest.stdout());
+}
+
+#[test]
+fn a_healthy_boot_is_healthy_before_and_after_the_faults() {
+    let guest = boot("check_live");
+    guest.assert_success();
+    for name in ["healthy", "again"] {
+        let report = guest.json(&format!("{name}.json"));
+        assert_eq!(report["verdict"], "healthy", "{report:#}");
+        assert!(guest.stdout().contains(&format!("{name}: 0\n")), "{}", guest.stdout());
+    }
+}
+
+#[test]
+fn each_fault_is_told_by_its_code() {
+    let guest = boot("check_live");
+    guest.assert_success();
+    for (name, code) in [
+        ("consumer", "ordering-missing"),
+        ("no-sm", "no-subnet-manager"),
+        ("guid-zero", "vf-guid-zero"),
+        ("policy-down", "vf-policy-down"),
+        ("vf-probe", "vf-probe-failed"),
+        ("cycle", "ordering-cycle"),
+        ("deadlock", "start-wait-deadlock"),
+        ("denied", "module-denied"),
+    ] {
+        assert_first(&guest, name, code);
+    }
+}
+
+#[test]
+fn the_missing_edge_comes_with_the_drop_in_that_adds_it() {
+    let report = boot("check_live").json("consumer.json");
+    let advice = report["findings"][0]["advice"].to_string();
+    assert!(advice.contains("slurmd.service.d/50-infiniband.conf"), "{report:#}");
+    assert!(advice.contains("After=ibprov.service"), "{report:#}");
+}
+
+#[test]
+fn a_disabled_unit_is_a_warning_while_the_ports_are_up() {
+    let report = boot("check_live").json("disabled.json");
+    assert_eq!(of_severity(&report, "error"), [""; 0], "{report:#}");
+    let warnings = of_severity(&report, "warning");
+    assert!(warnings.contains(&"openibd-disabled".to_owned()), "{report:#}");
+}
+
+#[test]
+fn the_tree_of_the_machine_tells_the_same_of_its_next_boot() {
+    let guest = boot("check_live");
+    let report = guest.json("deadlock-root.json");
+    let codes = of_severity(&report, "error");
+    assert!(codes.contains(&"start-wait-deadlock".to_owned()), "{report:#}");
+}
+
+#[test]
+fn a_live_check_takes_less_than_300_ms_of_cpu() {
+    let guest = boot("check_live");
+    let cpu = children(&guest.file("times.after")) - children(&guest.file("times.before"));
+    assert!(cpu < 0.3, "{cpu} s of CPU, children and all");
+}
+
+/// The second line of the shell's `times`: user and system of its children.
+fn children(times: &str) -> f64 {
+    let line = times.lines().nth(1).expect("two lines");
+    let seconds = |word: &str| -> f64 {
+        let (minutes, seconds) = word.trim_end_matches('s').split_once('m').expect("time");
+        60.0 * minutes.parse::<f64>().expect("minutes") + seconds.parse::<f64>().expect("seconds")
+    };
+    line.split_whitespace().map(seconds).sum()
+}
+
+#[test]
+fn the_founding_failure_is_told_live_and_drawn() {
+    let guest = boot("check_late");
+    guest.assert_success();
+    assert!(guest.stdout().contains("late: 1\n"), "{}", guest.stdout());
+    let report = guest.json("late.json");
+    let codes = of_severity(&report, "error");
+    assert_eq!(codes.first().map(String::as_str), Some("openibd-disabled"), "{report:#}");
+    assert!(codes.contains(&"netdev-late".to_owned()), "{report:#}");
+    let svg = guest.file("late.svg");
+    assert!(svg.contains("ib0 came ") && svg.contains("after networking.service"), "{svg}");
+    let text = guest.file("late.txt");
+    assert!(text.contains("!! ib0 came "), "{text}");
+}
