@@ -13,6 +13,7 @@ pub fn install(verbose: bool) {
         Some(journal) => Box::new(Own(journal.with_syslog_identifier("ibprov".to_owned()))),
         None => Box::new(Own(Stderr)),
     };
+    let logger: Box<dyn Log> = if verbose { logger } else { Box::new(Ours(logger)) };
     // A second call leaves the first logger in place, which is as good.
     if log::set_boxed_logger(logger).is_ok() {
         log::set_max_level(if verbose { LevelFilter::Debug } else { LevelFilter::Info });
@@ -44,6 +45,15 @@ struct Own<L>(L);
 impl<L: Log> Log for Own<L> {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         metadata.target().starts_with("ibprov") && self.0.enabled(metadata)
+/// Lets through what ibprov says itself. Libraries speak to their developers:
+/// netlink-packet-route reports a "BUG" for each VF of an IPoIB netdev, which
+/// has no VLAN protocol.
+struct Ours(Box<dyn Log>);
+
+impl Log for Ours {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        let own = metadata.target().split("::").next() == Some("ibprov");
+        own && self.0.enabled(metadata)
     }
 
     fn log(&self, record: &Record<'_>) {
@@ -73,4 +83,19 @@ impl Log for Stderr {
     }
 
     fn flush(&self) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_ibprov_s_own_words_get_through() {
+        let logger = Ours(Box::new(Stderr));
+        log::set_max_level(LevelFilter::Info);
+        let through =
+            |target| logger.enabled(&Metadata::builder().target(target).level(Level::Warn).build());
+        assert!(through("ibprov") && through("ibprov::apply::boot"));
+        assert!(!through("netlink_packet_route::link") && !through("ibprovx"));
+    }
 }
