@@ -269,7 +269,7 @@ impl Run<'_> {
             }
         }
         let left: Vec<String> = self.undo.overrides.keys().cloned().collect();
-        for (pci, now) in self.overrides(left)? {
+        for (pci, now) in self.overrides(&left)? {
             if let Some(vf) = observed.vfs.iter_mut().find(|v| v.pci.to_string() == pci) {
                 vf.driver_override = Some(now).filter(|n| !n.is_empty());
             }
@@ -284,7 +284,7 @@ impl Run<'_> {
 
     /// Who alone may bind these functions; left out where it was not answered:
     /// a driver's probe hangs there.
-    fn overrides(&mut self, pcis: Vec<String>) -> anyhow::Result<Vec<(String, String)>> {
+    fn overrides(&mut self, pcis: &[String]) -> anyhow::Result<Vec<(String, String)>> {
         let requests = pcis.iter().map(|p| Request::Override(p.clone())).collect();
         let answers = self.ask(requests, self.last_moment())?;
         let known = |(pci, answer)| match answer {
@@ -397,7 +397,7 @@ impl Run<'_> {
         let known = if self.tried.iter().any(made) {
             unknown.into_iter().map(|pci| (pci, String::new())).collect()
         } else {
-            self.overrides(unknown)?
+            self.overrides(&unknown)?
         };
         self.undo.overrides.extend(known);
         self.remember();

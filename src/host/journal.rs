@@ -10,8 +10,8 @@ use systemd_journal_logger::{JournalLog, connected_to_journal};
 pub fn install(verbose: bool) {
     let journal = connected_to_journal().then(JournalLog::new).and_then(Result::ok);
     let logger: Box<dyn Log> = match journal {
-        Some(journal) => Box::new(Own(journal.with_syslog_identifier("ibprov".to_owned()))),
-        None => Box::new(Own(Stderr)),
+        Some(journal) => Box::new(journal.with_syslog_identifier("ibprov".to_owned())),
+        None => Box::new(Stderr),
     };
     let logger: Box<dyn Log> = if verbose { logger } else { Box::new(Ours(logger)) };
     // A second call leaves the first logger in place, which is as good.
@@ -39,12 +39,6 @@ pub fn emit(message_id: &str, level: Level, text: &str, fields: &[(&str, String)
     );
 }
 
-/// Only what ibprov itself says: libraries complain to their authors.
-struct Own<L>(L);
-
-impl<L: Log> Log for Own<L> {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target().starts_with("ibprov") && self.0.enabled(metadata)
 /// Lets through what ibprov says itself. Libraries speak to their developers:
 /// netlink-packet-route reports a "BUG" for each VF of an IPoIB netdev, which
 /// has no VLAN protocol.
