@@ -6,24 +6,20 @@
 //! written down in `/run/ibprov/pf/PCI.undo` before, so that the next run puts
 //! it back if this one is killed.
 
-use std::os::fd::AsFd;
+mod judge;
+mod look;
+mod steps;
 
-use log::Level;
-
-use super::hand::{Answer, Numbered, Request, Set};
-use super::pf_judge;
 use crate::host::events::{Events, Happened};
 use crate::host::hand::Hand;
-use crate::host::{Root, answer, clock, journal, lock, state};
+use crate::host::{Root, clock, lock, state};
 use crate::ladder::vf::may_come;
 use crate::ladder::{self, Facts};
 use crate::names::{PciAddress, VfIndex};
-use crate::observe::pf::dir;
-use crate::observe::{Backend, Look, ObservedPf, ObservedVf, Undo, pf};
-use crate::plan::vf::{Uses, disturbed, vf_steps};
+use crate::observe::{ObservedPf, Undo};
+use crate::plan::vf::Uses;
 use crate::plan::{PfProblem, Stage, VfPlan, VfStep, WantedPf};
-use crate::report::events as kinds;
-use crate::report::pf::{PfReport, PfStepReport, PfVerdict};
+use crate::report::pf::{PfReport, PfVerdict};
 
 /// The verb of the child that does what may hang.
 pub const HAND: &str = "hand";
@@ -676,9 +672,9 @@ impl Run<'_> {
             self.tried.iter().find(|(s, f)| s.stage() == Stage::Count && !f.is_empty());
         if let Some((step, failure)) = failed_number {
             self.report.problem_text =
-                pf_judge::number_failed(step, failure, &self.facts, self.wanted.pf);
+                judge::number_failed(step, failure, &self.facts, self.wanted.pf);
         }
-        self.report.vfs = pf_judge::vfs(self.wanted, &observed, &plan, &self.tried, &self.facts);
+        self.report.vfs = judge::vfs(self.wanted, &observed, &plan, &self.tried, &self.facts);
         self.report.problem = plan.problem;
         self.report.deferred = plan.deferred;
         let all_right = self.report.vfs.iter().all(|v| v.right || v.deferred)
@@ -703,23 +699,5 @@ impl Run<'_> {
         self.report.finished_usec = clock::monotonic_usec();
         self.report.verdict = verdict;
         self.report.exit_code = verdict.exit_code();
-    }
-}
-
-/// The PCI address of a VF.
-fn address(vf: VfIndex, observed: &ObservedPf) -> Option<String> {
-    observed.vfs.iter().find(|v| v.index == vf).map(|v| v.pci.to_string())
-}
-
-/// An answer that is no success, in words.
-fn failure(answer: Option<&Answer>) -> String {
-    match answer {
-        Some(Answer::Failed { tried, said, .. }) => format!("{tried}: {said}"),
-        Some(Answer::InUse(uses)) => {
-            uses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
-        }
-        Some(other) => format!("an unexpected answer: {other:?}"),
-        None => "it did not come to its end before the deadline; a child process is still at it"
-            .to_owned(),
     }
 }
