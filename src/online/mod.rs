@@ -206,6 +206,12 @@ impl Waiting<'_> {
         let since = if first.0 == lack { first.1 } else { now };
         self.since.insert(key, (lack, since));
         let cause = match lack {
+            Some(Lack::Rung(Rung::Pci)) if !self.wanted.targets.is_empty() => Some(Cause {
+                text: "no port's netdev, RDMA device, PCI function or port GUID of this host is called so".to_owned(),
+                advice: "`ibprov status` shows the names; for a P_Key child name its parent".to_owned(),
+                is_final: false,
+                by_site: false,
+            }),
             Some(Lack::Rung(_)) => cause::cause(port, &self.observed, &self.facts),
             Some(lack) => {
                 let Words { text, advice } = words(port, &seen, lack);

@@ -135,6 +135,7 @@ fn a_hostile_name_is_a_name_that_nothing_has() {
     let report = guest.json("hostile.json");
     assert_eq!(report["ports"][0]["expected"], "ib0;reboot");
     assert_eq!(report["ports"][1]["expected"], "-x");
+    assert_said(&guest, "hostile", &["pci: ", "is called so"]);
     let text = guest.file("usage");
     assert!(text.contains("\"ib 0\" names no port"), "{text}");
 }
