@@ -33,12 +33,8 @@ enable, or the port's firmware setting (LINK_TYPE).",
 };
 
 fn judge(boot: &Boot) -> Vec<Finding> {
-    let ports: Vec<_> = boot
-        .state
-        .ports
-        .iter()
-        .filter(|p| p.may_be_infiniband() && !seen::is_vf_type(&p.device_type))
-        .collect();
+    let ports: Vec<_> =
+        boot.state.ports.iter().filter(|p| p.may_be_infiniband() && !p.is_vf()).collect();
     let down: Vec<_> = ports
         .iter()
         .filter(|p| {

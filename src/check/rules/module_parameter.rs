@@ -25,7 +25,6 @@ the initramfs, load the module again.",
         "Profile requires",
         "out of range for num_",
         "Invalid value for log_",
-        "available vfs (",
         "FW does not support more than",
     ],
     causes: &["driver-regression", "openibd-failed", "module-not-loaded"],
@@ -38,7 +37,6 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .filter(|e| {
             !e.text.contains("invalid for parameter") || seen::rdma_module(&e.text).is_some()
         })
-        .filter(|e| !e.text.contains("available vfs (") || e.text.contains("mlx4"))
         .collect();
     let Some(first) = lines.first() else { return Vec::new() };
     vec![

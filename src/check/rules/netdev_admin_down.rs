@@ -1,3 +1,4 @@
+use super::super::evidence::state::NetdevSeen;
 use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
@@ -20,21 +21,26 @@ a .network file), or to ibprov; for now: ip link set ib0 up.",
 
 fn judge(boot: &Boot) -> Vec<Finding> {
     let state = &boot.state;
-    let is_ib = |n: &&super::super::evidence::state::NetdevSeen| {
-        n.infiniband || seen::is_ib_netdev(&n.name)
-    };
+    let is_ib = |n: &&NetdevSeen| n.infiniband || seen::is_ib_netdev(&n.name);
     let down: Vec<_> =
         state.netdevs.iter().filter(is_ib).filter(|n| !n.up && n.parent.is_none()).collect();
     let up = state.netdevs.iter().filter(is_ib).any(|n| n.up);
-    let Some(first) = down.first() else { return Vec::new() };
+    // ibdev2netdev names the port: it may be active though others are up.
+    let own_port_active = |n: &NetdevSeen| {
+        n.port.as_ref().is_some_and(|(device, port)| {
+            state.ports.iter().any(|p| p.is_active() && &p.device == device && &p.port == port)
+        })
+    };
+    let beside = up.then(|| down.iter().find(|n| own_port_active(n))).flatten();
+    let Some(first) = beside.or(down.first()) else { return Vec::new() };
     let active = state.ports.iter().any(|p| p.is_active() && p.may_be_infiniband());
     let bad_ports = state.ports.iter().any(|p| !p.is_active() && p.infiniband != Some(false));
     // A second port that is not used, or a port that has no link at all.
-    if up || bad_ports && !active {
+    if up && beside.is_none() || bad_ports && !active {
         return Vec::new();
     }
     // Whether anybody wants it is not known while its port's state is not.
-    let (severity, confidence) = if active {
+    let (severity, confidence) = if active && !up {
         (Severity::Error, Confidence::High)
     } else {
         (Severity::Warning, Confidence::Medium)

@@ -18,7 +18,7 @@ A VF that stays in Initializing while its PF is Active is another thing
         "logical state changed to PORT_INIT",
         "logical state changed to PORT_A",
         "PORT_INIT",
-        "iberror: failed: iberror: [pid",
+        "sminfo: iberror",
         "sminfo",
     ],
     causes: &["netdev-admin-down", "wait-online-timeout", "mount-before-ipoib"],
@@ -30,7 +30,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .state
         .ports
         .iter()
-        .filter(|p| p.state == "init" && p.may_be_infiniband() && !seen::is_vf_type(&p.device_type))
+        .filter(|p| p.state == "init" && p.may_be_infiniband() && !p.is_vf())
         .filter(|p| p.physical.is_empty() || p.physical == "linkup")
         .collect();
     let active = boot.state.ports.iter().any(|p| p.is_active() && p.may_be_infiniband());
@@ -52,7 +52,8 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             .any(|e| e.when.since(&init.when).is_some_and(|t| t > 30_000_000));
         !moved && goes_on
     });
-    if waiting.is_empty() && stuck.is_none() {
+    let unanswered: Vec<_> = boot.with("sminfo: iberror").collect();
+    if waiting.is_empty() && stuck.is_none() && (unanswered.is_empty() || active) {
         return Vec::new();
     }
     let name = waiting.first().map_or_else(|| "the port".to_owned(), |p| p.name());
@@ -76,6 +77,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
                 .map(|p| boot.quote_at(p.origin, "", &format!("{}: {}", p.name(), p.text))),
         )
         .quoting(seen::quotes(boot, stuck.copied()))
+        .quoting(seen::quotes(boot, unanswered))
         .advice([
             "sminfo (or ibdiagnet) from any host of the fabric: is there a subnet manager?",
             "systemctl enable --now opensm on one host, or switch it on in the managed switch",

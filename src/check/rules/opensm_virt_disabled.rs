@@ -40,6 +40,15 @@ fn judge(boot: &Boot) -> Vec<Finding> {
     if dead.is_empty() && setting.is_empty() {
         return Vec::new();
     }
+    let enabled = boot.with("virt_enabled").any(|e| {
+        e.text
+            .split("virt_enabled")
+            .nth(1)
+            .is_some_and(|v| v.trim_start_matches([' ', '=', ':']).starts_with(['1', '2']))
+    });
+    if enabled && setting.is_empty() {
+        return Vec::new();
+    }
     // Zero GUIDs and policies of Down are other findings.
     if dead.iter().any(|p| is_zero(&p.node_guid)) && setting.is_empty() {
         return Vec::new();

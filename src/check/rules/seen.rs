@@ -278,20 +278,3 @@ pub(super) fn is_vf(boot: &Boot, address: &str) -> bool {
     };
     by_id || by_words() || by_lspci() || by_number()
 }
-
-/// True if the dump says that the RDMA device is a VF: VFs have the even ids.
-pub(super) fn is_vf_type(device_type: &str) -> bool {
-    matches!(
-        device_type,
-        // What the live host calls a VF.
-        "VF" | "MT4098"
-            | "MT4100"
-            | "MT4114"
-            | "MT4116"
-            | "MT4118"
-            | "MT4120"
-            | "MT4122"
-            | "MT4124"
-            | "MT4126"
-    )
-}

@@ -14,6 +14,8 @@ sriov_numvfs answers ERANGE (Numerical result out of range).
 What to do: mlxconfig -d ADDRESS set SRIOV_EN=1 NUM_OF_VFS=N, then reboot with a
 power cycle or mlxfwreset.",
     needles: &[
+        "available vfs (",
+        "mlx5_num_vfs",
         "SRIOV_EN",
         "NUM_OF_VFS",
         "Numerical result out of range",
@@ -52,6 +54,13 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .events
         .iter()
         .filter(|e| e.text.contains("Numerical result out of range") && wants_vfs(boot, &e.text))
+        .chain(boot.with("available vfs (").filter(|e| e.text.contains("mlx4")))
+        // The card hides the capability, and the kernel has no file for it.
+        .chain(boot.with_any(&["sriov_numvfs", "sriov_totalvfs"]).filter(|e| {
+            e.text.contains("No such file")
+                && !boot.says("MMIO range=[")
+                && of_mellanox(boot, &e.text)
+        }))
         .chain(
             boot.with("Failed to enable SR-IOV").filter(|e| seen::rdma_module(&e.text).is_some()),
         )
@@ -88,6 +97,13 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             "mlxconfig -d ADDRESS set SRIOV_EN=1 NUM_OF_VFS=8, then power the host off and on",
         ]),
     ]
+}
+
+/// True if the card is one whose firmware has such a setting.
+fn of_mellanox(boot: &Boot, text: &str) -> bool {
+    text.contains("/infiniband/")
+        || boot.events.iter().any(|e| e.text.contains("mlx5_core") || e.text.contains("mlx4_core"))
+        || boot.state.pci.iter().any(|f| f.text.contains("Mellanox"))
 }
 
 /// True if the error is one of making VFs.

@@ -47,8 +47,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .iter()
         .filter(|p| {
             // An Ethernet PF may show none either; a VF without one cannot be used.
-            is_zero(&p.node_guid)
-                && (p.infiniband == Some(true) || seen::is_vf_type(&p.device_type))
+            is_zero(&p.node_guid) && (p.infiniband == Some(true) || p.is_vf())
         })
         .collect();
     let sysfs: Vec<_> = boot
@@ -76,11 +75,8 @@ fn judge(boot: &Boot) -> Vec<Finding> {
     }
     // The PF's record is 0 also where the GUID was written by sysfs; a VF that
     // is seen to work has one.
-    let works = boot
-        .state
-        .ports
-        .iter()
-        .any(|p| seen::is_vf_type(&p.device_type) && p.is_active() && !is_zero(&p.node_guid));
+    let works =
+        boot.state.ports.iter().any(|p| p.is_vf() && p.is_active() && !is_zero(&p.node_guid));
     let proved = !ports.is_empty()
         || !devices.is_empty()
         || !said.is_empty()

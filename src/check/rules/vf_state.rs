@@ -2,20 +2,18 @@
 //! draw different conclusions from it.
 
 use super::super::evidence::state::{PortSeen, VfSeen};
-use super::{Boot, Quote, seen};
+use super::{Boot, Quote};
 
 /// VF ports that are not active beside a PF that is.
 pub(super) fn dead_ports(boot: &Boot) -> Vec<&PortSeen> {
     let ports = &boot.state.ports;
-    let pf_works = ports
-        .iter()
-        .any(|p| p.is_active() && p.may_be_infiniband() && !seen::is_vf_type(&p.device_type));
+    let pf_works = ports.iter().any(|p| p.is_active() && p.may_be_infiniband() && !p.is_vf());
     ports
         .iter()
         .filter(|p| {
             p.may_be_infiniband()
                 && matches!(p.state.as_str(), "down" | "init" | "initializing")
-                && (seen::is_vf_type(&p.device_type) && (pf_works || p.physical == "linkup"))
+                && (p.is_vf() && (pf_works || p.physical == "linkup"))
         })
         .collect()
 }

@@ -16,6 +16,7 @@ address that comes later in the log, or never.
 What to do: order libvirtd (virtqemud) after what makes the VFs: a drop-in
 After=ibprov.service; or let ibprov-guests.service start the guests.",
     needles: &[
+        "no such host device",
         "could not access /sys/bus/pci/devices",
         "Node device not found",
         "host device not found",
@@ -60,6 +61,7 @@ pub(super) fn refused(event: &Event) -> bool {
     .iter()
     .any(|w| t.contains(w))
         || t.contains("vfio") && t.contains("error getting device from group")
+        || t.contains("no such host device")
         || t.contains("Cannot find VF")
 }
 

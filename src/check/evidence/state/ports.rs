@@ -45,6 +45,17 @@ impl PortSeen {
         self.state == "active"
     }
 
+    /// True if the device can only be a VF: those have the even ids. (LID 65535 is
+    /// no sign: a PF without link shows it too.)
+    #[must_use]
+    pub fn is_vf(&self) -> bool {
+        const TYPES: [&str; 9] = [
+            "MT4098", "MT4100", "MT4114", "MT4116", "MT4118", "MT4120", "MT4122", "MT4124",
+            "MT4126",
+        ];
+        TYPES.contains(&self.device_type.as_str())
+    }
+
     /// Device and port for messages.
     #[must_use]
     pub fn name(&self) -> String {
