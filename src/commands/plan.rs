@@ -9,12 +9,12 @@ use crate::config::Config;
 use crate::host::{Root, answer, netlink, pins_file, process};
 use crate::names::PciAddress;
 use crate::observe::plan_host::{self, PlanHost};
-use crate::observe::sriov::Administered;
-use crate::observe::{self, Look, Observed};
-use crate::plan::diff::{SeenVf, diff};
+use crate::observe::{self, Backend, Look, ObservedPf, Undo, pf, uses};
 use crate::plan::guid::{Finding, Resolved, pins_of, resolve, resolve_anew};
 use crate::plan::partitions::{self, Partition};
 use crate::plan::pins::{PINS_PATH, Pins};
+use crate::plan::vf::{Uses, disturbed, vf_steps};
+use crate::plan::{VfPlan, WantedPf};
 use crate::report::plan::{PfReport, PlanReport};
 
 /// Show what the VFs shall be and what would change; or pin it, or print it for
@@ -77,9 +77,41 @@ fn complain(plans: &[Resolved]) -> std::io::Result<()> {
     Ok(())
 }
 
+/// The PF with all that is administered there. Somebody waits for the answer,
+/// so what may wait for a lock is read in this process all the same.
+fn observed(look: &mut Look<'_>, pci: PciAddress, problems: &mut Vec<String>) -> ObservedPf {
+    let root = look.root();
+    let mut observed = pf::look(look, pci, Undo::default());
+    let administered = match observed.backend {
+        Backend::Netlink { ifindex: Some(ifindex) } if root.is_live() => {
+            match netlink::administered_vfs() {
+                Ok(all) => all.into_iter().find(|(i, _)| *i == ifindex).map(|(_, vfs)| vfs),
+                Err(e) => {
+                    problems.push(format!("VF GUIDs by netlink: {}", answer(&e)));
+                    None
+                }
+            }
+        }
+        _ => None,
+    };
+    let administered = administered.unwrap_or_default();
+    let asked = pf::ask(root, pci, &observed.backend, &observed.addresses(), &administered);
+    observed.learn(asked, problems);
+    observed
+}
+
+/// What would be done, with who uses the VFs that it would disturb.
+fn steps(root: &Root, wanted: &WantedPf, observed: &ObservedPf) -> VfPlan {
+    let plan = vf_steps(wanted, observed, &Uses::new());
+    let touched = disturbed(&plan, observed);
+    let of = |vf| observed.vfs.iter().find(|v| v.index == vf).map(|v| v.pci);
+    let pcis: Vec<PciAddress> = touched.iter().filter_map(|vf| of(*vf)).collect();
+    let uses: Uses = touched.into_iter().zip(uses::uses(root, &pcis)).collect();
+    vf_steps(wanted, observed, &uses)
+}
+
 /// What was read, and what it comes to.
 struct Planned {
-    observed: Observed,
     facts: PlanHost,
     pins: Result<Pins, String>,
     plans: Vec<Resolved>,
@@ -94,66 +126,30 @@ fn gather(config: &Config, root: &Root) -> Planned {
     let plans = resolve(config, pins.as_ref().map_err(String::as_str), &facts);
     let mut problems = look.problems;
     problems.extend(observed.problems.iter().cloned());
-    Planned { observed, facts, pins, plans, problems }
+    Planned { facts, pins, plans, problems }
 }
 
 impl Planned {
     fn report(&self, root: &Root) -> PlanReport {
         let mut problems = self.problems.clone();
-        let mut administered = Vec::new();
-        if root.is_live() && !self.plans.is_empty() {
-            match netlink::administered_vfs() {
-                Ok(vfs) => administered = vfs,
-                Err(e) => {
-                    problems.insert(format!("VF GUIDs by netlink: {}", answer(&e)));
-                }
-            }
-        }
         let mut look = Look::new(root);
+        let mut told = Vec::new();
         let pfs = self.plans.iter().map(|plan| {
-            let seen = plan.pci.map(|pci| self.seen(&mut look, pci, &administered));
-            let seen = seen.unwrap_or_default();
-            let changes = plan.wanted.as_ref().map(|wanted| diff(wanted, &seen));
             let function = self.facts.functions.iter().find(|f| Some(f.pci) == plan.pci);
-            PfReport::new(plan, function, seen.len(), changes.unwrap_or_default())
+            let observed = plan.pci.map(|pci| observed(&mut look, pci, &mut told));
+            PfReport::new(
+                plan,
+                function,
+                observed.map(|observed| {
+                    let steps = plan.wanted.as_ref().map(|wanted| steps(root, wanted, &observed));
+                    (observed, steps.unwrap_or_default())
+                }),
+            )
         });
         let pfs = pfs.collect();
         problems.extend(look.problems);
+        problems.extend(told);
         PlanReport::new(self.facts.name.clone(), pfs, problems.into_iter().collect())
-    }
-
-    fn seen(
-        &self,
-        look: &mut Look<'_>,
-        pf: PciAddress,
-        administered: &[(u32, Vec<Administered>)],
-    ) -> Vec<SeenVf> {
-        let function = |pci| self.observed.functions.iter().find(|f| f.address == pci);
-        let netdevs: Vec<u32> = function(pf)
-            .into_iter()
-            .flat_map(|f| f.rdma.iter().flat_map(|d| &d.ports))
-            .filter_map(|port| port.netdev.as_ref().map(|n| n.ifindex))
-            .collect();
-        let by_netlink: Vec<Administered> = administered
-            .iter()
-            .filter(|(index, _)| netdevs.contains(index))
-            .flat_map(|(_, vfs)| vfs.iter().cloned())
-            .collect();
-        let vfs = observe::sriov::vfs(look, pf, &by_netlink);
-        vfs.into_iter()
-            .map(|vf| {
-                let device = function(vf.pci).and_then(|f| f.rdma.first());
-                SeenVf {
-                    index: vf.index,
-                    node_guid: vf.node_guid,
-                    port_guid: vf.port_guid,
-                    policy: vf.policy,
-                    driver: vf.driver,
-                    own_node_guid: device.and_then(|d| d.node_guid),
-                    own_port_guid: device.and_then(|d| d.ports.first()).and_then(|p| p.guid),
-                }
-            })
-            .collect()
     }
 
     /// Pins what holds now; with `--replace`, what the configuration gives.

@@ -103,6 +103,12 @@ impl<'a> Look<'a> {
         Self { root, problems: BTreeSet::new() }
     }
 
+    /// The tree that is looked at.
+    #[must_use]
+    pub const fn root(&self) -> &'a Root {
+        self.root
+    }
+
     /// The value, or `None` with a note, unless the thing is simply not there:
     /// a device may vanish while it is looked at.
     fn note<T>(&mut self, reading: Result<T, ReadError>) -> Option<T> {

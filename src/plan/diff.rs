@@ -1,40 +1,24 @@
-//! What would change at a PF's VFs, from what was observed to what is wanted.
-//!
-//! For showing; in which order it is done is another plan's matter.
+//! What would change at a PF's VFs, VF by VF, from what was observed to what is
+//! wanted: the steps of [`super::vf`] turned round, for showing.
 
 use serde::Serialize;
 
-use super::wanted::{VfDriver, WantedPf, WantedVf};
-use crate::names::{Guid, VfIndex};
-
-/// A VF as it is, as far as it can be seen.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SeenVf {
-    /// Which.
-    pub index: u32,
-    /// Its node GUID as the PF administers it.
-    pub node_guid: Option<Guid>,
-    /// Its port GUID as the PF administers it.
-    pub port_guid: Option<Guid>,
-    /// `Follow`, `Up` or `Down`.
-    pub policy: Option<String>,
-    /// The driver bound to it.
-    pub driver: Option<String>,
-    /// The node GUID that its own RDMA device shows.
-    pub own_node_guid: Option<Guid>,
-    /// The port GUID that its own RDMA device shows.
-    pub own_port_guid: Option<Guid>,
-}
+use super::vf::{Deferred, VfPlan, VfStep, shows_others};
+use super::wanted::WantedPf;
+use crate::observe::ObservedPf;
 
 /// What would become of one VF.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct VfDiff {
     /// Which VF.
-    pub index: u32,
+    pub index: u16,
     /// What would be done.
     pub action: Action,
-    /// What differs, in words; empty for [`Action::Keep`].
+    /// What would be changed, or is deferred.
     pub changes: Vec<Change>,
+    /// Why it is left as it is, and who uses it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deferred: Option<String>,
 }
 
 /// What would be done with a VF.
@@ -49,12 +33,16 @@ pub enum Action {
     Change,
     /// It would be destroyed.
     Remove,
+    /// Something is not as wanted and stays so: it is in use.
+    Defer,
+    /// Nothing can be done at its PF.
+    Block,
 }
 
-/// One thing that differs.
+/// One thing that would be changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Change {
-    /// `node GUID`, `port GUID`, `policy`, `driver` ...
+    /// `node GUID`, `port GUID`, `policy`, `driver`, `VF`.
     pub what: &'static str,
     /// As it is.
     pub from: String,
@@ -62,116 +50,121 @@ pub struct Change {
     pub to: String,
     /// Why, where it is not clear from the two.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub why: Option<&'static str>,
+    pub why: Option<String>,
 }
 
-/// Drivers that a VF for a virtual machine may have: libvirt takes the vendor's
-/// where it knows of it.
-const FOR_GUESTS: [&str; 2] = ["vfio-pci", "mlx5_vfio_pci"];
-
-/// Drivers of others that are not the host's own either.
-const KEEPERS: [&str; 2] = ["pci-stub", "xen-pciback"];
-
-/// What would change; `seen` are the VFs that are there.
+/// What `plan` would change.
 #[must_use]
-pub fn diff(wanted: &WantedPf, seen: &[SeenVf]) -> Vec<VfDiff> {
-    // From one number to another the way is by none (sriov_numvfs_store(),
-    // drivers/pci/iov.c): all are made anew.
-    let anew = seen.len() != wanted.vfs.len();
-    let mut diffs: Vec<VfDiff> = wanted
-        .vfs
-        .iter()
-        .map(|vf| {
-            let there = seen.iter().find(|s| s.index == u32::from(vf.index.get()));
-            one(vf, there, anew)
-        })
-        .collect();
-    let surplus = seen.iter().filter(|s| !wanted.vfs.iter().any(|vf| is(vf.index, s)));
-    diffs.extend(surplus.map(|s| VfDiff {
-        index: s.index,
-        action: Action::Remove,
+pub fn diff(wanted: &WantedPf, observed: &ObservedPf, plan: &VfPlan) -> Vec<VfDiff> {
+    let anew = plan.steps.iter().any(|step| matches!(step, VfStep::Count { .. }));
+    let mut diffs = Vec::new();
+    for vf in &wanted.vfs {
+        let index = vf.index;
+        let seen = observed.vfs.iter().find(|seen| seen.index == index);
+        let deferred = plan.deferred.iter().find(|deferred| is_about(deferred, index));
+        let mut changes = Vec::new();
+        let action = if plan.problem.is_some() {
+            Action::Block
+        } else if anew && seen.is_none() {
+            Action::Create
+        } else {
+            if anew {
+                let why = "the number of VFs changes only by way of none".to_owned();
+                changes.push(Change::new("VF", "there", "made anew").because(why));
+            }
+            let of_vf = |step: &&VfStep| !anew && step.vf() == Some(index);
+            let steps: Vec<&VfStep> = plan.steps.iter().filter(of_vf).collect();
+            changes.extend(steps.iter().filter_map(|step| administered(step)));
+            let stale = seen.and_then(|seen| shows_others(vf, seen, &observed.backend));
+            changes.extend(bound(&steps, seen.and_then(|s| s.driver.as_deref()), stale));
+            match (deferred, changes.is_empty()) {
+                (Some(_), _) => Action::Defer,
+                // It will come to be when the number changes, which is deferred.
+                (None, true) if seen.is_none() => Action::Defer,
+                (None, true) => Action::Keep,
+                (None, false) => Action::Change,
+            }
+        };
+        let deferred = deferred.map(ToString::to_string);
+        diffs.push(VfDiff { index: index.get(), action, changes, deferred });
+    }
+    let surplus =
+        observed.vfs.iter().filter(|seen| wanted.vfs.iter().all(|vf| vf.index != seen.index));
+    let action = match &plan.problem {
+        Some(_) => Action::Block,
+        None if anew => Action::Remove,
+        None => Action::Defer,
+    };
+    let surplus = surplus.map(|seen| VfDiff {
+        index: seen.index.get(),
+        action,
         changes: Vec::new(),
-    }));
-    diffs.sort_by_key(|d| d.index);
+        deferred: None,
+    });
+    diffs.extend(surplus);
+    diffs.sort_by_key(|diff| diff.index);
     diffs
 }
 
-fn is(index: VfIndex, seen: &SeenVf) -> bool {
-    u32::from(index.get()) == seen.index
+fn is_about(deferred: &Deferred, index: crate::names::VfIndex) -> bool {
+    matches!(deferred, Deferred::Vf { vf, .. } if *vf == index)
 }
 
-fn one(wanted: &WantedVf, seen: Option<&SeenVf>, anew: bool) -> VfDiff {
-    let index = u32::from(wanted.index.get());
-    let Some(seen) = seen else {
-        let absent = |what, to: String| Change { what, from: "absent".to_owned(), to, why: None };
-        let changes = vec![
-            absent("node GUID", wanted.node_guid.to_string()),
-            absent("port GUID", wanted.port_guid.to_string()),
-            absent("policy", wanted.policy.to_string()),
-            absent("driver", driver_word(wanted.driver)),
-        ];
-        return VfDiff { index, action: Action::Create, changes };
-    };
-    let mut changes = Vec::new();
-    let guids = [
-        ("node GUID", wanted.node_guid, seen.node_guid, seen.own_node_guid),
-        ("port GUID", wanted.port_guid, seen.port_guid, seen.own_port_guid),
-    ];
-    for (what, wanted, administered, own) in guids {
-        // What the PF does not tell, the VF itself may.
-        let known = administered.or(own);
-        if known != Some(wanted) {
-            let from = known.map_or_else(|| "unknown".to_owned(), |guid| guid.to_string());
-            changes.push(Change { what, from, to: wanted.to_string(), why: None });
-        } else if let Some(own) = own.filter(|own| *own != wanted) {
-            changes.push(Change {
-                what,
-                from: own.to_string(),
-                to: wanted.to_string(),
-                why: Some("the PF has it, and the VF was bound before: bind it again"),
-            });
+/// What is set at the PF.
+fn administered(step: &VfStep) -> Option<Change> {
+    fn shown<T: std::fmt::Display>(from: Option<&T>) -> String {
+        from.map_or_else(|| "unknown".to_owned(), ToString::to_string)
+    }
+    let again = "the VF shows another: firmware may not have taken it".to_owned();
+    Some(match step {
+        VfStep::NodeGuid { from, to, .. } => {
+            let change = Change::new("node GUID", shown(from.as_ref()), to.to_string());
+            if *from == Some(*to) { change.because(again) } else { change }
         }
-    }
-    let policy = seen.policy.as_deref().map(str::to_lowercase);
-    if policy.as_deref() != Some(&wanted.policy.to_string()) {
-        let from = policy.unwrap_or_else(|| "unknown".to_owned());
-        changes.push(Change { what: "policy", from, to: wanted.policy.to_string(), why: None });
-    }
-    let bound = seen.driver.as_deref();
-    let right = match wanted.driver {
-        VfDriver::Default => {
-            bound.is_some_and(|d| !FOR_GUESTS.contains(&d) && !KEEPERS.contains(&d))
+        VfStep::PortGuid { from, to, .. } => {
+            let change = Change::new("port GUID", shown(from.as_ref()), to.to_string());
+            if *from == Some(*to) { change.because(again) } else { change }
         }
-        VfDriver::VfioPci => bound.is_some_and(|d| FOR_GUESTS.contains(&d)),
-        VfDriver::None => bound.is_none(),
-    };
-    if !right {
-        let from = bound.unwrap_or("none").to_owned();
-        changes.push(Change { what: "driver", from, to: driver_word(wanted.driver), why: None });
-    }
-    if anew {
-        changes.push(Change {
-            what: "VF",
-            from: "there".to_owned(),
-            to: "made anew".to_owned(),
-            why: Some("the number of VFs changes only by way of none"),
-        });
-    }
-    let action = if changes.is_empty() { Action::Keep } else { Action::Change };
-    VfDiff { index, action, changes }
+        VfStep::Policy { from, to, .. } => {
+            Change::new("policy", shown(from.as_ref()), to.to_string())
+        }
+        _ => return None,
+    })
 }
 
-fn driver_word(driver: VfDriver) -> String {
-    match driver {
-        VfDriver::Default => "the host's own".to_owned(),
-        VfDriver::VfioPci | VfDriver::None => driver.to_string(),
+/// What becomes of its driver. `stale` is what a bound VF shows wrongly.
+fn bound(steps: &[&VfStep], now: Option<&str>, stale: Option<String>) -> Option<Change> {
+    let unbind = steps.iter().any(|step| matches!(step, VfStep::Unbind { .. }));
+    let bind = steps.iter().find_map(|step| match step {
+        VfStep::Bind { driver, .. } => Some(driver.as_str()),
+        _ => None,
+    });
+    let now = now.unwrap_or("none");
+    match (unbind, bind) {
+        (true, Some(driver)) if driver == now => {
+            let why = stale.unwrap_or_else(|| "it reads its GUIDs when it is bound".to_owned());
+            Some(Change::new("driver", now, "bound again").because(why))
+        }
+        (_, Some(driver)) => Some(Change::new("driver", now, driver)),
+        (true, None) => Some(Change::new("driver", now, "none")),
+        (false, None) => None,
+    }
+}
+
+impl Change {
+    fn new(what: &'static str, from: impl Into<String>, to: impl Into<String>) -> Self {
+        Self { what, from: from.into(), to: to.into(), why: None }
+    }
+
+    fn because(self, why: String) -> Self {
+        Self { why: Some(why), ..self }
     }
 }
 
 impl std::fmt::Display for Change {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {} -> {}", self.what, self.from, self.to)?;
-        match self.why {
+        match &self.why {
             Some(why) => write!(f, " ({why})"),
             None => Ok(()),
         }
@@ -181,84 +174,163 @@ impl std::fmt::Display for Change {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Policy;
+    use crate::names::{Guid, VfIndex};
+    use crate::observe::{Admin, Backend, LinkLayer, ObservedVf, Own, Undo, Use};
+    use crate::plan::vf::{Uses, vf_steps};
+    use crate::plan::{Policy, VfDriver, WantedVf};
+    use proptest::prelude::*;
 
-    fn wanted(vfs: u16) -> WantedPf {
-        let vf = |index: VfIndex| WantedVf {
+    fn wanted(drivers: &[VfDriver]) -> WantedPf {
+        let vf = |(index, driver): (VfIndex, &VfDriver)| WantedVf {
             index,
             node_guid: Guid::new(0x0200_0000_0000_0000 + u64::from(index.get())),
             port_guid: Guid::new(0x0200_0000_0001_0000 + u64::from(index.get())),
             policy: Policy::Follow,
-            driver: VfDriver::Default,
+            driver: *driver,
         };
+        let count = u16::try_from(drivers.len()).expect("few");
         WantedPf {
             pf: "0000:4b:00.0".parse().expect("address"),
-            vfs: VfIndex::first(vfs).map(vf).collect(),
+            vfs: VfIndex::first(count).zip(drivers).map(vf).collect(),
         }
     }
 
-    fn right(wanted: &WantedPf) -> Vec<SeenVf> {
-        let seen = |vf: &WantedVf| SeenVf {
-            index: u32::from(vf.index.get()),
-            node_guid: Some(vf.node_guid),
-            port_guid: Some(vf.port_guid),
-            policy: Some("Follow".to_owned()),
-            driver: Some("mlx5_core".to_owned()),
-            own_node_guid: Some(vf.node_guid),
-            own_port_guid: Some(vf.port_guid),
+    /// All as wanted.
+    fn right(wanted: &WantedPf) -> ObservedPf {
+        let vf = |vf: &WantedVf| ObservedVf {
+            index: vf.index,
+            pci: format!("0000:4b:01.{}", vf.index).parse().expect("address"),
+            driver: match vf.driver {
+                VfDriver::Default => Some("mlx5_core".to_owned()),
+                VfDriver::VfioPci => Some("vfio-pci".to_owned()),
+                VfDriver::None => None,
+            },
+            driver_override: None,
+            admin: Admin {
+                node_guid: Some(vf.node_guid),
+                port_guid: Some(vf.port_guid),
+                policy: Some(vf.policy),
+            },
+            own: None,
         };
-        wanted.vfs.iter().map(seen).collect()
+        ObservedPf {
+            pf: wanted.pf,
+            present: true,
+            driver: Some("mlx5_core".to_owned()),
+            physfn: None,
+            total_vfs: Some(8),
+            autoprobe: Some(true),
+            link_layer: Some(LinkLayer::InfiniBand),
+            backend: Backend::OfedSysfs,
+            ipoib: true,
+            vfs: wanted.vfs.iter().map(vf).collect(),
+            undo: Undo::default(),
+        }
     }
 
-    fn shown(wanted: &WantedPf, seen: &[SeenVf]) -> Vec<String> {
+    fn shown(wanted: &WantedPf, observed: &ObservedPf, uses: &Uses) -> Vec<String> {
+        let plan = vf_steps(wanted, observed, uses);
         let text = |d: &VfDiff| {
             let changes: Vec<_> = d.changes.iter().map(ToString::to_string).collect();
             format!("{} {:?}: {}", d.index, d.action, changes.join("; "))
         };
-        diff(wanted, seen).iter().map(text).collect()
+        diff(wanted, observed, &plan).iter().map(text).collect()
     }
 
-    #[test]
-    fn what_is_right_is_kept() {
-        let wanted = wanted(2);
-        assert_eq!(shown(&wanted, &right(&wanted)), ["0 Keep: ", "1 Keep: "]);
-    }
+    const ALL: [VfDriver; 4] =
+        [VfDriver::Default, VfDriver::Default, VfDriver::Default, VfDriver::VfioPci];
 
     #[test]
     fn each_difference_is_named() {
-        let mut wanted = wanted(4);
-        let mut seen = right(&wanted);
-        seen[0].port_guid = Some(Guid::new(0));
-        seen[1].own_node_guid = Some(Guid::new(7));
-        seen[2].policy = Some("Down".to_owned());
-        seen[2].driver = None;
-        seen[3].node_guid = None;
-        seen[3].own_node_guid = None;
-        seen[3].driver = Some("mlx5_vfio_pci".to_owned());
-        wanted.vfs[3].driver = VfDriver::VfioPci;
+        let wanted = wanted(&ALL);
+        let mut observed = right(&wanted);
+        observed.vfs[0].admin.port_guid = Some(Guid::new(0));
+        observed.vfs[1].own = Some(Own {
+            rdma: "mlx5_1".parse().expect("name"),
+            node_guid: Some(Guid::new(7)),
+            port_guid: None,
+            netdev: None,
+            netdev_guid: None,
+        });
+        observed.vfs[2].admin.policy = None;
+        observed.vfs[2].driver = None;
+        observed.vfs[3].driver = Some("mlx5_core".to_owned());
         assert_eq!(
-            shown(&wanted, &seen),
+            shown(&wanted, &observed, &Uses::new()),
             [
-                "0 Change: port GUID 0000:0000:0000:0000 -> 0200:0000:0001:0000",
-                "1 Change: node GUID 0000:0000:0000:0007 -> 0200:0000:0000:0001 (the PF has it, and the VF was bound before: bind it again)",
-                "2 Change: policy down -> follow; driver none -> the host's own",
-                "3 Change: node GUID unknown -> 0200:0000:0000:0003",
+                "0 Change: port GUID 0000:0000:0000:0000 -> 0200:0000:0001:0000; driver mlx5_core -> bound again (it reads its GUIDs when it is bound)",
+                "1 Change: driver mlx5_core -> bound again (its node GUID is 0000:0000:0000:0007 instead of 0200:0000:0000:0001)",
+                "2 Change: policy unknown -> follow; driver none -> mlx5_core",
+                "3 Change: driver mlx5_core -> vfio-pci",
             ]
         );
+        let in_use =
+            |n: u16| (VfIndex::new(n).expect("index"), vec![Use::Unknown { why: "x".into() }]);
+        assert_eq!(shown(&wanted, &observed, &Uses::from([in_use(1)]))[1], "1 Defer: ");
     }
 
     #[test]
-    fn another_number_makes_all_anew() {
-        let wanted = wanted(2);
-        let one = right(&wanted)[..1].to_vec();
+    fn another_number_makes_all_anew_unless_one_is_in_use() {
+        let wanted = wanted(&ALL[..2]);
+        let mut observed = right(&wanted);
+        observed.vfs.pop();
         assert_eq!(
-            shown(&wanted, &one),
+            shown(&wanted, &observed, &Uses::new()),
             [
                 "0 Change: VF there -> made anew (the number of VFs changes only by way of none)",
-                "1 Create: node GUID absent -> 0200:0000:0000:0001; port GUID absent -> 0200:0000:0001:0001; policy absent -> follow; driver absent -> the host's own",
+                "1 Create: ",
             ]
         );
+        let uses = Uses::from([(wanted.vfs[0].index, vec![Use::Unknown { why: "x".into() }])]);
+        assert_eq!(shown(&wanted, &observed, &uses), ["0 Keep: ", "1 Defer: "]);
         let none = WantedPf { vfs: Vec::new(), ..wanted.clone() };
-        assert_eq!(shown(&none, &one), ["0 Remove: "]);
+        assert_eq!(shown(&none, &observed, &Uses::new()), ["0 Remove: "]);
+        assert_eq!(shown(&none, &observed, &uses), ["0 Defer: "]);
+        observed.driver = None;
+        assert_eq!(shown(&wanted, &observed, &Uses::new()), ["0 Block: ", "1 Block: "]);
+    }
+
+    fn driver() -> impl Strategy<Value = VfDriver> {
+        prop_oneof![Just(VfDriver::Default), Just(VfDriver::VfioPci), Just(VfDriver::None)]
+    }
+
+    proptest! {
+        /// What is shown and what is done are one: all is kept just where apply
+        /// has no step, nothing deferred and no problem.
+        #[test]
+        fn all_is_kept_just_where_nothing_is_to_be_done(
+            drivers in prop::collection::vec(driver(), 0..4),
+            there in 0_usize..5,
+            odd in prop::collection::vec((0_usize..4, 0_u8..5), 0..2),
+            used in prop::option::of(0_u16..4),
+            bound in prop::bool::weighted(0.9),
+        ) {
+            let wanted = wanted(&drivers);
+            let mut more = drivers.clone();
+            more.resize(there, VfDriver::Default);
+            let mut observed = right(&self::wanted(&more));
+            for (vf, how) in odd {
+                if let Some(vf) = observed.vfs.get_mut(vf) {
+                    match how {
+                        0 => vf.admin.node_guid = None,
+                        1 => vf.admin.port_guid = Some(Guid::new(0)),
+                        2 => vf.admin.policy = Some(Policy::Down),
+                        3 => vf.driver = None,
+                        _ => vf.driver = Some("other".to_owned()),
+                    }
+                }
+            }
+            if !bound {
+                observed.driver = None;
+            }
+            let use_of = |n| (VfIndex::new(n).expect("index"), vec![Use::Unknown { why: "x".into() }]);
+            let uses: Uses = used.into_iter().map(use_of).collect();
+            let plan = vf_steps(&wanted, &observed, &uses);
+            let done = plan.steps.is_empty() && plan.deferred.is_empty() && plan.problem.is_none();
+            let kept = diff(&wanted, &observed, &plan).iter().all(|d| d.action == Action::Keep);
+            // A PF without VFs, of which none are wanted, shows nothing.
+            let empty = drivers.is_empty() && there == 0;
+            prop_assert!(kept == done || empty, "{:?}", plan);
+        }
     }
 }

@@ -3,12 +3,13 @@
 use serde::Serialize;
 
 use super::SCHEMA;
-use crate::names::{Guid, PciAddress, RdmaName, VfIndex};
+use crate::names::{Guid, PciAddress, RdmaName};
+use crate::observe::ObservedPf;
 use crate::observe::plan_host::PlanFunction;
-use crate::plan::diff::{Action, VfDiff};
+use crate::plan::diff::{Action, VfDiff, diff};
 use crate::plan::guid::{Finding, Resolved};
 use crate::plan::pins::PINS_PATH;
-use crate::plan::{Policy, VfDriver};
+use crate::plan::{Deferred, Policy, VfDriver, VfPlan};
 
 /// The plans of one host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -21,7 +22,7 @@ pub struct PlanReport {
     pub pfs: Vec<PfReport>,
     /// What could not be read.
     pub problems: Vec<String>,
-    /// Something would be changed.
+    /// Something would be changed, or would if it could be.
     pub would_change: bool,
     /// Configuration, pins and host do not agree: somebody has to decide.
     pub drift: bool,
@@ -54,6 +55,11 @@ pub struct PfReport {
     pub vfs: Vec<VfReport>,
     /// Errors, because of which it would be left alone.
     pub errors: Vec<Finding>,
+    /// Why nothing can be done at it now, although the plan is good.
+    pub problem: Option<String>,
+    /// Why the number of VFs stays as it is; what is deferred at a VF stands
+    /// there.
+    pub deferred: Vec<String>,
     /// What to know all the same.
     pub warnings: Vec<Finding>,
 }
@@ -89,7 +95,9 @@ impl PlanReport {
     /// The plans of `pfs`; what was read of the host is judged here.
     #[must_use]
     pub fn new(host: Option<String>, pfs: Vec<PfReport>, problems: Vec<String>) -> Self {
-        let changes = |pf: &PfReport| pf.vfs.iter().any(|vf| vf.diff.action != Action::Keep);
+        let changes = |pf: &PfReport| {
+            pf.problem.is_some() || pf.vfs.iter().any(|vf| vf.diff.action != Action::Keep)
+        };
         Self {
             schema: SCHEMA,
             host,
@@ -124,30 +132,36 @@ impl PlanReport {
 }
 
 impl PfReport {
-    /// For a PF; the caller fills in what it knows of its VFs.
+    /// For a PF; `observed` is the PF and what would be done there, where it is
+    /// clear which it is.
     #[must_use]
     pub fn new(
         plan: &Resolved,
         function: Option<&PlanFunction>,
-        present: usize,
-        diff: Vec<VfDiff>,
+        observed: Option<(ObservedPf, VfPlan)>,
     ) -> Self {
         let wanted = plan.wanted.as_ref().ok();
-        let of = |index: u32| wanted?.vfs.iter().find(|vf| u32::from(vf.index.get()) == index);
-        let from = |index: VfIndex| match usize::from(index.get()) {
+        let of = |index: u16| wanted?.vfs.iter().find(|vf| vf.index.get() == index);
+        let from = |index: u16| match usize::from(index) {
             at if at < plan.pinned => "pin".to_owned(),
             at => plan.sources.get(at).cloned().unwrap_or_default(),
         };
-        let vfs = diff.into_iter().map(|diff| VfReport {
+        let diffs = observed
+            .as_ref()
+            .zip(wanted)
+            .map(|((observed, steps), wanted)| diff(wanted, observed, steps));
+        let vfs = diffs.unwrap_or_default().into_iter().map(|diff| VfReport {
             wanted: of(diff.index).map(|vf| WantedReport {
                 node_guid: vf.node_guid,
                 port_guid: vf.port_guid,
                 policy: vf.policy,
                 driver: vf.driver,
-                guids_from: from(vf.index),
+                guids_from: from(diff.index),
             }),
             diff,
         });
+        let vfs = vfs.collect();
+        let (present, steps) = observed.map_or((0, VfPlan::default()), |(pf, s)| (pf.vfs.len(), s));
         Self {
             named: plan.which.to_string(),
             origin: plan.origin.clone(),
@@ -158,8 +172,15 @@ impl PfReport {
             present,
             wanted: wanted.map_or(0, |w| w.vfs.len()),
             pinned: plan.pinned,
-            vfs: vfs.collect(),
+            vfs,
             errors: plan.wanted.as_ref().err().cloned().unwrap_or_default(),
+            problem: steps.problem.map(|problem| problem.to_string()),
+            deferred: steps
+                .deferred
+                .iter()
+                .filter(|deferred| matches!(deferred, Deferred::Count { .. }))
+                .map(ToString::to_string)
+                .collect(),
             warnings: plan.warnings.clone(),
         }
     }
@@ -179,6 +200,12 @@ impl PfReport {
         } else {
             text.push_str("  would be left alone:\n");
         }
+        if let Some(problem) = &self.problem {
+            text.push_str(&format!("  nothing can be done: {problem}\n"));
+        }
+        for deferred in &self.deferred {
+            text.push_str(&format!("  deferred: {deferred}\n"));
+        }
         lines(text, "error", &self.errors);
         lines(text, "warning", &self.warnings);
         for vf in &self.vfs {
@@ -188,13 +215,15 @@ impl PfReport {
 
     fn summary(&self) -> String {
         let count = |action| self.vfs.iter().filter(|vf| vf.diff.action == action).count();
-        let [keep, create, change, remove] =
-            [Action::Keep, Action::Create, Action::Change, Action::Remove].map(count);
+        let [keep, create, change, remove, defer] =
+            [Action::Keep, Action::Create, Action::Change, Action::Remove, Action::Defer]
+                .map(count);
         let mut words = vec![format!("{} wanted, {} there", vfs(self.wanted), self.present)];
         let parts = [
             (create, "to create"),
             (change, "to change"),
             (remove, "to remove"),
+            (defer, "deferred"),
             (keep, "as wanted"),
         ];
         words.extend(parts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")));
@@ -218,17 +247,27 @@ impl VfReport {
                 text.push_str(&format!("  = VF {index}  {}\n", wanted.text()));
             }
             (Action::Keep, _) => {}
+            (Action::Block, Some(wanted)) => {
+                text.push_str(&format!("  ! VF {index}  {}\n", wanted.text()));
+            }
             (Action::Create, Some(wanted)) => {
                 text.push_str(&format!("  + VF {index}  {}\n", wanted.text()));
             }
             (Action::Remove, _) => text.push_str(&format!("  - VF {index}\n")),
-            (Action::Create | Action::Change, wanted) => {
+            (Action::Block | Action::Defer, _) if self.diff.changes.is_empty() => {
+                let what = self.diff.deferred.clone();
+                text.push_str(&format!("  ! {}\n", what.unwrap_or_else(|| format!("VF {index}"))));
+            }
+            (Action::Create | Action::Change | Action::Defer | Action::Block, wanted) => {
                 let from = wanted.as_ref().map_or("", |w| &w.guids_from);
                 for (at, change) in self.diff.changes.iter().enumerate() {
                     let head = if at == 0 { format!("~ VF {index}") } else { String::new() };
                     let guid = change.what.ends_with("GUID") && change.why.is_none();
                     let why = if guid { format!(" ({from})") } else { String::new() };
                     text.push_str(&format!("  {head:<8} {change}{why}\n"));
+                }
+                if let Some(deferred) = &self.diff.deferred {
+                    text.push_str(&format!("           {deferred}\n"));
                 }
             }
         }

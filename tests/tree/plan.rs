@@ -95,17 +95,18 @@ fn every_difference_is_shown_and_what_is_right_is_counted() {
         vf(&mut host, n, driver, [&node, &port], policy);
     }
     // VF 1 was bound before it got its port GUID.
-    let port = PortSpec { guid: "0000:0000:0000:0000", netdev: None, ..PortSpec::default() };
+    let port = PortSpec { guid: "0000:0000:0000:0000", netdev: Some("ib1"), ..PortSpec::default() };
     host.rdma("0000:4b:00.2", "mlx5_2", "0200:000c:0000:0001", &[port]);
+    host.link("sys/bus/pci/devices/0000:4b:00.4/iommu_group", "../../../../kernel/iommu_groups/18");
     plan(
         &host,
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
               5 VFs wanted, 5 there, 3 to change, 2 as wanted, GUIDs not pinned
-              ~ VF 1   port GUID 0000:0000:0000:0000 -> 0200:000c:0001:0001 (the PF has it, and the VF was bound before: bind it again)
+              ~ VF 1   driver mlx5_core -> bound again (its port GUID is 0000:0000:0000:0000 instead of 0200:000c:0001:0001)
               ~ VF 2   node GUID 0000:0000:0000:0000 -> 0200:000c:0000:0002 (template)
                        policy down -> follow
-                       driver none -> the host's own
+                       driver none -> mlx5_core
               ~ VF 4   driver mlx5_core -> vfio-pci
             exit 1
         "#]],
@@ -114,10 +115,10 @@ fn every_difference_is_shown_and_what_is_right_is_counted() {
         PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
           5 VFs wanted, 5 there, 3 to change, 2 as wanted, GUIDs not pinned
           = VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (template)  policy follow  driver default
-          ~ VF 1   port GUID 0000:0000:0000:0000 -> 0200:000c:0001:0001 (the PF has it, and the VF was bound before: bind it again)
+          ~ VF 1   driver mlx5_core -> bound again (its port GUID is 0000:0000:0000:0000 instead of 0200:000c:0001:0001)
           ~ VF 2   node GUID 0000:0000:0000:0000 -> 0200:000c:0000:0002 (template)
                    policy down -> follow
-                   driver none -> the host's own
+                   driver none -> mlx5_core
           = VF 3  node GUID 0200:000c:0000:0003  port GUID 0200:000c:0001:0003 (template)  policy up  driver vfio-pci
           ~ VF 4   driver mlx5_core -> vfio-pci
         exit 1
@@ -127,30 +128,29 @@ fn every_difference_is_shown_and_what_is_right_is_counted() {
     plan(
         &host,
         &expect![[r#"
-        PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-          2 VFs wanted, 5 there, 2 to change, 3 to remove, GUIDs not pinned
-          ~ VF 0   VF there -> made anew (the number of VFs changes only by way of none)
-          ~ VF 1   port GUID 0000:0000:0000:0000 -> 0200:000c:0001:0001 (the PF has it, and the VF was bound before: bind it again)
-                   VF there -> made anew (the number of VFs changes only by way of none)
-          - VF 2
-          - VF 3
-          - VF 4
-        exit 1
-    "#]],
+            PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+              2 VFs wanted, 5 there, 2 to change, 3 to remove, GUIDs not pinned
+              ~ VF 0   VF there -> made anew (the number of VFs changes only by way of none)
+              ~ VF 1   VF there -> made anew (the number of VFs changes only by way of none)
+              - VF 2
+              - VF 3
+              - VF 4
+            exit 1
+        "#]],
     );
     host.file("etc/ibprov/ibprov.toml", &good(0));
     plan(
         &host,
         &expect![[r#"
-        PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-          0 VFs wanted, 5 there, 5 to remove
-          - VF 0
-          - VF 1
-          - VF 2
-          - VF 3
-          - VF 4
-        exit 1
-    "#]],
+            PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+              0 VFs wanted, 5 there, 5 to remove
+              - VF 0
+              - VF 1
+              - VF 2
+              - VF 3
+              - VF 4
+            exit 1
+        "#]],
     );
 }
 
@@ -222,28 +222,7 @@ fn json_has_everything() {
                 {
                   "index": 1,
                   "action": "create",
-                  "changes": [
-                    {
-                      "what": "node GUID",
-                      "from": "absent",
-                      "to": "0200:000c:0000:0001"
-                    },
-                    {
-                      "what": "port GUID",
-                      "from": "absent",
-                      "to": "0200:000c:0001:0001"
-                    },
-                    {
-                      "what": "policy",
-                      "from": "absent",
-                      "to": "follow"
-                    },
-                    {
-                      "what": "driver",
-                      "from": "absent",
-                      "to": "the host's own"
-                    }
-                  ],
+                  "changes": [],
                   "node_guid": "0200:000c:0000:0001",
                   "port_guid": "0200:000c:0001:0001",
                   "policy": "follow",
@@ -252,6 +231,8 @@ fn json_has_everything() {
                 }
               ],
               "errors": [],
+              "problem": null,
+              "deferred": [],
               "warnings": []
             }
           ],
@@ -1004,4 +985,31 @@ fn a_fleet_that_is_not_seen_whole_is_not_judged() {
         exit 2
     "#]]
     .assert_eq(&judged(&none));
+}
+
+#[test]
+fn what_cannot_be_done_now_is_said_and_what_is_in_use_is_left() {
+    let mut host =
+        node(&format!("[[pf]]\npci = \"0000:5e:00.0\"\nvfs = 1\n{TEMPLATE}\n{}", good(2)));
+    // No netdev through which its VFs could be administered.
+    second(&mut host, "0000:5e:00.0", "mlx5_1", "b859:9f03:0012:a4a0");
+    // VF 1 is to be bound again, and its netdev is not to be seen here.
+    for n in 0..2 {
+        let guids =
+            [format!("02:00:00:0c:01:00:00:{n:02x}"), format!("02:00:00:0c:01:01:00:{n:02x}")];
+        vf(&mut host, n, Some("mlx5_core"), [&guids[0], &guids[1]], "Follow");
+    }
+    let port = PortSpec { guid: "0000:0000:0000:0000", netdev: None, ..PortSpec::default() };
+    host.rdma("0000:4b:00.2", "mlx5_2", "0200:000c:0100:0001", &[port]);
+    plan(&host, &expect![[r#"
+        PF 0000:5e:00.0 mlx5_1 (/etc/ibprov/ibprov.toml:1)
+          1 VF wanted, 0 there, GUIDs not pinned
+          nothing can be done: it has no IPoIB netdev, through which alone its VFs' GUIDs can be set (this host has no sriov/N files of MLNX_OFED): load ib_ipoib, see dmesg
+          ! VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (template)  policy follow  driver default
+
+        PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:6)
+          2 VFs wanted, 2 there, 1 deferred, 1 as wanted, GUIDs not pinned
+          ! VF 1 is left alone: its port GUID is 0000:0000:0000:0000 instead of 0200:000c:0101:0001; it is in use: its netdev is not in this network namespace
+        exit 1
+    "#]]);
 }
