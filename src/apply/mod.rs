@@ -2,9 +2,16 @@
 //! fills the report. No step is believed: what it was for is read back.
 
 pub mod boot;
+pub mod bring_up;
 pub mod hand;
+pub mod iface;
 pub mod pf;
 mod pf_judge;
 pub mod preview;
 mod steps;
 mod warnings;
+
+/// A duration in microseconds.
+fn usec(duration: std::time::Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX / 4)
+}

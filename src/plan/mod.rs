@@ -8,6 +8,7 @@ pub mod diff;
 pub mod fleet;
 pub mod guid;
 pub mod host_number;
+mod iface;
 pub mod partitions;
 pub mod pins;
 pub mod template;
@@ -16,6 +17,7 @@ mod wanted;
 
 pub use boot::{Done, Step, boot_steps, waits_for_udev};
 pub use host_number::{HostNumber, NameRule};
+pub use iface::{IfacePlan, IfaceStep, WantedInterface, iface_plan, wanted};
 pub use template::{GuidKind, Template};
 pub use vf::{Deferred, PfProblem, Stage, VfPlan, VfStep};
 pub use wanted::{Policy, VfDriver, WantedPf, WantedVf};
