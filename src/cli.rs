@@ -81,6 +81,8 @@ pub enum Verb {
     },
     /// Show what the VFs shall be, what would change, and what is wrong with the plan
     Plan(PlanArgs),
+    /// Set one IPoIB interface up: its settings, and who brings it up
+    Iface(IfaceArgs),
     /// Show every HCA, port, netdev and VF with its readiness ladder
     Status(StatusArgs),
     /// Wait until ports are Active, their netdevs have carrier and, if asked, an address
@@ -191,6 +193,26 @@ pub struct StatusArgs {
     /// Show the GID table of each port: index, type and address
     #[arg(long)]
     pub gids: bool,
+}
+
+/// What `iface` takes.
+#[derive(Debug, Clone, Args)]
+pub struct IfaceArgs {
+    /// The interface
+    #[arg(value_name = "IF", required_unless_present = "device")]
+    pub name: Option<String>,
+    /// The interface by its device's path below /sys, as its unit has it
+    #[arg(long, value_name = "PATH", conflicts_with = "name")]
+    pub device: Option<PathBuf>,
+    /// Explain what would be done and who would bring it up, and do nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Only set it; leave bringing it up to others
+    #[arg(long)]
+    pub settings_only: bool,
+    /// Ask systemd through systemctl, as before the system bus is up
+    #[arg(long)]
+    pub no_bus: bool,
 }
 
 /// What `boot` takes.

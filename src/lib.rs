@@ -21,4 +21,5 @@ pub mod observe;
 pub mod online;
 pub mod plan;
 pub mod report;
+pub mod stacks;
 pub mod timeline;

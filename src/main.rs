@@ -76,6 +76,9 @@ fn run(cli: &Cli) -> anyhow::Result<u8> {
         (Verb::Plan(args), Ok(loaded)) => {
             commands::plan::run(args, &loaded.config, &root, common.format)
         }
+        (Verb::Iface(args), Ok(loaded)) => {
+            commands::iface::run(args, &loaded.config, &root, common.format)
+        }
         (Verb::Status(args), Ok(loaded)) => {
             commands::status::run(args, &loaded.config, &root, common.format)
         }

@@ -6,15 +6,17 @@ use std::path::Path;
 use log::Level;
 
 use super::boot_vfs::Vfs;
+use super::iface::judge_settings;
 use super::preview::denied;
 use super::steps::Steps;
+use super::usec;
 use super::warnings::send_queue_warning;
-use crate::config::Config;
+use crate::config::{Config, InterfaceSelector};
 use crate::host::events::{Events, Happened};
 use crate::host::process::Ended;
-use crate::host::{Root, clock, journal, lock, process, systemd};
+use crate::host::{Root, clock, journal, lock, persistent_names, process, state, systemd};
 use crate::ladder::{self, Cause, Expectation, Facts, PortProgress, Rung, expect, progress};
-use crate::names::ModuleName;
+use crate::names::{Guid, IfName, ModuleName};
 use crate::observe::{ModprobeRules, ModuleState, Observed, Observer, driver_modules};
 use crate::plan::{Done, Step, boot_steps, waits_for_udev};
 use crate::report::boot::{
@@ -35,6 +37,10 @@ const GRACE_SEC: u64 = 20;
 
 /// How often the status line is brought up to date while nothing happens.
 const STATUS_EVERY_USEC: u64 = 5_000_000;
+
+/// How long an interface's own unit may take to say how its settings went,
+/// before boot makes them itself: the udev rule can be missing, the unit masked.
+const INSTANCE_USEC: u64 = 5_000_000;
 
 /// A boot in progress.
 struct Boot<'a> {
@@ -58,6 +64,10 @@ struct Boot<'a> {
     seen: BTreeMap<String, Option<Rung>>,
     /// systemd knows the deadline.
     extended: bool,
+    /// Since when an interface waits for its settings.
+    unset: BTreeMap<IfName, u64>,
+    /// When they were made, of those that were waited for.
+    set: BTreeMap<IfName, u64>,
     report: BootReport,
 }
 
@@ -77,7 +87,15 @@ pub fn run(config: &Config, config_file: Option<&Path>, root: &Root) -> anyhow::
     let locks = lock::Locks::in_run()
         .map_err(|e| report.problems.push(format!("{e}: working without locks")))
         .ok();
-    let watched: Vec<&Path> = locks.iter().map(lock::Locks::dir).collect();
+    let mut watched: Vec<&Path> = locks.iter().map(lock::Locks::dir).collect();
+    // Where the instances of ibprov-iface@.service leave their outcomes.
+    let outcomes = state::ports_dir()
+        .map_err(|(path, e)| {
+            let answer = crate::host::answer(&e);
+            report.problems.push(format!("cannot make {}: {answer}", path.display()));
+        })
+        .ok();
+    watched.extend(outcomes.as_deref());
     let mut events = Events::open(&watched)?;
     report.problems.append(&mut events.problems);
 
@@ -90,6 +108,10 @@ pub fn run(config: &Config, config_file: Option<&Path>, root: &Root) -> anyhow::
             ("IBPROV_DEADLINE_SEC", report.deadline_sec.to_string()),
         ],
     );
+    // Before a module is loaded that makes an interface.
+    if let Err(e) = persistent_names::establish(&names_by_guid(config)) {
+        report.problems.push(format!("persistent names: {e}"));
+    }
     let rules = ModprobeRules::read(root);
     report.problems.extend(rules.problems.iter().cloned());
     let mut boot = Boot {
@@ -106,6 +128,8 @@ pub fn run(config: &Config, config_file: Option<&Path>, root: &Root) -> anyhow::
         since: BTreeMap::new(),
         seen: BTreeMap::new(),
         extended: false,
+        unset: BTreeMap::new(),
+        set: BTreeMap::new(),
         report,
     };
     let own_turn = boot.take_turn(locks.as_ref(), &mut events, deadline)?;
@@ -117,15 +141,23 @@ pub fn run(config: &Config, config_file: Option<&Path>, root: &Root) -> anyhow::
     Ok(boot.report)
 }
 
+/// The names that the configuration gives by port GUID.
+fn names_by_guid(config: &Config) -> Vec<(Guid, IfName)> {
+    let named =
+        config.interfaces.iter().filter_map(|rule| match (&rule.which, &rule.persistent_name) {
+            (InterfaceSelector::PortGuid(guid), Some(name)) => Some((*guid, name.clone())),
+            _ => None,
+        });
+    let mut names: Vec<(Guid, IfName)> = named.collect();
+    names.dedup();
+    names
+}
+
 /// Whether this boot may act.
 enum Turn {
     Ours(Option<lock::Held>),
     Stopped,
     Never,
-}
-
-fn usec(duration: std::time::Duration) -> u64 {
-    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX / 4)
 }
 
 impl Boot<'_> {
@@ -176,7 +208,8 @@ impl Boot<'_> {
             }
             self.judge(ended, &observed);
             let expectation = self.expectation(&observed);
-            let ports = progress::progress(&expectation, &observed);
+            let mut ports = progress::progress(&expectation, &observed);
+            let overdue = self.settings(&mut ports);
             self.note_progress(&ports);
             if stopped {
                 self.left_out(&expectation);
@@ -186,7 +219,8 @@ impl Boot<'_> {
             let now = clock::monotonic_usec();
             let steps =
                 boot_steps(self.config, &self.rules, &observed, &expectation, &ports, &self.done);
-            for step in steps {
+            let overdue = overdue.into_iter().filter(|s| !self.done.begun.contains(s));
+            for step in steps.into_iter().chain(overdue.collect::<Vec<_>>()) {
                 self.steps.begin(step, &mut self.done, &mut self.facts);
             }
             first_look = false;
@@ -283,7 +317,30 @@ impl Boot<'_> {
         if self.done.modules_in_flight() {
             next = Some(next.unwrap_or(deadline));
         }
-        next
+        // When an interface's own unit has had its time.
+        let instances = self.unset.iter().filter(|(netdev, _)| !self.set.contains_key(netdev));
+        let soonest = instances.map(|(_, since)| since + INSTANCE_USEC).filter(|t| *t > now).min();
+        next.map(|n: u64| soonest.map_or(n, |s| n.min(s)))
+    }
+
+    /// Judge the rung `configured`: each interface's own unit makes its settings
+    /// and says so. Gives what boot does itself, where none has in 5 s.
+    fn settings(&mut self, ports: &mut [PortProgress]) -> Vec<Step> {
+        let now = clock::monotonic_usec();
+        let root = self.observer.root();
+        let open = judge_settings(self.config, root, ports, &mut self.facts);
+        for (netdev, ..) in &open {
+            self.unset.entry(netdev.clone()).or_insert(now);
+        }
+        for port in ports.iter().filter(|p| p.reached == Some(Rung::Configured)) {
+            if let Some(netdev) = port.netdev.as_ref().filter(|n| self.unset.contains_key(n)) {
+                self.set.entry(netdev.clone()).or_insert(now);
+            }
+        }
+        let overdue = open.into_iter().filter(|(netdev, _)| {
+            self.unset.get(netdev).is_some_and(|since| now >= since + INSTANCE_USEC)
+        });
+        overdue.map(|(netdev, ifindex)| Step::Configure { netdev, ifindex }).collect()
     }
 
     fn observe(&self) -> Observed {
@@ -354,7 +411,13 @@ impl Boot<'_> {
             }
             let Some(rung) = port.reached else { continue };
             let netdev = port.netdev.as_ref().map(|n| format!(" as {n}")).unwrap_or_default();
-            let usec = if rung == Rung::Named { port.named_usec.unwrap_or(now) } else { now };
+            // When the settings were made first is not known, if boot did not wait.
+            let waited = port.netdev.as_ref().is_some_and(|n| self.unset.contains_key(n));
+            let usec = match rung {
+                Rung::Named => port.named_usec.unwrap_or(now),
+                Rung::Configured if !waited => port.named_usec.unwrap_or(now),
+                _ => now,
+            };
             let there = if before.is_none() { " (when first seen)" } else { "" };
             let text = format!("{}: {rung}{netdev}{there}", port.label());
             let (expected, port_number) = (port.expected.clone(), port.port);
@@ -453,8 +516,9 @@ impl Boot<'_> {
 
     fn port_report(&self, port: &PortProgress, observed: &Observed, now: u64) -> PortReport {
         let since = self.since.get(&port.expected).copied().unwrap_or(now);
+        let set = port.netdev.as_ref().and_then(|n| self.set.get(n).copied()).unwrap_or_default();
         let ready_at =
-            if port.is_ready() { port.named_usec.unwrap_or(now).max(since) } else { now };
+            if port.is_ready() { port.named_usec.unwrap_or(now).max(since).max(set) } else { now };
         PortReport {
             progress: port.clone(),
             ready: port.is_ready(),

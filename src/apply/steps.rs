@@ -1,5 +1,7 @@
 //! Running steps: children, their locks, and what their failures mean.
 
+use std::path::PathBuf;
+
 use log::Level;
 
 use crate::host::lock::{LockError, Locks};
@@ -86,12 +88,10 @@ impl<'a> Steps<'a> {
             }
             None => None,
         };
-        let begun = process::find("modprobe")
-            .ok_or_else(|| "modprobe is not installed (package kmod)".to_owned())
-            .and_then(|modprobe| {
-                process::start(&modprobe, &arguments(&step), lock)
-                    .map_err(|e| format!("cannot run {}: {}", modprobe.display(), answer(&e)))
-            });
+        let begun = program(&step).and_then(|program| {
+            process::start(&program, &arguments(&step), lock)
+                .map_err(|e| format!("cannot run {}: {}", program.display(), answer(&e)))
+        });
         match begun {
             Ok(child) => {
                 self.forks += 1;
@@ -164,6 +164,12 @@ impl<'a> Steps<'a> {
             if !bound {
                 facts.no_driver.insert(*pci);
             }
+        }
+        if let Step::Configure { netdev, .. } = step
+            && !end.failure.is_empty()
+        {
+            failure = format!("{}: {}", end.failure, end.stderr);
+            facts.unset.insert(netdev.clone(), Some(failure.clone()));
         }
         self.tell(step, end.took_usec, &failure);
         if let Some(report) = self.reports.iter_mut().find(|r| r.step == *step) {
@@ -258,8 +264,22 @@ fn has_ended(worker: &mut Worker, locks: Option<&Locks>) -> Option<Ended> {
     }
 }
 
+/// modprobe; an interface is set by a child of our own kind, which can be stuck
+/// where it waits for a sick driver.
+fn program(step: &Step) -> Result<PathBuf, String> {
+    match step {
+        Step::Configure { .. } => Ok(PathBuf::from("/proc/self/exe")),
+        _ => process::find("modprobe")
+            .ok_or_else(|| "modprobe is not installed (package kmod)".to_owned()),
+    }
+}
+
 /// `-b` honours deny-lists as udev does; `--` ends the options.
 fn arguments(step: &Step) -> Vec<String> {
+    if let Step::Configure { netdev, .. } = step {
+        let words = ["iface", "--settings-only", "--", netdev.as_str()];
+        return words.map(str::to_owned).to_vec();
+    }
     let mut arguments = vec!["-b".to_owned()];
     match step {
         Step::LoadModules { modules } => {
@@ -272,6 +292,7 @@ fn arguments(step: &Step) -> Vec<String> {
         Step::LoadDriver { modalias, .. } => {
             arguments.extend(["--".to_owned(), modalias.clone()]);
         }
+        Step::Configure { .. } => {}
     }
     arguments
 }
@@ -280,7 +301,7 @@ fn modules_of(step: &Step) -> Vec<ModuleName> {
     match step {
         Step::LoadModules { modules } => modules.clone(),
         Step::LoadModule { module } | Step::LoadRdmaHalf { module, .. } => vec![module.clone()],
-        Step::LoadDriver { .. } => Vec::new(),
+        Step::LoadDriver { .. } | Step::Configure { .. } => Vec::new(),
     }
 }
 
@@ -291,5 +312,7 @@ fn lock_name(step: &Step) -> String {
         Step::LoadModule { module } => format!("module-{module}"),
         Step::LoadDriver { pci, .. } => format!("driver-{pci}"),
         Step::LoadRdmaHalf { pci, module } => format!("{module}-{pci}"),
+        // Not the interface's own, which the child takes.
+        Step::Configure { ifindex, .. } => format!("configure-{ifindex}"),
     }
 }

@@ -8,6 +8,7 @@ pub mod check_host;
 pub mod config;
 pub mod fleet;
 pub mod guests;
+pub mod iface;
 pub mod import;
 pub mod picture;
 pub mod plan;

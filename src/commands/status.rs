@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
+use crate::apply::iface::{Settings, SettingsJudge, judge_settings};
 use crate::cli::{Format, StatusArgs};
 use crate::config::Config;
 use crate::host::{Root, answer, netlink, state};
@@ -58,7 +59,8 @@ fn gather(args: &StatusArgs, config: &Config, root: &Root) -> Status {
         }
     }
     let expectation = expectation(config, &observed, |m| rules.denied(m).map(str::to_owned));
-    let ports = progress(&expectation, &observed);
+    let mut ports = progress(&expectation, &observed);
+    judge_settings(config, root, &mut ports, &mut facts);
     let left_out: BTreeMap<PciAddress, NotExpected> = expectation.left_out.into_iter().collect();
 
     let mut status =
@@ -68,6 +70,7 @@ fn gather(args: &StatusArgs, config: &Config, root: &Root) -> Status {
     status.software_devices = observe::link::software_devices(root, &observed.functions);
     let view = View {
         args,
+        settings: SettingsJudge::new(config, root),
         root,
         look: RefCell::new(Look::new(root)),
         observed: &observed,
@@ -116,6 +119,7 @@ fn last_boot(root: &Root, problems: &mut Vec<String>) -> Option<LastBoot> {
 /// All that the lines are made of.
 struct View<'a> {
     args: &'a StatusArgs,
+    settings: SettingsJudge<'a>,
     root: &'a Root,
     /// Notes what could not be read.
     look: RefCell<Look<'a>>,
@@ -178,7 +182,9 @@ impl View<'_> {
             .or_else(|| (!up || !active).then(|| why_not_active(port.link_layer, &link)));
         let ladder = Ladder::new(
             |rung| match rung {
-                Rung::Pci | Rung::Driver | Rung::Rdma | Rung::Configured => true,
+                Rung::Pci | Rung::Driver | Rung::Rdma => true,
+                Rung::Configured => netdev
+                    .is_some_and(|n| n.named && self.settings.settings(&n.name) == Settings::Made),
                 Rung::Netdev => netdev.is_some(),
                 Rung::Named => netdev.is_some_and(|n| n.named),
                 Rung::Link => up,

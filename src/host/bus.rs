@@ -15,10 +15,11 @@ use std::time::Duration;
 use futures_core::Stream;
 use serde::de::DeserializeOwned;
 use zbus::message::Type;
-use zbus::{
-    Connection, DBusError, DynamicType, MatchRule, Message, MessageStream, OwnedObjectPath,
-};
+use zbus::{Connection, DBusError, DynamicType, MatchRule, Message, MessageStream};
 use zbus::{OwnedVariant, Variant};
+
+/// A path on the bus, as a type of an answer.
+pub use zbus::OwnedObjectPath as ObjectPath;
 
 use super::clock;
 use super::manager::{Apart, CALL_USEC, Job, JobEnd, UnitState};
@@ -46,7 +47,7 @@ impl JobSignals {
     fn take(&mut self, cx: &mut Context<'_>) {
         while let Poll::Ready(Some(Ok(message))) = Pin::new(&mut self.stream).poll_next(cx) {
             let body = message.body();
-            let removed = body.deserialize::<(u32, OwnedObjectPath, String, String)>();
+            let removed = body.deserialize::<(u32, ObjectPath, String, String)>();
             if let Ok((_, path, _, result)) = removed {
                 self.ended.insert(path.as_str().to_owned(), result);
             }
@@ -133,6 +134,12 @@ impl Properties {
     #[must_use]
     pub fn text(&self, name: &str) -> String {
         self.get::<&str>(name).unwrap_or_default().to_owned()
+    }
+
+    /// How many entries a list has.
+    #[must_use]
+    pub fn count(&self, name: &str) -> usize {
+        self.get::<&zbus::Array<'_>>(name).map_or(0, zbus::Array::len)
     }
 
     /// An object's path.
@@ -245,7 +252,7 @@ impl Bus {
     /// As [`Bus::call`].
     pub fn unit(&mut self, name: &str) -> Result<UnitState, BusError> {
         // LoadUnit gives a path also for what does not exist, as systemctl does.
-        let path: OwnedObjectPath = self.call(SYSTEMD, "LoadUnit", &name)?;
+        let path: ObjectPath = self.call(SYSTEMD, "LoadUnit", &name)?;
         // The empty interface stands for all: Result is the Service's.
         let at = At { path: path.as_str(), interface: "", ..SYSTEMD };
         let all = self.properties(at)?;
@@ -272,7 +279,7 @@ impl Bus {
     /// # Errors
     /// As [`Bus::call`].
     pub fn jobs(&mut self) -> Result<Vec<Job>, BusError> {
-        let list: Vec<(u32, String, String, String, OwnedObjectPath, OwnedObjectPath)> =
+        let list: Vec<(u32, String, String, String, ObjectPath, ObjectPath)> =
             self.call(SYSTEMD, "ListJobs", &())?;
         let job = |(id, unit, kind, state, _, _): (_, _, _, String, _, _)| Job {
             id,
@@ -285,7 +292,13 @@ impl Bus {
 
     /// As [`super::manager::Manager::start`].
     pub(super) fn start(&mut self, unit: &str, until_usec: u64) -> Result<JobEnd, BusError> {
-        let job: OwnedObjectPath = self.call(SYSTEMD, "StartUnit", &(unit, "replace"))?;
+        let job: ObjectPath = self.call(SYSTEMD, "StartUnit", &(unit, "replace"))?;
+        self.job_end(job.as_str(), until_usec)
+    }
+
+    /// As [`super::manager::Manager::stop`].
+    pub(super) fn stop(&mut self, unit: &str, until_usec: u64) -> Result<JobEnd, BusError> {
+        let job: ObjectPath = self.call(SYSTEMD, "StopUnit", &(unit, "replace"))?;
         self.job_end(job.as_str(), until_usec)
     }
 
@@ -303,12 +316,16 @@ impl Bus {
             ("RemainAfterExit", true.into()),
             ("DefaultDependencies", false.into()),
             ("CollectMode", "inactive-or-failed".into()),
+            ("BindsTo", vec![unit.device].into()),
+            ("After", vec![unit.device].into()),
+            ("Conflicts", vec!["shutdown.target"].into()),
+            ("Before", vec!["shutdown.target"].into()),
             ("TimeoutStartUSec", unit.timeout_usec.into()),
             ("ExecStart", exec.into()),
         ];
         let auxiliary: Vec<(&str, Vec<(&str, Variant<'_>)>)> = Vec::new();
         let body = (unit.name, "fail", properties, auxiliary);
-        let job: OwnedObjectPath = self.call(SYSTEMD, "StartTransientUnit", &body)?;
+        let job: ObjectPath = self.call(SYSTEMD, "StartTransientUnit", &body)?;
         self.job_end(job.as_str(), until_usec)
     }
 

@@ -94,7 +94,9 @@ impl Events {
             .ok();
         if let Some(files) = &files {
             let udev = (Path::new(UDEV_RUN), AddWatchFlags::IN_DELETE);
-            let closed = watched_dirs.iter().map(|dir| (*dir, AddWatchFlags::IN_CLOSE_WRITE));
+            let closed = watched_dirs
+                .iter()
+                .map(|dir| (*dir, AddWatchFlags::IN_CLOSE_WRITE | AddWatchFlags::IN_MOVED_TO));
             for (dir, mask) in closed.chain([udev]) {
                 match files.add_watch(dir, mask) {
                     Ok(_) | Err(Errno::ENOENT) => {}

@@ -8,7 +8,11 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, Write};
+use std::os::fd::AsFd;
 use std::path::PathBuf;
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
 
 /// Where the locks are.
 #[derive(Debug, Clone)]
@@ -92,6 +96,43 @@ impl Locks {
             }
             Err(TryLockError::WouldBlock) => Err(LockError::Busy { owner: owner(file) }),
             Err(TryLockError::Error(e)) => Err(unusable(e)),
+        }
+    }
+
+    /// Take `name`; who holds it is waited for until `until_usec` of
+    /// CLOCK_MONOTONIC.
+    ///
+    /// # Errors
+    /// As [`Locks::try_take`]; busy at the deadline.
+    pub fn take_until(&self, name: &str, until_usec: u64) -> Result<Held, LockError> {
+        match self.try_take(name) {
+            Err(LockError::Busy { .. }) => {}
+            other => return other,
+        }
+        let unusable = |e: nix::errno::Errno| LockError::Unusable {
+            path: self.dir.display().to_string(),
+            source: e.into(),
+        };
+        let files = Inotify::init(InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC);
+        let files = files.map_err(unusable)?;
+        files.add_watch(&self.dir, AddWatchFlags::IN_CLOSE_WRITE).map_err(unusable)?;
+        loop {
+            let busy = match self.try_take(name) {
+                Err(busy @ LockError::Busy { .. }) => busy,
+                other => return other,
+            };
+            let left = until_usec.saturating_sub(super::clock::monotonic_usec());
+            if left == 0 {
+                return Err(busy);
+            }
+            let millis = i32::try_from(left.div_ceil(1000)).unwrap_or(i32::MAX);
+            let timeout = PollTimeout::try_from(millis).unwrap_or(PollTimeout::MAX);
+            match poll(&mut [PollFd::new(files.as_fd(), PollFlags::POLLIN)], timeout) {
+                Ok(_) | Err(nix::errno::Errno::EINTR) => {}
+                Err(e) => return Err(unusable(e)),
+            }
+            // Which lock it was does not matter: all are looked at again.
+            while files.read_events().is_ok_and(|events| !events.is_empty()) {}
         }
     }
 }

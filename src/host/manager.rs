@@ -108,8 +108,10 @@ pub struct Manager {
 
 /// How long the bus may take to let us in: it runs and has nothing to wait for.
 const CONNECT_USEC: u64 = 250_000;
+/// Marks a manager that never uses the bus.
+const ONLY: &str = " only";
 /// How long one question may take.
-pub(super) const CALL_USEC: u64 = 5_000_000;
+pub(super) const CALL_USEC: u64 = 20_000_000;
 
 impl Manager {
     /// Decide how to ask, and ask for `names` at once.
@@ -143,13 +145,28 @@ impl Manager {
     /// Ask through systemctl only, whatever the bus does.
     #[must_use]
     pub fn by_systemctl() -> Self {
-        Self { bus: None, way: "systemctl".to_owned() }
+        Self { bus: None, way: format!("systemctl{ONLY}") }
     }
 
     /// Ask over this bus.
     #[must_use]
     pub fn by_bus(bus: Bus) -> Self {
         Self { bus: Some(bus), way: "the system bus".to_owned() }
+    }
+
+    /// The bus, also where it did not let us in at once: for what can be asked
+    /// in no other way.
+    pub fn bus_by_all_means(&mut self) -> Option<&mut Bus> {
+        if self.bus.is_none() && !self.way.ends_with(ONLY) {
+            match Bus::connect(clock::monotonic_usec() + CALL_USEC) {
+                Ok(bus) => {
+                    self.bus = Some(bus);
+                    "the system bus, at the second try".clone_into(&mut self.way);
+                }
+                Err(e) => log::debug!("{e}"),
+            }
+        }
+        self.bus.as_mut()
     }
 
     /// The bus, where it is up: network managers are on it too.
@@ -196,6 +213,17 @@ impl Manager {
         }
     }
 
+    /// Stop `unit` and wait until its job has ended.
+    ///
+    /// # Errors
+    /// As [`Manager::start`].
+    pub fn stop(&mut self, unit: &str, until_usec: u64) -> Result<JobEnd, ManagerError> {
+        match &mut self.bus {
+            Some(bus) => Ok(bus.stop(unit, until_usec)?),
+            None => Ok(systemctl::stop(unit, until_usec)?),
+        }
+    }
+
     /// Run `command` as the service `unit` of its own, which outlives us, and
     /// wait until its start has ended: a program that leaves children behind
     /// (a DHCP client) leaves them there.
@@ -231,6 +259,8 @@ pub struct Apart<'a> {
     pub description: &'a str,
     /// Absolute path and arguments.
     pub command: &'a [&'a str],
+    /// The unit of the device that it is for, and goes with.
+    pub device: &'a str,
     /// How long its start may take, microseconds.
     pub timeout_usec: u64,
 }

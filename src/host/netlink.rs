@@ -1,5 +1,5 @@
-//! rtnetlink, synchronous. The packet crates change often: only this file
-//! knows them.
+//! rtnetlink, synchronous. The packet crates change often: only this file and
+//! `links.rs` know them.
 
 use std::io;
 use std::net::IpAddr;

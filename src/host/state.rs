@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 /// The directory of all state; gone at reboot, like what it describes.
 pub const RUN_DIR: &str = "/run/ibprov";
+/// Below it, the outcomes of interfaces: `INDEX.json`.
+pub const PORTS: &str = "ports";
 
 /// Write `content` to a file that the user named.
 ///
@@ -40,6 +42,16 @@ pub fn write(name: &str, content: &str) -> Result<PathBuf, (PathBuf, io::Error)>
             Err((path, e))
         }
     }
+}
+
+/// The directory of the outcomes of interfaces, made if it is not there.
+///
+/// # Errors
+/// The path that failed, with the system's answer.
+pub fn ports_dir() -> Result<PathBuf, (PathBuf, io::Error)> {
+    let path = Path::new(RUN_DIR).join(PORTS);
+    fs::create_dir_all(&path).map_err(|e| (path.clone(), e))?;
+    Ok(path)
 }
 
 /// Remove the file `name`, if it is there.

@@ -44,12 +44,21 @@ pub(super) fn start(unit: &str, until_usec: u64) -> std::io::Result<JobEnd> {
     job_end(&process::output_until("systemctl", &args, until_usec)?)
 }
 
+/// `systemctl stop`, which waits for the job itself.
+pub(super) fn stop(unit: &str, until_usec: u64) -> std::io::Result<JobEnd> {
+    let args = ["stop", "--no-ask-password", "--", unit];
+    job_end(&process::output_until("systemctl", &args, until_usec)?)
+}
+
 /// `systemd-run`, which waits for the start job of what it makes.
 pub(super) fn run_apart(unit: &Apart<'_>, until_usec: u64) -> std::io::Result<JobEnd> {
     let name = format!("--unit={}", unit.name);
     let description = format!("--description={}", unit.description);
     let timeout = format!("--property=TimeoutStartSec={}us", unit.timeout_usec);
-    let mut args = vec![name.as_str(), description.as_str(), timeout.as_str()];
+    let binds = format!("--property=BindsTo={}", unit.device);
+    let after = format!("--property=After={}", unit.device);
+    let mut args: Vec<&str> =
+        [&name, &description, &timeout, &binds, &after].map(|s| s.as_str()).to_vec();
     args.extend(RUN_APART);
     args.push("--");
     args.extend(unit.command);
@@ -57,13 +66,15 @@ pub(super) fn run_apart(unit: &Apart<'_>, until_usec: u64) -> std::io::Result<Jo
 }
 
 /// As [`super::bus`] makes it over the bus.
-const RUN_APART: [&str; 5] = [
+const RUN_APART: [&str; 7] = [
     "--no-ask-password",
     "--collect",
     "--property=Type=oneshot",
     // What the command leaves running stays, and the unit with it.
     "--property=RemainAfterExit=yes",
     "--property=DefaultDependencies=no",
+    "--property=Conflicts=shutdown.target",
+    "--property=Before=shutdown.target",
 ];
 
 /// There is no command that waits for another unit's job. But the start of a

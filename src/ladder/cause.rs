@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::module_trouble::ModuleTrouble;
 use super::{PortProgress, Rung};
-use crate::names::{ModuleName, PciAddress};
+use crate::names::{IfName, ModuleName, PciAddress};
 use crate::observe::{Observed, rdma_half};
 
 /// What is known beside the host's present state.
@@ -18,6 +18,8 @@ pub struct Facts {
     pub functions: BTreeMap<PciAddress, FunctionLog>,
     /// Functions for which a driver was already asked for in vain.
     pub no_driver: BTreeSet<PciAddress>,
+    /// Interfaces whose settings are not as wanted, and what went wrong.
+    pub unset: BTreeMap<IfName, Option<String>>,
 }
 
 /// What the kernel log has said of a PCI function.
@@ -141,7 +143,20 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
             "udev has not finished with the netdev: its name may still change",
             "udevadm info -p /sys/class/net/NAME; a rule that hangs shows in `journalctl -u systemd-udevd`",
         ),
-        Rung::Configured | Rung::Link | Rung::Active => Cause::waiting("", ""),
+        Rung::Configured => {
+            let unset = port.netdev.as_ref().and_then(|n| facts.unset.get_key_value(n));
+            match unset {
+                Some((name, Some(failure))) => Cause::last(
+                    failure.clone(),
+                    format!("see `ibprov iface {name} --dry-run`, then `ibprov iface {name}`"),
+                ),
+                _ => Cause::waiting(
+                    "its settings are not made yet",
+                    "see `systemctl status 'ibprov-iface@*'`",
+                ),
+            }
+        }
+        Rung::Link | Rung::Active => Cause::waiting("", ""),
     };
     Some(cause)
 }

@@ -85,7 +85,12 @@ pub fn expectation(
     denied: impl Fn(&ModuleName) -> Option<String>,
 ) -> Expectation {
     let ipoib = config.modules.load.iter().any(|m| m.as_str() == "ib_ipoib");
-    let goal = if ipoib { Rung::Named } else { Rung::Rdma };
+    // With nothing to set, a port that is named is configured.
+    let goal = match (ipoib, config.interfaces.is_empty()) {
+        (false, _) => Rung::Rdma,
+        (true, true) => Rung::Named,
+        (true, false) => Rung::Configured,
+    };
     let mut left_out = Vec::new();
     let expected = match &config.expect {
         Expect::List(ports) => ports.iter().map(listed).collect(),

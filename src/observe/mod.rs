@@ -9,6 +9,7 @@
 pub mod aliases;
 pub mod asked;
 pub mod autostart;
+pub mod ipoib;
 pub mod link;
 mod modprobe;
 mod modules;

@@ -18,6 +18,7 @@ pub use target::{Target, TargetError};
 
 use self::ports::Ports;
 use crate::apply::boot::port_fields;
+use crate::apply::iface::judge_settings;
 use crate::config::Config;
 use crate::host::events::{Events, Happened};
 use crate::host::{Root, answer, clock, journal, netlink, systemd};
@@ -137,8 +138,15 @@ impl Waiting<'_> {
         }
     }
 
-    /// How far every port is that is waited for, up to `named`.
-    fn progress(&self) -> Vec<PortProgress> {
+    /// How far every port is that is waited for, up to `configured`.
+    fn progress(&mut self) -> Vec<PortProgress> {
+        let mut ports = self.climbed();
+        judge_settings(self.config, self.observer.root(), &mut ports, &mut self.facts);
+        ports
+    }
+
+    /// The same, up to `named`.
+    fn climbed(&self) -> Vec<PortProgress> {
         let denied = |module: &crate::names::ModuleName| {
             if self.config.modules.skip.contains(module) {
                 return Some("modules.skip of the configuration".to_owned());

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::config::Config;
 use crate::ladder::{Expectation, PortProgress, Rung};
-use crate::names::{ModuleName, PciAddress};
+use crate::names::{IfName, ModuleName, PciAddress};
 use crate::observe::{ModprobeRules, ModuleState, Observed, rdma_half};
 
 /// One thing that `boot` does to the host.
@@ -37,6 +37,13 @@ pub enum Step {
         /// `mlx5_ib` or `mlx4_ib`.
         module: ModuleName,
     },
+    /// Make the settings of an interface that its own unit did not make.
+    Configure {
+        /// The interface.
+        netdev: IfName,
+        /// Its index.
+        ifindex: u32,
+    },
 }
 
 impl fmt::Display for Step {
@@ -49,6 +56,9 @@ impl fmt::Display for Step {
             Self::LoadModule { module } => write!(f, "load {module}"),
             Self::LoadDriver { pci, .. } => write!(f, "load the driver of {pci}"),
             Self::LoadRdmaHalf { pci, module } => write!(f, "load {module} for {pci}"),
+            Self::Configure { netdev, .. } => {
+                write!(f, "configure {netdev}, which ibprov-iface@.service did not")
+            }
         }
     }
 }

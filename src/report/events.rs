@@ -32,6 +32,14 @@ pub const GUEST_WAITS: &str = "e90af04f628e4c0a962f6e27aebaec1d";
 pub const GUEST_FAILED: &str = "82d1e0f424224844929580734bdb20ff";
 /// `guests`: the first pass is over. Fields: IBPROV_VERDICT.
 pub const GUESTS_READY: &str = "50e65608506a4a0fbeeaeec7c9b81efc";
+/// `ibprov iface` runs `ifup` in a unit of its own. Fields: IBPROV_NETDEV,
+/// IBPROV_UNIT.
+pub const IFUP: &str = "8e9e841466d84846b798935344d62d83";
+/// An interface is set up; its message is the report. Fields: IBPROV_NETDEV,
+/// IBPROV_STACK.
+pub const IFACE_DONE: &str = "a68473297c524a639e70ab61cddb8f38";
+/// An interface is not, or is not up. The same, and IBPROV_CAUSE.
+pub const IFACE_FAILED: &str = "90f8b5c12ab1438785a37bdf0cfae5ea";
 /// `boot` ended. Fields: IBPROV_VERDICT, IBPROV_EXIT, IBPROV_TOOK_USEC,
 /// IBPROV_CPU_USEC.
 pub const FINISHED: &str = "ae6974c6aa324960b805a4bda5d71cf6";

@@ -6,6 +6,7 @@ pub mod check;
 pub mod duration;
 pub mod events;
 pub mod guests;
+pub mod iface;
 pub mod online;
 pub mod pf;
 pub mod plan;

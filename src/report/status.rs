@@ -119,12 +119,11 @@ pub struct VfStatus {
 }
 
 impl Ladder {
-    /// The rungs in order; `reached` says which are there. The rung
-    /// `configured` has no judge yet and is left out.
+    /// The rungs in order; `reached` says which are there.
     #[must_use]
     pub fn new(reached: impl Fn(Rung) -> bool, why: Option<String>) -> Self {
-        let rungs = Rung::ALL.into_iter().filter(|r| *r != Rung::Configured);
-        let (there, missing): (Vec<Rung>, Vec<Rung>) = rungs.partition(|r| reached(*r));
+        let (there, missing): (Vec<Rung>, Vec<Rung>) =
+            Rung::ALL.into_iter().partition(|r| reached(*r));
         Self { reached: there, missing: missing.first().copied(), why }
     }
 
@@ -162,7 +161,7 @@ impl Status {
     /// unit is not as it should be.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        let climbed = |l: &Ladder| l.reached.contains(&Rung::Named);
+        let climbed = |l: &Ladder| l.reached.contains(&Rung::Configured);
         self.hcas.iter().filter(|h| h.left_out.is_none()).all(|hca| {
             let mut ports = hca.ports.iter().filter(|p| p.link_layer != LinkLayer::Ethernet);
             if hca.ports.is_empty() {

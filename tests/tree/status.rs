@@ -11,7 +11,7 @@ fn a_healthy_node_is_one_screen() {
         mlx5_0  0000:4b:00.0  15b3:101b  MT4123  firmware 20.36.1010  node GUID b859:9f03:0012:a480  driver mlx5_core
           port 1  InfiniBand  ACTIVE  LinkUp  200 Gb/sec (4X HDR)  LID 7  SM LID 1  port GUID b859:9f03:0012:a480
             ib0  datagram  mtu 2044  up, carrier  no address
-            pci > driver > rdma > netdev > named > link > active
+            pci > driver > rdma > netdev > named > configured > link > active
         exit 0
     "#]].assert_eq(&Host::healthy().show(&["status"]));
 }
@@ -75,7 +75,7 @@ fn each_missing_rung_says_why() {
         mlx5_0  0000:4b:00.0  15b3:101b  MT4123  firmware 20.36.1010  node GUID b859:9f03:0012:a480  driver mlx5_core
           port 1  InfiniBand  ACTIVE  LinkUp  200 Gb/sec (4X HDR)  LID 7  SM LID 1  port GUID b859:9f03:0012:a480
             ib0  datagram  mtu 2044  up, carrier  no address
-            pci > driver > rdma > netdev > named > link > active
+            pci > driver > rdma > netdev > named > configured > link > active
         exit 1
     "#]].assert_eq(&host.show(&["status"]));
 }
@@ -98,7 +98,7 @@ fn the_gid_table_shows_type_and_ipv4() {
         mlx5_0  0000:4b:00.0  15b3:101b  MT4123  firmware 20.36.1010  node GUID b859:9f03:0012:a480  driver mlx5_core
           port 1  InfiniBand  ACTIVE  LinkUp  200 Gb/sec (4X HDR)  LID 7  SM LID 1  port GUID b859:9f03:0012:a480
             ib0  datagram  mtu 2044  up, carrier  no address
-            pci > driver > rdma > netdev > named > link > active
+            pci > driver > rdma > netdev > named > configured > link > active
             GID   0  IB          fe80::b859:9f03:12:a480
 
         mlx5_1  0000:5e:00.0  15b3:101b  MT4123  firmware 20.36.1010  node GUID b859:9f03:0012:a4a0  driver mlx5_core
@@ -131,7 +131,7 @@ fn vfs_stand_below_their_pf_with_guids_policy_and_binding() {
         mlx5_0  0000:4b:00.0  15b3:101b  MT4123  firmware 20.36.1010  node GUID b859:9f03:0012:a480  driver mlx5_core
           port 1  InfiniBand  ACTIVE  LinkUp  200 Gb/sec (4X HDR)  LID 7  SM LID 1  port GUID b859:9f03:0012:a480
             ib0  datagram  mtu 2044  up, carrier  no address
-            pci > driver > rdma > netdev > named > link > active
+            pci > driver > rdma > netdev > named > configured > link > active
           VF   0  0000:4b:00.1  mlx5_core  mlx5_9  ib1  node GUID 0200:0000:0012:0000  port GUID 0200:0000:0012:0100  policy Follow
           VF   1  0000:4b:00.2  vfio-pci  -  -  node GUID 0200:0000:0012:0001  port GUID 0200:0000:0012:0101  policy Follow
           VF   2  0000:4b:00.3  no driver  -  -  node GUID 0200:0000:0012:0002  port GUID 0200:0000:0012:0102  policy Follow
@@ -162,12 +162,12 @@ fn garbage_in_sysfs_is_told_and_harms_nothing() {
         mlx5_1  0000:01:00.0  15b3:101b  MT4123  firmware 20.36.1010  driver mlx5_core
           port 1  InfiniBand  ACTIVE  LinkUp  200 Gb/sec (4X HDR)  LID ?  SM LID 1
             ib1  datagram  mtu 2044  up, carrier  no address
-            pci > driver > rdma > netdev > named > link | missing active: physical state LinkUp, logical state ACTIVE
+            pci > driver > rdma > netdev > named > configured > link | missing active: physical state LinkUp, logical state ACTIVE
 
         mlx5_0  0000:4b:00.0  15b3:101b  MT4123  firmware 20.36.1010  node GUID b859:9f03:0012:a480  driver mlx5_core
           port 1  InfiniBand  ACTIVE  LinkUp  200 Gb/sec (4X HDR)  LID 7  SM LID 1  port GUID b859:9f03:0012:a480
             ib0  datagram  mtu 2044  up, carrier  no address
-            pci > driver > rdma > netdev > named > link > active
+            pci > driver > rdma > netdev > named > configured > link > active
         note: /sys/bus/pci/devices/0000:01:00.0/infiniband/mlx5_1/node_guid: content is not UTF-8 text
         note: /sys/bus/pci/devices/0000:01:00.0/infiniband/mlx5_1/ports/1/gids/0: "�[2Jnot a gid" is not a GID
         note: /sys/bus/pci/devices/0000:01:00.0/infiniband/mlx5_1/ports: "x" is not a port number
@@ -190,7 +190,16 @@ fn json_says_the_same() {
     assert_eq!(port["lid"], 7);
     assert_eq!(
         port["ladder"]["reached"],
-        serde_json::json!(["pci", "driver", "rdma", "netdev", "named", "link", "active"])
+        serde_json::json!([
+            "pci",
+            "driver",
+            "rdma",
+            "netdev",
+            "named",
+            "configured",
+            "link",
+            "active"
+        ])
     );
 }
 

@@ -44,3 +44,31 @@ fn a_pf_with_127_vfs_is_shown_whole() {
     assert_eq!(report["left_out"].as_array().map(Vec::len), Some(127));
     assert_eq!(report["verdict"], "ready");
 }
+
+#[test]
+#[ignore = "the netdev comes 105 s after the card"]
+fn the_founding_failure_ends_with_ib0_up() {
+    let guest = boot("seed_late");
+    guest.assert_success();
+    assert_eq!(guest.file("networking"), "exit-code\n");
+    assert!(!guest.file("addr.before").contains("10.7.0.1"));
+    let gave_up = guest.journal.failed("networking.service").as_secs_f64();
+    let appeared: f64 = guest.file("appeared").trim().parse().expect("time");
+    assert!(appeared > gave_up + 85.0, "ib0 came only {} s later", appeared - gave_up);
+    assert_eq!(guest.file("instance"), "active\n");
+    let addr = guest.file("addr");
+    let ib0 = addr.lines().find(|l| l.starts_with("ib0")).unwrap_or_default();
+    assert!(ib0.contains("10.7.0.1/24"), "{addr}");
+    guest.journal.find("networking.service has been and missed it").expect("who and why");
+}
+
+#[test]
+#[ignore = "64 interfaces take minutes under emulation"]
+fn of_64_interfaces_at_once_all_are_set_up() {
+    let guest = boot("iface_many");
+    guest.assert_success();
+    let text = guest.stdout();
+    println!("{text}");
+    assert!(text.contains("active: 65\n") && text.contains("umcast: 65\n"), "{text}");
+    assert_eq!(guest.file("failed"), "");
+}

@@ -59,7 +59,16 @@ fn the_status_screen_shows_the_whole_ladder() {
     let port = &status["hcas"][0]["ports"][0];
     assert_eq!(
         port["ladder"]["reached"],
-        serde_json::json!(["pci", "driver", "rdma", "netdev", "named", "link", "active"]),
+        serde_json::json!([
+            "pci",
+            "driver",
+            "rdma",
+            "netdev",
+            "named",
+            "configured",
+            "link",
+            "active"
+        ]),
         "{status}"
     );
     assert_eq!(port["addresses"][0], "192.168.77.9/24");

@@ -1,0 +1,399 @@
+//! `ibprov iface`: one interface, its settings and then who brings it up.
+
+use std::path::Path;
+
+use log::Level;
+
+use super::bring_up::bring_up;
+use crate::config::Config;
+use crate::host::{Root, clock, errno_name, journal, links, lock, state};
+use crate::ladder::{Facts, PortProgress, Rung};
+use crate::names::IfName;
+use crate::observe::Look;
+use crate::observe::ipoib::{self, Interface, Sort};
+use crate::plan::{IfacePlan, IfaceStep, WantedInterface, iface_plan, wanted};
+use crate::report::events as kinds;
+use crate::report::iface::{BringUp, IfaceReport, IfaceStepReport, Outcome};
+
+/// What is asked of one run.
+#[derive(Debug, Clone, Copy)]
+pub struct Ask<'a> {
+    /// The interface.
+    pub name: &'a IfName,
+    /// Leave bringing it up to others.
+    pub settings_only: bool,
+    /// Never use the bus.
+    pub no_bus: bool,
+}
+
+/// Everything that a plan for one interface is made of.
+#[derive(Debug)]
+pub struct Seen {
+    /// The interface.
+    pub interface: Interface,
+    /// All IPoIB interfaces.
+    pub all: Vec<Interface>,
+    /// All names that are taken.
+    pub names: Vec<String>,
+    /// What an earlier run left.
+    pub before: Option<Outcome>,
+    /// What could not be read.
+    pub problems: Vec<String>,
+}
+
+/// Look at the interface `name`.
+///
+/// # Errors
+/// It is not there, or is no IPoIB interface.
+pub fn look(root: &Root, name: &IfName) -> Result<Seen, String> {
+    let mut look = Look::new(root);
+    match ipoib::sort(&mut look, name) {
+        None => return Err(format!("there is no interface {name}")),
+        Some(Sort::Other(what)) => {
+            return Err(format!("{name} is {what}, no IPoIB interface: ibprov leaves it alone"));
+        }
+        Some(Sort::Ipoib(_)) => {}
+    }
+    let mut all = ipoib::interfaces(&mut look);
+    let mut problems: Vec<String> = look.problems.into_iter().collect();
+    if root.is_live() {
+        for interface in all.iter_mut().filter(|i| i.name == *name && i.mode.is_none()) {
+            match links::ipoib_of(interface.ifindex) {
+                Ok((mode, umcast)) => (interface.mode, interface.umcast) = (mode, umcast),
+                Err(e) => problems.push(format!("mode of {name}: {}", crate::host::answer(&e))),
+            }
+        }
+    }
+    let found = all.iter().find(|i| i.name == *name).cloned();
+    let interface = found.ok_or_else(|| format!("the interface {name} went away"))?;
+    let names = root.list("/sys/class/net").unwrap_or_default();
+    let before = outcome(root, interface.ifindex);
+    Ok(Seen { interface, all, names, before, problems })
+}
+
+/// What an earlier run has written of the interface with this index.
+#[must_use]
+pub fn outcome(root: &Root, ifindex: u32) -> Option<Outcome> {
+    let path = format!("{}/{}", state::RUN_DIR, outcome_file(ifindex));
+    let outcome: Outcome = serde_json::from_str(&root.text(&path, 1 << 20).ok()?).ok()?;
+    (outcome.ifindex == ifindex).then_some(outcome)
+}
+
+/// Where the outcome of an interface is, below [`state::RUN_DIR`].
+#[must_use]
+pub fn outcome_file(ifindex: u32) -> String {
+    format!("{}/{ifindex}.json", state::PORTS)
+}
+
+/// What is wanted of `seen`, and the steps to it.
+#[must_use]
+pub fn planned(config: &Config, seen: &Seen) -> (WantedInterface, IfacePlan) {
+    let wanted = wanted(&config.interfaces, &seen.interface);
+    let asked = seen.before.as_ref().and_then(|o| o.mtu_asked);
+    let plan = iface_plan(&wanted, &seen.interface, &seen.all, &seen.names, asked);
+    (wanted, plan)
+}
+
+/// How the settings of an interface stand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Settings {
+    /// They are as wanted.
+    Made,
+    /// They are not, and nobody has said why.
+    Open {
+        /// The interface's index.
+        ifindex: u32,
+    },
+    /// They could not be made.
+    Failed(String),
+}
+
+/// Judges how the settings of interfaces stand, by one look at all of them.
+#[derive(Debug)]
+pub struct SettingsJudge<'a> {
+    config: &'a Config,
+    root: &'a Root,
+    all: Vec<Interface>,
+    names: Vec<String>,
+}
+
+impl<'a> SettingsJudge<'a> {
+    /// Look at all interfaces, if anything is configured for any.
+    #[must_use]
+    pub fn new(config: &'a Config, root: &'a Root) -> Self {
+        if config.interfaces.is_empty() {
+            return Self { config, root, all: Vec::new(), names: Vec::new() };
+        }
+        // No netlink: its requests wait for a lock that a sick driver can hold.
+        let all = ipoib::interfaces(&mut Look::new(root));
+        let names = root.list("/sys/class/net").unwrap_or_default();
+        Self { config, root, all, names }
+    }
+
+    /// How those of `name` stand, by what it shows; what a run for it has left
+    /// counts for the reason only.
+    #[must_use]
+    pub fn settings(&self, name: &IfName) -> Settings {
+        // One that is gone, or is no IPoIB interface, has none.
+        let Some(interface) = self.all.iter().find(|i| i.name == *name) else {
+            return Settings::Made;
+        };
+        let wanted = wanted(&self.config.interfaces, interface);
+        let before = outcome(self.root, interface.ifindex);
+        let asked = before.as_ref().and_then(|o| o.mtu_asked);
+        let plan = iface_plan(&wanted, interface, &self.all, &self.names, asked);
+        if plan.steps.is_empty() && plan.refused.is_empty() {
+            return Settings::Made;
+        }
+        match before {
+            Some(before) if !before.configured => Settings::Failed(before.failures.join("; ")),
+            _ => Settings::Open { ifindex: interface.ifindex },
+        }
+    }
+}
+
+/// Judge the rung `configured` of ports that are named and have to reach it.
+/// Gives the interfaces whose settings nobody has made yet.
+pub fn judge_settings(
+    config: &Config,
+    root: &Root,
+    ports: &mut [PortProgress],
+    facts: &mut Facts,
+) -> Vec<(IfName, u32)> {
+    let mut open = Vec::new();
+    let judge = SettingsJudge::new(config, root);
+    for port in ports.iter_mut() {
+        if port.goal != Rung::Configured || port.reached != Some(Rung::Named) {
+            continue;
+        }
+        let Some(netdev) = port.netdev.clone() else { continue };
+        match judge.settings(&netdev) {
+            Settings::Made => {
+                facts.unset.remove(&netdev);
+                port.reached = Some(Rung::Configured);
+            }
+            Settings::Failed(why) => {
+                facts.unset.insert(netdev, Some(why));
+            }
+            Settings::Open { ifindex } => {
+                facts.unset.entry(netdev.clone()).or_default();
+                open.push((netdev, ifindex));
+            }
+        }
+    }
+    open
+}
+
+/// Set the interface up. Always gives a report, unless it is not there or not
+/// ours.
+///
+/// # Errors
+/// As [`look`].
+pub fn run(config: &Config, root: &Root, ask: Ask<'_>) -> Result<IfaceReport, String> {
+    let mut report = IfaceReport::blank(ask.name.as_str(), clock::monotonic_usec());
+    let deadline = report.started_usec + super::usec(config.network.deadline);
+    let mut seen = look(root, ask.name)?;
+    report.ifindex = seen.interface.ifindex;
+    // Two runs at one interface would undo each other's work half-way.
+    let locks = lock::Locks::in_run();
+    let name = format!("netdev-{}", seen.interface.ifindex);
+    let held = locks.and_then(|locks| locks.take_until(&name, deadline));
+    let _held = match held {
+        Ok(held) => Some(held),
+        Err(e @ lock::LockError::Busy { .. }) => {
+            report.failures.push(format!("{}: another run of ibprov is at it: {e}", ask.name));
+            return Ok(ended(report));
+        }
+        Err(e) => {
+            report.notes.push(format!("{e}: working without it"));
+            None
+        }
+    };
+    seen = look(root, ask.name)?;
+    report.notes.append(&mut seen.problems);
+    settings(config, root, &mut seen, &mut report);
+    report.notes.extend(queue_advice(root, &report.wanted));
+    report.notes.extend(name_advice(ask.name, &report.wanted));
+    if ask.settings_only {
+        report.bring_up = BringUp::NotAsked;
+    }
+    report.settled_usec = clock::monotonic_usec();
+    report.exit_code = report.judge();
+    // Before anything is waited for: `boot` waits for this and no more.
+    write(&mut report);
+    if !ask.settings_only {
+        bring_up(root, ask, deadline, &seen.interface, &mut report);
+    }
+    Ok(ended(report))
+}
+
+fn ended(mut report: IfaceReport) -> IfaceReport {
+    report.finished_usec = clock::monotonic_usec();
+    report.exit_code = report.judge();
+    if report.ifindex != 0 {
+        write(&mut report);
+    }
+    report
+}
+
+fn write(report: &mut IfaceReport) {
+    let json = serde_json::to_string_pretty(&report).unwrap_or_default();
+    if let Err((path, e)) = state::write(&outcome_file(report.ifindex), &json) {
+        let note = format!("cannot write {}: {}", path.display(), crate::host::answer(&e));
+        report.notes.push(note);
+    }
+}
+
+/// Make the settings, and read back what they came to.
+fn settings(config: &Config, root: &Root, seen: &mut Seen, report: &mut IfaceReport) {
+    let (wanted, plan) = planned(config, seen);
+    report.wanted = wanted;
+    report.failures.extend(plan.refused);
+    report.mtu_asked = seen.before.as_ref().and_then(|o| o.mtu_asked);
+    for step in plan.steps {
+        let began = clock::monotonic_usec();
+        let done = take(&step, seen.interface.ifindex);
+        let failure = match &done {
+            Ok(()) => String::new(),
+            Err(e) => explain(&step, &seen.interface, e),
+        };
+        if let (IfaceStep::SetMtu { mtu }, Ok(())) = (&step, &done) {
+            report.mtu_asked = Some(*mtu);
+        }
+        let took_usec = clock::monotonic_usec().saturating_sub(began);
+        tell_step(&step, &seen.interface, took_usec, &failure);
+        if !failure.is_empty() {
+            report.failures.push(format!("{}: {step}: {failure}", seen.interface.name));
+        }
+        report.steps.push(IfaceStepReport { step, took_usec, failure });
+    }
+    match look(root, &seen.interface.name) {
+        Err(e) => report.failures.push(e),
+        Ok(now) => {
+            let Seen { interface, all, names, .. } = &now;
+            let left = iface_plan(&report.wanted, interface, all, names, report.mtu_asked);
+            // What failed has been told; what did not take is told here.
+            let told = |step: &IfaceStep| {
+                report.steps.iter().any(|s| s.step == *step && !s.failure.is_empty())
+            };
+            for step in left.steps.iter().filter(|s| !told(s)) {
+                let name = &now.interface.name;
+                report.failures.push(format!(
+                    "{name}: {step}: the kernel took it, but it is not so afterwards"
+                ));
+            }
+            if let (Some(asked), Some(mtu)) = (report.wanted.mtu, interface.mtu)
+                && report.mtu_asked == Some(asked)
+                && mtu < asked
+            {
+                report.notes.push(format!(
+                    "the MTU is {mtu}, not {asked}: the fabric's broadcast group has not allowed more so far (see the subnet manager's mtu for the IPoIB partition)"
+                ));
+            }
+            *seen = now;
+        }
+    }
+    report.configured = report.failures.is_empty();
+}
+
+fn take(step: &IfaceStep, ifindex: u32) -> std::io::Result<()> {
+    match step {
+        IfaceStep::SetMode { mode } => links::set_mode(ifindex, *mode),
+        IfaceStep::SetMtu { mtu } => links::set_mtu(ifindex, *mtu),
+        IfaceStep::SetUmcast { umcast } => links::set_umcast(ifindex, *umcast),
+        IfaceStep::AddChild { pkey, name } => links::add_child(ifindex, name, *pkey),
+    }
+}
+
+/// What the kernel answered, what it means and what to do.
+fn explain(step: &IfaceStep, interface: &Interface, e: &std::io::Error) -> String {
+    use nix::errno::Errno;
+    let answer = crate::host::answer(e);
+    let errno = e.raw_os_error().map(Errno::from_raw);
+    let name = &interface.name;
+    let meaning = match (step, errno) {
+        (IfaceStep::SetMode { .. }, Some(Errno::EINVAL | Errno::EOPNOTSUPP)) => {
+            ": the driver refuses this mode".to_owned()
+        }
+        (IfaceStep::SetMtu { mtu }, Some(Errno::EINVAL)) => format!(
+            ": more than the port's InfiniBand MTU less 4 (2044 or 4092); see active_mtu in `ibv_devinfo`, and write a smaller mtu than {mtu}"
+        ),
+        (IfaceStep::AddChild { pkey, .. }, Some(Errno::ENOTUNIQ)) => {
+            format!(": {name} has a child with P_Key {pkey} already")
+        }
+        (IfaceStep::AddChild { name: child, .. }, Some(Errno::EEXIST)) => {
+            format!(": another interface is called {child}")
+        }
+        (_, Some(Errno::EPERM)) => ": root, or CAP_NET_ADMIN, is needed".to_owned(),
+        (_, Some(Errno::ENODEV)) => format!(": {name} went away"),
+        (_, Some(other)) => format!(" ({}): see dmesg", errno_name(other)),
+        _ => String::new(),
+    };
+    format!("{answer}{meaning}")
+}
+
+fn tell_step(step: &IfaceStep, interface: &Interface, took_usec: u64, failure: &str) {
+    let fields = [
+        ("IBPROV_STEP", step.to_string()),
+        ("IBPROV_NETDEV", interface.name.to_string()),
+        ("IBPROV_TOOK_USEC", took_usec.to_string()),
+        ("IBPROV_CAUSE", failure.to_owned()),
+    ];
+    let name = &interface.name;
+    match failure {
+        "" => journal::emit(
+            kinds::STEP_DONE,
+            Level::Info,
+            &format!("{name}: {step}"),
+            fields.get(..3).unwrap_or_default(),
+        ),
+        failure => {
+            let text = format!("{name}: {step}: {failure}");
+            journal::emit(kinds::STEP_FAILED, Level::Error, &text, &fields);
+        }
+    }
+}
+
+/// An interface that is there keeps its name until it appears anew.
+#[must_use]
+pub fn name_advice(name: &IfName, wanted: &WantedInterface) -> Option<String> {
+    let other = wanted.persistent_name.as_ref().filter(|n| *n != name)?;
+    Some(format!(
+        "its persistent name is {other}: udev gives it that when it appears the next time after `ibprov boot`"
+    ))
+}
+
+/// ib_ipoib's queues are set when it is loaded: what is too small is told.
+#[must_use]
+pub fn queue_advice(root: &Root, wanted: &WantedInterface) -> Vec<String> {
+    let queues =
+        [("recv_queue_size", wanted.receive_queue), ("send_queue_size", wanted.send_queue)];
+    let mut advice = Vec::new();
+    for (parameter, least) in queues {
+        let Some(least) = least else { continue };
+        let path = format!("/sys/module/ib_ipoib/parameters/{parameter}");
+        let now = root.attribute(&path).ok().and_then(|t| t.parse::<u32>().ok());
+        match now {
+            Some(now) if now < least => advice.push(format!(
+                "ib_ipoib has {parameter}={now}, and at least {least} is wanted: write `options ib_ipoib {parameter}={}` to a file in /etc/modprobe.d; it holds from the next time the module is loaded",
+                // The kernel rounds up to a power of two.
+                least.next_power_of_two()
+            )),
+            Some(_) => {}
+            None => advice.push(format!("{path} cannot be read: is ib_ipoib loaded?")),
+        }
+    }
+    advice
+}
+
+/// The interface that a device's path in sysfs stands for.
+///
+/// # Errors
+/// The path is none of a network device.
+pub fn name_of(device: &Path) -> Result<IfName, String> {
+    let is_net = device.parent().and_then(Path::file_name).is_some_and(|n| n == "net");
+    let name = device.file_name().and_then(|n| n.to_str()).filter(|_| is_net);
+    let shown: String = device.display().to_string().chars().filter(|c| !c.is_control()).collect();
+    let name = name.ok_or_else(|| format!("{shown:?} is no network device's path in /sys"))?;
+    name.parse().map_err(|e| format!("{e}"))
+}

@@ -1,0 +1,102 @@
+//! `ibprov iface`.
+
+use std::io::Write;
+
+use crate::apply::bring_up::explain;
+use crate::apply::iface::{Ask, look, name_advice, name_of, planned, queue_advice, run as set_up};
+use crate::cli::{Format, IfaceArgs};
+use crate::config::Config;
+use crate::host::{Root, process, systemd};
+use crate::names::IfName;
+use crate::report::iface::stacks_text;
+use crate::stacks;
+
+/// Time that the unit's own limit leaves us beyond the deadline, seconds.
+const GRACE_SEC: u64 = 10;
+
+/// Set one interface up.
+///
+/// # Errors
+/// It could not begin: no such interface, not root, or standard output is gone.
+pub fn run(args: &IfaceArgs, config: &Config, root: &Root, format: Format) -> anyhow::Result<u8> {
+    let name = match (&args.name, &args.device) {
+        (Some(name), _) => name.parse::<IfName>()?,
+        (None, Some(device)) => name_of(device).map_err(anyhow::Error::msg)?,
+        (None, None) => anyhow::bail!("which interface? Give its name, or --device PATH"),
+    };
+    let ask = Ask { name: &name, settings_only: args.settings_only, no_bus: args.no_bus };
+    if args.dry_run || !root.is_live() {
+        return dry_run(ask, config, root, format);
+    }
+    if !process::is_root() {
+        anyhow::bail!(
+            "iface sets interfaces, which only root may do: use sudo, or --dry-run to see what it would do"
+        );
+    }
+    if let Err(e) = systemd::extend_start(config.network.deadline.as_secs() + GRACE_SEC) {
+        log::debug!("cannot tell systemd the deadline: {e}");
+    }
+    let report = set_up(config, root, ask).map_err(anyhow::Error::msg)?;
+    if let Err(e) = systemd::status(&report.headline()) {
+        log::debug!("cannot tell systemd the status: {e}");
+    }
+    if format == Format::Json {
+        writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(&report)?)?;
+    }
+    Ok(report.exit_code)
+}
+
+fn dry_run(ask: Ask<'_>, config: &Config, root: &Root, format: Format) -> anyhow::Result<u8> {
+    let seen = look(root, ask.name).map_err(anyhow::Error::msg)?;
+    let (wanted, plan) = planned(config, &seen);
+    let mut notes = seen.problems.clone();
+    notes.extend(queue_advice(root, &wanted));
+    notes.extend(name_advice(ask.name, &wanted));
+    // A copy of a tree has no units to ask for.
+    let decided = match root.is_live() && !ask.settings_only {
+        true => Some(explain(root, &seen.interface, ask.no_bus)?),
+        false => None,
+    };
+    let views = decided.as_ref().map(|(_, views, _)| views.clone());
+    let views = views.unwrap_or_else(|| stacks::on_disk(root, &seen.interface));
+    let mut out = std::io::stdout().lock();
+    if format == Format::Json {
+        let json = serde_json::json!({
+            "schema": crate::report::SCHEMA,
+            "interface": seen.interface,
+            "wanted": wanted,
+            "steps": plan.steps,
+            "refused": plan.refused,
+            "notes": notes,
+            "asked_by": decided.as_ref().map(|(way, _, _)| way),
+            "decision": decided.as_ref().map(|(_, _, decision)| decision),
+            "stacks": views,
+        });
+        writeln!(out, "{json:#}")?;
+        return Ok(super::exit::GOOD);
+    }
+    match (wanted.origins.as_slice(), plan.steps.as_slice()) {
+        ([], _) => writeln!(out, "{}: nothing is configured for it", ask.name)?,
+        (origins, []) => {
+            writeln!(out, "{}: it is as {} want it", ask.name, origins.join(", "))?;
+        }
+        (origins, steps) => {
+            writeln!(out, "{}: by {}:", ask.name, origins.join(", "))?;
+            for step in steps {
+                writeln!(out, "would {step}")?;
+            }
+        }
+    }
+    for refused in &plan.refused {
+        writeln!(out, "cannot: {refused}")?;
+    }
+    for note in &notes {
+        writeln!(out, "note: {note}")?;
+    }
+    write!(out, "{}", stacks_text(&views))?;
+    if let Some((way, _, decision)) = &decided {
+        writeln!(out, "decision: {}: {}", decision.action.text(), decision.why)?;
+        writeln!(out, "asked by: {way}")?;
+    }
+    Ok(super::exit::GOOD)
+}

@@ -1,0 +1,200 @@
+//! IPoIB interfaces as they are set, P_Key children too.
+//!
+//! Reads sysfs only, and there nothing that takes the RTNL lock, which a sick
+//! driver can hold for ever. What sysfs has no file for (the mode of a child
+//! made by netlink) is left open; [`crate::host::links`] can fill it in.
+
+use serde::Serialize;
+
+use super::Look;
+use super::rdma::port_guid_of;
+use crate::config::Mode;
+use crate::names::{Guid, IfName, PKey, PciAddress, PortNumber};
+
+/// An IPoIB interface.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Interface {
+    /// Its name now.
+    pub name: IfName,
+    /// Its index.
+    pub ifindex: u32,
+    /// Index of the interface it is a P_Key child of; of none: a port's own.
+    pub parent: Option<u32>,
+    /// The PCI function of its port.
+    pub pci: Option<PciAddress>,
+    /// Which port of that.
+    pub port: Option<PortNumber>,
+    /// Port GUID, the last 8 bytes of its address.
+    pub guid: Option<Guid>,
+    /// Its P_Key, from the broadcast address that the kernel makes of it.
+    pub pkey: Option<PKey>,
+    /// The driver can do connected mode (IPOIB_FLAGS_RC in the first byte of
+    /// the address; RFC 4755, section 3.1).
+    pub can_connect: bool,
+    /// Transport mode; open where nothing could tell it.
+    pub mode: Option<Mode>,
+    /// In bytes.
+    pub mtu: Option<u32>,
+    /// User space may join multicast groups.
+    pub umcast: Option<bool>,
+    /// IFF_UP.
+    pub up: bool,
+    /// It has carrier: the broadcast group is joined.
+    pub carrier: bool,
+}
+
+/// What sort of interface a name stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Sort {
+    /// IPoIB.
+    Ipoib(Box<Interface>),
+    /// Another kind: a bond of IPoIB interfaces has their hardware type too.
+    Other(String),
+}
+
+const NET: &str = "/sys/class/net";
+const ARPHRD_INFINIBAND: u32 = 32;
+const IFF_UP: u32 = 1;
+/// IPOIB_FLAGS_RC (`drivers/infiniband/ulp/ipoib/ipoib.h`).
+const CONNECTED: u8 = 0x80;
+
+/// All IPoIB interfaces, by name; of P_Key children the port is that of their
+/// parent.
+#[must_use]
+pub fn interfaces(look: &mut Look<'_>) -> Vec<Interface> {
+    let mut all = Vec::new();
+    for entry in look.list(NET) {
+        // Other interfaces may have any name.
+        let Ok(name) = entry.parse::<IfName>() else { continue };
+        if let Some(Sort::Ipoib(interface)) = sort(look, &name) {
+            all.push(*interface);
+        }
+    }
+    let ports: Vec<_> = all.iter().map(|i| (i.ifindex, i.pci, i.port)).collect();
+    for child in &mut all {
+        let of = ports.iter().find(|(index, ..)| Some(*index) == child.parent);
+        if let Some((_, pci, port)) = of {
+            (child.pci, child.port) = (*pci, *port);
+        }
+    }
+    all
+}
+
+/// The sort of the interface `name`; `None` if it is not there.
+#[must_use]
+pub fn sort(look: &mut Look<'_>, name: &IfName) -> Option<Sort> {
+    let dir = format!("{NET}/{name}");
+    let ifindex = number(look, &dir, "ifindex")?;
+    let hardware = number(look, &dir, "type")?;
+    if hardware != ARPHRD_INFINIBAND {
+        return Some(Sort::Other(format!("an interface of hardware type {hardware}")));
+    }
+    let uevent = look.attribute(&format!("{dir}/uevent")).unwrap_or_default();
+    if let Some(kind) = uevent.lines().find_map(|l| l.strip_prefix("DEVTYPE=")) {
+        return Some(Sort::Other(format!("a {kind}")));
+    }
+    let address = bytes(look, &format!("{dir}/address"));
+    let iflink = number(look, &dir, "iflink");
+    let parent = iflink.filter(|link| *link != ifindex && *link != 0);
+    let pci = look.link_name(&format!("{dir}/device")).and_then(|t| t.parse().ok());
+    let dev_port = number(look, &dir, "dev_port").map(i64::from);
+    let mode = look.attribute(&format!("{dir}/mode"));
+    let flags = hex(look, &format!("{dir}/flags"));
+    Some(Sort::Ipoib(Box::new(Interface {
+        name: name.clone(),
+        ifindex,
+        parent,
+        pci,
+        port: dev_port.filter(|_| pci.is_some()).and_then(|p| PortNumber::new(p + 1).ok()),
+        guid: look.attribute(&format!("{dir}/address")).and_then(|a| port_guid_of(&a)),
+        pkey: pkey_of(&bytes(look, &format!("{dir}/broadcast"))),
+        can_connect: address.first().is_some_and(|b| b & CONNECTED != 0),
+        mode: mode.and_then(|m| m.parse().ok()),
+        mtu: number(look, &dir, "mtu"),
+        umcast: number(look, &dir, "umcast").map(|n| n != 0),
+        up: flags.is_some_and(|f| f & IFF_UP != 0),
+        // Unreadable (EINVAL) while the interface is down.
+        carrier: flags.is_some_and(|f| f & IFF_UP != 0)
+            && look.root.attribute(&format!("{dir}/carrier")).as_deref() == Ok("1"),
+    })))
+}
+
+fn number(look: &mut Look<'_>, dir: &str, attribute: &str) -> Option<u32> {
+    look.parsed(&format!("{dir}/{attribute}"), |t| {
+        t.parse::<u32>().map_err(|_| format!("{t:?} is not a number"))
+    })
+}
+
+fn hex(look: &mut Look<'_>, path: &str) -> Option<u32> {
+    look.parsed(path, |t| {
+        let digits = t.strip_prefix("0x").unwrap_or(t);
+        u32::from_str_radix(digits, 16).map_err(|_| format!("{t:?} is not a number"))
+    })
+}
+
+/// `00:ff:...`; nothing if it is no such text.
+fn bytes(look: &mut Look<'_>, path: &str) -> Vec<u8> {
+    let text = look.attribute(path).unwrap_or_default();
+    text.split(':').map(|b| u8::from_str_radix(b, 16)).collect::<Result<_, _>>().unwrap_or_default()
+}
+
+/// Bytes 8 and 9 of the broadcast address are the P_Key (RFC 4391, section 4).
+fn pkey_of(broadcast: &[u8]) -> Option<PKey> {
+    match broadcast {
+        [_, _, _, _, _, _, _, _, high, low, ..] if broadcast.len() == 20 => {
+            PKey::new(u16::from_be_bytes([*high, *low]))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::Root;
+
+    fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        for (path, text) in files {
+            let path = dir.path().join("sys/class/net").join(path);
+            std::fs::create_dir_all(path.parent().expect("parent")).expect("directory");
+            std::fs::write(path, text).expect("file");
+        }
+        dir
+    }
+
+    const ADDRESS: &str = "80:00:10:49:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:12:a4:80\n";
+    const BROADCAST: &str = "00:ff:ff:ff:ff:12:40:1b:80:0a:00:00:00:00:00:00:ff:ff:ff:ff\n";
+
+    #[test]
+    fn a_child_without_files_of_its_own_is_read_from_its_address() {
+        let dir = tree(&[
+            ("ib0.000a/ifindex", "7\n"),
+            ("ib0.000a/iflink", "3\n"),
+            ("ib0.000a/type", "32\n"),
+            ("ib0.000a/address", ADDRESS),
+            ("ib0.000a/broadcast", BROADCAST),
+            ("ib0.000a/flags", "0x1003\n"),
+            ("ib0.000a/mtu", "2044\n"),
+            ("ib0.000a/uevent", "INTERFACE=ib0.000a\nIFINDEX=7\n"),
+            ("bond0/ifindex", "9\n"),
+            ("bond0/type", "32\n"),
+            ("bond0/uevent", "DEVTYPE=bond\nINTERFACE=bond0\n"),
+            ("lo/ifindex", "1\n"),
+            ("lo/type", "772\n"),
+        ]);
+        let root = Root::copy_at(dir.path()).expect("root");
+        let mut look = Look::new(&root);
+        let all = interfaces(&mut look);
+        let [child] = all.as_slice() else { panic!("{all:?}") };
+        assert_eq!((child.parent, child.ifindex, child.mtu), (Some(3), 7, Some(2044)));
+        assert_eq!(child.pkey.map(|p| p.to_string()).as_deref(), Some("0x800a"));
+        assert_eq!(child.guid.map(|g| g.to_string()).as_deref(), Some("b859:9f03:0012:a480"));
+        assert!(child.can_connect && child.up && !child.carrier);
+        assert_eq!((child.mode, child.umcast), (None, None));
+        assert_eq!(look.problems.len(), 0, "{:?}", look.problems);
+        let bond = sort(&mut look, &"bond0".parse().expect("name"));
+        assert_eq!(bond, Some(Sort::Other("a bond".to_owned())));
+        assert_eq!(sort(&mut look, &"ib9".parse().expect("name")), None);
+    }
+}

@@ -1,0 +1,376 @@
+//! One interface: from the configuration's rules and what it is now to the
+//! settings that differ.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::config::{InterfaceRule, InterfaceSelector, Mode};
+use crate::names::{IfName, PKey};
+use crate::observe::ipoib::Interface;
+
+/// What one interface shall be. What is `None` or empty is left alone.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct WantedInterface {
+    /// Transport mode.
+    pub mode: Option<Mode>,
+    /// In bytes.
+    pub mtu: Option<u32>,
+    /// User space may join multicast groups.
+    pub umcast: Option<bool>,
+    /// P_Key children.
+    pub pkeys: Vec<PKey>,
+    /// The least that ib_ipoib's recv_queue_size should be.
+    pub receive_queue: Option<u32>,
+    /// The least that ib_ipoib's send_queue_size should be.
+    pub send_queue: Option<u32>,
+    /// The name it should have.
+    pub persistent_name: Option<IfName>,
+    /// The rules that apply, by file and line.
+    pub origins: Vec<String>,
+}
+
+/// One thing that is done to an interface.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "step", rename_all = "kebab-case")]
+pub enum IfaceStep {
+    /// Set the transport mode.
+    SetMode {
+        /// To this.
+        mode: Mode,
+    },
+    /// Set the MTU.
+    SetMtu {
+        /// To this, in bytes.
+        mtu: u32,
+    },
+    /// Set umcast.
+    SetUmcast {
+        /// To this.
+        umcast: bool,
+    },
+    /// Make a P_Key child.
+    AddChild {
+        /// Its P_Key.
+        pkey: PKey,
+        /// Its name.
+        name: IfName,
+    },
+}
+
+impl fmt::Display for IfaceStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SetMode { mode } => write!(f, "set mode {}", mode.word()),
+            Self::SetMtu { mtu } => write!(f, "set MTU {mtu}"),
+            Self::SetUmcast { umcast } => write!(f, "set umcast {}", u8::from(*umcast)),
+            Self::AddChild { pkey, name } => write!(f, "make P_Key child {name} ({pkey})"),
+        }
+    }
+}
+
+/// What is to be done to one interface.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct IfacePlan {
+    /// In this order.
+    pub steps: Vec<IfaceStep>,
+    /// What is wanted and cannot be, with why and what to do.
+    pub refused: Vec<String>,
+}
+
+/// What the rules want of `interface`. P_Key children and names are for a
+/// port's own interface, not for its children.
+#[must_use]
+pub fn wanted(rules: &[InterfaceRule], interface: &Interface) -> WantedInterface {
+    let mut wanted = WantedInterface::default();
+    for rule in rules.iter().filter(|rule| applies(&rule.which, interface)) {
+        wanted.mode = rule.mode.or(wanted.mode);
+        wanted.mtu = rule.mtu.or(wanted.mtu);
+        wanted.umcast = rule.umcast.or(wanted.umcast);
+        wanted.receive_queue = rule.receive_queue.or(wanted.receive_queue);
+        wanted.send_queue = rule.send_queue.or(wanted.send_queue);
+        if interface.parent.is_none() {
+            wanted.pkeys.extend(rule.pkeys.iter().copied());
+            wanted.persistent_name = rule.persistent_name.clone().or(wanted.persistent_name);
+        }
+        wanted.origins.push(rule.origin.clone());
+    }
+    wanted.pkeys.sort_unstable();
+    wanted.pkeys.dedup();
+    wanted
+}
+
+fn applies(which: &InterfaceSelector, interface: &Interface) -> bool {
+    match which {
+        InterfaceSelector::Name(pattern) => pattern.matches(&interface.name),
+        InterfaceSelector::PortGuid(guid) => interface.guid == Some(*guid),
+        InterfaceSelector::Pci(pci, port) => {
+            interface.pci == Some(*pci) && port.is_none_or(|p| interface.port == Some(p))
+        }
+    }
+}
+
+/// The steps that make `interface` as `wanted`: none for what is so already.
+///
+/// `all` are all IPoIB interfaces, `names` the names that are taken;
+/// `mtu_asked` the MTU that was written to this interface before, if any.
+#[must_use]
+pub fn iface_plan(
+    wanted: &WantedInterface,
+    interface: &Interface,
+    all: &[Interface],
+    names: &[String],
+    mtu_asked: Option<u32>,
+) -> IfacePlan {
+    let mut plan = IfacePlan::default();
+    let name = &interface.name;
+    let mut mode = interface.mode;
+    let mut switches = false;
+    match wanted.mode {
+        Some(Mode::Connected) if !interface.can_connect => plan.refused.push(format!(
+            "{name}: connected mode is wanted, but its driver has none (its address says so: enhanced IPoIB of mlx5, or MLNX_OFED from 23.07 on); write mode = \"datagram\", or load ib_ipoib with ipoib_enhanced=0 where that exists"
+        )),
+        Some(asked) if interface.mode != Some(asked) => {
+            plan.steps.push(IfaceStep::SetMode { mode: asked });
+            mode = Some(asked);
+            switches = true;
+        }
+        _ => {}
+    }
+    if let Some(mtu) = wanted.mtu {
+        let limit = mode.map_or(Mode::Connected.largest_mtu(), Mode::largest_mtu);
+        // In datagram mode the kernel takes an MTU that the link can have, and
+        // applies it only as far as the broadcast group allows.
+        let held = mode == Some(Mode::Datagram)
+            && mtu_asked == Some(mtu)
+            && interface.mtu.is_some_and(|now| now < mtu);
+        if mtu > limit {
+            let word = mode.map_or("this", Mode::word);
+            plan.refused.push(format!(
+                "{name}: an MTU of {mtu} is wanted, but in {word} mode {limit} is the most; set mode = \"connected\" beside it, or a smaller mtu"
+            ));
+        } else if switches || interface.mtu != Some(mtu) && !held {
+            // A change of mode changes the MTU too.
+            plan.steps.push(IfaceStep::SetMtu { mtu });
+        }
+    }
+    if let Some(umcast) = wanted.umcast
+        && interface.umcast != Some(umcast)
+    {
+        plan.steps.push(IfaceStep::SetUmcast { umcast });
+    }
+    let mut taken: Vec<String> = names.to_vec();
+    for pkey in &wanted.pkeys {
+        // By P_Key, not by name: old and new kernels call the child of 0x000a
+        // differently, and so do their users.
+        let is_it = |c: &&Interface| c.parent == Some(interface.ifindex) && c.pkey == Some(*pkey);
+        if interface.pkey == Some(*pkey) || all.iter().any(|c| is_it(&c)) {
+            continue;
+        }
+        match child_name(name, *pkey) {
+            Some(child) if !taken.iter().any(|t| t == child.as_str()) => {
+                taken.push(child.as_str().to_owned());
+                plan.steps.push(IfaceStep::AddChild { pkey: *pkey, name: child });
+            }
+            Some(child) => plan.refused.push(format!(
+                "{name}: P_Key child {pkey} would be called {child}, and another interface has that name; give the parent a name of at most 10 characters (persistent-name)"
+            )),
+            None => plan.refused.push(format!("{name}: no name can be made for P_Key child {pkey}")),
+        }
+    }
+    plan
+}
+
+/// The name of a P_Key child, as the kernel makes it for `create_child`: the
+/// first 10 characters of its parent's, a dot, the P_Key in hex.
+fn child_name(parent: &IfName, pkey: PKey) -> Option<IfName> {
+    let head = parent.as_str();
+    // A name is cut between characters, at 10 bytes at most.
+    let end = (0..=head.len().min(10)).rev().find(|end| head.is_char_boundary(*end))?;
+    format!("{}.{:04x}", head.get(..end)?, pkey.value()).parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::config::{Problems, Source, resolve};
+
+    fn rules(text: &str) -> Vec<InterfaceRule> {
+        let source = Source { path: "/etc/x.toml".to_owned(), text: text.to_owned() };
+        resolve(vec![source], Problems::default()).expect("configuration").config.interfaces
+    }
+
+    fn interface(name: &str, ifindex: u32) -> Interface {
+        Interface {
+            name: name.parse().expect("name"),
+            ifindex,
+            parent: None,
+            pci: "0000:4b:00.0".parse().ok(),
+            port: crate::names::PortNumber::new(1).ok(),
+            guid: "b859:9f03:0012:a480".parse().ok(),
+            pkey: PKey::new(0xffff),
+            can_connect: true,
+            mode: Some(Mode::Datagram),
+            mtu: Some(2044),
+            umcast: Some(false),
+            up: false,
+            carrier: false,
+        }
+    }
+
+    fn child(name: &str, ifindex: u32, parent: u32, pkey: u16) -> Interface {
+        let mode = (None, None);
+        Interface {
+            parent: Some(parent),
+            pkey: PKey::new(pkey),
+            mode: mode.0,
+            umcast: mode.1,
+            ..interface(name, ifindex)
+        }
+    }
+
+    fn planned(text: &str, of: &Interface, all: &[Interface]) -> (Vec<String>, Vec<String>) {
+        let names: Vec<String> = all.iter().map(|i| i.name.to_string()).collect();
+        let plan = iface_plan(&wanted(&rules(text), of), of, all, &names, None);
+        (plan.steps.iter().map(ToString::to_string).collect(), plan.refused)
+    }
+
+    #[test]
+    fn only_what_differs_is_done_and_the_mtu_follows_the_mode() {
+        let ib0 = interface("ib0", 3);
+        let all = [ib0.clone()];
+        let (steps, refused) = planned(
+            "[[interface]]\nname = \"ib*\"\nmode = \"connected\"\nmtu = 65520\numcast = false\n",
+            &ib0,
+            &all,
+        );
+        assert_eq!(steps, ["set mode connected", "set MTU 65520"]);
+        assert_eq!(refused, [""; 0]);
+        let same = "[[interface]]\nname = \"*\"\nmode = \"datagram\"\nmtu = 2044\numcast = false\n";
+        assert_eq!(planned(same, &ib0, &all).0, [""; 0]);
+        let other = "[[interface]]\nname = \"eth*\"\nmtu = 4092\n";
+        assert_eq!(planned(other, &ib0, &all).0, [""; 0], "not meant");
+        let connected = Interface { mode: Some(Mode::Connected), mtu: Some(2044), ..ib0 };
+        let back = "[[interface]]\nname = \"*\"\nmode = \"datagram\"\nmtu = 2044\n";
+        let (steps, _) = planned(back, &connected, &all);
+        assert_eq!(steps, ["set mode datagram", "set MTU 2044"], "a mode takes its own MTU along");
+    }
+
+    #[test]
+    fn a_later_rule_counts_and_p_keys_add_up() {
+        let text = "[[interface]]\nname = \"*\"\nmtu = 2000\npkeys = [\"0x8001\"]\n[[interface]]\npci = \"0000:4b:00.0\"\nport = 1\nmtu = 1500\n[[interface]]\nport-guid = \"b859:9f03:0012:a480\"\npkeys = [\"0x000a\"]\n[[interface]]\npci = \"0000:4b:00.0\"\nport = 2\nmtu = 1000\n";
+        let ib0 = interface("ib0", 3);
+        let (steps, _) = planned(text, &ib0, std::slice::from_ref(&ib0));
+        assert_eq!(
+            steps,
+            [
+                "set MTU 1500",
+                "make P_Key child ib0.8001 (0x8001)",
+                "make P_Key child ib0.800a (0x800a)"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_child_is_known_by_its_p_key_whatever_its_name() {
+        let text = "[[interface]]\nname = \"ib0\"\npkeys = [\"0x000a\", \"0x8001\", \"0xffff\"]\n";
+        let ib0 = interface("ib0", 3);
+        let all = [ib0.clone(), child("ib0.000a", 7, 3, 0x800a), child("storage", 8, 3, 0x8001)];
+        assert_eq!(planned(text, &ib0, &all).0, [""; 0]);
+        // The same P_Key below another port is another interface.
+        let all = [ib0.clone(), child("ib1.8001", 8, 4, 0x8001)];
+        assert_eq!(planned(text, &ib0, &all).0.len(), 2);
+    }
+
+    #[test]
+    fn children_of_long_names_are_called_as_the_kernel_does_and_do_not_collide() {
+        let text = "[[interface]]\nname = \"ibp*\"\npkeys = [\"0x8001\"]\n";
+        let parent = interface("ibp129s0f0np1", 3);
+        let (steps, _) = planned(text, &parent, std::slice::from_ref(&parent));
+        assert_eq!(steps, ["make P_Key child ibp129s0f0.8001 (0x8001)"]);
+        let all = [parent.clone(), child("ibp129s0f0.8001", 9, 4, 0x8001)];
+        let (steps, refused) = planned(text, &parent, &all);
+        assert_eq!(steps, [""; 0]);
+        assert!(refused[0].contains("another interface has that name"), "{refused:?}");
+    }
+
+    #[test]
+    fn children_get_settings_and_no_children() {
+        let text = "[[interface]]\nport-guid = \"b859:9f03:0012:a480\"\nmtu = 1500\npkeys = [\"0x8001\"]\n[[interface]]\nname = \"*.8001\"\numcast = true\n";
+        let all = [interface("ib0", 3), child("ib0.8001", 7, 3, 0x8001)];
+        assert_eq!(planned(text, &all[1], &all).0, ["set MTU 1500", "set umcast 1"]);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_before_it_is_tried() {
+        let enhanced = Interface { can_connect: false, ..interface("ib0", 3) };
+        let text = "[[interface]]\nname = \"*\"\nmode = \"connected\"\nmtu = 65520\n";
+        let (steps, refused) = planned(text, &enhanced, std::slice::from_ref(&enhanced));
+        assert_eq!(steps, [""; 0]);
+        assert!(refused[0].contains("its driver has none"), "{refused:?}");
+        assert!(refused[1].contains("in datagram mode 4092 is the most"), "{refused:?}");
+    }
+
+    #[test]
+    fn an_mtu_that_the_fabric_holds_down_is_not_written_again() {
+        let ib0 = interface("ib0", 3);
+        let wanted = wanted(&rules("[[interface]]\nname = \"*\"\nmtu = 4092\n"), &ib0);
+        let steps = |asked| iface_plan(&wanted, &ib0, &[], &[], asked).steps.len();
+        assert_eq!((steps(None), steps(Some(4092)), steps(Some(3000))), (1, 0, 1));
+    }
+
+    /// What the kernel makes of a step.
+    fn apply(step: &IfaceStep, of: &mut Interface, all: &mut Vec<Interface>) {
+        match step {
+            IfaceStep::SetMode { mode } => {
+                of.mode = Some(*mode);
+                of.mtu = Some(if *mode == Mode::Connected { 65520 } else { 2044 });
+            }
+            IfaceStep::SetMtu { mtu } => of.mtu = Some(*mtu),
+            IfaceStep::SetUmcast { umcast } => of.umcast = Some(*umcast),
+            IfaceStep::AddChild { pkey, name } => {
+                let index = 100 + u32::try_from(all.len()).expect("few");
+                all.push(child(name.as_str(), index, of.ifindex, pkey.value()));
+            }
+        }
+    }
+
+    proptest! {
+        /// From any state, stopped after any step and begun anew, the plan ends,
+        /// and what it ends with needs nothing more.
+        #[test]
+        fn a_plan_that_was_carried_out_leaves_nothing_to_do(
+            mode in prop_oneof![Just(Mode::Datagram), Just(Mode::Connected)],
+            mtu in prop_oneof![Just(2044_u32), Just(65520)],
+            can_connect: bool,
+            asked in proptest::option::of(prop_oneof![Just("datagram"), Just("connected")]),
+            asked_mtu in proptest::option::of(72_u32..65520),
+            stop_after in 0_usize..3,
+            pkeys in proptest::collection::vec(1_u16..0x7fff, 0..4),
+        ) {
+            let mut text = "[[interface]]\nname = \"*\"\numcast = true\n".to_owned();
+            text.extend(asked.map(|m| format!("mode = \"{m}\"\n")));
+            if asked_mtu.is_some_and(|m| m <= 4092) || asked == Some("connected") {
+                text.extend(asked_mtu.map(|m| format!("mtu = {m}\n")));
+            }
+            let list: Vec<String> = pkeys.iter().map(|p| format!("\"0x{p:04x}\"")).collect();
+            text.push_str(&format!("pkeys = [{}]\n", list.join(",")));
+            let mut of = Interface { mode: Some(mode), mtu: Some(mtu), can_connect, ..interface("ib0", 3) };
+            let mut all = vec![of.clone()];
+            let rules = rules(&text);
+            for limit in [stop_after, usize::MAX] {
+                let names: Vec<String> = all.iter().map(|i| i.name.to_string()).collect();
+                let plan = iface_plan(&wanted(&rules, &of), &of, &all, &names, None);
+                for step in plan.steps.iter().take(limit) {
+                    apply(step, &mut of, &mut all);
+                }
+            }
+            let names: Vec<String> = all.iter().map(|i| i.name.to_string()).collect();
+            let rest = iface_plan(&wanted(&rules, &of), &of, &all, &names, None);
+            // A switch to a mode that was stopped before its MTU is made good.
+            prop_assert_eq!(rest.steps, vec![]);
+        }
+    }
+}

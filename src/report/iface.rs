@@ -1,0 +1,206 @@
+//! What `ibprov iface` did with one interface:
+//! `/run/ibprov/ports/IFINDEX.json`, and its text.
+
+use serde::{Deserialize, Serialize};
+
+use super::duration::seconds;
+use crate::plan::{IfaceStep, WantedInterface};
+use crate::stacks::{Decision, View};
+
+/// How far bringing it up is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BringUp {
+    /// Only the settings were asked for.
+    NotAsked,
+    /// Not looked at yet, or being waited for.
+    Pending,
+    /// A stack that is still to come does it.
+    Left,
+    /// It is up, by its stack.
+    Up,
+    /// Its stack has it and waits for carrier.
+    Waiting,
+    /// No stack claims it.
+    Nobody,
+    /// It did not come up.
+    Failed,
+}
+
+/// One interface's report. Times are microseconds of CLOCK_MONOTONIC.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct IfaceReport {
+    /// Version of this format.
+    pub schema: u32,
+    /// Version of ibprov.
+    pub version: &'static str,
+    /// The interface's name.
+    pub netdev: String,
+    /// Its index; 0 if it is not there.
+    pub ifindex: u32,
+    /// When ibprov began.
+    pub started_usec: u64,
+    /// When the settings were as wanted, or could not be made so.
+    pub settled_usec: u64,
+    /// When it decided who brings it up.
+    pub decided_usec: u64,
+    /// When it ended.
+    pub finished_usec: u64,
+    /// Mode, MTU, umcast and P_Key children are as wanted.
+    pub configured: bool,
+    /// What was wanted.
+    pub wanted: WantedInterface,
+    /// What was done.
+    pub steps: Vec<IfaceStepReport>,
+    /// The MTU that was written to it, if any ever was.
+    pub mtu_asked: Option<u32>,
+    /// What could not be: settings, or bringing it up.
+    pub failures: Vec<String>,
+    /// Advice, and what could not be read.
+    pub notes: Vec<String>,
+    /// How systemd was asked.
+    pub asked_by: String,
+    /// Every stack's view, as it was decided on last.
+    pub stacks: Vec<View>,
+    /// Who brings it up, and why.
+    pub decision: Option<Decision>,
+    /// How far that is.
+    pub bring_up: BringUp,
+    /// The exit code.
+    pub exit_code: u8,
+}
+
+/// A step and its outcome.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct IfaceStepReport {
+    /// What was done.
+    #[serde(flatten)]
+    pub step: IfaceStep,
+    /// How long it took, microseconds.
+    pub took_usec: u64,
+    /// What went wrong; empty if nothing did.
+    pub failure: String,
+}
+
+/// What others read of a report.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Outcome {
+    /// The interface's index.
+    pub ifindex: u32,
+    /// It is as wanted.
+    pub configured: bool,
+    /// Exit code; while it is being worked on, that of the settings.
+    pub exit_code: u8,
+    /// The MTU that was written to it.
+    pub mtu_asked: Option<u32>,
+    /// Why it is not.
+    #[serde(default)]
+    pub failures: Vec<String>,
+}
+
+impl IfaceReport {
+    /// Nothing done yet.
+    #[must_use]
+    pub fn blank(netdev: &str, started_usec: u64) -> Self {
+        Self {
+            schema: super::SCHEMA,
+            version: env!("CARGO_PKG_VERSION"),
+            netdev: netdev.to_owned(),
+            ifindex: 0,
+            started_usec,
+            settled_usec: 0,
+            decided_usec: 0,
+            finished_usec: started_usec,
+            configured: false,
+            wanted: WantedInterface::default(),
+            steps: Vec::new(),
+            mtu_asked: None,
+            failures: Vec::new(),
+            notes: Vec::new(),
+            asked_by: String::new(),
+            stacks: Vec::new(),
+            decision: None,
+            bring_up: BringUp::Pending,
+            exit_code: 0,
+        }
+    }
+
+    /// The exit code that it comes to: 0 configured, and up or left to who
+    /// brings it up; 1 configured and without carrier; 3 anything else.
+    #[must_use]
+    pub const fn judge(&self) -> u8 {
+        match (self.configured, self.bring_up) {
+            (false, _) | (true, BringUp::Failed) => 3,
+            (true, BringUp::Waiting) => 1,
+            (true, _) => 0,
+        }
+    }
+
+    /// The sentence that says it all.
+    #[must_use]
+    pub fn headline(&self) -> String {
+        let name = shown(&self.netdev);
+        let set = match (self.configured, self.wanted.origins.is_empty()) {
+            (true, true) => "nothing is configured for it",
+            (true, false) => "configured",
+            (false, _) => "NOT CONFIGURED",
+        };
+        let why = self.decision.as_ref().map(|d| d.why.as_str()).unwrap_or_default();
+        let up = match self.bring_up {
+            BringUp::NotAsked | BringUp::Pending => String::new(),
+            BringUp::Left => format!("; left to its stack: {why}"),
+            BringUp::Up => format!("; up: {why}"),
+            BringUp::Waiting => format!("; no carrier yet: {why}"),
+            BringUp::Nobody => format!("; nobody brings it up: {why}"),
+            BringUp::Failed => "; NOT UP".to_owned(),
+        };
+        format!("{name}: {set}{up}")
+    }
+
+    /// The text of it.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let mut text = format!("{}\n", self.headline());
+        let mut line = |l: String| {
+            text.push_str(&l);
+            text.push('\n');
+        };
+        for failure in &self.failures {
+            line(format!("  why: {failure}"));
+        }
+        for step in &self.steps {
+            line(match step.failure.as_str() {
+                "" => format!("done: {} in {}", step.step, seconds(step.took_usec)),
+                failure => format!("failed: {}: {failure}", step.step),
+            });
+        }
+        for note in &self.notes {
+            line(format!("note: {note}"));
+        }
+        text.push_str(&stacks_text(&self.stacks));
+        text
+    }
+}
+
+/// Which stacks are there, and whether each claims the interface.
+#[must_use]
+pub fn stacks_text(views: &[View]) -> String {
+    let mut text = String::new();
+    for view in views.iter().filter(|v| v.phase != crate::stacks::Phase::Absent) {
+        let answer = match view.claim.answer {
+            crate::stacks::Answer::Yes | crate::stacks::Answer::Hotplug => "claims it",
+            crate::stacks::Answer::ByHand => "knows it, by hand only",
+            crate::stacks::Answer::No => "does not claim it",
+            crate::stacks::Answer::Missed => "does not claim it, and should",
+            crate::stacks::Answer::Later => "cannot tell yet",
+        };
+        let (stack, phase) = (view.stack, view.phase.text());
+        text.push_str(&format!("stack {stack} ({phase}): {answer}: {}\n", view.claim.why));
+    }
+    text
+}
+
+/// A name as it may be printed.
+fn shown(name: &str) -> String {
+    name.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}

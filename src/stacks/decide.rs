@@ -1,0 +1,227 @@
+//! What to do about bringing an interface up. Pure.
+
+use serde::Serialize;
+
+use super::{Answer, Phase, Stack, View};
+use crate::observe::ipoib::Interface;
+
+/// What is to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Action {
+    /// The stack has brought it up already.
+    Nothing,
+    /// The stack is still to come: it will find the interface there.
+    Leave,
+    /// The stack is at it: wait for its service's job, then look again.
+    WaitForService,
+    /// ifupdown's own unit for the interface is at it: wait, then look again.
+    WaitForHotplug,
+    /// The stack has been and missed it: `ifup`, in a unit of its own.
+    Ifup,
+    /// As `Ifup`, but its record of the interface is of one that is gone.
+    IfupAgain,
+    /// ifupdown's own unit for the interface was not started: start it.
+    StartHotplug,
+    /// The stack watches for interfaces: let it, and see that it does.
+    Verify,
+    /// A stack should bring it up and cannot.
+    Stuck,
+    /// No stack claims it.
+    Nobody,
+}
+
+impl Action {
+    /// In words.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Nothing => "nothing to do",
+            Self::Leave => "leave it to its stack",
+            Self::WaitForService => "wait for the service, then look again",
+            Self::WaitForHotplug => "wait for ifupdown's own unit, then look again",
+            Self::Ifup => "run ifup",
+            Self::IfupAgain => "run ifup --force",
+            Self::StartHotplug => "start ifupdown's own unit for it",
+            Self::Verify => "let its stack, and see that it does",
+            Self::Stuck => "it cannot come up",
+            Self::Nobody => "nobody brings it up",
+        }
+    }
+}
+
+/// What to do, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Decision {
+    /// The stack that brings the interface up; none if nobody does.
+    pub stack: Option<Stack>,
+    /// What is to be done.
+    pub action: Action,
+    /// One sentence, without a full stop.
+    pub why: String,
+    /// Something is configured wrongly: it is no good end.
+    pub is_wrong: bool,
+}
+
+impl Decision {
+    fn new(stack: Stack, action: Action, why: String) -> Self {
+        Self { stack: Some(stack), action, why, is_wrong: action == Action::Stuck }
+    }
+}
+
+/// Characters that reach a shell unharmed when ifupdown and its like put a name
+/// into their command lines.
+fn is_tame(name: &str) -> bool {
+    let tame = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.' | b'@');
+    name.bytes().all(tame) && !name.starts_with('-')
+}
+
+/// Decide who brings `interface` up, and what is to be done about it now.
+#[must_use]
+pub fn decide(views: &[View], interface: &Interface) -> Decision {
+    let here = || views.iter().filter(|v| v.phase != Phase::Absent);
+    let claims = |v: &&View| matches!(v.claim.answer, Answer::Yes | Answer::Hotplug);
+    let alive = |v: &&View| v.phase != Phase::NotStarted;
+    // Of two that claim it, the one that is part of this boot.
+    if let Some(view) = here().filter(claims).find(alive).or_else(|| here().find(claims)) {
+        return by(view, interface);
+    }
+    if let Some(view) = here().find(|v| v.claim.answer == Answer::Later) {
+        let word = view.stack.word();
+        let unit = view.stack.unit();
+        return match view.phase {
+            Phase::Queued => Decision::new(
+                view.stack,
+                Action::Leave,
+                format!("{unit} is still to come, and tells then whether it takes it"),
+            ),
+            Phase::Starting => {
+                Decision::new(view.stack, Action::WaitForService, format!("{unit} is starting"))
+            }
+            _ => Decision::new(
+                view.stack,
+                Action::Verify,
+                format!("{word} runs and has yet to decide on it"),
+            ),
+        };
+    }
+    nobody(views)
+}
+
+/// No stack claims it; is one to blame?
+fn nobody(views: &[View]) -> Decision {
+    let here = || views.iter().filter(|v| v.phase != Phase::Absent);
+    let missed = here().find(|v| v.claim.answer == Answer::Missed);
+    if let Some(view) = missed {
+        let why = format!("{}: {}", view.stack, view.claim.why);
+        return Decision::new(view.stack, Action::Stuck, why);
+    }
+    let by_hand = here().find(|v| v.claim.answer == Answer::ByHand);
+    let why = match by_hand {
+        Some(view) => format!("{}: {}", view.stack, view.claim.why),
+        None if here().next().is_none() => "there is no network stack that is known".to_owned(),
+        None => "no network stack has a configuration for it".to_owned(),
+    };
+    Decision { stack: by_hand.map(|v| v.stack), action: Action::Nobody, why, is_wrong: false }
+}
+
+/// `view` claims it.
+fn by(view: &View, interface: &Interface) -> Decision {
+    let (stack, unit, claim) = (view.stack, view.stack.unit(), &view.claim.why);
+    let done = view.recorded && interface.up;
+    let decision = |action, why: String| Decision::new(stack, action, why);
+    if stack.looks_once() && done {
+        return decision(Action::Nothing, format!("{stack} has brought it up ({claim})"));
+    }
+    if view.claim.answer == Answer::Hotplug {
+        return hotplug(view, interface);
+    }
+    match (view.phase, stack.looks_once()) {
+        (Phase::Queued, _) => {
+            decision(Action::Leave, format!("{unit} is still to come and brings it up ({claim})"))
+        }
+        (Phase::Starting, _) => decision(
+            Action::WaitForService,
+            format!("{unit} is at it now and may have looked already ({claim})"),
+        ),
+        (Phase::Active | Phase::Failed, true) => ifup(view, interface),
+        (Phase::Active, false) => {
+            decision(Action::Verify, format!("{stack} runs and takes it by itself ({claim})"))
+        }
+        (Phase::Failed, false) => decision(
+            Action::Stuck,
+            format!("{unit} has failed; it would bring it up ({claim}): systemctl status {unit}"),
+        ),
+        (Phase::Stopped, _) => {
+            decision(Action::Stuck, format!("{unit} was stopped; it would bring it up ({claim})"))
+        }
+        (Phase::NotStarted | Phase::Absent, _) => decision(
+            Action::Stuck,
+            format!(
+                "{unit} would bring it up ({claim}), but is not part of this boot: systemctl enable --now {unit}"
+            ),
+        ),
+    }
+}
+
+/// A stack that looks once has looked, and did not see it.
+fn ifup(view: &View, interface: &Interface) -> Decision {
+    let (stack, claim, name) = (view.stack, &view.claim.why, interface.name.as_str());
+    if !is_tame(name) {
+        return Decision::new(
+            stack,
+            Action::Stuck,
+            format!(
+                "{stack} has been and missed it ({claim}), and would give its name {name:?} to a shell: rename the interface (persistent-name)"
+            ),
+        );
+    }
+    let unit = stack.unit();
+    if view.recorded && stack == Stack::Ifupdown {
+        let why = format!(
+            "{unit} has been; {stack} has a record of an interface of that name, but this one is down ({claim})"
+        );
+        return Decision::new(stack, Action::IfupAgain, why);
+    }
+    let why = format!("{unit} has been and missed it ({claim})");
+    Decision::new(stack, Action::Ifup, why)
+}
+
+/// allow-hotplug: ifupdown's udev rule starts a unit for it.
+fn hotplug(view: &View, interface: &Interface) -> Decision {
+    let (stack, claim, name) = (view.stack, &view.claim.why, interface.name.as_str());
+    let decision = |action, why: String| Decision::new(stack, action, why);
+    match view.hotplug {
+        // It is ordered after network-pre.target, and so after us.
+        Phase::Queued => {
+            decision(Action::Leave, format!("ifupdown's own unit for it is queued ({claim})"))
+        }
+        Phase::Starting => decision(
+            Action::WaitForHotplug,
+            format!("ifupdown's own unit for it is at it ({claim})"),
+        ),
+        Phase::Failed => decision(
+            Action::Stuck,
+            format!(
+                "ifupdown's own unit for it has failed ({claim}): systemctl status 'ifup@{name}.service'"
+            ),
+        ),
+        // That unit gives the name to a shell.
+        _ if !is_tame(name) => decision(
+            Action::Stuck,
+            format!(
+                "ifupdown would give its name {name:?} to a shell ({claim}): rename the interface (persistent-name)"
+            ),
+        ),
+        Phase::Active if view.recorded => decision(
+            Action::IfupAgain,
+            format!(
+                "ifupdown has a record of an interface of that name, but this one is down ({claim})"
+            ),
+        ),
+        _ => decision(
+            Action::StartHotplug,
+            format!("ifupdown's udev rule did not start its unit for it ({claim})"),
+        ),
+    }
+}

@@ -1,0 +1,346 @@
+//! Unit states and configurations of each stack, and what is made of them.
+
+use std::fmt::Write as _;
+
+use expect_test::{Expect, expect};
+
+use super::*;
+use crate::names::PKey;
+
+fn interface(name: &str, up: bool) -> Interface {
+    Interface {
+        name: name.parse().expect("name"),
+        ifindex: 5,
+        parent: None,
+        pci: "0000:4b:00.0".parse().ok(),
+        port: crate::names::PortNumber::new(1).ok(),
+        guid: "b859:9f03:0012:a480".parse().ok(),
+        pkey: PKey::new(0xffff),
+        can_connect: true,
+        mode: None,
+        mtu: Some(2044),
+        umcast: None,
+        up,
+        carrier: false,
+    }
+}
+
+fn tree(files: &[(&str, &str)]) -> (tempfile::TempDir, Root) {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    for (path, text) in files {
+        let path = dir.path().join(path.trim_start_matches('/'));
+        std::fs::create_dir_all(path.parent().expect("parent")).expect("directory");
+        std::fs::write(path, text).expect("file");
+    }
+    let root = Root::copy_at(dir.path()).expect("root");
+    (dir, root)
+}
+
+/// `unit` in a state: `queued`, `starting`, `active`, `failed`, `stopped`,
+/// `never`.
+fn unit(name: &str, state: &str) -> UnitState {
+    let (active, job, left) = match state {
+        "queued" => ("inactive", 7, 0),
+        "starting" => ("activating", 7, 0),
+        "stopped" => ("inactive", 0, 99),
+        "never" => ("inactive", 0, 0),
+        other => (other, 0, 0),
+    };
+    UnitState {
+        name: name.to_owned(),
+        id: name.to_owned(),
+        load: "loaded".to_owned(),
+        active: active.to_owned(),
+        job,
+        inactive_enter_usec: left,
+        ..UnitState::default()
+    }
+}
+
+fn decided(files: &[(&str, &str)], of: &Interface, units: &[UnitState], live: &Live) -> Decision {
+    let (_dir, root) = tree(files);
+    decide(&views(&root, of, units, live), of)
+}
+
+/// One line for each state of `service`.
+fn table(files: &[(&str, &str)], of: &Interface, service: &str, want: &Expect) {
+    let mut text = String::new();
+    for state in ["queued", "starting", "active", "failed", "stopped", "never"] {
+        let decision = decided(files, of, &[unit(service, state)], &Live::default());
+        writeln!(text, "{state}: {:?}: {}", decision.action, decision.why).expect("text");
+    }
+    want.assert_eq(&text);
+}
+
+const INTERFACES: (&str, &str) =
+    ("/etc/network/interfaces", "source interfaces.d/*\nauto lo\niface lo inet loopback\n");
+
+#[test]
+fn ifupdown_auto() {
+    let ib0 = ("/etc/network/interfaces.d/ib0", "auto ib0 \\\n  ib1\niface ib0 inet dhcp\n");
+    table(
+        &[INTERFACES, ib0],
+        &interface("ib0", false),
+        "networking.service",
+        &expect![[r#"
+        queued: Leave: networking.service is still to come and brings it up (auto in /etc/network/interfaces)
+        starting: WaitForService: networking.service is at it now and may have looked already (auto in /etc/network/interfaces)
+        active: Ifup: networking.service has been and missed it (auto in /etc/network/interfaces)
+        failed: Ifup: networking.service has been and missed it (auto in /etc/network/interfaces)
+        stopped: Stuck: networking.service was stopped; it would bring it up (auto in /etc/network/interfaces)
+        never: Stuck: networking.service would bring it up (auto in /etc/network/interfaces), but is not part of this boot: systemctl enable --now networking.service
+    "#]],
+    );
+    let up = interface("ib0", true);
+    let recorded = ("/run/network/ifstate", "lo=lo\nib0=ib0\n");
+    let active = [unit("networking.service", "active")];
+    let action = |files: &[_], of: &Interface| decided(files, of, &active, &Live::default()).action;
+    assert_eq!(action(&[INTERFACES, ib0, recorded], &up), Action::Nothing);
+    let other = interface("ib0", false);
+    assert_eq!(action(&[INTERFACES, ib0, recorded], &other), Action::IfupAgain);
+    assert_eq!(action(&[INTERFACES, ib0], &interface("ib2", false)), Action::Nobody);
+}
+
+#[test]
+fn ifupdown_hotplug_has_a_unit_of_its_own() {
+    let file = ("/etc/network/interfaces", "allow-hotplug ib-a\niface ib-a inet dhcp\n");
+    let of = interface("ib-a", false);
+    let own = hotplug_unit(&of);
+    assert_eq!(own, "ifup@ib\\x2da.service");
+    let mut text = String::new();
+    for state in ["queued", "starting", "active", "failed", "never"] {
+        let units = [unit("networking.service", "active"), unit(&own, state)];
+        let decision = decided(&[file], &of, &units, &Live::default());
+        writeln!(text, "{state}: {:?}: {}", decision.action, decision.why).expect("text");
+    }
+    expect![[r#"
+        queued: Leave: ifupdown's own unit for it is queued (allow-hotplug in /etc/network/interfaces)
+        starting: WaitForHotplug: ifupdown's own unit for it is at it (allow-hotplug in /etc/network/interfaces)
+        active: StartHotplug: ifupdown's udev rule did not start its unit for it (allow-hotplug in /etc/network/interfaces)
+        failed: Stuck: ifupdown's own unit for it has failed (allow-hotplug in /etc/network/interfaces): systemctl status 'ifup@ib-a.service'
+        never: StartHotplug: ifupdown's udev rule did not start its unit for it (allow-hotplug in /etc/network/interfaces)
+    "#]].assert_eq(&text);
+}
+
+#[test]
+fn a_name_that_a_shell_would_trip_over_is_not_given_to_one() {
+    let file =
+        ("/etc/network/interfaces", "auto /*\niface ib0;reboot inet dhcp\niface -x inet dhcp\n");
+    for name in ["ib0;reboot", "-x"] {
+        let active = [unit("networking.service", "active")];
+        let decision = decided(&[file], &interface(name, false), &active, &Live::default());
+        assert_eq!(decision.action, Action::Stuck, "{name}");
+        assert!(decision.is_wrong && decision.why.contains("to a shell"), "{decision:?}");
+    }
+}
+
+#[test]
+fn network_scripts() {
+    let file = ("/etc/sysconfig/network-scripts/ifcfg-ib0", "DEVICE=ib0\nONBOOT=yes\n");
+    table(
+        &[file],
+        &interface("ib0", false),
+        "network.service",
+        &expect![[r#"
+        queued: Leave: network.service is still to come and brings it up (/etc/sysconfig/network-scripts/ifcfg-ib0)
+        starting: WaitForService: network.service is at it now and may have looked already (/etc/sysconfig/network-scripts/ifcfg-ib0)
+        active: Ifup: network.service has been and missed it (/etc/sysconfig/network-scripts/ifcfg-ib0)
+        failed: Ifup: network.service has been and missed it (/etc/sysconfig/network-scripts/ifcfg-ib0)
+        stopped: Stuck: network.service was stopped; it would bring it up (/etc/sysconfig/network-scripts/ifcfg-ib0)
+        never: Stuck: network.service would bring it up (/etc/sysconfig/network-scripts/ifcfg-ib0), but is not part of this boot: systemctl enable --now network.service
+    "#]],
+    );
+    let down = interface("ib0", false);
+    let with = |text: &str, nm: &str| {
+        let file = ("/etc/sysconfig/network-scripts/ifcfg-ib0", text);
+        let units = [unit("network.service", "active"), unit("NetworkManager.service", nm)];
+        let device = network_manager::Device { state: 30, managed: true, ..Default::default() };
+        let network_manager = (nm == "active").then_some(device);
+        let decision = decided(&[file], &down, &units, &Live { network_manager, networkd: None });
+        format!("{:?}: {}", decision.action, decision.why)
+    };
+    expect!["Verify: NetworkManager runs and takes it by itself (/etc/sysconfig/network-scripts/ifcfg-ib0 (disconnected))"].assert_eq(&with("DEVICE=ib0\n", "active"));
+    expect![
+        "Ifup: network.service has been and missed it (/etc/sysconfig/network-scripts/ifcfg-ib0)"
+    ]
+    .assert_eq(&with("DEVICE=ib0\nNM_CONTROLLED=no\n", "active"));
+    expect!["Nobody: network-scripts: ONBOOT=no in /etc/sysconfig/network-scripts/ifcfg-ib0"]
+        .assert_eq(&with("DEVICE=ib0\nONBOOT=no\n", "never"));
+    expect!["Stuck: network-scripts: /etc/sysconfig/network-scripts/ifcfg-ib0 does not fit: its address 80:00:00:48:FE:80:00:00:00:00:00:00:00:02:c9:03:00:aa:00:01 ends in another port GUID"].assert_eq(&with(
+        "DEVICE=ib0\nHWADDR=80:00:00:48:FE:80:00:00:00:00:00:00:00:02:c9:03:00:aa:00:01\n",
+        "never",
+    ));
+    expect![[r#"Stuck: network-scripts: /etc/sysconfig/network-scripts/ifcfg-ib0 has this port's address, but is for "ib7""#]].assert_eq(&with(
+        "DEVICE=ib7\nHWADDR=80:00:00:48:FE:80:00:00:00:00:00:00:b8:59:9f:03:00:12:A4:80\n",
+        "never",
+    ));
+}
+
+#[test]
+fn an_alias_of_wicked_is_no_network_scripts() {
+    let files = [
+        ("/etc/sysconfig/network-scripts/ifcfg-ib0", "DEVICE=ib0\n"),
+        ("/etc/sysconfig/network/ifcfg-ib0", "STARTMODE='hotplug'\nIPADDR=10.0.0.1/24\n"),
+    ];
+    let alias = UnitState { id: "wicked.service".to_owned(), ..unit("network.service", "active") };
+    let units = [alias, unit("wicked.service", "active")];
+    let decision = decided(&files, &interface("ib0", false), &units, &Live::default());
+    assert_eq!((decision.stack, decision.action), (Some(Stack::Wicked), Action::Verify));
+    expect![
+        "wicked runs and takes it by itself (/etc/sysconfig/network/ifcfg-ib0 (STARTMODE=hotplug))"
+    ]
+    .assert_eq(&decision.why);
+    let off = [("/etc/sysconfig/network/ifcfg-ib0", "STARTMODE=off\n")];
+    let decision = decided(&off, &interface("ib0", false), &units, &Live::default());
+    assert_eq!(decision.action, Action::Nobody);
+    table(
+        &[files[1]],
+        &interface("ib0", false),
+        "wicked.service",
+        &expect![[r#"
+        queued: Leave: wicked.service is still to come and brings it up (/etc/sysconfig/network/ifcfg-ib0 (STARTMODE=hotplug))
+        starting: WaitForService: wicked.service is at it now and may have looked already (/etc/sysconfig/network/ifcfg-ib0 (STARTMODE=hotplug))
+        active: Verify: wicked runs and takes it by itself (/etc/sysconfig/network/ifcfg-ib0 (STARTMODE=hotplug))
+        failed: Stuck: wicked.service has failed; it would bring it up (/etc/sysconfig/network/ifcfg-ib0 (STARTMODE=hotplug)): systemctl status wicked.service
+        stopped: Stuck: wicked.service was stopped; it would bring it up (/etc/sysconfig/network/ifcfg-ib0 (STARTMODE=hotplug))
+        never: Stuck: wicked.service would bring it up (/etc/sysconfig/network/ifcfg-ib0 (STARTMODE=hotplug)), but is not part of this boot: systemctl enable --now wicked.service
+    "#]],
+    );
+}
+
+#[test]
+fn networkd_says_what_it_follows_and_near_misses_are_named() {
+    let down = interface("ib0", false);
+    let with = |state: &str, text: &str| {
+        let record = ("/run/udev/data/n5", "I:1\nE:ID_NET_NAME_PATH=ibp75s0\n");
+        let file = ("/etc/systemd/network/50-ib.network", text);
+        let link = networkd::Link { state: state.to_owned(), file: Some(file.0.to_owned()) };
+        let live = Live { networkd: Some(link), network_manager: None };
+        let decision =
+            decided(&[file, record], &down, &[unit("systemd-networkd.service", "active")], &live);
+        format!("{:?}: {}", decision.action, decision.why)
+    };
+    expect!["Verify: systemd-networkd runs and takes it by itself (/etc/systemd/network/50-ib.network (configured))"].assert_eq(&with("configured", "[Match]\nName=ib*\n"));
+    expect!["Verify: systemd-networkd runs and has yet to decide on it"]
+        .assert_eq(&with("pending", "[Match]\nName=ib*\n"));
+    expect!["Nobody: no network stack has a configuration for it"]
+        .assert_eq(&with("unmanaged", "[Match]\nName=eth0\n[Network]\nName=ib0\n"));
+    expect!["Stuck: systemd-networkd: /etc/systemd/network/50-ib.network is for ibp75s0, a name that ib0 could have had"].assert_eq(&with("unmanaged", "[Match]\nName=ibp75s0\n"));
+    expect!["Stuck: systemd-networkd: /etc/systemd/network/50-ib.network names it and does not fit; it also wants Driver=mlx5_core"].assert_eq(&with("unmanaged", "[Match]\nName=ib0\nDriver=mlx5_core\n"));
+    expect!["Stuck: systemd-networkd: /etc/systemd/network/50-ib.network: its address 80:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:12:a4:80 has this port's GUID, but systemd-networkd compares all 20 bytes, and the first 4 change at every probe: match by Name= or Path="].assert_eq(&with(
+        "unmanaged",
+        "[Match]\nMACAddress=80:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:12:a4:80\n",
+    ));
+    table(
+        &[("/etc/systemd/network/50-ib.network", "[Match]\nName=ib0\n")],
+        &down,
+        "systemd-networkd.service",
+        &expect![[r#"
+            queued: Leave: systemd-networkd.service is still to come, and tells then whether it takes it
+            starting: WaitForService: systemd-networkd.service is starting
+            active: Verify: systemd-networkd runs and has yet to decide on it
+            failed: Nobody: no network stack has a configuration for it
+            stopped: Nobody: no network stack has a configuration for it
+            never: Nobody: no network stack has a configuration for it
+        "#]],
+    );
+}
+
+#[test]
+fn networkmanager_says_what_it_does_and_near_misses_are_named() {
+    let down = interface("ib0", false);
+    let with = |device: network_manager::Device, text: &str| {
+        let file = ("/etc/NetworkManager/system-connections/ib.nmconnection", text);
+        let live = Live { network_manager: Some(device), networkd: None };
+        let units = [unit("NetworkManager.service", "active")];
+        let decision = decided(&[file], &down, &units, &live);
+        format!("{:?}: {}", decision.action, decision.why)
+    };
+    let device = |state, managed, profiles| network_manager::Device {
+        state,
+        managed,
+        profiles,
+        ..Default::default()
+    };
+    let good = "[connection]\ntype=infiniband\ninterface-name=ib0\n";
+    let active =
+        network_manager::Device { active: Some("fabric".to_owned()), ..device(100, true, 1) };
+    expect![[
+        r#"Verify: NetworkManager runs and takes it by itself (activated, profile "fabric")"#
+    ]]
+    .assert_eq(&with(active, good));
+    expect!["Verify: NetworkManager runs and takes it by itself (/etc/NetworkManager/system-connections/ib.nmconnection (unavailable))"].assert_eq(&with(device(20, true, 0), good));
+    expect!["Stuck: NetworkManager: /etc/NetworkManager/system-connections/ib.nmconnection is for it, but NetworkManager does not manage it: unmanaged-devices in NetworkManager.conf, a udev rule with NM_UNMANAGED, or /etc/network/interfaces"].assert_eq(&with(device(10, false, 0), good));
+    expect!["Nobody: no network stack has a configuration for it"]
+        .assert_eq(&with(device(30, true, 0), ""));
+    expect!["Stuck: NetworkManager: /etc/NetworkManager/system-connections/ib.nmconnection names it, but is of type ethernet, not infiniband"]
+        .assert_eq(&with(device(30, true, 0), "[connection]\ntype=ethernet\ninterface-name=ib0\n"));
+    expect![[r#"Stuck: NetworkManager: /etc/NetworkManager/system-connections/ib.nmconnection has this port's address, but is bound to the name "ibold""#]].assert_eq(&with(device(30, true, 0), "[connection]\ntype=infiniband\ninterface-name=ibold\n[infiniband]\nmac-address=80:00:00:48:FE:80:00:00:00:00:00:00:B8:59:9F:03:00:12:A4:80\n"));
+    expect!["Stuck: NetworkManager: /etc/NetworkManager/system-connections/ib.nmconnection does not fit: its address b8:59:9f:03:00:12:a4:80 is the port GUID alone: 20 bytes are wanted"].assert_eq(&with(device(30, true, 0), "[connection]\ntype=infiniband\ninterface-name=ib0\n[infiniband]\nmac-address=b8:59:9f:03:00:12:a4:80\n"));
+    table(
+        &[],
+        &down,
+        "NetworkManager.service",
+        &expect![[r#"
+        queued: Leave: NetworkManager.service is still to come, and tells then whether it takes it
+        starting: WaitForService: NetworkManager.service is starting
+        active: Verify: NetworkManager runs and has yet to decide on it
+        failed: Nobody: no network stack has a configuration for it
+        stopped: Nobody: no network stack has a configuration for it
+        never: Nobody: no network stack has a configuration for it
+    "#]],
+    );
+}
+
+#[test]
+fn of_two_that_claim_it_the_one_that_runs_counts() {
+    let files = [
+        ("/etc/network/interfaces", "auto ib0\niface ib0 inet dhcp\n"),
+        ("/etc/sysconfig/network/ifcfg-ib0", "STARTMODE=auto\n"),
+    ];
+    let units = [unit("wicked.service", "never"), unit("networking.service", "failed")];
+    let decision = decided(&files, &interface("ib0", false), &units, &Live::default());
+    assert_eq!((decision.stack, decision.action), (Some(Stack::Ifupdown), Action::Ifup));
+}
+
+#[test]
+fn names_are_escaped_as_systemd_does() {
+    for (name, escaped) in [
+        ("ib0", "ib0"),
+        ("ib-storage", "ib\\x2dstorage"),
+        ("-x", "\\x2dx"),
+        ("ib0;reboot", "ib0\\x3breboot"),
+        ("a\\x2fb", "a\\x5cx2fb"),
+        (".a", "\\x2ea"),
+        ("ib0.8001", "ib0.8001"),
+    ] {
+        assert_eq!(unit_escape(name), escaped);
+    }
+}
+
+#[test]
+fn ifcfg_is_read_and_not_run() {
+    let pairs = ifcfg("# c\nDEVICE=\"ib0\" # x\nexport MTU=$(reboot)\nA='b c'\nA=d\n=x\nB C=1\n");
+    let get = |key| last(&pairs, key);
+    assert_eq!((get("DEVICE"), get("MTU"), get("A")), (Some("ib0"), Some("$(reboot)"), Some("d")));
+    assert_eq!(pairs.len(), 4);
+}
+
+proptest::proptest! {
+    /// Whatever the files hold, there is a decision, and no shell is tricked.
+    #[test]
+    fn no_configuration_panics(text in "[ -~\n]{0,200}", state in 0_usize..6) {
+        let state = ["queued", "starting", "active", "failed", "stopped", "never"][state];
+        let files = [
+            ("/etc/network/interfaces", text.as_str()),
+            ("/etc/sysconfig/network-scripts/ifcfg-ib0", text.as_str()),
+            ("/etc/systemd/network/a.network", text.as_str()),
+            ("/etc/NetworkManager/system-connections/a", text.as_str()),
+        ];
+        let units: Vec<UnitState> = Stack::ALL.iter().map(|s| unit(s.unit(), state)).collect();
+        let network_manager = Some(network_manager::Device::default());
+        let live = Live { network_manager, networkd: Some(networkd::Link::default()) };
+        let decision = decided(&files, &interface("ib0", false), &units, &live);
+        proptest::prop_assert!(!decision.why.is_empty());
+    }
+}

@@ -1,0 +1,40 @@
+//! Interfaces that are killed at, bound anew again and again, and named with
+//! malice. One boot.
+
+use crate::machine::boot;
+
+/// The line of a scene.
+fn scene(name: &str) -> String {
+    let guest = boot("iface_rough");
+    guest.assert_success();
+    let text = guest.stdout();
+    let line = text.lines().find_map(|l| l.strip_prefix(&format!("{name}: ")));
+    line.unwrap_or_else(|| panic!("no scene {name:?} in:\n{text}")).to_owned()
+}
+
+#[test]
+fn killed_in_the_middle_it_goes_on_where_it_was() {
+    assert_eq!(scene("killed"), "signal 1", "set, and not brought up yet");
+    assert_eq!(scene("restarted"), "active umcast=1 10.0.2.1/24 ups=1", "one bring-up");
+}
+
+#[test]
+fn ten_rebinds_in_ten_seconds_end_well() {
+    assert!(scene("ten").starts_with("active umcast=1 10.0.2.1/24 "));
+}
+
+#[test]
+fn hostile_names_are_names_like_others() {
+    for name in ["ib-storage", "-x", "ib0;reboot", "a\\x2fb"] {
+        assert_eq!(scene(&format!("hostile {name}")), "active umcast=1", "{name}");
+    }
+    assert_eq!(scene("after hostile"), "active");
+    let instances = boot("iface_rough").file("instances");
+    assert!(!instances.contains("x2freboot") && !instances.contains("failed"), "{instances}");
+}
+
+#[test]
+fn a_name_goes_with_a_port_guid() {
+    let line = scene("named");
+    assert!(line.starts_with("active ") && line.ends_with("00:02:c9:03:00:aa:00:04"), "{line}");
+}

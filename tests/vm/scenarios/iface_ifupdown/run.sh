@@ -1,0 +1,80 @@
+# Each line of the output is a scene: name, the instance's state, the interface.
+now() { cut -d. -f1 /proc/uptime; }
+unit() { systemd-escape -p --template=ibprov-iface@.service "$(readlink -f "/sys/class/net/$1")"; }
+# Wait until the instance of interface $1 has ended, at most 20 s; it is not
+# started here.
+ended() {
+	udevadm wait --timeout=20 "/sys/class/net/$1"
+	udevadm settle
+	until=$(($(now) + 20))
+	while [ "$(now)" -lt $until ]; do
+		case $(systemctl is-active "$(unit "$1")") in active | failed) return ;; esac
+		sleep 0.1
+	done
+}
+scene() { # NAME INTERFACE
+	ended "$2"
+	set -- "$1" "$2" "$(systemctl is-active "$(unit "$2")")" "$(cat "/sys/class/net/$2/umcast")"
+	echo "$1: $3 umcast=$4 $(ip -o -4 addr show dev "$2" | awk '{ print $4 }') ups=$(grep -cx -- "$2" /run/ups)"
+}
+card() { echo "0000:0$1:00.0"; }
+appear() { /usr/lib/bed/appear "$1"; }
+vanish() { card "$1" >/sys/bus/pci/drivers/mlx5_core/unbind; }
+
+systemctl show -p Result --value networking.service
+cat /run/brake.ib1 >"$OUT/brake"
+scene before ib0
+scene meanwhile ib1
+
+appear 3
+scene late ib2
+appear 4
+scene hotplug ib3
+
+# P_Key children, of a short and of a long name, and their own instances.
+for child in ib0.8001 ib0.800a; do ended $child; done
+appear 5
+ended ib4
+old=$(unit ib4)
+ip link set ib4 name ibp129s0f0np1
+ended ibp129s0f0np1
+echo "renamed: $(systemctl is-active "$old") $(systemctl is-active "$(unit ibp129s0f0np1)")"
+for child in ibp129s0f0.8001 ibp129s0f0.800a; do ended $child; done
+for child in ib0.8001 ib0.800a ibp129s0f0.8001 ibp129s0f0.800a; do
+	echo "child $child: $(systemctl is-active "$(unit $child)") $(ip -d link show $child | grep -o 'pkey .*umcast  *[0-9]*')"
+done
+echo "mtu: $(cat /sys/class/net/ib0/mtu)"
+
+# Nothing to do the second time.
+systemctl restart "$(unit ib0)"
+ibprov iface ib0 --format json >"$OUT/again.json"
+echo "again: $? ups=$(grep -cx ib0 /run/ups)"
+
+# A card that is bound anew is another interface of the same name.
+vanish 3
+appear 3
+scene rebound ib2
+vanish 4
+appear 4
+scene hotplug-rebound ib3
+echo 1 >/sys/bus/pci/devices/"$(card 5)"/sriov_numvfs
+udevadm settle
+vf=$(basename "$(readlink /sys/bus/pci/devices/"$(card 5)"/virtfn0)")
+for round in 1 2; do
+	name=$(ls /sys/bus/pci/devices/"$vf"/net)
+	ended "$name"
+	echo "vf $round: $(systemctl is-active "$(unit "$name")") umcast=$(cat /sys/class/net/"$name"/umcast)"
+	echo "$vf" >/sys/bus/pci/drivers/mlx5_core/unbind
+	echo "$vf" >/sys/bus/pci/drivers/mlx5_core/bind
+	udevadm settle
+done
+echo 0 >/sys/bus/pci/devices/"$(card 5)"/sriov_numvfs
+
+systemctl list-units --all --no-legend --plain 'ibprov-iface@*' >"$OUT/instances"
+systemctl list-units --all --no-legend --plain 'ibprov-ifup-*' >"$OUT/ifups"
+for stack in ib0 ib1 ib2 ib3; do ibprov iface $stack --dry-run; done >"$OUT/dry-run" 2>&1
+ibprov iface ib2 --dry-run --no-bus >"$OUT/dry-run.no-bus" 2>&1
+ibprov iface ib2 --dry-run >"$OUT/dry-run.bus" 2>&1
+cat /run/ups >"$OUT/ups"
+ip -d addr >"$OUT/addr"
+true

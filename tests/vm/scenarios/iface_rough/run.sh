@@ -1,0 +1,71 @@
+# As iface_ifupdown: killed, bound anew again and again, named with malice.
+# Each line of the output is a scene: name, the instance's state, the interface.
+now() { cut -d. -f1 /proc/uptime; }
+unit() { systemd-escape -p --template=ibprov-iface@.service "$(readlink -f "/sys/class/net/$1")"; }
+# Wait until the instance of interface $1 has ended, at most 20 s; it is not
+# started here.
+ended() {
+	udevadm wait --timeout=20 "/sys/class/net/$1"
+	udevadm settle
+	until=$(($(now) + 20))
+	while [ "$(now)" -lt $until ]; do
+		case $(systemctl is-active "$(unit "$1")") in active | failed) return ;; esac
+		sleep 0.1
+	done
+}
+scene() { # NAME INTERFACE
+	ended "$2"
+	set -- "$1" "$2" "$(systemctl is-active "$(unit "$2")")" "$(cat "/sys/class/net/$2/umcast")"
+	echo "$1: $3 umcast=$4 $(ip -o -4 addr show dev "$2" | awk '{ print $4 }') ups=$(grep -cx -- "$2" /run/ups)"
+}
+card() { echo "0000:0$1:00.0"; }
+appear() { /usr/lib/bed/appear "$1"; }
+vanish() { card "$1" >/sys/bus/pci/drivers/mlx5_core/unbind; }
+
+# Killed in the middle of its ifup, and started again.
+touch /run/hold
+appear 3
+udevadm wait --timeout=20 /sys/class/net/ib2
+until=$(($(now) + 20))
+until systemctl list-units --no-legend 'ibprov-ifup-ib2-*' | grep -q activating || [ "$(now)" -ge $until ]; do sleep 0.1; done
+systemctl kill --signal=KILL --kill-whom=main "$(unit ib2)"
+until=$(($(now) + 20))
+until [ "$(systemctl is-active "$(unit ib2)")" = failed ] || [ "$(now)" -ge $until ]; do sleep 0.1; done
+echo "killed: $(systemctl show -p Result --value "$(unit ib2)") $(grep -c '"bring_up": "pending"' /run/ibprov/ports/"$(cat /sys/class/net/ib2/ifindex)".json)"
+systemctl start --no-block "$(unit ib2)"
+sleep 1
+rm /run/hold
+scene restarted ib2
+
+# Ten times in ten seconds.
+for round in 1 2 3 4 5 6 7 8 9 10; do
+	vanish 3
+	appear 3
+	sleep 0.5
+done
+scene ten ib2
+
+# Names that a shell or a careless template would trip over.
+sed -i /allow-hotplug/d /etc/network/interfaces
+appear 5
+ended ib3
+last=ib3
+for name in ib-storage -x 'ib0;reboot' 'a\x2fb'; do
+	echo 0 >"/sys/class/net/$last/umcast"
+	ip link set dev "$last" name "$name"
+	last=$name
+	ended "$last"
+	echo "hostile $name: $(systemctl is-active "$(unit "$last")") umcast=$(cat "/sys/class/net/$last/umcast")"
+done
+vanish 5
+appear 5
+ended ib3
+echo "after hostile: $(systemctl is-active "$(unit ib3)")"
+
+# A name by port GUID.
+appear 4
+ended fabric0
+echo "named: $(systemctl is-active "$(unit fabric0)") $(cat /sys/class/net/fabric0/address)"
+
+systemctl list-units --all --no-legend --plain 'ibprov-iface@*' >"$OUT/instances"
+true
