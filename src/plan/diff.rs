@@ -210,6 +210,7 @@ mod tests {
                 node_guid: Some(vf.node_guid),
                 port_guid: Some(vf.port_guid),
                 policy: Some(vf.policy),
+                granted: None,
             },
             own: None,
         };

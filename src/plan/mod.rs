@@ -18,8 +18,8 @@ mod wanted;
 
 pub use boot::{Done, Step, boot_steps, waits_for_udev};
 pub use host_number::{HostNumber, NameRule};
-pub use pf_problem::PfProblem;
 pub use iface::{IfacePlan, IfaceStep, WantedInterface, iface_plan, wanted};
+pub use pf_problem::PfProblem;
 pub use template::{GuidKind, Template};
 pub use vf::{Deferred, Stage, VfPlan, VfStep};
 pub use wanted::{Policy, VfDriver, WantedPf, WantedVf};

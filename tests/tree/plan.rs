@@ -1001,7 +1001,9 @@ fn what_cannot_be_done_now_is_said_and_what_is_in_use_is_left() {
     }
     let port = PortSpec { guid: "0000:0000:0000:0000", netdev: None, ..PortSpec::default() };
     host.rdma("0000:4b:00.2", "mlx5_2", "0200:000c:0100:0001", &[port]);
-    plan(&host, &expect![[r#"
+    plan(
+        &host,
+        &expect![[r#"
         PF 0000:5e:00.0 mlx5_1 (/etc/ibprov/ibprov.toml:1)
           1 VF wanted, 0 there, GUIDs not pinned
           nothing can be done: it has no IPoIB netdev, through which alone its VFs' GUIDs can be set (this host has no sriov/N files of MLNX_OFED): load ib_ipoib, see dmesg
@@ -1011,5 +1013,6 @@ fn what_cannot_be_done_now_is_said_and_what_is_in_use_is_left() {
           2 VFs wanted, 2 there, 1 deferred, 1 as wanted, GUIDs not pinned
           ! VF 1 is left alone: its port GUID is 0000:0000:0000:0000 instead of 0200:000c:0101:0001; it is in use: its netdev is not in this network namespace
         exit 1
-    "#]]);
+    "#]],
+    );
 }
