@@ -17,6 +17,7 @@ mod campaigns;
 mod deadline;
 mod drivers;
 mod expected;
+mod guest_times;
 mod guests;
 mod late_rdma;
 mod machine;
