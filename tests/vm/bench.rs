@@ -15,6 +15,7 @@
 
 #[path = "../bed/mod.rs"]
 mod bed;
+mod guest_times;
 #[path = "../tree/host.rs"]
 mod host;
 mod machine;
@@ -59,6 +60,7 @@ fn main() -> ExitCode {
     lines.push(status(&binary));
     lines.extend(vfs());
     lines.extend(check(&binary));
+    lines.push(guest_start());
 
     println!("\n{:44} {:>10} {:>10}", "median", "measured", "limit");
     for line in &lines {
@@ -333,6 +335,20 @@ fn peak_memory(binary: &Path, path: &Path) -> f64 {
     drop(input);
     child.wait().expect("ibprov check");
     peak
+/// From a VF's netdev, the last that makes it right, to the start of its guest
+/// being asked for, where the founding script slept for 10 s.
+fn guest_start() -> Line {
+    let guest = machine::boot("guests");
+    guest.assert_success();
+    let starting = guest_times::told(&guest, "vm@1.service", "is being started").as_secs_f64();
+    let figure = (starting - guest_times::netdev(&guest)) * 1000.0;
+    Line {
+        what: "last VF right to its guest's start",
+        figure,
+        limit: 100.0,
+        unit: "ms",
+        from: "one VF bound long after the boot".to_owned(),
+    }
 }
 
 /// Median and extremes.

@@ -18,6 +18,7 @@ mod check;
 mod deadline;
 mod drivers;
 mod expected;
+mod guest_times;
 mod guests;
 mod iface_daemons;
 mod iface_ifupdown;
