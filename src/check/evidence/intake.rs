@@ -186,9 +186,11 @@ impl Intake {
 
     /// Take a block of whole lines. `line` is the number of the line before it.
     fn block(&mut self, block: &[u8], line: &mut u64, before: u64) {
-        let finder = match &self.needles.finder {
-            Some(finder) if before >= CLOSELY && self.export.is_none() => finder,
-            _ => {
+        let searched = before >= CLOSELY && self.export.is_none();
+        let needles = self.needles;
+        let finder = match searched.then(|| needles.scanner()).flatten() {
+            Some(finder) => finder,
+            None => {
                 for text in lines(block) {
                     *line += 1;
                     self.line(text, *line);

@@ -13,6 +13,7 @@ pub struct Needles {
     /// Finds any of them; `None` if it could not be built, and then every line
     /// is taken apart.
     pub finder: Option<AhoCorasick>,
+    scanner: OnceLock<Option<AhoCorasick>>,
     words: Vec<&'static str>,
 }
 
@@ -35,10 +36,22 @@ pub fn needles() -> &'static Needles {
             .collect();
         words.sort_unstable();
         words.dedup();
-        // A DFA: a few megabytes, and one table look-up for each byte.
-        let finder = AhoCorasick::builder().kind(Some(AhoCorasickKind::DFA)).build(&words).ok();
-        Needles { finder, words }
+        let finder = machine(AhoCorasickKind::ContiguousNFA, &words);
+        Needles { finder, scanner: OnceLock::new(), words }
     })
+}
+
+fn machine(kind: AhoCorasickKind, words: &[&'static str]) -> Option<AhoCorasick> {
+    AhoCorasick::builder().kind(Some(kind)).build(words).ok()
+}
+
+impl Needles {
+    /// The same for large sources: a DFA of a few megabytes, one table look-up
+    /// for each byte. To build it costs more than to read the journal of a boot,
+    /// so it is built when it is first asked for.
+    pub fn scanner(&self) -> Option<&AhoCorasick> {
+        self.scanner.get_or_init(|| machine(AhoCorasickKind::DFA, &self.words)).as_ref()
+    }
 }
 
 /// True if lines with `needle` are kept.

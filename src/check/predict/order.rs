@@ -12,7 +12,8 @@ pub(super) fn judge(host: &Host) -> Vec<Finding> {
     if !has_infiniband(host) {
         return Vec::new();
     }
-    let Some(provider) = consumers::provider(&host.graph) else { return Vec::new() };
+    let late = too_early(host);
+    let Some(provider) = consumers::provider(&host.graph) else { return late };
     let unproved: Vec<Judged> = consumers::judge(&host.graph)
         .into_iter()
         .filter(|j| j.need.is_hard() && needs_infiniband(host, j))
@@ -22,7 +23,7 @@ pub(super) fn judge(host: &Host) -> Vec<Finding> {
     for judged in &unproved {
         super::merge(&mut findings, vec![finding(host, &provider.name, judged)]);
     }
-    findings.extend(too_early(host));
+    findings.extend(late);
     findings
 }
 
@@ -198,6 +199,12 @@ home.mount is nfs4
         assert_eq!(findings.first().map(|f| f.code), Some("netdev-late"), "{findings:?}");
         late.ports[0].up = Some(true);
         assert_eq!(judge(&late), []);
+        // Nobody brings ports up at boot: it is late all the same.
+        let lines = "goal.target wants networking.service\n";
+        let mut late = host(lines, &[Port::named("ib0", 50)], &[("networking.service", "ib0")]);
+        late.graph.get_mut("networking.service").expect("unit").now.began_usec = Some(20);
+        late.ports[0].up = Some(false);
+        assert_eq!(judge(&late).len(), 1);
     }
 
     #[test]
