@@ -17,7 +17,7 @@ use std::process::{Command, Stdio};
 
 use flate2::read::MultiGzDecoder;
 
-use super::{Root, answer, process};
+use super::{Root, answer, errno_name, process};
 
 /// Gets each stream with its name.
 pub type Sink<'a> = &'a mut dyn FnMut(&str, &mut dyn Read);
@@ -145,21 +145,26 @@ impl Feed<'_> {
         }
     }
 
-    /// A journal within an archive, which journalctl must be able to seek in.
+    /// A journal within an archive: journalctl must be able to seek in it, and
+    /// refuses a file that has no name.
     fn spooled(&mut self, name: &str, mut stream: impl Read) {
-        let spooled = nix::fcntl::open(
-            &std::env::temp_dir(),
-            nix::fcntl::OFlag::O_TMPFILE | nix::fcntl::OFlag::O_RDWR | nix::fcntl::OFlag::O_CLOEXEC,
-            nix::sys::stat::Mode::S_IRUSR | nix::sys::stat::Mode::S_IWUSR,
-        );
-        let spooled = spooled.map_err(io::Error::from).map(File::from).and_then(|mut file| {
-            io::copy(&mut stream, &mut file)?;
-            file.rewind()?;
-            Ok(file)
-        });
-        match spooled {
-            Ok(file) => self.journal(name, file),
-            Err(e) => self.problems.push(format!("{name}: no room to unpack it: {}", answer(&e))),
+        let template = std::env::temp_dir().join("ibprov-journal-XXXXXX");
+        let (fd, path) = match nix::unistd::mkstemp(&template) {
+            Ok(made) => made,
+            Err(errno) => {
+                self.problems.push(format!("{name}: no room to unpack it: {}", errno_name(errno)));
+                return;
+            }
+        };
+        let mut file = File::from(fd);
+        match io::copy(&mut stream, &mut file).and_then(|_| file.rewind()) {
+            Ok(()) => self.journal(name, file),
+            Err(e) => {
+                self.problems.push(format!("{name}: no room to unpack it: {}", answer(&e)));
+            }
+        }
+        if let Err(e) = std::fs::remove_file(&path) {
+            self.problems.push(format!("{}: {}", path.display(), answer(&e)));
         }
     }
 

@@ -49,8 +49,15 @@ fn denies(text: &str) -> bool {
             rest.split_whitespace().next().is_some_and(|list| seen::rdma_module(list).is_some())
         })
     });
-    let said =
-        ["is deny-listed", "is denylisted", "is blacklisted"].iter().any(|w| text.contains(w));
+    // The first two are ibprov's own words.
+    const SAID: [&str; 5] = [
+        "deny-listed by",
+        "ran in its place and did not load it",
+        "is deny-listed",
+        "is denylisted",
+        "is blacklisted",
+    ];
+    let said = SAID.iter().any(|w| text.contains(w));
     listed || said && seen::rdma_module(text).is_some()
 }
 
@@ -61,6 +68,8 @@ mod tests {
 
     #[test]
     fn only_modules_of_the_stack() {
+        let own = "ibprov[1]: failed: load ib_ipoib: ib_ipoib: the install command \"/bin/false\" of /etc/modprobe.d/x.conf:1 ran in its place and did not load it";
+        assert_eq!(severity(&RULE, &[own]), Some(Severity::Error));
         assert_eq!(
             severity(
                 &RULE,
