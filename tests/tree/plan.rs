@@ -487,6 +487,8 @@ fn a_host_without_a_number() {
     );
     host.file("proc/sys/kernel/hostname", "c7\n");
     expect![[r#"
+        # For a partitions.conf with a rule for ALL in Default: these lines alone would
+        # take away opensm's own rule, Default=0x7fff : ALL=limited, SELF=full ;
         Default=0x7fff : 0x0200000700010000=full ; # c7 0000:4b:00.0 VF 0
         Default=0x7fff : 0x0200000700010001=full ; # c7 0000:4b:00.0 VF 1
         exit 0
@@ -843,6 +845,8 @@ fn pins_that_cannot_be_read_are_no_absence() {
 fn partitions_are_for_the_subnet_manager() {
     let host = node(&good(2));
     expect![[r#"
+        # For a partitions.conf with a rule for ALL in Default: these lines alone would
+        # take away opensm's own rule, Default=0x7fff : ALL=limited, SELF=full ;
         Default=0x7fff : 0x0200000c00010000=full ; # c12 0000:4b:00.0 VF 0
         Default=0x7fff : 0x0200000c00010001=full ; # c12 0000:4b:00.0 VF 1
         exit 0
@@ -880,6 +884,8 @@ fn hostile_names_do_not_reach_the_terminal_or_the_partitions() {
         assert!(!shown.chars().any(|c| c.is_control() && c != '\n'), "{shown:?}");
     }
     expect![[r#"
+        # For a partitions.conf with a rule for ALL in Default: these lines alone would
+        # take away opensm's own rule, Default=0x7fff : ALL=limited, SELF=full ;
         Default=0x7fff : 0x0200000000000001=full ; # c12[2J;0x1=full 0000:4b:00.0 VF 0
         exit 0
     "#]]
@@ -1001,7 +1007,9 @@ fn what_cannot_be_done_now_is_said_and_what_is_in_use_is_left() {
     }
     let port = PortSpec { guid: "0000:0000:0000:0000", netdev: None, ..PortSpec::default() };
     host.rdma("0000:4b:00.2", "mlx5_2", "0200:000c:0100:0001", &[port]);
-    plan(&host, &expect![[r#"
+    plan(
+        &host,
+        &expect![[r#"
         PF 0000:5e:00.0 mlx5_1 (/etc/ibprov/ibprov.toml:1)
           1 VF wanted, 0 there, GUIDs not pinned
           nothing can be done: it has no IPoIB netdev, through which alone its VFs' GUIDs can be set (this host has no sriov/N files of MLNX_OFED): load ib_ipoib, see dmesg
@@ -1011,5 +1019,6 @@ fn what_cannot_be_done_now_is_said_and_what_is_in_use_is_left() {
           2 VFs wanted, 2 there, 1 deferred, 1 as wanted, GUIDs not pinned
           ! VF 1 is left alone: its port GUID is 0000:0000:0000:0000 instead of 0200:000c:0101:0001; it is in use: its netdev is not in this network namespace
         exit 1
-    "#]]);
+    "#]],
+    );
 }
