@@ -40,6 +40,10 @@ impl std::fmt::Display for Membership {
 /// The partition that opensm always makes.
 const DEFAULT_PARTITION: u16 = 0x7fff;
 
+/// opensm makes `Default=0x7fff : ALL=limited, SELF=full` where no rule names
+/// that partition; ours would be such a rule.
+const NOTE: &str = "# For a partitions.conf with a rule for ALL in Default: these lines alone would\n# take away opensm's own rule, Default=0x7fff : ALL=limited, SELF=full ;\n";
+
 /// One line for each VF of a good plan, so that they can be sorted, compared
 /// and merged by other tools. `host` goes into the comments.
 #[must_use]
@@ -62,6 +66,9 @@ pub fn lines(plans: &[Resolved], partition: Partition, host: Option<&str>) -> St
                 wanted.pf, vf.index
             ));
         }
+    }
+    if number == DEFAULT_PARTITION && !text.is_empty() {
+        text.insert_str(0, NOTE);
     }
     text
 }

@@ -487,6 +487,8 @@ fn a_host_without_a_number() {
     );
     host.file("proc/sys/kernel/hostname", "c7\n");
     expect![[r#"
+        # For a partitions.conf with a rule for ALL in Default: these lines alone would
+        # take away opensm's own rule, Default=0x7fff : ALL=limited, SELF=full ;
         Default=0x7fff : 0x0200000700010000=full ; # c7 0000:4b:00.0 VF 0
         Default=0x7fff : 0x0200000700010001=full ; # c7 0000:4b:00.0 VF 1
         exit 0
@@ -843,6 +845,8 @@ fn pins_that_cannot_be_read_are_no_absence() {
 fn partitions_are_for_the_subnet_manager() {
     let host = node(&good(2));
     expect![[r#"
+        # For a partitions.conf with a rule for ALL in Default: these lines alone would
+        # take away opensm's own rule, Default=0x7fff : ALL=limited, SELF=full ;
         Default=0x7fff : 0x0200000c00010000=full ; # c12 0000:4b:00.0 VF 0
         Default=0x7fff : 0x0200000c00010001=full ; # c12 0000:4b:00.0 VF 1
         exit 0
@@ -880,6 +884,8 @@ fn hostile_names_do_not_reach_the_terminal_or_the_partitions() {
         assert!(!shown.chars().any(|c| c.is_control() && c != '\n'), "{shown:?}");
     }
     expect![[r#"
+        # For a partitions.conf with a rule for ALL in Default: these lines alone would
+        # take away opensm's own rule, Default=0x7fff : ALL=limited, SELF=full ;
         Default=0x7fff : 0x0200000000000001=full ; # c12[2J;0x1=full 0000:4b:00.0 VF 0
         exit 0
     "#]]
