@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::commands::apply::PfArg;
 use crate::commands::config::ConfigVerb;
 use crate::commands::import::ImportVerb;
 use crate::config::timespan;
@@ -60,6 +61,8 @@ pub enum Format {
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
+    /// Give the VFs of a PF, or of all, their number, GUIDs, policy and driver
+    Apply(ApplyArgs),
     /// Load the modules and wait until every expected port's netdev is named
     Boot(BootArgs),
     /// Say what is wrong with a boot, from this host or from logs
@@ -90,6 +93,9 @@ pub enum Verb {
     /// The child that asks a port for its state; not for people.
     #[command(name = crate::host::port_reader::VERB, hide = true)]
     ReadPort(ReadPortArgs),
+    /// The child of `apply` that does what may hang
+    #[command(hide = true)]
+    Hand,
 }
 
 /// What `guests` takes.
@@ -156,6 +162,24 @@ pub struct ReadPortArgs {
 fn port_number(text: &str) -> Result<PortNumber, String> {
     let number = text.parse::<i64>().map_err(|e| e.to_string())?;
     PortNumber::new(number).map_err(|e| e.to_string())
+}
+
+/// What `apply` takes.
+#[derive(Debug, Clone, Args)]
+pub struct ApplyArgs {
+    /// Only this PF: its PCI address, or the name of its RDMA device
+    #[arg(value_name = "PF")]
+    pub pf: Option<PfArg>,
+    /// Say what would be done, and do nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Only put back what a run that was killed has left: automatic probing
+    /// and driver_override
+    #[arg(long, conflicts_with = "dry_run")]
+    pub undo: bool,
+    /// Milliseconds until it gives up, instead of boot.hca-deadline
+    #[arg(long, hide = true)]
+    pub deadline_msec: Option<u64>,
 }
 
 /// What `status` takes.

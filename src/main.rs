@@ -39,6 +39,11 @@ fn run(cli: &Cli) -> anyhow::Result<u8> {
     if let Verb::Check(args) = &cli.verb {
         return commands::check::run(args, common);
     }
+    // A child of `apply`: it is told all that it needs.
+    if matches!(cli.verb, Verb::Hand) {
+        ibprov::apply::hand::serve()?;
+        return Ok(exit::GOOD);
+    }
     let root = match &common.root {
         Some(dir) => Root::copy_at(dir)?,
         None => Root::live(),
@@ -48,14 +53,21 @@ fn run(cli: &Cli) -> anyhow::Result<u8> {
         (Verb::Check(_), _) => Ok(exit::CANNOT_BEGIN),
         // A bad configuration is no reason not to read another.
         (Verb::Import { verb }, _) => commands::import::run(verb, &root),
+        // Answered above.
+        (Verb::Hand, _) => Ok(exit::GOOD),
         (Verb::Config { verb }, loaded) => commands::config::run(*verb, loaded, common.format),
         // No other verb can begin with a bad configuration.
         (_, Err(problems)) => {
             commands::config::complain(&problems)?;
             Ok(exit::CANNOT_BEGIN)
         }
+        (Verb::Apply(args), Ok(loaded)) => {
+            let file = common.config.as_deref();
+            commands::apply::run(args, &loaded.config, file, &root, common.format)
+        }
         (Verb::Boot(args), Ok(loaded)) => {
-            commands::boot::run(args, loaded.config, &root, common.format)
+            let file = common.config.as_deref();
+            commands::boot::run(args, loaded.config, file, &root, common.format)
         }
         (Verb::Plan(args), Ok(loaded)) => {
             commands::plan::run(args, &loaded.config, &root, common.format)

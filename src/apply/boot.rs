@@ -5,6 +5,7 @@ use std::path::Path;
 
 use log::Level;
 
+use super::boot_vfs::Vfs;
 use super::preview::denied;
 use super::steps::Steps;
 use super::warnings::send_queue_warning;
@@ -49,6 +50,8 @@ struct Boot<'a> {
     knows_history: bool,
     /// Modules that were there before anything was done.
     there: BTreeSet<ModuleName>,
+    /// The GUID plans of the PFs.
+    vfs: Vfs<'a>,
     /// When each expected port was first waited for, by label of expectation.
     since: BTreeMap<String, u64>,
     /// The rung each port was last seen at.
@@ -62,7 +65,7 @@ struct Boot<'a> {
 ///
 /// # Errors
 /// Nothing could be waited for at all (no poll, no signals).
-pub fn run(config: &Config, root: &Root) -> anyhow::Result<BootReport> {
+pub fn run(config: &Config, config_file: Option<&Path>, root: &Root) -> anyhow::Result<BootReport> {
     let started = clock::monotonic_usec();
     let before = process::own_usage();
     let deadline = started + usec(config.boot.deadline);
@@ -99,6 +102,7 @@ pub fn run(config: &Config, root: &Root) -> anyhow::Result<BootReport> {
         heard: BTreeSet::new(),
         knows_history: false,
         there: BTreeSet::new(),
+        vfs: Vfs::new(config, config_file, started),
         since: BTreeMap::new(),
         seen: BTreeMap::new(),
         extended: false,
@@ -186,12 +190,14 @@ impl Boot<'_> {
                 self.steps.begin(step, &mut self.done, &mut self.facts);
             }
             first_look = false;
+            self.vfs.begin(self.observer.root(), &observed, &ports, deadline);
             // Hundreds of lines that a good boot has no need of: read once
             // modprobe is through and a port is still missing.
             if !self.done.modules_in_flight() && ports.iter().any(|p| !p.is_ready()) {
                 self.learn_history();
             }
             let next = self.next_deadline(&ports, &observed, now, deadline);
+            let next = self.vfs.next_deadline(now, deadline).into_iter().chain(next).min();
             let Some(next) = next else {
                 self.left_out(&expectation);
                 self.finish(None, &ports, &observed);
@@ -227,6 +233,8 @@ impl Boot<'_> {
             Some(since) if !udev_decides => since + QUIET_USEC,
             _ => 0,
         };
+        // VFs that come make hundreds of events more.
+        let quiet = quiet.max(self.vfs.quiet_until(clock::monotonic_usec()));
         let mut news = false;
         loop {
             let now = clock::monotonic_usec();
@@ -396,6 +404,8 @@ impl Boot<'_> {
             );
         } else if self.done.modules_in_flight() {
             line.push_str(": waiting for modprobe");
+        } else if let Some(waiting) = self.vfs.waiting() {
+            line = format!("{line}: {waiting}");
         }
         line
     }
@@ -404,6 +414,7 @@ impl Boot<'_> {
         self.report.left_out = expectation
             .left_out
             .iter()
+            .filter(|(_, reason)| !self.vfs.has_plan_for(reason))
             .map(|(pci, reason)| LeftOut { pci: *pci, reason: reason.clone() })
             .collect();
     }
@@ -411,6 +422,7 @@ impl Boot<'_> {
     fn finish(&mut self, forced: Option<Verdict>, ports: &[PortProgress], observed: &Observed) {
         let now = clock::monotonic_usec();
         self.steps.give_up(&self.done, &mut self.facts);
+        (self.report.pfs, self.report.unresolved_pfs) = self.vfs.outcomes();
         if ports.iter().any(|p| !p.is_ready()) {
             self.learn_history();
         }
@@ -496,8 +508,13 @@ fn verdict(report: &BootReport) -> Verdict {
     let deferred =
         |p: &PortReport| p.progress.optional || p.cause.as_ref().is_some_and(|c: &Cause| c.by_site);
     let missing_module = |m: &ModuleReport| matches!(m.outcome, ModuleOutcome::Missing { .. });
-    if report.ports.iter().any(|p| !p.ready && !deferred(p)) {
+    // A PF with a bad plan, or one that is not there: both are not as wanted.
+    let wrong_pf = report.pfs.iter().any(|p| p.exit_code > 1) || !report.unresolved_pfs.is_empty();
+    let deferred_pf = report.pfs.iter().any(|p| p.exit_code == 1);
+    if wrong_pf || report.ports.iter().any(|p| !p.ready && !deferred(p)) {
         Verdict::NotReady
+    } else if deferred_pf {
+        Verdict::Deferred
     } else if report.ports.iter().any(|p| !p.ready) || report.modules.iter().any(missing_module) {
         Verdict::Deferred
     } else if report.ports.is_empty() && report.left_out.is_empty() {

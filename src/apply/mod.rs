@@ -2,9 +2,11 @@
 //! fills the report. No step is believed: what it was for is read back.
 
 pub mod boot;
+mod boot_vfs;
 pub mod hand;
 pub mod pf;
 mod pf_judge;
+pub mod pfs;
 pub mod preview;
 mod steps;
 mod warnings;

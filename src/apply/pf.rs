@@ -19,7 +19,7 @@ use crate::ladder::vf::may_come;
 use crate::ladder::{self, Facts};
 use crate::names::{PciAddress, VfIndex};
 use crate::observe::pf::dir;
-use crate::observe::{Backend, Look, ObservedPf, Undo, pf};
+use crate::observe::{Backend, Look, ObservedPf, ObservedVf, Undo, pf};
 use crate::plan::vf::{Uses, disturbed, vf_steps};
 use crate::plan::{PfProblem, Stage, VfPlan, VfStep, WantedPf};
 use crate::report::events as kinds;
@@ -72,6 +72,7 @@ pub fn run(
         number: 0,
         undo: Undo::default(),
         uses: Uses::new(),
+        hung: Vec::new(),
         tried: Vec::new(),
         facts: Facts::default(),
         stopped: false,
@@ -79,6 +80,8 @@ pub fn run(
     };
     match run.take_turn(locks.as_ref())? {
         Turn::Ours => {
+            // It starts while this process looks around.
+            run.hand = Some(Hand::start(HAND, run.lock.as_ref())?);
             run.undo = remembered(root, wanted.pf, &mut run.report.problems);
             let end = run.work()?;
             run.finish(end);
@@ -110,6 +113,8 @@ struct Run<'a> {
     number: u64,
     undo: Undo,
     uses: Uses,
+    /// VFs whose `driver_override` was not told: a driver's probe hangs there.
+    hung: Vec<String>,
     /// What was done in this run, and how it failed.
     tried: Vec<(VfStep, String)>,
     facts: Facts,
@@ -232,21 +237,30 @@ impl Run<'_> {
         let mut observed = pf::look(&mut look, self.wanted.pf, self.undo.clone());
         let mut problems: Vec<String> = look.problems.into_iter().collect();
         if !observed.vfs.is_empty() {
-            let request = Request::Ask {
+            // By netlink it is one question for all; files can be read by several.
+            let chunk = match observed.backend {
+                Backend::Netlink { .. } => observed.vfs.len(),
+                _ => observed.vfs.len().div_ceil(4).max(4),
+            };
+            let request = |vfs: &[ObservedVf]| Request::Ask {
                 pf: self.wanted.pf.to_string(),
                 backend: observed.backend.clone(),
-                vfs: observed.vfs.iter().map(|v| (v.index.get(), v.pci.to_string())).collect(),
+                vfs: vfs.iter().map(|v| (v.index.get(), v.pci.to_string())).collect(),
             };
-            match self.ask(vec![request], self.last_moment())?.pop().flatten() {
-                Some(Answer::Asked(asked)) => observed.learn(asked, &mut problems),
-                Some(other) => problems.push(failure(Some(&other))),
-                None => {
-                    problems.push(format!(
+            let requests = observed.vfs.chunks(chunk).map(request).collect();
+            for answer in self.ask(requests, self.last_moment())? {
+                match answer {
+                    Some(Answer::Asked(asked)) => observed.learn(asked, &mut problems),
+                    Some(other) => problems.push(failure(Some(&other))),
+                    None => {
+                        problems.push(format!(
                         "the driver of the PF did not say what it administers for its VFs before the deadline: process {} still asks; a firmware command is given up after 60 s",
                         self.hand.as_ref().map_or(0, Hand::pid)
                     ));
-                    // Nothing more can be judged, only put back.
-                    self.deadline = self.deadline.min(clock::monotonic_usec());
+                        // Nothing more can be judged, only put back.
+                        self.deadline = self.deadline.min(clock::monotonic_usec());
+                        break;
+                    }
                 }
             }
         }
@@ -273,7 +287,10 @@ impl Run<'_> {
             Some(Answer::Override(text)) => Some((pci, text)),
             _ => None,
         };
-        Ok(pcis.into_iter().zip(answers).filter_map(known).collect())
+        let known: Vec<_> = pcis.iter().cloned().zip(answers).filter_map(known).collect();
+        let is_hung = |pci: &&String| !known.iter().any(|(k, _)| k == *pci);
+        self.hung = pcis.iter().filter(is_hung).cloned().collect();
+        Ok(known)
     }
 
     /// The plan, with all known that it must know of who uses what.
@@ -320,6 +337,20 @@ impl Run<'_> {
         // One request a VF: its settings in order, the VFs at the same time.
         let mut groups: Vec<(Vec<VfStep>, Request)> = Vec::new();
         for step in steps {
+            if matches!(step, VfStep::Bind { .. })
+                && step
+                    .vf()
+                    .and_then(|vf| address(vf, observed))
+                    .is_some_and(|p| self.hung.contains(&p))
+            {
+                let said = Answer::Failed {
+                    tried: "read driver_override".to_owned(),
+                    said: "another driver's probe of it hangs".to_owned(),
+                    errno: None,
+                };
+                self.judge(step, Some(&said));
+                continue;
+            }
             let request = self.request(&step, observed);
             match groups.iter_mut().find(|(g, _)| {
                 stage == Stage::Administer && g.first().is_some_and(|f| f.vf() == step.vf())
@@ -624,7 +655,8 @@ impl Run<'_> {
     fn finish(&mut self, (observed, plan): (ObservedPf, VfPlan)) {
         let is_back = |s: &VfStep| s.stage() == Stage::Restore;
         if !plan.steps.iter().any(is_back) && !self.undo.is_empty() {
-            self.undo = Undo::default();
+            self.undo.autoprobe = None;
+            self.undo.overrides.retain(|pci, _| self.hung.contains(pci));
             self.remember();
         }
         self.report.problem_text =

@@ -243,8 +243,8 @@ fn has_ended(worker: &mut Worker, locks: Option<&Locks>) -> Option<Ended> {
         Worker::Ours(child) => child.ended().unwrap_or_else(|e| {
             Some(Ended {
                 failure: e.to_string(),
-                stdout: String::new(),
                 stderr: String::new(),
+                stdout: String::new(),
                 took_usec: 0,
             })
         }),

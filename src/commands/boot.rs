@@ -1,6 +1,7 @@
 //! `ibprov boot`.
 
 use std::io::Write;
+use std::path::Path;
 use std::time::Duration;
 
 use log::Level;
@@ -15,7 +16,13 @@ use crate::report::{BootReport, Verdict, events as kinds};
 ///
 /// # Errors
 /// It could not begin: no signals or poll, or standard output is gone.
-pub fn run(args: &BootArgs, mut config: Config, root: &Root, format: Format) -> anyhow::Result<u8> {
+pub fn run(
+    args: &BootArgs,
+    mut config: Config,
+    config_file: Option<&Path>,
+    root: &Root,
+    format: Format,
+) -> anyhow::Result<u8> {
     if let Ok(cmdline) = root.attribute("/proc/cmdline") {
         for problem in obey_command_line(&mut config, &cmdline) {
             log::warn!("{problem}");
@@ -29,7 +36,7 @@ pub fn run(args: &BootArgs, mut config: Config, root: &Root, format: Format) -> 
             "boot loads kernel modules, which only root may do: use sudo, or --dry-run to see what it would do"
         );
     }
-    let mut report = crate::apply::boot::run(&config, root)?;
+    let mut report = crate::apply::boot::run(&config, config_file, root)?;
     let json = report.to_json()?;
     if let Err((path, e)) = state::write("boot.json", &json) {
         report.problems.push(format!("cannot write {}: {}", path.display(), host::answer(&e)));

@@ -1,6 +1,7 @@
 //! One file per verb: gathers, calls the pure rooms, prints. Each `run` gives
 //! the exit code.
 
+pub mod apply;
 pub mod boot;
 pub mod check;
 pub mod check_host;

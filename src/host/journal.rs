@@ -10,8 +10,8 @@ use systemd_journal_logger::{JournalLog, connected_to_journal};
 pub fn install(verbose: bool) {
     let journal = connected_to_journal().then(JournalLog::new).and_then(Result::ok);
     let logger: Box<dyn Log> = match journal {
-        Some(journal) => Box::new(journal.with_syslog_identifier("ibprov".to_owned())),
-        None => Box::new(Stderr),
+        Some(journal) => Box::new(Own(journal.with_syslog_identifier("ibprov".to_owned()))),
+        None => Box::new(Own(Stderr)),
     };
     // A second call leaves the first logger in place, which is as good.
     if log::set_boxed_logger(logger).is_ok() {
@@ -36,6 +36,25 @@ pub fn emit(message_id: &str, level: Level, text: &str, fields: &[(&str, String)
             .key_values(&pairs)
             .build(),
     );
+}
+
+/// Only what ibprov itself says: libraries complain to their authors.
+struct Own<L>(L);
+
+impl<L: Log> Log for Own<L> {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target().starts_with("ibprov") && self.0.enabled(metadata)
+    }
+
+    fn log(&self, record: &Record<'_>) {
+        if self.enabled(record.metadata()) {
+            self.0.log(record);
+        }
+    }
+
+    fn flush(&self) {
+        self.0.flush();
+    }
 }
 
 #[derive(Debug)]

@@ -18,7 +18,7 @@ use super::lock::Held;
 pub struct Running {
     child: Child,
     stdout: Option<File>,
-    stderr: File,
+    stderr: Option<File>,
     /// When it was started, microseconds of CLOCK_MONOTONIC.
     pub started_usec: u64,
     /// What was run, for messages.
@@ -30,10 +30,10 @@ pub struct Running {
 pub struct Ended {
     /// `exit status: 1` or `signal: 9 (SIGKILL)`; empty if it succeeded.
     pub failure: String,
-    /// What it wrote to standard output, if that was collected, at most 4 MiB.
-    pub stdout: String,
-    /// What it wrote to standard error, at most 16 KiB.
+    /// What it wrote to standard error, at most 16 KiB; empty where it has ours.
     pub stderr: String,
+    /// What it wrote to standard output, at most 4 MiB, where that was kept.
+    pub stdout: String,
     /// How long it ran, microseconds.
     pub took_usec: u64,
 }
@@ -97,7 +97,35 @@ fn run(
         .chain(args.iter().cloned())
         .collect::<Vec<_>>()
         .join(" ");
-    Ok(Running { child, stdout, stderr, started_usec: clock::monotonic_usec(), command_line })
+    Ok(Running {
+        child,
+        stdout,
+        stderr: Some(stderr),
+        started_usec: clock::monotonic_usec(),
+        command_line,
+    })
+}
+
+/// Start this program again with `args`. It logs where this one logs; its
+/// standard output is kept.
+///
+/// # Errors
+/// It cannot be started.
+pub fn start_self(args: &[String]) -> io::Result<Running> {
+    let stdout = File::from(memfd_create(c"stdout", MFdFlags::MFD_CLOEXEC)?);
+    let child = Command::new("/proc/self/exe")
+        .args(args)
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(Stdio::from(stdout.try_clone()?))
+        .spawn()?;
+    Ok(Running {
+        child,
+        stdout: Some(stdout),
+        stderr: None,
+        started_usec: clock::monotonic_usec(),
+        command_line: format!("ibprov {}", args.join(" ")),
+    })
 }
 
 impl Running {
@@ -115,29 +143,39 @@ impl Running {
         self.child.kill()
     }
 
+    /// Ask it to end (SIGTERM), which a child that hangs does not hear.
+    pub fn ask_to_end(&self) {
+        let pid = nix::unistd::Pid::from_raw(i32::try_from(self.child.id()).unwrap_or_default());
+        // One that has ended needs no signal.
+        if pid.as_raw() > 0
+            && let Err(e) = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM)
+        {
+            log::debug!("cannot signal process {pid}: {}", super::errno_name(e));
+        }
+    }
+
     /// How it ended, if it has.
     ///
     /// # Errors
     /// It cannot be waited for.
     pub fn ended(&mut self) -> io::Result<Option<Ended>> {
         let Some(status) = self.child.try_wait()? else { return Ok(None) };
-        let stderr = written(&mut self.stderr, 16 << 10)?;
-        let stdout = self.stdout.as_mut().map_or(Ok(String::new()), |f| written(f, 4 << 20))?;
         Ok(Some(Ended {
             failure: if status.success() { String::new() } else { status.to_string() },
-            stdout,
-            stderr: stderr.trim().to_owned(),
+            stderr: kept(self.stderr.as_mut(), 16 << 10)?,
+            stdout: kept(self.stdout.as_mut(), 4 << 20)?,
             took_usec: clock::monotonic_usec().saturating_sub(self.started_usec),
         }))
     }
 }
 
-/// What is in a file that a child wrote.
-fn written(file: &mut File, limit: u64) -> io::Result<String> {
+/// What a child wrote into `file`, at most `limit` bytes.
+fn kept(file: Option<&mut File>, limit: u64) -> io::Result<String> {
+    let Some(file) = file else { return Ok(String::new()) };
     let mut bytes = Vec::new();
     file.rewind()?;
     file.take(limit).read_to_end(&mut bytes)?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
 }
 
 /// True for root, who alone may load modules.

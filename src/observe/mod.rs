@@ -162,6 +162,18 @@ impl<'a> Observer<'a> {
         self.root
     }
 
+    /// Look at PCI functions alone, and at VFs of this host only that they are
+    /// there: of a thousand attributes that [`Observer::look`] reads of 16 VFs,
+    /// who asks for PFs needs none.
+    #[must_use]
+    pub fn look_at_pfs(&self) -> Observed {
+        let mut look = Look::new(self.root);
+        let kernel = kernel_release(&mut look);
+        let udev = udev::state(self.root, &BTreeSet::new());
+        let functions = pci::functions(&mut look, &self.aliases, &kernel, &udev, false);
+        Observed { kernel, functions, modules: BTreeMap::new(), udev, problems: look.problems }
+    }
+
     /// Look at the host; the state of `modules` is told as well. `heard` are
     /// the devices whose processed udev event was heard.
     #[must_use]
@@ -174,7 +186,7 @@ impl<'a> Observer<'a> {
         let mut look = Look::new(root);
         let kernel = kernel_release(&mut look);
         let udev = udev::state(root, heard);
-        let functions = pci::functions(&mut look, &self.aliases, &kernel, &udev);
+        let functions = pci::functions(&mut look, &self.aliases, &kernel, &udev, true);
         let modules = modules
             .into_iter()
             .map(|name| (name.clone(), modules::state(&mut look, &self.builtin, &kernel, name)));

@@ -89,11 +89,14 @@ pub struct PciFunction {
 
 const DEVICES: &str = "/sys/bus/pci/devices";
 
+/// All functions; of VFs of this host no more than that they are there, unless
+/// `vfs_too`.
 pub(super) fn functions(
     look: &mut Look<'_>,
     aliases: &OnceCell<Aliases>,
     kernel: &str,
     udev: &UdevState,
+    vfs_too: bool,
 ) -> Vec<PciFunction> {
     let mut functions = Vec::new();
     for name in look.list(DEVICES) {
@@ -106,6 +109,23 @@ pub(super) fn functions(
             continue;
         };
         if !class.is_infiniband() && !class.is_network() {
+            continue;
+        }
+        let physfn = look.link_name(&format!("{dir}/physfn")).and_then(|n| n.parse().ok());
+        if physfn.is_some() && !vfs_too {
+            functions.push(PciFunction {
+                address,
+                vendor: 0,
+                device: 0,
+                class,
+                modalias: String::new(),
+                ib_driver: None,
+                driver: None,
+                driver_override: None,
+                physfn,
+                rdma_auxiliary: None,
+                rdma: Vec::new(),
+            });
             continue;
         }
         let modalias = look.attribute(&format!("{dir}/modalias")).unwrap_or_default();

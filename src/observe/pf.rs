@@ -216,17 +216,27 @@ fn vfs(look: &mut Look<'_>, pf_dir: &str) -> Vec<ObservedVf> {
     vfs
 }
 
+/// What a VF shows. It is read for every VF at every look, so nothing more
+/// than what is compared.
 fn own(look: &mut Look<'_>, pci: PciAddress) -> Option<Own> {
-    let device = rdma::devices(look, &dir(pci)).into_iter().next()?;
-    let port = device.ports.first();
-    let netdev = port.and_then(|p| p.netdev.as_ref());
-    Some(Own {
-        node_guid: device.node_guid,
-        port_guid: port.and_then(|p| p.guid),
-        netdev: netdev.map(|n| n.name.clone()),
-        netdev_guid: netdev.and_then(|n| n.guid),
-        rdma: device.name,
-    })
+    let dir = dir(pci);
+    let rdma = look.list(&format!("{dir}/infiniband")).into_iter().find_map(|n| n.parse().ok());
+    let rdma: RdmaName = rdma?;
+    let device = format!("{dir}/infiniband/{rdma}");
+    let node_guid = look.parsed(&format!("{device}/node_guid"), |t| t.parse::<Guid>());
+    let port_guid = look.parsed(&format!("{device}/ports/1/gids/0"), |t| {
+        Guid::from_gid(t).ok_or_else(|| format!("{t:?} is not a GID"))
+    });
+    // A P_Key child has the same GUID, but is no proof that the port's own
+    // netdev is there.
+    let is_child =
+        |look: &Look<'_>, name: &str| look.root.exists(&format!("{dir}/net/{name}/parent"));
+    let netdevs = look.list(&format!("{dir}/net"));
+    let netdev = netdevs.into_iter().find(|name| !is_child(look, name));
+    let netdev: Option<IfName> = netdev.and_then(|name| name.parse().ok());
+    let address = netdev.as_ref().and_then(|n| look.attribute(&format!("{dir}/net/{n}/address")));
+    let netdev_guid = address.and_then(|a| rdma::port_guid_of(&a));
+    Some(Own { rdma, node_guid, port_guid, netdev, netdev_guid })
 }
 
 /// The part that asks the PF: what it administers for these VFs. `administered` is what netlink says of the PF's netdev.

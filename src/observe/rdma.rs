@@ -146,7 +146,7 @@ fn netdevs(look: &mut Look<'_>, pci_dir: &str) -> Vec<(i64, NetDev)> {
 
 /// The last 8 of the 20 bytes of an IPoIB address are the port GUID; the
 /// first 4 hold the QPN and change at every rebind.
-fn port_guid_of(address: &str) -> Option<Guid> {
+pub(super) fn port_guid_of(address: &str) -> Option<Guid> {
     let bytes: Vec<&str> = address.split(':').collect();
     if bytes.len() != 20 {
         return None;

@@ -489,11 +489,14 @@ fn one_vf(
         plan.steps.push(VfStep::Unbind { vf: vf.index, driver });
     }
     let (index, admin) = (vf.index, seen.map(|s| s.admin.clone()).unwrap_or_default());
-    if has_node_guids(&pf.backend) && admin.node_guid != Some(vf.node_guid) {
+    // By netlink the PF's driver repeats what it was told, whether firmware took
+    // it or not: where the VF shows otherwise, it is told again.
+    let again = stale.is_some() && matches!(pf.backend, Backend::Netlink { .. });
+    if has_node_guids(&pf.backend) && (again || admin.node_guid != Some(vf.node_guid)) {
         let (from, to) = (admin.node_guid, vf.node_guid);
         plan.steps.push(VfStep::NodeGuid { vf: index, from, to });
     }
-    if admin.port_guid != Some(vf.port_guid) {
+    if again || admin.port_guid != Some(vf.port_guid) {
         let (from, to) = (admin.port_guid, vf.port_guid);
         plan.steps.push(VfStep::PortGuid { vf: index, from, to });
     }

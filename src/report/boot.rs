@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::SCHEMA;
 use super::duration::seconds;
+use super::pf::{Outcome, Unresolved};
 use crate::ladder::{Cause, ModuleTrouble, NotExpected, PortProgress, Rung};
 use crate::names::{ModuleName, PciAddress, PortNumber};
 use crate::plan::Step;
@@ -84,6 +85,10 @@ pub struct BootReport {
     pub steps: Vec<StepReport>,
     /// The expected ports.
     pub ports: Vec<PortReport>,
+    /// The PFs with a GUID plan, and what came of each.
+    pub pfs: Vec<Outcome>,
+    /// PFs of the configuration for which nothing could be done.
+    pub unresolved_pfs: Vec<Unresolved>,
     /// Functions that look like HCAs and were not waited for.
     pub left_out: Vec<LeftOut>,
     /// Warnings and what could not be read.
@@ -233,6 +238,12 @@ impl BootReport {
                 }
             }
         }
+        for pf in &self.pfs {
+            line(pf.headline.clone());
+        }
+        for pf in &self.unresolved_pfs {
+            line(format!("{} ({}): nothing done: {}", pf.which, pf.origin, pf.errors.join("; ")));
+        }
         for out in &self.left_out {
             line(format!("not waited for {}: {}", out.pci, out.reason));
         }
@@ -343,6 +354,8 @@ pub fn blank(started_usec: u64) -> BootReport {
         modules: Vec::new(),
         steps: Vec::new(),
         ports: Vec::new(),
+        pfs: Vec::new(),
+        unresolved_pfs: Vec::new(),
         left_out: Vec::new(),
         problems: Vec::new(),
         timeline: Vec::new(),

@@ -35,3 +35,11 @@ pub const GUESTS_READY: &str = "50e65608506a4a0fbeeaeec7c9b81efc";
 /// `boot` ended. Fields: IBPROV_VERDICT, IBPROV_EXIT, IBPROV_TOOK_USEC,
 /// IBPROV_CPU_USEC.
 pub const FINISHED: &str = "ae6974c6aa324960b805a4bda5d71cf6";
+/// `apply` ended at one PF. Fields: IBPROV_PF, IBPROV_VERDICT, IBPROV_EXIT,
+/// IBPROV_TOOK_USEC.
+pub const PF_FINISHED: &str = "7b005ca36abc292c71e7e6ca0b0882ba";
+/// A VF is not as planned. Fields: IBPROV_PF, IBPROV_VF, IBPROV_PCI,
+/// IBPROV_GUID (port GUID of the plan), IBPROV_RUNG, IBPROV_CAUSE.
+pub const VF_NOT_RIGHT: &str = "8dc3acb2f821f3ef481cbb705a2e419f";
+/// A VF is left as it is, because somebody uses it. Fields as VF_NOT_RIGHT.
+pub const VF_DEFERRED: &str = "307347b626b9850c0523c7f00c8380d1";

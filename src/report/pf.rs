@@ -156,6 +156,13 @@ impl PfReport {
         )
     }
 
+    /// The text of it without the VFs, which have journal entries of their own.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let is_vf = |line: &&str| !line.starts_with("  VF ");
+        self.to_text().lines().filter(is_vf).collect::<Vec<_>>().join("\n")
+    }
+
     /// The text of it.
     #[must_use]
     pub fn to_text(&self) -> String {
@@ -189,5 +196,67 @@ impl VfReport {
         let state = if self.deferred { "deferred" } else { "NOT RIGHT" };
         let why = if self.cause.is_empty() { String::new() } else { format!(": {}", self.cause) };
         format!("VF {}{pci}: {state}: reached {reached} of {}{why}", self.vf, self.goal.word())
+    }
+}
+
+/// A PF of the configuration for which nothing can be done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Unresolved {
+    /// How the configuration names it.
+    pub which: String,
+    /// Where it does so.
+    pub origin: String,
+    /// The PF, where it is clear which it is.
+    pub pci: Option<PciAddress>,
+    /// What is wrong.
+    pub errors: Vec<String>,
+    /// It is right and only not there yet.
+    pub may_pass: bool,
+}
+
+/// What came of one PF: its report as JSON, and the exit code.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Outcome {
+    /// The PF.
+    pub pf: PciAddress,
+    /// Its exit code.
+    pub exit_code: u8,
+    /// One sentence.
+    pub headline: String,
+    /// The report, `null` if there is none.
+    pub report: serde_json::Value,
+}
+
+impl Outcome {
+    /// From what `ibprov apply --format json` printed, and how it failed.
+    #[must_use]
+    pub fn of(pf: PciAddress, printed: &str, failure: &str) -> Self {
+        let parsed: Option<serde_json::Value> = serde_json::from_str(printed).ok();
+        let report = parsed.and_then(|v| v.pointer("/pfs/0").cloned());
+        let Some(report) = report else {
+            return Self::lost(pf, &format!("{failure} {printed}"));
+        };
+        let text = |name: &str| {
+            let text = report.get(name).and_then(serde_json::Value::as_str);
+            text.unwrap_or_default().to_owned()
+        };
+        let code = report.get("exit_code").and_then(serde_json::Value::as_u64);
+        Self {
+            pf,
+            exit_code: code.and_then(|c| u8::try_from(c).ok()).unwrap_or(3),
+            headline: text("headline"),
+            report,
+        }
+    }
+
+    /// For one that gave no report.
+    #[must_use]
+    pub fn lost(pf: PciAddress, why: &str) -> Self {
+        Self {
+            pf,
+            exit_code: 3,
+            headline: format!("PF {pf}: no report: {}", why.trim()),
+            report: serde_json::Value::Null,
+        }
     }
 }

@@ -99,16 +99,22 @@ pub(crate) struct Scenario {
     pub(crate) roots: Vec<PathBuf>,
     /// The script.
     pub(crate) script: Option<PathBuf>,
+    /// C programs for the guest, `NAME.c`, and libraries, `NAME.so.c`.
+    pub(crate) sources: Vec<PathBuf>,
 }
 
 impl Scenario {
     /// Reads the scenario `name` below `folder`.
     pub(crate) fn load(folder: &Path, name: &str) -> Result<Self, String> {
         let mut roots = Vec::new();
-        let mut script = None;
+        let (mut script, mut sources) = (None, Vec::new());
         let table = gather(folder, name, &mut roots, &mut script, 0)?;
+        for entry in std::fs::read_dir(folder.join(name)).map_err(|e| format!("{name}: {e}"))? {
+            let path = entry.map_err(|e| format!("{name}: {e}"))?.path();
+            sources.extend(path.extension().is_some_and(|e| e == "c").then_some(path));
+        }
         let settings = table.try_into().map_err(|e| format!("{name}/scenario.toml: {e}"))?;
-        Ok(Self { name: name.into(), settings, roots, script })
+        Ok(Self { name: name.into(), settings, roots, script, sources })
     }
 
     /// The PCI address of the `n`th HCA.

@@ -35,6 +35,18 @@ pub(crate) fn lay(scenario: &Scenario, tree: &Path) -> Result<(), String> {
     for root in &scenario.roots {
         copy(root, tree)?;
     }
+    // The guest's C library is the host's.
+    for source in &scenario.sources {
+        let name = source.file_stem().unwrap_or_default();
+        let to = tree.join("usr/lib/bed").join(name);
+        let mut args =
+            vec!["-O1", "-Wall", "-o"].into_iter().map(PathBuf::from).collect::<Vec<_>>();
+        args.extend([to, source.clone()]);
+        if name.to_string_lossy().ends_with(".so") {
+            args.extend(["-shared".into(), "-fPIC".into()]);
+        }
+        run("gcc", &args)?;
+    }
     // These are links to /usr in the guest; a folder would replace the link.
     for name in ["bin", "sbin", "lib", "lib64"] {
         if tree.join(name).exists() {

@@ -24,3 +24,7 @@ mod online;
 mod plain;
 mod rdma_core;
 mod seed;
+mod vf_faults;
+mod vf_kills;
+mod vf_plan;
+mod vf_use;

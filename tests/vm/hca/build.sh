@@ -38,7 +38,7 @@ if [ -f "$unpacked/Makefile" ]; then
 	headers=$work/headers
 fi
 
-cp "$src/Kbuild" "$src/ibsim_pci.c" "$work/mods/"
+cp "$src/Kbuild" "$src/ibsim_pci.c" "$src/ibsim_user.c" "$work/mods/"
 for family in mlx5 mlx4; do
 	cp "$src"/core_*.c "$src"/ib_*.c "$src"/knobs.c "$src"/slots.c \
 		"$src"/*.h "$work/mods/$family/"

@@ -1,0 +1,188 @@
+//! The GUID plan of all PFs: which of the configuration is which on this host,
+//! and one child `ibprov apply PF` for each, at the same time.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use crate::config::Config;
+use crate::host::events::Events;
+use crate::host::process::{self, Running};
+use crate::host::{Root, answer, clock};
+use crate::names::{ModuleName, PciAddress};
+use crate::observe::{Look, Observed, Observer, plan_host};
+use crate::plan::WantedPf;
+use crate::plan::guid::{self, Resolved};
+use crate::report::pf::{Outcome, Unresolved};
+
+/// The plan on this host.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Plans {
+    /// PFs with what their VFs shall be, and what to know of it.
+    pub wanted: Vec<(WantedPf, Vec<String>)>,
+    /// The others.
+    pub unresolved: Vec<Unresolved>,
+}
+
+/// What each PF's VFs shall be, on the host as it is observed.
+#[must_use]
+pub fn resolve(config: &Config, root: &Root, observed: &Observed) -> Plans {
+    let mut plans = Plans::default();
+    if config.pf.is_empty() {
+        return plans;
+    }
+    let mut look = Look::new(root);
+    let host = plan_host::plan_host(&mut look, observed, config);
+    let pins = plan_host::pins(root);
+    for Resolved { which, origin, pci, wanted, warnings, .. } in
+        guid::resolve(config, pins.as_ref().map_err(String::as_str), &host)
+    {
+        match wanted {
+            Ok(wanted) => {
+                let warnings = warnings.iter().map(ToString::to_string).collect();
+                plans.wanted.push((wanted, warnings));
+            }
+            Err(findings) => plans.unresolved.push(Unresolved {
+                which: which.to_string(),
+                origin,
+                pci,
+                errors: findings.iter().map(ToString::to_string).collect(),
+                may_pass: findings.iter().all(guid::Finding::may_pass),
+            }),
+        }
+    }
+    plans
+}
+
+/// The plan for `only` or for all PFs. Waits, until `deadline`, while a PF
+/// cannot be told because a function has a driver and no RDMA device yet.
+///
+/// # Errors
+/// Nothing could be waited for at all.
+pub fn resolve_soon(
+    config: &Config,
+    root: &Root,
+    only: Option<PciAddress>,
+    deadline: u64,
+) -> anyhow::Result<Plans> {
+    let mut events = None;
+    let observer = Observer::new(root);
+    let no_modules: [ModuleName; 0] = [];
+    loop {
+        let mut observed = observer.look_at_pfs();
+        let mut plans = resolve(config, root, &observed);
+        // VFs without a plan have GUIDs that no plan may give away.
+        let planned = |pf: PciAddress| plans.wanted.iter().any(|(w, _)| w.pf == pf);
+        if observed.functions.iter().filter_map(|f| f.physfn).any(|pf| !planned(pf)) {
+            observed = observer.look(&no_modules, &BTreeSet::new());
+            plans = resolve(config, root, &observed);
+        }
+        let comes = observed.functions.iter().any(|f| {
+            let asked = only.is_none_or(|pf| pf == f.address) && f.physfn.is_none();
+            asked && f.ib_driver.is_some() && f.driver.is_some() && f.rdma.is_empty()
+        });
+        let is_missing = plans.unresolved.iter().any(|u| u.may_pass);
+        if !root.is_live() || !comes || !is_missing || clock::monotonic_usec() >= deadline {
+            if let Some(pf) = only {
+                plans.wanted.retain(|(w, _)| w.pf == pf);
+                plans.unresolved.retain(|u| u.pci == Some(pf));
+            }
+            return Ok(plans);
+        }
+        let events = match &mut events {
+            Some(events) => events,
+            // What came between the look and now is seen by looking again.
+            None => {
+                events = Some(Events::open_unprocessed(&[])?);
+                continue;
+            }
+        };
+        if events.wait(deadline)?.stop {
+            anyhow::bail!("stopped by a signal while the PF had no RDMA device");
+        }
+    }
+}
+
+/// One `ibprov apply PF` at work.
+#[derive(Debug)]
+pub struct Worker {
+    /// The PF.
+    pub pf: PciAddress,
+    child: Running,
+}
+
+/// Start one for `pf`, which ends by itself `limit_usec` from now at the
+/// latest, or a little later.
+///
+/// # Errors
+/// It cannot be started.
+pub fn start(pf: PciAddress, config: Option<&Path>, limit_usec: u64) -> std::io::Result<Worker> {
+    let mut args = vec!["apply".to_owned(), pf.to_string()];
+    args.extend(["--format".to_owned(), "json".to_owned()]);
+    args.extend(["--deadline-msec".to_owned(), (limit_usec / 1000).to_string()]);
+    if let Some(config) = config {
+        args.extend(["--config".to_owned(), config.display().to_string()]);
+    }
+    Ok(Worker { pf, child: process::start_self(&args)? })
+}
+
+impl Worker {
+    /// Its process id.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.pid()
+    }
+
+    /// What it came to, once it has ended.
+    pub fn ended(&mut self) -> Option<Outcome> {
+        match self.child.ended() {
+            Ok(None) => None,
+            Ok(Some(ended)) => Some(Outcome::of(self.pf, &ended.stdout, &ended.failure)),
+            Err(e) => Some(Outcome::lost(self.pf, &answer(&e))),
+        }
+    }
+}
+
+/// All of them at the same time.
+///
+/// # Errors
+/// Nothing could be waited for at all.
+pub fn run_all(
+    pfs: &[PciAddress],
+    config: Option<&Path>,
+    deadline: u64,
+) -> anyhow::Result<Vec<Outcome>> {
+    let mut events = Events::open(&[])?;
+    let mut outcomes = Vec::new();
+    let mut workers = Vec::new();
+    for pf in pfs {
+        let limit = deadline.saturating_sub(clock::monotonic_usec());
+        match start(*pf, config, limit) {
+            Ok(worker) => workers.push(worker),
+            Err(e) => outcomes.push(Outcome::lost(*pf, &answer(&e))),
+        }
+    }
+    // Each has a deadline of its own; this one is for a child that hangs.
+    let last = deadline + 5_000_000;
+    loop {
+        workers.retain_mut(|w| match w.ended() {
+            Some(outcome) => {
+                outcomes.push(outcome);
+                false
+            }
+            None => true,
+        });
+        if workers.is_empty() || clock::monotonic_usec() >= last {
+            break;
+        }
+        if events.wait(last)?.stop {
+            for worker in &workers {
+                worker.child.ask_to_end();
+            }
+        }
+    }
+    for worker in workers {
+        outcomes.push(Outcome::lost(worker.pf, &format!("process {} hangs", worker.pid())));
+    }
+    outcomes.sort_by_key(|o| o.pf);
+    Ok(outcomes)
+}

@@ -1,0 +1,314 @@
+//! `ibprov apply`.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::Path;
+use std::time::Duration;
+
+use log::Level;
+use serde_json::json;
+
+use super::exit;
+use crate::apply::pf::{self as one, Purpose};
+use crate::apply::pfs::{self, Plans};
+use crate::cli::{ApplyArgs, Format};
+use crate::config::Config;
+use crate::host::netlink;
+use crate::host::{Root, answer, clock, journal, process, state, systemd};
+use crate::names::{PciAddress, RdmaName};
+use crate::observe::{Backend, Look, Undo, pf, uses};
+use crate::plan::vf::{Uses, disturbed, vf_steps};
+use crate::plan::{VfPlan, WantedPf};
+use crate::report::pf::{PfReport, PfVerdict, Unresolved};
+use crate::report::{SCHEMA, events as kinds};
+
+/// Time that the unit's own limit leaves us beyond the deadline, seconds.
+const GRACE_SEC: u64 = 20;
+
+/// Which PF, as it can be typed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PfArg {
+    /// By PCI address, or by a path of sysfs that ends in one, as systemd
+    /// gives it.
+    Pci(PciAddress),
+    /// By the name of its RDMA device.
+    Rdma(RdmaName),
+}
+
+impl std::str::FromStr for PfArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let last = text.rsplit('/').next().unwrap_or(text);
+        if let Ok(pci) = last.parse() {
+            return Ok(Self::Pci(pci));
+        }
+        last.parse().map(Self::Rdma).map_err(|_| {
+            format!("{text:?} is neither a PCI address (0000:4b:00.0) nor an RDMA device (mlx5_0)")
+        })
+    }
+}
+
+/// Make the VFs of one PF, or of all, what they shall be.
+///
+/// # Errors
+/// It could not begin, or standard output is gone.
+pub fn run(
+    args: &ApplyArgs,
+    config: &Config,
+    config_file: Option<&Path>,
+    root: &Root,
+    format: Format,
+) -> anyhow::Result<u8> {
+    let limit = args.deadline_msec.map_or(config.boot.hca_deadline, Duration::from_millis);
+    let now = clock::monotonic_usec();
+    let deadline = now.saturating_add(u64::try_from(limit.as_micros()).unwrap_or(u64::MAX / 4));
+    let only = args.pf.as_ref().map(|pf| address(pf, root)).transpose()?;
+    // The unit's own limit is only for an ibprov that hangs before it could ask.
+    if let Err(e) = systemd::extend_start(limit.as_secs() + GRACE_SEC) {
+        log::debug!("cannot tell systemd the deadline: {e}");
+    }
+    if args.undo {
+        return undo(only, root, deadline, format);
+    }
+    if config.pf.is_empty() {
+        return print(format, &[], &[], "no [[pf]] in the configuration: nothing to do\n");
+    }
+    if !args.dry_run && root.is_live() && !process::is_root() {
+        anyhow::bail!(
+            "apply sets GUIDs and binds drivers, which only root may do: use sudo, or --dry-run to see what it would do"
+        );
+    }
+    let plans = pfs::resolve_soon(config, root, only, deadline)?;
+    if args.dry_run || !root.is_live() {
+        return dry_run(&plans, root, format);
+    }
+    let mut values = Vec::new();
+    let mut text = String::new();
+    match plans.wanted.as_slice() {
+        [(wanted, warnings)] => {
+            let report = apply(wanted, warnings, root, deadline)?;
+            values.push(to_value(&report)?);
+        }
+        several => {
+            let pfs: Vec<PciAddress> = several.iter().map(|(w, _)| w.pf).collect();
+            // Each tells its own report where this process would.
+            for outcome in pfs::run_all(&pfs, config_file, deadline)? {
+                values.push(match outcome.report {
+                    serde_json::Value::Null => {
+                        log::error!("{}", outcome.headline);
+                        serde_json::to_value(&outcome)?
+                    }
+                    report => report,
+                });
+            }
+        }
+    }
+    if values.is_empty() && plans.unresolved.is_empty() {
+        text.push_str("this PF is not in the plan ([[pf]] of the configuration): nothing to do\n");
+    }
+    print(format, &values, &plans.unresolved, &text)
+}
+
+/// One PF, in this process, with its report written and told.
+fn apply(
+    wanted: &WantedPf,
+    warnings: &[String],
+    root: &Root,
+    deadline: u64,
+) -> anyhow::Result<PfReport> {
+    let mut report = one::run(wanted, Purpose::Apply, root, deadline)?;
+    report.problems.extend(warnings.iter().cloned());
+    let name = format!("pf/{}.json", wanted.pf);
+    if let Err((path, e)) = state::write(&name, &serde_json::to_string_pretty(&to_value(&report)?)?)
+    {
+        report.problems.push(format!("cannot write {}: {}", path.display(), answer(&e)));
+    }
+    tell(&report);
+    Ok(report)
+}
+
+/// The report as JSON, with the sentence that says it all.
+fn to_value(report: &PfReport) -> anyhow::Result<serde_json::Value> {
+    let mut value = serde_json::to_value(report)?;
+    if let Some(map) = value.as_object_mut() {
+        map.insert("headline".to_owned(), report.headline().into());
+    }
+    Ok(value)
+}
+
+fn tell(report: &PfReport) {
+    let level = match report.verdict {
+        PfVerdict::Right => Level::Info,
+        PfVerdict::Deferred | PfVerdict::Interrupted => Level::Warn,
+        PfVerdict::NotRight => Level::Error,
+    };
+    for vf in report.vfs.iter().filter(|v| !v.right) {
+        let mut fields = vec![
+            ("IBPROV_PF", report.pf.to_string()),
+            ("IBPROV_VF", vf.vf.to_string()),
+            ("IBPROV_GUID", vf.port_guid.to_string()),
+            ("IBPROV_CAUSE", vf.cause.clone()),
+        ];
+        fields.extend(vf.pci.map(|p| ("IBPROV_PCI", p.to_string())));
+        fields.extend(vf.reached.map(|r| ("IBPROV_RUNG", r.word().to_owned())));
+        let text = format!("PF {}: {}", report.pf, vf.line());
+        let kind = if vf.deferred { kinds::VF_DEFERRED } else { kinds::VF_NOT_RIGHT };
+        journal::emit(kind, level, &text, &fields);
+    }
+    journal::emit(
+        kinds::PF_FINISHED,
+        level,
+        &report.summary(),
+        &[
+            ("IBPROV_PF", report.pf.to_string()),
+            ("IBPROV_VERDICT", report.verdict.word().to_owned()),
+            ("IBPROV_EXIT", report.exit_code.to_string()),
+            (
+                "IBPROV_TOOK_USEC",
+                report.finished_usec.saturating_sub(report.started_usec).to_string(),
+            ),
+        ],
+    );
+}
+
+fn print(
+    format: Format,
+    reports: &[serde_json::Value],
+    unresolved: &[Unresolved],
+    text: &str,
+) -> anyhow::Result<u8> {
+    let code = |r: &serde_json::Value| r.get("exit_code").and_then(serde_json::Value::as_u64);
+    let of_pfs = reports.iter().filter_map(code).filter_map(|c| u8::try_from(c).ok());
+    let of_others =
+        unresolved.iter().map(|u| if u.may_pass { exit::NOT_READY } else { exit::CANNOT_BEGIN });
+    let exit_code = of_pfs.chain(of_others).max().unwrap_or(exit::GOOD);
+    let mut out = std::io::stdout().lock();
+    match format {
+        Format::Json => writeln!(
+            out,
+            "{}",
+            json!({ "schema": SCHEMA, "exit_code": exit_code, "pfs": reports, "unresolved": unresolved })
+        )?,
+        Format::Text => {
+            write!(out, "{text}")?;
+            for u in unresolved {
+                writeln!(out, "{} ({}): nothing done:", u.which, u.origin)?;
+                for error in &u.errors {
+                    writeln!(out, "  {error}")?;
+                }
+            }
+        }
+    }
+    Ok(exit_code)
+}
+
+/// Put back what runs that were cut short have left, of one PF or all.
+fn undo(
+    only: Option<PciAddress>,
+    root: &Root,
+    deadline: u64,
+    format: Format,
+) -> anyhow::Result<u8> {
+    let left = root.list_or_empty(&format!("{}/pf", state::RUN_DIR))?;
+    let left = left.iter().filter_map(|n| n.strip_suffix(".undo")).filter_map(|n| n.parse().ok());
+    let mut values = Vec::new();
+    for pf in left.filter(|pf| only.is_none_or(|o| o == *pf)) {
+        let nothing = WantedPf { pf, vfs: Vec::new() };
+        let report = one::run(&nothing, Purpose::Undo, root, deadline)?;
+        tell(&report);
+        values.push(to_value(&report)?);
+    }
+    print(format, &values, &[], "")
+}
+
+/// The same look and the same plan, without the doing.
+fn dry_run(plans: &Plans, root: &Root, format: Format) -> anyhow::Result<u8> {
+    let mut by_pf: BTreeMap<PciAddress, VfPlan> = BTreeMap::new();
+    let mut text = String::new();
+    for (wanted, warnings) in &plans.wanted {
+        let plan = preview(wanted, root)?;
+        for step in &plan.steps {
+            text.push_str(&format!("PF {}: would {step}\n", wanted.pf));
+        }
+        for deferred in &plan.deferred {
+            text.push_str(&format!("PF {}: deferred: {deferred}\n", wanted.pf));
+        }
+        if let Some(problem) = &plan.problem {
+            text.push_str(&format!("PF {}: nothing would be done: {problem}\n", wanted.pf));
+        } else if plan.steps.is_empty() && plan.deferred.is_empty() {
+            text.push_str(&format!("PF {}: all as planned, nothing would be done\n", wanted.pf));
+        }
+        for warning in warnings {
+            text.push_str(&format!("PF {}: note: {warning}\n", wanted.pf));
+        }
+        by_pf.insert(wanted.pf, plan);
+    }
+    let mut out = std::io::stdout().lock();
+    match format {
+        Format::Json => writeln!(
+            out,
+            "{}",
+            json!({ "schema": SCHEMA, "plans": by_pf, "unresolved": plans.unresolved })
+        )?,
+        Format::Text => {
+            write!(out, "{text}")?;
+            for u in &plans.unresolved {
+                writeln!(out, "{} ({}): nothing would be done:", u.which, u.origin)?;
+                for error in &u.errors {
+                    writeln!(out, "  {error}")?;
+                }
+            }
+        }
+    }
+    Ok(exit::GOOD)
+}
+
+/// The steps from now, with uses looked at. Somebody waits for the answer, so
+/// it is read in this process.
+fn preview(wanted: &WantedPf, root: &Root) -> anyhow::Result<VfPlan> {
+    let mut look = Look::new(root);
+    let mut observed = pf::look(&mut look, wanted.pf, Undo::default());
+    let administered = match observed.backend {
+        Backend::Netlink { ifindex: Some(ifindex) } if root.is_live() => {
+            let all = netlink::administered_vfs()?;
+            all.into_iter().find(|(i, _)| *i == ifindex).map(|(_, v)| v).unwrap_or_default()
+        }
+        _ => Vec::new(),
+    };
+    let asked = pf::ask(root, wanted.pf, &observed.backend, &observed.addresses(), &administered);
+    observed.learn(asked, &mut Vec::new());
+    let plan = vf_steps(wanted, &observed, &Uses::new());
+    let touched = disturbed(&plan, &observed);
+    let of = |vf| observed.vfs.iter().find(|v| v.index == vf).map(|v| v.pci);
+    let pcis: Vec<PciAddress> = touched.iter().filter_map(|vf| of(*vf)).collect();
+    let found: Uses = touched.into_iter().zip(uses::uses(root, &pcis)).collect();
+    Ok(vf_steps(wanted, &observed, &found))
+}
+
+fn address(pf: &PfArg, root: &Root) -> anyhow::Result<PciAddress> {
+    match pf {
+        PfArg::Pci(pci) => Ok(*pci),
+        PfArg::Rdma(name) => {
+            let link = format!("/sys/class/infiniband/{name}/device");
+            let device = root.link_name(&link)?;
+            device
+                .parse()
+                .map_err(|_| anyhow::anyhow!("RDMA device {name} is not on the PCI bus: {device}"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pf_is_typed_by_address_path_or_rdma_name() {
+        let pci: PfArg = "0000:4b:00.0".parse().expect("address");
+        assert_eq!("/sys/devices/pci0000:4a/0000:4a:02.0/0000:4b:00.0".parse(), Ok(pci.clone()));
+        assert!(matches!(pci, PfArg::Pci(_)));
+        assert!(matches!("mlx5_0".parse(), Ok(PfArg::Rdma(_))));
+        assert!("4b:00.0 ".parse::<PfArg>().is_err());
+    }
+}

@@ -1,0 +1,54 @@
+set -u
+. /usr/lib/bed/vf.sh
+pf=0000:01:00.0
+netdev() { ls "$pci/$pf/virtfn$1/net"; }
+admin() { # what the PF administers: VF, node, port
+	for n in 0 1 2 3 4 5 6 7; do
+		[ ! -e "$pci/$pf/sriov/$n" ] ||
+			echo "$n $(cat "$pci/$pf/sriov/$n/node" "$pci/$pf/sriov/$n/port" | tr '\n' ' ')"
+	done
+}
+udevadm settle
+facts "$pf" >"$OUT/fresh.facts"
+counters >"$OUT/counters.fresh"
+
+phase "uses"
+# 0 an address, 1 a container, 2 a virtual machine, 3 vfio-pci and nobody, 4 a
+# link-local address only, 5 a route, 6 a kernel user, 7 nothing
+ip link set "$(netdev 0)" up
+ip addr add 10.9.0.1/24 dev "$(netdev 0)"
+one=$(netdev 1)
+ip netns add container
+ip link set "$one" netns container
+group=$(basename "$(readlink "$pci/$pf/virtfn2/iommu_group")")
+exec 9<>"/dev/vfio/$group" || echo "cannot open /dev/vfio/$group"
+ip link set "$(netdev 4)" up
+ip addr add fe80::4/64 dev "$(netdev 4)"
+ip link set "$(netdev 5)" up
+ip route add 10.10.0.0/16 dev "$(netdev 5)"
+modprobe ibsim_user dev="$(ls "$pci/$pf/virtfn6/infiniband")"
+
+phase "other GUIDs for all"
+admin >"$OUT/admin.before"
+facts "$pf" >"$OUT/facts.before"
+counters >"$OUT/counters.before"
+sed 's/02:00:00:70/02:00:00:71/' /etc/ibprov/ibprov.toml >/run/other.toml
+apply other --config /run/other.toml
+admin >"$OUT/admin.after"
+facts "$pf" >"$OUT/facts.after"
+counters >"$OUT/counters.after"
+
+phase "another number"
+sed -i 's/vfs = 8/vfs = 4/' /run/other.toml
+apply fewer --config /run/other.toml
+facts "$pf" >"$OUT/fewer.facts"
+
+phase "nobody uses them any more"
+ip addr flush dev "$(netdev 0)"
+ip -n container link set "$one" netns 1
+exec 9>&-
+ip route del 10.10.0.0/16
+modprobe -r ibsim_user
+apply free --config /run/other.toml
+facts "$pf" >"$OUT/free.facts"
+phase end

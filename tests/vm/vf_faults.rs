@@ -1,0 +1,127 @@
+//! What goes wrong with VFs, and is put right or named.
+
+use serde_json::Value;
+
+use crate::bed::outcome::Outcome;
+use crate::machine::boot;
+use crate::vf_plan::planned;
+
+fn assert_exit(guest: &Outcome, name: &str, code: u8) {
+    let want = format!("{name}: {code}\n");
+    assert!(guest.stdout().contains(&want), "want {want:?} in:\n{}", guest.stdout());
+}
+
+fn assert_planned(guest: &Outcome, name: &str, first: &str) {
+    for (backend, pf) in [("ofed", 0), ("mainline", 1)] {
+        let facts = guest.file(&format!("{name}.{backend}"));
+        assert_eq!(facts, planned(first, pf, 4), "{name} {backend}");
+    }
+}
+
+fn wrong(report: &Value, pf: usize) -> Vec<&Value> {
+    let vfs = report["pfs"][pf]["vfs"].as_array().expect("VFs");
+    vfs.iter().filter(|v| v["right"] == false).collect()
+}
+
+fn cause(vf: &Value) -> &str {
+    vf["cause"].as_str().expect("cause")
+}
+
+#[test]
+fn a_pf_later_than_the_deadline_is_put_right_without_a_hand() {
+    let guest = boot("vf_faults");
+    let boot = guest.json("boot-then.json");
+    let late = boot["pfs"].as_array().expect("PFs").iter().find(|p| p["pf"] == "0000:03:00.0");
+    assert!(late.is_none_or(|l| l["exit_code"] != 0), "it was not late: {boot:#}");
+    assert_eq!(boot["exit_code"], 3);
+    assert!(!guest.stdout().contains("nobody cared for 0000:03"), "{}", guest.stdout());
+    assert_eq!(guest.file("late.facts"), planned("0200:0070", 2, 2));
+    let unit = "ibprov-pf@sys-devices-pci0000:00-0000:00:12.0-0000:03:00.0.service";
+    guest.journal.expect(unit, "PF 0000:03:00.0: 2 of 2 VFs as planned");
+}
+
+#[test]
+fn a_pf_that_is_bound_again_or_plugged_in_is_put_right_without_a_hand() {
+    let guest = boot("vf_faults");
+    assert!(!guest.stdout().contains("nobody cared"), "{}", guest.stdout());
+    assert_planned(&guest, "reloaded", "0200:0070");
+    assert_eq!(guest.file("plugged.facts"), planned("0200:0070", 2, 2));
+}
+
+#[test]
+fn a_vf_whose_probe_fails_is_named_and_the_others_are_right() {
+    let guest = boot("vf_faults");
+    assert_exit(&guest, "one-fails", 3);
+    let report = guest.json("one-fails.json");
+    let wrong = wrong(&report, 0);
+    assert_eq!(wrong.len(), 1, "{wrong:?}");
+    assert_eq!((&wrong[0]["vf"], &wrong[0]["pci"]), (&2.into(), &"0000:01:00.3".into()));
+    let cause = cause(wrong[0]);
+    assert!(cause.contains("ETIMEDOUT: Connection timed out"), "{cause}");
+    assert!(cause.contains("failed with error"), "the kernel's reason: {cause}");
+    let facts = guest.file("one-fails.ofed");
+    for (have, want) in facts.lines().zip(planned("0200:0070", 0, 4).lines()) {
+        assert!(have == want || have == "2 - (null) - - -", "{have} instead of {want}");
+    }
+    assert_exit(&guest, "repaired", 0);
+    assert_eq!(guest.file("repaired.ofed"), planned("0200:0070", 0, 4));
+}
+
+#[test]
+fn rdma_numbers_out_of_order_do_not_matter() {
+    let guest = boot("vf_faults");
+    let numbers = guest.file("numbers");
+    let rdma = |l: &str| l.split_once("mlx5_").and_then(|(_, n)| n.parse::<u32>().ok());
+    let in_order: Vec<u32> = numbers.lines().filter_map(rdma).collect();
+    assert_eq!(in_order.len(), 3, "{numbers}");
+    assert!(!in_order.is_sorted(), "they are in order, which proves nothing: {numbers}");
+    let facts = guest.file("one-fails.ofed");
+    assert_eq!(facts.lines().next(), planned("0200:0070", 0, 4).lines().next());
+}
+
+#[test]
+fn a_guid_that_the_firmware_drops_is_detected() {
+    let guest = boot("vf_faults");
+    assert_exit(&guest, "dropped", 3);
+    let report = guest.json("dropped.json");
+    let (ofed, mainline) = (wrong(&report, 0), wrong(&report, 1));
+    assert_eq!((ofed.len(), mainline.len()), (4, 4));
+    let said = cause(ofed[1]);
+    let want = "its node GUID at the PF is 0200:0070:0000:0001 instead of 0200:0071:0000:0001";
+    assert!(said.contains(want) && said.contains("the firmware dropped it"), "{said}");
+    // By netlink the PF's driver says what it was told: only the VF shows it.
+    let said = cause(mainline[1]);
+    let want = "its node GUID is 0200:0070:0100:0001 instead of 0200:0071:0100:0001";
+    assert!(said.contains(want), "{said}");
+    assert_exit(&guest, "set-now", 0);
+    assert_planned(&guest, "set-now", "0200:0071");
+}
+
+#[test]
+fn a_vf_that_goes_on_with_its_old_guid_is_detected() {
+    let guest = boot("vf_faults");
+    assert_exit(&guest, "stale", 3);
+    let report = guest.json("stale.json");
+    for pf in 0..2 {
+        let wrong = wrong(&report, pf);
+        assert_eq!(wrong.len(), 1, "{wrong:?}");
+        assert_eq!(wrong[0]["vf"], 2);
+        let cause = cause(wrong[0]);
+        assert!(cause.contains("although it was bound after they were set"), "{cause}");
+    }
+}
+
+#[test]
+fn what_the_firmware_refuses_is_a_clear_error() {
+    let guest = boot("vf_faults");
+    assert_exit(&guest, "no-room", 3);
+    let report = guest.json("no-room.json");
+    let text = report["pfs"][0]["problem_text"].as_str().expect("text");
+    assert!(text.contains("ENOSPC: No space left on device"), "{text}");
+    assert!(text.contains("NUM_OF_VFS"), "{text}");
+    assert_eq!(guest.file("no-room.facts"), "autoprobe 1\n");
+    assert_exit(&guest, "no-sriov", 2);
+    let report = guest.json("no-sriov.json");
+    let error = report["unresolved"][0]["errors"][0].as_str().expect("error");
+    assert!(error.contains("SRIOV_EN=1"), "{error}");
+}

@@ -1,0 +1,55 @@
+//! Killed at any step of `ibprov apply`, the next run is right.
+
+use crate::bed::outcome::Outcome;
+use crate::machine::boot;
+use crate::vf_plan::planned;
+
+/// The rounds of a file: their first line, and the facts below it.
+fn rounds(guest: &Outcome, name: &str) -> Vec<(String, String)> {
+    let mut rounds: Vec<(String, String)> = Vec::new();
+    for line in guest.file(name).lines() {
+        if line.starts_with("0000:") {
+            rounds.push((line.to_owned(), String::new()));
+        } else if let Some((_, facts)) = rounds.last_mut() {
+            facts.push_str(line);
+            facts.push('\n');
+        }
+    }
+    rounds
+}
+
+fn assert_right((line, facts): &(String, String), pf: u32, vfs: u32) {
+    assert!(line.contains("then 0, "), "{line}");
+    let first = format!("0200:00{}", &line[line.len() - 2..]);
+    assert_eq!(*facts, planned(&first, pf, vfs), "{line}");
+}
+
+#[test]
+fn before_and_after_every_step() {
+    let guest = boot("vf_kills");
+    guest.assert_success();
+    let rounds = rounds(&guest, "rounds");
+    let kills = |how: &str| {
+        let of = |(l, _): &&(String, String)| l.contains(how) && l.contains(": 137 ");
+        rounds.iter().filter(of).count()
+    };
+    // Automatic probing off and on, number, 3 settings, 3 writes of a bind, and
+    // what is remembered and forgotten of it; or unbind, 2 GUIDs, and the bind.
+    assert!(kills(" fresh ") >= 12, "only {} kills: {rounds:#?}", kills(" fresh "));
+    assert!(kills(" again ") >= 8, "only {} kills: {rounds:#?}", kills(" again "));
+    for round in &rounds {
+        assert_right(round, 0, 1);
+    }
+}
+
+#[test]
+fn at_random() {
+    let guest = boot("vf_kills");
+    let rounds = rounds(&guest, "random");
+    assert_eq!(rounds.len(), 10);
+    let killed = rounds.iter().filter(|(l, _)| l.contains(": 137 ")).count();
+    assert!(killed >= 3, "only {killed} of 10 were killed in the middle: {rounds:#?}");
+    for round in &rounds {
+        assert_right(round, 1, 2);
+    }
+}

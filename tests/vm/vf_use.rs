@@ -1,0 +1,90 @@
+//! VFs in use are left alone, whoever uses them.
+
+use std::collections::BTreeMap;
+
+use crate::bed::outcome::Outcome;
+use crate::machine::boot;
+use crate::vf_plan::{counters, grown};
+
+/// The lines of a file by their first word, the VF.
+fn by_vf(guest: &Outcome, name: &str) -> BTreeMap<String, String> {
+    let line = |l: &str| {
+        let (vf, rest) = l.split_once(' ').expect("VF and facts");
+        (vf.to_owned(), rest.trim().to_owned())
+    };
+    guest.file(name).lines().map(line).collect()
+}
+
+#[test]
+fn vfs_for_virtual_machines_are_never_probed_by_the_hosts_driver() {
+    let guest = boot("vf_use");
+    guest.assert_success();
+    let counters = counters(&guest, "counters.fresh");
+    let probes = |function: &str| counters.get(&format!("mlx5_core/{function} probe")).copied();
+    assert_eq!(probes("0000:01:00.2"), Some(1), "VF 1 is the host's");
+    for vf in ["0000:01:00.3", "0000:01:00.4"] {
+        assert_eq!(probes(vf).unwrap_or_default(), 0, "{vf}");
+    }
+    let facts = by_vf(&guest, "fresh.facts");
+    assert_eq!(facts["2"], "vfio-pci (null) - - -");
+    assert_eq!(facts["3"], "vfio-pci (null) - - -");
+    assert_eq!(guest.boot_json()["pfs"][0]["exit_code"], 0);
+}
+
+#[test]
+fn only_what_nobody_uses_gets_another_guid() {
+    let guest = boot("vf_use");
+    assert!(guest.stdout().contains("other: 1\n"), "{}", guest.stdout());
+    let report = guest.json("other.json");
+    let vfs = report["pfs"][0]["vfs"].as_array().expect("VFs");
+    let deferred: Vec<u64> =
+        vfs.iter().filter(|v| v["deferred"] == true).filter_map(|v| v["vf"].as_u64()).collect();
+    assert_eq!(deferred, [0, 1, 2, 5, 6], "{vfs:?}");
+    let (before, after) = (by_vf(&guest, "admin.before"), by_vf(&guest, "admin.after"));
+    let changed: Vec<&String> = before.keys().filter(|vf| before[*vf] != after[*vf]).collect();
+    assert_eq!(changed, ["3", "4", "7"]);
+    let (before, after) = (by_vf(&guest, "facts.before"), by_vf(&guest, "facts.after"));
+    let changed: Vec<&String> = before.keys().filter(|vf| before[*vf] != after[*vf]).collect();
+    assert_eq!(changed, ["4", "7"], "VF 3 shows nothing here: vfio-pci has it");
+    let grown = grown(&guest, "counters.before", "counters.after");
+    let removed: Vec<&String> = grown.keys().filter(|c| c.ends_with(" remove")).collect();
+    assert_eq!(removed, ["mlx5_core/0000:01:00.5 remove", "mlx5_core/0000:01:01.0 remove"]);
+}
+
+#[test]
+fn the_report_says_who_uses_what() {
+    let guest = boot("vf_use");
+    let log = guest.file("other.log");
+    for want in [
+        "has address 10.9.0.1/24",
+        "its netdev is not in this network namespace",
+        "is open in process ",
+        "has route to 10.10.0.0/16",
+        "kernel module ibsim_user owns a PD of it",
+    ] {
+        assert!(log.contains(want), "want {want:?} in:\n{log}");
+    }
+}
+
+#[test]
+fn the_number_is_not_changed_while_a_vf_is_in_use() {
+    let guest = boot("vf_use");
+    assert!(guest.stdout().contains("fewer: 1\n"), "{}", guest.stdout());
+    let facts = guest.file("fewer.facts");
+    assert_eq!(facts.lines().count(), 9, "{facts}");
+    let log = guest.file("fewer.log");
+    assert!(log.contains("the number of VFs stays 8 instead of 4"), "{log}");
+}
+
+#[test]
+fn once_nobody_uses_them_all_is_as_planned() {
+    let guest = boot("vf_use");
+    assert!(guest.stdout().contains("free: 0\n"), "{}", guest.stdout());
+    let want = "\
+        0 mlx5_core (null) 0200:0071:0000:0000 0200:0071:0001:0000 02:00:00:71:00:01:00:00\n\
+        1 mlx5_core (null) 0200:0071:0000:0001 0200:0071:0001:0001 02:00:00:71:00:01:00:01\n\
+        2 vfio-pci (null) - - -\n\
+        3 vfio-pci (null) - - -\n\
+        autoprobe 1\n";
+    assert_eq!(guest.file("free.facts"), want);
+}
