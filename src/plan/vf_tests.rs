@@ -401,3 +401,18 @@ fn what_stops_everything_is_said_with_what_to_do() {
     assert_eq!(said(&|o| o.physfn = Some(pf())), "it is a VF of 0000:01:00.0, not a PF");
     assert!(said(&|o| o.backend = Backend::Mlx4 { iov: None }).contains("num_vfs=2 probe_vf=2"));
 }
+
+#[test]
+fn by_netlink_what_a_vf_does_not_show_is_told_again() {
+    let mut kernel = fresh();
+    let wanted = plan_of(1, VfDriver::Default);
+    assert!(kernel.run(&wanted, usize::MAX));
+    kernel.vfs[0].read.node_guid = Some(Guid::new(7));
+    let mut observed = kernel.observe();
+    let rebind = ["take VF 0 from mlx5_core", "give VF 0 to mlx5_core"];
+    assert_eq!(texts(&vf_steps(&wanted, &observed, &Uses::new())), rebind);
+    observed.backend = Backend::Netlink { ifindex: Some(3) };
+    let steps = texts(&vf_steps(&wanted, &observed, &Uses::new()));
+    assert_eq!(steps.len(), 4, "{steps:?}");
+    assert!(steps[1].starts_with("set node GUID") && steps[2].starts_with("set port GUID"));
+}

@@ -56,6 +56,7 @@ fn main() -> ExitCode {
         from: format!("{size} bytes"),
     });
     lines.push(status(&binary));
+    lines.extend(vfs());
 
     println!("\n{:44} {:>10} {:>10}", "median", "measured", "limit");
     for line in &lines {
@@ -126,6 +127,50 @@ fn times(guest: &Outcome) -> Vec<Line> {
     ]
 }
 
+/// How long VFs take: by the script that sites use, by a hand-written sequence
+/// of the same kernel calls, and by ibprov.
+fn vfs() -> Vec<Line> {
+    println!("Booting a guest and making VFs ...");
+    let guest = machine::boot("vf_bench");
+    guest.assert_success();
+    assert_eq!(guest.stdout(), "", "VFs are missing");
+    let times = guest.file("times");
+    let of = |who: &str, vfs: u32, probe: u32| {
+        let key = format!("{who} {vfs} {probe} ");
+        let times = times.lines().filter_map(|l| l.strip_prefix(&key)?.parse::<f64>().ok());
+        spread_of(times.collect())
+    };
+    let ratio = |what, other, (vfs, probe), limit| {
+        let (ibprov, other_times) = (of("by_ibprov", vfs, probe), of(other, vfs, probe));
+        Line {
+            what,
+            figure: ibprov.median / other_times.median,
+            limit,
+            unit: "x",
+            from: format!("ibprov {} ms, {other} {} ms", ibprov.text(), other_times.text()),
+        }
+    };
+    let again = of("again", 16, 0);
+    let none = f64::INFINITY;
+    vec![
+        ratio("16 VFs, probe 100 ms: ibprov / script", "script", (16, 100), 0.25),
+        ratio("16 VFs, probe 100 ms: ibprov / by hand", "by_hand", (16, 100), 1.2),
+        ratio("16 VFs, probe 0: ibprov / script", "script", (16, 0), none),
+        ratio("16 VFs, probe 0: ibprov / by hand", "by_hand", (16, 0), none),
+        ratio("16 VFs, probe 300 ms: ibprov / script", "script", (16, 300), 0.25),
+        ratio("16 VFs, probe 300 ms: ibprov / by hand", "by_hand", (16, 300), 1.2),
+        ratio("1 VF, probe 100 ms: ibprov / script", "script", (1, 100), none),
+        ratio("8 VFs, probe 100 ms: ibprov / script", "script", (8, 100), none),
+        Line {
+            what: "16 VFs as planned: ibprov apply",
+            figure: again.median,
+            limit: 100.0 + 3.0 * 16.0,
+            unit: "ms",
+            from: again.text(),
+        },
+    ]
+}
+
 /// What the reports say of forks, memory and CPU time.
 fn own_use(guest: &Outcome) -> Vec<Line> {
     let reports = |kind: &str, verdict: &str| -> Vec<_> {
@@ -193,8 +238,14 @@ struct Spread {
     most: f64,
 }
 
-fn spread(mut figures: Vec<f64>) -> Spread {
+fn spread(figures: Vec<f64>) -> Spread {
     assert!(figures.len() >= ROUNDS, "only {} rounds: {figures:?}", figures.len());
+    spread_of(figures)
+}
+
+/// Of as many as there are.
+fn spread_of(mut figures: Vec<f64>) -> Spread {
+    assert!(!figures.is_empty(), "nothing was measured");
     figures.sort_by(f64::total_cmp);
     Spread {
         least: figures[0],

@@ -1,0 +1,72 @@
+# Leaves lines of milliseconds: WHO VFS PROBE_MS MILLISECONDS; and for runs that
+# find all as planned: again 16 0 MILLISECONDS.
+set -u
+. /usr/lib/bed/vf.sh
+pf=0000:01:00.0
+# Only who is measured works at the PF.
+ln -s /dev/null /run/systemd/system/ibprov-pf@.service
+systemctl daemon-reload
+modprobe -a ib_umad ib_uverbs ib_ipoib
+udevadm settle
+
+# As the scripts of sites have it, without its sleep.
+script() { # PF N
+	echo "$2" >"$pci/$1/mlx5_num_vfs"
+	i=0
+	while [ "$i" -lt "$2" ]; do
+		hex=$(printf %02x "$i")
+		echo Follow >"$pci/$1/sriov/$i/policy"
+		echo "02:00:00:70:00:00:00:$hex" >"$pci/$1/sriov/$i/node"
+		echo "02:00:00:70:00:01:00:$hex" >"$pci/$1/sriov/$i/port"
+		vf=$(vf "$1" "$i")
+		echo "$vf" >/sys/bus/pci/drivers/mlx5_core/unbind
+		echo "$vf" >/sys/bus/pci/drivers/mlx5_core/bind
+		i=$((i + 1))
+	done
+}
+by_hand() { /usr/lib/bed/by-hand "$1" "$2"; }
+by_ibprov() { ibprov apply --config "/run/plan-$2.toml" "$1" 2>>"$OUT/ibprov.log"; }
+nanos() { date +%s%N; }
+measure() { # WHO N PROBE_MS
+	# The driver's memory of GUIDs goes with it.
+	echo "$pf" >/sys/bus/pci/drivers/mlx5_core/unbind
+	echo "$pf" >/sys/bus/pci/drivers/mlx5_core/bind
+	within 10 test -d "$pci/$pf/net"
+	udevadm settle
+	knobs "$pf+vf/probe_delay_ms=$3"
+	begin=$(nanos)
+	"$1" "$pf" "$2"
+	took=$((($(nanos) - begin) / 1000000))
+	[ "$(ls -d "$pci/$pf"/virtfn*/net/* | wc -l)" = "$2" ] || echo "$1 $2 $3: not all netdevs"
+	echo "$1 $2 $3 $took" >>"$OUT/times"
+	phase "$1 $2 $3 $took"
+}
+for n in 1 8 16; do
+	printf '[[pf]]\npci = "%s"\nvfs = %s\nvf-guid-template = "02:00:00:70:00:{kind:8}:{vf:16}"\n' "$pf" "$n" >"/run/plan-$n.toml"
+done
+# One round to fill the caches, which is not counted.
+measure by_ibprov 16 0
+measure by_hand 16 0
+: >"$OUT/times"
+for round in 1 2 3; do
+	measure script 16 100
+	measure by_hand 16 100
+	measure by_ibprov 16 100
+done
+udevadm settle
+for round in 1 2 3 4 5 6 7; do
+	begin=$(nanos)
+	by_ibprov "$pf" 16
+	echo "again 16 0 $((($(nanos) - begin) / 1000000))" >>"$OUT/times"
+done
+for ms in 0 300; do
+	measure script 16 "$ms"
+	measure by_hand 16 "$ms"
+	measure by_ibprov 16 "$ms"
+done
+for n in 1 8; do
+	measure script "$n" 100
+	measure by_hand "$n" 100
+	measure by_ibprov "$n" 100
+done
+phase end
