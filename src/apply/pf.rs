@@ -34,6 +34,10 @@ const GRACE_USEC: u64 = 2_000_000;
 /// kernels were reported to be late.
 const LINKS_USEC: u64 = 10_000_000;
 
+/// How often it is asked whether a subnet manager has granted an alias GUID;
+/// mlx4 asks it anew after a second at the earliest.
+const GRANT_USEC: u64 = 500_000;
+
 /// What a run is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
@@ -445,6 +449,13 @@ impl Run<'_> {
     /// Until every VF with a driver has its RDMA device and its netdev. Only
     /// what nobody waits for is read meanwhile.
     fn wait_for_devices(&mut self, before: &ObservedPf) -> anyhow::Result<()> {
+        if matches!(before.backend, Backend::Mlx4 { iov: Some(_) }) {
+            // The kernel tells nobody when the subnet manager grants a GUID.
+            let happened =
+                self.events.wait(self.deadline.min(clock::monotonic_usec() + GRANT_USEC))?;
+            self.learn(&happened);
+            return Ok(());
+        }
         loop {
             let happened = self.events.wait(self.deadline)?;
             self.learn(&happened);

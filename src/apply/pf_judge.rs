@@ -59,6 +59,14 @@ fn cause(
     let kernel = log.and_then(|l| l.probe_failed.as_ref().or(l.last_error.as_ref()));
     let kernel = kernel.map(|line| format!("; the kernel: {line}")).unwrap_or_default();
     if let Some((step, failure)) = of_vf.iter().find(|(_, f)| !f.is_empty()) {
+        let kernel = match step {
+            VfStep::Bind { driver, .. } if driver == "mlx4_core" && failure.contains("ENODEV") => {
+                format!(
+                    "; mlx4_core leaves VFs from number probe_vf on to virtual machines{kernel}"
+                )
+            }
+            _ => kernel,
+        };
         return format!("{lacks}: {step}: {failure}{kernel}");
     }
     let was_set = of_vf.iter().any(|(s, _)| {

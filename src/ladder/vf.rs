@@ -74,6 +74,13 @@ pub fn vf_progress(vf: &WantedVf, seen: Option<&ObservedVf>, pf: &ObservedPf) ->
     if !guids_are_set(vf, seen, &pf.backend) {
         return at(Some(VfRung::Created), administered(vf, seen, pf));
     }
+    if let Some(granted) = seen.admin.granted.filter(|g| *g != vf.port_guid) {
+        let lacks = format!(
+            "the subnet manager has not granted its port GUID {}: {granted} is in force",
+            vf.port_guid
+        );
+        return at(Some(VfRung::Created), lacks);
+    }
     let policy_lacks = match seen.admin.policy {
         Some(policy) if has_node_guids(&pf.backend) && policy != vf.policy => {
             format!("its policy is {} instead of {}", policy.word(), vf.policy.word())
@@ -138,5 +145,14 @@ fn administered(vf: &WantedVf, seen: &ObservedVf, pf: &ObservedPf) -> String {
 pub fn may_come(vf: &WantedVf, seen: &ObservedVf, pf: &ObservedPf) -> bool {
     let on_host = seen.driver.is_some() && seen.driver == pf.driver;
     let lacks_netdev = seen.own.as_ref().is_none_or(|o| pf.ipoib && o.netdev.is_none());
-    vf.driver == VfDriver::Default && on_host && lacks_netdev
+    let lacks_grant = awaits_grant(vf, seen);
+    lacks_grant || vf.driver == VfDriver::Default && on_host && lacks_netdev
+}
+
+/// Its alias GUID was asked of the subnet manager, which has not answered yet
+/// (mlx4).
+#[must_use]
+pub fn awaits_grant(vf: &WantedVf, seen: &ObservedVf) -> bool {
+    seen.admin.port_guid == Some(vf.port_guid)
+        && seen.admin.granted.is_some_and(|granted| granted != vf.port_guid)
 }

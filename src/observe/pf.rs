@@ -89,6 +89,8 @@ pub struct Admin {
     pub port_guid: Option<Guid>,
     /// Its link policy.
     pub policy: Option<Policy>,
+    /// For mlx4: the port GUID that the subnet manager has granted.
+    pub granted: Option<Guid>,
 }
 
 /// What a VF with a driver on this host shows.
@@ -137,6 +139,8 @@ pub struct Asked {
     pub port: Option<String>,
     /// Policy at the PF, `Follow`, `Up` or `Down`.
     pub policy: Option<String>,
+    /// GID that the subnet manager has granted (mlx4).
+    pub granted: Option<String>,
     /// What could not be read.
     pub problems: Vec<String>,
 }
@@ -268,6 +272,8 @@ pub fn ask(
             }
             Backend::Mlx4 { iov } => {
                 let entry = iov.as_ref().map(|iov| alias_entry(&mut look, iov, *index, *pci));
+                let granted = entry.as_ref().map(|e| e.replace("/admin_guids/", "/gids/"));
+                asked.granted = granted.and_then(|e| look.attribute(&e));
                 asked.port = entry.and_then(|e| look.attribute(&e)).map(|t| alias_guid(&t));
             }
         }
@@ -319,6 +325,7 @@ impl ObservedPf {
                 node_guid: guid(answer.node),
                 port_guid: guid(answer.port),
                 policy: answer.policy.as_deref().and_then(Policy::from_word),
+                granted: answer.granted.as_deref().and_then(Guid::from_gid),
             };
         }
     }

@@ -501,6 +501,14 @@ fn one_vf(
         plan.steps.push(VfStep::PortGuid { vf: index, from, to });
     }
     policy(plan, vf, seen, &pf.backend);
+    // A driver that came before the subnet manager's answer would read the old one.
+    let asked_for = seen.is_some_and(|s| {
+        s.admin.port_guid == Some(vf.port_guid)
+            && s.admin.granted.is_some_and(|granted| granted != vf.port_guid)
+    });
+    if asked_for {
+        return;
+    }
     if let Some(driver) = target.filter(|_| bound.is_none() || moves || rebind) {
         plan.steps.push(VfStep::Bind { vf: index, driver });
     }

@@ -182,6 +182,7 @@ fn admin() -> impl Strategy<Value = Admin> {
         node_guid,
         port_guid,
         policy: Some(policy),
+        granted: None,
     })
 }
 
@@ -309,6 +310,7 @@ fn fresh() -> Kernel {
         node_guid: Some(Guid::new(0)),
         port_guid: Some(Guid::new(0)),
         policy: Some(Policy::Down),
+        granted: None,
     };
     Kernel {
         total: 4,

@@ -26,5 +26,6 @@ mod rdma_core;
 mod seed;
 mod vf_faults;
 mod vf_kills;
+mod vf_mlx4;
 mod vf_plan;
 mod vf_use;

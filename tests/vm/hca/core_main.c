@@ -21,6 +21,16 @@ static unsigned int init_delay_ms;
 module_param(init_delay_ms, uint, 0400);
 MODULE_PARM_DESC(init_delay_ms, "sleep uninterruptibly while loading");
 
+#ifdef SIM_MLX4
+/* ConnectX-3 makes its VFs when the PF is probed, and never else. */
+static int num_vfs;
+module_param(num_vfs, int, 0444);
+MODULE_PARM_DESC(num_vfs, "VFs of each PF");
+static int probe_vf;
+module_param(probe_vf, int, 0444);
+MODULE_PARM_DESC(probe_vf, "so many of them are driven here");
+#endif
+
 static int set_param(const char *text, const struct kernel_param *kp)
 {
 	int err = sim_knobs_add(text);
@@ -270,6 +280,13 @@ static int sim_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	if (!f)
 		return -ENOMEM;
 	sim_count(f, SIM_C_probe);
+#ifdef SIM_MLX4
+	if (pdev->is_virtfn && f->vf_index >= probe_vf) {
+		pci_info(pdev, "Skipping virtual function:%d\n", f->vf_index);
+		err = -ENODEV;
+		goto fail;
+	}
+#endif
 	err = pci_enable_device(pdev);
 	if (err)
 		goto fail;
@@ -290,6 +307,15 @@ static int sim_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	mutex_lock(&funcs_lock);
 	list_add_tail(&f->node, &funcs);
 	mutex_unlock(&funcs_lock);
+
+#ifdef SIM_MLX4
+	if (!f->is_vf && f->total_vfs && num_vfs) {
+		err = sim_sriov_set(f, min(num_vfs, f->total_vfs));
+		if (err < 0)
+			pci_err(pdev, "Failed to enable SR-IOV, continuing without SR-IOV (err = %d)\n",
+				err);
+	}
+#endif
 
 	/* As in mlx5, trouble with the RDMA half does not fail the probe. */
 	late = sim_knob_u64(pdev, "rdma_delay_ms", 0);
@@ -346,7 +372,9 @@ struct pci_driver sim_pci_driver = {
 	.id_table = ids,
 	.probe = sim_probe,
 	.remove = sim_remove,
+#ifndef SIM_MLX4
 	.sriov_configure = sim_sriov_configure,
+#endif
 };
 
 static int __init sim_core_init(void)

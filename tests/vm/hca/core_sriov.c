@@ -225,6 +225,11 @@ int sim_sriov_init(struct sim_func *f)
 	for (i = 0; i < f->total_vfs; i++) {
 		f->vfs[i].pf = f;
 		f->vfs[i].index = i;
+#ifdef SIM_MLX4
+		/* What the SM gives by itself; the link is the PF's. */
+		f->vfs[i].cache.port_guid = 0x0014050000000000ULL + i + 1;
+		f->vfs[i].cache.policy = SIM_POLICY_FOLLOW;
+#endif
 	}
 	err = sim_ofed_init(f);
 	if (err)

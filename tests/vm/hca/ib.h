@@ -37,6 +37,7 @@ struct sim_ib {
 	struct sim_func *func;
 	struct list_head node;		/* in the fabric, under its lock */
 	struct sim_port port[SIM_MAX_PORTS];
+	struct sim_alias *alias;	/* mlx4: iov/ in sysfs */
 };
 
 struct sim_ucontext {
@@ -155,5 +156,14 @@ void sim_sa_forget(void);
 
 /* ib_vf.c */
 extern const struct ib_device_ops sim_vf_ops;
+
+/* ib_alias.c */
+#ifdef SIM_MLX4
+int sim_alias_add(struct sim_ib *ib);
+void sim_alias_del(struct sim_ib *ib);
+#else
+static inline int sim_alias_add(struct sim_ib *ib) { return 0; }
+static inline void sim_alias_del(struct sim_ib *ib) { }
+#endif
 
 #endif

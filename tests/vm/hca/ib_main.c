@@ -33,7 +33,7 @@ static int ib_probe(struct auxiliary_device *adev,
 	ib_set_device_ops(&ib->ibdev, &sim_port_ops);
 	ib_set_device_ops(&ib->ibdev, &sim_verbs_ops);
 	ib_set_device_ops(&ib->ibdev, &sim_qp_ops);
-	if (f->total_vfs)
+	if (f->total_vfs && strcmp(SIM_FAMILY, "mlx4"))
 		ib_set_device_ops(&ib->ibdev, &sim_vf_ops);
 	for (i = 0; i < f->nports; i++)
 		sim_port_start(&ib->port[i], ib, i + 1);
@@ -50,6 +50,8 @@ static int ib_probe(struct auxiliary_device *adev,
 		return err;
 	}
 	sim_count(f, SIM_C_rdma_register);
+	if (sim_alias_add(ib))
+		pci_err(f->pdev, "no alias GUIDs in sysfs\n");
 	sim_set_event(f, sim_ports_kick, ib);
 	sim_ports_kick(ib);
 	return 0;
@@ -64,6 +66,7 @@ static void ib_remove(struct auxiliary_device *adev)
 	sim_set_event(f, NULL, NULL);
 	for (i = 0; i < f->nports; i++)
 		sim_port_stop(&ib->port[i]);
+	sim_alias_del(ib);
 	/* The ports still carry packets: users leave their groups now. */
 	ib_unregister_device(&ib->ibdev);
 	sim_switch_del(ib);

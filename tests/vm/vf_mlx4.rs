@@ -1,0 +1,63 @@
+//! The GUID plan by mlx4's alias GUIDs.
+
+use std::collections::BTreeMap;
+
+use crate::machine::boot;
+use crate::vf_plan::grown;
+
+/// The facts of three VFs with a driver, which have no node GUID of their own,
+/// and one without.
+fn planned(first: &str) -> String {
+    let vf = |n: u32| {
+        let port = format!("{first}:0001:{n:04x}");
+        let digits = port.replace(':', "");
+        let bytes: Vec<&str> = (0..8).map(|i| &digits[2 * i..2 * i + 2]).collect();
+        format!("{n} mlx4_core (null) 0000:0000:0000:0000 {port} {}\n", bytes.join(":"))
+    };
+    (0..3).map(vf).collect::<String>() + "3 - (null) - - -\nautoprobe 1\n"
+}
+
+fn granted(first: &str) -> String {
+    (0..4).map(|n| format!("fe80:0000:0000:0000:{first}:0001:{n:04x}\n")).collect()
+}
+
+#[test]
+fn alias_guids_are_granted_and_verified() {
+    let guest = boot("vf_mlx4");
+    guest.assert_success();
+    assert_eq!(guest.file("fresh.gids"), granted("0200:0070"));
+    assert_eq!(guest.file("fresh.facts"), planned("0200:0070"));
+    assert_eq!(guest.boot_json()["pfs"][0]["exit_code"], 0, "{:#}", guest.boot_json());
+    assert!(guest.stdout().contains("other: 0\n"), "{}", guest.stdout());
+    assert_eq!(guest.file("other.gids"), granted("0200:0071"));
+    assert_eq!(guest.file("other.facts"), planned("0200:0071"));
+}
+
+#[test]
+fn alias_guids_that_are_right_are_not_touched() {
+    let guest = boot("vf_mlx4");
+    assert!(guest.stdout().contains("again: 0\n"), "{}", guest.stdout());
+    assert_eq!(grown(&guest, "counters.before", "counters.after"), BTreeMap::new());
+}
+
+#[test]
+fn what_the_subnet_manager_does_not_grant_is_detected() {
+    let guest = boot("vf_mlx4");
+    assert!(guest.stdout().contains("refused: 3\n"), "{}", guest.stdout());
+    let report = guest.json("refused.json");
+    let cause = report["pfs"][0]["vfs"][1]["cause"].as_str().expect("cause");
+    assert!(cause.contains("the subnet manager has not granted its port GUID"), "{cause}");
+}
+
+#[test]
+fn module_parameters_are_explained() {
+    let guest = boot("vf_mlx4");
+    assert!(guest.stdout().contains("number: 3\n"), "{}", guest.stdout());
+    let report = guest.json("number.json");
+    let text = report["pfs"][0]["problem_text"].as_str().expect("text");
+    assert!(text.contains("options mlx4_core num_vfs=2 probe_vf=2"), "{text}");
+    assert!(guest.stdout().contains("driver: 3\n"), "{}", guest.stdout());
+    let report = guest.json("driver.json");
+    let cause = report["pfs"][0]["vfs"][3]["cause"].as_str().expect("cause");
+    assert!(cause.contains("probe_vf"), "{cause}");
+}
