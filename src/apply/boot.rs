@@ -513,9 +513,10 @@ fn verdict(report: &BootReport) -> Verdict {
     let deferred_pf = report.pfs.iter().any(|p| p.exit_code == 1);
     if wrong_pf || report.ports.iter().any(|p| !p.ready && !deferred(p)) {
         Verdict::NotReady
-    } else if deferred_pf {
-        Verdict::Deferred
-    } else if report.ports.iter().any(|p| !p.ready) || report.modules.iter().any(missing_module) {
+    } else if deferred_pf
+        || report.ports.iter().any(|p| !p.ready)
+        || report.modules.iter().any(missing_module)
+    {
         Verdict::Deferred
     } else if report.ports.is_empty() && report.left_out.is_empty() {
         Verdict::NoInfiniband

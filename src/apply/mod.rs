@@ -5,7 +5,6 @@ pub mod boot;
 mod boot_vfs;
 pub mod hand;
 pub mod pf;
-mod pf_judge;
 pub mod pfs;
 pub mod preview;
 mod steps;

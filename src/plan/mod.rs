@@ -9,6 +9,7 @@ pub mod fleet;
 pub mod guid;
 pub mod host_number;
 pub mod partitions;
+mod pf_problem;
 pub mod pins;
 pub mod template;
 pub mod vf;
@@ -16,6 +17,7 @@ mod wanted;
 
 pub use boot::{Done, Step, boot_steps, waits_for_udev};
 pub use host_number::{HostNumber, NameRule};
+pub use pf_problem::PfProblem;
 pub use template::{GuidKind, Template};
-pub use vf::{Deferred, PfProblem, Stage, VfPlan, VfStep};
+pub use vf::{Deferred, Stage, VfPlan, VfStep};
 pub use wanted::{Policy, VfDriver, WantedPf, WantedVf};

@@ -1,0 +1,277 @@
+//! Carrying out the steps of one stage, and remembering what must be put back.
+
+use log::Level;
+
+use super::super::hand::{Answer, Request, Set};
+use super::{Run, undo_file};
+use crate::host::{answer, journal, state};
+use crate::names::VfIndex;
+use crate::observe::pf::{self, dir};
+use crate::observe::{Backend, Look, ObservedPf};
+use crate::plan::{Stage, VfStep};
+use crate::report::events as kinds;
+use crate::report::pf::PfStepReport;
+
+impl Run<'_> {
+    pub(super) fn carry_out(
+        &mut self,
+        stage: Stage,
+        steps: Vec<VfStep>,
+        observed: &ObservedPf,
+    ) -> anyhow::Result<()> {
+        match stage {
+            Stage::Prepare => {
+                self.undo.autoprobe = Some(true);
+                self.remember();
+            }
+            Stage::Bind => self.remember_overrides(&steps, observed)?,
+            Stage::Count => return self.count(steps, observed),
+            _ => {}
+        }
+        let until = if stage == Stage::Restore { self.last_moment() } else { self.deadline };
+        // One request a VF: its settings in order, the VFs at the same time.
+        let mut groups: Vec<(Vec<VfStep>, Request)> = Vec::new();
+        for step in steps {
+            if matches!(step, VfStep::Bind { .. })
+                && step
+                    .vf()
+                    .and_then(|vf| address(vf, observed))
+                    .is_some_and(|p| self.hung.contains(&p))
+            {
+                let said = Answer::Failed {
+                    tried: "read driver_override".to_owned(),
+                    said: "another driver's probe of it hangs".to_owned(),
+                    errno: None,
+                };
+                self.judge(step, Some(&said));
+                continue;
+            }
+            let request = self.request(&step, observed);
+            match groups.iter_mut().find(|(g, _)| {
+                stage == Stage::Administer && g.first().is_some_and(|f| f.vf() == step.vf())
+            }) {
+                Some((group, Request::Each(all))) => {
+                    group.push(step);
+                    all.push(request);
+                }
+                _ => groups.push((vec![step], Request::Each(vec![request]))),
+            }
+        }
+        let requests = groups.iter().map(|(_, r)| r.clone()).collect();
+        let answers = self.ask(requests, until)?;
+        for ((group, _), answer) in groups.into_iter().zip(answers) {
+            let each = match answer {
+                Some(Answer::Each(each)) => each.into_iter().map(Some).collect(),
+                other => vec![other; group.len()],
+            };
+            for (step, answer) in group.into_iter().zip(each) {
+                self.judge(step, answer.as_ref());
+            }
+        }
+        if stage == Stage::Restore {
+            self.put_back();
+        }
+        Ok(())
+    }
+
+    /// Write down `driver_override` of the VFs to be bound, as it is.
+    pub(super) fn remember_overrides(
+        &mut self,
+        steps: &[VfStep],
+        observed: &ObservedPf,
+    ) -> anyhow::Result<()> {
+        let of = |step: &VfStep| address(step.vf()?, observed);
+        let new = |pci: &String| !self.undo.overrides.contains_key(pci);
+        let unknown: Vec<String> = steps.iter().filter_map(of).filter(new).collect();
+        // What this run has made has none yet.
+        let made = |(s, f): &(VfStep, String)| s.stage() == Stage::Count && f.is_empty();
+        let known = if self.tried.iter().any(made) {
+            unknown.into_iter().map(|pci| (pci, String::new())).collect()
+        } else {
+            self.overrides(&unknown)?
+        };
+        self.undo.overrides.extend(known);
+        self.remember();
+        Ok(())
+    }
+
+    /// From one number of VFs to another, by none.
+    pub(super) fn count(
+        &mut self,
+        steps: Vec<VfStep>,
+        observed: &ObservedPf,
+    ) -> anyhow::Result<()> {
+        for step in steps {
+            let VfStep::Count { from, to } = step else { continue };
+            let mut answer = Some(Answer::Done);
+            let all = || observed.vfs.iter().map(|v| v.pci.to_string()).collect();
+            for (number, unless_used) in [(0, all()), (to, Vec::new())] {
+                let is_due = if number == 0 { from > 0 } else { true };
+                if is_due && matches!(answer, Some(Answer::Done)) {
+                    let path = format!("{}/sriov_numvfs", dir(self.wanted.pf));
+                    let value = number.to_string();
+                    let request = Request::Write { path, value, unless_used };
+                    answer = self.ask(vec![request], self.deadline)?.pop().flatten();
+                }
+            }
+            let done = matches!(answer, Some(Answer::Done));
+            self.judge(step, answer.as_ref());
+            if done {
+                // Those of before are gone, and who used them.
+                self.uses.clear();
+                self.undo.overrides.clear();
+                self.wait_for_links(to)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn request(&self, step: &VfStep, observed: &ObservedPf) -> Request {
+        let pci = |vf: &VfIndex| address(*vf, observed).unwrap_or_default();
+        let write =
+            |path: String, value: String, unless_used| Request::Write { path, value, unless_used };
+        match step {
+            VfStep::AutoprobeOff => self.autoprobe(false),
+            VfStep::RestoreAutoprobe { on } => self.autoprobe(*on),
+            // Done by `count`.
+            VfStep::Count { .. } => Request::Each(Vec::new()),
+            VfStep::Unbind { vf, driver } => {
+                let path = format!("/sys/bus/pci/drivers/{driver}/unbind");
+                write(path, pci(vf), vec![pci(vf)])
+            }
+            VfStep::Bind { vf, driver } => Request::Bind {
+                pci: pci(vf),
+                driver: driver.clone(),
+                before: self.undo.overrides.get(&pci(vf)).cloned().unwrap_or_default(),
+            },
+            VfStep::RestoreOverride { pci, to } => {
+                let to = if to.is_empty() { "\n".to_owned() } else { to.clone() };
+                write(format!("{}/driver_override", dir(*pci)), to, Vec::new())
+            }
+            VfStep::NodeGuid { vf, .. }
+            | VfStep::PortGuid { vf, .. }
+            | VfStep::Policy { vf, .. } => self.setting(step, *vf, observed),
+        }
+    }
+
+    pub(super) fn setting(&self, step: &VfStep, vf: VfIndex, observed: &ObservedPf) -> Request {
+        let (file, text, set) = match step {
+            VfStep::NodeGuid { to, .. } => ("node", to.bytes(), Set::Node(to.value())),
+            VfStep::PortGuid { to, .. } => ("port", to.bytes(), Set::Port(to.value())),
+            VfStep::Policy { to, .. } => {
+                ("policy", to.word().to_owned(), Set::Policy(to.word().to_owned()))
+            }
+            _ => return Request::Each(Vec::new()),
+        };
+        match &observed.backend {
+            Backend::OfedSysfs => Request::Write {
+                path: format!("{}/sriov/{vf}/{file}", dir(self.wanted.pf)),
+                value: text,
+                unless_used: Vec::new(),
+            },
+            // Without a netdev there is no step (PfProblem::NotReady).
+            Backend::Netlink { ifindex } => {
+                Request::SetVf { ifindex: ifindex.unwrap_or_default(), vf: vf.get(), set }
+            }
+            Backend::Mlx4 { iov } => {
+                let pci = observed.vfs.iter().find(|v| v.index == vf).map(|v| v.pci);
+                let mut look = Look::new(self.root);
+                let path = iov.as_ref().zip(pci);
+                let path = path.map(|(iov, pci)| pf::alias_entry(&mut look, iov, vf, pci));
+                Request::Write {
+                    path: path.unwrap_or_default(),
+                    value: text.replace(':', ""),
+                    unless_used: Vec::new(),
+                }
+            }
+        }
+    }
+
+    pub(super) fn autoprobe(&self, on: bool) -> Request {
+        Request::Write {
+            path: format!("{}/sriov_drivers_autoprobe", dir(self.wanted.pf)),
+            value: if on { "1" } else { "0" }.to_owned(),
+            unless_used: Vec::new(),
+        }
+    }
+
+    /// Note what became of a step, and tell.
+    pub(super) fn judge(&mut self, step: VfStep, answer: Option<&Answer>) {
+        let failure = match answer {
+            Some(Answer::Done) => String::new(),
+            Some(Answer::InUse(uses)) => {
+                // Taken since the plan was made: the next plan leaves it alone.
+                if let Some(vf) = step.vf() {
+                    self.uses.insert(vf, uses.clone());
+                } else {
+                    self.uses.extend(VfIndex::new(0).map(|vf| (vf, uses.clone())));
+                }
+                return;
+            }
+            other => failure(other),
+        };
+        let mut fields =
+            vec![("IBPROV_STEP", step.to_string()), ("IBPROV_PCI", self.wanted.pf.to_string())];
+        if failure.is_empty() {
+            journal::emit(kinds::STEP_DONE, Level::Debug, &format!("done: {step}"), &fields);
+        } else {
+            fields.push(("IBPROV_CAUSE", failure.clone()));
+            let text = format!("PF {}: failed: {step}: {failure}", self.wanted.pf);
+            journal::emit(kinds::STEP_FAILED, Level::Warn, &text, &fields);
+        }
+        self.report.steps.push(PfStepReport { step: step.clone(), failure: failure.clone() });
+        self.tried.push((step, failure));
+    }
+
+    pub(super) fn remember(&mut self) {
+        let file = undo_file(self.wanted.pf);
+        let result = if self.undo.is_empty() {
+            state::remove(&file)
+        } else {
+            // Plain values: there is no JSON that they do not make.
+            let text = serde_json::to_string(&self.undo).unwrap_or_default();
+            state::write(&file, &text).map(drop)
+        };
+        if let Err((path, e)) = result {
+            self.report.problems.push(format!(
+                "{}: {}: a run that is killed now would leave automatic probing off",
+                path.display(),
+                answer(&e)
+            ));
+        }
+    }
+
+    /// What was put back need not be remembered.
+    pub(super) fn put_back(&mut self) {
+        for (step, failure) in &self.tried {
+            match step {
+                VfStep::RestoreAutoprobe { .. } if failure.is_empty() => {
+                    self.undo.autoprobe = None;
+                }
+                VfStep::RestoreOverride { pci, .. } if failure.is_empty() => {
+                    self.undo.overrides.remove(&pci.to_string());
+                }
+                _ => {}
+            }
+        }
+        self.remember();
+    }
+}
+
+/// The PCI address of a VF.
+pub(super) fn address(vf: VfIndex, observed: &ObservedPf) -> Option<String> {
+    observed.vfs.iter().find(|v| v.index == vf).map(|v| v.pci.to_string())
+}
+
+/// An answer that is no success, in words.
+pub(super) fn failure(answer: Option<&Answer>) -> String {
+    match answer {
+        Some(Answer::Failed { tried, said, .. }) => format!("{tried}: {said}"),
+        Some(Answer::InUse(uses)) => {
+            uses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+        }
+        Some(other) => format!("an unexpected answer: {other:?}"),
+        None => "it did not come to its end before the deadline; a child process is still at it"
+            .to_owned(),
+    }
+}

@@ -1,0 +1,72 @@
+//! Why nothing can be done at a PF, with what to do about it.
+
+use serde::Serialize;
+
+use crate::names::PciAddress;
+
+/// Why nothing can be done at a PF.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+#[serde(tag = "problem", rename_all = "kebab-case")]
+pub enum PfProblem {
+    /// It is not on the bus.
+    #[error(
+        "there is no PCI function at this address: the card may sit in another slot, see `lspci -D -d 15b3:`"
+    )]
+    Absent,
+    /// No driver is bound to it.
+    #[error("no driver is bound to it, so it can have no VFs; see `lspci -k` and dmesg")]
+    NoDriver,
+    /// It is a VF.
+    #[error("it is a VF of {pf}, not a PF")]
+    IsVf {
+        /// Its PF.
+        pf: PciAddress,
+    },
+    /// It has no SR-IOV.
+    #[error("{}", NO_SRIOV)]
+    NoSriov,
+    /// It cannot have so many VFs.
+    #[error(
+        "{wanted} VFs are wanted and sriov_totalvfs is {total}: raise NUM_OF_VFS with `mlxconfig -d PF set NUM_OF_VFS={wanted}`, then reset the card or reboot"
+    )]
+    TooMany {
+        /// Number of VFs in the plan.
+        wanted: usize,
+        /// The most it can have.
+        total: u16,
+    },
+    /// Its port is in Ethernet mode.
+    #[error(
+        "its port is in Ethernet mode, where VFs have no GUIDs: set LINK_TYPE_P1=1 with mlxconfig, or take the PF out of the plan"
+    )]
+    Ethernet,
+    /// Its RDMA device is not there yet, or not the netdev through which its
+    /// VFs are administered.
+    #[error("{}", if *.netdev { NO_NETDEV } else { "its driver has registered no RDMA device; see dmesg" })]
+    NotReady {
+        /// It is the netdev that is missing.
+        netdev: bool,
+    },
+    /// mlx4 makes its VFs when the driver is loaded.
+    #[error(
+        "mlx4_core makes its VFs when it is loaded: {wanted} are wanted and {present} are there; set `options mlx4_core num_vfs={wanted} probe_vf={wanted}` in /etc/modprobe.d, rebuild the initrd if mlx4_core is in it, and reboot"
+    )]
+    Mlx4Count {
+        /// Number of VFs in the plan.
+        wanted: usize,
+        /// Number of VFs there.
+        present: usize,
+    },
+}
+
+const NO_SRIOV: &str = "it has no SR-IOV (sriov_totalvfs is 0 or missing): enable it in the firmware with `mlxconfig -d PF set SRIOV_EN=1 NUM_OF_VFS=N`, then reset the card or reboot; the server's own firmware set-up must have SR-IOV on too";
+
+const NO_NETDEV: &str = "it has no IPoIB netdev, through which alone its VFs' GUIDs can be set (this host has no sriov/N files of MLNX_OFED): load ib_ipoib, see dmesg";
+
+impl PfProblem {
+    /// It may come by waiting.
+    #[must_use]
+    pub const fn may_pass(&self) -> bool {
+        matches!(self, Self::NotReady { .. })
+    }
+}
