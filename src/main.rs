@@ -48,6 +48,11 @@ fn run(cli: &Cli) -> anyhow::Result<u8> {
         Some(dir) => Root::copy_at(dir)?,
         None => Root::live(),
     };
+    if let Verb::Apply(args) = &cli.verb
+        && args.undo
+    {
+        return commands::apply::undo(args, &root, common.format);
+    }
     let loaded = ibprov::config::load(&root, common.config.as_deref());
     match (&cli.verb, loaded) {
         (Verb::Check(_), _) => Ok(exit::CANNOT_BEGIN),

@@ -25,6 +25,9 @@ use crate::report::{SCHEMA, events as kinds};
 /// Time that the unit's own limit leaves us beyond the deadline, seconds.
 const GRACE_SEC: u64 = 20;
 
+/// How long putting back may take, microseconds.
+const UNDO_USEC: u64 = 10_000_000;
+
 /// Which PF, as it can be typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PfArg {
@@ -67,9 +70,6 @@ pub fn run(
     // The unit's own limit is only for an ibprov that hangs before it could ask.
     if let Err(e) = systemd::extend_start(limit.as_secs() + GRACE_SEC) {
         log::debug!("cannot tell systemd the deadline: {e}");
-    }
-    if args.undo {
-        return undo(only, root, deadline, format);
     }
     if config.pf.is_empty() {
         return print(format, &[], &[], "no [[pf]] in the configuration: nothing to do\n");
@@ -203,13 +203,14 @@ fn print(
     Ok(exit_code)
 }
 
-/// Put back what runs that were cut short have left, of one PF or all.
-fn undo(
-    only: Option<PciAddress>,
-    root: &Root,
-    deadline: u64,
-    format: Format,
-) -> anyhow::Result<u8> {
+/// Put back what runs that were cut short have left, of one PF or all. Needs no
+/// configuration: a bad one must not hinder it.
+///
+/// # Errors
+/// As [`run`].
+pub fn undo(args: &ApplyArgs, root: &Root, format: Format) -> anyhow::Result<u8> {
+    let only = args.pf.as_ref().map(|pf| address(pf, root)).transpose()?;
+    let deadline = clock::monotonic_usec() + UNDO_USEC;
     let left = root.list_or_empty(&format!("{}/pf", state::RUN_DIR))?;
     let left = left.iter().filter_map(|n| n.strip_suffix(".undo")).filter_map(|n| n.parse().ok());
     let mut values = Vec::new();
@@ -261,7 +262,8 @@ fn dry_run(plans: &Plans, root: &Root, format: Format) -> anyhow::Result<u8> {
             }
         }
     }
-    Ok(exit::GOOD)
+    let is_bad = plans.unresolved.iter().any(|u| !u.may_pass);
+    Ok(if is_bad { exit::CANNOT_BEGIN } else { exit::GOOD })
 }
 
 /// The steps from now, with uses looked at. Somebody waits for the answer, so

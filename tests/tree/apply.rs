@@ -1,0 +1,74 @@
+//! `ibprov apply` on a copy of a host: what it would do, in order.
+
+use expect_test::{Expect, expect};
+
+use crate::host::{Host, PF};
+
+const TEMPLATE: &str = "vf-guid-template = \"02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}\"\n";
+
+/// A healthy node c12 whose PF shall have that many VFs of 16.
+fn node(vfs: u16) -> Host {
+    let host = Host::healthy();
+    let dir = format!("sys/bus/pci/devices/{PF}");
+    host.file(&format!("{dir}/sriov_totalvfs"), "16\n");
+    host.file(&format!("{dir}/sriov_drivers_autoprobe"), "1\n");
+    host.file(&format!("{dir}/mlx5_num_vfs"), "0\n");
+    host.file("etc/hostname", "c12\n");
+    let config = format!("[[pf]]\npci = \"{PF}\"\nvfs = {vfs}\n{TEMPLATE}");
+    host.file("etc/ibprov/ibprov.toml", &config);
+    host
+}
+
+#[track_caller]
+fn apply(host: &Host, arguments: &[&str], want: &Expect) {
+    want.assert_eq(&host.show(&[&["apply"], arguments].concat()));
+}
+
+#[test]
+fn without_a_plan_there_is_nothing_to_do() {
+    apply(
+        &Host::healthy(),
+        &[],
+        &expect![[r#"
+            no [[pf]] in the configuration: nothing to do
+            exit 0
+        "#]],
+    );
+}
+
+#[test]
+fn new_vfs_get_their_guids_before_their_driver() {
+    apply(
+        &node(1),
+        &["--dry-run"],
+        &expect![[r#"
+            PF 0000:4b:00.0: would switch automatic probing of new VFs off
+            PF 0000:4b:00.0: would change the number of VFs from 0 to 1
+            PF 0000:4b:00.0: would set node GUID of VF 0 to 0200:000c:0000:0000
+            PF 0000:4b:00.0: would set port GUID of VF 0 to 0200:000c:0001:0000
+            PF 0000:4b:00.0: would set policy of VF 0 to Follow
+            PF 0000:4b:00.0: would give VF 0 to mlx5_core
+            PF 0000:4b:00.0: would switch automatic probing of new VFs on as it was
+            exit 0
+        "#]],
+    );
+}
+
+#[test]
+fn a_bad_plan_is_told_and_nothing_would_be_done() {
+    apply(
+        &node(17),
+        &[PF],
+        &expect![[r#"
+            exit 0
+        "#]],
+    );
+}
+
+#[test]
+fn a_name_that_is_none_is_bad_usage() {
+    let output = node(1).ibprov(&["apply", "ib0/../x y"]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("neither a PCI address (0000:4b:00.0) nor an RDMA device"), "{said}");
+}
