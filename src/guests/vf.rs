@@ -145,6 +145,7 @@ mod tests {
                 node_guid: Some(NODE),
                 port_guid: Some(PORT),
                 policy: Some(Policy::Follow),
+                granted: None,
             },
             own: Some(own),
         };

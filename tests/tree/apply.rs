@@ -60,7 +60,9 @@ fn a_bad_plan_is_told_and_nothing_would_be_done() {
         &node(17),
         &[PF],
         &expect![[r#"
-            exit 0
+            PF 0000:4b:00.0 (/etc/ibprov/ibprov.toml:1): nothing would be done:
+              it shall have 17 VFs, and its sriov_totalvfs is 16: the firmware allows no more: `mlxconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=17`, then reset the firmware
+            exit 2
         "#]],
     );
 }
