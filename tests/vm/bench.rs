@@ -335,6 +335,8 @@ fn peak_memory(binary: &Path, path: &Path) -> f64 {
     drop(input);
     child.wait().expect("ibprov check");
     peak
+}
+
 /// From a VF's netdev, the last that makes it right, to the start of its guest
 /// being asked for, where the founding script slept for 10 s.
 fn guest_start() -> Line {
