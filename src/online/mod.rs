@@ -94,7 +94,9 @@ pub fn run(config: &Config, wanted: &Wanted, root: &Root) -> anyhow::Result<Onli
 
 impl Waiting<'_> {
     fn climb(&mut self, events: &mut Events, deadline: u64) -> anyhow::Result<()> {
-        let (mut look_at, mut ask_at) = (0, 0);
+        let asks = self.wanted.goal.rung >= Rung::Link;
+        // Who asks nothing must not be woken for it.
+        let (mut look_at, mut ask_at) = (0, if asks { 0 } else { u64::MAX });
         loop {
             let now = clock::monotonic_usec();
             if now >= look_at {
@@ -102,7 +104,7 @@ impl Waiting<'_> {
                 look_at = now + LOOK_EVERY_USEC;
             }
             let progress = self.progress();
-            if self.wanted.goal.rung >= Rung::Link {
+            if asks {
                 self.ports.follow(&progress);
                 if now >= ask_at {
                     self.ports.ask();
@@ -131,7 +133,7 @@ impl Waiting<'_> {
             if happened.links || happened.files || !happened.udev.is_empty() {
                 look_at = 0;
             }
-            if happened.links || self.tells_of_a_port(&happened) {
+            if asks && (happened.links || self.tells_of_a_port(&happened)) {
                 ask_at = 0;
             }
             self.learn(&happened);
