@@ -54,6 +54,7 @@ pub(crate) fn seed_failing() -> Timeline {
             why: String::new(),
             up_usec: Some(by_hand),
             declined_usec: Some(93 * S),
+            still_down: false,
         }],
         notes: vec![
             Note {
@@ -119,6 +120,7 @@ pub(crate) fn many(n: u64) -> Timeline {
             up_usec: (i % 8 != 7).then_some(8 * S + slow),
             reached,
             declined_usec: None,
+            still_down: false,
         }
     };
     let ask = |i: u64| Ask {

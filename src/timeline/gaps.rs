@@ -166,7 +166,8 @@ fn gaps_of(index: usize, port: &PortTrack, ask: Option<&Ask>) -> Vec<Gap> {
     if let Some(there) = there {
         let late = port.up_usec.is_none_or(|up| up > there);
         // Without a word from anybody it is not known that it stayed down.
-        if late && (port.up_usec.is_some() || port.declined_usec.is_some()) {
+        let known = port.up_usec.is_some() || port.declined_usec.is_some() || port.still_down;
+        if late && known {
             gaps.push(gap(GapKind::Down, &ask.who, there.max(ask.usec), port.up_usec));
         }
     }
@@ -223,6 +224,17 @@ mod tests {
             timeline.headline(),
             Some((true, "ib9 never came; net asked for it".to_owned()))
         );
+    }
+
+    #[test]
+    fn a_netdev_that_is_down_to_this_day_is_told() {
+        let mut timeline = fixtures::seed_failing();
+        let port = &mut timeline.ports[0];
+        (port.up_usec, port.declined_usec) = (None, None);
+        assert_eq!(timeline.gaps().len(), 1);
+        timeline.ports[0].still_down = true;
+        let (_, headline) = timeline.headline().expect("headline");
+        assert!(headline.ends_with("and stayed down: nobody set it up"), "{headline}");
     }
 
     #[test]

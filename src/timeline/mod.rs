@@ -140,6 +140,8 @@ pub struct PortTrack {
     pub up_usec: Option<u64>,
     /// When somebody who could have set it up declined to.
     pub declined_usec: Option<u64>,
+    /// The host was looked at, and the netdev is down although it is asked for.
+    pub still_down: bool,
 }
 
 impl PortTrack {

@@ -124,6 +124,7 @@ fn track(port: &Port, moments: &[Moment]) -> PortTrack {
         why: port.cause.as_ref().map(|c| c.text.clone()).unwrap_or_default(),
         up_usec: None,
         declined_usec: None,
+        still_down: false,
     }
 }
 

@@ -350,6 +350,8 @@ impl Drawing {
             track.label = label;
             track.netdev = netdev.or(track.netdev);
             track.missing = progress.missing();
+            let asked = |n: &String| host.asked.iter().any(|a| a.netdev == *n);
+            track.still_down = port.up == Some(false) && track.netdev.as_ref().is_some_and(asked);
             track.why = port.cause.as_ref().map(|c| c.text.clone()).unwrap_or_default();
             tracks.push(track);
         }
