@@ -61,6 +61,59 @@ fn vfs_are_shown_with_guids_and_policy_by_both_interfaces() {
 }
 
 #[test]
+fn a_plan_tells_each_difference_until_there_is_none() {
+    let guest = boot("sriov");
+    guest.assert_success();
+    let vfs = |name: &str| -> Vec<String> {
+        let text = guest.file(name);
+        let change = |line: &&str| line.starts_with("  ~") || line.starts_with("        ");
+        text.lines().filter(change).map(|l| l.trim().to_owned()).collect()
+    };
+    let exit = |name: &str| guest.file(name).lines().last().map(str::to_owned);
+    // VFs 0 and 1 of a PF each, one of them set and not bound again.
+    let half = vfs("plan.half");
+    for line in [
+        "~ VF 0   node GUID 0000:0000:0000:0000 -> 0200:0000:0012:0000 (template)",
+        "port GUID 0000:0000:0000:0000 -> 0200:0000:0012:0100 (template)",
+        "policy down -> follow",
+        "~ VF 1   node GUID 0000:0000:0000:0000 -> 0200:0000:0034:0001 (template)",
+        "policy down -> up",
+    ] {
+        assert!(half.iter().any(|l| l == line), "{line}: {}", guest.file("plan.half"));
+    }
+    assert_eq!(exit("plan.half").as_deref(), Some("exit 1"));
+    let unbound = vfs("plan.unbound");
+    let again = |line: &&String| line.contains("driver mlx5_core -> bound again (its node GUID is");
+    assert_eq!(unbound.iter().filter(again).count(), 4, "{}", guest.file("plan.unbound"));
+    let done = guest.file("plan.done");
+    assert!(done.starts_with("PF 0000:01:00.0 mlx5_0"), "nothing but the plan: {done}");
+    assert_eq!(done.matches("2 VFs wanted, 2 there, 2 as wanted").count(), 2, "{done}");
+    assert_eq!(exit("plan.done").as_deref(), Some("exit 0"), "{done}");
+}
+
+#[test]
+fn pins_are_written_once_and_hold_for_another_host_number() {
+    let guest = boot("sriov");
+    guest.assert_success();
+    assert_eq!(
+        guest.file("plan.pin"),
+        "/etc/ibprov/guid-pins.toml: the GUIDs of 4 VFs of 2 PFs are pinned\nexit 0\n"
+    );
+    assert_eq!(
+        guest.file("plan.again"),
+        "/etc/ibprov/guid-pins.toml is as it should be: nothing was written\nexit 0\n"
+    );
+    let pins = guest.file("guid-pins.toml");
+    assert!(pins.contains("[\"0200:0000:0012:0001\", \"0200:0000:0012:0101\"], # VF 1"), "{pins}");
+    let drift = guest.file("plan.drift");
+    assert!(drift.contains("the configuration now gives node GUID 0200:0000:0013:0000, and 0200:0000:0012:0000 is pinned and holds"), "{drift}");
+    assert_eq!(drift.matches("2 as wanted, GUIDs pinned").count(), 2, "{drift}");
+    assert!(drift.ends_with("exit 1\n"), "{drift}");
+    let new = guest.file("plan.new");
+    assert!(new.contains("node GUID 0200:0000:0012:0001 -> 0200:0000:0013:0001"), "{new}");
+}
+
+#[test]
 fn the_simulated_hca_passes_its_own_checks() {
     let guest = boot("sriov");
     let tap = guest.file("selftest");
