@@ -138,9 +138,9 @@ fn nm_device(
     let name = interface.name.as_str();
     let path: ObjectPath = match bus.call(at, "GetDeviceByIpIface", &name) {
         Ok(path) => path,
-        Err(e) if e.is("org.freedesktop.NetworkManager.UnknownDevice") => {
-            return Ok(network_manager::Device::default());
-        }
+        // It does not know the device yet, or has taken its name on the bus and
+        // has put nothing there yet.
+        Err(BusError::Refused { .. }) => return Ok(network_manager::Device::default()),
         Err(e) => return Err(e),
     };
     changes.push(bus.changes(NM, path.as_str())?);

@@ -72,3 +72,17 @@ fn of_64_interfaces_at_once_all_are_set_up() {
     assert!(text.contains("active: 65\n") && text.contains("umcast: 65\n"), "{text}");
     assert_eq!(guest.file("failed"), "");
 }
+
+#[test]
+#[ignore = "a boot of its own for one rare fault"]
+fn where_no_instance_sets_ib0_boot_does() {
+    let guest = boot("iface_masked");
+    assert_up(&guest);
+    let report = guest.boot_json();
+    assert_eq!(report["ports"][0]["reached"], "configured", "{report}");
+    let steps = report["steps"].as_array().expect("steps");
+    let own = steps.iter().find(|s| s["step"] == "configure").expect("a step of its own");
+    assert_eq!((&own["netdev"], &own["failure"]), (&"ib0".into(), &"".into()));
+    let waited = report["ports"][0]["waited_usec"].as_u64().expect("time");
+    assert!(waited >= 5_000_000, "it gave the instance 5 s: {waited} us");
+}
