@@ -217,7 +217,7 @@ impl Run<'_> {
             .steps
             .iter()
             .filter(in_vain)
-            .filter(|s| !matches!(s, VfStep::Policy { .. }))
+            .filter(|s| !matches!(s, VfStep::Policy { .. }) && !s.is_repeated())
             .filter_map(VfStep::vf)
             .collect();
         let no_number = plan.steps.iter().any(|s| s.stage() == Stage::Count && in_vain(&s));
