@@ -13,12 +13,12 @@ mod steps;
 use crate::host::events::{Events, Happened};
 use crate::host::hand::Hand;
 use crate::host::{Root, clock, lock, state};
-use crate::ladder::vf::may_come;
+use crate::ladder::vf::{awaits_grant, may_come};
 use crate::ladder::{self, Facts};
 use crate::names::{PciAddress, VfIndex};
-use crate::observe::{ObservedPf, Undo};
+use crate::observe::{ObservedPf, ObservedVf, Undo};
 use crate::plan::vf::Uses;
-use crate::plan::{PfProblem, Stage, VfPlan, VfStep, WantedPf};
+use crate::plan::{PfProblem, Stage, VfPlan, VfStep, WantedPf, WantedVf};
 use crate::report::pf::{PfReport, PfVerdict};
 
 /// The verb of the child that does what may hang.
@@ -196,7 +196,7 @@ impl Run<'_> {
                 let passes = plan.problem.as_ref().is_some_and(PfProblem::may_pass);
                 let comes = self.wanted.vfs.iter().any(|want| {
                     let seen = observed.vfs.iter().find(|v| v.index == want.index);
-                    seen.is_some_and(|seen| may_come(want, seen, &observed))
+                    seen.is_some_and(|seen| self.is_awaited(want, seen, &observed))
                 });
                 if self.purpose == Purpose::Apply && !self.is_late() && (passes || comes) {
                     self.wait_for_devices(&observed)?;
@@ -209,6 +209,15 @@ impl Run<'_> {
         }
     }
 
+    /// True if waiting may bring what the VF lacks. One that this run has not
+    /// bound, with an RDMA device and no netdev, has its netdev in another
+    /// network namespace: it does not come.
+    fn is_awaited(&self, want: &WantedVf, seen: &ObservedVf, pf: &ObservedPf) -> bool {
+        let bound = |s: &VfStep| matches!(s, VfStep::Bind { vf, .. } if *vf == want.index);
+        let fresh = self.tried.iter().any(|(s, _)| bound(s));
+        may_come(want, seen, pf) && (seen.own.is_none() || fresh || awaits_grant(want, seen))
+    }
+
     /// What of the plan is still to be tried: nothing twice, and nothing of a
     /// VF for which something before it was in vain.
     fn open_steps(&self, plan: &VfPlan) -> Vec<VfStep> {
@@ -217,7 +226,7 @@ impl Run<'_> {
             .steps
             .iter()
             .filter(in_vain)
-            .filter(|s| !matches!(s, VfStep::Policy { .. }))
+            .filter(|s| !matches!(s, VfStep::Policy { .. }) && !s.is_repeated())
             .filter_map(VfStep::vf)
             .collect();
         let no_number = plan.steps.iter().any(|s| s.stage() == Stage::Count && in_vain(&s));

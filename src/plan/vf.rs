@@ -132,6 +132,15 @@ impl VfStep {
             }
     }
 
+    /// It sets what is said to be set already.
+    #[must_use]
+    pub fn is_repeated(&self) -> bool {
+        match self {
+            Self::NodeGuid { from, to, .. } | Self::PortGuid { from, to, .. } => *from == Some(*to),
+            _ => false,
+        }
+    }
+
     /// The VF it is about.
     #[must_use]
     pub const fn vf(&self) -> Option<VfIndex> {
@@ -424,8 +433,9 @@ fn one_vf(
     }
     let (index, admin) = (vf.index, seen.map(|s| s.admin.clone()).unwrap_or_default());
     // By netlink the PF's driver repeats what it was told, whether firmware took
-    // it or not: where the VF shows otherwise, it is told again.
-    let again = stale.is_some() && matches!(pf.backend, Backend::Netlink { .. });
+    // it or not: it is told again before each bind.
+    let binds = target.is_some() && (bound.is_none() || stale.is_some());
+    let again = binds && seen.is_some() && matches!(pf.backend, Backend::Netlink { .. });
     if has_node_guids(&pf.backend) && (again || admin.node_guid != Some(vf.node_guid)) {
         let (from, to) = (admin.node_guid, vf.node_guid);
         plan.steps.push(VfStep::NodeGuid { vf: index, from, to });

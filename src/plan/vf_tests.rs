@@ -417,4 +417,9 @@ fn by_netlink_what_a_vf_does_not_show_is_told_again() {
     let steps = texts(&vf_steps(&wanted, &observed, &Uses::new()));
     assert_eq!(steps.len(), 4, "{steps:?}");
     assert!(steps[1].starts_with("set node GUID") && steps[2].starts_with("set port GUID"));
+    // The same when it was unbound meanwhile, and nobody can see it any more.
+    (observed.vfs[0].driver, observed.vfs[0].own) = (None, None);
+    let plan = vf_steps(&wanted, &observed, &Uses::new());
+    let repeated: Vec<bool> = plan.steps.iter().map(VfStep::is_repeated).collect();
+    assert_eq!(repeated, [true, true, false], "{:?}", texts(&plan));
 }

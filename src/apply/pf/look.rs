@@ -7,7 +7,6 @@ use super::steps::failure;
 use super::{GRACE_USEC, GRANT_USEC, HAND, LINKS_USEC, Purpose, Run};
 use crate::host::clock;
 use crate::host::hand::Hand;
-use crate::ladder::vf::may_come;
 use crate::names::VfIndex;
 use crate::observe::pf::dir;
 use crate::observe::{Backend, Look, ObservedPf, ObservedVf, pf};
@@ -134,7 +133,7 @@ impl Run<'_> {
             let now = pf::look(&mut look, self.wanted.pf, self.undo.clone());
             let comes = self.wanted.vfs.iter().any(|want| {
                 let seen = now.vfs.iter().find(|v| v.index == want.index);
-                seen.is_some_and(|seen| may_come(want, seen, &now))
+                seen.is_some_and(|seen| self.is_awaited(want, seen, &now))
             });
             let is_other = now.driver != before.driver
                 || now.addresses() != before.addresses()
