@@ -62,5 +62,6 @@ for when in before after; do
 		echo "$when $module: $killed, then $then, status $?"
 	done
 done
-ifup ib0
+# Whoever brings it up: the networking service is through, so ibprov does.
+ibprov wait-online --address --timeout 60s
 ip -br addr show ib0 >"$OUT/addr.after"
