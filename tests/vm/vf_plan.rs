@@ -104,7 +104,9 @@ fn one_changed_guid_is_one_rebind() {
         ("mlx5_core/0000:01:00.4 rdma_register", 1),
         ("mlx5_core/0000:01:00.4 rdma_unregister", 1),
         ("mlx5_core/0000:01:00.4 remove", 1),
+        // By netlink both GUIDs are told again before a VF is bound anew.
         ("mlx5_core/0000:02:00.0 set_node_guid", 1),
+        ("mlx5_core/0000:02:00.0 set_port_guid", 1),
         ("mlx5_core/0000:02:00.4 probe", 1),
         ("mlx5_core/0000:02:00.4 rdma_register", 1),
         ("mlx5_core/0000:02:00.4 rdma_unregister", 1),
