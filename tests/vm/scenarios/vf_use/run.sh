@@ -45,7 +45,8 @@ facts "$pf" >"$OUT/fewer.facts"
 
 phase "nobody uses them any more"
 ip addr flush dev "$(netdev 0)"
-ip -n container link set "$one" netns 1
+# Its old name may have gone to a VF that was bound anew meanwhile.
+ip -n container link set "$one" netns 1 name back0
 exec 9>&-
 ip route del 10.10.0.0/16
 modprobe -r ibsim_user
