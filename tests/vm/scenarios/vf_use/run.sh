@@ -44,6 +44,9 @@ apply fewer --config /run/other.toml
 facts "$pf" >"$OUT/fewer.facts"
 
 phase "nobody uses them any more"
+# A new number of VFs is an event of the PF, for which udev's instance would put
+# the plan of /etc back.
+systemctl mask --runtime --quiet "ibprov-pf@.service"
 ip addr flush dev "$(netdev 0)"
 # Its old name may have gone to a VF that was bound anew meanwhile.
 ip -n container link set "$one" netns 1 name back0
