@@ -213,6 +213,10 @@ pub struct IfaceArgs {
     /// Ask systemd through systemctl, as before the system bus is up
     #[arg(long)]
     pub no_bus: bool,
+    /// For the unit, when it has stopped: start it again if the interface has
+    /// come back meanwhile
+    #[arg(long, value_name = "UNIT", hide = true, requires = "device")]
+    pub stopped: Option<String>,
 }
 
 /// What `boot` takes.

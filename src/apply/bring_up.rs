@@ -231,7 +231,7 @@ impl Run<'_> {
             Action::Nothing => Ok(Next::End(BringUp::Up)),
             Action::Leave => Ok(Next::End(BringUp::Left)),
             Action::WaitForService => self.wait_for(unit),
-            Action::WaitForHotplug => self.wait_for(&hotplug_unit(&self.interface)),
+            Action::WaitForHotplug => self.wait_for_hotplug(&mut watch),
             Action::Ifup | Action::IfupAgain | Action::StartHotplug if self.acted => {
                 Ok(self.failed(&format!("{}, and is still not up after that", decision.why)))
             }
@@ -274,6 +274,28 @@ impl Run<'_> {
             ))),
             JobEnd::Done | JobEnd::Failed => Ok(Next::Again),
         }
+    }
+
+    /// ifupdown's own unit has no job while it works: its change is waited for,
+    /// or, where the bus is not up, that of the interface.
+    fn wait_for_hotplug(&mut self, watch: &mut LinkWatch) -> anyhow::Result<Next> {
+        let unit = hotplug_unit(&self.interface);
+        let mut changes = Vec::new();
+        if let Some(bus) = self.manager.bus() {
+            changes.push(bus.unit_changes(&unit)?);
+        }
+        // Asked again after the signals are on.
+        let state = self.manager.units(&[&unit])?;
+        if state.first().is_some_and(|u| u.job != 0) {
+            return self.wait_for(&unit);
+        }
+        let works = state.first().is_some_and(|u| Phase::of_hotplug(u) == Phase::Starting);
+        if !works || self.wait(self.deadline, &mut changes, watch)? {
+            return Ok(Next::Again);
+        }
+        Ok(self.failed(&format!(
+            "{unit} is still at it at the deadline (network.deadline): systemctl status '{unit}'"
+        )))
     }
 
     /// After a unit that should have brought it up.

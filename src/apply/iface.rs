@@ -196,7 +196,7 @@ pub fn run(config: &Config, root: &Root, ask: Ask<'_>) -> Result<IfaceReport, St
     report.ifindex = seen.interface.ifindex;
     // Two runs at one interface would undo each other's work half-way.
     let locks = lock::Locks::in_run();
-    let name = format!("netdev-{}", seen.interface.ifindex);
+    let name = lock_of(seen.interface.ifindex);
     let held = locks.and_then(|locks| locks.take_until(&name, deadline));
     let _held = match held {
         Ok(held) => Some(held),
@@ -225,6 +225,39 @@ pub fn run(config: &Config, root: &Root, ask: Ask<'_>) -> Result<IfaceReport, St
         bring_up(root, ask, deadline, &seen.interface, &mut report);
     }
     Ok(ended(report))
+}
+
+/// The lock of the interface with this index.
+fn lock_of(ifindex: u32) -> String {
+    format!("netdev-{ifindex}")
+}
+
+/// The interface `name` is there, and no run has begun for it yet. True only
+/// once for each, so that a unit that cannot even begin is not started for ever.
+///
+/// An interface that comes back while the unit of the former one of its name
+/// stops is one that systemd does not start the unit for: that start gives way
+/// to the stop (job mode `fail`, `src/core/unit.c`). An index is not used twice.
+///
+/// # Errors
+/// The locks cannot be used.
+pub fn is_missed(root: &Root, name: &IfName) -> Result<bool, String> {
+    match ipoib::sort(&mut Look::new(root), name) {
+        Some(Sort::Ipoib(interface)) => {
+            let (locks, name) = (lock::Locks::in_run(), lock_of(interface.ifindex));
+            let locks = locks.map_err(|e| e.to_string())?;
+            if locks.was_taken(&name) {
+                return Ok(false);
+            }
+            match locks.try_take(&name) {
+                Ok(_) => Ok(true),
+                Err(lock::LockError::Busy { .. }) => Ok(false),
+                Err(e) => Err(e.to_string()),
+            }
+        }
+        // Gone: it is started for when it comes.
+        Some(Sort::Other(_)) | None => Ok(false),
+    }
 }
 
 fn ended(mut report: IfaceReport) -> IfaceReport {

@@ -1,12 +1,15 @@
 //! `ibprov iface`.
 
 use std::io::Write;
+use std::path::Path;
 
 use crate::apply::bring_up::explain;
-use crate::apply::iface::{Ask, look, name_advice, name_of, planned, queue_advice, run as set_up};
+use crate::apply::iface::{
+    Ask, is_missed, look, name_advice, name_of, planned, queue_advice, run as set_up,
+};
 use crate::cli::{Format, IfaceArgs};
 use crate::config::Config;
-use crate::host::{Root, process, systemd};
+use crate::host::{Root, process, systemctl, systemd};
 use crate::names::IfName;
 use crate::report::iface::stacks_text;
 use crate::stacks;
@@ -19,6 +22,9 @@ const GRACE_SEC: u64 = 10;
 /// # Errors
 /// It could not begin: no such interface, not root, or standard output is gone.
 pub fn run(args: &IfaceArgs, config: &Config, root: &Root, format: Format) -> anyhow::Result<u8> {
+    if let (Some(unit), Some(device)) = (&args.stopped, &args.device) {
+        return stopped(unit, device, root);
+    }
     let name = match (&args.name, &args.device) {
         (Some(name), _) => name.parse::<IfName>()?,
         (None, Some(device)) => name_of(device).map_err(anyhow::Error::msg)?,
@@ -44,6 +50,17 @@ pub fn run(args: &IfaceArgs, config: &Config, root: &Root, format: Format) -> an
         writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(&report)?)?;
     }
     Ok(report.exit_code)
+}
+
+/// The unit has stopped: start it again if that was for an interface that is
+/// gone, and another one has its path meanwhile.
+fn stopped(unit: &str, device: &Path, root: &Root) -> anyhow::Result<u8> {
+    let name = name_of(device).map_err(anyhow::Error::msg)?;
+    if is_missed(root, &name).map_err(anyhow::Error::msg)? {
+        log::info!("{name} came back meanwhile: starting {unit} again");
+        systemctl::queue_restart(unit)?;
+    }
+    Ok(super::exit::GOOD)
 }
 
 fn dry_run(ask: Ask<'_>, config: &Config, root: &Root, format: Format) -> anyhow::Result<u8> {

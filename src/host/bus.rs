@@ -225,6 +225,15 @@ impl Bus {
         })
     }
 
+    /// A stream of the changes of a unit's state.
+    ///
+    /// # Errors
+    /// As [`Bus::call`].
+    pub fn unit_changes(&mut self, name: &str) -> Result<Changes, BusError> {
+        let path: ObjectPath = self.call(SYSTEMD, "LoadUnit", &name)?;
+        self.changes(SYSTEMD.service, path.as_str())
+    }
+
     /// Wait until one of `changes` brings a signal; false at the deadline.
     ///
     /// # Errors

@@ -64,13 +64,24 @@ impl Locks {
         &self.dir
     }
 
+    /// Somebody has taken `name` in this boot, now or before: its file stays.
+    #[must_use]
+    pub fn was_taken(&self, name: &str) -> bool {
+        self.path(name).exists()
+    }
+
+    /// Names are made of PCI addresses, module names and numbers: no path in
+    /// them.
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.join(name.replace('/', "_"))
+    }
+
     /// Take `name`, without waiting.
     ///
     /// # Errors
     /// It is held, or its file cannot be used.
     pub fn try_take(&self, name: &str) -> Result<Held, LockError> {
-        // Names are made of PCI addresses and module names: no path in them.
-        let path = self.dir.join(name.replace('/', "_"));
+        let path = self.path(name);
         let unusable = |source| LockError::Unusable { path: path.display().to_string(), source };
         // A look by a reader first: closing a file opened for writing is what
         // tells of a release, and a refused attempt must not look like one.

@@ -27,7 +27,7 @@ pub mod process;
 pub mod rdma_netlink;
 mod root;
 pub mod state;
-mod systemctl;
+pub mod systemctl;
 pub mod systemd;
 mod udev;
 pub mod unit_graph;

@@ -44,6 +44,16 @@ pub(super) fn start(unit: &str, until_usec: u64) -> std::io::Result<JobEnd> {
     job_end(&process::output_until("systemctl", &args, until_usec)?)
 }
 
+/// `systemctl restart --no-block`: queue a start for when the unit has stopped.
+/// A plain start would become one with a start job that is about to fail.
+///
+/// # Errors
+/// systemctl is missing, or systemd refuses (the machine goes down).
+pub fn queue_restart(unit: &str) -> std::io::Result<()> {
+    let args = ["restart", "--no-block", "--no-ask-password", "--", unit];
+    ask("systemctl", &args).map(drop)
+}
+
 /// `systemctl stop`, which waits for the job itself.
 pub(super) fn stop(unit: &str, until_usec: u64) -> std::io::Result<JobEnd> {
     let args = ["stop", "--no-ask-password", "--", unit];

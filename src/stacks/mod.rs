@@ -134,6 +134,16 @@ impl Phase {
         }
     }
 
+    /// Where ifupdown's own unit of an interface is. It is a simple service that
+    /// remains: active from its first moment, and at it while its process runs.
+    #[must_use]
+    pub fn of_hotplug(unit: &UnitState) -> Self {
+        match Self::of_unit(unit) {
+            Self::Active if unit.sub == "running" => Self::Starting,
+            phase => phase,
+        }
+    }
+
     /// In words.
     #[must_use]
     pub const fn text(self) -> &'static str {
@@ -250,7 +260,7 @@ pub fn views(root: &Root, interface: &Interface, states: &[UnitState], live: &Li
     };
     let hotplug = hotplug_unit(interface);
     let hotplug = states.iter().find(|u| u.name == hotplug);
-    let hotplug = hotplug.map_or(Phase::Absent, Phase::of_unit);
+    let hotplug = hotplug.map_or(Phase::Absent, Phase::of_hotplug);
     let nm = phase(Stack::NetworkManager);
     let nm_here = !matches!(nm, Phase::Absent | Phase::NotStarted);
     let view = |stack: Stack| {

@@ -36,14 +36,15 @@ fn tree(files: &[(&str, &str)]) -> (tempfile::TempDir, Root) {
     (dir, root)
 }
 
-/// `unit` in a state: `queued`, `starting`, `active`, `failed`, `stopped`,
-/// `never`.
+/// `unit` in a state: `queued`, `starting`, `running`, `active`, `failed`,
+/// `stopped`, `never`.
 fn unit(name: &str, state: &str) -> UnitState {
     let (active, job, left) = match state {
         "queued" => ("inactive", 7, 0),
         "starting" => ("activating", 7, 0),
         "stopped" => ("inactive", 0, 99),
         "never" => ("inactive", 0, 0),
+        "running" => ("active", 0, 0),
         other => (other, 0, 0),
     };
     UnitState {
@@ -51,6 +52,7 @@ fn unit(name: &str, state: &str) -> UnitState {
         id: name.to_owned(),
         load: "loaded".to_owned(),
         active: active.to_owned(),
+        sub: if state == "running" { state.to_owned() } else { String::new() },
         job,
         inactive_enter_usec: left,
         ..UnitState::default()
@@ -108,7 +110,7 @@ fn ifupdown_hotplug_has_a_unit_of_its_own() {
     let own = hotplug_unit(&of);
     assert_eq!(own, "ifup@ib\\x2da.service");
     let mut text = String::new();
-    for state in ["queued", "starting", "active", "failed", "never"] {
+    for state in ["queued", "starting", "running", "active", "failed", "never"] {
         let units = [unit("networking.service", "active"), unit(&own, state)];
         let decision = decided(&[file], &of, &units, &Live::default());
         writeln!(text, "{state}: {:?}: {}", decision.action, decision.why).expect("text");
@@ -116,6 +118,7 @@ fn ifupdown_hotplug_has_a_unit_of_its_own() {
     expect![[r#"
         queued: Leave: ifupdown's own unit for it is queued (allow-hotplug in /etc/network/interfaces)
         starting: WaitForHotplug: ifupdown's own unit for it is at it (allow-hotplug in /etc/network/interfaces)
+        running: WaitForHotplug: ifupdown's own unit for it is at it (allow-hotplug in /etc/network/interfaces)
         active: StartHotplug: ifupdown's udev rule did not start its unit for it (allow-hotplug in /etc/network/interfaces)
         failed: Stuck: ifupdown's own unit for it has failed (allow-hotplug in /etc/network/interfaces): systemctl status 'ifup@ib-a.service'
         never: StartHotplug: ifupdown's udev rule did not start its unit for it (allow-hotplug in /etc/network/interfaces)

@@ -24,6 +24,12 @@ fn ten_rebinds_in_ten_seconds_end_well() {
 }
 
 #[test]
+fn one_that_comes_while_its_unit_still_stops_is_set_up() {
+    assert_eq!(scene("stopping"), "deactivating", "so systemd drops the start");
+    assert!(scene("overtaken").starts_with("active umcast=1 10.0.2.1/24 "));
+}
+
+#[test]
 fn hostile_names_are_names_like_others() {
     for name in ["ib-storage", "-x", "ib0;reboot", "a\\x2fb"] {
         assert_eq!(scene(&format!("hostile {name}")), "active umcast=1", "{name}");

@@ -45,6 +45,24 @@ for round in 1 2 3 4 5 6 7 8 9 10; do
 done
 scene ten ib2
 
+# Bound anew while the stop for the former interface is under way.
+dropin=/run/systemd/system/ibprov-iface@.service.d
+mkdir -p $dropin
+printf '[Service]\nTimeoutStopSec=60\nExecStop=/bin/sh -c "until [ -e /run/go ]; do sleep 0.1; done"\n' >$dropin/slow.conf
+systemctl daemon-reload
+ib2=$(unit ib2)
+vanish 3
+until=$(($(now) + 20))
+until [ "$(systemctl is-active "$ib2")" = deactivating ] || [ "$(now)" -ge $until ]; do sleep 0.1; done
+appear 3
+udevadm wait --timeout=20 /sys/class/net/ib2
+udevadm settle
+echo "stopping: $(systemctl is-active "$(unit ib2)")"
+touch /run/go
+scene overtaken ib2
+rm -r $dropin
+systemctl daemon-reload
+
 # Names that a shell or a careless template would trip over.
 sed -i /allow-hotplug/d /etc/network/interfaces
 appear 5
