@@ -89,17 +89,14 @@ pub enum Verb {
     WaitOnline(WaitOnlineArgs),
     /// Start the configured virtual machines when their VFs are right
     Guests(GuestsArgs),
-    /// The child that asks PFs; not for people.
-    #[command(name = crate::guests::ASK, hide = true)]
-    AskPf,
     /// The child that starts a unit; not for people.
     #[command(name = crate::guests::START_UNIT, hide = true)]
     StartUnit(StartUnitArgs),
     /// The child that asks a port for its state; not for people.
     #[command(name = crate::host::port_reader::VERB, hide = true)]
     ReadPort(ReadPortArgs),
-    /// The child of `apply` that does what may hang
-    #[command(hide = true)]
+    /// The child that asks PFs and does what may hang there; not for people.
+    #[command(name = crate::apply::hand::VERB, hide = true)]
     Hand,
 }
 

@@ -31,10 +31,6 @@ fn run(cli: &Cli) -> anyhow::Result<u8> {
         port_reader::serve(args.pci, &args.device, args.port)?;
         return Ok(exit::GOOD);
     }
-    if let Verb::AskPf = &cli.verb {
-        ibprov::apply::hand::serve()?;
-        return Ok(exit::GOOD);
-    }
     if let Verb::StartUnit(args) = &cli.verb {
         ibprov::guests::serve_start(&args.unit, !args.no_wait, args.until)?;
         return Ok(exit::GOOD);
@@ -43,7 +39,7 @@ fn run(cli: &Cli) -> anyhow::Result<u8> {
     if let Verb::Check(args) = &cli.verb {
         return commands::check::run(args, common);
     }
-    // A child of `apply`: it is told all that it needs.
+    // It is told all that it needs.
     if matches!(cli.verb, Verb::Hand) {
         ibprov::apply::hand::serve()?;
         return Ok(exit::GOOD);
@@ -93,7 +89,7 @@ fn run(cli: &Cli) -> anyhow::Result<u8> {
         (Verb::Guests(args), Ok(loaded)) => {
             commands::guests::run(args, &loaded.config, &root, common.format)
         }
-        (Verb::ReadPort(_) | Verb::StartUnit(_) | Verb::AskPf, Ok(_)) => Ok(exit::GOOD),
+        (Verb::ReadPort(_) | Verb::StartUnit(_), Ok(_)) => Ok(exit::GOOD),
     }
 }
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::host::netlink::{self, VfSetting};
 use crate::host::{Root, answer, attribute, hand, process};
 use crate::names::{Guid, PciAddress, VfIndex};
-use crate::observe::pf::{self, Asked, Backend};
+use crate::observe::pf::{self, Asked, Backend, ObservedPf, ObservedVf};
 use crate::observe::uses::{Use, uses};
 use crate::plan::Policy;
 use crate::plan::vf::VFIO;
@@ -20,6 +20,13 @@ use crate::plan::vf::VFIO;
 /// in parallel gains is there with four to eight, and more would only queue at
 /// the firmware (mlx5 registers its auxiliary devices under one mutex).
 const AT_ONCE: usize = 8;
+
+/// The verb of the child.
+pub const VERB: &str = "hand";
+
+/// A PF whose firmware has not answered for so long, microseconds, is judged
+/// without it by those who only look.
+pub const SILENCE_USEC: u64 = 5_000_000;
 
 /// Something to be done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,6 +76,24 @@ pub enum Request {
     Each(Vec<Request>),
 }
 
+impl Request {
+    /// All questions for what a PF administers. By netlink it is one for all
+    /// VFs; files can be read by several threads.
+    #[must_use]
+    pub fn all_of(observed: &ObservedPf) -> Vec<Self> {
+        let chunk = match observed.backend {
+            Backend::Netlink { .. } => observed.vfs.len().max(1),
+            _ => observed.vfs.len().div_ceil(4).max(4),
+        };
+        let ask = |vfs: &[ObservedVf]| Self::Ask {
+            pf: observed.pf.to_string(),
+            backend: observed.backend.clone(),
+            vfs: vfs.iter().map(|v| (v.index.get(), v.pci.to_string())).collect(),
+        };
+        observed.vfs.chunks(chunk).map(ask).collect()
+    }
+}
+
 /// What can be set by netlink.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -115,7 +140,7 @@ pub(crate) struct Numbered<T> {
     pub(crate) what: T,
 }
 
-/// The child: `ibprov hand`, started by `apply` alone.
+/// The child: `ibprov hand`, started by whoever asks PFs.
 ///
 /// # Errors
 /// Standard input is not the socket that `apply` gives it.
@@ -132,8 +157,8 @@ pub fn serve() -> io::Result<()> {
     })
 }
 
-/// Do it, here and now.
-fn perform(root: &Root, request: &Request) -> Answer {
+/// Do it, here and now. On a copied tree only questions have a meaning.
+pub(crate) fn perform(root: &Root, request: &Request) -> Answer {
     match request {
         Request::Ask { pf, backend, vfs } => ask(root, pf, backend, vfs),
         Request::Override(pci) => {
@@ -191,11 +216,14 @@ fn ask(root: &Root, pf: &str, backend: &Backend, vfs: &[(u16, String)]) -> Answe
             known.push((index, pci.parse().map_err(io::Error::other)?));
         }
         let administered = match backend {
-            Backend::Netlink { ifindex: Some(ifindex) } => netlink::administered_vfs()?
-                .into_iter()
-                .find(|(index, _)| index == ifindex)
-                .map(|(_, vfs)| vfs)
-                .unwrap_or_default(),
+            // A copied tree has no kernel to ask.
+            Backend::Netlink { ifindex: Some(ifindex) } if root.is_live() => {
+                netlink::administered_vfs()?
+                    .into_iter()
+                    .find(|(index, _)| index == ifindex)
+                    .map(|(_, vfs)| vfs)
+                    .unwrap_or_default()
+            }
             _ => Vec::new(),
         };
         Ok(pf::ask(root, pf, backend, &known, &administered))

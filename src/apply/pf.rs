@@ -21,8 +21,6 @@ use crate::plan::vf::Uses;
 use crate::plan::{PfProblem, Stage, VfPlan, VfStep, WantedPf, WantedVf};
 use crate::report::pf::{PfReport, PfVerdict};
 
-/// The verb of the child that does what may hang.
-pub const HAND: &str = "hand";
 /// How long what was changed for the time of the work is tried to be put back
 /// when the deadline has come or a signal asks to end.
 const GRACE_USEC: u64 = 2_000_000;
@@ -81,7 +79,7 @@ pub fn run(
     match run.take_turn(locks.as_ref())? {
         Turn::Ours => {
             // It starts while this process looks around.
-            run.hand = Some(Hand::start(HAND, run.lock.as_ref())?);
+            run.hand = Some(Hand::start(super::hand::VERB, run.lock.as_ref())?);
             run.undo = remembered(root, wanted.pf, &mut run.report.problems);
             let end = run.work()?;
             run.finish(end);

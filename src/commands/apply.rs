@@ -9,15 +9,13 @@ use log::Level;
 use serde_json::json;
 
 use super::exit;
+use super::foresight::Foresight;
 use crate::apply::pf::{self as one, Purpose};
 use crate::apply::pfs::{self, Plans};
 use crate::cli::{ApplyArgs, Format};
 use crate::config::Config;
-use crate::host::netlink;
 use crate::host::{Root, answer, clock, journal, process, state, systemd};
 use crate::names::{PciAddress, RdmaName};
-use crate::observe::{Backend, Look, Undo, pf, uses};
-use crate::plan::vf::{Uses, disturbed, vf_steps};
 use crate::plan::{VfPlan, WantedPf};
 use crate::report::pf::{PfReport, PfVerdict, Unresolved};
 use crate::report::{SCHEMA, events as kinds};
@@ -227,8 +225,10 @@ pub fn undo(args: &ApplyArgs, root: &Root, format: Format) -> anyhow::Result<u8>
 fn dry_run(plans: &Plans, root: &Root, format: Format) -> anyhow::Result<u8> {
     let mut by_pf: BTreeMap<PciAddress, VfPlan> = BTreeMap::new();
     let mut text = String::new();
+    let mut foresight = Foresight::new(root);
     for (wanted, warnings) in &plans.wanted {
-        let plan = preview(wanted, root)?;
+        let seen = foresight.look(wanted.pf);
+        let plan = foresight.steps(wanted, &seen);
         for step in &plan.steps {
             text.push_str(&format!("PF {}: would {step}\n", wanted.pf));
         }
@@ -245,12 +245,15 @@ fn dry_run(plans: &Plans, root: &Root, format: Format) -> anyhow::Result<u8> {
         }
         by_pf.insert(wanted.pf, plan);
     }
+    for problem in &foresight.problems {
+        text.push_str(&format!("could not read {problem}\n"));
+    }
     let mut out = std::io::stdout().lock();
     match format {
         Format::Json => writeln!(
             out,
             "{}",
-            json!({ "schema": SCHEMA, "plans": by_pf, "unresolved": plans.unresolved })
+            json!({ "schema": SCHEMA, "plans": by_pf, "unresolved": plans.unresolved, "problems": foresight.problems })
         )?,
         Format::Text => {
             write!(out, "{text}")?;
@@ -264,28 +267,6 @@ fn dry_run(plans: &Plans, root: &Root, format: Format) -> anyhow::Result<u8> {
     }
     let is_bad = plans.unresolved.iter().any(|u| !u.may_pass);
     Ok(if is_bad { exit::CANNOT_BEGIN } else { exit::GOOD })
-}
-
-/// The steps from now, with uses looked at. Somebody waits for the answer, so
-/// it is read in this process.
-fn preview(wanted: &WantedPf, root: &Root) -> anyhow::Result<VfPlan> {
-    let mut look = Look::new(root);
-    let mut observed = pf::look(&mut look, wanted.pf, Undo::default());
-    let administered = match observed.backend {
-        Backend::Netlink { ifindex: Some(ifindex) } if root.is_live() => {
-            let all = netlink::administered_vfs()?;
-            all.into_iter().find(|(i, _)| *i == ifindex).map(|(_, v)| v).unwrap_or_default()
-        }
-        _ => Vec::new(),
-    };
-    let asked = pf::ask(root, wanted.pf, &observed.backend, &observed.addresses(), &administered);
-    observed.learn(asked, &mut Vec::new());
-    let plan = vf_steps(wanted, &observed, &Uses::new());
-    let touched = disturbed(&plan, &observed);
-    let of = |vf| observed.vfs.iter().find(|v| v.index == vf).map(|v| v.pci);
-    let pcis: Vec<PciAddress> = touched.iter().filter_map(|vf| of(*vf)).collect();
-    let found: Uses = touched.into_iter().zip(uses::uses(root, &pcis)).collect();
-    Ok(vf_steps(wanted, &observed, &found))
 }
 
 fn address(pf: &PfArg, root: &Root) -> anyhow::Result<PciAddress> {

@@ -7,6 +7,7 @@ pub mod check;
 pub mod check_host;
 pub mod config;
 pub mod fleet;
+mod foresight;
 pub mod guests;
 pub mod iface;
 pub mod import;

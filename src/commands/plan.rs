@@ -4,17 +4,15 @@ use std::collections::BTreeSet;
 use std::io::Write;
 
 use super::exit;
+use super::foresight::Foresight;
 use crate::cli::{Format, PlanArgs};
 use crate::config::Config;
-use crate::host::{Root, answer, netlink, pins_file, process};
-use crate::names::PciAddress;
+use crate::host::{Root, answer, pins_file, process};
 use crate::observe::plan_host::{self, PlanHost};
-use crate::observe::{self, Backend, Look, ObservedPf, Undo, pf, uses};
+use crate::observe::{self, Look};
 use crate::plan::guid::{Finding, Resolved, pins_of, resolve, resolve_anew};
 use crate::plan::partitions::{self, Partition};
 use crate::plan::pins::{PINS_PATH, Pins};
-use crate::plan::vf::{Uses, disturbed, vf_steps};
-use crate::plan::{VfPlan, WantedPf};
 use crate::report::plan::{PfReport, PlanReport};
 
 /// Show what the VFs shall be and what would change; or pin it, or print it for
@@ -77,39 +75,6 @@ fn complain(plans: &[Resolved]) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The PF with all that is administered there. Somebody waits for the answer,
-/// so what may wait for a lock is read in this process all the same.
-fn observed(look: &mut Look<'_>, pci: PciAddress, problems: &mut Vec<String>) -> ObservedPf {
-    let root = look.root();
-    let mut observed = pf::look(look, pci, Undo::default());
-    let administered = match observed.backend {
-        Backend::Netlink { ifindex: Some(ifindex) } if root.is_live() => {
-            match netlink::administered_vfs() {
-                Ok(all) => all.into_iter().find(|(i, _)| *i == ifindex).map(|(_, vfs)| vfs),
-                Err(e) => {
-                    problems.push(format!("VF GUIDs by netlink: {}", answer(&e)));
-                    None
-                }
-            }
-        }
-        _ => None,
-    };
-    let administered = administered.unwrap_or_default();
-    let asked = pf::ask(root, pci, &observed.backend, &observed.addresses(), &administered);
-    observed.learn(asked, problems);
-    observed
-}
-
-/// What would be done, with who uses the VFs that it would disturb.
-fn steps(root: &Root, wanted: &WantedPf, observed: &ObservedPf) -> VfPlan {
-    let plan = vf_steps(wanted, observed, &Uses::new());
-    let touched = disturbed(&plan, observed);
-    let of = |vf| observed.vfs.iter().find(|v| v.index == vf).map(|v| v.pci);
-    let pcis: Vec<PciAddress> = touched.iter().filter_map(|vf| of(*vf)).collect();
-    let uses: Uses = touched.into_iter().zip(uses::uses(root, &pcis)).collect();
-    vf_steps(wanted, observed, &uses)
-}
-
 /// What was read, and what it comes to.
 struct Planned {
     facts: PlanHost,
@@ -132,23 +97,18 @@ fn gather(config: &Config, root: &Root) -> Planned {
 impl Planned {
     fn report(&self, root: &Root) -> PlanReport {
         let mut problems = self.problems.clone();
-        let mut look = Look::new(root);
-        let mut told = Vec::new();
+        let mut foresight = Foresight::new(root);
         let pfs = self.plans.iter().map(|plan| {
             let function = self.facts.functions.iter().find(|f| Some(f.pci) == plan.pci);
-            let observed = plan.pci.map(|pci| observed(&mut look, pci, &mut told));
-            PfReport::new(
-                plan,
-                function,
-                observed.map(|observed| {
-                    let steps = plan.wanted.as_ref().map(|wanted| steps(root, wanted, &observed));
-                    (observed, steps.unwrap_or_default())
-                }),
-            )
+            let observed = plan.pci.map(|pci| {
+                let seen = foresight.look(pci);
+                let steps = plan.wanted.as_ref().map(|wanted| foresight.steps(wanted, &seen));
+                (seen.pf, steps.unwrap_or_default())
+            });
+            PfReport::new(plan, function, observed)
         });
         let pfs = pfs.collect();
-        problems.extend(look.problems);
-        problems.extend(told);
+        problems.extend(foresight.problems);
         PlanReport::new(self.facts.name.clone(), pfs, problems.into_iter().collect())
     }
 

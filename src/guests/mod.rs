@@ -15,5 +15,4 @@ mod tasks;
 pub mod vf;
 
 pub use member::Member;
-pub use sight::ASK;
 pub use tasks::{START_UNIT, serve_start};

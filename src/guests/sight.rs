@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use super::vf::{Need, VfState, judge};
-use crate::apply::hand::{Answer, Numbered, Request};
+use crate::apply::hand::{Answer, Numbered, Request, SILENCE_USEC, VERB};
 use crate::config::Config;
 use crate::host::hand::Hand;
 use crate::host::{Root, answer, clock};
@@ -13,12 +13,6 @@ use crate::observe::plan_host::{pins, plan_host};
 use crate::observe::{Look, Observed, ObservedPf, Observer, Undo};
 use crate::plan::WantedPf;
 use crate::plan::guid::resolve;
-
-/// The verb of the child that asks PFs, not shown to users.
-pub const ASK: &str = "ask-pf";
-
-/// A PF whose firmware has not answered for so long is judged without it.
-const SILENCE_USEC: u64 = 5_000_000;
 
 /// Looks at VFs, again and again, without ever waiting: what asks firmware is
 /// asked by a child.
@@ -142,7 +136,7 @@ impl<'a> Sight<'a> {
         let mut attempt = || {
             let hand = match &mut self.hand {
                 Some(hand) => hand,
-                none => none.insert(Hand::start(ASK, None)?),
+                none => none.insert(Hand::start(VERB, None)?),
             };
             hand.ask(&line)
         };

@@ -18,6 +18,9 @@ use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Condvar, Mutex, PoisonError};
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use super::clock;
 use super::lock::Held;
 
 /// The parent's end.
@@ -74,6 +77,24 @@ impl Hand {
     pub fn ask(&mut self, request: &str) -> io::Result<()> {
         self.stream.set_nonblocking(false)?;
         self.stream.write_all(format!("{request}\n").as_bytes())
+    }
+
+    /// Wait until it has answered something or is gone; false at `until_usec`
+    /// of CLOCK_MONOTONIC.
+    ///
+    /// # Errors
+    /// poll fails.
+    pub fn wait(&self, until_usec: u64) -> io::Result<bool> {
+        loop {
+            let left = until_usec.saturating_sub(clock::monotonic_usec());
+            let millis = i32::try_from(left.div_ceil(1000)).unwrap_or(i32::MAX);
+            let timeout = PollTimeout::try_from(millis).unwrap_or(PollTimeout::MAX);
+            match poll(&mut [PollFd::new(self.stream.as_fd(), PollFlags::POLLIN)], timeout) {
+                Ok(ready) => return Ok(ready > 0),
+                Err(nix::errno::Errno::EINTR) => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
     }
 
     /// What it has answered since the last call; does not wait.

@@ -1,30 +1,39 @@
-//! Setting interfaces by rtnetlink, and hearing of their changes. With
-//! [`super::netlink`] the only file that knows the packet crates.
+//! Setting interfaces by rtnetlink, and hearing of their changes.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
-use netlink_packet_core::{
-    NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage,
-    NetlinkPayload,
-};
-use netlink_packet_route::RouteNetlinkMessage;
-use netlink_packet_route::link::{
-    InfoData, InfoIpoib, InfoKind, IpoibMode, LinkAttribute, LinkInfo, LinkMessage,
-};
-use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+use netlink_sys::{Socket, protocols::NETLINK_ROUTE};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::clock;
+use super::netlink::{LINK_HEADER, RTM_GETLINK, RTM_NEWLINK, link_header};
+use super::netlink_wire::{
+    Attributes, NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, Question, attribute, text_of, u16_at,
+};
 use crate::config::Mode;
 use crate::names::{IfName, PKey};
+
+// include/uapi/linux/if_link.h
+const IFLA_IFNAME: u16 = 3;
+const IFLA_MTU: u16 = 4;
+const IFLA_LINK: u16 = 5;
+const IFLA_LINKINFO: u16 = 18;
+const IFLA_INFO_KIND: u16 = 1;
+const IFLA_INFO_DATA: u16 = 2;
+const IFLA_IPOIB_PKEY: u16 = 1;
+const IFLA_IPOIB_MODE: u16 = 2;
+const IFLA_IPOIB_UMCAST: u16 = 3;
+const IPOIB_MODE_DATAGRAM: u16 = 0;
+const IPOIB_MODE_CONNECTED: u16 = 1;
+const IPOIB: &str = "ipoib";
 
 /// Set the MTU of the interface with this index.
 ///
 /// # Errors
 /// The kernel refuses: EINVAL for an MTU that the link cannot have.
 pub fn set_mtu(ifindex: u32, mtu: u32) -> io::Result<()> {
-    change(ifindex, vec![LinkAttribute::Mtu(mtu)])
+    change(ifindex, &attribute(IFLA_MTU, &mtu.to_ne_bytes()))
 }
 
 /// Set the transport mode of an IPoIB interface.
@@ -33,10 +42,10 @@ pub fn set_mtu(ifindex: u32, mtu: u32) -> io::Result<()> {
 /// The kernel refuses: EINVAL where the driver has no such mode.
 pub fn set_mode(ifindex: u32, mode: Mode) -> io::Result<()> {
     let mode = match mode {
-        Mode::Datagram => IpoibMode::Datagram,
-        Mode::Connected => IpoibMode::Connected,
+        Mode::Datagram => IPOIB_MODE_DATAGRAM,
+        Mode::Connected => IPOIB_MODE_CONNECTED,
     };
-    change(ifindex, ipoib(vec![InfoIpoib::Mode(mode)]))
+    change(ifindex, &ipoib(IFLA_IPOIB_MODE, mode))
 }
 
 /// Let user space join multicast groups on its own, or not.
@@ -44,7 +53,7 @@ pub fn set_mode(ifindex: u32, mode: Mode) -> io::Result<()> {
 /// # Errors
 /// The kernel refuses.
 pub fn set_umcast(ifindex: u32, umcast: bool) -> io::Result<()> {
-    change(ifindex, ipoib(vec![InfoIpoib::UmCast(umcast.into())]))
+    change(ifindex, &ipoib(IFLA_IPOIB_UMCAST, umcast.into()))
 }
 
 /// Make a P_Key child of the interface with index `parent`.
@@ -52,11 +61,10 @@ pub fn set_umcast(ifindex: u32, umcast: bool) -> io::Result<()> {
 /// # Errors
 /// The kernel refuses: EEXIST if the name is taken.
 pub fn add_child(parent: u32, name: &IfName, pkey: PKey) -> io::Result<()> {
-    let mut message = LinkMessage::default();
-    message.attributes.push(LinkAttribute::Link(parent));
-    message.attributes.push(LinkAttribute::IfName(name.as_str().to_owned()));
-    message.attributes.extend(ipoib(vec![InfoIpoib::Pkey(pkey.value())]));
-    request(RouteNetlinkMessage::NewLink(message), NLM_F_CREATE | NLM_F_EXCL)
+    let mut attributes = attribute(IFLA_LINK, &parent.to_ne_bytes());
+    attributes.extend(attribute(IFLA_IFNAME, format!("{name}\0").as_bytes()));
+    attributes.extend(ipoib(IFLA_IPOIB_PKEY, pkey.value()));
+    new_link(0, &attributes, NLM_F_CREATE | NLM_F_EXCL)
 }
 
 /// Mode and umcast of an IPoIB interface, for those that have no files for it.
@@ -64,84 +72,54 @@ pub fn add_child(parent: u32, name: &IfName, pkey: PKey) -> io::Result<()> {
 /// # Errors
 /// The kernel refuses, or there is no such interface.
 pub fn ipoib_of(ifindex: u32) -> io::Result<(Option<Mode>, Option<bool>)> {
-    let mut message = LinkMessage::default();
-    message.header.index = ifindex;
+    let payload = link_header(ifindex);
+    let question = Question {
+        protocol: NETLINK_ROUTE,
+        kind: RTM_GETLINK,
+        flags: NLM_F_ACK,
+        payload: &payload,
+    };
     let mut found = (None, None);
-    exchange(RouteNetlinkMessage::GetLink(message), 0, |answer| {
-        let RouteNetlinkMessage::NewLink(link) = answer else { return };
-        let infos = link.attributes.iter().filter_map(|a| match a {
-            LinkAttribute::LinkInfo(infos) => Some(infos),
-            _ => None,
-        });
-        for info in infos.flatten() {
-            let LinkInfo::Data(InfoData::Ipoib(data)) = info else { continue };
-            for datum in data {
-                match datum {
-                    InfoIpoib::Mode(IpoibMode::Datagram) => found.0 = Some(Mode::Datagram),
-                    InfoIpoib::Mode(IpoibMode::Connected) => found.0 = Some(Mode::Connected),
-                    InfoIpoib::UmCast(n) => found.1 = Some(*n != 0),
-                    _ => {}
-                }
-            }
+    question.ask(&mut |kind, link| {
+        if kind == RTM_NEWLINK {
+            found = ipoib_in(link).unwrap_or_default();
         }
     })?;
     Ok(found)
 }
 
-fn ipoib(data: Vec<InfoIpoib>) -> Vec<LinkAttribute> {
-    let info = vec![LinkInfo::Kind(InfoKind::Ipoib), LinkInfo::Data(InfoData::Ipoib(data))];
-    vec![LinkAttribute::LinkInfo(info)]
-}
-
-fn change(ifindex: u32, attributes: Vec<LinkAttribute>) -> io::Result<()> {
-    let mut message = LinkMessage::default();
-    message.header.index = ifindex;
-    message.attributes = attributes;
-    // RTM_NEWLINK changes what is there when it may not create.
-    request(RouteNetlinkMessage::NewLink(message), 0)
-}
-
-fn request(message: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
-    exchange(message, flags, |_| {})
-}
-
-/// Send one request and take what comes until the kernel's acknowledgement.
-fn exchange(
-    message: RouteNetlinkMessage,
-    flags: u16,
-    mut each: impl FnMut(&RouteNetlinkMessage),
-) -> io::Result<()> {
-    let mut socket = Socket::new(NETLINK_ROUTE)?;
-    socket.bind_auto()?;
-    socket.connect(&SocketAddr::new(0, 0))?;
-    let mut packet = NetlinkMessage::new(NetlinkHeader::default(), NetlinkPayload::from(message));
-    packet.header.flags = NLM_F_REQUEST | NLM_F_ACK | flags;
-    packet.header.sequence_number = 1;
-    packet.finalize();
-    let mut bytes = vec![0; packet.buffer_len()];
-    packet.serialize(&mut bytes);
-    socket.send(&bytes, 0)?;
-    loop {
-        let (datagram, _) = socket.recv_from_full()?;
-        let mut rest = datagram.as_slice();
-        while !rest.is_empty() {
-            let message = NetlinkMessage::<RouteNetlinkMessage>::deserialize(rest)
-                .map_err(|e| io::Error::other(format!("unreadable netlink message: {e}")))?;
-            match &message.payload {
-                // Code 0 is the acknowledgement.
-                NetlinkPayload::Error(e) if e.code.is_none() => return Ok(()),
-                NetlinkPayload::Error(e) => return Err(e.to_io()),
-                NetlinkPayload::InnerMessage(inner) => each(inner),
-                _ => {}
-            }
-            // Messages are aligned to 4 bytes (NLMSG_ALIGN).
-            let length = usize::try_from(message.header.length.next_multiple_of(4));
-            match length {
-                Ok(length @ 1..) => rest = rest.get(length..).unwrap_or_default(),
-                _ => break,
-            }
-        }
+/// Mode and umcast from a link's message, if it is an IPoIB interface.
+fn ipoib_in(link: &[u8]) -> Option<(Option<Mode>, Option<bool>)> {
+    let info = Attributes::after(link, LINK_HEADER).value(IFLA_LINKINFO)?;
+    if text_of(Attributes(info).value(IFLA_INFO_KIND)?) != IPOIB {
+        return None;
     }
+    let data = Attributes(info).value(IFLA_INFO_DATA)?;
+    let number = |kind| Attributes(data).value(kind).and_then(|value| u16_at(value, 0));
+    let mode = match number(IFLA_IPOIB_MODE) {
+        Some(IPOIB_MODE_DATAGRAM) => Some(Mode::Datagram),
+        Some(IPOIB_MODE_CONNECTED) => Some(Mode::Connected),
+        _ => None,
+    };
+    Some((mode, number(IFLA_IPOIB_UMCAST).map(|n| n != 0)))
+}
+
+fn ipoib(kind: u16, value: u16) -> Vec<u8> {
+    let mut info = attribute(IFLA_INFO_KIND, IPOIB.as_bytes());
+    info.extend(attribute(IFLA_INFO_DATA, &attribute(kind, &value.to_ne_bytes())));
+    attribute(IFLA_LINKINFO, &info)
+}
+
+fn change(ifindex: u32, attributes: &[u8]) -> io::Result<()> {
+    // RTM_NEWLINK changes what is there when it may not create.
+    new_link(ifindex, attributes, 0)
+}
+
+fn new_link(ifindex: u32, attributes: &[u8], flags: u16) -> io::Result<()> {
+    let mut payload = link_header(ifindex);
+    payload.extend(attributes);
+    let (kind, flags) = (RTM_NEWLINK, NLM_F_ACK | flags);
+    Question { protocol: NETLINK_ROUTE, kind, flags, payload: &payload }.ask(&mut |_, _| {})
 }
 
 /// Hears when links or addresses change.
@@ -197,5 +175,32 @@ impl LinkWatch {
 impl AsFd for LinkWatch {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mode_and_umcast_are_read_from_a_link() {
+        let mut link = link_header(3);
+        link.extend(attribute(IFLA_IFNAME, b"ib0\0"));
+        let mut data = attribute(IFLA_IPOIB_PKEY, &0x8001_u16.to_ne_bytes());
+        data.extend(attribute(IFLA_IPOIB_MODE, &IPOIB_MODE_CONNECTED.to_ne_bytes()));
+        data.extend(attribute(IFLA_IPOIB_UMCAST, &1_u16.to_ne_bytes()));
+        let mut info = attribute(IFLA_INFO_KIND, b"ipoib\0");
+        info.extend(attribute(IFLA_INFO_DATA, &data));
+        link.extend(attribute(IFLA_LINKINFO, &info));
+        assert_eq!(ipoib_in(&link), Some((Some(Mode::Connected), Some(true))));
+        assert_eq!(ipoib_in(&link_header(3)), None);
+    }
+
+    #[test]
+    fn what_the_kernel_refuses_is_told() {
+        // Index 1 is the loopback of this namespace, which is no IPoIB interface.
+        let e = set_mtu(u32::MAX >> 1, 1500).expect_err("no such interface");
+        assert_eq!(e.raw_os_error(), Some(nix::libc::ENODEV));
+        assert_eq!(ipoib_of(1).expect("lo"), (None, None));
     }
 }

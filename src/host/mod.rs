@@ -19,6 +19,7 @@ pub mod lock;
 pub mod logs;
 pub mod manager;
 pub mod netlink;
+mod netlink_wire;
 pub mod persistent_names;
 pub mod pins_file;
 pub mod port_reader;

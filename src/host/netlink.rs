@@ -1,26 +1,67 @@
-//! rtnetlink, synchronous. The packet crates change often: only this file and
-//! `links.rs` know them.
+//! rtnetlink, synchronous: VFs as their PF administers them, addresses, routes.
 
 use std::io;
 use std::net::IpAddr;
 
-use netlink_packet_core::{
-    NLM_F_ACK, NLM_F_DUMP, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload,
-};
-use netlink_packet_route::RouteNetlinkMessage;
-use netlink_packet_route::address::{
-    AddressAttribute, AddressHeaderFlags, AddressMessage, AddressScope,
-};
-use netlink_packet_route::link::{
-    LinkAttribute, LinkExtentMask, LinkMessage, LinkVfInfo, VfInfo, VfInfoGuid, VfInfoLinkState,
-    VfLinkState,
-};
-use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteProtocol};
-use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+use netlink_sys::protocols::NETLINK_ROUTE;
 
+use super::netlink_wire::{
+    Attributes, NLM_F_ACK, NLM_F_DUMP, Question, attribute, u16_at, u32_at, u64_at,
+};
 use crate::names::{Guid, VfIndex};
 use crate::observe::sriov::Administered;
 use crate::plan::Policy;
+
+// include/uapi/linux/rtnetlink.h
+pub(super) const RTM_NEWLINK: u16 = 16;
+pub(super) const RTM_GETLINK: u16 = 18;
+const RTM_SETLINK: u16 = 19;
+const RTM_NEWADDR: u16 = 20;
+const RTM_GETADDR: u16 = 22;
+const RTM_NEWROUTE: u16 = 24;
+const RTM_GETROUTE: u16 = 26;
+/// RTEXT_FILTER_VF and RTEXT_FILTER_SKIP_STATS.
+const VFS_WITHOUT_STATISTICS: u32 = 1 | 8;
+const RT_TABLE_LOCAL: u8 = 255;
+const RTPROT_KERNEL: u8 = 2;
+const RT_SCOPE_UNIVERSE: u8 = 0;
+/// RT_SCOPE_LINK, RT_SCOPE_HOST, RT_SCOPE_NOWHERE.
+const NEAR: [u8; 3] = [253, 254, 255];
+const RTA_DST: u16 = 1;
+const RTA_OIF: u16 = 4;
+const RTA_MULTIPATH: u16 = 9;
+/// `struct rtmsg`.
+const ROUTE_HEADER: usize = 12;
+
+// include/uapi/linux/if_addr.h
+const IFA_ADDRESS: u16 = 1;
+const IFA_LOCAL: u16 = 2;
+/// IFA_F_DADFAILED and IFA_F_TENTATIVE.
+const UNUSABLE: u8 = 0x08 | 0x40;
+/// `struct ifaddrmsg`.
+const ADDRESS_HEADER: usize = 8;
+
+// include/uapi/linux/if_link.h
+const IFLA_VFINFO_LIST: u16 = 22;
+const IFLA_EXT_MASK: u16 = 29;
+const IFLA_VF_INFO: u16 = 1;
+const IFLA_VF_LINK_STATE: u16 = 5;
+const IFLA_VF_IB_NODE_GUID: u16 = 10;
+const IFLA_VF_IB_PORT_GUID: u16 = 11;
+/// IFLA_VF_LINK_STATE_AUTO, _ENABLE, _DISABLE.
+const STATES: [(u32, Policy); 3] = [(0, Policy::Follow), (1, Policy::Up), (2, Policy::Down)];
+/// `struct ifinfomsg`.
+pub(super) const LINK_HEADER: usize = 16;
+/// Where `struct ifla_vf_guid { __u32 vf; __u64 guid; }` has its GUID.
+const GUID_AT: usize = std::mem::align_of::<u64>();
+
+/// A link's header, for the interface with this index.
+pub(super) fn link_header(ifindex: u32) -> Vec<u8> {
+    let mut header = vec![0; 4];
+    header.extend(ifindex.to_ne_bytes());
+    header.resize(LINK_HEADER, 0);
+    header
+}
 
 /// What each netdev that is a PF says of its VFs, by interface index.
 ///
@@ -30,87 +71,49 @@ use crate::plan::Policy;
 /// # Errors
 /// The socket fails, or the kernel refuses.
 pub fn administered_vfs() -> io::Result<Vec<(u32, Vec<Administered>)>> {
-    let mut request = LinkMessage::default();
-    let mask = vec![LinkExtentMask::Vf, LinkExtentMask::SkipStats];
-    request.attributes.push(LinkAttribute::ExtMask(mask));
+    let mut payload = link_header(0);
+    payload.extend(attribute(IFLA_EXT_MASK, &VFS_WITHOUT_STATISTICS.to_ne_bytes()));
     let mut found = Vec::new();
-    dump(RouteNetlinkMessage::GetLink(request), |message| {
-        let RouteNetlinkMessage::NewLink(link) = message else { return };
-        for attribute in &link.attributes {
-            if let LinkAttribute::VfInfoList(list) = attribute {
-                let vfs = list.iter().filter_map(|vf| administered(&vf.0)).collect();
-                found.push((link.header.index, vfs));
-            }
-        }
-    })?;
+    dump(RTM_GETLINK, &payload, RTM_NEWLINK, &mut |link| found.extend(vfs_in(link)))?;
     Ok(found)
 }
 
-fn dump(
-    request: RouteNetlinkMessage,
-    mut each: impl FnMut(&RouteNetlinkMessage),
-) -> io::Result<()> {
-    let mut socket = Socket::new(NETLINK_ROUTE)?;
-    socket.bind_auto()?;
-    socket.connect(&SocketAddr::new(0, 0))?;
-    let mut packet = NetlinkMessage::new(NetlinkHeader::default(), NetlinkPayload::from(request));
-    packet.header.flags = NLM_F_DUMP | NLM_F_REQUEST;
-    packet.header.sequence_number = 1;
-    packet.finalize();
-    let mut bytes = vec![0; packet.buffer_len()];
-    packet.serialize(&mut bytes);
-    socket.send(&bytes, 0)?;
-    loop {
-        let (datagram, _) = socket.recv_from_full()?;
-        let mut rest = datagram.as_slice();
-        while !rest.is_empty() {
-            let message = NetlinkMessage::<RouteNetlinkMessage>::deserialize(rest)
-                .map_err(|e| io::Error::other(format!("unreadable netlink message: {e}")))?;
-            match &message.payload {
-                NetlinkPayload::Done(_) => return Ok(()),
-                NetlinkPayload::Error(e) => return Err(e.to_io()),
-                NetlinkPayload::InnerMessage(inner) => each(inner),
-                _ => {}
-            }
-            // Messages are aligned to 4 bytes (NLMSG_ALIGN).
-            let length = message.header.length.next_multiple_of(4);
-            let length = usize::try_from(length).unwrap_or(usize::MAX);
-            if length == 0 {
-                break;
-            }
-            rest = rest.get(length..).unwrap_or_default();
-        }
-    }
+fn vfs_in(link: &[u8]) -> Option<(u32, Vec<Administered>)> {
+    let list = Attributes::after(link, LINK_HEADER).value(IFLA_VFINFO_LIST)?;
+    let vfs = Attributes(list).filter(|(kind, _)| *kind == IFLA_VF_INFO);
+    let vfs = vfs.filter_map(|(_, infos)| administered(infos)).collect();
+    Some((u32_at(link, 4)?, vfs))
 }
 
-fn administered(infos: &[VfInfo]) -> Option<Administered> {
+fn administered(infos: &[u8]) -> Option<Administered> {
     let mut vf = Administered::default();
     let mut known = false;
-    for info in infos {
-        let index = match info {
-            VfInfo::IbNodeGuid(guid) => {
-                vf.node_guid = Some(Guid::new(guid.guid));
-                guid.vf_id
-            }
-            VfInfo::IbPortGuid(guid) => {
-                vf.port_guid = Some(Guid::new(guid.guid));
-                guid.vf_id
-            }
-            VfInfo::LinkState(link) => {
-                vf.policy = match link.state {
-                    VfLinkState::Auto => Some("Follow".to_owned()),
-                    VfLinkState::Enable => Some("Up".to_owned()),
-                    VfLinkState::Disable => Some("Down".to_owned()),
-                    _ => None,
-                };
-                link.vf_id
+    for (kind, value) in Attributes(infos) {
+        let guid = || u64_at(value, GUID_AT).map(Guid::new);
+        match kind {
+            IFLA_VF_IB_NODE_GUID => vf.node_guid = guid(),
+            IFLA_VF_IB_PORT_GUID => vf.port_guid = guid(),
+            IFLA_VF_LINK_STATE => {
+                let state = u32_at(value, 4);
+                let policy = STATES.iter().find(|(s, _)| Some(*s) == state);
+                vf.policy = policy.map(|(_, policy)| policy.word().to_owned());
             }
             _ => continue,
-        };
-        vf.index = index;
+        }
+        vf.index = u32_at(value, 0)?;
         known = true;
     }
     known.then_some(vf)
+}
+
+/// Everything of one kind; `each` has what the kernel answers with `answer`.
+fn dump(kind: u16, payload: &[u8], answer: u16, each: &mut dyn FnMut(&[u8])) -> io::Result<()> {
+    let question = Question { protocol: NETLINK_ROUTE, kind, flags: NLM_F_DUMP, payload };
+    question.ask(&mut |kind, payload| {
+        if kind == answer {
+            each(payload);
+        }
+    })
 }
 
 /// The addresses of every netdev, `10.0.0.5/24`, without link-local ones.
@@ -136,6 +139,39 @@ pub fn addresses() -> io::Result<Vec<(String, String)>> {
     Ok(addresses)
 }
 
+/// An address of a netdev.
+struct Address {
+    ifindex: u32,
+    /// As `enum rt_scope_t` has it.
+    scope: u8,
+    flags: u8,
+    /// IPv4 or IPv6.
+    ip: Option<IpAddr>,
+    prefix: u8,
+}
+
+/// All addresses, the host's own ones too.
+fn each_address(each: &mut dyn FnMut(Address)) -> io::Result<()> {
+    dump(RTM_GETADDR, &[0; ADDRESS_HEADER], RTM_NEWADDR, &mut |address| {
+        if let Some(address) = address_of(address) {
+            each(address);
+        }
+    })
+}
+
+fn address_of(message: &[u8]) -> Option<Address> {
+    let [_, prefix, flags, scope, ..] = *message else { return None };
+    let attributes = || Attributes::after(message, ADDRESS_HEADER);
+    // On a point-to-point link IFA_ADDRESS is the peer's.
+    let ip = attributes().value(IFA_LOCAL).or_else(|| attributes().value(IFA_ADDRESS));
+    Some(Address { ifindex: u32_at(message, 4)?, scope, flags, ip: ip.and_then(ip_of), prefix })
+}
+
+fn ip_of(bytes: &[u8]) -> Option<IpAddr> {
+    let v4 = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
+    v4.or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from)).ok()
+}
+
 /// The addresses that a peer can use: of global scope, and past duplicate
 /// address detection; each with the index of its netdev and its prefix length.
 ///
@@ -143,23 +179,9 @@ pub fn addresses() -> io::Result<Vec<(String, String)>> {
 /// As [`administered_vfs`].
 pub fn global_addresses() -> io::Result<Vec<(u32, IpAddr, u8)>> {
     let mut found = Vec::new();
-    dump(RouteNetlinkMessage::GetAddress(AddressMessage::default()), |message| {
-        let RouteNetlinkMessage::NewAddress(entry) = message else { return };
-        let header = &entry.header;
-        let unusable = AddressHeaderFlags::Tentative | AddressHeaderFlags::Dadfailed;
-        if header.scope != AddressScope::Universe || header.flags.intersects(unusable) {
-            return;
-        }
-        let of = |want_local: bool| {
-            entry.attributes.iter().find_map(|attribute| match attribute {
-                AddressAttribute::Local(address) if want_local => Some(*address),
-                AddressAttribute::Address(address) if !want_local => Some(*address),
-                _ => None,
-            })
-        };
-        // On a point-to-point link IFA_ADDRESS is the peer's.
-        if let Some(address) = of(true).or_else(|| of(false)) {
-            found.push((header.index, address, header.prefix_len));
+    each_address(&mut |address| {
+        if address.scope == RT_SCOPE_UNIVERSE && address.flags & UNUSABLE == 0 {
+            found.extend(address.ip.map(|ip| (address.ifindex, ip, address.prefix)));
         }
     })?;
     Ok(found)
@@ -185,44 +207,30 @@ pub enum VfSetting {
 /// EOPNOTSUPP where the driver cannot; ENODEV where the netdev is gone; what
 /// the firmware answers.
 pub fn set_vf(ifindex: u32, vf: VfIndex, setting: VfSetting) -> io::Result<()> {
-    let vf = u32::from(vf.get());
-    let info = match setting {
-        VfSetting::NodeGuid(guid) => VfInfo::IbNodeGuid(VfInfoGuid::new(vf, guid.value())),
-        VfSetting::PortGuid(guid) => VfInfo::IbPortGuid(VfInfoGuid::new(vf, guid.value())),
-        VfSetting::Policy(policy) => VfInfo::LinkState(VfInfoLinkState::new(
-            vf,
-            match policy {
-                Policy::Follow => VfLinkState::Auto,
-                Policy::Up => VfLinkState::Enable,
-                Policy::Down => VfLinkState::Disable,
-            },
-        )),
-    };
-    let mut link = LinkMessage::default();
-    link.header.index = ifindex;
-    link.attributes.push(LinkAttribute::VfInfoList(vec![LinkVfInfo(vec![info])]));
-    let mut socket = Socket::new(NETLINK_ROUTE)?;
-    socket.bind_auto()?;
-    socket.connect(&SocketAddr::new(0, 0))?;
-    let payload = NetlinkPayload::from(RouteNetlinkMessage::SetLink(link));
-    let mut packet = NetlinkMessage::new(NetlinkHeader::default(), payload);
-    packet.header.flags = NLM_F_REQUEST | NLM_F_ACK;
-    packet.header.sequence_number = 1;
-    packet.finalize();
-    let mut bytes = vec![0; packet.buffer_len()];
-    packet.serialize(&mut bytes);
-    socket.send(&bytes, 0)?;
-    let (datagram, _) = socket.recv_from_full()?;
-    let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(&datagram)
-        .map_err(|e| io::Error::other(format!("unreadable netlink message: {e}")))?;
-    match answer.payload {
-        NetlinkPayload::Error(e) if e.code.is_some() => Err(e.to_io()),
-        _ => Ok(()),
-    }
+    let mut payload = link_header(ifindex);
+    payload.extend(attribute(IFLA_VFINFO_LIST, &attribute(IFLA_VF_INFO, &info(vf, setting))));
+    let (kind, flags) = (RTM_SETLINK, NLM_F_ACK);
+    Question { protocol: NETLINK_ROUTE, kind, flags, payload: &payload }.ask(&mut |_, _| {})
 }
 
-/// `RT_TABLE_LOCAL` (`include/uapi/linux/rtnetlink.h`).
-const LOCAL_TABLE: u8 = 255;
+fn info(vf: VfIndex, setting: VfSetting) -> Vec<u8> {
+    let mut value = u32::from(vf.get()).to_ne_bytes().to_vec();
+    let guid = |mut value: Vec<u8>, guid: Guid| {
+        value.resize(GUID_AT, 0);
+        // A number, in this machine's byte order.
+        value.extend(guid.value().to_ne_bytes());
+        value
+    };
+    match setting {
+        VfSetting::NodeGuid(node) => attribute(IFLA_VF_IB_NODE_GUID, &guid(value, node)),
+        VfSetting::PortGuid(port) => attribute(IFLA_VF_IB_PORT_GUID, &guid(value, port)),
+        VfSetting::Policy(policy) => {
+            let state = STATES.iter().find(|(_, p)| *p == policy).map_or(0, |(state, _)| *state);
+            value.extend(state.to_ne_bytes());
+            attribute(IFLA_VF_LINK_STATE, &value)
+        }
+    }
+}
 
 /// What says that a netdev is used: addresses that reach further than the
 /// link, and routes that the kernel did not make by itself; by its index.
@@ -231,55 +239,125 @@ const LOCAL_TABLE: u8 = 255;
 /// The socket fails, or the kernel refuses.
 pub fn net_uses() -> io::Result<Vec<(u32, String)>> {
     let mut uses = Vec::new();
-    dump(RouteNetlinkMessage::GetAddress(AddressMessage::default()), |message| {
-        let RouteNetlinkMessage::NewAddress(address) = message else { return };
-        let near = [AddressScope::Link, AddressScope::Host, AddressScope::Nowhere];
-        if near.contains(&address.header.scope) {
-            return;
+    each_address(&mut |address| {
+        if !NEAR.contains(&address.scope) {
+            let ip = address.ip.map_or_else(|| "?".to_owned(), |ip| ip.to_string());
+            uses.push((address.ifindex, format!("address {ip}/{}", address.prefix)));
         }
-        let ip = address.attributes.iter().find_map(|a| match a {
-            AddressAttribute::Local(ip) => Some(ip),
-            _ => None,
-        });
-        let ip = ip.or_else(|| {
-            address.attributes.iter().find_map(|a| match a {
-                AddressAttribute::Address(ip) => Some(ip),
-                _ => None,
-            })
-        });
-        let ip = ip.map_or_else(|| "?".to_owned(), ToString::to_string);
-        uses.push((address.header.index, format!("address {ip}/{}", address.header.prefix_len)));
     })?;
-    dump(RouteNetlinkMessage::GetRoute(RouteMessage::default()), |message| {
-        let RouteNetlinkMessage::NewRoute(route) = message else { return };
-        let local = route.header.table == LOCAL_TABLE;
-        if local || route.header.protocol == RouteProtocol::Kernel {
-            return;
-        }
-        let out = route.attributes.iter().flat_map(|a| match a {
-            RouteAttribute::Oif(index) => vec![*index],
-            RouteAttribute::MultiPath(hops) => hops.iter().map(|h| h.interface_index).collect(),
-            _ => Vec::new(),
-        });
-        let to = route.attributes.iter().find_map(|a| match a {
-            RouteAttribute::Destination(to) => Some(to),
-            _ => None,
-        });
-        // The kernel's own for every IPv6 link, made as "boot" by older kernels.
-        let near = |to: &RouteAddress| match to {
-            RouteAddress::Inet6(ip) => ip.is_unicast_link_local() || ip.is_multicast(),
-            _ => false,
-        };
-        if to.is_some_and(near) {
-            return;
-        }
-        let prefix = route.header.destination_prefix_length;
-        let to = match to {
-            Some(RouteAddress::Inet(ip)) => format!("{ip}/{prefix}"),
-            Some(RouteAddress::Inet6(ip)) => format!("{ip}/{prefix}"),
-            _ => "default".to_owned(),
-        };
-        uses.extend(out.map(|index| (index, format!("route to {to}"))));
+    dump(RTM_GETROUTE, &[0; ROUTE_HEADER], RTM_NEWROUTE, &mut |route| {
+        uses.extend(route_of(route).unwrap_or_default());
     })?;
     Ok(uses)
+}
+
+/// The netdevs that a route goes out by, if somebody made it.
+fn route_of(message: &[u8]) -> Option<Vec<(u32, String)>> {
+    let [_, prefix, _, _, table, protocol, ..] = *message else { return None };
+    if table == RT_TABLE_LOCAL || protocol == RTPROT_KERNEL {
+        return None;
+    }
+    let attributes = || Attributes::after(message, ROUTE_HEADER);
+    let to = attributes().value(RTA_DST).and_then(ip_of);
+    // The kernel's own for every IPv6 link, made as "boot" by older kernels.
+    if matches!(to, Some(IpAddr::V6(ip)) if ip.is_unicast_link_local() || ip.is_multicast()) {
+        return None;
+    }
+    let mut out: Vec<u32> =
+        attributes().value(RTA_OIF).and_then(|v| u32_at(v, 0)).into_iter().collect();
+    // `struct rtnexthop`, one after the other.
+    let mut hops = attributes().value(RTA_MULTIPATH).unwrap_or_default();
+    while let Some((length, index)) = u16_at(hops, 0).zip(u32_at(hops, 4)) {
+        out.push(index);
+        hops = hops.get(usize::from(length.max(8)).next_multiple_of(4)..).unwrap_or_default();
+    }
+    let to = to.map_or_else(|| "default".to_owned(), |to| format!("{to}/{prefix}"));
+    Some(out.into_iter().map(|index| (index, format!("route to {to}"))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_set_for_a_vf_is_read_back() {
+        let vf = VfIndex::new(10).expect("index");
+        let guid = Guid::new(0x0200_0070_0001_000a);
+        let one = |setting| attribute(IFLA_VF_INFO, &info(vf, setting));
+        let mut link = link_header(7);
+        let mut list = one(VfSetting::PortGuid(guid));
+        list.extend(one(VfSetting::Policy(Policy::Up)));
+        link.extend(attribute(IFLA_VFINFO_LIST, &list));
+        let port = Administered { index: 10, port_guid: Some(guid), ..Administered::default() };
+        let policy =
+            Administered { index: 10, policy: Some("Up".to_owned()), ..Administered::default() };
+        assert_eq!(vfs_in(&link), Some((7, vec![port, policy])));
+        assert_eq!(vfs_in(&link_header(7)), None);
+    }
+
+    #[test]
+    fn routes_of_the_kernel_and_of_links_are_no_use() {
+        let route = |header: [u8; 12], to: &[u8], index: u32| {
+            let mut route = header.to_vec();
+            route.extend(attribute(RTA_DST, to));
+            route.extend(attribute(RTA_OIF, &index.to_ne_bytes()));
+            route_of(&route)
+        };
+        let to = [10, 1, 0, 0];
+        // Family, prefix length, ..., table main, protocol static.
+        let made = [2, 16, 0, 0, 254, 4, 0, 1, 0, 0, 0, 0];
+        assert_eq!(route(made, &to, 3), Some(vec![(3, "route to 10.1.0.0/16".to_owned())]));
+        let own = [2, 16, 0, 0, 254, RTPROT_KERNEL, 253, 1, 0, 0, 0, 0];
+        assert_eq!(route(own, &to, 3), None);
+        let local = [2, 32, 0, 0, RT_TABLE_LOCAL, 4, 254, 2, 0, 0, 0, 0];
+        assert_eq!(route(local, &to, 3), None);
+        let link_local = [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        assert_eq!(route([10, 64, 0, 0, 254, 3, 0, 1, 0, 0, 0, 0], &link_local, 3), None);
+    }
+
+    #[test]
+    fn every_hop_of_a_route_counts() {
+        let hop = |index: u32| {
+            let mut hop = 16_u16.to_ne_bytes().to_vec();
+            hop.extend([0, 0]);
+            hop.extend(index.to_ne_bytes());
+            // Its gateway.
+            hop.extend(attribute(5, &[10, 0, 0, 1]));
+            hop
+        };
+        let mut route = vec![2, 0, 0, 0, 254, 4, 0, 1, 0, 0, 0, 0];
+        route.extend(attribute(RTA_MULTIPATH, &[hop(3), hop(4)].concat()));
+        let to = |index| (index, "route to default".to_owned());
+        assert_eq!(route_of(&route), Some(vec![to(3), to(4)]));
+    }
+
+    #[test]
+    fn the_local_address_of_a_point_to_point_link_is_told() {
+        let mut message = vec![2, 32, 0x80, RT_SCOPE_UNIVERSE];
+        message.extend(9_u32.to_ne_bytes());
+        message.extend(attribute(IFA_ADDRESS, &[10, 0, 0, 2]));
+        message.extend(attribute(IFA_LOCAL, &[10, 0, 0, 1]));
+        let address = address_of(&message).expect("address");
+        assert_eq!((address.ifindex, address.prefix), (9, 32));
+        assert_eq!(address.ip, Some(IpAddr::from([10, 0, 0, 1])));
+    }
+
+    #[test]
+    fn the_kernel_answers() {
+        let local = |a: Address| a.ip.is_some_and(|ip| ip.is_loopback());
+        let mut any = false;
+        each_address(&mut |address| any |= local(address)).expect("addresses");
+        assert!(any, "lo has an address where tests run");
+        net_uses().expect("uses");
+        administered_vfs().expect("VFs");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_bytes_panic(bytes: Vec<u8>) {
+            let _vfs = vfs_in(&bytes);
+            let _address = address_of(&bytes);
+            let _route = route_of(&bytes);
+        }
+    }
 }

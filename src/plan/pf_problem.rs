@@ -47,6 +47,14 @@ pub enum PfProblem {
         /// It is the netdev that is missing.
         netdev: bool,
     },
+    /// What it administers for its VFs is not known, so nothing can be compared.
+    #[error(
+        "what it administers for its VFs cannot be read: {why}; its driver or firmware may hang, see dmesg and `ibprov status`"
+    )]
+    Unreadable {
+        /// What was tried, and the answer.
+        why: String,
+    },
     /// mlx4 makes its VFs when the driver is loaded.
     #[error(
         "mlx4_core makes its VFs when it is loaded: {wanted} are wanted and {present} are there; set `options mlx4_core num_vfs={wanted} probe_vf={wanted}` in /etc/modprobe.d, rebuild the initrd if mlx4_core is in it, and reboot"

@@ -2,14 +2,14 @@
 
 use std::os::fd::AsFd;
 
-use super::super::hand::{Answer, Numbered, Request};
+use super::super::hand::{Answer, Numbered, Request, VERB};
 use super::steps::failure;
-use super::{GRACE_USEC, GRANT_USEC, HAND, LINKS_USEC, Purpose, Run};
+use super::{GRACE_USEC, GRANT_USEC, LINKS_USEC, Purpose, Run};
 use crate::host::clock;
 use crate::host::hand::Hand;
 use crate::names::VfIndex;
 use crate::observe::pf::dir;
-use crate::observe::{Backend, Look, ObservedPf, ObservedVf, pf};
+use crate::observe::{Backend, Look, ObservedPf, pf};
 use crate::plan::VfPlan;
 use crate::plan::vf::{disturbed, vf_steps};
 
@@ -20,18 +20,7 @@ impl Run<'_> {
         let mut observed = pf::look(&mut look, self.wanted.pf, self.undo.clone());
         let mut problems: Vec<String> = look.problems.into_iter().collect();
         if !observed.vfs.is_empty() {
-            // By netlink it is one question for all; files can be read by several.
-            let chunk = match observed.backend {
-                Backend::Netlink { .. } => observed.vfs.len(),
-                _ => observed.vfs.len().div_ceil(4).max(4),
-            };
-            let request = |vfs: &[ObservedVf]| Request::Ask {
-                pf: self.wanted.pf.to_string(),
-                backend: observed.backend.clone(),
-                vfs: vfs.iter().map(|v| (v.index.get(), v.pci.to_string())).collect(),
-            };
-            let requests = observed.vfs.chunks(chunk).map(request).collect();
-            for answer in self.ask(requests, self.last_moment())? {
+            for answer in self.ask(Request::all_of(&observed), self.last_moment())? {
                 match answer {
                     Some(Answer::Asked(asked)) => observed.learn(asked, &mut problems),
                     Some(other) => problems.push(failure(Some(&other))),
@@ -155,7 +144,7 @@ impl Run<'_> {
         let first = self.number;
         let mut answers: Vec<Option<Answer>> = vec![None; requests.len()];
         if self.hand.is_none() {
-            self.hand = Some(Hand::start(HAND, self.lock.as_ref())?);
+            self.hand = Some(Hand::start(VERB, self.lock.as_ref())?);
         }
         let Some(hand) = &mut self.hand else { return Ok(answers) };
         for what in requests {
