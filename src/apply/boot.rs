@@ -1,27 +1,28 @@
 //! `ibprov boot`: one loop of observe, judge, act and wait for an event.
 
+mod ending;
+mod status;
+mod vfs;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use log::Level;
 
-use super::boot_vfs::Vfs;
+use self::vfs::Vfs;
 use super::iface::judge_settings;
 use super::preview::denied;
 use super::steps::Steps;
-use super::usec;
-use super::warnings::send_queue_warning;
+use super::{locks, usec};
 use crate::config::{Config, InterfaceSelector};
 use crate::host::events::{Events, Happened};
 use crate::host::process::Ended;
-use crate::host::{Root, clock, journal, lock, persistent_names, process, state, systemd};
-use crate::ladder::{self, Cause, Expectation, Facts, PortProgress, Rung, expect, progress};
+use crate::host::{Root, clock, journal, lock, persistent_names, process, state};
+use crate::ladder::{self, Expectation, Facts, PortProgress, Rung, expect, progress};
 use crate::names::{Guid, IfName, ModuleName};
 use crate::observe::{ModprobeRules, ModuleState, Observed, Observer, driver_modules};
 use crate::plan::{Done, Step, boot_steps, waits_for_udev};
-use crate::report::boot::{
-    Climbed, LeftOut, ModuleOutcome, ModuleReport, Moment, PortReport, blank,
-};
+use crate::report::boot::{Climbed, Moment, blank};
 use crate::report::{BootReport, Verdict, events as kinds};
 
 /// For how long after modprobe's start udev's events do not make boot look at
@@ -84,18 +85,17 @@ pub fn run(config: &Config, config_file: Option<&Path>, root: &Root) -> anyhow::
     report.deadline_sec = config.boot.deadline.as_secs();
     report.hca_deadline_sec = config.boot.hca_deadline.as_secs();
 
-    let locks = lock::Locks::in_run()
-        .map_err(|e| report.problems.push(format!("{e}: working without locks")))
-        .ok();
+    let locks = locks(&mut report.problems);
     let mut watched: Vec<&Path> = locks.iter().map(lock::Locks::dir).collect();
     // Where the instances of ibprov-iface@.service leave their outcomes.
-    let outcomes = state::ports_dir()
-        .map_err(|(path, e)| {
-            let answer = crate::host::answer(&e);
+    let outcomes = state::ports_dir();
+    match &outcomes {
+        Ok(dir) => watched.push(dir),
+        Err((path, e)) => {
+            let answer = crate::host::answer(e);
             report.problems.push(format!("cannot make {}: {answer}", path.display()));
-        })
-        .ok();
-    watched.extend(outcomes.as_deref());
+        }
+    }
     let mut events = Events::open(&watched)?;
     report.problems.append(&mut events.problems);
 
@@ -433,123 +433,6 @@ impl Boot<'_> {
             }
         }
     }
-
-    fn tell(&mut self, status: &str) {
-        if !std::mem::replace(&mut self.extended, true)
-            && let Err(e) = systemd::extend_start(self.config.boot.deadline.as_secs() + GRACE_SEC)
-        {
-            log::debug!("cannot tell systemd the deadline: {e}");
-        }
-        if let Err(e) = systemd::status(status) {
-            log::debug!("cannot tell systemd the status: {e}");
-        }
-    }
-
-    fn status_line(&self, ports: &[PortProgress], observed: &Observed, now: u64) -> String {
-        let waited: Vec<&PortProgress> = ports.iter().filter(|p| !p.is_ethernet()).collect();
-        let ready = waited.iter().filter(|p| p.is_ready()).count();
-        let mut line = format!("{ready} of {} ports", waited.len());
-        let since = |p: &PortProgress| self.since.get(&p.expected).copied().unwrap_or(now);
-        let says_why = |p: &PortProgress| {
-            let log = p.pci.and_then(|pci| self.facts.functions.get(&pci));
-            log.is_some_and(|l| l.firmware_wait.is_some())
-        };
-        // A card that waits for firmware may be what the others wait for: its
-        // driver's module is not through before it is.
-        let missing = waited.iter().filter(|p| !p.is_ready());
-        if let Some(port) = missing.min_by_key(|p| (!says_why(p), since(p))) {
-            let why = ladder::cause::cause(port, observed, &self.facts).map(|c| c.text);
-            let seconds = now.saturating_sub(since(port)) / 1_000_000;
-            line = format!(
-                "{line}: waiting for {}: {}, {seconds} s",
-                port.label(),
-                why.unwrap_or_default()
-            );
-        } else if self.done.modules_in_flight() {
-            line.push_str(": waiting for modprobe");
-        } else if let Some(waiting) = self.vfs.waiting() {
-            line = format!("{line}: {waiting}");
-        }
-        line
-    }
-
-    fn left_out(&mut self, expectation: &Expectation) {
-        self.report.left_out = expectation
-            .left_out
-            .iter()
-            .filter(|(_, reason)| !self.vfs.has_plan_for(reason))
-            .map(|(pci, reason)| LeftOut { pci: *pci, reason: reason.clone() })
-            .collect();
-    }
-
-    fn finish(&mut self, forced: Option<Verdict>, ports: &[PortProgress], observed: &Observed) {
-        let now = clock::monotonic_usec();
-        self.steps.give_up(&self.done, &mut self.facts);
-        (self.report.pfs, self.report.unresolved_pfs) = self.vfs.outcomes();
-        if ports.iter().any(|p| !p.is_ready()) {
-            self.learn_history();
-        }
-        self.report.ports = ports.iter().map(|p| self.port_report(p, observed, now)).collect();
-        self.report.modules = self.module_reports(observed, ports.is_empty());
-        self.report.problems.extend(observed.problems.iter().cloned());
-        if !ports.is_empty() && !observed.udev.running {
-            self.report.problems.push(
-                "systemd-udevd is not running (/run/udev/control does not exist): nobody loads drivers or names netdevs".to_owned(),
-            );
-        }
-        self.report.problems.extend(send_queue_warning(
-            self.observer.root(),
-            &self.rules,
-            observed,
-        ));
-        self.report.steps = self.steps.reports();
-        self.report.forks = self.steps.forks();
-        self.report.timeline.sort_by_key(|m| m.usec);
-        self.report.finished_usec = now;
-        let verdict = forced.unwrap_or_else(|| verdict(&self.report));
-        self.report.verdict = verdict;
-        self.report.exit_code = verdict.exit_code();
-        let usage = process::own_usage();
-        self.report.cpu_usec = usage.cpu_usec.saturating_sub(self.report.cpu_before_usec);
-        self.report.peak_memory_kib = usage.peak_memory_kib;
-    }
-
-    fn port_report(&self, port: &PortProgress, observed: &Observed, now: u64) -> PortReport {
-        let since = self.since.get(&port.expected).copied().unwrap_or(now);
-        let set = port.netdev.as_ref().and_then(|n| self.set.get(n).copied()).unwrap_or_default();
-        let ready_at =
-            if port.is_ready() { port.named_usec.unwrap_or(now).max(since).max(set) } else { now };
-        PortReport {
-            progress: port.clone(),
-            ready: port.is_ready(),
-            missing: port.missing(),
-            cause: ladder::cause::cause(port, observed, &self.facts),
-            waited_usec: ready_at.min(now).saturating_sub(since),
-        }
-    }
-
-    fn module_reports(&self, observed: &Observed, nothing_expected: bool) -> Vec<ModuleReport> {
-        let outcome = |name: &ModuleName| {
-            let state = observed.modules.get(name).copied().unwrap_or(ModuleState::Absent);
-            if self.there.contains(name) {
-                return ModuleOutcome::AlreadyThere;
-            }
-            match (state, self.facts.modules.get(name)) {
-                (ModuleState::Loaded, _) => ModuleOutcome::Loaded,
-                _ if nothing_expected => ModuleOutcome::NotNeeded,
-                (_, trouble) => {
-                    let trouble = trouble.cloned().unwrap_or_else(|| {
-                        self.steps.trouble(name, &self.rules, observed, self.observer.root())
-                    });
-                    let text = trouble.to_string();
-                    let advice = trouble.advice(name);
-                    ModuleOutcome::Missing { trouble, text, advice }
-                }
-            }
-        };
-        let load = self.config.modules.load.iter();
-        load.map(|name| ModuleReport { name: name.clone(), outcome: outcome(name) }).collect()
-    }
 }
 
 /// The fields of a port's journal event.
@@ -566,25 +449,4 @@ pub fn port_fields(port: &PortProgress) -> Vec<(&'static str, String)> {
     add("IBPROV_NETDEV", port.netdev.as_ref().map(ToString::to_string));
     add("IBPROV_RUNG", port.reached.map(|v| v.to_string()));
     fields
-}
-
-fn verdict(report: &BootReport) -> Verdict {
-    let deferred =
-        |p: &PortReport| p.progress.optional || p.cause.as_ref().is_some_and(|c: &Cause| c.by_site);
-    let missing_module = |m: &ModuleReport| matches!(m.outcome, ModuleOutcome::Missing { .. });
-    // A PF with a bad plan, or one that is not there: both are not as wanted.
-    let wrong_pf = report.pfs.iter().any(|p| p.exit_code > 1) || !report.unresolved_pfs.is_empty();
-    let deferred_pf = report.pfs.iter().any(|p| p.exit_code == 1);
-    if wrong_pf || report.ports.iter().any(|p| !p.ready && !deferred(p)) {
-        Verdict::NotReady
-    } else if deferred_pf
-        || report.ports.iter().any(|p| !p.ready)
-        || report.modules.iter().any(missing_module)
-    {
-        Verdict::Deferred
-    } else if report.ports.is_empty() && report.left_out.is_empty() {
-        Verdict::NoInfiniband
-    } else {
-        Verdict::Ready
-    }
 }

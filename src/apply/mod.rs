@@ -2,7 +2,6 @@
 //! fills the report. No step is believed: what it was for is read back.
 
 pub mod boot;
-mod boot_vfs;
 pub mod bring_up;
 pub mod hand;
 pub mod iface;
@@ -11,6 +10,19 @@ pub mod pfs;
 pub mod preview;
 mod steps;
 mod warnings;
+
+use crate::host::lock::Locks;
+
+/// The locks; without a place for them, ibprov tells so and works without.
+fn locks(problems: &mut Vec<String>) -> Option<Locks> {
+    match Locks::in_run() {
+        Ok(locks) => Some(locks),
+        Err(e) => {
+            problems.push(format!("{e}: working without locks"));
+            None
+        }
+    }
+}
 
 /// A duration in microseconds.
 fn usec(duration: std::time::Duration) -> u64 {

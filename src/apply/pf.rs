@@ -10,6 +10,7 @@ mod judge;
 mod look;
 mod steps;
 
+use super::locks;
 use crate::host::events::{Events, Happened};
 use crate::host::hand::Hand;
 use crate::host::{Root, clock, lock, state};
@@ -53,9 +54,7 @@ pub fn run(
     deadline: u64,
 ) -> anyhow::Result<PfReport> {
     let mut report = PfReport::blank(wanted.pf, clock::monotonic_usec());
-    let locks = lock::Locks::in_run()
-        .map_err(|e| report.problems.push(format!("{e}: working without locks")))
-        .ok();
+    let locks = locks(&mut report.problems);
     let watched: Vec<_> = locks.iter().map(lock::Locks::dir).collect();
     let mut events = Events::open_unprocessed(&watched)?;
     report.problems.append(&mut events.problems);

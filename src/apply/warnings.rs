@@ -11,6 +11,7 @@ pub(super) fn send_queue_warning(
     observed: &Observed,
 ) -> Option<String> {
     let card = observed.functions.iter().find(|f| f.vendor == 0x15b3 && f.device == 0x1011)?;
+    // Not loaded: what it will be loaded with counts.
     let now = root.attribute("/sys/module/ib_ipoib/parameters/send_queue_size").ok();
     let (size, by) = match now.and_then(|t| t.parse::<u64>().ok()) {
         Some(size) => (size, "/sys/module/ib_ipoib/parameters/send_queue_size"),

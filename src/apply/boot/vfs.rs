@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::pfs::{self, Plans, Worker};
+use crate::apply::pfs::{self, Plans, Worker};
 use crate::config::Config;
 use crate::host::{Root, answer, clock};
 use crate::ladder::{NotExpected, PortProgress};
