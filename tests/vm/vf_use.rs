@@ -52,6 +52,15 @@ fn only_what_nobody_uses_gets_another_guid() {
 }
 
 #[test]
+fn a_vf_that_a_container_has_is_right_where_its_guids_are() {
+    let guest = boot("vf_use");
+    assert!(guest.stdout().contains("away: 0\n"), "{}", guest.stdout());
+    let vf = &guest.json("away.json")["pfs"][0]["vfs"][1];
+    assert_eq!((&vf["right"], &vf["netdev"]), (&true.into(), &serde_json::Value::Null));
+    assert_eq!(vf["cause"], "its netdev is in another network namespace, and is not looked at");
+}
+
+#[test]
 fn the_report_says_who_uses_what() {
     let guest = boot("vf_use");
     let log = guest.file("other.log");

@@ -1,9 +1,10 @@
 //! What a run at a PF came to, VF by VF, and why. Pure.
 
 use crate::ladder::Facts;
-use crate::ladder::vf::vf_progress;
+use crate::ladder::vf::{VfRung, vf_progress};
 use crate::names::PciAddress;
 use crate::observe::{ObservedPf, ObservedVf};
+use crate::plan::vf::shows_others;
 use crate::plan::{Deferred, VfPlan, VfStep, WantedPf, WantedVf};
 use crate::report::pf::VfReport;
 
@@ -24,7 +25,9 @@ pub(super) fn vfs(
             // What does not exist waits for the number.
             Deferred::Count { .. } => seen.is_none(),
         });
-        let right = progress.lacks.is_empty();
+        let away = progress.reached == Some(VfRung::Rdma)
+            && seen.is_some_and(|s| is_away(want, s, observed, tried));
+        let right = progress.lacks.is_empty() || away;
         VfReport {
             vf: want.index,
             pci: seen.map(|s| s.pci),
@@ -36,7 +39,9 @@ pub(super) fn vfs(
             port_guid: want.port_guid,
             rdma: own.map(|o| o.rdma.clone()),
             netdev: own.and_then(|o| o.netdev.clone()),
-            cause: if right || deferred || plan.problem.is_some() {
+            cause: if away {
+                "its netdev is in another network namespace, and is not looked at".to_owned()
+            } else if right || deferred || plan.problem.is_some() {
                 progress.lacks
             } else {
                 cause(want, seen, &progress.lacks, tried, facts)
@@ -44,6 +49,18 @@ pub(super) fn vfs(
         }
     };
     wanted.vfs.iter().map(each).collect()
+}
+
+/// A VF with an RDMA device and no netdev that this run has not bound, and that
+/// shows nothing but the plan's GUIDs: a container has its netdev.
+fn is_away(
+    want: &WantedVf,
+    seen: &ObservedVf,
+    pf: &ObservedPf,
+    tried: &[(VfStep, String)],
+) -> bool {
+    let bound = |s: &VfStep| matches!(s, VfStep::Bind { vf, .. } if *vf == seen.index);
+    shows_others(want, seen, &pf.backend).is_none() && !tried.iter().any(|(s, _)| bound(s))
 }
 
 fn cause(

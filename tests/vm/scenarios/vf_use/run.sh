@@ -28,6 +28,9 @@ ip link set "$(netdev 5)" up
 ip route add 10.10.0.0/16 dev "$(netdev 5)"
 modprobe ibsim_user dev="$(ls "$pci/$pf/virtfn6/infiniband")"
 
+phase "as planned, one in a container"
+apply away
+
 phase "other GUIDs for all"
 admin >"$OUT/admin.before"
 facts "$pf" >"$OUT/facts.before"
