@@ -87,6 +87,7 @@ demo: deps
 
 # Figures against their limits; a limit that is exceeded is a failure.
 bench: deps release
+	@sh tests/vm/image/need.sh systemd-journal-remote
 	@$(CARGO) test --quiet --locked --test bench
 	@IBPROV_RELEASE=$(abspath $(target))/release/ibprov $(CARGO) test --quiet --locked --test fleet -- --nocapture
 

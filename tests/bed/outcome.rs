@@ -98,3 +98,14 @@ impl Outcome {
         );
     }
 }
+
+/// What a shell's children have used by its `times`, user and system, in seconds:
+/// the second line.
+pub(crate) fn children_seconds(times: &str) -> f64 {
+    let line = times.lines().nth(1).expect("two lines");
+    let seconds = |word: &str| -> f64 {
+        let (minutes, seconds) = word.trim_end_matches('s').split_once('m').expect("time");
+        60.0 * minutes.parse::<f64>().expect("minutes") + seconds.parse::<f64>().expect("seconds")
+    };
+    line.split_whitespace().map(seconds).sum()
+}

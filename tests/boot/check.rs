@@ -10,7 +10,7 @@ use ibprov::check::graph::{Graph, Load, cycles, deadlock, files, show};
 use ibprov::host::Root;
 use serde_json::Value;
 
-use crate::bed::outcome::Outcome;
+use crate::bed::outcome::{Outcome, children_seconds};
 use crate::nspawn::boot;
 
 fn codes(report: &Value) -> Vec<&str> {
@@ -152,4 +152,45 @@ fn the_deadlock_that_a_time_limit_ended_is_told() {
     let shown = guest.file("units");
     let prepare = shown.split("\n\n").find(|u| u.contains("Id=prepare.service")).expect("unit");
     assert!(prepare.contains("Result=timeout"), "{prepare}");
+}
+
+#[test]
+fn a_live_check_takes_less_than_300_ms_of_cpu() {
+    let guest = boot("check_order");
+    let before = children_seconds(&guest.file("times.before"));
+    let cpu = children_seconds(&guest.file("times.after")) - before;
+    assert!(cpu > 0.0 && cpu < 0.3, "{cpu} s of CPU, children and all");
+}
+
+#[test]
+fn a_binary_journal_is_diagnosed_as_its_text() {
+    let guest = boot("check_faults");
+    guest.assert_success();
+    let told = |name: &str| -> Vec<(String, String)> {
+        let path = guest.out.join(name);
+        let run = Command::new(env!("CARGO_BIN_EXE_ibprov"))
+            .args(["check", "--format", "json", "--log"])
+            .arg(&path)
+            .output()
+            .expect("ibprov");
+        assert_eq!(String::from_utf8_lossy(&run.stderr), "", "{name}");
+        let report: Value = serde_json::from_slice(&run.stdout).expect("JSON");
+        let findings = report["findings"].as_array().expect("findings").iter();
+        let text = |f: &Value, of: &str| f[of].as_str().expect("text").to_owned();
+        findings.map(|f| (text(f, "code"), text(f, "severity"))).collect()
+    };
+    let file = std::fs::read_dir(guest.out.join("journal")).expect("journal");
+    let machine = file.flatten().next().expect("machine id").file_name();
+    let file = format!("journal/{}/system.journal", machine.to_string_lossy());
+    let binary = told(&file);
+    let errors: Vec<_> = binary.iter().filter(|(_, severity)| severity == "error").collect();
+    assert!(errors.iter().any(|(code, _)| code == "driver-regression"), "{binary:?}");
+    for name in ["journal", "journal.json", "journal.export"] {
+        assert_eq!(told(name), binary, "{name}");
+    }
+    // These leave out which unit systemd speaks of.
+    for name in ["journal.short", "journal.short-iso", "journal.short-monotonic"] {
+        let told = told(name);
+        assert!(errors.iter().all(|error| told.contains(error)), "{name}: {told:?}");
+    }
 }

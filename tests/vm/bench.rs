@@ -60,6 +60,7 @@ fn main() -> ExitCode {
     lines.push(status(&binary));
     lines.extend(vfs());
     lines.extend(check(&binary));
+    lines.push(check_journal(&binary));
     lines.push(guest_start());
 
     println!("\n{:44} {:>10} {:>10}", "median", "measured", "limit");
@@ -274,6 +275,64 @@ fn check(binary: &Path) -> Vec<Line> {
             from: "the same five times over, by a pipe".to_owned(),
         },
     ]
+}
+
+/// `ibprov check` on a large binary journal, against `journalctl -o json` on it.
+fn check_journal(binary: &Path) -> Line {
+    const REMOTE: &str = "/usr/lib/systemd/systemd-journal-remote";
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let (export, journal) = (dir.path().join("export"), dir.path().join("big.journal"));
+    std::fs::write(&export, export_text(100_000)).expect("export");
+    let mut remote = Command::new(REMOTE);
+    let made = remote.arg("-o").arg(&journal).arg("--split-mode=none").arg(&export).output();
+    let made = made.expect("systemd-journal-remote");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let seconds = |command: &mut Command| {
+        let begin = Instant::now();
+        let out = command.output().expect("a program of this machine");
+        assert!(!out.stdout.is_empty(), "{command:?}");
+        begin.elapsed().as_secs_f64()
+    };
+    let file = format!("--file={}", journal.display());
+    let json = || seconds(Command::new("journalctl").args(["-o", "json", "--no-pager", &file]));
+    let ours = || seconds(Command::new(binary).args(["check", "--log"]).arg(&journal));
+    json();
+    let (json, ours) = (
+        spread((0..ROUNDS).map(|_| json()).collect()),
+        spread((0..ROUNDS).map(|_| ours()).collect()),
+    );
+    Line {
+        what: "check --log on a binary journal, ratio",
+        figure: ours.median / json.median,
+        limit: 1.0,
+        unit: "x",
+        from: format!("ibprov {:.2} s, journalctl -o json {:.2} s", ours.median, json.median),
+    }
+}
+
+/// The lines of [`syslog`] as `journalctl -o export` writes them, with the fields
+/// that journald adds.
+fn export_text(entries: usize) -> String {
+    let mut export = String::new();
+    for (n, line) in syslog(128 * entries).lines().take(entries).enumerate() {
+        let (program, text) = line
+            .split_at("Mar  1 00:00:00 node-9.domain.tld ".len())
+            .1
+            .split_once(": ")
+            .expect("a program");
+        let program = program.split('[').next().expect("a name");
+        export.push_str(&format!(
+            "__REALTIME_TIMESTAMP={}\n__MONOTONIC_TIMESTAMP={}\n\
+             _BOOT_ID=0123456789abcdef0123456789abcdef\n\
+             _MACHINE_ID=fedcba9876543210fedcba9876543210\n_HOSTNAME=node-9\n\
+             PRIORITY=6\nSYSLOG_FACILITY=3\nSYSLOG_IDENTIFIER={program}\n_COMM={program}\n\
+             _TRANSPORT=syslog\n_UID=0\n_GID=0\n_CAP_EFFECTIVE=1ffffffffff\n\
+             _SYSTEMD_UNIT={program}.service\n_SYSTEMD_SLICE=system.slice\nMESSAGE={text}\n\n",
+            1_700_000_000_000_000 + 40_000 * n,
+            1_000_000 + 40_000 * n,
+        ));
+    }
+    export
 }
 
 /// Lines as busy nodes write them; some name InfiniBand, most do not.

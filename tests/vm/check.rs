@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::bed::outcome::Outcome;
+use crate::bed::outcome::{Outcome, children_seconds};
 use crate::machine::boot;
 
 /// The codes of the error findings of `NAME.json`, root causes first.
@@ -79,22 +79,17 @@ fn the_next_boot_is_foretold_live_and_from_the_tree() {
     }
 }
 
+/// The limit in seconds is held where the CPU is real (tests/boot); emulated, a bare
+/// `journalctl -n 1` already takes a third of it, and the figures grow with the load
+/// of the host. So here it is held against what journalctl takes beside it.
 #[test]
-#[ignore = "a figure: on a busy host the emulated CPU counts what it waits for"]
-fn a_live_check_takes_less_than_300_ms_of_cpu() {
+fn a_live_check_takes_no_more_cpu_than_a_few_runs_of_journalctl() {
     let guest = boot("check_live");
-    let cpu = children(&guest.file("times.after")) - children(&guest.file("times.before"));
-    assert!(cpu < 0.3, "{cpu} s of CPU, children and all");
-}
-
-/// The second line of the shell's `times`: user and system of its children.
-fn children(times: &str) -> f64 {
-    let line = times.lines().nth(1).expect("two lines");
-    let seconds = |word: &str| -> f64 {
-        let (minutes, seconds) = word.trim_end_matches('s').split_once('m').expect("time");
-        60.0 * minutes.parse::<f64>().expect("minutes") + seconds.parse::<f64>().expect("seconds")
-    };
-    line.split_whitespace().map(seconds).sum()
+    let seconds = |name: &str| children_seconds(&guest.file(name));
+    let check = seconds("times.after") - seconds("times.before");
+    let journalctl = (seconds("times.journalctl") - seconds("times.after")) / 3.0;
+    assert!(journalctl > 0.0, "{journalctl}");
+    assert!(check < 8.0 * journalctl, "check {check} s, journalctl -o json {journalctl} s");
 }
 
 #[test]

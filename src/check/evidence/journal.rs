@@ -100,10 +100,33 @@ pub struct Export {
     binary: Option<Binary>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Binary {
     name: String,
-    value: Vec<u8>,
+    /// Its length and its value, as far as they are kept.
+    bytes: Vec<u8>,
+    /// How many bytes have come.
+    come: u64,
+    begun: bool,
+}
+
+impl Binary {
+    /// Take a line; true if the field is whole with it.
+    fn line(&mut self, line: &[u8]) -> bool {
+        // The length may have a line break in it as well.
+        if std::mem::replace(&mut self.begun, true) {
+            self.take(b"\n");
+        }
+        self.take(line);
+        let length = self.bytes.get(..8).and_then(|b| <[u8; 8]>::try_from(b).ok());
+        length.is_some_and(|b| self.come >= u64::from_le_bytes(b).saturating_add(8))
+    }
+
+    fn take(&mut self, bytes: &[u8]) {
+        let room = (FIELD_LIMIT + 8).saturating_sub(self.bytes.len());
+        self.bytes.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
+        self.come += bytes.len() as u64;
+    }
 }
 
 /// No field is kept beyond this many bytes.
@@ -112,16 +135,13 @@ const FIELD_LIMIT: usize = 16 * 1024;
 impl Export {
     /// Take one line, without its line break. Gives an entry when it ends.
     pub fn line(&mut self, line: &[u8]) -> Option<Entry> {
+        // A line too long to be kept whole has lost its length.
+        if line.starts_with(b"__CURSOR=s=") {
+            self.binary = None;
+        }
         if let Some(binary) = &mut self.binary {
-            if !binary.value.is_empty() {
-                binary.value.push(b'\n');
-            }
-            binary.value.extend_from_slice(line.get(..FIELD_LIMIT).unwrap_or(line));
-            let length = binary.value.get(..8).and_then(|b| <[u8; 8]>::try_from(b).ok());
-            let length = length.map_or(u64::MAX, u64::from_le_bytes);
-            let have = binary.value.len() as u64;
-            if have >= length.saturating_add(8) || binary.value.len() > FIELD_LIMIT {
-                let text = String::from_utf8_lossy(binary.value.get(8..).unwrap_or_default());
+            if binary.line(line) {
+                let text = String::from_utf8_lossy(binary.bytes.get(8..).unwrap_or_default());
                 self.entry.set(&binary.name, &text);
                 self.binary = None;
             }
@@ -141,7 +161,7 @@ impl Export {
             }
             None => {
                 let name = String::from_utf8_lossy(line.get(..64).unwrap_or(line)).into_owned();
-                self.binary = Some(Binary { name, value: Vec::new() });
+                self.binary = Some(Binary { name, ..Binary::default() });
             }
         }
         None
@@ -180,6 +200,24 @@ mod tests {
         assert_eq!(entries.len(), 1);
         assert_eq!(entries[0].message, "two\nlines\u{1b}!");
         assert_eq!(entries[0].program, "ib");
+    }
+
+    #[test]
+    fn a_binary_field_of_any_length_is_read_and_nothing_in_it_is_a_field() {
+        for length in [0, 1, 9, 10, 11, 2570, FIELD_LIMIT + 5000] {
+            let value = "MESSAGE=forged\n".repeat(length / 15 + 1);
+            let value = &value.as_bytes()[..length];
+            let mut stream = b"__CURSOR=s\nUNIT\n".to_vec();
+            stream.extend((length as u64).to_le_bytes());
+            stream.extend(value);
+            stream.extend(b"\nMESSAGE=true\n\n");
+            let mut export = Export::default();
+            let entries: Vec<Entry> =
+                stream.split(|b| *b == b'\n').filter_map(|line| export.line(line)).collect();
+            assert_eq!(entries.len(), 1, "{length}");
+            assert_eq!(entries[0].message, "true", "{length}");
+            assert_eq!(entries[0].unit.len(), length.min(FIELD_LIMIT), "{length}");
+        }
     }
 
     proptest! {

@@ -1,5 +1,9 @@
+# The first one warms the page cache.
+ibprov check >/dev/null 2>&1
+times >"$OUT/times.before"
 ibprov check --format json >"$OUT/live.json" 2>"$OUT/live.err"
 echo "live: $?"
+times >"$OUT/times.after"
 ibprov --root / check --format json >"$OUT/tree.json" 2>"$OUT/tree.err"
 echo "tree: $?"
 systemctl show --no-pager --all '*' >"$OUT/shown"

@@ -24,6 +24,8 @@ systemctl daemon-reload
 times >"$OUT/times.before"
 look healthy
 times >"$OUT/times.after"
+for _ in 1 2 3; do journalctl -b -o json >/dev/null; done
+times >"$OUT/times.journalctl"
 
 # No subnet manager.
 echo "0000:01:00.0/link=init" >$ibsim/set
