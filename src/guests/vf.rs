@@ -38,6 +38,12 @@ impl VfState {
         Self { vf: None, pci: Some(pci), reached: None, lacks }
     }
 
+    /// A function of which it cannot be told whether it is a VF.
+    #[must_use]
+    pub const fn unclear(pci: PciAddress, why: String) -> Self {
+        Self { vf: None, pci: Some(pci), reached: None, lacks: why }
+    }
+
     /// A guest may be started on it.
     #[must_use]
     pub fn is_right(&self) -> bool {
