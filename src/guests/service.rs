@@ -20,7 +20,7 @@ use crate::config::guest::OnFailure;
 use crate::host::events::{Events, Happened};
 use crate::host::manager::Manager;
 use crate::host::virsh::Virsh;
-use crate::host::{Root, clock, journal, lock, systemd};
+use crate::host::{ReadError, Root, clock, journal, lock, systemd};
 use crate::report::events as kinds;
 use crate::report::guests::GuestsReport;
 
@@ -89,16 +89,23 @@ fn serve(
 ) -> anyhow::Result<(GuestsReport, Vec<Standing>)> {
     let started = clock::monotonic_usec();
     let mut report = GuestsReport::new(started);
-    let locks = lock::Locks::in_run()
-        .map_err(|e| report.problems.insert(format!("{e}: the end of an apply is not heard")))
-        .ok();
     let mut watched = vec![Path::new("/run/udev")];
-    watched.extend(locks.as_ref().map(lock::Locks::dir));
+    let locks = lock::Locks::in_run();
+    match &locks {
+        Ok(locks) => watched.push(locks.dir()),
+        Err(e) => {
+            report.problems.insert(format!("{e}: the end of an apply is not heard"));
+        }
+    }
     let mut events = Events::open(&watched)?;
     events.listen_to_links();
     events.watch_new_files(Path::new(LIBVIRT_DIR));
     report.problems.extend(std::mem::take(&mut events.problems));
     let members: Vec<Member> = config.guests.list.iter().cloned().map(Member::new).collect();
+    let own_unit = own_unit(root).unwrap_or_else(|e| {
+        report.problems.insert(format!("{e}: taken for no unit, whose start nobody waits for"));
+        None
+    });
     let mut service = Service {
         only_look,
         config,
@@ -109,7 +116,7 @@ fn serve(
         domains: None,
         list_at: None,
         look_at: 0,
-        own_unit: own_unit(root),
+        own_unit,
         is_first_pass: true,
         told: BTreeMap::new(),
         written: String::new(),
@@ -123,14 +130,14 @@ fn serve(
 }
 
 /// The service that this process is the main part of, by its control group.
-fn own_unit(root: &Root) -> Option<String> {
-    let groups = root.text("/proc/self/cgroup", 1 << 16).ok()?;
+fn own_unit(root: &Root) -> Result<Option<String>, ReadError> {
+    let groups = root.text("/proc/self/cgroup", 1 << 16)?;
     let path = groups.lines().find_map(|line| {
         let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
         matches!(controllers, "" | "name=systemd").then_some(path)
-    })?;
-    let unit = path.rsplit('/').next()?;
-    unit.ends_with(".service").then(|| unit.to_owned())
+    });
+    let unit = path.and_then(|path| path.rsplit('/').next());
+    Ok(unit.filter(|unit| unit.ends_with(".service")).map(str::to_owned))
 }
 
 impl Service<'_> {

@@ -46,6 +46,8 @@ enum Found {
     /// Something else than an InfiniBand VF: none of our business.
     Other,
     Absent(PciAddress),
+    /// What it is cannot be told, so no guest may be started on it.
+    Unclear(PciAddress, String),
 }
 
 /// What a look has shown: nothing for what is no InfiniBand VF.
@@ -112,7 +114,7 @@ impl<'a> Sight<'a> {
             if !wanted.is_empty() {
                 let backend = pf.backend.clone();
                 let request = Request::Ask { pf: address.to_string(), backend, vfs: wanted };
-                if let Some(number) = self.ask(request) {
+                if let Some(number) = self.ask(&request) {
                     open.asked.insert(number, address);
                 }
             }
@@ -129,11 +131,11 @@ impl<'a> Sight<'a> {
         matches!(self.find(Need::Function(pci), &observed, &mut look), Found::Vf(_))
     }
 
-    fn ask(&mut self, what: Request) -> Option<u64> {
+    fn ask(&mut self, what: &Request) -> Option<u64> {
         self.number += 1;
         let number = self.number;
-        let line = serde_json::to_string(&Numbered { number, what }).ok()?;
         let mut attempt = || {
+            let line = serde_json::to_string(&Numbered { number, what })?;
             let hand = match &mut self.hand {
                 Some(hand) => hand,
                 none => none.insert(Hand::start(VERB, None)?),
@@ -170,6 +172,7 @@ impl<'a> Sight<'a> {
         let state = |found: &Found| match found {
             Found::Other => None,
             Found::Absent(pci) => Some(VfState::no_function(*pci)),
+            Found::Unclear(pci, why) => Some(VfState::unclear(*pci, why.clone())),
             Found::Vf(vf) => Some(open.state(*vf)),
         };
         Some(open.needs.iter().map(|(need, found)| (*need, state(found))).collect())
@@ -217,15 +220,25 @@ impl<'a> Sight<'a> {
         if !self.root.exists(&dir(pci)) {
             return Found::Absent(pci);
         }
-        let pf = self.root.link_name(&format!("{}/physfn", dir(pci))).ok();
-        let Some(pf) = pf.and_then(|name| name.parse::<PciAddress>().ok()) else {
-            return Found::Other;
+        let pf = match self.root.link_name(&format!("{}/physfn", dir(pci))) {
+            Ok(name) => match name.parse::<PciAddress>() {
+                Ok(pf) => pf,
+                Err(e) => return Found::Unclear(pci, format!("its physfn: {e}")),
+            },
+            // No VF, or one that was passed through to this machine.
+            Err(e) if e.is_absent() => return Found::Other,
+            Err(e) => return Found::Unclear(pci, format!("whether it is a VF: {e}")),
         };
         // The VF of a network or storage card that is no HCA.
         let is_hca = observed.functions.iter().any(|f| f.address == pf && candidate(f).is_some());
-        let vfs = if is_hca { pf::look(look, pf, Undo::default()).addresses() } else { Vec::new() };
-        let index = vfs.into_iter().find(|(_, own)| *own == pci).map(|(index, _)| index);
-        index.map_or(Found::Other, |index| Found::Vf(VfName { pf, index }))
+        if !is_hca {
+            return Found::Other;
+        }
+        let vfs = pf::look(look, pf, Undo::default()).addresses();
+        match vfs.into_iter().find(|(_, own)| *own == pci) {
+            Some((index, _)) => Found::Vf(VfName { pf, index }),
+            None => Found::Unclear(pci, format!("its PF {pf} does not have it among its VFs")),
+        }
     }
 
     fn planned(

@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::ladder::vf::{VfRung, vf_progress};
 use crate::names::{Guid, PciAddress, VfName};
 use crate::observe::{LinkLayer, ObservedPf};
-use crate::plan::vf::{VFIO, has_node_guids};
+use crate::plan::vf::{has_node_guids, is_vfio};
 use crate::plan::{Policy, VfDriver, WantedVf};
 
 /// A device that a guest needs, as far as a VF is concerned.
@@ -36,6 +36,12 @@ impl VfState {
     pub fn no_function(pci: PciAddress) -> Self {
         let lacks = "there is no such PCI function (yet)".to_owned();
         Self { vf: None, pci: Some(pci), reached: None, lacks }
+    }
+
+    /// A function of which it cannot be told whether it is a VF.
+    #[must_use]
+    pub const fn unclear(pci: PciAddress, why: String) -> Self {
+        Self { vf: None, pci: Some(pci), reached: None, lacks: why }
     }
 
     /// A guest may be started on it.
@@ -107,7 +113,7 @@ pub fn judge(name: VfName, planned: Option<&WantedVf>, pf: &ObservedPf) -> VfSta
             let lacks = "no driver is bound to it: its probe has failed, or nobody has bound it";
             return state(Some(VfRung::Guid), lacks.to_owned());
         }
-        Some(VFIO) => VfDriver::VfioPci,
+        Some(driver) if is_vfio(driver) => VfDriver::VfioPci,
         Some(_) => VfDriver::Default,
     };
     let policy = seen.admin.policy.unwrap_or(Policy::Follow);
@@ -177,10 +183,19 @@ mod tests {
     }
 
     #[test]
+    fn the_variant_driver_for_migration_is_vfio_too() {
+        let mut pf = pf();
+        pf.vfs[0].driver = Some("mlx5_vfio_pci".to_owned());
+        pf.vfs[0].own = None;
+        let state = judge(name(), None, &pf);
+        assert_eq!((state.reached, state.lacks.as_str()), (Some(VfRung::HandedOver), ""));
+    }
+
+    #[test]
     fn a_vf_at_vfio_needs_its_guids_and_policy_at_the_pf() {
         let vfio = |change: fn(&mut Admin)| {
             lacks(|pf| {
-                pf.vfs[0].driver = Some(VFIO.to_owned());
+                pf.vfs[0].driver = Some("vfio-pci".to_owned());
                 pf.vfs[0].own = None;
                 change(&mut pf.vfs[0].admin);
             })

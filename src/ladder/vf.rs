@@ -4,7 +4,9 @@ use serde::Serialize;
 
 use crate::names::Guid;
 use crate::observe::{ObservedPf, ObservedVf};
-use crate::plan::vf::{VFIO, guids_are_set, has_node_guids, shows_others, wanted_driver};
+use crate::plan::vf::{
+    guids_are_set, has_driver, has_node_guids, is_vfio, shows_others, wanted_driver,
+};
 use crate::plan::{VfDriver, WantedVf};
 
 /// One rung of a VF's ladder, lowest first.
@@ -89,7 +91,7 @@ pub fn vf_progress(vf: &WantedVf, seen: Option<&ObservedVf>, pf: &ObservedPf) ->
     };
     let target = wanted_driver(vf, pf);
     let driver = seen.driver.as_deref();
-    if driver == Some(VFIO) && vf.driver != VfDriver::None {
+    if driver.is_some_and(is_vfio) && vf.driver != VfDriver::None {
         // libvirt moves a VF there and back by itself.
         return VfProgress {
             reached: Some(VfRung::HandedOver),
@@ -97,7 +99,7 @@ pub fn vf_progress(vf: &WantedVf, seen: Option<&ObservedVf>, pf: &ObservedPf) ->
             lacks: policy_lacks,
         };
     }
-    if driver != target.as_deref() {
+    if !has_driver(driver, target.as_deref()) {
         let lacks = format!(
             "its driver is {} instead of {}",
             driver.unwrap_or("none"),

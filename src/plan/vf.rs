@@ -17,6 +17,17 @@ use crate::observe::{Backend, LinkLayer, ObservedPf, ObservedVf, Use};
 /// The driver that keeps a VF for a virtual machine.
 pub const VFIO: &str = "vfio-pci";
 
+/// Drivers that keep a VF for a virtual machine: vfio-pci, and the kernel's own
+/// variant for mlx5 VFs, which newer libvirt and administrators take for live
+/// migration (drivers/vfio/pci/mlx5/main.c). Neither reads a GUID.
+const KEEPERS: [&str; 2] = [VFIO, "mlx5_vfio_pci"];
+
+/// The driver keeps a VF for a virtual machine.
+#[must_use]
+pub fn is_vfio(driver: &str) -> bool {
+    KEEPERS.contains(&driver)
+}
+
 /// One change at a PF or a VF.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "step", rename_all = "kebab-case")]
@@ -363,6 +374,12 @@ pub fn wanted_driver(vf: &WantedVf, pf: &ObservedPf) -> Option<String> {
     }
 }
 
+/// A VF whose driver is `bound` has the one that it shall have.
+#[must_use]
+pub fn has_driver(bound: Option<&str>, target: Option<&str>) -> bool {
+    bound == target || target == Some(VFIO) && bound.is_some_and(is_vfio)
+}
+
 /// What the PF administers is what is wanted, as far as this kind of PF has it.
 #[must_use]
 pub fn guids_are_set(vf: &WantedVf, seen: &ObservedVf, backend: &Backend) -> bool {
@@ -403,14 +420,14 @@ fn one_vf(
     let guids_wrong = seen.is_none_or(|s| !guids_are_set(vf, s, &pf.backend));
     let on_host = bound.is_some() && bound == pf.driver;
     let stale = seen.filter(|_| on_host).and_then(|s| shows_others(vf, s, &pf.backend));
-    let moves = bound.is_some() && bound != target;
+    let moves = bound.is_some() && !has_driver(bound.as_deref(), target.as_deref());
     // Its driver has read, or is about to read, what is not to be.
     let rebind = on_host && (guids_wrong || stale.is_some());
     let disturbs = moves || rebind || (bound.is_some() && guids_wrong);
 
     if disturbs && !uses.is_empty() {
         // A virtual machine has it, with the GUIDs that it shall have.
-        let handed_over = bound.as_deref() == Some(VFIO) && !guids_wrong;
+        let handed_over = bound.as_deref().is_some_and(is_vfio) && !guids_wrong;
         if !(handed_over && vf.driver == VfDriver::Default) {
             let what = if guids_wrong {
                 "its GUIDs are not those of the plan".to_owned()

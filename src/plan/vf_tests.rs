@@ -384,6 +384,25 @@ fn a_vf_that_a_virtual_machine_has_is_as_wanted() {
 }
 
 #[test]
+fn the_kernels_variant_of_vfio_pci_is_as_good() {
+    let mut kernel = fresh();
+    let wanted = plan_of(1, VfDriver::VfioPci);
+    assert!(kernel.run(&wanted, usize::MAX));
+    kernel.vfs[0].driver = Some("mlx5_vfio_pci".to_owned());
+    let plan = vf_steps(&wanted, &kernel.observe(), &Uses::new());
+    assert_eq!((plan.steps, plan.deferred), (vec![], vec![]));
+    // Its GUIDs are set below it, as with vfio-pci: it has read none.
+    kernel.admin[0].port_guid = Some(Guid::new(7));
+    let steps = texts(&vf_steps(&wanted, &kernel.observe(), &Uses::new()));
+    assert!(steps.len() == 1 && steps[0].starts_with("set port GUID"), "{steps:?}");
+    // A plan for the host's own driver takes it back.
+    kernel.vfs[0].driver = Some("mlx5_vfio_pci".to_owned());
+    let back = texts(&vf_steps(&plan_of(1, VfDriver::Default), &kernel.observe(), &Uses::new()));
+    assert_eq!(back.first().map(String::as_str), Some("take VF 0 from mlx5_vfio_pci"));
+    assert!(!has_driver(Some("mlx5_core"), Some(VFIO)) && !has_driver(None, Some(VFIO)));
+}
+
+#[test]
 fn what_stops_everything_is_said_with_what_to_do() {
     let said = |change: &dyn Fn(&mut ObservedPf)| {
         let mut observed = fresh().observe();

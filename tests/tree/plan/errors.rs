@@ -1,0 +1,449 @@
+//! What is wrong with a plan, found before anything is touched.
+
+use expect_test::{Expect, expect};
+
+use super::{TEMPLATE, good, node, plan, second, sriov, vf};
+use crate::host::{Host, PF, PortSpec};
+
+/// How plan calls the PF of a healthy node.
+const OURS: &str = "PF 0000:4b:00.0 mlx5_0";
+
+/// The first of the configuration is the only PF, and nothing would be done at
+/// it: `want` says why.
+#[track_caller]
+fn left_alone(host: &Host, pf: &str, exit: u8, want: &Expect) {
+    let shown = host.show(&["plan"]);
+    let head = format!("{pf} (/etc/ibprov/ibprov.toml:1)\n  would be left alone:\n");
+    let findings =
+        shown.strip_prefix(&head).and_then(|rest| rest.strip_suffix(&format!("exit {exit}\n")));
+    let findings = findings.unwrap_or(&shown);
+    // As a line of the tests is indented, not as plan does it.
+    want.assert_eq(&findings.replace("\n  ", "\n").replacen("  ", "", 1));
+}
+
+/// A node whose PF shall have two VFs, with these lines below its `vfs`.
+fn two(lines: &str) -> Host {
+    node(&format!("[[pf]]\npci = \"{PF}\"\nvfs = 2\n{lines}\n"))
+}
+
+#[test]
+fn guids_that_are_none() {
+    left_alone(
+        &two("vf-guids = [\"0000:0000:0000:0000\", \"ffff:ffff:ffff:ffff\"]"),
+        OURS,
+        2,
+        &expect![[r#"
+        error: VF 0: its node GUID is all zero, which is no GUID: with it the port stays down, or rdma_cm fails
+        error: VF 0: its port GUID is all zero, which is no GUID: with it the port stays down, or rdma_cm fails
+        error: VF 1: its node GUID is all ones, which is no GUID
+        error: VF 1: its port GUID is all ones, which is no GUID
+    "#]],
+    );
+}
+
+#[test]
+fn a_guid_that_is_missing() {
+    left_alone(
+        &two(
+            "vf-node-guids = [\"0200:0000:0000:0001\", \"0200:0000:0000:0002\"]\nvf-port-guids = [\"0200:0000:0000:0011\"]",
+        ),
+        OURS,
+        2,
+        &expect![[r#"
+        error: VF 1 has no port GUID: there are to be 2 VFs, and the list of port GUIDs ends before it
+    "#]],
+    );
+    left_alone(
+        &two("vf-guid-range = \"0200:0000:0000:0001 - 0200:0000:0000:0001\""),
+        OURS,
+        2,
+        &expect![[r#"
+        error: VF 1 has no node GUID: there are to be 2 VFs, and the range of node GUIDs ends before it
+        error: VF 1 has no port GUID: there are to be 2 VFs, and the range of port GUIDs ends before it
+    "#]],
+    );
+}
+
+#[test]
+fn guids_that_are_given_twice() {
+    left_alone(
+        &two("vf-guids = [\"0200:0000:0000:0001\", \"0200:0000:0000:0001\"]"),
+        OURS,
+        2,
+        &expect![[r#"
+        error: VF 1: its node GUID 0200:0000:0000:0001 is the node GUID of VF 0 too
+    "#]],
+    );
+    left_alone(
+        &two(
+            "vf-node-guid-range = \"0200:0000:0000:0001 - 0200:0000:0000:0010\"\nvf-port-guid-range = \"0200:0000:0000:0002 - 0200:0000:0000:0010\"",
+        ),
+        OURS,
+        2,
+        &expect![[r#"
+        error: VF 1: its node GUID 0200:0000:0000:0002 is the port GUID of VF 0 too
+    "#]],
+    );
+    // On two PFs.
+    let other = "[[pf]]\nrdma = \"mlx5_1\"\nvfs = 1\nindex = 0\n";
+    let mut host = node(&format!("{}{other}{TEMPLATE}", good(1)));
+    second(&mut host, "0000:5e:00.0", "mlx5_1", "b859:9f03:0012:a4a0");
+    plan(
+        &host,
+        &expect![[r#"
+        PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+          would be left alone:
+          error: VF 0: its node GUID 0200:000c:0000:0000 is the node GUID of VF 0 of 0000:5e:00.0 too
+          error: VF 0: its port GUID 0200:000c:0001:0000 is the port GUID of VF 0 of 0000:5e:00.0 too
+
+        PF 0000:5e:00.0 mlx5_1 (/etc/ibprov/ibprov.toml:5)
+          would be left alone:
+          error: VF 0: its node GUID 0200:000c:0000:0000 is the node GUID of VF 0 of 0000:4b:00.0 too
+          error: VF 0: its port GUID 0200:000c:0001:0000 is the port GUID of VF 0 of 0000:4b:00.0 too
+        exit 2
+    "#]],
+    );
+}
+
+#[test]
+fn a_guid_of_the_hardware() {
+    left_alone(
+        &two("vf-guid-offset = 0"),
+        OURS,
+        2,
+        &expect![[r#"
+        error: VF 0: its node GUID b859:9f03:0012:a480 is already the node GUID of 0000:4b:00.0 on this host
+        error: VF 0: its node GUID b859:9f03:0012:a480 is already the port GUID of 0000:4b:00.0 on this host
+        warning: VF 0 (and 1 VF more): the GUID b859:9f03:0012:a480 is not locally administered (0x02 of its first byte is not set): a vendor may give it to a card
+    "#]],
+    );
+    let mut host = node(&format!("[[pf]]\npci = \"{PF}\"\nvfs = 32\nvf-guid-offset = 1\n"));
+    host.file(&format!("sys/bus/pci/devices/{PF}/sriov_totalvfs"), "64\n");
+    second(&mut host, "0000:5e:00.0", "mlx5_1", "b859:9f03:0012:a4a0");
+    left_alone(
+        &host,
+        OURS,
+        2,
+        &expect![[r#"
+        error: VF 31: its node GUID b859:9f03:0012:a4a0 is already the node GUID of 0000:5e:00.0 on this host
+        error: VF 31: its node GUID b859:9f03:0012:a4a0 is already the port GUID of 0000:5e:00.0 on this host
+        warning: VF 0 (and 31 VFs more): the GUID b859:9f03:0012:a481 is not locally administered (0x02 of its first byte is not set): a vendor may give it to a card
+    "#]],
+    );
+}
+
+#[test]
+fn guids_with_one_link_local_address() {
+    left_alone(
+        &two("vf-guids = [\"0200:0000:0000:0001\", \"0000:0000:0000:0001\"]"),
+        OURS,
+        2,
+        &expect![[r#"
+        error: VF 1: its port GUID 0000:0000:0000:0001 differs from that of VF 0 only in bit 0x02 of the first byte, so both get the same IPv6 link-local address
+        warning: VF 1: the GUID 0000:0000:0000:0001 is not locally administered (0x02 of its first byte is not set): a vendor may give it to a card
+    "#]],
+    );
+    // The PF's own is b859:...: without bit 0x02 of its first byte.
+    left_alone(
+        &two("vf-guids = [\"ba59:9f03:0012:a480\", \"0200:0000:0000:0001\"]"),
+        OURS,
+        2,
+        &expect![[r#"
+        error: VF 0: its port GUID ba59:9f03:0012:a480 differs from that of 0000:4b:00.0 only in bit 0x02 of the first byte, so both get the same IPv6 link-local address
+    "#]],
+    );
+}
+
+#[test]
+fn group_bit_and_vendors_space_are_warned_of() {
+    plan(
+        &two(
+            "vf-guid-template = \"11:11:11:11:11:11:{host:8:decimal}:{vf:4:decimal}{kind:4:node=1,port=0}\"",
+        ),
+        &expect![[r#"
+            PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+              2 VFs wanted, 0 there, 2 to create, GUIDs not pinned
+              warning: VF 0 (and 1 VF more): the GUID 1111:1111:1111:1201 has the group bit (0x01 of its first byte) set: no device may have such an EUI-64; the fabric was seen to bear it
+              warning: VF 0 (and 1 VF more): the GUID 1111:1111:1111:1201 is not locally administered (0x02 of its first byte is not set): a vendor may give it to a card
+              + VF 0  node GUID 1111:1111:1111:1201  port GUID 1111:1111:1111:1200 (template)  policy follow  driver default
+              + VF 1  node GUID 1111:1111:1111:1211  port GUID 1111:1111:1111:1210 (template)  policy follow  driver default
+            exit 1
+        "#]],
+    );
+}
+
+#[test]
+fn numbers_that_do_not_fit() {
+    let script = "vf-guid-template = \"11:11:11:11:11:11:{host:8:decimal}:{vf:4:decimal}{kind:4:node=1,port=0}\"";
+    let host = node(&format!("[[pf]]\npci = \"{PF}\"\nvfs = 12\n{script}\n"));
+    left_alone(
+        &host,
+        OURS,
+        2,
+        &expect![[r#"
+        error: VF 10 (and 1 VF more): VF index 10 does not fit in {vf:4:decimal}: the largest is 9: make the field of vf-guid-template wider
+        warning: VF 0 (and 9 VFs more): the GUID 1111:1111:1111:1201 has the group bit (0x01 of its first byte) set: no device may have such an EUI-64; the fabric was seen to bear it
+        warning: VF 0 (and 9 VFs more): the GUID 1111:1111:1111:1201 is not locally administered (0x02 of its first byte is not set): a vendor may give it to a card
+    "#]],
+    );
+    host.file("etc/hostname", "c112.cluster\n");
+    left_alone(
+        &host,
+        OURS,
+        2,
+        &expect![[r#"
+        error: VF 0 (and 11 VFs more): host number 112 does not fit in {host:8:decimal}: the largest is 99: make the field of vf-guid-template wider
+    "#]],
+    );
+}
+
+#[test]
+fn a_host_without_a_number() {
+    let host = node(&good(2));
+    host.file("etc/hostname", "# comment\nlogin\n");
+    left_alone(
+        &host,
+        OURS,
+        2,
+        &expect![[r#"
+        error: the host has no number for {host:BITS}: the host name "login" has no digits: set host.number or host.number-file
+    "#]],
+    );
+    host.file("etc/hostname", "rack2-node14\u{1b}[2J\n");
+    host.file("etc/ibprov/ibprov.d/n.toml", "host.number-rule = \"only-digits\"\n");
+    left_alone(
+        &host,
+        OURS,
+        2,
+        &expect![[r#"
+        error: the host has no number for {host:BITS}: the host name "rack2-node14�[2J" has more than one number, and host.number-rule is "only-digits": set host.number or host.number-file
+    "#]],
+    );
+    host.file("etc/ibprov/ibprov.d/n.toml", "host.number-file = \"/etc/number\"\n");
+    left_alone(
+        &host,
+        OURS,
+        2,
+        &expect![[r#"
+        error: the host has no number for {host:BITS}: /etc/number: ENOENT: No such file or directory: set host.number or host.number-file
+    "#]],
+    );
+    host.file("etc/number", "twelve\n");
+    left_alone(
+        &host,
+        OURS,
+        2,
+        &expect![[r#"
+        error: the host has no number for {host:BITS}: /etc/number: "twelve" is not a decimal number: set host.number or host.number-file
+    "#]],
+    );
+    // The kernel's name where the file says nothing.
+    host.file("etc/hostname", "\n");
+    host.remove("etc/ibprov/ibprov.d/n.toml");
+    left_alone(
+        &host,
+        OURS,
+        2,
+        &expect![[r#"
+        error: the host has no number for {host:BITS}: the host has no name: set host.number or host.number-file
+    "#]],
+    );
+    host.file("proc/sys/kernel/hostname", "c7\n");
+    expect![[r#"
+        # For a partitions.conf with a rule for ALL in Default: these lines alone would
+        # take away opensm's own rule, Default=0x7fff : ALL=limited, SELF=full ;
+        Default=0x7fff : 0x0200000700010000=full ; # c7 0000:4b:00.0 VF 0
+        Default=0x7fff : 0x0200000700010001=full ; # c7 0000:4b:00.0 VF 1
+        exit 0
+    "#]]
+    .assert_eq(&host.show(&["plan", "--partitions"]));
+}
+
+#[test]
+fn more_vfs_than_the_firmware_allows() {
+    left_alone(
+        &node(&good(17)),
+        OURS,
+        2,
+        &expect![[r#"
+        error: it shall have 17 VFs, and its sriov_totalvfs is 16: the firmware allows no more: `mlxconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=17`, then reset the firmware
+    "#]],
+    );
+    let host = node(&good(4));
+    host.file(&format!("sys/bus/pci/devices/{PF}/sriov_totalvfs"), "0\n");
+    left_alone(
+        &host,
+        OURS,
+        2,
+        &expect![[r#"
+        error: it shall have 4 VFs, and its sriov_totalvfs is 0: SR-IOV is off in its firmware: `mlxconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=4`, then reset the firmware
+    "#]],
+    );
+    host.remove(&format!("sys/bus/pci/devices/{PF}/sriov_totalvfs"));
+    left_alone(
+        &host,
+        OURS,
+        2,
+        &expect![[r#"
+        error: 0000:4b:00.0 has no SR-IOV capability (no sriov_totalvfs in sysfs): SR-IOV is off in its firmware (`mlxconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=N`, then reset the firmware), or the card has none
+    "#]],
+    );
+}
+
+#[test]
+fn a_pf_that_is_not_there() {
+    let host = node(&format!("[[pf]]\npci = \"0000:5e:00.0\"\nvfs = 1\n{TEMPLATE}"));
+    left_alone(
+        &host,
+        "PF 0000:5e:00.0",
+        1,
+        &expect![[r#"
+        error: it is not there: it may come later; what is there: 0000:4b:00.0
+    "#]],
+    );
+    host.function("0000:af:00.0", "15b3:101b", "020700", None);
+    host.file(
+        "etc/ibprov/ibprov.toml",
+        &format!("[[pf]]\nport-guid = \"b859:9f03:0012:ffff\"\nvfs = 1\n{TEMPLATE}"),
+    );
+    left_alone(
+        &host,
+        "PF with port GUID b859:9f03:0012:ffff",
+        1,
+        &expect![[r#"
+        error: it is not there, or has not registered its RDMA device: it may come later; what is there: 0000:4b:00.0, 0000:af:00.0
+    "#]],
+    );
+}
+
+#[test]
+fn a_pf_in_ethernet_mode() {
+    let mut host = node(&format!("[[pf]]\npci = \"0000:5e:00.0\"\nvfs = 1\n{TEMPLATE}"));
+    host.function("0000:5e:00.0", "15b3:101b", "020000", Some("mlx5_core"));
+    sriov(&host, "0000:5e:00.0", 16);
+    left_alone(
+        &host,
+        "PF 0000:5e:00.0",
+        2,
+        &expect![[r#"
+        error: its ports are in Ethernet mode, where VFs have MAC addresses and no GUIDs to plan: set InfiniBand with `mlxconfig -d 0000:5e:00.0 set LINK_TYPE_P1=1` and reset the firmware, or take the PF out of the configuration
+    "#]],
+    );
+    let port = PortSpec { link_layer: "Ethernet", netdev: None, ..PortSpec::default() };
+    host.file("sys/bus/pci/devices/0000:5e:00.0/class", "0x020700\n");
+    host.rdma("0000:5e:00.0", "mlx5_1", "b859:9f03:0012:a4a0", &[port]);
+    left_alone(
+        &host,
+        "PF 0000:5e:00.0 mlx5_1",
+        2,
+        &expect![[r#"
+        error: its ports are in Ethernet mode, where VFs have MAC addresses and no GUIDs to plan: set InfiniBand with `mlxconfig -d 0000:5e:00.0 set LINK_TYPE_P1=1` and reset the firmware, or take the PF out of the configuration
+    "#]],
+    );
+}
+
+#[test]
+fn a_pf_that_is_a_vf() {
+    let mut host = node(&format!("[[pf]]\npci = \"0000:4b:00.1\"\nvfs = 1\n{TEMPLATE}"));
+    vf(&mut host, 0, None, ["00:00:00:00:00:00:00:00", "00:00:00:00:00:00:00:00"], "Down");
+    left_alone(
+        &host,
+        "PF 0000:4b:00.1",
+        2,
+        &expect![[r#"
+        error: 0000:4b:00.1 is itself a VF, of 0000:4b:00.0: name the PF
+    "#]],
+    );
+}
+
+#[test]
+fn a_pf_that_is_no_hca() {
+    let host = node(&format!("[[pf]]\npci = \"0000:00:03.0\"\nvfs = 1\n{TEMPLATE}"));
+    host.function("0000:00:03.0", "1af4:1041", "020000", Some("virtio-pci"));
+    left_alone(
+        &host,
+        "PF 0000:00:03.0",
+        2,
+        &expect![[r#"
+        error: 0000:00:03.0 is no InfiniBand adapter: neither its PCI class nor its driver has an InfiniBand side
+    "#]],
+    );
+}
+
+#[test]
+fn vfio_without_an_iommu() {
+    let host = node(&format!("{}[[pf.vf]]\nindex = 1\ndriver = \"vfio-pci\"\n", good(2)));
+    host.remove(&format!("sys/bus/pci/devices/{PF}/iommu_group"));
+    left_alone(
+        &host,
+        OURS,
+        2,
+        &expect![[r#"
+        error: VF 1 is meant for vfio-pci, and the IOMMU is off (0000:4b:00.0 is in no iommu_group): boot with intel_iommu=on iommu=pt (AMD: iommu=pt), and switch on VT-d or AMD-Vi in the firmware setup
+    "#]],
+    );
+}
+
+#[test]
+fn two_names_of_one_pf_and_one_name_of_two() {
+    let host = node(&format!("{}[[pf]]\nrdma = \"mlx5_0\"\nvfs = 0\n", good(1)));
+    plan(
+        &host,
+        &expect![[r#"
+        PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+          would be left alone:
+          error: it is 0000:4b:00.0, which /etc/ibprov/ibprov.toml:5 names too: keep one of the two
+
+        PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:5)
+          would be left alone:
+          error: it is 0000:4b:00.0, which /etc/ibprov/ibprov.toml:1 names too: keep one of the two
+        exit 2
+    "#]],
+    );
+    let mut host =
+        node(&format!("[[pf]]\nnode-guid = \"b859:9f03:0012:a480\"\nvfs = 1\n{TEMPLATE}"));
+    second(&mut host, "0000:4b:00.1", "mlx5_1", "b859:9f03:0012:a480");
+    left_alone(
+        &host,
+        "PF with node GUID b859:9f03:0012:a480",
+        2,
+        &expect![[r#"
+        error: 0000:4b:00.0, 0000:4b:00.1 are all called that: name it by its PCI address
+    "#]],
+    );
+}
+
+#[test]
+fn an_offset_needs_the_pf_s_guid() {
+    let host = node("[[pf]]\npci = \"0000:5e:00.0\"\nvfs = 2\nvf-guid-offset = 16\n");
+    host.function("0000:5e:00.0", "15b3:101b", "020700", Some("mlx5_core"));
+    sriov(&host, "0000:5e:00.0", 16);
+    left_alone(
+        &host,
+        "PF 0000:5e:00.0",
+        1,
+        &expect![[r#"
+        error: its VFs' GUIDs are offsets to its port GUID, and 0000:5e:00.0 shows none (yet): it comes with the RDMA device
+    "#]],
+    );
+}
+
+#[test]
+fn one_bad_pf_does_not_stop_another() {
+    let bad = format!("[[pf]]\npci = \"0000:5e:00.0\"\nvfs = 99\n{TEMPLATE}");
+    let mut host = node(&format!("{}{bad}", good(1)));
+    second(&mut host, "0000:5e:00.0", "mlx5_1", "b859:9f03:0012:a4a0");
+    plan(
+        &host,
+        &expect![[r#"
+            PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+              1 VF wanted, 0 there, 1 to create, GUIDs not pinned
+              + VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (template)  policy follow  driver default
+
+            PF 0000:5e:00.0 mlx5_1 (/etc/ibprov/ibprov.toml:5)
+              would be left alone:
+              error: it shall have 99 VFs, and its sriov_totalvfs is 16: the firmware allows no more: `mlxconfig -d 0000:5e:00.0 set SRIOV_EN=1 NUM_OF_VFS=99`, then reset the firmware
+            exit 2
+        "#]],
+    );
+}

@@ -1,0 +1,107 @@
+//! The plans of many hosts together.
+
+use expect_test::expect;
+
+use super::{good, node};
+use crate::host::Host;
+
+/// A directory with the pins of hosts, by name.
+fn fleet(hosts: &[(&str, &str)]) -> Host {
+    let dir = Host::new();
+    for (name, text) in hosts {
+        dir.file(&format!("fleet/{name}"), text);
+    }
+    dir
+}
+
+fn judged(dir: &Host) -> String {
+    let fleet = dir.path("fleet").display().to_string();
+    dir.show(&["plan", "--fleet", &fleet])
+}
+
+#[test]
+fn a_fleet_is_judged_from_pins_and_plans() {
+    let host = node(&good(2));
+    let pins = |name: &str| {
+        host.file("etc/hostname", &format!("{name}\n"));
+        let shown = host.show(&["plan", "--pin"]);
+        shown.strip_suffix("exit 0\n").expect("good").to_owned()
+    };
+    let (c12, c13) =
+        (pins("c12"), pins("c13").replace("b859:9f03:0012:a480", "b859:9f03:0012:b480"));
+    host.file("etc/hostname", "c14\n");
+    let json = host.show(&["plan", "--format", "json"]).replace("exit 1\n", "");
+    let json = json.replace("b859:9f03:0012:a480", "b859:9f03:0012:c480");
+    let good = fleet(&[
+        ("c12.toml", &c12),
+        ("c13/etc/ibprov/guid-pins.toml", &c13),
+        ("c14.json", &json),
+        ("README", "not a plan\n"),
+        (".hidden.toml", "neither\n"),
+    ]);
+    expect![[r#"
+        3 hosts, 6 VFs: no GUID is there twice
+        exit 0
+    "#]]
+    .assert_eq(&judged(&good));
+    // A node installed from a copy of another's disk.
+    let copied = fleet(&[("c12.toml", &c12), ("c13.toml", &c12)]);
+    expect![[r#"
+        0200:000c:0000:0000 is there more than once
+          c12: node of VF 0 of 0000:4b:00.0
+          c13: node of VF 0 of 0000:4b:00.0
+        0200:000c:0000:0001 is there more than once
+          c12: node of VF 1 of 0000:4b:00.0
+          c13: node of VF 1 of 0000:4b:00.0
+        0200:000c:0001:0000 is there more than once
+          c12: port of VF 0 of 0000:4b:00.0
+          c13: port of VF 0 of 0000:4b:00.0
+        0200:000c:0001:0001 is there more than once
+          c12: port of VF 1 of 0000:4b:00.0
+          c13: port of VF 1 of 0000:4b:00.0
+        b859:9f03:0012:a480 is there more than once
+          c12: node of the card 0000:4b:00.0
+          c12: port of the card 0000:4b:00.0
+          c13: node of the card 0000:4b:00.0
+          c13: port of the card 0000:4b:00.0
+        2 hosts, 4 VFs: 5 found
+        exit 1
+    "#]]
+    .assert_eq(&judged(&copied));
+}
+
+#[test]
+fn a_fleet_that_is_not_seen_whole_is_not_judged() {
+    expect![[r#"
+        0 hosts, 0 VFs: no plan is there: want NAME.toml (pins) or NAME.json (plan --format json) for each host
+        exit 2
+    "#]].assert_eq(&judged(&fleet(&[("README", "")])));
+    let host = node(&good(17));
+    let json = host.show(&["plan", "--format", "json"]).replace("exit 2\n", "");
+    let dir = fleet(&[
+        ("a.toml", "schema = 1\n[[pf]]\n"),
+        ("b.json", "{}"),
+        ("c.json", &json),
+        ("d\u{1b}[2J.toml", "x"),
+        ("e.toml/x", ""),
+        ("g/etc/ibprov/ibprov.toml", ""),
+        ("f.json", "{\"schema\": 2, \"pfs\": []}"),
+    ]);
+    expect![[r#"
+        could not read /a.toml: line 2: missing field `config`
+        could not read /b.json: missing field `schema` at line 1 column 2
+        could not read /c.json: PF 0000:4b:00.0 has no plan: it has errors
+        could not read /d�[2J.toml: line 1: key with no value, expected `=`
+        could not read /e.toml: EISDIR: Is a directory
+        could not read /f.json: schema 2: this ibprov knows schema 1 only
+        could not read /g: neither guid-pins.toml nor etc/ibprov/guid-pins.toml is in it
+        0 hosts, 0 VFs: no plan is there: want NAME.toml (pins) or NAME.json (plan --format json) for each host
+        exit 2
+    "#]].assert_eq(&judged(&dir));
+    let none = Host::new();
+    expect![[r#"
+        ibprov: ROOT/fleet: ENOENT: No such file or directory
+        exit 2
+    "#]]
+    .assert_eq(&judged(&none));
+}

@@ -1,0 +1,281 @@
+//! `ibprov plan`: what would change, what is wrong, pins, partitions.
+
+mod errors;
+mod fleet;
+mod pins;
+
+use expect_test::{Expect, expect};
+
+use crate::host::{Host, PF, PortSpec};
+
+/// A healthy node c12 whose PF can have 16 VFs.
+fn node(config: &str) -> Host {
+    let host = Host::healthy();
+    sriov(&host, PF, 16);
+    host.file("etc/hostname", "c12\n");
+    host.file("etc/ibprov/ibprov.toml", config);
+    host
+}
+
+fn sriov(host: &Host, pci: &str, total: u16) {
+    let dir = format!("sys/bus/pci/devices/{pci}");
+    host.file(&format!("{dir}/sriov_totalvfs"), &format!("{total}\n"));
+    host.link(&format!("{dir}/iommu_group"), "../../../../kernel/iommu_groups/17");
+}
+
+/// VF `index` of the PF, as MLNX_OFED shows it.
+fn vf(host: &mut Host, index: u8, driver: Option<&str>, [node, port]: [&str; 2], policy: &str) {
+    let pci = format!("0000:4b:00.{}", index + 1);
+    host.function(&pci, "15b3:101c", "020700", driver);
+    host.link(&format!("sys/bus/pci/devices/{pci}/physfn"), &format!("../{PF}"));
+    host.link(&format!("sys/bus/pci/devices/{PF}/virtfn{index}"), &format!("../{pci}"));
+    let ofed = format!("sys/bus/pci/devices/{PF}/sriov/{index}");
+    for (name, value) in [("node", node), ("port", port), ("policy", policy)] {
+        host.file(&format!("{ofed}/{name}"), &format!("{value}\n"));
+    }
+}
+
+/// A second PF, with one port.
+fn second(host: &mut Host, pci: &str, name: &str, guid: &str) {
+    host.function(pci, "15b3:101b", "020700", Some("mlx5_core"));
+    let port = PortSpec { guid, netdev: None, ..PortSpec::default() };
+    host.rdma(pci, name, guid, &[port]);
+    sriov(host, pci, 16);
+}
+
+const TEMPLATE: &str = "vf-guid-template = \"02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}\"\n";
+
+fn good(vfs: u16) -> String {
+    format!("[[pf]]\npci = \"{PF}\"\nvfs = {vfs}\n{TEMPLATE}")
+}
+
+#[track_caller]
+fn plan(host: &Host, want: &Expect) {
+    want.assert_eq(&host.show(&["plan"]));
+}
+
+#[test]
+fn without_a_pf_nothing_is_planned() {
+    plan(
+        &Host::healthy(),
+        &expect![[r#"
+        no [[pf]] is configured: nothing is planned
+        exit 0
+    "#]],
+    );
+}
+
+#[test]
+fn a_fresh_node_would_get_its_vfs() {
+    plan(
+        &node(&good(3)),
+        &expect![[r#"
+            PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+              3 VFs wanted, 0 there, 3 to create, GUIDs not pinned
+              + VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (template)  policy follow  driver default
+              + VF 1  node GUID 0200:000c:0000:0001  port GUID 0200:000c:0001:0001 (template)  policy follow  driver default
+              + VF 2  node GUID 0200:000c:0000:0002  port GUID 0200:000c:0001:0002 (template)  policy follow  driver default
+            exit 1
+        "#]],
+    );
+}
+
+#[test]
+fn every_difference_is_shown_and_what_is_right_is_counted() {
+    let config =
+        format!("{}[[pf.vf]]\nindex = \"3-4\"\ndriver = \"vfio-pci\"\npolicy = \"up\"\n", good(5));
+    let mut host = node(&config);
+    let guids =
+        |n: u8| [format!("02:00:00:0c:00:00:00:{n:02x}"), format!("02:00:00:0c:00:01:00:{n:02x}")];
+    for (n, driver, policy) in [
+        (0, Some("mlx5_core"), "Follow"),
+        (1, Some("mlx5_core"), "Follow"),
+        (2, None, "Down"),
+        (3, Some("vfio-pci"), "Up"),
+        (4, Some("mlx5_core"), "Up"),
+    ] {
+        let [node, port] = guids(n);
+        let node = if n == 2 { "00:00:00:00:00:00:00:00".to_owned() } else { node };
+        vf(&mut host, n, driver, [&node, &port], policy);
+    }
+    // VF 1 was bound before it got its port GUID.
+    let port = PortSpec { guid: "0000:0000:0000:0000", netdev: Some("ib1"), ..PortSpec::default() };
+    host.rdma("0000:4b:00.2", "mlx5_2", "0200:000c:0000:0001", &[port]);
+    host.link("sys/bus/pci/devices/0000:4b:00.4/iommu_group", "../../../../kernel/iommu_groups/18");
+    plan(
+        &host,
+        &expect![[r#"
+            PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+              5 VFs wanted, 5 there, 3 to change, 2 as wanted, GUIDs not pinned
+              ~ VF 1   driver mlx5_core -> bound again (its port GUID is 0000:0000:0000:0000 instead of 0200:000c:0001:0001)
+              ~ VF 2   node GUID 0000:0000:0000:0000 -> 0200:000c:0000:0002 (template)
+                       policy down -> follow
+                       driver none -> mlx5_core
+              ~ VF 4   driver mlx5_core -> vfio-pci
+            exit 1
+        "#]],
+    );
+    expect![[r#"
+        PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+          5 VFs wanted, 5 there, 3 to change, 2 as wanted, GUIDs not pinned
+          = VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (template)  policy follow  driver default
+          ~ VF 1   driver mlx5_core -> bound again (its port GUID is 0000:0000:0000:0000 instead of 0200:000c:0001:0001)
+          ~ VF 2   node GUID 0000:0000:0000:0000 -> 0200:000c:0000:0002 (template)
+                   policy down -> follow
+                   driver none -> mlx5_core
+          = VF 3  node GUID 0200:000c:0000:0003  port GUID 0200:000c:0001:0003 (template)  policy up  driver vfio-pci
+          ~ VF 4   driver mlx5_core -> vfio-pci
+        exit 1
+    "#]].assert_eq(&host.show(&["plan", "--all"]));
+    // Fewer VFs: all are made anew.
+    host.file("etc/ibprov/ibprov.toml", &good(2));
+    plan(
+        &host,
+        &expect![[r#"
+            PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+              2 VFs wanted, 5 there, 2 to change, 3 to remove, GUIDs not pinned
+              ~ VF 0   VF there -> made anew (the number of VFs changes only by way of none)
+              ~ VF 1   VF there -> made anew (the number of VFs changes only by way of none)
+              - VF 2
+              - VF 3
+              - VF 4
+            exit 1
+        "#]],
+    );
+    host.file("etc/ibprov/ibprov.toml", &good(0));
+    plan(
+        &host,
+        &expect![[r#"
+            PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+              0 VFs wanted, 5 there, 5 to remove
+              - VF 0
+              - VF 1
+              - VF 2
+              - VF 3
+              - VF 4
+            exit 1
+        "#]],
+    );
+}
+
+#[test]
+fn a_host_that_is_right_exits_0() {
+    let mut host = node(&good(1));
+    vf(
+        &mut host,
+        0,
+        Some("mlx5_core"),
+        ["02:00:00:0c:00:00:00:00", "02:00:00:0c:00:01:00:00"],
+        "Follow",
+    );
+    plan(
+        &host,
+        &expect![[r#"
+        PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+          1 VF wanted, 1 there, 1 as wanted, GUIDs not pinned
+        exit 0
+    "#]],
+    );
+}
+
+#[test]
+fn json_has_everything() {
+    let mut host = node(&good(2));
+    vf(
+        &mut host,
+        0,
+        Some("mlx5_core"),
+        ["02:00:00:0c:00:00:00:00", "02:00:00:0c:00:01:00:00"],
+        "Follow",
+    );
+    expect![[r#"
+        {
+          "schema": 1,
+          "host": "c12",
+          "pfs": [
+            {
+              "named": "PF 0000:4b:00.0",
+              "origin": "/etc/ibprov/ibprov.toml:1",
+              "pci": "0000:4b:00.0",
+              "rdma": "mlx5_0",
+              "node_guid": "b859:9f03:0012:a480",
+              "port_guids": [
+                "b859:9f03:0012:a480"
+              ],
+              "present": 1,
+              "wanted": 2,
+              "pinned": 0,
+              "vfs": [
+                {
+                  "index": 0,
+                  "action": "change",
+                  "changes": [
+                    {
+                      "what": "VF",
+                      "from": "there",
+                      "to": "made anew",
+                      "why": "the number of VFs changes only by way of none"
+                    }
+                  ],
+                  "node_guid": "0200:000c:0000:0000",
+                  "port_guid": "0200:000c:0001:0000",
+                  "policy": "follow",
+                  "driver": "default",
+                  "guids_from": "template"
+                },
+                {
+                  "index": 1,
+                  "action": "create",
+                  "changes": [],
+                  "node_guid": "0200:000c:0000:0001",
+                  "port_guid": "0200:000c:0001:0001",
+                  "policy": "follow",
+                  "driver": "default",
+                  "guids_from": "template"
+                }
+              ],
+              "errors": [],
+              "problem": null,
+              "deferred": [],
+              "warnings": []
+            }
+          ],
+          "problems": [],
+          "would_change": true,
+          "drift": false,
+          "errors": false
+        }
+        exit 1
+    "#]]
+    .assert_eq(&host.show(&["plan", "--format", "json"]));
+}
+
+#[test]
+fn what_cannot_be_done_now_is_said_and_what_is_in_use_is_left() {
+    let mut host =
+        node(&format!("[[pf]]\npci = \"0000:5e:00.0\"\nvfs = 1\n{TEMPLATE}\n{}", good(2)));
+    // No netdev through which its VFs could be administered.
+    second(&mut host, "0000:5e:00.0", "mlx5_1", "b859:9f03:0012:a4a0");
+    // VF 1 is to be bound again, and its netdev is not to be seen here.
+    for n in 0..2 {
+        let guids =
+            [format!("02:00:00:0c:01:00:00:{n:02x}"), format!("02:00:00:0c:01:01:00:{n:02x}")];
+        vf(&mut host, n, Some("mlx5_core"), [&guids[0], &guids[1]], "Follow");
+    }
+    let port = PortSpec { guid: "0000:0000:0000:0000", netdev: None, ..PortSpec::default() };
+    host.rdma("0000:4b:00.2", "mlx5_2", "0200:000c:0100:0001", &[port]);
+    plan(
+        &host,
+        &expect![[r#"
+        PF 0000:5e:00.0 mlx5_1 (/etc/ibprov/ibprov.toml:1)
+          1 VF wanted, 0 there, GUIDs not pinned
+          nothing can be done: it has no IPoIB netdev, through which alone its VFs' GUIDs can be set (this host has no sriov/N files of MLNX_OFED): load ib_ipoib, see dmesg
+          ! VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (template)  policy follow  driver default
+
+        PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:6)
+          2 VFs wanted, 2 there, 1 deferred, 1 as wanted, GUIDs not pinned
+          ! VF 1 is left alone: its port GUID is 0000:0000:0000:0000 instead of 0200:000c:0101:0001; it is in use: its netdev is not in this network namespace
+        exit 1
+    "#]],
+    );
+}

@@ -1,0 +1,201 @@
+//! Pins, and lines for the subnet manager.
+
+use expect_test::expect;
+
+use super::{good, node, plan};
+use crate::host::PF;
+
+#[test]
+fn pins_hold_and_drift_wants_a_decision() {
+    let host = node(&good(2));
+    let pins = host.show(&["plan", "--pin"]);
+    expect![[r##"
+        # The GUIDs that the VFs of this host were given, written by `ibprov plan --pin`.
+        # They hold whatever ibprov.toml says: see ibprov(8), "Pins".
+        # config: how ibprov.toml names the PF; pci, node-guid, port-guids: which card
+        # it was then; vfs: node GUID and port GUID of each VF, from VF 0 on.
+        schema = 1
+        host = "c12"
+
+        [[pf]]
+        config = { pci = "0000:4b:00.0" }
+        pci = "0000:4b:00.0"
+        node-guid = "b859:9f03:0012:a480"
+        port-guids = ["b859:9f03:0012:a480"]
+        vfs = [
+            ["0200:000c:0000:0000", "0200:000c:0001:0000"], # VF 0
+            ["0200:000c:0000:0001", "0200:000c:0001:0001"], # VF 1
+        ]
+        exit 0
+    "##]]
+    .assert_eq(&pins);
+    let text = pins.strip_suffix("exit 0\n").expect("good");
+    host.file("etc/ibprov/guid-pins.toml", text);
+    plan(
+        &host,
+        &expect![[r#"
+            PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+              2 VFs wanted, 0 there, 2 to create, GUIDs pinned
+              + VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (pin)  policy follow  driver default
+              + VF 1  node GUID 0200:000c:0000:0001  port GUID 0200:000c:0001:0001 (pin)  policy follow  driver default
+            exit 1
+        "#]],
+    );
+    // The host is called otherwise: nothing changes in the fabric.
+    host.file("etc/hostname", "c13\n");
+    plan(
+        &host,
+        &expect![[r#"
+            PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+              2 VFs wanted, 0 there, 2 to create, GUIDs pinned
+              warning: drift: VF 0 (and 1 VF more): the configuration now gives node GUID 0200:000d:0000:0000, and 0200:000c:0000:0000 is pinned and holds
+              + VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (pin)  policy follow  driver default
+              + VF 1  node GUID 0200:000c:0000:0001  port GUID 0200:000c:0001:0001 (pin)  policy follow  driver default
+
+            drift: decide; the pins (/etc/ibprov/guid-pins.toml) hold until then
+              keep the pinned GUIDs: set the configuration, or the host's number, so that it gives them
+              keep them for another card: ibprov plan --pin
+              give the VFs new GUIDs: ibprov plan --pin --replace
+            exit 1
+        "#]],
+    );
+    // Pinning keeps what is pinned; replacing takes what the template gives.
+    let kept = host.show(&["plan", "--pin"]);
+    assert!(kept.contains("0200:000c:0001:0001") && kept.ends_with("exit 1\n"), "{kept}");
+    let replaced = host.show(&["plan", "--pin", "--replace"]);
+    assert!(replaced.contains("0200:000d:0001:0001") && replaced.ends_with("exit 0\n"));
+    assert!(!replaced.contains("000c"), "{replaced}");
+    // The template gives nothing for such a name: the pins hold all the same.
+    host.file("etc/hostname", "login\n");
+    plan(
+        &host,
+        &expect![[r#"
+            PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+              2 VFs wanted, 0 there, 2 to create, GUIDs pinned
+              warning: drift: the configuration gives no GUIDs any more, and the pinned ones hold: the host has no number for {host:BITS}: the host name "login" has no digits: set host.number or host.number-file
+              + VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (pin)  policy follow  driver default
+              + VF 1  node GUID 0200:000c:0000:0001  port GUID 0200:000c:0001:0001 (pin)  policy follow  driver default
+
+            drift: decide; the pins (/etc/ibprov/guid-pins.toml) hold until then
+              keep the pinned GUIDs: set the configuration, or the host's number, so that it gives them
+              keep them for another card: ibprov plan --pin
+              give the VFs new GUIDs: ibprov plan --pin --replace
+            exit 1
+        "#]],
+    );
+    assert!(
+        host.show(&["plan", "--pin", "--replace"])
+            .ends_with("ibprov: nothing is pinned before the errors above are gone\nexit 2\n")
+    );
+    // Another card in the slot.
+    host.file("etc/hostname", "c12\n");
+    host.file(
+        &format!("sys/bus/pci/devices/{PF}/infiniband/mlx5_0/ports/1/gids/0"),
+        "fe80:0000:0000:0000:b859:9f03:0012:ffff\n",
+    );
+    plan(
+        &host,
+        &expect![[r#"
+            PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+              2 VFs wanted, 0 there, 2 to create, GUIDs pinned
+              warning: drift: it is another card than when it was pinned (port GUID b859:9f03:0012:a480 then, b859:9f03:0012:ffff now); the pinned GUIDs hold for it
+              + VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (pin)  policy follow  driver default
+              + VF 1  node GUID 0200:000c:0000:0001  port GUID 0200:000c:0001:0001 (pin)  policy follow  driver default
+
+            drift: decide; the pins (/etc/ibprov/guid-pins.toml) hold until then
+              keep the pinned GUIDs: set the configuration, or the host's number, so that it gives them
+              keep them for another card: ibprov plan --pin
+              give the VFs new GUIDs: ibprov plan --pin --replace
+            exit 1
+        "#]],
+    );
+}
+
+#[test]
+fn pins_that_cannot_be_read_are_no_absence() {
+    let host = node(&good(1));
+    for (content, want) in [
+        (
+            &b"schema = 1\n[[pf\n"[..],
+            expect![[r#"
+            PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+              would be left alone:
+              error: the pins cannot be read: /etc/ibprov/guid-pins.toml: line 2: unclosed array table, expected `]]`: correct the file, or remove it to plan anew
+            exit 2
+        "#]],
+        ),
+        (
+            b"\xff",
+            expect![[r#"
+                PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+                  would be left alone:
+                  error: the pins cannot be read: /etc/ibprov/guid-pins.toml: content is not UTF-8 text: correct the file, or remove it to plan anew
+                exit 2
+            "#]],
+        ),
+        (
+            b"schema = 1\n[[pf]]\nconfig = { pci = \"\\u001b[2J\" }\npci = \"0000:4b:00.0\"\n",
+            expect![[r#"
+                PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+                  would be left alone:
+                  error: the pins cannot be read: /etc/ibprov/guid-pins.toml: pf 1: "\u{1b}[2J" is not a PCI address: want domain:bus:device.function in hex, as `lspci -D` prints it, e.g. 0000:4b:00.0: correct the file, or remove it to plan anew
+                exit 2
+            "#]],
+        ),
+    ] {
+        host.bytes("etc/ibprov/guid-pins.toml", content);
+        plan(&host, &want);
+        assert!(host.show(&["plan", "--pin"]).ends_with("exit 2\n"));
+    }
+}
+
+#[test]
+fn partitions_are_for_the_subnet_manager() {
+    let host = node(&good(2));
+    expect![[r#"
+        # For a partitions.conf with a rule for ALL in Default: these lines alone would
+        # take away opensm's own rule, Default=0x7fff : ALL=limited, SELF=full ;
+        Default=0x7fff : 0x0200000c00010000=full ; # c12 0000:4b:00.0 VF 0
+        Default=0x7fff : 0x0200000c00010001=full ; # c12 0000:4b:00.0 VF 1
+        exit 0
+    "#]]
+    .assert_eq(&host.show(&["plan", "--partitions"]));
+    expect![[r#"
+        vfs=0x0005 : 0x0200000c00010000=limited ; # c12 0000:4b:00.0 VF 0
+        vfs=0x0005 : 0x0200000c00010001=limited ; # c12 0000:4b:00.0 VF 1
+        exit 0
+    "#]]
+    .assert_eq(&host.show(&[
+        "plan",
+        "--partitions",
+        "--pkey",
+        "0x8005",
+        "--membership",
+        "limited",
+    ]));
+    let usage = host.show(&["plan", "--partitions", "--pkey", "0x8000"]);
+    assert!(usage.contains("is not a P_Key") && usage.ends_with("exit 2\n"));
+    // Only lines of a whole plan are printed.
+    host.file("etc/ibprov/ibprov.toml", &good(17));
+    expect![[r#"
+        PF 0000:4b:00.0 (/etc/ibprov/ibprov.toml:1): error: it shall have 17 VFs, and its sriov_totalvfs is 16: the firmware allows no more: `mlxconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=17`, then reset the firmware
+        exit 2
+    "#]].assert_eq(&host.show(&["plan", "--partitions"]));
+}
+
+#[test]
+fn hostile_names_do_not_reach_the_terminal_or_the_partitions() {
+    let host = node("[[pf]]\nrdma = \"mlx5_0\"\nvfs = 1\nvf-guids = [\"0200:0000:0000:0001\"]\n");
+    host.file("etc/hostname", "c12\u{1b}[2J;0x1=full\n");
+    for arguments in [&["plan"][..], &["plan", "--partitions"], &["plan", "--pin"]] {
+        let shown = host.show(arguments);
+        assert!(!shown.chars().any(|c| c.is_control() && c != '\n'), "{shown:?}");
+    }
+    expect![[r#"
+        # For a partitions.conf with a rule for ALL in Default: these lines alone would
+        # take away opensm's own rule, Default=0x7fff : ALL=limited, SELF=full ;
+        Default=0x7fff : 0x0200000000000001=full ; # c12[2J;0x1=full 0000:4b:00.0 VF 0
+        exit 0
+    "#]]
+    .assert_eq(&host.show(&["plan", "--partitions"]));
+}
