@@ -130,7 +130,7 @@ pub struct WaitOnlineArgs {
     /// Only these: ib0, mlx5_0, mlx5_0/1, 0000:4b:00.0 or a port GUID [default: all that are expected]
     #[arg(value_name = "PORT")]
     pub ports: Vec<Target>,
-    /// How far each has to come: rdma, netdev, named, link or active [default: wait-online.rung]
+    /// How far each has to come: rdma, netdev, named, configured, link or active [default: wait-online.rung]
     #[arg(long, value_name = "RUNG", value_parser = online_rung)]
     pub rung: Option<Rung>,
     /// Each netdev must have an address of global scope too

@@ -167,7 +167,7 @@ pub(crate) static KEYS: &[Key] = &[
         path: WAIT_RUNG,
         kind: Kind::Word(&RUNG),
         default: "\"active\"",
-        doc: "How far `ibprov wait-online` lets every port come: rdma, netdev, named, link or active.",
+        doc: "How far `ibprov wait-online` lets every port come: rdma, netdev, named, configured, link or active.",
     },
     Key {
         path: WAIT_ADDRESS,

@@ -55,7 +55,7 @@ impl Rung {
     ];
 
     /// The words of the rungs that `wait-online` can wait for.
-    pub const WAITED_FOR: [&str; 5] = ["rdma", "netdev", "named", "link", "active"];
+    pub const WAITED_FOR: [&str; 6] = ["rdma", "netdev", "named", "configured", "link", "active"];
 
     /// The rung with this word, if `wait-online` can wait for it.
     #[must_use]

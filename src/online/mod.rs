@@ -9,6 +9,7 @@ mod ports;
 mod target;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use log::Level;
@@ -21,7 +22,7 @@ use crate::apply::boot::port_fields;
 use crate::apply::iface::judge_settings;
 use crate::config::Config;
 use crate::host::events::{Events, Happened};
-use crate::host::{Root, answer, clock, journal, netlink, systemd};
+use crate::host::{Root, answer, clock, journal, netlink, state, systemd};
 use crate::ladder::{Cause, Expectation, Facts, PortProgress, Rung, cause, expect, progress};
 use crate::names::IfName;
 use crate::observe::{self, ModprobeRules, Observed, Observer};
@@ -72,7 +73,13 @@ pub fn run(config: &Config, wanted: &Wanted, root: &Root) -> anyhow::Result<Onli
     let started = clock::monotonic_usec();
     let span = u64::try_from(wanted.deadline.as_micros()).unwrap_or(u64::MAX / 4);
     let mut report = OnlineReport::new(started, wanted.deadline.as_secs(), wanted.goal);
-    let mut events = Events::open(&[])?;
+    // Where settings are made, of which no other event tells. Only root has it.
+    let outcomes = state::ports_dir();
+    if let Err((path, e)) = &outcomes {
+        log::debug!("cannot watch {}: {}", path.display(), answer(e));
+    }
+    let watched: Vec<&Path> = outcomes.iter().map(PathBuf::as_path).collect();
+    let mut events = Events::open(&watched)?;
     events.listen_to_links();
     report.problems.append(&mut events.problems);
     let mut waiting = Waiting {

@@ -32,7 +32,7 @@ fn took(guest: &Outcome, name: &str) -> f64 {
 fn every_wait_ends_with_its_code() {
     let guest = boot("online");
     let codes = guest.stdout();
-    let want = "healthy: 0\ncable: 3\nno-sm: 3\nno-sm-but-link: 0\nsm-comes: success\ndown: 3\n\
+    let want = "healthy: 0\ncable: 3\nno-sm: 3\nno-sm-but-link: 0\nsm-comes: success\nsettings-come: success\ndown: 3\n\
         no-address: 3\naddress-comes: success\nlate-card: success\npolicy: 3\n\
         policy-follow: success\nhostile: 2\nhostile: 3\nusage: 2\n";
     assert_eq!(codes, want, "{}", guest.file("stderr"));
@@ -90,6 +90,16 @@ fn a_subnet_manager_that_comes_late_ends_the_wait() {
     let seconds = took(&guest, "sm-comes");
     assert_eq!(guest.json("sm-comes.json")["verdict"], "online");
     assert!(seconds < 4.0, "{seconds} s after the subnet manager came");
+}
+
+#[test]
+fn settings_that_are_made_end_the_wait_for_configured() {
+    let guest = boot("online");
+    let said = guest.file("unset");
+    assert!(said.contains("configured is missing"), "{said}");
+    let seconds = took(&guest, "settings-come");
+    assert!(seconds < 2.0, "{seconds} s after the settings: their outcome tells of them");
+    assert_eq!(port(&guest, "settings-come").0["reached"], "configured");
 }
 
 #[test]

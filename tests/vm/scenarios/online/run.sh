@@ -43,6 +43,14 @@ before=$(now)
 set_knob "0000:01:00.0/sm=1"
 end sm-comes
 
+# Nobody makes the settings that are asked for; then somebody does.
+printf '[[interface]]\nname = "ib0"\numcast = true\n' >/run/settings.toml
+begin "configured" --config /run/settings.toml --rung configured ib0
+cp "$OUT/said" "$OUT/unset"
+before=$(now)
+ibprov iface ib0 --settings-only --config /run/settings.toml
+end settings-come
+
 # The port stays Active: only the netdev and its address are missing.
 ip link set ib0 down
 wait_online down --timeout 2s mlx5_0/1
