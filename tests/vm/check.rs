@@ -47,6 +47,11 @@ fn each_fault_is_told_by_its_code() {
     ] {
         assert_first(&guest, name, code);
     }
+    // The VFs of the step before are still in this boot's log.
+    let codes = errors(&guest, "pf-probe");
+    for code in ["driver-regression", "port-not-ready"] {
+        assert!(codes.contains(&code.to_owned()), "{codes:?}");
+    }
     // A VF that was not bound again still has the GUID zero that it began with.
     let codes = errors(&guest, "policy-down");
     assert!(codes.contains(&"vf-policy-down".to_owned()), "{codes:?}");

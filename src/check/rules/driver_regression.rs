@@ -96,6 +96,15 @@ What it is not: a probe that fails because firmware does not answer
         "mlx5_core 0000",
         "enable msix failed",
         "handle_hca_cap failed",
+        "Couldn't create special QP",
+        "create_pv_resources: Couldn't create",
+        "Could not allocate unit ID",
+        "mlx5_device_enable_sriov failed",
+        "failed to enable eswitch SRIOV",
+        "health recovery flow aborted",
+        "health recovery failed",
+        "Internal error detected",
+        "Internal error mark was detected",
     ],
     causes: &["module-not-loaded", "udev-timeout", "mount-before-ipoib", "wait-online-timeout"],
     judge: Judge::Boot(judge),
@@ -136,7 +145,16 @@ const GIVES_UP: &[&str] = &[
     "mlx5_init_one failed",
     "handle_hca_cap failed",
     "enable msix failed",
+    "Couldn't create special QP",
+    "create_pv_resources: Couldn't create",
+    "Could not allocate unit ID",
+    "mlx5_device_enable_sriov failed",
+    "failed to enable eswitch SRIOV",
+    "health recovery flow aborted",
+    "health recovery failed",
 ];
+/// ... by which mlx4 tells that the firmware of its card has stopped.
+const STOPPED: &[&str] = &["Internal error detected", "Internal error mark was detected"];
 
 /// A report of the kernel: its head and the lines that belong to it.
 struct Report<'a> {
@@ -280,7 +298,7 @@ fn given_up(boot: &Boot) -> Vec<&Event> {
                 let base = driver.split('.').next().unwrap_or(driver);
                 *errno != LATER && seen::HCA_DRIVERS.contains(&base) && !seen::is_vf(boot, device)
             }
-            _ => has(e, GIVES_UP),
+            _ => has(e, GIVES_UP) || has(e, STOPPED) && e.text.contains("mlx4_core"),
         })
         .collect()
 }
@@ -383,12 +401,15 @@ mod tests {
             severity(&RULE, &["[ 14.0] mlx5_core: probe of 0000:03:00.0 failed with error -517",]),
             None
         );
-        assert_eq!(
-            severity(
-                &RULE,
-                &["[ 1.0] infiniband mlx4_0: Couldn't register device with driver model",]
-            ),
-            Some(Severity::Error)
-        );
+        for line in [
+            "[ 1.0] infiniband mlx4_0: Couldn't register device with driver model",
+            "[ 1.0] <mlx4_ib> create_pv_sqp: Couldn't create special QP (-16)",
+            "[ 1.0] mlx5_core 0000:c1:00.0: mlx5_sriov_enable:168:(pid 9): mlx5_device_enable_sriov failed : -22",
+            "[ 1.0] mlx4_core 0000:82:00.0: Internal error detected:",
+            "[ 1.0] mlx5_core 0000:61:00.1: mlx5_health_try_recover:381:(pid 1): health recovery flow aborted, PCI reads still not working",
+        ] {
+            assert_eq!(severity(&RULE, &[line]), Some(Severity::Error), "{line}");
+        }
+        assert_eq!(severity(&RULE, &["[ 1.0] xhci 0000:00:14.0: Internal error detected:"]), None);
     }
 }

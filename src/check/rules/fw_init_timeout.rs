@@ -18,6 +18,7 @@ What to do: power the host off and on (a warm reset does not reset the card);
 mstflint -d ADDRESS q; burn the firmware again; another slot.",
     needles: &[
         "Waiting for FW initialization",
+        "Waiting for FW pre-initializing",
         "in pre-initializing state",
         "in initializing state, aborting",
         "wait_fw_init",
@@ -64,10 +65,16 @@ const FINAL: [&str; 12] = [
     "health compromised",
 ];
 
+/// mlx5 says every 20 s that it is still waiting. Firmware that takes this long does
+/// not come.
+const MANY: usize = 3;
+
 fn judge(boot: &Boot) -> Vec<Finding> {
     let of_hca = |text: &str| seen::rdma_module(text).is_some();
     let given_up: Vec<_> = boot.with_any(&FINAL).filter(|e| of_hca(&e.text)).collect();
-    let waits: Vec<_> = boot.with("Waiting for FW initialization").collect();
+    let waits: Vec<_> = boot
+        .with_any(&["Waiting for FW initialization", "Waiting for FW pre-initializing"])
+        .collect();
     let Some(first) = given_up.first().or(waits.first()) else { return Vec::new() };
     let address = function(&first.text).unwrap_or("the card");
     let gone = boot.events.iter().any(|e| {
@@ -81,6 +88,9 @@ fn judge(boot: &Boot) -> Vec<Finding> {
     });
     let (severity, end) = match (later, given_up.is_empty()) {
         (Some(_), _) => (Severity::Warning, "; it came up later"),
+        (None, true) if waits.len() >= MANY => {
+            (Severity::Error, "; the log ends before the driver gives up")
+        }
         (None, true) => (Severity::Warning, "; the log ends before the driver gives up"),
         (None, false) => (Severity::Error, ""),
     };
@@ -128,6 +138,13 @@ mod tests {
             ),
             Some(Severity::Warning)
         );
+        let waits = [
+            "[ 22.8] mlx5_core 0000:6f:00.0: wait_fw_init:211:(pid 8): Waiting for FW pre-initializing, timeout abort in 100s (0x87010000)",
+            "[ 42.8] mlx5_core 0000:6f:00.0: wait_fw_init:211:(pid 8): Waiting for FW pre-initializing, timeout abort in 79s (0x87010000)",
+            "[ 62.8] mlx5_core 0000:6f:00.0: wait_fw_init:211:(pid 8): Waiting for FW pre-initializing, timeout abort in 59s (0x87010000)",
+        ];
+        assert_eq!(severity(&RULE, &waits), Some(Severity::Error));
+        assert_eq!(severity(&RULE, &waits[..2]), Some(Severity::Warning));
         assert_eq!(
             severity(&RULE, &["[ 2.1] mlx5_core 0000:03:00.0: firmware version: 20.36.1010",]),
             None

@@ -54,7 +54,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .events
         .iter()
         .filter(|e| e.text.contains("Numerical result out of range") && wants_vfs(boot, &e.text))
-        .chain(boot.with("available vfs (").filter(|e| e.text.contains("mlx4")))
+        .chain(boot.with("available vfs (").filter(|e| seen::rdma_module(&e.text).is_some()))
         // The card hides the capability, and the kernel has no file for it.
         .chain(boot.with_any(&["sriov_numvfs", "sriov_totalvfs"]).filter(|e| {
             e.text.contains("No such file")

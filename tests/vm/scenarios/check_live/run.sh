@@ -86,4 +86,13 @@ echo "vf/probe_errno=EIO" >$ibsim/set
 echo 2 >$pf/sriov_numvfs
 udevadm settle
 look vf-probe
+echo "vf/probe_errno=0" >$ibsim/set
+echo 0 >$pf/sriov_numvfs
+
+# The probe of the PF itself fails.
+echo "0000:01:00.0/probe_errno=EIO" >$ibsim/set
+echo 0000:01:00.0 >/sys/bus/pci/drivers/mlx5_core/unbind
+echo 0000:01:00.0 >/sys/bus/pci/drivers/mlx5_core/bind 2>/dev/null
+udevadm settle
+look pf-probe
 exit 0
