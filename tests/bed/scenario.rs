@@ -63,6 +63,9 @@ pub(crate) struct Settings {
     pub(crate) timeout: u32,
     /// An IOMMU, for vfio.
     pub(crate) iommu: bool,
+    /// Kernel and initrd of a guest with an agent, for libvirt, lie in
+    /// `/usr/lib/bed/linux`.
+    pub(crate) linux: bool,
     /// The simulated HCAs.
     pub(crate) hca: Vec<Hca>,
     /// Modes of files that git cannot keep, path without leading slash to
@@ -82,6 +85,7 @@ impl Default for Settings {
             memory: 1024,
             timeout: 90,
             iommu: false,
+            linux: false,
             hca: Vec::new(),
             modes: BTreeMap::new(),
         }

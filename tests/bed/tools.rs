@@ -29,7 +29,7 @@ pub(crate) fn project() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Folder of what the image builder makes for `what` ("vm" or "root").
+/// Folder of what the image builder makes for `what` ("vm", "root" or "linux").
 pub(crate) fn image(what: &str, flavour: &str) -> Result<PathBuf, String> {
     let build = project().join("tests/vm/image/build.sh");
     let out = run("sh", &[build.as_os_str(), what.as_ref(), flavour.as_ref()])?;

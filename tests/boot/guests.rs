@@ -36,7 +36,7 @@ fn told(outcome: &Outcome, name: &str, text: &str) -> std::time::Duration {
 #[test]
 fn every_run_ends_with_its_code() {
     let outcome = boot("guests");
-    let want = "status: 3\ncrash: 0\naway: 3\nnone: 3\ndriver: 3\nempty: 0\n";
+    let want = "status: 3\ncrash: 0\nagent: 3\napply: 3\nplain: started\nhung: 1\naway: 3\nnone: 3\ndriver: 3\nempty: 0\n";
     assert_eq!(outcome.stdout(), want, "{}", outcome.file("stderr"));
 }
 
@@ -179,4 +179,49 @@ fn a_domain_that_libvirt_would_start_on_a_vf_is_warned_of() {
     let outcome = boot("guests");
     let entry = outcome.journal.expect("ibprov-guests.service", "domain eager has autostart on");
     assert!(entry.message.contains("0000:4b:00.2"), "{}", entry.message);
+}
+
+#[test]
+fn a_guest_may_count_as_up_only_when_its_agent_answers() {
+    let outcome = boot("guests");
+    let answers = guest(&outcome, "agent.json", "answers");
+    assert_eq!((&answers["phase"], &answers["already"]), (&"up".into(), &false.into()));
+    // It has to boot first, which takes longer than libvirt's start of it.
+    let mute = guest(&outcome, "agent.json", "mute");
+    let why = mute["why"].as_str().expect("why");
+    assert_eq!(mute["phase"], "failed", "{mute:#}");
+    assert!(why.starts_with("not up after 6 s: its guest agent does not answer: "), "{why}");
+    assert_failed(&outcome, "agent.json", "deaf", "guest agent is not configured");
+}
+
+#[test]
+fn the_hook_lets_domains_start_only_on_vfs_that_are_right() {
+    let outcome = boot("guests");
+    let refused = |name: &str, why: &str| {
+        let said = outcome.file(&format!("start.{name}"));
+        assert!(said.contains("Hook script") && said.contains(why), "{name}: {said}");
+    };
+    refused("unknown", "ibprov has not applied a plan to its PF 0000:4b:00.0");
+    refused("eager", "VF 0000:4b:00.2 is not as planned");
+    let report = outcome.json("pf.json");
+    let right: Vec<_> =
+        report["vfs"].as_array().expect("VFs").iter().map(|v| &v["right"]).collect();
+    assert_eq!(right, [true, false], "{report:#}");
+    // The hook has no objection; libvirt itself has, the card being files.
+    let handed = outcome.file("start.handed");
+    assert!(!handed.is_empty() && !handed.contains("Hook script"), "{handed}");
+}
+
+#[test]
+fn plan_is_not_held_by_a_pf_that_hangs() {
+    let outcome = boot("guests");
+    let said = outcome.file("hung");
+    assert!(
+        said.contains("what it administers for its VFs cannot be read: no answer in 5 s"),
+        "{said}"
+    );
+    let times = outcome.file("hung.times");
+    let (before, after) = times.trim().split_once(' ').expect("two times");
+    let seconds = after.parse::<f64>().expect("time") - before.parse::<f64>().expect("time");
+    assert!((4.5..9.0).contains(&seconds), "{seconds} s");
 }

@@ -55,6 +55,15 @@ fn run(scenario: &Scenario) -> Result<Outcome, String> {
     for folder in [&out, &mount] {
         std::fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     }
+    if scenario.settings.linux {
+        let to = tree.join("usr/lib/bed/linux");
+        std::fs::create_dir_all(&to).map_err(|e| format!("{}: {e}", to.display()))?;
+        let linux = tools::image("linux", "base")?;
+        for name in ["vmlinux", "initrd"] {
+            let copied = std::fs::copy(linux.join(name), to.join(name));
+            copied.map_err(|e| format!("{name}: {e}"))?;
+        }
+    }
     let lower = format!("{}:{}", tree.display(), image.join("root").display());
 
     let kill_after = (scenario.settings.timeout + 20).to_string();

@@ -130,7 +130,7 @@ impl Service<'_> {
             return;
         }
         let text = format!(
-            "domain {name} has autostart on and VF {}: libvirt starts it whether or not that is right; `virsh autostart --disable` it and list it as [[guest]], or let a qemu hook look at /run/ibprov/boot.json",
+            "domain {name} has autostart on and VF {}: libvirt starts it whether or not that is right; `virsh autostart --disable` it and list it as [[guest]], or install the example libvirt-qemu-hook of ibprov",
             vfs.join(", ")
         );
         journal::emit(kinds::WARNING, Level::Warn, &text, &[("IBPROV_WARNING", text.clone())]);

@@ -97,6 +97,10 @@ impl Service<'_> {
                 }
             },
             Task::AwaitAgent(position) => match result {
+                // Its time is over, which `next` says, with what the agent lacked.
+                Err(_) if self.is_late(position, now) => {
+                    self.next(position, Task::Ping(position), now);
+                }
                 // Said in words it is a failure; a wait that ends without an event
                 // says nothing.
                 Err(why) if lost_libvirt(&why) => self.start_lost(position, &why, now),
@@ -113,6 +117,11 @@ impl Service<'_> {
             },
             Task::Autostarted(name) => self.take_autostarted(&name, result),
         }
+    }
+
+    fn is_late(&self, position: usize, now: u64) -> bool {
+        let until = self.members.get(position).and_then(|member| member.until_usec);
+        until.is_some_and(|until| now >= until)
     }
 
     /// The next thing to do for a guest that is being started.

@@ -3,6 +3,7 @@
 # folder. Everything it needs it installs.
 #   build.sh vm FLAVOUR      folder with vmlinux, initrd, root.img, release
 #   build.sh root FLAVOUR    folder with root/, for systemd-nspawn
+#   build.sh linux FLAVOUR   folder with vmlinux and initrd of a guest for libvirt
 set -eu
 what=$1 flavour=$2
 here=$(cd "$(dirname "$0")" && pwd)
@@ -44,6 +45,10 @@ headers=linux-headers-$release
 # The headers come in pieces; take those that are at the same version.
 pieces=$(apt-cache depends "$headers=$version" | sed -n 's/^ *Depends: \(linux-\(headers\|kbuild\)-.*\)/\1/p' | sed "s/\$/=$version/")
 kernel=$(once "kernel-$(echo "$image" | tr '=' '-')-$(describe kernel.sh | digest)" "$here/kernel.sh" "$release" "$image" "$headers=$version" $pieces)
+if [ "$what" = linux ]; then
+	once "linux-$( (echo "$kernel"; describe linux.sh linux-init) | digest)" "$here/linux.sh" "$kernel"
+	exit 0
+fi
 
 hca=$(cd ../hca && pwd -P)
 modules=$(once "modules-$( (echo "$kernel"; describe modules.sh modules.txt initrd-init "$hca") | digest)" "$here/modules.sh" "$kernel" "$hca")

@@ -45,6 +45,50 @@ printf '[[guest]]\ndomain = "crash"\n' >/run/crash.toml
 run crash
 [ -e /run/crash-libvirt ] && echo "libvirt did not crash"
 
+# A guest that counts as up when its agent answers.
+cat >/run/agent.toml <<END
+[[guest]]
+domain = "answers"
+ready = "agent"
+[[guest]]
+domain = "mute"
+ready = "agent"
+timeout = "6s"
+[[guest]]
+domain = "deaf"
+ready = "agent"
+END
+run agent
+
+# A PF that is planned: VF 0 is right, VF 1 cannot be made so, its file being
+# read-only here. A qemu hook goes by what apply has found.
+pf=/run/card/pci/devices/0000:4b:00.0
+guids='vf-node-guids = ["0200:0000:0012:0000", "0200:0000:0012:0001"]
+vf-port-guids = ["0200:0000:0012:0100", "0200:0000:0012:0101"]'
+printf '[[pf]]\npci = "0000:4b:00.0"\nvfs = 2\ndriver = "vfio-pci"\n%s\n' "$guids" >/run/pf.toml
+card() { unshare --mount sh -c 'mount --bind -o ro /run/card /sys/bus; exec "$@"' sh "$@"; }
+start() { virsh --quiet start -- "$1" >"$OUT/start.$1" 2>&1; }
+cat /usr/share/doc/ibprov/examples/libvirt-qemu-hook >/etc/libvirt/hooks/qemu.d/ibprov
+rm -f /run/ibprov/pf/0000:4b:00.0.json
+start handed
+mv "$OUT/start.handed" "$OUT/start.unknown"
+echo Down >"$pf/sriov/1/policy"
+card ibprov --config /run/pf.toml apply 0000:4b:00.0 >"$OUT/apply" 2>&1
+echo "apply: $?"
+cp /run/ibprov/pf/0000:4b:00.0.json "$OUT/pf.json"
+start handed
+start eager
+start plain && echo "plain: started"
+
+# The PF's driver hangs, and so does the child that asks it: who only looks does not.
+: >/etc/ld.so.preload
+echo /usr/lib/bed/hang.so >/run/preload
+read -r before _ </proc/uptime
+card sh -c 'mount --bind /run/preload /etc/ld.so.preload; exec ibprov --config /run/pf.toml plan' >"$OUT/hung" 2>&1
+echo "hung: $?"
+read -r after _ </proc/uptime
+echo "$before $after" >"$OUT/hung.times"
+
 # libvirt is not there, in two ways.
 printf '[[guest]]\ndomain = "first"\ntimeout = "3s"\n[[guest]]\nunit = "vm@2.service"\n' >/run/away.toml
 systemctl stop libvirtd.socket libvirtd-ro.socket libvirtd-admin.socket libvirtd.service

@@ -5,14 +5,15 @@ systemctl is-active vm@0.service vm@1.service vm@2.service >"$OUT/active"
 ibprov guests --status >"$OUT/status"
 echo "status: $?"
 
-# The VF is repaired, and bound.
+# The VF is repaired, and the plan is applied once more.
 mountpoint -q /sys/kernel/debug || mount -t debugfs debugfs /sys/kernel/debug
 echo "0000:01:00.2/probe_errno=0" >/sys/kernel/debug/ibsim/mlx5_core/set
 mkfifo /run/up-1
 udevadm monitor --kernel --subsystem-match=net >"$OUT/uevents" &
 monitor=$!
 until grep -q ^KERNEL "$OUT/uevents"; do :; done
-echo 0000:01:00.2 >/sys/bus/pci/drivers/mlx5_core/bind
+ibprov apply >"$OUT/apply" 2>&1
+echo "apply: $?"
 # The machine says that it is up.
 read -r _ </run/up-1
 kill "$monitor"
