@@ -40,6 +40,12 @@ fn hostile_names_are_names_like_others() {
 }
 
 #[test]
+fn connected_mode_and_its_mtu_are_set_and_taken_back() {
+    assert_eq!(scene("mode connected").trim(), "0 connected 65520");
+    assert_eq!(scene("mode datagram").trim(), "0 datagram 2044");
+}
+
+#[test]
 fn a_name_goes_with_a_port_guid() {
     let line = scene("named");
     assert!(line.starts_with("active ") && line.ends_with("00:02:c9:03:00:aa:00:04"), "{line}");
