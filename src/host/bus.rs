@@ -114,6 +114,13 @@ const SYSTEMD: At<'static> = At {
     interface: "org.freedesktop.systemd1.Manager",
 };
 const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
+const UNIT: &str = "org.freedesktop.systemd1.Unit";
+const SERVICE: &str = "org.freedesktop.systemd1.Service";
+
+/// Name, description, load, active and sub state, whom it follows, its path,
+/// and number, kind and path of its job (`org.freedesktop.systemd1(5)`).
+type ListedUnit =
+    (String, String, String, String, String, String, ObjectPath, u32, String, ObjectPath);
 
 /// The properties of an object, by name.
 #[derive(Debug, Default)]
@@ -255,32 +262,45 @@ impl Bus {
         }
     }
 
-    /// The state of the unit.
+    /// The states of the units, in this order. One question for all; what only
+    /// matters of units that do not run is asked of those alone.
     ///
     /// # Errors
-    /// As [`Bus::call`].
-    pub fn unit(&mut self, name: &str) -> Result<UnitState, BusError> {
-        // LoadUnit gives a path also for what does not exist, as systemctl does.
-        let path: ObjectPath = self.call(SYSTEMD, "LoadUnit", &name)?;
-        // The empty interface stands for all: Result is the Service's.
-        let at = At { path: path.as_str(), interface: "", ..SYSTEMD };
-        let all = self.properties(at)?;
-        let job = all.get::<&zbus::Structure<'_>>("Job");
-        let job = job.and_then(|s| s.fields().first()?.downcast_ref::<u32>().ok());
-        Ok(UnitState {
-            name: name.to_owned(),
-            id: all.text("Id"),
-            load: all.text("LoadState"),
-            active: all.text("ActiveState"),
-            sub: all.text("SubState"),
-            file: all.text("UnitFileState"),
-            result: all.text("Result"),
-            job: job.unwrap_or_default(),
-            active_enter_usec: all.get("ActiveEnterTimestampMonotonic").unwrap_or_default(),
-            inactive_enter_usec: all.get("InactiveEnterTimestampMonotonic").unwrap_or_default(),
-            condition_usec: all.get("ConditionTimestampMonotonic").unwrap_or_default(),
-            condition: all.get("ConditionResult").unwrap_or_default(),
-        })
+    /// As [`Bus::call`]; an answer that leaves one out.
+    pub fn units(&mut self, names: &[&str]) -> Result<Vec<UnitState>, BusError> {
+        // Loads them, and answers for what does not exist too, as systemctl does.
+        let list: Vec<ListedUnit> = self.call(SYSTEMD, "ListUnitsByNames", &names)?;
+        if list.len() != names.len() {
+            return Err(broken("ListUnitsByNames", "an answer of another length"));
+        }
+        names.iter().zip(list).map(|(name, unit)| self.unit(name, unit)).collect()
+    }
+
+    fn unit(&mut self, name: &str, listed: ListedUnit) -> Result<UnitState, BusError> {
+        let (id, _, load, active, sub, _, path, job, _, _) = listed;
+        let name = name.to_owned();
+        let mut state =
+            UnitState { name, id, load, active, sub, job, condition: true, ..UnitState::default() };
+        if state.is_loaded() && matches!(state.active.as_str(), "inactive" | "failed") {
+            let unit = At { path: path.as_str(), interface: UNIT, ..SYSTEMD };
+            state.inactive_enter_usec = self.property(unit, "InactiveEnterTimestampMonotonic")?;
+            state.condition = self.property(unit, "ConditionResult")?;
+            // Services alone have one.
+            state.result = match self.property(At { interface: SERVICE, ..unit }, "Result") {
+                Err(BusError::Refused { .. }) => String::new(),
+                result => result?,
+            };
+        }
+        Ok(state)
+    }
+
+    fn property<T>(&mut self, at: At<'_>, name: &str) -> Result<T, BusError>
+    where
+        T: TryFrom<OwnedVariant>,
+    {
+        let to = At { interface: PROPERTIES, ..at };
+        let value: OwnedVariant = self.call(to, "Get", &(at.interface, name))?;
+        T::try_from(value).map_err(|_| broken(name, "a value of another type"))
     }
 
     /// The jobs that are queued or running.

@@ -23,21 +23,16 @@ pub struct UnitState {
     pub active: String,
     /// SubState: `running`, `exited`, `dead` ...
     pub sub: String,
-    /// UnitFileState: `enabled`, `disabled`, `static` ...; empty if there is no
-    /// file.
-    pub file: String,
-    /// Result of a service: `success`, `exit-code`, `timeout` ...; empty for
-    /// what is none.
+    /// Result of a service that does not run: `success`, `exit-code`, `timeout`
+    /// ...; empty for what is none.
     pub result: String,
     /// The job queued or running for it; 0 for none.
     pub job: u32,
-    /// When it was last active, microseconds of CLOCK_MONOTONIC; 0 for never.
-    pub active_enter_usec: u64,
-    /// When it last became inactive or failed; 0 for never.
+    /// When one that does not run became inactive or failed, microseconds of
+    /// CLOCK_MONOTONIC; 0 for never.
     pub inactive_enter_usec: u64,
-    /// When its conditions were last checked; 0 for never.
-    pub condition_usec: u64,
-    /// Its conditions held then.
+    /// The conditions of one that does not run held when they were last checked;
+    /// true of one that runs.
     pub condition: bool,
 }
 
@@ -181,10 +176,7 @@ impl Manager {
     /// systemd could not be asked.
     pub fn units(&mut self, names: &[&str]) -> Result<Vec<UnitState>, ManagerError> {
         match &mut self.bus {
-            Some(bus) => {
-                let states = names.iter().map(|name| bus.unit(name));
-                Ok(states.collect::<Result<_, BusError>>()?)
-            }
+            Some(bus) => Ok(bus.units(names)?),
             None => systemctl::units(names),
         }
     }

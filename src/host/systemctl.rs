@@ -5,7 +5,7 @@ use super::manager::{Apart, CALL_USEC, Job, JobEnd, ManagerError, UnitState};
 use super::process::{self, Output};
 
 /// What is asked of a unit, as `systemctl show` names it.
-const PROPERTIES: &str = "--property=Id,LoadState,ActiveState,SubState,UnitFileState,Result,Job,ActiveEnterTimestampMonotonic,InactiveEnterTimestampMonotonic,ConditionTimestampMonotonic,ConditionResult";
+const PROPERTIES: &str = "--property=Id,LoadState,ActiveState,SubState,Result,Job,InactiveEnterTimestampMonotonic,ConditionResult";
 
 /// The states of these units, in one run.
 pub(super) fn units(names: &[&str]) -> Result<Vec<UnitState>, ManagerError> {
@@ -139,15 +139,16 @@ fn parse_units(names: &[&str], text: &str) -> Option<Vec<UnitState>> {
                 "LoadState" => value.clone_into(&mut state.load),
                 "ActiveState" => value.clone_into(&mut state.active),
                 "SubState" => value.clone_into(&mut state.sub),
-                "UnitFileState" => value.clone_into(&mut state.file),
                 "Result" => value.clone_into(&mut state.result),
                 "Job" => state.job = value.parse().unwrap_or_default(),
-                "ActiveEnterTimestampMonotonic" => state.active_enter_usec = number(),
                 "InactiveEnterTimestampMonotonic" => state.inactive_enter_usec = number(),
-                "ConditionTimestampMonotonic" => state.condition_usec = number(),
                 "ConditionResult" => state.condition = value == "yes",
                 _ => {}
             }
+        }
+        if !matches!(state.active.as_str(), "inactive" | "failed") {
+            (state.result, state.inactive_enter_usec) = Default::default();
+            state.condition = true;
         }
         (!state.load.is_empty() && !state.active.is_empty()).then_some(state)
     });
@@ -169,14 +170,14 @@ mod tests {
 
     #[test]
     fn each_paragraph_is_the_unit_asked_for() {
-        let text = "Result=success\nId=wicked.service\nLoadState=loaded\nActiveState=activating\nSubState=start\nJob=45\nUnitFileState=enabled\nActiveEnterTimestampMonotonic=0\nConditionResult=yes\nConditionTimestampMonotonic=77\n\nId=networking.service\nLoadState=not-found\nActiveState=inactive\nSubState=dead\nConditionResult=no\n";
+        let text = "Result=success\nId=wicked.service\nLoadState=loaded\nActiveState=inactive\nSubState=dead\nJob=45\nInactiveEnterTimestampMonotonic=77\nConditionResult=yes\n\nId=networking.service\nLoadState=not-found\nActiveState=inactive\nSubState=dead\nConditionResult=no\n";
         let states = parse_units(&["network.service", "networking.service"], text).expect("two");
         let [network, networking] = states.as_slice() else { panic!("{states:?}") };
         assert_eq!(
             (network.name.as_str(), network.id.as_str()),
             ("network.service", "wicked.service")
         );
-        assert_eq!((network.job, network.condition_usec), (45, 77));
+        assert_eq!((network.job, network.inactive_enter_usec), (45, 77));
         assert!(network.is_loaded() && network.condition && !network.is_active());
         assert!(!networking.is_loaded());
         assert_eq!(parse_units(&["a.service"], text), None, "as many answers as questions");

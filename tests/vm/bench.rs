@@ -41,14 +41,20 @@ struct Line {
 }
 
 fn main() -> ExitCode {
-    println!("Booting the guest and measuring {ROUNDS} rounds ...");
-    let guest = machine::boot("bench");
-    guest.assert_success();
     let binary =
         bed::stage::installed().expect("the binary as it is shipped").join("usr/sbin/ibprov");
+    // cargo test --test bench -- PART ...
+    let parts: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
+    let asked = |part: &str| parts.is_empty() || parts.iter().any(|p| p == part);
 
-    let mut lines = times(&guest);
-    lines.extend(own_use(&guest));
+    let mut lines = Vec::new();
+    if asked("boot") {
+        println!("Booting the guest and measuring {ROUNDS} rounds ...");
+        let guest = machine::boot("bench");
+        guest.assert_success();
+        lines.extend(times(&guest));
+        lines.extend(own_use(&guest));
+    }
     let size = std::fs::metadata(&binary).expect("the binary").len();
     lines.push(Line {
         what: "stripped binary",
@@ -57,11 +63,22 @@ fn main() -> ExitCode {
         unit: "MiB",
         from: format!("{size} bytes"),
     });
-    lines.push(status(&binary));
-    lines.extend(vfs());
-    lines.extend(check(&binary));
-    lines.push(check_journal(&binary));
-    lines.push(guest_start());
+    if asked("status") {
+        lines.push(status(&binary));
+    }
+    if asked("vfs") {
+        lines.extend(vfs());
+    }
+    if asked("interface") {
+        lines.extend(interface());
+    }
+    if asked("check") {
+        lines.extend(check(&binary));
+        lines.push(check_journal(&binary));
+    }
+    if asked("guests") {
+        lines.push(guest_start());
+    }
 
     println!("\n{:44} {:>10} {:>10}", "median", "measured", "limit");
     for line in &lines {
@@ -173,6 +190,38 @@ fn vfs() -> Vec<Line> {
             unit: "ms",
             from: again.text(),
         },
+    ]
+}
+
+/// From udev's word of a netdev to its settings made, against a bare unit that
+/// makes the same one write.
+fn interface() -> Vec<Line> {
+    println!("Booting a guest and setting an interface up ...");
+    let guest = machine::boot("iface_bench");
+    guest.assert_success();
+    assert_eq!(guest.stdout(), "", "settings are missing");
+    let rounds = guest.file("rounds");
+    let of = |who: &str, column: usize| {
+        let lines = rounds.lines().filter_map(|l| l.strip_prefix(who)?.strip_prefix(' '));
+        let millis = |l: &str| l.split(' ').nth(column)?.parse::<f64>().ok().map(|t| t / 1000.0);
+        spread(lines.filter_map(millis).collect())
+    };
+    let bare = of("bare", 0);
+    let line = |what, column, limit| {
+        let ibprov = of("ibprov", column);
+        Line {
+            what,
+            figure: ibprov.median / bare.median,
+            limit,
+            unit: "x",
+            from: format!("ibprov {} ms, bare unit {} ms", ibprov.text(), bare.text()),
+        }
+    };
+    vec![
+        line("interface: udev to configured, ratio", 1, 1.5),
+        line("  udev to ibprov's main()", 0, f64::INFINITY),
+        line("  udev to who brings it up is decided", 2, f64::INFINITY),
+        line("  udev to the unit active", 3, f64::INFINITY),
     ]
 }
 
