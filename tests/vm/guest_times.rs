@@ -5,18 +5,30 @@ use std::time::Duration;
 
 use crate::bed::outcome::Outcome;
 
-/// When ibprov-guests told of a guest.
+/// When ibprov-guests told of a guest, for the first time.
 pub(crate) fn told(guest: &Outcome, name: &str, text: &str) -> Duration {
-    let mut of_unit = guest.journal.unit("ibprov-guests.service");
-    let entry = of_unit.find(|e| e.field("IBPROV_GUEST") == name && e.message.contains(text));
-    entry.unwrap_or_else(|| panic!("nothing of {name} with {text:?}")).at
+    let first = all_told(guest, name, text).first().copied();
+    first.unwrap_or_else(|| panic!("nothing of {name} with {text:?}"))
 }
 
-/// When the kernel told of VF 1's netdev, seconds.
-pub(crate) fn netdev(guest: &Outcome) -> f64 {
+fn all_told(guest: &Outcome, name: &str, text: &str) -> Vec<Duration> {
+    let of_unit = guest.journal.unit("ibprov-guests.service");
+    let entries = of_unit.filter(|e| e.field("IBPROV_GUEST") == name && e.message.contains(text));
+    entries.map(|entry| entry.at).collect()
+}
+
+/// From each time that the kernel told of VF 1's netdev, the last that the VF
+/// needs, to the start of its guest being asked for, seconds.
+pub(crate) fn delays(guest: &Outcome) -> Vec<f64> {
     let events = guest.file("uevents");
-    let event = events.lines().find(|l| l.contains(" add ") && l.contains("0000:01:00.2/net/"));
-    let event = event.unwrap_or_else(|| panic!("no netdev of VF 1:\n{events}"));
-    let time = event.strip_prefix("KERNEL[").and_then(|rest| rest.split(']').next());
-    time.and_then(|t| t.parse().ok()).expect("time")
+    let netdev = |l: &&str| l.contains(" add ") && l.contains("0000:01:00.2/net/");
+    let time = |event: &str| -> f64 {
+        let time = event.strip_prefix("KERNEL[").and_then(|rest| rest.split(']').next());
+        time.and_then(|t| t.parse().ok()).expect("time")
+    };
+    let right: Vec<f64> = events.lines().filter(netdev).map(time).collect();
+    let started = all_told(guest, "vm@1.service", "is being started");
+    assert_eq!(right.len(), started.len(), "one start for each time it was right:\n{events}");
+    let delay = |(started, right): (&Duration, f64)| started.as_secs_f64() - right;
+    started.iter().zip(right).map(delay).collect()
 }
