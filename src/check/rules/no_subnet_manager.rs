@@ -20,6 +20,7 @@ A VF that stays in Initializing while its PF is Active is another thing
         "PORT_INIT",
         "sminfo: iberror",
         "sminfo",
+        "maybe no SM is running",
     ],
     causes: &["netdev-admin-down", "wait-online-timeout", "mount-before-ipoib"],
     judge: Judge::Boot(judge),
@@ -52,8 +53,11 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             .any(|e| e.when.since(&init.when).is_some_and(|t| t > 30_000_000));
         !moved && goes_on
     });
-    let unanswered: Vec<_> = boot.with("sminfo: iberror").collect();
-    if waiting.is_empty() && stuck.is_none() && (unanswered.is_empty() || active) {
+    // srp_daemon reads the port's SM LID.
+    let unanswered: Vec<_> =
+        boot.with_any(&["sminfo: iberror", "maybe no SM is running"]).collect();
+    let came = active || seen::sign_of_life(boot).is_some();
+    if waiting.is_empty() && stuck.is_none() && (unanswered.is_empty() || came) {
         return Vec::new();
     }
     let name = waiting.first().map_or_else(|| "the port".to_owned(), |p| p.name());
@@ -88,7 +92,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::severity;
+    use super::super::testing::{ca, severity};
     use super::{RULE, Severity};
 
     #[test]
@@ -96,16 +100,7 @@ mod tests {
         assert_eq!(
             severity(
                 &RULE,
-                &[
-                    "CA 'mlx5_0'",
-                    "\tCA type: MT4123",
-                    "\tNode GUID: 0x02c9030000000001",
-                    "\tPort 1:",
-                    "\t\tState: Initializing",
-                    "\t\tPhysical state: LinkUp",
-                    "\t\tSM lid: 0",
-                    "\t\tLink layer: InfiniBand",
-                ]
+                &[&ca(0, "MT4123", 1, "Initializing", "LinkUp").replace("SM lid: 1", "SM lid: 0"),]
             ),
             Some(Severity::Error)
         );
@@ -113,57 +108,18 @@ mod tests {
             severity(
                 &RULE,
                 &[
-                    "CA 'mlx5_0'",
-                    "\tCA type: MT4123",
-                    "\tNode GUID: 0x02c9030000000001",
-                    "\tPort 1:",
-                    "\t\tState: Active",
-                    "\t\tPhysical state: LinkUp",
-                    "\t\tSM lid: 1",
-                    "\t\tLink layer: InfiniBand",
-                    "CA 'mlx5_1'",
-                    "\tCA type: MT4123",
-                    "\tNode GUID: 0x02c9030000000001",
-                    "\tPort 1:",
-                    "\t\tState: Initializing",
-                    "\t\tPhysical state: LinkUp",
-                    "\t\tSM lid: 1",
-                    "\t\tLink layer: InfiniBand",
+                    &ca(0, "MT4123", 1, "Active", "LinkUp"),
+                    &ca(1, "MT4123", 1, "Initializing", "LinkUp"),
                 ]
             ),
             Some(Severity::Warning)
         );
-        assert_eq!(
-            severity(
-                &RULE,
-                &[
-                    "CA 'mlx5_0'",
-                    "\tCA type: MT4123",
-                    "\tNode GUID: 0x02c9030000000001",
-                    "\tPort 1:",
-                    "\t\tState: Down",
-                    "\t\tPhysical state: Polling",
-                    "\t\tSM lid: 1",
-                    "\t\tLink layer: InfiniBand",
-                ]
-            ),
-            None
-        );
-        assert_eq!(
-            severity(
-                &RULE,
-                &[
-                    "CA 'mlx5_0'",
-                    "\tCA type: MT4123",
-                    "\tNode GUID: 0x02c9030000000001",
-                    "\tPort 1:",
-                    "\t\tState: Active",
-                    "\t\tPhysical state: LinkUp",
-                    "\t\tSM lid: 1",
-                    "\t\tLink layer: InfiniBand",
-                ]
-            ),
-            None
-        );
+        assert_eq!(severity(&RULE, &[&ca(0, "MT4123", 1, "Down", "Polling"),]), None);
+        assert_eq!(severity(&RULE, &[&ca(0, "MT4123", 1, "Active", "LinkUp"),]), None);
+        let srp = "Mar 22 07:12:19 n2 srp_daemon[4681]: SM LID is 0, maybe no SM is running";
+        assert_eq!(severity(&RULE, &[srp]), Some(Severity::Error));
+        let later =
+            "Mar 22 07:12:49 n2 kernel: IPv6: ADDRCONF(NETDEV_CHANGE): ib0: link becomes ready";
+        assert_eq!(severity(&RULE, &[srp, later]), None);
     }
 }
