@@ -123,6 +123,8 @@ What it is not: a probe that fails because firmware does not answer
         "failed to enable eswitch SRIOV",
         "health recovery flow aborted",
         "health recovery failed",
+        "Couldn't start port",
+        "FW STALL Detected",
         "Internal error detected",
         "Internal error mark was detected",
     ],
@@ -172,6 +174,8 @@ const GIVES_UP: &[&str] = &[
     "failed to enable eswitch SRIOV",
     "health recovery flow aborted",
     "health recovery failed",
+    "Couldn't start port",
+    "FW STALL Detected",
 ];
 /// ... by which mlx4 tells that the firmware of its card has stopped.
 const STOPPED: &[&str] = &["Internal error detected", "Internal error mark was detected"];
