@@ -67,6 +67,7 @@ test:
 test-unit: deps
 	@sh tests/lane.sh unit $(CARGO) test --locked --lib --bins
 test-tree: deps
+	@sh tests/vm/image/need.sh bzip2 xz-utils zstd
 	@sh tests/lane.sh tree $(CARGO) test --locked $(addprefix --test ,$(tree_tests))
 test-boot: deps
 	@sh tests/lane.sh boot $(CARGO) test --locked --test boot -- --test-threads=1

@@ -34,16 +34,9 @@ mod tests {
     use crate::observe::{PciClass, PciFunction};
 
     fn warning(device: u16, loaded: Option<&str>, configured: &str) -> Option<String> {
-        let dir = tempfile::tempdir().expect("temporary directory");
-        let write = |path: &str, text: &str| {
-            let path = dir.path().join(path);
-            std::fs::create_dir_all(path.parent().expect("parent")).expect("directory");
-            std::fs::write(path, text).expect("file");
-        };
-        write("etc/modprobe.d/ipoib.conf", configured);
-        if let Some(size) = loaded {
-            write("sys/module/ib_ipoib/parameters/send_queue_size", size);
-        }
+        let mut files = vec![("etc/modprobe.d/ipoib.conf", configured)];
+        files.extend(loaded.map(|size| ("sys/module/ib_ipoib/parameters/send_queue_size", size)));
+        let dir = crate::host::testing::tree(&files, &[]);
         let function = PciFunction {
             address: "0000:4b:00.0".parse().expect("address"),
             vendor: 0x15b3,

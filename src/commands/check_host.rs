@@ -56,7 +56,12 @@ pub fn gather(boot: &mut Boot, root: &Root, configuration: Option<&Path>) {
     let mut host = seen.host;
     host.autostart = observe::autostart::guests(root);
     host.units = Some(observe::units::units(root));
-    host.boot_report = root.text(&format!("{}/boot.json", state::RUN_DIR), 16 << 20).ok();
+    match root.text(&format!("{}/boot.json", state::RUN_DIR), 16 << 20) {
+        Ok(report) => host.boot_report = Some(report),
+        // boot has not run, or not on this host.
+        Err(e) if e.is_absent() => {}
+        Err(e) => host.problems.push(e.to_string()),
+    }
     host.problems.extend(observed.problems.iter().cloned());
     boot.host = Some(Box::new(host));
 }

@@ -30,6 +30,8 @@ mod root;
 pub mod state;
 pub mod systemctl;
 pub mod systemd;
+#[cfg(test)]
+pub(crate) mod testing;
 mod udev;
 pub mod unit_graph;
 pub mod virsh;

@@ -106,8 +106,7 @@ mod tests {
 
     #[test]
     fn each_stacks_files_name_their_netdevs() {
-        let dir = tempfile::tempdir().expect("folder");
-        for (path, text) in [
+        let files = [
             ("etc/network/interfaces", "auto lo ib0\niface ib0 inet dhcp\nallow-hotplug ib9\n"),
             ("etc/network/interfaces.d/x", "auto ib1\n"),
             ("etc/sysconfig/network-scripts/ifcfg-ib2", "ONBOOT=yes\n"),
@@ -119,11 +118,8 @@ mod tests {
             ),
             ("etc/systemd/network/10.network", "[Match]\nName=ib5 ib* eth0\n"),
             ("etc/systemd/network/10.link", "[Link]\nName=ib7\n"),
-        ] {
-            let path = dir.path().join(path);
-            std::fs::create_dir_all(path.parent().expect("parent")).expect("folder");
-            std::fs::write(path, text).expect("file");
-        }
+        ];
+        let dir = crate::host::testing::tree(&files, &[]);
         let root = Root::copy_at(dir.path()).expect("root");
         let found = asked(&root, |n| n.starts_with("ib") && !n.contains('*'));
         let found: Vec<(&str, &str)> = found

@@ -154,13 +154,10 @@ mod tests {
     use crate::host::Root;
 
     fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
-        let dir = tempfile::tempdir().expect("temporary directory");
-        for (path, text) in files {
-            let path = dir.path().join("sys/class/net").join(path);
-            std::fs::create_dir_all(path.parent().expect("parent")).expect("directory");
-            std::fs::write(path, text).expect("file");
-        }
-        dir
+        let files: Vec<(String, &str)> =
+            files.iter().map(|(path, text)| (format!("sys/class/net/{path}"), *text)).collect();
+        let files: Vec<(&str, &str)> = files.iter().map(|(p, t)| (p.as_str(), *t)).collect();
+        crate::host::testing::tree(&files, &[])
     }
 
     const ADDRESS: &str = "80:00:10:49:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:12:a4:80\n";

@@ -186,17 +186,13 @@ mod tests {
 
     #[test]
     fn the_stronger_directory_masks_its_namesake() {
-        let dir = tempfile::tempdir().expect("temporary directory");
-        for (path, text) in [
+        let files = [
             ("etc/modprobe.d/a.conf", "# emptied by the site\n"),
             ("usr/lib/modprobe.d/a.conf", "blacklist ib_umad\n"),
             ("usr/lib/modprobe.d/b.conf", "blacklist ib_uverbs\n"),
             ("usr/lib/modprobe.d/c.txt", "blacklist ib_ipoib\n"),
-        ] {
-            let path = dir.path().join(path);
-            std::fs::create_dir_all(path.parent().expect("parent")).expect("directory");
-            std::fs::write(path, text).expect("file");
-        }
+        ];
+        let dir = crate::host::testing::tree(&files, &[]);
         let rules = ModprobeRules::read(&Root::copy_at(dir.path()).expect("root"));
         assert_eq!(rules.denied(&name("ib_umad")), None);
         assert_eq!(rules.denied(&name("ib_uverbs")), Some("/usr/lib/modprobe.d/b.conf:1"));

@@ -67,10 +67,7 @@ mod tests {
     use super::*;
 
     fn owner_with(path: &str, content: &str) -> Option<String> {
-        let dir = tempfile::tempdir().expect("temporary directory");
-        let file = dir.path().join(path);
-        std::fs::create_dir_all(file.parent().expect("parent")).expect("directory");
-        std::fs::write(file, content).expect("file");
+        let dir = crate::host::testing::tree(&[(path, content)], &[]);
         let root = Root::copy_at(dir.path()).expect("root");
         owner(&root, &"ib0".parse().expect("name"), 7)
     }

@@ -245,3 +245,86 @@ fn the_documentation_lists_every_diagnosis() {
     }
     expect_test::expect_file!["../../docs/diagnoses.md"].assert_eq(&page);
 }
+
+/// Files as sosreport lays them, of the node whose openibd is disabled.
+fn sosreport() -> Vec<(&'static str, Vec<u8>)> {
+    let messages = std::fs::read(log("openibd-disabled.log")).expect("log");
+    let status = "● openibd.service - openibd - configure Mellanox devices\n   \
+        Loaded: loaded (/usr/lib/systemd/system/openibd.service; disabled; vendor preset: \
+        disabled)\n   Active: inactive (dead)\n";
+    let ibstat = "CA 'mlx5_0'\n\tCA type: MT4123\n\tNumber of ports: 1\n\tNode GUID: \
+        0x0c42a103007b1c5a\n\tPort 1:\n\t\tState: Active\n\t\tPhysical state: LinkUp\n\t\t\
+        Base lid: 7\n\t\tSM lid: 1\n\t\tLink layer: InfiniBand\n";
+    let lsmod = "Module                  Size  Used by\nib_ipoib              131072  0\n\
+        mlx5_ib               397312  0\nmlx5_core            1495040  1 mlx5_ib\n";
+    let text = |s: &str| s.as_bytes().to_vec();
+    vec![
+        ("date", text("Mon Mar 18 10:40:00 UTC 2024\n")),
+        ("var/log/messages", messages),
+        ("var/log/wtmp", b"\x07\0\0\0pts/0\0\0".to_vec()),
+        ("sos_commands/systemd/systemctl_status_--all", text(status)),
+        ("sos_commands/infiniband/ibstat", text(ibstat)),
+        ("sos_commands/kernel/lsmod", text(lsmod)),
+        ("sos_commands/kernel/uname_-a", text("Linux node-9 4.18.0-372.9.1.el8.x86_64\n")),
+        ("sos_logs/sos.log", text("2024-03-18 ERROR: ib0: no such device\n")),
+        ("sos_reports/sos.html", text("<p>Device ib1 does not seem to be present</p>\n")),
+        ("etc/sysconfig/network-scripts/ifcfg-ib0", text("DEVICE=ib0\nONBOOT=yes\n")),
+        ("proc/cmdline", text("quiet\n")),
+    ]
+}
+
+#[test]
+fn a_sosreport_is_read_as_directory_and_packed_in_every_way() {
+    let dir = tempfile::tempdir().expect("directory");
+    let name = "sosreport-node-9-2024-03-18-abcdefg";
+    let mut tar = tar::Builder::new(Vec::new());
+    for (path, content) in sosreport() {
+        let at = dir.path().join(name).join(path);
+        std::fs::create_dir_all(at.parent().expect("parent")).expect("directory");
+        std::fs::write(&at, &content).expect("file");
+        let mut header = tar::Header::new_gnu();
+        header.set_size(content.len() as u64);
+        header.set_mode(0o600);
+        tar.append_data(&mut header, format!("{name}/{path}"), &content[..]).expect("entry");
+    }
+    let tar = tar.into_inner().expect("archive");
+    std::fs::write(dir.path().join("sos.tar"), &tar).expect("file");
+    let run = |what: &str| ibprov(&["--format", "json", "--log", what], dir.path(), b"");
+    let unpacked = run(name);
+    let told = codes(&unpacked);
+    assert_eq!(told[0], "openibd-disabled", "{told:?}");
+    assert_eq!(String::from_utf8_lossy(&unpacked.stderr), "");
+    assert_eq!(json(&unpacked)["findings"][0]["confidence"], "high", "its status is read too");
+    assert!(!String::from_utf8_lossy(&unpacked.stdout).contains("ib1"), "sos's own pages are none");
+    let mut forms = vec!["sos.tar"];
+    for (program, packed) in [
+        ("gzip", "sos.tar.gz"),
+        ("xz", "sos.tar.xz"),
+        ("bzip2", "sos.tar.bz2"),
+        ("zstd", "sos.tar.zst"),
+    ] {
+        let output = Command::new(program)
+            .args(["-q", "-c", "sos.tar"])
+            .current_dir(dir.path())
+            .output()
+            .unwrap_or_else(|e| panic!("{program}, which `make test-tree` installs: {e}"));
+        assert!(output.status.success(), "{program}");
+        std::fs::write(dir.path().join(packed), output.stdout).expect("file");
+        forms.push(packed);
+    }
+    for form in forms {
+        let packed = run(form);
+        assert_eq!(
+            (codes(&packed), String::from_utf8_lossy(&packed.stderr).as_ref()),
+            (told.clone(), ""),
+            "{form}"
+        );
+    }
+
+    // A damaged one says so; what could be read of it counts.
+    let mut cut = std::fs::read(dir.path().join("sos.tar.xz")).expect("file");
+    cut.truncate(cut.len() - 40);
+    std::fs::write(dir.path().join("cut.tar.xz"), cut).expect("file");
+    let said = String::from_utf8_lossy(&run("cut.tar.xz").stderr).into_owned();
+    assert!(said.contains("cut.tar.xz: cut off or damaged: xz: exit status: 1"), "{said}");
+}

@@ -5,7 +5,6 @@
 //! only the lines around a hit are looked at.
 
 use std::io::{self, Read};
-use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, Input};
 use memchr::{memchr, memchr_iter, memrchr};
@@ -17,6 +16,11 @@ use super::mail::joint;
 use super::needles::{Needles, needles};
 use super::state::Reader;
 use super::{Boot, Evidence, Source};
+
+mod boots;
+mod lines;
+
+use lines::{clean, line_around, lines, window};
 
 /// How much of a source is taken apart line by line.
 const CLOSELY: u64 = 2 * 1024 * 1024;
@@ -379,157 +383,6 @@ impl Intake {
         }
         wanted
     }
-
-    /// A new boot begins where the kernel greets, its clock starts again, or a
-    /// card is enumerated a second time much later.
-    fn tell_boots_apart(&mut self, when: &When, text: &str, kind: &Kind) {
-        /// Lines of one boot may be out of order by this much, microseconds.
-        const UNORDERED: u64 = 60_000_000;
-        /// A card that is enumerated again after this long, by a clock that goes
-        /// on over a boot, was not there in between, microseconds.
-        const LONG: i64 = 600_000_000;
-
-        let mut new = false;
-        if let Some(now) = when.monotonic {
-            let jumped = self.last_monotonic.is_some_and(|last| now + UNORDERED < last);
-            // The excerpts of one boot may come in any order: only a kernel that
-            // is just starting is another one.
-            new = jumped && now < UNORDERED / 6;
-            self.last_monotonic = Some(now);
-        }
-        if text.starts_with("-- Reboot --") || text.starts_with("-- Boot ") {
-            new = true;
-        }
-        if text.starts_with("Linux version ") {
-            new = self.current().is_some_and(|b| b.events.len() > 1);
-        }
-        if let Kind::PciFunction { address, .. } = kind
-            && when.monotonic.is_none()
-        {
-            match self.enumerated.iter().find(|(a, _)| a == address) {
-                Some((_, first)) => new |= when.since(first).is_some_and(|gap| gap > LONG),
-                None if self.enumerated.len() < 4096 => {
-                    self.enumerated.push((address.clone(), when.clone()));
-                }
-                None => {}
-            }
-        }
-        // A journal's entries name their boot.
-        if new && self.current().is_some_and(|b| !b.events.is_empty() && b.id.is_none()) {
-            self.next_boot(None, when);
-            if let Kind::PciFunction { address, .. } = kind {
-                self.enumerated.push((address.clone(), when.clone()));
-            }
-        }
-    }
-
-    fn current(&self) -> Option<&Boot> {
-        self.evidence.boots.get(self.boot)
-    }
-
-    /// Entries of `id` follow. Journals of one host are many files, whose
-    /// entries of one boot belong together.
-    fn boot_of(&mut self, id: String, when: &When) {
-        if self.current().is_some_and(|b| b.id.as_ref() == Some(&id)) {
-            return;
-        }
-        if let Some(at) = self.evidence.boots.iter().position(|b| b.id.as_ref() == Some(&id)) {
-            self.boot = at;
-            return;
-        }
-        match self.evidence.boots.get_mut(self.boot) {
-            Some(first) if first.id.is_none() && first.events.is_empty() => first.id = Some(id),
-            _ => self.next_boot(Some(id), when),
-        }
-    }
-
-    fn next_boot(&mut self, id: Option<String>, when: &When) {
-        self.enumerated.clear();
-        if self.evidence.boots.len() < BOOTS {
-            self.kept.fill(0);
-            self.kept_nameless = 0;
-            self.evidence.boots.push(Boot {
-                id,
-                begins: when.stamp.to_string(),
-                ..Boot::default()
-            });
-        } else if let Some(last) = self.evidence.boots.last_mut() {
-            last.id = id;
-        }
-        self.boot = self.evidence.boots.len().saturating_sub(1);
-    }
-}
-
-/// The lines of a block, without their line breaks.
-fn lines(block: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let block = block.strip_suffix(b"\n").unwrap_or(block);
-    block.split(|b| *b == b'\n')
-}
-
-/// The line that `at` is in.
-fn line_around(block: &[u8], at: usize) -> Range<usize> {
-    let start = memrchr(b'\n', block.get(..at).unwrap_or_default()).map_or(0, |nl| nl + 1);
-    let end = memchr(b'\n', block.get(at..).unwrap_or_default()).map_or(block.len(), |nl| at + nl);
-    start..end
-}
-
-/// The lines around `hit` that may belong to its record.
-fn window(block: &[u8], hit: usize) -> Range<usize> {
-    let line_start =
-        |at: usize| memrchr(b'\n', block.get(..at).unwrap_or_default()).map_or(0, |nl| nl + 1);
-    let next_line = |at: usize| {
-        memchr(b'\n', block.get(at..).unwrap_or_default()).map_or(block.len(), |nl| at + nl + 1)
-    };
-    let mut start = line_start(hit);
-    // A line that does not begin like a record may go on from the one above.
-    let begins = block.get(start).is_some_and(|b| b.is_ascii_uppercase() || b"[<{2".contains(b));
-    if !begins && start > 0 {
-        start = line_start(start - 1);
-    }
-    let mut end = next_line(hit);
-    // What follows is wanted only where it does not begin a record.
-    for _ in 0..JOINED {
-        match block.get(end) {
-            Some(b) if !(b.is_ascii_uppercase() || b"[<{2\n".contains(b)) => end = next_line(end),
-            _ => break,
-        }
-    }
-    start..end
-}
-
-/// `raw` as text that may go to a terminal: at most [`LINE_LIMIT`] bytes,
-/// without colours, other control characters replaced.
-fn clean(raw: &[u8]) -> String {
-    let cut = raw.get(..LINE_LIMIT).unwrap_or(raw);
-    let text = String::from_utf8_lossy(cut);
-    if !text.bytes().any(|b| b < b' ' || b == 0x7f || b >= 0x80) {
-        return text.into_owned();
-    }
-    let mut clean = String::with_capacity(text.len());
-    let mut rest = text.chars().peekable();
-    while let Some(c) = rest.next() {
-        match c {
-            '\t' => clean.push('\t'),
-            '\r' => {}
-            '\u{1b}' if rest.peek() == Some(&'[') => {
-                // A colour or a movement of the cursor: `ESC [ 0;32 m`.
-                rest.next();
-                for c in rest.by_ref() {
-                    if c.is_ascii_alphabetic() || !(c.is_ascii_digit() || c == ';' || c == '?') {
-                        break;
-                    }
-                }
-            }
-            c if c.is_control() || is_direction(c) => clean.push('\u{fffd}'),
-            c => clean.push(c),
-        }
-    }
-    clean
-}
-
-/// Characters that turn what follows on a terminal around.
-const fn is_direction(c: char) -> bool {
-    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
 }
 
 #[cfg(test)]

@@ -65,6 +65,26 @@ What it is not: a probe that fails because firmware does not answer
         " [rpcrdma]",
         " [iw_cm]",
         " [nvme_rdma]",
+        " [nvmet_rdma]",
+        " [hns_roce",
+        " [rdma_rxe]",
+        " [siw]",
+        " [efa]",
+        " [erdma]",
+        " [qedr]",
+        " [ocrdma]",
+        " [vmw_pvrdma]",
+        " [mana_ib]",
+        " [iw_cxgb",
+        " [i40iw]",
+        " [ib_isert]",
+        " [ib_sa]",
+        " [ib_ipath]",
+        " [opa_vnic]",
+        " [svcrdma]",
+        " [xprtrdma]",
+        " [ko2iblnd]",
+        "ib_register_device",
         "[ib_core",
         "[ib_ipoib",
         "[mlx5_core",
@@ -103,6 +123,8 @@ What it is not: a probe that fails because firmware does not answer
         "failed to enable eswitch SRIOV",
         "health recovery flow aborted",
         "health recovery failed",
+        "Couldn't start port",
+        "FW STALL Detected",
         "Internal error detected",
         "Internal error mark was detected",
     ],
@@ -152,6 +174,8 @@ const GIVES_UP: &[&str] = &[
     "failed to enable eswitch SRIOV",
     "health recovery flow aborted",
     "health recovery failed",
+    "Couldn't start port",
+    "FW STALL Detected",
 ];
 /// ... by which mlx4 tells that the firmware of its card has stopped.
 const STOPPED: &[&str] = &["Internal error detected", "Internal error mark was detected"];
@@ -392,6 +416,18 @@ mod tests {
                 ]
             ),
             Some(Severity::Warning)
+        );
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "[   11.3] WARNING: CPU: 96 PID: 2074 at kernel/locking/irqflag-debug.c:10 warn_bogus_irq_restore+0x30/0x40",
+                    "[   11.3]  warn_bogus_irq_restore+0x30/0x40",
+                    "[   11.3]  add_qp_to_list+0x11c/0x148 [hns_roce_hw_v2]",
+                    "[   11.3]  ib_register_device+0x34/0x50",
+                ]
+            ),
+            Some(Severity::Error)
         );
         assert_eq!(
             severity(&RULE, &["[ 14.0] mlx5_core: probe of 0000:03:00.0 failed with error -22",]),

@@ -71,7 +71,13 @@ const MANY: usize = 3;
 
 fn judge(boot: &Boot) -> Vec<Finding> {
     let of_hca = |text: &str| seen::rdma_module(text).is_some();
-    let given_up: Vec<_> = boot.with_any(&FINAL).filter(|e| of_hca(&e.text)).collect();
+    // A VF that gets no answer, while its PF has one, is another finding.
+    let of_vf = |text: &str| {
+        text.contains("Will cause a leak")
+            && function(text).is_some_and(|address| seen::is_vf(boot, address))
+    };
+    let given_up: Vec<_> =
+        boot.with_any(&FINAL).filter(|e| of_hca(&e.text) && !of_vf(&e.text)).collect();
     let waits: Vec<_> = boot
         .with_any(&["Waiting for FW initialization", "Waiting for FW pre-initializing"])
         .collect();
@@ -138,6 +144,9 @@ mod tests {
             ),
             Some(Severity::Warning)
         );
+        let pf = "[ 134.3] mlx5_core 0000:61:00.0: wait_func:1185:(pid 3): ENABLE_HCA(0x104) timeout. Will cause a leak of a command resource";
+        assert_eq!(severity(&RULE, &[pf]), Some(Severity::Error));
+        assert_eq!(severity(&RULE, &[&pf.replace("61:00.0", "61:01.0")]), None);
         let waits = [
             "[ 22.8] mlx5_core 0000:6f:00.0: wait_fw_init:211:(pid 8): Waiting for FW pre-initializing, timeout abort in 100s (0x87010000)",
             "[ 42.8] mlx5_core 0000:6f:00.0: wait_fw_init:211:(pid 8): Waiting for FW pre-initializing, timeout abort in 79s (0x87010000)",

@@ -48,52 +48,17 @@ fn judge(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::severity;
+    use super::super::testing::{GOOD, LATE, ca, severity};
     use super::{RULE, Severity};
 
     #[test]
     fn signs_of_life() {
+        assert_eq!(severity(&RULE, GOOD), Some(Severity::Info));
         assert_eq!(
-            severity(
-                &RULE,
-                &[
-                    "Apr 02 11:09:34 n9 openibd[23]: + /sbin/modprobe ib_ipoib",
-                    "Apr 02 11:09:34 n9 kernel: mlx5_core 0000:4b:00.0: MLX5E: StrdRq(0) RqSz(1024) StrdSz(256) RxCqeCmprss(0)",
-                    "Apr 02 11:09:34 n9 mlnx_interface_mgr.sh[28]: + log_msg 'OS is booting, will not run ifup on ib0'",
-                    "Apr 02 11:09:43 n9 network[32]: Bringing up interface ib0:  [  OK  ]",
-                ]
-            ),
+            severity(&RULE, &[&ca(0, "MT4123", 1, "Active", "LinkUp"),]),
             Some(Severity::Info)
         );
-        assert_eq!(
-            severity(
-                &RULE,
-                &[
-                    "CA 'mlx5_0'",
-                    "\tCA type: MT4123",
-                    "\tNode GUID: 0x02c9030000000001",
-                    "\tPort 1:",
-                    "\t\tState: Active",
-                    "\t\tPhysical state: LinkUp",
-                    "\t\tSM lid: 1",
-                    "\t\tLink layer: InfiniBand",
-                ]
-            ),
-            Some(Severity::Info)
-        );
-        assert_eq!(
-            severity(
-                &RULE,
-                &[
-                    "Mar 18 10:29:53 n9 network[29]: Bringing up interface ib0:  ERROR     : [/etc/sysconfig/network-scripts/ifup-eth] Device ib0 does not seem to be present, delaying initialization.",
-                    "Mar 18 10:31:13 n9 kernel: mlx5_core 0000:4b:00.0: MLX5E: StrdRq(0) RqSz(1024) StrdSz(256) RxCqeCmprss(0)",
-                    "Mar 18 10:31:14 n9 mlnx_interface_mgr[13]: Setting up Mellanox network interface: ib0",
-                    "Mar 18 10:31:14 n9 mlnx_interface_mgr[13]: OS is booting, will not run ifup on ib0",
-                    "Mar 22 16:56:38 n9 network[58]: Bringing up interface ib0:  [  OK  ]",
-                ]
-            ),
-            None
-        );
+        assert_eq!(severity(&RULE, LATE), None);
         assert_eq!(
             severity(&RULE, &["[ 15.9] mlx5_core 0000:af:00.0 ibs4f0: renamed from ib0",]),
             Some(Severity::Info)

@@ -41,48 +41,13 @@ fn judge(boot: &Boot) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::severity;
+    use super::super::testing::{GOOD, LATE, RECOVERED, severity};
     use super::{RULE, Severity};
 
     #[test]
     fn only_where_the_network_had_given_up() {
-        assert_eq!(
-            severity(
-                &RULE,
-                &[
-                    "Mar 18 10:29:53 n9 network[29]: Bringing up interface ib0:  ERROR     : [/etc/sysconfig/network-scripts/ifup-eth] Device ib0 does not seem to be present, delaying initialization.",
-                    "Mar 18 10:31:13 n9 kernel: mlx5_core 0000:4b:00.0: MLX5E: StrdRq(0) RqSz(1024) StrdSz(256) RxCqeCmprss(0)",
-                    "Mar 18 10:31:14 n9 mlnx_interface_mgr[13]: Setting up Mellanox network interface: ib0",
-                    "Mar 18 10:31:14 n9 mlnx_interface_mgr[13]: OS is booting, will not run ifup on ib0",
-                    "Mar 22 16:56:38 n9 network[58]: Bringing up interface ib0:  [  OK  ]",
-                ]
-            ),
-            Some(Severity::Error)
-        );
-        assert_eq!(
-            severity(
-                &RULE,
-                &[
-                    "Mar 18 10:29:53 n9 network[29]: Bringing up interface ib0:  ERROR     : [/etc/sysconfig/network-scripts/ifup-eth] Device ib0 does not seem to be present, delaying initialization.",
-                    "Mar 18 10:31:13 n9 kernel: mlx5_core 0000:4b:00.0: MLX5E: StrdRq(0) RqSz(1024) StrdSz(256) RxCqeCmprss(0)",
-                    "Mar 18 10:31:14 n9 mlnx_interface_mgr[13]: Setting up Mellanox network interface: ib0",
-                    "Mar 18 10:31:14 n9 mlnx_interface_mgr[13]: OS is booting, will not run ifup on ib0",
-                    "Mar 18 10:31:40 n9 network[58]: Bringing up interface ib0:  [  OK  ]",
-                ]
-            ),
-            None
-        );
-        assert_eq!(
-            severity(
-                &RULE,
-                &[
-                    "Apr 02 11:09:34 n9 openibd[23]: + /sbin/modprobe ib_ipoib",
-                    "Apr 02 11:09:34 n9 kernel: mlx5_core 0000:4b:00.0: MLX5E: StrdRq(0) RqSz(1024) StrdSz(256) RxCqeCmprss(0)",
-                    "Apr 02 11:09:34 n9 mlnx_interface_mgr.sh[28]: + log_msg 'OS is booting, will not run ifup on ib0'",
-                    "Apr 02 11:09:43 n9 network[32]: Bringing up interface ib0:  [  OK  ]",
-                ]
-            ),
-            None
-        );
+        assert_eq!(severity(&RULE, LATE), Some(Severity::Error));
+        assert_eq!(severity(&RULE, RECOVERED), None);
+        assert_eq!(severity(&RULE, GOOD), None);
     }
 }

@@ -155,20 +155,8 @@ pub fn rule(code: &str) -> Option<&'static Rule> {
     ALL.iter().copied().find(|r| r.code == code)
 }
 
-/// What the rules' own tests ask.
 #[cfg(test)]
-mod testing {
-    use super::super::evidence::Intake;
-    use super::{Rule, Severity};
-
-    /// How grave `rule` takes `lines` to be; `None` if it says nothing.
-    pub(super) fn severity(rule: &Rule, lines: &[&str]) -> Option<Severity> {
-        let mut intake = Intake::new();
-        intake.read("log", &mut lines.join("\n").as_bytes());
-        let diagnosis = super::super::diagnose(&intake.finish());
-        diagnosis.findings.iter().find(|f| f.code == rule.code).map(|f| f.severity)
-    }
-}
+mod testing;
 
 #[cfg(test)]
 mod tests {

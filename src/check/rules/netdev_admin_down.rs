@@ -65,7 +65,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::severity;
+    use super::super::testing::{ca, severity};
     use super::{RULE, Severity};
 
     #[test]
@@ -74,14 +74,7 @@ mod tests {
             severity(
                 &RULE,
                 &[
-                    "CA 'mlx5_0'",
-                    "\tCA type: MT4123",
-                    "\tNode GUID: 0x02c9030000000001",
-                    "\tPort 1:",
-                    "\t\tState: Active",
-                    "\t\tPhysical state: LinkUp",
-                    "\t\tSM lid: 1",
-                    "\t\tLink layer: InfiniBand",
+                    &ca(0, "MT4123", 1, "Active", "LinkUp"),
                     "4: ib0: <BROADCAST,MULTICAST> mtu 4092 qdisc noop state DOWN",
                     "    link/infiniband 00:00 brd ff",
                 ]
@@ -92,14 +85,7 @@ mod tests {
             severity(
                 &RULE,
                 &[
-                    "CA 'mlx5_0'",
-                    "\tCA type: MT4123",
-                    "\tNode GUID: 0x02c9030000000001",
-                    "\tPort 1:",
-                    "\t\tState: Active",
-                    "\t\tPhysical state: LinkUp",
-                    "\t\tSM lid: 1",
-                    "\t\tLink layer: InfiniBand",
+                    &ca(0, "MT4123", 1, "Active", "LinkUp"),
                     "4: ib0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 4092",
                     "    link/infiniband 00:00 brd ff",
                     "5: ib1: <BROADCAST,MULTICAST> mtu 4092",
@@ -112,14 +98,7 @@ mod tests {
             severity(
                 &RULE,
                 &[
-                    "CA 'mlx5_0'",
-                    "\tCA type: MT4123",
-                    "\tNode GUID: 0x02c9030000000001",
-                    "\tPort 1:",
-                    "\t\tState: Down",
-                    "\t\tPhysical state: Polling",
-                    "\t\tSM lid: 1",
-                    "\t\tLink layer: InfiniBand",
+                    &ca(0, "MT4123", 1, "Down", "Polling"),
                     "4: ib0: <BROADCAST,MULTICAST> mtu 4092 qdisc noop state DOWN",
                     "    link/infiniband 00:00 brd ff",
                 ]

@@ -20,6 +20,9 @@ A VF that stays in Initializing while its PF is Active is another thing
         "PORT_INIT",
         "sminfo: iberror",
         "sminfo",
+        "maybe no SM is running",
+        "Couldn't open port",
+        "manage_subnet",
     ],
     causes: &["netdev-admin-down", "wait-online-timeout", "mount-before-ipoib"],
     judge: Judge::Boot(judge),
@@ -52,8 +55,19 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             .any(|e| e.when.since(&init.when).is_some_and(|t| t > 30_000_000));
         !moved && goes_on
     });
-    let unanswered: Vec<_> = boot.with("sminfo: iberror").collect();
-    if waiting.is_empty() && stuck.is_none() && (unanswered.is_empty() || active) {
+    // srp_daemon reads the port's SM LID. Without an agent of its own on the port the
+    // kernel answers no subnet manager; SELinux can forbid that agent.
+    let forbidden: Vec<_> = boot
+        .with("manage_subnet")
+        .filter(|e| e.text.contains("denied") && !e.text.contains("permissive=1"))
+        .collect();
+    let unanswered: Vec<_> = boot
+        .with_any(&["sminfo: iberror", "maybe no SM is running"])
+        .chain(boot.with("Couldn't open port").filter(|e| e.text.contains("for agents")))
+        .chain(forbidden.iter().copied())
+        .collect();
+    let came = active || seen::sign_of_life(boot).is_some();
+    if waiting.is_empty() && stuck.is_none() && (unanswered.is_empty() || came) {
         return Vec::new();
     }
     let name = waiting.first().map_or_else(|| "the port".to_owned(), |p| p.name());
@@ -78,6 +92,10 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         )
         .quoting(seen::quotes(boot, stuck.copied()))
         .quoting(seen::quotes(boot, unanswered))
+        .chain(forbidden.first().map(|_| {
+            "SELinux has denied manage_subnet, so the kernel does not answer the subnet manager on that port".to_owned()
+        }))
+        .advice(forbidden.first().map(|_| "ausearch -m avc | audit2allow: let what loads the modules manage_subnet; then load mlx5_ib again"))
         .advice([
             "sminfo (or ibdiagnet) from any host of the fabric: is there a subnet manager?",
             "systemctl enable --now opensm on one host, or switch it on in the managed switch",
@@ -88,7 +106,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::severity;
+    use super::super::testing::{ca, severity};
     use super::{RULE, Severity};
 
     #[test]
@@ -96,16 +114,7 @@ mod tests {
         assert_eq!(
             severity(
                 &RULE,
-                &[
-                    "CA 'mlx5_0'",
-                    "\tCA type: MT4123",
-                    "\tNode GUID: 0x02c9030000000001",
-                    "\tPort 1:",
-                    "\t\tState: Initializing",
-                    "\t\tPhysical state: LinkUp",
-                    "\t\tSM lid: 0",
-                    "\t\tLink layer: InfiniBand",
-                ]
+                &[&ca(0, "MT4123", 1, "Initializing", "LinkUp").replace("SM lid: 1", "SM lid: 0"),]
             ),
             Some(Severity::Error)
         );
@@ -113,57 +122,21 @@ mod tests {
             severity(
                 &RULE,
                 &[
-                    "CA 'mlx5_0'",
-                    "\tCA type: MT4123",
-                    "\tNode GUID: 0x02c9030000000001",
-                    "\tPort 1:",
-                    "\t\tState: Active",
-                    "\t\tPhysical state: LinkUp",
-                    "\t\tSM lid: 1",
-                    "\t\tLink layer: InfiniBand",
-                    "CA 'mlx5_1'",
-                    "\tCA type: MT4123",
-                    "\tNode GUID: 0x02c9030000000001",
-                    "\tPort 1:",
-                    "\t\tState: Initializing",
-                    "\t\tPhysical state: LinkUp",
-                    "\t\tSM lid: 1",
-                    "\t\tLink layer: InfiniBand",
+                    &ca(0, "MT4123", 1, "Active", "LinkUp"),
+                    &ca(1, "MT4123", 1, "Initializing", "LinkUp"),
                 ]
             ),
             Some(Severity::Warning)
         );
-        assert_eq!(
-            severity(
-                &RULE,
-                &[
-                    "CA 'mlx5_0'",
-                    "\tCA type: MT4123",
-                    "\tNode GUID: 0x02c9030000000001",
-                    "\tPort 1:",
-                    "\t\tState: Down",
-                    "\t\tPhysical state: Polling",
-                    "\t\tSM lid: 1",
-                    "\t\tLink layer: InfiniBand",
-                ]
-            ),
-            None
-        );
-        assert_eq!(
-            severity(
-                &RULE,
-                &[
-                    "CA 'mlx5_0'",
-                    "\tCA type: MT4123",
-                    "\tNode GUID: 0x02c9030000000001",
-                    "\tPort 1:",
-                    "\t\tState: Active",
-                    "\t\tPhysical state: LinkUp",
-                    "\t\tSM lid: 1",
-                    "\t\tLink layer: InfiniBand",
-                ]
-            ),
-            None
-        );
+        assert_eq!(severity(&RULE, &[&ca(0, "MT4123", 1, "Down", "Polling"),]), None);
+        assert_eq!(severity(&RULE, &[&ca(0, "MT4123", 1, "Active", "LinkUp"),]), None);
+        let srp = "Mar 22 07:12:19 n2 srp_daemon[4681]: SM LID is 0, maybe no SM is running";
+        assert_eq!(severity(&RULE, &[srp]), Some(Severity::Error));
+        let later =
+            "Mar 22 07:12:49 n2 kernel: IPv6: ADDRCONF(NETDEV_CHANGE): ib0: link becomes ready";
+        assert_eq!(severity(&RULE, &[srp, later]), None);
+        let agents = "kernel: infiniband mlx5_0: Couldn't open port 1 for agents";
+        let denied = "kernel: audit: type=1400 audit(1656357157.949:4): avc: denied { manage_subnet } for pid=7176 comm=\"systemd-modules\" device=mlx5_0 port_num=1 tclass=infiniband_endport permissive=0";
+        assert_eq!(severity(&RULE, &[agents, denied]), Some(Severity::Error));
     }
 }

@@ -77,7 +77,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::severity;
+    use super::super::testing::{ca, severity};
     use super::{RULE, Severity};
 
     #[test]
@@ -85,96 +85,28 @@ mod tests {
         assert_eq!(
             severity(
                 &RULE,
-                &[
-                    "CA 'mlx5_0'",
-                    "\tCA type: MT4123",
-                    "\tNode GUID: 0x02c9030000000001",
-                    "\tPort 1:",
-                    "\t\tState: Active",
-                    "\t\tPhysical state: LinkUp",
-                    "\t\tSM lid: 1",
-                    "\t\tLink layer: InfiniBand",
-                    "CA 'mlx5_1'",
-                    "\tCA type: MT4124",
-                    "\tNode GUID: 0x02c9030000000002",
-                    "\tPort 1:",
-                    "\t\tState: Down",
-                    "\t\tPhysical state: LinkUp",
-                    "\t\tSM lid: 1",
-                    "\t\tLink layer: InfiniBand",
-                ]
+                &[&ca(0, "MT4123", 1, "Active", "LinkUp"), &ca(1, "MT4124", 2, "Down", "LinkUp"),]
             ),
             Some(Severity::Error)
         );
         assert_eq!(
             severity(
                 &RULE,
-                &[
-                    "CA 'mlx5_0'",
-                    "\tCA type: MT4123",
-                    "\tNode GUID: 0x02c9030000000001",
-                    "\tPort 1:",
-                    "\t\tState: Active",
-                    "\t\tPhysical state: LinkUp",
-                    "\t\tSM lid: 1",
-                    "\t\tLink layer: InfiniBand",
-                    "CA 'mlx5_1'",
-                    "\tCA type: MT4124",
-                    "\tNode GUID: 0x02c9030000000002",
-                    "\tPort 1:",
-                    "\t\tState: Active",
-                    "\t\tPhysical state: LinkUp",
-                    "\t\tSM lid: 1",
-                    "\t\tLink layer: InfiniBand",
-                ]
+                &[&ca(0, "MT4123", 1, "Active", "LinkUp"), &ca(1, "MT4124", 2, "Active", "LinkUp"),]
             ),
             None
         );
         assert_eq!(
             severity(
                 &RULE,
-                &[
-                    "CA 'mlx5_0'",
-                    "\tCA type: MT4123",
-                    "\tNode GUID: 0x02c9030000000001",
-                    "\tPort 1:",
-                    "\t\tState: Active",
-                    "\t\tPhysical state: LinkUp",
-                    "\t\tSM lid: 1",
-                    "\t\tLink layer: InfiniBand",
-                    "CA 'mlx5_1'",
-                    "\tCA type: MT4123",
-                    "\tNode GUID: 0x02c9030000000002",
-                    "\tPort 1:",
-                    "\t\tState: Down",
-                    "\t\tPhysical state: Polling",
-                    "\t\tSM lid: 1",
-                    "\t\tLink layer: InfiniBand",
-                ]
+                &[&ca(0, "MT4123", 1, "Active", "LinkUp"), &ca(1, "MT4123", 2, "Down", "Polling"),]
             ),
             None
         );
         assert_eq!(
             severity(
                 &RULE,
-                &[
-                    "CA 'mlx5_0'",
-                    "\tCA type: MT4123",
-                    "\tNode GUID: 0x02c9030000000001",
-                    "\tPort 1:",
-                    "\t\tState: Active",
-                    "\t\tPhysical state: LinkUp",
-                    "\t\tSM lid: 1",
-                    "\t\tLink layer: InfiniBand",
-                    "CA 'mlx5_1'",
-                    "\tCA type: MT4124",
-                    "\tNode GUID: 0x0000000000000000",
-                    "\tPort 1:",
-                    "\t\tState: Down",
-                    "\t\tPhysical state: LinkUp",
-                    "\t\tSM lid: 1",
-                    "\t\tLink layer: InfiniBand",
-                ]
+                &[&ca(0, "MT4123", 1, "Active", "LinkUp"), &ca(1, "MT4124", 0, "Down", "LinkUp"),]
             ),
             None
         );

@@ -274,7 +274,11 @@ pub(super) fn is_vf(boot: &Boot, address: &str) -> bool {
             e.text.contains("E-Switch: Enable") || e.text.contains("Enabling SR-IOV with")
         });
         let numbered = !matches!(place, "00.0" | "00.1");
-        numbered && (after_sriov || place.starts_with("00."))
+        // Behind a PCI Express port there is one device, 0. Numbers go on beyond its
+        // functions where VFs are many. A guest's cards lie beside each other, on its
+        // first bus.
+        let beyond = !address.ends_with(&format!(":00:{place}")) && !place.starts_with("00.");
+        numbered && (after_sriov || place.starts_with("00.") || beyond)
     };
     by_id || by_words() || by_lspci() || by_number()
 }

@@ -75,7 +75,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::severity;
+    use super::super::testing::{severity, two_vfs};
     use super::{RULE, Severity};
 
     #[test]
@@ -83,36 +83,21 @@ mod tests {
         assert_eq!(
             severity(
                 &RULE,
-                &[
-                    "4: ib0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 4092",
-                    "    link/infiniband 00:00 brd ff",
-                    "    vf 0     link/infiniband 80:00 brd 00:ff, NODE_GUID 02:00:00:00:00:00:00:01, PORT_GUID 02:00:00:00:00:00:01:02, link-state auto, trust off",
-                    "    vf 1     link/infiniband 80:00 brd 00:ff, NODE_GUID 02:00:00:00:00:00:01:01, PORT_GUID 02:00:00:00:00:00:01:02, link-state auto, trust off",
-                ]
+                &[&two_vfs("02:00:00:00:00:00:00:01", "02:00:00:00:00:00:01:02", "auto"),]
             ),
             Some(Severity::Error)
         );
         assert_eq!(
             severity(
                 &RULE,
-                &[
-                    "4: ib0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 4092",
-                    "    link/infiniband 00:00 brd ff",
-                    "    vf 0     link/infiniband 80:00 brd 00:ff, NODE_GUID 02:00:00:00:00:00:00:01, PORT_GUID 02:00:00:00:00:00:00:01, link-state auto, trust off",
-                    "    vf 1     link/infiniband 80:00 brd 00:ff, NODE_GUID 02:00:00:00:00:00:01:01, PORT_GUID 02:00:00:00:00:00:01:02, link-state auto, trust off",
-                ]
+                &[&two_vfs("02:00:00:00:00:00:00:01", "02:00:00:00:00:00:00:01", "auto"),]
             ),
             None
         );
         assert_eq!(
             severity(
                 &RULE,
-                &[
-                    "4: ib0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 4092",
-                    "    link/infiniband 00:00 brd ff",
-                    "    vf 0     link/infiniband 80:00 brd 00:ff, NODE_GUID 00:00:00:00:00:00:00:00, PORT_GUID 00:00:00:00:00:00:00:00, link-state auto, trust off",
-                    "    vf 1     link/infiniband 80:00 brd 00:ff, NODE_GUID 02:00:00:00:00:00:01:01, PORT_GUID 02:00:00:00:00:00:01:02, link-state auto, trust off",
-                ]
+                &[&two_vfs("00:00:00:00:00:00:00:00", "00:00:00:00:00:00:00:00", "auto"),]
             ),
             None
         );

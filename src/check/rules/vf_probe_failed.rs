@@ -146,5 +146,14 @@ mod tests {
             ),
             None
         );
+        // VFs beyond the eighth function of their bus; a guest's second card.
+        for (address, told) in [
+            ("0000:0b:05.7", Some(Severity::Error)),
+            ("0000:08:01.0", Some(Severity::Error)),
+            ("0000:00:05.0", None),
+        ] {
+            let line = format!("[ 5.2] mlx5_core: probe of {address} failed with error -110");
+            assert_eq!(severity(&RULE, &[&line]), told, "{line}");
+        }
     }
 }

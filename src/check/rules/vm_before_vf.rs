@@ -60,7 +60,10 @@ pub(super) fn refused(event: &Event) -> bool {
     ]
     .iter()
     .any(|w| t.contains(w))
-        || t.contains("vfio") && t.contains("error getting device from group")
+        // ENODEV: vfio-pci does not have it. Other answers are not of being early.
+        || t.contains("vfio")
+            && t.contains("error getting device from group")
+            && t.contains("No such device")
         || t.contains("no such host device")
         || t.contains("Cannot find VF")
 }
@@ -106,6 +109,13 @@ mod tests {
             ),
             Some(Severity::Error)
         );
+        for (answer, told) in
+            [("No such device", Some(Severity::Error)), ("Invalid argument", None)]
+        {
+            let line =
+                format!("qemu: vfio 0000:3d:00.2: error getting device from group 49: {answer}");
+            assert_eq!(severity(&RULE, &[&line]), told, "{line}");
+        }
         assert_eq!(severity(&RULE, &["libvirtd[9]: Node device driver is not loaded",]), None);
     }
 }

@@ -1,0 +1,103 @@
+use super::*;
+use std::io::Write;
+
+fn collect(path: &Path) -> (Vec<(String, String)>, Vec<String>) {
+    let mut seen = Vec::new();
+    let problems = read(path, &mut |name, stream| {
+        let mut text = String::new();
+        stream.read_to_string(&mut text).expect("text");
+        seen.push((name.rsplit('/').next().unwrap_or(name).to_owned(), text));
+    });
+    (seen, problems)
+}
+
+fn archive(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut tar = tar::Builder::new(Vec::new());
+    for (name, content) in files {
+        let mut header = tar::Header::new_ustar();
+        header.set_size(content.len() as u64);
+        header.set_mode(0o644);
+        tar.append_data(&mut header, name, *content).expect("entry");
+    }
+    tar.into_inner().expect("archive")
+}
+
+fn gzip(content: &[u8]) -> Vec<u8> {
+    let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gz.write_all(content).expect("gzip");
+    gz.finish().expect("gzip")
+}
+
+#[test]
+fn archives_and_directories_are_read_and_links_are_not_followed() {
+    let dir = tempfile::tempdir().expect("directory");
+    let inner = gzip(b"rotated\n");
+    let tar = archive(&[
+        ("sos-n1/var/log/messages", b"one\n"),
+        ("sos-n1/var/log/messages.1.gz", &inner),
+        ("sos-n1/etc/motd", b"not a log\n"),
+    ]);
+    let path = dir.path().join("sos.tar.gz");
+    std::fs::write(&path, gzip(&tar)).expect("file");
+    let (seen, problems) = collect(&path);
+    let texts: Vec<_> = seen.iter().map(|(_, text)| text.as_str()).collect();
+    assert_eq!((texts, problems), (vec!["one\n", "rotated\n"], vec![]));
+
+    std::fs::create_dir(dir.path().join("logs")).expect("directory");
+    std::fs::write(dir.path().join("logs/dmesg"), "two\n").expect("file");
+    std::os::unix::fs::symlink("/etc/passwd", dir.path().join("logs/out")).expect("link");
+    std::fs::write(dir.path().join("logs/binary"), b"a\0b").expect("file");
+    let (seen, problems) = collect(&dir.path().join("logs"));
+    assert_eq!((seen, problems), (vec![("dmesg".to_owned(), "two\n".to_owned())], vec![]));
+}
+
+#[test]
+fn what_cannot_be_read_is_said() {
+    let dir = tempfile::tempdir().expect("directory");
+    let (_, problems) = collect(&dir.path().join("none"));
+    assert!(problems[0].ends_with("none: ENOENT: No such file or directory"), "{problems:?}");
+    let tar = archive(&[("a.log", &[b'x'; 2048])]);
+    let path = dir.path().join("cut.tar");
+    std::fs::write(&path, &tar[..700]).expect("file");
+    let (_, problems) = collect(&path);
+    assert_eq!(problems.len(), 1, "{problems:?}");
+}
+
+#[test]
+fn a_bomb_of_archives_is_not_opened_without_end() {
+    let mut content = b"deep\n".to_vec();
+    for _ in 0..8 {
+        content = gzip(&content);
+    }
+    let dir = tempfile::tempdir().expect("directory");
+    let path = dir.path().join("bomb.gz");
+    std::fs::write(&path, content).expect("file");
+    let (seen, problems) = collect(&path);
+    assert!(seen.is_empty());
+    assert!(problems[0].contains("an archive in an archive"), "{problems:?}");
+}
+
+#[test]
+fn what_windows_saved_is_read() {
+    let dir = tempfile::tempdir().expect("directory");
+    let path = dir.path().join("dmesg.txt");
+    let wide: Vec<u8> =
+        "\u{feff}ib0: \u{1f600}\r\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    std::fs::write(&path, &wide).expect("file");
+    assert_eq!(collect(&path).0, [("dmesg.txt".to_owned(), "ib0: \u{1f600}\r\n".to_owned())]);
+    // In a tree too, where binary files are passed over.
+    assert_eq!(collect(dir.path()).0.len(), 1);
+    std::fs::write(&path, "\u{feff}ib0\n").expect("file");
+    assert_eq!(collect(&path).0, [("dmesg.txt".to_owned(), "ib0\n".to_owned())]);
+}
+
+#[test]
+fn an_archive_in_an_archive_is_read_and_what_is_binary_is_not() {
+    let inner = archive(&[("messages", b"inner\n"), ("wtmp", b"a\0b"), ("lib/x", b"no log\n")]);
+    let dir = tempfile::tempdir().expect("directory");
+    let path = dir.path().join("mail.tar");
+    std::fs::write(&path, archive(&[("logs.tar.gz", &gzip(&inner))])).expect("file");
+    let (seen, problems) = collect(&path);
+    assert_eq!((seen.len(), problems), (1, vec![]));
+    assert_eq!(seen[0].1, "inner\n");
+}
