@@ -1,6 +1,7 @@
 //! `ibprov boot`: one loop of observe, judge, act and wait for an event.
 
 mod ending;
+mod rdma_names;
 mod status;
 mod vfs;
 
@@ -9,6 +10,7 @@ use std::path::Path;
 
 use log::Level;
 
+use self::rdma_names::RdmaNames;
 use self::vfs::Vfs;
 use super::iface::judge_settings;
 use super::preview::denied;
@@ -53,6 +55,8 @@ struct Boot<'a> {
     steps: Steps<'a>,
     /// Devices that udev was heard to finish with.
     heard: BTreeSet<String>,
+    /// Whether an RDMA device has its final name.
+    rdma_names: RdmaNames,
     /// The kernel log from before boot has been read.
     knows_history: bool,
     /// Modules that were there before anything was done.
@@ -122,6 +126,7 @@ pub fn run(config: &Config, config_file: Option<&Path>, root: &Root) -> anyhow::
         done: Done::default(),
         steps: Steps::new(locks.as_ref()),
         heard: BTreeSet::new(),
+        rdma_names: RdmaNames::default(),
         knows_history: false,
         there: BTreeSet::new(),
         vfs: Vfs::new(config, config_file, started),
@@ -209,6 +214,8 @@ impl Boot<'_> {
             self.judge(ended, &observed);
             let expectation = self.expectation(&observed);
             let mut ports = progress::progress(&expectation, &observed);
+            let now = clock::monotonic_usec();
+            let held = self.rdma_names.hold(&mut ports, &observed, now);
             let overdue = self.settings(&mut ports);
             self.note_progress(&ports);
             if stopped {
@@ -216,7 +223,6 @@ impl Boot<'_> {
                 self.finish(Some(Verdict::Interrupted), &ports, &observed);
                 return Ok(());
             }
-            let now = clock::monotonic_usec();
             let steps =
                 boot_steps(self.config, &self.rules, &observed, &expectation, &ports, &self.done);
             let overdue = overdue.into_iter().filter(|s| !self.done.begun.contains(s));
@@ -232,6 +238,7 @@ impl Boot<'_> {
             }
             let next = self.next_deadline(&ports, &observed, now, deadline);
             let next = self.vfs.next_deadline(now, deadline).into_iter().chain(next).min();
+            let next = next.map(|n| held.map_or(n, |h| h.min(n)));
             let Some(next) = next else {
                 self.left_out(&expectation);
                 self.finish(None, &ports, &observed);
@@ -241,7 +248,7 @@ impl Boot<'_> {
                 self.tell(&self.status_line(&ports, &observed, now));
             }
             let until = next.min(now + STATUS_EVERY_USEC).min(self.next_status(now));
-            stopped = self.listen(events, until, &ports)?;
+            stopped = self.listen(events, until, held.is_some() || waits_for_udev(&ports))?;
         }
     }
 
@@ -260,9 +267,9 @@ impl Boot<'_> {
         &mut self,
         events: &mut Events,
         until: u64,
-        ports: &[PortProgress],
+        waits_for_udev: bool,
     ) -> anyhow::Result<bool> {
-        let udev_decides = waits_for_udev(ports) || !events.hears_udev();
+        let udev_decides = waits_for_udev || !events.hears_udev();
         let quiet = match self.steps.loading_since() {
             Some(since) if !udev_decides => since + QUIET_USEC,
             _ => 0,
@@ -358,6 +365,7 @@ impl Boot<'_> {
     }
 
     fn first_look(&mut self, observed: &Observed) {
+        self.rdma_names.first_look(observed);
         self.report.kernel.clone_from(&observed.kernel);
         let loaded = observed.modules.iter().filter(|(_, s)| **s != ModuleState::Absent);
         self.there = loaded.map(|(name, _)| name.clone()).collect();

@@ -31,25 +31,13 @@ pub(super) fn send_queue_warning(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observe::{PciClass, PciFunction};
+    use crate::observe::PciFunction;
 
     fn warning(device: u16, loaded: Option<&str>, configured: &str) -> Option<String> {
         let mut files = vec![("etc/modprobe.d/ipoib.conf", configured)];
         files.extend(loaded.map(|size| ("sys/module/ib_ipoib/parameters/send_queue_size", size)));
         let dir = crate::host::testing::tree(&files, &[]);
-        let function = PciFunction {
-            address: "0000:4b:00.0".parse().expect("address"),
-            vendor: 0x15b3,
-            device,
-            class: PciClass(0x02_0700),
-            modalias: String::new(),
-            ib_driver: Some("mlx5_core"),
-            driver: None,
-            driver_override: None,
-            physfn: None,
-            rdma_auxiliary: None,
-            rdma: Vec::new(),
-        };
+        let function = PciFunction { device, ..PciFunction::connectx6() };
         let observed = Observed { functions: vec![function], ..Observed::default() };
         let root = Root::copy_at(dir.path()).expect("root");
         send_queue_warning(&root, &ModprobeRules::read(&root), &observed)

@@ -140,7 +140,7 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
             "systemctl status systemd-udevd; /run/udev/control does not exist",
         ),
         Rung::Named => Cause::waiting(
-            "udev has not finished with the netdev: its name may still change",
+            "udev has not finished with the netdev or its RDMA device: a name may still change",
             "udevadm info -p /sys/class/net/NAME; a rule that hangs shows in `journalctl -u systemd-udevd`",
         ),
         Rung::Configured => {

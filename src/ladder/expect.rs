@@ -167,19 +167,7 @@ mod tests {
     use crate::observe::PciClass;
 
     fn function(class: u32, ib_driver: Option<&'static str>) -> PciFunction {
-        PciFunction {
-            address: "0000:4b:00.0".parse().expect("address"),
-            vendor: 0x15b3,
-            device: 0x101b,
-            class: PciClass(class),
-            modalias: String::new(),
-            ib_driver,
-            driver: None,
-            driver_override: None,
-            physfn: None,
-            rdma_auxiliary: None,
-            rdma: Vec::new(),
-        }
+        PciFunction { class: PciClass(class), ib_driver, ..PciFunction::connectx6() }
     }
 
     #[test]

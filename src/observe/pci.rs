@@ -87,6 +87,26 @@ pub struct PciFunction {
     pub rdma: Vec<RdmaDevice>,
 }
 
+#[cfg(test)]
+impl PciFunction {
+    /// A ConnectX-6 in InfiniBand mode that nothing has happened to.
+    pub(crate) fn connectx6() -> Self {
+        Self {
+            address: "0000:4b:00.0".parse().expect("address"),
+            vendor: 0x15b3,
+            device: 0x101b,
+            class: PciClass(0x02_0700),
+            modalias: "pci:v000015B3d0000101B".to_owned(),
+            ib_driver: Some("mlx5_core"),
+            driver: None,
+            driver_override: None,
+            physfn: None,
+            rdma_auxiliary: None,
+            rdma: Vec::new(),
+        }
+    }
+}
+
 const DEVICES: &str = "/sys/bus/pci/devices";
 
 /// All functions; of VFs of this host no more than that they are there, unless

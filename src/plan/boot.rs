@@ -170,7 +170,7 @@ mod tests {
     use super::*;
     use crate::ladder::expect::expectation;
     use crate::ladder::progress::progress;
-    use crate::observe::{PciClass, PciFunction, UdevState};
+    use crate::observe::{PciFunction, UdevState};
 
     fn name(text: &str) -> ModuleName {
         text.parse().expect("module name")
@@ -183,17 +183,9 @@ mod tests {
         Observed {
             kernel: "6.1.0".to_owned(),
             functions: vec![PciFunction {
-                address: "0000:4b:00.0".parse().expect("address"),
-                vendor: 0x15b3,
-                device: 0x101b,
-                class: PciClass(0x02_0700),
-                modalias: "pci:v000015B3d0000101B".to_owned(),
-                ib_driver: Some("mlx5_core"),
                 driver: driver.map(str::to_owned),
-                driver_override: None,
-                physfn: None,
                 rdma_auxiliary: auxiliary.then(|| "mlx5_core.rdma.0".to_owned()),
-                rdma: Vec::new(),
+                ..PciFunction::connectx6()
             }],
             modules: all.iter().map(|m| (name(m), state(m))).collect::<BTreeMap<_, _>>(),
             udev: UdevState { running: true, settled: false, heard: BTreeSet::new() },

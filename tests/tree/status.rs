@@ -67,7 +67,7 @@ fn each_missing_rung_says_why() {
             pci > driver > rdma > link > active | missing netdev: ib_ipoib has made no netdev for it
           port 2  InfiniBand  INIT  LinkUp  200 Gb/sec (4X HDR)  LID 0  SM LID 1  port GUID b859:9f03:0012:a491
             ib7  datagram  mtu 2044  up, carrier  no address
-            pci > driver > rdma > netdev > link | missing named: udev has not finished with the netdev: its name may still change
+            pci > driver > rdma > netdev > link | missing named: udev has not finished with the netdev or its RDMA device: a name may still change
 
         no RDMA device  0000:04:00.0  15b3:101b  driver vfio-pci
           not waited for at boot: it is bound to vfio-pci
