@@ -208,6 +208,7 @@ impl Boot<'_> {
             // step would be judged by what the host was before it ended.
             let ended = self.steps.collect_ended();
             let observed = self.observe();
+            self.rdma_names.learn(&observed, first_look);
             if first_look {
                 self.first_look(&observed);
             }
@@ -365,7 +366,6 @@ impl Boot<'_> {
     }
 
     fn first_look(&mut self, observed: &Observed) {
-        self.rdma_names.first_look(observed);
         self.report.kernel.clone_from(&observed.kernel);
         let loaded = observed.modules.iter().filter(|(_, s)| **s != ModuleState::Absent);
         self.there = loaded.map(|(name, _)| name.clone()).collect();

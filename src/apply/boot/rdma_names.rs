@@ -18,16 +18,26 @@ use crate::observe::Observed;
 /// events in a row: milliseconds, unless udev itself is in trouble.
 const LIMIT_USEC: u64 = 2_000_000;
 
-/// The RDMA devices that were there when boot first looked.
+/// The RDMA devices whose names are final.
 #[derive(Debug, Default)]
 pub(super) struct RdmaNames {
-    at_first: BTreeSet<RdmaName>,
+    seen: BTreeSet<RdmaName>,
+    settled: BTreeSet<RdmaName>,
 }
 
 impl RdmaNames {
-    pub(super) fn first_look(&mut self, observed: &Observed) {
+    /// Take a look into account. udev has nothing queued for a moment after the
+    /// kernel showed a device: an empty queue says something only of those that
+    /// an earlier look showed, or that were there before boot began.
+    pub(super) fn learn(&mut self, observed: &Observed, is_first: bool) {
         let devices = observed.functions.iter().flat_map(|f| &f.rdma);
-        self.at_first = devices.map(|d| d.name.clone()).collect();
+        let there: BTreeSet<RdmaName> = devices.map(|d| d.name.clone()).collect();
+        if observed.udev.settled {
+            self.settled
+                .extend(there.iter().filter(|d| is_first || self.seen.contains(d)).cloned());
+        }
+        self.settled.retain(|d| there.contains(d));
+        self.seen = there;
     }
 
     /// Hold each port below `named` whose RDMA device udev is not through with.
@@ -53,11 +63,8 @@ impl RdmaNames {
         next
     }
 
-    /// udev has nothing queued for a moment after the kernel showed the device:
-    /// an empty queue says something only of those that were there before.
     fn is_final(&self, name: &RdmaName, observed: &Observed) -> bool {
-        observed.udev.heard.contains(name.as_str())
-            || (observed.udev.settled && self.at_first.contains(name))
+        observed.udev.heard.contains(name.as_str()) || self.settled.contains(name)
     }
 }
 
@@ -92,9 +99,8 @@ mod tests {
         now: u64,
     ) -> (Option<Rung>, Option<u64>) {
         let mut names = RdmaNames::default();
-        if let Some(first) = first {
-            names.first_look(first);
-        }
+        names.learn(first.unwrap_or(&Observed::default()), true);
+        names.learn(now_there, false);
         let name = now_there.functions[0].rdma[0].name.to_string();
         let mut ports = [port(&name)];
         let until = names.hold(&mut ports, now_there, now);
@@ -119,6 +125,8 @@ mod tests {
         let idle = observed("mlx5_0", true, &[]);
         assert_eq!(held(Some(&busy), &busy, NAMED + 1).0, Some(Rung::Netdev));
         assert_eq!(held(Some(&busy), &idle, NAMED + 1), (Some(Rung::Named), None));
+        // What udev does later has nothing to do with it.
+        assert_eq!(held(Some(&idle), &busy, NAMED + 1), (Some(Rung::Named), None));
     }
 
     #[test]
