@@ -76,6 +76,15 @@ impl Boot {
         self.events.iter().filter(move |e| words.iter().any(|n| e.text.contains(n)))
     }
 
+    /// The events in which a word of one of `groups` stands.
+    pub fn with_any_of<'a>(
+        &'a self,
+        groups: &'a [&'a [&'a str]],
+    ) -> impl Iterator<Item = &'a Event> {
+        let has = |e: &&Event| groups.iter().copied().flatten().any(|n| e.text.contains(n));
+        self.events.iter().filter(has)
+    }
+
     /// True if `needle` stands in an event.
     #[must_use]
     pub fn says(&self, needle: &str) -> bool {

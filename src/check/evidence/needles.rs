@@ -29,7 +29,7 @@ pub fn needles() -> &'static Needles {
     NEEDLES.get_or_init(|| {
         let mut words: Vec<&'static str> = rules::ALL
             .iter()
-            .flat_map(|rule| rule.needles)
+            .flat_map(|rule| rule.needles.iter().copied().flatten())
             .chain(event::NEEDLES)
             .chain(state::NEEDLES)
             .copied()

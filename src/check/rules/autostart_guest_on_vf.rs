@@ -12,7 +12,7 @@ there, sometimes not.
 What to do: virsh autostart --disable GUEST and list it in ibprov.toml, so that
 ibprov-guests.service starts it when its VF is ready; or a drop-in After=ibprov.service
 for libvirtd.service (virtqemud.service).",
-    needles: &["Failed to autostart", "autostart"],
+    needles: &[&["Failed to autostart", "autostart"]],
     causes: &["vm-before-vf"],
     judge: Judge::Boot(judge),
 };

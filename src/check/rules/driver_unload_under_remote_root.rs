@@ -12,7 +12,7 @@ file system's own threads.
 
 What to do: never unload that driver (ALLOW_STOP=no in openib.conf; ibprov unloads
 nothing). The host must be reset.",
-    needles: &[
+    needles: &[&[
         "I/O error, dev",
         "blocked for more than",
         "jbd2/",
@@ -33,7 +33,7 @@ nothing). The host must be reset.",
         "modprobe -r",
         "EXT4-fs error",
         "XFS (",
-    ],
+    ]],
     causes: &["driver-regression"],
     judge: Judge::Boot(judge),
 };

@@ -15,7 +15,7 @@ How it shows: \"Installed FW has unsupported command interface revision\",
 
 What to do: mstflint -d ADDRESS q, burn the newest firmware for the card's PSID;
 or use the driver that is as old as the firmware.",
-    needles: &[
+    needles: &[&[
         "upgrade to later FW",
         "sys files not found (/sys/class/infiniband",
         "No IB devices found",
@@ -37,7 +37,7 @@ or use the driver that is as old as the firmware.",
         "outdated firmware",
         "Firmware too old",
         "unsupported firmware",
-    ],
+    ]],
     causes: &["driver-regression", "vf-probe-failed", "openibd-failed", "module-not-loaded"],
     judge: Judge::Boot(judge),
 };

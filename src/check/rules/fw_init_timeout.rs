@@ -17,26 +17,18 @@ HCA\".
 What to do: power the host off and on (a warm reset does not reset the card);
 mstflint -d ADDRESS q; burn the firmware again; another slot.",
     needles: &[
-        "Waiting for FW initialization",
-        "Waiting for FW pre-initializing",
-        "in pre-initializing state",
-        "in initializing state, aborting",
-        "wait_fw_init",
-        "FW initialization",
-        "65535.65535.65535",
-        "timeout. Will cause a leak of a command resource",
-        "wait_vital timed out",
-        "Failed to reset HCA",
-        "go bit not cleared",
-        "PCI device did not come back after reset",
-        "health compromised",
-        "firmware internal error",
-        "Failed to obtain HW semaphore",
-        "NOP command failed to generate interrupt",
-        "Failed to start FW",
-        "command timed out",
-        "timed out waiting for firmware",
-        "device is going to be reset",
+        &[
+            "Waiting for FW initialization",
+            "Waiting for FW pre-initializing",
+            "in pre-initializing state",
+            "wait_fw_init",
+            "FW initialization",
+            "firmware internal error",
+            "command timed out",
+            "timed out waiting for firmware",
+            "device is going to be reset",
+        ],
+        FINAL,
     ],
     causes: &[
         "driver-regression",
@@ -50,7 +42,7 @@ mstflint -d ADDRESS q; burn the firmware again; another slot.",
 };
 
 /// Lines that by themselves mean that the card was given up.
-const FINAL: [&str; 12] = [
+const FINAL: &[&str] = &[
     "in pre-initializing state, aborting",
     "in initializing state, aborting",
     "65535.65535.65535",
@@ -77,7 +69,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             && function(text).is_some_and(|address| seen::is_vf(boot, address))
     };
     let given_up: Vec<_> =
-        boot.with_any(&FINAL).filter(|e| of_hca(&e.text) && !of_vf(&e.text)).collect();
+        boot.with_any(FINAL).filter(|e| of_hca(&e.text) && !of_vf(&e.text)).collect();
     let waits: Vec<_> = boot
         .with_any(&["Waiting for FW initialization", "Waiting for FW pre-initializing"])
         .collect();

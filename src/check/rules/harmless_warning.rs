@@ -8,7 +8,7 @@ A line that reads like a failure and is none: an upper layer that finds nothing 
 do, a feature that the card has not, a taint, a state that is passed through while
 the port comes up. Each is listed with the reason why it does not matter; where
 something else in the same log did fail, that is a finding of its own.",
-    needles: &[
+    needles: &[&[
         "set Node Description failed",
         "/node_desc",
         "couldn't stat '/sys/class/infiniband",
@@ -66,7 +66,7 @@ something else in the same log did fail, that is a finding of its own.",
         "Deferred probe",
         "hw csum failure",
         "sendonly",
-    ],
+    ]],
     causes: &[],
     judge: Judge::Rest(judge),
 };

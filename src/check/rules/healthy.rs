@@ -8,7 +8,7 @@ Something that only happens when InfiniBand works was seen: a port is Active, an
 IPoIB netdev has carrier or its final name, or a network service brought one up; and
 no rule found an error. Warnings of drivers, renamed netdevs and cables that are not
 plugged into a second port do not speak against it.",
-    needles: &[
+    needles: &[&[
         "PORT_ACTIVE",
         "state ACTIVE",
         "4: ACTIVE",
@@ -16,7 +16,7 @@ plugged into a second port do not speak against it.",
         "Activation: successful",
         "Gained carrier",
         "SUBNET UP",
-    ],
+    ]],
     causes: &[],
     judge: Judge::Rest(judge),
 };

@@ -14,7 +14,7 @@ present\" for a device that never comes.
 
 What to do: compare HWADDR and the name with `ip link`; of an IPoIB address only the
 last 8 bytes stay.",
-    needles: &[
+    needles: &[&[
         "No suitable device found",
         "different MAC address than expected",
         "instead of configured address",
@@ -27,7 +27,7 @@ last 8 bytes stay.",
         "Ignoring unknown interface",
         "no such device",
         "No such device",
-    ],
+    ]],
     causes: &["mount-before-ipoib", "wait-online-timeout"],
     judge: Judge::Boot(judge),
 };

@@ -12,7 +12,7 @@ network service comes later. Where the network service had already asked and
 found nothing, nobody brings the interface up.
 
 What to do: repair what made the netdev late (the finding above); ifup it now.",
-    needles: &["OS is booting, will not run ifup"],
+    needles: &[&["OS is booting, will not run ifup"]],
     causes: &[],
     judge: Judge::Boot(judge),
 };

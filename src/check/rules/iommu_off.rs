@@ -14,7 +14,7 @@ remapping support\".
 
 What to do: BIOS: VT-d or AMD-Vi on; kernel command line: intel_iommu=on (AMD needs
 nothing) iommu=pt. Some boards have no IOMMU before their PCI controller.",
-    needles: &[
+    needles: &[&[
         "No ACPI DMAR table found",
         "IOMMU appears to be disabled",
         "IOMMU either disabled",
@@ -35,7 +35,7 @@ nothing) iommu=pt. Some boards have no IOMMU before their PCI controller.",
         "No available IOMMU models",
         "IOMMU support",
         "VFIO_GROUP_GET_STATUS",
-    ],
+    ]],
     causes: &["vm-before-vf", "autostart-guest-on-vf"],
     judge: Judge::Boot(judge),
 };

@@ -16,7 +16,7 @@ A second port without cable beside one that is Active is not an error.
 What to do: look at the cable, the module and the LEDs; ibportstate and
 mlxlink -d ADDRESS --show_module; enable the port of the switch. Disabled: ibportstate
 enable, or the port's firmware setting (LINK_TYPE).",
-    needles: &[
+    needles: &[&[
         "Cable unplugged",
         "Cable error",
         "Cable plugged",
@@ -27,7 +27,7 @@ enable, or the port's firmware setting (LINK_TYPE).",
         "not a supported cable",
         "QSFP not present",
         "Port module event",
-    ],
+    ]],
     causes: &["netdev-admin-down", "wait-online-timeout", "mount-before-ipoib"],
     judge: Judge::Boot(judge),
 };

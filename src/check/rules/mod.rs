@@ -73,8 +73,9 @@ pub struct Rule {
     pub meaning: &'static str,
     /// Its page, plain text: how it shows, why it happens, what to do.
     pub page: &'static str,
-    /// Words of the lines it looks at; case matters.
-    pub needles: &'static [&'static str],
+    /// Words of the lines it looks at, in groups where it tells them apart; case
+    /// matters.
+    pub needles: &'static [&'static [&'static str]],
     /// Findings that are consequences of this one where both are made.
     pub causes: &'static [Code],
     /// How it judges.
@@ -175,7 +176,7 @@ mod tests {
             for cause in rule.causes {
                 assert!(super::rule(cause).is_some(), "{name} causes {cause}, which is no rule");
             }
-            assert!(rule.needles.iter().all(|n| n.len() >= 3), "{name}");
+            assert!(rule.needles.iter().copied().flatten().all(|n| n.len() >= 3), "{name}");
             assert_eq!(ALL.iter().filter(|r| r.code == name).count(), 1, "{name}");
         }
     }

@@ -10,7 +10,7 @@ udev then loads no driver, and modprobe -b says nothing at all.
 
 What to do: take the line out if it was not meant; rebuild the initramfs, which has
 a copy of modprobe.d.",
-    needles: &[
+    needles: &[&[
         "deny-listed by",
         "ran in its place and did not load it",
         "modprobe.blacklist=",
@@ -20,13 +20,13 @@ a copy of modprobe.d.",
         "is blacklisted",
         "is denylisted",
         "blacklist ",
-    ],
+    ]],
     causes: &["module-not-loaded", "module-loaded-late", "port-not-ready"],
     judge: Judge::Boot(judge),
 };
 
 fn judge(boot: &Boot) -> Vec<Finding> {
-    let lines: Vec<_> = boot.with_any(RULE.needles).filter(|e| denies(&e.text)).collect();
+    let lines: Vec<_> = boot.with_any_of(RULE.needles).filter(|e| denies(&e.text)).collect();
     let Some(first) = lines.first() else { return Vec::new() };
     let module = seen::rdma_module(&first.text).unwrap_or("a module");
     let severity =

@@ -14,7 +14,7 @@ What to do: wait for the port to be Active before children are brought up (ibpro
 wait-online, or ib_umad before ib_ipoib in the module list, which only adds delay);
 or bring the child up again. If it never works, the subnet manager does not give
 this port the P_Key: ask it (smpquery pkeys LID).",
-    needles: &["is not found", "P_Key 0x"],
+    needles: &[&["is not found", "P_Key 0x"]],
     causes: &["mount-before-ipoib"],
     judge: Judge::Boot(judge),
 };

@@ -16,7 +16,7 @@ How it shows: \"Module ib_ipoib not found in directory /lib/modules/...\",
 
 What to do: install the package with the modules of the running kernel, or build
 OFED for it; reboot into a kernel that has them until then.",
-    needles: &[
+    needles: &[&[
         "not built for the running kernel",
         "not found in directory",
         "FATAL: Module ",
@@ -26,7 +26,7 @@ OFED for it; reboot into a kernel that has them until then.",
         "could not find module",
         "Error! Bad return status for module build",
         "kernel headers for kernel",
-    ],
+    ]],
     causes: &["openibd-failed", "module-not-loaded", "rdma-service-failed", "mount-before-ipoib"],
     judge: Judge::Boot(judge),
 };

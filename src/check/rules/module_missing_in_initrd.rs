@@ -13,7 +13,7 @@ this matters only for a root or a mount that needs RDMA in the initramfs.
 
 What to do: dracut -f --add-drivers 'rpcrdma ib_iser ...', or take the names out
 of the lists; newer rdma-core does it.",
-    needles: &["Failed to find module '", "Switching root", "dracut"],
+    needles: &[&["Failed to find module '", "Switching root", "dracut"]],
     causes: &["rdma-service-failed"],
     judge: Judge::Boot(judge),
 };

@@ -15,7 +15,7 @@ lsmod without the module.
 
 What to do: modprobe it now; enable ibprov.service, or name it in
 /etc/modules-load.d.",
-    needles: &[
+    needles: &[&[
         "could not insert '",
         "umad_init: can't read ABI version",
         "is ib_umad module loaded",
@@ -28,7 +28,7 @@ What to do: modprobe it now; enable ibprov.service, or name it in
         "module is not loaded",
         "modules are not loaded",
         "module not loaded",
-    ],
+    ]],
     causes: &["rdma-service-failed", "opensm-misconfigured", "mount-before-ipoib"],
     judge: Judge::Boot(judge),
 };

@@ -14,7 +14,7 @@ harmless.
 
 What to do: grep -r 'options mlx\\|options ib_' /etc/modprobe.d, correct it, rebuild
 the initramfs, load the module again.",
-    needles: &[
+    needles: &[&[
         "invalid for parameter",
         "check send_queue_size module parameter",
         "Please set ib_ipoib send_queue_size",
@@ -26,14 +26,14 @@ the initramfs, load the module again.",
         "out of range for num_",
         "Invalid value for log_",
         "FW does not support more than",
-    ],
+    ]],
     causes: &["driver-regression", "openibd-failed", "module-not-loaded"],
     judge: Judge::Boot(judge),
 };
 
 fn judge(boot: &Boot) -> Vec<Finding> {
     let lines: Vec<_> = boot
-        .with_any(RULE.needles)
+        .with_any_of(RULE.needles)
         .filter(|e| {
             !e.text.contains("invalid for parameter") || seen::rdma_module(&e.text).is_some()
         })

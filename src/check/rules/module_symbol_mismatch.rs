@@ -15,7 +15,7 @@ module format\", \"version magic\".
 
 What to do: rebuild the initramfs (dracut -f, update-initramfs -u) and the module
 that was refused; modinfo -n MODULE tells whose it is.",
-    needles: &[
+    needles: &[&[
         "disagrees about version of symbol",
         "Unknown symbol",
         "version magic '",
@@ -23,14 +23,14 @@ that was refused; modinfo -n MODULE tells whose it is.",
         "Exec format error",
         "Unknown symbol in module",
         "section size must match",
-    ],
+    ]],
     causes: &["openibd-failed", "module-not-loaded", "rdma-service-failed", "mount-before-ipoib"],
     judge: Judge::Boot(judge),
 };
 
 fn judge(boot: &Boot) -> Vec<Finding> {
     let lines: Vec<_> = boot
-        .with_any(RULE.needles)
+        .with_any_of(RULE.needles)
         .filter(|e| {
             seen::rdma_module(&e.text).is_some()
                 || ["ib_", "rdma_", "nvidia_peermem", "nv_peer_mem", "beegfs", "lnet"]

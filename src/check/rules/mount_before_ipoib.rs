@@ -15,7 +15,7 @@ mount.nfs: \"Network is unreachable\" for a server that is reached over ib0.
 What to do: order the mount after the port: ibprov-wait-online.service before
 remote-fs-pre.target, or x-systemd.after= in fstab; for LNet a drop-in
 After=ibprov-wait-online.service for lnet.service.",
-    needles: &[
+    needles: &[&[
         "starting up LNI o2ib",
         "query IPoIB interface",
         "query intf",
@@ -42,7 +42,7 @@ After=ibprov-wait-online.service for lnet.service.",
         "xprtrdma",
         "Dependency failed for ",
         "mount[",
-    ],
+    ]],
     causes: &["mount-before-network"],
     judge: Judge::Boot(judge),
 };

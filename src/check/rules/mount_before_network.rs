@@ -12,7 +12,7 @@ network-online.target is not enabled.
 
 What to do: _netdev in fstab; systemctl enable NetworkManager-wait-online or
 systemd-networkd-wait-online; x-systemd.automount mounts at the first use.",
-    needles: &[
+    needles: &[&[
         "Failed to resolve server",
         "Temporary failure in name resolution",
         "Name or service not known",
@@ -21,7 +21,7 @@ systemd-networkd-wait-online; x-systemd.automount mounts at the first use.",
         "mount.nfs",
         "mount.cifs",
         "glusterfs",
-    ],
+    ]],
     causes: &["mount-before-ipoib"],
     judge: Judge::Boot(judge),
 };

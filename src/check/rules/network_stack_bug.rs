@@ -12,7 +12,7 @@ interface's kind.
 
 What to do: another version of the program; datagram mode; an address that is set
 statically; another network service for this interface.",
-    needles: &[
+    needles: &[&[
         "could not be readied for configuration",
         "nfiniband",
         "nfiniBand",
@@ -31,7 +31,7 @@ statically; another network service for this interface.",
         " ibo",
         "(ibo",
         "ib_ipoib",
-    ],
+    ]],
     causes: &["netdev-admin-down", "wait-online-timeout", "mount-before-ipoib", "ifcfg-mismatch"],
     judge: Judge::Boot(judge),
 };

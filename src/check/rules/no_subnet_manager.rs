@@ -14,7 +14,7 @@ switch); with two fabrics, one for each port: opensm -g GUID.
 
 A VF that stays in Initializing while its PF is Active is another thing
 (opensm-virt-disabled).",
-    needles: &[
+    needles: &[&[
         "logical state changed to PORT_INIT",
         "logical state changed to PORT_A",
         "PORT_INIT",
@@ -23,7 +23,7 @@ A VF that stays in Initializing while its PF is Active is another thing
         "maybe no SM is running",
         "Couldn't open port",
         "manage_subnet",
-    ],
+    ]],
     causes: &["netdev-admin-down", "wait-online-timeout", "mount-before-ipoib"],
     judge: Judge::Boot(judge),
 };

@@ -14,17 +14,17 @@ ibprov status says so.
 
 What to do: remove or mask OFED's openibd.service, then systemctl enable
 ibprov.service again.",
-    needles: &[
+    needles: &[&[
         "openibd.service already exists",
         "openibd.service is a symlink",
         "openibd.service is linked or masked",
-    ],
+    ]],
     causes: &["mount-before-ipoib"],
     judge: Judge::Boot(judge),
 };
 
 fn judge(boot: &Boot) -> Vec<Finding> {
-    let lines: Vec<_> = boot.with_any(RULE.needles).collect();
+    let lines: Vec<_> = boot.with_any_of(RULE.needles).collect();
     if lines.is_empty() {
         return Vec::new();
     }

@@ -16,7 +16,7 @@ later the lines of the netdev, and not one line of openibd in between; or
 `systemctl status openibd` says disabled.
 
 What to do: systemctl enable openibd; or install ibprov in its place.",
-    needles: &["OS is booting, will not run ifup", "Setting up Mellanox network interface"],
+    needles: &[&["OS is booting, will not run ifup", "Setting up Mellanox network interface"]],
     causes: &[
         "netdev-late",
         "port-not-ready",

@@ -15,7 +15,7 @@ that does not answer. Other findings name it where the log does.
 
 What to do: journalctl -b -u openibd; /etc/init.d/openibd restart by hand shows the
 step that fails.",
-    needles: &["openibd", "Loading HCA driver and Access Layer"],
+    needles: &[&["openibd", "Loading HCA driver and Access Layer"]],
     causes: &[
         "module-not-loaded",
         "rdma-service-failed",

@@ -11,11 +11,11 @@ module, and openibd skips it. The stack is then loaded in part or not at all.
 What to do: build the OFED modules for the running kernel (mlnxofedinstall
 --add-kernel-support, or dkms), or let openibd take the kernel's own:
 FORCE_MODE=yes in /etc/infiniband/openib.conf; or remove OFED.",
-    needles: &[
+    needles: &[&[
         "which is not a part of MLNX",
         "is not a part of MLNX_OFED",
         "Avoid loading inbox module",
-    ],
+    ]],
     causes: &[
         "openibd-failed",
         "module-not-loaded",
@@ -26,7 +26,7 @@ FORCE_MODE=yes in /etc/infiniband/openib.conf; or remove OFED.",
 };
 
 fn judge(boot: &Boot) -> Vec<Finding> {
-    let lines: Vec<_> = boot.with_any(RULE.needles).collect();
+    let lines: Vec<_> = boot.with_any_of(RULE.needles).collect();
     if lines.is_empty() {
         return Vec::new();
     }

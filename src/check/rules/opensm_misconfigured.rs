@@ -14,7 +14,7 @@ register class 129\", \"No local ports detected\", \"Fail to parse config file\"
 
 What to do: ibstat -p lists the port GUIDs; put one into /etc/opensm/opensm.conf
 (guid) or /etc/default/opensm; stop the second opensm.",
-    needles: &[
+    needles: &[&[
         "osm_opensm_bind",
         "osm_vendor_bind",
         "osm_vendor_open_port",
@@ -37,7 +37,7 @@ What to do: ibstat -p lists the port GUIDs; put one into /etc/opensm/opensm.conf
         "Entering MASTER state",
         "Invalid GUID specified",
         "cannot find or setup routing engine",
-    ],
+    ]],
     causes: &["no-subnet-manager", "rdma-service-failed"],
     judge: Judge::Boot(judge),
 };

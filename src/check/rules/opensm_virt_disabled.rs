@@ -12,12 +12,12 @@ with it switched on. The opensm of the distributions has none.
 
 What to do: virt_enabled 2 in NVIDIA's /etc/opensm/opensm.conf, restart opensm; or
 use a subnet manager that has it.",
-    needles: &[
+    needles: &[&[
         "virt_enabled",
         "support virtualization",
         "virtualization support",
         "VIRTUALIZATION",
-    ],
+    ]],
     causes: &["link-down-cable", "netdev-admin-down", "no-subnet-manager"],
     judge: Judge::Boot(judge),
 };

@@ -16,7 +16,7 @@ sysinit.target: the usual circle.
 
 What to do: DefaultDependencies=no for the unit that closes the circle, or take its
 After= or Before= out with a drop-in; systemd-analyze verify UNIT shows the circle.",
-    needles: &["ordering cycle", "Found dependency on"],
+    needles: &[&["ordering cycle", "Found dependency on"]],
     causes: &[
         "netdev-late",
         "port-not-ready",
@@ -32,7 +32,7 @@ After= or Before= out with a drop-in; systemd-analyze verify UNIT shows the circ
 };
 
 fn judge(boot: &Boot) -> Vec<Finding> {
-    let lines: Vec<_> = boot.with_any(RULE.needles).collect();
+    let lines: Vec<_> = boot.with_any_of(RULE.needles).collect();
     let deleted: Vec<&str> = lines
         .iter()
         .filter_map(|e| {

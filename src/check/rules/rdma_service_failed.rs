@@ -13,7 +13,7 @@ normal.
 
 What to do: journalctl -b -u UNIT; mask it if nothing here uses it (iwpmd without
 iWARP cards, srp_daemon without SRP).",
-    needles: &[
+    needles: &[&[
         "rdma-ndd",
         "iwpmd",
         "iWarp Port Mapper",
@@ -29,7 +29,7 @@ iWARP cards, srp_daemon without SRP).",
         "rdma-hw",
         "nvidia-fabricmanager",
         "ibsrpdm",
-    ],
+    ]],
     causes: &[],
     judge: Judge::Boot(judge),
 };

@@ -17,7 +17,7 @@ nothing.
 What to do: BIOS: SR-IOV on, Above 4G decoding on, a larger MMIO window; or fewer
 VFs (NUM_OF_VFS in the firmware); or pci=realloc on the kernel command line
 (pci=assign-busses for bus numbers).",
-    needles: &[
+    needles: &[&[
         "BAR 7: ",
         "BAR 9: ",
         "BAR 11: ",
@@ -30,7 +30,7 @@ VFs (NUM_OF_VFS in the firmware); or pci=realloc on the kernel command line
         "failed to assign",
         "IOV BAR",
         "write error: Cannot allocate memory",
-    ],
+    ]],
     causes: &["vf-probe-failed", "vm-before-vf", "driver-regression"],
     judge: Judge::Boot(judge),
 };

@@ -13,7 +13,7 @@ sriov_numvfs answers ERANGE (Numerical result out of range).
 
 What to do: mlxconfig -d ADDRESS set SRIOV_EN=1 NUM_OF_VFS=N, then reboot with a
 power cycle or mlxfwreset.",
-    needles: &[
+    needles: &[&[
         "available vfs (",
         "mlx5_num_vfs",
         "SRIOV_EN",
@@ -26,7 +26,7 @@ power cycle or mlxfwreset.",
         "doesn't support SR-IOV",
         "does not support SR-IOV",
         "not SRIOV capable",
-    ],
+    ]],
     causes: &["vm-before-vf", "sriov-not-exposed-kernel"],
     judge: Judge::Boot(judge),
 };

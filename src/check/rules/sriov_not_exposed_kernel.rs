@@ -16,7 +16,7 @@ On kernels that reserve ECAM otherwise that line is harmless.
 
 What to do: another kernel (fixed in 6.2); lspci -vvv as root must show \"Single Root
 I/O Virtualization\".",
-    needles: &[
+    needles: &[&[
         "MMIO range=[",
         "VF(n) BAR",
         "ECAM",
@@ -24,7 +24,7 @@ I/O Virtualization\".",
         "sriov_numvfs",
         "pci_mmcfg",
         "mmconfig",
-    ],
+    ]],
     causes: &["vm-before-vf"],
     judge: Judge::Boot(judge),
 };

@@ -12,13 +12,13 @@ passes only one function.
 
 What to do: another slot (directly below a root port with ARI), a BIOS update,
 pci=assign-busses; the platform may not be able to do it.",
-    needles: &["unknown header type 7f", "Unknown header type 7f", "type 7f class 0xffffff"],
+    needles: &[&["unknown header type 7f", "Unknown header type 7f", "type 7f class 0xffffff"]],
     causes: &["vm-before-vf"],
     judge: Judge::Boot(judge),
 };
 
 fn judge(boot: &Boot) -> Vec<Finding> {
-    let lines: Vec<_> = boot.with_any(RULE.needles).collect();
+    let lines: Vec<_> = boot.with_any_of(RULE.needles).collect();
     let lspci: Vec<_> = boot
         .state
         .pci

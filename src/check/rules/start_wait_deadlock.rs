@@ -14,12 +14,12 @@ after the time limit both fail.
 
 What to do: systemctl --no-block start B; or let B be pulled in by Wants= instead of
 started.",
-    needles: &[
+    needles: &[&[
         "systemctl start ",
         "start operation timed out",
         "Job timed out",
         "A start job is running for",
-    ],
+    ]],
     causes: &["wait-online-timeout", "openibd-failed"],
     judge: Judge::Boot(judge),
 };

@@ -17,7 +17,7 @@ queue being empty\".
 
 What to do: udev.event_timeout=600 (rd.udev.event_timeout=600) on the kernel command
 line; repair what makes the probe slow; ibprov loads drivers outside of udev.",
-    needles: &[
+    needles: &[&[
         "is taking a long time",
         "timeout: killing",
         "timeout; kill",
@@ -32,7 +32,7 @@ line; repair what makes the probe slow; ibprov loads drivers outside of udev.",
         "udevadm settle - timeout",
         "slow: '",
         "udev Wait for Complete Device Initialization",
-    ],
+    ]],
     causes: &["module-not-loaded", "driver-regression", "openibd-failed"],
     judge: Judge::Boot(judge),
 };

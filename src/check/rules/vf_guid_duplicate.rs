@@ -14,7 +14,7 @@ the same node GUID\"; the same GUID twice in ibstat or ip link.
 
 What to do: a plan that makes GUIDs from the host and the VF's index (ibprov plan
 prints it); bind the VFs again; opensm re-sweeps by itself.",
-    needles: &[
+    needles: &[&[
         "Duplicate Port GUID",
         "uplicate port GUID",
         "uplicated node GUID",
@@ -23,14 +23,14 @@ prints it); bind the VFs again; opensm re-sweeps by itself.",
         "uplicate node GUID",
         "Duplicated GUID",
         "ERR 0D01",
-    ],
+    ]],
     causes: &[],
     judge: Judge::Boot(judge),
 };
 
 fn judge(boot: &Boot) -> Vec<Finding> {
     let said: Vec<_> =
-        boot.with_any(RULE.needles).filter(|e| !e.text.contains("Might be")).collect();
+        boot.with_any_of(RULE.needles).filter(|e| !e.text.contains("Might be")).collect();
     let mut twice = Vec::new();
     let all: Vec<_> = vfs(boot).collect();
     for (i, a) in all.iter().enumerate() {

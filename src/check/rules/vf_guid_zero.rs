@@ -15,7 +15,7 @@ in `ip link`; \"VF GUID is not valid\".
 
 What to do: a GUID plan ([[pf]] in ibprov.toml), or by hand
 ip link set ib0 vf 0 node_guid G; ip link set ib0 vf 0 port_guid G; unbind; bind.",
-    needles: &[
+    needles: &[&[
         "GUID is not valid",
         "GUID is zero",
         "guid is all zero",
@@ -23,7 +23,7 @@ ip link set ib0 vf 0 node_guid G; ip link set ib0 vf 0 port_guid G; unbind; bind
         "node_guid is zero",
         "invalid guid",
         "Invalid GUID",
-    ],
+    ]],
     causes: &[
         "opensm-virt-disabled",
         "vf-policy-down",
@@ -61,7 +61,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .map(|c| boot.quote_at(c.origin, "", &format!("{}: {}", c.text, c.answer())))
         .collect();
     let said: Vec<_> = boot
-        .with_any(RULE.needles)
+        .with_any_of(RULE.needles)
         .filter(|e| e.text.contains("VF") || e.text.contains("vf"))
         .collect();
     let devices: Vec<_> = boot.state.devices.iter().filter(|d| is_zero(&d.node_guid)).collect();

@@ -16,26 +16,25 @@ What to do: read the lines of that address above it; a kernel with a fault in th
 driver is cured by another kernel, a firmware that refuses by a newer one. Then:
 echo ADDRESS > /sys/bus/pci/drivers_probe.",
     needles: &[
-        "E-Switch: Enable",
-        "Enabling SR-IOV with",
-        "running in slave mode",
-        "Assigned random MAC address",
-        "Failed to initialize slave",
-        "PF is not responsive",
-        "slave driver version is not supported",
-        "Communication channel is offline",
-        "INTR-REMAP",
-        "recovered after timeout",
-        "failed with error",
-        "Blocked a compatibility format interrupt",
-        "mlx5_cmd_out_err",
-        "mlx5_cmd_check",
+        &[
+            "E-Switch: Enable",
+            "Enabling SR-IOV with",
+            "running in slave mode",
+            "Assigned random MAC address",
+            "INTR-REMAP",
+            "recovered after timeout",
+            "failed with error",
+            "Blocked a compatibility format interrupt",
+            "mlx5_cmd_out_err",
+            "mlx5_cmd_check",
+        ],
+        SLAVE,
     ],
     causes: &["driver-regression"],
     judge: Judge::Boot(judge),
 };
 
-const SLAVE: [&str; 4] = [
+const SLAVE: &[&str] = &[
     "Failed to initialize slave",
     "PF is not responsive",
     "slave driver version is not supported",
@@ -66,7 +65,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             seen::is_vf(boot, &address).then_some((e, address))
         })
         .collect();
-    let slave: Vec<_> = boot.with_any(&SLAVE).collect();
+    let slave: Vec<_> = boot.with_any(SLAVE).collect();
     // The IOMMU refuses a VF's interrupts: its commands never complete.
     let blocked: Vec<_> = boot
         .with("Blocked a compatibility format interrupt")

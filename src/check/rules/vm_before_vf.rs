@@ -15,7 +15,7 @@ address that comes later in the log, or never.
 
 What to do: order libvirtd (virtqemud) after what makes the VFs: a drop-in
 After=ibprov.service; or let ibprov-guests.service start the guests.",
-    needles: &[
+    needles: &[&[
         "no such host device",
         "could not access /sys/bus/pci/devices",
         "Node device not found",
@@ -39,7 +39,7 @@ After=ibprov.service; or let ibprov-guests.service start the guests.",
         "PF is not ready - Deferring probe",
         "has no ready virtual function",
         "Could not find virtual function",
-    ],
+    ]],
     causes: &[],
     judge: Judge::Boot(judge),
 };

@@ -17,7 +17,7 @@ Network to be Configured\".
 What to do: networkctl or nmcli device shows which one; RequiredForOnline=no (or
 ipv4.may-fail, connection.autoconnect no) for what need not be there;
 systemd-networkd-wait-online --any.",
-    needles: &[
+    needles: &[&[
         "wait-online",
         "Timeout occurred while waiting for network connectivity",
         "Event loop failed: Connection timed out",
@@ -25,7 +25,7 @@ systemd-networkd-wait-online --any.",
         "Network Manager Wait Online",
         "NetworkManager Wait Online",
         "Event loop failed",
-    ],
+    ]],
     causes: &["mount-before-network"],
     judge: Judge::Boot(judge),
 };
