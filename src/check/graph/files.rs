@@ -138,7 +138,10 @@ impl<'a> Reader<'a> {
             .map(|u| (u, false))
             .or_else(|| name.strip_suffix(".requires").map(|u| (u, true)))
         {
-            let links = self.root.list_or_empty(&format!("{dir}/{name}")).unwrap_or_default();
+            let links = match self.root.list_or_empty(&format!("{dir}/{name}")) {
+                Ok(links) => links,
+                Err(e) => return self.graph.problems.push(e.to_string()),
+            };
             let into = if pulls { &mut self.requires } else { &mut self.wants };
             into.entry(unit.to_owned()).or_default().extend(links);
         } else if !self.places.contains_key(&name) {
