@@ -98,21 +98,8 @@ impl ConfigFiles {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::testing::tree;
     use std::fs;
-    use std::os::unix::fs::symlink;
-
-    fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
-        let dir = tempfile::tempdir().expect("temporary directory");
-        for (path, content) in files {
-            let path = dir.path().join(path);
-            fs::create_dir_all(path.parent().expect("parent")).expect("directory");
-            match content.strip_prefix("-> ") {
-                Some(target) => symlink(target, path).expect("link"),
-                None => fs::write(path, content).expect("file"),
-            }
-        }
-        dir
-    }
 
     fn paths(dir: &tempfile::TempDir) -> (Vec<String>, Vec<String>) {
         let root = Root::copy_at(dir.path()).expect("root");
@@ -123,24 +110,26 @@ mod tests {
 
     #[test]
     fn nothing_there_is_nothing_read() {
-        assert_eq!(paths(&tree(&[])), (vec![], vec![]));
+        assert_eq!(paths(&tree(&[], &[])), (vec![], vec![]));
     }
 
     #[test]
     fn the_strongest_main_file_and_drop_ins_by_name() {
-        let dir = tree(&[
-            ("usr/lib/ibprov/ibprov.toml", "vendor"),
-            ("run/ibprov/ibprov.toml", "run"),
-            ("usr/lib/ibprov/ibprov.d/10-a.toml", "a"),
-            ("etc/ibprov/ibprov.d/50-b.toml", "b"),
-            ("usr/lib/ibprov/ibprov.d/50-b.toml", "masked"),
-            ("run/ibprov/ibprov.d/50-b.toml", "masked"),
-            ("run/ibprov/ibprov.d/70-d.toml", "d"),
-            ("usr/lib/ibprov/ibprov.d/70-d.toml", "masked"),
-            ("run/ibprov/ibprov.d/90-c.toml", "c"),
-            ("etc/ibprov/ibprov.d/20-note.txt", "no"),
-            ("etc/ibprov/ibprov.d/.#20-lock.toml", "-> nobody@host"),
-        ]);
+        let dir = tree(
+            &[
+                ("usr/lib/ibprov/ibprov.toml", "vendor"),
+                ("run/ibprov/ibprov.toml", "run"),
+                ("usr/lib/ibprov/ibprov.d/10-a.toml", "a"),
+                ("etc/ibprov/ibprov.d/50-b.toml", "b"),
+                ("usr/lib/ibprov/ibprov.d/50-b.toml", "masked"),
+                ("run/ibprov/ibprov.d/50-b.toml", "masked"),
+                ("run/ibprov/ibprov.d/70-d.toml", "d"),
+                ("usr/lib/ibprov/ibprov.d/70-d.toml", "masked"),
+                ("run/ibprov/ibprov.d/90-c.toml", "c"),
+                ("etc/ibprov/ibprov.d/20-note.txt", "no"),
+            ],
+            &[("etc/ibprov/ibprov.d/.#20-lock.toml", "nobody@host")],
+        );
         let want = [
             "/run/ibprov/ibprov.toml",
             "/usr/lib/ibprov/ibprov.d/10-a.toml",
@@ -157,22 +146,25 @@ mod tests {
 
     #[test]
     fn a_link_to_dev_null_masks() {
-        let dir = tree(&[
-            ("etc/ibprov/ibprov.toml", "-> /dev/null"),
-            ("usr/lib/ibprov/ibprov.toml", "vendor"),
-            ("run/ibprov/ibprov.d/10-a.toml", "-> ../../../dev/null"),
-            ("usr/lib/ibprov/ibprov.d/10-a.toml", "vendor"),
-        ]);
+        let dir = tree(
+            &[
+                ("usr/lib/ibprov/ibprov.toml", "vendor"),
+                ("usr/lib/ibprov/ibprov.d/10-a.toml", "vendor"),
+            ],
+            &[
+                ("etc/ibprov/ibprov.toml", "/dev/null"),
+                ("run/ibprov/ibprov.d/10-a.toml", "../../../dev/null"),
+            ],
+        );
         assert_eq!(paths(&dir), (vec![], vec![]));
     }
 
     #[test]
     fn what_cannot_be_read_is_an_error_not_an_absence() {
-        let dir = tree(&[
-            ("etc/ibprov/ibprov.toml", "-> gone.toml"),
-            ("usr/lib/ibprov/ibprov.toml", "vendor"),
-            ("etc/ibprov/ibprov.d/10-dir.toml/x", ""),
-        ]);
+        let dir = tree(
+            &[("usr/lib/ibprov/ibprov.toml", "vendor"), ("etc/ibprov/ibprov.d/10-dir.toml/x", "")],
+            &[("etc/ibprov/ibprov.toml", "gone.toml")],
+        );
         let errors = [
             "/etc/ibprov/ibprov.toml: ENOENT: No such file or directory",
             "/etc/ibprov/ibprov.d/10-dir.toml: EISDIR: Is a directory",
@@ -182,14 +174,14 @@ mod tests {
 
     #[test]
     fn more_than_a_mebibyte_is_refused() {
-        let dir = tree(&[("etc/ibprov/ibprov.toml", &"#".repeat((1 << 20) + 1))]);
+        let dir = tree(&[("etc/ibprov/ibprov.toml", &"#".repeat((1 << 20) + 1))], &[]);
         let errors = vec!["/etc/ibprov/ibprov.toml: larger than 1048576 bytes".to_owned()];
         assert_eq!(paths(&dir), (vec![], errors));
     }
 
     #[test]
     fn one_file_is_only_that_file() {
-        let dir = tree(&[("etc/ibprov/ibprov.toml", "etc"), ("site.toml", "site")]);
+        let dir = tree(&[("etc/ibprov/ibprov.toml", "etc"), ("site.toml", "site")], &[]);
         let root = Root::copy_at(dir.path()).expect("root");
         let found = read(&root, Some(Path::new("/site.toml")));
         assert_eq!(found.files, [("/site.toml".to_owned(), b"site".to_vec())]);

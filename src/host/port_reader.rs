@@ -135,6 +135,10 @@ fn read(root: &Root, pci: PciAddress, device: &RdmaName, port: PortNumber) -> Po
     // Only a port that is not up may have been told so.
     let is_active = link.state.as_deref() == Some("ACTIVE");
     let place = if is_active { None } else { link::policy_place(&mut look, pci) };
+    // The policy only explains why a port is not up: where it cannot be read, the
+    // port is told without it.
+    // The policy only explains why a port is not up: where it cannot be read, the
+    // port is told without it.
     let policy = place.and_then(|place| {
         let by_file = root.attribute(&place.file).ok();
         by_file.or_else(|| {

@@ -248,13 +248,10 @@ mod tests {
     use std::fs;
 
     fn tree() -> tempfile::TempDir {
-        let dir = tempfile::tempdir().expect("temporary directory");
-        fs::create_dir_all(dir.path().join("sys/class")).expect("directory");
-        fs::write(dir.path().join("sys/class/attr"), "  4: ACTIVE\n").expect("file");
+        let links =
+            [("abs", "/sys/class"), ("out", "/etc/hostname"), ("up", "../../../../../../etc")];
+        let dir = crate::host::testing::tree(&[("sys/class/attr", "  4: ACTIVE\n")], &links);
         fs::write(dir.path().join("sys/class/binary"), [0xff, 0xfe]).expect("file");
-        std::os::unix::fs::symlink("/sys/class", dir.path().join("abs")).expect("link");
-        std::os::unix::fs::symlink("/etc/hostname", dir.path().join("out")).expect("link");
-        std::os::unix::fs::symlink("../../../../../../etc", dir.path().join("up")).expect("link");
         dir
     }
 

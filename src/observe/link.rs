@@ -46,7 +46,8 @@ pub struct PortAnswer {
     pub policy: Option<String>,
 }
 
-/// How a netdev is set.
+/// How a netdev is set. What cannot be read is absent: this is shown, not acted on,
+/// and a netdev that goes away meanwhile has none of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct NetDevState {
     /// `datagram` or `connected`.
@@ -135,7 +136,8 @@ pub fn policy_place(look: &mut Look<'_>, pci: PciAddress) -> Option<PolicyPlace>
     Some(PolicyPlace { index, file: format!("{dir}/sriov/{index}/policy"), pf_ifindexes })
 }
 
-/// How a netdev is set.
+/// How a netdev is set. What cannot be read is absent: this is shown, not acted
+/// on, and a netdev that goes away meanwhile has none of it.
 #[must_use]
 pub fn netdev(root: &Root, name: &IfName) -> NetDevState {
     let read = |attribute: &str| root.attribute(&format!("/sys/class/net/{name}/{attribute}")).ok();
@@ -151,7 +153,8 @@ pub fn netdev(root: &Root, name: &IfName) -> NetDevState {
 }
 
 /// The indices of `netdev` itself and of everything above it that may bear its
-/// address: P_Key children, and what any of them is enslaved to.
+/// address: P_Key children, and what any of them is enslaved to. Devices come and
+/// go while this looks: what is not there any more has no address to wait for.
 #[must_use]
 pub fn above(root: &Root, netdev: &IfName, ifindex: u32) -> Vec<u32> {
     let number = |name: &str, attribute: &str| -> Option<u32> {

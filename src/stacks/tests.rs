@@ -26,12 +26,7 @@ fn interface(name: &str, up: bool) -> Interface {
 }
 
 fn tree(files: &[(&str, &str)]) -> (tempfile::TempDir, Root) {
-    let dir = tempfile::tempdir().expect("temporary directory");
-    for (path, text) in files {
-        let path = dir.path().join(path.trim_start_matches('/'));
-        std::fs::create_dir_all(path.parent().expect("parent")).expect("directory");
-        std::fs::write(path, text).expect("file");
-    }
+    let dir = crate::host::testing::tree(files, &[]);
     let root = Root::copy_at(dir.path()).expect("root");
     (dir, root)
 }
