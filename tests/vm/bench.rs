@@ -40,6 +40,24 @@ struct Line {
     from: String,
 }
 
+impl Line {
+    /// ibprov's time in `other`'s.
+    fn ratio(
+        what: &'static str,
+        ibprov: &Spread,
+        (name, other): (&str, &Spread),
+        limit: f64,
+    ) -> Self {
+        Self {
+            what,
+            figure: ibprov.median / other.median,
+            limit,
+            unit: "x",
+            from: format!("ibprov {} ms, {name} {} ms", ibprov.text(), other.text()),
+        }
+    }
+}
+
 fn main() -> ExitCode {
     let binary =
         bed::stage::installed().expect("the binary as it is shipped").join("usr/sbin/ibprov");
@@ -164,13 +182,7 @@ fn vfs() -> Vec<Line> {
     };
     let ratio = |what, other, (vfs, probe), limit| {
         let (ibprov, other_times) = (of("by_ibprov", vfs, probe), of(other, vfs, probe));
-        Line {
-            what,
-            figure: ibprov.median / other_times.median,
-            limit,
-            unit: "x",
-            from: format!("ibprov {} ms, {other} {} ms", ibprov.text(), other_times.text()),
-        }
+        Line::ratio(what, &ibprov, (other, &other_times), limit)
     };
     let again = of("again", 16, 0);
     let none = f64::INFINITY;
@@ -207,16 +219,8 @@ fn interface() -> Vec<Line> {
         spread(lines.filter_map(millis).collect())
     };
     let bare = of("bare", 0);
-    let line = |what, column, limit| {
-        let ibprov = of("ibprov", column);
-        Line {
-            what,
-            figure: ibprov.median / bare.median,
-            limit,
-            unit: "x",
-            from: format!("ibprov {} ms, bare unit {} ms", ibprov.text(), bare.text()),
-        }
-    };
+    let line =
+        |what, column, limit| Line::ratio(what, &of("ibprov", column), ("bare unit", &bare), limit);
     vec![
         line("interface: udev to configured, ratio", 1, 1.5),
         line("  udev to ibprov's main()", 0, f64::INFINITY),

@@ -3,7 +3,25 @@
 use expect_test::expect;
 
 use super::{good, node, plan};
-use crate::host::PF;
+use crate::host::{Host, PF};
+
+/// What plan shows of a PF with two pinned VFs and this warning.
+#[track_caller]
+fn drifts(host: &Host, warning: &str) {
+    let head = "PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+  2 VFs wanted, 0 there, 2 to create, GUIDs pinned
+";
+    let rest = "  + VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (pin)  policy follow  driver default
+  + VF 1  node GUID 0200:000c:0000:0001  port GUID 0200:000c:0001:0001 (pin)  policy follow  driver default
+
+drift: decide; the pins (/etc/ibprov/guid-pins.toml) hold until then
+  keep the pinned GUIDs: set the configuration, or the host's number, so that it gives them
+  keep them for another card: ibprov plan --pin
+  give the VFs new GUIDs: ibprov plan --pin --replace
+exit 1
+";
+    assert_eq!(host.show(&["plan"]), format!("{head}  warning: drift: {warning}\n{rest}"));
+}
 
 #[test]
 fn pins_hold_and_drift_wants_a_decision() {
@@ -43,21 +61,9 @@ fn pins_hold_and_drift_wants_a_decision() {
     );
     // The host is called otherwise: nothing changes in the fabric.
     host.file("etc/hostname", "c13\n");
-    plan(
+    drifts(
         &host,
-        &expect![[r#"
-            PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-              2 VFs wanted, 0 there, 2 to create, GUIDs pinned
-              warning: drift: VF 0 (and 1 VF more): the configuration now gives node GUID 0200:000d:0000:0000, and 0200:000c:0000:0000 is pinned and holds
-              + VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (pin)  policy follow  driver default
-              + VF 1  node GUID 0200:000c:0000:0001  port GUID 0200:000c:0001:0001 (pin)  policy follow  driver default
-
-            drift: decide; the pins (/etc/ibprov/guid-pins.toml) hold until then
-              keep the pinned GUIDs: set the configuration, or the host's number, so that it gives them
-              keep them for another card: ibprov plan --pin
-              give the VFs new GUIDs: ibprov plan --pin --replace
-            exit 1
-        "#]],
+        "VF 0 (and 1 VF more): the configuration now gives node GUID 0200:000d:0000:0000, and 0200:000c:0000:0000 is pinned and holds",
     );
     // Pinning keeps what is pinned; replacing takes what the template gives.
     let kept = host.show(&["plan", "--pin"]);
@@ -67,21 +73,9 @@ fn pins_hold_and_drift_wants_a_decision() {
     assert!(!replaced.contains("000c"), "{replaced}");
     // The template gives nothing for such a name: the pins hold all the same.
     host.file("etc/hostname", "login\n");
-    plan(
+    drifts(
         &host,
-        &expect![[r#"
-            PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-              2 VFs wanted, 0 there, 2 to create, GUIDs pinned
-              warning: drift: the configuration gives no GUIDs any more, and the pinned ones hold: the host has no number for {host:BITS}: the host name "login" has no digits: set host.number or host.number-file
-              + VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (pin)  policy follow  driver default
-              + VF 1  node GUID 0200:000c:0000:0001  port GUID 0200:000c:0001:0001 (pin)  policy follow  driver default
-
-            drift: decide; the pins (/etc/ibprov/guid-pins.toml) hold until then
-              keep the pinned GUIDs: set the configuration, or the host's number, so that it gives them
-              keep them for another card: ibprov plan --pin
-              give the VFs new GUIDs: ibprov plan --pin --replace
-            exit 1
-        "#]],
+        r#"the configuration gives no GUIDs any more, and the pinned ones hold: the host has no number for {host:BITS}: the host name "login" has no digits: set host.number or host.number-file"#,
     );
     assert!(
         host.show(&["plan", "--pin", "--replace"])
@@ -93,21 +87,9 @@ fn pins_hold_and_drift_wants_a_decision() {
         &format!("sys/bus/pci/devices/{PF}/infiniband/mlx5_0/ports/1/gids/0"),
         "fe80:0000:0000:0000:b859:9f03:0012:ffff\n",
     );
-    plan(
+    drifts(
         &host,
-        &expect![[r#"
-            PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-              2 VFs wanted, 0 there, 2 to create, GUIDs pinned
-              warning: drift: it is another card than when it was pinned (port GUID b859:9f03:0012:a480 then, b859:9f03:0012:ffff now); the pinned GUIDs hold for it
-              + VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (pin)  policy follow  driver default
-              + VF 1  node GUID 0200:000c:0000:0001  port GUID 0200:000c:0001:0001 (pin)  policy follow  driver default
-
-            drift: decide; the pins (/etc/ibprov/guid-pins.toml) hold until then
-              keep the pinned GUIDs: set the configuration, or the host's number, so that it gives them
-              keep them for another card: ibprov plan --pin
-              give the VFs new GUIDs: ibprov plan --pin --replace
-            exit 1
-        "#]],
+        "it is another card than when it was pinned (port GUID b859:9f03:0012:a480 then, b859:9f03:0012:ffff now); the pinned GUIDs hold for it",
     );
 }
 
