@@ -5,9 +5,20 @@ DESTDIR ?=
 CARGO   ?= cargo
 target  := $(or $(CARGO_TARGET_DIR),target)
 
+# Where it can be, the program is linked statically, at a fixed address and
+# without the tables of the unwinder: the dynamic linker takes longer than all the
+# rest of a start, and there are several starts in a boot. STATIC=no leaves it to
+# cargo. With --target, flags are not for what runs while building.
+host    := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
+STATIC  ?= $(if $(filter x86_64-unknown-linux-gnu,$(host)),yes,no)
+static_flags := -C target-feature=+crt-static -C relocation-model=static \
+	-C link-arg=-Wl,-T,$(CURDIR)/packaging/no-unwind-tables.ld \
+	-C llvm-args=-enable-machine-outliner=always
+binary  := $(target)/$(host)/release/ibprov
+
 # Packages to build and lint; the test lanes install theirs themselves
 # (tests/vm/image/packages.txt).
-build_needs := gcc go-md2man libc6-dev libudev-dev pkg-config
+build_needs := gcc go-md2man libc6-dev
 man_pages := $(wildcard docs/*.8.md docs/*.5.md)
 
 # Lanes that boot machines are test targets of these names; every other test
@@ -20,14 +31,15 @@ tree_tests := $(filter-out $(machine_tests),$(patsubst tests/%.rs,%,$(wildcard t
 all: release
 
 release:
-	$(CARGO) build --quiet --release --locked
+	RUSTFLAGS="$(RUSTFLAGS) $(if $(filter yes,$(STATIC)),$(static_flags))" \
+		$(CARGO) build --quiet --release --locked --target $(host)
 
 # Installs what `make release` built, and the man pages if they can be made.
 # systemd and udev look below /usr and /usr/local; the units name the binary
 # where it is put.
 install:
 	install -d $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(PREFIX)/lib/udev/rules.d $(DESTDIR)$(PREFIX)/lib/ibprov
-	install -m 755 $(target)/release/ibprov $(DESTDIR)$(PREFIX)/sbin/ibprov
+	install -m 755 $(binary) $(DESTDIR)$(PREFIX)/sbin/ibprov
 	for unit in $(notdir $(wildcard units/*)); do \
 		sed 's,/usr/sbin/ibprov,$(PREFIX)/sbin/ibprov,' units/$$unit >$(DESTDIR)$(PREFIX)/lib/systemd/system/$$unit && \
 		chmod 644 $(DESTDIR)$(PREFIX)/lib/systemd/system/$$unit || exit 1; \
@@ -92,7 +104,7 @@ demo: deps
 bench: deps release
 	@sh tests/vm/image/need.sh systemd-journal-remote
 	@$(CARGO) test --quiet --locked --test bench
-	@IBPROV_RELEASE=$(abspath $(target))/release/ibprov $(CARGO) test --quiet --locked --test fleet -- --nocapture
+	@IBPROV_RELEASE=$(abspath $(binary)) $(CARGO) test --quiet --locked --test fleet -- --nocapture
 
 # Each machine test is seen failing once: tests/mutants/*.patch.
 test-mutants: deps

@@ -292,7 +292,7 @@ impl Boot<'_> {
             if happened.child || happened.files || !happened.kernel.is_empty() {
                 return Ok(false);
             }
-            news |= !happened.udev.is_empty() || (happened.udev_idle && udev_decides);
+            news |= happened.to_devices() || (happened.udev_idle && udev_decides);
             if news && clock::monotonic_usec() >= quiet {
                 return Ok(false);
             }

@@ -219,7 +219,7 @@ impl Service<'_> {
     }
 
     fn hear(&mut self, happened: &Happened) {
-        if happened.links || happened.files || !happened.udev.is_empty() {
+        if happened.links || happened.files || happened.to_devices() {
             self.look_at = 0;
         }
         if happened.files && self.list_at.is_some() {

@@ -14,7 +14,7 @@ use signal_hook::consts::{SIGCHLD, SIGINT, SIGTERM};
 use super::clock;
 use super::kernel_log::{KernelLine, KernelLog};
 use super::link_events::LinkEvents;
-use super::udev::{UdevEvent, UdevMonitor};
+use super::udev::{Drained, UdevEvent, UdevMonitor};
 
 /// Where udevd keeps `queue` while it has events queued or in work.
 const UDEV_RUN: &str = "/run/udev";
@@ -48,8 +48,18 @@ pub struct Happened {
     pub links: bool,
     /// udev's processed events.
     pub udev: Vec<UdevEvent>,
+    /// More of udev's events came than could be held: some were missed.
+    pub udev_overrun: bool,
     /// Lines that the kernel log got since we began to listen.
     pub kernel: Vec<KernelLine>,
+}
+
+impl Happened {
+    /// Something happened to a device, or more than can be told.
+    #[must_use]
+    pub const fn to_devices(&self) -> bool {
+        !self.udev.is_empty() || self.udev_overrun
+    }
 }
 
 impl Events {
@@ -185,13 +195,15 @@ impl Events {
             Err(e) => return Err(e.into()),
         }
         let (udev_idle, files) = self.changed_files()?;
+        let udev = self.udev.as_ref().map_or_else(|| Ok(Drained::default()), UdevMonitor::drain)?;
         Ok(Happened {
             stop: emptied(&mut self.stop)?,
             child: emptied(&mut self.child)?,
             udev_idle,
             files,
             links: self.links.as_ref().map_or(Ok(false), LinkEvents::drain)?,
-            udev: self.udev.as_ref().map(UdevMonitor::drain).unwrap_or_default(),
+            udev: udev.events,
+            udev_overrun: udev.overrun,
             kernel: match &mut self.kernel {
                 Some(log) => log.drain()?,
                 None => Vec::new(),

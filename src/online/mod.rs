@@ -137,7 +137,7 @@ impl Waiting<'_> {
                 return Ok(());
             }
             self.ports.take_answers();
-            if happened.links || happened.files || !happened.udev.is_empty() {
+            if happened.links || happened.files || happened.to_devices() {
                 look_at = 0;
             }
             if asks && (happened.links || self.tells_of_a_port(&happened)) {
