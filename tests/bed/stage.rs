@@ -39,12 +39,8 @@ pub(crate) fn lay(scenario: &Scenario, tree: &Path) -> Result<(), String> {
     for source in &scenario.sources {
         let name = source.file_stem().unwrap_or_default();
         let to = tree.join("usr/lib/bed").join(name);
-        let mut args =
-            vec!["-O1", "-Wall", "-o"].into_iter().map(PathBuf::from).collect::<Vec<_>>();
+        let mut args: Vec<PathBuf> = ["-O1", "-Wall", "-o"].map(PathBuf::from).to_vec();
         args.extend([to, source.clone()]);
-        if name.to_string_lossy().ends_with(".so") {
-            args.extend(["-shared".into(), "-fPIC".into()]);
-        }
         run("gcc", &args)?;
     }
     // These are links to /usr in the guest; a folder would replace the link.

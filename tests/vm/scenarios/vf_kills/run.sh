@@ -11,12 +11,7 @@ run() { # PF: as a user does
 	ibprov apply --config "/run/$b.toml" "$1" 2>/dev/null
 }
 killed_at() { # PF N before|after
-	echo "$2 $3" >/run/kill-at
-	head -c 4 /dev/zero >/run/kill-count
-	run "$1"
-	code=$?
-	rm -f /run/kill-at
-	return $code
+	/usr/lib/bed/kill-at "$2" "$3" ibprov apply --config "/run/$b.toml" "$1" 2>/dev/null
 }
 round() { # PF fresh|again N: killed before step N, then after step N; then run
 	other
@@ -30,7 +25,6 @@ round() { # PF fresh|again N: killed before step N, then after step N; then run
 	facts "$1"
 	ls /run/ibprov/pf/*.undo 2>/dev/null
 }
-echo /usr/lib/bed/kill-at.so >/etc/ld.so.preload
 for how in fresh again; do
 	n=0
 	first=137
@@ -41,12 +35,19 @@ for how in fresh again; do
 		round "$ofed" "$how" "$n" >>"$OUT/rounds"
 	done
 done
-rm /etc/ld.so.preload
 phase random
+# How long a run takes that nobody kills, fresh (1) and again (0), seconds.
+for fresh in 1 0; do
+	other
+	[ $fresh = 0 ] || echo 0 >"$pci/$mainline/sriov_numvfs"
+	begin=$(date +%s%N)
+	run "$mainline"
+	echo $((($(date +%s%N) - begin) / 1000)) >"/run/takes-$fresh"
+done
 for n in 1 2 3 4 5 6 7 8 9 10; do
 	other
 	[ $((n % 2)) = 0 ] || echo 0 >"$pci/$mainline/sriov_numvfs"
-	delay=$(od -An -N2 -tu2 /dev/urandom | awk '{ printf "%.3f", 0.02 + $1 / 65536 * 0.6 }')
+	delay=$(od -An -N2 -tu2 /dev/urandom | awk -v takes="$(cat "/run/takes-$((n % 2))")" '{ printf "%.3f", $1 / 65536 * takes / 1000000 }')
 	timeout --foreground --signal=KILL "$delay" ibprov apply --config "/run/$b.toml" "$mainline" 2>/dev/null
 	first=$?
 	run "$mainline"
