@@ -23,6 +23,7 @@ mod guests;
 mod iface_daemons;
 mod iface_ifupdown;
 mod iface_rough;
+mod iface_sysconfig;
 mod late_rdma;
 mod machine;
 mod modules;
