@@ -81,6 +81,9 @@ pub fn run(
             run.hand = Some(Hand::start(super::hand::VERB, run.lock.as_ref())?);
             run.undo = remembered(root, wanted.pf, &mut run.report.problems);
             let end = run.work()?;
+            // What the kernel said while only the child was listened to.
+            let happened = run.events.wait(0)?;
+            run.learn(&happened);
             run.finish(end);
         }
         Turn::Another => run.end(PfVerdict::Interrupted),

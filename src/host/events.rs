@@ -178,22 +178,13 @@ impl Events {
         until_usec: u64,
         more: Vec<BorrowedFd<'_>>,
     ) -> io::Result<Happened> {
-        let left = until_usec.saturating_sub(clock::monotonic_usec());
-        // Rounded up, or the last millisecond before a deadline would spin.
-        let millis = i32::try_from(left.div_ceil(1000)).unwrap_or(i32::MAX);
-        let timeout = PollTimeout::try_from(millis).unwrap_or(PollTimeout::MAX);
-        let mut fds = more;
+        let mut fds: Vec<BorrowedFd<'_>> = more;
         fds.extend([self.stop.as_fd(), self.child.as_fd()]);
         fds.extend(self.udev.as_ref().map(AsFd::as_fd));
         fds.extend(self.kernel.as_ref().map(AsFd::as_fd));
         fds.extend(self.files.as_ref().map(AsFd::as_fd));
         fds.extend(self.links.as_ref().map(AsFd::as_fd));
-        let mut polled: Vec<PollFd<'_>> =
-            fds.into_iter().map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
-        match poll(&mut polled, timeout) {
-            Ok(_) | Err(Errno::EINTR) => {}
-            Err(e) => return Err(e.into()),
-        }
+        poll_until(until_usec, fds)?;
         let (udev_idle, files) = self.changed_files()?;
         let udev = self.udev.as_ref().map_or_else(|| Ok(Drained::default()), UdevMonitor::drain)?;
         Ok(Happened {
@@ -211,6 +202,27 @@ impl Events {
         })
     }
 
+    /// Wait until one of `more` can be read, which is left to the caller, a child
+    /// has ended, or we are to stop. What else happens is kept for the next wait:
+    /// a hundred devices that come are a thousand events.
+    ///
+    /// # Errors
+    /// As [`Events::wait`].
+    pub fn wait_only(
+        &mut self,
+        until_usec: u64,
+        more: Vec<BorrowedFd<'_>>,
+    ) -> io::Result<Happened> {
+        let mut fds: Vec<BorrowedFd<'_>> = more;
+        fds.extend([self.stop.as_fd(), self.child.as_fd()]);
+        poll_until(until_usec, fds)?;
+        Ok(Happened {
+            stop: emptied(&mut self.stop)?,
+            child: emptied(&mut self.child)?,
+            ..Happened::default()
+        })
+    }
+
     /// Whether udev became idle, and whether a watched file was closed.
     fn changed_files(&self) -> io::Result<(bool, bool)> {
         match self.files.as_ref().map(Inotify::read_events) {
@@ -223,6 +235,20 @@ impl Events {
             }
             Some(Err(e)) => Err(e.into()),
         }
+    }
+}
+
+/// Wait until one of `fds` can be read, a signal comes, or `until_usec`.
+fn poll_until(until_usec: u64, fds: Vec<BorrowedFd<'_>>) -> io::Result<()> {
+    let left = until_usec.saturating_sub(clock::monotonic_usec());
+    // Rounded up, or the last millisecond before a deadline would spin.
+    let millis = i32::try_from(left.div_ceil(1000)).unwrap_or(i32::MAX);
+    let timeout = PollTimeout::try_from(millis).unwrap_or(PollTimeout::MAX);
+    let mut polled: Vec<PollFd<'_>> =
+        fds.into_iter().map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
+    match poll(&mut polled, timeout) {
+        Ok(_) | Err(Errno::EINTR) => Ok(()),
+        Err(e) => Err(e.into()),
     }
 }
 

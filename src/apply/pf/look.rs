@@ -180,7 +180,7 @@ impl Run<'_> {
                 break;
             }
             let Some(hand) = &self.hand else { break };
-            let happened = self.events.wait_also(until, vec![hand.as_fd()])?;
+            let happened = self.events.wait_only(until, vec![hand.as_fd()])?;
             if happened.stop && !self.stopped {
                 self.deadline = self.deadline.min(clock::monotonic_usec());
             }
