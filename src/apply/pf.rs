@@ -17,7 +17,8 @@ use crate::host::{Root, clock, lock, state};
 use crate::ladder::vf::{awaits_grant, may_come};
 use crate::ladder::{self, Facts};
 use crate::names::{PciAddress, VfIndex};
-use crate::observe::{ObservedPf, ObservedVf, Undo};
+use crate::observe::pf::Asked;
+use crate::observe::{Look, ObservedPf, ObservedVf, Undo, pf};
 use crate::plan::vf::Uses;
 use crate::plan::{PfProblem, Stage, VfPlan, VfStep, WantedPf, WantedVf};
 use crate::report::pf::{PfReport, PfVerdict};
@@ -69,6 +70,8 @@ pub fn run(
         number: 0,
         undo: Undo::default(),
         uses: Uses::new(),
+        asked: Vec::new(),
+        only_bound: false,
         hung: Vec::new(),
         tried: Vec::new(),
         facts: Facts::default(),
@@ -82,8 +85,8 @@ pub fn run(
             run.undo = remembered(root, wanted.pf, &mut run.report.problems);
             let end = run.work()?;
             // What the kernel said while only the child was listened to.
-            let happened = run.events.wait(0)?;
-            run.learn(&happened);
+            let kernel = run.events.kernel_lines()?;
+            run.learn(&Happened { kernel, ..Happened::default() });
             run.finish(end);
         }
         Turn::Another => run.end(PfVerdict::Interrupted),
@@ -113,6 +116,11 @@ struct Run<'a> {
     number: u64,
     undo: Undo,
     uses: Uses,
+    /// What the PF administers, as last read back.
+    asked: Vec<Asked>,
+    /// Since then VFs were bound, all of them well, and nothing else was done: the
+    /// PF has nothing new to say, and `driver_override` is back.
+    only_bound: bool,
     /// VFs whose `driver_override` was not told: a driver's probe hangs there.
     hung: Vec<String>,
     /// What was done in this run, and how it failed.
@@ -188,8 +196,12 @@ impl Run<'_> {
 
     /// The circle. Ends with the last look and plan.
     fn work(&mut self) -> anyhow::Result<(ObservedPf, VfPlan)> {
+        let mut seen: Option<ObservedPf> = None;
         loop {
-            let observed = self.look()?;
+            let observed = match seen.take() {
+                Some(seen) => seen,
+                None => self.look()?,
+            };
             let plan = self.plan(&observed)?;
             let steps = self.open_steps(&plan);
             let Some(stage) = steps.first().map(VfStep::stage) else {
@@ -205,7 +217,14 @@ impl Run<'_> {
                 return Ok((observed, plan));
             };
             let now: Vec<VfStep> = steps.into_iter().filter(|s| s.stage() == stage).collect();
+            let only_autoprobe = now.iter().all(|s| matches!(s, VfStep::RestoreAutoprobe { .. }));
             self.carry_out(stage, now, &observed)?;
+            // Nothing else has changed by that, and all VFs were looked at just now:
+            // on a machine that is busy with their events another look is dear.
+            if only_autoprobe {
+                let autoprobe = pf::autoprobe(&mut Look::new(self.root), self.wanted.pf);
+                seen = Some(ObservedPf { autoprobe, undo: self.undo.clone(), ..observed });
+            }
         }
     }
 
@@ -245,8 +264,8 @@ impl Run<'_> {
         if !plan.steps.iter().any(is_back) && !self.undo.is_empty() {
             self.undo.autoprobe = None;
             self.undo.overrides.retain(|pci, _| self.hung.contains(pci));
-            self.remember();
         }
+        self.remember();
         self.report.problem_text =
             plan.problem.as_ref().map(ToString::to_string).unwrap_or_default();
         let failed_number =

@@ -195,10 +195,7 @@ impl Events {
             links: self.links.as_ref().map_or(Ok(false), LinkEvents::drain)?,
             udev: udev.events,
             udev_overrun: udev.overrun,
-            kernel: match &mut self.kernel {
-                Some(log) => log.drain()?,
-                None => Vec::new(),
-            },
+            kernel: self.kernel_lines()?,
         })
     }
 
@@ -221,6 +218,14 @@ impl Events {
             child: emptied(&mut self.child)?,
             ..Happened::default()
         })
+    }
+
+    /// What the kernel log got since it was last read; does not wait.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn kernel_lines(&mut self) -> io::Result<Vec<KernelLine>> {
+        self.kernel.as_mut().map_or_else(|| Ok(Vec::new()), KernelLog::drain)
     }
 
     /// Whether udev became idle, and whether a watched file was closed.

@@ -3,7 +3,7 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-use super::aliases::Aliases;
+use super::aliases::{Aliases, IB_DRIVERS};
 use super::rdma::{self, RdmaDevice};
 use super::{Look, UdevState};
 use crate::names::PciAddress;
@@ -45,11 +45,14 @@ impl Serialize for PciClass {
     }
 }
 
+/// PCI vendor Mellanox.
+const MELLANOX: u16 = 0x15b3;
+
 /// True for a device number that only VFs have: a VF that was passed through
 /// to this machine shows no PF (`mlx5_core_pci_table`, `mlx4_pci_table`).
 #[must_use]
 pub const fn is_vf_id(vendor: u16, device: u16) -> bool {
-    vendor == 0x15b3
+    vendor == MELLANOX
         && matches!(
             device,
             0x1002 | 0x1004 | 0x1012 | 0x1014 | 0x1016 | 0x1018 | 0x101a | 0x101c | 0x101e | 0xa2d3
@@ -148,26 +151,40 @@ pub(super) fn functions(
             });
             continue;
         }
-        let modalias = look.attribute(&format!("{dir}/modalias")).unwrap_or_default();
-        let aliases = aliases.get_or_init(|| {
-            let path = format!("/lib/modules/{kernel}/modules.alias");
-            let reading = look.root.text(&path, 64 << 20);
-            look.note(reading).map(|t| Aliases::parse(&t)).unwrap_or_default()
+        let mut function = function(look, &dir, address, class, udev);
+        function.ib_driver = bound_ib_driver(&function).unwrap_or_else(|| {
+            let aliases = aliases.get_or_init(|| {
+                let path = format!("/lib/modules/{kernel}/modules.alias");
+                let reading = look.root.text(&path, 64 << 20);
+                look.note(reading).map(|t| Aliases::parse(&t)).unwrap_or_default()
+            });
+            aliases.driver(&function.modalias)
         });
-        let ib_driver = aliases.driver(&modalias);
-        functions.push(function(look, &dir, address, class, (modalias, ib_driver), udev));
+        functions.push(function);
     }
     functions
 }
 
+/// What `modules.alias` would say, where the driver that is bound says it too: a
+/// file of a megabyte is not read on a host whose cards all have their drivers.
+/// Some Ethernet card's driver is no InfiniBand driver; what drives a Mellanox card
+/// instead of its own (vfio-pci) tells nothing.
+fn bound_ib_driver(function: &PciFunction) -> Option<Option<&'static str>> {
+    let bound = function.driver.as_deref()?;
+    let ib_driver = IB_DRIVERS.into_iter().find(|d| *d == bound);
+    let is_other = function.class.is_ethernet() && function.vendor != MELLANOX;
+    (ib_driver.is_some() || is_other).then_some(ib_driver)
+}
+
+/// All but `ib_driver`.
 fn function(
     look: &mut Look<'_>,
     dir: &str,
     address: PciAddress,
     class: PciClass,
-    (modalias, ib_driver): (String, Option<&'static str>),
     udev: &UdevState,
 ) -> PciFunction {
+    let modalias = look.attribute(&format!("{dir}/modalias")).unwrap_or_default();
     let id = |look: &mut Look<'_>, name: &str| {
         let value = look.parsed(&format!("{dir}/{name}"), hex);
         value.and_then(|v| u16::try_from(v).ok()).unwrap_or_default()
@@ -200,7 +217,7 @@ fn function(
         device: id(look, "device"),
         class,
         modalias,
-        ib_driver,
+        ib_driver: None,
         driver,
         driver_override,
         physfn,

@@ -173,7 +173,7 @@ pub fn look(look: &mut Look<'_>, pf: PciAddress, undo: Undo) -> ObservedPf {
         let port = devices.iter().flat_map(|d| &d.ports).find_map(|p| p.netdev.as_ref());
         Backend::Netlink { ifindex: port.map(|n| n.ifindex) }
     };
-    let autoprobe = look.attribute(&format!("{dir}/sriov_drivers_autoprobe")).map(|t| t == "1");
+    let autoprobe = autoprobe(look, pf);
     ObservedPf {
         pf,
         present: look.root.exists(&dir),
@@ -187,6 +187,12 @@ pub fn look(look: &mut Look<'_>, pf: PciAddress, undo: Undo) -> ObservedPf {
         driver,
         undo,
     }
+}
+
+/// Whether VFs that come are probed by themselves; `None` before Linux 4.12.
+#[must_use]
+pub fn autoprobe(look: &mut Look<'_>, pf: PciAddress) -> Option<bool> {
+    look.attribute(&format!("{}/sriov_drivers_autoprobe", dir(pf))).map(|t| t == "1")
 }
 
 /// OFED's files are there: with VFs, those of the first VF of an InfiniBand

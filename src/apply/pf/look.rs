@@ -19,10 +19,19 @@ impl Run<'_> {
         let mut look = Look::new(self.root);
         let mut observed = pf::look(&mut look, self.wanted.pf, self.undo.clone());
         let mut problems: Vec<String> = look.problems.into_iter().collect();
-        if !observed.vfs.is_empty() {
+        let is_known = std::mem::take(&mut self.only_bound)
+            && !matches!(observed.backend, Backend::Mlx4 { .. })
+            && observed.vfs.iter().all(|v| self.asked.iter().any(|a| a.index == v.index.get()));
+        if is_known {
+            observed.learn(self.asked.clone(), &mut problems);
+        } else if !observed.vfs.is_empty() {
+            self.asked.clear();
             for answer in self.ask(Request::all_of(&observed), self.last_moment())? {
                 match answer {
-                    Some(Answer::Asked(asked)) => observed.learn(asked, &mut problems),
+                    Some(Answer::Asked(asked)) => {
+                        self.asked.extend(asked.iter().cloned());
+                        observed.learn(asked, &mut problems);
+                    }
                     Some(other) => problems.push(failure(Some(&other))),
                     None => {
                         problems.push(format!(
@@ -36,7 +45,8 @@ impl Run<'_> {
                 }
             }
         }
-        let left: Vec<String> = self.undo.overrides.keys().cloned().collect();
+        let left = |_: &&String| !is_known;
+        let left: Vec<String> = self.undo.overrides.keys().filter(left).cloned().collect();
         for (pci, now) in self.overrides(&left)? {
             if let Some(vf) = observed.vfs.iter_mut().find(|v| v.pci.to_string() == pci) {
                 vf.driver_override = Some(now).filter(|n| !n.is_empty());

@@ -59,6 +59,10 @@ impl Run<'_> {
         }
         let requests = groups.iter().map(|(_, r)| r.clone()).collect();
         let answers = self.ask(requests, until)?;
+        let is_done = |a: &Answer| matches!(a, Answer::Done);
+        let well =
+            |a: &Option<Answer>| matches!(a, Some(Answer::Each(all)) if all.iter().all(is_done));
+        self.only_bound = stage == Stage::Bind && self.hung.is_empty() && answers.iter().all(well);
         for ((group, _), answer) in groups.into_iter().zip(answers) {
             let each = match answer {
                 Some(Answer::Each(each)) => each.into_iter().map(Some).collect(),
@@ -241,7 +245,8 @@ impl Run<'_> {
         }
     }
 
-    /// What was put back need not be remembered.
+    /// What was put back need not be remembered; written down with the end of the
+    /// run, since to put it back once more does no harm.
     pub(super) fn put_back(&mut self) {
         for (step, failure) in &self.tried {
             match step {
@@ -254,7 +259,6 @@ impl Run<'_> {
                 _ => {}
             }
         }
-        self.remember();
     }
 }
 
