@@ -7,7 +7,7 @@
 use std::fmt;
 
 use super::bus::{Bus, BusError};
-use super::{clock, systemctl};
+use super::{Root, clock, systemctl};
 
 /// A unit, in systemd's own words (`org.freedesktop.systemd1(5)`).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -111,29 +111,23 @@ pub(super) const CALL_USEC: u64 = 20_000_000;
 impl Manager {
     /// Decide how to ask, and ask for `names` at once.
     ///
-    /// The bus counts as up when systemd says that dbus.service is active. That
-    /// question, with those for the units, is one run of systemctl; then the
-    /// bus has 250 ms, and what it does not take goes to systemctl for good.
+    /// The bus counts as up where the service of its daemon runs, and is then given
+    /// 250 ms; what it does not take goes to systemctl for good. A socket that is
+    /// there says nothing: before basic.target nobody answers on it.
     ///
     /// # Errors
     /// systemctl cannot be run, or systemd does not answer.
     pub fn open(names: &[&str]) -> Result<(Self, Vec<UnitState>), ManagerError> {
-        let mut asked = vec!["dbus.service"];
-        asked.extend(names);
-        let mut states = systemctl::units(&asked)?;
-        let dbus = states.remove(0);
-        if !dbus.is_active() {
-            let way = format!("systemctl (dbus.service is {})", dbus.active);
-            return Ok((Self { bus: None, way }, states));
-        }
-        let mut manager = match Bus::connect(clock::monotonic_usec() + CONNECT_USEC) {
-            Ok(bus) => Self { bus: Some(bus), way: "the system bus".to_owned() },
-            Err(e) => Self { bus: None, way: format!("systemctl ({e})") },
+        let mut manager = if bus_daemon_runs(&Root::live()) {
+            match Bus::connect(clock::monotonic_usec() + CONNECT_USEC) {
+                Ok(bus) => Self::by_bus(bus),
+                Err(e) => Self { bus: None, way: format!("systemctl ({e})") },
+            }
+        } else {
+            Self { bus: None, way: "systemctl (dbus.service does not run)".to_owned() }
         };
         // Signals are on by now: what changes from here on is heard.
-        if manager.bus.is_some() {
-            states = manager.units(names)?;
-        }
+        let states = manager.units(names)?;
         Ok((manager, states))
     }
 
@@ -242,6 +236,14 @@ impl Manager {
     }
 }
 
+/// The links that systemd keeps of its services while they are neither inactive nor
+/// failed (`unit_export_state_files()`, `src/core/unit.c`), which journald reads too.
+/// To ask systemctl would cost ten times what the bus answers in.
+fn bus_daemon_runs(root: &Root) -> bool {
+    let daemons = ["dbus.service", "dbus-broker.service"];
+    daemons.iter().any(|d| root.link_name(&format!("/run/systemd/units/invocation:{d}")).is_ok())
+}
+
 /// A service made for one command (`systemd-run(1)`).
 #[derive(Debug, Clone, Copy)]
 pub struct Apart<'a> {
@@ -261,5 +263,22 @@ impl fmt::Display for Job {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = if self.running { "running" } else { "waiting" };
         write!(f, "job {} ({} {}, {state})", self.id, self.kind, self.unit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bus_is_up_while_its_daemon_is() {
+        let runs = |links: &[(&str, &str)]| {
+            let dir = crate::host::testing::tree(&[("run/dbus/system_bus_socket", "")], links);
+            bus_daemon_runs(&Root::copy_at(dir.path()).expect("root"))
+        };
+        let units = "run/systemd/units/invocation";
+        assert!(!runs(&[(&format!("{units}:dbus.socket"), "1f2e")]));
+        assert!(runs(&[(&format!("{units}:dbus.service"), "1f2e")]));
+        assert!(runs(&[(&format!("{units}:dbus-broker.service"), "1f2e")]));
     }
 }

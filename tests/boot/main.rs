@@ -15,6 +15,7 @@ mod bed;
 mod check;
 mod graph;
 mod guests;
+mod iface;
 mod nspawn;
 mod openibd;
 mod order;
