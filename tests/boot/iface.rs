@@ -3,16 +3,11 @@
 use crate::nspawn::boot;
 
 #[test]
-fn to_decide_takes_less_than_15_ms() {
-    let outcome = boot("iface_decision");
-    let decision = outcome.file("decision");
-    assert!(decision.contains("asked by: the system bus"), "{decision}");
-    let mut usec: Vec<u64> =
-        outcome.file("usec").lines().map(|l| l.parse().expect("microseconds")).collect();
-    usec.sort_unstable();
-    assert_eq!(usec.len(), 9);
-    // The least: the machine may be busy with other things.
-    assert!(usec[0] < 15_000, "from start to end, microseconds: {usec:?}");
+fn a_bus_that_is_up_is_asked() {
+    let decision = boot("iface_decision").file("decision");
+    assert!(decision.contains("decision: nobody brings it up: no network stack"), "{decision}");
+    // How long it takes is for `make bench`.
+    assert!(decision.ends_with("asked by: the system bus\n"), "{decision}");
 }
 
 /// The program has no tables for a backtrace, and must not miss them.

@@ -19,6 +19,8 @@ mod guest_times;
 #[path = "../tree/host.rs"]
 mod host;
 mod machine;
+#[path = "../boot/nspawn.rs"]
+mod nspawn;
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -93,6 +95,9 @@ fn main() -> ExitCode {
     if asked("check") {
         lines.extend(check(&binary));
         lines.push(check_journal(&binary));
+    }
+    if asked("decision") {
+        lines.push(decision());
     }
     if asked("guests") {
         lines.push(guest_start());
@@ -227,6 +232,22 @@ fn interface() -> Vec<Line> {
         line("  udev to who brings it up is decided", 2, f64::INFINITY),
         line("  udev to the unit active", 3, f64::INFINITY),
     ]
+}
+
+/// How long `ibprov iface` takes to say who brings an interface up, from start to
+/// end, on this machine's own processor with a system bus that is up.
+fn decision() -> Line {
+    println!("Booting a container and asking who brings an interface up ...");
+    let container = nspawn::boot("iface_decision");
+    let usec = container.file("usec");
+    let took = spread(usec.lines().filter_map(|l| Some(l.parse::<f64>().ok()? / 1000.0)).collect());
+    Line {
+        what: "who brings it up, with a live bus, this machine",
+        figure: took.median,
+        limit: 15.0,
+        unit: "ms",
+        from: took.text(),
+    }
 }
 
 /// What the reports say of forks, memory and CPU time.
