@@ -188,14 +188,13 @@ impl Events {
         let (udev_idle, files) = self.changed_files()?;
         let udev = self.udev.as_ref().map_or_else(|| Ok(Drained::default()), UdevMonitor::drain)?;
         Ok(Happened {
-            stop: emptied(&mut self.stop)?,
-            child: emptied(&mut self.child)?,
             udev_idle,
             files,
             links: self.links.as_ref().map_or(Ok(false), LinkEvents::drain)?,
             udev: udev.events,
             udev_overrun: udev.overrun,
             kernel: self.kernel_lines()?,
+            ..self.signals()?
         })
     }
 
@@ -213,11 +212,12 @@ impl Events {
         let mut fds: Vec<BorrowedFd<'_>> = more;
         fds.extend([self.stop.as_fd(), self.child.as_fd()]);
         poll_until(until_usec, fds)?;
-        Ok(Happened {
-            stop: emptied(&mut self.stop)?,
-            child: emptied(&mut self.child)?,
-            ..Happened::default()
-        })
+        self.signals()
+    }
+
+    fn signals(&mut self) -> io::Result<Happened> {
+        let (stop, child) = (emptied(&mut self.stop)?, emptied(&mut self.child)?);
+        Ok(Happened { stop, child, ..Happened::default() })
     }
 
     /// What the kernel log got since it was last read; does not wait.
