@@ -15,6 +15,7 @@
 
 #[path = "../bed/mod.rs"]
 mod bed;
+mod figures;
 mod guest_times;
 #[path = "../tree/host.rs"]
 mod host;
@@ -27,38 +28,7 @@ use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use bed::outcome::Outcome;
-
-/// Rounds of each measurement; the guest's script has the same number.
-const ROUNDS: usize = 7;
-
-/// One line of the table: a figure, and what it must not exceed.
-struct Line {
-    what: &'static str,
-    figure: f64,
-    /// Infinite where a figure only explains another.
-    limit: f64,
-    unit: &'static str,
-    /// How the figure came about.
-    from: String,
-}
-
-impl Line {
-    /// ibprov's time in `other`'s.
-    fn ratio(
-        what: &'static str,
-        ibprov: &Spread,
-        (name, other): (&str, &Spread),
-        limit: f64,
-    ) -> Self {
-        Self {
-            what,
-            figure: ibprov.median / other.median,
-            limit,
-            unit: "x",
-            from: format!("ibprov {} ms, {name} {} ms", ibprov.text(), other.text()),
-        }
-    }
-}
+use figures::{Line, ROUNDS, Spread, spread, spread_of};
 
 fn main() -> ExitCode {
     let binary =
@@ -483,34 +453,5 @@ fn guest_start() -> Line {
         limit: 100.0,
         unit: "ms",
         from: delays.text(),
-    }
-}
-
-/// Median and extremes.
-struct Spread {
-    least: f64,
-    median: f64,
-    most: f64,
-}
-
-fn spread(figures: Vec<f64>) -> Spread {
-    assert!(figures.len() >= ROUNDS, "only {} rounds: {figures:?}", figures.len());
-    spread_of(figures)
-}
-
-/// Of as many as there are.
-fn spread_of(mut figures: Vec<f64>) -> Spread {
-    assert!(!figures.is_empty(), "nothing was measured");
-    figures.sort_by(f64::total_cmp);
-    Spread {
-        least: figures[0],
-        median: figures[figures.len() / 2],
-        most: figures[figures.len() - 1],
-    }
-}
-
-impl Spread {
-    fn text(&self) -> String {
-        format!("{:.1} ({:.1} to {:.1})", self.median, self.least, self.most)
     }
 }
