@@ -202,11 +202,6 @@ impl Run<'_> {
     /// Look, decide and do one thing.
     fn step(&mut self, states: Option<Vec<UnitState>>) -> anyhow::Result<Next> {
         let mut watch = LinkWatch::open()?;
-        self.interface =
-            look(self.root, &self.interface.name).map_err(|e| anyhow::anyhow!("{e}"))?.interface;
-        if self.interface.ifindex != self.report.ifindex {
-            anyhow::bail!("it went away, and another one has its name");
-        }
         let states = match states {
             Some(states) => states,
             None => {
@@ -216,6 +211,13 @@ impl Run<'_> {
             }
         };
         let (live, mut changes) = live(self.root, &mut self.manager, &states, &self.interface)?;
+        // After the stacks, which may take long to answer: one that says that it is
+        // done has set it up, and does not tell again.
+        self.interface =
+            look(self.root, &self.interface.name).map_err(|e| anyhow::anyhow!("{e}"))?.interface;
+        if self.interface.ifindex != self.report.ifindex {
+            anyhow::bail!("it went away, and another one has its name");
+        }
         let views = views(self.root, &self.interface, &states, &live);
         let decision = decide(&views, &self.interface);
         if self.report.decided_usec == 0 {
