@@ -3,19 +3,10 @@
 
 use serde_json::Value;
 
-use crate::machine::boot;
+use crate::machine::{boot, scene};
 
 const BOTH: [(&str, &str); 2] =
     [("iface_networkd", "systemd-networkd"), ("iface_nm", "NetworkManager")];
-
-/// The line of a scene.
-fn scene(scenario: &str, name: &str) -> String {
-    let guest = boot(scenario);
-    guest.assert_success();
-    let text = guest.stdout();
-    let line = text.lines().find_map(|l| l.strip_prefix(&format!("{name}: ")));
-    line.unwrap_or_else(|| panic!("{scenario}: no scene {name:?} in:\n{text}")).to_owned()
-}
 
 fn outcome(scenario: &str, name: &str) -> Value {
     boot(scenario).json(&format!("{name}.json"))

@@ -1,15 +1,10 @@
 //! Interfaces that are killed at, bound anew again and again, and named with
 //! malice. One boot.
 
-use crate::machine::boot;
+use crate::machine::{self, boot};
 
-/// The line of a scene.
 fn scene(name: &str) -> String {
-    let guest = boot("iface_rough");
-    guest.assert_success();
-    let text = guest.stdout();
-    let line = text.lines().find_map(|l| l.strip_prefix(&format!("{name}: ")));
-    line.unwrap_or_else(|| panic!("no scene {name:?} in:\n{text}")).to_owned()
+    machine::scene("iface_rough", name)
 }
 
 #[test]

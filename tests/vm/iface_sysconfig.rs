@@ -3,15 +3,10 @@
 //! programs that stand for theirs. One boot.
 
 use crate::bed::journal::assert_in_order;
-use crate::machine::boot;
+use crate::machine::{self, boot};
 
-/// The line of a scene.
 fn scene(name: &str) -> String {
-    let guest = boot("iface_sysconfig");
-    guest.assert_success();
-    let text = guest.stdout();
-    let line = text.lines().find_map(|l| l.strip_prefix(&format!("{name}: ")));
-    line.unwrap_or_else(|| panic!("no scene {name:?} in:\n{text}")).to_owned()
+    machine::scene("iface_sysconfig", name)
 }
 
 #[test]

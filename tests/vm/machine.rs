@@ -22,6 +22,15 @@ pub(crate) fn boot(name: &str) -> Arc<Outcome> {
     })
 }
 
+/// What the script of the scenario printed in its line `name: ...`.
+pub(crate) fn scene(scenario: &str, name: &str) -> String {
+    let guest = boot(scenario);
+    guest.assert_success();
+    let text = guest.stdout();
+    let line = text.lines().find_map(|l| l.strip_prefix(&format!("{name}: ")));
+    line.unwrap_or_else(|| panic!("{scenario}: no line {name:?} in:\n{text}")).to_owned()
+}
+
 /// Boots `scenario`; its files and results lie in a folder named `label`.
 pub(crate) fn run(scenario: &Scenario, label: &str) -> Result<Outcome, String> {
     let image = tools::image("vm", &scenario.settings.flavour)?;

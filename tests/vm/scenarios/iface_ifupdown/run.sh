@@ -1,22 +1,4 @@
-# Each line of the output is a scene: name, the instance's state, the interface.
-now() { cut -d. -f1 /proc/uptime; }
-unit() { systemd-escape -p --template=ibprov-iface@.service "$(readlink -f "/sys/class/net/$1")"; }
-# Wait until the instance of interface $1 has ended, at most 20 s; it is not
-# started here.
-ended() {
-	udevadm wait --timeout=20 "/sys/class/net/$1"
-	udevadm settle
-	until=$(($(now) + 20))
-	while [ "$(now)" -lt $until ]; do
-		case $(systemctl is-active "$(unit "$1")") in active | failed) return ;; esac
-		sleep 0.1
-	done
-}
-scene() { # NAME INTERFACE
-	ended "$2"
-	set -- "$1" "$2" "$(systemctl is-active "$(unit "$2")")" "$(cat "/sys/class/net/$2/umcast")"
-	echo "$1: $3 umcast=$4 $(ip -o -4 addr show dev "$2" | awk '{ print $4 }') ups=$(grep -cx -- "$2" /run/ups)"
-}
+. /usr/lib/bed/iface.sh
 card() { echo "0000:0$1:00.0"; }
 appear() { /usr/lib/bed/appear "$1"; }
 vanish() { card "$1" >/sys/bus/pci/drivers/mlx5_core/unbind; }

@@ -1,23 +1,5 @@
 # As iface_ifupdown: killed, bound anew again and again, named with malice.
-# Each line of the output is a scene: name, the instance's state, the interface.
-now() { cut -d. -f1 /proc/uptime; }
-unit() { systemd-escape -p --template=ibprov-iface@.service "$(readlink -f "/sys/class/net/$1")"; }
-# Wait until the instance of interface $1 has ended, at most 20 s; it is not
-# started here.
-ended() {
-	udevadm wait --timeout=20 "/sys/class/net/$1"
-	udevadm settle
-	until=$(($(now) + 20))
-	while [ "$(now)" -lt $until ]; do
-		case $(systemctl is-active "$(unit "$1")") in active | failed) return ;; esac
-		sleep 0.1
-	done
-}
-scene() { # NAME INTERFACE
-	ended "$2"
-	set -- "$1" "$2" "$(systemctl is-active "$(unit "$2")")" "$(cat "/sys/class/net/$2/umcast")"
-	echo "$1: $3 umcast=$4 $(ip -o -4 addr show dev "$2" | awk '{ print $4 }') ups=$(grep -cx -- "$2" /run/ups)"
-}
+. /usr/lib/bed/iface.sh
 card() { echo "0000:0$1:00.0"; }
 appear() { /usr/lib/bed/appear "$1"; }
 vanish() { card "$1" >/sys/bus/pci/drivers/mlx5_core/unbind; }
@@ -26,11 +8,10 @@ vanish() { card "$1" >/sys/bus/pci/drivers/mlx5_core/unbind; }
 touch /run/hold
 appear 3
 udevadm wait --timeout=20 /sys/class/net/ib2
-until=$(($(now) + 20))
-until systemctl list-units --no-legend 'ibprov-ifup-ib2-*' | grep -q activating || [ "$(now)" -ge $until ]; do sleep 0.1; done
+ifup_runs() { systemctl list-units --no-legend 'ibprov-ifup-ib2-*' | grep -q activating; }
+within 20 ifup_runs
 systemctl kill --signal=KILL --kill-whom=main "$(unit ib2)"
-until=$(($(now) + 20))
-until [ "$(systemctl is-active "$(unit ib2)")" = failed ] || [ "$(now)" -ge $until ]; do sleep 0.1; done
+within 20 is failed "$(unit ib2)"
 echo "killed: $(systemctl show -p Result --value "$(unit ib2)") $(grep -c '"bring_up": "pending"' /run/ibprov/ports/"$(cat /sys/class/net/ib2/ifindex)".json)"
 systemctl start --no-block "$(unit ib2)"
 sleep 1
@@ -52,8 +33,7 @@ printf '[Service]\nTimeoutStopSec=60\nExecStop=/bin/sh -c "until [ -e /run/go ];
 systemctl daemon-reload
 ib2=$(unit ib2)
 vanish 3
-until=$(($(now) + 20))
-until [ "$(systemctl is-active "$ib2")" = deactivating ] || [ "$(now)" -ge $until ]; do sleep 0.1; done
+within 20 is deactivating "$ib2"
 appear 3
 udevadm wait --timeout=20 /sys/class/net/ib2
 udevadm settle

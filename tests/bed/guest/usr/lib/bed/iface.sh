@@ -1,0 +1,31 @@
+# Helpers of the scenarios about interfaces, to be sourced. Nothing here starts an
+# instance.
+now() { cut -d. -f1 /proc/uptime; }
+unit() { systemd-escape -p --template=ibprov-iface@.service "$(readlink -f "/sys/class/net/$1")"; }
+# within SECONDS COMMAND...: until it succeeds, for what has no event.
+within() {
+	until=$(($(now) + $1))
+	shift
+	until "$@"; do
+		[ "$(now)" -lt $until ] || return 1
+		sleep 0.1
+	done
+}
+# is STATE UNIT
+is() { [ "$(systemctl is-active "$2")" = "$1" ]; }
+# The unit is looked for at each round: a name may get to another interface.
+has_ended() { is active "$(unit "$1")" || is failed "$(unit "$1")"; }
+# ended INTERFACE: wait until its instance has ended.
+ended() {
+	udevadm wait --timeout=20 "/sys/class/net/$1"
+	udevadm settle
+	within 40 has_ended "$1"
+}
+# A line: the scene's name, the instance's state, the interface, and where it is
+# counted how often it was brought up.
+scene() { # NAME INTERFACE
+	ended "$2"
+	echo "$1: $(systemctl is-active "$(unit "$2")") umcast=$(cat "/sys/class/net/$2/umcast") $(ip -o -4 addr show dev "$2" | awk '{ print $4 }')$(ups "$2")"
+	cp /run/ibprov/ports/"$(cat "/sys/class/net/$2/ifindex")".json "$OUT/$1.json"
+}
+ups() { [ ! -e /run/ups ] || echo " ups=$(grep -cx -- "$1" /run/ups)"; }
