@@ -8,12 +8,14 @@ target  := $(or $(CARGO_TARGET_DIR),target)
 # Where it can be, the program is linked statically, at a fixed address and
 # without the tables of the unwinder: the dynamic linker takes longer than all the
 # rest of a start, and there are several starts in a boot. STATIC=no leaves it to
-# cargo. With --target, flags are not for what runs while building.
+# cargo. With --target, flags are not for what runs while building. The outliner
+# keeps it small; what it gains least from, it also slows most, hot loops.
 host    := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 STATIC  ?= $(if $(filter x86_64-unknown-linux-gnu,$(host)),yes,no)
 static_flags := -C target-feature=+crt-static -C relocation-model=static \
 	-C link-arg=-Wl,-T,$(CURDIR)/packaging/no-unwind-tables.ld \
-	-C llvm-args=-enable-machine-outliner=always
+	-C llvm-args=-enable-machine-outliner=always \
+	-C llvm-args=-outliner-benefit-threshold=8
 binary  := $(target)/$(host)/release/ibprov
 
 # Packages to build and lint; the test lanes install theirs themselves
