@@ -32,6 +32,32 @@ fn one_hca_is_waited_for_150_s_by_default() {
 
 #[test]
 #[ignore = "127 VFs take a minute to come"]
+fn a_pf_with_127_vfs_gets_its_plan() {
+    let guest = boot("many_vfs");
+    guest.assert_success();
+    let text = guest.stdout();
+    println!("{text}");
+    for run in ["applied", "planned"] {
+        assert!(text.contains(&format!("{run}: 0\n")), "{text}\n{}", guest.file("applied.log"));
+        let report = guest.json(&format!("{run}.json"));
+        let vfs = report["pfs"][0]["vfs"].as_array().expect("VFs");
+        assert_eq!(vfs.iter().filter(|vf| vf["right"] == true).count(), 127, "{run}");
+    }
+    let facts = guest.file("facts");
+    for vf in 0..127 {
+        let low = format!("{vf:04x}");
+        let line = format!(
+            "{vf} mlx5_core (null) 0200:0070:0000:{low} 0200:0070:0001:{low} 02:00:00:70:00:01:{}:{}",
+            &low[..2],
+            &low[2..]
+        );
+        assert!(facts.lines().any(|l| l == line), "{line}\n{facts}");
+    }
+    assert!(facts.ends_with("autoprobe 1\n"), "{facts}");
+}
+
+#[test]
+#[ignore = "127 VFs take a minute to come"]
 fn a_pf_with_127_vfs_is_shown_whole() {
     let guest = boot("many_vfs");
     guest.assert_success();

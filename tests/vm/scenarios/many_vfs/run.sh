@@ -5,3 +5,18 @@ udevadm settle
 ibprov status --format json >"$OUT/status.json"
 systemctl restart ibprov.service
 cp /run/ibprov/boot.json "$OUT/again.json"
+
+# The plan, of VFs that were never bound.
+. /usr/lib/bed/vf.sh
+pf=0000:01:00.0
+echo 0 >$pci/$pf/sriov_numvfs
+udevadm settle
+knobs "$pf+vf/probe_delay_ms=100"
+mkdir -p /etc/ibprov
+printf '[[pf]]\npci = "%s"\nvfs = 127\npolicy = "up"\nvf-guid-template = "02:00:00:70:00:{kind:8}:{vf:16}"\n' $pf >/etc/ibprov/ibprov.toml
+for run in applied planned; do
+	begin=$(uptime_ms)
+	apply $run $pf
+	echo "$run took $(($(uptime_ms) - begin)) ms"
+done
+facts $pf >"$OUT/facts"
