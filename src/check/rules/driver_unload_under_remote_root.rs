@@ -8,7 +8,8 @@ The root file system comes over the network (iSCSI, iSER, NVMe over fabrics, SRP
 NFS), and the driver of the card that carries it was unloaded, as openibd restart
 does. From then on every program that is not in memory hangs: I/O errors of the
 disk without a word of a disk controller, then hung tasks of the journal and of the
-file system's own threads.
+file system's own threads. Without a word of a session or an unload in the log it may
+be any disk, and is only a warning.
 
 What to do: never unload that driver (ALLOW_STOP=no in openib.conf; ibprov unloads
 nothing). The host must be reset.",
@@ -32,6 +33,7 @@ nothing). The host must be reset.",
         "rmmod",
         "modprobe -r",
         "EXT4-fs error",
+        "EXT4-fs (",
         "XFS (",
     ]],
     causes: &["driver-regression"],
@@ -65,18 +67,28 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .with_any(&["Unloading HCA driver", "rmmod", "modprobe -r"])
         .filter(|e| e.text.contains("HCA") || seen::rdma_module(&e.text).is_some())
         .collect();
-    if errors.is_empty() || root_hangs.is_empty() || local {
+    // With the session gone the disk is taken offline and its file system read-only.
+    let offline: Vec<_> = boot
+        .with("rejecting I/O to offline device")
+        .chain(
+            boot.with("EXT4-fs (").filter(|e| e.text.contains("Remounting filesystem read-only")),
+        )
+        .filter(|_| !remote.is_empty())
+        .collect();
+    let errors: Vec<_> = errors.into_iter().chain(offline.iter().copied()).collect();
+    let hangs = !root_hangs.is_empty() || offline.len() > 1;
+    if errors.is_empty() || !hangs || local {
         return Vec::new();
     }
-    let confidence = match (remote.is_empty(), unloaded.is_empty()) {
-        (false, _) | (_, false) => Confidence::High,
-        (true, true) => Confidence::Low,
+    // Without a word of either it may be any disk.
+    let (severity, confidence) = match (remote.is_empty(), unloaded.is_empty()) {
+        (false, _) | (_, false) => (Severity::Error, Confidence::High),
+        (true, true) => (Severity::Warning, Confidence::Low),
     };
-    // A disk that went away is a failure whoever took it.
     vec![
         Finding::new(
             RULE.code,
-            Severity::Error,
+            severity,
             confidence,
             "The root disk went away without an error of a disk controller, and the system hangs: as when the driver that carries a remote root is unloaded.",
         )
@@ -104,8 +116,17 @@ mod tests {
                     "[  528.8] INFO: task jbd2/sda1-8:1128 blocked for more than 123 seconds.",
                 ]
             ),
-            Some(Severity::Error)
+            Some(Severity::Warning)
         );
+        // The session that carries it is gone: offline, and read-only.
+        let gone = [
+            "[ 3021.2]  connection1:0: detected conn error (1011)",
+            "[ 3141.2]  session1: session recovery timed out after 120 secs",
+            "[ 3141.2] sd 6:0:0:1: rejecting I/O to offline device",
+            "[ 3141.2] EXT4-fs (sda2): Remounting filesystem read-only",
+        ];
+        assert_eq!(severity(&RULE, &gone), Some(Severity::Error));
+        assert_eq!(severity(&RULE, &gone[2..]), None);
         assert_eq!(
             severity(
                 &RULE,

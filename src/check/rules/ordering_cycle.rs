@@ -7,7 +7,8 @@ pub(super) const RULE: Rule = Rule {
     page: "\
 Unit A is ordered before B, B before C, and C before A. systemd cannot start all of
 them and deletes one job of the circle, which one differs from boot to boot. Where
-the deleted job is the network's, the network is missing.
+the deleted job is the network's, the network is missing; one that neither the network
+nor RDMA lacks is only a warning.
 
 How it shows: \"Found ordering cycle on X/start\", \"Job Y/start deleted to break
 ordering cycle\". A unit with default dependencies (After=sysinit.target) that is
@@ -31,6 +32,47 @@ After= or Before= out with a drop-in; systemd-analyze verify UNIT shows the circ
     judge: Judge::Boot(judge),
 };
 
+/// Words of the units without which the network, the RDMA stack or what lies on them
+/// does not work: what systemd itself, the message bus and every target carry too.
+const MISSED: [&str; 30] = [
+    ".target",
+    ".mount",
+    "systemd-",
+    "dbus",
+    "udev",
+    "network",
+    "Network",
+    "wicked",
+    "netplan",
+    "ifup",
+    "dhc",
+    "bond",
+    "team",
+    "openvswitch",
+    "ovs",
+    "cloud-init",
+    "rdma",
+    "openib",
+    "ibprov",
+    "opensm",
+    "srp",
+    "iscsi",
+    "nvme",
+    "nfs",
+    "rpc",
+    "lnet",
+    "lustre",
+    "libvirt",
+    "virt",
+    "slurm",
+];
+
+/// True if the network or RDMA lacks something when `job` (`x.service/start`) is left
+/// out. At a shutdown nothing is.
+fn is_missed(job: &str) -> bool {
+    !job.ends_with("/stop") && MISSED.iter().any(|w| job.contains(w))
+}
+
 fn judge(boot: &Boot) -> Vec<Finding> {
     let lines: Vec<_> = boot.with_any_of(RULE.needles).collect();
     let deleted: Vec<&str> = lines
@@ -45,16 +87,14 @@ fn judge(boot: &Boot) -> Vec<Finding> {
     if !lines.iter().any(|e| e.text.contains("ordering cycle")) {
         return Vec::new();
     }
-    let severity = if lines.iter().any(|e| {
+    let broken = lines.iter().any(|e| {
         e.text.contains("deleted")
             || e.text.contains("deleting")
             || e.text.contains("Found ordering cycle")
             || e.text.contains("Breaking")
-    }) {
-        Severity::Error
-    } else {
-        Severity::Warning
-    };
+    });
+    let harmless = !deleted.is_empty() && !deleted.iter().any(|job| is_missed(job));
+    let severity = if broken && !harmless { Severity::Error } else { Severity::Warning };
     let what =
         deleted.first().map_or("which job was left out is not in the log".to_owned(), |job| {
             format!("systemd left {job} out")
@@ -87,5 +127,21 @@ mod tests {
             Some(Severity::Error)
         );
         assert_eq!(severity(&RULE, &["systemd[1]: Reached target Network.",]), None);
+    }
+
+    #[test]
+    fn a_job_that_the_network_does_not_miss_is_a_warning() {
+        let dropped = |job: &str| {
+            let found = "systemd[1]: x.service: Found ordering cycle on y.service/start";
+            let line = format!(
+                "systemd[1]: x.service: Job {job} deleted to break ordering cycle starting with x.service/start"
+            );
+            severity(&RULE, &[found, &line])
+        };
+        assert_eq!(dropped("plymouth-start.service/start"), Some(Severity::Warning));
+        assert_eq!(dropped("local-fs.target/stop"), Some(Severity::Warning));
+        for job in ["dbus.socket/start", "rpcbind.socket/start", "NetworkManager.service/start"] {
+            assert_eq!(dropped(job), Some(Severity::Error), "{job}");
+        }
     }
 }

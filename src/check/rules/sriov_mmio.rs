@@ -35,6 +35,8 @@ VFs (NUM_OF_VFS in the firmware); or pci=realloc on the kernel command line
     judge: Judge::Boot(judge),
 };
 
+const GRAPHICS: [&str; 6] = ["i915 ", "xe ", "amdgpu ", "nouveau ", "nvidia ", "radeon "];
+
 fn judge(boot: &Boot) -> Vec<Finding> {
     let refused: Vec<_> = boot
         .events
@@ -63,10 +65,12 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .collect();
     let Some(first) = refused.first().or(bars.first()) else { return Vec::new() };
     let address = function(&first.text).unwrap_or("the card");
-    let (severity, confidence) = if refused.is_empty() {
-        (Severity::Warning, Confidence::Medium)
-    } else {
+    // Graphics cards have VFs too, which nobody of ours misses.
+    let of_card = |e: &&&super::Event| !GRAPHICS.iter().any(|driver| e.text.contains(driver));
+    let (severity, confidence) = if refused.iter().any(|e| of_card(&e)) {
         (Severity::Error, Confidence::High)
+    } else {
+        (Severity::Warning, Confidence::Medium)
     };
     vec![
         Finding::new(
@@ -122,5 +126,13 @@ mod tests {
             ),
             None
         );
+    }
+
+    #[test]
+    fn vfs_of_a_graphics_card_are_missed_by_nobody_here() {
+        let line = "[ 4.4] i915 0000:00:02.0: not enough MMIO resources for SR-IOV";
+        assert_eq!(severity(&RULE, &[line]), Some(Severity::Warning));
+        let card = "[ 4.5] ixgbe 0000:04:00.0: not enough MMIO resources for SR-IOV";
+        assert_eq!(severity(&RULE, &[line, card]), Some(Severity::Error));
     }
 }
