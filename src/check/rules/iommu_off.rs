@@ -10,7 +10,7 @@ device without IOMMU group (-22), and libvirt and qemu refuse the guest.
 
 How it shows: \"vfio-pci: probe of ... failed with error -22\", \"iommu_group is not a
 symlink\", \"host doesn't support passthrough\", \"no iommu_group\", \"No interrupt
-remapping support\".
+remapping support\", Proxmox's \"cannot prepare PCI pass-through, IOMMU not present\".
 
 What to do: BIOS: VT-d or AMD-Vi on; kernel command line: intel_iommu=on (AMD needs
 nothing) iommu=pt. Some boards have no IOMMU before their PCI controller.",
@@ -26,6 +26,7 @@ nothing) iommu=pt. Some boards have no IOMMU before their PCI controller.",
         "No IOMMU",
         "no iommu",
         "IOMMU not found",
+        "IOMMU not present",
         "IOMMU is not",
         "available IOMMU",
         "interrupt remapping",
@@ -64,8 +65,10 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .events
         .iter()
         .filter(|e| {
+            // Proxmox VE. Other drivers say it of themselves.
+            let pve = e.text.contains("IOMMU not present") && e.text.contains("pass-through");
             let probe = matches!(&e.kind, Kind::ProbeFailed { driver, errno: -22, .. } if &**driver == "vfio-pci");
-            probe || SAID.iter().any(|w| e.text.contains(w))
+            probe || pve || SAID.iter().any(|w| e.text.contains(w))
         })
         // Allowed on purpose.
         .filter(|e| !e.text.contains("enabling unsafe"))
@@ -128,5 +131,13 @@ mod tests {
             severity(&RULE, &["[ 37.1] vfio-pci 0000:01:00.0: enabling device (0000 -> 0002)",]),
             None
         );
+    }
+
+    #[test]
+    fn proxmox_says_it_of_a_guest_and_a_driver_of_itself() {
+        let pve = "pvedaemon[7]: cannot prepare PCI pass-through, IOMMU not present";
+        assert_eq!(severity(&RULE, &[pve]), Some(Severity::Error));
+        let driver = "[ 1.0] omap-rproc 58820000.ipu: iommu not present";
+        assert_eq!(severity(&RULE, &[driver]), None);
     }
 }

@@ -13,9 +13,13 @@ with FAILED. The reason is in the lines of openibd itself and of the kernel befo
 it: a module that is missing for the kernel, symbols that do not match, firmware
 that does not answer. Other findings name it where the log does.
 
+A restart unloads first. A module that is in use (rpcrdma, ko2iblnd, ib_isert with open
+sessions) does not go, and the script gives up with the old modules half there.
+
 What to do: journalctl -b -u openibd; /etc/init.d/openibd restart by hand shows the
-step that fails.",
-    needles: &[&["openibd", "Loading HCA driver and Access Layer"]],
+step that fails. Before a restart: unmount NFS over RDMA and Lustre, log iSER and SRP
+sessions out.",
+    needles: &[&["openibd", "Loading HCA driver and Access Layer"], UNLOAD],
     causes: &[
         "module-not-loaded",
         "rdma-service-failed",
@@ -24,6 +28,20 @@ step that fails.",
     ],
     judge: Judge::Boot(judge),
 };
+
+/// What the script writes when modules do not go: a module that is used, sessions of
+/// storage that are open.
+const UNLOAD: &[&str] = &["Cannot unload driver while", "Unloading ", "is in use by: "];
+
+/// `openibd restart` could not take a module of ours away, so it loaded none anew.
+fn is_kept(event: &Event) -> bool {
+    let text = &event.text;
+    let failed = text.trim_end().ends_with("[FAILED]") || text.trim_end().ends_with("[  FAILED  ]");
+    text.contains("Cannot unload driver while")
+        || text.contains("Unloading ")
+            && failed
+            && (seen::rdma_module(text).is_some() || text.contains("HCA driver"))
+}
 
 fn failed(event: &Event) -> bool {
     let of_unit = matches!(&event.kind, Kind::UnitFailed(u) if u.contains("openibd"));
@@ -38,6 +56,7 @@ fn failed(event: &Event) -> bool {
         || text.contains("openibd.service")
             && ["status=1", "code=killed", "timed out", "failed."].iter().any(|w| text.contains(w))
         || text.contains("Access Layer") && (text.contains("FAILED") || text.contains("[FAIL"))
+        || is_kept(event)
 }
 
 fn judge(boot: &Boot) -> Vec<Finding> {
@@ -55,8 +74,9 @@ fn judge(boot: &Boot) -> Vec<Finding> {
     let (severity, end) =
         if recovered { (Severity::Warning, ", and started later") } else { (Severity::Error, "") };
     let said = boot.events.iter().filter(|e| {
-        (&*e.program == "openibd" || &*e.unit == "openibd.service")
-            && ["rror", "ail", "FATAL", "skipping"].iter().any(|w| e.text.contains(w))
+        let told = &*e.program == "openibd" || &*e.unit == "openibd.service";
+        told && ["rror", "ail", "FATAL", "skipping"].iter().any(|w| e.text.contains(w))
+            || e.text.contains("is in use by: ") && seen::rdma_module(&e.text).is_some()
     });
     let shown = unit.map(|u| boot.quote_at(u.origin, "", &format!("{} {}", u.text, u.active)));
     vec![
@@ -107,5 +127,26 @@ mod tests {
             severity(&RULE, &["systemd[1]: Started openibd - configure Mellanox devices.",]),
             None
         );
+    }
+
+    #[test]
+    fn modules_in_use_keep_a_restart_from_loading_them_anew() {
+        for lines in [
+            &[
+                "Unloading rdma_cm                                          [FAILED]",
+                "rmmod: ERROR: Module rdma_cm is in use by: rpcrdma",
+            ][..],
+            &["n9 openibd[4]: Unloading HCA driver:[FAILED]"],
+            &["Cannot unload driver while ib_isert is loaded..."],
+        ] {
+            assert_eq!(severity(&RULE, lines), Some(Severity::Error), "{lines:?}");
+        }
+        for line in [
+            "n9 openibd[4]: Unloading HCA driver:[  OK  ]",
+            "n9 openibd[4]: Module ib_isert does not exist, skipping...[FAILED]",
+            "n9 fw[4]: Unloading iptables modules: [FAILED]",
+        ] {
+            assert_eq!(severity(&RULE, &[line]), None, "{line}");
+        }
     }
 }

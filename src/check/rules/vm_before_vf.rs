@@ -1,3 +1,4 @@
+use super::super::pattern::caught_one;
 use super::{Boot, Confidence, Event, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
@@ -11,7 +12,9 @@ guests wait.
 
 How it shows: \"Device 0000:81:00.2 not found: could not access .../config: No such
 file or directory\", \"host device ... not found\", \"device not found\" for a VF's
-address that comes later in the log, or never.
+address that comes later in the log, or never. \"Unable to configure VF 2 of PF
+'ens1f0' because the PF is not online\": libvirt gives a VF its MAC address or VLAN
+through its PF's netdev, which must be up for that.
 
 What to do: order libvirtd (virtqemud) after what makes the VFs: a drop-in
 After=ibprov.service; or let ibprov-guests.service start the guests.",
@@ -39,6 +42,7 @@ After=ibprov.service; or let ibprov-guests.service start the guests.",
         "PF is not ready - Deferring probe",
         "has no ready virtual function",
         "Could not find virtual function",
+        "because the PF is not online",
     ]],
     causes: &[],
     judge: Judge::Boot(judge),
@@ -68,9 +72,30 @@ pub(super) fn refused(event: &Event) -> bool {
         || t.contains("Cannot find VF")
 }
 
+/// libvirt gives a VF a MAC address or VLAN through its PF's netdev, which must be up
+/// for that (`virNetDevReadNetConfig()`).
+fn offline(boot: &Boot) -> Vec<Finding> {
+    let lines: Vec<_> = boot.with("because the PF is not online").collect();
+    let Some(first) = lines.first() else { return Vec::new() };
+    let pf = caught_one(&first.text, "of PF '{}'").unwrap_or("its PF").to_owned();
+    vec![
+        Finding::new(
+            RULE.code,
+            Severity::Error,
+            Confidence::High,
+            format!("A guest was started before {pf}, the netdev of its VF's PF, was up."),
+        )
+        .quoting(seen::quotes(boot, lines))
+        .advice([
+            format!("ip link set {pf} up; virsh start GUEST"),
+            format!("configure {pf} to be up at boot, without an address if it needs none, and order libvirtd after it"),
+        ]),
+    ]
+}
+
 fn judge(boot: &Boot) -> Vec<Finding> {
     let lines: Vec<_> = boot.events.iter().filter(|e| refused(e)).collect();
-    let Some(first) = lines.first() else { return Vec::new() };
+    let Some(first) = lines.first() else { return offline(boot) };
     let address = super::super::evidence::event::function(&first.text).unwrap_or("its VF");
     let later = boot
         .events
@@ -117,5 +142,11 @@ mod tests {
             assert_eq!(severity(&RULE, &[&line]), told, "{line}");
         }
         assert_eq!(severity(&RULE, &["libvirtd[9]: Node device driver is not loaded",]), None);
+    }
+
+    #[test]
+    fn a_pf_whose_netdev_is_down_refuses_the_guest() {
+        let line = "libvirtd[9]: internal error: Unable to configure VF 2 of PF 'ens1f0' because the PF is not online. Please change host network config to put the PF online.";
+        assert_eq!(severity(&RULE, &[line]), Some(Severity::Error));
     }
 }
