@@ -149,7 +149,39 @@ const GIVES_UP: &[&str] = &[
     "health recovery failed",
     "Couldn't start port",
     "FW STALL Detected",
+    "Couldn't create ib_mad CQ",
+    "Couldn't open port",
+    ", aborting",
 ];
+/// Drivers of Ethernet cards: without their RDMA half the network is there.
+const ROCE: [&str; 5] = ["bnxt_re", "irdma", "qedr", "hns_", "roce"];
+
+/// The driver of an HCA leaves its probe. mlx4 and mthca say it of a card that they
+/// go on with, too, where something later says so.
+fn aborts(boot: &Boot, event: &Event) -> bool {
+    let text = event.text.trim_end().trim_end_matches('.');
+    let address = super::super::evidence::event::function(text);
+    let lives = |a: &str| {
+        boot.events.iter().any(|e| {
+            e.origin > event.origin && e.text.contains(a) && e.text.contains("renamed from")
+        })
+    };
+    text.ends_with(", aborting")
+        && seen::HCA_DRIVERS.iter().any(|d| text.starts_with(d))
+        && !address.is_some_and(lives)
+}
+
+/// A line of [`GIVES_UP`] or [`STOPPED`] that means it.
+fn is_final(boot: &Boot, e: &Event) -> bool {
+    match () {
+        () if e.text.contains(", aborting") => aborts(boot, e),
+        // For agents: SELinux, and not the driver.
+        () if e.text.contains("Couldn't open port") => {
+            e.text.starts_with("infiniband ") && !e.text.contains("for agents")
+        }
+        () => has(e, GIVES_UP) || has(e, STOPPED) && e.text.contains("mlx4_core"),
+    }
+}
 /// ... by which mlx4 tells that the firmware of its card has stopped.
 const STOPPED: &[&str] = &["Internal error detected", "Internal error mark was detected"];
 
@@ -261,6 +293,12 @@ fn culprit<'a>(
     if let Some((event, module)) = loading {
         return Some(Report { head, culprit: event, module, kind, in_probe: true });
     }
+    // No frame is left of the trace, and it says whose work it was.
+    let work = body.iter().filter(|e| e.text.contains("Workqueue: "));
+    let work = work.filter_map(|e| seen::module_in_frame(&e.text).map(|m| (*e, m))).next();
+    if let (Some((event, module)), true) = (work, frames.is_empty()) {
+        return Some(Report { head, culprit: event, module, kind, in_probe });
+    }
     // Cut before its trace: what the kernel had just been doing is at fault,
     // unless the trace shows another module.
     let foreign = frames.iter().any(|e| e.text.trim_end().ends_with(']'));
@@ -295,7 +333,7 @@ fn given_up(boot: &Boot) -> Vec<&Event> {
                 let base = driver.split('.').next().unwrap_or(driver);
                 *errno != LATER && seen::HCA_DRIVERS.contains(&base) && !seen::is_vf(boot, device)
             }
-            _ => has(e, GIVES_UP) || has(e, STOPPED) && e.text.contains("mlx4_core"),
+            _ => is_final(boot, e),
         })
         .collect()
 }
@@ -330,10 +368,11 @@ fn judge(boot: &Boot) -> Vec<Finding> {
                 ]),
         );
     } else if let Some(last) = given_up.last() {
+        let ethernet = given_up.iter().all(|e| has(e, &ROCE));
         found.push(
             Finding::new(
                 RULE.code,
-                Severity::Error,
+                if ethernet { Severity::Warning } else { Severity::Error },
                 Confidence::Medium,
                 format!("The driver gave up: {}", last.text.trim()),
             )
@@ -420,5 +459,42 @@ mod tests {
             assert_eq!(severity(&RULE, &[line]), Some(Severity::Error), "{line}");
         }
         assert_eq!(severity(&RULE, &["[ 1.0] xhci 0000:00:14.0: Internal error detected:"]), None);
+    }
+
+    #[test]
+    fn a_driver_that_leaves_its_probe_says_aborting() {
+        let aborts = "[ 1.0] mlx4_core 0000:03:00.0: Missing UAR, aborting";
+        let renamed = "[ 2.0] mlx4_core 0000:03:00.0 ibp3s0: renamed from ib0";
+        assert_eq!(severity(&RULE, &[aborts]), Some(Severity::Error));
+        assert_eq!(severity(&RULE, &[aborts, renamed]), None);
+        assert_eq!(severity(&RULE, &["[ 1.0] ahci 0000:00:17.0: no memory, aborting"]), None);
+    }
+
+    #[test]
+    fn a_port_that_the_mad_layer_cannot_open() {
+        let lines = |device: &str| {
+            [
+                format!("[ 5.5] infiniband {device}: Couldn't create ib_mad CQ"),
+                format!("[ 5.5] infiniband {device}: Couldn't open port 1"),
+            ]
+        };
+        let told = |device: &str| {
+            let lines = lines(device);
+            severity(&RULE, &[&lines[0], &lines[1]])
+        };
+        assert_eq!(told("mlx5_0"), Some(Severity::Error));
+        assert_eq!(told("bnxt_re0"), Some(Severity::Warning));
+        let agents = "[ 5.5] infiniband mlx5_0: Couldn't open port 1 for agents";
+        assert_eq!(severity(&RULE, &[agents]), None);
+    }
+
+    #[test]
+    fn of_a_trace_that_is_cut_the_work_tells() {
+        let head =
+            "[ 3.0] Unable to handle kernel paging request at virtual address 0000000000010008";
+        let work = "[ 3.0] Workqueue: events srpt_refresh_port_work [ib_srpt]";
+        let other = "[ 3.0] Workqueue: events drm_work [nouveau]";
+        assert_eq!(severity(&RULE, &[head, work]), Some(Severity::Error));
+        assert_eq!(severity(&RULE, &[head, other]), None);
     }
 }

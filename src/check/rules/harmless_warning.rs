@@ -43,6 +43,7 @@ something else in the same log did fail, that is a finding of its own.",
         "async UMR",
         "array-index-out-of-bounds",
         "Detected insufficient power",
+        "setting U taint flag",
         "Unable to locate proper PHY",
         "couldn't open config directory",
         "no userspace device-specific driver found",
@@ -102,6 +103,11 @@ const KNOWN: &[(&str, &str)] = &[
     ("speed is unknown, defaulting to 1000", "an Ethernet port without link has no speed yet"),
     ("Missing SyncE capability", "the card cannot synchronise clocks over Ethernet"),
     ("PCIe slot advertised sufficient power", "it says that the power is enough"),
+    (
+        "Detected insufficient power",
+        "the slot grants less power than the card may draw at most, with cables that draw it",
+    ),
+    ("setting U taint flag", "a module that SUSE does not support taints the kernel and works"),
     (
         "PCIe slot power capability was not advertised",
         "the slot does not say how much power it gives",
@@ -211,6 +217,12 @@ mod tests {
             severity(&RULE, &["[ 16.0] ib_srpt srpt_add_one(mlx5_0) failed.",]),
             Some(Severity::Info)
         );
+        for line in [
+            "ib_ipoib: module not supported by Novell, setting U taint flag.",
+            "[ 1.5] mlx5_core 0000:01:00.0: mlx5_pcie_event:326:(pid 12): Detected insufficient power on the PCIe slot (27W).",
+        ] {
+            assert_eq!(severity(&RULE, &[line]), Some(Severity::Info), "{line}");
+        }
         assert_eq!(
             severity(
                 &RULE,

@@ -60,13 +60,17 @@ pub(super) fn in_initramfs(boot: &Boot, event: &Event) -> bool {
     let listed = ["xprtrdma", "svcrdma"].iter().any(|m| event.text.contains(m))
         && event.text.contains("Failed to find module");
     let program = event.program.starts_with("dracut") || event.text.starts_with("dracut");
-    let before = |e: &&Event| {
-        e.origin >= event.origin
-            && (e.text.contains("Switching root")
-                || e.text.contains("Switch Root")
-                || e.text.contains("initrd-switch-root"))
+    let leaves = |e: &&Event| {
+        ["Switching root", "Switch Root", "initrd-switch-root"].iter().any(|w| e.text.contains(w))
     };
-    listed || program || boot.events.iter().filter(before).count() > 0
+    // systemd says at its start where it runs.
+    let enters = |e: &&Event| {
+        ["Running in initrd", "Running in initial RAM disk"].iter().any(|w| e.text.contains(w))
+    };
+    let (above, below): (Vec<&Event>, Vec<&Event>) =
+        boot.events.iter().partition(|e| e.origin < event.origin);
+    let inside = above.iter().any(enters) && !above.iter().any(leaves);
+    listed || program || inside || below.iter().any(leaves)
 }
 
 fn judge(boot: &Boot) -> Vec<Finding> {

@@ -13,7 +13,13 @@ this matters only for a root or a mount that needs RDMA in the initramfs.
 
 What to do: dracut -f --add-drivers 'rpcrdma ib_iser ...', or take the names out
 of the lists; newer rdma-core does it.",
-    needles: &[&["Failed to find module '", "Switching root", "dracut"]],
+    needles: &[&[
+        "Failed to find module '",
+        "Switching root",
+        "dracut",
+        "Running in initrd",
+        "Running in initial RAM disk",
+    ]],
     causes: &["rdma-service-failed"],
     judge: Judge::Boot(judge),
 };
@@ -59,5 +65,14 @@ mod tests {
             severity(&RULE, &["systemd-modules-load[211]: Failed to find module 'ib_iser'",]),
             None
         );
+    }
+
+    #[test]
+    fn systemd_says_that_it_runs_in_the_initramfs() {
+        let inside = "systemd[1]: Running in initrd.";
+        let missing = "systemd-modules-load[211]: Failed to find module 'ib_ipoib'";
+        let left = "systemd[1]: Switching root.";
+        assert_eq!(severity(&RULE, &[inside, missing]), Some(Severity::Warning));
+        assert_eq!(severity(&RULE, &[inside, left, missing]), None);
     }
 }

@@ -1,4 +1,4 @@
-use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Confidence, Event, Finding, Judge, Kind, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
     code: "module-not-loaded",
@@ -11,7 +11,9 @@ RDMA device; without rdma-core, with a minimal module list or with openibd off
 nobody does.
 
 How it shows: \"is ib_umad module loaded?\", \"couldn't read uverbs ABI version\",
-lsmod without the module.
+lsmod without the module. A network service that does not find ib0, in a log in
+which nothing makes a netdev or loads ib_ipoib, is taken for it with little
+confidence.
 
 What to do: modprobe it now; enable ibprov.service, or name it in
 /etc/modules-load.d.",
@@ -76,7 +78,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         (any && !has("ib_ipoib") && !ethernet).then_some("ib_ipoib")
     });
     let listed = listed.or_else(|| shown_by_ls(boot).then_some("ib_ipoib"));
-    let Some(module) = said.first().map(|(_, m)| *m).or(listed) else { return Vec::new() };
+    let Some(module) = said.first().map(|(_, m)| *m).or(listed) else { return absent(boot) };
     let alive = seen::sign_of_life(boot).is_some();
     let severity = if alive { Severity::Warning } else { Severity::Error };
     let confidence = if said.is_empty() { Confidence::Medium } else { Confidence::High };
@@ -88,6 +90,40 @@ fn judge(boot: &Boot) -> Vec<Finding> {
                 "systemctl enable ibprov.service (it loads the modules before the network), or name it in /etc/modules-load.d".to_owned(),
                 "without an HCA in this host: disable the service that asks for it".to_owned(),
             ]),
+    ]
+}
+
+/// The network service found no IPoIB netdev, and nothing in the log has made one or
+/// loaded ib_ipoib: the commonest cause, where no other is seen.
+fn absent(boot: &Boot) -> Vec<Finding> {
+    let asked = |e: &&Event| seen::not_found(e).is_some_and(seen::is_ib_netdev);
+    let lines: Vec<_> = boot.events.iter().filter(asked).collect();
+    let Some(name) = lines.first().and_then(|e| seen::not_found(e)) else { return Vec::new() };
+    let came = boot.events.iter().any(|e| match &e.kind {
+        Kind::NetdevMade { .. } | Kind::NetdevRenamed { .. } => true,
+        Kind::ModuleLoad(module) => &**module == "ib_ipoib",
+        _ => false,
+    });
+    // Of a host that was looked at its ports tell more.
+    let shown = boot.host.is_some() || boot.state.netdevs.iter().any(|n| n.infiniband);
+    if came || shown || seen::late(boot).is_some() || seen::sign_of_life(boot).is_some() {
+        return Vec::new();
+    }
+    vec![
+        Finding::new(
+            RULE.code,
+            Severity::Warning,
+            Confidence::Low,
+            format!(
+                "{name} did not exist when it was asked for, and nothing in this log has loaded ib_ipoib; a driver that failed or another name would look the same."
+            ),
+        )
+        .quoting(seen::quotes(boot, lines))
+        .advice([
+            "lsmod | grep ib_ipoib; modprobe ib_ipoib; ls /sys/class/infiniband: is there an RDMA device at all?",
+            "systemctl is-enabled openibd.service ibprov.service: one of them loads ib_ipoib before the network",
+            "with a log of the whole boot more can be told: journalctl -b -o short-precise",
+        ]),
     ]
 }
 
@@ -147,5 +183,21 @@ mod tests {
             ),
             None
         );
+    }
+
+    #[test]
+    fn a_netdev_that_nothing_made_is_most_often_that() {
+        let asked = "ifup-ib[32]: Device ib0 does not seem to be present, delaying initialization.";
+        assert_eq!(severity(&RULE, &[asked]), Some(Severity::Warning));
+        let ethernet =
+            "ifup-eth[32]: Device eth0 does not seem to be present, delaying initialization.";
+        assert_eq!(severity(&RULE, &[ethernet]), None);
+        for line in [
+            "[ 90.0] mlx5_core 0000:01:00.0 ibp1s0: renamed from ib1",
+            "openibd[23]: + /sbin/modprobe ib_ipoib",
+            "[ 90.0] IPv6: ADDRCONF(NETDEV_CHANGE): ib1: link becomes ready",
+        ] {
+            assert_eq!(severity(&RULE, &[asked, line]), None, "{line}");
+        }
     }
 }

@@ -1,4 +1,5 @@
-use super::{Boot, Confidence, Finding, Judge, Kind, Rule, Severity, seen};
+use super::super::evidence::state::NetdevSeen;
+use super::{Boot, Confidence, Event, Finding, Judge, Kind, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
     code: "netdev-renamed",
@@ -18,6 +19,16 @@ by the last 8 bytes of the address (the port GUID), which stay the same.",
     judge: Judge::Boot(judge),
 };
 
+/// A kernel name is asked for, and `ip link` shows only netdevs of other names.
+fn shown_otherwise(boot: &Boot) -> Option<(&Event, &str, &NetdevSeen)> {
+    let asked = |e| seen::not_found(e).filter(|n| seen::is_ib_netdev(n)).map(|n| (e, n));
+    let (event, name) = boot.events.iter().filter_map(asked).next_back()?;
+    let kernels = name.strip_prefix("ib")?.bytes().all(|b| b.is_ascii_digit());
+    let netdevs = &boot.state.netdevs;
+    let other = netdevs.iter().find(|n| n.infiniband && n.parent.is_none())?;
+    (kernels && netdevs.iter().all(|n| n.name != name)).then_some((event, name, other))
+}
+
 fn judge(boot: &Boot) -> Vec<Finding> {
     let found = boot.events.iter().find_map(|asked| {
         let name = seen::not_found(asked)?;
@@ -33,15 +44,25 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         (!back && (seen::is_ib_netdev(name) || seen::rdma_module(&renamed.text).is_some()))
             .then_some((asked, renamed, name, to.to_string()))
     });
-    let Some((asked, renamed, name, to)) = found else { return Vec::new() };
+    let (asked, name, to, confidence, quotes) = match (found, shown_otherwise(boot)) {
+        (Some((asked, renamed, name, to)), _) => {
+            (asked, name, to, Confidence::High, vec![boot.quote(renamed)])
+        }
+        (None, Some((asked, name, netdev))) => {
+            let quote = boot.quote_at(netdev.origin, "", &netdev.text);
+            (asked, name, netdev.name.clone(), Confidence::Medium, vec![quote])
+        }
+        (None, None) => return Vec::new(),
+    };
     vec![
         Finding::new(
             RULE.code,
             Severity::Error,
-            Confidence::High,
+            confidence,
             format!("The configuration asks for {name}, which udev has renamed to {to}."),
         )
-        .quoting(seen::quotes(boot, [renamed, asked]))
+        .quoting(quotes)
+        .quoting(seen::quotes(boot, [asked]))
         .advice([
             format!("put {to} in the place of {name} into the network configuration"),
             format!("or keep {name}: a .link file in /etc/systemd/network that matches the last 8 bytes of the address"),
@@ -71,5 +92,17 @@ mod tests {
             severity(&RULE, &["[ 9.1] mlx5_core 0000:01:00.0 ibp1s0: renamed from ib0",]),
             None
         );
+    }
+
+    #[test]
+    fn ip_shows_the_netdev_by_another_name() {
+        let asked = "ifup[9]: Cannot find device \"ib0\"";
+        let shown = |name: &str| {
+            format!("4: {name}: <BROADCAST,MULTICAST> mtu 4092\n    link/infiniband 00:00 brd ff")
+        };
+        assert_eq!(severity(&RULE, &[asked, &shown("ibp1s0")]), Some(Severity::Error));
+        assert_eq!(severity(&RULE, &[asked, &shown("ib0")]), None);
+        let other = "ifup[9]: Cannot find device \"ibp7s0\"";
+        assert_eq!(severity(&RULE, &[other, &shown("ibp1s0")]), None);
     }
 }

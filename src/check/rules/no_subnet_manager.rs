@@ -1,4 +1,4 @@
-use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Confidence, Event, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
     code: "no-subnet-manager",
@@ -7,7 +7,8 @@ pub(super) const RULE: Rule = Rule {
 The cable is in and the link is up, and no subnet manager has given the port a LID
 and made it active. Every InfiniBand fabric needs one: in a managed switch, or
 opensm on a host. Until then ibstat shows State: Initializing, SM lid 0, and IPoIB
-has no carrier.
+has no carrier. IPoIB says \"multicast join failed for ff12:401b...\" with status -110
+again and again.
 
 What to do: sminfo; start opensm on one host of the fabric (or switch it on in the
 switch); with two fabrics, one for each port: opensm -g GUID.
@@ -23,10 +24,33 @@ A VF that stays in Initializing while its PF is Active is another thing
         "maybe no SM is running",
         "Couldn't open port",
         "manage_subnet",
+        "multicast join failed for",
     ]],
     causes: &["netdev-admin-down", "wait-online-timeout", "mount-before-ipoib"],
     judge: Judge::Boot(judge),
 };
+
+const ADVICE: [&str; 3] = [
+    "sminfo (or ibdiagnet) from any host of the fabric: is there a subnet manager?",
+    "systemctl enable --now opensm on one host, or switch it on in the managed switch",
+    "two separate fabrics need one each: opensm -g PORT_GUID",
+];
+
+/// Joins of the broadcast group that nobody answered (-ETIMEDOUT), so many and so
+/// long that they are no delay of the fabric's.
+fn unheard(boot: &Boot) -> Vec<&Event> {
+    const MANY: usize = 3;
+    const LONG: i64 = 20_000_000;
+    let lines: Vec<_> = boot
+        .with("multicast join failed for")
+        .filter(|e| e.text.contains("status -110") && e.text.contains("ff12:401b"))
+        .collect();
+    let long = lines
+        .first()
+        .zip(lines.last())
+        .is_some_and(|(first, last)| last.when.since(&first.when).is_some_and(|usec| usec >= LONG));
+    if lines.len() >= MANY && long { lines } else { Vec::new() }
+}
 
 fn judge(boot: &Boot) -> Vec<Finding> {
     let waiting: Vec<_> = boot
@@ -40,7 +64,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
     // hfi1 names the states in the log.
     let inits: Vec<_> = boot.with("logical state changed to PORT_INIT").collect();
     let stuck = inits.last().filter(|init| {
-        let later = |e: &&super::Event| e.origin > init.origin;
+        let later = |e: &&Event| e.origin > init.origin;
         let moved = boot
             .with_any(&[
                 "logical state changed to PORT_ARMED",
@@ -67,6 +91,19 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .chain(forbidden.iter().copied())
         .collect();
     let came = active || seen::sign_of_life(boot).is_some();
+    let unheard = if came { Vec::new() } else { unheard(boot) };
+    if waiting.is_empty() && stuck.is_none() && unanswered.is_empty() && !unheard.is_empty() {
+        return vec![
+            Finding::new(
+                RULE.code,
+                Severity::Warning,
+                Confidence::Medium,
+                "The subnet manager does not answer: IPoIB asks again and again to join its broadcast group, and is never ready.",
+            )
+            .quoting(seen::quotes(boot, unheard))
+            .advice(ADVICE),
+        ];
+    }
     if waiting.is_empty() && stuck.is_none() && (unanswered.is_empty() || came) {
         return Vec::new();
     }
@@ -96,11 +133,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             "SELinux has denied manage_subnet, so the kernel does not answer the subnet manager on that port".to_owned()
         }))
         .advice(forbidden.first().map(|_| "ausearch -m avc | audit2allow: let what loads the modules manage_subnet; then load mlx5_ib again"))
-        .advice([
-            "sminfo (or ibdiagnet) from any host of the fabric: is there a subnet manager?",
-            "systemctl enable --now opensm on one host, or switch it on in the managed switch",
-            "two separate fabrics need one each: opensm -g PORT_GUID",
-        ]),
+        .advice(ADVICE),
     ]
 }
 
@@ -138,5 +171,26 @@ mod tests {
         let agents = "kernel: infiniband mlx5_0: Couldn't open port 1 for agents";
         let denied = "kernel: audit: type=1400 audit(1656357157.949:4): avc: denied { manage_subnet } for pid=7176 comm=\"systemd-modules\" device=mlx5_0 port_num=1 tclass=infiniband_endport permissive=0";
         assert_eq!(severity(&RULE, &[agents, denied]), Some(Severity::Error));
+    }
+
+    #[test]
+    fn joins_that_nobody_answers() {
+        let join = |at: u32, status: &str| {
+            format!(
+                "[{at:5}.1] ib0: multicast join failed for ff12:401b:ffff:0000:0000:0000:ffff:ffff, status {status}"
+            )
+        };
+        let told = |status: &str, ats: &[u32], last: &str| {
+            let mut lines: Vec<String> = ats.iter().map(|at| join(*at, status)).collect();
+            lines.push(last.to_owned());
+            let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+            severity(&RULE, &lines)
+        };
+        assert_eq!(told("-110", &[33, 37, 45, 61], ""), Some(Severity::Warning));
+        // A fabric that starts answers late, and with errors of its own.
+        assert_eq!(told("-110", &[33, 34, 36], ""), None);
+        assert_eq!(told("-22", &[33, 37, 45, 61], ""), None);
+        let ready = "[   80.0] IPv6: ADDRCONF(NETDEV_CHANGE): ib0: link becomes ready";
+        assert_eq!(told("-110", &[33, 37, 45, 61], ready), None);
     }
 }

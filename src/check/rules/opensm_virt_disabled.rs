@@ -28,7 +28,8 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .filter(|e| {
             let value = e.text.split("virt_enabled").nth(1).unwrap_or_default();
             let value = value.trim_start_matches([' ', '=', ':', '\t']);
-            value.starts_with('0') || value.starts_with("FALSE")
+            // 0 ignores it, 1 switches it off, 2 on.
+            value.starts_with(['0', '1']) || value.starts_with("FALSE")
         })
         .collect();
     let dead = dead_ports(boot);
@@ -44,7 +45,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         e.text
             .split("virt_enabled")
             .nth(1)
-            .is_some_and(|v| v.trim_start_matches([' ', '=', ':']).starts_with(['1', '2']))
+            .is_some_and(|v| v.trim_start_matches([' ', '=', ':', '\t']).starts_with('2'))
     });
     if enabled && setting.is_empty() {
         return Vec::new();
@@ -110,5 +111,15 @@ mod tests {
             ),
             None
         );
+    }
+
+    #[test]
+    fn nvidias_option_is_on_at_2_only() {
+        let vf = ca(1, "MT4124", 2, "Down", "LinkUp");
+        let pf = ca(0, "MT4123", 1, "Active", "LinkUp");
+        for (value, told) in [(0, Some(Severity::Error)), (1, Some(Severity::Error)), (2, None)] {
+            let option = format!("virt_enabled {value}");
+            assert_eq!(severity(&RULE, &[&option, &pf, &vf]), told, "{value}");
+        }
     }
 }

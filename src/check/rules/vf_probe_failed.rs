@@ -27,6 +27,7 @@ echo ADDRESS > /sys/bus/pci/drivers_probe.",
             "Blocked a compatibility format interrupt",
             "mlx5_cmd_out_err",
             "mlx5_cmd_check",
+            ", aborting",
         ],
         SLAVE,
     ],
@@ -65,7 +66,12 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             seen::is_vf(boot, &address).then_some((e, address))
         })
         .collect();
-    let slave: Vec<_> = boot.with_any(SLAVE).collect();
+    let aborted = boot.with(", aborting").filter(|e| {
+        e.text.trim_end().trim_end_matches('.').ends_with(", aborting")
+            && seen::HCA_DRIVERS.iter().any(|d| e.text.starts_with(d))
+            && function(&e.text).is_some_and(|address| seen::is_vf(boot, address))
+    });
+    let slave: Vec<_> = boot.with_any(SLAVE).chain(aborted).collect();
     // The IOMMU refuses a VF's interrupts: its commands never complete.
     let blocked: Vec<_> = boot
         .with("Blocked a compatibility format interrupt")
@@ -154,5 +160,16 @@ mod tests {
             let line = format!("[ 5.2] mlx5_core: probe of {address} failed with error -110");
             assert_eq!(severity(&RULE, &[&line]), told, "{line}");
         }
+    }
+
+    #[test]
+    fn a_driver_that_leaves_its_probe_says_aborting() {
+        let slave =
+            "[ 1.0] mlx4_core a6d1:00:02.0: Detected virtual function - running in slave mode";
+        let aborts =
+            "[ 1.1] mlx4_core a6d1:00:02.0: INTx is not supported in multi-function mode, aborting";
+        assert_eq!(severity(&RULE, &[slave, aborts]), Some(Severity::Error));
+        assert_eq!(severity(&RULE, &[slave]), None);
+        assert_eq!(severity(&super::super::driver_regression::RULE, &[slave, aborts]), None);
     }
 }
