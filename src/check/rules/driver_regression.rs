@@ -20,6 +20,7 @@ What it is not: a probe that fails because firmware does not answer
 (fw-init-timeout), is too old (firmware-too-old), or of a VF (vf-probe-failed).",
     needles: &[
         &[
+            "+0x",
             "    pc: ",
             "IP: [<",
             "BUG: ",
@@ -100,6 +101,7 @@ What it is not: a probe that fails because firmware does not answer
         HANG,
         GIVES_UP,
         STOPPED,
+        &["NETDEV WATCHDOG", "transmit timeout: latency", "suspicious rcu_dereference"],
     ],
     causes: &["module-not-loaded", "udev-timeout", "mount-before-ipoib", "wait-online-timeout"],
     judge: Judge::Boot(judge),
@@ -151,6 +153,10 @@ const GIVES_UP: &[&str] = &[
     "FW STALL Detected",
     "Couldn't create ib_mad CQ",
     "Couldn't open port",
+    "Couldn't create per-port data",
+    "Couldn't query the device attributes",
+    "Couldn't set up InfiniBand P_Key/GID cache",
+    "NOP command failed to generate interrupt",
     ", aborting",
 ];
 /// Drivers of Ethernet cards: without their RDMA half the network is there.
@@ -174,6 +180,10 @@ fn aborts(boot: &Boot, event: &Event) -> bool {
 /// A line of [`GIVES_UP`] or [`STOPPED`] that means it.
 fn is_final(boot: &Boot, e: &Event) -> bool {
     match () {
+        // The firmware has done the command; its interrupt did not come.
+        () if e.text.contains("NOP command failed to generate interrupt") => {
+            !boot.events.iter().any(|l| l.origin > e.origin && l.text.contains("rying again with"))
+        }
         () if e.text.contains(", aborting") => aborts(boot, e),
         // For agents: SELinux, and not the driver.
         () if e.text.contains("Couldn't open port") => {
@@ -296,12 +306,12 @@ fn culprit<'a>(
     // No frame is left of the trace, and it says whose work it was.
     let work = body.iter().filter(|e| e.text.contains("Workqueue: "));
     let work = work.filter_map(|e| seen::module_in_frame(&e.text).map(|m| (*e, m))).next();
-    if let (Some((event, module)), true) = (work, frames.is_empty()) {
+    let foreign = frames.iter().any(|e| e.text.trim_end().ends_with(']'));
+    if let (Some((event, module)), false) = (work, foreign) {
         return Some(Report { head, culprit: event, module, kind, in_probe });
     }
     // Cut before its trace: what the kernel had just been doing is at fault,
     // unless the trace shows another module.
-    let foreign = frames.iter().any(|e| e.text.trim_end().ends_with(']'));
     if foreign || kind != Severity::Error || has(head, HANG) || !has(head, CRASH) {
         return None;
     }
@@ -383,7 +393,30 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             ]),
         );
     }
+    let strange: Vec<_> = boot.events.iter().filter(|e| is_strange(&e.text)).collect();
+    if let (true, Some(first)) = (found.is_empty(), strange.first()) {
+        found.push(
+            Finding::new(
+                RULE.code,
+                Severity::Warning,
+                Confidence::Low,
+                format!("The driver does not behave: {}", first.text.trim()),
+            )
+            .quoting(seen::quotes(boot, strange.iter().copied()))
+            .advice(["a newer kernel, or the one that worked before; report it to linux-rdma@vger.kernel.org"]),
+        );
+    }
     found
+}
+
+/// A netdev of ours whose card sends nothing any more (`dev_watchdog()`,
+/// `ipoib_timeout()`), or code of the stack that the lock checker complains of.
+fn is_strange(text: &str) -> bool {
+    let watchdog = text.contains("NETDEV WATCHDOG") && seen::rdma_module(text).is_some()
+        || text.contains("transmit timeout: latency");
+    let ours = ["drivers/infiniband/", "/mellanox/", "xprtrdma/"];
+    watchdog && seen::ib_netdev_in(text).is_some()
+        || text.contains("suspicious rcu_dereference") && ours.iter().any(|p| text.contains(p))
 }
 
 #[cfg(test)]
@@ -496,5 +529,54 @@ mod tests {
         let other = "[ 3.0] Workqueue: events drm_work [nouveau]";
         assert_eq!(severity(&RULE, &[head, work]), Some(Severity::Error));
         assert_eq!(severity(&RULE, &[head, other]), None);
+    }
+
+    #[test]
+    fn the_crash_of_another_driver_is_not_ours() {
+        let loaded = "[   18.8] mlx5_ib: Mellanox Connect-IB Infiniband driver v4.9-2.2.4";
+        let head = "[   19.9] BUG: unable to handle kernel NULL pointer dereference at (null)";
+        let frames = |module: &str| -> Vec<String> {
+            let core = (0..3).map(|n| format!("[   19.9]  core_{n}+0x1b/0xc0"));
+            core.chain([format!("[   19.9]  top_of_it+0x1b/0xc0{module}")]).collect()
+        };
+        let told = |module: &str| {
+            let frames = frames(module);
+            let lines = [loaded, head].into_iter().chain(frames.iter().map(String::as_str));
+            severity(&RULE, &lines.collect::<Vec<_>>())
+        };
+        assert_eq!(told(" [amdgpu]"), None);
+        assert_eq!(told(" [mlx5_ib]"), Some(Severity::Error));
+        // Cut, or built in.
+        assert_eq!(told(""), Some(Severity::Error));
+    }
+
+    #[test]
+    fn a_netdev_that_sends_nothing_is_a_warning() {
+        for (line, told) in [
+            ("[ 9.0] NETDEV WATCHDOG: ib0 (mlx4_core): transmit queue 0 timed out", true),
+            ("[ 9.0] ib0: transmit timeout: latency 2900 msecs", true),
+            ("[ 9.0] NETDEV WATCHDOG: ib0: transmit timed out", false),
+            ("[ 9.0] NETDEV WATCHDOG: eth0 (r8169): transmit queue 0 timed out", false),
+            (
+                "[ 9.0] drivers/infiniband/core/cache.c:302 suspicious rcu_dereference_check() usage!",
+                true,
+            ),
+            ("[ 9.0] net/ipv4/route.c:302 suspicious rcu_dereference_check() usage!", false),
+        ] {
+            assert_eq!(severity(&RULE, &[line]), told.then_some(Severity::Warning), "{line}");
+        }
+    }
+
+    #[test]
+    fn half_a_driver_fails_on_the_auxiliary_bus() {
+        let line = "[ 1.0] mlx5_ib.rdma: probe of mlx5_core.rdma.0 failed with error -12";
+        assert_eq!(severity(&RULE, &[line]), Some(Severity::Error));
+        let nop =
+            "[ 1.0] mlx4_core 0000:04:00.0: NOP command failed to generate MSI-X interrupt IRQ 24)";
+        let irq = "[ 1.0] ib_mthca 0000:04:00.0: NOP command failed to generate interrupt (IRQ 217), aborting.";
+        let again = "[ 1.0] mlx4_core 0000:04:00.0: Trying again without MSI-X";
+        assert_eq!(severity(&RULE, &[irq]), Some(Severity::Error));
+        assert_eq!(severity(&RULE, &[irq, again]), None);
+        assert_eq!(severity(&RULE, &[nop, again]), None);
     }
 }

@@ -51,7 +51,6 @@ const FINAL: &[&str] = &[
     "PCI device did not come back after reset",
     "Failed to obtain HW semaphore",
     "Failed to start FW",
-    "NOP command failed to generate interrupt",
     "timeout. Will cause a leak of a command resource",
     "go bit not cleared",
     "health compromised",

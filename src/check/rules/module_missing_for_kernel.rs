@@ -34,6 +34,32 @@ OFED for it; reboot into a kernel that has them until then.",
 /// Modules that no kernel has any more; lists still name them.
 pub(super) const GONE: [&str; 4] = ["ib_ucm", "ib_sdp", "iw_nes", "ib_addr"];
 
+/// Modules that lists name on every host, as open-iscsi's does, and that few need.
+const OPTIONAL: [&str; 12] = [
+    "ib_iser",
+    "ib_isert",
+    "ib_srp",
+    "ib_srpt",
+    "rpcrdma",
+    "xprtrdma",
+    "svcrdma",
+    "iw_cm",
+    "iw_cxgb4",
+    "rdma_rxe",
+    "siw",
+    "nvme_rdma",
+];
+
+/// True if something else here is of InfiniBand: a driver, a netdev, a port, a card.
+fn has_infiniband(boot: &Boot) -> bool {
+    boot.events.iter().filter(|e| missing(e).is_none()).any(|e| {
+        seen::HCA_DRIVERS.iter().any(|d| e.text.contains(d))
+            || seen::ib_netdev_in(&e.text).is_some()
+    }) || boot.state.ports.iter().any(|p| p.may_be_infiniband())
+        || boot.state.netdevs.iter().any(|n| n.infiniband)
+        || boot.state.pci.iter().any(|f| f.is_infiniband())
+}
+
 /// The RDMA module that was not found, according to this line.
 pub(super) fn missing(event: &Event) -> Option<&'static str> {
     let text = &event.text;
@@ -88,8 +114,13 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .collect();
     let Some(first) = lines.first().or(builds.first()) else { return Vec::new() };
     let module = missing(first).unwrap_or("the OFED stack");
-    let severity =
-        if seen::sign_of_life(boot).is_some() { Severity::Warning } else { Severity::Error };
+    let optional = builds.is_empty()
+        && lines.iter().all(|e| missing(e).is_some_and(|m| OPTIONAL.contains(&m)));
+    let severity = match (optional, seen::sign_of_life(boot).is_some()) {
+        (true, _) if !has_infiniband(boot) => Severity::Info,
+        (true, _) | (_, true) => Severity::Warning,
+        (false, false) => Severity::Error,
+    };
     vec![
         Finding::new(
             RULE.code,
@@ -134,5 +165,13 @@ mod tests {
             ),
             None
         );
+    }
+
+    #[test]
+    fn what_lists_name_everywhere_is_missed_where_infiniband_is() {
+        let line = "systemd-modules-load[248]: Failed to find module 'ib_iser'";
+        assert_eq!(severity(&RULE, &[line]), Some(Severity::Info));
+        let card = "[ 1.0] mlx5_core 0000:01:00.0: firmware version: 20.35.1012";
+        assert_eq!(severity(&RULE, &[line, card]), Some(Severity::Warning));
     }
 }

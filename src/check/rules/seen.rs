@@ -4,6 +4,7 @@ use super::super::evidence::state::NetdevSeen;
 use super::super::evidence::{Boot, Event, Kind};
 use super::super::finding::Quote;
 use super::super::pattern::{caught_one, word};
+use crate::names::PciAddress;
 
 /// The kernel modules of the RDMA stack: cores, HCA drivers, upper layers.
 pub(super) const RDMA_MODULES: &[&str] = &[
@@ -269,6 +270,10 @@ pub(super) fn is_vf(boot: &Boot, address: &str) -> bool {
     };
     // Cards have at most two PFs, functions 0 and 1 of device 0.
     let by_number = || {
+        // `mlx5_core.rdma.0` and its like are devices on the auxiliary bus.
+        if address.parse::<PciAddress>().is_err() {
+            return false;
+        }
         let place = address.rsplit(':').next().unwrap_or_default();
         let after_sriov = boot.events.iter().any(|e| {
             e.text.contains("E-Switch: Enable") || e.text.contains("Enabling SR-IOV with")
