@@ -1,13 +1,19 @@
 //! What the dumps of tools show: ports, netdevs, PCI functions, modules,
 //! firmware settings, units, and what was typed at a prompt.
 
+mod modules;
 mod netdevs;
 mod ports;
+mod prompt;
 mod tools;
+mod units;
 
+pub use modules::Modules;
 pub use netdevs::{NetdevSeen, VfSeen};
 pub use ports::PortSeen;
-pub use tools::{Command, DeviceSeen, PciSeen, Setting, UnitSeen};
+pub use prompt::{Command, typed};
+pub use tools::{DeviceSeen, PciSeen, Setting};
+pub use units::UnitSeen;
 
 use super::event::Origin;
 
@@ -23,10 +29,10 @@ pub struct State {
     /// PCI functions: `lspci`.
     pub pci: Vec<PciSeen>,
     /// Loaded modules: `lsmod`; `None` if it was not shown.
-    pub modules: Option<Vec<String>>,
+    pub modules: Option<Modules>,
     /// Firmware settings: `mlxconfig`, `mstconfig`.
     pub settings: Vec<Setting>,
-    /// Units: `systemctl status`, `systemctl list-unit-files`.
+    /// Units: `systemctl status`, `systemctl list-unit-files`, `systemctl list-units`.
     pub units: Vec<UnitSeen>,
     /// What was typed at a prompt, and what came of it.
     pub commands: Vec<Command>,
@@ -39,10 +45,12 @@ impl State {
         *self == Self::default()
     }
 
-    /// The unit `name`, if a dump shows it.
+    /// The unit `name`, if a dump shows it: the first that tells whether it is
+    /// enabled, which tables of units do not.
     #[must_use]
     pub fn unit(&self, name: &str) -> Option<&UnitSeen> {
-        self.units.iter().find(|u| u.name == name)
+        let mut shown = self.units.iter().filter(|u| u.name == name);
+        shown.clone().find(|u| !u.enabled.is_empty()).or_else(|| shown.next())
     }
 }
 
@@ -69,14 +77,26 @@ const LIMIT: usize = 4096;
 #[derive(Debug, Default)]
 pub struct Reader {
     state: State,
+    prompt: prompt::Reader,
     ports: ports::Reader,
     netdevs: netdevs::Reader,
+    modules: modules::Reader,
+    units: units::Reader,
     tools: tools::Reader,
 }
 
 impl Reader {
     /// Take a line that is no log record.
     pub fn line(&mut self, text: &str, origin: Origin) {
+        if let Some(typed) = typed(text) {
+            let line = prompt::Line::parse(typed);
+            self.prompt.typed(typed, origin, &mut self.state.commands);
+            self.modules.typed(&line, &mut self.state.modules);
+        } else {
+            self.prompt.line(text, origin, &mut self.state.commands);
+            self.modules.line(text, &mut self.state.modules);
+        }
+        self.units.line(text, origin, &mut self.state.units);
         self.tools.line(text, origin, &mut self.state);
         self.ports.line(text, origin, &mut self.state.ports);
         self.netdevs.line(text, origin, &mut self.state.netdevs);
@@ -85,6 +105,8 @@ impl Reader {
     /// An empty line, or lines that were left out.
     pub fn gap(&mut self) {
         self.netdevs.gap();
+        self.modules.gap();
+        self.units.gap();
         self.tools.gap();
     }
 
