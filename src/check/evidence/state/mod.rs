@@ -2,6 +2,7 @@
 //! firmware settings, units, and what was typed at a prompt.
 
 mod modules;
+mod netdev_tables;
 mod netdevs;
 mod ports;
 mod prompt;
@@ -9,7 +10,7 @@ mod tools;
 mod units;
 
 pub use modules::Modules;
-pub use netdevs::{NetdevSeen, VfSeen};
+pub use netdevs::{NetdevSeen, VfSeen, is_ib_name};
 pub use ports::PortSeen;
 pub use prompt::{Command, typed};
 pub use tools::{DeviceSeen, PciSeen, Setting};
@@ -24,7 +25,7 @@ pub struct State {
     pub ports: Vec<PortSeen>,
     /// RDMA devices: `ibv_devices`.
     pub devices: Vec<DeviceSeen>,
-    /// Netdevs: `ip link`, `ip addr`, `ifconfig`, `ibdev2netdev`.
+    /// Netdevs: `ip link`, `ip addr`, `networkctl`, `ifconfig`, `ibdev2netdev`.
     pub netdevs: Vec<NetdevSeen>,
     /// PCI functions: `lspci`.
     pub pci: Vec<PciSeen>,
@@ -92,14 +93,15 @@ impl Reader {
             let line = prompt::Line::parse(typed);
             self.prompt.typed(typed, origin, &mut self.state.commands);
             self.modules.typed(&line, &mut self.state.modules);
+            self.netdevs.typed(&line);
         } else {
             self.prompt.line(text, origin, &mut self.state.commands);
             self.modules.line(text, &mut self.state.modules);
+            self.netdevs.line(text, origin, &mut self.state.netdevs);
         }
         self.units.line(text, origin, &mut self.state.units);
         self.tools.line(text, origin, &mut self.state);
         self.ports.line(text, origin, &mut self.state.ports);
-        self.netdevs.line(text, origin, &mut self.state.netdevs);
     }
 
     /// An empty line, or lines that were left out.
