@@ -4,6 +4,7 @@
 mod modules;
 mod netdev_tables;
 mod netdevs;
+mod port_files;
 mod ports;
 mod prompt;
 mod tools;
@@ -21,7 +22,7 @@ use super::event::Origin;
 /// What the dumps show.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct State {
-    /// RDMA ports: `ibstat`, `ibstatus`, `ibv_devinfo`, `rdma link`.
+    /// RDMA ports: `ibstat`, `ibstatus`, `ibv_devinfo`, `rdma link`, files in sysfs.
     pub ports: Vec<PortSeen>,
     /// RDMA devices: `ibv_devices`.
     pub devices: Vec<DeviceSeen>,
@@ -94,19 +95,21 @@ impl Reader {
             self.prompt.typed(typed, origin, &mut self.state.commands);
             self.modules.typed(&line, &mut self.state.modules);
             self.netdevs.typed(&line);
+            self.ports.typed(&line);
         } else {
             self.prompt.line(text, origin, &mut self.state.commands);
             self.modules.line(text, &mut self.state.modules);
             self.netdevs.line(text, origin, &mut self.state.netdevs);
+            self.ports.line(text, origin, &mut self.state.ports);
         }
         self.units.line(text, origin, &mut self.state.units);
         self.tools.line(text, origin, &mut self.state);
-        self.ports.line(text, origin, &mut self.state.ports);
     }
 
     /// An empty line, or lines that were left out.
     pub fn gap(&mut self) {
         self.netdevs.gap();
+        self.ports.gap();
         self.modules.gap();
         self.units.gap();
         self.tools.gap();
