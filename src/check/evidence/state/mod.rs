@@ -9,13 +9,15 @@ mod ports;
 mod prompt;
 mod tools;
 mod units;
+mod vfs;
 
 pub use modules::Modules;
-pub use netdevs::{NetdevSeen, VfSeen, is_ib_name};
+pub use netdevs::{NetdevSeen, is_ib_name};
 pub use ports::PortSeen;
 pub use prompt::{Command, typed};
 pub use tools::{DeviceSeen, PciSeen, Setting};
 pub use units::UnitSeen;
+pub use vfs::VfSeen;
 
 use super::event::Origin;
 

@@ -36,6 +36,11 @@ impl Reader {
         };
     }
 
+    /// True behind a row of `ip -br`.
+    pub(super) fn is_brief(&self) -> bool {
+        self.table == Table::Brief
+    }
+
     /// The netdev that `text` is the row of; `None` in it if it tells nothing of
     /// whether the netdev is up.
     pub(super) fn row(&mut self, text: &str) -> Option<Option<NetdevSeen>> {
@@ -71,22 +76,20 @@ fn brief_row(text: &str) -> Option<(NetdevSeen, bool)> {
         .contains(&state)
         .then_some(())?;
     let rest: Vec<&str> = words.collect();
-    if let [address @ .., flags] = rest.as_slice()
-        && address.len() <= 1
-        && let Some(flags) =
-            flags.strip_prefix('<').and_then(|f| f.strip_suffix('>')).and_then(Flags::parse)
+    let hardware = rest.first().filter(|a| has_ib_address(a) || is_mac(a));
+    let infiniband = hardware.map_or(netdev.infiniband, |a| has_ib_address(a));
+    let netdev = NetdevSeen { infiniband, ..netdev };
+    let behind = rest.get(usize::from(hardware.is_some())..).unwrap_or_default();
+    if let [flags] = behind
+        && let Some(flags) = Flags::between_brackets(flags)
     {
-        let infiniband = address.first().is_some_and(|a| has_ib_address(a));
-        return Some((flags.of(NetdevSeen { infiniband, ..netdev }), true));
+        return Some((flags.of(netdev), true));
     }
     let is_address = |word: &&str| {
         let address = word.split_once('/').map_or(*word, |(address, _)| address);
         address.parse::<IpAddr>().is_ok()
     };
-    let mut addresses = rest.iter().filter(|w| **w != "peer");
-    if !addresses.all(is_address) && !rest.first().is_some_and(|a| has_ib_address(a)) {
-        return None;
-    }
+    behind.iter().filter(|w| **w != "peer").all(is_address).then_some(())?;
     let netdev = NetdevSeen {
         // The kernel calls every netdev that is not set up DOWN, and no other state.
         up: state != "DOWN",
@@ -96,10 +99,15 @@ fn brief_row(text: &str) -> Option<(NetdevSeen, bool)> {
             _ => None,
         },
         operational_state_alone: true,
-        infiniband: rest.first().is_some_and(|a| has_ib_address(a)),
         ..netdev
     };
     Some((netdev, !rest.is_empty()))
+}
+
+/// True for an Ethernet address.
+fn is_mac(text: &str) -> bool {
+    let is_byte = |part: &str| part.len() == 2 && part.bytes().all(|b| b.is_ascii_hexdigit());
+    text.len() == 17 && text.split(':').all(is_byte)
 }
 
 /// `  4 ib0   infiniband routable    configured`, perhaps behind a dot (systemd,
@@ -173,8 +181,8 @@ mod tests {
     fn brief_addresses_are_told_from_words() {
         let rows = "ib0              UP             10.1.0.7/16 fe80::2:c903:a1:b2c3/64 \nib1              DOWN           \nppp0 UNKNOWN 10.0.0.1 peer 10.0.0.2/32\n";
         let shown = [
-            ("ib0".to_owned(), true, Some(true), false),
-            ("ib1".to_owned(), false, None, false),
+            ("ib0".to_owned(), true, Some(true), true),
+            ("ib1".to_owned(), false, None, true),
             ("ppp0".to_owned(), true, None, false),
         ];
         assert_eq!(brief(&format!("# ip -br a\n{rows}")), shown);

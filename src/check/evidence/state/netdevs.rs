@@ -3,8 +3,9 @@
 
 use super::super::event::Origin;
 use super::prompt::Line;
+use super::vfs::{VfSeen, is_broken};
 use super::{LIMIT, netdev_tables};
-use crate::check::pattern::{caught, caught_one, word};
+use crate::check::pattern::{caught, word};
 
 /// A netdev as a tool shows it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -34,22 +35,8 @@ pub struct NetdevSeen {
     pub text: String,
 }
 
-/// A VF as `ip link` shows it at the PF.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct VfSeen {
-    /// VF index, as written.
-    pub index: String,
-    /// Node GUID as written; `None` where it is not shown.
-    pub node_guid: Option<String>,
-    /// Port GUID as written; `None` where it is not shown.
-    pub port_guid: Option<String>,
-    /// `auto`, `enable`, `disable`.
-    pub link_state: String,
-    /// Its line.
-    pub origin: Origin,
-    /// That line.
-    pub text: String,
-}
+/// How `ip` begins the address of an InfiniBand netdev.
+pub(super) const LINK: &str = "link/infiniband";
 
 #[derive(Debug, Default)]
 pub(super) struct Reader {
@@ -80,7 +67,7 @@ impl Reader {
                     name: name.to_owned(),
                     up: state == "Up",
                     carrier: Some(state == "Up"),
-                    infiniband: is_ib_name(name),
+                    infiniband: name.starts_with("ib") || is_ib_name(name),
                     port: Some((word(device).to_owned(), port.to_owned())),
                     origin,
                     text: trimmed.to_owned(),
@@ -102,6 +89,14 @@ impl Reader {
             self.begin(NetdevSeen { origin, text: trimmed.to_owned(), ..netdev }, netdevs);
             return;
         }
+        if self.tables.is_brief()
+            && let Some(flags) = Flags::between_brackets(trimmed)
+            && let Some(netdev) = netdevs.last_mut().filter(|n| n.operational_state_alone)
+        {
+            // The row was broken before its last word.
+            *netdev = flags.of(std::mem::take(netdev));
+            return;
+        }
         let is_vf = trimmed.starts_with("vf ");
         if !self.open && is_vf && (trimmed.contains("NODE_GUID") || trimmed.contains(LINK)) {
             // Only the VF's line was copied: its PF is some IPoIB netdev that is up.
@@ -112,24 +107,14 @@ impl Reader {
         if is_vf {
             self.broken = is_broken(trimmed);
             if netdev.vfs.len() < LIMIT {
-                let mut vf = VfSeen {
-                    index: word(trimmed.get(3..).unwrap_or_default()).to_owned(),
-                    origin,
-                    text: trimmed.to_owned(),
-                    ..VfSeen::default()
-                };
-                vf.read();
-                netdev.vfs.push(vf);
+                netdev.vfs.push(VfSeen::parse(trimmed, origin));
             }
-        } else if let Some(vf) = netdev.vfs.last_mut()
-            && (self.broken || goes_on(trimmed))
-            && vf.text.len() < VF_LINE
-        {
-            vf.text.push(' ');
-            vf.text.push_str(trimmed);
-            vf.read();
+        } else if netdev.vfs.last_mut().is_some_and(|vf| vf.goes_on(trimmed, self.broken)) {
             self.broken = is_broken(trimmed);
-        } else if trimmed.starts_with(LINK) || trimmed.starts_with("infiniband ") {
+        } else if trimmed.starts_with("link/") {
+            // What it is counts more than what it is called.
+            netdev.infiniband = trimmed.starts_with(LINK);
+        } else if trimmed.starts_with("infiniband ") {
             netdev.infiniband = true;
         }
     }
@@ -140,63 +125,6 @@ impl Reader {
         if self.open {
             netdevs.push(netdev);
         }
-    }
-}
-
-/// How `ip` begins the address of an InfiniBand netdev.
-const LINK: &str = "link/infiniband";
-/// The line of a VF has at most about this many bytes; `ip` prints fewer.
-const VF_LINE: usize = 1024;
-
-/// True if the line of a VF that ends so was broken, as mailers do: behind a
-/// comma, or between a word and its value.
-fn is_broken(text: &str) -> bool {
-    const WANTING: [&str; 12] = [
-        LINK,
-        "brd",
-        "MAC",
-        "vlan",
-        "qos",
-        "spoof",
-        "checking",
-        "NODE_GUID",
-        "PORT_GUID",
-        "link-state",
-        "trust",
-        "query_rss",
-    ];
-    text.ends_with(',')
-        || text.rsplit(char::is_whitespace).next().is_some_and(|last| WANTING.contains(&last))
-        || text.starts_with("vf ") && text.split_whitespace().count() == 2
-}
-
-/// True if a line begins as only the rest of a VF's line does.
-fn goes_on(text: &str) -> bool {
-    const REST: [&str; 8] = [
-        "brd ",
-        ",",
-        "spoof checking ",
-        "NODE_GUID ",
-        "PORT_GUID ",
-        "link-state ",
-        "trust ",
-        "query_rss ",
-    ];
-    REST.iter().any(|r| text.starts_with(r))
-}
-
-impl VfSeen {
-    /// Take from its line what it tells.
-    fn read(&mut self) {
-        let guid = |key| {
-            let value = word(caught_one(&self.text, key)?);
-            (value.len() == 23 || value.starts_with("0x")).then(|| value.to_owned())
-        };
-        let (node, port) = (guid("NODE_GUID {}"), guid("PORT_GUID {}"));
-        let state = caught_one(&self.text, "link-state {}").map(|state| word(state).to_owned());
-        self.node_guid = node;
-        self.port_guid = port;
-        self.link_state = state.unwrap_or_default();
     }
 }
 
@@ -245,18 +173,25 @@ impl Flags {
         })
     }
 
+    /// The same for `<UP,LOWER_UP>` with its brackets.
+    pub(super) fn between_brackets(text: &str) -> Option<Self> {
+        text.strip_prefix('<')?.strip_suffix('>').and_then(Self::parse)
+    }
+
     /// `netdev` with these flags.
     pub(super) fn of(self, netdev: NetdevSeen) -> NetdevSeen {
         NetdevSeen {
             up: self.up,
             carrier: self.up.then_some(self.carrier),
             parent_down: self.parent_down,
+            operational_state_alone: false,
             ..netdev
         }
     }
 }
 
 /// The netdev that `ip` calls so: `ib0`, `ib0.8001@ib0`, `eth0@if7`, `sit0@NONE`.
+/// It is taken for InfiniBand by its name, until more is shown of it.
 pub(super) fn named(text: &str) -> Option<NetdevSeen> {
     let (name, parent) = match text.split_once('@') {
         Some((name, parent)) => (name, Some(parent).filter(|p| *p != "NONE")),
@@ -268,6 +203,7 @@ pub(super) fn named(text: &str) -> Option<NetdevSeen> {
     fits.then(|| NetdevSeen {
         name: name.to_owned(),
         parent: parent.map(str::to_owned),
+        infiniband: is_ib_name(name),
         ..NetdevSeen::default()
     })
 }
@@ -301,11 +237,10 @@ fn ip_line(text: &str) -> Option<NetdevSeen> {
     };
     let (name, rest) = text.split_once(": <")?;
     let (flags, rest) = rest.split_once('>')?;
-    Some(NetdevSeen {
-        // `ip -o` puts all of it on one line.
-        infiniband: rest.contains(LINK),
-        ..Flags::parse(flags)?.of(named(name)?)
-    })
+    let netdev = Flags::parse(flags)?.of(named(name)?);
+    // `ip -o` puts all of it on one line.
+    let infiniband = rest.contains(LINK) || netdev.infiniband && !rest.contains("link/");
+    Some(NetdevSeen { infiniband, ..netdev })
 }
 
 /// `ib0: flags=4163<UP,BROADCAST,RUNNING,MULTICAST>  mtu 2044`
@@ -317,6 +252,7 @@ fn ifconfig_line(text: &str) -> Option<NetdevSeen> {
         name: name.to_owned(),
         up: has("UP"),
         carrier: has("UP").then(|| has("RUNNING")),
+        infiniband: is_ib_name(name),
         ..NetdevSeen::default()
     })
 }
@@ -345,7 +281,7 @@ mod tests {
             names,
             [
                 ("ib0", true, true),
-                ("ib0.beef", true, false),
+                ("ib0.beef", true, true),
                 ("ib1", false, true),
                 ("ib7", false, true)
             ]
@@ -361,6 +297,8 @@ mod tests {
     fn a_netdev_is_known_without_its_index_and_by_the_kernels_flags_alone() {
         let names = |text: &str| read(text).into_iter().map(|n| n.name).collect::<Vec<_>>();
         assert_eq!(names("ib0: <NO-CARRIER,BROADCAST,MULTICAST,UP> mtu 4092 qdisc mq"), ["ib0"]);
+        let ethernet = read("3: ib0: <UP> mtu 1500\n    link/ether 00:02:c9:00:a1:b2 brd ff");
+        assert!(!ethernet[0].infiniband && read("mlx5_ib0: <UP> mtu 1500")[0].infiniband);
         assert_eq!(names("7: ib0: <BROADCAST,MULTICAST,UP,10000> mtu 2044"), ["ib0"]);
         assert_eq!(names("sit0@NONE: <NOARP> mtu 1480"), ["sit0"]);
         assert_eq!(names("note: <BROADCAST is a flag>"), [""; 0]);
@@ -369,27 +307,13 @@ mod tests {
     }
 
     #[test]
-    fn the_line_of_a_vf_is_joined_where_a_mailer_broke_it() {
-        let address = "80:00:00:08:fe:80:00:00:00:00:00:00:00:02:c9:03:00:a1:b2:c3";
-        let vf = format!(
-            "vf 0     link/infiniband {address} brd {address}, spoof checking off, NODE_GUID 00:02:c9:03:00:00:00:01, PORT_GUID 00:02:c9:03:00:00:00:02, link-state disable, trust off, query_rss off"
-        );
-        let words: Vec<&str> = vf.split_whitespace().collect();
-        for at in 2..words.len() {
-            let (first, rest) = words.split_at(at);
-            let text = format!(
-                "ib0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 4092\nlink/infiniband {address}\n{}\n{}\n    altname ibp1s0\n",
-                first.join(" "),
-                rest.join(" ")
-            );
-            let netdevs = read(&text);
-            let vf = &netdevs[0].vfs[0];
-            assert!(netdevs[0].infiniband && netdevs[0].vfs.len() == 1);
-            assert_eq!(vf.node_guid.as_deref(), Some("00:02:c9:03:00:00:00:01"), "{text}");
-            assert_eq!(vf.port_guid.as_deref(), Some("00:02:c9:03:00:00:00:02"), "{text}");
-            assert_eq!((vf.index.as_str(), vf.link_state.as_str()), ("0", "disable"), "{text}");
-            assert!(!vf.text.contains("altname"), "{text}");
-        }
+    fn a_brief_row_that_a_mailer_broke_is_joined() {
+        let ib = "80:00:00:08:fe:80:00:00:00:00:00:00:00:02:c9:03:00:a1:b2:c3";
+        let netdevs = read(&format!("ib0  DOWN  {ib}\n<NO-CARRIER,BROADCAST,MULTICAST,UP>\n"));
+        assert_eq!(netdevs.len(), 1);
+        let ib0 = &netdevs[0];
+        assert!(ib0.up && ib0.infiniband && !ib0.operational_state_alone);
+        assert_eq!(ib0.carrier, Some(false));
     }
 
     #[test]

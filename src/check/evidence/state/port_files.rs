@@ -111,12 +111,12 @@ fn take(file: &File, value: &str, text: &str, origin: Origin, ports: &mut Vec<Po
             }
         }
         "phys_state" if numbered => {
-            if let Some(port) = ports.iter_mut().rev().find(same) {
+            if let Some(port) = ports.iter_mut().rev().take(FILES).find(same) {
                 port.physical = physical(value);
             }
         }
         "link_layer" if value == "InfiniBand" || value == "Ethernet" => {
-            if let Some(port) = ports.iter_mut().rev().find(same) {
+            if let Some(port) = ports.iter_mut().rev().take(FILES).find(same) {
                 port.infiniband = Some(value == "InfiniBand");
             }
         }
