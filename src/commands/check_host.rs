@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::check::evidence::host::{Denied, Host, HostPort};
-use crate::check::evidence::state::{NetdevSeen, PciSeen, PortSeen, State, UnitSeen, VfSeen};
+use crate::check::evidence::state::{
+    Modules, NetdevSeen, PciSeen, PortSeen, State, UnitSeen, VfSeen,
+};
 use crate::check::evidence::{Boot, Origin};
 use crate::check::graph::{Graph, Load, Unit, consumers, files, show};
 use crate::config::{self, Config};
@@ -280,8 +282,8 @@ impl Seeing<'_> {
             });
         }
         let modules = self.root.text("/proc/modules", 1 << 20).unwrap_or_default();
-        seen.modules =
-            Some(modules.lines().filter_map(|l| l.split(' ').next()).map(str::to_owned).collect());
+        let names = modules.lines().filter_map(|l| l.split(' ').next()).map(str::to_owned);
+        seen.modules = Some(Modules::all(names));
     }
 
     fn netdev_state(&mut self, seen: &mut State) {

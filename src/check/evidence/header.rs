@@ -55,7 +55,8 @@ const KNOWN: [&str; 6] =
     ["kernel", "systemd", "systemd-udevd", "dracut", "NetworkManager", "opensm"];
 
 /// Without what mailers and pagers put before a quoted line.
-fn unquoted(line: &str) -> &str {
+#[must_use]
+pub fn unquoted(line: &str) -> &str {
     let mut line = line.trim_end_matches(['\r', '\n']);
     while let Some(rest) = line.strip_prefix('>').or_else(|| line.strip_prefix("| ")) {
         line = rest.strip_prefix(' ').unwrap_or(rest);

@@ -10,7 +10,7 @@ use aho_corasick::{AhoCorasick, Input};
 use memchr::{memchr, memchr_iter, memrchr};
 
 use super::event::{self, Event, Kind, Origin, When};
-use super::header::{Header, header};
+use super::header::{Header, header, unquoted};
 use super::journal::{Entry, Export};
 use super::mail::joint;
 use super::needles::{Needles, needles};
@@ -305,7 +305,7 @@ impl Intake {
         }
         let begins_record = head.begins_record();
         if !begins_record {
-            self.state.line(&text, Origin { source: self.source, line: number });
+            self.state.line(unquoted(&text), Origin { source: self.source, line: number });
         }
         self.open = Some(Open { line: number, last: text.clone(), text, begins_record, lines: 1 });
     }

@@ -1,6 +1,7 @@
 //! Lines that a mailer or a terminal broke are put together again.
 
 use super::header::Header;
+use super::state::typed;
 
 /// Mailers break at 66 to 78 columns; a line as long as this was not broken.
 const LONGEST: usize = 100;
@@ -14,7 +15,8 @@ const TERMINAL: usize = 80;
 /// record.
 #[must_use]
 pub fn joint(record: bool, last: &str, next: &Header<'_>) -> Option<&'static str> {
-    if !record || next.begins_record() {
+    // A prompt begins something new.
+    if !record || next.begins_record() || typed(next.text).is_some() {
         return None;
     }
     let text = next.text.trim();
@@ -43,6 +45,7 @@ mod tests {
         assert_eq!(joint_of(long, "failed with error code -22"), Some(" "));
         assert_eq!(joint_of(long, "[   94.879657] mlx5_core: probe"), None);
         assert_eq!(joint_of(long, ""), None);
+        assert_eq!(joint_of(long, "[root@n1 ~]# ibstat"), None);
         assert_eq!(joint_of("[    1.0] short", "$ ibstatus"), None);
         assert_eq!(
             joint_of(

@@ -66,16 +66,16 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         })
         .collect();
     let listed = boot.state.modules.as_ref().and_then(|modules| {
-        let has = |name: &str| modules.iter().any(|m| m == name);
+        let has = |name: &str| modules.has(name);
         for (core, half) in [("mlx5_core", "mlx5_ib"), ("mlx4_core", "mlx4_ib")] {
-            if has(core) && !has(half) && boot.state.ports.is_empty() {
+            if has(core) && modules.lacks(half) && boot.state.ports.is_empty() {
                 return Some(half);
             }
         }
         let any = ["mlx5_ib", "mlx4_ib", "ib_mthca", "ib_qib", "hfi1"].iter().any(|m| has(m));
         let ethernet = !boot.state.ports.is_empty()
             && boot.state.ports.iter().all(|p| p.infiniband == Some(false));
-        (any && !has("ib_ipoib") && !ethernet).then_some("ib_ipoib")
+        (any && modules.lacks("ib_ipoib") && !ethernet).then_some("ib_ipoib")
     });
     let listed = listed.or_else(|| shown_by_ls(boot).then_some("ib_ipoib"));
     let Some(module) = said.first().map(|(_, m)| *m).or(listed) else { return absent(boot) };

@@ -32,18 +32,18 @@ const FAMILIES: [(&str, &[&str]); 5] = [
 
 fn judge(boot: &Boot) -> Vec<Finding> {
     let Some(modules) = &boot.state.modules else { return Vec::new() };
-    let has = |name: &str| modules.iter().any(|m| m == name);
     for function in &boot.state.pci {
         let Some((right, _)) =
             FAMILIES.iter().find(|(_, names)| names.iter().any(|n| function.text.contains(n)))
         else {
             continue;
         };
-        let Some((wrong, _)) = FAMILIES.iter().find(|(driver, _)| driver != right && has(driver))
+        let Some((wrong, _)) =
+            FAMILIES.iter().find(|(driver, _)| driver != right && modules.has(driver))
         else {
             continue;
         };
-        if function.driver.is_none() && !has(right) {
+        if function.driver.is_none() && modules.lacks(right) {
             return vec![
                 Finding::new(
                     RULE.code,

@@ -22,8 +22,11 @@ a .network file), or to ibprov; for now: ip link set ib0 up.",
 fn judge(boot: &Boot) -> Vec<Finding> {
     let state = &boot.state;
     let is_ib = |n: &&NetdevSeen| n.infiniband || seen::is_ib_netdev(&n.name);
+    let active = state.ports.iter().any(|p| p.is_active() && p.may_be_infiniband());
+    // One that may only lack carrier is taken for set down beside an active port.
+    let is_down = |n: &&NetdevSeen| !n.up && (active || !n.operational_state_alone);
     let down: Vec<_> =
-        state.netdevs.iter().filter(is_ib).filter(|n| !n.up && n.parent.is_none()).collect();
+        state.netdevs.iter().filter(is_ib).filter(is_down).filter(|n| n.parent.is_none()).collect();
     let up = state.netdevs.iter().filter(is_ib).any(|n| n.up);
     // ibdev2netdev names the port: it may be active though others are up.
     let own_port_active = |n: &NetdevSeen| {
@@ -33,7 +36,6 @@ fn judge(boot: &Boot) -> Vec<Finding> {
     };
     let beside = up.then(|| down.iter().find(|n| own_port_active(n))).flatten();
     let Some(first) = beside.or(down.first()) else { return Vec::new() };
-    let active = state.ports.iter().any(|p| p.is_active() && p.may_be_infiniband());
     let bad_ports = state.ports.iter().any(|p| !p.is_active() && p.infiniband != Some(false));
     // A second port that is not used, or a port that has no link at all.
     if up && beside.is_none() || bad_ports && !active {

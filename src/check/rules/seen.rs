@@ -1,6 +1,6 @@
 //! Questions about a boot that several rules ask.
 
-use super::super::evidence::state::NetdevSeen;
+use super::super::evidence::state::{NetdevSeen, is_ib_name};
 use super::super::evidence::{Boot, Event, Kind};
 use super::super::finding::Quote;
 use super::super::pattern::{caught_one, word};
@@ -96,11 +96,9 @@ pub(super) fn rdma_module(text: &str) -> Option<&'static str> {
         .find_map(|w| RDMA_MODULES.iter().copied().find(|m| *m == w))
 }
 
-/// True for the names of IPoIB netdevs, as the kernel and udev give them.
+/// True for the names of IPoIB netdevs.
 pub(super) fn is_ib_netdev(name: &str) -> bool {
-    let Some(rest) = name.strip_prefix("ib") else { return false };
-    let rest = rest.strip_prefix(['p', 's', 'o', 'x', 'P', 'v']).unwrap_or(rest);
-    rest.starts_with(|c: char| c.is_ascii_digit())
+    is_ib_name(name)
 }
 
 /// The IPoIB netdev that a word of `text` names.

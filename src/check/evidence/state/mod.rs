@@ -1,32 +1,42 @@
 //! What the dumps of tools show: ports, netdevs, PCI functions, modules,
 //! firmware settings, units, and what was typed at a prompt.
 
+mod modules;
+mod netdev_tables;
 mod netdevs;
+mod port_files;
 mod ports;
+mod prompt;
 mod tools;
+mod units;
+mod vfs;
 
-pub use netdevs::{NetdevSeen, VfSeen};
+pub use modules::Modules;
+pub use netdevs::{NetdevSeen, is_ib_name};
 pub use ports::PortSeen;
-pub use tools::{Command, DeviceSeen, PciSeen, Setting, UnitSeen};
+pub use prompt::{Command, typed};
+pub use tools::{DeviceSeen, PciSeen, Setting};
+pub use units::UnitSeen;
+pub use vfs::VfSeen;
 
 use super::event::Origin;
 
 /// What the dumps show.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct State {
-    /// RDMA ports: `ibstat`, `ibstatus`, `ibv_devinfo`, `rdma link`.
+    /// RDMA ports: `ibstat`, `ibstatus`, `ibv_devinfo`, `rdma link`, files in sysfs.
     pub ports: Vec<PortSeen>,
     /// RDMA devices: `ibv_devices`.
     pub devices: Vec<DeviceSeen>,
-    /// Netdevs: `ip link`, `ip addr`, `ifconfig`, `ibdev2netdev`.
+    /// Netdevs: `ip link`, `ip addr`, `networkctl`, `ifconfig`, `ibdev2netdev`.
     pub netdevs: Vec<NetdevSeen>,
     /// PCI functions: `lspci`.
     pub pci: Vec<PciSeen>,
     /// Loaded modules: `lsmod`; `None` if it was not shown.
-    pub modules: Option<Vec<String>>,
+    pub modules: Option<Modules>,
     /// Firmware settings: `mlxconfig`, `mstconfig`.
     pub settings: Vec<Setting>,
-    /// Units: `systemctl status`, `systemctl list-unit-files`.
+    /// Units: `systemctl status`, `systemctl list-unit-files`, `systemctl list-units`.
     pub units: Vec<UnitSeen>,
     /// What was typed at a prompt, and what came of it.
     pub commands: Vec<Command>,
@@ -39,10 +49,12 @@ impl State {
         *self == Self::default()
     }
 
-    /// The unit `name`, if a dump shows it.
+    /// The unit `name`, if a dump shows it: the first that tells whether it is
+    /// enabled, which tables of units do not.
     #[must_use]
     pub fn unit(&self, name: &str) -> Option<&UnitSeen> {
-        self.units.iter().find(|u| u.name == name)
+        let mut shown = self.units.iter().filter(|u| u.name == name);
+        shown.clone().find(|u| !u.enabled.is_empty()).or_else(|| shown.next())
     }
 }
 
@@ -69,22 +81,39 @@ const LIMIT: usize = 4096;
 #[derive(Debug, Default)]
 pub struct Reader {
     state: State,
+    prompt: prompt::Reader,
     ports: ports::Reader,
     netdevs: netdevs::Reader,
+    modules: modules::Reader,
+    units: units::Reader,
     tools: tools::Reader,
 }
 
 impl Reader {
     /// Take a line that is no log record.
     pub fn line(&mut self, text: &str, origin: Origin) {
+        if let Some(typed) = typed(text) {
+            let line = prompt::Line::parse(typed);
+            self.prompt.typed(typed, origin, &mut self.state.commands);
+            self.modules.typed(&line, &mut self.state.modules);
+            self.netdevs.typed(&line);
+            self.ports.typed(&line);
+        } else {
+            self.prompt.line(text, origin, &mut self.state.commands);
+            self.modules.line(text, &mut self.state.modules);
+            self.netdevs.line(text, origin, &mut self.state.netdevs);
+            self.ports.line(text, origin, &mut self.state.ports);
+        }
+        self.units.line(text, origin, &mut self.state.units);
         self.tools.line(text, origin, &mut self.state);
-        self.ports.line(text, origin, &mut self.state.ports);
-        self.netdevs.line(text, origin, &mut self.state.netdevs);
     }
 
     /// An empty line, or lines that were left out.
     pub fn gap(&mut self) {
         self.netdevs.gap();
+        self.ports.gap();
+        self.modules.gap();
+        self.units.gap();
         self.tools.gap();
     }
 

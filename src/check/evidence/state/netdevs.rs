@@ -1,8 +1,11 @@
-//! `ip link`, `ip addr`, `ifconfig` and `ibdev2netdev`.
+//! `ip link`, `ip addr`, `ifconfig` and `ibdev2netdev`, and what they have in
+//! common with the tables of netdevs.
 
 use super::super::event::Origin;
-use super::LIMIT;
-use crate::check::pattern::{caught, caught_one, word};
+use super::prompt::Line;
+use super::vfs::{VfSeen, is_broken};
+use super::{LIMIT, netdev_tables};
+use crate::check::pattern::{caught, word};
 
 /// A netdev as a tool shows it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -19,6 +22,9 @@ pub struct NetdevSeen {
     pub infiniband: bool,
     /// True if `ip` says that its parent is down.
     pub parent_down: bool,
+    /// True if the tool shows the operational state alone: one that is not up
+    /// may have been set up and lack carrier.
+    pub operational_state_alone: bool,
     /// The device and port it belongs to (`ibdev2netdev`).
     pub port: Option<(String, String)>,
     /// The VFs that its PF administers.
@@ -29,31 +35,28 @@ pub struct NetdevSeen {
     pub text: String,
 }
 
-/// A VF as `ip link` shows it at the PF.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct VfSeen {
-    /// VF index, as written.
-    pub index: String,
-    /// Node GUID as written; `None` where it is not shown.
-    pub node_guid: Option<String>,
-    /// Port GUID as written; `None` where it is not shown.
-    pub port_guid: Option<String>,
-    /// `auto`, `enable`, `disable`.
-    pub link_state: String,
-    /// Its line.
-    pub origin: Origin,
-    /// That line.
-    pub text: String,
-}
+/// How `ip` begins the address of an InfiniBand netdev.
+pub(super) const LINK: &str = "link/infiniband";
 
 #[derive(Debug, Default)]
 pub(super) struct Reader {
     open: bool,
+    /// The last VF's line was broken: it goes on on the next.
+    broken: bool,
+    tables: netdev_tables::Reader,
 }
 
 impl Reader {
     pub(super) fn gap(&mut self) {
         // A VF list may have blank lines in it; a netdev ends at the next one.
+        self.broken = false;
+        self.tables.gap();
+    }
+
+    pub(super) fn typed(&mut self, line: &Line) {
+        self.open = false;
+        self.broken = false;
+        self.tables.typed(line);
     }
 
     pub(super) fn line(&mut self, text: &str, origin: Origin, netdevs: &mut Vec<NetdevSeen>) {
@@ -64,7 +67,7 @@ impl Reader {
                     name: name.to_owned(),
                     up: state == "Up",
                     carrier: Some(state == "Up"),
-                    infiniband: name.starts_with("ib"),
+                    infiniband: name.starts_with("ib") || is_ib_name(name),
                     port: Some((word(device).to_owned(), port.to_owned())),
                     origin,
                     text: trimmed.to_owned(),
@@ -75,36 +78,49 @@ impl Reader {
             self.open = false;
             return;
         }
+        if let Some(row) = self.tables.row(trimmed) {
+            if let Some(netdev) = row {
+                self.begin(NetdevSeen { origin, text: trimmed.to_owned(), ..netdev }, netdevs);
+            }
+            self.open = false;
+            return;
+        }
         if let Some(netdev) = ip_line(trimmed).or_else(|| ifconfig_line(trimmed)) {
             self.begin(NetdevSeen { origin, text: trimmed.to_owned(), ..netdev }, netdevs);
             return;
         }
-        if !self.open && trimmed.starts_with("vf ") && trimmed.contains("NODE_GUID") {
+        if self.tables.is_brief()
+            && let Some(flags) = Flags::between_brackets(trimmed)
+            && let Some(netdev) = netdevs.last_mut().filter(|n| n.operational_state_alone)
+        {
+            // The row was broken before its last word.
+            *netdev = flags.of(std::mem::take(netdev));
+            return;
+        }
+        let is_vf = trimmed.starts_with("vf ");
+        if !self.open && is_vf && (trimmed.contains("NODE_GUID") || trimmed.contains(LINK)) {
             // Only the VF's line was copied: its PF is some IPoIB netdev that is up.
             let pf = NetdevSeen { infiniband: true, up: true, origin, ..NetdevSeen::default() };
             self.begin(pf, netdevs);
         }
         let Some(netdev) = netdevs.last_mut().filter(|_| self.open) else { return };
-        if trimmed.starts_with("link/infiniband") || trimmed.starts_with("infiniband ") {
-            netdev.infiniband = true;
-        } else if trimmed.starts_with("vf ") {
+        if is_vf {
+            self.broken = is_broken(trimmed);
             if netdev.vfs.len() < LIMIT {
-                let mut vf = VfSeen {
-                    index: word(trimmed.get(3..).unwrap_or_default()).to_owned(),
-                    origin,
-                    text: trimmed.to_owned(),
-                    ..VfSeen::default()
-                };
-                vf.read(trimmed);
-                netdev.vfs.push(vf);
+                netdev.vfs.push(VfSeen::parse(trimmed, origin));
             }
-        } else if let Some(vf) = netdev.vfs.last_mut() {
-            // The line of a VF is long and gets broken.
-            vf.read(trimmed);
+        } else if netdev.vfs.last_mut().is_some_and(|vf| vf.goes_on(trimmed, self.broken)) {
+            self.broken = is_broken(trimmed);
+        } else if trimmed.starts_with("link/") {
+            // What it is counts more than what it is called.
+            netdev.infiniband = trimmed.starts_with(LINK);
+        } else if trimmed.starts_with("infiniband ") {
+            netdev.infiniband = true;
         }
     }
 
     fn begin(&mut self, netdev: NetdevSeen, netdevs: &mut Vec<NetdevSeen>) {
+        self.broken = false;
         self.open = netdevs.len() < LIMIT;
         if self.open {
             netdevs.push(netdev);
@@ -112,40 +128,119 @@ impl Reader {
     }
 }
 
-impl VfSeen {
-    fn read(&mut self, text: &str) {
-        let guid = |key| {
-            let value = word(caught_one(text, key)?);
-            (value.len() == 23 || value.starts_with("0x")).then(|| value.to_owned())
-        };
-        self.node_guid = guid("NODE_GUID {}").or(self.node_guid.take());
-        self.port_guid = guid("PORT_GUID {}").or(self.port_guid.take());
-        if let Some(state) = caught_one(text, "link-state {}") {
-            word(state).clone_into(&mut self.link_state);
+/// The flags of a netdev as `ip` prints them between `<` and `>`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Flags {
+    up: bool,
+    carrier: bool,
+    parent_down: bool,
+}
+
+impl Flags {
+    /// `None` if a word is none of those that `ip` prints (iproute2,
+    /// `print_link_flags`); flags that it has no word for are a number.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        const WORDS: [&str; 20] = [
+            "NO-CARRIER",
+            "LOOPBACK",
+            "BROADCAST",
+            "POINTOPOINT",
+            "MULTICAST",
+            "NOARP",
+            "ALLMULTI",
+            "PROMISC",
+            "MASTER",
+            "SLAVE",
+            "DEBUG",
+            "DYNAMIC",
+            "AUTOMEDIA",
+            "PORTSEL",
+            "NOTRAILERS",
+            "UP",
+            "LOWER_UP",
+            "DORMANT",
+            "ECHO",
+            "M-DOWN",
+        ];
+        let is_word = |word: &str| WORDS.contains(&word);
+        let is_flag = |word: &str| is_word(word) || u32::from_str_radix(word, 16).is_ok();
+        (text.split(',').all(is_flag) && text.split(',').any(is_word)).then_some(())?;
+        let has = |flag: &str| text.split(',').any(|f| f == flag);
+        Some(Self {
+            up: has("UP"),
+            carrier: has("LOWER_UP") && !has("NO-CARRIER"),
+            parent_down: has("M-DOWN"),
+        })
+    }
+
+    /// The same for `<UP,LOWER_UP>` with its brackets.
+    pub(super) fn between_brackets(text: &str) -> Option<Self> {
+        text.strip_prefix('<')?.strip_suffix('>').and_then(Self::parse)
+    }
+
+    /// `netdev` with these flags.
+    pub(super) fn of(self, netdev: NetdevSeen) -> NetdevSeen {
+        NetdevSeen {
+            up: self.up,
+            carrier: self.up.then_some(self.carrier),
+            parent_down: self.parent_down,
+            operational_state_alone: false,
+            ..netdev
         }
     }
 }
 
-/// `4: ib0.8001@ib0: <BROADCAST,UP> mtu 4092 qdisc mq state UP ...`
-fn ip_line(text: &str) -> Option<NetdevSeen> {
-    let (index, rest) = text.split_once(": ")?;
-    index.parse::<u32>().ok()?;
-    let [name, flags, rest] = caught::<3>(rest, "{}: <{}>{}")?;
-    let (name, parent) = match name.split_once('@') {
+/// The netdev that `ip` calls so: `ib0`, `ib0.8001@ib0`, `eth0@if7`, `sit0@NONE`.
+/// It is taken for InfiniBand by its name, until more is shown of it.
+pub(super) fn named(text: &str) -> Option<NetdevSeen> {
+    let (name, parent) = match text.split_once('@') {
         Some((name, parent)) => (name, Some(parent).filter(|p| *p != "NONE")),
-        None => (name, None),
+        None => (text, None),
     };
-    let has = |flag: &str| flags.split(',').any(|f| f == flag);
-    Some(NetdevSeen {
+    // IFNAMSIZ; the kernel takes neither white space nor `/` nor `:`.
+    let fits = (1..=15).contains(&name.len())
+        && !name.contains(|c: char| c.is_whitespace() || c == '/' || c == ':');
+    fits.then(|| NetdevSeen {
         name: name.to_owned(),
         parent: parent.map(str::to_owned),
-        up: has("UP"),
-        carrier: has("UP").then(|| has("LOWER_UP") && !has("NO-CARRIER")),
-        parent_down: has("M-DOWN"),
-        // `ip -br` or a cut line may leave the type out.
-        infiniband: rest.contains("link/infiniband"),
+        infiniband: is_ib_name(name),
         ..NetdevSeen::default()
     })
+}
+
+/// True for a link-layer address of InfiniBand: 20 bytes (RFC 4391).
+pub(super) fn has_ib_address(text: &str) -> bool {
+    let is_byte = |part: &str| part.len() == 2 && part.bytes().all(|b| b.is_ascii_hexdigit());
+    text.len() == 59 && text.split(':').all(is_byte)
+}
+
+/// True for the names of IPoIB netdevs: those that the kernel and udev give,
+/// and those that administrators make of the driver's name and the fabric's,
+/// `mlx5_ib0` and `hfi1_opa0`. Behind a dot may stand the P_Key of a child.
+#[must_use]
+pub fn is_ib_name(name: &str) -> bool {
+    let numbered = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit());
+    if let Some(rest) = name.strip_prefix("ib") {
+        return numbered(rest.strip_prefix(['p', 's', 'o', 'x', 'P', 'v']).unwrap_or(rest));
+    }
+    let Some((driver, rest)) = name.split_once('_') else { return false };
+    ["mlx4", "mlx5", "mthca", "qib", "ipath", "hfi1"].contains(&driver)
+        && rest.strip_prefix("ib").or_else(|| rest.strip_prefix("opa")).is_some_and(numbered)
+}
+
+/// `4: ib0.8001@ib0: <BROADCAST,UP> mtu 4092 qdisc mq state UP ...`; the index
+/// may have been cut off.
+fn ip_line(text: &str) -> Option<NetdevSeen> {
+    let text = match text.split_once(": ") {
+        Some((index, rest)) if index.parse::<u32>().is_ok() => rest,
+        _ => text,
+    };
+    let (name, rest) = text.split_once(": <")?;
+    let (flags, rest) = rest.split_once('>')?;
+    let netdev = Flags::parse(flags)?.of(named(name)?);
+    // `ip -o` puts all of it on one line.
+    let infiniband = rest.contains(LINK) || netdev.infiniband && !rest.contains("link/");
+    Some(NetdevSeen { infiniband, ..netdev })
 }
 
 /// `ib0: flags=4163<UP,BROADCAST,RUNNING,MULTICAST>  mtu 2044`
@@ -157,6 +252,7 @@ fn ifconfig_line(text: &str) -> Option<NetdevSeen> {
         name: name.to_owned(),
         up: has("UP"),
         carrier: has("UP").then(|| has("RUNNING")),
+        infiniband: is_ib_name(name),
         ..NetdevSeen::default()
     })
 }
@@ -185,7 +281,7 @@ mod tests {
             names,
             [
                 ("ib0", true, true),
-                ("ib0.beef", true, false),
+                ("ib0.beef", true, true),
                 ("ib1", false, true),
                 ("ib7", false, true)
             ]
@@ -195,6 +291,43 @@ mod tests {
         assert_eq!(vf.link_state, "disable");
         assert_eq!(netdevs[1].parent.as_deref(), Some("ib0"));
         assert!(netdevs[1].parent_down);
+    }
+
+    #[test]
+    fn a_netdev_is_known_without_its_index_and_by_the_kernels_flags_alone() {
+        let names = |text: &str| read(text).into_iter().map(|n| n.name).collect::<Vec<_>>();
+        assert_eq!(names("ib0: <NO-CARRIER,BROADCAST,MULTICAST,UP> mtu 4092 qdisc mq"), ["ib0"]);
+        let ethernet = read("3: ib0: <UP> mtu 1500\n    link/ether 00:02:c9:00:a1:b2 brd ff");
+        assert!(!ethernet[0].infiniband && read("mlx5_ib0: <UP> mtu 1500")[0].infiniband);
+        assert_eq!(names("7: ib0: <BROADCAST,MULTICAST,UP,10000> mtu 2044"), ["ib0"]);
+        assert_eq!(names("sit0@NONE: <NOARP> mtu 1480"), ["sit0"]);
+        assert_eq!(names("note: <BROADCAST is a flag>"), [""; 0]);
+        assert_eq!(names("mail from you: <UP>"), [""; 0]);
+        assert_eq!(names("see: <face>"), [""; 0]);
+    }
+
+    #[test]
+    fn a_brief_row_that_a_mailer_broke_is_joined() {
+        let ib = "80:00:00:08:fe:80:00:00:00:00:00:00:00:02:c9:03:00:a1:b2:c3";
+        let netdevs = read(&format!("ib0  DOWN  {ib}\n<NO-CARRIER,BROADCAST,MULTICAST,UP>\n"));
+        assert_eq!(netdevs.len(), 1);
+        let ib0 = &netdevs[0];
+        assert!(ib0.up && ib0.infiniband && !ib0.operational_state_alone);
+        assert_eq!(ib0.carrier, Some(false));
+    }
+
+    #[test]
+    fn netdevs_of_infiniband_are_known_by_name() {
+        for name in ["ib0", "ibp1s0", "ibs4f1", "mlx5_ib0", "mlx5_ib0.8002", "hfi1_opa0", "qib_ib1"]
+        {
+            assert!(is_ib_name(name), "{name}");
+        }
+        for name in ["eth0", "mlx5_0", "mlx5_ib", "hfi1_0", "bond_ib0", "ibmveth", "opa0", "mlx5_"]
+        {
+            assert!(!is_ib_name(name), "{name}");
+        }
+        let ib = "80:00:00:08:fe:80:00:00:00:00:00:00:00:02:c9:03:00:a1:b2:c3";
+        assert!(has_ib_address(ib) && !has_ib_address("00:02:c9:03:00:a1"));
     }
 
     proptest! {

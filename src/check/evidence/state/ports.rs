@@ -1,15 +1,17 @@
-//! `ibstat`, `ibstatus`, `ibv_devinfo` and `rdma link`.
+//! `ibstat`, `ibstatus`, `ibv_devinfo`, also behind a grep, `rdma link` and the
+//! files of ports in sysfs.
 
 use super::super::event::Origin;
-use super::LIMIT;
+use super::prompt::Line;
+use super::{LIMIT, port_files};
 use crate::check::pattern::{caught, caught_one, word};
 
 /// A port as a tool shows it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PortSeen {
-    /// The RDMA device.
+    /// The RDMA device; empty where it is not shown.
     pub device: String,
-    /// The port, as written.
+    /// The port, as written; empty where it is not shown.
     pub port: String,
     /// Logical state, lower case: `active`, `down`, `init`, `armed`.
     pub state: String,
@@ -59,7 +61,12 @@ impl PortSeen {
     /// Device and port for messages.
     #[must_use]
     pub fn name(&self) -> String {
-        format!("{} port {}", self.device, self.port)
+        match (self.device.as_str(), self.port.as_str()) {
+            ("", "") => "a port".to_owned(),
+            ("", port) => format!("a port {port}"),
+            (device, "") => format!("a port of {device}"),
+            (device, port) => format!("{device} port {port}"),
+        }
     }
 }
 
@@ -69,16 +76,45 @@ pub(super) struct Reader {
     node_guid: String,
     device_type: String,
     in_port: bool,
+    /// The output of a tool that shows ports, perhaps a part of it.
+    in_part: bool,
+    files: port_files::Reader,
 }
 
+/// The tools that show ports one below the other (rdma-core).
+const TOOLS: [&str; 3] = ["ibstat", "ibstatus", "ibv_devinfo"];
+
 impl Reader {
+    pub(super) fn gap(&mut self) {
+        self.files.gap();
+    }
+
+    pub(super) fn typed(&mut self, line: &Line) {
+        *self = Self::default();
+        self.files.typed(line);
+        for (arguments, _) in TOOLS.iter().flat_map(|tool| line.of(tool)) {
+            // `ibstat mlx5_0`, `ibstatus mlx5_0:1`, `ibv_devinfo -d mlx5_0`.
+            let name = |argument: &String| {
+                let name = argument.split([':', '/']).next().unwrap_or_default();
+                let fits = name.starts_with(|c: char| c.is_ascii_alphabetic())
+                    && name.parse::<crate::names::RdmaName>().is_ok();
+                fits.then(|| name.to_owned())
+            };
+            self.device = arguments.iter().find_map(name).unwrap_or_default();
+            self.in_part = true;
+        }
+    }
+
     pub(super) fn line(&mut self, text: &str, origin: Origin, ports: &mut Vec<PortSeen>) {
         let text = text.trim();
+        if self.files.line(text, origin, ports) {
+            return;
+        }
         if let Some(name) = caught_one(text, "CA '{}'").or_else(|| {
             // Not `hca_id` as a word of prose.
             text.strip_prefix("hca_id:").map(word)
         }) {
-            *self = Self { device: name.to_owned(), ..Self::default() };
+            *self = Self { device: name.to_owned(), in_part: self.in_part, ..Self::default() };
             return;
         }
         if let Some([device, port]) = caught::<2>(text, "Infiniband device '{}' port {} status") {
@@ -104,7 +140,7 @@ impl Reader {
             }
             return;
         }
-        if self.device.is_empty() {
+        if self.device.is_empty() && !self.in_part {
             return;
         }
         let Some((key, value)) = text.split_once(':') else { return };
@@ -124,6 +160,13 @@ impl Reader {
         if key == "ca_type" {
             value.clone_into(&mut self.device_type);
             return;
+        }
+        if self.in_part && key == "state" && STATES.contains(&state(value).as_str()) {
+            // A grep let through neither the port's number nor its device.
+            let shown = ports.last().filter(|_| self.in_port).is_some_and(|p| p.state.is_empty());
+            if !shown {
+                self.begin("", ports);
+            }
         }
         let Some(port) = ports.last_mut().filter(|_| self.in_port) else { return };
         match key.as_str() {
@@ -165,8 +208,11 @@ impl Reader {
     }
 }
 
+/// The logical states of a port, as [`state`] writes them.
+pub(super) const STATES: [&str; 4] = ["down", "init", "armed", "active"];
+
 /// `Active`, `4: ACTIVE`, `PORT_ACTIVE (4)` as one word.
-fn state(text: &str) -> String {
+pub(super) fn state(text: &str) -> String {
     let text = text.split_once(": ").map_or(text, |(_, t)| t).trim();
     let name = text.strip_prefix("PORT_").unwrap_or(text);
     match word(name).to_ascii_lowercase().as_str() {
@@ -176,7 +222,7 @@ fn state(text: &str) -> String {
 }
 
 /// `LinkUp`, `5: LinkUp`, `LINK_UP (5)` as one word.
-fn physical(text: &str) -> String {
+pub(super) fn physical(text: &str) -> String {
     let text = text.split_once(": ").map_or(text, |(_, t)| t).trim();
     word(text).to_ascii_lowercase().replace('_', "")
 }
@@ -188,6 +234,7 @@ fn digits(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::prompt::typed;
     use super::*;
     use proptest::prelude::*;
 
@@ -195,7 +242,11 @@ mod tests {
         let mut reader = Reader::default();
         let mut ports = Vec::new();
         for line in text.lines() {
-            reader.line(line, Origin::default(), &mut ports);
+            if let Some(typed) = typed(line) {
+                reader.typed(&Line::parse(typed));
+            } else {
+                reader.line(line, Origin::default(), &mut ports);
+            }
         }
         ports
     }
@@ -220,9 +271,45 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_part_of_what_a_tool_shows_is_read_below_its_prompt() {
+        for (text, expected) in [
+            (
+                "# ibstat | grep State\n\t\tState: Active\n\t\tState: Down\n",
+                "a port active , a port down ",
+            ),
+            (
+                "$ ibstat mlx5_0 | grep -i state\n\t\tState: Initializing\n\t\tPhysical state: LinkUp\n",
+                "a port of mlx5_0 init linkup",
+            ),
+            (
+                "# ibstat mlx5_0 | grep -A2 'Port 1'\n\tPort 1:\n\t\tState: Down\n\t\tPhysical state: Polling\n",
+                "mlx5_0 port 1 down polling",
+            ),
+            (
+                "# ibstat | egrep \"CA '|State\"\nCA 'mlx4_0'\n\t\tState: Active\nCA 'mlx4_1'\n\t\tState: Down\n",
+                "a port of mlx4_0 active , a port of mlx4_1 down ",
+            ),
+            (
+                "# ibstatus mlx5_0:1 | grep state\n\tstate:\t\t 4: ACTIVE\n\tphys state:\t 5: LinkUp\n",
+                "a port of mlx5_0 active linkup",
+            ),
+            ("# ibv_devinfo | grep state\n\t\t\tstate:\t\t\tPORT_DOWN (1)\n", "a port down "),
+            ("# virsh dominfo a\nState:          running\n", ""),
+            ("# ibstat\n# virsh dominfo a\nState:          active\n", ""),
+            ("\t\tState: Active\n", ""),
+        ] {
+            let shown: Vec<_> = read(text)
+                .iter()
+                .map(|p| format!("{} {} {}", p.name(), p.state, p.physical))
+                .collect();
+            assert_eq!(shown.join(", "), expected, "{text}");
+        }
+    }
+
     proptest! {
         #[test]
-        fn no_dump_panics(text in r"((CA '|hca_id:|link |port|State:|default gid:|\t|: |/1|[a-zÄ0-9 ']){0,4}\n){0,8}") {
+        fn no_dump_panics(text in r"((# ibstat |\| grep |CA '|hca_id:|link |port|State:|default gid:|\t|: |/1|[a-zÄ0-9 ']){0,4}\n){0,8}") {
             read(&text);
         }
     }

@@ -1,0 +1,135 @@
+//! The lines of VFs in `ip link`, which are long and get broken.
+
+use super::super::event::Origin;
+use super::netdevs::LINK;
+use crate::check::pattern::{caught_one, word};
+
+/// A VF as `ip link` shows it at the PF.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct VfSeen {
+    /// VF index, as written.
+    pub index: String,
+    /// Node GUID as written; `None` where it is not shown.
+    pub node_guid: Option<String>,
+    /// Port GUID as written; `None` where it is not shown.
+    pub port_guid: Option<String>,
+    /// `auto`, `enable`, `disable`.
+    pub link_state: String,
+    /// Its line.
+    pub origin: Origin,
+    /// That line.
+    pub text: String,
+}
+
+/// The line of a VF has at most about this many bytes; `ip` prints fewer.
+const VF_LINE: usize = 1024;
+
+/// True if the line of a VF that ends so was broken, as mailers do: behind a
+/// comma, or between a word and its value.
+pub(super) fn is_broken(text: &str) -> bool {
+    const WANTING: [&str; 12] = [
+        LINK,
+        "brd",
+        "MAC",
+        "vlan",
+        "qos",
+        "spoof",
+        "checking",
+        "NODE_GUID",
+        "PORT_GUID",
+        "link-state",
+        "trust",
+        "query_rss",
+    ];
+    text.ends_with(',')
+        || text.rsplit(char::is_whitespace).next().is_some_and(|last| WANTING.contains(&last))
+        || text.starts_with("vf ") && text.split_whitespace().count() == 2
+}
+
+/// True if a line begins as only the rest of a VF's line does.
+fn is_rest(text: &str) -> bool {
+    const REST: [&str; 8] = [
+        "brd ",
+        ",",
+        "spoof checking ",
+        "NODE_GUID ",
+        "PORT_GUID ",
+        "link-state ",
+        "trust ",
+        "query_rss ",
+    ];
+    REST.iter().any(|r| text.starts_with(r))
+}
+
+impl VfSeen {
+    /// The VF of a line that begins with `vf N`.
+    pub(super) fn parse(line: &str, origin: Origin) -> Self {
+        let mut vf = Self {
+            index: word(line.get(3..).unwrap_or_default()).to_owned(),
+            origin,
+            text: line.to_owned(),
+            ..Self::default()
+        };
+        vf.read();
+        vf
+    }
+
+    /// Take `line` if the VF's own goes on with it, which the end of that may
+    /// show (`broken`); whether it does.
+    pub(super) fn goes_on(&mut self, line: &str, broken: bool) -> bool {
+        let more = (broken || is_rest(line)) && self.text.len() < VF_LINE;
+        if more {
+            self.text.push(' ');
+            self.text.push_str(line);
+            self.read();
+        }
+        more
+    }
+
+    /// Take from its line what it tells.
+    fn read(&mut self) {
+        let guid = |key| {
+            let value = word(caught_one(&self.text, key)?);
+            (value.len() == 23 || value.starts_with("0x")).then(|| value.to_owned())
+        };
+        let (node, port) = (guid("NODE_GUID {}"), guid("PORT_GUID {}"));
+        let state = caught_one(&self.text, "link-state {}").map(|state| word(state).to_owned());
+        self.node_guid = node;
+        self.port_guid = port;
+        self.link_state = state.unwrap_or_default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::netdevs::Reader;
+    use super::*;
+
+    #[test]
+    fn the_line_of_a_vf_is_joined_where_a_mailer_broke_it() {
+        let address = "80:00:00:08:fe:80:00:00:00:00:00:00:00:02:c9:03:00:a1:b2:c3";
+        let vf = format!(
+            "vf 0     link/infiniband {address} brd {address}, spoof checking off, NODE_GUID 00:02:c9:03:00:00:00:01, PORT_GUID 00:02:c9:03:00:00:00:02, link-state disable, trust off, query_rss off"
+        );
+        let words: Vec<&str> = vf.split_whitespace().collect();
+        for at in 2..words.len() {
+            let (first, rest) = words.split_at(at);
+            let text = format!(
+                "ib0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 4092\nlink/infiniband {address}\n{}\n{}\n    altname ibp1s0\n",
+                first.join(" "),
+                rest.join(" ")
+            );
+            let mut reader = Reader::default();
+            let mut netdevs = Vec::new();
+            for line in text.lines() {
+                reader.line(line, Origin::default(), &mut netdevs);
+            }
+            let vf = &netdevs[0].vfs[0];
+            assert!(netdevs[0].infiniband && netdevs[0].vfs.len() == 1);
+            assert_eq!(vf.node_guid.as_deref(), Some("00:02:c9:03:00:00:00:01"), "{text}");
+            assert_eq!(vf.port_guid.as_deref(), Some("00:02:c9:03:00:00:00:02"), "{text}");
+            assert_eq!((vf.index.as_str(), vf.link_state.as_str()), ("0", "disable"), "{text}");
+            assert!(!vf.text.contains("altname"), "{text}");
+        }
+    }
+}
