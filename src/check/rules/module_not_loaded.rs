@@ -80,7 +80,8 @@ fn judge(boot: &Boot) -> Vec<Finding> {
     let listed = listed.or_else(|| shown_by_ls(boot).then_some("ib_ipoib"));
     let Some(module) = said.first().map(|(_, m)| *m).or(listed) else { return absent(boot) };
     let alive = seen::sign_of_life(boot).is_some();
-    let severity = if alive { Severity::Warning } else { Severity::Error };
+    let missed = !said.is_empty() || is_infiniband(boot);
+    let severity = if alive || !missed { Severity::Warning } else { Severity::Error };
     let confidence = if said.is_empty() { Confidence::Medium } else { Confidence::High };
     vec![
         Finding::new(RULE.code, severity, confidence, format!("{module} is not loaded."))
@@ -91,6 +92,15 @@ fn judge(boot: &Boot) -> Vec<Finding> {
                 "without an HCA in this host: disable the service that asks for it".to_owned(),
             ]),
     ]
+}
+
+/// Something tells that the ports are InfiniBand: the same drivers serve Ethernet,
+/// where nobody loads ib_ipoib.
+fn is_infiniband(boot: &Boot) -> bool {
+    boot.state.ports.iter().any(|p| p.infiniband == Some(true))
+        || boot.state.pci.iter().any(|f| f.is_infiniband())
+        || boot.events.iter().any(|e| seen::ib_netdev_in(&e.text).is_some())
+        || shown_by_ls(boot)
 }
 
 /// The network service found no IPoIB netdev, and nothing in the log has made one or
@@ -167,9 +177,22 @@ mod tests {
                     "Module                  Size  Used by",
                     "mlx5_ib  10 0",
                     "mlx5_core 10 1 mlx5_ib",
+                    "01:00.0 Infiniband controller: Mellanox Technologies MT28908 Family [ConnectX-6]",
                 ]
             ),
             Some(Severity::Error)
+        );
+        // It may be an Ethernet card.
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "Module                  Size  Used by",
+                    "mlx5_ib  10 0",
+                    "mlx5_core 10 1 mlx5_ib",
+                ]
+            ),
+            Some(Severity::Warning)
         );
         assert_eq!(
             severity(
