@@ -107,7 +107,12 @@ What it is not: a probe that fails because firmware does not answer
         HANG,
         GIVES_UP,
         STOPPED,
-        &["NETDEV WATCHDOG", "transmit timeout: latency", "suspicious rcu_dereference"],
+        &[
+            "NETDEV WATCHDOG",
+            "transmit timeout: latency",
+            "suspicious rcu_dereference",
+            "rying again with",
+        ],
     ],
     causes: &["module-not-loaded", "udev-timeout", "mount-before-ipoib", "wait-online-timeout"],
     judge: Judge::Boot(judge),

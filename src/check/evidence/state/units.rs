@@ -131,17 +131,17 @@ mod tests {
         units
     }
 
+    fn shown(units: &[UnitSeen]) -> Vec<(&str, &str, &str)> {
+        units.iter().map(|u| (u.name.as_str(), u.enabled.as_str(), u.active.as_str())).collect()
+    }
+
     #[test]
     fn every_form_of_systemctl_is_read() {
         let units = read(
             "● openibd.service - openibd - configure Mellanox devices\n   Loaded: loaded (/usr/lib/systemd/system/openibd.service; disabled; vendor preset: enabled)\n   Active: inactive (dead) since Thu\n\nib.service   static\n",
         );
-        let shown: Vec<_> = units
-            .iter()
-            .map(|u| (u.name.as_str(), u.enabled.as_str(), u.active.as_str()))
-            .collect();
         assert_eq!(
-            shown,
+            shown(&units),
             [("openibd.service", "disabled", "inactive (dead)"), ("ib.service", "static", "")]
         );
     }
@@ -151,12 +151,8 @@ mod tests {
         let units = read(
             "  UNIT                   LOAD      ACTIVE     SUB       JOB   DESCRIPTION\n● openibd.service        loaded    failed     failed          openibd - configure the HCA\n  rdma-ndd.service       loaded    active     running         RDMA Node Description Daemon\n  srp_daemon.service     loaded    activating auto-restart start Start or stop the daemon\n* opensmd.service        masked    inactive   dead            opensmd.service\n● old.service            not-found inactive   dead            old.service\n\nLOAD   = Reflects whether the unit definition was properly loaded.\n\n4 loaded units listed.\n",
         );
-        let shown: Vec<_> = units
-            .iter()
-            .map(|u| (u.name.as_str(), u.enabled.as_str(), u.active.as_str()))
-            .collect();
         assert_eq!(
-            shown,
+            shown(&units),
             [
                 ("openibd.service", "", "failed (failed)"),
                 ("rdma-ndd.service", "", "active (running)"),
