@@ -6,7 +6,7 @@ use super::iface::{Ask, look};
 use crate::host::bus::{At, Bus, BusError, Changes, ObjectPath};
 use crate::host::links::LinkWatch;
 use crate::host::manager::{Apart, JobEnd, Manager, UnitState};
-use crate::host::{Root, clock, journal, process};
+use crate::host::{Root, answer, clock, journal, netlink, process};
 use crate::observe::ipoib::Interface;
 use crate::report::events as kinds;
 use crate::report::iface::{BringUp, IfaceReport};
@@ -35,8 +35,8 @@ struct Run<'a> {
     manager: Manager,
     interface: Interface,
     report: &'a mut IfaceReport,
-    /// What was done once is not done again.
-    acted: bool,
+    /// What was done last: nothing is done twice.
+    acted: Option<Action>,
 }
 
 /// Decide who brings the interface up, and see that it happens.
@@ -59,7 +59,7 @@ pub fn bring_up(
     report.asked_by.clone_from(&manager.way);
     let notice_until = clock::monotonic_usec() + NOTICE_USEC;
     let interface = interface.clone();
-    let mut run = Run { root, deadline, notice_until, manager, interface, report, acted: false };
+    let mut run = Run { root, deadline, notice_until, manager, interface, report, acted: None };
     let mut states = Some(states);
     run.report.bring_up = loop {
         match run.step(states.take()) {
@@ -210,7 +210,7 @@ impl Run<'_> {
                 self.manager.units(&names)?
             }
         };
-        let (live, mut changes) = live(self.root, &mut self.manager, &states, &self.interface)?;
+        let (mut live, mut changes) = live(self.root, &mut self.manager, &states, &self.interface)?;
         // After the stacks, which may take long to answer: one that says that it is
         // done has set it up, and does not tell again.
         self.interface =
@@ -218,6 +218,7 @@ impl Run<'_> {
         if self.interface.ifindex != self.report.ifindex {
             anyhow::bail!("it went away, and another one has its name");
         }
+        live.addressed = is_addressed(&self.interface)?;
         let views = views(self.root, &self.interface, &states, &live);
         let decision = decide(&views, &self.interface);
         if self.report.decided_usec == 0 {
@@ -234,13 +235,17 @@ impl Run<'_> {
             Action::Leave => Ok(Next::End(BringUp::Left)),
             Action::WaitForService => self.wait_for(unit),
             Action::WaitForHotplug => self.wait_for_hotplug(&mut watch),
-            Action::Ifup | Action::IfupAgain | Action::StartHotplug if self.acted => {
+            // An ifup for a former interface of that name may have left addresses
+            // after our look: that alone is worth a second try.
+            Action::IfupAnew if self.acted != Some(Action::IfupAnew) => self.ifup(&decision),
+            Action::Ifup | Action::IfupAgain | Action::IfupAnew | Action::StartHotplug
+                if self.acted.is_some() =>
+            {
                 Ok(self.failed(&format!("{}, and is still not up after that", decision.why)))
             }
-            Action::Ifup => self.ifup(&decision, false),
-            Action::IfupAgain => self.ifup(&decision, true),
+            Action::Ifup | Action::IfupAgain | Action::IfupAnew => self.ifup(&decision),
             Action::StartHotplug => {
-                self.acted = true;
+                self.acted = Some(decision.action);
                 let unit = hotplug_unit(&self.interface);
                 let end = self.manager.start(&unit, self.deadline)?;
                 Ok(self.after(&unit, end))
@@ -312,24 +317,32 @@ impl Run<'_> {
     }
 
     /// `ifup`, in a unit of its own: a DHCP client that it starts outlives us.
-    fn ifup(&mut self, decision: &Decision, again: bool) -> anyhow::Result<Next> {
-        self.acted = true;
+    fn ifup(&mut self, decision: &Decision) -> anyhow::Result<Next> {
+        let before = self.acted.replace(decision.action);
         let name = self.interface.name.as_str().to_owned();
-        let program = process::find("ifup")
-            .ok_or_else(|| anyhow::anyhow!("{}: there is no ifup program", decision.why))?;
-        let program = program.display().to_string();
-        let mut command = vec![program.as_str()];
-        if again {
-            command.push("--force");
-        }
-        command.push(&name);
+        let program = |name: &str| match process::find(name) {
+            Some(path) => Ok(path.display().to_string()),
+            None => Err(anyhow::anyhow!("{}: there is no {name} program", decision.why)),
+        };
+        let ifup = program("ifup")?;
+        let (what, command) = match decision.action {
+            Action::IfupAgain => ("ifup", vec![ifup, "--force".to_owned(), name.clone()]),
+            // The names are arguments of the script, not words in it.
+            Action::IfupAnew => {
+                let script = r#""$1" --force "$3"; exec "$2" "$3""#;
+                let words = ["/bin/sh", "-c", script, "sh", &program("ifdown")?, &ifup, &name];
+                ("ifdown, then ifup", words.map(str::to_owned).to_vec())
+            }
+            _ => ("ifup", vec![ifup, name.clone()]),
+        };
+        let command: Vec<&str> = command.iter().map(String::as_str).collect();
         // Its index tells it from a former interface of that name.
         let unit = format!("ibprov-ifup-{}-{}.service", unit_escape(&name), self.interface.ifindex);
         // One that was begun by a run of ours that was killed goes on.
         let state = self.manager.units(&[&unit])?;
         match state.first().map(Phase::of_unit) {
             Some(Phase::Starting | Phase::Queued) => {
-                self.acted = false;
+                self.acted = before;
                 return self.wait_for(&unit);
             }
             Some(Phase::Active | Phase::Stopped) => {
@@ -342,7 +355,7 @@ impl Run<'_> {
         journal::emit(
             kinds::IFUP,
             Level::Info,
-            &format!("{name}: {}: running ifup", decision.why),
+            &format!("{name}: {}: running {what}", decision.why),
             &[("IBPROV_NETDEV", name.clone()), ("IBPROV_UNIT", unit.clone())],
         );
         let left = self.deadline.saturating_sub(clock::monotonic_usec());
@@ -413,6 +426,16 @@ impl Run<'_> {
     }
 }
 
+/// The interface is down and has addresses.
+fn is_addressed(interface: &Interface) -> anyhow::Result<bool> {
+    if interface.up {
+        return Ok(false);
+    }
+    let addresses = netlink::global_addresses()
+        .map_err(|e| anyhow::anyhow!("ask for its addresses by rtnetlink: {}", answer(&e)))?;
+    Ok(addresses.iter().any(|(ifindex, ..)| *ifindex == interface.ifindex))
+}
+
 /// A stack that runs has not made up its mind.
 fn undecided(live: &Live) -> bool {
     let nm = live.network_manager.as_ref();
@@ -447,7 +470,8 @@ pub fn explain(
     no_bus: bool,
 ) -> anyhow::Result<(String, Vec<View>, Decision)> {
     let (mut manager, states) = ask_systemd(interface, no_bus)?;
-    let (live, _) = live(root, &mut manager, &states, interface)?;
+    let (mut live, _) = live(root, &mut manager, &states, interface)?;
+    live.addressed = is_addressed(interface)?;
     let views = views(root, interface, &states, &live);
     let decision = decide(&views, interface);
     Ok((manager.way, views, decision))

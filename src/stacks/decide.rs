@@ -21,6 +21,9 @@ pub enum Action {
     Ifup,
     /// As `Ifup`, but its record of the interface is of one that is gone.
     IfupAgain,
+    /// As `Ifup`, but the interface is down and has addresses already, by which
+    /// ifupdown would stumble: `ifdown` first.
+    IfupAnew,
     /// ifupdown's own unit for the interface was not started: start it.
     StartHotplug,
     /// The stack watches for interfaces: let it, and see that it does.
@@ -42,6 +45,7 @@ impl Action {
             Self::WaitForHotplug => "wait for ifupdown's own unit, then look again",
             Self::Ifup => "run ifup",
             Self::IfupAgain => "run ifup --force",
+            Self::IfupAnew => "run ifdown --force, then ifup",
             Self::StartHotplug => "start ifupdown's own unit for it",
             Self::Verify => "let its stack, and see that it does",
             Self::Stuck => "it cannot come up",
@@ -177,6 +181,12 @@ fn ifup(view: &View, interface: &Interface) -> Decision {
         );
     }
     let unit = stack.unit();
+    if view.addressed {
+        let why = format!(
+            "{unit} has been; the interface is down and has addresses, as an ifup that was cut short or a link that was set down leaves them ({claim})"
+        );
+        return Decision::new(stack, Action::IfupAnew, why);
+    }
     if view.recorded && stack == Stack::Ifupdown {
         let why = format!(
             "{unit} has been; {stack} has a record of an interface of that name, but this one is down ({claim})"
@@ -211,6 +221,12 @@ fn hotplug(view: &View, interface: &Interface) -> Decision {
             Action::Stuck,
             format!(
                 "ifupdown would give its name {name:?} to a shell ({claim}): rename the interface (persistent-name)"
+            ),
+        ),
+        Phase::Active if view.addressed => decision(
+            Action::IfupAnew,
+            format!(
+                "the interface is down and has addresses, as an ifup that was cut short or a link that was set down leaves them ({claim})"
             ),
         ),
         Phase::Active if view.recorded => decision(

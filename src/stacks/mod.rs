@@ -205,6 +205,9 @@ pub struct View {
     pub claim: Claim,
     /// By its own record, the interface is up.
     pub recorded: bool,
+    /// ifupdown's, and it is down and has addresses: `ip addr add` fails then with
+    /// EEXIST, after which `ifup --force` ends with success and nothing done.
+    pub addressed: bool,
     /// Where ifupdown's own hotplug unit for the interface is; `Absent` for
     /// other stacks.
     pub hotplug: Phase,
@@ -241,14 +244,16 @@ pub fn units(interface: &Interface) -> Vec<String> {
     stacks.chain([hotplug_unit(interface)]).collect()
 }
 
-/// What NetworkManager and systemd-networkd say themselves of an interface;
-/// `None` while they do not run.
+/// What NetworkManager, systemd-networkd and the kernel say themselves of an
+/// interface.
 #[derive(Debug, Clone, Default)]
 pub struct Live {
-    /// NetworkManager.
+    /// NetworkManager; `None` while it does not run.
     pub network_manager: Option<network_manager::Device>,
-    /// systemd-networkd.
+    /// systemd-networkd; `None` while it does not run.
     pub networkd: Option<networkd::Link>,
+    /// The interface is down and has addresses.
+    pub addressed: bool,
 }
 
 /// Every stack's view of `interface`. `states` answers [`units`].
@@ -282,7 +287,8 @@ pub fn views(root: &Root, interface: &Interface, states: &[UnitState], live: &Li
             _ => interface.up,
         };
         let hotplug = if stack == Stack::Ifupdown { hotplug } else { Phase::Absent };
-        View { stack, phase, claim, recorded, hotplug }
+        let addressed = stack == Stack::Ifupdown && live.addressed;
+        View { stack, phase, claim, recorded, addressed, hotplug }
     };
     Stack::ALL.into_iter().map(view).collect()
 }

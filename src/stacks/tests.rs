@@ -96,6 +96,10 @@ fn ifupdown_auto() {
     let other = interface("ib0", false);
     assert_eq!(action(&[INTERFACES, ib0, recorded], &other), Action::IfupAgain);
     assert_eq!(action(&[INTERFACES, ib0], &interface("ib2", false)), Action::Nobody);
+    let addressed = Live { addressed: true, ..Live::default() };
+    for files in [&[INTERFACES, ib0, recorded][..], &[INTERFACES, ib0]] {
+        assert_eq!(decided(files, &other, &active, &addressed).action, Action::IfupAnew);
+    }
 }
 
 #[test]
@@ -154,7 +158,7 @@ fn network_scripts() {
         let units = [unit("network.service", "active"), unit("NetworkManager.service", nm)];
         let device = network_manager::Device { state: 30, managed: true, ..Default::default() };
         let network_manager = (nm == "active").then_some(device);
-        let decision = decided(&[file], &down, &units, &Live { network_manager, networkd: None });
+        let decision = decided(&[file], &down, &units, &Live { network_manager, ..Live::default() });
         format!("{:?}: {}", decision.action, decision.why)
     };
     expect!["Verify: NetworkManager runs and takes it by itself (/etc/sysconfig/network-scripts/ifcfg-ib0 (disconnected))"].assert_eq(&with("DEVICE=ib0\n", "active"));
@@ -213,7 +217,7 @@ fn networkd_says_what_it_follows_and_near_misses_are_named() {
         let record = ("/run/udev/data/n5", "I:1\nE:ID_NET_NAME_PATH=ibp75s0\n");
         let file = ("/etc/systemd/network/50-ib.network", text);
         let link = networkd::Link { state: state.to_owned(), file: Some(file.0.to_owned()) };
-        let live = Live { networkd: Some(link), network_manager: None };
+        let live = Live { networkd: Some(link), ..Live::default() };
         let decision =
             decided(&[file, record], &down, &[unit("systemd-networkd.service", "active")], &live);
         format!("{:?}: {}", decision.action, decision.why)
@@ -249,7 +253,7 @@ fn networkmanager_says_what_it_does_and_near_misses_are_named() {
     let down = interface("ib0", false);
     let with = |device: network_manager::Device, text: &str| {
         let file = ("/etc/NetworkManager/system-connections/ib.nmconnection", text);
-        let live = Live { network_manager: Some(device), networkd: None };
+        let live = Live { network_manager: Some(device), ..Live::default() };
         let units = [unit("NetworkManager.service", "active")];
         let decision = decided(&[file], &down, &units, &live);
         format!("{:?}: {}", decision.action, decision.why)
@@ -337,7 +341,11 @@ proptest::proptest! {
         ];
         let units: Vec<UnitState> = Stack::ALL.iter().map(|s| unit(s.unit(), state)).collect();
         let network_manager = Some(network_manager::Device::default());
-        let live = Live { network_manager, networkd: Some(networkd::Link::default()) };
+        let live = Live {
+            network_manager,
+            networkd: Some(networkd::Link::default()),
+            ..Live::default()
+        };
         let decision = decided(&files, &interface("ib0", false), &units, &live);
         proptest::prop_assert!(!decision.why.is_empty());
     }

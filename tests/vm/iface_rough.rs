@@ -14,6 +14,11 @@ fn killed_in_the_middle_it_goes_on_where_it_was() {
 }
 
 #[test]
+fn one_that_is_down_with_its_address_comes_up() {
+    assert_eq!(scene("set down"), "active umcast=1 10.0.2.1/24 ups=2");
+}
+
+#[test]
 fn ten_rebinds_in_ten_seconds_end_well() {
     assert!(scene("ten").starts_with("active umcast=1 10.0.2.1/24 "));
 }

@@ -18,6 +18,11 @@ sleep 1
 rm /run/hold
 scene restarted ib2
 
+# Down, with its address: `ifup --force` would do nothing, and report success.
+ip link set ib2 down
+systemctl restart "$(unit ib2)"
+scene "set down" ib2
+
 # Ten times in ten seconds.
 for round in 1 2 3 4 5 6 7 8 9 10; do
 	vanish 3
