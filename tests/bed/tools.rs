@@ -1,9 +1,11 @@
 //! Other programs, run to their end.
 
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 /// Standard output of `program`, or what it said when it failed.
 pub(crate) fn run<S: AsRef<OsStr>>(program: &str, args: &[S]) -> Result<String, String> {
@@ -30,7 +32,19 @@ pub(crate) fn project() -> &'static Path {
 }
 
 /// Folder of what the image builder makes for `what` ("vm", "root" or "linux").
+/// The builder takes seconds to find what it has built, so it is asked once.
 pub(crate) fn image(what: &str, flavour: &str) -> Result<PathBuf, String> {
+    type Built = HashMap<(String, String), Result<PathBuf, String>>;
+    static BUILT: Mutex<Option<Built>> = Mutex::new(None);
+    let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
+    built
+        .get_or_insert_default()
+        .entry((what.to_owned(), flavour.to_owned()))
+        .or_insert_with(|| build(what, flavour))
+        .clone()
+}
+
+fn build(what: &str, flavour: &str) -> Result<PathBuf, String> {
     let build = project().join("tests/vm/image/build.sh");
     let out = run("sh", &[build.as_os_str(), what.as_ref(), flavour.as_ref()])?;
     let path = PathBuf::from(out.lines().last().unwrap_or_default());

@@ -100,8 +100,10 @@ fn arguments(
     let mut arg = |words: &[&str]| args.extend(words.iter().map(|&w| w.to_owned()));
     let iommu = if settings.iommu { "intel_iommu=on iommu=pt" } else { "" };
     let cmdline = format!(
-        // Unpacking messages and mitigations cost seconds under emulation.
-        "console=ttyS0 quiet loglevel=3 systemd.show_status=0 mitigations=off panic=-1 \
+        // Unpacking messages and mitigations cost seconds under emulation, and so do
+        // the string instructions by which the kernel likes to copy and clear pages
+        // (bit 112: rep_good; erms is taken from the processor below).
+        "console=ttyS0 quiet loglevel=3 systemd.show_status=0 mitigations=off clearcpuid=112 panic=-1 \
          systemd.unit=multi-user.target {iommu} {} {}",
         scenario.hca_cmdline(),
         settings.cmdline
@@ -117,7 +119,7 @@ fn arguments(
         "-accel",
         "tcg,thread=multi,tb-size=512",
         "-cpu",
-        "max",
+        "max,-erms,-la57",
         "-smp",
         "2",
     ]);

@@ -52,5 +52,5 @@ fi
 
 hca=$(cd ../hca && pwd -P)
 modules=$(once "modules-$( (echo "$kernel"; describe modules.sh modules.txt initrd-init "$hca") | digest)" "$here/modules.sh" "$kernel" "$hca")
-once "vm-$flavour-$( (echo "$root $modules"; describe disk.sh) | digest)" "$here/disk.sh" "$root" "$modules" "$kernel"
+once "vm-$flavour-$( (echo "$root $modules"; describe disk.sh masked.txt) | digest)" "$here/disk.sh" "$root" "$modules" "$kernel"
 sweep

@@ -1,6 +1,6 @@
 # Helpers of the scenarios about interfaces, to be sourced. Nothing here starts an
 # instance.
-now() { cut -d. -f1 /proc/uptime; }
+now() { read -r up rest </proc/uptime && echo "${up%.*}"; }
 unit() { systemd-escape -p --template=ibprov-iface@.service "$(readlink -f "/sys/class/net/$1")"; }
 # within SECONDS COMMAND...: until it succeeds, for what has no event.
 within() {
@@ -14,7 +14,12 @@ within() {
 # is STATE UNIT
 is() { [ "$(systemctl is-active "$2")" = "$1" ]; }
 # The unit is looked for at each round: a name may get to another interface.
-has_ended() { is active "$(unit "$1")" || is failed "$(unit "$1")"; }
+has_ended() {
+	case $(systemctl is-active "$(unit "$1")") in
+	active | failed) ;;
+	*) return 1 ;;
+	esac
+}
 # ended INTERFACE: wait until its instance has ended.
 ended() {
 	udevadm wait --timeout=20 "/sys/class/net/$1"
