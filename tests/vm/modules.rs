@@ -1,16 +1,18 @@
 //! Modules that cannot be loaded, each with its own cause, and one that a
-//! site's command loads.
+//! site's command loads. One boot.
 
 use serde_json::Value;
 
 use crate::machine::boot;
 use crate::seed::assert_up;
 
+fn report(name: &str) -> Value {
+    boot("modules").json(&format!("{name}.json"))
+}
+
 /// What the report says of ib_ipoib, and its exit code.
-fn ipoib(scenario: &str) -> (Value, i64) {
-    let guest = boot(scenario);
-    guest.journal.started("multi-user.target");
-    let report = guest.boot_json();
+fn ipoib(name: &str) -> (Value, i64) {
+    let report = report(name);
     let modules = report["modules"].as_array().expect("modules").clone();
     let ipoib = modules.into_iter().find(|m| m["name"] == "ib_ipoib").expect("ib_ipoib");
     let usec = |name: &str| report[name].as_u64().expect("time");
@@ -39,7 +41,7 @@ fn a_failing_install_command_is_named() {
 #[test]
 fn a_module_that_was_not_built_is_named_with_the_kernel() {
     let (module, exit) = ipoib("not_built");
-    let kernel = boot("not_built").boot_json()["kernel"].as_str().expect("kernel").to_owned();
+    let kernel = report("not_built")["kernel"].as_str().expect("kernel").to_owned();
     assert_eq!(
         module["text"],
         format!(
@@ -51,18 +53,18 @@ fn a_module_that_was_not_built_is_named_with_the_kernel() {
 
 #[test]
 fn the_ports_own_cause_is_the_module() {
-    for scenario in ["denied", "install_override", "not_built"] {
-        let report = boot(scenario).boot_json();
+    for name in ["denied", "install_override", "not_built"] {
+        let report = report(name);
         let cause = report["ports"][0]["cause"]["text"].as_str().expect("cause").to_owned();
-        assert!(cause.starts_with("module ib_ipoib is not loaded: "), "{scenario}: {cause}");
+        assert!(cause.starts_with("module ib_ipoib is not loaded: "), "{name}: {cause}");
     }
 }
 
 #[test]
 fn an_install_command_that_loads_the_module_is_let_work() {
-    let guest = boot("install_works");
+    let guest = boot("modules");
     assert_up(&guest);
-    assert_eq!(guest.boot_json()["exit_code"], 0);
+    assert_eq!(report("install_works")["exit_code"], 0);
     assert_eq!(guest.file("from-override"), "loaded by the site\n");
     assert!(guest.file("addr").contains("from-override"), "{}", guest.file("addr"));
 }
