@@ -17,7 +17,7 @@ use crate::host::{Root, clock, lock, state};
 use crate::ladder::vf::{awaits_grant, may_come};
 use crate::ladder::{self, Facts};
 use crate::names::{PciAddress, VfIndex};
-use crate::observe::pf::Asked;
+use crate::observe::pf::{Asked, Backend};
 use crate::observe::{Look, ObservedPf, ObservedVf, Undo, pf};
 use crate::plan::vf::Uses;
 use crate::plan::{PfProblem, Stage, VfPlan, VfStep, WantedPf, WantedVf};
@@ -84,10 +84,7 @@ pub fn run(
             run.hand = Some(Hand::start(super::hand::VERB, run.lock.as_ref())?);
             run.undo = remembered(root, wanted.pf, &mut run.report.problems);
             let end = run.work()?;
-            // What the kernel said while only the child was listened to.
-            let kernel = run.events.kernel_lines()?;
-            run.learn(&Happened { kernel, ..Happened::default() });
-            run.finish(end);
+            run.finish(end)?;
         }
         Turn::Another => run.end(PfVerdict::Interrupted),
         Turn::Never => run.end(PfVerdict::NotRight),
@@ -217,13 +214,21 @@ impl Run<'_> {
                 return Ok((observed, plan));
             };
             let now: Vec<VfStep> = steps.into_iter().filter(|s| s.stage() == stage).collect();
-            let only_autoprobe = now.iter().all(|s| matches!(s, VfStep::RestoreAutoprobe { .. }));
+            let only_autoprobe = now
+                .iter()
+                .all(|s| matches!(s, VfStep::AutoprobeOff | VfStep::RestoreAutoprobe { .. }));
             self.carry_out(stage, now, &observed)?;
-            // Nothing else has changed by that, and all VFs were looked at just now:
-            // on a machine that is busy with their events another look is dear.
+            // By some steps nothing else has changed, and all was looked at just now:
+            // on a machine that is busy with the VFs' events another look is dear.
+            let undo = self.undo.clone();
             if only_autoprobe {
                 let autoprobe = pf::autoprobe(&mut Look::new(self.root), self.wanted.pf);
-                seen = Some(ObservedPf { autoprobe, undo: self.undo.clone(), ..observed });
+                seen = Some(ObservedPf { autoprobe, undo, ..observed });
+            } else if stage == Stage::Administer
+                && !matches!(observed.backend, Backend::Mlx4 { .. })
+            {
+                // What a VF shows is what it read when it was bound.
+                seen = Some(self.ask_all(ObservedPf { undo, ..observed }, Vec::new())?);
             }
         }
     }
@@ -259,7 +264,7 @@ impl Run<'_> {
         plan.steps.iter().filter(open).cloned().collect()
     }
 
-    fn finish(&mut self, (observed, plan): (ObservedPf, VfPlan)) {
+    fn finish(&mut self, (observed, plan): (ObservedPf, VfPlan)) -> anyhow::Result<()> {
         let is_back = |s: &VfStep| s.stage() == Stage::Restore;
         if !plan.steps.iter().any(is_back) && !self.undo.is_empty() {
             self.undo.autoprobe = None;
@@ -268,13 +273,19 @@ impl Run<'_> {
         self.remember();
         self.report.problem_text =
             plan.problem.as_ref().map(ToString::to_string).unwrap_or_default();
-        let failed_number =
-            self.tried.iter().find(|(s, f)| s.stage() == Stage::Count && !f.is_empty());
-        if let Some((step, failure)) = failed_number {
+        let mut vfs = judge::vfs(self.wanted, &observed, &plan, &self.tried, &self.facts);
+        let failed = |(s, f): &&(VfStep, String)| s.stage() == Stage::Count && !f.is_empty();
+        if vfs.iter().any(|v| !v.right) || self.tried.iter().any(|t| failed(&t)) {
+            // What the kernel said while only the child was listened to.
+            let kernel = self.events.kernel_lines()?;
+            self.learn(&Happened { kernel, ..Happened::default() });
+            vfs = judge::vfs(self.wanted, &observed, &plan, &self.tried, &self.facts);
+        }
+        if let Some((step, failure)) = self.tried.iter().find(failed) {
             self.report.problem_text =
                 judge::number_failed(step, failure, &self.facts, self.wanted.pf);
         }
-        self.report.vfs = judge::vfs(self.wanted, &observed, &plan, &self.tried, &self.facts);
+        self.report.vfs = vfs;
         self.report.problem = plan.problem;
         self.report.deferred = plan.deferred;
         let all_right = self.report.vfs.iter().all(|v| v.right || v.deferred)
@@ -293,6 +304,7 @@ impl Run<'_> {
             );
         }
         self.end(verdict);
+        Ok(())
     }
 
     fn end(&mut self, verdict: PfVerdict) {

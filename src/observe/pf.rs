@@ -205,25 +205,48 @@ fn is_ofed(root: &Root, dir: &str) -> bool {
     }
 }
 
+/// How many VFs a thread is worth.
+const VFS_A_THREAD: usize = 4;
+
+/// By several threads: while udev is at the VFs too, one would get little of the
+/// processors.
 fn vfs(look: &mut Look<'_>, pf_dir: &str) -> Vec<ObservedVf> {
+    let index = |name: &String| name.strip_prefix("virtfn").and_then(|n| n.parse().ok());
+    let mut known: Vec<VfIndex> = look.list(pf_dir).iter().filter_map(index).collect();
+    known.sort();
+    let root = look.root;
+    let part = |known: &[VfIndex]| {
+        let mut look = Look::new(root);
+        let vfs: Vec<_> = known.iter().filter_map(|vf| one_vf(&mut look, pf_dir, *vf)).collect();
+        (vfs, look.problems)
+    };
+    let parts = std::thread::scope(|scope| {
+        let mut chunks = known.chunks(known.len().div_ceil(4).max(VFS_A_THREAD));
+        let ours = chunks.next().unwrap_or_default();
+        let others: Vec<_> = chunks.map(|c| scope.spawn(move || part(c))).collect();
+        let mut parts = vec![part(ours)];
+        // A thread that panics takes the process along (panic = "abort").
+        parts.extend(others.into_iter().filter_map(|thread| thread.join().ok()));
+        parts
+    });
     let mut vfs = Vec::new();
-    for entry in look.list(pf_dir) {
-        let Some(index) = entry.strip_prefix("virtfn").and_then(|n| n.parse().ok()) else {
-            continue;
-        };
-        let target = look.link_name(&format!("{pf_dir}/{entry}"));
-        let Some(pci) = target.and_then(|t| t.parse::<PciAddress>().ok()) else { continue };
-        vfs.push(ObservedVf {
-            index,
-            pci,
-            driver: look.link_name(&format!("{}/driver", dir(pci))),
-            driver_override: None,
-            admin: Admin::default(),
-            own: own(look, pci),
-        });
+    for (found, problems) in parts {
+        vfs.extend(found);
+        look.problems.extend(problems);
     }
-    vfs.sort_by_key(|vf| vf.index);
     vfs
+}
+
+fn one_vf(look: &mut Look<'_>, pf_dir: &str, index: VfIndex) -> Option<ObservedVf> {
+    let pci: PciAddress = look.link_name(&format!("{pf_dir}/virtfn{index}"))?.parse().ok()?;
+    Some(ObservedVf {
+        index,
+        pci,
+        driver: look.link_name(&format!("{}/driver", dir(pci))),
+        driver_override: None,
+        admin: Admin::default(),
+        own: own(look, pci),
+    })
 }
 
 /// What a VF shows. It is read for every VF at every look, so nothing more

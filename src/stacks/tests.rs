@@ -158,7 +158,8 @@ fn network_scripts() {
         let units = [unit("network.service", "active"), unit("NetworkManager.service", nm)];
         let device = network_manager::Device { state: 30, managed: true, ..Default::default() };
         let network_manager = (nm == "active").then_some(device);
-        let decision = decided(&[file], &down, &units, &Live { network_manager, ..Live::default() });
+        let decision =
+            decided(&[file], &down, &units, &Live { network_manager, ..Live::default() });
         format!("{:?}: {}", decision.action, decision.why)
     };
     expect!["Verify: NetworkManager runs and takes it by itself (/etc/sysconfig/network-scripts/ifcfg-ib0 (disconnected))"].assert_eq(&with("DEVICE=ib0\n", "active"));

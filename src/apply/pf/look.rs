@@ -17,8 +17,17 @@ impl Run<'_> {
     /// The host now. The part that may hang is asked of the child.
     pub(super) fn look(&mut self) -> anyhow::Result<ObservedPf> {
         let mut look = Look::new(self.root);
-        let mut observed = pf::look(&mut look, self.wanted.pf, self.undo.clone());
-        let mut problems: Vec<String> = look.problems.into_iter().collect();
+        let observed = pf::look(&mut look, self.wanted.pf, self.undo.clone());
+        self.ask_all(observed, look.problems.into_iter().collect())
+    }
+
+    /// What was looked at, with what is asked of the child, which knows how the rest
+    /// is read. `problems` are those of the look.
+    pub(super) fn ask_all(
+        &mut self,
+        mut observed: ObservedPf,
+        mut problems: Vec<String>,
+    ) -> anyhow::Result<ObservedPf> {
         let is_known = std::mem::take(&mut self.only_bound)
             && !matches!(observed.backend, Backend::Mlx4 { .. })
             && observed.vfs.iter().all(|v| self.asked.iter().any(|a| a.index == v.index.get()));
