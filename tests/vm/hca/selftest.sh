@@ -323,11 +323,11 @@ ok "VF netdev" within 5 has_netdev "$V0"
 is "VF address" "$(guid_in_address "$V0")" 00:11:22:33:44:55:66:a1
 echo 0 >"$PCI/$PF1/sriov_numvfs"
 
-knob "vf/probe_delay_ms=600"
+knob "vf/probe_delay_ms=1000"
 start=$(now_ms)
 echo 2 >"$PCI/$PF1/sriov_numvfs"
 ok "probes inside sriov_numvfs are one after the other" \
-	test $(($(now_ms) - start)) -ge 1200
+	test $(($(now_ms) - start)) -ge 2000
 for v in $V0 $V1; do
 	echo "$v" >$DRV/unbind
 done
@@ -336,7 +336,7 @@ for v in $V0 $V1; do
 	echo "$v" >$DRV/bind &
 done
 wait
-ok "binds of sibling VFs run side by side" test $(($(now_ms) - start)) -lt 1200
+ok "binds of sibling VFs run side by side" test $(($(now_ms) - start)) -lt 2000
 knob "vf/probe_delay_ms=0"
 echo 0 >"$PCI/$PF1/sriov_numvfs"
 
