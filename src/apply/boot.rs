@@ -192,7 +192,8 @@ impl Boot<'_> {
                     return Ok(Turn::Ours(None));
                 }
             }
-            let happened = events.wait(deadline)?;
+            let retry = clock::monotonic_usec() + lock::RETRY_USEC;
+            let happened = events.wait(deadline.min(retry))?;
             self.learn(&happened);
             if happened.stop {
                 return Ok(Turn::Stopped);
@@ -324,6 +325,9 @@ impl Boot<'_> {
         }
         if self.done.modules_in_flight() {
             next = Some(next.unwrap_or(deadline));
+        }
+        if self.steps.watches_another_run() {
+            next = next.map(|n: u64| n.min(now + lock::RETRY_USEC));
         }
         // When an interface's own unit has had its time.
         let instances = self.unset.iter().filter(|(netdev, _)| !self.set.contains_key(netdev));

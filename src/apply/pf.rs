@@ -175,7 +175,8 @@ impl Run<'_> {
                     return Ok(Turn::Ours);
                 }
             }
-            let happened = self.events.wait(self.deadline)?;
+            let retry = clock::monotonic_usec() + lock::RETRY_USEC;
+            let happened = self.events.wait(self.deadline.min(retry))?;
             self.learn(&happened);
         }
     }

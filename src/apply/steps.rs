@@ -54,6 +54,11 @@ impl<'a> Steps<'a> {
         }
     }
 
+    /// A child of an earlier run is at work, of whose end its lock tells.
+    pub(super) fn watches_another_run(&self) -> bool {
+        self.running.iter().any(|(_, worker)| matches!(worker, Worker::Stranded { .. }))
+    }
+
     /// When the modprobe of the configured modules began, if it is at work.
     pub(super) fn loading_since(&self) -> Option<u64> {
         self.running.iter().find_map(|(step, worker)| match (step, worker) {

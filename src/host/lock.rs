@@ -4,7 +4,8 @@
 //!
 //! A child that does the work inherits the lock as its standard input, so the
 //! lock lives as long as the work, whatever becomes of ibprov. The release is
-//! an event: the last close of a file opened for writing (IN_CLOSE_WRITE).
+//! an event: the last close of a file opened for writing (IN_CLOSE_WRITE). But it
+//! comes before the release ([`RETRY_USEC`]).
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, Write};
@@ -13,6 +14,12 @@ use std::path::PathBuf;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
+
+/// The kernel tells of the close of a file and then drops its lock (`__fput()`,
+/// fs/file_table.c: `fsnotify_close()`, `locks_remove_file()`). Who tries the lock in
+/// between finds it held, and hears nothing more: who waits for a lock tries it this
+/// often besides, microseconds.
+pub const RETRY_USEC: u64 = 100_000;
 
 /// Where the locks are.
 #[derive(Debug, Clone)]
@@ -136,6 +143,7 @@ impl Locks {
             if left == 0 {
                 return Err(busy);
             }
+            let left = left.min(RETRY_USEC);
             let millis = i32::try_from(left.div_ceil(1000)).unwrap_or(i32::MAX);
             let timeout = PollTimeout::try_from(millis).unwrap_or(PollTimeout::MAX);
             match poll(&mut [PollFd::new(files.as_fd(), PollFlags::POLLIN)], timeout) {
