@@ -61,9 +61,6 @@ pub(crate) struct Settings {
     /// Seconds until a boot that has not ended is given up, journal and all
     /// brought out; 20 s later the machine is killed.
     pub(crate) timeout: u32,
-    /// It mostly waits for something that is late: it runs beside another machine,
-    /// which has the processors meanwhile.
-    pub(crate) idle: bool,
     /// An IOMMU, for vfio.
     pub(crate) iommu: bool,
     /// Kernel and initrd of a guest with an agent, for libvirt, lie in
@@ -87,7 +84,6 @@ impl Default for Settings {
             after: "multi-user.target".into(),
             memory: 1024,
             timeout: 90,
-            idle: false,
             iommu: false,
             linux: false,
             hca: Vec::new(),

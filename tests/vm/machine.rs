@@ -2,8 +2,7 @@
 //!
 //! Files go in as a tar on one disk, which the initrd unpacks over the root
 //! before systemd starts; results come out as a tar on another. No shared
-//! folders, no network. One machine runs at a time, and beside it one of those
-//! that mostly wait.
+//! folders, no network. One machine runs at a time.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -59,7 +58,7 @@ pub(crate) fn run(scenario: &Scenario, label: &str) -> Result<Outcome, String> {
         .map_err(|e| format!("{}: {e}", disk_out.display()))?;
 
     let kill_after = scenario.settings.timeout + 20;
-    let turn = tools::turn(if scenario.settings.idle { "qemu-idle" } else { "qemu" })?;
+    let turn = tools::turn("qemu")?;
     let status = Command::new("timeout")
         // A machine must not outlive the test: `timeout` ends it if it hangs,
         // and the machine ends with `timeout`.

@@ -1,6 +1,5 @@
 //! The virtual machine lane: Debian's own kernel and systemd in QEMU, with
-//! simulated HCAs. `cargo test --test vm -- --test-threads=32`, as root: most of
-//! the threads wait for a machine that another one boots.
+//! simulated HCAs. `cargo test --test vm -- --test-threads=1`, as root.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,
