@@ -137,8 +137,6 @@ fn read(root: &Root, pci: PciAddress, device: &RdmaName, port: PortNumber) -> Po
     let place = if is_active { None } else { link::policy_place(&mut look, pci) };
     // The policy only explains why a port is not up: where it cannot be read, the
     // port is told without it.
-    // The policy only explains why a port is not up: where it cannot be read, the
-    // port is told without it.
     let policy = place.and_then(|place| {
         let by_file = root.attribute(&place.file).ok();
         by_file.or_else(|| {

@@ -225,8 +225,8 @@ fn vfs(look: &mut Look<'_>, pf_dir: &str) -> Vec<ObservedVf> {
         let ours = chunks.next().unwrap_or_default();
         let others: Vec<_> = chunks.map(|c| scope.spawn(move || part(c))).collect();
         let mut parts = vec![part(ours)];
-        // A thread that panics takes the process along (panic = "abort").
-        parts.extend(others.into_iter().filter_map(|thread| thread.join().ok()));
+        let panics = std::panic::resume_unwind;
+        parts.extend(others.into_iter().map(|t| t.join().unwrap_or_else(|why| panics(why))));
         parts
     });
     let mut vfs = Vec::new();

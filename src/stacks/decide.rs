@@ -168,6 +168,9 @@ fn by(view: &View, interface: &Interface) -> Decision {
     }
 }
 
+/// Why `ifup` alone would not do.
+const ADDRESSED: &str = "the interface is down and has addresses, as an ifup that was cut short or a link that was set down leaves them";
+
 /// A stack that looks once has looked, and did not see it.
 fn ifup(view: &View, interface: &Interface) -> Decision {
     let (stack, claim, name) = (view.stack, &view.claim.why, interface.name.as_str());
@@ -182,9 +185,7 @@ fn ifup(view: &View, interface: &Interface) -> Decision {
     }
     let unit = stack.unit();
     if view.addressed {
-        let why = format!(
-            "{unit} has been; the interface is down and has addresses, as an ifup that was cut short or a link that was set down leaves them ({claim})"
-        );
+        let why = format!("{unit} has been; {ADDRESSED} ({claim})");
         return Decision::new(stack, Action::IfupAnew, why);
     }
     if view.recorded && stack == Stack::Ifupdown {
@@ -223,12 +224,9 @@ fn hotplug(view: &View, interface: &Interface) -> Decision {
                 "ifupdown would give its name {name:?} to a shell ({claim}): rename the interface (persistent-name)"
             ),
         ),
-        Phase::Active if view.addressed => decision(
-            Action::IfupAnew,
-            format!(
-                "the interface is down and has addresses, as an ifup that was cut short or a link that was set down leaves them ({claim})"
-            ),
-        ),
+        Phase::Active if view.addressed => {
+            decision(Action::IfupAnew, format!("{ADDRESSED} ({claim})"))
+        }
         Phase::Active if view.recorded => decision(
             Action::IfupAgain,
             format!(
