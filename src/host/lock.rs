@@ -241,6 +241,22 @@ mod tests {
     }
 
     #[test]
+    fn a_release_without_an_event_is_not_missed() {
+        let (_dir, locks) = locks();
+        let held = locks.try_take("x").expect("free");
+        let begin = monotonic_usec();
+        std::thread::scope(|scope| {
+            let taker = scope.spawn(|| locks.take_until("x", begin + 30_000_000).is_ok());
+            // By then it has found the lock held. No file is closed.
+            let (_none, never) = std::sync::mpsc::channel::<()>();
+            let _ = never.recv_timeout(std::time::Duration::from_millis(200));
+            held.0.unlock().expect("unlock");
+            assert!(taker.join().expect("taker"));
+        });
+        assert!(monotonic_usec() - begin < 10_000_000, "only the deadline woke it");
+    }
+
+    #[test]
     fn a_refused_attempt_is_no_event_and_a_release_is_one() {
         let (_dir, locks) = locks();
         let held = locks.try_take("x").expect("free");
