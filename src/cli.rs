@@ -95,9 +95,6 @@ pub enum Verb {
     /// The child that asks a port for its state; not for people.
     #[command(name = crate::host::port_reader::VERB, hide = true)]
     ReadPort(ReadPortArgs),
-    /// The child that asks PFs and does what may hang there; not for people.
-    #[command(name = crate::apply::hand::VERB, hide = true)]
-    Hand,
 }
 
 /// What `guests` takes.

@@ -4,14 +4,18 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
+use ibprov::apply::hand;
 use ibprov::cli::{Cli, Verb};
 use ibprov::commands::{self, exit};
 use ibprov::host::{Root, journal, port_reader};
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    journal::install(cli.common.verbose);
-    match run(&cli) {
+    // The child that does what may hang is told all that it needs, and its parent
+    // waits for it: it does not learn what all verbs take first.
+    let is_hand = std::env::args_os().skip(1).eq([hand::VERB]);
+    let outcome =
+        if is_hand { hand::serve().map(|()| exit::GOOD).map_err(Into::into) } else { run() };
+    match outcome {
         Ok(code) => ExitCode::from(code),
         Err(e) => {
             // A closed pipe is the reader's wish, not a failure.
@@ -24,7 +28,9 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(cli: &Cli) -> anyhow::Result<u8> {
+fn run() -> anyhow::Result<u8> {
+    let cli = Cli::parse();
+    journal::install(cli.common.verbose);
     let common = &cli.common;
     // Asked by an ibprov that has read the configuration already.
     if let Verb::ReadPort(args) = &cli.verb {
@@ -38,11 +44,6 @@ fn run(cli: &Cli) -> anyhow::Result<u8> {
     // A diagnosis needs no configuration, and a bad one must not hinder it.
     if let Verb::Check(args) = &cli.verb {
         return commands::check::run(args, common);
-    }
-    // It is told all that it needs.
-    if matches!(cli.verb, Verb::Hand) {
-        ibprov::apply::hand::serve()?;
-        return Ok(exit::GOOD);
     }
     let root = match &common.root {
         Some(dir) => Root::copy_at(dir)?,
@@ -58,8 +59,6 @@ fn run(cli: &Cli) -> anyhow::Result<u8> {
         (Verb::Check(_), _) => Ok(exit::CANNOT_BEGIN),
         // A bad configuration is no reason not to read another.
         (Verb::Import { verb }, _) => commands::import::run(verb, &root),
-        // Answered above.
-        (Verb::Hand, _) => Ok(exit::GOOD),
         (Verb::Config { verb }, loaded) => commands::config::run(*verb, loaded, common.format),
         // No other verb can begin with a bad configuration.
         (_, Err(problems)) => {

@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use crate::host::netlink::{self, VfSetting};
 use crate::host::{Root, answer, attribute, hand, process};
 use crate::names::{Guid, PciAddress, VfIndex};
-use crate::observe::pf::{self, Asked, Backend, ObservedPf, ObservedVf};
+use crate::observe::Look;
+use crate::observe::pf::{self, Asked, Backend, ObservedPf, ObservedVf, Own};
 use crate::observe::uses::{Use, uses};
 use crate::plan::Policy;
 use crate::plan::vf::VFIO;
@@ -112,6 +113,8 @@ pub enum Set {
 pub enum Answer {
     /// The system reported success.
     Done,
+    /// It is bound; what it shows of itself since then, if it has an RDMA device.
+    Bound(Option<Own>),
     /// The system refused.
     Failed {
         /// What was tried on what.
@@ -276,7 +279,20 @@ fn bind(root: &Root, pci: &str, driver: &str, before: &str) -> Answer {
     let bound = write(&format!("{to_drivers}/bind"), pci);
     // A line break is the way to write nothing.
     let back = write(&own, if before.is_empty() { "\n" } else { before });
-    if bound == Answer::Done { back } else { bound }
+    match (bound, back) {
+        (Answer::Done, Answer::Done) => Answer::Bound(shown(root, pci)),
+        (Answer::Done, back) => back,
+        (bound, _) => bound,
+    }
+}
+
+/// Looked at here, while others are still being bound: the parent would be kept
+/// waiting by all that goes on once the last is.
+fn shown(root: &Root, pci: &str) -> Option<Own> {
+    let mut look = Look::new(root);
+    let own = pf::own(&mut look, pci.parse().ok()?);
+    // Who cannot read something looks for itself, and tells why.
+    own.filter(|_| look.problems.is_empty())
 }
 
 fn refused(tried: &str, e: &io::Error) -> Answer {

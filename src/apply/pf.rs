@@ -17,9 +17,9 @@ use crate::host::{Root, clock, lock, state};
 use crate::ladder::vf::{awaits_grant, may_come};
 use crate::ladder::{self, Facts};
 use crate::names::{PciAddress, VfIndex};
-use crate::observe::pf::{Asked, Backend};
-use crate::observe::{Look, ObservedPf, ObservedVf, Undo, pf};
-use crate::plan::vf::Uses;
+use crate::observe::pf::Backend;
+use crate::observe::{Look, ObservedPf, ObservedVf, Own, Undo, pf};
+use crate::plan::vf::{Uses, is_vfio};
 use crate::plan::{PfProblem, Stage, VfPlan, VfStep, WantedPf, WantedVf};
 use crate::report::pf::{PfReport, PfVerdict};
 
@@ -56,9 +56,7 @@ pub fn run(
 ) -> anyhow::Result<PfReport> {
     let mut report = PfReport::blank(wanted.pf, clock::monotonic_usec());
     let locks = locks(&mut report.problems);
-    let watched: Vec<_> = locks.iter().map(lock::Locks::dir).collect();
-    let mut events = Events::open_unprocessed(&watched)?;
-    report.problems.append(&mut events.problems);
+    let events = Events::open_quiet()?;
     let mut run = Run {
         wanted,
         purpose,
@@ -70,8 +68,7 @@ pub fn run(
         number: 0,
         undo: Undo::default(),
         uses: Uses::new(),
-        asked: Vec::new(),
-        only_bound: false,
+        bound: Vec::new(),
         hung: Vec::new(),
         tried: Vec::new(),
         facts: Facts::default(),
@@ -113,11 +110,8 @@ struct Run<'a> {
     number: u64,
     undo: Undo,
     uses: Uses,
-    /// What the PF administers, as last read back.
-    asked: Vec<Asked>,
-    /// Since then VFs were bound, all of them well, and nothing else was done: the
-    /// PF has nothing new to say, and `driver_override` is back.
-    only_bound: bool,
+    /// VFs that the last stage has bound, the driver, and what they showed then.
+    bound: Vec<(VfIndex, String, Option<Own>)>,
     /// VFs whose `driver_override` was not told: a driver's probe hangs there.
     hung: Vec<String>,
     /// What was done in this run, and how it failed.
@@ -151,6 +145,7 @@ impl Run<'_> {
     /// One at a time at a PF: who comes second waits, and then finds all done.
     fn take_turn(&mut self, locks: Option<&lock::Locks>) -> anyhow::Result<Turn> {
         let Some(locks) = locks else { return Ok(Turn::Ours) };
+        let mut is_watched = false;
         loop {
             match locks.try_take(&format!("pf-{}", self.wanted.pf)) {
                 Ok(held) => {
@@ -159,6 +154,11 @@ impl Run<'_> {
                 }
                 Err(lock::LockError::Busy { .. }) if self.purpose == Purpose::Undo => {
                     return Ok(Turn::Another);
+                }
+                Err(lock::LockError::Busy { .. }) if !is_watched => {
+                    self.events.watch_closed(&[locks.dir()]);
+                    is_watched = true;
+                    continue;
                 }
                 Err(e @ lock::LockError::Busy { .. }) => {
                     if clock::monotonic_usec() >= self.deadline || self.stopped {
@@ -218,20 +218,62 @@ impl Run<'_> {
             let only_autoprobe = now
                 .iter()
                 .all(|s| matches!(s, VfStep::AutoprobeOff | VfStep::RestoreAutoprobe { .. }));
+            let tried = now.len();
             self.carry_out(stage, now, &observed)?;
-            // By some steps nothing else has changed, and all was looked at just now:
-            // on a machine that is busy with the VFs' events another look is dear.
-            let undo = self.undo.clone();
-            if only_autoprobe {
+            let observed = ObservedPf { undo: self.undo.clone(), ..observed };
+            seen = if only_autoprobe {
                 let autoprobe = pf::autoprobe(&mut Look::new(self.root), self.wanted.pf);
-                seen = Some(ObservedPf { autoprobe, undo, ..observed });
-            } else if stage == Stage::Administer
-                && !matches!(observed.backend, Backend::Mlx4 { .. })
-            {
-                // What a VF shows is what it read when it was bound.
-                seen = Some(self.ask_all(ObservedPf { undo, ..observed }, Vec::new())?);
-            }
+                Some(ObservedPf { autoprobe, ..observed })
+            } else {
+                self.look_after(stage, tried, observed)?
+            };
         }
+    }
+
+    /// What is seen after the `tried` steps of a stage, if less than all can have
+    /// changed since `observed`: on a machine that is busy with the VFs' events a
+    /// whole look is dear.
+    fn look_after(
+        &mut self,
+        stage: Stage,
+        tried: usize,
+        observed: ObservedPf,
+    ) -> anyhow::Result<Option<ObservedPf>> {
+        // mlx4 asks the subnet manager anew when a VF comes.
+        if matches!(observed.backend, Backend::Mlx4 { .. }) {
+            return Ok(None);
+        }
+        let is_done = self.tried.last().is_some_and(|(_, failure)| failure.is_empty());
+        match stage {
+            // Nobody has told the PF anything for them, or nobody knows: it is told all.
+            Stage::Count if is_done => {
+                let mut look = Look::new(self.root);
+                let seen = pf::look_at_vfs(&mut look, observed);
+                self.note(look.problems);
+                Ok(seen)
+            }
+            // What a VF shows is what it read when it was bound.
+            Stage::Administer => self.ask_all(observed, Vec::new()).map(Some),
+            Stage::Bind if self.bound.len() == tried => Ok(self.as_bound(observed)),
+            _ => Ok(None),
+        }
+    }
+
+    /// What is seen once all VFs of a stage are bound; `None` if not all is known.
+    fn as_bound(&mut self, mut observed: ObservedPf) -> Option<ObservedPf> {
+        for (index, driver, own) in std::mem::take(&mut self.bound) {
+            let seen = observed.vfs.iter_mut().find(|v| v.index == index)?;
+            // vfio gives it nothing to show.
+            if own.is_none() && !is_vfio(&driver) {
+                return None;
+            }
+            seen.driver = Some(driver);
+            seen.own = own;
+            // Who binds puts it back.
+            let prior = observed.undo.overrides.get(&seen.pci.to_string());
+            seen.driver_override = prior.filter(|o| !o.is_empty()).cloned();
+        }
+        Some(observed)
     }
 
     /// True if waiting may bring what the VF lacks. One that this run has not
@@ -265,7 +307,8 @@ impl Run<'_> {
         plan.steps.iter().filter(open).cloned().collect()
     }
 
-    fn finish(&mut self, (observed, plan): (ObservedPf, VfPlan)) -> anyhow::Result<()> {
+    fn finish(&mut self, (mut observed, plan): (ObservedPf, VfPlan)) -> anyhow::Result<()> {
+        self.learn_names(&mut observed);
         let is_back = |s: &VfStep| s.stage() == Stage::Restore;
         if !plan.steps.iter().any(is_back) && !self.undo.is_empty() {
             self.undo.autoprobe = None;
@@ -308,7 +351,18 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// What a VF showed when it was bound is true still, but for its netdev's name.
+    fn learn_names(&self, observed: &mut ObservedPf) {
+        let mut look = Look::new(self.root);
+        for vf in &mut observed.vfs {
+            if let Some(own) = &mut vf.own {
+                own.netdev = own.netdev.take().map(|name| pf::renamed(&mut look, vf.pci, name));
+            }
+        }
+    }
+
     fn end(&mut self, verdict: PfVerdict) {
+        self.report.problems.append(&mut self.events.problems);
         self.report.finished_usec = clock::monotonic_usec();
         self.report.verdict = verdict;
         self.report.exit_code = verdict.exit_code();

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use log::Level;
+use serde::Serialize;
 use serde_json::json;
 
 use super::exit;
@@ -70,7 +71,7 @@ pub fn run(
         log::debug!("cannot tell systemd the deadline: {e}");
     }
     if config.pf.is_empty() {
-        return print(format, &[], &[], "no [[pf]] in the configuration: nothing to do\n");
+        return print(format, &[], &[], &[], "no [[pf]] in the configuration: nothing to do\n");
     }
     if !args.dry_run && root.is_live() && !process::is_root() {
         anyhow::bail!(
@@ -81,17 +82,21 @@ pub fn run(
     if args.dry_run || !root.is_live() {
         return dry_run(&plans, root, format);
     }
-    let mut values = Vec::new();
+    let (mut codes, mut values) = (Vec::new(), Vec::new());
     let mut text = String::new();
     match plans.wanted.as_slice() {
         [(wanted, warnings)] => {
             let report = apply(wanted, warnings, root, deadline)?;
-            values.push(to_value(&report)?);
+            codes.push(report.exit_code);
+            if format == Format::Json {
+                values.push(serde_json::to_value(Told::of(&report))?);
+            }
         }
         several => {
             let pfs: Vec<PciAddress> = several.iter().map(|(w, _)| w.pf).collect();
             // Each tells its own report where this process would.
             for outcome in pfs::run_all(&pfs, config_file, deadline)? {
+                codes.push(outcome.exit_code);
                 values.push(match outcome.report {
                     serde_json::Value::Null => {
                         log::error!("{}", outcome.headline);
@@ -102,10 +107,10 @@ pub fn run(
             }
         }
     }
-    if values.is_empty() && plans.unresolved.is_empty() {
+    if codes.is_empty() && plans.unresolved.is_empty() {
         text.push_str("this PF is not in the plan ([[pf]] of the configuration): nothing to do\n");
     }
-    print(format, &values, &plans.unresolved, &text)
+    print(format, &codes, &values, &plans.unresolved, &text)
 }
 
 /// One PF, in this process, with its report written and told.
@@ -118,21 +123,26 @@ fn apply(
     let mut report = one::run(wanted, Purpose::Apply, root, deadline)?;
     report.problems.extend(warnings.iter().cloned());
     let name = format!("pf/{}.json", wanted.pf);
-    if let Err((path, e)) = state::write(&name, &serde_json::to_string_pretty(&to_value(&report)?)?)
-    {
+    let json = serde_json::to_string_pretty(&Told::of(&report))?;
+    if let Err((path, e)) = state::write(&name, &json) {
         report.problems.push(format!("cannot write {}: {}", path.display(), answer(&e)));
     }
     tell(&report);
     Ok(report)
 }
 
-/// The report as JSON, with the sentence that says it all.
-fn to_value(report: &PfReport) -> anyhow::Result<serde_json::Value> {
-    let mut value = serde_json::to_value(report)?;
-    if let Some(map) = value.as_object_mut() {
-        map.insert("headline".to_owned(), report.headline().into());
+/// The report as JSON has it, with the sentence that says it all.
+#[derive(Serialize)]
+struct Told<'a> {
+    headline: String,
+    #[serde(flatten)]
+    report: &'a PfReport,
+}
+
+impl<'a> Told<'a> {
+    fn of(report: &'a PfReport) -> Self {
+        Self { headline: report.headline(), report }
     }
-    Ok(value)
 }
 
 fn tell(report: &PfReport) {
@@ -172,15 +182,14 @@ fn tell(report: &PfReport) {
 
 fn print(
     format: Format,
+    codes: &[u8],
     reports: &[serde_json::Value],
     unresolved: &[Unresolved],
     text: &str,
 ) -> anyhow::Result<u8> {
-    let code = |r: &serde_json::Value| r.get("exit_code").and_then(serde_json::Value::as_u64);
-    let of_pfs = reports.iter().filter_map(code).filter_map(|c| u8::try_from(c).ok());
     let of_others =
         unresolved.iter().map(|u| if u.may_pass { exit::NOT_READY } else { exit::CANNOT_BEGIN });
-    let exit_code = of_pfs.chain(of_others).max().unwrap_or(exit::GOOD);
+    let exit_code = codes.iter().copied().chain(of_others).max().unwrap_or(exit::GOOD);
     let mut out = std::io::stdout().lock();
     match format {
         Format::Json => writeln!(
@@ -211,14 +220,15 @@ pub fn undo(args: &ApplyArgs, root: &Root, format: Format) -> anyhow::Result<u8>
     let deadline = clock::monotonic_usec() + UNDO_USEC;
     let left = root.list_or_empty(&format!("{}/pf", state::RUN_DIR))?;
     let left = left.iter().filter_map(|n| n.strip_suffix(".undo")).filter_map(|n| n.parse().ok());
-    let mut values = Vec::new();
+    let (mut codes, mut values) = (Vec::new(), Vec::new());
     for pf in left.filter(|pf| only.is_none_or(|o| o == *pf)) {
         let nothing = WantedPf { pf, vfs: Vec::new() };
         let report = one::run(&nothing, Purpose::Undo, root, deadline)?;
         tell(&report);
-        values.push(to_value(&report)?);
+        codes.push(report.exit_code);
+        values.push(serde_json::to_value(Told::of(&report))?);
     }
-    print(format, &values, &[], "")
+    print(format, &codes, &values, &[], "")
 }
 
 /// The same look and the same plan, without the doing.

@@ -82,8 +82,12 @@ impl Events {
         Self::open_with(watched_dirs, UdevMonitor::open_unprocessed())
     }
 
-    fn open_with(watched_dirs: &[&Path], udev: io::Result<UdevMonitor>) -> io::Result<Self> {
-        let mut problems = Vec::new();
+    /// Only the kernel log and signals, for who mostly waits for a child. The rest
+    /// is begun with when it is needed.
+    ///
+    /// # Errors
+    /// As [`Events::open`].
+    pub fn open_quiet() -> io::Result<Self> {
         let signal = |signals: &[i32]| -> io::Result<UnixStream> {
             let (ours, theirs) = UnixStream::pair()?;
             ours.set_nonblocking(true)?;
@@ -92,41 +96,77 @@ impl Events {
             }
             Ok(ours)
         };
-        let mut note = |what: &str, e: String| problems.push(format!("{what}: {e}"));
-        let udev = udev.map_err(|e| note("cannot listen to udev", super::answer(&e))).ok();
-        let kernel = KernelLog::open_at_end()
-            .map_err(|e| note("cannot read /dev/kmsg, so causes may be missing", super::answer(&e)))
-            .ok();
-        let files = Inotify::init(InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC)
-            .map_err(|e| {
-                note("cannot watch files", format!("inotify_init1: {}", super::errno_name(e)));
-            })
-            .ok();
-        if let Some(files) = &files {
-            let udev = (Path::new(UDEV_RUN), AddWatchFlags::IN_DELETE);
-            let closed = watched_dirs
-                .iter()
-                .map(|dir| (*dir, AddWatchFlags::IN_CLOSE_WRITE | AddWatchFlags::IN_MOVED_TO));
-            for (dir, mask) in closed.chain([udev]) {
-                match files.add_watch(dir, mask) {
-                    Ok(_) | Err(Errno::ENOENT) => {}
-                    Err(e) => problems.push(format!(
-                        "cannot watch {}: {}",
-                        dir.display(),
-                        super::errno_name(e)
-                    )),
-                }
-            }
-        }
+        let mut problems = Vec::new();
+        let kernel = KernelLog::open_at_end().map_err(|e| {
+            let e = super::answer(&e);
+            problems.push(format!("cannot read /dev/kmsg, so causes may be missing: {e}"));
+        });
         Ok(Self {
-            udev,
-            kernel,
-            files,
+            udev: None,
+            kernel: kernel.ok(),
+            files: None,
             links: None,
             stop: signal(&[SIGTERM, SIGINT])?,
             child: signal(&[SIGCHLD])?,
             problems,
         })
+    }
+
+    fn open_with(watched_dirs: &[&Path], udev: io::Result<UdevMonitor>) -> io::Result<Self> {
+        let mut events = Self::open_quiet()?;
+        events.take_udev(udev);
+        events.watch_closed(watched_dirs);
+        events.watch(Path::new(UDEV_RUN), AddWatchFlags::IN_DELETE);
+        Ok(events)
+    }
+
+    fn take_udev(&mut self, udev: io::Result<UdevMonitor>) {
+        match udev {
+            Ok(udev) => self.udev = Some(udev),
+            Err(e) => {
+                let e = super::answer(&e);
+                let problem = format!("cannot listen to udev: {e}");
+                if !self.problems.contains(&problem) {
+                    self.problems.push(problem);
+                }
+            }
+        }
+    }
+
+    /// Listen to the kernel's own device events too. False if they are heard
+    /// already, or cannot be; after true, look once more before waiting.
+    pub fn listen_to_kernel_devices(&mut self) -> bool {
+        if self.udev.is_some() {
+            return false;
+        }
+        self.take_udev(UdevMonitor::open_unprocessed());
+        self.udev.is_some()
+    }
+
+    /// Tell of files closed in `dirs` too. Look once more before waiting.
+    pub fn watch_closed(&mut self, dirs: &[&Path]) {
+        for dir in dirs {
+            self.watch(dir, AddWatchFlags::IN_CLOSE_WRITE | AddWatchFlags::IN_MOVED_TO);
+        }
+    }
+
+    fn watch(&mut self, dir: &Path, mask: AddWatchFlags) {
+        if self.files.is_none() {
+            match Inotify::init(InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC) {
+                Ok(files) => self.files = Some(files),
+                Err(e) => {
+                    let e = super::errno_name(e);
+                    self.problems.push(format!("cannot watch files: inotify_init1: {e}"));
+                }
+            }
+        }
+        match self.files.as_ref().map(|files| files.add_watch(dir, mask)) {
+            None | Some(Ok(_) | Err(Errno::ENOENT)) => {}
+            Some(Err(e)) => {
+                let e = super::errno_name(e);
+                self.problems.push(format!("cannot watch {}: {e}", dir.display()));
+            }
+        }
     }
 
     /// Listen to changes of links and addresses too.
@@ -149,15 +189,7 @@ impl Events {
     /// Tell of files that are made in `dir` too: sockets are never closed after
     /// writing. Nothing happens if there is no such directory.
     pub fn watch_new_files(&mut self, dir: &Path) {
-        let Some(files) = &self.files else { return };
-        let mask = AddWatchFlags::IN_CREATE | AddWatchFlags::IN_MOVED_TO;
-        match files.add_watch(dir, mask) {
-            Ok(_) | Err(Errno::ENOENT) => {}
-            Err(e) => {
-                let e = super::errno_name(e);
-                self.problems.push(format!("cannot watch {}: {e}", dir.display()));
-            }
-        }
+        self.watch(dir, AddWatchFlags::IN_CREATE | AddWatchFlags::IN_MOVED_TO);
     }
 
     /// Wait until something happens, or until `until_usec` of CLOCK_MONOTONIC.

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::names::Guid;
-use crate::observe::{ObservedPf, ObservedVf};
+use crate::observe::{Backend, ObservedPf, ObservedVf, Own};
 use crate::plan::vf::{
     guids_are_set, has_driver, has_node_guids, is_vfio, shows_others, wanted_driver,
 };
@@ -120,12 +120,26 @@ pub fn vf_progress(vf: &WantedVf, seen: Option<&ObservedVf>, pf: &ObservedPf) ->
         let lacks = others.unwrap_or_else(|| "ib_ipoib has made no netdev for it".to_owned());
         return at(Some(VfRung::Rdma), lacks);
     }
-    match others {
+    match others.or_else(|| unread(own, &pf.backend)) {
         Some(lacks) => {
             at(Some(if own.netdev.is_some() { VfRung::Netdev } else { VfRung::Rdma }), lacks)
         }
         None => at(Some(VfRung::Verified), policy_lacks),
     }
+}
+
+/// What cannot be read proves nothing.
+fn unread(own: &Own, backend: &Backend) -> Option<String> {
+    let what = if has_node_guids(backend) && own.node_guid.is_none() {
+        "node GUID"
+    } else if own.port_guid.is_none() {
+        "port GUID (GID 0)"
+    } else if own.netdev.is_some() && own.netdev_guid.is_none() {
+        "netdev's GUID"
+    } else {
+        return None;
+    };
+    Some(format!("its {what} cannot be read, so it is not verified"))
 }
 
 fn administered(vf: &WantedVf, seen: &ObservedVf, pf: &ObservedPf) -> String {

@@ -1,12 +1,12 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The name of an RDMA device, `mlx5_0` or `ibp75s0`: the entry in
 /// `/sys/class/infiniband`. At most 63 bytes (`IB_DEVICE_NAME_MAX`).
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(transparent)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String")]
 pub struct RdmaName(String);
 
 /// Why a text is not an [`RdmaName`].
@@ -38,6 +38,14 @@ impl FromStr for RdmaName {
         } else {
             Err(RdmaNameError { text: text.chars().take(64).collect() })
         }
+    }
+}
+
+impl TryFrom<String> for RdmaName {
+    type Error = RdmaNameError;
+
+    fn try_from(text: String) -> Result<Self, RdmaNameError> {
+        text.parse()
     }
 }
 

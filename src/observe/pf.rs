@@ -94,7 +94,7 @@ pub struct Admin {
 }
 
 /// What a VF with a driver on this host shows.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Own {
     /// Its RDMA device.
     pub rdma: RdmaName,
@@ -189,6 +189,15 @@ pub fn look(look: &mut Look<'_>, pf: PciAddress, undo: Undo) -> ObservedPf {
     }
 }
 
+/// The VFs of a PF that was looked at just now and has got others since. `None`
+/// if they are administered in another way than it seemed.
+#[must_use]
+pub fn look_at_vfs(look: &mut Look<'_>, pf: ObservedPf) -> Option<ObservedPf> {
+    let dir = dir(pf.pf);
+    let as_before = is_ofed(look.root, &dir) == (pf.backend == Backend::OfedSysfs);
+    as_before.then(|| ObservedPf { vfs: vfs(look, &dir), ..pf })
+}
+
 /// Whether VFs that come are probed by themselves; `None` before Linux 4.12.
 #[must_use]
 pub fn autoprobe(look: &mut Look<'_>, pf: PciAddress) -> Option<bool> {
@@ -208,50 +217,49 @@ fn is_ofed(root: &Root, dir: &str) -> bool {
 /// How many VFs a thread is worth.
 const VFS_A_THREAD: usize = 4;
 
-/// By several threads: while udev is at the VFs too, one would get little of the
-/// processors.
+/// What they show is read by several threads: while udev is at the VFs too, one
+/// would get little of the processors.
 fn vfs(look: &mut Look<'_>, pf_dir: &str) -> Vec<ObservedVf> {
     let index = |name: &String| name.strip_prefix("virtfn").and_then(|n| n.parse().ok());
     let mut known: Vec<VfIndex> = look.list(pf_dir).iter().filter_map(index).collect();
     known.sort();
+    let mut vfs: Vec<_> = known.into_iter().filter_map(|vf| one_vf(look, pf_dir, vf)).collect();
+    // Without a driver there is nothing to show.
+    let mut bound: Vec<_> = vfs.iter_mut().filter(|vf| vf.driver.is_some()).collect();
     let root = look.root;
-    let part = |known: &[VfIndex]| {
+    let part = |vfs: &mut [&mut ObservedVf]| {
         let mut look = Look::new(root);
-        let vfs: Vec<_> = known.iter().filter_map(|vf| one_vf(&mut look, pf_dir, *vf)).collect();
-        (vfs, look.problems)
+        for vf in vfs {
+            vf.own = own(&mut look, vf.pci);
+        }
+        look.problems
     };
-    let parts = std::thread::scope(|scope| {
-        let mut chunks = known.chunks(known.len().div_ceil(4).max(VFS_A_THREAD));
-        let ours = chunks.next().unwrap_or_default();
-        let others: Vec<_> = chunks.map(|c| scope.spawn(move || part(c))).collect();
-        let mut parts = vec![part(ours)];
-        let panics = std::panic::resume_unwind;
-        parts.extend(others.into_iter().map(|t| t.join().unwrap_or_else(|why| panics(why))));
-        parts
+    let a_part = bound.len().div_ceil(4).max(VFS_A_THREAD);
+    let problems = std::thread::scope(|scope| {
+        let mut parts = bound.chunks_mut(a_part);
+        let ours = parts.next().unwrap_or_default();
+        let others: Vec<_> = parts.map(|p| scope.spawn(move || part(p))).collect();
+        let mut problems = part(ours);
+        for thread in others {
+            problems.extend(thread.join().unwrap_or_else(|why| std::panic::resume_unwind(why)));
+        }
+        problems
     });
-    let mut vfs = Vec::new();
-    for (found, problems) in parts {
-        vfs.extend(found);
-        look.problems.extend(problems);
-    }
+    look.problems.extend(problems);
     vfs
 }
 
 fn one_vf(look: &mut Look<'_>, pf_dir: &str, index: VfIndex) -> Option<ObservedVf> {
     let pci: PciAddress = look.link_name(&format!("{pf_dir}/virtfn{index}"))?.parse().ok()?;
-    Some(ObservedVf {
-        index,
-        pci,
-        driver: look.link_name(&format!("{}/driver", dir(pci))),
-        driver_override: None,
-        admin: Admin::default(),
-        own: own(look, pci),
-    })
+    let driver = look.link_name(&format!("{}/driver", dir(pci)));
+    let admin = Admin::default();
+    Some(ObservedVf { index, pci, driver, driver_override: None, admin, own: None })
 }
 
 /// What a VF shows. It is read for every VF at every look, so nothing more
 /// than what is compared.
-fn own(look: &mut Look<'_>, pci: PciAddress) -> Option<Own> {
+#[must_use]
+pub fn own(look: &mut Look<'_>, pci: PciAddress) -> Option<Own> {
     let dir = dir(pci);
     let rdma = look.list(&format!("{dir}/infiniband")).into_iter().find_map(|n| n.parse().ok());
     let rdma: RdmaName = rdma?;
@@ -260,16 +268,40 @@ fn own(look: &mut Look<'_>, pci: PciAddress) -> Option<Own> {
     let port_guid = look.parsed(&format!("{device}/ports/1/gids/0"), |t| {
         Guid::from_gid(t).ok_or_else(|| format!("{t:?} is not a GID"))
     });
-    // A P_Key child has the same GUID, but is no proof that the port's own
-    // netdev is there.
-    let is_child =
-        |look: &Look<'_>, name: &str| look.root.exists(&format!("{dir}/net/{name}/parent"));
-    let netdevs = look.list(&format!("{dir}/net"));
-    let netdev = netdevs.into_iter().find(|name| !is_child(look, name));
-    let netdev: Option<IfName> = netdev.and_then(|name| name.parse().ok());
-    let address = netdev.as_ref().and_then(|n| look.attribute(&format!("{dir}/net/{n}/address")));
-    let netdev_guid = address.and_then(|a| rdma::port_guid_of(&a));
-    Some(Own { rdma, node_guid, port_guid, netdev, netdev_guid })
+    let mut own = Own { rdma, node_guid, port_guid, netdev: None, netdev_guid: None };
+    for _ in 0..RENAMES {
+        own.netdev = netdev(look, pci);
+        let Some(name) = &own.netdev else { break };
+        let address = look.attribute(&format!("{dir}/net/{name}/address"));
+        own.netdev_guid = address.and_then(|a| rdma::port_guid_of(&a));
+        if own.netdev_guid.is_some() {
+            break;
+        }
+    }
+    Some(own)
+}
+
+/// How often a netdev is looked up under its name: udev may rename it between
+/// the name and the address.
+const RENAMES: usize = 3;
+
+/// The name of a VF's netdev now, if it had `name`: udev renames netdevs soon
+/// after they came.
+#[must_use]
+pub fn renamed(look: &mut Look<'_>, pci: PciAddress, name: IfName) -> IfName {
+    if look.root.exists(&format!("{}/net/{name}", dir(pci))) {
+        return name;
+    }
+    netdev(look, pci).unwrap_or(name)
+}
+
+/// The netdev of a VF's port. A P_Key child has the same GUID, but is no proof
+/// that the port's own netdev is there.
+fn netdev(look: &mut Look<'_>, pci: PciAddress) -> Option<IfName> {
+    let net = format!("{}/net", dir(pci));
+    let names = look.list(&net);
+    let is_child = |name: &String| look.root.exists(&format!("{net}/{name}/parent"));
+    names.iter().find(|name| !is_child(name)).and_then(|name| name.parse().ok())
 }
 
 /// The part that asks the PF: what it administers for these VFs. `administered` is what netlink says of the PF's netdev.

@@ -75,6 +75,12 @@ fn rdma_numbers_out_of_order_do_not_matter() {
     let in_order: Vec<u32> = numbers.lines().filter_map(rdma).collect();
     assert_eq!(in_order.len(), 3, "{numbers}");
     assert!(!in_order.is_sorted(), "they are in order, which proves nothing: {numbers}");
+    let report = guest.json("one-fails.json");
+    let vfs = report["pfs"][0]["vfs"].as_array().expect("VFs");
+    let told = |vf: &Value| format!("{} {}\n", vf["vf"], vf["rdma"].as_str().unwrap_or_default());
+    assert_eq!(vfs.iter().map(told).collect::<String>(), numbers);
+    let right: Vec<bool> = vfs.iter().map(|vf| vf["right"] == true).collect();
+    assert_eq!(right, [true, true, false, true], "{report:#}");
     let facts = guest.file("one-fails.ofed");
     assert_eq!(facts.lines().next(), planned("0200:0070", 0, 4).lines().next());
 }

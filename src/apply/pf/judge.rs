@@ -60,7 +60,9 @@ fn is_away(
     tried: &[(VfStep, String)],
 ) -> bool {
     let bound = |s: &VfStep| matches!(s, VfStep::Bind { vf, .. } if *vf == seen.index);
-    shows_others(want, seen, &pf.backend).is_none() && !tried.iter().any(|(s, _)| bound(s))
+    pf.ipoib
+        && shows_others(want, seen, &pf.backend).is_none()
+        && !tried.iter().any(|(s, _)| bound(s))
 }
 
 fn cause(

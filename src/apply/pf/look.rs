@@ -28,19 +28,10 @@ impl Run<'_> {
         mut observed: ObservedPf,
         mut problems: Vec<String>,
     ) -> anyhow::Result<ObservedPf> {
-        let is_known = std::mem::take(&mut self.only_bound)
-            && !matches!(observed.backend, Backend::Mlx4 { .. })
-            && observed.vfs.iter().all(|v| self.asked.iter().any(|a| a.index == v.index.get()));
-        if is_known {
-            observed.learn(self.asked.clone(), &mut problems);
-        } else if !observed.vfs.is_empty() {
-            self.asked.clear();
+        if !observed.vfs.is_empty() {
             for answer in self.ask(Request::all_of(&observed), self.last_moment())? {
                 match answer {
-                    Some(Answer::Asked(asked)) => {
-                        self.asked.extend(asked.iter().cloned());
-                        observed.learn(asked, &mut problems);
-                    }
+                    Some(Answer::Asked(asked)) => observed.learn(asked, &mut problems),
                     Some(other) => problems.push(failure(Some(&other))),
                     None => {
                         problems.push(format!(
@@ -54,19 +45,23 @@ impl Run<'_> {
                 }
             }
         }
-        let left = |_: &&String| !is_known;
-        let left: Vec<String> = self.undo.overrides.keys().filter(left).cloned().collect();
+        let left: Vec<String> = self.undo.overrides.keys().cloned().collect();
         for (pci, now) in self.overrides(&left)? {
             if let Some(vf) = observed.vfs.iter_mut().find(|v| v.pci.to_string() == pci) {
                 vf.driver_override = Some(now).filter(|n| !n.is_empty());
             }
         }
+        self.note(problems);
+        Ok(observed)
+    }
+
+    /// What could not be read, said once.
+    pub(super) fn note(&mut self, problems: impl IntoIterator<Item = String>) {
         for problem in problems {
             if !self.report.problems.contains(&problem) {
                 self.report.problems.push(problem);
             }
         }
-        Ok(observed)
     }
 
     /// Who alone may bind these functions; left out where it was not answered:
@@ -119,6 +114,9 @@ impl Run<'_> {
             if clock::monotonic_usec() >= until || self.stopped {
                 return Ok(());
             }
+            if self.events.listen_to_kernel_devices() {
+                continue;
+            }
             let happened = self.events.wait(until)?;
             self.learn(&happened);
         }
@@ -132,6 +130,10 @@ impl Run<'_> {
             let happened =
                 self.events.wait(self.deadline.min(clock::monotonic_usec() + GRANT_USEC))?;
             self.learn(&happened);
+            return Ok(());
+        }
+        if self.events.listen_to_kernel_devices() {
+            // It may have come before anybody listened.
             return Ok(());
         }
         loop {

@@ -28,6 +28,7 @@ impl Run<'_> {
             Stage::Count => return self.count(steps, observed),
             _ => {}
         }
+        self.bound.clear();
         let until = if stage == Stage::Restore { self.last_moment() } else { self.deadline };
         // One request a VF: its settings in order, the VFs at the same time.
         let mut groups: Vec<(Vec<VfStep>, Request)> = Vec::new();
@@ -59,10 +60,6 @@ impl Run<'_> {
         }
         let requests = groups.iter().map(|(_, r)| r.clone()).collect();
         let answers = self.ask(requests, until)?;
-        let is_done = |a: &Answer| matches!(a, Answer::Done);
-        let well =
-            |a: &Option<Answer>| matches!(a, Some(Answer::Each(all)) if all.iter().all(is_done));
-        self.only_bound = stage == Stage::Bind && self.hung.is_empty() && answers.iter().all(well);
         for ((group, _), answer) in groups.into_iter().zip(answers) {
             let each = match answer {
                 Some(Answer::Each(each)) => each.into_iter().map(Some).collect(),
@@ -203,6 +200,12 @@ impl Run<'_> {
     pub(super) fn judge(&mut self, step: VfStep, answer: Option<&Answer>) {
         let failure = match answer {
             Some(Answer::Done) => String::new(),
+            Some(Answer::Bound(own)) => {
+                if let VfStep::Bind { vf, driver } = &step {
+                    self.bound.push((*vf, driver.clone(), own.clone()));
+                }
+                String::new()
+            }
             Some(Answer::InUse(uses)) => {
                 // Taken since the plan was made: the next plan leaves it alone.
                 if let Some(vf) = step.vf() {
