@@ -101,6 +101,8 @@ part() {	# TITLE: for who wonders what takes its time
 }
 
 unload() {
+	# udev loads modules too, and one that it is just loading is in use.
+	! command -v udevadm >/dev/null || udevadm settle
 	"$MODPROBE" -r ib_ipoib && "$MODPROBE" -r mlx5_ib &&
 		"$MODPROBE" -r mlx5_core
 }
