@@ -59,8 +59,8 @@ done
 measure by_ibprov 16 0
 measure by_hand 16 0
 : >"$OUT/times"
-several() { # PROBE_MS: the script takes long and differs little
-	for round in 1 2 3 4 5; do
+several() { # PROBE_MS: the script takes long and differs little, the others by half
+	for round in 1 2 3 4 5 6 7 8 9; do
 		[ "$round" -gt 3 ] || measure script 16 "$1"
 		measure by_hand 16 "$1"
 		measure by_ibprov 16 "$1"
