@@ -113,7 +113,7 @@ pub enum Set {
 pub enum Answer {
     /// The system reported success.
     Done,
-    /// It is bound; what it shows of itself since then, if it has an RDMA device.
+    /// It is bound; what it shows of itself since then, if all of it could be read.
     Bound(Option<Own>),
     /// The system refused.
     Failed {
@@ -292,7 +292,7 @@ fn shown(root: &Root, pci: &str) -> Option<Own> {
     let mut look = Look::new(root);
     let own = pf::own(&mut look, pci.parse().ok()?);
     // Who cannot read something looks for itself, and tells why.
-    own.filter(|_| look.problems.is_empty())
+    own.filter(|own| own.is_whole() && look.problems.is_empty())
 }
 
 fn refused(tried: &str, e: &io::Error) -> Answer {

@@ -351,14 +351,16 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// What a VF showed when it was bound is true still, but for its netdev's name.
-    fn learn_names(&self, observed: &mut ObservedPf) {
+    /// What a VF showed when it was bound is true still, but for the names that udev
+    /// has given its devices since.
+    fn learn_names(&mut self, observed: &mut ObservedPf) {
         let mut look = Look::new(self.root);
         for vf in &mut observed.vfs {
             if let Some(own) = &mut vf.own {
-                own.netdev = own.netdev.take().map(|name| pf::renamed(&mut look, vf.pci, name));
+                pf::learn_names(&mut look, vf.pci, own);
             }
         }
+        self.note(look.problems);
     }
 
     fn end(&mut self, verdict: PfVerdict) {

@@ -108,6 +108,15 @@ pub struct Own {
     pub netdev_guid: Option<Guid>,
 }
 
+impl Own {
+    /// All of what is there could be read.
+    #[must_use]
+    pub const fn is_whole(&self) -> bool {
+        let has_netdev_guid = self.netdev.is_none() || self.netdev_guid.is_some();
+        self.node_guid.is_some() && self.port_guid.is_some() && has_netdev_guid
+    }
+}
+
 /// What must be put back after an interrupted run, as it was remembered
 /// before anything was changed (`/run/ibprov/pf/PCI.undo`).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -256,43 +265,57 @@ fn one_vf(look: &mut Look<'_>, pf_dir: &str, index: VfIndex) -> Option<ObservedV
     Some(ObservedVf { index, pci, driver, driver_override: None, admin, own: None })
 }
 
-/// What a VF shows. It is read for every VF at every look, so nothing more
-/// than what is compared.
+/// What a VF shows. udev may rename either device between its name and what is
+/// read below it.
 #[must_use]
 pub fn own(look: &mut Look<'_>, pci: PciAddress) -> Option<Own> {
+    let mut own = own_now(look, pci)?;
+    for _ in 1..READINGS {
+        if own.is_whole() {
+            break;
+        }
+        own = own_now(look, pci)?;
+    }
+    Some(own)
+}
+
+/// How often what a VF shows is read, if something was not there.
+const READINGS: usize = 3;
+
+/// It is read for every VF at every look, so nothing more than what is compared.
+fn own_now(look: &mut Look<'_>, pci: PciAddress) -> Option<Own> {
     let dir = dir(pci);
-    let rdma = look.list(&format!("{dir}/infiniband")).into_iter().find_map(|n| n.parse().ok());
-    let rdma: RdmaName = rdma?;
+    let rdma = rdma_device(look, pci)?;
     let device = format!("{dir}/infiniband/{rdma}");
     let node_guid = look.parsed(&format!("{device}/node_guid"), |t| t.parse::<Guid>());
     let port_guid = look.parsed(&format!("{device}/ports/1/gids/0"), |t| {
         Guid::from_gid(t).ok_or_else(|| format!("{t:?} is not a GID"))
     });
-    let mut own = Own { rdma, node_guid, port_guid, netdev: None, netdev_guid: None };
-    for _ in 0..RENAMES {
-        own.netdev = netdev(look, pci);
-        let Some(name) = &own.netdev else { break };
-        let address = look.attribute(&format!("{dir}/net/{name}/address"));
-        own.netdev_guid = address.and_then(|a| rdma::port_guid_of(&a));
-        if own.netdev_guid.is_some() {
-            break;
-        }
-    }
-    Some(own)
+    let netdev = netdev(look, pci);
+    let address = netdev.as_ref().and_then(|n| look.attribute(&format!("{dir}/net/{n}/address")));
+    let netdev_guid = address.and_then(|a| rdma::port_guid_of(&a));
+    Some(Own { rdma, node_guid, port_guid, netdev, netdev_guid })
 }
 
-/// How often a netdev is looked up under its name: udev may rename it between
-/// the name and the address.
-const RENAMES: usize = 3;
-
-/// The name of a VF's netdev now, if it had `name`: udev renames netdevs soon
-/// after they came.
-#[must_use]
-pub fn renamed(look: &mut Look<'_>, pci: PciAddress, name: IfName) -> IfName {
-    if look.root.exists(&format!("{}/net/{name}", dir(pci))) {
-        return name;
+/// The names of a VF's devices now, by which they may be known no more.
+pub fn learn_names(look: &mut Look<'_>, pci: PciAddress, own: &mut Own) {
+    let dir = dir(pci);
+    if !look.root.exists(&format!("{dir}/infiniband/{}", own.rdma))
+        && let Some(name) = rdma_device(look, pci)
+    {
+        own.rdma = name;
     }
-    netdev(look, pci).unwrap_or(name)
+    if let Some(name) = &own.netdev
+        && !look.root.exists(&format!("{dir}/net/{name}"))
+        && let Some(name) = netdev(look, pci)
+    {
+        own.netdev = Some(name);
+    }
+}
+
+fn rdma_device(look: &mut Look<'_>, pci: PciAddress) -> Option<RdmaName> {
+    let names = look.list(&format!("{}/infiniband", dir(pci)));
+    names.into_iter().find_map(|name| name.parse().ok())
 }
 
 /// The netdev of a VF's port. A P_Key child has the same GUID, but is no proof
