@@ -91,7 +91,7 @@ test-tree: deps
 test-boot: deps
 	@sh tests/lane.sh boot $(CARGO) test --locked --test boot -- --test-threads=1
 test-vm: deps
-	@sh tests/lane.sh vm $(CARGO) test --locked --test vm -- --test-threads=1
+	@sh tests/lane.sh vm $(CARGO) test --locked --test vm -- --test-threads=8
 
 # The boot pictures in a headless browser, a download of its own: in test-all only.
 test-picture: deps

@@ -9,6 +9,7 @@ pub(crate) mod outcome;
 pub(crate) mod scenario;
 pub(crate) mod stage;
 pub(crate) mod tools;
+pub(crate) mod turns;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};

@@ -63,6 +63,8 @@ pub(crate) struct Settings {
     pub(crate) timeout: u32,
     /// An IOMMU, for vfio.
     pub(crate) iommu: bool,
+    /// No other machine runs meanwhile: the processors' time is measured.
+    pub(crate) alone: bool,
     /// Kernel and initrd of a guest with an agent, for libvirt, lie in
     /// `/usr/lib/bed/linux`.
     pub(crate) linux: bool,
@@ -85,6 +87,7 @@ impl Default for Settings {
             memory: 1024,
             timeout: 90,
             iommu: false,
+            alone: false,
             linux: false,
             hca: Vec::new(),
             modes: BTreeMap::new(),

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
@@ -53,23 +52,4 @@ fn build(what: &str, flavour: &str) -> Result<PathBuf, String> {
     } else {
         Err(format!("{}: printed no folder but {out:?}", build.display()))
     }
-}
-
-/// A lock in the image cache, held until the result is dropped: of what `name`
-/// stands for, the machine runs one at a time.
-pub(crate) fn turn(name: &str) -> Result<File, String> {
-    let cache = std::env::var_os("XDG_CACHE_HOME")
-        .map(PathBuf::from)
-        .or_else(|| std::env::var_os("HOME").map(|h| Path::new(&h).join(".cache")))
-        .ok_or("neither XDG_CACHE_HOME nor HOME is set")?
-        .join("ibprov/locks");
-    std::fs::create_dir_all(&cache).map_err(|e| format!("{}: {e}", cache.display()))?;
-    let path = cache.join(name);
-    let file = File::options()
-        .create(true)
-        .append(true)
-        .open(&path)
-        .map_err(|e| format!("{}: {e}", path.display()))?;
-    file.lock().map_err(|e| format!("lock {}: {e}", path.display()))?;
-    Ok(file)
 }

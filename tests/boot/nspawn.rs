@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crate::bed::outcome::Outcome;
 use crate::bed::scenario::Scenario;
-use crate::bed::{once, stage, tools};
+use crate::bed::{once, stage, tools, turns};
 
 /// What mounts the root, prepares it and becomes systemd-nspawn: lower folders,
 /// mount point, out folder, words of the command line, script or nothing.
@@ -68,7 +68,7 @@ fn run(scenario: &Scenario) -> Result<Outcome, String> {
 
     let kill_after = (scenario.settings.timeout + 20).to_string();
     // Containers of one caller would share their cgroup.
-    let turn = tools::turn("nspawn")?;
+    let turn = turns::turn("nspawn")?;
     let output = Command::new("timeout")
         .args(["--foreground", "--signal=KILL", &kill_after])
         .args(["setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--propagation", "private"])

@@ -2,7 +2,7 @@
 //!
 //! Files go in as a tar on one disk, which the initrd unpacks over the root
 //! before systemd starts; results come out as a tar on another. No shared
-//! folders, no network. One machine runs at a time.
+//! folders, no network.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use crate::bed::outcome::Outcome;
 use crate::bed::scenario::Scenario;
-use crate::bed::{once, stage, tools};
+use crate::bed::{once, stage, tools, turns};
 
 /// The outcome of the scenario `tests/vm/scenarios/<name>`, which boots once
 /// for all tests of this process that ask for it.
@@ -58,7 +58,7 @@ pub(crate) fn run(scenario: &Scenario, label: &str) -> Result<Outcome, String> {
         .map_err(|e| format!("{}: {e}", disk_out.display()))?;
 
     let kill_after = scenario.settings.timeout + 20;
-    let turn = tools::turn("qemu")?;
+    let turn = turns::machine(scenario.settings.alone)?;
     let status = Command::new("timeout")
         // A machine must not outlive the test: `timeout` ends it if it hangs,
         // and the machine ends with `timeout`.

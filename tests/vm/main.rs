@@ -1,5 +1,6 @@
 //! The virtual machine lane: Debian's own kernel and systemd in QEMU, with
-//! simulated HCAs. `cargo test --test vm -- --test-threads=1`, as root.
+//! simulated HCAs. `cargo test --test vm -- --test-threads=8`, as root: more
+//! threads than machines run at a time, since tests that share a boot wait together.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,
