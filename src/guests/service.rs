@@ -20,7 +20,7 @@ use crate::config::guest::OnFailure;
 use crate::host::events::{Events, Happened};
 use crate::host::manager::Manager;
 use crate::host::virsh::Virsh;
-use crate::host::{ReadError, Root, clock, journal, lock, systemd};
+use crate::host::{Root, clock, journal, lock, systemd};
 use crate::report::events as kinds;
 use crate::report::guests::GuestsReport;
 
@@ -102,7 +102,7 @@ fn serve(
     events.watch_new_files(Path::new(LIBVIRT_DIR));
     report.problems.extend(std::mem::take(&mut events.problems));
     let members: Vec<Member> = config.guests.list.iter().cloned().map(Member::new).collect();
-    let own_unit = own_unit(root).unwrap_or_else(|e| {
+    let own_unit = systemd::own_unit(root).unwrap_or_else(|e| {
         report.problems.insert(format!("{e}: taken for no unit, whose start nobody waits for"));
         None
     });
@@ -127,17 +127,6 @@ fn serve(
     service.serve(&mut events, until)?;
     let standings = service.standings();
     Ok((service.report, standings))
-}
-
-/// The service that this process is the main part of, by its control group.
-fn own_unit(root: &Root) -> Result<Option<String>, ReadError> {
-    let groups = root.text("/proc/self/cgroup", 1 << 16)?;
-    let path = groups.lines().find_map(|line| {
-        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
-        matches!(controllers, "" | "name=systemd").then_some(path)
-    });
-    let unit = path.and_then(|path| path.rsplit('/').next());
-    Ok(unit.filter(|unit| unit.ends_with(".service")).map(str::to_owned))
 }
 
 impl Service<'_> {

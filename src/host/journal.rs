@@ -6,17 +6,30 @@ use std::io::Write;
 use log::{Level, LevelFilter, Log, Metadata, Record};
 use systemd_journal_logger::{JournalLog, connected_to_journal};
 
+use super::{Root, systemd};
+
 /// Begin to log. `verbose` shows debug messages too.
 pub fn install(verbose: bool) {
     let journal = connected_to_journal().then(JournalLog::new).and_then(Result::ok);
     let logger: Box<dyn Log> = match journal {
-        Some(journal) => Box::new(journal.with_syslog_identifier("ibprov".to_owned())),
+        Some(journal) => Box::new(with_unit(journal.with_syslog_identifier("ibprov".to_owned()))),
         None => Box::new(Stderr),
     };
     let logger: Box<dyn Log> = if verbose { logger } else { Box::new(Ours(logger)) };
     // A second call leaves the first logger in place, which is as good.
     if log::set_boxed_logger(logger).is_ok() {
         log::set_max_level(if verbose { LevelFilter::Debug } else { LevelFilter::Info });
+    }
+}
+
+/// journald looks up the unit of who sent a message when it gets to it, and finds none
+/// if the sender has ended meanwhile: the last words of a boot under load. `journalctl
+/// --unit` takes root's word for it too, in this field (`systemd.journal-fields(7)`).
+fn with_unit(journal: JournalLog) -> JournalLog {
+    match systemd::own_unit(&Root::live()) {
+        Ok(Some(unit)) => journal.with_extra_fields([("OBJECT_SYSTEMD_UNIT", unit)]),
+        // Then it is as with other programs, which do not say it either.
+        Ok(None) | Err(_) => journal,
     }
 }
 

@@ -1,6 +1,24 @@
-//! Telling the service manager how a start goes (`sd_notify(3)`).
+//! Telling the service manager how a start goes (`sd_notify(3)`), and which of its
+//! services this is.
 
 use sd_notify::NotifyState;
+
+use super::root::{ReadError, Root};
+
+/// The service that this process is part of, by its control group; none if it is not
+/// part of one.
+///
+/// # Errors
+/// The kernel does not show the control group.
+pub fn own_unit(root: &Root) -> Result<Option<String>, ReadError> {
+    let groups = root.text("/proc/self/cgroup", 1 << 16)?;
+    let path = groups.lines().find_map(|line| {
+        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+        matches!(controllers, "" | "name=systemd").then_some(path)
+    });
+    let unit = path.and_then(|path| path.rsplit('/').next());
+    Ok(unit.filter(|unit| unit.ends_with(".service")).map(str::to_owned))
+}
 
 /// One line for `systemctl status`.
 ///

@@ -22,9 +22,12 @@ impl Entry {
         self.fields.get(name).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// Whether the entry was written by `unit`, or by systemd about it.
+    /// Whether the entry was written by `unit`, or by systemd about it, as
+    /// `journalctl --unit` tells.
     pub(crate) fn of(&self, unit: &str) -> bool {
-        self.field("_SYSTEMD_UNIT") == unit || self.field("UNIT") == unit
+        self.field("_SYSTEMD_UNIT") == unit
+            || self.field("UNIT") == unit
+            || self.field("_UID") == "0" && self.field("OBJECT_SYSTEMD_UNIT") == unit
     }
 }
 

@@ -88,6 +88,8 @@ fn events_carry_their_message_id_and_fields() {
     assert_eq!(ready[0].field("IBPROV_NETDEV"), "ib0");
     assert_eq!(ready[0].field("IBPROV_PCI"), "0000:01:00.0");
     assert_eq!(ready[0].field("PRIORITY"), "5");
+    // journald does not know it if it gets to the message when the sender has ended.
+    assert_eq!(ready[0].field("OBJECT_SYSTEMD_UNIT"), "ibprov.service");
 }
 
 #[test]
