@@ -35,6 +35,11 @@ if [ "$what" = root ]; then
 	exit 0
 fi
 
+# The kernel of the host's own release, or of another suite of the same archive.
+if [ -n "${IBPROV_KERNEL_SUITE:-}" ]; then
+	APT_CONFIG=$(sh suite.sh "$IBPROV_KERNEL_SUITE" "$cache/apt-$IBPROV_KERNEL_SUITE")
+	export APT_CONFIG
+fi
 # Image and headers of the very same version: archives differ in what is newest.
 depends() { apt-cache show --no-all-versions "$1" | sed -n 's/^Depends: //p' | tr ',' '\n' | sed -n "s/^ *\($2[^ ]*\) (= \(.*\))/\1=\2/p" | head -n 1; }
 image=$(depends "$kernel_package" linux-image-)

@@ -1,0 +1,29 @@
+# Package lists of one suite alone, such as bookworm-backports, of the archive that
+# this machine takes its own release from, in a folder of their own. Prints the
+# configuration by which apt uses them. suite.sh SUITE FOLDER
+set -eu
+other=$1 folder=$2
+. "$(dirname "$0")/distro.sh"
+mkdir -p "$folder/lists/partial"
+for component in $archive_components; do
+	apt-get indextargets --format "deb [signed-by=$keyring] \$(REPO_URI) $other \$(COMPONENT)" \
+		'Created-By: Packages' "Codename: $suite" "Origin: $archive_origin" "Architecture: $arch" "Component: $component"
+done | sort -u >"$folder/sources.list"
+if [ ! -s "$folder/sources.list" ]; then
+	echo "suite: apt on this machine has no package source of $archive_origin $suite" >&2
+	exit 1
+fi
+cat >"$folder/apt.conf" <<-EOF
+	Dir::Etc::sourcelist "$folder/sources.list";
+	Dir::Etc::sourceparts "-";
+	Dir::State::lists "$folder/lists";
+	Dir::Cache::pkgcache "";
+	Dir::Cache::srcpkgcache "";
+EOF
+export APT_CONFIG="$folder/apt.conf"
+# Once a day: what is cached is keyed by the version that these lists name.
+if [ -z "$(find "$folder/updated" -mtime -1 2>/dev/null)" ]; then
+	apt-get -q update >&2
+	touch "$folder/updated"
+fi
+echo "$folder/apt.conf"
