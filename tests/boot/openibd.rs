@@ -41,8 +41,9 @@ fn assert_mended(guest: &Outcome) {
 fn disabled_first_openibd_is_ibprov_though_the_vendors_unit_is_installed() {
     let guest = boot("openibd_disabled_first");
     guest.assert_success();
+    // Newer systemd does not search /lib, which is the same folder.
     assert_eq!(
-        guest.file("before.unit"),
+        guest.file("before.unit").replace("=/usr/lib/", "=/lib/"),
         "Id=ibprov.service\nFragmentPath=/lib/systemd/system/ibprov.service\n"
     );
     assert_eq!(guest.file("calls"), "", "the vendor's script ran");

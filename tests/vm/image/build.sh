@@ -14,6 +14,16 @@ cd "$here"
 # shellcheck disable=SC2046 # a list of package names
 sh need.sh $(grep -v '^#' packages.txt)
 
+# Root and kernel are those of this machine's own release, or of another suite of the
+# same archive.
+own_apt=${APT_CONFIG:-}
+use_suite() { # SUITE
+	export APT_CONFIG="$own_apt"
+	[ "$1" = "$suite" ] || APT_CONFIG=$(sh suite.sh "$1" "$cache/apt-$1")
+}
+root_suite=${IBPROV_ROOT_SUITE:-$suite}
+use_suite "$root_suite"
+
 flavour_packages() { # NAME; a line @OTHER takes over OTHER's packages
 	if [ ! -e "flavours/$1" ]; then
 		echo "image: no flavour '$1': flavours are $(ls flavours | tr '\n' ' ')" >&2
@@ -29,33 +39,32 @@ flavour_packages() { # NAME; a line @OTHER takes over OTHER's packages
 packages=$(flavour_packages "$flavour" | sort -u)
 # shellcheck disable=SC2086
 versions=$(apt-cache show --no-all-versions $packages | grep -E '^(Package|Version):')
-root=$(once "root-$flavour-$( (echo "$versions"; describe root.sh distro.sh) | digest)" "$here/root.sh" $packages)
+root=$(once "root-$flavour-$( (echo "$versions"; describe root.sh distro.sh) | digest)" "$here/root.sh" "$root_suite" $packages)
 if [ "$what" = root ]; then
 	echo "$root"
 	exit 0
 fi
 
-# The kernel of the host's own release, or of another suite of the same archive.
-if [ -n "${IBPROV_KERNEL_SUITE:-}" ]; then
-	APT_CONFIG=$(sh suite.sh "$IBPROV_KERNEL_SUITE" "$cache/apt-$IBPROV_KERNEL_SUITE")
-	export APT_CONFIG
-fi
+use_suite "${IBPROV_KERNEL_SUITE:-$suite}"
 # Image and headers of the very same version: archives differ in what is newest.
-depends() { apt-cache show --no-all-versions "$1" | sed -n 's/^Depends: //p' | tr ',' '\n' | sed -n "s/^ *\($2[^ ]*\) (= \(.*\))/\1=\2/p" | head -n 1; }
-image=$(depends "$kernel_package" linux-image-)
-version=${image#*=}
-release=${image%%=*}
+# Debian's packages name it in what they depend on, Ubuntu's do not.
+image=$(apt-cache show --no-all-versions "$kernel_package" | sed -n 's/^Depends: //p' | tr ',' '\n' | sed -n 's/^ *\(linux-image-[0-9].*\)/\1/p' | head -n 1)
+release=${image%% *}
 release=${release#linux-image-}
-headers=linux-headers-$release
-# The headers come in pieces; take those that are at the same version.
-pieces=$(apt-cache depends "$headers=$version" | sed -n 's/^ *Depends: \(linux-\(headers\|kbuild\)-.*\)/\1/p' | sed "s/\$/=$version/")
-kernel=$(once "kernel-$(echo "$image" | tr '=' '-')-$(describe kernel.sh | digest)" "$here/kernel.sh" "$release" "$image" "$headers=$version" $pieces)
+version=$(echo "$image" | sed -n 's/.*(= \(.*\))/\1/p')
+[ -n "$version" ] || version=$(apt-cache show --no-all-versions "linux-image-$release" | sed -n 's/^Version: //p')
+image=linux-image-$release=$version
+headers=linux-headers-$release=$version
+# Headers come in pieces, and with Ubuntu so do the modules: those of that version.
+pieces=$(for package in "$kernel_package" "$image" "$headers"; do apt-cache depends "$package"; done |
+	sed -n "s/^ *Depends: \(linux-\(headers\|kbuild\|modules\)-.*\)/\1=$version/p" | sort -u)
+kernel=$(once "kernel-$(echo "$image" | tr '=' '-')-$(describe kernel.sh | digest)" "$here/kernel.sh" "$release" "$image" "$headers" $pieces)
 if [ "$what" = linux ]; then
-	once "linux-$( (echo "$kernel"; describe linux.sh linux-init) | digest)" "$here/linux.sh" "$kernel"
+	once "linux-$( (echo "$kernel"; describe linux.sh initrd.sh linux-init) | digest)" "$here/linux.sh" "$kernel"
 	exit 0
 fi
 
 hca=$(cd ../hca && pwd -P)
-modules=$(once "modules-$( (echo "$kernel"; describe modules.sh modules.txt initrd-init "$hca") | digest)" "$here/modules.sh" "$kernel" "$hca")
+modules=$(once "modules-$( (echo "$kernel"; describe modules.sh modules.txt initrd.sh initrd-init "$hca") | digest)" "$here/modules.sh" "$kernel" "$hca")
 once "vm-$flavour-$( (echo "$root $modules"; describe disk.sh masked.txt) | digest)" "$here/disk.sh" "$root" "$modules" "$kernel"
 sweep

@@ -1,6 +1,6 @@
 # What differs between distributions, in one place. Sourced by the others.
-# Debian 12 is what this was run on. The Ubuntu half is written from its
-# package lists and has not been tried.
+# Debian 12 is what this was run on. The Ubuntu half is written from its package
+# lists; tried was only a kernel packed as Ubuntu 24.04 packs it.
 . /etc/os-release
 suite=$VERSION_CODENAME
 arch=$(dpkg --print-architecture)

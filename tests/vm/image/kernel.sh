@@ -33,7 +33,9 @@ unpack '\xfd7zXZ\x00' xz -dc --single-stream ||
 }
 
 echo "$release" >"$out/release"
-mv "tree/lib/modules" "$out/modules"
+for modules in tree/lib/modules tree/usr/lib/modules; do
+	[ ! -d "$modules/$release/kernel" ] || mv "$modules" "$out/modules"
+done
 rm -f "$out/modules/$release/build" "$out/modules/$release/source"
 mkdir -p "$out/headers"
 mv tree/usr "$out/headers/usr"

@@ -3,22 +3,19 @@
 set -eu
 out=$1 kernel=$3
 here=$(dirname "$0")
+. "$here/initrd.sh"
 release=$(cat "$kernel/release")
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 
 # modprobe -d wants lib/modules below its root.
-mkdir -p "$root/lib" "$root/initrd/bin" "$root/initrd/modules"
+mkdir -p "$root/lib" "$root/initrd/bin"
 ln -s "$kernel/modules" "$root/lib/modules"
 depmod -b "$root" "$release"
 for name in virtio_pci virtio_console; do
-	modprobe -d "$root" -S "$release" -C /dev/null --show-depends --ignore-install "$name"
-done >"$root/closure"
-sed -n 's/^insmod \([^ ]*\).*/\1/p' "$root/closure" | awk '!seen[$0]++' >"$root/order"
-while read -r file; do
-	cp "$file" "$root/initrd/modules/"
-	echo "${file##*/}" >>"$root/initrd/order"
-done <"$root/order"
+	closure "$root" "$name"
+done >"$root/load"
+initrd_modules "$root/initrd" <"$root/load"
 cp /bin/busybox "$root/initrd/bin/busybox"
 cp "$here/linux-init" "$root/initrd/init"
 chmod 755 "$root/initrd/init"

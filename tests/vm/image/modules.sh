@@ -3,15 +3,10 @@
 set -eu
 out=$1 kernel=$3 hca=$4
 here=$(dirname "$0")
+. "$here/initrd.sh"
 release=$(cat "$kernel/release")
 tree=$out/modules/$release
 mkdir -p "$tree/updates"
-
-# Paths of NAME and of all it needs, in loading order.
-closure() { # MODULE_ROOT NAME; not for use in a pipe, which would hide a failure
-	modprobe -d "$1" -S "$release" -C /dev/null --show-depends --ignore-install "$2" >"$root/closure"
-	sed -n 's/^insmod \([^ ]*\).*/\1/p' "$root/closure"
-}
 
 # modprobe -d wants lib/modules below its root.
 root=$(mktemp -d)
@@ -38,17 +33,12 @@ ln -s "$out/modules" "$root/lib/modules"
 depmod -b "$root" "$release"
 
 # The initrd: busybox, the modules that mount the root, in order, and init.
-mkdir -p "$initrd/bin" "$initrd/modules"
+mkdir "$initrd/bin"
 cp /bin/busybox "$initrd/bin/busybox"
 cp "$here/initrd-init" "$initrd/init"
 chmod 755 "$initrd/init"
-: >"$initrd/order"
-for name in virtio_pci virtio_blk crc32c_generic ext4 ibsim_pci; do
-	closure "$root" "$name" >"$root/load"
-	while read -r file; do
-		[ ! -e "$initrd/modules/${file##*/}" ] || continue
-		cp "$file" "$initrd/modules/"
-		echo "${file##*/}" >>"$initrd/order"
-	done <"$root/load"
-done
+for name in virtio_pci virtio_blk 'crc32c_generic?' ext4 ibsim_pci; do
+	closure "$root" "$name"
+done >"$root/load"
+initrd_modules "$initrd" <"$root/load"
 (cd "$initrd" && find . | cpio -o -H newc --quiet) >"$out/initrd"

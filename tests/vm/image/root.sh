@@ -1,8 +1,8 @@
-# A root file system of the host's own release, from the host's own package
-# sources, as a folder. root.sh OUT FINAL PACKAGE...
+# A root file system of a release, from the host's own package sources, as a
+# folder. root.sh OUT FINAL SUITE PACKAGE...
 set -eu
-out=$1
-shift 2
+out=$1 release=$3
+shift 3
 here=$(dirname "$0")
 . "$here/distro.sh"
 work=$(mktemp -d)
@@ -27,4 +27,4 @@ mmdebstrap --quiet --mode=root --variant=essential --format=directory \
 	--dpkgopt='path-exclude=/usr/share/doc/*' \
 	--dpkgopt='path-exclude=/usr/share/locale/*' \
 	--include="$(echo "$*" | tr ' ' ,)" \
-	"$suite" "$out/root" - <"$work/sources.list"
+	"$release" "$out/root" - <"$work/sources.list"

@@ -35,6 +35,13 @@ done
 both reloaded
 facts "$late" >"$OUT/plugged.facts"
 
+# From here on only this script applies. On a busy machine systemd tells of a PF's bind
+# seconds late, and would carry out /etc's plan amid another one.
+ln -s /dev/null /run/systemd/system/ibprov-pf@.service
+systemctl daemon-reload
+none_at_work() { [ -z "$(systemctl list-units --no-legend --state=activating 'ibprov-pf@*')" ]; }
+within 60 none_at_work || echo "ibprov-pf@ does not end"
+
 phase "3. RDMA numbers not in VF order, and a VF whose probe fails"
 echo 0 >"$pci/$ofed/sriov_numvfs"
 knobs "0000:01:00.1/probe_delay_ms=700" "0000:01:00.3/probe_errno=ETIMEDOUT"
