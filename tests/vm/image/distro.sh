@@ -1,5 +1,5 @@
 # What differs between distributions, in one place. Sourced by the others.
-# Debian 12 is what this was run on. The Ubuntu half is written from its package
+# Debian 12 and 13 are what this was run on. The Ubuntu half is written from its package
 # lists; tried was only a kernel packed as Ubuntu 24.04 packs it.
 . /etc/os-release
 suite=$VERSION_CODENAME
