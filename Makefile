@@ -102,7 +102,7 @@ test-picture: deps
 test-all: test
 	@PROPTEST_CASES=20000 sh tests/lane.sh properties $(CARGO) test --locked --lib
 	@$(MAKE) --no-print-directory test-picture
-	@sh tests/lane.sh vm-long $(CARGO) test --locked --test vm -- --test-threads=1 --ignored
+	@sh tests/lane.sh vm-long $(CARGO) test --locked --test vm -- --test-threads=8 --ignored
 
 demo: deps
 	@$(CARGO) test --quiet --locked --test demo
