@@ -5,8 +5,8 @@ use sd_notify::NotifyState;
 
 use super::root::{ReadError, Root};
 
-/// The service that this process is part of, by its control group; none if it is not
-/// part of one.
+/// The service that this process is part of, by its control group, as
+/// `sd_pid_get_unit(3)` tells; none if it is not part of one.
 ///
 /// # Errors
 /// The kernel does not show the control group.

@@ -36,6 +36,10 @@ echo "$release" >"$out/release"
 for modules in tree/lib/modules tree/usr/lib/modules; do
 	[ ! -d "$modules/$release/kernel" ] || mv "$modules" "$out/modules"
 done
+if [ ! -d "$out/modules" ]; then
+	echo "kernel: no modules of $release in $*" >&2
+	exit 1
+fi
 rm -f "$out/modules/$release/build" "$out/modules/$release/source"
 mkdir -p "$out/headers"
 mv tree/usr "$out/headers/usr"

@@ -40,7 +40,7 @@ facts "$late" >"$OUT/plugged.facts"
 ln -s /dev/null /run/systemd/system/ibprov-pf@.service
 systemctl daemon-reload
 none_at_work() { [ -z "$(systemctl list-units --no-legend --state=activating 'ibprov-pf@*')" ]; }
-within 60 none_at_work || echo "ibprov-pf@ does not end"
+within 60 none_at_work || { echo "ibprov-pf@ does not end"; exit 1; }
 
 phase "3. RDMA numbers not in VF order, and a VF whose probe fails"
 echo 0 >"$pci/$ofed/sriov_numvfs"
