@@ -9,7 +9,7 @@ use crate::commands::apply::PfArg;
 use crate::commands::config::ConfigVerb;
 use crate::commands::import::ImportVerb;
 use crate::config::timespan;
-use crate::ladder::Rung;
+use crate::names::Rung;
 use crate::names::{PKey, PciAddress, PortNumber, RdmaName, UnitName};
 use crate::online::Target;
 use crate::plan::partitions::Membership;

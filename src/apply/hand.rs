@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::host::netlink::{self, VfSetting};
 use crate::host::{Root, answer, attribute, hand, process};
+use crate::ladder::vf::VFIO;
+use crate::names::Policy;
 use crate::names::{Guid, PciAddress, VfIndex};
 use crate::observe::Look;
 use crate::observe::pf::{self, Asked, Backend, ObservedPf, ObservedVf, Own};
 use crate::observe::uses::{Use, uses};
-use crate::plan::Policy;
-use crate::plan::vf::VFIO;
 
 /// How many requests the child works on at the same time. Most of what binding
 /// in parallel gains is there with four to eight, and more would only queue at

@@ -14,13 +14,15 @@ use super::locks;
 use crate::host::events::{Events, Happened};
 use crate::host::hand::Hand;
 use crate::host::{Root, clock, lock, state};
+use crate::ladder::vf::is_vfio;
 use crate::ladder::vf::{awaits_grant, may_come};
 use crate::ladder::{self, Facts};
+use crate::ladder::{WantedPf, WantedVf};
 use crate::names::{PciAddress, VfIndex};
 use crate::observe::pf::Backend;
 use crate::observe::{Look, ObservedPf, ObservedVf, Own, Undo, pf};
-use crate::plan::vf::{Uses, is_vfio};
-use crate::plan::{PfProblem, Stage, VfPlan, VfStep, WantedPf, WantedVf};
+use crate::plan::vf::Uses;
+use crate::plan::{PfProblem, Stage, VfPlan, VfStep};
 use crate::report::pf::{PfReport, PfVerdict};
 
 /// How long what was changed for the time of the work is tried to be put back

@@ -8,9 +8,9 @@ use crate::config::Config;
 use crate::host::events::Events;
 use crate::host::process::{self, Running};
 use crate::host::{Root, answer, clock};
+use crate::ladder::WantedPf;
 use crate::names::{ModuleName, PciAddress};
 use crate::observe::{Look, Observed, Observer, plan_host};
-use crate::plan::WantedPf;
 use crate::plan::guid::{self, Resolved};
 use crate::report::pf::{Outcome, Unresolved};
 

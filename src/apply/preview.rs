@@ -4,9 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::config::Config;
 use crate::host::Root;
-use crate::ladder::{ModuleTrouble, PortProgress, Rung, expect, progress};
+use crate::ladder::{ModuleTrouble, PortProgress, expect, progress};
 use crate::names::ModuleName;
-use crate::observe::{ModprobeRules, ModuleState, Observed, Observer, driver_modules};
+use crate::names::ModuleState;
+use crate::names::Rung;
+use crate::observe::{ModprobeRules, Observed, Observer, driver_modules};
 use crate::plan::{Done, boot_steps};
 use crate::report::boot::LeftOut;
 

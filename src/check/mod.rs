@@ -9,7 +9,6 @@
 
 pub mod evidence;
 pub mod finding;
-pub mod graph;
 pub mod pattern;
 pub mod predict;
 pub mod rank;

@@ -16,8 +16,9 @@ use crate::apply::pfs::{self, Plans};
 use crate::cli::{ApplyArgs, Format};
 use crate::config::Config;
 use crate::host::{Root, answer, clock, journal, process, state, systemd};
+use crate::ladder::WantedPf;
 use crate::names::{PciAddress, RdmaName};
-use crate::plan::{VfPlan, WantedPf};
+use crate::plan::VfPlan;
 use crate::report::pf::{PfReport, PfVerdict, Unresolved};
 use crate::report::{SCHEMA, events as kinds};
 

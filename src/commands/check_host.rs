@@ -9,18 +9,16 @@ use crate::check::evidence::state::{
     Modules, NetdevSeen, PciSeen, PortSeen, State, UnitSeen, VfSeen,
 };
 use crate::check::evidence::{Boot, Origin};
-use crate::check::graph::{Graph, Load, Unit, consumers, files, show};
 use crate::config::{self, Config};
+use crate::graph::{Graph, Load, Unit, consumers, files, show};
 use crate::host::{KernelLine, Root, answer, clock, netlink, port_states, state, unit_graph};
 use crate::ladder::module_trouble::{self, Signs};
-use crate::ladder::{
-    Facts, ModuleTrouble, NotExpected, PortProgress, Rung, cause, expect, progress,
-};
+use crate::ladder::{Facts, ModuleTrouble, NotExpected, PortProgress, cause, expect, progress};
+use crate::names::Rung;
 use crate::names::{Guid, ModuleName};
+use crate::names::{LinkLayer, ModuleState};
 use crate::observe::sriov::Administered;
-use crate::observe::{
-    self, LinkLayer, Look, ModprobeRules, ModuleState, Observed, Observer, driver_modules,
-};
+use crate::observe::{self, Look, ModprobeRules, Observed, Observer, driver_modules};
 
 /// How long the ports have to tell their state, microseconds.
 const PORT_PATIENCE: u64 = 2_000_000;

@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use super::exit;
 use crate::cli::Format;
+use crate::config::pins::{PinnedPf, Pins};
 use crate::config::{PfSelector, harmless};
 use crate::host::{ReadError, Root};
 use crate::names::{Guid, PciAddress};
 use crate::plan::fleet::{Fleet, FleetFinding};
-use crate::plan::pins::{PinnedPf, Pins};
 use crate::report::SCHEMA;
 
 /// What was found.

@@ -9,10 +9,11 @@ use std::collections::BTreeSet;
 use crate::apply::hand::{self, Answer, Numbered, Request, SILENCE_USEC};
 use crate::host::hand::Hand;
 use crate::host::{Root, answer, clock};
+use crate::ladder::WantedPf;
 use crate::names::PciAddress;
 use crate::observe::{Look, ObservedPf, Undo, Use, pf};
 use crate::plan::vf::{Uses, disturbed, vf_steps};
-use crate::plan::{PfProblem, VfPlan, WantedPf};
+use crate::plan::{PfProblem, VfPlan};
 
 /// Looks at PFs, one after the other.
 pub(super) struct Foresight<'a> {

@@ -7,12 +7,12 @@ use super::exit;
 use super::foresight::Foresight;
 use crate::cli::{Format, PlanArgs};
 use crate::config::Config;
+use crate::config::pins::{PINS_PATH, Pins};
 use crate::host::{Root, answer, pins_file, process};
 use crate::observe::plan_host::{self, PlanHost};
 use crate::observe::{self, Look};
 use crate::plan::guid::{Finding, Resolved, pins_of, resolve, resolve_anew};
 use crate::plan::partitions::{self, Partition};
-use crate::plan::pins::{PINS_PATH, Pins};
 use crate::report::plan::{PfReport, PlanReport};
 
 /// Show what the VFs shall be and what would change; or pin it, or print it for

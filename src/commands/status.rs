@@ -10,12 +10,12 @@ use crate::config::Config;
 use crate::host::{Root, answer, netlink, state};
 use crate::ladder::expect::{candidate, expectation};
 use crate::ladder::progress::progress;
-use crate::ladder::{Facts, NotExpected, PortProgress, Rung, cause};
+use crate::ladder::{Facts, NotExpected, PortProgress, cause};
+use crate::names::LinkLayer;
 use crate::names::PciAddress;
+use crate::names::Rung;
 use crate::observe::sriov::Administered;
-use crate::observe::{
-    self, LinkLayer, Look, ModprobeRules, Observed, PciFunction, Port, RdmaDevice,
-};
+use crate::observe::{self, Look, ModprobeRules, Observed, PciFunction, Port, RdmaDevice};
 use crate::report::status::{Hca, Ladder, LastBoot, PortStatus, Status, VfStatus};
 
 /// What is asked of a live host beyond files, empty for a copy of a tree.

@@ -1,10 +1,12 @@
 //! `[guests]` and `[[guest]]`: what starts when its VFs are right.
 
-use std::fmt;
-use std::str::FromStr;
-use std::time::Duration;
+use crate::names::Connection;
+use crate::names::GuestVf;
+use crate::names::OnFailure;
+use crate::names::Ready;
 
-use serde::Serialize;
+use std::fmt;
+use std::time::Duration;
 
 use super::draft::Row;
 use super::keys::{GUEST, GUESTS_CONNECTION, GUESTS_DEADLINE, GUESTS_PARALLEL, guest as key};
@@ -23,35 +25,6 @@ pub struct Guests {
     pub deadline: Duration,
     /// The guests, in the order in which they are started.
     pub list: Vec<Guest>,
-}
-
-/// libvirt's connection URI, `qemu:///system`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Connection(String);
-
-impl Connection {
-    /// The URI as text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl FromStr for Connection {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (scheme, rest) = text.split_once(':').unwrap_or_default();
-        let good = scheme.starts_with(|c: char| c.is_ascii_lowercase())
-            && !rest.is_empty()
-            && text.len() <= 300
-            && text.bytes().all(|b| b.is_ascii_graphic());
-        if good {
-            return Ok(Self(text.to_owned()));
-        }
-        let shown: String = text.chars().take(64).collect();
-        Err(format!("{shown:?} is no libvirt connection: want a URI such as qemu:///system"))
-    }
 }
 
 /// One `[[guest]]`.
@@ -111,88 +84,10 @@ pub enum Needs {
     These(Vec<VfName>),
 }
 
-/// An entry of `vfs`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GuestVf {
-    /// `auto`.
-    Auto,
-    /// One VF.
-    One(VfName),
-}
-
-impl FromStr for GuestVf {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "auto" => Ok(Self::Auto),
-            _ => text.parse().map(Self::One).map_err(|e| format!("{e}, or \"auto\"")),
-        }
-    }
-}
-
-impl fmt::Display for GuestVf {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Auto => f.write_str("auto"),
-            Self::One(vf) => vf.fmt(f),
-        }
-    }
-}
-
-/// What to do if a guest's VFs are not right.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum OnFailure {
-    /// Start it when they are.
-    Retry,
-    /// Report it and leave it.
-    Report,
-}
-
-/// What counts as up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Ready {
-    /// The domain is running.
-    Running,
-    /// And its guest agent answers.
-    Agent,
-}
-
-macro_rules! words {
-    ($type:ident, $($word:literal => $variant:ident),+) => {
-        impl $type {
-            /// The word for it, as users type it.
-            #[must_use]
-            pub const fn word(self) -> &'static str {
-                match self { $(Self::$variant => $word),+ }
-            }
-        }
-
-        impl FromStr for $type {
-            type Err = String;
-
-            fn from_str(text: &str) -> Result<Self, String> {
-                match text {
-                    $($word => Ok(Self::$variant),)+
-                    _ => {
-                        let shown: String = text.chars().take(64).collect();
-                        Err(format!("{shown:?} is not one of {}", [$($word),+].join(", ")))
-                    }
-                }
-            }
-        }
-    };
-}
-
-words!(OnFailure, "retry" => Retry, "report" => Report);
-words!(Ready, "running" => Running, "agent" => Agent);
-
 impl Default for Guests {
     fn default() -> Self {
         Self {
-            connection: Connection("qemu:///system".to_owned()),
+            connection: Connection::default(),
             max_parallel: 4,
             deadline: Duration::from_secs(120),
             list: Vec::new(),

@@ -14,6 +14,7 @@ mod interface;
 mod keys;
 mod merge;
 mod pf;
+pub mod pins;
 mod problem;
 mod schema;
 pub mod timespan;
@@ -25,7 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use effective::{Setting, SettingOrigin, to_json, to_toml};
-pub use interface::{InterfaceRule, InterfaceSelector, Mode};
+pub use interface::{InterfaceRule, InterfaceSelector};
 pub use pf::{GuidSource, Pf, PfSelector, VfException};
 pub(crate) use problem::harmless;
 pub use problem::{Place, Problem, Problems, Source};
@@ -33,9 +34,9 @@ pub use schema::schema;
 
 use self::guest::Guests;
 use crate::host::{Root, config_files};
-use crate::ladder::Rung;
+use crate::names::Rung;
 use crate::names::{Guid, ModuleName, PciAddress, PortNumber, RdmaName};
-use crate::plan::{HostNumber, NameRule};
+use crate::names::{HostNumber, NameRule};
 
 /// The validated configuration. No file at all gives [`Config::default`].
 #[derive(Debug, Clone, PartialEq, Eq)]

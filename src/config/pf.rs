@@ -6,9 +6,9 @@ use super::draft::Row;
 use super::keys::{HOST_NUMBER, HOST_NUMBER_FILE, HOST_NUMBER_RULE, PF, pf, vf};
 use super::merge::Merged;
 use super::problem::{Place, Problem, Problems};
+use crate::names::template::FieldName;
 use crate::names::{Guid, GuidRange, PciAddress, RdmaName, VfIndex, VfRange};
-use crate::plan::template::FieldName;
-use crate::plan::{HostNumber, NameRule, Policy, Template, VfDriver};
+use crate::names::{HostNumber, NameRule, Policy, Template, VfDriver};
 
 /// One `[[pf]]` of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]

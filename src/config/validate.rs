@@ -13,7 +13,7 @@ use super::pf;
 use super::problem::{Place, Problem, Problems};
 use super::timespan::TimeSpan;
 use super::{Boot, Config, Expect, ExpectedPort, Modules, Network, PortSelector, WaitOnline};
-use crate::ladder::Rung;
+use crate::names::Rung;
 use crate::names::{ModuleName, PortNumber};
 
 /// The configuration that `merged` stands for. What contradicts is noted in

@@ -2,16 +2,16 @@ use std::time::Duration;
 
 use toml::de::DeValue;
 
-use super::guest::{Connection, GuestVf, OnFailure, Ready};
-use super::interface::Mode;
 use super::keys::{Kind, Word};
 use super::timespan::{self, TimeSpan};
-use crate::ladder::Rung;
+use crate::names::Mode;
+use crate::names::Rung;
+use crate::names::{Connection, GuestVf, OnFailure, Ready};
 use crate::names::{
     DomainName, Guid, GuidRange, IfName, IfPattern, ModuleName, PKey, PciAddress, RdmaName,
     UnitName, VfIndex, VfRange,
 };
-use crate::plan::{NameRule, Policy, Template, VfDriver};
+use crate::names::{NameRule, Policy, Template, VfDriver};
 
 /// One value of a configuration file, already of its type.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::check::graph::Graph;
+use crate::graph::Graph;
 
 /// The chain of orders from `own` to `unit`, both included, that keeps `unit`'s
 /// start from ending before that of `own` has; `None` if there is none.
@@ -33,7 +33,7 @@ pub fn waits_for_us(graph: &Graph, own: &str, unit: &str) -> Option<Vec<String>>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::graph::show;
+    use crate::graph::show;
 
     /// `name|After=|Wants=|state`, a unit a line; `+` at the end: it has a job.
     fn graph(lines: &[&str]) -> Graph {

@@ -16,11 +16,11 @@ use super::sight::Sight;
 use super::tasks::{Done, Task, Tasks};
 use super::vf::Need;
 use crate::config::Config;
-use crate::config::guest::OnFailure;
 use crate::host::events::{Events, Happened};
 use crate::host::manager::Manager;
 use crate::host::virsh::Virsh;
 use crate::host::{Root, clock, journal, lock, systemd};
+use crate::names::OnFailure;
 use crate::report::events as kinds;
 use crate::report::guests::GuestsReport;
 

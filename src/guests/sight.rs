@@ -6,12 +6,12 @@ use crate::apply::hand::{Answer, Numbered, Request, SILENCE_USEC, VERB};
 use crate::config::Config;
 use crate::host::hand::Hand;
 use crate::host::{Root, answer, clock};
+use crate::ladder::WantedPf;
 use crate::ladder::expect::candidate;
 use crate::names::{PciAddress, VfName};
 use crate::observe::pf::{self, dir};
 use crate::observe::plan_host::{pins, plan_host};
 use crate::observe::{Look, Observed, ObservedPf, Observer, Undo};
-use crate::plan::WantedPf;
 use crate::plan::guid::resolve;
 
 /// Looks at VFs, again and again, without ever waiting: what asks firmware is

@@ -2,11 +2,14 @@
 
 use serde::Serialize;
 
-use crate::ladder::vf::{VfRung, vf_progress};
+use crate::ladder::WantedVf;
+use crate::ladder::vf::vf_progress;
+use crate::ladder::vf::{has_node_guids, is_vfio};
+use crate::names::LinkLayer;
+use crate::names::VfRung;
 use crate::names::{Guid, PciAddress, VfName};
-use crate::observe::{LinkLayer, ObservedPf};
-use crate::plan::vf::{has_node_guids, is_vfio};
-use crate::plan::{Policy, VfDriver, WantedVf};
+use crate::names::{Policy, VfDriver};
+use crate::observe::ObservedPf;
 
 /// A device that a guest needs, as far as a VF is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -11,7 +11,7 @@ use super::netlink::{LINK_HEADER, RTM_GETLINK, RTM_NEWLINK, link_header};
 use super::netlink_wire::{
     Attributes, NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, Question, attribute, text_of, u16_at,
 };
-use crate::config::Mode;
+use crate::names::Mode;
 use crate::names::{IfName, PKey};
 
 // include/uapi/linux/if_link.h

@@ -8,9 +8,9 @@ use netlink_sys::protocols::NETLINK_ROUTE;
 use super::netlink_wire::{
     Attributes, NLM_F_ACK, NLM_F_DUMP, Question, attribute, u16_at, u32_at, u64_at,
 };
+use crate::names::Policy;
 use crate::names::{Guid, VfIndex};
 use crate::observe::sriov::Administered;
-use crate::plan::Policy;
 
 // include/uapi/linux/rtnetlink.h
 pub(super) const RTM_NEWLINK: u16 = 16;

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+use super::PortProgress;
 use super::module_trouble::ModuleTrouble;
-use super::{PortProgress, Rung};
+use crate::names::Rung;
 use crate::names::{IfName, ModuleName, PciAddress};
 use crate::observe::{Observed, rdma_half};
 

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::Rung;
 use crate::config::{Config, Expect, ExpectedPort, PortSelector};
+use crate::names::Rung;
 use crate::names::{ModuleName, PciAddress, PortNumber};
 use crate::observe::{IB_DRIVERS, Observed, PciFunction};
 

@@ -2,10 +2,12 @@
 
 use serde::Serialize;
 
-use super::{Expectation, Expected, Rung};
+use super::{Expectation, Expected};
 use crate::config::PortSelector;
+use crate::names::LinkLayer;
+use crate::names::Rung;
 use crate::names::{Guid, IfName, PciAddress, PortNumber, RdmaName};
-use crate::observe::{LinkLayer, Observed, PciFunction, Port, RdmaDevice};
+use crate::observe::{Observed, PciFunction, Port, RdmaDevice};
 
 /// One expected port, or an expected HCA whose ports are not known yet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -1,49 +1,12 @@
 //! How far a VF has climbed, and what it lacks.
 
-use serde::Serialize;
+use crate::names::VfRung;
 
 use crate::names::Guid;
 use crate::observe::{Backend, ObservedPf, ObservedVf, Own};
-use crate::plan::vf::{
-    guids_are_set, has_driver, has_node_guids, is_vfio, shows_others, wanted_driver,
-};
-use crate::plan::{VfDriver, WantedVf};
 
-/// One rung of a VF's ladder, lowest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum VfRung {
-    /// It is on the bus.
-    Created,
-    /// The PF administers the plan's GUIDs for it, read back.
-    Guid,
-    /// Its driver on this host is bound.
-    Bound,
-    /// It has an RDMA device.
-    Rdma,
-    /// It has an IPoIB netdev.
-    Netdev,
-    /// Node GUID, GID 0 and the netdev's address are the plan's.
-    Verified,
-    /// vfio-pci has it, for a virtual machine.
-    HandedOver,
-}
-
-impl VfRung {
-    /// The word for it.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Created => "created",
-            Self::Guid => "guid",
-            Self::Bound => "bound",
-            Self::Rdma => "rdma",
-            Self::Netdev => "netdev",
-            Self::Verified => "verified",
-            Self::HandedOver => "handed-over",
-        }
-    }
-}
+use crate::ladder::WantedVf;
+use crate::names::VfDriver;
 
 /// How far a VF is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -171,4 +134,62 @@ pub fn may_come(vf: &WantedVf, seen: &ObservedVf, pf: &ObservedPf) -> bool {
 pub fn awaits_grant(vf: &WantedVf, seen: &ObservedVf) -> bool {
     seen.admin.port_guid == Some(vf.port_guid)
         && seen.admin.granted.is_some_and(|granted| granted != vf.port_guid)
+}
+
+/// The driver that keeps a VF for a virtual machine.
+pub const VFIO: &str = "vfio-pci";
+
+/// Drivers that keep a VF for a virtual machine: vfio-pci, and the kernel's own
+/// variant for mlx5 VFs, which newer libvirt and administrators take for live
+/// migration (drivers/vfio/pci/mlx5/main.c). Neither reads a GUID.
+const KEEPERS: [&str; 2] = [VFIO, "mlx5_vfio_pci"];
+
+/// The driver keeps a VF for a virtual machine.
+#[must_use]
+pub fn is_vfio(driver: &str) -> bool {
+    KEEPERS.contains(&driver)
+}
+
+/// The driver that a VF shall have.
+#[must_use]
+pub fn wanted_driver(vf: &WantedVf, pf: &ObservedPf) -> Option<String> {
+    match vf.driver {
+        VfDriver::Default => pf.driver.clone(),
+        VfDriver::VfioPci => Some(VFIO.to_owned()),
+        VfDriver::None => None,
+    }
+}
+
+/// A VF whose driver is `bound` has the one that it shall have.
+#[must_use]
+pub fn has_driver(bound: Option<&str>, target: Option<&str>) -> bool {
+    bound == target || target == Some(VFIO) && bound.is_some_and(is_vfio)
+}
+
+/// What the PF administers is what is wanted, as far as this kind of PF has it.
+#[must_use]
+pub fn guids_are_set(vf: &WantedVf, seen: &ObservedVf, backend: &Backend) -> bool {
+    let node = !has_node_guids(backend) || seen.admin.node_guid == Some(vf.node_guid);
+    node && seen.admin.port_guid == Some(vf.port_guid)
+}
+
+/// mlx4 has alias GUIDs for ports alone, and no policy.
+#[must_use]
+pub const fn has_node_guids(backend: &Backend) -> bool {
+    !matches!(backend, Backend::Mlx4 { .. })
+}
+
+/// A VF shows other GUIDs than it shall: its driver read them before they were
+/// set.
+#[must_use]
+pub fn shows_others(vf: &WantedVf, seen: &ObservedVf, backend: &Backend) -> Option<String> {
+    let own = seen.own.as_ref()?;
+    let other = |what: &str, shown: Option<Guid>, wanted: Guid| {
+        let shown = shown.filter(|s| *s != wanted)?;
+        Some(format!("its {what} is {shown} instead of {wanted}"))
+    };
+    let node =
+        has_node_guids(backend).then(|| other("node GUID", own.node_guid, vf.node_guid)).flatten();
+    node.or_else(|| other("port GUID", own.port_guid, vf.port_guid))
+        .or_else(|| other("netdev's GUID", own.netdev_guid, vf.port_guid))
 }

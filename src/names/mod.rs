@@ -5,25 +5,39 @@
 //! sysfs or a configuration is hostile until it is one of these.
 
 mod guest;
+mod guest_words;
 mod guid;
 mod guid_range;
+pub mod host_number;
 mod ifname;
+mod link_layer;
+mod mode;
 mod module;
 mod pattern;
 mod pci;
 mod pkey;
+mod policy;
 mod rdma;
+mod rung;
+pub mod template;
 mod vf;
 mod vf_range;
 
 pub use guest::{DomainName, DomainNameError, UnitName, UnitNameError};
+pub use guest_words::{Connection, GuestVf, OnFailure, Ready};
 pub use guid::{Guid, GuidError};
 pub use guid_range::{GuidRange, GuidRangeError};
+pub use host_number::{HostNumber, NameRule};
 pub use ifname::{IfName, IfNameError};
-pub use module::{ModuleName, ModuleNameError};
+pub use link_layer::LinkLayer;
+pub use mode::Mode;
+pub use module::{ModuleName, ModuleNameError, ModuleState};
 pub use pattern::{IfPattern, IfPatternError};
 pub use pci::{PciAddress, PciAddressError};
 pub use pkey::{PKey, PKeyError};
+pub use policy::{Policy, VfDriver, WordError};
 pub use rdma::{PortNumber, PortNumberError, RdmaName, RdmaNameError};
+pub use rung::{Rung, VfRung};
+pub use template::{GuidKind, Template};
 pub use vf::{VfIndex, VfIndexError, VfName, VfNameError};
 pub use vf_range::{VfRange, VfRangeError};

@@ -50,6 +50,18 @@ impl fmt::Display for ModuleName {
     }
 }
 
+/// Whether a kernel module is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ModuleState {
+    /// Not loaded and not built in.
+    Absent,
+    /// Its init function is running (`initstate` is `coming`).
+    Loading,
+    /// Loaded, or built into the kernel.
+    Loaded,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::Look;
 use super::rdma::port_guid_of;
-use crate::config::Mode;
+use crate::names::Mode;
 use crate::names::{Guid, IfName, PKey, PciAddress, PortNumber};
 
 /// An IPoIB interface.

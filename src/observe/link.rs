@@ -5,8 +5,9 @@ use std::net::Ipv6Addr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{LinkLayer, Look, PciFunction, RdmaDevice};
+use super::{Look, PciFunction, RdmaDevice};
 use crate::host::Root;
+use crate::names::LinkLayer;
 use crate::names::{IfName, PciAddress, PortNumber, RdmaName};
 
 /// A card, by its RDMA device.

@@ -6,6 +6,8 @@
 //! `sriov_numvfs`) is read here; [`link`] does that for `ibprov status`.
 //! What cannot be read becomes a line in [`Observed::problems`].
 
+use crate::names::ModuleState;
+
 pub mod aliases;
 pub mod asked;
 pub mod autostart;
@@ -30,10 +32,10 @@ use serde::Serialize;
 
 pub use aliases::{IB_DRIVERS, driver_modules, rdma_half};
 pub use modprobe::{Install, ModprobeRules};
-pub use modules::{ModuleState, is_built};
+pub use modules::is_built;
 pub use pci::{PciClass, PciFunction, is_vf_id};
 pub use pf::{Admin, Backend, ObservedPf, ObservedVf, Own, Undo};
-pub use rdma::{LinkLayer, NetDev, Port, RdmaDevice};
+pub use rdma::{NetDev, Port, RdmaDevice};
 pub use uses::Use;
 
 use self::aliases::Aliases;

@@ -1,22 +1,10 @@
+use crate::names::ModuleState;
+
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
-use serde::Serialize;
-
 use super::Look;
 use crate::names::ModuleName;
-
-/// Whether a kernel module is there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ModuleState {
-    /// Not loaded and not built in.
-    Absent,
-    /// Its init function is running (`initstate` is `coming`).
-    Loading,
-    /// Loaded, or built into the kernel.
-    Loaded,
-}
 
 /// `/sys/module/NAME` says it; a built-in module without parameters has no
 /// such directory, so `modules.builtin` is asked as well.

@@ -10,11 +10,12 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::rdma::{self, LinkLayer};
+use super::rdma;
 use super::sriov::Administered;
 use super::{Look, ReadError, Root};
+use crate::names::LinkLayer;
+use crate::names::Policy;
 use crate::names::{Guid, IfName, PciAddress, RdmaName, VfIndex};
-use crate::plan::Policy;
 
 /// By which of the host's interfaces a PF administers its VFs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

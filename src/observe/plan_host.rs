@@ -4,12 +4,13 @@
 //! `sriov_numvfs` is not read (see [`super::sriov`]); `sriov_totalvfs` takes no
 //! lock (`drivers/pci/iov.c`).
 
-use super::{LinkLayer, Look, Observed, PciFunction};
+use super::{Look, Observed, PciFunction};
 use crate::config::Config;
+use crate::config::pins::{PINS_PATH, Pins};
 use crate::host::Root;
+use crate::names::HostNumber;
+use crate::names::LinkLayer;
 use crate::names::{Guid, PciAddress, RdmaName};
-use crate::plan::HostNumber;
-use crate::plan::pins::{PINS_PATH, Pins};
 
 /// What the GUID plan has to know of the host.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

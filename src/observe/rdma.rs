@@ -1,4 +1,4 @@
-use serde::Serialize;
+use crate::names::LinkLayer;
 
 use super::Look;
 use super::udev;
@@ -26,17 +26,6 @@ pub struct Port {
     pub guid: Option<Guid>,
     /// Its IPoIB netdev.
     pub netdev: Option<NetDev>,
-}
-
-/// What a port speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub enum LinkLayer {
-    /// InfiniBand or Omni-Path: has IPoIB.
-    InfiniBand,
-    /// Ethernet: RoCE or iWARP.
-    Ethernet,
-    /// The kernel says `Unknown` or nothing readable.
-    Unknown,
 }
 
 /// An IPoIB netdev: ARPHRD 32, child of the PCI function, no P_Key child.

@@ -170,7 +170,7 @@ impl Host<'_> {
         }
         let ipoib = self.root.exists("/sys/module/ib_ipoib");
         for device in &devices {
-            let is_ib = |p: &&rdma::Port| p.link_layer == rdma::LinkLayer::InfiniBand;
+            let is_ib = |p: &&rdma::Port| p.link_layer == crate::names::LinkLayer::InfiniBand;
             if ipoib && device.ports.iter().filter(is_ib).any(|p| p.netdev.is_none()) {
                 uses.insert(Use::OtherNamespace { what: "netdev".to_owned() });
             }

@@ -2,8 +2,9 @@
 
 use serde::Serialize;
 
-use crate::ladder::{PortProgress, Rung};
+use crate::ladder::PortProgress;
 use crate::names::PciAddress;
+use crate::names::Rung;
 use crate::observe::link::{Link, NetDevState, PortAnswer};
 
 /// What is waited for.
@@ -259,7 +260,7 @@ fn owner_advice(seen: &Seen, netdev: &str, verb: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observe::LinkLayer;
+    use crate::names::LinkLayer;
 
     fn port(reached: Rung) -> PortProgress {
         PortProgress {

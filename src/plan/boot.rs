@@ -4,9 +4,11 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::config::Config;
-use crate::ladder::{Expectation, PortProgress, Rung};
+use crate::ladder::{Expectation, PortProgress};
+use crate::names::ModuleState;
+use crate::names::Rung;
 use crate::names::{IfName, ModuleName, PciAddress};
-use crate::observe::{ModprobeRules, ModuleState, Observed, rdma_half};
+use crate::observe::{ModprobeRules, Observed, rdma_half};
 
 /// One thing that `boot` does to the host.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]

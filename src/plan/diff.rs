@@ -3,8 +3,9 @@
 
 use serde::Serialize;
 
-use super::vf::{Deferred, VfPlan, VfStep, shows_others};
-use super::wanted::WantedPf;
+use super::vf::{Deferred, VfPlan, VfStep};
+use crate::ladder::WantedPf;
+use crate::ladder::vf::shows_others;
 use crate::observe::ObservedPf;
 
 /// What would become of one VF.
@@ -174,10 +175,12 @@ impl std::fmt::Display for Change {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ladder::WantedVf;
+    use crate::names::LinkLayer;
     use crate::names::{Guid, VfIndex};
-    use crate::observe::{Admin, Backend, LinkLayer, ObservedVf, Own, Undo, Use};
+    use crate::names::{Policy, VfDriver};
+    use crate::observe::{Admin, Backend, ObservedVf, Own, Undo, Use};
     use crate::plan::vf::{Uses, vf_steps};
-    use crate::plan::{Policy, VfDriver, WantedVf};
     use proptest::prelude::*;
 
     fn wanted(drivers: &[VfDriver]) -> WantedPf {

@@ -7,8 +7,8 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::pins::Pins;
-use super::template::GuidKind;
+use crate::config::pins::Pins;
+use crate::names::GuidKind;
 use crate::names::{Guid, PciAddress};
 
 /// The GUIDs of many hosts.
@@ -221,7 +221,7 @@ impl fmt::Display for FleetFinding {
 mod tests {
     use super::*;
     use crate::config::PfSelector;
-    use crate::plan::pins::PinnedPf;
+    use crate::config::pins::PinnedPf;
 
     fn pins(card: u64, vfs: &[[u64; 2]]) -> Pins {
         let pci: PciAddress = "0000:4b:00.0".parse().expect("address");

@@ -9,10 +9,10 @@ mod judge;
 
 pub use finding::Finding;
 
-use super::pins::{PINS_PATH, PinnedPf, Pins};
-use super::template::GuidKind;
-use super::wanted::{WantedPf, WantedVf};
+use crate::config::pins::{PINS_PATH, PinnedPf, Pins};
 use crate::config::{Config, Pf, PfSelector};
+use crate::ladder::{WantedPf, WantedVf};
+use crate::names::GuidKind;
 use crate::names::{Guid, PciAddress, VfIndex};
 use crate::observe::plan_host::{PlanFunction, PlanHost};
 

@@ -5,7 +5,8 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::config::{InterfaceRule, InterfaceSelector, Mode};
+use crate::config::{InterfaceRule, InterfaceSelector};
+use crate::names::Mode;
 use crate::names::{IfName, PKey};
 use crate::observe::ipoib::Interface;
 

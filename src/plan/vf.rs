@@ -4,29 +4,24 @@
 //! policy at the PF, then one bind for each VF, then probing back on. So no VF
 //! is probed twice, and none is ever seen with a GUID that is not its own.
 
+use crate::ladder::vf::guids_are_set;
+use crate::ladder::vf::has_driver;
+use crate::ladder::vf::has_node_guids;
+use crate::ladder::vf::is_vfio;
+use crate::ladder::vf::shows_others;
+use crate::ladder::vf::wanted_driver;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Serialize;
 
 use super::pf_problem::PfProblem;
-use super::wanted::{Policy, VfDriver, WantedPf, WantedVf};
+use crate::ladder::{WantedPf, WantedVf};
+use crate::names::LinkLayer;
 use crate::names::{Guid, PciAddress, VfIndex};
-use crate::observe::{Backend, LinkLayer, ObservedPf, ObservedVf, Use};
-
-/// The driver that keeps a VF for a virtual machine.
-pub const VFIO: &str = "vfio-pci";
-
-/// Drivers that keep a VF for a virtual machine: vfio-pci, and the kernel's own
-/// variant for mlx5 VFs, which newer libvirt and administrators take for live
-/// migration (drivers/vfio/pci/mlx5/main.c). Neither reads a GUID.
-const KEEPERS: [&str; 2] = [VFIO, "mlx5_vfio_pci"];
-
-/// The driver keeps a VF for a virtual machine.
-#[must_use]
-pub fn is_vfio(driver: &str) -> bool {
-    KEEPERS.contains(&driver)
-}
+use crate::names::{Policy, VfDriver};
+use crate::observe::{Backend, ObservedPf, ObservedVf, Use};
 
 /// One change at a PF or a VF.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -362,50 +357,6 @@ fn problem(wanted: &WantedPf, observed: &ObservedPf) -> Option<PfProblem> {
         return Some(PfProblem::NotReady { netdev });
     }
     None
-}
-
-/// The driver that a VF shall have.
-#[must_use]
-pub fn wanted_driver(vf: &WantedVf, pf: &ObservedPf) -> Option<String> {
-    match vf.driver {
-        VfDriver::Default => pf.driver.clone(),
-        VfDriver::VfioPci => Some(VFIO.to_owned()),
-        VfDriver::None => None,
-    }
-}
-
-/// A VF whose driver is `bound` has the one that it shall have.
-#[must_use]
-pub fn has_driver(bound: Option<&str>, target: Option<&str>) -> bool {
-    bound == target || target == Some(VFIO) && bound.is_some_and(is_vfio)
-}
-
-/// What the PF administers is what is wanted, as far as this kind of PF has it.
-#[must_use]
-pub fn guids_are_set(vf: &WantedVf, seen: &ObservedVf, backend: &Backend) -> bool {
-    let node = !has_node_guids(backend) || seen.admin.node_guid == Some(vf.node_guid);
-    node && seen.admin.port_guid == Some(vf.port_guid)
-}
-
-/// mlx4 has alias GUIDs for ports alone, and no policy.
-#[must_use]
-pub const fn has_node_guids(backend: &Backend) -> bool {
-    !matches!(backend, Backend::Mlx4 { .. })
-}
-
-/// A VF shows other GUIDs than it shall: its driver read them before they were
-/// set.
-#[must_use]
-pub fn shows_others(vf: &WantedVf, seen: &ObservedVf, backend: &Backend) -> Option<String> {
-    let own = seen.own.as_ref()?;
-    let other = |what: &str, shown: Option<Guid>, wanted: Guid| {
-        let shown = shown.filter(|s| *s != wanted)?;
-        Some(format!("its {what} is {shown} instead of {wanted}"))
-    };
-    let node =
-        has_node_guids(backend).then(|| other("node GUID", own.node_guid, vf.node_guid)).flatten();
-    node.or_else(|| other("port GUID", own.port_guid, vf.port_guid))
-        .or_else(|| other("netdev's GUID", own.netdev_guid, vf.port_guid))
 }
 
 fn one_vf(

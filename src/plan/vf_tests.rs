@@ -1,3 +1,9 @@
+use crate::ladder::vf::VFIO;
+use crate::ladder::vf::guids_are_set;
+use crate::ladder::vf::has_driver;
+use crate::ladder::vf::shows_others;
+use crate::ladder::vf::wanted_driver;
+
 use proptest::prelude::*;
 
 use super::*;

@@ -5,7 +5,8 @@ use serde::Serialize;
 use super::SCHEMA;
 use super::duration::seconds;
 use super::pf::{Outcome, Unresolved};
-use crate::ladder::{Cause, ModuleTrouble, NotExpected, PortProgress, Rung};
+use crate::ladder::{Cause, ModuleTrouble, NotExpected, PortProgress};
+use crate::names::Rung;
 use crate::names::{ModuleName, PciAddress, PortNumber};
 use crate::plan::Step;
 
@@ -367,7 +368,7 @@ mod tests {
     use expect_test::expect;
 
     use super::*;
-    use crate::observe::LinkLayer;
+    use crate::names::LinkLayer;
 
     fn port(reached: Rung) -> PortReport {
         let progress = PortProgress {

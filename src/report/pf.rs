@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::SCHEMA;
 use super::duration::seconds;
-use crate::ladder::vf::VfRung;
+use crate::names::VfRung;
 use crate::names::{Guid, IfName, PciAddress, RdmaName, VfIndex};
 use crate::plan::{Deferred, PfProblem, VfStep};
 

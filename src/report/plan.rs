@@ -3,13 +3,14 @@
 use serde::Serialize;
 
 use super::SCHEMA;
+use crate::config::pins::PINS_PATH;
 use crate::names::{Guid, PciAddress, RdmaName};
+use crate::names::{Policy, VfDriver};
 use crate::observe::ObservedPf;
 use crate::observe::plan_host::PlanFunction;
 use crate::plan::diff::{Action, VfDiff, diff};
 use crate::plan::guid::{Finding, Resolved};
-use crate::plan::pins::PINS_PATH;
-use crate::plan::{Deferred, Policy, VfDriver, VfPlan};
+use crate::plan::{Deferred, VfPlan};
 
 /// The plans of one host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

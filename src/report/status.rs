@@ -4,12 +4,14 @@
 use serde::Serialize;
 
 use super::SCHEMA;
-use crate::ladder::{NotExpected, Rung};
+use crate::ladder::NotExpected;
+use crate::names::Rung;
 use crate::names::{Guid, IfName, PciAddress, PortNumber, RdmaName};
+use crate::names::{LinkLayer, ModuleState};
+use crate::observe::UdevState;
 use crate::observe::link::{Card, Gid, Link, NetDevState};
 use crate::observe::sriov::Vf;
 use crate::observe::units::Units;
-use crate::observe::{LinkLayer, ModuleState, UdevState};
 
 /// The whole picture.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -1,7 +1,7 @@
 //! Boots to draw in tests.
 
 use super::{Ask, Clock, ModuleLoad, Note, Outcome, PortTrack, Role, Timeline, UnitBar};
-use crate::ladder::Rung;
+use crate::names::Rung;
 
 const S: u64 = 1_000_000;
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::when::duration;
 use super::{Ask, PortTrack, Timeline};
-use crate::ladder::Rung;
+use crate::names::Rung;
 
 /// A span in which an interface that somebody had asked for was of no use.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -17,7 +17,7 @@ pub mod when;
 pub use gaps::{Gap, GapKind};
 pub use when::Clock;
 
-use crate::ladder::Rung;
+use crate::names::Rung;
 
 /// A boot. All times are microseconds since [`Timeline::clock`]'s zero.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::{Clock, ModuleLoad, Outcome, PortTrack, Role, Timeline, UnitBar};
-use crate::ladder::Rung;
+use crate::names::Rung;
 
 /// What the picture needs of a report. Everything may be missing: the report
 /// may be of another version, or cut short.

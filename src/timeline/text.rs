@@ -6,7 +6,7 @@
 use super::scale::Scale;
 use super::when::duration;
 use super::{Gap, GapKind, Outcome, PortTrack, Timeline, UnitBar, clean};
-use crate::ladder::Rung;
+use crate::names::Rung;
 
 /// How to draw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

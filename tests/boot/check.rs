@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-use ibprov::check::graph::consumers::{self, Judged, Proof};
-use ibprov::check::graph::{Graph, Load, cycles, deadlock, files, show};
+use ibprov::graph::consumers::{self, Judged, Proof};
+use ibprov::graph::{Graph, Load, cycles, deadlock, files, show};
 use ibprov::host::Root;
 use serde_json::Value;
 

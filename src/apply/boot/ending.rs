@@ -5,7 +5,8 @@ use crate::apply::warnings::send_queue_warning;
 use crate::host::{clock, process};
 use crate::ladder::{Cause, Expectation, PortProgress, cause};
 use crate::names::ModuleName;
-use crate::observe::{ModuleState, Observed};
+use crate::names::ModuleState;
+use crate::observe::Observed;
 use crate::report::boot::{LeftOut, ModuleOutcome, ModuleReport, PortReport};
 use crate::report::{BootReport, Verdict};
 

@@ -10,8 +10,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::ladder::{PortProgress, Rung};
+use crate::ladder::PortProgress;
 use crate::names::RdmaName;
+use crate::names::Rung;
 use crate::observe::Observed;
 
 /// For how long after the netdev's own name the RDMA device's is waited for. Two

@@ -1,11 +1,13 @@
 //! What a run at a PF came to, VF by VF, and why. Pure.
 
 use crate::ladder::Facts;
-use crate::ladder::vf::{VfRung, vf_progress};
+use crate::ladder::vf::shows_others;
+use crate::ladder::vf::vf_progress;
+use crate::ladder::{WantedPf, WantedVf};
 use crate::names::PciAddress;
+use crate::names::VfRung;
 use crate::observe::{ObservedPf, ObservedVf};
-use crate::plan::vf::shows_others;
-use crate::plan::{Deferred, VfPlan, VfStep, WantedPf, WantedVf};
+use crate::plan::{Deferred, VfPlan, VfStep};
 use crate::report::pf::VfReport;
 
 /// The VFs of the plan as they are after the run.

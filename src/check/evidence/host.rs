@@ -1,7 +1,7 @@
 //! What a live host, or the tree of one, shows beyond logs and dumps: systemd's
 //! graph, the ports' ladders, who is configured to set up which netdev.
 
-use crate::check::graph::Graph;
+use crate::graph::Graph;
 use crate::ladder::{Cause, ModuleTrouble, PortProgress};
 use crate::names::{ModuleName, PciAddress};
 use crate::observe::asked::Asked;

@@ -2,9 +2,9 @@
 
 use super::shown;
 use crate::check::evidence::Host;
-use crate::check::graph::cycles::{self, Cycle};
-use crate::check::graph::{Graph, consumers};
 use crate::check::{Confidence, Finding, Severity};
+use crate::graph::cycles::{self, Cycle};
+use crate::graph::{Graph, consumers};
 
 /// So many are named in the summary.
 const NAMED: usize = 4;

@@ -2,9 +2,10 @@
 
 use crate::check::evidence::Host;
 use crate::check::evidence::host::HostPort;
-use crate::check::graph::fixtures::graph;
-use crate::ladder::{PortProgress, Rung};
-use crate::observe::LinkLayer;
+use crate::graph::fixtures::graph;
+use crate::ladder::PortProgress;
+use crate::names::LinkLayer;
+use crate::names::Rung;
 use crate::observe::asked::Asked;
 
 /// Makes ports.

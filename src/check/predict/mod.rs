@@ -71,7 +71,7 @@ fn has_infiniband(host: &Host) -> bool {
         host.ports.iter().any(|p| !p.progress.is_ethernet()) || !host.denied.is_empty()
     } else {
         // Of a tree the hardware is not known; who enabled this expects it.
-        super::graph::consumers::provider(&host.graph).is_some() || !host.asked.is_empty()
+        crate::graph::consumers::provider(&host.graph).is_some() || !host.asked.is_empty()
     }
 }
 

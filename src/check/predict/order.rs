@@ -2,9 +2,9 @@
 
 use super::{has_infiniband, in_order, shown};
 use crate::check::evidence::Host;
-use crate::check::graph::Unit;
-use crate::check::graph::consumers::{self, Judged, Need, Proof};
 use crate::check::{Code, Confidence, Finding, Severity};
+use crate::graph::Unit;
+use crate::graph::consumers::{self, Judged, Need, Proof};
 use crate::timeline::when::duration;
 
 /// One finding for each kind of consumer that is not proved.

@@ -4,7 +4,8 @@ use super::shown;
 use crate::check::evidence::Host;
 use crate::check::evidence::host::HostPort;
 use crate::check::{Code, Confidence, Finding, Severity};
-use crate::ladder::{ModuleTrouble, Rung};
+use crate::ladder::ModuleTrouble;
+use crate::names::Rung;
 
 /// What the ladders of the expected ports and the VFs say.
 pub(super) fn judge(host: &Host) -> Vec<Finding> {

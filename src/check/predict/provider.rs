@@ -2,9 +2,9 @@
 
 use super::{has_infiniband, shown};
 use crate::check::evidence::Host;
-use crate::check::graph::{Load, consumers};
 use crate::check::{Code, Confidence, Finding, Severity};
-use crate::ladder::Rung;
+use crate::graph::{Load, consumers};
+use crate::names::Rung;
 
 /// openibd or ibprov is there and does not run at boot; or its alias is broken.
 pub(super) fn judge(host: &Host) -> Vec<Finding> {

@@ -1,8 +1,8 @@
 //! The keys of `[[guest]]`, and the kinds of words that they hold.
 
 use super::{Key, Kind, Word};
-use crate::config::guest::{Connection, GuestVf, OnFailure, Ready};
 use crate::config::value::Value;
+use crate::names::{Connection, GuestVf, OnFailure, Ready};
 use crate::names::{DomainName, UnitName};
 
 /// The keys of one `[[guest]]`.

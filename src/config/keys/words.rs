@@ -1,11 +1,11 @@
 //! The kinds of words that several keys hold.
 
 use super::Word;
-use crate::config::interface::Mode;
 use crate::config::value::Value;
-use crate::ladder::Rung;
+use crate::names::Mode;
+use crate::names::NameRule;
+use crate::names::Rung;
 use crate::names::{Guid, IfName, IfPattern, ModuleName, PKey, PciAddress, RdmaName};
-use crate::plan::NameRule;
 
 pub(super) const MODULE: Word = Word {
     what: "a kernel module name",

@@ -3,8 +3,9 @@
 use expect_test::expect;
 
 use super::{bad, good, loaded};
-use crate::config::guest::{Needs, OnFailure, Ready, What};
+use crate::config::guest::{Needs, What};
 use crate::config::to_toml;
+use crate::names::{OnFailure, Ready};
 
 #[test]
 fn each_setting_is_read_and_after_is_resolved() {

@@ -3,7 +3,8 @@
 use expect_test::expect;
 
 use super::{bad, good, loaded};
-use crate::config::{InterfaceSelector, Mode, to_toml};
+use crate::config::{InterfaceSelector, to_toml};
+use crate::names::Mode;
 
 #[test]
 fn each_setting_is_read_and_p_keys_are_full_members() {

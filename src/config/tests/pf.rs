@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::names::VfIndex;
-use crate::plan::{Policy, VfDriver};
+use crate::names::{Policy, VfDriver};
 
 const TEMPLATE: &str = "02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}";
 

@@ -3,14 +3,15 @@
 use log::Level;
 
 use super::Service;
-use crate::check::graph::{Graph, show};
-use crate::config::guest::{Ready, What};
+use crate::config::guest::What;
+use crate::graph::{Graph, show};
 use crate::guests::deadlock::waits_for_us;
 use crate::guests::domain::lost_libvirt;
 use crate::guests::member::Member;
 use crate::guests::order::{Phase, Standing, startable};
 use crate::guests::tasks::{Done, QUESTION_USEC, Task};
 use crate::host::{clock, process};
+use crate::names::Ready;
 use crate::report::events as kinds;
 
 impl Service<'_> {

@@ -1,9 +1,11 @@
 //! What the configuration gives each VF, pins aside.
 
-use super::super::host_number::{HostNumber, of_name, of_text};
-use super::super::template::{GuidKind, Misfit, Numbers};
 use super::{Finding, KINDS};
 use crate::config::{GuidSource, Pf};
+use crate::names::GuidKind;
+use crate::names::HostNumber;
+use crate::names::host_number::{of_name, of_text};
+use crate::names::template::{Misfit, Numbers};
 use crate::names::{Guid, VfIndex};
 use crate::observe::plan_host::{PlanFunction, PlanHost};
 

@@ -1,6 +1,7 @@
 use serde::{Serialize, Serializer};
 
-use super::super::template::{GuidKind, Misfit};
+use crate::names::GuidKind;
+use crate::names::template::Misfit;
 use crate::names::{Guid, PciAddress, VfIndex};
 
 /// Something about the plan of one PF: an error, which keeps ibprov from

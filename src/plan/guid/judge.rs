@@ -1,10 +1,10 @@
 //! What is wrong with a plan, or odd.
 
-use super::super::pins::PinnedPf;
-use super::super::template::GuidKind;
-use super::super::wanted::VfDriver;
 use super::{Draft, Finding, KINDS};
 use crate::config::Pf;
+use crate::config::pins::PinnedPf;
+use crate::names::GuidKind;
+use crate::names::VfDriver;
 use crate::names::{Guid, PciAddress, VfIndex};
 use crate::observe::plan_host::{PlanFunction, PlanHost};
 

@@ -1,6 +1,6 @@
 use super::*;
+use crate::config::pins::Pins;
 use crate::config::{Problems, Source};
-use crate::plan::pins::Pins;
 use proptest::prelude::*;
 
 fn guid(text: &str) -> Guid {

@@ -8,9 +8,9 @@ mod roles;
 use self::roles::{known, role_of};
 use super::{Ask, Clock, ModuleLoad, Note, Outcome, PortTrack, Role, Timeline, UnitBar};
 use crate::check::evidence::{Boot, Event, Host, Kind, When, event};
-use crate::check::graph::{Unit, consumers};
 use crate::check::{Finding, Severity};
-use crate::ladder::Rung;
+use crate::graph::{Unit, consumers};
+use crate::names::Rung;
 
 /// Asks of one asker for one netdev that are closer than this are one,
 /// microseconds.

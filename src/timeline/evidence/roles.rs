@@ -1,7 +1,7 @@
 //! Which units the picture shows, and what each is to the ports.
 
 use super::super::Role;
-use crate::check::graph::{Unit, consumers};
+use crate::graph::{Unit, consumers};
 
 /// What a unit of the graph is; none if it has nothing to do with ports.
 pub(super) fn role_of(unit: &Unit, provider: Option<&str>) -> Option<Role> {

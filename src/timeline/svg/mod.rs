@@ -13,7 +13,7 @@ use self::pen::{Anchor, Pen, fit, wrap};
 use super::scale::{Scale, count};
 use super::when::duration;
 use super::{Ask, Gap, GapKind, Outcome, Timeline, UnitBar, scale};
-use crate::ladder::Rung;
+use crate::names::Rung;
 
 const WIDTH: f64 = 1280.0;
 /// Where the time axis begins and ends.

@@ -5,7 +5,7 @@ use super::pen::{Anchor, width};
 use super::scale::count;
 use super::style::RUNG_CLASSES;
 use super::{Drawing, LEFT, MOST_ROWS, RIGHT};
-use crate::ladder::Rung;
+use crate::names::Rung;
 use crate::timeline::when::duration;
 use crate::timeline::{Gap, GapKind, PortTrack};
 

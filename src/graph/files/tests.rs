@@ -7,7 +7,7 @@ const LIB: &str = "/usr/lib/systemd/system";
 
 /// A small system with ibprov, ifupdown, slurmd and an NFS mount.
 fn node(more: &[(&str, &str)], links: &[(&str, &str)]) -> (tempfile::TempDir, Graph) {
-    let ibprov = include_str!("../../../../units/ibprov.service");
+    let ibprov = include_str!("../../../units/ibprov.service");
     let lib = |name: &str| format!("{LIB}/{name}");
     let mut files: Vec<(String, String)> = [
         ("multi-user.target", "[Unit]\nRequires=basic.target\nAfter=basic.target\nAllowIsolate=yes\n"),

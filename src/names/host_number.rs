@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::wanted::WordError;
+use super::WordError;
 
 /// Where the host's number comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]

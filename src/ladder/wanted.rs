@@ -1,0 +1,33 @@
+//! What a PF's VFs shall be: the GUID plan of one PF, resolved to bytes.
+//!
+//! Made from the configuration, the pins and the host's identity; what is done
+//! about it is planned elsewhere. It holds no template and no name that could
+//! mean something else tomorrow.
+
+use serde::Serialize;
+
+use crate::names::{Guid, PciAddress, Policy, VfDriver, VfIndex};
+
+/// What one PF's VFs shall be. VF `i` is `vfs[i]`; their number is wanted too.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct WantedPf {
+    /// The PF as it was found on this host.
+    pub pf: PciAddress,
+    /// Its VFs, from VF 0 on, without a gap; empty: no VFs are wanted.
+    pub vfs: Vec<WantedVf>,
+}
+
+/// What one VF shall be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct WantedVf {
+    /// Which VF.
+    pub index: VfIndex,
+    /// Its node GUID.
+    pub node_guid: Guid,
+    /// Its port GUID.
+    pub port_guid: Guid,
+    /// Its link policy.
+    pub policy: Policy,
+    /// Who drives it.
+    pub driver: VfDriver,
+}

@@ -1,0 +1,46 @@
+/// Transport mode of an IPoIB interface (`IFLA_IPOIB_MODE`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// Unreliable datagrams; the MTU is the link's, less 4.
+    Datagram,
+    /// Reliable connections; MTU up to 65520.
+    Connected,
+}
+
+impl Mode {
+    /// As sysfs has it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Datagram => "datagram",
+            Self::Connected => "connected",
+        }
+    }
+
+    /// The largest MTU that this mode can have on any link: 4096 bytes of an
+    /// InfiniBand packet less IPoIB's header of 4; 64 KiB less what the kernel
+    /// keeps (`IPOIB_CM_MTU`, `drivers/infiniband/ulp/ipoib/ipoib.h`).
+    #[must_use]
+    pub const fn largest_mtu(self) -> u32 {
+        match self {
+            Self::Datagram => 4092,
+            Self::Connected => 65520,
+        }
+    }
+}
+
+impl std::str::FromStr for Mode {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "datagram" => Ok(Self::Datagram),
+            "connected" => Ok(Self::Connected),
+            _ => {
+                let shown: String = text.chars().take(64).collect();
+                Err(format!("{shown:?} is no transport mode: want \"datagram\" or \"connected\""))
+            }
+        }
+    }
+}

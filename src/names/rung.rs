@@ -1,0 +1,107 @@
+//! The rungs of the readiness ladders, of a port and of a VF.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// One rung of a port's ladder, lowest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rung {
+    /// The PCI function is present.
+    Pci,
+    /// A driver is bound to it (or probing it).
+    Driver,
+    /// The driver has registered its RDMA device.
+    Rdma,
+    /// The port's IPoIB netdev exists.
+    Netdev,
+    /// udev has processed the netdev: its name is final.
+    Named,
+    /// Mode, MTU and P_Keys are as asked.
+    Configured,
+    /// The physical state is LinkUp.
+    Link,
+    /// The logical state is Active: a subnet manager gave it a LID.
+    Active,
+}
+
+impl Rung {
+    /// All rungs, lowest first.
+    pub const ALL: [Self; 8] = [
+        Self::Pci,
+        Self::Driver,
+        Self::Rdma,
+        Self::Netdev,
+        Self::Named,
+        Self::Configured,
+        Self::Link,
+        Self::Active,
+    ];
+
+    /// The words of the rungs that `wait-online` can wait for.
+    pub const WAITED_FOR: [&str; 6] = ["rdma", "netdev", "named", "configured", "link", "active"];
+
+    /// The rung with this word, if `wait-online` can wait for it.
+    #[must_use]
+    pub fn to_wait_for(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|rung| rung.word() == word && Self::WAITED_FOR.contains(&word))
+    }
+
+    /// The word for it, as users read and type it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Pci => "pci",
+            Self::Driver => "driver",
+            Self::Rdma => "rdma",
+            Self::Netdev => "netdev",
+            Self::Named => "named",
+            Self::Configured => "configured",
+            Self::Link => "link",
+            Self::Active => "active",
+        }
+    }
+}
+
+impl fmt::Display for Rung {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.word())
+    }
+}
+
+/// One rung of a VF's ladder, lowest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum VfRung {
+    /// It is on the bus.
+    Created,
+    /// The PF administers the plan's GUIDs for it, read back.
+    Guid,
+    /// Its driver on this host is bound.
+    Bound,
+    /// It has an RDMA device.
+    Rdma,
+    /// It has an IPoIB netdev.
+    Netdev,
+    /// Node GUID, GID 0 and the netdev's address are the plan's.
+    Verified,
+    /// vfio-pci has it, for a virtual machine.
+    HandedOver,
+}
+
+impl VfRung {
+    /// The word for it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Guid => "guid",
+            Self::Bound => "bound",
+            Self::Rdma => "rdma",
+            Self::Netdev => "netdev",
+            Self::Verified => "verified",
+            Self::HandedOver => "handed-over",
+        }
+    }
+}
