@@ -5,12 +5,9 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::commands::apply::PfArg;
-use crate::commands::config::ConfigVerb;
-use crate::commands::import::ImportVerb;
+use crate::config::foreign::{openib_conf, operator_guids, sriov_vfs};
 use crate::config::timespan;
-use crate::names::Rung;
-use crate::names::{PKey, PciAddress, PortNumber, RdmaName, UnitName};
+use crate::names::{PKey, PciAddress, PortNumber, RdmaName, Rung, UnitName};
 use crate::online::Target;
 use crate::plan::partitions::Membership;
 
@@ -93,7 +90,7 @@ pub enum Verb {
     #[command(name = crate::guests::START_UNIT, hide = true)]
     StartUnit(StartUnitArgs),
     /// The child that asks a port for its state; not for people.
-    #[command(name = crate::host::port_reader::VERB, hide = true)]
+    #[command(name = crate::workers::port_reader::VERB, hide = true)]
     ReadPort(ReadPortArgs),
 }
 
@@ -269,4 +266,62 @@ pub struct PlanArgs {
     /// With --partitions: how the ports are members
     #[arg(long, value_enum, default_value_t = Membership::Full, requires = "partitions")]
     pub membership: Membership,
+}
+
+/// Which PF, as it can be typed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PfArg {
+    /// By PCI address, or by a path of sysfs that ends in one, as systemd
+    /// gives it.
+    Pci(PciAddress),
+    /// By the name of its RDMA device.
+    Rdma(RdmaName),
+}
+
+impl std::str::FromStr for PfArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let last = text.rsplit('/').next().unwrap_or(text);
+        if let Ok(pci) = last.parse() {
+            return Ok(Self::Pci(pci));
+        }
+        last.parse().map(Self::Rdma).map_err(|_| {
+            format!("{text:?} is neither a PCI address (0000:4b:00.0) nor an RDMA device (mlx5_0)")
+        })
+    }
+}
+
+/// What to do with the configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::Subcommand)]
+pub enum ConfigVerb {
+    /// Say everything that is wrong with it, with file, line and column
+    Check,
+    /// Print the effective values, each with the place it came from
+    Show,
+    /// Print the JSON schema of ibprov.toml, for editors
+    Schema,
+}
+
+/// Whose configuration.
+#[derive(Debug, Clone, PartialEq, Eq, clap::Subcommand)]
+pub enum ImportVerb {
+    /// openib.conf of MLNX_OFED and DOCA
+    OpenibConf {
+        /// The file
+        #[arg(default_value = openib_conf::PATH)]
+        file: String,
+    },
+    /// sriov-vfs of rdma-core before version 32; its VFs must be there
+    SriovVfs {
+        /// The file
+        #[arg(default_value = sriov_vfs::PATH)]
+        file: String,
+    },
+    /// The GUIDs of the SR-IOV network operator for Kubernetes
+    OperatorGuids {
+        /// The file
+        #[arg(default_value = operator_guids::PATH)]
+        file: String,
+    },
 }

@@ -24,3 +24,4 @@ pub mod plan;
 pub mod report;
 pub mod stacks;
 pub mod timeline;
+pub mod workers;

@@ -4,10 +4,10 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
-use ibprov::apply::hand;
 use ibprov::cli::{Cli, Verb};
 use ibprov::commands::{self, exit};
-use ibprov::host::{Root, journal, port_reader};
+use ibprov::host::{Root, journal};
+use ibprov::workers::{hand, port_reader};
 
 fn main() -> ExitCode {
     // The child that does what may hang is told all that it needs, and its parent

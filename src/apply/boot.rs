@@ -12,22 +12,22 @@ use log::Level;
 
 use self::rdma_names::RdmaNames;
 use self::vfs::Vfs;
-use super::iface::judge_settings;
 use super::preview::denied;
 use super::steps::Steps;
 use super::{locks, usec};
 use crate::config::{Config, InterfaceSelector};
 use crate::host::events::{Events, Happened};
-use crate::host::process::Ended;
-use crate::host::{Root, clock, journal, lock, persistent_names, process, state};
-use crate::ladder::{self, Expectation, Facts, PortProgress, expect, progress};
-use crate::names::ModuleState;
-use crate::names::Rung;
-use crate::names::{Guid, IfName, ModuleName};
+use crate::host::process::{self, Ended};
+use crate::host::{Root, clock, journal, lock, persistent_names, state};
+use crate::ladder::{self, Expectation, Facts, expect, progress};
+use crate::names::{Guid, IfName, ModuleName, ModuleState, Rung};
+use crate::observe::ipoib::Interfaces;
 use crate::observe::{ModprobeRules, Observed, Observer, driver_modules};
-use crate::plan::{Done, Step, boot_steps, waits_for_udev};
-use crate::report::boot::{Climbed, Moment, blank};
-use crate::report::{BootReport, Verdict, events as kinds};
+use crate::plan::settings::judge_settings;
+use crate::plan::{Done, boot_steps, waits_for_udev};
+use crate::report::boot::{Climbed, Moment, Step, blank};
+use crate::report::port::port_fields;
+use crate::report::{BootReport, PortProgress, Verdict, events as kinds};
 
 /// For how long after modprobe's start udev's events do not make boot look at
 /// the host: a usual load is over by then.
@@ -342,7 +342,7 @@ impl Boot<'_> {
     fn settings(&mut self, ports: &mut [PortProgress]) -> Vec<Step> {
         let now = clock::monotonic_usec();
         let root = self.observer.root();
-        let open = judge_settings(self.config, root, ports, &mut self.facts);
+        let open = judge_settings(self.config, &Interfaces::look(root), ports, &mut self.facts);
         for (netdev, ..) in &open {
             self.unset.entry(netdev.clone()).or_insert(now);
         }
@@ -447,20 +447,4 @@ impl Boot<'_> {
             }
         }
     }
-}
-
-/// The fields of a port's journal event.
-#[must_use]
-pub fn port_fields(port: &PortProgress) -> Vec<(&'static str, String)> {
-    let mut fields = vec![("IBPROV_EXPECTED", port.expected.clone())];
-    let mut add = |name: &'static str, value: Option<String>| {
-        fields.extend(value.map(|v| (name, v)));
-    };
-    add("IBPROV_PCI", port.pci.map(|v| v.to_string()));
-    add("IBPROV_RDMA", port.rdma.as_ref().map(ToString::to_string));
-    add("IBPROV_PORT", port.port.map(|v| v.to_string()));
-    add("IBPROV_GUID", port.guid.map(|v| v.to_string()));
-    add("IBPROV_NETDEV", port.netdev.as_ref().map(ToString::to_string));
-    add("IBPROV_RUNG", port.reached.map(|v| v.to_string()));
-    fields
 }

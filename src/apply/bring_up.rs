@@ -10,9 +10,9 @@ use crate::host::{Root, answer, clock, journal, netlink, process};
 use crate::observe::ipoib::Interface;
 use crate::report::events as kinds;
 use crate::report::iface::{BringUp, IfaceReport};
+use crate::report::stack::{Action, Decision, Phase, Stack, View};
 use crate::stacks::{
-    Action, Decision, Live, Phase, Stack, View, decide, hotplug_unit, network_manager, networkd,
-    unit_escape, units, views,
+    Live, decide, hotplug_unit, network_manager, networkd, unit_escape, units, views,
 };
 
 /// How long a stack that runs may take to notice a new interface at all,
@@ -103,7 +103,9 @@ pub fn live(
     interface: &Interface,
 ) -> Result<(Live, Vec<Changes>), BusError> {
     let runs = |stack: Stack| {
-        states.iter().any(|u| u.name == stack.unit() && Phase::of(stack, u) == Phase::Active)
+        states
+            .iter()
+            .any(|u| u.name == stack.unit() && crate::stacks::phase_of(stack, u) == Phase::Active)
     };
     let (nm, nd) = (runs(Stack::NetworkManager), runs(Stack::SystemdNetworkd));
     let mut live = Live::default();
@@ -296,7 +298,8 @@ impl Run<'_> {
         if state.first().is_some_and(|u| u.job != 0) {
             return self.wait_for(&unit);
         }
-        let works = state.first().is_some_and(|u| Phase::of_hotplug(u) == Phase::Starting);
+        let works =
+            state.first().is_some_and(|u| crate::stacks::phase_of_hotplug(u) == Phase::Starting);
         if !works || self.wait(self.deadline, &mut changes, watch)? {
             return Ok(Next::Again);
         }
@@ -340,7 +343,7 @@ impl Run<'_> {
         let unit = format!("ibprov-ifup-{}-{}.service", unit_escape(&name), self.interface.ifindex);
         // One that was begun by a run of ours that was killed goes on.
         let state = self.manager.units(&[&unit])?;
-        match state.first().map(Phase::of_unit) {
+        match state.first().map(crate::stacks::phase_of_unit) {
             Some(Phase::Starting | Phase::Queued) => {
                 self.acted = before;
                 return self.wait_for(&unit);

@@ -7,14 +7,14 @@ use log::Level;
 use super::bring_up::bring_up;
 use crate::config::Config;
 use crate::host::{Root, clock, errno_name, journal, links, lock, state};
-use crate::ladder::{Facts, PortProgress};
 use crate::names::IfName;
-use crate::names::Rung;
 use crate::observe::Look;
-use crate::observe::ipoib::{self, Interface, Sort};
-use crate::plan::{IfacePlan, IfaceStep, WantedInterface, iface_plan, wanted};
+use crate::observe::ipoib::{self, Interface, Sort, outcome, outcome_file};
+use crate::plan::{IfacePlan, iface_plan, wanted};
 use crate::report::events as kinds;
-use crate::report::iface::{BringUp, IfaceReport, IfaceStepReport, Outcome};
+use crate::report::iface::{
+    BringUp, IfaceReport, IfaceStep, IfaceStepReport, Outcome, WantedInterface,
+};
 
 /// What is asked of one run.
 #[derive(Debug, Clone, Copy)]
@@ -72,20 +72,6 @@ pub fn look(root: &Root, name: &IfName) -> Result<Seen, String> {
     Ok(Seen { interface, all, names, before, problems })
 }
 
-/// What an earlier run has written of the interface with this index.
-#[must_use]
-pub fn outcome(root: &Root, ifindex: u32) -> Option<Outcome> {
-    let path = format!("{}/{}", state::RUN_DIR, outcome_file(ifindex));
-    let outcome: Outcome = serde_json::from_str(&root.text(&path, 1 << 20).ok()?).ok()?;
-    (outcome.ifindex == ifindex).then_some(outcome)
-}
-
-/// Where the outcome of an interface is, below [`state::RUN_DIR`].
-#[must_use]
-pub fn outcome_file(ifindex: u32) -> String {
-    format!("{}/{ifindex}.json", state::PORTS)
-}
-
 /// What is wanted of `seen`, and the steps to it.
 #[must_use]
 pub fn planned(config: &Config, seen: &Seen) -> (WantedInterface, IfacePlan) {
@@ -93,96 +79,6 @@ pub fn planned(config: &Config, seen: &Seen) -> (WantedInterface, IfacePlan) {
     let asked = seen.before.as_ref().and_then(|o| o.mtu_asked);
     let plan = iface_plan(&wanted, &seen.interface, &seen.all, &seen.names, asked);
     (wanted, plan)
-}
-
-/// How the settings of an interface stand.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Settings {
-    /// They are as wanted.
-    Made,
-    /// They are not, and nobody has said why.
-    Open {
-        /// The interface's index.
-        ifindex: u32,
-    },
-    /// They could not be made.
-    Failed(String),
-}
-
-/// Judges how the settings of interfaces stand, by one look at all of them.
-#[derive(Debug)]
-pub struct SettingsJudge<'a> {
-    config: &'a Config,
-    root: &'a Root,
-    all: Vec<Interface>,
-    names: Vec<String>,
-}
-
-impl<'a> SettingsJudge<'a> {
-    /// Look at all interfaces, if anything is configured for any.
-    #[must_use]
-    pub fn new(config: &'a Config, root: &'a Root) -> Self {
-        if config.interfaces.is_empty() {
-            return Self { config, root, all: Vec::new(), names: Vec::new() };
-        }
-        // No netlink: its requests wait for a lock that a sick driver can hold.
-        let all = ipoib::interfaces(&mut Look::new(root));
-        let names = root.list("/sys/class/net").unwrap_or_default();
-        Self { config, root, all, names }
-    }
-
-    /// How those of `name` stand, by what it shows; what a run for it has left
-    /// counts for the reason only.
-    #[must_use]
-    pub fn settings(&self, name: &IfName) -> Settings {
-        // One that is gone, or is no IPoIB interface, has none.
-        let Some(interface) = self.all.iter().find(|i| i.name == *name) else {
-            return Settings::Made;
-        };
-        let wanted = wanted(&self.config.interfaces, interface);
-        let before = outcome(self.root, interface.ifindex);
-        let asked = before.as_ref().and_then(|o| o.mtu_asked);
-        let plan = iface_plan(&wanted, interface, &self.all, &self.names, asked);
-        if plan.steps.is_empty() && plan.refused.is_empty() {
-            return Settings::Made;
-        }
-        match before {
-            Some(before) if !before.configured => Settings::Failed(before.failures.join("; ")),
-            _ => Settings::Open { ifindex: interface.ifindex },
-        }
-    }
-}
-
-/// Judge the rung `configured` of ports that are named and have to reach it.
-/// Gives the interfaces whose settings nobody has made yet.
-pub fn judge_settings(
-    config: &Config,
-    root: &Root,
-    ports: &mut [PortProgress],
-    facts: &mut Facts,
-) -> Vec<(IfName, u32)> {
-    let mut open = Vec::new();
-    let judge = SettingsJudge::new(config, root);
-    for port in ports.iter_mut() {
-        if port.goal != Rung::Configured || port.reached != Some(Rung::Named) {
-            continue;
-        }
-        let Some(netdev) = port.netdev.clone() else { continue };
-        match judge.settings(&netdev) {
-            Settings::Made => {
-                facts.unset.remove(&netdev);
-                port.reached = Some(Rung::Configured);
-            }
-            Settings::Failed(why) => {
-                facts.unset.insert(netdev, Some(why));
-            }
-            Settings::Open { ifindex } => {
-                facts.unset.entry(netdev.clone()).or_default();
-                open.push((netdev, ifindex));
-            }
-        }
-    }
-    open
 }
 
 /// Set the interface up. Always gives a report, unless it is not there or not

@@ -3,7 +3,6 @@
 
 pub mod boot;
 pub mod bring_up;
-pub mod hand;
 pub mod iface;
 pub mod pf;
 pub mod pfs;

@@ -12,18 +12,16 @@ mod steps;
 
 use super::locks;
 use crate::host::events::{Events, Happened};
-use crate::host::hand::Hand;
 use crate::host::{Root, clock, lock, state};
-use crate::ladder::vf::is_vfio;
 use crate::ladder::vf::{awaits_grant, may_come};
-use crate::ladder::{self, Facts};
-use crate::ladder::{WantedPf, WantedVf};
-use crate::names::{PciAddress, VfIndex};
-use crate::observe::pf::Backend;
-use crate::observe::{Look, ObservedPf, ObservedVf, Own, Undo, pf};
+use crate::ladder::{self, Facts, WantedPf, WantedVf};
+use crate::names::{PciAddress, VfIndex, is_vfio};
+use crate::observe::pf::{self, Backend};
+use crate::observe::{Look, ObservedPf, ObservedVf, Own, Undo};
+use crate::plan::VfPlan;
 use crate::plan::vf::Uses;
-use crate::plan::{PfProblem, Stage, VfPlan, VfStep};
-use crate::report::pf::{PfReport, PfVerdict};
+use crate::report::pf::{PfProblem, PfReport, PfVerdict, Stage, VfStep};
+use crate::workers::socket::Hand;
 
 /// How long what was changed for the time of the work is tried to be put back
 /// when the deadline has come or a signal asks to end.
@@ -80,7 +78,7 @@ pub fn run(
     match run.take_turn(locks.as_ref())? {
         Turn::Ours => {
             // It starts while this process looks around.
-            run.hand = Some(Hand::start(super::hand::VERB, run.lock.as_ref())?);
+            run.hand = Some(Hand::start(crate::workers::hand::VERB, run.lock.as_ref())?);
             run.undo = remembered(root, wanted.pf, &mut run.report.problems);
             let end = run.work()?;
             run.finish(end)?;

@@ -46,7 +46,7 @@ pub fn resolve(config: &Config, root: &Root, observed: &Observed) -> Plans {
                 origin,
                 pci,
                 errors: findings.iter().map(ToString::to_string).collect(),
-                may_pass: findings.iter().all(guid::Finding::may_pass),
+                may_pass: findings.iter().all(crate::report::plan::Finding::may_pass),
             }),
         }
     }

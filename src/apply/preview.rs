@@ -4,13 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::config::Config;
 use crate::host::Root;
-use crate::ladder::{ModuleTrouble, PortProgress, expect, progress};
-use crate::names::ModuleName;
-use crate::names::ModuleState;
-use crate::names::Rung;
+use crate::ladder::{expect, progress};
+use crate::names::{ModuleName, ModuleState, Rung};
 use crate::observe::{ModprobeRules, Observed, Observer, driver_modules};
 use crate::plan::{Done, boot_steps};
 use crate::report::boot::LeftOut;
+use crate::report::{ModuleTrouble, PortProgress};
 
 /// What `boot` would do and wait for, seen from now.
 #[derive(Debug, serde::Serialize)]
@@ -18,7 +17,7 @@ pub struct Preview {
     /// Version of this format.
     pub schema: u32,
     /// The steps that would be taken at once.
-    pub steps: Vec<crate::plan::Step>,
+    pub steps: Vec<crate::report::boot::Step>,
     /// Configured modules that would not be loaded, and where the site denies them.
     pub denied: BTreeMap<ModuleName, ModuleTrouble>,
     /// The ports that would be waited for.

@@ -7,14 +7,13 @@ use log::Level;
 use crate::host::lock::{LockError, Locks};
 use crate::host::process::{self, Ended, Running};
 use crate::host::{KernelLine, Root, answer, clock, journal};
+use crate::ladder::Facts;
 use crate::ladder::module_trouble::{Signs, diagnose};
-use crate::ladder::{Facts, ModuleTrouble};
-use crate::names::ModuleName;
-use crate::names::ModuleState;
+use crate::names::{ModuleName, ModuleState};
 use crate::observe::{ModprobeRules, Observed, is_built};
-use crate::plan::{Done, Step};
-use crate::report::boot::StepReport;
-use crate::report::events as kinds;
+use crate::plan::Done;
+use crate::report::boot::{Step, StepReport};
+use crate::report::{ModuleTrouble, events as kinds};
 
 /// The steps of one run.
 #[derive(Debug)]

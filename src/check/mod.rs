@@ -8,14 +8,14 @@
 //! says so, or says nothing.
 
 pub mod evidence;
-pub mod finding;
 pub mod pattern;
 pub mod predict;
 pub mod rank;
 pub mod rules;
 
+use crate::report::finding::Diagnosis;
+
 pub use evidence::{Boot, Evidence};
-pub use finding::{Code, Confidence, Diagnosis, Finding, Quote, Severity, Verdict};
 
 /// What is wrong, judged boot by boot, the root cause first.
 #[must_use]

@@ -1,10 +1,10 @@
 //! The order of findings: root causes first, consequences below them.
 
 use super::evidence::{Boot, Evidence};
-use super::finding::{Diagnosis, Finding, Severity, Verdict};
 use super::predict;
 use super::rules::{self, Judge};
 use crate::report::SCHEMA;
+use crate::report::finding::{Diagnosis, Finding, Severity, Verdict};
 
 /// Everything that the rules say of `evidence`.
 #[must_use]

@@ -13,11 +13,11 @@ use super::exit;
 use super::foresight::Foresight;
 use crate::apply::pf::{self as one, Purpose};
 use crate::apply::pfs::{self, Plans};
-use crate::cli::{ApplyArgs, Format};
+use crate::cli::{ApplyArgs, Format, PfArg};
 use crate::config::Config;
 use crate::host::{Root, answer, clock, journal, process, state, systemd};
 use crate::ladder::WantedPf;
-use crate::names::{PciAddress, RdmaName};
+use crate::names::PciAddress;
 use crate::plan::VfPlan;
 use crate::report::pf::{PfReport, PfVerdict, Unresolved};
 use crate::report::{SCHEMA, events as kinds};
@@ -27,30 +27,6 @@ const GRACE_SEC: u64 = 20;
 
 /// How long putting back may take, microseconds.
 const UNDO_USEC: u64 = 10_000_000;
-
-/// Which PF, as it can be typed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PfArg {
-    /// By PCI address, or by a path of sysfs that ends in one, as systemd
-    /// gives it.
-    Pci(PciAddress),
-    /// By the name of its RDMA device.
-    Rdma(RdmaName),
-}
-
-impl std::str::FromStr for PfArg {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let last = text.rsplit('/').next().unwrap_or(text);
-        if let Ok(pci) = last.parse() {
-            return Ok(Self::Pci(pci));
-        }
-        last.parse().map(Self::Rdma).map_err(|_| {
-            format!("{text:?} is neither a PCI address (0000:4b:00.0) nor an RDMA device (mlx5_0)")
-        })
-    }
-}
 
 /// Make the VFs of one PF, or of all, what they shall be.
 ///

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use log::Level;
 
-use crate::apply::boot::port_fields;
 use crate::cli::{BootArgs, Format};
 use crate::config::Config;
 use crate::host::{self, Root, journal, process, state, systemd};
+use crate::report::port::port_fields;
 use crate::report::{BootReport, Verdict, events as kinds};
 
 /// Bring the node up.

@@ -2,12 +2,13 @@
 
 use std::io::Write;
 
+use crate::check::diagnose;
 use crate::check::evidence::{Evidence, Intake};
 use crate::check::rules::{self, Rule};
-use crate::check::{Severity, diagnose};
 use crate::cli::{CheckArgs, Common, Format};
 use crate::host::{Root, logs};
 use crate::report;
+use crate::report::finding::Severity;
 
 /// Say what is wrong: with the logs that are named, with the system below
 /// `root`, or with this host.

@@ -11,14 +11,14 @@ use crate::check::evidence::state::{
 use crate::check::evidence::{Boot, Origin};
 use crate::config::{self, Config};
 use crate::graph::{Graph, Load, Unit, consumers, files, show};
-use crate::host::{KernelLine, Root, answer, clock, netlink, port_states, state, unit_graph};
+use crate::host::netlink::{self, Administered};
+use crate::host::{KernelLine, Root, answer, clock, state, unit_graph};
 use crate::ladder::module_trouble::{self, Signs};
-use crate::ladder::{Facts, ModuleTrouble, NotExpected, PortProgress, cause, expect, progress};
-use crate::names::Rung;
-use crate::names::{Guid, ModuleName};
-use crate::names::{LinkLayer, ModuleState};
-use crate::observe::sriov::Administered;
+use crate::ladder::{Facts, cause, expect, progress};
+use crate::names::{Guid, LinkLayer, ModuleName, ModuleState, Rung};
 use crate::observe::{self, Look, ModprobeRules, Observed, Observer, driver_modules};
+use crate::report::{ModuleTrouble, NotExpected, PortProgress};
+use crate::workers::port_states;
 
 /// How long the ports have to tell their state, microseconds.
 const PORT_PATIENCE: u64 = 2_000_000;
@@ -382,7 +382,7 @@ fn netdevs(observed: &Observed) -> Vec<String> {
 impl Seeing<'_> {
     /// A VF as its PF shows it. Where its own driver shows another node GUID than
     /// zero, that one holds: a PF that was told nothing says zero.
-    fn vf_seen(&self, vf: &observe::sriov::Vf) -> VfSeen {
+    fn vf_seen(&self, vf: &crate::report::hardware::Vf) -> VfSeen {
         let function = self.observed.functions.iter().find(|f| f.address == vf.pci);
         let device = function.and_then(|f| f.rdma.first());
         let own = |g: Option<Guid>, own: Option<Guid>| {

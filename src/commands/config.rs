@@ -5,19 +5,8 @@ use std::io::{IsTerminal, Write};
 use serde_json::json;
 
 use super::exit;
-use crate::cli::Format;
+use crate::cli::{ConfigVerb, Format};
 use crate::config::{self, Loaded, Problems};
-
-/// What to do with the configuration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::Subcommand)]
-pub enum ConfigVerb {
-    /// Say everything that is wrong with it, with file, line and column
-    Check,
-    /// Print the effective values, each with the place it came from
-    Show,
-    /// Print the JSON schema of ibprov.toml, for editors
-    Schema,
-}
 
 /// Answer for the configuration that [`config::load`] gave.
 ///

@@ -6,14 +6,17 @@
 
 use std::collections::BTreeSet;
 
-use crate::apply::hand::{self, Answer, Numbered, Request, SILENCE_USEC};
-use crate::host::hand::Hand;
 use crate::host::{Root, answer, clock};
 use crate::ladder::WantedPf;
 use crate::names::PciAddress;
-use crate::observe::{Look, ObservedPf, Undo, Use, pf};
+use crate::observe::{Look, ObservedPf, Undo, pf};
+use crate::plan::VfPlan;
 use crate::plan::vf::{Uses, disturbed, vf_steps};
-use crate::plan::{PfProblem, VfPlan};
+use crate::report::Use;
+use crate::report::pf::PfProblem;
+use crate::workers::hand;
+use crate::workers::hand::{Answer, Numbered, Request, SILENCE_USEC};
+use crate::workers::socket::Hand;
 
 /// Looks at PFs, one after the other.
 pub(super) struct Foresight<'a> {

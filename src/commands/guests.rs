@@ -4,10 +4,9 @@ use std::io::Write;
 
 use crate::cli::{Format, GuestsArgs};
 use crate::config::Config;
-use crate::guests::order::Phase;
 use crate::guests::service;
 use crate::host::{Root, process, state, systemd};
-use crate::report::guests::GuestsReport;
+use crate::report::guests::{GuestsReport, Phase};
 
 /// Time that the unit's own limit leaves us beyond the deadline, seconds.
 const GRACE_SEC: u64 = 20;

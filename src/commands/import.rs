@@ -1,6 +1,8 @@
 //! `ibprov import`: other tools' configuration as ibprov's own, on standard
 //! output.
 
+use crate::cli::ImportVerb;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
@@ -9,29 +11,6 @@ use crate::config::foreign::{Imported, openib_conf, operator_guids, sriov_vfs};
 use crate::host::Root;
 use crate::names::{PciAddress, VfIndex};
 use crate::observe::{self, Look};
-
-/// Whose configuration.
-#[derive(Debug, Clone, PartialEq, Eq, clap::Subcommand)]
-pub enum ImportVerb {
-    /// openib.conf of MLNX_OFED and DOCA
-    OpenibConf {
-        /// The file
-        #[arg(default_value = openib_conf::PATH)]
-        file: String,
-    },
-    /// sriov-vfs of rdma-core before version 32; its VFs must be there
-    SriovVfs {
-        /// The file
-        #[arg(default_value = sriov_vfs::PATH)]
-        file: String,
-    },
-    /// The GUIDs of the SR-IOV network operator for Kubernetes
-    OperatorGuids {
-        /// The file
-        #[arg(default_value = operator_guids::PATH)]
-        file: String,
-    },
-}
 
 /// More than any of these files has, bytes.
 const FILE_LIMIT: u64 = 4 << 20;

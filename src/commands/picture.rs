@@ -4,9 +4,10 @@ use std::io::{IsTerminal, Write};
 
 use anyhow::Context;
 
-use crate::check::{Diagnosis, Evidence, Finding};
+use crate::check::Evidence;
 use crate::cli::CheckArgs;
 use crate::host::state;
+use crate::report::finding::{Diagnosis, Finding};
 use crate::timeline::evidence::timeline;
 use crate::timeline::{Timeline, svg, text};
 

@@ -7,13 +7,15 @@ use super::exit;
 use super::foresight::Foresight;
 use crate::cli::{Format, PlanArgs};
 use crate::config::Config;
-use crate::config::pins::{PINS_PATH, Pins};
+use crate::config::pins::Pins;
 use crate::host::{Root, answer, pins_file, process};
+use crate::names::PINS_PATH;
 use crate::observe::plan_host::{self, PlanHost};
 use crate::observe::{self, Look};
-use crate::plan::guid::{Finding, Resolved, pins_of, resolve, resolve_anew};
+use crate::plan::guid::{Resolved, pins_of, resolve, resolve_anew};
 use crate::plan::partitions::{self, Partition};
-use crate::report::plan::{PfReport, PlanReport};
+use crate::plan::show::pf_report;
+use crate::report::plan::{Finding, PlanReport};
 
 /// Show what the VFs shall be and what would change; or pin it, or print it for
 /// the subnet manager.
@@ -105,7 +107,7 @@ impl Planned {
                 let steps = plan.wanted.as_ref().map(|wanted| foresight.steps(wanted, &seen));
                 (seen.pf, steps.unwrap_or_default())
             });
-            PfReport::new(plan, function, observed)
+            pf_report(plan, function, observed)
         });
         let pfs = pfs.collect();
         problems.extend(foresight.problems);

@@ -4,19 +4,19 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
-use crate::apply::iface::{Settings, SettingsJudge, judge_settings};
 use crate::cli::{Format, StatusArgs};
 use crate::config::Config;
-use crate::host::{Root, answer, netlink, state};
+use crate::host::netlink::{self, Administered};
+use crate::host::{Root, answer, state};
 use crate::ladder::expect::{candidate, expectation};
 use crate::ladder::progress::progress;
-use crate::ladder::{Facts, NotExpected, PortProgress, cause};
-use crate::names::LinkLayer;
-use crate::names::PciAddress;
-use crate::names::Rung;
-use crate::observe::sriov::Administered;
+use crate::ladder::{Facts, cause};
+use crate::names::{LinkLayer, PciAddress, Rung};
+use crate::observe::ipoib::Interfaces;
 use crate::observe::{self, Look, ModprobeRules, Observed, PciFunction, Port, RdmaDevice};
-use crate::report::status::{Hca, Ladder, LastBoot, PortStatus, Status, VfStatus};
+use crate::plan::settings::{Settings, judge_settings, settings};
+use crate::report::status::{Hca, Ladder, LastBoot, PortStatus, Status, Udev, VfStatus};
+use crate::report::{NotExpected, PortProgress};
 
 /// What is asked of a live host beyond files, empty for a copy of a tree.
 #[derive(Default)]
@@ -60,17 +60,22 @@ fn gather(args: &StatusArgs, config: &Config, root: &Root) -> Status {
     }
     let expectation = expectation(config, &observed, |m| rules.denied(m).map(str::to_owned));
     let mut ports = progress(&expectation, &observed);
-    judge_settings(config, root, &mut ports, &mut facts);
+    let interfaces = Interfaces::look(root);
+    judge_settings(config, &interfaces, &mut ports, &mut facts);
     let left_out: BTreeMap<PciAddress, NotExpected> = expectation.left_out.into_iter().collect();
 
-    let mut status =
-        Status::new(observed.kernel.clone(), observe::units::units(root), observed.udev.clone());
+    let mut status = Status::new(
+        observed.kernel.clone(),
+        observe::units::units(root),
+        Udev { running: observed.udev.running, settled: observed.udev.settled },
+    );
     status.last_boot = last_boot(root, &mut problems);
     status.modules = observed.modules.iter().map(|(n, s)| (n.to_string(), *s)).collect();
     status.software_devices = observe::link::software_devices(root, &observed.functions);
     let view = View {
         args,
-        settings: SettingsJudge::new(config, root),
+        config,
+        interfaces,
         root,
         look: RefCell::new(Look::new(root)),
         observed: &observed,
@@ -119,7 +124,8 @@ fn last_boot(root: &Root, problems: &mut Vec<String>) -> Option<LastBoot> {
 /// All that the lines are made of.
 struct View<'a> {
     args: &'a StatusArgs,
-    settings: SettingsJudge<'a>,
+    config: &'a Config,
+    interfaces: Interfaces,
     root: &'a Root,
     /// Notes what could not be read.
     look: RefCell<Look<'a>>,
@@ -183,8 +189,9 @@ impl View<'_> {
         let ladder = Ladder::new(
             |rung| match rung {
                 Rung::Pci | Rung::Driver | Rung::Rdma => true,
-                Rung::Configured => netdev
-                    .is_some_and(|n| n.named && self.settings.settings(&n.name) == Settings::Made),
+                Rung::Configured => netdev.is_some_and(|n| {
+                    n.named && settings(self.config, &self.interfaces, &n.name) == Settings::Made
+                }),
                 Rung::Netdev => netdev.is_some(),
                 Rung::Named => netdev.is_some_and(|n| n.named),
                 Rung::Link => up,
@@ -244,7 +251,7 @@ impl View<'_> {
     }
 }
 
-fn why_not_active(layer: LinkLayer, link: &observe::link::Link) -> String {
+fn why_not_active(layer: LinkLayer, link: &crate::report::hardware::Link) -> String {
     if layer == LinkLayer::Ethernet {
         return String::new();
     }

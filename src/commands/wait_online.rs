@@ -7,9 +7,9 @@ use log::Level;
 use crate::cli::{Format, WaitOnlineArgs};
 use crate::config::Config;
 use crate::host::{self, Root, journal, state, systemd};
-use crate::online::{self, Goal, Wanted};
+use crate::online::{self, Wanted};
 use crate::report::events as kinds;
-use crate::report::online::{OnlineReport, OnlineVerdict};
+use crate::report::online::{Goal, OnlineReport, OnlineVerdict};
 
 /// Time that the unit's own limit leaves us beyond the deadline, seconds.
 const GRACE_SEC: u64 = 20;

@@ -1,10 +1,5 @@
 //! `[guests]` and `[[guest]]`: what starts when its VFs are right.
 
-use crate::names::Connection;
-use crate::names::GuestVf;
-use crate::names::OnFailure;
-use crate::names::Ready;
-
 use std::fmt;
 use std::time::Duration;
 
@@ -12,7 +7,7 @@ use super::draft::Row;
 use super::keys::{GUEST, GUESTS_CONNECTION, GUESTS_DEADLINE, GUESTS_PARALLEL, guest as key};
 use super::merge::Merged;
 use super::problem::{Place, Problem, Problems};
-use crate::names::{DomainName, UnitName, VfName};
+use crate::names::{Connection, DomainName, GuestVf, OnFailure, Ready, UnitName, VfName};
 
 /// The guests, and what holds for all of them.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,12 +1,10 @@
 //! `[[interface]]`: how IPoIB interfaces shall be set, and which ones.
 
-use crate::names::Mode;
-
 use super::draft::Row;
 use super::keys::{INTERFACE, interface as key};
 use super::merge::Merged;
 use super::problem::{Place, Problem, Problems};
-use crate::names::{Guid, IfName, IfPattern, PKey, PciAddress, PortNumber};
+use crate::names::{Guid, IfName, IfPattern, Mode, PKey, PciAddress, PortNumber};
 
 /// One `[[interface]]`. What it does not say is left alone.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -25,18 +25,18 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use self::guest::Guests;
+use crate::host::{Root, config_files};
+use crate::names::{
+    Guid, HostNumber, ModuleName, NameRule, PciAddress, PortNumber, RdmaName, Rung,
+};
+
 pub use effective::{Setting, SettingOrigin, to_json, to_toml};
 pub use interface::{InterfaceRule, InterfaceSelector};
 pub use pf::{GuidSource, Pf, PfSelector, VfException};
 pub(crate) use problem::harmless;
 pub use problem::{Place, Problem, Problems, Source};
 pub use schema::schema;
-
-use self::guest::Guests;
-use crate::host::{Root, config_files};
-use crate::names::Rung;
-use crate::names::{Guid, ModuleName, PciAddress, PortNumber, RdmaName};
-use crate::names::{HostNumber, NameRule};
 
 /// The validated configuration. No file at all gives [`Config::default`].
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,8 +7,10 @@ use super::keys::{HOST_NUMBER, HOST_NUMBER_FILE, HOST_NUMBER_RULE, PF, pf, vf};
 use super::merge::Merged;
 use super::problem::{Place, Problem, Problems};
 use crate::names::template::FieldName;
-use crate::names::{Guid, GuidRange, PciAddress, RdmaName, VfIndex, VfRange};
-use crate::names::{HostNumber, NameRule, Policy, Template, VfDriver};
+use crate::names::{
+    Guid, GuidRange, HostNumber, NameRule, PciAddress, Policy, RdmaName, Template, VfDriver,
+    VfIndex, VfRange,
+};
 
 /// One `[[pf]]` of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]

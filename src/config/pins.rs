@@ -8,10 +8,6 @@ use serde::Deserialize;
 use crate::config::PfSelector;
 use crate::names::{Guid, PciAddress};
 
-/// Where the pins of a host are kept. Beside the configuration, since it is
-/// part of what the administrator decided; never touched by packages.
-pub const PINS_PATH: &str = "/etc/ibprov/guid-pins.toml";
-
 /// The pins of one host.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pins {

@@ -9,12 +9,10 @@ use super::keys::{
     WAIT_ADDRESS, WAIT_DEADLINE, WAIT_RUNG, port,
 };
 use super::merge::Merged;
-use super::pf;
 use super::problem::{Place, Problem, Problems};
 use super::timespan::TimeSpan;
-use super::{Boot, Config, Expect, ExpectedPort, Modules, Network, PortSelector, WaitOnline};
-use crate::names::Rung;
-use crate::names::{ModuleName, PortNumber};
+use super::{Boot, Config, Expect, ExpectedPort, Modules, Network, PortSelector, WaitOnline, pf};
+use crate::names::{ModuleName, PortNumber, Rung};
 
 /// The configuration that `merged` stands for. What contradicts is noted in
 /// `problems`; then the result is of no use.

@@ -4,14 +4,11 @@ use toml::de::DeValue;
 
 use super::keys::{Kind, Word};
 use super::timespan::{self, TimeSpan};
-use crate::names::Mode;
-use crate::names::Rung;
-use crate::names::{Connection, GuestVf, OnFailure, Ready};
 use crate::names::{
-    DomainName, Guid, GuidRange, IfName, IfPattern, ModuleName, PKey, PciAddress, RdmaName,
-    UnitName, VfIndex, VfRange,
+    Connection, DomainName, GuestVf, Guid, GuidRange, IfName, IfPattern, Mode, ModuleName,
+    NameRule, OnFailure, PKey, PciAddress, Policy, RdmaName, Ready, Rung, Template, UnitName,
+    VfDriver, VfIndex, VfRange,
 };
-use crate::names::{NameRule, Policy, Template, VfDriver};
 
 /// One value of a configuration file, already of its type.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::Unit;
-use super::consumers;
 use super::unit_file::escape_path;
+use super::{Unit, consumers};
 
 /// A mount of fstab.
 pub(super) struct Mount {

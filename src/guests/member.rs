@@ -1,9 +1,9 @@
 use std::collections::BTreeSet;
 
 use super::domain::Domains;
-use super::order::Phase;
-use super::vf::{Need, VfState};
+use super::vf::Need;
 use crate::config::guest::{Guest, Needs, What};
+use crate::report::guests::{GuestReport, Phase, VfState};
 
 /// One guest of the configuration, and all that is known of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,6 +85,21 @@ impl Member {
         let wrong = self.vfs.as_ref()?.iter().filter(|vf| !vf.is_right());
         let wrong: Vec<String> = wrong.map(|vf| format!("{}: {}", vf.label(), vf.lacks)).collect();
         (!wrong.is_empty()).then(|| wrong.join("; "))
+    }
+
+    /// What is told of it; `waits` is why it is not started yet.
+    #[must_use]
+    pub fn report(&self, waits: Option<String>) -> GuestReport {
+        GuestReport {
+            name: self.guest.what.name().to_owned(),
+            kind: if self.is_domain() { "domain" } else { "unit" },
+            uuid: self.domain.as_ref().map(|(uuid, _)| uuid.clone()),
+            phase: self.phase.clone(),
+            waits,
+            vfs: self.vfs.clone(),
+            up_usec: self.up_usec,
+            origin: self.guest.origin.clone(),
+        }
     }
 
     /// Take in what libvirt says of domains, unless its fate is sealed.

@@ -1,34 +1,6 @@
 //! Who is started next: pure, from what is known of every guest.
 
-use serde::Serialize;
-
-/// How far a guest is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(tag = "phase", rename_all = "kebab-case")]
-pub enum Phase {
-    /// Not started yet.
-    Idle,
-    /// Being started since then, microseconds of CLOCK_MONOTONIC.
-    Starting {
-        /// When it began.
-        since_usec: u64,
-    },
-    /// Asked for, and not waited for: it could not start before this unit has.
-    Issued {
-        /// Why it was not waited for.
-        why: String,
-    },
-    /// Up.
-    Up {
-        /// It was up already.
-        already: bool,
-    },
-    /// It will not be started.
-    Failed {
-        /// Why.
-        why: String,
-    },
-}
+use crate::report::guests::Phase;
 
 /// What decides about one guest.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,14 +11,6 @@ pub struct Standing {
     pub is_right: bool,
     /// Guests that come before it, by position.
     pub after: Vec<usize>,
-}
-
-impl Phase {
-    /// Nothing more is going to happen to it, so who comes after it may go on.
-    #[must_use]
-    pub const fn is_settled(&self) -> bool {
-        matches!(self, Self::Up { .. } | Self::Failed { .. } | Self::Issued { .. })
-    }
 }
 
 /// The guests to start now, in their order: right, every one before them

@@ -11,7 +11,7 @@ use log::Level;
 
 use super::domain::Domains;
 use super::member::Member;
-use super::order::{Phase, Standing, startable};
+use super::order::{Standing, startable};
 use super::sight::Sight;
 use super::tasks::{Done, Task, Tasks};
 use super::vf::Need;
@@ -22,7 +22,7 @@ use crate::host::virsh::Virsh;
 use crate::host::{Root, clock, journal, lock, systemd};
 use crate::names::OnFailure;
 use crate::report::events as kinds;
-use crate::report::guests::GuestsReport;
+use crate::report::guests::{GuestsReport, Phase};
 
 /// How often VFs are looked at while a guest waits for one, although nothing
 /// was heard: a GUID written by hand to MLNX_OFED's sysfs makes no event.
@@ -156,8 +156,7 @@ impl Service<'_> {
             self.give_up(now);
             if self.only_look {
                 if self.is_looked_at() || now >= first_pass_until {
-                    let whys: Vec<_> = (0..self.members.len()).map(|i| self.why(i)).collect();
-                    self.report.fill(&self.members, &whys);
+                    self.report.guests = self.guest_reports();
                     return Ok(());
                 }
             } else {

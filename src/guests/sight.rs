@@ -1,10 +1,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, BorrowedFd};
 
-use super::vf::{Need, VfState, judge};
-use crate::apply::hand::{Answer, Numbered, Request, SILENCE_USEC, VERB};
+use super::vf::{Need, judge};
 use crate::config::Config;
-use crate::host::hand::Hand;
 use crate::host::{Root, answer, clock};
 use crate::ladder::WantedPf;
 use crate::ladder::expect::candidate;
@@ -13,6 +11,9 @@ use crate::observe::pf::{self, dir};
 use crate::observe::plan_host::{pins, plan_host};
 use crate::observe::{Look, Observed, ObservedPf, Observer, Undo};
 use crate::plan::guid::resolve;
+use crate::report::guests::VfState;
+use crate::workers::hand::{Answer, Numbered, Request, SILENCE_USEC, VERB};
+use crate::workers::socket::Hand;
 
 /// Looks at VFs, again and again, without ever waiting: what asks firmware is
 /// asked by a child.

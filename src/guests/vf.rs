@@ -1,15 +1,10 @@
 //! Whether a VF is right for a guest to be started on it.
 
-use serde::Serialize;
-
 use crate::ladder::WantedVf;
-use crate::ladder::vf::vf_progress;
-use crate::ladder::vf::{has_node_guids, is_vfio};
-use crate::names::LinkLayer;
-use crate::names::VfRung;
-use crate::names::{Guid, PciAddress, VfName};
-use crate::names::{Policy, VfDriver};
+use crate::ladder::vf::{has_node_guids, vf_progress};
+use crate::names::{Guid, LinkLayer, PciAddress, Policy, VfDriver, VfName, VfRung, is_vfio};
 use crate::observe::ObservedPf;
+use crate::report::guests::VfState;
 
 /// A device that a guest needs, as far as a VF is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,51 +13,6 @@ pub enum Need {
     Vf(VfName),
     /// The function that a domain has as hostdev, whatever it is.
     Function(PciAddress),
-}
-
-/// How such a device is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct VfState {
-    /// Which VF; `None` for a function that is not there.
-    pub vf: Option<VfName>,
-    /// Its PCI function, once it exists.
-    pub pci: Option<PciAddress>,
-    /// The highest rung that it has reached.
-    pub reached: Option<VfRung>,
-    /// What is not right, in words; empty if all is.
-    pub lacks: String,
-}
-
-impl VfState {
-    /// A function that does not exist.
-    #[must_use]
-    pub fn no_function(pci: PciAddress) -> Self {
-        let lacks = "there is no such PCI function (yet)".to_owned();
-        Self { vf: None, pci: Some(pci), reached: None, lacks }
-    }
-
-    /// A function of which it cannot be told whether it is a VF.
-    #[must_use]
-    pub const fn unclear(pci: PciAddress, why: String) -> Self {
-        Self { vf: None, pci: Some(pci), reached: None, lacks: why }
-    }
-
-    /// A guest may be started on it.
-    #[must_use]
-    pub fn is_right(&self) -> bool {
-        self.lacks.is_empty()
-    }
-
-    /// What to call it.
-    #[must_use]
-    pub fn label(&self) -> String {
-        match (self.vf, self.pci) {
-            (Some(vf), Some(pci)) => format!("VF {vf} ({pci})"),
-            (Some(vf), None) => format!("VF {vf}"),
-            (None, Some(pci)) => format!("function {pci}"),
-            (None, None) => "VF".to_owned(),
-        }
-    }
 }
 
 /// How the VF `name` of `pf` is. With a plan it has to be as planned; without,

@@ -15,14 +15,15 @@ use std::time::Duration;
 use futures_core::Stream;
 use serde::de::DeserializeOwned;
 use zbus::message::Type;
-use zbus::{Connection, DBusError, DynamicType, MatchRule, Message, MessageStream};
-use zbus::{OwnedVariant, Variant};
-
-/// A path on the bus, as a type of an answer.
-pub use zbus::OwnedObjectPath as ObjectPath;
+use zbus::{
+    Connection, DBusError, DynamicType, MatchRule, Message, MessageStream, OwnedVariant, Variant,
+};
 
 use super::clock;
 use super::manager::{Apart, CALL_USEC, Job, JobEnd, UnitState};
+
+/// A path on the bus, as a type of an answer.
+pub use zbus::OwnedObjectPath as ObjectPath;
 
 /// A connection to the system bus, with systemd's job signals on.
 #[derive(Debug)]

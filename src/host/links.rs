@@ -3,7 +3,8 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
-use netlink_sys::{Socket, protocols::NETLINK_ROUTE};
+use netlink_sys::Socket;
+use netlink_sys::protocols::NETLINK_ROUTE;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::clock;
@@ -11,8 +12,7 @@ use super::netlink::{LINK_HEADER, RTM_GETLINK, RTM_NEWLINK, link_header};
 use super::netlink_wire::{
     Attributes, NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, Question, attribute, text_of, u16_at,
 };
-use crate::names::Mode;
-use crate::names::{IfName, PKey};
+use crate::names::{IfName, Mode, PKey};
 
 // include/uapi/linux/if_link.h
 const IFLA_IFNAME: u16 = 3;

@@ -8,9 +8,7 @@ use netlink_sys::protocols::NETLINK_ROUTE;
 use super::netlink_wire::{
     Attributes, NLM_F_ACK, NLM_F_DUMP, Question, attribute, u16_at, u32_at, u64_at,
 };
-use crate::names::Policy;
-use crate::names::{Guid, VfIndex};
-use crate::observe::sriov::Administered;
+use crate::names::{Guid, Policy, VfIndex};
 
 // include/uapi/linux/rtnetlink.h
 pub(super) const RTM_NEWLINK: u16 = 16;
@@ -273,6 +271,19 @@ fn route_of(message: &[u8]) -> Option<Vec<(u32, String)>> {
     }
     let to = to.map_or_else(|| "default".to_owned(), |to| format!("{to}/{prefix}"));
     Some(out.into_iter().map(|index| (index, format!("route to {to}"))).collect())
+}
+
+/// What the PF's netdev says of a VF by netlink (IFLA_VFINFO_LIST).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Administered {
+    /// The VF.
+    pub index: u32,
+    /// IFLA_VF_IB_NODE_GUID.
+    pub node_guid: Option<Guid>,
+    /// IFLA_VF_IB_PORT_GUID.
+    pub port_guid: Option<Guid>,
+    /// IFLA_VF_LINK_STATE in the words of MLNX_OFED.
+    pub policy: Option<String>,
 }
 
 #[cfg(test)]

@@ -6,9 +6,8 @@
 //! the first 4 bytes change at every probe. So a rule puts the port GUID in a
 //! property, and a .link file matches that.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use super::{clock, process};
 use crate::names::{Guid, IfName};

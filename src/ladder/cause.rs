@@ -2,13 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Serialize;
-
-use super::PortProgress;
-use super::module_trouble::ModuleTrouble;
-use crate::names::Rung;
-use crate::names::{IfName, ModuleName, PciAddress};
+use crate::names::{IfName, ModuleName, PciAddress, Rung};
 use crate::observe::{Observed, rdma_half};
+use crate::report::{Cause, ModuleTrouble, PortProgress};
 
 /// What is known beside the host's present state.
 #[derive(Debug, Clone, Default)]
@@ -32,38 +28,6 @@ pub struct FunctionLog {
     pub firmware_wait: Option<String>,
     /// The last line of error severity.
     pub last_error: Option<String>,
-}
-
-/// Why a rung is missing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Cause {
-    /// One phrase, lower case, without a full stop.
-    pub text: String,
-    /// What to do about it; empty while waiting is all there is to do.
-    pub advice: String,
-    /// It cannot come any more by waiting.
-    pub is_final: bool,
-    /// The site itself asked for it: not a failure.
-    pub by_site: bool,
-}
-
-impl Cause {
-    fn waiting(text: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self { text: text.into(), advice: advice.into(), is_final: false, by_site: false }
-    }
-
-    fn last(text: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self { text: text.into(), advice: advice.into(), is_final: true, by_site: false }
-    }
-
-    fn module(module: &ModuleName, trouble: &ModuleTrouble) -> Self {
-        Self {
-            text: format!("module {module} is not loaded: {trouble}"),
-            advice: trouble.advice(module),
-            is_final: !matches!(trouble, ModuleTrouble::Stuck { .. }),
-            by_site: trouble.is_by_the_site(),
-        }
-    }
 }
 
 /// Why `port` is missing its next rung; `None` if it is missing none.

@@ -1,11 +1,9 @@
 //! Which ports have to come.
 
-use serde::Serialize;
-
 use crate::config::{Config, Expect, ExpectedPort, PortSelector};
-use crate::names::Rung;
-use crate::names::{ModuleName, PciAddress, PortNumber};
+use crate::names::{ModuleName, PciAddress, PortNumber, Rung};
 use crate::observe::{IB_DRIVERS, Observed, PciFunction};
+use crate::report::NotExpected;
 
 /// Who has to climb, and how high.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,49 +27,6 @@ pub struct Expected {
     pub optional: bool,
     /// Why it is expected, as a phrase: `class 0x020700`.
     pub why: String,
-}
-
-/// Why a function that looks like an HCA is not waited for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(tag = "reason", rename_all = "kebab-case")]
-pub enum NotExpected {
-    /// It is bound to a driver that hands it to a guest or keeps it away.
-    HandedOver {
-        /// `vfio-pci`, `pci-stub` or `xen-pciback`.
-        driver: String,
-    },
-    /// Somebody decided by `driver_override` what may bind it.
-    DriverOverride {
-        /// The override.
-        driver: String,
-    },
-    /// It is a VF of a PF on this host: the SR-IOV plan decides on those.
-    VfOfThisHost {
-        /// The PF.
-        physfn: PciAddress,
-    },
-    /// The site denies its driver.
-    DriverDenied {
-        /// The driver's module.
-        module: ModuleName,
-        /// Where it says so.
-        by: String,
-    },
-}
-
-impl std::fmt::Display for NotExpected {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::HandedOver { driver } => write!(f, "it is bound to {driver}"),
-            Self::DriverOverride { driver } => {
-                write!(f, "its driver_override is {driver:?}")
-            }
-            Self::VfOfThisHost { physfn } => write!(f, "it is a VF of {physfn} on this host"),
-            Self::DriverDenied { module, by } => {
-                write!(f, "its driver {module} is deny-listed by {by}")
-            }
-        }
-    }
 }
 
 /// Drivers that keep a function for somebody else.

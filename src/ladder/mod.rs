@@ -11,8 +11,6 @@ pub mod progress;
 pub mod vf;
 mod wanted;
 
-pub use cause::{Cause, Facts};
-pub use expect::{Expectation, Expected, NotExpected};
-pub use module_trouble::ModuleTrouble;
-pub use progress::PortProgress;
+pub use cause::Facts;
+pub use expect::{Expectation, Expected};
 pub use wanted::{WantedPf, WantedVf};

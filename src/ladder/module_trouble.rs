@@ -1,62 +1,9 @@
 //! Why a module is not there after modprobe was run for it.
 
-use std::fmt;
-
-use serde::Serialize;
+use crate::report::ModuleTrouble;
 
 use crate::names::ModuleName;
 use crate::observe::ModprobeRules;
-
-/// The cause, most telling first.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(tag = "cause", rename_all = "kebab-case")]
-pub enum ModuleTrouble {
-    /// The site denies it.
-    Denied {
-        /// File and line, or the kernel command line.
-        by: String,
-    },
-    /// It was not built for the running kernel.
-    NotBuilt {
-        /// `uname -r`.
-        kernel: String,
-        /// Where it was looked for.
-        looked_in: String,
-    },
-    /// The site runs a command instead of loading it, and that did not load it.
-    InstallOverride {
-        /// The command.
-        command: String,
-        /// File and line.
-        by: String,
-    },
-    /// The kernel refused its signature.
-    SignatureRefused {
-        /// What said so.
-        said: String,
-    },
-    /// Its symbols do not match the kernel's or another module's: modules of
-    /// two origins (distribution and OFED) are mixed.
-    SymbolMismatch {
-        /// The kernel's line.
-        said: String,
-    },
-    /// The kernel had no memory for it.
-    OutOfMemory {
-        /// What said so.
-        said: String,
-    },
-    /// Its init function, or modprobe, has not come back.
-    Stuck {
-        /// The process that hangs.
-        pid: u32,
-    },
-    /// None of these.
-    Other {
-        /// What modprobe said.
-        said: String,
-    },
-}
 
 /// What is known when a module is missing.
 #[derive(Debug, Clone, Copy)]
@@ -120,65 +67,6 @@ pub fn diagnose(module: &ModuleName, signs: Signs<'_>) -> ModuleTrouble {
     let said = signs.stderr.lines().map(str::trim).filter(|l| !l.is_empty()).collect::<Vec<_>>();
     let said = if said.is_empty() { "nothing".to_owned() } else { said.join("; ") };
     ModuleTrouble::Other { said }
-}
-
-impl ModuleTrouble {
-    /// True if the site itself asked for it: nothing is broken.
-    #[must_use]
-    pub const fn is_by_the_site(&self) -> bool {
-        matches!(self, Self::Denied { .. })
-    }
-
-    /// What to do about it.
-    #[must_use]
-    pub fn advice(&self, module: &ModuleName) -> String {
-        match self {
-            Self::Denied { by } => format!(
-                "if it is wanted, remove the line in {by}; if not, name it in modules.skip of the configuration"
-            ),
-            Self::NotBuilt { kernel, .. } => format!(
-                "install the module for kernel {kernel} (distribution: the modules-extra or modules package; OFED: rebuild or `dkms autoinstall`), or run `depmod -a`; `modinfo {module}` must find it"
-            ),
-            Self::InstallOverride { by, .. } => {
-                format!("run that command by hand to see why it fails, or remove the line in {by}")
-            }
-            Self::SignatureRefused { .. } => {
-                "sign the module with a key that the kernel trusts (`mokutil --list-enrolled`), or install a signed build".to_owned()
-            }
-            Self::SymbolMismatch { .. } => {
-                format!("modules of two origins are mixed: compare `modinfo -n {module} ib_core`, reinstall one origin whole and rebuild the initramfs")
-            }
-            Self::OutOfMemory { .. } => "free memory, or give a crash kernel more of it".to_owned(),
-            Self::Stuck { pid } => format!("see where it hangs: cat /proc/{pid}/stack; dmesg"),
-            Self::Other { .. } => format!("run `modprobe -v {module}` and read dmesg"),
-        }
-    }
-}
-
-impl fmt::Display for ModuleTrouble {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Denied { by } => write!(f, "deny-listed by {by}"),
-            Self::NotBuilt { kernel, looked_in } => {
-                write!(f, "not built for the running kernel {kernel} (looked in {looked_in})")
-            }
-            Self::InstallOverride { command, by } => {
-                write!(
-                    f,
-                    "the install command {command:?} of {by} ran in its place and did not load it"
-                )
-            }
-            Self::SignatureRefused { said } => {
-                write!(f, "the kernel refused its signature: {said}")
-            }
-            Self::SymbolMismatch { said } => {
-                write!(f, "its symbols do not match the loaded modules: {said}")
-            }
-            Self::OutOfMemory { said } => write!(f, "out of memory: {said}"),
-            Self::Stuck { pid } => write!(f, "modprobe (pid {pid}) has not come back"),
-            Self::Other { said } => write!(f, "modprobe said: {said}"),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,100 +1,11 @@
 //! How far each expected port has climbed.
 
-use serde::Serialize;
+use crate::report::PortProgress;
 
 use super::{Expectation, Expected};
 use crate::config::PortSelector;
-use crate::names::LinkLayer;
 use crate::names::Rung;
-use crate::names::{Guid, IfName, PciAddress, PortNumber, RdmaName};
 use crate::observe::{Observed, PciFunction, Port, RdmaDevice};
-
-/// One expected port, or an expected HCA whose ports are not known yet.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct PortProgress {
-    /// What is expected, in the words it was named by: a PCI address, a port
-    /// GUID or an RDMA device name.
-    pub expected: String,
-    /// Its PCI function.
-    pub pci: Option<PciAddress>,
-    /// Its RDMA device.
-    pub rdma: Option<RdmaName>,
-    /// Its port number.
-    pub port: Option<PortNumber>,
-    /// Its port GUID.
-    pub guid: Option<Guid>,
-    /// Its link layer.
-    pub link_layer: Option<LinkLayer>,
-    /// Its netdev, by the name it has now.
-    pub netdev: Option<IfName>,
-    /// When udev finished with the netdev, microseconds of CLOCK_MONOTONIC.
-    pub named_usec: Option<u64>,
-    /// The highest rung reached; none if the host shows nothing of it.
-    pub reached: Option<Rung>,
-    /// The rung that is waited for.
-    pub goal: Rung,
-    /// Missing it is no failure.
-    pub optional: bool,
-    /// Why it is expected.
-    pub why: String,
-}
-
-impl PortProgress {
-    /// Of something that the host shows nothing of, called `expected`.
-    #[must_use]
-    pub const fn absent(expected: String, goal: Rung, why: String) -> Self {
-        Self {
-            expected,
-            pci: None,
-            rdma: None,
-            port: None,
-            guid: None,
-            link_layer: None,
-            netdev: None,
-            named_usec: None,
-            reached: None,
-            goal,
-            optional: false,
-            why,
-        }
-    }
-
-    /// True if there is nothing (more) to wait for: the goal is reached, or
-    /// the port is in Ethernet mode.
-    #[must_use]
-    pub fn is_ready(&self) -> bool {
-        self.is_ethernet() || self.reached >= Some(self.goal)
-    }
-
-    /// True for a port in Ethernet mode: seen, and not waited for.
-    #[must_use]
-    pub fn is_ethernet(&self) -> bool {
-        self.link_layer == Some(LinkLayer::Ethernet)
-    }
-
-    /// The first rung that is missing on the way to the goal.
-    #[must_use]
-    pub fn missing(&self) -> Option<Rung> {
-        if self.is_ready() {
-            return None;
-        }
-        Rung::ALL.into_iter().find(|rung| Some(*rung) > self.reached)
-    }
-
-    /// What to call it: `mlx5_0 port 1 (0000:4b:00.0)` once that is known.
-    #[must_use]
-    pub fn label(&self) -> String {
-        match (&self.rdma, self.port, self.pci) {
-            (Some(rdma), Some(port), Some(pci)) => format!("{rdma} port {port} ({pci})"),
-            (Some(rdma), None, Some(pci)) => format!("{rdma} ({pci})"),
-            (_, Some(port), None) => format!("{} port {port}", self.expected),
-            (None, _, Some(pci)) if pci.to_string() != self.expected => {
-                format!("{} ({pci})", self.expected)
-            }
-            _ => self.expected.clone(),
-        }
-    }
-}
 
 /// How far everything expected is. An HCA whose ports are not known gives one
 /// entry, so nothing expected is ever without one.

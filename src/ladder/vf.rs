@@ -1,12 +1,8 @@
 //! How far a VF has climbed, and what it lacks.
 
-use crate::names::VfRung;
-
-use crate::names::Guid;
-use crate::observe::{Backend, ObservedPf, ObservedVf, Own};
-
 use crate::ladder::WantedVf;
-use crate::names::VfDriver;
+use crate::names::{Guid, VFIO, VfDriver, VfRung, is_vfio};
+use crate::observe::{Backend, ObservedPf, ObservedVf, Own};
 
 /// How far a VF is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -134,20 +130,6 @@ pub fn may_come(vf: &WantedVf, seen: &ObservedVf, pf: &ObservedPf) -> bool {
 pub fn awaits_grant(vf: &WantedVf, seen: &ObservedVf) -> bool {
     seen.admin.port_guid == Some(vf.port_guid)
         && seen.admin.granted.is_some_and(|granted| granted != vf.port_guid)
-}
-
-/// The driver that keeps a VF for a virtual machine.
-pub const VFIO: &str = "vfio-pci";
-
-/// Drivers that keep a VF for a virtual machine: vfio-pci, and the kernel's own
-/// variant for mlx5 VFs, which newer libvirt and administrators take for live
-/// migration (drivers/vfio/pci/mlx5/main.c). Neither reads a GUID.
-const KEEPERS: [&str; 2] = [VFIO, "mlx5_vfio_pci"];
-
-/// The driver keeps a VF for a virtual machine.
-#[must_use]
-pub fn is_vfio(driver: &str) -> bool {
-    KEEPERS.contains(&driver)
 }
 
 /// The driver that a VF shall have.

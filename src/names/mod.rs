@@ -4,6 +4,7 @@
 //! again inside. Nothing here reads the host. A name that came from udev,
 //! sysfs or a configuration is hostile until it is one of these.
 
+mod driver;
 mod guest;
 mod guest_words;
 mod guid;
@@ -23,6 +24,7 @@ pub mod template;
 mod vf;
 mod vf_range;
 
+pub use driver::{VFIO, is_vfio};
 pub use guest::{DomainName, DomainNameError, UnitName, UnitNameError};
 pub use guest_words::{Connection, GuestVf, OnFailure, Ready};
 pub use guid::{Guid, GuidError};
@@ -41,3 +43,7 @@ pub use rung::{Rung, VfRung};
 pub use template::{GuidKind, Template};
 pub use vf::{VfIndex, VfIndexError, VfName, VfNameError};
 pub use vf_range::{VfRange, VfRangeError};
+
+/// Where the pins of a host are kept. Beside the configuration, since it is
+/// part of what the administrator decided; never touched by packages.
+pub const PINS_PATH: &str = "/etc/ibprov/guid-pins.toml";

@@ -4,12 +4,15 @@
 //! driver can hold for ever. What sysfs has no file for (the mode of a child
 //! made by netlink) is left open; [`crate::host::links`] can fill it in.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::Look;
 use super::rdma::port_guid_of;
-use crate::names::Mode;
-use crate::names::{Guid, IfName, PKey, PciAddress, PortNumber};
+use crate::host::{Root, state};
+use crate::names::{Guid, IfName, Mode, PKey, PciAddress, PortNumber};
+use crate::report::iface::Outcome;
 
 /// An IPoIB interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -41,6 +44,43 @@ pub struct Interface {
     pub up: bool,
     /// It has carrier: the broadcast group is joined.
     pub carrier: bool,
+}
+
+/// All that the settings of interfaces are judged by.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Interfaces {
+    /// All IPoIB interfaces.
+    pub all: Vec<Interface>,
+    /// All names that are taken.
+    pub names: Vec<String>,
+    /// What runs of `ibprov iface` have left, by index.
+    pub outcomes: BTreeMap<u32, Outcome>,
+}
+
+impl Interfaces {
+    /// Look at all of them. No netlink: its requests wait for a lock that a sick
+    /// driver can hold.
+    #[must_use]
+    pub fn look(root: &Root) -> Self {
+        let all = interfaces(&mut Look::new(root));
+        let outcomes = all.iter().filter_map(|i| Some((i.ifindex, outcome(root, i.ifindex)?)));
+        let outcomes = outcomes.collect();
+        Self { all, names: root.list("/sys/class/net").unwrap_or_default(), outcomes }
+    }
+}
+
+/// What an earlier run has written of the interface with this index.
+#[must_use]
+pub fn outcome(root: &Root, ifindex: u32) -> Option<Outcome> {
+    let path = format!("{}/{}", state::RUN_DIR, outcome_file(ifindex));
+    let outcome: Outcome = serde_json::from_str(&root.text(&path, 1 << 20).ok()?).ok()?;
+    (outcome.ifindex == ifindex).then_some(outcome)
+}
+
+/// Where the outcome of an interface is, below [`state::RUN_DIR`].
+#[must_use]
+pub fn outcome_file(ifindex: u32) -> String {
+    format!("{}/{ifindex}.json", state::PORTS)
 }
 
 /// What sort of interface a name stands for.

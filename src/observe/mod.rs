@@ -6,8 +6,6 @@
 //! `sriov_numvfs`) is read here; [`link`] does that for `ibprov status`.
 //! What cannot be read becomes a line in [`Observed::problems`].
 
-use crate::names::ModuleState;
-
 pub mod aliases;
 pub mod asked;
 pub mod autostart;
@@ -30,17 +28,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+use self::aliases::Aliases;
+use crate::host::{ReadError, Root};
+use crate::names::{ModuleName, ModuleState};
+
 pub use aliases::{IB_DRIVERS, driver_modules, rdma_half};
 pub use modprobe::{Install, ModprobeRules};
 pub use modules::is_built;
 pub use pci::{PciClass, PciFunction, is_vf_id};
 pub use pf::{Admin, Backend, ObservedPf, ObservedVf, Own, Undo};
 pub use rdma::{NetDev, Port, RdmaDevice};
-pub use uses::Use;
-
-use self::aliases::Aliases;
-use crate::host::{ReadError, Root};
-use crate::names::ModuleName;
 
 /// The host at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

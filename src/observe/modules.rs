@@ -1,10 +1,8 @@
-use crate::names::ModuleState;
-
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
 use super::Look;
-use crate::names::ModuleName;
+use crate::names::{ModuleName, ModuleState};
 
 /// `/sys/module/NAME` says it; a built-in module without parameters has no
 /// such directory, so `modules.builtin` is asked as well.

@@ -10,12 +10,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::rdma;
-use super::sriov::Administered;
-use super::{Look, ReadError, Root};
-use crate::names::LinkLayer;
-use crate::names::Policy;
-use crate::names::{Guid, IfName, PciAddress, RdmaName, VfIndex};
+use super::{Look, ReadError, Root, rdma};
+use crate::host::netlink::Administered;
+use crate::names::{Guid, IfName, LinkLayer, PciAddress, Policy, RdmaName, VfIndex};
 
 /// By which of the host's interfaces a PF administers its VFs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,11 +6,9 @@
 
 use super::{Look, Observed, PciFunction};
 use crate::config::Config;
-use crate::config::pins::{PINS_PATH, Pins};
+use crate::config::pins::Pins;
 use crate::host::Root;
-use crate::names::HostNumber;
-use crate::names::LinkLayer;
-use crate::names::{Guid, PciAddress, RdmaName};
+use crate::names::{Guid, HostNumber, LinkLayer, PINS_PATH, PciAddress, RdmaName};
 
 /// What the GUID plan has to know of the host.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

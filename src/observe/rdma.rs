@@ -1,8 +1,5 @@
-use crate::names::LinkLayer;
-
-use super::Look;
-use super::udev;
-use crate::names::{Guid, IfName, PortNumber, RdmaName};
+use super::{Look, udev};
+use crate::names::{Guid, IfName, LinkLayer, PortNumber, RdmaName};
 
 /// An RDMA device that a driver registered (`/sys/class/infiniband/NAME`).
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,27 +4,12 @@
 //! `sriov_numvfs` is not read: its reader waits for a lock that a hanging
 //! writer holds (`drivers/pci/iov.c`). The `virtfnN` links say the same.
 
-use serde::Serialize;
+use crate::report::hardware::Vf;
+
+use crate::host::netlink::Administered;
 
 use super::Look;
 use crate::names::{Guid, PciAddress};
-
-/// A VF as its PF shows it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Vf {
-    /// N of `virtfnN`.
-    pub index: u32,
-    /// Its PCI function.
-    pub pci: PciAddress,
-    /// The driver bound to it.
-    pub driver: Option<String>,
-    /// Its node GUID, administered at the PF.
-    pub node_guid: Option<Guid>,
-    /// Its port GUID, administered at the PF.
-    pub port_guid: Option<Guid>,
-    /// Its link policy: `Follow`, `Up` or `Down`.
-    pub policy: Option<String>,
-}
 
 /// The VFs of `pf`. GUIDs and policy come from MLNX_OFED's `sriov/N`
 /// directories where they exist; `administered` (netlink) fills the rest.
@@ -54,17 +39,4 @@ pub fn vfs(look: &mut Look<'_>, pf: PciAddress, administered: &[Administered]) -
     }
     vfs.sort_by_key(|vf| vf.index);
     vfs
-}
-
-/// What the PF's netdev says of a VF by netlink (IFLA_VFINFO_LIST).
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Administered {
-    /// The VF.
-    pub index: u32,
-    /// IFLA_VF_IB_NODE_GUID.
-    pub node_guid: Option<Guid>,
-    /// IFLA_VF_IB_PORT_GUID.
-    pub port_guid: Option<Guid>,
-    /// IFLA_VF_LINK_STATE in the words of MLNX_OFED.
-    pub policy: Option<String>,
 }

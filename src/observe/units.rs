@@ -3,45 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
-
 use crate::host::Root;
-
-/// ibprov's standing with systemd.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Units {
-    /// Who answers to openibd.service.
-    pub openibd: Owner,
-    /// `sysinit.target` wants ibprov.service and nothing masks it: it runs at boot.
-    pub enabled: bool,
-    /// What is wrong, each with what to do.
-    pub findings: Vec<UnitFinding>,
-}
-
-/// Who answers to openibd.service.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Owner {
-    /// ibprov, by its alias.
-    Ibprov,
-    /// The vendor's unit or start script.
-    Vendor,
-    /// It is masked.
-    Masked,
-    /// Nobody.
-    Nobody,
-}
-
-/// Something wrong with the links.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct UnitFinding {
-    /// Stable name.
-    pub code: &'static str,
-    /// What is wrong.
-    pub text: String,
-    /// What to do.
-    pub advice: String,
-}
+use crate::report::units::{Owner, UnitFinding, Units};
 
 const ETC: &str = "/etc/systemd/system";
 const VENDOR_DIRS: [&str; 4] = [

@@ -1,20 +1,10 @@
 //! What an expected port still lacks to be online, and what that means.
 
-use serde::Serialize;
-
-use crate::ladder::PortProgress;
-use crate::names::PciAddress;
-use crate::names::Rung;
-use crate::observe::link::{Link, NetDevState, PortAnswer};
-
-/// What is waited for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Goal {
-    /// The rung that every port has to reach.
-    pub rung: Rung,
-    /// And its netdev has an address of global scope.
-    pub address: bool,
-}
+use crate::names::{PciAddress, Rung};
+use crate::observe::link::PortAnswer;
+use crate::report::PortProgress;
+use crate::report::hardware::{Link, NetDevState};
+use crate::report::online::{Goal, Lack};
 
 /// What is known of a port beyond its ladder up to `named`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -49,42 +39,6 @@ pub enum Vf {
 
 /// A driver that has not answered for so long is told of.
 const SILENCE_USEC: u64 = 3_000_000;
-
-/// What a port lacks. The names are promised (JSON, `grep`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Lack {
-    /// A rung below `link`: why is for the ladder to say.
-    Rung(Rung),
-    /// Its state is not known: the driver or firmware does not answer.
-    Answer,
-    /// The physical link.
-    Link,
-    /// The logical state Active, or a LID.
-    Active,
-    /// The netdev is down: nobody brought it up.
-    Up,
-    /// The netdev is up and has no carrier.
-    Carrier,
-    /// An address.
-    Address,
-}
-
-impl Lack {
-    /// The word for it.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Rung(rung) => rung.word(),
-            Self::Answer => "answer",
-            Self::Link => "link",
-            Self::Active => "active",
-            Self::Up => "up",
-            Self::Carrier => "carrier",
-            Self::Address => "address",
-        }
-    }
-}
 
 /// The first thing that `port` lacks; `None` if it is online.
 #[must_use]

@@ -14,21 +14,21 @@ use std::time::Duration;
 
 use log::Level;
 
-pub use judge::{Goal, Lack, Seen, Vf, Words, lack, words};
-pub use target::{Target, TargetError};
-
 use self::ports::Ports;
-use crate::apply::boot::port_fields;
-use crate::apply::iface::judge_settings;
 use crate::config::Config;
 use crate::host::events::{Events, Happened};
 use crate::host::{Root, answer, clock, journal, netlink, state, systemd};
-use crate::ladder::{Cause, Expectation, Facts, PortProgress, cause, expect, progress};
-use crate::names::IfName;
-use crate::names::Rung;
+use crate::ladder::{Expectation, Facts, cause, expect, progress};
+use crate::names::{IfName, Rung};
+use crate::observe::ipoib::Interfaces;
 use crate::observe::{self, ModprobeRules, Observed, Observer};
-use crate::report::events as kinds;
-use crate::report::online::{OnlinePort, OnlineReport, OnlineVerdict};
+use crate::plan::settings::judge_settings;
+use crate::report::online::{Goal, Lack, OnlinePort, OnlineReport, OnlineVerdict};
+use crate::report::port::port_fields;
+use crate::report::{Cause, PortProgress, events as kinds};
+
+pub use judge::{Seen, Vf, Words, lack, words};
+pub use target::{Target, TargetError};
 
 /// What to wait for, and how long.
 #[derive(Debug)]
@@ -151,7 +151,12 @@ impl Waiting<'_> {
     /// How far every port is that is waited for, up to `configured`.
     fn progress(&mut self) -> Vec<PortProgress> {
         let mut ports = self.climbed();
-        judge_settings(self.config, self.observer.root(), &mut ports, &mut self.facts);
+        judge_settings(
+            self.config,
+            &Interfaces::look(self.observer.root()),
+            &mut ports,
+            &mut self.facts,
+        );
         ports
     }
 

@@ -3,11 +3,11 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use super::judge::{Seen, Vf};
 use crate::host::answer;
-use crate::host::port_reader::PortReader;
-use crate::ladder::PortProgress;
 use crate::names::{PciAddress, PortNumber, RdmaName};
 use crate::observe::link::PortAnswer;
 use crate::observe::{Observed, is_vf_id};
+use crate::report::PortProgress;
+use crate::workers::port_reader::PortReader;
 
 /// Which port is asked. A new name, or another function under it, is a new port.
 type Key = (PciAddress, RdmaName, PortNumber);

@@ -1,58 +1,12 @@
 //! What would change at a PF's VFs, VF by VF, from what was observed to what is
 //! wanted: the steps of [`super::vf`] turned round, for showing.
 
-use serde::Serialize;
-
-use super::vf::{Deferred, VfPlan, VfStep};
+use super::vf::VfPlan;
 use crate::ladder::WantedPf;
 use crate::ladder::vf::shows_others;
 use crate::observe::ObservedPf;
-
-/// What would become of one VF.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct VfDiff {
-    /// Which VF.
-    pub index: u16,
-    /// What would be done.
-    pub action: Action,
-    /// What would be changed, or is deferred.
-    pub changes: Vec<Change>,
-    /// Why it is left as it is, and who uses it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub deferred: Option<String>,
-}
-
-/// What would be done with a VF.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Action {
-    /// Nothing: it is as wanted.
-    Keep,
-    /// It would be created.
-    Create,
-    /// Something about it would be changed.
-    Change,
-    /// It would be destroyed.
-    Remove,
-    /// Something is not as wanted and stays so: it is in use.
-    Defer,
-    /// Nothing can be done at its PF.
-    Block,
-}
-
-/// One thing that would be changed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Change {
-    /// `node GUID`, `port GUID`, `policy`, `driver`, `VF`.
-    pub what: &'static str,
-    /// As it is.
-    pub from: String,
-    /// As it shall be.
-    pub to: String,
-    /// Why, where it is not clear from the two.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub why: Option<String>,
-}
+use crate::report::pf::{Deferred, VfStep};
+use crate::report::plan::{Action, Change, VfDiff};
 
 /// What `plan` would change.
 #[must_use]
@@ -152,36 +106,16 @@ fn bound(steps: &[&VfStep], now: Option<&str>, stale: Option<String>) -> Option<
     }
 }
 
-impl Change {
-    fn new(what: &'static str, from: impl Into<String>, to: impl Into<String>) -> Self {
-        Self { what, from: from.into(), to: to.into(), why: None }
-    }
-
-    fn because(self, why: String) -> Self {
-        Self { why: Some(why), ..self }
-    }
-}
-
-impl std::fmt::Display for Change {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} {} -> {}", self.what, self.from, self.to)?;
-        match &self.why {
-            Some(why) => write!(f, " ({why})"),
-            None => Ok(()),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::ladder::WantedVf;
-    use crate::names::LinkLayer;
-    use crate::names::{Guid, VfIndex};
-    use crate::names::{Policy, VfDriver};
-    use crate::observe::{Admin, Backend, ObservedVf, Own, Undo, Use};
+    use crate::names::{Guid, LinkLayer, Policy, VfDriver, VfIndex};
+    use crate::observe::{Admin, Backend, ObservedVf, Own, Undo};
     use crate::plan::vf::{Uses, vf_steps};
-    use proptest::prelude::*;
+    use crate::report::Use;
 
     fn wanted(drivers: &[VfDriver]) -> WantedPf {
         let vf = |(index, driver): (VfIndex, &VfDriver)| WantedVf {

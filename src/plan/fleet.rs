@@ -8,8 +8,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::config::pins::Pins;
-use crate::names::GuidKind;
-use crate::names::{Guid, PciAddress};
+use crate::names::{Guid, GuidKind, PciAddress};
 
 /// The GUIDs of many hosts.
 #[derive(Debug, Default)]

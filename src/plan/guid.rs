@@ -4,17 +4,14 @@
 //! touched; a PF with an error is left alone, the others are not.
 
 mod compute;
-mod finding;
 mod judge;
 
-pub use finding::Finding;
-
-use crate::config::pins::{PINS_PATH, PinnedPf, Pins};
+use crate::config::pins::{PinnedPf, Pins};
 use crate::config::{Config, Pf, PfSelector};
 use crate::ladder::{WantedPf, WantedVf};
-use crate::names::GuidKind;
-use crate::names::{Guid, PciAddress, VfIndex};
+use crate::names::{Guid, GuidKind, PINS_PATH, PciAddress, VfIndex};
 use crate::observe::plan_host::{PlanFunction, PlanHost};
+use crate::report::plan::Finding;
 
 /// What became of one `[[pf]]`.
 #[derive(Debug, Clone, PartialEq, Eq)]

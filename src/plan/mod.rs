@@ -9,10 +9,10 @@ pub mod fleet;
 pub mod guid;
 mod iface;
 pub mod partitions;
-mod pf_problem;
+pub mod settings;
+pub mod show;
 pub mod vf;
 
-pub use boot::{Done, Step, boot_steps, waits_for_udev};
-pub use iface::{IfacePlan, IfaceStep, WantedInterface, iface_plan, wanted};
-pub use pf_problem::PfProblem;
-pub use vf::{Deferred, Stage, VfPlan, VfStep};
+pub use boot::{Done, boot_steps, waits_for_udev};
+pub use iface::{IfacePlan, iface_plan, wanted};
+pub use vf::VfPlan;

@@ -1,13 +1,10 @@
-use crate::ladder::vf::VFIO;
-use crate::ladder::vf::guids_are_set;
-use crate::ladder::vf::has_driver;
-use crate::ladder::vf::shows_others;
-use crate::ladder::vf::wanted_driver;
-
 use proptest::prelude::*;
 
 use super::*;
+use crate::ladder::vf::{guids_are_set, has_driver, shows_others, wanted_driver};
+use crate::names::{Guid, PciAddress, Policy, VFIO, VfDriver, VfIndex};
 use crate::observe::{Admin, Own, Undo};
+use crate::report::pf::VfStep;
 
 const HOST: &str = "mlx5_core";
 

@@ -5,10 +5,10 @@ use serde::Serialize;
 use super::SCHEMA;
 use super::duration::seconds;
 use super::pf::{Outcome, Unresolved};
-use crate::ladder::{Cause, ModuleTrouble, NotExpected, PortProgress};
-use crate::names::Rung;
-use crate::names::{ModuleName, PciAddress, PortNumber};
-use crate::plan::Step;
+use crate::names::{ModuleName, PciAddress, PortNumber, Rung};
+use crate::report::{Cause, ModuleTrouble, NotExpected, PortProgress};
+
+pub use super::boot_step::Step;
 
 /// How a boot went, in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use crate::check::{Confidence, Diagnosis, Finding, Severity, Verdict};
+use crate::report::finding::{Confidence, Diagnosis, Finding, Severity, Verdict};
 
 /// Lines of evidence shown for each finding; JSON has all.
 const QUOTES: usize = 8;

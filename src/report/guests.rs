@@ -4,11 +4,91 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
+use crate::names::{PciAddress, VfName, VfRung};
+
 use super::SCHEMA;
 use super::duration::seconds;
-use crate::guests::Member;
-use crate::guests::order::Phase;
-use crate::guests::vf::VfState;
+
+/// How far a guest is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "phase", rename_all = "kebab-case")]
+pub enum Phase {
+    /// Not started yet.
+    Idle,
+    /// Being started since then, microseconds of CLOCK_MONOTONIC.
+    Starting {
+        /// When it began.
+        since_usec: u64,
+    },
+    /// Asked for, and not waited for: it could not start before this unit has.
+    Issued {
+        /// Why it was not waited for.
+        why: String,
+    },
+    /// Up.
+    Up {
+        /// It was up already.
+        already: bool,
+    },
+    /// It will not be started.
+    Failed {
+        /// Why.
+        why: String,
+    },
+}
+
+impl Phase {
+    /// Nothing more is going to happen to it, so who comes after it may go on.
+    #[must_use]
+    pub const fn is_settled(&self) -> bool {
+        matches!(self, Self::Up { .. } | Self::Failed { .. } | Self::Issued { .. })
+    }
+}
+
+/// How such a device is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct VfState {
+    /// Which VF; `None` for a function that is not there.
+    pub vf: Option<VfName>,
+    /// Its PCI function, once it exists.
+    pub pci: Option<PciAddress>,
+    /// The highest rung that it has reached.
+    pub reached: Option<VfRung>,
+    /// What is not right, in words; empty if all is.
+    pub lacks: String,
+}
+
+impl VfState {
+    /// A function that does not exist.
+    #[must_use]
+    pub fn no_function(pci: PciAddress) -> Self {
+        let lacks = "there is no such PCI function (yet)".to_owned();
+        Self { vf: None, pci: Some(pci), reached: None, lacks }
+    }
+
+    /// A function of which it cannot be told whether it is a VF.
+    #[must_use]
+    pub const fn unclear(pci: PciAddress, why: String) -> Self {
+        Self { vf: None, pci: Some(pci), reached: None, lacks: why }
+    }
+
+    /// A guest may be started on it.
+    #[must_use]
+    pub fn is_right(&self) -> bool {
+        self.lacks.is_empty()
+    }
+
+    /// What to call it.
+    #[must_use]
+    pub fn label(&self) -> String {
+        match (self.vf, self.pci) {
+            (Some(vf), Some(pci)) => format!("VF {vf} ({pci})"),
+            (Some(vf), None) => format!("VF {vf}"),
+            (None, Some(pci)) => format!("function {pci}"),
+            (None, None) => "VF".to_owned(),
+        }
+    }
+}
 
 /// All guests at one moment. Times are microseconds of CLOCK_MONOTONIC.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -67,21 +147,6 @@ impl GuestsReport {
             guests: Vec::new(),
             problems: BTreeSet::new(),
         }
-    }
-
-    /// Take in how the guests are, and why some are not started.
-    pub fn fill(&mut self, members: &[Member], whys: &[Option<String>]) {
-        let one = |(position, member): (usize, &Member)| GuestReport {
-            name: member.guest.what.name().to_owned(),
-            kind: if member.is_domain() { "domain" } else { "unit" },
-            uuid: member.domain.as_ref().map(|(uuid, _)| uuid.clone()),
-            phase: member.phase.clone(),
-            waits: whys.get(position).cloned().flatten(),
-            vfs: member.vfs.clone(),
-            up_usec: member.up_usec,
-            origin: member.guest.origin.clone(),
-        };
-        self.guests = members.iter().enumerate().map(one).collect();
     }
 
     /// The run has ended, by a signal or because nothing is left to do.

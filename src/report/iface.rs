@@ -3,9 +3,11 @@
 
 use serde::{Deserialize, Serialize};
 
+pub use super::iface_step::{IfaceStep, WantedInterface};
+
 use super::duration::seconds;
-use crate::plan::{IfaceStep, WantedInterface};
-use crate::stacks::{Decision, View};
+
+use crate::report::stack::{Decision, View};
 
 /// How far bringing it up is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -186,13 +188,15 @@ impl IfaceReport {
 #[must_use]
 pub fn stacks_text(views: &[View]) -> String {
     let mut text = String::new();
-    for view in views.iter().filter(|v| v.phase != crate::stacks::Phase::Absent) {
+    for view in views.iter().filter(|v| v.phase != crate::report::stack::Phase::Absent) {
         let answer = match view.claim.answer {
-            crate::stacks::Answer::Yes | crate::stacks::Answer::Hotplug => "claims it",
-            crate::stacks::Answer::ByHand => "knows it, by hand only",
-            crate::stacks::Answer::No => "does not claim it",
-            crate::stacks::Answer::Missed => "does not claim it, and should",
-            crate::stacks::Answer::Later => "cannot tell yet",
+            crate::report::stack::Answer::Yes | crate::report::stack::Answer::Hotplug => {
+                "claims it"
+            }
+            crate::report::stack::Answer::ByHand => "knows it, by hand only",
+            crate::report::stack::Answer::No => "does not claim it",
+            crate::report::stack::Answer::Missed => "does not claim it, and should",
+            crate::report::stack::Answer::Later => "cannot tell yet",
         };
         let (stack, phase) = (view.stack, view.phase.text());
         text.push_str(&format!("stack {stack} ({phase}): {answer}: {}\n", view.claim.why));

@@ -2,18 +2,34 @@
 //! events with stable MESSAGE_IDs. Pure: values in, text out.
 
 pub mod boot;
+mod boot_step;
 pub mod check;
 pub mod duration;
 pub mod events;
+pub mod finding;
 pub mod guests;
+pub mod hardware;
 pub mod iface;
+mod iface_step;
+mod module_trouble;
 pub mod online;
 pub mod pf;
+mod pf_problem;
 pub mod plan;
+mod plan_finding;
+pub mod port;
+pub mod stack;
 pub mod status;
+pub mod units;
+mod uses;
+mod vf_diff;
+mod vf_step;
 
 pub use boot::{BootReport, Verdict};
+pub use module_trouble::ModuleTrouble;
 pub use pf::{PfReport, PfVerdict};
+pub use port::{Cause, NotExpected, PortProgress};
+pub use uses::Use;
 
 /// Version of all JSON output. Fields are added, never changed.
 pub const SCHEMA: u32 = 1;

@@ -2,10 +2,56 @@
 
 use serde::Serialize;
 
+use crate::names::Rung;
+
 use super::SCHEMA;
 use super::duration::seconds;
-use crate::ladder::PortProgress;
-use crate::online::{Goal, Lack};
+use crate::report::PortProgress;
+
+/// What is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Goal {
+    /// The rung that every port has to reach.
+    pub rung: Rung,
+    /// And its netdev has an address of global scope.
+    pub address: bool,
+}
+
+/// What a port lacks. The names are promised (JSON, `grep`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Lack {
+    /// A rung below `link`: why is for the ladder to say.
+    Rung(Rung),
+    /// Its state is not known: the driver or firmware does not answer.
+    Answer,
+    /// The physical link.
+    Link,
+    /// The logical state Active, or a LID.
+    Active,
+    /// The netdev is down: nobody brought it up.
+    Up,
+    /// The netdev is up and has no carrier.
+    Carrier,
+    /// An address.
+    Address,
+}
+
+impl Lack {
+    /// The word for it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Rung(rung) => rung.word(),
+            Self::Answer => "answer",
+            Self::Link => "link",
+            Self::Active => "active",
+            Self::Up => "up",
+            Self::Carrier => "carrier",
+            Self::Address => "address",
+        }
+    }
+}
 
 /// How a wait went, in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

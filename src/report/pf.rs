@@ -5,9 +5,10 @@ use serde::Serialize;
 
 use super::SCHEMA;
 use super::duration::seconds;
-use crate::names::VfRung;
-use crate::names::{Guid, IfName, PciAddress, RdmaName, VfIndex};
-use crate::plan::{Deferred, PfProblem, VfStep};
+use crate::names::{Guid, IfName, PciAddress, RdmaName, VfIndex, VfRung};
+
+pub use super::pf_problem::PfProblem;
+pub use super::vf_step::{Deferred, Stage, VfStep};
 
 /// How it went, in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -4,14 +4,10 @@
 use serde::Serialize;
 
 use super::SCHEMA;
-use crate::ladder::NotExpected;
-use crate::names::Rung;
-use crate::names::{Guid, IfName, PciAddress, PortNumber, RdmaName};
-use crate::names::{LinkLayer, ModuleState};
-use crate::observe::UdevState;
-use crate::observe::link::{Card, Gid, Link, NetDevState};
-use crate::observe::sriov::Vf;
-use crate::observe::units::Units;
+use crate::names::{Guid, IfName, LinkLayer, ModuleState, PciAddress, PortNumber, RdmaName, Rung};
+use crate::report::NotExpected;
+use crate::report::hardware::{Card, Gid, Link, NetDevState, Vf};
+use crate::report::units::Units;
 
 /// The whole picture.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -28,13 +24,23 @@ pub struct Status {
     /// The configured modules.
     pub modules: Vec<(String, ModuleState)>,
     /// udev's state.
-    pub udev: UdevState,
+    pub udev: Udev,
     /// The HCAs.
     pub hcas: Vec<Hca>,
     /// RDMA devices without a PCI function of theirs.
     pub software_devices: Vec<RdmaName>,
     /// What could not be read.
     pub problems: Vec<String>,
+}
+
+/// How far udev is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Udev {
+    /// systemd-udevd can be reached (`/run/udev/control`).
+    pub running: bool,
+    /// No event is queued or being worked on (`/run/udev/queue`, the file
+    /// that `udevadm settle` watches).
+    pub settled: bool,
 }
 
 /// How the last boot ended.
@@ -145,7 +151,7 @@ impl Ladder {
 impl Status {
     /// The constant head.
     #[must_use]
-    pub fn new(kernel: String, units: Units, udev: UdevState) -> Self {
+    pub fn new(kernel: String, units: Units, udev: Udev) -> Self {
         Self {
             schema: SCHEMA,
             kernel,
@@ -229,7 +235,7 @@ impl Status {
     }
 }
 
-pub use crate::observe::units::Owner;
+pub use crate::report::units::Owner;
 
 impl Hca {
     fn lines(&self) -> Vec<String> {

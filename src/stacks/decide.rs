@@ -1,77 +1,7 @@
 //! What to do about bringing an interface up. Pure.
 
-use serde::Serialize;
-
-use super::{Answer, Phase, Stack, View};
 use crate::observe::ipoib::Interface;
-
-/// What is to be done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Action {
-    /// The stack has brought it up already.
-    Nothing,
-    /// The stack is still to come: it will find the interface there.
-    Leave,
-    /// The stack is at it: wait for its service's job, then look again.
-    WaitForService,
-    /// ifupdown's own unit for the interface is at it: wait, then look again.
-    WaitForHotplug,
-    /// The stack has been and missed it: `ifup`, in a unit of its own.
-    Ifup,
-    /// As `Ifup`, but its record of the interface is of one that is gone.
-    IfupAgain,
-    /// As `Ifup`, but the interface is down and has addresses already, by which
-    /// ifupdown would stumble: `ifdown` first.
-    IfupAnew,
-    /// ifupdown's own unit for the interface was not started: start it.
-    StartHotplug,
-    /// The stack watches for interfaces: let it, and see that it does.
-    Verify,
-    /// A stack should bring it up and cannot.
-    Stuck,
-    /// No stack claims it.
-    Nobody,
-}
-
-impl Action {
-    /// In words.
-    #[must_use]
-    pub const fn text(self) -> &'static str {
-        match self {
-            Self::Nothing => "nothing to do",
-            Self::Leave => "leave it to its stack",
-            Self::WaitForService => "wait for the service, then look again",
-            Self::WaitForHotplug => "wait for ifupdown's own unit, then look again",
-            Self::Ifup => "run ifup",
-            Self::IfupAgain => "run ifup --force",
-            Self::IfupAnew => "run ifdown --force, then ifup",
-            Self::StartHotplug => "start ifupdown's own unit for it",
-            Self::Verify => "let its stack, and see that it does",
-            Self::Stuck => "it cannot come up",
-            Self::Nobody => "nobody brings it up",
-        }
-    }
-}
-
-/// What to do, and why.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Decision {
-    /// The stack that brings the interface up; none if nobody does.
-    pub stack: Option<Stack>,
-    /// What is to be done.
-    pub action: Action,
-    /// One sentence, without a full stop.
-    pub why: String,
-    /// Something is configured wrongly: it is no good end.
-    pub is_wrong: bool,
-}
-
-impl Decision {
-    fn new(stack: Stack, action: Action, why: String) -> Self {
-        Self { stack: Some(stack), action, why, is_wrong: action == Action::Stuck }
-    }
-}
+use crate::report::stack::{Action, Answer, Decision, Phase, Stack, View};
 
 /// Characters that reach a shell unharmed when ifupdown and its like put a name
 /// into their command lines.

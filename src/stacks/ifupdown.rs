@@ -1,8 +1,8 @@
 //! Debian's ifupdown: interfaces(5), and its record of what is up.
 
-use super::{Answer, Claim};
 use crate::host::Root;
 use crate::observe::ipoib::Interface;
+use crate::report::stack::{Answer, Claim};
 
 const FILE: &str = "/etc/network/interfaces";
 /// `IFACE=LOGICAL` lines, written when an interface has come up.

@@ -14,203 +14,45 @@ pub mod network_scripts;
 pub mod networkd;
 pub mod wicked;
 
-use std::fmt;
-
-use serde::Serialize;
-
-pub use decide::{Action, Decision, decide};
-
 use crate::host::Root;
 use crate::host::manager::UnitState;
 use crate::observe::ipoib::Interface;
+use crate::report::stack::{Answer, Claim, Phase, Stack, View};
 
-/// A network stack.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Stack {
-    /// NetworkManager.
-    NetworkManager,
-    /// systemd-networkd.
-    SystemdNetworkd,
-    /// SUSE's wicked.
-    Wicked,
-    /// Debian's ifupdown.
-    Ifupdown,
-    /// Red Hat's network-scripts.
-    NetworkScripts,
+pub use decide::decide;
+
+/// Where `unit` is; `stack` is whose it should be.
+#[must_use]
+pub fn phase_of(stack: Stack, unit: &UnitState) -> Phase {
+    // network.service can be an alias of wicked or NetworkManager.
+    if !unit.is_loaded() || unit.id != stack.unit() {
+        return Phase::Absent;
+    }
+    phase_of_unit(unit)
 }
 
-impl Stack {
-    /// All, in the order in which they are asked: who watches for interfaces
-    /// first, then who only looks once.
-    pub const ALL: [Self; 5] = [
-        Self::NetworkManager,
-        Self::SystemdNetworkd,
-        Self::Wicked,
-        Self::Ifupdown,
-        Self::NetworkScripts,
-    ];
-
-    /// Its service.
-    #[must_use]
-    pub const fn unit(self) -> &'static str {
-        match self {
-            Self::NetworkManager => "NetworkManager.service",
-            Self::SystemdNetworkd => "systemd-networkd.service",
-            Self::Wicked => "wicked.service",
-            Self::Ifupdown => "networking.service",
-            Self::NetworkScripts => "network.service",
-        }
-    }
-
-    /// What to call it.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::NetworkManager => "NetworkManager",
-            Self::SystemdNetworkd => "systemd-networkd",
-            Self::Wicked => "wicked",
-            Self::Ifupdown => "ifupdown",
-            Self::NetworkScripts => "network-scripts",
-        }
-    }
-
-    /// It looks at the interfaces once, when its service starts; the others
-    /// take what appears later too.
-    #[must_use]
-    pub const fn looks_once(self) -> bool {
-        matches!(self, Self::Ifupdown | Self::NetworkScripts)
+/// Where any unit is.
+#[must_use]
+pub fn phase_of_unit(unit: &UnitState) -> Phase {
+    match (unit.active.as_str(), unit.job) {
+        ("active" | "reloading", _) => Phase::Active,
+        ("activating", _) => Phase::Starting,
+        ("deactivating", _) => Phase::Stopped,
+        (_, 1..) => Phase::Queued,
+        ("failed", _) => Phase::Failed,
+        _ if unit.inactive_enter_usec > 0 => Phase::Stopped,
+        _ => Phase::NotStarted,
     }
 }
 
-impl fmt::Display for Stack {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.word())
+/// Where ifupdown's own unit of an interface is. It is a simple service that
+/// remains: active from its first moment, and at it while its process runs.
+#[must_use]
+pub fn phase_of_hotplug(unit: &UnitState) -> Phase {
+    match phase_of_unit(unit) {
+        Phase::Active if unit.sub == "running" => Phase::Starting,
+        phase => phase,
     }
-}
-
-/// Where a service is in this boot, in systemd's words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Phase {
-    /// There is no such unit, or it is masked, or it is another stack's.
-    Absent,
-    /// It is there, has no job, and has not run.
-    NotStarted,
-    /// Its start is queued: it is still to come.
-    Queued,
-    /// It is starting.
-    Starting,
-    /// It is active: a daemon runs, a one-shot service has run.
-    Active,
-    /// It has run and failed.
-    Failed,
-    /// It has run and was stopped, or is being stopped.
-    Stopped,
-}
-
-impl Phase {
-    /// Where `unit` is; `stack` is whose it should be.
-    #[must_use]
-    pub fn of(stack: Stack, unit: &UnitState) -> Self {
-        // network.service can be an alias of wicked or NetworkManager.
-        if !unit.is_loaded() || unit.id != stack.unit() {
-            return Self::Absent;
-        }
-        Self::of_unit(unit)
-    }
-
-    /// Where any unit is.
-    #[must_use]
-    pub fn of_unit(unit: &UnitState) -> Self {
-        match (unit.active.as_str(), unit.job) {
-            ("active" | "reloading", _) => Self::Active,
-            ("activating", _) => Self::Starting,
-            ("deactivating", _) => Self::Stopped,
-            (_, 1..) => Self::Queued,
-            ("failed", _) => Self::Failed,
-            _ if unit.inactive_enter_usec > 0 => Self::Stopped,
-            _ => Self::NotStarted,
-        }
-    }
-
-    /// Where ifupdown's own unit of an interface is. It is a simple service that
-    /// remains: active from its first moment, and at it while its process runs.
-    #[must_use]
-    pub fn of_hotplug(unit: &UnitState) -> Self {
-        match Self::of_unit(unit) {
-            Self::Active if unit.sub == "running" => Self::Starting,
-            phase => phase,
-        }
-    }
-
-    /// In words.
-    #[must_use]
-    pub const fn text(self) -> &'static str {
-        match self {
-            Self::Absent => "not on this host",
-            Self::NotStarted => "not part of this boot",
-            Self::Queued => "still to come",
-            Self::Starting => "starting",
-            Self::Active => "active",
-            Self::Failed => "failed",
-            Self::Stopped => "stopped",
-        }
-    }
-}
-
-/// Whether a stack's configuration is for an interface.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Claim {
-    /// Is it?
-    pub answer: Answer,
-    /// Where that stands, or why not.
-    pub why: String,
-}
-
-/// An answer to "is it yours?".
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Answer {
-    /// It brings it up when its service starts, or when it appears.
-    Yes,
-    /// ifupdown brings it up by a unit of its own when it appears
-    /// (`allow-hotplug`).
-    Hotplug,
-    /// It has a configuration for it and is told not to bring it up by itself.
-    ByHand,
-    /// No.
-    No,
-    /// No, although something was probably meant for it: a wrong address, a
-    /// former name.
-    Missed,
-    /// It cannot be told before its service runs.
-    Later,
-}
-
-impl Claim {
-    pub(crate) fn new(answer: Answer, why: impl Into<String>) -> Self {
-        Self { answer, why: why.into() }
-    }
-}
-
-/// One stack and one interface.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct View {
-    /// Which.
-    pub stack: Stack,
-    /// Where its service is.
-    pub phase: Phase,
-    /// Whether the interface is its.
-    pub claim: Claim,
-    /// By its own record, the interface is up.
-    pub recorded: bool,
-    /// ifupdown's, and it is down and has addresses: `ip addr add` fails then with
-    /// EEXIST, after which `ifup --force` ends with success and nothing done.
-    pub addressed: bool,
-    /// Where ifupdown's own hotplug unit for the interface is; `Absent` for
-    /// other stacks.
-    pub hotplug: Phase,
 }
 
 /// The name of ifupdown's unit for an interface that appears.
@@ -261,11 +103,11 @@ pub struct Live {
 pub fn views(root: &Root, interface: &Interface, states: &[UnitState], live: &Live) -> Vec<View> {
     let phase = |stack: Stack| {
         let unit = states.iter().find(|u| u.name == stack.unit());
-        unit.map_or(Phase::Absent, |unit| Phase::of(stack, unit))
+        unit.map_or(Phase::Absent, |unit| crate::stacks::phase_of(stack, unit))
     };
     let hotplug = hotplug_unit(interface);
     let hotplug = states.iter().find(|u| u.name == hotplug);
-    let hotplug = hotplug.map_or(Phase::Absent, Phase::of_hotplug);
+    let hotplug = hotplug.map_or(Phase::Absent, crate::stacks::phase_of_hotplug);
     let nm = phase(Stack::NetworkManager);
     let nm_here = !matches!(nm, Phase::Absent | Phase::NotStarted);
     let view = |stack: Stack| {

@@ -1,8 +1,9 @@
 //! NetworkManager: what it says of a device, and why no profile fits.
 
-use super::{Answer, Claim, Phase, address_trouble, ifcfg, last};
+use super::{address_trouble, ifcfg, last};
 use crate::host::Root;
 use crate::observe::ipoib::Interface;
+use crate::report::stack::{Answer, Claim, Phase};
 
 /// What NetworkManager says of a device
 /// (`org.freedesktop.NetworkManager.Device`).

@@ -1,8 +1,9 @@
 //! Red Hat's network-scripts: `ifcfg-*` below /etc/sysconfig/network-scripts.
 
-use super::{Answer, Claim, address_trouble, ifcfg, last};
+use super::{address_trouble, ifcfg, last};
 use crate::host::Root;
 use crate::observe::ipoib::Interface;
+use crate::report::stack::{Answer, Claim};
 
 const DIR: &str = "/etc/sysconfig/network-scripts";
 

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::{Answer, Claim, Phase, address_trouble};
+use super::address_trouble;
 use crate::host::Root;
 use crate::observe::ipoib::Interface;
+use crate::report::stack::{Answer, Claim, Phase};
 
 /// What systemd-networkd says of a link (`org.freedesktop.network1(5)`).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -6,6 +6,7 @@ use expect_test::{Expect, expect};
 
 use super::*;
 use crate::names::PKey;
+use crate::report::stack::{Action, Decision, Stack};
 
 fn interface(name: &str, up: bool) -> Interface {
     Interface {

@@ -1,9 +1,10 @@
 //! SUSE's wicked: `ifcfg-*` below /etc/sysconfig/network. Its nanny watches for
 //! interfaces and brings up what it has a policy for.
 
-use super::{Answer, Claim, ifcfg, last};
+use super::{ifcfg, last};
 use crate::host::Root;
 use crate::observe::ipoib::Interface;
+use crate::report::stack::{Answer, Claim};
 
 const DIR: &str = "/etc/sysconfig/network";
 

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use super::when::duration;
 use super::{Ask, PortTrack, Timeline};
 use crate::names::Rung;
+use crate::report::duration::duration;
 
 /// A span in which an interface that somebody had asked for was of no use.
 #[derive(Debug, Clone, PartialEq, Eq)]

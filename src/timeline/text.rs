@@ -4,9 +4,9 @@
 //! for and missing. Without UTF-8 all of it is ASCII.
 
 use super::scale::Scale;
-use super::when::duration;
 use super::{Gap, GapKind, Outcome, PortTrack, Timeline, UnitBar, clean};
 use crate::names::Rung;
+use crate::report::duration::duration;
 
 /// How to draw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,12 +3,11 @@
 use super::Boot;
 use crate::apply::warnings::send_queue_warning;
 use crate::host::{clock, process};
-use crate::ladder::{Cause, Expectation, PortProgress, cause};
-use crate::names::ModuleName;
-use crate::names::ModuleState;
+use crate::ladder::{Expectation, cause};
+use crate::names::{ModuleName, ModuleState};
 use crate::observe::Observed;
 use crate::report::boot::{LeftOut, ModuleOutcome, ModuleReport, PortReport};
-use crate::report::{BootReport, Verdict};
+use crate::report::{BootReport, Cause, PortProgress, Verdict};
 
 impl Boot<'_> {
     pub(super) fn left_out(&mut self, expectation: &Expectation) {

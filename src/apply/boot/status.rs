@@ -2,8 +2,9 @@
 
 use super::{Boot, GRACE_SEC};
 use crate::host::systemd;
-use crate::ladder::{PortProgress, cause};
+use crate::ladder::cause;
 use crate::observe::Observed;
+use crate::report::PortProgress;
 
 impl Boot<'_> {
     pub(super) fn tell(&mut self, status: &str) {

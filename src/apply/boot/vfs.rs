@@ -7,10 +7,10 @@ use std::path::Path;
 use crate::apply::pfs::{self, Plans, Worker};
 use crate::config::Config;
 use crate::host::{Root, answer, clock};
-use crate::ladder::{NotExpected, PortProgress};
 use crate::names::PciAddress;
 use crate::observe::Observed;
 use crate::report::pf::{Outcome, Unresolved};
+use crate::report::{NotExpected, PortProgress};
 
 /// How often the host is looked at while VFs come.
 const LOOK_EVERY_USEC: u64 = 250_000;

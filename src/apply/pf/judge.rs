@@ -1,14 +1,11 @@
 //! What a run at a PF came to, VF by VF, and why. Pure.
 
-use crate::ladder::Facts;
-use crate::ladder::vf::shows_others;
-use crate::ladder::vf::vf_progress;
-use crate::ladder::{WantedPf, WantedVf};
-use crate::names::PciAddress;
-use crate::names::VfRung;
+use crate::ladder::vf::{shows_others, vf_progress};
+use crate::ladder::{Facts, WantedPf, WantedVf};
+use crate::names::{PciAddress, VfRung};
 use crate::observe::{ObservedPf, ObservedVf};
-use crate::plan::{Deferred, VfPlan, VfStep};
-use crate::report::pf::VfReport;
+use crate::plan::VfPlan;
+use crate::report::pf::{Deferred, VfReport, VfStep};
 
 /// The VFs of the plan as they are after the run.
 pub(super) fn vfs(

@@ -2,16 +2,16 @@
 
 use std::os::fd::AsFd;
 
-use super::super::hand::{Answer, Numbered, Request, VERB};
 use super::steps::failure;
 use super::{GRACE_USEC, GRANT_USEC, LINKS_USEC, Purpose, Run};
 use crate::host::clock;
-use crate::host::hand::Hand;
 use crate::names::VfIndex;
 use crate::observe::pf::dir;
 use crate::observe::{Backend, Look, ObservedPf, pf};
 use crate::plan::VfPlan;
 use crate::plan::vf::{disturbed, vf_steps};
+use crate::workers::hand::{Answer, Numbered, Request, VERB};
+use crate::workers::socket::Hand;
 
 impl Run<'_> {
     /// The host now. The part that may hang is asked of the child.
@@ -97,7 +97,7 @@ impl Run<'_> {
                 Some(Answer::Uses(uses)) => uses,
                 other => {
                     let why = failure(other.as_ref());
-                    vec![vec![crate::observe::Use::Unknown { why }]; unknown.len()]
+                    vec![vec![crate::report::Use::Unknown { why }]; unknown.len()]
                 }
             };
             self.uses.extend(unknown.into_iter().zip(uses));

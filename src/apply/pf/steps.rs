@@ -2,15 +2,14 @@
 
 use log::Level;
 
-use super::super::hand::{Answer, Request, Set};
 use super::{Run, undo_file};
 use crate::host::{answer, journal, state};
 use crate::names::VfIndex;
 use crate::observe::pf::{self, dir};
 use crate::observe::{Backend, Look, ObservedPf};
-use crate::plan::{Stage, VfStep};
 use crate::report::events as kinds;
-use crate::report::pf::PfStepReport;
+use crate::report::pf::{PfStepReport, Stage, VfStep};
+use crate::workers::hand::{Answer, Request, Set};
 
 impl Run<'_> {
     pub(super) fn carry_out(

@@ -2,11 +2,11 @@
 //! graph, the ports' ladders, who is configured to set up which netdev.
 
 use crate::graph::Graph;
-use crate::ladder::{Cause, ModuleTrouble, PortProgress};
 use crate::names::{ModuleName, PciAddress};
 use crate::observe::asked::Asked;
 use crate::observe::autostart::AutostartGuest;
-use crate::observe::units::Units;
+use crate::report::units::Units;
+use crate::report::{Cause, ModuleTrouble, PortProgress};
 
 /// A host that was looked at.
 #[derive(Debug, Clone, Default)]

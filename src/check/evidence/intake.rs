@@ -4,6 +4,9 @@
 //! dump in them is read. What follows is searched for the needles first, and
 //! only the lines around a hit are looked at.
 
+mod boots;
+mod lines;
+
 use std::io::{self, Read};
 
 use aho_corasick::{AhoCorasick, Input};
@@ -16,9 +19,6 @@ use super::mail::joint;
 use super::needles::{Needles, needles};
 use super::state::Reader;
 use super::{Boot, Evidence, Source};
-
-mod boots;
-mod lines;
 
 use lines::{clean, line_around, lines, window};
 

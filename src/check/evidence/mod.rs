@@ -20,7 +20,7 @@ pub use host::Host;
 pub use intake::Intake;
 pub use state::State;
 
-use super::finding::Quote;
+use crate::report::finding::Quote;
 
 /// Everything that was seen.
 #[derive(Debug, Clone, Default)]

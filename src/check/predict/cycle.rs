@@ -2,9 +2,9 @@
 
 use super::shown;
 use crate::check::evidence::Host;
-use crate::check::{Confidence, Finding, Severity};
 use crate::graph::cycles::{self, Cycle};
 use crate::graph::{Graph, consumers};
+use crate::report::finding::{Confidence, Finding, Severity};
 
 /// So many are named in the summary.
 const NAMED: usize = 4;

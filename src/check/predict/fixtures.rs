@@ -3,10 +3,9 @@
 use crate::check::evidence::Host;
 use crate::check::evidence::host::HostPort;
 use crate::graph::fixtures::graph;
-use crate::ladder::PortProgress;
-use crate::names::LinkLayer;
-use crate::names::Rung;
+use crate::names::{LinkLayer, Rung};
 use crate::observe::asked::Asked;
+use crate::report::PortProgress;
 
 /// Makes ports.
 pub(super) struct Port;

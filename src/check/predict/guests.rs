@@ -2,8 +2,8 @@
 
 use super::shown;
 use crate::check::evidence::Host;
-use crate::check::{Confidence, Finding, Severity};
 use crate::graph::consumers;
+use crate::report::finding::{Confidence, Finding, Severity};
 
 /// libvirt starts such a guest as soon as it runs, whatever became of the VF.
 pub(super) fn judge(host: &Host) -> Vec<Finding> {

@@ -13,7 +13,7 @@ mod provider;
 mod wait;
 
 use super::evidence::{Boot, Host};
-use super::finding::{Finding, Quote};
+use crate::report::finding::{Finding, Quote};
 
 /// What follows from the host that was looked at; nothing if none was.
 #[must_use]

@@ -2,10 +2,10 @@
 
 use super::{has_infiniband, in_order, shown};
 use crate::check::evidence::Host;
-use crate::check::{Code, Confidence, Finding, Severity};
 use crate::graph::Unit;
 use crate::graph::consumers::{self, Judged, Need, Proof};
-use crate::timeline::when::duration;
+use crate::report::duration::duration;
+use crate::report::finding::{Code, Confidence, Finding, Severity};
 
 /// One finding for each kind of consumer that is not proved.
 pub(super) fn judge(host: &Host) -> Vec<Finding> {

@@ -3,9 +3,9 @@
 use super::shown;
 use crate::check::evidence::Host;
 use crate::check::evidence::host::HostPort;
-use crate::check::{Code, Confidence, Finding, Severity};
-use crate::ladder::ModuleTrouble;
 use crate::names::Rung;
+use crate::report::ModuleTrouble;
+use crate::report::finding::{Code, Confidence, Finding, Severity};
 
 /// What the ladders of the expected ports and the VFs say.
 pub(super) fn judge(host: &Host) -> Vec<Finding> {
@@ -87,7 +87,7 @@ fn code(port: &HostPort) -> Code {
 mod tests {
     use super::super::fixtures::{Port, host};
     use super::*;
-    use crate::ladder::Cause;
+    use crate::report::Cause;
 
     fn judged(trouble: ModuleTrouble) -> Vec<(Code, Severity)> {
         let mut port = Port::stuck();

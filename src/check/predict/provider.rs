@@ -2,9 +2,9 @@
 
 use super::{has_infiniband, shown};
 use crate::check::evidence::Host;
-use crate::check::{Code, Confidence, Finding, Severity};
 use crate::graph::{Load, consumers};
 use crate::names::Rung;
+use crate::report::finding::{Code, Confidence, Finding, Severity};
 
 /// openibd or ibprov is there and does not run at boot; or its alias is broken.
 pub(super) fn judge(host: &Host) -> Vec<Finding> {

@@ -2,8 +2,8 @@
 
 use super::{in_order, shown};
 use crate::check::evidence::Host;
-use crate::check::{Confidence, Finding, Severity};
 use crate::graph::deadlock::{self, Deadlock};
+use crate::report::finding::{Confidence, Finding, Severity};
 
 /// One finding for all deadlocks.
 pub(super) fn judge(host: &Host) -> Vec<Finding> {

@@ -1,8 +1,8 @@
-use super::super::evidence::{Boot, Event};
-use super::{Confidence, Finding, Judge, Rule, Severity, seen};
-
 mod gives_up;
 mod reports;
+
+use super::super::evidence::{Boot, Event};
+use super::{Confidence, Finding, Judge, Rule, Severity, seen};
 
 use gives_up::{GIVES_UP, ROCE, STOPPED, given_up};
 use reports::{CRASH, HANG, WARN, reports};

@@ -5,9 +5,6 @@
 //! else knows it. The order of the rows is the order of findings that are
 //! equally grave and equally sure: what is nearer to the root cause first.
 
-use super::evidence::{Boot, Event, Kind};
-use super::finding::{Code, Confidence, Finding, Quote, Severity};
-
 mod autostart_guest_on_vf;
 mod driver_regression;
 mod driver_unload_under_remote_root;
@@ -63,6 +60,9 @@ mod vf_probe_failed;
 mod vf_state;
 mod vm_before_vf;
 mod wait_online_timeout;
+
+use super::evidence::{Boot, Event, Kind};
+use crate::report::finding::{Code, Confidence, Finding, Quote, Severity};
 
 /// A diagnosis that can be made.
 #[derive(Debug, Clone, Copy)]

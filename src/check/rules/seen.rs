@@ -2,9 +2,9 @@
 
 use super::super::evidence::state::{NetdevSeen, is_ib_name};
 use super::super::evidence::{Boot, Event, Kind};
-use super::super::finding::Quote;
 use super::super::pattern::{caught_one, word};
 use crate::names::PciAddress;
+use crate::report::finding::Quote;
 
 /// The kernel modules of the RDMA stack: cores, HCA drivers, upper layers.
 pub(super) const RDMA_MODULES: &[&str] = &[

@@ -2,8 +2,7 @@
 
 use super::{Key, Kind, Word};
 use crate::config::value::Value;
-use crate::names::{Connection, GuestVf, OnFailure, Ready};
-use crate::names::{DomainName, UnitName};
+use crate::names::{Connection, DomainName, GuestVf, OnFailure, Ready, UnitName};
 
 /// The keys of one `[[guest]]`.
 pub(crate) mod guest {

@@ -2,8 +2,7 @@
 
 use super::super::value::Value;
 use super::{GUID, Key, Kind, PCI, RDMA, Word};
-use crate::names::GuidRange;
-use crate::names::{Policy, Template, VfDriver};
+use crate::names::{GuidRange, Policy, Template, VfDriver};
 
 const ANY_GUID: Word = Word { what: "a GUID", ..GUID };
 

@@ -2,10 +2,9 @@
 
 use super::Word;
 use crate::config::value::Value;
-use crate::names::Mode;
-use crate::names::NameRule;
-use crate::names::Rung;
-use crate::names::{Guid, IfName, IfPattern, ModuleName, PKey, PciAddress, RdmaName};
+use crate::names::{
+    Guid, IfName, IfPattern, Mode, ModuleName, NameRule, PKey, PciAddress, RdmaName, Rung,
+};
 
 pub(super) const MODULE: Word = Word {
     what: "a kernel module name",

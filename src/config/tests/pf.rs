@@ -1,8 +1,7 @@
 //! `[host]` and `[[pf]]`.
 
 use super::*;
-use crate::names::VfIndex;
-use crate::names::{Policy, VfDriver};
+use crate::names::{Policy, VfDriver, VfIndex};
 
 const TEMPLATE: &str = "02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}";
 

@@ -5,11 +5,11 @@ use log::Level;
 
 use super::{LIBVIRT_EVERY_USEC, Service};
 use crate::guests::domain::{Domains, hostdevs, lost_libvirt};
-use crate::guests::order::Phase;
 use crate::guests::tasks::{Done, QUESTION_USEC, Task};
 use crate::guests::vf::Need;
 use crate::host::{clock, journal};
 use crate::report::events as kinds;
+use crate::report::guests::Phase;
 
 impl Service<'_> {
     /// Ask which domains there are and how they are, unless that is under way.

@@ -8,11 +8,12 @@ use crate::graph::{Graph, show};
 use crate::guests::deadlock::waits_for_us;
 use crate::guests::domain::lost_libvirt;
 use crate::guests::member::Member;
-use crate::guests::order::{Phase, Standing, startable};
+use crate::guests::order::{Standing, startable};
 use crate::guests::tasks::{Done, QUESTION_USEC, Task};
 use crate::host::{clock, process};
 use crate::names::Ready;
 use crate::report::events as kinds;
+use crate::report::guests::Phase;
 
 impl Service<'_> {
     pub(super) fn can_start_any(&self) -> bool {

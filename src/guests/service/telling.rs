@@ -3,9 +3,10 @@
 use log::Level;
 
 use super::Service;
-use crate::guests::order::{Phase, first_before};
+use crate::guests::order::first_before;
 use crate::host::{clock, journal, state, systemd};
 use crate::report::events as kinds;
+use crate::report::guests::{GuestReport, Phase};
 
 impl Service<'_> {
     /// Why a guest has not been started yet, in words.
@@ -34,6 +35,12 @@ impl Service<'_> {
         Some(why.to_owned())
     }
 
+    /// What is told of each guest.
+    pub(super) fn guest_reports(&self) -> Vec<GuestReport> {
+        let members = self.members.iter().enumerate();
+        members.map(|(position, member)| member.report(self.why(position))).collect()
+    }
+
     /// Bring status, report and journal up to date.
     pub(super) fn tell(&mut self) {
         let whys: Vec<Option<String>> = (0..self.members.len()).map(|i| self.why(i)).collect();
@@ -53,7 +60,7 @@ impl Service<'_> {
                 }
             }
         }
-        self.report.fill(&self.members, &whys);
+        self.report.guests = self.guest_reports();
         let json = serde_json::to_string_pretty(&self.report).unwrap_or_default();
         if json == self.written {
             return;

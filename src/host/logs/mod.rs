@@ -9,6 +9,10 @@
 //! What an archive or a directory holds is hostile: no link leads out of it, no
 //! name is used but to be printed, nothing is unpacked to disk.
 
+mod format;
+mod program;
+mod wide;
+
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek};
 use std::os::unix::fs::OpenOptionsExt;
@@ -21,10 +25,6 @@ use self::format::{Magic, is_binary, is_log};
 use self::program::piped;
 use self::wide::Wide;
 use super::{Root, answer, errno_name};
-
-mod format;
-mod program;
-mod wide;
 
 /// Gets each stream with its name.
 pub type Sink<'a> = &'a mut dyn FnMut(&str, &mut dyn Read);

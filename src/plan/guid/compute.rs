@@ -1,13 +1,12 @@
 //! What the configuration gives each VF, pins aside.
 
-use super::{Finding, KINDS};
+use super::KINDS;
 use crate::config::{GuidSource, Pf};
-use crate::names::GuidKind;
-use crate::names::HostNumber;
 use crate::names::host_number::{of_name, of_text};
 use crate::names::template::{Misfit, Numbers};
-use crate::names::{Guid, VfIndex};
+use crate::names::{Guid, GuidKind, HostNumber, VfIndex};
 use crate::observe::plan_host::{PlanFunction, PlanHost};
+use crate::report::plan::Finding;
 
 /// The host's number, or why it has none.
 pub(super) fn host_number(source: &HostNumber, host: &PlanHost) -> Result<u64, String> {

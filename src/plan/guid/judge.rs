@@ -1,12 +1,11 @@
 //! What is wrong with a plan, or odd.
 
-use super::{Draft, Finding, KINDS};
+use super::{Draft, KINDS};
 use crate::config::Pf;
 use crate::config::pins::PinnedPf;
-use crate::names::GuidKind;
-use crate::names::VfDriver;
-use crate::names::{Guid, PciAddress, VfIndex};
+use crate::names::{Guid, GuidKind, PciAddress, VfDriver, VfIndex};
 use crate::observe::plan_host::{PlanFunction, PlanHost};
+use crate::report::plan::Finding;
 
 /// What is wrong with the PF itself.
 pub(super) fn function(config: &Pf, function: &PlanFunction) -> Vec<Finding> {

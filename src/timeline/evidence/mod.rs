@@ -1,16 +1,16 @@
 //! The picture of a boot from evidence: log lines, and the host itself where it
 //! was looked at.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 mod roles;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use self::roles::{known, role_of};
 use super::{Ask, Clock, ModuleLoad, Note, Outcome, PortTrack, Role, Timeline, UnitBar};
 use crate::check::evidence::{Boot, Event, Host, Kind, When, event};
-use crate::check::{Finding, Severity};
 use crate::graph::{Unit, consumers};
 use crate::names::Rung;
+use crate::report::finding::{Finding, Severity};
 
 /// Asks of one asker for one netdev that are closer than this are one,
 /// microseconds.
@@ -403,7 +403,8 @@ fn remark_late(timeline: &mut Timeline) {
     let Some((gap, until)) = late.and_then(|g| Some((g, g.until_usec?))) else { return };
     for module in timeline.modules.iter_mut().filter(|m| m.name == "ib_ipoib") {
         if module.usec.is_some_and(|usec| usec > gap.from_usec && usec <= until) {
-            let span = super::when::duration(module.usec.unwrap_or(until) - gap.from_usec);
+            let span =
+                crate::report::duration::duration(module.usec.unwrap_or(until) - gap.from_usec);
             module.remark = format!("{span} after {} asked for {}", gap.who, gap.netdev);
         }
     }

@@ -11,9 +11,9 @@ mod style;
 
 use self::pen::{Anchor, Pen, fit, wrap};
 use super::scale::{Scale, count};
-use super::when::duration;
 use super::{Ask, Gap, GapKind, Outcome, Timeline, UnitBar, scale};
 use crate::names::Rung;
+use crate::report::duration::duration;
 
 const WIDTH: f64 = 1280.0;
 /// Where the time axis begins and ends.

@@ -6,7 +6,7 @@ use super::scale::count;
 use super::style::RUNG_CLASSES;
 use super::{Drawing, LEFT, MOST_ROWS, RIGHT};
 use crate::names::Rung;
-use crate::timeline::when::duration;
+use crate::report::duration::duration;
 use crate::timeline::{Gap, GapKind, PortTrack};
 
 /// Sizes by how many ports there are: row, letters.

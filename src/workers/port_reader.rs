@@ -14,7 +14,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
-use super::{Root, clock, netlink};
+use crate::host::{Root, clock, netlink};
 use crate::names::{PciAddress, PortNumber, RdmaName};
 use crate::observe::Look;
 use crate::observe::link::{self, PortAnswer};

@@ -5,8 +5,8 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::os::fd::AsFd;
 
-use super::clock;
 use super::port_reader::PortReader;
+use crate::host::clock;
 use crate::names::{PciAddress, PortNumber, RdmaName};
 use crate::observe::link::PortAnswer;
 

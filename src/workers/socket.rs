@@ -20,8 +20,8 @@ use std::sync::{Condvar, Mutex, PoisonError};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use super::clock;
-use super::lock::Held;
+use crate::host::clock;
+use crate::host::lock::Held;
 
 /// The parent's end.
 #[derive(Debug)]

@@ -1,8 +1,7 @@
 use serde::{Serialize, Serializer};
 
-use crate::names::GuidKind;
 use crate::names::template::Misfit;
-use crate::names::{Guid, PciAddress, VfIndex};
+use crate::names::{Guid, GuidKind, PciAddress, VfIndex};
 
 /// Something about the plan of one PF: an error, which keeps ibprov from
 /// touching the PF, or a warning. Its text says what to do.

@@ -1,4 +1,4 @@
-//! What is done in the child that may hang ([`crate::host::hand`]): requests,
+//! What is done in the child that may hang ([`crate::workers::socket`]): requests,
 //! what becomes of them, and the answers, as lines of JSON.
 //!
 //! The child judges one thing only: right before it takes a VF away it looks
@@ -9,13 +9,13 @@ use std::io;
 use serde::{Deserialize, Serialize};
 
 use crate::host::netlink::{self, VfSetting};
-use crate::host::{Root, answer, attribute, hand, process};
-use crate::ladder::vf::VFIO;
-use crate::names::Policy;
-use crate::names::{Guid, PciAddress, VfIndex};
+use crate::host::{Root, answer, attribute, process};
+use crate::names::{Guid, PciAddress, Policy, VFIO, VfIndex};
 use crate::observe::Look;
 use crate::observe::pf::{self, Asked, Backend, ObservedPf, ObservedVf, Own};
-use crate::observe::uses::{Use, uses};
+use crate::observe::uses::uses;
+use crate::report::Use;
+use crate::workers::socket;
 
 /// How many requests the child works on at the same time. Most of what binding
 /// in parallel gains is there with four to eight, and more would only queue at
@@ -148,7 +148,7 @@ pub(crate) struct Numbered<T> {
 /// # Errors
 /// Standard input is not the socket that `apply` gives it.
 pub fn serve() -> io::Result<()> {
-    hand::serve(AT_ONCE, |line| {
+    socket::serve(AT_ONCE, |line| {
         let answer = match serde_json::from_str::<Numbered<Request>>(line) {
             Ok(request) => {
                 Numbered { number: request.number, what: perform(&Root::live(), &request.what) }

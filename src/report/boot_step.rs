@@ -1,0 +1,60 @@
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::names::{IfName, ModuleName, PciAddress};
+
+/// One thing that `boot` does to the host.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(tag = "step", rename_all = "kebab-case")]
+pub enum Step {
+    /// Load these modules with one `modprobe -a`.
+    LoadModules {
+        /// In this order.
+        modules: Vec<ModuleName>,
+    },
+    /// Load one module that the step above did not bring, to learn why.
+    LoadModule {
+        /// Which.
+        module: ModuleName,
+    },
+    /// Load whatever drives a function that udev left without a driver.
+    LoadDriver {
+        /// The function.
+        pci: PciAddress,
+        /// Its modalias.
+        modalias: String,
+    },
+    /// Load the RDMA half of a driver whose core is bound and that has
+    /// registered no RDMA device.
+    LoadRdmaHalf {
+        /// The function that needs it.
+        pci: PciAddress,
+        /// `mlx5_ib` or `mlx4_ib`.
+        module: ModuleName,
+    },
+    /// Make the settings of an interface that its own unit did not make.
+    Configure {
+        /// The interface.
+        netdev: IfName,
+        /// Its index.
+        ifindex: u32,
+    },
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::LoadModules { modules } => {
+                let names: Vec<&str> = modules.iter().map(ModuleName::as_str).collect();
+                write!(f, "load {}", names.join(", "))
+            }
+            Self::LoadModule { module } => write!(f, "load {module}"),
+            Self::LoadDriver { pci, .. } => write!(f, "load the driver of {pci}"),
+            Self::LoadRdmaHalf { pci, module } => write!(f, "load {module} for {pci}"),
+            Self::Configure { netdev, .. } => {
+                write!(f, "configure {netdev}, which ibprov-iface@.service did not")
+            }
+        }
+    }
+}

@@ -1,0 +1,65 @@
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::names::{IfName, Mode, PKey};
+
+/// What one interface shall be. What is `None` or empty is left alone.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct WantedInterface {
+    /// Transport mode.
+    pub mode: Option<Mode>,
+    /// In bytes.
+    pub mtu: Option<u32>,
+    /// User space may join multicast groups.
+    pub umcast: Option<bool>,
+    /// P_Key children.
+    pub pkeys: Vec<PKey>,
+    /// The least that ib_ipoib's recv_queue_size should be.
+    pub receive_queue: Option<u32>,
+    /// The least that ib_ipoib's send_queue_size should be.
+    pub send_queue: Option<u32>,
+    /// The name it should have.
+    pub persistent_name: Option<IfName>,
+    /// The rules that apply, by file and line.
+    pub origins: Vec<String>,
+}
+
+/// One thing that is done to an interface.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "step", rename_all = "kebab-case")]
+pub enum IfaceStep {
+    /// Set the transport mode.
+    SetMode {
+        /// To this.
+        mode: Mode,
+    },
+    /// Set the MTU.
+    SetMtu {
+        /// To this, in bytes.
+        mtu: u32,
+    },
+    /// Set umcast.
+    SetUmcast {
+        /// To this.
+        umcast: bool,
+    },
+    /// Make a P_Key child.
+    AddChild {
+        /// Its P_Key.
+        pkey: PKey,
+        /// Its name.
+        name: IfName,
+    },
+}
+
+impl fmt::Display for IfaceStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SetMode { mode } => write!(f, "set mode {}", mode.word()),
+            Self::SetMtu { mtu } => write!(f, "set MTU {mtu}"),
+            Self::SetUmcast { umcast } => write!(f, "set umcast {}", u8::from(*umcast)),
+            Self::AddChild { pkey, name } => write!(f, "make P_Key child {name} ({pkey})"),
+        }
+    }
+}

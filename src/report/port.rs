@@ -1,0 +1,184 @@
+//! A port and how far it is: what every report tells of it.
+
+use serde::Serialize;
+
+use super::ModuleTrouble;
+use crate::names::{Guid, IfName, LinkLayer, ModuleName, PciAddress, PortNumber, RdmaName, Rung};
+
+/// One expected port, or an expected HCA whose ports are not known yet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PortProgress {
+    /// What is expected, in the words it was named by: a PCI address, a port
+    /// GUID or an RDMA device name.
+    pub expected: String,
+    /// Its PCI function.
+    pub pci: Option<PciAddress>,
+    /// Its RDMA device.
+    pub rdma: Option<RdmaName>,
+    /// Its port number.
+    pub port: Option<PortNumber>,
+    /// Its port GUID.
+    pub guid: Option<Guid>,
+    /// Its link layer.
+    pub link_layer: Option<LinkLayer>,
+    /// Its netdev, by the name it has now.
+    pub netdev: Option<IfName>,
+    /// When udev finished with the netdev, microseconds of CLOCK_MONOTONIC.
+    pub named_usec: Option<u64>,
+    /// The highest rung reached; none if the host shows nothing of it.
+    pub reached: Option<Rung>,
+    /// The rung that is waited for.
+    pub goal: Rung,
+    /// Missing it is no failure.
+    pub optional: bool,
+    /// Why it is expected.
+    pub why: String,
+}
+
+impl PortProgress {
+    /// Of something that the host shows nothing of, called `expected`.
+    #[must_use]
+    pub const fn absent(expected: String, goal: Rung, why: String) -> Self {
+        Self {
+            expected,
+            pci: None,
+            rdma: None,
+            port: None,
+            guid: None,
+            link_layer: None,
+            netdev: None,
+            named_usec: None,
+            reached: None,
+            goal,
+            optional: false,
+            why,
+        }
+    }
+
+    /// True if there is nothing (more) to wait for: the goal is reached, or
+    /// the port is in Ethernet mode.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.is_ethernet() || self.reached >= Some(self.goal)
+    }
+
+    /// True for a port in Ethernet mode: seen, and not waited for.
+    #[must_use]
+    pub fn is_ethernet(&self) -> bool {
+        self.link_layer == Some(LinkLayer::Ethernet)
+    }
+
+    /// The first rung that is missing on the way to the goal.
+    #[must_use]
+    pub fn missing(&self) -> Option<Rung> {
+        if self.is_ready() {
+            return None;
+        }
+        Rung::ALL.into_iter().find(|rung| Some(*rung) > self.reached)
+    }
+
+    /// What to call it: `mlx5_0 port 1 (0000:4b:00.0)` once that is known.
+    #[must_use]
+    pub fn label(&self) -> String {
+        match (&self.rdma, self.port, self.pci) {
+            (Some(rdma), Some(port), Some(pci)) => format!("{rdma} port {port} ({pci})"),
+            (Some(rdma), None, Some(pci)) => format!("{rdma} ({pci})"),
+            (_, Some(port), None) => format!("{} port {port}", self.expected),
+            (None, _, Some(pci)) if pci.to_string() != self.expected => {
+                format!("{} ({pci})", self.expected)
+            }
+            _ => self.expected.clone(),
+        }
+    }
+}
+
+/// Why a rung is missing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Cause {
+    /// One phrase, lower case, without a full stop.
+    pub text: String,
+    /// What to do about it; empty while waiting is all there is to do.
+    pub advice: String,
+    /// It cannot come any more by waiting.
+    pub is_final: bool,
+    /// The site itself asked for it: not a failure.
+    pub by_site: bool,
+}
+
+impl Cause {
+    pub(crate) fn waiting(text: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self { text: text.into(), advice: advice.into(), is_final: false, by_site: false }
+    }
+
+    pub(crate) fn last(text: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self { text: text.into(), advice: advice.into(), is_final: true, by_site: false }
+    }
+
+    pub(crate) fn module(module: &ModuleName, trouble: &ModuleTrouble) -> Self {
+        Self {
+            text: format!("module {module} is not loaded: {trouble}"),
+            advice: trouble.advice(module),
+            is_final: !matches!(trouble, ModuleTrouble::Stuck { .. }),
+            by_site: trouble.is_by_the_site(),
+        }
+    }
+}
+
+/// Why a function that looks like an HCA is not waited for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "reason", rename_all = "kebab-case")]
+pub enum NotExpected {
+    /// It is bound to a driver that hands it to a guest or keeps it away.
+    HandedOver {
+        /// `vfio-pci`, `pci-stub` or `xen-pciback`.
+        driver: String,
+    },
+    /// Somebody decided by `driver_override` what may bind it.
+    DriverOverride {
+        /// The override.
+        driver: String,
+    },
+    /// It is a VF of a PF on this host: the SR-IOV plan decides on those.
+    VfOfThisHost {
+        /// The PF.
+        physfn: PciAddress,
+    },
+    /// The site denies its driver.
+    DriverDenied {
+        /// The driver's module.
+        module: ModuleName,
+        /// Where it says so.
+        by: String,
+    },
+}
+
+impl std::fmt::Display for NotExpected {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::HandedOver { driver } => write!(f, "it is bound to {driver}"),
+            Self::DriverOverride { driver } => {
+                write!(f, "its driver_override is {driver:?}")
+            }
+            Self::VfOfThisHost { physfn } => write!(f, "it is a VF of {physfn} on this host"),
+            Self::DriverDenied { module, by } => {
+                write!(f, "its driver {module} is deny-listed by {by}")
+            }
+        }
+    }
+}
+
+/// The fields of a port's journal event.
+#[must_use]
+pub fn port_fields(port: &PortProgress) -> Vec<(&'static str, String)> {
+    let mut fields = vec![("IBPROV_EXPECTED", port.expected.clone())];
+    let mut add = |name: &'static str, value: Option<String>| {
+        fields.extend(value.map(|v| (name, v)));
+    };
+    add("IBPROV_PCI", port.pci.map(|v| v.to_string()));
+    add("IBPROV_RDMA", port.rdma.as_ref().map(ToString::to_string));
+    add("IBPROV_PORT", port.port.map(|v| v.to_string()));
+    add("IBPROV_GUID", port.guid.map(|v| v.to_string()));
+    add("IBPROV_NETDEV", port.netdev.as_ref().map(ToString::to_string));
+    add("IBPROV_RUNG", port.reached.map(|v| v.to_string()));
+    fields
+}

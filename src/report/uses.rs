@@ -1,0 +1,77 @@
+//! Who uses a VF.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// One sign that a VF is used.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(tag = "use", rename_all = "kebab-case")]
+pub enum Use {
+    /// A process has its VFIO group or device open: a virtual machine.
+    Vfio {
+        /// The file below `/dev`.
+        file: String,
+        /// The process.
+        pid: u32,
+        /// Its name.
+        name: String,
+    },
+    /// Its netdev or RDMA device is in another network namespace: a container.
+    OtherNamespace {
+        /// What is not to be seen here.
+        what: String,
+    },
+    /// A process owns an RDMA resource of it.
+    Process {
+        /// `QP`, `PD` ...
+        resource: String,
+        /// The process.
+        pid: u32,
+    },
+    /// A kernel module owns an RDMA resource of it: NFS, NVMe or Lustre.
+    Kernel {
+        /// `QP`, `PD` ...
+        resource: String,
+        /// The module.
+        module: String,
+    },
+    /// Its netdev is part of a bond or a bridge, or has a netdev above it.
+    Stacked {
+        /// Its netdev.
+        netdev: String,
+        /// The other one.
+        with: String,
+    },
+    /// Its netdev has an address that reaches further than the link, or a
+    /// route leads through it.
+    Network {
+        /// Its netdev.
+        netdev: String,
+        /// `address 10.0.0.1/24`, `route to 10.1.0.0/16`.
+        what: String,
+    },
+    /// It could not be determined.
+    Unknown {
+        /// Why.
+        why: String,
+    },
+}
+
+impl fmt::Display for Use {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Vfio { file, pid, name } => write!(f, "{file} is open in process {pid} ({name})"),
+            Self::OtherNamespace { what } => {
+                write!(f, "its {what} is not in this network namespace")
+            }
+            Self::Process { resource, pid } => write!(f, "process {pid} owns a {resource} of it"),
+            Self::Kernel { resource, module } => {
+                write!(f, "kernel module {module} owns a {resource} of it")
+            }
+            Self::Stacked { netdev, with } => write!(f, "{netdev} is stacked with {with}"),
+            Self::Network { netdev, what } => write!(f, "{netdev} has {what}"),
+            Self::Unknown { why } => write!(f, "whether it is used cannot be determined: {why}"),
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! What is done to a PF and its VFs, and what is left undone.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Serialize;
+
+use super::Use;
+use crate::names::{Guid, PciAddress, Policy, VfIndex};
+
+/// One change at a PF or a VF.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "step", rename_all = "kebab-case")]
+pub enum VfStep {
+    /// New VFs get no driver by themselves.
+    AutoprobeOff,
+    /// The number of VFs; from one number to another the way is by none.
+    Count {
+        /// As it is.
+        from: u16,
+        /// As it shall be.
+        to: u16,
+    },
+    /// Take a VF from its driver.
+    Unbind {
+        /// Which.
+        vf: VfIndex,
+        /// The driver it has.
+        driver: String,
+    },
+    /// Set its node GUID at the PF.
+    NodeGuid {
+        /// Which.
+        vf: VfIndex,
+        /// As it is, if it can be read.
+        from: Option<Guid>,
+        /// As it shall be.
+        to: Guid,
+    },
+    /// Set its port GUID at the PF.
+    PortGuid {
+        /// Which.
+        vf: VfIndex,
+        /// As it is, if it can be read.
+        from: Option<Guid>,
+        /// As it shall be.
+        to: Guid,
+    },
+    /// Set its link policy at the PF.
+    Policy {
+        /// Which.
+        vf: VfIndex,
+        /// As it is, if it can be read.
+        from: Option<Policy>,
+        /// As it shall be.
+        to: Policy,
+    },
+    /// Give a VF to a driver.
+    Bind {
+        /// Which.
+        vf: VfIndex,
+        /// The driver it gets.
+        driver: String,
+    },
+    /// Put back `driver_override` as it was before a run that was cut short.
+    RestoreOverride {
+        /// The VF.
+        pci: PciAddress,
+        /// As it was; empty: none.
+        to: String,
+    },
+    /// New VFs get drivers by themselves, or not, as it was before.
+    RestoreAutoprobe {
+        /// As it was.
+        on: bool,
+    },
+}
+
+/// What can be done together, in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stage {
+    /// Automatic probing off.
+    Prepare,
+    /// The number of VFs.
+    Count,
+    /// VFs taken from their drivers.
+    Unbind,
+    /// GUIDs and policies at the PF.
+    Administer,
+    /// VFs given to their drivers.
+    Bind,
+    /// What was changed for the time of the work, put back.
+    Restore,
+}
+
+impl VfStep {
+    /// When it is done.
+    #[must_use]
+    pub const fn stage(&self) -> Stage {
+        match self {
+            Self::AutoprobeOff => Stage::Prepare,
+            Self::Count { .. } => Stage::Count,
+            Self::Unbind { .. } => Stage::Unbind,
+            Self::NodeGuid { .. } | Self::PortGuid { .. } | Self::Policy { .. } => {
+                Stage::Administer
+            }
+            Self::Bind { .. } => Stage::Bind,
+            Self::RestoreOverride { .. } | Self::RestoreAutoprobe { .. } => Stage::Restore,
+        }
+    }
+
+    /// True if `other` is the same change, whatever it starts from.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(other)
+            && self.vf() == other.vf()
+            && match (self, other) {
+                (Self::RestoreOverride { pci, .. }, Self::RestoreOverride { pci: b, .. }) => {
+                    pci == b
+                }
+                _ => true,
+            }
+    }
+
+    /// It sets what is said to be set already.
+    #[must_use]
+    pub fn is_repeated(&self) -> bool {
+        match self {
+            Self::NodeGuid { from, to, .. } | Self::PortGuid { from, to, .. } => *from == Some(*to),
+            _ => false,
+        }
+    }
+
+    /// The VF it is about.
+    #[must_use]
+    pub const fn vf(&self) -> Option<VfIndex> {
+        match self {
+            Self::Unbind { vf, .. }
+            | Self::NodeGuid { vf, .. }
+            | Self::PortGuid { vf, .. }
+            | Self::Policy { vf, .. }
+            | Self::Bind { vf, .. } => Some(*vf),
+            Self::AutoprobeOff
+            | Self::Count { .. }
+            | Self::RestoreOverride { .. }
+            | Self::RestoreAutoprobe { .. } => None,
+        }
+    }
+}
+
+impl fmt::Display for VfStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fn was<T: fmt::Display>(from: Option<&T>) -> String {
+            from.map_or_else(String::new, |v| format!(" (was {v})"))
+        }
+        match self {
+            Self::AutoprobeOff => write!(f, "switch automatic probing of new VFs off"),
+            Self::Count { from, to } => write!(f, "change the number of VFs from {from} to {to}"),
+            Self::Unbind { vf, driver } => write!(f, "take VF {vf} from {driver}"),
+            Self::NodeGuid { vf, from, to } => {
+                write!(f, "set node GUID of VF {vf} to {to}{}", was(from.as_ref()))
+            }
+            Self::PortGuid { vf, from, to } => {
+                write!(f, "set port GUID of VF {vf} to {to}{}", was(from.as_ref()))
+            }
+            Self::Policy { vf, from, to } => {
+                let from = from.map(Policy::word);
+                write!(f, "set policy of VF {vf} to {}{}", to.word(), was(from.as_ref()))
+            }
+            Self::Bind { vf, driver } => write!(f, "give VF {vf} to {driver}"),
+            Self::RestoreOverride { pci, to } if to.is_empty() => {
+                write!(f, "clear driver_override of {pci}, left by a run that was cut short")
+            }
+            Self::RestoreOverride { pci, to } => {
+                write!(f, "set driver_override of {pci} back to {to}")
+            }
+            Self::RestoreAutoprobe { on } => write!(
+                f,
+                "switch automatic probing of new VFs {} as it was",
+                if *on { "on" } else { "off" }
+            ),
+        }
+    }
+}
+
+/// Something that is wanted and would take from somebody what he uses.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "deferred", rename_all = "kebab-case")]
+pub enum Deferred {
+    /// The number of VFs.
+    Count {
+        /// As it is.
+        from: u16,
+        /// As it shall be.
+        to: u16,
+        /// The VFs in use.
+        uses: BTreeMap<VfIndex, Vec<Use>>,
+    },
+    /// A VF's GUID or driver.
+    Vf {
+        /// Which.
+        vf: VfIndex,
+        /// What is not as it shall be.
+        what: String,
+        /// Who uses it.
+        uses: Vec<Use>,
+    },
+}
+
+impl fmt::Display for Deferred {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Count { from, to, uses } => {
+                write!(f, "the number of VFs stays {from} instead of {to}")?;
+                for (vf, uses) in uses {
+                    write!(f, "; VF {vf} is in use: {}", join(uses))?;
+                }
+                Ok(())
+            }
+            Self::Vf { vf, what, uses } => {
+                write!(f, "VF {vf} is left alone: {what}; it is in use: {}", join(uses))
+            }
+        }
+    }
+}
+
+fn join(uses: &[Use]) -> String {
+    uses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
