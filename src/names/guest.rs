@@ -1,15 +1,12 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::Serialize;
-
 /// A libvirt domain, by name or UUID.
 ///
 /// libvirt lets a name be nearly anything but empty (`virDomainDefPostParse`
 /// refuses `/`), blanks and quotes too. What would be hostile on a terminal is
 /// refused here; the rest is handed on as one argument and never interpreted.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(transparent)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DomainName(String);
 
 /// Why a text is not a [`DomainName`].
@@ -57,8 +54,7 @@ impl fmt::Display for DomainName {
 
 /// The name of a systemd unit that can be started, with its suffix
 /// (`systemd.unit(5)`): at most 255 of ASCII letters, digits and `:-_.\@`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(transparent)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UnitName(String);
 
 /// Why a text is not a [`UnitName`].

@@ -1,8 +1,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Serialize, Serializer};
-
 use super::Guid;
 
 /// GUIDs in a row, the first and the last with it:
@@ -65,12 +63,6 @@ impl FromStr for GuidRange {
 impl fmt::Display for GuidRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} - {}", self.first, self.last)
-    }
-}
-
-impl Serialize for GuidRange {
-    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        s.collect_str(self)
     }
 }
 

@@ -1,15 +1,12 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
-
 /// The name of a network device.
 ///
 /// What the kernel accepts (`dev_valid_name()` in `net/core/dev.c`): 1 to 15
 /// bytes, not `.` or `..`, no `/`, `:` or white space. Control bytes and
 /// non-UTF-8, which the kernel lets through, are refused as hostile.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct IfName(String);
 
 /// Why a text is not an [`IfName`].
@@ -42,14 +39,6 @@ impl FromStr for IfName {
         } else {
             Err(IfNameError { text: text.chars().take(64).collect() })
         }
-    }
-}
-
-impl TryFrom<String> for IfName {
-    type Error = IfNameError;
-
-    fn try_from(text: String) -> Result<Self, IfNameError> {
-        text.parse()
     }
 }
 

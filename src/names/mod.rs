@@ -21,6 +21,7 @@ mod policy;
 mod rdma;
 mod rung;
 pub mod template;
+mod text;
 mod vf;
 mod vf_range;
 

@@ -1,5 +1,5 @@
 /// Transport mode of an IPoIB interface (`IFLA_IPOIB_MODE`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
     /// Unreliable datagrams; the MTU is the link's, less 4.

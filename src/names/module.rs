@@ -1,15 +1,14 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The name of a kernel module, in the kernel's own spelling: `-` is `_`.
 ///
 /// Letters, digits and `_` only, at most 55 bytes (`MODULE_NAME_LEN` in
 /// `include/linux/module.h`), and never starting with `-`, so that it can
 /// stand on modprobe's command line and in a sysfs path.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(transparent)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ModuleName(String);
 
 /// Why a text is not a [`ModuleName`].
@@ -51,7 +50,7 @@ impl fmt::Display for ModuleName {
 }
 
 /// Whether a kernel module is there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ModuleState {
     /// Not loaded and not built in.

@@ -1,8 +1,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Serialize, Serializer};
-
 /// The P_Key of an IPoIB interface: 15 bits of partition and the membership
 /// bit 0x8000, which is always set.
 ///
@@ -53,12 +51,6 @@ impl FromStr for PKey {
 impl fmt::Display for PKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "0x{:04x}", self.0)
-    }
-}
-
-impl Serialize for PKey {
-    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        s.collect_str(self)
     }
 }
 

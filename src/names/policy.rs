@@ -3,13 +3,13 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The link policy of a VF: what its port's state follows.
 ///
 /// `IFLA_VF_LINK_STATE` (`include/uapi/linux/if_link.h`) calls them auto,
 /// enable and disable; OFED's `sriov/N/policy` Follow, Up and Down.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Policy {
     /// The physical port's state.
@@ -73,7 +73,7 @@ impl FromStr for Policy {
 }
 
 /// Who drives a VF on this host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum VfDriver {
     /// The host's own driver for it, as its modalias says (mlx5_core).

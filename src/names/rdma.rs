@@ -5,8 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// The name of an RDMA device, `mlx5_0` or `ibp75s0`: the entry in
 /// `/sys/class/infiniband`. At most 63 bytes (`IB_DEVICE_NAME_MAX`).
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RdmaName(String);
 
 /// Why a text is not an [`RdmaName`].
@@ -41,14 +40,6 @@ impl FromStr for RdmaName {
     }
 }
 
-impl TryFrom<String> for RdmaName {
-    type Error = RdmaNameError;
-
-    fn try_from(text: String) -> Result<Self, RdmaNameError> {
-        text.parse()
-    }
-}
-
 impl fmt::Display for RdmaName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.0)
@@ -56,8 +47,8 @@ impl fmt::Display for RdmaName {
 }
 
 /// The number of a physical port of an RDMA device, counted from 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(transparent)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "u8", try_from = "i64")]
 pub struct PortNumber(u8);
 
 /// Why a number is not a [`PortNumber`].
@@ -85,6 +76,20 @@ impl PortNumber {
     #[must_use]
     pub const fn get(self) -> u8 {
         self.0
+    }
+}
+
+impl TryFrom<i64> for PortNumber {
+    type Error = PortNumberError;
+
+    fn try_from(number: i64) -> Result<Self, PortNumberError> {
+        Self::new(number)
+    }
+}
+
+impl From<PortNumber> for u8 {
+    fn from(port: PortNumber) -> Self {
+        port.get()
     }
 }
 

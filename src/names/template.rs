@@ -6,7 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use crate::names::Guid;
 
@@ -64,7 +64,7 @@ pub enum Base {
 }
 
 /// Which of a VF's two GUIDs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GuidKind {
     /// Its node GUID.
@@ -356,12 +356,6 @@ impl fmt::Display for Template {
             }
         }
         Ok(())
-    }
-}
-
-impl Serialize for Template {
-    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        s.collect_str(self)
     }
 }
 

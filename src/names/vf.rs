@@ -1,7 +1,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::PciAddress;
 
@@ -61,6 +61,13 @@ impl Serialize for VfIndex {
     }
 }
 
+impl<'de> Deserialize<'de> for VfIndex {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let index = u16::deserialize(d)?;
+        Self::new(index).ok_or_else(|| de::Error::custom(VfIndexError { text: index.to_string() }))
+    }
+}
+
 /// A VF by its PF and index, `0000:4b:00.0/3`: what does not change when VFs
 /// are made anew, and exists before the VF does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -93,12 +100,6 @@ impl FromStr for VfName {
 impl fmt::Display for VfName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.pf, self.index)
-    }
-}
-
-impl Serialize for VfName {
-    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        s.collect_str(self)
     }
 }
 

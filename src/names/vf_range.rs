@@ -1,8 +1,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Serialize, Serializer};
-
 use super::VfIndex;
 
 /// One VF or several in a row: `3`, or `8-15` with both ends.
@@ -81,12 +79,6 @@ impl fmt::Display for VfRange {
         } else {
             write!(f, "{}-{}", self.first, self.last)
         }
-    }
-}
-
-impl Serialize for VfRange {
-    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        s.collect_str(self)
     }
 }
 
