@@ -136,7 +136,8 @@ pub struct WaitOnlineArgs {
 }
 
 fn online_rung(text: &str) -> Result<Rung, String> {
-    Rung::to_wait_for(text).ok_or_else(|| format!("want one of {}", Rung::WAITED_FOR.join(", ")))
+    Rung::to_wait_for(text)
+        .ok_or_else(|| format!("want one of {}", Rung::words_to_wait_for().join(", ")))
 }
 
 fn span(text: &str) -> Result<Duration, String> {

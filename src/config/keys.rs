@@ -65,11 +65,34 @@ pub(crate) struct Word {
     pub(crate) what: &'static str,
     /// A good one.
     pub(crate) example: &'static str,
-    /// For the JSON schema. It accepts nothing that `parse` refuses; empty where
-    /// no pattern can say what is good.
-    pub(crate) pattern: &'static str,
+    /// What the JSON schema says of it.
+    pub(crate) spelling: Spelling,
     /// The door to the type.
     pub(crate) parse: fn(&str) -> Result<Value, String>,
+}
+
+/// What a schema can say of a kind of name. It accepts nothing that the parser
+/// refuses.
+#[derive(Debug)]
+pub(crate) enum Spelling {
+    /// It fits this regular expression.
+    Pattern(&'static str),
+    /// It is one of the words of its type, and all of these are good.
+    OneOf(fn() -> Vec<&'static str>),
+    /// No pattern can say what is good.
+    Any,
+}
+
+impl Spelling {
+    /// As a regular expression, if one can say it. Words hold letters, digits
+    /// and hyphens, which mean themselves there.
+    pub(crate) fn pattern(&self) -> Option<String> {
+        match self {
+            Self::Pattern(pattern) => Some((*pattern).to_owned()),
+            Self::OneOf(words) => Some(format!("^({})$", words().join("|"))),
+            Self::Any => None,
+        }
+    }
 }
 
 pub(crate) const HOST_NUMBER: &str = "host.number";
@@ -437,12 +460,42 @@ mod tests {
     fn a_schema_pattern_accepts_nothing_that_is_refused() {
         use proptest::strategy::{Strategy, ValueTree};
         let mut runner = proptest::test_runner::TestRunner::default();
-        for word in words().into_iter().filter(|word| !word.pattern.is_empty()) {
-            let pattern = word.pattern.trim_start_matches('^').trim_end_matches('$');
+        for word in words() {
+            let Some(pattern) = word.spelling.pattern() else { continue };
+            let pattern = pattern.trim_start_matches('^').trim_end_matches('$');
             let texts = proptest::string::string_regex(pattern).expect("pattern");
             for _ in 0..200 {
                 let text = texts.new_tree(&mut runner).expect("text").current();
                 assert!((word.parse)(&text).is_ok(), "{}: {text}", word.what);
+            }
+        }
+    }
+
+    #[test]
+    fn a_schema_takes_every_word_of_a_list_and_no_other() {
+        use crate::names::{Mode, NameRule, OnFailure, Policy, Ready, Rung, VfDriver, Words};
+        use proptest::strategy::{Strategy, ValueTree};
+        use std::collections::BTreeSet;
+        let lists = [
+            ("a rung that can be waited for", Rung::words_to_wait_for()),
+            ("a link policy", Policy::all_typed()),
+            ("a way to drive a VF", VfDriver::all_typed()),
+            ("a transport mode", Mode::all_typed()),
+            ("a rule", NameRule::all_typed()),
+            ("what to do", OnFailure::all_typed()),
+            ("what counts as up", Ready::all_typed()),
+        ];
+        let mut runner = proptest::test_runner::TestRunner::default();
+        for (what, list) in lists {
+            let word = words().into_iter().find(|word| word.what == what).expect(what);
+            let pattern = word.spelling.pattern().expect(what);
+            let pattern = pattern.trim_start_matches('^').trim_end_matches('$');
+            let texts = proptest::string::string_regex(pattern).expect("pattern");
+            let mut sample = || texts.new_tree(&mut runner).expect("text").current();
+            let in_schema: BTreeSet<String> = (0..500).map(|_| sample()).collect();
+            assert_eq!(in_schema, list.iter().map(|word| (*word).to_owned()).collect(), "{what}");
+            for text in list {
+                assert!((word.parse)(text).is_ok(), "{what}: {text}");
             }
         }
     }

@@ -40,9 +40,9 @@ fn insert(properties: &mut Map<String, Json>, path: &str, leaf: Json) {
 }
 
 fn describe(key: &Key) -> Json {
-    let string = |word: &Word| match word.pattern {
-        "" => json!({"type": "string", "examples": [word.example]}),
-        pattern => json!({"type": "string", "pattern": pattern, "examples": [word.example]}),
+    let string = |word: &Word| match word.spelling.pattern() {
+        None => json!({"type": "string", "examples": [word.example]}),
+        Some(pattern) => json!({"type": "string", "pattern": pattern, "examples": [word.example]}),
     };
     let mut schema = match &key.kind {
         // The units are checked by ibprov; a pattern for all of systemd's

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-use super::VfName;
+use super::{VfName, Words};
 
 /// libvirt's connection URI, `qemu:///system`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,32 +91,62 @@ pub enum Ready {
     Agent,
 }
 
-macro_rules! words {
-    ($type:ident, $($word:literal => $variant:ident),+) => {
-        impl $type {
-            /// The word for it, as users type it.
-            #[must_use]
-            pub const fn word(self) -> &'static str {
-                match self { $(Self::$variant => $word),+ }
-            }
-        }
+impl Words for OnFailure {
+    const ALL: &'static [Self] = &[Self::Retry, Self::Report];
 
-        impl FromStr for $type {
-            type Err = String;
-
-            fn from_str(text: &str) -> Result<Self, String> {
-                match text {
-                    $($word => Ok(Self::$variant),)+
-                    _ => {
-                        let shown: String = text.chars().take(64).collect();
-                        Err(format!("{shown:?} is not one of {}", [$($word),+].join(", ")))
-                    }
-                }
-            }
-        }
-    };
+    fn typed(self) -> &'static str {
+        self.word()
+    }
 }
 
-words!(OnFailure, "retry" => Retry, "report" => Report);
+impl OnFailure {
+    /// The word for it, as users type it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Retry => "retry",
+            Self::Report => "report",
+        }
+    }
+}
 
-words!(Ready, "running" => Running, "agent" => Agent);
+impl FromStr for OnFailure {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::from_typed(text).ok_or_else(|| not_one_of::<Self>(text))
+    }
+}
+
+impl Words for Ready {
+    const ALL: &'static [Self] = &[Self::Running, Self::Agent];
+
+    fn typed(self) -> &'static str {
+        self.word()
+    }
+}
+
+impl Ready {
+    /// The word for it, as users type it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Agent => "agent",
+        }
+    }
+}
+
+impl FromStr for Ready {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::from_typed(text).ok_or_else(|| not_one_of::<Self>(text))
+    }
+}
+
+/// `text` is no word of `T`, for people.
+fn not_one_of<T: Words>(text: &str) -> String {
+    let shown: String = text.chars().take(64).collect();
+    format!("{shown:?} is not one of {}", T::all_typed().join(", "))
+}

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::WordError;
+use super::{WordError, Words};
 
 /// Where the host's number comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,17 +28,21 @@ pub enum NameRule {
     Only,
 }
 
-impl NameRule {
-    const ALL: [Self; 3] = [Self::Last, Self::First, Self::Only];
+impl Words for NameRule {
+    const ALL: &'static [Self] = &[Self::Last, Self::First, Self::Only];
+
+    fn typed(self) -> &'static str {
+        match self {
+            Self::Last => "last-digits",
+            Self::First => "first-digits",
+            Self::Only => "only-digits",
+        }
+    }
 }
 
 impl fmt::Display for NameRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Last => "last-digits",
-            Self::First => "first-digits",
-            Self::Only => "only-digits",
-        })
+        f.write_str(self.typed())
     }
 }
 
@@ -46,8 +50,7 @@ impl FromStr for NameRule {
     type Err = WordError;
 
     fn from_str(text: &str) -> Result<Self, WordError> {
-        let known = Self::ALL.into_iter().find(|rule| rule.to_string() == text);
-        known.ok_or(WordError::new("\"last-digits\", \"first-digits\" or \"only-digits\""))
+        Self::from_typed(text).ok_or_else(WordError::of::<Self>)
     }
 }
 
@@ -103,7 +106,7 @@ mod tests {
             of_name(rack, NameRule::Only),
             Err("the host name \"rack2-node14.cluster7.example\" has more than one number, and host.number-rule is \"only-digits\"".into())
         );
-        for rule in NameRule::ALL {
+        for &rule in NameRule::ALL {
             assert_eq!(of_name("c08", rule), Ok(8), "not octal");
             assert_eq!(of_name("c112", rule), Ok(112));
             assert_eq!(of_name("c007x", rule), Ok(7));
@@ -129,7 +132,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_name_panics(name in "(?s).{0,70}") {
-            for rule in NameRule::ALL {
+            for &rule in NameRule::ALL {
                 let _number = of_name(&name, rule);
             }
             let _number = of_text(&name);

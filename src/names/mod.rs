@@ -24,6 +24,7 @@ pub mod template;
 mod text;
 mod vf;
 mod vf_range;
+mod words;
 
 pub use driver::{VFIO, is_vfio};
 pub use guest::{DomainName, DomainNameError, UnitName, UnitNameError};
@@ -38,12 +39,13 @@ pub use module::{ModuleName, ModuleNameError, ModuleState};
 pub use pattern::{IfPattern, IfPatternError};
 pub use pci::{PciAddress, PciAddressError};
 pub use pkey::{PKey, PKeyError};
-pub use policy::{Policy, VfDriver, WordError};
+pub use policy::{Policy, VfDriver};
 pub use rdma::{PortNumber, PortNumberError, RdmaName, RdmaNameError};
 pub use rung::{Rung, VfRung};
 pub use template::{GuidKind, Template};
 pub use vf::{VfIndex, VfIndexError, VfName, VfNameError};
 pub use vf_range::{VfRange, VfRangeError};
+pub use words::{WordError, Words};
 
 /// Where the pins of a host are kept. Beside the configuration, since it is
 /// part of what the administrator decided; never touched by packages.

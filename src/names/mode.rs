@@ -1,3 +1,5 @@
+use super::Words;
+
 /// Transport mode of an IPoIB interface (`IFLA_IPOIB_MODE`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -8,8 +10,16 @@ pub enum Mode {
     Connected,
 }
 
+impl Words for Mode {
+    const ALL: &'static [Self] = &[Self::Datagram, Self::Connected];
+
+    fn typed(self) -> &'static str {
+        self.word()
+    }
+}
+
 impl Mode {
-    /// As sysfs has it.
+    /// The word for it, in sysfs and as users type it.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -34,13 +44,9 @@ impl std::str::FromStr for Mode {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "datagram" => Ok(Self::Datagram),
-            "connected" => Ok(Self::Connected),
-            _ => {
-                let shown: String = text.chars().take(64).collect();
-                Err(format!("{shown:?} is no transport mode: want \"datagram\" or \"connected\""))
-            }
-        }
+        Self::from_typed(text).ok_or_else(|| {
+            let shown: String = text.chars().take(64).collect();
+            format!("{shown:?} is no transport mode: want {}", Self::quoted())
+        })
     }
 }

@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use super::{WordError, Words};
+
 /// The link policy of a VF: what its port's state follows.
 ///
 /// `IFLA_VF_LINK_STATE` (`include/uapi/linux/if_link.h`) calls them auto,
@@ -20,9 +22,19 @@ pub enum Policy {
     Down,
 }
 
-impl Policy {
-    const ALL: [Self; 3] = [Self::Follow, Self::Up, Self::Down];
+impl Words for Policy {
+    const ALL: &'static [Self] = &[Self::Follow, Self::Up, Self::Down];
 
+    fn typed(self) -> &'static str {
+        match self {
+            Self::Follow => "follow",
+            Self::Up => "up",
+            Self::Down => "down",
+        }
+    }
+}
+
+impl Policy {
     /// The word that OFED's `sriov/N/policy` takes and gives; case counts.
     #[must_use]
     pub const fn word(self) -> &'static str {
@@ -36,30 +48,13 @@ impl Policy {
     /// The policy of that word.
     #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|p| p.word() == word)
+        Self::ALL.iter().copied().find(|policy| policy.word() == word)
     }
 }
 
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Follow => "follow",
-            Self::Up => "up",
-            Self::Down => "down",
-        })
-    }
-}
-
-/// A text is none of the words that are possible.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("want {0}")]
-pub struct WordError(&'static str);
-
-impl WordError {
-    /// `words` are those that are possible.
-    #[must_use]
-    pub const fn new(words: &'static str) -> Self {
-        Self(words)
+        f.pad(self.typed())
     }
 }
 
@@ -67,8 +62,7 @@ impl FromStr for Policy {
     type Err = WordError;
 
     fn from_str(text: &str) -> Result<Self, WordError> {
-        let known = Self::ALL.into_iter().find(|policy| policy.to_string() == text);
-        known.ok_or(WordError("\"follow\", \"up\" or \"down\""))
+        Self::from_typed(text).ok_or_else(WordError::of::<Self>)
     }
 }
 
@@ -84,17 +78,21 @@ pub enum VfDriver {
     None,
 }
 
-impl VfDriver {
-    const ALL: [Self; 3] = [Self::Default, Self::VfioPci, Self::None];
+impl Words for VfDriver {
+    const ALL: &'static [Self] = &[Self::Default, Self::VfioPci, Self::None];
+
+    fn typed(self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::VfioPci => "vfio-pci",
+            Self::None => "none",
+        }
+    }
 }
 
 impl fmt::Display for VfDriver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Default => "default",
-            Self::VfioPci => "vfio-pci",
-            Self::None => "none",
-        })
+        f.pad(self.typed())
     }
 }
 
@@ -102,8 +100,7 @@ impl FromStr for VfDriver {
     type Err = WordError;
 
     fn from_str(text: &str) -> Result<Self, WordError> {
-        let known = Self::ALL.into_iter().find(|driver| driver.to_string() == text);
-        known.ok_or(WordError("\"default\", \"vfio-pci\" or \"none\""))
+        Self::from_typed(text).ok_or_else(WordError::of::<Self>)
     }
 }
 
@@ -113,10 +110,10 @@ mod tests {
 
     #[test]
     fn words_parse_back() {
-        for policy in Policy::ALL {
+        for &policy in Policy::ALL {
             assert_eq!(policy.to_string().parse(), Ok(policy));
         }
-        for driver in VfDriver::ALL {
+        for &driver in VfDriver::ALL {
             assert_eq!(driver.to_string().parse(), Ok(driver));
         }
         assert!("Follow".parse::<Policy>().is_err() && "".parse::<VfDriver>().is_err());

@@ -39,13 +39,21 @@ impl Rung {
         Self::Active,
     ];
 
-    /// The words of the rungs that `wait-online` can wait for.
-    pub const WAITED_FOR: [&str; 6] = ["rdma", "netdev", "named", "configured", "link", "active"];
+    /// The rungs that `wait-online` can wait for: from the first on which a port
+    /// is InfiniBand's and not only a PCI function.
+    pub const WAITED_FOR: [Self; 6] =
+        [Self::Rdma, Self::Netdev, Self::Named, Self::Configured, Self::Link, Self::Active];
+
+    /// The words of [`Self::WAITED_FOR`].
+    #[must_use]
+    pub fn words_to_wait_for() -> Vec<&'static str> {
+        Self::WAITED_FOR.iter().map(|rung| rung.word()).collect()
+    }
 
     /// The rung with this word, if `wait-online` can wait for it.
     #[must_use]
     pub fn to_wait_for(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|rung| rung.word() == word && Self::WAITED_FOR.contains(&word))
+        Self::WAITED_FOR.into_iter().find(|rung| rung.word() == word)
     }
 
     /// The word for it, as users read and type it.

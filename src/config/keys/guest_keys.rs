@@ -1,8 +1,8 @@
 //! The keys of `[[guest]]`, and the kinds of words that they hold.
 
-use super::{Key, Kind, Word};
+use super::{Key, Kind, Spelling, Word};
 use crate::config::value::Value;
-use crate::names::{Connection, DomainName, GuestVf, OnFailure, Ready, UnitName};
+use crate::names::{Connection, DomainName, GuestVf, OnFailure, Ready, UnitName, Words};
 
 /// The keys of one `[[guest]]`.
 pub(crate) mod guest {
@@ -18,49 +18,53 @@ pub(crate) mod guest {
 const DOMAIN: Word = Word {
     what: "a libvirt domain",
     example: "vm09",
-    pattern: "^[!-.0-~]([ -.0-~]{0,253}[!-.0-~])?$",
+    spelling: Spelling::Pattern("^[!-.0-~]([ -.0-~]{0,253}[!-.0-~])?$"),
     parse: |text| text.parse::<DomainName>().map(Value::Domain).map_err(|e| e.to_string()),
 };
 
 const UNIT: Word = Word {
     what: "a systemd unit",
     example: "vm@9.service",
-    pattern: "^[A-Za-z0-9:_.-]{1,100}(@[A-Za-z0-9:_.-]{1,100})?[.](service|target|socket|mount|scope|path|timer)$",
+    spelling: Spelling::Pattern(
+        "^[A-Za-z0-9:_.-]{1,100}(@[A-Za-z0-9:_.-]{1,100})?[.](service|target|socket|mount|scope|path|timer)$",
+    ),
     parse: |text| text.parse::<UnitName>().map(Value::Unit).map_err(|e| e.to_string()),
 };
 
 const GUEST_NAME: Word = Word {
     what: "a guest of the list",
     example: "vm08",
-    pattern: "^[!-.0-~]([ -.0-~]{0,253}[!-.0-~])?$",
+    spelling: Spelling::Pattern("^[!-.0-~]([ -.0-~]{0,253}[!-.0-~])?$"),
     parse: |text| text.parse::<DomainName>().map(Value::Domain).map_err(|e| e.to_string()),
 };
 
 const GUEST_VF: Word = Word {
     what: "a VF",
     example: "0000:4b:00.0/3",
-    pattern: "^(auto|[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[01][0-9a-fA-F]\\.[0-7]/(0|[1-9][0-9]{0,3}))$",
+    spelling: Spelling::Pattern(
+        "^(auto|[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[01][0-9a-fA-F]\\.[0-7]/(0|[1-9][0-9]{0,3}))$",
+    ),
     parse: |text| text.parse::<GuestVf>().map(Value::GuestVf),
 };
 
 const ON_FAILURE: Word = Word {
     what: "what to do",
     example: "report",
-    pattern: "^(retry|report)$",
+    spelling: Spelling::OneOf(OnFailure::all_typed),
     parse: |text| text.parse::<OnFailure>().map(Value::OnFailure),
 };
 
 const READY: Word = Word {
     what: "what counts as up",
     example: "agent",
-    pattern: "^(running|agent)$",
+    spelling: Spelling::OneOf(Ready::all_typed),
     parse: |text| text.parse::<Ready>().map(Value::Ready),
 };
 
 pub(super) const CONNECTION: Word = Word {
     what: "a libvirt connection",
     example: "qemu:///session",
-    pattern: "^[a-z][a-z0-9+.-]{0,30}:[!-~]{1,200}$",
+    spelling: Spelling::Pattern("^[a-z][a-z0-9+.-]{0,30}:[!-~]{1,200}$"),
     parse: |text| text.parse::<Connection>().map(Value::Connection),
 };
 

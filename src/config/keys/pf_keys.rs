@@ -1,8 +1,8 @@
 //! The keys of `[[pf]]` and `[[pf.vf]]`.
 
 use super::super::value::Value;
-use super::{GUID, Key, Kind, PCI, RDMA, Word};
-use crate::names::{GuidRange, Policy, Template, VfDriver};
+use super::{GUID, Key, Kind, PCI, RDMA, Spelling, Word};
+use crate::names::{GuidRange, Policy, Template, VfDriver, Words};
 
 const ANY_GUID: Word = Word { what: "a GUID", ..GUID };
 
@@ -10,7 +10,7 @@ const GUID_RANGE: Word = Word {
     what: "a range of GUIDs",
     example: "0200:0000:0000:0100 - 0200:0000:0000:010f",
     // Which end is the larger is not for a pattern to say.
-    pattern: "",
+    spelling: Spelling::Any,
     parse: |text| text.parse::<GuidRange>().map(Value::GuidRange).map_err(|e| e.to_string()),
 };
 
@@ -18,21 +18,21 @@ const TEMPLATE: Word = Word {
     what: "a GUID template",
     example: "02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}",
     // That the widths make 64 bits is not for a pattern to say.
-    pattern: "",
+    spelling: Spelling::Any,
     parse: |text| text.parse::<Template>().map(Value::Template).map_err(|e| e.to_string()),
 };
 
 const POLICY: Word = Word {
     what: "a link policy",
     example: "follow",
-    pattern: "^(follow|up|down)$",
+    spelling: Spelling::OneOf(Policy::all_typed),
     parse: |text| text.parse::<Policy>().map(Value::Policy).map_err(|e| e.to_string()),
 };
 
 const DRIVER: Word = Word {
     what: "a way to drive a VF",
     example: "vfio-pci",
-    pattern: "^(default|vfio-pci|none)$",
+    spelling: Spelling::OneOf(VfDriver::all_typed),
     parse: |text| text.parse::<VfDriver>().map(Value::Driver).map_err(|e| e.to_string()),
 };
 

@@ -1,74 +1,80 @@
 //! The kinds of words that several keys hold.
 
-use super::Word;
+use super::{Spelling, Word};
 use crate::config::value::Value;
 use crate::names::{
-    Guid, IfName, IfPattern, Mode, ModuleName, NameRule, PKey, PciAddress, RdmaName, Rung,
+    Guid, IfName, IfPattern, Mode, ModuleName, NameRule, PKey, PciAddress, RdmaName, Rung, Words,
 };
 
 pub(super) const MODULE: Word = Word {
     what: "a kernel module name",
     example: "ib_srp",
-    pattern: "^[A-Za-z0-9_][A-Za-z0-9_-]{0,54}$",
+    spelling: Spelling::Pattern("^[A-Za-z0-9_][A-Za-z0-9_-]{0,54}$"),
     parse: |text| text.parse::<ModuleName>().map(Value::Module).map_err(|e| e.to_string()),
 };
 
 pub(super) const PCI: Word = Word {
     what: "a PCI address",
     example: "0000:4b:00.0",
-    pattern: "^[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[01][0-9a-fA-F]\\.[0-7]$",
+    spelling: Spelling::Pattern("^[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[01][0-9a-fA-F]\\.[0-7]$"),
     parse: |text| text.parse::<PciAddress>().map(Value::Pci).map_err(|e| e.to_string()),
 };
 
 pub(super) const GUID: Word = Word {
     what: "a port GUID",
     example: "0002:c903:000e:8acd",
-    pattern: "^((0[xX])?[0-9a-fA-F]{16}|([0-9a-fA-F]{4}:){3}[0-9a-fA-F]{4}|([0-9a-fA-F]{2}:){7}[0-9a-fA-F]{2})$",
+    spelling: Spelling::Pattern(
+        "^((0[xX])?[0-9a-fA-F]{16}|([0-9a-fA-F]{4}:){3}[0-9a-fA-F]{4}|([0-9a-fA-F]{2}:){7}[0-9a-fA-F]{2})$",
+    ),
     parse: |text| text.parse::<Guid>().map(Value::Guid).map_err(|e| e.to_string()),
 };
 
 pub(super) const RDMA: Word = Word {
     what: "an RDMA device name",
     example: "mlx5_0",
-    pattern: "^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$",
+    spelling: Spelling::Pattern("^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$"),
     parse: |text| text.parse::<RdmaName>().map(Value::Rdma).map_err(|e| e.to_string()),
 };
 
 pub(super) const MODE: Word = Word {
     what: "a transport mode",
     example: "connected",
-    pattern: "^(datagram|connected)$",
+    spelling: Spelling::OneOf(Mode::all_typed),
     parse: |text| text.parse::<Mode>().map(Value::Mode),
 };
 
 pub(super) const PKEY: Word = Word {
     what: "a P_Key",
     example: "0x8001",
-    pattern: "^0[xX][0-9a-fA-F]{3}[1-9a-fA-F]$",
+    spelling: Spelling::Pattern("^0[xX][0-9a-fA-F]{3}[1-9a-fA-F]$"),
     parse: |text| text.parse::<PKey>().map(Value::PKey).map_err(|e| e.to_string()),
 };
 
 pub(super) const IF_NAME: Word = Word {
     what: "a network device name",
     example: "ib0",
-    pattern: "^[A-Za-z0-9][A-Za-z0-9_.-]{0,14}$",
+    spelling: Spelling::Pattern("^[A-Za-z0-9][A-Za-z0-9_.-]{0,14}$"),
     parse: |text| text.parse::<IfName>().map(Value::IfName).map_err(|e| e.to_string()),
 };
 
 pub(super) const IF_PATTERN: Word = Word {
     what: "a pattern for names of network devices",
     example: "ib*",
-    pattern: "^[A-Za-z0-9_.?-]{1,15}[*]?$",
+    spelling: Spelling::Pattern("^[A-Za-z0-9_.?-]{1,15}[*]?$"),
     parse: |text| text.parse::<IfPattern>().map(Value::IfPattern).map_err(|e| e.to_string()),
 };
 
 pub(super) const RUNG: Word = Word {
     what: "a rung that can be waited for",
     example: "link",
-    pattern: "^(rdma|netdev|named|link|active)$",
+    spelling: Spelling::OneOf(Rung::words_to_wait_for),
     parse: |text| {
-        let want =
-            || format!("{text:?} is no rung to wait for: want {}", Rung::WAITED_FOR.join(", "));
+        let want = || {
+            format!(
+                "{text:?} is no rung to wait for: want {}",
+                Rung::words_to_wait_for().join(", ")
+            )
+        };
         Rung::to_wait_for(text).map(Value::Rung).ok_or_else(want)
     },
 };
@@ -76,14 +82,14 @@ pub(super) const RUNG: Word = Word {
 pub(super) const NAME_RULE: Word = Word {
     what: "a rule",
     example: "only-digits",
-    pattern: "^(last|first|only)-digits$",
+    spelling: Spelling::OneOf(NameRule::all_typed),
     parse: |text| text.parse::<NameRule>().map(Value::NameRule).map_err(|e| e.to_string()),
 };
 
 pub(super) const PATH: Word = Word {
     what: "an absolute path",
     example: "/etc/site/host-number",
-    pattern: "^(/[A-Za-z0-9_.-]+)+$",
+    spelling: Spelling::Pattern("^(/[A-Za-z0-9_.-]+)+$"),
     parse: |text| {
         let good = text.starts_with('/') && !text.chars().any(char::is_control);
         good.then(|| Value::Path(text.to_owned()))
