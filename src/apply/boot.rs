@@ -19,7 +19,7 @@ use crate::config::{Config, InterfaceSelector};
 use crate::host::events::{Events, Happened};
 use crate::host::process::{self, Ended};
 use crate::host::{Root, clock, journal, lock, persistent_names, state};
-use crate::ladder::{self, Expectation, Facts, expect, progress};
+use crate::ladder::{self, Facts, expect, progress};
 use crate::names::{Guid, IfName, ModuleName, ModuleState, Rung};
 use crate::observe::ipoib::Interfaces;
 use crate::observe::{ModprobeRules, Observed, Observer, driver_modules};
@@ -216,7 +216,7 @@ impl Boot<'_> {
                 self.first_look(&observed);
             }
             self.judge(ended, &observed);
-            let expectation = self.expectation(&observed);
+            let expectation = expect::expectation(self.config, &observed, &self.rules);
             let mut ports = progress::progress(&expectation, &observed);
             let now = clock::monotonic_usec();
             let held = self.rdma_names.hold(&mut ports, &observed, now);
@@ -377,15 +377,6 @@ impl Boot<'_> {
         self.there = loaded.map(|(name, _)| name.clone()).collect();
         // No step is taken for these, so nothing else would say why they lack.
         self.facts.modules.extend(denied(self.config, &self.rules, observed));
-    }
-
-    fn expectation(&self, observed: &Observed) -> Expectation {
-        expect::expectation(self.config, observed, |module| {
-            if self.config.modules.skip.contains(module) {
-                return Some("modules.skip of the configuration".to_owned());
-            }
-            self.rules.denied(module).map(str::to_owned)
-        })
     }
 
     /// What the kernel said before boot began.

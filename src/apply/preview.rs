@@ -33,8 +33,7 @@ pub fn preview(config: &Config, root: &Root) -> Preview {
     let modules: Vec<ModuleName> =
         config.modules.load.iter().cloned().chain(driver_modules()).collect();
     let observed = Observer::new(root).look(&modules, &BTreeSet::new());
-    let expectation =
-        expect::expectation(config, &observed, |m| rules.denied(m).map(str::to_owned));
+    let expectation = expect::expectation(config, &observed, &rules);
     let ports = progress::progress(&expectation, &observed);
     let steps = boot_steps(config, &rules, &observed, &expectation, &ports, &Done::default());
     let left_out = expectation.left_out.into_iter();

@@ -128,8 +128,7 @@ impl Seeing<'_> {
     /// How far each expected port is, and why no further.
     fn ladders(&mut self, config: &Config) {
         let rules = ModprobeRules::read(self.root);
-        let expectation =
-            expect::expectation(config, self.observed, |m| rules.denied(m).map(str::to_owned));
+        let expectation = expect::expectation(config, self.observed, &rules);
         for (_, reason) in &expectation.left_out {
             if let NotExpected::DriverDenied { module, by } = reason {
                 let denied = Denied { module: module.clone(), by: by.clone() };

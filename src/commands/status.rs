@@ -58,7 +58,7 @@ fn gather(args: &StatusArgs, config: &Config, root: &Root) -> Status {
             Err(e) => problems.push(format!("addresses: getifaddrs: {}", answer(&e))),
         }
     }
-    let expectation = expectation(config, &observed, |m| rules.denied(m).map(str::to_owned));
+    let expectation = expectation(config, &observed, &rules);
     let mut ports = progress(&expectation, &observed);
     let interfaces = Interfaces::look(root);
     judge_settings(config, &interfaces, &mut ports, &mut facts);

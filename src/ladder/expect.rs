@@ -2,7 +2,7 @@
 
 use crate::config::{Config, Expect, ExpectedPort, PortSelector};
 use crate::names::{ModuleName, PciAddress, PortNumber, Rung};
-use crate::observe::{IB_DRIVERS, Observed, PciFunction};
+use crate::observe::{IB_DRIVERS, ModprobeRules, Observed, PciFunction};
 use crate::report::NotExpected;
 
 /// Who has to climb, and how high.
@@ -32,13 +32,10 @@ pub struct Expected {
 /// Drivers that keep a function for somebody else.
 const KEEPERS: [&str; 4] = ["vfio-pci", "mlx5_vfio_pci", "pci-stub", "xen-pciback"];
 
-/// Who has to climb on this host. `denied` tells where the site deny-lists a
-/// module, if it does.
-pub fn expectation(
-    config: &Config,
-    observed: &Observed,
-    denied: impl Fn(&ModuleName) -> Option<String>,
-) -> Expectation {
+/// Who has to climb on this host: nobody whose driver the site denies, by its
+/// `rules` for modprobe or by `modules.skip`.
+#[must_use]
+pub fn expectation(config: &Config, observed: &Observed, rules: &ModprobeRules) -> Expectation {
     let ipoib = config.modules.load.iter().any(|m| m.as_str() == "ib_ipoib");
     // With nothing to set, a port that is named is configured.
     let goal = match (ipoib, config.interfaces.is_empty()) {
@@ -53,7 +50,7 @@ pub fn expectation(
             let mut expected = Vec::new();
             for function in &observed.functions {
                 let Some(why) = candidate(function) else { continue };
-                match not_expected(function, &denied) {
+                match not_expected(function, config, rules) {
                     Some(reason) => left_out.push((function.address, reason)),
                     None => expected.push(Expected {
                         which: PortSelector::Pci(function.address),
@@ -94,7 +91,8 @@ pub fn candidate(function: &PciFunction) -> Option<String> {
 
 fn not_expected(
     function: &PciFunction,
-    denied: &impl Fn(&ModuleName) -> Option<String>,
+    config: &Config,
+    rules: &ModprobeRules,
 ) -> Option<NotExpected> {
     if let Some(driver) = function.driver.as_ref().filter(|d| KEEPERS.contains(&d.as_str())) {
         return Some(NotExpected::HandedOver { driver: driver.clone() });
@@ -112,8 +110,20 @@ fn not_expected(
         }
     }
     let module: ModuleName = function.ib_driver?.parse().ok()?;
-    let by = if function.driver.is_none() { denied(&module)? } else { return None };
+    // One that is bound all the same is there.
+    if function.driver.is_some() {
+        return None;
+    }
+    let by = denied(&module, config, rules)?;
     Some(NotExpected::DriverDenied { module, by })
+}
+
+/// Where the site says that `module` is not to be loaded, if it does.
+fn denied(module: &ModuleName, config: &Config, rules: &ModprobeRules) -> Option<String> {
+    if config.modules.skip.contains(module) {
+        return Some("modules.skip of the configuration".to_owned());
+    }
+    rules.denied(module).map(str::to_owned)
 }
 
 #[cfg(test)]
@@ -143,8 +153,8 @@ mod tests {
         let reason = |change: fn(&mut PciFunction), denied: Option<&str>| {
             let mut f = function(0x02_0700, Some("mlx5_core"));
             change(&mut f);
-            let denied = denied.map(str::to_owned);
-            not_expected(&f, &|_| denied.clone()).map(|r| r.to_string())
+            let rules = denied.map(|file| ModprobeRules::of(file, "blacklist mlx5_core\n"));
+            not_expected(&f, &Config::default(), &rules.unwrap_or_default()).map(|r| r.to_string())
         };
         assert_eq!(reason(|_| (), None), None);
         assert_eq!(
@@ -161,10 +171,27 @@ mod tests {
             Some("it is a VF of 0000:4b:00.1 on this host")
         );
         assert_eq!(
-            reason(|_| (), Some("/etc/modprobe.d/site.conf:3")).as_deref(),
-            Some("its driver mlx5_core is deny-listed by /etc/modprobe.d/site.conf:3")
+            reason(|_| (), Some("/etc/modprobe.d/site.conf")).as_deref(),
+            Some("its driver mlx5_core is deny-listed by /etc/modprobe.d/site.conf:1")
         );
         let bound = |f: &mut PciFunction| f.driver = Some("mlx5_core".into());
-        assert_eq!(reason(bound, Some("x:1")), None, "bound all the same, so it counts");
+        assert_eq!(reason(bound, Some("x")), None, "bound all the same, so it counts");
+    }
+
+    #[test]
+    fn a_driver_that_the_configuration_skips_is_denied() {
+        let mut config = Config::default();
+        config.modules.skip = vec!["mlx5_core".parse().expect("name")];
+        let unbound = function(0x02_0700, Some("mlx5_core"));
+        let bound = PciFunction { driver: Some("mlx5_core".to_owned()), ..unbound.clone() };
+        let who = |function: PciFunction| {
+            let observed = Observed { functions: vec![function], ..Observed::default() };
+            let found = expectation(&config, &observed, &ModprobeRules::default());
+            let reasons: Vec<_> = found.left_out.iter().map(|(_, r)| r.to_string()).collect();
+            (found.expected.len(), reasons)
+        };
+        let why = "its driver mlx5_core is deny-listed by modules.skip of the configuration";
+        assert_eq!(who(unbound), (0, vec![why.to_owned()]));
+        assert_eq!(who(bound), (1, Vec::new()), "bound all the same, so it counts");
     }
 }

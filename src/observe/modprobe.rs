@@ -67,6 +67,14 @@ impl ModprobeRules {
         rules
     }
 
+    /// Those of one file.
+    #[cfg(test)]
+    pub(crate) fn of(path: &str, text: &str) -> Self {
+        let mut rules = Self::default();
+        rules.add_file(path, text);
+        rules
+    }
+
     /// Where `module` is deny-listed, if it is.
     #[must_use]
     pub fn denied(&self, module: &ModuleName) -> Option<&str> {

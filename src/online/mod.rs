@@ -162,13 +162,7 @@ impl Waiting<'_> {
 
     /// The same, up to `named`.
     fn climbed(&self) -> Vec<PortProgress> {
-        let denied = |module: &crate::names::ModuleName| {
-            if self.config.modules.skip.contains(module) {
-                return Some("modules.skip of the configuration".to_owned());
-            }
-            self.rules.denied(module).map(str::to_owned)
-        };
-        let mut expectation = expect::expectation(self.config, &self.observed, denied);
+        let mut expectation = expect::expectation(self.config, &self.observed, &self.rules);
         let goal = expectation.goal.min(self.wanted.goal.rung);
         expectation.goal = goal;
         if self.wanted.targets.is_empty() {

@@ -140,7 +140,7 @@ mod tests {
     fn steps(observed: &Observed, done: &Done) -> Vec<String> {
         let config = Config::default();
         let rules = ModprobeRules::default();
-        let expectation = expectation(&config, observed, |_| None);
+        let expectation = expectation(&config, observed, &rules);
         let ports = progress(&expectation, observed);
         boot_steps(&config, &rules, observed, &expectation, &ports, done)
             .iter()
@@ -222,7 +222,7 @@ mod tests {
             let rules = ModprobeRules::default();
             let mut done = Done::default();
             for end in ends {
-                let expectation = expectation(&config, &observed, |_| None);
+                let expectation = expectation(&config, &observed, &rules);
                 let ports = progress(&expectation, &observed);
                 for step in boot_steps(&config, &rules, &observed, &expectation, &ports, &done) {
                     prop_assert!(done.begun.insert(step), "a step was planned twice");

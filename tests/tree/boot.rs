@@ -44,6 +44,19 @@ fn the_sites_deny_list_is_obeyed_in_the_plan() {
 }
 
 #[test]
+fn what_the_configuration_skips_is_not_waited_for() {
+    let host = Host::new();
+    host.file("etc/ibprov/ibprov.toml", "[modules]\nskip = [\"mlx4_core\"]\n");
+    host.function("0000:02:00.0", "15b3:1003", "028000", None);
+    expect![[r#"
+        no InfiniBand port is expected: nothing would be done
+        would not wait for 0000:02:00.0: its driver mlx4_core is deny-listed by modules.skip of the configuration
+        exit 0
+    "#]]
+    .assert_eq(&host.show(&["boot", "--dry-run"]));
+}
+
+#[test]
 fn a_host_without_cards_plans_nothing() {
     let host = Host::new();
     host.remove("sys/module/ib_ipoib");

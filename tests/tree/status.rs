@@ -81,6 +81,27 @@ fn each_missing_rung_says_why() {
 }
 
 #[test]
+fn what_the_configuration_skips_is_not_waited_for() {
+    let host = Host::healthy();
+    host.file("etc/ibprov/ibprov.toml", "[modules]\nskip = [\"mlx4_core\"]\n");
+    host.function("0000:02:00.0", "15b3:1003", "028000", None);
+    expect![[r#"
+        ibprov: enabled; openibd.service is ibprov's; last boot: ready, exit 0; kernel 6.1.0-9-amd64
+        modules: ib_ipoib, ib_umad, ib_uverbs
+
+        no RDMA device  0000:02:00.0  15b3:1003
+          not waited for at boot: its driver mlx4_core is deny-listed by modules.skip of the configuration
+
+        mlx5_0  0000:4b:00.0  15b3:101b  MT4123  firmware 20.36.1010  node GUID b859:9f03:0012:a480  driver mlx5_core
+          port 1  InfiniBand  ACTIVE  LinkUp  200 Gb/sec (4X HDR)  LID 7  SM LID 1  port GUID b859:9f03:0012:a480
+            ib0  datagram  mtu 2044  up, carrier  no address
+            pci > driver > rdma > netdev > named > configured > link > active
+        exit 0
+    "#]]
+    .assert_eq(&host.show(&["status"]));
+}
+
+#[test]
 fn the_gid_table_shows_type_and_ipv4() {
     let mut host = Host::healthy();
     let port = PortSpec { link_layer: "Ethernet", netdev: None, ..PortSpec::default() };
