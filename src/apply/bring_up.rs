@@ -1,19 +1,20 @@
 //! Seeing that an interface comes up, by the stack that it belongs to.
 
+use anyhow::Context as _;
 use log::Level;
 
-use super::iface::{Ask, look};
-use crate::host::bus::{At, Bus, BusError, Changes, ObjectPath};
+use crate::host::bus::Changes;
 use crate::host::links::LinkWatch;
-use crate::host::manager::{Apart, JobEnd, Manager, UnitState};
-use crate::host::{Root, answer, clock, journal, netlink, process};
+use crate::host::manager::Manager;
+use crate::host::unit::{Apart, JobEnd, UnitState};
+use crate::host::{Root, answer, clock, journal, netlink};
+use crate::observe::iface::look;
 use crate::observe::ipoib::Interface;
 use crate::report::events as kinds;
 use crate::report::iface::{BringUp, IfaceReport};
-use crate::report::stack::{Action, Decision, Phase, Stack, View};
-use crate::stacks::{
-    Live, decide, hotplug_unit, network_manager, networkd, unit_escape, units, views,
-};
+use crate::report::stack::{Action, Decision, Phase, View};
+use crate::stacks::stack::{OwnUnit, Progress, Stack, unit_escape};
+use crate::stacks::{KNOWN, Live, decide, phase};
 
 /// How long a stack that runs may take to notice a new interface at all,
 /// before its "not mine" is believed.
@@ -42,15 +43,15 @@ struct Run<'a> {
 /// Decide who brings the interface up, and see that it happens.
 pub fn bring_up(
     root: &Root,
-    ask: Ask<'_>,
+    no_bus: bool,
     deadline: u64,
     interface: &Interface,
     report: &mut IfaceReport,
 ) {
-    let (manager, states) = match ask_systemd(interface, ask.no_bus) {
+    let (manager, states) = match ask_systemd(interface, no_bus) {
         Ok(answer) => answer,
         Err(e) => {
-            report.failures.push(format!("who brings {} up: {e}", ask.name));
+            report.failures.push(format!("who brings {} up: {e}", interface.name));
             report.bring_up = BringUp::Failed;
             tell(report);
             return;
@@ -82,7 +83,7 @@ pub fn ask_systemd(
     interface: &Interface,
     no_bus: bool,
 ) -> anyhow::Result<(Manager, Vec<UnitState>)> {
-    let names = units(interface);
+    let names = KNOWN.units(interface);
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     if no_bus {
         let mut manager = Manager::by_systemctl();
@@ -92,114 +93,6 @@ pub fn ask_systemd(
     Ok(Manager::open(&names)?)
 }
 
-/// What the stacks that run say themselves, and where to hear of changes.
-///
-/// # Errors
-/// The bus broke.
-pub fn live(
-    root: &Root,
-    manager: &mut Manager,
-    states: &[UnitState],
-    interface: &Interface,
-) -> Result<(Live, Vec<Changes>), BusError> {
-    let runs = |stack: Stack| {
-        states
-            .iter()
-            .any(|u| u.name == stack.unit() && crate::stacks::phase_of(stack, u) == Phase::Active)
-    };
-    let (nm, nd) = (runs(Stack::NetworkManager), runs(Stack::SystemdNetworkd));
-    let mut live = Live::default();
-    let mut changes = Vec::new();
-    // NetworkManager can be asked in no other way.
-    let bus = if nm { manager.bus_by_all_means() } else { manager.bus() };
-    match bus {
-        Some(bus) => {
-            if nm {
-                live.network_manager = Some(nm_device(bus, interface, &mut changes)?);
-            }
-            if nd {
-                live.networkd = Some(networkd_link(root, bus, interface, &mut changes)?);
-            }
-        }
-        None if nd => live.networkd = Some(networkd_record(root, interface)),
-        None => {}
-    }
-    Ok((live, changes))
-}
-
-const NM: &str = "org.freedesktop.NetworkManager";
-const NM_PATH: &str = "/org/freedesktop/NetworkManager";
-
-fn nm_device(
-    bus: &mut Bus,
-    interface: &Interface,
-    changes: &mut Vec<Changes>,
-) -> Result<network_manager::Device, BusError> {
-    changes.push(bus.changes(NM, NM_PATH)?);
-    let at = At { service: NM, path: NM_PATH, interface: NM };
-    let name = interface.name.as_str();
-    let path: ObjectPath = match bus.call(at, "GetDeviceByIpIface", &name) {
-        Ok(path) => path,
-        // It does not know the device yet, or has taken its name on the bus and
-        // has put nothing there yet.
-        Err(BusError::Refused { .. }) => return Ok(network_manager::Device::default()),
-        Err(e) => return Err(e),
-    };
-    changes.push(bus.changes(NM, path.as_str())?);
-    let at = At { path: path.as_str(), interface: "org.freedesktop.NetworkManager.Device", ..at };
-    let device = bus.properties(at)?;
-    let active = device.path("ActiveConnection").filter(|p| p != "/");
-    let active = active.and_then(|path| {
-        let interface = "org.freedesktop.NetworkManager.Connection.Active";
-        // It may have gone meanwhile.
-        let properties = bus.properties(At { path: &path, interface, ..at }).ok()?;
-        Some(properties.text("Id").chars().filter(|c| !c.is_control()).collect())
-    });
-    Ok(network_manager::Device {
-        state: device.get("State").unwrap_or_default(),
-        reason: 0,
-        managed: device.get("Managed").unwrap_or_default(),
-        profiles: device.count("AvailableConnections"),
-        active,
-    })
-}
-
-const NETWORKD: &str = "org.freedesktop.network1";
-
-fn networkd_link(
-    root: &Root,
-    bus: &mut Bus,
-    interface: &Interface,
-    changes: &mut Vec<Changes>,
-) -> Result<networkd::Link, BusError> {
-    let path = "/org/freedesktop/network1";
-    let at = At { service: NETWORKD, path, interface: "org.freedesktop.network1.Manager" };
-    changes.push(bus.changes(NETWORKD, path)?);
-    let index = i32::try_from(interface.ifindex).unwrap_or_default();
-    let found: Result<(String, ObjectPath), BusError> = bus.call(at, "GetLinkByIndex", &index);
-    let path = match found {
-        Ok((_, path)) => path,
-        // It has not heard of the link yet.
-        Err(BusError::Refused { .. }) => return Ok(networkd::Link::default()),
-        Err(e) => return Err(e),
-    };
-    changes.push(bus.changes(NETWORKD, path.as_str())?);
-    let at = At { path: path.as_str(), interface: "org.freedesktop.network1.Link", ..at };
-    let state = bus.properties(at)?.text("AdministrativeState");
-    Ok(networkd::Link { state, file: networkd_record(root, interface).file })
-}
-
-/// systemd-networkd's own record of a link, as `sd_network_link_get_setup_state`
-/// reads it.
-fn networkd_record(root: &Root, interface: &Interface) -> networkd::Link {
-    let path = format!("/run/systemd/netif/links/{}", interface.ifindex);
-    let text = root.attribute(&path).unwrap_or_default();
-    let value = |key: &str| {
-        text.lines().find_map(|l| l.strip_prefix(key)?.strip_prefix('=').map(str::to_owned))
-    };
-    networkd::Link { state: value("ADMIN_STATE").unwrap_or_default(), file: value("NETWORK_FILE") }
-}
-
 impl Run<'_> {
     /// Look, decide and do one thing.
     fn step(&mut self, states: Option<Vec<UnitState>>) -> anyhow::Result<Next> {
@@ -207,54 +100,59 @@ impl Run<'_> {
         let states = match states {
             Some(states) => states,
             None => {
-                let names = units(&self.interface);
+                let names = KNOWN.units(&self.interface);
                 let names: Vec<&str> = names.iter().map(String::as_str).collect();
                 self.manager.units(&names)?
             }
         };
-        let (mut live, mut changes) = live(self.root, &mut self.manager, &states, &self.interface)?;
+        let (mut live, mut changes) =
+            KNOWN.ask(self.root, &mut self.manager, &states, &self.interface)?;
         // After the stacks, which may take long to answer: one that says that it is
         // done has set it up, and does not tell again.
-        self.interface =
-            look(self.root, &self.interface.name).map_err(|e| anyhow::anyhow!("{e}"))?.interface;
+        self.interface = look(self.root, &self.interface.name)?.interface;
         if self.interface.ifindex != self.report.ifindex {
             anyhow::bail!("it went away, and another one has its name");
         }
         live.addressed = is_addressed(&self.interface)?;
-        let views = views(self.root, &self.interface, &states, &live);
-        let decision = decide(&views, &self.interface);
+        let standings = KNOWN.standings(self.root, &self.interface, &states, &live);
+        let decision = decide(&standings, &self.interface);
         if self.report.decided_usec == 0 {
             self.report.decided_usec = clock::monotonic_usec();
         }
         if self.report.decision.as_ref() != Some(&decision) {
             log::debug!("{}: {}", self.interface.name, decision.why);
         }
-        self.report.stacks = views;
+        self.report.stacks = standings.into_iter().map(|s| s.view).collect();
         self.report.decision = Some(decision.clone());
-        let unit = decision.stack.map(Stack::unit).unwrap_or_default();
+        let stack = decision.stack.and_then(|name| KNOWN.named(name));
+        let own_unit = stack.and_then(|stack| stack.facts().own_unit.as_ref());
         match decision.action {
             Action::Nothing => Ok(Next::End(BringUp::Up)),
             Action::Leave => Ok(Next::End(BringUp::Left)),
-            Action::WaitForService => self.wait_for(unit),
-            Action::WaitForHotplug => self.wait_for_hotplug(&mut watch),
+            Action::WaitForService => self.wait_for(known(stack)?.facts().service),
+            Action::WaitForHotplug => self.wait_for_own(known(own_unit)?, &mut watch),
             // An ifup for a former interface of that name may have left addresses
             // after our look: that alone is worth a second try.
-            Action::IfupAnew if self.acted != Some(Action::IfupAnew) => self.ifup(&decision),
+            Action::IfupAnew if self.acted != Some(Action::IfupAnew) => {
+                self.ifup(known(stack)?, &decision)
+            }
             Action::Ifup | Action::IfupAgain | Action::IfupAnew | Action::StartHotplug
                 if self.acted.is_some() =>
             {
                 Ok(self.failed(&format!("{}, and is still not up after that", decision.why)))
             }
-            Action::Ifup | Action::IfupAgain | Action::IfupAnew => self.ifup(&decision),
+            Action::Ifup | Action::IfupAgain | Action::IfupAnew => {
+                self.ifup(known(stack)?, &decision)
+            }
             Action::StartHotplug => {
                 self.acted = Some(decision.action);
-                let unit = hotplug_unit(&self.interface);
+                let unit = known(own_unit)?.of(&self.interface);
                 let end = self.manager.start(&unit, self.deadline)?;
                 Ok(self.after(&unit, end))
             }
             Action::Verify => self.verify(&live, &decision, &mut changes, &mut watch),
             // What a stack says in its first moments is not its last word.
-            Action::Nobody | Action::Stuck if undecided(&live) => {
+            Action::Nobody | Action::Stuck if live.is_undecided(&self.interface) => {
                 match self.wait(self.notice_until, &mut changes, &mut watch)? {
                     true => Ok(Next::Again),
                     false => Ok(self.concluded(&decision)),
@@ -285,10 +183,10 @@ impl Run<'_> {
         }
     }
 
-    /// ifupdown's own unit has no job while it works: its change is waited for,
-    /// or, where the bus is not up, that of the interface.
-    fn wait_for_hotplug(&mut self, watch: &mut LinkWatch) -> anyhow::Result<Next> {
-        let unit = hotplug_unit(&self.interface);
+    /// A stack's own unit for the interface has no job while it works: its change is
+    /// waited for, or, where the bus is not up, that of the interface.
+    fn wait_for_own(&mut self, own: &OwnUnit, watch: &mut LinkWatch) -> anyhow::Result<Next> {
+        let unit = own.of(&self.interface);
         let mut changes = Vec::new();
         if let Some(bus) = self.manager.bus() {
             changes.push(bus.unit_changes(&unit)?);
@@ -298,8 +196,7 @@ impl Run<'_> {
         if state.first().is_some_and(|u| u.job != 0) {
             return self.wait_for(&unit);
         }
-        let works =
-            state.first().is_some_and(|u| crate::stacks::phase_of_hotplug(u) == Phase::Starting);
+        let works = state.first().is_some_and(|u| (own.phase)(u) == Phase::Starting);
         if !works || self.wait(self.deadline, &mut changes, watch)? {
             return Ok(Next::Again);
         }
@@ -319,31 +216,20 @@ impl Run<'_> {
         }
     }
 
-    /// `ifup`, in a unit of its own: a DHCP client that it starts outlives us.
-    fn ifup(&mut self, decision: &Decision) -> anyhow::Result<Next> {
+    /// The stack's command, in a unit of its own: a DHCP client that it starts
+    /// outlives us.
+    fn ifup(&mut self, stack: &dyn Stack, decision: &Decision) -> anyhow::Result<Next> {
         let before = self.acted.replace(decision.action);
+        let command = stack
+            .command(decision.action, &self.interface.name)
+            .map_err(|e| anyhow::anyhow!("{}: {e}", decision.why))?;
+        let words: Vec<&str> = command.words.iter().map(String::as_str).collect();
         let name = self.interface.name.as_str().to_owned();
-        let program = |name: &str| match process::find(name) {
-            Some(path) => Ok(path.display().to_string()),
-            None => Err(anyhow::anyhow!("{}: there is no {name} program", decision.why)),
-        };
-        let ifup = program("ifup")?;
-        let (what, command) = match decision.action {
-            Action::IfupAgain => ("ifup", vec![ifup, "--force".to_owned(), name.clone()]),
-            // The names are arguments of the script, not words in it.
-            Action::IfupAnew => {
-                let script = r#""$1" --force "$3"; exec "$2" "$3""#;
-                let words = ["/bin/sh", "-c", script, "sh", &program("ifdown")?, &ifup, &name];
-                ("ifdown, then ifup", words.map(str::to_owned).to_vec())
-            }
-            _ => ("ifup", vec![ifup, name.clone()]),
-        };
-        let command: Vec<&str> = command.iter().map(String::as_str).collect();
         // Its index tells it from a former interface of that name.
         let unit = format!("ibprov-ifup-{}-{}.service", unit_escape(&name), self.interface.ifindex);
         // One that was begun by a run of ours that was killed goes on.
         let state = self.manager.units(&[&unit])?;
-        match state.first().map(crate::stacks::phase_of_unit) {
+        match state.first().map(phase::of_unit) {
             Some(Phase::Starting | Phase::Queued) => {
                 self.acted = before;
                 return self.wait_for(&unit);
@@ -358,14 +244,14 @@ impl Run<'_> {
         journal::emit(
             kinds::IFUP,
             Level::Info,
-            &format!("{name}: {}: running {what}", decision.why),
+            &format!("{name}: {}: running {}", decision.why, command.shown),
             &[("IBPROV_NETDEV", name.clone()), ("IBPROV_UNIT", unit.clone())],
         );
         let left = self.deadline.saturating_sub(clock::monotonic_usec());
         let apart = Apart {
             name: &unit,
             description: &description,
-            command: &command,
+            command: &words,
             device: &device,
             timeout_usec: left,
         };
@@ -381,27 +267,13 @@ impl Run<'_> {
         changes: &mut [Changes],
         watch: &mut LinkWatch,
     ) -> anyhow::Result<Next> {
-        let failed = match decision.stack {
-            Some(Stack::NetworkManager) => {
-                let device = live.network_manager.clone().unwrap_or_default();
-                if device.state == 100 {
-                    return Ok(Next::End(BringUp::Up));
-                }
-                device.state == 120
+        let stack = known(decision.stack)?;
+        match live.progress(stack, &self.interface) {
+            Progress::Up => return Ok(Next::End(BringUp::Up)),
+            Progress::Failed => {
+                return Ok(self.failed(&format!("{stack} tried and failed: {}", decision.why)));
             }
-            Some(Stack::SystemdNetworkd) => {
-                let link = live.networkd.clone().unwrap_or_default();
-                if link.state == "configured" && self.interface.up {
-                    return Ok(Next::End(BringUp::Up));
-                }
-                link.state == "failed"
-            }
-            _ if self.interface.up => return Ok(Next::End(BringUp::Up)),
-            _ => false,
-        };
-        let stack = decision.stack.map(Stack::word).unwrap_or_default();
-        if failed {
-            return Ok(self.failed(&format!("{stack} tried and failed: {}", decision.why)));
+            Progress::Undecided | Progress::Working => {}
         }
         if self.wait(self.deadline, changes, watch)? {
             return Ok(Next::Again);
@@ -429,6 +301,11 @@ impl Run<'_> {
     }
 }
 
+/// What an action needs of the stack that it was decided for.
+fn known<T>(of_stack: Option<T>) -> anyhow::Result<T> {
+    of_stack.context("it was decided for a network stack that is not known")
+}
+
 /// The interface is down and has addresses.
 fn is_addressed(interface: &Interface) -> anyhow::Result<bool> {
     if interface.up {
@@ -437,13 +314,6 @@ fn is_addressed(interface: &Interface) -> anyhow::Result<bool> {
     let addresses = netlink::global_addresses()
         .map_err(|e| anyhow::anyhow!("ask for its addresses by rtnetlink: {}", answer(&e)))?;
     Ok(addresses.iter().any(|(ifindex, ..)| *ifindex == interface.ifindex))
-}
-
-/// A stack that runs has not made up its mind.
-fn undecided(live: &Live) -> bool {
-    let nm = live.network_manager.as_ref();
-    nm.is_some_and(|d| matches!(d.state, 0..=30))
-        || live.networkd.as_ref().is_some_and(networkd::Link::is_undecided)
 }
 
 fn tell(report: &IfaceReport) {
@@ -473,9 +343,10 @@ pub fn explain(
     no_bus: bool,
 ) -> anyhow::Result<(String, Vec<View>, Decision)> {
     let (mut manager, states) = ask_systemd(interface, no_bus)?;
-    let (mut live, _) = live(root, &mut manager, &states, interface)?;
+    let (mut live, _) = KNOWN.ask(root, &mut manager, &states, interface)?;
     live.addressed = is_addressed(interface)?;
-    let views = views(root, interface, &states, &live);
-    let decision = decide(&views, interface);
+    let standings = KNOWN.standings(root, interface, &states, &live);
+    let decision = decide(&standings, interface);
+    let views = standings.into_iter().map(|s| s.view).collect();
     Ok((manager.way, views, decision))
 }

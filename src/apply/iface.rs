@@ -9,12 +9,11 @@ use crate::config::Config;
 use crate::host::{Root, clock, errno_name, journal, links, lock, state};
 use crate::names::IfName;
 use crate::observe::Look;
-use crate::observe::ipoib::{self, Interface, Sort, outcome, outcome_file};
+use crate::observe::iface::{NotSeen, Seen, look};
+use crate::observe::ipoib::{self, Interface, Sort, outcome_file};
 use crate::plan::{IfacePlan, iface_plan, wanted};
 use crate::report::events as kinds;
-use crate::report::iface::{
-    BringUp, IfaceReport, IfaceStep, IfaceStepReport, Outcome, WantedInterface,
-};
+use crate::report::iface::{BringUp, IfaceReport, IfaceStep, IfaceStepReport, WantedInterface};
 
 /// What is asked of one run.
 #[derive(Debug, Clone, Copy)]
@@ -25,51 +24,6 @@ pub struct Ask<'a> {
     pub settings_only: bool,
     /// Never use the bus.
     pub no_bus: bool,
-}
-
-/// Everything that a plan for one interface is made of.
-#[derive(Debug)]
-pub struct Seen {
-    /// The interface.
-    pub interface: Interface,
-    /// All IPoIB interfaces.
-    pub all: Vec<Interface>,
-    /// All names that are taken.
-    pub names: Vec<String>,
-    /// What an earlier run left.
-    pub before: Option<Outcome>,
-    /// What could not be read.
-    pub problems: Vec<String>,
-}
-
-/// Look at the interface `name`.
-///
-/// # Errors
-/// It is not there, or is no IPoIB interface.
-pub fn look(root: &Root, name: &IfName) -> Result<Seen, String> {
-    let mut look = Look::new(root);
-    match ipoib::sort(&mut look, name) {
-        None => return Err(format!("there is no interface {name}")),
-        Some(Sort::Other(what)) => {
-            return Err(format!("{name} is {what}, no IPoIB interface: ibprov leaves it alone"));
-        }
-        Some(Sort::Ipoib(_)) => {}
-    }
-    let mut all = ipoib::interfaces(&mut look);
-    let mut problems: Vec<String> = look.problems.into_iter().collect();
-    if root.is_live() {
-        for interface in all.iter_mut().filter(|i| i.name == *name && i.mode.is_none()) {
-            match links::ipoib_of(interface.ifindex) {
-                Ok((mode, umcast)) => (interface.mode, interface.umcast) = (mode, umcast),
-                Err(e) => problems.push(format!("mode of {name}: {}", crate::host::answer(&e))),
-            }
-        }
-    }
-    let found = all.iter().find(|i| i.name == *name).cloned();
-    let interface = found.ok_or_else(|| format!("the interface {name} went away"))?;
-    let names = root.list("/sys/class/net").unwrap_or_default();
-    let before = outcome(root, interface.ifindex);
-    Ok(Seen { interface, all, names, before, problems })
 }
 
 /// What is wanted of `seen`, and the steps to it.
@@ -86,7 +40,7 @@ pub fn planned(config: &Config, seen: &Seen) -> (WantedInterface, IfacePlan) {
 ///
 /// # Errors
 /// As [`look`].
-pub fn run(config: &Config, root: &Root, ask: Ask<'_>) -> Result<IfaceReport, String> {
+pub fn run(config: &Config, root: &Root, ask: Ask<'_>) -> Result<IfaceReport, NotSeen> {
     let mut report = IfaceReport::blank(ask.name.as_str(), clock::monotonic_usec());
     let deadline = report.started_usec + super::usec(config.network.deadline);
     let mut seen = look(root, ask.name)?;
@@ -119,7 +73,7 @@ pub fn run(config: &Config, root: &Root, ask: Ask<'_>) -> Result<IfaceReport, St
     // Before anything is waited for: `boot` waits for this and no more.
     write(&mut report);
     if !ask.settings_only {
-        bring_up(root, ask, deadline, &seen.interface, &mut report);
+        bring_up(root, ask.no_bus, deadline, &seen.interface, &mut report);
     }
     Ok(ended(report))
 }
@@ -138,18 +92,18 @@ fn lock_of(ifindex: u32) -> String {
 ///
 /// # Errors
 /// The locks cannot be used.
-pub fn is_missed(root: &Root, name: &IfName) -> Result<bool, String> {
+pub fn is_missed(root: &Root, name: &IfName) -> Result<bool, lock::LockError> {
     match ipoib::sort(&mut Look::new(root), name) {
         Some(Sort::Ipoib(interface)) => {
             let (locks, name) = (lock::Locks::in_run(), lock_of(interface.ifindex));
-            let locks = locks.map_err(|e| e.to_string())?;
+            let locks = locks?;
             if locks.was_taken(&name) {
                 return Ok(false);
             }
             match locks.try_take(&name) {
                 Ok(_) => Ok(true),
                 Err(lock::LockError::Busy { .. }) => Ok(false),
-                Err(e) => Err(e.to_string()),
+                Err(e) => Err(e),
             }
         }
         // Gone: it is started for when it comes.
@@ -198,7 +152,7 @@ fn settings(config: &Config, root: &Root, seen: &mut Seen, report: &mut IfaceRep
         report.steps.push(IfaceStepReport { step, took_usec, failure });
     }
     match look(root, &seen.interface.name) {
-        Err(e) => report.failures.push(e),
+        Err(e) => report.failures.push(e.to_string()),
         Ok(now) => {
             let Seen { interface, all, names, .. } = &now;
             let left = iface_plan(&report.wanted, interface, all, names, report.mtu_asked);

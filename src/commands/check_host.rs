@@ -18,6 +18,7 @@ use crate::ladder::{Facts, cause, expect, progress};
 use crate::names::{Guid, LinkLayer, ModuleName, ModuleState, Rung};
 use crate::observe::{self, Look, ModprobeRules, Observed, Observer, driver_modules};
 use crate::report::{ModuleTrouble, NotExpected, PortProgress};
+use crate::stacks;
 use crate::workers::port_states;
 
 /// How long the ports have to tell their state, microseconds.
@@ -42,9 +43,8 @@ pub fn gather(boot: &mut Boot, root: &Root, configuration: Option<&Path>) {
     boot.names.push(if host.live { "live host".to_owned() } else { "tree".to_owned() });
     let names = netdevs(&observed);
     // One that did not come, or that of a tree, is known by its name alone.
-    host.asked = observe::asked::asked(root, |name| {
-        names.iter().any(|netdev| netdev == name) || is_ipoib_name(name)
-    });
+    host.asked = stacks::KNOWN
+        .asked(root, |name| names.iter().any(|netdev| netdev == name) || is_ipoib_name(name));
     let transaction = host.graph.transaction();
     host.asked.retain(|asked| transaction.contains(host.graph.resolve(&asked.unit)));
     let mut seen = Seeing { root, source, host, observed: &observed };
@@ -87,7 +87,11 @@ fn graph(root: &Root, problems: &mut Vec<String>) -> Graph {
     let mut matter: Vec<String> = graph
         .units()
         .filter(|u| u.load == Load::Loaded)
-        .filter(|u| provider(&u.name) || consumers::need(u).is_some() || runs_systemctl(u))
+        .filter(|u| {
+            provider(&u.name)
+                || consumers::need(u, stacks::network_role).is_some()
+                || runs_systemctl(u)
+        })
         .map(|u| u.name.clone())
         .collect();
     // Those are asked for although no boot starts them.

@@ -5,14 +5,15 @@ use std::path::Path;
 
 use crate::apply::bring_up::explain;
 use crate::apply::iface::{
-    Ask, is_missed, look, name_advice, name_of, planned, queue_advice, run as set_up,
+    Ask, is_missed, name_advice, name_of, planned, queue_advice, run as set_up,
 };
 use crate::cli::{Format, IfaceArgs};
 use crate::config::Config;
 use crate::host::{Root, process, systemctl, systemd};
 use crate::names::IfName;
+use crate::observe::iface::look;
 use crate::report::iface::stacks_text;
-use crate::stacks;
+use crate::stacks::KNOWN;
 
 /// Time that the unit's own limit leaves us beyond the deadline, seconds.
 const GRACE_SEC: u64 = 10;
@@ -42,7 +43,7 @@ pub fn run(args: &IfaceArgs, config: &Config, root: &Root, format: Format) -> an
     if let Err(e) = systemd::extend_start(config.network.deadline.as_secs() + GRACE_SEC) {
         log::debug!("cannot tell systemd the deadline: {e}");
     }
-    let report = set_up(config, root, ask).map_err(anyhow::Error::msg)?;
+    let report = set_up(config, root, ask)?;
     if let Err(e) = systemd::status(&report.headline()) {
         log::debug!("cannot tell systemd the status: {e}");
     }
@@ -56,7 +57,7 @@ pub fn run(args: &IfaceArgs, config: &Config, root: &Root, format: Format) -> an
 /// gone, and another one has its path meanwhile.
 fn stopped(unit: &str, device: &Path, root: &Root) -> anyhow::Result<u8> {
     let name = name_of(device).map_err(anyhow::Error::msg)?;
-    if is_missed(root, &name).map_err(anyhow::Error::msg)? {
+    if is_missed(root, &name)? {
         log::info!("{name} came back meanwhile: starting {unit} again");
         systemctl::queue_restart(unit)?;
     }
@@ -64,7 +65,7 @@ fn stopped(unit: &str, device: &Path, root: &Root) -> anyhow::Result<u8> {
 }
 
 fn dry_run(ask: Ask<'_>, config: &Config, root: &Root, format: Format) -> anyhow::Result<u8> {
-    let seen = look(root, ask.name).map_err(anyhow::Error::msg)?;
+    let seen = look(root, ask.name)?;
     let (wanted, plan) = planned(config, &seen);
     let mut notes = seen.problems.clone();
     notes.extend(queue_advice(root, &wanted));
@@ -75,7 +76,10 @@ fn dry_run(ask: Ask<'_>, config: &Config, root: &Root, format: Format) -> anyhow
         false => None,
     };
     let views = decided.as_ref().map(|(_, views, _)| views.clone());
-    let views = views.unwrap_or_else(|| stacks::on_disk(root, &seen.interface));
+    let views = views.unwrap_or_else(|| {
+        let standings = KNOWN.on_disk(root, &seen.interface);
+        standings.into_iter().map(|s| s.view).collect()
+    });
     let mut out = std::io::stdout().lock();
     if format == Format::Json {
         let json = serde_json::json!({

@@ -4,6 +4,11 @@
 use std::collections::BTreeSet;
 
 use super::{Graph, Load, Unit};
+use crate::names::NetworkRole;
+
+/// What a unit of a network stack does for interfaces, by its name; `None` if it is
+/// no such unit. Those who know the stacks hand it in.
+pub type RoleOf = fn(&str) -> Option<NetworkRole>;
 
 /// A unit that needs InfiniBand netdevs, and what the order says of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,14 +114,14 @@ pub fn provider(graph: &Graph) -> Option<&Unit> {
 
 /// Every consumer in the next boot, with its proof; none without a provider.
 #[must_use]
-pub fn judge(graph: &Graph) -> Vec<Judged> {
+pub fn judge(graph: &Graph, role_of: RoleOf) -> Vec<Judged> {
     let Some(provider) = provider(graph) else { return Vec::new() };
     let transaction = graph.transaction();
     let mut judged: Vec<Judged> = transaction
         .iter()
         .filter_map(|name| graph.get(name))
         .filter(|unit| unit.name != provider.name)
-        .filter_map(|unit| Some((unit, need(unit)?)))
+        .filter_map(|unit| Some((unit, need(unit, role_of)?)))
         .map(|(unit, need)| Judged {
             unit: unit.name.clone(),
             need,
@@ -139,21 +144,21 @@ fn proof(graph: &Graph, provider: &str, unit: &str, among: &BTreeSet<&str>) -> P
 
 /// What a unit needs InfiniBand netdevs for, by its name or its file system.
 #[must_use]
-pub fn need(unit: &Unit) -> Option<Need> {
+pub fn need(unit: &Unit, role_of: RoleOf) -> Option<Need> {
     let name = unit.name.as_str();
     if name.ends_with(".mount") {
         return is_network_mount(unit).then_some(Need::Mount);
     }
+    if let Some(role) = role_of(name) {
+        return Some(match role {
+            NetworkRole::SetsUpOnce => Need::NetworkOnce,
+            NetworkRole::SetsUpWhatComes => Need::NetworkHotplug,
+            NetworkRole::WaitsOnline => Need::WaitOnline,
+        });
+    }
     let stem = name.strip_suffix(".service")?;
     Some(match stem {
-        "network" | "networking" => Need::NetworkOnce,
-        "NetworkManager" | "systemd-networkd" | "wicked" | "wickedd" | "connman" => {
-            Need::NetworkHotplug
-        }
-        "NetworkManager-wait-online"
-        | "systemd-networkd-wait-online"
-        | "ifupdown-wait-online"
-        | "ibprov-wait-online" => Need::WaitOnline,
+        "ibprov-wait-online" => Need::WaitOnline,
         "libvirtd" | "virtqemud" | "libvirt-guests" | "ibprov-guests" => Need::Guests,
         "slurmd" | "lnet" | "lustre" | "lustre-client" | "gpfs" | "weka-agent" | "pbs"
         | "pbs_mom" | "opensm" | "opensmd" | "opafm" | "srp_daemon" => Need::Service,
@@ -187,28 +192,22 @@ const NETWORK_FILE_SYSTEMS: [&str; 20] = [
     "wekafs",
 ];
 
-fn is_network_mount(unit: &Unit) -> bool {
+/// True of a mount of a network file system, by its kind or by `_netdev`.
+pub(super) fn is_network_mount(unit: &Unit) -> bool {
     NETWORK_FILE_SYSTEMS.contains(&unit.kind.trim_start_matches("fuse."))
         || NETWORK_FILE_SYSTEMS.contains(&unit.kind.as_str())
         || unit.options.split(',').any(|o| o == "_netdev")
 }
 
-/// True for what asks for the netdev by IP address, so that the network stack
-/// has to be through as well.
-#[must_use]
-pub fn needs_addresses(need: Need) -> bool {
-    matches!(need, Need::Mount | Need::Service)
-}
-
 /// The mounts that nothing orders after the network: neither
 /// network-online.target nor a network service comes before them.
 #[must_use]
-pub fn mounts_before_network(graph: &Graph) -> Vec<String> {
+pub fn mounts_before_network(graph: &Graph, role_of: RoleOf) -> Vec<String> {
     let transaction = graph.transaction();
     let stacks: Vec<&str> = transaction
         .iter()
         .filter(|name| {
-            graph.get(name).and_then(need).is_some_and(|n| {
+            graph.get(name).and_then(|unit| need(unit, role_of)).is_some_and(|n| {
                 matches!(n, Need::NetworkOnce | Need::NetworkHotplug | Need::WaitOnline)
             })
         })
@@ -216,7 +215,7 @@ pub fn mounts_before_network(graph: &Graph) -> Vec<String> {
         .collect();
     transaction
         .iter()
-        .filter(|name| graph.get(name).and_then(need) == Some(Need::Mount))
+        .filter(|name| graph.get(name).and_then(|unit| need(unit, role_of)) == Some(Need::Mount))
         .filter(|mount| {
             !stacks.is_empty()
                 && !stacks.iter().any(|s| graph.chain(s, mount, &transaction).is_some())
@@ -227,7 +226,7 @@ pub fn mounts_before_network(graph: &Graph) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixtures::graph;
+    use super::super::fixtures::{graph, role_of};
     use super::*;
 
     const NODE: &str = "\
@@ -243,7 +242,7 @@ NetworkManager.service before openibd.service
 
     #[test]
     fn each_consumer_is_proved_or_the_edge_is_shown() {
-        let judged = judge(&graph(NODE));
+        let judged = judge(&graph(NODE), role_of);
         let of = |unit: &str| &judged.iter().find(|j| j.unit == unit).expect(unit).proof;
         let chain = ["ibprov.service", "network-pre.target", "networking.service"];
         assert_eq!(of("networking.service"), &Proof::Ordered(chain.map(str::to_owned).to_vec()));
@@ -260,7 +259,7 @@ NetworkManager.service before openibd.service
     #[test]
     fn the_drop_in_closes_the_gap() {
         let with = format!("{NODE}scratch.mount after ibprov.service\n");
-        let judged = judge(&graph(&with));
+        let judged = judge(&graph(&with), role_of);
         let mount = judged.iter().find(|j| j.unit == "scratch.mount").expect("mount");
         assert!(matches!(&mount.proof, Proof::Ordered(chain) if chain.len() == 2));
     }
@@ -270,13 +269,13 @@ NetworkManager.service before openibd.service
         let lines =
             "goal.target wants networking.service\nopenibd.service before networking.service\n";
         assert!(provider(&graph(lines)).is_none());
-        assert_eq!(judge(&graph(lines)), []);
+        assert_eq!(judge(&graph(lines), role_of), []);
     }
 
     #[test]
     fn a_mount_that_does_not_wait_for_the_network_is_seen() {
-        assert_eq!(mounts_before_network(&graph(NODE)), ["scratch.mount"]);
+        assert_eq!(mounts_before_network(&graph(NODE), role_of), ["scratch.mount"]);
         let with = format!("{NODE}networking.service before scratch.mount\n");
-        assert_eq!(mounts_before_network(&graph(&with)), [""; 0]);
+        assert_eq!(mounts_before_network(&graph(&with), role_of), [""; 0]);
     }
 }

@@ -4,6 +4,10 @@
 
 use super::{Command, Graph, Unit};
 
+/// Which unit a command waits for that is one of a network stack, by the program's
+/// name. Those who know the stacks hand it in.
+pub type WaitedFor = fn(&str) -> Option<&'static str>;
+
 /// A unit that waits for one that is ordered after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deadlock {
@@ -19,12 +23,12 @@ pub struct Deadlock {
 
 /// The deadlocks among the units that a boot starts.
 #[must_use]
-pub fn deadlocks(graph: &Graph) -> Vec<Deadlock> {
+pub fn deadlocks(graph: &Graph, waited_for: WaitedFor) -> Vec<Deadlock> {
     let transaction = graph.transaction();
     let mut found = Vec::new();
     for unit in transaction.iter().filter_map(|name| graph.get(name)) {
         for command in unit.commands.iter().filter(|c| holds_up(unit, c)) {
-            for (line, other) in waits(command) {
+            for (line, other) in waits(command, waited_for) {
                 // Others of its boot that it waits for have their jobs already.
                 if let Some(chain) = graph.chain(&unit.name, &other, &transaction) {
                     let known = found.iter().any(|d: &Deadlock| {
@@ -52,7 +56,7 @@ fn holds_up(unit: &Unit, command: &Command) -> bool {
 }
 
 /// The commands that wait for a unit, with the unit.
-fn waits(command: &Command) -> Vec<(String, String)> {
+fn waits(command: &Command, by_name: WaitedFor) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let lines = std::iter::once(command.line.as_str())
         .chain(command.script.iter().flat_map(|script| script.lines()));
@@ -63,7 +67,7 @@ fn waits(command: &Command) -> Vec<(String, String)> {
         }
         // One shell line may hold several commands.
         for one in line.split([';', '&', '|', '"', '\'', '(', ')', '`', '{', '}']) {
-            let units = waited_for(one);
+            let units = waited_for(one, by_name);
             found.extend(units.into_iter().map(|unit| (one.trim().to_owned(), unit)));
         }
     }
@@ -71,7 +75,7 @@ fn waits(command: &Command) -> Vec<(String, String)> {
 }
 
 /// The units that one simple command waits for.
-fn waited_for(command: &str) -> Vec<String> {
+fn waited_for(command: &str, by_name: WaitedFor) -> Vec<String> {
     let mut words = command.split_whitespace().skip_while(|w| {
         // What may stand before a command: assignments, and shells' own words.
         w.contains('=')
@@ -119,20 +123,18 @@ fn waited_for(command: &str) -> Vec<String> {
             Some([unit, "start" | "restart"]) if plain(&unit) => vec![named(unit)],
             _ => Vec::new(),
         },
-        "nm-online" => vec!["NetworkManager.service".to_owned()],
-        "systemd-networkd-wait-online" => vec!["systemd-networkd.service".to_owned()],
-        _ => Vec::new(),
+        program => by_name(program).map(str::to_owned).into_iter().collect(),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixtures::graph;
+    use super::super::fixtures::{self, graph};
     use super::*;
 
     fn waited(line: &str) -> Vec<String> {
         let command = Command { phase: "ExecStart".into(), line: line.to_owned(), script: None };
-        waits(&command).into_iter().map(|(_, unit)| unit).collect()
+        waits(&command, fixtures::waited_for).into_iter().map(|(_, unit)| unit).collect()
     }
 
     #[test]
@@ -168,18 +170,20 @@ mod tests {
              network-pre.target before net.service\n\
              net.service before guests.service\n",
         );
-        assert_eq!(deadlocks(&graph), []);
+        assert_eq!(deadlocks(&graph, fixtures::waited_for), []);
         graph.get_mut("prepare.service").expect("unit").commands.push(Command {
             phase: "ExecStart".into(),
             line: "/usr/local/sbin/prepare".into(),
             script: Some("#!/bin/sh\n# systemctl start net\nsystemctl start guests\n".into()),
         });
-        let [deadlock] = &deadlocks(&graph)[..] else { panic!("{:?}", deadlocks(&graph)) };
+        let [deadlock] = &deadlocks(&graph, fixtures::waited_for)[..] else {
+            panic!("{:?}", deadlocks(&graph, fixtures::waited_for))
+        };
         assert_eq!(deadlock.waits_for, "guests.service");
         assert_eq!(deadlock.command, "systemctl start guests");
         assert_eq!(deadlock.chain.len(), 4);
         // Up before the command has ended: nobody waits for that.
         graph.get_mut("prepare.service").expect("unit").kind = "simple".into();
-        assert_eq!(deadlocks(&graph), []);
+        assert_eq!(deadlocks(&graph, fixtures::waited_for), []);
     }
 }

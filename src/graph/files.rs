@@ -354,7 +354,7 @@ fn default_dependencies(unit: &mut Unit, kind: &str) {
             unit.before.insert(format!("{kind}s.target"));
         }
         "mount" => {
-            let network = super::consumers::need(unit).is_some();
+            let network = super::consumers::is_network_mount(unit);
             let (first, last): (&[&str], _) = if network {
                 (
                     &["remote-fs-pre.target", "network.target", "network-online.target"],

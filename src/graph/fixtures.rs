@@ -1,6 +1,21 @@
 //! Graphs for tests, a fact a line: `a.service before b.target c.target`.
 
 use super::{Command, Graph, Load, Unit};
+use crate::names::NetworkRole;
+
+/// What some units do for interfaces, as the network stacks would tell.
+pub(crate) fn role_of(unit: &str) -> Option<NetworkRole> {
+    match unit {
+        "networking.service" | "network.service" => Some(NetworkRole::SetsUpOnce),
+        "NetworkManager.service" => Some(NetworkRole::SetsUpWhatComes),
+        _ => None,
+    }
+}
+
+/// Which service a command waits for, as the network stacks would tell.
+pub(crate) fn waited_for(command: &str) -> Option<&'static str> {
+    (command == "nm-online").then_some("NetworkManager.service")
+}
 
 /// The graph of these lines; it starts from `goal.target`.
 pub(crate) fn graph(lines: &str) -> Graph {

@@ -47,7 +47,7 @@ fn mount(line: &str) -> Option<Mount> {
         fragment: "/etc/fstab".to_owned(),
         ..Unit::default()
     };
-    let network = consumers::need(&unit).is_some();
+    let network = consumers::is_network_mount(&unit);
     // systemd.mount(5), "Automatic dependencies".
     if network {
         unit.after.extend(targets(&["remote-fs-pre", "network", "network-online"]));

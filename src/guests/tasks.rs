@@ -199,7 +199,8 @@ fn result(ended: Ended, child: &Running) -> Result<String, String> {
 /// systemd could not be asked, or the unit did not come up, and why.
 pub fn serve_start(unit: &UnitName, wait: bool, until_usec: u64) -> anyhow::Result<()> {
     use crate::host::clock::monotonic_usec;
-    use crate::host::manager::{JobEnd, Manager};
+    use crate::host::manager::Manager;
+    use crate::host::unit::JobEnd;
     let name = unit.as_str();
     let (mut manager, _) = Manager::open(&[])?;
     if !wait {

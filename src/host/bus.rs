@@ -20,7 +20,7 @@ use zbus::{
 };
 
 use super::clock;
-use super::manager::{Apart, CALL_USEC, Job, JobEnd, UnitState};
+use super::unit::{Apart, CALL_USEC, Job, JobEnd, UnitState};
 
 /// A path on the bus, as a type of an answer.
 pub use zbus::OwnedObjectPath as ObjectPath;
@@ -320,19 +320,19 @@ impl Bus {
         Ok(list.into_iter().map(job).collect())
     }
 
-    /// As [`super::manager::Manager::start`].
+    /// Start `unit` and wait until its job has ended, or `until_usec` has passed.
     pub(super) fn start(&mut self, unit: &str, until_usec: u64) -> Result<JobEnd, BusError> {
         let job: ObjectPath = self.call(SYSTEMD, "StartUnit", &(unit, "replace"))?;
         self.job_end(job.as_str(), until_usec)
     }
 
-    /// As [`super::manager::Manager::stop`].
+    /// Stop `unit` and wait until its job has ended, or `until_usec` has passed.
     pub(super) fn stop(&mut self, unit: &str, until_usec: u64) -> Result<JobEnd, BusError> {
         let job: ObjectPath = self.call(SYSTEMD, "StopUnit", &(unit, "replace"))?;
         self.job_end(job.as_str(), until_usec)
     }
 
-    /// As [`super::manager::Manager::run_apart`].
+    /// Run a command as a service of its own, and wait until its start has ended.
     pub(super) fn run_apart(
         &mut self,
         unit: &Apart<'_>,
@@ -359,7 +359,7 @@ impl Bus {
         self.job_end(job.as_str(), until_usec)
     }
 
-    /// As [`super::manager::Manager::wait_for_job`].
+    /// Wait until `unit` has no start job any more; never starts it.
     pub(super) fn wait_for_job(&mut self, unit: &str, until_usec: u64) -> Result<JobEnd, BusError> {
         let job = self.jobs()?.into_iter().find(|j| j.unit == unit && j.kind != "stop");
         match job {

@@ -4,75 +4,10 @@
 //! Both ways give the same [`UnitState`]. Every question has a deadline:
 //! before basic.target the bus socket is there and nobody answers.
 
-use std::fmt;
-
 use super::bus::{Bus, BusError};
+use super::systemctl::SystemctlError;
+use super::unit::{Apart, CALL_USEC, Job, JobEnd, UnitState};
 use super::{Root, clock, systemctl};
-
-/// A unit, in systemd's own words (`org.freedesktop.systemd1(5)`).
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct UnitState {
-    /// The name that was asked for.
-    pub name: String,
-    /// The name that it has; another one if `name` is an alias.
-    pub id: String,
-    /// LoadState: `loaded`, `not-found`, `masked`, `bad-setting`, `error`.
-    pub load: String,
-    /// ActiveState: `active`, `reloading`, `inactive`, `failed`, `activating`,
-    /// `deactivating`.
-    pub active: String,
-    /// SubState: `running`, `exited`, `dead` ...
-    pub sub: String,
-    /// Result of a service that does not run: `success`, `exit-code`, `timeout`
-    /// ...; empty for what is none.
-    pub result: String,
-    /// The job queued or running for it; 0 for none.
-    pub job: u32,
-    /// When one that does not run became inactive or failed, microseconds of
-    /// CLOCK_MONOTONIC; 0 for never.
-    pub inactive_enter_usec: u64,
-    /// The conditions of one that does not run held when they were last checked;
-    /// true of one that runs.
-    pub condition: bool,
-}
-
-impl UnitState {
-    /// There is such a unit, and nothing masks it.
-    #[must_use]
-    pub fn is_loaded(&self) -> bool {
-        self.load == "loaded"
-    }
-
-    /// `active` or `reloading`.
-    #[must_use]
-    pub fn is_active(&self) -> bool {
-        matches!(self.active.as_str(), "active" | "reloading")
-    }
-}
-
-/// A job of the service manager.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Job {
-    /// Its number.
-    pub id: u32,
-    /// Whose.
-    pub unit: String,
-    /// `start`, `stop`, `restart`, `verify-active` ...
-    pub kind: String,
-    /// Running; else it waits for others.
-    pub running: bool,
-}
-
-/// How a job ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum JobEnd {
-    /// It is done; also if a condition of the unit skipped it.
-    Done,
-    /// It failed, timed out, was cancelled, skipped for a failed dependency ...
-    Failed,
-    /// It had not ended by the deadline.
-    Pending,
-}
 
 /// Why the service manager could not be asked.
 #[derive(Debug, thiserror::Error)]
@@ -81,16 +16,8 @@ pub enum ManagerError {
     #[error(transparent)]
     Bus(#[from] BusError),
     /// Through systemctl or systemd-run.
-    #[error("{0}")]
-    Systemctl(#[from] std::io::Error),
-    /// It answered with something that is no answer.
-    #[error("{what}: cannot understand systemd's answer {answer:?}")]
-    Answer {
-        /// What was asked.
-        what: String,
-        /// What came, shortened.
-        answer: String,
-    },
+    #[error(transparent)]
+    Systemctl(#[from] SystemctlError),
 }
 
 /// The service manager, for one run of ibprov.
@@ -105,8 +32,6 @@ pub struct Manager {
 const CONNECT_USEC: u64 = 250_000;
 /// Marks a manager that never uses the bus.
 const ONLY: &str = " only";
-/// How long one question may take.
-pub(super) const CALL_USEC: u64 = 20_000_000;
 
 impl Manager {
     /// Decide how to ask, and ask for `names` at once.
@@ -171,7 +96,7 @@ impl Manager {
     pub fn units(&mut self, names: &[&str]) -> Result<Vec<UnitState>, ManagerError> {
         match &mut self.bus {
             Some(bus) => Ok(bus.units(names)?),
-            None => systemctl::units(names),
+            None => Ok(systemctl::units(names)?),
         }
     }
 
@@ -182,7 +107,7 @@ impl Manager {
     pub fn jobs(&mut self) -> Result<Vec<Job>, ManagerError> {
         match &mut self.bus {
             Some(bus) => Ok(bus.jobs()?),
-            None => systemctl::jobs(),
+            None => Ok(systemctl::jobs()?),
         }
     }
 
@@ -231,7 +156,7 @@ impl Manager {
     pub fn wait_for_job(&mut self, unit: &str, until_usec: u64) -> Result<JobEnd, ManagerError> {
         match &mut self.bus {
             Some(bus) => Ok(bus.wait_for_job(unit, until_usec)?),
-            None => systemctl::wait_for_job(unit, until_usec),
+            None => Ok(systemctl::wait_for_job(unit, until_usec)?),
         }
     }
 }
@@ -242,28 +167,6 @@ impl Manager {
 fn bus_daemon_runs(root: &Root) -> bool {
     let daemons = ["dbus.service", "dbus-broker.service"];
     daemons.iter().any(|d| root.link_name(&format!("/run/systemd/units/invocation:{d}")).is_ok())
-}
-
-/// A service made for one command (`systemd-run(1)`).
-#[derive(Debug, Clone, Copy)]
-pub struct Apart<'a> {
-    /// Its name, `x.service`.
-    pub name: &'a str,
-    /// For people.
-    pub description: &'a str,
-    /// Absolute path and arguments.
-    pub command: &'a [&'a str],
-    /// The unit of the device that it is for, and goes with.
-    pub device: &'a str,
-    /// How long its start may take, microseconds.
-    pub timeout_usec: u64,
-}
-
-impl fmt::Display for Job {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = if self.running { "running" } else { "waiting" };
-        write!(f, "job {} ({} {}, {state})", self.id, self.kind, self.unit)
-    }
 }
 
 #[cfg(test)]

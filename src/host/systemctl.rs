@@ -1,32 +1,48 @@
 //! Questions to systemd through its own command, for the time before the bus.
 
 use super::clock;
-use super::manager::{Apart, CALL_USEC, Job, JobEnd, ManagerError, UnitState};
 use super::process::{self, Output};
+use super::unit::{Apart, CALL_USEC, Job, JobEnd, UnitState};
+
+/// Why systemd could not be asked through its commands.
+#[derive(Debug, thiserror::Error)]
+pub enum SystemctlError {
+    /// systemctl or systemd-run could not be run, or systemd refuses.
+    #[error("{0}")]
+    Run(#[from] std::io::Error),
+    /// It answered with something that is no answer.
+    #[error("{what}: cannot understand systemd's answer {answer:?}")]
+    Answer {
+        /// What was asked.
+        what: String,
+        /// What came, shortened.
+        answer: String,
+    },
+}
 
 /// What is asked of a unit, as `systemctl show` names it.
 const PROPERTIES: &str = "--property=Id,LoadState,ActiveState,SubState,Result,Job,InactiveEnterTimestampMonotonic,ConditionResult";
 
 /// The states of these units, in one run.
-pub(super) fn units(names: &[&str]) -> Result<Vec<UnitState>, ManagerError> {
+pub(super) fn units(names: &[&str]) -> Result<Vec<UnitState>, SystemctlError> {
     if names.is_empty() {
         return Ok(Vec::new());
     }
     let mut args = vec!["show", "--no-pager", PROPERTIES, "--"];
     args.extend(names);
     let text = ask("systemctl", &args)?;
-    parse_units(names, &text).ok_or_else(|| ManagerError::Answer {
+    parse_units(names, &text).ok_or_else(|| SystemctlError::Answer {
         what: format!("systemctl {}", args.join(" ")),
         answer: text.chars().take(200).collect(),
     })
 }
 
 /// The jobs that are queued or running.
-pub(super) fn jobs() -> Result<Vec<Job>, ManagerError> {
+pub(super) fn jobs() -> Result<Vec<Job>, SystemctlError> {
     let args = ["list-jobs", "--no-legend", "--plain", "--full", "--no-pager"];
     let text = ask("systemctl", &args)?;
     text.lines().filter(|l| !l.trim().is_empty()).map(parse_job).collect::<Option<_>>().ok_or_else(
-        || ManagerError::Answer {
+        || SystemctlError::Answer {
             what: format!("systemctl {}", args.join(" ")),
             answer: text.chars().take(200).collect(),
         },
@@ -39,9 +55,9 @@ fn ask(program: &str, args: &[&str]) -> std::io::Result<String> {
 }
 
 /// `systemctl start`, which waits for the job itself.
-pub(super) fn start(unit: &str, until_usec: u64) -> std::io::Result<JobEnd> {
+pub(super) fn start(unit: &str, until_usec: u64) -> Result<JobEnd, SystemctlError> {
     let args = ["start", "--no-ask-password", "--", unit];
-    job_end(&process::output_until("systemctl", &args, until_usec)?)
+    Ok(job_end(&process::output_until("systemctl", &args, until_usec)?)?)
 }
 
 /// `systemctl restart --no-block`: queue a start for when the unit has stopped.
@@ -55,13 +71,13 @@ pub fn queue_restart(unit: &str) -> std::io::Result<()> {
 }
 
 /// `systemctl stop`, which waits for the job itself.
-pub(super) fn stop(unit: &str, until_usec: u64) -> std::io::Result<JobEnd> {
+pub(super) fn stop(unit: &str, until_usec: u64) -> Result<JobEnd, SystemctlError> {
     let args = ["stop", "--no-ask-password", "--", unit];
-    job_end(&process::output_until("systemctl", &args, until_usec)?)
+    Ok(job_end(&process::output_until("systemctl", &args, until_usec)?)?)
 }
 
 /// `systemd-run`, which waits for the start job of what it makes.
-pub(super) fn run_apart(unit: &Apart<'_>, until_usec: u64) -> std::io::Result<JobEnd> {
+pub(super) fn run_apart(unit: &Apart<'_>, until_usec: u64) -> Result<JobEnd, SystemctlError> {
     let name = format!("--unit={}", unit.name);
     let description = format!("--description={}", unit.description);
     let timeout = format!("--property=TimeoutStartSec={}us", unit.timeout_usec);
@@ -72,7 +88,7 @@ pub(super) fn run_apart(unit: &Apart<'_>, until_usec: u64) -> std::io::Result<Jo
     args.extend(RUN_APART);
     args.push("--");
     args.extend(unit.command);
-    job_end(&process::output_until("systemd-run", &args, until_usec)?)
+    Ok(job_end(&process::output_until("systemd-run", &args, until_usec)?)?)
 }
 
 /// As [`super::bus`] makes it over the bus.
@@ -89,7 +105,7 @@ const RUN_APART: [&str; 7] = [
 
 /// There is no command that waits for another unit's job. But the start of a
 /// unit that is ordered after it waits for it, and does not start it.
-pub(super) fn wait_for_job(unit: &str, until_usec: u64) -> Result<JobEnd, ManagerError> {
+pub(super) fn wait_for_job(unit: &str, until_usec: u64) -> Result<JobEnd, SystemctlError> {
     if units(&[unit])?.iter().all(|state| state.job == 0) {
         return Ok(JobEnd::Done);
     }

@@ -7,13 +7,12 @@
 //! What cannot be read becomes a line in [`Observed::problems`].
 
 pub mod aliases;
-pub mod asked;
 pub mod autostart;
+pub mod iface;
 pub mod ipoib;
 pub mod link;
 mod modprobe;
 mod modules;
-pub mod owner;
 mod pci;
 pub mod pf;
 pub mod plan_host;

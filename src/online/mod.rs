@@ -26,6 +26,7 @@ use crate::plan::settings::judge_settings;
 use crate::report::online::{Goal, Lack, OnlinePort, OnlineReport, OnlineVerdict};
 use crate::report::port::port_fields;
 use crate::report::{Cause, PortProgress, events as kinds};
+use crate::stacks::KNOWN;
 
 pub use judge::{Seen, Vf, Words, lack, words};
 pub use target::{Target, TargetError};
@@ -215,7 +216,7 @@ impl Waiting<'_> {
             let indexes = observe::link::above(root, &name, ifindex);
             let own = addresses.iter().filter(|(index, ..)| indexes.contains(index));
             seen.addresses = own.map(|(_, address, bits)| format!("{address}/{bits}")).collect();
-            seen.owner = observe::owner::owner(root, &name, ifindex);
+            seen.owner = KNOWN.owner(root, &name, ifindex);
         }
         let lack = lack(port, &seen, self.wanted.goal);
         let key = format!("{} {:?}", port.expected, port.port);

@@ -2,70 +2,40 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
-/// A network stack.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Stack {
-    /// NetworkManager.
-    NetworkManager,
-    /// systemd-networkd.
-    SystemdNetworkd,
-    /// SUSE's wicked.
-    Wicked,
-    /// Debian's ifupdown.
-    Ifupdown,
-    /// Red Hat's network-scripts.
-    NetworkScripts,
+/// The name of a network stack. What is known of the stack is known to
+/// `crate::stacks`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StackName {
+    json: &'static str,
+    word: &'static str,
 }
 
-impl Stack {
-    /// All, in the order in which they are asked: who watches for interfaces
-    /// first, then who only looks once.
-    pub const ALL: [Self; 5] = [
-        Self::NetworkManager,
-        Self::SystemdNetworkd,
-        Self::Wicked,
-        Self::Ifupdown,
-        Self::NetworkScripts,
-    ];
-
-    /// Its service.
+impl StackName {
+    /// A stack that is `json` in JSON (`network-manager`) and `word` for people
+    /// (`NetworkManager`).
     #[must_use]
-    pub const fn unit(self) -> &'static str {
-        match self {
-            Self::NetworkManager => "NetworkManager.service",
-            Self::SystemdNetworkd => "systemd-networkd.service",
-            Self::Wicked => "wicked.service",
-            Self::Ifupdown => "networking.service",
-            Self::NetworkScripts => "network.service",
-        }
+    pub const fn new(json: &'static str, word: &'static str) -> Self {
+        Self { json, word }
     }
 
     /// What to call it.
     #[must_use]
     pub const fn word(self) -> &'static str {
-        match self {
-            Self::NetworkManager => "NetworkManager",
-            Self::SystemdNetworkd => "systemd-networkd",
-            Self::Wicked => "wicked",
-            Self::Ifupdown => "ifupdown",
-            Self::NetworkScripts => "network-scripts",
-        }
-    }
-
-    /// It looks at the interfaces once, when its service starts; the others
-    /// take what appears later too.
-    #[must_use]
-    pub const fn looks_once(self) -> bool {
-        matches!(self, Self::Ifupdown | Self::NetworkScripts)
+        self.word
     }
 }
 
-impl fmt::Display for Stack {
+impl Serialize for StackName {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.json)
+    }
+}
+
+impl fmt::Display for StackName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.word())
+        f.pad(self.word)
     }
 }
 
@@ -143,19 +113,19 @@ impl Claim {
 /// One stack and one interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct View {
-    /// Which.
-    pub stack: Stack,
+    /// The stack.
+    pub stack: StackName,
     /// Where its service is.
     pub phase: Phase,
     /// Whether the interface is its.
     pub claim: Claim,
     /// By its own record, the interface is up.
     pub recorded: bool,
-    /// ifupdown's, and it is down and has addresses: `ip addr add` fails then with
-    /// EEXIST, after which `ifup --force` ends with success and nothing done.
+    /// The interface is down and has addresses, and the stack is one that stumbles
+    /// over them (ifupdown).
     pub addressed: bool,
-    /// Where ifupdown's own hotplug unit for the interface is; `Absent` for
-    /// other stacks.
+    /// Where the stack's own unit for the one interface is (ifupdown's `ifup@`);
+    /// `Absent` for stacks that have none.
     pub hotplug: Phase,
 }
 
@@ -212,7 +182,7 @@ impl Action {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Decision {
     /// The stack that brings the interface up; none if nobody does.
-    pub stack: Option<Stack>,
+    pub stack: Option<StackName>,
     /// What is to be done.
     pub action: Action,
     /// One sentence, without a full stop.
@@ -222,7 +192,7 @@ pub struct Decision {
 }
 
 impl Decision {
-    pub(crate) fn new(stack: Stack, action: Action, why: String) -> Self {
+    pub(crate) fn new(stack: StackName, action: Action, why: String) -> Self {
         Self { stack: Some(stack), action, why, is_wrong: action == Action::Stuck }
     }
 }

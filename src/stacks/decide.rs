@@ -1,7 +1,8 @@
 //! What to do about bringing an interface up. Pure.
 
+use super::stack::Standing;
 use crate::observe::ipoib::Interface;
-use crate::report::stack::{Action, Answer, Decision, Phase, Stack, View};
+use crate::report::stack::{Action, Answer, Decision, Phase};
 
 /// Characters that reach a shell unharmed when ifupdown and its like put a name
 /// into their command lines.
@@ -12,17 +13,16 @@ fn is_tame(name: &str) -> bool {
 
 /// Decide who brings `interface` up, and what is to be done about it now.
 #[must_use]
-pub fn decide(views: &[View], interface: &Interface) -> Decision {
-    let here = || views.iter().filter(|v| v.phase != Phase::Absent);
-    let claims = |v: &&View| matches!(v.claim.answer, Answer::Yes | Answer::Hotplug);
-    let alive = |v: &&View| v.phase != Phase::NotStarted;
+pub fn decide(standings: &[Standing], interface: &Interface) -> Decision {
+    let here = || standings.iter().filter(|s| s.view.phase != Phase::Absent);
+    let claims = |s: &&Standing| matches!(s.view.claim.answer, Answer::Yes | Answer::Hotplug);
+    let alive = |s: &&Standing| s.view.phase != Phase::NotStarted;
     // Of two that claim it, the one that is part of this boot.
-    if let Some(view) = here().filter(claims).find(alive).or_else(|| here().find(claims)) {
-        return by(view, interface);
+    if let Some(standing) = here().filter(claims).find(alive).or_else(|| here().find(claims)) {
+        return by(standing, interface);
     }
-    if let Some(view) = here().find(|v| v.claim.answer == Answer::Later) {
-        let word = view.stack.word();
-        let unit = view.stack.unit();
+    if let Some(Standing { facts, view }) = here().find(|s| s.view.claim.answer == Answer::Later) {
+        let (word, unit) = (facts.name.word(), facts.service);
         return match view.phase {
             Phase::Queued => Decision::new(
                 view.stack,
@@ -39,12 +39,12 @@ pub fn decide(views: &[View], interface: &Interface) -> Decision {
             ),
         };
     }
-    nobody(views)
+    nobody(standings)
 }
 
 /// No stack claims it; is one to blame?
-fn nobody(views: &[View]) -> Decision {
-    let here = || views.iter().filter(|v| v.phase != Phase::Absent);
+fn nobody(standings: &[Standing]) -> Decision {
+    let here = || standings.iter().map(|s| &s.view).filter(|v| v.phase != Phase::Absent);
     let missed = here().find(|v| v.claim.answer == Answer::Missed);
     if let Some(view) = missed {
         let why = format!("{}: {}", view.stack, view.claim.why);
@@ -59,18 +59,19 @@ fn nobody(views: &[View]) -> Decision {
     Decision { stack: by_hand.map(|v| v.stack), action: Action::Nobody, why, is_wrong: false }
 }
 
-/// `view` claims it.
-fn by(view: &View, interface: &Interface) -> Decision {
-    let (stack, unit, claim) = (view.stack, view.stack.unit(), &view.claim.why);
+/// This one claims it.
+fn by(standing: &Standing, interface: &Interface) -> Decision {
+    let Standing { facts, view } = standing;
+    let (stack, unit, claim) = (facts.name, facts.service, &view.claim.why);
     let done = view.recorded && interface.up;
     let decision = |action, why: String| Decision::new(stack, action, why);
-    if stack.looks_once() && done {
+    if facts.looks_once && done {
         return decision(Action::Nothing, format!("{stack} has brought it up ({claim})"));
     }
     if view.claim.answer == Answer::Hotplug {
-        return hotplug(view, interface);
+        return hotplug(standing, interface);
     }
-    match (view.phase, stack.looks_once()) {
+    match (view.phase, facts.looks_once) {
         (Phase::Queued, _) => {
             decision(Action::Leave, format!("{unit} is still to come and brings it up ({claim})"))
         }
@@ -78,7 +79,7 @@ fn by(view: &View, interface: &Interface) -> Decision {
             Action::WaitForService,
             format!("{unit} is at it now and may have looked already ({claim})"),
         ),
-        (Phase::Active | Phase::Failed, true) => ifup(view, interface),
+        (Phase::Active | Phase::Failed, true) => ifup(standing, interface),
         (Phase::Active, false) => {
             decision(Action::Verify, format!("{stack} runs and takes it by itself ({claim})"))
         }
@@ -102,8 +103,9 @@ fn by(view: &View, interface: &Interface) -> Decision {
 const ADDRESSED: &str = "the interface is down and has addresses, as an ifup that was cut short or a link that was set down leaves them";
 
 /// A stack that looks once has looked, and did not see it.
-fn ifup(view: &View, interface: &Interface) -> Decision {
-    let (stack, claim, name) = (view.stack, &view.claim.why, interface.name.as_str());
+fn ifup(standing: &Standing, interface: &Interface) -> Decision {
+    let Standing { facts, view } = standing;
+    let (stack, claim, name) = (facts.name, &view.claim.why, interface.name.as_str());
     if !is_tame(name) {
         return Decision::new(
             stack,
@@ -113,12 +115,12 @@ fn ifup(view: &View, interface: &Interface) -> Decision {
             ),
         );
     }
-    let unit = stack.unit();
+    let unit = facts.service;
     if view.addressed {
         let why = format!("{unit} has been; {ADDRESSED} ({claim})");
         return Decision::new(stack, Action::IfupAnew, why);
     }
-    if view.recorded && stack == Stack::Ifupdown {
+    if view.recorded && facts.keeps_record {
         let why = format!(
             "{unit} has been; {stack} has a record of an interface of that name, but this one is down ({claim})"
         );
@@ -128,30 +130,32 @@ fn ifup(view: &View, interface: &Interface) -> Decision {
     Decision::new(stack, Action::Ifup, why)
 }
 
-/// allow-hotplug: ifupdown's udev rule starts a unit for it.
-fn hotplug(view: &View, interface: &Interface) -> Decision {
-    let (stack, claim, name) = (view.stack, &view.claim.why, interface.name.as_str());
+/// The stack's udev rule starts a unit of its own for it (ifupdown's allow-hotplug).
+fn hotplug(standing: &Standing, interface: &Interface) -> Decision {
+    let Standing { facts, view } = standing;
+    let (stack, claim, name) = (facts.name, &view.claim.why, interface.name.as_str());
+    let template = facts.own_unit.as_ref().map_or("", |own| own.template);
     let decision = |action, why: String| Decision::new(stack, action, why);
     match view.hotplug {
         // It is ordered after network-pre.target, and so after us.
         Phase::Queued => {
-            decision(Action::Leave, format!("ifupdown's own unit for it is queued ({claim})"))
+            decision(Action::Leave, format!("{stack}'s own unit for it is queued ({claim})"))
         }
         Phase::Starting => decision(
             Action::WaitForHotplug,
-            format!("ifupdown's own unit for it is at it ({claim})"),
+            format!("{stack}'s own unit for it is at it ({claim})"),
         ),
         Phase::Failed => decision(
             Action::Stuck,
             format!(
-                "ifupdown's own unit for it has failed ({claim}): systemctl status 'ifup@{name}.service'"
+                "{stack}'s own unit for it has failed ({claim}): systemctl status '{template}@{name}.service'"
             ),
         ),
         // That unit gives the name to a shell.
         _ if !is_tame(name) => decision(
             Action::Stuck,
             format!(
-                "ifupdown would give its name {name:?} to a shell ({claim}): rename the interface (persistent-name)"
+                "{stack} would give its name {name:?} to a shell ({claim}): rename the interface (persistent-name)"
             ),
         ),
         Phase::Active if view.addressed => {
@@ -160,12 +164,12 @@ fn hotplug(view: &View, interface: &Interface) -> Decision {
         Phase::Active if view.recorded => decision(
             Action::IfupAgain,
             format!(
-                "ifupdown has a record of an interface of that name, but this one is down ({claim})"
+                "{stack} has a record of an interface of that name, but this one is down ({claim})"
             ),
         ),
         _ => decision(
             Action::StartHotplug,
-            format!("ifupdown's udev rule did not start its unit for it ({claim})"),
+            format!("{stack}'s udev rule did not start its unit for it ({claim})"),
         ),
     }
 }

@@ -1,15 +1,155 @@
-//! Debian's ifupdown: interfaces(5), and its record of what is up.
+//! Debian's ifupdown: interfaces(5), its record of what is up, and the unit that
+//! its udev rule starts for an interface that is marked `allow-hotplug`.
 
+use super::files::{LIMIT, folder};
+use super::phase;
+use super::stack::{Command, Facts, NoCommand, OwnUnit, Owner, Stack, StackUnit, program};
 use crate::host::Root;
+use crate::host::unit::UnitState;
+use crate::names::{IfName, NetworkRole};
 use crate::observe::ipoib::Interface;
-use crate::report::stack::{Answer, Claim};
+use crate::report::stack::{Action, Answer, Claim, Phase, StackName};
 
+/// ifupdown.
+#[derive(Debug)]
+pub struct Ifupdown;
+
+const SERVICE: &str = "networking.service";
 const FILE: &str = "/etc/network/interfaces";
+/// What Debian's [`FILE`] sources.
+const DIR: &str = "/etc/network/interfaces.d";
 /// `IFACE=LOGICAL` lines, written when an interface has come up.
 const RECORD: &str = "/run/network/ifstate";
-const LIMIT: u64 = 1 << 20;
 /// As deep as `source` may go.
 const DEEPEST: u32 = 8;
+
+static FACTS: Facts = Facts {
+    name: StackName::new("ifupdown", "ifupdown"),
+    service: SERVICE,
+    units: &[
+        StackUnit {
+            name: SERVICE,
+            role: NetworkRole::SetsUpOnce,
+            descriptions: &["Raise network interfaces"],
+        },
+        StackUnit {
+            name: "ifupdown-wait-online.service",
+            role: NetworkRole::WaitsOnline,
+            descriptions: &[],
+        },
+    ],
+    waiting_commands: &[],
+    looks_once: true,
+    keeps_record: true,
+    // `ip addr add` fails then with EEXIST, after which `ifup --force` ends with
+    // success and nothing done.
+    stumbles_over_addresses: true,
+    own_unit: Some(OwnUnit { template: "ifup", phase: phase_of_own }),
+    init_script: None,
+};
+
+/// Where the unit of an interface is. It is a simple service that remains: active
+/// from its first moment, and at it while its process runs.
+fn phase_of_own(unit: &UnitState) -> Phase {
+    match phase::of_unit(unit) {
+        Phase::Active if unit.sub == "running" => Phase::Starting,
+        phase => phase,
+    }
+}
+
+impl Stack for Ifupdown {
+    fn facts(&self) -> &'static Facts {
+        &FACTS
+    }
+
+    fn claim(
+        &self,
+        root: &Root,
+        interface: &Interface,
+        _phase: Phase,
+        _others: &dyn Fn(&str) -> Phase,
+    ) -> Claim {
+        let name = interface.name.as_str();
+        let interfaces = read(root);
+        let matches = |list: &[String]| list.iter().any(|p| fits(p, name));
+        if !matches(&interfaces.stanzas) {
+            let told = matches(&interfaces.auto) || matches(&interfaces.hotplug);
+            return match told {
+                true => Claim::new(
+                    Answer::Missed,
+                    format!(
+                        "{FILE} marks it auto or allow-hotplug, but has no iface stanza for it"
+                    ),
+                ),
+                false => Claim::new(Answer::No, format!("{FILE} does not name it")),
+            };
+        }
+        if matches(&interfaces.auto) {
+            Claim::new(Answer::Yes, format!("auto in {FILE}"))
+        } else if matches(&interfaces.hotplug) {
+            Claim::new(Answer::Hotplug, format!("allow-hotplug in {FILE}"))
+        } else {
+            Claim::new(Answer::ByHand, format!("{FILE} has it, neither auto nor allow-hotplug"))
+        }
+    }
+
+    /// By its own record, which knows an interface by name alone.
+    fn has_brought_up(&self, root: &Root, interface: &Interface) -> bool {
+        let text = root.text(RECORD, LIMIT).unwrap_or_default();
+        let name = interface.name.as_str();
+        text.lines().any(|l| l.split_once('=').is_some_and(|(i, _)| i == name))
+    }
+
+    fn command(&self, how: Action, name: &IfName) -> Result<Command, NoCommand> {
+        let (ifup, name) = (program("ifup")?, name.to_string());
+        Ok(match how {
+            Action::IfupAgain => {
+                Command { shown: "ifup", words: vec![ifup, "--force".to_owned(), name] }
+            }
+            // The names are arguments of the script, not words in it.
+            Action::IfupAnew => {
+                let script = r#""$1" --force "$3"; exec "$2" "$3""#;
+                let words = ["/bin/sh", "-c", script, "sh", &program("ifdown")?, &ifup, &name];
+                Command { shown: "ifdown, then ifup", words: words.map(str::to_owned).to_vec() }
+            }
+            _ => Command { shown: "ifup", words: vec![ifup, name] },
+        })
+    }
+
+    fn asked(&self, root: &Root) -> Vec<(String, String)> {
+        let mut found = Vec::new();
+        for file in files(root) {
+            for line in root.text(&file, LIMIT).unwrap_or_default().lines() {
+                // What only hot plug brings up is not asked for at boot.
+                let names = line.trim().strip_prefix("auto ").unwrap_or_default();
+                found.extend(names.split_whitespace().map(|n| (n.to_owned(), file.clone())));
+            }
+        }
+        found
+    }
+
+    fn owner(&self, root: &Root, netdev: &IfName, _ifindex: u32) -> Option<Owner> {
+        let names_it =
+            |file: &String| root.text(file, LIMIT).is_ok_and(|text| has_stanza(&text, netdev));
+        let file = files(root).into_iter().find(names_it)?;
+        Some(Owner::File(format!("ifupdown ({file})")))
+    }
+}
+
+/// The files that interfaces are usually in.
+fn files(root: &Root) -> Vec<String> {
+    let mut files = vec![FILE.to_owned()];
+    files.extend(folder(root, DIR));
+    files
+}
+
+/// interfaces(5): `iface NAME FAMILY METHOD`.
+fn has_stanza(text: &str, netdev: &IfName) -> bool {
+    text.lines().any(|line| {
+        let mut words = line.split_whitespace();
+        words.next() == Some("iface") && words.next() == Some(netdev.as_str())
+    })
+}
 
 /// What interfaces(5) says of interfaces.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -26,39 +166,6 @@ pub struct Interfaces {
 enum More {
     File(String),
     Dir(String),
-}
-
-/// The stack's claim to `interface`.
-#[must_use]
-pub fn claim(root: &Root, interface: &Interface) -> Claim {
-    let name = interface.name.as_str();
-    let interfaces = read(root);
-    let matches = |list: &[String]| list.iter().any(|p| fits(p, name));
-    if !matches(&interfaces.stanzas) {
-        let told = matches(&interfaces.auto) || matches(&interfaces.hotplug);
-        return match told {
-            true => Claim::new(
-                Answer::Missed,
-                format!("{FILE} marks it auto or allow-hotplug, but has no iface stanza for it"),
-            ),
-            false => Claim::new(Answer::No, format!("{FILE} does not name it")),
-        };
-    }
-    if matches(&interfaces.auto) {
-        Claim::new(Answer::Yes, format!("auto in {FILE}"))
-    } else if matches(&interfaces.hotplug) {
-        Claim::new(Answer::Hotplug, format!("allow-hotplug in {FILE}"))
-    } else {
-        Claim::new(Answer::ByHand, format!("{FILE} has it, neither auto nor allow-hotplug"))
-    }
-}
-
-/// By ifupdown's own record, the interface is up.
-#[must_use]
-pub fn is_recorded(root: &Root, interface: &Interface) -> bool {
-    let text = root.text(RECORD, LIMIT).unwrap_or_default();
-    let name = interface.name.as_str();
-    text.lines().any(|l| l.split_once('=').is_some_and(|(i, _)| i == name))
 }
 
 fn fits(pattern: &str, name: &str) -> bool {

@@ -1,213 +1,273 @@
 //! Who brings an interface up: the host's network stacks, which of them claims
 //! it, and whether it has been, is at it, or is still to come.
 //!
-//! One file per stack says what its configuration asks of an interface;
-//! [`decide`] judges. Pure but for reading configuration through
-//! [`crate::host::Root`]: the states of units, and what NetworkManager and
-//! systemd-networkd say of themselves, come in as values. Nothing here goes by
-//! a clock.
+//! All that is known of a stack stands in its one file: its units, how its
+//! configuration claims an interface, how it is asked while it runs, what command
+//! makes it bring one up, which netdevs its files spell out. [`stack::Stack`] says
+//! what that is, [`KNOWN`] has a row for each, and [`decide`] judges. Nothing here
+//! goes by a clock.
 
 mod decide;
+mod files;
 pub mod ifupdown;
 pub mod network_manager;
 pub mod network_scripts;
 pub mod networkd;
+pub mod phase;
+pub mod stack;
 pub mod wicked;
 
 use crate::host::Root;
-use crate::host::manager::UnitState;
+use crate::host::bus::{BusError, Changes};
+use crate::host::manager::Manager;
+use crate::host::unit::UnitState;
+use crate::names::{IfName, NetworkRole};
 use crate::observe::ipoib::Interface;
-use crate::report::stack::{Answer, Claim, Phase, Stack, View};
+use crate::report::stack::{Answer, Claim, Phase, StackName, View};
+use stack::{Facts, Owner, Progress, Reply, Stack, Standing};
 
 pub use decide::decide;
 
-/// Where `unit` is; `stack` is whose it should be.
-#[must_use]
-pub fn phase_of(stack: Stack, unit: &UnitState) -> Phase {
-    // network.service can be an alias of wicked or NetworkManager.
-    if !unit.is_loaded() || unit.id != stack.unit() {
-        return Phase::Absent;
-    }
-    phase_of_unit(unit)
+/// The stacks that are known, in the order in which they are asked: who watches
+/// for interfaces first, then who only looks once.
+pub const KNOWN: Stacks = Stacks(&[
+    &network_manager::NetworkManager,
+    &networkd::Networkd,
+    &wicked::Wicked,
+    &ifupdown::Ifupdown,
+    &network_scripts::NetworkScripts,
+]);
+
+/// Units of stacks of which no more than that is known.
+const OTHER_UNITS: [(&str, NetworkRole); 1] = [("connman.service", NetworkRole::SetsUpWhatComes)];
+
+/// A table of stacks.
+#[derive(Debug, Clone, Copy)]
+pub struct Stacks(&'static [&'static dyn Stack]);
+
+/// A unit is configured to set up a netdev.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// The unit.
+    pub unit: String,
+    /// The netdev.
+    pub netdev: String,
+    /// The file that says so.
+    pub file: String,
 }
 
-/// Where any unit is.
-#[must_use]
-pub fn phase_of_unit(unit: &UnitState) -> Phase {
-    match (unit.active.as_str(), unit.job) {
-        ("active" | "reloading", _) => Phase::Active,
-        ("activating", _) => Phase::Starting,
-        ("deactivating", _) => Phase::Stopped,
-        (_, 1..) => Phase::Queued,
-        ("failed", _) => Phase::Failed,
-        _ if unit.inactive_enter_usec > 0 => Phase::Stopped,
-        _ => Phase::NotStarted,
-    }
-}
-
-/// Where ifupdown's own unit of an interface is. It is a simple service that
-/// remains: active from its first moment, and at it while its process runs.
-#[must_use]
-pub fn phase_of_hotplug(unit: &UnitState) -> Phase {
-    match phase_of_unit(unit) {
-        Phase::Active if unit.sub == "running" => Phase::Starting,
-        phase => phase,
-    }
-}
-
-/// The name of ifupdown's unit for an interface that appears.
-#[must_use]
-pub fn hotplug_unit(interface: &Interface) -> String {
-    format!("ifup@{}.service", unit_escape(interface.name.as_str()))
-}
-
-/// A text as the instance of a unit, as `systemd-escape` does it
-/// (`systemd.unit(5)`, "String escaping for inclusion in unit names").
-#[must_use]
-pub fn unit_escape(text: &str) -> String {
-    let mut escaped = String::new();
-    for (i, byte) in text.bytes().enumerate() {
-        match byte {
-            b'/' => escaped.push('-'),
-            b'.' if i == 0 => escaped.push_str("\\x2e"),
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b':' | b'_' | b'.' => {
-                escaped.push(char::from(byte));
-            }
-            _ => escaped.push_str(&format!("\\x{byte:02x}")),
-        }
-    }
-    escaped
-}
-
-/// The units whose states [`views`] wants, in this order.
-#[must_use]
-pub fn units(interface: &Interface) -> Vec<String> {
-    let stacks = Stack::ALL.iter().map(|s| s.unit().to_owned());
-    stacks.chain([hotplug_unit(interface)]).collect()
-}
-
-/// What NetworkManager, systemd-networkd and the kernel say themselves of an
-/// interface.
-#[derive(Debug, Clone, Default)]
+/// What the stacks that run, and the kernel, say themselves of an interface.
+#[derive(Debug, Default)]
 pub struct Live {
-    /// NetworkManager; `None` while it does not run.
-    pub network_manager: Option<network_manager::Device>,
-    /// systemd-networkd; `None` while it does not run.
-    pub networkd: Option<networkd::Link>,
+    /// What each that runs answered.
+    replies: Vec<(StackName, Reply)>,
     /// The interface is down and has addresses.
     pub addressed: bool,
 }
 
-/// Every stack's view of `interface`. `states` answers [`units`].
-#[must_use]
-pub fn views(root: &Root, interface: &Interface, states: &[UnitState], live: &Live) -> Vec<View> {
-    let phase = |stack: Stack| {
-        let unit = states.iter().find(|u| u.name == stack.unit());
-        unit.map_or(Phase::Absent, |unit| crate::stacks::phase_of(stack, unit))
-    };
-    let hotplug = hotplug_unit(interface);
-    let hotplug = states.iter().find(|u| u.name == hotplug);
-    let hotplug = hotplug.map_or(Phase::Absent, crate::stacks::phase_of_hotplug);
-    let nm = phase(Stack::NetworkManager);
-    let nm_here = !matches!(nm, Phase::Absent | Phase::NotStarted);
-    let view = |stack: Stack| {
-        let phase = phase(stack);
-        let claim = match stack {
-            _ if phase == Phase::Absent => Claim::new(Answer::No, "not on this host"),
-            Stack::NetworkManager => {
-                network_manager::claim(root, interface, phase, live.network_manager.as_ref())
-            }
-            Stack::SystemdNetworkd => {
-                networkd::claim(root, interface, phase, live.networkd.as_ref())
-            }
-            Stack::Wicked => wicked::claim(root, interface),
-            Stack::Ifupdown => ifupdown::claim(root, interface),
-            Stack::NetworkScripts => network_scripts::claim(root, interface, nm_here),
-        };
-        let recorded = match stack {
-            Stack::Ifupdown => ifupdown::is_recorded(root, interface),
-            _ => interface.up,
-        };
-        let hotplug = if stack == Stack::Ifupdown { hotplug } else { Phase::Absent };
-        let addressed = stack == Stack::Ifupdown && live.addressed;
-        View { stack, phase, claim, recorded, addressed, hotplug }
-    };
-    Stack::ALL.into_iter().map(view).collect()
-}
+impl Live {
+    /// What the stack answered; [`Reply::Mute`] of one that was not asked.
+    #[must_use]
+    pub fn reply(&self, stack: StackName) -> &Reply {
+        let of_it = self.replies.iter().find(|(name, _)| *name == stack);
+        of_it.map_or(&Reply::Mute, |(_, reply)| reply)
+    }
 
-/// What the configuration files say, for a copy of a tree, which has no units to
-/// ask for: every stack is looked at whose unit is there.
-#[must_use]
-pub fn on_disk(root: &Root, interface: &Interface) -> Vec<View> {
-    let is_there = |unit: &str| {
-        ["/etc", "/usr/lib", "/lib"]
-            .iter()
-            .any(|d| root.exists(&format!("{d}/systemd/system/{unit}")))
-    };
-    let states: Vec<UnitState> = Stack::ALL
-        .iter()
-        .filter(|s| is_there(s.unit()) || root.exists("/etc/init.d/network") && s.looks_once())
-        .map(|s| UnitState {
-            name: s.unit().to_owned(),
-            id: s.unit().to_owned(),
-            load: "loaded".to_owned(),
-            active: "inactive".to_owned(),
-            ..UnitState::default()
-        })
-        .collect();
-    views(root, interface, &states, &Live::default())
-}
-
-/// `KEY=value` lines of an ifcfg file, which is a shell script of assignments:
-/// quotes are taken off, the last one counts. Nothing is executed.
-pub(crate) fn ifcfg(text: &str) -> Vec<(String, String)> {
-    let pair = |line: &str| {
-        let (key, value) = line.trim().split_once('=')?;
-        let key = key.trim_start_matches("export ").trim();
-        let good = !key.is_empty() && key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
-        let value = value.trim();
-        let bare = match value.chars().next() {
-            Some(q @ ('"' | '\'')) => value.get(1..).and_then(|v| v.split(q).next()),
-            _ => value.split([' ', '\t', '#']).next(),
-        };
-        good.then(|| (key.to_owned(), bare.unwrap_or_default().to_owned()))
-    };
-    text.lines().filter(|l| !l.trim_start().starts_with('#')).filter_map(pair).collect()
-}
-
-/// The last value of `key`.
-pub(crate) fn last<'a>(pairs: &'a [(String, String)], key: &str) -> Option<&'a str> {
-    let found = pairs.iter().rev().find(|(k, _)| k.eq_ignore_ascii_case(key));
-    found.map(|(_, v)| v.as_str())
-}
-
-/// Why a hardware address of a configuration is not that of `interface`, in the
-/// ways that people get it wrong; `None` if it is, for those who compare its
-/// last 8 bytes, or all of it.
-pub(crate) fn address_trouble(configured: &str, interface: &Interface) -> Option<String> {
-    let guid = interface.guid?;
-    let bytes: Vec<&str> = configured.split([':', '-']).collect();
-    let tail = |n: usize| {
-        let from = bytes.len().checked_sub(n)?;
-        Some(bytes.get(from..)?.join(":").to_ascii_lowercase())
-    };
-    let own = guid_bytes(guid);
-    match bytes.len() {
-        20 if tail(8).as_deref() == Some(&own) => None,
-        20 => Some(format!("its address {configured} ends in another port GUID")),
-        8 if tail(8).as_deref() == Some(&own) => {
-            Some(format!("its address {configured} is the port GUID alone: 20 bytes are wanted"))
+    /// How far the stack is with `interface`; of one that cannot be asked, whether
+    /// the interface is up has to do.
+    #[must_use]
+    pub fn progress(&self, stack: StackName, interface: &Interface) -> Progress {
+        match self.reply(stack) {
+            Reply::Says(said) => said.progress(interface),
+            Reply::Mute if interface.up => Progress::Up,
+            Reply::Mute | Reply::Unreachable => Progress::Working,
         }
-        6 => Some(format!(
-            "its address {configured} has the 6 bytes of Ethernet, an IPoIB address has 20"
-        )),
-        n => Some(format!("its address {configured} has {n} bytes, an IPoIB address has 20")),
+    }
+
+    /// A stack that runs has not made up its mind.
+    #[must_use]
+    pub fn is_undecided(&self, interface: &Interface) -> bool {
+        self.replies.iter().any(|(_, reply)| {
+            matches!(reply, Reply::Says(said) if said.progress(interface) == Progress::Undecided)
+        })
     }
 }
 
-/// `b8:59:9f:03:00:12:a4:80`
-pub(crate) fn guid_bytes(guid: crate::names::Guid) -> String {
-    guid.value().to_be_bytes().map(|b| format!("{b:02x}")).join(":")
+impl Stacks {
+    fn facts(self) -> impl Iterator<Item = &'static Facts> {
+        self.0.iter().map(|stack| stack.facts())
+    }
+
+    /// The stack of this name.
+    #[must_use]
+    pub fn named(self, name: StackName) -> Option<&'static dyn Stack> {
+        self.0.iter().copied().find(|stack| stack.facts().name == name)
+    }
+
+    /// The units whose states [`Stacks::standings`] wants.
+    #[must_use]
+    pub fn units(self, interface: &Interface) -> Vec<String> {
+        let services = self.facts().map(|facts| facts.service.to_owned());
+        let own = self.facts().filter_map(|facts| Some(facts.own_unit.as_ref()?.of(interface)));
+        services.chain(own).collect()
+    }
+
+    /// Ask the stacks that run by `states` of [`Stacks::units`]; with their answers
+    /// come the streams on which to hear of changes.
+    ///
+    /// # Errors
+    /// The bus broke.
+    pub fn ask(
+        self,
+        root: &Root,
+        manager: &mut Manager,
+        states: &[UnitState],
+        interface: &Interface,
+    ) -> Result<(Live, Vec<Changes>), BusError> {
+        let (mut live, mut changes) = (Live::default(), Vec::new());
+        for stack in self.0 {
+            let facts = stack.facts();
+            if phase_in(states, facts.service) == Phase::Active {
+                let reply = stack.ask(root, manager, interface, &mut changes)?;
+                live.replies.push((facts.name, reply));
+            }
+        }
+        Ok((live, changes))
+    }
+
+    /// Where every stack stands to `interface`. `states` answers [`Stacks::units`].
+    #[must_use]
+    pub fn standings(
+        self,
+        root: &Root,
+        interface: &Interface,
+        states: &[UnitState],
+        live: &Live,
+    ) -> Vec<Standing> {
+        let standing = |stack: &&'static dyn Stack| {
+            let facts = stack.facts();
+            let phase = phase_in(states, facts.service);
+            let others = |service: &str| phase_in(states, service);
+            let claim = match live.reply(facts.name) {
+                _ if phase == Phase::Absent => Some(Claim::new(Answer::No, "not on this host")),
+                Reply::Says(said) => said.claim(root, interface),
+                Reply::Mute | Reply::Unreachable => None,
+            };
+            let claim = claim.unwrap_or_else(|| stack.claim(root, interface, phase, &others));
+            let hotplug = facts.own_unit.as_ref().and_then(|own| {
+                let name = own.of(interface);
+                states.iter().find(|u| u.name == name).map(own.phase)
+            });
+            let view = View {
+                stack: facts.name,
+                phase,
+                claim,
+                recorded: stack.has_brought_up(root, interface),
+                addressed: facts.stumbles_over_addresses && live.addressed,
+                hotplug: hotplug.unwrap_or(Phase::Absent),
+            };
+            Standing { facts, view }
+        };
+        self.0.iter().map(standing).collect()
+    }
+
+    /// What the configuration files say, for a copy of a tree, which has no units
+    /// to ask for: every stack is looked at whose unit is there.
+    #[must_use]
+    pub fn on_disk(self, root: &Root, interface: &Interface) -> Vec<Standing> {
+        let is_there = |facts: &&Facts| {
+            let units = ["/etc", "/usr/lib", "/lib"].map(|dir| format!("{dir}/systemd/system"));
+            units.iter().any(|dir| root.exists(&format!("{dir}/{}", facts.service)))
+                || facts.init_script.is_some_and(|script| root.exists(script))
+        };
+        let state = |facts: &Facts| UnitState {
+            name: facts.service.to_owned(),
+            id: facts.service.to_owned(),
+            load: "loaded".to_owned(),
+            active: "inactive".to_owned(),
+            ..UnitState::default()
+        };
+        let states: Vec<UnitState> = self.facts().filter(is_there).map(state).collect();
+        self.standings(root, interface, &states, &Live::default())
+    }
+
+    /// Every netdev with an InfiniBand name that a file sets up, with the unit that
+    /// reads the file. Files of a stack that does not run count as well: the caller
+    /// knows which do. Those that look once come first: what they miss stays down.
+    #[must_use]
+    pub fn asked(self, root: &Root, is_infiniband: impl Fn(&str) -> bool) -> Vec<Asked> {
+        let mut stacks = self.0.to_vec();
+        stacks.sort_by_key(|stack| !stack.facts().looks_once);
+        let mut all: Vec<Asked> = Vec::new();
+        for stack in stacks {
+            let named = stack.asked(root).into_iter().filter(|(netdev, _)| is_infiniband(netdev));
+            for (netdev, file) in named {
+                let asked = Asked { unit: stack.facts().service.to_owned(), netdev, file };
+                if !all.contains(&asked) {
+                    all.push(asked);
+                }
+            }
+        }
+        // Of a file that two stacks read, both stand together.
+        let files: Vec<String> = all.iter().map(|asked| asked.file.clone()).collect();
+        all.sort_by_key(|asked| files.iter().position(|file| *file == asked.file));
+        all
+    }
+
+    /// The stack that should set `netdev` up, with the file that says so, as a
+    /// phrase; `None` if none has anything for it. For messages only: what is
+    /// decided on it is decided by [`decide`].
+    #[must_use]
+    pub fn owner(self, root: &Root, netdev: &IfName, ifindex: u32) -> Option<String> {
+        let mut by_file = None;
+        for stack in self.0 {
+            match stack.owner(root, netdev, ifindex) {
+                Some(Owner::Record(phrase)) => return Some(phrase),
+                Some(Owner::File(phrase)) => by_file = by_file.or(Some(phrase)),
+                None => {}
+            }
+        }
+        by_file
+    }
+
+    /// What `unit` does for interfaces, if it is one of a stack.
+    #[must_use]
+    pub fn role(self, unit: &str) -> Option<NetworkRole> {
+        let known = self.facts().flat_map(|facts| facts.units).map(|u| (u.name, u.role));
+        known.chain(OTHER_UNITS).find(|(name, _)| *name == unit).map(|(_, role)| role)
+    }
+
+    /// The unit of a stack that logs call so (`Description=`).
+    #[must_use]
+    pub fn described(self, description: &str) -> Option<&'static str> {
+        let mut units = self.facts().flat_map(|facts| facts.units);
+        units.find(|unit| unit.descriptions.contains(&description)).map(|unit| unit.name)
+    }
+
+    /// The service that the command waits for, if it waits for one of a stack.
+    #[must_use]
+    pub fn waited_for(self, command: &str) -> Option<&'static str> {
+        let waits = |facts: &&Facts| facts.waiting_commands.contains(&command);
+        self.facts().find(waits).map(|facts| facts.service)
+    }
+}
+
+/// Where the service is by `states`; `Absent` if they have nothing of it.
+fn phase_in(states: &[UnitState], service: &str) -> Phase {
+    let unit = states.iter().find(|u| u.name == service);
+    unit.map_or(Phase::Absent, |unit| phase::of_service(service, unit))
+}
+
+/// As [`Stacks::role`] of [`KNOWN`], for who is not to know of stacks.
+#[must_use]
+pub fn network_role(unit: &str) -> Option<NetworkRole> {
+    KNOWN.role(unit)
+}
+
+/// As [`Stacks::waited_for`] of [`KNOWN`], for who is not to know of stacks.
+#[must_use]
+pub fn waited_for(command: &str) -> Option<&'static str> {
+    KNOWN.waited_for(command)
 }
 
 #[cfg(test)]

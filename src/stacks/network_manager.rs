@@ -1,20 +1,118 @@
 //! NetworkManager: what it says of a device, and why no profile fits.
 
-use super::{address_trouble, ifcfg, last};
+use super::files::{
+    LIMIT, NETWORK_SCRIPTS, address_trouble, first, folder, ifcfg, last, network_scripts,
+};
+use super::stack::{Facts, Owner, Progress, Reply, Said, Stack, StackUnit};
 use crate::host::Root;
+use crate::host::bus::{At, Bus, BusError, Changes, ObjectPath};
+use crate::host::manager::Manager;
+use crate::names::{IfName, NetworkRole};
 use crate::observe::ipoib::Interface;
-use crate::report::stack::{Answer, Claim, Phase};
+use crate::report::stack::{Answer, Claim, Phase, StackName};
+
+/// NetworkManager.
+#[derive(Debug)]
+pub struct NetworkManager;
+
+/// Its service.
+pub(super) const SERVICE: &str = "NetworkManager.service";
+
+static FACTS: Facts = Facts {
+    name: StackName::new("network-manager", "NetworkManager"),
+    service: SERVICE,
+    units: &[
+        StackUnit {
+            name: SERVICE,
+            role: NetworkRole::SetsUpWhatComes,
+            descriptions: &["Network Manager"],
+        },
+        StackUnit {
+            name: "NetworkManager-wait-online.service",
+            role: NetworkRole::WaitsOnline,
+            descriptions: &["Network Manager Wait Online"],
+        },
+    ],
+    waiting_commands: &["nm-online"],
+    looks_once: false,
+    keeps_record: false,
+    stumbles_over_addresses: false,
+    own_unit: None,
+    init_script: None,
+};
+
+const DIRS: [&str; 3] = [
+    "/etc/NetworkManager/system-connections",
+    "/run/NetworkManager/system-connections",
+    "/usr/lib/NetworkManager/system-connections",
+];
+
+/// How far it is with a device (`enum NMDeviceState`,
+/// `src/libnm-core-public/nm-dbus-interface.h`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum DeviceState {
+    /// NetworkManager does not know the device.
+    #[default]
+    Unknown,
+    /// It leaves it alone.
+    Unmanaged,
+    /// It cannot be used: no carrier.
+    Unavailable,
+    /// It can be brought up.
+    Disconnected,
+    /// It is being brought up, in whichever step.
+    Activating,
+    /// It is up.
+    Activated,
+    /// It is being taken down.
+    Deactivating,
+    /// It could not be brought up.
+    Failed,
+    /// A state that is not known here.
+    Other,
+}
+
+impl From<u32> for DeviceState {
+    fn from(number: u32) -> Self {
+        match number {
+            0 => Self::Unknown,
+            10 => Self::Unmanaged,
+            20 => Self::Unavailable,
+            30 => Self::Disconnected,
+            // Prepare, config, need-auth, ip-config, ip-check, secondaries.
+            40..=90 => Self::Activating,
+            100 => Self::Activated,
+            110 => Self::Deactivating,
+            120 => Self::Failed,
+            _ => Self::Other,
+        }
+    }
+}
+
+impl DeviceState {
+    /// The state in NetworkManager's words.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Unknown => "unknown",
+            Self::Unmanaged => "unmanaged",
+            Self::Unavailable => "unavailable",
+            Self::Disconnected => "disconnected",
+            Self::Activating => "being brought up",
+            Self::Activated => "activated",
+            Self::Deactivating => "deactivating",
+            Self::Failed => "failed",
+            Self::Other => "in a state of its own",
+        }
+    }
+}
 
 /// What NetworkManager says of a device
 /// (`org.freedesktop.NetworkManager.Device`).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Device {
-    /// NMDeviceState: 10 unmanaged, 20 unavailable, 30 disconnected, 40 to 90
-    /// being brought up, 100 activated, 110 deactivating, 120 failed; 0 while
-    /// NetworkManager does not know the device.
-    pub state: u32,
-    /// NMDeviceStateReason.
-    pub reason: u32,
+    /// How far it is.
+    pub state: DeviceState,
     /// It manages it.
     pub managed: bool,
     /// Profiles that it could activate now.
@@ -23,71 +121,150 @@ pub struct Device {
     pub active: Option<String>,
 }
 
-impl Device {
-    /// The state in NetworkManager's words.
-    #[must_use]
-    pub const fn word(&self) -> &'static str {
-        match self.state {
-            0 => "unknown",
-            10 => "unmanaged",
-            20 => "unavailable",
-            30 => "disconnected",
-            40..=90 => "being brought up",
-            100 => "activated",
-            110 => "deactivating",
-            120 => "failed",
-            _ => "in a state of its own",
+impl Said for Device {
+    fn claim(&self, root: &Root, interface: &Interface) -> Option<Claim> {
+        if self.state == DeviceState::Unknown {
+            return None;
         }
+        let word = self.state.word();
+        let is_taken = matches!(self.state, DeviceState::Activating | DeviceState::Activated);
+        if is_taken || self.profiles > 0 {
+            let profile = self.active.as_ref().map(|p| format!(", profile {p:?}"));
+            let why = format!("{word}{}", profile.unwrap_or_default());
+            return Some(Claim::new(Answer::Yes, why));
+        }
+        Some(match (fitting(root, interface), self.managed) {
+            // It activates it as soon as there is carrier, or has failed to.
+            (Fit::Yes(path), true) => Claim::new(Answer::Yes, format!("{path} ({word})")),
+            (Fit::Yes(path), false) => {
+                let why = format!(
+                    "{path} is for it, but NetworkManager does not manage it: unmanaged-devices in NetworkManager.conf, a udev rule with NM_UNMANAGED, or /etc/network/interfaces"
+                );
+                Claim::new(Answer::Missed, why)
+            }
+            (Fit::Missed(why), _) => Claim::new(Answer::Missed, why),
+            (Fit::No, true) => Claim::new(Answer::No, format!("{word}: it has no profile for it")),
+            (Fit::No, false) => Claim::new(Answer::No, "it does not manage it"),
+        })
     }
 
-    /// It is bringing the device up, or has.
-    #[must_use]
-    pub const fn is_taken(&self) -> bool {
-        matches!(self.state, 40..=100)
+    fn progress(&self, _interface: &Interface) -> Progress {
+        match self.state {
+            DeviceState::Unknown
+            | DeviceState::Unmanaged
+            | DeviceState::Unavailable
+            | DeviceState::Disconnected => Progress::Undecided,
+            DeviceState::Activated => Progress::Up,
+            DeviceState::Failed => Progress::Failed,
+            DeviceState::Activating | DeviceState::Deactivating | DeviceState::Other => {
+                Progress::Working
+            }
+        }
     }
 }
 
-const SCRIPTS: &str = "/etc/sysconfig/network-scripts";
-const DIRS: [&str; 3] = [
-    "/etc/NetworkManager/system-connections",
-    "/run/NetworkManager/system-connections",
-    "/usr/lib/NetworkManager/system-connections",
-];
+impl Stack for NetworkManager {
+    fn facts(&self) -> &'static Facts {
+        &FACTS
+    }
 
-/// The stack's claim to `interface`.
-#[must_use]
-pub fn claim(root: &Root, interface: &Interface, phase: Phase, live: Option<&Device>) -> Claim {
-    let Some(device) = live.filter(|d| d.state != 0) else {
-        return match phase {
+    fn claim(
+        &self,
+        _root: &Root,
+        _interface: &Interface,
+        phase: Phase,
+        _others: &dyn Fn(&str) -> Phase,
+    ) -> Claim {
+        match phase {
             Phase::Queued | Phase::Starting | Phase::Active => {
                 Claim::new(Answer::Later, "it has not decided on this interface yet")
             }
             _ => Claim::new(Answer::No, phase.text()),
-        };
+        }
+    }
+
+    /// It can be asked over the bus alone.
+    fn ask(
+        &self,
+        _root: &Root,
+        manager: &mut Manager,
+        interface: &Interface,
+        changes: &mut Vec<Changes>,
+    ) -> Result<Reply, BusError> {
+        Ok(match manager.bus_by_all_means() {
+            Some(bus) => Reply::Says(Box::new(on_the_bus(bus, interface, changes)?)),
+            None => Reply::Unreachable,
+        })
+    }
+
+    /// Red Hat's `ifcfg-*` are read by its plugin ifcfg-rh.
+    fn asked(&self, root: &Root) -> Vec<(String, String)> {
+        let scripts = network_scripts(root).into_iter();
+        let mut found: Vec<(String, String)> = scripts
+            .filter(|(.., by_network_manager)| *by_network_manager)
+            .map(|(netdev, file, _)| (netdev, file))
+            .collect();
+        for dir in
+            ["/etc/NetworkManager/system-connections", "/run/NetworkManager/system-connections"]
+        {
+            for file in folder(root, dir) {
+                let text = root.text(&file, LIMIT).unwrap_or_default();
+                if let Some(netdev) = first(&text, "interface-name") {
+                    found.push((netdev.to_owned(), file));
+                }
+            }
+        }
+        found
+    }
+
+    /// By its state file of the device (`nm_config_device_state_load()`,
+    /// `src/core/nm-config.c`).
+    fn owner(&self, root: &Root, _netdev: &IfName, ifindex: u32) -> Option<Owner> {
+        let state = root.text(&format!("/run/NetworkManager/devices/{ifindex}"), LIMIT).ok()?;
+        if !state.lines().any(|l| l == "managed=1" || l == "managed=true") {
+            return None;
+        }
+        let active = state.lines().any(|l| l.starts_with("connection-uuid="));
+        let profile = if active { "" } else { ", which has no profile active on it" };
+        Some(Owner::Record(format!("NetworkManager{profile}")))
+    }
+}
+
+const BUS_NAME: &str = "org.freedesktop.NetworkManager";
+const BUS_PATH: &str = "/org/freedesktop/NetworkManager";
+
+fn on_the_bus(
+    bus: &mut Bus,
+    interface: &Interface,
+    changes: &mut Vec<Changes>,
+) -> Result<Device, BusError> {
+    changes.push(bus.changes(BUS_NAME, BUS_PATH)?);
+    let manager = At { service: BUS_NAME, path: BUS_PATH, interface: BUS_NAME };
+    let name = interface.name.as_str();
+    let path: ObjectPath = match bus.call(manager, "GetDeviceByIpIface", &name) {
+        Ok(path) => path,
+        // It does not know the device yet, or has taken its name on the bus and
+        // has put nothing there yet.
+        Err(BusError::Refused { .. }) => return Ok(Device::default()),
+        Err(e) => return Err(e),
     };
-    let word = device.word();
-    if device.is_taken() || device.profiles > 0 {
-        let profile = device.active.as_ref().map(|p| format!(", profile {p:?}"));
-        return Claim::new(Answer::Yes, format!("{word}{}", profile.unwrap_or_default()));
-    }
-    match fitting(root, interface) {
-        Fit::No => {}
-        // It activates it as soon as there is carrier, or has failed to.
-        Fit::Yes(path) if device.managed => {
-            return Claim::new(Answer::Yes, format!("{path} ({word})"));
-        }
-        Fit::Yes(path) => {
-            let why = format!(
-                "{path} is for it, but NetworkManager does not manage it: unmanaged-devices in NetworkManager.conf, a udev rule with NM_UNMANAGED, or /etc/network/interfaces"
-            );
-            return Claim::new(Answer::Missed, why);
-        }
-        Fit::Missed(why) => return Claim::new(Answer::Missed, why),
-    }
-    match device.managed {
-        true => Claim::new(Answer::No, format!("{word}: it has no profile for it")),
-        false => Claim::new(Answer::No, "it does not manage it"),
-    }
+    changes.push(bus.changes(BUS_NAME, path.as_str())?);
+    let at =
+        At { path: path.as_str(), interface: "org.freedesktop.NetworkManager.Device", ..manager };
+    let device = bus.properties(at)?;
+    let active = device.path("ActiveConnection").filter(|p| p != "/");
+    let active = active.and_then(|path| {
+        let interface = "org.freedesktop.NetworkManager.Connection.Active";
+        // It may have gone meanwhile.
+        let properties = bus.properties(At { path: &path, interface, ..at }).ok()?;
+        Some(properties.text("Id").chars().filter(|c| !c.is_control()).collect())
+    });
+    Ok(Device {
+        state: device.get::<u32>("State").unwrap_or_default().into(),
+        managed: device.get("Managed").unwrap_or_default(),
+        profiles: device.count("AvailableConnections"),
+        active,
+    })
 }
 
 enum Fit {
@@ -105,7 +282,7 @@ fn fitting(root: &Root, interface: &Interface) -> Fit {
             if file.starts_with('.') || file.ends_with('~') {
                 continue;
             }
-            let Ok(text) = root.text(&path, 1 << 20) else { continue };
+            let Ok(text) = root.text(&path, LIMIT) else { continue };
             match keyfile(&path, &text, interface) {
                 Fit::No => {}
                 Fit::Missed(why) => missed = Some(why),
@@ -113,9 +290,9 @@ fn fitting(root: &Root, interface: &Interface) -> Fit {
             }
         }
     }
-    for file in root.list_or_empty(SCRIPTS).unwrap_or_default() {
-        let path = format!("{SCRIPTS}/{file}");
-        let Ok(text) = root.text(&path, 1 << 20) else { continue };
+    for file in root.list_or_empty(NETWORK_SCRIPTS).unwrap_or_default() {
+        let path = format!("{NETWORK_SCRIPTS}/{file}");
+        let Ok(text) = root.text(&path, LIMIT) else { continue };
         let pairs = ifcfg(&text);
         if file.starts_with("ifcfg-") && last(&pairs, "DEVICE") == Some(interface.name.as_str()) {
             let no = last(&pairs, "NM_CONTROLLED").is_some_and(|v| v.eq_ignore_ascii_case("no"));

@@ -1,57 +1,107 @@
 //! Red Hat's network-scripts: `ifcfg-*` below /etc/sysconfig/network-scripts.
 
-use super::{address_trouble, ifcfg, last};
+use super::files::{LIMIT, NETWORK_SCRIPTS, address_trouble, ifcfg, last, network_scripts};
+use super::network_manager;
+use super::stack::{Command, Facts, NoCommand, Owner, Stack, StackUnit, program};
 use crate::host::Root;
+use crate::names::{IfName, NetworkRole};
 use crate::observe::ipoib::Interface;
-use crate::report::stack::{Answer, Claim};
+use crate::report::stack::{Action, Answer, Claim, Phase, StackName};
 
-const DIR: &str = "/etc/sysconfig/network-scripts";
+/// network-scripts.
+#[derive(Debug)]
+pub struct NetworkScripts;
 
-/// The stack's claim to `interface`. With NetworkManager at work, a file is
-/// NetworkManager's unless it says NM_CONTROLLED=no.
-#[must_use]
-pub fn claim(root: &Root, interface: &Interface, nm_here: bool) -> Claim {
-    let name = interface.name.as_str();
-    let mut missed = None;
-    for file in root.list_or_empty(DIR).unwrap_or_default() {
-        let Some(suffix) = file.strip_prefix("ifcfg-") else { continue };
-        let backup = [".bak", ".orig", ".rpmnew", ".rpmorig", ".rpmsave", "~"];
-        if backup.iter().any(|b| suffix.ends_with(b)) {
-            continue;
-        }
-        let path = format!("{DIR}/{file}");
-        let Ok(text) = root.text(&path, 1 << 20) else { continue };
-        let pairs = ifcfg(&text);
-        let device = last(&pairs, "DEVICE");
-        let address = last(&pairs, "HWADDR");
-        let trouble = address.and_then(|a| address_trouble(a, interface));
-        let named = device.unwrap_or(suffix) == name;
-        if !named {
-            // The scripts know no other name than DEVICE and the file's.
-            if address.is_some() && trouble.is_none() {
-                let other = device.unwrap_or(suffix);
-                missed = Some(format!("{path} has this port's address, but is for {other:?}"));
-            }
-            continue;
-        }
-        if let Some(trouble) = trouble {
-            missed = Some(format!("{path} does not fit: {trouble}"));
-            continue;
-        }
-        let no = |key: &str| {
-            last(&pairs, key)
-                .is_some_and(|v| matches!(v.to_lowercase().as_str(), "no" | "n" | "false"))
-        };
-        return if nm_here && !no("NM_CONTROLLED") {
-            Claim::new(Answer::No, format!("{path} is NetworkManager's (no NM_CONTROLLED=no)"))
-        } else if no("ONBOOT") {
-            Claim::new(Answer::ByHand, format!("ONBOOT=no in {path}"))
-        } else {
-            Claim::new(Answer::Yes, path)
-        };
+const SERVICE: &str = "network.service";
+
+static FACTS: Facts = Facts {
+    name: StackName::new("network-scripts", "network-scripts"),
+    service: SERVICE,
+    units: &[StackUnit {
+        name: SERVICE,
+        role: NetworkRole::SetsUpOnce,
+        descriptions: &["LSB: Bring up/down networking"],
+    }],
+    waiting_commands: &[],
+    looks_once: true,
+    keeps_record: false,
+    stumbles_over_addresses: false,
+    own_unit: None,
+    init_script: Some("/etc/init.d/network"),
+};
+
+impl Stack for NetworkScripts {
+    fn facts(&self) -> &'static Facts {
+        &FACTS
     }
-    match missed {
-        Some(why) => Claim::new(Answer::Missed, why),
-        None => Claim::new(Answer::No, format!("no {DIR}/ifcfg-{name}")),
+
+    /// With NetworkManager at work, a file is NetworkManager's unless it says
+    /// NM_CONTROLLED=no.
+    fn claim(
+        &self,
+        root: &Root,
+        interface: &Interface,
+        _phase: Phase,
+        others: &dyn Fn(&str) -> Phase,
+    ) -> Claim {
+        let nm = others(network_manager::SERVICE);
+        let nm_here = !matches!(nm, Phase::Absent | Phase::NotStarted);
+        let name = interface.name.as_str();
+        let mut missed = None;
+        for file in root.list_or_empty(NETWORK_SCRIPTS).unwrap_or_default() {
+            let Some(suffix) = file.strip_prefix("ifcfg-") else { continue };
+            let backup = [".bak", ".orig", ".rpmnew", ".rpmorig", ".rpmsave", "~"];
+            if backup.iter().any(|b| suffix.ends_with(b)) {
+                continue;
+            }
+            let path = format!("{NETWORK_SCRIPTS}/{file}");
+            let Ok(text) = root.text(&path, LIMIT) else { continue };
+            let pairs = ifcfg(&text);
+            let device = last(&pairs, "DEVICE");
+            let address = last(&pairs, "HWADDR");
+            let trouble = address.and_then(|a| address_trouble(a, interface));
+            let named = device.unwrap_or(suffix) == name;
+            if !named {
+                // The scripts know no other name than DEVICE and the file's.
+                if address.is_some() && trouble.is_none() {
+                    let other = device.unwrap_or(suffix);
+                    missed = Some(format!("{path} has this port's address, but is for {other:?}"));
+                }
+                continue;
+            }
+            if let Some(trouble) = trouble {
+                missed = Some(format!("{path} does not fit: {trouble}"));
+                continue;
+            }
+            let no = |key: &str| {
+                last(&pairs, key)
+                    .is_some_and(|v| matches!(v.to_lowercase().as_str(), "no" | "n" | "false"))
+            };
+            return if nm_here && !no("NM_CONTROLLED") {
+                Claim::new(Answer::No, format!("{path} is NetworkManager's (no NM_CONTROLLED=no)"))
+            } else if no("ONBOOT") {
+                Claim::new(Answer::ByHand, format!("ONBOOT=no in {path}"))
+            } else {
+                Claim::new(Answer::Yes, path)
+            };
+        }
+        match missed {
+            Some(why) => Claim::new(Answer::Missed, why),
+            None => Claim::new(Answer::No, format!("no {NETWORK_SCRIPTS}/ifcfg-{name}")),
+        }
+    }
+
+    fn command(&self, _how: Action, name: &IfName) -> Result<Command, NoCommand> {
+        Ok(Command { shown: "ifup", words: vec![program("ifup")?, name.to_string()] })
+    }
+
+    fn asked(&self, root: &Root) -> Vec<(String, String)> {
+        let files = network_scripts(root).into_iter();
+        files.map(|(netdev, file, _)| (netdev, file)).collect()
+    }
+
+    fn owner(&self, root: &Root, netdev: &IfName, _ifindex: u32) -> Option<Owner> {
+        let file = format!("{NETWORK_SCRIPTS}/ifcfg-{netdev}");
+        root.exists(&file).then(|| Owner::File(format!("the network service ({file})")))
     }
 }

@@ -2,28 +2,43 @@
 
 use std::collections::BTreeMap;
 
-use super::address_trouble;
+use super::files::{LIMIT, address_trouble, first, folder};
+use super::stack::{Facts, Owner, Progress, Reply, Said, Stack, StackUnit};
 use crate::host::Root;
+use crate::host::bus::{At, Bus, BusError, Changes, ObjectPath};
+use crate::host::manager::Manager;
+use crate::names::{IfName, NetworkRole};
 use crate::observe::ipoib::Interface;
-use crate::report::stack::{Answer, Claim, Phase};
+use crate::report::stack::{Answer, Claim, Phase, StackName};
 
-/// What systemd-networkd says of a link (`org.freedesktop.network1(5)`).
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Link {
-    /// AdministrativeState: `pending`, `initialized`, `configuring`,
-    /// `configured`, `unmanaged`, `failed`, `linger`.
-    pub state: String,
-    /// The .network file that it follows.
-    pub file: Option<String>,
-}
+/// systemd-networkd.
+#[derive(Debug)]
+pub struct Networkd;
 
-impl Link {
-    /// It has not made up its mind yet.
-    #[must_use]
-    pub fn is_undecided(&self) -> bool {
-        matches!(self.state.as_str(), "" | "pending" | "initialized")
-    }
-}
+const SERVICE: &str = "systemd-networkd.service";
+
+static FACTS: Facts = Facts {
+    name: StackName::new("systemd-networkd", "systemd-networkd"),
+    service: SERVICE,
+    units: &[
+        StackUnit {
+            name: SERVICE,
+            role: NetworkRole::SetsUpWhatComes,
+            descriptions: &["Network Configuration", "Network Service"],
+        },
+        StackUnit {
+            name: "systemd-networkd-wait-online.service",
+            role: NetworkRole::WaitsOnline,
+            descriptions: &["Wait for Network to be Configured"],
+        },
+    ],
+    waiting_commands: &["systemd-networkd-wait-online"],
+    looks_once: false,
+    keeps_record: false,
+    stumbles_over_addresses: false,
+    own_unit: None,
+    init_script: None,
+};
 
 const DIRS: [&str; 4] = [
     "/etc/systemd/network",
@@ -32,27 +47,207 @@ const DIRS: [&str; 4] = [
     "/usr/lib/systemd/network",
 ];
 
-/// The stack's claim to `interface`.
-#[must_use]
-pub fn claim(root: &Root, interface: &Interface, phase: Phase, live: Option<&Link>) -> Claim {
-    match live {
-        Some(link) if link.state == "unmanaged" => match near_miss(root, interface) {
-            Some(why) => Claim::new(Answer::Missed, why),
-            None => Claim::new(Answer::No, "unmanaged: no .network file fits it"),
-        },
-        Some(link) if !link.is_undecided() => {
-            let file = link.file.clone().unwrap_or_else(|| "a .network file".to_owned());
-            Claim::new(Answer::Yes, format!("{file} ({})", link.state))
+/// How far it is with a link (`AdministrativeState` of `org.freedesktop.network1(5)`;
+/// `link_state_table` of `src/network/networkd-link.c`).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum AdministrativeState {
+    /// It does not know the link.
+    #[default]
+    Unknown,
+    /// udev has not initialized it.
+    Pending,
+    /// udev has, and no .network file has been looked for.
+    Initialized,
+    /// It configures it.
+    Configuring,
+    /// It has.
+    Configured,
+    /// No .network file fits it.
+    Unmanaged,
+    /// It could not.
+    Failed,
+    /// The link has gone.
+    Linger,
+    /// A state of a newer version.
+    Other(String),
+}
+
+impl AdministrativeState {
+    /// The state that networkd calls `word`.
+    #[must_use]
+    pub fn of(word: &str) -> Self {
+        match word {
+            "" => Self::Unknown,
+            "pending" => Self::Pending,
+            "initialized" => Self::Initialized,
+            "configuring" => Self::Configuring,
+            "configured" => Self::Configured,
+            "unmanaged" => Self::Unmanaged,
+            "failed" => Self::Failed,
+            "linger" => Self::Linger,
+            other => Self::Other(other.to_owned()),
         }
-        // It takes links in by itself, and tells as soon as it has.
-        _ if matches!(phase, Phase::Queued | Phase::Starting | Phase::Active) => {
-            if networks(root).is_empty() {
+    }
+
+    /// networkd's word for it.
+    #[must_use]
+    pub fn word(&self) -> &str {
+        match self {
+            Self::Unknown => "",
+            Self::Pending => "pending",
+            Self::Initialized => "initialized",
+            Self::Configuring => "configuring",
+            Self::Configured => "configured",
+            Self::Unmanaged => "unmanaged",
+            Self::Failed => "failed",
+            Self::Linger => "linger",
+            Self::Other(word) => word,
+        }
+    }
+
+    /// It has not made up its mind yet.
+    const fn is_undecided(&self) -> bool {
+        matches!(self, Self::Unknown | Self::Pending | Self::Initialized)
+    }
+}
+
+/// What systemd-networkd says of a link.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Link {
+    /// How far it is.
+    pub state: AdministrativeState,
+    /// The .network file that it follows.
+    pub file: Option<String>,
+}
+
+impl Said for Link {
+    fn claim(&self, root: &Root, interface: &Interface) -> Option<Claim> {
+        if self.state.is_undecided() {
+            return None;
+        }
+        Some(match (&self.state, &self.file) {
+            (AdministrativeState::Unmanaged, _) => match near_miss(root, interface) {
+                Some(why) => Claim::new(Answer::Missed, why),
+                None => Claim::new(Answer::No, "unmanaged: no .network file fits it"),
+            },
+            (state, file) => {
+                let file = file.as_deref().unwrap_or("a .network file");
+                Claim::new(Answer::Yes, format!("{file} ({})", state.word()))
+            }
+        })
+    }
+
+    fn progress(&self, interface: &Interface) -> Progress {
+        match self.state {
+            AdministrativeState::Configured if interface.up => Progress::Up,
+            AdministrativeState::Failed => Progress::Failed,
+            _ if self.state.is_undecided() => Progress::Undecided,
+            _ => Progress::Working,
+        }
+    }
+}
+
+impl Stack for Networkd {
+    fn facts(&self) -> &'static Facts {
+        &FACTS
+    }
+
+    /// It takes links in by itself, and tells as soon as it has.
+    fn claim(
+        &self,
+        root: &Root,
+        _interface: &Interface,
+        phase: Phase,
+        _others: &dyn Fn(&str) -> Phase,
+    ) -> Claim {
+        match phase {
+            Phase::Queued | Phase::Starting | Phase::Active if networks(root).is_empty() => {
                 Claim::new(Answer::No, "there is no .network file")
-            } else {
+            }
+            Phase::Queued | Phase::Starting | Phase::Active => {
                 Claim::new(Answer::Later, "it has not decided on this interface yet")
             }
+            _ => Claim::new(Answer::No, phase.text()),
         }
-        _ => Claim::new(Answer::No, phase.text()),
+    }
+
+    fn ask(
+        &self,
+        root: &Root,
+        manager: &mut Manager,
+        interface: &Interface,
+        changes: &mut Vec<Changes>,
+    ) -> Result<Reply, BusError> {
+        let link = match manager.bus() {
+            Some(bus) => on_the_bus(root, bus, interface, changes)?,
+            None => record(root, interface.ifindex),
+        };
+        Ok(Reply::Says(Box::new(link)))
+    }
+
+    fn asked(&self, root: &Root) -> Vec<(String, String)> {
+        let mut found = Vec::new();
+        for dir in ["/etc/systemd/network", "/run/systemd/network"] {
+            for file in folder(root, dir).into_iter().filter(|f| f.ends_with(".network")) {
+                let text = root.text(&file, LIMIT).unwrap_or_default();
+                let names = first(&text, "Name").unwrap_or_default().split_whitespace();
+                found.extend(names.map(|netdev| (netdev.to_owned(), file.clone())));
+            }
+        }
+        found
+    }
+
+    fn owner(&self, root: &Root, _netdev: &IfName, ifindex: u32) -> Option<Owner> {
+        let Link { state, file } = record(root, ifindex);
+        if matches!(state, AdministrativeState::Unknown | AdministrativeState::Unmanaged) {
+            return None;
+        }
+        Some(Owner::Record(match file.filter(|f| !f.is_empty()) {
+            Some(file) => format!("systemd-networkd ({})", shown(&file)),
+            None => "systemd-networkd".to_owned(),
+        }))
+    }
+}
+
+/// A text of a record, as it may be printed.
+fn shown(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(200).collect()
+}
+
+const BUS_NAME: &str = "org.freedesktop.network1";
+const BUS_PATH: &str = "/org/freedesktop/network1";
+
+fn on_the_bus(
+    root: &Root,
+    bus: &mut Bus,
+    interface: &Interface,
+    changes: &mut Vec<Changes>,
+) -> Result<Link, BusError> {
+    let manager =
+        At { service: BUS_NAME, path: BUS_PATH, interface: "org.freedesktop.network1.Manager" };
+    changes.push(bus.changes(BUS_NAME, BUS_PATH)?);
+    let index = i32::try_from(interface.ifindex).unwrap_or_default();
+    let found: Result<(String, ObjectPath), BusError> = bus.call(manager, "GetLinkByIndex", &index);
+    let path = match found {
+        Ok((_, path)) => path,
+        // It has not heard of the link yet.
+        Err(BusError::Refused { .. }) => return Ok(Link::default()),
+        Err(e) => return Err(e),
+    };
+    changes.push(bus.changes(BUS_NAME, path.as_str())?);
+    let link = At { path: path.as_str(), interface: "org.freedesktop.network1.Link", ..manager };
+    let state = AdministrativeState::of(&bus.properties(link)?.text("AdministrativeState"));
+    Ok(Link { state, file: record(root, interface.ifindex).file })
+}
+
+/// Its own record of the link with this index, as `sd_network_link_get_setup_state`
+/// reads it.
+fn record(root: &Root, ifindex: u32) -> Link {
+    let text = root.attribute(&format!("/run/systemd/netif/links/{ifindex}")).unwrap_or_default();
+    let value = |key: &str| text.lines().find_map(|l| l.strip_prefix(key)?.strip_prefix('='));
+    Link {
+        state: AdministrativeState::of(value("ADMIN_STATE").unwrap_or_default()),
+        file: value("NETWORK_FILE").map(str::to_owned),
     }
 }
 
@@ -73,7 +268,7 @@ fn networks(root: &Root) -> BTreeMap<String, String> {
 /// A .network file that was probably meant for `interface`, and why it is not.
 fn near_miss(root: &Root, interface: &Interface) -> Option<String> {
     for path in networks(root).values() {
-        let Ok(text) = root.text(path, 1 << 20) else { continue };
+        let Ok(text) = root.text(path, LIMIT) else { continue };
         let section = matching(&text);
         let values = |key: &str| {
             let of_key = section.iter().filter(|(k, _)| k == key);
@@ -127,7 +322,7 @@ fn former_name(root: &Root, interface: &Interface) -> Option<String> {
         .map(|(_, v)| v)
         .collect();
     for path in networks(root).values() {
-        let Ok(text) = root.text(path, 1 << 20) else { continue };
+        let Ok(text) = root.text(path, LIMIT) else { continue };
         for (_, value) in matching(&text).iter().filter(|(k, _)| k == "Name") {
             let other = value.split_whitespace().find(|name| known.contains(name));
             if let Some(other) = other {

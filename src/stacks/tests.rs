@@ -4,9 +4,12 @@ use std::fmt::Write as _;
 
 use expect_test::{Expect, expect};
 
+use super::network_manager::{Device, DeviceState};
+use super::networkd::{AdministrativeState, Link};
+use super::stack::{Said, StackUnit};
 use super::*;
 use crate::names::PKey;
-use crate::report::stack::{Action, Decision, Stack};
+use crate::report::stack::{Action, Decision};
 
 fn interface(name: &str, up: bool) -> Interface {
     Interface {
@@ -57,7 +60,13 @@ fn unit(name: &str, state: &str) -> UnitState {
 
 fn decided(files: &[(&str, &str)], of: &Interface, units: &[UnitState], live: &Live) -> Decision {
     let (_dir, root) = tree(files);
-    decide(&views(&root, of, units, live), of)
+    decide(&KNOWN.standings(&root, of, units, live), of)
+}
+
+/// What `stack` says.
+fn says(stack: &dyn Stack, said: impl Said + 'static) -> Live {
+    let replies = vec![(stack.facts().name, Reply::Says(Box::new(said)))];
+    Live { replies, ..Live::default() }
 }
 
 /// One line for each state of `service`.
@@ -107,7 +116,8 @@ fn ifupdown_auto() {
 fn ifupdown_hotplug_has_a_unit_of_its_own() {
     let file = ("/etc/network/interfaces", "allow-hotplug ib-a\niface ib-a inet dhcp\n");
     let of = interface("ib-a", false);
-    let own = hotplug_unit(&of);
+    let facts = KNOWN.facts().find_map(|facts| facts.own_unit.as_ref());
+    let own = facts.expect("ifupdown's").of(&of);
     assert_eq!(own, "ifup@ib\\x2da.service");
     let mut text = String::new();
     for state in ["queued", "starting", "running", "active", "failed", "never"] {
@@ -157,10 +167,13 @@ fn network_scripts() {
     let with = |text: &str, nm: &str| {
         let file = ("/etc/sysconfig/network-scripts/ifcfg-ib0", text);
         let units = [unit("network.service", "active"), unit("NetworkManager.service", nm)];
-        let device = network_manager::Device { state: 30, managed: true, ..Default::default() };
-        let network_manager = (nm == "active").then_some(device);
-        let decision =
-            decided(&[file], &down, &units, &Live { network_manager, ..Live::default() });
+        let device =
+            Device { state: DeviceState::Disconnected, managed: true, ..Device::default() };
+        let live = match nm {
+            "active" => says(&network_manager::NetworkManager, device),
+            _ => Live::default(),
+        };
+        let decision = decided(&[file], &down, &units, &live);
         format!("{:?}: {}", decision.action, decision.why)
     };
     expect!["Verify: NetworkManager runs and takes it by itself (/etc/sysconfig/network-scripts/ifcfg-ib0 (disconnected))"].assert_eq(&with("DEVICE=ib0\n", "active"));
@@ -189,7 +202,8 @@ fn an_alias_of_wicked_is_no_network_scripts() {
     let alias = UnitState { id: "wicked.service".to_owned(), ..unit("network.service", "active") };
     let units = [alias, unit("wicked.service", "active")];
     let decision = decided(&files, &interface("ib0", false), &units, &Live::default());
-    assert_eq!((decision.stack, decision.action), (Some(Stack::Wicked), Action::Verify));
+    let wicked = Some(wicked::Wicked.facts().name);
+    assert_eq!((decision.stack, decision.action), (wicked, Action::Verify));
     expect![
         "wicked runs and takes it by itself (/etc/sysconfig/network/ifcfg-ib0 (STARTMODE=hotplug))"
     ]
@@ -218,8 +232,8 @@ fn networkd_says_what_it_follows_and_near_misses_are_named() {
     let with = |state: &str, text: &str| {
         let record = ("/run/udev/data/n5", "I:1\nE:ID_NET_NAME_PATH=ibp75s0\n");
         let file = ("/etc/systemd/network/50-ib.network", text);
-        let link = networkd::Link { state: state.to_owned(), file: Some(file.0.to_owned()) };
-        let live = Live { networkd: Some(link), ..Live::default() };
+        let state = AdministrativeState::of(state);
+        let live = says(&networkd::Networkd, Link { state, file: Some(file.0.to_owned()) });
         let decision =
             decided(&[file, record], &down, &[unit("systemd-networkd.service", "active")], &live);
         format!("{:?}: {}", decision.action, decision.why)
@@ -253,22 +267,21 @@ fn networkd_says_what_it_follows_and_near_misses_are_named() {
 #[test]
 fn networkmanager_says_what_it_does_and_near_misses_are_named() {
     let down = interface("ib0", false);
-    let with = |device: network_manager::Device, text: &str| {
+    let with = |device: Device, text: &str| {
         let file = ("/etc/NetworkManager/system-connections/ib.nmconnection", text);
-        let live = Live { network_manager: Some(device), ..Live::default() };
+        let live = says(&network_manager::NetworkManager, device);
         let units = [unit("NetworkManager.service", "active")];
         let decision = decided(&[file], &down, &units, &live);
         format!("{:?}: {}", decision.action, decision.why)
     };
-    let device = |state, managed, profiles| network_manager::Device {
-        state,
+    let device = |state: u32, managed, profiles| Device {
+        state: state.into(),
         managed,
         profiles,
-        ..Default::default()
+        ..Device::default()
     };
     let good = "[connection]\ntype=infiniband\ninterface-name=ib0\n";
-    let active =
-        network_manager::Device { active: Some("fabric".to_owned()), ..device(100, true, 1) };
+    let active = Device { active: Some("fabric".to_owned()), ..device(100, true, 1) };
     expect![[
         r#"Verify: NetworkManager runs and takes it by itself (activated, profile "fabric")"#
     ]]
@@ -303,31 +316,227 @@ fn of_two_that_claim_it_the_one_that_runs_counts() {
         ("/etc/sysconfig/network/ifcfg-ib0", "STARTMODE=auto\n"),
     ];
     let units = [unit("wicked.service", "never"), unit("networking.service", "failed")];
+    let ifupdown = ifupdown::Ifupdown.facts().name;
     let decision = decided(&files, &interface("ib0", false), &units, &Live::default());
-    assert_eq!((decision.stack, decision.action), (Some(Stack::Ifupdown), Action::Ifup));
+    assert_eq!((decision.stack, decision.action), (Some(ifupdown), Action::Ifup));
 }
 
 #[test]
-fn names_are_escaped_as_systemd_does() {
-    for (name, escaped) in [
-        ("ib0", "ib0"),
-        ("ib-storage", "ib\\x2dstorage"),
-        ("-x", "\\x2dx"),
-        ("ib0;reboot", "ib0\\x3breboot"),
-        ("a\\x2fb", "a\\x5cx2fb"),
-        (".a", "\\x2ea"),
-        ("ib0.8001", "ib0.8001"),
+fn each_service_is_ordered_after_the_ports() {
+    for unit in [
+        include_str!("../../units/ibprov.service"),
+        include_str!("../../units/ibprov-iface@.service"),
     ] {
-        assert_eq!(unit_escape(name), escaped);
+        let before = unit.lines().filter_map(|l| l.strip_prefix("Before="));
+        let before: Vec<&str> = before.flat_map(str::split_whitespace).collect();
+        for facts in KNOWN.facts() {
+            assert!(before.contains(&facts.service), "{} is not in {before:?}", facts.service);
+        }
+    }
+    for facts in KNOWN.facts() {
+        assert!(facts.units.iter().any(|u| u.name == facts.service), "{}", facts.service);
     }
 }
 
 #[test]
-fn ifcfg_is_read_and_not_run() {
-    let pairs = ifcfg("# c\nDEVICE=\"ib0\" # x\nexport MTU=$(reboot)\nA='b c'\nA=d\n=x\nB C=1\n");
-    let get = |key| last(&pairs, key);
-    assert_eq!((get("DEVICE"), get("MTU"), get("A")), (Some("ib0"), Some("$(reboot)"), Some("d")));
-    assert_eq!(pairs.len(), 4);
+fn what_a_stack_says_is_how_far_it_is() {
+    let (down, up) = (interface("ib0", false), interface("ib0", true));
+    let nm = |state: u32| Device { state: state.into(), ..Device::default() }.progress(&up);
+    for (state, progress) in [
+        (0, Progress::Undecided),
+        (30, Progress::Undecided),
+        (70, Progress::Working),
+        (100, Progress::Up),
+        (110, Progress::Working),
+        (120, Progress::Failed),
+    ] {
+        assert_eq!(nm(state), progress, "{state}");
+    }
+    for (state, of, progress) in [
+        ("", &up, Progress::Undecided),
+        ("initialized", &up, Progress::Undecided),
+        ("configuring", &up, Progress::Working),
+        ("configured", &down, Progress::Working),
+        ("configured", &up, Progress::Up),
+        ("failed", &up, Progress::Failed),
+    ] {
+        let link = Link { state: AdministrativeState::of(state), file: None };
+        assert_eq!(link.progress(of), progress, "{state}");
+        assert_eq!(link.state.word(), state);
+    }
+    let live = Live::default();
+    let wicked = wicked::Wicked.facts().name;
+    assert_eq!(live.progress(wicked, &up), Progress::Up, "who cannot be asked");
+    assert_eq!(live.progress(wicked, &down), Progress::Working);
+    let nm = network_manager::NetworkManager.facts().name;
+    let live = Live { replies: vec![(nm, Reply::Unreachable)], ..Live::default() };
+    assert_eq!(live.progress(nm, &up), Progress::Working, "who could be asked, later");
+}
+
+#[test]
+fn a_script_of_system_v_stands_for_its_stack_alone() {
+    let of = interface("ib0", false);
+    let (_dir, root) = tree(&[("/etc/init.d/network", "#!/bin/sh\n")]);
+    let here: Vec<String> = KNOWN
+        .on_disk(&root, &of)
+        .into_iter()
+        .filter(|s| s.view.phase != Phase::Absent)
+        .map(|s| s.view.stack.to_string())
+        .collect();
+    assert_eq!(here, ["network-scripts"]);
+}
+
+/// A stack that is not known: all of it.
+#[derive(Debug)]
+struct ConnMan;
+
+static CONNMAN: Facts = Facts {
+    name: StackName::new("conn-man", "ConnMan"),
+    service: "connman.service",
+    units: &[StackUnit {
+        name: "connman.service",
+        role: NetworkRole::SetsUpOnce,
+        descriptions: &["Connection service"],
+    }],
+    waiting_commands: &["connmand-wait-online"],
+    looks_once: false,
+    keeps_record: false,
+    stumbles_over_addresses: false,
+    own_unit: None,
+    init_script: None,
+};
+
+impl Stack for ConnMan {
+    fn facts(&self) -> &'static Facts {
+        &CONNMAN
+    }
+
+    fn claim(
+        &self,
+        root: &Root,
+        _interface: &Interface,
+        _phase: Phase,
+        _others: &dyn Fn(&str) -> Phase,
+    ) -> Claim {
+        let file = "/var/lib/connman/settings";
+        let answer = if root.exists(file) { Answer::Yes } else { Answer::No };
+        Claim::new(answer, file)
+    }
+
+    fn asked(&self, _root: &Root) -> Vec<(String, String)> {
+        vec![("ib0".to_owned(), "/var/lib/connman/settings".to_owned())]
+    }
+
+    fn owner(&self, _root: &Root, _netdev: &IfName, _ifindex: u32) -> Option<Owner> {
+        Some(Owner::Record("ConnMan".to_owned()))
+    }
+}
+
+#[test]
+fn another_stack_is_one_file_and_one_row() {
+    const WITH: Stacks = Stacks(&[&ifupdown::Ifupdown, &ConnMan]);
+    let of = interface("ib0", false);
+    let (_dir, root) = tree(&[
+        ("/var/lib/connman/settings", ""),
+        ("/etc/network/interfaces", "iface ib0 inet dhcp\n"),
+    ]);
+    assert_eq!(WITH.units(&of), ["networking.service", "connman.service", "ifup@ib0.service"]);
+    let units = [unit("networking.service", "active"), unit("connman.service", "active")];
+    let standings = WITH.standings(&root, &of, &units, &Live::default());
+    let decision = decide(&standings, &of);
+    assert_eq!((decision.stack, decision.action), (Some(CONNMAN.name), Action::Verify));
+    expect!["ConnMan runs and takes it by itself (/var/lib/connman/settings)"]
+        .assert_eq(&decision.why);
+    expect![[r#"{"action":"verify","stack":"conn-man"}"#]].assert_eq(
+        &serde_json::json!({ "stack": decision.stack, "action": decision.action }).to_string(),
+    );
+    assert!(WITH.named(CONNMAN.name).is_some());
+    assert_eq!(WITH.asked(&root, |_| true).len(), 1);
+    let name = "ib0".parse().expect("name");
+    assert_eq!(WITH.owner(&root, &name, 5).as_deref(), Some("ConnMan"), "its record counts first");
+    assert_eq!(WITH.role("connman.service"), Some(NetworkRole::SetsUpOnce));
+    assert_eq!(WITH.described("Connection service"), Some("connman.service"));
+    assert_eq!(WITH.waited_for("connmand-wait-online"), Some("connman.service"));
+}
+
+#[test]
+fn each_stacks_files_name_their_netdevs() {
+    let files = [
+        ("etc/network/interfaces", "auto lo ib0\niface ib0 inet dhcp\nallow-hotplug ib9\n"),
+        ("etc/network/interfaces.d/x", "auto ib1\n"),
+        ("etc/sysconfig/network-scripts/ifcfg-ib2", "ONBOOT=yes\n"),
+        ("etc/sysconfig/network-scripts/ifcfg-storage", "DEVICE=\"ib3\"\nNM_CONTROLLED=no\n"),
+        ("etc/sysconfig/network-scripts/ifcfg-ib8", "ONBOOT=no\n"),
+        (
+            "etc/NetworkManager/system-connections/a.nmconnection",
+            "[connection]\ninterface-name=ib4\n",
+        ),
+        ("etc/systemd/network/10.network", "[Match]\nName=ib5 ib* eth0\n"),
+        ("etc/systemd/network/10.link", "[Link]\nName=ib7\n"),
+    ];
+    let dir = crate::host::testing::tree(&files, &[]);
+    let root = Root::copy_at(dir.path()).expect("root");
+    let found = KNOWN.asked(&root, |n| n.starts_with("ib") && !n.contains('*'));
+    let found: Vec<(&str, &str)> =
+        found.iter().map(|a| (a.unit.trim_end_matches(".service"), a.netdev.as_str())).collect();
+    assert_eq!(
+        found,
+        [
+            ("networking", "ib0"),
+            ("networking", "ib1"),
+            ("network", "ib2"),
+            ("NetworkManager", "ib2"),
+            ("network", "ib3"),
+            ("NetworkManager", "ib4"),
+            ("systemd-networkd", "ib5"),
+        ]
+    );
+}
+
+fn owner_with(path: &str, content: &str) -> Option<String> {
+    let dir = crate::host::testing::tree(&[(path, content)], &[]);
+    let root = Root::copy_at(dir.path()).expect("root");
+    KNOWN.owner(&root, &"ib0".parse().expect("name"), 7)
+}
+
+#[test]
+fn each_stack_is_told_by_what_it_has_written_down() {
+    for (path, content, want) in [
+        (
+            "etc/network/interfaces",
+            "auto ib0\niface ib0 inet static\n",
+            "ifupdown (/etc/network/interfaces)",
+        ),
+        (
+            "etc/network/interfaces.d/ib",
+            "iface ib0 inet dhcp\n",
+            "ifupdown (/etc/network/interfaces.d/ib)",
+        ),
+        (
+            "run/systemd/netif/links/7",
+            "ADMIN_STATE=configuring\nNETWORK_FILE=/etc/systemd/network/ib.network\n",
+            "systemd-networkd (/etc/systemd/network/ib.network)",
+        ),
+        (
+            "run/NetworkManager/devices/7",
+            "[device]\nmanaged=1\n",
+            "NetworkManager, which has no profile active on it",
+        ),
+        (
+            "etc/sysconfig/network/ifcfg-ib0",
+            "BOOTPROTO=dhcp",
+            "wicked (/etc/sysconfig/network/ifcfg-ib0)",
+        ),
+    ] {
+        assert_eq!(owner_with(path, content).as_deref(), Some(want));
+    }
+}
+
+#[test]
+fn another_netdevs_configuration_is_nobodys_claim() {
+    assert_eq!(owner_with("etc/network/interfaces", "iface ib00 inet dhcp\n"), None);
+    assert_eq!(owner_with("run/systemd/netif/links/7", "ADMIN_STATE=unmanaged\n"), None);
+    assert_eq!(owner_with("run/NetworkManager/devices/7", "managed=0\n"), None);
 }
 
 proptest::proptest! {
@@ -341,13 +550,9 @@ proptest::proptest! {
             ("/etc/systemd/network/a.network", text.as_str()),
             ("/etc/NetworkManager/system-connections/a", text.as_str()),
         ];
-        let units: Vec<UnitState> = Stack::ALL.iter().map(|s| unit(s.unit(), state)).collect();
-        let network_manager = Some(network_manager::Device::default());
-        let live = Live {
-            network_manager,
-            networkd: Some(networkd::Link::default()),
-            ..Live::default()
-        };
+        let units: Vec<UnitState> = KNOWN.facts().map(|f| unit(f.service, state)).collect();
+        let mut live = says(&network_manager::NetworkManager, Device::default());
+        live.replies.extend(says(&networkd::Networkd, Link::default()).replies);
         let decision = decided(&files, &interface("ib0", false), &units, &live);
         proptest::prop_assert!(!decision.why.is_empty());
     }

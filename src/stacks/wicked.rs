@@ -1,27 +1,84 @@
 //! SUSE's wicked: `ifcfg-*` below /etc/sysconfig/network. Its nanny watches for
 //! interfaces and brings up what it has a policy for.
 
-use super::{ifcfg, last};
+use super::files::{LIMIT, folder, ifcfg, last};
+use super::stack::{Facts, Owner, Stack, StackUnit};
 use crate::host::Root;
+use crate::names::{IfName, NetworkRole};
 use crate::observe::ipoib::Interface;
-use crate::report::stack::{Answer, Claim};
+use crate::report::stack::{Answer, Claim, Phase, StackName};
+
+/// wicked.
+#[derive(Debug)]
+pub struct Wicked;
 
 const DIR: &str = "/etc/sysconfig/network";
 
-/// The stack's claim to `interface`.
-#[must_use]
-pub fn claim(root: &Root, interface: &Interface) -> Claim {
-    let path = format!("{DIR}/ifcfg-{}", interface.name);
-    let Ok(text) = root.text(&path, 1 << 20) else {
-        return Claim::new(Answer::No, format!("no {path}"));
-    };
-    let pairs = ifcfg(&text);
-    match last(&pairs, "STARTMODE").map(str::to_lowercase).as_deref() {
-        Some("manual") => Claim::new(Answer::ByHand, format!("STARTMODE=manual in {path}")),
-        Some("off") => Claim::new(Answer::No, format!("STARTMODE=off in {path}")),
-        mode => {
-            let mode = mode.map(|m| format!(" (STARTMODE={m})")).unwrap_or_default();
-            Claim::new(Answer::Yes, format!("{path}{mode}"))
+/// Its service, which asks its daemons for all that is configured.
+const SERVICE: &str = "wicked.service";
+
+static FACTS: Facts = Facts {
+    name: StackName::new("wicked", "wicked"),
+    service: SERVICE,
+    units: &[
+        StackUnit {
+            name: SERVICE,
+            role: NetworkRole::SetsUpWhatComes,
+            descriptions: &["wicked managed network interfaces"],
+        },
+        StackUnit {
+            name: "wickedd.service",
+            role: NetworkRole::SetsUpWhatComes,
+            descriptions: &[],
+        },
+    ],
+    waiting_commands: &[],
+    looks_once: false,
+    keeps_record: false,
+    stumbles_over_addresses: false,
+    own_unit: None,
+    init_script: None,
+};
+
+impl Stack for Wicked {
+    fn facts(&self) -> &'static Facts {
+        &FACTS
+    }
+
+    fn claim(
+        &self,
+        root: &Root,
+        interface: &Interface,
+        _phase: Phase,
+        _others: &dyn Fn(&str) -> Phase,
+    ) -> Claim {
+        let path = format!("{DIR}/ifcfg-{}", interface.name);
+        let Ok(text) = root.text(&path, LIMIT) else {
+            return Claim::new(Answer::No, format!("no {path}"));
+        };
+        let pairs = ifcfg(&text);
+        match last(&pairs, "STARTMODE").map(str::to_lowercase).as_deref() {
+            Some("manual") => Claim::new(Answer::ByHand, format!("STARTMODE=manual in {path}")),
+            Some("off") => Claim::new(Answer::No, format!("STARTMODE=off in {path}")),
+            mode => {
+                let mode = mode.map(|m| format!(" (STARTMODE={m})")).unwrap_or_default();
+                Claim::new(Answer::Yes, format!("{path}{mode}"))
+            }
         }
+    }
+
+    fn asked(&self, root: &Root) -> Vec<(String, String)> {
+        let files = folder(root, DIR).into_iter();
+        files
+            .filter_map(|file| {
+                let netdev = file.rsplit_once("/ifcfg-")?.1.to_owned();
+                Some((netdev, file))
+            })
+            .collect()
+    }
+
+    fn owner(&self, root: &Root, netdev: &IfName, _ifindex: u32) -> Option<Owner> {
+        let file = format!("{DIR}/ifcfg-{netdev}");
+        root.exists(&file).then(|| Owner::File(format!("wicked ({file})")))
     }
 }

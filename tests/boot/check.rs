@@ -8,6 +8,7 @@ use std::process::Command;
 use ibprov::graph::consumers::{self, Judged, Proof};
 use ibprov::graph::{Graph, Load, cycles, deadlock, files, show};
 use ibprov::host::Root;
+use ibprov::stacks;
 use serde_json::Value;
 
 use crate::bed::outcome::{Outcome, children_seconds};
@@ -51,7 +52,7 @@ fn a_whole_graph_has_neither_cycle_nor_deadlock() {
     let (live, files) = graphs(&guest);
     for graph in [&live, &files] {
         assert_eq!(cycles::cycles(graph), []);
-        assert_eq!(deadlock::deadlocks(graph), []);
+        assert_eq!(deadlock::deadlocks(graph, stacks::waited_for), []);
     }
 }
 
@@ -80,7 +81,10 @@ fn the_files_prove_what_systemd_proves() {
     let (live, files) = graphs(&boot("check_order"));
     let proved = |graph: &Graph| -> Vec<(String, bool)> {
         let ordered = |j: &Judged| matches!(j.proof, Proof::Ordered(_));
-        consumers::judge(graph).iter().map(|j| (j.unit.clone(), ordered(j))).collect()
+        consumers::judge(graph, stacks::network_role)
+            .iter()
+            .map(|j| (j.unit.clone(), ordered(j)))
+            .collect()
     };
     let by_systemd = proved(&live);
     assert_eq!(by_systemd, proved(&files));

@@ -3,10 +3,10 @@
 
 use crate::graph::Graph;
 use crate::names::{ModuleName, PciAddress};
-use crate::observe::asked::Asked;
 use crate::observe::autostart::AutostartGuest;
 use crate::report::units::Units;
 use crate::report::{Cause, ModuleTrouble, PortProgress};
+use crate::stacks::Asked;
 
 /// A host that was looked at.
 #[derive(Debug, Clone, Default)]

@@ -5,6 +5,7 @@ use crate::check::evidence::Host;
 use crate::graph::cycles::{self, Cycle};
 use crate::graph::{Graph, consumers};
 use crate::report::finding::{Confidence, Finding, Severity};
+use crate::stacks;
 
 /// So many are named in the summary.
 const NAMED: usize = 4;
@@ -56,7 +57,7 @@ fn finding(host: &Host, cycle: &Cycle) -> Finding {
 fn of_the_network(graph: &Graph, unit: &str) -> bool {
     let named = ["ibprov", "openibd", "network", "remote-fs", "rdma", "opensm", "nss-lookup"];
     named.iter().any(|n| unit.starts_with(n))
-        || graph.get(unit).is_some_and(|u| consumers::need(u).is_some())
+        || graph.get(unit).is_some_and(|u| consumers::need(u, stacks::network_role).is_some())
 }
 
 #[cfg(test)]

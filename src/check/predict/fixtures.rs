@@ -4,8 +4,8 @@ use crate::check::evidence::Host;
 use crate::check::evidence::host::HostPort;
 use crate::graph::fixtures::graph;
 use crate::names::{LinkLayer, Rung};
-use crate::observe::asked::Asked;
 use crate::report::PortProgress;
+use crate::stacks::Asked;
 
 /// Makes ports.
 pub(super) struct Port;

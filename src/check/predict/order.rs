@@ -6,6 +6,7 @@ use crate::graph::Unit;
 use crate::graph::consumers::{self, Judged, Need, Proof};
 use crate::report::duration::duration;
 use crate::report::finding::{Code, Confidence, Finding, Severity};
+use crate::stacks;
 
 /// One finding for each kind of consumer that is not proved.
 pub(super) fn judge(host: &Host) -> Vec<Finding> {
@@ -14,7 +15,7 @@ pub(super) fn judge(host: &Host) -> Vec<Finding> {
     }
     let late = too_early(host);
     let Some(provider) = consumers::provider(&host.graph) else { return late };
-    let unproved: Vec<Judged> = consumers::judge(&host.graph)
+    let unproved: Vec<Judged> = consumers::judge(&host.graph, stacks::network_role)
         .into_iter()
         .filter(|j| j.need.is_hard() && needs_infiniband(host, j))
         .filter(|j| !matches!(j.proof, Proof::Ordered(_)))
@@ -102,7 +103,7 @@ fn too_early(host: &Host) -> Vec<Finding> {
     let mut findings = Vec::new();
     for asked in &host.asked {
         let Some(unit) = host.graph.get(&asked.unit) else { continue };
-        if consumers::need(unit) != Some(Need::NetworkOnce) {
+        if consumers::need(unit, stacks::network_role) != Some(Need::NetworkOnce) {
             continue;
         }
         let port = host

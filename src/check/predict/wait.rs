@@ -4,11 +4,12 @@ use super::{in_order, shown};
 use crate::check::evidence::Host;
 use crate::graph::deadlock::{self, Deadlock};
 use crate::report::finding::{Confidence, Finding, Severity};
+use crate::stacks;
 
 /// One finding for all deadlocks.
 pub(super) fn judge(host: &Host) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for deadlock in deadlock::deadlocks(&host.graph) {
+    for deadlock in deadlock::deadlocks(&host.graph, stacks::waited_for) {
         super::merge(&mut findings, vec![finding(host, &deadlock)]);
     }
     findings

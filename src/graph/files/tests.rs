@@ -1,3 +1,4 @@
+use super::super::fixtures::{role_of, waited_for};
 use super::super::{consumers, cycles, deadlock};
 use super::*;
 use crate::host::testing::tree;
@@ -45,7 +46,7 @@ fn node(more: &[(&str, &str)], links: &[(&str, &str)]) -> (tempfile::TempDir, Gr
 }
 
 fn chain(graph: &Graph, unit: &str) -> Vec<String> {
-    let judged = consumers::judge(graph);
+    let judged = consumers::judge(graph, role_of);
     match judged.into_iter().find(|j| j.unit == unit).map(|j| j.proof) {
         Some(consumers::Proof::Ordered(chain)) => chain,
         other => panic!("{unit}: {other:?}"),
@@ -63,8 +64,8 @@ fn a_good_node_is_proved() {
     let worker = graph.get("worker@slurmd.service").expect("instance");
     assert!(worker.after.contains("ibprov.service") && worker.after.contains("slurmd.service"));
     assert_eq!(cycles::cycles(&graph), []);
-    assert_eq!(deadlock::deadlocks(&graph), []);
-    assert_eq!(consumers::mounts_before_network(&graph), [""; 0]);
+    assert_eq!(deadlock::deadlocks(&graph, waited_for), []);
+    assert_eq!(consumers::mounts_before_network(&graph, role_of), [""; 0]);
 }
 
 #[test]
@@ -86,7 +87,7 @@ fn a_drop_in_that_closes_a_cycle_and_one_that_waits_are_seen() {
     let cycles = cycles::cycles(&graph);
     assert_eq!(cycles.len(), 1, "{cycles:?}");
     assert!(cycles[0].candidates.contains(&"ibprov.service".to_owned()), "{cycles:?}");
-    let deadlocks = deadlock::deadlocks(&graph);
+    let deadlocks = deadlock::deadlocks(&graph, waited_for);
     assert_eq!(deadlocks.len(), 1, "{deadlocks:?}");
     assert_eq!(deadlocks[0].waits_for, "worker@slurmd.service");
 }

@@ -1,0 +1,111 @@
+//! What the configuration files of several stacks have in common.
+
+use crate::host::Root;
+use crate::names::Guid;
+use crate::observe::ipoib::Interface;
+
+/// No configuration of interfaces is larger, bytes.
+pub(super) const LIMIT: u64 = 1 << 20;
+
+/// Where Red Hat's `ifcfg-*` are, which network-scripts and NetworkManager read.
+pub(super) const NETWORK_SCRIPTS: &str = "/etc/sysconfig/network-scripts";
+
+/// The paths of the files in `dir`; none if it is not there.
+pub(super) fn folder(root: &Root, dir: &str) -> Vec<String> {
+    let names = root.list_or_empty(dir).unwrap_or_default();
+    names.into_iter().map(|name| format!("{dir}/{name}")).collect()
+}
+
+/// `KEY=value` lines of an ifcfg file, which is a shell script of assignments:
+/// quotes are taken off, the last one counts. Nothing is executed.
+pub(super) fn ifcfg(text: &str) -> Vec<(String, String)> {
+    let pair = |line: &str| {
+        let (key, value) = line.trim().split_once('=')?;
+        let key = key.trim_start_matches("export ").trim();
+        let good = !key.is_empty() && key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+        let value = value.trim();
+        let bare = match value.chars().next() {
+            Some(q @ ('"' | '\'')) => value.get(1..).and_then(|v| v.split(q).next()),
+            _ => value.split([' ', '\t', '#']).next(),
+        };
+        good.then(|| (key.to_owned(), bare.unwrap_or_default().to_owned()))
+    };
+    text.lines().filter(|l| !l.trim_start().starts_with('#')).filter_map(pair).collect()
+}
+
+/// The last value of `key`.
+pub(super) fn last<'a>(pairs: &'a [(String, String)], key: &str) -> Option<&'a str> {
+    let found = pairs.iter().rev().find(|(k, _)| k.eq_ignore_ascii_case(key));
+    found.map(|(_, v)| v.as_str())
+}
+
+/// The first value of `key` in lines of `KEY=value`, quotes taken off.
+pub(super) fn first<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| {
+        let (name, value) = line.trim().split_once('=')?;
+        (name.trim() == key).then(|| value.trim().trim_matches(['"', '\'']))
+    })
+}
+
+/// The netdevs that Red Hat's `ifcfg-*` set up at boot, each with its file and
+/// whether NetworkManager may have it.
+pub(super) fn network_scripts(root: &Root) -> Vec<(String, String, bool)> {
+    let mut found = Vec::new();
+    for file in folder(root, NETWORK_SCRIPTS) {
+        let Some(name) = file.rsplit_once("/ifcfg-").map(|(_, name)| name) else { continue };
+        let text = root.text(&file, LIMIT).unwrap_or_default();
+        if first(&text, "ONBOOT").is_some_and(|v| v.eq_ignore_ascii_case("no")) {
+            continue;
+        }
+        let device = first(&text, "DEVICE").unwrap_or(name).to_owned();
+        let by_nm = first(&text, "NM_CONTROLLED").is_none_or(|v| !v.eq_ignore_ascii_case("no"));
+        found.push((device, file, by_nm));
+    }
+    found
+}
+
+/// Why a hardware address of a configuration is not that of `interface`, in the
+/// ways that people get it wrong; `None` if it is, for those who compare its
+/// last 8 bytes, or all of it.
+pub(super) fn address_trouble(configured: &str, interface: &Interface) -> Option<String> {
+    let guid = interface.guid?;
+    let bytes: Vec<&str> = configured.split([':', '-']).collect();
+    let tail = |n: usize| {
+        let from = bytes.len().checked_sub(n)?;
+        Some(bytes.get(from..)?.join(":").to_ascii_lowercase())
+    };
+    let own = guid_bytes(guid);
+    match bytes.len() {
+        20 if tail(8).as_deref() == Some(&own) => None,
+        20 => Some(format!("its address {configured} ends in another port GUID")),
+        8 if tail(8).as_deref() == Some(&own) => {
+            Some(format!("its address {configured} is the port GUID alone: 20 bytes are wanted"))
+        }
+        6 => Some(format!(
+            "its address {configured} has the 6 bytes of Ethernet, an IPoIB address has 20"
+        )),
+        n => Some(format!("its address {configured} has {n} bytes, an IPoIB address has 20")),
+    }
+}
+
+/// `b8:59:9f:03:00:12:a4:80`
+fn guid_bytes(guid: Guid) -> String {
+    guid.value().to_be_bytes().map(|b| format!("{b:02x}")).join(":")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ifcfg_is_read_and_not_run() {
+        let pairs =
+            ifcfg("# c\nDEVICE=\"ib0\" # x\nexport MTU=$(reboot)\nA='b c'\nA=d\n=x\nB C=1\n");
+        let get = |key| last(&pairs, key);
+        assert_eq!(
+            (get("DEVICE"), get("MTU"), get("A")),
+            (Some("ib0"), Some("$(reboot)"), Some("d"))
+        );
+        assert_eq!(pairs.len(), 4);
+    }
+}

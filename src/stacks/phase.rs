@@ -1,0 +1,28 @@
+//! Where a unit is in this boot, by what systemd says of it.
+
+use crate::host::unit::UnitState;
+use crate::report::stack::Phase;
+
+/// Where any unit is.
+#[must_use]
+pub fn of_unit(unit: &UnitState) -> Phase {
+    match (unit.active.as_str(), unit.job) {
+        ("active" | "reloading", _) => Phase::Active,
+        ("activating", _) => Phase::Starting,
+        ("deactivating", _) => Phase::Stopped,
+        (_, 1..) => Phase::Queued,
+        ("failed", _) => Phase::Failed,
+        _ if unit.inactive_enter_usec > 0 => Phase::Stopped,
+        _ => Phase::NotStarted,
+    }
+}
+
+/// Where the service called `service` is; `Absent` if the name is an alias of
+/// another stack's: network.service can be one of wicked or NetworkManager.
+#[must_use]
+pub fn of_service(service: &str, unit: &UnitState) -> Phase {
+    if !unit.is_loaded() || unit.id != service {
+        return Phase::Absent;
+    }
+    of_unit(unit)
+}

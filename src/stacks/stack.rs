@@ -1,0 +1,236 @@
+//! What is to be known of a network stack: the facts, and the questions that it
+//! is asked.
+
+use std::fmt;
+
+use crate::host::bus::{BusError, Changes};
+use crate::host::manager::Manager;
+use crate::host::unit::UnitState;
+use crate::host::{Root, process};
+use crate::names::{IfName, NetworkRole};
+use crate::observe::ipoib::Interface;
+use crate::report::stack::{Action, Claim, Phase, StackName, View};
+
+/// What is always so of a stack.
+#[derive(Debug)]
+pub struct Facts {
+    /// Its name.
+    pub name: StackName,
+    /// The service that brings interfaces up.
+    pub service: &'static str,
+    /// All its units that have to do with interfaces, that service among them.
+    pub units: &'static [StackUnit],
+    /// Commands that wait for its service to be done, without their folder.
+    pub waiting_commands: &'static [&'static str],
+    /// It looks at the interfaces once, when its service starts; the others take
+    /// what appears later too.
+    pub looks_once: bool,
+    /// A record of its own says what it brought up, and outlives the interface.
+    pub keeps_record: bool,
+    /// It stumbles over addresses of an interface that is down.
+    pub stumbles_over_addresses: bool,
+    /// The unit that it has for each interface, if it has.
+    pub own_unit: Option<OwnUnit>,
+    /// The script of System V's init that stands for its service where there is
+    /// no unit file.
+    pub init_script: Option<&'static str>,
+}
+
+/// A unit of a stack.
+#[derive(Debug)]
+pub struct StackUnit {
+    /// Its name, `networking.service`.
+    pub name: &'static str,
+    /// What it does for interfaces.
+    pub role: NetworkRole,
+    /// What systemd and distributions call it in logs (`Description=`).
+    pub descriptions: &'static [&'static str],
+}
+
+/// A unit that a stack has for each interface.
+#[derive(Debug)]
+pub struct OwnUnit {
+    /// The template's name up to its `@`.
+    pub template: &'static str,
+    /// Where such a unit is.
+    pub phase: fn(&UnitState) -> Phase,
+}
+
+impl OwnUnit {
+    /// The unit's name for `interface`.
+    #[must_use]
+    pub fn of(&self, interface: &Interface) -> String {
+        format!("{}@{}.service", self.template, unit_escape(interface.name.as_str()))
+    }
+}
+
+/// A text as the instance of a unit, as `systemd-escape` does it
+/// (`systemd.unit(5)`, "String escaping for inclusion in unit names").
+#[must_use]
+pub fn unit_escape(text: &str) -> String {
+    let mut escaped = String::new();
+    for (i, byte) in text.bytes().enumerate() {
+        match byte {
+            b'/' => escaped.push('-'),
+            b'.' if i == 0 => escaped.push_str("\\x2e"),
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b':' | b'_' | b'.' => {
+                escaped.push(char::from(byte));
+            }
+            _ => escaped.push_str(&format!("\\x{byte:02x}")),
+        }
+    }
+    escaped
+}
+
+/// A network stack: one file each, and one row in [`super::KNOWN`].
+pub trait Stack: Sync + fmt::Debug {
+    /// What is always so of it.
+    fn facts(&self) -> &'static Facts;
+
+    /// Its claim to `interface` by its configuration alone, where it does not
+    /// tell by itself. `phase` says where its service is, `others` where the
+    /// service of that name is.
+    fn claim(
+        &self,
+        root: &Root,
+        interface: &Interface,
+        phase: Phase,
+        others: &dyn Fn(&str) -> Phase,
+    ) -> Claim;
+
+    /// By what it records, it has brought `interface` up.
+    fn has_brought_up(&self, _root: &Root, interface: &Interface) -> bool {
+        interface.up
+    }
+
+    /// Ask it, while it runs, what it has to say of `interface`; where to hear of
+    /// changes goes to `changes`, before it is asked.
+    ///
+    /// # Errors
+    /// The bus broke.
+    fn ask(
+        &self,
+        _root: &Root,
+        _manager: &mut Manager,
+        _interface: &Interface,
+        _changes: &mut Vec<Changes>,
+    ) -> Result<Reply, BusError> {
+        Ok(Reply::Mute)
+    }
+
+    /// The command that makes it bring the interface up that it missed; `how` is
+    /// one of [`Action::Ifup`], [`Action::IfupAgain`] and [`Action::IfupAnew`].
+    ///
+    /// # Errors
+    /// It has none, or its program is not there.
+    fn command(&self, _how: Action, _name: &IfName) -> Result<Command, NoCommand> {
+        Err(NoCommand::ByItself)
+    }
+
+    /// The netdevs that its files set up at boot by name, each with the file. A
+    /// pattern (`ib*`) says nothing of a single netdev.
+    fn asked(&self, root: &Root) -> Vec<(String, String)>;
+
+    /// The netdev is its, by what it has written down; for messages only.
+    fn owner(&self, root: &Root, netdev: &IfName, ifindex: u32) -> Option<Owner>;
+}
+
+/// How a stack answers when it is asked for an interface.
+#[derive(Debug)]
+pub enum Reply {
+    /// It cannot be asked: that the interface is up has to do.
+    Mute,
+    /// It can be asked, but not reached now.
+    Unreachable,
+    /// What it says.
+    Says(Box<dyn Said>),
+}
+
+/// What a stack that runs says itself of an interface.
+pub trait Said: fmt::Debug {
+    /// Its claim; `None` while it has not decided.
+    fn claim(&self, root: &Root, interface: &Interface) -> Option<Claim>;
+
+    /// How far it is with it.
+    fn progress(&self, interface: &Interface) -> Progress;
+}
+
+/// How far a stack is with an interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// It has not made up its mind whether to begin.
+    Undecided,
+    /// It is at it.
+    Working,
+    /// It has brought it up.
+    Up,
+    /// It tried and failed.
+    Failed,
+}
+
+/// A command that brings an interface up.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Command {
+    /// For people.
+    pub shown: &'static str,
+    /// Absolute path and arguments.
+    pub words: Vec<String>,
+}
+
+/// Why there is no command to bring an interface up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NoCommand {
+    /// A program is not there.
+    #[error("there is no {0} program")]
+    NoProgram(&'static str),
+    /// The stack takes no commands.
+    #[error("it brings interfaces up only by itself")]
+    ByItself,
+}
+
+/// Where the program `name` is.
+///
+/// # Errors
+/// It is not there.
+pub(super) fn program(name: &'static str) -> Result<String, NoCommand> {
+    let found = process::find(name).ok_or(NoCommand::NoProgram(name))?;
+    Ok(found.display().to_string())
+}
+
+/// By what a netdev is a stack's; the phrase names the stack and the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Owner {
+    /// The running stack's own record of the netdev.
+    Record(String),
+    /// A configuration file.
+    File(String),
+}
+
+/// One stack and one interface, as it is decided on.
+#[derive(Debug)]
+pub struct Standing {
+    /// The stack.
+    pub facts: &'static Facts,
+    /// Where it is, and whether it claims the interface.
+    pub view: View,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_escaped_as_systemd_does() {
+        for (name, escaped) in [
+            ("ib0", "ib0"),
+            ("ib-storage", "ib\\x2dstorage"),
+            ("-x", "\\x2dx"),
+            ("ib0;reboot", "ib0\\x3breboot"),
+            ("a\\x2fb", "a\\x5cx2fb"),
+            (".a", "\\x2ea"),
+            ("ib0.8001", "ib0.8001"),
+        ] {
+            assert_eq!(unit_escape(name), escaped);
+        }
+    }
+}
