@@ -9,7 +9,9 @@
 mod judge;
 mod look;
 mod steps;
+mod tried;
 
+use self::tried::Tried;
 use super::locks;
 use crate::host::events::{Events, Happened};
 use crate::host::{Root, clock, lock, state};
@@ -20,7 +22,7 @@ use crate::observe::pf::{self, Backend};
 use crate::observe::{Look, ObservedPf, ObservedVf, Own, Undo};
 use crate::plan::VfPlan;
 use crate::plan::vf::Uses;
-use crate::report::pf::{PfProblem, PfReport, PfVerdict, Stage, VfStep};
+use crate::report::pf::{Hindrance, PfProblem, PfReport, PfVerdict, Stage, VfStep};
 use crate::workers::socket::Hand;
 
 /// How long what was changed for the time of the work is tried to be put back
@@ -70,7 +72,7 @@ pub fn run(
         uses: Uses::new(),
         bound: Vec::new(),
         hung: Vec::new(),
-        tried: Vec::new(),
+        tried: Tried::default(),
         facts: Facts::default(),
         stopped: false,
         report,
@@ -114,8 +116,7 @@ struct Run<'a> {
     bound: Vec<(VfIndex, String, Option<Own>)>,
     /// VFs whose `driver_override` was not told: a driver's probe hangs there.
     hung: Vec<String>,
-    /// What was done in this run, and how it failed.
-    tried: Vec<(VfStep, String)>,
+    tried: Tried,
     facts: Facts,
     stopped: bool,
     report: PfReport,
@@ -243,7 +244,7 @@ impl Run<'_> {
         if matches!(observed.backend, Backend::Mlx4 { .. }) {
             return Ok(None);
         }
-        let is_done = self.tried.last().is_some_and(|(_, failure)| failure.is_empty());
+        let is_done = self.tried.ends_well();
         match stage {
             // Nobody has told the PF anything for them, or nobody knows: it is told all.
             Stage::Count if is_done => {
@@ -280,15 +281,14 @@ impl Run<'_> {
     /// bound, with an RDMA device and no netdev, has its netdev in another
     /// network namespace: it does not come.
     fn is_awaited(&self, want: &WantedVf, seen: &ObservedVf, pf: &ObservedPf) -> bool {
-        let bound = |s: &VfStep| matches!(s, VfStep::Bind { vf, .. } if *vf == want.index);
-        let fresh = self.tried.iter().any(|(s, _)| bound(s));
+        let fresh = self.tried.has_bound(want.index);
         may_come(want, seen, pf) && (seen.own.is_none() || fresh || awaits_grant(want, seen))
     }
 
     /// What of the plan is still to be tried: nothing twice, and nothing of a
     /// VF for which something before it was in vain.
     fn open_steps(&self, plan: &VfPlan) -> Vec<VfStep> {
-        let in_vain = |s: &&VfStep| self.tried.iter().any(|(t, _)| t.is_same(s));
+        let in_vain = |s: &&VfStep| self.tried.has(s);
         let lost: Vec<VfIndex> = plan
             .steps
             .iter()
@@ -315,25 +315,22 @@ impl Run<'_> {
             self.undo.overrides.retain(|pci, _| self.hung.contains(pci));
         }
         self.remember();
-        self.report.problem_text =
-            plan.problem.as_ref().map(ToString::to_string).unwrap_or_default();
         let mut vfs = judge::vfs(self.wanted, &observed, &plan, &self.tried, &self.facts);
-        let failed = |(s, f): &&(VfStep, String)| s.stage() == Stage::Count && !f.is_empty();
-        if vfs.iter().any(|v| !v.right) || self.tried.iter().any(|t| failed(&t)) {
+        if vfs.iter().any(|v| !v.right) || self.tried.failed_count().is_some() {
             // What the kernel said while only the child was listened to.
             let kernel = self.events.kernel_lines()?;
             self.learn(&Happened { kernel, ..Happened::default() });
             vfs = judge::vfs(self.wanted, &observed, &plan, &self.tried, &self.facts);
         }
-        if let Some((step, failure)) = self.tried.iter().find(failed) {
-            self.report.problem_text =
-                judge::number_failed(step, failure, &self.facts, self.wanted.pf);
-        }
         self.report.vfs = vfs;
-        self.report.problem = plan.problem;
+        self.report.hindrance = Hindrance {
+            problem: plan.problem,
+            number: judge::number_failed(&self.tried, &self.facts, self.wanted.pf),
+        };
+        self.report.steps = std::mem::take(&mut self.tried).into_steps();
         self.report.deferred = plan.deferred;
         let all_right = self.report.vfs.iter().all(|v| v.right || v.deferred)
-            && self.report.problem_text.is_empty();
+            && self.report.hindrance.is_none();
         let put_back = self.undo.is_empty();
         let verdict = match (all_right && put_back, self.report.deferred.is_empty()) {
             _ if self.purpose == Purpose::Undo && put_back => PfVerdict::Right,

@@ -133,7 +133,7 @@ fn tell(report: &PfReport) {
             ("IBPROV_PF", report.pf.to_string()),
             ("IBPROV_VF", vf.vf.to_string()),
             ("IBPROV_GUID", vf.port_guid.to_string()),
-            ("IBPROV_CAUSE", vf.cause.clone()),
+            ("IBPROV_CAUSE", vf.cause.as_ref().map(ToString::to_string).unwrap_or_default()),
         ];
         fields.extend(vf.pci.map(|p| ("IBPROV_PCI", p.to_string())));
         fields.extend(vf.reached.map(|r| ("IBPROV_RUNG", r.word().to_owned())));

@@ -107,31 +107,31 @@ fn host(root: &Root, name: &str) -> Result<Option<(String, Pins)>, String> {
 }
 
 #[derive(Deserialize)]
-struct Planned {
+struct PrintedPlan {
     schema: u32,
-    pfs: Vec<PlannedPf>,
+    pfs: Vec<PrintedPf>,
 }
 
 #[derive(Deserialize)]
-struct PlannedPf {
+struct PrintedPf {
     named: String,
     pci: Option<String>,
     node_guid: Option<String>,
     #[serde(default)]
     port_guids: Vec<String>,
-    vfs: Vec<PlannedVf>,
+    vfs: Vec<PrintedVf>,
     errors: Vec<serde::de::IgnoredAny>,
 }
 
 #[derive(Deserialize)]
-struct PlannedVf {
+struct PrintedVf {
     node_guid: Option<String>,
     port_guid: Option<String>,
 }
 
 /// What `ibprov plan --format json` printed, as if it were pinned.
 fn planned(text: &str) -> Result<Pins, String> {
-    let plan: Planned = serde_json::from_str(text).map_err(|e| e.to_string())?;
+    let plan: PrintedPlan = serde_json::from_str(text).map_err(|e| e.to_string())?;
     if plan.schema != SCHEMA {
         return Err(format!("schema {}: this ibprov knows schema {SCHEMA} only", plan.schema));
     }

@@ -4,6 +4,7 @@ use crate::ladder::WantedVf;
 use crate::ladder::vf::{has_node_guids, vf_progress};
 use crate::names::{Guid, LinkLayer, PciAddress, Policy, VfDriver, VfName, VfRung, is_vfio};
 use crate::observe::ObservedPf;
+use crate::report::VfLack;
 use crate::report::guests::VfState;
 
 /// A device that a guest needs, as far as a VF is concerned.
@@ -26,6 +27,7 @@ pub fn judge(name: VfName, planned: Option<&WantedVf>, pf: &ObservedPf) -> VfSta
         reached,
         lacks,
     };
+    let text = |lack: Option<VfLack>| lack.map(|l| l.to_string()).unwrap_or_default();
     if !pf.present {
         return state(None, format!("its PF {} is not there", name.pf));
     }
@@ -39,7 +41,7 @@ pub fn judge(name: VfName, planned: Option<&WantedVf>, pf: &ObservedPf) -> VfSta
     }
     if let Some(planned) = planned {
         let progress = vf_progress(planned, Some(seen), pf);
-        return state(progress.reached, progress.lacks);
+        return state(progress.reached, text(progress.lacks));
     }
     if seen.admin.policy == Some(Policy::Down) {
         return state(Some(VfRung::Created), "its link policy is Down".to_owned());
@@ -72,7 +74,7 @@ pub fn judge(name: VfName, planned: Option<&WantedVf>, pf: &ObservedPf) -> VfSta
     let policy = seen.admin.policy.unwrap_or(Policy::Follow);
     let wanted = WantedVf { index: name.index, node_guid, port_guid, policy, driver };
     let progress = vf_progress(&wanted, Some(seen), pf);
-    state(progress.reached, progress.lacks)
+    state(progress.reached, text(progress.lacks))
 }
 
 #[cfg(test)]

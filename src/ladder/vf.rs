@@ -3,6 +3,8 @@
 use crate::ladder::WantedVf;
 use crate::names::{Guid, VFIO, VfDriver, VfRung, is_vfio};
 use crate::observe::{Backend, ObservedPf, ObservedVf, Own};
+use crate::report::VfLack;
+use crate::report::pf::{GuidAtPf, OtherDriver, OtherGuid, VfGuid};
 
 /// How far a VF is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,8 +13,8 @@ pub struct VfProgress {
     pub reached: Option<VfRung>,
     /// The rung that it is to reach.
     pub goal: VfRung,
-    /// What is not as wanted, in words; empty if all is.
-    pub lacks: String,
+    /// What is not as wanted, if something is.
+    pub lacks: Option<VfLack>,
 }
 
 /// Where a VF is to get.
@@ -30,23 +32,21 @@ pub const fn goal(vf: &WantedVf) -> VfRung {
 #[must_use]
 pub fn vf_progress(vf: &WantedVf, seen: Option<&ObservedVf>, pf: &ObservedPf) -> VfProgress {
     let goal = goal(vf);
-    let at = |reached, lacks: String| VfProgress { reached, goal, lacks };
-    let Some(seen) = seen else { return at(None, "it does not exist".to_owned()) };
+    let at = |reached, lacks| VfProgress { reached, goal, lacks };
+    let Some(seen) = seen else { return at(None, Some(VfLack::Absent)) };
     if !guids_are_set(vf, seen, &pf.backend) {
-        return at(Some(VfRung::Created), administered(vf, seen, pf));
+        let lack = VfLack::GuidsAtPf(other_guids_at_pf(vf, seen, pf));
+        return at(Some(VfRung::Created), Some(lack));
     }
-    if let Some(granted) = seen.admin.granted.filter(|g| *g != vf.port_guid) {
-        let lacks = format!(
-            "the subnet manager has not granted its port GUID {}: {granted} is in force",
-            vf.port_guid
-        );
-        return at(Some(VfRung::Created), lacks);
+    if let Some(in_force) = seen.admin.granted.filter(|g| *g != vf.port_guid) {
+        let lack = VfLack::NotGranted { planned: vf.port_guid, in_force };
+        return at(Some(VfRung::Created), Some(lack));
     }
-    let policy_lacks = match seen.admin.policy {
+    let other_policy = match seen.admin.policy {
         Some(policy) if has_node_guids(&pf.backend) && policy != vf.policy => {
-            format!("its policy is {} instead of {}", policy.word(), vf.policy.word())
+            Some(VfLack::Policy { is: policy, planned: vf.policy })
         }
-        _ => String::new(),
+        _ => None,
     };
     let target = wanted_driver(vf, pf);
     let driver = seen.driver.as_deref();
@@ -55,63 +55,55 @@ pub fn vf_progress(vf: &WantedVf, seen: Option<&ObservedVf>, pf: &ObservedPf) ->
         return VfProgress {
             reached: Some(VfRung::HandedOver),
             goal: VfRung::HandedOver,
-            lacks: policy_lacks,
+            lacks: other_policy,
         };
     }
     if !has_driver(driver, target.as_deref()) {
-        let lacks = format!(
-            "its driver is {} instead of {}",
-            driver.unwrap_or("none"),
-            target.as_deref().unwrap_or("none")
-        );
-        return at(Some(VfRung::Guid), lacks);
+        let lack = VfLack::Driver(OtherDriver { is: seen.driver.clone(), planned: target });
+        return at(Some(VfRung::Guid), Some(lack));
     }
     if target.is_none() {
-        return at(Some(VfRung::Guid), policy_lacks);
+        return at(Some(VfRung::Guid), other_policy);
     }
     let Some(own) = &seen.own else {
-        let driver = driver.unwrap_or_default();
-        let lacks = format!("{driver} is bound and has registered no RDMA device");
-        return at(Some(VfRung::Bound), lacks);
+        let driver = driver.unwrap_or_default().to_owned();
+        return at(Some(VfRung::Bound), Some(VfLack::NoRdmaDevice { driver }));
     };
-    let others = shows_others(vf, seen, &pf.backend);
+    let other = shows_other(vf, seen, &pf.backend).map(VfLack::Shows);
     if pf.ipoib && own.netdev.is_none() {
-        let lacks = others.unwrap_or_else(|| "ib_ipoib has made no netdev for it".to_owned());
-        return at(Some(VfRung::Rdma), lacks);
+        return at(Some(VfRung::Rdma), Some(other.unwrap_or(VfLack::NoNetdev)));
     }
-    match others.or_else(|| unread(own, &pf.backend)) {
-        Some(lacks) => {
-            at(Some(if own.netdev.is_some() { VfRung::Netdev } else { VfRung::Rdma }), lacks)
+    match other.or_else(|| unread(own, &pf.backend).map(VfLack::Unread)) {
+        Some(lack) => {
+            at(Some(if own.netdev.is_some() { VfRung::Netdev } else { VfRung::Rdma }), Some(lack))
         }
-        None => at(Some(VfRung::Verified), policy_lacks),
+        None => at(Some(VfRung::Verified), other_policy),
     }
 }
 
-/// What cannot be read proves nothing.
-fn unread(own: &Own, backend: &Backend) -> Option<String> {
-    let what = if has_node_guids(backend) && own.node_guid.is_none() {
-        "node GUID"
+/// The first GUID that cannot be read: it proves nothing.
+const fn unread(own: &Own, backend: &Backend) -> Option<VfGuid> {
+    if has_node_guids(backend) && own.node_guid.is_none() {
+        Some(VfGuid::Node)
     } else if own.port_guid.is_none() {
-        "port GUID (GID 0)"
+        Some(VfGuid::Port)
     } else if own.netdev.is_some() && own.netdev_guid.is_none() {
-        "netdev's GUID"
+        Some(VfGuid::Netdev)
     } else {
-        return None;
-    };
-    Some(format!("its {what} cannot be read, so it is not verified"))
+        None
+    }
 }
 
-fn administered(vf: &WantedVf, seen: &ObservedVf, pf: &ObservedPf) -> String {
-    let is = |what: &str, is: Option<Guid>, wanted: Guid| match is {
-        Some(guid) if guid == wanted => None,
-        Some(guid) => Some(format!("its {what} at the PF is {guid} instead of {wanted}")),
-        None => Some(format!("its {what} at the PF cannot be read; wanted is {wanted}")),
+/// What the PF administers that is not as planned.
+fn other_guids_at_pf(vf: &WantedVf, seen: &ObservedVf, pf: &ObservedPf) -> Vec<GuidAtPf> {
+    let other = |which, is: Option<Guid>, planned| {
+        (is != Some(planned)).then_some(GuidAtPf { which, is, planned })
     };
     let node = has_node_guids(&pf.backend)
-        .then(|| is("node GUID", seen.admin.node_guid, vf.node_guid))
+        .then(|| other(VfGuid::Node, seen.admin.node_guid, vf.node_guid))
         .flatten();
-    let port = is("port GUID", seen.admin.port_guid, vf.port_guid);
-    node.into_iter().chain(port).collect::<Vec<_>>().join(", ")
+    let port = other(VfGuid::Port, seen.admin.port_guid, vf.port_guid);
+    node.into_iter().chain(port).collect()
 }
 
 /// It may still get there by waiting: its driver is bound and the rest comes
@@ -161,17 +153,16 @@ pub const fn has_node_guids(backend: &Backend) -> bool {
     !matches!(backend, Backend::Mlx4 { .. })
 }
 
-/// A VF shows other GUIDs than it shall: its driver read them before they were
-/// set.
+/// The first GUID that a VF shows other than it shall: its driver read it before
+/// it was set.
 #[must_use]
-pub fn shows_others(vf: &WantedVf, seen: &ObservedVf, backend: &Backend) -> Option<String> {
+pub fn shows_other(vf: &WantedVf, seen: &ObservedVf, backend: &Backend) -> Option<OtherGuid> {
     let own = seen.own.as_ref()?;
-    let other = |what: &str, shown: Option<Guid>, wanted: Guid| {
-        let shown = shown.filter(|s| *s != wanted)?;
-        Some(format!("its {what} is {shown} instead of {wanted}"))
+    let other = |which, is: Option<Guid>, planned| {
+        is.filter(|is| *is != planned).map(|is| OtherGuid { which, is, planned })
     };
     let node =
-        has_node_guids(backend).then(|| other("node GUID", own.node_guid, vf.node_guid)).flatten();
-    node.or_else(|| other("port GUID", own.port_guid, vf.port_guid))
-        .or_else(|| other("netdev's GUID", own.netdev_guid, vf.port_guid))
+        has_node_guids(backend).then(|| other(VfGuid::Node, own.node_guid, vf.node_guid)).flatten();
+    node.or_else(|| other(VfGuid::Port, own.port_guid, vf.port_guid))
+        .or_else(|| other(VfGuid::Netdev, own.netdev_guid, vf.port_guid))
 }

@@ -2,18 +2,23 @@
 //! wanted: the steps of [`super::vf`] turned round, for showing.
 
 use super::vf::VfPlan;
-use crate::ladder::WantedPf;
-use crate::ladder::vf::shows_others;
-use crate::observe::ObservedPf;
-use crate::report::pf::{Deferred, VfStep};
-use crate::report::plan::{Action, Change, VfDiff};
+use crate::ladder::vf::shows_other;
+use crate::ladder::{WantedPf, WantedVf};
+use crate::names::VfIndex;
+use crate::observe::{ObservedPf, ObservedVf};
+use crate::report::pf::{Deferred, OtherGuid, VfStep};
+use crate::report::plan::{Action, Change, PlannedAs, PlannedVf};
 
-/// What `plan` would change.
+/// What `plan` would change, by VF. `guids_from` says what gives a VF its GUIDs.
 #[must_use]
-pub fn diff(wanted: &WantedPf, observed: &ObservedPf, plan: &VfPlan) -> Vec<VfDiff> {
+pub fn diff(
+    wanted: &WantedPf,
+    observed: &ObservedPf,
+    plan: &VfPlan,
+    guids_from: &dyn Fn(VfIndex) -> String,
+) -> Vec<PlannedVf> {
     let anew = plan.steps.iter().any(|step| matches!(step, VfStep::Count { .. }));
-    let mut diffs = Vec::new();
-    for vf in &wanted.vfs {
+    let each = |vf: &WantedVf| {
         let index = vf.index;
         let seen = observed.vfs.iter().find(|seen| seen.index == index);
         let deferred = plan.deferred.iter().find(|deferred| is_about(deferred, index));
@@ -24,14 +29,13 @@ pub fn diff(wanted: &WantedPf, observed: &ObservedPf, plan: &VfPlan) -> Vec<VfDi
             Action::Create
         } else {
             if anew {
-                let why = "the number of VFs changes only by way of none".to_owned();
-                changes.push(Change::new("VF", "there", "made anew").because(why));
+                changes.push(Change::MadeAnew);
             }
             let of_vf = |step: &&VfStep| !anew && step.vf() == Some(index);
             let steps: Vec<&VfStep> = plan.steps.iter().filter(of_vf).collect();
             changes.extend(steps.iter().filter_map(|step| administered(step)));
-            let stale = seen.and_then(|seen| shows_others(vf, seen, &observed.backend));
-            changes.extend(bound(&steps, seen.and_then(|s| s.driver.as_deref()), stale));
+            let shows = seen.and_then(|seen| shows_other(vf, seen, &observed.backend));
+            changes.extend(driver(&steps, seen.and_then(|s| s.driver.as_ref()), shows));
             match (deferred, changes.is_empty()) {
                 (Some(_), _) => Action::Defer,
                 // It will come to be when the number changes, which is deferred.
@@ -40,69 +44,61 @@ pub fn diff(wanted: &WantedPf, observed: &ObservedPf, plan: &VfPlan) -> Vec<VfDi
                 (None, false) => Action::Change,
             }
         };
-        let deferred = deferred.map(ToString::to_string);
-        diffs.push(VfDiff { index: index.get(), action, changes, deferred });
-    }
-    let surplus =
-        observed.vfs.iter().filter(|seen| wanted.vfs.iter().all(|vf| vf.index != seen.index));
+        let wanted = Some(PlannedAs {
+            node_guid: vf.node_guid,
+            port_guid: vf.port_guid,
+            policy: vf.policy,
+            driver: vf.driver,
+            guids_from: guids_from(index),
+        });
+        PlannedVf { index, action, changes, deferred: deferred.cloned(), wanted }
+    };
     let action = match &plan.problem {
         Some(_) => Action::Block,
         None if anew => Action::Remove,
         None => Action::Defer,
     };
-    let surplus = surplus.map(|seen| VfDiff {
-        index: seen.index.get(),
+    let is_surplus = |seen: &&ObservedVf| wanted.vfs.iter().all(|vf| vf.index != seen.index);
+    let surplus = |seen: &ObservedVf| PlannedVf {
+        index: seen.index,
         action,
         changes: Vec::new(),
         deferred: None,
-    });
-    diffs.extend(surplus);
-    diffs.sort_by_key(|diff| diff.index);
-    diffs
+        wanted: None,
+    };
+    let surplus = observed.vfs.iter().filter(is_surplus).map(surplus);
+    let mut vfs: Vec<PlannedVf> = wanted.vfs.iter().map(each).chain(surplus).collect();
+    vfs.sort_by_key(|vf| vf.index);
+    vfs
 }
 
-fn is_about(deferred: &Deferred, index: crate::names::VfIndex) -> bool {
+fn is_about(deferred: &Deferred, index: VfIndex) -> bool {
     matches!(deferred, Deferred::Vf { vf, .. } if *vf == index)
 }
 
 /// What is set at the PF.
-fn administered(step: &VfStep) -> Option<Change> {
-    fn shown<T: std::fmt::Display>(from: Option<&T>) -> String {
-        from.map_or_else(|| "unknown".to_owned(), ToString::to_string)
+const fn administered(step: &VfStep) -> Option<Change> {
+    match *step {
+        VfStep::NodeGuid { from, to, .. } => Some(Change::NodeGuid { from, to }),
+        VfStep::PortGuid { from, to, .. } => Some(Change::PortGuid { from, to }),
+        VfStep::Policy { from, to, .. } => Some(Change::Policy { from, to }),
+        _ => None,
     }
-    let again = "the VF shows another: firmware may not have taken it".to_owned();
-    Some(match step {
-        VfStep::NodeGuid { from, to, .. } => {
-            let change = Change::new("node GUID", shown(from.as_ref()), to.to_string());
-            if *from == Some(*to) { change.because(again) } else { change }
-        }
-        VfStep::PortGuid { from, to, .. } => {
-            let change = Change::new("port GUID", shown(from.as_ref()), to.to_string());
-            if *from == Some(*to) { change.because(again) } else { change }
-        }
-        VfStep::Policy { from, to, .. } => {
-            Change::new("policy", shown(from.as_ref()), to.to_string())
-        }
-        _ => return None,
-    })
 }
 
-/// What becomes of its driver. `stale` is what a bound VF shows wrongly.
-fn bound(steps: &[&VfStep], now: Option<&str>, stale: Option<String>) -> Option<Change> {
+/// What becomes of its driver. `shows` is what a bound VF shows wrongly.
+fn driver(steps: &[&VfStep], now: Option<&String>, shows: Option<OtherGuid>) -> Option<Change> {
     let unbind = steps.iter().any(|step| matches!(step, VfStep::Unbind { .. }));
     let bind = steps.iter().find_map(|step| match step {
-        VfStep::Bind { driver, .. } => Some(driver.as_str()),
+        VfStep::Bind { driver, .. } => Some(driver),
         _ => None,
     });
-    let now = now.unwrap_or("none");
     match (unbind, bind) {
-        (true, Some(driver)) if driver == now => {
-            let why = stale.unwrap_or_else(|| "it reads its GUIDs when it is bound".to_owned());
-            Some(Change::new("driver", now, "bound again").because(why))
+        (true, Some(driver)) if Some(driver) == now => {
+            Some(Change::BoundAgain { driver: driver.clone(), shows })
         }
-        (_, Some(driver)) => Some(Change::new("driver", now, driver)),
-        (true, None) => Some(Change::new("driver", now, "none")),
         (false, None) => None,
+        (_, to) => Some(Change::Driver { from: now.cloned(), to: to.cloned() }),
     }
 }
 
@@ -111,9 +107,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::ladder::WantedVf;
-    use crate::names::{Guid, LinkLayer, Policy, VfDriver, VfIndex};
-    use crate::observe::{Admin, Backend, ObservedVf, Own, Undo};
+    use crate::names::{Guid, LinkLayer, Policy, VfDriver};
+    use crate::observe::{Admin, Backend, Own, Undo};
     use crate::plan::vf::{Uses, vf_steps};
     use crate::report::Use;
 
@@ -168,11 +163,11 @@ mod tests {
 
     fn shown(wanted: &WantedPf, observed: &ObservedPf, uses: &Uses) -> Vec<String> {
         let plan = vf_steps(wanted, observed, uses);
-        let text = |d: &VfDiff| {
+        let text = |d: &PlannedVf| {
             let changes: Vec<_> = d.changes.iter().map(ToString::to_string).collect();
             format!("{} {:?}: {}", d.index, d.action, changes.join("; "))
         };
-        diff(wanted, observed, &plan).iter().map(text).collect()
+        diff(wanted, observed, &plan, &|_| String::new()).iter().map(text).collect()
     }
 
     const ALL: [VfDriver; 4] =
@@ -265,7 +260,7 @@ mod tests {
             let uses: Uses = used.into_iter().map(use_of).collect();
             let plan = vf_steps(&wanted, &observed, &uses);
             let done = plan.steps.is_empty() && plan.deferred.is_empty() && plan.problem.is_none();
-            let kept = diff(&wanted, &observed, &plan).iter().all(|d| d.action == Action::Keep);
+            let kept = diff(&wanted, &observed, &plan, &|_| String::new()).iter().all(|d| d.action == Action::Keep);
             // A PF without VFs, of which none are wanted, shows nothing.
             let empty = drivers.is_empty() && there == 0;
             prop_assert!(kept == done || empty, "{:?}", plan);

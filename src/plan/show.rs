@@ -3,10 +3,11 @@
 use super::VfPlan;
 use super::diff::diff;
 use super::guid::Resolved;
+use crate::names::VfIndex;
 use crate::observe::ObservedPf;
 use crate::observe::plan_host::PlanFunction;
 use crate::report::pf::Deferred;
-use crate::report::plan::{PfReport, VfReport, WantedReport};
+use crate::report::plan::PlannedPf;
 
 /// For a PF; `observed` is the PF and what would be done there, where it is
 /// clear which it is.
@@ -15,30 +16,19 @@ pub fn pf_report(
     plan: &Resolved,
     function: Option<&PlanFunction>,
     observed: Option<(ObservedPf, VfPlan)>,
-) -> PfReport {
+) -> PlannedPf {
     let wanted = plan.wanted.as_ref().ok();
-    let of = |index: u16| wanted?.vfs.iter().find(|vf| vf.index.get() == index);
-    let from = |index: u16| match usize::from(index) {
+    let from = |vf: VfIndex| match usize::from(vf.get()) {
         at if at < plan.pinned => "pin".to_owned(),
         at => plan.sources.get(at).cloned().unwrap_or_default(),
     };
-    let diffs = observed
+    let vfs = observed
         .as_ref()
         .zip(wanted)
-        .map(|((observed, steps), wanted)| diff(wanted, observed, steps));
-    let vfs = diffs.unwrap_or_default().into_iter().map(|diff| VfReport {
-        wanted: of(diff.index).map(|vf| WantedReport {
-            node_guid: vf.node_guid,
-            port_guid: vf.port_guid,
-            policy: vf.policy,
-            driver: vf.driver,
-            guids_from: from(diff.index),
-        }),
-        diff,
-    });
-    let vfs = vfs.collect();
+        .map(|((observed, steps), wanted)| diff(wanted, observed, steps, &from))
+        .unwrap_or_default();
     let (present, steps) = observed.map_or((0, VfPlan::default()), |(pf, s)| (pf.vfs.len(), s));
-    PfReport {
+    PlannedPf {
         named: plan.which.to_string(),
         origin: plan.origin.clone(),
         pci: plan.pci,
@@ -50,12 +40,11 @@ pub fn pf_report(
         pinned: plan.pinned,
         vfs,
         errors: plan.wanted.as_ref().err().cloned().unwrap_or_default(),
-        problem: steps.problem.map(|problem| problem.to_string()),
+        problem: steps.problem,
         deferred: steps
             .deferred
-            .iter()
+            .into_iter()
             .filter(|deferred| matches!(deferred, Deferred::Count { .. }))
-            .map(ToString::to_string)
             .collect(),
         warnings: plan.warnings.clone(),
     }

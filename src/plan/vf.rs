@@ -8,12 +8,14 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::ladder::vf::{guids_are_set, has_driver, has_node_guids, shows_others, wanted_driver};
+use crate::ladder::vf::{
+    awaits_grant, guids_are_set, has_driver, has_node_guids, shows_other, wanted_driver,
+};
 use crate::ladder::{WantedPf, WantedVf};
 use crate::names::{LinkLayer, PciAddress, VfDriver, VfIndex, is_vfio};
 use crate::observe::{Backend, ObservedPf, ObservedVf};
 use crate::report::Use;
-use crate::report::pf::{Deferred, PfProblem, VfStep};
+use crate::report::pf::{Deferred, OtherDriver, PfProblem, Undone, VfStep};
 
 /// The way from observed to wanted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -141,7 +143,7 @@ fn one_vf(
     let bound = seen.and_then(|s| s.driver.clone());
     let guids_wrong = seen.is_none_or(|s| !guids_are_set(vf, s, &pf.backend));
     let on_host = bound.is_some() && bound == pf.driver;
-    let stale = seen.filter(|_| on_host).and_then(|s| shows_others(vf, s, &pf.backend));
+    let stale = seen.filter(|_| on_host).and_then(|s| shows_other(vf, s, &pf.backend));
     let moves = bound.is_some() && !has_driver(bound.as_deref(), target.as_deref());
     // Its driver has read, or is about to read, what is not to be.
     let rebind = on_host && (guids_wrong || stale.is_some());
@@ -151,16 +153,10 @@ fn one_vf(
         // A virtual machine has it, with the GUIDs that it shall have.
         let handed_over = bound.as_deref().is_some_and(is_vfio) && !guids_wrong;
         if !(handed_over && vf.driver == VfDriver::Default) {
-            let what = if guids_wrong {
-                "its GUIDs are not those of the plan".to_owned()
-            } else if let Some(stale) = stale {
-                stale
-            } else {
-                format!(
-                    "its driver is {} instead of {}",
-                    bound.as_deref().unwrap_or("none"),
-                    target.as_deref().unwrap_or("none")
-                )
+            let what = match stale {
+                _ if guids_wrong => Undone::Guids,
+                Some(guid) => Undone::Shows(guid),
+                None => Undone::Driver(OtherDriver { is: bound, planned: target }),
             };
             plan.deferred.push(Deferred::Vf { vf: vf.index, what, uses: uses.to_vec() });
         }
@@ -185,11 +181,7 @@ fn one_vf(
     }
     policy(plan, vf, seen, &pf.backend);
     // A driver that came before the subnet manager's answer would read the old one.
-    let asked_for = seen.is_some_and(|s| {
-        s.admin.port_guid == Some(vf.port_guid)
-            && s.admin.granted.is_some_and(|granted| granted != vf.port_guid)
-    });
-    if asked_for {
+    if seen.is_some_and(|seen| awaits_grant(vf, seen)) {
         return;
     }
     if let Some(driver) = target.filter(|_| bound.is_none() || moves || rebind) {
@@ -216,5 +208,4 @@ fn overrides_back(observed: &ObservedPf) -> Vec<VfStep> {
 }
 
 #[cfg(test)]
-#[path = "vf_tests.rs"]
 mod tests;

@@ -1,6 +1,7 @@
 //! What users read: text for people, versioned JSON for programs, journal
 //! events with stable MESSAGE_IDs. Pure: values in, text out.
 
+mod as_text;
 pub mod boot;
 mod boot_step;
 pub mod check;
@@ -17,12 +18,15 @@ pub mod pf;
 mod pf_problem;
 pub mod plan;
 mod plan_finding;
+mod planned_vf;
 pub mod port;
 pub mod stack;
 pub mod status;
+mod step_failure;
 pub mod units;
 mod uses;
-mod vf_diff;
+mod vf_cause;
+mod vf_lack;
 mod vf_step;
 
 pub use boot::{BootReport, Verdict};
@@ -30,6 +34,7 @@ pub use module_trouble::ModuleTrouble;
 pub use pf::{PfReport, PfVerdict};
 pub use port::{Cause, NotExpected, PortProgress};
 pub use uses::Use;
+pub use vf_lack::VfLack;
 
 /// Version of all JSON output. Fields are added, never changed.
 pub const SCHEMA: u32 = 1;

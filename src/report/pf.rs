@@ -1,14 +1,21 @@
 //! The report of `ibprov apply` for one PF: `/run/ibprov/pf/PCI.json`, and its
 //! text.
 
-use serde::Serialize;
+use std::fmt;
+
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
 
 use super::SCHEMA;
+use super::as_text;
 use super::duration::seconds;
 use crate::names::{Guid, IfName, PciAddress, RdmaName, VfIndex, VfRung};
 
 pub use super::pf_problem::PfProblem;
-pub use super::vf_step::{Deferred, Stage, VfStep};
+pub use super::step_failure::StepFailure;
+pub use super::vf_cause::{NumberFailed, VfCause, WhyLacking};
+pub use super::vf_lack::{GuidAtPf, OtherDriver, OtherGuid, VfGuid, VfLack};
+pub use super::vf_step::{Deferred, Stage, Undone, VfStep};
 
 /// How it went, in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -63,33 +70,52 @@ pub struct PfReport {
     pub verdict: PfVerdict,
     /// Its exit code.
     pub exit_code: u8,
-    /// Why nothing could be done.
-    pub problem: Option<PfProblem>,
-    /// The same as text.
-    pub problem_text: String,
+    /// What stood in the way at the PF itself.
+    #[serde(flatten)]
+    pub hindrance: Hindrance,
     /// What was done, in order.
-    pub steps: Vec<PfStepReport>,
+    pub steps: Vec<StepDone>,
     /// The VFs of the plan.
-    pub vfs: Vec<VfReport>,
+    pub vfs: Vec<VfOutcome>,
     /// What was left undone, because a VF is in use.
     pub deferred: Vec<Deferred>,
     /// Failures of the PF as a whole, and what could not be read.
     pub problems: Vec<String>,
 }
 
-/// A step and its outcome.
+/// What stood in the way at a PF itself. In JSON `problem`, the value, and
+/// `problem_text`, which is empty if nothing did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Hindrance {
+    /// Why nothing can be done.
+    pub problem: Option<PfProblem>,
+    /// The number of VFs could not be changed, which says more than the problem
+    /// that this has left behind.
+    pub number: Option<NumberFailed>,
+}
+
+/// A step and what came of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct PfStepReport {
+pub struct StepDone {
     /// What was to be done.
     #[serde(flatten)]
     pub step: VfStep,
-    /// What the system answered, if not success.
-    pub failure: String,
+    /// How it failed, if it did; in JSON a text, empty for success.
+    #[serde(serialize_with = "as_text::or_empty")]
+    pub failure: Option<StepFailure>,
 }
 
-/// A VF of the plan.
+impl StepDone {
+    /// The system reported success.
+    #[must_use]
+    pub const fn is_done(&self) -> bool {
+        self.failure.is_none()
+    }
+}
+
+/// What a run came to at one VF of the plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct VfReport {
+pub struct VfOutcome {
     /// Which.
     pub vf: VfIndex,
     /// Its PCI function.
@@ -110,8 +136,37 @@ pub struct VfReport {
     pub rdma: Option<RdmaName>,
     /// Its netdev.
     pub netdev: Option<IfName>,
-    /// Why it is not as wanted.
-    pub cause: String,
+    /// What is to be said of it: why it is not as wanted, mostly; in JSON a text,
+    /// empty for nothing.
+    #[serde(serialize_with = "as_text::or_empty")]
+    pub cause: Option<VfCause>,
+}
+
+impl Hindrance {
+    /// Nothing stood in the way.
+    #[must_use]
+    pub const fn is_none(&self) -> bool {
+        self.problem.is_none() && self.number.is_none()
+    }
+}
+
+impl fmt::Display for Hindrance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.number, &self.problem) {
+            (Some(number), _) => number.fmt(f),
+            (None, Some(problem)) => problem.fmt(f),
+            (None, None) => Ok(()),
+        }
+    }
+}
+
+impl Serialize for Hindrance {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        let mut fields = s.serialize_struct("Hindrance", 2)?;
+        fields.serialize_field("problem", &self.problem)?;
+        fields.serialize_field("problem_text", &self.to_string())?;
+        fields.end()
+    }
 }
 
 impl PfReport {
@@ -125,8 +180,7 @@ impl PfReport {
             finished_usec: started_usec,
             verdict: PfVerdict::Interrupted,
             exit_code: PfVerdict::Interrupted.exit_code(),
-            problem: None,
-            problem_text: String::new(),
+            hindrance: Hindrance { problem: None, number: None },
             steps: Vec::new(),
             vfs: Vec::new(),
             deferred: Vec::new(),
@@ -172,8 +226,8 @@ impl PfReport {
             text.push_str(&l);
             text.push('\n');
         };
-        if !self.problem_text.is_empty() {
-            line(format!("  why: {}", self.problem_text));
+        if !self.hindrance.is_none() {
+            line(format!("  why: {}", self.hindrance));
         }
         for vf in self.vfs.iter().filter(|v| !v.right) {
             line(format!("  {}", vf.line()));
@@ -188,14 +242,14 @@ impl PfReport {
     }
 }
 
-impl VfReport {
+impl VfOutcome {
     /// `VF 3 (0000:01:00.4): NOT RIGHT: reached guid, missing bound: ...`
     #[must_use]
     pub fn line(&self) -> String {
         let pci = self.pci.map(|p| format!(" ({p})")).unwrap_or_default();
         let reached = self.reached.map_or("nothing", VfRung::word);
         let state = if self.deferred { "deferred" } else { "NOT RIGHT" };
-        let why = if self.cause.is_empty() { String::new() } else { format!(": {}", self.cause) };
+        let why = self.cause.as_ref().map(|cause| format!(": {cause}")).unwrap_or_default();
         format!("VF {}{pci}: {state}: reached {reached} of {}{why}", self.vf, self.goal.word())
     }
 }
@@ -259,5 +313,82 @@ impl Outcome {
             headline: format!("PF {pf}: no report: {}", why.trim()),
             report: serde_json::Value::Null,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nix::errno::Errno;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn pf() -> PciAddress {
+        "0000:4b:00.0".parse().expect("address")
+    }
+
+    fn json_of(report: &PfReport) -> Value {
+        serde_json::to_value(report).expect("JSON")
+    }
+
+    #[test]
+    fn what_is_a_value_here_is_a_text_in_json_and_empty_for_nothing() {
+        let mut report = PfReport::blank(pf(), 0);
+        let value = json_of(&report);
+        assert_eq!((&value["problem"], &value["problem_text"]), (&Value::Null, &json!("")));
+        let refused = StepFailure::Refused {
+            tried: "write \"8\" to /sys/x".to_owned(),
+            said: "ENOSPC: No space left on device".to_owned(),
+            errno: Some(Errno::ENOSPC),
+        };
+        let step = VfStep::Count { from: 0, to: 8 };
+        report.steps = vec![
+            StepDone { step: VfStep::AutoprobeOff, failure: None },
+            StepDone { step: step.clone(), failure: Some(refused.clone()) },
+        ];
+        report.hindrance.problem = Some(PfProblem::NoDriver);
+        let value = json_of(&report);
+        assert_eq!(
+            value["steps"],
+            json!([
+                {"step": "autoprobe-off", "failure": ""},
+                {"step": "count", "from": 0, "to": 8,
+                 "failure": "write \"8\" to /sys/x: ENOSPC: No space left on device"},
+            ])
+        );
+        assert_eq!(value["problem"], json!({"problem": "no-driver"}));
+        assert_eq!(value["problem_text"], json!(PfProblem::NoDriver.to_string()));
+        report.hindrance.number = Some(NumberFailed { step, failure: refused, kernel: None });
+        let text = json_of(&report)["problem_text"].as_str().unwrap_or_default().to_owned();
+        assert!(text.starts_with("could not change the number of VFs from 0 to 8: "), "{text}");
+        assert!(report.to_text().contains(&format!("\n  why: {text}\n")), "{}", report.to_text());
+    }
+
+    #[test]
+    fn a_vf_says_what_it_lacks_in_its_line_and_in_json() {
+        let lack = VfLack::Policy {
+            is: crate::names::Policy::Down,
+            planned: crate::names::Policy::Follow,
+        };
+        let cause = VfCause::Lacks { lack, why: None, kernel: Some("it is tired".to_owned()) };
+        let mut vf = VfOutcome {
+            vf: VfIndex::new(3).expect("index"),
+            pci: None,
+            right: false,
+            deferred: false,
+            reached: Some(VfRung::Guid),
+            goal: VfRung::Verified,
+            node_guid: Guid::new(1),
+            port_guid: Guid::new(2),
+            rdma: None,
+            netdev: None,
+            cause: Some(cause),
+        };
+        let text = "its policy is Down instead of Follow; the kernel: it is tired";
+        assert_eq!(vf.line(), format!("VF 3: NOT RIGHT: reached guid of verified: {text}"));
+        assert_eq!(serde_json::to_value(&vf).expect("JSON")["cause"], json!(text));
+        vf.cause = None;
+        assert_eq!(vf.line(), "VF 3: NOT RIGHT: reached guid of verified");
+        assert_eq!(serde_json::to_value(&vf).expect("JSON")["cause"], json!(""));
     }
 }

@@ -2,11 +2,12 @@
 
 use serde::Serialize;
 
-use super::SCHEMA;
-use crate::names::{Guid, PINS_PATH, PciAddress, Policy, RdmaName, VfDriver};
+use super::pf::{Deferred, PfProblem};
+use super::{SCHEMA, as_text};
+use crate::names::{Guid, PINS_PATH, PciAddress, RdmaName};
 
 pub use super::plan_finding::Finding;
-pub use super::vf_diff::{Action, Change, VfDiff};
+pub use super::planned_vf::{Action, Change, PlannedAs, PlannedVf};
 
 /// The plans of one host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -16,7 +17,7 @@ pub struct PlanReport {
     /// The host's name.
     pub host: Option<String>,
     /// One for each `[[pf]]`.
-    pub pfs: Vec<PfReport>,
+    pub pfs: Vec<PlannedPf>,
     /// What could not be read.
     pub problems: Vec<String>,
     /// Something would be changed, or would if it could be.
@@ -29,7 +30,7 @@ pub struct PlanReport {
 
 /// The plan of one PF.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct PfReport {
+pub struct PlannedPf {
     /// How the configuration names it.
     pub named: String,
     /// Where it does so.
@@ -49,51 +50,27 @@ pub struct PfReport {
     /// How many of them have pinned GUIDs.
     pub pinned: usize,
     /// Its VFs as they shall be, and what would change; empty with errors.
-    pub vfs: Vec<VfReport>,
+    pub vfs: Vec<PlannedVf>,
     /// Errors, because of which it would be left alone.
     pub errors: Vec<Finding>,
-    /// Why nothing can be done at it now, although the plan is good.
-    pub problem: Option<String>,
-    /// Why the number of VFs stays as it is; what is deferred at a VF stands
-    /// there.
-    pub deferred: Vec<String>,
+    /// Why nothing can be done at it now, although the plan is good; in JSON a
+    /// text.
+    #[serde(serialize_with = "as_text::option")]
+    pub problem: Option<PfProblem>,
+    /// Why the number of VFs stays as it is, in JSON texts; what is deferred at a
+    /// VF stands there.
+    #[serde(serialize_with = "as_text::list")]
+    pub deferred: Vec<Deferred>,
     /// What to know all the same.
     pub warnings: Vec<Finding>,
-}
-
-/// The plan of one VF.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct VfReport {
-    /// What would change.
-    #[serde(flatten)]
-    pub diff: VfDiff,
-    /// What it shall be; absent where it would be removed.
-    #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub wanted: Option<WantedReport>,
-}
-
-/// What one VF shall be.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct WantedReport {
-    /// Its node GUID.
-    pub node_guid: Guid,
-    /// Its port GUID.
-    pub port_guid: Guid,
-    /// Its link policy.
-    pub policy: Policy,
-    /// Who drives it.
-    pub driver: VfDriver,
-    /// What gives it its GUIDs: `template`, `list`, `range`, `offset`,
-    /// `[[pf.vf]]`, or `pin`, which holds against all of them.
-    pub guids_from: String,
 }
 
 impl PlanReport {
     /// The plans of `pfs`; what was read of the host is judged here.
     #[must_use]
-    pub fn new(host: Option<String>, pfs: Vec<PfReport>, problems: Vec<String>) -> Self {
-        let changes = |pf: &PfReport| {
-            pf.problem.is_some() || pf.vfs.iter().any(|vf| vf.diff.action != Action::Keep)
+    pub fn new(host: Option<String>, pfs: Vec<PlannedPf>, problems: Vec<String>) -> Self {
+        let changes = |pf: &PlannedPf| {
+            pf.problem.is_some() || pf.vfs.iter().any(|vf| vf.action != Action::Keep)
         };
         Self {
             schema: SCHEMA,
@@ -128,7 +105,7 @@ impl PlanReport {
     }
 }
 
-impl PfReport {
+impl PlannedPf {
     fn text(&self, text: &mut String, all: bool) {
         if !text.is_empty() {
             text.push('\n');
@@ -158,7 +135,7 @@ impl PfReport {
     }
 
     fn summary(&self) -> String {
-        let count = |action| self.vfs.iter().filter(|vf| vf.diff.action == action).count();
+        let count = |action| self.vfs.iter().filter(|vf| vf.action == action).count();
         let [keep, create, change, remove, defer] =
             [Action::Keep, Action::Create, Action::Change, Action::Remove, Action::Defer]
                 .map(count);
@@ -180,50 +157,6 @@ impl PfReport {
             words.pop();
         }
         words.join(", ")
-    }
-}
-
-impl VfReport {
-    fn text(&self, text: &mut String, all: bool) {
-        let index = self.diff.index;
-        match (self.diff.action, &self.wanted) {
-            (Action::Keep, Some(wanted)) if all => {
-                text.push_str(&format!("  = VF {index}  {}\n", wanted.text()));
-            }
-            (Action::Keep, _) => {}
-            (Action::Block, Some(wanted)) => {
-                text.push_str(&format!("  ! VF {index}  {}\n", wanted.text()));
-            }
-            (Action::Create, Some(wanted)) => {
-                text.push_str(&format!("  + VF {index}  {}\n", wanted.text()));
-            }
-            (Action::Remove, _) => text.push_str(&format!("  - VF {index}\n")),
-            (Action::Block | Action::Defer, _) if self.diff.changes.is_empty() => {
-                let what = self.diff.deferred.clone();
-                text.push_str(&format!("  ! {}\n", what.unwrap_or_else(|| format!("VF {index}"))));
-            }
-            (Action::Create | Action::Change | Action::Defer | Action::Block, wanted) => {
-                let from = wanted.as_ref().map_or("", |w| &w.guids_from);
-                for (at, change) in self.diff.changes.iter().enumerate() {
-                    let head = if at == 0 { format!("~ VF {index}") } else { String::new() };
-                    let guid = change.what.ends_with("GUID") && change.why.is_none();
-                    let why = if guid { format!(" ({from})") } else { String::new() };
-                    text.push_str(&format!("  {head:<8} {change}{why}\n"));
-                }
-                if let Some(deferred) = &self.diff.deferred {
-                    text.push_str(&format!("           {deferred}\n"));
-                }
-            }
-        }
-    }
-}
-
-impl WantedReport {
-    fn text(&self) -> String {
-        let Self { node_guid, port_guid, policy, driver, guids_from } = self;
-        format!(
-            "node GUID {node_guid}  port GUID {port_guid} ({guids_from})  policy {policy}  driver {driver}"
-        )
     }
 }
 

@@ -75,3 +75,8 @@ impl fmt::Display for Use {
         }
     }
 }
+
+/// All of them on one line.
+pub(super) fn join(uses: &[Use]) -> String {
+    uses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}

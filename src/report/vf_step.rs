@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::Use;
+use super::uses::join;
+use super::vf_lack::{OtherDriver, OtherGuid};
 use crate::names::{Guid, PciAddress, Policy, VfIndex};
 
 /// One change at a PF or a VF.
@@ -202,10 +204,37 @@ pub enum Deferred {
         /// Which.
         vf: VfIndex,
         /// What is not as it shall be.
-        what: String,
+        what: Undone,
         /// Who uses it.
         uses: Vec<Use>,
     },
+}
+
+/// What stays as it is at a VF in use. In JSON it is its text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Undone {
+    /// The PF administers other GUIDs for it.
+    Guids,
+    /// It shows another GUID.
+    Shows(OtherGuid),
+    /// It has another driver.
+    Driver(OtherDriver),
+}
+
+impl fmt::Display for Undone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Guids => write!(f, "its GUIDs are not those of the plan"),
+            Self::Shows(guid) => guid.fmt(f),
+            Self::Driver(driver) => driver.fmt(f),
+        }
+    }
+}
+
+impl Serialize for Undone {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(self)
+    }
 }
 
 impl fmt::Display for Deferred {
@@ -223,8 +252,4 @@ impl fmt::Display for Deferred {
             }
         }
     }
-}
-
-fn join(uses: &[Use]) -> String {
-    uses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }

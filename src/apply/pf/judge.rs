@@ -1,20 +1,23 @@
 //! What a run at a PF came to, VF by VF, and why. Pure.
 
-use crate::ladder::vf::{shows_others, vf_progress};
+use nix::errno::Errno;
+
+use super::tried::Tried;
+use crate::ladder::vf::{shows_other, vf_progress};
 use crate::ladder::{Facts, WantedPf, WantedVf};
 use crate::names::{PciAddress, VfRung};
 use crate::observe::{ObservedPf, ObservedVf};
 use crate::plan::VfPlan;
-use crate::report::pf::{Deferred, VfReport, VfStep};
+use crate::report::pf::{Deferred, NumberFailed, VfCause, VfLack, VfOutcome, VfStep, WhyLacking};
 
 /// The VFs of the plan as they are after the run.
 pub(super) fn vfs(
     wanted: &WantedPf,
     observed: &ObservedPf,
     plan: &VfPlan,
-    tried: &[(VfStep, String)],
+    tried: &Tried,
     facts: &Facts,
-) -> Vec<VfReport> {
+) -> Vec<VfOutcome> {
     let each = |want: &WantedVf| {
         let seen = observed.vfs.iter().find(|v| v.index == want.index);
         let progress = vf_progress(want, seen, observed);
@@ -26,8 +29,18 @@ pub(super) fn vfs(
         });
         let away = progress.reached == Some(VfRung::Rdma)
             && seen.is_some_and(|s| is_away(want, s, observed, tried));
-        let right = progress.lacks.is_empty() || away;
-        VfReport {
+        let right = progress.lacks.is_none() || away;
+        let cause = progress.lacks.map(|lack| {
+            if away {
+                VfCause::NetdevAway
+            } else if deferred || plan.problem.is_some() {
+                VfCause::Lacks { lack, why: None, kernel: None }
+            } else {
+                let why = why(want, &lack, tried);
+                VfCause::Lacks { lack, why, kernel: seen.and_then(|s| kernel(s.pci, facts)) }
+            }
+        });
+        VfOutcome {
             vf: want.index,
             pci: seen.map(|s| s.pci),
             right,
@@ -38,13 +51,7 @@ pub(super) fn vfs(
             port_guid: want.port_guid,
             rdma: own.map(|o| o.rdma.clone()),
             netdev: own.and_then(|o| o.netdev.clone()),
-            cause: if away {
-                "its netdev is in another network namespace, and is not looked at".to_owned()
-            } else if right || deferred || plan.problem.is_some() {
-                progress.lacks
-            } else {
-                cause(want, seen, &progress.lacks, tried, facts)
-            },
+            cause,
         }
     };
     wanted.vfs.iter().map(each).collect()
@@ -52,76 +59,244 @@ pub(super) fn vfs(
 
 /// A VF with an RDMA device and no netdev that this run has not bound, and that
 /// shows nothing but the plan's GUIDs: a container has its netdev.
-fn is_away(
-    want: &WantedVf,
-    seen: &ObservedVf,
-    pf: &ObservedPf,
-    tried: &[(VfStep, String)],
-) -> bool {
-    let bound = |s: &VfStep| matches!(s, VfStep::Bind { vf, .. } if *vf == seen.index);
-    pf.ipoib
-        && shows_others(want, seen, &pf.backend).is_none()
-        && !tried.iter().any(|(s, _)| bound(s))
+fn is_away(want: &WantedVf, seen: &ObservedVf, pf: &ObservedPf, tried: &Tried) -> bool {
+    pf.ipoib && shows_other(want, seen, &pf.backend).is_none() && !tried.has_bound(seen.index)
 }
 
-fn cause(
-    want: &WantedVf,
-    seen: Option<&ObservedVf>,
-    lacks: &str,
-    tried: &[(VfStep, String)],
-    facts: &Facts,
-) -> String {
-    let of_vf: Vec<&(VfStep, String)> =
-        tried.iter().filter(|(s, _)| s.vf() == Some(want.index)).collect();
-    let log = seen.and_then(|s| facts.functions.get(&s.pci));
-    let kernel = log.and_then(|l| l.probe_failed.as_ref().or(l.last_error.as_ref()));
-    let kernel = kernel.map(|line| format!("; the kernel: {line}")).unwrap_or_default();
-    if let Some((step, failure)) = of_vf.iter().find(|(_, f)| !f.is_empty()) {
-        let kernel = match step {
-            VfStep::Bind { driver, .. } if driver == "mlx4_core" && failure.contains("ENODEV") => {
-                format!(
-                    "; mlx4_core leaves VFs from number probe_vf on to virtual machines{kernel}"
-                )
+/// What the kernel said of a VF: that its probe failed, if it did.
+fn kernel(vf: PciAddress, facts: &Facts) -> Option<String> {
+    let log = facts.functions.get(&vf)?;
+    log.probe_failed.as_ref().or(log.last_error.as_ref()).cloned()
+}
+
+/// Why a VF lacks this, as far as the steps tell.
+fn why(want: &WantedVf, lack: &VfLack, tried: &Tried) -> Option<WhyLacking> {
+    let failed = tried.of_vf(want.index).find_map(|t| Some((&t.step, t.failure.as_ref()?)));
+    if let Some((step, failure)) = failed {
+        let (step, failure) = (step.clone(), failure.clone());
+        return Some(match &step {
+            VfStep::Bind { driver, .. }
+                if driver == "mlx4_core" && failure.errno() == Some(Errno::ENODEV) =>
+            {
+                WhyLacking::LeftToGuests { step, failure }
             }
-            _ => kernel,
-        };
-        return format!("{lacks}: {step}: {failure}{kernel}");
+            _ => WhyLacking::Failed { step, failure },
+        });
     }
-    let was_set = of_vf.iter().any(|(s, _)| {
-        matches!(s, VfStep::NodeGuid { .. } | VfStep::PortGuid { .. } | VfStep::Policy { .. })
-    });
-    if was_set && lacks.contains("at the PF") || lacks.starts_with("its policy") {
-        return format!(
-            "{lacks}, although setting it was reported as done: the firmware dropped it{kernel}"
-        );
+    let did = |is: fn(&VfStep) -> bool| tried.of_vf(want.index).any(|t| is(&t.step));
+    match lack {
+        VfLack::GuidsAtPf(_)
+            if did(|s| matches!(s, VfStep::NodeGuid { .. } | VfStep::PortGuid { .. })) =>
+        {
+            Some(WhyLacking::Dropped)
+        }
+        VfLack::Policy { .. } if did(|s| matches!(s, VfStep::Policy { .. })) => {
+            Some(WhyLacking::Dropped)
+        }
+        VfLack::Shows(_) if tried.has_bound(want.index) => Some(WhyLacking::OthersGoOn),
+        _ => None,
     }
-    let was_bound = of_vf.iter().any(|(s, _)| matches!(s, VfStep::Bind { .. }));
-    if was_bound && lacks.contains(" instead of ") {
-        return format!(
-            "{lacks}, although it was bound after they were set: the VF's firmware goes on with others; a reset of the VF or the card may help{kernel}"
-        );
-    }
-    format!("{lacks}{kernel}")
 }
 
-/// Why the number of VFs could not be changed, and what it means.
-pub(super) fn number_failed(step: &VfStep, failure: &str, facts: &Facts, pf: PciAddress) -> String {
-    let log = facts.functions.get(&pf).and_then(|l| l.last_error.as_ref());
-    let kernel = log.map(|line| format!("; the kernel: {line}")).unwrap_or_default();
-    let meaning = if failure.contains("ENOSPC") {
-        "the firmware has no room for so many VFs: lower the number or raise NUM_OF_VFS with mlxconfig"
-    } else if failure.contains("ERANGE") {
-        "more than sriov_totalvfs: raise NUM_OF_VFS with mlxconfig"
-    } else if failure.contains("ENOMEM") {
-        "the bridge above has no room for the VFs' memory: enable SR-IOV in the server's firmware set-up, or boot with pci=realloc"
-    } else if failure.contains("EBUSY") {
-        "somebody else has changed the number meanwhile"
-    } else if failure.contains("ENOENT") {
-        "the driver has let go of the PF, or cannot do SR-IOV"
-    } else if failure.contains("deadline") {
-        "the driver hangs in making or removing VFs; see dmesg"
-    } else {
-        "see dmesg for the PF"
-    };
-    format!("could not {step}: {failure}: {meaning}{kernel}")
+/// The number of VFs could not be changed, if that was tried in vain.
+pub(super) fn number_failed(tried: &Tried, facts: &Facts, pf: PciAddress) -> Option<NumberFailed> {
+    let (step, failure) = tried.failed_count()?;
+    let kernel = facts.functions.get(&pf).and_then(|log| log.last_error.clone());
+    Some(NumberFailed { step: step.clone(), failure: failure.clone(), kernel })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ladder::cause;
+    use crate::names::{Guid, LinkLayer, Policy, VfDriver, VfIndex};
+    use crate::observe::{Admin, Backend, Own, Undo};
+    use crate::report::pf::StepFailure;
+
+    const NODE: Guid = Guid::new(0x0200_0000_0000_0001);
+    const PORT: Guid = Guid::new(0x0200_0000_0000_0101);
+    const OTHER: Guid = Guid::new(7);
+
+    fn index() -> VfIndex {
+        VfIndex::new(0).expect("index")
+    }
+
+    fn wanted() -> WantedPf {
+        let vf = WantedVf {
+            index: index(),
+            node_guid: NODE,
+            port_guid: PORT,
+            policy: Policy::Follow,
+            driver: VfDriver::Default,
+        };
+        WantedPf { pf: "0000:4b:00.0".parse().expect("address"), vfs: vec![vf] }
+    }
+
+    fn right() -> ObservedPf {
+        let vf = ObservedVf {
+            index: index(),
+            pci: "0000:4b:00.1".parse().expect("address"),
+            driver: Some("mlx5_core".to_owned()),
+            driver_override: None,
+            admin: Admin {
+                node_guid: Some(NODE),
+                port_guid: Some(PORT),
+                policy: Some(Policy::Follow),
+                granted: None,
+            },
+            own: Some(Own {
+                rdma: "mlx5_1".parse().expect("name"),
+                node_guid: Some(NODE),
+                port_guid: Some(PORT),
+                netdev: "ib1".parse().ok(),
+                netdev_guid: Some(PORT),
+            }),
+        };
+        ObservedPf {
+            pf: wanted().pf,
+            present: true,
+            driver: Some("mlx5_core".to_owned()),
+            physfn: None,
+            total_vfs: Some(8),
+            autoprobe: Some(true),
+            link_layer: Some(LinkLayer::InfiniBand),
+            backend: Backend::OfedSysfs,
+            ipoib: true,
+            vfs: vec![vf],
+            undo: Undo::default(),
+        }
+    }
+
+    fn bind(driver: &str) -> VfStep {
+        VfStep::Bind { vf: index(), driver: driver.to_owned() }
+    }
+
+    fn node_guid() -> VfStep {
+        VfStep::NodeGuid { vf: index(), from: None, to: NODE }
+    }
+
+    fn refused(errno: Errno) -> StepFailure {
+        let said = format!("{errno:?}: {}", errno.desc());
+        StepFailure::Refused { tried: "write \"8\" to /sys/x".to_owned(), said, errno: Some(errno) }
+    }
+
+    /// What is said of the VF after these steps, on a host that differs by `change`
+    /// from what is right.
+    fn said(
+        change: impl FnOnce(&mut ObservedVf),
+        steps: &[(VfStep, Option<StepFailure>)],
+    ) -> String {
+        let mut observed = right();
+        change(&mut observed.vfs[0]);
+        let mut tried = Tried::default();
+        for (step, failure) in steps {
+            tried.add(step.clone(), failure.clone());
+        }
+        let facts = Facts::default();
+        let vfs = vfs(&wanted(), &observed, &VfPlan::default(), &tried, &facts);
+        vfs[0].cause.as_ref().map(ToString::to_string).unwrap_or_default()
+    }
+
+    #[test]
+    fn what_is_right_has_no_cause() {
+        assert_eq!(said(|_| (), &[(bind("mlx5_core"), None)]), "");
+    }
+
+    #[test]
+    fn what_was_set_and_is_not_there_was_dropped_by_the_firmware() {
+        assert_eq!(
+            said(|vf| vf.admin.node_guid = Some(OTHER), &[(node_guid(), None)]),
+            "its node GUID at the PF is 0000:0000:0000:0007 instead of 0200:0000:0000:0001, although setting it was reported as done: the firmware dropped it"
+        );
+        let policy = VfStep::Policy { vf: index(), from: None, to: Policy::Follow };
+        let down = |vf: &mut ObservedVf| vf.admin.policy = Some(Policy::Down);
+        assert_eq!(
+            said(down, &[(policy, None)]),
+            "its policy is Down instead of Follow, although setting it was reported as done: the firmware dropped it"
+        );
+    }
+
+    #[test]
+    fn the_firmware_is_not_blamed_for_what_nobody_has_set() {
+        let down = |vf: &mut ObservedVf| vf.admin.policy = Some(Policy::Down);
+        assert_eq!(said(down, &[]), "its policy is Down instead of Follow");
+        assert_eq!(
+            said(down, &[(bind("mlx5_core"), None)]),
+            "its policy is Down instead of Follow"
+        );
+    }
+
+    #[test]
+    fn what_was_bound_and_shows_others_goes_on_with_them() {
+        let stale = |vf: &mut ObservedVf| {
+            vf.own = vf.own.take().map(|own| Own { port_guid: Some(OTHER), ..own });
+        };
+        let want = "its port GUID is 0000:0000:0000:0007 instead of 0200:0000:0000:0101";
+        assert_eq!(said(stale, &[]), want);
+        assert_eq!(
+            said(stale, &[(bind("mlx5_core"), None)]),
+            format!(
+                "{want}, although it was bound after they were set: the VF's firmware goes on with others; a reset of the VF or the card may help"
+            )
+        );
+    }
+
+    #[test]
+    fn a_driver_that_has_gone_again_is_no_matter_of_guids() {
+        let unbound = |vf: &mut ObservedVf| (vf.driver, vf.own) = (None, None);
+        assert_eq!(
+            said(unbound, &[(bind("mlx5_core"), None)]),
+            "its driver is none instead of mlx5_core"
+        );
+    }
+
+    #[test]
+    fn a_step_that_failed_is_the_reason() {
+        let unbound = |vf: &mut ObservedVf| (vf.driver, vf.own) = (None, None);
+        assert_eq!(
+            said(unbound, &[(bind("mlx5_core"), Some(refused(Errno::EIO)))]),
+            "its driver is none instead of mlx5_core: give VF 0 to mlx5_core: write \"8\" to /sys/x: EIO: I/O error"
+        );
+        let left = said(unbound, &[(bind("mlx4_core"), Some(refused(Errno::ENODEV)))]);
+        assert!(
+            left.ends_with(
+                "ENODEV: No such device; mlx4_core leaves VFs from number probe_vf on to virtual machines"
+            ),
+            "{left}"
+        );
+        let late = said(unbound, &[(bind("mlx5_core"), Some(StepFailure::Unfinished))]);
+        assert!(late.ends_with("before the deadline; a child process is still at it"), "{late}");
+    }
+
+    #[test]
+    fn why_the_number_could_not_be_changed_is_told_by_the_error_number() {
+        let pf = wanted().pf;
+        let mut facts = Facts::default();
+        cause::learn(&mut facts, 3, "mlx5_core 0000:4b:00.0: no room");
+        let told = |failure: StepFailure| {
+            let mut tried = Tried::default();
+            tried.add(VfStep::Count { from: 0, to: 8 }, Some(failure));
+            number_failed(&tried, &facts, pf).map(|n| n.to_string()).unwrap_or_default()
+        };
+        let no_room = told(refused(Errno::ENOSPC));
+        assert!(
+            no_room.starts_with(
+                "could not change the number of VFs from 0 to 8: write \"8\" to /sys/x: ENOSPC: No space left on device: the firmware has no room for so many VFs: lower the number or raise NUM_OF_VFS with mlxconfig"
+            ),
+            "{no_room}"
+        );
+        for (failure, want) in [
+            (refused(Errno::ERANGE), "more than sriov_totalvfs"),
+            (refused(Errno::ENOMEM), "pci=realloc"),
+            (refused(Errno::EBUSY), "somebody else"),
+            (refused(Errno::ENOENT), "the driver has let go of the PF"),
+            (refused(Errno::EIO), "see dmesg for the PF"),
+            (StepFailure::Unfinished, "the driver hangs in making or removing VFs"),
+            (StepFailure::ChildKilled, "the child was killed: see dmesg for the PF"),
+        ] {
+            let said = told(failure);
+            assert!(said.contains(want), "{said}");
+        }
+        assert_eq!(number_failed(&Tried::default(), &facts, pf), None);
+    }
 }

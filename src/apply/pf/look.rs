@@ -32,7 +32,7 @@ impl Run<'_> {
             for answer in self.ask(Request::all_of(&observed), self.last_moment())? {
                 match answer {
                     Some(Answer::Asked(asked)) => observed.learn(asked, &mut problems),
-                    Some(other) => problems.push(failure(Some(&other))),
+                    Some(other) => problems.push(failure(Some(&other)).to_string()),
                     None => {
                         problems.push(format!(
                         "the driver of the PF did not say what it administers for its VFs before the deadline: process {} still asks; a firmware command is given up after 60 s",
@@ -96,7 +96,7 @@ impl Run<'_> {
             let uses = match answer {
                 Some(Answer::Uses(uses)) => uses,
                 other => {
-                    let why = failure(other.as_ref());
+                    let why = failure(other.as_ref()).to_string();
                     vec![vec![crate::report::Use::Unknown { why }]; unknown.len()]
                 }
             };

@@ -1,6 +1,7 @@
 //! Carrying out the steps of one stage, and remembering what must be put back.
 
 use log::Level;
+use nix::errno::Errno;
 
 use super::{Run, undo_file};
 use crate::host::{answer, journal, state};
@@ -8,7 +9,7 @@ use crate::names::VfIndex;
 use crate::observe::pf::{self, dir};
 use crate::observe::{Backend, Look, ObservedPf};
 use crate::report::events as kinds;
-use crate::report::pf::{PfStepReport, Stage, VfStep};
+use crate::report::pf::{Stage, StepFailure, VfStep};
 use crate::workers::hand::{Answer, Request, Set};
 
 impl Run<'_> {
@@ -38,12 +39,7 @@ impl Run<'_> {
                     .and_then(|vf| address(vf, observed))
                     .is_some_and(|p| self.hung.contains(&p))
             {
-                let said = Answer::Failed {
-                    tried: "read driver_override".to_owned(),
-                    said: "another driver's probe of it hangs".to_owned(),
-                    errno: None,
-                };
-                self.judge(step, Some(&said));
+                self.note_step(step, Some(StepFailure::ProbeHangs));
                 continue;
             }
             let request = self.request(&step, observed);
@@ -84,8 +80,7 @@ impl Run<'_> {
         let new = |pci: &String| !self.undo.overrides.contains_key(pci);
         let unknown: Vec<String> = steps.iter().filter_map(of).filter(new).collect();
         // What this run has made has none yet.
-        let made = |(s, f): &(VfStep, String)| s.stage() == Stage::Count && f.is_empty();
-        let known = if self.tried.iter().any(made) {
+        let known = if self.tried.has_made_vfs() {
             unknown.into_iter().map(|pci| (pci, String::new())).collect()
         } else {
             self.overrides(&unknown)?
@@ -195,15 +190,15 @@ impl Run<'_> {
         }
     }
 
-    /// Note what became of a step, and tell.
+    /// Note what the child's answer says of a step, and tell.
     pub(super) fn judge(&mut self, step: VfStep, answer: Option<&Answer>) {
-        let failure = match answer {
-            Some(Answer::Done) => String::new(),
+        match answer {
+            Some(Answer::Done) => self.note_step(step, None),
             Some(Answer::Bound(own)) => {
                 if let VfStep::Bind { vf, driver } = &step {
                     self.bound.push((*vf, driver.clone(), own.clone()));
                 }
-                String::new()
+                self.note_step(step, None);
             }
             Some(Answer::InUse(uses)) => {
                 // Taken since the plan was made: the next plan leaves it alone.
@@ -212,21 +207,26 @@ impl Run<'_> {
                 } else {
                     self.uses.extend(VfIndex::new(0).map(|vf| (vf, uses.clone())));
                 }
-                return;
             }
-            other => failure(other),
-        };
+            other => self.note_step(step, Some(failure(other))),
+        }
+    }
+
+    /// Note what became of a step, and tell.
+    fn note_step(&mut self, step: VfStep, failure: Option<StepFailure>) {
         let mut fields =
             vec![("IBPROV_STEP", step.to_string()), ("IBPROV_PCI", self.wanted.pf.to_string())];
-        if failure.is_empty() {
-            journal::emit(kinds::STEP_DONE, Level::Debug, &format!("done: {step}"), &fields);
-        } else {
-            fields.push(("IBPROV_CAUSE", failure.clone()));
-            let text = format!("PF {}: failed: {step}: {failure}", self.wanted.pf);
-            journal::emit(kinds::STEP_FAILED, Level::Warn, &text, &fields);
+        match &failure {
+            None => {
+                journal::emit(kinds::STEP_DONE, Level::Debug, &format!("done: {step}"), &fields);
+            }
+            Some(failure) => {
+                fields.push(("IBPROV_CAUSE", failure.to_string()));
+                let text = format!("PF {}: failed: {step}: {failure}", self.wanted.pf);
+                journal::emit(kinds::STEP_FAILED, Level::Warn, &text, &fields);
+            }
         }
-        self.report.steps.push(PfStepReport { step: step.clone(), failure: failure.clone() });
-        self.tried.push((step, failure));
+        self.tried.add(step, failure);
     }
 
     pub(super) fn remember(&mut self) {
@@ -250,12 +250,12 @@ impl Run<'_> {
     /// What was put back need not be remembered; written down with the end of the
     /// run, since to put it back once more does no harm.
     pub(super) fn put_back(&mut self) {
-        for (step, failure) in &self.tried {
-            match step {
-                VfStep::RestoreAutoprobe { .. } if failure.is_empty() => {
+        for done in self.tried.iter().filter(|step| step.is_done()) {
+            match &done.step {
+                VfStep::RestoreAutoprobe { .. } => {
                     self.undo.autoprobe = None;
                 }
-                VfStep::RestoreOverride { pci, .. } if failure.is_empty() => {
+                VfStep::RestoreOverride { pci, .. } => {
                     self.undo.overrides.remove(&pci.to_string());
                 }
                 _ => {}
@@ -269,15 +269,16 @@ pub(super) fn address(vf: VfIndex, observed: &ObservedPf) -> Option<String> {
     observed.vfs.iter().find(|v| v.index == vf).map(|v| v.pci.to_string())
 }
 
-/// An answer that is no success, in words.
-pub(super) fn failure(answer: Option<&Answer>) -> String {
+/// What an answer that is no success says.
+pub(super) fn failure(answer: Option<&Answer>) -> StepFailure {
     match answer {
-        Some(Answer::Failed { tried, said, .. }) => format!("{tried}: {said}"),
-        Some(Answer::InUse(uses)) => {
-            uses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
-        }
-        Some(other) => format!("an unexpected answer: {other:?}"),
-        None => "it did not come to its end before the deadline; a child process is still at it"
-            .to_owned(),
+        Some(Answer::Failed { tried, said, errno }) => StepFailure::Refused {
+            tried: tried.clone(),
+            said: said.clone(),
+            errno: errno.map(Errno::from_raw),
+        },
+        Some(Answer::InUse(uses)) => StepFailure::InUse(uses.clone()),
+        Some(other) => StepFailure::Unexpected { answer: format!("{other:?}") },
+        None => StepFailure::Unfinished,
     }
 }

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::ladder::vf::{guids_are_set, has_driver, shows_others, wanted_driver};
+use crate::ladder::vf::{guids_are_set, has_driver, shows_other, wanted_driver};
 use crate::names::{Guid, PciAddress, Policy, VFIO, VfDriver, VfIndex};
 use crate::observe::{Admin, Own, Undo};
 use crate::report::pf::VfStep;
@@ -256,7 +256,7 @@ proptest! {
             prop_assert_eq!(kernel.vfs.len(), wanted.vfs.len());
             for (vf, want) in kernel.observe().vfs.iter().zip(&wanted.vfs) {
                 prop_assert!(guids_are_set(want, vf, &Backend::OfedSysfs));
-                prop_assert_eq!(shows_others(want, vf, &Backend::OfedSysfs), None);
+                prop_assert_eq!(shows_other(want, vf, &Backend::OfedSysfs), None);
                 prop_assert_eq!(vf.driver.clone(), wanted_driver(want, &kernel.observe()));
                 prop_assert_eq!(vf.admin.policy, Some(want.policy));
             }

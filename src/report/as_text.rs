@@ -1,0 +1,32 @@
+//! Values that are texts in JSON: for `#[serde(serialize_with = ...)]`.
+
+use std::fmt::Display;
+
+use serde::Serializer;
+
+/// The text of it; `null` for none.
+pub(super) fn option<T: Display, S: Serializer>(
+    value: &Option<T>,
+    s: S,
+) -> Result<S::Ok, S::Error> {
+    match value {
+        Some(value) => s.collect_str(value),
+        None => s.serialize_none(),
+    }
+}
+
+/// The text of it; empty for none.
+pub(super) fn or_empty<T: Display, S: Serializer>(
+    value: &Option<T>,
+    s: S,
+) -> Result<S::Ok, S::Error> {
+    match value {
+        Some(value) => s.collect_str(value),
+        None => s.serialize_str(""),
+    }
+}
+
+/// Their texts.
+pub(super) fn list<T: Display, S: Serializer>(values: &[T], s: S) -> Result<S::Ok, S::Error> {
+    s.collect_seq(values.iter().map(ToString::to_string))
+}

@@ -1,0 +1,234 @@
+//! One VF as `ibprov plan` shows it: what it shall be, and what would change.
+
+use std::fmt;
+
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+
+use super::pf::{Deferred, OtherGuid};
+use crate::names::{Guid, Policy, VfDriver, VfIndex};
+
+/// The plan of one VF.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PlannedVf {
+    /// Which VF.
+    pub index: VfIndex,
+    /// What would be done.
+    pub action: Action,
+    /// What would be changed, or is deferred.
+    pub changes: Vec<Change>,
+    /// Why it is left as it is, and who uses it; in JSON a text.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "super::as_text::option")]
+    pub deferred: Option<Deferred>,
+    /// What it shall be; absent where it would be removed.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub wanted: Option<PlannedAs>,
+}
+
+/// What one VF shall be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PlannedAs {
+    /// Its node GUID.
+    pub node_guid: Guid,
+    /// Its port GUID.
+    pub port_guid: Guid,
+    /// Its link policy.
+    pub policy: Policy,
+    /// Who drives it.
+    pub driver: VfDriver,
+    /// What gives it its GUIDs: `template`, `list`, `range`, `offset`,
+    /// `[[pf.vf]]`, or `pin`, which holds against all of them.
+    pub guids_from: String,
+}
+
+/// What would be done with a VF.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Action {
+    /// Nothing: it is as wanted.
+    Keep,
+    /// It would be created.
+    Create,
+    /// Something about it would be changed.
+    Change,
+    /// It would be destroyed.
+    Remove,
+    /// Something is not as wanted and stays so: it is in use.
+    Defer,
+    /// Nothing can be done at its PF.
+    Block,
+}
+
+/// One thing that would be changed. In JSON `what`, `from`, `to` and, where it is
+/// not clear from these, `why`: texts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// The VF is made anew, since the number of VFs changes only by way of none.
+    MadeAnew,
+    /// Its node GUID at the PF.
+    NodeGuid {
+        /// As it is, if it can be read.
+        from: Option<Guid>,
+        /// As it shall be. The same as it is: it is set once more, since the VF
+        /// shows another.
+        to: Guid,
+    },
+    /// Its port GUID at the PF, in the same way.
+    PortGuid {
+        /// As it is, if it can be read.
+        from: Option<Guid>,
+        /// As it shall be.
+        to: Guid,
+    },
+    /// Its link policy at the PF.
+    Policy {
+        /// As it is, if it can be read.
+        from: Option<Policy>,
+        /// As it shall be.
+        to: Policy,
+    },
+    /// Its driver; `None` is no driver.
+    Driver {
+        /// The one bound to it.
+        from: Option<String>,
+        /// The one that it shall have.
+        to: Option<String>,
+    },
+    /// It is bound to its driver once more, which then reads the right GUIDs.
+    BoundAgain {
+        /// The driver.
+        driver: String,
+        /// What it shows wrongly, if that is known.
+        shows: Option<OtherGuid>,
+    },
+}
+
+impl Change {
+    /// It sets a GUID that the PF does not have yet.
+    #[must_use]
+    pub fn brings_guid(&self) -> bool {
+        match self {
+            Self::NodeGuid { from, to } | Self::PortGuid { from, to } => *from != Some(*to),
+            _ => false,
+        }
+    }
+
+    const fn what(&self) -> &'static str {
+        match self {
+            Self::MadeAnew => "VF",
+            Self::NodeGuid { .. } => "node GUID",
+            Self::PortGuid { .. } => "port GUID",
+            Self::Policy { .. } => "policy",
+            Self::Driver { .. } | Self::BoundAgain { .. } => "driver",
+        }
+    }
+
+    fn from(&self) -> String {
+        fn shown<T: fmt::Display>(value: Option<&T>, absent: &str) -> String {
+            value.map_or_else(|| absent.to_owned(), ToString::to_string)
+        }
+        match self {
+            Self::MadeAnew => "there".to_owned(),
+            Self::NodeGuid { from, .. } | Self::PortGuid { from, .. } => {
+                shown(from.as_ref(), "unknown")
+            }
+            Self::Policy { from, .. } => shown(from.as_ref(), "unknown"),
+            Self::Driver { from, .. } => shown(from.as_ref(), "none"),
+            Self::BoundAgain { driver, .. } => driver.clone(),
+        }
+    }
+
+    fn to(&self) -> String {
+        match self {
+            Self::MadeAnew => "made anew".to_owned(),
+            Self::NodeGuid { to, .. } | Self::PortGuid { to, .. } => to.to_string(),
+            Self::Policy { to, .. } => to.to_string(),
+            Self::Driver { to, .. } => to.clone().unwrap_or_else(|| "none".to_owned()),
+            Self::BoundAgain { .. } => "bound again".to_owned(),
+        }
+    }
+
+    /// Why, where it is not clear from the two.
+    fn why(&self) -> Option<String> {
+        match self {
+            Self::MadeAnew => Some("the number of VFs changes only by way of none".to_owned()),
+            Self::NodeGuid { .. } | Self::PortGuid { .. } => (!self.brings_guid())
+                .then(|| "the VF shows another: firmware may not have taken it".to_owned()),
+            Self::Policy { .. } | Self::Driver { .. } => None,
+            Self::BoundAgain { shows: Some(shows), .. } => Some(shows.to_string()),
+            Self::BoundAgain { shows: None, .. } => {
+                Some("it reads its GUIDs when it is bound".to_owned())
+            }
+        }
+    }
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} -> {}", self.what(), self.from(), self.to())?;
+        match self.why() {
+            Some(why) => write!(f, " ({why})"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Serialize for Change {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        let why = self.why();
+        let mut fields = s.serialize_struct("Change", if why.is_some() { 4 } else { 3 })?;
+        fields.serialize_field("what", self.what())?;
+        fields.serialize_field("from", &self.from())?;
+        fields.serialize_field("to", &self.to())?;
+        match &why {
+            Some(why) => fields.serialize_field("why", why)?,
+            None => fields.skip_field("why")?,
+        }
+        fields.end()
+    }
+}
+
+impl PlannedVf {
+    /// Its lines in the text; `all` also where it is kept as it is.
+    pub(super) fn text(&self, text: &mut String, all: bool) {
+        let index = self.index;
+        match (self.action, &self.wanted) {
+            (Action::Keep, Some(wanted)) if all => {
+                text.push_str(&format!("  = VF {index}  {}\n", wanted.text()));
+            }
+            (Action::Keep, _) => {}
+            (Action::Block, Some(wanted)) => {
+                text.push_str(&format!("  ! VF {index}  {}\n", wanted.text()));
+            }
+            (Action::Create, Some(wanted)) => {
+                text.push_str(&format!("  + VF {index}  {}\n", wanted.text()));
+            }
+            (Action::Remove, _) => text.push_str(&format!("  - VF {index}\n")),
+            (Action::Block | Action::Defer, _) if self.changes.is_empty() => {
+                let what = self.deferred.as_ref().map(ToString::to_string);
+                text.push_str(&format!("  ! {}\n", what.unwrap_or_else(|| format!("VF {index}"))));
+            }
+            (Action::Create | Action::Change | Action::Defer | Action::Block, wanted) => {
+                let from = wanted.as_ref().map_or("", |w| &w.guids_from);
+                for (at, change) in self.changes.iter().enumerate() {
+                    let head = if at == 0 { format!("~ VF {index}") } else { String::new() };
+                    let why =
+                        if change.brings_guid() { format!(" ({from})") } else { String::new() };
+                    text.push_str(&format!("  {head:<8} {change}{why}\n"));
+                }
+                if let Some(deferred) = &self.deferred {
+                    text.push_str(&format!("           {deferred}\n"));
+                }
+            }
+        }
+    }
+}
+
+impl PlannedAs {
+    fn text(&self) -> String {
+        let Self { node_guid, port_guid, policy, driver, guids_from } = self;
+        format!(
+            "node GUID {node_guid}  port GUID {port_guid} ({guids_from})  policy {policy}  driver {driver}"
+        )
+    }
+}

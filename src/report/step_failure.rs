@@ -1,0 +1,71 @@
+//! How a step at a PF failed. A value that prints itself: in JSON it is its text.
+
+use std::fmt;
+
+use nix::errno::Errno;
+use serde::{Serialize, Serializer};
+
+use super::Use;
+use super::uses::join;
+
+/// How a step failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StepFailure {
+    /// The system refused.
+    Refused {
+        /// What was tried on what: `write "8" to /sys/...`.
+        tried: String,
+        /// What the system answered.
+        said: String,
+        /// Its error number, where it gave one.
+        errno: Option<Errno>,
+    },
+    /// Somebody uses the VF.
+    InUse(Vec<Use>),
+    /// It had not ended when the deadline came; the child is still at it.
+    Unfinished,
+    /// The child that did it was killed.
+    ChildKilled,
+    /// It was not tried: a probe of another driver holds the VF.
+    ProbeHangs,
+    /// The child answered something else.
+    Unexpected {
+        /// What.
+        answer: String,
+    },
+}
+
+impl StepFailure {
+    /// The system's error number, where it refused with one.
+    #[must_use]
+    pub const fn errno(&self) -> Option<Errno> {
+        match self {
+            Self::Refused { errno, .. } => *errno,
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for StepFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused { tried, said, .. } => write!(f, "{tried}: {said}"),
+            Self::InUse(uses) => f.write_str(&join(uses)),
+            Self::Unfinished => write!(
+                f,
+                "it did not come to its end before the deadline; a child process is still at it"
+            ),
+            Self::ChildKilled => write!(f, "do it in a child process: the child was killed"),
+            Self::ProbeHangs => {
+                write!(f, "read driver_override: another driver's probe of it hangs")
+            }
+            Self::Unexpected { answer } => write!(f, "an unexpected answer: {answer}"),
+        }
+    }
+}
+
+impl Serialize for StepFailure {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(self)
+    }
+}

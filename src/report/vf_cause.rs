@@ -1,0 +1,138 @@
+//! Why a VF is not as planned after a run, and why a PF has not the number of VFs
+//! of the plan. Values that print themselves: in JSON they are their texts.
+
+use std::fmt;
+
+use nix::errno::Errno;
+use serde::{Serialize, Serializer};
+
+use super::step_failure::StepFailure;
+use super::vf_lack::VfLack;
+use super::vf_step::VfStep;
+
+/// What is to be said of a VF after a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum VfCause {
+    /// It is right as far as it can be seen: a container has its netdev.
+    NetdevAway,
+    /// It lacks something.
+    Lacks {
+        /// What.
+        lack: VfLack,
+        /// Why, if this run tells.
+        why: Option<WhyLacking>,
+        /// What the kernel said of it.
+        kernel: Option<String>,
+    },
+}
+
+/// Why a VF lacks something, as far as a run tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WhyLacking {
+    /// A step failed.
+    Failed {
+        /// The step.
+        step: VfStep,
+        /// How.
+        failure: StepFailure,
+    },
+    /// mlx4_core would not be bound: it leaves VFs from number probe_vf on to
+    /// virtual machines.
+    LeftToGuests {
+        /// The bind.
+        step: VfStep,
+        /// What it said.
+        failure: StepFailure,
+    },
+    /// It was set at the PF with success, and the PF has it no more.
+    Dropped,
+    /// The VF was bound with success after its GUIDs were set, and shows others.
+    OthersGoOn,
+}
+
+/// The number of VFs could not be changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NumberFailed {
+    /// From which to which number.
+    pub step: VfStep,
+    /// How it failed.
+    pub failure: StepFailure,
+    /// What the kernel said of the PF last.
+    pub kernel: Option<String>,
+}
+
+/// `; the kernel: LINE`, or nothing.
+struct Kernel<'a>(Option<&'a String>);
+
+impl fmt::Display for Kernel<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(line) => write!(f, "; the kernel: {line}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for VfCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NetdevAway => {
+                write!(f, "its netdev is in another network namespace, and is not looked at")
+            }
+            Self::Lacks { lack, why, kernel } => {
+                write!(f, "{lack}")?;
+                match why {
+                    None => {}
+                    Some(WhyLacking::Failed { step, failure }) => write!(f, ": {step}: {failure}")?,
+                    Some(WhyLacking::LeftToGuests { step, failure }) => write!(
+                        f,
+                        ": {step}: {failure}; mlx4_core leaves VFs from number probe_vf on to virtual machines"
+                    )?,
+                    Some(WhyLacking::Dropped) => write!(
+                        f,
+                        ", although setting it was reported as done: the firmware dropped it"
+                    )?,
+                    Some(WhyLacking::OthersGoOn) => write!(
+                        f,
+                        ", although it was bound after they were set: the VF's firmware goes on with others; a reset of the VF or the card may help"
+                    )?,
+                }
+                write!(f, "{}", Kernel(kernel.as_ref()))
+            }
+        }
+    }
+}
+
+impl NumberFailed {
+    /// What it means, and what to do about it (`sriov_numvfs_store()`,
+    /// drivers/pci/pci-sysfs.c, `sriov_enable()`, drivers/pci/iov.c, and what
+    /// mlx5's firmware answers).
+    const fn meaning(&self) -> &'static str {
+        match (&self.failure, self.failure.errno()) {
+            (StepFailure::Unfinished, _) => "the driver hangs in making or removing VFs; see dmesg",
+            (_, Some(Errno::ENOSPC)) => {
+                "the firmware has no room for so many VFs: lower the number or raise NUM_OF_VFS with mlxconfig"
+            }
+            (_, Some(Errno::ERANGE)) => "more than sriov_totalvfs: raise NUM_OF_VFS with mlxconfig",
+            (_, Some(Errno::ENOMEM)) => {
+                "the bridge above has no room for the VFs' memory: enable SR-IOV in the server's firmware set-up, or boot with pci=realloc"
+            }
+            (_, Some(Errno::EBUSY)) => "somebody else has changed the number meanwhile",
+            (_, Some(Errno::ENOENT)) => "the driver has let go of the PF, or cannot do SR-IOV",
+            _ => "see dmesg for the PF",
+        }
+    }
+}
+
+impl fmt::Display for NumberFailed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { step, failure, kernel } = self;
+        write!(f, "could not {step}: {failure}: {}{}", self.meaning(), Kernel(kernel.as_ref()))
+    }
+}
+
+impl Serialize for VfCause {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(self)
+    }
+}

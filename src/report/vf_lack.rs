@@ -1,0 +1,159 @@
+//! What a VF lacks to be as planned. Values that print themselves: in JSON they
+//! are their texts.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+use crate::names::{Guid, Policy};
+
+/// What is not as planned at a VF: the first that counts on its way up the ladder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum VfLack {
+    /// The VF does not exist.
+    Absent,
+    /// The PF administers other GUIDs for it; at least one.
+    GuidsAtPf(Vec<GuidAtPf>),
+    /// The subnet manager has not granted its alias GUID (mlx4).
+    NotGranted {
+        /// The port GUID of the plan, which the PF has asked for.
+        planned: Guid,
+        /// The one in force.
+        in_force: Guid,
+    },
+    /// Its link policy at the PF.
+    Policy {
+        /// As the PF administers it.
+        is: Policy,
+        /// As planned.
+        planned: Policy,
+    },
+    /// The driver bound to it.
+    Driver(OtherDriver),
+    /// Its driver has registered no RDMA device.
+    NoRdmaDevice {
+        /// The driver.
+        driver: String,
+    },
+    /// ib_ipoib is loaded and has made no netdev for it.
+    NoNetdev,
+    /// It shows another GUID than the plan's, which its PF has.
+    Shows(OtherGuid),
+    /// A GUID that it shows cannot be read, which proves nothing.
+    Unread(VfGuid),
+}
+
+/// One of the GUIDs by which a VF is verified.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VfGuid {
+    /// The node GUID, at the PF or of the VF's RDMA device.
+    Node,
+    /// The port GUID: at the PF, or the low half of GID 0.
+    Port,
+    /// The last 8 bytes of the netdev's address.
+    Netdev,
+}
+
+/// A GUID as the PF administers it, other than planned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GuidAtPf {
+    /// Which of the two.
+    pub which: VfGuid,
+    /// As it is, if it can be read.
+    pub is: Option<Guid>,
+    /// As planned.
+    pub planned: Guid,
+}
+
+/// A GUID as the VF shows it, other than planned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OtherGuid {
+    /// Which.
+    pub which: VfGuid,
+    /// As it is shown.
+    pub is: Guid,
+    /// As planned.
+    pub planned: Guid,
+}
+
+/// A VF's driver, other than planned. `None` is no driver.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OtherDriver {
+    /// The one bound to it.
+    pub is: Option<String>,
+    /// The one that it shall have.
+    pub planned: Option<String>,
+}
+
+impl fmt::Display for VfGuid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Node => "node GUID",
+            Self::Port => "port GUID",
+            Self::Netdev => "netdev's GUID",
+        })
+    }
+}
+
+impl fmt::Display for GuidAtPf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { which, is, planned } = self;
+        match is {
+            Some(is) => write!(f, "its {which} at the PF is {is} instead of {planned}"),
+            None => write!(f, "its {which} at the PF cannot be read; wanted is {planned}"),
+        }
+    }
+}
+
+impl fmt::Display for OtherGuid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "its {} is {} instead of {}", self.which, self.is, self.planned)
+    }
+}
+
+impl fmt::Display for OtherDriver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fn name(driver: Option<&String>) -> &str {
+            driver.map_or("none", String::as_str)
+        }
+        let (is, planned) = (name(self.is.as_ref()), name(self.planned.as_ref()));
+        write!(f, "its driver is {is} instead of {planned}")
+    }
+}
+
+impl fmt::Display for VfLack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Absent => write!(f, "it does not exist"),
+            Self::GuidsAtPf(guids) => {
+                let guids: Vec<String> = guids.iter().map(ToString::to_string).collect();
+                f.write_str(&guids.join(", "))
+            }
+            Self::NotGranted { planned, in_force } => write!(
+                f,
+                "the subnet manager has not granted its port GUID {planned}: {in_force} is in force"
+            ),
+            Self::Policy { is, planned } => {
+                write!(f, "its policy is {} instead of {}", is.word(), planned.word())
+            }
+            Self::Driver(driver) => driver.fmt(f),
+            Self::NoRdmaDevice { driver } => {
+                write!(f, "{driver} is bound and has registered no RDMA device")
+            }
+            Self::NoNetdev => write!(f, "ib_ipoib has made no netdev for it"),
+            Self::Shows(guid) => guid.fmt(f),
+            Self::Unread(VfGuid::Port) => {
+                write!(f, "its port GUID (GID 0) cannot be read, so it is not verified")
+            }
+            Self::Unread(which) => {
+                write!(f, "its {which} cannot be read, so it is not verified")
+            }
+        }
+    }
+}
+
+impl Serialize for VfLack {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(self)
+    }
+}
