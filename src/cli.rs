@@ -7,9 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::config::foreign::{openib_conf, operator_guids, sriov_vfs};
 use crate::config::timespan;
-use crate::names::{PKey, PciAddress, PortNumber, RdmaName, Rung, UnitName};
-use crate::online::Target;
-use crate::plan::partitions::Membership;
+use crate::names::{Membership, PKey, PciAddress, PortNumber, RdmaName, Rung, Target, UnitName};
 
 /// Boot-time provisioning of InfiniBand nodes.
 #[derive(Debug, Parser)]

@@ -54,6 +54,27 @@ impl fmt::Display for PKey {
     }
 }
 
+/// How a port is a member of a partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Membership {
+    /// Reaches every member.
+    Full,
+    /// Reaches only full members.
+    Limited,
+    /// Both, for subnet managers that know it.
+    Both,
+}
+
+impl std::fmt::Display for Membership {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Full => "full",
+            Self::Limited => "limited",
+            Self::Both => "both",
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

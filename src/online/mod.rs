@@ -19,7 +19,7 @@ use crate::config::Config;
 use crate::host::events::{Events, Happened};
 use crate::host::{Root, answer, clock, journal, netlink, state, systemd};
 use crate::ladder::{Expectation, Facts, cause, expect, progress};
-use crate::names::{IfName, Rung};
+use crate::names::{IfName, Rung, Target};
 use crate::observe::ipoib::Interfaces;
 use crate::observe::{self, ModprobeRules, Observed, Observer};
 use crate::plan::settings::judge_settings;
@@ -29,7 +29,6 @@ use crate::report::{Cause, PortProgress, events as kinds};
 use crate::stacks::KNOWN;
 
 pub use judge::{Seen, Vf, Words, lack, words};
-pub use target::{Target, TargetError};
 
 /// What to wait for, and how long.
 #[derive(Debug)]
@@ -171,7 +170,7 @@ impl Waiting<'_> {
         }
         let mut all: Vec<PortProgress> = Vec::new();
         for target in &self.wanted.targets {
-            let Some(expected) = target.expected(&self.observed) else {
+            let Some(expected) = target::expected(target, &self.observed) else {
                 let why = "named on the command line".to_owned();
                 all.push(PortProgress::absent(target.to_string(), goal, why));
                 continue;

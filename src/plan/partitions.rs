@@ -5,7 +5,7 @@
 //! several pieces if each gives its P_Key.
 
 use super::guid::Resolved;
-use crate::names::PKey;
+use crate::names::{Membership, PKey};
 
 /// A partition to put VFs in: its P_Key and how they are members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,27 +14,6 @@ pub struct Partition {
     pub pkey: PKey,
     /// Limited members reach only full ones.
     pub membership: Membership,
-}
-
-/// How a port is a member of a partition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Membership {
-    /// Reaches every member.
-    Full,
-    /// Reaches only full members.
-    Limited,
-    /// Both, for subnet managers that know it.
-    Both,
-}
-
-impl std::fmt::Display for Membership {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Full => "full",
-            Self::Limited => "limited",
-            Self::Both => "both",
-        })
-    }
 }
 
 /// The partition that opensm always makes.
