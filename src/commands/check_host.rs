@@ -15,7 +15,7 @@ use crate::host::netlink::{self, Administered};
 use crate::host::{KernelLine, Root, answer, clock, state, unit_graph};
 use crate::ladder::module_trouble::{self, Signs};
 use crate::ladder::{Facts, cause, expect, progress};
-use crate::names::{Guid, LinkLayer, ModuleName, ModuleState, Rung};
+use crate::names::{Guid, LinkLayer, ModuleName, ModuleState, Rung, is_ipoib_name};
 use crate::observe::{self, Look, ModprobeRules, Observed, Observer, driver_modules};
 use crate::report::{ModuleTrouble, NotExpected, PortProgress};
 use crate::stacks;
@@ -64,13 +64,6 @@ pub fn gather(boot: &mut Boot, root: &Root, configuration: Option<&Path>) {
     }
     host.problems.extend(observed.problems.iter().cloned());
     boot.host = Some(Box::new(host));
-}
-
-/// A name that the kernel or systemd gives IPoIB netdevs.
-fn is_ipoib_name(name: &str) -> bool {
-    name.strip_prefix("ib").is_some_and(|rest| {
-        rest.starts_with(|c: char| c.is_ascii_digit() || matches!(c, 'p' | 's' | 'o' | 'P'))
-    })
 }
 
 /// The units of the next boot by their files; of a live system also how those

@@ -1,8 +1,8 @@
 //! Which ports have to come.
 
 use crate::config::{Config, Expect, ExpectedPort, PortSelector};
-use crate::names::{ModuleName, PciAddress, PortNumber, Rung};
-use crate::observe::{IB_DRIVERS, ModprobeRules, Observed, PciFunction};
+use crate::names::{IB_DRIVERS, ModuleName, PciAddress, PortNumber, Rung, keeps_for_others};
+use crate::observe::{ModprobeRules, Observed, PciFunction};
 use crate::report::NotExpected;
 
 /// Who has to climb, and how high.
@@ -28,9 +28,6 @@ pub struct Expected {
     /// Why it is expected, as a phrase: `class 0x020700`.
     pub why: String,
 }
-
-/// Drivers that keep a function for somebody else.
-const KEEPERS: [&str; 4] = ["vfio-pci", "mlx5_vfio_pci", "pci-stub", "xen-pciback"];
 
 /// Who has to climb on this host: nobody whose driver the site denies, by its
 /// `rules` for modprobe or by `modules.skip`.
@@ -94,7 +91,7 @@ fn not_expected(
     config: &Config,
     rules: &ModprobeRules,
 ) -> Option<NotExpected> {
-    if let Some(driver) = function.driver.as_ref().filter(|d| KEEPERS.contains(&d.as_str())) {
+    if let Some(driver) = function.driver.as_ref().filter(|d| keeps_for_others(d)) {
         return Some(NotExpected::HandedOver { driver: driver.clone() });
     }
     if let Some(physfn) = function.physfn {

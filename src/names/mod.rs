@@ -11,6 +11,7 @@ mod guid;
 mod guid_range;
 pub mod host_number;
 mod ifname;
+mod ipoib_name;
 mod link_layer;
 mod mode;
 mod module;
@@ -21,20 +22,23 @@ mod pkey;
 mod policy;
 mod port_target;
 mod rdma;
+mod rdma_modules;
 mod rung;
 pub mod template;
 mod text;
 mod vf;
+mod vf_device;
 mod vf_range;
 mod words;
 
-pub use driver::{VFIO, is_vfio};
+pub use driver::{VFIO, is_vfio, keeps_for_others};
 pub use guest::{DomainName, DomainNameError, UnitName, UnitNameError};
 pub use guest_words::{Connection, GuestVf, OnFailure, Ready};
 pub use guid::{Guid, GuidError};
 pub use guid_range::{GuidRange, GuidRangeError};
 pub use host_number::{HostNumber, NameRule};
 pub use ifname::{IfName, IfNameError};
+pub use ipoib_name::{is_ipoib_name, is_kernel_ipoib_name, may_be_ipoib_name};
 pub use link_layer::LinkLayer;
 pub use mode::Mode;
 pub use module::{ModuleName, ModuleNameError, ModuleState};
@@ -45,9 +49,13 @@ pub use pkey::{Membership, PKey, PKeyError};
 pub use policy::{Policy, VfDriver};
 pub use port_target::{Target, TargetError};
 pub use rdma::{PortNumber, PortNumberError, RdmaName, RdmaNameError};
+pub use rdma_modules::{
+    HCA_DRIVERS, IB_DRIVERS, RDMA_MODULES, RDMA_MODULES_IN_TRACES, is_rdma_module, rdma_half_of,
+};
 pub use rung::{Rung, VfRung};
 pub use template::{GuidKind, Template};
 pub use vf::{VfIndex, VfIndexError, VfName, VfNameError};
+pub use vf_device::{MELLANOX, is_vf_hca_type, is_vf_id, is_vf_id_text};
 pub use vf_range::{VfRange, VfRangeError};
 pub use words::{WordError, Words};
 

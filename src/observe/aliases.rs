@@ -1,23 +1,13 @@
 //! Which PCI functions have a driver with an InfiniBand side, by modprobe's
 //! own `modules.alias` (`modules.alias(5)`, written by depmod).
 
-use crate::names::ModuleName;
-
-/// PCI drivers that give, alone or with a second half, an RDMA device whose
-/// ports can be InfiniBand or Omni-Path (`drivers/infiniband/hw` and
-/// `drivers/net/ethernet/mellanox`).
-pub const IB_DRIVERS: [&str; 6] =
-    ["mlx5_core", "mlx4_core", "ib_mthca", "ib_qib", "hfi1", "ib_ipath"];
+use crate::names::{IB_DRIVERS, ModuleName, rdma_half_of};
 
 /// The module that registers the RDMA device, for drivers that are only the
 /// core of the card: mlx5 and mlx4.
 #[must_use]
 pub fn rdma_half(driver: &str) -> Option<ModuleName> {
-    match driver {
-        "mlx5_core" => "mlx5_ib".parse().ok(),
-        "mlx4_core" => "mlx4_ib".parse().ok(),
-        _ => None,
-    }
+    rdma_half_of(driver)?.parse().ok()
 }
 
 /// The modules that boot looks at beside those of the configuration.

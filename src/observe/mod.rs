@@ -31,10 +31,10 @@ use self::aliases::Aliases;
 use crate::host::{ReadError, Root};
 use crate::names::{ModuleName, ModuleState};
 
-pub use aliases::{IB_DRIVERS, driver_modules, rdma_half};
+pub use aliases::{driver_modules, rdma_half};
 pub use modprobe::{Install, ModprobeRules};
 pub use modules::is_built;
-pub use pci::{PciClass, PciFunction, is_vf_id};
+pub use pci::{PciClass, PciFunction};
 pub use pf::{Admin, Backend, ObservedPf, ObservedVf, Own, Undo};
 pub use rdma::{NetDev, Port, RdmaDevice};
 

@@ -3,10 +3,10 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-use super::aliases::{Aliases, IB_DRIVERS};
+use super::aliases::Aliases;
 use super::rdma::{self, RdmaDevice};
 use super::{Look, UdevState};
-use crate::names::PciAddress;
+use crate::names::{IB_DRIVERS, MELLANOX, PciAddress};
 
 /// A PCI class: base class, subclass, programming interface, as sysfs
 /// `class` prints it (`0x020700`).
@@ -43,20 +43,6 @@ impl Serialize for PciClass {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         s.collect_str(self)
     }
-}
-
-/// PCI vendor Mellanox.
-const MELLANOX: u16 = 0x15b3;
-
-/// True for a device number that only VFs have: a VF that was passed through
-/// to this machine shows no PF (`mlx5_core_pci_table`, `mlx4_pci_table`).
-#[must_use]
-pub const fn is_vf_id(vendor: u16, device: u16) -> bool {
-    vendor == MELLANOX
-        && matches!(
-            device,
-            0x1002 | 0x1004 | 0x1012 | 0x1014 | 0x1016 | 0x1018 | 0x101a | 0x101c | 0x101e | 0xa2d3
-        )
 }
 
 /// A PCI function that is, or could be, an InfiniBand HCA.

@@ -3,9 +3,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use super::judge::{Seen, Vf};
 use crate::host::answer;
-use crate::names::{PciAddress, PortNumber, RdmaName};
+use crate::names::{PciAddress, PortNumber, RdmaName, is_vf_id};
+use crate::observe::Observed;
 use crate::observe::link::PortAnswer;
-use crate::observe::{Observed, is_vf_id};
 use crate::report::PortProgress;
 use crate::workers::port_reader::PortReader;
 

@@ -1,4 +1,5 @@
 use super::{Boot, Confidence, Finding, Judge, Kind, Rule, Severity, seen};
+use crate::names::is_ipoib_name;
 
 pub(super) const RULE: Rule = Rule {
     code: "healthy",
@@ -27,7 +28,7 @@ fn judge(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
     }
     let life = seen::sign_of_life(boot);
     let named = boot.events.iter().filter(|e| match &e.kind {
-        Kind::NetdevRenamed { from, to } => seen::is_ib_netdev(from) || seen::is_ib_netdev(to),
+        Kind::NetdevRenamed { from, to } => is_ipoib_name(from) || is_ipoib_name(to),
         _ => {
             (e.text.contains("Activation: successful") || e.text.contains("Gained carrier"))
                 && seen::ib_netdev_in(&e.text).is_some()

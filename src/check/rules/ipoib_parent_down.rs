@@ -1,4 +1,5 @@
 use super::{Boot, Confidence, Finding, Judge, Rule, Severity};
+use crate::names::may_be_ipoib_name;
 
 pub(super) const RULE: Rule = Rule {
     code: "ipoib-parent-down",
@@ -21,7 +22,7 @@ the parent beside that of the child, ordered before it (pre-up in
 fn judge(boot: &Boot) -> Vec<Finding> {
     let netdevs = &boot.state.netdevs;
     let mut bad = Vec::new();
-    for child in netdevs.iter().filter(|n| n.up && (n.infiniband || n.name.starts_with("ib"))) {
+    for child in netdevs.iter().filter(|n| n.up && (n.infiniband || may_be_ipoib_name(&n.name))) {
         let parent = child
             .parent
             .as_deref()

@@ -1,5 +1,6 @@
 use super::super::pattern::{caught_one, word};
 use super::{Boot, Confidence, Event, Finding, Judge, Rule, Severity, seen};
+use crate::names::HCA_DRIVERS;
 
 pub(super) const RULE: Rule = Rule {
     code: "module-missing-for-kernel",
@@ -53,8 +54,7 @@ const OPTIONAL: [&str; 12] = [
 /// True if something else here is of InfiniBand: a driver, a netdev, a port, a card.
 fn has_infiniband(boot: &Boot) -> bool {
     boot.events.iter().filter(|e| missing(e).is_none()).any(|e| {
-        seen::HCA_DRIVERS.iter().any(|d| e.text.contains(d))
-            || seen::ib_netdev_in(&e.text).is_some()
+        HCA_DRIVERS.iter().any(|d| e.text.contains(d)) || seen::ib_netdev_in(&e.text).is_some()
     }) || boot.state.ports.iter().any(|p| p.may_be_infiniband())
         || boot.state.netdevs.iter().any(|n| n.infiniband)
         || boot.state.pci.iter().any(|f| f.is_infiniband())

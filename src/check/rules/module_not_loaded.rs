@@ -1,4 +1,5 @@
 use super::{Boot, Confidence, Event, Finding, Judge, Kind, Rule, Severity, seen};
+use crate::names::{IB_DRIVERS, is_ipoib_name, may_be_ipoib_name, rdma_half_of};
 
 pub(super) const RULE: Rule = Rule {
     code: "module-not-loaded",
@@ -67,12 +68,12 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .collect();
     let listed = boot.state.modules.as_ref().and_then(|modules| {
         let has = |name: &str| modules.has(name);
-        for (core, half) in [("mlx5_core", "mlx5_ib"), ("mlx4_core", "mlx4_ib")] {
+        for (core, half) in IB_DRIVERS.into_iter().filter_map(|d| Some((d, rdma_half_of(d)?))) {
             if has(core) && modules.lacks(half) && boot.state.ports.is_empty() {
                 return Some(half);
             }
         }
-        let any = ["mlx5_ib", "mlx4_ib", "ib_mthca", "ib_qib", "hfi1"].iter().any(|m| has(m));
+        let any = IB_DRIVERS.into_iter().any(|d| has(rdma_half_of(d).unwrap_or(d)));
         let ethernet = !boot.state.ports.is_empty()
             && boot.state.ports.iter().all(|p| p.infiniband == Some(false));
         (any && modules.lacks("ib_ipoib") && !ethernet).then_some("ib_ipoib")
@@ -106,7 +107,7 @@ fn is_infiniband(boot: &Boot) -> bool {
 /// The network service found no IPoIB netdev, and nothing in the log has made one or
 /// loaded ib_ipoib: the commonest cause, where no other is seen.
 fn absent(boot: &Boot) -> Vec<Finding> {
-    let asked = |e: &&Event| seen::not_found(e).is_some_and(seen::is_ib_netdev);
+    let asked = |e: &&Event| seen::not_found(e).is_some_and(is_ipoib_name);
     let lines: Vec<_> = boot.events.iter().filter(asked).collect();
     let Some(name) = lines.first().and_then(|e| seen::not_found(e)) else { return Vec::new() };
     let came = boot.events.iter().any(|e| match &e.kind {
@@ -150,7 +151,7 @@ fn shown_by_ls(boot: &Boot) -> bool {
     let is_device = |n: &String| !n.contains(':') && !n.contains('/');
     listed("/sys/class/infiniband").is_some_and(|names| names.iter().any(is_device))
         && listed("/sys/class/net").is_some_and(|names| {
-            names.iter().any(|n| n == "lo") && !names.iter().any(|n| n.starts_with("ib"))
+            names.iter().any(|n| n == "lo") && !names.iter().any(|n| may_be_ipoib_name(n))
         })
 }
 
@@ -181,6 +182,10 @@ mod tests {
                 ]
             ),
             Some(Severity::Error)
+        );
+        assert_eq!(
+            severity(&RULE, &["Module                  Size  Used by", "ib_ipath  10 0"]),
+            Some(Severity::Warning)
         );
         // It may be an Ethernet card.
         assert_eq!(

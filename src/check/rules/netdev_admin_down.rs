@@ -1,5 +1,6 @@
 use super::super::evidence::state::NetdevSeen;
-use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Confidence, Finding, Judge, Rule, Severity};
+use crate::names::is_ipoib_name;
 
 pub(super) const RULE: Rule = Rule {
     code: "netdev-admin-down",
@@ -21,7 +22,7 @@ a .network file), or to ibprov; for now: ip link set ib0 up.",
 
 fn judge(boot: &Boot) -> Vec<Finding> {
     let state = &boot.state;
-    let is_ib = |n: &&NetdevSeen| n.infiniband || seen::is_ib_netdev(&n.name);
+    let is_ib = |n: &&NetdevSeen| n.infiniband || is_ipoib_name(&n.name);
     let active = state.ports.iter().any(|p| p.is_active() && p.may_be_infiniband());
     // One that may only lack carrier is taken for set down beside an active port.
     let is_down = |n: &&NetdevSeen| !n.up && (active || !n.operational_state_alone);

@@ -1,5 +1,6 @@
 use super::super::evidence::state::NetdevSeen;
 use super::{Boot, Confidence, Event, Finding, Judge, Kind, Rule, Severity, seen};
+use crate::names::{is_ipoib_name, is_kernel_ipoib_name};
 
 pub(super) const RULE: Rule = Rule {
     code: "netdev-renamed",
@@ -21,29 +22,32 @@ by the last 8 bytes of the address (the port GUID), which stay the same.",
 
 /// A kernel name is asked for, and `ip link` shows only netdevs of other names.
 fn shown_otherwise(boot: &Boot) -> Option<(&Event, &str, &NetdevSeen)> {
-    let asked = |e| seen::not_found(e).filter(|n| seen::is_ib_netdev(n)).map(|n| (e, n));
+    let asked = |e| seen::not_found(e).filter(|n| is_ipoib_name(n)).map(|n| (e, n));
     let (event, name) = boot.events.iter().filter_map(asked).next_back()?;
-    let kernels = name.strip_prefix("ib")?.bytes().all(|b| b.is_ascii_digit());
+    let kernels = is_kernel_ipoib_name(name);
     let netdevs = &boot.state.netdevs;
     let other = netdevs.iter().find(|n| n.infiniband && n.parent.is_none())?;
     (kernels && netdevs.iter().all(|n| n.name != name)).then_some((event, name, other))
 }
 
 fn judge(boot: &Boot) -> Vec<Finding> {
-    let found = boot.events.iter().find_map(|asked| {
-        let name = seen::not_found(asked)?;
-        let (renamed, to) = boot.events.iter().find_map(|e| match &e.kind {
-            Kind::NetdevRenamed { from, to } if &**from == name && &**to != name => Some((e, to)),
-            _ => None,
-        })?;
-        let back = boot.events.iter().any(|e| match &e.kind {
-            Kind::NetdevRenamed { to, .. } => &**to == name && e.origin > renamed.origin,
-            Kind::InterfaceAsked { name: n, worked: Some(true) } => &**n == name,
-            _ => false,
+    let found =
+        boot.events.iter().find_map(|asked| {
+            let name = seen::not_found(asked)?;
+            let (renamed, to) = boot.events.iter().find_map(|e| match &e.kind {
+                Kind::NetdevRenamed { from, to } if &**from == name && &**to != name => {
+                    Some((e, to))
+                }
+                _ => None,
+            })?;
+            let back = boot.events.iter().any(|e| match &e.kind {
+                Kind::NetdevRenamed { to, .. } => &**to == name && e.origin > renamed.origin,
+                Kind::InterfaceAsked { name: n, worked: Some(true) } => &**n == name,
+                _ => false,
+            });
+            (!back && (is_ipoib_name(name) || seen::rdma_module(&renamed.text).is_some()))
+                .then_some((asked, renamed, name, to.to_string()))
         });
-        (!back && (seen::is_ib_netdev(name) || seen::rdma_module(&renamed.text).is_some()))
-            .then_some((asked, renamed, name, to.to_string()))
-    });
     let (asked, name, to, confidence, quotes) = match (found, shown_otherwise(boot)) {
         (Some((asked, renamed, name, to)), _) => {
             (asked, name, to, Confidence::High, vec![boot.quote(renamed)])

@@ -1,4 +1,5 @@
 use super::{Boot, Confidence, Event, Finding, Judge, Rule, Severity, seen};
+use crate::names::{RDMA_MODULES, is_ipoib_name};
 
 pub(super) const RULE: Rule = Rule {
     code: "network-stack-bug",
@@ -132,8 +133,8 @@ fn judge(boot: &Boot) -> Vec<Finding> {
 /// a netdev.
 fn kernel_like(text: &str) -> bool {
     let first = text.split([':', ' ']).next().unwrap_or_default();
-    seen::RDMA_MODULES.contains(&first)
-        || seen::is_ib_netdev(first)
+    RDMA_MODULES.contains(&first)
+        || is_ipoib_name(first)
         || first.starts_with("mlx")
         || first == "infiniband"
         || first == "IPv6"

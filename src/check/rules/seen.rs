@@ -1,87 +1,10 @@
 //! Questions about a boot that several rules ask.
 
-use super::super::evidence::state::{NetdevSeen, is_ib_name};
+use super::super::evidence::state::NetdevSeen;
 use super::super::evidence::{Boot, Event, Kind};
 use super::super::pattern::{caught_one, word};
-use crate::names::PciAddress;
+use crate::names::{PciAddress, RDMA_MODULES, is_ipoib_name, is_vf_id_text};
 use crate::report::finding::Quote;
-
-/// The kernel modules of the RDMA stack: cores, HCA drivers, upper layers.
-pub(super) const RDMA_MODULES: &[&str] = &[
-    "ib_core",
-    "ib_cm",
-    "ib_mad",
-    "ib_sa",
-    "ib_addr",
-    "ib_umad",
-    "ib_uverbs",
-    "ib_ucm",
-    "ib_ipoib",
-    "ib_srp",
-    "ib_srpt",
-    "ib_iser",
-    "ib_isert",
-    "iw_cm",
-    "rdma_cm",
-    "rdma_ucm",
-    "rdmavt",
-    "mlx4_core",
-    "mlx4_ib",
-    "mlx4_en",
-    "mlx5_core",
-    "mlx5_ib",
-    "mlx5_vdpa",
-    "mlx_compat",
-    "ib_mthca",
-    "ib_qib",
-    "ib_ipath",
-    "hfi1",
-    "opa_vnic",
-    "irdma",
-    "i40iw",
-    "iw_cxgb3",
-    "iw_cxgb4",
-    "iw_nes",
-    "bnxt_re",
-    "qedr",
-    "ocrdma",
-    "hns_roce",
-    "hns_roce_hw_v2",
-    "efa",
-    "erdma",
-    "mana_ib",
-    "vmw_pvrdma",
-    "usnic_verbs",
-    "rdma_rxe",
-    "siw",
-    "rpcrdma",
-    "xprtrdma",
-    "svcrdma",
-    "nvme_rdma",
-    "nvmet_rdma",
-    "ko2iblnd",
-    "smc",
-];
-
-/// Drivers of HCAs, by the name they have on the PCI or auxiliary bus.
-pub(super) const HCA_DRIVERS: &[&str] = &[
-    "mlx4_core",
-    "mlx5_core",
-    "mlx5_ib",
-    "mlx4_ib",
-    "ib_mthca",
-    "ib_qib",
-    "hfi1",
-    "irdma",
-    "bnxt_re",
-    "qedr",
-    "iw_cxgb4",
-    "hns_roce",
-    "hns_roce_hw_v2",
-    "efa",
-    "erdma",
-    "vmw_pvrdma",
-];
 
 /// The module of the RDMA stack that stands in square brackets in a stack
 /// frame or at the instruction pointer.
@@ -96,16 +19,11 @@ pub(super) fn rdma_module(text: &str) -> Option<&'static str> {
         .find_map(|w| RDMA_MODULES.iter().copied().find(|m| *m == w))
 }
 
-/// True for the names of IPoIB netdevs.
-pub(super) fn is_ib_netdev(name: &str) -> bool {
-    is_ib_name(name)
-}
-
 /// The IPoIB netdev that a word of `text` names.
 pub(super) fn ib_netdev_in(text: &str) -> Option<&str> {
     text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '.' || c == '_'))
         .map(|w| w.trim_end_matches('.'))
-        .find(|w| is_ib_netdev(w))
+        .find(|w| is_ipoib_name(w))
 }
 
 /// Lines to quote.
@@ -173,7 +91,7 @@ const SOON: i64 = 300_000_000;
 /// The first netdev that came too late.
 pub(super) fn late(boot: &Boot) -> Option<Late<'_>> {
     boot.events.iter().enumerate().find_map(|(at, asked)| {
-        let netdev = not_found(asked).filter(|n| is_ib_netdev(n))?;
+        let netdev = not_found(asked).filter(|n| is_ipoib_name(n))?;
         let after = boot.events.get(at + 1..).unwrap_or_default();
         let made = after.iter().find(|e| {
             // Another netdev's coming would say nothing of this one; mlx5 does
@@ -212,8 +130,8 @@ pub(super) fn came_up_after(boot: &Boot, netdev: &str, event: &Event) -> bool {
 /// The first sign that IPoIB or an InfiniBand port works in this boot.
 pub(super) fn sign_of_life(boot: &Boot) -> Option<Quote> {
     let event = boot.events.iter().find(|e| match &e.kind {
-        Kind::LinkReady(name) => is_ib_netdev(name),
-        Kind::InterfaceAsked { name, worked } => is_ib_netdev(name) && *worked == Some(true),
+        Kind::LinkReady(name) => is_ipoib_name(name),
+        Kind::InterfaceAsked { name, worked } => is_ipoib_name(name) && *worked == Some(true),
         _ => ACTIVE.iter().any(|w| e.text.contains(w)),
     });
     let port = || {
@@ -232,25 +150,11 @@ pub(super) fn sign_of_life(boot: &Boot) -> Option<Quote> {
 /// Log lines that say that a port is active.
 pub(super) const ACTIVE: &[&str] = &["logical state changed to PORT_ACTIVE", "IB: Port active"];
 
-/// PCI device ids of VFs (vendor 15b3): the id after its PF's.
-const VF_IDS: [&str; 8] = [
-    "15b3:1002",
-    "15b3:1004",
-    "15b3:1012",
-    "15b3:1014",
-    "15b3:1016",
-    "15b3:1018",
-    "15b3:101a",
-    "15b3:101c",
-];
-/// The VF id that ConnectX-6 Dx and all later cards share.
-const VF_ID_OF_ALL: &str = "15b3:101e";
-
 /// True if the PCI function at `address` is surely or very likely a VF.
 pub(super) fn is_vf(boot: &Boot, address: &str) -> bool {
     let by_id = boot.events.iter().any(|e| {
         matches!(&e.kind, Kind::PciFunction { address: a, id, .. }
-            if &**a == address && (VF_IDS.contains(&&**id) || &**id == VF_ID_OF_ALL))
+            if &**a == address && is_vf_id_text(id))
     });
     let by_words = || {
         boot.events.iter().any(|e| {
@@ -284,4 +188,32 @@ pub(super) fn is_vf(boot: &Boot, address: &str) -> bool {
         numbered && (after_sriov || place.starts_with("00.") || beyond)
     };
     by_id || by_words() || by_lspci() || by_number()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::evidence::Intake;
+    use super::*;
+
+    fn boot(log: &str) -> Boot {
+        let mut intake = Intake::new();
+        intake.read("log", &mut log.as_bytes());
+        intake.finish().boots.remove(0)
+    }
+
+    #[test]
+    fn a_vf_is_known_by_its_device_id() {
+        for (id, is) in [("101e", true), ("a2d3", true), ("a2d2", false), ("101b", false)] {
+            let log = format!("[ 1.0] pci 0000:4b:00.0: [15b3:{id}] type 00 class 0x020700");
+            assert_eq!(is_vf(&boot(&log), "0000:4b:00.0"), is, "{id}");
+        }
+    }
+
+    #[test]
+    fn the_frames_of_each_rdma_module_are_looked_for() {
+        for module in RDMA_MODULES {
+            let frame = format!(" [{module}]");
+            assert!(super::super::super::evidence::needles::knows(&frame), "{frame}");
+        }
+    }
 }

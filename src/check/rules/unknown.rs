@@ -1,4 +1,5 @@
 use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+use crate::names::is_ipoib_name;
 
 pub(super) const RULE: Rule = Rule {
     code: "unknown",
@@ -25,7 +26,7 @@ fn judge(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
     // A netdev that was not there when it was wanted is a failure, whose cause
     // nobody here has found.
     let absent: Vec<_> =
-        boot.events.iter().filter(|e| seen::not_found(e).is_some_and(seen::is_ib_netdev)).collect();
+        boot.events.iter().filter(|e| seen::not_found(e).is_some_and(is_ipoib_name)).collect();
     let explained = findings.iter().any(|f| f.severity != Severity::Info);
     if let Some(first) = absent.first()
         && !explained

@@ -1,5 +1,6 @@
 use super::super::evidence::event::function;
 use super::{Boot, Confidence, Finding, Judge, Kind, Rule, Severity, seen};
+use crate::names::{HCA_DRIVERS, PciAddress};
 
 pub(super) const RULE: Rule = Rule {
     code: "vf-probe-failed",
@@ -49,14 +50,14 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .filter_map(|e| match &e.kind {
             Kind::ProbeFailed { driver, device, errno } if *errno != -517 => {
                 let base = driver.split('.').next().unwrap_or(driver);
-                (seen::HCA_DRIVERS.contains(&base)).then_some((e, device.to_string()))
+                (HCA_DRIVERS.contains(&base)).then_some((e, device.to_string()))
             }
             _ => None,
         })
         .filter_map(|(e, device)| {
             // An auxiliary device (`mlx5_core.eth.2`) is named by no address: the
             // line above it is.
-            if device.parse::<crate::names::PciAddress>().is_ok() {
+            if device.parse::<PciAddress>().is_ok() {
                 return seen::is_vf(boot, &device).then_some((e, device));
             }
             let above = boot.events.iter().rev().find(|a| {
@@ -68,7 +69,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .collect();
     let aborted = boot.with(", aborting").filter(|e| {
         e.text.trim_end().trim_end_matches('.').ends_with(", aborting")
-            && seen::HCA_DRIVERS.iter().any(|d| e.text.starts_with(d))
+            && HCA_DRIVERS.iter().any(|d| e.text.starts_with(d))
             && function(&e.text).is_some_and(|address| seen::is_vf(boot, address))
     });
     let slave: Vec<_> = boot.with_any(SLAVE).chain(aborted).collect();

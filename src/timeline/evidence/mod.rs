@@ -9,7 +9,7 @@ use self::roles::{known, role_of};
 use super::{Ask, Clock, ModuleLoad, Note, Outcome, PortTrack, Role, Timeline, UnitBar};
 use crate::check::evidence::{Boot, Event, Host, Kind, When, event};
 use crate::graph::{Unit, consumers};
-use crate::names::Rung;
+use crate::names::{Rung, is_kernel_ipoib_name, is_rdma_module, may_be_ipoib_name};
 use crate::report::finding::{Finding, Severity};
 
 /// Asks of one asker for one netdev that are closer than this are one,
@@ -139,19 +139,21 @@ impl Drawing {
                 let function = self.function(address);
                 function.made.get_or_insert(usec);
             }
-            Kind::NetdevRenamed { from, to } if is_ipoib(from) || is_ipoib(to) => {
+            Kind::NetdevRenamed { from, to }
+                if may_be_ipoib_name(from) || may_be_ipoib_name(to) =>
+            {
                 if let Some(address) = event::function(&event.text).map(str::to_owned) {
                     let function = self.function(&address);
                     function.infiniband = true;
                     function.named = Some((to.to_string(), usec));
                 }
             }
-            Kind::LinkReady(netdev) if is_ipoib(netdev) => {
+            Kind::LinkReady(netdev) if may_be_ipoib_name(netdev) => {
                 self.netdev(netdev);
                 self.port(netdev).reached.push((Rung::Active, usec));
                 self.set_up(netdev, usec);
             }
-            Kind::InterfaceAsked { name, worked } if is_ipoib(name) => {
+            Kind::InterfaceAsked { name, worked } if may_be_ipoib_name(name) => {
                 self.ask(who(event), name, usec, *worked);
                 if *worked == Some(true) {
                     self.set_up(name, usec);
@@ -182,7 +184,7 @@ impl Drawing {
             .filter(|(_, rest)| rest.contains("does not seem to be present"))
             .or_else(|| text.split_once("Cannot find device "))
             .map(|(_, rest)| first_word(rest).trim_matches('"'));
-        if let Some(name) = missing.filter(|n| is_ipoib(n)) {
+        if let Some(name) = missing.filter(|n| may_be_ipoib_name(n)) {
             self.ask(who(event), name, usec, Some(false));
         }
     }
@@ -282,7 +284,7 @@ impl Drawing {
         functions.retain(|f| f.infiniband);
         functions.sort_by_key(|f| (f.made.is_none(), f.made));
         let mut plain: Vec<String> =
-            self.netdevs.iter().filter(|n| is_kernel_name(n)).cloned().collect();
+            self.netdevs.iter().filter(|n| is_kernel_ipoib_name(n)).cloned().collect();
         plain.sort_by_key(|n| (n.len(), n.clone()));
         let mut plain = plain.into_iter();
         for function in functions {
@@ -465,24 +467,6 @@ fn who(event: &Event) -> String {
 
 fn first_word(text: &str) -> &str {
     text.split([' ', ',', ';', ')']).next().unwrap_or_default()
-}
-
-/// Modules of the RDMA stack, by the beginnings of their names.
-fn is_rdma_module(name: &str) -> bool {
-    const BEGINNINGS: [&str; 9] =
-        ["ib_", "iw_", "mlx", "rdma", "hfi1", "irdma", "xprtrdma", "svcrdma", "rpcrdma"];
-    BEGINNINGS.iter().any(|b| name.starts_with(b))
-}
-
-/// A name that the kernel gives IPoIB netdevs.
-fn is_kernel_name(name: &str) -> bool {
-    name.strip_prefix("ib").is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
-}
-
-/// A name that IPoIB netdevs have, by the kernel (`ib0`), systemd (`ibp1s0`),
-/// or custom.
-fn is_ipoib(name: &str) -> bool {
-    name.starts_with("ib")
 }
 
 #[cfg(test)]

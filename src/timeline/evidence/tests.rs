@@ -100,3 +100,19 @@ fn renamed_netdevs_belong_to_their_functions() {
     assert_eq!(of("ibp2s0").label, "0000:02:00.0");
     assert_eq!(timeline.ports.len(), 2, "{timeline:?}");
 }
+
+#[test]
+fn netdevs_and_modules_are_of_the_stack_by_the_same_names_as_in_check() {
+    let all = boots(
+        "\
+Mar 18 10:29:53 n9 network[29]: Device mlx5_ib0 does not seem to be present, delaying initialization.
+Mar 18 10:29:54 n9 network[29]: Device ibft0 does not seem to be present, delaying initialization.
+Mar 18 10:29:55 n9 openibd[23]: + /sbin/modprobe bnxt_re
+",
+    );
+    let [timeline] = &all[..] else { panic!("{all:?}") };
+    let asked: Vec<&str> = timeline.asks.iter().map(|ask| ask.netdev.as_str()).collect();
+    assert_eq!(asked, ["mlx5_ib0"]);
+    let modules: Vec<&str> = timeline.modules.iter().map(|module| module.name.as_str()).collect();
+    assert_eq!(modules, ["bnxt_re"]);
+}

@@ -12,7 +12,7 @@ mod units;
 mod vfs;
 
 pub use modules::Modules;
-pub use netdevs::{NetdevSeen, is_ib_name};
+pub use netdevs::NetdevSeen;
 pub use ports::PortSeen;
 pub use prompt::{Command, typed};
 pub use tools::{DeviceSeen, PciSeen, Setting};

@@ -6,6 +6,7 @@ use super::prompt::Line;
 use super::vfs::{VfSeen, is_broken};
 use super::{LIMIT, netdev_tables};
 use crate::check::pattern::{caught, word};
+use crate::names::{is_ipoib_name, may_be_ipoib_name};
 
 /// A netdev as a tool shows it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -67,7 +68,8 @@ impl Reader {
                     name: name.to_owned(),
                     up: state == "Up",
                     carrier: Some(state == "Up"),
-                    infiniband: name.starts_with("ib") || is_ib_name(name),
+                    // It lists the netdevs of RDMA devices.
+                    infiniband: may_be_ipoib_name(name),
                     port: Some((word(device).to_owned(), port.to_owned())),
                     origin,
                     text: trimmed.to_owned(),
@@ -203,7 +205,7 @@ pub(super) fn named(text: &str) -> Option<NetdevSeen> {
     fits.then(|| NetdevSeen {
         name: name.to_owned(),
         parent: parent.map(str::to_owned),
-        infiniband: is_ib_name(name),
+        infiniband: is_ipoib_name(name),
         ..NetdevSeen::default()
     })
 }
@@ -212,20 +214,6 @@ pub(super) fn named(text: &str) -> Option<NetdevSeen> {
 pub(super) fn has_ib_address(text: &str) -> bool {
     let is_byte = |part: &str| part.len() == 2 && part.bytes().all(|b| b.is_ascii_hexdigit());
     text.len() == 59 && text.split(':').all(is_byte)
-}
-
-/// True for the names of IPoIB netdevs: those that the kernel and udev give,
-/// and those that administrators make of the driver's name and the fabric's,
-/// `mlx5_ib0` and `hfi1_opa0`. Behind a dot may stand the P_Key of a child.
-#[must_use]
-pub fn is_ib_name(name: &str) -> bool {
-    let numbered = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit());
-    if let Some(rest) = name.strip_prefix("ib") {
-        return numbered(rest.strip_prefix(['p', 's', 'o', 'x', 'P', 'v']).unwrap_or(rest));
-    }
-    let Some((driver, rest)) = name.split_once('_') else { return false };
-    ["mlx4", "mlx5", "mthca", "qib", "ipath", "hfi1"].contains(&driver)
-        && rest.strip_prefix("ib").or_else(|| rest.strip_prefix("opa")).is_some_and(numbered)
 }
 
 /// `4: ib0.8001@ib0: <BROADCAST,UP> mtu 4092 qdisc mq state UP ...`; the index
@@ -252,7 +240,7 @@ fn ifconfig_line(text: &str) -> Option<NetdevSeen> {
         name: name.to_owned(),
         up: has("UP"),
         carrier: has("UP").then(|| has("RUNNING")),
-        infiniband: is_ib_name(name),
+        infiniband: is_ipoib_name(name),
         ..NetdevSeen::default()
     })
 }
@@ -317,15 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn netdevs_of_infiniband_are_known_by_name() {
-        for name in ["ib0", "ibp1s0", "ibs4f1", "mlx5_ib0", "mlx5_ib0.8002", "hfi1_opa0", "qib_ib1"]
-        {
-            assert!(is_ib_name(name), "{name}");
-        }
-        for name in ["eth0", "mlx5_0", "mlx5_ib", "hfi1_0", "bond_ib0", "ibmveth", "opa0", "mlx5_"]
-        {
-            assert!(!is_ib_name(name), "{name}");
-        }
+    fn an_address_of_infiniband_has_20_bytes() {
         let ib = "80:00:00:08:fe:80:00:00:00:00:00:00:00:02:c9:03:00:a1:b2:c3";
         assert!(has_ib_address(ib) && !has_ib_address("00:02:c9:03:00:a1"));
     }

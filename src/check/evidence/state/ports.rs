@@ -5,6 +5,7 @@ use super::super::event::Origin;
 use super::prompt::Line;
 use super::{LIMIT, port_files};
 use crate::check::pattern::{caught, caught_one, word};
+use crate::names::is_vf_hca_type;
 
 /// A port as a tool shows it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -51,11 +52,7 @@ impl PortSeen {
     /// no sign: a PF without link shows it too.)
     #[must_use]
     pub fn is_vf(&self) -> bool {
-        const TYPES: [&str; 9] = [
-            "MT4098", "MT4100", "MT4114", "MT4116", "MT4118", "MT4120", "MT4122", "MT4124",
-            "MT4126",
-        ];
-        TYPES.contains(&self.device_type.as_str())
+        is_vf_hca_type(&self.device_type)
     }
 
     /// Device and port for messages.
@@ -268,6 +265,14 @@ mod tests {
                 "{text}"
             );
             assert!(p.guid.is_empty() || p.guid == "0002c90300a1b2c3", "{text}: {}", p.guid);
+        }
+    }
+
+    #[test]
+    fn a_vf_is_known_by_its_type() {
+        for (kind, is) in [("MT4124", true), ("MT41683", true), ("MT4123", false), ("", false)] {
+            let port = PortSeen { device_type: kind.to_owned(), ..PortSeen::default() };
+            assert_eq!(port.is_vf(), is, "{kind}");
         }
     }
 

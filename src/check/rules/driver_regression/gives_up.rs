@@ -2,6 +2,7 @@
 
 use super::super::{Boot, Event, Kind, seen};
 use super::has;
+use crate::names::HCA_DRIVERS;
 
 /// Lines by which a driver gives up.
 pub(super) const GIVES_UP: &[&str] = &[
@@ -47,7 +48,7 @@ fn aborts(boot: &Boot, event: &Event) -> bool {
         })
     };
     text.ends_with(", aborting")
-        && seen::HCA_DRIVERS.iter().any(|d| text.starts_with(d))
+        && HCA_DRIVERS.iter().any(|d| text.starts_with(d))
         && !address.is_some_and(lives)
 }
 
@@ -79,7 +80,7 @@ pub(super) fn given_up(boot: &Boot) -> Vec<&Event> {
         .filter(|e| match &e.kind {
             Kind::ProbeFailed { driver, device, errno } => {
                 let base = driver.split('.').next().unwrap_or(driver);
-                *errno != LATER && seen::HCA_DRIVERS.contains(&base) && !seen::is_vf(boot, device)
+                *errno != LATER && HCA_DRIVERS.contains(&base) && !seen::is_vf(boot, device)
             }
             _ => is_final(boot, e),
         })

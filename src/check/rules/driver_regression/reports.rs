@@ -3,6 +3,7 @@
 
 use super::super::{Boot, Event, Severity, seen};
 use super::has;
+use crate::names::RDMA_MODULES;
 
 /// Lines by which the kernel begins to tell of a crash.
 pub(super) const CRASH: &[&str] = &[
@@ -124,7 +125,7 @@ fn culprit<'a>(
         e.text.split_whitespace().find_map(|w| {
             let (name, flags) = w.split_once('(')?;
             flags.ends_with("+)").then_some(())?;
-            seen::RDMA_MODULES.iter().copied().find(|m| *m == name).map(|m| (*e, m))
+            RDMA_MODULES.iter().copied().find(|m| *m == name).map(|m| (*e, m))
         })
     });
     if let Some((event, module)) = loading {

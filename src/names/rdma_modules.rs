@@ -1,0 +1,148 @@
+//! The kernel modules of the RDMA stack, and which of them drive cards.
+
+macro_rules! rdma_modules {
+    ($($name:literal,)+) => {
+        /// The kernel modules of the RDMA stack: cores, HCA drivers, upper layers.
+        pub const RDMA_MODULES: &[&str] = &[$($name),+];
+
+        /// [`RDMA_MODULES`] as they stand behind a function in a stack trace of the
+        /// kernel (`%pS`, `Documentation/core-api/printk-formats.rst`).
+        pub const RDMA_MODULES_IN_TRACES: &[&str] = &[$(concat!(" [", $name, "]")),+];
+    };
+}
+
+rdma_modules! {
+    "ib_core",
+    "ib_cm",
+    "ib_mad",
+    "ib_sa",
+    "ib_addr",
+    "ib_umad",
+    "ib_uverbs",
+    "ib_ucm",
+    "ib_ipoib",
+    "ib_srp",
+    "ib_srpt",
+    "ib_iser",
+    "ib_isert",
+    "iw_cm",
+    "rdma_cm",
+    "rdma_ucm",
+    "rdmavt",
+    "mlx4_core",
+    "mlx4_ib",
+    "mlx4_en",
+    "mlx5_core",
+    "mlx5_ib",
+    "mlx5_vdpa",
+    "mlx_compat",
+    "ib_mthca",
+    "ib_qib",
+    "ib_ipath",
+    "hfi1",
+    "opa_vnic",
+    "irdma",
+    "i40iw",
+    "iw_cxgb3",
+    "iw_cxgb4",
+    "iw_nes",
+    "bnxt_re",
+    "qedr",
+    "ocrdma",
+    "hns_roce",
+    "hns_roce_hw_v2",
+    "efa",
+    "erdma",
+    "mana_ib",
+    "vmw_pvrdma",
+    "usnic_verbs",
+    "rdma_rxe",
+    "siw",
+    "rpcrdma",
+    "xprtrdma",
+    "svcrdma",
+    "nvme_rdma",
+    "nvmet_rdma",
+    "ko2iblnd",
+    "smc",
+}
+
+/// Drivers of HCAs, by the name they have on the PCI or auxiliary bus. Those of
+/// [`RDMA_MODULES`] that find their cards through an Ethernet driver instead
+/// (`i40iw`, `ocrdma`, `iw_cxgb3`) are on no bus.
+pub const HCA_DRIVERS: &[&str] = &[
+    "mlx4_core",
+    "mlx5_core",
+    "mlx5_ib",
+    "mlx4_ib",
+    "ib_mthca",
+    "ib_qib",
+    "ib_ipath",
+    "hfi1",
+    "irdma",
+    "bnxt_re",
+    "qedr",
+    "iw_cxgb4",
+    "iw_nes",
+    "hns_roce",
+    "hns_roce_hw_v2",
+    "efa",
+    "erdma",
+    "mana_ib",
+    "usnic_verbs",
+    "vmw_pvrdma",
+];
+
+/// PCI drivers that give, alone or with a second half, an RDMA device whose
+/// ports can be InfiniBand or Omni-Path (`drivers/infiniband/hw` and
+/// `drivers/net/ethernet/mellanox`).
+pub const IB_DRIVERS: [&str; 6] =
+    ["mlx5_core", "mlx4_core", "ib_mthca", "ib_qib", "hfi1", "ib_ipath"];
+
+/// The module that registers the RDMA device, for drivers that are only the
+/// core of the card: mlx5 and mlx4.
+#[must_use]
+pub fn rdma_half_of(driver: &str) -> Option<&'static str> {
+    match driver {
+        "mlx5_core" => Some("mlx5_ib"),
+        "mlx4_core" => Some("mlx4_ib"),
+        _ => None,
+    }
+}
+
+/// True for the name of a module of the RDMA stack, also of one that is not in
+/// [`RDMA_MODULES`], by how its name begins. Only for what is known to be a
+/// module: in the text of a log, many a word begins like this.
+#[must_use]
+pub fn is_rdma_module(name: &str) -> bool {
+    RDMA_MODULES.contains(&name)
+        || ["ib_", "iw_", "mlx", "rdma"].iter().any(|b| name.starts_with(b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_infiniband_driver_drives_an_hca_and_is_of_the_stack() {
+        for driver in IB_DRIVERS {
+            assert!(HCA_DRIVERS.contains(&driver), "{driver}");
+        }
+        for half in IB_DRIVERS.into_iter().filter_map(rdma_half_of) {
+            assert!(HCA_DRIVERS.contains(&half), "{half}");
+        }
+        for driver in HCA_DRIVERS {
+            assert!(RDMA_MODULES.contains(driver), "{driver}");
+        }
+    }
+
+    #[test]
+    fn a_module_is_of_the_stack_by_list_or_by_how_it_begins() {
+        for name in ["bnxt_re", "ib_ipoib", "ib_sdp", "mlx5_fpga_tools", "rdma_rxe"] {
+            assert!(is_rdma_module(name), "{name}");
+        }
+        for name in ["igb", "nfs", "ibmveth", "rds", ""] {
+            assert!(!is_rdma_module(name), "{name}");
+        }
+    }
+}
