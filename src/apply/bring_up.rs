@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use log::Level;
 
 use crate::host::bus::Changes;
-use crate::host::links::LinkWatch;
+use crate::host::link_events::LinkEvents;
 use crate::host::manager::Manager;
 use crate::host::unit::{Apart, JobEnd, UnitState};
 use crate::host::{Root, answer, clock, journal, netlink};
@@ -96,7 +96,7 @@ pub fn ask_systemd(
 impl Run<'_> {
     /// Look, decide and do one thing.
     fn step(&mut self, states: Option<Vec<UnitState>>) -> anyhow::Result<Next> {
-        let mut watch = LinkWatch::open()?;
+        let links = LinkEvents::open()?;
         let states = match states {
             Some(states) => states,
             None => {
@@ -130,7 +130,7 @@ impl Run<'_> {
             Action::Nothing => Ok(Next::End(BringUp::Up)),
             Action::Leave => Ok(Next::End(BringUp::Left)),
             Action::WaitForService => self.wait_for(known(stack)?.facts().service),
-            Action::WaitForHotplug => self.wait_for_own(known(own_unit)?, &mut watch),
+            Action::WaitForHotplug => self.wait_for_own(known(own_unit)?, &links),
             // An ifup for a former interface of that name may have left addresses
             // after our look: that alone is worth a second try.
             Action::IfupAnew if self.acted != Some(Action::IfupAnew) => {
@@ -150,10 +150,10 @@ impl Run<'_> {
                 let end = self.manager.start(&unit, self.deadline)?;
                 Ok(self.after(&unit, end))
             }
-            Action::Verify => self.verify(&live, &decision, &mut changes, &mut watch),
+            Action::Verify => self.verify(&live, &decision, &mut changes, &links),
             // What a stack says in its first moments is not its last word.
             Action::Nobody | Action::Stuck if live.is_undecided(&self.interface) => {
-                match self.wait(self.notice_until, &mut changes, &mut watch)? {
+                match self.wait(self.notice_until, &mut changes, &links)? {
                     true => Ok(Next::Again),
                     false => Ok(self.concluded(&decision)),
                 }
@@ -185,7 +185,7 @@ impl Run<'_> {
 
     /// A stack's own unit for the interface has no job while it works: its change is
     /// waited for, or, where the bus is not up, that of the interface.
-    fn wait_for_own(&mut self, own: &OwnUnit, watch: &mut LinkWatch) -> anyhow::Result<Next> {
+    fn wait_for_own(&mut self, own: &OwnUnit, links: &LinkEvents) -> anyhow::Result<Next> {
         let unit = own.of(&self.interface);
         let mut changes = Vec::new();
         if let Some(bus) = self.manager.bus() {
@@ -197,7 +197,7 @@ impl Run<'_> {
             return self.wait_for(&unit);
         }
         let works = state.first().is_some_and(|u| (own.phase)(u) == Phase::Starting);
-        if !works || self.wait(self.deadline, &mut changes, watch)? {
+        if !works || self.wait(self.deadline, &mut changes, links)? {
             return Ok(Next::Again);
         }
         Ok(self.failed(&format!(
@@ -265,7 +265,7 @@ impl Run<'_> {
         live: &Live,
         decision: &Decision,
         changes: &mut [Changes],
-        watch: &mut LinkWatch,
+        links: &LinkEvents,
     ) -> anyhow::Result<Next> {
         let stack = known(decision.stack)?;
         match live.progress(stack, &self.interface) {
@@ -275,7 +275,7 @@ impl Run<'_> {
             }
             Progress::Undecided | Progress::Working => {}
         }
-        if self.wait(self.deadline, changes, watch)? {
+        if self.wait(self.deadline, changes, links)? {
             return Ok(Next::Again);
         }
         if self.interface.up && !self.interface.carrier {
@@ -292,11 +292,11 @@ impl Run<'_> {
         &mut self,
         until: u64,
         changes: &mut [Changes],
-        watch: &mut LinkWatch,
+        links: &LinkEvents,
     ) -> anyhow::Result<bool> {
         match self.manager.bus() {
             Some(bus) if !changes.is_empty() => Ok(bus.wait(changes, until)?),
-            _ => Ok(watch.wait(until)?),
+            _ => Ok(links.wait(until)?),
         }
     }
 }

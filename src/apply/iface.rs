@@ -7,7 +7,7 @@ use log::Level;
 use super::bring_up::bring_up;
 use crate::config::Config;
 use crate::host::{Root, clock, errno_name, journal, links, lock, state};
-use crate::names::IfName;
+use crate::names::{IfName, IfNameError};
 use crate::observe::Look;
 use crate::observe::iface::{NotSeen, Seen, look};
 use crate::observe::ipoib::{self, Interface, Sort, outcome_file};
@@ -114,9 +114,7 @@ pub fn is_missed(root: &Root, name: &IfName) -> Result<bool, lock::LockError> {
 fn ended(mut report: IfaceReport) -> IfaceReport {
     report.finished_usec = clock::monotonic_usec();
     report.exit_code = report.judge();
-    if report.ifindex != 0 {
-        write(&mut report);
-    }
+    write(&mut report);
     report
 }
 
@@ -137,18 +135,16 @@ fn settings(config: &Config, root: &Root, seen: &mut Seen, report: &mut IfaceRep
     for step in plan.steps {
         let began = clock::monotonic_usec();
         let done = take(&step, seen.interface.ifindex);
-        let failure = match &done {
-            Ok(()) => String::new(),
-            Err(e) => explain(&step, &seen.interface, e),
-        };
+        let failure = done.as_ref().err().map(|e| explain(&step, &seen.interface, e));
         if let (IfaceStep::SetMtu { mtu }, Ok(())) = (&step, &done) {
             report.mtu_asked = Some(*mtu);
         }
         let took_usec = clock::monotonic_usec().saturating_sub(began);
-        tell_step(&step, &seen.interface, took_usec, &failure);
-        if !failure.is_empty() {
+        tell_step(&step, &seen.interface, took_usec, failure.as_deref());
+        if let Some(failure) = &failure {
             report.failures.push(format!("{}: {step}: {failure}", seen.interface.name));
         }
+        let failure = failure.unwrap_or_default();
         report.steps.push(IfaceStepReport { step, took_usec, failure });
     }
     match look(root, &seen.interface.name) {
@@ -216,24 +212,18 @@ fn explain(step: &IfaceStep, interface: &Interface, e: &std::io::Error) -> Strin
     format!("{answer}{meaning}")
 }
 
-fn tell_step(step: &IfaceStep, interface: &Interface, took_usec: u64, failure: &str) {
-    let fields = [
+fn tell_step(step: &IfaceStep, interface: &Interface, took_usec: u64, failure: Option<&str>) {
+    let mut fields = vec![
         ("IBPROV_STEP", step.to_string()),
         ("IBPROV_NETDEV", interface.name.to_string()),
         ("IBPROV_TOOK_USEC", took_usec.to_string()),
-        ("IBPROV_CAUSE", failure.to_owned()),
     ];
-    let name = &interface.name;
+    let done = format!("{}: {step}", interface.name);
     match failure {
-        "" => journal::emit(
-            kinds::STEP_DONE,
-            Level::Info,
-            &format!("{name}: {step}"),
-            fields.get(..3).unwrap_or_default(),
-        ),
-        failure => {
-            let text = format!("{name}: {step}: {failure}");
-            journal::emit(kinds::STEP_FAILED, Level::Error, &text, &fields);
+        None => journal::emit(kinds::STEP_DONE, Level::Info, &done, &fields),
+        Some(failure) => {
+            fields.push(("IBPROV_CAUSE", failure.to_owned()));
+            journal::emit(kinds::STEP_FAILED, Level::Error, &format!("{done}: {failure}"), &fields);
         }
     }
 }
@@ -270,14 +260,24 @@ pub fn queue_advice(root: &Root, wanted: &WantedInterface) -> Vec<String> {
     advice
 }
 
+/// A path in sysfs that stands for no interface.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotAnInterface {
+    /// It is none of a network device; the path is fit to be shown.
+    #[error("{0:?} is no network device's path in /sys")]
+    OtherDevice(String),
+    /// What it ends in is no name of an interface.
+    #[error(transparent)]
+    Name(#[from] IfNameError),
+}
+
 /// The interface that a device's path in sysfs stands for.
 ///
 /// # Errors
 /// The path is none of a network device.
-pub fn name_of(device: &Path) -> Result<IfName, String> {
+pub fn name_of(device: &Path) -> Result<IfName, NotAnInterface> {
     let is_net = device.parent().and_then(Path::file_name).is_some_and(|n| n == "net");
     let name = device.file_name().and_then(|n| n.to_str()).filter(|_| is_net);
-    let shown: String = device.display().to_string().chars().filter(|c| !c.is_control()).collect();
-    let name = name.ok_or_else(|| format!("{shown:?} is no network device's path in /sys"))?;
-    name.parse().map_err(|e| format!("{e}"))
+    let shown = || device.display().to_string().chars().filter(|c| !c.is_control()).collect();
+    Ok(name.ok_or_else(|| NotAnInterface::OtherDevice(shown()))?.parse::<IfName>()?)
 }

@@ -28,7 +28,7 @@ pub fn run(args: &IfaceArgs, config: &Config, root: &Root, format: Format) -> an
     }
     let name = match (&args.name, &args.device) {
         (Some(name), _) => name.parse::<IfName>()?,
-        (None, Some(device)) => name_of(device).map_err(anyhow::Error::msg)?,
+        (None, Some(device)) => name_of(device)?,
         (None, None) => anyhow::bail!("which interface? Give its name, or --device PATH"),
     };
     let ask = Ask { name: &name, settings_only: args.settings_only, no_bus: args.no_bus };
@@ -56,8 +56,8 @@ pub fn run(args: &IfaceArgs, config: &Config, root: &Root, format: Format) -> an
 /// The unit has stopped: start it again if that was for an interface that is
 /// gone, and another one has its path meanwhile.
 fn stopped(unit: &str, device: &Path, root: &Root) -> anyhow::Result<u8> {
-    let name = name_of(device).map_err(anyhow::Error::msg)?;
-    if is_missed(root, &name)? {
+    let name = name_of(device)?;
+    if is_missed(root, &name).map_err(anyhow::Error::msg)? {
         log::info!("{name} came back meanwhile: starting {unit} again");
         systemctl::queue_restart(unit)?;
     }

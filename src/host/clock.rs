@@ -1,5 +1,6 @@
 //! Time as the kernel log and systemd tell it.
 
+use nix::poll::PollTimeout;
 use nix::time::{ClockId, clock_gettime};
 
 /// Microseconds of CLOCK_MONOTONIC, the clock of the journal's
@@ -12,4 +13,27 @@ pub fn monotonic_usec() -> u64 {
         let nanos = u64::try_from(t.tv_nsec()).unwrap_or_default();
         seconds * 1_000_000 + nanos / 1000
     })
+}
+
+/// How long a `poll(2)` may wait until `until_usec` of CLOCK_MONOTONIC. Rounded up
+/// to milliseconds, or the last one before a deadline would spin; zero once it has
+/// passed.
+#[must_use]
+pub fn poll_timeout(until_usec: u64) -> PollTimeout {
+    let left = until_usec.saturating_sub(monotonic_usec());
+    let millis = i32::try_from(left.div_ceil(1000)).unwrap_or(i32::MAX);
+    PollTimeout::try_from(millis).unwrap_or(PollTimeout::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_moment_before_a_deadline_is_waited_for() {
+        assert_eq!(poll_timeout(0), PollTimeout::ZERO);
+        assert_eq!(poll_timeout(monotonic_usec() - 1), PollTimeout::ZERO);
+        assert_eq!(poll_timeout(monotonic_usec() + 60_000_000), PollTimeout::from(60_000_u16));
+        assert_eq!(poll_timeout(u64::MAX), PollTimeout::MAX);
+    }
 }

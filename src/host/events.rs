@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, InotifyEvent};
 use signal_hook::consts::{SIGCHLD, SIGINT, SIGTERM};
 
@@ -277,13 +277,9 @@ impl Events {
 
 /// Wait until one of `fds` can be read, a signal comes, or `until_usec`.
 fn poll_until(until_usec: u64, fds: Vec<BorrowedFd<'_>>) -> io::Result<()> {
-    let left = until_usec.saturating_sub(clock::monotonic_usec());
-    // Rounded up, or the last millisecond before a deadline would spin.
-    let millis = i32::try_from(left.div_ceil(1000)).unwrap_or(i32::MAX);
-    let timeout = PollTimeout::try_from(millis).unwrap_or(PollTimeout::MAX);
     let mut polled: Vec<PollFd<'_>> =
         fds.into_iter().map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
-    match poll(&mut polled, timeout) {
+    match poll(&mut polled, clock::poll_timeout(until_usec)) {
         Ok(_) | Err(Errno::EINTR) => Ok(()),
         Err(e) => Err(e.into()),
     }

@@ -11,10 +11,13 @@ use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+use nix::errno::Errno;
+use nix::libc::{RTMGRP_IPV4_IFADDR, RTMGRP_IPV6_IFADDR, RTMGRP_LINK};
+use nix::poll::{PollFd, PollFlags, poll};
 
-/// RTMGRP_LINK, RTMGRP_IPV4_IFADDR, RTMGRP_IPV6_IFADDR
-/// (`include/uapi/linux/rtnetlink.h`).
-const GROUPS: u32 = 0x1 | 0x10 | 0x100;
+use super::clock;
+
+const GROUPS: u32 = (RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR).cast_unsigned();
 
 /// Changes of links and addresses, as they happen.
 pub struct LinkEvents {
@@ -37,6 +40,22 @@ impl LinkEvents {
         socket.bind(&SocketAddr::new(0, GROUPS))?;
         socket.set_non_blocking(true)?;
         Ok(Self { socket })
+    }
+
+    /// Wait until something has changed; false at `until_usec` of CLOCK_MONOTONIC.
+    ///
+    /// # Errors
+    /// poll or the socket fails.
+    pub fn wait(&self, until_usec: u64) -> io::Result<bool> {
+        let fd = PollFd::new(self.as_fd(), PollFlags::POLLIN);
+        match poll(&mut [fd], clock::poll_timeout(until_usec)) {
+            Ok(0) => return Ok(false),
+            // After a signal the caller looks again.
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(e) => return Err(e.into()),
+        }
+        self.drain()?;
+        Ok(true)
     }
 
     /// True if anything has changed since the last call. What it was is not

@@ -1,26 +1,18 @@
-//! Setting interfaces by rtnetlink, and hearing of their changes.
+//! Setting interfaces by rtnetlink.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
-use netlink_sys::Socket;
 use netlink_sys::protocols::NETLINK_ROUTE;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-
-use super::clock;
-use super::netlink::{LINK_HEADER, RTM_GETLINK, RTM_NEWLINK, link_header};
-use super::netlink_wire::{
-    Attributes, NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, Question, attribute, text_of, u16_at,
+use nix::libc::{
+    IFLA_IFNAME, IFLA_INFO_DATA, IFLA_INFO_KIND, IFLA_LINK, IFLA_LINKINFO, IFLA_MTU, NLM_F_ACK,
+    NLM_F_CREATE, NLM_F_EXCL, RTM_GETLINK, RTM_NEWLINK, c_int,
 };
+
+use super::netlink::{LINK_HEADER, link_header};
+use super::netlink_wire::{Attributes, Question, attribute, text_of, u16_at};
 use crate::names::{IfName, Mode, PKey};
 
-// include/uapi/linux/if_link.h
-const IFLA_IFNAME: u16 = 3;
-const IFLA_MTU: u16 = 4;
-const IFLA_LINK: u16 = 5;
-const IFLA_LINKINFO: u16 = 18;
-const IFLA_INFO_KIND: u16 = 1;
-const IFLA_INFO_DATA: u16 = 2;
+// Nested in IFLA_INFO_DATA of IPoIB (include/uapi/linux/if_link.h).
 const IFLA_IPOIB_PKEY: u16 = 1;
 const IFLA_IPOIB_MODE: u16 = 2;
 const IFLA_IPOIB_UMCAST: u16 = 3;
@@ -115,67 +107,11 @@ fn change(ifindex: u32, attributes: &[u8]) -> io::Result<()> {
     new_link(ifindex, attributes, 0)
 }
 
-fn new_link(ifindex: u32, attributes: &[u8], flags: u16) -> io::Result<()> {
+fn new_link(ifindex: u32, attributes: &[u8], flags: c_int) -> io::Result<()> {
     let mut payload = link_header(ifindex);
     payload.extend(attributes);
     let (kind, flags) = (RTM_NEWLINK, NLM_F_ACK | flags);
     Question { protocol: NETLINK_ROUTE, kind, flags, payload: &payload }.ask(&mut |_, _| {})
-}
-
-/// Hears when links or addresses change.
-#[derive(Debug)]
-pub struct LinkWatch(Socket);
-
-/// RTNLGRP_LINK, RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR
-/// (`include/uapi/linux/rtnetlink.h`).
-const GROUPS: [u32; 3] = [1, 5, 9];
-
-impl LinkWatch {
-    /// Begin to listen.
-    ///
-    /// # Errors
-    /// No netlink socket can be opened.
-    pub fn open() -> io::Result<Self> {
-        let mut socket = Socket::new(NETLINK_ROUTE)?;
-        socket.bind_auto()?;
-        for group in GROUPS {
-            socket.add_membership(group)?;
-        }
-        socket.set_non_blocking(true)?;
-        Ok(Self(socket))
-    }
-
-    /// Wait until something has changed; false at `until_usec` of
-    /// CLOCK_MONOTONIC.
-    ///
-    /// # Errors
-    /// poll fails.
-    pub fn wait(&mut self, until_usec: u64) -> io::Result<bool> {
-        let left = until_usec.saturating_sub(clock::monotonic_usec());
-        let millis = i32::try_from(left.div_ceil(1000)).unwrap_or(i32::MAX);
-        let timeout = PollTimeout::try_from(millis).unwrap_or(PollTimeout::MAX);
-        match poll(&mut [PollFd::new(self.as_fd(), PollFlags::POLLIN)], timeout) {
-            Ok(0) => return Ok(false),
-            Ok(_) | Err(nix::errno::Errno::EINTR) => {}
-            Err(e) => return Err(e.into()),
-        }
-        // What it was does not matter, and an overrun (ENOBUFS) is a change.
-        let mut buffer = [0_u8; 16 * 1024];
-        while nix::sys::socket::recv(
-            self.0.as_raw_fd(),
-            &mut buffer,
-            nix::sys::socket::MsgFlags::MSG_DONTWAIT,
-        )
-        .is_ok_and(|n| n > 0)
-        {}
-        Ok(true)
-    }
-}
-
-impl AsFd for LinkWatch {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use std::io::{self, Read, Seek, Write};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
 
 /// The kernel tells of the close of a file and then drops its lock (`__fput()`,
@@ -139,13 +139,11 @@ impl Locks {
                 Err(busy @ LockError::Busy { .. }) => busy,
                 other => return other,
             };
-            let left = until_usec.saturating_sub(super::clock::monotonic_usec());
-            if left == 0 {
+            let now = super::clock::monotonic_usec();
+            if now >= until_usec {
                 return Err(busy);
             }
-            let left = left.min(RETRY_USEC);
-            let millis = i32::try_from(left.div_ceil(1000)).unwrap_or(i32::MAX);
-            let timeout = PollTimeout::try_from(millis).unwrap_or(PollTimeout::MAX);
+            let timeout = super::clock::poll_timeout(until_usec.min(now + RETRY_USEC));
             match poll(&mut [PollFd::new(files.as_fd(), PollFlags::POLLIN)], timeout) {
                 Ok(_) | Err(nix::errno::Errno::EINTR) => {}
                 Err(e) => return Err(unusable(e)),

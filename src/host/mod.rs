@@ -12,7 +12,7 @@ pub mod config_files;
 pub mod events;
 pub mod journal;
 mod kernel_log;
-mod link_events;
+pub mod link_events;
 pub mod links;
 pub mod lock;
 pub mod logs;

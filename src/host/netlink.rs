@@ -4,44 +4,30 @@ use std::io;
 use std::net::IpAddr;
 
 use netlink_sys::protocols::NETLINK_ROUTE;
-
-use super::netlink_wire::{
-    Attributes, NLM_F_ACK, NLM_F_DUMP, Question, attribute, u16_at, u32_at, u64_at,
+use nix::libc::{
+    IFA_ADDRESS, IFA_F_DADFAILED, IFA_F_TENTATIVE, IFA_LOCAL, IFLA_EXT_MASK, IFLA_VFINFO_LIST,
+    NLM_F_ACK, NLM_F_DUMP, RT_SCOPE_HOST, RT_SCOPE_LINK, RT_SCOPE_NOWHERE, RT_SCOPE_UNIVERSE,
+    RT_TABLE_LOCAL, RTA_DST, RTA_MULTIPATH, RTA_OIF, RTEXT_FILTER_SKIP_STATS, RTEXT_FILTER_VF,
+    RTM_GETADDR, RTM_GETLINK, RTM_GETROUTE, RTM_NEWADDR, RTM_NEWLINK, RTM_NEWROUTE, RTM_SETLINK,
+    RTPROT_KERNEL,
 };
+
+use super::netlink_wire::{Attributes, Question, attribute, u16_at, u32_at, u64_at};
 use crate::names::{Guid, Policy, VfIndex};
 
-// include/uapi/linux/rtnetlink.h
-pub(super) const RTM_NEWLINK: u16 = 16;
-pub(super) const RTM_GETLINK: u16 = 18;
-const RTM_SETLINK: u16 = 19;
-const RTM_NEWADDR: u16 = 20;
-const RTM_GETADDR: u16 = 22;
-const RTM_NEWROUTE: u16 = 24;
-const RTM_GETROUTE: u16 = 26;
-/// RTEXT_FILTER_VF and RTEXT_FILTER_SKIP_STATS.
-const VFS_WITHOUT_STATISTICS: u32 = 1 | 8;
-const RT_TABLE_LOCAL: u8 = 255;
-const RTPROT_KERNEL: u8 = 2;
-const RT_SCOPE_UNIVERSE: u8 = 0;
-/// RT_SCOPE_LINK, RT_SCOPE_HOST, RT_SCOPE_NOWHERE.
-const NEAR: [u8; 3] = [253, 254, 255];
-const RTA_DST: u16 = 1;
-const RTA_OIF: u16 = 4;
-const RTA_MULTIPATH: u16 = 9;
+/// Tell of VFs, without their statistics.
+const VFS_WITHOUT_STATISTICS: u32 = (RTEXT_FILTER_VF | RTEXT_FILTER_SKIP_STATS).cast_unsigned();
+/// Scopes that reach no further than the link.
+const NEAR: [u8; 3] = [RT_SCOPE_LINK, RT_SCOPE_HOST, RT_SCOPE_NOWHERE];
 /// `struct rtmsg`.
 const ROUTE_HEADER: usize = 12;
 
-// include/uapi/linux/if_addr.h
-const IFA_ADDRESS: u16 = 1;
-const IFA_LOCAL: u16 = 2;
-/// IFA_F_DADFAILED and IFA_F_TENTATIVE.
-const UNUSABLE: u8 = 0x08 | 0x40;
+/// Flags of an address that is not to be used: it is another host's, or may be.
+const UNUSABLE: u32 = IFA_F_DADFAILED | IFA_F_TENTATIVE;
 /// `struct ifaddrmsg`.
 const ADDRESS_HEADER: usize = 8;
 
-// include/uapi/linux/if_link.h
-const IFLA_VFINFO_LIST: u16 = 22;
-const IFLA_EXT_MASK: u16 = 29;
+// Nested in IFLA_VFINFO_LIST (include/uapi/linux/if_link.h).
 const IFLA_VF_INFO: u16 = 1;
 const IFLA_VF_LINK_STATE: u16 = 5;
 const IFLA_VF_IB_NODE_GUID: u16 = 10;
@@ -178,7 +164,7 @@ fn ip_of(bytes: &[u8]) -> Option<IpAddr> {
 pub fn global_addresses() -> io::Result<Vec<(u32, IpAddr, u8)>> {
     let mut found = Vec::new();
     each_address(&mut |address| {
-        if address.scope == RT_SCOPE_UNIVERSE && address.flags & UNUSABLE == 0 {
+        if address.scope == RT_SCOPE_UNIVERSE && u32::from(address.flags) & UNUSABLE == 0 {
             found.extend(address.ip.map(|ip| (address.ifindex, ip, address.prefix)));
         }
     })?;

@@ -8,17 +8,8 @@
 use std::io;
 
 use netlink_sys::{Socket, SocketAddr};
+use nix::libc::{NLA_TYPE_MASK, NLM_F_REQUEST, NLMSG_DONE, NLMSG_ERROR, NLMSG_NOOP, c_int};
 
-pub(super) const NLM_F_REQUEST: u16 = 1;
-pub(super) const NLM_F_ACK: u16 = 4;
-/// NLM_F_ROOT and NLM_F_MATCH.
-pub(super) const NLM_F_DUMP: u16 = 0x300;
-pub(super) const NLM_F_EXCL: u16 = 0x200;
-pub(super) const NLM_F_CREATE: u16 = 0x400;
-
-const NLMSG_NOOP: u16 = 1;
-const NLMSG_ERROR: u16 = 2;
-const NLMSG_DONE: u16 = 3;
 /// `struct nlmsghdr`.
 const HEADER: usize = 16;
 
@@ -27,7 +18,7 @@ const HEADER: usize = 16;
 pub(super) struct Question<'a> {
     pub(super) protocol: isize,
     pub(super) kind: u16,
-    pub(super) flags: u16,
+    pub(super) flags: c_int,
     pub(super) payload: &'a [u8],
 }
 
@@ -55,7 +46,8 @@ impl Question<'_> {
         let mut bytes = Vec::new();
         bytes.extend(length.to_ne_bytes());
         bytes.extend(self.kind.to_ne_bytes());
-        bytes.extend((NLM_F_REQUEST | self.flags).to_ne_bytes());
+        let flags = u16::try_from(NLM_F_REQUEST | self.flags).unwrap_or_default();
+        bytes.extend(flags.to_ne_bytes());
         // Sequence number and port: there is one question a socket.
         bytes.extend(1_u32.to_ne_bytes());
         bytes.extend(0_u32.to_ne_bytes());
@@ -71,7 +63,7 @@ fn take(datagram: &[u8], each: &mut dyn FnMut(u16, &[u8])) -> io::Result<bool> {
         let (kind, payload, after) =
             message(rest).ok_or_else(|| io::Error::other("unreadable netlink message"))?;
         rest = after;
-        match kind {
+        match c_int::from(kind) {
             NLMSG_NOOP => {}
             // An acknowledgement is an error of number 0; a dump that failed
             // half way says so at its end.
@@ -119,8 +111,7 @@ impl<'a> Iterator for Attributes<'a> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let length = usize::from(u16_at(self.0, 0)?);
-        // NLA_F_NESTED and NLA_F_NET_BYTEORDER.
-        let kind = u16_at(self.0, 2)? & 0x3fff;
+        let kind = u16::try_from(c_int::from(u16_at(self.0, 2)?) & NLA_TYPE_MASK).ok()?;
         let value = self.0.get(4..length)?;
         self.0 = self.0.get(length.next_multiple_of(4)..).unwrap_or_default();
         Some((kind, value))
@@ -156,9 +147,12 @@ pub(super) fn text_of(value: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use nix::libc::{NLM_F_DUMP, RTM_GETLINK};
+
     use super::*;
 
-    fn answer(kind: u16, payload: &[u8]) -> Vec<u8> {
+    fn answer(kind: c_int, payload: &[u8]) -> Vec<u8> {
+        let kind = u16::try_from(kind).expect("type");
         let question = Question { protocol: 0, kind, flags: 0, payload };
         let mut bytes = question.bytes();
         bytes.resize(bytes.len().next_multiple_of(4), 0);
@@ -197,8 +191,9 @@ mod tests {
 
     #[test]
     fn the_kernel_answers() {
-        // RTM_GETLINK by rtnetlink: every network namespace has a loopback.
-        let question = Question { protocol: 0, kind: 18, flags: NLM_F_DUMP, payload: &[0_u8; 16] };
+        // By rtnetlink: every network namespace has a loopback.
+        let question =
+            Question { protocol: 0, kind: RTM_GETLINK, flags: NLM_F_DUMP, payload: &[0_u8; 16] };
         let mut names = Vec::new();
         let found = question.ask(&mut |_, payload| {
             names.extend(Attributes::after(payload, 16).value(3).map(text_of));

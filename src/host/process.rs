@@ -309,12 +309,10 @@ fn read_both(child: &mut Child, until_usec: u64) -> io::Result<(Vec<u8>, Vec<u8>
     let (mut out_open, mut err_open) = (true, true);
     let mut buffer = [0_u8; 8192];
     while out_open || err_open {
-        let left = until_usec.saturating_sub(clock::monotonic_usec());
-        let millis = i32::try_from(left.div_ceil(1000)).unwrap_or(i32::MAX);
-        if millis == 0 {
+        let timeout = clock::poll_timeout(until_usec);
+        if timeout == PollTimeout::ZERO {
             return Ok((out, err, false));
         }
-        let timeout = PollTimeout::try_from(millis).unwrap_or(PollTimeout::MAX);
         let mut fds = Vec::new();
         if out_open {
             fds.push(PollFd::new(stdout.as_fd(), PollFlags::POLLIN));

@@ -4,10 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use super::netlink_wire::{Attributes, NLM_F_DUMP, Question, attribute, text_of, u32_at};
+use netlink_sys::protocols::NETLINK_RDMA;
+use nix::libc::NLM_F_DUMP;
 
-/// `NETLINK_RDMA` (`include/uapi/linux/netlink.h`).
-const NETLINK_RDMA: isize = 20;
+use super::netlink_wire::{Attributes, Question, attribute, text_of, u32_at};
+
 /// `RDMA_NL_NLDEV << 10`: the client's share of a message type.
 const NLDEV: u16 = 5 << 10;
 const CMD_GET: u16 = 1;
