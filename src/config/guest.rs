@@ -22,6 +22,24 @@ pub struct Guests {
     pub list: Vec<Guest>,
 }
 
+/// Which guest: its position in [`Guests::list`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct GuestIndex(usize);
+
+impl GuestIndex {
+    /// The guest at `position`, counted from 0.
+    #[must_use]
+    pub const fn new(position: usize) -> Self {
+        Self(position)
+    }
+
+    /// Its position in the list, counted from 0.
+    #[must_use]
+    pub const fn position(self) -> usize {
+        self.0
+    }
+}
+
 /// One `[[guest]]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Guest {
@@ -29,8 +47,8 @@ pub struct Guest {
     pub what: What,
     /// The VFs it needs.
     pub vfs: Needs,
-    /// Positions in the list of the guests that come before it.
-    pub after: Vec<usize>,
+    /// The guests that come before it.
+    pub after: Vec<GuestIndex>,
     /// How long its start may take.
     pub timeout: Duration,
     /// What to do if its VFs are not right.
@@ -194,12 +212,13 @@ fn needs(what: &What, row: &Row, problems: &mut Problems) -> Needs {
     Needs::These(vfs)
 }
 
-fn after(row: &Row, names: &[&str], complete: bool, problems: &mut Problems) -> Vec<usize> {
+fn after(row: &Row, names: &[&str], complete: bool, problems: &mut Problems) -> Vec<GuestIndex> {
     let Some((given, at)) = row.list::<DomainName>(key::AFTER) else { return Vec::new() };
-    let mut positions = Vec::new();
+    let mut before = Vec::new();
     for name in given {
-        match names.iter().position(|other| *other == name.as_str()) {
-            Some(position) if !positions.contains(&position) => positions.push(position),
+        let found = names.iter().position(|other| *other == name.as_str()).map(GuestIndex);
+        match found {
+            Some(guest) if !before.contains(&guest) => before.push(guest),
             Some(_) => {}
             None if complete => problems.push(
                 Problem::new(format!("guest is after {:?}, which is no guest", name.as_str()))
@@ -209,7 +228,7 @@ fn after(row: &Row, names: &[&str], complete: bool, problems: &mut Problems) -> 
             None => {}
         }
     }
-    positions
+    before
 }
 
 fn ready(what: &What, row: &Row, problems: &mut Problems) -> Ready {
@@ -227,12 +246,14 @@ fn ready(what: &What, row: &Row, problems: &mut Problems) -> Ready {
 /// Guests that come after themselves, through whatever others.
 fn circles(list: &[Guest], named: &[(What, &Row)], problems: &mut Problems) {
     for (start, (what, row)) in named.iter().enumerate() {
-        let mut reached: Vec<usize> = Vec::new();
-        let mut open: Vec<usize> = list.get(start).map(|g| g.after.clone()).unwrap_or_default();
-        while let Some(position) = open.pop() {
-            if !reached.contains(&position) {
-                reached.push(position);
-                open.extend(list.get(position).map(|g| g.after.clone()).unwrap_or_default());
+        let before = |guest: GuestIndex| list.get(guest.0).map(|g| g.after.clone());
+        let start = GuestIndex(start);
+        let mut reached: Vec<GuestIndex> = Vec::new();
+        let mut open = before(start).unwrap_or_default();
+        while let Some(guest) = open.pop() {
+            if !reached.contains(&guest) {
+                reached.push(guest);
+                open.extend(before(guest).unwrap_or_default());
             }
         }
         if reached.contains(&start) {

@@ -105,26 +105,6 @@ pub fn hostdevs(xml: &str) -> Result<Vec<PciAddress>, String> {
     Ok(found)
 }
 
-/// True if `virsh` failed because libvirt could not be reached or went away,
-/// and not because of the domain (`virt-error.c` and the RPC client's words).
-#[must_use]
-pub fn lost_libvirt(said: &str) -> bool {
-    [
-        "failed to connect to the hypervisor",
-        "Failed to connect socket",
-        "Disconnected from",
-        "End of file while reading data",
-        "Cannot recv data",
-        "Cannot write data",
-        "client socket is closed",
-        "internal error: client socket",
-        "connection closed",
-        "Connection reset by peer",
-    ]
-    .iter()
-    .any(|words| said.contains(words))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,37 +1,78 @@
+//! One guest and all that is known of it: how far it is, what its VFs are like,
+//! and what follows when a step of its start has ended. Pure.
+
 use std::collections::BTreeSet;
+use std::fmt;
 
 use super::domain::Domains;
+use super::failure::{Failure, Meaning};
+use super::libvirt::Trouble;
+use super::sight::Seen;
+use super::tasks::Step;
 use super::vf::Need;
+use super::waiting::{Waiting, WrongVf};
 use crate::config::guest::{Guest, Needs, What};
+use crate::names::{OnFailure, PciAddress, Ready};
 use crate::report::guests::{GuestReport, Phase, VfState};
 
-/// One guest of the configuration, and all that is known of it.
+/// One guest of the configuration. Times are microseconds of CLOCK_MONOTONIC.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Member {
-    /// As it is configured.
-    pub guest: Guest,
-    /// How far it is.
-    pub phase: Phase,
+pub(super) struct Member {
+    guest: Guest,
+    phase: Phase,
     /// UUID and name of the domain, once libvirt has told.
-    pub domain: Option<(String, String)>,
-    /// What it needs, once that is known.
-    pub needs: Option<BTreeSet<Need>>,
+    domain: Option<(String, String)>,
+    /// The devices it needs, once that is known.
+    needs: Option<BTreeSet<Need>>,
     /// How its VFs are, once they were looked at.
-    pub vfs: Option<Vec<VfState>>,
-    /// When its start is given up, microseconds of CLOCK_MONOTONIC.
-    pub until_usec: Option<u64>,
+    vfs: Option<Vec<VfState>>,
+    /// When its start is given up; set by the first start, or by the first time
+    /// that libvirt did not answer.
+    until_usec: Option<u64>,
     /// When its start was first asked for.
-    pub started_usec: Option<u64>,
+    started_usec: Option<u64>,
     /// When it was seen to be up.
-    pub up_usec: Option<u64>,
-    /// Whatever keeps it from being looked at: libvirt does not answer.
-    pub trouble: Option<String>,
+    up_usec: Option<u64>,
+    /// What is wrong with libvirt, which keeps a domain from being looked at.
+    libvirt_trouble: Option<Trouble>,
+    /// What has gone wrong in its start so far without ending it.
+    setback: Option<Setback>,
+}
+
+/// What goes wrong in a domain's start without ending it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Setback {
+    /// virsh could not start it. Somebody else may have been quicker.
+    Start(Failure),
+    /// Its guest agent does not answer yet.
+    Agent(Failure),
+}
+
+impl fmt::Display for Setback {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Start(why) => why.fmt(f),
+            Self::Agent(why) => write!(f, "its guest agent does not answer: {why}"),
+        }
+    }
+}
+
+/// What follows when a step of a domain's start has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Next {
+    /// This is done next.
+    Do(Step),
+    /// It is up.
+    Up,
+    /// It has failed, and why.
+    Fail(String),
+    /// libvirt went away under it: the domain may be up, or not.
+    LibvirtGone(Failure),
 }
 
 impl Member {
-    /// Nothing known yet.
-    #[must_use]
-    pub fn new(guest: Guest) -> Self {
+    /// A guest of which nothing is known yet.
+    pub(super) fn new(guest: Guest) -> Self {
         let needs = match &guest.vfs {
             Needs::Auto => None,
             Needs::These(vfs) => Some(vfs.iter().map(|vf| Need::Vf(*vf)).collect()),
@@ -46,50 +87,97 @@ impl Member {
             until_usec: None,
             started_usec: None,
             up_usec: None,
-            trouble: None,
+            libvirt_trouble: None,
+            setback: None,
         }
     }
 
+    /// The guest as it is configured.
+    pub(super) const fn guest(&self) -> &Guest {
+        &self.guest
+    }
+
+    /// How far it is.
+    pub(super) const fn phase(&self) -> &Phase {
+        &self.phase
+    }
+
+    /// It has not been started yet.
+    pub(super) fn is_idle(&self) -> bool {
+        self.phase == Phase::Idle
+    }
+
     /// It is a libvirt domain.
-    #[must_use]
-    pub const fn is_domain(&self) -> bool {
+    pub(super) const fn is_domain(&self) -> bool {
         matches!(self.guest.what, What::Domain(_))
     }
 
     /// What it is called where it is started: the domain's UUID, the unit.
-    #[must_use]
-    pub fn handle(&self) -> &str {
+    pub(super) fn handle(&self) -> &str {
         match (&self.guest.what, &self.domain) {
             (What::Domain(_), Some((uuid, _))) => uuid,
             (what, _) => what.name(),
         }
     }
 
+    /// The devices it needs, which may be VFs; `None` until that is known.
+    pub(super) const fn needs(&self) -> Option<&BTreeSet<Need>> {
+        self.needs.as_ref()
+    }
+
     /// It needs devices that may be VFs.
-    #[must_use]
-    pub fn has_vfs(&self) -> bool {
+    pub(super) fn has_vfs(&self) -> bool {
         self.needs.as_ref().is_some_and(|needs| !needs.is_empty())
     }
 
+    /// Which devices it needs can be asked, and was not told yet.
+    pub(super) const fn lacks_needs(&self) -> bool {
+        self.needs.is_none() && self.domain.is_some()
+    }
+
+    /// Its VFs were looked at, or it has none.
+    pub(super) const fn is_looked_at(&self) -> bool {
+        self.vfs.is_some()
+    }
+
     /// All that it needs is known, and right.
-    #[must_use]
-    pub fn is_right(&self) -> bool {
-        self.trouble.is_none()
+    pub(super) fn is_right(&self) -> bool {
+        self.libvirt_trouble.is_none()
             && (self.domain.is_some() || !self.is_domain())
             && self.vfs.as_ref().is_some_and(|vfs| vfs.iter().all(VfState::is_right))
     }
 
-    /// What is wrong with its VFs; `None` if nothing, or if that is not known.
-    #[must_use]
-    pub fn wrong_vfs(&self) -> Option<String> {
-        let wrong = self.vfs.as_ref()?.iter().filter(|vf| !vf.is_right());
-        let wrong: Vec<String> = wrong.map(|vf| format!("{}: {}", vf.label(), vf.lacks)).collect();
-        (!wrong.is_empty()).then(|| wrong.join("; "))
+    /// What is wrong with libvirt, as long as that keeps it from being looked at.
+    pub(super) const fn libvirt_trouble(&self) -> Option<&Trouble> {
+        self.libvirt_trouble.as_ref()
+    }
+
+    /// That it waits for VFs; `None` if all are right, or that is not known.
+    pub(super) fn wrong_vfs(&self) -> Option<Waiting> {
+        let wrong: Vec<WrongVf> = self.vfs.iter().flatten().filter_map(WrongVf::of).collect();
+        (!wrong.is_empty()).then_some(Waiting::Vfs(wrong))
+    }
+
+    /// It is not to be tried again, but reported if its VFs are not right.
+    pub(super) fn is_tried_once(&self) -> bool {
+        self.guest.on_failure == OnFailure::Report
+    }
+
+    /// When its start is given up, once that is known.
+    pub(super) const fn until_usec(&self) -> Option<u64> {
+        self.until_usec
+    }
+
+    fn timeout_usec(&self) -> u64 {
+        u64::try_from(self.guest.timeout.as_micros()).unwrap_or(u64::MAX / 4)
+    }
+
+    fn is_late(&self, now: u64) -> bool {
+        self.until_usec.is_some_and(|until| now >= until)
     }
 
     /// What is told of it; `waits` is why it is not started yet.
-    #[must_use]
-    pub fn report(&self, waits: Option<String>) -> GuestReport {
+    pub(super) fn report(&self, waits: Option<String>) -> GuestReport {
         GuestReport {
             name: self.guest.what.name().to_owned(),
             kind: if self.is_domain() { "domain" } else { "unit" },
@@ -103,9 +191,9 @@ impl Member {
     }
 
     /// Take in what libvirt says of domains, unless its fate is sealed.
-    pub fn learn(&mut self, domains: &Domains, now: u64) {
+    pub(super) fn learn(&mut self, domains: &Domains, now: u64) {
         let What::Domain(name) = &self.guest.what else { return };
-        self.trouble = None;
+        self.libvirt_trouble = None;
         if self.phase != Phase::Idle {
             return;
         }
@@ -120,8 +208,261 @@ impl Member {
             }
             None => {
                 let why = "libvirt has no domain of this name or UUID: see `virsh list --all`";
-                self.phase = Phase::Failed { why: why.to_owned() };
+                self.fail(why.to_owned());
             }
         }
+    }
+
+    /// The PCI functions that the domain is given.
+    pub(super) fn learn_functions(&mut self, functions: Vec<PciAddress>) {
+        if functions.is_empty() {
+            self.vfs = Some(Vec::new());
+        }
+        self.needs = Some(functions.into_iter().map(Need::Function).collect());
+    }
+
+    /// Take in a look at VFs, if it was a look at all of its own.
+    pub(super) fn see(&mut self, seen: &Seen) {
+        let Some(needs) = &self.needs else { return };
+        if needs.iter().all(|need| seen.contains_key(need)) {
+            let states = needs.iter().filter_map(|need| seen.get(need).cloned().flatten());
+            self.vfs = Some(states.collect());
+        }
+    }
+
+    /// libvirt does not answer: a domain that is not up waits for it, for as
+    /// long as its start may take.
+    pub(super) fn lose_libvirt(&mut self, trouble: &Trouble, now: u64) {
+        if self.is_domain() && self.is_idle() {
+            self.libvirt_trouble = Some(trouble.clone());
+            self.until_usec.get_or_insert(now + self.timeout_usec());
+        }
+    }
+
+    /// The trouble that it is given up for: libvirt did not come back in time.
+    pub(super) fn gives_up(&self, now: u64) -> Option<Trouble> {
+        if self.is_idle() && self.is_late(now) { self.libvirt_trouble.clone() } else { None }
+    }
+
+    /// It was up before anybody started it.
+    pub(super) fn found_up(&mut self, now: u64) {
+        self.phase = Phase::Up { already: true };
+        self.up_usec = Some(now);
+    }
+
+    /// Its start begins; returned is when that is given up.
+    pub(super) fn begin(&mut self, now: u64) -> u64 {
+        self.setback = None;
+        self.started_usec.get_or_insert(now);
+        self.phase = Phase::Starting { since_usec: now };
+        *self.until_usec.get_or_insert(now + self.timeout_usec())
+    }
+
+    /// It is started and not waited for, and why.
+    pub(super) fn issue(&mut self, why: String) {
+        self.phase = Phase::Issued { why };
+    }
+
+    /// Its start is broken off: whether it is up has to be asked anew.
+    pub(super) fn break_off(&mut self) {
+        self.phase = Phase::Idle;
+    }
+
+    /// It is up; returned is how long its start took, microseconds.
+    pub(super) fn come_up(&mut self, now: u64) -> u64 {
+        let since = if let Phase::Starting { since_usec } = self.phase { since_usec } else { now };
+        self.phase = Phase::Up { already: false };
+        self.up_usec = Some(now);
+        now.saturating_sub(since)
+    }
+
+    /// It has failed, and why.
+    pub(super) fn fail(&mut self, why: String) {
+        self.phase = Phase::Failed { why };
+    }
+
+    /// A step of its start has ended with what virsh printed, or failed.
+    pub(super) fn step_ended(
+        &mut self,
+        step: Step,
+        result: Result<String, Failure>,
+        now: u64,
+    ) -> Next {
+        match (step, result) {
+            (Step::Check, Err(why)) => Next::LibvirtGone(why),
+            // Its time is over, which `go_on` says, with what the agent lacked.
+            (Step::AwaitAgent, Err(_)) if self.is_late(now) => self.go_on(Step::Ping, now),
+            (_, Err(why)) if why.is_libvirt_gone() => Next::LibvirtGone(why),
+            // Read back, not believed.
+            (Step::Start, Ok(_)) => self.go_on(Step::Check, now),
+            (Step::Start, Err(why)) => {
+                self.setback = Some(Setback::Start(why));
+                self.go_on(Step::Check, now)
+            }
+            (Step::Check, Ok(active)) => self.checked(&active, now),
+            (Step::Ping, Ok(_)) => Next::Up,
+            (Step::Ping, Err(why @ Failure::Said { meaning: Meaning::NoAgentChannel, .. })) => {
+                Next::Fail(format!("it runs, but {why}"))
+            }
+            (Step::Ping, Err(why)) => {
+                self.setback = Some(Setback::Agent(why));
+                self.go_on(Step::AwaitAgent, now)
+            }
+            // Whatever was heard, the agent is asked. A wait that ends without an
+            // event says nothing.
+            (Step::AwaitAgent, Ok(_) | Err(Failure::Silent { .. })) => self.go_on(Step::Ping, now),
+            (Step::AwaitAgent, Err(why)) => {
+                Next::Fail(format!("its guest agent cannot be waited for: {why}"))
+            }
+        }
+    }
+
+    /// After its start: whether it is among the `active` domains, a name a line.
+    fn checked(&mut self, active: &str, now: u64) -> Next {
+        let own = self.domain.as_ref().map(|(_, name)| name.as_str());
+        let is_active = active.lines().any(|line| Some(line.trim_end()) == own);
+        let agent = self.guest.ready == Ready::Agent;
+        match (is_active, self.setback.take()) {
+            (true, _) if agent => self.go_on(Step::Ping, now),
+            (true, _) => Next::Up,
+            (false, Some(why)) => Next::Fail(format!("virsh start: {why}")),
+            (false, None) => {
+                let why = "libvirt reported its start as done, but it does not run: it has ended again, see `virsh domstate --reason`";
+                Next::Fail(why.to_owned())
+            }
+        }
+    }
+
+    fn go_on(&self, step: Step, now: u64) -> Next {
+        if now < self.until_usec.unwrap_or(now) {
+            return Next::Do(step);
+        }
+        let why = self.setback.as_ref().map(ToString::to_string).unwrap_or_default();
+        Next::Fail(format!("not up after {} s: {why}", self.guest.timeout.as_secs()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixtures::{TIMEOUT_USEC, guest, listed, refusal};
+    use super::*;
+
+    const GONE: &str = "End of file while reading data: Input/output error";
+
+    fn domains(active: &str) -> Domains {
+        Domains::parse(&listed("vm", 1).0, active, "")
+    }
+
+    /// A domain whose start has begun at 0.
+    fn started(ready: Ready) -> Member {
+        let mut member = Member::new(Guest { ready, ..guest("vm") });
+        member.learn(&domains(""), 0);
+        member.learn_functions(Vec::new());
+        assert!(member.is_right() && member.handle() == listed("vm", 1).1);
+        assert_eq!(member.begin(0), TIMEOUT_USEC);
+        member
+    }
+
+    fn ok(text: &str) -> Result<String, Failure> {
+        Ok(text.to_owned())
+    }
+
+    fn fails(words: &str) -> Result<String, Failure> {
+        Err(refusal(words))
+    }
+
+    fn fail(why: &str) -> Next {
+        Next::Fail(why.to_owned())
+    }
+
+    #[test]
+    fn a_start_is_read_back_and_not_believed() {
+        let mut vm = started(Ready::Running);
+        assert_eq!(vm.step_ended(Step::Start, ok("started"), 1), Next::Do(Step::Check));
+        assert_eq!(vm.clone().step_ended(Step::Check, ok("other\nvm \n"), 2), Next::Up);
+        let Next::Fail(why) = vm.step_ended(Step::Check, ok("other\n"), 2) else { panic!("up") };
+        assert!(why.contains("it has ended again"), "{why}");
+        assert_eq!(vm.come_up(7), 7);
+        assert_eq!(vm.report(None).up_usec, Some(7));
+    }
+
+    #[test]
+    fn a_start_that_virsh_refuses_is_good_if_the_domain_runs_all_the_same() {
+        let mut vm = started(Ready::Running);
+        let refused = fails("Domain is already active");
+        assert_eq!(vm.step_ended(Step::Start, refused, 1), Next::Do(Step::Check));
+        assert_eq!(vm.clone().step_ended(Step::Check, ok("vm"), 2), Next::Up);
+        let failed = fail("virsh start: Domain is already active");
+        assert_eq!(vm.step_ended(Step::Check, ok(""), 2), failed);
+    }
+
+    #[test]
+    fn with_an_agent_it_is_asked_until_it_answers() {
+        let mut vm = started(Ready::Agent);
+        assert_eq!(vm.step_ended(Step::Check, ok("vm"), 1), Next::Do(Step::Ping));
+        let mute = || fails("Guest agent is not responding");
+        assert_eq!(vm.step_ended(Step::Ping, mute(), 2), Next::Do(Step::AwaitAgent));
+        // The wait has ended without an event, which virsh says by its status only.
+        let silent =
+            Failure::Silent { command: "virsh event".into(), status: "exit status: 1".into() };
+        assert_eq!(vm.step_ended(Step::AwaitAgent, Err(silent), 3), Next::Do(Step::Ping));
+        assert_eq!(vm.step_ended(Step::AwaitAgent, ok("event"), 3), Next::Do(Step::Ping));
+        assert_eq!(vm.step_ended(Step::Ping, ok("{}"), 4), Next::Up);
+        assert_eq!(
+            vm.step_ended(Step::AwaitAgent, fails("unsupported"), 3),
+            fail("its guest agent cannot be waited for: unsupported")
+        );
+    }
+
+    #[test]
+    fn no_agent_is_waited_for_where_there_can_be_none() {
+        let mut vm = started(Ready::Agent);
+        let words = "argument unsupported: QEMU guest agent is not configured";
+        let failed = fail(&format!("it runs, but {words}"));
+        assert_eq!(vm.step_ended(Step::Ping, fails(words), 2), failed);
+    }
+
+    #[test]
+    fn at_its_deadline_a_start_is_given_up_with_what_was_wrong_last() {
+        let mut vm = started(Ready::Agent);
+        let late = TIMEOUT_USEC;
+        assert_eq!(vm.clone().step_ended(Step::Start, ok(""), late), fail("not up after 5 s: "));
+        let failed = fail("not up after 5 s: its guest agent does not answer: mute");
+        assert_eq!(vm.clone().step_ended(Step::Ping, fails("mute"), late), failed);
+        assert_eq!(vm.step_ended(Step::Ping, fails("mute"), 1), Next::Do(Step::AwaitAgent));
+        // The wait itself ran into the deadline, or libvirt went away on it.
+        let killed = Failure::late("virsh event", Ok(()));
+        assert_eq!(vm.clone().step_ended(Step::AwaitAgent, Err(killed), late), failed);
+        assert_eq!(vm.step_ended(Step::AwaitAgent, fails(GONE), late), failed);
+    }
+
+    #[test]
+    fn a_libvirt_that_goes_away_is_no_failure_of_the_guest() {
+        for step in [Step::Start, Step::Ping, Step::AwaitAgent] {
+            let mut vm = started(Ready::Agent);
+            let gone = Next::LibvirtGone(refusal(GONE));
+            assert_eq!(vm.step_ended(step, fails(GONE), 1), gone, "{step:?}");
+        }
+        let mut vm = started(Ready::Agent);
+        let gone = Next::LibvirtGone(refusal("whatever"));
+        assert_eq!(vm.step_ended(Step::Check, fails("whatever"), 1), gone);
+        // It comes back, and the domain runs: that was our start.
+        vm.break_off();
+        vm.lose_libvirt(&Trouble::WentAway(refusal(GONE)), 2);
+        assert!(!vm.is_right() && vm.is_idle());
+        vm.learn(&domains("vm"), 3);
+        assert_eq!(vm.phase(), &Phase::Up { already: false });
+        // Its time has run on meanwhile.
+        assert_eq!(vm.until_usec(), Some(TIMEOUT_USEC));
+    }
+
+    #[test]
+    fn what_is_found_running_was_up_already_and_what_is_unknown_fails() {
+        let mut vm = Member::new(guest("vm"));
+        vm.learn(&domains("vm"), 3);
+        assert_eq!(vm.phase(), &Phase::Up { already: true });
+        let mut ghost = Member::new(guest("ghost"));
+        ghost.learn(&domains("vm"), 3);
+        assert!(matches!(ghost.phase(), Phase::Failed { why } if why.contains("no domain")));
     }
 }

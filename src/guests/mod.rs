@@ -1,18 +1,30 @@
 //! `ibprov guests`: what needs VFs starts when they are right, and only then.
 //!
-//! [`order`], [`vf`], [`domain`] and [`deadlock`] are pure: who is next, whether
-//! a VF is right, what libvirt said, whether a unit's start can end before ours.
-//! [`service`] is the loop; all that may hang (virsh, firmware) is a child.
+//! [`service`] is the loop, and has the parts: `members` (all guests; `member`
+//! is one, `waiting` why it waits, [`order`] who is next), `libvirt` (what it has
+//! said; [`domain`] reads that), `tasks` (the children at work; `failure` is how
+//! one comes to nothing), `looks` (when VFs are looked at; `sight` looks, [`vf`]
+//! judges), `units` (what systemd is asked; [`deadlock`] is whether a unit's start
+//! can end before ours) and `telling` (journal, report, status line).
+//! All that decides is pure; all that may hang (virsh, firmware) is a child.
 //! Nothing is ever stopped or restarted.
 
 pub mod deadlock;
 pub mod domain;
+mod failure;
+#[cfg(test)]
+mod fixtures;
+mod libvirt;
+mod looks;
 mod member;
+mod members;
 pub mod order;
 pub mod service;
 mod sight;
 mod tasks;
+mod telling;
+mod units;
 pub mod vf;
+mod waiting;
 
-pub use member::Member;
 pub use tasks::{START_UNIT, serve_start};

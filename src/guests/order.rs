@@ -1,5 +1,6 @@
 //! Who is started next: pure, from what is known of every guest.
 
+use crate::config::guest::GuestIndex;
 use crate::report::guests::Phase;
 
 /// What decides about one guest.
@@ -9,27 +10,28 @@ pub struct Standing {
     pub phase: Phase,
     /// All that it needs is right, and known to be.
     pub is_right: bool,
-    /// Guests that come before it, by position.
-    pub after: Vec<usize>,
+    /// Guests that come before it.
+    pub after: Vec<GuestIndex>,
 }
 
 /// The guests to start now, in their order: right, every one before them
 /// settled, and never more than `max_parallel` starting at a time.
 #[must_use]
-pub fn startable(guests: &[Standing], max_parallel: usize) -> Vec<usize> {
+pub fn startable(guests: &[Standing], max_parallel: usize) -> Vec<GuestIndex> {
     let starting = guests.iter().filter(|g| matches!(g.phase, Phase::Starting { .. })).count();
     let free = max_parallel.saturating_sub(starting);
     let ready = |guest: &Standing| {
         guest.phase == Phase::Idle && guest.is_right && first_before(guests, guest).is_none()
     };
     let positions = guests.iter().enumerate().filter(|(_, guest)| ready(guest));
-    positions.map(|(position, _)| position).take(free).collect()
+    positions.map(|(position, _)| GuestIndex::new(position)).take(free).collect()
 }
 
 /// The first of those before `guest` that is not settled.
 #[must_use]
-pub fn first_before(guests: &[Standing], guest: &Standing) -> Option<usize> {
-    let open = |position: &&usize| guests.get(**position).is_some_and(|g| !g.phase.is_settled());
+pub fn first_before(guests: &[Standing], guest: &Standing) -> Option<GuestIndex> {
+    let open =
+        |before: &&GuestIndex| guests.get(before.position()).is_some_and(|g| !g.phase.is_settled());
     guest.after.iter().find(open).copied()
 }
 
@@ -39,26 +41,31 @@ mod tests {
     use proptest::prelude::*;
 
     fn idle(after: &[usize]) -> Standing {
-        Standing { phase: Phase::Idle, is_right: true, after: after.to_vec() }
+        let after = after.iter().copied().map(GuestIndex::new).collect();
+        Standing { phase: Phase::Idle, is_right: true, after }
+    }
+
+    fn next(guests: &[Standing], max_parallel: usize) -> Vec<usize> {
+        startable(guests, max_parallel).into_iter().map(GuestIndex::position).collect()
     }
 
     #[test]
     fn the_order_of_the_list_holds_as_far_as_it_can() {
         let mut guests = vec![idle(&[1]), idle(&[]), idle(&[]), idle(&[])];
-        assert_eq!(startable(&guests, 2), [1, 2]);
+        assert_eq!(next(&guests, 2), [1, 2]);
         guests[1].phase = Phase::Starting { since_usec: 0 };
-        assert_eq!(startable(&guests, 2), [2]);
+        assert_eq!(next(&guests, 2), [2]);
         guests[1].phase = Phase::Up { already: false };
-        assert_eq!(startable(&guests, 2), [0, 2]);
+        assert_eq!(next(&guests, 2), [0, 2]);
     }
 
     #[test]
     fn who_fails_holds_nobody_up_and_who_waits_does() {
         let mut guests = vec![idle(&[]), idle(&[0])];
         guests[0].is_right = false;
-        assert_eq!(startable(&guests, 4), [0_usize; 0]);
+        assert_eq!(next(&guests, 4), [0_usize; 0]);
         guests[0].phase = Phase::Failed { why: String::new() };
-        assert_eq!(startable(&guests, 4), [1]);
+        assert_eq!(next(&guests, 4), [1]);
     }
 
     proptest! {
@@ -74,13 +81,13 @@ mod tests {
             let mut guests: Vec<Standing> = (0..20).map(|_| idle(&[])).collect();
             for (a, b) in edges {
                 // Only to earlier ones, so there is no circle.
-                if a < b { guests[b].after.push(a) }
+                if a < b { guests[b].after.push(GuestIndex::new(a)) }
             }
             let mut picks = picks.into_iter();
             loop {
-                for position in startable(&guests, parallel) {
+                for position in next(&guests, parallel) {
                     for before in &guests[position].after {
-                        prop_assert!(guests[*before].phase.is_settled());
+                        prop_assert!(guests[before.position()].phase.is_settled());
                     }
                     guests[position].phase = Phase::Starting { since_usec: 0 };
                 }

@@ -1,61 +1,52 @@
-//! The loop of `ibprov guests`.
+//! The loop of `ibprov guests`: it waits for whatever may change something, and
+//! lets each part take it in. Nothing here is decided but what is done when.
 
-mod libvirt;
-mod starting;
-mod telling;
-
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use log::Level;
-
-use super::domain::Domains;
-use super::member::Member;
-use super::order::{Standing, startable};
+use super::domain::hostdevs;
+use super::failure::Failure;
+use super::libvirt::{Libvirt, Trouble};
+use super::looks::Looks;
+use super::member::{Member, Next};
+use super::members::Members;
 use super::sight::Sight;
-use super::tasks::{Done, Task, Tasks};
-use super::vf::Need;
+use super::tasks::{Done, List, QUESTION_USEC, Step, Task, Tasks, Wait};
+use super::telling::Telling;
+use super::units;
 use crate::config::Config;
+use crate::config::guest::GuestIndex;
 use crate::host::events::{Events, Happened};
-use crate::host::manager::Manager;
 use crate::host::virsh::Virsh;
-use crate::host::{Root, clock, journal, lock, systemd};
-use crate::names::OnFailure;
-use crate::report::events as kinds;
+use crate::host::{Root, clock, lock, systemd};
 use crate::report::guests::{GuestsReport, Phase};
 
-/// How often VFs are looked at while a guest waits for one, although nothing
-/// was heard: a GUID written by hand to MLNX_OFED's sysfs makes no event.
-const LOOK_EVERY_USEC: u64 = 5_000_000;
-/// How often libvirt is asked again while it does not answer, although its
-/// directory shows no new socket.
-const LIBVIRT_EVERY_USEC: u64 = 5_000_000;
 /// How long nothing at all may happen.
 const IDLE_USEC: u64 = 3_600_000_000;
 const LIBVIRT_DIR: &str = "/run/libvirt";
 
-/// All guests.
+/// All that works for the guests.
 struct Service<'a> {
     /// Only look: nothing is started, and nobody told.
     only_look: bool,
-    config: &'a Config,
-    members: Vec<Member>,
+    pass: Pass,
+    members: Members,
+    libvirt: Libvirt,
     tasks: Tasks,
-    sight: Sight<'a>,
-    /// What of libvirt's answers has come.
-    lists: [Option<Result<String, String>>; 3],
-    domains: Option<Domains>,
-    /// When libvirt is asked again.
-    list_at: Option<u64>,
-    /// When VFs are looked at again.
-    look_at: u64,
-    /// Our own unit, while its start has not ended.
-    own_unit: Option<String>,
-    is_first_pass: bool,
-    /// What was said last of each guest that waits.
-    told: BTreeMap<usize, String>,
-    written: String,
-    report: GuestsReport,
+    looks: Looks<'a>,
+    telling: Telling,
+}
+
+/// Whether anybody waits for us.
+enum Pass {
+    /// The start of our unit ends with the first pass.
+    First {
+        /// When it is over in any case, microseconds of CLOCK_MONOTONIC.
+        until_usec: u64,
+        /// Our own unit; `None` if no unit's start waits for us.
+        own_unit: Option<String>,
+    },
+    /// Nobody waits for us any more.
+    Later,
 }
 
 /// Start the guests, and stay for as long as one of them waits.
@@ -72,21 +63,13 @@ pub fn run(config: &Config, root: &Root) -> anyhow::Result<GuestsReport> {
 /// # Errors
 /// As [`run`].
 pub fn look(config: &Config, root: &Root) -> anyhow::Result<(GuestsReport, Vec<String>)> {
-    let (report, mut standings) = serve(config, root, true)?;
-    let mut order = Vec::new();
-    while let Some(next) = startable(&standings, 1).first().copied() {
-        let Some(standing) = standings.get_mut(next) else { break };
-        standing.phase = Phase::Up { already: false };
-        order.extend(config.guests.list.get(next).map(|guest| guest.what.to_string()));
-    }
+    let (report, members) = serve(config, root, true)?;
+    let order = members.order().into_iter().filter_map(|index| members.get(index));
+    let order = order.map(|member| member.guest().what.to_string()).collect();
     Ok((report, order))
 }
 
-fn serve(
-    config: &Config,
-    root: &Root,
-    only_look: bool,
-) -> anyhow::Result<(GuestsReport, Vec<Standing>)> {
+fn serve(config: &Config, root: &Root, only_look: bool) -> anyhow::Result<(GuestsReport, Members)> {
     let started = clock::monotonic_usec();
     let mut report = GuestsReport::new(started);
     let mut watched = vec![Path::new("/run/udev")];
@@ -101,251 +84,366 @@ fn serve(
     events.listen_to_links();
     events.watch_new_files(Path::new(LIBVIRT_DIR));
     report.problems.extend(std::mem::take(&mut events.problems));
-    let members: Vec<Member> = config.guests.list.iter().cloned().map(Member::new).collect();
     let own_unit = systemd::own_unit(root).unwrap_or_else(|e| {
         report.problems.insert(format!("{e}: taken for no unit, whose start nobody waits for"));
         None
     });
+    let deadline = u64::try_from(config.guests.deadline.as_micros()).unwrap_or(u64::MAX / 4);
+    let connection = config.guests.connection.as_str();
     let mut service = Service {
         only_look,
-        config,
-        members,
-        tasks: Tasks::new(Virsh::find(config.guests.connection.as_str())),
-        sight: Sight::new(config, root),
-        lists: [None, None, None],
-        domains: None,
-        list_at: None,
-        look_at: 0,
-        own_unit,
-        is_first_pass: true,
-        told: BTreeMap::new(),
-        written: String::new(),
-        report,
+        pass: Pass::First { until_usec: started + deadline, own_unit },
+        members: Members::new(&config.guests),
+        libvirt: Libvirt::new(connection.to_owned()),
+        tasks: Tasks::new(Virsh::find(connection)),
+        looks: Looks::new(Sight::new(config, root)),
+        telling: Telling::new(report, only_look),
     };
     service.begin();
-    let until = started + u64::try_from(config.guests.deadline.as_micros()).unwrap_or(u64::MAX / 4);
-    service.serve(&mut events, until)?;
-    let standings = service.standings();
-    Ok((service.report, standings))
+    service.serve(&mut events)?;
+    Ok((service.telling.into_report(), service.members))
 }
 
 impl Service<'_> {
     /// What can be asked before anything is known.
     fn begin(&mut self) {
-        if self.members.iter().any(Member::is_domain) {
+        if self.members.any(Member::is_domain) {
             if self.tasks.has_virsh() {
-                self.ask_libvirt();
+                self.ask_libvirt(clock::monotonic_usec());
             } else {
                 let why =
                     "libvirt's virsh is not installed (package libvirt-clients or libvirt-client)";
-                for member in self.members.iter_mut().filter(|m| m.is_domain()) {
-                    member.phase = Phase::Failed { why: why.to_owned() };
+                for (_, member) in self.members.iter_mut().filter(|(_, m)| m.is_domain()) {
+                    member.fail(why.to_owned());
                 }
             }
         }
         self.look_at_units();
     }
 
-    fn serve(&mut self, events: &mut Events, first_pass_until: u64) -> anyhow::Result<()> {
+    fn serve(&mut self, events: &mut Events) -> anyhow::Result<()> {
         loop {
             let now = clock::monotonic_usec();
             for done in self.tasks.collect(now) {
                 self.take(done, now);
             }
             let is_fresh = self.see();
-            self.give_up(now);
+            for (index, why) in self.members.given_up(now) {
+                self.fail(index, why.to_string());
+            }
             if self.only_look {
-                if self.is_looked_at() || now >= first_pass_until {
-                    self.report.guests = self.guest_reports();
+                if self.is_looked_at() || self.first_pass_until().is_some_and(|at| now >= at) {
+                    self.telling.update(&self.members);
                     return Ok(());
                 }
             } else {
                 self.start(now, is_fresh);
             }
             self.look(now);
-            if self.list_at.is_some_and(|at| now >= at) {
-                self.ask_libvirt();
-            }
-            if !self.only_look
-                && self.is_first_pass
-                && (now >= first_pass_until || self.first_pass_is_over())
-            {
-                self.end_first_pass(now);
+            if self.libvirt.ask_usec().is_some_and(|at| now >= at) {
+                self.ask_libvirt(now);
             }
             if !self.only_look {
-                self.tell();
+                if self.first_pass_until().is_some_and(|at| now >= at || self.is_tried()) {
+                    self.end_first_pass(now);
+                }
+                if self.first_pass_until().is_none() {
+                    self.telling.say_who_waits(&self.members);
+                }
+                self.telling.update(&self.members);
             }
-            if !self.is_first_pass && self.is_over() {
-                self.finish();
+            if self.first_pass_until().is_none() && self.tasks.is_idle() && self.members.are_over()
+            {
+                self.telling.finish(&self.members);
                 return Ok(());
             }
             for done in self.tasks.ask_next(now) {
                 self.take(done, now);
             }
-            // With nothing to look at there are only events.
-            let until = if self.is_first_pass { first_pass_until } else { now + IDLE_USEC };
-            let next = [
-                self.tasks.next_deadline(),
-                self.sight.until_usec(),
-                self.list_at,
-                self.has_vfs_to_watch().then_some(self.look_at),
-                self.members
-                    .iter()
-                    .filter(|m| m.phase == Phase::Idle)
-                    .filter_map(|m| m.until_usec)
-                    .min(),
-            ];
-            let until = next.into_iter().flatten().fold(until, u64::min);
+            let until = self.wait_until(now);
             let happened =
-                events.wait_also(until, self.sight.answers_come().into_iter().collect())?;
+                events.wait_also(until, self.looks.answers_come().into_iter().collect())?;
             if happened.stop {
-                self.finish();
+                self.telling.finish(&self.members);
                 return Ok(());
             }
             self.hear(&happened);
         }
     }
 
+    /// When the loop goes on although nothing has happened.
+    fn wait_until(&self, now: u64) -> u64 {
+        // With nothing to look at there are only events.
+        let until = self.first_pass_until().unwrap_or(now + IDLE_USEC);
+        let next = [
+            self.tasks.next_deadline(),
+            self.looks.until_usec(),
+            self.libvirt.ask_usec(),
+            self.has_vfs_to_watch().then_some(self.looks.due_usec()),
+            self.members.next_until(),
+        ];
+        next.into_iter().flatten().fold(until, u64::min)
+    }
+
     fn hear(&mut self, happened: &Happened) {
         if happened.links || happened.files || happened.to_devices() {
-            self.look_at = 0;
+            self.looks.hurry();
         }
-        if happened.files && self.list_at.is_some() {
-            self.list_at = Some(0);
+        if happened.files {
+            self.libvirt.hear();
         }
     }
 
-    fn look_at_units(&mut self) {
-        let units: Vec<usize> = (0..self.members.len())
-            .filter(|i| self.members.get(*i).is_some_and(|m| !m.is_domain()))
-            .collect();
-        if units.is_empty() {
-            return;
-        }
-        let names: Vec<String> = units
-            .iter()
-            .filter_map(|i| self.members.get(*i))
-            .map(|m| m.guest.what.name().to_owned())
-            .collect();
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let states = match Manager::open(&names) {
-            Ok((_, states)) => states,
-            Err(e) => {
-                // Their start will say it again, each for itself.
-                self.report.problems.insert(format!("systemd cannot be asked: {e}"));
-                return;
-            }
-        };
-        for (position, unit) in units.into_iter().zip(states) {
-            let Some(member) = self.members.get_mut(position) else { continue };
-            if unit.is_active() {
-                member.phase = Phase::Up { already: true };
-                member.up_usec = Some(clock::monotonic_usec());
-            } else if !unit.is_loaded() {
-                let why = format!("systemd has no such unit that it could start ({})", unit.load);
-                member.phase = Phase::Failed { why };
-            }
+    /// When the first pass is over in any case; `None` if it is over.
+    const fn first_pass_until(&self) -> Option<u64> {
+        match &self.pass {
+            Pass::First { until_usec, .. } => Some(*until_usec),
+            Pass::Later => None,
         }
     }
+
+    /// The first pass has nothing more to wait for.
+    fn is_tried(&self) -> bool {
+        self.members.are_tried() && self.tasks.is_idle() && !self.looks.is_under_way()
+    }
+
+    /// All is known that can be known without starting anybody.
+    fn is_looked_at(&self) -> bool {
+        self.members.are_looked_at() && self.tasks.is_idle() && !self.looks.is_under_way()
+    }
+
+    fn end_first_pass(&mut self, now: u64) {
+        for index in self.members.which(|m| m.is_idle() && m.is_tried_once()) {
+            if let Some(wrong) = self.members.get(index).and_then(Member::wrong_vfs) {
+                self.fail(index, wrong.to_string());
+            }
+        }
+        self.telling.ready(&self.members, now);
+        // From here on nobody waits for us, so everybody can be waited for.
+        self.pass = Pass::Later;
+        for index in self.members.which(|m| matches!(m.phase(), Phase::Issued { .. })) {
+            let until = self.members.get(index).and_then(Member::until_usec).unwrap_or(now);
+            self.begin_task(Task::Unit(index, Wait::ForEnd), until, now);
+        }
+        for (name, uuid) in self.libvirt.autostarted() {
+            self.tasks.queue(Task::Autostarted(name), &uuid);
+        }
+    }
+
+    // What is seen of VFs.
 
     /// True for who is not started yet; who only looks, looks at all.
-    fn is_watched(&self, member: &Member) -> bool {
-        member.phase == Phase::Idle || self.only_look
+    fn is_watched(only_look: bool) -> impl Fn(&Member) -> bool {
+        move |member| only_look || member.is_idle()
     }
 
     fn has_vfs_to_watch(&self) -> bool {
-        self.members.iter().any(|m| self.is_watched(m) && m.has_vfs())
+        let is_watched = Self::is_watched(self.only_look);
+        self.members.any(|m| is_watched(m) && m.has_vfs())
     }
 
     /// Take in what a look at the VFs has shown; true if one has ended.
     fn see(&mut self) -> bool {
-        let seen = self.sight.seen();
-        self.report.problems.append(&mut self.sight.problems);
-        let is_fresh = seen.is_some();
-        if let Some(seen) = seen {
-            let all = self.only_look;
-            for member in self.members.iter_mut().filter(|m| all || m.phase == Phase::Idle) {
-                let Some(needs) = &member.needs else { continue };
-                if needs.iter().all(|need| seen.contains_key(need)) {
-                    let states = needs.iter().filter_map(|need| seen.get(need).cloned().flatten());
-                    member.vfs = Some(states.collect());
-                }
-            }
-        }
-        is_fresh
+        let (seen, problems) = self.looks.end();
+        self.telling.note_all(problems);
+        let Some(seen) = seen else { return false };
+        self.members.see(&seen, Self::is_watched(self.only_look));
+        true
     }
 
     /// Look at the VFs of those that are not started yet, if it is time to.
     fn look(&mut self, now: u64) {
         // What was seen a while ago is no ground to start anybody.
-        let due = now >= self.look_at || !self.only_look && self.can_start_any();
-        if due && !self.sight.is_looking() && self.has_vfs_to_watch() {
-            let idle = self.members.iter().filter(|m| self.is_watched(m));
-            let needs: BTreeSet<Need> =
-                idle.filter_map(|m| m.needs.as_ref()).flatten().copied().collect();
-            self.sight.begin(needs.into_iter());
-            self.look_at = now + LOOK_EVERY_USEC;
+        let due = self.looks.is_due(now) || !self.only_look && self.members.can_start_any();
+        if due && !self.looks.is_under_way() && self.has_vfs_to_watch() {
+            let needs = self.members.needs(Self::is_watched(self.only_look));
+            self.looks.begin(needs, now);
         }
     }
 
-    fn first_pass_is_over(&self) -> bool {
-        let is_known = |m: &Member| m.vfs.is_some() || m.phase.is_settled();
-        self.members.iter().all(is_known)
-            && !self.members.iter().any(|m| matches!(m.phase, Phase::Starting { .. }))
-            && !self.members.iter().any(|m| m.phase == Phase::Idle && m.trouble.is_some())
-            && self.tasks.is_idle()
-            && !self.sight.is_looking()
-            && !self.can_start_any()
+    // What libvirt and systemd are asked, and say.
+
+    /// Ask which domains there are and how they are, unless that is under way.
+    fn ask_libvirt(&mut self, now: u64) {
+        if self.tasks.any(|task| matches!(task, Task::List(_))) {
+            return;
+        }
+        self.libvirt.begin();
+        for list in List::EACH {
+            self.begin_task(Task::List(list), now + QUESTION_USEC, now);
+        }
     }
 
-    /// All is known that can be known without starting anybody.
-    fn is_looked_at(&self) -> bool {
-        let is_known = |m: &Member| {
-            m.vfs.is_some() || matches!(m.phase, Phase::Failed { .. }) || m.trouble.is_some()
-        };
-        self.members.iter().all(is_known) && self.tasks.is_idle() && !self.sight.is_looking()
+    fn listed(&mut self, list: List, result: Result<String, Failure>, now: u64) {
+        match self.libvirt.listed(list, result) {
+            None => {}
+            Some(Ok(domains)) => {
+                self.members.learn(domains, now);
+                self.ask_for_devices();
+            }
+            Some(Err(trouble)) => self.lose_libvirt(&trouble, now),
+        }
     }
 
-    fn end_first_pass(&mut self, now: u64) {
-        self.is_first_pass = false;
-        for position in 0..self.members.len() {
-            let Some(member) = self.members.get(position) else { continue };
-            if member.phase == Phase::Idle
-                && member.guest.on_failure == OnFailure::Report
-                && let Some(wrong) = member.wrong_vfs()
-            {
-                self.fail(position, wrong);
+    /// The devices of domains whose VFs are not listed.
+    fn ask_for_devices(&mut self) {
+        let is_watched = Self::is_watched(self.only_look);
+        for index in self.members.which(|m| m.lacks_needs() && is_watched(m)) {
+            let task = Task::Xml(index);
+            if !self.tasks.any(|t| *t == task) {
+                let handle = self.members.get(index).map(Member::handle).unwrap_or_default();
+                self.tasks.queue(task, handle);
             }
         }
-        self.report.ready_usec = Some(now);
-        let level = if self.members.iter().all(|m| m.phase.is_settled()) {
-            Level::Info
-        } else {
-            Level::Warn
-        };
-        let line = self.headline();
-        journal::emit(kinds::GUESTS_READY, level, &format!("first pass: {line}"), &[]);
-        if let Err(e) = systemd::ready(&line) {
-            log::debug!("cannot tell systemd: {e}");
-        }
-        // From here on nobody waits for us, so everybody can be waited for.
-        self.own_unit = None;
-        for position in 0..self.members.len() {
-            let Some(member) = self.members.get(position) else { continue };
-            if matches!(member.phase, Phase::Issued { .. }) {
-                let (handle, until) =
-                    (member.handle().to_owned(), member.until_usec.unwrap_or(now));
-                let task = Task::Unit(position, true);
-                if let Err(e) = self.tasks.begin(task.clone(), &handle, until) {
-                    self.take(Done { task, result: Err(e) }, now);
+    }
+
+    fn take_devices(&mut self, index: GuestIndex, result: Result<String, Failure>, now: u64) {
+        match result.map(|xml| hostdevs(&xml)) {
+            Ok(Ok(functions)) => {
+                if let Some(member) = self.members.get_mut(index) {
+                    member.learn_functions(functions);
+                    self.looks.hurry();
                 }
             }
+            Ok(Err(why)) => self.fail(index, format!("its XML cannot be understood: {why}")),
+            Err(why) if why.is_libvirt_gone() => self.lose_libvirt(&Trouble::Lost(why), now),
+            Err(why) => self.fail(index, format!("its XML cannot be read: {why}")),
         }
-        self.read_autostarted();
     }
 
-    fn is_over(&self) -> bool {
-        let open = |m: &Member| !matches!(m.phase, Phase::Up { .. } | Phase::Failed { .. });
-        self.tasks.is_idle() && !self.members.iter().any(open)
+    /// A domain that libvirt starts by itself, whatever its VFs are like.
+    fn take_autostarted(&mut self, name: &str, result: Result<String, Failure>) {
+        let functions = match result.map_err(|e| e.to_string()).and_then(|xml| hostdevs(&xml)) {
+            Ok(functions) => functions,
+            Err(e) => return self.telling.note(format!("XML of domain {name}: {e}")),
+        };
+        let vfs = functions.into_iter().filter(|pci| self.looks.is_hca_vf(*pci));
+        let vfs: Vec<String> = vfs.map(|pci| pci.to_string()).collect();
+        if vfs.is_empty() {
+            return;
+        }
+        self.telling.warn(format!(
+            "domain {name} has autostart on and VF {}: libvirt starts it whether or not that is right; `virsh autostart --disable` it and list it as [[guest]], or install the example libvirt-qemu-hook of ibprov",
+            vfs.join(", ")
+        ));
+    }
+
+    /// Guests that are not up wait for libvirt, each for as long as its start
+    /// may take.
+    fn lose_libvirt(&mut self, trouble: &Trouble, now: u64) {
+        self.libvirt.ask_later(now);
+        self.members.lose_libvirt(trouble, now);
+    }
+
+    fn look_at_units(&mut self) {
+        let indices = self.members.which(|m| !m.is_domain());
+        if indices.is_empty() {
+            return;
+        }
+        let members = indices.iter().filter_map(|index| self.members.get(*index));
+        let names: Vec<&str> = members.map(|m| m.guest().what.name()).collect();
+        let states = match units::states(&names) {
+            Ok(states) => states,
+            // Their start will say it again, each for itself.
+            Err(e) => return self.telling.note(format!("systemd cannot be asked: {e}")),
+        };
+        for (index, unit) in indices.into_iter().zip(states) {
+            let Some(member) = self.members.get_mut(index) else { continue };
+            if unit.is_active() {
+                member.found_up(clock::monotonic_usec());
+            } else if !unit.is_loaded() {
+                let load = unit.load;
+                member.fail(format!("systemd has no such unit that it could start ({load})"));
+            }
+        }
+    }
+
+    // Who is started, and what becomes of it.
+
+    /// Start who may go. Who needs VFs goes only if they were looked at just now.
+    fn start(&mut self, now: u64, is_fresh: bool) {
+        for index in self.members.startable(is_fresh) {
+            let Some(member) = self.members.get_mut(index) else { continue };
+            let until = member.begin(now);
+            self.telling.starting(index, &member.guest().what);
+            let task = if member.is_domain() {
+                Task::Domain(index, Step::Start)
+            } else {
+                let own_unit = match &self.pass {
+                    Pass::First { own_unit, .. } => own_unit.as_deref(),
+                    Pass::Later => None,
+                };
+                match own_unit.and_then(|own| units::deadlock(own, &member.guest().what)) {
+                    None => Task::Unit(index, Wait::ForEnd),
+                    Some(why) => {
+                        self.telling.issued(&member.guest().what, &why);
+                        member.issue(why);
+                        Task::Unit(index, Wait::No)
+                    }
+                }
+            };
+            self.begin_task(task, until, now);
+        }
+    }
+
+    /// Begin what is on no guest, or on that of the task; if it cannot be begun,
+    /// it has ended.
+    fn begin_task(&mut self, task: Task, until_usec: u64, now: u64) {
+        let member = task.guest().and_then(|index| self.members.get(index));
+        let handle = member.map(Member::handle).unwrap_or_default();
+        if let Err(e) = self.tasks.begin(task.clone(), handle, until_usec) {
+            self.take(Done { task, result: Err(e) }, now);
+        }
+    }
+
+    fn take(&mut self, Done { task, result }: Done, now: u64) {
+        match task {
+            Task::List(list) => self.listed(list, result, now),
+            Task::Xml(index) => self.take_devices(index, result, now),
+            Task::Domain(index, step) => {
+                let Some(member) = self.members.get_mut(index) else { return };
+                let next = member.step_ended(step, result, now);
+                self.follow(index, next, now);
+            }
+            Task::Unit(index, wait) => match (result, wait) {
+                (Ok(_), Wait::ForEnd) => self.up(index, now),
+                (Ok(_), Wait::No) => {}
+                (Err(why), _) => self.fail(index, why.to_string()),
+            },
+            Task::Autostarted(name) => self.take_autostarted(&name, result),
+        }
+    }
+
+    /// The next thing to do for a domain that is being started.
+    fn follow(&mut self, index: GuestIndex, next: Next, now: u64) {
+        let Some(member) = self.members.get_mut(index) else { return };
+        match next {
+            Next::Do(step) => {
+                let until = member.until_usec().unwrap_or(now);
+                let task = Task::Domain(index, step);
+                if let Err(e) = self.tasks.begin(task, member.handle(), until) {
+                    self.fail(index, e.to_string());
+                }
+            }
+            Next::Up => self.up(index, now),
+            Next::Fail(why) => self.fail(index, why),
+            Next::LibvirtGone(why) => {
+                member.break_off();
+                self.lose_libvirt(&Trouble::WentAway(why), now);
+                self.libvirt.ask_at_once(now);
+            }
+        }
+    }
+
+    fn up(&mut self, index: GuestIndex, now: u64) {
+        let Some(member) = self.members.get_mut(index) else { return };
+        let took = member.come_up(now);
+        self.telling.up(index, &member.guest().what, took);
+    }
+
+    fn fail(&mut self, index: GuestIndex, why: String) {
+        let Some(member) = self.members.get_mut(index) else { return };
+        self.telling.failed(index, &member.guest().what, &why);
+        member.fail(why);
     }
 }

@@ -11,6 +11,7 @@ use crate::observe::pf::{self, dir};
 use crate::observe::plan_host::{pins, plan_host};
 use crate::observe::{Look, Observed, ObservedPf, Observer, Undo};
 use crate::plan::guid::resolve;
+use crate::report::GuestLack;
 use crate::report::guests::VfState;
 use crate::workers::hand::{Answer, Numbered, Request, SILENCE_USEC, VERB};
 use crate::workers::socket::Hand;
@@ -267,13 +268,13 @@ impl<'a> Sight<'a> {
 impl Open {
     fn state(&self, vf: VfName) -> VfState {
         let Some(pf) = self.pfs.get(&vf.pf) else {
-            let lacks = format!("its PF {} is not there", vf.pf);
+            let lacks = Some(GuestLack::NoPf(vf.pf));
             return VfState { vf: Some(vf), pci: None, reached: None, lacks };
         };
         match self.planned.get(&vf.pf) {
             Some(Err(error)) => {
                 let state = judge(vf, None, pf);
-                VfState { lacks: error.clone(), ..state }
+                VfState { lacks: Some(GuestLack::Plan(error.clone())), ..state }
             }
             Some(Ok(plan)) => judge(vf, plan.vfs.iter().find(|w| w.index == vf.index), pf),
             None => judge(vf, None, pf),

@@ -2,7 +2,9 @@ use std::collections::VecDeque;
 use std::io;
 use std::path::Path;
 
-use crate::host::process::{self, Ended, Running};
+use super::failure::{Failure, output};
+use crate::config::guest::GuestIndex;
+use crate::host::process::{self, Running};
 use crate::host::virsh::Virsh;
 use crate::names::UnitName;
 
@@ -12,26 +14,65 @@ pub const START_UNIT: &str = "start-unit";
 /// What a child is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Task {
-    /// The names and UUIDs of all domains.
-    ListAll,
-    /// The names of the active ones.
-    ListActive,
-    /// The names of those that libvirt starts by itself.
-    ListAutostart,
-    /// A guest's XML.
-    Xml(usize),
-    /// A guest's start by libvirt.
-    Start(usize),
-    /// Whether it is active now.
-    Check(usize),
-    /// Whether its guest agent answers.
-    Ping(usize),
-    /// Until a guest agent comes or goes.
-    AwaitAgent(usize),
-    /// A unit's start, waited for or not.
-    Unit(usize, bool),
-    /// The XML of a domain that libvirt starts by itself.
+    /// Ask libvirt for a list of its domains.
+    List(List),
+    /// Ask libvirt for a guest's XML.
+    Xml(GuestIndex),
+    /// Bring a domain up, one step of it.
+    Domain(GuestIndex, Step),
+    /// Start a unit.
+    Unit(GuestIndex, Wait),
+    /// Ask libvirt for the XML of the domain of this name, which it starts by
+    /// itself.
     Autostarted(String),
+}
+
+impl Task {
+    /// The guest that it is done on, if it is one.
+    pub(super) const fn guest(&self) -> Option<GuestIndex> {
+        match self {
+            Self::Xml(guest) | Self::Domain(guest, _) | Self::Unit(guest, _) => Some(*guest),
+            Self::List(_) | Self::Autostarted(_) => None,
+        }
+    }
+}
+
+/// The lists that together say which domains there are and how they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum List {
+    /// The names and UUIDs of all domains.
+    All,
+    /// The names of the active ones.
+    Active,
+    /// The names of those that libvirt starts by itself.
+    Autostart,
+}
+
+impl List {
+    /// Every one of them.
+    pub(super) const EACH: [Self; 3] = [Self::All, Self::Active, Self::Autostart];
+}
+
+/// What is done to bring a domain up, and to see that it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Let libvirt start it.
+    Start,
+    /// List the active domains, to see whether it is among them.
+    Check,
+    /// Ask its guest agent for a sign of life.
+    Ping,
+    /// Wait until its guest agent comes or goes.
+    AwaitAgent,
+}
+
+/// Whether a unit's start is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wait {
+    /// Until its job has ended.
+    ForEnd,
+    /// Only until systemd has taken the job.
+    No,
 }
 
 /// The children at work.
@@ -53,8 +94,8 @@ pub(super) const QUESTION_USEC: u64 = 30_000_000;
 #[derive(Debug)]
 pub(super) struct Done {
     pub(super) task: Task,
-    /// Standard output, or what was said.
-    pub(super) result: Result<String, String>,
+    /// What it wrote to standard output, or how it failed.
+    pub(super) result: Result<String, Failure>,
 }
 
 impl Tasks {
@@ -100,9 +141,9 @@ impl Tasks {
     }
 
     /// Begin to do it, with what it is done on: a domain's UUID, or a unit.
-    pub(super) fn begin(&mut self, task: Task, on: &str, until_usec: u64) -> Result<(), String> {
+    pub(super) fn begin(&mut self, task: Task, on: &str, until_usec: u64) -> Result<(), Failure> {
         let started = match &task {
-            Task::Unit(_, wait) => start_unit(on, *wait, until_usec),
+            Task::Unit(_, wait) => start_unit(on, *wait == Wait::ForEnd, until_usec),
             _ => self.virsh(&task, on, until_usec),
         };
         match started {
@@ -110,7 +151,7 @@ impl Tasks {
                 self.running.push((task, running, until_usec));
                 Ok(())
             }
-            Err(e) => Err(crate::host::answer(&e)),
+            Err(e) => Err(Failure::not_started(&e)),
         }
     }
 
@@ -120,18 +161,22 @@ impl Tasks {
         let left = until_usec.saturating_sub(crate::host::clock::monotonic_usec()) / 1_000_000;
         let timeout = left.clamp(1, AGENT_SEC).to_string();
         match task {
-            Task::ListAll => virsh.start(&["list", "--all", "--uuid", "--name"], &[]),
-            Task::ListActive | Task::Check(_) => virsh.start(&["list", "--name"], &[]),
-            Task::ListAutostart => virsh.start(&["list", "--all", "--autostart", "--name"], &[]),
+            Task::List(List::All) => virsh.start(&["list", "--all", "--uuid", "--name"], &[]),
+            Task::List(List::Active) | Task::Domain(_, Step::Check) => {
+                virsh.start(&["list", "--name"], &[])
+            }
+            Task::List(List::Autostart) => {
+                virsh.start(&["list", "--all", "--autostart", "--name"], &[])
+            }
             Task::Xml(_) | Task::Autostarted(_) => {
                 virsh.start(&["dumpxml", "--inactive"], &[domain])
             }
-            Task::Start(_) => virsh.start(&["start"], &[domain]),
-            Task::Ping(_) => {
+            Task::Domain(_, Step::Start) => virsh.start(&["start"], &[domain]),
+            Task::Domain(_, Step::Ping) => {
                 let ping = r#"{"execute":"guest-ping"}"#;
                 virsh.start(&["qemu-agent-command", "--timeout", "5"], &[domain, ping])
             }
-            Task::AwaitAgent(_) => {
+            Task::Domain(_, Step::AwaitAgent) => {
                 let event =
                     ["event", "--event", "agent-lifecycle", "--timeout", &timeout, "--domain"];
                 // The domain is the option's own argument: a UUID, never a name.
@@ -148,16 +193,15 @@ impl Tasks {
         let mut running = Vec::new();
         for (task, mut child, until) in std::mem::take(&mut self.running) {
             match child.ended() {
-                Ok(Some(ended)) => done.push(Done { task, result: result(ended, &child) }),
-                Err(e) => done.push(Done { task, result: Err(crate::host::answer(&e)) }),
+                Ok(Some(ended)) => {
+                    done.push(Done { task, result: output(ended, &child.command_line) });
+                }
+                Err(e) => done.push(Done { task, result: Err(Failure::not_started(&e)) }),
                 Ok(None) if now >= until => {
                     // It has asked libvirt or systemd; what that does is not undone.
-                    let what = format!("{}: no answer in time", child.command_line);
-                    let result = match child.kill() {
-                        Ok(()) => what,
-                        Err(e) => format!("{what}, and it cannot be ended: {e}"),
-                    };
-                    done.push(Done { task, result: Err(result) });
+                    let killed = child.kill();
+                    let result = Err(Failure::late(&child.command_line, killed));
+                    done.push(Done { task, result });
                 }
                 Ok(None) => running.push((task, child, until)),
             }
@@ -178,19 +222,6 @@ fn start_unit(unit: &str, wait: bool, until_usec: u64) -> io::Result<Running> {
     }
     args.extend(["--".to_owned(), unit.to_owned()]);
     process::start_collecting(Path::new("/proc/self/exe"), &args)
-}
-
-fn result(ended: Ended, child: &Running) -> Result<String, String> {
-    if ended.failure.is_empty() {
-        return Ok(ended.stdout);
-    }
-    let said = ended.stderr.lines().map(str::trim).filter(|l| !l.is_empty());
-    let bare = |l| ["error: ", "ibprov: "].iter().find_map(|who| str::strip_prefix(l, who));
-    let said: Vec<&str> = said.map(|l| bare(l).unwrap_or(l)).collect();
-    let said = said.join("; ");
-    // What libvirt quotes may come from anywhere.
-    let said: String = said.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
-    Err(if said.is_empty() { format!("{}: {}", child.command_line, ended.failure) } else { said })
 }
 
 /// The child: start `unit` and, with `wait`, see its job to its end.

@@ -4,8 +4,9 @@ use crate::ladder::WantedVf;
 use crate::ladder::vf::{has_node_guids, vf_progress};
 use crate::names::{Guid, LinkLayer, PciAddress, Policy, VfDriver, VfName, VfRung, is_vfio};
 use crate::observe::ObservedPf;
-use crate::report::VfLack;
 use crate::report::guests::VfState;
+use crate::report::pf::VfGuid;
+use crate::report::{GuestLack, GuidLack, VfLack};
 
 /// A device that a guest needs, as far as a VF is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,60 +22,53 @@ pub enum Need {
 #[must_use]
 pub fn judge(name: VfName, planned: Option<&WantedVf>, pf: &ObservedPf) -> VfState {
     let seen = pf.vfs.iter().find(|vf| vf.index == name.index);
-    let state = |reached, lacks: String| VfState {
-        vf: Some(name),
-        pci: seen.map(|vf| vf.pci),
-        reached,
-        lacks,
+    let state =
+        |reached, lacks| VfState { vf: Some(name), pci: seen.map(|vf| vf.pci), reached, lacks };
+    let climbed = |planned: &WantedVf| {
+        let progress = vf_progress(planned, seen, pf);
+        state(progress.reached, progress.lacks.map(GuestLack::Vf))
     };
-    let text = |lack: Option<VfLack>| lack.map(|l| l.to_string()).unwrap_or_default();
     if !pf.present {
-        return state(None, format!("its PF {} is not there", name.pf));
+        return state(None, Some(GuestLack::NoPf(name.pf)));
     }
     if pf.driver.is_none() {
-        return state(None, format!("its PF {} has no driver", name.pf));
+        return state(None, Some(GuestLack::NoPfDriver(name.pf)));
     }
-    let Some(seen) = seen else { return state(None, "it does not exist".to_owned()) };
+    let Some(seen) = seen else { return state(None, Some(GuestLack::Vf(VfLack::Absent))) };
     // A VF of an Ethernet port has no GUIDs that anybody would have to set.
     if pf.link_layer == Some(LinkLayer::Ethernet) {
-        return state(Some(VfRung::Created), String::new());
+        return state(Some(VfRung::Created), None);
     }
     if let Some(planned) = planned {
-        let progress = vf_progress(planned, Some(seen), pf);
-        return state(progress.reached, text(progress.lacks));
+        return climbed(planned);
     }
     if seen.admin.policy == Some(Policy::Down) {
-        return state(Some(VfRung::Created), "its link policy is Down".to_owned());
+        return state(Some(VfRung::Created), Some(GuestLack::PolicyDown));
     }
-    let set = |guid: Option<Guid>, what: &str| match guid {
-        None => Err(format!("its {what} at the PF cannot be read")),
-        Some(guid) if guid.is_zero() => Err(format!("its {what} is not set")),
+    let set = |guid: Option<Guid>, which| match guid {
+        None => Err(GuidLack::Unread(which)),
+        Some(guid) if guid.is_zero() => Err(GuidLack::Unset(which)),
         Some(guid) => Ok(guid),
     };
     let node = if has_node_guids(&pf.backend) {
-        set(seen.admin.node_guid, "node GUID")
+        set(seen.admin.node_guid, VfGuid::Node)
     } else {
         Ok(Guid::new(0))
     };
-    let (node_guid, port_guid) = match (node, set(seen.admin.port_guid, "port GUID")) {
+    let (node_guid, port_guid) = match (node, set(seen.admin.port_guid, VfGuid::Port)) {
         (Ok(node), Ok(port)) => (node, port),
-        (Err(lacks), Ok(_)) | (Ok(_), Err(lacks)) => return state(Some(VfRung::Created), lacks),
-        (Err(node), Err(port)) => {
-            return state(Some(VfRung::Created), format!("{node}, {port}"));
+        (node, port) => {
+            let lacks = node.err().into_iter().chain(port.err()).collect();
+            return state(Some(VfRung::Created), Some(GuestLack::Guids(lacks)));
         }
     };
     let driver = match seen.driver.as_deref() {
-        None => {
-            let lacks = "no driver is bound to it: its probe has failed, or nobody has bound it";
-            return state(Some(VfRung::Guid), lacks.to_owned());
-        }
+        None => return state(Some(VfRung::Guid), Some(GuestLack::NoDriver)),
         Some(driver) if is_vfio(driver) => VfDriver::VfioPci,
         Some(_) => VfDriver::Default,
     };
     let policy = seen.admin.policy.unwrap_or(Policy::Follow);
-    let wanted = WantedVf { index: name.index, node_guid, port_guid, policy, driver };
-    let progress = vf_progress(&wanted, Some(seen), pf);
-    state(progress.reached, text(progress.lacks))
+    climbed(&WantedVf { index: name.index, node_guid, port_guid, policy, driver })
 }
 
 #[cfg(test)]
@@ -128,13 +122,13 @@ mod tests {
     fn lacks(change: impl FnOnce(&mut ObservedPf)) -> String {
         let mut pf = pf();
         change(&mut pf);
-        judge(name(), None, &pf).lacks
+        judge(name(), None, &pf).lacks.map(|lack| lack.to_string()).unwrap_or_default()
     }
 
     #[test]
     fn a_vf_that_shows_what_its_pf_administers_is_right() {
         let state = judge(name(), None, &pf());
-        assert_eq!((state.reached, state.lacks.as_str()), (Some(VfRung::Verified), ""));
+        assert_eq!((state.reached, state.lacks), (Some(VfRung::Verified), None));
     }
 
     #[test]
@@ -143,7 +137,7 @@ mod tests {
         pf.vfs[0].driver = Some("mlx5_vfio_pci".to_owned());
         pf.vfs[0].own = None;
         let state = judge(name(), None, &pf);
-        assert_eq!((state.reached, state.lacks.as_str()), (Some(VfRung::HandedOver), ""));
+        assert_eq!((state.reached, state.lacks), (Some(VfRung::HandedOver), None));
     }
 
     #[test]

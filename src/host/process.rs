@@ -38,6 +38,14 @@ pub struct Ended {
     pub took_usec: u64,
 }
 
+impl Ended {
+    /// A signal has ended it.
+    #[must_use]
+    pub fn is_by_signal(&self) -> bool {
+        self.failure.starts_with("signal: ")
+    }
+}
+
 /// Where administrators' programs are, in the order of a root shell's PATH.
 /// PATH itself is not trusted.
 const SBIN: [&str; 4] = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"];

@@ -8,6 +8,7 @@ use crate::names::{PciAddress, VfName, VfRung};
 
 use super::SCHEMA;
 use super::duration::seconds;
+use super::guest_lack::{GuestLack, text_or_empty};
 
 /// How far a guest is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -54,28 +55,29 @@ pub struct VfState {
     pub pci: Option<PciAddress>,
     /// The highest rung that it has reached.
     pub reached: Option<VfRung>,
-    /// What is not right, in words; empty if all is.
-    pub lacks: String,
+    /// What is not right; `None` if a guest may be started on it. In JSON the text
+    /// of it, or an empty one.
+    #[serde(serialize_with = "text_or_empty")]
+    pub lacks: Option<GuestLack>,
 }
 
 impl VfState {
     /// A function that does not exist.
     #[must_use]
-    pub fn no_function(pci: PciAddress) -> Self {
-        let lacks = "there is no such PCI function (yet)".to_owned();
-        Self { vf: None, pci: Some(pci), reached: None, lacks }
+    pub const fn no_function(pci: PciAddress) -> Self {
+        Self { vf: None, pci: Some(pci), reached: None, lacks: Some(GuestLack::NoFunction) }
     }
 
     /// A function of which it cannot be told whether it is a VF.
     #[must_use]
     pub const fn unclear(pci: PciAddress, why: String) -> Self {
-        Self { vf: None, pci: Some(pci), reached: None, lacks: why }
+        Self { vf: None, pci: Some(pci), reached: None, lacks: Some(GuestLack::Unclear(why)) }
     }
 
     /// A guest may be started on it.
     #[must_use]
-    pub fn is_right(&self) -> bool {
-        self.lacks.is_empty()
+    pub const fn is_right(&self) -> bool {
+        self.lacks.is_none()
     }
 
     /// What to call it.
@@ -179,7 +181,7 @@ impl GuestsReport {
             text.push_str(&format!("  {} {}: {}\n", guest.kind, guest.name, self.state(guest)));
             for vf in guest.vfs.iter().flatten() {
                 let reached = vf.reached.map_or("absent", |rung| rung.word());
-                let how = if vf.is_right() { "right" } else { &vf.lacks };
+                let how = vf.lacks.as_ref().map_or("right".to_owned(), ToString::to_string);
                 text.push_str(&format!("      {}: {reached}: {how}\n", vf.label()));
             }
         }

@@ -8,6 +8,7 @@ pub mod check;
 pub mod duration;
 pub mod events;
 pub mod finding;
+mod guest_lack;
 pub mod guests;
 pub mod hardware;
 pub mod iface;
@@ -30,6 +31,7 @@ mod vf_lack;
 mod vf_step;
 
 pub use boot::{BootReport, Verdict};
+pub use guest_lack::{GuestLack, GuidLack};
 pub use module_trouble::ModuleTrouble;
 pub use pf::{PfReport, PfVerdict};
 pub use port::{Cause, NotExpected, PortProgress};

@@ -3,7 +3,7 @@
 use expect_test::expect;
 
 use super::{bad, good, loaded};
-use crate::config::guest::{Needs, What};
+use crate::config::guest::{GuestIndex, Needs, What};
 use crate::config::to_toml;
 use crate::names::{OnFailure, Ready};
 
@@ -15,7 +15,7 @@ fn each_setting_is_read_and_after_is_resolved() {
     let [unit, domain] = config.guests.list.as_slice() else { panic!("two: {config:?}") };
     assert!(matches!(&unit.what, What::Unit(name) if name.as_str() == "vm@8.service"));
     assert!(matches!(&unit.vfs, Needs::These(vfs) if vfs.len() == 1), "{unit:?}");
-    assert_eq!(unit.after, [1]);
+    assert_eq!(unit.after, [GuestIndex::new(1)]);
     assert_eq!(domain.what.name(), "vm; reboot");
     assert_eq!(domain.vfs, Needs::Auto);
     assert_eq!((domain.on_failure, domain.ready), (OnFailure::Report, Ready::Agent));

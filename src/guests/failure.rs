@@ -1,0 +1,216 @@
+//! How a child of the service came to nothing. What virsh says is told apart
+//! here, where it comes in; after that nobody reads its words to decide.
+
+use std::fmt;
+use std::io;
+
+use crate::host;
+use crate::host::process::Ended;
+
+/// Why there is no answer from a child. Printed as a reason within a sentence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// It could not be started or waited for, and why.
+    NotStarted(String),
+    /// It had not answered at its deadline and was killed.
+    Late {
+        /// What was run.
+        command: String,
+        /// Why it could not even be killed.
+        alive: Option<String>,
+    },
+    /// It ended by itself and in failure, and said nothing.
+    Silent {
+        /// What was run.
+        command: String,
+        /// Its exit status, as text.
+        status: String,
+    },
+    /// A signal that was not ours ended it, and it said nothing.
+    Killed {
+        /// What was run.
+        command: String,
+        /// The signal, as text.
+        status: String,
+    },
+    /// It failed and said why.
+    Said {
+        /// What its words mean.
+        meaning: Meaning,
+        /// Its words, on one line.
+        words: String,
+    },
+}
+
+/// What virsh's words mean for what is done next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Meaning {
+    /// libvirt cannot be reached, or went away: nothing is known of the domain.
+    LibvirtGone,
+    /// The domain has no channel for a guest agent, so none will ever answer.
+    NoAgentChannel,
+    /// Anything else: it is about this one domain or unit.
+    Other,
+}
+
+/// Texts that libvirt and virsh print if the connection cannot be made or is
+/// lost, each with its file in libvirt's sources. All with LC_ALL=C.
+const LIBVIRT_GONE: [(&str, &str); 10] = [
+    ("failed to connect to the hypervisor", "tools/virsh.c"),
+    ("Disconnected from", "tools/virsh.c"),
+    ("Failed to connect socket", "src/rpc/virnetsocket.c"),
+    ("End of file while reading data", "src/rpc/virnetsocket.c"),
+    ("Cannot recv data", "src/rpc/virnetsocket.c"),
+    ("Cannot write data", "src/rpc/virnetsocket.c"),
+    ("client socket is closed", "src/rpc/virnetclient.c"),
+    ("internal error: client socket", "src/rpc/virnetclient.c"),
+    ("connection closed", "src/rpc/virkeepalive.c"),
+    ("Connection reset by peer", "strerror(ECONNRESET), behind any of them"),
+];
+
+/// VIR_ERR_ARGUMENT_UNSUPPORTED of `qemuDomainAgentAvailable` in libvirt's
+/// src/qemu/qemu_domain.c: the domain was started without that channel.
+const NO_AGENT_CHANNEL: &str = "guest agent is not configured";
+
+impl Meaning {
+    fn of(words: &str) -> Self {
+        if LIBVIRT_GONE.iter().any(|(text, _)| words.contains(text)) {
+            Self::LibvirtGone
+        } else if words.contains(NO_AGENT_CHANNEL) {
+            Self::NoAgentChannel
+        } else {
+            Self::Other
+        }
+    }
+}
+
+impl Failure {
+    /// It could not be started, or not be waited for.
+    pub(super) fn not_started(e: &io::Error) -> Self {
+        Self::NotStarted(host::answer(e))
+    }
+
+    /// It was killed at its deadline, as far as that went.
+    pub(super) fn late(command: &str, killed: io::Result<()>) -> Self {
+        let alive = killed.err().map(|e| e.to_string());
+        Self::Late { command: command.to_owned(), alive }
+    }
+
+    /// It said so itself, on standard error.
+    fn said(stderr: &str) -> Option<Self> {
+        let said = stderr.lines().map(str::trim).filter(|l| !l.is_empty());
+        let bare = |l| ["error: ", "ibprov: "].iter().find_map(|who| str::strip_prefix(l, who));
+        let said: Vec<&str> = said.map(|l| bare(l).unwrap_or(l)).collect();
+        let said = said.join("; ");
+        // What libvirt quotes may come from anywhere.
+        let words: String =
+            said.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+        (!words.is_empty()).then(|| Self::Said { meaning: Meaning::of(&words), words })
+    }
+
+    /// libvirt cannot be reached, or went away.
+    pub(super) const fn is_libvirt_gone(&self) -> bool {
+        matches!(self, Self::Said { meaning: Meaning::LibvirtGone, .. })
+    }
+}
+
+/// What a child that has ended wrote to standard output, or how it failed.
+pub(super) fn output(ended: Ended, command: &str) -> Result<String, Failure> {
+    if ended.failure.is_empty() {
+        return Ok(ended.stdout);
+    }
+    if let Some(failure) = Failure::said(&ended.stderr) {
+        return Err(failure);
+    }
+    let by_signal = ended.is_by_signal();
+    let (command, status) = (command.to_owned(), ended.failure);
+    Err(if by_signal {
+        Failure::Killed { command, status }
+    } else {
+        Failure::Silent { command, status }
+    })
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotStarted(why) => f.write_str(why),
+            Self::Late { command, alive: None } => write!(f, "{command}: no answer in time"),
+            Self::Late { command, alive: Some(e) } => {
+                write!(f, "{command}: no answer in time, and it cannot be ended: {e}")
+            }
+            Self::Silent { command, status } | Self::Killed { command, status } => {
+                write!(f, "{command}: {status}")
+            }
+            Self::Said { words, .. } => f.write_str(words),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ended(failure: &str, stderr: &str) -> Ended {
+        Ended {
+            failure: failure.to_owned(),
+            stderr: stderr.to_owned(),
+            stdout: "out".to_owned(),
+            took_usec: 1,
+        }
+    }
+
+    fn meaning(stderr: &str) -> Meaning {
+        match output(ended("exit status: 1", stderr), "virsh x") {
+            Err(Failure::Said { meaning, .. }) => meaning,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_libvirt_that_cannot_be_reached_is_told_from_a_domain_that_fails() {
+        for (gone, _) in LIBVIRT_GONE {
+            assert_eq!(meaning(&format!("error: {gone}: so")), Meaning::LibvirtGone, "{gone}");
+        }
+        // As virsh prints them.
+        for gone in [
+            "error: failed to connect to the hypervisor\nerror: Failed to connect socket to '/var/run/libvirt/libvirt-sock': No such file or directory",
+            "error: Disconnected from qemu:///system due to end of file\nerror: Failed to start domain 'vm'\nerror: End of file while reading data: Input/output error",
+            "error: internal error: client socket is closed",
+        ] {
+            assert_eq!(meaning(gone), Meaning::LibvirtGone, "{gone}");
+        }
+        for domain in [
+            "error: failed to get domain 'vm'",
+            "error: Domain is already active",
+            "error: Failed to start domain 'vm'\nerror: Hook script execution failed: internal error: Child process (/etc/libvirt/hooks/qemu vm prepare begin -) unexpected exit status 1: no",
+            "error: Guest agent is not responding: QEMU guest agent is not connected",
+        ] {
+            assert_eq!(meaning(domain), Meaning::Other, "{domain}");
+        }
+        assert_eq!(
+            meaning("error: argument unsupported: QEMU guest agent is not configured"),
+            Meaning::NoAgentChannel
+        );
+    }
+
+    #[test]
+    fn each_end_has_its_words() {
+        let text = |result: Result<String, Failure>| result.expect_err("failure").to_string();
+        assert_eq!(output(ended("", "warning"), "virsh x"), Ok("out".to_owned()));
+        assert_eq!(
+            text(output(ended("exit status: 1", "error: a\n\n error: b\u{1b}\nc\n"), "virsh x")),
+            "a; b\u{fffd}; c"
+        );
+        assert_eq!(text(output(ended("exit status: 1", "ibprov: late\n"), "x")), "late");
+        let silent = output(ended("exit status: 1", "\n"), "virsh x");
+        assert!(matches!(silent, Err(Failure::Silent { .. })), "{silent:?}");
+        assert_eq!(text(silent), "virsh x: exit status: 1");
+        let killed = output(ended("signal: 9 (SIGKILL)", ""), "virsh x");
+        assert!(matches!(killed, Err(Failure::Killed { .. })), "{killed:?}");
+        assert_eq!(text(killed), "virsh x: signal: 9 (SIGKILL)");
+        assert_eq!(Failure::late("virsh x", Ok(())).to_string(), "virsh x: no answer in time");
+        let alive = Failure::late("virsh x", Err(io::Error::other("no")));
+        assert_eq!(alive.to_string(), "virsh x: no answer in time, and it cannot be ended: no");
+    }
+}

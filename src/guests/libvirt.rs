@@ -1,0 +1,163 @@
+//! What is known of libvirt: its lists as far as they have come, its domains,
+//! and when it is asked again. Pure.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::domain::Domains;
+use super::failure::Failure;
+use super::tasks::List;
+
+/// How often libvirt is asked again while it does not answer, although its
+/// directory shows no new socket.
+const AGAIN_USEC: u64 = 5_000_000;
+
+/// Why nothing is known of domains for now. Printed as a reason, it is what a
+/// guest waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Trouble {
+    /// It did not list its domains.
+    NoAnswer {
+        /// Its connection URI.
+        connection: String,
+        /// What virsh said.
+        why: Failure,
+    },
+    /// It went away while it was asked for a domain's XML.
+    Lost(Failure),
+    /// It went away while it started a domain.
+    WentAway(Failure),
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoAnswer { connection, why } => {
+                write!(f, "libvirt ({connection}) does not answer: {why}")
+            }
+            Self::Lost(why) => why.fmt(f),
+            Self::WentAway(why) => write!(f, "libvirt went away: {why}"),
+        }
+    }
+}
+
+/// libvirt, as far as it has answered.
+#[derive(Debug)]
+pub(super) struct Libvirt {
+    /// Its connection URI, for messages.
+    connection: String,
+    /// What of the answers to the last question has come.
+    lists: BTreeMap<List, Result<String, Failure>>,
+    domains: Option<Domains>,
+    /// When it is asked again, microseconds of CLOCK_MONOTONIC; `None` unless it
+    /// did not answer.
+    ask_usec: Option<u64>,
+}
+
+impl Libvirt {
+    /// libvirt at this connection, not asked yet.
+    pub(super) const fn new(connection: String) -> Self {
+        Self { connection, lists: BTreeMap::new(), domains: None, ask_usec: None }
+    }
+
+    /// It is being asked for its lists: answers to earlier questions are void.
+    pub(super) fn begin(&mut self) {
+        self.lists.clear();
+        self.ask_usec = None;
+    }
+
+    /// One list has come, or has not. With the last one: all its domains, or why
+    /// they are not known.
+    pub(super) fn listed(
+        &mut self,
+        list: List,
+        result: Result<String, Failure>,
+    ) -> Option<Result<&Domains, Trouble>> {
+        self.lists.insert(list, result);
+        let of = |list| self.lists.get(&list);
+        let (all, active, autostart) = (of(List::All)?, of(List::Active)?, of(List::Autostart)?);
+        match (all, active, autostart) {
+            (Ok(all), Ok(active), Ok(autostart)) => {
+                let domains = Domains::parse(all, active, autostart);
+                Some(Ok(self.domains.insert(domains)))
+            }
+            (Err(why), ..) | (_, Err(why), _) | (.., Err(why)) => {
+                let (connection, why) = (self.connection.clone(), why.clone());
+                Some(Err(Trouble::NoAnswer { connection, why }))
+            }
+        }
+    }
+
+    /// It does not answer: it is asked again after a while.
+    pub(super) fn ask_later(&mut self, now: u64) {
+        self.ask_usec = Some(now + AGAIN_USEC);
+    }
+
+    /// It is asked again at once.
+    pub(super) const fn ask_at_once(&mut self, now: u64) {
+        self.ask_usec = Some(now);
+    }
+
+    /// Something has happened where its sockets are: one that did not answer is
+    /// asked again.
+    pub(super) fn hear(&mut self) {
+        self.ask_usec = self.ask_usec.map(|_| 0);
+    }
+
+    /// When it is asked again; `None` unless it did not answer.
+    pub(super) const fn ask_usec(&self) -> Option<u64> {
+        self.ask_usec
+    }
+
+    /// Name and UUID of each domain that it starts by itself.
+    pub(super) fn autostarted(&self) -> Vec<(String, String)> {
+        let domains = self.domains.iter().flat_map(Domains::autostarted);
+        domains.map(|(name, uuid)| (name.to_owned(), uuid.to_owned())).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixtures::{listed, refusal};
+    use super::*;
+
+    #[test]
+    fn domains_are_known_when_all_three_lists_have_come() {
+        let mut libvirt = Libvirt::new("qemu:///system".to_owned());
+        let (line, uuid) = listed("vm", 1);
+        libvirt.begin();
+        assert_eq!(libvirt.listed(List::Active, Ok("vm\n".to_owned())), None);
+        assert_eq!(libvirt.listed(List::All, Ok(line.clone())), None);
+        // Asked anew, what came before counts no longer.
+        libvirt.begin();
+        assert_eq!(libvirt.listed(List::Autostart, Ok("vm\n".to_owned())), None);
+        assert_eq!(libvirt.listed(List::Active, Ok(String::new())), None);
+        let domains = libvirt.listed(List::All, Ok(line));
+        assert!(matches!(domains, Some(Ok(all)) if !all.is_active("vm")), "{domains:?}");
+        assert_eq!(libvirt.autostarted(), [("vm".to_owned(), uuid)]);
+    }
+
+    #[test]
+    fn one_list_that_fails_is_a_libvirt_that_does_not_answer() {
+        let mut libvirt = Libvirt::new("test:///default".to_owned());
+        libvirt.listed(List::All, Ok(String::new()));
+        libvirt.listed(List::Active, Err(refusal("no")));
+        let trouble = libvirt.listed(List::Autostart, Ok(String::new()));
+        let text = trouble.expect("all three").expect_err("one failed").to_string();
+        assert_eq!(text, "libvirt (test:///default) does not answer: no");
+        assert_eq!(libvirt.autostarted(), []);
+    }
+
+    #[test]
+    fn who_did_not_answer_is_asked_again_later_or_when_a_socket_comes() {
+        let mut libvirt = Libvirt::new("qemu:///system".to_owned());
+        libvirt.hear();
+        assert_eq!(libvirt.ask_usec(), None);
+        libvirt.ask_later(7);
+        assert_eq!(libvirt.ask_usec(), Some(7 + AGAIN_USEC));
+        libvirt.hear();
+        assert_eq!(libvirt.ask_usec(), Some(0));
+        libvirt.begin();
+        assert_eq!(libvirt.ask_usec(), None);
+    }
+}

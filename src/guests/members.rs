@@ -1,0 +1,289 @@
+//! All guests together: who is started next, who waits for what, and whether
+//! anything is still to come. Pure.
+
+use std::collections::BTreeSet;
+
+use super::domain::Domains;
+use super::libvirt::Trouble;
+use super::member::Member;
+use super::order::{Standing, first_before, startable};
+use super::sight::Seen;
+use super::vf::Need;
+use super::waiting::Waiting;
+use crate::config::guest::{GuestIndex, Guests};
+use crate::report::guests::Phase;
+
+/// The guests in the order of the configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Members {
+    list: Vec<Member>,
+    /// How many may be starting at the same time.
+    max_parallel: usize,
+}
+
+impl Members {
+    /// The configured guests, of which nothing is known yet.
+    pub(super) fn new(guests: &Guests) -> Self {
+        let list = guests.list.iter().cloned().map(Member::new).collect();
+        Self { list, max_parallel: guests.max_parallel }
+    }
+
+    /// That guest; there is one for each index that came from here.
+    pub(super) fn get(&self, index: GuestIndex) -> Option<&Member> {
+        self.list.get(index.position())
+    }
+
+    /// That guest, to be changed.
+    pub(super) fn get_mut(&mut self, index: GuestIndex) -> Option<&mut Member> {
+        self.list.get_mut(index.position())
+    }
+
+    /// Every guest.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (GuestIndex, &Member)> {
+        let members = self.list.iter().enumerate();
+        members.map(|(position, member)| (GuestIndex::new(position), member))
+    }
+
+    /// Every guest, to be changed.
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (GuestIndex, &mut Member)> {
+        let members = self.list.iter_mut().enumerate();
+        members.map(|(position, member)| (GuestIndex::new(position), member))
+    }
+
+    /// Who is meant by `is_meant`.
+    pub(super) fn which(&self, is_meant: impl Fn(&Member) -> bool) -> Vec<GuestIndex> {
+        self.iter().filter(|(_, member)| is_meant(member)).map(|(index, _)| index).collect()
+    }
+
+    /// True for one guest at least.
+    pub(super) fn any(&self, is_meant: impl Fn(&Member) -> bool) -> bool {
+        self.list.iter().any(is_meant)
+    }
+
+    /// True for all guests.
+    pub(super) fn all(&self, is_meant: impl Fn(&Member) -> bool) -> bool {
+        self.list.iter().all(is_meant)
+    }
+
+    fn standings(&self) -> Vec<Standing> {
+        let standing = |m: &Member| Standing {
+            phase: m.phase().clone(),
+            is_right: m.is_right(),
+            after: m.guest().after.clone(),
+        };
+        self.list.iter().map(standing).collect()
+    }
+
+    /// True if somebody may be started, as far as is known.
+    pub(super) fn can_start_any(&self) -> bool {
+        !startable(&self.standings(), self.max_parallel).is_empty()
+    }
+
+    /// Who is started now. Who needs VFs is so only if `is_fresh`: they were
+    /// looked at just now.
+    pub(super) fn startable(&self, is_fresh: bool) -> Vec<GuestIndex> {
+        let mut standings = self.standings();
+        for (standing, member) in standings.iter_mut().zip(&self.list) {
+            standing.is_right &= is_fresh || !member.has_vfs();
+        }
+        startable(&standings, self.max_parallel)
+    }
+
+    /// Who would be started as things are, one after the other, if each came up.
+    pub(super) fn order(&self) -> Vec<GuestIndex> {
+        let mut standings = self.standings();
+        let mut order = Vec::new();
+        while let Some(next) = startable(&standings, 1).first().copied() {
+            let Some(standing) = standings.get_mut(next.position()) else { break };
+            standing.phase = Phase::Up { already: false };
+            order.push(next);
+        }
+        order
+    }
+
+    /// What `index` waits for; `None` if it does not wait.
+    pub(super) fn waiting(&self, index: GuestIndex) -> Option<Waiting> {
+        let member = self.get(index)?;
+        if !member.is_idle() {
+            return None;
+        }
+        if let Some(trouble) = member.libvirt_trouble() {
+            return Some(Waiting::Libvirt(trouble.clone()));
+        }
+        if let Some(wrong) = member.wrong_vfs() {
+            return Some(wrong);
+        }
+        let standings = self.standings();
+        let before = first_before(&standings, standings.get(index.position())?);
+        if let Some(before) = before.and_then(|before| self.get(before)) {
+            return Some(Waiting::After(before.guest().what.clone()));
+        }
+        Some(if member.is_looked_at() { Waiting::Slot } else { Waiting::Look })
+    }
+
+    /// Take in what libvirt says of domains.
+    pub(super) fn learn(&mut self, domains: &Domains, now: u64) {
+        for member in &mut self.list {
+            member.learn(domains, now);
+        }
+    }
+
+    /// libvirt does not answer, so guests wait for it.
+    pub(super) fn lose_libvirt(&mut self, trouble: &Trouble, now: u64) {
+        for member in &mut self.list {
+            member.lose_libvirt(trouble, now);
+        }
+    }
+
+    /// Those for whom libvirt did not come back in time, and what was wrong.
+    pub(super) fn given_up(&self, now: u64) -> Vec<(GuestIndex, Trouble)> {
+        self.iter().filter_map(|(index, m)| Some((index, m.gives_up(now)?))).collect()
+    }
+
+    /// When the next of those who wait for libvirt is given up.
+    pub(super) fn next_until(&self) -> Option<u64> {
+        self.list.iter().filter(|m| m.is_idle()).filter_map(Member::until_usec).min()
+    }
+
+    /// All devices that those need who are meant.
+    pub(super) fn needs(&self, is_meant: impl Fn(&Member) -> bool) -> BTreeSet<Need> {
+        let meant = self.list.iter().filter(|m| is_meant(m));
+        meant.filter_map(Member::needs).flatten().copied().collect()
+    }
+
+    /// Those who are meant take in a look at VFs.
+    pub(super) fn see(&mut self, seen: &Seen, is_meant: impl Fn(&Member) -> bool) {
+        for member in self.list.iter_mut().filter(|m| is_meant(m)) {
+            member.see(seen);
+        }
+    }
+
+    /// How many are up, and how many there are.
+    pub(super) fn count_up(&self) -> (usize, usize) {
+        let up = self.list.iter().filter(|m| matches!(m.phase(), Phase::Up { .. })).count();
+        (up, self.list.len())
+    }
+
+    /// The first pass has nothing more to wait for, as far as guests go.
+    pub(super) fn are_tried(&self) -> bool {
+        let is_known = |m: &Member| m.is_looked_at() || m.phase().is_settled();
+        self.all(is_known)
+            && !self.any(|m| matches!(m.phase(), Phase::Starting { .. }))
+            && !self.any(|m| m.is_idle() && m.libvirt_trouble().is_some())
+            && !self.can_start_any()
+    }
+
+    /// All is known of them that can be known without starting anybody.
+    pub(super) fn are_looked_at(&self) -> bool {
+        self.all(|m| {
+            m.is_looked_at()
+                || matches!(m.phase(), Phase::Failed { .. })
+                || m.libvirt_trouble().is_some()
+        })
+    }
+
+    /// Every one is up or has failed: nothing more is going to happen.
+    pub(super) fn are_over(&self) -> bool {
+        self.all(|m| matches!(m.phase(), Phase::Up { .. } | Phase::Failed { .. }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixtures::{TIMEOUT_USEC, after, guest, guests, listed, refusal};
+    use super::*;
+    use crate::config::guest::Guest;
+    use crate::names::VfName;
+    use crate::report::guests::VfState;
+    use crate::report::{GuestLack, VfLack};
+
+    fn members(list: Vec<Guest>) -> Members {
+        Members::new(&guests(list, 1))
+    }
+
+    fn positions(indices: Vec<GuestIndex>) -> Vec<usize> {
+        indices.into_iter().map(GuestIndex::position).collect()
+    }
+
+    fn of(members: &mut Members, position: usize) -> &mut Member {
+        members.get_mut(GuestIndex::new(position)).expect("guest")
+    }
+
+    fn waits(members: &Members, position: usize) -> String {
+        let waiting = members.waiting(GuestIndex::new(position));
+        waiting.map(|w| w.to_string()).unwrap_or_default()
+    }
+
+    #[test]
+    fn they_start_one_after_the_other_in_their_order() {
+        let list = vec![after("a.service", &[2]), guest("b.service"), guest("c.service")];
+        let mut all = members(list);
+        assert_eq!(positions(all.order()), [1, 2, 0]);
+        assert_eq!(positions(all.startable(false)), [1]);
+        assert_eq!(waits(&all, 0), "it comes after unit c.service, which is not up yet");
+        assert_eq!(waits(&all, 2), "others are being started");
+        of(&mut all, 1).begin(0);
+        assert!(!all.can_start_any() && !all.are_tried());
+        assert_eq!(waits(&all, 1), "");
+        of(&mut all, 1).come_up(1);
+        assert_eq!(positions(all.startable(false)), [2]);
+        // Who fails holds nobody up.
+        of(&mut all, 2).fail("x".to_owned());
+        assert_eq!(positions(all.startable(false)), [0]);
+        assert!(!all.are_over());
+        // Who is issued holds nobody up either, but is not over.
+        of(&mut all, 0).issue("y".to_owned());
+        assert!(all.are_tried() && !all.are_over());
+        of(&mut all, 0).come_up(2);
+        assert!(all.are_over());
+        assert_eq!(all.count_up(), (2, 3));
+    }
+
+    #[test]
+    fn who_needs_vfs_is_started_on_a_fresh_look_only() {
+        let vf: VfName = "0000:4b:00.0/1".parse().expect("name");
+        let mut unit = guest("a.service");
+        unit.vfs = crate::config::guest::Needs::These(vec![vf]);
+        let mut all = members(vec![unit]);
+        assert_eq!(waits(&all, 0), "its VFs are being looked at");
+        assert!(!all.are_looked_at() && !all.are_tried());
+        let state = |lacks| VfState { vf: Some(vf), pci: None, reached: None, lacks };
+        let seen = |lacks| Seen::from([(Need::Vf(vf), Some(state(lacks)))]);
+        all.see(&seen(Some(GuestLack::Vf(VfLack::Absent))), Member::is_idle);
+        assert_eq!(waits(&all, 0), "VF 0000:4b:00.0/1: it does not exist");
+        assert!(all.are_tried() && !all.can_start_any());
+        // A look at other VFs says nothing of these.
+        all.see(&Seen::new(), Member::is_idle);
+        assert_eq!(waits(&all, 0), "VF 0000:4b:00.0/1: it does not exist");
+        all.see(&seen(None), Member::is_idle);
+        assert!(all.can_start_any() && all.startable(false).is_empty());
+        assert_eq!(positions(all.startable(true)), [0]);
+    }
+
+    #[test]
+    fn who_waits_for_libvirt_is_given_up_when_its_start_would_be() {
+        let mut all = members(vec![guest("vm"), guest("a.service")]);
+        let trouble = Trouble::NoAnswer {
+            connection: "qemu:///system".to_owned(),
+            why: refusal("failed to connect to the hypervisor"),
+        };
+        all.lose_libvirt(&trouble, 10);
+        assert_eq!(
+            waits(&all, 0),
+            "libvirt (qemu:///system) does not answer: failed to connect to the hypervisor"
+        );
+        // Units have nothing to do with it.
+        assert_eq!(waits(&all, 1), "others are being started");
+        assert!(all.are_looked_at() && !all.are_tried());
+        // To be told so again does not give it more time.
+        all.lose_libvirt(&trouble, 1_000_000);
+        assert_eq!(all.next_until(), Some(10 + TIMEOUT_USEC));
+        assert_eq!(all.given_up(9 + TIMEOUT_USEC), []);
+        let given_up = all.given_up(10 + TIMEOUT_USEC);
+        assert_eq!(given_up, [(GuestIndex::new(0), trouble)]);
+        // Had it come back, the guest would have been asked for its devices.
+        all.learn(&Domains::parse(&listed("vm", 1).0, "", ""), 20);
+        assert_eq!(all.given_up(10 + TIMEOUT_USEC), []);
+        assert_eq!(positions(all.which(Member::lacks_needs)), [0]);
+    }
+}

@@ -1,0 +1,251 @@
+//! What is told of the guests: the report, systemd's status line, the journal.
+//! Nothing is told twice.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use log::Level;
+
+use super::members::Members;
+use super::waiting::Waiting;
+use crate::config::guest::{GuestIndex, What};
+use crate::host::{answer, clock, journal, state, systemd};
+use crate::report::events as kinds;
+use crate::report::guests::GuestsReport;
+
+/// Who tells, and what was told last.
+#[derive(Debug)]
+pub(super) struct Telling {
+    /// Nothing leaves this process; the report is for who asked for it.
+    is_silent: bool,
+    report: GuestsReport,
+    said: Said,
+    /// The report as it was written last.
+    written: String,
+}
+
+/// Why each guest waits, as the journal has it.
+#[derive(Debug, Default)]
+struct Said(BTreeMap<GuestIndex, Waiting>);
+
+impl Said {
+    /// True if this was not what was said last; now it is.
+    fn is_news(&mut self, guest: GuestIndex, waiting: &Waiting) -> bool {
+        self.0.insert(guest, waiting.clone()).as_ref() != Some(waiting)
+    }
+
+    /// It waits no longer: if it does so again, that is news.
+    fn forget(&mut self, guest: GuestIndex) {
+        self.0.remove(&guest);
+    }
+}
+
+impl Telling {
+    /// To everybody, or only into the report.
+    pub(super) fn new(report: GuestsReport, is_silent: bool) -> Self {
+        Self { is_silent, report, said: Said::default(), written: String::new() }
+    }
+
+    /// The report as it is now.
+    pub(super) fn into_report(self) -> GuestsReport {
+        self.report
+    }
+
+    /// A line for the report's problems.
+    pub(super) fn note(&mut self, problem: String) {
+        self.report.problems.insert(problem);
+    }
+
+    /// Lines for the report's problems.
+    pub(super) fn note_all(&mut self, mut problems: BTreeSet<String>) {
+        self.report.problems.append(&mut problems);
+    }
+
+    /// A warning about the host, no matter for whom.
+    pub(super) fn warn(&mut self, text: String) {
+        journal::emit(kinds::WARNING, Level::Warn, &text, &[("IBPROV_WARNING", text.clone())]);
+        self.report.problems.insert(text);
+    }
+
+    /// A guest's start begins.
+    pub(super) fn starting(&mut self, index: GuestIndex, guest: &What) {
+        self.said.forget(index);
+        self.emit(guest, kinds::GUEST_STARTING, Level::Info, "is being started", &[]);
+    }
+
+    /// A guest is started and not waited for.
+    pub(super) fn issued(&self, guest: &What, why: &str) {
+        let said = format!("is started and not waited for: {why}");
+        self.emit(guest, kinds::WARNING, Level::Warn, &said, &[]);
+    }
+
+    /// A guest is up, after so many microseconds.
+    pub(super) fn up(&mut self, index: GuestIndex, guest: &What, took_usec: u64) {
+        self.said.forget(index);
+        let fields = [("IBPROV_TOOK_USEC", took_usec.to_string())];
+        self.emit(guest, kinds::GUEST_UP, Level::Info, "is up", &fields);
+    }
+
+    /// A guest has failed.
+    pub(super) fn failed(&mut self, index: GuestIndex, guest: &What, why: &str) {
+        self.said.forget(index);
+        let said = format!("is not up: {why}");
+        let fields = [("IBPROV_CAUSE", why.to_owned())];
+        self.emit(guest, kinds::GUEST_FAILED, Level::Error, &said, &fields);
+    }
+
+    /// The first pass is over.
+    pub(super) fn ready(&mut self, members: &Members, now: u64) {
+        self.report.ready_usec = Some(now);
+        let level = if members.all(|m| m.phase().is_settled()) { Level::Info } else { Level::Warn };
+        let line = self.headline(members);
+        journal::emit(kinds::GUESTS_READY, level, &format!("first pass: {line}"), &[]);
+        if let Err(e) = systemd::ready(&line) {
+            log::debug!("cannot tell systemd: {e}");
+        }
+    }
+
+    /// Say of each guest why it waits, unless that was said.
+    pub(super) fn say_who_waits(&mut self, members: &Members) {
+        for (index, member) in members.iter() {
+            let Some(waiting) = self.waiting(members, index) else { continue };
+            if self.said.is_news(index, &waiting) {
+                let said = format!("waits: {waiting}");
+                let fields = [("IBPROV_CAUSE", waiting.to_string())];
+                let guest = &member.guest().what;
+                self.emit(guest, kinds::GUEST_WAITS, Level::Warn, &said, &fields);
+            }
+        }
+    }
+
+    /// Bring the report and the status line up to date.
+    pub(super) fn update(&mut self, members: &Members) {
+        let Some(json) = self.news(members) else { return };
+        self.write(&json);
+        if let Err(e) = systemd::status(&self.headline(members)) {
+            log::debug!("cannot tell systemd the status: {e}");
+        }
+    }
+
+    /// The run is over.
+    pub(super) fn finish(&mut self, members: &Members) {
+        self.update(members);
+        self.report.finish(clock::monotonic_usec());
+        if let Some(json) = self.news(members) {
+            self.write(&json);
+        }
+    }
+
+    /// The report brought up to date, as JSON, if that is to be written.
+    fn news(&mut self, members: &Members) -> Option<String> {
+        self.report.guests = (members.iter())
+            .map(|(index, m)| m.report(self.waiting(members, index).map(|w| w.to_string())))
+            .collect();
+        if self.is_silent {
+            return None;
+        }
+        let json = serde_json::to_string_pretty(&self.report).unwrap_or_default();
+        if json == self.written {
+            return None;
+        }
+        self.written.clone_from(&json);
+        Some(json)
+    }
+
+    fn write(&mut self, json: &str) {
+        if let Err((path, e)) = state::write("guests.json", json) {
+            self.note(format!("cannot write {}: {}", path.display(), answer(&e)));
+        }
+    }
+
+    /// Who only looks starts nobody, so nobody waits for a slot.
+    fn waiting(&self, members: &Members, index: GuestIndex) -> Option<Waiting> {
+        members.waiting(index).filter(|w| !(self.is_silent && *w == Waiting::Slot))
+    }
+
+    fn headline(&self, members: &Members) -> String {
+        let (up, all) = members.count_up();
+        let first = members.iter().find_map(|(index, m)| Some((m, self.waiting(members, index)?)));
+        match first {
+            Some((member, waiting)) => {
+                format!("{up} of {all} guests up; {} waits: {waiting}", member.guest().what)
+            }
+            None => format!("{up} of {all} guests up"),
+        }
+    }
+
+    fn emit(&self, guest: &What, kind: &str, level: Level, said: &str, more: &[(&str, String)]) {
+        if self.is_silent {
+            return;
+        }
+        let mut fields = vec![("IBPROV_GUEST", guest.name().to_owned())];
+        fields.extend(more.iter().cloned());
+        journal::emit(kind, level, &format!("{guest} {said}"), &fields);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixtures::{after, guest, guests};
+    use super::*;
+
+    fn members() -> Members {
+        Members::new(&guests(vec![guest("a.service"), after("b.service", &[0])], 1))
+    }
+
+    #[test]
+    fn why_a_guest_waits_is_said_once_until_it_changes_or_it_waits_anew() {
+        let mut said = Said::default();
+        let (one, other) = (GuestIndex::new(0), GuestIndex::new(1));
+        assert!(said.is_news(one, &Waiting::Look));
+        assert!(!said.is_news(one, &Waiting::Look));
+        assert!(said.is_news(other, &Waiting::Look));
+        assert!(said.is_news(one, &Waiting::Slot));
+        assert!(!said.is_news(one, &Waiting::Slot));
+        assert!(said.is_news(one, &Waiting::Look));
+        said.forget(one);
+        assert!(said.is_news(one, &Waiting::Look));
+        assert!(!said.is_news(other, &Waiting::Look));
+    }
+
+    #[test]
+    fn the_report_is_written_when_it_has_changed() {
+        let mut members = members();
+        let mut telling = Telling::new(GuestsReport::new(0), false);
+        let json = telling.news(&members).expect("the first");
+        assert!(json.contains("\"waits\": \"others are being started\""), "{json}");
+        assert!(json.contains("\"waits\": \"it comes after unit a.service"), "{json}");
+        assert_eq!(telling.news(&members), None);
+        members.get_mut(GuestIndex::new(0)).expect("guest").begin(1);
+        assert!(telling.news(&members).is_some());
+        assert_eq!(telling.news(&members), None);
+        telling.note("a problem".to_owned());
+        assert!(telling.news(&members).is_some());
+    }
+
+    /// Also if a signal ends it: what the service has written is its own.
+    #[test]
+    fn who_only_looks_writes_nothing() {
+        let members = members();
+        let mut telling = Telling::new(GuestsReport::new(0), true);
+        assert_eq!(telling.news(&members), None);
+        let report = telling.into_report();
+        let waits: Vec<bool> = report.guests.iter().map(|g| g.waits.is_some()).collect();
+        // Nobody is started by who looks, so nobody waits for others to be.
+        assert_eq!(waits, [false, true]);
+    }
+
+    #[test]
+    fn the_status_line_counts_and_says_who_waits_first() {
+        let mut members = members();
+        let telling = Telling::new(GuestsReport::new(0), false);
+        members.get_mut(GuestIndex::new(0)).expect("guest").begin(1);
+        assert_eq!(
+            telling.headline(&members),
+            "0 of 2 guests up; unit b.service waits: it comes after unit a.service, which is not up yet"
+        );
+        for position in 0..2 {
+            members.get_mut(GuestIndex::new(position)).expect("guest").come_up(2);
+        }
+        assert_eq!(telling.headline(&members), "2 of 2 guests up");
+    }
+}
