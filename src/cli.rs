@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::config::foreign::{openib_conf, operator_guids, sriov_vfs};
 use crate::config::timespan;
-use crate::names::{Membership, PKey, PciAddress, PortNumber, RdmaName, Rung, Target, UnitName};
+use crate::names::{Membership, PKey, PciAddress, RdmaName, Rung, Target};
 
 /// Boot-time provisioning of InfiniBand nodes.
 #[derive(Debug, Parser)]
@@ -84,12 +84,9 @@ pub enum Verb {
     WaitOnline(WaitOnlineArgs),
     /// Start the configured virtual machines when their VFs are right
     Guests(GuestsArgs),
-    /// The child that starts a unit; not for people.
-    #[command(name = crate::guests::START_UNIT, hide = true)]
-    StartUnit(StartUnitArgs),
-    /// The child that asks a port for its state; not for people.
-    #[command(name = crate::workers::port_reader::VERB, hide = true)]
-    ReadPort(ReadPortArgs),
+    /// The child that does what may hang; not for people
+    #[command(name = crate::workers::child::VERB, hide = true)]
+    Worker,
 }
 
 /// What `guests` takes.
@@ -101,19 +98,6 @@ pub struct GuestsArgs {
     /// Say which guests would be started, in which order; start nothing
     #[arg(long)]
     pub dry_run: bool,
-}
-
-/// What the child takes.
-#[derive(Debug, Clone, Args)]
-pub struct StartUnitArgs {
-    /// When it is given up, microseconds of CLOCK_MONOTONIC.
-    #[arg(long)]
-    pub until: u64,
-    /// Do not wait for its job.
-    #[arg(long)]
-    pub no_wait: bool,
-    /// The unit.
-    pub unit: UnitName,
 }
 
 /// What `wait-online` takes.
@@ -140,23 +124,6 @@ fn online_rung(text: &str) -> Result<Rung, String> {
 
 fn span(text: &str) -> Result<Duration, String> {
     timespan::parse(text).ok_or_else(|| "write it like 240s, 4min or 2min 30s".to_owned())
-}
-
-/// What the child takes.
-#[derive(Debug, Clone, Args)]
-pub struct ReadPortArgs {
-    /// The PCI function.
-    pub pci: PciAddress,
-    /// The RDMA device.
-    pub device: RdmaName,
-    /// The port.
-    #[arg(value_parser = port_number)]
-    pub port: PortNumber,
-}
-
-fn port_number(text: &str) -> Result<PortNumber, String> {
-    let number = text.parse::<i64>().map_err(|e| e.to_string())?;
-    PortNumber::new(number).map_err(|e| e.to_string())
 }
 
 /// What `apply` takes.

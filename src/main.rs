@@ -7,15 +7,10 @@ use clap::Parser;
 use ibprov::cli::{Cli, Verb};
 use ibprov::commands::{self, exit};
 use ibprov::host::{Root, journal};
-use ibprov::workers::{hand, port_reader};
+use ibprov::workers::child;
 
 fn main() -> ExitCode {
-    // The child that does what may hang is told all that it needs, and its parent
-    // waits for it: it does not learn what all verbs take first.
-    let is_hand = std::env::args_os().skip(1).eq([hand::VERB]);
-    let outcome =
-        if is_hand { hand::serve().map(|()| exit::GOOD).map_err(Into::into) } else { run() };
-    match outcome {
+    match run() {
         Ok(code) => ExitCode::from(code),
         Err(e) => {
             // A closed pipe is the reader's wish, not a failure.
@@ -32,13 +27,9 @@ fn run() -> anyhow::Result<u8> {
     let cli = Cli::parse();
     journal::install(cli.common.verbose);
     let common = &cli.common;
-    // Asked by an ibprov that has read the configuration already.
-    if let Verb::ReadPort(args) = &cli.verb {
-        port_reader::serve(args.pci, &args.device, args.port)?;
-        return Ok(exit::GOOD);
-    }
-    if let Verb::StartUnit(args) = &cli.verb {
-        ibprov::guests::serve_start(&args.unit, !args.no_wait, args.until)?;
+    // Its parent has read the configuration, and tells it all that it needs.
+    if let Verb::Worker = &cli.verb {
+        child::run()?;
         return Ok(exit::GOOD);
     }
     // A diagnosis needs no configuration, and a bad one must not hinder it.
@@ -88,7 +79,7 @@ fn run() -> anyhow::Result<u8> {
         (Verb::Guests(args), Ok(loaded)) => {
             commands::guests::run(args, &loaded.config, &root, common.format)
         }
-        (Verb::ReadPort(_) | Verb::StartUnit(_), Ok(_)) => Ok(exit::GOOD),
+        (Verb::Worker, Ok(_)) => Ok(exit::GOOD),
     }
 }
 

@@ -18,12 +18,12 @@ use crate::host::{Root, clock, lock, state};
 use crate::ladder::vf::{awaits_grant, may_come};
 use crate::ladder::{self, Facts, WantedPf, WantedVf};
 use crate::names::{PciAddress, VfIndex, is_vfio};
-use crate::observe::pf::{self, Backend};
-use crate::observe::{Look, ObservedPf, ObservedVf, Own, Undo};
+use crate::observe::pf;
+use crate::observe::{Backend, Look, ObservedPf, ObservedVf, Own, Undo};
 use crate::plan::VfPlan;
 use crate::plan::vf::Uses;
 use crate::report::pf::{Hindrance, PfProblem, PfReport, PfVerdict, Stage, VfStep};
-use crate::workers::socket::Hand;
+use crate::workers::Client;
 
 /// How long what was changed for the time of the work is tried to be put back
 /// when the deadline has come or a signal asks to end.
@@ -66,8 +66,7 @@ pub fn run(
         deadline,
         events,
         lock: None,
-        hand: None,
-        number: 0,
+        worker: Client::new(root).patient(),
         undo: Undo::default(),
         uses: Uses::new(),
         bound: Vec::new(),
@@ -80,7 +79,7 @@ pub fn run(
     match run.take_turn(locks.as_ref())? {
         Turn::Ours => {
             // It starts while this process looks around.
-            run.hand = Some(Hand::start(crate::workers::hand::VERB, run.lock.as_ref())?);
+            run.worker.start(run.lock.as_ref())?;
             run.undo = remembered(root, wanted.pf, &mut run.report.problems);
             let end = run.work()?;
             run.finish(end)?;
@@ -107,9 +106,7 @@ struct Run<'a> {
     deadline: u64,
     events: Events,
     lock: Option<lock::Held>,
-    hand: Option<Hand>,
-    /// Of the next request.
-    number: u64,
+    worker: Client<'a>,
     undo: Undo,
     uses: Uses,
     /// VFs that the last stage has bound, the driver, and what they showed then.

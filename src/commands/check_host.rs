@@ -11,18 +11,14 @@ use crate::check::evidence::state::{
 use crate::check::evidence::{Boot, Origin};
 use crate::config::{self, Config};
 use crate::graph::{Graph, Load, Unit, consumers, files, show};
-use crate::host::netlink::{self, Administered};
-use crate::host::{KernelLine, Root, answer, clock, state, unit_graph};
+use crate::host::{KernelLine, Root, answer, state, unit_graph};
 use crate::ladder::module_trouble::{self, Signs};
 use crate::ladder::{Facts, cause, expect, progress};
-use crate::names::{Guid, LinkLayer, ModuleName, ModuleState, Rung, is_ipoib_name};
+use crate::names::{Guid, LinkLayer, ModuleName, ModuleState, Policy, Rung, is_ipoib_name};
 use crate::observe::{self, Look, ModprobeRules, Observed, Observer, driver_modules};
 use crate::report::{ModuleTrouble, NotExpected, PortProgress};
 use crate::stacks;
-use crate::workers::port_states;
-
-/// How long the ports have to tell their state, microseconds.
-const PORT_PATIENCE: u64 = 2_000_000;
+use crate::workers::survey;
 
 /// Look at the host and put what it shows into `boot`, the present one; its
 /// quotes are of the source `live host`.
@@ -207,13 +203,13 @@ impl Seeing<'_> {
     /// What `ibstat`, `ip link`, `lspci` and `lsmod` would show.
     fn state(&mut self, seen: &mut State) {
         let functions = &self.observed.functions;
-        let keys: Vec<port_states::Key> = functions
+        let keys: Vec<survey::Port> = functions
             .iter()
             .filter(|f| f.driver.is_some())
             .flat_map(|f| f.rdma.iter().map(move |d| (f, d)))
             .flat_map(|(f, d)| d.ports.iter().map(move |p| (f.address, d.name.clone(), p.number)))
             .collect();
-        let answers = port_states::ask(&keys, clock::monotonic_usec() + PORT_PATIENCE);
+        let answers = survey::ports(self.root, &keys);
         let origin = self.origin();
         for ((pci, device, number), said) in keys.into_iter().zip(answers) {
             let function = functions.iter().find(|f| f.address == pci);
@@ -281,10 +277,6 @@ impl Seeing<'_> {
     }
 
     fn netdev_state(&mut self, seen: &mut State) {
-        let administered = netlink::administered_vfs().unwrap_or_else(|e| {
-            self.host.problems.push(format!("VF GUIDs by netlink: {}", answer(&e)));
-            Vec::new()
-        });
         let origin = self.origin();
         let mut look = Look::new(self.root);
         for function in &self.observed.functions {
@@ -294,15 +286,10 @@ impl Seeing<'_> {
                 .flat_map(|d| d.ports.iter().map(move |p| (d, p)))
                 .filter_map(|(d, p)| Some((d, p, p.netdev.as_ref()?)))
                 .collect();
-            let of_pf: Vec<Administered> = administered
-                .iter()
-                .filter(|(index, _)| netdevs.iter().any(|(_, _, n)| n.ifindex == *index))
-                .flat_map(|(_, vfs)| vfs.iter().cloned())
-                .collect();
             let vfs = if function.physfn.is_some() {
                 Vec::new()
             } else {
-                observe::sriov::vfs(&mut look, function.address, &of_pf)
+                survey::vfs(&mut look, function.address)
             };
             let mut vfs: Vec<VfSeen> = vfs.iter().map(|vf| self.vf_seen(vf)).collect();
             for (device, port, netdev) in &netdevs {
@@ -389,7 +376,7 @@ impl Seeing<'_> {
         let guid = |g: Option<Guid>| g.map(|g| g.to_string());
         let origin = self.origin();
         let states = BTreeMap::from([("Down", "disable"), ("Up", "enable"), ("Follow", "auto")]);
-        let policy = vf.policy.as_deref().unwrap_or_default();
+        let policy = vf.policy.map_or("", Policy::word);
         VfSeen {
             index: vf.index.to_string(),
             node_guid: guid(node_guid),

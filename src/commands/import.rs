@@ -45,10 +45,8 @@ fn vfs(root: &Root) -> BTreeMap<PciAddress, (PciAddress, VfIndex)> {
     let mut look = Look::new(root);
     let mut all = BTreeMap::new();
     for pf in observed.functions.iter().filter(|f| f.physfn.is_none()) {
-        for vf in observe::sriov::vfs(&mut look, pf.address, &[]) {
-            let index = u16::try_from(vf.index).ok().and_then(VfIndex::new);
-            all.extend(index.map(|index| (vf.pci, (pf.address, index))));
-        }
+        let vfs = observe::pf::addresses(&mut look, pf.address);
+        all.extend(vfs.into_iter().map(|(index, pci)| (pci, (pf.address, index))));
     }
     all
 }

@@ -6,7 +6,7 @@ use std::io::Write;
 
 use crate::cli::{Format, StatusArgs};
 use crate::config::Config;
-use crate::host::netlink::{self, Administered};
+use crate::host::netlink;
 use crate::host::{Root, answer, state};
 use crate::ladder::expect::{candidate, expectation};
 use crate::ladder::progress::progress;
@@ -17,12 +17,11 @@ use crate::observe::{self, Look, ModprobeRules, Observed, PciFunction, Port, Rdm
 use crate::plan::settings::{Settings, judge_settings, settings};
 use crate::report::status::{Hca, Ladder, LastBoot, PortStatus, Status, Udev, VfStatus};
 use crate::report::{NotExpected, PortProgress};
+use crate::workers::survey;
 
 /// What is asked of a live host beyond files, empty for a copy of a tree.
 #[derive(Default)]
 struct Live {
-    /// Interface index to what its PF says of its VFs.
-    vfs: Vec<(u32, Vec<Administered>)>,
     /// Netdev name and address.
     addresses: Vec<(String, String)>,
 }
@@ -49,10 +48,6 @@ fn gather(args: &StatusArgs, config: &Config, root: &Root) -> Status {
     let mut live = Live::default();
     if root.is_live() {
         learn_kernel_log(&mut facts, &mut problems);
-        match netlink::administered_vfs() {
-            Ok(vfs) => live.vfs = vfs,
-            Err(e) => problems.push(format!("VF GUIDs by netlink: {}", answer(&e))),
-        }
         match netlink::addresses() {
             Ok(addresses) => live.addresses = addresses,
             Err(e) => problems.push(format!("addresses: getifaddrs: {}", answer(&e))),
@@ -222,20 +217,7 @@ impl View<'_> {
     }
 
     fn vfs(&self, pf: &PciFunction) -> Vec<VfStatus> {
-        let indexes: Vec<u32> = pf
-            .rdma
-            .iter()
-            .flat_map(|d| d.ports.iter().filter_map(|p| p.netdev.as_ref()))
-            .map(|n| n.ifindex)
-            .collect();
-        let administered: Vec<Administered> = self
-            .live
-            .vfs
-            .iter()
-            .filter(|(index, _)| indexes.contains(index))
-            .flat_map(|(_, vfs)| vfs.iter().cloned())
-            .collect();
-        let vfs = observe::sriov::vfs(&mut self.look.borrow_mut(), pf.address, &administered);
+        let vfs = survey::vfs(&mut self.look.borrow_mut(), pf.address);
         vfs.into_iter()
             .map(|vf| {
                 let function = self.observed.functions.iter().find(|f| f.address == vf.pci);

@@ -6,6 +6,7 @@ use std::io;
 
 use crate::host;
 use crate::host::process::Ended;
+use crate::workers;
 
 /// Why there is no answer from a child. Printed as a reason within a sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,19 +100,30 @@ impl Failure {
     /// It said so itself, on standard error.
     fn said(stderr: &str) -> Option<Self> {
         let said = stderr.lines().map(str::trim).filter(|l| !l.is_empty());
-        let bare = |l| ["error: ", "ibprov: "].iter().find_map(|who| str::strip_prefix(l, who));
-        let said: Vec<&str> = said.map(|l| bare(l).unwrap_or(l)).collect();
-        let said = said.join("; ");
-        // What libvirt quotes may come from anywhere.
-        let words: String =
-            said.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+        let said: Vec<&str> = said.map(|l| l.strip_prefix("error: ").unwrap_or(l)).collect();
+        let words = printable(&said.join("; "));
         (!words.is_empty()).then(|| Self::Said { meaning: Meaning::of(&words), words })
+    }
+
+    /// Of the child that starts a unit.
+    pub(super) fn of_worker(failure: workers::Failure) -> Self {
+        match failure {
+            workers::Failure::Refused(refusal) => {
+                Self::Said { meaning: Meaning::Other, words: printable(&refusal.said) }
+            }
+            other => Self::NotStarted(other.to_string()),
+        }
     }
 
     /// libvirt cannot be reached, or went away.
     pub(super) const fn is_libvirt_gone(&self) -> bool {
         matches!(self, Self::Said { meaning: Meaning::LibvirtGone, .. })
     }
+}
+
+/// What is quoted may come from anywhere.
+fn printable(words: &str) -> String {
+    words.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
 /// What a child that has ended wrote to standard output, or how it failed.
@@ -202,7 +214,6 @@ mod tests {
             text(output(ended("exit status: 1", "error: a\n\n error: b\u{1b}\nc\n"), "virsh x")),
             "a; b\u{fffd}; c"
         );
-        assert_eq!(text(output(ended("exit status: 1", "ibprov: late\n"), "x")), "late");
         let silent = output(ended("exit status: 1", "\n"), "virsh x");
         assert!(matches!(silent, Err(Failure::Silent { .. })), "{silent:?}");
         assert_eq!(text(silent), "virsh x: exit status: 1");

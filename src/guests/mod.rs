@@ -26,5 +26,3 @@ mod telling;
 mod units;
 pub mod vf;
 mod waiting;
-
-pub use tasks::{START_UNIT, serve_start};

@@ -161,8 +161,8 @@ impl Service<'_> {
                 self.take(done, now);
             }
             let until = self.wait_until(now);
-            let happened =
-                events.wait_also(until, self.looks.answers_come().into_iter().collect())?;
+            let answers = self.looks.answers_come().into_iter().chain(self.tasks.answers_come());
+            let happened = events.wait_also(until, answers.collect())?;
             if happened.stop {
                 self.telling.finish(&self.members);
                 return Ok(());

@@ -1,9 +1,9 @@
 use std::collections::{BTreeMap, BTreeSet};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 
 use super::vf::{Need, judge};
 use crate::config::Config;
-use crate::host::{Root, answer, clock};
+use crate::host::Root;
 use crate::ladder::WantedPf;
 use crate::ladder::expect::candidate;
 use crate::names::{PciAddress, VfName};
@@ -13,8 +13,7 @@ use crate::observe::{Look, Observed, ObservedPf, Observer, Undo};
 use crate::plan::guid::resolve;
 use crate::report::GuestLack;
 use crate::report::guests::VfState;
-use crate::workers::hand::{Answer, Numbered, Request, SILENCE_USEC, VERB};
-use crate::workers::socket::Hand;
+use crate::workers::{Answer, Client, Failure, Request};
 
 /// Looks at VFs, again and again, without ever waiting: what asks firmware is
 /// asked by a child.
@@ -23,8 +22,7 @@ pub(super) struct Sight<'a> {
     config: &'a Config,
     root: &'a Root,
     observer: Observer<'a>,
-    hand: Option<Hand>,
-    number: u64,
+    worker: Client<'a>,
     /// The look under way.
     open: Option<Open>,
     /// What could not be read or asked, one line each.
@@ -33,7 +31,6 @@ pub(super) struct Sight<'a> {
 
 #[derive(Debug)]
 struct Open {
-    since_usec: u64,
     needs: BTreeMap<Need, Found>,
     pfs: BTreeMap<PciAddress, ObservedPf>,
     planned: BTreeMap<PciAddress, Result<WantedPf, String>>,
@@ -62,8 +59,7 @@ impl<'a> Sight<'a> {
             config,
             root,
             observer,
-            hand: None,
-            number: 0,
+            worker: Client::new(root),
             open: None,
             problems: BTreeSet::new(),
         }
@@ -76,14 +72,14 @@ impl<'a> Sight<'a> {
 
     /// What can be read when an answer has come.
     pub(super) fn answers_come(&self) -> Option<BorrowedFd<'_>> {
-        self.hand.as_ref().map(AsFd::as_fd)
+        self.worker.fd()
     }
 
     /// When a look under way is given up.
     pub(super) fn until_usec(&self) -> Option<u64> {
         // Where nobody has to be asked, it is over as soon as it has begun.
-        let patience = |open: &Open| if open.asked.is_empty() { 0 } else { SILENCE_USEC };
-        self.open.as_ref().map(|open| open.since_usec + patience(open))
+        let is_over = self.open.as_ref()?.asked.is_empty();
+        if is_over { Some(0) } else { self.worker.until_usec() }
     }
 
     /// Begin to look at these.
@@ -91,7 +87,6 @@ impl<'a> Sight<'a> {
         let observed = self.observer.look([], &BTreeSet::new());
         let mut look = Look::new(self.root);
         let mut open = Open {
-            since_usec: clock::monotonic_usec(),
             needs: needs.map(|need| (need, self.find(need, &observed, &mut look))).collect(),
             pfs: BTreeMap::new(),
             planned: self.planned(&observed, &mut look),
@@ -107,18 +102,10 @@ impl<'a> Sight<'a> {
             let pf = pf::look(&mut look, address, Undo::default());
             // Of a PF with many VFs only these are asked for: each costs
             // firmware three commands.
-            let wanted = pf
-                .addresses()
-                .into_iter()
-                .filter(|(index, _)| vfs.iter().any(|vf| vf.pf == address && vf.index == *index));
-            let wanted: Vec<(u16, String)> =
-                wanted.map(|(index, pci)| (index.get(), pci.to_string())).collect();
-            if !wanted.is_empty() {
-                let backend = pf.backend.clone();
-                let request = Request::Ask { pf: address.to_string(), backend, vfs: wanted };
-                if let Some(number) = self.ask(&request) {
-                    open.asked.insert(number, address);
-                }
+            let question = pf.question(|index| vfs.contains(&VfName { pf: address, index }));
+            if !question.vfs.is_empty() {
+                let number = self.worker.ask(&Request::Administered(vec![question]));
+                open.asked.insert(number, address);
             }
             open.pfs.insert(address, pf);
         }
@@ -133,44 +120,13 @@ impl<'a> Sight<'a> {
         matches!(self.find(Need::Function(pci), &observed, &mut look), Found::Vf(_))
     }
 
-    fn ask(&mut self, what: &Request) -> Option<u64> {
-        self.number += 1;
-        let number = self.number;
-        let mut attempt = || {
-            let line = serde_json::to_string(&Numbered { number, what })?;
-            let hand = match &mut self.hand {
-                Some(hand) => hand,
-                none => none.insert(Hand::start(VERB, None)?),
-            };
-            hand.ask(&line)
-        };
-        match attempt() {
-            Ok(()) => Some(number),
-            Err(e) => {
-                self.hand = None;
-                self.problems.insert(format!("PFs cannot be asked: {}", answer(&e)));
-                None
-            }
-        }
-    }
-
     /// What has been seen, once all has been answered or too much time passed.
     pub(super) fn seen(&mut self) -> Option<Seen> {
         self.take_answers();
-        let open = self.open.as_ref()?;
-        let silent = clock::monotonic_usec() >= open.since_usec + SILENCE_USEC;
-        if !open.asked.is_empty() && !silent {
+        if self.open.as_ref().is_none_or(|open| !open.asked.is_empty()) {
             return None;
         }
         let open = self.open.take()?;
-        if !open.asked.is_empty() {
-            // Who hangs is left to the kernel; the next look has a child anew.
-            self.hand = None;
-            for pf in open.asked.values() {
-                let what = "has not said in 5 s what it administers for its VFs";
-                self.problems.insert(format!("PF {pf} {what}"));
-            }
-        }
         let state = |found: &Found| match found {
             Found::Other => None,
             Found::Absent(pci) => Some(VfState::no_function(*pci)),
@@ -181,35 +137,30 @@ impl<'a> Sight<'a> {
     }
 
     fn take_answers(&mut self) {
-        let Some(hand) = &mut self.hand else { return };
-        let said = match hand.said() {
-            Ok(said) => said,
-            Err(e) => {
-                self.problems.insert(format!("PFs cannot be asked: {}", answer(&e)));
-                self.hand = None;
-                return;
-            }
-        };
-        for line in said.lines {
-            let Ok(answer) = serde_json::from_str::<Numbered<Answer>>(&line) else { continue };
+        for (number, reply) in self.worker.replies() {
             let Some(open) = &mut self.open else { continue };
-            let Some(pf) = open.asked.remove(&answer.number) else { continue };
-            let mut problems = Vec::new();
-            match answer.what {
-                Answer::Asked(asked) => {
-                    if let Some(pf) = open.pfs.get_mut(&pf) {
-                        pf.learn(asked, &mut problems);
+            let Some(address) = open.asked.remove(&number) else { continue };
+            match reply {
+                Ok(Answer::Administered(told)) => {
+                    let mut problems = Vec::new();
+                    if let Some(pf) = open.pfs.get_mut(&address) {
+                        pf.learn(told, &mut problems);
                     }
+                    self.problems.extend(problems);
                 }
-                Answer::Failed { tried, said, .. } => problems.push(format!("{tried}: {said}")),
-                _ => {}
-            }
-            self.problems.extend(problems);
-        }
-        if said.gone {
-            self.hand = None;
-            if let Some(open) = &mut self.open {
-                open.asked.clear();
+                Ok(other) => {
+                    self.problems.insert(format!("PF {address}: an unexpected answer: {other:?}"));
+                }
+                Err(Failure::Silent) => {
+                    let what = "has not said in 5 s what it administers for its VFs";
+                    self.problems.insert(format!("PF {address} {what}"));
+                }
+                Err(Failure::Refused(refusal)) => {
+                    self.problems.insert(refusal.to_string());
+                }
+                Err(e @ Failure::NoChild(_)) => {
+                    self.problems.insert(format!("PFs cannot be asked: {e}"));
+                }
             }
         }
     }
@@ -236,7 +187,7 @@ impl<'a> Sight<'a> {
         if !is_hca {
             return Found::Other;
         }
-        let vfs = pf::look(look, pf, Undo::default()).addresses();
+        let vfs = pf::addresses(look, pf);
         match vfs.into_iter().find(|(_, own)| *own == pci) {
             Some((index, _)) => Found::Vf(VfName { pf, index }),
             None => Found::Unclear(pci, format!("its PF {pf} does not have it among its VFs")),

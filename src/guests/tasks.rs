@@ -1,15 +1,13 @@
 use std::collections::VecDeque;
 use std::io;
-use std::path::Path;
+use std::os::fd::BorrowedFd;
 
 use super::failure::{Failure, output};
 use crate::config::guest::GuestIndex;
-use crate::host::process::{self, Running};
+use crate::host::process::Running;
 use crate::host::virsh::Virsh;
 use crate::names::UnitName;
-
-/// The verb of the child that starts a unit, not shown to users.
-pub const START_UNIT: &str = "start-unit";
+use crate::workers::{Client, Request};
 
 /// What a child is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,9 +77,16 @@ pub(super) enum Wait {
 #[derive(Debug)]
 pub(super) struct Tasks {
     virsh: Option<Virsh>,
-    running: Vec<(Task, Running, u64)>,
+    running: Vec<(Task, Work, u64)>,
     /// Questions that wait for their turn.
     queue: VecDeque<(Task, String)>,
+}
+
+/// Who does it.
+#[derive(Debug)]
+enum Work {
+    Virsh(Running),
+    Unit(UnitName, Client<'static>),
 }
 
 /// How many questions libvirt is asked at the same time.
@@ -144,15 +149,19 @@ impl Tasks {
     pub(super) fn begin(&mut self, task: Task, on: &str, until_usec: u64) -> Result<(), Failure> {
         let started = match &task {
             Task::Unit(_, wait) => start_unit(on, *wait == Wait::ForEnd, until_usec),
-            _ => self.virsh(&task, on, until_usec),
+            _ => self.virsh(&task, on, until_usec).map(Work::Virsh),
         };
-        match started {
-            Ok(running) => {
-                self.running.push((task, running, until_usec));
-                Ok(())
-            }
-            Err(e) => Err(Failure::not_started(&e)),
-        }
+        self.running.push((task, started.map_err(|e| Failure::not_started(&e))?, until_usec));
+        Ok(())
+    }
+
+    /// What can be read when a child has answered; that others have ended is heard by
+    /// SIGCHLD.
+    pub(super) fn answers_come(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.running.iter().filter_map(|(_, work, _)| match work {
+            Work::Unit(_, client) => client.fd(),
+            Work::Virsh(_) => None,
+        })
     }
 
     fn virsh(&self, task: &Task, domain: &str, until_usec: u64) -> io::Result<Running> {
@@ -191,19 +200,11 @@ impl Tasks {
     pub(super) fn collect(&mut self, now: u64) -> Vec<Done> {
         let mut done = Vec::new();
         let mut running = Vec::new();
-        for (task, mut child, until) in std::mem::take(&mut self.running) {
-            match child.ended() {
-                Ok(Some(ended)) => {
-                    done.push(Done { task, result: output(ended, &child.command_line) });
-                }
-                Err(e) => done.push(Done { task, result: Err(Failure::not_started(&e)) }),
-                Ok(None) if now >= until => {
-                    // It has asked libvirt or systemd; what that does is not undone.
-                    let killed = child.kill();
-                    let result = Err(Failure::late(&child.command_line, killed));
-                    done.push(Done { task, result });
-                }
-                Ok(None) => running.push((task, child, until)),
+        for (task, mut work, until) in std::mem::take(&mut self.running) {
+            match work.result() {
+                Some(result) => done.push(Done { task, result }),
+                None if now >= until => done.push(Done { task, result: Err(work.give_up()) }),
+                None => running.push((task, work, until)),
             }
         }
         self.running = running;
@@ -215,45 +216,39 @@ impl Tasks {
 /// have come before the wait began: it is asked again after it.
 const AGENT_SEC: u64 = 10;
 
-fn start_unit(unit: &str, wait: bool, until_usec: u64) -> io::Result<Running> {
-    let mut args = vec![START_UNIT.to_owned(), format!("--until={until_usec}")];
-    if !wait {
-        args.push("--no-wait".to_owned());
-    }
-    args.extend(["--".to_owned(), unit.to_owned()]);
-    process::start_collecting(Path::new("/proc/self/exe"), &args)
+/// The child that starts a unit, one for each start: a client's child works on eight
+/// requests at a time, and a start may take minutes.
+fn start_unit(unit: &str, wait: bool, until_usec: u64) -> io::Result<Work> {
+    let unit: UnitName = unit.parse().map_err(io::Error::other)?;
+    let mut client = Client::live().patient();
+    client.ask(&Request::StartUnit { unit: unit.clone(), wait, until_usec });
+    Ok(Work::Unit(unit, client))
 }
 
-/// The child: start `unit` and, with `wait`, see its job to its end.
-///
-/// # Errors
-/// systemd could not be asked, or the unit did not come up, and why.
-pub fn serve_start(unit: &UnitName, wait: bool, until_usec: u64) -> anyhow::Result<()> {
-    use crate::host::clock::monotonic_usec;
-    use crate::host::manager::Manager;
-    use crate::host::unit::JobEnd;
-    let name = unit.as_str();
-    let (mut manager, _) = Manager::open(&[])?;
-    if !wait {
-        if manager.bus().is_some() {
-            manager.start(name, monotonic_usec())?;
-        } else {
-            let args = ["start", "--no-block", "--no-ask-password", "--", name];
-            process::output_until("systemctl", &args, until_usec)?.into_text("systemctl", &args)?;
+impl Work {
+    /// What it came to, if it is over: standard output, or how it failed.
+    fn result(&mut self) -> Option<Result<String, Failure>> {
+        match self {
+            Self::Virsh(child) => match child.ended() {
+                Ok(ended) => ended.map(|ended| output(ended, &child.command_line)),
+                Err(e) => Some(Err(Failure::not_started(&e))),
+            },
+            Self::Unit(_, client) => {
+                let (_, reply) = client.replies().pop()?;
+                Some(reply.map(|_| String::new()).map_err(Failure::of_worker))
+            }
         }
-        return Ok(());
     }
-    let end = manager.start(name, until_usec)?;
-    let states = manager.units(&[name])?;
-    let Some(state) = states.first() else { anyhow::bail!("systemd says nothing of it") };
-    match end {
-        JobEnd::Pending => anyhow::bail!("its start has not ended in time ({})", state.active),
-        // A condition that did not hold ends the job well, and starts nothing.
-        JobEnd::Done if state.is_active() || state.condition => Ok(()),
-        JobEnd::Done => anyhow::bail!("a condition of the unit did not hold"),
-        JobEnd::Failed => {
-            let result = if state.result.is_empty() { "see its log" } else { &state.result };
-            anyhow::bail!("its start failed ({result}): journalctl -u {name}")
+
+    /// It is not waited for any longer. What libvirt or systemd does once it was asked
+    /// is not undone.
+    fn give_up(self) -> Failure {
+        match self {
+            Self::Virsh(mut child) => {
+                let killed = child.kill();
+                Failure::late(&child.command_line, killed)
+            }
+            Self::Unit(unit, _) => Failure::late(&format!("start {unit}"), Ok(())),
         }
     }
 }

@@ -11,6 +11,7 @@ use nix::libc::{
     RTM_GETADDR, RTM_GETLINK, RTM_GETROUTE, RTM_NEWADDR, RTM_NEWLINK, RTM_NEWROUTE, RTM_SETLINK,
     RTPROT_KERNEL,
 };
+use serde::{Deserialize, Serialize};
 
 use super::netlink_wire::{Attributes, Question, attribute, u16_at, u32_at, u64_at};
 use crate::names::{Guid, Policy, VfIndex};
@@ -80,7 +81,7 @@ fn administered(infos: &[u8]) -> Option<Administered> {
             IFLA_VF_LINK_STATE => {
                 let state = u32_at(value, 4);
                 let policy = STATES.iter().find(|(s, _)| Some(*s) == state);
-                vf.policy = policy.map(|(_, policy)| policy.word().to_owned());
+                vf.policy = policy.map(|(_, policy)| *policy);
             }
             _ => continue,
         }
@@ -172,7 +173,8 @@ pub fn global_addresses() -> io::Result<Vec<(u32, IpAddr, u8)>> {
 }
 
 /// One thing that a PF can set for a VF.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum VfSetting {
     /// IFLA_VF_IB_NODE_GUID.
     NodeGuid(Guid),
@@ -268,8 +270,8 @@ pub struct Administered {
     pub node_guid: Option<Guid>,
     /// IFLA_VF_IB_PORT_GUID.
     pub port_guid: Option<Guid>,
-    /// IFLA_VF_LINK_STATE in the words of MLNX_OFED.
-    pub policy: Option<String>,
+    /// IFLA_VF_LINK_STATE.
+    pub policy: Option<Policy>,
 }
 
 #[cfg(test)]
@@ -287,7 +289,7 @@ mod tests {
         link.extend(attribute(IFLA_VFINFO_LIST, &list));
         let port = Administered { index: 10, port_guid: Some(guid), ..Administered::default() };
         let policy =
-            Administered { index: 10, policy: Some("Up".to_owned()), ..Administered::default() };
+            Administered { index: 10, policy: Some(Policy::Up), ..Administered::default() };
         assert_eq!(vfs_in(&link), Some((7, vec![port, policy])));
         assert_eq!(vfs_in(&link_header(7)), None);
     }

@@ -5,6 +5,8 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -134,6 +136,24 @@ pub fn start_self(args: &[String]) -> io::Result<Running> {
         started_usec: clock::monotonic_usec(),
         command_line: format!("ibprov {}", args.join(" ")),
     })
+}
+
+/// Start this program again, as `ibprov VERB`, with `socket` as its standard input
+/// and `lock` as its standard output: it prints nothing, and so long as it lives the
+/// lock is held. The environment is empty.
+///
+/// # Errors
+/// It cannot be started.
+pub fn start_self_on(socket: UnixStream, lock: Option<File>, verb: &str) -> io::Result<Child> {
+    // The program itself, whatever became of the file it was started from.
+    Command::new("/proc/self/exe")
+        .arg(verb)
+        .env_clear()
+        .env("LC_ALL", "C")
+        .current_dir("/")
+        .stdin(Stdio::from(OwnedFd::from(socket)))
+        .stdout(lock.map_or_else(Stdio::null, Stdio::from))
+        .spawn()
 }
 
 impl Running {

@@ -5,9 +5,10 @@ use std::net::Ipv6Addr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Look, PciFunction, RdmaDevice};
+use super::administered::{Administers, administered};
+use super::{Look, PciFunction, RdmaDevice, pf};
 use crate::host::Root;
-use crate::names::{IfName, LinkLayer, PciAddress, PortNumber, RdmaName};
+use crate::names::{IfName, LinkLayer, PciAddress, Policy, PortNumber, RdmaName};
 use crate::report::hardware::{Card, Gid, Link, NetDevState};
 
 /// What is asked of a port by who waits for it.
@@ -15,9 +16,8 @@ use crate::report::hardware::{Card, Gid, Link, NetDevState};
 pub struct PortAnswer {
     /// Its link.
     pub link: Link,
-    /// The link policy, if it is the port of a VF of this host: `Follow`, `Up`
-    /// or `Down`.
-    pub policy: Option<String>,
+    /// The link policy, if it is the port of a VF of this host.
+    pub policy: Option<Policy>,
 }
 
 /// Names of the card behind an RDMA device.
@@ -52,33 +52,29 @@ pub fn link(look: &mut Look<'_>, pci: PciAddress, device: &RdmaName, port: PortN
     }
 }
 
-/// Where the link policy of a VF of this host is found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PolicyPlace {
-    /// N of `virtfnN`.
-    pub index: u32,
-    /// MLNX_OFED's file for it, which may not exist.
-    pub file: String,
-    /// Interface indices of the PF's netdevs, for netlink.
-    pub pf_ifindexes: Vec<u32>,
+/// The link of a port, and if it is not up and a VF's, the link policy that its PF
+/// administers. Asks firmware and, by netlink, takes the RTNL lock.
+#[must_use]
+pub fn port(
+    look: &mut Look<'_>,
+    pci: PciAddress,
+    device: &RdmaName,
+    port: PortNumber,
+) -> PortAnswer {
+    let link = link(look, pci, device, port);
+    // Only a port that is not up may have been told so.
+    let is_active = link.state.as_deref() == Some("ACTIVE");
+    PortAnswer { policy: if is_active { None } else { policy(look, pci) }, link }
 }
 
-/// Where the policy of the VF at `pci` is found; `None` if it is no VF, or one
-/// whose PF is on another host.
-#[must_use]
-pub fn policy_place(look: &mut Look<'_>, pci: PciAddress) -> Option<PolicyPlace> {
-    let pf: PciAddress =
-        look.link_name(&format!("/sys/bus/pci/devices/{pci}/physfn"))?.parse().ok()?;
-    let dir = format!("/sys/bus/pci/devices/{pf}");
-    let index = look.list(&dir).iter().find_map(|entry| {
-        let index = entry.strip_prefix("virtfn")?.parse::<u32>().ok()?;
-        let target = look.link_name(&format!("{dir}/{entry}"))?;
-        (target.parse() == Ok(pci)).then_some(index)
-    })?;
-    let netdevs = look.list(&format!("{dir}/net"));
-    let ifindex = |n: &String| look.attribute(&format!("{dir}/net/{n}/ifindex"))?.parse().ok();
-    let pf_ifindexes = netdevs.iter().filter_map(ifindex).collect();
-    Some(PolicyPlace { index, file: format!("{dir}/sriov/{index}/policy"), pf_ifindexes })
+/// The policy of the VF at `pci`; none if it is no VF, or one whose PF is on another
+/// host. It only explains why a port is not up: where it cannot be read, the port is
+/// told without it.
+fn policy(look: &mut Look<'_>, pci: PciAddress) -> Option<Policy> {
+    let pf = look.link_name(&format!("{}/physfn", pf::dir(pci)))?.parse().ok()?;
+    let vf = pf::addresses(look, pf).into_iter().find(|(_, own)| *own == pci)?;
+    let question = Administers { pf, backend: pf::backend(look, pf), vfs: vec![vf] };
+    administered(look.root, &[question]).ok()?.pop()?.admin.policy
 }
 
 /// How a netdev is set. What cannot be read is absent: this is shown, not acted

@@ -6,6 +6,7 @@
 //! `sriov_numvfs`) is read here; [`link`] does that for `ibprov status`.
 //! What cannot be read becomes a line in [`Observed::problems`].
 
+pub mod administered;
 pub mod aliases;
 pub mod autostart;
 pub mod iface;
@@ -17,7 +18,6 @@ mod pci;
 pub mod pf;
 pub mod plan_host;
 mod rdma;
-pub mod sriov;
 mod udev;
 pub mod units;
 pub mod uses;
@@ -31,11 +31,12 @@ use self::aliases::Aliases;
 use crate::host::{ReadError, Root};
 use crate::names::{ModuleName, ModuleState};
 
+pub use administered::{Admin, Backend};
 pub use aliases::{driver_modules, rdma_half};
 pub use modprobe::{Install, ModprobeRules};
 pub use modules::is_built;
 pub use pci::{PciClass, PciFunction};
-pub use pf::{Admin, Backend, ObservedPf, ObservedVf, Own, Undo};
+pub use pf::{ObservedPf, ObservedVf, Own, Undo};
 pub use rdma::{NetDev, Port, RdmaDevice};
 
 /// The host at one moment.

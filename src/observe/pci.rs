@@ -8,6 +8,12 @@ use super::rdma::{self, RdmaDevice};
 use super::{Look, UdevState};
 use crate::names::{IB_DRIVERS, MELLANOX, PciAddress};
 
+/// The directory of a PCI function.
+#[must_use]
+pub fn dir(pci: PciAddress) -> String {
+    format!("/sys/bus/pci/devices/{pci}")
+}
+
 /// A PCI class: base class, subclass, programming interface, as sysfs
 /// `class` prints it (`0x020700`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

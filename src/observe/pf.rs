@@ -1,37 +1,20 @@
 //! A PF and its VFs as the GUID plan compares them: what the PF administers,
 //! and what each VF shows of itself.
 //!
-//! In parts. [`look`] reads what no reader ever waits for. [`ask`] reads what
-//! asks firmware (OFED's `sriov/N`) or takes the routing lock (netlink), and
-//! [`driver_override`] takes a VF's device lock, which a probe holds: on a live
-//! host these are run in a child.
+//! In parts. [`look`] reads what no reader ever waits for. What asks firmware or
+//! takes the RTNL lock is read by [`super::administered`], and [`driver_override`]
+//! takes a VF's device lock, which a probe holds: on a live host these are run in
+//! a child.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Look, ReadError, Root, rdma};
-use crate::host::netlink::Administered;
-use crate::names::{Guid, IfName, LinkLayer, PciAddress, Policy, RdmaName, VfIndex};
-
-/// By which of the host's interfaces a PF administers its VFs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "backend", rename_all = "kebab-case")]
-pub enum Backend {
-    /// MLNX_OFED's `sriov/N/{node,port,policy}` at the PF.
-    OfedSysfs,
-    /// Mainline's rtnetlink, through the PF's IPoIB netdev.
-    Netlink {
-        /// The netdev; without it nothing can be set or read.
-        ifindex: Option<u32>,
-    },
-    /// mlx4's alias GUIDs, `iov/ports/P/admin_guids` of the RDMA device. They
-    /// have neither node GUID nor policy.
-    Mlx4 {
-        /// The RDMA device's `iov` directory, if it is there yet.
-        iov: Option<String>,
-    },
-}
+use super::administered::{Admin, Administers, Backend, Told};
+pub use super::pci::dir;
+use super::rdma::{self, RdmaDevice};
+use super::{Look, ReadError, Root};
+use crate::names::{Guid, IfName, LinkLayer, PciAddress, RdmaName, VfIndex, VfName};
 
 /// A PF at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,19 +61,6 @@ pub struct ObservedVf {
     pub own: Option<Own>,
 }
 
-/// What a PF administers for a VF, read back from where it is set.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Admin {
-    /// Its node GUID; zero is none.
-    pub node_guid: Option<Guid>,
-    /// Its port GUID; zero is none.
-    pub port_guid: Option<Guid>,
-    /// Its link policy.
-    pub policy: Option<Policy>,
-    /// For mlx4: the port GUID that the subnet manager has granted.
-    pub granted: Option<Guid>,
-}
-
 /// What a VF with a driver on this host shows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Own {
@@ -134,35 +104,11 @@ impl Undo {
     }
 }
 
-/// What [`ask`] reads of one VF, as text: it crosses from a child.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Asked {
-    /// Which VF.
-    pub index: u16,
-    /// Node GUID at the PF.
-    pub node: Option<String>,
-    /// Port GUID at the PF.
-    pub port: Option<String>,
-    /// Policy at the PF, `Follow`, `Up` or `Down`.
-    pub policy: Option<String>,
-    /// GID that the subnet manager has granted (mlx4).
-    pub granted: Option<String>,
-    /// What could not be read.
-    pub problems: Vec<String>,
-}
-
-/// The directory of a PCI function.
-#[must_use]
-pub fn dir(pci: PciAddress) -> String {
-    format!("/sys/bus/pci/devices/{pci}")
-}
-
 /// The harmless part. `undo` is what the caller found remembered.
 #[must_use]
 pub fn look(look: &mut Look<'_>, pf: PciAddress, undo: Undo) -> ObservedPf {
     let dir = dir(pf);
-    let driver = look.link_name(&format!("{dir}/driver"));
+    let driver = driver(look, pf);
     let devices = rdma::devices(look, &dir);
     let first = devices.first().and_then(|d| d.ports.first());
     let number = |look: &mut Look<'_>, name: &str| {
@@ -170,16 +116,7 @@ pub fn look(look: &mut Look<'_>, pf: PciAddress, undo: Undo) -> ObservedPf {
             t.parse::<u16>().map_err(|_| format!("{t:?} is not a number"))
         })
     };
-    let backend = if driver.as_deref() == Some("mlx4_core") {
-        let iov = devices.first().map(|d| format!("{dir}/infiniband/{}/iov", d.name));
-        Backend::Mlx4 { iov: iov.filter(|iov| look.root.exists(iov)) }
-    } else if is_ofed(look.root, &dir) {
-        Backend::OfedSysfs
-    } else {
-        // Never a P_Key child: `ports` has the netdev of the port itself.
-        let port = devices.iter().flat_map(|d| &d.ports).find_map(|p| p.netdev.as_ref());
-        Backend::Netlink { ifindex: port.map(|n| n.ifindex) }
-    };
+    let backend = backend_of(look, &dir, driver.as_deref(), &devices);
     let autoprobe = autoprobe(look, pf);
     ObservedPf {
         pf,
@@ -190,9 +127,36 @@ pub fn look(look: &mut Look<'_>, pf: PciAddress, undo: Undo) -> ObservedPf {
         link_layer: first.map(|p| p.link_layer),
         backend,
         ipoib: look.root.exists("/sys/module/ib_ipoib"),
-        vfs: vfs(look, &dir),
+        vfs: vfs(look, pf),
         driver,
         undo,
+    }
+}
+
+/// How a PF administers its VFs; nobody is asked.
+#[must_use]
+pub fn backend(look: &mut Look<'_>, pf: PciAddress) -> Backend {
+    let dir = dir(pf);
+    let driver = driver(look, pf);
+    let devices = rdma::devices(look, &dir);
+    backend_of(look, &dir, driver.as_deref(), &devices)
+}
+
+fn backend_of(
+    look: &mut Look<'_>,
+    dir: &str,
+    driver: Option<&str>,
+    devices: &[RdmaDevice],
+) -> Backend {
+    if driver == Some("mlx4_core") {
+        let iov = devices.first().map(|d| format!("{dir}/infiniband/{}/iov", d.name));
+        Backend::Mlx4 { iov: iov.filter(|iov| look.root.exists(iov)) }
+    } else if is_ofed(look.root, dir) {
+        Backend::OfedSysfs
+    } else {
+        // Never a P_Key child: `ports` has the netdev of the port itself.
+        let port = devices.iter().flat_map(|d| &d.ports).find_map(|p| p.netdev.as_ref());
+        Backend::Netlink { ifindex: port.map(|n| n.ifindex) }
     }
 }
 
@@ -202,7 +166,7 @@ pub fn look(look: &mut Look<'_>, pf: PciAddress, undo: Undo) -> ObservedPf {
 pub fn look_at_vfs(look: &mut Look<'_>, pf: ObservedPf) -> Option<ObservedPf> {
     let dir = dir(pf.pf);
     let as_before = is_ofed(look.root, &dir) == (pf.backend == Backend::OfedSysfs);
-    as_before.then(|| ObservedPf { vfs: vfs(look, &dir), ..pf })
+    as_before.then(|| ObservedPf { vfs: vfs(look, pf.pf), ..pf })
 }
 
 /// Whether VFs that come are probed by themselves; `None` before Linux 4.12.
@@ -221,16 +185,42 @@ fn is_ofed(root: &Root, dir: &str) -> bool {
     }
 }
 
+/// The VFs of a PF with their PCI functions, by index.
+///
+/// `sriov_numvfs` is not read: its reader waits for a lock that a hanging writer
+/// holds (`drivers/pci/iov.c`). The `virtfnN` links say the same.
+#[must_use]
+pub fn addresses(look: &mut Look<'_>, pf: PciAddress) -> Vec<(VfIndex, PciAddress)> {
+    let dir = dir(pf);
+    let index = |name: &String| name.strip_prefix("virtfn").and_then(|n| n.parse().ok());
+    let mut known: Vec<VfIndex> = look.list(&dir).iter().filter_map(index).collect();
+    known.sort();
+    let mut pci = |vf: &VfIndex| look.link_name(&format!("{dir}/virtfn{vf}"))?.parse().ok();
+    known.into_iter().filter_map(|vf| Some((vf, pci(&vf)?))).collect()
+}
+
+/// The driver bound to a function.
+#[must_use]
+pub fn driver(look: &mut Look<'_>, pci: PciAddress) -> Option<String> {
+    look.link_name(&format!("{}/driver", dir(pci)))
+}
+
 /// How many VFs a thread is worth.
 const VFS_A_THREAD: usize = 4;
 
 /// What they show is read by several threads: while udev is at the VFs too, one
 /// would get little of the processors.
-fn vfs(look: &mut Look<'_>, pf_dir: &str) -> Vec<ObservedVf> {
-    let index = |name: &String| name.strip_prefix("virtfn").and_then(|n| n.parse().ok());
-    let mut known: Vec<VfIndex> = look.list(pf_dir).iter().filter_map(index).collect();
-    known.sort();
-    let mut vfs: Vec<_> = known.into_iter().filter_map(|vf| one_vf(look, pf_dir, vf)).collect();
+fn vfs(look: &mut Look<'_>, pf: PciAddress) -> Vec<ObservedVf> {
+    let known = addresses(look, pf);
+    let one = |(index, pci)| ObservedVf {
+        index,
+        pci,
+        driver: driver(look, pci),
+        driver_override: None,
+        admin: Admin::default(),
+        own: None,
+    };
+    let mut vfs: Vec<_> = known.into_iter().map(one).collect();
     // Without a driver there is nothing to show.
     let mut bound: Vec<_> = vfs.iter_mut().filter(|vf| vf.driver.is_some()).collect();
     let root = look.root;
@@ -254,13 +244,6 @@ fn vfs(look: &mut Look<'_>, pf_dir: &str) -> Vec<ObservedVf> {
     });
     look.problems.extend(problems);
     vfs
-}
-
-fn one_vf(look: &mut Look<'_>, pf_dir: &str, index: VfIndex) -> Option<ObservedVf> {
-    let pci: PciAddress = look.link_name(&format!("{pf_dir}/virtfn{index}"))?.parse().ok()?;
-    let driver = look.link_name(&format!("{}/driver", dir(pci)));
-    let admin = Admin::default();
-    Some(ObservedVf { index, pci, driver, driver_override: None, admin, own: None })
 }
 
 /// What a VF shows. udev may rename either device between its name and what is
@@ -325,46 +308,6 @@ fn netdev(look: &mut Look<'_>, pci: PciAddress) -> Option<IfName> {
     names.iter().find(|name| !is_child(name)).and_then(|name| name.parse().ok())
 }
 
-/// The part that asks the PF: what it administers for these VFs. `administered` is what netlink says of the PF's netdev.
-#[must_use]
-pub fn ask(
-    root: &Root,
-    pf: PciAddress,
-    backend: &Backend,
-    vfs: &[(VfIndex, PciAddress)],
-    administered: &[Administered],
-) -> Vec<Asked> {
-    let each = |(index, pci): &(VfIndex, PciAddress)| {
-        let mut look = Look::new(root);
-        let mut asked = Asked { index: index.get(), ..Asked::default() };
-        match backend {
-            Backend::OfedSysfs => {
-                let dir = format!("{}/sriov/{index}", dir(pf));
-                asked.node = look.attribute(&format!("{dir}/node"));
-                asked.port = look.attribute(&format!("{dir}/port"));
-                asked.policy = look.attribute(&format!("{dir}/policy"));
-            }
-            Backend::Netlink { .. } => {
-                let of_vf = |a: &&Administered| a.index == u32::from(index.get());
-                if let Some(by_netlink) = administered.iter().find(of_vf) {
-                    asked.node = by_netlink.node_guid.map(|g| g.to_string());
-                    asked.port = by_netlink.port_guid.map(|g| g.to_string());
-                    asked.policy.clone_from(&by_netlink.policy);
-                }
-            }
-            Backend::Mlx4 { iov } => {
-                let entry = iov.as_ref().map(|iov| alias_entry(&mut look, iov, *index, *pci));
-                let granted = entry.as_ref().map(|e| e.replace("/admin_guids/", "/gids/"));
-                asked.granted = granted.and_then(|e| look.attribute(&e));
-                asked.port = entry.and_then(|e| look.attribute(&e)).map(|t| alias_guid(&t));
-            }
-        }
-        asked.problems = look.problems.into_iter().collect();
-        asked
-    };
-    vfs.iter().map(each).collect()
-}
-
 /// The only driver that may bind a function, where somebody said so.
 ///
 /// # Errors
@@ -374,42 +317,25 @@ pub fn driver_override(root: &Root, pci: PciAddress) -> Result<Option<String>, R
     Ok(Some(text).filter(|t| !t.is_empty() && t != "(null)"))
 }
 
-/// Where mlx4 keeps the alias GUID of a VF, first port: the entry of the GID
-/// table that is the VF's own GID 0.
-#[must_use]
-pub fn alias_entry(look: &mut Look<'_>, iov: &str, vf: VfIndex, pci: PciAddress) -> String {
-    let index = look.attribute(&format!("{iov}/{pci}/ports/1/gid_idx/0"));
-    let index = index.and_then(|t| t.parse().ok()).unwrap_or(u32::from(vf.get()) + 1);
-    format!("{iov}/ports/1/admin_guids/{index}")
-}
-
-/// mlx4 prints an alias GUID as one hexadecimal number, leading zeros left out.
-fn alias_guid(text: &str) -> String {
-    let digits = text.strip_prefix("0x").unwrap_or(text);
-    format!("{digits:0>16}")
-}
-
 impl ObservedPf {
-    /// Take in what was asked. What cannot be parsed is noted in `problems`.
-    pub fn learn(&mut self, asked: Vec<Asked>, problems: &mut Vec<String>) {
-        for answer in asked {
-            problems.extend(answer.problems);
-            let Some(vf) = self.vfs.iter_mut().find(|v| v.index.get() == answer.index) else {
-                continue;
-            };
-            let mut guid = |text: Option<String>| {
-                let parsed = text?.parse::<Guid>();
-                parsed
-                    .map_err(|e| problems.push(format!("VF {} of {}: {e}", vf.index, self.pf)))
-                    .ok()
-            };
-            vf.admin = Admin {
-                node_guid: guid(answer.node),
-                port_guid: guid(answer.port),
-                policy: answer.policy.as_deref().and_then(Policy::from_word),
-                granted: answer.granted.as_deref().and_then(Guid::from_gid),
-            };
+    /// Take in what it administers, as far as it is about these VFs; what could
+    /// not be read of it is added to `problems`.
+    pub fn learn(&mut self, told: Vec<Told>, problems: &mut Vec<String>) {
+        for told in told {
+            problems.extend(told.problems);
+            let is_it = |vf: &&mut ObservedVf| told.vf == VfName { pf: self.pf, index: vf.index };
+            if let Some(vf) = self.vfs.iter_mut().find(is_it) {
+                vf.admin = told.admin;
+            }
         }
+    }
+
+    /// The question for what it administers for all its VFs, or for those that
+    /// are `wanted`.
+    #[must_use]
+    pub fn question(&self, wanted: impl Fn(VfIndex) -> bool) -> Administers {
+        let vfs = self.addresses().into_iter().filter(|(index, _)| wanted(*index)).collect();
+        Administers { pf: self.pf, backend: self.backend.clone(), vfs }
     }
 
     /// Its VFs with their PCI functions.

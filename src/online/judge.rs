@@ -1,6 +1,6 @@
 //! What an expected port still lacks to be online, and what that means.
 
-use crate::names::{PciAddress, Rung};
+use crate::names::{PciAddress, Policy, Rung};
 use crate::observe::link::PortAnswer;
 use crate::report::PortProgress;
 use crate::report::hardware::{Link, NetDevState};
@@ -121,8 +121,7 @@ pub fn words(port: &PortProgress, seen: &Seen, lack: Lack) -> Words {
 }
 
 fn policy_is_down(seen: &Seen) -> bool {
-    let policy = seen.answer.as_ref().and_then(|a| a.policy.as_deref());
-    policy == Some("Down")
+    seen.answer.as_ref().and_then(|a| a.policy) == Some(Policy::Down)
 }
 
 fn silence(seen: &Seen) -> Words {
@@ -302,7 +301,7 @@ mod tests {
         let mut vf = seen("DOWN", "LinkUp", 0);
         vf.vf = Vf::PassedThrough;
         assert!(says(&vf).1.contains("hypervisor"), "{}", says(&vf).1);
-        vf.answer.as_mut().expect("answer").policy = Some("Down".to_owned());
+        vf.answer.as_mut().expect("answer").policy = Some(Policy::Down);
         assert_eq!(says(&vf).1, "the link policy of this VF is Down");
     }
 

@@ -1,26 +1,31 @@
 use std::collections::BTreeMap;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 
 use super::judge::{Seen, Vf};
-use crate::host::answer;
 use crate::names::{PciAddress, PortNumber, RdmaName, is_vf_id};
 use crate::observe::Observed;
 use crate::observe::link::PortAnswer;
 use crate::report::PortProgress;
-use crate::workers::port_reader::PortReader;
+use crate::workers::{Answer, Client, Failure, Request};
 
 /// Which port is asked. A new name, or another function under it, is a new port.
 type Key = (PciAddress, RdmaName, PortNumber);
 
-/// The ports whose state is asked for, each in a child of its own.
+/// The ports whose state is asked for. There is a child for each function: a card
+/// that hangs holds up the answers of its own ports only, whatever number of VFs it
+/// has.
 #[derive(Debug, Default)]
-pub(super) struct Ports(BTreeMap<Key, Asked>);
+pub(super) struct Ports {
+    children: BTreeMap<PciAddress, Client<'static>>,
+    asked: BTreeMap<Key, Asked>,
+}
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Asked {
-    reader: Option<PortReader>,
+    /// The question that has no answer yet.
+    open: Option<u64>,
     last: Option<PortAnswer>,
-    /// Why there is no reader.
+    /// Why it cannot be asked.
     failure: Option<String>,
 }
 
@@ -34,52 +39,57 @@ impl Ports {
     /// Ask those of `progress` from now on, and no others.
     pub(super) fn follow(&mut self, progress: &[PortProgress]) {
         let wanted: Vec<Key> = progress.iter().filter_map(key).collect();
-        self.0.retain(|key, _| wanted.contains(key));
+        self.asked.retain(|key, _| wanted.contains(key));
+        self.children.retain(|pci, _| wanted.iter().any(|(of, ..)| of == pci));
         for key in wanted {
-            self.0.entry(key).or_insert_with_key(|key| {
-                let (pci, device, port) = key;
-                match PortReader::start(*pci, device, *port).and_then(|mut reader| {
-                    reader.ask()?;
-                    Ok(reader)
-                }) {
-                    Ok(reader) => Asked { reader: Some(reader), last: None, failure: None },
-                    Err(e) => Asked { reader: None, last: None, failure: Some(answer(&e)) },
-                }
-            });
+            if !self.asked.contains_key(&key) {
+                self.asked.insert(key.clone(), Asked::default());
+                self.ask_one(&key);
+            }
         }
     }
 
     /// Ask every port that owes no answer.
     pub(super) fn ask(&mut self) {
-        for asked in self.0.values_mut() {
-            if let Some(reader) = &mut asked.reader
-                && let Err(e) = reader.ask()
-            {
-                asked.lose(&e);
-            }
+        let keys: Vec<Key> = self.asked.keys().cloned().collect();
+        for key in keys {
+            self.ask_one(&key);
+        }
+    }
+
+    fn ask_one(&mut self, key: &Key) {
+        let Some(asked) = self.asked.get_mut(key) else { return };
+        if asked.open.is_none() && asked.failure.is_none() {
+            let (pci, device, port) = key.clone();
+            // One that is silent is at work, and is not asked again before it answers.
+            let child = self.children.entry(pci).or_insert_with(|| Client::live().patient());
+            asked.open = Some(child.ask(&Request::Port { pci, device, port }));
         }
     }
 
     /// What can be read when an answer has come.
     pub(super) fn answers_come(&self) -> Vec<BorrowedFd<'_>> {
-        self.0.values().filter_map(|asked| Some(asked.reader.as_ref()?.as_fd())).collect()
+        self.children.values().filter_map(Client::fd).collect()
     }
 
     /// Take the answers that have come.
     pub(super) fn take_answers(&mut self) {
-        for asked in self.0.values_mut() {
-            match asked.reader.as_mut().map(PortReader::answer) {
-                Some(Ok(Some(link))) => asked.last = Some(link),
-                Some(Err(e)) => asked.lose(&e),
-                Some(Ok(None)) | None => {}
+        for (pci, child) in &mut self.children {
+            for (number, reply) in child.replies() {
+                let of_child = self.asked.iter_mut().filter(|((of, ..), _)| of == pci);
+                let mut asked = of_child.map(|(_, asked)| asked);
+                if let Some(asked) = asked.find(|asked| asked.open == Some(number)) {
+                    asked.take(reply);
+                }
             }
         }
     }
 
     /// What is known of `port`.
     pub(super) fn seen(&self, port: &PortProgress, observed: &Observed, now: u64) -> Seen {
-        let asked = key(port).and_then(|key| self.0.get(&key));
-        let waits = asked.and_then(|a| a.reader.as_ref()?.waits_since());
+        let asked = key(port).and_then(|key| self.asked.get(&key));
+        let child = port.pci.and_then(|pci| self.children.get(&pci));
+        let waits = asked.and_then(|a| child?.waits_since(a.open?));
         Seen {
             answer: asked.and_then(|a| a.last.clone()),
             silent_usec: waits.map_or(0, |since| now.saturating_sub(since)),
@@ -91,10 +101,21 @@ impl Ports {
 }
 
 impl Asked {
-    fn lose(&mut self, e: &std::io::Error) {
-        self.reader = None;
+    fn take(&mut self, reply: Result<Answer, Failure>) {
+        self.open = None;
+        match reply {
+            Ok(Answer::Port(answer)) => self.last = Some(answer),
+            Ok(other) => self.lose(&format!("an unexpected answer: {other:?}")),
+            Err(Failure::NoChild(why)) => {
+                self.lose(&format!("the process that asks for it has ended ({why})"));
+            }
+            Err(other) => self.lose(&other.to_string()),
+        }
+    }
+
+    fn lose(&mut self, why: &str) {
         self.last = None;
-        self.failure = Some(format!("the process that asks for it has ended ({})", answer(e)));
+        self.failure = Some(why.to_owned());
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::net::Ipv6Addr;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
-use crate::names::{Guid, IfName, PciAddress};
+use crate::names::{Guid, IfName, PciAddress, Policy, VfIndex};
 
 /// A card, by its RDMA device.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -66,7 +66,7 @@ pub struct Gid {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Vf {
     /// N of `virtfnN`.
-    pub index: u32,
+    pub index: VfIndex,
     /// Its PCI function.
     pub pci: PciAddress,
     /// The driver bound to it.
@@ -75,6 +75,11 @@ pub struct Vf {
     pub node_guid: Option<Guid>,
     /// Its port GUID, administered at the PF.
     pub port_guid: Option<Guid>,
-    /// Its link policy: `Follow`, `Up` or `Down`.
-    pub policy: Option<String>,
+    /// Its link policy, in the words of OFED: `Follow`, `Up` or `Down`.
+    #[serde(serialize_with = "in_words_of_ofed")]
+    pub policy: Option<Policy>,
+}
+
+fn in_words_of_ofed<S: Serializer>(policy: &Option<Policy>, s: S) -> Result<S::Ok, S::Error> {
+    policy.map(Policy::word).serialize(s)
 }

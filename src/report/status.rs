@@ -4,7 +4,9 @@
 use serde::Serialize;
 
 use super::SCHEMA;
-use crate::names::{Guid, IfName, LinkLayer, ModuleState, PciAddress, PortNumber, RdmaName, Rung};
+use crate::names::{
+    Guid, IfName, LinkLayer, ModuleState, PciAddress, Policy, PortNumber, RdmaName, Rung,
+};
 use crate::report::NotExpected;
 use crate::report::hardware::{Card, Gid, Link, NetDevState, Vf};
 use crate::report::units::Units;
@@ -332,7 +334,7 @@ impl VfStatus {
             or_none(self.netdev.as_ref().map(ToString::to_string)),
             text(vf.node_guid),
             text(vf.port_guid),
-            vf.policy.clone().unwrap_or_else(|| "?".to_owned()),
+            vf.policy.map_or("?", Policy::word),
         )
     }
 }

@@ -24,8 +24,11 @@ pub enum StepFailure {
     InUse(Vec<Use>),
     /// It had not ended when the deadline came; the child is still at it.
     Unfinished,
-    /// The child that did it was killed.
-    ChildKilled,
+    /// There was no child to do it, or none any more.
+    NoChild {
+        /// Why.
+        why: String,
+    },
     /// It was not tried: a probe of another driver holds the VF.
     ProbeHangs,
     /// The child answered something else.
@@ -55,7 +58,7 @@ impl fmt::Display for StepFailure {
                 f,
                 "it did not come to its end before the deadline; a child process is still at it"
             ),
-            Self::ChildKilled => write!(f, "do it in a child process: the child was killed"),
+            Self::NoChild { why } => write!(f, "do it in a child process: {why}"),
             Self::ProbeHangs => {
                 write!(f, "read driver_override: another driver's probe of it hangs")
             }

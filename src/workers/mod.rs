@@ -1,7 +1,16 @@
-//! Child processes that do what may hang: what asks firmware or takes a lock that
-//! a sick driver holds.
+//! A child process that does what may hang: what asks firmware, or takes a lock
+//! that a sick driver holds.
+//!
+//! Whoever sleeps there sleeps uninterruptibly, as long as the kernel likes; a
+//! child that does delays nobody. [`request`] is what can be asked and answered,
+//! [`client`] the parent's side, [`child`] the child's, `perform` the doing.
 
-pub mod hand;
-pub mod port_reader;
-pub mod port_states;
-pub mod socket;
+pub mod child;
+pub mod client;
+mod perform;
+pub mod request;
+pub mod survey;
+mod unit;
+
+pub use client::{Client, Failure, Reply, SILENCE_USEC};
+pub use request::{Answer, Refusal, Request, Tried};

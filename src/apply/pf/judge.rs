@@ -292,7 +292,10 @@ mod tests {
             (refused(Errno::ENOENT), "the driver has let go of the PF"),
             (refused(Errno::EIO), "see dmesg for the PF"),
             (StepFailure::Unfinished, "the driver hangs in making or removing VFs"),
-            (StepFailure::ChildKilled, "the child was killed: see dmesg for the PF"),
+            (
+                StepFailure::NoChild { why: "the child was killed".to_owned() },
+                "the child was killed: see dmesg for the PF",
+            ),
         ] {
             let said = told(failure);
             assert!(said.contains(want), "{said}");

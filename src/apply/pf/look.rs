@@ -1,17 +1,16 @@
 //! Looking at a PF, and asking the child for what may hang.
 
-use std::os::fd::AsFd;
+use std::collections::BTreeMap;
 
 use super::steps::failure;
 use super::{GRACE_USEC, GRANT_USEC, LINKS_USEC, Purpose, Run};
 use crate::host::clock;
-use crate::names::VfIndex;
+use crate::names::{PciAddress, VfIndex};
 use crate::observe::pf::dir;
 use crate::observe::{Backend, Look, ObservedPf, pf};
 use crate::plan::VfPlan;
 use crate::plan::vf::{disturbed, vf_steps};
-use crate::workers::hand::{Answer, Numbered, Request, VERB};
-use crate::workers::socket::Hand;
+use crate::workers::{Answer, Reply, Request};
 
 impl Run<'_> {
     /// The host now. The part that may hang is asked of the child.
@@ -29,14 +28,14 @@ impl Run<'_> {
         mut problems: Vec<String>,
     ) -> anyhow::Result<ObservedPf> {
         if !observed.vfs.is_empty() {
-            for answer in self.ask(Request::all_of(&observed), self.last_moment())? {
-                match answer {
-                    Some(Answer::Asked(asked)) => observed.learn(asked, &mut problems),
+            for reply in self.ask(&Request::all_of(&observed), self.last_moment())? {
+                match reply {
+                    Some(Ok(Answer::Administered(told))) => observed.learn(told, &mut problems),
                     Some(other) => problems.push(failure(Some(&other)).to_string()),
                     None => {
                         problems.push(format!(
                         "the driver of the PF did not say what it administers for its VFs before the deadline: process {} still asks; a firmware command is given up after 60 s",
-                        self.hand.as_ref().map_or(0, Hand::pid)
+                        self.worker.pid().unwrap_or_default()
                     ));
                         // Nothing more can be judged, only put back.
                         self.deadline = self.deadline.min(clock::monotonic_usec());
@@ -67,13 +66,16 @@ impl Run<'_> {
     /// Who alone may bind these functions; left out where it was not answered:
     /// a driver's probe hangs there.
     pub(super) fn overrides(&mut self, pcis: &[String]) -> anyhow::Result<Vec<(String, String)>> {
-        let requests = pcis.iter().map(|p| Request::Override(p.clone())).collect();
-        let answers = self.ask(requests, self.last_moment())?;
-        let known = |(pci, answer)| match answer {
-            Some(Answer::Override(text)) => Some((pci, text)),
+        let functions: Vec<PciAddress> = pcis.iter().filter_map(|p| p.parse().ok()).collect();
+        let requests: Vec<_> = functions.iter().copied().map(Request::Override).collect();
+        let replies = self.ask(&requests, self.last_moment())?;
+        let known = |(pci, reply): (PciAddress, _)| match reply {
+            Some(Ok(Answer::Override(driver))) => {
+                Some((pci.to_string(), driver.unwrap_or_default()))
+            }
             _ => None,
         };
-        let known: Vec<_> = pcis.iter().cloned().zip(answers).filter_map(known).collect();
+        let known: Vec<_> = functions.into_iter().zip(replies).filter_map(known).collect();
         let is_hung = |pci: &&String| !known.iter().any(|(k, _)| k == *pci);
         self.hung = pcis.iter().filter(is_hung).cloned().collect();
         Ok(known)
@@ -91,10 +93,10 @@ impl Run<'_> {
                 return Ok(plan);
             }
             let of = |vf: &VfIndex| observed.vfs.iter().find(|v| v.index == *vf);
-            let vfs = unknown.iter().filter_map(of).map(|v| v.pci.to_string()).collect();
-            let answer = self.ask(vec![Request::Uses(vfs)], self.deadline)?.pop().flatten();
-            let uses = match answer {
-                Some(Answer::Uses(uses)) => uses,
+            let vfs = unknown.iter().filter_map(of).map(|v| v.pci).collect();
+            let reply = self.ask(&[Request::Uses(vfs)], self.deadline)?.pop().flatten();
+            let uses = match reply {
+                Some(Ok(Answer::Uses(uses))) => uses,
                 other => {
                     let why = failure(other.as_ref()).to_string();
                     vec![vec![crate::report::Use::Unknown { why }]; unknown.len()]
@@ -159,55 +161,25 @@ impl Run<'_> {
     /// What has not come by then is `None`.
     pub(super) fn ask(
         &mut self,
-        requests: Vec<Request>,
+        requests: &[Request],
         until: u64,
-    ) -> anyhow::Result<Vec<Option<Answer>>> {
-        let first = self.number;
-        let mut answers: Vec<Option<Answer>> = vec![None; requests.len()];
-        if self.hand.is_none() {
-            self.hand = Some(Hand::start(VERB, self.lock.as_ref())?);
-        }
-        let Some(hand) = &mut self.hand else { return Ok(answers) };
-        for what in requests {
-            let line = serde_json::to_string(&Numbered { number: self.number, what })?;
-            self.number += 1;
-            // Whether it is gone is seen below.
-            drop(hand.ask(&line));
-        }
-        while answers.iter().any(Option::is_none) {
-            let Some(hand) = &mut self.hand else { break };
-            let said = hand.said()?;
-            for line in &said.lines {
-                let answer: Numbered<Answer> = serde_json::from_str(line)?;
-                let place = answer.number.checked_sub(first).and_then(|n| usize::try_from(n).ok());
-                if let Some(slot) = place.and_then(|n| answers.get_mut(n)) {
-                    *slot = Some(answer.what);
-                }
-            }
-            if said.gone {
-                let gone = Answer::Failed {
-                    tried: "do it in a child process".to_owned(),
-                    said: "the child was killed".to_owned(),
-                    errno: None,
-                };
-                for slot in answers.iter_mut().filter(|a| a.is_none()) {
-                    *slot = Some(gone.clone());
-                }
-                self.hand = None;
-                break;
-            }
+    ) -> anyhow::Result<Vec<Option<Reply>>> {
+        let numbers: Vec<u64> = requests.iter().map(|r| self.worker.ask(r)).collect();
+        let mut replies = BTreeMap::new();
+        loop {
+            replies.extend(self.worker.replies());
             let until = if self.stopped { until.min(self.last_moment()) } else { until };
-            if clock::monotonic_usec() >= until || answers.iter().all(Option::is_some) {
-                break;
+            let is_all = numbers.iter().all(|number| replies.contains_key(number));
+            if is_all || clock::monotonic_usec() >= until {
+                return Ok(numbers.iter().map(|number| replies.remove(number)).collect());
             }
-            let Some(hand) = &self.hand else { break };
-            let happened = self.events.wait_only(until, vec![hand.as_fd()])?;
+            let child = self.worker.fd().into_iter().collect();
+            let happened = self.events.wait_only(until, child)?;
             if happened.stop && !self.stopped {
                 self.deadline = self.deadline.min(clock::monotonic_usec());
             }
             self.learn(&happened);
         }
-        Ok(answers)
     }
 
     /// Until when what was changed for the work may be put back, and looked at

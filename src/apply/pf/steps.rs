@@ -4,13 +4,15 @@ use log::Level;
 use nix::errno::Errno;
 
 use super::{Run, undo_file};
+use crate::host::netlink::VfSetting;
 use crate::host::{answer, journal, state};
 use crate::names::VfIndex;
-use crate::observe::pf::{self, dir};
+use crate::observe::administered::alias_entry;
+use crate::observe::pf::dir;
 use crate::observe::{Backend, Look, ObservedPf};
 use crate::report::events as kinds;
 use crate::report::pf::{Stage, StepFailure, VfStep};
-use crate::workers::hand::{Answer, Request, Set};
+use crate::workers::{Answer, Failure, Reply, Request};
 
 impl Run<'_> {
     pub(super) fn carry_out(
@@ -53,15 +55,17 @@ impl Run<'_> {
                 _ => groups.push((vec![step], Request::Each(vec![request]))),
             }
         }
-        let requests = groups.iter().map(|(_, r)| r.clone()).collect();
-        let answers = self.ask(requests, until)?;
-        for ((group, _), answer) in groups.into_iter().zip(answers) {
-            let each = match answer {
-                Some(Answer::Each(each)) => each.into_iter().map(Some).collect(),
+        let requests: Vec<Request> = groups.iter().map(|(_, r)| r.clone()).collect();
+        let replies = self.ask(&requests, until)?;
+        for ((group, _), reply) in groups.into_iter().zip(replies) {
+            let each: Vec<Option<Reply>> = match reply {
+                Some(Ok(Answer::Each(each))) => {
+                    each.into_iter().map(|r| Some(r.map_err(Failure::from))).collect()
+                }
                 other => vec![other; group.len()],
             };
-            for (step, answer) in group.into_iter().zip(each) {
-                self.judge(step, answer.as_ref());
+            for (step, reply) in group.into_iter().zip(each) {
+                self.judge(step, reply.as_ref());
             }
         }
         if stage == Stage::Restore {
@@ -98,19 +102,19 @@ impl Run<'_> {
     ) -> anyhow::Result<()> {
         for step in steps {
             let VfStep::Count { from, to } = step else { continue };
-            let mut answer = Some(Answer::Done);
-            let all = || observed.vfs.iter().map(|v| v.pci.to_string()).collect();
+            let mut reply = Some(Ok(Answer::Done));
+            let all = || observed.vfs.iter().map(|v| v.pci).collect();
             for (number, unless_used) in [(0, all()), (to, Vec::new())] {
                 let is_due = if number == 0 { from > 0 } else { true };
-                if is_due && matches!(answer, Some(Answer::Done)) {
+                if is_due && matches!(reply, Some(Ok(Answer::Done))) {
                     let path = format!("{}/sriov_numvfs", dir(self.wanted.pf));
                     let value = number.to_string();
                     let request = Request::Write { path, value, unless_used };
-                    answer = self.ask(vec![request], self.deadline)?.pop().flatten();
+                    reply = self.ask(&[request], self.deadline)?.pop().flatten();
                 }
             }
-            let done = matches!(answer, Some(Answer::Done));
-            self.judge(step, answer.as_ref());
+            let done = matches!(reply, Some(Ok(Answer::Done)));
+            self.judge(step, reply.as_ref());
             if done {
                 // Those of before are gone, and who used them.
                 self.uses.clear();
@@ -122,7 +126,7 @@ impl Run<'_> {
     }
 
     pub(super) fn request(&self, step: &VfStep, observed: &ObservedPf) -> Request {
-        let pci = |vf: &VfIndex| address(*vf, observed).unwrap_or_default();
+        let pci = |vf: &VfIndex| observed.vfs.iter().find(|v| v.index == *vf).map(|v| v.pci);
         let write =
             |path: String, value: String, unless_used| Request::Write { path, value, unless_used };
         match step {
@@ -131,14 +135,15 @@ impl Run<'_> {
             // Done by `count`.
             VfStep::Count { .. } => Request::Each(Vec::new()),
             VfStep::Unbind { vf, driver } => {
+                let Some(pci) = pci(vf) else { return Request::Each(Vec::new()) };
                 let path = format!("/sys/bus/pci/drivers/{driver}/unbind");
-                write(path, pci(vf), vec![pci(vf)])
+                write(path, pci.to_string(), vec![pci])
             }
-            VfStep::Bind { vf, driver } => Request::Bind {
-                pci: pci(vf),
-                driver: driver.clone(),
-                before: self.undo.overrides.get(&pci(vf)).cloned().unwrap_or_default(),
-            },
+            VfStep::Bind { vf, driver } => {
+                let Some(pci) = pci(vf) else { return Request::Each(Vec::new()) };
+                let before = self.undo.overrides.get(&pci.to_string()).cloned().unwrap_or_default();
+                Request::Bind { pci, driver: driver.clone(), before }
+            }
             VfStep::RestoreOverride { pci, to } => {
                 let to = if to.is_empty() { "\n".to_owned() } else { to.clone() };
                 write(format!("{}/driver_override", dir(*pci)), to, Vec::new())
@@ -150,12 +155,10 @@ impl Run<'_> {
     }
 
     pub(super) fn setting(&self, step: &VfStep, vf: VfIndex, observed: &ObservedPf) -> Request {
-        let (file, text, set) = match step {
-            VfStep::NodeGuid { to, .. } => ("node", to.bytes(), Set::Node(to.value())),
-            VfStep::PortGuid { to, .. } => ("port", to.bytes(), Set::Port(to.value())),
-            VfStep::Policy { to, .. } => {
-                ("policy", to.word().to_owned(), Set::Policy(to.word().to_owned()))
-            }
+        let (file, text, setting) = match step {
+            VfStep::NodeGuid { to, .. } => ("node", to.bytes(), VfSetting::NodeGuid(*to)),
+            VfStep::PortGuid { to, .. } => ("port", to.bytes(), VfSetting::PortGuid(*to)),
+            VfStep::Policy { to, .. } => ("policy", to.word().to_owned(), VfSetting::Policy(*to)),
             _ => return Request::Each(Vec::new()),
         };
         match &observed.backend {
@@ -166,13 +169,13 @@ impl Run<'_> {
             },
             // Without a netdev there is no step (PfProblem::NotReady).
             Backend::Netlink { ifindex } => {
-                Request::SetVf { ifindex: ifindex.unwrap_or_default(), vf: vf.get(), set }
+                Request::SetVf { ifindex: ifindex.unwrap_or_default(), vf, setting }
             }
             Backend::Mlx4 { iov } => {
                 let pci = observed.vfs.iter().find(|v| v.index == vf).map(|v| v.pci);
                 let mut look = Look::new(self.root);
                 let path = iov.as_ref().zip(pci);
-                let path = path.map(|(iov, pci)| pf::alias_entry(&mut look, iov, vf, pci));
+                let path = path.map(|(iov, pci)| alias_entry(&mut look, iov, vf, pci));
                 Request::Write {
                     path: path.unwrap_or_default(),
                     value: text.replace(':', ""),
@@ -191,16 +194,16 @@ impl Run<'_> {
     }
 
     /// Note what the child's answer says of a step, and tell.
-    pub(super) fn judge(&mut self, step: VfStep, answer: Option<&Answer>) {
-        match answer {
-            Some(Answer::Done) => self.note_step(step, None),
-            Some(Answer::Bound(own)) => {
+    pub(super) fn judge(&mut self, step: VfStep, reply: Option<&Reply>) {
+        match reply {
+            Some(Ok(Answer::Done)) => self.note_step(step, None),
+            Some(Ok(Answer::Bound(own))) => {
                 if let VfStep::Bind { vf, driver } = &step {
                     self.bound.push((*vf, driver.clone(), own.clone()));
                 }
                 self.note_step(step, None);
             }
-            Some(Answer::InUse(uses)) => {
+            Some(Ok(Answer::InUse(uses))) => {
                 // Taken since the plan was made: the next plan leaves it alone.
                 if let Some(vf) = step.vf() {
                     self.uses.insert(vf, uses.clone());
@@ -270,15 +273,16 @@ pub(super) fn address(vf: VfIndex, observed: &ObservedPf) -> Option<String> {
 }
 
 /// What an answer that is no success says.
-pub(super) fn failure(answer: Option<&Answer>) -> StepFailure {
-    match answer {
-        Some(Answer::Failed { tried, said, errno }) => StepFailure::Refused {
-            tried: tried.clone(),
-            said: said.clone(),
-            errno: errno.map(Errno::from_raw),
+pub(super) fn failure(reply: Option<&Reply>) -> StepFailure {
+    match reply {
+        Some(Err(Failure::Refused(refusal))) => StepFailure::Refused {
+            tried: refusal.tried.to_string(),
+            said: refusal.said.clone(),
+            errno: refusal.errno.map(Errno::from_raw),
         },
-        Some(Answer::InUse(uses)) => StepFailure::InUse(uses.clone()),
-        Some(other) => StepFailure::Unexpected { answer: format!("{other:?}") },
-        None => StepFailure::Unfinished,
+        Some(Err(Failure::NoChild(why))) => StepFailure::NoChild { why: why.clone() },
+        Some(Ok(Answer::InUse(uses))) => StepFailure::InUse(uses.clone()),
+        Some(Ok(other)) => StepFailure::Unexpected { answer: format!("{other:?}") },
+        Some(Err(Failure::Silent)) | None => StepFailure::Unfinished,
     }
 }

@@ -1,0 +1,150 @@
+//! What a PF administers for its VFs, read back from where it is set.
+//!
+//! All of it may keep its reader waiting for long, uninterruptibly: OFED's
+//! `sriov/N` and mlx4's `iov` files send firmware commands, and netlink waits for
+//! the RTNL lock (`rtnetlink_rcv_msg()`, net/core/rtnetlink.c) and, holding it, for
+//! the firmware commands of `ndo_get_vf_config`. On a live host a child reads it.
+
+use std::io;
+
+use serde::{Deserialize, Serialize};
+
+use super::pci::dir;
+use super::{Look, Root};
+use crate::host::netlink::{self, Administered};
+use crate::names::{Guid, PciAddress, Policy, VfIndex, VfName};
+
+/// By which of the host's interfaces a PF administers its VFs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "backend", rename_all = "kebab-case")]
+pub enum Backend {
+    /// MLNX_OFED's `sriov/N/{node,port,policy}` at the PF.
+    OfedSysfs,
+    /// Mainline's rtnetlink, through the PF's IPoIB netdev.
+    Netlink {
+        /// The netdev; without it nothing can be set or read.
+        ifindex: Option<u32>,
+    },
+    /// mlx4's alias GUIDs, `iov/ports/P/admin_guids` of the RDMA device. They
+    /// have neither node GUID nor policy.
+    Mlx4 {
+        /// The RDMA device's `iov` directory, if it is there yet.
+        iov: Option<String>,
+    },
+}
+
+/// What a PF administers for a VF, read back from where it is set.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Admin {
+    /// Its node GUID; zero is none.
+    pub node_guid: Option<Guid>,
+    /// Its port GUID; zero is none.
+    pub port_guid: Option<Guid>,
+    /// Its link policy.
+    pub policy: Option<Policy>,
+    /// For mlx4: the port GUID that the subnet manager has granted.
+    pub granted: Option<Guid>,
+}
+
+/// The question what a PF administers for VFs of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Administers {
+    /// The PF.
+    pub pf: PciAddress,
+    /// How it is asked.
+    pub backend: Backend,
+    /// The VFs, each with its PCI function.
+    pub vfs: Vec<(VfIndex, PciAddress)>,
+}
+
+/// What a PF administers for one VF.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Told {
+    /// The VF.
+    pub vf: VfName,
+    /// What is administered for it.
+    pub admin: Admin,
+    /// What could not be read, one line each, for a report.
+    pub problems: Vec<String>,
+}
+
+/// Ask. By netlink all PFs of the host are asked at once, so several questions
+/// together cost as much as one.
+///
+/// # Errors
+/// Netlink's: the socket fails, or the kernel refuses. What cannot be read of a
+/// file is in the answer.
+pub fn administered(root: &Root, questions: &[Administers]) -> io::Result<Vec<Told>> {
+    let by_netlink = |q: &Administers| matches!(q.backend, Backend::Netlink { ifindex: Some(_) });
+    // A copied tree has no kernel to ask.
+    let netdevs = if root.is_live() && questions.iter().any(by_netlink) {
+        netlink::administered_vfs()?
+    } else {
+        Vec::new()
+    };
+    let each = |question: &Administers| {
+        let of_pf = match question.backend {
+            Backend::Netlink { ifindex } => netdevs.iter().find(|(i, _)| Some(*i) == ifindex),
+            _ => None,
+        };
+        let of_pf = of_pf.map(|(_, vfs)| vfs.as_slice()).unwrap_or_default();
+        question.vfs.iter().map(|vf| one(root, question, *vf, of_pf)).collect::<Vec<_>>()
+    };
+    Ok(questions.iter().flat_map(each).collect())
+}
+
+fn one(
+    root: &Root,
+    question: &Administers,
+    (index, pci): (VfIndex, PciAddress),
+    by_netlink: &[Administered],
+) -> Told {
+    let mut look = Look::new(root);
+    let admin = match &question.backend {
+        Backend::OfedSysfs => {
+            let dir = format!("{}/sriov/{index}", dir(question.pf));
+            Admin {
+                node_guid: look.parsed(&format!("{dir}/node"), |t| t.parse::<Guid>()),
+                port_guid: look.parsed(&format!("{dir}/port"), |t| t.parse::<Guid>()),
+                // Another word says that nobody has set one.
+                policy: look
+                    .attribute(&format!("{dir}/policy"))
+                    .and_then(|t| Policy::from_word(&t)),
+                granted: None,
+            }
+        }
+        Backend::Netlink { .. } => {
+            let vf = by_netlink.iter().find(|vf| vf.index == u32::from(index.get()));
+            let vf = vf.cloned().unwrap_or_default();
+            let Administered { node_guid, port_guid, policy, .. } = vf;
+            Admin { node_guid, port_guid, policy, granted: None }
+        }
+        Backend::Mlx4 { iov: Some(iov) } => {
+            let entry = alias_entry(&mut look, iov, index, pci);
+            let granted = entry.replace("/admin_guids/", "/gids/");
+            Admin {
+                granted: look.attribute(&granted).and_then(|t| Guid::from_gid(&t)),
+                port_guid: look.parsed(&entry, |t| alias_guid(t).parse::<Guid>()),
+                ..Admin::default()
+            }
+        }
+        Backend::Mlx4 { iov: None } => Admin::default(),
+    };
+    let vf = VfName { pf: question.pf, index };
+    Told { vf, admin, problems: look.problems.into_iter().collect() }
+}
+
+/// Where mlx4 keeps the alias GUID of a VF, first port: the entry of the GID
+/// table that is the VF's own GID 0.
+#[must_use]
+pub fn alias_entry(look: &mut Look<'_>, iov: &str, vf: VfIndex, pci: PciAddress) -> String {
+    let index = look.attribute(&format!("{iov}/{pci}/ports/1/gid_idx/0"));
+    let index = index.and_then(|t| t.parse().ok()).unwrap_or(u32::from(vf.get()) + 1);
+    format!("{iov}/ports/1/admin_guids/{index}")
+}
+
+/// mlx4 prints an alias GUID as one hexadecimal number, leading zeros left out.
+fn alias_guid(text: &str) -> String {
+    let digits = text.strip_prefix("0x").unwrap_or(text);
+    format!("{digits:0>16}")
+}

@@ -1,0 +1,126 @@
+//! The doing. One thing only is judged here: right before a VF is taken away it is
+//! looked at once more whether somebody uses it.
+
+use std::io;
+
+use super::request::{Answer, Refusal, Request, Tried};
+use super::unit;
+use crate::host::netlink;
+use crate::host::{ReadError, Root, answer, attribute, process};
+use crate::names::{PciAddress, VFIO};
+use crate::observe::administered::administered;
+use crate::observe::pf::{self, dir};
+use crate::observe::uses::uses;
+use crate::observe::{Look, Own, link};
+use crate::report::Use;
+
+type Outcome = Result<Answer, Refusal>;
+
+/// Do it, here and now. On a copied tree only questions have a meaning.
+pub(super) fn perform(root: &Root, request: &Request) -> Outcome {
+    match request {
+        Request::Administered(questions) => administered(root, questions)
+            .map(Answer::Administered)
+            .map_err(|e| refused(Tried::Administered, &e)),
+        Request::Override(pci) => pf::driver_override(root, *pci)
+            .map(Answer::Override)
+            .map_err(|e| unread(Tried::Override, &e)),
+        Request::Uses(vfs) => Ok(Answer::Uses(uses(root, vfs))),
+        Request::Write { path, value, unless_used } => {
+            let users = in_use(root, unless_used);
+            if users.is_empty() { write(path, value) } else { Ok(Answer::InUse(users)) }
+        }
+        Request::SetVf { ifindex, vf, setting } => {
+            netlink::set_vf(*ifindex, *vf, *setting).map(|()| Answer::Done).map_err(|e| {
+                let tried = Tried::SetVf { ifindex: *ifindex, vf: *vf, setting: *setting };
+                refused(tried, &e)
+            })
+        }
+        Request::Bind { pci, driver, before } => bind(root, *pci, driver, before),
+        Request::Port { pci, device, port } => {
+            // What cannot be read of a port is absent.
+            Ok(Answer::Port(link::port(&mut Look::new(root), *pci, device, *port)))
+        }
+        Request::StartUnit { unit, wait, until_usec } => {
+            match unit::start(unit, *wait, *until_usec) {
+                Ok(()) => Ok(Answer::Done),
+                Err(e) => {
+                    let tried = Tried::StartUnit(unit.clone());
+                    Err(Refusal { tried, errno: None, said: format!("{e:#}") })
+                }
+            }
+        }
+        Request::Each(requests) => {
+            Ok(Answer::Each(requests.iter().map(|r| perform(root, r)).collect()))
+        }
+    }
+}
+
+/// The last look before something is taken away.
+fn in_use(root: &Root, vfs: &[PciAddress]) -> Vec<Use> {
+    if vfs.is_empty() {
+        return Vec::new();
+    }
+    uses(root, vfs).into_iter().flatten().collect()
+}
+
+fn write(path: &str, value: &str) -> Outcome {
+    attribute::write(path, value)
+        .map(|()| Answer::Done)
+        .map_err(|e| refused(Tried::Write { path: path.to_owned(), value: value.to_owned() }, &e))
+}
+
+/// `driver_override` lets a driver bind while automatic probing is off
+/// (`pci_device_can_probe()`, drivers/pci/pci-driver.c) and names the one that
+/// vfio-pci otherwise would not match. Left behind it would break libvirt.
+fn bind(root: &Root, pci: PciAddress, driver: &str, before: &str) -> Outcome {
+    let to_drivers = format!("/sys/bus/pci/drivers/{driver}");
+    if driver == VFIO && !root.exists(&to_drivers) {
+        process::output("modprobe", &["-b", "--", VFIO])
+            .map_err(|e| refused(Tried::LoadVfio, &e))?;
+    }
+    let own = format!("{}/driver_override", dir(pci));
+    write(&own, driver)?;
+    let bound = write(&format!("{to_drivers}/bind"), &pci.to_string());
+    // A line break is the way to write nothing.
+    let back = write(&own, if before.is_empty() { "\n" } else { before });
+    bound?;
+    back?;
+    Ok(Answer::Bound(shown(root, pci)))
+}
+
+/// Looked at here, while others are still being bound: the parent would be kept
+/// waiting by all that goes on once the last is.
+fn shown(root: &Root, pci: PciAddress) -> Option<Own> {
+    let mut look = Look::new(root);
+    let own = pf::own(&mut look, pci);
+    // Who cannot read something looks for itself, and tells why.
+    own.filter(|own| own.is_whole() && look.problems.is_empty())
+}
+
+fn refused(tried: Tried, e: &io::Error) -> Refusal {
+    Refusal { tried, errno: e.raw_os_error(), said: answer(e) }
+}
+
+fn unread(tried: Tried, e: &ReadError) -> Refusal {
+    let errno = match e {
+        ReadError::System { errno, .. } => Some(*errno as i32),
+        _ => None,
+    };
+    Refusal { tried, errno, said: e.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_write_says_what_was_tried_and_the_answer() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let path = dir.path().join("node").display().to_string();
+        let refusal = write(&path, "1\n").expect_err("no such file");
+        assert_eq!(refusal.errno, Some(2));
+        let want = format!("write \"1\" to {path}: ENOENT: No such file or directory");
+        assert_eq!(refusal.to_string(), want);
+    }
+}

@@ -1,0 +1,218 @@
+//! What a child can be asked for and what it answers, as lines of JSON.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::host::netlink::VfSetting;
+use crate::names::{PciAddress, PortNumber, RdmaName, UnitName, VfIndex};
+use crate::observe::administered::{Administers, Told};
+use crate::observe::link::PortAnswer;
+use crate::observe::{Backend, ObservedPf, Own};
+use crate::report::Use;
+
+/// Something to be done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Request {
+    /// Read what PFs administer for VFs.
+    Administered(Vec<Administers>),
+    /// Read who alone may bind a function.
+    Override(PciAddress),
+    /// Who uses these VFs.
+    Uses(Vec<PciAddress>),
+    /// Write an attribute, unless one of these VFs is in use.
+    Write {
+        /// The attribute.
+        path: String,
+        /// What is written.
+        value: String,
+        /// The VFs that it takes away.
+        unless_used: Vec<PciAddress>,
+    },
+    /// Set something for a VF by netlink.
+    SetVf {
+        /// The PF's netdev.
+        ifindex: u32,
+        /// The VF.
+        vf: VfIndex,
+        /// What.
+        setting: VfSetting,
+    },
+    /// Give a function to a driver, whatever automatic probing says.
+    Bind {
+        /// The function.
+        pci: PciAddress,
+        /// The driver.
+        driver: String,
+        /// Its `driver_override` as it was; empty: none.
+        before: String,
+    },
+    /// Read the state of a port.
+    Port {
+        /// The port's function.
+        pci: PciAddress,
+        /// Its RDMA device.
+        device: RdmaName,
+        /// Which port of it.
+        port: PortNumber,
+    },
+    /// Start a unit.
+    StartUnit {
+        /// The unit.
+        unit: UnitName,
+        /// See its job to its end; otherwise only have it begun.
+        wait: bool,
+        /// Until when, microseconds of CLOCK_MONOTONIC.
+        until_usec: u64,
+    },
+    /// These, one after the other, all of them.
+    Each(Vec<Request>),
+}
+
+impl Request {
+    /// All questions for what a PF administers. By netlink it is one for all
+    /// VFs; files can be read by several threads.
+    #[must_use]
+    pub fn all_of(observed: &ObservedPf) -> Vec<Self> {
+        let Administers { pf, backend, vfs } = observed.question(|_| true);
+        let chunk = match backend {
+            Backend::Netlink { .. } => vfs.len().max(1),
+            _ => vfs.len().div_ceil(4).max(4),
+        };
+        let one = |vfs: &[_]| {
+            let (backend, vfs) = (backend.clone(), vfs.to_vec());
+            Self::Administered(vec![Administers { pf, backend, vfs }])
+        };
+        vfs.chunks(chunk).map(one).collect()
+    }
+}
+
+/// What became of a request that was not refused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    /// The system reported success.
+    Done,
+    /// It is bound; what it shows of itself since then, if all of it could be read.
+    Bound(Option<Own>),
+    /// Not done: somebody uses the VF.
+    InUse(Vec<Use>),
+    /// What the PFs administer, VF by VF.
+    Administered(Vec<Told>),
+    /// Who alone may bind it; without: whoever can.
+    Override(Option<String>),
+    /// Who uses them, VF by VF.
+    Uses(Vec<Vec<Use>>),
+    /// The state of the port.
+    Port(PortAnswer),
+    /// What became of each.
+    Each(Vec<Result<Answer, Refusal>>),
+}
+
+/// A request that the system refused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{tried}: {said}")]
+pub struct Refusal {
+    /// What was tried.
+    pub tried: Tried,
+    /// The error's number, where it has one.
+    pub errno: Option<i32>,
+    /// What the system answered, for people.
+    pub said: String,
+}
+
+/// What was tried.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tried {
+    /// To understand the request.
+    Request,
+    /// To read what PFs administer.
+    Administered,
+    /// To read `driver_override`.
+    Override,
+    /// To look who uses VFs.
+    Uses,
+    /// To write an attribute.
+    Write {
+        /// The attribute.
+        path: String,
+        /// What was written.
+        value: String,
+    },
+    /// To set something for a VF by netlink.
+    SetVf {
+        /// The PF's netdev.
+        ifindex: u32,
+        /// The VF.
+        vf: VfIndex,
+        /// What.
+        setting: VfSetting,
+    },
+    /// To load the driver that keeps a VF for a virtual machine.
+    LoadVfio,
+    /// To start a unit.
+    StartUnit(UnitName),
+}
+
+impl fmt::Display for Tried {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Request => f.write_str("understand the request"),
+            Self::Administered => f.write_str("read what the PF administers for its VFs"),
+            Self::Override => f.write_str("read driver_override"),
+            Self::Uses => f.write_str("look who uses the VFs"),
+            Self::Write { path, value } => write!(f, "write {:?} to {path}", value.trim_end()),
+            Self::SetVf { ifindex, vf, setting } => {
+                let what = match setting {
+                    VfSetting::NodeGuid(_) => "node GUID",
+                    VfSetting::PortGuid(_) => "port GUID",
+                    VfSetting::Policy(_) => "link state",
+                };
+                write!(f, "set {what} of VF {vf} by netlink (netdev index {ifindex})")
+            }
+            Self::LoadVfio => f.write_str("load vfio-pci"),
+            Self::StartUnit(unit) => write!(f, "start {unit}"),
+        }
+    }
+}
+
+/// A request or what became of it on its way, with the number that joins them.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Numbered<T> {
+    pub(super) number: u64,
+    pub(super) what: T,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::Guid;
+
+    #[test]
+    fn requests_and_answers_survive_the_way() {
+        let pci: PciAddress = "0000:01:00.1".parse().expect("address");
+        let vf = VfIndex::new(0).expect("index");
+        let request = Request::Each(vec![
+            Request::Administered(vec![Administers {
+                pf: "0000:01:00.0".parse().expect("address"),
+                backend: Backend::Netlink { ifindex: Some(3) },
+                vfs: vec![(vf, pci)],
+            }]),
+            Request::SetVf { ifindex: 3, vf, setting: VfSetting::NodeGuid(Guid::new(u64::MAX)) },
+            Request::Bind { pci, driver: "mlx5_core".into(), before: String::new() },
+        ]);
+        let line = serde_json::to_string(&Numbered { number: 7, what: request.clone() });
+        let line = line.expect("JSON");
+        assert!(!line.contains('\n'));
+        let back: Numbered<Request> = serde_json::from_str(&line).expect("request");
+        assert_eq!((back.number, back.what), (7, request));
+        let used = Use::Vfio { file: "/dev/vfio/7".into(), pid: 4, name: "qemu".into() };
+        let tried = Tried::SetVf { ifindex: 3, vf, setting: VfSetting::NodeGuid(Guid::new(1)) };
+        let refusal = Refusal { tried, errno: Some(22), said: "EINVAL: Invalid argument".into() };
+        let answer = Answer::Each(vec![Ok(Answer::InUse(vec![used])), Err(refusal)]);
+        let line = serde_json::to_string(&answer).expect("JSON");
+        assert_eq!(serde_json::from_str::<Answer>(&line).expect("answer"), answer);
+    }
+}
