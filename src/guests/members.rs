@@ -38,7 +38,7 @@ impl Members {
         self.list.get_mut(index.position())
     }
 
-    /// Every guest.
+    /// Each guest in turn, with its index.
     pub(super) fn iter(&self) -> impl Iterator<Item = (GuestIndex, &Member)> {
         let members = self.list.iter().enumerate();
         members.map(|(position, member)| (GuestIndex::new(position), member))

@@ -22,9 +22,9 @@ pub enum GuidRangeError {
     /// The last comes before the first.
     #[error("the range ends at {last}, before its first GUID {first}")]
     Backwards {
-        /// As given.
+        /// The GUID that was given as the first.
         first: Guid,
-        /// As given.
+        /// The GUID that was given as the last.
         last: Guid,
     },
 }

@@ -18,7 +18,7 @@ pub enum Policy {
     Follow,
     /// Up, whatever the cable says; needs a virtualization-aware SM.
     Up,
-    /// Down.
+    /// The VF's port stays down, whatever the cable says.
     Down,
 }
 
@@ -74,7 +74,7 @@ pub enum VfDriver {
     Default,
     /// vfio-pci, for a VM; the host's own driver never probes it.
     VfioPci,
-    /// Nobody.
+    /// No driver is bound to it.
     None,
 }
 

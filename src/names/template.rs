@@ -101,7 +101,7 @@ pub enum Misfit {
     TooLarge {
         /// What the number is, for people: "host number".
         name: &'static str,
-        /// The number.
+        /// The number that was to be put in.
         value: u64,
         /// The field, as it is written.
         field: String,

@@ -25,7 +25,7 @@ impl VfIndex {
         if index == u16::MAX { None } else { Some(Self(index)) }
     }
 
-    /// The number.
+    /// Its number, as `virtfnN` has it.
     #[must_use]
     pub const fn get(self) -> u16 {
         self.0

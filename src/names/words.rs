@@ -15,7 +15,7 @@ pub trait Words: Copy + 'static {
         Self::ALL.iter().copied().find(|value| value.typed() == text)
     }
 
-    /// All words.
+    /// All words that users may type, in the order of [`Words::ALL`].
     #[must_use]
     fn all_typed() -> Vec<&'static str> {
         Self::ALL.iter().map(|value| value.typed()).collect()

@@ -17,7 +17,7 @@ pub struct Seen {
     pub cannot_ask: Option<String>,
     /// It is a VF.
     pub vf: Vf,
-    /// Its netdev.
+    /// How its netdev is set; `None` if it has none.
     pub netdev: Option<NetDevState>,
     /// The addresses of global scope, `10.0.0.5/24`.
     pub addresses: Vec<String>,
@@ -28,7 +28,7 @@ pub struct Seen {
 /// Whether a port belongs to a VF.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Vf {
-    /// No.
+    /// It is a port of a PF, or of a card without VFs.
     #[default]
     No,
     /// Of this PF of this host.

@@ -26,7 +26,7 @@ pub(super) fn or_empty<T: Display, S: Serializer>(
     }
 }
 
-/// Their texts.
+/// Writes a list of values as the list of their texts.
 pub(super) fn list<T: Display, S: Serializer>(values: &[T], s: S) -> Result<S::Ok, S::Error> {
     s.collect_seq(values.iter().map(ToString::to_string))
 }

@@ -101,7 +101,7 @@ pub struct BootReport {
 /// A configured module.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ModuleReport {
-    /// Its name.
+    /// The module's name, as the kernel has it.
     pub name: ModuleName,
     /// What became of it.
     #[serde(flatten)]
@@ -118,7 +118,7 @@ pub enum ModuleOutcome {
     Loaded,
     /// It is not there.
     Missing {
-        /// Why.
+        /// Why it is not there.
         trouble: ModuleTrouble,
         /// The same as text.
         text: String,
@@ -164,7 +164,7 @@ pub struct PortReport {
 pub struct LeftOut {
     /// Where it is.
     pub pci: PciAddress,
-    /// Why.
+    /// Why it was not waited for.
     #[serde(flatten)]
     pub reason: NotExpected,
 }
@@ -174,7 +174,7 @@ pub struct LeftOut {
 pub struct Moment {
     /// When, microseconds of CLOCK_MONOTONIC.
     pub usec: u64,
-    /// What.
+    /// What happened, in words.
     pub text: String,
     /// Which port reached which rung, if that is what it was.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
@@ -188,7 +188,7 @@ pub struct Climbed {
     pub expected: String,
     /// Its number; absent while the HCA's ports are not known.
     pub port: Option<PortNumber>,
-    /// The rung.
+    /// The rung that it was seen on.
     pub rung: Rung,
 }
 

@@ -15,14 +15,14 @@ pub enum Step {
     },
     /// Load one module that the step above did not bring, to learn why.
     LoadModule {
-        /// Which.
+        /// The module that is loaded.
         module: ModuleName,
     },
     /// Load whatever drives a function that udev left without a driver.
     LoadDriver {
-        /// The function.
+        /// The function that has no driver.
         pci: PciAddress,
-        /// Its modalias.
+        /// The function's modalias, by which modprobe finds the driver.
         modalias: String,
     },
     /// Load the RDMA half of a driver whose core is bound and that has
@@ -35,9 +35,9 @@ pub enum Step {
     },
     /// Make the settings of an interface that its own unit did not make.
     Configure {
-        /// The interface.
+        /// The netdev that is set.
         netdev: IfName,
-        /// Its index.
+        /// The netdev's index, which a rename leaves as it is.
         ifindex: u32,
     },
 }

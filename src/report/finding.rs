@@ -42,16 +42,16 @@ pub struct Quote {
     pub text: String,
 }
 
-/// One diagnosis.
+/// What a rule has found, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// Which one.
+    /// The name by which programs know the diagnosis.
     pub code: Code,
     /// How much it matters.
     pub severity: Severity,
     /// How sure the rule is.
     pub confidence: Confidence,
-    /// One sentence.
+    /// What is wrong, in one sentence.
     pub summary: String,
     /// The chain of cause, first cause first, one sentence each.
     pub chain: Vec<String>,

@@ -3,8 +3,6 @@
 
 use std::fmt;
 
-use serde::Serializer;
-
 use super::VfLack;
 use super::vf_lack::VfGuid;
 use crate::names::PciAddress;
@@ -67,16 +65,5 @@ impl fmt::Display for GuestLack {
             ),
             Self::Vf(lack) => lack.fmt(f),
         }
-    }
-}
-
-/// A device that lacks nothing has an empty text in JSON.
-pub(super) fn text_or_empty<S: Serializer>(
-    lacks: &Option<GuestLack>,
-    to: S,
-) -> Result<S::Ok, S::Error> {
-    match lacks {
-        Some(lack) => to.collect_str(lack),
-        None => to.serialize_str(""),
     }
 }

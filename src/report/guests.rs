@@ -7,8 +7,9 @@ use serde::Serialize;
 use crate::names::{PciAddress, VfName, VfRung};
 
 use super::SCHEMA;
+use super::as_text;
 use super::duration::seconds;
-use super::guest_lack::{GuestLack, text_or_empty};
+use super::guest_lack::GuestLack;
 
 /// How far a guest is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -26,14 +27,14 @@ pub enum Phase {
         /// Why it was not waited for.
         why: String,
     },
-    /// Up.
+    /// It is up, or was when it was last looked at.
     Up {
         /// It was up already.
         already: bool,
     },
     /// It will not be started.
     Failed {
-        /// Why.
+        /// Why its start failed, or was not tried.
         why: String,
     },
 }
@@ -57,7 +58,7 @@ pub struct VfState {
     pub reached: Option<VfRung>,
     /// What is not right; `None` if a guest may be started on it. In JSON the text
     /// of it, or an empty one.
-    #[serde(serialize_with = "text_or_empty")]
+    #[serde(serialize_with = "as_text::or_empty")]
     pub lacks: Option<GuestLack>,
 }
 
@@ -113,7 +114,7 @@ pub struct GuestsReport {
     pub problems: BTreeSet<String>,
 }
 
-/// A guest.
+/// One guest, as `ibprov guests` last saw it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct GuestReport {
     /// Its libvirt name or UUID, or its unit, as configured.
@@ -169,7 +170,7 @@ impl GuestsReport {
         }
     }
 
-    /// For people.
+    /// What `ibprov guests` prints for people.
     #[must_use]
     pub fn to_text(&self) -> String {
         if self.guests.is_empty() {
@@ -206,5 +207,43 @@ impl GuestsReport {
             }
             Phase::Failed { why } => format!("FAILED: {why}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_vf_lacks_is_text_in_json_and_nothing_is_empty_text() {
+        let pci: PciAddress = "0000:4b:00.1".parse().expect("address");
+        let absent = VfState::no_function(pci);
+        let right = VfState { lacks: None, ..absent.clone() };
+        let json = |state: &VfState| serde_json::to_value(state).expect("JSON");
+        assert_eq!(
+            json(&absent),
+            serde_json::json!({
+                "vf": null, "pci": "0000:4b:00.1", "reached": null,
+                "lacks": "there is no such PCI function (yet)",
+            })
+        );
+        assert_eq!(json(&right)["lacks"], "");
+        let mut report = GuestsReport::new(0);
+        report.guests.push(GuestReport {
+            name: "vm".to_owned(),
+            kind: "domain",
+            uuid: None,
+            phase: Phase::Idle,
+            waits: Some("why".to_owned()),
+            vfs: Some(vec![absent, right]),
+            up_usec: None,
+            origin: String::new(),
+        });
+        assert_eq!(
+            report.to_text(),
+            "0 of 1 guests up\n  domain vm: waits: why\n      \
+             function 0000:4b:00.1: absent: there is no such PCI function (yet)\n      \
+             function 0000:4b:00.1: absent: right\n"
+        );
     }
 }

@@ -39,7 +39,7 @@ pub struct Link {
 pub struct NetDevState {
     /// `datagram` or `connected`.
     pub mode: Option<String>,
-    /// In bytes.
+    /// The MTU, bytes.
     pub mtu: Option<u32>,
     /// `IFF_UP`: somebody brought it up.
     pub admin_up: bool,

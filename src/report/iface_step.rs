@@ -7,9 +7,9 @@ use crate::names::{IfName, Mode, PKey};
 /// What one interface shall be. What is `None` or empty is left alone.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct WantedInterface {
-    /// Transport mode.
+    /// The transport mode that it shall be in.
     pub mode: Option<Mode>,
-    /// In bytes.
+    /// The MTU that it shall have, bytes.
     pub mtu: Option<u32>,
     /// User space may join multicast groups.
     pub umcast: Option<bool>,
@@ -31,7 +31,7 @@ pub struct WantedInterface {
 pub enum IfaceStep {
     /// Set the transport mode.
     SetMode {
-        /// To this.
+        /// The mode that it gets.
         mode: Mode,
     },
     /// Set the MTU.
@@ -41,14 +41,14 @@ pub enum IfaceStep {
     },
     /// Set umcast.
     SetUmcast {
-        /// To this.
+        /// True lets user space join multicast groups.
         umcast: bool,
     },
     /// Make a P_Key child.
     AddChild {
         /// Its P_Key.
         pkey: PKey,
-        /// Its name.
+        /// The name that the child gets.
         name: IfName,
     },
 }

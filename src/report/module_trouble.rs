@@ -24,7 +24,7 @@ pub enum ModuleTrouble {
     },
     /// The site runs a command instead of loading it, and that did not load it.
     InstallOverride {
-        /// The command.
+        /// The command of the install line.
         command: String,
         /// File and line.
         by: String,

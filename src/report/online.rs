@@ -33,7 +33,7 @@ pub enum Lack {
     Up,
     /// The netdev is up and has no carrier.
     Carrier,
-    /// An address.
+    /// The netdev has no address of global scope.
     Address,
 }
 
@@ -113,7 +113,7 @@ pub struct OnlineReport {
     pub verdict: OnlineVerdict,
     /// Its exit code.
     pub exit_code: u8,
-    /// The ports.
+    /// Each port that was waited for.
     pub ports: Vec<OnlinePort>,
     /// What could not be read or listened to.
     pub problems: Vec<String>,
@@ -141,7 +141,7 @@ pub struct OnlinePort {
     pub lack: Option<Lack>,
     /// The word for that.
     pub missing: Option<&'static str>,
-    /// Why.
+    /// Why it lacks that, as far as this can be told.
     pub cause: Option<String>,
     /// What to do about it.
     pub advice: Option<String>,
@@ -245,7 +245,7 @@ impl OnlineReport {
         self.finished_usec.saturating_sub(self.started_usec) < deadline
     }
 
-    /// For people.
+    /// What `ibprov wait-online` prints for people.
     #[must_use]
     pub fn to_text(&self) -> String {
         let mut text = format!("{}\n", self.headline());

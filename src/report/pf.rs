@@ -116,7 +116,7 @@ impl StepDone {
 /// What a run came to at one VF of the plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct VfOutcome {
-    /// Which.
+    /// The VF that this is about.
     pub vf: VfIndex,
     /// Its PCI function.
     pub pci: Option<PciAddress>,
@@ -134,7 +134,7 @@ pub struct VfOutcome {
     pub port_guid: Guid,
     /// Its RDMA device.
     pub rdma: Option<RdmaName>,
-    /// Its netdev.
+    /// The netdev that it has on this host; `None` if it has none.
     pub netdev: Option<IfName>,
     /// What is to be said of it: why it is not as wanted, mostly; in JSON a text,
     /// empty for nothing.
@@ -276,7 +276,7 @@ pub struct Outcome {
     pub pf: PciAddress,
     /// Its exit code.
     pub exit_code: u8,
-    /// One sentence.
+    /// What came of it, in one sentence.
     pub headline: String,
     /// The report, `null` if there is none.
     pub report: serde_json::Value,

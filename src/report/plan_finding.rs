@@ -29,7 +29,7 @@ pub enum Finding {
     /// It is a VF.
     #[error("{pci} is itself a VF, of {physfn}: name the PF")]
     IsVf {
-        /// The function.
+        /// The function that the configuration names.
         pci: PciAddress,
         /// Its PF.
         physfn: PciAddress,
@@ -86,7 +86,7 @@ pub enum Finding {
     Pins {
         /// The pin file.
         path: String,
-        /// Why not.
+        /// Why the file cannot be read.
         why: String,
     },
     /// No number for `{host:BITS}`.
@@ -99,7 +99,7 @@ pub enum Finding {
         vf: VfIndex,
         /// How many more VFs.
         more: usize,
-        /// Why.
+        /// Which number does not fit which field.
         why: Misfit,
     },
     /// A list or range ends too early.
@@ -157,7 +157,7 @@ pub enum Finding {
         /// Which GUID.
         kind: GuidKind,
     },
-    /// Given twice.
+    /// The plan gives the same GUID twice.
     #[error("VF {vf}: its {kind} GUID {guid} is the {other_kind} GUID of {other} too")]
     Duplicate {
         /// The VF.
@@ -168,7 +168,7 @@ pub enum Finding {
         guid: Guid,
         /// Who else has it: `VF 3`, or `VF 3 of 0000:5e:00.0`.
         other: String,
-        /// As what.
+        /// Which GUID it is over there.
         other_kind: GuidKind,
     },
     /// A card, or a VF that no plan is for, has it.
@@ -182,9 +182,9 @@ pub enum Finding {
         kind: GuidKind,
         /// The GUID.
         guid: Guid,
-        /// Its function.
+        /// The PCI function that has it already.
         other: PciAddress,
-        /// As what.
+        /// Which GUID it is over there.
         other_kind: GuidKind,
     },
     /// Two IPv6 link-local addresses would be one.

@@ -96,7 +96,7 @@ pub enum Change {
     },
     /// It is bound to its driver once more, which then reads the right GUIDs.
     BoundAgain {
-        /// The driver.
+        /// The driver that it is taken from and given back to.
         driver: String,
         /// What it shows wrongly, if that is known.
         shows: Option<OtherGuid>,

@@ -135,7 +135,7 @@ pub enum NotExpected {
     },
     /// Somebody decided by `driver_override` what may bind it.
     DriverOverride {
-        /// The override.
+        /// The driver that `driver_override` names.
         driver: String,
     },
     /// It is a VF of a PF on this host: the SR-IOV plan decides on those.

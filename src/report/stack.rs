@@ -60,7 +60,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// In words.
+    /// What is printed for it, to stand within a sentence.
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {
@@ -95,7 +95,7 @@ pub enum Answer {
     Hotplug,
     /// It has a configuration for it and is told not to bring it up by itself.
     ByHand,
-    /// No.
+    /// Nothing of its configuration is for the interface.
     No,
     /// No, although something was probably meant for it: a wrong address, a
     /// former name.
@@ -113,7 +113,7 @@ impl Claim {
 /// One stack and one interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct View {
-    /// The stack.
+    /// The stack whose view this is.
     pub stack: StackName,
     /// Where its service is.
     pub phase: Phase,
@@ -159,7 +159,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// In words.
+    /// What is printed for it, to stand within a sentence.
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {

@@ -48,7 +48,7 @@ pub struct Udev {
 /// How the last boot ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LastBoot {
-    /// The verdict.
+    /// The word for how it ended, as in the report of the boot.
     pub verdict: String,
     /// The exit code.
     pub exit_code: u8,
@@ -72,7 +72,7 @@ pub struct Hca {
     pub card: Card,
     /// Why it is not waited for at boot, if so.
     pub left_out: Option<NotExpected>,
-    /// Its ports.
+    /// The ports of its RDMA device; empty while it has none.
     pub ports: Vec<PortStatus>,
     /// The ladder of the function itself while it has no port.
     pub ladder: Ladder,
@@ -80,25 +80,25 @@ pub struct Hca {
     pub vfs: Vec<VfStatus>,
 }
 
-/// A port.
+/// One port of an HCA, as it is now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PortStatus {
-    /// Its number.
+    /// The number of the port, counted from 1.
     pub port: PortNumber,
     /// Its port GUID.
     pub guid: Option<Guid>,
     /// Its link layer.
     pub link_layer: LinkLayer,
-    /// Its link.
+    /// How its link is.
     #[serde(flatten)]
     pub link: Link,
-    /// Its netdev.
+    /// The netdev of the port; `None` if it has none.
     pub netdev: Option<IfName>,
     /// How the netdev is set.
     pub netdev_state: Option<NetDevState>,
     /// The netdev's addresses.
     pub addresses: Vec<String>,
-    /// Its ladder.
+    /// How far it is on the ladder, and what it lacks.
     pub ladder: Ladder,
     /// Its GID table, if asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -182,7 +182,7 @@ impl Status {
         })
     }
 
-    /// The screen.
+    /// What `ibprov status` shows people.
     #[must_use]
     pub fn to_text(&self) -> String {
         let mut lines = vec![self.head()];

@@ -33,7 +33,7 @@ pub enum StepFailure {
     ProbeHangs,
     /// The child answered something else.
     Unexpected {
-        /// What.
+        /// What it answered.
         answer: String,
     },
 }

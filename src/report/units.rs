@@ -23,14 +23,14 @@ pub enum Owner {
     Vendor,
     /// It is masked.
     Masked,
-    /// Nobody.
+    /// No unit answers to that name.
     Nobody,
 }
 
 /// Something wrong with the links.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct UnitFinding {
-    /// Stable name.
+    /// The name by which programs know it; it never changes.
     pub code: &'static str,
     /// What is wrong.
     pub text: String,

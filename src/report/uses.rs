@@ -12,9 +12,9 @@ pub enum Use {
     Vfio {
         /// The file below `/dev`.
         file: String,
-        /// The process.
+        /// The process that has it, by its id.
         pid: u32,
-        /// Its name.
+        /// The name of that process (`comm`).
         name: String,
     },
     /// Its netdev or RDMA device is in another network namespace: a container.
@@ -26,19 +26,19 @@ pub enum Use {
     Process {
         /// `QP`, `PD` ...
         resource: String,
-        /// The process.
+        /// The process that has it, by its id.
         pid: u32,
     },
     /// A kernel module owns an RDMA resource of it: NFS, NVMe or Lustre.
     Kernel {
         /// `QP`, `PD` ...
         resource: String,
-        /// The module.
+        /// The kernel module that owns it.
         module: String,
     },
     /// Its netdev is part of a bond or a bridge, or has a netdev above it.
     Stacked {
-        /// Its netdev.
+        /// The netdev that is in use.
         netdev: String,
         /// The other one.
         with: String,
@@ -46,14 +46,14 @@ pub enum Use {
     /// Its netdev has an address that reaches further than the link, or a
     /// route leads through it.
     Network {
-        /// Its netdev.
+        /// The netdev that is in use.
         netdev: String,
         /// `address 10.0.0.1/24`, `route to 10.1.0.0/16`.
         what: String,
     },
     /// It could not be determined.
     Unknown {
-        /// Why.
+        /// Why nobody can tell whether it is in use.
         why: String,
     },
 }

@@ -17,7 +17,7 @@ pub enum VfCause {
     NetdevAway,
     /// It lacks something.
     Lacks {
-        /// What.
+        /// What it lacks.
         lack: VfLack,
         /// Why, if this run tells.
         why: Option<WhyLacking>,
@@ -31,15 +31,15 @@ pub enum VfCause {
 pub enum WhyLacking {
     /// A step failed.
     Failed {
-        /// The step.
+        /// The step that failed.
         step: VfStep,
-        /// How.
+        /// How it failed.
         failure: StepFailure,
     },
     /// mlx4_core would not be bound: it leaves VFs from number probe_vf on to
     /// virtual machines.
     LeftToGuests {
-        /// The bind.
+        /// The step that was to bind it.
         step: VfStep,
         /// What it said.
         failure: StepFailure,

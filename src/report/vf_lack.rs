@@ -25,14 +25,14 @@ pub enum VfLack {
     Policy {
         /// As the PF administers it.
         is: Policy,
-        /// As planned.
+        /// The policy of the plan.
         planned: Policy,
     },
     /// The driver bound to it.
     Driver(OtherDriver),
     /// Its driver has registered no RDMA device.
     NoRdmaDevice {
-        /// The driver.
+        /// The driver that is bound to it.
         driver: String,
     },
     /// ib_ipoib is loaded and has made no netdev for it.
@@ -61,18 +61,18 @@ pub struct GuidAtPf {
     pub which: VfGuid,
     /// As it is, if it can be read.
     pub is: Option<Guid>,
-    /// As planned.
+    /// The GUID of the plan.
     pub planned: Guid,
 }
 
 /// A GUID as the VF shows it, other than planned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OtherGuid {
-    /// Which.
+    /// The GUID that is meant.
     pub which: VfGuid,
     /// As it is shown.
     pub is: Guid,
-    /// As planned.
+    /// The GUID of the plan.
     pub planned: Guid,
 }
 

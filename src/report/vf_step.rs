@@ -25,14 +25,14 @@ pub enum VfStep {
     },
     /// Take a VF from its driver.
     Unbind {
-        /// Which.
+        /// The VF that it is done to.
         vf: VfIndex,
         /// The driver it has.
         driver: String,
     },
     /// Set its node GUID at the PF.
     NodeGuid {
-        /// Which.
+        /// The VF that it is done to.
         vf: VfIndex,
         /// As it is, if it can be read.
         from: Option<Guid>,
@@ -41,7 +41,7 @@ pub enum VfStep {
     },
     /// Set its port GUID at the PF.
     PortGuid {
-        /// Which.
+        /// The VF that it is done to.
         vf: VfIndex,
         /// As it is, if it can be read.
         from: Option<Guid>,
@@ -50,7 +50,7 @@ pub enum VfStep {
     },
     /// Set its link policy at the PF.
     Policy {
-        /// Which.
+        /// The VF that it is done to.
         vf: VfIndex,
         /// As it is, if it can be read.
         from: Option<Policy>,
@@ -59,7 +59,7 @@ pub enum VfStep {
     },
     /// Give a VF to a driver.
     Bind {
-        /// Which.
+        /// The VF that it is done to.
         vf: VfIndex,
         /// The driver it gets.
         driver: String,
@@ -201,7 +201,7 @@ pub enum Deferred {
     },
     /// A VF's GUID or driver.
     Vf {
-        /// Which.
+        /// The VF that is left as it is.
         vf: VfIndex,
         /// What is not as it shall be.
         what: Undone,
