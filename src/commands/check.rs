@@ -21,7 +21,7 @@ pub fn run(args: &CheckArgs, common: &Common) -> anyhow::Result<u8> {
     if let Some(code) = &args.explain {
         return explain(code, &mut out);
     }
-    let mut intake = Intake::new();
+    let mut intake = Intake::new(rules::needles());
     let mut problems = Vec::new();
     let mut read = |name: &str, stream: &mut dyn std::io::Read| intake.read(name, stream);
     for path in &args.log {

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
-use super::keys::{self, Found, KEYS, Key, Kind};
+use super::keys::{self, Found, KEYS, Key, Kind, type_name};
 use super::problem::{Place, Problem, Problems, Source, harmless};
-use super::value::{Value, type_name, wanted};
+use super::value::{FromValue, Value};
 
 /// Longer lists are refused: they would only cost time.
 const LONGEST_LIST: usize = 1000;
@@ -50,12 +50,47 @@ pub(crate) struct Row {
     pub(crate) broken: bool,
 }
 
+impl Item {
+    /// The value, if it is of this type.
+    pub(crate) fn get<T: FromValue>(&self) -> Option<T> {
+        T::from_value(&self.value)
+    }
+}
+
+impl Row {
+    /// What is given for the key of that name.
+    fn given(&self, name: &str) -> Option<&Given> {
+        self.fields.iter().find(|(key, _)| key.path == name).map(|(_, given)| given)
+    }
+
+    /// The field of that name, with its place.
+    pub(crate) fn field<T: FromValue>(&self, name: &str) -> Option<(T, &Place)> {
+        let Given::One(item) = self.given(name)? else { return None };
+        Some((item.get()?, item.place.as_ref().unwrap_or(&self.place)))
+    }
+
+    /// The list of that name, with its place; `None` if it is not given.
+    pub(crate) fn list<T: FromValue>(&self, name: &str) -> Option<(Vec<T>, &Place)> {
+        let Given::List(items, place) = self.given(name)? else { return None };
+        let values = items.iter().filter_map(Item::get).collect();
+        Some((values, place.as_ref().unwrap_or(&self.place)))
+    }
+
+    /// The tables of that name.
+    pub(crate) fn tables(&self, name: &str) -> &[Self] {
+        match self.given(name) {
+            Some(Given::Tables(rows, _)) => rows,
+            _ => &[],
+        }
+    }
+}
+
 /// Reads one file, noting everything that is wrong with it.
 pub(crate) fn read(file: &Arc<Source>, problems: &mut Problems) -> Draft {
     let (table, errors) = DeTable::parse_recoverable(&file.text);
-    let mut reader = Reader { file, found: Vec::new(), draft: Draft::default() };
+    let mut reader = DraftReader { file, found: Vec::new(), draft: Draft::default() };
     reader.section(KEYS, "", table.get_ref());
-    let Reader { mut found, draft, .. } = reader;
+    let DraftReader { mut found, draft, .. } = reader;
 
     // One slip in the syntax makes followers: the first of a line is said, and
     // what was recovered from that line is not judged.
@@ -94,7 +129,7 @@ impl LineStarts {
 /// A key's default, read by the same door.
 pub(crate) fn default_of(key: &'static Key) -> Option<Given> {
     let value = DeValue::parse(key.default).ok()?;
-    let item = |value: &DeValue<'_>| Value::read(&key.kind, value).ok().map(bare);
+    let item = |value: &DeValue<'_>| key.kind.read(value).ok().map(bare);
     match (&key.kind, value.get_ref()) {
         (Kind::Tables(_), _) => Some(Given::Tables(Vec::new(), None)),
         (Kind::Words(_), DeValue::Array(items)) => {
@@ -109,13 +144,13 @@ const fn bare(value: Value) -> Item {
     Item { value, place: None }
 }
 
-struct Reader<'a> {
+struct DraftReader<'a> {
     file: &'a Arc<Source>,
     found: Vec<(Range<usize>, Problem)>,
     draft: Draft,
 }
 
-impl Reader<'_> {
+impl DraftReader<'_> {
     fn place(&self, span: Range<usize>) -> Place {
         Place::new(self.file, span)
     }
@@ -221,7 +256,7 @@ impl Reader<'_> {
 
     fn item(&mut self, key: &'static Key, value: &Spanned<DeValue<'_>>) -> Option<Item> {
         let place = self.place(value.span());
-        match Value::read(&key.kind, value.get_ref()) {
+        match key.kind.read(value.get_ref()) {
             Ok(value) => Some(Item { value, place: Some(place) }),
             Err(why) => {
                 let problem = Problem::new(format!("bad value for {}", key.path)).at(&place, why);
@@ -241,7 +276,7 @@ impl Reader<'_> {
     ) -> Option<Row> {
         let place = self.place(row.span());
         let DeValue::Table(table) = row.get_ref() else {
-            let want = format!("want {}, got {}", wanted(&list.kind), type_name(row.get_ref()));
+            let want = format!("want {}, got {}", list.kind.wanted(), type_name(row.get_ref()));
             let problem = Problem::new(format!("bad value for {path}")).at(&place, want);
             self.note(row.span(), problem);
             self.draft.broken.insert(list.path);

@@ -5,95 +5,17 @@
 //! field of [`super::Config`], and the line in `validate.rs` that fills it.
 
 mod guest_keys;
+mod kinds;
 mod pf_keys;
 mod words;
 
 pub(crate) use guest_keys::guest;
 use guest_keys::{CONNECTION, GUEST_KEYS};
 
-use super::value::Value;
+pub(crate) use kinds::{Key, Kind, Word, type_name};
 use pf_keys::PF_KEYS;
 pub(crate) use pf_keys::{pf, vf};
 use words::{GUID, IF_NAME, IF_PATTERN, MODE, MODULE, NAME_RULE, PATH, PCI, PKEY, RDMA, RUNG};
-
-/// One key: where it stands, what it holds, what it means.
-#[derive(Debug)]
-pub(crate) struct Key {
-    /// As written with dots; for a key of a list's tables, its name there.
-    pub(crate) path: &'static str,
-    /// What may be given.
-    pub(crate) kind: Kind,
-    /// The default as TOML; empty if there is none.
-    pub(crate) default: &'static str,
-    /// One sentence for people.
-    pub(crate) doc: &'static str,
-}
-
-/// What a key may hold.
-#[derive(Debug)]
-pub(crate) enum Kind {
-    /// A time span, in seconds from `min` to `max`.
-    Span {
-        /// Shortest.
-        min: u64,
-        /// Longest.
-        max: u64,
-    },
-    /// `true` or `false`.
-    Flag,
-    /// A whole number.
-    Number {
-        /// Smallest.
-        min: i64,
-        /// Largest.
-        max: i64,
-    },
-    /// VFs: an index, or the first and the last as a string.
-    Vfs,
-    /// A string of one kind of name.
-    Word(&'static Word),
-    /// A list of such strings.
-    Words(&'static Word),
-    /// A list of tables with these keys.
-    Tables(&'static [Key]),
-}
-
-/// A kind of name that is written as a string.
-#[derive(Debug)]
-pub(crate) struct Word {
-    /// With its article, for "want a ...".
-    pub(crate) what: &'static str,
-    /// A good one.
-    pub(crate) example: &'static str,
-    /// What the JSON schema says of it.
-    pub(crate) spelling: Spelling,
-    /// The door to the type.
-    pub(crate) parse: fn(&str) -> Result<Value, String>,
-}
-
-/// What a schema can say of a kind of name. It accepts nothing that the parser
-/// refuses.
-#[derive(Debug)]
-pub(crate) enum Spelling {
-    /// It fits this regular expression.
-    Pattern(&'static str),
-    /// It is one of the words of its type, and all of these are good.
-    OneOf(fn() -> Vec<&'static str>),
-    /// No pattern can say what is good.
-    Any,
-}
-
-impl Spelling {
-    /// As a regular expression, if one can say it. Words hold letters, digits
-    /// and hyphens, which mean themselves there.
-    pub(crate) fn pattern(&self) -> Option<String> {
-        match self {
-            Self::Pattern(pattern) => Some((*pattern).to_owned()),
-            Self::OneOf(words) => Some(format!("^({})$", words().join("|"))),
-            Self::Any => None,
-        }
-    }
-}
 
 pub(crate) const HOST_NUMBER: &str = "host.number";
 pub(crate) const HOST_NUMBER_FILE: &str = "host.number-file";

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::draft::{Draft, Given, Item, Row, default_of};
+use super::draft::{Draft, Given, Row, default_of};
 use super::keys::KEYS;
 use super::problem::Place;
 use super::value::FromValue;
@@ -71,38 +71,5 @@ impl Merged {
 
     pub(crate) fn is_broken(&self, path: &str) -> bool {
         self.broken.contains(path)
-    }
-}
-
-impl Item {
-    fn get<T: FromValue>(&self) -> Option<T> {
-        T::from_value(&self.value)
-    }
-}
-
-impl Row {
-    fn given(&self, name: &str) -> Option<&Given> {
-        self.fields.iter().find(|(key, _)| key.path == name).map(|(_, given)| given)
-    }
-
-    /// The field of that name, with its place.
-    pub(crate) fn field<T: FromValue>(&self, name: &str) -> Option<(T, &Place)> {
-        let Given::One(item) = self.given(name)? else { return None };
-        Some((item.get()?, item.place.as_ref().unwrap_or(&self.place)))
-    }
-
-    /// The list of that name, with its place; `None` if it is not given.
-    pub(crate) fn list<T: FromValue>(&self, name: &str) -> Option<(Vec<T>, &Place)> {
-        let Given::List(items, place) = self.given(name)? else { return None };
-        let values = items.iter().filter_map(Item::get).collect();
-        Some((values, place.as_ref().unwrap_or(&self.place)))
-    }
-
-    /// The tables of that name.
-    pub(crate) fn tables(&self, name: &str) -> &[Self] {
-        match self.given(name) {
-            Some(Given::Tables(rows, _)) => rows,
-            _ => &[],
-        }
     }
 }

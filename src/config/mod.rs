@@ -4,7 +4,7 @@
 //! each with its place), the drafts are laid over the defaults (`merge.rs`),
 //! and the whole is judged (`validate.rs`). Everything that is wrong is
 //! collected, over all files. The keys stand in one table, `keys.rs`. Pure,
-//! but for [`load`], which asks [`crate::host`] for the files.
+//! but for [`load()`], which asks [`crate::host`] for the files.
 
 mod draft;
 mod effective;
@@ -12,6 +12,7 @@ pub mod foreign;
 pub mod guest;
 mod interface;
 mod keys;
+mod load;
 mod merge;
 mod pf;
 pub mod pins;
@@ -21,18 +22,16 @@ pub mod timespan;
 mod validate;
 mod value;
 
-use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use self::guest::Guests;
-use crate::host::{Root, config_files};
 use crate::names::{
     Guid, HostNumber, ModuleName, NameRule, PciAddress, PortNumber, RdmaName, Rung,
 };
 
 pub use effective::{Setting, SettingOrigin, to_json, to_toml};
 pub use interface::{InterfaceRule, InterfaceSelector};
+pub use load::{Loaded, load, resolve};
 pub use pf::{GuidSource, Pf, PfSelector, VfException};
 pub(crate) use problem::harmless;
 pub use problem::{Place, Problem, Problems, Source};
@@ -161,64 +160,6 @@ impl Default for Config {
             guests: Guests::default(),
         }
     }
-}
-
-/// The configuration of a tree, and how it came to be.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Loaded {
-    /// What holds.
-    pub config: Config,
-    /// Each effective value with its origin.
-    pub effective: Vec<Setting>,
-    /// The files that were read, in the order in which they were applied.
-    pub files: Vec<String>,
-}
-
-/// Reads the configuration below `root`, or only the file `only`.
-///
-/// # Errors
-/// Everything that is wrong, over all files.
-pub fn load(root: &Root, only: Option<&Path>) -> Result<Loaded, Problems> {
-    let found = config_files::read(root, only);
-    let mut problems = Problems::default();
-    for error in &found.errors {
-        let problem = Problem::new(format!("cannot read the configuration: {error}"));
-        problems.push(match only {
-            Some(_) => problem,
-            None => problem.help(
-                "correct or remove it; to hide a weaker file of that name, link it to /dev/null",
-            ),
-        });
-    }
-    let mut sources = Vec::new();
-    for (path, content) in found.files {
-        match Source::new(path, content) {
-            Ok(source) => sources.push(source),
-            Err(problem) => problems.push(problem),
-        }
-    }
-    resolve(sources, problems)
-}
-
-/// The configuration that these files make, the weakest first. Pure; for who
-/// has the text already.
-///
-/// # Errors
-/// `problems` and everything else that is wrong.
-pub fn resolve(sources: Vec<Source>, mut problems: Problems) -> Result<Loaded, Problems> {
-    let mut merged = merge::Merged::defaults();
-    let mut files = Vec::new();
-    for source in sources {
-        let source = Arc::new(source);
-        merged.add(draft::read(&source, &mut problems));
-        files.push(problem::harmless(&source.path));
-    }
-    let config = validate::build(&merged, &mut problems);
-    if !problems.is_empty() {
-        return Err(problems);
-    }
-    let effective = effective::settings(&merged, &config);
-    Ok(Loaded { config, effective, files })
 }
 
 #[cfg(test)]

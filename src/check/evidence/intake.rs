@@ -16,18 +16,16 @@ use super::event::{self, Event, Kind, Origin, When};
 use super::header::{Header, header, unquoted};
 use super::journal::{Entry, Export};
 use super::mail::joint;
-use super::needles::{Needles, needles};
-use super::state::Reader;
+use super::needles::Needles;
+use super::state::DumpReader;
 use super::{Boot, Evidence, Source};
 
-use lines::{clean, line_around, lines, window};
+use lines::{JOINED, clean, line_around, lines, window};
 
 /// How much of a source is taken apart line by line.
 const CLOSELY: u64 = 2 * 1024 * 1024;
 /// Bytes read at once.
 const BLOCK: usize = 256 * 1024;
-/// A line is kept up to this many bytes.
-const LINE_LIMIT: usize = 4 * 1024;
 /// Events kept of one needle in one boot.
 const EACH: u32 = 1000;
 /// Events kept of those that no rule has a word for, in one boot: units and
@@ -35,8 +33,6 @@ const EACH: u32 = 1000;
 const NAMELESS: u32 = 4000;
 /// Events kept in all.
 const ALL: usize = 40_000;
-/// Lines that a mailer makes of one.
-const JOINED: usize = 6;
 /// Boots told apart; more are put together with the last.
 const BOOTS: usize = 64;
 
@@ -45,7 +41,7 @@ const BOOTS: usize = 64;
 pub struct Intake {
     needles: &'static Needles,
     evidence: Evidence,
-    state: Reader,
+    state: DumpReader,
     /// The boot that lines belong to, by index.
     boot: usize,
     /// Events kept of each needle in this boot.
@@ -73,21 +69,14 @@ struct Open {
     lines: usize,
 }
 
-impl Default for Intake {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Intake {
-    /// Nothing read yet.
+    /// Nothing read yet. Only lines with one of `needles` will be kept.
     #[must_use]
-    pub fn new() -> Self {
-        let needles = needles();
+    pub fn new(needles: &'static Needles) -> Self {
         Self {
             needles,
             evidence: Evidence { sources: Vec::new(), boots: vec![Boot::default()] },
-            state: Reader::default(),
+            state: DumpReader::default(),
             boot: 0,
             kept: Vec::new(),
             kept_nameless: 0,
@@ -176,6 +165,7 @@ impl Intake {
         }
         for boot in &mut self.evidence.boots {
             boot.names.clone_from(&names);
+            boot.looked_for = Some(self.needles);
         }
         self.evidence
     }

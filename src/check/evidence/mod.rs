@@ -18,6 +18,7 @@ pub mod state;
 pub use event::{Event, Kind, Origin, When};
 pub use host::Host;
 pub use intake::Intake;
+pub use needles::Needles;
 pub use state::State;
 
 use crate::report::finding::Quote;
@@ -61,13 +62,18 @@ pub struct Boot {
     pub host: Option<Box<Host>>,
     /// Names of the sources, by index.
     pub names: Vec<String>,
+    /// The words that were looked for in logs, where logs were read.
+    pub looked_for: Option<&'static Needles>,
 }
 
 impl Boot {
     /// The events in which `needle` stands. It must be one of the words that
-    /// are looked for ([`needles`]), or the line may not have been kept.
+    /// are looked for ([`Needles`]), or the line may not have been kept.
     pub fn with<'a>(&'a self, needle: &'a str) -> impl Iterator<Item = &'a Event> {
-        debug_assert!(needles::knows(needle), "no rule declares the needle {needle:?}");
+        debug_assert!(
+            self.looked_for.is_none_or(|needles| needles.knows(needle)),
+            "no rule declares the needle {needle:?}"
+        );
         self.events.iter().filter(move |e| e.text.contains(needle))
     }
 

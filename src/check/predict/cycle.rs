@@ -1,6 +1,6 @@
 //! Ordering cycles among the units of the next boot.
 
-use super::shown;
+use super::findings::{merge, shown};
 use crate::check::evidence::Host;
 use crate::graph::cycles::{self, Cycle};
 use crate::graph::{Graph, consumers};
@@ -14,7 +14,7 @@ const NAMED: usize = 4;
 pub(super) fn judge(host: &Host) -> Vec<Finding> {
     let mut findings = Vec::new();
     for cycle in cycles::cycles(&host.graph) {
-        super::merge(&mut findings, vec![finding(host, &cycle)]);
+        merge(&mut findings, vec![finding(host, &cycle)]);
     }
     findings
 }

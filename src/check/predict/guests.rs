@@ -1,6 +1,6 @@
 //! Guests that libvirt starts by itself and that are given a VF.
 
-use super::shown;
+use super::findings::shown;
 use crate::check::evidence::Host;
 use crate::graph::consumers;
 use crate::report::finding::{Confidence, Finding, Severity};

@@ -1,6 +1,6 @@
 //! Who needs a netdev and is not ordered after the unit that waits for it.
 
-use super::{has_infiniband, in_order, shown};
+use super::findings::{has_infiniband, in_order, merge, shown};
 use crate::check::evidence::Host;
 use crate::graph::Unit;
 use crate::graph::consumers::{self, Judged, Need, Proof};
@@ -22,7 +22,7 @@ pub(super) fn judge(host: &Host) -> Vec<Finding> {
         .collect();
     let mut findings: Vec<Finding> = Vec::new();
     for judged in &unproved {
-        super::merge(&mut findings, vec![finding(host, &provider.name, judged)]);
+        merge(&mut findings, vec![finding(host, &provider.name, judged)]);
     }
     findings.extend(late);
     findings
@@ -118,7 +118,7 @@ fn too_early(host: &Host) -> Vec<Finding> {
         }
         let late = duration(named - began);
         let netdev = &asked.netdev;
-        super::merge(
+        merge(
             &mut findings,
             vec![
                 Finding::new(

@@ -1,6 +1,6 @@
 //! Ports of a live host that are not where they should be, and why.
 
-use super::shown;
+use super::findings::{merge, shown};
 use crate::check::evidence::Host;
 use crate::check::evidence::host::HostPort;
 use crate::names::Rung;
@@ -11,7 +11,7 @@ use crate::report::finding::{Code, Confidence, Finding, Severity};
 pub(super) fn judge(host: &Host) -> Vec<Finding> {
     let mut findings = Vec::new();
     for port in host.ports.iter().filter(|p| !p.progress.is_ready()) {
-        super::merge(&mut findings, vec![finding(host, port)]);
+        merge(&mut findings, vec![finding(host, port)]);
     }
     for denied in &host.denied {
         let asked = !host.asked.is_empty();
@@ -26,7 +26,7 @@ pub(super) fn judge(host: &Host) -> Vec<Finding> {
         )
         .quoting([shown(host, format!("{}: blacklist {}", denied.by, denied.module))])
         .advice([format!("if it is wanted, remove the line in {}", denied.by)]);
-        super::merge(&mut findings, vec![finding]);
+        merge(&mut findings, vec![finding]);
     }
     for vf in &host.unbound_vfs {
         let finding = Finding::new(
@@ -40,7 +40,7 @@ pub(super) fn judge(host: &Host) -> Vec<Finding> {
             format!("journalctl -k -b | grep {vf}"),
             format!("after a repair: echo {vf} > /sys/bus/pci/drivers_probe"),
         ]);
-        super::merge(&mut findings, vec![finding]);
+        merge(&mut findings, vec![finding]);
     }
     findings
 }

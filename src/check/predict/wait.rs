@@ -1,6 +1,6 @@
 //! Units that start another and wait for it, while it waits for them.
 
-use super::{in_order, shown};
+use super::findings::{in_order, merge, shown};
 use crate::check::evidence::Host;
 use crate::graph::deadlock::{self, Deadlock};
 use crate::report::finding::{Confidence, Finding, Severity};
@@ -10,7 +10,7 @@ use crate::stacks;
 pub(super) fn judge(host: &Host) -> Vec<Finding> {
     let mut findings = Vec::new();
     for deadlock in deadlock::deadlocks(&host.graph, stacks::waited_for) {
-        super::merge(&mut findings, vec![finding(host, &deadlock)]);
+        merge(&mut findings, vec![finding(host, &deadlock)]);
     }
     findings
 }

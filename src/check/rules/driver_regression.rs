@@ -1,7 +1,7 @@
 mod gives_up;
 mod reports;
 
-use super::super::evidence::{Boot, Event};
+use super::super::evidence::Boot;
 use super::{Confidence, Finding, Judge, Rule, Severity, seen};
 use crate::names::RDMA_MODULES_IN_TRACES;
 
@@ -87,10 +87,6 @@ What it is not: a probe that fails because firmware does not answer
     judge: Judge::Boot(judge),
 };
 
-fn has(event: &Event, words: &[&str]) -> bool {
-    words.iter().any(|w| event.text.contains(w))
-}
-
 fn judge(boot: &Boot) -> Vec<Finding> {
     let reports = reports(boot);
     let mut given_up = given_up(boot);
@@ -106,8 +102,8 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         let confidence =
             if worst.culprit.text.contains("+0x") { Confidence::High } else { Confidence::Medium };
         let what = match () {
-            () if has(worst.head, HANG) => "Tasks hang",
-            () if has(worst.head, WARN) => "The kernel warns of a fault",
+            () if seen::has(worst.head, HANG) => "Tasks hang",
+            () if seen::has(worst.head, WARN) => "The kernel warns of a fault",
             () => "The kernel crashed",
         };
         let said = worst.head.text.trim();
@@ -121,7 +117,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
                 ]),
         );
     } else if let Some(last) = given_up.last() {
-        let ethernet = given_up.iter().all(|e| has(e, &ROCE));
+        let ethernet = given_up.iter().all(|e| seen::has(e, &ROCE));
         found.push(
             Finding::new(
                 RULE.code,

@@ -45,6 +45,7 @@ mod ordering_cycle;
 mod ordering_missing;
 mod port_not_ready;
 mod rdma_service_failed;
+mod rule;
 mod seen;
 mod sriov_mmio;
 mod sriov_not_enabled_fw;
@@ -61,37 +62,14 @@ mod vf_state;
 mod vm_before_vf;
 mod wait_online_timeout;
 
+use std::sync::OnceLock;
+
+// What nearly every rule uses.
 use super::evidence::{Boot, Event, Kind};
-use crate::report::finding::{Code, Confidence, Finding, Quote, Severity};
+use crate::report::finding::{Confidence, Finding, Quote, Severity};
 
-/// A diagnosis that can be made.
-#[derive(Debug, Clone, Copy)]
-pub struct Rule {
-    /// Its stable name.
-    pub code: Code,
-    /// What it means, one phrase without a full stop.
-    pub meaning: &'static str,
-    /// Its page, plain text: how it shows, why it happens, what to do.
-    pub page: &'static str,
-    /// Words of the lines it looks at, in groups where it tells them apart; case
-    /// matters.
-    pub needles: &'static [&'static [&'static str]],
-    /// Findings that are consequences of this one where both are made.
-    pub causes: &'static [Code],
-    /// How it judges.
-    pub judge: Judge,
-}
-
-/// How a rule judges.
-#[derive(Debug, Clone, Copy)]
-pub enum Judge {
-    /// By what was seen in one boot.
-    Boot(fn(&Boot) -> Vec<Finding>),
-    /// By the host itself, where it was looked at: `predict` does.
-    Host,
-    /// By what was seen and what the rules of the first kind found there.
-    Rest(fn(&Boot, &[Finding]) -> Vec<Finding>),
-}
+use super::evidence::Needles;
+pub use rule::{Judge, Rule};
 
 /// Every rule.
 pub const ALL: &[&Rule] = &[
@@ -154,6 +132,14 @@ pub const ALL: &[&Rule] = &[
 #[must_use]
 pub fn rule(code: &str) -> Option<&'static Rule> {
     ALL.iter().copied().find(|r| r.code == code)
+}
+
+/// The needles of every rule, for [`super::evidence::Intake`].
+pub fn needles() -> &'static Needles {
+    static NEEDLES: OnceLock<Needles> = OnceLock::new();
+    NEEDLES.get_or_init(|| {
+        Needles::with(ALL.iter().flat_map(|rule| rule.needles.iter().copied().flatten().copied()))
+    })
 }
 
 #[cfg(test)]

@@ -26,6 +26,11 @@ pub(super) fn ib_netdev_in(text: &str) -> Option<&str> {
         .find(|w| is_ipoib_name(w))
 }
 
+/// True if one of `words` stands in the event.
+pub(super) fn has(event: &Event, words: &[&str]) -> bool {
+    words.iter().any(|w| event.text.contains(w))
+}
+
 /// Lines to quote.
 pub(super) fn quotes<'a>(boot: &Boot, events: impl IntoIterator<Item = &'a Event>) -> Vec<Quote> {
     /// More of a kind prove nothing more.
@@ -196,7 +201,7 @@ mod tests {
     use super::*;
 
     fn boot(log: &str) -> Boot {
-        let mut intake = Intake::new();
+        let mut intake = Intake::new(super::super::needles());
         intake.read("log", &mut log.as_bytes());
         intake.finish().boots.remove(0)
     }
@@ -213,7 +218,7 @@ mod tests {
     fn the_frames_of_each_rdma_module_are_looked_for() {
         for module in RDMA_MODULES {
             let frame = format!(" [{module}]");
-            assert!(super::super::super::evidence::needles::knows(&frame), "{frame}");
+            assert!(super::super::needles().knows(&frame), "{frame}");
         }
     }
 }

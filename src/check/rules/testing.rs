@@ -5,7 +5,7 @@ use super::{Rule, Severity};
 
 /// How grave `rule` takes `lines` to be; `None` if it says nothing.
 pub(super) fn severity(rule: &Rule, lines: &[&str]) -> Option<Severity> {
-    let mut intake = Intake::new();
+    let mut intake = Intake::new(super::needles());
     intake.read("log", &mut lines.join("\n").as_bytes());
     let diagnosis = super::super::diagnose(&intake.finish());
     diagnosis.findings.iter().find(|f| f.code == rule.code).map(|f| f.severity)

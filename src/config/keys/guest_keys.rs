@@ -1,6 +1,6 @@
 //! The keys of `[[guest]]`, and the kinds of words that they hold.
 
-use super::{Key, Kind, Spelling, Word};
+use super::kinds::{Key, Kind, Spelling, Word};
 use crate::config::value::Value;
 use crate::names::{Connection, DomainName, GuestVf, OnFailure, Ready, UnitName, Words};
 

@@ -1,7 +1,8 @@
 //! The keys of `[[pf]]` and `[[pf.vf]]`.
 
-use super::super::value::Value;
-use super::{GUID, Key, Kind, PCI, RDMA, Spelling, Word};
+use super::kinds::{Key, Kind, Spelling, Word};
+use super::words::{GUID, PCI, RDMA};
+use crate::config::value::Value;
 use crate::names::{GuidRange, Policy, Template, VfDriver, Words};
 
 const ANY_GUID: Word = Word { what: "a GUID", ..GUID };

@@ -1,6 +1,6 @@
 //! The kinds of words that several keys hold.
 
-use super::{Spelling, Word};
+use super::kinds::{Spelling, Word};
 use crate::config::value::Value;
 use crate::names::{
     Guid, IfName, IfPattern, Mode, ModuleName, NameRule, PKey, PciAddress, RdmaName, Rung, Words,

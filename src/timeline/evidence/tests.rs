@@ -5,7 +5,7 @@ use super::*;
 use crate::check::evidence::Intake;
 
 fn boots(log: &str) -> Vec<Timeline> {
-    let mut intake = Intake::new();
+    let mut intake = Intake::new(crate::check::rules::needles());
     intake.read("messages", &mut log.as_bytes());
     let evidence = intake.finish();
     evidence.boots.iter().map(|boot| timeline(boot, &[])).collect()

@@ -4,7 +4,10 @@ use std::ops::Range;
 
 use memchr::{memchr, memrchr};
 
-use super::{JOINED, LINE_LIMIT};
+/// A line is kept up to this many bytes.
+pub(super) const LINE_LIMIT: usize = 4 * 1024;
+/// Lines that a mailer makes of one.
+pub(super) const JOINED: usize = 6;
 
 /// The lines of a block, without their line breaks.
 pub(super) fn lines(block: &[u8]) -> impl Iterator<Item = &[u8]> {

@@ -1,8 +1,9 @@
+use super::lines::LINE_LIMIT;
 use super::*;
 use proptest::prelude::*;
 
 fn read(text: &[u8]) -> Evidence {
-    let mut intake = Intake::new();
+    let mut intake = Intake::new(crate::check::rules::needles());
     intake.read("log", &mut &*text);
     intake.finish()
 }
@@ -124,7 +125,7 @@ proptest! {
                 Ok(n)
             }
         }
-        let mut intake = Intake::new();
+        let mut intake = Intake::new(crate::check::rules::needles());
         intake.read("log", &mut Slow(&log, size));
         prop_assert_eq!(texts(&intake.finish()), texts(&read(&log)));
     }

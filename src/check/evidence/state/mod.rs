@@ -1,9 +1,12 @@
 //! What the dumps of tools show: ports, netdevs, PCI functions, modules,
 //! firmware settings, units, and what was typed at a prompt.
 
+mod limit;
 mod modules;
+mod netdev;
 mod netdev_tables;
 mod netdevs;
+mod port;
 mod port_files;
 mod ports;
 mod prompt;
@@ -12,8 +15,8 @@ mod units;
 mod vfs;
 
 pub use modules::Modules;
-pub use netdevs::NetdevSeen;
-pub use ports::PortSeen;
+pub use netdev::NetdevSeen;
+pub use port::PortSeen;
 pub use prompt::{Command, typed};
 pub use tools::{DeviceSeen, PciSeen, Setting};
 pub use units::UnitSeen;
@@ -74,22 +77,19 @@ pub const NEEDLES: &[&str] = &[
     "openibd.service",
 ];
 
-/// At most this many of anything are kept.
-const LIMIT: usize = 4096;
-
 /// Puts the lines of dumps together.
 #[derive(Debug, Default)]
-pub struct Reader {
+pub struct DumpReader {
     state: State,
-    prompt: prompt::Reader,
-    ports: ports::Reader,
-    netdevs: netdevs::Reader,
-    modules: modules::Reader,
-    units: units::Reader,
-    tools: tools::Reader,
+    prompt: prompt::PromptReader,
+    ports: ports::IbstatReader,
+    netdevs: netdevs::IpLinkReader,
+    modules: modules::LsmodReader,
+    units: units::SystemctlReader,
+    tools: tools::HardwareReader,
 }
 
-impl Reader {
+impl DumpReader {
     /// Take a line that is no log record.
     pub fn line(&mut self, text: &str, origin: Origin) {
         if let Some(typed) = typed(text) {
@@ -105,7 +105,8 @@ impl Reader {
             self.ports.line(text, origin, &mut self.state.ports);
         }
         self.units.line(text, origin, &mut self.state.units);
-        self.tools.line(text, origin, &mut self.state);
+        let State { devices, pci, settings, .. } = &mut self.state;
+        self.tools.line(text, origin, devices, pci, settings);
     }
 
     /// An empty line, or lines that were left out.

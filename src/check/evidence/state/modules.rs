@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::LIMIT;
+use super::limit::LIMIT;
 use super::prompt::{Line, Stage};
 
 /// The kernel modules that a list shows.
@@ -89,7 +89,7 @@ fn is_name(text: &str) -> bool {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Reader {
+pub(super) struct LsmodReader {
     /// Rows may follow.
     in_list: bool,
     /// The list goes through something, or into a file.
@@ -98,7 +98,7 @@ pub(super) struct Reader {
     pending: Option<Asked>,
 }
 
-impl Reader {
+impl LsmodReader {
     pub(super) fn gap(&mut self) {
         *self = Self::default();
     }
@@ -200,7 +200,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn read(text: &str) -> Option<Modules> {
-        let mut reader = Reader::default();
+        let mut reader = LsmodReader::default();
         let mut modules = None;
         for line in text.lines() {
             if line.is_empty() {

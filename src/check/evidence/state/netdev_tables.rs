@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::netdevs::{Flags, NetdevSeen, has_ib_address, named};
+use super::netdev::{Flags, NetdevSeen, has_ib_address, named};
 use super::prompt::Line;
 
 /// What table is open.
@@ -15,11 +15,11 @@ enum Table {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Reader {
+pub(super) struct NetdevTableReader {
     table: Table,
 }
 
-impl Reader {
+impl NetdevTableReader {
     pub(super) fn gap(&mut self) {
         self.table = Table::None;
     }
@@ -137,7 +137,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn read(text: &str) -> Vec<NetdevSeen> {
-        let mut reader = Reader::default();
+        let mut reader = NetdevTableReader::default();
         let mut netdevs = Vec::new();
         for line in text.lines() {
             if let Some(typed) = typed(line) {

@@ -4,8 +4,8 @@
 use std::collections::VecDeque;
 
 use super::super::event::Origin;
-use super::LIMIT;
-use super::ports::{PortSeen, STATES, physical, state};
+use super::limit::LIMIT;
+use super::port::{PortSeen, STATES, physical, state};
 use super::prompt::Line;
 
 /// A file of a port; device and port are empty where the shell was to find them.
@@ -39,12 +39,12 @@ impl File {
 const FILES: usize = 64;
 
 #[derive(Debug, Default)]
-pub(super) struct Reader {
+pub(super) struct PortFileReader {
     /// The files whose lines are to come.
     files: VecDeque<File>,
 }
 
-impl Reader {
+impl PortFileReader {
     pub(super) fn gap(&mut self) {
         self.files.clear();
     }
@@ -134,7 +134,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn read(text: &str) -> Vec<PortSeen> {
-        let mut reader = Reader::default();
+        let mut reader = PortFileReader::default();
         let mut ports = Vec::new();
         for line in text.lines() {
             if let Some(typed) = typed(line) {

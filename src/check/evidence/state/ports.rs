@@ -2,86 +2,28 @@
 //! files of ports in sysfs.
 
 use super::super::event::Origin;
+use super::limit::LIMIT;
+use super::port::{PortSeen, STATES, physical, state};
+use super::port_files::PortFileReader;
 use super::prompt::Line;
-use super::{LIMIT, port_files};
 use crate::check::pattern::{caught, caught_one, word};
-use crate::names::is_vf_hca_type;
-
-/// A port as a tool shows it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct PortSeen {
-    /// The RDMA device; empty where it is not shown.
-    pub device: String,
-    /// The port, as written; empty where it is not shown.
-    pub port: String,
-    /// Logical state, lower case: `active`, `down`, `init`, `armed`.
-    pub state: String,
-    /// Physical state, lower case without `_`: `linkup`, `polling`, `disabled`;
-    /// empty where the tool does not show it.
-    pub physical: String,
-    /// True for InfiniBand, false for Ethernet; `None` where it is not shown.
-    pub infiniband: Option<bool>,
-    /// LID of the subnet manager, as written.
-    pub sm_lid: String,
-    /// Port GUID, hex digits only; empty where it is not shown.
-    pub guid: String,
-    /// Node GUID of the device, hex digits only.
-    pub node_guid: String,
-    /// What kind of device, `MT4124`.
-    pub device_type: String,
-    /// The line with the state.
-    pub origin: Origin,
-    /// That line.
-    pub text: String,
-}
-
-impl PortSeen {
-    /// True unless the tool says that it is Ethernet.
-    #[must_use]
-    pub fn may_be_infiniband(&self) -> bool {
-        self.infiniband != Some(false)
-    }
-
-    /// True if a subnet manager has made it active.
-    #[must_use]
-    pub fn is_active(&self) -> bool {
-        self.state == "active"
-    }
-
-    /// True if the device can only be a VF: those have the even ids. (LID 65535 is
-    /// no sign: a PF without link shows it too.)
-    #[must_use]
-    pub fn is_vf(&self) -> bool {
-        is_vf_hca_type(&self.device_type)
-    }
-
-    /// Device and port for messages.
-    #[must_use]
-    pub fn name(&self) -> String {
-        match (self.device.as_str(), self.port.as_str()) {
-            ("", "") => "a port".to_owned(),
-            ("", port) => format!("a port {port}"),
-            (device, "") => format!("a port of {device}"),
-            (device, port) => format!("{device} port {port}"),
-        }
-    }
-}
+use crate::names::RdmaName;
 
 #[derive(Debug, Default)]
-pub(super) struct Reader {
+pub(super) struct IbstatReader {
     device: String,
     node_guid: String,
     device_type: String,
     in_port: bool,
     /// The output of a tool that shows ports, perhaps a part of it.
     in_part: bool,
-    files: port_files::Reader,
+    files: PortFileReader,
 }
 
 /// The tools that show ports one below the other (rdma-core).
 const TOOLS: [&str; 3] = ["ibstat", "ibstatus", "ibv_devinfo"];
 
-impl Reader {
+impl IbstatReader {
     pub(super) fn gap(&mut self) {
         self.files.gap();
     }
@@ -94,7 +36,7 @@ impl Reader {
             let name = |argument: &String| {
                 let name = argument.split([':', '/']).next().unwrap_or_default();
                 let fits = name.starts_with(|c: char| c.is_ascii_alphabetic())
-                    && name.parse::<crate::names::RdmaName>().is_ok();
+                    && name.parse::<RdmaName>().is_ok();
                 fits.then(|| name.to_owned())
             };
             self.device = arguments.iter().find_map(name).unwrap_or_default();
@@ -205,25 +147,6 @@ impl Reader {
     }
 }
 
-/// The logical states of a port, as [`state`] writes them.
-pub(super) const STATES: [&str; 4] = ["down", "init", "armed", "active"];
-
-/// `Active`, `4: ACTIVE`, `PORT_ACTIVE (4)` as one word.
-pub(super) fn state(text: &str) -> String {
-    let text = text.split_once(": ").map_or(text, |(_, t)| t).trim();
-    let name = text.strip_prefix("PORT_").unwrap_or(text);
-    match word(name).to_ascii_lowercase().as_str() {
-        "initializing" | "initialize" | "init" => "init".to_owned(),
-        other => other.to_owned(),
-    }
-}
-
-/// `LinkUp`, `5: LinkUp`, `LINK_UP (5)` as one word.
-pub(super) fn physical(text: &str) -> String {
-    let text = text.split_once(": ").map_or(text, |(_, t)| t).trim();
-    word(text).to_ascii_lowercase().replace('_', "")
-}
-
 fn digits(text: &str) -> String {
     let text = word(text);
     text.trim_start_matches("0x").chars().filter(char::is_ascii_hexdigit).collect()
@@ -236,7 +159,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn read(text: &str) -> Vec<PortSeen> {
-        let mut reader = Reader::default();
+        let mut reader = IbstatReader::default();
         let mut ports = Vec::new();
         for line in text.lines() {
             if let Some(typed) = typed(line) {
@@ -265,14 +188,6 @@ mod tests {
                 "{text}"
             );
             assert!(p.guid.is_empty() || p.guid == "0002c90300a1b2c3", "{text}: {}", p.guid);
-        }
-    }
-
-    #[test]
-    fn a_vf_is_known_by_its_type() {
-        for (kind, is) in [("MT4124", true), ("MT41683", true), ("MT4123", false), ("", false)] {
-            let port = PortSeen { device_type: kind.to_owned(), ..PortSeen::default() };
-            assert_eq!(port.is_vf(), is, "{kind}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! What was typed at a prompt, and what came of it.
 
 use super::super::event::Origin;
-use super::LIMIT;
+use super::limit::LIMIT;
 use crate::check::pattern::word;
 
 /// What was typed at a prompt.
@@ -27,11 +27,11 @@ impl Command {
 const OUTPUT: usize = 16;
 
 #[derive(Debug, Default)]
-pub(super) struct Reader {
+pub(super) struct PromptReader {
     in_command: bool,
 }
 
-impl Reader {
+impl PromptReader {
     pub(super) fn typed(&mut self, typed: &str, origin: Origin, commands: &mut Vec<Command>) {
         self.in_command = commands.len() < LIMIT;
         if self.in_command {

@@ -1,8 +1,9 @@
 //! `lspci`, `ibv_devices` and `mlxconfig`.
 
 use super::super::event::Origin;
-use super::{LIMIT, State};
+use super::limit::LIMIT;
 use crate::check::pattern::{caught_one, word};
+use crate::names::RdmaName;
 
 /// A PCI function as `lspci` shows it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -55,31 +56,38 @@ pub struct Setting {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Reader {
+pub(super) struct HardwareReader {
     in_pci: bool,
 }
 
-impl Reader {
+impl HardwareReader {
     pub(super) fn gap(&mut self) {
         self.in_pci = false;
     }
 
-    pub(super) fn line(&mut self, text: &str, origin: Origin, state: &mut State) {
+    pub(super) fn line(
+        &mut self,
+        text: &str,
+        origin: Origin,
+        devices: &mut Vec<DeviceSeen>,
+        pci: &mut Vec<PciSeen>,
+        settings: &mut Vec<Setting>,
+    ) {
         let mut words = text.split_whitespace();
         if let (Some(name), Some(guid), None) = (words.next(), words.next(), words.next())
             && guid.len() == 16
             && guid.bytes().all(|b| b.is_ascii_hexdigit())
-            && name.parse::<crate::names::RdmaName>().is_ok()
-            && state.devices.len() < LIMIT
+            && name.parse::<RdmaName>().is_ok()
+            && devices.len() < LIMIT
         {
-            state.devices.push(DeviceSeen {
+            devices.push(DeviceSeen {
                 name: name.to_owned(),
                 node_guid: guid.to_owned(),
                 origin,
                 text: text.trim().to_owned(),
             });
         }
-        self.pci(text, origin, &mut state.pci);
+        self.pci(text, origin, pci);
         let mut words = text.split_whitespace();
         let mut name = words.next();
         if name == Some("*") {
@@ -90,11 +98,11 @@ impl Reader {
             Some(name @ ("SRIOV_EN" | "NUM_OF_VFS" | "LINK_TYPE_P1" | "LINK_TYPE_P2")),
             Some(value),
         ) = (name, words.next())
-            && state.settings.len() < LIMIT
+            && settings.len() < LIMIT
         {
             // `mlxconfig -e` shows default, current and next boot: the last counts.
             let value = words.last().unwrap_or(value);
-            state.settings.push(Setting {
+            settings.push(Setting {
                 name: name.to_owned(),
                 value: value.trim_start_matches('=').to_owned(),
                 origin,
@@ -140,28 +148,29 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn read(text: &str) -> State {
-        let mut reader = Reader::default();
-        let mut state = State::default();
+    fn read(text: &str) -> (Vec<PciSeen>, Vec<Setting>) {
+        let mut reader = HardwareReader::default();
+        let (mut devices, mut pci, mut settings) = (Vec::new(), Vec::new(), Vec::new());
         for line in text.lines() {
             if line.is_empty() {
                 reader.gap();
             } else {
-                reader.line(line, Origin::default(), &mut state);
+                let origin = Origin::default();
+                reader.line(line, origin, &mut devices, &mut pci, &mut settings);
             }
         }
-        state
+        (pci, settings)
     }
 
     #[test]
     fn dumps_are_read() {
-        let state = read(
+        let (pci, settings) = read(
             "04:00.0 Infiniband controller: Mellanox X\n\tKernel driver in use: mlx5_core\n\n         SRIOV_EN       False(0)\n* NUM_OF_VFS 0 0 8\n",
         );
-        assert_eq!(state.pci[0].driver.as_deref(), Some("mlx5_core"));
-        assert!(state.pci[0].is_infiniband());
+        assert_eq!(pci[0].driver.as_deref(), Some("mlx5_core"));
+        assert!(pci[0].is_infiniband());
         let settings: Vec<_> =
-            state.settings.iter().map(|s| (s.name.as_str(), s.value.as_str())).collect();
+            settings.iter().map(|s| (s.name.as_str(), s.value.as_str())).collect();
         assert_eq!(settings, [("SRIOV_EN", "False(0)"), ("NUM_OF_VFS", "8")]);
     }
 

@@ -2,7 +2,7 @@
 //! `systemctl --failed`.
 
 use super::super::event::Origin;
-use super::LIMIT;
+use super::limit::LIMIT;
 use crate::check::pattern::{caught_one, word};
 
 /// A unit as systemctl shows it.
@@ -34,11 +34,11 @@ const ACTIVE: [&str; 8] = [
 ];
 
 #[derive(Debug, Default)]
-pub(super) struct Reader {
+pub(super) struct SystemctlReader {
     in_unit: bool,
 }
 
-impl Reader {
+impl SystemctlReader {
     pub(super) fn gap(&mut self) {
         self.in_unit = false;
     }
@@ -119,7 +119,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn read(text: &str) -> Vec<UnitSeen> {
-        let mut reader = Reader::default();
+        let mut reader = SystemctlReader::default();
         let mut units = Vec::new();
         for line in text.lines() {
             if line.is_empty() {

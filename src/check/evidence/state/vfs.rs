@@ -1,8 +1,10 @@
 //! The lines of VFs in `ip link`, which are long and get broken.
 
 use super::super::event::Origin;
-use super::netdevs::LINK;
 use crate::check::pattern::{caught_one, word};
+
+/// How `ip` begins the address of an InfiniBand netdev.
+pub(super) const LINK: &str = "link/infiniband";
 
 /// A VF as `ip link` shows it at the PF.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -97,39 +99,5 @@ impl VfSeen {
         self.node_guid = node;
         self.port_guid = port;
         self.link_state = state.unwrap_or_default();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::netdevs::Reader;
-    use super::*;
-
-    #[test]
-    fn the_line_of_a_vf_is_joined_where_a_mailer_broke_it() {
-        let address = "80:00:00:08:fe:80:00:00:00:00:00:00:00:02:c9:03:00:a1:b2:c3";
-        let vf = format!(
-            "vf 0     link/infiniband {address} brd {address}, spoof checking off, NODE_GUID 00:02:c9:03:00:00:00:01, PORT_GUID 00:02:c9:03:00:00:00:02, link-state disable, trust off, query_rss off"
-        );
-        let words: Vec<&str> = vf.split_whitespace().collect();
-        for at in 2..words.len() {
-            let (first, rest) = words.split_at(at);
-            let text = format!(
-                "ib0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 4092\nlink/infiniband {address}\n{}\n{}\n    altname ibp1s0\n",
-                first.join(" "),
-                rest.join(" ")
-            );
-            let mut reader = Reader::default();
-            let mut netdevs = Vec::new();
-            for line in text.lines() {
-                reader.line(line, Origin::default(), &mut netdevs);
-            }
-            let vf = &netdevs[0].vfs[0];
-            assert!(netdevs[0].infiniband && netdevs[0].vfs.len() == 1);
-            assert_eq!(vf.node_guid.as_deref(), Some("00:02:c9:03:00:00:00:01"), "{text}");
-            assert_eq!(vf.port_guid.as_deref(), Some("00:02:c9:03:00:00:00:02"), "{text}");
-            assert_eq!((vf.index.as_str(), vf.link_state.as_str()), ("0", "disable"), "{text}");
-            assert!(!vf.text.contains("altname"), "{text}");
-        }
     }
 }

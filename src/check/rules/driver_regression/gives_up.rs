@@ -1,7 +1,6 @@
 //! Drivers that leave a card without a crash.
 
 use super::super::{Boot, Event, Kind, seen};
-use super::has;
 use crate::names::HCA_DRIVERS;
 
 /// Lines by which a driver gives up.
@@ -64,7 +63,7 @@ fn is_final(boot: &Boot, e: &Event) -> bool {
         () if e.text.contains("Couldn't open port") => {
             e.text.starts_with("infiniband ") && !e.text.contains("for agents")
         }
-        () => has(e, GIVES_UP) || has(e, STOPPED) && e.text.contains("mlx4_core"),
+        () => seen::has(e, GIVES_UP) || seen::has(e, STOPPED) && e.text.contains("mlx4_core"),
     }
 }
 /// ... by which mlx4 tells that the firmware of its card has stopped.

@@ -2,7 +2,6 @@
 //! they are.
 
 use super::super::{Boot, Event, Severity, seen};
-use super::has;
 use crate::names::RDMA_MODULES;
 
 /// Lines by which the kernel begins to tell of a crash.
@@ -44,11 +43,11 @@ pub(super) fn reports(boot: &Boot) -> Vec<Report<'_>> {
     let mut beyond = 0;
     for (at, head) in boot.events.iter().enumerate() {
         let bare = head.text.trim().trim_end_matches(':').eq_ignore_ascii_case("call trace");
-        let kind = if has(head, CRASH) {
+        let kind = if seen::has(head, CRASH) {
             Severity::Error
-        } else if has(head, WARN) {
+        } else if seen::has(head, WARN) {
             Severity::Warning
-        } else if has(head, HANG) || bare {
+        } else if seen::has(head, HANG) || bare {
             Severity::Error
         } else {
             continue;
@@ -67,9 +66,9 @@ pub(super) fn reports(boot: &Boot) -> Vec<Report<'_>> {
             .enumerate()
             .take_while(|(i, e)| {
                 *i == 0
-                    || !(has(e, WARN)
+                    || !(seen::has(e, WARN)
                         || e.text.contains("cut here")
-                        || has(e, HANG) && has(head, HANG))
+                        || seen::has(e, HANG) && seen::has(head, HANG))
             })
             .map(|(_, e)| e)
             .collect();
@@ -140,7 +139,7 @@ fn culprit<'a>(
     }
     // Cut before its trace: what the kernel had just been doing is at fault,
     // unless the trace shows another module.
-    if foreign || kind != Severity::Error || has(head, HANG) || !has(head, CRASH) {
+    if foreign || kind != Severity::Error || seen::has(head, HANG) || !seen::has(head, CRASH) {
         return None;
     }
     let before = boot.events.get(..at)?.iter().rev().take(2).find(|e| {

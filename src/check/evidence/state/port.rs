@@ -1,0 +1,97 @@
+//! A port as a tool shows it, and the words for its states.
+
+use super::super::event::Origin;
+use crate::check::pattern::word;
+use crate::names::is_vf_hca_type;
+
+/// A port as a tool shows it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PortSeen {
+    /// The RDMA device; empty where it is not shown.
+    pub device: String,
+    /// The port, as written; empty where it is not shown.
+    pub port: String,
+    /// Logical state, lower case: `active`, `down`, `init`, `armed`.
+    pub state: String,
+    /// Physical state, lower case without `_`: `linkup`, `polling`, `disabled`;
+    /// empty where the tool does not show it.
+    pub physical: String,
+    /// True for InfiniBand, false for Ethernet; `None` where it is not shown.
+    pub infiniband: Option<bool>,
+    /// LID of the subnet manager, as written.
+    pub sm_lid: String,
+    /// Port GUID, hex digits only; empty where it is not shown.
+    pub guid: String,
+    /// Node GUID of the device, hex digits only.
+    pub node_guid: String,
+    /// What kind of device, `MT4124`.
+    pub device_type: String,
+    /// The line with the state.
+    pub origin: Origin,
+    /// That line.
+    pub text: String,
+}
+
+impl PortSeen {
+    /// True unless the tool says that it is Ethernet.
+    #[must_use]
+    pub fn may_be_infiniband(&self) -> bool {
+        self.infiniband != Some(false)
+    }
+
+    /// True if a subnet manager has made it active.
+    #[must_use]
+    pub fn is_active(&self) -> bool {
+        self.state == "active"
+    }
+
+    /// True if the device can only be a VF: those have the even ids. (LID 65535 is
+    /// no sign: a PF without link shows it too.)
+    #[must_use]
+    pub fn is_vf(&self) -> bool {
+        is_vf_hca_type(&self.device_type)
+    }
+
+    /// Device and port for messages.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match (self.device.as_str(), self.port.as_str()) {
+            ("", "") => "a port".to_owned(),
+            ("", port) => format!("a port {port}"),
+            (device, "") => format!("a port of {device}"),
+            (device, port) => format!("{device} port {port}"),
+        }
+    }
+}
+
+/// The logical states of a port, as [`state`] writes them.
+pub(super) const STATES: [&str; 4] = ["down", "init", "armed", "active"];
+
+/// `Active`, `4: ACTIVE`, `PORT_ACTIVE (4)` as one word.
+pub(super) fn state(text: &str) -> String {
+    let text = text.split_once(": ").map_or(text, |(_, t)| t).trim();
+    let name = text.strip_prefix("PORT_").unwrap_or(text);
+    match word(name).to_ascii_lowercase().as_str() {
+        "initializing" | "initialize" | "init" => "init".to_owned(),
+        other => other.to_owned(),
+    }
+}
+
+/// `LinkUp`, `5: LinkUp`, `LINK_UP (5)` as one word.
+pub(super) fn physical(text: &str) -> String {
+    let text = text.split_once(": ").map_or(text, |(_, t)| t).trim();
+    word(text).to_ascii_lowercase().replace('_', "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PortSeen;
+
+    #[test]
+    fn a_vf_is_known_by_its_type() {
+        for (kind, is) in [("MT4124", true), ("MT41683", true), ("MT4123", false), ("", false)] {
+            let port = PortSeen { device_type: kind.to_owned(), ..PortSeen::default() };
+            assert_eq!(port.is_vf(), is, "{kind}");
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! What a key is, and what it may hold.
+
+use std::time::Duration;
+
+use toml::de::DeValue;
+
+use crate::config::timespan::{self, TimeSpan};
+use crate::config::value::Value;
+use crate::names::{VfIndex, VfRange, VfRangeError};
+
+/// One key: where it stands, what it holds, what it means.
+#[derive(Debug)]
+pub(crate) struct Key {
+    /// As written with dots; for a key of a list's tables, its name there.
+    pub(crate) path: &'static str,
+    /// What may be given.
+    pub(crate) kind: Kind,
+    /// The default as TOML; empty if there is none.
+    pub(crate) default: &'static str,
+    /// One sentence for people.
+    pub(crate) doc: &'static str,
+}
+
+/// What a key may hold.
+#[derive(Debug)]
+pub(crate) enum Kind {
+    /// A time span, in seconds from `min` to `max`.
+    Span {
+        /// Shortest.
+        min: u64,
+        /// Longest.
+        max: u64,
+    },
+    /// `true` or `false`.
+    Flag,
+    /// A whole number.
+    Number {
+        /// Smallest.
+        min: i64,
+        /// Largest.
+        max: i64,
+    },
+    /// VFs: an index, or the first and the last as a string.
+    Vfs,
+    /// A string of one kind of name.
+    Word(&'static Word),
+    /// A list of such strings.
+    Words(&'static Word),
+    /// A list of tables with these keys.
+    Tables(&'static [Key]),
+}
+
+/// A kind of name that is written as a string.
+#[derive(Debug)]
+pub(crate) struct Word {
+    /// With its article, for "want a ...".
+    pub(crate) what: &'static str,
+    /// A good one.
+    pub(crate) example: &'static str,
+    /// What the JSON schema says of it.
+    pub(crate) spelling: Spelling,
+    /// The door to the type.
+    pub(crate) parse: fn(&str) -> Result<Value, String>,
+}
+
+/// What a schema can say of a kind of name. It accepts nothing that the parser
+/// refuses.
+#[derive(Debug)]
+pub(crate) enum Spelling {
+    /// It fits this regular expression.
+    Pattern(&'static str),
+    /// It is one of the words of its type, and all of these are good.
+    OneOf(fn() -> Vec<&'static str>),
+    /// No pattern can say what is good.
+    Any,
+}
+
+impl Spelling {
+    /// As a regular expression, if one can say it. Words hold letters, digits
+    /// and hyphens, which mean themselves there.
+    pub(crate) fn pattern(&self) -> Option<String> {
+        match self {
+            Self::Pattern(pattern) => Some((*pattern).to_owned()),
+            Self::OneOf(words) => Some(format!("^({})$", words().join("|"))),
+            Self::Any => None,
+        }
+    }
+}
+
+impl Kind {
+    /// Reads a single value of this kind.
+    ///
+    /// # Errors
+    /// Why it is none, for people.
+    pub(crate) fn read(&self, given: &DeValue<'_>) -> Result<Value, String> {
+        match (self, given) {
+            (Self::Span { min, max }, DeValue::String(text)) => {
+                let span = timespan::parse(text)
+                    .ok_or_else(|| format!("{} is not a time span: {}", quote(text), SPAN_FORMS))?;
+                in_range(span, *min, *max)
+            }
+            (Self::Span { min, max }, DeValue::Integer(number)) => {
+                let seconds = integer(number)?;
+                let span = u64::try_from(seconds).map(Duration::from_secs);
+                in_range(
+                    span.map_err(|_| range_text(&seconds.to_string(), *min, *max))?,
+                    *min,
+                    *max,
+                )
+            }
+            (Self::Flag, DeValue::Boolean(flag)) => Ok(Value::Flag(*flag)),
+            (Self::Number { min, max }, DeValue::Integer(number)) => {
+                let number = integer(number)?;
+                if (min..=max).contains(&&number) {
+                    Ok(Value::Number(number))
+                } else {
+                    Err(format!("{number} is out of range: want {min} to {max}"))
+                }
+            }
+            (Self::Word(word) | Self::Words(word), DeValue::String(text)) => (word.parse)(text),
+            (Self::Vfs, DeValue::String(text)) => {
+                text.parse().map(Value::Vfs).map_err(|e: VfRangeError| e.to_string())
+            }
+            (Self::Vfs, DeValue::Integer(number)) => {
+                let number = integer(number)?;
+                let index = u16::try_from(number).ok().and_then(VfIndex::new);
+                let index =
+                    index.ok_or_else(|| format!("{number} is out of range: want 0 to 65534"));
+                index.map(|index| Value::Vfs(VfRange::one(index)))
+            }
+            _ => Err(format!("want {}, got {}", self.wanted(), type_name(given))),
+        }
+    }
+    /// What is wanted, with its article.
+    pub(crate) fn wanted(&self) -> String {
+        let string = |word: &Word| format!("a string with {}", word.what);
+        match self {
+            Self::Span { .. } => {
+                "a time span such as \"4min\", or a whole number of seconds".to_owned()
+            }
+            Self::Flag => "true or false".to_owned(),
+            Self::Number { .. } => "a whole number".to_owned(),
+            Self::Word(word) | Self::Words(word) => string(word),
+            Self::Vfs => "a VF index, or a string with the first and the last".to_owned(),
+            Self::Tables(_) => "a table".to_owned(),
+        }
+    }
+}
+
+const SPAN_FORMS: &str =
+    "write it like \"240s\", \"4min\" or \"2min 30s\", or as a whole number of seconds";
+
+fn in_range(span: Duration, min: u64, max: u64) -> Result<Value, String> {
+    if (Duration::from_secs(min)..=Duration::from_secs(max)).contains(&span) {
+        Ok(Value::Span(span))
+    } else {
+        Err(range_text(&TimeSpan(span).to_string(), min, max))
+    }
+}
+
+fn range_text(given: &str, min: u64, max: u64) -> String {
+    let [min, max] = [min, max].map(|s| TimeSpan(Duration::from_secs(s)));
+    format!("{given} is out of range: want {min} to {max}")
+}
+
+fn integer(number: &toml::de::DeInteger<'_>) -> Result<i64, String> {
+    i64::from_str_radix(number.as_str(), number.radix())
+        .map_err(|_| "the number is larger than any that could be meant".to_owned())
+}
+
+fn quote(text: &str) -> String {
+    format!("{:?}", text.chars().take(64).collect::<String>())
+}
+
+/// A TOML type with its article.
+pub(crate) fn type_name(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "a string",
+        DeValue::Integer(_) => "a whole number",
+        DeValue::Float(_) => "a number with a fraction",
+        DeValue::Boolean(_) => "true or false",
+        DeValue::Datetime(_) => "a date or time",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a table",
+    }
+}

@@ -1,0 +1,68 @@
+//! From files to the configuration: read, merged, validated.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::effective::{self, Setting};
+use super::merge::Merged;
+use super::problem::{Problem, Problems, Source, harmless};
+use super::{Config, draft, validate};
+use crate::host::{Root, config_files};
+
+/// The configuration of a tree, and how it came to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Loaded {
+    /// What holds.
+    pub config: Config,
+    /// Each effective value with its origin.
+    pub effective: Vec<Setting>,
+    /// The files that were read, in the order in which they were applied.
+    pub files: Vec<String>,
+}
+
+/// Reads the configuration below `root`, or only the file `only`.
+///
+/// # Errors
+/// Everything that is wrong, over all files.
+pub fn load(root: &Root, only: Option<&Path>) -> Result<Loaded, Problems> {
+    let found = config_files::read(root, only);
+    let mut problems = Problems::default();
+    for error in &found.errors {
+        let problem = Problem::new(format!("cannot read the configuration: {error}"));
+        problems.push(match only {
+            Some(_) => problem,
+            None => problem.help(
+                "correct or remove it; to hide a weaker file of that name, link it to /dev/null",
+            ),
+        });
+    }
+    let mut sources = Vec::new();
+    for (path, content) in found.files {
+        match Source::new(path, content) {
+            Ok(source) => sources.push(source),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    resolve(sources, problems)
+}
+
+/// The configuration that these files make, the weakest first. Pure; for who
+/// has the text already.
+///
+/// # Errors
+/// `problems` and everything else that is wrong.
+pub fn resolve(sources: Vec<Source>, mut problems: Problems) -> Result<Loaded, Problems> {
+    let mut merged = Merged::defaults();
+    let mut files = Vec::new();
+    for source in sources {
+        let source = Arc::new(source);
+        merged.add(draft::read(&source, &mut problems));
+        files.push(harmless(&source.path));
+    }
+    let config = validate::build(&merged, &mut problems);
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let effective = effective::settings(&merged, &config);
+    Ok(Loaded { config, effective, files })
+}
