@@ -1,3 +1,6 @@
+//! The children at work: what each is for, how long it may take, and how it
+//! ended. A child that hangs with virsh or systemd is killed and delays nobody.
+
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -98,9 +101,10 @@ pub(super) const QUESTION_USEC: u64 = 30_000_000;
 /// A child that has ended.
 #[derive(Debug)]
 pub(super) struct Done {
-    pub(super) task: Task,
+    /// What it was for.
+    pub task: Task,
     /// What it wrote to standard output, or how it failed.
-    pub(super) result: Result<String, Failure>,
+    pub result: Result<String, Failure>,
 }
 
 impl Tasks {
