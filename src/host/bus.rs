@@ -20,7 +20,7 @@ use zbus::{
 };
 
 use super::clock;
-use super::unit::{Apart, CALL_USEC, Job, JobEnd, UnitState};
+use super::unit::{ActiveState, Apart, CALL_USEC, Job, JobEnd, LoadState, UnitState};
 
 /// A path on the bus, as a type of an answer.
 pub use zbus::OwnedObjectPath as ObjectPath;
@@ -280,16 +280,17 @@ impl Bus {
     fn unit(&mut self, name: &str, listed: ListedUnit) -> Result<UnitState, BusError> {
         let (id, _, load, active, sub, _, path, job, _, _) = listed;
         let name = name.to_owned();
+        let (load, active) = (LoadState::of(&load), ActiveState::of(&active));
         let mut state =
             UnitState { name, id, load, active, sub, job, condition: true, ..UnitState::default() };
-        if state.is_loaded() && matches!(state.active.as_str(), "inactive" | "failed") {
+        if state.is_loaded() && state.is_down() {
             let unit = At { path: path.as_str(), interface: UNIT, ..SYSTEMD };
             state.inactive_enter_usec = self.property(unit, "InactiveEnterTimestampMonotonic")?;
             state.condition = self.property(unit, "ConditionResult")?;
             // Services alone have one.
             state.result = match self.property(At { interface: SERVICE, ..unit }, "Result") {
-                Err(BusError::Refused { .. }) => String::new(),
-                result => result?,
+                Err(BusError::Refused { .. }) => None,
+                result => Some(result?),
             };
         }
         Ok(state)

@@ -2,7 +2,7 @@
 
 use super::clock;
 use super::process::{self, Output};
-use super::unit::{Apart, CALL_USEC, Job, JobEnd, UnitState};
+use super::unit::{ActiveState, Apart, CALL_USEC, Job, JobEnd, LoadState, UnitState};
 
 /// Why systemd could not be asked through its commands.
 #[derive(Debug, thiserror::Error)]
@@ -147,26 +147,28 @@ fn parse_units(names: &[&str], text: &str) -> Option<Vec<UnitState>> {
     }
     let states = names.iter().zip(paragraphs).map(|(name, paragraph)| {
         let mut state = UnitState { name: (*name).to_owned(), ..UnitState::default() };
+        let (mut load, mut active) = (None, None);
         for line in paragraph.lines() {
             let (key, value) = line.split_once('=')?;
             let number = || value.parse::<u64>().unwrap_or_default();
             match key {
                 "Id" => value.clone_into(&mut state.id),
-                "LoadState" => value.clone_into(&mut state.load),
-                "ActiveState" => value.clone_into(&mut state.active),
+                "LoadState" => load = Some(value).filter(|v| !v.is_empty()),
+                "ActiveState" => active = Some(value).filter(|v| !v.is_empty()),
                 "SubState" => value.clone_into(&mut state.sub),
-                "Result" => value.clone_into(&mut state.result),
+                "Result" => state.result = Some(value.to_owned()).filter(|v| !v.is_empty()),
                 "Job" => state.job = value.parse().unwrap_or_default(),
                 "InactiveEnterTimestampMonotonic" => state.inactive_enter_usec = number(),
                 "ConditionResult" => state.condition = value == "yes",
                 _ => {}
             }
         }
-        if !matches!(state.active.as_str(), "inactive" | "failed") {
+        (state.load, state.active) = (LoadState::of(load?), ActiveState::of(active?));
+        if !state.is_down() {
             (state.result, state.inactive_enter_usec) = Default::default();
             state.condition = true;
         }
-        (!state.load.is_empty() && !state.active.is_empty()).then_some(state)
+        Some(state)
     });
     states.collect()
 }
@@ -194,8 +196,8 @@ mod tests {
             ("network.service", "wicked.service")
         );
         assert_eq!((network.job, network.inactive_enter_usec), (45, 77));
-        assert!(network.is_loaded() && network.condition && !network.is_active());
-        assert!(!networking.is_loaded());
+        assert!(network.is_loaded() && network.condition && network.is_down());
+        assert_eq!((networking.is_loaded(), networking.result.as_deref()), (false, None));
         assert_eq!(parse_units(&["a.service"], text), None, "as many answers as questions");
         assert_eq!(parse_units(&["a.service"], "Failed to connect\n"), None);
     }

@@ -13,16 +13,15 @@ pub struct UnitState {
     pub name: String,
     /// The name that it has; another one if `name` is an alias.
     pub id: String,
-    /// LoadState: `loaded`, `not-found`, `masked`, `bad-setting`, `error`.
-    pub load: String,
-    /// ActiveState: `active`, `reloading`, `inactive`, `failed`, `activating`,
-    /// `deactivating`.
-    pub active: String,
+    /// LoadState.
+    pub load: LoadState,
+    /// ActiveState.
+    pub active: ActiveState,
     /// SubState: `running`, `exited`, `dead` ...
     pub sub: String,
     /// Result of a service that does not run: `success`, `exit-code`, `timeout`
-    /// ...; empty for what is none.
-    pub result: String,
+    /// ...; `None` of what is no service, and of one that runs.
+    pub result: Option<String>,
     /// The job queued or running for it; 0 for none.
     pub job: u32,
     /// When one that does not run became inactive or failed, microseconds of
@@ -37,13 +36,107 @@ impl UnitState {
     /// There is such a unit, and nothing masks it.
     #[must_use]
     pub fn is_loaded(&self) -> bool {
-        self.load == "loaded"
+        self.load == LoadState::Loaded
     }
 
-    /// `active` or `reloading`.
+    /// It runs, or has run and remains.
     #[must_use]
-    pub fn is_active(&self) -> bool {
-        matches!(self.active.as_str(), "active" | "reloading")
+    pub const fn is_active(&self) -> bool {
+        matches!(self.active, ActiveState::Active | ActiveState::Reloading)
+    }
+
+    /// It neither runs nor is about to.
+    #[must_use]
+    pub const fn is_down(&self) -> bool {
+        matches!(self.active, ActiveState::Inactive | ActiveState::Failed)
+    }
+}
+
+/// LoadState of a unit (`unit_load_state_table`, `src/basic/unit-def.c`).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum LoadState {
+    /// There is such a unit.
+    Loaded,
+    /// There is none.
+    #[default]
+    NotFound,
+    /// Something masks it.
+    Masked,
+    /// What systemd cannot take, in its word: `bad-setting`, `error` ...
+    Other(String),
+}
+
+impl LoadState {
+    /// The state that systemd calls `word`.
+    #[must_use]
+    pub fn of(word: &str) -> Self {
+        match word {
+            "loaded" => Self::Loaded,
+            "not-found" => Self::NotFound,
+            "masked" => Self::Masked,
+            other => Self::Other(other.to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for LoadState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Loaded => "loaded",
+            Self::NotFound => "not-found",
+            Self::Masked => "masked",
+            Self::Other(word) => word,
+        })
+    }
+}
+
+/// ActiveState of a unit (`unit_active_state_table`, `src/basic/unit-def.c`).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum ActiveState {
+    /// It runs, or has run and remains.
+    Active,
+    /// It runs, and reads its configuration again.
+    Reloading,
+    /// It does not run.
+    #[default]
+    Inactive,
+    /// It does not run, for it failed.
+    Failed,
+    /// It is being started.
+    Activating,
+    /// It is being stopped.
+    Deactivating,
+    /// A state that is rare or new, in systemd's word.
+    Other(String),
+}
+
+impl ActiveState {
+    /// The state that systemd calls `word`.
+    #[must_use]
+    pub fn of(word: &str) -> Self {
+        match word {
+            "active" => Self::Active,
+            "reloading" => Self::Reloading,
+            "inactive" => Self::Inactive,
+            "failed" => Self::Failed,
+            "activating" => Self::Activating,
+            "deactivating" => Self::Deactivating,
+            other => Self::Other(other.to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for ActiveState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Active => "active",
+            Self::Reloading => "reloading",
+            Self::Inactive => "inactive",
+            Self::Failed => "failed",
+            Self::Activating => "activating",
+            Self::Deactivating => "deactivating",
+            Self::Other(word) => word,
+        })
     }
 }
 

@@ -38,6 +38,7 @@ static FACTS: Facts = Facts {
             descriptions: &[],
         },
     ],
+    log_programs: &["networking"],
     waiting_commands: &[],
     looks_once: true,
     keeps_record: true,

@@ -20,7 +20,7 @@ pub mod wicked;
 use crate::host::Root;
 use crate::host::bus::{BusError, Changes};
 use crate::host::manager::Manager;
-use crate::host::unit::UnitState;
+use crate::host::unit::{LoadState, UnitState};
 use crate::names::{IfName, NetworkRole};
 use crate::observe::ipoib::Interface;
 use crate::report::stack::{Answer, Claim, Phase, StackName, View};
@@ -183,8 +183,7 @@ impl Stacks {
         let state = |facts: &Facts| UnitState {
             name: facts.service.to_owned(),
             id: facts.service.to_owned(),
-            load: "loaded".to_owned(),
-            active: "inactive".to_owned(),
+            load: LoadState::Loaded,
             ..UnitState::default()
         };
         let states: Vec<UnitState> = self.facts().filter(is_there).map(state).collect();
@@ -242,6 +241,12 @@ impl Stacks {
     pub fn described(self, description: &str) -> Option<&'static str> {
         let mut units = self.facts().flat_map(|facts| facts.units);
         units.find(|unit| unit.descriptions.contains(&description)).map(|unit| unit.name)
+    }
+
+    /// The service whose lines in a log without units are those of `program`.
+    #[must_use]
+    pub fn logging_as(self, program: &str) -> Option<&'static str> {
+        self.facts().find(|f| f.log_programs.contains(&program)).map(|f| f.service)
     }
 
     /// The service that the command waits for, if it waits for one of a stack.

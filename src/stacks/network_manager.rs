@@ -33,6 +33,7 @@ static FACTS: Facts = Facts {
             descriptions: &["Network Manager Wait Online"],
         },
     ],
+    log_programs: &["NetworkManager"],
     waiting_commands: &["nm-online"],
     looks_once: false,
     keeps_record: false,

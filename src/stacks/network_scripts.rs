@@ -22,6 +22,7 @@ static FACTS: Facts = Facts {
         role: NetworkRole::SetsUpOnce,
         descriptions: &["LSB: Bring up/down networking"],
     }],
+    log_programs: &["network"],
     waiting_commands: &[],
     looks_once: true,
     keeps_record: false,

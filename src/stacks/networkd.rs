@@ -32,6 +32,7 @@ static FACTS: Facts = Facts {
             descriptions: &["Wait for Network to be Configured"],
         },
     ],
+    log_programs: &[],
     waiting_commands: &["systemd-networkd-wait-online"],
     looks_once: false,
     keeps_record: false,

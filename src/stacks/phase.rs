@@ -1,17 +1,17 @@
 //! Where a unit is in this boot, by what systemd says of it.
 
-use crate::host::unit::UnitState;
+use crate::host::unit::{ActiveState, UnitState};
 use crate::report::stack::Phase;
 
 /// Where any unit is.
 #[must_use]
 pub fn of_unit(unit: &UnitState) -> Phase {
-    match (unit.active.as_str(), unit.job) {
-        ("active" | "reloading", _) => Phase::Active,
-        ("activating", _) => Phase::Starting,
-        ("deactivating", _) => Phase::Stopped,
+    match (&unit.active, unit.job) {
+        (ActiveState::Active | ActiveState::Reloading, _) => Phase::Active,
+        (ActiveState::Activating, _) => Phase::Starting,
+        (ActiveState::Deactivating, _) => Phase::Stopped,
         (_, 1..) => Phase::Queued,
-        ("failed", _) => Phase::Failed,
+        (ActiveState::Failed, _) => Phase::Failed,
         _ if unit.inactive_enter_usec > 0 => Phase::Stopped,
         _ => Phase::NotStarted,
     }

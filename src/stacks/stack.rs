@@ -20,6 +20,8 @@ pub struct Facts {
     pub service: &'static str,
     /// All its units that have to do with interfaces, that service among them.
     pub units: &'static [StackUnit],
+    /// Programs whose lines in a log without units are its service's.
+    pub log_programs: &'static [&'static str],
     /// Commands that wait for its service to be done, without their folder.
     pub waiting_commands: &'static [&'static str],
     /// It looks at the interfaces once, when its service starts; the others take

@@ -8,6 +8,7 @@ use super::network_manager::{Device, DeviceState};
 use super::networkd::{AdministrativeState, Link};
 use super::stack::{Said, StackUnit};
 use super::*;
+use crate::host::unit::ActiveState;
 use crate::names::PKey;
 use crate::report::stack::{Action, Decision};
 
@@ -49,8 +50,8 @@ fn unit(name: &str, state: &str) -> UnitState {
     UnitState {
         name: name.to_owned(),
         id: name.to_owned(),
-        load: "loaded".to_owned(),
-        active: active.to_owned(),
+        load: LoadState::Loaded,
+        active: ActiveState::of(active),
         sub: if state == "running" { state.to_owned() } else { String::new() },
         job,
         inactive_enter_usec: left,
@@ -398,6 +399,7 @@ static CONNMAN: Facts = Facts {
         role: NetworkRole::SetsUpOnce,
         descriptions: &["Connection service"],
     }],
+    log_programs: &["connmand"],
     waiting_commands: &["connmand-wait-online"],
     looks_once: false,
     keeps_record: false,
@@ -456,6 +458,7 @@ fn another_stack_is_one_file_and_one_row() {
     assert_eq!(WITH.owner(&root, &name, 5).as_deref(), Some("ConnMan"), "its record counts first");
     assert_eq!(WITH.role("connman.service"), Some(NetworkRole::SetsUpOnce));
     assert_eq!(WITH.described("Connection service"), Some("connman.service"));
+    assert_eq!(WITH.logging_as("connmand"), Some("connman.service"));
     assert_eq!(WITH.waited_for("connmand-wait-online"), Some("connman.service"));
 }
 

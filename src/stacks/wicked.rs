@@ -32,6 +32,7 @@ static FACTS: Facts = Facts {
             descriptions: &[],
         },
     ],
+    log_programs: &[],
     waiting_commands: &[],
     looks_once: false,
     keeps_record: false,

@@ -31,7 +31,7 @@ pub(super) fn start(unit: &UnitName, wait: bool, until_usec: u64) -> anyhow::Res
         JobEnd::Done if state.is_active() || state.condition => Ok(()),
         JobEnd::Done => anyhow::bail!("a condition of the unit did not hold"),
         JobEnd::Failed => {
-            let result = if state.result.is_empty() { "see its log" } else { &state.result };
+            let result = state.result.as_deref().unwrap_or("see its log");
             anyhow::bail!("its start failed ({result}): journalctl -u {name}")
         }
     }

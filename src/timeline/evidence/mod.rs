@@ -11,6 +11,7 @@ use crate::check::evidence::{Boot, Event, Host, Kind, When, event};
 use crate::graph::{Unit, consumers};
 use crate::names::{Rung, is_kernel_ipoib_name, is_rdma_module, may_be_ipoib_name};
 use crate::report::finding::{Finding, Severity};
+use crate::stacks::KNOWN;
 
 /// Asks of one asker for one netdev that are closer than this are one,
 /// microseconds.
@@ -460,8 +461,7 @@ fn who(event: &Event) -> String {
     let program = event.program.rsplit('/').next().unwrap_or_default();
     match program {
         "" => "somebody".to_owned(),
-        "network" | "networking" | "NetworkManager" => format!("{program}.service"),
-        other => other.to_owned(),
+        program => KNOWN.logging_as(program).unwrap_or(program).to_owned(),
     }
 }
 
