@@ -20,7 +20,7 @@ binary  := $(target)/$(host)/release/ibprov
 
 # Packages to build and lint; the test lanes install theirs themselves
 # (tests/vm/image/packages.txt).
-build_needs := gcc go-md2man libc6-dev
+build_needs := gcc go-md2man libc6-dev patch
 man_pages := $(wildcard docs/*.8.md docs/*.5.md)
 
 # Lanes that boot machines are test targets of these names; every other test
@@ -72,6 +72,7 @@ lint: deps
 	$(CARGO) clippy --locked --all-targets -- -D warnings
 	@# Those are not among "all" targets.
 	$(CARGO) clippy --locked $(addprefix --test ,$(machine_tests)) -- -D warnings
+	@sh tests/mutants.sh --check
 	$(if $(shell command -v cargo-deny),$(CARGO) deny check bans licenses sources,@echo "cargo-deny is not installed: licences and sources not checked")
 
 # A lane that fails does not keep the others from telling. Beside the first two, the

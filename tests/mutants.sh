@@ -8,8 +8,26 @@
 # share their boots. A mutant that no test sees or that cannot be built, and a
 # machine test that no mutant breaks, are failures. The tests themselves are
 # built once, before: a patch changes no Rust code below tests/.
+# mutants.sh --check only tries whether every patch applies to the tree as it is,
+# with the tolerance it is applied with, and says what it breaks and who sees it.
 set -eu
 cd "$(dirname "$0")/.."
+if [ "$*" = --check ]; then
+	bad=0
+	for patch in tests/mutants/*.patch; do
+		said=$(patch --dry-run --force -p1 <"$patch" 2>&1) || {
+			bad=$((bad + 1))
+			echo "$patch does not apply:"
+			echo "$said" | grep -v '^checking file' | sed 's/^/    /'
+		}
+		grep -q '^breaks: .' "$patch" && grep -qE '^fails: (vm|boot) [^ ]+$' "$patch" || {
+			bad=$((bad + 1))
+			echo "$patch does not say what it breaks, or no test that fails"
+		}
+	done
+	[ "$bad" = 0 ]
+	exit
+fi
 project=$PWD
 copy=${CARGO_TARGET_DIR:-$project/target}/mutants
 export CARGO_TARGET_DIR="$copy/target"

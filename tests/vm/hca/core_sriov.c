@@ -85,6 +85,7 @@ int sim_vf_query(struct sim_func *pf, int index, struct sim_vf *out)
 	struct sim_vf *vf;
 
 	sim_fw_cmd(pf, SIM_C_query_vf);
+	sim_silence(pf, "vf_query_ms");
 	mutex_lock(&pf->sriov_lock);
 	vf = vf_of(pf, index);
 	if (vf) {

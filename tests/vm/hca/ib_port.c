@@ -188,6 +188,7 @@ static int query_port(struct ib_device *ibdev, u32 num,
 	struct sim_port *p = port_of(ibdev, num);
 
 	sim_fw_cmd(p->ib->func, SIM_C_query_port);
+	sim_silence(p->ib->func, "port_query_ms");
 	attr->state = READ_ONCE(p->state);
 	attr->phys_state = p->phys;
 	attr->max_mtu = IB_MTU_4096;

@@ -31,9 +31,9 @@ static const char * const known[] = {
 	"fw_warn_ms", "guid_write", "hca_type", "killable", "latch", "link",
 	"link1", "link2", "link_delay_ms", "link_layer", "link_layer1",
 	"link_layer2", "node_guid", "ofed", "pkeys", "policy_write",
-	"port1_guid", "port2_guid", "ports", "probe_delay_ms", "probe_errno",
-	"probe_fail_nth", "rdma_delay_ms", "remove_delay_ms", "sm",
-	"sriov_delay_ms", "sriov_errno",
+	"port1_guid", "port2_guid", "port_query_ms", "ports", "probe_delay_ms",
+	"probe_errno", "probe_fail_nth", "rdma_delay_ms", "remove_delay_ms",
+	"sm", "sriov_delay_ms", "sriov_errno", "vf_query_ms",
 };
 
 static bool is_vf(struct pci_dev *pdev)
@@ -174,6 +174,8 @@ static bool value_fits(const char *knob, const char *value)
 	if (strstr(knob, "_write"))
 		return one_of(value, "ok", "drop", "drop") ||
 		       parse_errno(value) >= 0;
+	if (strstr(knob, "_query_ms") && !strcmp(value, SIM_EVER))
+		return true;
 	return !parse_u64(value, &number);
 }
 

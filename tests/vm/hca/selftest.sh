@@ -356,6 +356,43 @@ ok "surprise removal" never test -e "$PCI/$PF1"
 echo 1 >/sys/bus/pci/rescan
 ok "back after a rescan" within 5 has_netdev "$PF1"
 is "with its identity" "$(field "$PCI/$PF1/device")" 0x101b
+part "h: a sick card"
+load
+within 5 has_netdev "$PF1"
+echo 1 >"$PCI/$PF1/sriov_numvfs"
+asleep() { read -r pid comm process rest <"/proc/$asker/stat" && [ "$process" = D ]; }
+alive() { read -r pid comm process rest <"/proc/$asker/stat" && [ "$process" != Z ]; } 2>/dev/null
+hangs() {	# WHO HOW HOW-NOT COMMAND...: what it does, until HOW is taken back
+	who=$1 back=$3
+	eval "$2"
+	shift 3
+	"$@" >/dev/null 2>&1 &
+	asker=$!
+	ok "$who: no answer" within 2 asleep
+	kill -KILL $asker
+	sleep 0.2
+	ok "$who: nor for who is killed" asleep
+	eval "$back"
+	ok "$who: an end when it is taken back" within 2 never alive
+}
+hold() { echo "$2" >"$DBG/$1"; }
+hangs "port" "knob $PF1/port_query_ms=ever" "knob $PF1/port_query_ms=0" \
+	field "$PCI/$PF1/infiniband/$(rdma "$PF1")/ports/1/state"
+knob "$PF1/port_query_ms=ever"
+ok "the other port answers" test -n "$(port "$PF2" state)"
+knob "$PF1/port_query_ms=500"
+start=$(now_ms)
+port "$PF1" state >/dev/null
+ok "a port that is slow" test $(($(now_ms) - start)) -ge 500
+knob "$PF1/port_query_ms=0"
+hangs "VF, OFED" "knob $PF1/vf_query_ms=ever" "knob $PF1/vf_query_ms=0" field "$SRIOV/0/node"
+hangs "VF, netlink" "knob $PF1/vf_query_ms=ever" "knob $PF1/vf_query_ms=0" \
+	"$IP" link show "$(netdev "$PF1")"
+hangs "device lock" "hold $PF1/device_lock 1" "hold $PF1/device_lock 0" field "$PCI/$PF1/sriov_numvfs"
+hangs "RTNL" "hold rtnl 1" "hold rtnl 0" "$IP" link show lo
+echo 0 >"$PCI/$PF1/sriov_numvfs"
+
+part "i: unloading"
 ok "unload at the end" unload
 part "end"
 dmesg >>/tmp/hcatest.log

@@ -11,6 +11,7 @@
 
 #include <linux/atomic.h>
 #include <linux/auxiliary_bus.h>
+#include <linux/completion.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/pci.h>
@@ -28,6 +29,7 @@
 
 #define SIM_MAX_PORTS 2
 #define SIM_VALUE_LEN 64
+#define SIM_EVER "ever"
 
 /* Counters, one set per PCI address; the name is what debugfs prints. */
 #define SIM_COUNTERS(X)		\
@@ -57,6 +59,15 @@ enum sim_policy { SIM_POLICY_DOWN, SIM_POLICY_UP, SIM_POLICY_FOLLOW };
 
 enum sim_link { SIM_LINK_DOWN, SIM_LINK_INIT, SIM_LINK_ACTIVE };
 
+/* A lock that is held until told otherwise: a device's, or RTNL. */
+struct sim_hold {
+	struct mutex mutex;
+	const char *bdf;		/* NULL: RTNL */
+	struct pci_dev *pdev;
+	struct task_struct *task;
+	struct completion held;
+};
+
 /*
  * Everything that outlives a driver binding, keyed by PCI address: a test
  * must be able to read the count of unbinds after the unbind.
@@ -68,6 +79,7 @@ struct sim_slot {
 	struct dentry *dir;
 	u64 last_node_guid;		/* what the last probe latched */
 	u64 last_port_guid;
+	struct sim_hold device_lock;
 };
 
 /*
@@ -155,6 +167,16 @@ int sim_knobs_add(const char *text);
 void sim_knobs_free(void);
 struct seq_file;
 void sim_knobs_show(struct seq_file *m);
+
+/* core_sick.c */
+#define sim_silence SIM_SYM(silence)
+/* Sleep for as long as KNOB, milliseconds or "ever", says. */
+void sim_silence(struct sim_func *f, const char *knob);
+void sim_knobs_changed(void);
+/* DIR/NAME: 1 takes the lock, 0 gives it back. */
+void sim_hold_init(struct sim_hold *h, const char *name, const char *bdf,
+		   struct dentry *dir);
+void sim_hold_end(struct sim_hold *h);
 
 /* slots.c */
 struct sim_slot *sim_slot_get(struct pci_dev *pdev);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Counters per PCI address and their files in debugfs:
+ * Counters per PCI address, and our files in debugfs:
  *   ibsim/mlx5_core/set                rules (write to add, read to list)
  *   ibsim/mlx5_core/counters           sums over all functions
  *   ibsim/mlx5_core/<BDF>/counters     one function; write anything to clear
+ *   ibsim/mlx5_core/rtnl               1 holds RTNL, 0 gives it back
+ *   ibsim/mlx5_core/<BDF>/device_lock  the same for the device's lock
  */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
@@ -14,6 +16,7 @@
 static LIST_HEAD(slots);
 static DEFINE_MUTEX(slots_lock);
 static struct dentry *root;
+static struct sim_hold rtnl;
 
 #define SIM_COUNTER_NAME(name) #name,
 static const char * const names[] = { SIM_COUNTERS(SIM_COUNTER_NAME) };
@@ -97,6 +100,7 @@ static ssize_t set_write(struct file *file, const char __user *buf, size_t len,
 	kfree(text);
 	if (err)
 		return err;
+	sim_knobs_changed();
 	sim_event_all();
 	return len;
 }
@@ -124,6 +128,7 @@ struct sim_slot *sim_slot_get(struct pci_dev *pdev)
 	list_add_tail(&slot->node, &slots);
 	slot->dir = debugfs_create_dir(slot->bdf, root);
 	debugfs_create_file("counters", 0600, slot->dir, slot, &slot_fops);
+	sim_hold_init(&slot->device_lock, "device_lock", slot->bdf, slot->dir);
 out:
 	mutex_unlock(&slots_lock);
 	return slot;
@@ -140,6 +145,7 @@ void sim_slots_init(void)
 	dput(top);
 	debugfs_create_file("set", 0600, root, NULL, &set_fops);
 	debugfs_create_file("counters", 0400, root, NULL, &total_fops);
+	sim_hold_init(&rtnl, "rtnl", NULL, root);
 }
 
 void sim_slots_free(void)
@@ -147,6 +153,9 @@ void sim_slots_free(void)
 	struct sim_slot *slot, *next;
 
 	debugfs_remove_recursive(root);
-	list_for_each_entry_safe(slot, next, &slots, node)
+	sim_hold_end(&rtnl);
+	list_for_each_entry_safe(slot, next, &slots, node) {
+		sim_hold_end(&slot->device_lock);
 		kfree(slot);
+	}
 }
