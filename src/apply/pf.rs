@@ -1,33 +1,41 @@
 //! `ibprov apply` for one PF: look, plan, do the next stage, look again, until
 //! nothing is left to do or the deadline comes.
 //!
-//! What may hang is done by a child that holds the PF's lock. What is changed
-//! only for the time of the work (automatic probing, driver_override) is
-//! written down in `/run/ibprov/pf/PCI.undo` before, so that the next run puts
-//! it back if this one is killed.
+//! What may hang is done by a child that holds the PF's lock (`child.rs`). What is
+//! changed only for the time of the work (automatic probing, driver_override) is
+//! written down before (`undo.rs`), so that the next run puts it back if this one is
+//! killed.
 
+mod attempts;
+mod child;
 mod judge;
-mod look;
-mod steps;
-mod tried;
+mod request;
+mod turn;
+mod undo;
+mod watch;
 
-use self::tried::Tried;
+use log::Level;
+
+use self::attempts::Attempts;
+use self::child::{Child, failure};
+use self::turn::Turn;
+use self::undo::UndoRecord;
+use self::watch::Watch;
 use super::locks;
-use crate::host::events::{Events, Happened};
-use crate::host::{Root, clock, lock, state};
+use crate::host::{Root, clock, journal};
 use crate::ladder::vf::{awaits_grant, may_come};
-use crate::ladder::{self, Facts, WantedPf, WantedVf};
+use crate::ladder::{WantedPf, WantedVf};
 use crate::names::{PciAddress, VfIndex, is_vfio};
-use crate::observe::pf;
-use crate::observe::{Backend, Look, ObservedPf, ObservedVf, Own, Undo};
+use crate::observe::pf::{self, dir};
+use crate::observe::{Backend, Look, ObservedPf, ObservedVf, Own};
 use crate::plan::VfPlan;
-use crate::plan::vf::Uses;
-use crate::report::pf::{Hindrance, PfProblem, PfReport, PfVerdict, Stage, VfStep};
-use crate::workers::Client;
+use crate::plan::vf::{Uses, disturbed, vf_steps};
+use crate::report::events as kinds;
+use crate::report::pf::{
+    Hindrance, PfProblem, PfReport, PfVerdict, Stage, StepDone, StepFailure, VfStep,
+};
+use crate::workers::{Answer, Failure, Reply, Request};
 
-/// How long what was changed for the time of the work is tried to be put back
-/// when the deadline has come or a signal asks to end.
-const GRACE_USEC: u64 = 2_000_000;
 /// The kernel makes `virtfnN` before the write of the number returns; some
 /// kernels were reported to be late.
 const LINKS_USEC: u64 = 10_000_000;
@@ -58,139 +66,60 @@ pub fn run(
 ) -> anyhow::Result<PfReport> {
     let mut report = PfReport::blank(wanted.pf, clock::monotonic_usec());
     let locks = locks(&mut report.problems);
-    let events = Events::open_quiet()?;
-    let mut run = Run {
-        wanted,
-        purpose,
-        root,
-        deadline,
-        events,
-        lock: None,
-        worker: Client::new(root).patient(),
-        undo: Undo::default(),
-        uses: Uses::new(),
-        bound: Vec::new(),
-        hung: Vec::new(),
-        tried: Tried::default(),
-        facts: Facts::default(),
-        stopped: false,
-        report,
-    };
-    match run.take_turn(locks.as_ref())? {
-        Turn::Ours => {
-            // It starts while this process looks around.
-            run.worker.start(run.lock.as_ref())?;
-            run.undo = remembered(root, wanted.pf, &mut run.report.problems);
-            let end = run.work()?;
-            run.finish(end)?;
+    let mut watch = Watch::open(deadline)?;
+    let problems = &mut report.problems;
+    match turn::take(wanted.pf, purpose, locks.as_ref(), &mut watch, problems)? {
+        Turn::Ours(lock) => {
+            let child = Child::start(root, lock)?;
+            let mut run = Run {
+                wanted,
+                purpose,
+                root,
+                record: UndoRecord::read(root, wanted.pf, problems),
+                watch,
+                child,
+                uses: Uses::new(),
+                attempts: Attempts::default(),
+                report,
+            };
+            let (observed, plan) = run.work()?;
+            run.finish(observed, plan)
         }
-        Turn::Another => run.end(PfVerdict::Interrupted),
-        Turn::Never => run.end(PfVerdict::NotRight),
+        Turn::Another => Ok(ended(report, watch, PfVerdict::Interrupted)),
+        Turn::Never => Ok(ended(report, watch, PfVerdict::NotRight)),
     }
-    Ok(run.report)
 }
 
-/// Who may act at the PF.
-enum Turn {
-    Ours,
-    /// Somebody is at it, and there is no need to wait.
-    Another,
-    /// The deadline or a signal came first.
-    Never,
+fn ended(mut report: PfReport, watch: Watch, verdict: PfVerdict) -> PfReport {
+    report.problems.extend(watch.into_problems());
+    report.finished_usec = clock::monotonic_usec();
+    report.verdict = verdict;
+    report.exit_code = verdict.exit_code();
+    report
 }
 
+/// The circle.
 struct Run<'a> {
     wanted: &'a WantedPf,
     purpose: Purpose,
     root: &'a Root,
-    deadline: u64,
-    events: Events,
-    lock: Option<lock::Held>,
-    worker: Client<'a>,
-    undo: Undo,
+    watch: Watch,
+    child: Child<'a>,
+    record: UndoRecord,
     uses: Uses,
-    /// VFs that the last stage has bound, the driver, and what they showed then.
-    bound: Vec<(VfIndex, String, Option<Own>)>,
-    /// VFs whose `driver_override` was not told: a driver's probe hangs there.
-    hung: Vec<String>,
-    tried: Tried,
-    facts: Facts,
-    stopped: bool,
+    attempts: Attempts,
     report: PfReport,
 }
 
-/// Where what must be put back is written down, below `/run/ibprov`.
-fn undo_file(pf: PciAddress) -> String {
-    format!("pf/{pf}.undo")
-}
-
-fn remembered(root: &Root, pf: PciAddress, problems: &mut Vec<String>) -> Undo {
-    let path = format!("{}/{}", state::RUN_DIR, undo_file(pf));
-    match root.text(&path, 1 << 20) {
-        Ok(text) => serde_json::from_str(&text).unwrap_or_else(|e| {
-            problems.push(format!("{path}: {e}: what an earlier run changed is not put back"));
-            Undo::default()
-        }),
-        Err(e) if e.is_absent() => Undo::default(),
-        Err(e) => {
-            problems.push(e.to_string());
-            Undo::default()
-        }
-    }
+/// A VF that was bound, and what it showed then.
+struct BoundVf {
+    index: VfIndex,
+    driver: String,
+    own: Option<Own>,
 }
 
 impl Run<'_> {
-    /// One at a time at a PF: who comes second waits, and then finds all done.
-    fn take_turn(&mut self, locks: Option<&lock::Locks>) -> anyhow::Result<Turn> {
-        let Some(locks) = locks else { return Ok(Turn::Ours) };
-        let mut is_watched = false;
-        loop {
-            match locks.try_take(&format!("pf-{}", self.wanted.pf)) {
-                Ok(held) => {
-                    self.lock = Some(held);
-                    return Ok(Turn::Ours);
-                }
-                Err(lock::LockError::Busy { .. }) if self.purpose == Purpose::Undo => {
-                    return Ok(Turn::Another);
-                }
-                Err(lock::LockError::Busy { .. }) if !is_watched => {
-                    self.events.watch_closed(&[locks.dir()]);
-                    is_watched = true;
-                    continue;
-                }
-                Err(e @ lock::LockError::Busy { .. }) => {
-                    if clock::monotonic_usec() >= self.deadline || self.stopped {
-                        self.report.problems.push(format!(
-                            "{}/pf-{} was {e}, or by a child that it left, until the deadline",
-                            locks.dir().display(),
-                            self.wanted.pf
-                        ));
-                        return Ok(Turn::Never);
-                    }
-                }
-                Err(e) => {
-                    self.report.problems.push(format!("{e}: working without it"));
-                    return Ok(Turn::Ours);
-                }
-            }
-            let retry = clock::monotonic_usec() + lock::RETRY_USEC;
-            let happened = self.events.wait(self.deadline.min(retry))?;
-            self.learn(&happened);
-        }
-    }
-
-    fn learn(&mut self, happened: &Happened) {
-        self.stopped |= happened.stop;
-        for line in &happened.kernel {
-            ladder::cause::learn(&mut self.facts, line.level, &line.text);
-        }
-    }
-
-    fn is_late(&self) -> bool {
-        self.stopped || clock::monotonic_usec() >= self.deadline
-    }
-
-    /// The circle. Ends with the last look and plan.
+    /// Ends with the last look and plan.
     fn work(&mut self) -> anyhow::Result<(ObservedPf, VfPlan)> {
         let mut seen: Option<ObservedPf> = None;
         loop {
@@ -202,11 +131,8 @@ impl Run<'_> {
             let steps = self.open_steps(&plan);
             let Some(stage) = steps.first().map(VfStep::stage) else {
                 let passes = plan.problem.as_ref().is_some_and(PfProblem::may_pass);
-                let comes = self.wanted.vfs.iter().any(|want| {
-                    let seen = observed.vfs.iter().find(|v| v.index == want.index);
-                    seen.is_some_and(|seen| self.is_awaited(want, seen, &observed))
-                });
-                if self.purpose == Purpose::Apply && !self.is_late() && (passes || comes) {
+                let comes = self.is_any_awaited(&observed);
+                if self.purpose == Purpose::Apply && !self.watch.is_late() && (passes || comes) {
                     self.wait_for_devices(&observed)?;
                     continue;
                 }
@@ -217,75 +143,112 @@ impl Run<'_> {
                 .iter()
                 .all(|s| matches!(s, VfStep::AutoprobeOff | VfStep::RestoreAutoprobe { .. }));
             let tried = now.len();
-            self.carry_out(stage, now, &observed)?;
-            let observed = ObservedPf { undo: self.undo.clone(), ..observed };
+            let bound = self.carry_out(stage, now, &observed)?;
+            let observed = ObservedPf { undo: self.record.undo().clone(), ..observed };
             seen = if only_autoprobe {
                 let autoprobe = pf::autoprobe(&mut Look::new(self.root), self.wanted.pf);
                 Some(ObservedPf { autoprobe, ..observed })
+            } else if matches!(observed.backend, Backend::Mlx4 { .. }) {
+                // It asks the subnet manager anew when a VF comes.
+                None
+            } else if stage == Stage::Bind && bound.len() == tried {
+                as_bound(observed, bound)
             } else {
-                self.look_after(stage, tried, observed)?
+                self.look_after(stage, observed)?
             };
         }
     }
 
-    /// What is seen after the `tried` steps of a stage, if less than all can have
-    /// changed since `observed`: on a machine that is busy with the VFs' events a
-    /// whole look is dear.
+    /// The host now. The part that may hang is asked of the child.
+    fn look(&mut self) -> anyhow::Result<ObservedPf> {
+        let mut look = Look::new(self.root);
+        let observed = pf::look(&mut look, self.wanted.pf, self.record.undo().clone());
+        self.complete(observed, look.problems.into_iter().collect())
+    }
+
+    /// What is seen after a stage, if less than all can have changed since
+    /// `observed`: on a machine that is busy with the VFs' events a whole look is
+    /// dear.
     fn look_after(
         &mut self,
         stage: Stage,
-        tried: usize,
         observed: ObservedPf,
     ) -> anyhow::Result<Option<ObservedPf>> {
-        // mlx4 asks the subnet manager anew when a VF comes.
-        if matches!(observed.backend, Backend::Mlx4 { .. }) {
-            return Ok(None);
-        }
-        let is_done = self.tried.ends_well();
         match stage {
             // Nobody has told the PF anything for them, or nobody knows: it is told all.
-            Stage::Count if is_done => {
+            Stage::Count if self.attempts.end_well() => {
                 let mut look = Look::new(self.root);
                 let seen = pf::look_at_vfs(&mut look, observed);
                 self.note(look.problems);
                 Ok(seen)
             }
             // What a VF shows is what it read when it was bound.
-            Stage::Administer => self.ask_all(observed, Vec::new()).map(Some),
-            Stage::Bind if self.bound.len() == tried => Ok(self.as_bound(observed)),
+            Stage::Administer => self.complete(observed, Vec::new()).map(Some),
             _ => Ok(None),
         }
     }
 
-    /// What is seen once all VFs of a stage are bound; `None` if not all is known.
-    fn as_bound(&mut self, mut observed: ObservedPf) -> Option<ObservedPf> {
-        for (index, driver, own) in std::mem::take(&mut self.bound) {
-            let seen = observed.vfs.iter_mut().find(|v| v.index == index)?;
-            // vfio gives it nothing to show.
-            if own.is_none() && !is_vfio(&driver) {
-                return None;
-            }
-            seen.driver = Some(driver);
-            seen.own = own;
-            // Who binds puts it back.
-            let prior = observed.undo.overrides.get(&seen.pci.to_string());
-            seen.driver_override = prior.filter(|o| !o.is_empty()).cloned();
+    /// What was looked at, with what is asked of the child, which knows how the rest
+    /// is read. `problems` are those of the look.
+    fn complete(
+        &mut self,
+        mut observed: ObservedPf,
+        mut problems: Vec<String>,
+    ) -> anyhow::Result<ObservedPf> {
+        if !self.child.ask_administered(&mut observed, &mut self.watch, &mut problems)? {
+            // Nothing more can be judged, only put back.
+            self.watch.give_up();
         }
-        Some(observed)
+        let left: Vec<PciAddress> = self.record.undo().overrides.keys().copied().collect();
+        for (pci, now) in self.overrides(&left)? {
+            if let Some(vf) = observed.vfs.iter_mut().find(|v| v.pci == pci) {
+                vf.driver_override = Some(now).filter(|n| !n.is_empty());
+            }
+        }
+        self.note(problems);
+        Ok(observed)
     }
 
-    /// True if waiting may bring what the VF lacks. One that this run has not
-    /// bound, with an RDMA device and no netdev, has its netdev in another
-    /// network namespace: it does not come.
-    fn is_awaited(&self, want: &WantedVf, seen: &ObservedVf, pf: &ObservedPf) -> bool {
-        let fresh = self.tried.has_bound(want.index);
-        may_come(want, seen, pf) && (seen.own.is_none() || fresh || awaits_grant(want, seen))
+    /// `driver_override` of these VFs, as far as no probe hangs there.
+    fn overrides(&mut self, vfs: &[PciAddress]) -> anyhow::Result<Vec<(PciAddress, String)>> {
+        let known = self.child.ask_overrides(vfs, &mut self.watch)?;
+        let is_known = |vf: &PciAddress| known.iter().any(|(pci, _)| pci == vf);
+        self.record.hang(vfs.iter().copied().filter(|vf| !is_known(vf)).collect());
+        Ok(known)
+    }
+
+    /// What could not be read, said once.
+    fn note(&mut self, problems: impl IntoIterator<Item = String>) {
+        for problem in problems {
+            if !self.report.problems.contains(&problem) {
+                self.report.problems.push(problem);
+            }
+        }
+    }
+
+    /// The plan, with all known that it must know of who uses what.
+    fn plan(&mut self, observed: &ObservedPf) -> anyhow::Result<VfPlan> {
+        loop {
+            let plan = vf_steps(self.wanted, observed, &self.uses);
+            let is_unknown = |vf: &&ObservedVf| !self.uses.contains_key(&vf.index);
+            let unknown: Vec<&ObservedVf> = disturbed(&plan, observed)
+                .into_iter()
+                .filter_map(|vf| observed.vf(vf))
+                .filter(is_unknown)
+                .collect();
+            if unknown.is_empty() || self.purpose == Purpose::Undo {
+                return Ok(plan);
+            }
+            let functions = unknown.iter().map(|vf| vf.pci).collect();
+            let uses = self.child.ask_uses(functions, &mut self.watch)?;
+            self.uses.extend(unknown.into_iter().map(|vf| vf.index).zip(uses));
+        }
     }
 
     /// What of the plan is still to be tried: nothing twice, and nothing of a
     /// VF for which something before it was in vain.
     fn open_steps(&self, plan: &VfPlan) -> Vec<VfStep> {
-        let in_vain = |s: &&VfStep| self.tried.has(s);
+        let in_vain = |s: &&VfStep| self.attempts.has(s);
         let lost: Vec<VfIndex> = plan
             .steps
             .iter()
@@ -294,7 +257,7 @@ impl Run<'_> {
             .filter_map(VfStep::vf)
             .collect();
         let no_number = plan.steps.iter().any(|s| s.stage() == Stage::Count && in_vain(&s));
-        let only_back = no_number || self.purpose == Purpose::Undo || self.is_late();
+        let only_back = no_number || self.purpose == Purpose::Undo || self.watch.is_late();
         let open = |s: &&VfStep| {
             !in_vain(s)
                 && (s.stage() == Stage::Restore || !only_back)
@@ -304,36 +267,246 @@ impl Run<'_> {
         plan.steps.iter().filter(open).cloned().collect()
     }
 
-    fn finish(&mut self, (mut observed, plan): (ObservedPf, VfPlan)) -> anyhow::Result<()> {
-        self.learn_names(&mut observed);
-        let is_back = |s: &VfStep| s.stage() == Stage::Restore;
-        if !plan.steps.iter().any(is_back) && !self.undo.is_empty() {
-            self.undo.autoprobe = None;
-            self.undo.overrides.retain(|pci, _| self.hung.contains(pci));
+    /// Do the steps of one stage. Returns the VFs that were bound.
+    fn carry_out(
+        &mut self,
+        stage: Stage,
+        steps: Vec<VfStep>,
+        observed: &ObservedPf,
+    ) -> anyhow::Result<Vec<BoundVf>> {
+        match stage {
+            Stage::Prepare => {
+                self.record.probing_goes_off();
+                self.write_record();
+            }
+            Stage::Bind => self.remember_overrides(&steps, observed)?,
+            Stage::Count => return self.change_number(steps, observed).map(|()| Vec::new()),
+            _ => {}
         }
-        self.remember();
-        let mut vfs = judge::vfs(self.wanted, &observed, &plan, &self.tried, &self.facts);
-        if vfs.iter().any(|v| !v.right) || self.tried.failed_count().is_some() {
-            // What the kernel said while only the child was listened to.
-            let kernel = self.events.kernel_lines()?;
-            self.learn(&Happened { kernel, ..Happened::default() });
-            vfs = judge::vfs(self.wanted, &observed, &plan, &self.tried, &self.facts);
+        // One request a VF: its settings in order, the VFs at the same time.
+        let mut groups: Vec<(Vec<VfStep>, Vec<Request>)> = Vec::new();
+        for step in steps {
+            let vf = step.vf().and_then(|vf| observed.vf(vf));
+            if stage == Stage::Bind && vf.is_some_and(|vf| self.record.is_hung(vf.pci)) {
+                self.note_step(step, Some(StepFailure::ProbeHangs));
+                continue;
+            }
+            let Some(request) = request::of(&step, observed, self.record.undo(), self.root) else {
+                self.note_step(step, Some(StepFailure::NoSuchVf));
+                continue;
+            };
+            let is_of_vf = |(group, _): &&mut (Vec<VfStep>, Vec<Request>)| {
+                stage == Stage::Administer && group.first().is_some_and(|f| f.vf() == step.vf())
+            };
+            match groups.iter_mut().find(is_of_vf) {
+                Some((group, requests)) => {
+                    group.push(step);
+                    requests.push(request);
+                }
+                None => groups.push((vec![step], vec![request])),
+            }
+        }
+        let (groups, requests): (Vec<_>, Vec<_>) = groups.into_iter().unzip();
+        let requests: Vec<Request> = requests.into_iter().map(Request::Each).collect();
+        let until = match stage {
+            Stage::Restore => self.watch.last_moment(),
+            _ => self.watch.deadline(),
+        };
+        let replies = self.child.ask(&requests, &mut self.watch, until)?;
+        let mut bound = Vec::new();
+        for (group, reply) in groups.into_iter().zip(replies) {
+            let each: Vec<Option<Reply>> = match reply {
+                Some(Ok(Answer::Each(each))) => {
+                    each.into_iter().map(|one| Some(one.map_err(Failure::Refused))).collect()
+                }
+                other => vec![other; group.len()],
+            };
+            for (step, reply) in group.into_iter().zip(each) {
+                bound.extend(self.take_reply(step, reply));
+            }
+        }
+        if stage == Stage::Restore {
+            self.record.forget_what_is_back(&self.attempts);
+        }
+        Ok(bound)
+    }
+
+    /// Write down `driver_override` of the VFs to be bound, as it is.
+    fn remember_overrides(
+        &mut self,
+        steps: &[VfStep],
+        observed: &ObservedPf,
+    ) -> anyhow::Result<()> {
+        let of = |step: &VfStep| Some(observed.vf(step.vf()?)?.pci);
+        let is_new = |pci: &PciAddress| !self.record.undo().overrides.contains_key(pci);
+        let unknown: Vec<PciAddress> = steps.iter().filter_map(of).filter(is_new).collect();
+        let known = if self.attempts.have_made_vfs() {
+            // What this run has made has none yet.
+            unknown.into_iter().map(|pci| (pci, String::new())).collect()
+        } else {
+            self.overrides(&unknown)?
+        };
+        self.record.overrides_change(known);
+        self.write_record();
+        Ok(())
+    }
+
+    fn write_record(&mut self) {
+        self.report.problems.extend(self.record.write().err());
+    }
+
+    /// From one number of VFs to another, by none.
+    fn change_number(&mut self, steps: Vec<VfStep>, observed: &ObservedPf) -> anyhow::Result<()> {
+        let pf = self.wanted.pf;
+        for step in steps {
+            let VfStep::Count { from, to } = step else { continue };
+            let to_none = (from > 0)
+                .then(|| request::number(pf, 0, observed.vfs.iter().map(|vf| vf.pci).collect()));
+            let mut reply = Some(Ok(Answer::Done));
+            for request in to_none.into_iter().chain([request::number(pf, to, Vec::new())]) {
+                if matches!(reply, Some(Ok(Answer::Done))) {
+                    let until = self.watch.deadline();
+                    reply = self.child.ask(&[request], &mut self.watch, until)?.pop().flatten();
+                }
+            }
+            let is_done = matches!(reply, Some(Ok(Answer::Done)));
+            self.take_reply(step, reply);
+            if is_done {
+                // Those of before are gone, and who used them.
+                self.uses.clear();
+                self.record.vfs_are_gone();
+                self.wait_for_links(to)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Note what a reply says of a step.
+    fn take_reply(&mut self, step: VfStep, reply: Option<Reply>) -> Option<BoundVf> {
+        match reply {
+            Some(Ok(Answer::Done)) => self.note_step(step, None),
+            Some(Ok(Answer::Bound(own))) => {
+                let bound = match &step {
+                    VfStep::Bind { vf, driver } => {
+                        Some(BoundVf { index: *vf, driver: driver.clone(), own })
+                    }
+                    _ => None,
+                };
+                self.note_step(step, None);
+                return bound;
+            }
+            Some(Ok(Answer::InUse(uses))) => {
+                // Taken since the plan was made: the next plan leaves it alone.
+                let vf = step.vf().or(VfIndex::new(0));
+                self.uses.extend(vf.map(|vf| (vf, uses)));
+            }
+            other => self.note_step(step, Some(failure(other))),
+        }
+        None
+    }
+
+    /// Note what became of a step, and tell.
+    fn note_step(&mut self, step: VfStep, failure: Option<StepFailure>) {
+        let mut fields =
+            vec![("IBPROV_STEP", step.to_string()), ("IBPROV_PCI", self.wanted.pf.to_string())];
+        match &failure {
+            None => {
+                journal::emit(kinds::STEP_DONE, Level::Debug, &format!("done: {step}"), &fields);
+            }
+            Some(failure) => {
+                fields.push(("IBPROV_CAUSE", failure.to_string()));
+                let text = format!("PF {}: failed: {step}: {failure}", self.wanted.pf);
+                journal::emit(kinds::STEP_FAILED, Level::Warn, &text, &fields);
+            }
+        }
+        self.attempts.add(StepDone { step, failure });
+    }
+
+    fn wait_for_links(&mut self, to: u16) -> anyhow::Result<()> {
+        let until = self.watch.deadline().min(clock::monotonic_usec() + LINKS_USEC);
+        let last = format!("{}/virtfn{}", dir(self.wanted.pf), to.saturating_sub(1));
+        loop {
+            if to == 0 || self.root.exists(&last) {
+                return Ok(());
+            }
+            if clock::monotonic_usec() >= until || self.watch.is_stopped() {
+                return Ok(());
+            }
+            if !self.watch.listen_to_devices() {
+                self.watch.wait(until)?;
+            }
+        }
+    }
+
+    /// Until every VF with a driver has its RDMA device and its netdev. Only
+    /// what nobody waits for is read meanwhile.
+    fn wait_for_devices(&mut self, before: &ObservedPf) -> anyhow::Result<()> {
+        if matches!(before.backend, Backend::Mlx4 { iov: Some(_) }) {
+            // The kernel tells nobody when the subnet manager grants a GUID.
+            return self.watch.wait(clock::monotonic_usec() + GRANT_USEC);
+        }
+        if self.watch.listen_to_devices() {
+            // It may have come before anybody listened.
+            return Ok(());
+        }
+        loop {
+            self.watch.wait(self.watch.deadline())?;
+            let mut look = Look::new(self.root);
+            let now = pf::look(&mut look, self.wanted.pf, self.record.undo().clone());
+            let comes = self.is_any_awaited(&now);
+            let is_other = now.driver != before.driver
+                || now.addresses() != before.addresses()
+                || now.link_layer != before.link_layer
+                || now.backend != before.backend;
+            let is_all = !comes && now.vfs.len() == self.wanted.vfs.len();
+            if self.watch.is_late() || is_other || is_all {
+                return Ok(());
+            }
+        }
+    }
+
+    /// True if waiting may bring what a VF lacks.
+    fn is_any_awaited(&self, pf: &ObservedPf) -> bool {
+        let comes =
+            |want: &WantedVf| pf.vf(want.index).is_some_and(|seen| self.is_awaited(want, seen, pf));
+        self.wanted.vfs.iter().any(comes)
+    }
+
+    /// One that this run has not bound, with an RDMA device and no netdev, has its
+    /// netdev in another network namespace: it does not come.
+    fn is_awaited(&self, want: &WantedVf, seen: &ObservedVf, pf: &ObservedPf) -> bool {
+        let fresh = self.attempts.have_bound(want.index);
+        may_come(want, seen, pf) && (seen.own.is_none() || fresh || awaits_grant(want, seen))
+    }
+
+    fn finish(mut self, mut observed: ObservedPf, plan: VfPlan) -> anyhow::Result<PfReport> {
+        self.learn_names(&mut observed);
+        if !plan.steps.iter().any(|step| step.stage() == Stage::Restore) {
+            self.record.forget_what_was_seen();
+        }
+        self.write_record();
+        let judge =
+            |run: &Self| judge::vfs(run.wanted, &observed, &plan, &run.attempts, run.watch.facts());
+        let mut vfs = judge(&self);
+        if vfs.iter().any(|v| !v.right) || self.attempts.failed_count().is_some() {
+            self.watch.catch_up()?;
+            vfs = judge(&self);
         }
         self.report.vfs = vfs;
         self.report.hindrance = Hindrance {
             problem: plan.problem,
-            number: judge::number_failed(&self.tried, &self.facts, self.wanted.pf),
+            number: judge::number_failed(&self.attempts, self.watch.facts(), self.wanted.pf),
         };
-        self.report.steps = std::mem::take(&mut self.tried).into_steps();
+        self.report.steps = self.attempts.into_steps();
         self.report.deferred = plan.deferred;
         let all_right = self.report.vfs.iter().all(|v| v.right || v.deferred)
             && self.report.hindrance.is_none();
-        let put_back = self.undo.is_empty();
+        let put_back = self.record.undo().is_empty();
         let verdict = match (all_right && put_back, self.report.deferred.is_empty()) {
             _ if self.purpose == Purpose::Undo && put_back => PfVerdict::Right,
             (true, true) => PfVerdict::Right,
             (true, false) => PfVerdict::Deferred,
-            (false, _) if self.stopped => PfVerdict::Interrupted,
+            (false, _) if self.watch.is_stopped() => PfVerdict::Interrupted,
             (false, _) => PfVerdict::NotRight,
         };
         if !put_back {
@@ -341,8 +514,7 @@ impl Run<'_> {
                 "automatic probing or driver_override could not be put back; the next `ibprov apply` tries again".to_owned(),
             );
         }
-        self.end(verdict);
-        Ok(())
+        Ok(ended(self.report, self.watch, verdict))
     }
 
     /// What a VF showed when it was bound is true still, but for the names that udev
@@ -356,11 +528,21 @@ impl Run<'_> {
         }
         self.note(look.problems);
     }
+}
 
-    fn end(&mut self, verdict: PfVerdict) {
-        self.report.problems.append(&mut self.events.problems);
-        self.report.finished_usec = clock::monotonic_usec();
-        self.report.verdict = verdict;
-        self.report.exit_code = verdict.exit_code();
+/// What is seen once all VFs of a stage are bound; `None` if not all is known.
+fn as_bound(mut observed: ObservedPf, bound: Vec<BoundVf>) -> Option<ObservedPf> {
+    for BoundVf { index, driver, own } in bound {
+        let seen = observed.vfs.iter_mut().find(|v| v.index == index)?;
+        // vfio gives it nothing to show.
+        if own.is_none() && !is_vfio(&driver) {
+            return None;
+        }
+        seen.driver = Some(driver);
+        seen.own = own;
+        // Who binds puts it back.
+        let prior = observed.undo.overrides.get(&seen.pci);
+        seen.driver_override = prior.filter(|o| !o.is_empty()).cloned();
     }
+    Some(observed)
 }

@@ -66,7 +66,7 @@ impl<'a> Foresight<'a> {
         if touched.is_empty() {
             return plan;
         }
-        let of = |vf| observed.vfs.iter().find(|v| v.index == vf).map(|v| v.pci);
+        let of = |vf| observed.vf(vf).map(|v| v.pci);
         let pcis = touched.iter().filter_map(|vf| of(*vf)).collect();
         let uses = match self.ask(&[Request::Uses(pcis)]).pop() {
             Some(Ok(Answer::Uses(uses))) => uses,

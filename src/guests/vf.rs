@@ -21,7 +21,7 @@ pub enum Need {
 /// it has to have GUIDs at its PF, and to show them.
 #[must_use]
 pub fn judge(name: VfName, planned: Option<&WantedVf>, pf: &ObservedPf) -> VfState {
-    let seen = pf.vfs.iter().find(|vf| vf.index == name.index);
+    let seen = pf.vf(name.index);
     let state =
         |reached, lacks| VfState { vf: Some(name), pci: seen.map(|vf| vf.pci), reached, lacks };
     let climbed = |planned: &WantedVf| {

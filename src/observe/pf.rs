@@ -92,8 +92,8 @@ impl Own {
 pub struct Undo {
     /// `sriov_drivers_autoprobe` as it was.
     pub autoprobe: Option<bool>,
-    /// `driver_override` of VFs as it was, by PCI address; empty: none.
-    pub overrides: BTreeMap<String, String>,
+    /// `driver_override` of VFs as it was; empty: none.
+    pub overrides: BTreeMap<PciAddress, String>,
 }
 
 impl Undo {
@@ -336,6 +336,12 @@ impl ObservedPf {
     pub fn question(&self, wanted: impl Fn(VfIndex) -> bool) -> Administers {
         let vfs = self.addresses().into_iter().filter(|(index, _)| wanted(*index)).collect();
         Administers { pf: self.pf, backend: self.backend.clone(), vfs }
+    }
+
+    /// One of its VFs.
+    #[must_use]
+    pub fn vf(&self, index: VfIndex) -> Option<&ObservedVf> {
+        self.vfs.iter().find(|vf| vf.index == index)
     }
 
     /// Its VFs with their PCI functions.

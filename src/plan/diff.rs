@@ -20,7 +20,7 @@ pub fn diff(
     let anew = plan.steps.iter().any(|step| matches!(step, VfStep::Count { .. }));
     let each = |vf: &WantedVf| {
         let index = vf.index;
-        let seen = observed.vfs.iter().find(|seen| seen.index == index);
+        let seen = observed.vf(index);
         let deferred = plan.deferred.iter().find(|deferred| is_about(deferred, index));
         let mut changes = Vec::new();
         let action = if plan.problem.is_some() {

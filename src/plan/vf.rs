@@ -12,7 +12,7 @@ use crate::ladder::vf::{
     awaits_grant, guids_are_set, has_driver, has_node_guids, shows_other, wanted_driver,
 };
 use crate::ladder::{WantedPf, WantedVf};
-use crate::names::{LinkLayer, PciAddress, VfDriver, VfIndex, is_vfio};
+use crate::names::{LinkLayer, VfDriver, VfIndex, is_vfio};
 use crate::observe::{Backend, ObservedPf, ObservedVf};
 use crate::report::Use;
 use crate::report::pf::{Deferred, OtherDriver, PfProblem, Undone, VfStep};
@@ -67,7 +67,7 @@ pub fn vf_steps(wanted: &WantedPf, observed: &ObservedPf, uses: &Uses) -> VfPlan
             plan.deferred.push(Deferred::Count { from, to, uses: in_use });
         }
         for vf in &wanted.vfs {
-            let seen = observed.vfs.iter().find(|s| s.index == vf.index).filter(|_| !renewed);
+            let seen = observed.vf(vf.index).filter(|_| !renewed);
             // One that does not exist and will not for now has no steps.
             if renewed || seen.is_some() {
                 let uses = uses.get(&vf.index).map_or(&[][..], Vec::as_slice);
@@ -197,14 +197,12 @@ fn policy(plan: &mut VfPlan, vf: &WantedVf, seen: Option<&ObservedVf>, backend: 
     }
 }
 
-fn overrides_back(observed: &ObservedPf) -> Vec<VfStep> {
-    let back = |(pci, to): (&String, &String)| {
-        let pci: PciAddress = pci.parse().ok()?;
-        let vf = observed.vfs.iter().find(|v| v.pci == pci)?;
-        let now = vf.driver_override.clone().unwrap_or_default();
-        (now != *to).then(|| VfStep::RestoreOverride { pci, to: to.clone() })
-    };
-    observed.undo.overrides.iter().filter_map(back).collect()
+fn overrides_back(observed: &ObservedPf) -> impl Iterator<Item = VfStep> {
+    observed.undo.overrides.iter().filter_map(|(pci, to)| {
+        let vf = observed.vfs.iter().find(|v| v.pci == *pci)?;
+        let now = vf.driver_override.as_deref().unwrap_or_default();
+        (now != to).then(|| VfStep::RestoreOverride { pci: *pci, to: to.clone() })
+    })
 }
 
 #[cfg(test)]

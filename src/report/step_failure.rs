@@ -24,13 +24,15 @@ pub enum StepFailure {
     InUse(Vec<Use>),
     /// It had not ended when the deadline came; the child is still at it.
     Unfinished,
-    /// There was no child to do it, or none any more.
+    /// The child that does it cannot be started, or was killed.
     NoChild {
-        /// Why.
+        /// What became of it.
         why: String,
     },
     /// It was not tried: a probe of another driver holds the VF.
     ProbeHangs,
+    /// It was not tried: the VF is not there any more.
+    NoSuchVf,
     /// The child answered something else.
     Unexpected {
         /// What it answered.
@@ -62,6 +64,7 @@ impl fmt::Display for StepFailure {
             Self::ProbeHangs => {
                 write!(f, "read driver_override: another driver's probe of it hangs")
             }
+            Self::NoSuchVf => write!(f, "the VF is not there any more"),
             Self::Unexpected { answer } => write!(f, "an unexpected answer: {answer}"),
         }
     }

@@ -2,7 +2,7 @@
 
 use nix::errno::Errno;
 
-use super::tried::Tried;
+use super::attempts::Attempts;
 use crate::ladder::vf::{shows_other, vf_progress};
 use crate::ladder::{Facts, WantedPf, WantedVf};
 use crate::names::{PciAddress, VfRung};
@@ -15,11 +15,11 @@ pub(super) fn vfs(
     wanted: &WantedPf,
     observed: &ObservedPf,
     plan: &VfPlan,
-    tried: &Tried,
+    attempts: &Attempts,
     facts: &Facts,
 ) -> Vec<VfOutcome> {
     let each = |want: &WantedVf| {
-        let seen = observed.vfs.iter().find(|v| v.index == want.index);
+        let seen = observed.vf(want.index);
         let progress = vf_progress(want, seen, observed);
         let own = seen.and_then(|s| s.own.as_ref());
         let deferred = plan.deferred.iter().any(|d| match d {
@@ -28,7 +28,7 @@ pub(super) fn vfs(
             Deferred::Count { .. } => seen.is_none(),
         });
         let away = progress.reached == Some(VfRung::Rdma)
-            && seen.is_some_and(|s| is_away(want, s, observed, tried));
+            && seen.is_some_and(|s| is_away(want, s, observed, attempts));
         let right = progress.lacks.is_none() || away;
         let cause = progress.lacks.map(|lack| {
             if away {
@@ -36,7 +36,7 @@ pub(super) fn vfs(
             } else if deferred || plan.problem.is_some() {
                 VfCause::Lacks { lack, why: None, kernel: None }
             } else {
-                let why = why(want, &lack, tried);
+                let why = why(want, &lack, attempts);
                 VfCause::Lacks { lack, why, kernel: seen.and_then(|s| kernel(s.pci, facts)) }
             }
         });
@@ -59,8 +59,8 @@ pub(super) fn vfs(
 
 /// A VF with an RDMA device and no netdev that this run has not bound, and that
 /// shows nothing but the plan's GUIDs: a container has its netdev.
-fn is_away(want: &WantedVf, seen: &ObservedVf, pf: &ObservedPf, tried: &Tried) -> bool {
-    pf.ipoib && shows_other(want, seen, &pf.backend).is_none() && !tried.has_bound(seen.index)
+fn is_away(want: &WantedVf, seen: &ObservedVf, pf: &ObservedPf, attempts: &Attempts) -> bool {
+    pf.ipoib && shows_other(want, seen, &pf.backend).is_none() && !attempts.have_bound(seen.index)
 }
 
 /// What the kernel said of a VF: that its probe failed, if it did.
@@ -70,8 +70,8 @@ fn kernel(vf: PciAddress, facts: &Facts) -> Option<String> {
 }
 
 /// Why a VF lacks this, as far as the steps tell.
-fn why(want: &WantedVf, lack: &VfLack, tried: &Tried) -> Option<WhyLacking> {
-    let failed = tried.of_vf(want.index).find_map(|t| Some((&t.step, t.failure.as_ref()?)));
+fn why(want: &WantedVf, lack: &VfLack, attempts: &Attempts) -> Option<WhyLacking> {
+    let failed = attempts.of_vf(want.index).find_map(|t| Some((&t.step, t.failure.as_ref()?)));
     if let Some((step, failure)) = failed {
         let (step, failure) = (step.clone(), failure.clone());
         return Some(match &step {
@@ -83,7 +83,7 @@ fn why(want: &WantedVf, lack: &VfLack, tried: &Tried) -> Option<WhyLacking> {
             _ => WhyLacking::Failed { step, failure },
         });
     }
-    let did = |is: fn(&VfStep) -> bool| tried.of_vf(want.index).any(|t| is(&t.step));
+    let did = |is: fn(&VfStep) -> bool| attempts.of_vf(want.index).any(|t| is(&t.step));
     match lack {
         VfLack::GuidsAtPf(_)
             if did(|s| matches!(s, VfStep::NodeGuid { .. } | VfStep::PortGuid { .. })) =>
@@ -93,14 +93,18 @@ fn why(want: &WantedVf, lack: &VfLack, tried: &Tried) -> Option<WhyLacking> {
         VfLack::Policy { .. } if did(|s| matches!(s, VfStep::Policy { .. })) => {
             Some(WhyLacking::Dropped)
         }
-        VfLack::Shows(_) if tried.has_bound(want.index) => Some(WhyLacking::OthersGoOn),
+        VfLack::Shows(_) if attempts.have_bound(want.index) => Some(WhyLacking::OthersGoOn),
         _ => None,
     }
 }
 
 /// The number of VFs could not be changed, if that was tried in vain.
-pub(super) fn number_failed(tried: &Tried, facts: &Facts, pf: PciAddress) -> Option<NumberFailed> {
-    let (step, failure) = tried.failed_count()?;
+pub(super) fn number_failed(
+    attempts: &Attempts,
+    facts: &Facts,
+    pf: PciAddress,
+) -> Option<NumberFailed> {
+    let (step, failure) = attempts.failed_count()?;
     let kernel = facts.functions.get(&pf).and_then(|log| log.last_error.clone());
     Some(NumberFailed { step: step.clone(), failure: failure.clone(), kernel })
 }
@@ -111,7 +115,7 @@ mod tests {
     use crate::ladder::cause;
     use crate::names::{Guid, LinkLayer, Policy, VfDriver, VfIndex};
     use crate::observe::{Admin, Backend, Own, Undo};
-    use crate::report::pf::StepFailure;
+    use crate::report::pf::{StepDone, StepFailure};
 
     const NODE: Guid = Guid::new(0x0200_0000_0000_0001);
     const PORT: Guid = Guid::new(0x0200_0000_0000_0101);
@@ -188,12 +192,12 @@ mod tests {
     ) -> String {
         let mut observed = right();
         change(&mut observed.vfs[0]);
-        let mut tried = Tried::default();
+        let mut attempts = Attempts::default();
         for (step, failure) in steps {
-            tried.add(step.clone(), failure.clone());
+            attempts.add(StepDone { step: step.clone(), failure: failure.clone() });
         }
         let facts = Facts::default();
-        let vfs = vfs(&wanted(), &observed, &VfPlan::default(), &tried, &facts);
+        let vfs = vfs(&wanted(), &observed, &VfPlan::default(), &attempts, &facts);
         vfs[0].cause.as_ref().map(ToString::to_string).unwrap_or_default()
     }
 
@@ -274,9 +278,10 @@ mod tests {
         let mut facts = Facts::default();
         cause::learn(&mut facts, 3, "mlx5_core 0000:4b:00.0: no room");
         let told = |failure: StepFailure| {
-            let mut tried = Tried::default();
-            tried.add(VfStep::Count { from: 0, to: 8 }, Some(failure));
-            number_failed(&tried, &facts, pf).map(|n| n.to_string()).unwrap_or_default()
+            let mut attempts = Attempts::default();
+            let step = VfStep::Count { from: 0, to: 8 };
+            attempts.add(StepDone { step, failure: Some(failure) });
+            number_failed(&attempts, &facts, pf).map(|n| n.to_string()).unwrap_or_default()
         };
         let no_room = told(refused(Errno::ENOSPC));
         assert!(
@@ -285,6 +290,7 @@ mod tests {
             ),
             "{no_room}"
         );
+        let killed = StepFailure::NoChild { why: "the child was killed".to_owned() };
         for (failure, want) in [
             (refused(Errno::ERANGE), "more than sriov_totalvfs"),
             (refused(Errno::ENOMEM), "pci=realloc"),
@@ -292,14 +298,11 @@ mod tests {
             (refused(Errno::ENOENT), "the driver has let go of the PF"),
             (refused(Errno::EIO), "see dmesg for the PF"),
             (StepFailure::Unfinished, "the driver hangs in making or removing VFs"),
-            (
-                StepFailure::NoChild { why: "the child was killed".to_owned() },
-                "the child was killed: see dmesg for the PF",
-            ),
+            (killed, "the child was killed: see dmesg for the PF"),
         ] {
             let said = told(failure);
             assert!(said.contains(want), "{said}");
         }
-        assert_eq!(number_failed(&Tried::default(), &facts, pf), None);
+        assert_eq!(number_failed(&Attempts::default(), &facts, pf), None);
     }
 }

@@ -124,7 +124,7 @@ impl Kernel {
                 vec![
                     Box::new(move |k| {
                         let prior = k.vf(vf).driver_override.clone();
-                        let pci = pci(usize::from(vf.get())).to_string();
+                        let pci = pci(usize::from(vf.get()));
                         k.undo.overrides.entry(pci).or_insert(prior);
                     }),
                     Box::new(move |k| k.vf(vf).driver_override.clone_from(&set)),
@@ -136,7 +136,7 @@ impl Kernel {
                         vf.read = read;
                     }),
                     Box::new(move |k| {
-                        let pci = pci(usize::from(vf.get())).to_string();
+                        let pci = pci(usize::from(vf.get()));
                         let prior = k.undo.overrides.get(&pci).cloned().unwrap_or_default();
                         k.vf(vf).driver_override = prior;
                     }),

@@ -1,0 +1,111 @@
+//! Waiting: until something happens, the deadline comes, or a signal asks to end;
+//! and what the kernel says meanwhile.
+
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+
+use crate::host::clock;
+use crate::host::events::{Events, Happened};
+use crate::ladder::{Facts, cause};
+
+/// How long what was changed for the time of the work is tried to be put back
+/// when the deadline has come or a signal asks to end.
+const GRACE_USEC: u64 = 2_000_000;
+
+/// The events of a run and its time.
+pub(super) struct Watch {
+    events: Events,
+    deadline: u64,
+    is_stopped: bool,
+    facts: Facts,
+}
+
+impl Watch {
+    /// Until `deadline`, microseconds of CLOCK_MONOTONIC.
+    pub(super) fn open(deadline: u64) -> anyhow::Result<Self> {
+        let events = Events::open_quiet()?;
+        Ok(Self { events, deadline, is_stopped: false, facts: Facts::default() })
+    }
+
+    /// What the kernel said of functions.
+    pub(super) const fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    pub(super) const fn deadline(&self) -> u64 {
+        self.deadline
+    }
+
+    /// Until when what was changed for the work may be put back, and looked at
+    /// for the last time.
+    pub(super) const fn last_moment(&self) -> u64 {
+        self.deadline.saturating_add(GRACE_USEC)
+    }
+
+    /// A signal asked to end.
+    pub(super) const fn is_stopped(&self) -> bool {
+        self.is_stopped
+    }
+
+    /// Nothing more is to be begun.
+    pub(super) fn is_late(&self) -> bool {
+        self.is_stopped || clock::monotonic_usec() >= self.deadline
+    }
+
+    /// The deadline is now: there is no use in going on.
+    pub(super) fn give_up(&mut self) {
+        self.deadline = self.deadline.min(clock::monotonic_usec());
+    }
+
+    /// Until something happens, `until` or the deadline.
+    pub(super) fn wait(&mut self, until: u64) -> anyhow::Result<()> {
+        let happened = self.events.wait(until.min(self.deadline))?;
+        self.learn(&happened);
+        Ok(())
+    }
+
+    /// Until something happens, `child` can be read, or `until`, which may be after
+    /// the deadline. A signal makes it the deadline.
+    pub(super) fn wait_for_child(
+        &mut self,
+        child: Option<BorrowedFd<'_>>,
+        until: u64,
+    ) -> anyhow::Result<()> {
+        let happened = self.events.wait_only(until, child.into_iter().collect())?;
+        if happened.stop && !self.is_stopped {
+            self.give_up();
+        }
+        self.learn(&happened);
+        Ok(())
+    }
+
+    /// Files in `dir` that somebody closes are something that happens.
+    pub(super) fn watch_closed(&mut self, dir: &Path) {
+        self.events.watch_closed(&[dir]);
+    }
+
+    /// Devices that come are something that happens from now on; true if they were
+    /// not before.
+    pub(super) fn listen_to_devices(&mut self) -> bool {
+        self.events.listen_to_kernel_devices()
+    }
+
+    /// Learn what the kernel said while only the child was listened to.
+    pub(super) fn catch_up(&mut self) -> anyhow::Result<()> {
+        let kernel = self.events.kernel_lines()?;
+        self.learn(&Happened { kernel, ..Happened::default() });
+        Ok(())
+    }
+
+    fn learn(&mut self, happened: &Happened) {
+        self.is_stopped |= happened.stop;
+        for line in &happened.kernel {
+            cause::learn(&mut self.facts, line.level, &line.text);
+        }
+    }
+
+    /// What could not be listened to, one line each.
+    pub(super) fn into_problems(self) -> Vec<String> {
+        self.events.problems
+    }
+}
