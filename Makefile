@@ -23,10 +23,10 @@ binary  := $(target)/$(host)/release/ibprov
 build_needs := gcc go-md2man libc6-dev patch
 man_pages := $(wildcard docs/*.8.md docs/*.5.md)
 
-# Lanes that boot machines are test targets of these names; every other test
-# target needs nothing but the build.
+# Lanes that boot machines are test targets of these names; house reads the sources
+# and is part of the unit lane; every other test target needs nothing but the build.
 machine_tests := vm boot demo bench picture
-tree_tests := $(filter-out $(machine_tests),$(patsubst tests/%.rs,%,$(wildcard tests/*.rs)) $(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs)))
+tree_tests := $(filter-out house $(machine_tests),$(patsubst tests/%.rs,%,$(wildcard tests/*.rs)) $(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs)))
 
 .PHONY: all release install install-man deps lint test test-unit test-tree test-boot test-vm test-picture test-all test-mutants bench demo
 
@@ -85,7 +85,7 @@ test: deps
 	exit $$failed
 
 test-unit: deps
-	@sh tests/lane.sh unit $(CARGO) test --locked --lib --bins
+	@sh tests/lane.sh unit $(CARGO) test --locked --lib --bins --test house
 test-tree: deps
 	@sh tests/vm/image/need.sh bzip2 xz-utils zstd
 	@sh tests/lane.sh tree $(CARGO) test --locked $(addprefix --test ,$(tree_tests))

@@ -1,0 +1,429 @@
+//! The arrows of the house: which room of `src/` may import which stands in the
+//! table "Rooms" of ARCHITECTURE.md and nowhere else; no file is in a circle of
+//! imports, but for a module and the files in it. What is compiled for tests only does not count.
+//!
+//! The sources are read as rustc reads them (syn): `use` declarations, paths in
+//! the code, and paths in the arguments of macros. A name that a module re-exports
+//! counts as an import of the file that defines it; a module that is imported
+//! counts by what is taken from it.
+
+#![allow(clippy::disallowed_methods, reason = "tests read the sources")]
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test may panic in its helpers too"
+)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use proc_macro2::{TokenStream, TokenTree};
+use syn::visit::{self, Visit};
+use syn::{Item, UseTree};
+
+/// Circles that are meant, each with its reason: the files below `src/`, sorted.
+const MEANT: [(&[&str], &str); 0] = [];
+
+/// A path from the root of the crate, without `crate`.
+type FromRoot = Vec<String>;
+
+/// One import: by which file, in which line, of what.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Import {
+    by: String,
+    line: usize,
+    path: FromRoot,
+}
+
+/// The sources that are part of the program.
+struct Sources {
+    /// By module path: the file below `src/`.
+    files: BTreeMap<FromRoot, String>,
+    /// What a module calls by another name: module path and name, and what it is.
+    renamed: BTreeMap<(FromRoot, String), FromRoot>,
+    imports: Vec<Import>,
+}
+
+#[test]
+fn every_import_goes_the_way_of_the_table() {
+    let sources = Sources::read();
+    let table = table();
+    let rooms: BTreeSet<String> = sources.files.values().map(|f| room(f)).collect();
+    let listed: BTreeSet<String> = table.keys().cloned().collect();
+    assert_eq!(rooms, listed, "ARCHITECTURE.md, \"Rooms\", has a row for each room");
+    let mut wrong = Vec::new();
+    for import in &sources.imports {
+        let (from, to) = (room(&import.by), room(&sources.file_of(&import.path)));
+        if from != to && !table.get(&from).is_some_and(|may| may.contains(&to)) {
+            wrong.push(format!("src/{}:{}: {from} imports {to}", import.by, import.line));
+        }
+    }
+    assert!(wrong.is_empty(), "against the table \"Rooms\":\n{}", wrong.join("\n"));
+    assert!(sources.imports.len() > 500, "{} imports were read", sources.imports.len());
+}
+
+/// Each room stands above all that it may import, so the table has no circle.
+#[test]
+fn the_table_has_no_circle() {
+    let table = table();
+    let edges = table.iter().flat_map(|(from, may)| may.iter().map(move |to| (from, to)));
+    let circles = circles(&edges.map(|(from, to)| (from.clone(), to.clone())).collect());
+    assert!(circles.is_empty(), "rooms in a circle: {circles:?}");
+}
+
+#[test]
+fn no_file_is_in_a_circle() {
+    let sources = Sources::read();
+    let mut lines: BTreeMap<(String, String), usize> = BTreeMap::new();
+    for import in &sources.imports {
+        let to = sources.file_of(&import.path);
+        let is_module = sources.files.contains_key(&import.path);
+        if to != import.by && !is_module && !contains(&to, &import.by) {
+            lines.entry((import.by.clone(), to)).or_insert(import.line);
+        }
+    }
+    let mut said = Vec::new();
+    for circle in circles(&lines.keys().cloned().collect()) {
+        if MEANT.iter().any(|(files, _)| *files == circle.as_slice()) {
+            continue;
+        }
+        said.push(format!("{} files:", circle.len()));
+        for ((from, to), line) in &lines {
+            if circle.contains(from) && circle.contains(to) {
+                said.push(format!("    src/{from}:{line} imports src/{to}"));
+            }
+        }
+    }
+    assert!(said.is_empty(), "circles of imports:\n{}", said.join("\n"));
+}
+
+/// The rows of the table: a room, and what it may import.
+fn table() -> BTreeMap<String, BTreeSet<String>> {
+    let text = fs::read_to_string(project().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
+    let rows = text.lines().skip_while(|l| !l.starts_with("| room | may import |")).skip(2);
+    let rows = rows.take_while(|l| l.starts_with('|'));
+    let words = |cell: &str| -> Vec<String> {
+        cell.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+    };
+    let mut table = BTreeMap::new();
+    for row in rows {
+        let cells: Vec<&str> = row.split('|').collect();
+        let &[_, rooms, may, ..] = cells.as_slice() else { panic!("no row: {row}") };
+        for room in words(rooms) {
+            table.insert(room, words(may).into_iter().collect());
+        }
+    }
+    table
+}
+
+fn project() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The room of a file: the folder below `src/`, or the file itself.
+fn room(file: &str) -> String {
+    file.split(['/', '.']).next().unwrap_or_default().to_owned()
+}
+
+/// The module of file `outer` has the file `inner` in it, which may use what the whole
+/// module has.
+fn contains(outer: &str, inner: &str) -> bool {
+    let folder = outer.strip_suffix("mod.rs").map_or_else(
+        || outer.strip_suffix(".rs").map(|stem| format!("{stem}/")),
+        |folder| Some(folder.to_owned()),
+    );
+    folder.is_some_and(|folder| inner.starts_with(&folder))
+}
+
+/// The groups of more than one that reach each other, each sorted.
+fn circles(edges: &BTreeSet<(String, String)>) -> Vec<Vec<String>> {
+    let mut next: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (from, to) in edges {
+        next.entry(from).or_default().push(to);
+    }
+    let reached: BTreeMap<&str, BTreeSet<&str>> =
+        next.keys().map(|node| (*node, reach(&next, node))).collect();
+    let group = |node: &str| -> Vec<String> {
+        let own = reached.get(node).into_iter().flatten();
+        let both = own.filter(|other| reached.get(*other).is_some_and(|r| r.contains(node)));
+        both.map(|other| (*other).to_owned()).collect()
+    };
+    let groups: BTreeSet<Vec<String>> = reached.keys().map(|node| group(node)).collect();
+    groups.into_iter().filter(|group| group.len() > 1).collect()
+}
+
+/// All that `from` reaches, over one arrow or more.
+fn reach<'a>(next: &BTreeMap<&'a str, Vec<&'a str>>, from: &'a str) -> BTreeSet<&'a str> {
+    let (mut seen, mut open) = (BTreeSet::new(), vec![from]);
+    while let Some(at) = open.pop() {
+        let more = next.get(at).into_iter().flatten();
+        open.extend(more.copied().filter(|to| seen.insert(*to)));
+    }
+    seen
+}
+
+impl Sources {
+    fn read() -> Self {
+        let mut sources =
+            Self { files: BTreeMap::new(), renamed: BTreeMap::new(), imports: Vec::new() };
+        for root in ["lib.rs", "main.rs"] {
+            sources.module(Path::new(root), &[]);
+        }
+        sources
+    }
+
+    /// Reads a file and those of its modules that are compiled for the program.
+    fn module(&mut self, file: &Path, module: &[String]) {
+        let text = fs::read_to_string(project().join("src").join(file)).expect("a source");
+        let parsed = syn::parse_file(&text).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+        let name = file.display().to_string();
+        if name != "main.rs" {
+            self.files.insert(module.to_vec(), name.clone());
+        } else {
+            self.files.insert(vec!["main".to_owned()], name.clone());
+        }
+        let declared = parsed.items.iter().filter_map(|item| match item {
+            Item::Mod(declared) if !is_test(&declared.attrs) => Some(declared.ident.to_string()),
+            _ => None,
+        });
+        let within = |name: &String| [module, std::slice::from_ref(name)].concat();
+        let known = declared.map(|name| (name.clone(), within(&name))).collect();
+        let mut reader = Reader { file: name, module: module.to_vec(), known, ..Reader::default() };
+        // First what its names mean, then what is done with them.
+        for item in &parsed.items {
+            if let Item::Use(used) = item
+                && !is_test(&used.attrs)
+            {
+                reader.names(&used.tree, &[]);
+            }
+        }
+        reader.items(&parsed.items);
+        self.renamed.extend(reader.renamed);
+        self.imports.extend(reader.imports);
+        for item in &parsed.items {
+            let Item::Mod(declared) = item else { continue };
+            if declared.content.is_some() || is_test(&declared.attrs) {
+                continue;
+            }
+            let child = declared.ident.to_string();
+            let folder = match file.file_name().and_then(|f| f.to_str()) {
+                Some("lib.rs" | "main.rs" | "mod.rs") => file.with_file_name(""),
+                _ => file.with_extension(""),
+            };
+            let inner = [module, std::slice::from_ref(&child)].concat();
+            let beside = folder.join(format!("{child}.rs"));
+            let below = folder.join(&child).join("mod.rs");
+            let there = if project().join("src").join(&beside).exists() { beside } else { below };
+            self.module(&there, &inner);
+        }
+    }
+
+    /// The file that defines what a path from the root means.
+    fn file_of(&self, path: &[String]) -> String {
+        self.defined(path, 0)
+    }
+
+    fn defined(&self, path: &[String], depth: usize) -> String {
+        let longest = (0..=path.len()).rev().find(|n| self.files.contains_key(&path[..*n]));
+        let (module, rest) = path.split_at(longest.unwrap_or_default());
+        if let Some(name) = rest.first()
+            && depth < 20
+            && let Some(target) = self.renamed.get(&(module.to_vec(), name.clone()))
+        {
+            let whole = [target.as_slice(), &rest[1..]].concat();
+            return self.defined(&whole, depth + 1);
+        }
+        self.files.get(module).cloned().unwrap_or_default()
+    }
+}
+
+/// Reads one file.
+#[derive(Default)]
+struct Reader {
+    file: String,
+    module: FromRoot,
+    imports: Vec<Import>,
+    renamed: Vec<((FromRoot, String), FromRoot)>,
+    /// What a name means here: the modules declared here, and what is imported.
+    known: BTreeMap<String, FromRoot>,
+}
+
+impl Reader {
+    fn items(&mut self, items: &[Item]) {
+        for item in items {
+            self.visit_item(item);
+        }
+    }
+
+    /// A path from the root, if it is one of this crate.
+    fn absolute(&self, path: &[String]) -> Option<Vec<String>> {
+        let (first, rest) = path.split_first()?;
+        let up = path.iter().take_while(|s| *s == "super").count();
+        match first.as_str() {
+            "crate" => Some(rest.to_vec()),
+            "ibprov" if self.file == "main.rs" => Some(rest.to_vec()),
+            "self" => Some([self.module.as_slice(), rest].concat()),
+            "super" => {
+                let above = self.module.len().checked_sub(up)?;
+                Some([&self.module[..above], &path[up..]].concat())
+            }
+            first => self.known.get(first).map(|target| [target.as_slice(), rest].concat()),
+        }
+    }
+
+    /// Learn what names a `use` brings.
+    fn names(&mut self, tree: &UseTree, before: &[String]) {
+        let with = |name: &syn::Ident| [before, &[name.to_string()]].concat();
+        let (path, called) = match tree {
+            UseTree::Path(path) => return self.names(&path.tree, &with(&path.ident)),
+            UseTree::Group(group) => {
+                return group.items.iter().for_each(|tree| self.names(tree, before));
+            }
+            UseTree::Name(name) if name.ident == "self" => {
+                (before.to_vec(), before.last().cloned())
+            }
+            UseTree::Name(name) => (with(&name.ident), Some(name.ident.to_string())),
+            UseTree::Rename(rename) => (with(&rename.ident), Some(rename.rename.to_string())),
+            UseTree::Glob(_) => return,
+        };
+        if let (Some(called), Some(target)) = (called, self.absolute(&path)) {
+            self.known.insert(called, target);
+        }
+    }
+
+    fn note(&mut self, path: &[String], line: usize) {
+        if let Some(path) = self.absolute(path) {
+            self.imports.push(Import { by: self.file.clone(), line, path });
+        }
+    }
+
+    fn uses(&mut self, tree: &UseTree, before: &[String], public: bool) {
+        let with = |name: &syn::Ident| [before, &[name.to_string()]].concat();
+        match tree {
+            UseTree::Path(path) => self.uses(&path.tree, &with(&path.ident), public),
+            UseTree::Group(group) => {
+                for tree in &group.items {
+                    self.uses(tree, before, public);
+                }
+            }
+            UseTree::Name(name) if name.ident == "self" => {
+                self.used(before, before.last().cloned(), name.ident.span(), public);
+            }
+            UseTree::Name(name) => {
+                let called = Some(name.ident.to_string());
+                self.used(&with(&name.ident), called, name.ident.span(), public);
+            }
+            UseTree::Rename(rename) => {
+                let called = Some(rename.rename.to_string());
+                self.used(&with(&rename.ident), called, rename.ident.span(), public);
+            }
+            UseTree::Glob(glob) => {
+                let span = glob.star_token.spans[0];
+                self.used(before, None, span, public);
+            }
+        }
+    }
+
+    fn used(
+        &mut self,
+        path: &[String],
+        called: Option<String>,
+        at: proc_macro2::Span,
+        public: bool,
+    ) {
+        let local = [self.module.as_slice(), path].concat();
+        let target = self.absolute(path).unwrap_or(local);
+        if let Some(called) = called.filter(|_| public) {
+            // Handed on, not used: who imports it from here imports it from there.
+            self.renamed.push(((self.module.clone(), called), target));
+            return;
+        }
+        self.note(path, at.start().line);
+    }
+
+    /// A path that begins with it is one of this crate.
+    fn is_first(&self, word: &str) -> bool {
+        matches!(word, "crate" | "super" | "self" | "ibprov") || self.known.contains_key(word)
+    }
+
+    /// Paths in the arguments of a macro, which are no syntax yet.
+    fn tokens(&mut self, tokens: TokenStream) {
+        let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+        let mut at = 0;
+        while let Some(token) = tokens.get(at) {
+            at += 1;
+            match token {
+                TokenTree::Group(group) => self.tokens(group.stream()),
+                TokenTree::Ident(ident) if self.is_first(&ident.to_string()) => {
+                    let mut path = vec![ident.to_string()];
+                    while let [TokenTree::Punct(a), TokenTree::Punct(b), TokenTree::Ident(next), ..] =
+                        tokens.get(at..).unwrap_or_default()
+                        && (a.as_char(), b.as_char()) == (':', ':')
+                    {
+                        path.push(next.to_string());
+                        at += 3;
+                    }
+                    self.note(&path, ident.span().start().line);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// `#[cfg(test)]`, alone or among others.
+fn is_test(attributes: &[syn::Attribute]) -> bool {
+    attributes.iter().any(|attribute| {
+        let list = attribute.meta.require_list().ok();
+        attribute.path().is_ident("cfg")
+            && list.is_some_and(|l| l.tokens.clone().into_iter().any(|t| t.to_string() == "test"))
+    })
+}
+
+impl<'ast> Visit<'ast> for Reader {
+    fn visit_item_mod(&mut self, inner: &'ast syn::ItemMod) {
+        if is_test(&inner.attrs) {
+            return;
+        }
+        if let Some((_, items)) = &inner.content {
+            self.module.push(inner.ident.to_string());
+            self.items(items);
+            self.module.pop();
+        }
+    }
+
+    fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
+        if !is_test(&item.attrs) {
+            let public = !matches!(item.vis, syn::Visibility::Inherited);
+            self.uses(&item.tree, &[], public);
+        }
+    }
+
+    fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
+        if !is_test(&item.attrs) {
+            visit::visit_item_fn(self, item);
+        }
+    }
+
+    fn visit_item_impl(&mut self, item: &'ast syn::ItemImpl) {
+        if !is_test(&item.attrs) {
+            visit::visit_item_impl(self, item);
+        }
+    }
+
+    fn visit_path(&mut self, path: &'ast syn::Path) {
+        let words: Vec<String> = path.segments.iter().map(|s| s.ident.to_string()).collect();
+        if words.first().is_some_and(|w| self.is_first(w)) && words.len() > 1 {
+            let line = path.segments.first().map_or(0, |s| s.ident.span().start().line);
+            self.note(&words, line);
+        }
+        visit::visit_path(self, path);
+    }
+
+    fn visit_macro(&mut self, called: &'ast syn::Macro) {
+        self.tokens(called.tokens.clone());
+        visit::visit_macro(self, called);
+    }
+}
