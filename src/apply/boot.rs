@@ -110,7 +110,7 @@ pub fn run(config: &Config, config_file: Option<&Path>, root: &Root) -> anyhow::
         Level::Debug,
         "boot began",
         &[
-            ("IBPROV_VERSION", report.version.to_owned()),
+            ("IBPROV_VERSION", report.version.to_string()),
             ("IBPROV_DEADLINE_SEC", report.deadline_sec.to_string()),
         ],
     );

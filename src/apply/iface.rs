@@ -144,7 +144,6 @@ fn settings(config: &Config, root: &Root, seen: &mut Seen, report: &mut IfaceRep
         if let Some(failure) = &failure {
             report.failures.push(format!("{}: {step}: {failure}", seen.interface.name));
         }
-        let failure = failure.unwrap_or_default();
         report.steps.push(IfaceStepReport { step, took_usec, failure });
     }
     match look(root, &seen.interface.name) {
@@ -154,7 +153,7 @@ fn settings(config: &Config, root: &Root, seen: &mut Seen, report: &mut IfaceRep
             let left = iface_plan(&report.wanted, interface, all, names, report.mtu_asked);
             // What failed has been told; what did not take is told here.
             let told = |step: &IfaceStep| {
-                report.steps.iter().any(|s| s.step == *step && !s.failure.is_empty())
+                report.steps.iter().any(|s| s.step == *step && s.failure.is_some())
             };
             for step in left.steps.iter().filter(|s| !told(s)) {
                 let name = &now.interface.name;

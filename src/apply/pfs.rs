@@ -136,7 +136,10 @@ impl Worker {
     pub fn ended(&mut self) -> Option<Outcome> {
         match self.child.ended() {
             Ok(None) => None,
-            Ok(Some(ended)) => Some(Outcome::of(self.pf, &ended.stdout, &ended.failure)),
+            Ok(Some(ended)) => {
+                let failure = ended.failure.map_or_else(String::new, |f| f.to_string());
+                Some(Outcome::of(self.pf, &ended.stdout, &failure))
+            }
             Err(e) => Some(Outcome::lost(self.pf, &answer(&e))),
         }
     }

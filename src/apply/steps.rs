@@ -1,5 +1,7 @@
 //! Running steps: children, their locks, and what their failures mean.
 
+use std::fmt;
+use std::io;
 use std::path::PathBuf;
 
 use log::Level;
@@ -10,7 +12,7 @@ use crate::host::{KernelLine, Root, answer, clock, journal};
 use crate::ladder::Facts;
 use crate::ladder::module_trouble::{Signs, diagnose};
 use crate::names::{ModuleName, ModuleState};
-use crate::observe::{ModprobeRules, Observed, is_built};
+use crate::observe::{ModprobeRules, Observed, PciFunction, is_built};
 use crate::plan::Done;
 use crate::report::boot::{Step, StepReport};
 use crate::report::{ModuleTrouble, events as kinds};
@@ -83,7 +85,7 @@ impl<'a> Steps<'a> {
                     step,
                     started_usec,
                     took_usec: None,
-                    failure: String::new(),
+                    failure: None,
                 });
                 return;
             }
@@ -95,7 +97,7 @@ impl<'a> Steps<'a> {
         };
         let begun = program(&step).and_then(|program| {
             process::start(&program, &arguments(&step), lock)
-                .map_err(|e| format!("cannot run {}: {}", program.display(), answer(&e)))
+                .map_err(|answer| Failure::NotStarted { program, answer })
         });
         match begun {
             Ok(child) => {
@@ -105,16 +107,21 @@ impl<'a> Steps<'a> {
                     step,
                     started_usec,
                     took_usec: None,
-                    failure: String::new(),
+                    failure: None,
                 });
             }
             Err(failure) => {
                 done.ended.insert(step.clone());
                 for module in modules_of(&step) {
-                    let said = failure.clone();
+                    let said = failure.to_string();
                     facts.modules.insert(module, ModuleTrouble::Other { said });
                 }
-                self.reports.push(StepReport { step, started_usec, took_usec: Some(0), failure });
+                self.reports.push(StepReport {
+                    step,
+                    started_usec,
+                    took_usec: Some(0),
+                    failure: Some(failure.to_string()),
+                });
             }
         }
     }
@@ -144,54 +151,58 @@ impl<'a> Steps<'a> {
         (observed, root): (&Observed, &Root),
     ) {
         self.last_stderr.clone_from(&end.stderr);
-        let mut failure = String::new();
-        let mut absent = Vec::new();
-        for module in modules_of(step) {
-            if observed.modules.get(&module) == Some(&ModuleState::Loaded) {
-                facts.modules.remove(&module);
-            } else if matches!(step, Step::LoadModules { .. }) {
-                // Each is tried alone next, to learn why.
-                absent.push(module.to_string());
-            } else {
-                let trouble = self.trouble(&module, rules, observed, root);
-                failure = format!("{module}: {trouble}");
-                facts.modules.insert(module, trouble);
-            }
-        }
-        if !absent.is_empty() {
-            failure = format!("did not bring {}", absent.join(", "));
-        }
-        if let Step::LoadDriver { pci, .. } = step
-            && !end.failure.is_empty()
-        {
-            failure = format!("{}: {}", end.failure, end.stderr);
-            let bound = observed.functions.iter().any(|f| f.address == *pci && f.driver.is_some());
-            if !bound {
-                facts.no_driver.insert(*pci);
-            }
-        }
-        if let Step::Configure { netdev, .. } = step
-            && !end.failure.is_empty()
-        {
-            failure = format!("{}: {}", end.failure, end.stderr);
-            facts.unset.insert(netdev.clone(), Some(failure.clone()));
-        }
-        self.tell(step, end.took_usec, &failure);
+        let failure = self.failure(step, end, facts, rules, (observed, root));
+        let failure = failure.map(|f| f.to_string());
+        tell(step, end.took_usec, failure.as_deref());
         if let Some(report) = self.reports.iter_mut().find(|r| r.step == *step) {
             report.took_usec = Some(end.took_usec);
             report.failure = failure;
         }
     }
 
-    fn tell(&self, step: &Step, took_usec: u64, failure: &str) {
-        let mut fields =
-            vec![("IBPROV_STEP", step.to_string()), ("IBPROV_TOOK_USEC", took_usec.to_string())];
-        if failure.is_empty() {
-            journal::emit(kinds::STEP_DONE, Level::Debug, &format!("done: {step}"), &fields);
-        } else {
-            fields.push(("IBPROV_CAUSE", failure.to_owned()));
-            let text = format!("failed: {step}: {failure}");
-            journal::emit(kinds::STEP_FAILED, Level::Warn, &text, &fields);
+    /// What went wrong with a step that has ended, if anything did; the facts
+    /// learn it.
+    fn failure(
+        &self,
+        step: &Step,
+        end: &Ended,
+        facts: &mut Facts,
+        rules: &ModprobeRules,
+        (observed, root): (&Observed, &Root),
+    ) -> Option<Failure> {
+        let is_loaded =
+            |module: &ModuleName| observed.modules.get(module) == Some(&ModuleState::Loaded);
+        for module in modules_of(step).iter().filter(|m| is_loaded(m)) {
+            facts.modules.remove(module);
+        }
+        match step {
+            // Each is tried alone next, to learn why.
+            Step::LoadModules { modules } => {
+                let absent = modules.iter().filter(|m| !is_loaded(m)).cloned();
+                let modules: Vec<ModuleName> = absent.collect();
+                (!modules.is_empty()).then_some(Failure::NotBrought { modules })
+            }
+            Step::LoadModule { module } | Step::LoadRdmaHalf { module, .. } => {
+                if is_loaded(module) {
+                    return None;
+                }
+                let trouble = self.trouble(module, rules, observed, root);
+                facts.modules.insert(module.clone(), trouble.clone());
+                Some(Failure::Module { module: module.clone(), trouble })
+            }
+            Step::LoadDriver { pci, .. } => {
+                let failure = Failure::ended(end)?;
+                let of = |f: &PciFunction| f.address == *pci && f.driver.is_some();
+                if !observed.functions.iter().any(of) {
+                    facts.no_driver.insert(*pci);
+                }
+                Some(failure)
+            }
+            Step::Configure { netdev, .. } => {
+                let failure = Failure::ended(end)?;
+                facts.unset.insert(netdev.clone(), Some(failure.to_string()));
+                Some(failure)
+            }
         }
     }
 
@@ -240,6 +251,76 @@ impl<'a> Steps<'a> {
     }
 }
 
+fn tell(step: &Step, took_usec: u64, failure: Option<&str>) {
+    let mut fields =
+        vec![("IBPROV_STEP", step.to_string()), ("IBPROV_TOOK_USEC", took_usec.to_string())];
+    match failure {
+        None => journal::emit(kinds::STEP_DONE, Level::Debug, &format!("done: {step}"), &fields),
+        Some(failure) => {
+            fields.push(("IBPROV_CAUSE", failure.to_owned()));
+            let text = format!("failed: {step}: {failure}");
+            journal::emit(kinds::STEP_FAILED, Level::Warn, &text, &fields);
+        }
+    }
+}
+
+/// Why a step did not do what it was for.
+#[derive(Debug)]
+enum Failure {
+    /// modprobe is not installed.
+    NoModprobe,
+    /// Its program could not be started.
+    NotStarted {
+        /// The program.
+        program: PathBuf,
+        /// What the system answered.
+        answer: io::Error,
+    },
+    /// Its program did not succeed.
+    Ended {
+        /// How it ended.
+        how: process::Failure,
+        /// What it wrote to standard error.
+        said: String,
+    },
+    /// These modules are not there after all were asked for at once.
+    NotBrought {
+        /// Which.
+        modules: Vec<ModuleName>,
+    },
+    /// A module that was asked for alone is not there.
+    Module {
+        /// Which.
+        module: ModuleName,
+        /// Why.
+        trouble: ModuleTrouble,
+    },
+}
+
+impl Failure {
+    /// What this end is, unless it is success.
+    fn ended(end: &Ended) -> Option<Self> {
+        Some(Self::Ended { how: end.failure?, said: end.stderr.clone() })
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoModprobe => f.write_str("modprobe is not installed (package kmod)"),
+            Self::NotStarted { program, answer: e } => {
+                write!(f, "cannot run {}: {}", program.display(), answer(e))
+            }
+            Self::Ended { how, said } => write!(f, "{how}: {said}"),
+            Self::NotBrought { modules } => {
+                let names: Vec<&str> = modules.iter().map(ModuleName::as_str).collect();
+                write!(f, "did not bring {}", names.join(", "))
+            }
+            Self::Module { module, trouble } => write!(f, "{module}: {trouble}"),
+        }
+    }
+}
+
 impl Worker {
     fn pid(&self) -> u32 {
         match self {
@@ -251,31 +332,22 @@ impl Worker {
 
 fn has_ended(worker: &mut Worker, locks: Option<&Locks>) -> Option<Ended> {
     match worker {
-        Worker::Ours(child) => child.ended().unwrap_or_else(|e| {
-            Some(Ended {
-                failure: e.to_string(),
-                stderr: String::new(),
-                stdout: String::new(),
-                took_usec: 0,
-            })
-        }),
+        Worker::Ours(child) => child
+            .ended()
+            .unwrap_or_else(|e| Some(Ended::unseen(Some(process::Failure::not_seen(&e))))),
         // Free again: the lock is dropped at once, the next step takes its own.
-        Worker::Stranded { lock, .. } => locks?.try_take(lock).ok().map(|_free| Ended {
-            failure: String::new(),
-            stdout: String::new(),
-            stderr: String::new(),
-            took_usec: 0,
-        }),
+        Worker::Stranded { lock, .. } => {
+            locks?.try_take(lock).ok().map(|_free| Ended::unseen(None))
+        }
     }
 }
 
 /// modprobe; an interface is set by a child of our own kind, which can be stuck
 /// where it waits for a sick driver.
-fn program(step: &Step) -> Result<PathBuf, String> {
+fn program(step: &Step) -> Result<PathBuf, Failure> {
     match step {
         Step::Configure { .. } => Ok(PathBuf::from("/proc/self/exe")),
-        _ => process::find("modprobe")
-            .ok_or_else(|| "modprobe is not installed (package kmod)".to_owned()),
+        _ => process::find("modprobe").ok_or(Failure::NoModprobe),
     }
 }
 

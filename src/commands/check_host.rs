@@ -16,7 +16,7 @@ use crate::ladder::module_trouble::{self, Signs};
 use crate::ladder::{Facts, cause, expect, progress};
 use crate::names::{Guid, LinkLayer, ModuleName, ModuleState, Policy, Rung, is_ipoib_name};
 use crate::observe::{self, Look, ModprobeRules, Observed, Observer, driver_modules};
-use crate::report::{ModuleTrouble, NotExpected, PortProgress};
+use crate::report::{self, ModuleTrouble, NotExpected, PortProgress};
 use crate::stacks;
 use crate::workers::survey;
 
@@ -52,8 +52,12 @@ pub fn gather(boot: &mut Boot, root: &Root, configuration: Option<&Path>) {
     let mut host = seen.host;
     host.autostart = observe::autostart::guests(root);
     host.units = Some(observe::units::units(root));
-    match root.text(&format!("{}/boot.json", state::RUN_DIR), 16 << 20) {
-        Ok(report) => host.boot_report = Some(report),
+    let path = format!("{}/boot.json", state::RUN_DIR);
+    match root.text(&path, 16 << 20) {
+        Ok(text) => match report::read(&text) {
+            Ok(report) => host.boot_report = Some(report),
+            Err(e) => host.problems.push(format!("{path}: {e}")),
+        },
         // boot has not run, or not on this host.
         Err(e) if e.is_absent() => {}
         Err(e) => host.problems.push(e.to_string()),

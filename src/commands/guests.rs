@@ -6,6 +6,7 @@ use crate::cli::{Format, GuestsArgs};
 use crate::config::Config;
 use crate::guests::service;
 use crate::host::{Root, process, state, systemd};
+use crate::report;
 use crate::report::guests::{GuestsReport, Phase};
 
 /// Time that the unit's own limit leaves us beyond the deadline, seconds.
@@ -70,15 +71,22 @@ fn look(args: &GuestsArgs, config: &Config, root: &Root, format: Format) -> anyh
 
 /// Why a guest is not up that could be started is known to who has tried.
 fn remember_failures(report: &mut GuestsReport, root: &Root) {
-    let Ok(text) = root.text(&format!("{}/guests.json", state::RUN_DIR), 16 << 20) else { return };
-    let Ok(last) = serde_json::from_str::<serde_json::Value>(&text) else { return };
-    let guests = last.get("guests").and_then(|g| g.as_array()).cloned().unwrap_or_default();
+    let path = format!("{}/guests.json", state::RUN_DIR);
+    let Ok(text) = root.text(&path, 16 << 20) else { return };
+    let last: GuestsReport = match report::read(&text) {
+        Ok(last) => last,
+        Err(e) => {
+            log::debug!("{path}: {e}");
+            return;
+        }
+    };
     for guest in report.guests.iter_mut().filter(|g| g.phase == Phase::Idle) {
-        let own = guests.iter().find(|g| {
-            g.get("name").and_then(|n| n.as_str()) == Some(guest.name.as_str())
-                && g.get("phase").and_then(|p| p.as_str()) == Some("failed")
+        let own = last.guests.iter().filter(|g| g.name == guest.name);
+        let why = own.map(|g| &g.phase).find_map(|phase| match phase {
+            Phase::Failed { why } => Some(why),
+            _ => None,
         });
-        if let Some(why) = own.and_then(|g| g.get("why")?.as_str()) {
+        if let Some(why) = why {
             let why = why.chars().filter(|c| !c.is_control()).collect();
             guest.phase = Phase::Failed { why };
         }

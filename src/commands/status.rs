@@ -16,7 +16,7 @@ use crate::observe::ipoib::Interfaces;
 use crate::observe::{self, Look, ModprobeRules, Observed, PciFunction, Port, RdmaDevice};
 use crate::plan::settings::{Settings, judge_settings, settings};
 use crate::report::status::{Hca, Ladder, LastBoot, PortStatus, Status, Udev, VfStatus};
-use crate::report::{NotExpected, PortProgress};
+use crate::report::{self, BootReport, NotExpected, PortProgress, ReadError};
 use crate::workers::survey;
 
 /// What is asked of a live host beyond files, empty for a copy of a tree.
@@ -103,17 +103,20 @@ fn learn_kernel_log(facts: &mut Facts, problems: &mut Vec<String>) {
 }
 
 fn last_boot(root: &Root, problems: &mut Vec<String>) -> Option<LastBoot> {
-    let text = root.text(&format!("{}/boot.json", state::RUN_DIR), 16 << 20).ok()?;
-    let parsed: serde_json::Result<serde_json::Value> = serde_json::from_str(&text);
-    let found = parsed.ok().and_then(|v| {
-        let verdict = v.get("verdict")?.as_str()?.chars().filter(|c| !c.is_control()).collect();
-        let exit_code = u8::try_from(v.get("exit_code")?.as_u64()?).ok()?;
-        Some(LastBoot { verdict, exit_code })
-    });
-    if found.is_none() {
-        problems.push(format!("{}/boot.json is not a boot report", state::RUN_DIR));
+    let path = format!("{}/boot.json", state::RUN_DIR);
+    let text = root.text(&path, 16 << 20).ok()?;
+    match report::read::<BootReport>(&text) {
+        Ok(BootReport { verdict, exit_code, .. }) => Some(LastBoot { verdict, exit_code }),
+        Err(e @ ReadError::Schema { .. }) => {
+            problems.push(format!("{path}: {e}"));
+            None
+        }
+        Err(ReadError::Json(e)) => {
+            log::debug!("{path}: {e}");
+            problems.push(format!("{path} is not a boot report"));
+            None
+        }
     }
-    found
 }
 
 /// All that the lines are made of.

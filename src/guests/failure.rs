@@ -128,14 +128,12 @@ fn printable(words: &str) -> String {
 
 /// What a child that has ended wrote to standard output, or how it failed.
 pub(super) fn output(ended: Ended, command: &str) -> Result<String, Failure> {
-    if ended.failure.is_empty() {
-        return Ok(ended.stdout);
-    }
+    let Some(status) = ended.failure else { return Ok(ended.stdout) };
     if let Some(failure) = Failure::said(&ended.stderr) {
         return Err(failure);
     }
-    let by_signal = ended.is_by_signal();
-    let (command, status) = (command.to_owned(), ended.failure);
+    let (command, by_signal) = (command.to_owned(), status.is_by_signal());
+    let status = status.to_string();
     Err(if by_signal {
         Failure::Killed { command, status }
     } else {
@@ -163,9 +161,14 @@ impl fmt::Display for Failure {
 mod tests {
     use super::*;
 
-    fn ended(failure: &str, stderr: &str) -> Ended {
+    /// Statuses as wait(2) gives them.
+    const SUCCESS: i32 = 0;
+    const EXIT_1: i32 = 0x100;
+    const SIGKILL: i32 = 9;
+
+    fn ended(status: i32, stderr: &str) -> Ended {
         Ended {
-            failure: failure.to_owned(),
+            failure: host::process::Failure::of_raw(status),
             stderr: stderr.to_owned(),
             stdout: "out".to_owned(),
             took_usec: 1,
@@ -173,7 +176,7 @@ mod tests {
     }
 
     fn meaning(stderr: &str) -> Meaning {
-        match output(ended("exit status: 1", stderr), "virsh x") {
+        match output(ended(EXIT_1, stderr), "virsh x") {
             Err(Failure::Said { meaning, .. }) => meaning,
             other => panic!("{other:?}"),
         }
@@ -209,15 +212,15 @@ mod tests {
     #[test]
     fn each_end_has_its_words() {
         let text = |result: Result<String, Failure>| result.expect_err("failure").to_string();
-        assert_eq!(output(ended("", "warning"), "virsh x"), Ok("out".to_owned()));
+        assert_eq!(output(ended(SUCCESS, "warning"), "virsh x"), Ok("out".to_owned()));
         assert_eq!(
-            text(output(ended("exit status: 1", "error: a\n\n error: b\u{1b}\nc\n"), "virsh x")),
+            text(output(ended(EXIT_1, "error: a\n\n error: b\u{1b}\nc\n"), "virsh x")),
             "a; b\u{fffd}; c"
         );
-        let silent = output(ended("exit status: 1", "\n"), "virsh x");
+        let silent = output(ended(EXIT_1, "\n"), "virsh x");
         assert!(matches!(silent, Err(Failure::Silent { .. })), "{silent:?}");
         assert_eq!(text(silent), "virsh x: exit status: 1");
-        let killed = output(ended("signal: 9 (SIGKILL)", ""), "virsh x");
+        let killed = output(ended(SIGKILL, ""), "virsh x");
         assert!(matches!(killed, Err(Failure::Killed { .. })), "{killed:?}");
         assert_eq!(text(killed), "virsh x: signal: 9 (SIGKILL)");
         assert_eq!(Failure::late("virsh x", Ok(())).to_string(), "virsh x: no answer in time");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::failure::{Failure, output};
 use crate::config::guest::{Guest, GuestIndex, Guests, Needs, What};
-use crate::host::process::Ended;
+use crate::host::process::{self, Ended};
 use crate::names::{OnFailure, Ready};
 
 /// How long a start may take, microseconds.
@@ -40,7 +40,7 @@ pub(super) fn guests(list: Vec<Guest>, max_parallel: usize) -> Guests {
 
 /// What comes of a virsh that fails and says this.
 pub(super) fn refusal(words: &str) -> Failure {
-    let (failure, stderr) = ("exit status: 1".to_owned(), format!("error: {words}\n"));
+    let (failure, stderr) = (process::Failure::of_raw(0x100), format!("error: {words}\n"));
     let ended = Ended { failure, stderr, stdout: String::new(), took_usec: 1 };
     output(ended, "virsh x").expect_err("a failure")
 }

@@ -13,7 +13,7 @@ use super::vf::Need;
 use super::waiting::{Waiting, WrongVf};
 use crate::config::guest::{Guest, Needs, What};
 use crate::names::{OnFailure, PciAddress, Ready};
-use crate::report::guests::{GuestReport, Phase, VfState};
+use crate::report::guests::{GuestKind, GuestReport, Phase, VfState};
 
 /// One guest of the configuration. Times are microseconds of CLOCK_MONOTONIC.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -180,7 +180,7 @@ impl Member {
     pub(super) fn report(&self, waits: Option<String>) -> GuestReport {
         GuestReport {
             name: self.guest.what.name().to_owned(),
-            kind: if self.is_domain() { "domain" } else { "unit" },
+            kind: if self.is_domain() { GuestKind::Domain } else { GuestKind::Unit },
             uuid: self.domain.as_ref().map(|(uuid, _)| uuid.clone()),
             phase: self.phase.clone(),
             waits,

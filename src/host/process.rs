@@ -3,13 +3,16 @@
 //! Running other programs. Whatever can sleep uninterruptibly goes here: a
 //! child in that state cannot be killed, but it delays nobody.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
+use nix::errno::Errno;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
 use super::clock;
@@ -30,8 +33,8 @@ pub struct Running {
 /// How a program ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {
-    /// `exit status: 1` or `signal: 9 (SIGKILL)`; empty if it succeeded.
-    pub failure: String,
+    /// Why it did not succeed, if so.
+    pub failure: Option<Failure>,
     /// What it wrote to standard error, at most 16 KiB; empty where it has ours.
     pub stderr: String,
     /// What it wrote to standard output, at most 4 MiB, where that was kept.
@@ -40,11 +43,55 @@ pub struct Ended {
     pub took_usec: u64,
 }
 
-impl Ended {
+/// Why a program is not known to have succeeded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Failure {
+    /// It ended with another exit status than 0, or by a signal.
+    Ended(ExitStatus),
+    /// It could not be waited for: this is the answer.
+    NotSeen(Errno),
+}
+
+impl Failure {
+    /// What this end is, unless it is success.
+    fn of(status: ExitStatus) -> Option<Self> {
+        (!status.success()).then_some(Self::Ended(status))
+    }
+
+    /// The same of a status as wait(2) gives it.
+    #[cfg(test)]
+    pub(crate) fn of_raw(status: i32) -> Option<Self> {
+        Self::of(ExitStatus::from_raw(status))
+    }
+
     /// A signal has ended it.
     #[must_use]
     pub fn is_by_signal(&self) -> bool {
-        self.failure.starts_with("signal: ")
+        matches!(self, Self::Ended(status) if status.signal().is_some())
+    }
+
+    /// It could not be waited for, by the system's answer.
+    #[must_use]
+    pub fn not_seen(answer: &io::Error) -> Self {
+        Self::NotSeen(answer.raw_os_error().map_or(Errno::UnknownErrno, Errno::from_raw))
+    }
+}
+
+impl fmt::Display for Failure {
+    /// `exit status: 1`, `signal: 9 (SIGKILL)`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ended(status) => status.fmt(f),
+            Self::NotSeen(errno) => io::Error::from(*errno).fmt(f),
+        }
+    }
+}
+
+impl Ended {
+    /// Of one that cannot be seen to its end: `failure` says why, if that is known.
+    #[must_use]
+    pub const fn unseen(failure: Option<Failure>) -> Self {
+        Self { failure, stderr: String::new(), stdout: String::new(), took_usec: 0 }
     }
 }
 
@@ -189,7 +236,7 @@ impl Running {
     pub fn ended(&mut self) -> io::Result<Option<Ended>> {
         let Some(status) = self.child.try_wait()? else { return Ok(None) };
         Ok(Some(Ended {
-            failure: if status.success() { String::new() } else { status.to_string() },
+            failure: Failure::of(status),
             stderr: kept(self.stderr.as_mut(), 16 << 10)?,
             stdout: kept(self.stdout.as_mut(), 4 << 20)?,
             took_usec: clock::monotonic_usec().saturating_sub(self.started_usec),
@@ -269,8 +316,8 @@ pub fn output(name: &str, args: &[&str]) -> io::Result<String> {
 pub struct Output {
     /// It has ended. If not, it was killed at the deadline.
     pub ended: bool,
-    /// `exit status: 1` or `signal: 9 (SIGKILL)`; empty if it succeeded.
-    pub failure: String,
+    /// Why it did not succeed, if so.
+    pub failure: Option<Failure>,
     /// Standard output.
     pub stdout: Vec<u8>,
     /// Standard error.
@@ -287,8 +334,8 @@ impl Output {
         if !self.ended {
             return Err(io::Error::other(format!("{}: no answer in time", command())));
         }
-        if !self.failure.is_empty() {
-            let (failure, said) = (self.failure, self.stderr);
+        if let Some(failure) = self.failure {
+            let said = self.stderr;
             return Err(io::Error::other(format!("{}: {failure}: {said}", command())));
         }
         String::from_utf8(self.stdout).map_err(io::Error::other)
@@ -319,7 +366,7 @@ pub fn output_until(name: &str, args: &[&str], until_usec: u64) -> io::Result<Ou
     let (stdout, stderr, ended) = read?;
     Ok(Output {
         ended,
-        failure: if status.success() { String::new() } else { status.to_string() },
+        failure: Failure::of(status),
         stdout,
         stderr: String::from_utf8_lossy(&stderr).trim().to_owned(),
     })
@@ -349,7 +396,7 @@ fn read_both(child: &mut Child, until_usec: u64) -> io::Result<(Vec<u8>, Vec<u8>
             fds.push(PollFd::new(stderr.as_fd(), PollFlags::POLLIN));
         }
         match poll(&mut fds, timeout) {
-            Ok(_) | Err(nix::errno::Errno::EINTR) => {}
+            Ok(_) | Err(Errno::EINTR) => {}
             Err(e) => return Err(e.into()),
         }
         let ready: Vec<bool> = fds.iter().map(|fd| fd.any().unwrap_or_default()).collect();
@@ -377,7 +424,8 @@ mod tests {
         let script = "head -c 200000 /dev/zero; head -c 200000 /dev/zero >&2; exit 3";
         let until = clock::monotonic_usec() + 20_000_000;
         let out = output_until("sh", &["-c", script], until).expect("sh");
-        assert_eq!((out.ended, out.failure.as_str()), (true, "exit status: 3"));
+        let failure = out.failure.as_ref().map(ToString::to_string);
+        assert_eq!((out.ended, failure.as_deref()), (true, Some("exit status: 3")));
         assert_eq!((out.stdout.len(), out.stderr.len()), (200_000, 200_000));
         let e = out.into_text("sh", &["-c", "x"]).expect_err("it failed");
         assert!(e.to_string().starts_with("sh -c x: exit status: 3: "), "{e}");

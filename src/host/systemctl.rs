@@ -128,15 +128,13 @@ fn job_end(out: &Output) -> std::io::Result<JobEnd> {
     if !out.ended {
         return Ok(JobEnd::Pending);
     }
-    if out.failure.is_empty() {
-        return Ok(JobEnd::Done);
-    }
+    let Some(failure) = &out.failure else { return Ok(JobEnd::Done) };
     // "Job for x.service failed because ...", "A dependency job for ...",
     // "Job for x.service canceled."
     if out.stderr.contains("Job for ") || out.stderr.contains("job for ") {
         return Ok(JobEnd::Failed);
     }
-    Err(std::io::Error::other(format!("{}: {}", out.failure, out.stderr)))
+    Err(std::io::Error::other(format!("{failure}: {}", out.stderr)))
 }
 
 /// One paragraph of `Name=value` lines for each unit, in the order asked.

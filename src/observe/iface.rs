@@ -4,7 +4,7 @@ use super::Look;
 use super::ipoib::{self, Interface, Sort, outcome};
 use crate::host::{Root, answer, links};
 use crate::names::IfName;
-use crate::report::iface::Outcome;
+use crate::report::iface::IfaceReport;
 
 /// Everything that a plan for one interface is made of.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub struct Seen {
     /// All names that are taken.
     pub names: Vec<String>,
     /// What an earlier run left.
-    pub before: Option<Outcome>,
+    pub before: Option<IfaceReport>,
     /// What could not be read.
     pub problems: Vec<String>,
 }

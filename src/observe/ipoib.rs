@@ -12,7 +12,8 @@ use super::Look;
 use super::rdma::port_guid_of;
 use crate::host::{Root, state};
 use crate::names::{Guid, IfName, Mode, PKey, PciAddress, PortNumber};
-use crate::report::iface::Outcome;
+use crate::report;
+use crate::report::iface::IfaceReport;
 
 /// An IPoIB interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -54,7 +55,7 @@ pub struct Interfaces {
     /// All names that are taken.
     pub names: Vec<String>,
     /// What runs of `ibprov iface` have left, by index.
-    pub outcomes: BTreeMap<u32, Outcome>,
+    pub outcomes: BTreeMap<u32, IfaceReport>,
 }
 
 impl Interfaces {
@@ -71,10 +72,16 @@ impl Interfaces {
 
 /// What an earlier run has written of the interface with this index.
 #[must_use]
-pub fn outcome(root: &Root, ifindex: u32) -> Option<Outcome> {
+pub fn outcome(root: &Root, ifindex: u32) -> Option<IfaceReport> {
     let path = format!("{}/{}", state::RUN_DIR, outcome_file(ifindex));
-    let outcome: Outcome = serde_json::from_str(&root.text(&path, 1 << 20).ok()?).ok()?;
-    (outcome.ifindex == ifindex).then_some(outcome)
+    let text = root.text(&path, 1 << 20).ok()?;
+    match report::read::<IfaceReport>(&text) {
+        Ok(outcome) => (outcome.ifindex == ifindex).then_some(outcome),
+        Err(e) => {
+            log::debug!("{path}: {e}");
+            None
+        }
+    }
 }
 
 /// Where the outcome of an interface is, below [`state::RUN_DIR`].

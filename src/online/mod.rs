@@ -245,7 +245,6 @@ impl Waiting<'_> {
             physical: link.physical,
             addresses: seen.addresses,
             lack,
-            missing: lack.map(Lack::word),
             is_final: cause.as_ref().is_some_and(|c| c.is_final),
             by_site: cause.as_ref().is_some_and(|c| c.by_site),
             cause: cause.as_ref().map(|c| c.text.clone()),
@@ -313,7 +312,7 @@ impl Waiting<'_> {
             let (kind, level) = if port.online {
                 (kinds::PORT_ONLINE, Level::Info)
             } else {
-                fields.push(("IBPROV_MISSING", port.missing.unwrap_or_default().to_owned()));
+                fields.push(("IBPROV_MISSING", port.lack.map_or("", Lack::word).to_owned()));
                 fields.extend(port.cause.iter().map(|c| ("IBPROV_CAUSE", c.clone())));
                 (kinds::PORT_NOT_ONLINE, Level::Error)
             };

@@ -1,17 +1,19 @@
 //! The report of `ibprov boot`: `/run/ibprov/boot.json`, and its text.
 
-use serde::Serialize;
+use std::borrow::Cow;
 
-use super::SCHEMA;
+use serde::{Deserialize, Serialize};
+
 use super::duration::seconds;
 use super::pf::{Outcome, Unresolved};
+use super::{SCHEMA, as_text};
 use crate::names::{ModuleName, PciAddress, PortNumber, Rung};
 use crate::report::{Cause, ModuleTrouble, NotExpected, PortProgress};
 
 pub use super::boot_step::Step;
 
 /// How a boot went, in one word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// Every port that is expected is ready.
@@ -51,55 +53,73 @@ impl Verdict {
 }
 
 /// All that `boot` saw and did. Times are microseconds of CLOCK_MONOTONIC.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BootReport {
     /// Version of this format.
     pub schema: u32,
     /// Version of ibprov.
-    pub version: &'static str,
+    #[serde(default)]
+    pub version: Cow<'static, str>,
     /// `uname -r`.
+    #[serde(default)]
     pub kernel: String,
     /// When boot began.
+    #[serde(default)]
     pub started_usec: u64,
     /// When it ended.
+    #[serde(default)]
     pub finished_usec: u64,
     /// CPU time of ibprov itself since it began, user and system, microseconds.
+    #[serde(default)]
     pub cpu_usec: u64,
     /// CPU time that its process had used when ibprov began: loading the
     /// program, and systemd's preparations in the same process.
+    #[serde(default)]
     pub cpu_before_usec: u64,
     /// Its peak memory, KiB.
+    #[serde(default)]
     pub peak_memory_kib: u64,
     /// Programs that it ran.
+    #[serde(default)]
     pub forks: u32,
     /// The deadlines it had, seconds.
+    #[serde(default)]
     pub deadline_sec: u64,
     /// For one HCA, seconds.
+    #[serde(default)]
     pub hca_deadline_sec: u64,
     /// How it went.
     pub verdict: Verdict,
     /// Its exit code.
     pub exit_code: u8,
     /// The configured modules.
+    #[serde(default)]
     pub modules: Vec<ModuleReport>,
     /// What was done to the host, in order.
+    #[serde(default)]
     pub steps: Vec<StepReport>,
     /// The expected ports.
+    #[serde(default)]
     pub ports: Vec<PortReport>,
     /// The PFs with a GUID plan, and what came of each.
+    #[serde(default)]
     pub pfs: Vec<Outcome>,
     /// PFs of the configuration for which nothing could be done.
+    #[serde(default)]
     pub unresolved_pfs: Vec<Unresolved>,
     /// Functions that look like HCAs and were not waited for.
+    #[serde(default)]
     pub left_out: Vec<LeftOut>,
     /// Warnings and what could not be read.
+    #[serde(default)]
     pub problems: Vec<String>,
     /// What happened when.
+    #[serde(default)]
     pub timeline: Vec<Moment>,
 }
 
 /// A configured module.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModuleReport {
     /// The module's name, as the kernel has it.
     pub name: ModuleName,
@@ -109,7 +129,7 @@ pub struct ModuleReport {
 }
 
 /// What became of a module.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]
 pub enum ModuleOutcome {
     /// It was there before boot began: the initrd, udev or the kernel has it.
@@ -130,21 +150,23 @@ pub enum ModuleOutcome {
 }
 
 /// A step and its outcome.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepReport {
     /// What was to be done.
     #[serde(flatten)]
     pub step: Step,
     /// When it began.
+    #[serde(default)]
     pub started_usec: u64,
     /// How long it took; absent if it had not ended when boot did.
     pub took_usec: Option<u64>,
-    /// What went wrong; empty if nothing did.
-    pub failure: String,
+    /// What went wrong; JSON has an empty text where nothing did.
+    #[serde(default, serialize_with = "as_text::or_empty", deserialize_with = "as_text::if_any")]
+    pub failure: Option<String>,
 }
 
 /// An expected port.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortReport {
     /// How far it is.
     #[serde(flatten)]
@@ -156,11 +178,12 @@ pub struct PortReport {
     /// Why it is missing.
     pub cause: Option<Cause>,
     /// How long boot waited for it, microseconds.
+    #[serde(default)]
     pub waited_usec: u64,
 }
 
 /// A function that was not waited for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
     /// Where it is.
     pub pci: PciAddress,
@@ -170,7 +193,7 @@ pub struct LeftOut {
 }
 
 /// One line of the timeline.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Moment {
     /// When, microseconds of CLOCK_MONOTONIC.
     pub usec: u64,
@@ -182,7 +205,7 @@ pub struct Moment {
 }
 
 /// A port was seen on a rung for the first time.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Climbed {
     /// The port, as [`PortProgress::expected`] has it.
     pub expected: String,
@@ -322,10 +345,10 @@ impl PortReport {
 
 impl StepReport {
     fn line(&self) -> String {
-        match (self.took_usec, self.failure.as_str()) {
+        match (self.took_usec, &self.failure) {
             (None, _) => format!("still running: {}", self.step),
-            (Some(took), "") => format!("done by ibprov: {} in {}", self.step, seconds(took)),
-            (Some(took), failure) => {
+            (Some(took), None) => format!("done by ibprov: {} in {}", self.step, seconds(took)),
+            (Some(took), Some(failure)) => {
                 format!("failed: {} after {}: {failure}", self.step, seconds(took))
             }
         }
@@ -340,7 +363,7 @@ const TIMELINE_LINES: usize = 40;
 pub fn blank(started_usec: u64) -> BootReport {
     BootReport {
         schema: SCHEMA,
-        version: env!("CARGO_PKG_VERSION"),
+        version: Cow::Borrowed(env!("CARGO_PKG_VERSION")),
         kernel: String::new(),
         started_usec,
         finished_usec: started_usec,
@@ -442,7 +465,7 @@ mod tests {
             step: Step::LoadModule { module: "ib_umad".parse().expect("name") },
             started_usec: 5_100_000,
             took_usec: Some(90_000),
-            failure: String::new(),
+            failure: None,
         });
         report.problems.push("cannot read /dev/kmsg".to_owned());
         expect![[r#"

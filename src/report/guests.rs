@@ -1,8 +1,10 @@
 //! The report of `ibprov guests`: `/run/ibprov/guests.json`, and its text.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::names::{PciAddress, VfName, VfRung};
 
@@ -12,7 +14,7 @@ use super::duration::seconds;
 use super::guest_lack::GuestLack;
 
 /// How far a guest is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "phase", rename_all = "kebab-case")]
 pub enum Phase {
     /// Not started yet.
@@ -94,13 +96,15 @@ impl VfState {
 }
 
 /// All guests at one moment. Times are microseconds of CLOCK_MONOTONIC.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GuestsReport {
     /// Version of this format.
     pub schema: u32,
     /// Version of ibprov.
-    pub version: &'static str,
+    #[serde(default)]
+    pub version: Cow<'static, str>,
     /// When ibprov began.
+    #[serde(default)]
     pub started_usec: u64,
     /// When the first pass was over.
     pub ready_usec: Option<u64>,
@@ -109,18 +113,39 @@ pub struct GuestsReport {
     /// Its exit code, once it has ended.
     pub exit_code: Option<u8>,
     /// The guests, as configured.
+    #[serde(default)]
     pub guests: Vec<GuestReport>,
     /// Warnings and what could not be read.
+    #[serde(default)]
     pub problems: BTreeSet<String>,
 }
 
+/// What sort of guest one is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GuestKind {
+    /// A libvirt domain.
+    Domain,
+    /// A systemd unit.
+    Unit,
+}
+
+impl fmt::Display for GuestKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Domain => "domain",
+            Self::Unit => "unit",
+        })
+    }
+}
+
 /// One guest, as `ibprov guests` last saw it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GuestReport {
     /// Its libvirt name or UUID, or its unit, as configured.
     pub name: String,
-    /// `domain` or `unit`.
-    pub kind: &'static str,
+    /// What sort of guest it is.
+    pub kind: GuestKind,
     /// The domain's UUID, once libvirt has told.
     pub uuid: Option<String>,
     /// How far it is.
@@ -128,11 +153,14 @@ pub struct GuestReport {
     pub phase: Phase,
     /// Why it has not been started yet.
     pub waits: Option<String>,
-    /// Its VFs; absent until they were looked at.
+    /// Its VFs; absent until they were looked at. Not read back: what one lacks is
+    /// a value that prints itself.
+    #[serde(skip_deserializing)]
     pub vfs: Option<Vec<VfState>>,
     /// When it was seen to be up.
     pub up_usec: Option<u64>,
     /// Where it is configured.
+    #[serde(default)]
     pub origin: String,
 }
 
@@ -142,7 +170,7 @@ impl GuestsReport {
     pub const fn new(started_usec: u64) -> Self {
         Self {
             schema: SCHEMA,
-            version: env!("CARGO_PKG_VERSION"),
+            version: Cow::Borrowed(env!("CARGO_PKG_VERSION")),
             started_usec,
             ready_usec: None,
             finished_usec: None,
@@ -231,7 +259,7 @@ mod tests {
         let mut report = GuestsReport::new(0);
         report.guests.push(GuestReport {
             name: "vm".to_owned(),
-            kind: "domain",
+            kind: GuestKind::Domain,
             uuid: None,
             phase: Phase::Idle,
             waits: Some("why".to_owned()),

@@ -1,16 +1,19 @@
 //! What `ibprov iface` did with one interface:
 //! `/run/ibprov/ports/IFINDEX.json`, and its text.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 pub use super::iface_step::{IfaceStep, WantedInterface};
 
+use super::as_text;
 use super::duration::seconds;
 
 use crate::report::stack::{Decision, View};
 
 /// How far bringing it up is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BringUp {
     /// Only the settings were asked for.
@@ -30,41 +33,54 @@ pub enum BringUp {
 }
 
 /// One interface's report. Times are microseconds of CLOCK_MONOTONIC.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IfaceReport {
     /// Version of this format.
     pub schema: u32,
     /// Version of ibprov.
-    pub version: &'static str,
+    #[serde(default)]
+    pub version: Cow<'static, str>,
     /// The interface's name.
     pub netdev: String,
     /// Its index; 0 if it is not there.
     pub ifindex: u32,
     /// When ibprov began.
+    #[serde(default)]
     pub started_usec: u64,
     /// When the settings were as wanted, or could not be made so.
+    #[serde(default)]
     pub settled_usec: u64,
     /// When it decided who brings it up.
+    #[serde(default)]
     pub decided_usec: u64,
     /// When it ended.
+    #[serde(default)]
     pub finished_usec: u64,
     /// Mode, MTU, umcast and P_Key children are as wanted.
     pub configured: bool,
     /// What was wanted.
+    #[serde(default)]
     pub wanted: WantedInterface,
     /// What was done.
+    #[serde(default)]
     pub steps: Vec<IfaceStepReport>,
     /// The MTU that was written to it, if any ever was.
     pub mtu_asked: Option<u32>,
     /// What could not be: settings, or bringing it up.
+    #[serde(default)]
     pub failures: Vec<String>,
     /// Advice, and what could not be read.
+    #[serde(default)]
     pub notes: Vec<String>,
     /// How systemd was asked.
+    #[serde(default)]
     pub asked_by: String,
-    /// Every stack's view, as it was decided on last.
+    /// Every stack's view, as it was decided on last. Not read back: only
+    /// `crate::stacks` knows the stacks.
+    #[serde(skip_deserializing)]
     pub stacks: Vec<View>,
-    /// Who brings it up, and why.
+    /// Who brings it up, and why. Not read back either.
+    #[serde(skip_deserializing)]
     pub decision: Option<Decision>,
     /// How far that is.
     pub bring_up: BringUp,
@@ -73,31 +89,17 @@ pub struct IfaceReport {
 }
 
 /// A step and its outcome.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IfaceStepReport {
     /// What was done.
     #[serde(flatten)]
     pub step: IfaceStep,
     /// How long it took, microseconds.
-    pub took_usec: u64,
-    /// What went wrong; empty if nothing did.
-    pub failure: String,
-}
-
-/// What others read of a report.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Outcome {
-    /// The interface's index.
-    pub ifindex: u32,
-    /// It is as wanted.
-    pub configured: bool,
-    /// Exit code; while it is being worked on, that of the settings.
-    pub exit_code: u8,
-    /// The MTU that was written to it.
-    pub mtu_asked: Option<u32>,
-    /// Why it is not.
     #[serde(default)]
-    pub failures: Vec<String>,
+    pub took_usec: u64,
+    /// What went wrong; JSON has an empty text where nothing did.
+    #[serde(default, serialize_with = "as_text::or_empty", deserialize_with = "as_text::if_any")]
+    pub failure: Option<String>,
 }
 
 impl IfaceReport {
@@ -106,7 +108,7 @@ impl IfaceReport {
     pub fn blank(netdev: &str, started_usec: u64) -> Self {
         Self {
             schema: super::SCHEMA,
-            version: env!("CARGO_PKG_VERSION"),
+            version: Cow::Borrowed(env!("CARGO_PKG_VERSION")),
             netdev: netdev.to_owned(),
             ifindex: 0,
             started_usec,
@@ -171,9 +173,9 @@ impl IfaceReport {
             line(format!("  why: {failure}"));
         }
         for step in &self.steps {
-            line(match step.failure.as_str() {
-                "" => format!("done: {} in {}", step.step, seconds(step.took_usec)),
-                failure => format!("failed: {}: {failure}", step.step),
+            line(match &step.failure {
+                None => format!("done: {} in {}", step.step, seconds(step.took_usec)),
+                Some(failure) => format!("failed: {}: {failure}", step.step),
             });
         }
         for note in &self.notes {

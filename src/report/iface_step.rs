@@ -1,11 +1,11 @@
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::names::{IfName, Mode, PKey};
 
 /// What one interface shall be. What is `None` or empty is left alone.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WantedInterface {
     /// The transport mode that it shall be in.
     pub mode: Option<Mode>,
@@ -14,6 +14,7 @@ pub struct WantedInterface {
     /// User space may join multicast groups.
     pub umcast: Option<bool>,
     /// P_Key children.
+    #[serde(default)]
     pub pkeys: Vec<PKey>,
     /// The least that ib_ipoib's recv_queue_size should be.
     pub receive_queue: Option<u32>,
@@ -22,11 +23,12 @@ pub struct WantedInterface {
     /// The name it should have.
     pub persistent_name: Option<IfName>,
     /// The rules that apply, by file and line.
+    #[serde(default)]
     pub origins: Vec<String>,
 }
 
 /// One thing that is done to an interface.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "step", rename_all = "kebab-case")]
 pub enum IfaceStep {
     /// Set the transport mode.

@@ -21,6 +21,9 @@ pub mod plan;
 mod plan_finding;
 mod planned_vf;
 pub mod port;
+mod read;
+#[cfg(test)]
+mod round_trip;
 pub mod stack;
 pub mod status;
 mod step_failure;
@@ -35,6 +38,7 @@ pub use guest_lack::{GuestLack, GuidLack};
 pub use module_trouble::ModuleTrouble;
 pub use pf::{PfReport, PfVerdict};
 pub use port::{Cause, NotExpected, PortProgress};
+pub use read::{ReadError, read};
 pub use uses::Use;
 pub use vf_lack::VfLack;
 

@@ -1,6 +1,8 @@
 //! The report of `ibprov wait-online`: `/run/ibprov/online.json`, and its text.
 
-use serde::Serialize;
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
 
 use crate::names::Rung;
 
@@ -9,7 +11,7 @@ use super::duration::seconds;
 use crate::report::PortProgress;
 
 /// What is waited for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Goal {
     /// The rung that every port has to reach.
     pub rung: Rung,
@@ -18,8 +20,8 @@ pub struct Goal {
 }
 
 /// What a port lacks. The names are promised (JSON, `grep`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(into = "&'static str", try_from = "String")]
 pub enum Lack {
     /// A rung below `link`: why is for the ladder to say.
     Rung(Rung),
@@ -35,6 +37,24 @@ pub enum Lack {
     Carrier,
     /// The netdev has no address of global scope.
     Address,
+}
+
+impl From<Lack> for &'static str {
+    fn from(lack: Lack) -> Self {
+        lack.word()
+    }
+}
+
+impl TryFrom<String> for Lack {
+    type Error = String;
+
+    fn try_from(word: String) -> Result<Self, String> {
+        // `link` and `active` are rungs too; a port is said to lack those only as these.
+        let own = [Self::Answer, Self::Link, Self::Active, Self::Up, Self::Carrier, Self::Address];
+        let rungs = Rung::ALL.into_iter().map(Self::Rung);
+        let found = own.into_iter().chain(rungs).find(|lack| lack.word() == word);
+        found.ok_or_else(|| format!("{word:?} is nothing that a port can lack"))
+    }
 }
 
 impl Lack {
@@ -54,7 +74,7 @@ impl Lack {
 }
 
 /// How a wait went, in one word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnlineVerdict {
     /// Every port is online.
@@ -95,17 +115,21 @@ impl OnlineVerdict {
 
 /// What was waited for, and what came. Times are microseconds of
 /// CLOCK_MONOTONIC.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OnlineReport {
     /// Version of this format.
     pub schema: u32,
     /// Version of ibprov.
-    pub version: &'static str,
+    #[serde(default)]
+    pub version: Cow<'static, str>,
     /// When the wait began.
+    #[serde(default)]
     pub started_usec: u64,
     /// When it ended.
+    #[serde(default)]
     pub finished_usec: u64,
     /// The deadline it had, seconds.
+    #[serde(default)]
     pub deadline_sec: u64,
     /// What was waited for.
     pub goal: Goal,
@@ -114,13 +138,15 @@ pub struct OnlineReport {
     /// Its exit code.
     pub exit_code: u8,
     /// Each port that was waited for.
+    #[serde(default)]
     pub ports: Vec<OnlinePort>,
     /// What could not be read or listened to.
+    #[serde(default)]
     pub problems: Vec<String>,
 }
 
 /// A port that was waited for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OnlinePort {
     /// How far it is, up to `named`.
     #[serde(flatten)]
@@ -135,20 +161,20 @@ pub struct OnlinePort {
     pub physical: Option<String>,
     /// Addresses of global scope on its netdev, its P_Key children and what
     /// they are enslaved to.
+    #[serde(default)]
     pub addresses: Vec<String>,
     /// What it lacks.
-    #[serde(skip)]
+    #[serde(rename = "missing")]
     pub lack: Option<Lack>,
-    /// The word for that.
-    pub missing: Option<&'static str>,
     /// Why it lacks that, as far as this can be told.
     pub cause: Option<String>,
     /// What to do about it.
     pub advice: Option<String>,
     /// It cannot come any more by waiting.
-    #[serde(rename = "final")]
+    #[serde(default, rename = "final")]
     pub is_final: bool,
     /// The site itself asked for it.
+    #[serde(default)]
     pub by_site: bool,
     /// For how long this is seen, seconds.
     pub for_sec: Option<u64>,
@@ -166,7 +192,7 @@ impl OnlinePort {
         if self.progress.is_ethernet() {
             return format!("{name}: in Ethernet mode, not waited for");
         }
-        let Some(missing) = self.missing else {
+        let Some(missing) = self.lack.map(Lack::word) else {
             let lid = self.lid.map(|lid| format!(", LID {lid}")).unwrap_or_default();
             let addresses: String = self.addresses.iter().map(|a| format!(", {a}")).collect();
             return format!("{name}: online{lid}{addresses}");
@@ -189,7 +215,7 @@ impl OnlineReport {
     pub const fn new(started_usec: u64, deadline_sec: u64, goal: Goal) -> Self {
         Self {
             schema: SCHEMA,
-            version: env!("CARGO_PKG_VERSION"),
+            version: Cow::Borrowed(env!("CARGO_PKG_VERSION")),
             started_usec,
             finished_usec: started_usec,
             deadline_sec,

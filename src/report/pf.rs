@@ -3,8 +3,9 @@
 
 use std::fmt;
 
+use serde::de::Error as _;
 use serde::ser::SerializeStruct;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::SCHEMA;
 use super::as_text;
@@ -255,7 +256,7 @@ impl VfOutcome {
 }
 
 /// A PF of the configuration for which nothing can be done.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unresolved {
     /// How the configuration names it.
     pub which: String,
@@ -270,7 +271,7 @@ pub struct Unresolved {
 }
 
 /// What came of one PF: its report as JSON, and the exit code.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// The PF.
     pub pf: PciAddress,
@@ -278,29 +279,38 @@ pub struct Outcome {
     pub exit_code: u8,
     /// What came of it, in one sentence.
     pub headline: String,
-    /// The report, `null` if there is none.
+    /// The report as another process printed it, `null` if there is none. It is
+    /// only passed on: causes and failures in it are the texts of values that the
+    /// other process had.
     pub report: serde_json::Value,
+}
+
+/// What is read of a PF's report that another process printed.
+#[derive(Debug, Deserialize)]
+struct Head {
+    exit_code: u8,
+    headline: String,
 }
 
 impl Outcome {
     /// From what `ibprov apply --format json` printed, and how it failed.
     #[must_use]
     pub fn of(pf: PciAddress, printed: &str, failure: &str) -> Self {
-        let parsed: Option<serde_json::Value> = serde_json::from_str(printed).ok();
-        let report = parsed.and_then(|v| v.pointer("/pfs/0").cloned());
-        let Some(report) = report else {
-            return Self::lost(pf, &format!("{failure} {printed}"));
+        #[derive(Deserialize)]
+        struct Printed {
+            pfs: Vec<serde_json::Value>,
+        }
+        let first = || {
+            let report = super::read::<Printed>(printed)?.pfs.into_iter().next();
+            let report = report.ok_or_else(|| serde_json::Error::custom("no PF in it"))?;
+            Ok((Head::deserialize(&report)?, report))
         };
-        let text = |name: &str| {
-            let text = report.get(name).and_then(serde_json::Value::as_str);
-            text.unwrap_or_default().to_owned()
-        };
-        let code = report.get("exit_code").and_then(serde_json::Value::as_u64);
-        Self {
-            pf,
-            exit_code: code.and_then(|c| u8::try_from(c).ok()).unwrap_or(3),
-            headline: text("headline"),
-            report,
+        match first() {
+            Ok((Head { exit_code, headline }, report)) => Self { pf, exit_code, headline, report },
+            Err::<_, super::ReadError>(e) => {
+                log::debug!("the report of PF {pf}: {e}");
+                Self::lost(pf, &format!("{failure} {printed}"))
+            }
         }
     }
 
@@ -390,5 +400,18 @@ mod tests {
         vf.cause = None;
         assert_eq!(vf.line(), "VF 3: NOT RIGHT: reached guid of verified");
         assert_eq!(serde_json::to_value(&vf).expect("JSON")["cause"], json!(""));
+    }
+
+    #[test]
+    fn what_apply_printed_is_passed_on() {
+        let report = json!({ "exit_code": 1, "headline": "PF x: 3 of 4", "vfs": [] });
+        let printed = json!({ "schema": SCHEMA, "pfs": [report] }).to_string();
+        let outcome = Outcome::of(pf(), &printed, "");
+        assert_eq!((outcome.exit_code, outcome.headline.as_str()), (1, "PF x: 3 of 4"));
+        assert_eq!(outcome.report, report);
+        let lost = Outcome::of(pf(), "{}", "signal: 9 (SIGKILL)");
+        let said = "PF 0000:4b:00.0: no report: signal: 9 (SIGKILL) {}";
+        assert_eq!((lost.exit_code, lost.headline.as_str()), (3, said));
+        assert_eq!(lost.report, Value::Null);
     }
 }

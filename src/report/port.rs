@@ -1,12 +1,12 @@
 //! A port and how far it is: what every report tells of it.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::ModuleTrouble;
 use crate::names::{Guid, IfName, LinkLayer, ModuleName, PciAddress, PortNumber, RdmaName, Rung};
 
 /// One expected port, or an expected HCA whose ports are not known yet.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortProgress {
     /// What is expected, in the words it was named by: a PCI address, a port
     /// GUID or an RDMA device name.
@@ -30,8 +30,10 @@ pub struct PortProgress {
     /// The rung that is waited for.
     pub goal: Rung,
     /// Missing it is no failure.
+    #[serde(default)]
     pub optional: bool,
     /// Why it is expected.
+    #[serde(default)]
     pub why: String,
 }
 
@@ -93,15 +95,18 @@ impl PortProgress {
 }
 
 /// Why a rung is missing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cause {
     /// One phrase, lower case, without a full stop.
     pub text: String,
     /// What to do about it; empty while waiting is all there is to do.
+    #[serde(default)]
     pub advice: String,
     /// It cannot come any more by waiting.
+    #[serde(default)]
     pub is_final: bool,
     /// The site itself asked for it: not a failure.
+    #[serde(default)]
     pub by_site: bool,
 }
 
@@ -125,7 +130,7 @@ impl Cause {
 }
 
 /// Why a function that looks like an HCA is not waited for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "reason", rename_all = "kebab-case")]
 pub enum NotExpected {
     /// It is bound to a driver that hands it to a guest or keeps it away.

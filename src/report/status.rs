@@ -7,9 +7,9 @@ use super::SCHEMA;
 use crate::names::{
     Guid, IfName, LinkLayer, ModuleState, PciAddress, Policy, PortNumber, RdmaName, Rung,
 };
-use crate::report::NotExpected;
 use crate::report::hardware::{Card, Gid, Link, NetDevState, Vf};
 use crate::report::units::Units;
+use crate::report::{NotExpected, Verdict};
 
 /// The whole picture.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -48,8 +48,8 @@ pub struct Udev {
 /// How the last boot ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LastBoot {
-    /// The word for how it ended, as in the report of the boot.
-    pub verdict: String,
+    /// How it ended, as in the report of the boot.
+    pub verdict: Verdict,
     /// The exit code.
     pub exit_code: u8,
 }
@@ -231,7 +231,7 @@ impl Status {
         };
         let last = self.last_boot.as_ref().map_or_else(
             || "no boot report".to_owned(),
-            |b| format!("last boot: {}, exit {}", b.verdict, b.exit_code),
+            |b| format!("last boot: {}, exit {}", b.verdict.word(), b.exit_code),
         );
         format!("ibprov: {enabled}; openibd.service is {owner}; {last}; kernel {}", self.kernel)
     }

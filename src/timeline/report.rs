@@ -1,72 +1,15 @@
 //! The picture of a boot from ibprov's own report, `/run/ibprov/boot.json`.
 
-use serde::Deserialize;
-
 use super::{Clock, ModuleLoad, Outcome, PortTrack, Role, Timeline, UnitBar};
-use crate::names::Rung;
+use crate::names::ModuleName;
+use crate::report::BootReport;
+use crate::report::boot::{Climbed, Moment, PortReport, Step, StepReport};
 
-/// What the picture needs of a report. Everything may be missing: the report
-/// may be of another version, or cut short.
-#[derive(Debug, Deserialize)]
-struct Report {
-    #[serde(default)]
-    kernel: String,
-    started_usec: u64,
-    finished_usec: u64,
-    exit_code: u8,
-    #[serde(default)]
-    steps: Vec<Step>,
-    #[serde(default)]
-    ports: Vec<Port>,
-    #[serde(default)]
-    timeline: Vec<Moment>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Step {
-    #[serde(default)]
-    modules: Vec<String>,
-    module: Option<String>,
-    started_usec: u64,
-    took_usec: Option<u64>,
-    #[serde(default)]
-    failure: String,
-}
-
-#[derive(Debug, Deserialize)]
-struct Port {
-    expected: String,
-    pci: Option<String>,
-    rdma: Option<String>,
-    port: Option<u8>,
-    link_layer: Option<String>,
-    netdev: Option<String>,
-    missing: Option<String>,
-    cause: Option<Cause>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Cause {
-    #[serde(default)]
-    text: String,
-}
-
-#[derive(Debug, Deserialize)]
-struct Moment {
-    usec: u64,
-    expected: Option<String>,
-    port: Option<u8>,
-    rung: Option<String>,
-}
-
-/// The picture of the report in `json`.
-///
-/// # Errors
-/// It is no boot report.
-pub fn timeline(json: &str) -> serde_json::Result<Timeline> {
-    let report: Report = serde_json::from_str(json)?;
+/// The picture of `report`.
+#[must_use]
+pub fn timeline(report: &BootReport) -> Timeline {
     let outcome = if report.exit_code >= 2 { Outcome::Failed } else { Outcome::Good };
-    Ok(Timeline {
+    Timeline {
         title: if report.kernel.is_empty() {
             "last boot, as ibprov saw it".to_owned()
         } else {
@@ -83,44 +26,44 @@ pub fn timeline(json: &str) -> serde_json::Result<Timeline> {
         modules: report.steps.iter().flat_map(modules).collect(),
         ports: report.ports.iter().map(|port| track(port, &report.timeline)).collect(),
         ..Timeline::default()
-    })
+    }
 }
 
-fn modules(step: &Step) -> Vec<ModuleLoad> {
-    let loaded = step.took_usec.filter(|_| step.failure.is_empty());
-    let names = step.modules.iter().chain(&step.module);
+fn modules(report: &StepReport) -> Vec<ModuleLoad> {
+    let names: &[ModuleName] = match &report.step {
+        Step::LoadModules { modules } => modules,
+        Step::LoadModule { module } | Step::LoadRdmaHalf { module, .. } => {
+            std::slice::from_ref(module)
+        }
+        Step::LoadDriver { .. } | Step::Configure { .. } => &[],
+    };
+    let loaded = report.took_usec.filter(|_| report.failure.is_none());
     names
+        .iter()
         .map(|name| ModuleLoad {
-            name: name.clone(),
-            usec: loaded.map(|took| step.started_usec.saturating_add(took)),
-            remark: match (&step.took_usec, step.failure.as_str()) {
+            name: name.to_string(),
+            usec: loaded.map(|took| report.started_usec.saturating_add(took)),
+            remark: match (report.took_usec, &report.failure) {
                 (None, _) => "modprobe had not ended".to_owned(),
-                (Some(_), "") => "by ibprov".to_owned(),
-                (Some(_), failure) => failure.to_owned(),
+                (Some(_), None) => "by ibprov".to_owned(),
+                (Some(_), Some(failure)) => failure.clone(),
             },
         })
         .collect()
 }
 
-fn track(port: &Port, moments: &[Moment]) -> PortTrack {
-    let label = match (&port.rdma, port.port, &port.pci) {
-        (Some(rdma), Some(number), Some(pci)) => format!("{rdma} port {number} ({pci})"),
-        (Some(rdma), None, Some(pci)) => format!("{rdma} ({pci})"),
-        _ => port.expected.clone(),
-    };
+fn track(port: &PortReport, moments: &[Moment]) -> PortTrack {
+    let progress = &port.progress;
     // Before its ports were known, an HCA climbed for all of them.
-    let mine = moments.iter().filter(|m| {
-        m.expected.as_deref() == Some(&port.expected) && (m.port.is_none() || m.port == port.port)
-    });
+    let is_mine = |c: &Climbed| {
+        c.expected == progress.expected && (c.port.is_none() || c.port == progress.port)
+    };
+    let climbed = moments.iter().filter_map(|m| Some((m.climbed.as_ref()?, m.usec)));
     PortTrack {
-        label,
-        netdev: port.netdev.clone(),
-        reached: mine.filter_map(|m| Some((rung(m.rung.as_deref()?)?, m.usec))).collect(),
-        missing: port
-            .missing
-            .as_deref()
-            .and_then(rung)
-            .filter(|_| port.link_layer.as_deref() != Some("ethernet")),
+        label: progress.label(),
+        netdev: progress.netdev.as_ref().map(ToString::to_string),
+        reached: climbed.filter(|(c, _)| is_mine(c)).map(|(c, usec)| (c.rung, usec)).collect(),
+        missing: port.missing.filter(|_| !progress.is_ethernet()),
         why: port.cause.as_ref().map(|c| c.text.clone()).unwrap_or_default(),
         up_usec: None,
         declined_usec: None,
@@ -128,15 +71,12 @@ fn track(port: &Port, moments: &[Moment]) -> PortTrack {
     }
 }
 
-fn rung(word: &str) -> Option<Rung> {
-    Rung::ALL.into_iter().find(|rung| rung.word() == word)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::names::PortNumber;
-    use crate::report::boot::{Climbed, Moment as Written, blank};
+    use crate::names::{LinkLayer, PortNumber, Rung};
+    use crate::report::boot::{Moment as Written, blank};
+    use crate::report::{Cause, PortProgress, read};
 
     #[test]
     fn what_boot_writes_is_read() {
@@ -155,17 +95,31 @@ mod tests {
             Written { usec: 7_000_000, text: String::new(), climbed: climbed(2, Rung::Named) },
             Written { usec: 8_000_000, text: "said".to_owned(), climbed: None },
         ];
-        let mut json: serde_json::Value =
-            serde_json::from_str(&report.to_json().expect("JSON")).expect("JSON");
-        json["ports"] = serde_json::json!([{
-            "expected": "0000:4b:00.0", "pci": "0000:4b:00.0", "rdma": "mlx5_0", "port": 1,
-            "missing": "netdev", "cause": { "text": "no ib_ipoib" }, "link_layer": "infiniband",
-        }]);
-        json["steps"] = serde_json::json!([
-            { "step": "load-modules", "modules": ["ib_umad", "ib_ipoib"], "started_usec": 1, "took_usec": 2, "failure": "" },
-            { "step": "load-module", "module": "ib_ipoib", "started_usec": 5, "took_usec": 2, "failure": "denied" },
-        ]);
-        let timeline = timeline(&json.to_string()).expect("report");
+        let mut progress =
+            PortProgress::absent("0000:4b:00.0".to_owned(), Rung::Named, String::new());
+        progress.pci = "0000:4b:00.0".parse().ok();
+        progress.rdma = "mlx5_0".parse().ok();
+        progress.port = PortNumber::new(1).ok();
+        progress.link_layer = Some(LinkLayer::InfiniBand);
+        report.ports = vec![PortReport {
+            progress,
+            ready: false,
+            missing: Some(Rung::Netdev),
+            cause: Some(Cause::waiting("no ib_ipoib", "")),
+            waited_usec: 0,
+        }];
+        let module = |name: &str| name.parse().expect("name");
+        let all = Step::LoadModules { modules: vec![module("ib_umad"), module("ib_ipoib")] };
+        let one = Step::LoadModule { module: module("ib_ipoib") };
+        let step = |step, started_usec, failure: Option<&str>| StepReport {
+            step,
+            started_usec,
+            took_usec: Some(2),
+            failure: failure.map(str::to_owned),
+        };
+        report.steps = vec![step(all, 1, None), step(one, 5, Some("denied"))];
+        let written = report.to_json().expect("JSON");
+        let timeline = timeline(&read(&written).expect("report"));
         let [port] = &timeline.ports[..] else { panic!("{timeline:?}") };
         assert_eq!(port.label, "mlx5_0 port 1 (0000:4b:00.0)");
         assert_eq!(port.reached, [(Rung::Driver, 5_000_001), (Rung::Rdma, 6_000_000)]);
@@ -174,11 +128,5 @@ mod tests {
         assert_eq!(modules, [("ib_umad", Some(3)), ("ib_ipoib", Some(3)), ("ib_ipoib", None)]);
         let (bad, headline) = timeline.headline().expect("headline");
         assert!(bad && headline.contains("never came up"), "{headline}");
-    }
-
-    #[test]
-    fn what_is_no_report_is_an_error() {
-        assert!(timeline("{}").is_err());
-        assert!(timeline("not JSON").is_err());
     }
 }

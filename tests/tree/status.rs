@@ -102,6 +102,20 @@ fn what_the_configuration_skips_is_not_waited_for() {
 }
 
 #[test]
+fn a_report_of_another_version_is_read_or_said_to_be_one() {
+    let host = Host::healthy();
+    let newer = r#"{"schema":1,"verdict":"deferred","exit_code":1,"started_usec":5,"mood":"good"}"#;
+    host.file("run/ibprov/boot.json", newer);
+    let shown = host.show(&["status"]);
+    assert!(shown.contains("; last boot: deferred, exit 1; "), "{shown}");
+    host.file("run/ibprov/boot.json", r#"{"schema":2,"verdict":"ready","exit_code":0}"#);
+    let shown = host.show(&["status"]);
+    assert!(shown.contains("; no boot report; "), "{shown}");
+    let note = "note: /run/ibprov/boot.json: its schema is 2, and this ibprov reads 1\n";
+    assert!(shown.contains(note), "{shown}");
+}
+
+#[test]
 fn the_gid_table_shows_type_and_ipv4() {
     let mut host = Host::healthy();
     let port = PortSpec { link_layer: "Ethernet", netdev: None, ..PortSpec::default() };

@@ -5,7 +5,7 @@ use crate::graph::Graph;
 use crate::names::{ModuleName, PciAddress};
 use crate::observe::autostart::AutostartGuest;
 use crate::report::units::Units;
-use crate::report::{Cause, ModuleTrouble, PortProgress};
+use crate::report::{BootReport, Cause, ModuleTrouble, PortProgress};
 use crate::stacks::Asked;
 
 /// A host that was looked at.
@@ -28,7 +28,7 @@ pub struct Host {
     /// Guests that libvirt starts by itself and that are given a VF.
     pub autostart: Vec<AutostartGuest>,
     /// `/run/ibprov/boot.json`.
-    pub boot_report: Option<String>,
+    pub boot_report: Option<BootReport>,
     /// What could not be read.
     pub problems: Vec<String>,
 }

@@ -26,8 +26,10 @@ pub fn timeline(boot: &Boot, findings: &[Finding]) -> Timeline {
     let reported = boot
         .host
         .as_ref()
-        .and_then(|host| host.boot_report.as_deref())
-        .and_then(|json| super::report::timeline(json).ok());
+        .and_then(|host| host.boot_report.as_ref())
+        // Without times there is nothing to draw.
+        .filter(|report| report.finished_usec > 0)
+        .map(super::report::timeline);
     let mut drawing = Drawing {
         timeline: Timeline { title: title(boot), clock: zero.clock(), ..Timeline::default() },
         functions: Vec::new(),

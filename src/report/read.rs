@@ -1,0 +1,58 @@
+//! Reading back what another run, perhaps of another version, has written.
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use super::SCHEMA;
+
+/// Why a report cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// Its format has another version than this ibprov knows.
+    #[error("its schema is {found}, and this ibprov reads {SCHEMA}")]
+    Schema {
+        /// The version that it says.
+        found: u64,
+    },
+    /// It is no such report.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+}
+
+/// The report in `json`. Fields that are not known are passed over; those that
+/// an older version did not write are empty.
+///
+/// # Errors
+/// It has another schema, or is no such report.
+pub fn read<T: DeserializeOwned>(json: &str) -> Result<T, ReadError> {
+    #[derive(Deserialize)]
+    struct Head {
+        schema: u64,
+    }
+    match serde_json::from_str(json)? {
+        Head { schema } if schema == u64::from(SCHEMA) => Ok(serde_json::from_str(json)?),
+        Head { schema: found } => Err(ReadError::Schema { found }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::{BootReport, Verdict};
+
+    #[test]
+    fn a_report_of_another_version_is_read_as_far_as_it_can_be() {
+        let less = r#"{"schema":1,"verdict":"ready","exit_code":0}"#;
+        let less: BootReport = read(less).expect("of an older version");
+        assert_eq!((less.verdict, less.ports.len()), (Verdict::Ready, 0));
+        let more = r#"{"schema":1,"verdict":"ready","exit_code":0,"kernel":"6.1","mood":"good"}"#;
+        assert_eq!(read::<BootReport>(more).expect("of a newer version").kernel, "6.1");
+    }
+
+    #[test]
+    fn another_schema_is_said() {
+        let e = read::<BootReport>(r#"{"schema":2,"verdict":"x"}"#).expect_err("schema 2");
+        assert_eq!(e.to_string(), "its schema is 2, and this ibprov reads 1");
+        assert!(read::<BootReport>("{}").is_err() && read::<BootReport>("no JSON").is_err());
+    }
+}

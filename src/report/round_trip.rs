@@ -1,0 +1,417 @@
+//! What is read back of a report is the value that was written.
+
+use std::borrow::Cow;
+use std::fmt::Debug;
+
+use proptest::option::of;
+use proptest::prelude::*;
+use proptest::sample::select;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::boot::{
+    Climbed, LeftOut, ModuleOutcome, ModuleReport, Moment, PortReport, Step, StepReport,
+};
+use super::guests::{GuestKind, GuestReport, GuestsReport, Phase as GuestPhase};
+use super::iface::{BringUp, IfaceReport, IfaceStep, IfaceStepReport, WantedInterface};
+use super::online::{Goal, Lack, OnlinePort, OnlineReport, OnlineVerdict};
+use super::pf::{Outcome, Unresolved};
+use super::{BootReport, Cause, ModuleTrouble, NotExpected, PortProgress, SCHEMA, Verdict, read};
+use crate::names::{
+    Guid, IfName, LinkLayer, Mode, ModuleName, PKey, PciAddress, PortNumber, RdmaName, Rung,
+};
+
+type Any<T> = BoxedStrategy<T>;
+
+fn text() -> Any<String> {
+    any::<String>().boxed()
+}
+
+/// A text that is not empty: JSON has an empty one for none.
+fn said() -> Any<String> {
+    "(?s).{1,12}".boxed()
+}
+
+fn texts() -> Any<Vec<String>> {
+    prop::collection::vec(text(), 0..3).boxed()
+}
+
+fn list<T: Debug>(each: impl Strategy<Value = T> + 'static) -> Any<Vec<T>> {
+    prop::collection::vec(each, 0..3).boxed()
+}
+
+fn parsed<T: std::str::FromStr + Debug>(pattern: &'static str) -> Any<T>
+where
+    T::Err: Debug,
+{
+    pattern.prop_map(|text| text.parse().expect("a name")).boxed()
+}
+
+fn pci() -> Any<PciAddress> {
+    parsed("[0-9a-f]{4}:[0-9a-f]{2}:[01][0-9a-f]\\.[0-7]")
+}
+
+fn netdev() -> Any<IfName> {
+    parsed("ib[a-z0-9]{1,6}")
+}
+
+fn rdma() -> Any<RdmaName> {
+    parsed("mlx[0-9]_[0-9]{1,3}")
+}
+
+fn module() -> Any<ModuleName> {
+    parsed("[a-z]{1,4}_[a-z]{1,6}")
+}
+
+fn guid() -> Any<Guid> {
+    any::<u64>().prop_map(Guid::new).boxed()
+}
+
+fn port() -> Any<PortNumber> {
+    (1_i64..255).prop_map(|n| PortNumber::new(n).expect("a port")).boxed()
+}
+
+fn rung() -> Any<Rung> {
+    select(Rung::ALL.to_vec()).boxed()
+}
+
+fn version() -> Any<Cow<'static, str>> {
+    text().prop_map(Cow::Owned).boxed()
+}
+
+fn progress() -> Any<PortProgress> {
+    let layer = select(vec![LinkLayer::InfiniBand, LinkLayer::Ethernet, LinkLayer::Unknown]);
+    let found = (of(pci()), of(rdma()), of(port()), of(guid()), of(layer), of(netdev()));
+    let far = (of(any::<u64>()), of(rung()), rung(), any::<bool>());
+    (text(), text(), found, far)
+        .prop_map(|(expected, why, found, far)| {
+            let (pci, rdma, port, guid, link_layer, netdev) = found;
+            let (named_usec, reached, goal, optional) = far;
+            PortProgress {
+                expected,
+                pci,
+                rdma,
+                port,
+                guid,
+                link_layer,
+                netdev,
+                named_usec,
+                reached,
+                goal,
+                optional,
+                why,
+            }
+        })
+        .boxed()
+}
+
+fn cause() -> Any<Cause> {
+    (text(), text(), any::<bool>(), any::<bool>())
+        .prop_map(|(text, advice, is_final, by_site)| Cause { text, advice, is_final, by_site })
+        .boxed()
+}
+
+fn trouble() -> Any<ModuleTrouble> {
+    use ModuleTrouble as T;
+    prop_oneof![
+        text().prop_map(|by| T::Denied { by }),
+        (text(), text()).prop_map(|(kernel, looked_in)| T::NotBuilt { kernel, looked_in }),
+        (text(), text()).prop_map(|(command, by)| T::InstallOverride { command, by }),
+        text().prop_map(|said| T::SignatureRefused { said }),
+        text().prop_map(|said| T::SymbolMismatch { said }),
+        text().prop_map(|said| T::OutOfMemory { said }),
+        any::<u32>().prop_map(|pid| T::Stuck { pid }),
+        text().prop_map(|said| T::Other { said }),
+    ]
+    .boxed()
+}
+
+fn module_report() -> Any<ModuleReport> {
+    let missing = (trouble(), text(), text())
+        .prop_map(|(trouble, text, advice)| ModuleOutcome::Missing { trouble, text, advice });
+    let outcome = prop_oneof![
+        Just(ModuleOutcome::AlreadyThere),
+        Just(ModuleOutcome::Loaded),
+        Just(ModuleOutcome::NotNeeded),
+        missing,
+    ];
+    (module(), outcome).prop_map(|(name, outcome)| ModuleReport { name, outcome }).boxed()
+}
+
+fn step_report() -> Any<StepReport> {
+    let step = prop_oneof![
+        list(module()).prop_map(|modules| Step::LoadModules { modules }),
+        module().prop_map(|module| Step::LoadModule { module }),
+        (pci(), text()).prop_map(|(pci, modalias)| Step::LoadDriver { pci, modalias }),
+        (pci(), module()).prop_map(|(pci, module)| Step::LoadRdmaHalf { pci, module }),
+        (netdev(), any::<u32>()).prop_map(|(netdev, ifindex)| Step::Configure { netdev, ifindex }),
+    ];
+    (step, any::<u64>(), of(any::<u64>()), of(said()))
+        .prop_map(|(step, started_usec, took_usec, failure)| StepReport {
+            step,
+            started_usec,
+            took_usec,
+            failure,
+        })
+        .boxed()
+}
+
+fn port_report() -> Any<PortReport> {
+    (progress(), any::<bool>(), of(rung()), of(cause()), any::<u64>())
+        .prop_map(|(progress, ready, missing, cause, waited_usec)| PortReport {
+            progress,
+            ready,
+            missing,
+            cause,
+            waited_usec,
+        })
+        .boxed()
+}
+
+fn left_out() -> Any<LeftOut> {
+    let reason = prop_oneof![
+        text().prop_map(|driver| NotExpected::HandedOver { driver }),
+        text().prop_map(|driver| NotExpected::DriverOverride { driver }),
+        pci().prop_map(|physfn| NotExpected::VfOfThisHost { physfn }),
+        (module(), text()).prop_map(|(module, by)| NotExpected::DriverDenied { module, by }),
+    ];
+    (pci(), reason).prop_map(|(pci, reason)| LeftOut { pci, reason }).boxed()
+}
+
+fn moment() -> Any<Moment> {
+    let climbed = (text(), of(port()), rung()).prop_map(|(expected, port, rung)| Climbed {
+        expected,
+        port,
+        rung,
+    });
+    (any::<u64>(), text(), of(climbed))
+        .prop_map(|(usec, text, climbed)| Moment { usec, text, climbed })
+        .boxed()
+}
+
+fn unresolved() -> Any<Unresolved> {
+    (text(), text(), of(pci()), texts(), any::<bool>())
+        .prop_map(|(which, origin, pci, errors, may_pass)| Unresolved {
+            which,
+            origin,
+            pci,
+            errors,
+            may_pass,
+        })
+        .boxed()
+}
+
+fn boot_report() -> Any<BootReport> {
+    use Verdict::{Deferred as Put, Interrupted, NoInfiniband, NotReady, Ready};
+    let verdict = select(vec![Ready, NoInfiniband, Put, NotReady, Interrupted]);
+    let outcome = (pci(), any::<u8>(), text(), text());
+    let outcome = outcome.prop_map(|(pf, exit_code, headline, said)| {
+        let report = serde_json::json!({ "said": said });
+        Outcome { pf, exit_code, headline, report }
+    });
+    let head = (version(), text(), any::<[u64; 7]>(), any::<u32>(), verdict, any::<u8>());
+    let done = (list(module_report()), list(step_report()), list(port_report()));
+    let pfs = (list(outcome), list(unresolved()), list(left_out()));
+    (head, done, pfs, texts(), list(moment()))
+        .prop_map(|(head, done, pfs, problems, timeline)| {
+            let (version, kernel, times, forks, verdict, exit_code) = head;
+            let (modules, steps, ports) = done;
+            let (pfs, unresolved_pfs, left_out) = pfs;
+            BootReport {
+                schema: SCHEMA,
+                version,
+                kernel,
+                started_usec: times[0],
+                finished_usec: times[1],
+                cpu_usec: times[2],
+                cpu_before_usec: times[3],
+                peak_memory_kib: times[4],
+                forks,
+                deadline_sec: times[5],
+                hca_deadline_sec: times[6],
+                verdict,
+                exit_code,
+                modules,
+                steps,
+                ports,
+                pfs,
+                unresolved_pfs,
+                left_out,
+                problems,
+                timeline,
+            }
+        })
+        .boxed()
+}
+
+fn iface_report() -> Any<IfaceReport> {
+    let mode = || select(vec![Mode::Datagram, Mode::Connected]);
+    let pkey = || (1..0x7fff_u16).prop_map(|key| PKey::new(key).expect("a P_Key"));
+    let wanted = (of(mode()), of(any::<u32>()), of(any::<bool>()), list(pkey()));
+    let more = (of(any::<u32>()), of(any::<u32>()), of(netdev()), texts());
+    let wanted = (wanted, more).prop_map(|((mode, mtu, umcast, pkeys), more)| {
+        let (receive_queue, send_queue, persistent_name, origins) = more;
+        WantedInterface {
+            mode,
+            mtu,
+            umcast,
+            pkeys,
+            receive_queue,
+            send_queue,
+            persistent_name,
+            origins,
+        }
+    });
+    let step = prop_oneof![
+        mode().prop_map(|mode| IfaceStep::SetMode { mode }),
+        any::<u32>().prop_map(|mtu| IfaceStep::SetMtu { mtu }),
+        any::<bool>().prop_map(|umcast| IfaceStep::SetUmcast { umcast }),
+        (pkey(), netdev()).prop_map(|(pkey, name)| IfaceStep::AddChild { pkey, name }),
+    ];
+    let step = (step, any::<u64>(), of(said()))
+        .prop_map(|(step, took_usec, failure)| IfaceStepReport { step, took_usec, failure });
+    let bring_up = {
+        use BringUp::{Failed, Left, Nobody, NotAsked, Pending, Up, Waiting};
+        select(vec![NotAsked, Pending, Left, Up, Waiting, Nobody, Failed])
+    };
+    let head = (version(), text(), any::<[u64; 4]>(), any::<(u32, bool, u8)>(), text());
+    let end = (of(any::<u32>()), texts(), texts(), bring_up);
+    (head, wanted, list(step), end)
+        .prop_map(|(head, wanted, steps, end)| {
+            let (version, netdev, times, (ifindex, configured, exit_code), asked_by) = head;
+            let (mtu_asked, failures, notes, bring_up) = end;
+            IfaceReport {
+                schema: SCHEMA,
+                version,
+                netdev,
+                ifindex,
+                started_usec: times[0],
+                settled_usec: times[1],
+                decided_usec: times[2],
+                finished_usec: times[3],
+                configured,
+                wanted,
+                steps,
+                mtu_asked,
+                failures,
+                notes,
+                asked_by,
+                // They are not read back.
+                stacks: Vec::new(),
+                decision: None,
+                bring_up,
+                exit_code,
+            }
+        })
+        .boxed()
+}
+
+fn guests_report() -> Any<GuestsReport> {
+    use GuestPhase as G;
+    let phase = prop_oneof![
+        Just(G::Idle),
+        any::<u64>().prop_map(|since_usec| G::Starting { since_usec }),
+        text().prop_map(|why| G::Issued { why }),
+        any::<bool>().prop_map(|already| G::Up { already }),
+        text().prop_map(|why| G::Failed { why }),
+    ];
+    let kind = select(vec![GuestKind::Domain, GuestKind::Unit]);
+    let guest = (text(), kind, of(text()), phase, of(text()), text());
+    let guest = (guest, of(any::<u64>())).prop_map(|(guest, up_usec)| {
+        let (name, kind, uuid, phase, waits, origin) = guest;
+        // They are not read back.
+        let vfs = None;
+        GuestReport { name, kind, uuid, phase, waits, vfs, up_usec, origin }
+    });
+    let times = (any::<u64>(), of(any::<u64>()), of(any::<u64>()), of(any::<u8>()));
+    (version(), times, list(guest), texts())
+        .prop_map(|(version, times, guests, problems)| {
+            let (started_usec, ready_usec, finished_usec, exit_code) = times;
+            let problems = problems.into_iter().collect();
+            GuestsReport {
+                schema: SCHEMA,
+                version,
+                started_usec,
+                ready_usec,
+                finished_usec,
+                exit_code,
+                guests,
+                problems,
+            }
+        })
+        .boxed()
+}
+
+fn online_report() -> Any<OnlineReport> {
+    use OnlineVerdict::{Deferred as Put, Interrupted, NotOnline, NothingExpected, Online};
+    let verdict = select(vec![Online, NothingExpected, Put, NotOnline, Interrupted]);
+    // Of `link` and `active` a port lacks the state, not the rung.
+    let below = rung().prop_filter("below link", |r| *r < Rung::Link).prop_map(Lack::Rung);
+    let own = [Lack::Answer, Lack::Link, Lack::Active, Lack::Up, Lack::Carrier, Lack::Address];
+    let lack = prop_oneof![below, select(own.to_vec())];
+    let link = (of(any::<u16>()), of(text()), of(text()), texts());
+    let why = (of(lack), of(text()), of(text()), of(any::<u64>()));
+    let port = (progress(), any::<[bool; 3]>(), link, why).prop_map(|(progress, is, link, why)| {
+        let (lid, state, physical, addresses) = link;
+        let (lack, cause, advice, for_sec) = why;
+        OnlinePort {
+            progress,
+            online: is[0],
+            lid,
+            state,
+            physical,
+            addresses,
+            lack,
+            cause,
+            advice,
+            is_final: is[1],
+            by_site: is[2],
+            for_sec,
+        }
+    });
+    let goal = (rung(), any::<bool>()).prop_map(|(rung, address)| Goal { rung, address });
+    (version(), any::<[u64; 3]>(), goal, verdict, any::<u8>(), list(port), texts())
+        .prop_map(|(version, times, goal, verdict, exit_code, ports, problems)| OnlineReport {
+            schema: SCHEMA,
+            version,
+            started_usec: times[0],
+            finished_usec: times[1],
+            deadline_sec: times[2],
+            goal,
+            verdict,
+            exit_code,
+            ports,
+            problems,
+        })
+        .boxed()
+}
+
+/// `report` as it comes back from the file that it was written to.
+fn back<T: Serialize + DeserializeOwned>(report: &T) -> T {
+    let json = serde_json::to_string_pretty(report).expect("JSON");
+    read(&json).unwrap_or_else(|e| panic!("{e}: {json}"))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn of_boot(report in boot_report()) {
+        prop_assert_eq!(back(&report), report);
+    }
+
+    #[test]
+    fn of_iface(report in iface_report()) {
+        prop_assert_eq!(back(&report), report);
+    }
+
+    #[test]
+    fn of_guests(report in guests_report()) {
+        prop_assert_eq!(back(&report), report);
+    }
+
+    #[test]
+    fn of_wait_online(report in online_report()) {
+        prop_assert_eq!(back(&report), report);
+    }
+}
