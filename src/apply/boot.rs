@@ -1,31 +1,36 @@
 //! `ibprov boot`: one loop of observe, judge, act and wait for an event.
 
 mod ending;
+mod interfaces;
 mod rdma_names;
 mod status;
 mod vfs;
+mod waited;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use log::Level;
 
+use self::interfaces::Interfaces;
 use self::rdma_names::RdmaNames;
+use self::status::Status;
 use self::vfs::Vfs;
+use self::waited::{Waited, standing};
+use super::locks;
 use super::preview::denied;
 use super::steps::Steps;
-use super::{locks, usec};
+use super::warnings::send_queue_warning;
 use crate::config::{Config, InterfaceSelector};
 use crate::host::events::{Events, Happened};
 use crate::host::process::{self, Ended};
 use crate::host::{Root, clock, journal, lock, persistent_names, state};
-use crate::ladder::{self, Facts, expect, progress};
-use crate::names::{Guid, IfName, ModuleName, ModuleState, Rung};
-use crate::observe::ipoib::Interfaces;
-use crate::observe::{ModprobeRules, Observed, Observer, driver_modules};
+use crate::ladder::{self, Expectation, Facts, Heard, expect, progress};
+use crate::names::{Guid, IfName, ModuleName, ModuleState};
+use crate::observe::{ModprobeRules, Observed, Observer, driver_modules, ipoib};
 use crate::plan::settings::judge_settings;
-use crate::plan::{Done, boot_steps, waits_for_udev};
-use crate::report::boot::{Climbed, Moment, Step, blank};
+use crate::plan::{boot_steps, waits_for_udev};
+use crate::report::boot::{ModuleOutcome, ModuleReport, Step, blank};
 use crate::report::port::port_fields;
 use crate::report::{BootReport, PortProgress, Verdict, events as kinds};
 
@@ -37,44 +42,31 @@ const QUIET_USEC: u64 = 300_000;
 /// work on.
 const STATUS_AFTER_USEC: u64 = 1_000_000;
 
-/// Time that the unit's own limit leaves us beyond the deadline, seconds.
-const GRACE_SEC: u64 = 20;
-
 /// How often the status line is brought up to date while nothing happens.
 const STATUS_EVERY_USEC: u64 = 5_000_000;
-
-/// How long an interface's own unit may take to say how its settings went,
-/// before boot makes them itself: the udev rule can be missing, the unit masked.
-const INSTANCE_USEC: u64 = 5_000_000;
 
 /// A boot in progress.
 struct Boot<'a> {
     config: &'a Config,
     observer: Observer<'a>,
     rules: ModprobeRules,
+    /// What was learnt beside the host's present state.
     facts: Facts,
-    done: Done,
+    heard: Heard,
+    /// What is done to the host.
     steps: Steps<'a>,
-    /// Devices that udev was heard to finish with.
-    heard: BTreeSet<String>,
     /// Whether an RDMA device has its final name.
     rdma_names: RdmaNames,
-    /// The kernel log from before boot has been read.
-    knows_history: bool,
     /// Modules that were there before anything was done.
     there: BTreeSet<ModuleName>,
     /// The GUID plans of the PFs.
     vfs: Vfs<'a>,
-    /// When each expected port was first waited for, by label of expectation.
-    since: BTreeMap<String, u64>,
-    /// The rung each port was last seen at.
-    seen: BTreeMap<String, Option<Rung>>,
-    /// systemd knows the deadline.
-    extended: bool,
-    /// Since when an interface waits for its settings.
-    unset: BTreeMap<IfName, u64>,
-    /// When they were made, of those that were waited for.
-    set: BTreeMap<IfName, u64>,
+    /// The settings of interfaces.
+    interfaces: Interfaces,
+    /// Who is waited for, and since when.
+    waited: Waited,
+    /// What systemd is told.
+    status: Status,
     report: BootReport,
 }
 
@@ -85,7 +77,7 @@ struct Boot<'a> {
 pub fn run(config: &Config, config_file: Option<&Path>, root: &Root) -> anyhow::Result<BootReport> {
     let started = clock::monotonic_usec();
     let before = process::own_usage();
-    let deadline = started + usec(config.boot.deadline);
+    let deadline = started + clock::usec(config.boot.deadline);
     let mut report = blank(started);
     report.cpu_before_usec = before.cpu_usec;
     report.deadline_sec = config.boot.deadline.as_secs();
@@ -125,27 +117,24 @@ pub fn run(config: &Config, config_file: Option<&Path>, root: &Root) -> anyhow::
         observer: Observer::new(root),
         rules,
         facts: Facts::default(),
-        done: Done::default(),
+        heard: Heard::default(),
         steps: Steps::new(locks.as_ref()),
-        heard: BTreeSet::new(),
         rdma_names: RdmaNames::default(),
-        knows_history: false,
         there: BTreeSet::new(),
         vfs: Vfs::new(config, config_file, started),
-        since: BTreeMap::new(),
-        seen: BTreeMap::new(),
-        extended: false,
-        unset: BTreeMap::new(),
-        set: BTreeMap::new(),
+        interfaces: Interfaces::default(),
+        waited: Waited::default(),
+        status: Status::new(config.boot.deadline),
         report,
     };
     let own_turn = boot.take_turn(locks.as_ref(), &mut events, deadline)?;
-    match own_turn {
-        Turn::Ours(_lock) => boot.climb(&mut events, deadline)?,
-        Turn::Stopped => boot.finish(Some(Verdict::Interrupted), &[], &Observed::default()),
-        Turn::Never => boot.finish(Some(Verdict::NotReady), &[], &Observed::default()),
-    }
-    Ok(boot.report)
+    let end = match own_turn {
+        // The lock is held until the report is made.
+        Turn::Ours(_lock) => return boot.climb(&mut events, deadline),
+        Turn::Stopped => Verdict::Interrupted,
+        Turn::Never => Verdict::NotReady,
+    };
+    Ok(boot.finish(Some(end), &[], &Observed::default()))
 }
 
 /// The names that the configuration gives by port GUID.
@@ -181,7 +170,7 @@ impl Boot<'_> {
                 Ok(held) => return Ok(Turn::Ours(Some(held))),
                 Err(lock::LockError::Busy { owner }) => {
                     let owner = owner.map_or_else(|| "?".to_owned(), |p| p.to_string());
-                    self.tell(&format!("waiting for another ibprov boot, process {owner}"));
+                    self.status.tell(&format!("waiting for another ibprov boot, process {owner}"));
                     if clock::monotonic_usec() >= deadline {
                         self.report.problems.push(format!(
                             "another ibprov boot (process {owner}) held /run/ibprov/lock/boot until the deadline"
@@ -203,7 +192,7 @@ impl Boot<'_> {
         }
     }
 
-    fn climb(&mut self, events: &mut Events, deadline: u64) -> anyhow::Result<()> {
+    fn climb(mut self, events: &mut Events, deadline: u64) -> anyhow::Result<BootReport> {
         let mut first_look = true;
         let mut stopped = false;
         loop {
@@ -220,36 +209,37 @@ impl Boot<'_> {
             let mut ports = progress::progress(&expectation, &observed);
             let now = clock::monotonic_usec();
             let held = self.rdma_names.hold(&mut ports, &observed, now);
-            let overdue = self.settings(&mut ports);
-            self.note_progress(&ports);
+            let overdue = self.settings(&mut ports, now);
+            for port in self.waited.note(&ports, &self.interfaces, now) {
+                tell_ready(port);
+            }
             if stopped {
                 self.left_out(&expectation);
-                self.finish(Some(Verdict::Interrupted), &ports, &observed);
-                return Ok(());
+                return Ok(self.finish(Some(Verdict::Interrupted), &ports, &observed));
             }
-            let steps =
-                boot_steps(self.config, &self.rules, &observed, &expectation, &ports, &self.done);
-            let overdue = overdue.into_iter().filter(|s| !self.done.begun.contains(s));
-            for step in steps.into_iter().chain(overdue.collect::<Vec<_>>()) {
-                self.steps.begin(step, &mut self.done, &mut self.facts);
+            let done = self.steps.done();
+            let mut steps =
+                boot_steps(self.config, &self.rules, &observed, &expectation, &ports, done);
+            steps.extend(overdue.into_iter().filter(|s| !done.begun.contains(s)));
+            for step in steps {
+                self.steps.begin(step, &mut self.facts);
             }
             first_look = false;
             self.vfs.begin(self.observer.root(), &observed, &ports, deadline);
             // Hundreds of lines that a good boot has no need of: read once
             // modprobe is through and a port is still missing.
-            if !self.done.modules_in_flight() && ports.iter().any(|p| !p.is_ready()) {
-                self.learn_history();
+            if !self.steps.done().modules_in_flight() && ports.iter().any(|p| !p.is_ready()) {
+                self.heard.learn_history(&mut self.facts, crate::host::kernel_log);
             }
             let next = self.next_deadline(&ports, &observed, now, deadline);
             let next = self.vfs.next_deadline(now, deadline).into_iter().chain(next).min();
             let next = next.map(|n| held.map_or(n, |h| h.min(n)));
             let Some(next) = next else {
                 self.left_out(&expectation);
-                self.finish(None, &ports, &observed);
-                return Ok(());
+                return Ok(self.finish(None, &ports, &observed));
             };
             if now.saturating_sub(self.report.started_usec) >= STATUS_AFTER_USEC {
-                self.tell(&self.status_line(&ports, &observed, now));
+                self.tell_status(&ports, &observed, now);
             }
             let until = next.min(now + STATUS_EVERY_USEC).min(self.next_status(now));
             stopped = self.listen(events, until, held.is_some() || waits_for_udev(&ports))?;
@@ -305,7 +295,7 @@ impl Boot<'_> {
     /// When to look again at the latest; `None` if there is nothing left to
     /// wait for.
     fn next_deadline(
-        &mut self,
+        &self,
         ports: &[PortProgress],
         observed: &Observed,
         now: u64,
@@ -314,58 +304,49 @@ impl Boot<'_> {
         if now >= deadline {
             return None;
         }
-        let per_hca = usec(self.config.boot.hca_deadline);
-        let mut next = None;
-        for port in ports.iter().filter(|p| !p.is_ready()) {
-            let since = *self.since.entry(port.expected.clone()).or_insert(now);
-            let blocked =
-                ladder::cause::cause(port, observed, &self.facts).is_some_and(|c| c.is_final);
-            let until = (since + per_hca).min(deadline);
-            if !blocked && until > now {
-                next = Some(next.map_or(until, |n: u64| n.min(until)));
-            }
-        }
-        if self.done.modules_in_flight() {
+        let is_blocked = |port: &PortProgress| {
+            ladder::cause::cause(port, observed, &self.facts).is_some_and(|c| c.is_final)
+        };
+        let per_hca = clock::usec(self.config.boot.hca_deadline);
+        let next = self.waited.next_deadline(ports, is_blocked, per_hca, now);
+        let mut next = next.map(|n| n.min(deadline));
+        if self.steps.done().modules_in_flight() {
             next = Some(next.unwrap_or(deadline));
         }
         if self.steps.watches_another_run() {
             next = next.map(|n: u64| n.min(now + lock::RETRY_USEC));
         }
-        // When an interface's own unit has had its time.
-        let instances = self.unset.iter().filter(|(netdev, _)| !self.set.contains_key(netdev));
-        let soonest = instances.map(|(_, since)| since + INSTANCE_USEC).filter(|t| *t > now).min();
-        next.map(|n: u64| soonest.map_or(n, |s| n.min(s)))
+        let overdue = self.interfaces.next_overdue(now);
+        next.map(|n: u64| overdue.map_or(n, |o| n.min(o)))
     }
 
     /// Judge the rung `configured`: each interface's own unit makes its settings
-    /// and says so. Gives what boot does itself, where none has in 5 s.
-    fn settings(&mut self, ports: &mut [PortProgress]) -> Vec<Step> {
-        let now = clock::monotonic_usec();
-        let root = self.observer.root();
-        let open = judge_settings(self.config, &Interfaces::look(root), ports, &mut self.facts);
-        for (netdev, ..) in &open {
-            self.unset.entry(netdev.clone()).or_insert(now);
-        }
-        for port in ports.iter().filter(|p| p.reached == Some(Rung::Configured)) {
-            if let Some(netdev) = port.netdev.as_ref().filter(|n| self.unset.contains_key(n)) {
-                self.set.entry(netdev.clone()).or_insert(now);
-            }
-        }
-        let overdue = open.into_iter().filter(|(netdev, _)| {
-            self.unset.get(netdev).is_some_and(|since| now >= since + INSTANCE_USEC)
-        });
-        overdue.map(|(netdev, ifindex)| Step::Configure { netdev, ifindex }).collect()
+    /// and says so. Gives what boot does itself, where none has in time.
+    fn settings(&mut self, ports: &mut [PortProgress], now: u64) -> Vec<Step> {
+        let seen = ipoib::Interfaces::look(self.observer.root());
+        let open = judge_settings(self.config, &seen, ports, &mut self.facts);
+        self.interfaces.note(open, ports, now)
+    }
+
+    fn tell_status(&mut self, ports: &[PortProgress], observed: &Observed, now: u64) {
+        let work = if self.steps.done().modules_in_flight() {
+            Some("waiting for modprobe".to_owned())
+        } else {
+            self.vfs.waiting()
+        };
+        let since = |p: &PortProgress| self.waited.since(p, now);
+        let seen = (observed, &self.facts);
+        self.status.tell(&status::line(ports, since, work.as_deref(), seen, now));
     }
 
     fn observe(&self) -> Observed {
         let modules: Vec<ModuleName> =
             self.config.modules.load.iter().cloned().chain(driver_modules()).collect();
-        self.observer.look(&modules, &self.heard)
+        self.observer.look(&modules, self.heard.devices())
     }
 
     fn judge(&mut self, ended: Vec<(Step, Ended)>, observed: &Observed) {
         for (step, end) in ended {
-            self.done.ended.insert(step.clone());
             let host = (observed, self.observer.root());
             self.steps.judge(&step, &end, &mut self.facts, &self.rules, host);
         }
@@ -379,63 +360,88 @@ impl Boot<'_> {
         self.facts.modules.extend(denied(self.config, &self.rules, observed));
     }
 
-    /// What the kernel said before boot began.
-    fn learn_history(&mut self) {
-        if std::mem::replace(&mut self.knows_history, true) {
-            return;
-        }
-        // Who cannot read the log was told so when the events were opened.
-        for line in crate::host::kernel_log().unwrap_or_default() {
-            ladder::cause::learn(&mut self.facts, line.level, &line.text);
-        }
-    }
-
     fn learn(&mut self, happened: &Happened) {
-        for event in &happened.udev {
-            if event.action == "remove" {
-                self.heard.remove(&event.sysname);
-            } else {
-                self.heard.insert(event.sysname.clone());
-            }
-        }
+        self.heard.learn(happened, &mut self.facts);
         for line in &happened.kernel {
-            ladder::cause::learn(&mut self.facts, line.level, &line.text);
             self.steps.hear(line);
         }
     }
 
-    /// Write down each rung a port reaches, when it is seen there.
-    fn note_progress(&mut self, ports: &[PortProgress]) {
-        let now = clock::monotonic_usec();
-        for port in ports {
-            self.since.entry(port.expected.clone()).or_insert(now);
-            let key = format!("{} {:?}", port.expected, port.port);
-            let before = self.seen.insert(key, port.reached);
-            if before == Some(port.reached) {
-                continue;
-            }
-            let Some(rung) = port.reached else { continue };
-            let netdev = port.netdev.as_ref().map(|n| format!(" as {n}")).unwrap_or_default();
-            // When the settings were made first is not known, if boot did not wait.
-            let waited = port.netdev.as_ref().is_some_and(|n| self.unset.contains_key(n));
-            let usec = match rung {
-                Rung::Named => port.named_usec.unwrap_or(now),
-                Rung::Configured if !waited => port.named_usec.unwrap_or(now),
-                _ => now,
-            };
-            let there = if before.is_none() { " (when first seen)" } else { "" };
-            let text = format!("{}: {rung}{netdev}{there}", port.label());
-            let (expected, port_number) = (port.expected.clone(), port.port);
-            let climbed = Some(Climbed { expected, port: port_number, rung });
-            self.report.timeline.push(Moment { usec, text, climbed });
-            if port.is_ready() && !port.is_ethernet() {
-                journal::emit(
-                    kinds::PORT_READY,
-                    Level::Info,
-                    &format!("{}: {rung}{netdev}", port.label()),
-                    &port_fields(port),
-                );
-            }
-        }
+    fn left_out(&mut self, expectation: &Expectation) {
+        self.report.left_out =
+            ending::left_out(expectation, |reason| self.vfs.has_plan_for(reason));
     }
+
+    /// The report; without `forced` the verdict is what became of everything.
+    fn finish(
+        mut self,
+        forced: Option<Verdict>,
+        ports: &[PortProgress],
+        observed: &Observed,
+    ) -> BootReport {
+        let now = clock::monotonic_usec();
+        self.steps.give_up(&mut self.facts);
+        if ports.iter().any(|p| !p.is_ready()) {
+            self.heard.learn_history(&mut self.facts, crate::host::kernel_log);
+        }
+        let modules = self.module_reports(observed, ports.is_empty());
+        let (pfs, unresolved_pfs) = self.vfs.outcomes();
+        let port_report = |port: &PortProgress| {
+            let cause = ladder::cause::cause(port, observed, &self.facts);
+            ending::port(port, cause, self.waited.since(port, now), self.interfaces.made(port), now)
+        };
+        let ports_reports = ports.iter().map(port_report).collect();
+        let warning = send_queue_warning(self.observer.root(), &self.rules, observed);
+        let mut problems = self.report.problems;
+        problems.extend(observed.problems.iter().cloned());
+        if !ports.is_empty() && !observed.udev.running {
+            problems.push(
+                "systemd-udevd is not running (/run/udev/control does not exist): nobody loads drivers or names netdevs".to_owned(),
+            );
+        }
+        problems.extend(warning);
+        let usage = process::own_usage();
+        let mut report = BootReport {
+            finished_usec: now,
+            cpu_usec: usage.cpu_usec.saturating_sub(self.report.cpu_before_usec),
+            peak_memory_kib: usage.peak_memory_kib,
+            forks: self.steps.forks(),
+            modules,
+            steps: self.steps.into_reports(),
+            ports: ports_reports,
+            pfs,
+            unresolved_pfs,
+            problems,
+            timeline: self.waited.into_timeline(),
+            ..self.report
+        };
+        report.verdict = forced.unwrap_or_else(|| ending::verdict(&report));
+        report.exit_code = report.verdict.exit_code();
+        report
+    }
+
+    fn module_reports(&self, observed: &Observed, nothing_expected: bool) -> Vec<ModuleReport> {
+        let report = |name: &ModuleName| {
+            let outcome = if self.there.contains(name) {
+                ModuleOutcome::AlreadyThere
+            } else if observed.modules.get(name) == Some(&ModuleState::Loaded) {
+                ModuleOutcome::Loaded
+            } else if nothing_expected {
+                ModuleOutcome::NotNeeded
+            } else {
+                let trouble = self.facts.modules.get(name).cloned().unwrap_or_else(|| {
+                    self.steps.trouble(name, &self.rules, observed, self.observer.root())
+                });
+                return ending::missing_module(name, trouble);
+            };
+            ModuleReport { name: name.clone(), outcome }
+        };
+        self.config.modules.load.iter().map(report).collect()
+    }
+}
+
+/// A port has become ready.
+fn tell_ready(port: &PortProgress) {
+    let text = port.reached.map_or_else(|| port.label(), |rung| standing(port, rung));
+    journal::emit(kinds::PORT_READY, Level::Info, &text, &port_fields(port));
 }

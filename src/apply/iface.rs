@@ -42,7 +42,7 @@ pub fn planned(config: &Config, seen: &Seen) -> (WantedInterface, IfacePlan) {
 /// As [`look`].
 pub fn run(config: &Config, root: &Root, ask: Ask<'_>) -> Result<IfaceReport, NotSeen> {
     let mut report = IfaceReport::blank(ask.name.as_str(), clock::monotonic_usec());
-    let deadline = report.started_usec + super::usec(config.network.deadline);
+    let deadline = report.started_usec + clock::usec(config.network.deadline);
     let mut seen = look(root, ask.name)?;
     report.ifindex = seen.interface.ifindex;
     // Two runs at one interface would undo each other's work half-way.

@@ -22,8 +22,3 @@ fn locks(problems: &mut Vec<String>) -> Option<Locks> {
         }
     }
 }
-
-/// A duration in microseconds.
-fn usec(duration: std::time::Duration) -> u64 {
-    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX / 4)
-}

@@ -21,6 +21,7 @@ use crate::report::{ModuleTrouble, events as kinds};
 #[derive(Debug)]
 pub(super) struct Steps<'a> {
     locks: Option<&'a Locks>,
+    done: Done,
     running: Vec<(Step, Worker)>,
     reports: Vec<StepReport>,
     kernel_lines: Vec<String>,
@@ -41,12 +42,18 @@ impl<'a> Steps<'a> {
     pub(super) fn new(locks: Option<&'a Locks>) -> Self {
         Self {
             locks,
+            done: Done::default(),
             running: Vec::new(),
             reports: Vec::new(),
             kernel_lines: Vec::new(),
             last_stderr: String::new(),
             forks: 0,
         }
+    }
+
+    /// What was begun and what has ended.
+    pub(super) const fn done(&self) -> &Done {
+        &self.done
     }
 
     /// Remember what the kernel says while modules load.
@@ -71,9 +78,9 @@ impl<'a> Steps<'a> {
 
     /// Begin a step. One whose object is still held by an earlier run's child
     /// is not begun again, only watched.
-    pub(super) fn begin(&mut self, step: Step, done: &mut Done, facts: &mut Facts) {
+    pub(super) fn begin(&mut self, step: Step, facts: &mut Facts) {
         let started_usec = clock::monotonic_usec();
-        done.begun.insert(step.clone());
+        self.done.begun.insert(step.clone());
         let name = lock_name(&step);
         let lock = match self.locks.map(|l| l.try_take(&name)) {
             Some(Ok(held)) => Some(held),
@@ -111,7 +118,7 @@ impl<'a> Steps<'a> {
                 });
             }
             Err(failure) => {
-                done.ended.insert(step.clone());
+                self.done.ended.insert(step.clone());
                 for module in modules_of(&step) {
                     let said = failure.to_string();
                     facts.modules.insert(module, ModuleTrouble::Other { said });
@@ -150,6 +157,7 @@ impl<'a> Steps<'a> {
         rules: &ModprobeRules,
         (observed, root): (&Observed, &Root),
     ) {
+        self.done.ended.insert(step.clone());
         self.last_stderr.clone_from(&end.stderr);
         let failure = self.failure(step, end, facts, rules, (observed, root));
         let failure = failure.map(|f| f.to_string());
@@ -232,9 +240,9 @@ impl<'a> Steps<'a> {
     }
 
     /// The deadline has come: what still runs is stuck.
-    pub(super) fn give_up(&self, done: &Done, facts: &mut Facts) {
+    pub(super) fn give_up(&self, facts: &mut Facts) {
         for (step, worker) in &self.running {
-            if !done.ended.contains(step) {
+            if !self.done.ended.contains(step) {
                 for module in modules_of(step) {
                     facts.modules.insert(module, ModuleTrouble::Stuck { pid: worker.pid() });
                 }
@@ -242,10 +250,12 @@ impl<'a> Steps<'a> {
         }
     }
 
-    pub(super) fn reports(&self) -> Vec<StepReport> {
-        self.reports.clone()
+    /// What was done, in order.
+    pub(super) fn into_reports(self) -> Vec<StepReport> {
+        self.reports
     }
 
+    /// How many programs were run.
     pub(super) const fn forks(&self) -> u32 {
         self.forks
     }

@@ -41,7 +41,7 @@ pub fn run(
 ) -> anyhow::Result<u8> {
     let limit = args.deadline_msec.map_or(config.boot.hca_deadline, Duration::from_millis);
     let now = clock::monotonic_usec();
-    let deadline = now.saturating_add(u64::try_from(limit.as_micros()).unwrap_or(u64::MAX / 4));
+    let deadline = now.saturating_add(clock::usec(limit));
     let only = args.pf.as_ref().map(|pf| address(pf, root)).transpose()?;
     // The unit's own limit is only for an ibprov that hangs before it could ask.
     if let Err(e) = systemd::extend_start(limit.as_secs() + GRACE_SEC) {

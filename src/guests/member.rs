@@ -12,6 +12,7 @@ use super::tasks::Step;
 use super::vf::Need;
 use super::waiting::{Waiting, WrongVf};
 use crate::config::guest::{Guest, Needs, What};
+use crate::host::clock;
 use crate::names::{OnFailure, PciAddress, Ready};
 use crate::report::guests::{GuestKind, GuestReport, Phase, VfState};
 
@@ -169,7 +170,7 @@ impl Member {
     }
 
     fn timeout_usec(&self) -> u64 {
-        u64::try_from(self.guest.timeout.as_micros()).unwrap_or(u64::MAX / 4)
+        clock::usec(self.guest.timeout)
     }
 
     fn is_late(&self, now: u64) -> bool {

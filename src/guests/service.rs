@@ -88,7 +88,7 @@ fn serve(config: &Config, root: &Root, only_look: bool) -> anyhow::Result<(Guest
         report.problems.insert(format!("{e}: taken for no unit, whose start nobody waits for"));
         None
     });
-    let deadline = u64::try_from(config.guests.deadline.as_micros()).unwrap_or(u64::MAX / 4);
+    let deadline = clock::usec(config.guests.deadline);
     let connection = config.guests.connection.as_str();
     let mut service = Service {
         only_look,

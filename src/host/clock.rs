@@ -3,6 +3,13 @@
 use nix::poll::PollTimeout;
 use nix::time::{ClockId, clock_gettime};
 
+/// A duration in microseconds; one that is too long for them is endless, and
+/// can still be added to a time.
+#[must_use]
+pub fn usec(duration: std::time::Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX / 4)
+}
+
 /// Microseconds of CLOCK_MONOTONIC, the clock of the journal's
 /// `_SOURCE_MONOTONIC_TIMESTAMP` and of systemd's `*Monotonic` properties.
 #[must_use]

@@ -6,6 +6,7 @@
 
 pub mod cause;
 pub mod expect;
+mod heard;
 pub mod module_trouble;
 pub mod progress;
 pub mod vf;
@@ -13,4 +14,5 @@ mod wanted;
 
 pub use cause::Facts;
 pub use expect::{Expectation, Expected};
+pub use heard::Heard;
 pub use wanted::{WantedPf, WantedVf};

@@ -8,7 +8,7 @@ mod judge;
 mod ports;
 mod target;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use self::ports::Ports;
 use crate::config::Config;
 use crate::host::events::{Events, Happened};
 use crate::host::{Root, answer, clock, journal, netlink, state, systemd};
-use crate::ladder::{Expectation, Facts, cause, expect, progress};
+use crate::ladder::{Expectation, Facts, Heard, cause, expect, progress};
 use crate::names::{IfName, Rung, Target};
 use crate::observe::ipoib::Interfaces;
 use crate::observe::{self, ModprobeRules, Observed, Observer};
@@ -57,8 +57,7 @@ struct Waiting<'a> {
     observer: Observer<'a>,
     rules: ModprobeRules,
     facts: Facts,
-    heard: BTreeSet<String>,
-    knows_history: bool,
+    heard: Heard,
     ports: Ports,
     observed: Observed,
     /// What each port lacks, and since when that is seen.
@@ -72,7 +71,6 @@ struct Waiting<'a> {
 /// Nothing could be waited for at all (no poll, no signals).
 pub fn run(config: &Config, wanted: &Wanted, root: &Root) -> anyhow::Result<OnlineReport> {
     let started = clock::monotonic_usec();
-    let span = u64::try_from(wanted.deadline.as_micros()).unwrap_or(u64::MAX / 4);
     let mut report = OnlineReport::new(started, wanted.deadline.as_secs(), wanted.goal);
     // Where settings are made, of which no other event tells. Only root has it.
     let outcomes = state::ports_dir();
@@ -89,14 +87,13 @@ pub fn run(config: &Config, wanted: &Wanted, root: &Root) -> anyhow::Result<Onli
         observer: Observer::new(root),
         rules: ModprobeRules::read(root),
         facts: Facts::default(),
-        heard: BTreeSet::new(),
-        knows_history: false,
+        heard: Heard::default(),
         ports: Ports::default(),
         observed: Observed::default(),
         since: BTreeMap::new(),
         report,
     };
-    waiting.climb(&mut events, started + span)?;
+    waiting.climb(&mut events, started + clock::usec(wanted.deadline))?;
     Ok(waiting.report)
 }
 
@@ -108,7 +105,7 @@ impl Waiting<'_> {
         loop {
             let now = clock::monotonic_usec();
             if now >= look_at {
-                self.observed = self.observer.look([], &self.heard);
+                self.observed = self.observer.look([], self.heard.devices());
                 look_at = now + LOOK_EVERY_USEC;
             }
             let progress = self.progress();
@@ -144,7 +141,7 @@ impl Waiting<'_> {
             if asks && (happened.links || self.tells_of_a_port(&happened)) {
                 ask_at = 0;
             }
-            self.learn(&happened);
+            self.heard.learn(&happened, &mut self.facts);
         }
     }
 
@@ -197,7 +194,7 @@ impl Waiting<'_> {
             Vec::new()
         });
         if progress.iter().any(|p| !p.is_ready()) {
-            self.learn_history();
+            self.heard.learn_history(&mut self.facts, crate::host::kernel_log);
         }
         progress.iter().map(|port| self.judge_one(port, &addresses, now)).collect()
     }
@@ -258,29 +255,6 @@ impl Waiting<'_> {
         let netdevs = function.rdma.iter().flat_map(|d| &d.ports).filter_map(|p| p.netdev.as_ref());
         let mut own = netdevs.filter(|n| Some(&n.name) == port.netdev.as_ref()).map(|n| n.ifindex);
         Some((port.netdev.clone()?, own.next()?))
-    }
-
-    fn learn(&mut self, happened: &Happened) {
-        for event in &happened.udev {
-            if event.action == "remove" {
-                self.heard.remove(&event.sysname);
-            } else {
-                self.heard.insert(event.sysname.clone());
-            }
-        }
-        for line in &happened.kernel {
-            cause::learn(&mut self.facts, line.level, &line.text);
-        }
-    }
-
-    fn learn_history(&mut self) {
-        if std::mem::replace(&mut self.knows_history, true) {
-            return;
-        }
-        // Who cannot read the log was told so when the events were opened.
-        for line in crate::host::kernel_log().unwrap_or_default() {
-            cause::learn(&mut self.facts, line.level, &line.text);
-        }
     }
 
     /// True if the kernel log has said something of a port's link.

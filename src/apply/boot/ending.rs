@@ -1,100 +1,51 @@
-//! What a boot ends with: its report and verdict.
+//! What a boot ends with: how each port and module is told, and the verdict.
 
-use super::Boot;
-use crate::apply::warnings::send_queue_warning;
-use crate::host::{clock, process};
-use crate::ladder::{Expectation, cause};
-use crate::names::{ModuleName, ModuleState};
-use crate::observe::Observed;
+use crate::ladder::Expectation;
+use crate::names::ModuleName;
 use crate::report::boot::{LeftOut, ModuleOutcome, ModuleReport, PortReport};
-use crate::report::{BootReport, Cause, PortProgress, Verdict};
+use crate::report::{BootReport, Cause, ModuleTrouble, NotExpected, PortProgress, Verdict};
 
-impl Boot<'_> {
-    pub(super) fn left_out(&mut self, expectation: &Expectation) {
-        self.report.left_out = expectation
-            .left_out
-            .iter()
-            .filter(|(_, reason)| !self.vfs.has_plan_for(reason))
-            .map(|(pci, reason)| LeftOut { pci: *pci, reason: reason.clone() })
-            .collect();
-    }
+/// Who was not waited for; `has_plan` is true for a VF that a plan takes care of.
+pub(super) fn left_out(
+    expectation: &Expectation,
+    has_plan: impl Fn(&NotExpected) -> bool,
+) -> Vec<LeftOut> {
+    let left_out = expectation.left_out.iter().filter(|(_, reason)| !has_plan(reason));
+    left_out.map(|(pci, reason)| LeftOut { pci: *pci, reason: reason.clone() }).collect()
+}
 
-    pub(super) fn finish(
-        &mut self,
-        forced: Option<Verdict>,
-        ports: &[PortProgress],
-        observed: &Observed,
-    ) {
-        let now = clock::monotonic_usec();
-        self.steps.give_up(&self.done, &mut self.facts);
-        (self.report.pfs, self.report.unresolved_pfs) = self.vfs.outcomes();
-        if ports.iter().any(|p| !p.is_ready()) {
-            self.learn_history();
-        }
-        self.report.ports = ports.iter().map(|p| self.port_report(p, observed, now)).collect();
-        self.report.modules = self.module_reports(observed, ports.is_empty());
-        self.report.problems.extend(observed.problems.iter().cloned());
-        if !ports.is_empty() && !observed.udev.running {
-            self.report.problems.push(
-                "systemd-udevd is not running (/run/udev/control does not exist): nobody loads drivers or names netdevs".to_owned(),
-            );
-        }
-        self.report.problems.extend(send_queue_warning(
-            self.observer.root(),
-            &self.rules,
-            observed,
-        ));
-        self.report.steps = self.steps.reports();
-        self.report.forks = self.steps.forks();
-        self.report.timeline.sort_by_key(|m| m.usec);
-        self.report.finished_usec = now;
-        let verdict = forced.unwrap_or_else(|| verdict(&self.report));
-        self.report.verdict = verdict;
-        self.report.exit_code = verdict.exit_code();
-        let usage = process::own_usage();
-        self.report.cpu_usec = usage.cpu_usec.saturating_sub(self.report.cpu_before_usec);
-        self.report.peak_memory_kib = usage.peak_memory_kib;
-    }
-
-    fn port_report(&self, port: &PortProgress, observed: &Observed, now: u64) -> PortReport {
-        let since = self.since.get(&port.expected).copied().unwrap_or(now);
-        let set = port.netdev.as_ref().and_then(|n| self.set.get(n).copied()).unwrap_or_default();
-        let ready_at =
-            if port.is_ready() { port.named_usec.unwrap_or(now).max(since).max(set) } else { now };
-        PortReport {
-            progress: port.clone(),
-            ready: port.is_ready(),
-            missing: port.missing(),
-            cause: cause::cause(port, observed, &self.facts),
-            waited_usec: ready_at.min(now).saturating_sub(since),
-        }
-    }
-
-    fn module_reports(&self, observed: &Observed, nothing_expected: bool) -> Vec<ModuleReport> {
-        let outcome = |name: &ModuleName| {
-            let state = observed.modules.get(name).copied().unwrap_or(ModuleState::Absent);
-            if self.there.contains(name) {
-                return ModuleOutcome::AlreadyThere;
-            }
-            match (state, self.facts.modules.get(name)) {
-                (ModuleState::Loaded, _) => ModuleOutcome::Loaded,
-                _ if nothing_expected => ModuleOutcome::NotNeeded,
-                (_, trouble) => {
-                    let trouble = trouble.cloned().unwrap_or_else(|| {
-                        self.steps.trouble(name, &self.rules, observed, self.observer.root())
-                    });
-                    let text = trouble.to_string();
-                    let advice = trouble.advice(name);
-                    ModuleOutcome::Missing { trouble, text, advice }
-                }
-            }
-        };
-        let load = self.config.modules.load.iter();
-        load.map(|name| ModuleReport { name: name.clone(), outcome: outcome(name) }).collect()
+/// A port that was waited for from `since` on, and whose settings were made at
+/// `made` if they were waited for.
+pub(super) fn port(
+    progress: &PortProgress,
+    cause: Option<Cause>,
+    since: u64,
+    made: Option<u64>,
+    now: u64,
+) -> PortReport {
+    let ready = progress.is_ready();
+    let ready_at = if ready {
+        progress.named_usec.unwrap_or(now).max(since).max(made.unwrap_or_default())
+    } else {
+        now
+    };
+    PortReport {
+        progress: progress.clone(),
+        ready,
+        missing: progress.missing(),
+        cause,
+        waited_usec: ready_at.min(now).saturating_sub(since),
     }
 }
 
-fn verdict(report: &BootReport) -> Verdict {
+/// A configured module that is not there because of `trouble`.
+pub(super) fn missing_module(name: &ModuleName, trouble: ModuleTrouble) -> ModuleReport {
+    let (text, advice) = (trouble.to_string(), trouble.advice(name));
+    ModuleReport { name: name.clone(), outcome: ModuleOutcome::Missing { trouble, text, advice } }
+}
+
+/// How the boot went that `report` tells of.
+pub(super) fn verdict(report: &BootReport) -> Verdict {
     let deferred =
         |p: &PortReport| p.progress.optional || p.cause.as_ref().is_some_and(|c: &Cause| c.by_site);
     let missing_module = |m: &ModuleReport| matches!(m.outcome, ModuleOutcome::Missing { .. });
@@ -112,5 +63,73 @@ fn verdict(report: &BootReport) -> Verdict {
         Verdict::NoInfiniband
     } else {
         Verdict::Ready
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::Rung;
+    use crate::report::boot::blank;
+    use crate::report::pf::Outcome;
+
+    fn progress(reached: Rung, optional: bool) -> PortProgress {
+        let mut port = PortProgress::absent("0000:4b:00.0".into(), Rung::Named, String::new());
+        port.reached = Some(reached);
+        port.optional = optional;
+        port
+    }
+
+    fn judged(ports: &[(Rung, bool, bool)], change: impl Fn(&mut BootReport)) -> Verdict {
+        let mut report = blank(0);
+        report.ports = ports
+            .iter()
+            .map(|(reached, optional, by_site)| {
+                let cause = Cause { by_site: *by_site, ..Cause::waiting("", "") };
+                port(&progress(*reached, *optional), Some(cause), 0, None, 0)
+            })
+            .collect();
+        change(&mut report);
+        verdict(&report)
+    }
+
+    #[test]
+    fn one_missing_port_decides_unless_it_is_optional_or_denied() {
+        let (here, away) = ((Rung::Named, false, false), (Rung::Pci, false, false));
+        assert_eq!(judged(&[], |_| ()), Verdict::NoInfiniband);
+        assert_eq!(judged(&[here], |_| ()), Verdict::Ready);
+        assert_eq!(judged(&[here, away], |_| ()), Verdict::NotReady);
+        assert_eq!(judged(&[here, (Rung::Pci, true, false)], |_| ()), Verdict::Deferred);
+        assert_eq!(judged(&[here, (Rung::Pci, false, true)], |_| ()), Verdict::Deferred);
+    }
+
+    #[test]
+    fn pfs_and_modules_count_too() {
+        let here = [(Rung::Named, false, false)];
+        let pf = |exit_code| {
+            move |report: &mut BootReport| {
+                let lost = Outcome::lost("0000:4b:00.0".parse().expect("address"), "x");
+                report.pfs.push(Outcome { exit_code, ..lost });
+            }
+        };
+        assert_eq!(judged(&here, pf(0)), Verdict::Ready);
+        assert_eq!(judged(&here, pf(1)), Verdict::Deferred);
+        assert_eq!(judged(&here, pf(3)), Verdict::NotReady);
+        let module = |report: &mut BootReport| {
+            let trouble = ModuleTrouble::Stuck { pid: 7 };
+            report.modules.push(missing_module(&"ib_umad".parse().expect("name"), trouble));
+        };
+        assert_eq!(judged(&here, module), Verdict::Deferred);
+    }
+
+    #[test]
+    fn a_port_was_waited_for_until_it_had_its_name_and_settings() {
+        let mut ready = progress(Rung::Named, false);
+        ready.named_usec = Some(50);
+        let waited = |made| port(&ready, None, 20, made, 100).waited_usec;
+        assert_eq!((waited(None), waited(Some(70)), waited(Some(170))), (30, 50, 80));
+        ready.named_usec = Some(10);
+        assert_eq!(port(&ready, None, 20, None, 100).waited_usec, 0, "it was there before");
+        assert_eq!(port(&progress(Rung::Pci, false), None, 20, None, 100).waited_usec, 80);
     }
 }

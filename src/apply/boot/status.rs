@@ -1,15 +1,32 @@
 //! What a boot says of itself while it waits: systemd's status line.
 
-use super::{Boot, GRACE_SEC};
+use std::time::Duration;
+
 use crate::host::systemd;
-use crate::ladder::cause;
+use crate::ladder::{Facts, cause};
 use crate::observe::Observed;
 use crate::report::PortProgress;
 
-impl Boot<'_> {
+/// Time that the unit's own limit leaves us beyond the deadline, seconds.
+const GRACE_SEC: u64 = 20;
+
+/// What systemd is told.
+#[derive(Debug)]
+pub(super) struct Status {
+    deadline: Duration,
+    knows_deadline: bool,
+}
+
+impl Status {
+    /// Of a boot that ends by itself after `deadline`.
+    pub(super) const fn new(deadline: Duration) -> Self {
+        Self { deadline, knows_deadline: false }
+    }
+
+    /// Tell systemd `status`, and with the first one for how long it may have to wait.
     pub(super) fn tell(&mut self, status: &str) {
-        if !std::mem::replace(&mut self.extended, true)
-            && let Err(e) = systemd::extend_start(self.config.boot.deadline.as_secs() + GRACE_SEC)
+        if !std::mem::replace(&mut self.knows_deadline, true)
+            && let Err(e) = systemd::extend_start(self.deadline.as_secs() + GRACE_SEC)
         {
             log::debug!("cannot tell systemd the deadline: {e}");
         }
@@ -17,37 +34,76 @@ impl Boot<'_> {
             log::debug!("cannot tell systemd the status: {e}");
         }
     }
+}
 
-    pub(super) fn status_line(
-        &self,
-        ports: &[PortProgress],
-        observed: &Observed,
-        now: u64,
-    ) -> String {
-        let waited: Vec<&PortProgress> = ports.iter().filter(|p| !p.is_ethernet()).collect();
-        let ready = waited.iter().filter(|p| p.is_ready()).count();
-        let mut line = format!("{ready} of {} ports", waited.len());
-        let since = |p: &PortProgress| self.since.get(&p.expected).copied().unwrap_or(now);
-        let says_why = |p: &PortProgress| {
-            let log = p.pci.and_then(|pci| self.facts.functions.get(&pci));
-            log.is_some_and(|l| l.firmware_wait.is_some())
-        };
-        // A card that waits for firmware may be what the others wait for: its
-        // driver's module is not through before it is.
-        let missing = waited.iter().filter(|p| !p.is_ready());
-        if let Some(port) = missing.min_by_key(|p| (!says_why(p), since(p))) {
-            let why = cause::cause(port, observed, &self.facts).map(|c| c.text);
+/// How many ports are ready, and what is waited for most: a port, or, with all
+/// of them ready, what `work` says. `since` tells since when a port is waited for.
+pub(super) fn line(
+    ports: &[PortProgress],
+    since: impl Fn(&PortProgress) -> u64,
+    work: Option<&str>,
+    (observed, facts): (&Observed, &Facts),
+    now: u64,
+) -> String {
+    let waited: Vec<&PortProgress> = ports.iter().filter(|p| !p.is_ethernet()).collect();
+    let ready = waited.iter().filter(|p| p.is_ready()).count();
+    let line = format!("{ready} of {} ports", waited.len());
+    let says_why = |p: &PortProgress| {
+        let log = p.pci.and_then(|pci| facts.functions.get(&pci));
+        log.is_some_and(|l| l.firmware_wait.is_some())
+    };
+    // A card that waits for firmware may be what the others wait for: its
+    // driver's module is not through before it is.
+    let missing = waited.iter().filter(|p| !p.is_ready());
+    match (missing.min_by_key(|p| (!says_why(p), since(p))), work) {
+        (Some(port), _) => {
+            let why = cause::cause(port, observed, facts).map(|c| c.text).unwrap_or_default();
             let seconds = now.saturating_sub(since(port)) / 1_000_000;
-            line = format!(
-                "{line}: waiting for {}: {}, {seconds} s",
-                port.label(),
-                why.unwrap_or_default()
-            );
-        } else if self.done.modules_in_flight() {
-            line.push_str(": waiting for modprobe");
-        } else if let Some(waiting) = self.vfs.waiting() {
-            line = format!("{line}: {waiting}");
+            format!("{line}: waiting for {}: {why}, {seconds} s", port.label())
         }
-        line
+        (None, Some(work)) => format!("{line}: {work}"),
+        (None, None) => line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::Rung;
+
+    fn port(pci: &str, reached: Rung) -> PortProgress {
+        let mut port = PortProgress::absent(pci.to_owned(), Rung::Named, String::new());
+        port.pci = pci.parse().ok();
+        port.reached = Some(reached);
+        port
+    }
+
+    fn shown(ports: &[PortProgress], work: Option<&str>, facts: &Facts) -> String {
+        let since =
+            |p: &PortProgress| if p.expected.ends_with('0') { 1_000_000 } else { 2_000_000 };
+        line(ports, since, work, (&Observed::default(), facts), 9_500_000)
+    }
+
+    #[test]
+    fn the_port_that_waits_longest_is_named_or_one_that_waits_for_firmware() {
+        let (first, second) = ("0000:4b:00.0", "0000:4b:00.1");
+        let ports = [port(second, Rung::Pci), port(first, Rung::Pci)];
+        let mut facts = Facts::default();
+        let why = "no driver is bound to it";
+        let of = |pci, seconds| format!("0 of 2 ports: waiting for {pci}: {why}, {seconds} s");
+        assert_eq!(shown(&ports, None, &facts), of(first, 8));
+        cause::learn(&mut facts, 4, &format!("mlx5_core {second}: Waiting for FW initialization"));
+        assert_eq!(shown(&ports, None, &facts), of(second, 7));
+    }
+
+    #[test]
+    fn with_all_ports_ready_the_work_is_named() {
+        let ports = [port("0000:4b:00.0", Rung::Named)];
+        let facts = Facts::default();
+        assert_eq!(
+            shown(&ports, Some("waiting for modprobe"), &facts),
+            "1 of 1 ports: waiting for modprobe"
+        );
+        assert_eq!(shown(&ports, None, &facts), "1 of 1 ports");
     }
 }

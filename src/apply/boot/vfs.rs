@@ -79,8 +79,7 @@ impl<'a> Vfs<'a> {
                 continue;
             }
             let left = deadline.saturating_sub(clock::monotonic_usec() + RESERVE_USEC);
-            let most = u64::try_from(self.config.boot.hca_deadline.as_micros());
-            let limit = left.min(most.unwrap_or(u64::MAX));
+            let limit = left.min(clock::usec(self.config.boot.hca_deadline));
             match pfs::start(wanted.pf, self.config_file, limit) {
                 Ok(worker) => self.workers.push(worker),
                 Err(e) => self.outcomes.push(Outcome::lost(wanted.pf, &answer(&e))),
@@ -102,7 +101,7 @@ impl<'a> Vfs<'a> {
 
     /// Until when VFs are waited for; `None` if there is nothing to wait for.
     pub(super) fn next_deadline(&self, now: u64, deadline: u64) -> Option<u64> {
-        let per_hca = u64::try_from(self.config.boot.hca_deadline.as_micros()).ok()?;
+        let per_hca = clock::usec(self.config.boot.hca_deadline);
         let for_pf = self.started.saturating_add(per_hca).min(deadline);
         let is_missing = self.unresolved.iter().any(|u| u.may_pass);
         if !self.workers.is_empty() && now < deadline {

@@ -1,0 +1,132 @@
+//! Who is waited for, since when, and how far each was seen to come.
+
+use std::collections::BTreeMap;
+
+use super::interfaces::Interfaces;
+use crate::names::Rung;
+use crate::report::PortProgress;
+use crate::report::boot::{Climbed, Moment};
+
+/// The ports of one boot.
+#[derive(Debug, Default)]
+pub(super) struct Waited {
+    /// When each was first waited for, by label of expectation.
+    since: BTreeMap<String, u64>,
+    /// The rung each port was last seen at.
+    seen: BTreeMap<String, Option<Rung>>,
+    timeline: Vec<Moment>,
+}
+
+impl Waited {
+    /// Write down each rung a port has reached, when it is seen there. Gives the
+    /// ports that have become ready.
+    pub(super) fn note<'p>(
+        &mut self,
+        ports: &'p [PortProgress],
+        interfaces: &Interfaces,
+        now: u64,
+    ) -> Vec<&'p PortProgress> {
+        let mut ready = Vec::new();
+        for port in ports {
+            self.since.entry(port.expected.clone()).or_insert(now);
+            let key = format!("{} {:?}", port.expected, port.port);
+            let before = self.seen.insert(key, port.reached);
+            if before == Some(port.reached) {
+                continue;
+            }
+            let Some(rung) = port.reached else { continue };
+            let usec = match rung {
+                Rung::Named => port.named_usec.unwrap_or(now),
+                // When the settings were made first is not known, if boot did not wait.
+                Rung::Configured if !interfaces.has_waited(port) => port.named_usec.unwrap_or(now),
+                _ => now,
+            };
+            let there = if before.is_none() { " (when first seen)" } else { "" };
+            let text = format!("{}{there}", standing(port, rung));
+            let (expected, port_number) = (port.expected.clone(), port.port);
+            let climbed = Some(Climbed { expected, port: port_number, rung });
+            self.timeline.push(Moment { usec, text, climbed });
+            if port.is_ready() && !port.is_ethernet() {
+                ready.push(port);
+            }
+        }
+        ready
+    }
+
+    /// Since when `port` is waited for.
+    pub(super) fn since(&self, port: &PortProgress, now: u64) -> u64 {
+        self.since.get(&port.expected).copied().unwrap_or(now)
+    }
+
+    /// When the first of the ports that can still come has had its time; `None` if
+    /// all are ready, blocked or out of time.
+    pub(super) fn next_deadline(
+        &self,
+        ports: &[PortProgress],
+        is_blocked: impl Fn(&PortProgress) -> bool,
+        per_hca_usec: u64,
+        now: u64,
+    ) -> Option<u64> {
+        let missing = ports.iter().filter(|p| !p.is_ready());
+        let until = |p: &PortProgress| self.since(p, now).saturating_add(per_hca_usec);
+        missing.filter(|p| until(p) > now && !is_blocked(p)).map(until).min()
+    }
+
+    /// What happened when, in that order.
+    pub(super) fn into_timeline(mut self) -> Vec<Moment> {
+        self.timeline.sort_by_key(|m| m.usec);
+        self.timeline
+    }
+}
+
+/// `mlx5_0 port 1 (0000:4b:00.0): named as ib0`
+pub(super) fn standing(port: &PortProgress, rung: Rung) -> String {
+    let netdev = port.netdev.as_ref().map(|n| format!(" as {n}")).unwrap_or_default();
+    format!("{}: {rung}{netdev}", port.label())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HERE: &str = "0000:4b:00.0";
+
+    fn port(reached: Rung) -> PortProgress {
+        let mut port = PortProgress::absent(HERE.to_owned(), Rung::Named, String::new());
+        port.reached = Some(reached);
+        port
+    }
+
+    fn noted(looks: &[(Rung, u64)]) -> (Waited, usize) {
+        let mut waited = Waited::default();
+        let mut ready = 0;
+        for (rung, now) in looks {
+            ready += waited.note(&[port(*rung)], &Interfaces::default(), *now).len();
+        }
+        (waited, ready)
+    }
+
+    #[test]
+    fn a_rung_is_noted_when_it_is_first_seen_and_readiness_told_once() {
+        let looks = [(Rung::Rdma, 10), (Rung::Rdma, 20), (Rung::Named, 30), (Rung::Named, 40)];
+        let (waited, ready) = noted(&looks);
+        let timeline = waited.into_timeline();
+        let told: Vec<_> = timeline.iter().map(|m| (m.usec, m.text.as_str())).collect();
+        let here = |what| format!("{HERE}: {what}");
+        let (first, second) = (here("rdma (when first seen)"), here("named"));
+        assert_eq!(told, [(10, first.as_str()), (30, second.as_str())]);
+        assert_eq!(ready, 1);
+    }
+
+    #[test]
+    fn a_port_is_waited_for_until_its_time_is_over_or_it_cannot_come() {
+        let (waited, _) = noted(&[(Rung::Rdma, 10), (Rung::Rdma, 20)]);
+        let next = |reached, blocked: bool, now| {
+            waited.next_deadline(&[port(reached)], |_| blocked, 100, now)
+        };
+        assert_eq!(next(Rung::Rdma, false, 50), Some(110));
+        assert_eq!(next(Rung::Rdma, true, 50), None);
+        assert_eq!(next(Rung::Rdma, false, 110), None);
+        assert_eq!(next(Rung::Named, false, 50), None);
+    }
+}

@@ -1,0 +1,85 @@
+//! What was heard while ports were waited for: udev's events, and the kernel's
+//! words.
+
+use std::collections::BTreeSet;
+
+use super::cause::{self, Facts};
+use crate::host::KernelLine;
+use crate::host::events::Happened;
+
+/// What was heard so far. What it tells of PCI functions goes to the [`Facts`].
+#[derive(Debug, Default)]
+pub struct Heard {
+    devices: BTreeSet<String>,
+    knows_history: bool,
+}
+
+impl Heard {
+    /// Devices that udev was heard to finish with, by their names in sysfs.
+    #[must_use]
+    pub const fn devices(&self) -> &BTreeSet<String> {
+        &self.devices
+    }
+
+    /// Take in what has happened.
+    pub fn learn(&mut self, happened: &Happened, facts: &mut Facts) {
+        for event in &happened.udev {
+            if event.action == "remove" {
+                self.devices.remove(&event.sysname);
+            } else {
+                self.devices.insert(event.sysname.clone());
+            }
+        }
+        for line in &happened.kernel {
+            cause::learn(facts, line.level, &line.text);
+        }
+    }
+
+    /// Take in what the kernel said before it was listened to. `log` is read
+    /// once; who cannot read it was told so when the listening began.
+    pub fn learn_history<E>(
+        &mut self,
+        facts: &mut Facts,
+        log: impl FnOnce() -> Result<Vec<KernelLine>, E>,
+    ) {
+        if std::mem::replace(&mut self.knows_history, true) {
+            return;
+        }
+        for line in log().unwrap_or_default() {
+            cause::learn(facts, line.level, &line.text);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::UdevEvent;
+
+    #[test]
+    fn a_device_that_was_removed_is_not_heard_of_any_more() {
+        let event = |action: &str, sysname: &str| UdevEvent {
+            action: action.to_owned(),
+            subsystem: "net".to_owned(),
+            sysname: sysname.to_owned(),
+        };
+        let udev = vec![event("add", "ib0"), event("bind", "mlx5_0"), event("remove", "ib0")];
+        let mut heard = Heard::default();
+        heard.learn(&Happened { udev, ..Happened::default() }, &mut Facts::default());
+        assert_eq!(heard.devices().iter().collect::<Vec<_>>(), ["mlx5_0"]);
+    }
+
+    #[test]
+    fn history_is_read_once() {
+        let line = "mlx5_core: probe of 0000:4b:00.0 failed with error -110";
+        let (mut heard, mut facts) = (Heard::default(), Facts::default());
+        let mut reads = 0;
+        for _ in 0..2 {
+            heard.learn_history(&mut facts, || {
+                reads += 1;
+                Ok::<_, ()>(vec![KernelLine { usec: 0, level: 4, text: line.to_owned() }])
+            });
+        }
+        assert_eq!((reads, facts.functions.len()), (1, 1));
+    }
+}
