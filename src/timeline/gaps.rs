@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::{Ask, PortTrack, Timeline};
+use crate::check::evidence::missed::came_too_late;
 use crate::names::Rung;
 use crate::report::duration::duration;
 
@@ -153,10 +154,11 @@ fn gaps_of(index: usize, port: &PortTrack, ask: Option<&Ask>) -> Vec<Gap> {
         let since = port.reached.iter().map(|(_, usec)| *usec).max().unwrap_or_default();
         return if stuck { vec![gap(GapKind::Missing, "", since, None)] } else { Vec::new() };
     };
-    let missed = match (ask.found, there) {
-        (Some(found), _) => !found,
-        (None, Some(there)) => there > ask.usec,
-        (None, None) => true,
+    let missed = match there {
+        Some(there) => {
+            came_too_late(ask.found, there.cast_signed().saturating_sub(ask.usec.cast_signed()))
+        }
+        None => ask.found != Some(true),
     };
     if !missed {
         return Vec::new();

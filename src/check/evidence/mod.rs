@@ -12,6 +12,7 @@ pub mod host;
 pub mod intake;
 pub mod journal;
 pub mod mail;
+pub mod missed;
 pub mod needles;
 pub mod state;
 

@@ -1,5 +1,7 @@
 //! Questions about a boot that several rules ask.
 
+use super::super::evidence::missed::came_too_late;
+pub(super) use super::super::evidence::missed::{NOT_FOUND, not_found};
 use super::super::evidence::state::NetdevSeen;
 use super::super::evidence::{Boot, Event, Kind};
 use super::super::pattern::{caught_one, word};
@@ -38,44 +40,6 @@ pub(super) fn quotes<'a>(boot: &Boot, events: impl IntoIterator<Item = &'a Event
     events.into_iter().take(ENOUGH).map(|e| boot.quote(e)).collect()
 }
 
-/// The interface of the line in which a network service did not find it.
-pub(super) fn not_found(event: &Event) -> Option<&str> {
-    if let Kind::InterfaceAsked { name, worked: Some(false) } = &event.kind
-        && ["does not seem to be present", "not present", "Cannot find device"]
-            .iter()
-            .any(|w| event.text.contains(w))
-    {
-        return Some(name);
-    }
-    for pattern in [
-        "Device {} does not seem to be present",
-        "Cannot find device \"{}\"",
-        "Cannot find device '{}'",
-        "Device \"{}\" does not exist",
-        "device {} not present",
-        "interface {} does not exist",
-        "{}: error fetching interface information: Device not found",
-        "{}: interface does not exist",
-    ] {
-        if let Some(name) = caught_one(&event.text, pattern) {
-            let name = name.rsplit(' ').next().unwrap_or(name);
-            if !name.is_empty() && name.len() < 16 {
-                return Some(name);
-            }
-        }
-    }
-    None
-}
-
-/// Words of the lines that [`not_found`] knows.
-pub(super) const NOT_FOUND: &[&str] = &[
-    "does not seem to be present",
-    "Cannot find device",
-    "does not exist",
-    "not present",
-    "error fetching interface information",
-];
-
 /// A network service asked for an IPoIB netdev that came later.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Late<'a> {
@@ -111,7 +75,7 @@ pub(super) fn late(boot: &Boot) -> Option<Late<'_>> {
                         == Some(netdev)
                 }
             };
-            comes && e.when.since(&asked.when).is_none_or(|gap| gap >= 0)
+            comes && e.when.since(&asked.when).is_none_or(|gap| came_too_late(Some(false), gap))
         })?;
         let recovered = came_up_after(boot, netdev, made);
         Some(Late { asked, netdev, made, recovered })

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use self::roles::{known, role_of};
 use super::{Ask, Clock, ModuleLoad, Note, Outcome, PortTrack, Role, Timeline, UnitBar};
+use crate::check::evidence::missed::not_found;
 use crate::check::evidence::{Boot, Event, Host, Kind, When, event};
 use crate::graph::{Unit, consumers};
 use crate::names::{Rung, is_kernel_ipoib_name, is_rdma_module, may_be_ipoib_name};
@@ -157,7 +158,12 @@ impl Drawing {
                 self.set_up(netdev, usec);
             }
             Kind::InterfaceAsked { name, worked } if may_be_ipoib_name(name) => {
-                self.ask(who(event), name, usec, *worked);
+                // It may have failed for another reason.
+                let found = match worked {
+                    Some(false) => not_found(event).map(|_| false),
+                    other => *other,
+                };
+                self.ask(who(event), name, usec, found);
                 if *worked == Some(true) {
                     self.set_up(name, usec);
                 }
@@ -181,13 +187,7 @@ impl Drawing {
             let port = self.port(&name);
             port.declined_usec.get_or_insert(usec);
         }
-        // network-scripts, ifupdown and iproute2, in this order.
-        let missing = text
-            .split_once("Device ")
-            .filter(|(_, rest)| rest.contains("does not seem to be present"))
-            .or_else(|| text.split_once("Cannot find device "))
-            .map(|(_, rest)| first_word(rest).trim_matches('"'));
-        if let Some(name) = missing.filter(|n| may_be_ipoib_name(n)) {
+        if let Some(name) = not_found(event).filter(|n| may_be_ipoib_name(n)) {
             self.ask(who(event), name, usec, Some(false));
         }
     }

@@ -116,3 +116,32 @@ Mar 18 10:29:55 n9 openibd[23]: + /sbin/modprobe bnxt_re
     let modules: Vec<&str> = timeline.modules.iter().map(|module| module.name.as_str()).collect();
     assert_eq!(modules, ["bnxt_re"]);
 }
+
+#[test]
+fn what_is_late_in_the_picture_is_late_in_check() {
+    const MADE: &str =
+        "kernel: mlx5_core 0000:4b:00.0: MLX5E: StrdRq(0) RqSz(1024) StrdSz(256) RxCqeCmprss(0)";
+    const PRESENT: &str = "network[29]: Device ib0 does not seem to be present, delaying.";
+    const EXISTS: &str = "ifup[29]: interface ib0 does not exist";
+    const FAILED: &str = "network[29]: Bringing up interface ib0:  [FAILED]";
+    for (first, second, late) in [
+        (PRESENT, MADE, true),
+        (EXISTS, MADE, true),
+        // It was there, and was called otherwise, or something else was wrong.
+        (MADE, PRESENT, false),
+        (MADE, FAILED, false),
+    ] {
+        let log = format!(
+            "Mar 18 10:29:41 n9 kernel: pci 0000:4b:00.0: [15b3:101b] type 00 class 0x020700\n\
+             Mar 18 10:29:43 n9 {first}\nMar 18 10:30:53 n9 {second}\n"
+        );
+        let mut intake = Intake::new(crate::check::rules::needles());
+        intake.read("messages", &mut log.as_bytes());
+        let evidence = intake.finish();
+        let of_check = crate::check::diagnose(&evidence).findings;
+        let in_check = of_check.iter().any(|f| f.code == "module-loaded-late");
+        assert_eq!(in_check, late, "{first} {second}: {of_check:?}");
+        let timeline = timeline(&evidence.boots[0], &[]);
+        assert_eq!(!timeline.gaps().is_empty(), late, "{first} {second}: {:?}", timeline.gaps());
+    }
+}
