@@ -74,7 +74,8 @@ pub fn judge(name: VfName, planned: Option<&WantedVf>, pf: &ObservedPf) -> VfSta
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observe::{Admin, Backend, ObservedVf, Own, Undo};
+    use crate::names::Administered;
+    use crate::observe::{Backend, ObservedVf, Own, Undo};
 
     const NODE: Guid = Guid::new(0x0200_0000_0000_0001);
     const PORT: Guid = Guid::new(0x0200_0000_0000_0101);
@@ -96,7 +97,7 @@ mod tests {
             pci: "0000:4b:00.1".parse().expect("address"),
             driver: Some("mlx5_core".to_owned()),
             driver_override: None,
-            admin: Admin {
+            admin: Administered {
                 node_guid: Some(NODE),
                 port_guid: Some(PORT),
                 policy: Some(Policy::Follow),
@@ -142,7 +143,7 @@ mod tests {
 
     #[test]
     fn a_vf_at_vfio_needs_its_guids_and_policy_at_the_pf() {
-        let vfio = |change: fn(&mut Admin)| {
+        let vfio = |change: fn(&mut Administered)| {
             lacks(|pf| {
                 pf.vfs[0].driver = Some("vfio-pci".to_owned());
                 pf.vfs[0].own = None;
@@ -188,7 +189,7 @@ mod tests {
     fn a_vf_of_an_ethernet_port_has_no_guid_to_wait_for() {
         let state = lacks(|pf| {
             pf.link_layer = Some(LinkLayer::Ethernet);
-            pf.vfs[0].admin = Admin::default();
+            pf.vfs[0].admin = Administered::default();
         });
         assert_eq!(state, "");
     }

@@ -14,7 +14,7 @@ use nix::libc::{
 use serde::{Deserialize, Serialize};
 
 use super::netlink_wire::{Attributes, Question, attribute, u16_at, u32_at, u64_at};
-use crate::names::{Guid, Policy, VfIndex};
+use crate::names::{Administered, Guid, Policy, VfIndex};
 
 /// Tell of VFs, without their statistics.
 const VFS_WITHOUT_STATISTICS: u32 = (RTEXT_FILTER_VF | RTEXT_FILTER_SKIP_STATS).cast_unsigned();
@@ -48,6 +48,9 @@ pub(super) fn link_header(ifindex: u32) -> Vec<u8> {
     header
 }
 
+/// The interface index of a PF's netdev, and what it says of the PF's VFs.
+pub type VfsOfNetdev = (u32, Vec<(VfIndex, Administered)>);
+
 /// What each netdev that is a PF says of its VFs, by interface index.
 ///
 /// A dump, because a request for one link fails with EMSGSIZE from about 16
@@ -55,7 +58,7 @@ pub(super) fn link_header(ifindex: u32) -> Vec<u8> {
 ///
 /// # Errors
 /// The socket fails, or the kernel refuses.
-pub fn administered_vfs() -> io::Result<Vec<(u32, Vec<Administered>)>> {
+pub fn administered_vfs() -> io::Result<Vec<VfsOfNetdev>> {
     let mut payload = link_header(0);
     payload.extend(attribute(IFLA_EXT_MASK, &VFS_WITHOUT_STATISTICS.to_ne_bytes()));
     let mut found = Vec::new();
@@ -63,16 +66,16 @@ pub fn administered_vfs() -> io::Result<Vec<(u32, Vec<Administered>)>> {
     Ok(found)
 }
 
-fn vfs_in(link: &[u8]) -> Option<(u32, Vec<Administered>)> {
+fn vfs_in(link: &[u8]) -> Option<VfsOfNetdev> {
     let list = Attributes::after(link, LINK_HEADER).value(IFLA_VFINFO_LIST)?;
     let vfs = Attributes(list).filter(|(kind, _)| *kind == IFLA_VF_INFO);
     let vfs = vfs.filter_map(|(_, infos)| administered(infos)).collect();
     Some((u32_at(link, 4)?, vfs))
 }
 
-fn administered(infos: &[u8]) -> Option<Administered> {
+fn administered(infos: &[u8]) -> Option<(VfIndex, Administered)> {
     let mut vf = Administered::default();
-    let mut known = false;
+    let mut index = None;
     for (kind, value) in Attributes(infos) {
         let guid = || u64_at(value, GUID_AT).map(Guid::new);
         match kind {
@@ -85,10 +88,9 @@ fn administered(infos: &[u8]) -> Option<Administered> {
             }
             _ => continue,
         }
-        vf.index = u32_at(value, 0)?;
-        known = true;
+        index = VfIndex::new(u16::try_from(u32_at(value, 0)?).ok()?);
     }
-    known.then_some(vf)
+    Some((index?, vf))
 }
 
 /// Everything of one kind; `each` has what the kernel answers with `answer`.
@@ -261,19 +263,6 @@ fn route_of(message: &[u8]) -> Option<Vec<(u32, String)>> {
     Some(out.into_iter().map(|index| (index, format!("route to {to}"))).collect())
 }
 
-/// What the PF's netdev says of a VF by netlink (IFLA_VFINFO_LIST).
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Administered {
-    /// The VF.
-    pub index: u32,
-    /// IFLA_VF_IB_NODE_GUID.
-    pub node_guid: Option<Guid>,
-    /// IFLA_VF_IB_PORT_GUID.
-    pub port_guid: Option<Guid>,
-    /// IFLA_VF_LINK_STATE.
-    pub policy: Option<Policy>,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -287,10 +276,9 @@ mod tests {
         let mut list = one(VfSetting::PortGuid(guid));
         list.extend(one(VfSetting::Policy(Policy::Up)));
         link.extend(attribute(IFLA_VFINFO_LIST, &list));
-        let port = Administered { index: 10, port_guid: Some(guid), ..Administered::default() };
-        let policy =
-            Administered { index: 10, policy: Some(Policy::Up), ..Administered::default() };
-        assert_eq!(vfs_in(&link), Some((7, vec![port, policy])));
+        let port = Administered { port_guid: Some(guid), ..Administered::default() };
+        let policy = Administered { policy: Some(Policy::Up), ..Administered::default() };
+        assert_eq!(vfs_in(&link), Some((7, vec![(vf, port), (vf, policy)])));
         assert_eq!(vfs_in(&link_header(7)), None);
     }
 

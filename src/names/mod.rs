@@ -4,6 +4,7 @@
 //! again inside. Nothing here reads the host. A name that came from udev,
 //! sysfs or a configuration is hostile until it is one of these.
 
+mod administered;
 mod driver;
 mod guest;
 mod guest_words;
@@ -31,6 +32,7 @@ mod vf_device;
 mod vf_range;
 mod words;
 
+pub use administered::Administered;
 pub use driver::{VFIO, is_vfio, keeps_for_others};
 pub use guest::{DomainName, DomainNameError, UnitName, UnitNameError};
 pub use guest_words::{Connection, GuestVf, OnFailure, Ready};

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use super::pci::dir;
 use super::{Look, Root};
-use crate::host::netlink::{self, Administered};
-use crate::names::{Guid, PciAddress, Policy, VfIndex, VfName};
+use crate::host::netlink;
+use crate::names::{Administered, Guid, PciAddress, Policy, VfIndex, VfName};
 
 /// By which of the host's interfaces a PF administers its VFs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,19 +33,6 @@ pub enum Backend {
     },
 }
 
-/// What a PF administers for a VF, read back from where it is set.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Admin {
-    /// Its node GUID; zero is none.
-    pub node_guid: Option<Guid>,
-    /// Its port GUID; zero is none.
-    pub port_guid: Option<Guid>,
-    /// Its link policy.
-    pub policy: Option<Policy>,
-    /// For mlx4: the port GUID that the subnet manager has granted.
-    pub granted: Option<Guid>,
-}
-
 /// The question what a PF administers for VFs of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Administers {
@@ -63,7 +50,7 @@ pub struct Told {
     /// The VF.
     pub vf: VfName,
     /// What is administered for it.
-    pub admin: Admin,
+    pub admin: Administered,
     /// What could not be read, one line each, for a report.
     pub problems: Vec<String>,
 }
@@ -97,13 +84,13 @@ fn one(
     root: &Root,
     question: &Administers,
     (index, pci): (VfIndex, PciAddress),
-    by_netlink: &[Administered],
+    by_netlink: &[(VfIndex, Administered)],
 ) -> Told {
     let mut look = Look::new(root);
     let admin = match &question.backend {
         Backend::OfedSysfs => {
             let dir = format!("{}/sriov/{index}", dir(question.pf));
-            Admin {
+            Administered {
                 node_guid: look.parsed(&format!("{dir}/node"), |t| t.parse::<Guid>()),
                 port_guid: look.parsed(&format!("{dir}/port"), |t| t.parse::<Guid>()),
                 // Another word says that nobody has set one.
@@ -114,21 +101,19 @@ fn one(
             }
         }
         Backend::Netlink { .. } => {
-            let vf = by_netlink.iter().find(|vf| vf.index == u32::from(index.get()));
-            let vf = vf.cloned().unwrap_or_default();
-            let Administered { node_guid, port_guid, policy, .. } = vf;
-            Admin { node_guid, port_guid, policy, granted: None }
+            let vf = by_netlink.iter().find(|(vf, _)| *vf == index);
+            vf.map(|(_, administered)| *administered).unwrap_or_default()
         }
         Backend::Mlx4 { iov: Some(iov) } => {
             let entry = alias_entry(&mut look, iov, index, pci);
             let granted = entry.replace("/admin_guids/", "/gids/");
-            Admin {
+            Administered {
                 granted: look.attribute(&granted).and_then(|t| Guid::from_gid(&t)),
                 port_guid: look.parsed(&entry, |t| alias_guid(t).parse::<Guid>()),
-                ..Admin::default()
+                ..Administered::default()
             }
         }
-        Backend::Mlx4 { iov: None } => Admin::default(),
+        Backend::Mlx4 { iov: None } => Administered::default(),
     };
     let vf = VfName { pf: question.pf, index };
     Told { vf, admin, problems: look.problems.into_iter().collect() }

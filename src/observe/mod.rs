@@ -31,7 +31,7 @@ use self::aliases::Aliases;
 use crate::host::{ReadError, Root};
 use crate::names::{ModuleName, ModuleState};
 
-pub use administered::{Admin, Backend};
+pub use administered::Backend;
 pub use aliases::{driver_modules, rdma_half};
 pub use modprobe::{Install, ModprobeRules};
 pub use modules::is_built;

@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::administered::{Admin, Administers, Backend, Told};
+use super::administered::{Administers, Backend, Told};
 pub use super::pci::dir;
 use super::rdma::{self, RdmaDevice};
 use super::{Look, ReadError, Root};
-use crate::names::{Guid, IfName, LinkLayer, PciAddress, RdmaName, VfIndex, VfName};
+use crate::names::{Administered, Guid, IfName, LinkLayer, PciAddress, RdmaName, VfIndex, VfName};
 
 /// A PF at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,7 +56,7 @@ pub struct ObservedVf {
     /// where it was asked for ([`driver_override`]).
     pub driver_override: Option<String>,
     /// What the PF administers for it.
-    pub admin: Admin,
+    pub admin: Administered,
     /// What it shows of itself, once it has an RDMA device.
     pub own: Option<Own>,
 }
@@ -217,7 +217,7 @@ fn vfs(look: &mut Look<'_>, pf: PciAddress) -> Vec<ObservedVf> {
         pci,
         driver: driver(look, pci),
         driver_override: None,
-        admin: Admin::default(),
+        admin: Administered::default(),
         own: None,
     };
     let mut vfs: Vec<_> = known.into_iter().map(one).collect();

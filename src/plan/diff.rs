@@ -107,8 +107,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::names::{Guid, LinkLayer, Policy, VfDriver};
-    use crate::observe::{Admin, Backend, Own, Undo};
+    use crate::names::{Administered, Guid, LinkLayer, Policy, VfDriver};
+    use crate::observe::{Backend, Own, Undo};
     use crate::plan::vf::{Uses, vf_steps};
     use crate::report::Use;
 
@@ -138,7 +138,7 @@ mod tests {
                 VfDriver::None => None,
             },
             driver_override: None,
-            admin: Admin {
+            admin: Administered {
                 node_guid: Some(vf.node_guid),
                 port_guid: Some(vf.port_guid),
                 policy: Some(vf.policy),

@@ -166,7 +166,7 @@ fn one_vf(
     if let Some(driver) = bound.clone().filter(|_| moves || rebind) {
         plan.steps.push(VfStep::Unbind { vf: vf.index, driver });
     }
-    let (index, admin) = (vf.index, seen.map(|s| s.admin.clone()).unwrap_or_default());
+    let (index, admin) = (vf.index, seen.map(|s| s.admin).unwrap_or_default());
     // By netlink the PF's driver repeats what it was told, whether firmware took
     // it or not: it is told again before each bind.
     let binds = target.is_some() && (bound.is_none() || stale.is_some());

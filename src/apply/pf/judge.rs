@@ -113,8 +113,8 @@ pub(super) fn number_failed(
 mod tests {
     use super::*;
     use crate::ladder::cause;
-    use crate::names::{Guid, LinkLayer, Policy, VfDriver, VfIndex};
-    use crate::observe::{Admin, Backend, Own, Undo};
+    use crate::names::{Administered, Guid, LinkLayer, Policy, VfDriver, VfIndex};
+    use crate::observe::{Backend, Own, Undo};
     use crate::report::pf::{StepDone, StepFailure};
 
     const NODE: Guid = Guid::new(0x0200_0000_0000_0001);
@@ -142,7 +142,7 @@ mod tests {
             pci: "0000:4b:00.1".parse().expect("address"),
             driver: Some("mlx5_core".to_owned()),
             driver_override: None,
-            admin: Admin {
+            admin: Administered {
                 node_guid: Some(NODE),
                 port_guid: Some(PORT),
                 policy: Some(Policy::Follow),

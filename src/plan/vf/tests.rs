@@ -2,8 +2,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::ladder::vf::{guids_are_set, has_driver, shows_other, wanted_driver};
-use crate::names::{Guid, PciAddress, Policy, VFIO, VfDriver, VfIndex};
-use crate::observe::{Admin, Own, Undo};
+use crate::names::{Administered, Guid, PciAddress, Policy, VFIO, VfDriver, VfIndex};
+use crate::observe::{Own, Undo};
 use crate::report::pf::VfStep;
 
 const HOST: &str = "mlx5_core";
@@ -17,7 +17,7 @@ struct Kernel {
     /// `/run/ibprov/pf/PCI.undo`.
     undo: Undo,
     /// What the PF administers: survives N, 0, N.
-    admin: Vec<Admin>,
+    admin: Vec<Administered>,
     vfs: Vec<Vf>,
 }
 
@@ -26,7 +26,7 @@ struct Vf {
     driver: Option<String>,
     driver_override: String,
     /// What its driver read when it was bound.
-    read: Admin,
+    read: Administered,
     in_use: bool,
 }
 
@@ -49,7 +49,7 @@ impl Kernel {
             pci: pci(n),
             driver: vf.driver.clone(),
             driver_override: Some(vf.driver_override.clone()).filter(|o| !o.is_empty()),
-            admin: self.admin[n].clone(),
+            admin: self.admin[n],
             own: (vf.driver.as_deref() == Some(HOST)).then(|| Own {
                 rdma: format!("mlx5_{n}").parse().expect("name"),
                 node_guid: vf.read.node_guid,
@@ -96,10 +96,10 @@ impl Kernel {
                 }),
                 Box::new(move |k| {
                     let autoprobe = k.autoprobe;
-                    let new = |admin: &Admin| Vf {
+                    let new = |admin: &Administered| Vf {
                         driver: autoprobe.then(|| HOST.to_owned()),
                         driver_override: String::new(),
-                        read: admin.clone(),
+                        read: *admin,
                         in_use: false,
                     };
                     k.vfs = k.admin.iter().take(usize::from(to)).map(new).collect();
@@ -129,7 +129,7 @@ impl Kernel {
                     }),
                     Box::new(move |k| k.vf(vf).driver_override.clone_from(&set)),
                     Box::new(move |k| {
-                        let read = k.admin[usize::from(vf.get())].clone();
+                        let read = k.admin[usize::from(vf.get())];
                         let vf = k.vf(vf);
                         assert_eq!(vf.driver, None, "bound twice");
                         vf.driver = Some(driver.clone());
@@ -178,10 +178,10 @@ impl Kernel {
 
 type Part = Box<dyn Fn(&mut Kernel)>;
 
-fn admin() -> impl Strategy<Value = Admin> {
+fn admin() -> impl Strategy<Value = Administered> {
     let guid = || prop_oneof![Just(0_u64), 1_u64..4].prop_map(|g| Some(Guid::new(g)));
     let policy = prop_oneof![Just(Policy::Down), Just(Policy::Follow)];
-    (guid(), guid(), policy).prop_map(|(node_guid, port_guid, policy)| Admin {
+    (guid(), guid(), policy).prop_map(|(node_guid, port_guid, policy)| Administered {
         node_guid,
         port_guid,
         policy: Some(policy),
@@ -309,7 +309,7 @@ fn plan_of(n: usize, driver: VfDriver) -> WantedPf {
 }
 
 fn fresh() -> Kernel {
-    let admin = Admin {
+    let admin = Administered {
         node_guid: Some(Guid::new(0)),
         port_guid: Some(Guid::new(0)),
         policy: Some(Policy::Down),
@@ -371,7 +371,7 @@ fn one_wrong_guid_is_one_rebind() {
 fn vfs_for_virtual_machines_never_see_the_hosts_driver() {
     let mut kernel = fresh();
     assert!(kernel.run(&plan_of(2, VfDriver::VfioPci), usize::MAX));
-    let none = Admin::default();
+    let none = Administered::default();
     assert!(kernel.vfs.iter().all(|v| v.driver.as_deref() == Some(VFIO) && v.read != none));
 }
 

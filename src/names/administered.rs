@@ -1,0 +1,17 @@
+use serde::{Deserialize, Serialize};
+
+use super::{Guid, Policy};
+
+/// What a PF administers for a VF, as it is read back from where it is set. What
+/// that place does not have, or what cannot be read, is absent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Administered {
+    /// Its node GUID; zero is none.
+    pub node_guid: Option<Guid>,
+    /// Its port GUID; zero is none.
+    pub port_guid: Option<Guid>,
+    /// Its link policy.
+    pub policy: Option<Policy>,
+    /// For mlx4: the port GUID that the subnet manager has granted.
+    pub granted: Option<Guid>,
+}
