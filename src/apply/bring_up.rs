@@ -10,6 +10,7 @@ use crate::host::unit::{Apart, JobEnd, UnitState};
 use crate::host::{Root, answer, clock, journal, netlink};
 use crate::observe::iface::look;
 use crate::observe::ipoib::Interface;
+use crate::observe::link::carrier;
 use crate::report::events as kinds;
 use crate::report::iface::{BringUp, IfaceReport};
 use crate::report::stack::{Action, Decision, Phase, View};
@@ -278,7 +279,7 @@ impl Run<'_> {
         if self.wait(self.deadline, changes, links)? {
             return Ok(Next::Again);
         }
-        if self.interface.up && !self.interface.carrier {
+        if self.interface.up && !carrier(self.root, &self.interface.name) {
             return Ok(Next::End(BringUp::Waiting));
         }
         Ok(self.failed(&format!(

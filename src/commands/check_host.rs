@@ -18,7 +18,7 @@ use crate::names::{Guid, LinkLayer, ModuleName, ModuleState, Policy, Rung, is_ip
 use crate::observe::{self, Look, ModprobeRules, Observed, Observer, driver_modules};
 use crate::report::{self, ModuleTrouble, NotExpected, PortProgress};
 use crate::stacks;
-use crate::workers::survey;
+use crate::workers::survey::{Survey, survey};
 
 /// Look at the host and put what it shows into `boot`, the present one; its
 /// quotes are of the source `live host`.
@@ -34,7 +34,12 @@ pub fn gather(boot: &mut Boot, root: &Root, configuration: Option<&Path>) {
     host.graph = graph(root, &mut host.problems);
     let modules: Vec<ModuleName> =
         config.modules.load.iter().cloned().chain(driver_modules()).collect();
-    let observed = Observer::new(root).look(&modules, &BTreeSet::new());
+    // Of a tree it is not asked what a kernel would have to answer.
+    let (observed, survey) = if host.live {
+        survey(root, &modules, |f| f.driver.is_some())
+    } else {
+        (Observer::new(root).look(&modules, &BTreeSet::new()), Survey::default())
+    };
     let source = u16::try_from(boot.names.len()).unwrap_or(u16::MAX);
     boot.names.push(if host.live { "live host".to_owned() } else { "tree".to_owned() });
     let names = netdevs(&observed);
@@ -43,7 +48,7 @@ pub fn gather(boot: &mut Boot, root: &Root, configuration: Option<&Path>) {
         .asked(root, |name| names.iter().any(|netdev| netdev == name) || is_ipoib_name(name));
     let transaction = host.graph.transaction();
     host.asked.retain(|asked| transaction.contains(host.graph.resolve(&asked.unit)));
-    let mut seen = Seeing { root, source, host, observed: &observed };
+    let mut seen = Seeing { root, source, host, observed: &observed, survey: &survey };
     if seen.host.live {
         seen.ladders(&config);
         seen.state(&mut boot.state);
@@ -62,7 +67,7 @@ pub fn gather(boot: &mut Boot, root: &Root, configuration: Option<&Path>) {
         Err(e) if e.is_absent() => {}
         Err(e) => host.problems.push(e.to_string()),
     }
-    host.problems.extend(observed.problems.iter().cloned());
+    host.problems.extend(observed.problems.iter().chain(&survey.problems).cloned());
     boot.host = Some(Box::new(host));
 }
 
@@ -115,6 +120,7 @@ struct Seeing<'a> {
     source: u16,
     host: Host,
     observed: &'a Observed,
+    survey: &'a Survey,
 }
 
 impl Seeing<'_> {
@@ -145,7 +151,8 @@ impl Seeing<'_> {
                 .extend(self.observed.functions.iter().find(of).map(|f| f.address));
         }
         for port in progress::progress(&expectation, self.observed) {
-            let up = port.netdev.as_ref().map(|n| observe::link::netdev(self.root, n).admin_up);
+            let up =
+                port.netdev.as_ref().map(|n| observe::link::netdev(self.root, n, None).admin_up);
             let mut cause = cause::cause(&port, self.observed, &facts);
             let module = self.missing_module(&port, &facts);
             if let (Some((name, ModuleTrouble::Other { said })), Some(cause)) =
@@ -207,27 +214,14 @@ impl Seeing<'_> {
     /// What `ibstat`, `ip link`, `lspci` and `lsmod` would show.
     fn state(&mut self, seen: &mut State) {
         let functions = &self.observed.functions;
-        let keys: Vec<survey::Port> = functions
-            .iter()
-            .filter(|f| f.driver.is_some())
-            .flat_map(|f| f.rdma.iter().map(move |d| (f, d)))
-            .flat_map(|(f, d)| d.ports.iter().map(move |p| (f.address, d.name.clone(), p.number)))
-            .collect();
-        let answers = survey::ports(self.root, &keys);
         let origin = self.origin();
-        for ((pci, device, number), said) in keys.into_iter().zip(answers) {
-            let function = functions.iter().find(|f| f.address == pci);
-            let rdma = function.and_then(|f| f.rdma.iter().find(|d| d.name == device));
-            let port = rdma.and_then(|d| d.ports.iter().find(|p| p.number == number));
+        for ((pci, device, number), said) in &self.survey.ports {
+            let function = functions.iter().find(|f| f.address == *pci);
+            let rdma = function.and_then(|f| f.rdma.iter().find(|d| d.name == *device));
+            let port = rdma.and_then(|d| d.ports.iter().find(|p| p.number == *number));
             let Some(port) = port else { continue };
-            let Some(said) = said else {
-                self.host.problems.push(format!(
-                    "{device} port {number}: the card does not answer when asked for its state"
-                ));
-                continue;
-            };
             let word = |w: Option<&str>| w.unwrap_or_default().to_ascii_lowercase();
-            let link = said.link;
+            let link = &said.link;
             seen.ports.push(PortSeen {
                 device: device.to_string(),
                 port: number.to_string(),
@@ -293,11 +287,12 @@ impl Seeing<'_> {
             let vfs = if function.physfn.is_some() {
                 Vec::new()
             } else {
-                survey::vfs(&mut look, function.address)
+                self.survey.vfs(&mut look, function.address)
             };
             let mut vfs: Vec<VfSeen> = vfs.iter().map(|vf| self.vf_seen(vf)).collect();
             for (device, port, netdev) in &netdevs {
-                let now = observe::link::netdev(self.root, &netdev.name);
+                let carrier = self.survey.carriers.get(&netdev.name).copied();
+                let now = observe::link::netdev(self.root, &netdev.name, carrier);
                 // One that nobody is to set up is down by right.
                 let asked = self.host.asked.iter().any(|a| a.netdev == netdev.name.as_str());
                 if !now.admin_up && !asked {
@@ -306,7 +301,7 @@ impl Seeing<'_> {
                 seen.netdevs.push(NetdevSeen {
                     name: netdev.name.to_string(),
                     up: now.admin_up,
-                    carrier: Some(now.carrier),
+                    carrier: now.carrier,
                     infiniband: true,
                     port: Some((device.name.to_string(), port.number.to_string())),
                     vfs: std::mem::take(&mut vfs),
@@ -315,7 +310,11 @@ impl Seeing<'_> {
                         "{}: {}, {}",
                         netdev.name,
                         if now.admin_up { "up" } else { "down" },
-                        if now.carrier { "carrier" } else { "no carrier" }
+                        match now.carrier {
+                            Some(true) => "carrier",
+                            Some(false) => "no carrier",
+                            None => "carrier unknown",
+                        }
                     ),
                     ..NetdevSeen::default()
                 });

@@ -1,12 +1,11 @@
 //! `ibprov status`.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::Write;
 
 use crate::cli::{Format, StatusArgs};
 use crate::config::Config;
-use crate::host::netlink;
 use crate::host::{Root, answer, state};
 use crate::ladder::expect::{candidate, expectation};
 use crate::ladder::progress::progress;
@@ -17,14 +16,7 @@ use crate::observe::{self, Look, ModprobeRules, Observed, PciFunction, Port, Rdm
 use crate::plan::settings::{Settings, judge_settings, settings};
 use crate::report::status::{Hca, Ladder, LastBoot, PortStatus, Status, Udev, VfStatus};
 use crate::report::{self, BootReport, NotExpected, PortProgress, ReadError};
-use crate::workers::survey;
-
-/// What is asked of a live host beyond files, empty for a copy of a tree.
-#[derive(Default)]
-struct Live {
-    /// Netdev name and address.
-    addresses: Vec<(String, String)>,
-}
+use crate::workers::survey::{Survey, survey};
 
 /// Show the state of the host.
 ///
@@ -41,17 +33,12 @@ pub fn run(args: &StatusArgs, config: &Config, root: &Root, format: Format) -> a
 }
 
 fn gather(args: &StatusArgs, config: &Config, root: &Root) -> Status {
-    let observed = observe::Observer::new(root).look(&config.modules.load, &BTreeSet::new());
+    let (observed, survey) = survey(root, &config.modules.load, |f| f.physfn.is_none());
     let rules = ModprobeRules::read(root);
     let mut facts = Facts::default();
     let mut problems: Vec<String> = observed.problems.iter().cloned().collect();
-    let mut live = Live::default();
     if root.is_live() {
         learn_kernel_log(&mut facts, &mut problems);
-        match netlink::addresses() {
-            Ok(addresses) => live.addresses = addresses,
-            Err(e) => problems.push(format!("addresses: getifaddrs: {}", answer(&e))),
-        }
     }
     let expectation = expectation(config, &observed, &rules);
     let mut ports = progress(&expectation, &observed);
@@ -75,7 +62,7 @@ fn gather(args: &StatusArgs, config: &Config, root: &Root) -> Status {
         look: RefCell::new(Look::new(root)),
         observed: &observed,
         facts: &facts,
-        live: &live,
+        survey: &survey,
         ports: &ports,
     };
     for function in &observed.functions {
@@ -85,7 +72,9 @@ fn gather(args: &StatusArgs, config: &Config, root: &Root) -> Status {
         }
         status.hcas.push(view.hca(function, left_out.get(&function.address).cloned()));
     }
-    problems.extend(view.look.into_inner().problems);
+    let mut look = view.look.into_inner();
+    look.problems.extend(survey.problems.iter().cloned());
+    problems.extend(look.problems);
     status.problems = problems;
     status
 }
@@ -129,7 +118,7 @@ struct View<'a> {
     look: RefCell<Look<'a>>,
     observed: &'a Observed,
     facts: &'a Facts,
-    live: &'a Live,
+    survey: &'a Survey,
     ports: &'a [PortProgress],
 }
 
@@ -173,7 +162,8 @@ impl View<'_> {
 
     fn port(&self, function: &PciFunction, device: &RdmaDevice, port: &Port) -> PortStatus {
         let (pci, name) = (function.address, &device.name);
-        let link = observe::link::link(&mut self.look.borrow_mut(), pci, name, port.number);
+        let told = self.survey.port(pci, name, port.number);
+        let link = told.map(|told| told.link.clone()).unwrap_or_default();
         let netdev = port.netdev.as_ref();
         let progress = self
             .ports
@@ -183,6 +173,7 @@ impl View<'_> {
         let active = link.state.as_deref() == Some("ACTIVE") && link.lid.is_some_and(|l| l != 0);
         let why = progress
             .and_then(|p| self.why(p))
+            .or_else(|| told.is_none().then(|| "it did not tell its state".to_owned()))
             .or_else(|| (!up || !active).then(|| why_not_active(port.link_layer, &link)));
         let ladder = Ladder::new(
             |rung| match rung {
@@ -202,9 +193,12 @@ impl View<'_> {
             guid: port.guid,
             link_layer: port.link_layer,
             netdev: netdev.map(|n| n.name.clone()),
-            netdev_state: netdev.map(|n| observe::link::netdev(self.root, &n.name)),
+            netdev_state: netdev.map(|n| {
+                let carrier = self.survey.carriers.get(&n.name).copied();
+                observe::link::netdev(self.root, &n.name, carrier)
+            }),
             addresses: self
-                .live
+                .survey
                 .addresses
                 .iter()
                 .filter(|(n, _)| netdev.is_some_and(|d| d.name.as_str() == n))
@@ -220,7 +214,7 @@ impl View<'_> {
     }
 
     fn vfs(&self, pf: &PciFunction) -> Vec<VfStatus> {
-        let vfs = survey::vfs(&mut self.look.borrow_mut(), pf.address);
+        let vfs = self.survey.vfs(&mut self.look.borrow_mut(), pf.address);
         vfs.into_iter()
             .map(|vf| {
                 let function = self.observed.functions.iter().find(|f| f.address == vf.pci);

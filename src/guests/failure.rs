@@ -99,9 +99,7 @@ impl Failure {
 
     /// It said so itself, on standard error.
     fn said(stderr: &str) -> Option<Self> {
-        let said = stderr.lines().map(str::trim).filter(|l| !l.is_empty());
-        let said: Vec<&str> = said.map(|l| l.strip_prefix("error: ").unwrap_or(l)).collect();
-        let words = printable(&said.join("; "));
+        let words = on_one_line(stderr);
         (!words.is_empty()).then(|| Self::Said { meaning: Meaning::of(&words), words })
     }
 
@@ -109,7 +107,7 @@ impl Failure {
     pub(super) fn of_worker(failure: workers::Failure) -> Self {
         match failure {
             workers::Failure::Refused(refusal) => {
-                Self::Said { meaning: Meaning::Other, words: printable(&refusal.said) }
+                Self::Said { meaning: Meaning::Other, words: on_one_line(&refusal.said) }
             }
             other => Self::NotStarted(other.to_string()),
         }
@@ -121,9 +119,11 @@ impl Failure {
     }
 }
 
-/// What is quoted may come from anywhere.
-fn printable(words: &str) -> String {
-    words.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+/// What was said, which may quote what comes from anywhere.
+fn on_one_line(said: &str) -> String {
+    let lines = said.lines().map(str::trim).filter(|l| !l.is_empty());
+    let lines: Vec<&str> = lines.map(|l| l.strip_prefix("error: ").unwrap_or(l)).collect();
+    lines.join("; ").chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
 /// What a child that has ended wrote to standard output, or how it failed.
@@ -207,6 +207,24 @@ mod tests {
             meaning("error: argument unsupported: QEMU guest agent is not configured"),
             Meaning::NoAgentChannel
         );
+    }
+
+    #[test]
+    fn what_the_child_that_starts_a_unit_says_is_one_line() {
+        let refusal = workers::Refusal {
+            tried: workers::Tried::Addresses,
+            errno: None,
+            said: "its start failed\n\u{1b}[2J: End of file while reading data\n".to_owned(),
+        };
+        let failure = Failure::of_worker(refusal.into());
+        assert_eq!(
+            failure.to_string(),
+            "its start failed; \u{fffd}[2J: End of file while reading data"
+        );
+        assert!(!failure.is_libvirt_gone(), "libvirt starts no units");
+        let gone = workers::Failure::NoChild("the child was killed".to_owned());
+        let gone = Failure::of_worker(gone).to_string();
+        assert_eq!(gone, "do it in a child process: the child was killed");
     }
 
     #[test]

@@ -43,8 +43,6 @@ pub struct Interface {
     pub umcast: Option<bool>,
     /// IFF_UP.
     pub up: bool,
-    /// It has carrier: the broadcast group is joined.
-    pub carrier: bool,
 }
 
 /// All that the settings of interfaces are judged by.
@@ -160,9 +158,6 @@ pub fn sort(look: &mut Look<'_>, name: &IfName) -> Option<Sort> {
         mtu: number(look, &dir, "mtu"),
         umcast: number(look, &dir, "umcast").map(|n| n != 0),
         up: flags.is_some_and(|f| f & IFF_UP != 0),
-        // Unreadable (EINVAL) while the interface is down.
-        carrier: flags.is_some_and(|f| f & IFF_UP != 0)
-            && look.root.attribute(&format!("{dir}/carrier")).as_deref() == Ok("1"),
     })))
 }
 
@@ -234,7 +229,7 @@ mod tests {
         assert_eq!((child.parent, child.ifindex, child.mtu), (Some(3), 7, Some(2044)));
         assert_eq!(child.pkey.map(|p| p.to_string()).as_deref(), Some("0x800a"));
         assert_eq!(child.guid.map(|g| g.to_string()).as_deref(), Some("b859:9f03:0012:a480"));
-        assert!(child.can_connect && child.up && !child.carrier);
+        assert!(child.can_connect && child.up);
         assert_eq!((child.mode, child.umcast), (None, None));
         assert_eq!(look.problems.len(), 0, "{:?}", look.problems);
         let bond = sort(&mut look, &"bond0".parse().expect("name"));

@@ -77,10 +77,22 @@ fn policy(look: &mut Look<'_>, pci: PciAddress) -> Option<Policy> {
     administered(look.root, &[question]).ok()?.pop()?.admin.policy
 }
 
-/// How a netdev is set. What cannot be read is absent: this is shown, not acted
-/// on, and a netdev that goes away meanwhile has none of it.
+/// A netdev has carrier; none if it is down, gone, or cannot be read.
+///
+/// Since Linux 6.8 its reader needs the RTNL lock, and tries again and again while a
+/// sick driver holds it (`carrier_show()`, net/core/net-sysfs.c). Nothing else that is
+/// read of netdevs does, nor asks firmware.
 #[must_use]
-pub fn netdev(root: &Root, name: &IfName) -> NetDevState {
+pub fn carrier(root: &Root, name: &IfName) -> bool {
+    // EINVAL while the netdev is down: no carrier then.
+    root.attribute(&format!("/sys/class/net/{name}/carrier")).as_deref() == Ok("1")
+}
+
+/// How a netdev is set; its carrier is what the caller knows. What cannot be read is
+/// absent: this is shown, not acted on, and a netdev that goes away meanwhile has none
+/// of it.
+#[must_use]
+pub fn netdev(root: &Root, name: &IfName, carrier: Option<bool>) -> NetDevState {
     let read = |attribute: &str| root.attribute(&format!("/sys/class/net/{name}/{attribute}")).ok();
     let flags =
         read("flags").and_then(|t| u32::from_str_radix(t.trim_start_matches("0x"), 16).ok());
@@ -88,8 +100,7 @@ pub fn netdev(root: &Root, name: &IfName) -> NetDevState {
         mode: read("mode"),
         mtu: read("mtu").and_then(|t| t.parse().ok()),
         admin_up: flags.is_some_and(|f| f & 1 == 1),
-        // EINVAL while the netdev is down: no carrier then.
-        carrier: read("carrier").as_deref() == Some("1"),
+        carrier,
     }
 }
 

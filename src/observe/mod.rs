@@ -86,6 +86,8 @@ pub struct Observer<'a> {
     aliases: OnceCell<Aliases>,
     /// The modules that are built into the kernel; read once.
     builtin: OnceCell<BTreeSet<String>>,
+    /// [`PciFunction::driver_override`] is read too.
+    overrides: bool,
 }
 
 /// A look around: reads what it can and notes what it cannot.
@@ -159,7 +161,16 @@ impl<'a> Observer<'a> {
     /// For the host below `root`.
     #[must_use]
     pub const fn new(root: &'a Root) -> Self {
-        Self { root, aliases: OnceCell::new(), builtin: OnceCell::new() }
+        Self { root, aliases: OnceCell::new(), builtin: OnceCell::new(), overrides: true }
+    }
+
+    /// One that leaves [`PciFunction::driver_override`] to others: its reader waits for
+    /// the device lock (`driver_override_show()`, drivers/pci/pci-sysfs.c), which a
+    /// driver that hangs while it lets go of the function holds, and then no driver
+    /// shows any more.
+    #[must_use]
+    pub fn leaving_overrides(self) -> Self {
+        Self { overrides: false, ..self }
     }
 
     /// The tree that is looked at.
@@ -176,7 +187,8 @@ impl<'a> Observer<'a> {
         let mut look = Look::new(self.root);
         let kernel = kernel_release(&mut look);
         let udev = udev::state(self.root, &BTreeSet::new());
-        let functions = pci::functions(&mut look, &self.aliases, &kernel, &udev, false);
+        let what = pci::What { vfs: false, overrides: self.overrides };
+        let functions = pci::functions(&mut look, &self.aliases, &kernel, &udev, what);
         Observed { kernel, functions, modules: BTreeMap::new(), udev, problems: look.problems }
     }
 
@@ -192,7 +204,8 @@ impl<'a> Observer<'a> {
         let mut look = Look::new(root);
         let kernel = kernel_release(&mut look);
         let udev = udev::state(root, heard);
-        let functions = pci::functions(&mut look, &self.aliases, &kernel, &udev, true);
+        let what = pci::What { vfs: true, overrides: self.overrides };
+        let functions = pci::functions(&mut look, &self.aliases, &kernel, &udev, what);
         let modules = modules
             .into_iter()
             .map(|name| (name.clone(), modules::state(&mut look, &self.builtin, &kernel, name)));

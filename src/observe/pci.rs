@@ -104,14 +104,22 @@ impl PciFunction {
 
 const DEVICES: &str = "/sys/bus/pci/devices";
 
-/// All functions; of VFs of this host no more than that they are there, unless
-/// `vfs_too`.
+/// What of functions is read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct What {
+    /// VFs of this host too; otherwise no more of them than that they are there.
+    pub(super) vfs: bool,
+    /// Who alone may bind them.
+    pub(super) overrides: bool,
+}
+
+/// All functions.
 pub(super) fn functions(
     look: &mut Look<'_>,
     aliases: &OnceCell<Aliases>,
     kernel: &str,
     udev: &UdevState,
-    vfs_too: bool,
+    what: What,
 ) -> Vec<PciFunction> {
     let mut functions = Vec::new();
     for name in look.list(DEVICES) {
@@ -127,7 +135,7 @@ pub(super) fn functions(
             continue;
         }
         let physfn = look.link_name(&format!("{dir}/physfn")).and_then(|n| n.parse().ok());
-        if physfn.is_some() && !vfs_too {
+        if physfn.is_some() && !what.vfs {
             functions.push(PciFunction {
                 address,
                 vendor: 0,
@@ -143,7 +151,7 @@ pub(super) fn functions(
             });
             continue;
         }
-        let mut function = function(look, &dir, address, class, udev);
+        let mut function = function(look, &dir, address, class, (udev, what));
         function.ib_driver = bound_ib_driver(&function).unwrap_or_else(|| {
             let aliases = aliases.get_or_init(|| {
                 let path = format!("/lib/modules/{kernel}/modules.alias");
@@ -174,7 +182,7 @@ fn function(
     dir: &str,
     address: PciAddress,
     class: PciClass,
-    udev: &UdevState,
+    (udev, what): (&UdevState, What),
 ) -> PciFunction {
     let modalias = look.attribute(&format!("{dir}/modalias")).unwrap_or_default();
     let id = |look: &mut Look<'_>, name: &str| {
@@ -190,7 +198,8 @@ fn function(
     // Its reader waits for the device lock, which a probe holds until it ends
     // (driver_override_show(), drivers/pci/pci-sysfs.c): it is left alone while
     // a driver is bound or may be about to be.
-    let driver_override = if driver.is_none() && udev.is_done_with(&address.to_string()) {
+    let is_read = what.overrides && driver.is_none();
+    let driver_override = if is_read && udev.is_done_with(&address.to_string()) {
         let text = look.attribute(&format!("{dir}/driver_override"));
         text.filter(|t| !t.is_empty() && t != "(null)")
     } else {

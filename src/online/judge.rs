@@ -63,7 +63,7 @@ pub fn lack(port: &PortProgress, seen: &Seen, goal: Goal) -> Option<Lack> {
             }
             match &seen.netdev {
                 Some(netdev) if !netdev.admin_up => return Some(Lack::Up),
-                Some(netdev) if !netdev.carrier => return Some(Lack::Carrier),
+                Some(netdev) if netdev.carrier != Some(true) => return Some(Lack::Carrier),
                 _ => {}
             }
         }
@@ -235,7 +235,11 @@ mod tests {
         };
         Seen {
             answer: Some(PortAnswer { link, policy: None }),
-            netdev: Some(NetDevState { admin_up: true, carrier: true, ..NetDevState::default() }),
+            netdev: Some(NetDevState {
+                admin_up: true,
+                carrier: Some(true),
+                ..NetDevState::default()
+            }),
             ..Seen::default()
         }
     }
@@ -259,7 +263,8 @@ mod tests {
         assert_eq!(answer, Some(Lack::Rung(Rung::Named)));
         assert_eq!(lack(&port(Rung::Named), &Seen::default(), ACTIVE), Some(Lack::Answer));
         let down = |admin_up, carrier| {
-            let netdev = Some(NetDevState { admin_up, carrier, ..NetDevState::default() });
+            let netdev =
+                Some(NetDevState { admin_up, carrier: Some(carrier), ..NetDevState::default() });
             Seen { netdev, ..seen("ACTIVE", "LinkUp", 5) }
         };
         assert_eq!(lack(&port(Rung::Named), &down(false, false), ACTIVE), Some(Lack::Up));

@@ -208,7 +208,8 @@ impl Waiting<'_> {
         let root = self.observer.root();
         let mut seen = self.ports.seen(port, &self.observed, now);
         if let Some((name, ifindex)) = self.netdev(port) {
-            seen.netdev = Some(observe::link::netdev(root, &name));
+            seen.netdev =
+                Some(observe::link::netdev(root, &name, Some(observe::link::carrier(root, &name))));
             let indexes = observe::link::above(root, &name, ifindex);
             let own = addresses.iter().filter(|(index, ..)| indexes.contains(index));
             seen.addresses = own.map(|(_, address, bits)| format!("{address}/{bits}")).collect();

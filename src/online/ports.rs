@@ -104,7 +104,7 @@ impl Asked {
     fn take(&mut self, reply: Result<Answer, Failure>) {
         self.open = None;
         match reply {
-            Ok(Answer::Port(answer)) => self.last = Some(answer),
+            Ok(Answer::Port { answer, .. }) => self.last = Some(answer),
             Ok(other) => self.lose(&format!("an unexpected answer: {other:?}")),
             Err(Failure::NoChild(why)) => {
                 self.lose(&format!("the process that asks for it has ended ({why})"));

@@ -153,7 +153,6 @@ mod tests {
             mtu: Some(2044),
             umcast: Some(false),
             up: false,
-            carrier: false,
         }
     }
 

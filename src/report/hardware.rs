@@ -43,8 +43,8 @@ pub struct NetDevState {
     pub mtu: Option<u32>,
     /// `IFF_UP`: somebody brought it up.
     pub admin_up: bool,
-    /// It has carrier.
-    pub carrier: bool,
+    /// It has carrier; none if the kernel did not tell.
+    pub carrier: Option<bool>,
 }
 
 /// One entry of a port's GID table.

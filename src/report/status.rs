@@ -302,7 +302,11 @@ impl PortStatus {
                 "    {netdev}  {}  mtu {mtu}  {}{}  {addresses}",
                 state.mode.clone().unwrap_or_else(|| "datagram".to_owned()),
                 if state.admin_up { "up" } else { "down" },
-                if state.carrier { ", carrier" } else { ", no carrier" },
+                match state.carrier {
+                    Some(true) => ", carrier",
+                    Some(false) => ", no carrier",
+                    None => ", carrier unknown",
+                },
             ));
         }
         if self.link_layer != LinkLayer::Ethernet {

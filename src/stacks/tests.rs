@@ -26,7 +26,6 @@ fn interface(name: &str, up: bool) -> Interface {
         mtu: Some(2044),
         umcast: None,
         up,
-        carrier: false,
     }
 }
 

@@ -38,8 +38,13 @@ pub(super) fn perform(root: &Root, request: &Request) -> Outcome {
         }
         Request::Bind { pci, driver, before } => bind(root, *pci, driver, before),
         Request::Port { pci, device, port } => {
-            // What cannot be read of a port is absent.
-            Ok(Answer::Port(link::port(&mut Look::new(root), *pci, device, *port)))
+            let mut look = Look::new(root);
+            let answer = link::port(&mut look, *pci, device, *port);
+            Ok(Answer::Port { answer, problems: look.problems.into_iter().collect() })
+        }
+        Request::Carrier(netdev) => Ok(Answer::Carrier(link::carrier(root, netdev))),
+        Request::Addresses => {
+            netlink::addresses().map(Answer::Addresses).map_err(|e| refused(Tried::Addresses, &e))
         }
         Request::StartUnit { unit, wait, until_usec } => {
             match unit::start(unit, *wait, *until_usec) {

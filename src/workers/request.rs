@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::host::netlink::VfSetting;
-use crate::names::{PciAddress, PortNumber, RdmaName, UnitName, VfIndex};
+use crate::names::{IfName, PciAddress, PortNumber, RdmaName, UnitName, VfIndex};
 use crate::observe::administered::{Administers, Told};
 use crate::observe::link::PortAnswer;
 use crate::observe::{Backend, ObservedPf, Own};
@@ -57,6 +57,10 @@ pub enum Request {
         /// Which port of it.
         port: PortNumber,
     },
+    /// Read whether a netdev has carrier.
+    Carrier(IfName),
+    /// Read the addresses of all netdevs.
+    Addresses,
     /// Start a unit.
     StartUnit {
         /// The unit.
@@ -71,11 +75,16 @@ pub enum Request {
 }
 
 impl Request {
-    /// All questions for what a PF administers. By netlink it is one for all
-    /// VFs; files can be read by several threads.
+    /// All questions for what a PF administers. By netlink it is one for all VFs;
+    /// files can be read by several threads.
     #[must_use]
     pub fn all_of(observed: &ObservedPf) -> Vec<Self> {
-        let Administers { pf, backend, vfs } = observed.question(|_| true);
+        Self::in_parts(observed.question(|_| true))
+    }
+
+    /// The question in as many requests as are worth a thread.
+    pub(super) fn in_parts(question: Administers) -> Vec<Self> {
+        let Administers { pf, backend, vfs } = question;
         let chunk = match backend {
             Backend::Netlink { .. } => vfs.len().max(1),
             _ => vfs.len().div_ceil(4).max(4),
@@ -105,7 +114,17 @@ pub enum Answer {
     /// Who uses them, VF by VF.
     Uses(Vec<Vec<Use>>),
     /// The state of the port.
-    Port(PortAnswer),
+    Port {
+        /// What it answered.
+        answer: PortAnswer,
+        /// What could not be read, one line each, for a report.
+        problems: Vec<String>,
+    },
+    /// The netdev is up and has carrier.
+    Carrier(bool),
+    /// The addresses, each with its netdev's name, as
+    /// [`crate::host::netlink::addresses`] has them.
+    Addresses(Vec<(String, String)>),
     /// What became of each.
     Each(Vec<Result<Answer, Refusal>>),
 }
@@ -152,6 +171,8 @@ pub enum Tried {
     },
     /// To load the driver that keeps a VF for a virtual machine.
     LoadVfio,
+    /// To read the addresses of netdevs.
+    Addresses,
     /// To start a unit.
     StartUnit(UnitName),
 }
@@ -173,6 +194,7 @@ impl fmt::Display for Tried {
                 write!(f, "set {what} of VF {vf} by netlink (netdev index {ifindex})")
             }
             Self::LoadVfio => f.write_str("load vfio-pci"),
+            Self::Addresses => f.write_str("addresses: getifaddrs"),
             Self::StartUnit(unit) => write!(f, "start {unit}"),
         }
     }

@@ -1,66 +1,317 @@
-//! What the HCAs of a host show that may keep its reader waiting: asked for by those
-//! who show a host, of all HCAs at once.
+//! What a host shows that may keep its reader waiting, of all HCAs at once: for those
+//! who show the host, and must come to an end on a sick card.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
-use super::client::{Client, ask_each};
-use super::request::{Answer, Request};
+use nix::errno::Errno;
+
+use super::client::{Client, Failure, Reply, SILENCE_USEC, ask_each};
+use super::request::{Answer, Refusal, Request};
 use crate::host::Root;
-use crate::names::{PciAddress, PortNumber, RdmaName};
-use crate::observe::administered::{Administers, administered};
+use crate::names::{Administered, IfName, ModuleName, PciAddress, PortNumber, RdmaName, VfName};
+use crate::observe::administered::{Administers, Told};
 use crate::observe::link::PortAnswer;
-use crate::observe::{Look, pf};
+use crate::observe::{Backend, Look, Observed, Observer, PciFunction, pf};
 use crate::report::hardware::Vf;
 
 /// A port: its function, its RDMA device, its number.
-pub type Port = (PciAddress, RdmaName, PortNumber);
+pub type PortOf = (PciAddress, RdmaName, PortNumber);
 
-/// What each of `ports` answered.
-pub fn ports(root: &Root, ports: &[Port]) -> Vec<Option<PortAnswer>> {
-    let mut clients: BTreeMap<PciAddress, Client<'_>> = BTreeMap::new();
-    let mut requests: BTreeMap<PciAddress, Vec<Request>> = BTreeMap::new();
-    for (pci, device, port) in ports {
-        clients.entry(*pci).or_insert_with(|| Client::new(root));
-        let request = Request::Port { pci: *pci, device: device.clone(), port: *port };
-        requests.entry(*pci).or_default().push(request);
+/// What the HCAs of a host have answered.
+#[derive(Debug, Default)]
+pub struct Survey {
+    /// The ports that have told their state.
+    pub ports: BTreeMap<PortOf, PortAnswer>,
+    /// The netdevs that have told whether they have carrier.
+    pub carriers: BTreeMap<IfName, bool>,
+    /// The addresses of netdevs, `10.0.0.5/24`, with their netdevs' names.
+    pub addresses: Vec<(String, String)>,
+    /// What could not be read and who did not answer, one line each.
+    pub problems: BTreeSet<String>,
+    vfs: BTreeMap<PciAddress, Vec<(VfName, PciAddress)>>,
+    administered: BTreeMap<VfName, Administered>,
+    /// PFs that administer alias GUIDs (mlx4).
+    with_aliases: BTreeSet<PciAddress>,
+}
+
+/// One thing that is asked for. In this order: one that hangs keeps a thread of the
+/// eight that its HCA has.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Wish {
+    Override(PciAddress),
+    Port(PortOf),
+    Administered,
+    Carrier(IfName),
+    Addresses,
+}
+
+impl fmt::Display for Wish {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Override(pci) => write!(f, "the driver_override of {pci}"),
+            Self::Port((_, device, port)) => write!(f, "the state of {device} port {port}"),
+            Self::Administered => f.write_str("what it administers for its VFs"),
+            Self::Carrier(netdev) => write!(f, "the carrier of {netdev}"),
+            Self::Addresses => f.write_str("the addresses of its netdevs"),
+        }
     }
-    let asked = clients.iter_mut().zip(&requests).map(|((_, c), (_, r))| (c, r.as_slice()));
-    let replies = ask_each(asked.collect());
-    let answers: Vec<_> = requests.values().flatten().zip(replies.into_iter().flatten()).collect();
-    let answer = |(pci, device, port): &Port| {
-        let request = Request::Port { pci: *pci, device: device.clone(), port: *port };
-        match &answers.iter().find(|(asked, _)| **asked == request)?.1 {
-            Ok(Answer::Port(answer)) => Some(answer.clone()),
-            _ => None,
-        }
-    };
-    ports.iter().map(answer).collect()
 }
 
-/// The VFs of a PF, with what it administers for them.
-pub fn vfs(look: &mut Look<'_>, pf: PciAddress) -> Vec<Vf> {
-    let vfs = pf::addresses(look, pf);
-    let question = Administers { pf, backend: pf::backend(look, pf), vfs: vfs.clone() };
-    let told = if vfs.is_empty() { Ok(Vec::new()) } else { administered(look.root(), &[question]) };
-    let mut told = told.unwrap_or_else(|e| {
-        look.problems.insert(format!("VF GUIDs by netlink: {}", crate::host::answer(&e)));
-        Vec::new()
-    });
-    let one = |(index, pci)| {
-        let told = told.iter_mut().find(|told| told.vf.index == index);
-        let admin = told.map(|told| {
-            look.problems.extend(std::mem::take(&mut told.problems));
-            std::mem::take(&mut told.admin)
-        });
-        let admin = admin.unwrap_or_default();
-        Vf {
-            index,
-            pci,
-            driver: pf::driver(look, pci),
-            node_guid: admin.node_guid,
-            port_guid: admin.port_guid,
-            policy: admin.policy,
-        }
-    };
-    vfs.into_iter().map(one).collect()
+/// A request, and what it is for: HCAs, by the address of the PF, and what of each.
+struct Question {
+    request: Request,
+    hcas: Vec<PciAddress>,
+    wish: Wish,
 }
+
+/// Look at the host below `root`, with the state of `modules`, and ask what is asked
+/// for: of ports and their netdevs those of functions that `has_asked_ports`. All of it ends within
+/// [`SILENCE_USEC`].
+///
+/// Each HCA has a child of its own, so that one that hangs delays no other. What waits
+/// for the RTNL lock has one for all: whoever holds the lock holds it against all.
+#[must_use]
+pub fn survey(
+    root: &Root,
+    modules: &[ModuleName],
+    has_asked_ports: impl Fn(&PciFunction) -> bool,
+) -> (Observed, Survey) {
+    let mut observed = Observer::new(root).leaving_overrides().look(modules, &BTreeSet::new());
+    let mut survey = Survey::default();
+    let mut by_hca: BTreeMap<PciAddress, Vec<Question>> = BTreeMap::new();
+    let mut by_rtnl = Vec::new();
+    let mut look = Look::new(root);
+    for function in &observed.functions {
+        let own = own_questions(function, &observed, &has_asked_ports);
+        by_hca.entry(hca(function)).or_default().extend(own);
+        let shown = netdevs(function).filter(|_| has_asked_ports(function));
+        by_rtnl.extend(shown.map(|netdev| Question {
+            request: Request::Carrier(netdev.clone()),
+            hcas: vec![hca(function)],
+            wish: Wish::Carrier(netdev),
+        }));
+        if function.physfn.is_none() {
+            survey.ask_pf(&mut look, function.address, &mut by_hca, &mut by_rtnl);
+        }
+    }
+    let with_netdev = observed.functions.iter().filter(|f| netdevs(f).next().is_some());
+    let hcas: BTreeSet<PciAddress> = with_netdev.map(hca).collect();
+    // A copied tree has no kernel to ask.
+    if root.is_live() && !hcas.is_empty() {
+        let hcas = hcas.into_iter().collect();
+        by_rtnl.push(Question { request: Request::Addresses, hcas, wish: Wish::Addresses });
+    }
+    survey.problems.extend(look.problems);
+    let mut groups: Vec<Vec<Question>> =
+        by_hca.into_values().chain([by_rtnl]).filter(|group| !group.is_empty()).collect();
+    for group in &mut groups {
+        group.sort_by(|a, b| a.wish.cmp(&b.wish));
+    }
+    let replies = ask(root, &groups);
+    let mut missing = Missing::default();
+    for (question, reply) in groups.into_iter().flatten().zip(replies.into_iter().flatten()) {
+        survey.learn(question, reply, &mut observed, &mut missing);
+    }
+    survey.problems.extend(missing.lines());
+    (observed, survey)
+}
+
+/// By the PF's address all of an HCA are known.
+fn hca(function: &PciFunction) -> PciAddress {
+    function.physfn.unwrap_or(function.address)
+}
+
+fn netdevs(function: &PciFunction) -> impl Iterator<Item = IfName> {
+    let ports = function.rdma.iter().flat_map(|device| &device.ports);
+    ports.filter_map(|port| Some(port.netdev.as_ref()?.name.clone()))
+}
+
+fn own_questions(
+    function: &PciFunction,
+    observed: &Observed,
+    has_asked_ports: impl Fn(&PciFunction) -> bool,
+) -> Vec<Question> {
+    let pci = function.address;
+    let hcas = vec![hca(function)];
+    let mut questions = Vec::new();
+    if function.driver.is_none() && observed.udev.is_done_with(&pci.to_string()) {
+        let (request, wish) = (Request::Override(pci), Wish::Override(pci));
+        questions.push(Question { request, hcas: hcas.clone(), wish });
+    }
+    for device in function.rdma.iter().filter(|_| has_asked_ports(function)) {
+        for port in device.ports.iter().map(|port| port.number) {
+            let device = device.name.clone();
+            let wish = Wish::Port((pci, device.clone(), port));
+            let request = Request::Port { pci, device, port };
+            questions.push(Question { request, hcas: hcas.clone(), wish });
+        }
+    }
+    questions
+}
+
+fn ask(root: &Root, groups: &[Vec<Question>]) -> Vec<Vec<Reply>> {
+    let requests = |group: &Vec<Question>| group.iter().map(|q| q.request.clone()).collect();
+    let requests: Vec<Vec<Request>> = groups.iter().map(requests).collect();
+    let mut clients: Vec<Client<'_>> = groups.iter().map(|_| Client::new(root)).collect();
+    ask_each(clients.iter_mut().zip(requests.iter().map(Vec::as_slice)).collect())
+}
+
+impl Survey {
+    fn ask_pf(
+        &mut self,
+        look: &mut Look<'_>,
+        pf: PciAddress,
+        by_hca: &mut BTreeMap<PciAddress, Vec<Question>>,
+        by_rtnl: &mut Vec<Question>,
+    ) {
+        let vfs = pf::addresses(look, pf);
+        if vfs.is_empty() {
+            return;
+        }
+        let named = vfs.iter().map(|(index, pci)| (VfName { pf, index: *index }, *pci));
+        self.vfs.insert(pf, named.collect());
+        let questions = Administers { pf, backend: pf::backend(look, pf), vfs };
+        let wish = Wish::Administered;
+        if matches!(questions.backend, Backend::Mlx4 { .. }) {
+            self.with_aliases.insert(pf);
+        }
+        if matches!(questions.backend, Backend::Netlink { .. }) {
+            // One dump tells of all of them.
+            match by_rtnl.iter_mut().find(|q| q.wish == wish) {
+                Some(Question { request: Request::Administered(all), hcas, .. }) => {
+                    all.push(questions);
+                    hcas.push(pf);
+                }
+                _ => {
+                    let request = Request::Administered(vec![questions]);
+                    by_rtnl.push(Question { request, hcas: vec![pf], wish });
+                }
+            }
+            return;
+        }
+        let requests = Request::in_parts(questions).into_iter();
+        let of_hca = by_hca.entry(pf).or_default();
+        of_hca.extend(requests.map(|request| Question {
+            request,
+            hcas: vec![pf],
+            wish: wish.clone(),
+        }));
+    }
+
+    fn learn(
+        &mut self,
+        question: Question,
+        reply: Reply,
+        observed: &mut Observed,
+        missing: &mut Missing,
+    ) {
+        match (question.wish, reply) {
+            (Wish::Override(pci), Ok(Answer::Override(driver))) => {
+                let function = observed.functions.iter_mut().find(|f| f.address == pci);
+                if let Some(function) = function {
+                    function.driver_override = driver;
+                }
+            }
+            (Wish::Port(port), Ok(Answer::Port { answer, problems })) => {
+                self.problems.extend(problems);
+                self.ports.insert(port, answer);
+            }
+            (Wish::Administered, Ok(Answer::Administered(told))) => {
+                for Told { vf, admin, problems } in told {
+                    self.problems.extend(problems);
+                    self.administered.insert(vf, admin);
+                }
+            }
+            (Wish::Carrier(netdev), Ok(Answer::Carrier(carrier))) => {
+                self.carriers.insert(netdev, carrier);
+            }
+            (Wish::Addresses, Ok(Answer::Addresses(addresses))) => self.addresses = addresses,
+            (_, Err(Failure::Refused(refusal))) => {
+                if !is_absent(&refusal) {
+                    self.problems.insert(refusal.to_string());
+                }
+            }
+            (wish, Err(failure)) => missing.add(&question.hcas, &wish, &failure),
+            (wish, Ok(other)) => {
+                self.problems.insert(format!("{wish}: an unexpected answer: {other:?}"));
+            }
+        }
+    }
+
+    /// The VFs of a PF, with what it administers for them as far as it has answered.
+    pub fn vfs(&self, look: &mut Look<'_>, pf: PciAddress) -> Vec<Vf> {
+        let vf = |(name, pci): &(VfName, PciAddress)| {
+            let admin = self.administered.get(name).cloned().unwrap_or_default();
+            // An alias GUID that nobody set is zero: the subnet manager gives one.
+            let is_alias = self.with_aliases.contains(&pf);
+            Vf {
+                index: name.index,
+                pci: *pci,
+                driver: pf::driver(look, *pci),
+                node_guid: admin.node_guid,
+                port_guid: admin.port_guid.filter(|guid| !is_alias || !guid.is_zero()),
+                policy: admin.policy,
+            }
+        };
+        self.vfs.get(&pf).into_iter().flatten().map(vf).collect()
+    }
+
+    /// The state of a port, if it was told.
+    #[must_use]
+    pub fn port(
+        &self,
+        pci: PciAddress,
+        device: &RdmaName,
+        port: PortNumber,
+    ) -> Option<&PortAnswer> {
+        self.ports.get(&(pci, device.clone(), port))
+    }
+}
+
+/// It went away meanwhile.
+fn is_absent(refusal: &Refusal) -> bool {
+    let errno = refusal.errno.map(Errno::from_raw);
+    matches!(errno, Some(Errno::ENOENT | Errno::ENOTDIR | Errno::ENODEV | Errno::ENXIO))
+}
+
+/// What was not answered, by HCA and by why.
+#[derive(Debug, Default)]
+struct Missing(Vec<(PciAddress, Failure, BTreeSet<Wish>)>);
+
+impl Missing {
+    fn add(&mut self, hcas: &[PciAddress], wish: &Wish, failure: &Failure) {
+        for hca in hcas {
+            match self.0.iter_mut().find(|(of, why, _)| of == hca && why == failure) {
+                Some((_, _, wishes)) => {
+                    wishes.insert(wish.clone());
+                }
+                None => self.0.push((*hca, failure.clone(), BTreeSet::from([wish.clone()]))),
+            }
+        }
+    }
+
+    /// One for each HCA.
+    fn lines(self) -> impl Iterator<Item = String> {
+        /// Of a PF with many VFs.
+        const MOST: usize = 4;
+        self.0.into_iter().map(|(hca, failure, wishes)| {
+            let mut named: Vec<String> =
+                wishes.iter().take(MOST).map(ToString::to_string).collect();
+            if wishes.len() > MOST {
+                named.push(format!("{} more", wishes.len() - MOST));
+            }
+            let named = named.join(", ");
+            match failure {
+                Failure::Silent => format!(
+                    "HCA {hca} did not answer within {} s when asked for {named}",
+                    SILENCE_USEC / 1_000_000
+                ),
+                failure => format!("HCA {hca} cannot be asked for {named}: {failure}"),
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

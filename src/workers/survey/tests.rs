@@ -1,0 +1,77 @@
+use super::*;
+use crate::host::testing::tree;
+
+const PF: &str = "sys/bus/pci/devices/0000:4b:00.0";
+const VF: &str = "sys/bus/pci/devices/0000:4b:00.1";
+
+fn address(text: &str) -> PciAddress {
+    text.parse().expect("address")
+}
+
+#[test]
+fn a_copied_tree_tells_ports_and_what_its_pf_administers() {
+    let file = |dir: &str, name: &str| format!("{dir}/{name}");
+    let device = |name: &str| format!("{PF}/infiniband/mlx5_0/{name}");
+    let files = [
+        (file(PF, "class"), "0x020700\n"),
+        (file(PF, "vendor"), "0x15b3\n"),
+        (file(PF, "device"), "0x101b\n"),
+        (file(VF, "class"), "0x020700\n"),
+        (file(VF, "vendor"), "0x15b3\n"),
+        (file(VF, "device"), "0x101c\n"),
+        (file(VF, "driver_override"), "vfio-pci\n"),
+        (file(PF, "sriov/0/node"), "00:02:00:00:00:00:00:0a\n"),
+        (file(PF, "sriov/0/port"), "none\n"),
+        (file(PF, "sriov/0/policy"), "Up\n"),
+        (device("node_guid"), "0002:c903:000e:8acd\n"),
+        (device("ports/1/link_layer"), "InfiniBand\n"),
+        (device("ports/1/state"), "4: ACTIVE\n"),
+        (device("ports/1/phys_state"), "5: LinkUp\n"),
+    ];
+    let files: Vec<(&str, &str)> =
+        files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
+    let links = [
+        (file(PF, "driver"), "../../drivers/mlx5_core"),
+        (file(PF, "virtfn0"), "../0000:4b:00.1"),
+        (file(VF, "physfn"), "../0000:4b:00.0"),
+    ];
+    let links: Vec<(&str, &str)> = links.iter().map(|(path, to)| (path.as_str(), *to)).collect();
+    let dir = tree(&files, &links);
+    let root = Root::copy_at(dir.path()).expect("root");
+    let (observed, survey) = survey(&root, &[], |f| f.physfn.is_none());
+    let pf = address("0000:4b:00.0");
+    let port = survey.port(pf, &"mlx5_0".parse().expect("name"), PortNumber::new(1).expect("port"));
+    assert_eq!(port.and_then(|p| p.link.state.as_deref()), Some("ACTIVE"));
+    let vf = observed.functions.iter().find(|f| f.physfn == Some(pf)).expect("VF");
+    assert_eq!(vf.driver_override.as_deref(), Some("vfio-pci"));
+    let vfs = survey.vfs(&mut Look::new(&root), pf);
+    let [vf] = vfs.as_slice() else { panic!("{vfs:?}") };
+    assert_eq!(vf.node_guid.map(|g| g.value()), Some(0x0002_0000_0000_000a));
+    assert_eq!((vf.port_guid, vf.policy), (None, Some(crate::names::Policy::Up)));
+    let problems: Vec<&String> = survey.problems.iter().collect();
+    let [problem] = problems.as_slice() else { panic!("{problems:?}") };
+    assert!(problem.contains("sriov/0/port: \"none\" is not a GUID"), "{problem}");
+}
+
+#[test]
+fn who_does_not_answer_is_named_once_with_all_that_was_asked() {
+    let (one, other) = (address("0000:4b:00.0"), address("0000:b1:00.0"));
+    let mut missing = Missing::default();
+    for number in 1..=5 {
+        let name = "mlx5_0".parse().expect("name");
+        let port = (one, name, PortNumber::new(number).expect("port"));
+        missing.add(&[one], &Wish::Port(port), &Failure::Silent);
+    }
+    missing.add(&[one, other], &Wish::Administered, &Failure::Silent);
+    missing.add(&[other], &Wish::Addresses, &Failure::Silent);
+    missing.add(&[other], &Wish::Administered, &Failure::NoChild("EAGAIN: Try again".to_owned()));
+    let lines: Vec<String> = missing.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "HCA 0000:4b:00.0 did not answer within 5 s when asked for the state of mlx5_0 port 1, the state of mlx5_0 port 2, the state of mlx5_0 port 3, the state of mlx5_0 port 4, 2 more",
+            "HCA 0000:b1:00.0 did not answer within 5 s when asked for what it administers for its VFs, the addresses of its netdevs",
+            "HCA 0000:b1:00.0 cannot be asked for what it administers for its VFs: do it in a child process: EAGAIN: Try again",
+        ]
+    );
+}
