@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::exit;
-use super::foresight::Foresight;
+use super::pf_preview::PfPreview;
 use crate::apply::pf::{self as one, Purpose};
 use crate::apply::pfs::{self, Plans};
 use crate::cli::{ApplyArgs, Format, PfArg};
@@ -212,10 +212,10 @@ pub fn undo(args: &ApplyArgs, root: &Root, format: Format) -> anyhow::Result<u8>
 fn dry_run(plans: &Plans, root: &Root, format: Format) -> anyhow::Result<u8> {
     let mut by_pf: BTreeMap<PciAddress, VfPlan> = BTreeMap::new();
     let mut text = String::new();
-    let mut foresight = Foresight::new(root);
+    let mut preview = PfPreview::new(root);
     for (wanted, warnings) in &plans.wanted {
-        let seen = foresight.look(wanted.pf);
-        let plan = foresight.steps(wanted, &seen);
+        let seen = preview.look(wanted.pf);
+        let plan = preview.steps(wanted, &seen);
         for step in &plan.steps {
             text.push_str(&format!("PF {}: would {step}\n", wanted.pf));
         }
@@ -232,7 +232,7 @@ fn dry_run(plans: &Plans, root: &Root, format: Format) -> anyhow::Result<u8> {
         }
         by_pf.insert(wanted.pf, plan);
     }
-    for problem in &foresight.problems {
+    for problem in &preview.problems {
         text.push_str(&format!("could not read {problem}\n"));
     }
     let mut out = std::io::stdout().lock();
@@ -240,7 +240,7 @@ fn dry_run(plans: &Plans, root: &Root, format: Format) -> anyhow::Result<u8> {
         Format::Json => writeln!(
             out,
             "{}",
-            json!({ "schema": SCHEMA, "plans": by_pf, "unresolved": plans.unresolved, "problems": foresight.problems })
+            json!({ "schema": SCHEMA, "plans": by_pf, "unresolved": plans.unresolved, "problems": preview.problems })
         )?,
         Format::Text => {
             write!(out, "{text}")?;

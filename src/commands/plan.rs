@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::Write;
 
 use super::exit;
-use super::foresight::Foresight;
+use super::pf_preview::PfPreview;
 use crate::cli::{Format, PlanArgs};
 use crate::config::Config;
 use crate::config::pins::Pins;
@@ -99,18 +99,18 @@ fn gather(config: &Config, root: &Root) -> Planned {
 impl Planned {
     fn report(&self, root: &Root) -> PlanReport {
         let mut problems = self.problems.clone();
-        let mut foresight = Foresight::new(root);
+        let mut preview = PfPreview::new(root);
         let pfs = self.plans.iter().map(|plan| {
             let function = self.facts.functions.iter().find(|f| Some(f.pci) == plan.pci);
             let observed = plan.pci.map(|pci| {
-                let seen = foresight.look(pci);
-                let steps = plan.wanted.as_ref().map(|wanted| foresight.steps(wanted, &seen));
+                let seen = preview.look(pci);
+                let steps = plan.wanted.as_ref().map(|wanted| preview.steps(wanted, &seen));
                 (seen.pf, steps.unwrap_or_default())
             });
             pf_report(plan, function, observed)
         });
         let pfs = pfs.collect();
-        problems.extend(foresight.problems);
+        problems.extend(preview.problems);
         PlanReport::new(self.facts.name.clone(), pfs, problems.into_iter().collect())
     }
 

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 use std::os::fd::BorrowedFd;
 
-use super::sight::{Seen, Sight};
 use super::vf::Need;
+use super::vf_reader::{Seen, VfReader};
 use crate::names::PciAddress;
 
 /// How often VFs are looked at while a guest waits for one, although nothing
@@ -15,15 +15,15 @@ const EVERY_USEC: u64 = 5_000_000;
 /// The looks at VFs, one at a time.
 #[derive(Debug)]
 pub(super) struct Looks<'a> {
-    sight: Sight<'a>,
+    reader: VfReader<'a>,
     /// When the next one is due, microseconds of CLOCK_MONOTONIC.
     due_usec: u64,
 }
 
 impl<'a> Looks<'a> {
     /// The first one is due at once.
-    pub(super) const fn new(sight: Sight<'a>) -> Self {
-        Self { sight, due_usec: 0 }
+    pub(super) const fn new(reader: VfReader<'a>) -> Self {
+        Self { reader, due_usec: 0 }
     }
 
     /// The next one is due at once: a VF may have changed.
@@ -43,34 +43,34 @@ impl<'a> Looks<'a> {
 
     /// True while one is under way.
     pub(super) const fn is_under_way(&self) -> bool {
-        self.sight.is_looking()
+        self.reader.is_looking()
     }
 
     /// When the one under way is given up.
     pub(super) fn until_usec(&self) -> Option<u64> {
-        self.sight.until_usec()
+        self.reader.until_usec()
     }
 
     /// What can be read when an answer to the one under way has come.
     pub(super) fn answers_come(&self) -> Option<BorrowedFd<'_>> {
-        self.sight.answers_come()
+        self.reader.answers_come()
     }
 
     /// Begin to look at these.
     pub(super) fn begin(&mut self, needs: BTreeSet<Need>, now: u64) {
-        self.sight.begin(needs.into_iter());
+        self.reader.begin(needs.into_iter());
         self.due_usec = now + EVERY_USEC;
     }
 
     /// What the one under way has shown, if it has ended, and what could not be
     /// read or asked since the last call, one line each.
     pub(super) fn end(&mut self) -> (Option<Seen>, BTreeSet<String>) {
-        let seen = self.sight.seen();
-        (seen, std::mem::take(&mut self.sight.problems))
+        let seen = self.reader.seen();
+        (seen, std::mem::take(&mut self.reader.problems))
     }
 
     /// True if this is an InfiniBand VF of this host.
     pub(super) fn is_hca_vf(&self, pci: PciAddress) -> bool {
-        self.sight.is_hca_vf(pci)
+        self.reader.is_hca_vf(pci)
     }
 }

@@ -3,7 +3,7 @@
 //! [`service`] is the loop, and has the parts: `members` (all guests; `member`
 //! is one, `waiting` why it waits, [`order`] who is next), `libvirt` (what it has
 //! said; [`domain`] reads that), `tasks` (the children at work; `failure` is how
-//! one comes to nothing), `looks` (when VFs are looked at; `sight` looks, [`vf`]
+//! one comes to nothing), `looks` (when VFs are looked at; `vf_reader` looks, [`vf`]
 //! judges), `units` (what systemd is asked; [`deadlock`] is whether a unit's start
 //! can end before ours) and `telling` (journal, report, status line).
 //! All that decides is pure; all that may hang (virsh, firmware) is a child.
@@ -20,9 +20,9 @@ mod member;
 mod members;
 pub mod order;
 pub mod service;
-mod sight;
 mod tasks;
 mod telling;
 mod units;
 pub mod vf;
+mod vf_reader;
 mod waiting;

@@ -9,10 +9,10 @@ use super::libvirt::{Libvirt, Trouble};
 use super::looks::Looks;
 use super::member::{Member, Next};
 use super::members::Members;
-use super::sight::Sight;
 use super::tasks::{Done, List, QUESTION_USEC, Step, Task, Tasks, Wait};
 use super::telling::Telling;
 use super::units;
+use super::vf_reader::VfReader;
 use crate::config::Config;
 use crate::config::guest::GuestIndex;
 use crate::host::events::{Events, Happened};
@@ -96,7 +96,7 @@ fn serve(config: &Config, root: &Root, only_look: bool) -> anyhow::Result<(Guest
         members: Members::new(&config.guests),
         libvirt: Libvirt::new(connection.to_owned()),
         tasks: Tasks::new(Virsh::find(connection)),
-        looks: Looks::new(Sight::new(config, root)),
+        looks: Looks::new(VfReader::new(config, root)),
         telling: Telling::new(report, only_look),
     };
     service.begin();

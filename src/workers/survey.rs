@@ -242,7 +242,7 @@ impl Survey {
     /// The VFs of a PF, with what it administers for them as far as it has answered.
     pub fn vfs(&self, look: &mut Look<'_>, pf: PciAddress) -> Vec<Vf> {
         let vf = |(name, pci): &(VfName, PciAddress)| {
-            let admin = self.administered.get(name).cloned().unwrap_or_default();
+            let admin = self.administered.get(name).copied().unwrap_or_default();
             // An alias GUID that nobody set is zero: the subnet manager gives one.
             let is_alias = self.with_aliases.contains(&pf);
             Vf {

@@ -1,4 +1,4 @@
-//! What `apply` would do at a PF, for who only shows it: the same look and the
+//! What `apply` would do at a PF, for those who only show it: the same look and the
 //! same plan, without the doing.
 //!
 //! As `apply` does, it has a child read what may hang, and waits for it only so
@@ -17,7 +17,7 @@ use crate::report::pf::PfProblem;
 use crate::workers::{Answer, Client, Failure, Request, SILENCE_USEC};
 
 /// Looks at PFs, one after the other.
-pub(super) struct Foresight<'a> {
+pub(super) struct PfPreview<'a> {
     root: &'a Root,
     worker: Client<'a>,
     /// What could not be read of VFs, one line each.
@@ -32,7 +32,7 @@ pub(super) struct Seen {
     unreadable: Option<String>,
 }
 
-impl<'a> Foresight<'a> {
+impl<'a> PfPreview<'a> {
     pub(super) fn new(root: &'a Root) -> Self {
         Self { root, worker: Client::new(root), problems: BTreeSet::new() }
     }

@@ -18,7 +18,7 @@ use crate::workers::{Answer, Client, Failure, Request};
 /// Looks at VFs, again and again, without ever waiting: what asks firmware is
 /// asked by a child.
 #[derive(Debug)]
-pub(super) struct Sight<'a> {
+pub(super) struct VfReader<'a> {
     config: &'a Config,
     root: &'a Root,
     observer: Observer<'a>,
@@ -52,7 +52,7 @@ enum Found {
 /// What a look has shown: nothing for what is no InfiniBand VF.
 pub(super) type Seen = BTreeMap<Need, Option<VfState>>;
 
-impl<'a> Sight<'a> {
+impl<'a> VfReader<'a> {
     pub(super) fn new(config: &'a Config, root: &'a Root) -> Self {
         let observer = Observer::new(root);
         Self {
