@@ -18,7 +18,7 @@ if [ "$*" = --check ]; then
 		said=$(patch --dry-run --force -p1 <"$patch" 2>&1) || {
 			bad=$((bad + 1))
 			echo "$patch does not apply:"
-			echo "$said" | grep -v '^checking file' | sed 's/^/    /'
+			echo "$said" | sed -n 's/^checking file /    /p; s/^Hunk .* FAILED/        &/p; s,^|+++ b/,    there is no ,p'
 		}
 		grep -q '^breaks: .' "$patch" && grep -qE '^fails: (vm|boot) [^ ]+$' "$patch" || {
 			bad=$((bad + 1))
