@@ -32,6 +32,7 @@ mod online;
 mod plain;
 mod rdma_core;
 mod seed;
+mod sick;
 mod vf_faults;
 mod vf_kills;
 mod vf_mlx4;

@@ -1,0 +1,78 @@
+set -u
+. /usr/lib/bed/vf.sh
+ibsim=/sys/kernel/debug/ibsim/mlx5_core
+sick=0000:01:00.0
+
+# run NAME COMMAND...: its output, and how it ended after how many milliseconds.
+run() {
+	name=$1
+	shift
+	start=$(uptime_ms)
+	timeout 20 "$@" >"$OUT/$name" 2>"$OUT/$name.err"
+	code=$?
+	echo "$name: $code $(($(uptime_ms) - start))" >"$OUT/$name.end"
+}
+# ask KIND: what there is to know, all at once.
+ask() {
+	run "$1.text" ibprov status &
+	run "$1.json" ibprov status --format json &
+	run "$1.check" ibprov check --format json &
+}
+ended() { for name in $1; do [ -e "$OUT/$name.end" ] || return 1; done; }
+# wait_for NAME...: one that sleeps uninterruptibly outlives its timeout, and where
+# it sleeps is written down.
+wait_for() {
+	within 22 ended "$*" || for task in /proc/[0-9]*/task/*; do
+		read -r comm <"$task/comm" || continue
+		case $comm in ibprov | exe) echo "$kind $task" && cat "$task/stack" ;; esac
+	done >>"$OUT/stacks" 2>/dev/null
+}
+asked() { wait_for "$kind.text" "$kind.json" "$kind.check"; }
+phase() { kind=$1 && read -r up _ </proc/uptime && echo "$up $kind" >/dev/console; }
+
+echo 1 >"$pci/$sick/sriov_numvfs"
+echo 02:00:00:00:00:12:00:00 >"$pci/$sick/sriov/0/node"
+echo 02:00:00:00:00:12:01:00 >"$pci/$sick/sriov/0/port"
+echo Follow >"$pci/$sick/sriov/0/policy"
+unbound=$(vf "$sick" 0)
+echo "$unbound" >/sys/bus/pci/drivers/mlx5_core/unbind
+udevadm settle
+: >"$OUT/stacks"
+
+phase healthy
+ask healthy
+asked
+wait
+
+phase port
+knobs "$sick/port_query_ms=ever"
+ask port
+asked
+knobs "$sick/port_query_ms=0"
+wait
+
+phase vf
+knobs "$sick/vf_query_ms=ever"
+ask vf
+asked
+knobs "$sick/vf_query_ms=0"
+wait
+
+phase lock
+echo 1 >"$ibsim/$unbound/device_lock"
+ask lock
+asked
+echo 0 >"$ibsim/$unbound/device_lock"
+wait
+
+phase rtnl
+printf '[boot]\ndeadline = "3s"\n[[expect.port]]\npci = "0000:0f:00.0"\n' >/run/never.toml
+echo 1 >"$ibsim/rtnl"
+ask rtnl
+run rtnl.boot ibprov --config /run/never.toml boot &
+asked
+wait_for rtnl.boot
+echo 0 >"$ibsim/rtnl"
+wait
+phase end
+cat "$OUT"/*.end

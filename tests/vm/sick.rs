@@ -1,0 +1,89 @@
+//! A sick HCA: who asks it says that it does not answer, and shows the rest.
+
+use serde_json::Value;
+
+use crate::bed::outcome::Outcome;
+use crate::machine::boot;
+
+const SICK: &str = "0000:01:00.0";
+const HEALTHY: &str = "0000:02:00.0";
+const SAYS: &str = "did not answer within 5 s";
+
+/// How the verb ended, and after how many seconds.
+fn ended(guest: &Outcome, name: &str) -> (i32, f64) {
+    let text = guest.stdout();
+    let line = text.lines().find_map(|l| l.strip_prefix(&format!("{name}: ")));
+    let line = line.unwrap_or_else(|| panic!("no line {name:?} in:\n{text}"));
+    let (code, ms) = line.split_once(' ').expect("code and time");
+    (code.parse().expect("code"), ms.parse::<f64>().expect("milliseconds") / 1e3)
+}
+
+/// What `check` and both forms of `status` gave in the state `kind`: they ended by
+/// themselves, soon after the 5 s, said that the sick HCA has not answered, and showed
+/// the other one's port.
+fn assert_told(kind: &str) {
+    let guest = boot("sick");
+    guest.assert_success();
+    for form in ["text", "json", "check"] {
+        let name = format!("{kind}.{form}");
+        let (code, seconds) = ended(&guest, &name);
+        let healthy = ended(&guest, &format!("healthy.{form}"));
+        println!("{name}: exit code {code} after {seconds} s, healthy {healthy:?}");
+        // Emulated, and three at a time, its own work takes seconds.
+        let limit = f64::max(10.0, 6.0 + 2.0 * healthy.1);
+        assert!(
+            seconds < limit,
+            "{name}: {seconds} s instead of {limit} s\n{}",
+            guest.file("stacks")
+        );
+        assert!(code <= 3, "{name}: exit code {code}");
+        // check says on standard error what it could not look at.
+        let text = guest.file(&name) + &guest.file(&format!("{name}.err"));
+        let silent = |hca| text.lines().any(|line| line.contains(SAYS) && line.contains(hca));
+        assert!(silent(SICK), "{name}: no line with {SAYS:?} and {SICK}:\n{text}");
+        // RTNL is the whole host's.
+        assert_eq!(silent(HEALTHY), kind == "rtnl", "{name}: {text}");
+        assert_eq!(healthy.0, 0);
+        assert!(!guest.file(&format!("healthy.{form}")).contains(SAYS));
+    }
+    assert_shown(&guest, kind);
+}
+
+/// The other HCA's port is shown as it is.
+fn assert_shown(guest: &Outcome, kind: &str) {
+    let status = guest.json(&format!("{kind}.json"));
+    let hcas = status["hcas"].as_array().expect("HCAs");
+    let healthy = hcas.iter().find(|h| h["pci"] == HEALTHY).unwrap_or(&Value::Null);
+    assert_eq!(healthy["ports"][0]["state"], "ACTIVE", "{status:#}");
+    let text = guest.file(&format!("{kind}.text"));
+    let port = text.lines().skip_while(|l| !l.contains(HEALTHY)).nth(1).unwrap_or_default();
+    assert!(port.starts_with("  port 1  InfiniBand  ACTIVE"), "{text}");
+}
+
+#[test]
+fn a_port_that_does_not_answer_is_told_and_the_other_shown() {
+    assert_told("port");
+}
+
+#[test]
+fn vfs_that_are_not_answered_for_are_told_and_the_other_port_shown() {
+    assert_told("vf");
+}
+
+#[test]
+fn a_device_lock_that_is_held_is_told_and_the_other_port_shown() {
+    assert_told("lock");
+}
+
+#[test]
+fn rtnl_that_is_held_is_told_and_the_ports_shown() {
+    assert_told("rtnl");
+}
+
+#[test]
+fn boot_ends_by_its_deadline_while_rtnl_is_held() {
+    let (code, seconds) = ended(&boot("sick"), "rtnl.boot");
+    println!("rtnl.boot: exit code {code} after {seconds} s");
+    assert_eq!(code, 3);
+    assert!((3.0..5.0).contains(&seconds), "{seconds} s, with a deadline of 3 s");
+}
