@@ -82,7 +82,7 @@ start plain && echo "plain: started"
 
 # The PF's driver hangs, and so does the child that asks it: who only looks does not.
 read -r before _ </proc/uptime
-card /usr/lib/bed/hang hand ibprov --config /run/pf.toml plan >"$OUT/hung" 2>&1
+card /usr/lib/bed/hang worker ibprov --config /run/pf.toml plan >"$OUT/hung" 2>&1
 echo "hung: $?"
 read -r after _ </proc/uptime
 echo "$before $after" >"$OUT/hung.times"
