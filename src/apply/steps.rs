@@ -120,7 +120,7 @@ impl<'a> Steps<'a> {
             Err(failure) => {
                 self.done.ended.insert(step.clone());
                 for module in modules_of(&step) {
-                    let said = failure.to_string();
+                    let said = failure.to_string().into();
                     facts.modules.insert(module, ModuleTrouble::Other { said });
                 }
                 self.reports.push(StepReport {

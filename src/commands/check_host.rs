@@ -48,7 +48,7 @@ pub fn gather(boot: &mut Boot, root: &Root, configuration: Option<&Path>) {
         .asked(root, |name| names.iter().any(|netdev| netdev == name) || is_ipoib_name(name));
     let transaction = host.graph.transaction();
     host.asked.retain(|asked| transaction.contains(host.graph.resolve(&asked.unit)));
-    let mut seen = Seeing { root, source, host, observed: &observed, survey: &survey };
+    let mut seen = Gathering { root, source, host, observed: &observed, survey: &survey };
     if seen.host.live {
         seen.ladders(&config);
         seen.state(&mut boot.state);
@@ -115,7 +115,8 @@ fn runs_systemctl(unit: &Unit) -> bool {
     })
 }
 
-struct Seeing<'a> {
+/// What is gathered of one host, and what it is gathered from.
+struct Gathering<'a> {
     root: &'a Root,
     source: u16,
     host: Host,
@@ -123,7 +124,7 @@ struct Seeing<'a> {
     survey: &'a Survey,
 }
 
-impl Seeing<'_> {
+impl Gathering<'_> {
     fn origin(&self) -> Origin {
         Origin { source: self.source, line: 0 }
     }
@@ -157,7 +158,7 @@ impl Seeing<'_> {
             let module = self.missing_module(&port, &facts);
             if let (Some((name, ModuleTrouble::Other { said })), Some(cause)) =
                 (&module, &mut cause)
-                && said == "nothing"
+                && said.is_nothing()
             {
                 cause.text = format!("module {name} is not loaded: nobody has loaded it");
                 cause.advice = format!("modprobe {name}; ibprov boot does it at boot");
@@ -365,7 +366,7 @@ fn netdevs(observed: &Observed) -> Vec<String> {
     ports.filter_map(|p| Some(p.netdev.as_ref()?.name.to_string())).collect()
 }
 
-impl Seeing<'_> {
+impl Gathering<'_> {
     /// A VF as its PF shows it. Where its own driver shows another node GUID than
     /// zero, that one holds: a PF that was told nothing says zero.
     fn vf_seen(&self, vf: &crate::report::hardware::Vf) -> VfSeen {

@@ -65,8 +65,7 @@ pub fn diagnose(module: &ModuleName, signs: Signs<'_>) -> ModuleTrouble {
         return ModuleTrouble::OutOfMemory { said };
     }
     let said = signs.stderr.lines().map(str::trim).filter(|l| !l.is_empty()).collect::<Vec<_>>();
-    let said = if said.is_empty() { "nothing".to_owned() } else { said.join("; ") };
-    ModuleTrouble::Other { said }
+    ModuleTrouble::Other { said: said.join("; ").into() }
 }
 
 #[cfg(test)]

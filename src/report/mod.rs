@@ -35,7 +35,7 @@ mod vf_step;
 
 pub use boot::{BootReport, Verdict};
 pub use guest_lack::{GuestLack, GuidLack};
-pub use module_trouble::ModuleTrouble;
+pub use module_trouble::{ModuleTrouble, Said};
 pub use pf::{PfReport, PfVerdict};
 pub use port::{Cause, NotExpected, PortProgress};
 pub use read::{ReadError, read};

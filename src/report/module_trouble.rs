@@ -53,8 +53,43 @@ pub enum ModuleTrouble {
     /// None of these.
     Other {
         /// What modprobe said.
-        said: String,
+        said: Said,
     },
+}
+
+/// What a program said on standard error, if it said anything; `nothing` in text and
+/// JSON if it did not.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub struct Said(Option<String>);
+
+/// The word for having said nothing.
+const NOTHING: &str = "nothing";
+
+impl Said {
+    /// It said nothing.
+    #[must_use]
+    pub const fn is_nothing(&self) -> bool {
+        self.0.is_none()
+    }
+}
+
+impl From<String> for Said {
+    fn from(text: String) -> Self {
+        Self(Some(text).filter(|text| !text.is_empty() && text != NOTHING))
+    }
+}
+
+impl From<Said> for String {
+    fn from(said: Said) -> Self {
+        said.0.unwrap_or_else(|| NOTHING.to_owned())
+    }
+}
+
+impl fmt::Display for Said {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.0.as_deref().unwrap_or(NOTHING))
+    }
 }
 
 impl ModuleTrouble {

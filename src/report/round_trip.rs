@@ -121,7 +121,7 @@ fn trouble() -> Any<ModuleTrouble> {
         text().prop_map(|said| T::SymbolMismatch { said }),
         text().prop_map(|said| T::OutOfMemory { said }),
         any::<u32>().prop_map(|pid| T::Stuck { pid }),
-        text().prop_map(|said| T::Other { said }),
+        text().prop_map(|said| T::Other { said: said.into() }),
     ]
     .boxed()
 }

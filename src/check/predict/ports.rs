@@ -87,7 +87,7 @@ fn code(port: &HostPort) -> Code {
 mod tests {
     use super::super::fixtures::{Port, host};
     use super::*;
-    use crate::report::Cause;
+    use crate::report::{Cause, Said};
 
     fn judged(trouble: ModuleTrouble) -> Vec<(Code, Severity)> {
         let mut port = Port::stuck();
@@ -110,7 +110,7 @@ mod tests {
         assert_eq!(judged(not_built), [("module-missing-for-kernel", Severity::Error)]);
         let symbols = ModuleTrouble::SymbolMismatch { said: "Unknown symbol x".into() };
         assert_eq!(judged(symbols), [("module-symbol-mismatch", Severity::Error)]);
-        let other = ModuleTrouble::Other { said: "nothing".into() };
+        let other = ModuleTrouble::Other { said: Said::default() };
         assert_eq!(judged(other), [("module-not-loaded", Severity::Error)]);
     }
 
