@@ -28,23 +28,15 @@ pub fn progress(expectation: &Expectation, observed: &Observed) -> Vec<PortProgr
 }
 
 fn one(expected: &Expected, goal: Rung, observed: &Observed) -> Vec<PortProgress> {
+    let name = match &expected.which {
+        PortSelector::Pci(address) => address.to_string(),
+        PortSelector::PortGuid(guid) => format!("port GUID {guid}"),
+        PortSelector::Rdma(name) => name.to_string(),
+    };
     let nothing = PortProgress {
-        expected: match &expected.which {
-            PortSelector::Pci(address) => address.to_string(),
-            PortSelector::PortGuid(guid) => format!("port GUID {guid}"),
-            PortSelector::Rdma(name) => name.to_string(),
-        },
-        pci: None,
-        rdma: None,
         port: expected.port,
-        guid: None,
-        link_layer: None,
-        netdev: None,
-        named_usec: None,
-        reached: None,
-        goal,
         optional: expected.optional,
-        why: expected.why.clone(),
+        ..PortProgress::absent(name, goal, expected.why.clone())
     };
     let found: Vec<(&PciFunction, &RdmaDevice, &Port)> = observed
         .functions
