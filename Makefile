@@ -20,7 +20,7 @@ binary  := $(target)/$(host)/release/ibprov
 
 # Packages to build and lint; the test lanes install theirs themselves
 # (tests/vm/image/packages.txt).
-build_needs := gcc go-md2man libc6-dev patch
+build_needs := gcc go-md2man libc6-dev libudev-dev patch pkg-config
 man_pages := $(wildcard docs/*.8.md docs/*.5.md)
 
 # Lanes that boot machines are test targets of these names; house reads the sources
