@@ -5,36 +5,32 @@ DESTDIR ?=
 CARGO   ?= cargo
 target  := $(or $(CARGO_TARGET_DIR),target)
 
-# Where it can be, the program is linked statically, at a fixed address and
-# without the tables of the unwinder: the dynamic linker takes longer than all the
-# rest of a start, and there are several starts in a boot. STATIC=no leaves it to
-# cargo. With --target, flags are not for what runs while building. The outliner
-# keeps it small; what it gains least from, it also slows most, hot loops.
-host    := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
-STATIC  ?= $(if $(filter x86_64-unknown-linux-gnu,$(host)),yes,no)
-static_flags := -C target-feature=+crt-static -C relocation-model=static \
-	-C link-arg=-Wl,-T,$(CURDIR)/packaging/no-unwind-tables.ld \
-	-C llvm-args=-enable-machine-outliner=always \
-	-C llvm-args=-outliner-benefit-threshold=8
-binary  := $(target)/$(host)/release/ibprov
+# No path of the machine that builds is in the program, and two checkouts build the same
+# bytes. What a package keeps of debug symbols, it takes from an unstripped build:
+# CARGO_PROFILE_RELEASE_STRIP=none CARGO_PROFILE_RELEASE_DEBUG=line-tables-only.
+sysroot := $(shell rustc --print sysroot 2>/dev/null)
+nowhere := $(or $(CARGO_HOME),$(HOME)/.cargo)=/cargo $(sysroot)=/rust \
+	$(CURDIR)=/ibprov $(abspath $(target))=/target
+flags   := $(RUSTFLAGS) $(addprefix --remap-path-prefix=,$(nowhere))
+binary  := $(target)/release/ibprov
 
 # Packages to build and lint; the test lanes install theirs themselves
 # (tests/vm/image/packages.txt).
 build_needs := gcc go-md2man libc6-dev libudev-dev patch pkg-config
 man_pages := $(wildcard docs/*.8.md docs/*.5.md)
 
-# Lanes that boot machines are test targets of these names; house reads the sources
-# and is part of the unit lane; every other test target needs nothing but the build.
-machine_tests := vm boot demo bench picture
-tree_tests := $(filter-out house $(machine_tests),$(patsubst tests/%.rs,%,$(wildcard tests/*.rs)) $(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs)))
+# Lanes that boot machines, and the one that reads the release, are test targets of
+# these names; house reads the sources and is part of the unit lane; every other test
+# target needs nothing but the debug build.
+named_tests := vm boot demo bench picture release
+tree_tests := $(filter-out house $(named_tests),$(patsubst tests/%.rs,%,$(wildcard tests/*.rs)) $(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs)))
 
-.PHONY: all release install install-man deps lint test test-unit test-tree test-boot test-vm test-picture test-all test-mutants bench demo
+.PHONY: all release install install-man deps lint test test-unit test-tree test-release test-boot test-vm test-picture test-all test-mutants bench demo
 
 all: release
 
 release:
-	RUSTFLAGS="$(RUSTFLAGS) $(if $(filter yes,$(STATIC)),$(static_flags))" \
-		$(CARGO) build --quiet --release --locked --target $(host)
+	RUSTFLAGS="$(flags)" $(CARGO) build --quiet --release --locked
 
 # Installs what `make release` built, and the man pages if they can be made.
 # systemd and udev look below /usr and /usr/local; the units name the binary
@@ -71,7 +67,7 @@ lint: deps
 	$(CARGO) fmt --check
 	$(CARGO) clippy --locked --all-targets -- -D warnings
 	@# Those are not among "all" targets.
-	$(CARGO) clippy --locked $(addprefix --test ,$(machine_tests)) -- -D warnings
+	$(CARGO) clippy --locked $(addprefix --test ,$(named_tests)) -- -D warnings
 	@sh tests/mutants.sh --check
 	$(if $(shell command -v cargo-deny),$(CARGO) deny check bans licenses sources,@echo "cargo-deny is not installed: licences and sources not checked")
 
@@ -81,7 +77,7 @@ test: deps
 	@$(MAKE) --no-print-directory release & built=$$!; failed=0; \
 	$(MAKE) --no-print-directory --keep-going test-unit test-tree || failed=1; \
 	wait $$built || failed=1; \
-	$(MAKE) --no-print-directory --keep-going test-boot test-vm || failed=1; \
+	$(MAKE) --no-print-directory --keep-going test-release test-boot test-vm || failed=1; \
 	exit $$failed
 
 test-unit: deps
@@ -89,6 +85,8 @@ test-unit: deps
 test-tree: deps
 	@sh tests/vm/image/need.sh bzip2 xz-utils zstd
 	@sh tests/lane.sh tree $(CARGO) test --locked $(addprefix --test ,$(tree_tests))
+test-release: deps release
+	@IBPROV_RELEASE=$(abspath $(binary)) sh tests/lane.sh release $(CARGO) test --locked --test release
 test-boot: deps
 	@sh tests/lane.sh boot $(CARGO) test --locked --test boot -- --test-threads=1
 test-vm: deps

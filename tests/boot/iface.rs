@@ -10,7 +10,7 @@ fn a_bus_that_is_up_is_asked() {
     assert!(decision.ends_with("asked by: the system bus\n"), "{decision}");
 }
 
-/// The program has no tables for a backtrace, and must not miss them.
+/// One line, whatever the environment says of backtraces.
 #[test]
 fn an_error_is_told_where_backtraces_are_asked_for() {
     let outcome = boot("iface_decision");
