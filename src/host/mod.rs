@@ -30,6 +30,7 @@ pub mod systemd;
 #[cfg(test)]
 pub(crate) mod testing;
 mod udev;
+pub mod udev_record;
 pub mod unit;
 pub mod unit_graph;
 pub mod virsh;

@@ -82,6 +82,12 @@ pub fn answer(e: &std::io::Error) -> String {
     )
 }
 
+/// The text with its control characters but line breaks and tabs replaced.
+pub(super) fn harmless(text: &str) -> String {
+    let harmless = |c: char| if c.is_control() && c != '\n' && c != '\t' { '\u{fffd}' } else { c };
+    text.chars().map(harmless).collect()
+}
+
 /// No sysfs attribute is longer than a page.
 const ATTRIBUTE_LIMIT: u64 = 64 * 1024;
 
@@ -173,10 +179,7 @@ impl Root {
     /// # Errors
     /// As [`Root::text`].
     pub fn attribute(&self, path: &str) -> Result<String, ReadError> {
-        let text = self.text(path, ATTRIBUTE_LIMIT)?;
-        let harmless =
-            |c: char| if c.is_control() && c != '\n' && c != '\t' { '\u{fffd}' } else { c };
-        Ok(text.trim().chars().map(harmless).collect())
+        Ok(harmless(self.text(path, ATTRIBUTE_LIMIT)?.trim()))
     }
 
     /// The names in the directory at `path`, sorted. Names that are not UTF-8

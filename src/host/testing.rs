@@ -1,9 +1,13 @@
 #![allow(clippy::disallowed_methods, reason = "the trees that tests look at")]
 
-//! Trees for tests.
+//! Trees and namespaces for tests.
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::panic::resume_unwind;
+
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, unshare};
 
 /// A directory with these files, by path and text, and these symbolic links, by
 /// path and target.
@@ -21,4 +25,22 @@ pub(crate) fn tree(files: &[(&str, &str)], links: &[(&str, &str)]) -> tempfile::
         symlink(target, place(path)).expect("link");
     }
     dir
+}
+
+/// What `test` gives on a thread that has a network of its own, with nothing but a
+/// loopback netdev that is down, and a `/sys` and an empty `/run` to go with it. Needs root.
+pub(crate) fn in_own_network<T: Send>(test: impl FnOnce() -> T + Send) -> T {
+    let apart = || {
+        let own = CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWNS;
+        unshare(own).expect("namespaces of its own, for which root is needed");
+        // Nothing of what follows reaches the host.
+        let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+        let none = None::<&str>;
+        mount(none, "/", none, private, none).expect("private mounts");
+        for (kind, at) in [("sysfs", "/sys"), ("tmpfs", "/run")] {
+            mount(none, at, Some(kind), MsFlags::empty(), none).expect(at);
+        }
+        test()
+    };
+    std::thread::scope(|threads| threads.spawn(apart).join()).unwrap_or_else(|e| resume_unwind(e))
 }

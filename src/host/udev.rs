@@ -1,33 +1,32 @@
 //! Device events, as udevd sends them on once it has processed them, and as the
-//! kernel sends them first.
+//! kernel sends them first: libudev's monitor (libudev(3), systemd's
+//! `src/libudev/libudev-monitor.c` and `src/libsystemd/sd-device/device-monitor.c`),
+//! since the form of udevd's messages is private to systemd.
 //!
-//! Read without libudev: it would be the one library that keeps the program from
-//! being linked statically, and half of the time in which it starts. The form of
-//! udevd's messages cannot change, since libudevs of containers read the host's
-//! (systemd, `src/libsystemd/sd-device/device-monitor.c`).
+//! What is relied on, beside the manual pages, as read in systemd 252 and 257:
+//! - `udev_monitor_receive_device()` opens no file. A device that came as a message is
+//!   sealed (`device_verify()`, `device-private.c`): what the message has not told is
+//!   not looked up in its `uevent` file. Some kernels take the device's lock for that
+//!   file, which a driver that sleeps in its probe or removal holds: Linux 6.10 and
+//!   stable kernels of 2024 and early 2025 (`drivers: core: synchronize really_probe()
+//!   and dev_uevent()`, reverted in 6.15). So nothing is asked of an event's device but
+//!   action, subsystem and path, and libudev is never asked for a PCI function or an
+//!   auxiliary device by name.
+//! - Where it gives no device, errno says why; the manual does not tell, the functions
+//!   do (`return_with_errno()`).
+//! - Without `/run/udev/control`, and where `/dev` is not the kernel's own (in a
+//!   container), the monitor of udevd's events never hears any.
 
-use std::io::{self, ErrorKind};
+use std::ffi::OsStr;
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
 
-use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_KOBJECT_UEVENT};
-
-/// The group that the kernel sends to (`MONITOR_GROUP_KERNEL`).
-const GROUP_KERNEL: u32 = 1;
-/// The group that udevd sends to (`MONITOR_GROUP_UDEV`).
-const GROUP_UDEV: u32 = 2;
-
-/// How a message of udevd begins: `monitor_netlink_header` with its prefix and
-/// its magic number, which is in network byte order.
-const PREFIX: &[u8] = b"libudev\0\xfe\xed\xca\xfe";
-/// Where its header has offset and length of the properties, in host byte order.
-const PROPERTIES: usize = 16;
+use nix::errno::Errno;
+use udev::{MonitorBuilder, MonitorSocket};
 
 /// The subsystems that something is made of.
 const SUBSYSTEMS: [&str; 4] = ["pci", "net", "infiniband", "auxiliary"];
-
-/// No event is longer: the kernel has 2 KiB for its properties (`UEVENT_BUFFER_SIZE`,
-/// `include/linux/kobject.h`), and udevd sends no more than 8 KiB to anybody.
-const LONGEST: usize = 16 * 1024;
 
 /// What happened to a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,15 +44,15 @@ pub struct UdevEvent {
 pub struct Drained {
     /// The events.
     pub events: Vec<UdevEvent>,
-    /// More came than the socket could hold: some are missing.
+    /// More came than the socket could hold, or what libudev cannot read: some are
+    /// missing.
     pub overrun: bool,
 }
 
 /// The stream of events that udevd has processed. The kernel's own events
 /// come up to half a second earlier, with names that do not last.
 pub struct UdevMonitor {
-    socket: Socket,
-    group: u32,
+    socket: MonitorSocket,
 }
 
 impl std::fmt::Debug for UdevMonitor {
@@ -70,7 +69,7 @@ impl UdevMonitor {
     /// # Errors
     /// No netlink socket can be opened.
     pub fn open() -> io::Result<Self> {
-        Self::listen(GROUP_UDEV)
+        Self::listen(MonitorBuilder::new()?)
     }
 
     /// Listen to the kernel itself: earlier, without udevd too, and with names
@@ -79,43 +78,44 @@ impl UdevMonitor {
     /// # Errors
     /// As [`UdevMonitor::open`].
     pub fn open_unprocessed() -> io::Result<Self> {
-        Self::listen(GROUP_KERNEL)
+        Self::listen(MonitorBuilder::new_kernel()?)
     }
 
-    fn listen(group: u32) -> io::Result<Self> {
-        let mut socket = Socket::new(NETLINK_KOBJECT_UEVENT)?;
-        socket.bind(&SocketAddr::new(0, group))?;
-        socket.set_non_blocking(true)?;
-        Ok(Self { socket, group })
+    fn listen(everything: MonitorBuilder) -> io::Result<Self> {
+        let ours = SUBSYSTEMS.iter().try_fold(everything, MonitorBuilder::match_subsystem)?;
+        Ok(Self { socket: ours.listen()? })
     }
 
-    /// The events that have come since the last call.
+    /// The events that have come since the last call. Some may be left to the next
+    /// one, and the descriptor stays readable then.
     ///
     /// # Errors
     /// The socket fails.
     pub fn drain(&self) -> io::Result<Drained> {
         let mut drained = Drained::default();
-        let mut message = Vec::with_capacity(LONGEST);
+        let mut received = self.socket.iter();
         loop {
-            message.clear();
-            match self.socket.recv_from(&mut message, 0) {
-                Ok((_, sender)) => drained.events.extend(self.understand(&message, sender)),
-                Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(drained),
-                Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(e) if e.raw_os_error() == Some(nix::libc::ENOBUFS) => drained.overrun = true,
-                Err(e) => return Err(e),
+            if let Some(event) = received.next() {
+                drained.events.extend(told(event.action(), event.subsystem(), event.devpath()));
+                continue;
             }
-        }
-    }
-
-    /// Only who has CAP_NET_ADMIN here may send to others (`netlink_sendmsg()`,
-    /// `net/netlink/af_netlink.c`), and nobody but the kernel has the number 0.
-    fn understand(&self, message: &[u8], sender: SocketAddr) -> Option<UdevEvent> {
-        let from_kernel = sender.port_number() == 0;
-        match self.group {
-            GROUP_KERNEL if from_kernel => of_kernel(message),
-            GROUP_UDEV if !from_kernel => of_udevd(message),
-            _ => None,
+            // The iterator ends in the same way for a queue that is empty and for one
+            // that has overflowed; errno is still that of libudev's call. Not SO_ERROR:
+            // to read it takes the error away, and what overflows between that and the
+            // call is told by errno alone. The kernel tells of an overflow before the
+            // messages that it has kept (`__skb_try_recv_datagram()`, net/core/datagram.c),
+            // so they are still to come.
+            match Errno::last() {
+                // Or a message from somebody else, which is passed over. What may lie
+                // behind it wakes the next poll.
+                Errno::EAGAIN => return Ok(drained),
+                Errno::EINTR => {}
+                Errno::ENOBUFS => drained.overrun = true,
+                // A message that libudev cannot read: of what it told is not known.
+                // Back to the caller, who knows the deadline.
+                Errno::EINVAL => return Ok(Drained { overrun: true, ..drained }),
+                failed => return Err(failed.into()),
+            }
         }
     }
 }
@@ -126,99 +126,197 @@ impl AsFd for UdevMonitor {
     }
 }
 
-/// `ACTION@DEVPATH`, then the properties (`kobject_uevent_env()`, `lib/kobject_uevent.c`).
-fn of_kernel(message: &[u8]) -> Option<UdevEvent> {
-    let end = message.iter().position(|b| *b == 0)?;
-    event(message.get(end + 1..)?)
-}
-
-fn of_udevd(message: &[u8]) -> Option<UdevEvent> {
-    let number = |at: usize| {
-        let bytes = message.get(at..at + 4)?.try_into().ok()?;
-        usize::try_from(u32::from_ne_bytes(bytes)).ok()
-    };
-    if !message.starts_with(PREFIX) {
-        return None;
-    }
-    let (begin, length) = (number(PROPERTIES)?, number(PROPERTIES + 4)?);
-    event(message.get(begin..begin.checked_add(length)?)?)
-}
-
-/// An event by its properties: `KEY=VALUE`, each ended by a zero byte.
-fn event(properties: &[u8]) -> Option<UdevEvent> {
-    let (mut action, mut subsystem, mut path) = (None, None, None);
-    for property in properties.split(|b| *b == 0) {
-        let Some((key, value)) = std::str::from_utf8(property).ok().and_then(|p| p.split_once('='))
-        else {
-            continue;
-        };
-        match key {
-            "ACTION" => action = Some(value),
-            "SUBSYSTEM" => subsystem = Some(value),
-            "DEVPATH" => path = Some(value),
-            _ => {}
-        }
-    }
-    let subsystem = subsystem.filter(|s| SUBSYSTEMS.contains(s))?;
+/// An event; `None` for one with a name that is not UTF-8, as nothing that ibprov looks
+/// for has. The name is taken from the path as libudev does it, because where libudev
+/// finds none (`/devices/..`) the crate's `sysname()` follows a null pointer.
+fn told(action: Option<&OsStr>, subsystem: Option<&OsStr>, devpath: &OsStr) -> Option<UdevEvent> {
+    let text = |value: Option<&OsStr>| value?.to_str().map(str::to_owned);
     // The kernel writes a slash in a name as `!` where the name is a path's part.
-    let sysname = path?.rsplit('/').next()?.replace('!', "/");
-    Some(UdevEvent { action: action?.to_owned(), subsystem: subsystem.to_owned(), sysname })
+    let sysname = text(Path::new(devpath).file_name())?.replace('!', "/");
+    Some(UdevEvent { action: text(action)?, subsystem: text(subsystem)?, sysname })
 }
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::disallowed_methods, reason = "tests make events")]
+
+    use std::fs;
+
+    use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_KOBJECT_UEVENT};
+    use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
+    use nix::sys::socket::{setsockopt, sockopt::RcvBuf};
     use proptest::prelude::*;
 
     use super::*;
+    use crate::host::testing::in_own_network;
 
-    const ADDED: &[u8] =
-        b"ACTION=add\0DEVPATH=/devices/pci0000:00/0000:00:02.0/infiniband/mlx5_0\0\
-        SUBSYSTEM=infiniband\0NAME=mlx5_0\0SEQNUM=1417\0";
-
-    fn added() -> Option<UdevEvent> {
-        let [action, subsystem, sysname] = ["add", "infiniband", "mlx5_0"].map(str::to_owned);
-        Some(UdevEvent { action, subsystem, sysname })
+    fn event(action: &str, subsystem: &str, sysname: &str) -> UdevEvent {
+        let [action, subsystem, sysname] = [action, subsystem, sysname].map(str::to_owned);
+        UdevEvent { action, subsystem, sysname }
     }
 
-    /// As udevd sends it: header of 40 bytes, then the properties.
-    fn by_udevd(properties: &[u8]) -> Vec<u8> {
-        let mut message = PREFIX.to_vec();
-        for number in [40, 40, u32::try_from(properties.len()).expect("length"), 0, 0, 0, 0] {
-            message.extend(number.to_ne_bytes());
+    fn heard(events: &[UdevEvent]) -> Drained {
+        Drained { events: events.to_vec(), overrun: false }
+    }
+
+    /// Have the kernel tell of the loopback netdev.
+    fn change_lo() {
+        fs::write("/sys/class/net/lo/uevent", "change").expect("uevent of lo");
+    }
+
+    fn sender() -> Socket {
+        Socket::new(NETLINK_KOBJECT_UEVENT).expect("netlink socket")
+    }
+
+    /// Have the kernel send `message`, with a sequence number put behind it, to the
+    /// listeners of this network namespace, as one of its own (Linux 4.18,
+    /// `uevent_net_broadcast()`, lib/kobject_uevent.c).
+    fn send_as_kernel(message: &[u8]) {
+        let length = u32::try_from(16 + message.len()).expect("length");
+        // struct nlmsghdr: a request, of a type that is not the protocol's own.
+        let mut request = length.to_ne_bytes().to_vec();
+        request.extend([16_u16, 1].map(u16::to_ne_bytes).concat());
+        request.extend([0; 8]);
+        request.extend(message);
+        sender().send_to(&request, &SocketAddr::new(0, 0), 0).expect("request");
+    }
+
+    /// As the kernel's own messages are: what happened and where, then the properties.
+    fn kernel_message(action: &str, devpath: &[u8], subsystem: &str) -> Vec<u8> {
+        let path = devpath.to_vec();
+        let mut message = [action.as_bytes(), b"@", &path].concat();
+        for (key, value) in
+            [("ACTION", action.as_bytes()), ("DEVPATH", &path), ("SUBSYSTEM", subsystem.as_bytes())]
+        {
+            message.extend([b"\0", key.as_bytes(), b"=", value].concat());
         }
-        message.extend(properties);
+        message.push(0);
         message
     }
 
-    #[test]
-    fn the_kernels_and_udevds_message_tell_the_same() {
-        let path = b"add@/devices/pci0000:00/0000:00:02.0/infiniband/mlx5_0\0";
-        assert_eq!(of_kernel(&[path, ADDED].concat()), added());
-        assert_eq!(of_udevd(&by_udevd(ADDED)), added());
-        // One is never taken for the other.
-        assert_eq!(of_udevd(&[path, ADDED].concat()), None);
+    fn send(action: &str, devpath: &[u8], subsystem: &str) {
+        send_as_kernel(&kernel_message(action, devpath, subsystem));
     }
 
     #[test]
-    fn what_lies_outside_the_message_is_no_event() {
-        let mut message = by_udevd(ADDED);
-        message[PROPERTIES..PROPERTIES + 4].copy_from_slice(&u32::MAX.to_ne_bytes());
-        assert_eq!(of_udevd(&message), None);
-        assert_eq!(of_udevd(&by_udevd(ADDED)[..60]), None);
+    fn what_happens_to_our_subsystems_is_heard() {
+        in_own_network(|| {
+            let monitor = UdevMonitor::open_unprocessed().expect("monitor");
+            change_lo();
+            fs::write("/sys/class/mem/null/uevent", "change").expect("uevent of null");
+            send("bind", b"/devices/pci0000:00/0000:00:02.0", "pci");
+            send("add", b"/devices/pci0000:00/0000:00:02.0/infiniband/mlx5_0", "infiniband");
+            send("remove", b"/devices/pci0000:00/0000:00:02.0/mlx5_core.rdma.0", "auxiliary");
+            send("move", b"/devices/virtual/net/a!b", "net");
+            let events = [
+                event("change", "net", "lo"),
+                event("bind", "pci", "0000:00:02.0"),
+                event("add", "infiniband", "mlx5_0"),
+                event("remove", "auxiliary", "mlx5_core.rdma.0"),
+                event("move", "net", "a/b"),
+            ];
+            assert_eq!(monitor.drain().expect("drain"), heard(&events));
+            assert_eq!(monitor.drain().expect("drain"), Drained::default());
+        });
+    }
+
+    /// Without the overrun, who waits for a device whose event was dropped would wait
+    /// until its deadline.
+    #[test]
+    fn an_overrun_is_told_and_the_rest_is_read() {
+        in_own_network(|| {
+            let monitor = UdevMonitor::open_unprocessed().expect("monitor");
+            // The kernel makes it its least, 2 KiB and a bit, which is a message or two.
+            setsockopt(&monitor, RcvBuf, &1).expect("SO_RCVBUF");
+            (0..100).for_each(|_| change_lo());
+            let drained = monitor.drain().expect("drain");
+            assert!(drained.overrun);
+            assert!((1..100).contains(&drained.events.len()), "{drained:?}");
+            change_lo();
+            let afterwards = monitor.drain().expect("drain");
+            assert_eq!(afterwards, heard(&[event("change", "net", "lo")]));
+        });
+    }
+
+    /// An event of a PCI function that has the path of a netdev, so that reading any of
+    /// the function's files would be seen, whatever the machine has on its buses.
+    #[test]
+    fn to_hear_of_a_device_opens_none_of_its_files() {
+        in_own_network(|| {
+            let monitor = UdevMonitor::open_unprocessed().expect("monitor");
+            change_lo();
+            send("bind", b"/devices/virtual/net/lo", "pci");
+            let opened = Inotify::init(InitFlags::IN_NONBLOCK).expect("inotify");
+            opened.add_watch("/sys/class/net/lo", AddWatchFlags::IN_OPEN).expect("watch");
+            let events = [event("change", "net", "lo"), event("bind", "pci", "lo")];
+            assert_eq!(monitor.drain().expect("drain"), heard(&events));
+            assert_eq!(opened.read_events().expect_err("a file was opened"), Errno::EAGAIN);
+            fs::read("/sys/class/net/lo/uevent").expect("uevent of lo");
+            assert_eq!(opened.read_events().expect("events").len(), 1);
+        });
     }
 
     #[test]
-    fn other_subsystems_are_not_heard() {
-        let block = b"ACTION=add\0DEVPATH=/devices/virtual/block/loop0\0SUBSYSTEM=block\0";
-        assert_eq!(of_udevd(&by_udevd(block)), None);
+    fn a_message_that_cannot_be_read_is_one_that_is_missing() {
+        in_own_network(|| {
+            let monitor = UdevMonitor::open_unprocessed().expect("monitor");
+            for message in [
+                &b"x\0y"[..],
+                b"add@/devices/x\0ACTION=add\0DEVPATH=/devices/x\0no property\0",
+                b"add@/devices/x\0ACTION=add\0SUBSYSTEM=net\0SOMETHING=else\0",
+                b"eat@/devices/x\0ACTION=eat\0DEVPATH=/devices/x\0SUBSYSTEM=net\0",
+            ] {
+                send_as_kernel(message);
+                change_lo();
+                let text = String::from_utf8_lossy(message);
+                let drained = monitor.drain().expect("drain");
+                assert_eq!(drained, Drained { overrun: true, events: Vec::new() }, "{text}");
+                let next = monitor.drain().expect("drain");
+                assert_eq!(next, heard(&[event("change", "net", "lo")]), "{text}");
+            }
+        });
     }
 
-    proptest! {
-        #[test]
-        fn no_message_panics(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-            of_kernel(&bytes);
-            of_udevd(&bytes);
-            of_udevd(&by_udevd(&bytes));
-        }
+    #[test]
+    fn others_than_the_kernel_are_not_believed() {
+        in_own_network(|| {
+            let monitor = UdevMonitor::open_unprocessed().expect("monitor");
+            let message = kernel_message("add", b"/devices/virtual/net/ib0", "net");
+            sender().send_to(&message, &SocketAddr::new(0, 1), 0).expect("message");
+            assert_eq!(monitor.drain().expect("drain"), Drained::default());
+            change_lo();
+            let events = [event("change", "net", "lo")];
+            assert_eq!(monitor.drain().expect("drain"), heard(&events));
+        });
+    }
+
+    #[test]
+    fn odd_names_are_passed_on_or_left_out() {
+        in_own_network(|| {
+            let monitor = UdevMonitor::open_unprocessed().expect("monitor");
+            send("add", b"/devices/virtual/net/ib\xff0", "net");
+            send("add", b"/devices/..", "net");
+            send("add", b"/devices/virtual/net/ib\x1b[2J=0", "net");
+            send("add", "/devices/virtual/net/ib\u{e9}".as_bytes(), "net");
+            let events = ["ib\x1b[2J=0", "ib\u{e9}"].map(|sysname| event("add", "net", sysname));
+            assert_eq!(monitor.drain().expect("drain"), heard(&events));
+        });
+    }
+
+    #[test]
+    fn no_message_is_a_failure() {
+        in_own_network(|| {
+            let monitor = UdevMonitor::open_unprocessed().expect("monitor");
+            let bytes = || prop::collection::vec(any::<u8>(), 0..100);
+            proptest!(|(whole in bytes(), path in bytes())| {
+                send_as_kernel(&whole);
+                send("add", &[b"/devices/", &path[..]].concat(), "pci");
+                // Each drain takes one at the least.
+                for _ in 0..2 {
+                    monitor.drain().expect("drain");
+                }
+                prop_assert_eq!(monitor.drain().expect("drain"), Drained::default());
+            });
+        });
     }
 }

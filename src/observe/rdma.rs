@@ -122,7 +122,7 @@ fn netdevs(look: &mut Look<'_>, pci_dir: &str) -> Vec<(i64, NetDev)> {
         let Some(ifindex) = number(look, "ifindex") else { continue };
         let dev_port = number(look, "dev_port").map_or(0, i64::from);
         let guid = look.attribute(&path("address")).and_then(|a| port_guid_of(&a));
-        let record = udev::record(look, &format!("n{ifindex}"));
+        let record = udev::record(look, &name, ifindex);
         let named = record.as_ref().is_some_and(|r| !r.renaming);
         let named_usec = record.and_then(|r| r.initialized_usec);
         netdevs.push((dev_port, NetDev { name, ifindex, named, named_usec, guid }));

@@ -1,13 +1,13 @@
-//! udev's own record of a device, `/run/udev/data/ID`: what libudev's
-//! `udev_device_get_is_initialized()` looks for (systemd,
-//! `src/libsystemd/sd-device/sd-device.c`). It appears when udevd has finished
-//! the rules of the first event, and carries ID_RENAMING=1 while a rename that
-//! udevd began has not come back as a `move` event.
+//! What udev has stored of a netdev, and how far udevd is. The record appears when
+//! udevd has finished the rules of the netdev's first event, and has ID_RENAMING=1
+//! while a rename that udevd began has not come back as a `move` event.
 
 use std::collections::BTreeSet;
 
 use super::{Look, UdevState};
 use crate::host::Root;
+use crate::host::udev_record::{self, Properties, USEC_INITIALIZED};
+use crate::names::IfName;
 
 /// A device's record.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -18,10 +18,10 @@ pub(super) struct Record {
     pub renaming: bool,
 }
 
-/// The record of `id`: `n3` for the netdev with index 3, `+pci:0000:4b:00.0`.
-pub(super) fn record(look: &mut Look<'_>, id: &str) -> Option<Record> {
-    let text = look.attribute(&format!("/run/udev/data/{id}"))?;
-    Some(parse(&text))
+/// The record of the netdev that has this name and index.
+pub(super) fn record(look: &mut Look<'_>, name: &IfName, ifindex: u32) -> Option<Record> {
+    let stored = udev_record::of_netdev(look.root, name, ifindex);
+    look.note(stored).flatten().map(|properties| meaning(&properties))
 }
 
 pub(super) fn state(root: &Root, heard: &BTreeSet<String>) -> UdevState {
@@ -32,28 +32,28 @@ pub(super) fn state(root: &Root, heard: &BTreeSet<String>) -> UdevState {
     }
 }
 
-fn parse(text: &str) -> Record {
-    let mut record = Record::default();
-    for line in text.lines() {
-        if let Some(usec) = line.strip_prefix("I:") {
-            record.initialized_usec = usec.parse().ok();
-        } else if line == "E:ID_RENAMING=1" {
-            record.renaming = true;
-        }
+fn meaning(properties: &Properties) -> Record {
+    Record {
+        initialized_usec: properties.get(USEC_INITIALIZED).and_then(|usec| usec.parse().ok()),
+        renaming: properties.get("ID_RENAMING").is_some_and(|value| value == "1"),
     }
-    record
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn record(properties: &[(&str, &str)]) -> Record {
+        let owned = properties.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+        meaning(&owned.collect())
+    }
+
     #[test]
     fn a_record_tells_time_and_pending_rename() {
         assert_eq!(
-            parse("I:1221000\nE:ID_RENAMING=1\nE:ID_NET_NAME=v0\nG:systemd\nV:1"),
+            record(&[(USEC_INITIALIZED, "1221000"), ("ID_RENAMING", "1"), ("ID_NET_NAME", "v0")]),
             Record { initialized_usec: Some(1_221_000), renaming: true }
         );
-        assert_eq!(parse("I:x\nE:ID_RENAMING=0"), Record::default());
+        assert_eq!(record(&[(USEC_INITIALIZED, "x"), ("ID_RENAMING", "0")]), Record::default());
     }
 }

@@ -7,6 +7,7 @@ use super::stack::{Facts, Owner, Progress, Reply, Said, Stack, StackUnit};
 use crate::host::Root;
 use crate::host::bus::{At, Bus, BusError, Changes, ObjectPath};
 use crate::host::manager::Manager;
+use crate::host::udev_record;
 use crate::names::{IfName, NetworkRole};
 use crate::observe::ipoib::Interface;
 use crate::report::stack::{Answer, Claim, Phase, StackName};
@@ -315,12 +316,11 @@ fn near_miss(root: &Root, interface: &Interface) -> Option<String> {
 
 /// A .network file for a kernel name, where the interface has been renamed.
 fn former_name(root: &Root, interface: &Interface) -> Option<String> {
-    let record = root.attribute(&format!("/run/udev/data/n{}", interface.ifindex)).ok()?;
-    let known: Vec<&str> = record
-        .lines()
-        .filter_map(|l| l.strip_prefix("E:")?.split_once('='))
+    let stored = udev_record::of_netdev(root, &interface.name, interface.ifindex).ok()??;
+    let known: Vec<&str> = stored
+        .iter()
         .filter(|(k, _)| k.starts_with("ID_NET_NAME") || *k == "INTERFACE_OLD")
-        .map(|(_, v)| v)
+        .map(|(_, v)| v.as_str())
         .collect();
     for path in networks(root).values() {
         let Ok(text) = root.text(path, LIMIT) else { continue };
