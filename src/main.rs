@@ -25,7 +25,9 @@ fn main() -> ExitCode {
 
 fn run() -> anyhow::Result<u8> {
     let cli = Cli::parse();
-    journal::install(cli.common.verbose);
+    if let Some(problem) = journal::install(cli.common.verbose) {
+        tracing::warn!(warning = problem, "{problem}");
+    }
     let common = &cli.common;
     // Its parent has read the configuration, and tells it all that it needs.
     if let Verb::Worker = &cli.verb {

@@ -10,7 +10,7 @@ mod waited;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use log::Level;
+use tracing::{debug, info};
 
 use self::interfaces::Interfaces;
 use self::rdma_names::RdmaNames;
@@ -24,14 +24,14 @@ use super::warnings::send_queue_warning;
 use crate::config::{Config, InterfaceSelector};
 use crate::host::events::{Events, Happened};
 use crate::host::process::{self, Ended};
-use crate::host::{Root, clock, journal, lock, persistent_names, state};
+use crate::host::{Root, clock, lock, persistent_names, state};
 use crate::ladder::{self, Expectation, Facts, Heard, expect, progress};
 use crate::names::{Guid, IfName, ModuleName, ModuleState};
 use crate::observe::{ModprobeRules, Observed, Observer, driver_modules, ipoib};
 use crate::plan::settings::judge_settings;
 use crate::plan::{boot_steps, waits_for_udev};
 use crate::report::boot::{ModuleOutcome, ModuleReport, Step, blank};
-use crate::report::port::port_fields;
+use crate::report::port::port_span;
 use crate::report::{BootReport, PortProgress, Verdict, events as kinds};
 
 /// For how long after modprobe's start udev's events do not make boot look at
@@ -97,14 +97,11 @@ pub fn run(config: &Config, config_file: Option<&Path>, root: &Root) -> anyhow::
     let mut events = Events::open(&watched)?;
     report.problems.append(&mut events.problems);
 
-    journal::emit(
-        kinds::STARTED,
-        Level::Debug,
-        "boot began",
-        &[
-            ("IBPROV_VERSION", report.version.to_string()),
-            ("IBPROV_DEADLINE_SEC", report.deadline_sec.to_string()),
-        ],
+    debug!(
+        message_id = kinds::STARTED,
+        version = %report.version,
+        deadline_sec = report.deadline_sec,
+        "boot began"
     );
     // Before a module is loaded that makes an interface.
     if let Err(e) = persistent_names::establish(&names_by_guid(config)) {
@@ -443,5 +440,5 @@ impl Boot<'_> {
 /// A port has become ready.
 fn tell_ready(port: &PortProgress) {
     let text = port.reached.map_or_else(|| port.label(), |rung| standing(port, rung));
-    journal::emit(kinds::PORT_READY, Level::Info, &text, &port_fields(port));
+    port_span(port).in_scope(|| info!(message_id = kinds::PORT_READY, "{text}"));
 }

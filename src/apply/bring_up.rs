@@ -1,7 +1,7 @@
 //! Seeing that an interface comes up, by the stack that it belongs to.
 
 use anyhow::Context as _;
-use log::Level;
+use tracing::{Level, info};
 
 use crate::host::bus::Changes;
 use crate::host::link_events::LinkEvents;
@@ -121,7 +121,7 @@ impl Run<'_> {
             self.report.decided_usec = clock::monotonic_usec();
         }
         if self.report.decision.as_ref() != Some(&decision) {
-            log::debug!("{}: {}", self.interface.name, decision.why);
+            tracing::debug!(cause = %decision.why, "{}: {}", self.interface.name, decision.why);
         }
         self.report.stacks = standings.into_iter().map(|s| s.view).collect();
         self.report.decision = Some(decision.clone());
@@ -242,11 +242,13 @@ impl Run<'_> {
         }
         let description = format!("ifup {name}, which its network service has missed");
         let device = format!("sys-subsystem-net-devices-{}.device", unit_escape(&name));
-        journal::emit(
-            kinds::IFUP,
-            Level::Info,
-            &format!("{name}: {}: running {}", decision.why, command.shown),
-            &[("IBPROV_NETDEV", name.clone()), ("IBPROV_UNIT", unit.clone())],
+        info!(
+            message_id = kinds::IFUP,
+            netdev = name,
+            unit,
+            "{name}: {}: running {}",
+            decision.why,
+            command.shown
         );
         let left = self.deadline.saturating_sub(clock::monotonic_usec());
         let apart = Apart {
@@ -319,19 +321,21 @@ fn is_addressed(interface: &Interface) -> anyhow::Result<bool> {
 
 fn tell(report: &IfaceReport) {
     let stack = report.decision.as_ref().and_then(|d| d.stack);
-    let fields = [
-        ("IBPROV_NETDEV", report.netdev.clone()),
-        ("IBPROV_STACK", stack.map(|s| s.to_string()).unwrap_or_default()),
-        ("IBPROV_CAUSE", report.failures.join("; ")),
-    ];
+    let cause = (!report.failures.is_empty()).then(|| report.failures.join("; "));
     let (kind, level) = match report.bring_up {
-        BringUp::Failed => (kinds::IFACE_FAILED, Level::Error),
-        BringUp::Waiting => (kinds::IFACE_DONE, Level::Warn),
-        _ => (kinds::IFACE_DONE, Level::Info),
+        BringUp::Failed => (kinds::IFACE_FAILED, Level::ERROR),
+        BringUp::Waiting => (kinds::IFACE_DONE, Level::WARN),
+        _ => (kinds::IFACE_DONE, Level::INFO),
     };
-    let count = if report.failures.is_empty() { 2 } else { 3 };
-    let text = report.to_text();
-    journal::emit(kind, level, text.trim_end(), fields.get(..count).unwrap_or_default());
+    journal::event!(
+        level,
+        message_id = kind,
+        netdev = report.netdev,
+        stack = stack.map(|s| s.to_string()).unwrap_or_default(),
+        cause,
+        "{}",
+        report.to_text().trim_end()
+    );
 }
 
 /// Every stack's view and the decision, for `--dry-run`.

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use log::Level;
+use tracing::{error, error_span, info};
 
 use super::bring_up::bring_up;
 use crate::config::Config;
-use crate::host::{Root, clock, errno_name, journal, links, lock, state};
+use crate::host::{Root, clock, errno_name, links, lock, state};
 use crate::names::{IfName, IfNameError};
 use crate::observe::Look;
 use crate::observe::iface::{NotSeen, Seen, look};
@@ -41,6 +41,7 @@ pub fn planned(config: &Config, seen: &Seen) -> (WantedInterface, IfacePlan) {
 /// # Errors
 /// As [`look`].
 pub fn run(config: &Config, root: &Root, ask: Ask<'_>) -> Result<IfaceReport, NotSeen> {
+    let _netdev = error_span!("netdev", netdev = %ask.name).entered();
     let mut report = IfaceReport::blank(ask.name.as_str(), clock::monotonic_usec());
     let deadline = report.started_usec + clock::usec(config.network.deadline);
     let mut seen = look(root, ask.name)?;
@@ -212,17 +213,12 @@ fn explain(step: &IfaceStep, interface: &Interface, e: &std::io::Error) -> Strin
 }
 
 fn tell_step(step: &IfaceStep, interface: &Interface, took_usec: u64, failure: Option<&str>) {
-    let mut fields = vec![
-        ("IBPROV_STEP", step.to_string()),
-        ("IBPROV_NETDEV", interface.name.to_string()),
-        ("IBPROV_TOOK_USEC", took_usec.to_string()),
-    ];
-    let done = format!("{}: {step}", interface.name);
+    let name = &interface.name;
+    let _step = error_span!("step", %step, netdev = %name).entered();
     match failure {
-        None => journal::emit(kinds::STEP_DONE, Level::Info, &done, &fields),
-        Some(failure) => {
-            fields.push(("IBPROV_CAUSE", failure.to_owned()));
-            journal::emit(kinds::STEP_FAILED, Level::Error, &format!("{done}: {failure}"), &fields);
+        None => info!(message_id = kinds::STEP_DONE, took_usec, "{name}: {step}"),
+        Some(cause) => {
+            error!(message_id = kinds::STEP_FAILED, took_usec, cause, "{name}: {step}: {cause}");
         }
     }
 }

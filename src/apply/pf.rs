@@ -14,7 +14,7 @@ mod turn;
 mod undo;
 mod watch;
 
-use log::Level;
+use tracing::{debug, error_span, warn};
 
 use self::attempts::Attempts;
 use self::child::{Child, failure};
@@ -22,7 +22,7 @@ use self::turn::Turn;
 use self::undo::UndoRecord;
 use self::watch::Watch;
 use super::locks;
-use crate::host::{Root, clock, journal};
+use crate::host::{Root, clock};
 use crate::ladder::vf::{awaits_grant, may_come};
 use crate::ladder::{WantedPf, WantedVf};
 use crate::names::{PciAddress, VfIndex, is_vfio};
@@ -64,6 +64,7 @@ pub fn run(
     root: &Root,
     deadline: u64,
 ) -> anyhow::Result<PfReport> {
+    let _pf = error_span!("pf", pf = %wanted.pf).entered();
     let mut report = PfReport::blank(wanted.pf, clock::monotonic_usec());
     let locks = locks(&mut report.problems);
     let mut watch = Watch::open(deadline)?;
@@ -407,16 +408,12 @@ impl Run<'_> {
 
     /// Note what became of a step, and tell.
     fn note_step(&mut self, step: VfStep, failure: Option<StepFailure>) {
-        let mut fields =
-            vec![("IBPROV_STEP", step.to_string()), ("IBPROV_PCI", self.wanted.pf.to_string())];
+        let pci = self.wanted.pf;
+        let _step = error_span!("step", %step, %pci, vf = step.vf().map(display)).entered();
         match &failure {
-            None => {
-                journal::emit(kinds::STEP_DONE, Level::Debug, &format!("done: {step}"), &fields);
-            }
-            Some(failure) => {
-                fields.push(("IBPROV_CAUSE", failure.to_string()));
-                let text = format!("PF {}: failed: {step}: {failure}", self.wanted.pf);
-                journal::emit(kinds::STEP_FAILED, Level::Warn, &text, &fields);
+            None => debug!(message_id = kinds::STEP_DONE, "done: {step}"),
+            Some(cause) => {
+                warn!(message_id = kinds::STEP_FAILED, %cause, "PF {pci}: failed: {step}: {cause}");
             }
         }
         self.attempts.add(StepDone { step, failure });

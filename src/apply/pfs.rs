@@ -179,6 +179,7 @@ pub fn run_all(
         }
         if events.wait(last)?.stop {
             for worker in &workers {
+                let _pf = tracing::error_span!("pf", pf = %worker.pf).entered();
                 worker.child.ask_to_end();
             }
         }

@@ -4,11 +4,11 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use log::Level;
+use tracing::{Span, debug, error_span, warn};
 
 use crate::host::lock::{LockError, Locks};
 use crate::host::process::{self, Ended, Running};
-use crate::host::{KernelLine, Root, answer, clock, journal};
+use crate::host::{KernelLine, Root, answer, clock};
 use crate::ladder::Facts;
 use crate::ladder::module_trouble::{Signs, diagnose};
 use crate::names::{ModuleName, ModuleState};
@@ -79,6 +79,7 @@ impl<'a> Steps<'a> {
     /// Begin a step. One whose object is still held by an earlier run's child
     /// is not begun again, only watched.
     pub(super) fn begin(&mut self, step: Step, facts: &mut Facts) {
+        let _step = span_of(&step).entered();
         let started_usec = clock::monotonic_usec();
         self.done.begun.insert(step.clone());
         let name = lock_name(&step);
@@ -86,7 +87,7 @@ impl<'a> Steps<'a> {
             Some(Ok(held)) => Some(held),
             Some(Err(LockError::Busy { owner })) => {
                 let pid = owner.unwrap_or_default();
-                log::warn!("{step}: process {pid} of an earlier run is still at it");
+                warn!(pid, "{step}: process {pid} of an earlier run is still at it");
                 self.running.push((step.clone(), Worker::Stranded { lock: name, pid }));
                 self.reports.push(StepReport {
                     step,
@@ -97,7 +98,7 @@ impl<'a> Steps<'a> {
                 return;
             }
             Some(Err(e)) => {
-                log::debug!("{step}: without a lock: {e}");
+                debug!(cause = %e, "{step}: without a lock: {e}");
                 None
             }
             None => None,
@@ -262,16 +263,31 @@ impl<'a> Steps<'a> {
 }
 
 fn tell(step: &Step, took_usec: u64, failure: Option<&str>) {
-    let mut fields =
-        vec![("IBPROV_STEP", step.to_string()), ("IBPROV_TOOK_USEC", took_usec.to_string())];
+    let _step = span_of(step).entered();
     match failure {
-        None => journal::emit(kinds::STEP_DONE, Level::Debug, &format!("done: {step}"), &fields),
-        Some(failure) => {
-            fields.push(("IBPROV_CAUSE", failure.to_owned()));
-            let text = format!("failed: {step}: {failure}");
-            journal::emit(kinds::STEP_FAILED, Level::Warn, &text, &fields);
+        None => debug!(message_id = kinds::STEP_DONE, took_usec, "done: {step}"),
+        Some(cause) => {
+            warn!(message_id = kinds::STEP_FAILED, took_usec, cause, "failed: {step}: {cause}");
         }
     }
+}
+
+/// What is said of a step is said in this span.
+fn span_of(step: &Step) -> Span {
+    let (pci, module, netdev) = match step {
+        Step::LoadModules { .. } => (None, None, None),
+        Step::LoadModule { module } => (None, Some(module), None),
+        Step::LoadDriver { pci, .. } => (Some(pci), None, None),
+        Step::LoadRdmaHalf { pci, module } => (Some(pci), Some(module), None),
+        Step::Configure { netdev, .. } => (None, None, Some(netdev)),
+    };
+    error_span!(
+        "step",
+        %step,
+        pci = pci.map(display),
+        module = module.map(display),
+        netdev = netdev.map(display)
+    )
 }
 
 /// Why a step did not do what it was for.

@@ -5,9 +5,9 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use log::Level;
 use serde::Serialize;
 use serde_json::json;
+use tracing::{Level, error};
 
 use super::exit;
 use super::pf_preview::PfPreview;
@@ -44,9 +44,7 @@ pub fn run(
     let deadline = now.saturating_add(clock::usec(limit));
     let only = args.pf.as_ref().map(|pf| address(pf, root)).transpose()?;
     // The unit's own limit is only for an ibprov that hangs before it could ask.
-    if let Err(e) = systemd::extend_start(limit.as_secs() + GRACE_SEC) {
-        log::debug!("cannot tell systemd the deadline: {e}");
-    }
+    systemd::tell_deadline(limit.as_secs() + GRACE_SEC);
     if config.pf.is_empty() {
         return print(format, &[], &[], &[], "no [[pf]] in the configuration: nothing to do\n");
     }
@@ -76,7 +74,7 @@ pub fn run(
                 codes.push(outcome.exit_code);
                 values.push(match outcome.report {
                     serde_json::Value::Null => {
-                        log::error!("{}", outcome.headline);
+                        error!(pf = %outcome.pf, "{}", outcome.headline);
                         serde_json::to_value(&outcome)?
                     }
                     report => report,
@@ -124,36 +122,35 @@ impl<'a> Told<'a> {
 
 fn tell(report: &PfReport) {
     let level = match report.verdict {
-        PfVerdict::Right => Level::Info,
-        PfVerdict::Deferred | PfVerdict::Interrupted => Level::Warn,
-        PfVerdict::NotRight => Level::Error,
+        PfVerdict::Right => Level::INFO,
+        PfVerdict::Deferred | PfVerdict::Interrupted => Level::WARN,
+        PfVerdict::NotRight => Level::ERROR,
     };
     for vf in report.vfs.iter().filter(|v| !v.right) {
-        let mut fields = vec![
-            ("IBPROV_PF", report.pf.to_string()),
-            ("IBPROV_VF", vf.vf.to_string()),
-            ("IBPROV_GUID", vf.port_guid.to_string()),
-            ("IBPROV_CAUSE", vf.cause.as_ref().map(ToString::to_string).unwrap_or_default()),
-        ];
-        fields.extend(vf.pci.map(|p| ("IBPROV_PCI", p.to_string())));
-        fields.extend(vf.reached.map(|r| ("IBPROV_RUNG", r.word().to_owned())));
-        let text = format!("PF {}: {}", report.pf, vf.line());
         let kind = if vf.deferred { kinds::VF_DEFERRED } else { kinds::VF_NOT_RIGHT };
-        journal::emit(kind, level, &text, &fields);
+        journal::event!(
+            level,
+            message_id = kind,
+            pf = %report.pf,
+            vf = %vf.vf,
+            guid = %vf.port_guid,
+            cause = vf.cause.as_ref().map(ToString::to_string).unwrap_or_default(),
+            pci = vf.pci.map(display),
+            rung = vf.reached.map(|r| r.word()),
+            "PF {}: {}",
+            report.pf,
+            vf.line()
+        );
     }
-    journal::emit(
-        kinds::PF_FINISHED,
+    journal::event!(
         level,
-        &report.summary(),
-        &[
-            ("IBPROV_PF", report.pf.to_string()),
-            ("IBPROV_VERDICT", report.verdict.word().to_owned()),
-            ("IBPROV_EXIT", report.exit_code.to_string()),
-            (
-                "IBPROV_TOOK_USEC",
-                report.finished_usec.saturating_sub(report.started_usec).to_string(),
-            ),
-        ],
+        message_id = kinds::PF_FINISHED,
+        pf = %report.pf,
+        verdict = report.verdict.word(),
+        exit = report.exit_code,
+        took_usec = report.finished_usec.saturating_sub(report.started_usec),
+        "{}",
+        report.summary()
     );
 }
 

@@ -4,12 +4,12 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use log::Level;
+use tracing::{Level, warn};
 
 use crate::cli::{BootArgs, Format};
 use crate::config::Config;
 use crate::host::{self, Root, journal, process, state, systemd};
-use crate::report::port::port_fields;
+use crate::report::port::port_span;
 use crate::report::{BootReport, Verdict, events as kinds};
 
 /// Bring the node up.
@@ -25,7 +25,7 @@ pub fn run(
 ) -> anyhow::Result<u8> {
     if let Ok(cmdline) = root.attribute("/proc/cmdline") {
         for problem in obey_command_line(&mut config, &cmdline) {
-            log::warn!("{problem}");
+            warn!(warning = problem, "{problem}");
         }
     }
     if args.dry_run || !root.is_live() {
@@ -69,39 +69,37 @@ fn obey_command_line(config: &mut Config, cmdline: &str) -> Vec<String> {
 
 fn tell(report: &BootReport) {
     let level = match report.verdict {
-        Verdict::Ready | Verdict::NoInfiniband => Level::Info,
-        Verdict::Deferred | Verdict::Interrupted => Level::Warn,
-        Verdict::NotReady => Level::Error,
+        Verdict::Ready | Verdict::NoInfiniband => Level::INFO,
+        Verdict::Deferred | Verdict::Interrupted => Level::WARN,
+        Verdict::NotReady => Level::ERROR,
     };
     for port in report.ports.iter().filter(|p| !p.ready) {
-        let mut fields = port_fields(&port.progress);
-        fields.extend(port.missing.map(|m| ("IBPROV_MISSING", m.to_string())));
-        fields.extend(port.cause.iter().map(|c| ("IBPROV_CAUSE", c.text.clone())));
         let why = port.cause.as_ref().map(|c| format!(": {}", c.text)).unwrap_or_default();
-        let text = format!("{}{why}", port.line());
-        journal::emit(kinds::PORT_NOT_READY, level, &text, &fields);
+        let _port = port_span(&port.progress).entered();
+        journal::event!(
+            level,
+            message_id = kinds::PORT_NOT_READY,
+            missing = port.missing.map(display),
+            cause = port.cause.as_ref().map(|c| &c.text),
+            "{}{why}",
+            port.line()
+        );
     }
     for problem in &report.problems {
-        journal::emit(kinds::WARNING, Level::Warn, problem, &[("IBPROV_WARNING", problem.clone())]);
+        warn!(message_id = kinds::WARNING, warning = problem, "{problem}");
     }
-    journal::emit(
-        kinds::FINISHED,
+    journal::event!(
         level,
-        report.to_text().trim_end(),
-        &[
-            ("IBPROV_VERDICT", report.verdict.word().to_owned()),
-            ("IBPROV_EXIT", report.exit_code.to_string()),
-            (
-                "IBPROV_TOOK_USEC",
-                report.finished_usec.saturating_sub(report.started_usec).to_string(),
-            ),
-            ("IBPROV_CPU_USEC", report.cpu_usec.to_string()),
-        ],
+        message_id = kinds::FINISHED,
+        verdict = report.verdict.word(),
+        exit = report.exit_code,
+        took_usec = report.finished_usec.saturating_sub(report.started_usec),
+        cpu_usec = report.cpu_usec,
+        "{}",
+        report.to_text().trim_end()
     );
     let headline = report.headline();
-    if let Err(e) = systemd::status(&headline) {
-        log::debug!("cannot tell systemd the status: {e}");
-    }
+    systemd::tell_status(&headline);
 }
 
 fn dry_run(config: &Config, root: &Root, format: Format) -> anyhow::Result<u8> {

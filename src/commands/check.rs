@@ -41,11 +41,11 @@ pub fn run(args: &CheckArgs, common: &Common) -> anyhow::Result<u8> {
             .filter_map(|s| s.problem.as_ref().map(|p| format!("{}: {p}", s.name))),
     );
     for problem in &problems {
-        log::warn!("could not read all of it: {problem}");
+        tracing::warn!(warning = problem, "could not read all of it: {problem}");
     }
     let looked = look(args, common, &mut evidence)?;
     if !looked && evidence.sources.iter().all(|s| s.bytes == 0) {
-        log::error!("nothing could be read");
+        tracing::error!(warning = "nothing could be read", "nothing could be read");
         return Ok(super::exit::CANNOT_BEGIN);
     }
     if let Some(boot) = args.boot.filter(|_| !args.log.is_empty() || root.is_some()) {
@@ -54,7 +54,11 @@ pub fn run(args: &CheckArgs, common: &Common) -> anyhow::Result<u8> {
             .filter(|_| boot <= 0)
             .and_then(|back| evidence.boots.len().checked_sub(back + 1))
         else {
-            log::error!("there are {} boots in it, and no boot {boot}", evidence.boots.len());
+            tracing::error!(
+                boot,
+                "there are {} boots in it, and no boot {boot}",
+                evidence.boots.len()
+            );
             return Ok(super::exit::CANNOT_BEGIN);
         };
         evidence.boots = evidence.boots.into_iter().skip(at).take(1).collect();
@@ -82,7 +86,7 @@ fn look(args: &CheckArgs, common: &Common, evidence: &mut Evidence) -> anyhow::R
     let Some(boot) = evidence.boots.last_mut() else { return Ok(false) };
     super::check_host::gather(boot, &root, common.config.as_deref());
     for problem in boot.host.iter().flat_map(|host| &host.problems) {
-        log::warn!("{problem}");
+        tracing::warn!(warning = problem, "{problem}");
     }
     Ok(true)
 }
@@ -96,7 +100,10 @@ fn explain(code: &str, out: &mut dyn Write) -> anyhow::Result<u8> {
         return Ok(super::exit::GOOD);
     }
     let Some(Rule { code, meaning, page, .. }) = rules::rule(code) else {
-        log::error!("there is no diagnosis {code:?}; `ibprov check --explain` lists them");
+        tracing::error!(
+            warning = code,
+            "there is no diagnosis {code:?}; `ibprov check --explain` lists them"
+        );
         return Ok(super::exit::CANNOT_BEGIN);
     };
     writeln!(out, "{code}: {meaning}\n\n{page}")?;

@@ -29,14 +29,12 @@ pub fn run(args: &GuestsArgs, config: &Config, root: &Root, format: Format) -> a
     if args.status || args.dry_run {
         return look(args, config, root, format);
     }
-    if let Err(e) = systemd::extend_start(config.guests.deadline.as_secs() + GRACE_SEC) {
-        log::debug!("cannot tell systemd the deadline: {e}");
-    }
+    systemd::tell_deadline(config.guests.deadline.as_secs() + GRACE_SEC);
     let report = service::run(config, root)?;
     if format == Format::Json {
         writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(&report)?)?;
     }
-    log::info!("{}", report.to_text().trim_end());
+    tracing::info!("{}", report.to_text().trim_end());
     Ok(report.exit_code.unwrap_or(super::exit::DEFERRED))
 }
 
@@ -76,7 +74,7 @@ fn remember_failures(report: &mut GuestsReport, root: &Root) {
     let last: GuestsReport = match report::read(&text) {
         Ok(last) => last,
         Err(e) => {
-            log::debug!("{path}: {e}");
+            tracing::debug!(cause = %e, "{path}: {e}");
             return;
         }
     };

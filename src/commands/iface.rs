@@ -40,13 +40,9 @@ pub fn run(args: &IfaceArgs, config: &Config, root: &Root, format: Format) -> an
             "iface sets interfaces, which only root may do: use sudo, or --dry-run to see what it would do"
         );
     }
-    if let Err(e) = systemd::extend_start(config.network.deadline.as_secs() + GRACE_SEC) {
-        log::debug!("cannot tell systemd the deadline: {e}");
-    }
+    systemd::tell_deadline(config.network.deadline.as_secs() + GRACE_SEC);
     let report = set_up(config, root, ask)?;
-    if let Err(e) = systemd::status(&report.headline()) {
-        log::debug!("cannot tell systemd the status: {e}");
-    }
+    systemd::tell_status(&report.headline());
     if format == Format::Json {
         writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(&report)?)?;
     }
@@ -58,7 +54,7 @@ pub fn run(args: &IfaceArgs, config: &Config, root: &Root, format: Format) -> an
 fn stopped(unit: &str, device: &Path, root: &Root) -> anyhow::Result<u8> {
     let name = name_of(device)?;
     if is_missed(root, &name).map_err(anyhow::Error::msg)? {
-        log::info!("{name} came back meanwhile: starting {unit} again");
+        tracing::info!(netdev = %name, unit, "{name} came back meanwhile: starting {unit} again");
         systemctl::queue_restart(unit)?;
     }
     Ok(super::exit::GOOD)

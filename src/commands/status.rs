@@ -101,7 +101,7 @@ fn last_boot(root: &Root, problems: &mut Vec<String>) -> Option<LastBoot> {
             None
         }
         Err(ReadError::Json(e)) => {
-            log::debug!("{path}: {e}");
+            tracing::debug!(cause = %e, "{path}: {e}");
             problems.push(format!("{path} is not a boot report"));
             None
         }

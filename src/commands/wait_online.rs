@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use log::Level;
+use tracing::Level;
 
 use crate::cli::{Format, WaitOnlineArgs};
 use crate::config::Config;
@@ -36,9 +36,7 @@ pub fn run(
         },
         deadline: args.timeout.unwrap_or(config.wait_online.deadline),
     };
-    if let Err(e) = systemd::extend_start(wanted.deadline.as_secs() + GRACE_SEC) {
-        log::debug!("cannot tell systemd the deadline: {e}");
-    }
+    systemd::tell_deadline(wanted.deadline.as_secs() + GRACE_SEC);
     let mut report = online::run(config, &wanted, root)?;
     let json = serde_json::to_string_pretty(&report)?;
     // Who is not root cannot leave it, and has it on standard output.
@@ -56,22 +54,19 @@ pub fn run(
 
 fn tell(report: &OnlineReport) {
     let level = match report.verdict {
-        OnlineVerdict::Online | OnlineVerdict::NothingExpected => Level::Info,
-        OnlineVerdict::Deferred | OnlineVerdict::Interrupted => Level::Warn,
-        OnlineVerdict::NotOnline => Level::Error,
+        OnlineVerdict::Online | OnlineVerdict::NothingExpected => Level::INFO,
+        OnlineVerdict::Deferred | OnlineVerdict::Interrupted => Level::WARN,
+        OnlineVerdict::NotOnline => Level::ERROR,
     };
     let took = report.finished_usec.saturating_sub(report.started_usec);
-    journal::emit(
-        kinds::WAIT_FINISHED,
+    journal::event!(
         level,
-        report.to_text().trim_end(),
-        &[
-            ("IBPROV_VERDICT", report.verdict.word().to_owned()),
-            ("IBPROV_EXIT", report.exit_code.to_string()),
-            ("IBPROV_TOOK_USEC", took.to_string()),
-        ],
+        message_id = kinds::WAIT_FINISHED,
+        verdict = report.verdict.word(),
+        exit = report.exit_code,
+        took_usec = took,
+        "{}",
+        report.to_text().trim_end()
     );
-    if let Err(e) = systemd::status(&report.headline()) {
-        log::debug!("cannot tell systemd the status: {e}");
-    }
+    systemd::tell_status(&report.headline());
 }

@@ -3,7 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use log::Level;
+use tracing::span::EnteredSpan;
+use tracing::{Level, error, error_span, info, warn};
 
 use super::members::Members;
 use super::waiting::Waiting;
@@ -62,46 +63,48 @@ impl Telling {
 
     /// A warning about the host, no matter for whom.
     pub(super) fn warn(&mut self, text: String) {
-        journal::emit(kinds::WARNING, Level::Warn, &text, &[("IBPROV_WARNING", text.clone())]);
+        warn!(message_id = kinds::WARNING, warning = text, "{text}");
         self.report.problems.insert(text);
     }
 
     /// A guest's start begins.
     pub(super) fn starting(&mut self, index: GuestIndex, guest: &What) {
         self.said.forget(index);
-        self.emit(guest, kinds::GUEST_STARTING, Level::Info, "is being started", &[]);
+        if let Some(_told) = self.about(guest) {
+            info!(message_id = kinds::GUEST_STARTING, "{guest} is being started");
+        }
     }
 
     /// A guest is started and not waited for.
     pub(super) fn issued(&self, guest: &What, why: &str) {
-        let said = format!("is started and not waited for: {why}");
-        self.emit(guest, kinds::WARNING, Level::Warn, &said, &[]);
+        if let Some(_told) = self.about(guest) {
+            warn!(message_id = kinds::WARNING, "{guest} is started and not waited for: {why}");
+        }
     }
 
     /// A guest is up, after so many microseconds.
     pub(super) fn up(&mut self, index: GuestIndex, guest: &What, took_usec: u64) {
         self.said.forget(index);
-        let fields = [("IBPROV_TOOK_USEC", took_usec.to_string())];
-        self.emit(guest, kinds::GUEST_UP, Level::Info, "is up", &fields);
+        if let Some(_told) = self.about(guest) {
+            info!(message_id = kinds::GUEST_UP, took_usec, "{guest} is up");
+        }
     }
 
     /// A guest has failed.
     pub(super) fn failed(&mut self, index: GuestIndex, guest: &What, why: &str) {
         self.said.forget(index);
-        let said = format!("is not up: {why}");
-        let fields = [("IBPROV_CAUSE", why.to_owned())];
-        self.emit(guest, kinds::GUEST_FAILED, Level::Error, &said, &fields);
+        if let Some(_told) = self.about(guest) {
+            error!(message_id = kinds::GUEST_FAILED, cause = why, "{guest} is not up: {why}");
+        }
     }
 
     /// The first pass is over.
     pub(super) fn ready(&mut self, members: &Members, now: u64) {
         self.report.ready_usec = Some(now);
-        let level = if members.all(|m| m.phase().is_settled()) { Level::Info } else { Level::Warn };
+        let level = if members.all(|m| m.phase().is_settled()) { Level::INFO } else { Level::WARN };
         let line = self.headline(members);
-        journal::emit(kinds::GUESTS_READY, level, &format!("first pass: {line}"), &[]);
-        if let Err(e) = systemd::ready(&line) {
-            log::debug!("cannot tell systemd: {e}");
-        }
+        journal::event!(level, message_id = kinds::GUESTS_READY, "first pass: {line}");
+        systemd::tell_ready(&line);
     }
 
     /// Say of each guest why it waits, unless that was said.
@@ -109,10 +112,14 @@ impl Telling {
         for (index, member) in members.iter() {
             let Some(waiting) = self.waiting(members, index) else { continue };
             if self.said.is_news(index, &waiting) {
-                let said = format!("waits: {waiting}");
-                let fields = [("IBPROV_CAUSE", waiting.to_string())];
                 let guest = &member.guest().what;
-                self.emit(guest, kinds::GUEST_WAITS, Level::Warn, &said, &fields);
+                if let Some(_told) = self.about(guest) {
+                    warn!(
+                        message_id = kinds::GUEST_WAITS,
+                        cause = %waiting,
+                        "{guest} waits: {waiting}"
+                    );
+                }
             }
         }
     }
@@ -121,9 +128,7 @@ impl Telling {
     pub(super) fn update(&mut self, members: &Members) {
         let Some(json) = self.news(members) else { return };
         self.write(&json);
-        if let Err(e) = systemd::status(&self.headline(members)) {
-            log::debug!("cannot tell systemd the status: {e}");
-        }
+        systemd::tell_status(&self.headline(members));
     }
 
     /// The run is over.
@@ -173,13 +178,9 @@ impl Telling {
         }
     }
 
-    fn emit(&self, guest: &What, kind: &str, level: Level, said: &str, more: &[(&str, String)]) {
-        if self.is_silent {
-            return;
-        }
-        let mut fields = vec![("IBPROV_GUEST", guest.name().to_owned())];
-        fields.extend(more.iter().cloned());
-        journal::emit(kind, level, &format!("{guest} {said}"), &fields);
+    /// What is said while this lives is about `guest`; none if nothing is to be said.
+    fn about(&self, guest: &What) -> Option<EnteredSpan> {
+        (!self.is_silent).then(|| error_span!("guest", guest = guest.name()).entered())
     }
 }
 

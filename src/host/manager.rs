@@ -77,7 +77,7 @@ impl Manager {
                     self.bus = Some(bus);
                     "the system bus, at the second try".clone_into(&mut self.way);
                 }
-                Err(e) => log::debug!("{e}"),
+                Err(e) => tracing::debug!(cause = %e, "{e}"),
             }
         }
         self.bus.as_mut()

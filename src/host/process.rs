@@ -225,7 +225,8 @@ impl Running {
         if pid.as_raw() > 0
             && let Err(e) = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM)
         {
-            log::debug!("cannot signal process {pid}: {}", super::errno_name(e));
+            let cause = super::errno_name(e);
+            tracing::debug!(%cause, "cannot signal process {pid}: {cause}");
         }
     }
 

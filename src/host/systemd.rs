@@ -3,7 +3,7 @@
 
 use sd_notify::NotifyState;
 
-use super::root::{ReadError, Root};
+use super::root::{ReadError, Root, answer};
 
 /// The service that this process is part of, by its control group, as
 /// `sd_pid_get_unit(3)` tells; none if it is not part of one.
@@ -20,29 +20,29 @@ pub fn own_unit(root: &Root) -> Result<Option<String>, ReadError> {
     Ok(unit.filter(|unit| unit.ends_with(".service")).map(str::to_owned))
 }
 
-/// One line for `systemctl status`.
-///
-/// # Errors
-/// The notification socket that systemd named cannot be written.
-pub fn status(line: &str) -> std::io::Result<()> {
-    sd_notify::notify(&[NotifyState::Status(line)])
+/// One line for `systemctl status`. Who runs the program by hand has no use for it,
+/// and a manager that does not take it is no reason to stop.
+pub fn tell_status(line: &str) {
+    tell("the status", &[NotifyState::Status(line)]);
 }
 
 /// The start is over: what is ordered after this unit may begin. With the line
 /// for `systemctl status`.
-///
-/// # Errors
-/// As [`status`].
-pub fn ready(line: &str) -> std::io::Result<()> {
-    sd_notify::notify(&[NotifyState::Ready, NotifyState::Status(line)])
+pub fn tell_ready(line: &str) {
+    tell("that the start is over", &[NotifyState::Ready, NotifyState::Status(line)]);
 }
 
 /// Ask for `seconds` more before TimeoutStartSec ends the start: the unit's own
 /// limit is only for an ibprov that hangs, the deadline is ours.
-///
-/// # Errors
-/// As [`status`].
-pub fn extend_start(seconds: u64) -> std::io::Result<()> {
+pub fn tell_deadline(seconds: u64) {
     let usec = u32::try_from(seconds.saturating_mul(1_000_000)).unwrap_or(u32::MAX);
-    sd_notify::notify(&[NotifyState::ExtendTimeoutUsec(usec)])
+    tell("the deadline", &[NotifyState::ExtendTimeoutUsec(usec)]);
+}
+
+/// Send to the socket that systemd has named, if it has.
+fn tell(what: &str, states: &[NotifyState<'_>]) {
+    if let Err(e) = sd_notify::notify(states) {
+        let socket = std::env::var("NOTIFY_SOCKET").unwrap_or_default();
+        tracing::debug!(cause = %answer(&e), "cannot tell systemd {what}: {socket}: {}", answer(&e));
+    }
 }

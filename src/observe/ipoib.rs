@@ -76,7 +76,7 @@ pub fn outcome(root: &Root, ifindex: u32) -> Option<IfaceReport> {
     match report::read::<IfaceReport>(&text) {
         Ok(outcome) => (outcome.ifindex == ifindex).then_some(outcome),
         Err(e) => {
-            log::debug!("{path}: {e}");
+            tracing::debug!(cause = %e, "{path}: {e}");
             None
         }
     }

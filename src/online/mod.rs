@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use log::Level;
+use tracing::Level;
 
 use self::ports::Ports;
 use crate::config::Config;
@@ -24,7 +24,7 @@ use crate::observe::ipoib::Interfaces;
 use crate::observe::{self, ModprobeRules, Observed, Observer};
 use crate::plan::settings::judge_settings;
 use crate::report::online::{Goal, Lack, OnlinePort, OnlineReport, OnlineVerdict};
-use crate::report::port::port_fields;
+use crate::report::port::port_span;
 use crate::report::{Cause, PortProgress, events as kinds};
 use crate::stacks::KNOWN;
 
@@ -75,7 +75,7 @@ pub fn run(config: &Config, wanted: &Wanted, root: &Root) -> anyhow::Result<Onli
     // Where settings are made, of which no other event tells. Only root has it.
     let outcomes = state::ports_dir();
     if let Err((path, e)) = &outcomes {
-        log::debug!("cannot watch {}: {}", path.display(), answer(e));
+        tracing::debug!(cause = %answer(e), "cannot watch {}: {}", path.display(), answer(e));
     }
     let watched: Vec<&Path> = outcomes.iter().map(PathBuf::as_path).collect();
     let mut events = Events::open(&watched)?;
@@ -274,24 +274,27 @@ impl Waiting<'_> {
         if let Some(port) = waited.iter().find(|s| !s.online) {
             line = format!("{line}: waiting for {}", port.line());
         }
-        if let Err(e) = systemd::status(&line) {
-            log::debug!("cannot tell systemd the status: {e}");
-        }
+        systemd::tell_status(&line);
     }
 
     fn finish(&mut self, states: Vec<OnlinePort>, forced: Option<OnlineVerdict>) {
         self.report.problems.extend(self.observed.problems.iter().cloned());
         self.report.finish(states, forced, clock::monotonic_usec());
         for port in self.report.ports.iter().filter(|p| !p.progress.is_ethernet()) {
-            let mut fields = port_fields(&port.progress);
             let (kind, level) = if port.online {
-                (kinds::PORT_ONLINE, Level::Info)
+                (kinds::PORT_ONLINE, Level::INFO)
             } else {
-                fields.push(("IBPROV_MISSING", port.lack.map_or("", Lack::word).to_owned()));
-                fields.extend(port.cause.iter().map(|c| ("IBPROV_CAUSE", c.clone())));
-                (kinds::PORT_NOT_ONLINE, Level::Error)
+                (kinds::PORT_NOT_ONLINE, Level::ERROR)
             };
-            journal::emit(kind, level, &port.line(), &fields);
+            let _port = port_span(&port.progress).entered();
+            journal::event!(
+                level,
+                message_id = kind,
+                missing = (!port.online).then(|| port.lack.map_or("", Lack::word)),
+                cause = port.cause.as_ref().filter(|_| !port.online),
+                "{}",
+                port.line()
+            );
         }
     }
 }

@@ -4,8 +4,9 @@
 
 /// `boot` began. Fields: IBPROV_VERSION, IBPROV_DEADLINE_SEC.
 pub const STARTED: &str = "2b7b0b9e903d414e8c596726a282c880";
-/// A step changed something on the host. Fields: IBPROV_STEP, IBPROV_MODULE or
-/// IBPROV_PCI, IBPROV_TOOK_USEC.
+/// A step changed something on the host. Fields: IBPROV_STEP; IBPROV_TOOK_USEC where
+/// it is one of `boot` or `iface`; what it was done to: IBPROV_MODULE, IBPROV_PCI,
+/// IBPROV_PF, IBPROV_VF, IBPROV_NETDEV.
 pub const STEP_DONE: &str = "2cab8de825d54485a60593541cedbd73";
 /// A step failed. Fields as STEP_DONE, and IBPROV_CAUSE.
 pub const STEP_FAILED: &str = "49d42b9c30f34cdeada6eb1050623f7c";
@@ -14,7 +15,7 @@ pub const STEP_FAILED: &str = "49d42b9c30f34cdeada6eb1050623f7c";
 pub const PORT_READY: &str = "5491926d039241e28588e22f466d308e";
 /// A port did not. Fields as PORT_READY, and IBPROV_MISSING, IBPROV_CAUSE.
 pub const PORT_NOT_READY: &str = "fa880a9215c64c31a44865a1837ca75f";
-/// Something to know that stopped nothing. Field: IBPROV_WARNING.
+/// Something to know that stopped nothing. Field: IBPROV_WARNING, or IBPROV_GUEST.
 pub const WARNING: &str = "94d9f3c083574995a21094eb83d49aea";
 /// `wait-online`: a port is online. Fields as PORT_READY.
 pub const PORT_ONLINE: &str = "c4c1e49464c14be7a491a490554e7009";
@@ -30,7 +31,7 @@ pub const GUEST_UP: &str = "eb4c79698efb4be19c9ba5a538ef8436";
 pub const GUEST_WAITS: &str = "e90af04f628e4c0a962f6e27aebaec1d";
 /// `guests`: a guest is not started, or did not come up. Fields as GUEST_WAITS.
 pub const GUEST_FAILED: &str = "82d1e0f424224844929580734bdb20ff";
-/// `guests`: the first pass is over. Fields: IBPROV_VERDICT.
+/// `guests`: the first pass is over. No fields.
 pub const GUESTS_READY: &str = "50e65608506a4a0fbeeaeec7c9b81efc";
 /// `ibprov iface` runs `ifup` in a unit of its own. Fields: IBPROV_NETDEV,
 /// IBPROV_UNIT.

@@ -308,7 +308,7 @@ impl Outcome {
         match first() {
             Ok((Head { exit_code, headline }, report)) => Self { pf, exit_code, headline, report },
             Err::<_, super::ReadError>(e) => {
-                log::debug!("the report of PF {pf}: {e}");
+                tracing::debug!(%pf, cause = %e, "the report of PF {pf}: {e}");
                 Self::lost(pf, &format!("{failure} {printed}"))
             }
         }

@@ -1,5 +1,7 @@
 //! A port and how far it is: what every report tells of it.
 
+use tracing::{Span, error_span};
+
 use serde::{Deserialize, Serialize};
 
 use super::ModuleTrouble;
@@ -172,18 +174,17 @@ impl std::fmt::Display for NotExpected {
     }
 }
 
-/// The fields of a port's journal event.
+/// What is said of a port is said in this span, whose fields a port's journal events have.
 #[must_use]
-pub fn port_fields(port: &PortProgress) -> Vec<(&'static str, String)> {
-    let mut fields = vec![("IBPROV_EXPECTED", port.expected.clone())];
-    let mut add = |name: &'static str, value: Option<String>| {
-        fields.extend(value.map(|v| (name, v)));
-    };
-    add("IBPROV_PCI", port.pci.map(|v| v.to_string()));
-    add("IBPROV_RDMA", port.rdma.as_ref().map(ToString::to_string));
-    add("IBPROV_PORT", port.port.map(|v| v.to_string()));
-    add("IBPROV_GUID", port.guid.map(|v| v.to_string()));
-    add("IBPROV_NETDEV", port.netdev.as_ref().map(ToString::to_string));
-    add("IBPROV_RUNG", port.reached.map(|v| v.to_string()));
-    fields
+pub fn port_span(port: &PortProgress) -> Span {
+    error_span!(
+        "port",
+        expected = port.expected,
+        pci = port.pci.map(display),
+        rdma = port.rdma.as_ref().map(display),
+        port = port.port.map(display),
+        guid = port.guid.map(display),
+        netdev = port.netdev.as_ref().map(display),
+        rung = port.reached.map(display),
+    )
 }

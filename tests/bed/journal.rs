@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use ibprov::report::events as kinds;
 use serde_json::{Map, Value};
 
 /// One journal entry.
@@ -36,7 +37,8 @@ impl Entry {
 pub(crate) struct Journal(pub(crate) Vec<Entry>);
 
 impl Journal {
-    /// Reads one JSON object a line.
+    /// Reads one JSON object a line; what ibprov wrote must have the fields that are
+    /// promised to programs.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let entries = text.lines().map(|line| {
             let fields: Map<String, Value> =
@@ -51,7 +53,11 @@ impl Journal {
                 fields,
             })
         });
-        entries.collect::<Result<_, String>>().map(Self)
+        let entries: Vec<Entry> = entries.collect::<Result<_, String>>()?;
+        match entries.iter().find_map(|e| Some((e, broken_promise(e)?))) {
+            Some((entry, what)) => Err(format!("the message {:?} {what}", entry.message)),
+            None => Ok(Self(entries)),
+        }
     }
 
     /// Entries written by `unit`, or by systemd about it.
@@ -113,6 +119,85 @@ impl Journal {
             None => panic!("{unit} did not fail:\n{}", listing(self.unit(unit))),
         }
     }
+}
+
+/// What programs read of our events, each without its prefix `IBPROV_`: an event of
+/// this kind has all the fields of one of these sets, and of others only those after
+/// them. The fields in `GAINED` came with the spans; all others were there before.
+type Promise = (&'static str, &'static [&'static [&'static str]], &'static [&'static str]);
+
+const PORT: &[&str] = &["PCI", "RDMA", "PORT", "GUID", "NETDEV", "RUNG"];
+const PORT_LACK: &[&str] = &["PCI", "RDMA", "PORT", "GUID", "NETDEV", "RUNG", "MISSING", "CAUSE"];
+const VF: &[&[&str]] = &[&["PF", "VF", "GUID", "CAUSE"]];
+
+const PROMISED: &[Promise] = &[
+    (kinds::STARTED, &[&["VERSION", "DEADLINE_SEC"]], &[]),
+    (
+        kinds::STEP_DONE,
+        &[&["STEP", "PCI"], &["STEP", "NETDEV", "TOOK_USEC"], &["STEP", "TOOK_USEC"]],
+        &[],
+    ),
+    (
+        kinds::STEP_FAILED,
+        &[
+            &["STEP", "PCI", "CAUSE"],
+            &["STEP", "NETDEV", "TOOK_USEC", "CAUSE"],
+            &["STEP", "TOOK_USEC", "CAUSE"],
+        ],
+        &[],
+    ),
+    (kinds::PORT_READY, &[&["EXPECTED"]], PORT),
+    (kinds::PORT_NOT_READY, &[&["EXPECTED"]], PORT_LACK),
+    (kinds::WARNING, &[&["WARNING"], &["GUEST"]], &[]),
+    (kinds::PORT_ONLINE, &[&["EXPECTED"]], PORT),
+    (kinds::PORT_NOT_ONLINE, &[&["EXPECTED", "MISSING"]], PORT_LACK),
+    (kinds::WAIT_FINISHED, &[&["VERDICT", "EXIT", "TOOK_USEC"]], &[]),
+    (kinds::GUEST_STARTING, &[&["GUEST"]], &[]),
+    (kinds::GUEST_UP, &[&["GUEST", "TOOK_USEC"]], &[]),
+    (kinds::GUEST_WAITS, &[&["GUEST", "CAUSE"]], &[]),
+    (kinds::GUEST_FAILED, &[&["GUEST", "CAUSE"]], &[]),
+    (kinds::GUESTS_READY, &[&[]], &[]),
+    (kinds::IFUP, &[&["NETDEV", "UNIT"]], &[]),
+    (kinds::IFACE_DONE, &[&["NETDEV", "STACK"]], &["CAUSE"]),
+    (kinds::IFACE_FAILED, &[&["NETDEV", "STACK"]], &["CAUSE"]),
+    (kinds::FINISHED, &[&["VERDICT", "EXIT", "TOOK_USEC", "CPU_USEC"]], &[]),
+    (kinds::PF_FINISHED, &[&["PF", "VERDICT", "EXIT", "TOOK_USEC"]], &[]),
+    (kinds::VF_NOT_RIGHT, VF, &["PCI", "RUNG"]),
+    (kinds::VF_DEFERRED, VF, &["PCI", "RUNG"]),
+];
+
+/// Fields that an event has of the spans it is said in.
+const GAINED: &[&str] = &["MODULE", "PCI", "PF", "VF", "NETDEV", "GUEST"];
+
+/// Fields of the program's inside, which no message of ours has.
+const INSIDE: &[&str] = &["TARGET", "SPAN_NAME", "CODE_FILE", "CODE_LINE", "CODE_MODULE"];
+
+/// What is wrong with an entry of ours, if anything is.
+fn broken_promise(entry: &Entry) -> Option<String> {
+    let ours = entry.field("SYSLOG_IDENTIFIER") == "ibprov"
+        && entry.field("_TRANSPORT") == "journal"
+        && entry.field("_COMM") == "ibprov";
+    if !ours {
+        return None;
+    }
+    if let Some(name) = INSIDE.iter().find(|name| entry.fields.contains_key(**name)) {
+        return Some(format!("has the field {name}"));
+    }
+    let priority = entry.field("PRIORITY");
+    if !["3", "4", "5", "6"].contains(&priority) {
+        return Some(format!("has priority {priority:?}"));
+    }
+    let id = entry.fields.get("MESSAGE_ID")?.as_str()?;
+    let Some((_, sets, more)) = PROMISED.iter().find(|(kind, ..)| *kind == id) else {
+        return Some(format!("has the unknown MESSAGE_ID {id}"));
+    };
+    let has: Vec<&str> =
+        entry.fields.keys().filter_map(|name| name.strip_prefix("IBPROV_")).collect();
+    let is_kept = sets.iter().any(|set| {
+        let may = |name: &&str| set.contains(name) || more.contains(name) || GAINED.contains(name);
+        set.iter().all(|name| has.contains(name)) && has.iter().all(may)
+    });
+    (!is_kept).then(|| format!("of kind {id} has the fields {has:?}"))
 }
 
 /// Asserts that the instants come one after the other, each with its name.

@@ -25,14 +25,10 @@ impl Status {
 
     /// Tell systemd `status`, and with the first one for how long it may have to wait.
     pub(super) fn tell(&mut self, status: &str) {
-        if !std::mem::replace(&mut self.knows_deadline, true)
-            && let Err(e) = systemd::extend_start(self.deadline.as_secs() + GRACE_SEC)
-        {
-            log::debug!("cannot tell systemd the deadline: {e}");
+        if !std::mem::replace(&mut self.knows_deadline, true) {
+            systemd::tell_deadline(self.deadline.as_secs() + GRACE_SEC);
         }
-        if let Err(e) = systemd::status(status) {
-            log::debug!("cannot tell systemd the status: {e}");
-        }
+        systemd::tell_status(status);
     }
 }
 
