@@ -2,17 +2,18 @@
 
 use std::io;
 
+use netlink_packet_core::{NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL};
 use netlink_sys::protocols::NETLINK_ROUTE;
 use nix::libc::{
-    IFLA_IFNAME, IFLA_INFO_DATA, IFLA_INFO_KIND, IFLA_LINK, IFLA_LINKINFO, IFLA_MTU, NLM_F_ACK,
-    NLM_F_CREATE, NLM_F_EXCL, RTM_GETLINK, RTM_NEWLINK, c_int,
+    IFLA_IFNAME, IFLA_INFO_DATA, IFLA_INFO_KIND, IFLA_LINK, IFLA_LINKINFO, IFLA_MTU, RTM_GETLINK,
+    RTM_NEWLINK,
 };
 
 use super::netlink::{LINK_HEADER, link_header};
-use super::netlink_wire::{Attributes, Question, attribute, text_of, u16_at};
+use super::netlink_wire::{Question, after, attribute, text_of, u16_at, value_of};
 use crate::names::{IfName, Mode, PKey};
 
-// Nested in IFLA_INFO_DATA of IPoIB (include/uapi/linux/if_link.h).
+// What libc lacks of include/uapi/linux/if_link.h, nested in IFLA_INFO_DATA of IPoIB.
 const IFLA_IPOIB_PKEY: u16 = 1;
 const IFLA_IPOIB_MODE: u16 = 2;
 const IFLA_IPOIB_UMCAST: u16 = 3;
@@ -71,23 +72,18 @@ pub fn ipoib_of(ifindex: u32) -> io::Result<(Option<Mode>, Option<bool>)> {
         flags: NLM_F_ACK,
         payload: &payload,
     };
-    let mut found = (None, None);
-    question.ask(&mut |kind, link| {
-        if kind == RTM_NEWLINK {
-            found = ipoib_in(link).unwrap_or_default();
-        }
-    })?;
-    Ok(found)
+    let mut read = |kind, link: &[u8]| if kind == RTM_NEWLINK { ipoib_in(link) } else { None };
+    Ok(question.ask(&mut read)?.pop().unwrap_or_default())
 }
 
 /// Mode and umcast from a link's message, if it is an IPoIB interface.
 fn ipoib_in(link: &[u8]) -> Option<(Option<Mode>, Option<bool>)> {
-    let info = Attributes::after(link, LINK_HEADER).value(IFLA_LINKINFO)?;
-    if text_of(Attributes(info).value(IFLA_INFO_KIND)?) != IPOIB {
+    let info = value_of(after(link, LINK_HEADER), IFLA_LINKINFO)?;
+    if text_of(value_of(info, IFLA_INFO_KIND)?) != IPOIB {
         return None;
     }
-    let data = Attributes(info).value(IFLA_INFO_DATA)?;
-    let number = |kind| Attributes(data).value(kind).and_then(|value| u16_at(value, 0));
+    let data = value_of(info, IFLA_INFO_DATA)?;
+    let number = |kind| value_of(data, kind).and_then(|value| u16_at(value, 0));
     let mode = match number(IFLA_IPOIB_MODE) {
         Some(IPOIB_MODE_DATAGRAM) => Some(Mode::Datagram),
         Some(IPOIB_MODE_CONNECTED) => Some(Mode::Connected),
@@ -107,11 +103,11 @@ fn change(ifindex: u32, attributes: &[u8]) -> io::Result<()> {
     new_link(ifindex, attributes, 0)
 }
 
-fn new_link(ifindex: u32, attributes: &[u8], flags: c_int) -> io::Result<()> {
+fn new_link(ifindex: u32, attributes: &[u8], flags: u16) -> io::Result<()> {
     let mut payload = link_header(ifindex);
     payload.extend(attributes);
     let (kind, flags) = (RTM_NEWLINK, NLM_F_ACK | flags);
-    Question { protocol: NETLINK_ROUTE, kind, flags, payload: &payload }.ask(&mut |_, _| {})
+    Question { protocol: NETLINK_ROUTE, kind, flags, payload: &payload }.tell()
 }
 
 #[cfg(test)]

@@ -3,46 +3,48 @@
 use std::io;
 use std::net::IpAddr;
 
+use netlink_packet_core::{NLM_F_ACK, NLM_F_DUMP, parse_ip};
 use netlink_sys::protocols::NETLINK_ROUTE;
 use nix::libc::{
     IFA_ADDRESS, IFA_F_DADFAILED, IFA_F_TENTATIVE, IFA_LOCAL, IFLA_EXT_MASK, IFLA_VFINFO_LIST,
-    NLM_F_ACK, NLM_F_DUMP, RT_SCOPE_HOST, RT_SCOPE_LINK, RT_SCOPE_NOWHERE, RT_SCOPE_UNIVERSE,
-    RT_TABLE_LOCAL, RTA_DST, RTA_MULTIPATH, RTA_OIF, RTEXT_FILTER_SKIP_STATS, RTEXT_FILTER_VF,
-    RTM_GETADDR, RTM_GETLINK, RTM_GETROUTE, RTM_NEWADDR, RTM_NEWLINK, RTM_NEWROUTE, RTM_SETLINK,
-    RTPROT_KERNEL,
+    RT_SCOPE_HOST, RT_SCOPE_LINK, RT_SCOPE_NOWHERE, RT_SCOPE_UNIVERSE, RT_TABLE_LOCAL, RTA_DST,
+    RTA_MULTIPATH, RTA_OIF, RTEXT_FILTER_SKIP_STATS, RTEXT_FILTER_VF, RTM_GETADDR, RTM_GETLINK,
+    RTM_GETROUTE, RTM_NEWADDR, RTM_NEWLINK, RTM_NEWROUTE, RTM_SETLINK, RTPROT_KERNEL, ifinfomsg,
 };
 use serde::{Deserialize, Serialize};
 
-use super::netlink_wire::{Attributes, Question, attribute, u16_at, u32_at, u64_at};
+use super::netlink_wire::{
+    Question, after, attribute, attributes, u16_at, u32_at, u64_at, value_of,
+};
 use crate::names::{Administered, Guid, Policy, VfIndex};
 
 /// Tell of VFs, without their statistics.
 const VFS_WITHOUT_STATISTICS: u32 = (RTEXT_FILTER_VF | RTEXT_FILTER_SKIP_STATS).cast_unsigned();
 /// Scopes that reach no further than the link.
 const NEAR: [u8; 3] = [RT_SCOPE_LINK, RT_SCOPE_HOST, RT_SCOPE_NOWHERE];
-/// `struct rtmsg`.
-const ROUTE_HEADER: usize = 12;
-
 /// Flags of an address that is not to be used: it is another host's, or may be.
 const UNUSABLE: u32 = IFA_F_DADFAILED | IFA_F_TENTATIVE;
-/// `struct ifaddrmsg`.
-const ADDRESS_HEADER: usize = 8;
 
-// Nested in IFLA_VFINFO_LIST (include/uapi/linux/if_link.h).
+// What libc lacks of include/uapi/linux/rtnetlink.h and if_addr.h: `struct rtmsg` and
+// `struct ifaddrmsg`.
+const ROUTE_HEADER: usize = 12;
+const ADDRESS_HEADER: usize = 8;
+// And of include/uapi/linux/if_link.h, nested in IFLA_VFINFO_LIST.
 const IFLA_VF_INFO: u16 = 1;
 const IFLA_VF_LINK_STATE: u16 = 5;
 const IFLA_VF_IB_NODE_GUID: u16 = 10;
 const IFLA_VF_IB_PORT_GUID: u16 = 11;
 /// IFLA_VF_LINK_STATE_AUTO, _ENABLE, _DISABLE.
 const STATES: [(u32, Policy); 3] = [(0, Policy::Follow), (1, Policy::Up), (2, Policy::Down)];
-/// `struct ifinfomsg`.
-pub(super) const LINK_HEADER: usize = 16;
 /// Where `struct ifla_vf_guid { __u32 vf; __u64 guid; }` has its GUID.
 const GUID_AT: usize = std::mem::align_of::<u64>();
 
+pub(super) const LINK_HEADER: usize = std::mem::size_of::<ifinfomsg>();
+const LINK_INDEX_AT: usize = std::mem::offset_of!(ifinfomsg, ifi_index);
+
 /// A link's header, for the interface with this index.
 pub(super) fn link_header(ifindex: u32) -> Vec<u8> {
-    let mut header = vec![0; 4];
+    let mut header = vec![0; LINK_INDEX_AT];
     header.extend(ifindex.to_ne_bytes());
     header.resize(LINK_HEADER, 0);
     header
@@ -54,29 +56,28 @@ pub type VfsOfNetdev = (u32, Vec<(VfIndex, Administered)>);
 /// What each netdev that is a PF says of its VFs, by interface index.
 ///
 /// A dump, because a request for one link fails with EMSGSIZE from about 16
-/// VFs on in kernels before the fix of `rtnl_vfinfo_size()` (2025).
+/// VFs on in kernels before the fix of `rtnl_vfinfo_size()` (2025). The dump does not,
+/// because of what [`Question::ask`] offers it.
 ///
 /// # Errors
 /// The socket fails, or the kernel refuses.
 pub fn administered_vfs() -> io::Result<Vec<VfsOfNetdev>> {
     let mut payload = link_header(0);
     payload.extend(attribute(IFLA_EXT_MASK, &VFS_WITHOUT_STATISTICS.to_ne_bytes()));
-    let mut found = Vec::new();
-    dump(RTM_GETLINK, &payload, RTM_NEWLINK, &mut |link| found.extend(vfs_in(link)))?;
-    Ok(found)
+    dump(RTM_GETLINK, &payload, RTM_NEWLINK, &mut vfs_in)
 }
 
 fn vfs_in(link: &[u8]) -> Option<VfsOfNetdev> {
-    let list = Attributes::after(link, LINK_HEADER).value(IFLA_VFINFO_LIST)?;
-    let vfs = Attributes(list).filter(|(kind, _)| *kind == IFLA_VF_INFO);
+    let list = value_of(after(link, LINK_HEADER), IFLA_VFINFO_LIST)?;
+    let vfs = attributes(list).filter(|(kind, _)| *kind == IFLA_VF_INFO);
     let vfs = vfs.filter_map(|(_, infos)| administered(infos)).collect();
-    Some((u32_at(link, 4)?, vfs))
+    Some((u32_at(link, LINK_INDEX_AT)?, vfs))
 }
 
 fn administered(infos: &[u8]) -> Option<(VfIndex, Administered)> {
     let mut vf = Administered::default();
     let mut index = None;
-    for (kind, value) in Attributes(infos) {
+    for (kind, value) in attributes(infos) {
         let guid = || u64_at(value, GUID_AT).map(Guid::new);
         match kind {
             IFLA_VF_IB_NODE_GUID => vf.node_guid = guid(),
@@ -93,14 +94,15 @@ fn administered(infos: &[u8]) -> Option<(VfIndex, Administered)> {
     Some((index?, vf))
 }
 
-/// Everything of one kind; `each` has what the kernel answers with `answer`.
-fn dump(kind: u16, payload: &[u8], answer: u16, each: &mut dyn FnMut(&[u8])) -> io::Result<()> {
+/// Everything of one kind: what `read` makes of each message of the type `answer`.
+fn dump<T>(
+    kind: u16,
+    payload: &[u8],
+    answer: u16,
+    read: &mut dyn FnMut(&[u8]) -> Option<T>,
+) -> io::Result<Vec<T>> {
     let question = Question { protocol: NETLINK_ROUTE, kind, flags: NLM_F_DUMP, payload };
-    question.ask(&mut |kind, payload| {
-        if kind == answer {
-            each(payload);
-        }
-    })
+    question.ask(&mut |kind, payload| if kind == answer { read(payload) } else { None })
 }
 
 /// The addresses of every netdev, `10.0.0.5/24`, without link-local ones.
@@ -138,25 +140,20 @@ struct Address {
 }
 
 /// All addresses, the host's own ones too.
-fn each_address(each: &mut dyn FnMut(Address)) -> io::Result<()> {
-    dump(RTM_GETADDR, &[0; ADDRESS_HEADER], RTM_NEWADDR, &mut |address| {
-        if let Some(address) = address_of(address) {
-            each(address);
-        }
-    })
+fn all_addresses() -> io::Result<Vec<Address>> {
+    dump(RTM_GETADDR, &[0; ADDRESS_HEADER], RTM_NEWADDR, &mut address_of)
 }
 
 fn address_of(message: &[u8]) -> Option<Address> {
     let [_, prefix, flags, scope, ..] = *message else { return None };
-    let attributes = || Attributes::after(message, ADDRESS_HEADER);
+    let attributes = after(message, ADDRESS_HEADER);
     // On a point-to-point link IFA_ADDRESS is the peer's.
-    let ip = attributes().value(IFA_LOCAL).or_else(|| attributes().value(IFA_ADDRESS));
+    let ip = value_of(attributes, IFA_LOCAL).or_else(|| value_of(attributes, IFA_ADDRESS));
     Some(Address { ifindex: u32_at(message, 4)?, scope, flags, ip: ip.and_then(ip_of), prefix })
 }
 
 fn ip_of(bytes: &[u8]) -> Option<IpAddr> {
-    let v4 = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
-    v4.or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from)).ok()
+    parse_ip(bytes).ok()
 }
 
 /// The addresses that a peer can use: of global scope, and past duplicate
@@ -166,11 +163,11 @@ fn ip_of(bytes: &[u8]) -> Option<IpAddr> {
 /// As [`administered_vfs`].
 pub fn global_addresses() -> io::Result<Vec<(u32, IpAddr, u8)>> {
     let mut found = Vec::new();
-    each_address(&mut |address| {
+    for address in all_addresses()? {
         if address.scope == RT_SCOPE_UNIVERSE && u32::from(address.flags) & UNUSABLE == 0 {
             found.extend(address.ip.map(|ip| (address.ifindex, ip, address.prefix)));
         }
-    })?;
+    }
     Ok(found)
 }
 
@@ -198,7 +195,7 @@ pub fn set_vf(ifindex: u32, vf: VfIndex, setting: VfSetting) -> io::Result<()> {
     let mut payload = link_header(ifindex);
     payload.extend(attribute(IFLA_VFINFO_LIST, &attribute(IFLA_VF_INFO, &info(vf, setting))));
     let (kind, flags) = (RTM_SETLINK, NLM_F_ACK);
-    Question { protocol: NETLINK_ROUTE, kind, flags, payload: &payload }.ask(&mut |_, _| {})
+    Question { protocol: NETLINK_ROUTE, kind, flags, payload: &payload }.tell()
 }
 
 fn info(vf: VfIndex, setting: VfSetting) -> Vec<u8> {
@@ -227,15 +224,14 @@ fn info(vf: VfIndex, setting: VfSetting) -> Vec<u8> {
 /// The socket fails, or the kernel refuses.
 pub fn net_uses() -> io::Result<Vec<(u32, String)>> {
     let mut uses = Vec::new();
-    each_address(&mut |address| {
+    for address in all_addresses()? {
         if !NEAR.contains(&address.scope) {
             let ip = address.ip.map_or_else(|| "?".to_owned(), |ip| ip.to_string());
             uses.push((address.ifindex, format!("address {ip}/{}", address.prefix)));
         }
-    })?;
-    dump(RTM_GETROUTE, &[0; ROUTE_HEADER], RTM_NEWROUTE, &mut |route| {
-        uses.extend(route_of(route).unwrap_or_default());
-    })?;
+    }
+    let routes = dump(RTM_GETROUTE, &[0; ROUTE_HEADER], RTM_NEWROUTE, &mut route_of)?;
+    uses.extend(routes.into_iter().flatten());
     Ok(uses)
 }
 
@@ -245,16 +241,16 @@ fn route_of(message: &[u8]) -> Option<Vec<(u32, String)>> {
     if table == RT_TABLE_LOCAL || protocol == RTPROT_KERNEL {
         return None;
     }
-    let attributes = || Attributes::after(message, ROUTE_HEADER);
-    let to = attributes().value(RTA_DST).and_then(ip_of);
+    let attributes = after(message, ROUTE_HEADER);
+    let to = value_of(attributes, RTA_DST).and_then(ip_of);
     // The kernel's own for every IPv6 link, made as "boot" by older kernels.
     if matches!(to, Some(IpAddr::V6(ip)) if ip.is_unicast_link_local() || ip.is_multicast()) {
         return None;
     }
     let mut out: Vec<u32> =
-        attributes().value(RTA_OIF).and_then(|v| u32_at(v, 0)).into_iter().collect();
+        value_of(attributes, RTA_OIF).and_then(|v| u32_at(v, 0)).into_iter().collect();
     // `struct rtnexthop`, one after the other.
-    let mut hops = attributes().value(RTA_MULTIPATH).unwrap_or_default();
+    let mut hops = value_of(attributes, RTA_MULTIPATH).unwrap_or_default();
     while let Some((length, index)) = u16_at(hops, 0).zip(u32_at(hops, 4)) {
         out.push(index);
         hops = hops.get(usize::from(length.max(8)).next_multiple_of(4)..).unwrap_or_default();
@@ -331,9 +327,8 @@ mod tests {
 
     #[test]
     fn the_kernel_answers() {
-        let local = |a: Address| a.ip.is_some_and(|ip| ip.is_loopback());
-        let mut any = false;
-        each_address(&mut |address| any |= local(address)).expect("addresses");
+        let local = |a: &Address| a.ip.is_some_and(|ip| ip.is_loopback());
+        let any = all_addresses().expect("addresses").iter().any(local);
         assert!(any, "lo has an address where tests run");
         net_uses().expect("uses");
         administered_vfs().expect("VFs");
