@@ -3,18 +3,22 @@
 //! Running other programs. Whatever can sleep uninterruptibly goes here: a
 //! child in that state cannot be killed, but it delays nobody.
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use nix::errno::Errno;
 use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::unistd::Pid;
 
+use super::answer;
 use super::clock;
 use super::lock::Held;
 
@@ -99,10 +103,60 @@ impl Ended {
 /// PATH itself is not trusted.
 const SBIN: [&str; 4] = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"];
 
+/// This program itself, whatever became of the file it was started from.
+const SELF: &str = "/proc/self/exe";
+
 /// The program `name` in the system's own directories.
 #[must_use]
 pub fn find(name: &str) -> Option<PathBuf> {
     SBIN.into_iter().map(|dir| Path::new(dir).join(name)).find(|p| p.is_file())
+}
+
+/// The program `name`, or that it is missing.
+fn installed(name: &str) -> io::Result<PathBuf> {
+    find(name).ok_or_else(|| io::Error::other(format!("{name} is not in {}", SBIN.join(", "))))
+}
+
+/// The environment that a program gets.
+#[derive(Debug, Clone, Copy)]
+enum Environment {
+    /// PATH and LC_ALL, so that what it says can be read and nobody who started us
+    /// has a say in what it does.
+    Safe,
+    /// Ours: of our own kind, it logs as we do.
+    Ours,
+}
+
+/// The one place where a program is started: in a process group of its own, by which
+/// it is ended with all that it started, and in `/`, which keeps no file system busy.
+fn spawn(
+    program: &Path,
+    args: &[impl AsRef<OsStr>],
+    environment: Environment,
+    [stdin, stdout, stderr]: [Stdio; 3],
+) -> io::Result<Child> {
+    let mut command = Command::new(program);
+    command.args(args).process_group(0).current_dir("/");
+    command.stdin(stdin).stdout(stdout).stderr(stderr);
+    if let Environment::Safe = environment {
+        command.env_clear().env("PATH", SBIN.join(":")).env("LC_ALL", "C");
+    }
+    command.spawn()
+}
+
+/// Kill `child`, which nobody has waited for, with all that it started, as far as that
+/// stayed in its group. Until it is waited for, its number is no other group's.
+fn kill_group(child: &Child) -> io::Result<()> {
+    killpg(pid_of(child)?, Signal::SIGKILL).map_err(io::Error::from)
+}
+
+/// The same, unless it is seen to have ended.
+fn kill_if_running(child: &mut Child) -> io::Result<()> {
+    if child.try_wait()?.is_some() { Ok(()) } else { kill_group(child) }
+}
+
+fn pid_of(child: &Child) -> io::Result<Pid> {
+    i32::try_from(child.id()).map(Pid::from_raw).map_err(io::Error::other)
 }
 
 /// Start `program`. It gets `lock` as its standard input, so the lock is held
@@ -130,23 +184,12 @@ fn run(
     stdout: Option<File>,
 ) -> io::Result<Running> {
     let stderr = File::from(memfd_create(c"stderr", MFdFlags::MFD_CLOEXEC)?);
-    let mut command = Command::new(program);
-    command
-        .args(args)
-        .env_clear()
-        .env("PATH", SBIN.join(":"))
-        .env("LC_ALL", "C")
-        .current_dir("/")
-        .stdin(match &lock {
-            Some(held) => Stdio::from(held.share()?),
-            None => Stdio::null(),
-        })
-        .stdout(match &stdout {
-            Some(file) => Stdio::from(file.try_clone()?),
-            None => Stdio::null(),
-        })
-        .stderr(Stdio::from(stderr.try_clone()?));
-    let child = command.spawn()?;
+    let streams = [
+        lock.as_ref().map(Held::share).transpose()?.map_or_else(Stdio::null, Stdio::from),
+        stdout.as_ref().map(File::try_clone).transpose()?.map_or_else(Stdio::null, Stdio::from),
+        Stdio::from(stderr.try_clone()?),
+    ];
+    let child = spawn(program, args, Environment::Safe, streams)?;
     if let Some(mut held) = lock {
         held.set_owner(child.id())?;
     }
@@ -170,12 +213,8 @@ fn run(
 /// It cannot be started.
 pub fn start_self(args: &[String]) -> io::Result<Running> {
     let stdout = File::from(memfd_create(c"stdout", MFdFlags::MFD_CLOEXEC)?);
-    let child = Command::new("/proc/self/exe")
-        .args(args)
-        .current_dir("/")
-        .stdin(Stdio::null())
-        .stdout(Stdio::from(stdout.try_clone()?))
-        .spawn()?;
+    let streams = [Stdio::null(), Stdio::from(stdout.try_clone()?), Stdio::inherit()];
+    let child = spawn(Path::new(SELF), args, Environment::Ours, streams)?;
     Ok(Running {
         child,
         stdout: Some(stdout),
@@ -192,15 +231,53 @@ pub fn start_self(args: &[String]) -> io::Result<Running> {
 /// # Errors
 /// It cannot be started.
 pub fn start_self_on(socket: UnixStream, lock: Option<File>, verb: &str) -> io::Result<Child> {
-    // The program itself, whatever became of the file it was started from.
-    Command::new("/proc/self/exe")
-        .arg(verb)
-        .env_clear()
-        .env("LC_ALL", "C")
-        .current_dir("/")
-        .stdin(Stdio::from(OwnedFd::from(socket)))
-        .stdout(lock.map_or_else(Stdio::null, Stdio::from))
-        .spawn()
+    let lock = lock.map_or_else(Stdio::null, Stdio::from);
+    let streams = [Stdio::from(OwnedFd::from(socket)), lock, Stdio::inherit()];
+    spawn(Path::new(SELF), &[verb], Environment::Safe, streams)
+}
+
+/// A program whose output is read while it runs, as long as it is wanted: there is no
+/// deadline. It is ended once nobody reads any more.
+#[derive(Debug)]
+pub(super) struct Streaming(Child);
+
+/// Start `program` with this standard input. What it has to say of itself is not kept.
+///
+/// # Errors
+/// It cannot be started.
+pub(super) fn start_streaming(
+    program: &Path,
+    args: &[&str],
+    stdin: Stdio,
+) -> io::Result<Streaming> {
+    spawn(program, args, Environment::Safe, [stdin, Stdio::piped(), Stdio::null()]).map(Streaming)
+}
+
+impl Streaming {
+    /// Wait for its end, having read all: why it did not succeed, if so.
+    ///
+    /// # Errors
+    /// It cannot be waited for.
+    pub(super) fn ended(mut self) -> io::Result<Option<Failure>> {
+        // One that has more to say ends by SIGPIPE.
+        drop(self.0.stdout.take());
+        self.0.wait().map(Failure::of)
+    }
+}
+
+impl Read for Streaming {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.stdout.as_mut().map_or(Ok(0), |out| out.read(buffer))
+    }
+}
+
+impl Drop for Streaming {
+    /// A reader that stops early must not leave the writer behind. Nobody is left to
+    /// tell if it cannot be ended.
+    fn drop(&mut self) {
+        drop(self.0.stdout.take());
+        drop(kill_if_running(&mut self.0).and_then(|()| self.0.wait()));
+    }
 }
 
 impl Running {
@@ -210,21 +287,19 @@ impl Running {
         self.child.id()
     }
 
-    /// End it. Whether it does shows in [`Running::ended`].
+    /// End it, with all that it started. Whether it does shows in [`Running::ended`].
     ///
     /// # Errors
     /// It cannot be signalled.
     pub fn kill(&mut self) -> io::Result<()> {
-        self.child.kill()
+        kill_if_running(&mut self.child)
     }
 
     /// Ask it to end (SIGTERM), which a child that hangs does not hear.
     pub fn ask_to_end(&self) {
-        let pid = nix::unistd::Pid::from_raw(i32::try_from(self.child.id()).unwrap_or_default());
+        let Ok(pid) = pid_of(&self.child) else { return };
         // One that has ended needs no signal.
-        if pid.as_raw() > 0
-            && let Err(e) = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM)
-        {
+        if let Err(e) = kill(pid, Signal::SIGTERM) {
             let cause = super::errno_name(e);
             tracing::debug!(%cause, "cannot signal process {pid}: {cause}");
         }
@@ -296,22 +371,6 @@ fn peak(status: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// The standard output of a short program, `None` with the reason if it is
-/// missing, fails or prints no text. For questions that systemctl answers.
-///
-/// # Errors
-/// It cannot be started, or fails.
-pub fn output(name: &str, args: &[&str]) -> io::Result<String> {
-    let program = find(name)
-        .ok_or_else(|| io::Error::other(format!("{name} is not in {}", SBIN.join(", "))))?;
-    let out = Command::new(program).args(args).env("LC_ALL", "C").stdin(Stdio::null()).output()?;
-    if out.status.success() {
-        return String::from_utf8(out.stdout).map_err(io::Error::other);
-    }
-    let said = String::from_utf8_lossy(&out.stderr).trim().to_owned();
-    Err(io::Error::other(format!("{name} {}: {}: {said}", args.join(" "), out.status)))
-}
-
 /// What a program that was waited for has said.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
@@ -343,28 +402,36 @@ impl Output {
     }
 }
 
-/// Run a program that answers soon, and kill it if it has not by `until_usec`
-/// of CLOCK_MONOTONIC. Not for what can sleep uninterruptibly.
+/// No answer that ibprov asks for comes near this, bytes of each pipe: systemd's on all
+/// units of a large host is some MiB.
+const OUTPUT_LIMIT: usize = 64 << 20;
+
+/// Run a program that answers soon, and kill it with all that it started if it has not
+/// by `until_usec` of CLOCK_MONOTONIC. Not for what can sleep uninterruptibly, unless
+/// in a child that may do so.
 ///
 /// # Errors
-/// It is missing, cannot be started or cannot be waited for.
+/// It is missing, cannot be started or waited for, or says more than 64 MiB.
 pub fn output_until(name: &str, args: &[&str], until_usec: u64) -> io::Result<Output> {
-    let program = find(name)
-        .ok_or_else(|| io::Error::other(format!("{name} is not in {}", SBIN.join(", "))))?;
-    let mut child = Command::new(program)
-        .args(args)
-        .env("LC_ALL", "C")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()?;
+    let program = installed(name)?;
+    let streams = [Stdio::null(), Stdio::piped(), Stdio::piped()];
+    let child = spawn(&program, args, Environment::Safe, streams);
+    let mut child = child.map_err(|e| {
+        io::Error::other(format!(
+            "cannot run {} {}: {}",
+            program.display(),
+            args.join(" "),
+            answer(&e)
+        ))
+    })?;
+    let failed = |e| io::Error::other(format!("{name} {}: {}", args.join(" "), answer(&e)));
     let read = read_both(&mut child, until_usec);
     if !matches!(read, Ok((_, _, true))) {
         // Whoever closes both pipes is about to end; this one has not.
-        child.kill()?;
+        kill_group(&child).map_err(failed)?;
     }
-    let status = child.wait()?;
-    let (stdout, stderr, ended) = read?;
+    let status = child.wait().map_err(failed)?;
+    let (stdout, stderr, ended) = read.map_err(failed)?;
     Ok(Output {
         ended,
         failure: Failure::of(status),
@@ -385,6 +452,9 @@ fn read_both(child: &mut Child, until_usec: u64) -> io::Result<(Vec<u8>, Vec<u8>
     let (mut out_open, mut err_open) = (true, true);
     let mut buffer = [0_u8; 8192];
     while out_open || err_open {
+        if out.len().max(err.len()) > OUTPUT_LIMIT {
+            return Err(io::Error::other(format!("said more than {} MiB", OUTPUT_LIMIT >> 20)));
+        }
         let timeout = clock::poll_timeout(until_usec);
         if timeout == PollTimeout::ZERO {
             return Ok((out, err, false));
@@ -438,5 +508,59 @@ mod tests {
         let out = output_until("sleep", &["60"], begin + 100_000).expect("sleep");
         assert!(!out.ended && clock::monotonic_usec() < begin + 20_000_000);
         assert!(out.into_text("sleep", &["60"]).is_err());
+    }
+
+    #[test]
+    fn what_it_has_started_is_ended_with_it() {
+        // One that waits for it, and one that ends and leaves it with the pipe.
+        for script in ["sleep 60 & echo $!; wait", "sleep 60 & echo $!"] {
+            let until = clock::monotonic_usec() + 500_000;
+            let out = output_until("sh", &["-c", script], until).expect("sh");
+            assert!(!out.ended);
+            let left = String::from_utf8(out.stdout).expect("a number");
+            let stat = format!("/proc/{}/stat", left.trim());
+            let until = clock::monotonic_usec() + 20_000_000;
+            // Gone, or waiting for init to look at it.
+            while std::fs::read_to_string(&stat).is_ok_and(|s| !s.contains(") Z")) {
+                assert!(clock::monotonic_usec() < until, "process {left} is still there");
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    #[test]
+    fn nobody_who_started_us_has_a_say_in_what_a_program_does() {
+        let until = clock::monotonic_usec() + 20_000_000;
+        let run = |name, args: &[&str]| {
+            let out = output_until(name, args, until).and_then(|o| o.into_text(name, args));
+            out.unwrap_or_else(|e| panic!("{e}"))
+        };
+        // Cargo has set much more for this process.
+        assert_eq!(run("env", &[]), "LC_ALL=C\nPATH=/usr/sbin:/sbin:/usr/bin:/bin\n");
+        assert_eq!(run("pwd", &[]), "/\n");
+        let group = run("sh", &["-c", "echo $$ $(ps -o pgid= -p $$)"]);
+        let (pid, pgid) = group.trim().split_once(' ').expect("two numbers");
+        assert_eq!(pid, pgid);
+    }
+
+    #[test]
+    fn a_program_that_never_stops_talking_is_ended() {
+        let until = clock::monotonic_usec() + 60_000_000;
+        let e = output_until("cat", &["/dev/zero"], until).expect_err("too much");
+        assert_eq!(e.to_string(), "cat /dev/zero: said more than 64 MiB");
+    }
+
+    #[test]
+    fn a_stream_that_nobody_reads_any_more_is_ended() {
+        let sh = find("sh").expect("sh");
+        let mut stream =
+            start_streaming(&sh, &["-c", "sleep 60 & echo first; wait"], Stdio::null())
+                .expect("sh");
+        let mut first = [0; 6];
+        stream.read_exact(&mut first).expect("a line");
+        assert_eq!(&first, b"first\n");
+        let begin = clock::monotonic_usec();
+        drop(stream);
+        assert!(clock::monotonic_usec() - begin < 20_000_000);
     }
 }

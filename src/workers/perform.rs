@@ -81,7 +81,10 @@ fn write(path: &str, value: &str) -> Outcome {
 fn bind(root: &Root, pci: PciAddress, driver: &str, before: &str) -> Outcome {
     let to_drivers = format!("/sys/bus/pci/drivers/{driver}");
     if driver == VFIO && !root.exists(&to_drivers) {
-        process::output("modprobe", &["-b", "--", VFIO])
+        // Here it may take as long as it takes: who asked does not wait for ever.
+        let args = ["-b", "--", VFIO];
+        process::output_until("modprobe", &args, u64::MAX)
+            .and_then(|said| said.into_text("modprobe", &args))
             .map_err(|e| refused(Tried::LoadVfio, &e))?;
     }
     let own = format!("{}/driver_override", dir(pci));
