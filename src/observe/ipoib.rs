@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use nix::libc::{ARPHRD_INFINIBAND, IFF_UP};
 use serde::Serialize;
 
 use super::Look;
@@ -98,8 +99,6 @@ pub enum Sort {
 }
 
 const NET: &str = "/sys/class/net";
-const ARPHRD_INFINIBAND: u32 = 32;
-const IFF_UP: u32 = 1;
 /// IPOIB_FLAGS_RC (`drivers/infiniband/ulp/ipoib/ipoib.h`).
 const CONNECTED: u8 = 0x80;
 
@@ -131,7 +130,7 @@ pub fn sort(look: &mut Look<'_>, name: &IfName) -> Option<Sort> {
     let dir = format!("{NET}/{name}");
     let ifindex = number(look, &dir, "ifindex")?;
     let hardware = number(look, &dir, "type")?;
-    if hardware != ARPHRD_INFINIBAND {
+    if hardware != u32::from(ARPHRD_INFINIBAND) {
         return Some(Sort::Other(format!("an interface of hardware type {hardware}")));
     }
     let uevent = look.attribute(&format!("{dir}/uevent")).unwrap_or_default();
@@ -157,8 +156,13 @@ pub fn sort(look: &mut Look<'_>, name: &IfName) -> Option<Sort> {
         mode: mode.and_then(|m| m.parse().ok()),
         mtu: number(look, &dir, "mtu"),
         umcast: number(look, &dir, "umcast").map(|n| n != 0),
-        up: flags.is_some_and(|f| f & IFF_UP != 0),
+        up: flags.is_some_and(is_up),
     })))
+}
+
+/// Whether these flags of a netdev say that somebody brought it up.
+pub(super) const fn is_up(flags: u32) -> bool {
+    flags & IFF_UP.cast_unsigned() != 0
 }
 
 fn number(look: &mut Look<'_>, dir: &str, attribute: &str) -> Option<u32> {

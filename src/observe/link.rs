@@ -3,9 +3,11 @@
 
 use std::net::Ipv6Addr;
 
+use nix::libc::ARPHRD_INFINIBAND;
 use serde::{Deserialize, Serialize};
 
 use super::administered::{Administers, administered};
+use super::ipoib::is_up;
 use super::{Look, PciFunction, RdmaDevice, pf};
 use crate::host::Root;
 use crate::names::{IfName, LinkLayer, PciAddress, Policy, PortNumber, RdmaName};
@@ -99,7 +101,7 @@ pub fn netdev(root: &Root, name: &IfName, carrier: Option<bool>) -> NetDevState 
     NetDevState {
         mode: read("mode"),
         mtu: read("mtu").and_then(|t| t.parse().ok()),
-        admin_up: flags.is_some_and(|f| f & 1 == 1),
+        admin_up: flags.is_some_and(is_up),
         carrier,
     }
 }
@@ -114,11 +116,11 @@ pub fn above(root: &Root, netdev: &IfName, ifindex: u32) -> Vec<u32> {
     };
     let mut found = vec![ifindex];
     let mut names = vec![netdev.as_str().to_owned()];
-    // ARPHRD_INFINIBAND; a P_Key child's iflink is its parent (ipoib_get_iflink()).
+    // A P_Key child's iflink is its parent (ipoib_get_iflink()).
     for name in root.list_or_empty("/sys/class/net").unwrap_or_default() {
         if name != netdev.as_str()
             && number(&name, "iflink") == Some(ifindex)
-            && number(&name, "type") == Some(32)
+            && number(&name, "type") == Some(ARPHRD_INFINIBAND.into())
         {
             found.extend(number(&name, "ifindex"));
             names.push(name);

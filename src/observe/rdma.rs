@@ -1,3 +1,5 @@
+use nix::libc::ARPHRD_INFINIBAND;
+
 use super::{Look, udev};
 use crate::names::{Guid, IfName, LinkLayer, PortNumber, RdmaName};
 
@@ -39,9 +41,6 @@ pub struct NetDev {
     /// The port GUID in the last 8 bytes of its link-layer address.
     pub guid: Option<Guid>,
 }
-
-/// `ARPHRD_INFINIBAND` (`include/uapi/linux/if_arp.h`).
-const ARPHRD_INFINIBAND: u32 = 32;
 
 pub(super) fn devices(look: &mut Look<'_>, pci_dir: &str) -> Vec<RdmaDevice> {
     let dir = format!("{pci_dir}/infiniband");
@@ -116,7 +115,7 @@ fn netdevs(look: &mut Look<'_>, pci_dir: &str) -> Vec<(i64, NetDev)> {
                 t.parse::<u32>().map_err(|_| format!("{t:?} is not a number"))
             })
         };
-        if number(look, "type") != Some(ARPHRD_INFINIBAND) {
+        if number(look, "type") != Some(ARPHRD_INFINIBAND.into()) {
             continue;
         }
         let Some(ifindex) = number(look, "ifindex") else { continue };
