@@ -1,5 +1,7 @@
 //! A sick HCA: who asks it says that it does not answer, and shows the rest.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use crate::bed::outcome::Outcome;
@@ -80,10 +82,43 @@ fn rtnl_that_is_held_is_told_and_the_ports_shown() {
     assert_told("rtnl");
 }
 
-#[test]
-fn boot_ends_by_its_deadline_while_rtnl_is_held() {
-    let (code, seconds) = ended(&boot("sick"), "rtnl.boot");
-    println!("rtnl.boot: exit code {code} after {seconds} s");
+/// `boot` in the state `kind` gave up at its deadline.
+fn assert_boot_ended(kind: &str) {
+    let name = format!("{kind}.boot");
+    let (code, seconds) = ended(&boot("sick"), &name);
+    println!("{name}: exit code {code} after {seconds} s");
     assert_eq!(code, 3);
     assert!((3.0..5.0).contains(&seconds), "{seconds} s, with a deadline of 3 s");
+}
+
+#[test]
+fn boot_ends_by_its_deadline_while_rtnl_is_held() {
+    assert_boot_ended("rtnl");
+}
+
+#[test]
+fn boot_ends_by_its_deadline_while_a_device_lock_is_held() {
+    assert_boot_ended("lock");
+}
+
+/// Some kernels take the device's lock for that file (`uevent_show()`); the guest's may
+/// be none of them. boot heard of PCI functions and auxiliary devices meanwhile, and
+/// looked up netdevs.
+#[test]
+fn boot_reads_no_uevent_file_of_a_pci_function_or_auxiliary_device() {
+    let guest = boot("sick");
+    let asked = guest.file("asked");
+    // `  ibprov-812  [000] .....  61.3: asked: (uevent_show+0x0/0xf0) device="ib0"`
+    let of = |programs: &[&str]| -> BTreeSet<String> {
+        let by = |line: &&str| programs.iter().any(|p| line.trim_start().starts_with(p));
+        let device =
+            |line: &str| Some(line.split_once("device=\"")?.1.trim_end_matches('"').into());
+        asked.lines().filter(by).filter_map(device).collect()
+    };
+    let ours = of(&["ibprov-", "exe-"]);
+    println!("uevent files read by boot: {ours:?}");
+    assert!(ours.iter().all(|d| !d.contains([':', '.'])), "{ours:?}");
+    // Both would be seen.
+    assert!(ours.contains("ib0"), "{asked}");
+    assert!(of(&["cat-"]).contains(SICK), "{asked}");
 }

@@ -29,6 +29,19 @@ wait_for() {
 }
 asked() { wait_for "$kind.text" "$kind.json" "$kind.check"; }
 phase() { kind=$1 && read -r up _ </proc/uptime && echo "$up $kind" >/dev/console; }
+# never NAME: boot waits for a port that does not come, until its deadline.
+never() { run "$1" ibprov --config /run/never.toml boot; }
+printf '[boot]\ndeadline = "3s"\n[[expect.port]]\npci = "0000:0f:00.0"\n' >/run/never.toml
+# events NAME: udev tells of PCI functions, auxiliary devices and netdevs until NAME
+# has ended.
+events() {
+	until ended "$1"; do
+		for device in "$pci/$unbound" "$pci/$sick" /sys/bus/auxiliary/devices/* /sys/class/net/ib*; do
+			echo change >"$device/uevent"
+		done
+		udevadm settle --timeout=1
+	done
+}
 
 echo 1 >"$pci/$sick/sriov_numvfs"
 echo 02:00:00:00:00:12:00:00 >"$pci/$sick/sriov/0/node"
@@ -62,14 +75,24 @@ phase lock
 echo 1 >"$ibsim/$unbound/device_lock"
 ask lock
 asked
+# Who reads the uevent file of which device: its name is the first thing in it.
+tracing=/sys/kernel/tracing
+[ -e $tracing/kprobe_events ] || mount -t tracefs tracefs $tracing
+echo 'p:asked uevent_show device=+0(+0(%di)):string' >$tracing/kprobe_events
+echo 1 >$tracing/events/kprobes/asked/enable
+never lock.boot &
+events lock.boot &
+wait_for lock.boot
+cat "$pci/$sick/uevent" >/dev/null
+echo 0 >$tracing/events/kprobes/asked/enable
+cat $tracing/trace >"$OUT/asked"
 echo 0 >"$ibsim/$unbound/device_lock"
 wait
 
 phase rtnl
-printf '[boot]\ndeadline = "3s"\n[[expect.port]]\npci = "0000:0f:00.0"\n' >/run/never.toml
 echo 1 >"$ibsim/rtnl"
 ask rtnl
-run rtnl.boot ibprov --config /run/never.toml boot &
+never rtnl.boot &
 asked
 wait_for rtnl.boot
 echo 0 >"$ibsim/rtnl"
