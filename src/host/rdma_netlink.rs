@@ -15,10 +15,10 @@ const NLDEV: u16 = 5 << 10;
 const RDMA_NLDEV_CMD_GET: u16 = 1;
 const RDMA_NLDEV_CMD_RES_CTX_GET: u16 = 22;
 const RDMA_NLDEV_CMD_RES_SRQ_GET: u16 = 23;
-/// `RDMA_NLDEV_CMD_RES_*_GET`, each with its word.
-const RESOURCES: [(u16, &str); 7] = [
-    (10, "QP"),
-    (11, "CM ID"),
+const RDMA_NLDEV_CMD_RES_QP_GET: u16 = 10;
+const RDMA_NLDEV_CMD_RES_CM_ID_GET: u16 = 11;
+/// The others of `RDMA_NLDEV_CMD_RES_*_GET`, each with its word.
+const OTHERS: [(u16, &str); 5] = [
     (12, "CQ"),
     (13, "MR"),
     (14, "PD"),
@@ -29,9 +29,18 @@ const RDMA_NLDEV_ATTR_DEV_INDEX: u16 = 1;
 const RDMA_NLDEV_ATTR_DEV_NAME: u16 = 2;
 const RDMA_NLDEV_ATTR_RES_PID: u16 = 28;
 const RDMA_NLDEV_ATTR_RES_KERN_NAME: u16 = 29;
-/// `RDMA_NLDEV_ATTR_RES_*` and `_ENTRY`: tables and their entries, which hold the
-/// attributes above. QP, CM_ID, CQ, MR, PD, CTX, SRQ.
-const NESTED: [u16; 14] = [19, 20, 30, 31, 35, 36, 40, 41, 46, 47, 86, 87, 88, 89];
+const RDMA_NLDEV_ATTR_RES_STATE: u16 = 27;
+const RDMA_NLDEV_ATTR_RES_SRC_ADDR: u16 = 33;
+/// `RDMA_NLDEV_ATTR_RES_*`: tables of QPs, CM ids, CQs, MRs, PDs, contexts, SRQs.
+const TABLES: [u16; 7] = [19, 30, 35, 40, 46, 86, 88];
+/// `RDMA_NLDEV_ATTR_RES_*_ENTRY`: what is in them.
+const ENTRIES: [u16; 7] = [20, 31, 36, 41, 47, 87, 89];
+
+/// States of a QP in which it has a peer or sends (`enum ib_qp_state`,
+/// `include/rdma/ib_verbs.h`): RTR, RTS, SQD, SQE.
+const CONNECTED: std::ops::RangeInclusive<u8> = 2..=5;
+/// `RDMA_CM_LISTEN` (`enum rdma_cm_state`, `include/rdma/rdma_cm.h`).
+const LISTENING: u8 = 8;
 
 /// Who owns a resource.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,12 +51,42 @@ pub enum Owner {
     Kernel(String),
 }
 
-/// The owners of resources of the RDMA device `name`, with the kind of
-/// resource. `None` if the kernel knows no device of that name.
+/// What is owned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Resource {
+    /// A queue pair.
+    Qp {
+        /// It is ready to receive or to send. True where the kernel does not tell.
+        is_connected: bool,
+    },
+    /// An identifier of the connection manager (`rdma_cm`).
+    CmId {
+        /// It listens at no address of its own: such a one is made on every device
+        /// there is (`cma_listen_on_dev()`, `drivers/infiniband/core/cma.c`).
+        is_wildcard_listener: bool,
+    },
+    /// Anything else, by its word: `CQ`, `MR`, `PD`, `context`, `SRQ`.
+    Other(&'static str),
+}
+
+impl Resource {
+    /// Its word.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Qp { .. } => "QP",
+            Self::CmId { .. } => "CM ID",
+            Self::Other(word) => word,
+        }
+    }
+}
+
+/// The owners of resources of the RDMA device `name`, with what they own.
+/// `None` if the kernel knows no device of that name.
 ///
 /// # Errors
 /// The socket fails, or the kernel knows none of the questions (before 4.17).
-pub fn owners(name: &str) -> io::Result<Option<BTreeSet<(Owner, &'static str)>>> {
+pub fn owners(name: &str) -> io::Result<Option<BTreeSet<(Owner, Resource)>>> {
     let named = |device: &[u8]| {
         let index = u32_at(value_of(device, RDMA_NLDEV_ATTR_DEV_INDEX)?, 0)?;
         (text_of(value_of(device, RDMA_NLDEV_ATTR_DEV_NAME)?) == name).then_some(index)
@@ -55,37 +94,69 @@ pub fn owners(name: &str) -> io::Result<Option<BTreeSet<(Owner, &'static str)>>>
     let Some(index) = dump(RDMA_NLDEV_CMD_GET, &[], named)?.pop() else { return Ok(None) };
     let request = attribute(RDMA_NLDEV_ATTR_DEV_INDEX, &index.to_ne_bytes());
     let mut owners = BTreeSet::new();
-    for (command, word) in RESOURCES {
-        let asked = dump(command, &request, |attributes| {
-            collect(attributes, word, &mut owners);
+    let mut ask = |command, what: &dyn Fn(&[u8]) -> Resource| {
+        let all = |attributes: &[u8]| {
+            collect(attributes, what, &mut owners);
             Some(())
-        });
-        match asked {
+        };
+        dump(command, &request, all).map(drop)
+    };
+    ask(RDMA_NLDEV_CMD_RES_QP_GET, &qp)?;
+    ask(RDMA_NLDEV_CMD_RES_CM_ID_GET, &cm_id)?;
+    for (command, word) in OTHERS {
+        match ask(command, &|_| Resource::Other(word)) {
             // Contexts and SRQs are younger than the rest; every user of them
             // that matters owns a PD as well.
             Err(e) if command >= RDMA_NLDEV_CMD_RES_CTX_GET && is_unknown(&e) => {}
-            other => drop(other?),
+            other => other?,
         }
     }
     Ok(Some(owners))
+}
+
+fn qp(entry: &[u8]) -> Resource {
+    let state = value_of(entry, RDMA_NLDEV_ATTR_RES_STATE).and_then(|v| v.first());
+    Resource::Qp { is_connected: state.is_none_or(|state| CONNECTED.contains(state)) }
+}
+
+/// The kernel leaves the address out where there is none (`fill_res_cm_id_entry()`,
+/// `drivers/infiniband/core/nldev.c`); its family is in host byte order.
+fn cm_id(entry: &[u8]) -> Resource {
+    let state = value_of(entry, RDMA_NLDEV_ATTR_RES_STATE).and_then(|v| v.first());
+    let address = value_of(entry, RDMA_NLDEV_ATTR_RES_SRC_ADDR);
+    let bytes = |address: &[u8]| {
+        let family: [u8; 2] = address.get(..2)?.try_into().ok()?;
+        // struct sockaddr_in, sockaddr_in6, sockaddr_ib (include/uapi/rdma/ib.h).
+        let at = match i32::from(u16::from_ne_bytes(family)) {
+            nix::libc::AF_INET => 4..8,
+            nix::libc::AF_INET6 | nix::libc::AF_IB => 8..24,
+            _ => return None,
+        };
+        address.get(at).map(<[u8]>::to_vec)
+    };
+    let is_any = address.is_none_or(|a| bytes(a).is_some_and(|b| b.iter().all(|b| *b == 0)));
+    Resource::CmId { is_wildcard_listener: state == Some(&LISTENING) && is_any }
 }
 
 fn is_unknown(e: &io::Error) -> bool {
     matches!(e.raw_os_error(), Some(nix::libc::EINVAL | nix::libc::EOPNOTSUPP | nix::libc::ENOENT))
 }
 
-fn collect(table: &[u8], word: &'static str, owners: &mut BTreeSet<(Owner, &'static str)>) {
-    for (kind, value) in attributes(table) {
-        match kind {
-            RDMA_NLDEV_ATTR_RES_PID => {
-                owners.extend(u32_at(value, 0).map(|pid| (Owner::Process(pid), word)));
-            }
-            RDMA_NLDEV_ATTR_RES_KERN_NAME => {
-                owners.insert((Owner::Kernel(text_of(value)), word));
-            }
-            _ if NESTED.contains(&kind) => collect(value, word, owners),
-            _ => {}
+/// The entries of the tables in `message`, each as `what` reads it.
+fn collect(
+    message: &[u8],
+    what: &dyn Fn(&[u8]) -> Resource,
+    owners: &mut BTreeSet<(Owner, Resource)>,
+) {
+    let tables = attributes(message).filter(|(kind, _)| TABLES.contains(kind));
+    for (kind, entry) in tables.flat_map(|(_, table)| attributes(table)) {
+        if !ENTRIES.contains(&kind) {
+            continue;
         }
+        let process = value_of(entry, RDMA_NLDEV_ATTR_RES_PID).and_then(|v| u32_at(v, 0));
+        let module = value_of(entry, RDMA_NLDEV_ATTR_RES_KERN_NAME).map(text_of);
+        let owner = module.map(Owner::Kernel).or(process.map(Owner::Process));
+        owners.extend(owner.map(|owner| (owner, what(entry))));
     }
 }
 
@@ -103,21 +174,74 @@ fn dump<T>(
 mod tests {
     use super::*;
 
+    fn nested(kind: u16, inner: &[u8]) -> Vec<u8> {
+        attribute(kind | 0x8000, inner)
+    }
+
+    fn read(what: &dyn Fn(&[u8]) -> Resource, message: &[u8]) -> Vec<(Owner, Resource)> {
+        let mut owners = BTreeSet::new();
+        collect(message, what, &mut owners);
+        owners.into_iter().collect()
+    }
+
+    fn qp_of(owner: &[u8], state: u8) -> Vec<u8> {
+        nested(20, &[owner, &attribute(RDMA_NLDEV_ATTR_RES_STATE, &[state])].concat())
+    }
+
     #[test]
     fn owners_are_found_below_tables_and_entries() {
-        let entry = |inner: &[u8]| attribute(20 | 0x8000, inner);
-        let mut table = entry(&attribute(RDMA_NLDEV_ATTR_RES_KERN_NAME, b"ib_ipoib\0"));
-        table.extend(entry(&attribute(RDMA_NLDEV_ATTR_RES_PID, &4711_u32.to_ne_bytes())));
-        let mut owners = BTreeSet::new();
-        collect(&attribute(19 | 0x8000, &table), "QP", &mut owners);
-        let want = [(Owner::Process(4711), "QP"), (Owner::Kernel("ib_ipoib".to_owned()), "QP")];
-        assert_eq!(owners, BTreeSet::from(want));
+        let module = attribute(RDMA_NLDEV_ATTR_RES_KERN_NAME, b"ib_ipoib\0");
+        let process = attribute(RDMA_NLDEV_ATTR_RES_PID, &4711_u32.to_ne_bytes());
+        let table = [qp_of(&module, 3), qp_of(&process, 1)].concat();
+        let got = read(&qp, &nested(19, &table));
+        assert_eq!(
+            got,
+            [
+                (Owner::Process(4711), Resource::Qp { is_connected: false }),
+                (Owner::Kernel("ib_ipoib".to_owned()), Resource::Qp { is_connected: true }),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_listener_at_no_address_is_told_from_one_at_an_address() {
+        let at = |family: i32, address: &[u8]| {
+            let family = u16::try_from(family).expect("family").to_ne_bytes();
+            // Ports or flow labels stand before the address.
+            let before: &[u8] =
+                if address.len() == 4 { &[0x50, 1] } else { &[0x50, 1, 9, 9, 9, 9] };
+            let padding = vec![0; 128 - 2 - before.len() - address.len()];
+            let all = [&family, before, address, &padding].concat();
+            attribute(RDMA_NLDEV_ATTR_RES_SRC_ADDR, &all)
+        };
+        let is_wildcard = |state: u8, address: &[u8]| {
+            let owner = attribute(RDMA_NLDEV_ATTR_RES_KERN_NAME, b"rpcrdma\0");
+            let state = attribute(RDMA_NLDEV_ATTR_RES_STATE, &[state]);
+            let entry = nested(31, &[&owner[..], &state, address].concat());
+            match read(&cm_id, &nested(30, &entry))[..] {
+                [(_, Resource::CmId { is_wildcard_listener })] => is_wildcard_listener,
+                ref other => panic!("{other:?}"),
+            }
+        };
+        assert!(is_wildcard(LISTENING, &at(nix::libc::AF_INET, &[0; 4])));
+        assert!(is_wildcard(LISTENING, &at(nix::libc::AF_INET6, &[0; 16])));
+        assert!(is_wildcard(LISTENING, &[]));
+        assert!(!is_wildcard(LISTENING, &at(nix::libc::AF_INET, &[10, 0, 0, 1])));
+        assert!(!is_wildcard(LISTENING, &at(nix::libc::AF_INET6, &[0xfe; 16])));
+        // One that is connected is no listener, whatever its address.
+        assert!(!is_wildcard(5, &at(nix::libc::AF_INET, &[0; 4])));
+        // What is not understood is not taken for a wildcard.
+        assert!(!is_wildcard(LISTENING, &at(nix::libc::AF_UNIX, &[0; 4])));
     }
 
     proptest::proptest! {
         #[test]
         fn no_bytes_panic(bytes: Vec<u8>) {
-            collect(&bytes, "QP", &mut BTreeSet::new());
+            for what in [&qp as &dyn Fn(&[u8]) -> Resource, &cm_id] {
+                read(what, &bytes);
+                read(what, &nested(19, &nested(20, &bytes)));
+                what(&bytes);
+            }
         }
     }
 }

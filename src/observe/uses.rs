@@ -9,11 +9,12 @@ use crate::report::Use;
 use std::collections::BTreeSet;
 
 use super::{Look, pf, rdma};
-use crate::host::rdma_netlink::{self, Owner};
+use crate::host::rdma_netlink::{self, Owner, Resource};
 use crate::host::{Root, answer, netlink};
-use crate::names::PciAddress;
+use crate::names::{IB_DRIVERS, PciAddress, is_vfio, rdma_half_of};
 
-/// Kernel modules that own resources of every device and use none.
+/// Kernel modules of the RDMA stack that own resources of every device and use none.
+/// IPoIB's netdevs are looked at by themselves.
 const IDLE: [&str; 4] = ["ib_core", "ib_mad", "ib_cm", "ib_ipoib"];
 
 /// The uses of each of these VFs, in their order.
@@ -48,9 +49,15 @@ impl Host<'_> {
         match driver.as_deref() {
             // Nobody uses a function that nothing drives.
             None => {}
-            Some("vfio-pci" | "vfio" | "mlx5_vfio_pci") => self.vfio(&mut look, &dir, &mut uses),
-            Some("pci-stub") => {}
-            Some(_) => self.on_this_host(&mut look, &dir, &mut uses),
+            Some(vfio) if is_vfio(vfio) => self.vfio(&mut look, &dir, &mut uses),
+            Some(hca) if IB_DRIVERS.contains(&hca) => {
+                self.on_this_host(&mut look, &dir, hca, &mut uses);
+            }
+            // xen-pciback, pci-stub, uio: what these give it to cannot be seen.
+            Some(other) => {
+                let why = format!("its driver {other} may have given it to a virtual machine");
+                uses.insert(Use::Unknown { why });
+            }
         }
         uses.extend(look.problems.into_iter().map(|why| Use::Unknown { why }));
         uses
@@ -84,7 +91,13 @@ impl Host<'_> {
         uses.extend(open.unknown.clone().map(|why| Use::Unknown { why }));
     }
 
-    fn on_this_host(&mut self, look: &mut Look<'_>, dir: &str, uses: &mut BTreeSet<Use>) {
+    fn on_this_host(
+        &mut self,
+        look: &mut Look<'_>,
+        dir: &str,
+        driver: &str,
+        uses: &mut BTreeSet<Use>,
+    ) {
         let devices = rdma::devices(look, dir);
         if devices.is_empty() {
             // Registered and not to be seen: it was given to a container.
@@ -103,7 +116,9 @@ impl Host<'_> {
             }
             if self.root.is_live() {
                 match rdma_netlink::owners(device.name.as_str()) {
-                    Ok(Some(owners)) => uses.extend(owners.into_iter().filter_map(owned)),
+                    Ok(Some(owners)) => {
+                        uses.extend(owners.into_iter().filter_map(|o| owned(o, driver)));
+                    }
                     // It went away while it was looked at.
                     Ok(None) => {}
                     Err(e) => {
@@ -150,12 +165,27 @@ impl Host<'_> {
     }
 }
 
-fn owned((owner, resource): (Owner, &'static str)) -> Option<Use> {
-    let resource = resource.to_owned();
+/// The use that an owned resource of a device is, if it is one. `driver` is the
+/// device's own, which holds PDs, CQs and QPs for itself as long as it is bound
+/// (`mlx5_ib_gsi_create_qp()`, `mlx5r_umr_resource_init()`).
+fn owned((owner, resource): (Owner, Resource), driver: &str) -> Option<Use> {
+    let is_wildcard = matches!(resource, Resource::CmId { is_wildcard_listener: true });
+    let word = resource.word().to_owned();
     match owner {
-        Owner::Process(pid) => Some(Use::Process { resource, pid }),
-        Owner::Kernel(module) if IDLE.contains(&module.as_str()) => None,
-        Owner::Kernel(module) => Some(Use::Kernel { resource, module }),
+        _ if is_wildcard => None,
+        Owner::Process(pid) => Some(Use::Process { resource: word, pid }),
+        Owner::Kernel(module) => {
+            let is_own = module == driver || Some(module.as_str()) == rdma_half_of(driver);
+            // A client such as ib_srp or rds_rdma takes a PD, perhaps an SRQ and a CQ, of
+            // each device that comes, and uses it once it has a connection.
+            let is_at_work = match resource {
+                Resource::Qp { is_connected } => is_connected,
+                Resource::CmId { .. } => true,
+                Resource::Other(_) => false,
+            };
+            let is_use = is_at_work && !is_own && !IDLE.contains(&module.as_str());
+            is_use.then_some(Use::Kernel { resource: word, module })
+        }
     }
 }
 
@@ -197,4 +227,56 @@ fn open_vfio(root: &Root) -> OpenVfio {
         }
     }
     open
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_use(module: &str, resource: Resource) -> bool {
+        owned((Owner::Kernel(module.to_owned()), resource), "mlx5_core").is_some()
+    }
+
+    const QP: Resource = Resource::Qp { is_connected: true };
+
+    /// `rdma resource show` of an idle VF on mlx5_core and mlx5_ib, and of one that a
+    /// client module has seen.
+    #[test]
+    fn what_every_device_has_is_no_use() {
+        for resource in [QP, Resource::Other("PD"), Resource::Other("CQ"), Resource::Other("SRQ")] {
+            for module in ["mlx5_ib", "mlx5_core", "ib_core", "ib_ipoib"] {
+                assert!(!is_use(module, resource), "{module} {resource:?}");
+            }
+        }
+        for resource in ["PD", "SRQ", "CQ", "MR"].map(Resource::Other) {
+            assert!(!is_use("ib_srp", resource), "{resource:?}");
+        }
+        assert!(!is_use("ib_srp", Resource::Qp { is_connected: false }));
+        assert!(!is_use("rpcrdma", Resource::CmId { is_wildcard_listener: true }));
+        // The driver of another card is a stranger here.
+        assert!(is_use("mlx4_ib", QP));
+    }
+
+    #[test]
+    fn a_connection_is_a_use() {
+        assert!(is_use("ib_srp", QP));
+        assert!(is_use("rpcrdma", Resource::CmId { is_wildcard_listener: false }));
+    }
+
+    #[test]
+    fn whatever_a_process_has_is_a_use_but_a_listener_at_no_address() {
+        let of = |resource| owned((Owner::Process(7), resource), "mlx5_core");
+        for resource in [
+            Resource::Other("PD"),
+            Resource::Other("context"),
+            Resource::Qp { is_connected: false },
+            Resource::CmId { is_wildcard_listener: false },
+        ] {
+            assert_eq!(
+                of(resource),
+                Some(Use::Process { resource: resource.word().to_owned(), pid: 7 })
+            );
+        }
+        assert_eq!(of(Resource::CmId { is_wildcard_listener: true }), None);
+    }
 }
