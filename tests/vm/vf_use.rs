@@ -31,6 +31,19 @@ fn vfs_for_virtual_machines_are_never_probed_by_the_hosts_driver() {
     assert_eq!(guest.boot_json()["pfs"][0]["exit_code"], 0);
 }
 
+/// That the next test tells idle VFs from used ones rests on this.
+#[test]
+fn an_idle_vf_has_what_drivers_and_clients_hold_in_each() {
+    let guest = boot("vf_use");
+    let held = guest.file("idle.resources");
+    let has = |what: &str, who: &str| {
+        held.lines().any(|l| l.contains(what) && l.contains(&format!("comm [{who}]")))
+    };
+    assert!(has("state RTS", "mlx5_ib"), "{held}");
+    assert!(has("pdn", "ib_srp"), "{held}");
+    assert!(has("state LISTEN", "ibsim_user"), "{held}");
+}
+
 #[test]
 fn only_what_nobody_uses_gets_another_guid() {
     let guest = boot("vf_use");
@@ -69,7 +82,7 @@ fn the_report_says_who_uses_what() {
         "its netdev is not in this network namespace",
         "is open in process ",
         "has route to 10.10.0.0/16",
-        "kernel module ibsim_user owns a PD of it",
+        "kernel module ibsim_user owns a QP of it",
     ] {
         assert!(log.contains(want), "want {want:?} in:\n{log}");
     }

@@ -38,6 +38,9 @@ struct sim_ib {
 	struct list_head node;		/* in the fabric, under its lock */
 	struct sim_port port[SIM_MAX_PORTS];
 	struct sim_alias *alias;	/* mlx4: iov/ in sysfs */
+	struct ib_pd *own_pd;		/* held by the driver for itself */
+	struct ib_cq *own_cq;
+	struct ib_qp *own_qp;
 };
 
 struct sim_ucontext {

@@ -11,6 +11,49 @@ static unsigned int init_delay_ms;
 module_param(init_delay_ms, uint, 0400);
 MODULE_PARM_DESC(init_delay_ms, "sleep uninterruptibly while loading");
 
+/*
+ * What the driver holds for itself in each device, as mlx5_ib its UMR queue pair
+ * (mlx5r_umr_resource_init): a user of the device for who only counts resources.
+ */
+static void own_free(struct sim_ib *ib)
+{
+	if (!IS_ERR_OR_NULL(ib->own_qp))
+		ib_destroy_qp(ib->own_qp);
+	if (!IS_ERR_OR_NULL(ib->own_cq))
+		ib_free_cq(ib->own_cq);
+	if (!IS_ERR_OR_NULL(ib->own_pd))
+		ib_dealloc_pd(ib->own_pd);
+}
+
+static int own_alloc(struct sim_ib *ib)
+{
+	struct ib_qp_init_attr init = {
+		.qp_type = IB_QPT_UD, .port_num = 1,
+		.cap = { .max_send_wr = 1, .max_recv_wr = 1,
+			 .max_send_sge = 1, .max_recv_sge = 1 },
+	};
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_INIT, .port_num = 1 };
+	int err;
+
+	ib->own_pd = ib_alloc_pd(&ib->ibdev, 0);
+	if (IS_ERR(ib->own_pd))
+		return PTR_ERR(ib->own_pd);
+	ib->own_cq = ib_alloc_cq(&ib->ibdev, NULL, 2, 0, IB_POLL_SOFTIRQ);
+	if (IS_ERR(ib->own_cq))
+		return PTR_ERR(ib->own_cq);
+	init.send_cq = ib->own_cq;
+	init.recv_cq = ib->own_cq;
+	ib->own_qp = ib_create_qp(ib->own_pd, &init);
+	if (IS_ERR(ib->own_qp))
+		return PTR_ERR(ib->own_qp);
+	err = ib_modify_qp(ib->own_qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX |
+			   IB_QP_PORT | IB_QP_QKEY);
+	attr.qp_state = IB_QPS_RTR;
+	err = err ?: ib_modify_qp(ib->own_qp, &attr, IB_QP_STATE);
+	attr.qp_state = IB_QPS_RTS;
+	return err ?: ib_modify_qp(ib->own_qp, &attr, IB_QP_STATE | IB_QP_SQ_PSN);
+}
+
 static int ib_probe(struct auxiliary_device *adev,
 		    const struct auxiliary_device_id *id)
 {
@@ -50,6 +93,9 @@ static int ib_probe(struct auxiliary_device *adev,
 		return err;
 	}
 	sim_count(f, SIM_C_rdma_register);
+	err = own_alloc(ib);
+	if (err)
+		pci_err(f->pdev, "no resources for the driver itself: %d\n", err);
 	if (sim_alias_add(ib))
 		pci_err(f->pdev, "no alias GUIDs in sysfs\n");
 	sim_set_event(f, sim_ports_kick, ib);
@@ -67,6 +113,7 @@ static void ib_remove(struct auxiliary_device *adev)
 	for (i = 0; i < f->nports; i++)
 		sim_port_stop(&ib->port[i]);
 	sim_alias_del(ib);
+	own_free(ib);
 	/* The ports still carry packets: users leave their groups now. */
 	ib_unregister_device(&ib->ibdev);
 	sim_switch_del(ib);

@@ -14,7 +14,10 @@ counters >"$OUT/counters.fresh"
 
 phase "uses"
 # 0 an address, 1 a container, 2 a virtual machine, 3 vfio-pci and nobody, 4 a
-# link-local address only, 5 a route, 6 a kernel user, 7 nothing
+# link-local address only, 5 a route, 6 a kernel client with a queue pair, 7 nothing.
+# Of each device ib_srp has a PD, the driver of the device has a queue pair, and the
+# connection manager an identifier that listens at no address.
+modprobe ib_srp
 ip link set "$(netdev 0)" up
 ip addr add 10.9.0.1/24 dev "$(netdev 0)"
 one=$(netdev 1)
@@ -27,6 +30,11 @@ ip addr add fe80::4/64 dev "$(netdev 4)"
 ip link set "$(netdev 5)" up
 ip route add 10.10.0.0/16 dev "$(netdev 5)"
 modprobe ibsim_user dev="$(ls "$pci/$pf/virtfn6/infiniband")"
+
+rdma=$(ls "$pci/$pf/virtfn7/infiniband")
+rdma resource show qp dev "$rdma" >"$OUT/idle.resources" 2>&1
+rdma resource show pd dev "$rdma" >>"$OUT/idle.resources" 2>&1
+rdma resource show cm_id dev "$rdma" >>"$OUT/idle.resources" 2>&1
 
 phase "as planned, one in a container"
 apply away
