@@ -1,7 +1,8 @@
 //! `make bench`: what ibprov costs, measured on the shipped binary, and held
-//! against its limits. One boot gives the times of the units in a guest; the
-//! status screen is timed on this machine, on a tree of 128 netdevs, and `check`
-//! on a long syslog, against grep.
+//! against its limits. One boot gives the times of the units in a guest, and what a
+//! start of a program costs there, since each limit has starts in it; the status screen
+//! is timed on this machine, on a tree of 128 netdevs, so is a start, and `check` on a
+//! long syslog, against grep.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -23,6 +24,7 @@ mod machine;
 #[path = "../boot/nspawn.rs"]
 mod nspawn;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::Instant;
@@ -45,14 +47,9 @@ fn main() -> ExitCode {
         lines.extend(times(&guest));
         lines.extend(own_use(&guest));
     }
-    let size = std::fs::metadata(&binary).expect("the binary").len();
-    lines.push(Line {
-        what: "stripped binary",
-        figure: size as f64 / 1_048_576.0,
-        limit: 6.0,
-        unit: "MiB",
-        from: format!("{size} bytes"),
-    });
+    if asked("start") {
+        lines.extend(starts_here(&binary));
+    }
     if asked("status") {
         lines.push(status(&binary));
     }
@@ -115,31 +112,112 @@ fn times(guest: &Outcome) -> Vec<Line> {
             from: format!("ibprov {} ms, {other} {} ms", ibprov.text(), bare.text()),
         }
     };
-    // Where ibprov's time goes.
-    let part = |what, begin: Box<dyn Fn(usize) -> f64>, end: Box<dyn Fn(usize) -> f64>| {
-        let times = spread((1..=ROUNDS).map(|n| (end(n) - begin(n)) / 1000.0).collect());
-        Line { what, figure: times.median, limit: f64::INFINITY, unit: "ms", from: times.text() }
+    // Where the time goes. What is negative was over before it was waited for.
+    let part = |what, begin: Moment<'_>, end: Moment<'_>| {
+        let times = spread((0..ROUNDS).map(|n| (end(n) - begin(n)) / 1000.0).collect());
+        Line::share(what, &times)
     };
-    let unit = |column: usize| -> Box<dyn Fn(usize) -> f64> {
-        let own: Vec<&str> = rounds.lines().filter(|l| l.starts_with("ibprov ")).collect();
+    let unit = |unit: &str, column: usize| -> Moment<'_> {
+        let of_unit = |l: &&str| l.split(' ').next() == Some(unit);
+        let own: Vec<&str> = rounds.lines().filter(of_unit).collect();
         Box::new(move |n| {
-            own[n - 1].split_whitespace().nth(column).unwrap().parse().expect("microseconds")
+            own[n].split_whitespace().nth(column).unwrap().parse().expect("microseconds")
         })
     };
-    let report = |pointer: &'static str| -> Box<dyn Fn(usize) -> f64> {
-        let json: Vec<_> = (1..=ROUNDS).map(|n| guest.json(&format!("ibprov-{n}.json"))).collect();
-        Box::new(move |n| json[n - 1].pointer(pointer).unwrap().as_f64().expect("microseconds"))
+    let (ibprov, bare) = (|column| unit("ibprov", column), |column| unit("bare", column));
+    let json: Vec<_> = (1..=ROUNDS).map(|n| guest.json(&format!("ibprov-{n}.json"))).collect();
+    let report = |pointer: &'static str| -> Moment<'_> {
+        let json = &json;
+        Box::new(move |n| json[n].pointer(pointer).unwrap().as_f64().expect("microseconds"))
     };
-    vec![
+    let modprobe_ended = || -> Moment<'_> {
+        let (started, took) = (report("/steps/0/started_usec"), report("/steps/0/took_usec"));
+        Box::new(move |n| started(n) + took(n))
+    };
+    let mut lines = vec![
         line("unit start to netdev named, ratio", "bare", 2),
         line("unit start to unit's end, ratio", "bare", 3),
         line("the same, bare in ibprov's sandbox: named", "boxed", 2),
         line("the same, bare in ibprov's sandbox: end", "boxed", 3),
-        part("  ibprov: unit start to its main()", unit(1), report("/started_usec")),
+        part("  ibprov: unit start to its process", ibprov(1), ibprov(4)),
+        part("  its process to main(): sandbox, linking", ibprov(4), report("/started_usec")),
         part("  main() to modprobe", report("/started_usec"), report("/steps/0/started_usec")),
-        part("  modprobe to netdev named", report("/steps/0/started_usec"), unit(2)),
-        part("  netdev named to report", unit(2), report("/finished_usec")),
-        part("  report to unit's end", report("/finished_usec"), unit(3)),
+        part("  modprobe, with its start", report("/steps/0/started_usec"), modprobe_ended()),
+        part("  waiting: modprobe to netdev named", modprobe_ended(), ibprov(2)),
+        part("  netdev named to report", ibprov(2), report("/finished_usec")),
+        part("  report to process ended", report("/finished_usec"), ibprov(5)),
+        part("  process ended to unit's end", ibprov(5), ibprov(3)),
+        part("  bare: unit start, modprobe, to udevadm", bare(1), bare(4)),
+        part("  waiting: udevadm's start to netdev named", bare(4), bare(2)),
+        part("  netdev named to udevadm ended", bare(2), bare(5)),
+        part("  udevadm ended to unit's end", bare(5), bare(3)),
+    ];
+    lines.extend(starts(guest, &["ibprov", "bare"]));
+    lines
+}
+
+/// A moment of each round, microseconds of CLOCK_MONOTONIC.
+type Moment<'a> = Box<dyn Fn(usize) -> f64 + 'a>;
+
+/// The programs that were started in one more round of each of `who`, and what it costs
+/// in this guest to start one.
+fn starts(guest: &Outcome, who: &[&str]) -> Vec<Line> {
+    let count = |who: &&str| {
+        let mut programs: BTreeMap<String, usize> = BTreeMap::new();
+        for path in guest.file(&format!("started.{who}")).lines() {
+            // A child of ours is the program itself.
+            let name = path.rsplit('/').next().expect("a name").replace("exe", "ibprov");
+            *programs.entry(name).or_default() += 1;
+        }
+        let text: Vec<String> = programs.iter().map(|(name, n)| format!("{n} {name}")).collect();
+        Line {
+            what: "  programs started meanwhile, by all",
+            figure: programs.values().sum::<usize>() as f64,
+            limit: f64::INFINITY,
+            unit: "",
+            from: format!("{who}: {}", text.join(", ")),
+        }
+    };
+    let costs = guest.file("costs");
+    let cost = |(program, what)| {
+        let of = |l: &str| Some(l.strip_prefix(program)?.trim().parse::<f64>().ok()? / 1000.0);
+        Line::share(what, &spread(costs.lines().filter_map(of).collect()))
+    };
+    let programs = [
+        ("true", "  one start: true"),
+        ("modprobe", "  one start: modprobe"),
+        ("udevadm", "  one start: udevadm"),
+        ("ibprov", "  one start: ibprov"),
+    ];
+    who.iter().map(count).chain(programs.map(cost)).collect()
+}
+
+/// What a start costs on this machine, from start to end of the process. The least of
+/// many: other work on the machine only adds to it.
+fn starts_here(binary: &Path) -> [Line; 2] {
+    let host = host::Host::healthy();
+    let tree = host.path("").display().to_string();
+    let line = |what, args: &[&str], limit| {
+        let once = || {
+            let begin = Instant::now();
+            let out = Command::new(binary).args(args).output().expect("ibprov");
+            let took = begin.elapsed().as_secs_f64() * 1000.0;
+            assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+            took
+        };
+        // The first fills the caches.
+        once();
+        let times = spread((0..3 * ROUNDS).map(|_| once()).collect());
+        let from = format!("the least; median {}", times.text());
+        Line { what, figure: times.least, limit, unit: "ms", from }
+    };
+    [
+        line("ibprov --version, this machine", &["--version"], 5.0),
+        line(
+            "ibprov boot --dry-run, a small tree, here",
+            &["--root", &tree, "boot", "--dry-run"],
+            15.0,
+        ),
     ]
 }
 
@@ -162,7 +240,7 @@ fn vfs() -> Vec<Line> {
     };
     let again = of("again", 16, 0);
     let none = f64::INFINITY;
-    vec![
+    let mut lines = vec![
         ratio("16 VFs, probe 100 ms: ibprov / script", "script", (16, 100), 0.25),
         ratio("16 VFs, probe 100 ms: ibprov / by hand", "by_hand", (16, 100), 1.2),
         ratio("16 VFs, probe 0: ibprov / script", "script", (16, 0), none),
@@ -178,7 +256,9 @@ fn vfs() -> Vec<Line> {
             unit: "ms",
             from: again.text(),
         },
-    ]
+    ];
+    lines.extend(starts(&guest, &["again"]));
+    lines
 }
 
 /// From udev's word of a netdev to its settings made, against a bare unit that
@@ -197,12 +277,14 @@ fn interface() -> Vec<Line> {
     let bare = of("bare", 0);
     let line =
         |what, column, limit| Line::ratio(what, &of("ibprov", column), ("bare unit", &bare), limit);
-    vec![
+    let mut lines = vec![
         line("interface: udev to configured, ratio", 1, 1.5),
         line("  udev to ibprov's main()", 0, f64::INFINITY),
         line("  udev to who brings it up is decided", 2, f64::INFINITY),
         line("  udev to the unit active", 3, f64::INFINITY),
-    ]
+    ];
+    lines.extend(starts(&guest, &["ibprov", "bare"]));
+    lines
 }
 
 /// How long `ibprov iface` takes to say who brings an interface up, from start to

@@ -15,6 +15,12 @@ pub(crate) struct Line {
 }
 
 impl Line {
+    /// A time that only explains another, milliseconds.
+    pub(crate) fn share(what: &'static str, times: &Spread) -> Self {
+        let (figure, from) = (times.median, times.text());
+        Self { what, figure, limit: f64::INFINITY, unit: "ms", from }
+    }
+
     /// ibprov's time in `other`'s.
     pub(crate) fn ratio(
         what: &'static str,

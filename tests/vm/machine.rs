@@ -103,7 +103,8 @@ fn arguments(
         // Unpacking messages and mitigations cost seconds under emulation, and so do
         // the string instructions by which the kernel likes to copy and clear pages
         // (bit 112: rep_good; erms is taken from the processor below). Programs at random
-        // addresses would be translated anew each time they are started.
+        // addresses, as position-independent ones are, ibprov and the system's own alike,
+        // would be translated anew each time they are started.
         "console=ttyS0 quiet loglevel=3 systemd.show_status=0 mitigations=off clearcpuid=112 norandmaps panic=-1 \
          systemd.unit=multi-user.target {iommu} {} {}",
         scenario.hca_cmdline(),

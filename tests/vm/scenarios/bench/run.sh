@@ -1,8 +1,10 @@
 # Each round starts ibprov.service, bare.service, and bare.service in ibprov's
 # sandbox (boxed.service) from the same state, and leaves a line of times for
 # each, microseconds of CLOCK_MONOTONIC:
-#     UNIT unit-started netdev-named unit-ended
+#     UNIT unit-started netdev-named unit-ended last-program-started last-program-ended
+# (ibprov has one program, the others have modprobe and udevadm).
 set -eu
+. /usr/lib/bed/starts.sh
 unload() {
 	systemctl stop ibprov.service bare.service boxed.service
 	modprobe -r ib_ipoib
@@ -15,7 +17,7 @@ measure() { # UNIT
 	unload
 	systemctl start "$1.service"
 	named=$(udevadm info --query=property --property=USEC_INITIALIZED --value /sys/class/net/ib0)
-	echo "$1 $(property "$1" InactiveExitTimestampMonotonic) $named $(property "$1" ActiveEnterTimestampMonotonic)"
+	echo "$1 $(property "$1" InactiveExitTimestampMonotonic) $named $(property "$1" ActiveEnterTimestampMonotonic) $(property "$1" ExecMainStartTimestampMonotonic) $(property "$1" ExecMainExitTimestampMonotonic)"
 }
 
 # What systemd does before it starts the program, taken from the unit as it is.
@@ -43,6 +45,12 @@ for round in 1 2 3 4 5 6 7; do
 		[ "$unit" != ibprov ] || cp /run/ibprov/boot.json "$OUT/ibprov-$round.json"
 	done
 done
+
+for unit in ibprov bare; do
+	unload
+	started "$unit" systemctl start "$unit.service"
+done
+costs
 
 # A host without an HCA.
 unload

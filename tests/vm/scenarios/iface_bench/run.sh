@@ -3,6 +3,7 @@
 #     ibprov main-began configured decided unit-active
 #     bare unit-active
 set -eu
+. /usr/lib/bed/starts.sh
 pf=0000:01:00.0
 stamp() { systemctl show -p ActiveEnterTimestampMonotonic --value "$1"; }
 round() { # UNIT
@@ -27,9 +28,6 @@ outcome() { # FIELD
 
 # The times of one round and the next differ by half.
 rounds=$(seq 15)
-# At random addresses, as on any host: without them the emulator spares the bare
-# unit's shell, a dynamic program, most of what it costs to start one.
-echo 2 >/proc/sys/kernel/randomize_va_space
 modprobe -a ib_umad ib_uverbs ib_ipoib
 udevadm settle
 # One round to fill the caches, which is not counted.
@@ -38,6 +36,9 @@ for n in $rounds; do
 	round ibprov-iface
 	echo "ibprov $(($(outcome started_usec) - device)) $(($(outcome settled_usec) - device)) $(($(outcome decided_usec) - device)) $end" >>"$OUT/rounds"
 done
+
+started ibprov round ibprov-iface
+costs
 
 systemctl mask --runtime --quiet ibprov-iface@.service
 mkdir -p /run/udev/rules.d
@@ -48,3 +49,4 @@ for n in $rounds; do
 	round bare
 	echo "bare $end" >>"$OUT/rounds"
 done
+started bare round bare
