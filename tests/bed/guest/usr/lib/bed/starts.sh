@@ -17,13 +17,14 @@ started() {
 # does once it is started is next to nothing.
 costs() {
 	for round in 1 2 3 4 5 6 7 8; do
-		for program in "true" "modprobe --version" "udevadm --version" "ibprov --version"; do
+		for program in "/bin/true" "modprobe --version" "udevadm --version" "ibprov --version"; do
 			begin=$(date +%s%N)
 			for each in 1 2 3 4 5; do
 				# shellcheck disable=SC2086 # a program and its argument
 				$program >/dev/null
 			done
 			took=$((($(date +%s%N) - begin) / 5000))
+			program=${program##*/}
 			# The first fills the caches.
 			[ $round = 1 ] || echo "${program% *} $took"
 		done
