@@ -32,7 +32,7 @@ ip route add 10.10.0.0/16 dev "$(netdev 5)"
 modprobe ibsim_user dev="$(ls "$pci/$pf/virtfn6/infiniband")"
 
 rdma=$(ls "$pci/$pf/virtfn7/infiniband")
-rdma resource show qp dev "$rdma" >"$OUT/idle.resources" 2>&1
+rdma resource show qp | grep "^link $rdma/" >"$OUT/idle.resources"
 rdma resource show pd dev "$rdma" >>"$OUT/idle.resources" 2>&1
 rdma resource show cm_id dev "$rdma" >>"$OUT/idle.resources" 2>&1
 
