@@ -232,7 +232,7 @@ impl Run<'_> {
         loop {
             let plan = vf_steps(self.wanted, observed, &self.uses);
             let is_unknown = |vf: &&ObservedVf| !self.uses.contains_key(&vf.index);
-            let unknown: Vec<&ObservedVf> = disturbed(&plan, observed)
+            let unknown: Vec<&ObservedVf> = disturbed(self.wanted, &plan, observed)
                 .into_iter()
                 .filter_map(|vf| observed.vf(vf))
                 .filter(is_unknown)

@@ -62,7 +62,7 @@ impl<'a> PfPreview<'a> {
         }
         let observed = &seen.pf;
         let plan = vf_steps(wanted, observed, &Uses::new());
-        let touched = disturbed(&plan, observed);
+        let touched = disturbed(wanted, &plan, observed);
         if touched.is_empty() {
             return plan;
         }

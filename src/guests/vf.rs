@@ -68,7 +68,8 @@ pub fn judge(name: VfName, planned: Option<&WantedVf>, pf: &ObservedPf) -> VfSta
         Some(_) => VfDriver::Default,
     };
     let policy = seen.admin.policy.unwrap_or(Policy::Follow);
-    climbed(&WantedVf { index: name.index, node_guid, port_guid, policy, driver })
+    let policy_named = false;
+    climbed(&WantedVf { index: name.index, node_guid, port_guid, policy, policy_named, driver })
 }
 
 #[cfg(test)]
@@ -178,6 +179,7 @@ mod tests {
             node_guid: NODE,
             port_guid: Guid::new(7),
             policy: Policy::Follow,
+            policy_named: false,
             driver: VfDriver::Default,
         };
         assert!(!judge(name(), Some(&planned), &pf()).is_right());

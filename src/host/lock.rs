@@ -1,19 +1,26 @@
 #![allow(clippy::disallowed_methods, reason = "locks are files of our own")]
 
-//! One lock file per object, `/run/ibprov/lock/NAME`, holding its owner's pid.
+//! One lock file per object, `/run/ibprov/lock/NAME`, holding its owner's pid. flock(2)
+//! asks for no right to write: who can open such a file can hold its lock. So nobody but
+//! root gets into the directory, or may open a file in it.
 //!
 //! A child that does the work inherits the lock as its standard input, so the
 //! lock lives as long as the work, whatever becomes of ibprov. The release is
 //! an event: the last close of a file opened for writing (IN_CLOSE_WRITE). But it
 //! comes before the release ([`RETRY_USEC`]).
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::os::fd::AsFd;
-use std::path::PathBuf;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use nix::libc::{ELOOP, O_NOFOLLOW, O_NONBLOCK};
 
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
+
+use super::state;
 
 /// The kernel tells of the close of a file and then drops its lock (`__fput()`,
 /// fs/file_table.c: `fsnotify_close()`, `locks_remove_file()`). Who tries the lock in
@@ -54,15 +61,18 @@ impl Locks {
     /// The locks of the running system. The directory is made if it can be.
     ///
     /// # Errors
-    /// The directory can be neither found nor made.
+    /// The directory can be neither found nor made, or is not root's.
     pub fn in_run() -> Result<Self, LockError> {
-        Self::at(PathBuf::from(super::state::RUN_DIR).join("lock"))
+        let path = state::RUN_DIR.to_owned();
+        state::run_directory().map_err(|source| LockError::Unusable { path, source })?;
+        Self::at(PathBuf::from(state::RUN_DIR).join("lock"))
     }
 
     fn at(dir: PathBuf) -> Result<Self, LockError> {
-        let path = || dir.display().to_string();
-        fs::create_dir_all(&dir).map_err(|source| LockError::Unusable { path: path(), source })?;
-        Ok(Self { dir })
+        match state::own_directory(&dir, 0o700) {
+            Ok(()) => Ok(Self { dir }),
+            Err(source) => Err(LockError::Unusable { path: dir.display().to_string(), source }),
+        }
     }
 
     /// The directory, for who wants to watch for releases.
@@ -92,18 +102,19 @@ impl Locks {
         let unusable = |source| LockError::Unusable { path: path.display().to_string(), source };
         // A look by a reader first: closing a file opened for writing is what
         // tells of a release, and a refused attempt must not look like one.
-        match File::open(&path) {
-            Ok(file) if is_busy(&file).map_err(unusable)? => {
+        match own_file(&path).map_err(unusable)? {
+            Some(file) if is_busy(&file).map_err(unusable)? => {
                 return Err(LockError::Busy { owner: owner(file) });
             }
-            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(unusable(e)),
             _ => {}
         }
-        let file = File::options()
+        let file = OpenOptions::new()
             .read(true)
             .write(true)
             .create(true)
             .truncate(false)
+            .mode(FILE_MODE)
+            .custom_flags(O_NOFOLLOW)
             .open(&path)
             .map_err(unusable)?;
         match file.try_lock() {
@@ -152,6 +163,29 @@ impl Locks {
             while files.read_events().is_ok_and(|events| !events.is_empty()) {}
         }
     }
+}
+
+const FILE_MODE: u32 = 0o600;
+
+/// The lock file at `path` to read, if there is one. What is there and is no file of ours
+/// is removed: a lock that somebody else may hold is none. An older ibprov's file loses
+/// what it lets others do; who has it open keeps that.
+fn own_file(path: &Path) -> io::Result<Option<File>> {
+    let how = O_NOFOLLOW | O_NONBLOCK;
+    let file = match OpenOptions::new().read(true).custom_flags(how).open(path) {
+        Ok(file) => file,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(e) if e.raw_os_error() == Some(ELOOP) => return fs::remove_file(path).map(|()| None),
+        Err(e) => return Err(e),
+    };
+    let meta = file.metadata()?;
+    if !meta.is_file() || !state::is_ours(&meta) {
+        return fs::remove_file(path).map(|()| None);
+    }
+    if meta.mode() & 0o077 != 0 {
+        file.set_permissions(Permissions::from_mode(FILE_MODE))?;
+    }
+    Ok(Some(file))
 }
 
 /// True if somebody holds the lock; it is not kept if not.
@@ -273,5 +307,62 @@ mod tests {
         assert!(!files_until(50_000), "a waiting boot would wake itself for ever");
         drop(held);
         assert!(files_until(5_000_000), "a release must wake who waits");
+    }
+
+    /// True if user nobody can get the lock in the file at `path`.
+    fn nobody_can_take(path: &Path) -> bool {
+        let args = ["--reuid=65534", "--regid=65534", "--clear-groups", "flock", "-n"];
+        let status = std::process::Command::new("setpriv")
+            .args(args)
+            .arg(path)
+            .arg("true")
+            .stderr(Stdio::null())
+            .status();
+        status.expect("setpriv, and root to run it").success()
+    }
+
+    /// A directory that lets everybody in, as /run does.
+    fn open_directory() -> tempfile::TempDir {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).expect("mode");
+        dir
+    }
+
+    #[test]
+    fn nobody_but_root_can_take_a_lock() {
+        let dir = open_directory();
+        let public = dir.path().join("public");
+        fs::write(&public, "").expect("file");
+        assert!(nobody_can_take(&public), "or this test sees nothing");
+        // As an older ibprov left it.
+        let (locks_dir, file) = (dir.path().join("lock"), dir.path().join("lock/x"));
+        fs::create_dir(&locks_dir).expect("directory");
+        fs::set_permissions(&locks_dir, Permissions::from_mode(0o755)).expect("mode");
+        fs::write(&file, "1\n").expect("file");
+        assert!(nobody_can_take(&file));
+        let locks = Locks::at(locks_dir.clone()).expect("locks");
+        assert!(!nobody_can_take(&file), "nobody gets into the directory");
+        drop(locks.try_take("x").expect("free"));
+        drop(locks.try_take("new").expect("free"));
+        // Each file by itself, too.
+        fs::set_permissions(&locks_dir, Permissions::from_mode(0o755)).expect("mode");
+        assert!(!nobody_can_take(&file) && !nobody_can_take(&locks_dir.join("new")));
+    }
+
+    #[test]
+    fn what_is_no_lock_file_of_root_is_replaced() {
+        let (dir, locks) = locks();
+        let (file, target) = (dir.path().join("lock/x"), dir.path().join("target"));
+        fs::write(&target, "whole").expect("file");
+        std::os::unix::fs::symlink(&target, &file).expect("link");
+        drop(locks.try_take("x").expect("free"));
+        assert_eq!(fs::read_to_string(&target).expect("file"), "whole");
+        assert!(fs::symlink_metadata(&file).expect("file").is_file());
+        // Nobody's, and held by it.
+        std::os::unix::fs::chown(&file, Some(65534), None).expect("tests run as root");
+        let theirs = File::open(&file).expect("file");
+        theirs.lock().expect("held");
+        drop(locks.try_take("x").expect("it is another file now"));
+        assert_eq!(fs::metadata(&file).expect("file").uid(), 0);
     }
 }

@@ -2,14 +2,62 @@
 
 //! What ibprov leaves for others to read, under `/run/ibprov`.
 
-use std::fs;
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+
+use nix::libc::{O_DIRECTORY, O_NOFOLLOW};
 
 /// The directory of all state; gone at reboot, like what it describes.
 pub const RUN_DIR: &str = "/run/ibprov";
 /// Below it, the outcomes of interfaces: `INDEX.json`.
 pub const PORTS: &str = "ports";
+
+/// Everybody may read reports, and only root may write: whoever starts ibprov, and
+/// whatever umask it inherits.
+const DIRECTORY_MODE: u32 = 0o755;
+const FILE_MODE: u32 = 0o644;
+
+/// Make the directory of all state, if it is not there, and see that it is root's alone.
+///
+/// # Errors
+/// As [`own_directory`].
+pub(super) fn run_directory() -> io::Result<()> {
+    own_directory(Path::new(RUN_DIR), DIRECTORY_MODE)
+}
+
+/// Make the directory at `path`, if it is not there, with exactly this mode. One that is
+/// there with another mode (an older ibprov made it, under another umask) gets this one.
+///
+/// # Errors
+/// It can be neither found nor made, is no directory, or is somebody else's: what is in
+/// it may be forged, and who made it can put anything there.
+pub(super) fn own_directory(path: &Path, mode: u32) -> io::Result<()> {
+    match fs::DirBuilder::new().mode(mode).create(path) {
+        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
+        _ => {}
+    }
+    let how = O_DIRECTORY | O_NOFOLLOW;
+    let directory = OpenOptions::new().read(true).custom_flags(how).open(path)?;
+    let meta = directory.metadata()?;
+    if !is_ours(&meta) {
+        return Err(io::Error::other(format!(
+            "it belongs to user {}, not to root, so what is in it may be forged: remove it",
+            meta.uid()
+        )));
+    }
+    let may_change = meta.uid() == nix::unistd::geteuid().as_raw();
+    if may_change && meta.mode() & 0o7777 != mode {
+        directory.set_permissions(Permissions::from_mode(mode))?;
+    }
+    Ok(())
+}
+
+/// Root's, or of who runs this.
+pub(super) fn is_ours(meta: &fs::Metadata) -> bool {
+    [0, nix::unistd::geteuid().as_raw()].contains(&meta.uid())
+}
 
 /// Write `content` to a file that the user named.
 ///
@@ -25,12 +73,15 @@ pub fn write_file(path: &Path, content: &str) -> io::Result<()> {
 /// # Errors
 /// The path that failed, with the system's answer (a read-only `/run`, say).
 pub fn write(name: &str, content: &str) -> Result<PathBuf, (PathBuf, io::Error)> {
-    let path = Path::new(RUN_DIR).join(name);
-    let temporary =
-        Path::new(RUN_DIR).join(format!(".{}.{}", name.replace('/', "_"), std::process::id()));
+    let run = Path::new(RUN_DIR);
+    let path = run.join(name);
+    let temporary = run.join(format!(".{}.{}", name.replace('/', "_"), std::process::id()));
     let attempt = || {
-        fs::create_dir_all(path.parent().unwrap_or(Path::new(RUN_DIR)))?;
-        let mut file = fs::File::create(&temporary)?;
+        run_directory()?;
+        if let Some(directory) = path.parent().filter(|directory| *directory != run) {
+            own_directory(directory, DIRECTORY_MODE)?;
+        }
+        let mut file = new_file(&temporary)?;
         file.write_all(content.as_bytes())?;
         fs::rename(&temporary, &path)
     };
@@ -44,13 +95,30 @@ pub fn write(name: &str, content: &str) -> Result<PathBuf, (PathBuf, io::Error)>
     }
 }
 
+/// A new file of ours at `path`: never what is there under that name, or behind a link.
+fn new_file(path: &Path) -> io::Result<File> {
+    let mut how = OpenOptions::new();
+    how.write(true).create_new(true).mode(FILE_MODE);
+    let file = match how.open(path) {
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+            // Of a process with our number that was killed.
+            fs::remove_file(path)?;
+            how.open(path)?
+        }
+        other => other?,
+    };
+    file.set_permissions(Permissions::from_mode(FILE_MODE))?;
+    Ok(file)
+}
+
 /// The directory of the outcomes of interfaces, made if it is not there.
 ///
 /// # Errors
 /// The path that failed, with the system's answer.
 pub fn ports_dir() -> Result<PathBuf, (PathBuf, io::Error)> {
     let path = Path::new(RUN_DIR).join(PORTS);
-    fs::create_dir_all(&path).map_err(|e| (path.clone(), e))?;
+    let made = run_directory().and_then(|()| own_directory(&path, DIRECTORY_MODE));
+    made.map_err(|e| (path.clone(), e))?;
     Ok(path)
 }
 
@@ -63,5 +131,46 @@ pub fn remove(name: &str) -> Result<(), (PathBuf, io::Error)> {
     match fs::remove_file(&path) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => Err((path, e)),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).expect("metadata").mode() & 0o7777
+    }
+
+    #[test]
+    fn a_directory_gets_its_mode_whatever_it_was_and_somebody_elses_is_refused() {
+        let dir = tempfile::tempdir().expect("directory");
+        let path = dir.path().join("run");
+        fs::create_dir(&path).expect("directory");
+        for was in [0o777, 0o1777, 0o700, 0o755] {
+            fs::set_permissions(&path, Permissions::from_mode(was)).expect("mode");
+            own_directory(&path, 0o755).expect("ours");
+            assert_eq!(mode(&path), 0o755, "{was:o}");
+        }
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink(&path, &link).expect("link");
+        let e = own_directory(&link, 0o700).expect_err("a link");
+        assert_eq!(e.raw_os_error(), Some(nix::libc::ENOTDIR));
+        assert_eq!(mode(&path), 0o755);
+        std::os::unix::fs::chown(&path, Some(65534), None).expect("tests run as root");
+        let e = own_directory(&path, 0o755).expect_err("of nobody");
+        assert!(e.to_string().starts_with("it belongs to user 65534, not to root"), "{e}");
+    }
+
+    #[test]
+    fn a_report_is_never_written_into_what_is_there() {
+        let dir = tempfile::tempdir().expect("directory");
+        let (victim, path) = (dir.path().join("victim"), dir.path().join(".boot.json.7"));
+        fs::write(&victim, "whole").expect("file");
+        std::os::unix::fs::symlink(&victim, &path).expect("link");
+        new_file(&path).expect("new").write_all(b"report").expect("written");
+        assert_eq!(fs::read_to_string(&victim).expect("file"), "whole");
+        assert!(fs::symlink_metadata(&path).expect("file").is_file());
+        assert_eq!(mode(&path), 0o644);
     }
 }

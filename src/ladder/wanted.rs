@@ -28,6 +28,9 @@ pub struct WantedVf {
     pub port_guid: Guid,
     /// Its link policy.
     pub policy: Policy,
+    /// The configuration names that policy for this very VF, so it is set whoever
+    /// uses the VF.
+    pub policy_named: bool,
     /// Who drives it.
     pub driver: VfDriver,
 }

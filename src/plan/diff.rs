@@ -118,6 +118,7 @@ mod tests {
             node_guid: Guid::new(0x0200_0000_0000_0000 + u64::from(index.get())),
             port_guid: Guid::new(0x0200_0000_0001_0000 + u64::from(index.get())),
             policy: Policy::Follow,
+            policy_named: false,
             driver: *driver,
         };
         let count = u16::try_from(drivers.len()).expect("few");

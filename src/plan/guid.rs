@@ -146,6 +146,7 @@ fn wanted_vfs(config: &Pf, guids: &[[Option<Guid>; 2]]) -> Vec<WantedVf> {
             node_guid: (*node)?,
             port_guid: (*port)?,
             policy: exception.and_then(|e| e.policy).unwrap_or(config.policy),
+            policy_named: exception.is_some_and(|e| e.policy.is_some()),
             driver: exception.and_then(|e| e.driver).unwrap_or(config.driver),
         })
     });

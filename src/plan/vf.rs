@@ -12,7 +12,7 @@ use crate::ladder::vf::{
     awaits_grant, guids_are_set, has_driver, has_node_guids, shows_other, wanted_driver,
 };
 use crate::ladder::{WantedPf, WantedVf};
-use crate::names::{LinkLayer, VfDriver, VfIndex, is_vfio};
+use crate::names::{LinkLayer, Policy, VfDriver, VfIndex, is_vfio};
 use crate::observe::{Backend, ObservedPf, ObservedVf};
 use crate::report::Use;
 use crate::report::pf::{Deferred, OtherDriver, PfProblem, Undone, VfStep};
@@ -31,18 +31,20 @@ pub struct VfPlan {
 /// The uses of VFs, as far as they were looked at.
 pub type Uses = BTreeMap<VfIndex, Vec<Use>>;
 
-/// The VFs that a plan would take from their drivers or destroy: who uses
-/// them must be known before.
+/// The VFs that `plan` for `wanted` would take from their drivers or destroy, or whose
+/// link it would take down: who uses them must be known before.
 #[must_use]
-pub fn disturbed(plan: &VfPlan, observed: &ObservedPf) -> Vec<VfIndex> {
+pub fn disturbed(wanted: &WantedPf, plan: &VfPlan, observed: &ObservedPf) -> Vec<VfIndex> {
     let by_count = plan.steps.iter().any(|s| matches!(s, VfStep::Count { from: 1.., .. }));
+    let disturbs = |step: &VfStep, index| match *step {
+        VfStep::Policy { from, .. } => {
+            wanted.vfs.iter().any(|vf| vf.index == index && takes_link(vf, from))
+        }
+        _ => true,
+    };
     let touched = |vf: &&ObservedVf| {
-        by_count
-            || vf.driver.is_some()
-                && plan
-                    .steps
-                    .iter()
-                    .any(|s| s.vf() == Some(vf.index) && !matches!(s, VfStep::Policy { .. }))
+        let mut steps = plan.steps.iter().filter(|s| s.vf() == Some(vf.index));
+        by_count || vf.driver.is_some() && steps.any(|step| disturbs(step, vf.index))
     };
     observed.vfs.iter().filter(touched).map(|vf| vf.index).collect()
 }
@@ -160,7 +162,7 @@ fn one_vf(
             };
             plan.deferred.push(Deferred::Vf { vf: vf.index, what, uses: uses.to_vec() });
         }
-        policy(plan, vf, seen, &pf.backend);
+        policy(plan, vf, seen, &pf.backend, uses);
         return;
     }
     if let Some(driver) = bound.clone().filter(|_| moves || rebind) {
@@ -179,7 +181,7 @@ fn one_vf(
         let (from, to) = (admin.port_guid, vf.port_guid);
         plan.steps.push(VfStep::PortGuid { vf: index, from, to });
     }
-    policy(plan, vf, seen, &pf.backend);
+    policy(plan, vf, seen, &pf.backend, uses);
     // A driver that came before the subnet manager's answer would read the old one.
     if seen.is_some_and(|seen| awaits_grant(vf, seen)) {
         return;
@@ -189,12 +191,36 @@ fn one_vf(
     }
 }
 
-/// Acts at once and takes nothing away, so it is set on a VF in use too.
-fn policy(plan: &mut VfPlan, vf: &WantedVf, seen: Option<&ObservedVf>, backend: &Backend) {
-    let from = seen.and_then(|s| s.admin.policy);
-    if has_node_guids(backend) && from != Some(vf.policy) {
-        plan.steps.push(VfStep::Policy { vf: vf.index, from, to: vf.policy });
+/// Acts at once. On a VF in use it is set too, unless that may take its link away.
+fn policy(
+    plan: &mut VfPlan,
+    vf: &WantedVf,
+    seen: Option<&ObservedVf>,
+    backend: &Backend,
+    uses: &[Use],
+) {
+    let (index, from) = (vf.index, seen.and_then(|s| s.admin.policy));
+    if !has_node_guids(backend) || from == Some(vf.policy) {
+        return;
     }
+    if uses.is_empty() || !takes_link(vf, from) {
+        plan.steps.push(VfStep::Policy { vf: index, from, to: vf.policy });
+    } else if !plan.deferred.iter().any(|d| matches!(d, Deferred::Vf { vf, .. } if *vf == index)) {
+        let what = Undone::Policy { is: from, planned: vf.policy };
+        plan.deferred.push(Deferred::Vf { vf: index, what, uses: uses.to_vec() });
+    }
+}
+
+/// The policy of the plan may take down a link that `from` keeps up, and nobody has
+/// said of this very VF that it shall: somebody may have set `Up` by hand because the
+/// physical port is down.
+fn takes_link(vf: &WantedVf, from: Option<Policy>) -> bool {
+    let down = match vf.policy {
+        Policy::Up => false,
+        Policy::Follow => from == Some(Policy::Up),
+        Policy::Down => true,
+    };
+    down && !vf.policy_named
 }
 
 fn overrides_back(observed: &ObservedPf) -> impl Iterator<Item = VfStep> {

@@ -199,7 +199,7 @@ pub enum Deferred {
         /// The VFs in use.
         uses: BTreeMap<VfIndex, Vec<Use>>,
     },
-    /// A VF's GUID or driver.
+    /// A VF's GUID, driver or policy.
     Vf {
         /// The VF that is left as it is.
         vf: VfIndex,
@@ -219,6 +219,13 @@ pub enum Undone {
     Shows(OtherGuid),
     /// It has another driver.
     Driver(OtherDriver),
+    /// Its link policy at the PF is another, and that of the plan may take its link down.
+    Policy {
+        /// As the PF says; `None` if it does not.
+        is: Option<Policy>,
+        /// The policy of the plan.
+        planned: Policy,
+    },
 }
 
 impl fmt::Display for Undone {
@@ -227,6 +234,10 @@ impl fmt::Display for Undone {
             Self::Guids => write!(f, "its GUIDs are not those of the plan"),
             Self::Shows(guid) => guid.fmt(f),
             Self::Driver(driver) => driver.fmt(f),
+            Self::Policy { is, planned } => {
+                let is = is.map_or("unknown", Policy::word);
+                write!(f, "its policy is {is} instead of {}", planned.word())
+            }
         }
     }
 }

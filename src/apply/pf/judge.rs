@@ -131,6 +131,7 @@ mod tests {
             node_guid: NODE,
             port_guid: PORT,
             policy: Policy::Follow,
+            policy_named: false,
             driver: VfDriver::Default,
         };
         WantedPf { pf: "0000:4b:00.0".parse().expect("address"), vfs: vec![vf] }

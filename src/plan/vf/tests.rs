@@ -220,16 +220,17 @@ fn wanted() -> impl Strategy<Value = WantedPf> {
     let driver =
         prop_oneof![Just(VfDriver::Default), Just(VfDriver::VfioPci), Just(VfDriver::None)];
     let policy = prop_oneof![Just(Policy::Follow), Just(Policy::Up), Just(Policy::Down)];
-    prop::collection::vec((driver, policy), 0..=4).prop_map(|vfs| WantedPf {
+    prop::collection::vec((driver, policy, any::<bool>()), 0..=4).prop_map(|vfs| WantedPf {
         pf: pf(),
         vfs: vfs
             .into_iter()
             .enumerate()
-            .map(|(n, (driver, policy))| WantedVf {
+            .map(|(n, (driver, policy, policy_named))| WantedVf {
                 index: index(n),
                 node_guid: Guid::new(1 + n as u64 % 3),
                 port_guid: Guid::new(2 + n as u64 % 2),
                 policy,
+                policy_named,
                 driver,
             })
             .collect(),
@@ -284,7 +285,8 @@ proptest! {
         prop_assert_eq!(kernel, undisturbed);
     }
 
-    /// A VF in use keeps its driver, its GUIDs and its life.
+    /// A VF in use keeps its driver, its GUIDs and its life; its link too, unless
+    /// the configuration says otherwise of that very VF.
     #[test]
     fn what_is_in_use_is_left_alone(before in kernel(), wanted in wanted()) {
         let mut kernel = before.clone();
@@ -293,6 +295,11 @@ proptest! {
             prop_assert_eq!(&kernel.vfs[n], vf);
             prop_assert_eq!(kernel.admin[n].node_guid, before.admin[n].node_guid);
             prop_assert_eq!(kernel.admin[n].port_guid, before.admin[n].port_guid);
+            let (then, now) = (before.admin[n].policy, kernel.admin[n].policy);
+            if wanted.vfs.get(n).is_none_or(|want| !want.policy_named) {
+                prop_assert!(now == then || now != Some(Policy::Down));
+                prop_assert!(now == then || then != Some(Policy::Up));
+            }
         }
     }
 }
@@ -303,6 +310,7 @@ fn plan_of(n: usize, driver: VfDriver) -> WantedPf {
         node_guid: Guid::new(0x0200_0000_0000_0000 + n as u64),
         port_guid: Guid::new(0x0200_0000_0000_0100 + n as u64),
         policy: Policy::Follow,
+        policy_named: false,
         driver,
     };
     WantedPf { pf: pf(), vfs: (0..n).map(vf).collect() }
@@ -364,7 +372,7 @@ fn one_wrong_guid_is_one_rebind() {
             "give VF 1 to mlx5_core",
         ]
     );
-    assert_eq!(disturbed(&plan, &kernel.observe()), [index(1)]);
+    assert_eq!(disturbed(&wanted, &plan, &kernel.observe()), [index(1)]);
 }
 
 #[test]
@@ -444,4 +452,52 @@ fn by_netlink_what_a_vf_does_not_show_is_told_again() {
     let plan = vf_steps(&wanted, &observed, &Uses::new());
     let repeated: Vec<bool> = plan.steps.iter().map(VfStep::is_repeated).collect();
     assert_eq!(repeated, [true, true, false], "{:?}", texts(&plan));
+}
+
+/// A VF that is as planned, in use, and has this policy.
+fn in_use_with(policy: Policy) -> Kernel {
+    let mut kernel = fresh();
+    assert!(kernel.run(&plan_of(1, VfDriver::Default), usize::MAX));
+    kernel.admin[0].policy = Some(policy);
+    kernel.vfs[0].in_use = true;
+    kernel
+}
+
+#[test]
+fn the_link_of_a_vf_in_use_is_taken_down_only_if_the_vf_is_named() {
+    let with = |to, policy_named| {
+        let mut wanted = plan_of(1, VfDriver::Default);
+        wanted.vfs[0].policy = to;
+        wanted.vfs[0].policy_named = policy_named;
+        wanted
+    };
+    for (from, to, left, said) in [
+        (Policy::Up, Policy::Follow, true, "its policy is Up instead of Follow"),
+        (Policy::Up, Policy::Down, true, "its policy is Up instead of Down"),
+        (Policy::Follow, Policy::Down, true, "its policy is Follow instead of Down"),
+        (Policy::Follow, Policy::Up, false, ""),
+        (Policy::Down, Policy::Follow, false, ""),
+        (Policy::Down, Policy::Up, false, ""),
+    ] {
+        let kernel = in_use_with(from);
+        let observed = kernel.observe();
+        let nobody = vf_steps(&with(to, false), &observed, &Uses::new());
+        let step = format!("set policy of VF 0 to {} (was {})", to.word(), from.word());
+        assert_eq!(texts(&nobody), [step.as_str()]);
+        // Who uses it has to be asked first.
+        let asked = if left { vec![index(0)] } else { vec![] };
+        assert_eq!(disturbed(&with(to, false), &nobody, &observed), asked, "{from} to {to}");
+        let plan = vf_steps(&with(to, false), &observed, &kernel.uses());
+        let deferred: Vec<String> = plan.deferred.iter().map(ToString::to_string).collect();
+        if left {
+            let said = format!("VF 0 is left alone: {said}; it is in use: ");
+            assert!(deferred[0].starts_with(&said), "{deferred:?}");
+            assert_eq!((texts(&plan), deferred.len()), (vec![], 1));
+        } else {
+            assert_eq!((texts(&plan), deferred.len()), (vec![step.clone()], 0));
+        }
+        let named = vf_steps(&with(to, true), &observed, &kernel.uses());
+        assert_eq!((texts(&named), named.deferred.len()), (vec![step], 0));
+        assert_eq!(disturbed(&with(to, true), &named, &observed), []);
+    }
 }
