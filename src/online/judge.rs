@@ -19,8 +19,11 @@ pub struct Seen {
     pub vf: Vf,
     /// How its netdev is set; `None` if it has none.
     pub netdev: Option<NetDevState>,
-    /// The addresses of global scope, `10.0.0.5/24`.
-    pub addresses: Vec<String>,
+    /// For how long its netdev's carrier or addresses have been owed, microseconds; 0 if
+    /// they are not.
+    pub netdev_silent_usec: u64,
+    /// The addresses of global scope, `10.0.0.5/24`, if they are known.
+    pub addresses: Option<Vec<String>>,
     /// Who should set its netdev up, for messages.
     pub owner: Option<String>,
 }
@@ -37,8 +40,8 @@ pub enum Vf {
     PassedThrough,
 }
 
-/// A driver that has not answered for so long is told of.
-const SILENCE_USEC: u64 = 3_000_000;
+/// Who has not answered for so long is told of, microseconds.
+pub const SILENCE_USEC: u64 = 3_000_000;
 
 /// The first thing that `port` lacks; `None` if it is online.
 #[must_use]
@@ -63,12 +66,29 @@ pub fn lack(port: &PortProgress, seen: &Seen, goal: Goal) -> Option<Lack> {
             }
             match &seen.netdev {
                 Some(netdev) if !netdev.admin_up => return Some(Lack::Up),
-                Some(netdev) if netdev.carrier != Some(true) => return Some(Lack::Carrier),
-                _ => {}
+                Some(netdev) => match netdev.carrier.filter(|_| is_fresh(seen)) {
+                    Some(true) => {}
+                    Some(false) => return Some(Lack::Carrier),
+                    None => return Some(Lack::Answer),
+                },
+                None => {}
             }
         }
     }
-    (goal.address && seen.addresses.is_empty()).then_some(Lack::Address)
+    if !goal.address {
+        return None;
+    }
+    match seen.addresses.as_ref().filter(|_| is_fresh(seen)) {
+        // Without a netdev there is nothing to ask of.
+        None if seen.netdev.is_none() => Some(Lack::Address),
+        None => Some(Lack::Answer),
+        Some(addresses) => addresses.is_empty().then_some(Lack::Address),
+    }
+}
+
+/// What was said of the netdev before a silence may not be so any more.
+fn is_fresh(seen: &Seen) -> bool {
+    seen.netdev_silent_usec < SILENCE_USEC
 }
 
 /// Active, with a LID that a peer can use: 0 is none, and from 0xc000 on they
@@ -93,7 +113,7 @@ pub fn words(port: &PortProgress, seen: &Seen, lack: Lack) -> Words {
     let say = |text: String, advice: String| Words { text, advice };
     match lack {
         Lack::Rung(rung) => say(format!("{rung} is not reached"), String::new()),
-        Lack::Answer => silence(seen),
+        Lack::Answer => silence(seen, &netdev),
         Lack::Link | Lack::Active if policy_is_down(seen) => say(
             "the link policy of this VF is Down".to_owned(),
             "set its policy to Follow at its PF (`ip link set PF-NETDEV vf N state auto`)"
@@ -124,11 +144,20 @@ fn policy_is_down(seen: &Seen) -> bool {
     seen.answer.as_ref().and_then(|a| a.policy) == Some(Policy::Down)
 }
 
-fn silence(seen: &Seen) -> Words {
+fn silence(seen: &Seen, netdev: &str) -> Words {
     if let Some(why) = &seen.cannot_ask {
         return Words {
             text: format!("its state cannot be asked for: {why}"),
             advice: String::new(),
+        };
+    }
+    if seen.silent_usec < SILENCE_USEC && !is_fresh(seen) {
+        return Words {
+            text: format!(
+                "the kernel has not answered for {} s how {netdev} is: somebody holds its RTNL lock",
+                seen.netdev_silent_usec / 1_000_000
+            ),
+            advice: "a card or its firmware hangs while a netdev of it is set up or down: read dmesg; `cat /proc/PID/stack` of the `ip` or ifup that hangs".to_owned(),
         };
     }
     if seen.silent_usec < SILENCE_USEC {
@@ -272,11 +301,26 @@ mod tests {
     }
 
     #[test]
+    fn what_waits_for_the_rtnl_lock_too_long_is_not_known() {
+        let silent = Seen { netdev_silent_usec: 4_000_000, ..seen("ACTIVE", "LinkUp", 5) };
+        let (lack, text) = says(&silent);
+        assert_eq!(lack, Lack::Answer.word());
+        assert_eq!(
+            text,
+            "the kernel has not answered for 4 s how ib0 is: somebody holds its RTNL lock"
+        );
+        let asked = Seen { netdev_silent_usec: 1, ..seen("ACTIVE", "LinkUp", 5) };
+        assert_eq!(super::lack(&port(Rung::Named), &asked, ACTIVE), None);
+    }
+
+    #[test]
     fn an_address_is_asked_for_only_if_wanted() {
         let goal = Goal { rung: Rung::Active, address: true };
         let mut seen = seen("ACTIVE", "LinkUp", 5);
+        assert_eq!(lack(&port(Rung::Named), &seen, goal), Some(Lack::Answer));
+        seen.addresses = Some(Vec::new());
         assert_eq!(lack(&port(Rung::Named), &seen, goal), Some(Lack::Address));
-        seen.addresses.push("10.7.0.1/24".to_owned());
+        seen.addresses = Some(vec!["10.7.0.1/24".to_owned()]);
         assert_eq!(lack(&port(Rung::Named), &seen, goal), None);
     }
 

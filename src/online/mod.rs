@@ -5,6 +5,7 @@
 //! [`target`] says which ports were meant. Nothing on the host is changed.
 
 mod judge;
+mod netdevs;
 mod ports;
 mod target;
 
@@ -14,10 +15,11 @@ use std::time::Duration;
 
 use tracing::Level;
 
+use self::netdevs::Netdevs;
 use self::ports::Ports;
 use crate::config::Config;
 use crate::host::events::{Events, Happened};
-use crate::host::{Root, answer, clock, journal, netlink, state, systemd};
+use crate::host::{Root, answer, clock, journal, state, systemd};
 use crate::ladder::{Expectation, Facts, Heard, cause, expect, progress};
 use crate::names::{IfName, Rung, Target};
 use crate::observe::ipoib::Interfaces;
@@ -28,7 +30,7 @@ use crate::report::port::port_span;
 use crate::report::{Cause, PortProgress, events as kinds};
 use crate::stacks::KNOWN;
 
-pub use judge::{Seen, Vf, Words, lack, words};
+pub use judge::{SILENCE_USEC, Seen, Vf, Words, lack, words};
 
 /// What to wait for, and how long.
 #[derive(Debug)]
@@ -59,6 +61,7 @@ struct Waiting<'a> {
     facts: Facts,
     heard: Heard,
     ports: Ports,
+    netdevs: Netdevs,
     observed: Observed,
     /// What each port lacks, and since when that is seen.
     since: BTreeMap<String, (Option<Lack>, u64)>,
@@ -89,6 +92,7 @@ pub fn run(config: &Config, wanted: &Wanted, root: &Root) -> anyhow::Result<Onli
         facts: Facts::default(),
         heard: Heard::default(),
         ports: Ports::default(),
+        netdevs: Netdevs::default(),
         observed: Observed::default(),
         since: BTreeMap::new(),
         report,
@@ -102,6 +106,7 @@ impl Waiting<'_> {
         let asks = self.wanted.goal.rung >= Rung::Link;
         // Who asks nothing must not be woken for it.
         let (mut look_at, mut ask_at) = (0, if asks { 0 } else { u64::MAX });
+        let mut netdevs_at = 0;
         loop {
             let now = clock::monotonic_usec();
             if now >= look_at {
@@ -116,25 +121,41 @@ impl Waiting<'_> {
                     ask_at = now + LOOK_EVERY_USEC;
                 }
             }
+            if now >= netdevs_at || self.netdevs.is_stale() {
+                self.netdevs.ask(self.netdevs_of(&progress), now);
+                netdevs_at = now + LOOK_EVERY_USEC;
+            }
             let states = self.judge(&progress, now);
             let lacks_link =
                 |s: &OnlinePort| matches!(s.lack, Some(Lack::Answer | Lack::Link | Lack::Active));
             if states.iter().any(lacks_link) {
                 ask_at = ask_at.min(now + ASK_EVERY_USEC);
             }
+            // Who is online all the same is told with its addresses, if those can be had.
+            let owed = self.netdevs.silent_usec(now);
+            let is_due = (1..SILENCE_USEC).contains(&owed);
             let can_still_come = |s: &OnlinePort| s.lack.is_some() && !s.is_final;
-            if now >= deadline || !states.iter().any(can_still_come) {
+            if now >= deadline || !states.iter().any(can_still_come) && !is_due {
                 self.finish(states, None);
                 return Ok(());
             }
             self.tell(&states);
-            let until = deadline.min(look_at).min(ask_at);
-            let happened = events.wait_also(until, self.ports.answers_come())?;
+            let mut until = deadline.min(look_at).min(ask_at).min(netdevs_at);
+            if is_due {
+                until = until.min(now + SILENCE_USEC - owed);
+            }
+            let mut answers = self.ports.answers_come();
+            answers.extend(self.netdevs.answers_come());
+            let happened = events.wait_also(until, answers)?;
             if happened.stop {
                 self.finish(states, Some(OnlineVerdict::Interrupted));
                 return Ok(());
             }
             self.ports.take_answers();
+            self.netdevs.take_answers();
+            if happened.links {
+                netdevs_at = 0;
+            }
             if happened.links || happened.files || happened.to_devices() {
                 look_at = 0;
             }
@@ -186,33 +207,28 @@ impl Waiting<'_> {
     }
 
     fn judge(&mut self, progress: &[PortProgress], now: u64) -> Vec<OnlinePort> {
-        let addresses = netlink::global_addresses().unwrap_or_else(|e| {
-            let problem = format!("addresses by netlink: {}", answer(&e));
-            if !self.report.problems.contains(&problem) {
-                self.report.problems.push(problem);
-            }
-            Vec::new()
-        });
+        if let Some(problem) = self.netdevs.take_problem()
+            && !self.report.problems.contains(&problem)
+        {
+            self.report.problems.push(problem);
+        }
         if progress.iter().any(|p| !p.is_ready()) {
             self.heard.learn_history(&mut self.facts, crate::host::kernel_log);
         }
-        progress.iter().map(|port| self.judge_one(port, &addresses, now)).collect()
+        progress.iter().map(|port| self.judge_one(port, now)).collect()
     }
 
-    fn judge_one(
-        &mut self,
-        port: &PortProgress,
-        addresses: &[(u32, std::net::IpAddr, u8)],
-        now: u64,
-    ) -> OnlinePort {
+    fn judge_one(&mut self, port: &PortProgress, now: u64) -> OnlinePort {
         let root = self.observer.root();
         let mut seen = self.ports.seen(port, &self.observed, now);
         if let Some((name, ifindex)) = self.netdev(port) {
-            seen.netdev =
-                Some(observe::link::netdev(root, &name, Some(observe::link::carrier(root, &name))));
+            seen.netdev = Some(observe::link::netdev(root, &name, self.netdevs.carrier(&name)));
+            seen.netdev_silent_usec = self.netdevs.silent_usec(now);
             let indexes = observe::link::above(root, &name, ifindex);
-            let own = addresses.iter().filter(|(index, ..)| indexes.contains(index));
-            seen.addresses = own.map(|(_, address, bits)| format!("{address}/{bits}")).collect();
+            seen.addresses = self.netdevs.addresses().map(|all| {
+                let own = all.iter().filter(|(index, ..)| indexes.contains(index));
+                own.map(|(_, address, bits)| format!("{address}/{bits}")).collect()
+            });
             seen.owner = KNOWN.owner(root, &name, ifindex);
         }
         let lack = lack(port, &seen, self.wanted.goal);
@@ -241,7 +257,7 @@ impl Waiting<'_> {
             lid: link.lid,
             state: link.state,
             physical: link.physical,
-            addresses: seen.addresses,
+            addresses: seen.addresses.unwrap_or_default(),
             lack,
             is_final: cause.as_ref().is_some_and(|c| c.is_final),
             by_site: cause.as_ref().is_some_and(|c| c.by_site),
@@ -249,6 +265,11 @@ impl Waiting<'_> {
             advice: cause.map(|c| c.advice).filter(|a| !a.is_empty()),
             for_sec: lack.map(|_| now.saturating_sub(since) / 1_000_000),
         }
+    }
+
+    fn netdevs_of(&self, progress: &[PortProgress]) -> Vec<IfName> {
+        let ours = progress.iter().filter(|port| !port.is_ethernet());
+        ours.filter_map(|port| Some(self.netdev(port)?.0)).collect()
     }
 
     fn netdev(&self, port: &PortProgress) -> Option<(IfName, u32)> {

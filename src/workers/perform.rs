@@ -46,6 +46,9 @@ pub(super) fn perform(root: &Root, request: &Request) -> Outcome {
         Request::Addresses => {
             netlink::addresses().map(Answer::Addresses).map_err(|e| refused(Tried::Addresses, &e))
         }
+        Request::GlobalAddresses => netlink::global_addresses()
+            .map(Answer::GlobalAddresses)
+            .map_err(|e| refused(Tried::GlobalAddresses, &e)),
         Request::StartUnit { unit, wait, until_usec } => {
             match unit::start(unit, *wait, *until_usec) {
                 Ok(()) => Ok(Answer::Done),

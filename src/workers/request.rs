@@ -1,6 +1,7 @@
 //! What a child can be asked for and what it answers, as lines of JSON.
 
 use std::fmt;
+use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
@@ -59,8 +60,10 @@ pub enum Request {
     },
     /// Read whether a netdev has carrier.
     Carrier(IfName),
-    /// Read the addresses of all netdevs.
+    /// Read the addresses of all netdevs, by their names.
     Addresses,
+    /// Read those that a peer can use, by the indices of their netdevs.
+    GlobalAddresses,
     /// Start a unit.
     StartUnit {
         /// The unit.
@@ -125,6 +128,9 @@ pub enum Answer {
     /// The addresses, each with its netdev's name, as
     /// [`crate::host::netlink::addresses`] has them.
     Addresses(Vec<(String, String)>),
+    /// The addresses that a peer can use, as
+    /// [`crate::host::netlink::global_addresses`] has them.
+    GlobalAddresses(Vec<(u32, IpAddr, u8)>),
     /// What became of each.
     Each(Vec<Result<Answer, Refusal>>),
 }
@@ -173,6 +179,8 @@ pub enum Tried {
     LoadVfio,
     /// To read the addresses of netdevs.
     Addresses,
+    /// To read the same by rtnetlink.
+    GlobalAddresses,
     /// To start a unit.
     StartUnit(UnitName),
 }
@@ -195,6 +203,7 @@ impl fmt::Display for Tried {
             }
             Self::LoadVfio => f.write_str("load vfio-pci"),
             Self::Addresses => f.write_str("addresses: getifaddrs"),
+            Self::GlobalAddresses => f.write_str("addresses by netlink"),
             Self::StartUnit(unit) => write!(f, "start {unit}"),
         }
     }

@@ -97,6 +97,16 @@ fn boot_ends_by_its_deadline_while_rtnl_is_held() {
 }
 
 #[test]
+fn wait_online_ends_by_its_deadline_while_rtnl_is_held() {
+    let (code, seconds) = ended(&boot("sick"), "rtnl.online");
+    println!("rtnl.online: exit code {code} after {seconds} s");
+    assert_eq!(code, 3);
+    assert!((3.0..5.0).contains(&seconds), "{seconds} s, with a deadline of 3 s");
+    let said = boot("sick").file("rtnl.online.err");
+    assert!(said.contains("somebody holds its RTNL lock"), "{said}");
+}
+
+#[test]
 fn boot_ends_by_its_deadline_while_a_device_lock_is_held() {
     assert_boot_ended("lock");
 }

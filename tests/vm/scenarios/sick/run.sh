@@ -93,8 +93,9 @@ phase rtnl
 echo 1 >"$ibsim/rtnl"
 ask rtnl
 never rtnl.boot &
+run rtnl.online ibprov wait-online --timeout 3s &
 asked
-wait_for rtnl.boot
+wait_for rtnl.boot rtnl.online
 echo 0 >"$ibsim/rtnl"
 wait
 phase end
