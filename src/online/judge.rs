@@ -160,6 +160,9 @@ fn silence(seen: &Seen, netdev: &str) -> Words {
             advice: "a card or its firmware hangs while a netdev of it is set up or down: read dmesg; `cat /proc/PID/stack` of the `ip` or ifup that hangs".to_owned(),
         };
     }
+    if seen.silent_usec < SILENCE_USEC && seen.answer.is_some() {
+        return Words { text: format!("asking the kernel how {netdev} is"), advice: String::new() };
+    }
     if seen.silent_usec < SILENCE_USEC {
         return Words { text: "asking the driver for its state".to_owned(), advice: String::new() };
     }

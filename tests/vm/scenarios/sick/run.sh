@@ -93,7 +93,7 @@ phase rtnl
 echo 1 >"$ibsim/rtnl"
 ask rtnl
 never rtnl.boot &
-run rtnl.online ibprov wait-online --timeout 3s &
+run rtnl.online ibprov wait-online --address --timeout 5s &
 asked
 wait_for rtnl.boot rtnl.online
 echo 0 >"$ibsim/rtnl"
