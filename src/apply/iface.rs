@@ -11,9 +11,11 @@ use crate::names::{IfName, IfNameError};
 use crate::observe::Look;
 use crate::observe::iface::{NotSeen, Seen, look};
 use crate::observe::ipoib::{self, Interface, Sort, outcome_file};
-use crate::plan::{IfacePlan, iface_plan, wanted};
+use crate::plan::{IfacePlan, iface_plan, rename, wanted};
 use crate::report::events as kinds;
-use crate::report::iface::{BringUp, IfaceReport, IfaceStep, IfaceStepReport, WantedInterface};
+use crate::report::iface::{
+    BringUp, IfaceReport, IfaceStep, IfaceStepReport, WantedInterface, aside_name,
+};
 
 /// What is asked of one run.
 #[derive(Debug, Clone, Copy)]
@@ -31,7 +33,11 @@ pub struct Ask<'a> {
 pub fn planned(config: &Config, seen: &Seen) -> (WantedInterface, IfacePlan) {
     let wanted = wanted(&config.interfaces, &seen.interface);
     let asked = seen.before.as_ref().and_then(|o| o.mtu_asked);
-    let plan = iface_plan(&wanted, &seen.interface, &seen.all, &seen.names, asked);
+    let mut plan = iface_plan(&wanted, &seen.interface, &seen.all, &seen.names, asked);
+    match rename(&config.interfaces, &seen.interface, &seen.all, &seen.names) {
+        Ok(step) => plan.steps.splice(..0, step).for_each(drop),
+        Err(why) => plan.refused.insert(0, why),
+    }
     (wanted, plan)
 }
 
@@ -63,9 +69,9 @@ pub fn run(config: &Config, root: &Root, ask: Ask<'_>) -> Result<IfaceReport, No
     };
     seen = look(root, ask.name)?;
     report.notes.append(&mut seen.problems);
+    give_name(config, root, &mut seen, &mut report);
     settings(config, root, &mut seen, &mut report);
     report.notes.extend(queue_advice(root, &report.wanted));
-    report.notes.extend(name_advice(ask.name, &report.wanted));
     if ask.settings_only {
         report.bring_up = BringUp::NotAsked;
     }
@@ -127,25 +133,52 @@ fn write(report: &mut IfaceReport) {
     }
 }
 
+/// Give it its persistent name, before anything that goes by the name is looked up.
+fn give_name(config: &Config, root: &Root, seen: &mut Seen, report: &mut IfaceReport) {
+    let step = match rename(&config.interfaces, &seen.interface, &seen.all, &seen.names) {
+        Ok(None) => return,
+        Ok(Some(step)) => step,
+        Err(why) => return report.failures.push(why),
+    };
+    let IfaceStep::Rename { to, .. } = step.clone() else { return };
+    if do_step(step, seen, report).is_none() {
+        return;
+    }
+    match look(root, &to) {
+        Err(e) => report.failures.push(e.to_string()),
+        Ok(now) => {
+            report.netdev = to.to_string();
+            *seen = now;
+        }
+    }
+}
+
+/// Take one step, tell it and note it; none if it failed.
+fn do_step(step: IfaceStep, seen: &Seen, report: &mut IfaceReport) -> Option<()> {
+    let began = clock::monotonic_usec();
+    let done = take(&step, seen.interface.ifindex);
+    let failure = done.as_ref().err().map(|e| explain(&step, &seen.interface, e));
+    let took_usec = clock::monotonic_usec().saturating_sub(began);
+    tell_step(&step, &seen.interface, took_usec, failure.as_deref());
+    if let Some(failure) = &failure {
+        report.failures.push(format!("{}: {step}: {failure}", seen.interface.name));
+    }
+    report.steps.push(IfaceStepReport { step, took_usec, failure });
+    done.ok()
+}
+
 /// Make the settings, and read back what they came to.
 fn settings(config: &Config, root: &Root, seen: &mut Seen, report: &mut IfaceReport) {
-    let (wanted, plan) = planned(config, seen);
-    report.wanted = wanted;
-    report.failures.extend(plan.refused);
+    report.wanted = wanted(&config.interfaces, &seen.interface);
     report.mtu_asked = seen.before.as_ref().and_then(|o| o.mtu_asked);
+    let Seen { interface, all, names, .. } = &*seen;
+    let plan = iface_plan(&report.wanted, interface, all, names, report.mtu_asked);
+    report.failures.extend(plan.refused);
     for step in plan.steps {
-        let began = clock::monotonic_usec();
-        let done = take(&step, seen.interface.ifindex);
-        let failure = done.as_ref().err().map(|e| explain(&step, &seen.interface, e));
-        if let (IfaceStep::SetMtu { mtu }, Ok(())) = (&step, &done) {
-            report.mtu_asked = Some(*mtu);
+        let asked = if let IfaceStep::SetMtu { mtu } = &step { Some(*mtu) } else { None };
+        if do_step(step, seen, report).is_some() {
+            report.mtu_asked = asked.or(report.mtu_asked);
         }
-        let took_usec = clock::monotonic_usec().saturating_sub(began);
-        tell_step(&step, &seen.interface, took_usec, failure.as_deref());
-        if let Some(failure) = &failure {
-            report.failures.push(format!("{}: {step}: {failure}", seen.interface.name));
-        }
-        report.steps.push(IfaceStepReport { step, took_usec, failure });
     }
     match look(root, &seen.interface.name) {
         Err(e) => report.failures.push(e.to_string()),
@@ -178,6 +211,12 @@ fn settings(config: &Config, root: &Root, seen: &mut Seen, report: &mut IfaceRep
 
 fn take(step: &IfaceStep, ifindex: u32) -> std::io::Result<()> {
     match step {
+        IfaceStep::Rename { to, aside } => {
+            if let Some(holder) = aside {
+                links::rename(*holder, &aside_name(*holder))?;
+            }
+            links::rename(ifindex, to.as_str())
+        }
         IfaceStep::SetMode { mode } => links::set_mode(ifindex, *mode),
         IfaceStep::SetMtu { mtu } => links::set_mtu(ifindex, *mtu),
         IfaceStep::SetUmcast { umcast } => links::set_umcast(ifindex, *umcast),
@@ -192,6 +231,12 @@ fn explain(step: &IfaceStep, interface: &Interface, e: &std::io::Error) -> Strin
     let errno = e.raw_os_error().map(Errno::from_raw);
     let name = &interface.name;
     let meaning = match (step, errno) {
+        (IfaceStep::Rename { .. }, Some(Errno::EBUSY)) => {
+            ": it, or who bears the name, has been brought up meanwhile".to_owned()
+        }
+        (IfaceStep::Rename { to, .. }, Some(Errno::EEXIST)) => {
+            format!(": another interface has got the name {to} meanwhile")
+        }
         (IfaceStep::SetMode { .. }, Some(Errno::EINVAL | Errno::EOPNOTSUPP)) => {
             ": the driver refuses this mode".to_owned()
         }
@@ -221,15 +266,6 @@ fn tell_step(step: &IfaceStep, interface: &Interface, took_usec: u64, failure: O
             error!(message_id = kinds::STEP_FAILED, took_usec, cause, "{name}: {step}: {cause}");
         }
     }
-}
-
-/// An interface that is there keeps its name until it appears anew.
-#[must_use]
-pub fn name_advice(name: &IfName, wanted: &WantedInterface) -> Option<String> {
-    let other = wanted.persistent_name.as_ref().filter(|n| *n != name)?;
-    Some(format!(
-        "its persistent name is {other}: udev gives it that when it appears the next time after `ibprov boot`"
-    ))
 }
 
 /// ib_ipoib's queues are set when it is loaded: what is too small is told.

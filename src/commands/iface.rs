@@ -4,9 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use crate::apply::bring_up::explain;
-use crate::apply::iface::{
-    Ask, is_missed, name_advice, name_of, planned, queue_advice, run as set_up,
-};
+use crate::apply::iface::{Ask, is_missed, name_of, planned, queue_advice, run as set_up};
 use crate::cli::{Format, IfaceArgs};
 use crate::config::Config;
 use crate::host::{Root, process, systemctl, systemd};
@@ -65,7 +63,6 @@ fn dry_run(ask: Ask<'_>, config: &Config, root: &Root, format: Format) -> anyhow
     let (wanted, plan) = planned(config, &seen);
     let mut notes = seen.problems.clone();
     notes.extend(queue_advice(root, &wanted));
-    notes.extend(name_advice(ask.name, &wanted));
     // A copy of a tree has no units to ask for.
     let decided = match root.is_live() && !ask.settings_only {
         true => Some(explain(root, &seen.interface, ask.no_bus)?),

@@ -29,6 +29,15 @@ pub fn set_mtu(ifindex: u32, mtu: u32) -> io::Result<()> {
     change(ifindex, &attribute(IFLA_MTU, &mtu.to_ne_bytes()))
 }
 
+/// Give the interface with this index another name, which it takes only while it is
+/// down (`dev_change_name()`, `net/core/dev.c`).
+///
+/// # Errors
+/// EBUSY if it is up, EEXIST if the name is taken.
+pub fn rename(ifindex: u32, name: &str) -> io::Result<()> {
+    change(ifindex, &attribute(IFLA_IFNAME, format!("{name}\0").as_bytes()))
+}
+
 /// Set the transport mode of an IPoIB interface.
 ///
 /// # Errors

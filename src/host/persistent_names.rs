@@ -2,9 +2,10 @@
 
 //! Names that udev gives interfaces by port GUID.
 //!
-//! `systemd.link(5)` can match a whole address only, and of an IPoIB address
-//! the first 4 bytes change at every probe. So a rule puts the port GUID in a
-//! property, and a .link file matches that.
+//! By rules of udev, which every udev has obeyed for this since 2012. `systemd.link(5)`
+//! can match a whole address only, and of an IPoIB address the first 4 bytes change at
+//! every probe; and a `[Match]` that an older systemd does not understand fits every
+//! netdev there is (`Property=` before 243).
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -13,30 +14,23 @@ use super::{clock, process};
 use crate::names::{Guid, IfName};
 
 const RULES: &str = "/run/udev/rules.d/61-ibprov-names.rules";
+/// Where ibprov has written .link files for this in former releases.
 const LINKS: &str = "/run/systemd/network";
 const PREFIX: &str = "60-ibprov-";
 
-/// The files, path and content, that make udev give these names.
+/// The file, path and content, that makes udev give these names; none for none.
 #[must_use]
-pub fn files(names: &[(Guid, IfName)]) -> Vec<(PathBuf, String)> {
+pub fn file(names: &[(Guid, IfName)]) -> Option<(PathBuf, String)> {
     let mut rules = "# Written by ibprov boot from ibprov.toml.\n".to_owned();
-    let mut files = Vec::new();
     for (guid, name) in names {
         let tail = guid.value().to_be_bytes().map(|b| format!("{b:02x}")).join(":");
-        // P_Key children have the same GUID and no PCI function above them.
+        // P_Key children have the same GUID and no PCI function above them. What has a
+        // name by now is not named by 80-net-setup-link.rules.
         rules.push_str(&format!(
-            "ACTION!=\"remove\", SUBSYSTEM==\"net\", ATTR{{type}}==\"32\", SUBSYSTEMS==\"pci\", ATTR{{address}}==\"*:{tail}\", ENV{{IBPROV_PORT_GUID}}=\"{guid}\"\n"
+            "ACTION!=\"remove\", SUBSYSTEM==\"net\", ATTR{{type}}==\"32\", SUBSYSTEMS==\"pci\", ATTR{{address}}==\"*:{tail}\", NAME=\"{name}\"\n"
         ));
-        let link = format!(
-            "# Written by ibprov boot from ibprov.toml.\n[Match]\nProperty=IBPROV_PORT_GUID={guid}\n\n[Link]\nName={name}\nAlternativeNamesPolicy=database onboard slot path\n"
-        );
-        let file = format!("{PREFIX}{:016x}.link", guid.value());
-        files.push((Path::new(LINKS).join(file), link));
     }
-    if !names.is_empty() {
-        files.push((PathBuf::from(RULES), rules));
-    }
-    files
+    (!names.is_empty()).then(|| (PathBuf::from(RULES), rules))
 }
 
 /// Make udev give these names, and no others of ours, to what appears from now
@@ -45,7 +39,7 @@ pub fn files(names: &[(Guid, IfName)]) -> Vec<(PathBuf, String)> {
 /// # Errors
 /// The path that failed, with the system's answer, or udev could not be told.
 pub fn establish(names: &[(Guid, IfName)]) -> Result<(), String> {
-    let wanted = files(names);
+    let wanted = file(names);
     let mut changed = false;
     let failed = |path: &Path, e: &io::Error| format!("{}: {}", path.display(), super::answer(e));
     let ours = |path: &Path| {
@@ -61,10 +55,9 @@ pub fn establish(names: &[(Guid, IfName)]) -> Result<(), String> {
             Err(e) => return Err(failed(&path, &e)),
         }
     }
-    for (path, content) in wanted {
-        if fs::read_to_string(&path).is_ok_and(|old| old == content) {
-            continue;
-        }
+    if let Some((path, content)) = wanted
+        && !fs::read_to_string(&path).is_ok_and(|old| old == content)
+    {
         changed = true;
         let dir = path.parent().unwrap_or(Path::new("/run"));
         fs::create_dir_all(dir).map_err(|e| failed(dir, &e))?;
@@ -88,16 +81,12 @@ mod tests {
     #[test]
     fn a_name_goes_with_a_port_guid() {
         let guid = "0002:c903:000e:8acd".parse().expect("GUID");
-        let files = files(&[(guid, "ib7".parse().expect("name"))]);
-        let [(link_path, link), (rules_path, rules)] = files.as_slice() else { panic!("two") };
-        assert_eq!(
-            link_path.display().to_string(),
-            "/run/systemd/network/60-ibprov-0002c903000e8acd.link"
+        let (path, rules) = file(&[(guid, "ib7".parse().expect("name"))]).expect("a file");
+        assert_eq!(path.display().to_string(), RULES);
+        assert!(
+            rules.contains("ATTR{address}==\"*:00:02:c9:03:00:0e:8a:cd\", NAME=\"ib7\""),
+            "{rules}"
         );
-        assert!(link.contains("\nProperty=IBPROV_PORT_GUID=0002:c903:000e:8acd\n"), "{link}");
-        assert!(link.contains("\nName=ib7\n"), "{link}");
-        assert_eq!(rules_path.display().to_string(), RULES);
-        assert!(rules.contains("ATTR{address}==\"*:00:02:c9:03:00:0e:8a:cd\""), "{rules}");
-        assert_eq!(super::files(&[]), []);
+        assert_eq!(file(&[]), None);
     }
 }

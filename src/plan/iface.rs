@@ -47,6 +47,45 @@ fn applies(which: &InterfaceSelector, interface: &Interface) -> bool {
     }
 }
 
+/// The step that gives `interface` its persistent name; none if it has that or has none
+/// to get. udev gives it, unless the interface was made before its rule was there: in
+/// the initramfs, or by who loads the driver before `ibprov boot`.
+///
+/// Who bears the name gives way only if it is down and `rules` give it another one.
+///
+/// # Errors
+/// It cannot be renamed: why, and what to do.
+pub fn rename(
+    rules: &[InterfaceRule],
+    interface: &Interface,
+    all: &[Interface],
+    names: &[String],
+) -> Result<Option<IfaceStep>, String> {
+    let other = |i: &Interface| wanted(rules, i).persistent_name.filter(|n| *n != i.name);
+    let Some(to) = other(interface) else { return Ok(None) };
+    let name = &interface.name;
+    if interface.up {
+        return Err(format!(
+            "{name}: its persistent-name is {to}, and one that is up cannot be renamed: it was made and brought up before `ibprov boot` (in the initramfs, or by who loads the driver earlier); `ip link set {name} down && ibprov iface {name}`"
+        ));
+    }
+    if !names.iter().any(|n| n == to.as_str()) {
+        return Ok(Some(IfaceStep::Rename { to, aside: None }));
+    }
+    let holder = all.iter().find(|i| i.name == to);
+    match holder {
+        Some(holder) if !holder.up && other(holder).is_some() => {
+            Ok(Some(IfaceStep::Rename { to, aside: Some(holder.ifindex) }))
+        }
+        Some(holder) if other(holder).is_some() => Err(format!(
+            "{name}: its persistent-name is {to}, which another interface bears that is up: `ip link set {to} down && ibprov iface {to} && ibprov iface {name}`"
+        )),
+        _ => Err(format!(
+            "{name}: its persistent-name is {to}, and another interface is called so: give that one a persistent-name too, or choose a name that the kernel gives nobody"
+        )),
+    }
+}
+
 /// The steps that make `interface` as `wanted`: none for what is so already.
 ///
 /// `all` are all IPoIB interfaces, `names` the names that are taken;
@@ -133,6 +172,41 @@ mod tests {
 
     use super::*;
     use crate::config::{Problems, Source, resolve};
+
+    const NAMED: &str = "[[interface]]\nport-guid = \"0002:c903:000e:8acd\"\npersistent-name = \"ib0\"\n[[interface]]\nport-guid = \"0002:c903:000e:8ace\"\npersistent-name = \"ib1\"\n";
+
+    fn one(name: &str, ifindex: u32, guid: u64, up: bool) -> Interface {
+        Interface { guid: Some(crate::names::Guid::new(guid)), up, ..interface(name, ifindex) }
+    }
+
+    fn renamed(all: &[Interface], which: usize) -> String {
+        let names: Vec<String> =
+            all.iter().map(|i| i.name.to_string()).chain(["lo".to_owned()]).collect();
+        match rename(&rules(NAMED), &all[which], all, &names) {
+            Ok(step) => step.map(|s| s.to_string()).unwrap_or_default(),
+            Err(why) => why,
+        }
+    }
+
+    #[test]
+    fn one_that_is_down_gets_its_persistent_name() {
+        let (first, second) = (0x0002_c903_000e_8acd, 0x0002_c903_000e_8ace);
+        assert_eq!(renamed(&[one("ib0", 3, first, true)], 0), "");
+        assert_eq!(renamed(&[one("ib5", 3, first, false)], 0), "rename to ib0");
+        assert!(renamed(&[one("ib5", 3, first, true)], 0).contains("`ip link set ib5 down"));
+        // Each has the other's name.
+        let swapped = [one("ib1", 3, first, false), one("ib0", 4, second, false)];
+        let want = "rename to ib0, and who is called so to ibprov4 first";
+        assert_eq!(renamed(&swapped, 0), want);
+        let up = [one("ib1", 3, first, false), one("ib0", 4, second, true)];
+        assert!(renamed(&up, 0).contains("`ip link set ib0 down && ibprov iface ib0"));
+        // Nobody gives this one another name.
+        let foreign = [one("ib1", 3, first, false), one("ib0", 4, 7, false)];
+        assert!(renamed(&foreign, 0).contains("another interface is called so"));
+        // A P_Key child keeps its own.
+        let child = Interface { parent: Some(3), ..one("ib0.8001", 5, first, false) };
+        assert_eq!(renamed(&[child], 0), "");
+    }
 
     fn rules(text: &str) -> Vec<InterfaceRule> {
         let source = Source { path: "/etc/x.toml".to_owned(), text: text.to_owned() };
@@ -260,6 +334,7 @@ mod tests {
     /// What the kernel makes of a step.
     fn apply(step: &IfaceStep, of: &mut Interface, all: &mut Vec<Interface>) {
         match step {
+            IfaceStep::Rename { to, .. } => of.name = to.clone(),
             IfaceStep::SetMode { mode } => {
                 of.mode = Some(*mode);
                 of.mtu = Some(if *mode == Mode::Connected { 65520 } else { 2044 });

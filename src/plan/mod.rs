@@ -14,5 +14,5 @@ pub mod show;
 pub mod vf;
 
 pub use boot::{Done, boot_steps, waits_for_udev};
-pub use iface::{IfacePlan, iface_plan, wanted};
+pub use iface::{IfacePlan, iface_plan, rename, wanted};
 pub use vf::VfPlan;

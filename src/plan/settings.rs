@@ -1,7 +1,7 @@
 //! How the settings of interfaces stand: what `boot` waits for as the rung
 //! `configured`.
 
-use super::iface::{iface_plan, wanted};
+use super::iface::{iface_plan, rename, wanted};
 use crate::config::Config;
 use crate::ladder::Facts;
 use crate::names::{IfName, Rung};
@@ -34,7 +34,8 @@ pub fn settings(config: &Config, seen: &Interfaces, name: &IfName) -> Settings {
     let before = seen.outcomes.get(&interface.ifindex);
     let asked = before.and_then(|o| o.mtu_asked);
     let plan = iface_plan(&wanted, interface, &seen.all, &seen.names, asked);
-    if plan.steps.is_empty() && plan.refused.is_empty() {
+    let is_named = rename(&config.interfaces, interface, &seen.all, &seen.names) == Ok(None);
+    if is_named && plan.steps.is_empty() && plan.refused.is_empty() {
         return Settings::Made;
     }
     match before {

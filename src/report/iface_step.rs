@@ -31,6 +31,14 @@ pub struct WantedInterface {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "step", rename_all = "kebab-case")]
 pub enum IfaceStep {
+    /// Give it its persistent name, which it has not got from udev.
+    Rename {
+        /// The name.
+        to: IfName,
+        /// The interface that bears that name now, by its index, and is given another
+        /// one first: it has a persistent name of its own to come to.
+        aside: Option<u32>,
+    },
     /// Set the transport mode.
     SetMode {
         /// The mode that it gets.
@@ -58,10 +66,20 @@ pub enum IfaceStep {
 impl fmt::Display for IfaceStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Rename { to, aside: None } => write!(f, "rename to {to}"),
+            Self::Rename { to, aside: Some(ifindex) } => {
+                write!(f, "rename to {to}, and who is called so to {} first", aside_name(*ifindex))
+            }
             Self::SetMode { mode } => write!(f, "set mode {}", mode.word()),
             Self::SetMtu { mtu } => write!(f, "set MTU {mtu}"),
             Self::SetUmcast { umcast } => write!(f, "set umcast {}", u8::from(*umcast)),
             Self::AddChild { pkey, name } => write!(f, "make P_Key child {name} ({pkey})"),
         }
     }
+}
+
+/// What an interface is called while its name goes to another one.
+#[must_use]
+pub fn aside_name(ifindex: u32) -> String {
+    format!("ibprov{ifindex}")
 }

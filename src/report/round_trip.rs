@@ -263,6 +263,7 @@ fn iface_report() -> Any<IfaceReport> {
         }
     });
     let step = prop_oneof![
+        (netdev(), of(any::<u32>())).prop_map(|(to, aside)| IfaceStep::Rename { to, aside }),
         mode().prop_map(|mode| IfaceStep::SetMode { mode }),
         any::<u32>().prop_map(|mtu| IfaceStep::SetMtu { mtu }),
         any::<bool>().prop_map(|umcast| IfaceStep::SetUmcast { umcast }),

@@ -50,3 +50,15 @@ fn a_name_goes_with_a_port_guid() {
     let line = scene("named");
     assert!(line.starts_with("active ") && line.ends_with("00:02:c9:03:00:aa:00:04"), "{line}");
 }
+
+#[test]
+fn one_that_was_made_with_another_name_gets_its_own_while_it_is_down() {
+    for how in ["named late", "named by hand"] {
+        let line = scene(how);
+        let (got, wanted) = line.trim_start_matches("0 ").split_once(" of ").expect("indices");
+        assert_eq!(got, wanted, "{how}");
+    }
+    assert_eq!(scene("named never"), "3");
+    let said = boot("iface_rough").file("early.log");
+    assert!(said.contains("one that is up cannot be renamed"), "{said}");
+}

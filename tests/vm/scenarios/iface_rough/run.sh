@@ -78,5 +78,22 @@ appear 4
 ended fabric0
 echo "named: $(systemctl is-active "$(unit fabric0)") $(cat /sys/class/net/fabric0/address)"
 
+# As one that was made before ibprov: down, and with the kernel's name.
+index=$(cat /sys/class/net/fabric0/ifindex)
+ip link set fabric0 down
+ip link set fabric0 name early9
+ended fabric0
+echo "named late: $(cat /sys/class/net/fabric0/ifindex) of $index"
+# One that is up keeps its name, and is not as wanted.
+ip link set fabric0 down
+systemctl mask --runtime --quiet "ibprov-iface@.service"
+ip link set fabric0 name early9
+ip link set early9 up
+ibprov iface early9 --settings-only >"$OUT/early.log" 2>&1
+echo "named never: $?"
+ip link set early9 down
+ibprov iface early9 --settings-only >/dev/null 2>&1
+echo "named by hand: $? $(cat /sys/class/net/fabric0/ifindex) of $index"
+
 systemctl list-units --all --no-legend --plain 'ibprov-iface@*' >"$OUT/instances"
 true
