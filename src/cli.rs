@@ -212,16 +212,19 @@ pub struct PlanArgs {
     #[arg(long)]
     pub all: bool,
     /// Judge the plans of many hosts together: DIR holds a file for each
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["pin", "partitions", "all"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["writes", "partitions", "all"])]
     pub fleet: Option<PathBuf>,
     /// Write the GUIDs to the file of pins, so that they never change by themselves
-    #[arg(long, conflicts_with = "partitions")]
+    #[arg(long, conflicts_with = "partitions", group = "writes")]
     pub pin: bool,
     /// With --pin: let what the configuration gives now replace what is pinned
     #[arg(long, requires = "pin")]
     pub replace: bool,
-    /// With --pin: print the file of pins, and do nothing
-    #[arg(long, requires = "pin")]
+    /// Remove the pins, before an image of this host is captured for others
+    #[arg(long, conflicts_with = "partitions", group = "writes")]
+    pub seal: bool,
+    /// With --pin or --seal: print what would be written or removed, and do nothing
+    #[arg(long, requires = "writes")]
     pub dry_run: bool,
     /// Print lines for opensm's partitions.conf with the port GUIDs of the VFs
     #[arg(long)]

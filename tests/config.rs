@@ -112,7 +112,7 @@ fn a_host_without_files_is_good() {
             address = false  # default
 
             [host]
-            number-rule = "last-digits"  # default
+            number-rule = "only-digits"  # default
 
             [guests]
             connection = "qemu:///system"  # default
@@ -172,7 +172,7 @@ fn files_are_merged_as_systemd_does() {
             address = false  # default
 
             [host]
-            number-rule = "last-digits"  # default
+            number-rule = "only-digits"  # default
 
             [guests]
             connection = "qemu:///system"  # default
@@ -282,7 +282,7 @@ fn files_are_merged_as_systemd_does() {
                   "file": null,
                   "key": "host.number-rule",
                   "line": null,
-                  "value": "last-digits"
+                  "value": "only-digits"
                 },
                 {
                   "file": null,

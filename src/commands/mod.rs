@@ -13,6 +13,7 @@ pub mod import;
 mod pf_preview;
 pub mod picture;
 pub mod plan;
+mod seal;
 pub mod status;
 pub mod wait_online;
 

@@ -26,8 +26,11 @@ pub fn run(args: &PlanArgs, config: &Config, root: &Root, format: Format) -> any
     if let Some(dir) = &args.fleet {
         return super::fleet::run(dir, format);
     }
-    let host = gather(config, root);
     let mut out = std::io::stdout().lock();
+    if args.seal {
+        return super::seal::run(config, root, args.dry_run, &mut out);
+    }
+    let host = gather(config, root);
     if args.pin {
         return host.pin(args, config, root, &mut out);
     }

@@ -135,7 +135,7 @@ pub(crate) static KEYS: &[Key] = &[
     Key {
         path: HOST_NUMBER_RULE,
         kind: Kind::Word(&NAME_RULE),
-        default: "\"last-digits\"",
+        default: "\"only-digits\"",
         doc: "Which digits of the host's name, up to its first dot, are its number.",
     },
     Key {

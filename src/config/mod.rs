@@ -155,7 +155,7 @@ impl Default for Config {
                 rung: Rung::Active,
                 address: false,
             },
-            host_number: HostNumber::Name(NameRule::Last),
+            host_number: HostNumber::Name(NameRule::Only),
             pf: Vec::new(),
             guests: Guests::default(),
         }

@@ -108,7 +108,7 @@ pub(crate) fn host_number(merged: &Merged, problems: &mut Problems) -> HostNumbe
         (None, Some((path, _))) => return HostNumber::File(path),
         (None, None) => {}
     }
-    HostNumber::Name(rule.map_or(NameRule::Last, |(rule, _)| rule))
+    HostNumber::Name(rule.map_or(NameRule::Only, |(rule, _)| rule))
 }
 
 pub(crate) fn pfs(merged: &Merged, problems: &mut Problems) -> Vec<Pf> {

@@ -391,7 +391,7 @@ fn show_names_each_origin() {
         address = false  # default
 
         [host]
-        number-rule = "last-digits"  # default
+        number-rule = "only-digits"  # default
 
         [guests]
         connection = "qemu:///system"  # default

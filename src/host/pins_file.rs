@@ -1,11 +1,11 @@
 #![allow(clippy::disallowed_methods, reason = "the file of pins is ours to write")]
 
-//! Writes the one file of `/etc` that is ibprov's own: the pins.
+//! Writes and removes the one file of `/etc` that is ibprov's own: the pins.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Replace the file at `path` by one with this content: whole or not at all,
 /// and on the disk when this returns. Where `path` is a link, its target is
@@ -37,6 +37,47 @@ pub fn replace(path: &str, content: &str) -> io::Result<()> {
     })
 }
 
+/// The file at `path` with what makes it another file: where it is a link, its target
+/// first; and what a run that was killed has left beside it. None if there is nothing.
+///
+/// # Errors
+/// What the system answered.
+pub fn files(path: &str) -> io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    let target = match fs::canonicalize(path) {
+        Ok(target) => {
+            files.push(target.clone());
+            target
+        }
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Path::new(path).to_owned(),
+        Err(e) => return Err(e),
+    };
+    let start = format!(".{}.", target.file_name().unwrap_or_default().to_string_lossy());
+    let entries = match target.parent().map(fs::read_dir) {
+        Some(Ok(entries)) => entries,
+        Some(Err(e)) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+        _ => return Ok(files),
+    };
+    for entry in entries {
+        let entry = entry?;
+        let name = entry.file_name();
+        let pid = name.to_str().and_then(|name| name.strip_prefix(&start));
+        if pid.is_some_and(|pid| pid.bytes().all(|b| b.is_ascii_digit())) {
+            files.push(entry.path());
+        }
+    }
+    Ok(files)
+}
+
+/// Remove one of [`files`], and see it gone from the disk.
+///
+/// # Errors
+/// What the system answered.
+pub fn remove(path: &Path) -> io::Result<()> {
+    fs::remove_file(path)?;
+    File::open(path.parent().unwrap_or(Path::new("/")))?.sync_all()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -52,6 +93,26 @@ mod tests {
         assert!(fs::symlink_metadata(at("link")).expect("link").is_symlink());
         let left: Vec<_> = fs::read_dir(at("etc")).expect("directory").collect();
         assert_eq!(left.len(), 1);
+    }
+
+    #[test]
+    fn all_that_holds_pins_is_found_and_removed() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let at = |name: &str| dir.path().join(name).display().to_string();
+        assert_eq!(files(&at("none/pins.toml")).expect("nothing"), Vec::<PathBuf>::new());
+        replace(&at("kept/pins.toml"), "one").expect("file");
+        for name in ["kept/.pins.toml.17", "kept/.pins.toml.x", "kept/ibprov.toml"] {
+            fs::write(at(name), "").expect("file");
+        }
+        std::os::unix::fs::symlink("kept/pins.toml", at("pins.toml")).expect("link");
+        let found = files(&at("pins.toml")).expect("files");
+        let names: Vec<_> = found.iter().filter_map(|f| f.file_name()).collect();
+        assert_eq!(names, ["pins.toml", ".pins.toml.17"]);
+        for file in &found {
+            remove(file).expect("removed");
+        }
+        assert_eq!(files(&at("pins.toml")).expect("nothing"), Vec::<PathBuf>::new());
+        assert_eq!(fs::read_dir(at("kept")).expect("directory").count(), 2, "others' files");
     }
 
     #[test]

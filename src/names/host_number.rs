@@ -69,7 +69,7 @@ pub fn of_name(name: &str, rule: NameRule) -> Result<u64, String> {
             let first = runs.next();
             if runs.next().is_some() {
                 return Err(format!(
-                    "the host name {shown:?} has more than one number, and host.number-rule is \"only-digits\""
+                    "the host name {shown:?} has more than one number, and host.number-rule is \"only-digits\" (\"first-digits\" or \"last-digits\" takes one of them)"
                 ));
             }
             first
@@ -104,7 +104,7 @@ mod tests {
         assert_eq!(of_name(rack, NameRule::First), Ok(2));
         assert_eq!(
             of_name(rack, NameRule::Only),
-            Err("the host name \"rack2-node14.cluster7.example\" has more than one number, and host.number-rule is \"only-digits\"".into())
+            Err("the host name \"rack2-node14.cluster7.example\" has more than one number, and host.number-rule is \"only-digits\" (\"first-digits\" or \"last-digits\" takes one of them)".into())
         );
         for &rule in NameRule::ALL {
             assert_eq!(of_name("c08", rule), Ok(8), "not octal");

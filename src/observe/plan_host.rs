@@ -13,8 +13,14 @@ use crate::names::{Guid, HostNumber, LinkLayer, PINS_PATH, PciAddress, RdmaName}
 /// What the GUID plan has to know of the host.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PlanHost {
-    /// Its name: `/etc/hostname`, or the kernel's where that says nothing.
+    /// Its name, by systemd's order (`hostname_setup()`): `systemd.hostname=` on the
+    /// kernel command line, then `/etc/hostname`, then what the kernel has.
     pub name: Option<String>,
+    /// `name` is the kernel's alone: DHCP or a person may have set it, and it may be
+    /// another in the next minute and at the next boot.
+    pub name_is_transient: bool,
+    /// What `/etc/hostname` says, where the kernel command line overrules it.
+    pub overruled_name: Option<String>,
     /// What the file that the configuration names for its number holds, or why
     /// it cannot be read; `None` if the configuration names none.
     pub number_file: Option<Result<String, String>>,
@@ -55,7 +61,16 @@ pub fn plan_host(look: &mut Look<'_>, observed: &Observed, config: &Config) -> P
         }
         HostNumber::Name(_) | HostNumber::Given(_) => None,
     };
-    PlanHost { name: host_name(look), number_file, functions }
+    let given = name_on_command_line(look);
+    let file = name_in_file(look);
+    let name_is_transient = given.is_none() && file.is_none();
+    let (name, overruled_name) = match (given, file) {
+        (Some(given), file) => (Some(given), file),
+        (None, Some(file)) => (Some(file), None),
+        (None, None) => (look.attribute("/proc/sys/kernel/hostname"), None),
+    };
+    let name = name.filter(|name| !name.is_empty() && name != "(none)");
+    PlanHost { name, name_is_transient, overruled_name, number_file, functions }
 }
 
 /// A number with its white space is never longer, bytes.
@@ -79,16 +94,22 @@ pub fn pins(root: &Root) -> Result<Pins, String> {
 /// Room for tens of thousands of VFs, bytes.
 const PINS_LIMIT: u64 = 4 << 20;
 
-fn host_name(look: &mut Look<'_>) -> Option<String> {
-    let comment = |line: &&str| !line.starts_with('#') && !line.is_empty();
-    // The static name comes first: what DHCP gave may be another tomorrow.
-    let fixed = look.attribute("/etc/hostname");
-    let fixed = fixed.as_deref().and_then(|text| text.lines().map(str::trim).find(comment));
-    let name = match fixed {
-        Some(name) => Some(name.to_owned()),
-        None => look.attribute("/proc/sys/kernel/hostname"),
+/// `systemd.hostname=` on the kernel command line; the last one, if it is a name.
+fn name_on_command_line(look: &mut Look<'_>) -> Option<String> {
+    let line = look.attribute("/proc/cmdline")?;
+    let value = |word: &str| {
+        let value = word.trim_matches('"').strip_prefix("systemd.hostname=")?;
+        Some(value.trim_matches('"').to_owned())
     };
-    name.filter(|name| !name.is_empty() && name != "(none)")
+    let name = line.split_whitespace().filter_map(value).next_back()?;
+    let is_good = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    (!name.is_empty() && name.len() <= 64 && name.chars().all(is_good)).then_some(name)
+}
+
+fn name_in_file(look: &mut Look<'_>) -> Option<String> {
+    let comment = |line: &&str| !line.starts_with('#') && !line.is_empty();
+    let text = look.attribute("/etc/hostname")?;
+    text.lines().map(str::trim).find(comment).map(str::to_owned)
 }
 
 fn function(look: &mut Look<'_>, function: &PciFunction) -> PlanFunction {
@@ -118,4 +139,37 @@ fn function(look: &mut Look<'_>, function: &PciFunction) -> PlanFunction {
 
 fn has_iommu(root: &Root, dir: &str) -> bool {
     root.link_name(&format!("{dir}/iommu_group")).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::testing::tree;
+
+    /// Name, whether it is transient, and what it overrules.
+    fn name(files: &[(&str, &str)]) -> (Option<String>, bool, Option<String>) {
+        let dir = tree(files, &[]);
+        let root = Root::copy_at(dir.path()).expect("root");
+        let mut look = Look::new(&root);
+        let host = plan_host(&mut look, &Observed::default(), &Config::default());
+        (host.name, host.name_is_transient, host.overruled_name)
+    }
+
+    #[test]
+    fn the_kernel_command_line_comes_first_and_the_kernels_name_last() {
+        let some = |name: &str| Some(name.to_owned());
+        let (line, file, kernel) = (
+            ("proc/cmdline", "ro systemd.hostname=x1 quiet systemd.hostname=\"node17\"\n"),
+            ("etc/hostname", "# the image's\n\ngolden01\n"),
+            ("proc/sys/kernel/hostname", "dhcp9\n"),
+        );
+        assert_eq!(name(&[line, file, kernel]), (some("node17"), false, some("golden01")));
+        assert_eq!(name(&[line, kernel]), (some("node17"), false, None));
+        assert_eq!(name(&[file, kernel]), (some("golden01"), false, None));
+        assert_eq!(name(&[kernel]), (some("dhcp9"), true, None));
+        assert_eq!(name(&[("proc/sys/kernel/hostname", "(none)\n")]), (None, true, None));
+        // As systemd has it, what is no name is not looked at.
+        let bad = ("proc/cmdline", "systemd.hostname=node/17 systemd.hostname=\n");
+        assert_eq!(name(&[bad, file]), (some("golden01"), false, None));
+    }
 }

@@ -9,7 +9,7 @@ mod judge;
 use crate::config::pins::{PinnedPf, Pins};
 use crate::config::{Config, Pf, PfSelector};
 use crate::ladder::{WantedPf, WantedVf};
-use crate::names::{Guid, GuidKind, PINS_PATH, PciAddress, VfIndex};
+use crate::names::{Guid, GuidKind, HostNumber, PINS_PATH, PciAddress, VfIndex};
 use crate::observe::plan_host::{PlanFunction, PlanHost};
 use crate::report::plan::Finding;
 
@@ -36,11 +36,13 @@ pub struct Resolved {
 
 /// What each `[[pf]]` of the configuration comes to on this host, in their
 /// order. `pins` are what [`Pins::parse`] gave, an empty [`Pins`] if there is
-/// no file.
+/// no file. Where the pins are another host's, no PF has a plan.
 #[must_use]
 pub fn resolve(config: &Config, pins: Result<&Pins, &str>, host: &PlanHost) -> Vec<Resolved> {
     let number = compute::host_number(&config.host_number, host);
+    let is_transient = host.name_is_transient && matches!(config.host_number, HostNumber::Name(_));
     let empty = Pins::default();
+    let foreign = pins.ok().and_then(|pins| judge::foreign_pins(pins, host));
     let mut drafts: Vec<Draft<'_>> = config
         .pf
         .iter()
@@ -50,16 +52,20 @@ pub fn resolve(config: &Config, pins: Result<&Pins, &str>, host: &PlanHost) -> V
                 let path = PINS_PATH.to_owned();
                 draft.errors.push(Finding::Pins { path, why: why.to_owned() });
             }
+            draft.errors.extend(foreign.clone());
             draft
         })
         .collect();
     judge::same_pf(&mut drafts);
-    let pins = pins.unwrap_or(&empty);
+    let pins = pins.ok().filter(|_| foreign.is_none()).unwrap_or(&empty);
     for at in 0..drafts.len() {
         let pin = find_pin(&drafts, at, pins);
         let Some(draft) = drafts.get_mut(at) else { continue };
         draft.pin = pin;
         draft.fill(pin.and_then(|pin| pins.pfs.get(pin)), &number);
+        if is_transient && number.is_ok() {
+            draft.warnings.extend(judge::transient_name(draft, host));
+        }
     }
     judge::guids(&mut drafts, host);
     drafts.into_iter().map(Draft::finish).collect()
@@ -203,9 +209,11 @@ fn find_pin(drafts: &[Draft<'_>], at: usize, pins: &Pins) -> Option<usize> {
 
 /// The pins that hold these plans. PFs of `old` that no plan is for are kept.
 /// So are the GUIDs of VFs that a PF had and shall not have now, unless
-/// `replace`.
+/// `replace`. Of the pins of another host nothing is kept.
 #[must_use]
 pub fn pins_of(plans: &[Resolved], old: &Pins, host: &PlanHost, replace: bool) -> Pins {
+    let none = Pins::default();
+    let old = if judge::foreign_pins(old, host).is_some() { &none } else { old };
     let mut new = old.clone();
     new.host.clone_from(&host.name);
     for plan in plans {

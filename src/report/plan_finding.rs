@@ -89,6 +89,23 @@ pub enum Finding {
         /// Why the file cannot be read.
         why: String,
     },
+    /// The pins are another host's.
+    #[error(
+        "the pins are not this host's: {path} is of host {}, this is {}, and none of this host's cards is in it{}: an image was cloned, most likely: `ibprov plan --pin --replace` gives this host GUIDs of its own; or put its own file back; if the file is its own, and both its name and its cards are new, remove the line \"host = \" from it",
+        quoted(.then), .now.as_deref().map_or_else(|| "a host without a name of its own".to_owned(), quoted),
+        if *.undecided { ", as far as they have registered an RDMA device (yet)" } else { "" }
+    )]
+    ForeignPins {
+        /// The pin file.
+        path: String,
+        /// The host that it is of.
+        then: String,
+        /// This host, if its name is certain.
+        now: Option<String>,
+        /// A card has no RDMA device yet, so its GUIDs are not known: it may be one of
+        /// those in the file.
+        undecided: bool,
+    },
     /// No number for `{host:BITS}`.
     #[error("the host has no number for {{host:BITS}}: {0}: set host.number or host.number-file")]
     HostNumber(String),
@@ -225,6 +242,12 @@ pub enum Finding {
         /// Its first such GUID.
         guid: Guid,
     },
+    /// The host's number is that of a name that may change (a warning).
+    #[error(
+        "the host's number comes from the name {}, which is neither in /etc/hostname nor on the kernel command line (systemd.hostname=): DHCP may change it, and the GUIDs with it: set one of the two, or host.number, or pin the GUIDs (ibprov plan --pin)",
+        quoted(.0)
+    )]
+    TransientName(String),
     /// The configuration would give another GUID than the pinned one (a warning:
     /// the pin holds).
     #[error(
@@ -266,6 +289,7 @@ impl Finding {
             self,
             Self::Group { .. }
                 | Self::NotLocal { .. }
+                | Self::TransientName(_)
                 | Self::Drift { .. }
                 | Self::DriftNothing(_)
                 | Self::OtherCard { .. }
@@ -276,7 +300,10 @@ impl Finding {
     /// is wrong with the configuration.
     #[must_use]
     pub const fn may_pass(&self) -> bool {
-        matches!(self, Self::Absent { .. } | Self::NoBase(_))
+        matches!(
+            self,
+            Self::Absent { .. } | Self::NoBase(_) | Self::ForeignPins { undecided: true, .. }
+        )
     }
 
     /// True if configuration, pin and host do not agree, and somebody has to
@@ -307,6 +334,7 @@ impl Finding {
             Self::TooManyVfs { .. } => "too-many-vfs",
             Self::NoIommu { .. } => "no-iommu",
             Self::Pins { .. } => "pins-unreadable",
+            Self::ForeignPins { .. } => "pins-of-another-host",
             Self::HostNumber(_) => "no-host-number",
             Self::Template { .. } => "does-not-fit",
             Self::Missing { .. } | Self::Nothing { .. } => "guid-missing",
@@ -319,6 +347,7 @@ impl Finding {
             Self::Twin { .. } => "guid-link-local-twin",
             Self::Group { .. } => "guid-group-bit",
             Self::NotLocal { .. } => "guid-not-local",
+            Self::TransientName(_) => "host-name-transient",
             Self::Drift { .. } | Self::DriftNothing(_) => "drift",
             Self::OtherCard { .. } => "drift-other-card",
         }
@@ -334,6 +363,12 @@ impl Serialize for Finding {
         object.serialize_field("text", &self.to_string())?;
         object.end()
     }
+}
+
+/// A hostile name as it may be printed.
+fn quoted(name: impl AsRef<str>) -> String {
+    let shown: String = name.as_ref().chars().take(64).collect();
+    format!("{shown:?}")
 }
 
 fn and_more(more: usize) -> String {

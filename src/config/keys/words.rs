@@ -81,7 +81,7 @@ pub(super) const RUNG: Word = Word {
 
 pub(super) const NAME_RULE: Word = Word {
     what: "a rule",
-    example: "only-digits",
+    example: "last-digits",
     spelling: Spelling::OneOf(NameRule::all_typed),
     parse: |text| text.parse::<NameRule>().map(Value::NameRule).map_err(|e| e.to_string()),
 };

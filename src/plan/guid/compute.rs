@@ -3,7 +3,7 @@
 use super::KINDS;
 use crate::config::{GuidSource, Pf};
 use crate::names::host_number::{of_name, of_text};
-use crate::names::template::{Misfit, Numbers};
+use crate::names::template::{FieldName, Misfit, Numbers};
 use crate::names::{Guid, GuidKind, HostNumber, VfIndex};
 use crate::observe::plan_host::{PlanFunction, PlanHost};
 use crate::report::plan::Finding;
@@ -13,7 +13,15 @@ pub(super) fn host_number(source: &HostNumber, host: &PlanHost) -> Result<u64, S
     match source {
         HostNumber::Given(number) => Ok(*number),
         HostNumber::Name(rule) => match &host.name {
-            Some(name) => of_name(name, *rule),
+            Some(name) => {
+                let number = of_name(name, *rule)?;
+                match host.overruled_name.as_deref().map(|file| (file, of_name(file, *rule))) {
+                    Some((file, Ok(other))) if other != number => Err(format!(
+                        "it is {number} by systemd.hostname={name} on the kernel command line, and {other} by {file:?} in /etc/hostname, so one of them is wrong"
+                    )),
+                    _ => Ok(number),
+                }
+            }
             None => Err("the host has no name".to_owned()),
         },
         HostNumber::File(path) => match &host.number_file {
@@ -23,6 +31,15 @@ pub(super) fn host_number(source: &HostNumber, host: &PlanHost) -> Result<u64, S
             None => Err(format!("{path} was not read")),
         },
     }
+}
+
+/// A template of `config` has the host's number in it.
+pub(super) fn has_host_number(config: &Pf) -> bool {
+    let has = |source: &Option<GuidSource>| match source {
+        Some(GuidSource::Template(template)) => template.field(FieldName::Host).is_some(),
+        _ => false,
+    };
+    has(&config.node) || has(&config.port)
 }
 
 /// Node and port GUID of each VF; `None` where a finding says why not.

@@ -2,8 +2,8 @@
 
 use super::{Draft, KINDS};
 use crate::config::Pf;
-use crate::config::pins::PinnedPf;
-use crate::names::{Guid, GuidKind, PciAddress, VfDriver, VfIndex};
+use crate::config::pins::{PinnedPf, Pins};
+use crate::names::{Guid, GuidKind, PINS_PATH, PciAddress, VfDriver, VfIndex};
 use crate::observe::plan_host::{PlanFunction, PlanHost};
 use crate::report::plan::Finding;
 
@@ -196,6 +196,49 @@ fn against_each_other(drafts: &mut [Draft<'_>], all: &[(Guid, Owner)]) {
             draft.errors.push(finding);
         }
     }
+}
+
+/// That the pins are another host's: neither its name, as far as it is certain, nor one of
+/// its cards is in them. A PCI address says nothing, as it is the same in each node of a
+/// kind. An image that was captured from one node and started on many gives all of them
+/// that node's GUIDs otherwise.
+pub(super) fn foreign_pins(pins: &Pins, host: &PlanHost) -> Option<Finding> {
+    let then = pins.host.as_deref()?;
+    // What DHCP says is not known early in boot, where this is judged as well.
+    let now = host.name.as_deref().filter(|_| !host.name_is_transient);
+    if pins.pfs.is_empty() || now.is_some_and(|now| is_same_host(then, now)) {
+        return None;
+    }
+    let own = || host.functions.iter().filter(|f| f.hca && f.physfn.is_none());
+    let is_pinned = |guid: &Guid| {
+        !guid.is_zero()
+            && pins.pfs.iter().any(|p| p.node_guid == Some(*guid) || p.port_guids.contains(guid))
+    };
+    if own().any(|f| f.port_guids.iter().chain(&f.node_guid).any(is_pinned)) {
+        return None;
+    }
+    Some(Finding::ForeignPins {
+        path: PINS_PATH.to_owned(),
+        then: then.to_owned(),
+        now: now.map(str::to_owned),
+        undecided: own().any(|f| f.rdma.is_empty()),
+    })
+}
+
+/// Two names of one host; one of them may be without its domain.
+fn is_same_host(one: &str, other: &str) -> bool {
+    let short = |name: &str| name.split('.').next().unwrap_or_default().to_owned();
+    let has_domain = one.contains('.') && other.contains('.');
+    let (one, other) =
+        if has_domain { (one.to_owned(), other.to_owned()) } else { (short(one), short(other)) };
+    one.eq_ignore_ascii_case(&other)
+}
+
+/// That GUIDs which no pin holds come from a name that may change by itself.
+pub(super) fn transient_name(draft: &Draft<'_>, host: &PlanHost) -> Option<Finding> {
+    let is_used = draft.pinned < usize::from(draft.config.vfs)
+        && super::compute::has_host_number(draft.config);
+    host.name.clone().filter(|_| is_used).map(Finding::TransientName)
 }
 
 /// Where configuration, pin and host do not agree.

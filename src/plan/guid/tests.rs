@@ -26,6 +26,8 @@ fn host() -> PlanHost {
     };
     PlanHost {
         name: Some("c12".to_owned()),
+        name_is_transient: false,
+        overruled_name: None,
         number_file: None,
         functions: vec![
             function("0000:4b:00.0", "mlx5_0", "b859:9f03:0012:a480"),
@@ -210,6 +212,122 @@ fn pins_follow_the_name_in_the_configuration_and_then_the_card() {
     let second = plan(named, &pins, &renamed);
     assert_eq!(second[1].wanted, first[0].wanted, "0000:4b:00.0, now mlx5_1");
     assert!(second[1].warnings.iter().any(Finding::is_drift));
+}
+
+/// Host c12 as it is when it was started from the image of another of its kind: the same
+/// slots, other cards.
+fn clone_named(name: Option<&str>) -> PlanHost {
+    let mut host = host();
+    host.name = name.map(str::to_owned);
+    for (function, last) in host.functions.iter_mut().zip([0xffc0, 0xffe0]) {
+        function.node_guid = Some(Guid::new(0xb859_9f03_0012_0000 + last));
+        function.port_guids = function.node_guid.into_iter().collect();
+    }
+    host
+}
+
+#[test]
+fn the_pins_of_a_cloned_image_are_never_carried_out() {
+    let golden = host();
+    let pins = pins_of(&plan(GOOD, &Pins::default(), &golden), &Pins::default(), &golden, false);
+    let clone = clone_named(Some("c13"));
+    let resolved = plan(GOOD, &pins, &clone);
+    let errors = resolved[0].wanted.as_ref().expect_err("foreign pins");
+    assert_eq!(
+        errors.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        [
+            "the pins are not this host's: /etc/ibprov/guid-pins.toml is of host \"c12\", this is \"c13\", and none of this host's cards is in it: an image was cloned, most likely: `ibprov plan --pin --replace` gives this host GUIDs of its own; or put its own file back; if the file is its own, and both its name and its cards are new, remove the line \"host = \" from it"
+        ]
+    );
+    assert_eq!((errors[0].id(), errors[0].may_pass()), ("pins-of-another-host", false));
+    // What is said to help helps: nothing of the other host is left.
+    let anew = resolve_anew(&config(GOOD), &pins, &clone);
+    let own = pins_of(&anew, &pins, &clone, true);
+    assert_eq!((own.host.as_deref(), own.pfs.len()), (Some("c13"), 1));
+    let decided = plan(GOOD, &own, &clone);
+    let wanted = decided[0].wanted.as_ref().expect("its own pins");
+    assert_eq!(wanted.vfs[0].node_guid, guid("0200:000d:0000:0000"));
+    assert_eq!(decided[0].warnings.len(), 0);
+    let adopted = plan(GOOD, &Pins { host: None, ..pins.clone() }, &clone);
+    assert!(adopted[0].wanted.is_ok() && adopted[0].warnings.iter().all(Finding::is_drift));
+    // A name that DHCP may have given decides nothing, whatever it is.
+    for name in [None, Some("localhost"), Some("c12")] {
+        let nameless = PlanHost { name_is_transient: true, ..clone_named(name) };
+        assert!(plan(GOOD, &pins, &nameless)[0].wanted.is_err(), "{name:?}");
+    }
+}
+
+#[test]
+fn a_host_of_that_name_or_with_one_of_the_cards_has_its_own_pins() {
+    let golden = host();
+    let pins = pins_of(&plan(GOOD, &Pins::default(), &golden), &Pins::default(), &golden, false);
+    let is_good = |host: &PlanHost| plan(GOOD, &pins, host)[0].wanted.is_ok();
+    for name in ["c12", "C12", "c12.cluster.example"] {
+        assert!(is_good(&clone_named(Some(name))), "{name}: all its cards are new");
+    }
+    assert!(!is_good(&clone_named(Some("c12x"))));
+    let mut renamed = host();
+    renamed.name = Some("c13".to_owned());
+    assert!(is_good(&renamed));
+    renamed.name_is_transient = true;
+    assert!(is_good(&renamed));
+    // One of the pinned cards is enough; a VF that bears its GUID is not.
+    let mut mixed = clone_named(Some("c13"));
+    mixed.functions[1].port_guids = golden.functions[0].port_guids.clone();
+    assert!(is_good(&mixed));
+    mixed.functions[1].physfn = Some(pci("0000:4b:00.0"));
+    assert!(!is_good(&mixed));
+    // While a card has no RDMA device, it may be the one; nothing is done until then.
+    let mut early = clone_named(Some("c13"));
+    early.functions[1] = PlanFunction {
+        rdma: Vec::new(),
+        node_guid: None,
+        port_guids: Vec::new(),
+        ..early.functions[1].clone()
+    };
+    let resolved = plan(GOOD, &pins, &early);
+    let errors = resolved[0].wanted.as_ref().expect_err("undecided");
+    assert!(errors.iter().all(Finding::may_pass), "{errors:?}");
+    assert!(errors[0].to_string().contains("as far as they have registered"), "{}", errors[0]);
+}
+
+#[test]
+fn the_two_sources_of_a_fixed_name_have_to_give_one_number() {
+    let both = |given: &str, file: &str| PlanHost {
+        name: Some(given.to_owned()),
+        overruled_name: Some(file.to_owned()),
+        ..host()
+    };
+    let first = |host: &PlanHost| {
+        let plans = plan(GOOD, &Pins::default(), host);
+        plans[0].wanted.as_ref().map(|wanted| wanted.vfs[0].node_guid).map_err(|e| e[0].to_string())
+    };
+    assert_eq!(first(&both("c12", "c12.example")), Ok(guid("0200:000c:0000:0000")));
+    assert_eq!(first(&both("c12", "golden")), Ok(guid("0200:000c:0000:0000")));
+    assert_eq!(
+        first(&both("c12", "golden01")),
+        Err("the host has no number for {host:BITS}: it is 12 by systemd.hostname=c12 on the kernel command line, and 1 by \"golden01\" in /etc/hostname, so one of them is wrong: set host.number or host.number-file".to_owned())
+    );
+    // Where it decides nothing it is no error: a number is given, or all is pinned.
+    let given = format!("host.number = 5\n{GOOD}");
+    assert!(plan(&given, &Pins::default(), &both("c12", "golden01"))[0].wanted.is_ok());
+    let pins = pins_of(&plan(GOOD, &Pins::default(), &host()), &Pins::default(), &host(), false);
+    let pinned = plan(GOOD, &pins, &both("c12", "golden01"));
+    assert!(pinned[0].wanted.is_ok() && pinned[0].warnings.iter().all(Finding::is_drift));
+}
+
+#[test]
+fn a_number_of_a_name_that_may_change_is_told() {
+    let transient = PlanHost { name_is_transient: true, ..host() };
+    let ids = |text: &str, pins: &Pins| -> Vec<&str> {
+        plan(text, pins, &transient)[0].warnings.iter().map(Finding::id).collect()
+    };
+    assert_eq!(ids(GOOD, &Pins::default()), ["host-name-transient"]);
+    assert!(ids(&format!("host.number = 5\n{GOOD}"), &Pins::default()).is_empty());
+    let range = "[[pf]]\npci = \"0000:4b:00.0\"\nvfs = 1\nvf-guid-range = \"0200:0000:0000:0000 - 0200:0000:0000:0004\"\n";
+    assert!(ids(range, &Pins::default()).is_empty());
+    let pins = pins_of(&plan(GOOD, &Pins::default(), &host()), &Pins::default(), &host(), false);
+    assert!(ids(GOOD, &pins).is_empty());
 }
 
 #[test]

@@ -210,13 +210,12 @@ fn a_host_without_a_number() {
     "#]],
     );
     host.file("etc/hostname", "rack2-node14\u{1b}[2J\n");
-    host.file("etc/ibprov/ibprov.d/n.toml", "host.number-rule = \"only-digits\"\n");
     left_alone(
         &host,
         OURS,
         2,
         &expect![[r#"
-        error: the host has no number for {host:BITS}: the host name "rack2-node14�[2J" has more than one number, and host.number-rule is "only-digits": set host.number or host.number-file
+        error: the host has no number for {host:BITS}: the host name "rack2-node14�[2J" has more than one number, and host.number-rule is "only-digits" ("first-digits" or "last-digits" takes one of them): set host.number or host.number-file
     "#]],
     );
     host.file("etc/ibprov/ibprov.d/n.toml", "host.number-file = \"/etc/number\"\n");
@@ -249,13 +248,14 @@ fn a_host_without_a_number() {
     "#]],
     );
     host.file("proc/sys/kernel/hostname", "c7\n");
-    expect![[r#"
+    expect![[r##"
         # For a partitions.conf with a rule for ALL in Default: these lines alone would
         # take away opensm's own rule, Default=0x7fff : ALL=limited, SELF=full ;
         Default=0x7fff : 0x0200000700010000=full ; # c7 0000:4b:00.0 VF 0
         Default=0x7fff : 0x0200000700010001=full ; # c7 0000:4b:00.0 VF 1
+        PF 0000:4b:00.0 (/etc/ibprov/ibprov.toml:1): warning: the host's number comes from the name "c7", which is neither in /etc/hostname nor on the kernel command line (systemd.hostname=): DHCP may change it, and the GUIDs with it: set one of the two, or host.number, or pin the GUIDs (ibprov plan --pin)
         exit 0
-    "#]]
+    "##]]
     .assert_eq(&host.show(&["plan", "--partitions"]));
 }
 

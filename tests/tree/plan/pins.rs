@@ -94,6 +94,66 @@ fn pins_hold_and_drift_wants_a_decision() {
 }
 
 #[test]
+fn a_cloned_image_gets_none_of_the_other_hosts_guids() {
+    let golden = node(&good(2));
+    let pins = golden.show(&["plan", "--pin"]);
+    let text = pins.strip_suffix("exit 0\n").expect("good");
+    // The same kind of node: the same slot, another card.
+    let clone = node(&good(2));
+    clone.file("etc/ibprov/guid-pins.toml", text);
+    clone.file("etc/hostname", "c13\n");
+    let rdma = format!("sys/bus/pci/devices/{PF}/infiniband/mlx5_0");
+    clone.file(&format!("{rdma}/node_guid"), "b859:9f03:0012:ffff\n");
+    clone.file(&format!("{rdma}/ports/1/gids/0"), "fe80:0000:0000:0000:b859:9f03:0012:ffff\n");
+    plan(
+        &clone,
+        &expect![[r#"
+        PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+          would be left alone:
+          error: the pins are not this host's: /etc/ibprov/guid-pins.toml is of host "c12", this is "c13", and none of this host's cards is in it: an image was cloned, most likely: `ibprov plan --pin --replace` gives this host GUIDs of its own; or put its own file back; if the file is its own, and both its name and its cards are new, remove the line "host = " from it
+        exit 2
+    "#]],
+    );
+    let apply = clone.show(&["apply", "--dry-run"]);
+    assert!(apply.contains("the pins are not this host's"), "{apply}");
+    assert!(!apply.contains("0200:000c"), "{apply}");
+    let pin = clone.show(&["plan", "--pin"]);
+    assert!(pin.ends_with("nothing is pinned before the errors above are gone\nexit 2\n"), "{pin}");
+    let own = clone.show(&["plan", "--pin", "--replace"]);
+    assert!(own.contains("host = \"c13\"") && own.ends_with("exit 0\n"), "{own}");
+    assert!(!own.contains("0200:000c") && own.contains("0200:000d:0001:0001"), "{own}");
+    // Its name from the kernel command line, and the image's own in the file.
+    clone.remove("etc/ibprov/guid-pins.toml");
+    clone.file("proc/cmdline", "quiet systemd.hostname=c17\n");
+    plan(
+        &clone,
+        &expect![[r#"
+        PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+          would be left alone:
+          error: the host has no number for {host:BITS}: it is 17 by systemd.hostname=c17 on the kernel command line, and 13 by "c13" in /etc/hostname, so one of them is wrong: set host.number or host.number-file
+        exit 2
+    "#]],
+    );
+    clone.file("etc/hostname", "c17.example\n");
+    let agreed = clone.show(&["plan"]);
+    assert!(agreed.contains("0200:0011:0000:0000") && agreed.ends_with("exit 1\n"), "{agreed}");
+}
+
+#[test]
+fn sealing_is_done_in_the_image_itself() {
+    let host = node(&good(2));
+    let said = host.show(&["plan", "--seal", "--dry-run"]);
+    assert_eq!(
+        said,
+        "ibprov: --seal works on the running system: run it in the image, by chroot\nexit 2\n"
+    );
+    let usage = host.show(&["plan", "--seal", "--pin"]);
+    assert!(usage.contains("cannot be used with") && usage.ends_with("exit 2\n"), "{usage}");
+    let usage = host.show(&["plan", "--dry-run"]);
+    assert!(usage.contains("required") && usage.ends_with("exit 2\n"), "{usage}");
+}
+
+#[test]
 fn pins_that_cannot_be_read_are_no_absence() {
     let host = node(&good(1));
     for (content, want) in [

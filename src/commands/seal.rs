@@ -1,0 +1,115 @@
+//! `ibprov plan --seal`: what makes an image this host's own is taken out of it before it
+//! is captured.
+
+use std::io::Write;
+
+use super::exit;
+use crate::config::{Config, GuidSource, InterfaceSelector, Pf, PfSelector};
+use crate::host::{Root, answer, pins_file, process};
+use crate::names::{HostNumber, PINS_PATH};
+
+/// Remove the pins; say what else is one host's in the configuration, which is not ours
+/// to change.
+///
+/// # Errors
+/// The pins cannot be removed; this is not root; standard output is gone.
+pub fn run(
+    config: &Config,
+    root: &Root,
+    dry_run: bool,
+    out: &mut impl Write,
+) -> anyhow::Result<u8> {
+    if !root.is_live() {
+        anyhow::bail!("--seal works on the running system: run it in the image, by chroot");
+    }
+    if !dry_run && !process::is_root() {
+        anyhow::bail!("{PINS_PATH} is root's: use sudo, or --dry-run to see what would be removed");
+    }
+    let files = pins_file::files(PINS_PATH)
+        .map_err(|e| anyhow::anyhow!("cannot look for {PINS_PATH}: {}", answer(&e)))?;
+    let done = if dry_run { "would be removed" } else { "removed" };
+    for file in &files {
+        if !dry_run {
+            pins_file::remove(file)
+                .map_err(|e| anyhow::anyhow!("cannot remove {}: {}", file.display(), answer(&e)))?;
+        }
+        writeln!(out, "{done}: {}", file.display())?;
+    }
+    if files.is_empty() {
+        writeln!(out, "no pins are here: nothing is to be removed")?;
+    }
+    for line in of_one_host(config) {
+        writeln!(out, "left to you: {line}")?;
+    }
+    Ok(exit::GOOD)
+}
+
+/// What of the configuration fits one host only, one line each.
+fn of_one_host(config: &Config) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let HostNumber::Given(number) = config.host_number {
+        lines.push(format!("host.number = {number} gives each host the same GUIDs"));
+    }
+    for pf in &config.pf {
+        if matches!(pf.which, PfSelector::PortGuid(_) | PfSelector::NodeGuid(_)) {
+            lines.push(format!("{}: {} is in one host only", pf.origin, pf.which));
+        }
+        if has_literal_guids(pf) {
+            let origin = &pf.origin;
+            lines.push(format!("{origin}: the GUIDs of its VFs are written out, for one host"));
+        }
+    }
+    for rule in &config.interfaces {
+        if let InterfaceSelector::PortGuid(guid) = rule.which {
+            lines.push(format!("[[interface]] with port GUID {guid} is in one host only"));
+        }
+    }
+    lines
+}
+
+/// GUIDs that come neither from the host's number nor from the card.
+fn has_literal_guids(pf: &Pf) -> bool {
+    let is_literal = |source: &Option<GuidSource>| {
+        matches!(source, Some(GuidSource::List(_) | GuidSource::Range(_)))
+    };
+    is_literal(&pf.node)
+        || is_literal(&pf.port)
+        || pf.exceptions.iter().any(|e| e.node_guid.is_some() || e.port_guid.is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Problems, Source, resolve};
+
+    #[test]
+    fn what_fits_one_host_only_is_told() {
+        let text = "host.number = 7
+[[pf]]
+pci = \"0000:4b:00.0\"
+vfs = 1
+vf-guid-template = \"02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}\"
+[[pf]]
+port-guid = \"b859:9f03:0012:a480\"
+vfs = 1
+vf-guids = [\"0200:0000:0000:0001\"]
+[[interface]]
+port-guid = \"b859:9f03:0012:a490\"
+mtu = 4092
+";
+        let source = Source { path: "/c.toml".to_owned(), text: text.to_owned() };
+        let loaded = match resolve(vec![source], Problems::default()) {
+            Ok(loaded) => loaded,
+            Err(problems) => panic!("{problems}"),
+        };
+        assert_eq!(
+            of_one_host(&loaded.config),
+            [
+                "host.number = 7 gives each host the same GUIDs",
+                "/c.toml:6: PF with port GUID b859:9f03:0012:a480 is in one host only",
+                "/c.toml:6: the GUIDs of its VFs are written out, for one host",
+                "[[interface]] with port GUID b859:9f03:0012:a490 is in one host only",
+            ]
+        );
+    }
+}
