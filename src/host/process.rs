@@ -123,8 +123,23 @@ enum Environment {
     /// PATH and LC_ALL, so that what it says can be read and nobody who started us
     /// has a say in what it does.
     Safe,
+    /// The same, and where this is root, the rights of nobody.
+    Nobody,
     /// Ours: of our own kind, it logs as we do.
     Ours,
+}
+
+/// The user and group who own nothing: the kernel's own default for them
+/// (`DEFAULT_OVERFLOWUID`).
+pub(super) const NOBODY: u32 = 65534;
+
+/// What a program is held to that reads what somebody may have made to do harm.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cage {
+    /// How much address space it may take, bytes.
+    pub(super) address_space: u64,
+    /// Where this is root, it gets the rights of nobody.
+    pub(super) as_nobody: bool,
 }
 
 /// The one place where a program is started: in a process group of its own, by which
@@ -138,8 +153,12 @@ fn spawn(
     let mut command = Command::new(program);
     command.args(args).process_group(0).current_dir("/");
     command.stdin(stdin).stdout(stdout).stderr(stderr);
-    if let Environment::Safe = environment {
+    if !matches!(environment, Environment::Ours) {
         command.env_clear().env("PATH", SBIN.join(":")).env("LC_ALL", "C");
+    }
+    if matches!(environment, Environment::Nobody) && is_root() {
+        // Our other groups go with it.
+        command.uid(NOBODY).gid(NOBODY);
     }
     command.spawn()
 }
@@ -241,16 +260,31 @@ pub fn start_self_on(socket: UnixStream, lock: Option<File>, verb: &str) -> io::
 #[derive(Debug)]
 pub(super) struct Streaming(Child);
 
-/// Start `program` with this standard input. What it has to say of itself is not kept.
+/// Start `program` with this standard input, in this cage if in one. What it has to say
+/// of itself is not kept.
 ///
 /// # Errors
-/// It cannot be started.
+/// It cannot be started, or not held to the limit: prlimit(1) of util-linux does that,
+/// which no host with systemd is without.
 pub(super) fn start_streaming(
     program: &Path,
     args: &[&str],
     stdin: Stdio,
+    cage: Option<Cage>,
 ) -> io::Result<Streaming> {
-    spawn(program, args, Environment::Safe, [stdin, Stdio::piped(), Stdio::null()]).map(Streaming)
+    let streams = [stdin, Stdio::piped(), Stdio::null()];
+    let child = match cage {
+        None => spawn(program, args, Environment::Safe, streams),
+        Some(Cage { address_space, as_nobody }) => {
+            let limit = format!("--as={address_space}");
+            let mut caged = vec![OsStr::new(&limit), OsStr::new("--core=0"), OsStr::new("--")];
+            caged.push(program.as_os_str());
+            caged.extend(args.iter().map(OsStr::new));
+            let rights = if as_nobody { Environment::Nobody } else { Environment::Safe };
+            spawn(&installed("prlimit")?, &caged, rights, streams)
+        }
+    };
+    child.map(Streaming)
 }
 
 impl Streaming {
@@ -554,7 +588,7 @@ mod tests {
     fn a_stream_that_nobody_reads_any_more_is_ended() {
         let sh = find("sh").expect("sh");
         let mut stream =
-            start_streaming(&sh, &["-c", "sleep 60 & echo first; wait"], Stdio::null())
+            start_streaming(&sh, &["-c", "sleep 60 & echo first; wait"], Stdio::null(), None)
                 .expect("sh");
         let mut first = [0; 6];
         stream.read_exact(&mut first).expect("a line");
@@ -562,5 +596,17 @@ mod tests {
         let begin = clock::monotonic_usec();
         drop(stream);
         assert!(clock::monotonic_usec() - begin < 20_000_000);
+    }
+
+    #[test]
+    fn in_a_cage_a_program_is_nobody_and_has_little_memory() {
+        let sh = find("sh").expect("sh");
+        let cage = Cage { address_space: 64 << 20, as_nobody: true };
+        let script = "id -u; id -g; id -G; ulimit -v; ulimit -c";
+        let mut stream =
+            start_streaming(&sh, &["-c", script], Stdio::null(), Some(cage)).expect("sh");
+        let mut said = String::new();
+        stream.read_to_string(&mut said).expect("text");
+        assert_eq!(said, "65534\n65534\n65534\n65536\n0\n", "tests run as root");
     }
 }

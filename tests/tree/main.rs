@@ -4,6 +4,7 @@
 #![allow(clippy::indexing_slicing, clippy::missing_panics_doc)]
 
 mod apply;
+mod archives;
 mod boot;
 mod check;
 mod host;

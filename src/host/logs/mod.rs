@@ -7,24 +7,30 @@
 //! directories, tar archives, compressed ones, journals.
 //!
 //! What an archive or a directory holds is hostile: no link leads out of it, no
-//! name is used but to be printed, nothing is unpacked to disk.
+//! name is used but to be printed, nothing is unpacked under its name, and no header
+//! decides how much memory is taken.
 
 mod format;
 mod program;
+mod tarball;
 mod wide;
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::rc::Rc;
 
 use flate2::read::MultiGzDecoder;
 
 use self::format::{Magic, is_binary, is_log};
-use self::program::piped;
+use self::program::{expander, journal_of, piped};
+use self::tarball::Members;
 use self::wide::Wide;
-use super::{Root, answer, errno_name};
+use super::process::NOBODY;
+use super::{Root, answer, process};
 
 /// Gets each stream with its name.
 pub type Sink<'a> = &'a mut dyn FnMut(&str, &mut dyn Read);
@@ -33,10 +39,17 @@ pub type Sink<'a> = &'a mut dyn FnMut(&str, &mut dyn Read);
 const DEPTH: u32 = 3;
 /// Files taken of one tree or archive.
 const FILES: usize = 20_000;
-/// Bytes taken of one compressed stream: a small file can expand without end.
+/// Bytes taken of all compressed streams together: a small file can expand without end.
 const EXPANDED: u64 = 64 << 30;
-/// Bytes that are put aside for a program that must seek in them.
-const SPOOLED: u64 = 4 << 30;
+/// Bytes that are put aside for a program that reads from a file: journald's own files
+/// are of 128 MiB at most.
+const SPOOLED: u64 = 512 << 20;
+/// Where they are put aside: /tmp is memory on many hosts.
+const SPOOL: &str = "/var/tmp";
+/// Sentences of what could not be read.
+const PROBLEMS: usize = 500;
+/// Characters of a member's name.
+const LONGEST_NAME: usize = 300;
 /// As much as is needed to know a format by its magic.
 const HEAD: usize = 512;
 
@@ -48,39 +61,39 @@ const FIELDS: &str = "--output-fields=MESSAGE,SYSLOG_IDENTIFIER,_COMM,UNIT,_SYST
 /// could not be read comes back, one sentence each.
 pub fn read(path: &Path, sink: Sink<'_>) -> Vec<String> {
     let name = path.display().to_string();
-    let mut feed = Feed { sink, problems: Vec::new(), files: 0 };
+    let mut feed = Feed::new(sink);
     if name == "-" {
         // Standard input as a file: a journal must be sought in.
         match File::open("/dev/stdin") {
             Ok(file) => feed.file("standard input", file, DEPTH),
             Err(_) => feed.stream("standard input", &mut io::stdin(), DEPTH),
         }
-        return feed.problems;
+        return feed.finish();
     }
     match std::fs::metadata(path) {
         Ok(meta) if meta.is_dir() => match Root::copy_at(path) {
             Ok(root) => feed.tree(&root, "", 0),
-            Err(e) => feed.problems.push(e.to_string()),
+            Err(e) => feed.problem(e.to_string()),
         },
         Ok(_) => match File::options().read(true).custom_flags(nix::libc::O_NOCTTY).open(path) {
             Ok(file) => feed.file(&name, file, DEPTH),
-            Err(e) => feed.problems.push(format!("{name}: {}", answer(&e))),
+            Err(e) => feed.problem(format!("{name}: {}", answer(&e))),
         },
-        Err(e) => feed.problems.push(format!("{name}: {}", answer(&e))),
+        Err(e) => feed.problem(format!("{name}: {}", answer(&e))),
     }
-    feed.problems
+    feed.finish()
 }
 
 /// Give the logs of the system below `root` to `sink`: its journals, or the
 /// files of a syslog daemon, and what opensm and libvirt wrote.
 pub fn of_system(root: &Root, sink: Sink<'_>) -> Vec<String> {
-    let mut feed = Feed { sink, problems: Vec::new(), files: 0 };
+    let mut feed = Feed::new(sink);
     for place in ["/var/log", "/run/log"] {
         if root.exists(place) {
             feed.tree(root, place, 0);
         }
     }
-    feed.problems
+    feed.finish()
 }
 
 /// The journal of the running system: of its `boot`, counted as journalctl
@@ -91,7 +104,7 @@ pub fn of_system(root: &Root, sink: Sink<'_>) -> Vec<String> {
 pub fn journal(boot: i32, sink: Sink<'_>) -> Result<(), String> {
     let boot = format!("--boot={boot}");
     let args = ["-o", "export", "--no-pager", "--quiet", "--all", FIELDS, boot.as_str()];
-    let mut stream = piped("journalctl", &args, Stdio::null()).map_err(|e| e.to_string())?;
+    let mut stream = piped("journalctl", &args, Stdio::null(), None)?;
     sink("journal", &mut stream);
     stream.ended()
 }
@@ -100,41 +113,67 @@ struct Feed<'a> {
     sink: Sink<'a>,
     problems: Vec<String>,
     files: usize,
+    /// How much may still be expanded.
+    expandable: Rc<Cell<u64>>,
 }
 
-impl Feed<'_> {
+impl<'a> Feed<'a> {
+    fn new(sink: Sink<'a>) -> Self {
+        let expandable = Rc::new(Cell::new(EXPANDED));
+        Self { sink, problems: Vec::new(), files: 0, expandable }
+    }
+
+    fn problem(&mut self, what: String) {
+        match self.problems.len() {
+            ..PROBLEMS => self.problems.push(what),
+            PROBLEMS => self.problems.push("more could not be read, and is not listed".to_owned()),
+            _ => {}
+        }
+    }
+
+    fn finish(mut self) -> Vec<String> {
+        if self.expandable.get() == 0 {
+            let limit = EXPANDED >> 30;
+            self.problems.push(format!("more than {limit} GiB expanded: the rest was not read"));
+        }
+        self.problems
+    }
+
     fn file(&mut self, name: &str, mut file: File, depth: u32) {
-        let mut head = [0; 8];
-        let is_journal = file.read_exact(&mut head).is_ok() && &head == b"LPKSHHRH";
+        let mut head = Vec::new();
+        if let Err(e) = (&mut file).take(16).read_to_end(&mut head) {
+            self.problem(format!("{name}: {}", answer(&e)));
+            return;
+        }
         if file.rewind().is_err() {
             // A pipe: what was read of it is put before the rest.
             self.stream(name, &mut Cursor::new(head).chain(file), depth);
-        } else if is_journal {
-            self.journal(name, file);
-        } else {
-            self.stream(name, &mut file, depth);
+            return;
+        }
+        match Magic::of(&head) {
+            Magic::Journal => self.journal(name, file),
+            Magic::Other(program) => self.expanded(name, file, program, depth),
+            _ => self.stream(name, &mut file, depth),
         }
     }
 
     fn journal(&mut self, name: &str, file: File) {
-        // The file is handed over open: its name may mean another by now.
-        let args =
-            ["-o", "export", "--no-pager", "--quiet", "--all", FIELDS, "--file=/proc/self/fd/0"];
-        match piped("journalctl", &args, Stdio::from(file)) {
+        let args = ["-o", "export", "--no-pager", "--quiet", "--all", FIELDS];
+        match journal_of(file, &args) {
             Ok(mut stream) => {
                 (self.sink)(name, &mut stream);
                 if let Err(e) = stream.ended() {
-                    self.problems.push(format!("{name}: {e}"));
+                    self.problem(format!("{name}: {e}"));
                 }
             }
-            Err(e) => self.problems.push(format!("{name}: it is a journal, and {e}")),
+            Err(e) => self.problem(format!("{name}: it is a journal, and {e}")),
         }
     }
 
     fn stream(&mut self, name: &str, mut stream: &mut dyn Read, depth: u32) {
         let mut head = Vec::with_capacity(HEAD);
         if let Err(e) = (&mut stream).take(HEAD as u64).read_to_end(&mut head) {
-            self.problems.push(format!("{name}: {}", answer(&e)));
+            self.problem(format!("{name}: {}", answer(&e)));
             return;
         }
         let magic = Magic::of(&head);
@@ -145,7 +184,7 @@ impl Feed<'_> {
         };
         let packed = !matches!(magic, Magic::Text | Magic::Marked | Magic::Wide(_));
         if packed && depth == 0 {
-            self.problems.push(format!("{name}: an archive in an archive in an archive; not read"));
+            self.problem(format!("{name}: an archive in an archive in an archive; not read"));
             return;
         }
         head.drain(..mark.min(head.len()));
@@ -154,93 +193,104 @@ impl Feed<'_> {
             Magic::Text | Magic::Marked => (self.sink)(name, &mut whole),
             Magic::Wide(big_endian) => (self.sink)(name, &mut Wide::new(whole, big_endian)),
             Magic::Gzip => {
-                let mut stream = MultiGzDecoder::new(whole).take(EXPANDED);
+                let left = Rc::clone(&self.expandable);
+                let mut stream = Metered { stream: MultiGzDecoder::new(whole), left };
                 self.stream(name, &mut stream, depth - 1);
             }
             Magic::Tar => self.archive(name, whole, depth - 1),
             Magic::Journal => self.spooled(name, &mut whole),
-            Magic::Other(program) => self.expanded(name, &mut whole, program, depth),
+            Magic::Other(program) => {
+                if let Some((file, path)) = self.put_aside(name, &mut whole) {
+                    self.unlink(&path);
+                    self.expanded(name, file, program, depth);
+                }
+            }
         }
     }
 
     /// A journal within an archive: journalctl must be able to seek in it, and
     /// refuses a file that has no name.
     fn spooled(&mut self, name: &str, stream: &mut dyn Read) {
-        let template = std::env::temp_dir().join("ibprov-journal-XXXXXX");
-        let (fd, path) = match nix::unistd::mkstemp(&template) {
-            Ok(made) => made,
-            Err(errno) => {
-                self.problems.push(format!("{name}: no room to unpack it: {}", errno_name(errno)));
-                return;
-            }
-        };
-        let mut file = File::from(fd);
-        match io::copy(&mut stream.take(SPOOLED), &mut file).and_then(|_| file.rewind()) {
-            Ok(()) => self.journal(name, file),
-            Err(e) => {
-                self.problems.push(format!("{name}: no room to unpack it: {}", answer(&e)));
-            }
-        }
-        if let Err(e) = std::fs::remove_file(&path) {
-            self.problems.push(format!("{}: {}", path.display(), answer(&e)));
+        if let Some((file, path)) = self.put_aside(name, stream) {
+            self.journal(name, file);
+            self.unlink(&path);
         }
     }
 
     /// What another program expands: `xz -dc` and its like. It reads from a
     /// file, so that no thread is needed to feed it.
-    fn expanded(&mut self, name: &str, stream: &mut dyn Read, program: &str, depth: u32) {
-        let file = match put_aside(stream) {
-            Ok(file) => file,
-            Err(e) => {
-                self.problems.push(format!("{name}: no room to unpack it: {}", answer(&e)));
-                return;
-            }
-        };
-        match piped(program, &["-dc"], Stdio::from(file)) {
+    fn expanded(&mut self, name: &str, packed: File, program: &str, depth: u32) {
+        match expander(program, packed) {
             Ok(mut output) => {
-                self.stream(name, &mut (&mut output).take(EXPANDED), depth - 1);
+                let left = Rc::clone(&self.expandable);
+                self.stream(name, &mut Metered { stream: &mut output, left }, depth - 1);
                 // One that is not read to its end is ended, which is no failure
                 // of its own; a damaged file is.
                 let all = output.read(&mut [0]).is_ok_and(|n| n == 0);
                 if let (true, Err(e)) = (all, output.ended()) {
-                    self.problems.push(format!("{name}: cut off or damaged: {e}"));
+                    self.problem(format!(
+                        "{name}: cut off or damaged: {e} (or it wants more memory than an unknown file gets)"
+                    ));
                 }
             }
-            Err(e) => self.problems.push(format!("{name}: {e}")),
+            Err(e) => self.problem(format!("{name}: {e}")),
+        }
+    }
+
+    /// The bytes of `stream` in a file on disk, and its path.
+    fn put_aside(&mut self, name: &str, stream: &mut dyn Read) -> Option<(File, PathBuf)> {
+        let (fd, path) = match nix::unistd::mkstemp(&Path::new(SPOOL).join("ibprov-XXXXXX")) {
+            Ok(made) => made,
+            Err(errno) => {
+                let why = answer(&errno.into());
+                self.problem(format!("{name}: no room to unpack it: {SPOOL}: {why}"));
+                return None;
+            }
+        };
+        let mut file = File::from(fd);
+        let limit = SPOOLED >> 20;
+        let why = match fill(&mut file, stream) {
+            Ok(true) => return Some((file, path)),
+            Ok(false) => format!("it is larger than {limit} MiB, and no more of it is unpacked"),
+            Err(e) => format!("no room to unpack it: {SPOOL}: {}", answer(&e)),
+        };
+        self.problem(format!("{name}: {why}"));
+        self.unlink(&path);
+        None
+    }
+
+    fn unlink(&mut self, path: &Path) {
+        if let Err(e) = std::fs::remove_file(path) {
+            self.problem(format!("{}: {}", path.display(), answer(&e)));
         }
     }
 
     fn archive(&mut self, name: &str, stream: impl Read, depth: u32) {
-        let mut archive = tar::Archive::new(stream);
-        let entries = match archive.entries() {
-            Ok(entries) => entries,
-            Err(e) => {
-                self.problems.push(format!("{name}: {e}"));
-                return;
-            }
-        };
-        for entry in entries {
-            let mut entry = match entry {
-                Ok(entry) => entry,
+        let mut members = Members::new(stream);
+        loop {
+            let member = match members.next_member() {
+                Ok(Some(member)) => member,
+                Ok(None) => return,
                 Err(e) => {
-                    // What follows a bad header cannot be found.
-                    self.problems.push(format!("{name}: {e}"));
+                    self.problem(format!("{name}: {}", answer(&e)));
                     return;
                 }
             };
-            if !entry.header().entry_type().is_file() {
-                continue;
-            }
-            let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+            let path = member.path;
             let name_there = printable(&format!("{name}:{path}"));
-            let mut head = Vec::with_capacity(HEAD);
-            if !is_log(&path) || !self.count(name) {
+            if let Some(bytes) = member.passed_over {
+                self.problem(format!("{name_there}: a header of {bytes} bytes is passed over"));
+            }
+            if !member.is_file || !is_log(&path) || !self.count(name) {
                 continue;
             }
-            match (&mut entry).take(HEAD as u64).read_to_end(&mut head) {
+            let mut head = Vec::with_capacity(HEAD);
+            match (&mut members).take(HEAD as u64).read_to_end(&mut head) {
                 Ok(_) if is_binary(&head) => {}
-                Ok(_) => self.stream(&name_there, &mut Cursor::new(head).chain(entry), depth),
-                Err(e) => self.problems.push(format!("{name_there}: {}", answer(&e))),
+                Ok(_) => {
+                    self.stream(&name_there, &mut Cursor::new(head).chain(&mut members), depth);
+                }
+                Err(e) => self.problem(format!("{name_there}: {}", answer(&e))),
             }
         }
     }
@@ -252,7 +302,7 @@ impl Feed<'_> {
         let names = match root.list(here) {
             Ok(names) => names,
             Err(e) => {
-                self.problems.push(e.to_string());
+                self.problem(e.to_string());
                 return;
             }
         };
@@ -275,7 +325,7 @@ impl Feed<'_> {
                     }
                 }
                 Ok(_) => {}
-                Err(e) => self.problems.push(e.to_string()),
+                Err(e) => self.problem(e.to_string()),
             }
         }
     }
@@ -294,26 +344,46 @@ impl Feed<'_> {
     fn count(&mut self, name: &str) -> bool {
         self.files += 1;
         if self.files == FILES + 1 {
-            self.problems.push(format!("{name}: more than {FILES} files; the rest was not read"));
+            self.problem(format!("{name}: more than {FILES} files; the rest was not read"));
         }
         self.files <= FILES
     }
 }
 
-/// The bytes of `stream` in a file that has no name.
-fn put_aside(stream: &mut dyn Read) -> io::Result<File> {
-    let flags =
-        nix::fcntl::OFlag::O_TMPFILE | nix::fcntl::OFlag::O_RDWR | nix::fcntl::OFlag::O_CLOEXEC;
-    let mode = nix::sys::stat::Mode::S_IRUSR | nix::sys::stat::Mode::S_IWUSR;
-    let mut file = File::from(nix::fcntl::open(&std::env::temp_dir(), flags, mode)?);
-    io::copy(&mut stream.take(SPOOLED), &mut file)?;
+/// Copy `stream` to `file` and go to its begin; false if there is more than [`SPOOLED`].
+/// Who reads it is nobody, where this is root.
+fn fill(file: &mut File, stream: &mut dyn Read) -> io::Result<bool> {
+    let copied = io::copy(&mut stream.take(SPOOLED + 1), file)?;
     file.rewind()?;
-    Ok(file)
+    if process::is_root() {
+        std::os::unix::fs::fchown(&*file, Some(NOBODY), Some(NOBODY))?;
+    }
+    Ok(copied <= SPOOLED)
+}
+
+/// A stream that ends when all streams with the same `left` have given so many bytes.
+struct Metered<R> {
+    stream: R,
+    left: Rc<Cell<u64>>,
+}
+
+impl<R: Read> Read for Metered<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = (&mut self.stream).take(self.left.get()).read(buffer)?;
+        self.left.set(self.left.get().saturating_sub(read as u64));
+        Ok(read)
+    }
 }
 
 /// A hostile name as it may be printed.
 fn printable(name: &str) -> String {
-    name.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    let shown = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+    let mut name: String = name.chars().map(shown).collect();
+    if let Some((cut, _)) = name.char_indices().nth(LONGEST_NAME) {
+        name.truncate(cut);
+        name.push_str("...");
+    }
+    name
 }
 
 #[cfg(test)]
