@@ -39,6 +39,25 @@ impl Default for Hca {
     }
 }
 
+/// Room for the registers of all cards of a scenario, MiB.
+const CARD_REGISTERS: u32 = 64;
+
+/// A card whose driver is the distribution's own, see `tests/vm/card/README.md`:
+/// one physical function. The first sits at 0001:01:00.0, the second at
+/// 0001:02:00.0, and so on.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Card {
+    /// How many VFs the function can have.
+    pub(crate) vfs: u32,
+    /// Whether its port is an Ethernet port.
+    pub(crate) eth: bool,
+    /// Knobs of this function.
+    pub(crate) knobs: BTreeMap<String, Value>,
+    /// Knobs of each of its VFs.
+    pub(crate) vf_knobs: BTreeMap<String, Value>,
+}
+
 /// `scenario.toml`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -70,6 +89,9 @@ pub(crate) struct Settings {
     pub(crate) linux: bool,
     /// The simulated HCAs.
     pub(crate) hca: Vec<Hca>,
+    /// The cards; a scenario has these or simulated HCAs, since one kernel has
+    /// one `mlx5_core`.
+    pub(crate) card: Vec<Card>,
     /// Modes of files that git cannot keep, path without leading slash to
     /// octal mode.
     pub(crate) modes: BTreeMap<String, String>,
@@ -90,6 +112,7 @@ impl Default for Settings {
             alone: false,
             linux: false,
             hca: Vec::new(),
+            card: Vec::new(),
             modes: BTreeMap::new(),
         }
     }
@@ -120,13 +143,55 @@ impl Scenario {
             let path = entry.map_err(|e| format!("{name}: {e}"))?.path();
             sources.extend(path.extension().is_some_and(|e| e == "c").then_some(path));
         }
-        let settings = table.try_into().map_err(|e| format!("{name}/scenario.toml: {e}"))?;
+        let settings: Settings =
+            table.try_into().map_err(|e| format!("{name}/scenario.toml: {e}"))?;
+        if !settings.hca.is_empty() && !settings.card.is_empty() {
+            return Err(format!("{name}/scenario.toml: simulated HCAs and cards at once"));
+        }
         Ok(Self { name: name.into(), settings, roots, script, sources })
     }
 
     /// The PCI address of the `n`th HCA.
     pub(crate) fn address(n: usize) -> String {
         format!("0000:{:02x}:00.0", n + 1)
+    }
+
+    /// Memory that the kernel must not see, MiB: cards have their registers in it,
+    /// and the firmware its tables at the end.
+    pub(crate) fn card_memory(&self) -> u32 {
+        if self.settings.card.is_empty() { 0 } else { CARD_REGISTERS + 8 }
+    }
+
+    /// The part of the kernel command line that makes the cards.
+    pub(crate) fn card_cmdline(&self) -> String {
+        if self.settings.card.is_empty() {
+            return String::new();
+        }
+        // QEMU's q35 has at most 2816 MiB below the devices' addresses; of more
+        // memory, 2048 MiB are there and the rest is above 4 GiB.
+        let kernel = self.settings.memory;
+        let all = kernel + self.card_memory();
+        let hidden = if all <= 2816 { kernel } else { kernel - 2048 + 4096 };
+        let (mut functions, mut rules) = (Vec::new(), Vec::new());
+        for (n, card) in self.settings.card.iter().enumerate() {
+            let (n, kind) = (n + 1, if card.eth { ":eth" } else { "" });
+            functions.push(format!("{n}.0:{}{kind}", card.vfs));
+            let address = format!("0001:{n:02x}:00.0");
+            for (who, knobs) in
+                [(address.clone(), &card.knobs), (format!("{address}+vf"), &card.vf_knobs)]
+            {
+                rules.extend(knobs.iter().map(|(k, v)| format!("{who}/{k}={}", plain(v))));
+            }
+        }
+        let mut words = vec![
+            format!("mem={hidden}M"),
+            format!("ibcard.memory={:#x},{:#x}", u64::from(hidden) << 20, CARD_REGISTERS << 20),
+            format!("ibcard.pf={}", functions.join(",")),
+        ];
+        if !rules.is_empty() {
+            words.push(format!("ibcard.set={}", rules.join(",")));
+        }
+        words.join(" ")
     }
 
     /// The part of the kernel command line that makes the simulated HCAs.

@@ -106,8 +106,9 @@ fn arguments(
         // addresses, as position-independent ones are, ibprov and the system's own alike,
         // would be translated anew each time they are started.
         "console=ttyS0 quiet loglevel=3 systemd.show_status=0 mitigations=off clearcpuid=112 norandmaps panic=-1 \
-         systemd.unit=multi-user.target {iommu} {} {}",
+         systemd.unit=multi-user.target {iommu} {} {} {}",
         scenario.hca_cmdline(),
+        scenario.card_cmdline(),
         settings.cmdline
     );
 
@@ -125,7 +126,7 @@ fn arguments(
         "-smp",
         "2",
     ]);
-    arg(&["-m", &settings.memory.to_string()]);
+    arg(&["-m", &(settings.memory + scenario.card_memory()).to_string()]);
     if settings.iommu {
         arg(&["-device", "intel-iommu,intremap=off"]);
     }

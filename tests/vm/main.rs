@@ -15,6 +15,7 @@ mod again;
 #[path = "../bed/mod.rs"]
 mod bed;
 mod campaigns;
+mod card;
 mod check;
 mod deadline;
 mod drivers;

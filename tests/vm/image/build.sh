@@ -65,6 +65,7 @@ if [ "$what" = linux ]; then
 fi
 
 hca=$(cd ../hca && pwd -P)
-modules=$(once "modules-$( (echo "$kernel"; describe modules.sh modules.txt initrd.sh initrd-init "$hca") | digest)" "$here/modules.sh" "$kernel" "$hca")
+card=$(cd ../card && pwd -P)
+modules=$(once "modules-$( (echo "$kernel"; describe modules.sh modules.txt initrd.sh initrd-init "$hca" "$card") | digest)" "$here/modules.sh" "$kernel" "$hca" "$card")
 once "vm-$flavour-$( (echo "$root $modules"; describe disk.sh masked.txt) | digest)" "$here/disk.sh" "$root" "$modules" "$kernel"
 sweep

@@ -1,7 +1,7 @@
-# The guest's module tree, simulated HCA included, and the initrd.
-# modules.sh OUT FINAL KERNEL_DIR HCA_SOURCE
+# The guest's module tree, simulated HCA and card included, and the initrd.
+# modules.sh OUT FINAL KERNEL_DIR HCA_SOURCE CARD_SOURCE
 set -eu
-out=$1 kernel=$3 hca=$4
+out=$1 kernel=$3 hca=$4 card=$5
 here=$(dirname "$0")
 . "$here/initrd.sh"
 release=$(cat "$kernel/release")
@@ -26,10 +26,23 @@ done
 cp "$kernel/modules/$release/modules.builtin" "$kernel/modules/$release/modules.builtin.modinfo" \
 	"$kernel/modules/$release/modules.order" "$tree/"
 
-sh "$hca/build.sh" "$kernel/headers/usr/src/linux-headers-$release" "$root/hca"
-cp "$root"/hca/*.ko "$tree/updates/"
+# The simulated HCA's drivers lie in updates/ and so win over the distribution's
+# mlx5_core and mlx5_ib. A guest with a card is to have the latter: for it there is
+# a second index, of the tree without updates/, which the initrd puts in place.
 rm "$root/lib/modules"
 ln -s "$out/modules" "$root/lib/modules"
+depmod -b "$root" "$release"
+mkdir "$tree/own"
+for index in "$tree"/modules.*; do
+	case $index in
+	*/modules.builtin | */modules.builtin.modinfo | */modules.order) ;;
+	*) mv "$index" "$tree/own/" ;;
+	esac
+done
+headers=$kernel/headers/usr/src/linux-headers-$release
+sh "$hca/build.sh" "$headers" "$root/hca"
+sh "$card/build.sh" "$headers" "$root/card"
+cp "$root"/hca/*.ko "$root"/card/*.ko "$tree/updates/"
 depmod -b "$root" "$release"
 
 # The initrd: busybox, the modules that mount the root, in order, and init.
@@ -37,7 +50,7 @@ mkdir "$initrd/bin"
 cp /bin/busybox "$initrd/bin/busybox"
 cp "$here/initrd-init" "$initrd/init"
 chmod 755 "$initrd/init"
-for name in virtio_pci virtio_blk 'crc32c_generic?' ext4 ibsim_pci; do
+for name in virtio_pci virtio_blk 'crc32c_generic?' ext4 ibsim_pci ibcard; do
 	closure "$root" "$name"
 done >"$root/load"
 initrd_modules "$initrd" <"$root/load"

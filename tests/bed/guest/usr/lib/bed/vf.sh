@@ -3,7 +3,9 @@
 # each program takes 20 ms to start.
 pci=/sys/bus/pci/devices
 mount -t debugfs debugfs /sys/kernel/debug 2>/dev/null
-knobs() { for rule; do echo "$rule" >/sys/kernel/debug/ibsim/mlx5_core/set; done; }
+set=/sys/kernel/debug/ibsim/mlx5_core/set
+[ ! -e /sys/kernel/debug/ibcard/set ] || set=/sys/kernel/debug/ibcard/set
+knobs() { for rule; do echo "$rule" >$set; done; }
 target() { (cd -P "$1" 2>/dev/null && echo "${PWD##*/}"); }
 vf() { target "$pci/$1/virtfn$2"; }
 # first VARIABLE FILE: its first line, or -
@@ -32,8 +34,9 @@ facts() {
 # counters: what was done to HCAs; what IPoIB and the subnet manager say to each
 # other all the time is left out.
 counters() {
-	grep -HE '^(probe|probe_failed|remove|sriov_configure|sysfs_write|set_node_guid|set_port_guid|set_policy|rdma_register|rdma_unregister) ' \
-		/sys/kernel/debug/ibsim/*/*/counters | sed 's,.*ibsim/,,; s,/counters:, ,'
+	grep -sHE '^(probe|probe_failed|remove|reset|sriov_configure|sysfs_write|set_node_guid|set_port_guid|set_policy|rdma_register|rdma_unregister) ' \
+		/sys/kernel/debug/ibsim/*/*/counters /sys/kernel/debug/ibcard/*/counters |
+		sed 's,^/sys/kernel/debug/ibsim/,,; s,^/sys/kernel/debug/,,; s,/counters:, ,'
 }
 # apply NAME [PF]: run it and keep exit code, report and log.
 apply() {
