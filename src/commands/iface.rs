@@ -9,7 +9,7 @@ use crate::cli::{Format, IfaceArgs};
 use crate::config::Config;
 use crate::host::{Root, process, systemctl, systemd};
 use crate::names::IfName;
-use crate::observe::iface::look;
+use crate::observe::iface::{NotSeen, look};
 use crate::report::iface::stacks_text;
 use crate::stacks::KNOWN;
 
@@ -30,6 +30,29 @@ pub fn run(args: &IfaceArgs, config: &Config, root: &Root, format: Format) -> an
         (None, None) => anyhow::bail!("which interface? Give its name, or --device PATH"),
     };
     let ask = Ask { name: &name, settings_only: args.settings_only, no_bus: args.no_bus };
+    let done = set_up_or_show(args, ask, config, root, format);
+    match (done, &args.device) {
+        // udev cannot tell in every case: a unit for what is not ours has nothing to do.
+        (Err(e), Some(_)) if is_not_ours(&e) => {
+            tracing::info!(netdev = %name, "{e}");
+            Ok(super::exit::GOOD)
+        }
+        (done, _) => done,
+    }
+}
+
+/// It is an interface of another kind.
+fn is_not_ours(e: &anyhow::Error) -> bool {
+    matches!(e.downcast_ref(), Some(NotSeen::NotIpoib { .. }))
+}
+
+fn set_up_or_show(
+    args: &IfaceArgs,
+    ask: Ask<'_>,
+    config: &Config,
+    root: &Root,
+    format: Format,
+) -> anyhow::Result<u8> {
     if args.dry_run || !root.is_live() {
         return dry_run(ask, config, root, format);
     }

@@ -8,6 +8,7 @@ mod archives;
 mod boot;
 mod check;
 mod host;
+mod iface;
 mod import;
 mod plan;
 mod status;
