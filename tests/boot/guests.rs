@@ -78,6 +78,13 @@ fn a_guest_without_its_vf_holds_up_nobody() {
 }
 
 #[test]
+fn killed_it_is_started_again_and_goes_on_waiting() {
+    let unit = boot("guests").file("killed.unit");
+    assert!(unit.contains("ActiveState=active\n") && unit.contains("SubState=running"), "{unit}");
+    assert!(unit.contains("domain late waits"), "{unit}");
+}
+
+#[test]
 fn it_starts_when_its_vf_becomes_right() {
     let outcome = boot("guests");
     let times = outcome.file("late.times");

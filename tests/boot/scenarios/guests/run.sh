@@ -19,6 +19,12 @@ echo "status: $?"
 in_unit ibprov guests --status --format json >"$OUT/status.json"
 in_unit ibprov guests --dry-run >"$OUT/dry-run"
 
+# It is killed, as for want of memory, while that guest waits.
+kill -KILL "$(systemctl show -p MainPID --value ibprov-guests.service)"
+is_back() { [ "$(systemctl show -p NRestarts --value ibprov-guests.service)" = 1 ] && unit | tr '\n' ' ' | grep -q 'domain late waits.*SubState=running'; }
+until is_back || systemctl --quiet is-failed ibprov-guests.service; do :; done
+unit >"$OUT/killed.unit"
+
 # Its VF becomes right; an apply that ends lets go of a lock.
 pgrep_qemu() { for p in /proc/[0-9]*/comm; do grep -q ^qemu-system "$p" 2>/dev/null && basename "$(dirname "$p")"; done | sort; }
 pgrep_qemu >"$OUT/qemu.before"
