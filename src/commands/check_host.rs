@@ -56,6 +56,7 @@ pub fn gather(boot: &mut Boot, root: &Root, configuration: Option<&Path>) {
     seen.units(&mut boot.state);
     let mut host = seen.host;
     host.autostart = observe::autostart::guests(root);
+    host.resumed = observe::autostart::resumed(root);
     host.units = Some(observe::units::units(root));
     let path = format!("{}/boot.json", state::RUN_DIR);
     match root.text(&path, 16 << 20) {

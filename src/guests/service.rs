@@ -18,6 +18,7 @@ use crate::config::guest::GuestIndex;
 use crate::host::events::{Events, Happened};
 use crate::host::virsh::Virsh;
 use crate::host::{Root, clock, lock, systemd};
+use crate::observe::autostart::{self, START_NOBODY};
 use crate::report::guests::{GuestsReport, Phase};
 
 /// How long nothing at all may happen.
@@ -99,12 +100,31 @@ fn serve(config: &Config, root: &Root, only_look: bool) -> anyhow::Result<(Guest
         looks: Looks::new(VfReader::new(config, root)),
         telling: Telling::new(report, only_look),
     };
+    service.warn_of_resumed(root);
     service.begin();
     service.serve(&mut events)?;
     Ok((service.telling.into_report(), service.members))
 }
 
 impl Service<'_> {
+    /// Domains of ours that libvirt-guests.service starts, whatever their VFs are like.
+    fn warn_of_resumed(&mut self, root: &Root) {
+        let resumed = autostart::resumed(root);
+        for domain in resumed.domains {
+            if !self.members.any(|m| m.is_domain() && m.guest().what.name() == domain.name) {
+                continue;
+            }
+            let warning = format!(
+                "domain {} ran at shutdown, and libvirt-guests.service starts it again at boot, whether or not its VFs are right: write {START_NOBODY} to {}, or disable libvirt-guests.service",
+                domain.name, resumed.file
+            );
+            match self.only_look {
+                true => self.telling.note(warning),
+                false => self.telling.warn(warning),
+            }
+        }
+    }
+
     /// What can be asked before anything is known.
     fn begin(&mut self) {
         if self.members.any(Member::is_domain) {

@@ -1,11 +1,14 @@
 //! Guests that libvirt starts by itself as soon as it runs, and the PCI
 //! functions that they are given (libvirt's domain XML, "Host device
-//! assignment").
+//! assignment"); and those that libvirt-guests.service starts again because they ran
+//! at shutdown.
 
 use crate::host::Root;
 use crate::names::PciAddress;
 
 const DIR: &str = "/etc/libvirt/qemu/autostart";
+/// Where libvirt defines domains, `NAME.xml`.
+const DOMAINS: &str = "/etc/libvirt/qemu";
 /// No definition is larger.
 const LIMIT: u64 = 1 << 20;
 
@@ -18,6 +21,69 @@ pub struct AutostartGuest {
     pub functions: Vec<PciAddress>,
     /// Its definition.
     pub file: String,
+}
+
+/// What libvirt-guests.service starts at the next boot (`libvirt-guests.sh`).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Resumed {
+    /// The domains that ran at shutdown and are to start again.
+    pub domains: Vec<ResumedDomain>,
+    /// Its configuration.
+    pub file: String,
+}
+
+/// A domain that ran at shutdown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResumedDomain {
+    /// Its name.
+    pub name: String,
+    /// The functions that it is given.
+    pub functions: Vec<PciAddress>,
+}
+
+/// What must be said in the configuration of libvirt-guests for it to start nobody.
+pub const START_NOBODY: &str = "ON_BOOT=ignore";
+
+/// The domains that libvirt-guests.service starts: it is enabled, ON_BOOT is `start`,
+/// its default, and at shutdown it has written down who ran.
+#[must_use]
+pub fn resumed(root: &Root) -> Resumed {
+    const UNIT: &str = "libvirt-guests.service";
+    let enabled =
+        root.link_name(&format!("/etc/systemd/system/multi-user.target.wants/{UNIT}")).is_ok();
+    let masked = ["/etc/systemd/system", "/run/systemd/system"]
+        .iter()
+        .any(|dir| root.link_name(&format!("{dir}/{UNIT}")).is_ok_and(|target| target == "null"));
+    if !enabled || masked {
+        return Resumed::default();
+    }
+    let files = ["/etc/sysconfig/libvirt-guests", "/etc/default/libvirt-guests"];
+    let file = files.into_iter().find(|file| root.exists(file)).unwrap_or(files[0]).to_owned();
+    let settings = root.text(&file, LIMIT).unwrap_or_default();
+    if on_boot(&settings) != "start" {
+        return Resumed::default();
+    }
+    let list = root.text("/var/lib/libvirt/libvirt-guests", LIMIT).unwrap_or_default();
+    // A line is a connection's URI and the UUIDs of its domains.
+    let uuids: Vec<&str> = list.lines().flat_map(|l| l.split_whitespace().skip(1)).collect();
+    if uuids.is_empty() {
+        return Resumed::default();
+    }
+    let domains = root.list_or_empty(DOMAINS).unwrap_or_default();
+    let domains = domains.into_iter().filter(|name| name.ends_with(".xml")).filter_map(|name| {
+        let text = root.text(&format!("{DOMAINS}/{name}"), LIMIT).ok()?;
+        let uuid = between(&text, "<uuid>", "</uuid>")?;
+        let name = between(&text, "<name>", "</name>")?.to_owned();
+        uuids.contains(&uuid).then(|| ResumedDomain { name, functions: functions(&text) })
+    });
+    Resumed { domains: domains.collect(), file }
+}
+
+/// The value of ON_BOOT: the last one holds, a shell reads it.
+fn on_boot(settings: &str) -> &str {
+    let mut values = settings.lines().filter_map(|l| l.trim().strip_prefix("ON_BOOT="));
+    let last = values.next_back().map(|v| v.split('#').next().unwrap_or_default().trim());
+    last.map_or("start", |v| v.trim_matches(['"', '\'']))
 }
 
 /// The guests with a function of their own.
@@ -63,6 +129,32 @@ fn between<'a>(text: &'a str, begin: &str, end: &str) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn resumed_with(settings: Option<&str>, links: &[(&str, &str)]) -> Resumed {
+        let xml = "<domain>\n  <name>vm09</name>\n  <uuid>4dea22b3-1d52-d8f3-2516-782e98ab3fa0</uuid>\n</domain>\n";
+        let list =
+            "default 4dea22b3-1d52-d8f3-2516-782e98ab3fa0 00000000-1d52-d8f3-2516-782e98ab3fa0\n";
+        let mut files =
+            vec![("etc/libvirt/qemu/vm09.xml", xml), ("var/lib/libvirt/libvirt-guests", list)];
+        files.extend(settings.map(|text| ("etc/default/libvirt-guests", text)));
+        let enabled = "etc/systemd/system/multi-user.target.wants/libvirt-guests.service";
+        let mut all = vec![(enabled, "/lib/systemd/system/libvirt-guests.service")];
+        all.extend(links);
+        let dir = crate::host::testing::tree(&files, &all);
+        resumed(&Root::copy_at(dir.path()).expect("root"))
+    }
+
+    #[test]
+    fn who_ran_at_shutdown_is_started_unless_the_site_says_otherwise() {
+        let by_default = resumed_with(None, &[]);
+        let names: Vec<&str> = by_default.domains.iter().map(|d| d.name.as_str()).collect();
+        assert_eq!(names, ["vm09"]);
+        let said = resumed_with(Some("#ON_BOOT=ignore\nON_BOOT=\"start\"\n"), &[]);
+        assert_eq!((said.domains.len(), said.file.as_str()), (1, "/etc/default/libvirt-guests"));
+        assert_eq!(resumed_with(Some("ON_BOOT=ignore # ours\n"), &[]), Resumed::default());
+        let mask = ("etc/systemd/system/libvirt-guests.service", "/dev/null");
+        assert_eq!(resumed_with(None, &[mask]), Resumed::default());
+    }
 
     #[test]
     fn functions_that_a_guest_is_given() {

@@ -3,7 +3,7 @@
 
 use crate::graph::Graph;
 use crate::names::{ModuleName, PciAddress};
-use crate::observe::autostart::AutostartGuest;
+use crate::observe::autostart::{AutostartGuest, Resumed};
 use crate::report::units::Units;
 use crate::report::{BootReport, Cause, ModuleTrouble, PortProgress};
 use crate::stacks::Asked;
@@ -27,6 +27,8 @@ pub struct Host {
     pub asked: Vec<Asked>,
     /// Guests that libvirt starts by itself and that are given a VF.
     pub autostart: Vec<AutostartGuest>,
+    /// Guests that libvirt-guests.service starts again.
+    pub resumed: Resumed,
     /// `/run/ibprov/boot.json`.
     pub boot_report: Option<BootReport>,
     /// What could not be read.

@@ -3,10 +3,49 @@
 use super::findings::shown;
 use crate::check::evidence::Host;
 use crate::graph::consumers;
+use crate::observe::autostart::START_NOBODY;
 use crate::report::finding::{Confidence, Finding, Severity};
 
-/// libvirt starts such a guest as soon as it runs, whatever became of the VF.
+/// What starts guests that are given a VF without a look at it.
 pub(super) fn judge(host: &Host) -> Vec<Finding> {
+    let mut findings = by_autostart(host);
+    findings.extend(by_libvirt_guests(host));
+    findings
+}
+
+/// libvirt-guests.service starts who ran at shutdown, whatever became of the VF. An
+/// order after the ports helps nothing: ibprov-guests.service is ready while guests
+/// still wait for theirs.
+fn by_libvirt_guests(host: &Host) -> Option<Finding> {
+    let given: Vec<_> =
+        host.resumed.domains.iter().filter(|guest| !guest.functions.is_empty()).collect();
+    if given.is_empty() {
+        return None;
+    }
+    let names: Vec<&str> = given.iter().map(|g| g.name.as_str()).collect();
+    let finding = Finding::new(
+        "autostart-guest-on-vf",
+        Severity::Warning,
+        Confidence::High,
+        format!(
+            "libvirt-guests.service starts {} again, which ran at shutdown, with a PCI function that need not be ready.",
+            names.join(", ")
+        ),
+    )
+    .chain(["With ON_BOOT=start, its default, it starts every guest that it has shut down.".to_owned()])
+    .quoting(given.iter().map(|guest| {
+        let functions: Vec<String> = guest.functions.iter().map(ToString::to_string).collect();
+        shown(host, format!("/var/lib/libvirt/libvirt-guests: {} is given {}", guest.name, functions.join(", ")))
+    }))
+    .advice([
+        format!("write {START_NOBODY} to {}", host.resumed.file),
+        "leave the start to ibprov-guests.service, which waits for the VFs".to_owned(),
+    ]);
+    Some(finding)
+}
+
+/// libvirt starts such a guest as soon as it runs, whatever became of the VF.
+fn by_autostart(host: &Host) -> Vec<Finding> {
     let transaction = host.graph.transaction();
     let daemon = ["libvirtd.service", "virtqemud.service"].into_iter().find(|name| {
         let sockets = name.replace(".service", ".socket");
@@ -47,7 +86,21 @@ pub(super) fn judge(host: &Host) -> Vec<Finding> {
 mod tests {
     use super::super::fixtures::host;
     use super::*;
-    use crate::observe::autostart::AutostartGuest;
+    use crate::observe::autostart::{AutostartGuest, Resumed, ResumedDomain};
+
+    #[test]
+    fn a_guest_that_ran_at_shutdown_is_a_warning_if_it_has_a_vf() {
+        let mut host = host("goal.target wants ibprov.service\n", &[], &[]);
+        let mut domain = ResumedDomain { name: "n1".into(), functions: Vec::new() };
+        let file = "/etc/default/libvirt-guests".to_owned();
+        host.resumed = Resumed { domains: vec![domain.clone()], file: file.clone() };
+        assert_eq!(judge(&host), []);
+        domain.functions.push("0000:4b:00.3".parse().expect("address"));
+        host.resumed = Resumed { domains: vec![domain], file };
+        let [finding] = &judge(&host)[..] else { panic!("{:?}", judge(&host)) };
+        assert_eq!(finding.severity, Severity::Warning);
+        assert!(finding.advice[0].contains("ON_BOOT=ignore to /etc/default/libvirt-guests"));
+    }
 
     #[test]
     fn a_guest_with_autostart_is_a_warning_unless_libvirt_comes_after_the_ports() {
