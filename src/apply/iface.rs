@@ -6,11 +6,13 @@ use tracing::{error, error_span, info};
 
 use super::bring_up::bring_up;
 use crate::config::Config;
-use crate::host::{Root, clock, errno_name, links, lock, state};
+use crate::host::manager::Manager;
+use crate::host::unit::JobEnd;
+use crate::host::{Root, clock, errno_name, links, lock, state, unit_links};
 use crate::names::{IfName, IfNameError};
-use crate::observe::Look;
 use crate::observe::iface::{NotSeen, Seen, look};
 use crate::observe::ipoib::{self, Interface, Sort, outcome_file};
+use crate::observe::{Look, interface_manager};
 use crate::plan::{IfacePlan, iface_plan, rename, wanted};
 use crate::report::events as kinds;
 use crate::report::iface::{
@@ -67,6 +69,7 @@ pub fn run(config: &Config, root: &Root, ask: Ask<'_>) -> Result<IfaceReport, No
             None
         }
     };
+    let_other_agent_end(root, ask, deadline, &mut report);
     seen = look(root, ask.name)?;
     report.notes.append(&mut seen.problems);
     give_name(config, root, &mut seen, &mut report);
@@ -83,6 +86,47 @@ pub fn run(config: &Config, root: &Root, ask: Ask<'_>) -> Result<IfaceReport, No
         bring_up(root, ask.no_bus, deadline, &seen.interface, &mut report);
     }
     Ok(ended(report))
+}
+
+/// MLNX_OFED's agent sets new interfaces too. It is let end first: what is set and
+/// read back afterwards stays as it is. udev has queued its unit before ours.
+fn let_other_agent_end(root: &Root, ask: Ask<'_>, until: u64, report: &mut IfaceReport) {
+    let armed = interface_manager::armed(root);
+    if let Some(rule) = &armed {
+        report.notes.push(format!(
+            "MLNX_OFED's rule {rule} has mlnx_interface_mgr set new interfaces too: {}",
+            interface_manager::REMEDY
+        ));
+    }
+    if armed.is_none() && interface_manager::at_work(root, [ask.name]).is_empty() {
+        return;
+    }
+    let unit = interface_manager::unit(ask.name);
+    match ends(root, &unit, ask.no_bus, until) {
+        Ok(true) => {}
+        Ok(false) => report.failures.push(format!(
+            "{}: {unit} is still at work on it at the deadline (network.deadline): {}",
+            ask.name,
+            interface_manager::REMEDY
+        )),
+        Err(e) => report.notes.push(format!("whether {unit} is at work: {e}")),
+    }
+}
+
+/// Wait until `unit` has neither a job nor anything that runs; false at `until`.
+fn ends(root: &Root, unit: &str, no_bus: bool, until: u64) -> anyhow::Result<bool> {
+    let (mut manager, states) = if no_bus {
+        let mut manager = Manager::by_systemctl();
+        let states = manager.units(&[unit])?;
+        (manager, states)
+    } else {
+        Manager::open(&[unit])?
+    };
+    let has_job = states.first().is_some_and(|state| state.job != 0);
+    if has_job && manager.wait_for_job(unit, until)? == JobEnd::Pending {
+        return Ok(false);
+    }
+    Ok(unit_links::wait_until_down(root, unit, until)?)
 }
 
 /// The lock of the interface with this index.

@@ -10,7 +10,7 @@ use super::exit;
 use crate::config::foreign::{Imported, openib_conf, operator_guids, sriov_vfs};
 use crate::host::Root;
 use crate::names::{PciAddress, VfIndex};
-use crate::observe::{self, Look};
+use crate::observe::{self, Look, interface_manager};
 
 /// More than any of these files has, bytes.
 const FILE_LIMIT: u64 = 4 << 20;
@@ -22,7 +22,17 @@ const FILE_LIMIT: u64 = 4 << 20;
 pub fn run(verb: &ImportVerb, root: &Root) -> anyhow::Result<u8> {
     let read = |file: &str| root.text(file, FILE_LIMIT);
     let (file, imported) = match verb {
-        ImportVerb::OpenibConf { file } => (file, openib_conf::import(&read(file)?)),
+        ImportVerb::OpenibConf { file } => {
+            let mut imported = openib_conf::import(&read(file)?);
+            // It reads the same file, and disabling openibd does not stop it.
+            imported.todo.extend(interface_manager::armed(root).map(|rule| {
+                format!(
+                    "{rule}: mlnx_interface_mgr goes on setting interfaces after this file: {}",
+                    interface_manager::REMEDY
+                )
+            }));
+            (file, imported)
+        }
         ImportVerb::SriovVfs { file } => {
             let text = read(file)?;
             let vfs = vfs(root);

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::{Graph, Load, Unit};
-use crate::names::NetworkRole;
+use crate::names::{NetworkRole, OPENIBD_STAND_IN};
 
 /// What a unit of a network stack does for interfaces, by its name; `None` if it is
 /// no such unit. Those who know the stacks hand it in.
@@ -102,13 +102,15 @@ impl DropIn {
 }
 
 /// The unit that waits for the netdevs in the next boot: ibprov, or the
-/// vendor's openibd, which at least loads the modules.
+/// vendor's openibd, which at least loads the modules. Our own unit that has openibd's
+/// name brings nothing up.
 #[must_use]
 pub fn provider(graph: &Graph) -> Option<&Unit> {
     let transaction = graph.transaction();
     ["ibprov.service", "openibd.service"]
         .into_iter()
         .filter_map(|name| graph.get(name))
+        .filter(|unit| unit.name != OPENIBD_STAND_IN)
         .find(|unit| unit.load == Load::Loaded && transaction.contains(unit.name.as_str()))
 }
 
@@ -230,14 +232,16 @@ mod tests {
     use super::*;
 
     const NODE: &str = "\
-goal.target wants ibprov.service network-pre.target network.target networking.service slurmd.service scratch.mount NetworkManager.service
-ibprov.service alias openibd.service
+goal.target wants ibprov.service ibprov-openibd.service network-pre.target network.target networking.service slurmd.service scratch.mount NetworkManager.service beegfs-client.service
+ibprov-openibd.service alias openibd.service
+ibprov-openibd.service after ibprov.service
+beegfs-client.service after openibd.service
 ibprov.service before network-pre.target
 network-pre.target before networking.service
 networking.service before network.target
 slurmd.service after network.target
 scratch.mount is nfs4
-NetworkManager.service before openibd.service
+NetworkManager.service before ibprov.service
 ";
 
     #[test]
@@ -253,7 +257,9 @@ NetworkManager.service before openibd.service
             "mkdir -p '/etc/systemd/system/scratch.mount.d' && printf '[Unit]\\nAfter=ibprov.service\\n' >'/etc/systemd/system/scratch.mount.d/50-infiniband.conf' && systemctl daemon-reload"
         );
         assert!(matches!(of("NetworkManager.service"), Proof::Before(_)));
-        assert_eq!(judged.len(), 4);
+        let chain = ["ibprov.service", "ibprov-openibd.service", "beegfs-client.service"];
+        assert_eq!(of("beegfs-client.service"), &Proof::Ordered(chain.map(str::to_owned).to_vec()));
+        assert_eq!(judged.len(), 5);
     }
 
     #[test]
@@ -270,6 +276,12 @@ NetworkManager.service before openibd.service
             "goal.target wants networking.service\nopenibd.service before networking.service\n";
         assert!(provider(&graph(lines)).is_none());
         assert_eq!(judge(&graph(lines), role_of), []);
+    }
+
+    #[test]
+    fn openibds_name_alone_brings_nothing_up() {
+        let lines = "goal.target wants ibprov-openibd.service\nibprov-openibd.service alias openibd.service\n";
+        assert!(provider(&graph(lines)).is_none());
     }
 
     #[test]

@@ -7,7 +7,7 @@
 use super::bus::{Bus, BusError};
 use super::systemctl::SystemctlError;
 use super::unit::{Apart, CALL_USEC, Job, JobEnd, UnitState};
-use super::{Root, clock, systemctl};
+use super::{Root, clock, systemctl, unit_links};
 
 /// Why the service manager could not be asked.
 #[derive(Debug, thiserror::Error)]
@@ -161,12 +161,10 @@ impl Manager {
     }
 }
 
-/// The links that systemd keeps of its services while they are neither inactive nor
-/// failed (`unit_export_state_files()`, `src/core/unit.c`), which journald reads too.
 /// To ask systemctl would cost ten times what the bus answers in.
 fn bus_daemon_runs(root: &Root) -> bool {
     let daemons = ["dbus.service", "dbus-broker.service"];
-    daemons.iter().any(|d| root.link_name(&format!("/run/systemd/units/invocation:{d}")).is_ok())
+    daemons.iter().any(|daemon| unit_links::is_up(root, daemon))
 }
 
 #[cfg(test)]

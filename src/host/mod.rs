@@ -33,6 +33,7 @@ mod udev;
 pub mod udev_record;
 pub mod unit;
 pub mod unit_graph;
+pub mod unit_links;
 pub mod virsh;
 
 pub use self::udev::UdevEvent;

@@ -64,3 +64,8 @@ pub use words::{WordError, Words};
 /// Where the pins of a host are kept. Beside the configuration, since it is
 /// part of what the administrator decided; never touched by packages.
 pub const PINS_PATH: &str = "/etc/ibprov/guid-pins.toml";
+
+/// Our unit that has the name openibd.service: it comes after ibprov.service, does
+/// nothing and never fails, so that what requires openibd starts although a port is
+/// missing, as it did with the vendor's.
+pub const OPENIBD_STAND_IN: &str = "ibprov-openibd.service";

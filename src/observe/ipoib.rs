@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use nix::libc::{ARPHRD_INFINIBAND, IFF_UP};
 use serde::Serialize;
 
-use super::Look;
 use super::rdma::port_guid_of;
+use super::{Look, interface_manager};
 use crate::host::{Root, state};
 use crate::names::{Guid, IfName, Mode, PKey, PciAddress, PortNumber};
 use crate::report;
@@ -55,6 +55,8 @@ pub struct Interfaces {
     pub names: Vec<String>,
     /// What runs of `ibprov iface` have left, by index.
     pub outcomes: BTreeMap<u32, IfaceReport>,
+    /// Those that MLNX_OFED's agent is at work on: what they show may not last.
+    pub unsettled: Vec<IfName>,
 }
 
 impl Interfaces {
@@ -65,7 +67,8 @@ impl Interfaces {
         let all = interfaces(&mut Look::new(root));
         let outcomes = all.iter().filter_map(|i| Some((i.ifindex, outcome(root, i.ifindex)?)));
         let outcomes = outcomes.collect();
-        Self { all, names: root.list("/sys/class/net").unwrap_or_default(), outcomes }
+        let unsettled = interface_manager::at_work(root, all.iter().map(|i| &i.name));
+        Self { all, unsettled, names: root.list("/sys/class/net").unwrap_or_default(), outcomes }
     }
 }
 

@@ -10,6 +10,7 @@ pub mod administered;
 pub mod aliases;
 pub mod autostart;
 pub mod iface;
+pub mod interface_manager;
 pub mod ipoib;
 pub mod link;
 mod modprobe;

@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 
 use crate::host::Root;
+use crate::names::OPENIBD_STAND_IN as STAND_IN;
+use crate::observe::interface_manager;
 use crate::report::units::{Owner, UnitFinding, Units};
 
 const ETC: &str = "/etc/systemd/system";
@@ -23,6 +25,7 @@ pub fn units(root: &Root) -> Units {
     let openibd = links.owner();
     let mut findings = own_findings(&links);
     findings.extend(vendor_findings(root, &links));
+    findings.extend(agent_finding(root, &links));
     Units { openibd, enabled: links.wanted && links.own_mask.is_none(), findings }
 }
 
@@ -38,6 +41,8 @@ struct Links {
     script: bool,
     /// `sysinit.target` wants ibprov.service.
     wanted: bool,
+    /// `sysinit.target` wants the unit that has openibd's name.
+    stand_in_wanted: bool,
     /// The link that masks ibprov.service.
     own_mask: Option<String>,
     /// `sysinit.target` wants the vendor's unit.
@@ -58,16 +63,18 @@ impl Links {
             vendor_unit: file_in_etc || vendor.iter().any(|path| root.exists(path)),
             script: root.exists(INIT_SCRIPT),
             wanted: root.link_name(&format!("{WANTS}/ibprov.service")).is_ok(),
+            stand_in_wanted: root.link_name(&format!("{WANTS}/{STAND_IN}")).is_ok(),
             own_mask: masks
                 .into_iter()
                 .find(|path| root.link_name(path).is_ok_and(|target| target == "null")),
-            vendor_wanted: vendor_want.is_ok_and(|target| target != "ibprov.service"),
+            vendor_wanted: vendor_want.is_ok_and(|target| target != STAND_IN),
         }
     }
 
     fn owner(&self) -> Owner {
         match self.alias.as_deref() {
-            Some("ibprov.service") => Owner::Ibprov,
+            // The second as earlier versions made it.
+            Some(STAND_IN | "ibprov.service") => Owner::Ibprov,
             Some("null") => Owner::Masked,
             _ if self.vendor_unit || self.script => Owner::Vendor,
             _ => Owner::Nobody,
@@ -90,24 +97,29 @@ fn own_findings(links: &Links) -> Vec<UnitFinding> {
         ));
     }
     let is_ours = links.owner() == Owner::Ibprov;
+    let has_name = links.alias.as_deref() == Some(STAND_IN) && links.stand_in_wanted;
     match (links.wanted, is_ours) {
-        (true, false) if links.own_mask.is_none() => {
+        (true, _) if links.own_mask.is_none() && !has_name => {
             let (why, advice) = alias_trouble(links);
-            let text = format!(
-                "ibprov is half enabled: it runs at boot, but openibd.service is not its alias, so what orders on that name does not wait: {why}"
-            );
+            let text = if is_ours && links.alias.as_deref() != Some(STAND_IN) {
+                format!("what requires openibd.service fails when a port is missing: {why}")
+            } else {
+                format!(
+                    "ibprov is half enabled: it runs at boot, but what orders on openibd.service does not wait for it: {why}"
+                )
+            };
             findings.push(finding("openibd-alias-broken", text, &advice));
         }
         (false, true) => findings.push(finding(
             "ibprov-not-wanted",
-            "ibprov is half enabled: openibd.service is its alias, but nothing starts it at boot"
+            "ibprov is half enabled: openibd.service is its alias, but ibprov.service itself is not enabled"
                 .to_owned(),
             "systemctl reenable ibprov.service",
         )),
         (false, false) => findings.push(finding(
             "ibprov-disabled",
-            "ibprov does not run at boot: it is not enabled, or `systemctl disable openibd` took its links away".to_owned(),
-            "systemctl enable ibprov.service (after, not before, `systemctl disable openibd`)",
+            "ibprov does not run at boot: it is not enabled".to_owned(),
+            "systemctl enable ibprov.service",
         )),
         (true, _) => {}
     }
@@ -127,8 +139,8 @@ fn vendor_findings(root: &Root, links: &Links) -> Vec<UnitFinding> {
         findings.push(finding(
             "openibd-want-left",
             format!("the vendor's link {WANTS}/openibd.service is left over: {harm}"),
-            // Disabling openibd while the alias is there removes ibprov's links
-            // and leaves this one.
+            // Disabling openibd while the alias is there removes the alias and
+            // leaves this one.
             "systemctl disable ibprov.service && systemctl disable openibd.service && systemctl enable ibprov.service",
         ));
     }
@@ -137,8 +149,8 @@ fn vendor_findings(root: &Root, links: &Links) -> Vec<UnitFinding> {
         let files = drop_ins.join(" ");
         findings.push(finding(
             "openibd-drop-in",
-            format!("what was made for openibd applies to ibprov, which has its name now: {files}"),
-            &format!("check that ibprov needs it; if not: rm {files} && systemctl daemon-reload"),
+            format!("what was made for openibd applies to {STAND_IN}, which has its name now: {files}"),
+            &format!("check that what is ordered on openibd needs it; if not: rm {files} && systemctl daemon-reload"),
         ));
     }
     let callers = if links.script { script_callers(root, links) } else { Vec::default() };
@@ -152,6 +164,24 @@ fn vendor_findings(root: &Root, links: &Links) -> Vec<UnitFinding> {
     findings
 }
 
+/// MLNX_OFED's agent for interfaces does not depend on openibd.
+fn agent_finding(root: &Root, links: &Links) -> Option<UnitFinding> {
+    // Beside our own, which needs no `systemctl enable` either.
+    let ours = ["/etc", "/usr/local/lib", "/usr/lib", "/lib"];
+    let has_rule = |dir| root.exists(&format!("{dir}/udev/rules.d/90-ibprov.rules"));
+    if !links.wanted && !ours.into_iter().any(has_rule) {
+        return None;
+    }
+    let rule = interface_manager::armed(root)?;
+    Some(finding(
+        "mlnx-interface-mgr-armed",
+        format!(
+            "MLNX_OFED's rule {rule} is in force beside ibprov's, whatever becomes of openibd: mlnx_interface_mgr sets mode and MTU of each new interface after openib.conf, and may run ifup"
+        ),
+        interface_manager::REMEDY,
+    ))
+}
+
 /// Why openibd.service is not ibprov's alias, and what to do.
 fn alias_trouble(links: &Links) -> (String, String) {
     let etc = format!("{ETC}/openibd.service");
@@ -160,6 +190,11 @@ fn alias_trouble(links: &Links) -> (String, String) {
         Some("null") => (
             format!("{etc} masks the name"),
             format!("systemctl unmask openibd.service && {REENABLE}"),
+        ),
+        Some(STAND_IN) => (format!("nothing starts {STAND_IN} at boot"), REENABLE.to_owned()),
+        Some("ibprov.service") => (
+            format!("{etc} is a link to ibprov.service itself, as an earlier version made it"),
+            REENABLE.to_owned(),
         ),
         Some(other) => (format!("{etc} is a link to {other}"), format!("rm {etc} && {REENABLE}")),
         None if links.file_in_etc => (

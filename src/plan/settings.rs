@@ -36,7 +36,11 @@ pub fn settings(config: &Config, seen: &Interfaces, name: &IfName) -> Settings {
     let plan = iface_plan(&wanted, interface, &seen.all, &seen.names, asked);
     let is_named = rename(&config.interfaces, interface, &seen.all, &seen.names) == Ok(None);
     if is_named && plan.steps.is_empty() && plan.refused.is_empty() {
-        return Settings::Made;
+        // Whose settings another agent may change the next moment are not made.
+        return match seen.unsettled.contains(name) {
+            false => Settings::Made,
+            true => Settings::Open { ifindex: interface.ifindex },
+        };
     }
     match before {
         Some(before) if !before.configured => Settings::Failed(before.failures.join("; ")),
@@ -73,4 +77,31 @@ pub fn judge_settings(
         }
     }
     open
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::Root;
+    use crate::host::testing::tree;
+
+    #[test]
+    fn what_another_agent_is_at_work_on_is_not_made_yet() {
+        let ib0 = "sys/class/net/ib0";
+        let name: IfName = "ib0".parse().expect("name");
+        let look = |links: &[(&str, &str)]| {
+            let files = [
+                (format!("{ib0}/ifindex"), "3\n"),
+                (format!("{ib0}/type"), "32\n"),
+                ("etc/infiniband/openib.conf".to_owned(), ""),
+            ];
+            let files: Vec<(&str, &str)> = files.iter().map(|(p, t)| (p.as_str(), *t)).collect();
+            let dir = tree(&files, links);
+            let seen = Interfaces::look(&Root::copy_at(dir.path()).expect("root"));
+            settings(&Config::default(), &seen, &name)
+        };
+        assert_eq!(look(&[]), Settings::Made);
+        let up = "run/systemd/units/invocation:mlnx_interface_mgr@ib0.service";
+        assert_eq!(look(&[(up, "1f2e")]), Settings::Open { ifindex: 3 });
+    }
 }

@@ -34,7 +34,7 @@ fn assert_mended(guest: &Outcome) {
         (&after["units"]["openibd"], &after["units"]["enabled"]),
         (&json!("ibprov"), &json!(true))
     );
-    assert_eq!(answers(guest, "after"), "Id=ibprov.service");
+    assert_eq!(answers(guest, "after"), "Id=ibprov-openibd.service");
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn disabled_first_openibd_is_ibprov_though_the_vendors_unit_is_installed() {
     // Newer systemd does not search /lib, which is the same folder.
     assert_eq!(
         guest.file("before.unit").replace("=/usr/lib/", "=/lib/"),
-        "Id=ibprov.service\nFragmentPath=/lib/systemd/system/ibprov.service\n"
+        "Id=ibprov-openibd.service\nFragmentPath=/lib/systemd/system/ibprov-openibd.service\n"
     );
     assert_eq!(guest.file("calls"), "", "the vendor's script ran");
     let status = guest.json("before.json");
@@ -57,24 +57,26 @@ fn what_orders_on_openibd_comes_after_ibprov() {
     guest.assert_success();
     assert_in_order(&[
         ("ibprov.service", guest.journal.started("ibprov.service")),
+        ("ibprov-openibd.service", guest.journal.started("ibprov-openibd.service")),
         ("network-pre.target", guest.journal.started("network-pre.target")),
         ("storage.service", guest.journal.started("storage.service")),
     ]);
     assert_eq!(guest.ordering_cycles(), [""; 0]);
-    // Its start job pulled in and waited for ibprov, by that name.
-    assert_eq!(guest.file("storage"), "Requires=ibprov.service\nAfter=ibprov.service\n");
+    // Its start job pulled in and waited for what has the name.
+    assert_eq!(guest.file("storage"), "ibprov-openibd.service\nibprov-openibd.service\n");
 }
 
 #[test]
-fn disabled_last_ibprovs_links_are_gone() {
+fn disabled_last_openibd_has_its_name_back_and_ibprov_runs() {
     let guest = boot("openibd_disabled_last");
     let status = guest.json("before.json");
     assert_eq!(status["units"]["openibd"], "vendor");
-    assert_eq!(status["units"]["enabled"], false);
+    assert_eq!(status["units"]["enabled"], true);
     // The want that the disable left behind has the script run, as seen.
-    assert_eq!(codes(&status), ["ibprov-disabled", "openibd-want-left", "openibd-script-called"]);
+    let found = ["openibd-alias-broken", "openibd-want-left", "openibd-script-called"];
+    assert_eq!(codes(&status), found);
     assert!(guest.file("calls").starts_with("start bootid="), "{:?}", guest.file("calls"));
-    assert_eq!(guest.journal.unit("ibprov.service").count(), 0, "ibprov ran");
+    guest.journal.started("ibprov.service");
     assert_mended(&guest);
 }
 
@@ -85,7 +87,7 @@ fn left_enabled_the_vendors_want_is_found_and_does_no_harm_yet() {
     assert_eq!(status["units"]["openibd"], "ibprov");
     // rc links are there too; systemd heeds none of them, as seen.
     assert_eq!(codes(&status), ["openibd-want-left"]);
-    assert_eq!(answers(&guest, "before"), "Id=ibprov.service");
+    assert_eq!(answers(&guest, "before"), "Id=ibprov-openibd.service");
     assert_eq!(guest.file("calls"), "");
     assert_mended(&guest);
 }
@@ -155,7 +157,7 @@ fn calls_of_the_script_from_rc_local_and_units_are_found() {
 }
 
 #[test]
-fn drop_ins_made_for_openibd_are_ibprovs_and_are_found() {
+fn drop_ins_made_for_openibd_count_and_are_found() {
     let guest = boot("openibd_drop_in");
     guest.assert_success();
     assert_eq!(guest.file("calls"), "waited\n", "the drop-in is not heeded");
@@ -179,13 +181,80 @@ fn a_mask_on_ibprov_itself_is_found() {
 fn on_a_running_node_ibprov_takes_openibds_place_and_nothing_is_stopped() {
     let guest = boot("openibd_live");
     guest.assert_success();
-    // The active openibd goes on as ibprov, so that only a restart runs it.
+    // The active openibd goes on as what has its name, and ibprov is started.
     assert_eq!(
         guest.stdout(),
-        "enabled: active, has not run\nstarted: active, has not run\nrestarted: active, has run\n"
+        "enabled: inactive, has not run\nstarted: active, has run\nrestarted: active, has run\n"
     );
     let calls = guest.file("calls");
     assert!(calls.starts_with("start ") && calls.lines().count() == 1, "{calls:?}");
     let status = guest.json("after.json");
     assert_eq!(status["units"], json!({ "openibd": "ibprov", "enabled": true, "findings": [] }));
+}
+
+#[test]
+fn what_requires_openibd_starts_though_a_port_is_missing() {
+    let guest = boot("openibd_required");
+    guest.assert_success();
+    let now = guest.stdout();
+    let boot: Vec<&str> = now.lines().filter_map(|l| l.strip_prefix("boot: ")).collect();
+    assert_eq!(
+        boot,
+        [
+            "ibprov.service failed",
+            "openibd.service active",
+            "ibprov-ready.target inactive",
+            "site-daemon.service active",
+            "hpc.mount active",
+            "needs-ports.service inactive",
+            "0, 1 runs",
+        ]
+    );
+    assert_in_order(&[
+        ("openibd.service", guest.journal.started("ibprov-openibd.service")),
+        ("site-daemon.service", guest.journal.started("site-daemon.service")),
+    ]);
+    // Who looks at the name sees where to look.
+    let status = guest.file("status");
+    assert!(status.contains("systemctl status ibprov"), "{status}");
+}
+
+#[test]
+fn restart_and_stop_of_openibd_reach_ibprov() {
+    let guest = boot("openibd_required");
+    let said = guest.stdout();
+    for line in [
+        // Run again, and its failure is its own.
+        "restart: 0, 2 runs",
+        "stop: 0, 2 runs",
+        "stopped: openibd.service inactive",
+        // What requires it goes with it, as with the vendor's.
+        "stopped: site-daemon.service inactive",
+        "start: 0, 3 runs",
+        "needs-ports: 0, 3 runs",
+        "mended: ibprov.service active",
+        "mended: ibprov-ready.target active",
+        "mended: hpc.mount active",
+    ] {
+        assert!(said.lines().any(|l| l == line), "no {line:?} in:\n{said}");
+    }
+}
+
+#[test]
+fn disabling_openibd_last_takes_its_name_and_leaves_ibprov() {
+    let guest = boot("openibd_required");
+    let status = guest.json("disabled.json");
+    assert_eq!(codes(&status), ["openibd-alias-broken"]);
+    assert_eq!(status["units"]["enabled"], true);
+    let mended = guest.json("reenabled.json");
+    assert_eq!(mended["units"], json!({ "openibd": "ibprov", "enabled": true, "findings": [] }));
+}
+
+#[test]
+fn what_requires_openibd_starts_where_ibprov_is_switched_off() {
+    let guest = boot("openibd_required_off");
+    assert_eq!(
+        guest.stdout(),
+        "ibprov.service inactive\nopenibd.service active\nsite-daemon.service active\nhpc.mount active\n"
+    );
 }

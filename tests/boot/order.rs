@@ -22,9 +22,12 @@ fn the_graph_with_ifupdown_has_no_cycle() {
 }
 
 #[test]
-fn openibd_is_another_name_of_ibprov() {
+fn openibd_is_the_name_of_a_unit_after_ibprov() {
     let guest = boot("ifupdown");
-    assert_eq!(guest.stdout(), "Id=ibprov.service\nActiveState=active\nId=ibprov.service\n");
+    assert_eq!(
+        guest.stdout(),
+        "Id=ibprov.service\nActiveState=active\nId=ibprov-openibd.service\n"
+    );
 }
 
 #[test]

@@ -66,12 +66,29 @@ impl Host {
         host
     }
 
+    /// MLNX_OFED's udev rule for its own agent, with what that needs.
+    pub fn mlnx_interface_manager(&self) {
+        self.file("etc/infiniband/openib.conf", "ONBOOT=yes\n");
+        self.file("lib/systemd/system/mlnx_interface_mgr@.service", "[Service]\nType=simple\n");
+        self.file(
+            "lib/udev/rules.d/90-ib.rules",
+            "DRIVERS==\"*mlx*\", SUBSYSTEM==\"net\", ACTION==\"add\", RUN+=\"/bin/systemctl --no-block start mlnx_interface_mgr@$name.service\"\n",
+        );
+    }
+
     /// A host with one HCA, up and running, and ibprov enabled.
     pub fn healthy() -> Self {
         let mut host = Self::new();
         host.function(PF, "15b3:101b", "020700", Some("mlx5_core"));
         host.rdma(PF, "mlx5_0", "b859:9f03:0012:a480", &[PortSpec::default()]);
-        host.link("etc/systemd/system/openibd.service", "/usr/lib/systemd/system/ibprov.service");
+        host.link(
+            "etc/systemd/system/openibd.service",
+            "/usr/lib/systemd/system/ibprov-openibd.service",
+        );
+        host.link(
+            "etc/systemd/system/sysinit.target.wants/ibprov-openibd.service",
+            "/usr/lib/systemd/system/ibprov-openibd.service",
+        );
         host.link(
             "etc/systemd/system/sysinit.target.wants/ibprov.service",
             "/usr/lib/systemd/system/ibprov.service",

@@ -79,3 +79,16 @@ fn what_is_left_to_do_is_exit_1_and_no_file_is_exit_2() {
     "##]]
     .assert_eq(&host.show(&["import", "operator-guids", "/guids"]));
 }
+
+#[test]
+fn an_agent_that_reads_the_same_file_is_left_to_do() {
+    let host = Host::healthy();
+    host.mlnx_interface_manager();
+    expect![[r#"
+        # From /etc/infiniband/openib.conf, by `ibprov import`.
+
+        # Left to do by hand:
+        # - /lib/udev/rules.d/90-ib.rules: mlnx_interface_mgr goes on setting interfaces after this file: ln -sf /dev/null /etc/udev/rules.d/90-ib.rules && udevadm control --reload
+        exit 1
+    "#]].assert_eq(&host.show(&["import", "openib-conf"]));
+}

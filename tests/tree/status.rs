@@ -20,12 +20,13 @@ fn a_healthy_node_is_one_screen() {
 fn without_a_card_there_is_nothing_to_fear() {
     expect![[r#"
         ibprov: NOT enabled; openibd.service is nobody's; no boot report; kernel 6.1.0-9-amd64
-          ibprov-disabled: ibprov does not run at boot: it is not enabled, or `systemctl disable openibd` took its links away
-            do: systemctl enable ibprov.service (after, not before, `systemctl disable openibd`)
+          ibprov-disabled: ibprov does not run at boot: it is not enabled
+            do: systemctl enable ibprov.service
         modules: ib_ipoib, ib_umad, ib_uverbs
         no InfiniBand: no PCI function of this host needs it
         exit 0
-    "#]].assert_eq(&Host::new().show(&["status"]));
+    "#]]
+    .assert_eq(&Host::new().show(&["status"]));
 }
 
 #[test]
@@ -253,8 +254,21 @@ fn links_that_are_wrong_are_named() {
 
     let host = Host::healthy();
     host.remove("etc/systemd/system/openibd.service");
+    host.remove("etc/systemd/system/sysinit.target.wants/ibprov-openibd.service");
+    let found = owner("nobody", &["openibd-alias-broken"]);
+    assert_eq!(codes(&host), found, "systemctl disable openibd");
     host.remove("etc/systemd/system/sysinit.target.wants/ibprov.service");
-    assert_eq!(codes(&host), owner("nobody", &["ibprov-disabled"]), "systemctl disable openibd");
+    assert_eq!(codes(&host), owner("nobody", &["ibprov-disabled"]), "systemctl disable ibprov");
+
+    let host = Host::healthy();
+    host.remove("etc/systemd/system/sysinit.target.wants/ibprov-openibd.service");
+    let found = owner("ibprov", &["openibd-alias-broken"]);
+    assert_eq!(codes(&host), found, "nothing starts what has the name");
+
+    let host = Host::healthy();
+    host.remove("etc/systemd/system/openibd.service");
+    host.link("etc/systemd/system/openibd.service", "/usr/lib/systemd/system/ibprov.service");
+    assert_eq!(codes(&host), found, "the alias of an earlier version");
 
     let host = Host::healthy();
     host.remove("etc/systemd/system/openibd.service");
@@ -285,6 +299,25 @@ fn links_that_are_wrong_are_named() {
     host.remove("etc/systemd/system/sysinit.target.wants/openibd.service");
     let found = owner("vendor", &["openibd-alias-broken", "openibd-script-called"]);
     assert_eq!(codes(&host), found, "the rc link counts");
+}
+
+#[test]
+fn the_agent_of_mlnx_ofed_is_found_with_what_to_do() {
+    let findings = |host: &Host| {
+        let out = host.ibprov(&["status", "--format", "json"]);
+        let json: serde_json::Value = serde_json::from_slice(&out.stdout).expect("JSON");
+        json["units"]["findings"].as_array().expect("findings").clone()
+    };
+    let host = Host::healthy();
+    host.mlnx_interface_manager();
+    let found = findings(&host);
+    let [finding] = &found[..] else { panic!("{found:?}") };
+    assert_eq!(finding["code"], "mlnx-interface-mgr-armed");
+    let remedy = "ln -sf /dev/null /etc/udev/rules.d/90-ib.rules && udevadm control --reload";
+    assert_eq!(finding["advice"], remedy);
+    // What the remedy makes.
+    host.link("etc/udev/rules.d/90-ib.rules", "/dev/null");
+    assert_eq!(findings(&host), Vec::<serde_json::Value>::new());
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::findings::{has_infiniband, shown};
 use crate::check::evidence::Host;
 use crate::graph::{Load, consumers};
-use crate::names::Rung;
+use crate::names::{OPENIBD_STAND_IN, Rung};
 use crate::report::finding::{Code, Confidence, Finding, Severity};
 
 /// openibd or ibprov is there and does not run at boot; or its alias is broken.
@@ -45,7 +45,7 @@ pub(super) fn judge(host: &Host) -> Vec<Finding> {
 /// The unit that could have done it, and why it does not.
 fn idle(host: &Host) -> Option<(String, String)> {
     ["openibd.service", "ibprov.service"].into_iter().find_map(|name| {
-        let unit = host.graph.get(name)?;
+        let unit = host.graph.get(name).filter(|unit| unit.name != OPENIBD_STAND_IN)?;
         let state = match unit.load {
             Load::Masked => "masked",
             Load::NotFound => return None,
@@ -84,7 +84,7 @@ fn harm(host: &Host) -> Option<String> {
 /// What `ibprov status` says of the alias and of masks, where the taxonomy has
 /// a name for it.
 fn alias(host: &Host) -> Vec<Finding> {
-    let codes: [Code; 1] = ["openibd-alias-broken"];
+    let codes: [Code; 2] = ["openibd-alias-broken", "mlnx-interface-mgr-armed"];
     let found = host.units.iter().flat_map(|u| &u.findings);
     found
         .filter_map(|f| codes.iter().find(|c| **c == f.code).map(|code| (code, f)))
@@ -113,6 +113,39 @@ mod tests {
         assert_eq!((finding.code, finding.severity), ("openibd-disabled", Severity::Warning));
         idle.ports = vec![Port::stuck()];
         assert_eq!(judge(&idle)[0].severity, Severity::Error);
+    }
+
+    #[test]
+    fn a_masked_ibprov_is_told_though_its_openibd_is_there() {
+        let mut masked = host(
+            "goal.target wants ibprov-openibd.service\nibprov-openibd.service alias openibd.service\n\
+             ibprov-openibd.service wants ibprov.service\nibprov.service masked\n",
+            &[Port::named("ib0", 5)],
+            &[],
+        );
+        masked.graph.get_mut("ibprov.service").expect("unit").file_state = "masked".to_owned();
+        let [finding] = &judge(&masked)[..] else { panic!("{:?}", judge(&masked)) };
+        assert!(finding.summary.starts_with("ibprov.service is masked"), "{finding:?}");
+    }
+
+    #[test]
+    fn what_status_finds_of_the_agent_of_mlnx_ofed_is_told() {
+        use crate::report::units::{Owner, UnitFinding, Units};
+        let mut both = host("goal.target wants ibprov.service\n", &[Port::named("ib0", 5)], &[]);
+        both.units = Some(Units {
+            openibd: Owner::Ibprov,
+            enabled: true,
+            findings: vec![UnitFinding {
+                code: "mlnx-interface-mgr-armed",
+                text: "it is".to_owned(),
+                advice: "mask it".to_owned(),
+            }],
+        });
+        let [finding] = &judge(&both)[..] else { panic!("{:?}", judge(&both)) };
+        assert_eq!(
+            (finding.code, finding.advice[0].as_str()),
+            ("mlnx-interface-mgr-armed", "mask it")
+        );
     }
 
     #[test]

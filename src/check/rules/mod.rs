@@ -17,6 +17,7 @@ mod ifup_skipped_os_booting;
 mod iommu_off;
 mod ipoib_parent_down;
 mod link_down_cable;
+mod mlnx_interface_mgr_armed;
 mod module_denied;
 mod module_load_interrupted;
 mod module_load_order;
@@ -105,6 +106,7 @@ pub const ALL: &[&Rule] = &[
     &module_not_loaded::RULE,
     &openibd_failed::RULE,
     &openibd_alias_broken::RULE,
+    &mlnx_interface_mgr_armed::RULE,
     &port_not_ready::RULE,
     &netdev_late::RULE,
     &ordering_missing::RULE,

@@ -4,16 +4,18 @@ pub(super) const RULE: Rule = Rule {
     code: "openibd-alias-broken",
     meaning: "what is ordered on openibd.service does not meet ibprov",
     page: "\
-Other software orders itself After=openibd.service. ibprov takes that name as an
-alias, which systemd refuses while a unit file of openibd is still there: the old
-openibd runs, or nothing of that name does, and what is ordered on it starts too
-early.
+Other software orders itself After=openibd.service and requires it. The unit
+ibprov-openibd.service, enabled together with ibprov.service, takes that name as an
+alias. systemd refuses that while a unit file of openibd is still in /etc, or the
+name is masked: the old openibd runs, or nothing of that name does, and what is
+ordered on it starts too early. `systemctl disable openibd` after ibprov was enabled
+takes the alias away again.
 
 How it shows: \"Failed to enable unit: File ... openibd.service already exists\";
 ibprov status says so.
 
-What to do: remove or mask OFED's openibd.service, then systemctl enable
-ibprov.service again.",
+What to do: remove OFED's openibd.service from /etc, or unmask it, then systemctl
+reenable ibprov.service.",
     needles: &[&[
         "openibd.service already exists",
         "openibd.service is a symlink",
@@ -36,7 +38,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             "The name openibd.service is taken, so ibprov does not stand for it.",
         )
         .quoting(seen::quotes(boot, lines))
-        .advice(["systemctl disable openibd.service, remove its unit file, systemctl enable ibprov.service"]),
+        .advice(["systemctl disable openibd.service, remove its unit file from /etc, systemctl reenable ibprov.service"]),
     ]
 }
 

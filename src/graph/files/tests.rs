@@ -26,12 +26,15 @@ fn node(more: &[(&str, &str)], links: &[(&str, &str)]) -> (tempfile::TempDir, Gr
     .map(|(name, text)| (lib(name), text.to_owned()))
     .to_vec();
     files.push((lib("ibprov.service"), ibprov.to_owned()));
+    let openibd = include_str!("../../../units/ibprov-openibd.service");
+    files.push((lib("ibprov-openibd.service"), openibd.to_owned()));
     files.push(("/etc/fstab".to_owned(), "10.0.0.1:/s /scratch nfs4 rdma 0 0\n".to_owned()));
     files.extend(more.iter().map(|(p, t)| ((*p).to_owned(), (*t).to_owned())));
     let mut all = vec![
         (format!("{LIB}/default.target"), "multi-user.target".to_owned()),
-        (format!("{ETC}/openibd.service"), format!("{LIB}/ibprov.service")),
+        (format!("{ETC}/openibd.service"), format!("{LIB}/ibprov-openibd.service")),
         (format!("{ETC}/sysinit.target.wants/ibprov.service"), format!("{LIB}/ibprov.service")),
+        (format!("{ETC}/sysinit.target.wants/ibprov-openibd.service"), "x".to_owned()),
         (format!("{ETC}/multi-user.target.wants/networking.service"), "x".to_owned()),
         (format!("{ETC}/multi-user.target.wants/slurmd.service"), "x".to_owned()),
         (format!("{ETC}/multi-user.target.wants/remote-fs.target"), "x".to_owned()),
@@ -62,7 +65,9 @@ fn a_good_node_is_proved() {
     assert_eq!(chain(&graph, "slurmd.service").last().map(String::as_str), Some("slurmd.service"));
     assert!(chain(&graph, "scratch.mount").len() >= 3);
     let worker = graph.get("worker@slurmd.service").expect("instance");
-    assert!(worker.after.contains("ibprov.service") && worker.after.contains("slurmd.service"));
+    let after = ["ibprov-openibd.service", "slurmd.service"];
+    assert!(after.iter().all(|unit| worker.after.contains(*unit)), "{worker:?}");
+    assert_eq!(graph.resolve("openibd.service"), "ibprov-openibd.service");
     assert_eq!(cycles::cycles(&graph), []);
     assert_eq!(deadlock::deadlocks(&graph, waited_for), []);
     assert_eq!(consumers::mounts_before_network(&graph, role_of), [""; 0]);
@@ -112,7 +117,7 @@ fn a_start_script_with_rc_links_is_a_unit() {
     );
     let network = graph.get("network.service").expect("network.service");
     assert!(network.before.contains("network.target"), "{network:?}");
-    assert!(network.after.contains("ibprov.service"), "{network:?}");
+    assert!(network.after.contains("ibprov-openibd.service"), "{network:?}");
     // A script of a name that a unit has is none.
     assert_eq!(chain(&graph, "network.service").len(), 2);
 }

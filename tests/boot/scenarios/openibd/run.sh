@@ -6,4 +6,4 @@ cp /run/openibd.calls "$OUT/calls"
 ibprov status | sed -n 's/^ *do: \(systemctl\|rm\) /\1 /p' | grep -v '(' >"$OUT/advice"
 sh -ex "$OUT/advice"
 findings after
-systemctl show -p Requires,After storage.service | sed 's/\(Requires\|After\)=.*\(\(ibprov\|openibd\).service\).*/\1=\2/' >"$OUT/storage"
+systemctl show -p Requires,After storage.service | tr '= ' '\n\n' | grep '^ibprov\|^openibd' >"$OUT/storage"

@@ -1,0 +1,56 @@
+use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+
+pub(super) const RULE: Rule = Rule {
+    code: "mlnx-interface-mgr-armed",
+    meaning: "mlnx_interface_mgr sets interfaces beside ibprov",
+    page: "\
+MLNX_OFED's kernel package has a udev rule, 90-ib.rules, that starts
+mlnx_interface_mgr@IF.service for each new netdev of a Mellanox driver. It does not
+depend on openibd: with openibd disabled it goes on. Its script sets mode and MTU
+after /etc/infiniband/openib.conf, makes P_Key children and may run ifup, at the same
+time as ibprov-iface@.service does. ibprov lets it end before it sets anything, and
+reads back what it has set; but two agents are one too many.
+
+How it shows: lines of mlnx_interface_mgr and of ibprov in one boot; ibprov status
+says so.
+
+What to do: ln -sf /dev/null /etc/udev/rules.d/90-ib.rules && udevadm control
+--reload. The mask stays when the package is updated.",
+    needles: &[&["mlnx_interface_mgr"], &["ibprov["]],
+    causes: &["netdev-admin-down"],
+    judge: Judge::Boot(judge),
+};
+
+fn judge(boot: &Boot) -> Vec<Finding> {
+    let of = |program: &str| boot.events.iter().find(|e| e.program.starts_with(program));
+    let (Some(other), Some(ours)) = (of("mlnx_interface_mgr"), of("ibprov")) else {
+        return Vec::new();
+    };
+    vec![
+        Finding::new(
+            RULE.code,
+            Severity::Warning,
+            Confidence::High,
+            "MLNX_OFED's mlnx_interface_mgr sets interfaces beside ibprov.",
+        )
+        .quoting(seen::quotes(boot, [other, ours]))
+        .advice(["ln -sf /dev/null /etc/udev/rules.d/90-ib.rules && udevadm control --reload"]),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::{RULE, Severity};
+
+    const OTHER: &str =
+        "Apr 02 11:09:36 n9 mlnx_interface_mgr.sh[310]: Setting up Mellanox network interface: ib0";
+    const OURS: &str = "Apr 02 11:09:36 n9 ibprov[300]: ib0 is configured";
+
+    #[test]
+    fn two_agents_in_one_boot() {
+        assert_eq!(severity(&RULE, &[OTHER, OURS]), Some(Severity::Warning));
+        assert_eq!(severity(&RULE, &[OTHER]), None);
+        assert_eq!(severity(&RULE, &[OURS]), None);
+    }
+}
