@@ -24,6 +24,7 @@ kill -KILL "$(systemctl show -p MainPID --value ibprov-guests.service)"
 is_back() { [ "$(systemctl show -p NRestarts --value ibprov-guests.service)" = 1 ] && unit | tr '\n' ' ' | grep -q 'domain late waits.*SubState=running'; }
 until is_back || systemctl --quiet is-failed ibprov-guests.service; do :; done
 unit >"$OUT/killed.unit"
+systemctl start ibprov-guests.service
 
 # Its VF becomes right; an apply that ends lets go of a lock.
 pgrep_qemu() { for p in /proc/[0-9]*/comm; do grep -q ^qemu-system "$p" 2>/dev/null && basename "$(dirname "$p")"; done | sort; }
