@@ -72,11 +72,16 @@ pub fn run(config: &Config, root: &Root, ask: Ask<'_>) -> Result<IfaceReport, No
     let_other_agent_end(root, ask, deadline, &mut report);
     seen = look(root, ask.name)?;
     report.notes.append(&mut seen.problems);
-    give_name(config, root, &mut seen, &mut report);
-    settings(config, root, &mut seen, &mut report);
+    let mut refused = Vec::new();
+    refused.extend(give_name(config, root, &mut seen, &mut report));
+    refused.extend(settings(config, root, &mut seen, &mut report));
     report.notes.extend(queue_advice(root, &report.wanted));
     if ask.settings_only {
         report.bring_up = BringUp::NotAsked;
+        // Steps have been told; who brings up tells the whole report.
+        for why in &refused {
+            error!(cause = why, "{why}");
+        }
     }
     report.settled_usec = clock::monotonic_usec();
     report.exit_code = report.judge();
@@ -178,16 +183,23 @@ fn write(report: &mut IfaceReport) {
 }
 
 /// Give it its persistent name, before anything that goes by the name is looked up.
-fn give_name(config: &Config, root: &Root, seen: &mut Seen, report: &mut IfaceReport) {
+/// Gives the reason why that cannot be.
+fn give_name(
+    config: &Config,
+    root: &Root,
+    seen: &mut Seen,
+    report: &mut IfaceReport,
+) -> Option<String> {
     let step = match rename(&config.interfaces, &seen.interface, &seen.all, &seen.names) {
-        Ok(None) => return,
+        Ok(None) => return None,
         Ok(Some(step)) => step,
-        Err(why) => return report.failures.push(why),
+        Err(why) => {
+            report.failures.push(why.clone());
+            return Some(why);
+        }
     };
-    let IfaceStep::Rename { to, .. } = step.clone() else { return };
-    if do_step(step, seen, report).is_none() {
-        return;
-    }
+    let IfaceStep::Rename { to, .. } = step.clone() else { return None };
+    do_step(step, seen, report)?;
     match look(root, &to) {
         Err(e) => report.failures.push(e.to_string()),
         Ok(now) => {
@@ -195,6 +207,7 @@ fn give_name(config: &Config, root: &Root, seen: &mut Seen, report: &mut IfaceRe
             *seen = now;
         }
     }
+    None
 }
 
 /// Take one step, tell it and note it; none if it failed.
@@ -212,12 +225,18 @@ fn do_step(step: IfaceStep, seen: &Seen, report: &mut IfaceReport) -> Option<()>
 }
 
 /// Make the settings, and read back what they came to.
-fn settings(config: &Config, root: &Root, seen: &mut Seen, report: &mut IfaceReport) {
+/// Gives the reasons why some cannot be made.
+fn settings(
+    config: &Config,
+    root: &Root,
+    seen: &mut Seen,
+    report: &mut IfaceReport,
+) -> Vec<String> {
     report.wanted = wanted(&config.interfaces, &seen.interface);
     report.mtu_asked = seen.before.as_ref().and_then(|o| o.mtu_asked);
     let Seen { interface, all, names, .. } = &*seen;
     let plan = iface_plan(&report.wanted, interface, all, names, report.mtu_asked);
-    report.failures.extend(plan.refused);
+    report.failures.extend_from_slice(&plan.refused);
     for step in plan.steps {
         let asked = if let IfaceStep::SetMtu { mtu } = &step { Some(*mtu) } else { None };
         if do_step(step, seen, report).is_some() {
@@ -251,6 +270,7 @@ fn settings(config: &Config, root: &Root, seen: &mut Seen, report: &mut IfaceRep
         }
     }
     report.configured = report.failures.is_empty();
+    plan.refused
 }
 
 fn take(step: &IfaceStep, ifindex: u32) -> std::io::Result<()> {
