@@ -26,6 +26,9 @@ pub struct FunctionLog {
     pub probe_failed: Option<String>,
     /// The last line of the driver about waiting for firmware.
     pub firmware_wait: Option<String>,
+    /// The first line of error severity of a probe: what made it fail. The driver says
+    /// more and more in general afterwards, up to `probe_failed`.
+    pub first_error: Option<String>,
     /// The last line of error severity.
     pub last_error: Option<String>,
 }
@@ -44,8 +47,10 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
     // being tried again.
     let probe_failed = || {
         let line = log?.probe_failed.as_ref()?;
+        let first = log?.first_error.as_ref().filter(|first| *first != line);
+        let first = first.map_or(String::new(), |first| format!("; its first error was: {first}"));
         Some(Cause::last(
-            format!("the driver's probe failed: {line}"),
+            format!("the driver's probe failed: {line}{first}"),
             "read dmesg above that line; after a repair: echo ADDRESS > /sys/bus/pci/drivers_probe",
         ))
     };
@@ -145,6 +150,10 @@ pub fn learn(facts: &mut Facts, level: u8, line: &str) {
         // A new probe has got past its firmware: what was said before is over.
         *log = FunctionLog::default();
     } else if level <= 3 {
+        // What comes after a failed probe did not make it fail.
+        if log.probe_failed.is_none() {
+            log.first_error.get_or_insert_with(|| line.to_owned());
+        }
         log.last_error = Some(line.to_owned());
     }
 }
@@ -178,6 +187,25 @@ mod tests {
         ] {
             assert_eq!(log_of(&[(4, line)]).probe_failed.as_deref(), Some(line));
         }
+    }
+
+    /// As mlx5_core of Linux 6.1 says it where firmware refuses a command.
+    #[test]
+    fn the_first_error_of_a_probe_is_kept() {
+        let refused = "mlx5_core 0000:4b:00.0: mlx5_cmd_out_err:808:(pid 147): INIT_HCA(0x102) op_mod(0x0) failed, status bad system state(0x4), syndrome (0x0), err(-5)";
+        let failed = "mlx5_core: probe of 0000:4b:00.0 failed with error -5";
+        let init = "mlx5_core 0000:4b:00.0: mlx5_function_open:1217:(pid 147): init hca failed";
+        let lines = [
+            (6, "mlx5_core 0000:4b:00.0: firmware version: 20.35.1012"),
+            (3, refused),
+            (3, init),
+            (4, failed),
+        ];
+        let log = log_of(&lines);
+        assert_eq!(log.first_error.as_deref(), Some(refused));
+        assert_eq!(log.probe_failed.as_deref(), Some(failed));
+        let later = log_of(&[&lines[3..], &[(3, init)]].concat());
+        assert_eq!((later.first_error, later.probe_failed.as_deref()), (None, Some(failed)));
     }
 
     #[test]

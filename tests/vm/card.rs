@@ -123,7 +123,6 @@ fn after_the_real_driver_was_bound_anew_the_plan_is_had_again() {
 /// How long firmware takes and with what it fails are guesses; what the driver
 /// makes of it is not.
 #[test]
-#[ignore = "boot tells that the probe failed, not yet which command firmware refused"]
 fn boot_waits_for_the_late_card_and_not_for_the_one_whose_probe_failed() {
     let guest = boot("card_faults");
     guest.assert_success();
