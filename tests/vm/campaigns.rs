@@ -1,5 +1,6 @@
 //! Long campaigns, run by `make test-all` alone.
 
+use crate::card::assert_sound;
 use crate::machine::boot;
 use crate::seed::assert_up;
 
@@ -111,4 +112,21 @@ fn where_no_instance_sets_ib0_boot_does() {
     assert_eq!((&own["netdev"], &own["failure"]), (&"ib0".into(), &"".into()));
     let waited = report["ports"][0]["waited_usec"].as_u64().expect("time");
     assert!(waited >= 5_000_000, "it gave the instance 5 s: {waited} us");
+}
+
+#[test]
+#[ignore = "a thousand binds take ten minutes"]
+fn the_real_drivers_and_the_card_survive_a_thousand_binds() {
+    let guest = boot("card_campaign");
+    guest.assert_success();
+    let text = guest.stdout();
+    println!("{text}");
+    let failed = |l: &&str| !l.starts_with("rebinds: ") && !l.starts_with("slab: ");
+    assert_eq!(text.lines().filter(failed).collect::<Vec<_>>(), [""; 0]);
+    assert_sound(&guest);
+    assert_eq!(guest.file("held"), "", "what drivers left on the card");
+    let grown = text.lines().find_map(|l| l.strip_prefix("slab: ")).expect("slab");
+    let grown: i64 = grown.trim_end_matches(" kB").parse().expect("kB");
+    // 4 kB for each bind would be 4 MB.
+    assert!(grown < 4_000, "{grown} kB more after 960 binds");
 }

@@ -8,7 +8,7 @@ use crate::machine::boot;
 use crate::vf_plan::{counters, grown, planned};
 
 /// The kernel's own drivers have found nothing amiss with the card.
-fn assert_sound(guest: &Outcome) {
+pub(crate) fn assert_sound(guest: &Outcome) {
     let dmesg = guest.file("dmesg");
     let amiss = |l: &&str| ["WARNING:", "BUG:", "Oops"].iter().any(|w| l.contains(w));
     assert_eq!(dmesg.lines().filter(amiss).collect::<Vec<_>>(), [""; 0]);
