@@ -15,7 +15,10 @@ round() {
 }
 all() { [ "$(ls -d "$pci"/$pf/virtfn*/infiniband/* 2>/dev/null | wc -l)" = 8 ]; }
 
+# As many times eight binds.
+rounds=125
 phase on
+udevadm settle
 echo 8 >"$pci/$pf/sriov_numvfs"
 within 60 all || echo "not all VFs came"
 # What is kept after the first rounds is there for good.
@@ -23,11 +26,11 @@ for n in 1 2 3 4 5; do round; done
 udevadm settle
 before=$(slab)
 start=$(uptime_ms)
-for n in $(seq 120); do
+for n in $(seq $rounds); do
 	round
 	[ $((n % 20)) != 0 ] || phase "$n rounds"
 done
-echo "rebinds: $((125 * 8)) in $((($(uptime_ms) - start) / 1000)) s"
+echo "rebinds: $((rounds * 8)) in $((($(uptime_ms) - start) / 1000)) s"
 udevadm settle
 within 60 all || echo "not all VFs came again"
 echo "slab: $(($(slab) - before)) kB"
