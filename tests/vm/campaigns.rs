@@ -115,7 +115,7 @@ fn where_no_instance_sets_ib0_boot_does() {
 }
 
 #[test]
-#[ignore = "a thousand binds take ten minutes"]
+#[ignore = "a thousand binds take six minutes"]
 fn the_real_drivers_and_the_card_survive_a_thousand_binds() {
     let guest = boot("card_campaign");
     guest.assert_success();

@@ -9,7 +9,7 @@ rebind() {
 	echo "$1" >$driver/unbind && echo "$1" >$driver/bind || echo "failed: $1"
 }
 round() {
-	for n in 1 2 3 4 5 6 7; do rebind "0001:01:00.$n" & done
+	for vf in 1 2 3 4 5 6 7; do rebind "0001:01:00.$vf" & done
 	rebind 0001:01:01.0 &
 	wait
 }
