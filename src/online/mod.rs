@@ -153,7 +153,8 @@ impl Waiting<'_> {
             }
             self.ports.take_answers();
             self.netdevs.take_answers();
-            if happened.links {
+            // A netdev that has got its name is asked about for the first time.
+            if happened.links || happened.to_devices() {
                 netdevs_at = 0;
             }
             if happened.links || happened.files || happened.to_devices() {
