@@ -15,6 +15,10 @@
     reason = "a test may panic in its helpers too"
 )]
 
+#[path = "bed/scenario.rs"]
+#[allow(dead_code, reason = "of a scenario, only its bed is asked for here")]
+mod scenario;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -426,4 +430,34 @@ impl<'ast> Visit<'ast> for Reader {
         self.tokens(called.tokens.clone());
         visit::visit_macro(self, called);
     }
+}
+
+/// The table of `tests/vm/README.md` has each scenario, and the bed that it has.
+#[test]
+fn each_scenario_stands_in_the_table_with_its_bed() {
+    let lane = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vm");
+    let text = fs::read_to_string(lane.join("README.md")).expect("tests/vm/README.md");
+    let row = |line: &str| -> Option<(String, String)> {
+        let mut cells = line.strip_prefix("| `")?.split('|').map(str::trim);
+        let name = cells.next()?.trim_end_matches('`').to_owned();
+        let bed = cells.next()?.to_owned();
+        let why = cells.next()?;
+        assert!(!why.is_empty(), "{line}: no reason");
+        Some((name, bed))
+    };
+    let told: Vec<(String, String)> = text.lines().filter_map(row).collect();
+    let folder = lane.join("scenarios");
+    let mut real = Vec::new();
+    for entry in fs::read_dir(&folder).expect("scenarios") {
+        let name = entry.expect("entry").file_name().into_string().expect("a name");
+        // What git leaves behind of a folder that is no more.
+        if !folder.join(&name).join("scenario.toml").exists() {
+            continue;
+        }
+        let scenario = scenario::Scenario::load(&folder, &name);
+        let bed = scenario.unwrap_or_else(|e| panic!("{e}")).settings.bed();
+        real.push((name, bed.to_owned()));
+    }
+    real.sort();
+    assert_eq!(told, real, "tests/vm/README.md: the table on the left, the folders on the right");
 }

@@ -118,6 +118,17 @@ impl Default for Settings {
     }
 }
 
+impl Settings {
+    /// The bed, as the table of `tests/vm/README.md` has it.
+    pub(crate) fn bed(&self) -> &'static str {
+        match (self.hca.is_empty(), self.card.is_empty()) {
+            (true, true) => "none",
+            (false, _) => "hca",
+            (true, false) => "card",
+        }
+    }
+}
+
 /// A scenario, ready to be booted.
 #[derive(Debug)]
 pub(crate) struct Scenario {
@@ -241,6 +252,12 @@ fn gather(
         Some(other) => gather(folder, other, roots, script, depth + 1)?,
         None => Table::new(),
     };
+    // One kernel has one mlx5_core: a scenario's own kind of card replaces the other's.
+    for (kind, other) in [("card", "hca"), ("hca", "card")] {
+        if own.contains_key(kind) {
+            table.remove(other);
+        }
+    }
     table.extend(own);
     if here.join("root").is_dir() {
         roots.push(here.join("root"));
