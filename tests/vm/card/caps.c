@@ -67,7 +67,7 @@ void caps_general(struct card_fn *fn, void *cap, bool max)
 	CAP(bf, 1);
 	CAP(driver_version, 1);
 	CAP(log_bf_reg_size, 9);
-	CAP(max_wqe_sz_sq, 512);
+	CAP(max_wqe_sz_sq, 1024);
 	CAP(max_wqe_sz_rq, 512);
 	CAP(max_wqe_sz_sq_dc, 512);
 	CAP(max_qp_mcg, 240);
@@ -79,8 +79,54 @@ void caps_general(struct card_fn *fn, void *cap, bool max)
 	CAP(log_max_wq_sz, 20);
 	CAP(max_num_eqs, 64);
 	CAP(log_uar_page_sz, 0);
+	CAP(log_max_transport_domain, 10);
+	CAP(log_max_tis, 10);
+	CAP(log_max_tir, 10);
+	CAP(log_max_rqt, 10);
+	CAP(log_max_rqt_size, ilog2(RQT_MAX));
+	CAP(log_max_rq, 16);
+	CAP(log_max_sq, 16);
+	CAP(ipoib_enhanced_offloads, caps_enhanced(fn));
 	CAP(device_frequency_mhz, 156);
 	CAP(device_frequency_khz, 156250);
 	CAP(num_of_uars_per_page, 1);
 	CAP(native_port_num, PCI_FUNC(fn->pf->devfn) + 1);
+}
+
+/* Whether the driver is to make its own IPoIB netdev instead of the plain one. */
+bool caps_enhanced(struct card_fn *fn)
+{
+	return !fn->eth && knob_number(fn, "enhanced", 0);
+}
+
+void caps_ipoib(void *cap)
+{
+	MLX5_SET(per_protocol_networking_offload_caps, cap, csum_cap, 1);
+	MLX5_SET(per_protocol_networking_offload_caps, cap, max_lso_cap, 16);
+}
+
+void caps_flow_tables(void *cap)
+{
+#define RECEIVE(field, value) \
+	MLX5_SET(flow_table_nic_cap, cap, flow_table_properties_nic_receive.field, value)
+	RECEIVE(ft_support, 1);
+	RECEIVE(flow_modify_en, 1);
+	RECEIVE(modify_root, 1);
+	RECEIVE(identified_miss_table_mode, 1);
+	RECEIVE(flow_table_modify, 1);
+	RECEIVE(log_max_ft_size, 16);
+	RECEIVE(max_ft_level, 64);
+	RECEIVE(log_max_ft_num, 16);
+	RECEIVE(log_max_flow, 16);
+	RECEIVE(ft_field_support.outer_ether_type, 1);
+	RECEIVE(ft_field_support.outer_ip_version, 1);
+	RECEIVE(ft_field_support.outer_ip_protocol, 1);
+	RECEIVE(ft_field_support.outer_sip, 1);
+	RECEIVE(ft_field_support.outer_dip, 1);
+	RECEIVE(ft_field_support.outer_frag, 1);
+	RECEIVE(ft_field_support.outer_udp_sport, 1);
+	RECEIVE(ft_field_support.outer_udp_dport, 1);
+	RECEIVE(ft_field_support.outer_tcp_sport, 1);
+	RECEIVE(ft_field_support.outer_tcp_dport, 1);
+#undef RECEIVE
 }

@@ -46,6 +46,7 @@
 #define FIRST_LID 2
 #define PKEY_MAX 128
 #define GSI_QKEY 0x80010000
+#define RQT_MAX 256
 
 #define NIC_FULL 0
 #define NIC_DISABLED 1
@@ -76,6 +77,8 @@ enum card_link { LINK_DOWN, LINK_INIT, LINK_ACTIVE };
 	X(sa_request)		\
 	X(tx_packet)		\
 	X(rx_packet)		\
+	X(tx_enhanced)		\
+	X(rx_enhanced)		\
 	X(rx_no_buffer)		\
 	X(rx_refused)		\
 	X(hidden_doorbell)
@@ -85,7 +88,8 @@ enum card_counter { CARD_COUNTERS(CARD_COUNTER_ENUM) C_NR };
 
 enum object_type {
 	OBJ_EQ, OBJ_CQ, OBJ_QP, OBJ_UAR, OBJ_PD, OBJ_MKEY, OBJ_XRCD, OBJ_SRQ,
-	OBJ_RMP, OBJ_Q_COUNTER, OBJ_TRANSPORT_DOMAIN, OBJ_OTHER, OBJ_TYPES
+	OBJ_RMP, OBJ_Q_COUNTER, OBJ_TRANSPORT_DOMAIN, OBJ_RQ, OBJ_SQ, OBJ_TIS,
+	OBJ_TIR, OBJ_RQT, OBJ_FLOW_TABLE, OBJ_TYPES
 };
 
 struct card_fn;
@@ -121,6 +125,7 @@ struct card_cq {
 	__be32 last_arm;
 };
 
+/* A queue pair; also a receive or send queue by itself, which is half of one. */
 struct card_qp {
 	struct object obj;
 	struct list_head groups;
@@ -139,7 +144,35 @@ struct card_qp {
 	u32 qkey;
 	bool sends_as_gsi;
 	bool no_own_multicast;
+	bool underlay;			/* has no queues: enhanced IPoIB's */
+	u32 root_table;			/* of an underlay QP */
+	u32 tis;			/* of a send queue */
 	u8 context[MLX5_ST_SZ_BYTES(qpc)];
+};
+
+/* Joins send queues to a QP. */
+struct card_tis {
+	struct object obj;
+	u32 qpn;
+};
+
+/* Leads to a receive queue, by itself or by a table. */
+struct card_tir {
+	struct object obj;
+	u8 context[MLX5_ST_SZ_BYTES(tirc)];
+};
+
+struct card_rqt {
+	struct object obj;
+	u32 size;
+	u32 rqn[RQT_MAX];
+};
+
+struct card_flow_table {
+	struct object obj;
+	struct list_head groups, entries;
+	u32 last_group;
+	u32 miss;			/* the table that comes next, or 0 */
 };
 
 struct mcast_member {
@@ -251,6 +284,18 @@ struct packet {
 	u8 data[4096 + 64];
 };
 
+/* What is told of a datagram of enhanced IPoIB by its headers. */
+struct ip_headers {
+	u16 type;
+	u8 version, protocol;
+	bool fragment, ports;
+	u16 sport, dport;
+	u8 address_len;
+	u8 *from, *to;
+	u8 *ip, *payload;		/* NULL if it is not IP */
+	size_t payload_len;
+};
+
 extern spinlock_t card_lock;
 extern struct card_fn *card_pf[CARD_MAX_PFS];
 extern unsigned int card_pfs;
@@ -314,6 +359,9 @@ u8 execute(struct card_fn *fn, u16 opcode, void *in, size_t in_len, void *out,
 
 /* caps.c */
 void caps_general(struct card_fn *fn, void *cap, bool max);
+void caps_ipoib(void *cap);
+void caps_flow_tables(void *cap);
+bool caps_enhanced(struct card_fn *fn);
 
 /* registers.c: ACCESS_REG and MAD_IFC */
 u8 register_access(struct card_fn *fn, u16 id, bool write, void *data,
@@ -323,6 +371,8 @@ void registers_mad(struct card_fn *fn, u8 *mad, u8 *answer);
 /* objects.c */
 u8 objects_execute(struct card_fn *fn, u16 opcode, void *in, size_t in_len,
 		   void *out, size_t out_len, bool *mine);
+u8 object_take_pages(struct object *o, unsigned int log_page_size, void *in,
+		     size_t in_len, const __be64 *pas);
 struct object *object_find(struct card_fn *fn, enum object_type type, u32 n);
 void objects_free(struct card_fn *fn);
 void objects_show(struct card_fn *fn, struct seq_file *m);
@@ -355,6 +405,31 @@ struct card_fn *wire_find(u64 guid);	/* an active port */
 void qp_flush(struct card_qp *qp);
 void wire_detach(struct card_qp *qp);
 u8 wire_group(struct card_qp *qp, const union ib_gid *gid, bool attach);
+
+void *wqe_at(struct card_qp *qp, u32 offset);
+void wire_address(struct card_qp *qp, struct card_qp *queue, u32 at, struct packet *p);
+ssize_t wire_gather(struct card_qp *qp, u32 at, u32 end, u8 *to, size_t room);
+void wire_send_as(struct packet *p);
+
+/* enhanced.c: queues and datagrams of enhanced IPoIB */
+u8 enhanced_make_rq(struct card_fn *fn, struct card_qp *q, void *in, size_t in_len);
+u8 enhanced_make_sq(struct card_fn *fn, struct card_qp *q, void *in, size_t in_len);
+u8 enhanced_make_tis(struct card_fn *fn, struct card_tis *tis, void *in, size_t in_len);
+u8 enhanced_make_tir(struct card_fn *fn, struct card_tir *tir, void *in, size_t in_len);
+u8 enhanced_make_rqt(struct card_fn *fn, struct card_rqt *rqt, void *in, size_t in_len);
+u8 enhanced_execute(struct card_fn *fn, u16 opcode, void *in, size_t in_len, bool *mine);
+bool enhanced_send(struct card_qp *q, u32 at, u32 end, u8 opcode, struct packet *p);
+void enhanced_headers(struct packet *p, struct ip_headers *h);
+__sum16 enhanced_sum(struct packet *p);
+
+/* steering.c: which receive queue */
+u8 steering_make_table(struct card_flow_table *t, void *in, size_t in_len);
+bool steering_table_in_use(struct card_flow_table *t);
+void steering_clear_table(struct card_flow_table *t);
+u8 steering_execute(struct card_fn *fn, u16 opcode, void *in, size_t in_len,
+		    void *out, bool *mine);
+struct card_qp *steering_queue(struct card_qp *qp, const struct ip_headers *h,
+			       u32 *hash, u8 *hash_type);
 
 /* sa.c */
 void sa_request(struct packet *p);

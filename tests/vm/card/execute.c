@@ -139,8 +139,19 @@ static u8 query_cap(struct card_fn *fn, void *in, void *out, size_t out_len)
 
 	if (out_len < MLX5_ST_SZ_BYTES(query_hca_cap_out))
 		return MLX5_CMD_STAT_BAD_OUTP_LEN_ERR;
-	if (mode >> 1 == MLX5_CAP_GENERAL)
+	switch (mode >> 1) {
+	case MLX5_CAP_GENERAL:
 		caps_general(fn, cap, !(mode & 1));
+		break;
+	case MLX5_CAP_IPOIB_ENHANCED_OFFLOADS:
+		if (caps_enhanced(fn))
+			caps_ipoib(cap);
+		break;
+	case MLX5_CAP_FLOW_TABLE:
+		if (caps_enhanced(fn))
+			caps_flow_tables(cap);
+		break;
+	}
 	return 0;
 }
 
@@ -248,6 +259,10 @@ u8 execute(struct card_fn *fn, u16 opcode, void *in, size_t in_len, void *out,
 		status = vport_execute(fn, opcode, in, out, out_len, &mine);
 	if (!mine)
 		status = objects_execute(fn, opcode, in, in_len, out, out_len, &mine);
+	if (!mine)
+		status = enhanced_execute(fn, opcode, in, in_len, &mine);
+	if (!mine)
+		status = steering_execute(fn, opcode, in, in_len, out, &mine);
 	if (!mine)
 		status = MLX5_CMD_STAT_BAD_OP_ERR;
 	return status;

@@ -29,7 +29,7 @@ unsigned long card_knobs_version = 1;
 /* A misspelt knob would make a test pass for the wrong reason. */
 static const char * const known[] = {
 	"active_delay_ms", "board_id", "boot_pages", "cmd_timeout_ms",
-	"fw_ver", "fw_wait_ms", "gone", "guid_write", "init_pages", "latch",
+	"enhanced", "fw_ver", "fw_wait_ms", "gone", "guid_write", "init_pages", "latch",
 	"link", "link_delay_ms", "node_guid", "pkeys", "policy_write",
 	"port_guid", "reset_ms", "rfr", "serial_init_ms", "silent", "slow",
 	"sm", "sm_delay_ms", "speed", "syndrome", "vf_pages", "width",

@@ -7,6 +7,8 @@
 #include <linux/slab.h>
 #include "card.h"
 
+#define ENHANCED_ULP_STATELESS 2	/* of a QP without queues */
+
 /* All of these have the number in the third word of answer and request. */
 static const struct kind {
 	u16 create, destroy;
@@ -26,11 +28,19 @@ static const struct kind {
 	{ MLX5_CMD_OP_ALLOC_Q_COUNTER, MLX5_CMD_OP_DEALLOC_Q_COUNTER, OBJ_Q_COUNTER, 0 },
 	{ MLX5_CMD_OP_ALLOC_TRANSPORT_DOMAIN, MLX5_CMD_OP_DEALLOC_TRANSPORT_DOMAIN,
 	  OBJ_TRANSPORT_DOMAIN, 0 },
+	{ MLX5_CMD_OP_CREATE_RQ, MLX5_CMD_OP_DESTROY_RQ, OBJ_RQ, sizeof(struct card_qp) },
+	{ MLX5_CMD_OP_CREATE_SQ, MLX5_CMD_OP_DESTROY_SQ, OBJ_SQ, sizeof(struct card_qp) },
+	{ MLX5_CMD_OP_CREATE_TIS, MLX5_CMD_OP_DESTROY_TIS, OBJ_TIS, sizeof(struct card_tis) },
+	{ MLX5_CMD_OP_CREATE_TIR, MLX5_CMD_OP_DESTROY_TIR, OBJ_TIR, sizeof(struct card_tir) },
+	{ MLX5_CMD_OP_CREATE_RQT, MLX5_CMD_OP_DESTROY_RQT, OBJ_RQT, sizeof(struct card_rqt) },
+	{ MLX5_CMD_OP_CREATE_FLOW_TABLE, MLX5_CMD_OP_DESTROY_FLOW_TABLE, OBJ_FLOW_TABLE,
+	  sizeof(struct card_flow_table) },
 };
 
 static const char * const type_names[OBJ_TYPES] = {
 	"eq", "cq", "qp", "uar", "pd", "mkey", "xrcd", "srq", "rmp",
-	"q_counter", "transport_domain", "other",
+	"q_counter", "transport_domain", "rq", "sq", "tis", "tir", "rqt",
+	"flow_table",
 };
 
 struct object *object_find(struct card_fn *fn, enum object_type type, u32 n)
@@ -70,7 +80,7 @@ static u8 number_of(struct card_fn *fn, struct object *o)
 	return err < 0 ? MLX5_CMD_STAT_LIM_ERR : 0;
 }
 
-static u8 take_pages(struct object *o, unsigned int log_page_size, void *in,
+u8 object_take_pages(struct object *o, unsigned int log_page_size, void *in,
 		     size_t in_len, const __be64 *pas)
 {
 	size_t n, i, before = (void *)pas - in;
@@ -101,7 +111,7 @@ static u8 make_eq(struct card_fn *fn, struct card_eq *eq, void *in, size_t in_le
 	eq->log_size = MLX5_GET(eqc, eqc, log_eq_size);
 	eq->vector = MLX5_GET(eqc, eqc, intr);
 	eq->events = MLX5_GET64(create_eq_in, in, event_bitmask[0]);
-	status = take_pages(&eq->obj, MLX5_GET(eqc, eqc, log_page_size), in, in_len,
+	status = object_take_pages(&eq->obj, MLX5_GET(eqc, eqc, log_page_size), in, in_len,
 			    MLX5_ADDR_OF(create_eq_in, in, pas));
 	if (!status && (!holds(&eq->obj, sizeof(struct mlx5_eqe) << eq->log_size) ||
 			eq->vector >= fn->vector_count))
@@ -119,7 +129,7 @@ static u8 make_cq(struct card_fn *fn, struct card_cq *cq, void *in, size_t in_le
 	cq->eqn = MLX5_GET(cqc, cqc, c_eqn_or_apu_element);
 	cq->record = dma_virt(MLX5_GET64(cqc, cqc, dbr_addr));
 	INIT_LIST_HEAD(&cq->waiting);
-	status = take_pages(&cq->obj, MLX5_GET(cqc, cqc, log_page_size), in, in_len,
+	status = object_take_pages(&cq->obj, MLX5_GET(cqc, cqc, log_page_size), in, in_len,
 			    MLX5_ADDR_OF(create_cq_in, in, pas));
 	if (status)
 		return status;
@@ -150,7 +160,14 @@ static u8 make_qp(struct card_fn *fn, struct card_qp *qp, void *in, size_t in_le
 	qp->no_own_multicast = MLX5_GET(qpc, qpc, block_lb_mc);
 	qp->record = dma_virt(MLX5_GET64(qpc, qpc, dbr_addr));
 	memcpy(qp->context, qpc, sizeof(qp->context));
-	status = take_pages(&qp->obj, MLX5_GET(qpc, qpc, log_page_size), in, in_len,
+	if (MLX5_GET(qpc, qpc, ulp_stateless_offload_mode) == ENHANCED_ULP_STATELESS) {
+		qp->underlay = true;
+		qp->has_rq = false;
+		qp->has_sq = false;
+		qp->record = NULL;
+		return 0;
+	}
+	status = object_take_pages(&qp->obj, MLX5_GET(qpc, qpc, log_page_size), in, in_len,
 			    MLX5_ADDR_OF(create_qp_in, in, pas));
 	if (status)
 		return status;
@@ -170,6 +187,8 @@ static void dispose(struct object *o)
 
 	if (o->type == OBJ_CQ)
 		list_del_init(&((struct card_cq *)o)->waiting);
+	if (o->type == OBJ_FLOW_TABLE)
+		steering_clear_table((struct card_flow_table *)o);
 	if (o->type == OBJ_QP) {
 		struct card_qp *qp = (struct card_qp *)o;
 
@@ -212,6 +231,24 @@ static u8 create(struct card_fn *fn, const struct kind *kind, void *in,
 		break;
 	case OBJ_QP:
 		status = make_qp(fn, (struct card_qp *)o, in, in_len);
+		break;
+	case OBJ_RQ:
+		status = enhanced_make_rq(fn, (struct card_qp *)o, in, in_len);
+		break;
+	case OBJ_SQ:
+		status = enhanced_make_sq(fn, (struct card_qp *)o, in, in_len);
+		break;
+	case OBJ_TIS:
+		status = enhanced_make_tis(fn, (struct card_tis *)o, in, in_len);
+		break;
+	case OBJ_TIR:
+		status = enhanced_make_tir(fn, (struct card_tir *)o, in, in_len);
+		break;
+	case OBJ_RQT:
+		status = enhanced_make_rqt(fn, (struct card_rqt *)o, in, in_len);
+		break;
+	case OBJ_FLOW_TABLE:
+		status = steering_make_table((struct card_flow_table *)o, in, in_len);
 		break;
 	default:
 		status = 0;
@@ -315,9 +352,13 @@ u8 objects_execute(struct card_fn *fn, u16 opcode, void *in, size_t in_len,
 			return create(fn, &kinds[i], in, in_len, out);
 		if (opcode != kinds[i].destroy)
 			continue;
+		if (kinds[i].type == OBJ_FLOW_TABLE && in_len >= MLX5_ST_SZ_BYTES(destroy_flow_table_in))
+			number = MLX5_GET(destroy_flow_table_in, in, table_id);
 		o = object_find(fn, kinds[i].type, number);
 		if (!o)
 			return MLX5_CMD_STAT_BAD_RES_ERR;
+		if (o->type == OBJ_FLOW_TABLE && steering_table_in_use((struct card_flow_table *)o))
+			return MLX5_CMD_STAT_BAD_RES_STATE_ERR;
 		dispose(o);
 		return 0;
 	}

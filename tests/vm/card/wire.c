@@ -21,7 +21,7 @@
 static LIST_HEAD(members);
 static struct packet outgoing;
 
-static void *send_at(struct card_qp *qp, u32 offset)
+void *wqe_at(struct card_qp *qp, u32 offset)
 {
 	size_t size = (size_t)SEND_UNIT << qp->log_sq;
 
@@ -67,7 +67,7 @@ static u16 asked(struct card_qp *qp, bool send)
 /* How many units the request at that index takes. */
 static u16 request_units(struct card_qp *qp, u16 index)
 {
-	struct mlx5_wqe_ctrl_seg *ctrl = send_at(qp, index * SEND_UNIT);
+	struct mlx5_wqe_ctrl_seg *ctrl = wqe_at(qp, index * SEND_UNIT);
 	u32 ds = ctrl ? be32_to_cpu(ctrl->qpn_ds) & MLX5_WQE_CTRL_DS_MASK : 0;
 
 	return max_t(u32, 1, DIV_ROUND_UP(ds * DATA_UNIT, SEND_UNIT));
@@ -90,37 +90,38 @@ void qp_flush(struct card_qp *qp)
 		failed(qp, false, qp->rq_done++, MLX5_CQE_SYNDROME_WR_FLUSH_ERR);
 }
 
-/* Gathers the data that follows on the address; false if it is malformed. */
-static bool gather(struct card_qp *qp, u32 at, u32 end, struct packet *p)
+/* Gathers the data of a request; how much, or -1 if it is malformed. */
+ssize_t wire_gather(struct card_qp *qp, u32 at, u32 end, u8 *to, size_t room)
 {
-	p->len = 0;
+	size_t done = 0;
+
 	while (at < end) {
-		struct mlx5_wqe_data_seg *seg = send_at(qp, at);
+		struct mlx5_wqe_data_seg *seg = wqe_at(qp, at);
 		u32 len;
 
 		if (!seg)
-			return false;
+			return -1;
 		len = be32_to_cpu(seg->byte_count);
 		if (len & MLX5_INLINE_SEG) {
 			u32 i;
 
 			len &= MLX5_WQE_INLINE_SEG_BYTE_COUNT_MASK;
-			if (p->len + len > sizeof(p->data))
-				return false;
+			if (done + len > room)
+				return -1;
 			/* The queue may wrap within it. */
 			for (i = 0; i < len; i++)
-				p->data[p->len++] = *(u8 *)send_at(qp, at + 4 + i);
+				to[done++] = *(u8 *)wqe_at(qp, at + 4 + i);
 			at += ALIGN(len + 4, DATA_UNIT);
 			continue;
 		}
-		if (p->len + len > sizeof(p->data))
-			return false;
+		if (done + len > room)
+			return -1;
 		if (len)
-			memcpy(p->data + p->len, dma_virt(be64_to_cpu(seg->addr)), len);
-		p->len += len;
+			memcpy(to + done, dma_virt(be64_to_cpu(seg->addr)), len);
+		done += len;
 		at += DATA_UNIT;
 	}
-	return true;
+	return done;
 }
 
 static void put_grh(struct card_fn *fn, struct mlx5_av *av, struct packet *p)
@@ -130,25 +131,21 @@ static void put_grh(struct card_fn *fn, struct mlx5_av *av, struct packet *p)
 	__be64 gid[2] = { cpu_to_be64(0xfe80000000000000ULL), cpu_to_be64(vport_guid(fn)) };
 
 	memcpy(p->grh, &word, 4);
-	p->grh[4] = p->len >> 8;
-	p->grh[5] = p->len;
 	p->grh[6] = 0x1b;
 	p->grh[7] = av->hop_limit;
 	memcpy(p->grh + 8, gid, 16);
 	memcpy(p->grh + 24, av->rgid, 16);
 }
 
-static void send_datagram(struct card_qp *qp, u32 at, u32 end)
+/* From where and to where: by the address in a request, in the name of a QP. */
+void wire_address(struct card_qp *qp, struct card_qp *queue, u32 at, struct packet *p)
 {
 	struct card_fn *fn = qp->obj.fn;
-	struct packet *p = &outgoing;
 	struct mlx5_av av;
 	u32 i, qkey;
 
 	for (i = 0; i < sizeof(av); i += DATA_UNIT)
-		memcpy((u8 *)&av + i, send_at(qp, at + i), DATA_UNIT);
-	if (!gather(qp, at + sizeof(av), end, p))
-		return;
+		memcpy((u8 *)&av + i, wqe_at(queue, at + i), DATA_UNIT);
 	qkey = be32_to_cpu(av.key.qkey.qkey);
 	p->from = fn;
 	p->slid = fn->pf->lid;
@@ -162,15 +159,35 @@ static void send_datagram(struct card_qp *qp, u32 at, u32 end)
 	p->has_grh = be32_to_cpu(av.grh_gid_fl) & GLOBAL_ROUTE;
 	if (p->has_grh)
 		put_grh(fn, &av, p);
-	count(fn, C_tx_packet);
+}
+
+/* A datagram whose address and data are there. */
+void wire_send_as(struct packet *p)
+{
+	p->grh[4] = p->len >> 8;
+	p->grh[5] = p->len;
+	count(p->from, C_tx_packet);
 	wire_send(p);
+}
+
+static void send_datagram(struct card_qp *qp, u32 at, u32 end)
+{
+	struct packet *p = &outgoing;
+	ssize_t len;
+
+	wire_address(qp, qp, at, p);
+	len = wire_gather(qp, at + sizeof(struct mlx5_av), end, p->data, sizeof(p->data));
+	if (len < 0)
+		return;
+	p->len = len;
+	wire_send_as(p);
 }
 
 static void send_one(struct card_qp *qp)
 {
 	u16 index = qp->sq_done;
 	u32 at = (u32)index * SEND_UNIT, end;
-	struct mlx5_wqe_ctrl_seg *ctrl = send_at(qp, at);
+	struct mlx5_wqe_ctrl_seg *ctrl = wqe_at(qp, at);
 	u8 opcode;
 
 	if (!ctrl)
@@ -178,7 +195,12 @@ static void send_one(struct card_qp *qp)
 	opcode = be32_to_cpu(ctrl->opmod_idx_opcode) & MLX5_WQE_CTRL_OPCODE_MASK;
 	end = at + (be32_to_cpu(ctrl->qpn_ds) & MLX5_WQE_CTRL_DS_MASK) * DATA_UNIT;
 	qp->sq_done += request_units(qp, index);
-	if ((opcode == MLX5_OPCODE_SEND || opcode == MLX5_OPCODE_SEND_IMM) &&
+	if (qp->obj.type == OBJ_SQ) {
+		if ((opcode == MLX5_OPCODE_SEND || opcode == MLX5_OPCODE_LSO) &&
+		    vport_state(qp->obj.fn) != LINK_DOWN &&
+		    enhanced_send(qp, at, end, opcode, &outgoing))
+			count(qp->obj.fn, C_tx_enhanced);
+	} else if ((opcode == MLX5_OPCODE_SEND || opcode == MLX5_OPCODE_SEND_IMM) &&
 	    vport_state(qp->obj.fn) != LINK_DOWN &&
 	    qp->service != MLX5_QP_ST_RC && qp->service != MLX5_QP_ST_REG_UMR)
 		send_datagram(qp, at + sizeof(*ctrl), end);
@@ -196,7 +218,7 @@ bool wire_pass(struct card_fn *fn)
 		struct card_qp *qp = (struct card_qp *)o;
 		unsigned int n;
 
-		if (o->type != OBJ_QP || !qp->record)
+		if ((o->type != OBJ_QP && o->type != OBJ_SQ && o->type != OBJ_RQ) || !qp->record)
 			continue;
 		if (qp->state == MLX5_QP_STATE_ERR) {
 			qp_flush(qp);
@@ -212,14 +234,18 @@ bool wire_pass(struct card_fn *fn)
 	return busy;
 }
 
-/* Into the next buffer of a queue pair. */
-static void receive(struct card_qp *qp, struct packet *p)
+/* Into the next buffer of a queue pair, or of the queue that it is led to. */
+static void receive(struct card_qp *to_qp, struct packet *p)
 {
-	struct card_fn *fn = qp->obj.fn;
-	size_t stride = 1UL << qp->rq_shift, at, done = 0, total = 40 + p->len;
-	struct card_cq *cq = cq_of(qp, false);
+	struct card_fn *fn = to_qp->obj.fn;
+	struct card_qp *qp = to_qp;
+	size_t stride, at, done = 0, total = 40 + p->len;
+	struct ip_headers headers;
+	u32 hash = 0;
+	u8 hash_type = 0;
+	struct card_cq *cq;
 	struct mlx5_cqe64 *e;
-	u16 index = qp->rq_done;
+	u16 index;
 
 	if (qp->state < MLX5_QP_STATE_RTR || qp->state > MLX5_QP_STATE_SQD)
 		return;
@@ -227,11 +253,22 @@ static void receive(struct card_qp *qp, struct packet *p)
 		count(fn, C_rx_refused);
 		return;
 	}
+	if (qp->underlay) {
+		enhanced_headers(p, &headers);
+		qp = steering_queue(qp, &headers, &hash, &hash_type);
+		if (!qp || qp->state != MLX5_QP_STATE_RTS) {
+			count(fn, C_rx_refused);
+			return;
+		}
+	}
+	index = qp->rq_done;
 	if (!qp->has_rq || index == asked(qp, false)) {
 		count(fn, C_rx_no_buffer);
 		return;
 	}
 	qp->rq_done++;
+	cq = cq_of(qp, false);
+	stride = 1UL << qp->rq_shift;
 	at = (index & ((1UL << qp->log_rq) - 1)) * stride;
 	for (stride += at; at < stride && done < total; at += DATA_UNIT) {
 		struct mlx5_wqe_data_seg *seg = object_at(&qp->obj, at);
@@ -240,7 +277,8 @@ static void receive(struct card_qp *qp, struct packet *p)
 
 		if (!seg || !seg->byte_count)
 			break;
-		len = min_t(size_t, be32_to_cpu(seg->byte_count), total - done);
+		len = be32_to_cpu(seg->byte_count) & ~MLX5_HW_START_PADDING;
+		len = min(len, total - done);
 		to = dma_virt(be64_to_cpu(seg->addr));
 		/* The first 40 bytes are the GRH's, whether there is one or not. */
 		if (done < 40) {
@@ -267,8 +305,14 @@ static void receive(struct card_qp *qp, struct packet *p)
 	e->flags_rqpn = cpu_to_be32((u32)p->has_grh << 28 | (u32)p->sl << 24 | p->sqpn);
 	e->pkey = cpu_to_be32(p->pkey);
 	e->byte_cnt = cpu_to_be32(total);
-	e->sop_drop_qpn = cpu_to_be32(qp->obj.number);
+	e->sop_drop_qpn = cpu_to_be32(to_qp->obj.number);
 	e->wqe_counter = cpu_to_be16(index);
+	if (to_qp->underlay) {
+		count(fn, C_rx_enhanced);
+		e->check_sum = enhanced_sum(p);
+		e->rss_hash_result = cpu_to_be32(hash);
+		e->rss_hash_type = hash_type;
+	}
 	cq_publish(cq, e, MLX5_CQE_RESP_SEND);
 }
 
