@@ -80,7 +80,7 @@ pub(crate) struct Settings {
     /// Seconds until a boot that has not ended is given up, journal and all
     /// brought out; 20 s later the machine is killed.
     pub(crate) timeout: u32,
-    /// An IOMMU, for vfio.
+    /// An IOMMU, for vfio: QEMU's, or with cards groups that these make.
     pub(crate) iommu: bool,
     /// No other machine runs meanwhile: the processors' time is measured.
     pub(crate) alone: bool,
@@ -173,6 +173,11 @@ impl Scenario {
         if self.settings.card.is_empty() { 0 } else { CARD_REGISTERS + 8 }
     }
 
+    /// Whether QEMU plays an IOMMU.
+    pub(crate) fn has_qemu_iommu(&self) -> bool {
+        self.settings.iommu && self.settings.card.is_empty()
+    }
+
     /// The part of the kernel command line that makes the cards.
     pub(crate) fn card_cmdline(&self) -> String {
         if self.settings.card.is_empty() {
@@ -199,6 +204,9 @@ impl Scenario {
             format!("ibcard.memory={:#x},{:#x}", u64::from(hidden) << 20, CARD_REGISTERS << 20),
             format!("ibcard.pf={}", functions.join(",")),
         ];
+        if self.settings.iommu {
+            words.push("ibcard.iommu=1".to_owned());
+        }
         if !rules.is_empty() {
             words.push(format!("ibcard.set={}", rules.join(",")));
         }

@@ -21,7 +21,7 @@ fn all_told(guest: &Outcome, name: &str, text: &str) -> Vec<Duration> {
 /// needs, to the start of its guest being asked for, seconds.
 pub(crate) fn delays(guest: &Outcome) -> Vec<f64> {
     let events = guest.file("uevents");
-    let netdev = |l: &&str| l.contains(" add ") && l.contains("0000:01:00.2/net/");
+    let netdev = |l: &&str| l.contains(" add ") && l.contains("0001:01:00.2/net/");
     let time = |event: &str| -> f64 {
         let time = event.strip_prefix("KERNEL[").and_then(|rest| rest.split(']').next());
         time.and_then(|t| t.parse().ok()).expect("time")

@@ -9,7 +9,7 @@ fn guests_start_after_their_vfs_and_find_them_right() {
     let guest = boot("guests");
     let journal = &guest.journal;
     // VF 1 is not right yet.
-    let planned = journal.expect("ibprov.service", "PF 0000:01:00.0: 2 of 3 VFs as planned");
+    let planned = journal.expect("ibprov.service", "PF 0001:01:00.0: 2 of 3 VFs as planned");
     assert_eq!(guest.file("active"), "active\ninactive\nactive\n");
     assert_in_order(&[
         ("the plan is carried out", planned.at),
@@ -33,11 +33,11 @@ fn a_guest_whose_vf_failed_is_told_of_and_not_started() {
     assert!(unit.contains("ActiveState=active") && unit.contains("2 of 3 guests up"), "{unit}");
     let status = guest.file("status");
     assert!(
-        status.contains("unit vm@1.service: waits: VF 0000:01:00.0/1 (0000:01:00.2): "),
+        status.contains("unit vm@1.service: waits: VF 0001:01:00.0/1 (0001:01:00.2): "),
         "{status}"
     );
-    assert!(status.contains("VF 0000:01:00.0/0 (0000:01:00.1): handed-over: right"), "{status}");
-    assert!(status.contains("VF 0000:01:00.0/2 (0000:01:00.3): verified: right"), "{status}");
+    assert!(status.contains("VF 0001:01:00.0/0 (0001:01:00.1): handed-over: right"), "{status}");
+    assert!(status.contains("VF 0001:01:00.0/2 (0001:01:00.3): verified: right"), "{status}");
 }
 
 #[test]

@@ -98,7 +98,7 @@ fn arguments(
     let settings = &scenario.settings;
     let mut args: Vec<String> = Vec::new();
     let mut arg = |words: &[&str]| args.extend(words.iter().map(|&w| w.to_owned()));
-    let iommu = if settings.iommu { "intel_iommu=on iommu=pt" } else { "" };
+    let iommu = if scenario.has_qemu_iommu() { "intel_iommu=on iommu=pt" } else { "" };
     let cmdline = format!(
         // Unpacking messages and mitigations cost seconds under emulation, and so do
         // the string instructions by which the kernel likes to copy and clear pages
@@ -115,7 +115,7 @@ fn arguments(
     arg(&["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-nic", "none"]);
     // microvm has no SR-IOV; KVM is not taken even where it is there, so that
     // times mean the same everywhere.
-    let machine = if settings.iommu { "q35,kernel-irqchip=split" } else { "q35" };
+    let machine = if scenario.has_qemu_iommu() { "q35,kernel-irqchip=split" } else { "q35" };
     arg(&[
         "-machine",
         machine,
@@ -127,7 +127,7 @@ fn arguments(
         "2",
     ]);
     arg(&["-m", &(settings.memory + scenario.card_memory()).to_string()]);
-    if settings.iommu {
+    if scenario.has_qemu_iommu() {
         arg(&["-device", "intel-iommu,intremap=off"]);
     }
     arg(&[

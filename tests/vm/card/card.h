@@ -334,6 +334,10 @@ static inline void *object_at(struct object *o, size_t offset)
 /* bus.c */
 int bus_start(void);
 void bus_stop(void);
+
+/* iommu.c */
+int iommu_start(void);
+void iommu_stop(void);
 bool bus_vfs_enabled(struct card_fn *pf);
 bool bus_memory_on(struct card_fn *fn);
 bool bus_msix_on(struct card_fn *fn);

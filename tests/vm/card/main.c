@@ -15,15 +15,20 @@ static int __init card_init(void)
 	int err = bus_parse(pf);
 
 	if (!err)
+		err = iommu_start();
+	if (!err)
 		err = bus_start();
-	if (err)
+	if (err) {
 		bus_stop();
+		iommu_stop();
+	}
 	return err;
 }
 
 static void __exit card_exit(void)
 {
 	bus_stop();
+	iommu_stop();
 	sa_forget();
 	knobs_free();
 }

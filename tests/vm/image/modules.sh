@@ -26,6 +26,13 @@ done
 cp "$kernel/modules/$release/modules.builtin" "$kernel/modules/$release/modules.builtin.modinfo" \
 	"$kernel/modules/$release/modules.order" "$tree/"
 
+headers=$kernel/headers/usr/src/linux-headers-$release
+sh "$hca/build.sh" "$headers" "$root/hca"
+sh "$card/build.sh" "$headers" "$root/card"
+# A client of either kind of device.
+mkdir "$tree/extra"
+mv "$root/hca/ibsim_user.ko" "$tree/extra/"
+
 # The simulated HCA's drivers lie in updates/ and so win over the distribution's
 # mlx5_core and mlx5_ib. A guest with a card is to have the latter: for it there is
 # a second index, of the tree without updates/, which the initrd puts in place.
@@ -39,9 +46,6 @@ for index in "$tree"/modules.*; do
 	*) mv "$index" "$tree/own/" ;;
 	esac
 done
-headers=$kernel/headers/usr/src/linux-headers-$release
-sh "$hca/build.sh" "$headers" "$root/hca"
-sh "$card/build.sh" "$headers" "$root/card"
 cp "$root"/hca/*.ko "$root"/card/*.ko "$tree/updates/"
 depmod -b "$root" "$release"
 

@@ -7,7 +7,7 @@ echo "status: $?"
 
 # The VF is repaired, and the plan is applied once more.
 mountpoint -q /sys/kernel/debug || mount -t debugfs debugfs /sys/kernel/debug
-echo "0000:01:00.2/probe_errno=0" >/sys/kernel/debug/ibsim/mlx5_core/set
+echo "0001:01:00.2/fail.INIT_HCA=9999" >/sys/kernel/debug/ibcard/set
 mkfifo /run/up-1
 udevadm monitor --kernel --subsystem-match=net >"$OUT/uevents" &
 monitor=$!

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * An IOMMU that puts each function into a group of its own and translates
+ * nothing: vfio-pci takes no function without a group.  A group can be opened,
+ * but no VFIO container can be made of it.
+ */
+#include <linux/iommu.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+#include <linux/version.h>
+#include "card.h"
+
+static bool iommu;
+module_param(iommu, bool, 0400);
+MODULE_PARM_DESC(iommu, "put functions into IOMMU groups");
+
+/* What an IOMMU's driver has to offer changes with every other kernel. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 1, 0) && \
+	LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
+
+static struct iommu_device unit;
+static bool registered;
+
+static bool group_capable(struct device *dev, enum iommu_cap cap)
+{
+	return cap == IOMMU_CAP_CACHE_COHERENCY;
+}
+
+static struct iommu_domain *group_domain(unsigned int type)
+{
+	if (type != IOMMU_DOMAIN_IDENTITY)
+		return NULL;
+	return kzalloc(sizeof(struct iommu_domain), GFP_KERNEL);
+}
+
+static int group_domain_type(struct device *dev)
+{
+	return IOMMU_DOMAIN_IDENTITY;
+}
+
+static int group_attach(struct iommu_domain *domain, struct device *dev)
+{
+	return 0;
+}
+
+static void group_free(struct iommu_domain *domain)
+{
+	kfree(domain);
+}
+
+static struct iommu_device *group_probe(struct device *dev)
+{
+	if (!dev_is_pci(dev) || pci_domain_nr(to_pci_dev(dev)->bus) != CARD_DOMAIN)
+		return ERR_PTR(-ENODEV);
+	return &unit;
+}
+
+static void group_release(struct device *dev)
+{
+}
+
+static const struct iommu_ops group_ops = {
+	.capable = group_capable,
+	.domain_alloc = group_domain,
+	.def_domain_type = group_domain_type,
+	.probe_device = group_probe,
+	.release_device = group_release,
+	.device_group = generic_device_group,
+	.pgsize_bitmap = PAGE_SIZE,
+	.owner = THIS_MODULE,
+	.default_domain_ops = &(const struct iommu_domain_ops) {
+		.attach_dev = group_attach,
+		.free = group_free,
+	},
+};
+
+int iommu_start(void)
+{
+	int err;
+
+	if (!iommu)
+		return 0;
+	err = iommu_device_sysfs_add(&unit, NULL, NULL, CARD_NAME);
+	if (err)
+		return err;
+	err = iommu_device_register(&unit, &group_ops, NULL);
+	if (err)
+		iommu_device_sysfs_remove(&unit);
+	registered = !err;
+	return err;
+}
+
+void iommu_stop(void)
+{
+	if (!registered)
+		return;
+	iommu_device_unregister(&unit);
+	iommu_device_sysfs_remove(&unit);
+}
+
+#else
+
+int iommu_start(void)
+{
+	return iommu ? -EOPNOTSUPP : 0;
+}
+
+void iommu_stop(void)
+{
+}
+
+#endif
