@@ -22,7 +22,6 @@
 #define CAP_MSIX 0x9c
 #define EXT_SERIAL 0x100
 #define EXT_SRIOV 0x180
-#define VPD_SIZE 256
 
 static char *memory = "0x40000000,0x4000000";
 module_param(memory, charp, 0400);
@@ -95,6 +94,22 @@ static bool present(struct card_fn *fn)
 	       (!fn->is_vf || bus_vfs_enabled(fn->pf));
 }
 
+/* A read is over when the flag is set, a write when it is not; writes go nowhere. */
+static void vpd_pass(struct card_fn *fn)
+{
+	u16 at = get(fn, CAP_VPD + PCI_VPD_ADDR, 2);
+	int i;
+
+	if (!fn->vpd_asked || now_ns() < fn->vpd_due)
+		return;
+	fn->vpd_asked = false;
+	if (!(at & PCI_VPD_ADDR_F))
+		for (i = 0; i < 4; i++)
+			fn->config[CAP_VPD + PCI_VPD_DATA + i] =
+				at + i < fn->vpd_len ? fn->vpd[at + i] : 0;
+	fn->config[CAP_VPD + PCI_VPD_ADDR + 1] ^= PCI_VPD_ADDR_F >> 8;
+}
+
 static int config_read(struct pci_bus *bus, unsigned int devfn, int where,
 		       int size, u32 *value)
 {
@@ -104,6 +119,7 @@ static int config_read(struct pci_bus *bus, unsigned int devfn, int where,
 		*value = ~0U;
 		return PCIBIOS_DEVICE_NOT_FOUND;
 	}
+	vpd_pass(fn);
 	*value = get(fn, where, size);
 	return PCIBIOS_SUCCESSFUL;
 }
@@ -133,22 +149,10 @@ static int config_write(struct pci_bus *bus, unsigned int devfn, int where,
 		spin_lock(&card_lock);
 		spin_unlock(&card_lock);
 	}
-	if (fn->vpd && where <= CAP_VPD + PCI_VPD_ADDR + 1 &&
+	if (fn->vpd_len && where <= CAP_VPD + PCI_VPD_ADDR + 1 &&
 	    where + size > CAP_VPD + PCI_VPD_ADDR + 1) {
-		u16 at = get(fn, CAP_VPD + PCI_VPD_ADDR, 2);
-
-		/* A read is over when the flag is set, a write when it is not;
-		 * writes go nowhere. */
-		if (!(at & PCI_VPD_ADDR_F)) {
-			for (i = 0; i < 4; i++)
-				fn->config[CAP_VPD + PCI_VPD_DATA + i] =
-					at + i < fn->vpd_len ? fn->vpd[at + i] : 0;
-			at |= PCI_VPD_ADDR_F;
-		} else {
-			at &= ~PCI_VPD_ADDR_F;
-		}
-		fn->config[CAP_VPD + PCI_VPD_ADDR] = at;
-		fn->config[CAP_VPD + PCI_VPD_ADDR + 1] = at >> 8;
+		fn->vpd_asked = true;
+		fn->vpd_due = now_ns() + READ_ONCE(fn->k_vpd_ms) * NSEC_PER_MSEC;
 	}
 	if (get(fn, CAP_EXP + PCI_EXP_DEVCTL, 2) & PCI_EXP_DEVCTL_BCR_FLR) {
 		fn->config[CAP_EXP + PCI_EXP_DEVCTL + 1] &=
@@ -224,7 +228,6 @@ void bus_flr_done(struct card_fn *fn)
 static void express(struct card_fn *fn, u8 next)
 {
 	int at = CAP_EXP;
-	u32 link = link_speed | link_width << 4;
 
 	set8(fn, at, PCI_CAP_ID_EXP, 0);
 	set8(fn, at + 1, next, 0);
@@ -233,7 +236,7 @@ static void express(struct card_fn *fn, u8 next)
 	set16(fn, at + PCI_EXP_DEVCTL, 0, 0xffff);
 	set32(fn, at + PCI_EXP_LNKCAP, 4 | 16 << 4, 0);
 	set16(fn, at + PCI_EXP_LNKCTL, 0, 0x0fff);
-	set16(fn, at + PCI_EXP_LNKSTA, fn->is_vf ? 0 : link, 0);
+	set16(fn, at + PCI_EXP_LNKSTA, 0, 0);
 	set32(fn, at + PCI_EXP_DEVCAP2, 0, 0);
 	set16(fn, at + PCI_EXP_DEVCTL2, 0, 0xffff);
 	set32(fn, at + PCI_EXP_LNKCAP2, 0x1e, 0);
@@ -253,14 +256,18 @@ static void msix(struct card_fn *fn)
 static void sriov(struct card_fn *pf, u8 first_vf)
 {
 	int at = EXT_SRIOV;
+	char value[VALUE_LEN];
+	u16 total = min_t(u64, pf->total_vfs,
+			  knob_number(pf, "totalvfs", pf->total_vfs));
 
-	if (!pf->total_vfs)
+	/* A card may have the capability and no VFs. */
+	if (!pf->total_vfs && !knob_text(pf, "totalvfs", value))
 		return;
 	set32(pf, EXT_SERIAL, PCI_EXT_CAP_ID_DSN | 1 << 16 | EXT_SRIOV << 20, 0);
 	set32(pf, at, PCI_EXT_CAP_ID_SRIOV | 1 << 16, 0);
 	set16(pf, at + PCI_SRIOV_CTRL, 0, 0x1f);
-	set16(pf, at + PCI_SRIOV_INITIAL_VF, pf->total_vfs, 0);
-	set16(pf, at + PCI_SRIOV_TOTAL_VF, pf->total_vfs, 0);
+	set16(pf, at + PCI_SRIOV_INITIAL_VF, total, 0);
+	set16(pf, at + PCI_SRIOV_TOTAL_VF, total, 0);
 	set16(pf, at + PCI_SRIOV_NUM_VF, 0, 0xffff);
 	set8(pf, at + PCI_SRIOV_FUNC_LINK, pf->devfn, 0);
 	set16(pf, at + PCI_SRIOV_VF_OFFSET, first_vf - pf->devfn, 0);
@@ -275,27 +282,34 @@ static void sriov(struct card_fn *pf, u8 first_vf)
 	pf->cap_sriov = at;
 }
 
-static size_t vpd_field(u8 *to, const char *key, const char *text)
+/* Where the next field goes; one that has no room is left out. */
+static u8 *vpd_field(u8 *to, const u8 *end, const char *key, const char *text,
+		     size_t len)
 {
+	if (to + 3 + len > end)
+		return to;
 	memcpy(to, key, 2);
-	to[2] = strlen(text);
-	memcpy(to + 3, text, to[2]);
-	return 3 + to[2];
+	to[2] = len;
+	memcpy(to + 3, text, len);
+	return to + 3 + len;
 }
 
 /* Product data as lspci -vv shows it. */
 static void product_data(struct card_fn *pf)
 {
 	static const char name[] = "ConnectX-6 VPI adapter card, played in software";
-	char serial[16];
-	u8 *p, *fields, sum = 0;
+	char serial[16], value[VALUE_LEN], *rest = value, *one;
+	const u8 *end = pf->vpd + sizeof(pf->vpd) - 5;
+	u8 *p = pf->vpd, *fields, sum = 0;
 	size_t i, len;
 
-	pf->vpd = kzalloc(VPD_SIZE, GFP_KERNEL);
-	if (!pf->vpd)
+	if (!knob_text(pf, "vpd", value))
+		*value = 0;
+	if (!strcmp(value, "broken")) {
+		memset(pf->vpd, 0xff, sizeof(pf->vpd));
 		return;
-	snprintf(serial, sizeof(serial), "CARD%02u", pf->card);
-	p = pf->vpd;
+	}
+	memset(pf->vpd, 0, sizeof(pf->vpd));
 	*p++ = PCI_VPD_LRDT_ID_STRING;
 	*p++ = sizeof(name) - 1;
 	*p++ = 0;
@@ -304,9 +318,13 @@ static void product_data(struct card_fn *pf)
 	*p++ = PCI_VPD_LRDT_RO_DATA;
 	fields = p;
 	p += 2;
-	p += vpd_field(p, "PN", "MCX653105A-HDAT");
-	p += vpd_field(p, "EC", "AC");
-	p += vpd_field(p, "SN", serial);
+	p = vpd_field(p, end, "PN", "MCX653105A-HDAT", 15);
+	p = vpd_field(p, end, "EC", "AC", 2);
+	len = snprintf(serial, sizeof(serial), "CARD%02u", pf->card);
+	p = vpd_field(p, end, "SN", serial, len);
+	while ((one = strsep(&rest, "+")))
+		if (strlen(one) > 3)
+			p = vpd_field(p, end, one, one + 3, strlen(one + 3));
 	memcpy(p, "RV\1", 3);
 	p += 4;
 	len = p - fields - 2;
@@ -315,13 +333,36 @@ static void product_data(struct card_fn *pf)
 	for (i = 0; i < p - pf->vpd - 1; i++)
 		sum += pf->vpd[i];
 	p[-1] = -sum;
-	*p++ = 0x78;			/* end */
-	pf->vpd_len = p - pf->vpd;
+	*p = 0x78;			/* end */
+}
+
+/* What of configuration space knobs may change while the card is at work. */
+void bus_knobs(struct card_fn *fn)
+{
+	u16 link = knob_number(fn, "pcie_speed", link_speed) |
+		   knob_number(fn, "pcie_width", link_width) << 4;
+
+	WRITE_ONCE(fn->k_vpd_ms, knob_number(fn, "vpd_ms", 0));
+	/* The standard wants a VF to leave that to its PF. */
+	if (fn->is_vf)
+		return;
+	set16(fn, CAP_EXP + PCI_EXP_LNKSTA, link, 0);
+	if (fn->vpd_len)
+		product_data(fn);
+}
+
+static void vpd(struct card_fn *pf)
+{
+	char value[VALUE_LEN];
+
+	if (knob_text(pf, "vpd", value) && !strcmp(value, "none"))
+		return;
 	set8(pf, CAP_VPD, PCI_CAP_ID_VPD, 0);
 	set8(pf, CAP_VPD + 1, CAP_EXP, 0);
 	set16(pf, CAP_VPD + PCI_VPD_ADDR, 0, 0xffff);
 	set32(pf, CAP_VPD + PCI_VPD_DATA, 0, ~0U);
 	set8(pf, CAP_PM + 1, CAP_VPD, 0);
+	pf->vpd_len = sizeof(pf->vpd);
 }
 
 static void identity(struct card_fn *fn, bool several)
@@ -396,7 +437,7 @@ static void unmake(struct card_fn *fn)
 	for (i = 0; i < OBJ_TYPES; i++)
 		xa_destroy(&fn->lookup[i]);
 	kfree(fn->given.page);
-	kfree(fn->vpd);
+	kfree(fn->lent.page);
 	kfree(fn->config);
 	kfree(fn->writable);
 	kfree(fn->by_opcode);
@@ -465,7 +506,8 @@ static int populate(struct root *root, unsigned int card)
 		pf->vector_count = MSIX_VECTORS_MAX;
 		root->fn[pf->devfn] = pf;
 		identity(pf, pfs > 1);
-		product_data(pf);
+		vpd(pf);
+		bus_knobs(pf);
 		sriov(pf, next);
 		pf->vfs = kcalloc(pf->total_vfs + 1, sizeof(*pf->vfs), GFP_KERNEL);
 		if (!pf->vfs)

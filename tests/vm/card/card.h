@@ -203,6 +203,7 @@ struct vport {
 	u16 shown_lid;
 	/* A GUID or policy that takes effect with the next probe. */
 	u64 held_node_guid, held_port_guid;
+	bool starved;			/* of pages that its PF did not give */
 };
 
 struct fw_pages {
@@ -227,8 +228,10 @@ struct card_fn {
 	unsigned int cap_exp, cap_msix, cap_vpd, cap_sriov;
 	bool flr;			/* asked for, not done yet */
 	bool vfs_on;
-	u8 *vpd;
-	size_t vpd_len;
+	u8 vpd[256];
+	size_t vpd_len;			/* 0: no such capability */
+	bool vpd_asked;
+	u64 vpd_due;			/* ns */
 
 	void __iomem *bar;
 	struct mlx5_init_seg __iomem *iseg;
@@ -265,6 +268,7 @@ struct card_fn {
 	/* Knobs that are looked at all the time, kept in step with the rules. */
 	unsigned long knobs_seen;
 	u64 k_fw_wait_ms, k_link_delay_ms, k_active_delay_ms, k_sm_delay_ms;
+	u64 k_vpd_ms;
 	enum card_link k_link, k_link_before;
 	bool k_sm, k_silent, k_gone;
 	u8 k_syndrome;
@@ -343,6 +347,7 @@ bool bus_memory_on(struct card_fn *fn);
 bool bus_msix_on(struct card_fn *fn);
 bool bus_master_on(struct card_fn *fn);
 void bus_flr_done(struct card_fn *fn);
+void bus_knobs(struct card_fn *fn);
 int bus_parse(const char *text);
 
 /* firmware.c: power, reset, health, the threads */

@@ -57,6 +57,7 @@ static u8 manage_pages(struct card_fn *fn, void *in, size_t in_len, void *out,
 	switch (MLX5_GET(manage_pages_in, in, op_mod)) {
 	case PAGES_CANT_GIVE:
 		count(fn, C_page_refused);
+		whose->vport.starved = whose != fn;
 		return 0;
 	case PAGES_GIVE:
 		if (in_len < MLX5_ST_SZ_BYTES(manage_pages_in) + n * 8ULL)
@@ -106,6 +107,8 @@ static u8 enable(struct card_fn *fn, struct card_fn *which)
 	if (which == fn) {
 		if (fn->is_vf && !fn->vport.enabled)
 			return MLX5_CMD_STAT_BAD_SYS_STATE_ERR;
+		if (fn->vport.starved)
+			return MLX5_CMD_STAT_LIM_ERR;
 		memset(fn->this_probe, 0, MLX5_CMD_OP_MAX * sizeof(u32));
 		fn->this_probe[MLX5_CMD_OP_ENABLE_HCA] = 1;
 		vport_latch(fn);

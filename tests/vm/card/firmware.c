@@ -110,6 +110,15 @@ void firmware_reset(struct card_fn *fn)
 		power_up(fn);
 }
 
+/* What the PF has told of a VF and given for it is lost with the firmware. */
+static void forget_vf(struct card_fn *fn)
+{
+	if (!fn->is_vf)
+		return;
+	memset(&fn->vport, 0, sizeof(fn->vport));
+	fn->lent.count = 0;
+}
+
 /* A reset of the firmware takes every function of the card with it. */
 static void reset_card(struct card_fn *asked)
 {
@@ -122,6 +131,7 @@ static void reset_card(struct card_fn *asked)
 		if (card_pf[p]->card != asked->card)
 			continue;
 		for_each_fn_of(card_pf[p], fn, i) {
+			forget_vf(fn);
 			if (!fn->powered || fn->gone)
 				continue;
 			firmware_reset(fn);
@@ -153,7 +163,8 @@ static bool registers(struct card_fn *fn, u64 now)
 {
 	u32 low = ioread32be(&fn->iseg->cmdq_addr_l_sz);
 	u32 init = ioread32be(&fn->iseg->initializing);
-	bool ready = now >= fn->power_on + fn->k_fw_wait_ms * NSEC_PER_MSEC;
+	bool ready = now >= fn->power_on + fn->k_fw_wait_ms * NSEC_PER_MSEC &&
+		     (!fn->is_vf || fn->vport.enabled);
 
 	if (fn->reset_until) {
 		if (now < fn->reset_until)
@@ -205,7 +216,7 @@ static void all_ones(struct card_fn *fn)
 static bool fn_pass(struct card_fn *fn, u64 now)
 {
 	u8 told = fn->k_syndrome;
-	bool busy = false;
+	bool busy = false, gone;
 
 	if (fn->is_vf) {
 		bool on = bus_vfs_enabled(fn->pf);
@@ -218,9 +229,13 @@ static bool fn_pass(struct card_fn *fn, u64 now)
 			return false;
 	}
 	knobs_refresh(fn);
-	if (fn->k_gone != fn->gone) {
-		WRITE_ONCE(fn->gone, fn->k_gone);
-		if (fn->gone)
+	gone = fn->k_gone || fn->pf->k_gone;
+	if (gone != fn->gone) {
+		WRITE_ONCE(fn->gone, gone);
+		/* It comes back as after power-on, and it takes its VFs with it. */
+		if (fn->pf->k_gone)
+			forget_vf(fn);
+		if (gone)
 			all_ones(fn);
 		else
 			firmware_reset(fn);

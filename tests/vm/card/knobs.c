@@ -30,9 +30,10 @@ unsigned long card_knobs_version = 1;
 static const char * const known[] = {
 	"active_delay_ms", "board_id", "boot_pages", "cmd_timeout_ms",
 	"enhanced", "fw_ver", "fw_wait_ms", "gone", "guid_write", "init_pages", "latch",
-	"link", "link_delay_ms", "node_guid", "pkeys", "policy_write",
-	"port_guid", "reset_ms", "rfr", "serial_init_ms", "silent", "slow",
-	"sm", "sm_delay_ms", "speed", "syndrome", "vf_pages", "width",
+	"link", "link_delay_ms", "node_guid", "pcie_speed", "pcie_width",
+	"pkeys", "policy_write", "port_guid", "reset_ms", "rfr",
+	"serial_init_ms", "silent", "slow", "sm", "sm_delay_ms", "speed",
+	"syndrome", "totalvfs", "vf_pages", "vpd", "vpd_ms", "width",
 };
 static const char * const commands[] = { "slow.", "drop.", "fail." };
 
@@ -153,6 +154,7 @@ void knobs_refresh(struct card_fn *fn)
 	if (knob_text(fn, "link", value))
 		fn->k_link = !strcmp(value, "down") ? LINK_DOWN :
 			     !strcmp(value, "init") ? LINK_INIT : LINK_ACTIVE;
+	bus_knobs(fn);
 }
 
 static bool one_of(const char *value, const char *list)
@@ -163,6 +165,21 @@ static bool one_of(const char *value, const char *list)
 	return at && (at == list || at[-1] == ' ') && (!at[n] || at[n] == ' ');
 }
 
+/* none, broken, or fields KEYWORD:TEXT with a plus between them. */
+static bool product_data_fits(const char *value)
+{
+	if (one_of(value, "none broken"))
+		return true;
+	do {
+		const char *end = strchrnul(value, '+');
+
+		if (end - value < 4 || value[2] != ':')
+			return false;
+		value = *end ? end + 1 : NULL;
+	} while (value);
+	return true;
+}
+
 static bool value_fits(const char *knob, const char *value)
 {
 	unsigned int nth, status, times;
@@ -171,6 +188,8 @@ static bool value_fits(const char *knob, const char *value)
 	if (!strcmp(knob, "board_id") || !strcmp(knob, "fw_ver") ||
 	    !strcmp(knob, "pkeys"))
 		return *value;
+	if (!strcmp(knob, "vpd"))
+		return product_data_fits(value);
 	if (!strcmp(knob, "link"))
 		return one_of(value, "down init active");
 	if (!strcmp(knob, "latch"))
