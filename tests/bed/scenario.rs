@@ -52,6 +52,9 @@ pub(crate) struct Card {
     pub(crate) vfs: u32,
     /// Whether its port is an Ethernet port.
     pub(crate) eth: bool,
+    /// Whether it is the next port of the card before it, `0001:01:00.1` after
+    /// `0001:01:00.0`.
+    pub(crate) same_card: bool,
     /// Knobs of this function.
     pub(crate) knobs: BTreeMap<String, Value>,
     /// Knobs of each of its VFs.
@@ -189,10 +192,12 @@ impl Scenario {
         let all = kernel + self.card_memory();
         let hidden = if all <= 2816 { kernel } else { kernel - 2048 + 4096 };
         let (mut functions, mut rules) = (Vec::new(), Vec::new());
-        for (n, card) in self.settings.card.iter().enumerate() {
-            let (n, kind) = (n + 1, if card.eth { ":eth" } else { "" });
-            functions.push(format!("{n}.0:{}{kind}", card.vfs));
-            let address = format!("0001:{n:02x}:00.0");
+        let (mut n, mut function) = (0, 0);
+        for card in &self.settings.card {
+            (n, function) = if card.same_card { (n, function + 1) } else { (n + 1, 0) };
+            let kind = if card.eth { ":eth" } else { "" };
+            functions.push(format!("{n}.{function}:{}{kind}", card.vfs));
+            let address = format!("0001:{n:02x}:00.{function}");
             for (who, knobs) in
                 [(address.clone(), &card.knobs), (format!("{address}+vf"), &card.vf_knobs)]
             {

@@ -524,7 +524,7 @@ static int populate(struct root *root, unsigned int card)
 			vf->pf = pf;
 			vf->vf = v;
 			vf->eth = pf->eth;
-			vf->vector_count = clamp_t(unsigned int, vf_vectors, 2,
+			vf->vector_count = clamp_t(unsigned int, vf_vectors, 1,
 						   MSIX_VECTORS_MAX);
 			pf->vfs[v] = vf;
 			root->fn[next] = vf;

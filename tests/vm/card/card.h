@@ -203,7 +203,8 @@ struct vport {
 	u16 shown_lid;
 	/* A GUID or policy that takes effect with the next probe. */
 	u64 held_node_guid, held_port_guid;
-	bool starved;			/* of pages that its PF did not give */
+	unsigned int pages_wanted;	/* from its PF */
+	bool starved;			/* the PF did not give them */
 };
 
 struct fw_pages {

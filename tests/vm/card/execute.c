@@ -41,6 +41,12 @@ static bool remember(struct fw_pages *p, const __be64 *page, unsigned int n)
 	return true;
 }
 
+static void refused(struct card_fn *fn, struct card_fn *whose)
+{
+	count(fn, C_page_refused);
+	whose->vport.starved = whose != fn;
+}
+
 static u8 manage_pages(struct card_fn *fn, void *in, size_t in_len, void *out,
 		       size_t out_len)
 {
@@ -56,8 +62,7 @@ static u8 manage_pages(struct card_fn *fn, void *in, size_t in_len, void *out,
 	p = whose == fn ? &fn->given : &whose->lent;
 	switch (MLX5_GET(manage_pages_in, in, op_mod)) {
 	case PAGES_CANT_GIVE:
-		count(fn, C_page_refused);
-		whose->vport.starved = whose != fn;
+		refused(fn, whose);
 		return 0;
 	case PAGES_GIVE:
 		if (in_len < MLX5_ST_SZ_BYTES(manage_pages_in) + n * 8ULL)
@@ -118,7 +123,8 @@ static u8 enable(struct card_fn *fn, struct card_fn *which)
 	}
 	memset(&which->vport, 0, sizeof(which->vport));
 	which->vport.enabled = true;
-	ask_for_pages(fn, which, knob_number(which, "vf_pages", 4));
+	which->vport.pages_wanted = knob_number(which, "vf_pages", 4);
+	ask_for_pages(fn, which, which->vport.pages_wanted);
 	return 0;
 }
 
@@ -251,12 +257,18 @@ static u8 life(struct card_fn *fn, u16 opcode, void *in, size_t in_len,
 u8 execute(struct card_fn *fn, u16 opcode, void *in, size_t in_len, void *out,
 	   size_t out_len)
 {
+	struct card_fn *which;
 	bool mine;
 	u8 status;
 
 	if (opcode < MLX5_CMD_OP_MAX &&
-	    knob_fails(fn, opcode_name(opcode), ++fn->this_probe[opcode], &status))
+	    knob_fails(fn, opcode_name(opcode), ++fn->this_probe[opcode], &status)) {
+		which = opcode == MLX5_CMD_OP_MANAGE_PAGES ?
+			function_of(fn, MLX5_GET(manage_pages_in, in, function_id)) : NULL;
+		if (which && MLX5_GET(manage_pages_in, in, op_mod) == PAGES_GIVE)
+			refused(fn, which);
 		return status;
+	}
 	status = life(fn, opcode, in, in_len, out, out_len, &mine);
 	if (!mine)
 		status = vport_execute(fn, opcode, in, out, out_len, &mine);

@@ -163,8 +163,10 @@ static bool registers(struct card_fn *fn, u64 now)
 {
 	u32 low = ioread32be(&fn->iseg->cmdq_addr_l_sz);
 	u32 init = ioread32be(&fn->iseg->initializing);
-	bool ready = now >= fn->power_on + fn->k_fw_wait_ms * NSEC_PER_MSEC &&
-		     (!fn->is_vf || fn->vport.enabled);
+	/* A VF is ready once its PF has enabled it and has given it pages. */
+	bool cared_for = !fn->is_vf || fn->vport.starved ||
+			 (fn->vport.enabled && fn->lent.count >= fn->vport.pages_wanted);
+	bool ready = now >= fn->power_on + fn->k_fw_wait_ms * NSEC_PER_MSEC && cared_for;
 
 	if (fn->reset_until) {
 		if (now < fn->reset_until)
