@@ -5,7 +5,7 @@
 use crate::bed::journal::assert_in_order;
 use crate::bed::outcome::Outcome;
 use crate::machine::boot;
-use crate::vf_plan::{counters, grown, planned};
+use crate::vf_plan::{assert_untouched, counters, grown, planned};
 
 /// The kernel's own drivers have found nothing amiss with the card.
 pub(crate) fn assert_sound(guest: &Outcome) {
@@ -55,31 +55,49 @@ fn on_the_real_driver_a_plan_by_netlink_is_verified() {
     let guest = boot("card_plan");
     guest.assert_success();
     assert_sound(&guest);
-    for pf in 0..2 {
+    for (pf, vfs) in [(0, 16), (1, 4)] {
         let facts = guest.file(&format!("fresh.{}", pf + 1));
-        assert_eq!(facts, planned("0200:0070", pf, 4));
+        assert_eq!(facts, planned("0200:0070", pf, vfs));
     }
     let report = guest.boot_json();
     assert_eq!(report["verdict"], "ready", "{report:#}");
     for pf in 0..2 {
-        assert_eq!(report["pfs"][pf]["report"]["verdict"], "right", "{report:#}");
+        let pf = &report["pfs"][pf]["report"];
+        assert_eq!(pf["verdict"], "right", "{report:#}");
+        let vfs = pf["vfs"].as_array().expect("VFs");
+        assert!(vfs.iter().all(|v| v["reached"] == "verified"), "{vfs:?}");
     }
-    guest.journal.expect("ibprov.service", "PF 0001:01:00.0: 4 of 4 VFs as planned");
+    guest.journal.expect("ibprov.service", "PF 0001:01:00.0: 16 of 16 VFs as planned");
 }
 
 #[test]
 fn on_the_real_driver_no_vf_is_probed_twice_and_a_second_run_touches_nothing() {
     let guest = boot("card_plan");
     let fresh = counters(&guest, "counters.fresh");
-    for bus in 1..=2 {
-        for vf in 1..=4 {
-            let function = format!("ibcard/0001:{bus:02x}:00.{vf}");
+    for (bus, vfs) in [(1, 16), (2, 4)] {
+        for vf in 1..=vfs {
+            let function = format!("ibcard/0001:{bus:02x}:{:02x}.{}", vf / 8, vf % 8);
             assert_eq!(fresh.get(&format!("{function} probe")), Some(&1), "{function}");
             assert_eq!(fresh.get(&format!("{function} remove")), Some(&0), "{function}");
         }
     }
     assert!(guest.stdout().contains("again: 0\n"), "{}", guest.stdout());
-    assert!(grown(&guest, "counters.fresh", "counters.again").is_empty());
+    assert!(grown(&guest, "counters.before", "counters.again").is_empty());
+    let report = guest.json("again.json");
+    assert_eq!(report["pfs"][0]["steps"], serde_json::json!([]));
+    assert_eq!(report["pfs"][1]["steps"], serde_json::json!([]));
+    assert_untouched(&guest);
+}
+
+#[test]
+fn on_the_real_driver_vfs_are_shown_with_guids_and_policy() {
+    let guest = boot("card_plan");
+    let status = guest.json("status.json");
+    let vf = &status["hcas"][0]["vfs"][15];
+    assert_eq!(vf["pci"], "0001:01:02.0", "{status:#}");
+    assert_eq!(vf["node_guid"], "0200:0070:0000:000f");
+    assert_eq!(vf["port_guid"], "0200:0070:0001:000f");
+    assert_eq!((&vf["policy"], &vf["driver"]), (&"Follow".into(), &"mlx5_core".into()));
 }
 
 /// `ibprov` tells from this what each device's driver holds from what uses it.
@@ -94,7 +112,7 @@ fn the_real_driver_holds_objects_of_its_own_in_each_idle_vf() {
 fn on_the_real_driver_one_changed_guid_is_one_rebind() {
     let guest = boot("card_plan");
     assert!(guest.stdout().contains("one: 0\n"), "{}", guest.stdout());
-    assert_eq!(guest.file("one"), planned("0200:0070", 0, 4));
+    assert_eq!(guest.file("one"), planned("0200:0070", 0, 16));
     let grown = grown(&guest, "counters.one-before", "counters.one-after");
     let want = [
         // Both GUIDs are told again before a VF is bound anew.
@@ -111,13 +129,8 @@ fn on_the_real_driver_another_number_of_vfs_is_had() {
     let guest = boot("card_plan");
     assert!(guest.stdout().contains("fewer: 0\n"), "{}", guest.stdout());
     assert_eq!(guest.file("fewer"), planned("0200:0070", 0, 2));
-}
-
-#[test]
-fn after_the_real_driver_was_bound_anew_the_plan_is_had_again() {
-    let guest = boot("card_plan");
-    assert!(guest.stdout().contains("rebound: 0\n"), "{}", guest.stdout());
-    assert_eq!(guest.file("rebound"), planned("0200:0070", 0, 2));
+    assert!(guest.stdout().contains("more: 0\n"), "{}", guest.stdout());
+    assert_eq!(guest.file("more"), planned("0200:0070", 0, 3));
 }
 
 /// How long firmware takes and with what it fails are guesses; what the driver

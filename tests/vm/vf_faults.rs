@@ -6,7 +6,7 @@ use crate::bed::outcome::Outcome;
 use crate::machine::boot;
 use crate::vf_plan::planned;
 
-fn assert_exit(guest: &Outcome, name: &str, code: u8) {
+pub(crate) fn assert_exit(guest: &Outcome, name: &str, code: u8) {
     let want = format!("{name}: {code}\n");
     assert!(guest.stdout().contains(&want), "want {want:?} in:\n{}", guest.stdout());
 }
@@ -18,12 +18,12 @@ fn assert_planned(guest: &Outcome, name: &str, first: &str) {
     }
 }
 
-fn wrong(report: &Value, pf: usize) -> Vec<&Value> {
+pub(crate) fn wrong(report: &Value, pf: usize) -> Vec<&Value> {
     let vfs = report["pfs"][pf]["vfs"].as_array().expect("VFs");
     vfs.iter().filter(|v| v["right"] == false).collect()
 }
 
-fn cause(vf: &Value) -> &str {
+pub(crate) fn cause(vf: &Value) -> &str {
     vf["cause"].as_str().expect("cause")
 }
 
@@ -103,17 +103,22 @@ fn a_guid_that_the_firmware_drops_is_detected() {
     assert_planned(&guest, "set-now", "0200:0071");
 }
 
+/// One VF of this PF went on with the GUIDs of its last probe.
+pub(crate) fn assert_stale(guest: &Outcome, pf: usize) {
+    assert_exit(guest, "stale", 3);
+    let report = guest.json("stale.json");
+    let wrong = wrong(&report, pf);
+    assert_eq!(wrong.len(), 1, "{wrong:?}");
+    assert_eq!(wrong[0]["vf"], 2);
+    let cause = cause(wrong[0]);
+    assert!(cause.contains("although it was bound after they were set"), "{cause}");
+}
+
 #[test]
 fn a_vf_that_goes_on_with_its_old_guid_is_detected() {
     let guest = boot("vf_faults");
-    assert_exit(&guest, "stale", 3);
-    let report = guest.json("stale.json");
     for pf in 0..2 {
-        let wrong = wrong(&report, pf);
-        assert_eq!(wrong.len(), 1, "{wrong:?}");
-        assert_eq!(wrong[0]["vf"], 2);
-        let cause = cause(wrong[0]);
-        assert!(cause.contains("although it was bound after they were set"), "{cause}");
+        assert_stale(&guest, pf);
     }
 }
 

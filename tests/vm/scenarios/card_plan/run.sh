@@ -8,8 +8,13 @@ phase 1
 for n in 1 2; do facts "0001:0$n:00.0" >"$OUT/fresh.$n"; done
 counters >"$OUT/counters.fresh"
 rdma resource show >"$OUT/idle.resources" 2>&1
+ibprov status --format json >"$OUT/status.json"
+listen
+counters >"$OUT/counters.before"
 apply again
+udevadm settle
 counters >"$OUT/counters.again"
+deaf
 
 # 2. One GUID is changed: one VF is bound anew.
 phase 2
@@ -23,18 +28,14 @@ facts "$pf" >"$OUT/one"
 
 # 3. Another number of VFs.
 phase 3
-sed -i '0,/vfs = 4/s//vfs = 2/' /etc/ibprov/ibprov.toml
+sed -i '0,/vfs = 16/s//vfs = 2/' /etc/ibprov/ibprov.toml
 apply fewer "$pf"
 udevadm settle
 facts "$pf" >"$OUT/fewer"
+sed -i '0,/vfs = 2/s//vfs = 3/' /etc/ibprov/ibprov.toml
+apply more "$pf"
+udevadm settle
+facts "$pf" >"$OUT/more"
 
-# 4. The PF's driver is bound anew, which forgets all of it.
-phase 4
-echo "$pf" >/sys/bus/pci/drivers/mlx5_core/unbind
-echo "$pf" >/sys/bus/pci/drivers/mlx5_core/bind
-udevadm settle
-apply rebound "$pf"
-udevadm settle
-facts "$pf" >"$OUT/rebound"
 dmesg >"$OUT/dmesg"
 true
