@@ -1,8 +1,10 @@
-//! VFs in use are left alone, whoever uses them.
+//! VFs in use are left alone, whoever uses them; on the distribution's own mlx5
+//! drivers.
 
 use std::collections::BTreeMap;
 
 use crate::bed::outcome::Outcome;
+use crate::card::assert_sound;
 use crate::machine::boot;
 use crate::vf_plan::{counters, grown};
 
@@ -19,10 +21,11 @@ fn by_vf(guest: &Outcome, name: &str) -> BTreeMap<String, String> {
 fn vfs_for_virtual_machines_are_never_probed_by_the_hosts_driver() {
     let guest = boot("vf_use");
     guest.assert_success();
+    assert_sound(&guest);
     let counters = counters(&guest, "counters.fresh");
-    let probes = |function: &str| counters.get(&format!("mlx5_core/{function} probe")).copied();
-    assert_eq!(probes("0000:01:00.2"), Some(1), "VF 1 is the host's");
-    for vf in ["0000:01:00.3", "0000:01:00.4"] {
+    let probes = |function: &str| counters.get(&format!("ibcard/{function} probe")).copied();
+    assert_eq!(probes("0001:01:00.2"), Some(1), "VF 1 is the host's");
+    for vf in ["0001:01:00.3", "0001:01:00.4"] {
         assert_eq!(probes(vf).unwrap_or_default(), 0, "{vf}");
     }
     let facts = by_vf(&guest, "fresh.facts");
@@ -39,9 +42,22 @@ fn an_idle_vf_has_what_drivers_and_clients_hold_in_each() {
     let has = |what: &str, who: &str| {
         held.lines().any(|l| l.contains(what) && l.contains(&format!("comm [{who}]")))
     };
-    assert!(has("state RTS", "mlx5_ib"), "{held}");
+    // Of the queue pairs that mlx5_ib makes for itself none is here: they are for P_Keys of
+    // datagrams that this card does not offer.
+    assert!(has("state RTS", "ib_core"), "{held}");
+    assert!(has("pdn", "mlx5_ib"), "{held}");
     assert!(has("pdn", "ib_srp"), "{held}");
     assert!(has("state LISTEN", "ibsim_user"), "{held}");
+}
+
+/// So is the next test's process.
+#[test]
+fn a_process_has_a_connected_queue_pair_of_a_vf() {
+    let guest = boot("vf_use");
+    assert!(guest.stdout().contains("verbs-user: connected\n"), "{}", guest.stdout());
+    let used = guest.file("used.resources");
+    let is_its = |l: &str| l.contains("type RC state RTS") && l.contains("comm verbs-user");
+    assert!(used.lines().any(is_its), "{used}");
 }
 
 #[test]
@@ -52,7 +68,7 @@ fn only_what_nobody_uses_gets_another_guid() {
     let vfs = report["pfs"][0]["vfs"].as_array().expect("VFs");
     let deferred: Vec<u64> =
         vfs.iter().filter(|v| v["deferred"] == true).filter_map(|v| v["vf"].as_u64()).collect();
-    assert_eq!(deferred, [0, 1, 2, 5, 6], "{vfs:?}");
+    assert_eq!(deferred, [0, 1, 2, 5, 6, 8], "{vfs:?}");
     let (before, after) = (by_vf(&guest, "admin.before"), by_vf(&guest, "admin.after"));
     let changed: Vec<&String> = before.keys().filter(|vf| before[*vf] != after[*vf]).collect();
     assert_eq!(changed, ["3", "4", "7"]);
@@ -61,7 +77,7 @@ fn only_what_nobody_uses_gets_another_guid() {
     assert_eq!(changed, ["4", "7"], "VF 3 shows nothing here: vfio-pci has it");
     let grown = grown(&guest, "counters.before", "counters.after");
     let removed: Vec<&String> = grown.keys().filter(|c| c.ends_with(" remove")).collect();
-    assert_eq!(removed, ["mlx5_core/0000:01:00.5 remove", "mlx5_core/0000:01:01.0 remove"]);
+    assert_eq!(removed, ["ibcard/0001:01:00.5 remove", "ibcard/0001:01:01.0 remove"]);
 }
 
 #[test]
@@ -86,6 +102,8 @@ fn the_report_says_who_uses_what() {
     ] {
         assert!(log.contains(want), "want {want:?} in:\n{log}");
     }
+    let process = |l: &str| l.contains(": process ") && l.contains(" owns a QP of it");
+    assert!(log.lines().any(process), "{log}");
 }
 
 #[test]
@@ -93,9 +111,9 @@ fn the_number_is_not_changed_while_a_vf_is_in_use() {
     let guest = boot("vf_use");
     assert!(guest.stdout().contains("fewer: 1\n"), "{}", guest.stdout());
     let facts = guest.file("fewer.facts");
-    assert_eq!(facts.lines().count(), 9, "{facts}");
+    assert_eq!(facts.lines().count(), 10, "{facts}");
     let log = guest.file("fewer.log");
-    assert!(log.contains("the number of VFs stays 8 instead of 4"), "{log}");
+    assert!(log.contains("the number of VFs stays 9 instead of 4"), "{log}");
 }
 
 #[test]

@@ -1,12 +1,9 @@
 set -u
 . /usr/lib/bed/vf.sh
-pf=0000:01:00.0
+pf=0001:01:00.0
 netdev() { ls "$pci/$pf/virtfn$1/net"; }
-admin() { # what the PF administers: VF, node, port
-	for n in 0 1 2 3 4 5 6 7; do
-		[ ! -e "$pci/$pf/sriov/$n" ] ||
-			echo "$n $(cat "$pci/$pf/sriov/$n/node" "$pci/$pf/sriov/$n/port" | tr '\n' ' ')"
-	done
+admin() { # what the PF administers: VF, GUIDs, link state
+	ip link show "$(ls "$pci/$pf/net")" | sed -n 's/^ *vf \([0-9]*\) .*\(NODE_GUID.*\)/\1 \2/p'
 }
 udevadm settle
 facts "$pf" >"$OUT/fresh.facts"
@@ -14,7 +11,8 @@ counters >"$OUT/counters.fresh"
 
 phase "uses"
 # 0 an address, 1 a container, 2 a virtual machine, 3 vfio-pci and nobody, 4 a
-# link-local address only, 5 a route, 6 a kernel client with a queue pair, 7 nothing.
+# link-local address only, 5 a route, 6 a kernel client with a queue pair, 7 nothing,
+# 8 a process with a connected queue pair.
 # Of each device ib_srp has a PD, the driver of the device has a queue pair, and the
 # connection manager an identifier that listens at no address.
 modprobe ib_srp
@@ -30,6 +28,11 @@ ip addr add fe80::4/64 dev "$(netdev 4)"
 ip link set "$(netdev 5)" up
 ip route add 10.10.0.0/16 dev "$(netdev 5)"
 modprobe ibsim_user dev="$(ls "$pci/$pf/virtfn6/infiniband")"
+mkfifo /run/connected
+/usr/lib/bed/verbs-user /dev/infiniband/"$(ls "$pci/$pf/virtfn8/infiniband_verbs")" >/run/connected &
+process=$!
+read -r said </run/connected && echo "verbs-user: $said"
+rdma resource show qp >"$OUT/used.resources"
 
 rdma=$(ls "$pci/$pf/virtfn7/infiniband")
 rdma resource show qp | grep "^link $rdma/" >"$OUT/idle.resources"
@@ -50,7 +53,7 @@ facts "$pf" >"$OUT/facts.after"
 counters >"$OUT/counters.after"
 
 phase "another number"
-sed -i 's/vfs = 8/vfs = 4/' /run/other.toml
+sed -i 's/vfs = 9/vfs = 4/' /run/other.toml
 apply fewer --config /run/other.toml
 facts "$pf" >"$OUT/fewer.facts"
 
@@ -64,6 +67,9 @@ ip -n container link set "$one" netns 1 name back0
 exec 9>&-
 ip route del 10.10.0.0/16
 modprobe -r ibsim_user
+kill "$process"
+wait "$process"
 apply free --config /run/other.toml
 facts "$pf" >"$OUT/free.facts"
+dmesg >"$OUT/dmesg"
 phase end
