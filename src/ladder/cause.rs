@@ -33,6 +33,17 @@ pub struct FunctionLog {
     pub last_error: Option<String>,
 }
 
+impl FunctionLog {
+    /// That the probe failed, and the first error in it, in the driver's words.
+    #[must_use]
+    pub fn failed_probe(&self) -> Option<String> {
+        let line = self.probe_failed.as_ref()?;
+        let first = self.first_error.as_ref().filter(|first| *first != line);
+        let first = first.map_or(String::new(), |first| format!("; its first error was: {first}"));
+        Some(format!("{line}{first}"))
+    }
+}
+
 /// Why `port` is missing its next rung; `None` if it is missing none.
 #[must_use]
 pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<Cause> {
@@ -46,11 +57,9 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
     // Told of a function without a driver only: with one, what failed before is
     // being tried again.
     let probe_failed = || {
-        let line = log?.probe_failed.as_ref()?;
-        let first = log?.first_error.as_ref().filter(|first| *first != line);
-        let first = first.map_or(String::new(), |first| format!("; its first error was: {first}"));
+        let failed = log?.failed_probe()?;
         Some(Cause::last(
-            format!("the driver's probe failed: {line}{first}"),
+            format!("the driver's probe failed: {failed}"),
             "read dmesg above that line; after a repair: echo ADDRESS > /sys/bus/pci/drivers_probe",
         ))
     };
@@ -204,6 +213,8 @@ mod tests {
         let log = log_of(&lines);
         assert_eq!(log.first_error.as_deref(), Some(refused));
         assert_eq!(log.probe_failed.as_deref(), Some(failed));
+        let told = format!("{failed}; its first error was: {refused}");
+        assert_eq!(log.failed_probe(), Some(told));
         let later = log_of(&[&lines[3..], &[(3, init)]].concat());
         assert_eq!((later.first_error, later.probe_failed.as_deref()), (None, Some(failed)));
     }

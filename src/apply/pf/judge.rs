@@ -63,10 +63,10 @@ fn is_away(want: &WantedVf, seen: &ObservedVf, pf: &ObservedPf, attempts: &Attem
     pf.ipoib && shows_other(want, seen, &pf.backend).is_none() && !attempts.have_bound(seen.index)
 }
 
-/// What the kernel said of a VF: that its probe failed, if it did.
+/// What the kernel said of a VF: that its probe failed, if it did, and why.
 fn kernel(vf: PciAddress, facts: &Facts) -> Option<String> {
     let log = facts.functions.get(&vf)?;
-    log.probe_failed.as_ref().or(log.last_error.as_ref()).cloned()
+    log.failed_probe().or_else(|| log.last_error.clone())
 }
 
 /// Why a VF lacks this, as far as the steps tell.
