@@ -3,6 +3,7 @@
 use crate::card::assert_sound;
 use crate::machine::boot;
 use crate::seed::assert_up;
+use crate::vf_plan::{grown, planned};
 
 #[test]
 #[ignore = "40 kills take minutes"]
@@ -129,4 +130,55 @@ fn the_real_drivers_and_the_card_survive_a_thousand_binds() {
     let grown: i64 = grown.trim_end_matches(" kB").parse().expect("kB");
     // 4 kB for each bind would be 4 MB.
     assert!(grown < 4_000, "{grown} kB more after a thousand binds");
+}
+
+#[test]
+#[ignore = "254 VFs take minutes to come"]
+fn two_pfs_with_127_vfs_each_get_their_plan_on_the_real_driver() {
+    let guest = boot("card_many_vfs");
+    guest.assert_success();
+    let text = guest.stdout();
+    println!("{text}");
+    assert_sound(&guest);
+    for (name, pf) in [("first", 0), ("second", 1)] {
+        assert!(text.contains(&format!("{name}: 0\n")), "{text}\n{}", guest.file("first.log"));
+        assert_eq!(guest.file(name), planned("0200:0070", pf, 127), "{name}");
+    }
+    assert!(text.contains("again: 0\n"), "{text}");
+    assert!(grown(&guest, "counters.before", "counters.after").is_empty());
+    let status = guest.json("status.json");
+    for hca in status["hcas"].as_array().expect("HCAs") {
+        assert_eq!(hca["vfs"].as_array().map(Vec::len), Some(127), "{}", hca["pci"]);
+    }
+}
+
+#[test]
+#[ignore = "eight PFs with four VFs each take minutes, and so does firmware that never comes up"]
+fn eight_pfs_come_up_and_firmware_that_does_not_is_named() {
+    let guest = boot("card_eight");
+    guest.assert_success();
+    let text = guest.stdout();
+    println!("{text}");
+    assert_sound(&guest);
+    let report = guest.boot_json();
+    assert_eq!(report["verdict"], "ready", "{report:#}");
+    let usec = |name: &str| report[name].as_u64().expect("time");
+    println!("boot took {} ms", (usec("finished_usec") - usec("started_usec")) / 1000);
+    for pf in 0..8 {
+        assert_eq!(guest.file(&format!("fresh.{}", pf + 1)), planned("0200:0070", pf, 4), "{pf}");
+    }
+    assert!(text.contains("status: 0\n"), "{text}\n{}", guest.file("status"));
+    let dmesg = guest.file("dmesg");
+    let gave_up =
+        |l: &str| l.contains("0001:08:00.0") && l.contains("pre-initializing state, aborting");
+    assert!(dmesg.lines().any(gave_up), "{dmesg}");
+    assert!(text.contains("pre-init: 1\n") || text.contains("pre-init: 3\n"), "{text}");
+    let status = guest.json("pre-init.json");
+    let hcas = status["hcas"].as_array().expect("HCAs");
+    let hca = hcas.iter().find(|h| h["pci"] == "0001:08:00.0").expect("the eighth");
+    assert_eq!(hca["ladder"]["missing"], "driver", "{hca:#}");
+    let why = hca["ladder"]["why"].as_str().unwrap_or_default();
+    assert!(why.contains("pre-initializing"), "{hca:#}");
+    assert!(text.contains("mended: 0\n"), "{text}");
+    assert_eq!(guest.file("mended"), planned("0200:0070", 7, 4));
 }

@@ -16,6 +16,7 @@ mod again;
 mod bed;
 mod campaigns;
 mod card;
+mod card_knobs;
 mod check;
 mod deadline;
 mod drivers;

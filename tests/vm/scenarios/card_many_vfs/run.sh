@@ -1,0 +1,32 @@
+set -u
+. /usr/lib/bed/vf.sh
+# From here on only this script applies.
+ln -s /dev/null /run/systemd/system/ibprov-pf@.service
+systemctl daemon-reload
+udevadm settle
+timed() { # NAME COMMAND...
+	timed=$1
+	shift
+	before=$(uptime_ms)
+	"$@"
+	echo "$timed took: $(($(uptime_ms) - before)) ms"
+}
+phase "one PF"
+timed first apply first 0001:01:00.0
+facts 0001:01:00.0 >"$OUT/first"
+phase "the other"
+timed second apply second 0001:02:00.0
+facts 0001:02:00.0 >"$OUT/second"
+phase "again"
+counters >"$OUT/counters.before"
+timed again apply again
+counters >"$OUT/counters.after"
+udevadm settle
+timed status ibprov status --format json >"$OUT/status.json"
+phase "off"
+for pf in 0001:01:00.0 0001:02:00.0; do
+	timed "off $pf" sh -c "echo 0 >$pci/$pf/sriov_numvfs"
+done
+awk '/^(MemTotal|MemAvailable|SUnreclaim):/' /proc/meminfo
+dmesg >"$OUT/dmesg"
+true
