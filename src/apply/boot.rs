@@ -20,7 +20,7 @@ use self::waited::{Waited, standing};
 use super::locks;
 use super::preview::denied;
 use super::steps::Steps;
-use super::warnings::send_queue_warning;
+use super::warnings::{foreseen_of_all, send_queue_warning};
 use crate::config::{Config, InterfaceSelector};
 use crate::host::events::{Events, Happened};
 use crate::host::process::{self, Ended};
@@ -397,6 +397,11 @@ impl Boot<'_> {
             );
         }
         problems.extend(warning);
+        if !self.config.interfaces.is_empty() {
+            let root = self.observer.root();
+            let interfaces = ipoib::Interfaces::look(root);
+            problems.extend(foreseen_of_all(root, self.config, &interfaces));
+        }
         let usage = process::own_usage();
         let mut report = BootReport {
             finished_usec: now,

@@ -54,7 +54,6 @@ pub fn bring_up(
         Err(e) => {
             report.failures.push(format!("who brings {} up: {e}", interface.name));
             report.bring_up = BringUp::Failed;
-            tell(report);
             return;
         }
     };
@@ -73,7 +72,6 @@ pub fn bring_up(
             }
         }
     };
-    tell(run.report);
 }
 
 /// Decide how to ask systemd, and ask it.
@@ -319,10 +317,12 @@ fn is_addressed(interface: &Interface) -> anyhow::Result<bool> {
     Ok(addresses.iter().any(|(ifindex, ..)| *ifindex == interface.ifindex))
 }
 
-fn tell(report: &IfaceReport) {
+/// Tell what came of it.
+pub(super) fn tell(report: &IfaceReport) {
     let stack = report.decision.as_ref().and_then(|d| d.stack);
     let cause = (!report.failures.is_empty()).then(|| report.failures.join("; "));
     let (kind, level) = match report.bring_up {
+        _ if !report.configured => (kinds::IFACE_FAILED, Level::ERROR),
         BringUp::Failed => (kinds::IFACE_FAILED, Level::ERROR),
         BringUp::Waiting => (kinds::IFACE_DONE, Level::WARN),
         _ => (kinds::IFACE_DONE, Level::INFO),

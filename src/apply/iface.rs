@@ -4,7 +4,8 @@ use std::path::Path;
 
 use tracing::{error, error_span, info};
 
-use super::bring_up::bring_up;
+use super::bring_up::{bring_up, tell};
+use super::warnings::foreseen;
 use crate::config::Config;
 use crate::host::manager::Manager;
 use crate::host::unit::JobEnd;
@@ -13,6 +14,7 @@ use crate::names::{IfName, IfNameError};
 use crate::observe::iface::{NotSeen, Seen, look};
 use crate::observe::ipoib::{self, Interface, Sort, outcome_file};
 use crate::observe::{Look, interface_manager};
+use crate::plan::settings::overwritten;
 use crate::plan::{IfacePlan, iface_plan, rename, wanted};
 use crate::report::events as kinds;
 use crate::report::iface::{
@@ -76,6 +78,7 @@ pub fn run(config: &Config, root: &Root, ask: Ask<'_>) -> Result<IfaceReport, No
     refused.extend(give_name(config, root, &mut seen, &mut report));
     refused.extend(settings(config, root, &mut seen, &mut report));
     report.notes.extend(queue_advice(root, &report.wanted));
+    report.notes.extend(foreseen(root, &report.wanted, &seen.interface));
     if ask.settings_only {
         report.bring_up = BringUp::NotAsked;
         // Steps have been told; who brings up tells the whole report.
@@ -89,8 +92,35 @@ pub fn run(config: &Config, root: &Root, ask: Ask<'_>) -> Result<IfaceReport, No
     write(&mut report);
     if !ask.settings_only {
         bring_up(root, ask.no_bus, deadline, &seen.interface, &mut report);
+        read_back(root, &seen.interface, &mut report);
+        tell(&report);
     }
     Ok(ended(report))
+}
+
+/// What a stack has written over since, by a look after it has brought the interface up:
+/// NetworkManager writes its profile's mode at each activation.
+fn read_back(root: &Root, interface: &Interface, report: &mut IfaceReport) {
+    let was_touched = match report.bring_up {
+        BringUp::Up | BringUp::Waiting | BringUp::Nobody | BringUp::Failed => true,
+        // Nobody has been at it.
+        BringUp::NotAsked | BringUp::Pending | BringUp::Left => false,
+    };
+    // What could not be made is told.
+    if !was_touched || !report.configured {
+        return;
+    }
+    let seen = match look(root, &interface.name) {
+        Ok(seen) if seen.interface.ifindex == interface.ifindex => seen,
+        // That it went away is told, or another run is for the one that has come.
+        _ => return,
+    };
+    let stack = report.decision.as_ref().and_then(|decision| decision.stack);
+    let view = report.stacks.iter().find(|view| Some(view.stack) == stack);
+    let writes = view.map_or(&[][..], |view| &view.writes);
+    let lost = overwritten(&report.wanted, &seen, report.mtu_asked, stack, writes);
+    report.configured = lost.is_empty();
+    report.failures.extend(lost);
 }
 
 /// MLNX_OFED's agent sets new interfaces too. It is let end first: what is set and

@@ -8,7 +8,7 @@ pub mod pf;
 pub mod pfs;
 pub mod preview;
 mod steps;
-mod warnings;
+pub mod warnings;
 
 use crate::host::lock::Locks;
 

@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::warnings::foreseen_of_all;
 use crate::config::Config;
 use crate::host::Root;
 use crate::ladder::{expect, progress};
 use crate::names::{ModuleName, ModuleState, Rung};
+use crate::observe::ipoib::Interfaces;
 use crate::observe::{ModprobeRules, Observed, Observer, driver_modules};
 use crate::plan::{Done, boot_steps};
 use crate::report::boot::LeftOut;
@@ -24,6 +26,8 @@ pub struct Preview {
     pub ports: Vec<PortProgress>,
     /// What would not be waited for.
     pub left_out: Vec<LeftOut>,
+    /// What will not stay as it is wanted.
+    pub warnings: Vec<String>,
 }
 
 /// Look, and say what would be done; nothing is changed.
@@ -43,6 +47,7 @@ pub fn preview(config: &Config, root: &Root) -> Preview {
         denied: if ports.is_empty() { BTreeMap::new() } else { denied(config, &rules, &observed) },
         ports,
         left_out: left_out.map(|(pci, reason)| LeftOut { pci, reason }).collect(),
+        warnings: foreseen_of_all(root, config, &Interfaces::look(root)),
     }
 }
 
@@ -73,6 +78,7 @@ impl Preview {
         for out in &self.left_out {
             lines.push(format!("would not wait for {}: {}", out.pci, out.reason));
         }
+        lines.extend(self.warnings.iter().map(|warning| format!("warning: {warning}")));
         lines.push(String::new());
         lines.join("\n")
     }

@@ -1,7 +1,33 @@
 //! What is told before it bites.
 
+use crate::config::Config;
 use crate::host::Root;
+use crate::observe::ipoib::{Interface, Interfaces};
 use crate::observe::{ModprobeRules, Observed};
+use crate::plan::settings::contradictions;
+use crate::plan::wanted;
+use crate::report::iface::WantedInterface;
+use crate::stacks::KNOWN;
+
+/// Where the files of the stacks that are part of this boot are against what is wanted
+/// of `interface`.
+#[must_use]
+pub fn foreseen(root: &Root, wanted: &WantedInterface, interface: &Interface) -> Vec<String> {
+    if wanted.mode.is_none() && wanted.mtu.is_none() {
+        return Vec::new();
+    }
+    let writes = KNOWN.writes(root, interface);
+    let writes = writes.iter().map(|(stack, setting)| (*stack, setting));
+    contradictions(&interface.name, wanted, writes)
+}
+
+/// The same of all interfaces of this host.
+#[must_use]
+pub fn foreseen_of_all(root: &Root, config: &Config, seen: &Interfaces) -> Vec<String> {
+    let of =
+        |interface: &Interface| foreseen(root, &wanted(&config.interfaces, interface), interface);
+    seen.all.iter().flat_map(of).collect()
+}
 
 /// Connect-IB (15b3:1011) cannot bring IPoIB up with more than 1024 send
 /// buffers: `ib_ipoib` then fails at `ip link set up`, long after boot.

@@ -5,12 +5,15 @@ use std::path::Path;
 
 use crate::apply::bring_up::explain;
 use crate::apply::iface::{Ask, is_missed, name_of, planned, queue_advice, run as set_up};
+use crate::apply::warnings::foreseen;
 use crate::cli::{Format, IfaceArgs};
 use crate::config::Config;
 use crate::host::{Root, process, systemctl, systemd};
 use crate::names::IfName;
 use crate::observe::iface::{NotSeen, look};
+use crate::plan::settings::contradictions;
 use crate::report::iface::stacks_text;
+use crate::report::stack::View;
 use crate::stacks::KNOWN;
 
 /// Time that the unit's own limit leaves us beyond the deadline, seconds.
@@ -96,6 +99,13 @@ fn dry_run(ask: Ask<'_>, config: &Config, root: &Root, format: Format) -> anyhow
         let standings = KNOWN.on_disk(root, &seen.interface);
         standings.into_iter().map(|s| s.view).collect()
     });
+    let decider = decided.as_ref().and_then(|(_, _, decision)| decision.stack);
+    let warnings = match views.iter().find(|view| Some(view.stack) == decider) {
+        Some(View { stack, writes, .. }) => {
+            contradictions(ask.name, &wanted, writes.iter().map(|setting| (*stack, setting)))
+        }
+        None => foreseen(root, &wanted, &seen.interface),
+    };
     let mut out = std::io::stdout().lock();
     if format == Format::Json {
         let json = serde_json::json!({
@@ -105,6 +115,7 @@ fn dry_run(ask: Ask<'_>, config: &Config, root: &Root, format: Format) -> anyhow
             "steps": plan.steps,
             "refused": plan.refused,
             "notes": notes,
+            "warnings": warnings,
             "asked_by": decided.as_ref().map(|(way, _, _)| way),
             "decision": decided.as_ref().map(|(_, _, decision)| decision),
             "stacks": views,
@@ -126,6 +137,9 @@ fn dry_run(ask: Ask<'_>, config: &Config, root: &Root, format: Format) -> anyhow
     }
     for refused in &plan.refused {
         writeln!(out, "cannot: {refused}")?;
+    }
+    for warning in &warnings {
+        writeln!(out, "warning: {warning}")?;
     }
     for note in &notes {
         writeln!(out, "note: {note}")?;

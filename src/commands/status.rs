@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::Write;
 
+use crate::apply::warnings::foreseen_of_all;
 use crate::cli::{Format, StatusArgs};
 use crate::config::Config;
 use crate::host::{Root, answer, state};
@@ -44,6 +45,7 @@ fn gather(args: &StatusArgs, config: &Config, root: &Root) -> Status {
     let mut ports = progress(&expectation, &observed);
     let interfaces = Interfaces::look(root);
     judge_settings(config, &interfaces, &mut ports, &mut facts);
+    problems.extend(foreseen_of_all(root, config, &interfaces));
     let left_out: BTreeMap<PciAddress, NotExpected> = expectation.left_out.into_iter().collect();
 
     let mut status = Status::new(

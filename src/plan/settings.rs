@@ -4,9 +4,12 @@
 use super::iface::{iface_plan, rename, wanted};
 use crate::config::Config;
 use crate::ladder::Facts;
-use crate::names::{IfName, Rung};
+use crate::names::{IfName, Mode, Rung};
+use crate::observe::iface::Seen;
 use crate::observe::ipoib::Interfaces;
 use crate::report::PortProgress;
+use crate::report::iface::{IfaceStep, WantedInterface};
+use crate::report::stack::{SettingValue, StackName, StackSetting};
 
 /// How the settings of an interface stand.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +51,117 @@ pub fn settings(config: &Config, seen: &Interfaces, name: &IfName) -> Settings {
     }
 }
 
+/// What `wanted` says against a setting that a stack writes; `None` if the two agree.
+fn against(wanted: &WantedInterface, value: SettingValue) -> Option<SettingValue> {
+    match value {
+        SettingValue::Mode(mode) => match (wanted.mode, wanted.mtu) {
+            (Some(asked), _) if asked != mode => Some(SettingValue::Mode(asked)),
+            // The kernel takes the MTU down with the mode.
+            (None, Some(mtu)) if mode == Mode::Datagram && mtu > mode.largest_mtu() => {
+                Some(SettingValue::Mtu(mtu))
+            }
+            _ => None,
+        },
+        SettingValue::Mtu(mtu) => wanted.mtu.filter(|asked| *asked != mtu).map(SettingValue::Mtu),
+    }
+}
+
+/// Where the files of the stacks that bring `name` up are against what is wanted of it:
+/// told before it happens.
+pub fn contradictions<'a>(
+    name: &IfName,
+    wanted: &WantedInterface,
+    writes: impl IntoIterator<Item = (StackName, &'a StackSetting)>,
+) -> Vec<String> {
+    let told = |(stack, setting): (StackName, &StackSetting)| {
+        let asked = against(wanted, setting.value)?;
+        Some(format!(
+            "{name}: {stack} will write {} {} when it brings the interface up, and {} = {} is wanted ({}): {setting}: change one of the two",
+            setting.value.what(),
+            setting.value,
+            asked.own_key(),
+            shown(asked),
+            wanted.origins.join(", "),
+        ))
+    };
+    writes.into_iter().filter_map(told).collect()
+}
+
+/// As it is typed in the configuration.
+fn shown(value: SettingValue) -> String {
+    match value {
+        SettingValue::Mode(mode) => format!("{:?}", mode.word()),
+        SettingValue::Mtu(mtu) => mtu.to_string(),
+    }
+}
+
+/// The settings that are no longer as wanted now that `stack` has brought the interface
+/// up, with the file and key that say so where `writes`, what the stack's files say, has
+/// them. `seen` is a look after that; what was made before had been read back.
+#[must_use]
+pub fn overwritten(
+    wanted: &WantedInterface,
+    seen: &Seen,
+    mtu_asked: Option<u32>,
+    stack: Option<StackName>,
+    writes: &[StackSetting],
+) -> Vec<String> {
+    let Seen { interface, all, names, .. } = seen;
+    let name = &interface.name;
+    let by = stack.map_or_else(|| "its network stack".to_owned(), |stack| stack.to_string());
+    let is_now = |value: SettingValue| match value {
+        SettingValue::Mode(mode) => interface.mode == Some(mode),
+        SettingValue::Mtu(mtu) => interface.mtu == Some(mtu),
+    };
+    let source = |asked: SettingValue| {
+        let setting =
+            writes.iter().find(|w| against(wanted, w.value) == Some(asked) && is_now(w.value));
+        match setting {
+            Some(setting) => {
+                format!("{setting}: change that, or {} in the configuration", asked.own_key())
+            }
+            None => {
+                "none of its files that are known says so: look for a script or a hook that does"
+                    .to_owned()
+            }
+        }
+    };
+    let lost = |asked: SettingValue, now: Option<String>| {
+        format!(
+            "{name}: {} is {} since {by} brought it up, and {} is wanted: {}",
+            asked.what(),
+            now.unwrap_or_else(|| "unknown".to_owned()),
+            shown(asked),
+            source(asked),
+        )
+    };
+    let mode_now = || interface.mode.map(|mode| mode.word().to_owned());
+    let mtu_now = || interface.mtu.map(|mtu| mtu.to_string());
+    let mut told = Vec::new();
+    for step in iface_plan(wanted, interface, all, names, mtu_asked).steps {
+        match step {
+            IfaceStep::SetMode { mode } => told.push(lost(SettingValue::Mode(mode), mode_now())),
+            // Written again after a mode only; the fabric holds a datagram MTU down.
+            IfaceStep::SetMtu { mtu } if interface.mtu == Some(mtu) => {}
+            IfaceStep::SetMtu { mtu } => told.push(lost(SettingValue::Mtu(mtu), mtu_now())),
+            IfaceStep::SetUmcast { umcast } => told.push(format!(
+                "{name}: umcast is {} since {by} brought it up, and {} is wanted",
+                u8::from(!umcast),
+                u8::from(umcast),
+            )),
+            IfaceStep::Rename { .. } | IfaceStep::AddChild { .. } => {}
+        }
+    }
+    // A smaller one that the stack wrote looks like one that the fabric allows.
+    let held = writes.iter().filter(|w| matches!(w.value, SettingValue::Mtu(_)) && is_now(w.value));
+    if let Some(asked) = held.filter_map(|w| against(wanted, w.value)).next()
+        && told.is_empty()
+    {
+        told.push(lost(asked, mtu_now()));
+    }
+    told
+}
+
 /// Judge the rung `configured` of ports that are named and have to reach it.
 /// Gives the interfaces whose settings nobody has made yet.
 pub fn judge_settings(
@@ -82,8 +196,89 @@ pub fn judge_settings(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{Problems, Source, resolve};
     use crate::host::Root;
     use crate::host::testing::tree;
+    use crate::observe::ipoib::Interface;
+
+    const STACK: StackName = StackName::new("network-manager", "NetworkManager");
+
+    /// ib0 as `mode` and `mtu` show it, what the text wants of it, and what the stack's
+    /// file says.
+    fn seen(text: &str, mode: Mode, mtu: u32) -> (WantedInterface, Seen) {
+        let interface = Interface {
+            name: "ib0".parse().expect("name"),
+            ifindex: 3,
+            parent: None,
+            pci: None,
+            port: None,
+            guid: None,
+            pkey: None,
+            can_connect: true,
+            mode: Some(mode),
+            mtu: Some(mtu),
+            umcast: Some(false),
+            up: true,
+        };
+        let source = Source { path: "/etc/x.toml".to_owned(), text: text.to_owned() };
+        let config = resolve(vec![source], Problems::default()).expect("configuration").config;
+        let wanted = wanted(&config.interfaces, &interface);
+        let (all, names) = (vec![interface.clone()], vec!["ib0".to_owned()]);
+        (wanted, Seen { interface, all, names, before: None, problems: Vec::new() })
+    }
+
+    fn says(value: SettingValue) -> StackSetting {
+        StackSetting { value, file: "/etc/p".to_owned(), key: "key", by_default: false }
+    }
+
+    const CONNECTED: &str = "[[interface]]\nname = \"*\"\nmode = \"connected\"\nmtu = 65520\n";
+
+    #[test]
+    fn what_the_stack_has_written_over_is_told_with_its_file() {
+        let (wanted, now) = seen(CONNECTED, Mode::Datagram, 2044);
+        let writes = [says(SettingValue::Mode(Mode::Datagram))];
+        let told = overwritten(&wanted, &now, Some(65520), Some(STACK), &writes);
+        assert_eq!(
+            told,
+            [
+                "ib0: transport mode is datagram since NetworkManager brought it up, and \"connected\" is wanted: key in /etc/p says datagram: change that, or mode in the configuration",
+                "ib0: MTU is 2044 since NetworkManager brought it up, and 65520 is wanted: none of its files that are known says so: look for a script or a hook that does",
+            ]
+        );
+        let (wanted, kept) = seen(CONNECTED, Mode::Connected, 65520);
+        assert_eq!(overwritten(&wanted, &kept, Some(65520), Some(STACK), &writes), [""; 0]);
+    }
+
+    #[test]
+    fn an_mtu_that_the_fabric_holds_down_is_not_one_that_the_stack_wrote() {
+        let (wanted, now) = seen("[[interface]]\nname = \"*\"\nmtu = 4092\n", Mode::Datagram, 2044);
+        let with = |writes: &[StackSetting]| overwritten(&wanted, &now, Some(4092), None, writes);
+        assert_eq!(with(&[]), [""; 0]);
+        assert_eq!(with(&[says(SettingValue::Mtu(4092))]), [""; 0]);
+        let told = with(&[says(SettingValue::Mtu(2044))]);
+        assert!(told[0].contains("key in /etc/p says 2044"), "{told:?}");
+    }
+
+    #[test]
+    fn a_contradiction_is_foreseen_only_where_something_is_wanted() {
+        let name: IfName = "ib0".parse().expect("name");
+        let with = |text: &str, value| {
+            let (wanted, _) = seen(text, Mode::Datagram, 2044);
+            let setting = says(value);
+            contradictions(&name, &wanted, [(STACK, &setting)]).len()
+        };
+        let (datagram, connected) =
+            (SettingValue::Mode(Mode::Datagram), SettingValue::Mode(Mode::Connected));
+        assert_eq!((with(CONNECTED, datagram), with(CONNECTED, connected)), (1, 0));
+        assert_eq!(
+            (with(CONNECTED, SettingValue::Mtu(2044)), with(CONNECTED, SettingValue::Mtu(65520))),
+            (1, 0)
+        );
+        let mtu = "[[interface]]\nname = \"*\"\nmtu = 65520\n";
+        assert_eq!((with(mtu, datagram), with(mtu, connected)), (1, 0), "the mode takes it down");
+        let umcast = "[[interface]]\nname = \"*\"\numcast = true\n";
+        assert_eq!(with(umcast, datagram), 0);
+    }
 
     #[test]
     fn what_another_agent_is_at_work_on_is_not_made_yet() {

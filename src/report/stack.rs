@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
+use crate::names::Mode;
+
 /// The name of a network stack. What is known of the stack is known to
 /// `crate::stacks`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,6 +129,72 @@ pub struct View {
     /// Where the stack's own unit for the one interface is (ifupdown's `ifup@`);
     /// `Absent` for stacks that have none.
     pub hotplug: Phase,
+    /// What it writes to the interface when it brings it up.
+    pub writes: Vec<StackSetting>,
+}
+
+/// A setting that a stack writes to an interface when it brings it up, by its files.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct StackSetting {
+    /// What it writes.
+    #[serde(flatten)]
+    pub value: SettingValue,
+    /// The file that says so, without control characters.
+    pub file: String,
+    /// Its key for that, in its own words (`infiniband.transport-mode`).
+    pub key: &'static str,
+    /// The key is not in the file: this is what the stack takes then.
+    pub by_default: bool,
+}
+
+/// What a stack writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SettingValue {
+    /// The transport mode.
+    Mode(Mode),
+    /// The MTU, bytes.
+    Mtu(u32),
+}
+
+impl SettingValue {
+    /// What it is a value of.
+    #[must_use]
+    pub const fn what(self) -> &'static str {
+        match self {
+            Self::Mode(_) => "transport mode",
+            Self::Mtu(_) => "MTU",
+        }
+    }
+
+    /// The key of `[[interface]]` for it.
+    #[must_use]
+    pub const fn own_key(self) -> &'static str {
+        match self {
+            Self::Mode(_) => "mode",
+            Self::Mtu(_) => "mtu",
+        }
+    }
+}
+
+impl fmt::Display for SettingValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Mode(mode) => f.write_str(mode.word()),
+            Self::Mtu(mtu) => write!(f, "{mtu}"),
+        }
+    }
+}
+
+impl fmt::Display for StackSetting {
+    /// Where it stands: `infiniband.transport-mode in FILE says datagram`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { value, file, key, by_default } = self;
+        match by_default {
+            false => write!(f, "{key} in {file} says {value}"),
+            true => write!(f, "{file} has no {key}, which means {value}"),
+        }
+    }
 }
 
 /// What is to be done.

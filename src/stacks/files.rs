@@ -1,8 +1,9 @@
 //! What the configuration files of several stacks have in common.
 
 use crate::host::Root;
-use crate::names::Guid;
+use crate::names::{Guid, Mode};
 use crate::observe::ipoib::Interface;
+use crate::report::stack::{SettingValue, StackSetting};
 
 /// No configuration of interfaces is larger, bytes.
 pub(super) const LIMIT: u64 = 1 << 20;
@@ -37,6 +38,36 @@ pub(super) fn ifcfg(text: &str) -> Vec<(String, String)> {
 pub(super) fn last<'a>(pairs: &'a [(String, String)], key: &str) -> Option<&'a str> {
     let found = pairs.iter().rev().find(|(k, _)| k.eq_ignore_ascii_case(key));
     found.map(|(_, v)| v.as_str())
+}
+
+/// A setting that `file` says with `key`.
+pub(super) fn setting(value: SettingValue, file: &str, key: &'static str) -> StackSetting {
+    let file = file.chars().filter(|c| !c.is_control()).collect();
+    StackSetting { value, file, key, by_default: false }
+}
+
+/// The MTU that `file` says with `key`, if it is a number other than 0, which means
+/// none to all stacks.
+pub(super) fn mtu_setting(
+    value: Option<&str>,
+    file: &str,
+    key: &'static str,
+) -> Option<StackSetting> {
+    let mtu = value?.trim().parse::<u32>().ok().filter(|mtu| *mtu != 0)?;
+    Some(setting(SettingValue::Mtu(mtu), file, key))
+}
+
+/// What Red Hat's `ifcfg-*` says of mode and MTU. Without CONNECTED_MODE both readers,
+/// `ifup-ib` and NetworkManager's plugin ifcfg-rh, write datagram.
+pub(super) fn ifcfg_settings(pairs: &[(String, String)], file: &str) -> Vec<StackSetting> {
+    let word = last(pairs, "CONNECTED_MODE");
+    let is_connected =
+        word.is_some_and(|w| matches!(w.to_lowercase().as_str(), "yes" | "y" | "true" | "t" | "1"));
+    let mode = if is_connected { Mode::Connected } else { Mode::Datagram };
+    let mut mode = setting(SettingValue::Mode(mode), file, "CONNECTED_MODE");
+    mode.by_default = word.is_none();
+    let mtu = mtu_setting(last(pairs, "MTU"), file, "MTU");
+    [Some(mode), mtu].into_iter().flatten().collect()
 }
 
 /// The first value of `key` in lines of `KEY=value`, quotes taken off.

@@ -1,14 +1,14 @@
 //! Debian's ifupdown: interfaces(5), its record of what is up, and the unit that
 //! its udev rule starts for an interface that is marked `allow-hotplug`.
 
-use super::files::{LIMIT, folder};
+use super::files::{LIMIT, folder, mtu_setting, setting};
 use super::phase;
 use super::stack::{Command, Facts, NoCommand, OwnUnit, Owner, Stack, StackUnit, program};
 use crate::host::Root;
 use crate::host::unit::UnitState;
 use crate::names::{IfName, NetworkRole};
 use crate::observe::ipoib::Interface;
-use crate::report::stack::{Action, Answer, Claim, Phase, StackName};
+use crate::report::stack::{Action, Answer, Claim, Phase, SettingValue, StackName, StackSetting};
 
 /// ifupdown.
 #[derive(Debug)]
@@ -117,6 +117,38 @@ impl Stack for Ifupdown {
         })
     }
 
+    /// `mtu` is an option of its methods. For the mode it has none: what people write is
+    /// a command that writes to the file in sysfs.
+    fn writes(
+        &self,
+        root: &Root,
+        interface: &Interface,
+        _others: &dyn Fn(&str) -> Phase,
+    ) -> Vec<StackSetting> {
+        let name = interface.name.as_str();
+        let interfaces = read(root);
+        let options = interfaces.options.iter().filter(|o| fits(&o.of, name));
+        let written = options.filter_map(|option| {
+            let Written { file, key, text, .. } = option;
+            match key.as_str() {
+                "mtu" => mtu_setting(Some(text), file, "mtu"),
+                "pre-up" => written_to_sysfs(text, name, file, "pre-up"),
+                "up" => written_to_sysfs(text, name, file, "up"),
+                "post-up" => written_to_sysfs(text, name, file, "post-up"),
+                _ => None,
+            }
+        });
+        // What is written last stays.
+        let (mut mode, mut mtu) = (None, None);
+        for setting in written {
+            match setting.value {
+                SettingValue::Mode(_) => mode = Some(setting),
+                SettingValue::Mtu(_) => mtu = Some(setting),
+            }
+        }
+        [mode, mtu].into_iter().flatten().collect()
+    }
+
     fn asked(&self, root: &Root) -> Vec<(String, String)> {
         let mut found = Vec::new();
         for file in files(root) {
@@ -161,6 +193,19 @@ pub struct Interfaces {
     hotplug: Vec<String>,
     /// Names of `iface` stanzas.
     stanzas: Vec<String>,
+    /// Options of stanzas.
+    options: Vec<Written>,
+}
+
+/// An option of an `iface` stanza.
+#[derive(Debug, PartialEq, Eq)]
+struct Written {
+    /// The stanza's name.
+    of: String,
+    /// The file that it is in.
+    file: String,
+    key: String,
+    text: String,
 }
 
 /// What a line of interfaces(5) leads to.
@@ -184,7 +229,7 @@ fn read(root: &Root) -> Interfaces {
 
 fn file(root: &Root, path: &str, into: &mut Interfaces, depth: u32) {
     let Ok(text) = root.text(path, LIMIT) else { return };
-    for more in parse(&text, into) {
+    for more in parse(path, &text, into) {
         if depth >= DEEPEST {
             return;
         }
@@ -225,19 +270,64 @@ fn expand(root: &Root, pattern: &str) -> Vec<String> {
 }
 
 /// Takes in one file; gives what it leads to.
-fn parse(text: &str, into: &mut Interfaces) -> Vec<More> {
+fn parse(path: &str, text: &str, into: &mut Interfaces) -> Vec<More> {
     let mut more = Vec::new();
+    // The stanza that the lines are options of.
+    let mut stanza: Option<String> = None;
     let joined = text.replace("\\\n", " ");
     for line in joined.lines().filter(|l| !l.trim_start().starts_with('#')) {
         let mut words = line.split_whitespace().map(str::to_owned);
-        match words.next().as_deref() {
+        let key = words.next();
+        let is_option = !matches!(
+            key.as_deref(),
+            None | Some("auto" | "iface" | "mapping" | "source" | "source-directory" | "rename")
+        ) && !key.as_deref().unwrap_or_default().starts_with("allow-");
+        if !is_option && key.is_some() {
+            stanza = None;
+        }
+        match key.as_deref() {
             Some("auto" | "allow-auto") => into.auto.extend(words),
             Some("allow-hotplug") => into.hotplug.extend(words),
-            Some("iface") => into.stanzas.extend(words.next()),
+            Some("iface") => {
+                stanza = words.next();
+                into.stanzas.extend(stanza.clone());
+            }
             Some("source") => more.extend(words.next().map(More::File)),
             Some("source-directory") => more.extend(words.next().map(More::Dir)),
-            _ => {}
+            Some(key) => {
+                let (key, text) = (key.to_owned(), words.collect::<Vec<_>>().join(" "));
+                let file = path.to_owned();
+                into.options.extend(stanza.clone().map(|of| Written { of, file, key, text }));
+            }
+            None => {}
         }
     }
     more
+}
+
+/// What a command like `echo connected > /sys/class/net/$IFACE/mode` writes; nothing
+/// of any other.
+fn written_to_sysfs(
+    command: &str,
+    name: &str,
+    file: &str,
+    key: &'static str,
+) -> Option<StackSetting> {
+    let (echo, path) = command.split_once('>')?;
+    let mut words = echo.split_whitespace();
+    let (Some("echo" | "/bin/echo"), Some(word), None) = (words.next(), words.next(), words.next())
+    else {
+        return None;
+    };
+    let word = word.trim_matches(['"', '\'']);
+    let path = path.split_whitespace().next()?.trim_matches(['"', '\'']);
+    let (netdev, attribute) = path.strip_prefix("/sys/class/net/")?.split_once('/')?;
+    if netdev != name && netdev != "$IFACE" && netdev != "${IFACE}" {
+        return None;
+    }
+    match attribute {
+        "mode" => Some(setting(SettingValue::Mode(word.parse().ok()?), file, key)),
+        "mtu" => mtu_setting(Some(word), file, key),
+        _ => None,
+    }
 }

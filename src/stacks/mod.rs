@@ -17,13 +17,13 @@ pub mod phase;
 pub mod stack;
 pub mod wicked;
 
-use crate::host::Root;
 use crate::host::bus::{BusError, Changes};
 use crate::host::manager::Manager;
 use crate::host::unit::{LoadState, UnitState};
+use crate::host::{Root, unit_links};
 use crate::names::{IfName, NetworkRole};
 use crate::observe::ipoib::Interface;
-use crate::report::stack::{Answer, Claim, Phase, StackName, View};
+use crate::report::stack::{Answer, Claim, Phase, StackName, StackSetting, View};
 use stack::{Facts, Owner, Progress, Reply, Stack, Standing};
 
 pub use decide::decide;
@@ -165,6 +165,10 @@ impl Stacks {
                 recorded: stack.has_brought_up(root, interface),
                 addressed: facts.stumbles_over_addresses && live.addressed,
                 hotplug: hotplug.unwrap_or(Phase::Absent),
+                writes: match phase {
+                    Phase::Absent => Vec::new(),
+                    _ => stack.writes(root, interface, &others),
+                },
             };
             Standing { facts, view }
         };
@@ -188,6 +192,22 @@ impl Stacks {
         };
         let states: Vec<UnitState> = self.facts().filter(is_there).map(state).collect();
         self.standings(root, interface, &states, &Live::default())
+    }
+
+    /// What the stacks that are part of this boot write to `interface` when they bring
+    /// it up, by files alone: those that run, and those that are enabled.
+    #[must_use]
+    pub fn writes(self, root: &Root, interface: &Interface) -> Vec<(StackName, StackSetting)> {
+        let phase = |service: &str| match is_in_boot(root, service) {
+            true => Phase::Queued,
+            false => Phase::Absent,
+        };
+        let mut all = Vec::new();
+        for stack in self.0.iter().filter(|s| phase(s.facts().service) != Phase::Absent) {
+            let writes = stack.writes(root, interface, &phase).into_iter();
+            all.extend(writes.map(|setting| (stack.facts().name, setting)));
+        }
+        all
     }
 
     /// Every netdev with an InfiniBand name that a file sets up, with the unit that
@@ -255,6 +275,16 @@ impl Stacks {
         let waits = |facts: &&Facts| facts.waiting_commands.contains(&command);
         self.facts().find(waits).map(|facts| facts.service)
     }
+}
+
+/// The service runs, or a link in a `.wants` directory of the administrator's has the
+/// next boot start it.
+fn is_in_boot(root: &Root, service: &str) -> bool {
+    const DIR: &str = "/etc/systemd/system";
+    let wants = root.list_or_empty(DIR).unwrap_or_default();
+    let mut wants = wants.into_iter().filter(|dir| dir.ends_with(".wants"));
+    unit_links::is_up(root, service)
+        || wants.any(|dir| root.link_name(&format!("{DIR}/{dir}/{service}")).is_ok())
 }
 
 /// Where the service is by `states`; `Absent` if they have nothing of it.

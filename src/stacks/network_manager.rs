@@ -1,15 +1,16 @@
 //! NetworkManager: what it says of a device, and why no profile fits.
 
 use super::files::{
-    LIMIT, NETWORK_SCRIPTS, address_trouble, first, folder, ifcfg, last, network_scripts,
+    LIMIT, NETWORK_SCRIPTS, address_trouble, first, folder, ifcfg, ifcfg_settings, last,
+    mtu_setting, network_scripts, setting,
 };
 use super::stack::{Facts, Owner, Progress, Reply, Said, Stack, StackUnit};
 use crate::host::Root;
 use crate::host::bus::{At, Bus, BusError, Changes, ObjectPath};
 use crate::host::manager::Manager;
-use crate::names::{IfName, NetworkRole};
+use crate::names::{IfName, Mode, NetworkRole};
 use crate::observe::ipoib::Interface;
-use crate::report::stack::{Answer, Claim, Phase, StackName};
+use crate::report::stack::{Answer, Claim, Phase, SettingValue, StackName, StackSetting};
 
 /// NetworkManager.
 #[derive(Debug)]
@@ -136,8 +137,10 @@ impl Said for Device {
         }
         Some(match (fitting(root, interface), self.managed) {
             // It activates it as soon as there is carrier, or has failed to.
-            (Fit::Yes(path), true) => Claim::new(Answer::Yes, format!("{path} ({word})")),
-            (Fit::Yes(path), false) => {
+            (Fit::Yes(Profile { path, .. }), true) => {
+                Claim::new(Answer::Yes, format!("{path} ({word})"))
+            }
+            (Fit::Yes(Profile { path, .. }), false) => {
                 let why = format!(
                     "{path} is for it, but NetworkManager does not manage it: unmanaged-devices in NetworkManager.conf, a udev rule with NM_UNMANAGED, or /etc/network/interfaces"
                 );
@@ -196,6 +199,21 @@ impl Stack for NetworkManager {
             Some(bus) => Reply::Says(Box::new(on_the_bus(bus, interface, changes)?)),
             None => Reply::Unreachable,
         })
+    }
+
+    /// At each activation it takes the interface down and writes the profile's mode
+    /// (`act_stage1_prepare()`, `src/core/devices/nm-device-infiniband.c`); the MTU
+    /// only if the profile has one.
+    fn writes(
+        &self,
+        root: &Root,
+        interface: &Interface,
+        _others: &dyn Fn(&str) -> Phase,
+    ) -> Vec<StackSetting> {
+        match fitting(root, interface) {
+            Fit::Yes(Profile { writes, .. }) => writes,
+            Fit::Missed(_) | Fit::No => Vec::new(),
+        }
     }
 
     /// Red Hat's `ifcfg-*` are read by its plugin ifcfg-rh.
@@ -268,15 +286,25 @@ fn on_the_bus(
     })
 }
 
+/// A profile that is for an interface.
+struct Profile {
+    path: String,
+    /// `connection.autoconnect-priority`: of several, the highest is activated.
+    priority: i64,
+    /// What it says of mode and MTU.
+    writes: Vec<StackSetting>,
+}
+
 enum Fit {
-    Yes(String),
+    Yes(Profile),
     Missed(String),
     No,
 }
 
-/// Whether one of the profiles on disk is for `interface`.
+/// Whether one of the profiles on disk is for `interface`: the one of the highest
+/// priority, and the first of those.
 fn fitting(root: &Root, interface: &Interface) -> Fit {
-    let mut missed = None;
+    let (mut missed, mut best): (_, Option<Profile>) = (None, None);
     for dir in DIRS {
         for file in root.list_or_empty(dir).unwrap_or_default() {
             let path = format!("{dir}/{file}");
@@ -287,7 +315,8 @@ fn fitting(root: &Root, interface: &Interface) -> Fit {
             match keyfile(&path, &text, interface) {
                 Fit::No => {}
                 Fit::Missed(why) => missed = Some(why),
-                yes @ Fit::Yes(_) => return yes,
+                Fit::Yes(found) if best.as_ref().is_some_and(|b| b.priority >= found.priority) => {}
+                Fit::Yes(found) => best = Some(found),
             }
         }
     }
@@ -301,11 +330,18 @@ fn fitting(root: &Root, interface: &Interface) -> Fit {
             match (no, trouble) {
                 (true, _) => missed = Some(format!("NM_CONTROLLED=no in {path}")),
                 (_, Some(trouble)) => missed = Some(format!("{path} does not fit: {trouble}")),
-                _ => return Fit::Yes(path),
+                _ if best.is_none() => {
+                    let writes = ifcfg_settings(&pairs, &path);
+                    best = Some(Profile { path, priority: 0, writes });
+                }
+                _ => {}
             }
         }
     }
-    missed.map_or(Fit::No, Fit::Missed)
+    match best {
+        Some(best) => Fit::Yes(best),
+        None => missed.map_or(Fit::No, Fit::Missed),
+    }
 }
 
 /// One profile in keyfile format (`nm-settings-keyfile(5)`).
@@ -330,6 +366,11 @@ fn keyfile(path: &str, text: &str, interface: &Interface) -> Fit {
             _ => Fit::No,
         };
     }
+    // It makes a child by itself, called after its parent, which is another interface.
+    let is_of_child = get("infiniband.p-key").is_some_and(|key| key != "-1");
+    if is_of_child && interface.parent.is_none() {
+        return Fit::No;
+    }
     let name = get("connection.interface-name");
     let address = get("infiniband.mac-address");
     // NetworkManager compares the last 8 bytes of an InfiniBand address.
@@ -342,6 +383,22 @@ fn keyfile(path: &str, text: &str, interface: &Interface) -> Fit {
         (Some(_), _, Some(trouble)) => Fit::Missed(format!("{path} does not fit: {trouble}")),
         (None, _, Some(_)) => Fit::No,
         _ if get("connection.autoconnect") == Some("false") => Fit::No,
-        _ => Fit::Yes(path.to_owned()),
+        _ => {
+            let priority = get("connection.autoconnect-priority").and_then(|p| p.parse().ok());
+            let writes = keyfile_settings(path, &pairs);
+            Fit::Yes(Profile { path: path.to_owned(), priority: priority.unwrap_or(0), writes })
+        }
     }
+}
+
+/// What a keyfile says of mode and MTU.
+fn keyfile_settings(path: &str, pairs: &[(String, String)]) -> Vec<StackSetting> {
+    let word = last(pairs, "infiniband.transport-mode");
+    let mode = word.map_or(Ok(Mode::Datagram), str::parse);
+    let mode = mode.ok().map(|mode| StackSetting {
+        by_default: word.is_none(),
+        ..setting(SettingValue::Mode(mode), path, "infiniband.transport-mode")
+    });
+    let mtu = mtu_setting(last(pairs, "infiniband.mtu"), path, "infiniband.mtu");
+    [mode, mtu].into_iter().flatten().collect()
 }

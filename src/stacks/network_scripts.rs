@@ -1,12 +1,14 @@
 //! Red Hat's network-scripts: `ifcfg-*` below /etc/sysconfig/network-scripts.
 
-use super::files::{LIMIT, NETWORK_SCRIPTS, address_trouble, ifcfg, last, network_scripts};
+use super::files::{
+    LIMIT, NETWORK_SCRIPTS, address_trouble, ifcfg, ifcfg_settings, last, network_scripts,
+};
 use super::network_manager;
 use super::stack::{Command, Facts, NoCommand, Owner, Stack, StackUnit, program};
 use crate::host::Root;
 use crate::names::{IfName, NetworkRole};
 use crate::observe::ipoib::Interface;
-use crate::report::stack::{Action, Answer, Claim, Phase, StackName};
+use crate::report::stack::{Action, Answer, Claim, Phase, StackName, StackSetting};
 
 /// network-scripts.
 #[derive(Debug)]
@@ -31,6 +33,15 @@ static FACTS: Facts = Facts {
     init_script: Some("/etc/init.d/network"),
 };
 
+/// NetworkManager is part of this boot.
+fn has_network_manager(others: &dyn Fn(&str) -> Phase) -> bool {
+    !matches!(others(network_manager::SERVICE), Phase::Absent | Phase::NotStarted)
+}
+
+fn says_no(pairs: &[(String, String)], key: &str) -> bool {
+    last(pairs, key).is_some_and(|v| matches!(v.to_lowercase().as_str(), "no" | "n" | "false"))
+}
+
 impl Stack for NetworkScripts {
     fn facts(&self) -> &'static Facts {
         &FACTS
@@ -45,8 +56,7 @@ impl Stack for NetworkScripts {
         _phase: Phase,
         others: &dyn Fn(&str) -> Phase,
     ) -> Claim {
-        let nm = others(network_manager::SERVICE);
-        let nm_here = !matches!(nm, Phase::Absent | Phase::NotStarted);
+        let nm_here = has_network_manager(others);
         let name = interface.name.as_str();
         let mut missed = None;
         for file in root.list_or_empty(NETWORK_SCRIPTS).unwrap_or_default() {
@@ -74,10 +84,7 @@ impl Stack for NetworkScripts {
                 missed = Some(format!("{path} does not fit: {trouble}"));
                 continue;
             }
-            let no = |key: &str| {
-                last(&pairs, key)
-                    .is_some_and(|v| matches!(v.to_lowercase().as_str(), "no" | "n" | "false"))
-            };
+            let no = |key: &str| says_no(&pairs, key);
             return if nm_here && !no("NM_CONTROLLED") {
                 Claim::new(Answer::No, format!("{path} is NetworkManager's (no NM_CONTROLLED=no)"))
             } else if no("ONBOOT") {
@@ -94,6 +101,22 @@ impl Stack for NetworkScripts {
 
     fn command(&self, _how: Action, name: &IfName) -> Result<Command, NoCommand> {
         Ok(Command { shown: "ifup", words: vec![program("ifup")?, name.to_string()] })
+    }
+
+    /// `ifup-ib` writes the mode at each call, and MTU= if it is there.
+    fn writes(
+        &self,
+        root: &Root,
+        interface: &Interface,
+        others: &dyn Fn(&str) -> Phase,
+    ) -> Vec<StackSetting> {
+        let path = format!("{NETWORK_SCRIPTS}/ifcfg-{}", interface.name);
+        let pairs = ifcfg(&root.text(&path, LIMIT).unwrap_or_default());
+        let is_its = !has_network_manager(others) || says_no(&pairs, "NM_CONTROLLED");
+        match pairs.is_empty() || !is_its {
+            true => Vec::new(),
+            false => ifcfg_settings(&pairs, &path),
+        }
     }
 
     fn asked(&self, root: &Root) -> Vec<(String, String)> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::files::{LIMIT, address_trouble, first, folder};
+use super::files::{LIMIT, address_trouble, first, folder, setting};
 use super::stack::{Facts, Owner, Progress, Reply, Said, Stack, StackUnit};
 use crate::host::Root;
 use crate::host::bus::{At, Bus, BusError, Changes, ObjectPath};
@@ -10,7 +10,7 @@ use crate::host::manager::Manager;
 use crate::host::udev_record;
 use crate::names::{IfName, NetworkRole};
 use crate::observe::ipoib::Interface;
-use crate::report::stack::{Answer, Claim, Phase, StackName};
+use crate::report::stack::{Answer, Claim, Phase, SettingValue, StackName, StackSetting};
 
 /// systemd-networkd.
 #[derive(Debug)]
@@ -187,6 +187,34 @@ impl Stack for Networkd {
         Ok(Reply::Says(Box::new(link)))
     }
 
+    /// `[IPoIB] Mode=` (systemd 252 ignores that section of a .network file still) and
+    /// `[Link] MTUBytes=` of the file that it follows, or will; what is not said is left
+    /// alone.
+    fn writes(
+        &self,
+        root: &Root,
+        interface: &Interface,
+        _others: &dyn Fn(&str) -> Phase,
+    ) -> Vec<StackSetting> {
+        let followed = record(root, interface.ifindex).file.filter(|file| !file.is_empty());
+        let Some(network) = followed.or_else(|| fitting(root, interface)) else {
+            return Vec::new();
+        };
+        let (mut mode, mut mtu) = (None, None);
+        for path in std::iter::once(network.clone()).chain(drop_ins(root, &network)) {
+            let Ok(text) = root.text(&path, LIMIT) else { continue };
+            for (_, word) in section(&text, "[IPoIB]").iter().filter(|(key, _)| key == "Mode") {
+                let value = word.parse().ok().map(SettingValue::Mode);
+                mode = value.map(|value| setting(value, &path, "[IPoIB] Mode="));
+            }
+            for (_, word) in section(&text, "[Link]").iter().filter(|(key, _)| key == "MTUBytes") {
+                let value = bytes(word).map(SettingValue::Mtu);
+                mtu = value.map(|value| setting(value, &path, "[Link] MTUBytes="));
+            }
+        }
+        [mode, mtu].into_iter().flatten().collect()
+    }
+
     fn asked(&self, root: &Root) -> Vec<(String, String)> {
         let mut found = Vec::new();
         for dir in ["/etc/systemd/network", "/run/systemd/network"] {
@@ -267,6 +295,60 @@ fn networks(root: &Root) -> BTreeMap<String, String> {
     files
 }
 
+/// The .network file that fits `interface`: the first by name. `None` also where that
+/// cannot be told from [Match] keys that are known here.
+fn fitting(root: &Root, interface: &Interface) -> Option<String> {
+    for path in networks(root).into_values() {
+        let text = root.text(&path, LIMIT).ok()?;
+        let (mut fits, mut is_known) = (true, true);
+        for (key, value) in matching(&text) {
+            let mut words = value.split_whitespace();
+            match key.as_str() {
+                "Name" if !value.starts_with('!') => {
+                    let name = interface.name.as_str();
+                    fits &= words
+                        .any(|p| glob::Pattern::new(p).is_ok_and(|pattern| pattern.matches(name)));
+                }
+                "Type" if !value.starts_with('!') => fits &= words.any(|w| w == "infiniband"),
+                _ => is_known = false,
+            }
+        }
+        match (fits, is_known) {
+            (true, true) => return Some(path),
+            (true, false) => return None,
+            (false, _) => {}
+        }
+    }
+    None
+}
+
+/// The drop-ins of a .network file, in the order in which they count.
+fn drop_ins(root: &Root, network: &str) -> Vec<String> {
+    let name = network.rsplit('/').next().unwrap_or_default();
+    let mut files: BTreeMap<String, String> = BTreeMap::new();
+    for dir in DIRS {
+        let dir = format!("{dir}/{name}.d");
+        for file in root.list_or_empty(&dir).unwrap_or_default() {
+            if file.ends_with(".conf") {
+                let path = format!("{dir}/{file}");
+                files.entry(file).or_insert(path);
+            }
+        }
+    }
+    files.into_values().collect()
+}
+
+/// A number of bytes with a suffix to the base of 1024 (`parse_mtu()`,
+/// `src/basic/parse-util.c`).
+fn bytes(text: &str) -> Option<u32> {
+    let (digits, factor) = match text.char_indices().last()? {
+        (at, 'K') => (text.get(..at)?, 1 << 10),
+        (at, 'M') => (text.get(..at)?, 1 << 20),
+        _ => (text, 1_u32),
+    };
+    digits.trim().parse::<u32>().ok()?.checked_mul(factor)
+}
+
 /// A .network file that was probably meant for `interface`, and why it is not.
 fn near_miss(root: &Root, interface: &Interface) -> Option<String> {
     for path in networks(root).values() {
@@ -337,11 +419,16 @@ fn former_name(root: &Root, interface: &Interface) -> Option<String> {
 
 /// The assignments of the [Match] section.
 fn matching(text: &str) -> Vec<(String, String)> {
+    section(text, "[Match]")
+}
+
+/// The assignments of the sections with this head.
+fn section(text: &str, head: &str) -> Vec<(String, String)> {
     let mut inside = false;
     let mut pairs = Vec::new();
     for line in text.lines().map(str::trim) {
         if line.starts_with('[') {
-            inside = line == "[Match]";
+            inside = line == head;
         } else if inside
             && !line.starts_with(['#', ';'])
             && let Some((key, value)) = line.split_once('=')

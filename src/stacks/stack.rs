@@ -9,7 +9,7 @@ use crate::host::unit::UnitState;
 use crate::host::{Root, process};
 use crate::names::{IfName, NetworkRole};
 use crate::observe::ipoib::Interface;
-use crate::report::stack::{Action, Claim, Phase, StackName, View};
+use crate::report::stack::{Action, Claim, Phase, StackName, StackSetting, View};
 
 /// What is always so of a stack.
 #[derive(Debug)]
@@ -128,6 +128,16 @@ pub trait Stack: Sync + fmt::Debug {
     fn command(&self, _how: Action, _name: &IfName) -> Result<Command, NoCommand> {
         Err(NoCommand::ByItself)
     }
+
+    /// The transport mode and the MTU that it writes to `interface` when it brings it
+    /// up, by its files. What cannot be told from them is left out. `others` as for
+    /// [`Stack::claim`].
+    fn writes(
+        &self,
+        root: &Root,
+        interface: &Interface,
+        others: &dyn Fn(&str) -> Phase,
+    ) -> Vec<StackSetting>;
 
     /// The netdevs that its files set up at boot by name, each with the file. A
     /// pattern (`ib*`) says nothing of a single netdev.

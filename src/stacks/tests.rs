@@ -424,6 +424,15 @@ impl Stack for ConnMan {
         Claim::new(answer, file)
     }
 
+    fn writes(
+        &self,
+        _root: &Root,
+        _interface: &Interface,
+        _others: &dyn Fn(&str) -> Phase,
+    ) -> Vec<StackSetting> {
+        Vec::new()
+    }
+
     fn asked(&self, _root: &Root) -> Vec<(String, String)> {
         vec![("ib0".to_owned(), "/var/lib/connman/settings".to_owned())]
     }
@@ -558,4 +567,104 @@ proptest::proptest! {
         let decision = decided(&files, &interface("ib0", false), &units, &live);
         proptest::prop_assert!(!decision.why.is_empty());
     }
+}
+
+/// What the stacks that are enabled write to ib0, one line each.
+fn written(enabled: &[&str], files: &[(&str, &str)]) -> String {
+    let dir = crate::host::testing::tree(files, &[]);
+    for unit in enabled {
+        let wants = dir.path().join("etc/systemd/system/multi-user.target.wants");
+        std::fs::create_dir_all(&wants).expect("directory");
+        let target = format!("/lib/systemd/system/{unit}");
+        std::os::unix::fs::symlink(target, wants.join(unit)).expect("link");
+    }
+    let root = Root::copy_at(dir.path()).expect("root");
+    let lines = KNOWN.writes(&root, &interface("ib0", false));
+    lines.iter().map(|(stack, setting)| format!("{stack}: {setting}\n")).collect()
+}
+
+#[test]
+fn network_manager_writes_the_mode_of_its_profile_always() {
+    let nm = ["NetworkManager.service"];
+    let dir = "/etc/NetworkManager/system-connections";
+    let (first, second) = (format!("{dir}/a.nmconnection"), format!("{dir}/b.nmconnection"));
+    let plain = "[connection]\ntype=infiniband\ninterface-name=ib0\n";
+    expect!["NetworkManager: /etc/NetworkManager/system-connections/a.nmconnection has no infiniband.transport-mode, which means datagram\n"]
+        .assert_eq(&written(&nm, &[(&first, plain)]));
+    assert_eq!(written(&[], &[(&first, plain)]), "", "it is not part of this boot");
+    let connected = format!(
+        "{plain}autoconnect-priority=5\n[infiniband]\ntransport-mode=connected\nmtu=65520\n"
+    );
+    expect![[r#"
+        NetworkManager: infiniband.transport-mode in /etc/NetworkManager/system-connections/b.nmconnection says connected
+        NetworkManager: infiniband.mtu in /etc/NetworkManager/system-connections/b.nmconnection says 65520
+    "#]]
+    .assert_eq(&written(&nm, &[(&first, plain), (&second, &connected)]));
+    // A partition of its parent, which is ib0 or not, is another interface.
+    let child = "[connection]\ntype=infiniband\n[infiniband]\np-key=32769\nparent=ib0\n";
+    assert_eq!(written(&nm, &[(&first, child)]), "");
+    let odd = format!("{plain}[infiniband]\ntransport-mode=\u{1b}[2J\nmtu=many\n");
+    assert_eq!(written(&nm, &[(&first, &odd)]), "", "a profile that it does not load");
+}
+
+#[test]
+fn an_ifcfg_file_is_written_by_who_reads_it() {
+    let file = "/etc/sysconfig/network-scripts/ifcfg-ib0";
+    let nm = "NetworkManager.service";
+    let with = |enabled: &[&str], text| written(enabled, &[(file, text)]);
+    let connected = "DEVICE=ib0\nCONNECTED_MODE=yes\nMTU=65520\n";
+    expect![[r#"
+        NetworkManager: CONNECTED_MODE in /etc/sysconfig/network-scripts/ifcfg-ib0 says connected
+        NetworkManager: MTU in /etc/sysconfig/network-scripts/ifcfg-ib0 says 65520
+    "#]]
+    .assert_eq(&with(&[nm, "network.service"], connected));
+    expect!["network-scripts: /etc/sysconfig/network-scripts/ifcfg-ib0 has no CONNECTED_MODE, which means datagram\n"]
+        .assert_eq(&with(&[nm, "network.service"], "DEVICE=ib0\nNM_CONTROLLED=no\n"));
+    let file = "/etc/sysconfig/network/ifcfg-ib0";
+    let wicked = |text| written(&["wicked.service"], &[(file, text)]);
+    expect!["wicked: IPOIB_MODE in /etc/sysconfig/network/ifcfg-ib0 says connected\n"]
+        .assert_eq(&wicked("STARTMODE=auto\nIPOIB_MODE='connected'\nMTU=0\n"));
+    assert_eq!(wicked("STARTMODE=auto\n"), "", "it leaves the mode alone");
+}
+
+#[test]
+fn networkd_writes_what_its_file_and_drop_ins_say() {
+    let dir = "/etc/systemd/network";
+    let (first, second) = (format!("{dir}/10-eth.network"), format!("{dir}/50-ib.network"));
+    let with = |files: &[(&str, &str)]| written(&["systemd-networkd.service"], files);
+    let ib = "[Match]\nName=ib*\n[Link]\nMTUBytes=2K\n[IPoIB]\nMode=connected\n";
+    let eth = "[Match]\nName=eth0\nDriver=virtio_net\n[Link]\nMTUBytes=9000\n";
+    expect![[r#"
+        systemd-networkd: [IPoIB] Mode= in /etc/systemd/network/50-ib.network says connected
+        systemd-networkd: [Link] MTUBytes= in /etc/systemd/network/50-ib.network says 2048
+    "#]]
+    .assert_eq(&with(&[(&first, eth), (&second, ib)]));
+    let drop_in = "/run/systemd/network/50-ib.network.d/mode.conf";
+    expect![[r#"
+        systemd-networkd: [IPoIB] Mode= in /run/systemd/network/50-ib.network.d/mode.conf says datagram
+        systemd-networkd: [Link] MTUBytes= in /etc/systemd/network/50-ib.network says 2048
+    "#]]
+    .assert_eq(&with(&[(&second, ib), (drop_in, "[IPoIB]\nMode=datagram\n")]));
+    // Whether this one fits cannot be told here: nothing is said.
+    let unknown = "[Match]\nPath=pci-0000:4b:00.0\n";
+    assert_eq!(with(&[(&first, unknown), (&second, ib)]), "");
+    // What it says of itself counts.
+    let record = (
+        "/run/systemd/netif/links/5",
+        "ADMIN_STATE=configured\nNETWORK_FILE=/etc/systemd/network/50-ib.network\n",
+    );
+    assert!(with(&[(&first, unknown), (&second, ib), record]).contains("says connected"));
+}
+
+#[test]
+fn ifupdown_writes_its_mtu_and_what_commands_echo() {
+    let text = "auto ib0\niface ib0 inet static\n  address 10.0.0.1/24\n  mtu 65520\n  pre-up echo connected > /sys/class/net/$IFACE/mode || true\niface ib1 inet dhcp\n  mtu 2000\n  pre-up echo datagram > /sys/class/net/ib1/mode\n";
+    let with = |text| written(&["networking.service"], &[("/etc/network/interfaces", text)]);
+    expect![[r#"
+        ifupdown: pre-up in /etc/network/interfaces says connected
+        ifupdown: mtu in /etc/network/interfaces says 65520
+    "#]]
+    .assert_eq(&with(text));
+    let others = "iface ib0 inet dhcp\n  up echo connected > /tmp/x; echo datagram > /sys/class/net/ib0/mode\n  up logger echo connected > /sys/class/net/ib0/mode\nmtu\n";
+    assert_eq!(with(others), "", "other commands are not understood, and not guessed at");
 }

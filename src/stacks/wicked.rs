@@ -1,12 +1,12 @@
 //! SUSE's wicked: `ifcfg-*` below /etc/sysconfig/network. Its nanny watches for
 //! interfaces and brings up what it has a policy for.
 
-use super::files::{LIMIT, folder, ifcfg, last};
+use super::files::{LIMIT, folder, ifcfg, last, mtu_setting, setting};
 use super::stack::{Facts, Owner, Stack, StackUnit};
 use crate::host::Root;
 use crate::names::{IfName, NetworkRole};
 use crate::observe::ipoib::Interface;
-use crate::report::stack::{Answer, Claim, Phase, StackName};
+use crate::report::stack::{Answer, Claim, Phase, SettingValue, StackName, StackSetting};
 
 /// wicked.
 #[derive(Debug)]
@@ -66,6 +66,21 @@ impl Stack for Wicked {
                 Claim::new(Answer::Yes, format!("{path}{mode}"))
             }
         }
+    }
+
+    /// Without IPOIB_MODE it leaves the mode alone (`ifcfg-infiniband(5)`).
+    fn writes(
+        &self,
+        root: &Root,
+        interface: &Interface,
+        _others: &dyn Fn(&str) -> Phase,
+    ) -> Vec<StackSetting> {
+        let path = format!("{DIR}/ifcfg-{}", interface.name);
+        let pairs = ifcfg(&root.text(&path, LIMIT).unwrap_or_default());
+        let mode = last(&pairs, "IPOIB_MODE").and_then(|word| word.to_lowercase().parse().ok());
+        let mode = mode.map(|mode| setting(SettingValue::Mode(mode), &path, "IPOIB_MODE"));
+        let mtu = mtu_setting(last(&pairs, "MTU"), &path, "MTU");
+        [mode, mtu].into_iter().flatten().collect()
     }
 
     fn asked(&self, root: &Root) -> Vec<(String, String)> {

@@ -70,3 +70,94 @@ fn both_ways_of_asking_agree() {
     assert_eq!(decision("dry-run"), decision("dry-run.no-bus"));
     assert!(decision("dry-run").contains("50-ib0.network (configured)"), "{}", decision("dry-run"));
 }
+
+/// What a stack writes to ib0 and ib1, where connected mode and an MTU of 65520 are
+/// wanted.
+struct Written {
+    scenario: &'static str,
+    stack: &'static str,
+    /// What the interface is like then.
+    shown: &'static str,
+    /// What is lost, as `ibprov` calls it, with what it is and what is wanted.
+    lost: [&'static str; 3],
+    /// The key that is wanted.
+    key: &'static str,
+    /// Where ib1's file says so.
+    source: &'static str,
+}
+
+const WRITTEN: [Written; 2] = [
+    Written {
+        scenario: "iface_written_networkd",
+        stack: "systemd-networkd",
+        shown: "connected 2000",
+        lost: ["MTU", "2000", "65520"],
+        key: "mtu",
+        source: "[Link] MTUBytes= in /etc/systemd/network/50-ib1.network says 2000",
+    },
+    Written {
+        scenario: "iface_written_nm",
+        stack: "NetworkManager",
+        shown: "datagram 2044",
+        lost: ["transport mode", "datagram", "\"connected\""],
+        key: "mode",
+        source: "infiniband.transport-mode in /etc/NetworkManager/system-connections/ib1.nmconnection says datagram",
+    },
+];
+
+#[test]
+fn what_the_stack_writes_over_is_told_and_is_not_configured() {
+    // systemd-networkd 252 asks for an MTU once, and goes on where the kernel refuses it: of
+    // an interface that has just come, now and then.
+    let by_network_manager = WRITTEN.into_iter().filter(|w| w.stack == "NetworkManager");
+    for Written { scenario, stack, shown, lost, key, source } in by_network_manager {
+        let [what, is, wanted] = lost;
+        assert_eq!(scene(scenario, "ib1"), shown, "{scenario}");
+        assert!(scene(scenario, "late").starts_with("failed "), "{scenario}");
+        let outcome = outcome(scenario, "late");
+        let state = (&outcome["configured"], &outcome["bring_up"], &outcome["exit_code"]);
+        assert_eq!(state, (&false.into(), &"up".into(), &3.into()), "{outcome}");
+        let failure = outcome["failures"][0].as_str().expect("failure").to_owned();
+        let want = format!(
+            "ib1: {what} is {is} since {stack} brought it up, and {wanted} is wanted: {source}: change that, or {key} in the configuration"
+        );
+        assert_eq!(failure, want);
+        let told = boot(scenario).journal.find(&want).map(|e| e.field("PRIORITY").to_owned());
+        assert_eq!(told.as_deref(), Some("3"), "{scenario}");
+    }
+}
+
+#[test]
+fn what_the_stack_will_write_over_is_foreseen() {
+    for Written { scenario, stack, shown, lost: [what, is, wanted], key, source } in WRITTEN {
+        // It was there before: its settings were made, and left to a stack to come.
+        assert_eq!(scene(scenario, "ib0"), shown, "{scenario}");
+        let before = outcome(scenario, "before");
+        assert_eq!(before["bring_up"], "left", "{before}");
+        let of_ib0 = source.replace("ib1", "ib0");
+        let want = format!(
+            "ib0: {stack} will write {what} {is} when it brings the interface up, and {key} = {wanted} is wanted (/etc/ibprov/ibprov.toml:4): {of_ib0}: change one of the two"
+        );
+        let is_told = |list: &Value| list.as_array().expect("list").iter().any(|t| *t == want);
+        assert!(is_told(&before["notes"]), "{before}");
+        let report = boot(scenario).json("boot.json");
+        assert!(is_told(&report["problems"]), "{}", report["problems"]);
+        let status = boot(scenario).file("status");
+        assert!(status.contains(&format!("note: {want}\n")), "{status}");
+        let dry_run = boot(scenario).file("dry-run");
+        assert!(dry_run.contains("warning: ib1: ") && dry_run.contains(source), "{dry_run}");
+    }
+}
+
+#[test]
+fn a_stack_that_writes_what_is_wanted_is_no_fault() {
+    for Written { scenario, .. } in WRITTEN {
+        assert_eq!(scene(scenario, "ib2"), "connected 65520", "{scenario}");
+        assert!(scene(scenario, "agreed").starts_with("active "), "{scenario}");
+        let outcome = outcome(scenario, "agreed");
+        assert_eq!(
+            (&outcome["configured"], &outcome["failures"]),
+            (&true.into(), &serde_json::json!([]))
+        );
+    }
+}

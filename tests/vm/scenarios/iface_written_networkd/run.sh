@@ -1,0 +1,14 @@
+. /usr/lib/bed/iface.sh
+shown() { echo "$1: $(cat "/sys/class/net/$1/mode") $(cat "/sys/class/net/$1/mtu")"; }
+scene before ib0
+/usr/lib/bed/appear 2
+scene late ib1
+/usr/lib/bed/appear 3
+scene agreed ib2
+is_written() { [ "$(cat "/sys/class/net/$1/mtu")" != 65520 ]; }
+within 20 is_written ib0
+for netdev in ib0 ib1 ib2; do shown "$netdev"; done
+ibprov iface ib1 --dry-run >"$OUT/dry-run"
+ibprov status >"$OUT/status"
+cp /run/ibprov/boot.json "$OUT/boot.json"
+true
