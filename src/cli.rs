@@ -87,6 +87,14 @@ pub enum Verb {
     /// The child that does what may hang; not for people
     #[command(name = crate::workers::child::VERB, hide = true)]
     Worker,
+    /// Give the RDMA device of a function its name; run by ibprov's own rules of udev
+    #[command(hide = true)]
+    NameRdma {
+        /// The function
+        pci: PciAddress,
+        /// The name
+        name: RdmaName,
+    },
 }
 
 /// What `guests` takes.

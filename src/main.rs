@@ -34,6 +34,11 @@ fn run() -> anyhow::Result<u8> {
         child::run()?;
         return Ok(exit::GOOD);
     }
+    // All that it needs stands in the rule of udev that runs it.
+    if let Verb::NameRdma { pci, name } = &cli.verb {
+        commands::name_rdma::run(*pci, name)?;
+        return Ok(exit::GOOD);
+    }
     // A diagnosis needs no configuration, and a bad one must not hinder it.
     if let Verb::Check(args) = &cli.verb {
         return commands::check::run(args, common);
@@ -81,7 +86,7 @@ fn run() -> anyhow::Result<u8> {
         (Verb::Guests(args), Ok(loaded)) => {
             commands::guests::run(args, &loaded.config, &root, common.format)
         }
-        (Verb::Worker, Ok(_)) => Ok(exit::GOOD),
+        (Verb::Worker | Verb::NameRdma { .. }, Ok(_)) => Ok(exit::GOOD),
     }
 }
 

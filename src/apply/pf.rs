@@ -22,14 +22,14 @@ use self::turn::Turn;
 use self::undo::UndoRecord;
 use self::watch::Watch;
 use super::locks;
-use crate::host::{Root, clock};
-use crate::ladder::vf::{awaits_grant, may_come};
+use crate::host::{Root, clock, persistent_names};
+use crate::ladder::vf::{awaits_grant, awaits_names, may_come};
 use crate::ladder::{WantedPf, WantedVf};
-use crate::names::{PciAddress, VfIndex, is_vfio};
+use crate::names::{PciAddress, VfIndex, VfNames, is_vfio};
 use crate::observe::pf::{self, dir};
 use crate::observe::{Backend, Look, ObservedPf, ObservedVf, Own};
 use crate::plan::VfPlan;
-use crate::plan::vf::{Uses, disturbed, vf_steps};
+use crate::plan::vf::{Uses, disturbed, due, vf_steps};
 use crate::report::events as kinds;
 use crate::report::pf::{
     Hindrance, PfProblem, PfReport, PfVerdict, Stage, StepDone, StepFailure, VfStep,
@@ -43,6 +43,10 @@ const LINKS_USEC: u64 = 10_000_000;
 /// How often it is asked whether a subnet manager has granted an alias GUID;
 /// mlx4 asks it anew after a second at the earliest.
 const GRANT_USEC: u64 = 500_000;
+
+/// How long udev may take to name a netdev or an RDMA device that has come: two events
+/// in a row, unless udev itself is in trouble.
+const NAMES_USEC: u64 = 3_000_000;
 
 /// What a run is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,6 +85,8 @@ pub fn run(
                 child,
                 uses: Uses::new(),
                 attempts: Attempts::default(),
+                names_until: 0,
+                names_are_told: false,
                 report,
             };
             let (observed, plan) = run.work()?;
@@ -109,6 +115,10 @@ struct Run<'a> {
     record: UndoRecord,
     uses: Uses,
     attempts: Attempts,
+    /// Until when udev may take to name what has been bound last.
+    names_until: u64,
+    /// udev has been told of the VFs' names.
+    names_are_told: bool,
     report: PfReport,
 }
 
@@ -129,7 +139,7 @@ impl Run<'_> {
                 None => self.look()?,
             };
             let plan = self.plan(&observed)?;
-            let steps = self.open_steps(&plan);
+            let steps = self.due_steps(&plan, &observed);
             let Some(stage) = steps.first().map(VfStep::stage) else {
                 let passes = plan.problem.as_ref().is_some_and(PfProblem::may_pass);
                 let comes = self.is_any_awaited(&observed);
@@ -139,12 +149,11 @@ impl Run<'_> {
                 }
                 return Ok((observed, plan));
             };
-            let now: Vec<VfStep> = steps.into_iter().filter(|s| s.stage() == stage).collect();
-            let only_autoprobe = now
+            let only_autoprobe = steps
                 .iter()
                 .all(|s| matches!(s, VfStep::AutoprobeOff | VfStep::RestoreAutoprobe { .. }));
-            let tried = now.len();
-            let bound = self.carry_out(stage, now, &observed)?;
+            let tried = steps.len();
+            let bound = self.carry_out(stage, steps, &observed)?;
             let observed = ObservedPf { undo: self.record.undo().clone(), ..observed };
             seen = if only_autoprobe {
                 let autoprobe = pf::autoprobe(&mut Look::new(self.root), self.wanted.pf);
@@ -246,6 +255,15 @@ impl Run<'_> {
         }
     }
 
+    /// What of the plan is to be tried now.
+    fn due_steps(&self, plan: &VfPlan, observed: &ObservedPf) -> Vec<VfStep> {
+        let is_awaited = |vf| {
+            let want = self.wanted.vfs.iter().find(|want| want.index == vf);
+            want.zip(observed.vf(vf)).is_some_and(|(want, seen)| self.comes(want, seen, observed))
+        };
+        due(&self.open_steps(plan), is_awaited)
+    }
+
     /// What of the plan is still to be tried: nothing twice, and nothing of a
     /// VF for which something before it was in vain.
     fn open_steps(&self, plan: &VfPlan) -> Vec<VfStep> {
@@ -280,7 +298,10 @@ impl Run<'_> {
                 self.record.probing_goes_off();
                 self.write_record();
             }
-            Stage::Bind => self.remember_overrides(&steps, observed)?,
+            Stage::Bind => {
+                self.tell_names(observed);
+                self.remember_overrides(&steps, observed)?;
+            }
             Stage::Count => return self.change_number(steps, observed).map(|()| Vec::new()),
             _ => {}
         }
@@ -326,10 +347,26 @@ impl Run<'_> {
                 bound.extend(self.take_reply(step, reply));
             }
         }
+        if stage == Stage::Bind {
+            self.names_until = clock::monotonic_usec().saturating_add(NAMES_USEC);
+        }
         if stage == Stage::Restore {
             self.record.forget_what_is_back(&self.attempts);
         }
         Ok(bound)
+    }
+
+    /// Have udev name the VFs, once a run, before the first is bound.
+    fn tell_names(&mut self, observed: &ObservedPf) {
+        if self.names_are_told || self.purpose == Purpose::Undo {
+            return;
+        }
+        self.names_are_told = true;
+        let of = |want: &WantedVf| Some((observed.vf(want.index)?.pci, want.names.clone()));
+        let names: Vec<(PciAddress, VfNames)> = self.wanted.vfs.iter().filter_map(of).collect();
+        if let Err(e) = persistent_names::establish_for_vfs(self.wanted.pf, &names) {
+            self.report.problems.push(format!("VFs do not get their names from udev: {e}"));
+        }
     }
 
     /// Write down `driver_override` of the VFs to be bound, as it is.
@@ -388,7 +425,7 @@ impl Run<'_> {
             Some(Ok(Answer::Done)) => self.note_step(step, None),
             Some(Ok(Answer::Bound(own))) => {
                 let bound = match &step {
-                    VfStep::Bind { vf, driver } => {
+                    VfStep::Bind { vf, driver, .. } => {
                         Some(BoundVf { index: *vf, driver: driver.clone(), own })
                     }
                     _ => None,
@@ -447,7 +484,9 @@ impl Run<'_> {
             return Ok(());
         }
         loop {
-            self.watch.wait(self.watch.deadline())?;
+            let now = clock::monotonic_usec();
+            let until = Some(self.names_until).filter(|until| *until > now);
+            self.watch.wait(until.unwrap_or(self.watch.deadline()))?;
             let mut look = Look::new(self.root);
             let now = pf::look(&mut look, self.wanted.pf, self.record.undo().clone());
             let comes = self.is_any_awaited(&now);
@@ -472,11 +511,24 @@ impl Run<'_> {
     /// One that this run has not bound, with an RDMA device and no netdev, has its
     /// netdev in another network namespace: it does not come.
     fn is_awaited(&self, want: &WantedVf, seen: &ObservedVf, pf: &ObservedPf) -> bool {
+        self.comes(want, seen, pf) || self.awaits_names(want, seen)
+    }
+
+    /// udev may still give what this run has bound its names.
+    fn awaits_names(&self, want: &WantedVf, seen: &ObservedVf) -> bool {
+        self.attempts.have_bound(want.index)
+            && clock::monotonic_usec() < self.names_until
+            && awaits_names(want, seen)
+    }
+
+    /// Its devices may still come.
+    fn comes(&self, want: &WantedVf, seen: &ObservedVf, pf: &ObservedPf) -> bool {
         let fresh = self.attempts.have_bound(want.index);
         may_come(want, seen, pf) && (seen.own.is_none() || fresh || awaits_grant(want, seen))
     }
 
     fn finish(mut self, mut observed: ObservedPf, plan: VfPlan) -> anyhow::Result<PfReport> {
+        self.tell_names(&observed);
         self.learn_names(&mut observed);
         if !plan.steps.iter().any(|step| step.stage() == Stage::Restore) {
             self.record.forget_what_was_seen();

@@ -9,8 +9,8 @@ use crate::host::events::Events;
 use crate::host::process::{self, Running};
 use crate::host::{Root, answer, clock};
 use crate::ladder::WantedPf;
-use crate::names::{ModuleName, PciAddress};
-use crate::observe::{Look, Observed, Observer, plan_host};
+use crate::names::{ModuleName, PciAddress, VfNamePattern};
+use crate::observe::{Look, Observed, Observer, Port, plan_host};
 use crate::plan::guid::{self, Resolved};
 use crate::report::pf::{Outcome, Unresolved};
 
@@ -53,6 +53,30 @@ pub fn resolve(config: &Config, root: &Root, observed: &Observed) -> Plans {
     plans
 }
 
+/// How long udev may take to rename a PF's RDMA device: as boot waits for it.
+const RENAMED_USEC: u64 = 2_000_000;
+
+/// What the patterns for VFs' names need of their PFs.
+struct Needs {
+    netdev: bool,
+    rdma: bool,
+}
+
+impl Needs {
+    fn of(config: &Config) -> Self {
+        let patterns = || config.pf.iter().flat_map(|pf| [&pf.vf_name, &pf.vf_rdma_name]).flatten();
+        Self {
+            netdev: patterns().any(VfNamePattern::needs_netdev),
+            rdma: patterns().any(VfNamePattern::needs_rdma),
+        }
+    }
+}
+
+/// It has its netdev, and udev has named it.
+fn is_named(port: &Port) -> bool {
+    port.netdev.as_ref().is_some_and(|netdev| netdev.named)
+}
+
 /// The plan for `only` or for all PFs. Waits, until `deadline`, while a PF
 /// cannot be told because a function has a driver and no RDMA device yet.
 ///
@@ -65,6 +89,8 @@ pub fn resolve_soon(
     deadline: u64,
 ) -> anyhow::Result<Plans> {
     let mut events = None;
+    let needs = Needs::of(config);
+    let renamed_by = clock::monotonic_usec().saturating_add(RENAMED_USEC);
     let observer = Observer::new(root);
     let no_modules: [ModuleName; 0] = [];
     loop {
@@ -76,12 +102,18 @@ pub fn resolve_soon(
             observed = observer.look(&no_modules, &BTreeSet::new());
             plans = resolve(config, root, &observed);
         }
+        let now = clock::monotonic_usec();
         let comes = observed.functions.iter().any(|f| {
             let asked = only.is_none_or(|pf| pf == f.address) && f.physfn.is_none();
-            asked && f.ib_driver.is_some() && f.driver.is_some() && f.rdma.is_empty()
+            let nameless = needs.netdev && f.rdma.iter().any(|d| !d.ports.iter().any(is_named));
+            let comes = f.rdma.is_empty() || nameless;
+            asked && f.ib_driver.is_some() && f.driver.is_some() && comes
         });
         let is_missing = plans.unresolved.iter().any(|u| u.may_pass);
-        if !root.is_live() || !comes || !is_missing || clock::monotonic_usec() >= deadline {
+        // udev keeps no record of an RDMA device, and may be about to rename it.
+        let is_renaming = needs.rdma && !observed.udev.settled && now < renamed_by;
+        let is_open = comes && is_missing || is_renaming;
+        if !root.is_live() || !is_open || now >= deadline {
             if let Some(pf) = only {
                 plans.wanted.retain(|(w, _)| w.pf == pf);
                 plans.unresolved.retain(|u| u.pci == Some(pf));
@@ -92,11 +124,15 @@ pub fn resolve_soon(
             Some(events) => events,
             // What came between the look and now is seen by looking again.
             None => {
-                events = Some(Events::open_unprocessed(&[])?);
+                events = Some(match needs.netdev || needs.rdma {
+                    true => Events::open(&[])?,
+                    false => Events::open_unprocessed(&[])?,
+                });
                 continue;
             }
         };
-        if events.wait(deadline)?.stop {
+        let until = if is_renaming { deadline.min(renamed_by) } else { deadline };
+        if events.wait(until)?.stop {
             anyhow::bail!("stopped by a signal while the PF had no RDMA device");
         }
     }

@@ -17,7 +17,7 @@ use crate::cli::{ApplyArgs, Format, PfArg};
 use crate::config::Config;
 use crate::host::{Root, answer, clock, journal, process, state, systemd};
 use crate::ladder::WantedPf;
-use crate::names::PciAddress;
+use crate::names::{Binding, PciAddress};
 use crate::plan::VfPlan;
 use crate::report::pf::{PfReport, PfVerdict, Unresolved};
 use crate::report::{SCHEMA, events as kinds};
@@ -196,7 +196,7 @@ pub fn undo(args: &ApplyArgs, root: &Root, format: Format) -> anyhow::Result<u8>
     let left = left.iter().filter_map(|n| n.strip_suffix(".undo")).filter_map(|n| n.parse().ok());
     let (mut codes, mut values) = (Vec::new(), Vec::new());
     for pf in left.filter(|pf| only.is_none_or(|o| o == *pf)) {
-        let nothing = WantedPf { pf, vfs: Vec::new() };
+        let nothing = WantedPf { pf, vfs: Vec::new(), binding: Binding::default() };
         let report = one::run(&nothing, Purpose::Undo, root, deadline)?;
         tell(&report);
         codes.push(report.exit_code);

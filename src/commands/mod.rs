@@ -10,6 +10,7 @@ pub mod fleet;
 pub mod guests;
 pub mod iface;
 pub mod import;
+pub mod name_rdma;
 mod pf_preview;
 pub mod picture;
 pub mod plan;

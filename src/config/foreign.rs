@@ -42,6 +42,9 @@ impl Imported {
     }
 }
 
+/// What each PF is proposed: the formats know nothing of names.
+const NAMES: &str = "# Names for its VFs that do not depend on chance (ibprov.toml(5)):\n#vf-name = \"{netdev}v{vf}\"\n#vf-rdma-name = \"{rdma}v{vf}\"\n";
+
 /// As it may stand in a note: short, in quotes, escaped.
 fn shown(text: &str) -> String {
     let short: String = text.chars().take(64).collect();

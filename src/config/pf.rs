@@ -2,14 +2,16 @@
 //! GUIDs come from. What the host has to do with it is judged in
 //! [`crate::plan::guid`].
 
+use std::collections::BTreeMap;
+
 use super::draft::Row;
 use super::keys::{HOST_NUMBER, HOST_NUMBER_FILE, HOST_NUMBER_RULE, PF, pf, vf};
 use super::merge::Merged;
 use super::problem::{Place, Problem, Problems};
 use crate::names::template::FieldName;
 use crate::names::{
-    Guid, GuidRange, HostNumber, NameRule, PciAddress, Policy, RdmaName, Template, VfDriver,
-    VfIndex, VfRange,
+    BindOrder, Guid, GuidRange, HostNumber, IfName, NameRule, PciAddress, PfNames, Policy,
+    RdmaName, Template, VfDriver, VfIndex, VfNamePattern, VfRange, is_given_by_kernel,
 };
 
 /// One `[[pf]]` of the configuration.
@@ -25,6 +27,12 @@ pub struct Pf {
     pub driver: VfDriver,
     /// The PF's number in templates.
     pub index: u64,
+    /// The names of its VFs' netdevs.
+    pub vf_name: Option<VfNamePattern>,
+    /// The names of their RDMA devices.
+    pub vf_rdma_name: Option<VfNamePattern>,
+    /// In what order they are bound; `None`: as their names want it.
+    pub bind: Option<BindOrder>,
     /// Where node GUIDs come from; `None` only if exceptions give them all.
     pub node: Option<GuidSource>,
     /// Where port GUIDs come from; `None` only if exceptions give them all.
@@ -113,8 +121,10 @@ pub(crate) fn host_number(merged: &Merged, problems: &mut Problems) -> HostNumbe
 
 pub(crate) fn pfs(merged: &Merged, problems: &mut Problems) -> Vec<Pf> {
     let mut pfs: Vec<(Pf, &Row)> = Vec::new();
+    let mut names = LiteralNames::default();
     for (position, row) in (0..).zip(merged.tables(PF)) {
         let Some(pf) = one(row, position, problems) else { continue };
+        names.add(&pf, row, &pfs, problems);
         match pfs.iter().find(|(other, _)| other.which == pf.which) {
             Some((_, other)) => problems.push(
                 Problem::new(format!("{} is given twice", pf.which))
@@ -185,9 +195,13 @@ fn one(row: &Row, position: u64, problems: &mut Problems) -> Option<Pf> {
         });
         return None;
     }
+    let [vf_name, vf_rdma_name] = patterns(row, vfs, problems)?;
     Some(Pf {
         which,
         vfs,
+        vf_name,
+        vf_rdma_name,
+        bind: row.field(pf::BIND).map(|(order, _)| order),
         policy: row.field(pf::POLICY).map_or(Policy::Follow, |(policy, _)| policy),
         driver: row.field(pf::DRIVER).map_or(VfDriver::Default, |(driver, _)| driver),
         index: number(pf::INDEX).map_or(position, |(index, _)| index),
@@ -196,6 +210,99 @@ fn one(row: &Row, position: u64, problems: &mut Problems) -> Option<Pf> {
         exceptions,
         origin: row.place.to_string(),
     })
+}
+
+/// What the names of netdevs and of RDMA devices are, and how long they may be, bytes
+/// (`IFNAMSIZ`, `IB_DEVICE_NAME_MAX`, less the end of the string).
+const NAMED: [(&str, &str, usize); 2] =
+    [(pf::VF_NAME, "netdev", 15), (pf::VF_RDMA_NAME, "RDMA device", 63)];
+
+/// The patterns for its VFs' names; `None` if one cannot be.
+fn patterns(row: &Row, vfs: u16, problems: &mut Problems) -> Option<[Option<VfNamePattern>; 2]> {
+    let mut good = true;
+    let patterns = NAMED.map(|(key, what, most)| {
+        let (pattern, at) = row.field::<VfNamePattern>(key)?;
+        let last = VfIndex::first(vfs).last()?;
+        let literal = pattern.name(PfNames::default(), last);
+        let is_name = |name: &String| match key {
+            pf::VF_NAME => name.parse::<IfName>().is_ok(),
+            _ => name.parse::<RdmaName>().is_ok(),
+        };
+        let shown = literal.clone().unwrap_or_else(|| pattern.to_string());
+        let problem = if vfs > 1 && !pattern.has_vf() {
+            let start = Problem::new(format!("the VFs of the PF would all have one {what} name"));
+            Some(start.at(at, "has no {vf}").help("a good one is \"{netdev}v{vf}\""))
+        } else if pattern.shortest(last) > most {
+            let start = Problem::new(format!("the {what} name of VF {last} would be too long"));
+            let length = pattern.shortest(last);
+            Some(start.at(at, format!("{shown:?} has {length} bytes or more, {most} is the most")))
+        } else if literal.as_ref().is_some_and(|name| !is_name(name)) {
+            let start = Problem::new(format!("bad {what} name for VF {last}"));
+            Some(start.at(at, format!("{shown:?} is none")))
+        } else if literal.as_deref().is_some_and(is_given_by_kernel) {
+            let start = Problem::new(format!("bad {what} name for VF {last}"));
+            Some(
+                start
+                    .at(
+                        at,
+                        format!(
+                            "{shown:?} is one that the kernel gives to whichever device comes first"
+                        ),
+                    )
+                    .help("choose one of your own, such as \"{netdev}v{vf}\""),
+            )
+        } else {
+            None
+        };
+        good &= problem.is_none();
+        if let Some(problem) = problem {
+            problems.push(problem);
+        }
+        Some(pattern)
+    });
+    good.then_some(patterns)
+}
+
+/// So many names are compared here, whatever the configuration asks for; on its host each
+/// is looked at anyhow.
+const MOST_NAMES: usize = 100_000;
+
+/// The names that the patterns alone give VFs, each with the PF's place among the others.
+#[derive(Default)]
+struct LiteralNames([BTreeMap<String, usize>; 2]);
+
+impl LiteralNames {
+    /// Take in those of `pf`, which is the next; two PFs that give VFs the same name are a
+    /// problem. Of patterns with names of the PFs it is the host that tells.
+    fn add(&mut self, pf: &Pf, row: &Row, others: &[(Pf, &Row)], problems: &mut Problems) {
+        let patterns = [&pf.vf_name, &pf.vf_rdma_name];
+        for ((taken, pattern), (key, what, _)) in self.0.iter_mut().zip(patterns).zip(NAMED) {
+            let Some(pattern) = pattern.as_ref().filter(|pattern| pattern.is_literal()) else {
+                continue;
+            };
+            let names =
+                VfIndex::first(pf.vfs).filter_map(|vf| pattern.name(PfNames::default(), vf));
+            let room = MOST_NAMES.saturating_sub(taken.len());
+            for name in names.take(room).collect::<Vec<_>>() {
+                let Some((other, other_row)) = taken.get(&name).and_then(|at| others.get(*at))
+                else {
+                    taken.insert(name, others.len());
+                    continue;
+                };
+                let place = |row: &Row| match row.field::<VfNamePattern>(key) {
+                    Some((_, at)) => at.clone(),
+                    None => row.place.clone(),
+                };
+                problems.push(
+                    Problem::new(format!("VFs of two PFs would have the same {what} name {name}"))
+                        .at(&place(row), format!("{} here", pf.which))
+                        .at(&place(other_row), format!("and {} here", other.which))
+                        .help("with {netdev} or {rdma} in it a name is its PF's alone: \"{netdev}v{vf}\""),
+                );
+                break;
+            }
+        }
+    }
 }
 
 fn past_the_end(row: &Row, vfs: u16) -> Option<(VfRange, &Place)> {

@@ -2,9 +2,9 @@ use std::time::Duration;
 
 use super::timespan::TimeSpan;
 use crate::names::{
-    Connection, DomainName, GuestVf, Guid, GuidRange, IfName, IfPattern, Mode, ModuleName,
-    NameRule, OnFailure, PKey, PciAddress, Policy, RdmaName, Ready, Rung, Template, UnitName,
-    VfDriver, VfRange,
+    BindOrder, Connection, DomainName, GuestVf, Guid, GuidRange, IfName, IfPattern, Mode,
+    ModuleName, NameRule, OnFailure, PKey, PciAddress, Policy, RdmaName, Ready, Rung, Template,
+    UnitName, VfDriver, VfNamePattern, VfRange, Words,
 };
 
 /// One value of a configuration file, already of its type.
@@ -35,6 +35,8 @@ pub(crate) enum Value {
     NameRule(NameRule),
     Path(String),
     Vfs(VfRange),
+    VfNamePattern(VfNamePattern),
+    BindOrder(BindOrder),
 }
 
 impl Value {
@@ -67,6 +69,8 @@ impl Value {
             Self::Path(path) => path.as_str().into(),
             Self::Vfs(range) if range.is_one() => range.first().get().into(),
             Self::Vfs(range) => range.to_string().into(),
+            Self::VfNamePattern(pattern) => pattern.to_string().into(),
+            Self::BindOrder(order) => order.typed().into(),
         }
     }
 }
@@ -112,4 +116,6 @@ from_value! {
     NameRule => NameRule,
     Path => String,
     Vfs => VfRange,
+    VfNamePattern => VfNamePattern,
+    BindOrder => BindOrder,
 }

@@ -2,7 +2,9 @@
 
 use crate::ladder::WantedVf;
 use crate::ladder::vf::{has_node_guids, vf_progress};
-use crate::names::{Guid, LinkLayer, PciAddress, Policy, VfDriver, VfName, VfRung, is_vfio};
+use crate::names::{
+    Guid, LinkLayer, PciAddress, Policy, VfDriver, VfName, VfNames, VfRung, is_vfio,
+};
 use crate::observe::ObservedPf;
 use crate::report::guests::VfState;
 use crate::report::pf::VfGuid;
@@ -69,7 +71,8 @@ pub fn judge(name: VfName, planned: Option<&WantedVf>, pf: &ObservedPf) -> VfSta
     };
     let policy = seen.admin.policy.unwrap_or(Policy::Follow);
     let policy_named = false;
-    climbed(&WantedVf { index: name.index, node_guid, port_guid, policy, policy_named, driver })
+    let (index, names) = (name.index, VfNames::default());
+    climbed(&WantedVf { index, node_guid, port_guid, policy, policy_named, driver, names })
 }
 
 #[cfg(test)]
@@ -181,6 +184,7 @@ mod tests {
             policy: Policy::Follow,
             policy_named: false,
             driver: VfDriver::Default,
+            names: VfNames::default(),
         };
         assert!(!judge(name(), Some(&planned), &pf()).is_right());
         let planned = WantedVf { port_guid: PORT, ..planned };

@@ -1,6 +1,6 @@
 #![allow(clippy::disallowed_methods, reason = "files of udev's that are ours to write")]
 
-//! Names that udev gives interfaces by port GUID.
+//! Names that udev gives interfaces by port GUID, and VFs by PCI address.
 //!
 //! By rules of udev, which every udev has obeyed for this since 2012. `systemd.link(5)`
 //! can match a whole address only, and of an IPoIB address the first 4 bytes change at
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use super::{clock, process};
-use crate::names::{Guid, IfName};
+use crate::names::{Guid, IfName, PciAddress, VfNames};
 
 const RULES: &str = "/run/udev/rules.d/61-ibprov-names.rules";
 /// Where ibprov has written .link files for this in former releases.
@@ -63,10 +63,68 @@ pub fn establish(names: &[(Guid, IfName)]) -> Result<(), String> {
         fs::create_dir_all(dir).map_err(|e| failed(dir, &e))?;
         fs::write(&path, content).map_err(|e| failed(&path, &e))?;
     }
-    if !changed {
+    if changed { tell_udev() } else { Ok(()) }
+}
+
+/// The file of the rules for the VFs of a PF.
+fn vf_rules(pf: PciAddress) -> PathBuf {
+    PathBuf::from(format!("/run/udev/rules.d/61-ibprov-vfs-{pf}.rules"))
+}
+
+/// The rules that make udev give the VFs at these addresses these names; `program` is
+/// ibprov itself.
+#[must_use]
+pub fn of_vfs(names: &[(PciAddress, VfNames)], program: &str) -> String {
+    let mut rules = "# Written by ibprov apply from ibprov.toml.\n".to_owned();
+    for (pci, names) in names {
+        if let Some(name) = &names.netdev {
+            rules.push_str(&format!(
+                "ACTION!=\"remove\", SUBSYSTEM==\"net\", ATTR{{type}}==\"32\", ATTR{{dev_port}}==\"0\", SUBSYSTEMS==\"pci\", KERNELS==\"{pci}\", NAME=\"{name}\"\n"
+            ));
+        }
+        // NAME= is for netdevs alone. By the VF's address, since rdma-core's rule
+        // (60-rdma-persistent-naming.rules) may have renamed it right before.
+        if let Some(name) = &names.rdma {
+            rules.push_str(&format!(
+                "ACTION==\"add\", SUBSYSTEM==\"infiniband\", SUBSYSTEMS==\"pci\", KERNELS==\"{pci}\", RUN+=\"{program} name-rdma {pci} {name}\"\n"
+            ));
+        }
+    }
+    rules
+}
+
+/// Make udev give the VFs of `pf` at these addresses these names, and no others, from
+/// now on. Nothing is done if it does so already.
+///
+/// # Errors
+/// As [`establish`].
+pub fn establish_for_vfs(pf: PciAddress, names: &[(PciAddress, VfNames)]) -> Result<(), String> {
+    let path = vf_rules(pf);
+    let failed = |path: &Path, e: &io::Error| format!("{}: {}", path.display(), super::answer(e));
+    if names.iter().all(|(_, names)| *names == VfNames::default()) {
+        return match fs::remove_file(&path) {
+            Ok(()) => tell_udev(),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(e) => Err(failed(&path, &e)),
+        };
+    }
+    let program =
+        fs::read_link("/proc/self/exe").map_err(|e| failed(Path::new("/proc/self/exe"), &e))?;
+    let is_tame = |b: u8| b.is_ascii_alphanumeric() || b"/_.-".contains(&b);
+    let program = program.to_str().filter(|text| text.bytes().all(is_tame));
+    let program = program.ok_or("ibprov's own path cannot stand in a rule of udev")?;
+    let content = of_vfs(names, program);
+    if fs::read_to_string(&path).is_ok_and(|old| old == content) {
         return Ok(());
     }
-    // udevd looks for new files every 3 s only.
+    let dir = path.parent().unwrap_or(Path::new("/run"));
+    fs::create_dir_all(dir).map_err(|e| failed(dir, &e))?;
+    fs::write(&path, content).map_err(|e| failed(&path, &e))?;
+    tell_udev()
+}
+
+/// Have udevd read its rules: by itself it looks for new files every 3 s only.
+fn tell_udev() -> Result<(), String> {
     let args = ["control", "--reload"];
     let until = clock::monotonic_usec() + 5_000_000;
     let told =
@@ -88,5 +146,17 @@ mod tests {
             "{rules}"
         );
         assert_eq!(file(&[]), None);
+    }
+
+    #[test]
+    fn a_vf_is_named_by_its_address() {
+        let names = VfNames { netdev: "ibp1s0v0".parse().ok(), rdma: "ibp1s0v0".parse().ok() };
+        let pci: PciAddress = "0000:01:00.1".parse().expect("address");
+        expect_test::expect![[r#"
+            # Written by ibprov apply from ibprov.toml.
+            ACTION!="remove", SUBSYSTEM=="net", ATTR{type}=="32", ATTR{dev_port}=="0", SUBSYSTEMS=="pci", KERNELS=="0000:01:00.1", NAME="ibp1s0v0"
+            ACTION=="add", SUBSYSTEM=="infiniband", SUBSYSTEMS=="pci", KERNELS=="0000:01:00.1", RUN+="/usr/sbin/ibprov name-rdma 0000:01:00.1 ibp1s0v0"
+        "#]]
+        .assert_eq(&of_vfs(&[(pci, names)], "/usr/sbin/ibprov"));
     }
 }

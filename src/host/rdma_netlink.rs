@@ -4,15 +4,17 @@
 use std::collections::BTreeSet;
 use std::io;
 
-use netlink_packet_core::NLM_F_DUMP;
+use netlink_packet_core::{NLM_F_ACK, NLM_F_DUMP};
 use netlink_sys::protocols::NETLINK_RDMA;
 
 use super::netlink_wire::{Question, attribute, attributes, text_of, u32_at, value_of};
+use crate::names::RdmaName;
 
 // What libc lacks: include/uapi/rdma/rdma_netlink.h.
 /// `RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, 0)`: the client's share of a message type.
 const NLDEV: u16 = 5 << 10;
 const RDMA_NLDEV_CMD_GET: u16 = 1;
+const RDMA_NLDEV_CMD_SET: u16 = 2;
 const RDMA_NLDEV_CMD_RES_CTX_GET: u16 = 22;
 const RDMA_NLDEV_CMD_RES_SRQ_GET: u16 = 23;
 const RDMA_NLDEV_CMD_RES_QP_GET: u16 = 10;
@@ -112,6 +114,25 @@ pub fn owners(name: &str) -> io::Result<Option<BTreeSet<(Owner, Resource)>>> {
         }
     }
     Ok(Some(owners))
+}
+
+/// Give the RDMA device `name` another name. Nothing is done if it has that.
+///
+/// # Errors
+/// ENODEV: the kernel knows no device of that name; EEXIST: another one is called so;
+/// before Linux 4.20 it cannot (EOPNOTSUPP or EINVAL).
+pub fn rename(name: &str, to: &RdmaName) -> io::Result<()> {
+    let named = |device: &[u8]| {
+        let index = u32_at(value_of(device, RDMA_NLDEV_ATTR_DEV_INDEX)?, 0)?;
+        (text_of(value_of(device, RDMA_NLDEV_ATTR_DEV_NAME)?) == name).then_some(index)
+    };
+    let index = dump(RDMA_NLDEV_CMD_GET, &[], named)?.pop();
+    let index = index.ok_or_else(|| io::Error::from(nix::errno::Errno::ENODEV))?;
+    let text = [to.as_str().as_bytes(), &[0]].concat();
+    let device = attribute(RDMA_NLDEV_ATTR_DEV_INDEX, &index.to_ne_bytes());
+    let body = [device, attribute(RDMA_NLDEV_ATTR_DEV_NAME, &text)].concat();
+    let kind = NLDEV | RDMA_NLDEV_CMD_SET;
+    Question { protocol: NETLINK_RDMA, kind, flags: NLM_F_ACK, payload: &body }.tell()
 }
 
 fn qp(entry: &[u8]) -> Resource {

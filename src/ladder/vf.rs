@@ -77,8 +77,29 @@ pub fn vf_progress(vf: &WantedVf, seen: Option<&ObservedVf>, pf: &ObservedPf) ->
         Some(lack) => {
             at(Some(if own.netdev.is_some() { VfRung::Netdev } else { VfRung::Rdma }), Some(lack))
         }
-        None => at(Some(VfRung::Verified), other_policy),
+        None => at(Some(VfRung::Verified), other_policy.or_else(|| other_name(vf, own))),
     }
+}
+
+/// The first of its names that is not as wanted.
+fn other_name(vf: &WantedVf, own: &Own) -> Option<VfLack> {
+    let netdev = vf.names.netdev.as_ref().zip(own.netdev.as_ref());
+    let netdev = netdev.filter(|(planned, is)| planned != is);
+    let rdma = vf.names.rdma.as_ref().filter(|planned| **planned != own.rdma);
+    netdev.map(|(planned, is)| VfLack::Netdev { is: is.clone(), planned: planned.clone() }).or_else(
+        || {
+            rdma.map(|planned| VfLack::RdmaDevice {
+                is: own.rdma.clone(),
+                planned: planned.clone(),
+            })
+        },
+    )
+}
+
+/// It has its devices, under names that are not those it shall have.
+#[must_use]
+pub fn awaits_names(vf: &WantedVf, seen: &ObservedVf) -> bool {
+    seen.own.as_ref().is_some_and(|own| other_name(vf, own).is_some())
 }
 
 /// The first GUID that cannot be read: it proves nothing.

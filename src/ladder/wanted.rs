@@ -6,7 +6,7 @@
 
 use serde::Serialize;
 
-use crate::names::{Guid, PciAddress, Policy, VfDriver, VfIndex};
+use crate::names::{Binding, Guid, PciAddress, Policy, VfDriver, VfIndex, VfNames};
 
 /// What one PF's VFs shall be. VF `i` is `vfs[i]`; their number is wanted too.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -15,6 +15,8 @@ pub struct WantedPf {
     pub pf: PciAddress,
     /// Its VFs, from VF 0 on, without a gap; empty: no VFs are wanted.
     pub vfs: Vec<WantedVf>,
+    /// How they are bound.
+    pub binding: Binding,
 }
 
 /// What one VF shall be.
@@ -33,4 +35,6 @@ pub struct WantedVf {
     pub policy_named: bool,
     /// Who drives it.
     pub driver: VfDriver,
+    /// What it is called on this host.
+    pub names: VfNames,
 }

@@ -29,6 +29,7 @@ pub mod template;
 mod text;
 mod vf;
 mod vf_device;
+mod vf_naming;
 mod vf_range;
 mod words;
 
@@ -58,6 +59,10 @@ pub use rung::{Rung, VfRung};
 pub use template::{GuidKind, Template};
 pub use vf::{VfIndex, VfIndexError, VfName, VfNameError};
 pub use vf_device::{MELLANOX, is_vf_hca_type, is_vf_id, is_vf_id_text};
+pub use vf_naming::{
+    BindOrder, BindReason, Binding, PfNames, VfNamePattern, VfNamePatternError, VfNames,
+    is_given_by_kernel,
+};
 pub use vf_range::{VfRange, VfRangeError};
 pub use words::{WordError, Words};
 

@@ -14,6 +14,7 @@ use super::administered::{Administers, Backend, Told};
 pub use super::pci::dir;
 use super::rdma::{self, RdmaDevice};
 use super::{Look, ReadError, Root};
+use crate::host::rdma_netlink;
 use crate::names::{Administered, Guid, IfName, LinkLayer, PciAddress, RdmaName, VfIndex, VfName};
 
 /// A PF at one moment.
@@ -292,6 +293,28 @@ pub fn learn_names(look: &mut Look<'_>, pci: PciAddress, own: &mut Own) {
     {
         own.netdev = Some(name);
     }
+}
+
+/// Call the RDMA device of a function so. One that has none (yet) is left to udev's
+/// rule, which names it when it comes (`crate::host::persistent_names`).
+///
+/// # Errors
+/// What the kernel answered; EEXIST: another device is called so.
+pub fn name_rdma(root: &Root, pci: PciAddress, name: &RdmaName) -> std::io::Result<()> {
+    let mut last = Ok(());
+    for _ in 0..READINGS {
+        let Some(now) = rdma_device(&mut Look::new(root), pci) else { return Ok(()) };
+        if now == *name {
+            return Ok(());
+        }
+        last = rdma_netlink::rename(now.as_str(), name);
+        match &last {
+            // udev has renamed it meanwhile.
+            Err(e) if e.raw_os_error() == Some(nix::libc::ENODEV) => {}
+            _ => return last,
+        }
+    }
+    last
 }
 
 fn rdma_device(look: &mut Look<'_>, pci: PciAddress) -> Option<RdmaName> {

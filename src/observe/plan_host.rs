@@ -8,7 +8,7 @@ use super::{Look, Observed, PciFunction};
 use crate::config::Config;
 use crate::config::pins::Pins;
 use crate::host::Root;
-use crate::names::{Guid, HostNumber, LinkLayer, PINS_PATH, PciAddress, RdmaName};
+use crate::names::{Guid, HostNumber, IfName, LinkLayer, PINS_PATH, PciAddress, RdmaName};
 
 /// What the GUID plan has to know of the host.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -39,6 +39,8 @@ pub struct PlanFunction {
     pub physfn: Option<PciAddress>,
     /// Its RDMA devices' names; none until its driver has registered one.
     pub rdma: Vec<RdmaName>,
+    /// Its first port's netdev, once udev has given it its name.
+    pub netdev: Option<IfName>,
     /// Its node GUID.
     pub node_guid: Option<Guid>,
     /// The GUIDs of its InfiniBand ports, by number.
@@ -126,6 +128,11 @@ fn function(look: &mut Look<'_>, function: &PciFunction) -> PlanFunction {
             || !function.rdma.is_empty(),
         physfn: function.physfn,
         rdma: function.rdma.iter().map(|device| device.name.clone()).collect(),
+        netdev: ports()
+            .next()
+            .and_then(|port| port.netdev.as_ref())
+            .filter(|netdev| netdev.named)
+            .map(|netdev| netdev.name.clone()),
         node_guid: function.rdma.iter().find_map(|device| device.node_guid),
         port_guids: ports().filter_map(|port| port.guid).filter(|guid| !guid.is_zero()).collect(),
         total_vfs,

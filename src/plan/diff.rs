@@ -50,6 +50,8 @@ pub fn diff(
             policy: vf.policy,
             driver: vf.driver,
             guids_from: guids_from(index),
+            netdev_name: vf.names.netdev.clone(),
+            rdma_name: vf.names.rdma.clone(),
         });
         PlannedVf { index, action, changes, deferred: deferred.cloned(), wanted }
     };
@@ -107,7 +109,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::names::{Administered, Guid, LinkLayer, Policy, VfDriver};
+    use crate::names::{Administered, Binding, Guid, LinkLayer, Policy, VfDriver, VfNames};
     use crate::observe::{Backend, Own, Undo};
     use crate::plan::vf::{Uses, vf_steps};
     use crate::report::Use;
@@ -120,11 +122,13 @@ mod tests {
             policy: Policy::Follow,
             policy_named: false,
             driver: *driver,
+            names: VfNames::default(),
         };
         let count = u16::try_from(drivers.len()).expect("few");
         WantedPf {
             pf: "0000:4b:00.0".parse().expect("address"),
             vfs: VfIndex::first(count).zip(drivers).map(vf).collect(),
+            binding: Binding::default(),
         }
     }
 

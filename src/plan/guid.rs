@@ -5,11 +5,14 @@
 
 mod compute;
 mod judge;
+mod naming;
 
 use crate::config::pins::{PinnedPf, Pins};
 use crate::config::{Config, Pf, PfSelector};
 use crate::ladder::{WantedPf, WantedVf};
-use crate::names::{Guid, GuidKind, HostNumber, PINS_PATH, PciAddress, VfIndex};
+use crate::names::{
+    Binding, Guid, GuidKind, HostNumber, PINS_PATH, PciAddress, VfDriver, VfIndex, VfNames,
+};
 use crate::observe::plan_host::{PlanFunction, PlanHost};
 use crate::report::plan::Finding;
 
@@ -68,6 +71,7 @@ pub fn resolve(config: &Config, pins: Result<&Pins, &str>, host: &PlanHost) -> V
         }
     }
     judge::guids(&mut drafts, host);
+    naming::names(&mut drafts, host);
     drafts.into_iter().map(Draft::finish).collect()
 }
 
@@ -78,6 +82,8 @@ struct Draft<'a> {
     /// Node and port GUID of each VF, as they shall be; `None` where an error
     /// says why not.
     guids: Vec<[Option<Guid>; 2]>,
+    /// What each VF is called.
+    names: Vec<VfNames>,
     pinned: usize,
     pin: Option<usize>,
     errors: Vec<Finding>,
@@ -97,8 +103,8 @@ impl<'a> Draft<'a> {
                 None
             }
         };
-        let (guids, warnings) = (Vec::new(), Vec::new());
-        Self { config, function, guids, pinned: 0, pin: None, errors, warnings }
+        let (guids, names, warnings) = (Vec::new(), Vec::new(), Vec::new());
+        Self { config, function, guids, names, pinned: 0, pin: None, errors, warnings }
     }
 
     /// Sets the GUIDs: where there is a pin, it holds.
@@ -126,7 +132,12 @@ impl<'a> Draft<'a> {
     fn finish(self) -> Resolved {
         let pci = self.function.map(|f| f.pci);
         let wanted = match (pci, self.errors.is_empty()) {
-            (Some(pf), true) => Ok(WantedPf { pf, vfs: wanted_vfs(self.config, &self.guids) }),
+            (Some(pf), true) => {
+                let vfs = wanted_vfs(self.config, &self.guids, &self.names);
+                let on_host = vfs.iter().filter(|vf| vf.driver == VfDriver::Default);
+                let binding = Binding::of(self.config.bind, on_host.map(|vf| &vf.names));
+                Ok(WantedPf { pf, vfs, binding })
+            }
             _ => Err(self.errors),
         };
         Resolved {
@@ -144,8 +155,9 @@ impl<'a> Draft<'a> {
     }
 }
 
-fn wanted_vfs(config: &Pf, guids: &[[Option<Guid>; 2]]) -> Vec<WantedVf> {
-    let vfs = VfIndex::first(config.vfs).zip(guids).filter_map(|(index, [node, port])| {
+fn wanted_vfs(config: &Pf, guids: &[[Option<Guid>; 2]], names: &[VfNames]) -> Vec<WantedVf> {
+    let each = VfIndex::first(config.vfs).zip(guids).zip(names);
+    let vfs = each.filter_map(|((index, [node, port]), names)| {
         let exception = config.exceptions.iter().find(|e| e.vfs.contains(index));
         Some(WantedVf {
             index,
@@ -154,6 +166,7 @@ fn wanted_vfs(config: &Pf, guids: &[[Option<Guid>; 2]]) -> Vec<WantedVf> {
             policy: exception.and_then(|e| e.policy).unwrap_or(config.policy),
             policy_named: exception.is_some_and(|e| e.policy.is_some()),
             driver: exception.and_then(|e| e.driver).unwrap_or(config.driver),
+            names: names.clone(),
         })
     });
     vfs.collect()

@@ -38,6 +38,7 @@ pub fn pf_report(
         present,
         wanted: wanted.map_or(0, |w| w.vfs.len()),
         pinned: plan.pinned,
+        bind: wanted.map(|w| w.binding),
         vfs,
         errors: plan.wanted.as_ref().err().cloned().unwrap_or_default(),
         problem: steps.problem,

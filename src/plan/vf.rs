@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::ladder::vf::{
-    awaits_grant, guids_are_set, has_driver, has_node_guids, shows_other, wanted_driver,
+    awaits_grant, guids_are_set, has_driver, has_node_guids, may_come, shows_other, wanted_driver,
 };
 use crate::ladder::{WantedPf, WantedVf};
-use crate::names::{LinkLayer, Policy, VfDriver, VfIndex, is_vfio};
+use crate::names::{BindOrder, LinkLayer, Policy, VfDriver, VfIndex, is_vfio};
 use crate::observe::{Backend, ObservedPf, ObservedVf};
 use crate::report::Use;
 use crate::report::pf::{Deferred, OtherDriver, PfProblem, Undone, VfStep};
@@ -75,6 +75,9 @@ pub fn vf_steps(wanted: &WantedPf, observed: &ObservedPf, uses: &Uses) -> VfPlan
                 let uses = uses.get(&vf.index).map_or(&[][..], Vec::as_slice);
                 one_vf(&mut plan, vf, seen, observed, uses);
             }
+        }
+        if wanted.binding.order == BindOrder::InOrder {
+            put_in_order(&mut plan, wanted, observed, renewed);
         }
         if !renewed {
             plan.steps.extend(overrides_back(observed));
@@ -187,8 +190,46 @@ fn one_vf(
         return;
     }
     if let Some(driver) = target.filter(|_| bound.is_none() || moves || rebind) {
-        plan.steps.push(VfStep::Bind { vf: index, driver });
+        let on_host = vf.driver == VfDriver::Default;
+        let rdma = vf.names.rdma.clone().filter(|_| on_host);
+        plan.steps.push(VfStep::Bind { vf: index, driver, after: None, rdma });
     }
+}
+
+/// Have each VF that gets a driver of this host wait for the one before it that has
+/// none yet, or whose devices are still to come.
+fn put_in_order(plan: &mut VfPlan, wanted: &WantedPf, observed: &ObservedPf, renewed: bool) {
+    let mut before = None;
+    for vf in wanted.vfs.iter().filter(|vf| vf.driver == VfDriver::Default) {
+        let is_it =
+            |step: &&mut VfStep| matches!(step, VfStep::Bind { vf: of, .. } if *of == vf.index);
+        let bind = plan.steps.iter_mut().find(is_it);
+        let comes = || observed.vf(vf.index).is_some_and(|seen| may_come(vf, seen, observed));
+        match bind {
+            Some(VfStep::Bind { after, .. }) => {
+                *after = before;
+                before = Some(vf.index);
+            }
+            _ if !renewed && comes() => before = Some(vf.index),
+            _ => {}
+        }
+    }
+}
+
+/// Those of a plan's `steps` that can be done now: of the first stage, and none that has
+/// to come after a bind that is among them, or after a VF whose devices are still
+/// awaited.
+#[must_use]
+pub fn due(steps: &[VfStep], is_awaited: impl Fn(VfIndex) -> bool) -> Vec<VfStep> {
+    let binds = |vf: VfIndex| {
+        steps.iter().any(|step| matches!(step, VfStep::Bind { vf: of, .. } if *of == vf))
+    };
+    let Some(stage) = steps.first().map(VfStep::stage) else { return Vec::new() };
+    let is_due = |step: &&VfStep| match step {
+        VfStep::Bind { after: Some(after), .. } => !binds(*after) && !is_awaited(*after),
+        _ => true,
+    };
+    steps.iter().filter(|step| step.stage() == stage).filter(is_due).cloned().collect()
 }
 
 /// Acts at once. On a VF in use it is set too, unless that may take its link away.

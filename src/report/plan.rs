@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::pf::{Deferred, PfProblem};
 use super::{SCHEMA, as_text};
-use crate::names::{Guid, PINS_PATH, PciAddress, RdmaName};
+use crate::names::{Binding, Guid, PINS_PATH, PciAddress, RdmaName};
 
 pub use super::plan_finding::Finding;
 pub use super::planned_vf::{Action, Change, PlannedAs, PlannedVf};
@@ -49,6 +49,8 @@ pub struct PlannedPf {
     pub wanted: usize,
     /// How many of them have pinned GUIDs.
     pub pinned: usize,
+    /// How its VFs are bound, and why so; `None` with errors.
+    pub bind: Option<Binding>,
     /// Its VFs as they shall be, and what would change; empty with errors.
     pub vfs: Vec<PlannedVf>,
     /// Errors, because of which it would be left alone.
@@ -120,6 +122,9 @@ impl PlannedPf {
             text.push_str(&format!("  {}\n", self.summary()));
         } else {
             text.push_str("  would be left alone:\n");
+        }
+        if let Some(bind) = self.bind.filter(|_| self.wanted > 0) {
+            text.push_str(&format!("  VFs are bound {bind}\n"));
         }
         if let Some(problem) = &self.problem {
             text.push_str(&format!("  nothing can be done: {problem}\n"));

@@ -216,6 +216,52 @@ pub enum Finding {
         /// Who has the other.
         other: String,
     },
+    /// A pattern for the names of VFs needs a name of the PF that is not known.
+    #[error(
+        "the pattern for its VFs' {what} names needs a name of the PF that is not there (yet): it comes with its RDMA device and its netdev"
+    )]
+    NoPfName {
+        /// `netdev` or `RDMA device`.
+        what: &'static str,
+    },
+    /// A pattern gives what is no name, or a name that is too long.
+    #[error(
+        "VF {vf}: {name:?} is no name for its {what}: at most {} letters, digits, '_', '-' and '.': write a shorter pattern", if *.what == "netdev" { 15 } else { 63 }
+    )]
+    BadName {
+        /// The VF.
+        vf: VfIndex,
+        /// `netdev` or `RDMA device`.
+        what: &'static str,
+        /// What the pattern gives.
+        name: String,
+    },
+    /// A pattern gives a name of the kernel's own.
+    #[error(
+        "VF {vf}: its {what} name would be {name}, which the kernel gives to whichever device comes first: put a letter between, as in \"{{netdev}}v{{vf}}\""
+    )]
+    KernelsName {
+        /// The VF.
+        vf: VfIndex,
+        /// `netdev` or `RDMA device`.
+        what: &'static str,
+        /// What the pattern gives.
+        name: String,
+    },
+    /// Two patterns give one name, or a PF has it.
+    #[error(
+        "VF {vf}: its {what} name would be {name}, which is that of {other}: choose another pattern for one of them"
+    )]
+    SameName {
+        /// The VF.
+        vf: VfIndex,
+        /// `netdev` or `RDMA device`.
+        what: &'static str,
+        /// What the pattern gives.
+        name: String,
+        /// Who else has it: `VF 3 of 0000:5e:00.0`, `PF 0000:5e:00.0`.
+        other: String,
+    },
     /// The group bit is set (a warning).
     #[error(
         "VF {vf}{}: the GUID {guid} has the group bit (0x01 of its first byte) set: no device may have such an EUI-64; the fabric was seen to bear it",
@@ -302,7 +348,10 @@ impl Finding {
     pub const fn may_pass(&self) -> bool {
         matches!(
             self,
-            Self::Absent { .. } | Self::NoBase(_) | Self::ForeignPins { undecided: true, .. }
+            Self::Absent { .. }
+                | Self::NoBase(_)
+                | Self::NoPfName { .. }
+                | Self::ForeignPins { undecided: true, .. }
         )
     }
 
@@ -323,6 +372,10 @@ impl Finding {
     #[must_use]
     pub const fn id(&self) -> &'static str {
         match self {
+            Self::NoPfName { .. } => "pf-name-unknown",
+            Self::BadName { .. } => "name-unfit",
+            Self::KernelsName { .. } => "name-of-kernel",
+            Self::SameName { .. } => "name-twice",
             Self::Absent { .. } => "pf-absent",
             Self::Ambiguous(_) => "pf-ambiguous",
             Self::SamePf { .. } => "pf-twice",

@@ -6,7 +6,7 @@ use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
 use super::pf::{Deferred, OtherGuid};
-use crate::names::{Guid, Policy, VfDriver, VfIndex};
+use crate::names::{Guid, IfName, Policy, RdmaName, VfDriver, VfIndex};
 
 /// The plan of one VF.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -39,6 +39,12 @@ pub struct PlannedAs {
     /// What gives it its GUIDs: `template`, `list`, `range`, `offset`,
     /// `[[pf.vf]]`, or `pin`, which holds against all of them.
     pub guids_from: String,
+    /// What its netdev is called; absent: as it comes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub netdev_name: Option<IfName>,
+    /// What its RDMA device is called; absent: as it comes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rdma_name: Option<RdmaName>,
 }
 
 /// What would be done with a VF.
@@ -226,9 +232,17 @@ impl PlannedVf {
 
 impl PlannedAs {
     fn text(&self) -> String {
-        let Self { node_guid, port_guid, policy, driver, guids_from } = self;
-        format!(
+        let Self { node_guid, port_guid, policy, driver, guids_from, netdev_name, rdma_name } =
+            self;
+        let mut text = format!(
             "node GUID {node_guid}  port GUID {port_guid} ({guids_from})  policy {policy}  driver {driver}"
-        )
+        );
+        if let Some(name) = netdev_name {
+            text.push_str(&format!("  netdev {name}"));
+        }
+        if let Some(name) = rdma_name {
+            text.push_str(&format!("  RDMA device {name}"));
+        }
+        text
     }
 }

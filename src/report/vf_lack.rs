@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-use crate::names::{Guid, Policy};
+use crate::names::{Guid, IfName, Policy, RdmaName};
 
 /// What is not as planned at a VF: the first that counts on its way up the ladder.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +41,20 @@ pub enum VfLack {
     Shows(OtherGuid),
     /// A GUID that it shows cannot be read, which proves nothing.
     Unread(VfGuid),
+    /// Its netdev is called otherwise than `vf-name` says.
+    Netdev {
+        /// As it is.
+        is: IfName,
+        /// As it shall be.
+        planned: IfName,
+    },
+    /// Its RDMA device is called otherwise than `vf-rdma-name` says.
+    RdmaDevice {
+        /// As it is.
+        is: RdmaName,
+        /// As it shall be.
+        planned: RdmaName,
+    },
 }
 
 /// One of the GUIDs by which a VF is verified.
@@ -121,6 +135,9 @@ impl fmt::Display for OtherDriver {
     }
 }
 
+/// How a VF gets its names.
+const ANEW: &str = "take the VF from its driver (`echo PCI-ADDRESS >/sys/bus/pci/drivers/DRIVER/unbind`) and run `ibprov apply`";
+
 impl fmt::Display for VfLack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -144,6 +161,13 @@ impl fmt::Display for VfLack {
             Self::Shows(guid) => guid.fmt(f),
             Self::Unread(VfGuid::Port) => {
                 write!(f, "its port GUID (GID 0) cannot be read, so it is not verified")
+            }
+            Self::Netdev { is, planned } => write!(
+                f,
+                "its netdev is called {is} instead of {planned}: it gets its name when it comes and is down: {ANEW}"
+            ),
+            Self::RdmaDevice { is, planned } => {
+                write!(f, "its RDMA device is called {is} instead of {planned}: {ANEW}")
             }
             Self::Unread(which) => {
                 write!(f, "its {which} cannot be read, so it is not verified")

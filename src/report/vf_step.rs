@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 use super::Use;
 use super::uses::join;
 use super::vf_lack::{OtherDriver, OtherGuid};
-use crate::names::{Guid, PciAddress, Policy, VfIndex};
+use crate::names::{Guid, PciAddress, Policy, RdmaName, VfIndex};
 
 /// One change at a PF or a VF.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -63,6 +63,13 @@ pub enum VfStep {
         vf: VfIndex,
         /// The driver it gets.
         driver: String,
+        /// The VF that has to have its devices before, so that the kernel's numbers are
+        /// in the order of the VFs.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        after: Option<VfIndex>,
+        /// What its RDMA device is called then; `None`: as it comes.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        rdma: Option<RdmaName>,
     },
     /// Put back `driver_override` as it was before a run that was cut short.
     RestoreOverride {
@@ -170,7 +177,13 @@ impl fmt::Display for VfStep {
                 let from = from.map(Policy::word);
                 write!(f, "set policy of VF {vf} to {}{}", to.word(), was(from.as_ref()))
             }
-            Self::Bind { vf, driver } => write!(f, "give VF {vf} to {driver}"),
+            Self::Bind { vf, driver, after, rdma } => {
+                write!(f, "give VF {vf} to {driver}")?;
+                if let Some(name) = rdma {
+                    write!(f, " as {name}")?;
+                }
+                after.map_or(Ok(()), |after| write!(f, " after VF {after}"))
+            }
             Self::RestoreOverride { pci, to } if to.is_empty() => {
                 write!(f, "clear driver_override of {pci}, left by a run that was cut short")
             }

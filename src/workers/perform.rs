@@ -7,9 +7,9 @@ use super::request::{Answer, Refusal, Request, Tried};
 use super::unit;
 use crate::host::netlink;
 use crate::host::{ReadError, Root, answer, attribute, process};
-use crate::names::{PciAddress, VFIO};
+use crate::names::{PciAddress, RdmaName, VFIO};
 use crate::observe::administered::administered;
-use crate::observe::pf::{self, dir};
+use crate::observe::pf::{self, dir, name_rdma};
 use crate::observe::uses::uses;
 use crate::observe::{Look, Own, link};
 use crate::report::Use;
@@ -36,7 +36,9 @@ pub(super) fn perform(root: &Root, request: &Request) -> Outcome {
                 refused(tried, &e)
             })
         }
-        Request::Bind { pci, driver, before } => bind(root, *pci, driver, before),
+        Request::Bind { pci, driver, before, rdma } => {
+            bind(root, *pci, driver, before, rdma.as_ref())
+        }
         Request::Port { pci, device, port } => {
             let mut look = Look::new(root);
             let answer = link::port(&mut look, *pci, device, *port);
@@ -81,7 +83,13 @@ fn write(path: &str, value: &str) -> Outcome {
 /// `driver_override` lets a driver bind while automatic probing is off
 /// (`pci_device_can_probe()`, drivers/pci/pci-driver.c) and names the one that
 /// vfio-pci otherwise would not match. Left behind it would break libvirt.
-fn bind(root: &Root, pci: PciAddress, driver: &str, before: &str) -> Outcome {
+fn bind(
+    root: &Root,
+    pci: PciAddress,
+    driver: &str,
+    before: &str,
+    rdma: Option<&RdmaName>,
+) -> Outcome {
     let to_drivers = format!("/sys/bus/pci/drivers/{driver}");
     if driver == VFIO && !root.exists(&to_drivers) {
         // Here it may take as long as it takes: who asked does not wait for ever.
@@ -97,6 +105,12 @@ fn bind(root: &Root, pci: PciAddress, driver: &str, before: &str) -> Outcome {
     let back = write(&own, if before.is_empty() { "\n" } else { before });
     bound?;
     back?;
+    if let Some(name) = rdma {
+        name_rdma(root, pci, name).map_err(|e| {
+            let tried = Tried::NameRdma { pci, name: name.clone() };
+            refused(tried, &e)
+        })?;
+    }
     Ok(Answer::Bound(shown(root, pci)))
 }
 

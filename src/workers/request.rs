@@ -48,6 +48,8 @@ pub enum Request {
         driver: String,
         /// Its `driver_override` as it was; empty: none.
         before: String,
+        /// What its RDMA device is to be called; `None`: as it comes.
+        rdma: Option<RdmaName>,
     },
     /// Read the state of a port.
     Port {
@@ -175,6 +177,13 @@ pub enum Tried {
         /// What.
         setting: VfSetting,
     },
+    /// To give the RDMA device of a function its name.
+    NameRdma {
+        /// The function.
+        pci: PciAddress,
+        /// The name.
+        name: RdmaName,
+    },
     /// To load the driver that keeps a VF for a virtual machine.
     LoadVfio,
     /// To read the addresses of netdevs.
@@ -200,6 +209,9 @@ impl fmt::Display for Tried {
                     VfSetting::Policy(_) => "link state",
                 };
                 write!(f, "set {what} of VF {vf} by netlink (netdev index {ifindex})")
+            }
+            Self::NameRdma { pci, name } => {
+                write!(f, "call the RDMA device of {pci} {name} by netlink, now that it is bound")
             }
             Self::LoadVfio => f.write_str("load vfio-pci"),
             Self::Addresses => f.write_str("addresses: getifaddrs"),
@@ -232,7 +244,7 @@ mod tests {
                 vfs: vec![(vf, pci)],
             }]),
             Request::SetVf { ifindex: 3, vf, setting: VfSetting::NodeGuid(Guid::new(u64::MAX)) },
-            Request::Bind { pci, driver: "mlx5_core".into(), before: String::new() },
+            Request::Bind { pci, driver: "mlx5_core".into(), before: String::new(), rdma: None },
         ]);
         let line = serde_json::to_string(&Numbered { number: 7, what: request.clone() });
         let line = line.expect("JSON");

@@ -23,6 +23,9 @@ fn vfs_get_their_pf_from_the_host() {
 
         [[pf]]
         pci = "0000:4b:00.0"
+        # Names for its VFs that do not depend on chance (ibprov.toml(5)):
+        #vf-name = "{netdev}v{vf}"
+        #vf-rdma-name = "{rdma}v{vf}"
         vf-guids = [
             "0501:1403:007b:cba1", # VF 0
             "0501:1403:007b:cba2", # VF 1
@@ -72,6 +75,9 @@ fn what_is_left_to_do_is_exit_1_and_no_file_is_exit_2() {
 
         [[pf]]
         pci = "0000:4b:00.0"
+        # Names for its VFs that do not depend on chance (ibprov.toml(5)):
+        #vf-name = "{netdev}v{vf}"
+        #vf-rdma-name = "{rdma}v{vf}"
         vf-guids = [
             "0200:0000:0000:0001", # VF 0
         ]

@@ -182,3 +182,21 @@ fn eight_pfs_come_up_and_firmware_that_does_not_is_named() {
     assert!(text.contains("mended: 0\n"), "{text}");
     assert_eq!(guest.file("mended"), planned("0200:0070", 7, 4));
 }
+
+#[test]
+#[ignore = "a hundred and sixty binds take minutes"]
+fn in_twenty_rounds_vfs_get_the_same_names() {
+    let guest = boot("card_names_rounds");
+    guest.assert_success();
+    assert_sound(&guest);
+    assert!(!guest.stdout().contains("card"), "{}", guest.stdout());
+    let rounds = guest.file("rounds");
+    for card in ["1", "2"] {
+        let of_card = rounds.lines().filter_map(|line| line.strip_prefix(card)?.strip_prefix(' '));
+        let lines: Vec<&str> = of_card.collect();
+        assert_eq!(lines.len(), 80, "{rounds}");
+        for (at, line) in lines.iter().enumerate() {
+            assert_eq!(*line, lines[at % 4], "round {}: {rounds}", at / 4 + 1);
+        }
+    }
+}

@@ -172,3 +172,56 @@ fn status_does_not_hang_with_the_real_driver() {
     let took = text.lines().find_map(|l| l.strip_prefix("silent took: ")).expect("time");
     assert!(took.parse::<u64>().expect("ms") < 20_000, "{text}");
 }
+
+/// The four VFs of a card: RDMA devices and netdevs.
+fn names(text: &str) -> Vec<(String, String)> {
+    let vfs: Vec<Vec<&str>> = text.lines().map(|l| l.split_whitespace().collect()).collect();
+    assert_eq!(vfs.iter().map(|vf| vf[0]).collect::<Vec<_>>(), ["0", "1", "2", "3"], "{text}");
+    vfs.iter().map(|vf| (vf[1].to_owned(), vf[2].to_owned())).collect()
+}
+
+/// Numbers of the kernel's own, in the order of the VFs.
+pub(crate) fn assert_in_vf_order(names: &[(String, String)]) {
+    for (head, which) in [("mlx5_", 0), ("ib", 1)] {
+        let name = |vf: &(String, String)| if which == 0 { vf.0.clone() } else { vf.1.clone() };
+        let number = |name: String| {
+            let digits = name.strip_prefix(head).unwrap_or_else(|| panic!("{names:?}")).to_owned();
+            digits.parse::<u32>().unwrap_or_else(|_| panic!("{names:?}"))
+        };
+        let numbers: Vec<u32> = names.iter().map(name).map(number).collect();
+        assert!(numbers.is_sorted_by(|a, b| a < b), "{names:?}");
+    }
+}
+
+/// rdma-core has renamed the PF by then, and tries to rename the VFs.
+#[test]
+fn on_the_real_driver_vfs_are_called_as_the_patterns_say() {
+    let guest = boot("card_names");
+    guest.assert_success();
+    assert_sound(&guest);
+    assert_eq!(guest.boot_json()["verdict"], "ready");
+    let plan = guest.json("plan.json");
+    let pf = plan["pfs"][0]["rdma"].as_str().expect("the PF's name").to_owned();
+    let want: Vec<(String, String)> =
+        (0..4).map(|vf| (format!("{pf}v{vf}"), format!("ib0v{vf}"))).collect();
+    // The PF that is found first is ib0 or ib1.
+    let text = guest.file("patterns").replace("ib1v", "ib0v");
+    assert_eq!(names(&text), want, "{}", guest.file("plan"));
+    let text = guest.file("by-hand").replace("ib1v", "ib0v");
+    assert_eq!(names(&text), want, "after it was bound by hand");
+    assert_eq!(plan["pfs"][0]["bind"]["order"], "parallel", "{plan:#}");
+    assert_eq!(plan["pfs"][0]["bind"]["why"], "named");
+    assert!(guest.stdout().contains("again: 0\n"), "{}", guest.stdout());
+}
+
+#[test]
+fn on_the_real_driver_vfs_without_names_are_numbered_in_their_order() {
+    let guest = boot("card_names");
+    guest.assert_success();
+    assert_in_vf_order(&names(&guest.file("in-order")));
+    let plan = guest.json("plan.json");
+    let bind = (&plan["pfs"][1]["bind"]["order"], &plan["pfs"][1]["bind"]["why"]);
+    assert_eq!(bind, (&"in-order".into(), &"kernel-numbers".into()), "{plan:#}");
+    assert!(guest.file("plan").contains("VFs are bound one after the other, for the kernel"));
+    assert!(guest.stdout().contains("parallel: 0\n"), "{}", guest.stdout());
+}

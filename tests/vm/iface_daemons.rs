@@ -107,8 +107,8 @@ const WRITTEN: [Written; 2] = [
 
 #[test]
 fn what_the_stack_writes_over_is_told_and_is_not_configured() {
-    // systemd-networkd 252 asks for an MTU once, and goes on where the kernel refuses it: of
-    // an interface that has just come, now and then.
+    // systemd-networkd that runs sets a new interface before the interface's instance
+    // does, so what the instance sets holds.
     let by_network_manager = WRITTEN.into_iter().filter(|w| w.stack == "NetworkManager");
     for Written { scenario, stack, shown, lost, key, source } in by_network_manager {
         let [what, is, wanted] = lost;

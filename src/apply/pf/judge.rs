@@ -113,7 +113,9 @@ pub(super) fn number_failed(
 mod tests {
     use super::*;
     use crate::ladder::cause;
-    use crate::names::{Administered, Guid, LinkLayer, Policy, VfDriver, VfIndex};
+    use crate::names::{
+        Administered, Binding, Guid, LinkLayer, Policy, VfDriver, VfIndex, VfNames,
+    };
     use crate::observe::{Backend, Own, Undo};
     use crate::report::pf::{StepDone, StepFailure};
 
@@ -133,8 +135,10 @@ mod tests {
             policy: Policy::Follow,
             policy_named: false,
             driver: VfDriver::Default,
+            names: VfNames::default(),
         };
-        WantedPf { pf: "0000:4b:00.0".parse().expect("address"), vfs: vec![vf] }
+        let pf = "0000:4b:00.0".parse().expect("address");
+        WantedPf { pf, vfs: vec![vf], binding: Binding::default() }
     }
 
     fn right() -> ObservedPf {
@@ -173,7 +177,7 @@ mod tests {
     }
 
     fn bind(driver: &str) -> VfStep {
-        VfStep::Bind { vf: index(), driver: driver.to_owned() }
+        VfStep::Bind { vf: index(), driver: driver.to_owned(), after: None, rdma: None }
     }
 
     fn node_guid() -> VfStep {

@@ -34,10 +34,10 @@ pub(super) fn of(
         VfStep::NodeGuid { vf, to, .. } => set(*vf, VfSetting::NodeGuid(*to)),
         VfStep::PortGuid { vf, to, .. } => set(*vf, VfSetting::PortGuid(*to)),
         VfStep::Policy { vf, to, .. } => set(*vf, VfSetting::Policy(*to)),
-        VfStep::Bind { vf, driver } => {
+        VfStep::Bind { vf, driver, rdma, .. } => {
             let pci = observed.vf(*vf)?.pci;
             let before = undo.overrides.get(&pci).cloned().unwrap_or_default();
-            Some(Request::Bind { pci, driver: driver.clone(), before })
+            Some(Request::Bind { pci, driver: driver.clone(), before, rdma: rdma.clone() })
         }
         VfStep::RestoreOverride { pci, to } => {
             // A line break is the way to write nothing.

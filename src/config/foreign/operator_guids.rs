@@ -6,7 +6,7 @@
 
 use serde::Deserialize;
 
-use super::{Imported, shown};
+use super::{Imported, NAMES, shown};
 use crate::names::{Guid, GuidRange, PciAddress};
 
 /// Where the operator reads it.
@@ -86,13 +86,14 @@ impl Pf {
                 let (first, last) = (guid(start)?, guid(end)?);
                 let range = GuidRange::new(first, last).map_err(|e| e.to_string())?;
                 let vfs = (last.value() - first.value()).saturating_add(1).min(MOST_VFS);
-                let toml =
-                    format!("[[pf]]\n{selector}\nvfs = {vfs}\nvf-guid-range = \"{range}\"\n\n");
+                let toml = format!(
+                    "[[pf]]\n{selector}\n{NAMES}vfs = {vfs}\nvf-guid-range = \"{range}\"\n\n"
+                );
                 let todo = "how many VFs it is to have, the operator knew from its policy: vfs is the length of the range, 127 at most";
                 Ok((toml, Some(todo.to_owned())))
             }
             (guids, "", "") => {
-                let mut toml = format!("[[pf]]\n{selector}\nvf-guids = [\n");
+                let mut toml = format!("[[pf]]\n{selector}\n{NAMES}vf-guids = [\n");
                 for (vf, text) in guids.iter().enumerate() {
                     toml.push_str(&format!("    \"{}\", # VF {vf}\n", guid(text)?));
                 }

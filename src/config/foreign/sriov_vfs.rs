@@ -113,6 +113,7 @@ fn pf_toml(pf: PciAddress, guids: &BTreeMap<VfIndex, Guid>) -> (String, Vec<Stri
     let missing: Vec<VfIndex> =
         VfIndex::first(count).filter(|vf| !guids.contains_key(vf)).collect();
     let mut toml = format!("[[pf]]\npci = \"{pf}\"\n");
+    toml.push_str(super::NAMES);
     if missing.is_empty() {
         toml.push_str("vf-guids = [\n");
         for (vf, guid) in guids {

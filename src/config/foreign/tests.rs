@@ -38,6 +38,9 @@ fn sriov_vfs_of_rdma_core() {
 
             [[pf]]
             pci = "0000:4b:00.0"
+            # Names for its VFs that do not depend on chance (ibprov.toml(5)):
+            #vf-name = "{netdev}v{vf}"
+            #vf-rdma-name = "{rdma}v{vf}"
             vf-guids = [
                 "0501:1403:007b:cba1", # VF 0
                 "0501:1403:007b:cba2", # VF 1
@@ -62,6 +65,9 @@ fn sriov_vfs_that_cannot_be_carried_over() {
 
         [[pf]]
         pci = "0000:4b:00.0"
+        # Names for its VFs that do not depend on chance (ibprov.toml(5)):
+        #vf-name = "{netdev}v{vf}"
+        #vf-rdma-name = "{rdma}v{vf}"
         vfs = 3
         [[pf.vf]]
         index = 2
@@ -99,6 +105,9 @@ fn guids_of_the_network_operator() {
 
             [[pf]]
             pci = "0000:4b:00.0"
+            # Names for its VFs that do not depend on chance (ibprov.toml(5)):
+            #vf-name = "{netdev}v{vf}"
+            #vf-rdma-name = "{rdma}v{vf}"
             vf-guids = [
                 "0200:0000:0000:0000", # VF 0
                 "0200:0000:0000:0001", # VF 1
@@ -106,11 +115,17 @@ fn guids_of_the_network_operator() {
 
             [[pf]]
             port-guid = "b859:9f03:0012:a480"
+            # Names for its VFs that do not depend on chance (ibprov.toml(5)):
+            #vf-name = "{netdev}v{vf}"
+            #vf-rdma-name = "{rdma}v{vf}"
             vfs = 9
             vf-guid-range = "0200:0000:00aa:0002 - 0200:0000:00aa:000a"
 
             [[pf]]
             port-guid = "b859:9f03:0012:a490"
+            # Names for its VFs that do not depend on chance (ibprov.toml(5)):
+            #vf-name = "{netdev}v{vf}"
+            #vf-rdma-name = "{rdma}v{vf}"
             vfs = 127
             vf-guid-range = "0200:0000:00ab:0000 - 0200:0000:00ab:ffff"
 

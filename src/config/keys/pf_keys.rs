@@ -3,7 +3,7 @@
 use super::kinds::{Key, Kind, Spelling, Word};
 use super::words::{GUID, PCI, RDMA};
 use crate::config::value::Value;
-use crate::names::{GuidRange, Policy, Template, VfDriver, Words};
+use crate::names::{BindOrder, GuidRange, Policy, Template, VfDriver, VfNamePattern, Words};
 
 const ANY_GUID: Word = Word { what: "a GUID", ..GUID };
 
@@ -37,6 +37,23 @@ const DRIVER: Word = Word {
     parse: |text| text.parse::<VfDriver>().map(Value::Driver).map_err(|e| e.to_string()),
 };
 
+const VF_NAME: Word = Word {
+    what: "a pattern for the names of VFs",
+    example: "{netdev}v{vf}",
+    // That braces hold known fields is not for a pattern to say.
+    spelling: Spelling::Any,
+    parse: |text| {
+        text.parse::<VfNamePattern>().map(Value::VfNamePattern).map_err(|e| e.to_string())
+    },
+};
+
+const BIND: Word = Word {
+    what: "an order of binding",
+    example: "in-order",
+    spelling: Spelling::OneOf(BindOrder::all_typed),
+    parse: |text| text.parse::<BindOrder>().map(Value::BindOrder).map_err(|e| e.to_string()),
+};
+
 /// The keys of one `[[pf]]`.
 pub(crate) mod pf {
     pub(crate) const PCI: &str = "pci";
@@ -47,6 +64,9 @@ pub(crate) mod pf {
     pub(crate) const POLICY: &str = "policy";
     pub(crate) const DRIVER: &str = "driver";
     pub(crate) const INDEX: &str = "index";
+    pub(crate) const VF_NAME: &str = "vf-name";
+    pub(crate) const VF_RDMA_NAME: &str = "vf-rdma-name";
+    pub(crate) const BIND: &str = "bind";
     /// For both kinds, for node GUIDs, for port GUIDs.
     pub(crate) const LISTS: [&str; 3] = ["vf-guids", "vf-node-guids", "vf-port-guids"];
     pub(crate) const RANGES: [&str; 3] =
@@ -168,6 +188,24 @@ pub(super) static PF_KEYS: &[Key] = &[
         kind: Kind::Number { min: 0, max: 65535 },
         default: "",
         doc: "The PF's number in templates; its place among the [[pf]], from 0, if not given.",
+    },
+    Key {
+        path: pf::VF_NAME,
+        kind: Kind::Word(&VF_NAME),
+        default: "",
+        doc: "The name of each VF's netdev: text with {vf}, and {netdev} or {rdma} for the PF's own names.",
+    },
+    Key {
+        path: pf::VF_RDMA_NAME,
+        kind: Kind::Word(&VF_NAME),
+        default: "",
+        doc: "The name of each VF's RDMA device, in the same way.",
+    },
+    Key {
+        path: pf::BIND,
+        kind: Kind::Word(&BIND),
+        default: "",
+        doc: "How its VFs are bound: parallel, or in-order, each when the one before has its devices; if not given, in order where the kernel's numbers would be chance.",
     },
     Key {
         path: pf::VF,

@@ -18,6 +18,7 @@ fn host() -> PlanHost {
         hca: true,
         physfn: None,
         rdma: vec![rdma.parse().expect("name")],
+        netdev: rdma.replace("mlx5_", "ibs").parse().ok(),
         node_guid: Some(guid(guid_text)),
         port_guids: vec![guid(guid_text)],
         total_vfs: Some(16),
@@ -439,4 +440,51 @@ proptest! {
         let same = anew[0].wanted == first[0].wanted;
         prop_assert_eq!(same, !second[0].warnings.iter().any(Finding::is_drift));
     }
+}
+
+#[test]
+fn names_of_vfs_are_judged_against_the_host_and_each_other() {
+    let pf =
+        |pci: &str, lines: &str| format!("[[pf]]\npci = \"{pci}\"\nvfs = 2\nindex = 0\n{lines}\n");
+    let with = |first: &str, second: &str, host: &PlanHost| {
+        let guids =
+            |n: u8| format!("vf-guid-template = \"02:00:{{host:16}}:0{n}:{{kind:8}}:{{vf:16}}\"");
+        let text = format!(
+            "{}{}",
+            pf("0000:4b:00.0", &format!("{}\n{first}", guids(1))),
+            pf("0000:5e:00.0", &format!("{}\n{second}", guids(2)))
+        );
+        let plans = plan(&text, &Pins::default(), host);
+        let said = |plan: &Resolved| match &plan.wanted {
+            Ok(wanted) => {
+                let names = wanted.vfs.iter().filter_map(|vf| vf.names.netdev.as_ref());
+                names.map(ToString::to_string).collect::<Vec<_>>().join(" ")
+            }
+            Err(findings) => findings[0].to_string(),
+        };
+        [said(&plans[0]), said(&plans[1])]
+    };
+    let good = "vf-name = \"{netdev}v{vf}\"";
+    assert_eq!(with(good, good, &host()), ["ibs0v0 ibs0v1", "ibs1v0 ibs1v1"]);
+    // The PFs' names make two patterns give one name.
+    let [_, second] = with("vf-name = \"{netdev}v{vf}\"", "vf-name = \"ibs0v{vf}\"", &host());
+    assert!(
+        second.starts_with(
+            "VF 0: its netdev name would be ibs0v0, which is that of VF 0 of 0000:4b:00.0"
+        ),
+        "{second}"
+    );
+    let [first, _] = with("vf-name = \"ibs{vf}\"", "", &host());
+    assert!(first.contains("ibs0, which is that of PF 0000:4b:00.0"), "{first}");
+    let mut kernels = host();
+    kernels.functions[0].netdev = "ib1".parse().ok();
+    let [first, _] = with("vf-name = \"{netdev}{vf}\"", "", &kernels);
+    assert!(first.contains("ib10, which the kernel gives to whichever"), "{first}");
+    // The PF's own name may be anything that the kernel takes.
+    kernels.functions[0].netdev = "ib$env{X}".parse().ok();
+    let [first, _] = with(good, "", &kernels);
+    assert!(first.contains("is no name for its netdev"), "{first}");
+    kernels.functions[0].netdev = None;
+    let [first, _] = with(good, "", &kernels);
+    assert!(first.contains("needs a name of the PF that is not there (yet)"), "{first}");
 }

@@ -2,7 +2,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::ladder::vf::{guids_are_set, has_driver, shows_other, wanted_driver};
-use crate::names::{Administered, Guid, PciAddress, Policy, VFIO, VfDriver, VfIndex};
+use crate::names::{
+    Administered, BindReason, Binding, Guid, PciAddress, Policy, VFIO, VfDriver, VfIndex, VfNames,
+};
 use crate::observe::{Own, Undo};
 use crate::report::pf::VfStep;
 
@@ -119,7 +121,7 @@ impl Kernel {
             VfStep::Policy { vf, to, .. } => vec![Box::new(move |k| {
                 k.admin[usize::from(vf.get())].policy = Some(to);
             })],
-            VfStep::Bind { vf, driver } => {
+            VfStep::Bind { vf, driver, .. } => {
                 let set = driver.clone();
                 vec![
                     Box::new(move |k| {
@@ -232,8 +234,10 @@ fn wanted() -> impl Strategy<Value = WantedPf> {
                 policy,
                 policy_named,
                 driver,
+                names: VfNames::default(),
             })
             .collect(),
+        binding: Binding::default(),
     })
 }
 
@@ -312,8 +316,9 @@ fn plan_of(n: usize, driver: VfDriver) -> WantedPf {
         policy: Policy::Follow,
         policy_named: false,
         driver,
+        names: VfNames::default(),
     };
-    WantedPf { pf: pf(), vfs: (0..n).map(vf).collect() }
+    WantedPf { pf: pf(), vfs: (0..n).map(vf).collect(), binding: Binding::default() }
 }
 
 fn fresh() -> Kernel {
@@ -500,4 +505,79 @@ fn the_link_of_a_vf_in_use_is_taken_down_only_if_the_vf_is_named() {
         assert_eq!((texts(&named), named.deferred.len()), (vec![step], 0));
         assert_eq!(disturbed(&with(to, true), &named, &observed), []);
     }
+}
+
+fn in_order(n: usize) -> WantedPf {
+    let binding = Binding { order: BindOrder::InOrder, why: BindReason::KernelNumbers };
+    WantedPf { binding, ..plan_of(n, VfDriver::Default) }
+}
+
+/// The VFs that are bound at the same time, round by round; `late` is one whose RDMA
+/// device comes only after as many rounds with nothing else to do.
+fn rounds(wanted: &WantedPf, kernel: &mut Kernel, late: Option<usize>) -> Vec<Vec<u16>> {
+    let mut rounds = Vec::new();
+    let mut comes = late;
+    while rounds.len() < 20 {
+        let seen = kernel.observe();
+        let plan = vf_steps(wanted, &seen, &kernel.uses());
+        let is_awaited = |vf: VfIndex| {
+            comes.map(index) == Some(vf) && seen.vf(vf).is_some_and(|vf| vf.driver.is_some())
+        };
+        let steps = due(&plan.steps, is_awaited);
+        match steps.is_empty() {
+            true if comes.is_some() => comes = None,
+            true => break,
+            false => {}
+        }
+        let binds = |step: &VfStep| matches!(step, VfStep::Bind { .. });
+        if steps.iter().any(binds) {
+            rounds.push(steps.iter().filter_map(VfStep::vf).map(VfIndex::get).collect());
+        }
+        for step in steps {
+            for part in Kernel::parts(&step) {
+                part(kernel);
+            }
+        }
+    }
+    rounds
+}
+
+#[test]
+fn in_order_each_is_bound_when_the_one_before_has_its_devices() {
+    assert_eq!(rounds(&in_order(3), &mut fresh(), None), [[0], [1], [2]]);
+    assert_eq!(rounds(&plan_of(3, VfDriver::Default), &mut fresh(), None), [[0, 1, 2]]);
+    // One whose device takes its time is waited for, and then the next is bound.
+    assert_eq!(rounds(&in_order(3), &mut fresh(), Some(1)), [[0], [1], [2]]);
+    // What gets no names on this host waits for nobody.
+    let mut mixed = in_order(4);
+    mixed.vfs[1].driver = VfDriver::VfioPci;
+    mixed.vfs[2].driver = VfDriver::None;
+    assert_eq!(rounds(&mixed, &mut fresh(), None), [vec![0, 1], vec![3]]);
+    // One that is there has its names: the others come after each other.
+    let mut kernel = fresh();
+    assert!(kernel.run(&in_order(3), usize::MAX));
+    kernel.vfs[0].driver = None;
+    kernel.vfs[2].driver = None;
+    assert_eq!(rounds(&in_order(3), &mut kernel, None), [[0], [2]]);
+}
+
+#[test]
+fn a_bind_that_is_lost_holds_up_nobody() {
+    let wanted = in_order(3);
+    let mut kernel = fresh();
+    let count = vf_steps(&wanted, &kernel.observe(), &kernel.uses());
+    for step in count.steps.into_iter().filter(|step| !matches!(step, VfStep::Bind { .. })) {
+        for part in Kernel::parts(&step) {
+            part(&mut kernel);
+        }
+    }
+    let plan = vf_steps(&wanted, &kernel.observe(), &kernel.uses());
+    // Who runs the plan has taken out what was in vain: VF 0.
+    let left: Vec<VfStep> = plan
+        .steps
+        .into_iter()
+        .filter(|step| matches!(step, VfStep::Bind { .. }) && step.vf() != Some(index(0)))
+        .collect();
+    let now: Vec<_> = due(&left, |_| false).iter().filter_map(VfStep::vf).collect();
+    assert_eq!(now, [index(1)]);
 }

@@ -163,6 +163,7 @@ fn group_bit_and_vendors_space_are_warned_of() {
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
               2 VFs wanted, 0 there, 2 to create, GUIDs not pinned
+              VFs are bound one after the other, for the kernel's numbers to be in their order
               warning: VF 0 (and 1 VF more): the GUID 1111:1111:1111:1201 has the group bit (0x01 of its first byte) set: no device may have such an EUI-64; the fabric was seen to bear it
               warning: VF 0 (and 1 VF more): the GUID 1111:1111:1111:1201 is not locally administered (0x02 of its first byte is not set): a vendor may give it to a card
               + VF 0  node GUID 1111:1111:1111:1201  port GUID 1111:1111:1111:1200 (template)  policy follow  driver default
@@ -438,6 +439,7 @@ fn one_bad_pf_does_not_stop_another() {
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
               1 VF wanted, 0 there, 1 to create, GUIDs not pinned
+              VFs are bound one after the other, for the kernel's numbers to be in their order
               + VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (template)  policy follow  driver default
 
             PF 0000:5e:00.0 mlx5_1 (/etc/ibprov/ibprov.toml:5)

@@ -72,6 +72,7 @@ fn a_fresh_node_would_get_its_vfs() {
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
               3 VFs wanted, 0 there, 3 to create, GUIDs not pinned
+              VFs are bound one after the other, for the kernel's numbers to be in their order
               + VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (template)  policy follow  driver default
               + VF 1  node GUID 0200:000c:0000:0001  port GUID 0200:000c:0001:0001 (template)  policy follow  driver default
               + VF 2  node GUID 0200:000c:0000:0002  port GUID 0200:000c:0001:0002 (template)  policy follow  driver default
@@ -107,6 +108,7 @@ fn every_difference_is_shown_and_what_is_right_is_counted() {
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
               5 VFs wanted, 5 there, 3 to change, 2 as wanted, GUIDs not pinned
+              VFs are bound one after the other, for the kernel's numbers to be in their order
               ~ VF 1   driver mlx5_core -> bound again (its port GUID is 0000:0000:0000:0000 instead of 0200:000c:0001:0001)
               ~ VF 2   node GUID 0000:0000:0000:0000 -> 0200:000c:0000:0002 (template)
                        policy down -> follow
@@ -118,6 +120,7 @@ fn every_difference_is_shown_and_what_is_right_is_counted() {
     expect![[r#"
         PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
           5 VFs wanted, 5 there, 3 to change, 2 as wanted, GUIDs not pinned
+          VFs are bound one after the other, for the kernel's numbers to be in their order
           = VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (template)  policy follow  driver default
           ~ VF 1   driver mlx5_core -> bound again (its port GUID is 0000:0000:0000:0000 instead of 0200:000c:0001:0001)
           ~ VF 2   node GUID 0000:0000:0000:0000 -> 0200:000c:0000:0002 (template)
@@ -134,6 +137,7 @@ fn every_difference_is_shown_and_what_is_right_is_counted() {
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
               2 VFs wanted, 5 there, 2 to change, 3 to remove, GUIDs not pinned
+              VFs are bound one after the other, for the kernel's numbers to be in their order
               ~ VF 0   VF there -> made anew (the number of VFs changes only by way of none)
               ~ VF 1   VF there -> made anew (the number of VFs changes only by way of none)
               - VF 2
@@ -171,10 +175,11 @@ fn a_host_that_is_right_exits_0() {
     plan(
         &host,
         &expect![[r#"
-        PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-          1 VF wanted, 1 there, 1 as wanted, GUIDs not pinned
-        exit 0
-    "#]],
+            PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+              1 VF wanted, 1 there, 1 as wanted, GUIDs not pinned
+              VFs are bound one after the other, for the kernel's numbers to be in their order
+            exit 0
+        "#]],
     );
 }
 
@@ -205,6 +210,11 @@ fn json_has_everything() {
               "present": 1,
               "wanted": 2,
               "pinned": 0,
+              "bind": {
+                "order": "in-order",
+                "why": "kernel-numbers",
+                "text": "one after the other, for the kernel's numbers to be in their order"
+              },
               "vfs": [
                 {
                   "index": 0,
@@ -267,15 +277,64 @@ fn what_cannot_be_done_now_is_said_and_what_is_in_use_is_left() {
     plan(
         &host,
         &expect![[r#"
-        PF 0000:5e:00.0 mlx5_1 (/etc/ibprov/ibprov.toml:1)
-          1 VF wanted, 0 there, GUIDs not pinned
-          nothing can be done: it has no IPoIB netdev, through which alone its VFs' GUIDs can be set (this host has no sriov/N files of MLNX_OFED): load ib_ipoib, see dmesg
-          ! VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (template)  policy follow  driver default
+            PF 0000:5e:00.0 mlx5_1 (/etc/ibprov/ibprov.toml:1)
+              1 VF wanted, 0 there, GUIDs not pinned
+              VFs are bound one after the other, for the kernel's numbers to be in their order
+              nothing can be done: it has no IPoIB netdev, through which alone its VFs' GUIDs can be set (this host has no sriov/N files of MLNX_OFED): load ib_ipoib, see dmesg
+              ! VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (template)  policy follow  driver default
 
-        PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:6)
-          2 VFs wanted, 2 there, 1 deferred, 1 as wanted, GUIDs not pinned
-          ! VF 1 is left alone: its port GUID is 0000:0000:0000:0000 instead of 0200:000c:0101:0001; it is in use: its netdev is not in this network namespace
-        exit 1
-    "#]],
+            PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:6)
+              2 VFs wanted, 2 there, 1 deferred, 1 as wanted, GUIDs not pinned
+              VFs are bound one after the other, for the kernel's numbers to be in their order
+              ! VF 1 is left alone: its port GUID is 0000:0000:0000:0000 instead of 0200:000c:0101:0001; it is in use: its netdev is not in this network namespace
+            exit 1
+        "#]],
     );
+}
+
+#[test]
+fn names_and_the_order_of_binding_are_shown_with_why() {
+    let named = "vf-name = \"{netdev}v{vf}\"\nvf-rdma-name = \"{rdma}v{vf}\"\n";
+    let host = node(&format!("{}{named}", good(1)));
+    expect![[r#"
+        PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+          1 VF wanted, 0 there, 1 to create, GUIDs not pinned
+          VFs are bound at the same time: each gets its names by vf-name and vf-rdma-name
+          + VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (template)  policy follow  driver default  netdev ib0v0  RDMA device mlx5_0v0
+        exit 1
+    "#]]
+    .assert_eq(&host.show(&["plan"]));
+    let said = |lines: &str, of: &str| {
+        let host = node(&format!("{}{lines}", good(2)));
+        let json: serde_json::Value =
+            serde_json::from_slice(&host.ibprov(&["plan", "--format", "json"]).stdout)
+                .expect("JSON");
+        json["pfs"][0]["bind"][of].as_str().unwrap_or_default().to_owned()
+    };
+    for (lines, order, why) in [
+        ("", "in-order", "kernel-numbers"),
+        (named, "parallel", "named"),
+        ("vf-name = \"{netdev}v{vf}\"\n", "in-order", "kernel-numbers"),
+        ("driver = \"vfio-pci\"\n", "parallel", "not-on-host"),
+        ("bind = \"parallel\"\n", "parallel", "configured"),
+    ] {
+        assert_eq!((said(lines, "order").as_str(), said(lines, "why").as_str()), (order, why));
+    }
+}
+
+#[test]
+fn names_that_cannot_be_on_this_host_are_errors() {
+    let pf = |lines: &str| {
+        let text = node(&format!("{}{lines}\n", good(12))).show(&["plan"]);
+        text.lines().find(|l| l.contains("error: ")).unwrap_or(&text).trim().to_owned()
+    };
+    assert_eq!(
+        pf("vf-name = \"{rdma}-is-too-l{vf}\""),
+        "error: VF 0: \"mlx5_0-is-too-l0\" is no name for its netdev: at most 15 letters, digits, '_', '-' and '.': write a shorter pattern"
+    );
+    let host = node(&format!("{}vf-name = \"{{netdev}}v{{vf}}\"\n", good(2)));
+    host.remove("run/udev/data/n2");
+    let said = host.show(&["plan"]);
+    assert!(said.contains("needs a name of the PF that is not there (yet)"), "{said}");
+    assert!(said.ends_with("exit 1\n"), "{said}");
 }

@@ -10,6 +10,7 @@ use crate::host::{Host, PF};
 fn drifts(host: &Host, warning: &str) {
     let head = "PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
   2 VFs wanted, 0 there, 2 to create, GUIDs pinned
+  VFs are bound one after the other, for the kernel's numbers to be in their order
 ";
     let rest = "  + VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (pin)  policy follow  driver default
   + VF 1  node GUID 0200:000c:0000:0001  port GUID 0200:000c:0001:0001 (pin)  policy follow  driver default
@@ -54,6 +55,7 @@ fn pins_hold_and_drift_wants_a_decision() {
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
               2 VFs wanted, 0 there, 2 to create, GUIDs pinned
+              VFs are bound one after the other, for the kernel's numbers to be in their order
               + VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (pin)  policy follow  driver default
               + VF 1  node GUID 0200:000c:0000:0001  port GUID 0200:000c:0001:0001 (pin)  policy follow  driver default
             exit 1

@@ -14,7 +14,7 @@ echo 0 >$pci/$pf/sriov_numvfs
 udevadm settle
 knobs "$pf+vf/probe_delay_ms=100"
 mkdir -p /etc/ibprov
-printf '[[pf]]\npci = "%s"\nvfs = 127\npolicy = "up"\nvf-guid-template = "02:00:00:70:00:{kind:8}:{vf:16}"\n' $pf >/etc/ibprov/ibprov.toml
+printf '[[pf]]\npci = "%s"\nbind = "parallel"\nvfs = 127\npolicy = "up"\nvf-guid-template = "02:00:00:70:00:{kind:8}:{vf:16}"\n' $pf >/etc/ibprov/ibprov.toml
 for run in applied planned; do
 	begin=$(uptime_ms)
 	apply $run $pf

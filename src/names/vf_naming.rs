@@ -1,0 +1,376 @@
+//! Names for a PF's VFs, and how the VFs are bound so that their names are no chance.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Serialize, Serializer};
+
+use super::{IfName, RdmaName, VfIndex, WordError, Words};
+
+/// A pattern that gives each VF of a PF a name: text with the fields `{vf}`, the VF's
+/// index, `{netdev}`, the name of the PF's netdev, and `{rdma}`, that of its RDMA device.
+/// Of text it takes what means nothing to udev: letters, digits, `_`, `-` and `.`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VfNamePattern(Vec<Part>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Part {
+    Text(String),
+    Vf,
+    Netdev,
+    Rdma,
+}
+
+/// Why a text is no [`VfNamePattern`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum VfNamePatternError {
+    /// It is empty, or begins with what no name begins with.
+    #[error("a name begins with a letter or a digit")]
+    Start,
+    /// A character that is not for names.
+    #[error("{0:?} is not for names: want letters, digits, '_', '-', '.' and fields")]
+    Character(char),
+    /// A brace without its other half.
+    #[error("a '{{' without its '}}', or the other way round")]
+    Brace,
+    /// An unknown field.
+    #[error("{{{0}}} is no field: want {{vf}}, {{netdev}} or {{rdma}}")]
+    Field(String),
+}
+
+/// What a PF is called, as far as it is known.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PfNames<'a> {
+    /// Its netdev.
+    pub netdev: Option<&'a IfName>,
+    /// Its RDMA device.
+    pub rdma: Option<&'a RdmaName>,
+}
+
+impl VfNamePattern {
+    /// It has `{vf}`, so that each VF gets another name.
+    #[must_use]
+    pub fn has_vf(&self) -> bool {
+        self.0.contains(&Part::Vf)
+    }
+
+    /// It names nothing of the PF, so its names are known without the host.
+    #[must_use]
+    pub fn is_literal(&self) -> bool {
+        !self.needs_netdev() && !self.needs_rdma()
+    }
+
+    /// It has `{netdev}`.
+    #[must_use]
+    pub fn needs_netdev(&self) -> bool {
+        self.0.contains(&Part::Netdev)
+    }
+
+    /// It has `{rdma}`.
+    #[must_use]
+    pub fn needs_rdma(&self) -> bool {
+        self.0.contains(&Part::Rdma)
+    }
+
+    /// The name of a VF; `None` if the PF's name that it needs is not known.
+    #[must_use]
+    pub fn name(&self, pf: PfNames<'_>, vf: VfIndex) -> Option<String> {
+        let part = |part: &Part| match part {
+            Part::Text(text) => Some(text.clone()),
+            Part::Vf => Some(vf.to_string()),
+            Part::Netdev => pf.netdev.map(ToString::to_string),
+            Part::Rdma => pf.rdma.map(ToString::to_string),
+        };
+        self.0.iter().map(part).collect()
+    }
+
+    /// How long the VF's name is at least, bytes: a name of the PF has one or more.
+    #[must_use]
+    pub fn shortest(&self, vf: VfIndex) -> usize {
+        let part = |part: &Part| match part {
+            Part::Text(text) => text.len(),
+            Part::Vf => vf.to_string().len(),
+            Part::Netdev | Part::Rdma => 1,
+        };
+        self.0.iter().map(part).sum()
+    }
+}
+
+impl FromStr for VfNamePattern {
+    type Err = VfNamePatternError;
+
+    fn from_str(text: &str) -> Result<Self, VfNamePatternError> {
+        let mut parts: Vec<Part> = Vec::new();
+        let mut rest = text;
+        while let Some(first) = rest.chars().next() {
+            if let Some(field) = rest.strip_prefix('{') {
+                let (name, after) = field.split_once('}').ok_or(VfNamePatternError::Brace)?;
+                parts.push(match name {
+                    "vf" => Part::Vf,
+                    "netdev" => Part::Netdev,
+                    "rdma" => Part::Rdma,
+                    other => {
+                        let shown = other.chars().filter(|c| !c.is_control()).take(32).collect();
+                        return Err(VfNamePatternError::Field(shown));
+                    }
+                });
+                rest = after;
+                continue;
+            }
+            match first {
+                '}' => return Err(VfNamePatternError::Brace),
+                c if c.is_ascii_alphanumeric() || "_-.".contains(c) => {}
+                other => return Err(VfNamePatternError::Character(other)),
+            }
+            match parts.last_mut() {
+                Some(Part::Text(text)) => text.push(first),
+                _ => parts.push(Part::Text(first.to_string())),
+            }
+            rest = rest.get(first.len_utf8()..).unwrap_or_default();
+        }
+        match parts.first() {
+            None => Err(VfNamePatternError::Start),
+            Some(Part::Text(text)) if !text.starts_with(|c: char| c.is_ascii_alphanumeric()) => {
+                Err(VfNamePatternError::Start)
+            }
+            Some(_) => Ok(Self(parts)),
+        }
+    }
+}
+
+impl fmt::Display for VfNamePattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for part in &self.0 {
+            match part {
+                Part::Text(text) => f.write_str(text)?,
+                Part::Vf => f.write_str("{vf}")?,
+                Part::Netdev => f.write_str("{netdev}")?,
+                Part::Rdma => f.write_str("{rdma}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The kernel gives such names by itself, to whichever device comes first: `ib0`,
+/// `mlx5_0` (`dev_alloc_name()`, `net/core/dev.c`; `assign_name()`,
+/// `drivers/infiniband/core/device.c`).
+#[must_use]
+pub fn is_given_by_kernel(name: &str) -> bool {
+    let heads = ["ib", "mlx4_", "mlx5_"];
+    let is_number = |tail: &str| {
+        let digits = !tail.is_empty() && tail.bytes().all(|b| b.is_ascii_digit());
+        digits && (tail == "0" || !tail.starts_with('0'))
+    };
+    heads.iter().any(|head| name.strip_prefix(head).is_some_and(is_number))
+}
+
+/// The names that a VF shall have; what is `None` stays as it comes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct VfNames {
+    /// Its netdev's.
+    pub netdev: Option<IfName>,
+    /// Its RDMA device's.
+    pub rdma: Option<RdmaName>,
+}
+
+impl VfNames {
+    /// Nothing of it has a name that the kernel chooses.
+    #[must_use]
+    pub const fn are_all(&self) -> bool {
+        self.netdev.is_some() && self.rdma.is_some()
+    }
+}
+
+/// In what order a PF's VFs are bound to their drivers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BindOrder {
+    /// The next one when the one before has its RDMA device and its netdev.
+    InOrder,
+    /// All at the same time.
+    Parallel,
+}
+
+impl Words for BindOrder {
+    const ALL: &'static [Self] = &[Self::InOrder, Self::Parallel];
+
+    fn typed(self) -> &'static str {
+        match self {
+            Self::InOrder => "in-order",
+            Self::Parallel => "parallel",
+        }
+    }
+}
+
+impl FromStr for BindOrder {
+    type Err = WordError;
+
+    fn from_str(text: &str) -> Result<Self, WordError> {
+        Self::from_typed(text).ok_or_else(WordError::of::<Self>)
+    }
+}
+
+/// Why a PF's VFs are bound in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BindReason {
+    /// The configuration says so.
+    Configured,
+    /// Every VF with a driver of this host gets its names from the configuration.
+    Named,
+    /// No VF is for a driver of this host, so none has names.
+    NotOnHost,
+    /// The kernel numbers RDMA devices and netdevs as they come.
+    KernelNumbers,
+}
+
+/// How a PF's VFs are bound, and why so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Binding {
+    /// In what order.
+    pub order: BindOrder,
+    /// Why.
+    pub why: BindReason,
+}
+
+impl Binding {
+    /// What is best where the configuration says `configured`, of VFs that are for a
+    /// driver of this host and have these names.
+    pub fn of<'a>(
+        configured: Option<BindOrder>,
+        on_host: impl Iterator<Item = &'a VfNames>,
+    ) -> Self {
+        if let Some(order) = configured {
+            return Self { order, why: BindReason::Configured };
+        }
+        let (mut any, mut all_named) = (false, true);
+        for names in on_host {
+            any = true;
+            all_named &= names.are_all();
+        }
+        match (any, all_named) {
+            (false, _) => Self { order: BindOrder::Parallel, why: BindReason::NotOnHost },
+            (true, true) => Self { order: BindOrder::Parallel, why: BindReason::Named },
+            (true, false) => Self { order: BindOrder::InOrder, why: BindReason::KernelNumbers },
+        }
+    }
+}
+
+impl Default for Binding {
+    fn default() -> Self {
+        Self { order: BindOrder::Parallel, why: BindReason::NotOnHost }
+    }
+}
+
+impl fmt::Display for Binding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.order {
+            BindOrder::InOrder => "one after the other",
+            BindOrder::Parallel => "at the same time",
+        })?;
+        f.write_str(match (self.why, self.order) {
+            (BindReason::Configured, BindOrder::InOrder) => ", as bind says",
+            (BindReason::Configured, BindOrder::Parallel) => {
+                ", as bind says: what has no name of its own is numbered as it comes"
+            }
+            (BindReason::Named, _) => ": each gets its names by vf-name and vf-rdma-name",
+            (BindReason::NotOnHost, _) => ": none is for a driver of this host",
+            (BindReason::KernelNumbers, _) => ", for the kernel's numbers to be in their order",
+        })
+    }
+}
+
+/// `order`, `why` and the sentence.
+impl Serialize for Binding {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::SerializeStruct;
+        let mut fields = s.serialize_struct("Binding", 3)?;
+        fields.serialize_field("order", &self.order)?;
+        fields.serialize_field("why", &self.why)?;
+        fields.serialize_field("text", &self.to_string())?;
+        fields.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn index(n: u16) -> VfIndex {
+        VfIndex::new(n).expect("index")
+    }
+
+    #[test]
+    fn fields_are_filled_in() {
+        let (netdev, rdma) = ("ibp1s0".parse().expect("name"), "mlx5_7".parse().expect("name"));
+        let pf = PfNames { netdev: Some(&netdev), rdma: Some(&rdma) };
+        let name = |text: &str| {
+            let pattern: VfNamePattern = text.parse().expect("pattern");
+            assert_eq!(pattern.to_string(), text);
+            pattern.name(pf, index(12))
+        };
+        assert_eq!(name("{netdev}v{vf}").as_deref(), Some("ibp1s0v12"));
+        assert_eq!(name("{rdma}v{vf}").as_deref(), Some("mlx5_7v12"));
+        assert_eq!(name("a-b.{vf}_c").as_deref(), Some("a-b.12_c"));
+        let pattern: VfNamePattern = "{netdev}v{vf}".parse().expect("pattern");
+        assert_eq!(pattern.name(PfNames::default(), index(0)), None);
+        assert_eq!((pattern.shortest(index(9)), pattern.shortest(index(10))), (3, 4));
+    }
+
+    #[test]
+    fn what_udev_would_read_otherwise_is_no_pattern() {
+        use VfNamePatternError as E;
+        let why = |text: &str| text.parse::<VfNamePattern>().expect_err(text);
+        assert_eq!(why(""), E::Start);
+        assert_eq!(why("-{vf}"), E::Start);
+        for (text, c) in [("a$b", '$'), ("a%k", '%'), ("a\"b", '"'), ("a b", ' '), ("é", 'é')] {
+            assert_eq!(why(text), E::Character(c));
+        }
+        assert_eq!(why("a{vf"), E::Brace);
+        assert_eq!(why("a}"), E::Brace);
+        assert_eq!(why("a{vf:8}"), E::Field("vf:8".to_owned()));
+    }
+
+    #[test]
+    fn names_of_the_kernels_own_are_known() {
+        for name in ["ib0", "ib12", "mlx5_0", "mlx4_3"] {
+            assert!(is_given_by_kernel(name), "{name}");
+        }
+        for name in ["ibv0", "ib", "ib00", "ib0v1", "mlx5_0v1", "ibp1s0"] {
+            assert!(!is_given_by_kernel(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn they_are_bound_in_order_only_where_a_name_depends_on_it() {
+        let (named, half, none) = (
+            VfNames { netdev: "a0".parse().ok(), rdma: "b0".parse().ok() },
+            VfNames { netdev: "a0".parse().ok(), rdma: None },
+            VfNames::default(),
+        );
+        let of = |configured, names: &[&VfNames]| {
+            let Binding { order, why } = Binding::of(configured, names.iter().copied());
+            (order, why)
+        };
+        use {BindOrder as O, BindReason as R};
+        assert_eq!(of(None, &[]), (O::Parallel, R::NotOnHost));
+        assert_eq!(of(None, &[&named, &named]), (O::Parallel, R::Named));
+        for odd in [&half, &none] {
+            assert_eq!(of(None, &[&named, odd]), (O::InOrder, R::KernelNumbers));
+        }
+        assert_eq!(of(Some(O::Parallel), &[&none]), (O::Parallel, R::Configured));
+        assert_eq!(of(Some(O::InOrder), &[&named]), (O::InOrder, R::Configured));
+    }
+
+    proptest! {
+        #[test]
+        fn a_pattern_is_what_it_was_written_as(text in "[a-z{}vf0-9._-]{0,24}") {
+            if let Ok(pattern) = text.parse::<VfNamePattern>() {
+                prop_assert_eq!(pattern.to_string(), text);
+            }
+        }
+    }
+}
