@@ -153,7 +153,10 @@ fn spawn(
     let mut command = Command::new(program);
     command.args(args).process_group(0).current_dir("/");
     command.stdin(stdin).stdout(stdout).stderr(stderr);
-    if !matches!(environment, Environment::Ours) {
+    if matches!(environment, Environment::Ours) {
+        // NotifyAccess=main: systemd warns of what any other process tells it.
+        command.env_remove("NOTIFY_SOCKET");
+    } else {
         command.env_clear().env("PATH", SBIN.join(":")).env("LC_ALL", "C");
     }
     if matches!(environment, Environment::Nobody) && is_root() {

@@ -68,24 +68,19 @@ pub(crate) fn lay(scenario: &Scenario, tree: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// The agent, installed once per test process as a packager would.
+/// The agent, installed once per test process as a packager would; `IBPROV_RELEASE`
+/// names the program if it is not the one that is built here.
 pub(crate) fn installed() -> Result<&'static Path, String> {
     static TREE: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let tree = TREE.get_or_init(|| {
         let tree = folder("agent", &std::process::id().to_string())?;
+        let project = project().display().to_string();
         let destdir = format!("DESTDIR={}", tree.display());
-        run(
-            "make",
-            &[
-                "-s",
-                "-C",
-                &project().display().to_string(),
-                "release",
-                "install",
-                &destdir,
-                "PREFIX=/usr",
-            ],
-        )?;
+        let program = match std::env::var("IBPROV_RELEASE") {
+            Ok(built) => format!("binary={built}"),
+            Err(_) => "release".into(),
+        };
+        run("make", &["-s", "-C", &project, &program, "install", &destdir, "PREFIX=/usr"])?;
         Ok(tree)
     });
     tree.as_deref().map_err(Clone::clone)

@@ -2,7 +2,7 @@
 //! (`tests/vm/card`). What the drivers do there is real; what the card's
 //! firmware does is a guess, and a test that rests on one says so.
 
-use crate::bed::journal::assert_in_order;
+use crate::bed::journal::{Entry, assert_in_order};
 use crate::bed::outcome::Outcome;
 use crate::machine::boot;
 use crate::vf_plan::{assert_untouched, counters, grown, planned};
@@ -68,6 +68,10 @@ fn on_the_real_driver_a_plan_by_netlink_is_verified() {
         assert!(vfs.iter().all(|v| v["reached"] == "verified"), "{vfs:?}");
     }
     guest.journal.expect("ibprov.service", "PF 0001:01:00.0: 16 of 16 VFs as planned");
+    // The processes that work at the PFs leave the service manager to the main one.
+    let warned = |e: &&Entry| e.message.contains("Got notification message");
+    let warned: Vec<_> = guest.journal.0.iter().filter(warned).map(|e| &e.message).collect();
+    assert!(warned.is_empty(), "{warned:?}");
 }
 
 #[test]

@@ -21,8 +21,9 @@ work=$out/build-ibcard
 rm -rf "$work"
 mkdir -p "$work"
 cp "$src/Kbuild" "$src"/*.[ch] "$work/"
-# BTF would need vmlinux, which header packages do not hold.
-make -C "$headers" M="$work" CONFIG_DEBUG_INFO_BTF_MODULES= modules
+# BTF would need vmlinux, which header packages do not hold. The headers name the
+# compiler that the kernel was made with; this machine's own serves as well.
+make -C "$headers" CC=gcc M="$work" CONFIG_DEBUG_INFO_BTF_MODULES= modules
 cp "$work/ibcard.ko" "$out/"
 # Debugging information would make an initrd ten times as large.
 strip --strip-debug "$out/ibcard.ko"

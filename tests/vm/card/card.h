@@ -21,8 +21,22 @@
 #include <linux/pci.h>
 #include <linux/seq_file.h>
 #include <linux/spinlock.h>
+#include <linux/version.h>
 #include <linux/xarray.h>
 #include <rdma/ib_verbs.h>
+
+/*
+ * Headers of 5.10 do not name all of what 6.1's do; the places are the same.
+ * Where a name says where its neighbour is, no version has to be asked for.
+ */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(5, 16, 0)
+#define c_eqn_or_apu_element c_eqn
+#define MLX5_IFC_FLOW_DESTINATION_TYPE_TIR MLX5_FLOW_DESTINATION_TYPE_TIR
+#define MLX5_IFC_FLOW_DESTINATION_TYPE_FLOW_TABLE MLX5_FLOW_DESTINATION_TYPE_FLOW_TABLE
+#endif
+#define CMD_EXEC_TO(iseg) (&(iseg)->internal_timer_h - 2)
+#define CMD_Q_INIT_TO(iseg) (&(iseg)->internal_timer_h - 1)
+#define RFR_SEVERITY(iseg) (&(iseg)->health.irisc_index - 4)
 
 #define CARD_NAME "ibcard"
 #define CARD_MAX_PFS 8
@@ -123,6 +137,8 @@ struct card_cq {
 	u32 eqn;
 	__be32 *record;			/* consumer index, arm word */
 	__be32 last_arm;
+	bool told;			/* of an entry, ever */
+	u64 first_entry;		/* ns; 0: none yet */
 };
 
 /* A queue pair; also a receive or send queue by itself, which is half of one. */

@@ -103,6 +103,22 @@ void *cq_next_entry(struct card_cq *cq)
 	return e;
 }
 
+/*
+ * The first arm word of a driver.  Newer ones write 2 << 28 when they make a
+ * queue and are then told apart from one that asks.  To those before (5.10) 0
+ * is both: nothing asked, and the first question.  A driver that asks nothing
+ * has no handler and reads by itself, so there, who has not read for so long
+ * has asked.
+ */
+#define FIRST_ARM_MS 200
+
+static bool armed(struct card_cq *cq, __be32 arm)
+{
+	if (arm || cq->told)
+		return arm != cq->last_arm;
+	return now_ns() - cq->first_entry > FIRST_ARM_MS * NSEC_PER_MSEC;
+}
+
 static bool tell(struct card_cq *cq)
 {
 	struct card_fn *fn = cq->obj.fn;
@@ -110,12 +126,15 @@ static bool tell(struct card_cq *cq)
 	struct card_eq *eq;
 	struct mlx5_eqe_comp comp = { .cqn = cpu_to_be32(cq->obj.number) };
 
-	if (arm == cq->last_arm)
+	if (!cq->first_entry)
+		cq->first_entry = now_ns();
+	if (!armed(cq, arm))
 		return false;
 	/* Armed for entries that the driver has seen already. */
 	if (((be32_to_cpu(arm) ^ cq->producer) & 0xffffff) == 0)
 		return false;
 	cq->last_arm = arm;
+	cq->told = true;
 	list_del_init(&cq->waiting);
 	eq = (struct card_eq *)object_find(fn, OBJ_EQ, cq->eqn);
 	if (eq)

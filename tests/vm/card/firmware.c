@@ -91,8 +91,8 @@ static void power_up(struct card_fn *fn)
 	iowrite32be(minor << 16 | major, &fn->iseg->health.fw_ver);
 	write_queue_register(fn, 0, NIC_FULL);
 	i = knob_number(fn, "cmd_timeout_ms", 0);
-	iowrite32be(i, &fn->iseg->cmd_exec_to);
-	iowrite32be(i ? 2000 : 0, &fn->iseg->cmd_q_init_to);
+	iowrite32be(i, CMD_EXEC_TO(fn->iseg));
+	iowrite32be(i ? 2000 : 0, CMD_Q_INIT_TO(fn->iseg));
 	fn->power_on = now_ns();
 	fn->next_beat = fn->power_on;
 	fn->powered = true;
@@ -205,7 +205,7 @@ static void show_syndrome(struct card_fn *fn)
 	iowrite8(fn->k_syndrome, &fn->iseg->health.synd);
 	/* "Request for reset": the driver is to recover the card. */
 	iowrite8(fn->k_syndrome && knob_number(fn, "rfr", 1) ? 1 << 7 : 0,
-		 &fn->iseg->health.rfr_severity);
+		 RFR_SEVERITY(fn->iseg));
 }
 
 static void all_ones(struct card_fn *fn)
@@ -321,11 +321,13 @@ int firmware_start(void)
 	unsigned int cpu;
 
 	for_each_online_cpu(cpu) {
-		struct task_struct *t = kthread_create_on_cpu(run,
-				(void *)(unsigned long)cpu, cpu, CARD_NAME "/%u");
+		struct task_struct *t = kthread_create_on_node(run,
+				(void *)(unsigned long)cpu, cpu_to_node(cpu),
+				CARD_NAME "/%u", cpu);
 
 		if (IS_ERR(t))
 			return PTR_ERR(t);
+		kthread_bind(t, cpu);
 		threads[cpu] = t;
 		wake_up_process(t);
 	}

@@ -45,6 +45,7 @@ static u16 width_of(struct card_fn *pf)
 	}
 }
 
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(5, 16, 0)
 /* The timeouts that the driver has by itself; see the knob cmd_timeout_ms. */
 static void default_timeouts(void *data)
 {
@@ -62,6 +63,7 @@ static void default_timeouts(void *data)
 	TIMEOUT(reclaim_vfs_pages_to, 120000);
 #undef TIMEOUT
 }
+#endif
 
 u8 register_access(struct card_fn *fn, u16 id, bool write, void *data, size_t len)
 {
@@ -104,11 +106,13 @@ u8 register_access(struct card_fn *fn, u16 id, bool write, void *data, size_t le
 	case REG_PPCNT:
 	case REG_PAOS:
 		return 0;
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(5, 16, 0)
 	case REG_DTOR:
 		if (len < MLX5_ST_SZ_BYTES(dtor_reg))
 			break;
 		default_timeouts(data);
 		return 0;
+#endif
 	}
 	return MLX5_CMD_STAT_BAD_PARAM_ERR;
 }

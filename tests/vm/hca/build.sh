@@ -45,8 +45,9 @@ for family in mlx5 mlx4; do
 	cp "$src/Kbuild.hca" "$work/mods/$family/Kbuild"
 done
 
-# BTF would need vmlinux, which header packages do not hold.
-make -C "$headers" M="$work/mods" CONFIG_DEBUG_INFO_BTF_MODULES= modules
+# BTF would need vmlinux, which header packages do not hold. The headers name the
+# compiler that the kernel was made with; this machine's own serves as well.
+make -C "$headers" CC=gcc M="$work/mods" CONFIG_DEBUG_INFO_BTF_MODULES= modules
 cp "$work"/mods/*.ko "$work"/mods/mlx5/*.ko "$work"/mods/mlx4/*.ko "$out/"
 # Debugging information would make an initrd ten times as large.
 strip --strip-debug "$out"/*.ko

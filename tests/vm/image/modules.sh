@@ -27,11 +27,18 @@ cp "$kernel/modules/$release/modules.builtin" "$kernel/modules/$release/modules.
 	"$kernel/modules/$release/modules.order" "$tree/"
 
 headers=$kernel/headers/usr/src/linux-headers-$release
-sh "$hca/build.sh" "$headers" "$root/hca"
 sh "$card/build.sh" "$headers" "$root/card"
-# A client of either kind of device.
-mkdir "$tree/extra"
-mv "$root/hca/ibsim_user.ko" "$tree/extra/"
+# The simulated HCA is made of auxiliary devices, which kernels have since 5.11; before,
+# a scenario has cards.
+case $release in
+5.[0-9].* | 5.10.*) ;;
+*)
+	sh "$hca/build.sh" "$headers" "$root/hca"
+	# A client of either kind of device.
+	mkdir "$tree/extra"
+	mv "$root/hca/ibsim_user.ko" "$tree/extra/"
+	;;
+esac
 
 # The simulated HCA's drivers lie in updates/ and so win over the distribution's
 # mlx5_core and mlx5_ib. A guest with a card is to have the latter: for it there is
@@ -46,7 +53,7 @@ for index in "$tree"/modules.*; do
 	*) mv "$index" "$tree/own/" ;;
 	esac
 done
-cp "$root"/hca/*.ko "$root"/card/*.ko "$tree/updates/"
+cp "$root"/[hc]*/*.ko "$tree/updates/"
 depmod -b "$root" "$release"
 
 # The initrd: busybox, the modules that mount the root, in order, and init.
@@ -54,7 +61,7 @@ mkdir "$initrd/bin"
 cp /bin/busybox "$initrd/bin/busybox"
 cp "$here/initrd-init" "$initrd/init"
 chmod 755 "$initrd/init"
-for name in virtio_pci virtio_blk 'crc32c_generic?' ext4 ibsim_pci ibcard; do
+for name in virtio_pci virtio_blk 'crc32c_generic?' ext4 'ibsim_pci?' ibcard; do
 	closure "$root" "$name"
 done >"$root/load"
 initrd_modules "$initrd" <"$root/load"
