@@ -89,6 +89,7 @@ enum card_link { LINK_DOWN, LINK_INIT, LINK_ACTIVE };
 	X(page_request)		\
 	X(page_refused)		\
 	X(sa_request)		\
+	X(smp)			\
 	X(tx_packet)		\
 	X(rx_packet)		\
 	X(tx_enhanced)		\
@@ -223,6 +224,12 @@ struct vport {
 	bool starved;			/* the PF did not give them */
 };
 
+/* A port as a subnet manager sees it. */
+struct sma_port {
+	u8 info[64];			/* PortInfo */
+	u8 state;			/* IB_PORT_INIT, ARMED, ACTIVE; with a link */
+};
+
 struct fw_pages {
 	u64 *page;
 	unsigned int count, room;
@@ -275,6 +282,10 @@ struct card_fn {
 	u64 port_since;			/* when the port began to come up */
 	enum card_link port_state;	/* of a PF: the physical port's */
 	u16 lid;
+	u16 sm_lid;
+	struct sma_port sma;		/* of a PF: what a subnet manager has set */
+	u16 sm_pkey[PKEY_MAX];
+	char node_desc[64];
 	struct fw_pages given;		/* by this function's driver */
 	struct fw_pages lent;		/* by the PF's */
 
@@ -287,7 +298,7 @@ struct card_fn {
 	u64 k_fw_wait_ms, k_link_delay_ms, k_active_delay_ms, k_sm_delay_ms;
 	u64 k_vpd_ms;
 	enum card_link k_link, k_link_before;
-	bool k_sm, k_silent, k_gone;
+	bool k_sm, k_real_sm, k_silent, k_gone;
 	u8 k_syndrome;
 };
 
@@ -423,6 +434,7 @@ void vport_latch(struct card_fn *fn);
 u64 vport_guid(struct card_fn *fn);
 bool port_has_sm(struct card_fn *pf);
 u16 pkey_at(struct card_fn *fn, unsigned int index);
+u16 pkey_of_knob(struct card_fn *pf, unsigned int index);
 
 /* wire.c: queue pairs at work, and the switch */
 bool wire_pass(struct card_fn *fn);
@@ -436,6 +448,7 @@ void *wqe_at(struct card_qp *qp, u32 offset);
 void wire_address(struct card_qp *qp, struct card_qp *queue, u32 at, struct packet *p);
 ssize_t wire_gather(struct card_qp *qp, u32 at, u32 end, u8 *to, size_t room);
 void wire_send_as(struct packet *p);
+void wire_deliver(struct card_fn *to, struct packet *p);
 
 /* enhanced.c: queues and datagrams of enhanced IPoIB */
 u8 enhanced_make_rq(struct card_fn *fn, struct card_qp *q, void *in, size_t in_len);
@@ -460,6 +473,12 @@ struct card_qp *steering_queue(struct card_qp *qp, const struct ip_headers *h,
 /* sa.c */
 void sa_request(struct packet *p);
 void sa_forget(void);
+
+/* sma.c: agents of ports and of the switch, for a subnet manager in the guest */
+void sma_init(struct card_fn *pf);
+void sma_packet(struct packet *p);
+void sma_link(struct card_fn *pf, bool up);
+__be16 sma_host(struct card_fn *fn, bool set, u16 attribute, u32 modifier, u8 *info);
 
 /* knobs.c: rules WHO/KNOB=VALUE; the last one that fits wins */
 #define VALUE_LEN 64

@@ -146,7 +146,8 @@ void knobs_refresh(struct card_fn *fn)
 	fn->k_link_delay_ms = knob_number(fn, "link_delay_ms", 0);
 	fn->k_active_delay_ms = knob_number(fn, "active_delay_ms", 0);
 	fn->k_sm_delay_ms = knob_number(fn, "sm_delay_ms", 0);
-	fn->k_sm = knob_number(fn, "sm", 1);
+	fn->k_real_sm = knob_text(fn, "sm", value) && !strcmp(value, "real");
+	fn->k_sm = fn->k_real_sm || knob_number(fn, "sm", 1);
 	fn->k_silent = knob_number(fn, "silent", 0);
 	fn->k_gone = knob_number(fn, "gone", 0);
 	fn->k_syndrome = knob_number(fn, "syndrome", 0);
@@ -192,6 +193,8 @@ static bool value_fits(const char *knob, const char *value)
 		return product_data_fits(value);
 	if (!strcmp(knob, "link"))
 		return one_of(value, "down init active");
+	if (!strcmp(knob, "sm"))
+		return one_of(value, "0 1 real");
 	if (!strcmp(knob, "latch"))
 		return one_of(value, "fresh stale");
 	if (!strcmp(knob, "speed"))

@@ -52,6 +52,10 @@ void port_init(struct card_fn *fn)
 		fn->vport.enabled = true;
 		fn->port_since = now_ns();
 		fn->port_state = LINK_DOWN;
+		if (!fn->node_desc[0])
+			snprintf(fn->node_desc, sizeof(fn->node_desc), "card %u function %u",
+				 fn->card, fn->devfn);
+		sma_init(fn);
 		port_pass(fn);
 	}
 	if (!fn->vport.cap_mask)
@@ -70,7 +74,8 @@ enum card_link vport_state(struct card_fn *fn)
 	case POLICY_UP:
 		return LINK_ACTIVE;
 	case POLICY_FOLLOW:
-		return fn->pf->port_state;
+		/* The guest's subnet manager knows of no virtual ports. */
+		return fn->pf->k_real_sm ? LINK_DOWN : fn->pf->port_state;
 	default:
 		return LINK_DOWN;
 	}
@@ -92,6 +97,8 @@ static enum card_link physical(struct card_fn *pf)
 		return LINK_DOWN;
 	if (pf->k_link == LINK_INIT || now < active)
 		return LINK_INIT;
+	if (pf->k_real_sm)
+		return pf->sma.state == IB_PORT_ACTIVE ? LINK_ACTIVE : LINK_INIT;
 	/* A port that lost its SM stays as it is. */
 	if (!port_has_sm(pf) && pf->port_state != LINK_ACTIVE)
 		return LINK_INIT;
@@ -140,7 +147,9 @@ void port_pass(struct card_fn *pf)
 		pf->k_link_before = pf->k_link;
 	}
 	pf->port_state = physical(pf);
-	if (pf->port_state == LINK_ACTIVE && !pf->lid)
+	if (pf->k_real_sm)
+		sma_link(pf, pf->port_state != LINK_DOWN);
+	else if (pf->port_state == LINK_ACTIVE && !pf->lid)
 		pf->lid = next_lid++;
 	for_each_fn_of(pf, fn, i)
 		show(fn);
@@ -148,9 +157,16 @@ void port_pass(struct card_fn *pf)
 
 u16 pkey_at(struct card_fn *fn, unsigned int index)
 {
+	if (fn->pf->k_real_sm)
+		return index < PKEY_MAX ? fn->pf->sm_pkey[index] : 0;
+	return pkey_of_knob(fn->pf, index);
+}
+
+u16 pkey_of_knob(struct card_fn *pf, unsigned int index)
+{
 	char value[VALUE_LEN] = "ffff", *rest = value, *one;
 
-	knob_text(fn->pf, "pkeys", value);
+	knob_text(pf, "pkeys", value);
 	while ((one = strsep(&rest, "+"))) {
 		u16 key;
 
@@ -168,7 +184,7 @@ static void context(struct card_fn *fn, bool by_pf, void *c)
 	};
 	struct card_fn *pf = fn->pf;
 
-	MLX5_SET(hca_vport_context, c, sm_virt_aware, 1);
+	MLX5_SET(hca_vport_context, c, sm_virt_aware, !pf->k_real_sm);
 	MLX5_SET(hca_vport_context, c, has_smi, !fn->is_vf);
 	MLX5_SET(hca_vport_context, c, grh_required, fn->is_vf);
 	MLX5_SET(hca_vport_context, c, port_physical_state,
@@ -186,7 +202,8 @@ static void context(struct card_fn *fn, bool by_pf, void *c)
 	MLX5_SET(hca_vport_context, c, cap_mask1_field_select, CAP_MASK_MAY_CHANGE);
 	MLX5_SET(hca_vport_context, c, lid, pf->lid);
 	MLX5_SET(hca_vport_context, c, subnet_timeout, 18);
-	MLX5_SET(hca_vport_context, c, sm_lid, pf->lid ? SM_LID : 0);
+	MLX5_SET(hca_vport_context, c, sm_lid, pf->k_real_sm ? pf->sm_lid :
+		 pf->lid ? SM_LID : 0);
 }
 
 /* What becomes of a write: done, dropped in silence, or refused. */

@@ -119,79 +119,21 @@ u8 register_access(struct card_fn *fn, u16 id, bool write, void *data, size_t le
 
 #define SMP_DATA 64
 
-static void put64(u8 *to, u64 value)
-{
-	__be64 v = cpu_to_be64(value);
-
-	memcpy(to, &v, 8);
-}
-
-static void put16(u8 *to, u16 value)
-{
-	to[0] = value >> 8;
-	to[1] = value;
-}
-
-/*
- * A datagram to the function's own agents.  Answered are the attributes that
- * tools ask of the local port; no attribute can be set.
- */
+/* A datagram to the function's own agents: those of the local port. */
 void registers_mad(struct card_fn *fn, u8 *mad, u8 *answer)
 {
 	struct ib_mad_hdr *hdr = (void *)answer;
-	struct card_fn *pf = fn->pf;
-	u8 *info = answer + SMP_DATA;
-	int i;
+	bool set;
 
 	memcpy(answer, mad, 256);
+	set = hdr->method == IB_MGMT_METHOD_SET;
 	hdr->status = cpu_to_be16(0x000c);
+	if ((hdr->mgmt_class == IB_MGMT_CLASS_SUBN_LID_ROUTED ||
+	     hdr->mgmt_class == IB_MGMT_CLASS_SUBN_DIRECTED_ROUTE) &&
+	    (hdr->method == IB_MGMT_METHOD_GET || (set && fn->pf->k_real_sm)))
+		hdr->status = sma_host(fn, set, be16_to_cpu(hdr->attr_id),
+				       be32_to_cpu(hdr->attr_mod), answer + SMP_DATA);
 	if (hdr->mgmt_class == IB_MGMT_CLASS_SUBN_DIRECTED_ROUTE)
 		hdr->status |= cpu_to_be16(0x8000);
-	if (hdr->method != IB_MGMT_METHOD_GET)
-		return;
 	hdr->method = IB_MGMT_METHOD_GET_RESP;
-	if (hdr->mgmt_class != IB_MGMT_CLASS_SUBN_LID_ROUTED &&
-	    hdr->mgmt_class != IB_MGMT_CLASS_SUBN_DIRECTED_ROUTE)
-		return;
-	memset(info, 0, 64);
-	switch (be16_to_cpu(hdr->attr_id)) {
-	case 0x0010:				/* NodeDescription */
-		snprintf((char *)info, 64, "card %u function %u", pf->card, fn->devfn);
-		break;
-	case 0x0011:				/* NodeInfo */
-		info[0] = info[1] = info[2] = 1;
-		info[3] = 1;
-		put64(info + 4, pf->vport.node_guid);
-		put64(info + 12, fn->vport.node_guid);
-		put64(info + 20, fn->vport.port_guid);
-		put16(info + 28, PKEY_MAX);
-		put16(info + 30, 0x101b);
-		info[36] = 1;
-		info[37] = 0x00;
-		info[38] = 0x02;
-		info[39] = 0xc9;
-		break;
-	case 0x0014:				/* GUIDInfo */
-		put64(info, fn->vport.port_guid);
-		break;
-	case 0x0015:				/* PortInfo */
-		put64(info + 8, 0xfe80000000000000ULL);
-		put16(info + 16, pf->lid);
-		put16(info + 18, pf->k_sm ? SM_LID : 0);
-		info[28] = 1;
-		info[29] = 2;
-		info[30] = 2;
-		info[31] = 2;
-		info[32] = vport_state(fn) == LINK_ACTIVE ? 4 :
-			   vport_state(fn) == LINK_INIT ? 2 : 1;
-		info[33] = pf->port_state == LINK_DOWN ? 0x22 : 0x52;
-		break;
-	case 0x0016:				/* P_KeyTable */
-		for (i = 0; i < 32; i++)
-			put16(info + 2 * i, pkey_at(fn, be32_to_cpu(hdr->attr_mod) * 32 + i));
-		break;
-	default:
-		return;
-	}
-	hdr->status &= cpu_to_be16(0x8000);
 }

@@ -325,6 +325,15 @@ static struct card_qp *destination_qp(struct card_fn *fn, u32 qpn)
 	return (struct card_qp *)object_find(fn, OBJ_QP, qpn);
 }
 
+/* To that function, whatever the address says. */
+void wire_deliver(struct card_fn *to, struct packet *p)
+{
+	struct card_qp *qp = destination_qp(to, p->dqpn);
+
+	if (qp)
+		receive(qp, p);
+}
+
 /* All virtual ports of a port share its LID; the GID tells them apart. */
 static struct card_fn *destination(struct packet *p)
 {
@@ -368,7 +377,12 @@ void wire_send(struct packet *p)
 	/* Nothing of an Ethernet port is switched. */
 	if (p->from && p->from->eth)
 		return;
-	if (p->dlid == SM_LID) {
+	if (p->from && p->from->pf->k_real_sm) {
+		if (!p->dqpn) {
+			sma_packet(p);
+			return;
+		}
+	} else if (p->dlid == SM_LID) {
 		sa_request(p);
 		return;
 	}
