@@ -39,4 +39,5 @@ mod vf_faults;
 mod vf_kills;
 mod vf_mlx4;
 mod vf_plan;
+mod vf_reload;
 mod vf_use;

@@ -1,38 +1,40 @@
 set -u
 . /usr/lib/bed/vf.sh
-ofed=0000:01:00.0
-mainline=0000:02:00.0
-late=0000:03:00.0
-both() { facts "$ofed" >"$OUT/$1.ofed"; facts "$mainline" >"$OUT/$1.mainline"; }
-template() { # FIRST-BYTES: another configuration, of the first two PFs
-	sed "s/02:00:00:70/$1/; /0000:03:00.0/Q" /etc/ibprov/ibprov.toml | sed '$d' >/run/plan.toml
+one=0001:01:00.0
+two=0001:02:00.0
+late=0001:03:00.0
+both() { facts "$one" >"$OUT/$1.one"; facts "$two" >"$OUT/$1.two"; }
+template() { # FIRST-BYTES [KEY = VALUE]: another configuration, of the first two PFs
+	sed "s/02:00:00:70/$1/; /0001:03:00.0/Q" /etc/ibprov/ibprov.toml | sed '$d' >/run/plan.toml
+	[ $# = 1 ] || sed -i "s/^vfs = 4/&\n$2/" /run/plan.toml
 }
 report() { [ -e "/run/ibprov/pf/$1.json" ]; }
 is_right() { grep -q '"verdict": "right"' "/run/ibprov/pf/$1.json" 2>/dev/null; }
-bound_again() { # PF: its driver goes and comes; the report of before is removed
-	echo "$1" >/sys/bus/pci/drivers/mlx5_core/unbind
-	rm -f "/run/ibprov/pf/$1.json"
-	echo "$1" >/sys/bus/pci/drivers/mlx5_core/bind
+forget() { for forgotten; do rm -f "/run/ibprov/pf/$forgotten.json"; done; }
+cared() { # WHEN PF...: each has its plan, without a hand
+	when=$1
+	shift
+	for pf; do
+		within 60 is_right "$pf" || echo "nobody cared for $pf $when"
+	done
 }
 
 phase "1. later than the deadline: put right without a hand"
 cp /run/ibprov/boot.json "$OUT/boot-then.json"
-for pf in "$late" "$ofed" "$mainline"; do
+for pf in "$late" "$one" "$two"; do
 	within 90 is_right "$pf" || echo "nobody cared for $pf"
 done
 facts "$late" >"$OUT/late.facts"
 
 phase "2. the driver of a PF goes and comes, a PF is plugged in"
-bound_again "$ofed"
-bound_again "$mainline"
-knobs "$late/rdma_delay_ms=0"
+forget "$one" "$late"
+echo "$one" >/sys/bus/pci/drivers/mlx5_core/unbind
+echo "$one" >/sys/bus/pci/drivers/mlx5_core/bind
+knobs "$late/slow.ALLOC_XRCD=0"
 echo 1 >"$pci/$late/remove"
-rm -f "/run/ibprov/pf/$late.json"
 echo 1 >/sys/bus/pci/rescan
-for pf in "$ofed" "$mainline" "$late"; do
-	within 60 report "$pf" || echo "nobody cared for $pf again"
-done
-both reloaded
+cared "when bound again" "$one" "$late"
+both rebound
 facts "$late" >"$OUT/plugged.facts"
 
 # From here on only this script applies. On a busy machine systemd tells of a PF's bind
@@ -43,18 +45,18 @@ none_at_work() { [ -z "$(systemctl list-units --no-legend --state=activating 'ib
 within 60 none_at_work || { echo "ibprov-pf@ does not end"; exit 1; }
 
 phase "3. RDMA numbers not in VF order, and a VF whose probe fails"
-echo 0 >"$pci/$ofed/sriov_numvfs"
-knobs "0000:01:00.1/probe_delay_ms=700" "0000:01:00.3/probe_errno=ETIMEDOUT"
-apply one-fails "$ofed"
-facts "$ofed" >"$OUT/one-fails.ofed"
+echo 0 >"$pci/$one/sriov_numvfs"
+knobs "0001:01:00.1/slow.INIT_HCA=3000" "0001:01:00.3/fail.INIT_HCA=0:4"
+apply one-fails "$one"
+facts "$one" >"$OUT/one-fails.facts"
 for n in 0 1 2 3; do
-	echo "$n $(ls "$pci/$ofed/virtfn$n/infiniband" 2>/dev/null)"
+	echo "$n $(ls "$pci/$one/virtfn$n/infiniband" 2>/dev/null)"
 done >"$OUT/numbers"
-knobs "0000:01:00.1/probe_delay_ms=0" "0000:01:00.3/probe_errno=0"
-apply repaired "$ofed"
-facts "$ofed" >"$OUT/repaired.ofed"
+knobs "0001:01:00.1/slow.INIT_HCA=0" "0001:01:00.3/fail.INIT_HCA=9999"
+apply repaired "$one"
+facts "$one" >"$OUT/repaired.facts"
 
-phase "4. firmware that drops what is written, or goes on with the old GUID"
+phase "4. firmware that drops what is written, refuses it, or goes on with the old GUID"
 template 02:00:00:71
 knobs "pf/guid_write=drop"
 apply dropped --config /run/plan.toml
@@ -62,14 +64,25 @@ knobs "pf/guid_write=ok"
 apply set-now --config /run/plan.toml
 both set-now
 template 02:00:00:72
-knobs "0000:01:00.3/latch=stale" "0000:02:00.3/latch=stale"
+knobs "$one/guid_write=9"
+apply refused --config /run/plan.toml "$one"
+facts "$one" >"$OUT/refused.facts"
+knobs "$one/guid_write=ok" "0001:01:00.3/latch=stale" "0001:02:00.3/latch=stale"
 apply stale --config /run/plan.toml
+knobs "0001:01:00.3/latch=fresh" "0001:02:00.3/latch=fresh"
+template 02:00:00:72 'policy = "up"'
+knobs "$one/policy_write=drop" "$two/policy_write=9"
+apply policy --config /run/plan.toml
+knobs "pf/policy_write=ok" "$one/policy_write=ok" "$two/policy_write=ok"
+apply policy-now --config /run/plan.toml
+both policy-now
 
-phase "5. no room in the firmware; no SR-IOV at all"
-echo 0 >"$pci/$ofed/sriov_numvfs"
-knobs "$ofed/sriov_errno=ENOSPC"
-apply no-room "$ofed"
-facts "$ofed" >"$OUT/no-room.facts"
-sed 's/0000:03:00.0/0000:04:00.0/' /etc/ibprov/ibprov.toml >/run/plan.toml
-apply no-sriov --config /run/plan.toml 0000:04:00.0
+phase "5. firmware has no room for a VF; no SR-IOV at all"
+echo 0 >"$pci/$one/sriov_numvfs"
+knobs "0001:01:00.1/fail.ENABLE_HCA=0:15"
+apply no-room "$one"
+facts "$one" >"$OUT/no-room.facts"
+sed 's/0001:03:00.0/0001:04:00.0/' /etc/ibprov/ibprov.toml >/run/plan.toml
+apply no-sriov --config /run/plan.toml 0001:04:00.0
+dmesg >"$OUT/dmesg"
 phase end

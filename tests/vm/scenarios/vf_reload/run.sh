@@ -1,0 +1,28 @@
+set -u
+. /usr/lib/bed/vf.sh
+pf=0001:01:00.0
+report=/run/ibprov/pf/$pf.json
+is_right() { grep -q '"verdict": "right"' "$report" 2>/dev/null; }
+udevadm settle
+facts "$pf" >"$OUT/fresh"
+
+phase "1. mlx5_ib goes and comes"
+modprobe -r ib_ipoib mlx5_ib
+modprobe -a mlx5_ib ib_ipoib
+udevadm settle
+facts "$pf" >"$OUT/rdma"
+counters >"$OUT/counters.before"
+apply rdma
+counters >"$OUT/counters.after"
+
+phase "2. all drivers go and come"
+udevadm settle
+rm -f "$report"
+modprobe -r ib_ipoib mlx5_ib mlx5_core
+modprobe -a mlx5_core mlx5_ib ib_ipoib
+within 60 is_right && echo "somebody cared"
+udevadm settle
+facts "$pf" >"$OUT/all"
+
+dmesg >"$OUT/dmesg"
+phase end
