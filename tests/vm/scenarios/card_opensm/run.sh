@@ -1,0 +1,49 @@
+set -u
+. /usr/lib/bed/vf.sh
+one=0001:01:00.0 two=0001:02:00.0
+systemctl stop opensm 'opensm@*' 2>/dev/null
+modprobe -a ib_umad ib_ipoib
+udevadm settle
+states() { cat $pci/$one/infiniband/*/ports/1/state $pci/$two/infiniband/*/ports/1/state; }
+up() { [ "$(states | grep -c ACTIVE)" = 2 ]; }
+carrier() { [ "$(ip -n "$1" -o link show "$2" | grep -c LOWER_UP)" = 1 ]; }
+hca=$(ls $pci/$one/infiniband)
+
+phase "no subnet manager"
+ip -o link show >"$OUT/links"
+states | sort | uniq -c | sed 's/ *//' >"$OUT/states.before"
+ibprov status --format json >"$OUT/before.json"
+smpquery -C "$hca" -P 1 -D nodeinfo 0,1,2 >"$OUT/nodeinfo" 2>&1
+echo "sminfo before: $(sminfo -C "$hca" -P 1 >/dev/null 2>&1; echo $?)"
+
+phase "opensm"
+guid=0x$(tr -d : <"/sys/class/infiniband/$hca/node_guid")
+systemctl start "opensm@$guid.service"
+within 90 up || echo "not up"
+states | sort | uniq -c | sed 's/ *//' >"$OUT/states.after"
+sminfo -C "$hca" -P 1 >"$OUT/sminfo" 2>&1
+ibnetdiscover -C "$hca" -P 1 >"$OUT/fabric" 2>&1
+ibprov status --format json >"$OUT/after.json"
+
+phase "IPoIB"
+a=$(ls $pci/$one/net) b=$(ls $pci/$two/net)
+for ns in a b; do ip netns add $ns; done
+ip link set "$a" netns a
+ip link set "$b" netns b
+ip -n a link set "$a" up
+ip -n b link set "$b" up
+ip -n a addr add 10.0.0.1/24 dev "$a"
+ip -n b addr add 10.0.0.2/24 dev "$b"
+within 30 carrier a "$a" || echo "no carrier: a"
+within 30 carrier b "$b" || echo "no carrier: b"
+ip netns exec a ping -q -c 3 -i 0.2 -W 5 10.0.0.2 >"$OUT/ping"
+
+phase "cable"
+knobs $two/link=down
+down() { [ "$(states | grep -c DOWN)" = 1 ]; }
+within 20 down || echo "not down"
+knobs $two/link=active
+within 60 up || echo "not up again"
+cp /var/log/opensm*.log "$OUT/" 2>/dev/null
+dmesg >"$OUT/dmesg"
+true
