@@ -13,6 +13,13 @@ pub struct Facts {
     pub modules: BTreeMap<ModuleName, ModuleTrouble>,
     /// What the kernel log has said of each PCI function.
     pub functions: BTreeMap<PciAddress, FunctionLog>,
+    /// Failed probes of auxiliary devices, such as `mlx5_core.rdma.0`, which have no PCI
+    /// address in their line.
+    pub halves: BTreeMap<String, HalfFailure>,
+    /// In which line the latest probe of a function got past its firmware.
+    probed: BTreeMap<PciAddress, u64>,
+    /// How many lines were learnt from.
+    lines: u64,
     /// Functions for which a driver was already asked for in vain.
     pub no_driver: BTreeSet<PciAddress>,
     /// Interfaces whose settings are not as wanted, and what went wrong.
@@ -44,6 +51,15 @@ impl FunctionLog {
     }
 }
 
+/// The failed probe of an auxiliary device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HalfFailure {
+    /// The line by which the driver core said so.
+    line: String,
+    /// Which line that was. The name is given anew when the function is probed anew.
+    number: u64,
+}
+
 /// Why `port` is missing its next rung; `None` if it is missing none.
 #[must_use]
 pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<Cause> {
@@ -62,6 +78,18 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
             format!("the driver's probe failed: {failed}"),
             "read dmesg above that line; after a repair: echo ADDRESS > /sys/bus/pci/drivers_probe",
         ))
+    };
+    let half_failed = || {
+        let half = facts.halves.get(function?.rdma_auxiliary.as_ref()?)?;
+        let probed = facts.probed.get(&port.pci?).copied().unwrap_or_default();
+        let first = log.and_then(|l| l.first_error.as_ref());
+        let first = first.map_or(String::new(), |first| format!("; its first error was: {first}"));
+        (half.number > probed).then(|| {
+            Cause::last(
+                format!("the probe of its RDMA half failed: {}{first}", half.line),
+                "read dmesg above that line; after a repair: rebind the function's driver, /sys/bus/pci/drivers/DRIVER/unbind and bind",
+            )
+        })
     };
     let cause = match port.missing()? {
         Rung::Pci if port.expected.starts_with("port GUID") => Cause::waiting(
@@ -89,7 +117,7 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
         Rung::Rdma => {
             let half = driver.and_then(rdma_half);
             let half_trouble = half.as_ref().and_then(|h| trouble(h.as_str()));
-            if let Some(cause) = half_trouble {
+            if let Some(cause) = half_trouble.or_else(half_failed) {
                 cause
             } else if let Some(line) = log.and_then(|l| l.firmware_wait.as_ref()) {
                 Cause::waiting(
@@ -143,7 +171,14 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
 /// Take one line of the kernel log into account. `level` is the kernel's
 /// severity, 0 to 7.
 pub fn learn(facts: &mut Facts, level: u8, line: &str) {
-    let Some(address) = address_in(line) else { return };
+    facts.lines += 1;
+    let Some(address) = address_in(line) else {
+        if let Some(device) = failed_auxiliary(line) {
+            let failure = HalfFailure { line: line.to_owned(), number: facts.lines };
+            facts.halves.insert(device.to_owned(), failure);
+        }
+        return;
+    };
     let log = facts.functions.entry(address).or_default();
     // call_driver_probe(), drivers/base/dd.c: "NAME: probe of ADDRESS failed
     // with error N", since 6.8 "probe with driver NAME failed with error N".
@@ -158,12 +193,26 @@ pub fn learn(facts: &mut Facts, level: u8, line: &str) {
     } else if line.contains("firmware version:") {
         // A new probe has got past its firmware: what was said before is over.
         *log = FunctionLog::default();
+        facts.probed.insert(address, facts.lines);
     } else if level <= 3 {
         // What comes after a failed probe did not make it fail.
         if log.probe_failed.is_none() {
             log.first_error.get_or_insert_with(|| line.to_owned());
         }
         log.last_error = Some(line.to_owned());
+    }
+}
+
+/// The device of a line about a failed probe, in both spellings of `call_driver_probe()`.
+/// A deferred one has not failed.
+fn failed_auxiliary(line: &str) -> Option<&str> {
+    if !line.contains("failed with error -") || line.trim_end().ends_with("-517") {
+        return None;
+    }
+    let (before, after) = line.split_once("probe ")?;
+    match after.strip_prefix("of ") {
+        Some(rest) => rest.split_whitespace().next(),
+        None => before.trim_end().strip_suffix(':')?.split_whitespace().last(),
     }
 }
 
@@ -177,6 +226,7 @@ fn address_in(line: &str) -> Option<PciAddress> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::observe::PciFunction;
 
     const HERE: &str = "0000:4b:00.0";
 
@@ -217,6 +267,40 @@ mod tests {
         assert_eq!(log.failed_probe(), Some(told));
         let later = log_of(&[&lines[3..], &[(3, init)]].concat());
         assert_eq!((later.first_error, later.probe_failed.as_deref()), (None, Some(failed)));
+    }
+
+    /// As Linux 6.1 and 6.8 say it of mlx5_ib, whose device has no PCI address.
+    #[test]
+    fn a_failed_probe_of_the_rdma_half_is_final_until_the_function_is_probed_anew() {
+        let version = "mlx5_core 0000:4b:00.0: firmware version: 20.35.1012";
+        let refused = "mlx5_core 0000:4b:00.0: mlx5_cmd_out_err:808:(pid 147): ALLOC_XRCD(0x80e) op_mod(0x0) failed, status internal error(0x1), syndrome (0x0), err(-5)";
+        let function = PciFunction {
+            driver: Some("mlx5_core".to_owned()),
+            rdma_auxiliary: Some("mlx5_core.rdma.2".to_owned()),
+            ..PciFunction::connectx6()
+        };
+        let observed = Observed { functions: vec![function], ..Observed::default() };
+        let mut port = PortProgress::absent(HERE.to_owned(), Rung::Named, String::new());
+        port.pci = HERE.parse().ok();
+        port.reached = Some(Rung::Driver);
+        for failed in [
+            "mlx5_ib.rdma: probe of mlx5_core.rdma.2 failed with error -5",
+            "mlx5_ib.rdma mlx5_core.rdma.2: probe with driver mlx5_ib.rdma failed with error -5",
+        ] {
+            let cause = |lines: &[(u8, &str)]| {
+                let mut facts = Facts::default();
+                for (level, line) in lines {
+                    learn(&mut facts, *level, line);
+                }
+                cause(&port, &observed, &facts).expect("it is missing a rung")
+            };
+            let now = cause(&[(6, version), (3, refused), (4, failed)]);
+            assert!(now.is_final, "{now:?}");
+            assert!(now.text.contains(failed) && now.text.contains(refused), "{now:?}");
+            assert!(!cause(&[(4, failed), (6, version)]).is_final);
+            assert!(!cause(&[(6, version), (4, &failed.replace("-5", "-517"))]).is_final);
+            assert!(!cause(&[(6, version), (4, &failed.replace("rdma.2", "rdma.1"))]).is_final);
+        }
     }
 
     #[test]
