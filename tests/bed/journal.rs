@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 /// One journal entry.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    /// Time since the guest's kernel began.
+    /// When it was sent: time since the guest's kernel began.
     pub(crate) at: Duration,
     /// The text.
     pub(crate) message: String,
@@ -32,6 +32,17 @@ impl Entry {
     }
 }
 
+/// When an entry was sent, microseconds. journald may get to it much later: for each
+/// kernel message about a device it reads that device's `uevent` file, which on some
+/// kernels waits for the device's lock, and a probe that hangs holds that.
+fn sent(fields: &Map<String, Value>) -> Option<u64> {
+    let usec = |name: &str| fields.get(name)?.as_str()?.parse::<u64>().ok();
+    let received = usec("__MONOTONIC_TIMESTAMP")?;
+    let late = || usec("__REALTIME_TIMESTAMP")?.checked_sub(usec("_SOURCE_REALTIME_TIMESTAMP")?);
+    let sent = usec("_SOURCE_MONOTONIC_TIMESTAMP");
+    sent.or_else(|| received.checked_sub(late()?)).or(Some(received))
+}
+
 /// All entries of one boot, in the order of their writing.
 #[derive(Debug)]
 pub(crate) struct Journal(pub(crate) Vec<Entry>);
@@ -43,9 +54,7 @@ impl Journal {
         let entries = text.lines().map(|line| {
             let fields: Map<String, Value> =
                 serde_json::from_str(line).map_err(|e| format!("journal line {line:?}: {e}"))?;
-            let usec = ["_SOURCE_MONOTONIC_TIMESTAMP", "__MONOTONIC_TIMESTAMP"]
-                .iter()
-                .find_map(|name| fields.get(*name)?.as_str()?.parse().ok())
+            let usec = sent(&fields)
                 .ok_or_else(|| format!("journal line without a monotonic time: {line}"))?;
             Ok(Entry {
                 at: Duration::from_micros(usec),
