@@ -2,6 +2,7 @@
 
 use crate::bed::journal::assert_in_order;
 use crate::bed::outcome::Outcome;
+use crate::card::assert_sound;
 use crate::machine::boot;
 
 #[test]
@@ -20,6 +21,14 @@ fn with_ibprov_networking_configures_ib0() {
     let unit = guest.file("unit");
     assert!(unit.contains("ActiveState=active\n"), "{unit}");
     assert!(unit.contains("StatusText=1 of 1 expected ports ready"), "{unit}");
+}
+
+#[test]
+fn it_is_the_distributions_own_driver_and_finds_nothing_amiss() {
+    let guest = boot("seed_with");
+    assert_sound(&guest);
+    assert_eq!(guest.file("driver"), "/sys/bus/pci/drivers/mlx5_core\n");
+    assert_eq!(guest.file("taint"), "\n", "not the distribution's own module");
 }
 
 #[test]
@@ -42,7 +51,7 @@ fn the_report_tells_of_the_port_and_of_what_was_loaded() {
     assert_eq!(report["verdict"], "ready");
     let port = &report["ports"][0];
     assert_eq!(port["netdev"], "ib0");
-    assert_eq!(port["pci"], "0000:01:00.0");
+    assert_eq!(port["pci"], "0001:01:00.0");
     assert_eq!(port["reached"], "named");
     let modules = report["modules"].as_array().expect("modules");
     let names: Vec<&str> = modules.iter().filter_map(|m| m["name"].as_str()).collect();
@@ -72,6 +81,8 @@ fn the_status_screen_shows_the_whole_ladder() {
         "{status}"
     );
     assert_eq!(port["addresses"][0], "192.168.77.9/24");
+    assert_eq!(port["state"], "ACTIVE");
+    assert_eq!(port["rate"], "200 Gb/sec (4X HDR)");
     assert_eq!(status["units"]["openibd"], "ibprov");
 }
 
@@ -86,7 +97,7 @@ fn events_carry_their_message_id_and_fields() {
         .collect();
     assert_eq!(ready.len(), 1);
     assert_eq!(ready[0].field("IBPROV_NETDEV"), "ib0");
-    assert_eq!(ready[0].field("IBPROV_PCI"), "0000:01:00.0");
+    assert_eq!(ready[0].field("IBPROV_PCI"), "0001:01:00.0");
     assert_eq!(ready[0].field("PRIORITY"), "5");
     // journald does not know it if it gets to the message when the sender has ended.
     assert_eq!(ready[0].field("OBJECT_SYSTEMD_UNIT"), "ibprov.service");

@@ -5,7 +5,7 @@ ip -br addr >"$OUT/addr"
 # 1. Nothing to do means nothing done.
 modprobe dummy
 udevadm settle
-counters() { cat /sys/kernel/debug/ibsim/*/counters /sys/kernel/debug/ibsim/*/*/counters 2>/dev/null; }
+counters() { cat /sys/kernel/debug/ibcard/*/counters; }
 mount -t debugfs debugfs /sys/kernel/debug 2>/dev/null
 links() { ip -o link show | sort; lsmod | sort; }
 counters >"$OUT/counters.before"
@@ -50,6 +50,8 @@ for when in before after; do
 		systemctl stop ibprov.service
 		modprobe -r ib_ipoib
 		modprobe -r ib_umad
+		# mlx5_ib needs it, and is loaded again by boot: udev has no event for it.
+		modprobe -r mlx5_ib
 		modprobe -r ib_uverbs
 		udevadm settle
 		echo "install $module /bin/sh /run/kill-ibprov $when $module" >/run/modprobe.d/kill.conf
