@@ -27,8 +27,9 @@ const AT_ONCE: usize = 8;
 /// The child's verb, not shown to users.
 pub const VERB: &str = "worker";
 
-/// What the verb does. It returns when the parent is gone, while threads may still
-/// be at work: the caller must end the process.
+/// What the verb does. It returns when the parent is gone and what was begun to change
+/// something is through, while threads may still be reading: the caller must end the
+/// process.
 ///
 /// # Errors
 /// Standard input is not the socket that a [`super::Client`] gives its child.
@@ -43,6 +44,8 @@ struct Queue {
     waiting: VecDeque<String>,
     idle: usize,
     threads: usize,
+    /// Of the threads, those that change something.
+    changing: usize,
 }
 
 type Perform = fn(&Request) -> Result<Answer, Refusal>;
@@ -51,7 +54,7 @@ type Perform = fn(&Request) -> Result<Answer, Refusal>;
 pub(super) fn serve(socket: UnixStream, perform: Perform) -> io::Result<()> {
     let out = Box::leak(Box::new(Mutex::new(socket.try_clone()?)));
     let queue: &'static (Mutex<Queue>, Condvar) = Box::leak(Box::new((
-        Mutex::new(Queue { waiting: VecDeque::new(), idle: 0, threads: 0 }),
+        Mutex::new(Queue { waiting: VecDeque::new(), idle: 0, threads: 0, changing: 0 }),
         Condvar::new(),
     )));
     for line in BufReader::new(socket).lines() {
@@ -67,7 +70,14 @@ pub(super) fn serve(socket: UnixStream, perform: Perform) -> io::Result<()> {
         queue.1.notify_one();
     }
     // Nothing more is begun: who asked for it is gone.
-    queue.0.lock().unwrap_or_else(PoisonError::into_inner).waiting.clear();
+    let mut state = queue.0.lock().unwrap_or_else(PoisonError::into_inner);
+    state.waiting.clear();
+    // The end of the process is a deadly signal to its threads, with which a probe that
+    // one of them has begun fails half-way: kthread_create() (kernel/kthread.c) gives up,
+    // and mlx5_core is left bound without an RDMA device.
+    while state.changing > 0 {
+        state = queue.1.wait(state).unwrap_or_else(PoisonError::into_inner);
+    }
     Ok(())
 }
 
@@ -86,18 +96,29 @@ fn work(
             state = queue.1.wait(state).unwrap_or_else(PoisonError::into_inner);
         };
         state.idle -= 1;
+        let request = serde_json::from_str::<Numbered<Request>>(&line);
+        let changes = request.as_ref().is_ok_and(|request| request.what.changes());
+        state.changing += usize::from(changes);
         drop(state);
         // Plain values: there is no JSON that they do not make.
-        let mut line = serde_json::to_string(&answer(&line, perform)).unwrap_or_default();
+        let mut line = serde_json::to_string(&answer(&line, request, perform)).unwrap_or_default();
         line.push('\n');
+        if changes {
+            queue.0.lock().unwrap_or_else(PoisonError::into_inner).changing -= 1;
+            queue.1.notify_all();
+        }
         let mut out = out.lock().unwrap_or_else(PoisonError::into_inner);
         // A parent that is gone ends the child by the end of its requests.
         drop(out.write_all(line.as_bytes()));
     }
 }
 
-fn answer(line: &str, perform: Perform) -> Numbered<Result<Answer, Refusal>> {
-    match serde_json::from_str::<Numbered<Request>>(line) {
+fn answer(
+    line: &str,
+    request: serde_json::Result<Numbered<Request>>,
+    perform: Perform,
+) -> Numbered<Result<Answer, Refusal>> {
+    match request {
         Ok(Numbered { number, what }) => Numbered { number, what: perform(&what) },
         Err(e) => {
             let known = serde_json::from_str::<Numbered<IgnoredAny>>(line);
@@ -106,5 +127,59 @@ fn answer(line: &str, perform: Perform) -> Numbered<Result<Answer, Refusal>> {
             let refusal = Refusal { tried: Tried::Request, errno: None, said: e.to_string() };
             Numbered { number, what: Err(refusal) }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{self, RecvTimeoutError};
+    use std::time::Duration;
+
+    use super::*;
+
+    /// How many requests have begun, and whether they may end.
+    static AT_WORK: (Mutex<(u32, bool)>, Condvar) = (Mutex::new((0, false)), Condvar::new());
+
+    fn hang(_: &Request) -> Result<Answer, Refusal> {
+        let mut state = AT_WORK.0.lock().expect("lock");
+        state.0 += 1;
+        AT_WORK.1.notify_all();
+        drop(AT_WORK.1.wait_while(state, |state| !state.1).expect("lock"));
+        Ok(Answer::Done)
+    }
+
+    /// A child whose parent goes once a request has begun.
+    fn orphan(request: &Request, begun: u32) -> mpsc::Receiver<()> {
+        let (mut ours, theirs) = UnixStream::pair().expect("sockets");
+        let (ended, end) = mpsc::channel();
+        std::thread::spawn(move || {
+            serve(theirs, hang).expect("served");
+            ended.send(()).expect("heard");
+        });
+        let line = serde_json::to_string(&Numbered { number: 1, what: request }).expect("JSON");
+        writeln!(ours, "{line}").expect("asked");
+        let state = AT_WORK.0.lock().expect("lock");
+        drop(AT_WORK.1.wait_while(state, |state| state.0 < begun).expect("lock"));
+        end
+    }
+
+    #[test]
+    fn what_was_begun_to_change_something_outlives_the_parent_and_what_reads_does_not() {
+        let pci = "0000:01:00.0".parse().expect("address");
+        let soon = Duration::from_secs(20);
+        let reads = orphan(&Request::Override(pci), 1);
+        assert_eq!(reads.recv_timeout(soon), Ok(()));
+        let bind = Request::Bind {
+            pci,
+            driver: "mlx5_core".to_owned(),
+            before: String::new(),
+            rdma: None,
+        };
+        let changes = orphan(&Request::Each(vec![Request::Override(pci), bind]), 2);
+        let early = changes.recv_timeout(Duration::from_millis(300));
+        assert_eq!(early, Err(RecvTimeoutError::Timeout));
+        AT_WORK.0.lock().expect("lock").1 = true;
+        AT_WORK.1.notify_all();
+        assert_eq!(changes.recv_timeout(soon), Ok(()));
     }
 }

@@ -80,6 +80,23 @@ pub enum Request {
 }
 
 impl Request {
+    /// Whether the host is another one afterwards. To start a unit is systemd's work, which
+    /// goes on by itself.
+    pub(super) fn changes(&self) -> bool {
+        match self {
+            Self::Write { .. } | Self::SetVf { .. } | Self::Bind { .. } => true,
+            Self::Each(requests) => requests.iter().any(Self::changes),
+            Self::Administered(_)
+            | Self::Override(_)
+            | Self::Uses(_)
+            | Self::Port { .. }
+            | Self::Carrier(_)
+            | Self::Addresses
+            | Self::GlobalAddresses
+            | Self::StartUnit { .. } => false,
+        }
+    }
+
     /// All questions for what a PF administers. By netlink it is one for all VFs;
     /// files can be read by several threads.
     #[must_use]
