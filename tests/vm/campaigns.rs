@@ -3,6 +3,7 @@
 use crate::card::assert_sound;
 use crate::machine::boot;
 use crate::seed::assert_up;
+use crate::vf_plan::planned;
 use crate::vf_plan::{grown, planned};
 
 #[test]
@@ -199,4 +200,17 @@ fn in_twenty_rounds_vfs_get_the_same_names() {
             assert_eq!(*line, lines[at % 4], "round {}: {rounds}", at / 4 + 1);
         }
     }
+}
+
+#[test]
+#[ignore = "fifty reloads of the drivers take minutes"]
+fn the_plan_survives_fifty_reloads_of_the_real_drivers() {
+    let guest = boot("card_reloads");
+    guest.assert_success();
+    assert_sound(&guest);
+    assert_eq!(guest.file("planned"), planned("0200:0070", 0, 4));
+    let text = guest.stdout();
+    println!("{text}");
+    let figure = |l: &&str| !l.starts_with("reloads: 50 in ");
+    assert_eq!(text.lines().filter(figure).collect::<Vec<_>>(), [""; 0]);
 }
