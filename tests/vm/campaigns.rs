@@ -3,7 +3,6 @@
 use crate::card::assert_sound;
 use crate::machine::boot;
 use crate::seed::assert_up;
-use crate::vf_plan::planned;
 use crate::vf_plan::{grown, planned};
 
 #[test]
