@@ -6,8 +6,8 @@ look() {
 	ibprov check --format json "$@" >"$OUT/$name.json" 2>"$OUT/$name.err"
 	echo "$name: $?"
 }
-ibsim=/sys/kernel/debug/ibsim/mlx5_core
-pf=/sys/bus/pci/devices/0000:01:00.0
+card=/sys/kernel/debug/ibcard
+pf=/sys/bus/pci/devices/0001:01:00.0
 mount -t debugfs debugfs /sys/kernel/debug 2>/dev/null
 # A port's state changes by itself; wait for the word in sysfs.
 port() { timeout 60 sh -c "until grep -q $1 $pf/infiniband/mlx5_*/ports/1/state; do sleep 0.2; done"; }
@@ -28,10 +28,10 @@ for _ in 1 2 3; do journalctl -b -o json >/dev/null; done
 times >"$OUT/times.journalctl"
 
 # No subnet manager.
-echo "0000:01:00.0/link=init" >$ibsim/set
+echo "0001:01:00.0/link=init" >$card/set
 port INIT
 look no-sm
-echo "0000:01:00.0/link=active" >$ibsim/set
+echo "0001:01:00.0/link=active" >$card/set
 
 # VFs: nobody gave them GUIDs; then GUIDs and a policy that keeps them down.
 echo 2 >$pf/sriov_numvfs
@@ -39,8 +39,9 @@ udevadm settle
 port ACTIVE
 look guid-zero
 for vf in 0 1; do
-	echo "02:00:00:00:00:12:0$vf:00" >$pf/sriov/$vf/node
-	echo "02:00:00:00:00:12:0$vf:01" >$pf/sriov/$vf/port
+	ip link set ib0 vf $vf node_guid "02:00:00:00:00:12:0$vf:00"
+	ip link set ib0 vf $vf port_guid "02:00:00:00:00:12:0$vf:01"
+	ip link set ib0 vf $vf state disable
 done
 look policy-down
 echo 0 >$pf/sriov_numvfs
@@ -82,17 +83,17 @@ rm /etc/modprobe.d/site.conf
 modprobe ib_ipoib
 
 # The probe of every VF fails.
-echo "vf/probe_errno=EIO" >$ibsim/set
+echo "vf/fail.INIT_HCA=0" >$card/set
 echo 2 >$pf/sriov_numvfs
 udevadm settle
 look vf-probe
-echo "vf/probe_errno=0" >$ibsim/set
+echo "vf/fail.INIT_HCA=99" >$card/set
 echo 0 >$pf/sriov_numvfs
 
 # The probe of the PF itself fails.
-echo "0000:01:00.0/probe_errno=EIO" >$ibsim/set
-echo 0000:01:00.0 >/sys/bus/pci/drivers/mlx5_core/unbind
-echo 0000:01:00.0 >/sys/bus/pci/drivers/mlx5_core/bind 2>/dev/null
+echo "0001:01:00.0/fail.INIT_HCA=0" >$card/set
+echo 0001:01:00.0 >/sys/bus/pci/drivers/mlx5_core/unbind
+echo 0001:01:00.0 >/sys/bus/pci/drivers/mlx5_core/bind 2>/dev/null
 udevadm settle
 look pf-probe
 exit 0

@@ -3,7 +3,7 @@ scene before ib0
 scene meanwhile ib1
 /usr/lib/bed/appear 3
 scene late ib2
-echo 0000:03:00.0 >/sys/bus/pci/drivers/mlx5_core/unbind
+echo 0001:03:00.0 >/sys/bus/pci/drivers/mlx5_core/unbind
 /usr/lib/bed/appear 3
 scene rebound ib2
 /usr/lib/bed/appear 4

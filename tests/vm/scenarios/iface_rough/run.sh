@@ -1,6 +1,6 @@
 # As iface_ifupdown: killed, bound anew again and again, named with malice.
 . /usr/lib/bed/iface.sh
-card() { echo "0000:0$1:00.0"; }
+card() { echo "0001:0$1:00.0"; }
 appear() { /usr/lib/bed/appear "$1"; }
 vanish() { card "$1" >/sys/bus/pci/drivers/mlx5_core/unbind; }
 

@@ -1,6 +1,6 @@
 set -u
 mountpoint -q /sys/kernel/debug || mount -t debugfs debugfs /sys/kernel/debug
-set_knob() { echo "$1" >/sys/kernel/debug/ibsim/mlx5_core/set; }
+set_knob() { echo "$1" >/sys/kernel/debug/ibcard/set; }
 now() { read -r up _ </proc/uptime; echo "$up"; }
 wait_online() { # NAME FLAG...: its text, JSON and exit code
 	name=$1
@@ -31,16 +31,16 @@ end() { # NAME: how it ended, and how long after what made it end
 cp /run/ibprov/online.json "$OUT/boot-online.json"
 systemctl show -p ActiveState,StatusText ibprov-wait-online.service >"$OUT/unit"
 wait_online healthy --address ib0
-set_knob "0000:01:00.0/active_delay_ms=0"
+set_knob "0001:01:00.0/active_delay_ms=0"
 
-set_knob "0000:01:00.0/link=down"
+set_knob "0001:01:00.0/link=down"
 wait_online cable --timeout 3s
-set_knob "0000:01:00.0/sm=0 0000:01:00.0/link=active"
+set_knob "0001:01:00.0/sm=0 0001:01:00.0/link=active"
 wait_online no-sm --timeout 4s
 wait_online no-sm-but-link --timeout 30s --rung link
 begin "no subnet manager" --address
 before=$(now)
-set_knob "0000:01:00.0/sm=1"
+set_knob "0001:01:00.0/sm=1"
 end sm-comes
 
 # Nobody makes the settings that are asked for; then somebody does.
@@ -65,7 +65,7 @@ ip addr add 192.168.77.9/24 dev ib0
 end address-comes
 
 # The firmware does not answer any more: stop who asks it.
-begin "is called so" 0000:01:00.0 ib7
+begin "is called so" 0001:01:00.0 ib7
 pid=$(systemctl show -p MainPID --value late.service)
 stopped=
 for child in $(cat "/proc/$pid/task/$pid/children"); do
@@ -78,25 +78,26 @@ systemctl stop late.service
 kill -KILL $stopped 2>/dev/null
 
 # A card that comes late.
-echo 0000:01:00.0 >/sys/bus/pci/drivers/mlx5_core/unbind
+echo 0001:01:00.0 >/sys/bus/pci/drivers/mlx5_core/unbind
 begin "no driver is bound" --rung named
 before=$(now)
-echo 0000:01:00.0 >/sys/bus/pci/drivers/mlx5_core/bind
+echo 0001:01:00.0 >/sys/bus/pci/drivers/mlx5_core/bind
 end late-card
 
 # A VF that was told to stay down.
 cd /sys/bus/pci/devices
-echo 1 >0000:01:00.0/sriov_numvfs
-vf=$(basename "$(readlink 0000:01:00.0/virtfn0)")
-echo 02:00:00:00:00:12:00:00 >0000:01:00.0/sriov/0/node
-echo 02:00:00:00:00:12:01:00 >0000:01:00.0/sriov/0/port
+echo 1 >0001:01:00.0/sriov_numvfs
+vf=$(basename "$(readlink 0001:01:00.0/virtfn0)")
+ip link set ib0 vf 0 node_guid 02:00:00:00:00:12:00:00
+ip link set ib0 vf 0 port_guid 02:00:00:00:00:12:01:00
+ip link set ib0 vf 0 state disable
 echo "$vf" >/sys/bus/pci/drivers/mlx5_core/unbind
 echo "$vf" >/sys/bus/pci/drivers/mlx5_core/bind
 udevadm settle
 wait_online policy --timeout 3s "$vf"
 begin "link policy of this VF is Down" "$vf"
 before=$(now)
-echo Follow >0000:01:00.0/sriov/0/policy
+ip link set ib0 vf 0 state auto
 ip link set "$(ls "$vf/net")" up
 end policy-follow
 cd /
