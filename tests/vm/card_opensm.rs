@@ -5,7 +5,6 @@ use crate::card::assert_sound;
 use crate::machine::boot;
 
 #[test]
-#[ignore = "its script was seen to work in a smaller machine; it had no turn in the lane yet"]
 fn the_distribution_s_subnet_manager_brings_the_ports_up() {
     let guest = boot("card_opensm");
     guest.assert_success();
@@ -23,7 +22,6 @@ fn the_distribution_s_subnet_manager_brings_the_ports_up() {
 }
 
 #[test]
-#[ignore = "its script was seen to work in a smaller machine; it had no turn in the lane yet"]
 fn a_port_without_a_subnet_manager_is_told_from_one_with() {
     let guest = boot("card_opensm");
     let port = |name: &str| guest.json(name)["hcas"][1]["ports"][0].clone();

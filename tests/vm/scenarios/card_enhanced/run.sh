@@ -25,6 +25,10 @@ ibprov status --format json >"$OUT/status.json"
 
 # 2. Settings: refused what the driver cannot do, done the rest.
 phase 2
+# Up, and so a member of the broadcast group, whose MTU holds.
+ip link set "$b" up
+joined() { [ "$(cat "/sys/class/net/$b/carrier")" = 1 ]; }
+within 20 joined || echo "not up: $b"
 settings() { # NAME TOML-LINES
 	printf '[[interface]]\npci = "%s"\n%b' "$two" "$2" >"/run/$1.toml"
 	ibprov iface "$b" --settings-only --config "/run/$1.toml" >"$OUT/$1" 2>&1
