@@ -57,18 +57,27 @@ pub(super) fn serve(socket: UnixStream, perform: Perform) -> io::Result<()> {
         Mutex::new(Queue { waiting: VecDeque::new(), idle: 0, threads: 0, changing: 0 }),
         Condvar::new(),
     )));
-    for line in BufReader::new(socket).lines() {
-        let line = line?;
+    let mut lines = BufReader::new(socket).lines();
+    let end = loop {
+        let line = match lines.next() {
+            Some(Ok(line)) => line,
+            // What a parent leaves behind with answers that it has not read.
+            Some(Err(e)) if e.kind() == io::ErrorKind::ConnectionReset => break Ok(()),
+            Some(Err(e)) => break Err(e),
+            None => break Ok(()),
+        };
         let mut state = queue.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.waiting.push_back(line);
         if state.idle < state.waiting.len() && state.threads < AT_ONCE {
             state.threads += 1;
             let out: &'static Mutex<UnixStream> = out;
-            std::thread::Builder::new().spawn(move || work(queue, out, perform))?;
+            if let Err(e) = std::thread::Builder::new().spawn(move || work(queue, out, perform)) {
+                break Err(e);
+            }
         }
         drop(state);
         queue.1.notify_one();
-    }
+    };
     // Nothing more is begun: who asked for it is gone.
     let mut state = queue.0.lock().unwrap_or_else(PoisonError::into_inner);
     state.waiting.clear();
@@ -78,7 +87,7 @@ pub(super) fn serve(socket: UnixStream, perform: Perform) -> io::Result<()> {
     while state.changing > 0 {
         state = queue.1.wait(state).unwrap_or_else(PoisonError::into_inner);
     }
-    Ok(())
+    end
 }
 
 fn work(
@@ -132,6 +141,7 @@ fn answer(
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
     use std::sync::mpsc::{self, RecvTimeoutError};
     use std::time::Duration;
 
@@ -156,6 +166,9 @@ mod tests {
             serve(theirs, hang).expect("served");
             ended.send(()).expect("heard");
         });
+        // The parent goes with an answer to this that it has not read.
+        ours.write_all(b"no request\n").expect("asked");
+        ours.read_exact(&mut [0]).expect("the answer's first byte");
         let line = serde_json::to_string(&Numbered { number: 1, what: request }).expect("JSON");
         writeln!(ours, "{line}").expect("asked");
         let state = AT_WORK.0.lock().expect("lock");
