@@ -29,10 +29,11 @@ use crate::ladder::{self, Expectation, Facts, Heard, expect, progress};
 use crate::names::{Guid, IfName, ModuleName, ModuleState};
 use crate::observe::{ModprobeRules, Observed, Observer, driver_modules, ipoib};
 use crate::plan::settings::judge_settings;
-use crate::plan::{boot_steps, waits_for_udev};
+use crate::plan::{boot_steps, needed_modules, waits_for_udev};
 use crate::report::boot::{ModuleOutcome, ModuleReport, Step, blank};
 use crate::report::port::port_span;
 use crate::report::{BootReport, PortProgress, Verdict, events as kinds};
+use crate::workers::products::Products;
 
 /// For how long after modprobe's start udev's events do not make boot look at
 /// the host: a usual load is over by then.
@@ -57,6 +58,8 @@ struct Boot<'a> {
     steps: Steps<'a>,
     /// Whether an RDMA device has its final name.
     rdma_names: RdmaNames,
+    /// What functions are for.
+    products: Products<'a>,
     /// Modules that were there before anything was done.
     there: BTreeSet<ModuleName>,
     /// The GUID plans of the PFs.
@@ -117,6 +120,7 @@ pub fn run(config: &Config, config_file: Option<&Path>, root: &Root) -> anyhow::
         heard: Heard::default(),
         steps: Steps::new(locks.as_ref()),
         rdma_names: RdmaNames::default(),
+        products: Products::new(root).again(),
         there: BTreeSet::new(),
         vfs: Vfs::new(config, config_file, started),
         interfaces: Interfaces::default(),
@@ -196,7 +200,8 @@ impl Boot<'_> {
             // What has ended is collected before the host is looked at, or a
             // step would be judged by what the host was before it ended.
             let ended = self.steps.collect_ended();
-            let observed = self.observe();
+            let mut observed = self.observe();
+            self.products.learn(&mut observed, clock::monotonic_usec());
             self.rdma_names.learn(&observed, first_look);
             if first_look {
                 self.first_look(&observed);
@@ -222,7 +227,8 @@ impl Boot<'_> {
                 self.steps.begin(step, &mut self.facts);
             }
             first_look = false;
-            self.vfs.begin(self.observer.root(), &observed, &ports, deadline);
+            let unclear = self.products.open();
+            self.vfs.begin(self.observer.root(), &observed, &ports, &unclear, deadline);
             // Hundreds of lines that a good boot has no need of: read once
             // modprobe is through and a port is still missing.
             if !self.steps.done().modules_in_flight() && ports.iter().any(|p| !p.is_ready()) {
@@ -230,6 +236,7 @@ impl Boot<'_> {
             }
             let next = self.next_deadline(&ports, &observed, now, deadline);
             let next = self.vfs.next_deadline(now, deadline).into_iter().chain(next).min();
+            let next = self.product_deadline(&ports, now, deadline).into_iter().chain(next).min();
             let next = next.map(|n| held.map_or(n, |h| h.min(n)));
             let Some(next) = next else {
                 self.left_out(&expectation);
@@ -274,10 +281,14 @@ impl Boot<'_> {
             if limit <= now {
                 return Ok(false);
             }
-            let happened = events.wait(limit)?;
+            let happened = events.wait_also(limit, self.products.answers_come())?;
             self.learn(&happened);
             if happened.stop {
                 return Ok(true);
+            }
+            // Not at each answer: a look costs more than all of them.
+            if self.products.take(clock::monotonic_usec()) && self.products.open().is_empty() {
+                return Ok(false);
             }
             if happened.child || happened.files || !happened.kernel.is_empty() {
                 return Ok(false);
@@ -317,6 +328,14 @@ impl Boot<'_> {
         next.map(|n: u64| overdue.map_or(n, |o| n.min(o)))
     }
 
+    /// Until when it is waited for what functions are for: a port that is missing, even
+    /// for good, may turn out to be none of a fabric, and a PF's plan to be for none.
+    fn product_deadline(&self, ports: &[PortProgress], now: u64, deadline: u64) -> Option<u64> {
+        let is_needed = ports.iter().any(|p| !p.is_ready()) || !self.config.pf.is_empty();
+        let until = self.products.due(is_needed, now)?.min(deadline);
+        (until > now).then_some(until)
+    }
+
     /// Judge the rung `configured`: each interface's own unit makes its settings
     /// and says so. Gives what boot does itself, where none has in time.
     fn settings(&mut self, ports: &mut [PortProgress], now: u64) -> Vec<Step> {
@@ -354,7 +373,8 @@ impl Boot<'_> {
         let loaded = observed.modules.iter().filter(|(_, s)| **s != ModuleState::Absent);
         self.there = loaded.map(|(name, _)| name.clone()).collect();
         // No step is taken for these, so nothing else would say why they lack.
-        self.facts.modules.extend(denied(self.config, &self.rules, observed));
+        let modules = &self.config.modules.load;
+        self.facts.modules.extend(denied(modules, &self.rules, observed));
     }
 
     fn learn(&mut self, happened: &Happened) {
@@ -381,7 +401,7 @@ impl Boot<'_> {
         if ports.iter().any(|p| !p.is_ready()) {
             self.heard.learn_history(&mut self.facts, crate::host::kernel_log);
         }
-        let modules = self.module_reports(observed, ports.is_empty());
+        let modules = self.module_reports(observed, !ports.is_empty());
         let (pfs, unresolved_pfs) = self.vfs.outcomes();
         let port_report = |port: &PortProgress| {
             let cause = ladder::cause::cause(port, observed, &self.facts);
@@ -391,6 +411,7 @@ impl Boot<'_> {
         let warning = send_queue_warning(self.observer.root(), &self.rules, observed);
         let mut problems = self.report.problems;
         problems.extend(observed.problems.iter().cloned());
+        problems.extend(self.products.problems);
         if !ports.is_empty() && !observed.udev.running {
             problems.push(
                 "systemd-udevd is not running (/run/udev/control does not exist): nobody loads drivers or names netdevs".to_owned(),
@@ -422,13 +443,14 @@ impl Boot<'_> {
         report
     }
 
-    fn module_reports(&self, observed: &Observed, nothing_expected: bool) -> Vec<ModuleReport> {
+    fn module_reports(&self, observed: &Observed, is_expecting: bool) -> Vec<ModuleReport> {
+        let needed = needed_modules(self.config, observed, is_expecting);
         let report = |name: &ModuleName| {
             let outcome = if self.there.contains(name) {
                 ModuleOutcome::AlreadyThere
             } else if observed.modules.get(name) == Some(&ModuleState::Loaded) {
                 ModuleOutcome::Loaded
-            } else if nothing_expected {
+            } else if !needed.contains(&name) {
                 ModuleOutcome::NotNeeded
             } else {
                 let trouble = self.facts.modules.get(name).cloned().unwrap_or_else(|| {

@@ -13,6 +13,7 @@ use crate::names::{ModuleName, PciAddress, VfNamePattern};
 use crate::observe::{Look, Observed, Observer, Port, plan_host};
 use crate::plan::guid::{self, Resolved};
 use crate::report::pf::{Outcome, Unresolved};
+use crate::workers::products::Products;
 
 /// The plan on this host.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -92,14 +93,17 @@ pub fn resolve_soon(
     let needs = Needs::of(config);
     let renamed_by = clock::monotonic_usec().saturating_add(RENAMED_USEC);
     let observer = Observer::new(root);
+    let mut products = Products::new(root);
     let no_modules: [ModuleName; 0] = [];
     loop {
         let mut observed = observer.look_at_pfs();
+        products.learn_all(&mut observed);
         let mut plans = resolve(config, root, &observed);
         // VFs without a plan have GUIDs that no plan may give away.
         let planned = |pf: PciAddress| plans.wanted.iter().any(|(w, _)| w.pf == pf);
         if observed.functions.iter().filter_map(|f| f.physfn).any(|pf| !planned(pf)) {
             observed = observer.look(&no_modules, &BTreeSet::new());
+            products.learn_all(&mut observed);
             plans = resolve(config, root, &observed);
         }
         let now = clock::monotonic_usec();

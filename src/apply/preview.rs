@@ -9,9 +9,10 @@ use crate::ladder::{expect, progress};
 use crate::names::{ModuleName, ModuleState, Rung};
 use crate::observe::ipoib::Interfaces;
 use crate::observe::{ModprobeRules, Observed, Observer, driver_modules};
-use crate::plan::{Done, boot_steps};
+use crate::plan::{Done, boot_steps, needed_modules};
 use crate::report::boot::LeftOut;
 use crate::report::{ModuleTrouble, PortProgress};
+use crate::workers::products::learn_all;
 
 /// What `boot` would do and wait for, seen from now.
 #[derive(Debug, serde::Serialize)]
@@ -36,15 +37,19 @@ pub fn preview(config: &Config, root: &Root) -> Preview {
     let rules = ModprobeRules::read(root);
     let modules: Vec<ModuleName> =
         config.modules.load.iter().cloned().chain(driver_modules()).collect();
-    let observed = Observer::new(root).look(&modules, &BTreeSet::new());
+    let mut observed = Observer::new(root).look(&modules, &BTreeSet::new());
+    // What could not be read is taken for an HCA, and shown as one.
+    learn_all(root, &mut observed);
     let expectation = expect::expectation(config, &observed, &rules);
     let ports = progress::progress(&expectation, &observed);
     let steps = boot_steps(config, &rules, &observed, &expectation, &ports, &Done::default());
+    let needed = needed_modules(config, &observed, !ports.is_empty());
+    let denied = denied(needed, &rules, &observed);
     let left_out = expectation.left_out.into_iter();
     Preview {
         schema: crate::report::SCHEMA,
         steps,
-        denied: if ports.is_empty() { BTreeMap::new() } else { denied(config, &rules, &observed) },
+        denied,
         ports,
         left_out: left_out.map(|(pci, reason)| LeftOut { pci, reason }).collect(),
         warnings: foreseen_of_all(root, config, &Interfaces::look(root)),
@@ -57,7 +62,8 @@ impl Preview {
     pub fn to_text(&self) -> String {
         let mut lines = Vec::new();
         if self.ports.is_empty() {
-            lines.push("no InfiniBand port is expected: nothing would be done".to_owned());
+            let nothing = if self.steps.is_empty() { ": nothing would be done" } else { "" };
+            lines.push(format!("no InfiniBand port is expected{nothing}"));
         }
         for step in &self.steps {
             lines.push(format!("would {step}"));
@@ -84,9 +90,9 @@ impl Preview {
     }
 }
 
-/// The configured modules that are absent because the site denies them.
-pub(super) fn denied(
-    config: &Config,
+/// Those of `modules` that are absent because the site denies them.
+pub(super) fn denied<'m>(
+    modules: impl IntoIterator<Item = &'m ModuleName>,
     rules: &ModprobeRules,
     observed: &Observed,
 ) -> BTreeMap<ModuleName, ModuleTrouble> {
@@ -95,5 +101,5 @@ pub(super) fn denied(
         let by = rules.denied(m)?.to_owned();
         Some((m.clone(), ModuleTrouble::Denied { by }))
     };
-    config.modules.load.iter().filter(absent).filter_map(denial).collect()
+    modules.into_iter().filter(absent).filter_map(denial).collect()
 }

@@ -18,6 +18,7 @@ use crate::names::{Guid, LinkLayer, ModuleName, ModuleState, Policy, Rung, is_ip
 use crate::observe::{self, Look, ModprobeRules, Observed, Observer, driver_modules};
 use crate::report::{self, ModuleTrouble, NotExpected, PortProgress};
 use crate::stacks;
+use crate::workers::products::learn_all;
 use crate::workers::survey::{Survey, survey};
 
 /// Look at the host and put what it shows into `boot`, the present one; its
@@ -36,9 +37,12 @@ pub fn gather(boot: &mut Boot, root: &Root, configuration: Option<&Path>) {
         config.modules.load.iter().cloned().chain(driver_modules()).collect();
     // Of a tree it is not asked what a kernel would have to answer.
     let (observed, survey) = if host.live {
-        survey(root, &modules, |f| f.driver.is_some())
+        // No fabric is behind what manages an NVSwitch.
+        survey(root, &modules, |f| f.driver.is_some() && !f.manages_nvswitch())
     } else {
-        (Observer::new(root).look(&modules, &BTreeSet::new()), Survey::default())
+        let mut observed = Observer::new(root).look(&modules, &BTreeSet::new());
+        host.problems.extend(learn_all(root, &mut observed));
+        (observed, Survey::default())
     };
     let source = u16::try_from(boot.names.len()).unwrap_or(u16::MAX);
     boot.names.push(if host.live { "live host".to_owned() } else { "tree".to_owned() });

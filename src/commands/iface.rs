@@ -9,12 +9,13 @@ use crate::apply::warnings::foreseen;
 use crate::cli::{Format, IfaceArgs};
 use crate::config::Config;
 use crate::host::{Root, process, systemctl, systemd};
-use crate::names::IfName;
+use crate::names::{IfName, PciAddress};
 use crate::observe::iface::{NotSeen, look};
 use crate::plan::settings::contradictions;
 use crate::report::iface::stacks_text;
 use crate::report::stack::View;
 use crate::stacks::KNOWN;
+use crate::workers::products::manages_nvswitch;
 
 /// Time that the unit's own limit leaves us beyond the deadline, seconds.
 const GRACE_SEC: u64 = 10;
@@ -33,7 +34,9 @@ pub fn run(args: &IfaceArgs, config: &Config, root: &Root, format: Format) -> an
         (None, None) => anyhow::bail!("which interface? Give its name, or --device PATH"),
     };
     let ask = Ask { name: &name, settings_only: args.settings_only, no_bus: args.no_bus };
-    let done = set_up_or_show(args, ask, config, root, format);
+    let done = is_of_a_fabric(root, &name)
+        .map_err(anyhow::Error::from)
+        .and_then(|()| set_up_or_show(args, ask, config, root, format));
     match (done, &args.device) {
         // udev cannot tell in every case: a unit for what is not ours has nothing to do.
         (Err(e), Some(_)) if is_not_ours(&e) => {
@@ -44,9 +47,19 @@ pub fn run(args: &IfaceArgs, config: &Config, root: &Root, format: Format) -> an
     }
 }
 
-/// It is an interface of another kind.
+/// It is an interface of another kind, or of a function that is no HCA.
 fn is_not_ours(e: &anyhow::Error) -> bool {
-    matches!(e.downcast_ref(), Some(NotSeen::NotIpoib { .. }))
+    matches!(e.downcast_ref(), Some(NotSeen::NotIpoib { .. } | NotSeen::NvSwitch { .. }))
+}
+
+/// Refuses the interface of a function that manages an NVSwitch.
+fn is_of_a_fabric(root: &Root, name: &IfName) -> Result<(), NotSeen> {
+    let device = root.link_name(&format!("/sys/class/net/{name}/device")).ok();
+    let pci = device.and_then(|device| device.parse::<PciAddress>().ok());
+    match pci.filter(|pci| manages_nvswitch(root, *pci)) {
+        Some(pci) => Err(NotSeen::NvSwitch { name: name.clone(), pci }),
+        None => Ok(()),
+    }
 }
 
 fn set_up_or_show(

@@ -16,6 +16,7 @@ use crate::plan::guid::{Resolved, pins_of, resolve, resolve_anew};
 use crate::plan::partitions::{self, Partition};
 use crate::plan::show::pf_report;
 use crate::report::plan::{Finding, PlanReport};
+use crate::workers::products::learn_all;
 
 /// Show what the VFs shall be and what would change; or pin it, or print it for
 /// the subnet manager.
@@ -89,12 +90,13 @@ struct Planned {
 }
 
 fn gather(config: &Config, root: &Root) -> Planned {
-    let observed = observe::Observer::new(root).look([], &BTreeSet::new());
+    let mut observed = observe::Observer::new(root).look([], &BTreeSet::new());
+    let mut problems = learn_all(root, &mut observed);
     let mut look = Look::new(root);
     let facts = plan_host::plan_host(&mut look, &observed, config);
     let pins = plan_host::pins(root);
     let plans = resolve(config, pins.as_ref().map_err(String::as_str), &facts);
-    let mut problems = look.problems;
+    problems.extend(look.problems);
     problems.extend(observed.problems.iter().cloned());
     Planned { facts, pins, plans, problems }
 }

@@ -42,7 +42,15 @@ pub fn expectation(config: &Config, observed: &Observed, rules: &ModprobeRules) 
     };
     let mut left_out = Vec::new();
     let expected = match &config.expect {
-        Expect::List(ports) => ports.iter().map(listed).collect(),
+        Expect::List(ports) => {
+            let expected: Vec<Expected> = ports.iter().map(listed).collect();
+            // What is listed by name is the site's word against the card's.
+            let bridges = observed.functions.iter().filter(|f| {
+                f.manages_nvswitch() && !expected.iter().any(|e| is_meant(&e.which, f))
+            });
+            left_out.extend(bridges.map(|f| (f.address, NotExpected::NvSwitchManagement)));
+            expected
+        }
         Expect::Auto => {
             let mut expected = Vec::new();
             for function in &observed.functions {
@@ -61,6 +69,17 @@ pub fn expectation(config: &Config, observed: &Observed, rules: &ModprobeRules) 
         }
     };
     Expectation { expected, left_out, goal }
+}
+
+fn is_meant(which: &PortSelector, function: &PciFunction) -> bool {
+    match which {
+        PortSelector::Pci(address) => function.address == *address,
+        PortSelector::Rdma(name) => function.rdma.iter().any(|device| device.name == *name),
+        PortSelector::PortGuid(guid) => {
+            let mut ports = function.rdma.iter().flat_map(|device| &device.ports);
+            ports.any(|port| port.guid == Some(*guid))
+        }
+    }
 }
 
 fn listed(port: &ExpectedPort) -> Expected {
@@ -91,6 +110,9 @@ fn not_expected(
     config: &Config,
     rules: &ModprobeRules,
 ) -> Option<NotExpected> {
+    if function.manages_nvswitch() {
+        return Some(NotExpected::NvSwitchManagement);
+    }
     if let Some(driver) = function.driver.as_ref().filter(|d| keeps_for_others(d)) {
         return Some(NotExpected::HandedOver { driver: driver.clone() });
     }

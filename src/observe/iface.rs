@@ -3,7 +3,7 @@
 use super::Look;
 use super::ipoib::{self, Interface, Sort, outcome};
 use crate::host::{Root, answer, links};
-use crate::names::IfName;
+use crate::names::{IfName, PciAddress};
 use crate::report::iface::IfaceReport;
 
 /// Everything that a plan for one interface is made of.
@@ -34,6 +34,16 @@ pub enum NotSeen {
         name: IfName,
         /// What it is.
         what: String,
+    },
+    /// Its port is no fabric's.
+    #[error(
+        "{name} is of {pci}, which manages an NVSwitch (SMDL=SW_MNG in its product data) and is nvidia-fabricmanager's: ibprov leaves it alone"
+    )]
+    NvSwitch {
+        /// The interface.
+        name: IfName,
+        /// The function of its port.
+        pci: PciAddress,
     },
     /// It was there at the first look and not at the second.
     #[error("the interface {0} went away")]

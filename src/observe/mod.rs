@@ -22,6 +22,7 @@ mod rdma;
 mod udev;
 pub mod units;
 pub mod uses;
+pub mod vpd;
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,6 +40,7 @@ pub use modules::is_built;
 pub use pci::{PciClass, PciFunction};
 pub use pf::{ObservedPf, ObservedVf, Own, Undo};
 pub use rdma::{NetDev, Port, RdmaDevice};
+pub use vpd::Product;
 
 /// The host at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

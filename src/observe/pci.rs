@@ -5,6 +5,7 @@ use serde::{Serialize, Serializer};
 
 use super::aliases::Aliases;
 use super::rdma::{self, RdmaDevice};
+use super::vpd::{self, Product};
 use super::{Look, UdevState};
 use crate::names::{IB_DRIVERS, MELLANOX, PciAddress};
 
@@ -80,6 +81,22 @@ pub struct PciFunction {
     pub rdma_auxiliary: Option<String>,
     /// Its RDMA devices: none until the driver has registered one.
     pub rdma: Vec<RdmaDevice>,
+    /// What it is for, by its product data, where these decide and were read.
+    pub product: Option<Product>,
+}
+
+impl PciFunction {
+    /// True where product data decide what it is for: an InfiniBand PF of this vendor.
+    #[must_use]
+    pub fn is_told_by_product_data(&self) -> bool {
+        self.class.is_infiniband() && self.vendor == MELLANOX && self.physfn.is_none()
+    }
+
+    /// True for a function that manages an NVSwitch and is no HCA of a fabric.
+    #[must_use]
+    pub fn manages_nvswitch(&self) -> bool {
+        self.product == Some(Product::NvSwitchManagement)
+    }
 }
 
 #[cfg(test)]
@@ -98,6 +115,7 @@ impl PciFunction {
             physfn: None,
             rdma_auxiliary: None,
             rdma: Vec::new(),
+            product: None,
         }
     }
 }
@@ -148,6 +166,7 @@ pub(super) fn functions(
                 physfn,
                 rdma_auxiliary: None,
                 rdma: Vec::new(),
+                product: None,
             });
             continue;
         }
@@ -212,7 +231,7 @@ fn function(
     };
     let rdma_auxiliary =
         if rdma.is_empty() { look.list(dir).into_iter().find(is_auxiliary) } else { None };
-    PciFunction {
+    let mut function = PciFunction {
         address,
         vendor: id(look, "vendor"),
         device: id(look, "device"),
@@ -224,7 +243,12 @@ fn function(
         physfn,
         rdma_auxiliary,
         rdma,
+        product: None,
+    };
+    if function.is_told_by_product_data() {
+        function.product = vpd::kept(look, address, &function.modalias);
     }
+    function
 }
 
 fn hex(text: &str) -> Result<u32, String> {

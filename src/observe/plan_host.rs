@@ -49,6 +49,8 @@ pub struct PlanFunction {
     pub total_vfs: Option<u16>,
     /// All its ports speak Ethernet, or its PCI class says so.
     pub ethernet: bool,
+    /// It manages an NVSwitch.
+    pub nvswitch: bool,
     /// It is in an IOMMU group, so its VFs can be handed to a VM.
     pub iommu: bool,
 }
@@ -140,6 +142,7 @@ fn function(look: &mut Look<'_>, function: &PciFunction) -> PlanFunction {
             Some(_) => speaks(LinkLayer::Ethernet),
             None => function.class.is_ethernet(),
         },
+        nvswitch: function.manages_nvswitch(),
         iommu: has_iommu(look.root, &dir),
     }
 }

@@ -29,6 +29,7 @@ use crate::report::online::{Goal, Lack, OnlinePort, OnlineReport, OnlineVerdict}
 use crate::report::port::port_span;
 use crate::report::{Cause, PortProgress, events as kinds};
 use crate::stacks::KNOWN;
+use crate::workers::products::Products;
 
 pub use judge::{SILENCE_USEC, Seen, Vf, Words, lack, words};
 
@@ -62,6 +63,7 @@ struct Waiting<'a> {
     heard: Heard,
     ports: Ports,
     netdevs: Netdevs,
+    products: Products<'a>,
     observed: Observed,
     /// What each port lacks, and since when that is seen.
     since: BTreeMap<String, (Option<Lack>, u64)>,
@@ -93,6 +95,7 @@ pub fn run(config: &Config, wanted: &Wanted, root: &Root) -> anyhow::Result<Onli
         heard: Heard::default(),
         ports: Ports::default(),
         netdevs: Netdevs::default(),
+        products: Products::new(root),
         observed: Observed::default(),
         since: BTreeMap::new(),
         report,
@@ -111,6 +114,7 @@ impl Waiting<'_> {
             let now = clock::monotonic_usec();
             if now >= look_at {
                 self.observed = self.observer.look([], self.heard.devices());
+                self.products.learn(&mut self.observed, now);
                 look_at = now + LOOK_EVERY_USEC;
             }
             let progress = self.progress();
@@ -146,6 +150,8 @@ impl Waiting<'_> {
             }
             let mut answers = self.ports.answers_come();
             answers.extend(self.netdevs.answers_come());
+            answers.extend(self.products.answers_come());
+            until = self.products.due(true, now).map_or(until, |due| until.min(due));
             let happened = events.wait_also(until, answers)?;
             if happened.stop {
                 self.finish(states, Some(OnlineVerdict::Interrupted));
@@ -153,6 +159,9 @@ impl Waiting<'_> {
             }
             self.ports.take_answers();
             self.netdevs.take_answers();
+            if self.products.take(clock::monotonic_usec()) {
+                look_at = 0;
+            }
             // A netdev that has got its name is asked about for the first time.
             if happened.links || happened.to_devices() {
                 netdevs_at = 0;

@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use crate::config::Config;
 use crate::ladder::Expectation;
 use crate::names::{ModuleName, ModuleState, Rung};
-use crate::observe::{ModprobeRules, Observed, rdma_half};
+use crate::observe::{ModprobeRules, Observed, PciFunction, rdma_half};
 use crate::report::PortProgress;
 use crate::report::boot::Step;
 
@@ -26,7 +26,21 @@ impl Done {
     }
 }
 
-/// The steps to take now. Nothing is done on a host that expects no port.
+/// The modules of the configuration that this host needs: none where no port is
+/// expected. What manages NVSwitches needs all but IPoIB: nvlsm and nvidia-fabricmanager
+/// send management packets.
+#[must_use]
+pub fn needed_modules<'c>(
+    config: &'c Config,
+    observed: &Observed,
+    is_expecting: bool,
+) -> Vec<&'c ModuleName> {
+    let manages = observed.functions.iter().any(PciFunction::manages_nvswitch);
+    let is_needed = |m: &&ModuleName| is_expecting || manages && m.as_str() != "ib_ipoib";
+    config.modules.load.iter().filter(is_needed).collect()
+}
+
+/// The steps to take now. Nothing is done on a host that needs no module.
 #[must_use]
 pub fn boot_steps(
     config: &Config,
@@ -36,10 +50,8 @@ pub fn boot_steps(
     progress: &[PortProgress],
     done: &Done,
 ) -> Vec<Step> {
-    if expectation.expected.is_empty() {
-        return Vec::new();
-    }
-    let mut steps = modules(config, rules, observed, done);
+    let needed = needed_modules(config, observed, !expectation.expected.is_empty());
+    let mut steps = modules(&needed, rules, observed, done);
     for port in progress {
         steps.extend(driver(config, observed, port));
     }
@@ -56,13 +68,17 @@ pub fn waits_for_udev(progress: &[PortProgress]) -> bool {
 }
 
 /// All missing modules at once, then one by one what did not come.
-fn modules(config: &Config, rules: &ModprobeRules, observed: &Observed, done: &Done) -> Vec<Step> {
-    let absent = |m: &&ModuleName| observed.modules.get(m) == Some(&ModuleState::Absent);
+fn modules(
+    needed: &[&ModuleName],
+    rules: &ModprobeRules,
+    observed: &Observed,
+    done: &Done,
+) -> Vec<Step> {
+    let absent = |m: &&ModuleName| observed.modules.get(*m) == Some(&ModuleState::Absent);
     // modprobe would leave a deny-listed one out without a word.
-    let missing: Vec<ModuleName> = config
-        .modules
-        .load
+    let missing: Vec<ModuleName> = needed
         .iter()
+        .copied()
         .filter(absent)
         .filter(|m| rules.denied(m).is_none())
         .cloned()
@@ -114,7 +130,7 @@ mod tests {
     use super::*;
     use crate::ladder::expect::expectation;
     use crate::ladder::progress::progress;
-    use crate::observe::{PciFunction, UdevState};
+    use crate::observe::{Product, UdevState};
 
     fn name(text: &str) -> ModuleName {
         text.parse().expect("module name")
@@ -203,6 +219,19 @@ mod tests {
         let mut observed = host(None, false, &[]);
         observed.functions.clear();
         assert_eq!(steps(&observed, &Done::default()), [""; 0]);
+    }
+
+    #[test]
+    fn what_manages_nvswitches_alone_gets_all_but_ipoib() {
+        let mut observed = host(Some("mlx5_core"), false, &[]);
+        observed.functions[0].product = Some(Product::NvSwitchManagement);
+        assert_eq!(steps(&observed, &Done::default()), ["load ib_umad, ib_uverbs"]);
+        observed.functions.push(PciFunction {
+            address: "0000:5e:00.0".parse().expect("address"),
+            ..PciFunction::connectx6()
+        });
+        let steps = steps(&observed, &Done::default());
+        assert_eq!(steps, ["load ib_ipoib, ib_umad, ib_uverbs"]);
     }
 
     proptest! {

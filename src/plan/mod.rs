@@ -13,6 +13,6 @@ pub mod settings;
 pub mod show;
 pub mod vf;
 
-pub use boot::{Done, boot_steps, waits_for_udev};
+pub use boot::{Done, boot_steps, needed_modules, waits_for_udev};
 pub use iface::{IfacePlan, iface_plan, rename, wanted};
 pub use vf::VfPlan;

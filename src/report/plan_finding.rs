@@ -34,6 +34,11 @@ pub enum Finding {
         /// Its PF.
         physfn: PciAddress,
     },
+    /// It manages an NVSwitch.
+    #[error(
+        "{0} manages an NVSwitch (SMDL=SW_MNG in its product data) and is nvidia-fabricmanager's: its VFs are none of ibprov's, remove this [[pf]]"
+    )]
+    NvSwitch(PciAddress),
     /// It is another kind of card.
     #[error(
         "{0} is no InfiniBand adapter: neither its PCI class nor its driver has an InfiniBand side"
@@ -380,6 +385,7 @@ impl Finding {
             Self::Ambiguous(_) => "pf-ambiguous",
             Self::SamePf { .. } => "pf-twice",
             Self::IsVf { .. } => "pf-is-vf",
+            Self::NvSwitch(_) => "pf-nvswitch",
             Self::NotHca(_) => "pf-no-hca",
             Self::Ethernet(_) => "pf-ethernet",
             Self::NoSriov(_) => "no-sriov",

@@ -140,6 +140,9 @@ pub enum NotExpected {
         /// `vfio-pci`, `pci-stub` or `xen-pciback`.
         driver: String,
     },
+    /// Its vital product data say that it manages an NVSwitch.
+    #[serde(rename = "nvswitch-management")]
+    NvSwitchManagement,
     /// Somebody decided by `driver_override` what may bind it.
     DriverOverride {
         /// The driver that `driver_override` names.
@@ -162,6 +165,9 @@ pub enum NotExpected {
 impl std::fmt::Display for NotExpected {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
+            Self::NvSwitchManagement => f.write_str(
+                "it manages an NVSwitch (SMDL=SW_MNG in its product data): it is nvidia-fabricmanager's, no port of a fabric",
+            ),
             Self::HandedOver { driver } => write!(f, "it is bound to {driver}"),
             Self::DriverOverride { driver } => {
                 write!(f, "its driver_override is {driver:?}")

@@ -249,7 +249,7 @@ pub fn ask_each(asked: Vec<(&mut Client<'_>, &[Request])>) -> Vec<Vec<Reply>> {
 }
 
 /// Until one of these can be read, or until `until_usec` of CLOCK_MONOTONIC.
-fn wait(fds: &[BorrowedFd<'_>], until_usec: u64) -> io::Result<()> {
+pub(super) fn wait(fds: &[BorrowedFd<'_>], until_usec: u64) -> io::Result<()> {
     let mut fds: Vec<_> = fds.iter().map(|fd| PollFd::new(*fd, PollFlags::POLLIN)).collect();
     match poll(&mut fds, clock::poll_timeout(until_usec)) {
         Ok(_) | Err(Errno::EINTR) => Ok(()),

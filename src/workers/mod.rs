@@ -8,6 +8,7 @@
 pub mod child;
 pub mod client;
 mod perform;
+pub mod products;
 pub mod request;
 pub mod survey;
 mod unit;

@@ -11,6 +11,7 @@ use crate::names::{PciAddress, RdmaName, VFIO};
 use crate::observe::administered::administered;
 use crate::observe::pf::{self, dir, name_rdma};
 use crate::observe::uses::uses;
+use crate::observe::vpd::{self, NotRead};
 use crate::observe::{Look, Own, link};
 use crate::report::Use;
 
@@ -22,6 +23,12 @@ pub(super) fn perform(root: &Root, request: &Request) -> Outcome {
         Request::Administered(questions) => administered(root, questions)
             .map(Answer::Administered)
             .map_err(|e| refused(Tried::Administered, &e)),
+        Request::Product(pci) => vpd::read(root, *pci).map(Answer::Product).map_err(|e| match e {
+            NotRead::System(e) => unread(Tried::Product(*pci), &e),
+            NotRead::Bad(e) => {
+                Refusal { tried: Tried::Product(*pci), errno: None, said: e.to_string() }
+            }
+        }),
         Request::Override(pci) => pf::driver_override(root, *pci)
             .map(Answer::Override)
             .map_err(|e| unread(Tried::Override, &e)),

@@ -9,7 +9,7 @@ use crate::host::netlink::VfSetting;
 use crate::names::{IfName, PciAddress, PortNumber, RdmaName, UnitName, VfIndex};
 use crate::observe::administered::{Administers, Told};
 use crate::observe::link::PortAnswer;
-use crate::observe::{Backend, ObservedPf, Own};
+use crate::observe::{Backend, ObservedPf, Own, Product};
 use crate::report::Use;
 
 /// Something to be done.
@@ -18,6 +18,8 @@ use crate::report::Use;
 pub enum Request {
     /// Read what PFs administer for VFs.
     Administered(Vec<Administers>),
+    /// Read what the product data of a function say that it is for.
+    Product(PciAddress),
     /// Read who alone may bind a function.
     Override(PciAddress),
     /// Who uses these VFs.
@@ -87,6 +89,7 @@ impl Request {
             Self::Write { .. } | Self::SetVf { .. } | Self::Bind { .. } => true,
             Self::Each(requests) => requests.iter().any(Self::changes),
             Self::Administered(_)
+            | Self::Product(_)
             | Self::Override(_)
             | Self::Uses(_)
             | Self::Port { .. }
@@ -131,6 +134,8 @@ pub enum Answer {
     InUse(Vec<Use>),
     /// What the PFs administer, VF by VF.
     Administered(Vec<Told>),
+    /// What it is for.
+    Product(Product),
     /// Who alone may bind it; without: whoever can.
     Override(Option<String>),
     /// Who uses them, VF by VF.
@@ -174,6 +179,8 @@ pub enum Tried {
     Request,
     /// To read what PFs administer.
     Administered,
+    /// To read the product data of a function.
+    Product(PciAddress),
     /// To read `driver_override`.
     Override,
     /// To look who uses VFs.
@@ -216,6 +223,7 @@ impl fmt::Display for Tried {
         match self {
             Self::Request => f.write_str("understand the request"),
             Self::Administered => f.write_str("read what the PF administers for its VFs"),
+            Self::Product(pci) => write!(f, "read the vital product data of {pci}"),
             Self::Override => f.write_str("read driver_override"),
             Self::Uses => f.write_str("look who uses the VFs"),
             Self::Write { path, value } => write!(f, "write {:?} to {path}", value.trim_end()),

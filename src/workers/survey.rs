@@ -7,6 +7,7 @@ use std::fmt;
 use nix::errno::Errno;
 
 use super::client::{Client, Failure, Reply, SILENCE_USEC, ask_each};
+use super::products::learn_all;
 use super::request::{Answer, Refusal, Request};
 use crate::host::Root;
 use crate::names::{Administered, IfName, ModuleName, PciAddress, PortNumber, RdmaName, VfName};
@@ -78,7 +79,7 @@ pub fn survey(
     has_asked_ports: impl Fn(&PciFunction) -> bool,
 ) -> (Observed, Survey) {
     let mut observed = Observer::new(root).leaving_overrides().look(modules, &BTreeSet::new());
-    let mut survey = Survey::default();
+    let mut survey = Survey { problems: learn_all(root, &mut observed), ..Survey::default() };
     let mut by_hca: BTreeMap<PciAddress, Vec<Question>> = BTreeMap::new();
     let mut by_rtnl = Vec::new();
     let mut look = Look::new(root);

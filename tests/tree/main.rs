@@ -10,5 +10,6 @@ mod check;
 mod host;
 mod iface;
 mod import;
+mod nvswitch;
 mod plan;
 mod status;

@@ -18,6 +18,7 @@ mod campaigns;
 mod card;
 mod card_enhanced;
 mod card_knobs;
+mod card_nvswitch;
 mod card_opensm;
 mod check;
 mod deadline;

@@ -50,12 +50,14 @@ impl<'a> Vfs<'a> {
     }
 
     /// Begin with every PF that is there, once its own ports are through or
-    /// cannot become so: its VFs' driver and, by netlink, their GUIDs need it.
+    /// cannot become so: its VFs' driver and, by netlink, their GUIDs need it. One of
+    /// which it is `unclear` whether it is an HCA is left alone until that is known.
     pub(super) fn begin(
         &mut self,
         root: &Root,
         observed: &Observed,
         ports: &[PortProgress],
+        unclear: &BTreeSet<PciAddress>,
         deadline: u64,
     ) {
         self.collect();
@@ -67,7 +69,9 @@ impl<'a> Vfs<'a> {
         let is_ready = |pf: PciAddress| {
             let function = observed.functions.iter().find(|f| f.address == pf);
             let own = || ports.iter().filter(|p| p.pci == Some(pf));
-            function.is_some_and(|f| f.driver.is_some()) && own().all(PortProgress::is_ready)
+            !unclear.contains(&pf)
+                && function.is_some_and(|f| f.driver.is_some())
+                && own().all(PortProgress::is_ready)
         };
         self.held.clear();
         for (wanted, _) in wanted {

@@ -13,6 +13,9 @@ pub(super) fn function(config: &Pf, function: &PlanFunction) -> Vec<Finding> {
     if let Some(physfn) = function.physfn {
         return vec![Finding::IsVf { pci, physfn }];
     }
+    if function.nvswitch {
+        return vec![Finding::NvSwitch(pci)];
+    }
     if !function.hca {
         return vec![Finding::NotHca(pci)];
     }

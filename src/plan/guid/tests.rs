@@ -23,6 +23,7 @@ fn host() -> PlanHost {
         port_guids: vec![guid(guid_text)],
         total_vfs: Some(16),
         ethernet: false,
+        nvswitch: false,
         iommu: true,
     };
     PlanHost {
