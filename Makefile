@@ -25,7 +25,7 @@ man_pages := $(wildcard docs/*.8.md docs/*.5.md)
 named_tests := vm boot demo bench picture release
 tree_tests := $(filter-out house $(named_tests),$(patsubst tests/%.rs,%,$(wildcard tests/*.rs)) $(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs)))
 
-.PHONY: all release install install-man deps lint test test-unit test-tree test-release test-boot test-vm test-picture test-older test-all test-mutants bench demo
+.PHONY: all release install install-man deps lint test test-unit test-tree test-release test-boot test-vm test-picture test-older test-all test-mutants fuzz bench demo
 
 all: release
 
@@ -103,6 +103,7 @@ test-all: test
 	@$(MAKE) --no-print-directory test-picture
 	@sh tests/lane.sh vm-long $(CARGO) test --locked --test vm -- --test-threads=8 --ignored
 	@$(MAKE) --no-print-directory test-older
+	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=30
 
 # The real drivers' scenarios on Debian 11: kernel 5.10, systemd 247, and the program
 # linked with that release's C library. mlx5 of that kernel leaves SR-IOV enabled when
@@ -113,6 +114,13 @@ test-older: deps
 	IBPROV_RELEASE=$$built IBPROV_ROOT_SUITE=$(older) IBPROV_KERNEL_SUITE=$(older) \
 	sh tests/lane.sh older $(CARGO) test --locked --test vm -- --test-threads=8 card:: \
 		--skip after_the_real_driver_was_bound_anew
+
+# Each parser of what others wrote, by libFuzzer (fuzz/run.sh): so many seconds each, or
+# of FUZZ alone.
+FUZZ_SECONDS ?= 120
+fuzz: deps
+	@sh tests/vm/image/need.sh g++
+	@sh fuzz/run.sh $(FUZZ_SECONDS) $(FUZZ)
 
 demo: deps
 	@$(CARGO) test --quiet --locked --test demo

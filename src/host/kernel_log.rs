@@ -76,7 +76,7 @@ impl AsFd for KernelLog {
 }
 
 /// `PRIORITY,SEQUENCE,USEC,FLAGS[,...];TEXT\n KEY=VALUE\n...`
-fn parse(record: &str) -> Option<KernelLine> {
+pub(super) fn parse(record: &str) -> Option<KernelLine> {
     let (prefix, rest) = record.split_once(';')?;
     let mut fields = prefix.split(',');
     let priority: u32 = fields.next()?.parse().ok()?;

@@ -86,7 +86,7 @@ pub fn ipoib_of(ifindex: u32) -> io::Result<(Option<Mode>, Option<bool>)> {
 }
 
 /// Mode and umcast from a link's message, if it is an IPoIB interface.
-fn ipoib_in(link: &[u8]) -> Option<(Option<Mode>, Option<bool>)> {
+pub(super) fn ipoib_in(link: &[u8]) -> Option<(Option<Mode>, Option<bool>)> {
     let info = value_of(after(link, LINK_HEADER), IFLA_LINKINFO)?;
     if text_of(value_of(info, IFLA_INFO_KIND)?) != IPOIB {
         return None;

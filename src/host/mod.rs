@@ -10,6 +10,8 @@ pub mod bus;
 pub mod clock;
 pub mod config_files;
 pub mod events;
+#[cfg(fuzzing)]
+pub mod fuzz;
 pub mod journal;
 mod kernel_log;
 pub mod link_events;

@@ -67,7 +67,7 @@ pub fn administered_vfs() -> io::Result<Vec<VfsOfNetdev>> {
     dump(RTM_GETLINK, &payload, RTM_NEWLINK, &mut vfs_in)
 }
 
-fn vfs_in(link: &[u8]) -> Option<VfsOfNetdev> {
+pub(super) fn vfs_in(link: &[u8]) -> Option<VfsOfNetdev> {
     let list = value_of(after(link, LINK_HEADER), IFLA_VFINFO_LIST)?;
     let vfs = attributes(list).filter(|(kind, _)| *kind == IFLA_VF_INFO);
     let vfs = vfs.filter_map(|(_, infos)| administered(infos)).collect();
@@ -129,7 +129,7 @@ pub fn addresses() -> io::Result<Vec<(String, String)>> {
 }
 
 /// An address of a netdev.
-struct Address {
+pub(super) struct Address {
     ifindex: u32,
     /// As `enum rt_scope_t` has it.
     scope: u8,
@@ -144,7 +144,7 @@ fn all_addresses() -> io::Result<Vec<Address>> {
     dump(RTM_GETADDR, &[0; ADDRESS_HEADER], RTM_NEWADDR, &mut address_of)
 }
 
-fn address_of(message: &[u8]) -> Option<Address> {
+pub(super) fn address_of(message: &[u8]) -> Option<Address> {
     let [_, prefix, flags, scope, ..] = *message else { return None };
     let attributes = after(message, ADDRESS_HEADER);
     // On a point-to-point link IFA_ADDRESS is the peer's.
@@ -236,7 +236,7 @@ pub fn net_uses() -> io::Result<Vec<(u32, String)>> {
 }
 
 /// The netdevs that a route goes out by, if somebody made it.
-fn route_of(message: &[u8]) -> Option<Vec<(u32, String)>> {
+pub(super) fn route_of(message: &[u8]) -> Option<Vec<(u32, String)>> {
     let [_, prefix, _, _, table, protocol, ..] = *message else { return None };
     if table == RT_TABLE_LOCAL || protocol == RTPROT_KERNEL {
         return None;

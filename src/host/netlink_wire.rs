@@ -36,10 +36,10 @@ pub(super) struct Question<'a> {
 }
 
 /// Receives a datagram into the room that the buffer has, with these flags of recv(2).
-type Receive<'a> = &'a mut dyn FnMut(&mut Vec<u8>, c_int) -> io::Result<usize>;
+pub(super) type Receive<'a> = &'a mut dyn FnMut(&mut Vec<u8>, c_int) -> io::Result<usize>;
 
 /// What is made of a message, of its type and payload.
-type Read<'a, T> = &'a mut dyn FnMut(u16, &[u8]) -> Option<T>;
+pub(super) type Read<'a, T> = &'a mut dyn FnMut(u16, &[u8]) -> Option<T>;
 
 impl Question<'_> {
     /// Ask the kernel; what `read` makes of its answers.
@@ -84,8 +84,8 @@ impl Question<'_> {
 }
 
 /// What was answered to one question.
-struct Answers<T> {
-    read: Vec<T>,
+pub(super) struct Answers<T> {
+    pub(super) read: Vec<T>,
     /// What was listed has changed meanwhile (NLM_F_DUMP_INTR).
     is_interrupted: bool,
 }
@@ -102,7 +102,7 @@ fn at_rest<T>(ask: &mut dyn FnMut() -> io::Result<Answers<T>>) -> io::Result<Vec
 }
 
 /// All answers, datagram by datagram, until the kernel says that there is no more.
-fn answers<T>(receive: Receive<'_>, read: Read<'_, T>) -> io::Result<Answers<T>> {
+pub(super) fn answers<T>(receive: Receive<'_>, read: Read<'_, T>) -> io::Result<Answers<T>> {
     let mut answers = Answers { read: Vec::new(), is_interrupted: false };
     let mut datagram = Vec::with_capacity(OFFERED);
     while {

@@ -135,14 +135,14 @@ pub fn rename(name: &str, to: &RdmaName) -> io::Result<()> {
     Question { protocol: NETLINK_RDMA, kind, flags: NLM_F_ACK, payload: &body }.tell()
 }
 
-fn qp(entry: &[u8]) -> Resource {
+pub(super) fn qp(entry: &[u8]) -> Resource {
     let state = value_of(entry, RDMA_NLDEV_ATTR_RES_STATE).and_then(|v| v.first());
     Resource::Qp { is_connected: state.is_none_or(|state| CONNECTED.contains(state)) }
 }
 
 /// The kernel leaves the address out where there is none (`fill_res_cm_id_entry()`,
 /// `drivers/infiniband/core/nldev.c`); its family is in host byte order.
-fn cm_id(entry: &[u8]) -> Resource {
+pub(super) fn cm_id(entry: &[u8]) -> Resource {
     let state = value_of(entry, RDMA_NLDEV_ATTR_RES_STATE).and_then(|v| v.first());
     let address = value_of(entry, RDMA_NLDEV_ATTR_RES_SRC_ADDR);
     let bytes = |address: &[u8]| {
@@ -164,7 +164,7 @@ fn is_unknown(e: &io::Error) -> bool {
 }
 
 /// The entries of the tables in `message`, each as `what` reads it.
-fn collect(
+pub(super) fn collect(
     message: &[u8],
     what: &dyn Fn(&[u8]) -> Resource,
     owners: &mut BTreeSet<(Owner, Resource)>,

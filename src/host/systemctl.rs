@@ -138,7 +138,7 @@ fn job_end(out: &Output) -> std::io::Result<JobEnd> {
 }
 
 /// One paragraph of `Name=value` lines for each unit, in the order asked.
-fn parse_units(names: &[&str], text: &str) -> Option<Vec<UnitState>> {
+pub(super) fn parse_units(names: &[&str], text: &str) -> Option<Vec<UnitState>> {
     let paragraphs: Vec<&str> = text.split("\n\n").filter(|p| !p.trim().is_empty()).collect();
     if paragraphs.len() != names.len() {
         return None;
@@ -172,7 +172,7 @@ fn parse_units(names: &[&str], text: &str) -> Option<Vec<UnitState>> {
 }
 
 /// ` 45 networking.service start running`
-fn parse_job(line: &str) -> Option<Job> {
+pub(super) fn parse_job(line: &str) -> Option<Job> {
     let mut words = line.split_whitespace();
     let id = words.next()?.parse().ok()?;
     let [unit, kind, state] = [words.next()?, words.next()?, words.next()?];

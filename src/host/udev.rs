@@ -129,7 +129,11 @@ impl AsFd for UdevMonitor {
 /// An event; `None` for one with a name that is not UTF-8, as nothing that ibprov looks
 /// for has. The name is taken from the path as libudev does it, because where libudev
 /// finds none (`/devices/..`) the crate's `sysname()` follows a null pointer.
-fn told(action: Option<&OsStr>, subsystem: Option<&OsStr>, devpath: &OsStr) -> Option<UdevEvent> {
+pub(super) fn told(
+    action: Option<&OsStr>,
+    subsystem: Option<&OsStr>,
+    devpath: &OsStr,
+) -> Option<UdevEvent> {
     let text = |value: Option<&OsStr>| value?.to_str().map(str::to_owned);
     // The kernel writes a slash in a name as `!` where the name is a path's part.
     let sysname = text(Path::new(devpath).file_name())?.replace('!', "/");

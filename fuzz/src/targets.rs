@@ -1,0 +1,350 @@
+//! What each fuzz target does with its bytes. Beyond "no panic": what is printed comes
+//! back as what it was, what is written for others is what they take, and no control
+//! character reaches a terminal.
+
+use std::collections::BTreeSet;
+use std::fmt::{Debug, Display};
+use std::str::FromStr;
+
+use ibprov::check::diagnose;
+use ibprov::check::evidence::{Boot, Intake};
+use ibprov::check::rules;
+use ibprov::commands::check_host;
+use ibprov::config::foreign::{openib_conf, operator_guids, sriov_vfs};
+use ibprov::config::{self, Config, Problems, Source, timespan};
+use ibprov::graph::{consumers, cycles, deadlock, files, show};
+use ibprov::guests::domain::{self, Domains};
+use ibprov::host::{self, logs, persistent_names, udev_record};
+use ibprov::names::{
+    DomainName, Guid, GuidRange, IfName, IfPattern, ModuleName, NameRule, PKey, PciAddress, Policy,
+    RdmaName, Target, Template, UnitName, VfDriver, VfIndex, VfName, VfNamePattern, VfRange,
+    host_number,
+};
+use ibprov::observe::{self, Look, Observer, plan_host};
+use ibprov::report::{self, BootReport};
+use ibprov::stacks;
+use ibprov::timeline::{self, Timeline, svg, text};
+
+use crate::tree::{self, Tree};
+
+/// What a terminal may be sent of a stranger's words.
+fn harmless(printed: &str) {
+    let bad = printed.chars().find(|c| c.is_control() && !matches!(c, '\n' | '\t'));
+    assert_eq!(bad, None, "a control character is printed: {printed:?}");
+}
+
+/// Also nothing that could forge a line of its own.
+fn one_line(printed: &str) {
+    harmless(printed);
+    assert!(!printed.contains('\n'), "not one line: {printed:?}");
+}
+
+fn text_of(data: &[u8]) -> Option<&str> {
+    std::str::from_utf8(data).ok()
+}
+
+fn resolved(text: &str) -> Result<config::Loaded, Problems> {
+    let source = Source { path: "/etc/ibprov/ibprov.toml".to_owned(), text: text.to_owned() };
+    config::resolve(vec![source], Problems::default())
+}
+
+/// The same but for the places where values stand.
+fn without_places(config: &Config) -> String {
+    let shown = format!("{config:?}");
+    let mut parts = shown.split("/etc/ibprov/ibprov.toml:");
+    let mut kept = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        kept.push_str(part.trim_start_matches(|c: char| c.is_ascii_digit()));
+    }
+    kept
+}
+
+/// A configuration file: what is wrong is told harmlessly; what `config show` prints of a
+/// good one is the same configuration.
+pub fn config(data: &[u8]) {
+    let Some(text) = text_of(data) else { return };
+    match resolved(text) {
+        Err(problems) => {
+            harmless(&problems.render(false));
+            let _json = problems.to_json().to_string();
+        }
+        Ok(loaded) => {
+            let shown = config::to_toml(&loaded.effective);
+            harmless(&shown);
+            let _json = config::to_json(&loaded.effective).to_string();
+            let again = resolved(&shown).unwrap_or_else(|e| panic!("{e}\n of:\n{shown}"));
+            assert_eq!(without_places(&again.config), without_places(&loaded.config), "{shown}");
+        }
+    }
+}
+
+/// A pin file; its pins are printed and read again.
+pub fn pins(data: &[u8]) {
+    let Some(text) = text_of(data) else { return };
+    match config::pins::Pins::parse(text) {
+        Err(why) => one_line(&why),
+        Ok(pins) => {
+            let printed = pins.to_toml();
+            harmless(&printed);
+            let again = config::pins::Pins::parse(&printed);
+            assert_eq!(again.as_ref().map(|p| &p.pfs), Ok(&pins.pfs), "{printed}");
+        }
+    }
+}
+
+fn round_trip<T>(text: &str)
+where
+    T: FromStr<Err: Display> + Display + PartialEq + Debug,
+{
+    match text.parse::<T>() {
+        Ok(value) => {
+            let printed = value.to_string();
+            one_line(&printed);
+            assert_eq!(printed.parse::<T>().ok().as_ref(), Some(&value), "{text:?} {printed:?}");
+        }
+        Err(why) => one_line(&why.to_string()),
+    }
+}
+
+/// Everything that has a type of its own in `names`.
+pub fn names(data: &[u8]) {
+    let Some(text) = text_of(data) else { return };
+    round_trip::<DomainName>(text);
+    round_trip::<Guid>(text);
+    round_trip::<GuidRange>(text);
+    round_trip::<IfName>(text);
+    round_trip::<IfPattern>(text);
+    round_trip::<ModuleName>(text);
+    round_trip::<PKey>(text);
+    round_trip::<PciAddress>(text);
+    round_trip::<Policy>(text);
+    round_trip::<RdmaName>(text);
+    round_trip::<Target>(text);
+    round_trip::<Template>(text);
+    round_trip::<UnitName>(text);
+    round_trip::<VfDriver>(text);
+    round_trip::<VfName>(text);
+    round_trip::<VfNamePattern>(text);
+    round_trip::<VfRange>(text);
+    let _index = text.parse::<VfIndex>().map(|n| n.to_string());
+    let _gid = Guid::from_gid(text);
+    let _span = timespan::parse(text);
+    for &rule in <NameRule as ibprov::names::Words>::ALL {
+        host_number::of_name(text, rule).map_or_else(|why| one_line(&why), drop);
+    }
+    host_number::of_text(text).map_or_else(|why| one_line(&why), drop);
+}
+
+/// All that `check` makes of what was read.
+fn judged(intake: Intake) {
+    let evidence = intake.finish();
+    let diagnosis = diagnose(&evidence);
+    harmless(&report::check::text(&diagnosis));
+    let _json = serde_json::to_string(&diagnosis).expect("JSON");
+    for boot in &evidence.boots {
+        drawn(&timeline::evidence::timeline(boot, &diagnosis.findings));
+    }
+}
+
+/// The pictures: an SVG that is XML, and lines that fit.
+fn drawn(timeline: &Timeline) {
+    let picture = svg::draw(timeline);
+    let parsed = roxmltree::Document::parse(&picture);
+    assert!(parsed.is_ok(), "{parsed:?} of {picture}");
+    for (columns, unicode) in [(60, false), (100, true)] {
+        let drawing = text::draw(timeline, text::Terminal { columns, unicode, colour: false });
+        harmless(&drawing);
+        assert!(unicode || drawing.is_ascii(), "not ASCII: {drawing:?}");
+    }
+}
+
+/// `check --log FILE`: archives, compressed streams, text.
+pub fn logs(data: &[u8]) {
+    let file = Tree::file(data);
+    let mut intake = Intake::new(rules::needles());
+    let mut read = |name: &str, stream: &mut dyn std::io::Read| {
+        one_line(name);
+        intake.read(name, stream);
+    };
+    logs::read(&file, &mut read).iter().for_each(|problem| harmless(problem));
+    judged(intake);
+}
+
+/// Log lines, a journal's JSON and export forms, dumps of tools: no archive about them.
+pub fn intake(data: &[u8]) {
+    let mut intake = Intake::new(rules::needles());
+    intake.read("log", &mut &*data);
+    judged(intake);
+}
+
+/// Records of `/dev/kmsg`, apart by NUL.
+pub fn kernel(data: &[u8]) {
+    for record in data.split(|b| *b == 0) {
+        if let Some(line) = host::fuzz::kernel_line(record) {
+            assert!(line.level < 8, "{line:?}");
+            assert!(!line.text.contains('\n'), "{line:?}");
+        }
+    }
+    text_of(data).into_iter().for_each(host::fuzz::systemctl);
+}
+
+/// Datagrams of rtnetlink and RDMA netlink.
+pub fn netlink(data: &[u8]) {
+    let messages = host::fuzz::netlink(data);
+    // A message has a header of 16 bytes.
+    assert!(messages.is_none_or(|count| count <= data.len() / 16));
+}
+
+/// udev: events and its database.
+pub fn udev(data: &[u8]) {
+    let mut parts = data.splitn(4, |b| *b == 0);
+    let (action, subsystem) = (parts.next(), parts.next());
+    if let Some(devpath) = parts.next() {
+        let event = host::fuzz::uevent(action, subsystem, devpath);
+        assert!(event.is_none_or(|event| !event.sysname.is_empty()));
+    }
+    let tree = Tree::of(&["/run/udev/data/n7"], parts.next().unwrap_or(data));
+    let name: IfName = "ib0".parse().expect("a name");
+    if let Ok(Some(properties)) = udev_record::of_netdev(tree.root(), &name, 7) {
+        properties.iter().for_each(|(key, value)| {
+            one_line(key);
+            one_line(value);
+        });
+    }
+}
+
+/// Unit files, drop-ins, fstab, start scripts; and `systemctl show`.
+pub fn units(data: &[u8]) {
+    let tree = Tree::of(tree::UNITS, data);
+    let mut graph = files::graph(tree.root());
+    if let Some(text) = text_of(data) {
+        show::graph(text, "default.target").into_units().for_each(|unit| graph.learn(unit));
+        graph.settle();
+    }
+    let _cycles = cycles::cycles(&graph);
+    let _deadlocks = deadlock::deadlocks(&graph, stacks::waited_for);
+    let _judged = consumers::judge(&graph, stacks::network_role);
+    let _mounts = consumers::mounts_before_network(&graph, stacks::network_role);
+    let _units = observe::units::units(tree.root());
+}
+
+/// libvirt: a domain's XML, and virsh's lists.
+pub fn guests(data: &[u8]) {
+    let Some(text) = text_of(data) else { return };
+    match domain::hostdevs(text) {
+        Ok(given) => {
+            let distinct: BTreeSet<_> = given.iter().collect();
+            assert_eq!(distinct.len(), given.len());
+        }
+        Err(why) => drop(why),
+    }
+    let lists: Vec<&str> = text.splitn(3, '\0').collect();
+    if let [all, active, autostart] = lists.as_slice() {
+        let domains = Domains::parse(all, active, autostart);
+        for (name, uuid) in domains.autostarted() {
+            assert!(domains.autostart.contains(name) && uuid.len() == 36);
+        }
+    }
+}
+
+/// `import`: what it writes is a configuration that ibprov takes, or is left to a hand.
+pub fn import(data: &[u8]) {
+    let Some(text) = text_of(data) else { return };
+    let pf: PciAddress = "0000:4b:00.0".parse().expect("an address");
+    let vf_of =
+        |pci: PciAddress| Some((pf, VfIndex::new(u16::try_from(pci.to_string().len()).ok()?)?));
+    let all = [
+        Some(openib_conf::import(text)),
+        Some(sriov_vfs::import(text, vf_of)),
+        Some(sriov_vfs::import(text, |_| None)),
+        operator_guids::import(text).map_err(|why| harmless(&why)).ok(),
+    ];
+    for imported in all.into_iter().flatten() {
+        let printed = imported.to_text("some\nfile");
+        harmless(&printed);
+        // What is left to do by hand may be what makes it whole; its syntax is good.
+        if let Err(problems) = resolved(&printed) {
+            let said = problems.render(false);
+            assert!(!imported.todo.is_empty(), "{said}\n of:\n{printed}");
+        }
+    }
+}
+
+/// What the network stacks have on disk.
+pub fn stacks(data: &[u8]) {
+    let tree = Tree::of(tree::STACKS, data);
+    let root = tree.root();
+    for interface in observe::ipoib::interfaces(&mut Look::new(root)) {
+        let standings = stacks::KNOWN.on_disk(root, &interface);
+        assert!(!standings.is_empty());
+        let _writes = stacks::KNOWN.writes(root, &interface);
+        let _owner = stacks::KNOWN.owner(root, &interface.name, interface.ifindex);
+    }
+    for asked in stacks::KNOWN.asked(root, |_| true) {
+        assert!(!asked.netdev.is_empty());
+    }
+}
+
+fn reread<T: serde::de::DeserializeOwned + serde::Serialize>(text: &str) -> Option<T> {
+    match report::read::<T>(text) {
+        Ok(report) => {
+            let printed = serde_json::to_string(&report).expect("JSON");
+            let again = report::read::<T>(&printed).unwrap_or_else(|e| panic!("{e}: {printed}"));
+            let reprinted = serde_json::to_string(&again).expect("JSON");
+            assert_eq!(printed, reprinted, "of {text:?}");
+            Some(report)
+        }
+        Err(_) => None,
+    }
+}
+
+/// What other runs of ibprov have left, and what its children say.
+pub fn reports(data: &[u8]) {
+    let Some(text) = text_of(data) else { return };
+    if let Some(report) = reread::<BootReport>(text) {
+        let _text = report.to_text();
+        drawn(&timeline::report::timeline(&report));
+    }
+    if let Some(report) = reread::<report::guests::GuestsReport>(text) {
+        let _text = report.to_text();
+    }
+    if let Some(report) = reread::<report::iface::IfaceReport>(text) {
+        let _text = report.to_text();
+    }
+    let pf: PciAddress = "0000:4b:00.0".parse().expect("an address");
+    let _outcome = report::pf::Outcome::of(pf, text, "it failed");
+    for line in text.lines() {
+        let _request = serde_json::from_str::<ibprov::workers::request::Request>(line);
+        let _answer = serde_json::from_str::<ibprov::workers::request::Answer>(line);
+    }
+}
+
+/// A whole host: sysfs, modprobe.d, the command line, its name, libvirt's files, boot.json,
+/// as `check --root`, `plan` and `import` see it.
+pub fn host(data: &[u8]) {
+    let tree = Tree::of(tree::HOST, data);
+    let root = tree.root();
+    let rules = observe::ModprobeRules::read(root);
+    let modules: Vec<ModuleName> =
+        ["ib_ipoib", "mlx5_core"].into_iter().filter_map(|m| m.parse().ok()).collect();
+    modules.iter().filter_map(|m| rules.denied(m)).for_each(one_line);
+    let observed = Observer::new(root).look(&modules, &BTreeSet::new());
+    observed.problems.iter().for_each(|problem| harmless(problem));
+    let mut look = Look::new(root);
+    let planned = plan_host::plan_host(&mut look, &observed, &Config::default());
+    planned.name.iter().for_each(|name| harmless(name));
+    for pf in observed.functions.iter().filter(|f| f.physfn.is_none()) {
+        let _vfs = observe::pf::addresses(&mut look, pf.address);
+    }
+    look.problems.iter().for_each(|problem| harmless(problem));
+    let _pins = plan_host::pins(root).map_err(|why| one_line(&why));
+    let _rules = persistent_names::file(&[]);
+    let mut boot = Boot::default();
+    check_host::gather(&mut boot, root, None);
+    let evidence = ibprov::check::Evidence { boots: vec![boot], ..Default::default() };
+    let diagnosis = diagnose(&evidence);
+    harmless(&report::check::text(&diagnosis));
+    for boot in &evidence.boots {
+        drawn(&timeline::evidence::timeline(boot, &diagnosis.findings));
+    }
+}

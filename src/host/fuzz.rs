@@ -1,0 +1,63 @@
+//! The doors of `fuzz/` to the parsers that nobody outside this room calls. Part of
+//! builds with `--cfg fuzzing` only.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+
+use nix::errno::Errno;
+use nix::libc::{MSG_PEEK, MSG_TRUNC};
+
+use super::{KernelLine, UdevEvent, kernel_log, links, netlink, netlink_wire, rdma_netlink};
+use super::{systemctl, udev};
+
+/// A record of `/dev/kmsg`.
+#[must_use]
+pub fn kernel_line(record: &[u8]) -> Option<KernelLine> {
+    kernel_log::parse(&String::from_utf8_lossy(record))
+}
+
+/// An event of udev's, as libudev hands out its parts.
+#[must_use]
+pub fn uevent(
+    action: Option<&[u8]>,
+    subsystem: Option<&[u8]>,
+    devpath: &[u8],
+) -> Option<UdevEvent> {
+    let text = |bytes| OsStr::from_bytes(bytes);
+    udev::told(action.map(text), subsystem.map(text), text(devpath))
+}
+
+/// What systemctl prints of units and of jobs.
+pub fn systemctl(text: &str) {
+    let units = systemctl::parse_units(&["a.service", "b.service"], text);
+    assert!(units.is_none_or(|units| units.len() == 2), "as many answers as questions");
+    text.lines().for_each(|line| drop(systemctl::parse_job(line)));
+}
+
+/// One datagram of the kernel's, then none: every reader gets every message. How many
+/// messages there were.
+pub fn netlink(datagram: &[u8]) -> Option<usize> {
+    let mut given = false;
+    let mut receive = |buffer: &mut Vec<u8>, flags: i32| {
+        if given {
+            return Err(io::Error::from(Errno::EAGAIN));
+        }
+        given = flags & MSG_PEEK == 0;
+        let fits = datagram.len().min(buffer.capacity() - buffer.len());
+        buffer.extend_from_slice(datagram.get(..fits).unwrap_or_default());
+        Ok(if flags & MSG_TRUNC == 0 { fits } else { datagram.len() })
+    };
+    let mut read = |_, message: &[u8]| {
+        drop(netlink::vfs_in(message));
+        drop(netlink::address_of(message));
+        drop(netlink::route_of(message));
+        let _mode = links::ipoib_in(message);
+        let mut owners = BTreeSet::new();
+        rdma_netlink::collect(message, &rdma_netlink::qp, &mut owners);
+        rdma_netlink::collect(message, &rdma_netlink::cm_id, &mut owners);
+        Some(())
+    };
+    netlink_wire::answers(&mut receive, &mut read).ok().map(|answers| answers.read.len())
+}
