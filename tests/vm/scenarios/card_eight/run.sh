@@ -12,8 +12,9 @@ ibprov status | tail -n 20 >"$OUT/status"
 phase "firmware that does not come up"
 driver=/sys/bus/pci/drivers/mlx5_core
 echo 0 >"$pci/0001:08:00.0/sriov_numvfs"
-echo 0001:08:00.0 >$driver/unbind
+# Before the driver goes: firmware is to be in it when the driver comes.
 knobs 0001:08:00.0/fw_wait_ms=1000000000
+echo 0001:08:00.0 >$driver/unbind
 before=$(uptime_ms)
 echo 0001:08:00.0 >$driver/bind 2>"$OUT/bind"
 echo "bind: $?"
@@ -21,6 +22,7 @@ echo "bind took: $(($(uptime_ms) - before)) ms"
 ibprov status --format json >"$OUT/pre-init.json"
 echo "pre-init: $?"
 knobs 0001:08:00.0/fw_wait_ms=0
+echo 0001:08:00.0 >$driver/bind
 apply mended 0001:08:00.0
 facts 0001:08:00.0 >"$OUT/mended"
 dmesg >"$OUT/dmesg"

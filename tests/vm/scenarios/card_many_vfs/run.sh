@@ -3,6 +3,7 @@ set -u
 # From here on only this script applies.
 ln -s /dev/null /run/systemd/system/ibprov-pf@.service
 systemctl daemon-reload
+modprobe ib_ipoib
 udevadm settle
 timed() { # NAME COMMAND...
 	timed=$1
