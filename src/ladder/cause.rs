@@ -190,6 +190,10 @@ pub fn learn(facts: &mut Facts, level: u8, line: &str) {
     // wait_fw_init(), drivers/net/ethernet/mellanox/mlx5/core/main.c
     } else if line.contains("Waiting for FW") || line.contains("in pre-initializing state") {
         log.firmware_wait = Some(line.to_owned());
+        // That it has given up is the first error of a probe that fails of it.
+        if level <= 3 && log.probe_failed.is_none() {
+            log.first_error.get_or_insert_with(|| line.to_owned());
+        }
     } else if line.contains("firmware version:") {
         // A new probe has got past its firmware: what was said before is over.
         *log = FunctionLog::default();
@@ -249,6 +253,26 @@ mod tests {
     }
 
     /// As mlx5_core of Linux 6.1 says it where firmware refuses a command.
+    #[test]
+    fn firmware_that_never_came_up_is_the_first_error_of_the_probe() {
+        let pci = "0000:4b:00.0";
+        let waits = format!(
+            "mlx5_core {pci}: wait_fw_init:209:(pid 1): Waiting for FW initialization, timeout abort in 19s"
+        );
+        let over = format!(
+            "mlx5_core {pci}: mlx5_function_enable:1120:(pid 1): Firmware over 120000 MS in pre-initializing state, aborting"
+        );
+        let one = format!(
+            "mlx5_core {pci}: probe_one:1778:(pid 1): mlx5_init_one failed with error code -16"
+        );
+        let mut facts = Facts::default();
+        for (level, line) in [(4, &waits), (3, &over), (3, &one)] {
+            learn(&mut facts, level, line);
+        }
+        let log = facts.functions.values().next().expect("a function");
+        assert_eq!(log.first_error.as_ref(), Some(&over));
+    }
+
     #[test]
     fn the_first_error_of_a_probe_is_kept() {
         let refused = "mlx5_core 0000:4b:00.0: mlx5_cmd_out_err:808:(pid 147): INIT_HCA(0x102) op_mod(0x0) failed, status bad system state(0x4), syndrome (0x0), err(-5)";
