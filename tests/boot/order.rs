@@ -43,5 +43,6 @@ fn the_unit_is_as_closed_as_promised() {
     let overall = security.lines().find_map(|l| l.split_once("exposure level for ibprov.service:"));
     let level = overall.and_then(|(_, rest)| rest.split_whitespace().next()?.parse::<f64>().ok());
     let level = level.unwrap_or_else(|| panic!("no level in:\n{security}"));
-    assert!(level <= 4.2, "systemd-analyze security says {level}:\n{security}");
+    // 0.2 of it is ProtectClock=, which the unit cannot have: see there.
+    assert!(level <= 4.4, "systemd-analyze security says {level}:\n{security}");
 }
