@@ -44,10 +44,15 @@ impl FunctionLog {
     /// That the probe failed, and the first error in it, in the driver's words.
     #[must_use]
     pub fn failed_probe(&self) -> Option<String> {
-        let line = self.probe_failed.as_ref()?;
-        let first = self.first_error.as_ref().filter(|first| *first != line);
-        let first = first.map_or(String::new(), |first| format!("; its first error was: {first}"));
-        Some(format!("{line}{first}"))
+        Some(self.with_first_error(self.probe_failed.as_ref()?))
+    }
+
+    /// `line`, by which a probe was said to have failed, and the first error before it.
+    fn with_first_error(&self, line: &str) -> String {
+        match self.first_error.as_ref().filter(|first| *first != line) {
+            Some(first) => format!("{line}; its first error was: {first}"),
+            None => line.to_owned(),
+        }
     }
 }
 
@@ -82,11 +87,10 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
     let half_failed = || {
         let half = facts.halves.get(function?.rdma_auxiliary.as_ref()?)?;
         let probed = facts.probed.get(&port.pci?).copied().unwrap_or_default();
-        let first = log.and_then(|l| l.first_error.as_ref());
-        let first = first.map_or(String::new(), |first| format!("; its first error was: {first}"));
+        let said = log.map_or_else(|| half.line.clone(), |l| l.with_first_error(&half.line));
         (half.number > probed).then(|| {
             Cause::last(
-                format!("the probe of its RDMA half failed: {}{first}", half.line),
+                format!("the probe of its RDMA half failed: {said}"),
                 "read dmesg above that line; after a repair: rebind the function's driver, /sys/bus/pci/drivers/DRIVER/unbind and bind",
             )
         })
