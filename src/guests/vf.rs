@@ -108,6 +108,7 @@ mod tests {
                 granted: None,
             },
             own: Some(own),
+            half_bound: false,
         };
         ObservedPf {
             pf: name().pf,

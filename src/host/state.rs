@@ -86,11 +86,29 @@ pub fn write(name: &str, content: &str) -> Result<PathBuf, (PathBuf, io::Error)>
         fs::rename(&temporary, &path)
     };
     match attempt() {
-        Ok(()) => Ok(path),
+        Ok(()) => {
+            sweep(run);
+            Ok(path)
+        }
         Err(e) => {
             // Best effort: the first error is the one to tell.
             drop(fs::remove_file(&temporary));
             Err((path, e))
+        }
+    }
+}
+
+/// Remove what processes that were killed while they wrote have left in `run`: files
+/// called `.NAME.PID`. Best effort: nobody reads them.
+fn sweep(run: &Path) {
+    let Ok(entries) = fs::read_dir(run) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let pid = name.strip_prefix('.').and_then(|rest| rest.rsplit_once('.'));
+        let pid = pid.and_then(|(_, pid)| pid.parse::<u32>().ok());
+        if pid.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists()) {
+            drop(fs::remove_file(entry.path()));
         }
     }
 }
@@ -160,6 +178,23 @@ mod tests {
         std::os::unix::fs::chown(&path, Some(65534), None).expect("tests run as root");
         let e = own_directory(&path, 0o755).expect_err("of nobody");
         assert!(e.to_string().starts_with("it belongs to user 65534, not to root"), "{e}");
+    }
+
+    #[test]
+    fn what_a_killed_process_was_writing_is_swept_and_nothing_else() {
+        let dir = tempfile::tempdir().expect("directory");
+        let mut child = std::process::Command::new("true").spawn().expect("true");
+        let gone = child.id();
+        child.wait().expect("ended");
+        let own = std::process::id();
+        let (left, written) = (format!(".boot.json.{gone}"), format!(".boot.json.{own}"));
+        let others = ["boot.json", ".boot.json.x", "a.7", written.as_str()];
+        for name in others.iter().copied().chain([left.as_str()]) {
+            fs::write(dir.path().join(name), "").expect("file");
+        }
+        sweep(dir.path());
+        assert!(!dir.path().join(&left).exists());
+        assert!(others.iter().all(|name| dir.path().join(name).exists()));
     }
 
     #[test]

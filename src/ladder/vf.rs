@@ -67,6 +67,9 @@ pub fn vf_progress(vf: &WantedVf, seen: Option<&ObservedVf>, pf: &ObservedPf) ->
     }
     let Some(own) = &seen.own else {
         let driver = driver.unwrap_or_default().to_owned();
+        if seen.half_bound {
+            return at(Some(VfRung::Bound), Some(VfLack::HalfBound { driver }));
+        }
         return at(Some(VfRung::Bound), Some(VfLack::NoRdmaDevice { driver }));
     };
     let other = shows_other(vf, seen, &pf.backend).map(VfLack::Shows);
@@ -132,9 +135,10 @@ fn other_guids_at_pf(vf: &WantedVf, seen: &ObservedVf, pf: &ObservedPf) -> Vec<G
 #[must_use]
 pub fn may_come(vf: &WantedVf, seen: &ObservedVf, pf: &ObservedPf) -> bool {
     let on_host = seen.driver.is_some() && seen.driver == pf.driver;
-    let lacks_netdev = seen.own.as_ref().is_none_or(|o| pf.ipoib && o.netdev.is_none());
+    let lacks_device = seen.own.as_ref().is_none_or(|o| pf.ipoib && o.netdev.is_none());
     let lacks_grant = awaits_grant(vf, seen);
-    lacks_grant || vf.driver == VfDriver::Default && on_host && lacks_netdev
+    let comes = on_host && lacks_device && !seen.half_bound;
+    lacks_grant || vf.driver == VfDriver::Default && comes
 }
 
 /// Its alias GUID was asked of the subnet manager, which has not answered yet

@@ -225,10 +225,8 @@ fn function(
         None
     };
     let rdma = rdma::devices(look, dir);
-    let is_auxiliary = |entry: &String| {
-        let of_driver = driver.as_ref().and_then(|d| entry.strip_prefix(d.as_str()));
-        of_driver.is_some_and(|rest| rest.starts_with(".rdma.") || rest.starts_with(".ib."))
-    };
+    let is_auxiliary =
+        |entry: &String| driver.as_ref().is_some_and(|driver| is_rdma_auxiliary(entry, driver));
     let rdma_auxiliary =
         if rdma.is_empty() { look.list(dir).into_iter().find(is_auxiliary) } else { None };
     let mut function = PciFunction {
@@ -249,6 +247,12 @@ fn function(
         function.product = vpd::kept(look, address, &function.modalias);
     }
     function
+}
+
+/// A function's entry in sysfs is the auxiliary device that its `driver` made for RDMA.
+pub(super) fn is_rdma_auxiliary(entry: &str, driver: &str) -> bool {
+    let of_driver = entry.strip_prefix(driver);
+    of_driver.is_some_and(|rest| rest.starts_with(".rdma.") || rest.starts_with(".ib."))
 }
 
 fn hex(text: &str) -> Result<u32, String> {

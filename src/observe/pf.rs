@@ -12,10 +12,13 @@ use serde::{Deserialize, Serialize};
 
 use super::administered::{Administers, Backend, Told};
 pub use super::pci::dir;
+use super::pci::is_rdma_auxiliary;
 use super::rdma::{self, RdmaDevice};
 use super::{Look, ReadError, Root};
 use crate::host::rdma_netlink;
-use crate::names::{Administered, Guid, IfName, LinkLayer, PciAddress, RdmaName, VfIndex, VfName};
+use crate::names::{
+    Administered, Guid, IfName, LinkLayer, PciAddress, RdmaName, VfIndex, VfName, rdma_half_of,
+};
 
 /// A PF at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,6 +63,9 @@ pub struct ObservedVf {
     pub admin: Administered,
     /// What it shows of itself, once it has an RDMA device.
     pub own: Option<Own>,
+    /// Its driver is bound, and the driver's RDMA half has not taken it although it is
+    /// loaded: its probe failed, or was interrupted. No RDMA device comes by waiting.
+    pub half_bound: bool,
 }
 
 /// What a VF with a driver on this host shows.
@@ -220,6 +226,7 @@ fn vfs(look: &mut Look<'_>, pf: PciAddress) -> Vec<ObservedVf> {
         driver_override: None,
         admin: Administered::default(),
         own: None,
+        half_bound: false,
     };
     let mut vfs: Vec<_> = known.into_iter().map(one).collect();
     // Without a driver there is nothing to show.
@@ -229,6 +236,7 @@ fn vfs(look: &mut Look<'_>, pf: PciAddress) -> Vec<ObservedVf> {
         let mut look = Look::new(root);
         for vf in vfs {
             vf.own = own(&mut look, vf.pci);
+            vf.half_bound = vf.own.is_none() && is_half_bound(&mut look, vf.pci);
         }
         look.problems
     };
@@ -329,6 +337,18 @@ fn netdev(look: &mut Look<'_>, pci: PciAddress) -> Option<IfName> {
     let names = look.list(&net);
     let is_child = |name: &String| look.root.exists(&format!("{net}/{name}/parent"));
     names.iter().find(|name| !is_child(name)).and_then(|name| name.parse().ok())
+}
+
+/// The auxiliary device of a function for RDMA has no driver, and the module that drives
+/// it is not just being loaded, which probes one device after the other. While one is
+/// probed it has the link (`really_probe()`, `drivers/base/dd.c`).
+fn is_half_bound(look: &mut Look<'_>, pci: PciAddress) -> bool {
+    let Some(driver) = driver(look, pci) else { return false };
+    let Some(half) = rdma_half_of(&driver) else { return false };
+    let dir = dir(pci);
+    let device = look.list(&dir).into_iter().find(|entry| is_rdma_auxiliary(entry, &driver));
+    device.is_some_and(|device| look.link_name(&format!("{dir}/{device}/driver")).is_none())
+        && look.attribute(&format!("/sys/module/{half}/initstate")).as_deref() == Some("live")
 }
 
 /// The only driver that may bind a function, where somebody said so.

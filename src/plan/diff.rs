@@ -150,6 +150,7 @@ mod tests {
                 granted: None,
             },
             own: None,
+            half_bound: false,
         };
         ObservedPf {
             pf: wanted.pf,

@@ -151,7 +151,8 @@ fn one_vf(
     let stale = seen.filter(|_| on_host).and_then(|s| shows_other(vf, s, &pf.backend));
     let moves = bound.is_some() && !has_driver(bound.as_deref(), target.as_deref());
     // Its driver has read, or is about to read, what is not to be.
-    let rebind = on_host && (guids_wrong || stale.is_some());
+    let half_bound = on_host && seen.is_some_and(|s| s.half_bound);
+    let rebind = on_host && (guids_wrong || stale.is_some() || half_bound);
     let disturbs = moves || rebind || (bound.is_some() && guids_wrong);
 
     if disturbs && !uses.is_empty() {
@@ -161,6 +162,7 @@ fn one_vf(
             let what = match stale {
                 _ if guids_wrong => Undone::Guids,
                 Some(guid) => Undone::Shows(guid),
+                None if half_bound && !moves => Undone::HalfBound,
                 None => Undone::Driver(OtherDriver { is: bound, planned: target }),
             };
             plan.deferred.push(Deferred::Vf { vf: vf.index, what, uses: uses.to_vec() });
@@ -174,7 +176,7 @@ fn one_vf(
     let (index, admin) = (vf.index, seen.map(|s| s.admin).unwrap_or_default());
     // By netlink the PF's driver repeats what it was told, whether firmware took
     // it or not: it is told again before each bind.
-    let binds = target.is_some() && (bound.is_none() || stale.is_some());
+    let binds = target.is_some() && (bound.is_none() || stale.is_some() || half_bound);
     let again = binds && seen.is_some() && matches!(pf.backend, Backend::Netlink { .. });
     if has_node_guids(&pf.backend) && (again || admin.node_guid != Some(vf.node_guid)) {
         let (from, to) = (admin.node_guid, vf.node_guid);

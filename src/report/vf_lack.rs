@@ -35,6 +35,11 @@ pub enum VfLack {
         /// The driver that is bound to it.
         driver: String,
     },
+    /// Its driver is bound, and the driver's RDMA half is loaded and has not taken it.
+    HalfBound {
+        /// The driver that is bound to it.
+        driver: String,
+    },
     /// ib_ipoib is loaded and has made no netdev for it.
     NoNetdev,
     /// It shows another GUID than the plan's, which its PF has.
@@ -157,6 +162,10 @@ impl fmt::Display for VfLack {
             Self::NoRdmaDevice { driver } => {
                 write!(f, "{driver} is bound and has registered no RDMA device")
             }
+            Self::HalfBound { driver } => write!(
+                f,
+                "{driver} is bound and has no RDMA device: the probe of its RDMA half failed or was interrupted"
+            ),
             Self::NoNetdev => write!(f, "ib_ipoib has made no netdev for it"),
             Self::Shows(guid) => guid.fmt(f),
             Self::Unread(VfGuid::Port) => {

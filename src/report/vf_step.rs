@@ -230,6 +230,8 @@ pub enum Undone {
     Guids,
     /// It shows another GUID.
     Shows(OtherGuid),
+    /// The RDMA half of its driver has not taken it.
+    HalfBound,
     /// It has another driver.
     Driver(OtherDriver),
     /// Its link policy at the PF is another, and that of the plan may take its link down.
@@ -246,6 +248,7 @@ impl fmt::Display for Undone {
         match self {
             Self::Guids => write!(f, "its GUIDs are not those of the plan"),
             Self::Shows(guid) => guid.fmt(f),
+            Self::HalfBound => write!(f, "the RDMA half of its driver has not taken it"),
             Self::Driver(driver) => driver.fmt(f),
             Self::Policy { is, planned } => {
                 let is = is.map_or("unknown", Policy::word);

@@ -150,18 +150,14 @@ pub(crate) struct Scenario {
 impl Scenario {
     /// Reads the scenario `name` below `folder`.
     pub(crate) fn load(folder: &Path, name: &str) -> Result<Self, String> {
-        let mut roots = Vec::new();
-        let (mut script, mut sources) = (None, Vec::new());
-        let table = gather(folder, name, &mut roots, &mut script, 0)?;
-        for entry in std::fs::read_dir(folder.join(name)).map_err(|e| format!("{name}: {e}"))? {
-            let path = entry.map_err(|e| format!("{name}: {e}"))?.path();
-            sources.extend(path.extension().is_some_and(|e| e == "c").then_some(path));
-        }
+        let mut files = Files::default();
+        let table = gather(folder, name, &mut files, 0)?;
         let settings: Settings =
             table.try_into().map_err(|e| format!("{name}/scenario.toml: {e}"))?;
         if !settings.hca.is_empty() && !settings.card.is_empty() {
             return Err(format!("{name}/scenario.toml: simulated HCAs and cards at once"));
         }
+        let Files { roots, script, sources } = files;
         Ok(Self { name: name.into(), settings, roots, script, sources })
     }
 
@@ -247,22 +243,23 @@ impl Scenario {
     }
 }
 
-/// Settings of `name` over those of the one it is like; folders and script on
-/// the way.
-fn gather(
-    folder: &Path,
-    name: &str,
-    roots: &mut Vec<PathBuf>,
-    script: &mut Option<PathBuf>,
-    depth: u32,
-) -> Result<Table, String> {
+/// What is found on the way from the scenario that another is like.
+#[derive(Default)]
+struct Files {
+    roots: Vec<PathBuf>,
+    script: Option<PathBuf>,
+    sources: Vec<PathBuf>,
+}
+
+/// Settings of `name` over those of the one it is like; its files on the way.
+fn gather(folder: &Path, name: &str, files: &mut Files, depth: u32) -> Result<Table, String> {
     let here = folder.join(name);
     let path = here.join("scenario.toml");
     let text = std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
     let own: Table = text.parse().map_err(|e| format!("{}: {e}", path.display()))?;
     let mut table = match own.get("like").and_then(Value::as_str) {
         Some(_) if depth > 4 => return Err(format!("{}: `like` goes in a circle", path.display())),
-        Some(other) => gather(folder, other, roots, script, depth + 1)?,
+        Some(other) => gather(folder, other, files, depth + 1)?,
         None => Table::new(),
     };
     // One kernel has one mlx5_core: a scenario's own kind of card replaces the other's.
@@ -273,10 +270,14 @@ fn gather(
     }
     table.extend(own);
     if here.join("root").is_dir() {
-        roots.push(here.join("root"));
+        files.roots.push(here.join("root"));
     }
     if here.join("run.sh").is_file() {
-        *script = Some(here.join("run.sh"));
+        files.script = Some(here.join("run.sh"));
+    }
+    for entry in std::fs::read_dir(&here).map_err(|e| format!("{name}: {e}"))? {
+        let path = entry.map_err(|e| format!("{name}: {e}"))?.path();
+        files.sources.extend(path.extension().is_some_and(|e| e == "c").then_some(path));
     }
     Ok(table)
 }

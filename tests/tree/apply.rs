@@ -74,3 +74,58 @@ fn a_name_that_is_none_is_bad_usage() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("neither a PCI address (0000:4b:00.0) nor an RDMA device"), "{said}");
 }
+
+/// One VF as planned, but for an RDMA device.
+fn half_bound() -> Host {
+    let host = node(1);
+    let vf = "0000:4b:00.1";
+    let pf_dir = format!("sys/bus/pci/devices/{PF}");
+    host.function(vf, "15b3:101c", "020700", Some("mlx5_core"));
+    host.link(&format!("sys/bus/pci/devices/{vf}/physfn"), &format!("../{PF}"));
+    host.link(&format!("{pf_dir}/virtfn0"), &format!("../{vf}"));
+    for (file, text) in [
+        ("node", "02:00:00:0c:00:00:00:00\n"),
+        ("port", "02:00:00:0c:00:01:00:00\n"),
+        ("policy", "Follow\n"),
+    ] {
+        host.file(&format!("{pf_dir}/sriov/0/{file}"), text);
+    }
+    host.file(&format!("sys/bus/pci/devices/{vf}/mlx5_core.rdma.7/uevent"), "");
+    host.file("sys/module/mlx5_ib/initstate", "live\n");
+    host
+}
+
+#[test]
+fn a_vf_whose_rdma_half_has_no_driver_is_bound_anew() {
+    apply(
+        &half_bound(),
+        &["--dry-run"],
+        &expect![[r#"
+            PF 0000:4b:00.0: would take VF 0 from mlx5_core
+            PF 0000:4b:00.0: would give VF 0 to mlx5_core
+            exit 0
+        "#]],
+    );
+}
+
+#[test]
+fn a_vf_whose_rdma_half_comes_is_left_alone() {
+    // Its probe is under way.
+    let host = half_bound();
+    host.link(
+        "sys/bus/pci/devices/0000:4b:00.1/mlx5_core.rdma.7/driver",
+        "../../../../../bus/auxiliary/drivers/mlx5_ib.rdma",
+    );
+    let nothing = expect![[r#"
+        PF 0000:4b:00.0: all as planned, nothing would be done
+        exit 0
+    "#]];
+    apply(&host, &["--dry-run"], &nothing);
+    // Its module is being loaded, or is still to be.
+    let host = half_bound();
+    host.file("sys/module/mlx5_ib/initstate", "coming\n");
+    apply(&host, &["--dry-run"], &nothing);
+    let host = half_bound();
+    host.remove("sys/module/mlx5_ib");
+    apply(&host, &["--dry-run"], &nothing);
+}

@@ -1,6 +1,7 @@
 //! Killed at any step of `ibprov apply`, the next run is right.
 
 use crate::bed::outcome::Outcome;
+use crate::card::assert_sound;
 use crate::machine::boot;
 use crate::vf_plan::planned;
 
@@ -8,7 +9,7 @@ use crate::vf_plan::planned;
 fn rounds(guest: &Outcome, name: &str) -> Vec<(String, String)> {
     let mut rounds: Vec<(String, String)> = Vec::new();
     for line in guest.file(name).lines() {
-        if line.starts_with("0000:") {
+        if line.contains(", then ") {
             rounds.push((line.to_owned(), String::new()));
         } else if let Some((_, facts)) = rounds.last_mut() {
             facts.push_str(line);
@@ -24,11 +25,10 @@ fn assert_right((line, facts): &(String, String), pf: u32, vfs: u32) {
     assert_eq!(*facts, planned(&first, pf, vfs), "{line}");
 }
 
-#[test]
-fn before_and_after_every_step() {
-    let guest = boot("vf_kills");
+/// Killed before and after every step, at a PF whose settings are written so.
+fn assert_every_step(guest: &Outcome) {
     guest.assert_success();
-    let rounds = rounds(&guest, "rounds");
+    let rounds = rounds(guest, "rounds");
     let kills = |how: &str| {
         let of = |(l, _): &&(String, String)| l.contains(how) && l.contains(": 137 ");
         rounds.iter().filter(of).count()
@@ -43,6 +43,18 @@ fn before_and_after_every_step() {
 }
 
 #[test]
+fn before_and_after_every_step() {
+    let guest = boot("vf_kills");
+    assert_every_step(&guest);
+    assert_sound(&guest);
+}
+
+#[test]
+fn before_and_after_every_step_by_the_vendors_files() {
+    assert_every_step(&boot("vf_kills_ofed"));
+}
+
+#[test]
 fn at_random() {
     let guest = boot("vf_kills");
     let rounds = rounds(&guest, "random");
@@ -52,4 +64,21 @@ fn at_random() {
     for round in &rounds {
         assert_right(round, 1, 2);
     }
+}
+
+/// The kernel ends the probe of the RDMA half then, and leaves mlx5_core bound.
+#[test]
+fn a_vf_that_a_kill_has_left_half_bound_is_bound_anew() {
+    let guest = boot("vf_kills");
+    let text = guest.stdout();
+    assert!(text.contains("half bound\n"), "the kill came too early or too late: {text}");
+    assert!(text.contains("half-bound: 0\n"), "{text}\n{}", guest.file("half-bound.log"));
+    let line = |name: &str| text.lines().find_map(|l| l.strip_prefix(name)).expect("a line");
+    let first = format!("0200:00{}", line("half-bound plan: "));
+    assert_eq!(guest.file("half-bound"), planned(&first, 1, 2));
+    let steps = guest.json("half-bound.json")["pfs"][0]["steps"].to_string();
+    assert!(steps.contains("\"unbind\""), "{steps}");
+    // It waits for no device that does not come.
+    let took: u64 = line("half-bound took: ").parse().expect("ms");
+    assert!(took < 30_000, "{took} ms");
 }

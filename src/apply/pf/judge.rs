@@ -160,6 +160,7 @@ mod tests {
                 netdev: "ib1".parse().ok(),
                 netdev_guid: Some(PORT),
             }),
+            half_bound: false,
         };
         ObservedPf {
             pf: wanted().pf,

@@ -30,6 +30,8 @@ struct Vf {
     /// What its driver read when it was bound.
     read: Administered,
     in_use: bool,
+    /// The RDMA half of its driver has not taken it.
+    half_bound: bool,
 }
 
 fn pci(n: usize) -> PciAddress {
@@ -52,7 +54,8 @@ impl Kernel {
             driver: vf.driver.clone(),
             driver_override: Some(vf.driver_override.clone()).filter(|o| !o.is_empty()),
             admin: self.admin[n],
-            own: (vf.driver.as_deref() == Some(HOST)).then(|| Own {
+            half_bound: vf.half_bound,
+            own: (vf.driver.as_deref() == Some(HOST) && !vf.half_bound).then(|| Own {
                 rdma: format!("mlx5_{n}").parse().expect("name"),
                 node_guid: vf.read.node_guid,
                 port_guid: vf.read.port_guid,
@@ -103,6 +106,7 @@ impl Kernel {
                         driver_override: String::new(),
                         read: *admin,
                         in_use: false,
+                        half_bound: false,
                     };
                     k.vfs = k.admin.iter().take(usize::from(to)).map(new).collect();
                 }),
@@ -111,6 +115,7 @@ impl Kernel {
                 let vf = k.vf(vf);
                 assert!(!vf.in_use, "a VF in use was unbound");
                 assert_eq!(vf.driver.take(), Some(driver.clone()));
+                vf.half_bound = false;
             })],
             VfStep::NodeGuid { vf, to, .. } => vec![Box::new(move |k| {
                 k.admin[usize::from(vf.get())].node_guid = Some(to);
@@ -199,9 +204,11 @@ fn kernel() -> impl Strategy<Value = Kernel> {
         Just(Some(VFIO.to_owned()))
     ];
     let set = prop_oneof![Just(String::new()), Just(String::new()), Just("driverctl".to_owned())];
-    let vf = (driver, set, admin(), prop::bool::weighted(0.2)).prop_map(
-        |(driver, driver_override, read, used)| Vf {
+    let rare = || prop::bool::weighted(0.2);
+    let vf = (driver, set, admin(), rare(), rare()).prop_map(
+        |(driver, driver_override, read, used, half)| Vf {
             in_use: used && driver.is_some(),
+            half_bound: half && driver.as_deref() == Some(HOST),
             driver,
             driver_override,
             read,
@@ -262,6 +269,7 @@ proptest! {
             for (vf, want) in kernel.observe().vfs.iter().zip(&wanted.vfs) {
                 prop_assert!(guids_are_set(want, vf, &Backend::OfedSysfs));
                 prop_assert_eq!(shows_other(want, vf, &Backend::OfedSysfs), None);
+                prop_assert!(!vf.half_bound);
                 prop_assert_eq!(vf.driver.clone(), wanted_driver(want, &kernel.observe()));
                 prop_assert_eq!(vf.admin.policy, Some(want.policy));
             }
@@ -378,6 +386,23 @@ fn one_wrong_guid_is_one_rebind() {
         ]
     );
     assert_eq!(disturbed(&wanted, &plan, &kernel.observe()), [index(1)]);
+}
+
+#[test]
+fn a_vf_whose_rdma_half_did_not_come_is_bound_anew_unless_it_is_in_use() {
+    let mut kernel = fresh();
+    let wanted = plan_of(2, VfDriver::Default);
+    assert!(kernel.run(&wanted, usize::MAX));
+    kernel.vfs[1].half_bound = true;
+    let plan = vf_steps(&wanted, &kernel.observe(), &Uses::new());
+    assert_eq!(texts(&plan), ["take VF 1 from mlx5_core", "give VF 1 to mlx5_core"]);
+    assert_eq!(disturbed(&wanted, &plan, &kernel.observe()), [index(1)]);
+    kernel.vfs[1].in_use = true;
+    let plan = vf_steps(&wanted, &kernel.observe(), &kernel.uses());
+    let deferred: Vec<String> = plan.deferred.iter().map(ToString::to_string).collect();
+    assert_eq!((texts(&plan), deferred.len()), (vec![], 1));
+    let said = "VF 1 is left alone: the RDMA half of its driver has not taken it; it is in use: ";
+    assert!(deferred[0].starts_with(said), "{deferred:?}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 /*
  * kill-at N before|after PROGRAM ARGUMENT...: runs PROGRAM and kills it with all
- * its children before or after its Nth step, which is a write to sysfs or a change
- * of a file *.undo. Ends as PROGRAM does, or by 137.
+ * its children before or after its Nth step, which is a write to sysfs, a change of a
+ * link by netlink, or a change of a file *.undo. Ends as PROGRAM does, or by 137.
  *
  * The program is traced, and a filter stops it at these system calls only: it may
  * be linked in any way.
@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/filter.h>
+#include <linux/rtnetlink.h>
 #include <linux/seccomp.h>
 #include <signal.h>
 #include <stddef.h>
@@ -32,6 +33,7 @@ static void begin(char **command)
 	struct sock_filter filter[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
 		TRACED(SYS_write),
+		TRACED(SYS_sendto),
 		TRACED(SYS_rename),
 		TRACED(SYS_renameat),
 		TRACED(SYS_renameat2),
@@ -78,6 +80,7 @@ static int is_step(pid_t pid)
 	struct user_regs_struct regs;
 	char text[PATH_MAX] = "", link[64];
 	unsigned long long name;
+	long header;
 	ssize_t n;
 
 	if (ptrace(PTRACE_GETREGS, pid, 0, &regs))
@@ -87,6 +90,12 @@ static int is_step(pid_t pid)
 		snprintf(link, sizeof(link), "/proc/%d/fd/%d", pid, (int)regs.rdi);
 		n = readlink(link, text, sizeof(text) - 1);
 		return n > 5 && !strncmp(text, "/sys/", 5);
+	case SYS_sendto:
+		/* Of a request by netlink: its length, then its type. */
+		errno = 0;
+		header = ptrace(PTRACE_PEEKDATA, pid, (void *)regs.rsi, 0);
+		return !errno && (unsigned int)header == regs.rdx &&
+		       (header >> 32 & 0xffff) == RTM_SETLINK;
 	case SYS_unlink:
 		name = regs.rdi;
 		break;

@@ -1,17 +1,33 @@
 set -u
 . /usr/lib/bed/vf.sh
-ofed=0000:01:00.0
-mainline=0000:02:00.0
+steps=0001:01:00.0
+random=0001:02:00.0
+[ -e "$pci/$steps" ] || steps=0000:01:00.0
+ln -s /dev/null /run/systemd/system/ibprov-pf@.service
+systemctl daemon-reload
+modprobe ib_ipoib
 udevadm settle
 systemctl stop systemd-udevd systemd-udevd-kernel.socket systemd-udevd-control.socket
 for b in 70 71; do sed "s/02:00:00:70/02:00:00:$b/" /etc/ibprov/ibprov.toml >"/run/$b.toml"; done
 b=70
 other() { [ "$b" = 70 ] && b=71 || b=70; }
 run() { # PF: as a user does
-	ibprov apply --config "/run/$b.toml" "$1" 2>/dev/null
+	ibprov apply --config "/run/$b.toml" "$1" 2>/run/last.log
 }
 killed_at() { # PF N before|after
 	/usr/lib/bed/kill-at "$2" "$3" ibprov apply --config "/run/$b.toml" "$1" 2>/dev/null
+}
+left() { # what a run that has ended must not leave
+	ls -d /run/ibprov/pf/*.undo /run/ibprov/.*.[0-9]* 2>/dev/null
+	for process in /proc/[0-9]*; do
+		case $(readlink "$process/exe") in *ibprov*) tr '\0' ' ' <"$process/cmdline" ;; esac
+	done
+}
+tell() { # WORDS PF: what became of a round; the log of a run that went wrong
+	echo "$1"
+	facts "$2"
+	left
+	case $1 in *"then 0, "*) ;; *) sed 's/^/log: /' /run/last.log ;; esac
 }
 round() { # PF fresh|again N: killed before step N, then after step N; then run
 	other
@@ -21,9 +37,7 @@ round() { # PF fresh|again N: killed before step N, then after step N; then run
 	killed_at "$1" "$3" after
 	second=$?
 	run "$1"
-	echo "$1 $2 step $3: $first $second, then $?, $b"
-	facts "$1"
-	ls /run/ibprov/pf/*.undo 2>/dev/null
+	tell "$1 $2 step $3: $first $second, then $?, $b" "$1"
 }
 for how in fresh again; do
 	n=0
@@ -32,27 +46,49 @@ for how in fresh again; do
 	while [ "$first" = 137 ]; do
 		n=$((n + 1))
 		phase "$how $n"
-		round "$ofed" "$how" "$n" >>"$OUT/rounds"
+		round "$steps" "$how" "$n" >>"$OUT/rounds"
 	done
 done
+[ -e "$pci/$random" ] || exit 0
 phase random
 # How long a run takes that nobody kills, fresh (1) and again (0), seconds.
 for fresh in 1 0; do
 	other
-	[ $fresh = 0 ] || echo 0 >"$pci/$mainline/sriov_numvfs"
+	[ $fresh = 0 ] || echo 0 >"$pci/$random/sriov_numvfs"
 	begin=$(date +%s%N)
-	run "$mainline"
+	run "$random"
 	echo $((($(date +%s%N) - begin) / 1000)) >"/run/takes-$fresh"
 done
 for n in 1 2 3 4 5 6 7 8 9 10; do
 	other
-	[ $((n % 2)) = 0 ] || echo 0 >"$pci/$mainline/sriov_numvfs"
+	[ $((n % 2)) = 0 ] || echo 0 >"$pci/$random/sriov_numvfs"
 	delay=$(od -An -N2 -tu2 /dev/urandom | awk -v takes="$(cat "/run/takes-$((n % 2))")" '{ printf "%.3f", $1 / 65536 * takes / 1000000 }')
-	timeout --foreground --signal=KILL "$delay" ibprov apply --config "/run/$b.toml" "$mainline" 2>/dev/null
+	phase "random $n after $delay"
+	timeout --foreground --signal=KILL "$delay" ibprov apply --config "/run/$b.toml" "$random" 2>/dev/null
 	first=$?
-	run "$mainline"
-	echo "$mainline random after $delay: $first 0, then $?, $b"
-	facts "$mainline"
-	ls /run/ibprov/pf/*.undo 2>/dev/null
+	run "$random"
+	tell "$random random after $delay: $first 0, then $?, $b" "$random"
 done >"$OUT/random"
+phase "all of it killed in the middle of a bind"
+group=/sys/fs/cgroup/round
+mkdir "$group"
+knobs "$random+vf/slow.ALLOC_XRCD=3000"
+probed() { [ -e "$(echo "$pci/$random"/virtfn1/mlx5_core.rdma.*/driver)" ]; }
+half_bound() { [ -e "$pci/$random/virtfn1/driver" ] && ! probed; }
+empty() { [ -z "$(cat "$group/cgroup.procs")" ]; }
+echo 0 >"$pci/$random/sriov_numvfs"
+sh -c "echo \$\$ >$group/cgroup.procs; exec ibprov apply --config /run/$b.toml $random" >/dev/null 2>&1 &
+within 30 probed
+echo 1 >"$group/cgroup.kill"
+within 60 empty
+knobs "$random+vf/slow.ALLOC_XRCD=0"
+half_bound && echo "half bound"
+ibprov status >"$OUT/half-bound.status"
+before=$(uptime_ms)
+apply half-bound --config "/run/$b.toml" "$random"
+echo "half-bound took: $(($(uptime_ms) - before))"
+echo "half-bound plan: $b"
+facts "$random" >"$OUT/half-bound"
+left
 phase end
+dmesg >"$OUT/dmesg"
