@@ -13,6 +13,9 @@
 /* ConnectX node GUIDs, as the first five bytes of Mellanox's own range. */
 #define GUID_BASE 0x98039b0300000000ULL
 
+/* The part of a probe in which real firmware takes one function at a time. */
+#define SERIAL_MS 10
+
 static LIST_HEAD(funcs);
 static DEFINE_MUTEX(funcs_lock);
 static DEFINE_IDA(adev_ids);
@@ -44,19 +47,6 @@ static int set_param(const char *text, const struct kernel_param *kp)
 static const struct kernel_param_ops set_ops = { .set = set_param };
 module_param_cb(set, &set_ops, NULL, 0);
 MODULE_PARM_DESC(set, "WHO/KNOB=VALUE[,...], may be repeated");
-
-/* Real firmware waits do not answer to signals, so neither does the default. */
-void sim_nap(struct sim_func *f, const char *knob)
-{
-	unsigned int ms = sim_knob_u64(f->pdev, knob, 0);
-
-	if (!ms)
-		return;
-	if (sim_knob_u64(f->pdev, "killable", 0))
-		schedule_timeout_killable(msecs_to_jiffies(ms));
-	else
-		msleep(ms);
-}
 
 bool sim_port_is_eth(struct sim_func *f, unsigned int port)
 {
@@ -134,32 +124,6 @@ static void read_identity(struct sim_func *f)
 	}
 }
 
-/* mlx5's wait for firmware in pre-initialisation, with its wording. */
-static int wait_fw_init(struct sim_func *f)
-{
-	unsigned int wait = sim_knob_u64(f->pdev, "fw_wait_ms", 0);
-	unsigned int limit = sim_knob_u64(f->pdev, "fw_timeout_ms", 120000);
-	unsigned int every = sim_knob_u64(f->pdev, "fw_warn_ms", 20000);
-	unsigned long start = jiffies;
-	unsigned int warned = 0, passed;
-
-	while ((passed = jiffies_to_msecs(jiffies - start)) < wait) {
-		if (passed >= limit) {
-			pci_err(f->pdev, "mlx5_function_setup:1178:(pid %d): Firmware over %u MS in pre-initializing state, aborting\n",
-				task_pid_nr(current), limit);
-			return -ETIMEDOUT;
-		}
-		if (every && passed / every > warned) {
-			warned = passed / every;
-			pci_warn(f->pdev, "wait_fw_init:199:(pid %d): Waiting for FW initialization, timeout abort in %us (0x%x)\n",
-				 task_pid_nr(current), (limit - passed) / 1000,
-				 0x80000000);
-		}
-		msleep(20);
-	}
-	return 0;
-}
-
 static int injected_failure(struct sim_func *f)
 {
 	int err = sim_knob_errno(f->pdev, "probe_errno");
@@ -182,20 +146,15 @@ static void adev_release(struct device *dev)
 
 static int add_rdma(struct sim_func *f)
 {
-	struct sim_adev *sadev;
-	int err = 0, id;
+	struct sim_adev *sadev = kzalloc(sizeof(*sadev), GFP_KERNEL);
+	int err, id;
 
-	mutex_lock(&f->adev_lock);
-	if (f->gone || f->adev)
-		goto out;
-	err = -ENOMEM;
-	sadev = kzalloc(sizeof(*sadev), GFP_KERNEL);
 	if (!sadev)
-		goto out;
+		return -ENOMEM;
 	id = ida_alloc(&adev_ids, GFP_KERNEL);
 	if (id < 0) {
 		kfree(sadev);
-		goto out;
+		return id;
 	}
 	sadev->func = f;
 	sadev->adev.id = id;
@@ -206,42 +165,22 @@ static int add_rdma(struct sim_func *f)
 	if (err) {
 		ida_free(&adev_ids, id);
 		kfree(sadev);
-		goto out;
+		return err;
 	}
 	err = auxiliary_device_add(&sadev->adev);
 	if (err)
 		auxiliary_device_uninit(&sadev->adev);
 	else
 		f->adev = &sadev->adev;
-out:
-	mutex_unlock(&f->adev_lock);
 	return err;
-}
-
-static void late_rdma(struct work_struct *work)
-{
-	struct sim_func *f = container_of(to_delayed_work(work),
-					  struct sim_func, rdma_work);
-	int err = add_rdma(f);
-
-	if (err)
-		pci_err(f->pdev, "auxiliary device: error %d\n", err);
 }
 
 static void del_rdma(struct sim_func *f)
 {
-	struct auxiliary_device *adev;
-
-	mutex_lock(&f->adev_lock);
-	f->gone = true;
-	adev = f->adev;
-	f->adev = NULL;
-	mutex_unlock(&f->adev_lock);
-	cancel_delayed_work_sync(&f->rdma_work);
-	if (adev) {
-		auxiliary_device_delete(adev);
-		auxiliary_device_uninit(adev);
-	}
+	if (!f->adev)
+		return;
+	auxiliary_device_delete(f->adev);
+	auxiliary_device_uninit(f->adev);
 }
 
 static struct sim_func *func_new(struct pci_dev *pdev)
@@ -263,18 +202,16 @@ static struct sim_func *func_new(struct pci_dev *pdev)
 		f->pf = pci_get_drvdata(pdev->physfn);
 		f->vf_index = pci_iov_vf_id(pdev);
 	}
+	mutex_init(&f->serial_lock);
 	mutex_init(&f->enable_lock);
 	mutex_init(&f->sriov_lock);
-	mutex_init(&f->adev_lock);
 	mutex_init(&f->event_lock);
-	INIT_DELAYED_WORK(&f->rdma_work, late_rdma);
 	return f;
 }
 
 static int sim_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 {
 	struct sim_func *f = func_new(pdev);
-	unsigned int late;
 	int err;
 
 	if (!f)
@@ -290,10 +227,12 @@ static int sim_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	err = pci_enable_device(pdev);
 	if (err)
 		goto fail;
-	sim_nap(f, "probe_delay_ms");
-	err = wait_fw_init(f);
-	if (!err)
-		err = injected_failure(f);
+	/* As a real firmware's, this wait does not answer to signals. */
+	msleep(sim_knob_u64(pdev, "probe_delay_ms", 0));
+	mutex_lock(f->pf ? &f->pf->serial_lock : &f->serial_lock);
+	msleep(sim_knob_u64(pdev, "probe_serial_ms", SERIAL_MS));
+	mutex_unlock(f->pf ? &f->pf->serial_lock : &f->serial_lock);
+	err = injected_failure(f);
 	if (err) {
 		pci_err(pdev, "probe_one:1694:(pid %d): mlx5_init_one failed with error code %d\n",
 			task_pid_nr(current), err);
@@ -318,10 +257,9 @@ static int sim_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 #endif
 
 	/* As in mlx5, trouble with the RDMA half does not fail the probe. */
-	late = sim_knob_u64(pdev, "rdma_delay_ms", 0);
-	schedule_delayed_work(&f->rdma_work, msecs_to_jiffies(late));
-	if (!late)
-		flush_delayed_work(&f->rdma_work);
+	err = add_rdma(f);
+	if (err)
+		pci_err(pdev, "auxiliary device: error %d\n", err);
 	return 0;
 disable:
 	pci_set_drvdata(pdev, NULL);
@@ -337,7 +275,6 @@ static void sim_remove(struct pci_dev *pdev)
 	struct sim_func *f = pci_get_drvdata(pdev);
 
 	sim_count(f, SIM_C_remove);
-	sim_nap(f, "remove_delay_ms");
 	del_rdma(f);
 	sim_sriov_exit(f);
 	mutex_lock(&funcs_lock);

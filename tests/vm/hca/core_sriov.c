@@ -8,16 +8,16 @@
 #include <linux/slab.h>
 #include "sim.h"
 
-/* What a firmware command answers when a test asked it to go wrong. */
-static int injected(struct sim_func *pf, const char *knob, bool *drop)
+/* What setting a GUID answers when a test asked it to go wrong. */
+static int injected(struct sim_func *pf, bool *drop)
 {
 	char value[SIM_VALUE_LEN];
 
 	*drop = false;
-	if (!sim_knob_str(pf->pdev, knob, value) || !strcmp(value, "ok"))
+	if (!sim_knob_str(pf->pdev, "guid_write", value) || !strcmp(value, "ok"))
 		return 0;
 	*drop = !strcmp(value, "drop");
-	return *drop ? 0 : -sim_knob_errno(pf->pdev, knob);
+	return *drop ? 0 : -sim_knob_errno(pf->pdev, "guid_write");
 }
 
 static struct sim_vf *vf_of(struct sim_func *pf, int vf)
@@ -37,7 +37,7 @@ int sim_vf_set_guid(struct sim_func *pf, int index, bool node, u64 guid,
 	sim_fw_cmd(pf, node ? SIM_C_set_node_guid : SIM_C_set_port_guid);
 	mutex_lock(&pf->sriov_lock);
 	vf = vf_of(pf, index);
-	err = vf ? injected(pf, "guid_write", &drop) : -EINVAL;
+	err = vf ? injected(pf, &drop) : -EINVAL;
 	if (err)
 		goto out;
 	/* The driver believes the firmware's OK, dropped or not. */
@@ -61,17 +61,15 @@ EXPORT_SYMBOL_GPL(sim_vf_set_guid);
 int sim_vf_set_policy(struct sim_func *pf, int index, enum sim_policy policy)
 {
 	struct sim_vf *vf;
-	bool drop;
 	int err;
 
 	sim_fw_cmd(pf, SIM_C_set_policy);
 	mutex_lock(&pf->sriov_lock);
 	vf = vf_of(pf, index);
-	err = vf ? injected(pf, "policy_write", &drop) : -EINVAL;
+	err = vf ? 0 : -EINVAL;
 	if (!err) {
 		vf->cache.policy = policy;
-		if (!drop)
-			vf->fw.policy = policy;
+		vf->fw.policy = policy;
 	}
 	mutex_unlock(&pf->sriov_lock);
 	if (!err)
@@ -167,7 +165,6 @@ static int sriov_set(struct sim_func *f, int num)
 {
 	int err;
 
-	sim_nap(f, "sriov_delay_ms");
 	if (!num) {
 		sriov_off(f);
 		return 0;

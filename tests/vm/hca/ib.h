@@ -27,9 +27,7 @@ struct sim_port {
 	u16 lid;			/* this port's address for good */
 	enum ib_port_state state;
 	enum ib_port_phys_state phys;
-	bool sm;			/* an SM answers */
-	struct delayed_work work;
-	unsigned long since;		/* jiffies of the last step up */
+	struct work_struct work;
 };
 
 struct sim_ib {
@@ -94,7 +92,6 @@ struct sim_packet {
 	u16 pkey;
 	u8 sl;
 	bool has_grh, has_imm;
-	bool sm;			/* the sender's SM is alive */
 	__be32 imm;
 	struct ib_grh grh;
 	unsigned int len;
@@ -126,7 +123,11 @@ static inline bool sim_port_up(struct sim_port *p)
 	return READ_ONCE(p->state) == IB_PORT_ACTIVE;
 }
 
-u16 sim_port_pkey(struct sim_port *p, unsigned int index);
+/* One full member of the default partition: all others are empty. */
+static inline u16 sim_port_pkey(unsigned int index)
+{
+	return index ? 0 : 0xffff;
+}
 
 /* ib_port.c */
 extern const struct ib_device_ops sim_port_ops;

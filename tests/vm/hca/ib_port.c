@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Devices and ports as ib_core sees them, and the way of a port from Down
- * over Init to Active under the knobs link, sm, link_delay_ms and
- * active_delay_ms and, for a VF, its policy.
+ * over Init to Active under the knob link and, for a VF, its policy.
  */
 #include <linux/netdevice.h>
 #include <linux/module.h>
@@ -13,57 +12,25 @@ static struct sim_port *port_of(struct ib_device *ibdev, u32 num)
 	return &to_sim(ibdev)->port[num - 1];
 }
 
-u16 sim_port_pkey(struct sim_port *p, unsigned int index)
-{
-	char value[SIM_VALUE_LEN], *cursor = value, *one;
-	u16 pkey;
-
-	if (!sim_knob_str(p->ib->func->pdev, "pkeys", value))
-		return index ? 0 : 0xffff;
-	while ((one = strsep(&cursor, "+")))
-		if (!index--)
-			return kstrtou16(one, 16, &pkey) ? 0 : pkey;
-	return 0;
-}
-
-static enum sim_link cable(struct sim_func *f, unsigned int port)
+static bool cable(struct sim_func *f)
 {
 	char value[SIM_VALUE_LEN];
 
-	if (!sim_knob_port(f->pdev, "link", port, value))
-		return SIM_LINK_ACTIVE;
-	if (!strcmp(value, "down"))
-		return SIM_LINK_DOWN;
-	if (!strcmp(value, "init"))
-		return SIM_LINK_INIT;
-	return SIM_LINK_ACTIVE;
+	return !sim_knob_str(f->pdev, "link", value) || strcmp(value, "down");
 }
 
 /* Where the port should be; *phys_up tells of the cable alone. */
 static enum ib_port_state goal(struct sim_port *p, bool *phys_up)
 {
 	struct sim_func *f = p->ib->func;
-	struct sim_func *wire = f->pf ?: f;
-	enum sim_link link = cable(wire, p->num);
-	enum sim_link own = f->pf ? cable(f, p->num) : link;
 	enum sim_policy policy = sim_vf_own_policy(f);
 
-	*phys_up = link != SIM_LINK_DOWN;
+	*phys_up = cable(f->pf ?: f);
 	if (policy == SIM_POLICY_DOWN || (f->pf && !f->port_guid[0]))
 		return IB_PORT_DOWN;
 	/* Up: the VF's port rises whatever the cable does. */
-	if (policy == SIM_POLICY_UP && link == SIM_LINK_DOWN)
-		link = SIM_LINK_ACTIVE;
-	link = min(link, own);
-	if (link == SIM_LINK_DOWN)
+	if ((!*phys_up && policy != SIM_POLICY_UP) || !cable(f))
 		return IB_PORT_DOWN;
-	if (sim_port_is_eth(f, p->num))
-		return IB_PORT_ACTIVE;
-	if (link == SIM_LINK_INIT)
-		return IB_PORT_INIT;
-	/* An SM that goes away leaves the ports it has brought up. */
-	if (!p->sm && p->state != IB_PORT_ACTIVE)
-		return IB_PORT_INIT;
 	return IB_PORT_ACTIVE;
 }
 
@@ -84,7 +51,6 @@ static void go(struct sim_port *p, enum ib_port_state to)
 	enum ib_port_state from = p->state;
 
 	WRITE_ONCE(p->state, to);
-	p->since = jiffies;
 	if (to == IB_PORT_ACTIVE) {
 		tell(p, IB_EVENT_LID_CHANGE);
 		tell(p, IB_EVENT_PORT_ACTIVE);
@@ -93,37 +59,20 @@ static void go(struct sim_port *p, enum ib_port_state to)
 	}
 }
 
-/* One step at a time upward, each after its delay; downward at once. */
+/* Upward by way of Init, as a subnet manager brings it up. */
 static void port_step(struct work_struct *work)
 {
-	struct sim_port *p = container_of(to_delayed_work(work),
-					  struct sim_port, work);
-	struct pci_dev *pdev = p->ib->func->pdev;
+	struct sim_port *p = container_of(work, struct sim_port, work);
 	enum ib_port_state want;
-	unsigned long due;
 	bool phys_up;
 
-	p->sm = sim_knob_u64(pdev, "sm", 1);
 	want = goal(p, &phys_up);
 	p->phys = phys_up ? IB_PORT_PHYS_STATE_LINK_UP :
 			    IB_PORT_PHYS_STATE_POLLING;
-	if (want < p->state)
-		go(p, want);
-	if (want <= p->state)
+	if (want == p->state)
 		return;
-	due = p->since +
-	      msecs_to_jiffies(sim_knob_u64(pdev, p->state == IB_PORT_DOWN ?
-					    "link_delay_ms" : "active_delay_ms",
-					    0));
-	if (time_before(jiffies, due)) {
-		mod_delayed_work(system_wq, &p->work, due - jiffies);
-		return;
-	}
-	if (p->state == IB_PORT_DOWN && want > IB_PORT_INIT) {
+	if (want == IB_PORT_ACTIVE && !sim_port_is_eth(p->ib->func, p->num))
 		go(p, IB_PORT_INIT);
-		mod_delayed_work(system_wq, &p->work, 0);
-		return;
-	}
 	go(p, want);
 }
 
@@ -133,7 +82,7 @@ void sim_ports_kick(void *ctx)
 	unsigned int i;
 
 	for (i = 0; i < ib->func->nports; i++)
-		mod_delayed_work(system_wq, &ib->port[i].work, 0);
+		queue_work(system_wq, &ib->port[i].work);
 }
 
 void sim_port_start(struct sim_port *p, struct sim_ib *ib, unsigned int num)
@@ -143,13 +92,12 @@ void sim_port_start(struct sim_port *p, struct sim_ib *ib, unsigned int num)
 	p->state = IB_PORT_DOWN;
 	p->phys = IB_PORT_PHYS_STATE_POLLING;
 	p->lid = sim_switch_lid();
-	p->since = jiffies;
-	INIT_DELAYED_WORK(&p->work, port_step);
+	INIT_WORK(&p->work, port_step);
 }
 
 void sim_port_stop(struct sim_port *p)
 {
-	cancel_delayed_work_sync(&p->work);
+	cancel_work_sync(&p->work);
 }
 
 static int query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
@@ -261,7 +209,7 @@ static int del_gid(const struct ib_gid_attr *attr, void **context)
 
 static int query_pkey(struct ib_device *ibdev, u32 num, u16 index, u16 *pkey)
 {
-	*pkey = sim_port_pkey(port_of(ibdev, num), index);
+	*pkey = sim_port_pkey(index);
 	return 0;
 }
 
@@ -289,35 +237,27 @@ static void get_dev_fw_str(struct ib_device *ibdev, char *str)
 	strscpy(str, value, IB_FW_VERSION_NAME_MAX);
 }
 
-static ssize_t word_show(struct device *dev, char *buf, const char *knob,
-			 const char *fallback)
-{
-	struct sim_ib *ib = rdma_device_to_drv_device(dev, struct sim_ib,
-						      ibdev);
-	char value[SIM_VALUE_LEN];
-
-	return sysfs_emit(buf, "%s\n",
-			  sim_knob_str(ib->func->pdev, knob, value) ? value :
-								      fallback);
-}
-
 static ssize_t hca_type_show(struct device *dev, struct device_attribute *attr,
 			     char *buf)
 {
 	struct sim_ib *ib = rdma_device_to_drv_device(dev, struct sim_ib,
 						      ibdev);
-	char name[16];
 
 	/* As mlx5: MT and the PCI device number in decimal. */
-	snprintf(name, sizeof(name), "MT%d", ib->func->pdev->device);
-	return word_show(dev, buf, "hca_type", name);
+	return sysfs_emit(buf, "MT%d\n", ib->func->pdev->device);
 }
 static DEVICE_ATTR_RO(hca_type);
 
 static ssize_t board_id_show(struct device *dev, struct device_attribute *attr,
 			     char *buf)
 {
-	return word_show(dev, buf, "board_id", "MT_0000000223");
+	struct sim_ib *ib = rdma_device_to_drv_device(dev, struct sim_ib,
+						      ibdev);
+	char value[SIM_VALUE_LEN];
+
+	if (!sim_knob_str(ib->func->pdev, "board_id", value))
+		strscpy(value, "MT_0000000223", sizeof(value));
+	return sysfs_emit(buf, "%s\n", value);
 }
 static DEVICE_ATTR_RO(board_id);
 

@@ -256,9 +256,8 @@ static struct sim_packet *pack(struct sim_qp *qp, const struct ib_send_wr *wr)
 	/* The top bit of the work request's Q_Key means "the QP's own". */
 	p->qkey = ud->remote_qkey & 0x80000000 && p->sqpn > 1 ?
 		  qp->qkey : ud->remote_qkey;
-	p->pkey = sim_port_pkey(qp->port, pkey_index);
+	p->pkey = sim_port_pkey(pkey_index);
 	p->sl = rdma_ah_get_sl(ah);
-	p->sm = qp->port->sm;
 	if (wr->opcode == IB_WR_SEND_WITH_IMM) {
 		p->has_imm = true;
 		p->imm = wr->ex.imm_data;

@@ -24,10 +24,6 @@
 #define EXACTLY 0x80			/* selector of MTU, rate and lifetime */
 #define LIFETIME 18
 
-static unsigned int group_mtu = 2048;
-module_param(group_mtu, uint, 0600);
-MODULE_PARM_DESC(group_mtu, "MTU of multicast groups: 2048 or 4096");
-
 struct group {
 	struct list_head node;
 	union ib_gid gid;
@@ -65,11 +61,6 @@ struct member_wire {
 	u8 proxy;
 	u8 reserved[2];
 } __packed;
-
-static u8 mtu_code(void)
-{
-	return group_mtu >= 4096 ? IB_MTU_4096 : IB_MTU_2048;
-}
 
 static __be16 path_record(struct ib_sa_mad *mad)
 {
@@ -137,7 +128,7 @@ static __be16 member_record(struct ib_sa_mad *mad)
 		return SA_NO_RECORDS;
 	m->qkey = cpu_to_be32(g->qkey);
 	m->mlid = cpu_to_be16(g->lid);
-	m->mtu = EXACTLY | mtu_code();
+	m->mtu = EXACTLY | IB_MTU_2048;
 	m->tclass = 0;
 	m->pkey = cpu_to_be16(g->pkey);
 	m->rate = EXACTLY | IB_RATE_10_GBPS;
@@ -214,7 +205,7 @@ void sim_sa_request(struct sim_packet *p)
 	struct sim_packet *reply;
 	bool answered;
 
-	if (!p->sm || p->len != sizeof(struct ib_mad))
+	if (p->len != sizeof(struct ib_mad))
 		return;
 	if (p->dqpn == 1 && hdr->mgmt_class == IB_MGMT_CLASS_SUBN_ADM)
 		answered = answer_sa((void *)p->data);

@@ -125,7 +125,7 @@ bool sim_switch_gid_lid(const union ib_gid *gid, u16 *lid)
 
 static bool pkeys_meet(struct sim_qp *qp, u16 pkey)
 {
-	u16 own = sim_port_pkey(qp->port, qp->pkey_index);
+	u16 own = sim_port_pkey(qp->pkey_index);
 
 	if (qp->ibqp.qp_num <= 1)
 		return true;

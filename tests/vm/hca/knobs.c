@@ -27,13 +27,10 @@ static DEFINE_SPINLOCK(rules_lock);
 
 /* A misspelt knob would make a test pass for the wrong reason. */
 static const char * const known[] = {
-	"active_delay_ms", "board_id", "fw_timeout_ms", "fw_ver", "fw_wait_ms",
-	"fw_warn_ms", "guid_write", "hca_type", "killable", "latch", "link",
-	"link1", "link2", "link_delay_ms", "link_layer", "link_layer1",
-	"link_layer2", "node_guid", "ofed", "pkeys", "policy_write",
-	"port1_guid", "port2_guid", "port_query_ms", "ports", "probe_delay_ms",
-	"probe_errno", "probe_fail_nth", "rdma_delay_ms", "remove_delay_ms",
-	"sm", "sriov_delay_ms", "sriov_errno", "vf_query_ms",
+	"board_id", "fw_ver", "guid_write", "latch", "link", "link_layer",
+	"link_layer1", "link_layer2", "node_guid", "ofed", "port1_guid",
+	"port2_guid", "port_query_ms", "ports", "probe_delay_ms", "probe_errno",
+	"probe_fail_nth", "probe_serial_ms", "sriov_errno", "vf_query_ms",
 };
 
 static bool is_vf(struct pci_dev *pdev)
@@ -150,29 +147,27 @@ int sim_knob_errno(struct pci_dev *pdev, const char *knob)
 	return max(parse_errno(value), 0);
 }
 
-static bool one_of(const char *value, const char *a, const char *b,
-		   const char *c)
+static bool one_of(const char *value, const char *a, const char *b)
 {
-	return !strcmp(value, a) || !strcmp(value, b) || !strcmp(value, c);
+	return !strcmp(value, a) || !strcmp(value, b);
 }
 
 static bool value_fits(const char *knob, const char *value)
 {
 	u64 number;
 
-	if (!strcmp(knob, "board_id") || !strcmp(knob, "fw_ver") ||
-	    !strcmp(knob, "hca_type") || !strcmp(knob, "pkeys"))
+	if (!strcmp(knob, "board_id") || !strcmp(knob, "fw_ver"))
 		return *value;
 	if (strstarts(knob, "link_layer"))
-		return one_of(value, "ib", "eth", "eth");
-	if (strstarts(knob, "link") && strcmp(knob, "link_delay_ms"))
-		return one_of(value, "down", "init", "active");
+		return one_of(value, "ib", "eth");
+	if (!strcmp(knob, "link"))
+		return one_of(value, "down", "active");
 	if (!strcmp(knob, "latch"))
-		return one_of(value, "fresh", "stale", "stale");
+		return one_of(value, "fresh", "stale");
 	if (strstr(knob, "_errno"))
 		return parse_errno(value) >= 0;
 	if (strstr(knob, "_write"))
-		return one_of(value, "ok", "drop", "drop") ||
+		return one_of(value, "ok", "drop") ||
 		       parse_errno(value) >= 0;
 	if (strstr(knob, "_query_ms") && !strcmp(value, SIM_EVER))
 		return true;

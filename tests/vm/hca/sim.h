@@ -57,8 +57,6 @@ enum sim_counter { SIM_COUNTERS(SIM_COUNTER_ENUM) SIM_C_NR };
 
 enum sim_policy { SIM_POLICY_DOWN, SIM_POLICY_UP, SIM_POLICY_FOLLOW };
 
-enum sim_link { SIM_LINK_DOWN, SIM_LINK_INIT, SIM_LINK_ACTIVE };
-
 /* A lock that is held until told otherwise: a device's, or RTNL. */
 struct sim_hold {
 	struct mutex mutex;
@@ -118,6 +116,7 @@ struct sim_func {
 	u64 node_guid;			/* latched at probe */
 	u64 port_guid[SIM_MAX_PORTS];
 
+	struct mutex serial_lock;	/* firmware starts one of a card at a time */
 	struct mutex enable_lock;	/* one enabling or disabling at a time */
 	struct mutex sriov_lock;	/* vfs[] */
 	struct sim_vf *vfs;
@@ -126,10 +125,7 @@ struct sim_func {
 	struct kobject *sriov_kobj;
 	bool ofed;
 
-	struct mutex adev_lock;
 	struct auxiliary_device *adev;
-	bool gone;
-	struct delayed_work rdma_work;
 
 	struct mutex event_lock;	/* guards the hook of the RDMA half */
 	void (*event)(void *ctx);
@@ -191,7 +187,6 @@ void sim_set_event(struct sim_func *f, void (*event)(void *ctx), void *ctx);
 void sim_event(struct sim_func *f);
 void sim_event_all(void);
 void sim_event_family(struct sim_func *pf);
-void sim_nap(struct sim_func *f, const char *knob);
 extern struct pci_driver sim_pci_driver;
 
 /* core_sriov.c: the firmware's side of SR-IOV */
