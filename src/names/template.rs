@@ -180,7 +180,9 @@ const LONGEST: usize = 200;
 
 impl Field {
     fn parse(text: &str) -> Result<Self, TemplateError> {
-        let bad = || TemplateError::Field(text.chars().take(64).collect());
+        // What may hold anything is shown as a string of Rust's would be.
+        let bad =
+            || TemplateError::Field(text.chars().take(64).flat_map(char::escape_debug).collect());
         let shown = || text.to_owned();
         let mut words = text.split(':');
         let name = words.next().unwrap_or_default();

@@ -134,6 +134,7 @@ fn what_is_wrong_is_said() {
     for text in ["{vf}", "{vf:0}", "{vf:57}", "{vf:+8}", "{name:8}", "{vf:8", "{vf:8:hex}", "{}"] {
         assert!(why(text).contains("is not a field: want {host:BITS}"), "{text}: {}", why(text));
     }
+    assert!(why("{h\u{1b}[2Jst:8}").starts_with("{h\\u{1b}[2Jst:8} is not a field"));
 }
 
 #[test]
