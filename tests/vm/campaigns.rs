@@ -1,7 +1,13 @@
 //! Long campaigns, run by `make test-all` alone.
 
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::bed::scenario::Scenario;
+use crate::bed::tools;
 use crate::card::assert_sound;
-use crate::machine::boot;
+use crate::machine::{self, boot};
 use crate::seed::assert_up;
 use crate::vf_plan::{grown, planned};
 
@@ -212,4 +218,45 @@ fn the_plan_survives_fifty_reloads_of_the_real_drivers() {
     println!("{text}");
     let figure = |l: &&str| !l.starts_with("reloads: 50 in ");
     assert_eq!(text.lines().filter(figure).collect::<Vec<_>>(), [""; 0]);
+}
+
+#[test]
+#[ignore = "thirty boots take minutes"]
+fn thirty_boots_come_to_the_same() {
+    const BOOTS: usize = 30;
+    let scenario = Scenario::load(&tools::project().join("tests/vm/scenarios"), "card_boots")
+        .unwrap_or_else(|e| panic!("{e}"));
+    let next = AtomicUsize::new(0);
+    let outcomes = Mutex::new(Vec::new());
+    std::thread::scope(|threads| {
+        for _ in 0..2 {
+            threads.spawn(|| {
+                loop {
+                    let boot = next.fetch_add(1, Ordering::Relaxed);
+                    if boot >= BOOTS {
+                        return;
+                    }
+                    let label = format!("card_boots-{boot}");
+                    let outcome = machine::run(&scenario, &label);
+                    outcomes.lock().expect("outcomes").push((boot, outcome));
+                }
+            });
+        }
+    });
+    let outcomes = outcomes.into_inner().expect("outcomes");
+    let texts: BTreeMap<String, Vec<usize>> =
+        outcomes.iter().fold(BTreeMap::new(), |mut texts, (boot, outcome)| {
+            let guest = outcome.as_ref().unwrap_or_else(|e| panic!("boot {boot}: {e}"));
+            guest.assert_success();
+            let verdict = &guest.boot_json()["verdict"];
+            texts.entry(format!("{}boot {verdict}", guest.stdout())).or_default().push(*boot);
+            texts
+        });
+    assert_eq!(texts.len(), 1, "outcomes and the boots that had them: {texts:#?}");
+    let text = texts.keys().next().expect("an outcome");
+    println!("{BOOTS} boots came to:\n{text}");
+    assert!(text.ends_with("boot \"ready\"") && text.contains("\nstatus 0\n"), "{text}");
+    for (vf, pf) in [(0, 0), (3, 0), (0, 1), (3, 1)] {
+        assert!(text.contains(&format!("\n{vf} mlx5_{pf}v{vf} ib{pf}v{vf}\n")), "{text}");
+    }
 }

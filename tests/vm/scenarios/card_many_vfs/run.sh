@@ -7,24 +7,21 @@ modprobe ib_ipoib
 udevadm settle
 timed() { # NAME COMMAND...
 	timed=$1
+	phase "$timed"
 	shift
 	before=$(uptime_ms)
 	"$@"
 	echo "$timed took: $(($(uptime_ms) - before)) ms"
 }
-phase "one PF"
 timed first apply first 0001:01:00.0
 facts 0001:01:00.0 >"$OUT/first"
-phase "the other"
 timed second apply second 0001:02:00.0
 facts 0001:02:00.0 >"$OUT/second"
-phase "again"
+timed settle udevadm settle
 counters >"$OUT/counters.before"
 timed again apply again
 counters >"$OUT/counters.after"
-udevadm settle
 timed status ibprov status --format json >"$OUT/status.json"
-phase "off"
 for pf in 0001:01:00.0 0001:02:00.0; do
 	timed "off $pf" sh -c "echo 0 >$pci/$pf/sriov_numvfs"
 done
