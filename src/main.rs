@@ -58,6 +58,11 @@ fn run() -> anyhow::Result<u8> {
         // A bad configuration is no reason not to read another.
         (Verb::Import { verb }, _) => commands::import::run(verb, &root),
         (Verb::Config { verb }, loaded) => commands::config::run(*verb, loaded, common.format),
+        // It shows the host as the defaults would have it, and says so first.
+        (Verb::Status(args), Err(problems)) => {
+            commands::config::complain(&problems)?;
+            commands::status::run(args, Err(&problems), &root, common.format)
+        }
         // No other verb can begin with a bad configuration.
         (_, Err(problems)) => {
             commands::config::complain(&problems)?;
@@ -78,7 +83,7 @@ fn run() -> anyhow::Result<u8> {
             commands::iface::run(args, &loaded.config, &root, common.format)
         }
         (Verb::Status(args), Ok(loaded)) => {
-            commands::status::run(args, &loaded.config, &root, common.format)
+            commands::status::run(args, Ok(loaded.config), &root, common.format)
         }
         (Verb::WaitOnline(args), Ok(loaded)) => {
             commands::wait_online::run(args, &loaded.config, &root, common.format)

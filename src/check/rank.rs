@@ -5,6 +5,7 @@ use super::predict;
 use super::rules::{self, Judge};
 use crate::report::SCHEMA;
 use crate::report::finding::{Diagnosis, Finding, Severity, Verdict};
+use crate::report::node::NodeVerdict;
 
 /// Everything that the rules say of `evidence`.
 #[must_use]
@@ -31,7 +32,13 @@ pub fn diagnosis(evidence: &Evidence) -> Diagnosis {
     // hidden behind a good one.
     findings.sort_by_key(|f| f.severity);
     let findings = with_consequences(findings);
-    Diagnosis { schema: SCHEMA, verdict: verdict(&findings), findings }
+    let judgements = evidence.boots.iter().filter_map(|b| b.host.as_ref()?.judgement.as_ref());
+    let is_judged = judgements.into_iter().all(|j| j.verdict != NodeVerdict::Unknown);
+    let verdict = match verdict(&findings) {
+        Verdict::Healthy | Verdict::Degraded if !is_judged => Verdict::Unknown,
+        verdict => verdict,
+    };
+    Diagnosis { schema: SCHEMA, verdict, findings }
 }
 
 /// What the rules say of one boot.

@@ -9,6 +9,7 @@ use crate::cli::{CheckArgs, Common, Format};
 use crate::host::{Root, logs};
 use crate::report;
 use crate::report::finding::Severity;
+use crate::report::node::NodeVerdict;
 
 /// Say what is wrong: with the logs that are named, with the system below
 /// `root`, or with this host.
@@ -44,7 +45,12 @@ pub fn run(args: &CheckArgs, common: &Common) -> anyhow::Result<u8> {
         tracing::warn!(warning = problem, "could not read all of it: {problem}");
     }
     let looked = look(args, common, &mut evidence)?;
-    if !looked && evidence.sources.iter().all(|s| s.bytes == 0) {
+    let is_read = match looked {
+        Looked::Live => true,
+        Looked::Tree { devices } => devices || evidence.sources.iter().any(|s| s.bytes > 0),
+        Looked::No => evidence.sources.iter().any(|s| s.bytes > 0),
+    };
+    if !is_read {
         tracing::error!(warning = "nothing could be read", "nothing could be read");
         return Ok(super::exit::CANNOT_BEGIN);
     }
@@ -70,25 +76,46 @@ pub fn run(args: &CheckArgs, common: &Common) -> anyhow::Result<u8> {
     }
     super::picture::draw(args, &evidence, &diagnosis, &mut out)?;
     let failed = diagnosis.findings.iter().any(|f| f.severity == Severity::Error);
-    Ok(if failed { super::exit::DEFERRED } else { super::exit::GOOD })
+    let hosts = evidence.boots.iter().filter_map(|boot| boot.host.as_ref()?.judgement.as_ref());
+    let is_judged = hosts.into_iter().all(|j| j.verdict != NodeVerdict::Unknown);
+    Ok(match failed {
+        true => super::exit::DEFERRED,
+        false if is_judged => super::exit::GOOD,
+        // Nothing failed, and what is expected of the host is not known.
+        false => super::exit::CANNOT_BEGIN,
+    })
 }
 
 /// Look at the host itself, live or the tree of one, unless logs or an earlier
-/// boot are judged; true if it was looked at.
-fn look(args: &CheckArgs, common: &Common, evidence: &mut Evidence) -> anyhow::Result<bool> {
+/// boot are judged.
+fn look(args: &CheckArgs, common: &Common, evidence: &mut Evidence) -> anyhow::Result<Looked> {
     if !args.log.is_empty() || args.boot.is_some_and(|boot| boot != 0) {
-        return Ok(false);
+        return Ok(Looked::No);
     }
     let root = match &common.root {
         Some(dir) => Root::copy_at(dir)?,
         None => Root::live(),
     };
-    let Some(boot) = evidence.boots.last_mut() else { return Ok(false) };
+    let Some(boot) = evidence.boots.last_mut() else { return Ok(Looked::No) };
     super::check_host::gather(boot, &root, common.config.as_deref());
     for problem in boot.host.iter().flat_map(|host| &host.problems) {
         tracing::warn!(warning = problem, "{problem}");
     }
-    Ok(true)
+    Ok(match root.is_live() {
+        true => Looked::Live,
+        false => Looked::Tree { devices: root.exists("/sys/bus/pci/devices") },
+    })
+}
+
+/// What was looked at beside logs.
+#[derive(Clone, Copy)]
+enum Looked {
+    /// This host.
+    Live,
+    /// The tree of one, which shows PCI devices or not.
+    Tree { devices: bool },
+    /// Nothing.
+    No,
 }
 
 /// The page of `code`, or the list of all.

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use super::node;
 use crate::check::evidence::host::{Denied, Host, HostPort};
 use crate::check::evidence::state::{
     Modules, NetdevSeen, PciSeen, PortSeen, State, UnitSeen, VfSeen,
@@ -15,7 +16,10 @@ use crate::host::{KernelLine, Root, answer, state, unit_graph};
 use crate::ladder::module_trouble::{self, Signs};
 use crate::ladder::{Facts, cause, expect, progress};
 use crate::names::{Guid, LinkLayer, ModuleName, ModuleState, Policy, Rung, is_ipoib_name};
+use crate::observe::ipoib::Interfaces;
 use crate::observe::{self, Look, ModprobeRules, Observed, Observer, driver_modules};
+use crate::plan::settings::judge_settings;
+use crate::report::node::Judgement;
 use crate::report::{self, ModuleTrouble, NotExpected, PortProgress};
 use crate::stacks;
 use crate::workers::products::learn_all;
@@ -25,9 +29,11 @@ use crate::workers::survey::{Survey, survey};
 /// quotes are of the source `live host`.
 pub fn gather(boot: &mut Boot, root: &Root, configuration: Option<&Path>) {
     let mut host = Host { live: root.is_live(), ..Host::default() };
+    let mut invalid = None;
     let config = config::load(root, configuration).map_or_else(
         |problems| {
             host.problems.push(format!("the configuration is bad, so defaults hold: {problems}"));
+            invalid = Some(node::invalid(&problems));
             Config::default()
         },
         |loaded| loaded.config,
@@ -73,6 +79,10 @@ pub fn gather(boot: &mut Boot, root: &Root, configuration: Option<&Path>) {
         Err(e) => host.problems.push(e.to_string()),
     }
     host.problems.extend(observed.problems.iter().chain(&survey.problems).cloned());
+    if host.live {
+        let seen = Seeing { root, config: &config, observed: &observed, survey: &survey };
+        host.judgement = Some(seen.judgement(invalid, &mut host));
+    }
     boot.host = Some(Box::new(host));
 }
 
@@ -118,6 +128,44 @@ fn runs_systemctl(unit: &Unit) -> bool {
         let scripts = c.script.iter().map(String::as_str);
         scripts.chain([c.line.as_str()]).any(|t| t.contains("systemctl") || t.contains("nm-online"))
     })
+}
+
+/// What the judgement of the node rests on.
+struct Seeing<'a> {
+    root: &'a Root,
+    config: &'a Config,
+    observed: &'a Observed,
+    survey: &'a Survey,
+}
+
+impl Seeing<'_> {
+    fn judgement(&self, configuration: Option<String>, host: &mut Host) -> Judgement {
+        let rules = ModprobeRules::read(self.root);
+        let expectation = expect::expectation(self.config, self.observed, &rules);
+        let mut ports = progress::progress(&expectation, self.observed);
+        let mut facts = Facts::default();
+        judge_settings(self.config, &Interfaces::look(self.root), &mut ports, &mut facts);
+        // Why a port is no further, the ladders have found out already.
+        let known = host.ports.iter().map(|port| (&port.progress, port.cause.clone()));
+        let causes: Vec<_> = known.map(|(p, cause)| (p.pci, p.port, cause)).collect();
+        let seen = node::Seen {
+            config: self.config,
+            configuration,
+            observed: self.observed,
+            survey: self.survey,
+            ports: ports
+                .iter()
+                .map(|port| {
+                    let of =
+                        |(pci, number, _): &&(_, _, _)| (*pci, *number) == (port.pci, port.port);
+                    (port, causes.iter().find(of).and_then(|(.., cause)| cause.clone()))
+                })
+                .collect(),
+            last_boot: host.boot_report.as_ref().map(|report| report.verdict),
+            has_adapter: !expectation.expected.is_empty() || !expectation.left_out.is_empty(),
+        };
+        node::judgement(self.root, seen, &mut host.problems)
+    }
 }
 
 /// What is gathered of one host, and what it is gathered from.

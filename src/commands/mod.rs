@@ -11,6 +11,7 @@ pub mod guests;
 pub mod iface;
 pub mod import;
 pub mod name_rdma;
+mod node;
 mod pf_preview;
 pub mod picture;
 pub mod plan;

@@ -4,9 +4,10 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::Write;
 
+use super::node;
 use crate::apply::warnings::foreseen_of_all;
 use crate::cli::{Format, StatusArgs};
-use crate::config::Config;
+use crate::config::{Config, Problems};
 use crate::host::{Root, answer, state};
 use crate::ladder::expect::{candidate, expectation};
 use crate::ladder::progress::progress;
@@ -23,17 +24,23 @@ use crate::workers::survey::{Survey, survey};
 ///
 /// # Errors
 /// Standard output is gone.
-pub fn run(args: &StatusArgs, config: &Config, root: &Root, format: Format) -> anyhow::Result<u8> {
-    let status = gather(args, config, root);
+pub fn run(
+    args: &StatusArgs,
+    loaded: Result<Config, &Problems>,
+    root: &Root,
+    format: Format,
+) -> anyhow::Result<u8> {
+    let invalid = loaded.as_ref().err().map(|problems| node::invalid(problems));
+    let status = gather(args, &loaded.unwrap_or_default(), invalid, root);
     let mut out = std::io::stdout().lock();
     match format {
         Format::Text => write!(out, "{}", status.to_text())?,
         Format::Json => writeln!(out, "{}", serde_json::to_string_pretty(&status)?)?,
     }
-    Ok(if status.is_complete() { super::exit::GOOD } else { super::exit::DEFERRED })
+    Ok(status.judgement.exit_code)
 }
 
-fn gather(args: &StatusArgs, config: &Config, root: &Root) -> Status {
+fn gather(args: &StatusArgs, config: &Config, invalid: Option<String>, root: &Root) -> Status {
     let (observed, survey) = survey(root, &config.modules.load, |f| f.physfn.is_none());
     let rules = ModprobeRules::read(root);
     let mut facts = Facts::default();
@@ -48,12 +55,28 @@ fn gather(args: &StatusArgs, config: &Config, root: &Root) -> Status {
     problems.extend(foreseen_of_all(root, config, &interfaces));
     let left_out: BTreeMap<PciAddress, NotExpected> = expectation.left_out.into_iter().collect();
 
+    let last_boot = last_boot(root, &mut problems);
+    // VFs of this host are shown below their PF.
+    let is_shown = |function: &PciFunction| {
+        function.physfn.is_none() && (candidate(function).is_some() || !function.rdma.is_empty())
+    };
+    let seen = node::Seen {
+        config,
+        configuration: invalid,
+        observed: &observed,
+        survey: &survey,
+        ports: ports.iter().map(|p| (p, cause::cause(p, &observed, &facts))).collect(),
+        last_boot: last_boot.as_ref().map(|boot| boot.verdict),
+        has_adapter: observed.functions.iter().any(is_shown),
+    };
+    let judgement = node::judgement(root, seen, &mut problems);
     let mut status = Status::new(
+        judgement,
         observed.kernel.clone(),
         observe::units::units(root),
         Udev { running: observed.udev.running, settled: observed.udev.settled },
     );
-    status.last_boot = last_boot(root, &mut problems);
+    status.last_boot = last_boot;
     status.modules = observed.modules.iter().map(|(n, s)| (n.to_string(), *s)).collect();
     status.software_devices = observe::link::software_devices(root, &observed.functions);
     let view = View {
@@ -68,8 +91,7 @@ fn gather(args: &StatusArgs, config: &Config, root: &Root) -> Status {
         ports: &ports,
     };
     for function in &observed.functions {
-        // VFs of this host are shown below their PF.
-        if function.physfn.is_some() || candidate(function).is_none() && function.rdma.is_empty() {
+        if !is_shown(function) {
             continue;
         }
         status.hcas.push(view.hca(function, left_out.get(&function.address).cloned()));

@@ -45,10 +45,15 @@ pub fn expectation(config: &Config, observed: &Observed, rules: &ModprobeRules) 
         Expect::List(ports) => {
             let expected: Vec<Expected> = ports.iter().map(listed).collect();
             // What is listed by name is the site's word against the card's.
-            let bridges = observed.functions.iter().filter(|f| {
-                f.manages_nvswitch() && !expected.iter().any(|e| is_meant(&e.which, f))
+            let others = observed.functions.iter().filter(|f| {
+                f.physfn.is_none()
+                    && candidate(f).is_some()
+                    && !expected.iter().any(|e| is_meant(&e.which, f))
             });
-            left_out.extend(bridges.map(|f| (f.address, NotExpected::NvSwitchManagement)));
+            left_out.extend(others.map(|f| {
+                let bridge = f.manages_nvswitch().then_some(NotExpected::NvSwitchManagement);
+                (f.address, bridge.unwrap_or(NotExpected::NotListed))
+            }));
             expected
         }
         Expect::Auto => {

@@ -8,6 +8,7 @@ pub mod diff;
 pub mod fleet;
 pub mod guid;
 mod iface;
+pub mod node;
 pub mod partitions;
 pub mod settings;
 pub mod show;

@@ -14,6 +14,7 @@ pub mod hardware;
 pub mod iface;
 mod iface_step;
 mod module_trouble;
+pub mod node;
 pub mod online;
 pub mod pf;
 mod pf_problem;

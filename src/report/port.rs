@@ -143,6 +143,8 @@ pub enum NotExpected {
     /// Its vital product data say that it manages an NVSwitch.
     #[serde(rename = "nvswitch-management")]
     NvSwitchManagement,
+    /// The configuration lists the ports that are expected, and none of this one.
+    NotListed,
     /// Somebody decided by `driver_override` what may bind it.
     DriverOverride {
         /// The driver that `driver_override` names.
@@ -168,6 +170,7 @@ impl std::fmt::Display for NotExpected {
             Self::NvSwitchManagement => f.write_str(
                 "it manages an NVSwitch (SMDL=SW_MNG in its product data): it is nvidia-fabricmanager's, no port of a fabric",
             ),
+            Self::NotListed => f.write_str("[[expect.port]] lists others"),
             Self::HandedOver { driver } => write!(f, "it is bound to {driver}"),
             Self::DriverOverride { driver } => {
                 write!(f, "its driver_override is {driver:?}")

@@ -8,6 +8,7 @@ use crate::names::{
     Guid, IfName, LinkLayer, ModuleState, PciAddress, Policy, PortNumber, RdmaName, Rung,
 };
 use crate::report::hardware::{Card, Gid, Link, NetDevState, Vf};
+use crate::report::node::Judgement;
 use crate::report::units::Units;
 use crate::report::{NotExpected, Verdict};
 
@@ -16,6 +17,9 @@ use crate::report::{NotExpected, Verdict};
 pub struct Status {
     /// Version of this format.
     pub schema: u32,
+    /// Whether the node is as it is meant to be.
+    #[serde(flatten)]
+    pub judgement: Judgement,
     /// `uname -r`.
     pub kernel: String,
     /// ibprov's units.
@@ -153,9 +157,10 @@ impl Ladder {
 impl Status {
     /// The constant head.
     #[must_use]
-    pub fn new(kernel: String, units: Units, udev: Udev) -> Self {
+    pub fn new(judgement: Judgement, kernel: String, units: Units, udev: Udev) -> Self {
         Self {
             schema: SCHEMA,
+            judgement,
             kernel,
             units,
             last_boot: None,
@@ -167,25 +172,15 @@ impl Status {
         }
     }
 
-    /// True if an InfiniBand port is not up to the rung `named`, or a VF or
-    /// unit is not as it should be.
-    #[must_use]
-    pub fn is_complete(&self) -> bool {
-        let climbed = |l: &Ladder| l.reached.contains(&Rung::Configured);
-        self.hcas.iter().filter(|h| h.left_out.is_none()).all(|hca| {
-            let mut ports = hca.ports.iter().filter(|p| p.link_layer != LinkLayer::Ethernet);
-            if hca.ports.is_empty() {
-                climbed(&hca.ladder)
-            } else {
-                ports.all(|p| climbed(&p.ladder))
-            }
-        })
-    }
-
     /// What `ibprov status` shows people.
     #[must_use]
     pub fn to_text(&self) -> String {
-        let mut lines = vec![self.head()];
+        let mut lines = vec![self.judgement.headline()];
+        for finding in &self.judgement.findings {
+            lines.push(format!("  {finding}"));
+            lines.extend(finding.advice.iter().map(|step| format!("    do: {step}")));
+        }
+        lines.push(self.head());
         for finding in &self.units.findings {
             lines.push(format!("  {}: {}", finding.code, finding.text));
             lines.push(format!("    do: {}", finding.advice));
@@ -202,9 +197,6 @@ impl Status {
         lines.push(format!("modules: {}", modules.join(", ")));
         if !self.udev.running {
             lines.push("udev: systemd-udevd is not running".to_owned());
-        }
-        if self.hcas.is_empty() {
-            lines.push("no InfiniBand: no PCI function of this host needs it".to_owned());
         }
         for hca in &self.hcas {
             lines.push(String::new());
@@ -254,7 +246,7 @@ impl Hca {
         add("driver ", self.driver.clone());
         let mut lines = vec![head];
         if let Some(reason) = &self.left_out {
-            lines.push(format!("  not waited for at boot: {reason}"));
+            lines.push(format!("  not expected: {reason}"));
         }
         if self.ports.is_empty() && self.left_out.is_none() {
             lines.push(format!("  {}", self.ladder.text()));

@@ -30,6 +30,8 @@ pub struct Survey {
     pub addresses: Vec<(String, String)>,
     /// What could not be read and who did not answer, one line each.
     pub problems: BTreeSet<String>,
+    /// The HCAs, by the address of the PF, that did not answer everything.
+    pub silent: BTreeSet<PciAddress>,
     vfs: BTreeMap<PciAddress, Vec<(VfName, PciAddress)>>,
     administered: BTreeMap<VfName, Administered>,
     /// PFs that administer alias GUIDs (mlx4).
@@ -114,6 +116,7 @@ pub fn survey(
     for (question, reply) in groups.into_iter().flatten().zip(replies.into_iter().flatten()) {
         survey.learn(question, reply, &mut observed, &mut missing);
     }
+    survey.silent = missing.0.iter().map(|(hca, ..)| *hca).collect();
     survey.problems.extend(missing.lines());
     (observed, survey)
 }

@@ -227,7 +227,8 @@ impl Host {
     }
 }
 
-fn ibprov(root: &Path, arguments: &[&str]) -> Output {
+/// Run ibprov on the tree `root`.
+pub fn ibprov(root: &Path, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_ibprov"))
         .arg("--root")
         .arg(root)

@@ -5,6 +5,7 @@ use crate::host::{Host, PF, PortSpec};
 #[test]
 fn a_healthy_node_is_one_screen() {
     expect![[r#"
+        ready: 1 of 1 expected ports ready
         ibprov: enabled; openibd.service is ibprov's; last boot: ready, exit 0; kernel 6.1.0-9-amd64
         modules: ib_ipoib, ib_umad, ib_uverbs
 
@@ -19,11 +20,11 @@ fn a_healthy_node_is_one_screen() {
 #[test]
 fn without_a_card_there_is_nothing_to_fear() {
     expect![[r#"
+        no InfiniBand: this host shows no InfiniBand adapter
         ibprov: NOT enabled; openibd.service is nobody's; no boot report; kernel 6.1.0-9-amd64
           ibprov-disabled: ibprov does not run at boot: it is not enabled
             do: systemctl enable ibprov.service
         modules: ib_ipoib, ib_umad, ib_uverbs
-        no InfiniBand: no PCI function of this host needs it
         exit 0
     "#]]
     .assert_eq(&Host::new().show(&["status"]));
@@ -54,6 +55,15 @@ fn each_missing_rung_says_why() {
     );
     host.function("0000:04:00.0", "15b3:101b", "020700", Some("vfio-pci"));
     expect![[r#"
+        NOT READY: 1 of 5 expected ports ready
+          error: 0000:01:00.0: missing driver: no driver is bound to it
+            do: see `lspci -k` and dmesg
+          error: 0000:02:00.0: missing rdma: driver mlx4_core is bound and has registered no RDMA device
+            do: read dmesg for that PCI address
+          error: mlx5_1 port 1 (0000:03:00.0): missing netdev: ib_ipoib has made no netdev for it
+            do: read dmesg for ipoib; `cat /sys/module/ib_ipoib/parameters/*`
+          error: mlx5_1 port 2 (0000:03:00.0): missing named: udev has not finished with the netdev or its RDMA device: a name may still change
+            do: udevadm info -p /sys/class/net/NAME; a rule that hangs shows in `journalctl -u systemd-udevd`
         ibprov: enabled; openibd.service is ibprov's; last boot: ready, exit 0; kernel 6.1.0-9-amd64
         modules: ib_ipoib, ib_umad, ib_uverbs
 
@@ -71,13 +81,13 @@ fn each_missing_rung_says_why() {
             pci > driver > rdma > netdev > link | missing named: udev has not finished with the netdev or its RDMA device: a name may still change
 
         no RDMA device  0000:04:00.0  15b3:101b  driver vfio-pci
-          not waited for at boot: it is bound to vfio-pci
+          not expected: it is bound to vfio-pci
 
         mlx5_0  0000:4b:00.0  15b3:101b  MT4123  firmware 20.36.1010  node GUID b859:9f03:0012:a480  driver mlx5_core
           port 1  InfiniBand  ACTIVE  LinkUp  200 Gb/sec (4X HDR)  LID 7  SM LID 1  port GUID b859:9f03:0012:a480
             ib0  datagram  mtu 2044  up, carrier  no address
             pci > driver > rdma > netdev > named > configured > link > active
-        exit 1
+        exit 3
     "#]].assert_eq(&host.show(&["status"]));
 }
 
@@ -87,11 +97,12 @@ fn what_the_configuration_skips_is_not_waited_for() {
     host.file("etc/ibprov/ibprov.toml", "[modules]\nskip = [\"mlx4_core\"]\n");
     host.function("0000:02:00.0", "15b3:1003", "028000", None);
     expect![[r#"
+        ready: 1 of 1 expected ports ready
         ibprov: enabled; openibd.service is ibprov's; last boot: ready, exit 0; kernel 6.1.0-9-amd64
         modules: ib_ipoib, ib_umad, ib_uverbs
 
         no RDMA device  0000:02:00.0  15b3:1003
-          not waited for at boot: its driver mlx4_core is deny-listed by modules.skip of the configuration
+          not expected: its driver mlx4_core is deny-listed by modules.skip of the configuration
 
         mlx5_0  0000:4b:00.0  15b3:101b  MT4123  firmware 20.36.1010  node GUID b859:9f03:0012:a480  driver mlx5_core
           port 1  InfiniBand  ACTIVE  LinkUp  200 Gb/sec (4X HDR)  LID 7  SM LID 1  port GUID b859:9f03:0012:a480
@@ -128,6 +139,7 @@ fn the_gid_table_shows_type_and_ipv4() {
     host.file(&format!("{gids}/gid_attrs/ndevs/1"), "enp94s0\n");
     host.file(&format!("{gids}/gids/2"), "0000:0000:0000:0000:0000:0000:0000:0000\n");
     expect![[r#"
+        ready: 2 of 2 expected ports ready
         ibprov: enabled; openibd.service is ibprov's; last boot: ready, exit 0; kernel 6.1.0-9-amd64
         modules: ib_ipoib, ib_umad, ib_uverbs
 
@@ -161,6 +173,7 @@ fn vfs_stand_below_their_pf_with_guids_policy_and_binding() {
     let port = PortSpec { netdev: Some("ib1"), guid: "0200:0000:0012:0100", ..PortSpec::default() };
     host.rdma("0000:4b:00.1", "mlx5_9", "0200:0000:0012:0000", &[port]);
     expect![[r#"
+        ready: 1 of 1 expected ports ready
         ibprov: enabled; openibd.service is ibprov's; last boot: ready, exit 0; kernel 6.1.0-9-amd64
         modules: ib_ipoib, ib_umad, ib_uverbs
 
@@ -192,6 +205,7 @@ fn garbage_in_sysfs_is_told_and_harms_nothing() {
     let shown = host.show(&["status"]);
     assert!(!shown.contains('\u{1b}'), "an escape sequence reached the terminal: {shown:?}");
     expect![[r#"
+        ready: 2 of 2 expected ports ready
         ibprov: enabled; openibd.service is ibprov's; no boot report; kernel 6.1.0-9-amd64
         modules: ib_ipoib, ib_umad, ib_uverbs
 
@@ -334,4 +348,127 @@ fn many_netdevs_are_shown_in_50_ms() {
     // The promise is 50 ms for the shipped binary; a debug build gets four times that.
     let limit = if cfg!(debug_assertions) { 200 } else { 50 };
     assert!(took[2].as_millis() <= limit, "median of {took:?}");
+}
+
+/// Exit code, verdict, and of each finding severity, code and object.
+fn judged(host: &Host) -> (Option<i32>, String, Vec<String>) {
+    let out = host.ibprov(&["status", "--format", "json"]);
+    let json: serde_json::Value = serde_json::from_slice(&out.stdout).expect("JSON");
+    let text = |value: &serde_json::Value| value.as_str().expect("text").to_owned();
+    let findings =
+        json["findings"].as_array().expect("findings").iter().map(|f| {
+            format!("{} {} {}", text(&f["severity"]), text(&f["code"]), text(&f["object"]))
+        });
+    let findings = findings.collect();
+    assert_eq!(json["exit_code"].as_i64(), out.status.code().map(i64::from), "{json:#}");
+    (out.status.code(), text(&json["verdict"]), findings)
+}
+
+#[test]
+fn a_port_that_is_expected_and_absent_is_the_first_thing_that_is_told() {
+    let host = Host::healthy();
+    let rows = "[[expect.port]]\npci = \"0000:4b:00.0\"\n[[expect.port]]\npci = \"0000:99:00.0\"\n";
+    host.file("etc/ibprov/ibprov.toml", rows);
+    let shown = host.show(&["status"]);
+    let first: Vec<&str> = shown.lines().take(2).collect();
+    assert_eq!(
+        first,
+        [
+            "NOT READY: 1 of 2 expected ports ready",
+            "  error: 0000:99:00.0: it is not there, and expected: listed in /etc/ibprov/ibprov.toml:3"
+        ]
+    );
+    let absent = "error port-absent 0000:99:00.0".to_owned();
+    assert_eq!(judged(&host), (Some(3), "not-ready".to_owned(), vec![absent]));
+    host.file("etc/ibprov/ibprov.toml", &format!("{rows}optional = true\n"));
+    let absent = "warning port-absent 0000:99:00.0".to_owned();
+    assert_eq!(judged(&host), (Some(1), "deferred".to_owned(), vec![absent]));
+}
+
+#[test]
+fn a_port_that_is_not_expected_is_marked_and_fails_nothing() {
+    let host = Host::healthy();
+    host.function("0000:01:00.0", "15b3:101b", "020700", None);
+    assert_eq!(judged(&host).0, Some(3), "without a list, each adapter counts");
+    host.file("etc/ibprov/ibprov.toml", "[[expect.port]]\npci = \"0000:4b:00.0\"\n");
+    assert_eq!(judged(&host), (Some(0), "ready".to_owned(), Vec::new()));
+    let shown = host.show(&["status"]);
+    assert!(shown.contains("\n  not expected: [[expect.port]] lists others\n"), "{shown}");
+}
+
+#[test]
+fn a_boot_that_failed_is_told_although_all_is_there_now() {
+    let host = Host::healthy();
+    host.file("run/ibprov/boot.json", r#"{"schema":1,"verdict":"not-ready","exit_code":3}"#);
+    let failed = "warning boot-failed the last boot".to_owned();
+    assert_eq!(judged(&host), (Some(1), "deferred".to_owned(), vec![failed]));
+}
+
+#[test]
+fn what_is_planned_for_vfs_is_held_against_them() {
+    let mut host = Host::healthy();
+    let plan = |vfs| {
+        format!(
+            "[[pf]]\npci = \"{PF}\"\nvfs = {vfs}\npolicy = \"follow\"\nvf-guid-template = \"02:00:00:00:00:12:{{kind:8}}:{{vf:8}}\"\n"
+        )
+    };
+    host.file(&format!("sys/bus/pci/devices/{PF}/sriov_totalvfs"), "8\n");
+    host.file("etc/ibprov/ibprov.toml", &plan(2));
+    let wrong = format!("error vf-not-as-planned PF {PF}");
+    assert_eq!(judged(&host), (Some(3), "not-ready".to_owned(), vec![wrong.clone()]));
+    let shown = host.show(&["status"]);
+    assert!(
+        shown.starts_with("NOT READY: 1 of 1 expected ports ready, 0 of 2 VFs as planned\n"),
+        "{shown}"
+    );
+    assert!(shown.contains(&format!("\n  error: PF {PF}: VFs 0-1 to be created\n")), "{shown}");
+
+    for index in 0..2 {
+        let vf = format!("0000:4b:00.{}", index + 1);
+        host.function(&vf, "15b3:101c", "020700", Some("mlx5_core"));
+        host.link(&format!("sys/bus/pci/devices/{vf}/physfn"), &format!("../{PF}"));
+        host.link(&format!("sys/bus/pci/devices/{PF}/virtfn{index}"), &format!("../{vf}"));
+        let ofed = format!("sys/bus/pci/devices/{PF}/sriov/{index}");
+        host.file(&format!("{ofed}/node"), &format!("02:00:00:00:00:12:00:0{index}\n"));
+        host.file(&format!("{ofed}/port"), &format!("02:00:00:00:00:12:01:0{index}\n"));
+        host.file(&format!("{ofed}/policy"), "Follow\n");
+        let port = format!("0200:0000:0012:010{index}");
+        let netdev = format!("ib{}", index + 1);
+        let port = PortSpec { netdev: Some(&netdev), guid: &port, ..PortSpec::default() };
+        let node = format!("0200:0000:0012:000{index}");
+        host.rdma(&vf, &format!("mlx5_{}", index + 1), &node, &[port]);
+    }
+    host.file(&format!("sys/bus/pci/devices/{PF}/sriov_numvfs"), "2\n");
+    assert_eq!(
+        judged(&host),
+        (Some(0), "ready".to_owned(), Vec::new()),
+        "{}",
+        host.show(&["plan"])
+    );
+    host.file(&format!("sys/bus/pci/devices/{PF}/sriov/1/port"), "00:00:00:00:00:00:00:00\n");
+    assert_eq!(judged(&host), (Some(3), "not-ready".to_owned(), vec![wrong]));
+    // Without a plan, too, such a VF is of no use.
+    host.file("etc/ibprov/ibprov.toml", "");
+    let zero = format!("warning vf-guid-zero PF {PF}");
+    assert_eq!(judged(&host), (Some(1), "deferred".to_owned(), vec![zero]));
+}
+
+#[test]
+fn a_bad_configuration_neither_blinds_nor_soothes() {
+    let host = Host::healthy();
+    host.file("etc/ibprov/ibprov.toml", "[boot]\ndeadlin = \"5min\"\n");
+    let bad = "unknown configuration-invalid the configuration".to_owned();
+    assert_eq!(judged(&host), (Some(2), "unknown".to_owned(), vec![bad]));
+    let shown = host.show(&["status"]);
+    assert!(shown.contains("mlx5_0  0000:4b:00.0"), "the host is shown: {shown}");
+    assert!(shown.contains("/etc/ibprov/ibprov.toml:2:1"), "the error is shown: {shown}");
+}
+
+#[test]
+fn an_empty_tree_is_not_a_node_without_cards() {
+    let empty = tempfile::tempdir().expect("temporary directory");
+    let out = crate::host::ibprov(empty.path(), &["status"]);
+    assert_eq!(out.status.code(), Some(2));
+    let shown = String::from_utf8_lossy(&out.stdout);
+    assert!(shown.starts_with("UNKNOWN: "), "{shown}");
 }

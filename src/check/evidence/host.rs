@@ -4,6 +4,7 @@
 use crate::graph::Graph;
 use crate::names::{ModuleName, PciAddress};
 use crate::observe::autostart::{AutostartGuest, Resumed};
+use crate::report::node::Judgement;
 use crate::report::units::Units;
 use crate::report::{BootReport, Cause, ModuleTrouble, PortProgress};
 use crate::stacks::Asked;
@@ -31,6 +32,8 @@ pub struct Host {
     pub resumed: Resumed,
     /// `/run/ibprov/boot.json`.
     pub boot_report: Option<BootReport>,
+    /// Whether it is as it is meant to be; of one that runs.
+    pub judgement: Option<Judgement>,
     /// What could not be read.
     pub problems: Vec<String>,
 }

@@ -35,6 +35,7 @@ mod netdev_late;
 mod netdev_renamed;
 mod network_stack_bug;
 mod no_subnet_manager;
+mod not_as_expected;
 mod not_infiniband;
 mod openibd_alias_broken;
 mod openibd_disabled;
@@ -108,6 +109,7 @@ pub const ALL: &[&Rule] = &[
     &openibd_alias_broken::RULE,
     &mlnx_interface_mgr_armed::RULE,
     &port_not_ready::RULE,
+    &not_as_expected::RULE,
     &netdev_late::RULE,
     &ordering_missing::RULE,
     &module_load_order::RULE,

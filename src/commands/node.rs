@@ -1,0 +1,117 @@
+//! The judgement of the node, for the verbs that show it: what is known is gathered here.
+
+use super::pf_preview::PfPreview;
+use crate::config::pins::Pins;
+use crate::config::{Config, Problems};
+use crate::host::{Root, unit_graph};
+use crate::observe::{Look, Observed, plan_host};
+use crate::plan::guid::resolve;
+use crate::plan::node::{Known, judge};
+use crate::plan::show::pf_report;
+use crate::report::hardware::Vf;
+use crate::report::node::Judgement;
+use crate::report::plan::PlannedPf;
+use crate::report::{Cause, PortProgress, Verdict};
+use crate::workers::survey::Survey;
+
+/// What the caller has seen of the node.
+pub(super) struct Seen<'a> {
+    pub(super) config: &'a Config,
+    /// What is wrong with the configuration, where `config` is the default instead.
+    pub(super) configuration: Option<String>,
+    pub(super) observed: &'a Observed,
+    pub(super) survey: &'a Survey,
+    /// The expected ports, with their settings judged, and why each is no further.
+    pub(super) ports: Vec<(&'a PortProgress, Option<Cause>)>,
+    /// How the last boot ended.
+    pub(super) last_boot: Option<Verdict>,
+    /// An adapter is shown.
+    pub(super) has_adapter: bool,
+}
+
+/// What is said of a configuration with these mistakes.
+pub(super) fn invalid(problems: &Problems) -> String {
+    match problems.len() {
+        1 => "it has an error".to_owned(),
+        n => format!("it has {n} errors"),
+    }
+}
+
+/// Judge the node. What could not be read on the way goes to `problems`.
+pub(super) fn judgement(root: &Root, seen: Seen<'_>, problems: &mut Vec<String>) -> Judgement {
+    let pfs = planned(root, &seen, problems);
+    let mut look = Look::new(root);
+    let with_vfs = seen.observed.functions.iter().filter(|f| f.physfn.is_none());
+    let vfs: Vec<_> =
+        with_vfs.map(|f| (f.address, seen.survey.vfs(&mut look, f.address))).collect();
+    let known = Known {
+        configuration: seen.configuration,
+        unreadable: unreadable(root),
+        ports: seen.ports,
+        pfs: &pfs,
+        silent: seen.survey.silent.clone(),
+        vfs: vfs.iter().map(|(pf, vfs): &(_, Vec<Vf>)| (*pf, vfs.as_slice())).collect(),
+        last_boot: seen.last_boot,
+        failed_units: failed_units(root, problems),
+        has_adapter: seen.has_adapter,
+    };
+    judge(&known)
+}
+
+/// The plans of all PFs, held against the host. An adapter that has just been silent is
+/// not asked again.
+fn planned(root: &Root, seen: &Seen<'_>, problems: &mut Vec<String>) -> Vec<PlannedPf> {
+    if seen.config.pf.is_empty() {
+        return Vec::new();
+    }
+    let mut look = Look::new(root);
+    let facts = plan_host::plan_host(&mut look, seen.observed, seen.config);
+    problems.extend(look.problems);
+    let pins: Result<Pins, String> = plan_host::pins(root);
+    let plans = resolve(seen.config, pins.as_ref().map_err(String::as_str), &facts);
+    let mut preview = PfPreview::new(root);
+    let pfs = plans.iter().map(|plan| {
+        let function = facts.functions.iter().find(|f| Some(f.pci) == plan.pci);
+        let pci = plan.pci.filter(|pci| !seen.survey.silent.contains(pci));
+        let observed = pci.map(|pci| {
+            let seen = preview.look(pci);
+            let steps = plan.wanted.as_ref().map(|wanted| preview.steps(wanted, &seen));
+            (seen.pf, steps.unwrap_or_default())
+        });
+        pf_report(plan, function, observed)
+    });
+    let pfs = pfs.collect();
+    problems.extend(preview.problems);
+    pfs
+}
+
+/// Why it is not known which PCI devices there are, if so.
+fn unreadable(root: &Root) -> Option<String> {
+    const DEVICES: &str = "/sys/bus/pci/devices";
+    (!root.exists(DEVICES))
+        .then(|| format!("there is no {DEVICES}: nothing is known of its PCI devices"))
+}
+
+/// The units of ibprov's that have failed. A copied tree has none, nor has a host that
+/// systemd does not run on.
+fn failed_units(root: &Root, problems: &mut Vec<String>) -> Vec<String> {
+    if !root.is_live() || !root.exists("/run/systemd/system") {
+        return Vec::new();
+    }
+    match unit_graph::shown("Id,ActiveState", &["ibprov*".to_owned()]) {
+        Ok(text) => {
+            let failed = text
+                .split("\n\n")
+                .filter(|unit| unit.lines().any(|line| line == "ActiveState=failed"));
+            failed
+                .filter_map(|unit| unit.lines().find_map(|line| line.strip_prefix("Id=")))
+                .map(str::to_owned)
+                .collect()
+        }
+        Err(e) => {
+            let e = crate::host::answer(&e);
+            problems.push(format!("systemd cannot be asked for failed units: {e}"));
+            Vec::new()
+        }
+    }
+}
