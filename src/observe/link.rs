@@ -185,7 +185,8 @@ fn rdma_dir(pci: PciAddress, device: &RdmaName) -> String {
     format!("/sys/bus/pci/devices/{pci}/infiniband/{device}")
 }
 
-/// The RDMA devices on the host that hang on no PCI function shown (rxe, siw).
+/// The RDMA devices on the host that are those of no PCI function shown: of software (rxe,
+/// siw), and sub-devices.
 #[must_use]
 pub fn software_devices(root: &Root, functions: &[PciFunction]) -> Vec<RdmaName> {
     let of_functions: Vec<&RdmaDevice> = functions.iter().flat_map(|f| f.rdma.iter()).collect();

@@ -42,6 +42,7 @@ pub struct NetDev {
     pub guid: Option<Guid>,
 }
 
+/// The RDMA devices of a PCI function, without sub-devices.
 pub(super) fn devices(look: &mut Look<'_>, pci_dir: &str) -> Vec<RdmaDevice> {
     let dir = format!("{pci_dir}/infiniband");
     let names = look.list(&dir);
@@ -63,7 +64,35 @@ pub(super) fn devices(look: &mut Look<'_>, pci_dir: &str) -> Vec<RdmaDevice> {
         let ports = ports(look, &format!("{device}/ports"), &netdevs);
         devices.push(RdmaDevice { name, node_guid, ports });
     }
+    if devices.len() > 1 {
+        let own = own(look, pci_dir, &devices);
+        devices.retain(|device| own.contains(&device.name));
+    }
     devices
+}
+
+/// Those of a function's `devices` that are no sub-device of another. One of type SMI
+/// (Linux 6.11 and later, `rdma dev add NAME type SMI parent DEVICE`) is for the
+/// management of the planes of its parent: its ports are planes, and never have a netdev.
+/// It has its parent's PCI function, and any name. Only RDMA netlink says its type, under
+/// a lock that a registration which hangs can hold; in sysfs it has no verbs
+/// (`ib_uverbs_add_one()`) and no hardware counters (`plane_profile` in
+/// drivers/infiniband/hw/mlx5/main.c). Where none has either, all count.
+fn own(look: &mut Look<'_>, pci_dir: &str, devices: &[RdmaDevice]) -> Vec<RdmaName> {
+    let dir = format!("{pci_dir}/infiniband_verbs");
+    let mut with_verbs = Vec::new();
+    for entry in look.list(&dir) {
+        with_verbs.extend(look.attribute(&format!("{dir}/{entry}/ibdev")));
+    }
+    let has_verbs = |device: &RdmaDevice| with_verbs.iter().any(|v| v == device.name.as_str());
+    let root = look.root;
+    let has_counters = |device: &RdmaDevice| {
+        root.exists(&format!("{pci_dir}/infiniband/{}/ports/1/hw_counters", device.name))
+    };
+    let marks: [&dyn Fn(&RdmaDevice) -> bool; 2] = [&has_verbs, &has_counters];
+    let own = marks.into_iter().find(|mark| devices.iter().any(mark));
+    let counts = |device: &&RdmaDevice| own.is_none_or(|own| own(device));
+    devices.iter().filter(counts).map(|device| device.name.clone()).collect()
 }
 
 fn ports(look: &mut Look<'_>, dir: &str, netdevs: &[(i64, NetDev)]) -> Vec<Port> {

@@ -12,4 +12,5 @@ mod iface;
 mod import;
 mod nvswitch;
 mod plan;
+mod smi;
 mod status;
