@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::warnings::foreseen_of_all;
 use crate::config::Config;
 use crate::host::Root;
-use crate::ladder::{expect, progress};
+use crate::ladder::{Facts, cause, expect, progress};
 use crate::names::{ModuleName, ModuleState, Rung};
 use crate::observe::ipoib::Interfaces;
 use crate::observe::{ModprobeRules, Observed, Observer, driver_modules};
@@ -25,6 +25,9 @@ pub struct Preview {
     pub denied: BTreeMap<ModuleName, ModuleTrouble>,
     /// The ports that would be waited for.
     pub ports: Vec<PortProgress>,
+    /// Of each of the ports why it cannot come by waiting, if that is seen already.
+    #[serde(skip)]
+    hopeless: Vec<Option<String>>,
     /// What would not be waited for.
     pub left_out: Vec<LeftOut>,
     /// What will not stay as it is wanted.
@@ -46,11 +49,18 @@ pub fn preview(config: &Config, root: &Root) -> Preview {
     let needed = needed_modules(config, &observed, !ports.is_empty());
     let denied = denied(needed, &rules, &observed);
     let left_out = expectation.left_out.into_iter();
+    let no_facts = Facts::default();
+    let why = |port: &PortProgress| {
+        let cause = cause::cause(port, &observed, &no_facts)?;
+        cause.is_final.then_some(cause.text)
+    };
+    let hopeless = ports.iter().map(why).collect();
     Preview {
         schema: crate::report::SCHEMA,
         steps,
         denied,
         ports,
+        hopeless,
         left_out: left_out.map(|(pci, reason)| LeftOut { pci, reason }).collect(),
         warnings: foreseen_of_all(root, config, &Interfaces::look(root)),
     }
@@ -71,12 +81,14 @@ impl Preview {
         for (module, trouble) in &self.denied {
             lines.push(format!("would not load {module}: {trouble}"));
         }
-        for port in self.ports.iter().filter(|p| !p.is_ethernet()) {
+        let ports = self.ports.iter().zip(&self.hopeless);
+        for (port, hopeless) in ports.filter(|(port, _)| !port.is_ethernet()) {
             let reached = port.reached.map_or("nothing", Rung::word);
             let label = port.label();
-            lines.push(match port.missing() {
-                None => format!("{label}: has {reached}, nothing to wait for"),
-                Some(_) => {
+            lines.push(match (port.missing(), hopeless) {
+                (None, _) => format!("{label}: has {reached}, nothing to wait for"),
+                (Some(_), Some(why)) => format!("would not wait for {label}: {why}"),
+                (Some(_), None) => {
                     format!("would wait for {label}: reached {reached}, wanted {}", port.goal)
                 }
             });

@@ -58,7 +58,9 @@ fn gather(args: &StatusArgs, config: &Config, invalid: Option<String>, root: &Ro
     let last_boot = last_boot(root, &mut problems);
     // VFs of this host are shown below their PF.
     let is_shown = |function: &PciFunction| {
-        function.physfn.is_none() && (candidate(function).is_some() || !function.rdma.is_empty())
+        let is_expected = ports.iter().any(|port| port.pci == Some(function.address));
+        let is_hca = candidate(function).is_some() || !function.rdma.is_empty();
+        function.physfn.is_none() && (is_hca || is_expected)
     };
     let seen = node::Seen {
         config,
@@ -216,6 +218,7 @@ impl View<'_> {
             port: port.number,
             guid: port.guid,
             link_layer: port.link_layer,
+            is_of_other_type: progress.is_some_and(PortProgress::is_of_other_type),
             netdev: netdev.map(|n| n.name.clone()),
             netdev_state: netdev.map(|n| {
                 let carrier = self.survey.carriers.get(&n.name).copied();

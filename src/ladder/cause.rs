@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::names::{IfName, ModuleName, PciAddress, Rung};
-use crate::observe::{Observed, rdma_half};
+use crate::observe::{Observed, PciFunction, rdma_half};
 use crate::report::{Cause, ModuleTrouble, PortProgress};
 
 /// What is known beside the host's present state.
@@ -95,7 +95,11 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
             )
         })
     };
-    let cause = match port.missing()? {
+    let missing = port.missing()?;
+    if let Some(cause) = other_type(port, function) {
+        return Some(cause);
+    }
+    let cause = match missing {
         Rung::Pci if port.expected.starts_with("port GUID") => Cause::waiting(
             "no port on this host has this GUID so far",
             "compare with `ibstat -p`; a card that was replaced has a new GUID",
@@ -170,6 +174,33 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
         Rung::Link | Rung::Active => Cause::waiting("", ""),
     };
     Some(cause)
+}
+
+/// Its port is in Ethernet mode, and somebody counts on an InfiniBand port. The type is
+/// changed with the firmware's settings and a reset, never by waiting.
+fn other_type(port: &PortProgress, function: Option<&PciFunction>) -> Option<Cause> {
+    let mlx5 = function.filter(|f| f.ib_driver == Some("mlx5_core"));
+    let seen = match port.rdma {
+        Some(_) if port.is_of_other_type() => "its port is in Ethernet mode".to_owned(),
+        // mlx5's functions have the class of their port's type.
+        None => {
+            let class = mlx5.map(|f| f.class).filter(|class| class.is_ethernet())?;
+            format!("its port is in Ethernet mode (class {class})")
+        }
+        Some(_) => return None,
+    };
+    let at = port.pci.map_or_else(|| "ADDRESS".to_owned(), |pci| pci.to_string());
+    let number = port.port.map_or_else(|| "1".to_owned(), |n| n.to_string());
+    let set = match function.and_then(|f| f.ib_driver) {
+        Some("mlx4_core") => format!("echo ib >/sys/bus/pci/devices/{at}/mlx4_port{number}"),
+        _ => format!(
+            "`mlxconfig -d {at} set LINK_TYPE_P1=1` (P2 for the card's second port), then reset the firmware: `mlxfwreset -d {at} reset`, or a power cycle"
+        ),
+    };
+    Some(Cause::last(
+        format!("{seen}, and an InfiniBand port is expected ({})", port.why),
+        format!("make it one: {set}; or expect it no more"),
+    ))
 }
 
 /// Take one line of the kernel log into account. `level` is the kernel's

@@ -25,6 +25,8 @@ pub struct Expected {
     pub port: Option<PortNumber>,
     /// Missing it is no failure.
     pub optional: bool,
+    /// Somebody has named it, so that it is no good as an Ethernet port.
+    pub named: bool,
     /// Why it is expected, as a phrase: `class 0x020700`.
     pub why: String,
 }
@@ -66,6 +68,7 @@ pub fn expectation(config: &Config, observed: &Observed, rules: &ModprobeRules) 
                         which: PortSelector::Pci(function.address),
                         port: None,
                         optional: false,
+                        named: false,
                         why,
                     }),
                 }
@@ -92,6 +95,7 @@ fn listed(port: &ExpectedPort) -> Expected {
         which: port.which.clone(),
         port: port.port,
         optional: port.optional,
+        named: true,
         why: format!("listed in {}", port.origin),
     }
 }

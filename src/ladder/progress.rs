@@ -4,7 +4,7 @@ use crate::report::PortProgress;
 
 use super::{Expectation, Expected};
 use crate::config::PortSelector;
-use crate::names::Rung;
+use crate::names::{LinkLayer, Rung};
 use crate::observe::{Observed, PciFunction, Port, RdmaDevice};
 
 /// How far everything expected is. An HCA whose ports are not known gives one
@@ -51,6 +51,11 @@ fn one(expected: &Expected, goal: Rung, observed: &Observed) -> Vec<PortProgress
                 }
         })
         .collect();
+    // Of an HCA as a whole, those of its ports that are InfiniBand are meant.
+    let is_one = expected.port.is_some() || matches!(expected.which, PortSelector::PortGuid(_));
+    let all_ethernet = found.iter().all(|(_, _, p)| p.link_layer == LinkLayer::Ethernet);
+    let must_be_infiniband = expected.named && (is_one || all_ethernet);
+    let nothing = PortProgress { must_be_infiniband, ..nothing };
     if !found.is_empty() {
         return found.into_iter().map(|(f, d, p)| with_port(nothing.clone(), f, d, p)).collect();
     }
@@ -92,6 +97,13 @@ fn with_port(
         None => Rung::Rdma,
         Some(netdev) if netdev.named => Rung::Named,
         Some(_) => Rung::Netdev,
+    };
+    // As an RDMA device it is there, which may be all that is wanted.
+    let is_other_type = nothing.must_be_infiniband && port.link_layer == LinkLayer::Ethernet;
+    let reached = match is_other_type {
+        true if nothing.goal <= Rung::Rdma => Rung::Driver,
+        true => Rung::Rdma,
+        false => reached,
     };
     PortProgress {
         pci: Some(function.address),

@@ -19,7 +19,7 @@ pub fn expected(target: &Target, observed: &Observed) -> Option<Expected> {
         },
     };
     let why = "named on the command line".to_owned();
-    Some(Expected { which, port, optional: false, why })
+    Some(Expected { which, port, optional: false, named: true, why })
 }
 
 fn port_of_netdev(name: &IfName, observed: &Observed) -> Option<(PciAddress, PortNumber)> {

@@ -406,6 +406,7 @@ mod tests {
             reached: Some(reached),
             goal: Rung::Named,
             optional: false,
+            must_be_infiniband: false,
             why: "class 0x020700".to_owned(),
         };
         let cause = (reached < Rung::Named).then(|| Cause {

@@ -34,6 +34,10 @@ pub struct PortProgress {
     /// Missing it is no failure.
     #[serde(default)]
     pub optional: bool,
+    /// Somebody has named it, in the configuration or on a command line, and counts on
+    /// an InfiniBand port: in Ethernet mode it is missing, not left out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub must_be_infiniband: bool,
     /// Why it is expected.
     #[serde(default)]
     pub why: String,
@@ -55,12 +59,13 @@ impl PortProgress {
             reached: None,
             goal,
             optional: false,
+            must_be_infiniband: false,
             why,
         }
     }
 
     /// True if there is nothing (more) to wait for: the goal is reached, or
-    /// the port is in Ethernet mode.
+    /// the port is in Ethernet mode and nobody counts on it.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.is_ethernet() || self.reached >= Some(self.goal)
@@ -69,7 +74,14 @@ impl PortProgress {
     /// True for a port in Ethernet mode: seen, and not waited for.
     #[must_use]
     pub fn is_ethernet(&self) -> bool {
-        self.link_layer == Some(LinkLayer::Ethernet)
+        self.link_layer == Some(LinkLayer::Ethernet) && !self.must_be_infiniband
+    }
+
+    /// True for a port in Ethernet mode that somebody counts on: it does not come by
+    /// waiting.
+    #[must_use]
+    pub fn is_of_other_type(&self) -> bool {
+        self.link_layer == Some(LinkLayer::Ethernet) && self.must_be_infiniband
     }
 
     /// The first rung that is missing on the way to the goal.

@@ -82,11 +82,11 @@ fn version() -> Any<Cow<'static, str>> {
 fn progress() -> Any<PortProgress> {
     let layer = select(vec![LinkLayer::InfiniBand, LinkLayer::Ethernet, LinkLayer::Unknown]);
     let found = (of(pci()), of(rdma()), of(port()), of(guid()), of(layer), of(netdev()));
-    let far = (of(any::<u64>()), of(rung()), rung(), any::<bool>());
+    let far = (of(any::<u64>()), of(rung()), rung(), any::<bool>(), any::<bool>());
     (text(), text(), found, far)
         .prop_map(|(expected, why, found, far)| {
             let (pci, rdma, port, guid, link_layer, netdev) = found;
-            let (named_usec, reached, goal, optional) = far;
+            let (named_usec, reached, goal, optional, must_be_infiniband) = far;
             PortProgress {
                 expected,
                 pci,
@@ -99,6 +99,7 @@ fn progress() -> Any<PortProgress> {
                 reached,
                 goal,
                 optional,
+                must_be_infiniband,
                 why,
             }
         })

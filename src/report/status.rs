@@ -93,6 +93,9 @@ pub struct PortStatus {
     pub guid: Option<Guid>,
     /// Its link layer.
     pub link_layer: LinkLayer,
+    /// It is in Ethernet mode, and an InfiniBand port is expected there by name.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_of_other_type: bool,
     /// How its link is.
     #[serde(flatten)]
     pub link: Link,
@@ -260,6 +263,11 @@ impl Hca {
 }
 
 impl PortStatus {
+    /// It is an InfiniBand port, or somebody counts on one.
+    fn counts(&self) -> bool {
+        self.link_layer != LinkLayer::Ethernet || self.is_of_other_type
+    }
+
     fn lines(&self) -> Vec<String> {
         let unknown = || "?".to_owned();
         let link = &self.link;
@@ -301,7 +309,7 @@ impl PortStatus {
                 },
             ));
         }
-        if self.link_layer != LinkLayer::Ethernet {
+        if self.counts() {
             lines.push(format!("    {}", self.ladder.text()));
         }
         for gid in self.gids.iter().flatten() {

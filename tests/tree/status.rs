@@ -157,6 +157,54 @@ fn the_gid_table_shows_type_and_ipv4() {
     "#]].assert_eq(&host.show(&["status", "--gids"]));
 }
 
+/// The port's type was changed: what the site lists as an InfiniBand port does not come.
+#[test]
+fn a_port_that_is_listed_and_is_ethernet_now_is_missing() {
+    const OTHER: &str = "0000:5e:00.0";
+    let host = |class: &str, rdma: bool| {
+        let mut host = Host::healthy();
+        host.function(OTHER, "15b3:101b", class, Some("mlx5_core"));
+        let port = PortSpec { link_layer: "Ethernet", netdev: None, ..PortSpec::default() };
+        if rdma {
+            host.rdma(OTHER, "mlx5_1", "b859:9f03:0012:a4a0", &[port]);
+        }
+        host
+    };
+    let list = |host: &Host, which: &str| {
+        host.file("etc/ibprov/ibprov.toml", &format!("[[expect.port]]\n{which}\n"));
+    };
+    let want = |seen: &str| {
+        format!("{seen}, and an InfiniBand port is expected (listed in /etc/ibprov/ibprov.toml:1)")
+    };
+    let seen = "its port is in Ethernet mode";
+    for (class, rdma, seen) in [
+        ("020700", true, seen),
+        ("020000", true, seen),
+        ("020000", false, "its port is in Ethernet mode (class 0x020000)"),
+    ] {
+        let host = host(class, rdma);
+        list(&host, &format!("pci = \"{OTHER}\""));
+        let status = host.show(&["status"]);
+        assert!(status.contains(&want(seen)), "{class} {rdma}: {status}");
+        assert!(status.ends_with("exit 3\n"), "{status}");
+        let boot = host.show(&["boot", "--dry-run"]);
+        assert!(boot.contains("would not wait for "), "{class} {rdma}: {boot}");
+    }
+    // Whom nobody has named is left out, as a port of a card that has both.
+    let unnamed = host("020700", true).show(&["status"]);
+    assert!(!unnamed.contains(seen) && unnamed.ends_with("exit 0\n"), "{unnamed}");
+    let mut both = host("020700", false);
+    let other = PortSpec { number: 2, link_layer: "Ethernet", netdev: None, ..PortSpec::default() };
+    let ib = PortSpec { guid: "b859:9f03:0012:a4a1", netdev: Some("ib7"), ..PortSpec::default() };
+    both.rdma(OTHER, "mlx5_1", "b859:9f03:0012:a4a0", &[ib, other]);
+    list(&both, &format!("pci = \"{OTHER}\""));
+    let status = both.show(&["status"]);
+    assert!(!status.contains(seen) && status.ends_with("exit 0\n"), "{status}");
+    list(&both, &format!("pci = \"{OTHER}\"\nport = 2"));
+    let status = both.show(&["status"]);
+    assert!(status.contains(&want(seen)), "{status}");
+}
+
 #[test]
 fn vfs_stand_below_their_pf_with_guids_policy_and_binding() {
     let mut host = Host::healthy();

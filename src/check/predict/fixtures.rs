@@ -24,6 +24,7 @@ impl Port {
             reached: Some(reached),
             goal: Rung::Named,
             optional: false,
+            must_be_infiniband: false,
             why: String::new(),
         };
         HostPort {
