@@ -12,6 +12,7 @@ mod judge;
 mod request;
 mod turn;
 mod undo;
+mod untold;
 mod watch;
 
 use tracing::{debug, error_span, warn};
@@ -20,6 +21,7 @@ use self::attempts::Attempts;
 use self::child::{Child, failure};
 use self::turn::Turn;
 use self::undo::UndoRecord;
+use self::untold::Untold;
 use self::watch::Watch;
 use super::locks;
 use crate::host::{Root, clock, persistent_names};
@@ -85,6 +87,7 @@ pub fn run(
                 child,
                 uses: Uses::new(),
                 attempts: Attempts::default(),
+                untold: Untold::default(),
                 names_until: 0,
                 names_are_told: false,
                 report,
@@ -115,6 +118,8 @@ struct Run<'a> {
     record: UndoRecord,
     uses: Uses,
     attempts: Attempts,
+    /// What the kernel does not tell of the VFs.
+    untold: Untold,
     /// Until when udev may take to name what has been bound last.
     names_until: u64,
     /// udev has been told of the VFs' names.
@@ -209,6 +214,7 @@ impl Run<'_> {
             // Nothing more can be judged, only put back.
             self.watch.give_up();
         }
+        self.untold.learn(&mut observed, &self.attempts);
         let left: Vec<PciAddress> = self.record.undo().overrides.keys().copied().collect();
         for (pci, now) in self.overrides(&left)? {
             if let Some(vf) = observed.vfs.iter_mut().find(|v| v.pci == pci) {
@@ -542,6 +548,7 @@ impl Run<'_> {
             vfs = judge(&self);
         }
         self.report.vfs = vfs;
+        self.report.problems.extend(self.untold.note(self.wanted, &observed, &self.attempts));
         self.report.hindrance = Hindrance {
             problem: plan.problem,
             number: judge::number_failed(&self.attempts, self.watch.facts(), self.wanted.pf),

@@ -1,7 +1,7 @@
 //! Whether a VF is right for a guest to be started on it.
 
 use crate::ladder::WantedVf;
-use crate::ladder::vf::{has_node_guids, vf_progress};
+use crate::ladder::vf::{guids_are_untold, has_node_guids, vf_progress};
 use crate::names::{
     Guid, LinkLayer, PciAddress, Policy, VfDriver, VfName, VfNames, VfRung, is_vfio,
 };
@@ -52,12 +52,13 @@ pub fn judge(name: VfName, planned: Option<&WantedVf>, pf: &ObservedPf) -> VfSta
         Some(guid) if guid.is_zero() => Err(GuidLack::Unset(which)),
         Some(guid) => Ok(guid),
     };
-    let node = if has_node_guids(&pf.backend) {
-        set(seen.admin.node_guid, VfGuid::Node)
-    } else {
-        Ok(Guid::new(0))
+    // Where the kernel does not tell, it shows them itself, or nobody knows them.
+    let (node, port) = match guids_are_untold(seen, &pf.backend) {
+        true => seen.own.as_ref().map_or((None, None), |own| (own.node_guid, own.port_guid)),
+        false => (seen.admin.node_guid, seen.admin.port_guid),
     };
-    let (node_guid, port_guid) = match (node, set(seen.admin.port_guid, VfGuid::Port)) {
+    let node = if has_node_guids(&pf.backend) { set(node, VfGuid::Node) } else { Ok(Guid::new(0)) };
+    let (node_guid, port_guid) = match (node, set(port, VfGuid::Port)) {
         (Ok(node), Ok(port)) => (node, port),
         (node, port) => {
             let lacks = node.err().into_iter().chain(port.err()).collect();
@@ -174,6 +175,25 @@ mod tests {
         assert!(unread(|o| o.node_guid = None).starts_with("its node GUID cannot be read"));
         assert!(unread(|o| o.port_guid = None).starts_with("its port GUID (GID 0) cannot be read"));
         assert!(unread(|o| o.netdev_guid = None).starts_with("its netdev's GUID cannot be read"));
+    }
+
+    #[test]
+    fn where_the_kernel_tells_no_guids_a_vf_is_right_that_shows_some() {
+        let untold = |change: fn(&mut ObservedVf)| {
+            lacks(|pf| {
+                pf.backend = Backend::Netlink { ifindex: Some(3) };
+                pf.vfs[0].admin.node_guid = None;
+                pf.vfs[0].admin.port_guid = None;
+                change(&mut pf.vfs[0]);
+            })
+        };
+        assert_eq!(untold(|_| ()), "");
+        let unset = untold(|vf| vf.own.as_mut().expect("own").port_guid = Some(Guid::new(0)));
+        assert_eq!(unset, "its port GUID is not set");
+        let at_vfio = untold(|vf| (vf.driver, vf.own) = (Some("vfio-pci".to_owned()), None));
+        assert!(at_vfio.contains("cannot be read"), "{at_vfio}");
+        // Nothing at all is told of the VF: that is no old kernel.
+        assert!(untold(|vf| vf.admin.policy = None).contains("cannot be read"));
     }
 
     #[test]

@@ -165,9 +165,32 @@ pub fn has_driver(bound: Option<&str>, target: Option<&str>) -> bool {
     bound == target || target == Some(VFIO) && bound.is_some_and(is_vfio)
 }
 
-/// What the PF administers is what is wanted, as far as this kind of PF has it.
+/// The kernel tells of the VF, but not which GUIDs the PF has for it: netlink has them
+/// since Linux 5.5, and only from a driver that answers (`ndo_get_vf_guid`,
+/// net/core/rtnetlink.c). What the VF itself shows is all there is then.
+#[must_use]
+pub fn guids_are_untold(seen: &ObservedVf, backend: &Backend) -> bool {
+    let admin = &seen.admin;
+    matches!(backend, Backend::Netlink { .. })
+        && admin.policy.is_some()
+        && admin.node_guid.is_none()
+        && admin.port_guid.is_none()
+}
+
+/// It shows all GUIDs by which a VF of this host is verified, and they are the plan's.
+#[must_use]
+pub fn shows_its_guids(vf: &WantedVf, seen: &ObservedVf, backend: &Backend) -> bool {
+    let is_read = seen.own.as_ref().is_some_and(|own| unread(own, backend).is_none());
+    is_read && shows_other(vf, seen, backend).is_none()
+}
+
+/// What the PF administers is what is wanted, as far as this kind of PF has it and the
+/// kernel tells.
 #[must_use]
 pub fn guids_are_set(vf: &WantedVf, seen: &ObservedVf, backend: &Backend) -> bool {
+    if guids_are_untold(seen, backend) {
+        return true;
+    }
     let node = !has_node_guids(backend) || seen.admin.node_guid == Some(vf.node_guid);
     node && seen.admin.port_guid == Some(vf.port_guid)
 }

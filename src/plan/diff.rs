@@ -2,7 +2,7 @@
 //! wanted: the steps of [`super::vf`] turned round, for showing.
 
 use super::vf::VfPlan;
-use crate::ladder::vf::shows_other;
+use crate::ladder::vf::{guids_are_untold, shows_other};
 use crate::ladder::{WantedPf, WantedVf};
 use crate::names::VfIndex;
 use crate::observe::{ObservedPf, ObservedVf};
@@ -33,7 +33,10 @@ pub fn diff(
             }
             let of_vf = |step: &&VfStep| !anew && step.vf() == Some(index);
             let steps: Vec<&VfStep> = plan.steps.iter().filter(of_vf).collect();
-            changes.extend(steps.iter().filter_map(|step| administered(step)));
+            // What the kernel does not tell is told anew, changed or not.
+            let untold = seen.is_some_and(|s| guids_are_untold(s, &observed.backend));
+            let is_known = |step: &&&VfStep| !untold || matches!(step, VfStep::Policy { .. });
+            changes.extend(steps.iter().filter(is_known).filter_map(|step| administered(step)));
             let shows = seen.and_then(|seen| shows_other(vf, seen, &observed.backend));
             changes.extend(driver(&steps, seen.and_then(|s| s.driver.as_ref()), shows));
             match (deferred, changes.is_empty()) {

@@ -9,10 +9,11 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::ladder::vf::{
-    awaits_grant, guids_are_set, has_driver, has_node_guids, may_come, shows_other, wanted_driver,
+    awaits_grant, guids_are_set, guids_are_untold, has_driver, has_node_guids, may_come,
+    shows_other, wanted_driver,
 };
 use crate::ladder::{WantedPf, WantedVf};
-use crate::names::{BindOrder, LinkLayer, Policy, VfDriver, VfIndex, is_vfio};
+use crate::names::{BindOrder, Guid, LinkLayer, Policy, VfDriver, VfIndex, is_vfio};
 use crate::observe::{Backend, ObservedPf, ObservedVf};
 use crate::report::Use;
 use crate::report::pf::{Deferred, OtherDriver, PfProblem, Undone, VfStep};
@@ -178,11 +179,19 @@ fn one_vf(
     // it or not: it is told again before each bind.
     let binds = target.is_some() && (bound.is_none() || stale.is_some() || half_bound);
     let again = binds && seen.is_some() && matches!(pf.backend, Backend::Netlink { .. });
-    if has_node_guids(&pf.backend) && (again || admin.node_guid != Some(vf.node_guid)) {
+    // Of one that the host's driver has, what it shows is known. Of another nothing is,
+    // so it is told, which changes nothing if it was right.
+    let untold = seen.is_some_and(|seen| guids_are_untold(seen, &pf.backend));
+    let (again, other) = match untold {
+        true => (again || !on_host && uses.is_empty(), false),
+        false => (again, true),
+    };
+    let tells = |is: Option<Guid>, planned| again || other && is != Some(planned);
+    if has_node_guids(&pf.backend) && tells(admin.node_guid, vf.node_guid) {
         let (from, to) = (admin.node_guid, vf.node_guid);
         plan.steps.push(VfStep::NodeGuid { vf: index, from, to });
     }
-    if again || admin.port_guid != Some(vf.port_guid) {
+    if tells(admin.port_guid, vf.port_guid) {
         let (from, to) = (admin.port_guid, vf.port_guid);
         plan.steps.push(VfStep::PortGuid { vf: index, from, to });
     }

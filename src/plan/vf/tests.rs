@@ -6,7 +6,9 @@ use crate::names::{
     Administered, BindReason, Binding, Guid, PciAddress, Policy, VFIO, VfDriver, VfIndex, VfNames,
 };
 use crate::observe::{Own, Undo};
+use crate::plan::diff::diff;
 use crate::report::pf::VfStep;
+use crate::report::plan::Action;
 
 const HOST: &str = "mlx5_core";
 
@@ -482,6 +484,50 @@ fn by_netlink_what_a_vf_does_not_show_is_told_again() {
     let plan = vf_steps(&wanted, &observed, &Uses::new());
     let repeated: Vec<bool> = plan.steps.iter().map(VfStep::is_repeated).collect();
     assert_eq!(repeated, [true, true, false], "{:?}", texts(&plan));
+}
+
+/// Before Linux 5.5 netlink has no GUIDs: a VF of the host shows its own, and of another
+/// nothing is known.
+#[test]
+fn where_the_kernel_tells_no_guids_what_the_vf_shows_counts() {
+    let mut kernel = fresh();
+    let wanted = plan_of(1, VfDriver::Default);
+    assert!(kernel.run(&wanted, usize::MAX));
+    let mut observed = kernel.observe();
+    observed.backend = Backend::Netlink { ifindex: Some(3) };
+    let admin = &mut observed.vfs[0].admin;
+    (admin.node_guid, admin.port_guid) = (None, None);
+    let steps = |wanted: &WantedPf, observed: &ObservedPf, used: bool| {
+        let uses = vec![Use::Unknown { why: "test".into() }];
+        let uses = if used { Uses::from([(index(0), uses)]) } else { Uses::new() };
+        let plan = vf_steps(wanted, observed, &uses);
+        (texts(&plan), plan.deferred.len())
+    };
+    assert_eq!(steps(&wanted, &observed, false), (vec![], 0), "it shows the plan's");
+    // Its devices are still to come.
+    let mut comes = observed.clone();
+    comes.vfs[0].own = None;
+    assert_eq!(steps(&wanted, &comes, false), (vec![], 0));
+    let mut stale = observed.clone();
+    stale.vfs[0].own.as_mut().expect("own").port_guid = Some(Guid::new(7));
+    assert_eq!(steps(&wanted, &stale, false).0.len(), 4, "unbind, both GUIDs, bind");
+    assert_eq!(steps(&wanted, &stale, true), (vec![], 1), "it is in use");
+    // One that nobody on this host has is told, unless somebody has it.
+    let vfio = plan_of(1, VfDriver::VfioPci);
+    let mut handed = observed.clone();
+    (handed.vfs[0].driver, handed.vfs[0].own) = (Some(VFIO.to_owned()), None);
+    let told = steps(&vfio, &handed, false).0;
+    assert!(told.len() == 2 && told[0].starts_with("set node GUID"), "{told:?}");
+    let plan = vf_steps(&vfio, &handed, &Uses::new());
+    assert_eq!(disturbed(&vfio, &plan, &handed), [index(0)], "who has it is asked first");
+    let shown = diff(&vfio, &handed, &plan, &|_| String::new());
+    assert_eq!(shown[0].action, Action::Keep, "no change is known: {shown:?}");
+    assert_eq!(steps(&vfio, &handed, true), (vec![], 0));
+    // What was told stands for what is not told back (apply/pf/untold.rs).
+    let admin = &mut handed.vfs[0].admin;
+    admin.node_guid = Some(vfio.vfs[0].node_guid);
+    admin.port_guid = Some(vfio.vfs[0].port_guid);
+    assert_eq!(steps(&vfio, &handed, false), (vec![], 0));
 }
 
 /// A VF that is as planned, in use, and has this policy.

@@ -1,0 +1,194 @@
+//! VFs of which the kernel does not tell the GUIDs that their PF has for them: what this
+//! run has told stands for it, and the report says what was verified and how.
+
+use std::collections::BTreeSet;
+
+use super::attempts::Attempts;
+use crate::ladder::vf::{guids_are_untold, shows_its_guids};
+use crate::ladder::{WantedPf, WantedVf};
+use crate::names::VfIndex;
+use crate::observe::ObservedPf;
+use crate::report::pf::{StepDone, VfStep};
+
+/// The VFs of which the kernel did not tell it.
+#[derive(Debug, Default)]
+pub(super) struct Untold(BTreeSet<VfIndex>);
+
+impl Untold {
+    /// Fill in what this run has told the PF with success. A kernel that tells GUIDs back
+    /// has no more than that either: the PF's driver repeats what it was told.
+    pub(super) fn learn(&mut self, observed: &mut ObservedPf, attempts: &Attempts) {
+        for vf in &mut observed.vfs {
+            if !guids_are_untold(vf, &observed.backend) {
+                continue;
+            }
+            self.0.insert(vf.index);
+            for done in attempts.of_vf(vf.index).filter(|done| done.is_done()) {
+                match done.step {
+                    VfStep::NodeGuid { to, .. } => vf.admin.node_guid = Some(to),
+                    VfStep::PortGuid { to, .. } => vf.admin.port_guid = Some(to),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// Which verification was possible, if the kernel left anything untold.
+    pub(super) fn note(
+        &self,
+        wanted: &WantedPf,
+        observed: &ObservedPf,
+        attempts: &Attempts,
+    ) -> Option<String> {
+        let shows = |want: &WantedVf| {
+            let seen = observed.vf(want.index);
+            seen.is_some_and(|seen| shows_its_guids(want, seen, &observed.backend))
+        };
+        let is_told = |want: &WantedVf| {
+            let told = |is: fn(&VfStep) -> bool| {
+                let done = |done: &StepDone| done.is_done() && is(&done.step);
+                attempts.of_vf(want.index).any(done)
+            };
+            told(|s| matches!(s, VfStep::NodeGuid { .. }))
+                && told(|s| matches!(s, VfStep::PortGuid { .. }))
+        };
+        let untold: Vec<&WantedVf> =
+            wanted.vfs.iter().filter(|vf| self.0.contains(&vf.index)).collect();
+        let (shown, hidden): (Vec<&WantedVf>, Vec<&WantedVf>) =
+            untold.into_iter().partition(|vf| shows(vf));
+        let (told, unknown): (Vec<&WantedVf>, Vec<&WantedVf>) =
+            hidden.into_iter().partition(|vf| is_told(vf));
+        let parts = [
+            (shown, "by what they show themselves alone"),
+            (
+                told,
+                "not at all, since nothing on this host shows them; the PF took its GUIDs without an error",
+            ),
+            (unknown, "not at all, and left with the GUIDs that they have"),
+        ];
+        let named = parts.iter().filter(|(vfs, _)| !vfs.is_empty());
+        let parts: Vec<String> =
+            named.map(|(vfs, how)| format!("VFs {} were verified {how}", numbers(vfs))).collect();
+        (!parts.is_empty()).then(|| {
+            format!(
+                "the kernel does not tell which GUIDs the PF has for its VFs (Linux does since 5.5, if the driver answers): {}",
+                parts.join("; ")
+            )
+        })
+    }
+}
+
+/// `0-3, 7`
+fn numbers(vfs: &[&WantedVf]) -> String {
+    let mut runs: Vec<(u16, u16)> = Vec::new();
+    for n in vfs.iter().map(|vf| vf.index.get()) {
+        match runs.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(n) => *last = n,
+            _ => runs.push((n, n)),
+        }
+    }
+    let text = |(first, last): &(u16, u16)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}-{last}"),
+    };
+    runs.iter().map(text).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::{Administered, Binding, Guid, LinkLayer, Policy, VfDriver, VfNames};
+    use crate::observe::{Backend, ObservedVf, Own, Undo};
+
+    const NODE: Guid = Guid::new(1);
+    const PORT: Guid = Guid::new(2);
+
+    fn index(n: u16) -> VfIndex {
+        VfIndex::new(n).expect("index")
+    }
+
+    fn wanted(vfs: u16) -> WantedPf {
+        let vf = |n| WantedVf {
+            index: index(n),
+            node_guid: NODE,
+            port_guid: PORT,
+            policy: Policy::Follow,
+            policy_named: false,
+            driver: VfDriver::Default,
+            names: VfNames::default(),
+        };
+        let pf = "0000:4b:00.0".parse().expect("address");
+        WantedPf { pf, vfs: (0..vfs).map(vf).collect(), binding: Binding::default() }
+    }
+
+    /// A PF by netlink, the kernel telling `guids`, and which of its VFs show theirs.
+    fn observed(guids: Option<Guid>, shown: &[bool]) -> ObservedPf {
+        let vf = |(n, shown): (u16, &bool)| ObservedVf {
+            index: index(n),
+            pci: format!("0000:4b:01.{n}").parse().expect("address"),
+            driver: Some(if *shown { "mlx5_core" } else { "vfio-pci" }.to_owned()),
+            driver_override: None,
+            admin: Administered {
+                node_guid: guids,
+                port_guid: guids,
+                policy: Some(Policy::Follow),
+                granted: None,
+            },
+            own: shown.then(|| Own {
+                rdma: "mlx5_1".parse().expect("name"),
+                node_guid: Some(NODE),
+                port_guid: Some(PORT),
+                netdev: None,
+                netdev_guid: None,
+            }),
+            half_bound: false,
+        };
+        ObservedPf {
+            pf: "0000:4b:00.0".parse().expect("address"),
+            present: true,
+            driver: Some("mlx5_core".to_owned()),
+            physfn: None,
+            total_vfs: Some(8),
+            autoprobe: Some(true),
+            link_layer: Some(LinkLayer::InfiniBand),
+            backend: Backend::Netlink { ifindex: Some(3) },
+            ipoib: false,
+            vfs: (0..).zip(shown).map(vf).collect(),
+            undo: Undo::default(),
+        }
+    }
+
+    #[test]
+    fn the_note_says_what_was_verified_and_how() {
+        let mut attempts = Attempts::default();
+        let vf = index(3);
+        for step in [
+            VfStep::NodeGuid { vf, from: None, to: NODE },
+            VfStep::PortGuid { vf, from: None, to: PORT },
+        ] {
+            attempts.add(StepDone { step, failure: None });
+        }
+        let mut seen = observed(None, &[true, true, true, false, false]);
+        let mut untold = Untold::default();
+        untold.learn(&mut seen, &attempts);
+        let admin = |n| seen.vf(index(n)).expect("VF").admin;
+        assert_eq!((admin(3).node_guid, admin(3).port_guid), (Some(NODE), Some(PORT)));
+        assert_eq!((admin(4).node_guid, admin(4).port_guid), (None, None));
+        let note = untold.note(&wanted(5), &seen, &attempts).expect("a note");
+        for part in [
+            "VFs 0-2 were verified by what they show themselves alone",
+            "VFs 3 were verified not at all, since",
+            "VFs 4 were verified not at all, and left",
+        ] {
+            assert!(note.contains(part), "{part}: {note}");
+        }
+    }
+
+    #[test]
+    fn a_kernel_that_tells_leaves_nothing_to_say() {
+        let mut seen = observed(Some(Guid::new(0)), &[true, false]);
+        let mut untold = Untold::default();
+        untold.learn(&mut seen, &Attempts::default());
+        assert_eq!(untold.note(&wanted(2), &seen, &Attempts::default()), None);
+    }
+}
