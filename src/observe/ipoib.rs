@@ -55,7 +55,8 @@ pub struct Interfaces {
     pub names: Vec<String>,
     /// What runs of `ibprov iface` have left, by index.
     pub outcomes: BTreeMap<u32, IfaceReport>,
-    /// Those that MLNX_OFED's agent is at work on: what they show may not last.
+    /// Those that MLNX_OFED's agent is at work on, or may still begin with: what they
+    /// show may not last.
     pub unsettled: Vec<IfName>,
 }
 
@@ -66,8 +67,14 @@ impl Interfaces {
     pub fn look(root: &Root) -> Self {
         let all = interfaces(&mut Look::new(root));
         let outcomes = all.iter().filter_map(|i| Some((i.ifindex, outcome(root, i.ifindex)?)));
-        let outcomes = outcomes.collect();
-        let unsettled = interface_manager::at_work(root, all.iter().map(|i| &i.name));
+        let outcomes: BTreeMap<u32, IfaceReport> = outcomes.collect();
+        let mut unsettled = interface_manager::at_work(root, all.iter().map(|i| &i.name));
+        // Its job may be queued still, which only systemd could tell. A run of `iface` has
+        // waited for that before it wrote its outcome.
+        if interface_manager::armed(root).is_some() {
+            let to_come = all.iter().filter(|i| !outcomes.contains_key(&i.ifindex));
+            unsettled.extend(to_come.map(|i| i.name.clone()));
+        }
         Self { all, unsettled, names: root.list("/sys/class/net").unwrap_or_default(), outcomes }
     }
 }

@@ -200,6 +200,7 @@ mod tests {
     use crate::host::Root;
     use crate::host::testing::tree;
     use crate::observe::ipoib::Interface;
+    use crate::report::iface::IfaceReport;
 
     const STACK: StackName = StackName::new("network-manager", "NetworkManager");
 
@@ -298,5 +299,31 @@ mod tests {
         assert_eq!(look(&[]), Settings::Made);
         let up = "run/systemd/units/invocation:mlnx_interface_mgr@ib0.service";
         assert_eq!(look(&[(up, "1f2e")]), Settings::Open { ifindex: 3 });
+    }
+
+    /// Its job may be queued and nothing show of it: a run of `ibprov iface` has waited
+    /// for that, and nobody else has.
+    #[test]
+    fn what_another_agent_may_still_begin_with_is_not_made_yet() {
+        let name: IfName = "ib0".parse().expect("name");
+        let look = |outcome: Option<&str>| {
+            let mut files = vec![
+                ("sys/class/net/ib0/ifindex", "3\n"),
+                ("sys/class/net/ib0/type", "32\n"),
+                ("etc/infiniband/openib.conf", ""),
+                ("lib/systemd/system/mlnx_interface_mgr@.service", "[Service]\n"),
+                ("lib/udev/rules.d/90-ib.rules", "RUN+=\"mlnx_interface_mgr@$name.service\"\n"),
+            ];
+            files.extend(outcome.map(|text| ("run/ibprov/ports/3.json", text)));
+            let dir = tree(&files, &[]);
+            let seen = Interfaces::look(&Root::copy_at(dir.path()).expect("root"));
+            settings(&Config::default(), &seen, &name)
+        };
+        assert_eq!(look(None), Settings::Open { ifindex: 3 });
+        let mut outcome = IfaceReport::blank("ib0", 0);
+        outcome.ifindex = 3;
+        outcome.configured = true;
+        let text = serde_json::to_string(&outcome).expect("JSON");
+        assert_eq!(look(Some(&text)), Settings::Made);
     }
 }
