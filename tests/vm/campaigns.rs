@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::bed::scenario::Scenario;
 use crate::bed::tools;
@@ -36,47 +37,6 @@ fn one_hca_is_waited_for_150_s_by_default() {
     let took = usec("finished_usec") - usec("started_usec");
     assert!((149_000_000..156_000_000).contains(&took), "{took} us");
     assert_eq!(report["exit_code"], 3);
-}
-
-#[test]
-#[ignore = "127 VFs take a minute to come"]
-fn a_pf_with_127_vfs_gets_its_plan() {
-    let guest = boot("many_vfs");
-    guest.assert_success();
-    let text = guest.stdout();
-    println!("{text}");
-    for run in ["applied", "planned"] {
-        assert!(text.contains(&format!("{run}: 0\n")), "{text}\n{}", guest.file("applied.log"));
-        let report = guest.json(&format!("{run}.json"));
-        let vfs = report["pfs"][0]["vfs"].as_array().expect("VFs");
-        assert_eq!(vfs.iter().filter(|vf| vf["right"] == true).count(), 127, "{run}");
-    }
-    let facts = guest.file("facts");
-    for vf in 0..127 {
-        let low = format!("{vf:04x}");
-        let line = format!(
-            "{vf} mlx5_core (null) 0200:0070:0000:{low} 0200:0070:0001:{low} 02:00:00:70:00:01:{}:{}",
-            &low[..2],
-            &low[2..]
-        );
-        assert!(facts.lines().any(|l| l == line), "{line}\n{facts}");
-    }
-    assert!(facts.ends_with("autoprobe 1\n"), "{facts}");
-}
-
-#[test]
-#[ignore = "127 VFs take a minute to come"]
-fn a_pf_with_127_vfs_is_shown_whole() {
-    let guest = boot("many_vfs");
-    guest.assert_success();
-    let status = guest.json("status.json");
-    let vfs = status["hcas"][0]["vfs"].as_array().expect("VFs");
-    assert_eq!(vfs.len(), 127);
-    assert_eq!(vfs[126]["node_guid"], "0200:0000:0034:007e");
-    assert!(vfs.iter().all(|vf| vf["policy"] == "Down"), "{vfs:?}");
-    let report = guest.json("again.json");
-    assert_eq!(report["left_out"].as_array().map(Vec::len), Some(127));
-    assert_eq!(report["verdict"], "ready");
 }
 
 #[test]
@@ -153,8 +113,11 @@ fn two_pfs_with_127_vfs_each_get_their_plan_on_the_real_driver() {
     assert!(text.contains("again: 0\n"), "{text}");
     assert!(grown(&guest, "counters.before", "counters.after").is_empty());
     let status = guest.json("status.json");
-    for hca in status["hcas"].as_array().expect("HCAs") {
-        assert_eq!(hca["vfs"].as_array().map(Vec::len), Some(127), "{}", hca["pci"]);
+    for (pf, hca) in status["hcas"].as_array().expect("HCAs").iter().enumerate() {
+        let vfs = hca["vfs"].as_array().expect("VFs");
+        assert_eq!(vfs.len(), 127, "{}", hca["pci"]);
+        assert_eq!(vfs[126]["node_guid"], format!("0200:0070:{pf:02x}00:007e"));
+        assert!(vfs.iter().all(|vf| vf["policy"] == "Follow"), "{vfs:?}");
     }
 }
 
@@ -259,4 +222,65 @@ fn thirty_boots_come_to_the_same() {
     for (vf, pf) in [(0, 0), (3, 0), (0, 1), (3, 1)] {
         assert!(text.contains(&format!("\n{vf} mlx5_{pf}v{vf} ib{pf}v{vf}\n")), "{text}");
     }
+}
+
+/// A number that who runs the test may give.
+fn given(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}={text}")))
+}
+
+/// Rounds of kills amid faults on one machine, the `nth`. IBPROV_CAMPAIGN_SEED repeats
+/// those of a run, IBPROV_CAMPAIGN_FIRST begins with another than the first,
+/// IBPROV_CAMPAIGN_ROUNDS is how many there are.
+fn rounds_of_kills(nth: u64) {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs();
+    let seed = given("IBPROV_CAMPAIGN_SEED").unwrap_or(now % 100_000);
+    let first = given("IBPROV_CAMPAIGN_FIRST").unwrap_or(1);
+    let count = given("IBPROV_CAMPAIGN_ROUNDS").unwrap_or(100);
+    println!("IBPROV_CAMPAIGN_SEED={seed}");
+    let folder = tools::project().join("tests/vm/scenarios");
+    let mut scenario = Scenario::load(&folder, "kill_rounds").expect("scenario");
+    // Two machines of a run have rounds of their own.
+    let words = format!(" bed.seed={} bed.first={first} bed.rounds={count}", 2 * seed + nth);
+    scenario.settings.cmdline.push_str(&words);
+    let guest = machine::run(&scenario, &format!("kill_rounds.{nth}")).expect("a machine");
+    guest.assert_success();
+    let text = guest.stdout();
+    println!("{text}");
+    assert_sound(&guest);
+    assert!(text.contains("first: 0 0 0 0\n"), "{text}");
+    let host = guest.file("planned");
+    let host = host.strip_prefix(&planned("0200:0070", 0, 2)).unwrap_or_else(|| panic!("{host}"));
+    let want = [
+        "VF 0: infiniband/mlx5_0v0 net/ib0v0",
+        "VF 1: infiniband/mlx5_0v1 net/ib0v1",
+        "vf 0 NODE_GUID 02:00:00:70:00:00:00:00, PORT_GUID 02:00:00:70:00:01:00:00, link-state auto",
+        "vf 1 NODE_GUID 02:00:00:70:00:00:00:01, PORT_GUID 02:00:00:70:00:01:00:01, link-state auto",
+        "ib0 mtu: 1500",
+        "ib0 umcast: 1",
+        "ib0.8001: 0x8001",
+        "guests: active active ",
+    ];
+    for (have, want) in host.lines().zip(want) {
+        assert!(have.starts_with(want), "{have:?} instead of {want:?}");
+    }
+    assert_eq!(host.lines().count(), want.len(), "{host}");
+    let rounds: Vec<&str> = text.lines().filter(|l| l.starts_with("round ")).collect();
+    let right = rounds.iter().filter(|l| l.ends_with(": right")).count();
+    let all = usize::try_from(count).expect("few");
+    assert_eq!(right, all, "of the rounds of seed {seed}:\n{}", guest.file("wrong"));
+    let killed = rounds.iter().filter(|l| l.contains(" ms: 137, ")).count();
+    assert!(4 * killed >= all, "only {killed} of {all} were killed in the middle");
+}
+
+#[test]
+#[ignore = "a hundred kills amid faults take a quarter of an hour"]
+fn after_a_hundred_kills_amid_faults_the_next_run_is_right() {
+    rounds_of_kills(0);
+}
+
+#[test]
+#[ignore = "a hundred kills amid faults take a quarter of an hour"]
+fn after_another_hundred_kills_amid_faults_the_next_run_is_right() {
+    rounds_of_kills(1);
 }
