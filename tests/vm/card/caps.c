@@ -4,7 +4,12 @@
  * is not named is not offered, which keeps the drivers off paths that are not
  * played here.
  */
+#include <linux/module.h>
 #include "card.h"
+
+static bool blue_flame = true;
+module_param_named(bf, blue_flame, bool, 0400);
+MODULE_PARM_DESC(bf, "offer BlueFlame");
 
 #define CAP(field, value) MLX5_SET(cmd_hca_cap, cap, field, value)
 
@@ -64,7 +69,7 @@ void caps_general(struct card_fn *fn, void *cap, bool max)
 	CAP(rc, 1);
 	CAP(uar_sz, 5);
 	CAP(log_pg_sz, 12);
-	CAP(bf, 1);
+	CAP(bf, blue_flame);
 	CAP(driver_version, 1);
 	CAP(log_bf_reg_size, 9);
 	CAP(max_wqe_sz_sq, 1024);
