@@ -10,8 +10,9 @@ ip link set "$netdev" vf 0 node_guid 02:00:00:00:00:34:00:00
 ip link set "$netdev" vf 0 port_guid 02:00:00:00:00:34:01:00
 ip link set "$netdev" vf 0 state enable
 udevadm settle
-ibprov status --format json >"$OUT/status.json"
-ibprov status --gids >"$OUT/status"
+# 1: VFs without a plan have port GUID 0.
+ibprov status --format json >"$OUT/status.json" || echo "status: $?"
+ibprov status --gids >"$OUT/status" || echo "status: $?"
 
 # The plan of both PFs, on the way to nothing to do.
 cat >/run/plan.toml <<END
