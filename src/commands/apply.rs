@@ -18,6 +18,7 @@ use crate::config::Config;
 use crate::host::{Root, answer, clock, journal, process, state, systemd};
 use crate::ladder::WantedPf;
 use crate::names::{Binding, PciAddress};
+use crate::observe::Observer;
 use crate::plan::VfPlan;
 use crate::report::pf::{PfReport, PfVerdict, Unresolved};
 use crate::report::{SCHEMA, events as kinds};
@@ -54,11 +55,14 @@ pub fn run(
         );
     }
     let plans = pfs::resolve_soon(config, root, only, deadline)?;
+    if let Some(pf) = only.filter(|_| plans.wanted.is_empty() && plans.unresolved.is_empty()) {
+        let text = not_planned(pf, config, root)?;
+        return print(format, &[], &[], &[], &text);
+    }
     if args.dry_run || !root.is_live() {
         return dry_run(&plans, root, format);
     }
     let (mut codes, mut values) = (Vec::new(), Vec::new());
-    let mut text = String::new();
     match plans.wanted.as_slice() {
         [(wanted, warnings)] => {
             let report = apply(wanted, warnings, root, deadline)?;
@@ -82,10 +86,21 @@ pub fn run(
             }
         }
     }
-    if codes.is_empty() && plans.unresolved.is_empty() {
-        text.push_str("this PF is not in the plan ([[pf]] of the configuration): nothing to do\n");
+    print(format, &codes, &values, &plans.unresolved, "")
+}
+
+/// What is said of a PF that no `[[pf]]` means: udev starts us for each there is.
+fn not_planned(pf: PciAddress, config: &Config, root: &Root) -> anyhow::Result<String> {
+    if root.exists(&format!("/sys/bus/pci/devices/{pf}")) {
+        return Ok(format!("PF {pf} is in no [[pf]] of the configuration: nothing to do\n"));
     }
-    print(format, &codes, &values, &plans.unresolved, &text)
+    let planned = pfs::resolve(config, root, &Observer::new(root).look_at_pfs());
+    let planned: Vec<String> = planned.wanted.iter().map(|(w, _)| w.pf.to_string()).collect();
+    let planned = match planned.as_slice() {
+        [] => "none".to_owned(),
+        some => some.join(", "),
+    };
+    anyhow::bail!("{pf}: this host has no such PCI function; PFs with a plan: {planned}")
 }
 
 /// One PF, in this process, with its report written and told.

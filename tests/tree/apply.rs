@@ -129,3 +129,25 @@ fn a_vf_whose_rdma_half_comes_is_left_alone() {
     host.remove("sys/module/mlx5_ib");
     apply(&host, &["--dry-run"], &nothing);
 }
+
+#[test]
+fn a_pf_that_is_not_there_is_an_error_and_one_without_a_plan_is_none() {
+    let host = node(1);
+    apply(
+        &host,
+        &["0000:99:00.0", "--dry-run"],
+        &expect![[r#"
+            ibprov: 0000:99:00.0: this host has no such PCI function; PFs with a plan: 0000:4b:00.0
+            exit 2
+        "#]],
+    );
+    host.function("0000:01:00.0", "15b3:101b", "020700", Some("mlx5_core"));
+    apply(
+        &host,
+        &["0000:01:00.0", "--dry-run"],
+        &expect![[r#"
+            PF 0000:01:00.0 is in no [[pf]] of the configuration: nothing to do
+            exit 0
+        "#]],
+    );
+}
