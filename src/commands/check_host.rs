@@ -194,7 +194,9 @@ impl Gathering<'_> {
                 }
             }
         }
-        let facts = self.facts(config, &rules);
+        let mut facts = self.facts(config, &rules);
+        let mut ports = progress::progress(&expectation, self.observed);
+        judge_settings(config, &Interfaces::look(self.root), &mut ports, &mut facts);
         for pci in facts.functions.iter().filter(|(_, l)| l.probe_failed.is_some()).map(|(p, _)| p)
         {
             let of = |f: &&observe::PciFunction| {
@@ -204,7 +206,7 @@ impl Gathering<'_> {
                 .unbound_vfs
                 .extend(self.observed.functions.iter().find(of).map(|f| f.address));
         }
-        for port in progress::progress(&expectation, self.observed) {
+        for port in ports {
             let up =
                 port.netdev.as_ref().map(|n| observe::link::netdev(self.root, n, None).admin_up);
             let mut cause = cause::cause(&port, self.observed, &facts);
