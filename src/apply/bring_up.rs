@@ -3,11 +3,10 @@
 use anyhow::Context as _;
 use tracing::{Level, info};
 
-use crate::host::bus::Changes;
 use crate::host::link_events::LinkEvents;
 use crate::host::manager::Manager;
 use crate::host::unit::{Apart, JobEnd, UnitState};
-use crate::host::{Root, answer, clock, journal, netlink};
+use crate::host::{Root, answer, clock, journal, netlink, systemctl};
 use crate::observe::iface::look;
 use crate::observe::ipoib::Interface;
 use crate::observe::link::carrier;
@@ -20,6 +19,16 @@ use crate::stacks::{KNOWN, Live, decide, phase};
 /// How long a stack that runs may take to notice a new interface at all,
 /// before its "not mine" is believed.
 const NOTICE_USEC: u64 = 3_000_000;
+
+/// How often what the stacks record of the interface is looked at while it is waited for:
+/// soon after an event, then more and more rarely, microseconds. There is no event for it
+/// that hundreds of instances could wait for: root has 256 connections to the bus and 128
+/// inotify instances (`/proc/sys/fs/inotify/max_user_instances`) on the whole host.
+const PEEK_USEC: (u64, u64) = (100_000, 5_000_000);
+
+/// What a stack does not record is asked for: after so many microseconds at first, and each
+/// time after twice as many.
+const ASK_AGAIN_USEC: u64 = 15_000_000;
 
 /// How a look at the stacks ended.
 enum Next {
@@ -37,6 +46,8 @@ struct Run<'a> {
     manager: Manager,
     interface: Interface,
     report: &'a mut IfaceReport,
+    /// How long no event may come before the stacks are asked again, microseconds.
+    ask_again: u64,
     /// What was done last: nothing is done twice.
     acted: Option<Action>,
 }
@@ -60,7 +71,9 @@ pub fn bring_up(
     report.asked_by.clone_from(&manager.way);
     let notice_until = clock::monotonic_usec() + NOTICE_USEC;
     let interface = interface.clone();
-    let mut run = Run { root, deadline, notice_until, manager, interface, report, acted: None };
+    let ask_again = ASK_AGAIN_USEC;
+    let mut run =
+        Run { root, deadline, notice_until, manager, interface, report, ask_again, acted: None };
     let mut states = Some(states);
     run.report.bring_up = loop {
         match run.step(states.take()) {
@@ -95,7 +108,7 @@ pub fn ask_systemd(
 impl Run<'_> {
     /// Look, decide and do one thing.
     fn step(&mut self, states: Option<Vec<UnitState>>) -> anyhow::Result<Next> {
-        let links = LinkEvents::open()?;
+        let watch = Watch::open(self.root, &self.interface)?;
         let states = match states {
             Some(states) => states,
             None => {
@@ -104,8 +117,9 @@ impl Run<'_> {
                 self.manager.units(&names)?
             }
         };
-        let (mut live, mut changes) =
-            KNOWN.ask(self.root, &mut self.manager, &states, &self.interface)?;
+        let mut live = KNOWN.ask(self.root, &mut self.manager, &states, &self.interface)?;
+        // From here on it may be waited for, for as long as the deadline is.
+        self.manager.rest();
         // After the stacks, which may take long to answer: one that says that it is
         // done has set it up, and does not tell again.
         self.interface = look(self.root, &self.interface.name)?.interface;
@@ -113,7 +127,10 @@ impl Run<'_> {
             anyhow::bail!("it went away, and another one has its name");
         }
         live.addressed = is_addressed(&self.interface)?;
-        let standings = KNOWN.standings(self.root, &self.interface, &states, &live);
+        let mut standings = KNOWN.standings(self.root, &self.interface, &states, &live);
+        if self.report.wanted.mode.is_some() || self.report.wanted.mtu.is_some() {
+            standings = KNOWN.with_writes(self.root, &self.interface, &states, standings);
+        }
         let decision = decide(&standings, &self.interface);
         if self.report.decided_usec == 0 {
             self.report.decided_usec = clock::monotonic_usec();
@@ -129,7 +146,7 @@ impl Run<'_> {
             Action::Nothing => Ok(Next::End(BringUp::Up)),
             Action::Leave => Ok(Next::End(BringUp::Left)),
             Action::WaitForService => self.wait_for(known(stack)?.facts().service),
-            Action::WaitForHotplug => self.wait_for_own(known(own_unit)?, &links),
+            Action::WaitForHotplug => self.wait_for_own(known(own_unit)?, &watch),
             // An ifup for a former interface of that name may have left addresses
             // after our look: that alone is worth a second try.
             Action::IfupAnew if self.acted != Some(Action::IfupAnew) => {
@@ -146,13 +163,13 @@ impl Run<'_> {
             Action::StartHotplug => {
                 self.acted = Some(decision.action);
                 let unit = known(own_unit)?.of(&self.interface);
-                let end = self.manager.start(&unit, self.deadline)?;
+                let end = systemctl::start(&unit, self.deadline)?;
                 Ok(self.after(&unit, end))
             }
-            Action::Verify => self.verify(&live, &decision, &mut changes, &links),
+            Action::Verify => self.verify(&live, &decision, &watch),
             // What a stack says in its first moments is not its last word.
             Action::Nobody | Action::Stuck if live.is_undecided(&self.interface) => {
-                match self.wait(self.notice_until, &mut changes, &links)? {
+                match self.wait(self.notice_until, &watch)? {
                     true => Ok(Next::Again),
                     false => Ok(self.concluded(&decision)),
                 }
@@ -174,7 +191,7 @@ impl Run<'_> {
     }
 
     fn wait_for(&mut self, unit: &str) -> anyhow::Result<Next> {
-        match self.manager.wait_for_job(unit, self.deadline)? {
+        match systemctl::wait_for_job(unit, self.deadline)? {
             JobEnd::Pending => Ok(self.failed(&format!(
                 "{unit} is still starting at the deadline (network.deadline): systemctl status {unit}"
             ))),
@@ -182,21 +199,17 @@ impl Run<'_> {
         }
     }
 
-    /// A stack's own unit for the interface has no job while it works: its change is
-    /// waited for, or, where the bus is not up, that of the interface.
-    fn wait_for_own(&mut self, own: &OwnUnit, links: &LinkEvents) -> anyhow::Result<Next> {
+    /// A stack's own unit for the interface has no job while it works: the change of the
+    /// interface is waited for.
+    fn wait_for_own(&mut self, own: &OwnUnit, watch: &Watch) -> anyhow::Result<Next> {
         let unit = own.of(&self.interface);
-        let mut changes = Vec::new();
-        if let Some(bus) = self.manager.bus() {
-            changes.push(bus.unit_changes(&unit)?);
-        }
-        // Asked again after the signals are on.
         let state = self.manager.units(&[&unit])?;
+        self.manager.rest();
         if state.first().is_some_and(|u| u.job != 0) {
             return self.wait_for(&unit);
         }
         let works = state.first().is_some_and(|u| (own.phase)(u) == Phase::Starting);
-        if !works || self.wait(self.deadline, &mut changes, links)? {
+        if !works || self.wait(self.deadline, watch)? {
             return Ok(Next::Again);
         }
         Ok(self.failed(&format!(
@@ -228,13 +241,14 @@ impl Run<'_> {
         let unit = format!("ibprov-ifup-{}-{}.service", unit_escape(&name), self.interface.ifindex);
         // One that was begun by a run of ours that was killed goes on.
         let state = self.manager.units(&[&unit])?;
+        self.manager.rest();
         match state.first().map(phase::of_unit) {
             Some(Phase::Starting | Phase::Queued) => {
                 self.acted = before;
                 return self.wait_for(&unit);
             }
             Some(Phase::Active | Phase::Stopped) => {
-                self.manager.stop(&unit, self.deadline)?;
+                systemctl::stop(&unit, self.deadline)?;
             }
             _ => {}
         }
@@ -256,18 +270,12 @@ impl Run<'_> {
             device: &device,
             timeout_usec: left,
         };
-        let end = self.manager.run_apart(&apart, self.deadline)?;
+        let end = systemctl::run_apart(&apart, self.deadline)?;
         Ok(self.after(&unit, end))
     }
 
     /// A stack that takes interfaces by itself: see that it does.
-    fn verify(
-        &mut self,
-        live: &Live,
-        decision: &Decision,
-        changes: &mut [Changes],
-        links: &LinkEvents,
-    ) -> anyhow::Result<Next> {
+    fn verify(&mut self, live: &Live, decision: &Decision, watch: &Watch) -> anyhow::Result<Next> {
         let stack = known(decision.stack)?;
         match live.progress(stack, &self.interface) {
             Progress::Up => return Ok(Next::End(BringUp::Up)),
@@ -276,7 +284,7 @@ impl Run<'_> {
             }
             Progress::Undecided | Progress::Working => {}
         }
-        if self.wait(self.deadline, changes, links)? {
+        if self.wait(self.deadline, watch)? {
             return Ok(Next::Again);
         }
         if self.interface.up && !carrier(self.root, &self.interface.name) {
@@ -288,16 +296,51 @@ impl Run<'_> {
         )))
     }
 
-    /// Wait until something changes; false at `until`.
-    fn wait(
-        &mut self,
-        until: u64,
-        changes: &mut [Changes],
-        links: &LinkEvents,
-    ) -> anyhow::Result<bool> {
-        match self.manager.bus() {
-            Some(bus) if !changes.is_empty() => Ok(bus.wait(changes, until)?),
-            _ => Ok(links.wait(until)?),
+    /// Wait until something changes, or the stacks are to be asked again; false at
+    /// `until`.
+    fn wait(&mut self, until: u64, watch: &Watch) -> anyhow::Result<bool> {
+        let ask = clock::monotonic_usec().saturating_add(self.ask_again);
+        if watch.wait(self.root, until.min(ask))? {
+            self.ask_again = ASK_AGAIN_USEC;
+            return Ok(true);
+        }
+        self.ask_again = self.ask_again.saturating_mul(2);
+        Ok(ask < until)
+    }
+}
+
+/// What tells that an interface gets further, without a connection to the bus.
+struct Watch {
+    links: LinkEvents,
+    /// The files that stacks write anew, with what was in them.
+    records: Vec<(String, Option<String>)>,
+}
+
+impl Watch {
+    /// Watch; to miss nothing, before the stacks are asked.
+    fn open(root: &Root, interface: &Interface) -> anyhow::Result<Self> {
+        let links = LinkEvents::of(interface.ifindex)
+            .map_err(|e| anyhow::anyhow!("listen to rtnetlink: {}", answer(&e)))?;
+        let records = KNOWN.records_of(interface).into_iter();
+        let records = records.map(|path| (path.clone(), root.attribute(&path).ok())).collect();
+        Ok(Self { links, records })
+    }
+
+    /// Wait until something has changed; false at `until`.
+    fn wait(&self, root: &Root, until: u64) -> anyhow::Result<bool> {
+        let (mut step, most) = PEEK_USEC;
+        loop {
+            let next = clock::monotonic_usec().saturating_add(step);
+            if self.links.wait(until.min(next))? {
+                return Ok(true);
+            }
+            if self.records.iter().any(|(path, then)| root.attribute(path).ok() != *then) {
+                return Ok(true);
+            }
+            if clock::monotonic_usec() >= until {
+                return Ok(false);
+            }
+            step = step.saturating_mul(2).min(most);
         }
     }
 }
@@ -348,9 +391,10 @@ pub fn explain(
     no_bus: bool,
 ) -> anyhow::Result<(String, Vec<View>, Decision)> {
     let (mut manager, states) = ask_systemd(interface, no_bus)?;
-    let (mut live, _) = KNOWN.ask(root, &mut manager, &states, interface)?;
+    let mut live = KNOWN.ask(root, &mut manager, &states, interface)?;
     live.addressed = is_addressed(interface)?;
     let standings = KNOWN.standings(root, interface, &states, &live);
+    let standings = KNOWN.with_writes(root, interface, &states, standings);
     let decision = decide(&standings, interface);
     let views = standings.into_iter().map(|s| s.view).collect();
     Ok((manager.way, views, decision))

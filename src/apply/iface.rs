@@ -9,13 +9,13 @@ use super::warnings::foreseen;
 use crate::config::Config;
 use crate::host::manager::Manager;
 use crate::host::unit::JobEnd;
-use crate::host::{Root, clock, errno_name, links, lock, state, unit_links};
+use crate::host::{Root, clock, errno_name, links, lock, state, systemctl, unit_links};
 use crate::names::{IfName, IfNameError};
 use crate::observe::iface::{NotSeen, Seen, look};
 use crate::observe::ipoib::{self, Interface, Sort, outcome_file};
 use crate::observe::{Look, interface_manager};
 use crate::plan::settings::overwritten;
-use crate::plan::{IfacePlan, iface_plan, rename, wanted};
+use crate::plan::{IfacePlan, concerns_others, iface_plan, rename, wanted};
 use crate::report::events as kinds;
 use crate::report::iface::{
     BringUp, IfaceReport, IfaceStep, IfaceStepReport, WantedInterface, aside_name,
@@ -32,7 +32,20 @@ pub struct Ask<'a> {
     pub no_bus: bool,
 }
 
-/// What is wanted of `seen`, and the steps to it.
+/// Look at an interface, and at the others where the configuration has something for it
+/// that concerns them.
+///
+/// # Errors
+/// As [`look`].
+pub fn look_for_plan(config: &Config, root: &Root, name: &IfName) -> Result<Seen, NotSeen> {
+    let mut seen = look(root, name)?;
+    if concerns_others(&config.interfaces, &seen.interface) {
+        seen.look_at_others(root);
+    }
+    Ok(seen)
+}
+
+/// What is wanted of `seen`, as [`look_for_plan`] gives it, and the steps to it.
 #[must_use]
 pub fn planned(config: &Config, seen: &Seen) -> (WantedInterface, IfacePlan) {
     let wanted = wanted(&config.interfaces, &seen.interface);
@@ -72,7 +85,7 @@ pub fn run(config: &Config, root: &Root, ask: Ask<'_>) -> Result<IfaceReport, No
         }
     };
     let_other_agent_end(root, ask, deadline, &mut report);
-    seen = look(root, ask.name)?;
+    seen = look_for_plan(config, root, ask.name)?;
     report.notes.append(&mut seen.problems);
     let mut refused = Vec::new();
     refused.extend(give_name(config, root, &mut seen, &mut report));
@@ -150,15 +163,13 @@ fn let_other_agent_end(root: &Root, ask: Ask<'_>, until: u64, report: &mut Iface
 
 /// Wait until `unit` has neither a job nor anything that runs; false at `until`.
 fn ends(root: &Root, unit: &str, no_bus: bool, until: u64) -> anyhow::Result<bool> {
-    let (mut manager, states) = if no_bus {
-        let mut manager = Manager::by_systemctl();
-        let states = manager.units(&[unit])?;
-        (manager, states)
-    } else {
-        Manager::open(&[unit])?
+    let states = match no_bus {
+        true => Manager::by_systemctl().units(&[unit])?,
+        // No connection is held while it is waited for.
+        false => Manager::open(&[unit])?.1,
     };
     let has_job = states.first().is_some_and(|state| state.job != 0);
-    if has_job && manager.wait_for_job(unit, until)? == JobEnd::Pending {
+    if has_job && systemctl::wait_for_job(unit, until)? == JobEnd::Pending {
         return Ok(false);
     }
     Ok(unit_links::wait_until_down(root, unit, until)?)
@@ -230,7 +241,7 @@ fn give_name(
     };
     let IfaceStep::Rename { to, .. } = step.clone() else { return None };
     do_step(step, seen, report)?;
-    match look(root, &to) {
+    match look_for_plan(config, root, &to) {
         Err(e) => report.failures.push(e.to_string()),
         Ok(now) => {
             report.netdev = to.to_string();
@@ -273,7 +284,7 @@ fn settings(
             report.mtu_asked = asked.or(report.mtu_asked);
         }
     }
-    match look(root, &seen.interface.name) {
+    match look_for_plan(config, root, &seen.interface.name) {
         Err(e) => report.failures.push(e.to_string()),
         Ok(now) => {
             let Seen { interface, all, names, .. } = &now;

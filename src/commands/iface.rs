@@ -4,13 +4,15 @@ use std::io::Write;
 use std::path::Path;
 
 use crate::apply::bring_up::explain;
-use crate::apply::iface::{Ask, is_missed, name_of, planned, queue_advice, run as set_up};
+use crate::apply::iface::{
+    Ask, is_missed, look_for_plan, name_of, planned, queue_advice, run as set_up,
+};
 use crate::apply::warnings::foreseen;
 use crate::cli::{Format, IfaceArgs};
 use crate::config::Config;
 use crate::host::{Root, process, systemctl, systemd};
 use crate::names::{IfName, PciAddress};
-use crate::observe::iface::{NotSeen, look};
+use crate::observe::iface::NotSeen;
 use crate::plan::settings::contradictions;
 use crate::report::iface::stacks_text;
 use crate::report::stack::View;
@@ -98,7 +100,7 @@ fn stopped(unit: &str, device: &Path, root: &Root) -> anyhow::Result<u8> {
 }
 
 fn dry_run(ask: Ask<'_>, config: &Config, root: &Root, format: Format) -> anyhow::Result<u8> {
-    let seen = look(root, ask.name)?;
+    let seen = look_for_plan(config, root, ask.name)?;
     let (wanted, plan) = planned(config, &seen);
     let mut notes = seen.problems.clone();
     notes.extend(queue_advice(root, &wanted));

@@ -19,41 +19,23 @@ use zbus::{
     Connection, DBusError, DynamicType, MatchRule, Message, MessageStream, OwnedVariant, Variant,
 };
 
-use super::clock;
-use super::unit::{ActiveState, Apart, CALL_USEC, Job, JobEnd, LoadState, UnitState};
+use super::unit::{ActiveState, CALL_USEC, JobEnd, LoadState, UnitState};
+use super::{bus_turns, clock};
 
 /// A path on the bus, as a type of an answer.
 pub use zbus::OwnedObjectPath as ObjectPath;
 
-/// A connection to the system bus, with systemd's job signals on.
+/// A connection to the system bus. root has [256] of them on the whole host, whatever
+/// programs it runs, so nobody holds one while it waits for what may take long, and all
+/// of ours together hold a few at a time ([`bus_turns`]).
+///
+/// [256]: https://dbus.freedesktop.org/doc/dbus-daemon.1.html "max_connections_per_user"
 #[derive(Debug)]
 pub struct Bus {
     runtime: tokio::runtime::Runtime,
     connection: Connection,
-    jobs: JobSignals,
-}
-
-/// JobRemoved goes to everybody and tells of every job of the boot. Signals
-/// are taken off the stream whenever anything is waited for: a full stream
-/// would hold up the answers behind it.
-#[derive(Debug)]
-struct JobSignals {
-    stream: MessageStream,
-    /// Job path to result, of jobs that have ended since we listen.
-    ended: HashMap<String, String>,
-}
-
-impl JobSignals {
-    /// Take what has come; the waker is set for what comes next.
-    fn take(&mut self, cx: &mut Context<'_>) {
-        while let Poll::Ready(Some(Ok(message))) = Pin::new(&mut self.stream).poll_next(cx) {
-            let body = message.body();
-            let removed = body.deserialize::<(u32, ObjectPath, String, String)>();
-            if let Ok((_, path, _, result)) = removed {
-                self.ended.insert(path.as_str().to_owned(), result);
-            }
-        }
-    }
+    /// Given back when the connection is closed, or is to be open for long.
+    turn: Option<bus_turns::Turn>,
 }
 
 /// How many signals may wait for us to take them.
@@ -158,26 +140,25 @@ impl Properties {
 }
 
 impl Bus {
-    /// Connect and ask systemd for its job signals, all before `until_usec`.
+    /// Connect. The wait for a turn apart, the bus has `within_usec` to let us in.
     ///
     /// # Errors
-    /// There is no bus, or it does not answer in time.
-    pub fn connect(until_usec: u64) -> Result<Self, BusError> {
+    /// There is no bus, it does not answer in time, or others of ours keep it busy.
+    pub fn connect(within_usec: u64) -> Result<Self, BusError> {
         let what = "connect";
+        let began = clock::monotonic_usec();
+        let busy = |_| BusError::Silent {
+            what: "a turn among other runs of ibprov".to_owned(),
+            millis: clock::monotonic_usec().saturating_sub(began) / 1000,
+        };
+        let turn = bus_turns::take(began + bus_turns::PATIENCE_USEC).map_err(busy)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|e| broken(what, &e.to_string()))?;
         let began = clock::monotonic_usec();
-        let connected = runtime.block_on(within(until_usec, async {
-            let connection = zbus::connection::Builder::system().build().await?;
-            let rule = signal_rule(SYSTEMD, "JobRemoved")?;
-            // First the stream, then the signals, then the question.
-            let stream = MessageStream::for_match_rule(rule, &connection, QUEUE).await?;
-            call(&connection, SYSTEMD, "Subscribe", &()).await?;
-            Ok((connection, stream))
-        }));
-        let (connection, stream) = answered(what, began, connected)?;
-        let jobs = JobSignals { stream, ended: HashMap::new() };
-        Ok(Self { runtime, connection, jobs })
+        let connected = runtime
+            .block_on(within(began + within_usec, zbus::connection::Builder::system().build()));
+        let connection = answered(what, began, connected)?;
+        Ok(Self { runtime, connection, turn })
     }
 
     /// Call `method` and read its answer.
@@ -202,12 +183,7 @@ impl Bus {
         future: impl Future<Output = zbus::Result<T>>,
     ) -> Result<T, BusError> {
         let began = clock::monotonic_usec();
-        let mut future = pin!(future);
-        let both = poll_fn(|cx| {
-            self.jobs.take(cx);
-            future.as_mut().poll(cx)
-        });
-        let answer = self.runtime.block_on(within(began + CALL_USEC, both));
+        let answer = self.runtime.block_on(within(began + CALL_USEC, future));
         answered(what, began, answer)
     }
 
@@ -218,49 +194,6 @@ impl Bus {
     pub fn properties(&mut self, at: At<'_>) -> Result<Properties, BusError> {
         let to = At { interface: PROPERTIES, ..at };
         self.call(to, "GetAll", &at.interface).map(Properties)
-    }
-
-    /// A stream of the changes of an object's properties.
-    ///
-    /// # Errors
-    /// As [`Bus::call`].
-    pub fn changes(&mut self, service: &str, path: &str) -> Result<Changes, BusError> {
-        let at = At { service, path, interface: PROPERTIES };
-        let connection = self.connection.clone();
-        self.run(&format!("listen to {path}"), async {
-            let rule = signal_rule(at, "PropertiesChanged")?;
-            MessageStream::for_match_rule(rule, &connection, QUEUE).await.map(Changes)
-        })
-    }
-
-    /// A stream of the changes of a unit's state.
-    ///
-    /// # Errors
-    /// As [`Bus::call`].
-    pub fn unit_changes(&mut self, name: &str) -> Result<Changes, BusError> {
-        let path: ObjectPath = self.call(SYSTEMD, "LoadUnit", &name)?;
-        self.changes(SYSTEMD.service, path.as_str())
-    }
-
-    /// Wait until one of `changes` brings a signal; false at the deadline.
-    ///
-    /// # Errors
-    /// The connection broke.
-    pub fn wait(&mut self, changes: &mut [Changes], until_usec: u64) -> Result<bool, BusError> {
-        let next = poll_fn(|cx| {
-            self.jobs.take(cx);
-            let ready = changes.iter_mut().find_map(|c| match Pin::new(&mut c.0).poll_next(cx) {
-                Poll::Ready(message) => Some(message),
-                Poll::Pending => None,
-            });
-            ready.map_or(Poll::Pending, Poll::Ready)
-        });
-        match self.runtime.block_on(within(until_usec, next)) {
-            None => Ok(false),
-            Some(Some(Ok(_))) => Ok(true),
-            Some(Some(Err(e))) => Err(error("wait for a signal", &e)),
-            Some(None) => Err(broken("wait for a signal", "the connection was closed")),
-        }
     }
 
     /// The states of the units, in this order. One question for all; what only
@@ -305,80 +238,50 @@ impl Bus {
         T::try_from(value).map_err(|_| broken(name, "a value of another type"))
     }
 
-    /// The jobs that are queued or running.
-    ///
-    /// # Errors
-    /// As [`Bus::call`].
-    pub fn jobs(&mut self) -> Result<Vec<Job>, BusError> {
-        let list: Vec<(u32, String, String, String, ObjectPath, ObjectPath)> =
-            self.call(SYSTEMD, "ListJobs", &())?;
-        let job = |(id, unit, kind, state, _, _): (_, _, _, String, _, _)| Job {
-            id,
-            unit,
-            kind,
-            running: state == "running",
-        };
-        Ok(list.into_iter().map(job).collect())
-    }
-
     /// Start `unit` and wait until its job has ended, or `until_usec` has passed.
     pub(super) fn start(&mut self, unit: &str, until_usec: u64) -> Result<JobEnd, BusError> {
-        let job: ObjectPath = self.call(SYSTEMD, "StartUnit", &(unit, "replace"))?;
-        self.job_end(job.as_str(), until_usec)
-    }
-
-    /// Stop `unit` and wait until its job has ended, or `until_usec` has passed.
-    pub(super) fn stop(&mut self, unit: &str, until_usec: u64) -> Result<JobEnd, BusError> {
-        let job: ObjectPath = self.call(SYSTEMD, "StopUnit", &(unit, "replace"))?;
-        self.job_end(job.as_str(), until_usec)
-    }
-
-    /// Run a command as a service of its own, and wait until its start has ended.
-    pub(super) fn run_apart(
-        &mut self,
-        unit: &Apart<'_>,
-        until_usec: u64,
-    ) -> Result<JobEnd, BusError> {
-        let program = unit.command.first().copied().unwrap_or_default();
-        let exec = vec![(program, unit.command.to_vec(), false)];
-        let properties: Vec<(&str, Variant<'_>)> = vec![
-            ("Description", unit.description.into()),
-            ("Type", "oneshot".into()),
-            ("RemainAfterExit", true.into()),
-            ("DefaultDependencies", false.into()),
-            ("CollectMode", "inactive-or-failed".into()),
-            ("BindsTo", vec![unit.device].into()),
-            ("After", vec![unit.device].into()),
-            ("Conflicts", vec!["shutdown.target"].into()),
-            ("Before", vec!["shutdown.target"].into()),
-            ("TimeoutStartUSec", unit.timeout_usec.into()),
-            ("ExecStart", exec.into()),
-        ];
-        let auxiliary: Vec<(&str, Vec<(&str, Variant<'_>)>)> = Vec::new();
-        let body = (unit.name, "fail", properties, auxiliary);
-        let job: ObjectPath = self.call(SYSTEMD, "StartTransientUnit", &body)?;
-        self.job_end(job.as_str(), until_usec)
-    }
-
-    /// Wait until `unit` has no start job any more; never starts it.
-    pub(super) fn wait_for_job(&mut self, unit: &str, until_usec: u64) -> Result<JobEnd, BusError> {
-        let job = self.jobs()?.into_iter().find(|j| j.unit == unit && j.kind != "stop");
-        match job {
-            None => Ok(JobEnd::Done),
-            Some(job) => {
-                let path = format!("{}/job/{}", SYSTEMD.path, job.id);
-                self.job_end(&path, until_usec)
-            }
-        }
-    }
-
-    /// Only the path says which job it was that ended.
-    fn job_end(&mut self, job: &str, until_usec: u64) -> Result<JobEnd, BusError> {
         let connection = self.connection.clone();
+        let jobs = self.run("listen to the ends of jobs", async {
+            let rule = signal_rule(SYSTEMD, "JobRemoved")?;
+            // First the stream, then the signals, then the question.
+            let stream = MessageStream::for_match_rule(rule, &connection, QUEUE).await?;
+            call(&connection, SYSTEMD, "Subscribe", &()).await?;
+            Ok(stream)
+        });
+        // It goes to everybody and tells of every job of the boot. Signals are taken off
+        // the stream while the answer is waited for: a full stream would hold it up.
+        let mut jobs = jobs?;
+        let mut ended: HashMap<String, String> = HashMap::new();
+        let mut take = |cx: &mut Context<'_>, ended: &mut HashMap<String, String>| {
+            while let Poll::Ready(Some(Ok(message))) = Pin::new(&mut jobs).poll_next(cx) {
+                let body = message.body();
+                let removed = body.deserialize::<(u32, ObjectPath, String, String)>();
+                if let Ok((_, path, _, result)) = removed {
+                    ended.insert(path.as_str().to_owned(), result);
+                }
+            }
+        };
+        let what = format!("StartUnit of {}", SYSTEMD.path);
+        let began = clock::monotonic_usec();
+        let job = self.runtime.block_on(within(began + CALL_USEC, async {
+            let mut asked = pin!(async {
+                let answer = call(&connection, SYSTEMD, "StartUnit", &(unit, "replace")).await?;
+                answer.body().deserialize::<ObjectPath>()
+            });
+            poll_fn(|cx| {
+                take(cx, &mut ended);
+                asked.as_mut().poll(cx)
+            })
+            .await
+        }));
+        let job = answered(&what, began, job)?;
+        // The start may take minutes, and others have questions.
+        self.turn = None;
+        // Only the path says which job it was that ended.
         let mut closed = pin!(connection.closed());
         let result = poll_fn(|cx| {
-            self.jobs.take(cx);
-            match self.jobs.ended.remove(job) {
+            take(cx, &mut ended);
+            match ended.remove(job.as_str()) {
                 Some(result) => Poll::Ready(Some(result)),
                 None => closed.as_mut().poll(cx).map(|()| None),
             }
@@ -391,10 +294,6 @@ impl Bus {
         }
     }
 }
-
-/// Changes of an object's properties.
-#[derive(Debug)]
-pub struct Changes(MessageStream);
 
 fn signal_rule<'a>(at: At<'a>, member: &'a str) -> zbus::Result<MatchRule<'a>> {
     MatchRule::builder()

@@ -12,8 +12,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 use nix::errno::Errno;
+use nix::libc::{BPF_ABS, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W};
 use nix::libc::{RTMGRP_IPV4_IFADDR, RTMGRP_IPV6_IFADDR, RTMGRP_LINK};
 use nix::poll::{PollFd, PollFlags, poll};
+use socket2::{SockFilter, SockRef};
 
 use super::clock;
 
@@ -37,6 +39,20 @@ impl LinkEvents {
     /// No netlink socket can be opened.
     pub fn open() -> io::Result<Self> {
         let mut socket = Socket::new(NETLINK_ROUTE)?;
+        socket.bind(&SocketAddr::new(0, GROUPS))?;
+        socket.set_non_blocking(true)?;
+        Ok(Self { socket })
+    }
+
+    /// Listen for one interface alone. Where hundreds of interfaces come at once and each
+    /// has somebody who waits for it, those would wake each other otherwise.
+    ///
+    /// # Errors
+    /// As [`LinkEvents::open`]; the kernel takes no filter.
+    pub fn of(ifindex: u32) -> io::Result<Self> {
+        let mut socket = Socket::new(NETLINK_ROUTE)?;
+        // Before it is a member of the groups: nothing else gets in.
+        SockRef::from(&socket).attach_filter(&only(ifindex))?;
         socket.bind(&SocketAddr::new(0, GROUPS))?;
         socket.set_non_blocking(true)?;
         Ok(Self { socket })
@@ -81,8 +97,47 @@ impl LinkEvents {
     }
 }
 
+/// Where a message of a link (`struct ifinfomsg`) and one of an address (`struct
+/// ifaddrmsg`) alike have the interface's index, octets after the message's begin.
+const INDEX_AT: u32 = 20;
+
+/// The filter that lets messages about the interface with this index pass
+/// (`Documentation/networking/filter.rst`). It reads numbers in network order.
+fn only(ifindex: u32) -> [SockFilter; 4] {
+    // Operation codes have 16 bits, and all of these are small.
+    let code = |bits: u32| u16::try_from(bits).unwrap_or_default();
+    let index = u32::from_be_bytes(ifindex.to_ne_bytes());
+    [
+        SockFilter::new(code(BPF_LD | BPF_W | BPF_ABS), 0, 0, INDEX_AT),
+        SockFilter::new(code(BPF_JMP | BPF_JEQ | BPF_K), 0, 1, index),
+        SockFilter::new(code(BPF_RET | BPF_K), 0, 0, u32::MAX),
+        SockFilter::new(code(BPF_RET | BPF_K), 0, 0, 0),
+    ]
+}
+
 impl AsFd for LinkEvents {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::links;
+
+    #[test]
+    fn events_of_another_interface_are_not_heard() {
+        let alone = std::thread::spawn(|| {
+            nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET).expect("tests run as root");
+            let own = LinkEvents::of(1).expect("socket");
+            let other = LinkEvents::of(2).expect("socket");
+            let any = LinkEvents::open().expect("socket");
+            links::set_mtu(1, 1400).expect("the loopback of a namespace of its own");
+            assert!(any.wait(clock::monotonic_usec() + 5_000_000).expect("wait"));
+            assert!(own.drain().expect("socket"));
+            assert!(!other.drain().expect("socket"));
+        });
+        alone.join().expect("thread");
     }
 }

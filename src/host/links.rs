@@ -69,6 +69,12 @@ pub fn add_child(parent: u32, name: &IfName, pkey: PKey) -> io::Result<()> {
     new_link(0, &attributes, NLM_F_CREATE | NLM_F_EXCL)
 }
 
+/// The name of the interface with this index; `None` if it is not there.
+#[must_use]
+pub fn name_of(ifindex: u32) -> Option<IfName> {
+    nix::net::if_::if_indextoname(ifindex).ok()?.to_str().ok()?.parse().ok()
+}
+
 /// Mode and umcast of an IPoIB interface, for those that have no files for it.
 ///
 /// # Errors

@@ -6,8 +6,8 @@
 
 use super::bus::{Bus, BusError};
 use super::systemctl::SystemctlError;
-use super::unit::{Apart, CALL_USEC, Job, JobEnd, UnitState};
-use super::{Root, clock, systemctl, unit_links};
+use super::unit::{CALL_USEC, JobEnd, UnitState};
+use super::{Root, systemctl, unit_links};
 
 /// Why the service manager could not be asked.
 #[derive(Debug, thiserror::Error)]
@@ -24,6 +24,8 @@ pub enum ManagerError {
 #[derive(Debug)]
 pub struct Manager {
     bus: Option<Bus>,
+    /// The bus is used, whether a connection is open now or not.
+    by_bus: bool,
     /// Why it is asked by the way it is, for people.
     pub way: String,
 }
@@ -44,14 +46,14 @@ impl Manager {
     /// systemctl cannot be run, or systemd does not answer.
     pub fn open(names: &[&str]) -> Result<(Self, Vec<UnitState>), ManagerError> {
         let mut manager = if bus_daemon_runs(&Root::live()) {
-            match Bus::connect(clock::monotonic_usec() + CONNECT_USEC) {
-                Ok(bus) => Self::by_bus(bus),
-                Err(e) => Self { bus: None, way: format!("systemctl ({e})") },
+            match Bus::connect(CONNECT_USEC) {
+                Ok(bus) => Self { bus: Some(bus), by_bus: true, way: "the system bus".to_owned() },
+                Err(e) => Self { bus: None, by_bus: false, way: format!("systemctl ({e})") },
             }
         } else {
-            Self { bus: None, way: "systemctl (dbus.service does not run)".to_owned() }
+            let way = "systemctl (dbus.service does not run)".to_owned();
+            Self { bus: None, by_bus: false, way }
         };
-        // Signals are on by now: what changes from here on is heard.
         let states = manager.units(names)?;
         Ok((manager, states))
     }
@@ -59,23 +61,26 @@ impl Manager {
     /// Ask through systemctl only, whatever the bus does.
     #[must_use]
     pub fn by_systemctl() -> Self {
-        Self { bus: None, way: format!("systemctl{ONLY}") }
+        Self { bus: None, by_bus: false, way: format!("systemctl{ONLY}") }
     }
 
-    /// Ask over this bus.
-    #[must_use]
-    pub fn by_bus(bus: Bus) -> Self {
-        Self { bus: Some(bus), way: "the system bus".to_owned() }
+    /// Close the connection, before anything is waited for; the next question opens
+    /// another one.
+    pub fn rest(&mut self) {
+        self.bus = None;
     }
 
     /// The bus, also where it did not let us in at once: for what can be asked
     /// in no other way.
     pub fn bus_by_all_means(&mut self) -> Option<&mut Bus> {
         if self.bus.is_none() && !self.way.ends_with(ONLY) {
-            match Bus::connect(clock::monotonic_usec() + CALL_USEC) {
+            match Bus::connect(CALL_USEC) {
                 Ok(bus) => {
                     self.bus = Some(bus);
-                    "the system bus, at the second try".clone_into(&mut self.way);
+                    if !self.by_bus {
+                        self.by_bus = true;
+                        "the system bus, at the second try".clone_into(&mut self.way);
+                    }
                 }
                 Err(e) => tracing::debug!(cause = %e, "{e}"),
             }
@@ -83,8 +88,15 @@ impl Manager {
         self.bus.as_mut()
     }
 
-    /// The bus, where it is up: network managers are on it too.
+    /// The bus, where it is up.
     pub fn bus(&mut self) -> Option<&mut Bus> {
+        if self.bus.is_none() && self.by_bus {
+            // It was up before: systemctl answers for now where it is not.
+            match Bus::connect(CONNECT_USEC) {
+                Ok(bus) => self.bus = Some(bus),
+                Err(e) => tracing::debug!(cause = %e, "{e}"),
+            }
+        }
         self.bus.as_mut()
     }
 
@@ -94,69 +106,23 @@ impl Manager {
     /// # Errors
     /// systemd could not be asked.
     pub fn units(&mut self, names: &[&str]) -> Result<Vec<UnitState>, ManagerError> {
-        match &mut self.bus {
+        match self.bus() {
             Some(bus) => Ok(bus.units(names)?),
             None => Ok(systemctl::units(names)?),
         }
     }
 
-    /// The jobs that are queued or running.
-    ///
-    /// # Errors
-    /// systemd could not be asked.
-    pub fn jobs(&mut self) -> Result<Vec<Job>, ManagerError> {
-        match &mut self.bus {
-            Some(bus) => Ok(bus.jobs()?),
-            None => Ok(systemctl::jobs()?),
-        }
-    }
-
     /// Start `unit` and wait until its job has ended, at the latest until
     /// `until_usec` of CLOCK_MONOTONIC. An identical job that is there already
-    /// is joined.
+    /// is joined. A connection to the bus is held meanwhile: for who starts few at a
+    /// time.
     ///
     /// # Errors
     /// systemd could not be asked, or refuses (no such unit, masked).
     pub fn start(&mut self, unit: &str, until_usec: u64) -> Result<JobEnd, ManagerError> {
-        match &mut self.bus {
+        match self.bus() {
             Some(bus) => Ok(bus.start(unit, until_usec)?),
             None => Ok(systemctl::start(unit, until_usec)?),
-        }
-    }
-
-    /// Stop `unit` and wait until its job has ended.
-    ///
-    /// # Errors
-    /// As [`Manager::start`].
-    pub fn stop(&mut self, unit: &str, until_usec: u64) -> Result<JobEnd, ManagerError> {
-        match &mut self.bus {
-            Some(bus) => Ok(bus.stop(unit, until_usec)?),
-            None => Ok(systemctl::stop(unit, until_usec)?),
-        }
-    }
-
-    /// Run `command` as the service `unit` of its own, which outlives us, and
-    /// wait until its start has ended: a program that leaves children behind
-    /// (a DHCP client) leaves them there.
-    ///
-    /// # Errors
-    /// systemd could not be asked, or refuses (a unit of that name exists).
-    pub fn run_apart(&mut self, unit: &Apart<'_>, until_usec: u64) -> Result<JobEnd, ManagerError> {
-        match &mut self.bus {
-            Some(bus) => Ok(bus.run_apart(unit, until_usec)?),
-            None => Ok(systemctl::run_apart(unit, until_usec)?),
-        }
-    }
-
-    /// Wait until `unit` has no start job any more. Returns at once if it has
-    /// none. Never starts it.
-    ///
-    /// # Errors
-    /// systemd could not be asked.
-    pub fn wait_for_job(&mut self, unit: &str, until_usec: u64) -> Result<JobEnd, ManagerError> {
-        match &mut self.bus {
-            Some(bus) => Ok(bus.wait_for_job(unit, until_usec)?),
-            None => Ok(systemctl::wait_for_job(unit, until_usec)?),
         }
     }
 }

@@ -7,6 +7,7 @@
 
 pub mod attribute;
 pub mod bus;
+mod bus_turns;
 pub mod clock;
 pub mod config_files;
 pub mod events;

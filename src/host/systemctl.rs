@@ -1,8 +1,11 @@
-//! Questions to systemd through its own command, for the time before the bus.
+//! Questions to systemd through its own commands: for the time before the bus, and for
+//! waits, since these commands reach PID 1 by a socket of its own
+//! (`bus_connect_transport_systemd()`, `src/shared/bus-util.c`) and hold no connection to
+//! the bus.
 
 use super::clock;
 use super::process::{self, Output};
-use super::unit::{ActiveState, Apart, CALL_USEC, Job, JobEnd, LoadState, UnitState};
+use super::unit::{ActiveState, Apart, CALL_USEC, JobEnd, LoadState, UnitState};
 
 /// Why systemd could not be asked through its commands.
 #[derive(Debug, thiserror::Error)]
@@ -37,25 +40,16 @@ pub(super) fn units(names: &[&str]) -> Result<Vec<UnitState>, SystemctlError> {
     })
 }
 
-/// The jobs that are queued or running.
-pub(super) fn jobs() -> Result<Vec<Job>, SystemctlError> {
-    let args = ["list-jobs", "--no-legend", "--plain", "--full", "--no-pager"];
-    let text = ask("systemctl", &args)?;
-    text.lines().filter(|l| !l.trim().is_empty()).map(parse_job).collect::<Option<_>>().ok_or_else(
-        || SystemctlError::Answer {
-            what: format!("systemctl {}", args.join(" ")),
-            answer: text.chars().take(200).collect(),
-        },
-    )
-}
-
 fn ask(program: &str, args: &[&str]) -> std::io::Result<String> {
     let out = process::output_until(program, args, clock::monotonic_usec() + CALL_USEC)?;
     out.into_text(program, args)
 }
 
 /// `systemctl start`, which waits for the job itself.
-pub(super) fn start(unit: &str, until_usec: u64) -> Result<JobEnd, SystemctlError> {
+///
+/// # Errors
+/// systemctl is missing, or systemd refuses (no such unit, masked).
+pub fn start(unit: &str, until_usec: u64) -> Result<JobEnd, SystemctlError> {
     let args = ["start", "--no-ask-password", "--", unit];
     Ok(job_end(&process::output_until("systemctl", &args, until_usec)?)?)
 }
@@ -71,13 +65,20 @@ pub fn queue_restart(unit: &str) -> std::io::Result<()> {
 }
 
 /// `systemctl stop`, which waits for the job itself.
-pub(super) fn stop(unit: &str, until_usec: u64) -> Result<JobEnd, SystemctlError> {
+///
+/// # Errors
+/// As [`start`].
+pub fn stop(unit: &str, until_usec: u64) -> Result<JobEnd, SystemctlError> {
     let args = ["stop", "--no-ask-password", "--", unit];
     Ok(job_end(&process::output_until("systemctl", &args, until_usec)?)?)
 }
 
-/// `systemd-run`, which waits for the start job of what it makes.
-pub(super) fn run_apart(unit: &Apart<'_>, until_usec: u64) -> Result<JobEnd, SystemctlError> {
+/// Run a command as a service of its own, which outlives us, by `systemd-run`, and wait
+/// until its start has ended: what the command leaves behind (a DHCP client) stays there.
+///
+/// # Errors
+/// systemd-run is missing, or systemd refuses (a unit of that name exists).
+pub fn run_apart(unit: &Apart<'_>, until_usec: u64) -> Result<JobEnd, SystemctlError> {
     let name = format!("--unit={}", unit.name);
     let description = format!("--description={}", unit.description);
     let timeout = format!("--property=TimeoutStartSec={}us", unit.timeout_usec);
@@ -91,7 +92,7 @@ pub(super) fn run_apart(unit: &Apart<'_>, until_usec: u64) -> Result<JobEnd, Sys
     Ok(job_end(&process::output_until("systemd-run", &args, until_usec)?)?)
 }
 
-/// As [`super::bus`] makes it over the bus.
+/// What every such unit has.
 const RUN_APART: [&str; 7] = [
     "--no-ask-password",
     "--collect",
@@ -103,9 +104,13 @@ const RUN_APART: [&str; 7] = [
     "--property=Before=shutdown.target",
 ];
 
-/// There is no command that waits for another unit's job. But the start of a
-/// unit that is ordered after it waits for it, and does not start it.
-pub(super) fn wait_for_job(unit: &str, until_usec: u64) -> Result<JobEnd, SystemctlError> {
+/// Wait until `unit` has no start job any more; never starts it. There is no command that
+/// does. But the start of a unit that is ordered after it waits for it, and does not start
+/// it.
+///
+/// # Errors
+/// systemctl or systemd-run is missing, or systemd does not answer.
+pub fn wait_for_job(unit: &str, until_usec: u64) -> Result<JobEnd, SystemctlError> {
     if units(&[unit])?.iter().all(|state| state.job == 0) {
         return Ok(JobEnd::Done);
     }
@@ -171,15 +176,6 @@ pub(super) fn parse_units(names: &[&str], text: &str) -> Option<Vec<UnitState>> 
     states.collect()
 }
 
-/// ` 45 networking.service start running`
-pub(super) fn parse_job(line: &str) -> Option<Job> {
-    let mut words = line.split_whitespace();
-    let id = words.next()?.parse().ok()?;
-    let [unit, kind, state] = [words.next()?, words.next()?, words.next()?];
-    let (unit, kind) = (unit.to_owned(), kind.to_owned());
-    Some(Job { id, unit, kind, running: state == "running" })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -198,12 +194,5 @@ mod tests {
         assert_eq!((networking.is_loaded(), networking.result.as_deref()), (false, None));
         assert_eq!(parse_units(&["a.service"], text), None, "as many answers as questions");
         assert_eq!(parse_units(&["a.service"], "Failed to connect\n"), None);
-    }
-
-    #[test]
-    fn jobs_are_read_from_their_columns() {
-        let job = parse_job("  45 networking.service start   running").expect("job");
-        assert_eq!(job.to_string(), "job 45 (start networking.service, running)");
-        assert_eq!(parse_job("No jobs running."), None);
     }
 }

@@ -140,26 +140,6 @@ impl fmt::Display for ActiveState {
     }
 }
 
-/// A job of the service manager.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Job {
-    /// Its number.
-    pub id: u32,
-    /// Whose.
-    pub unit: String,
-    /// `start`, `stop`, `restart`, `verify-active` ...
-    pub kind: String,
-    /// Running; else it waits for others.
-    pub running: bool,
-}
-
-impl fmt::Display for Job {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = if self.running { "running" } else { "waiting" };
-        write!(f, "job {} ({} {}, {state})", self.id, self.kind, self.unit)
-    }
-}
-
 /// How a job ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobEnd {

@@ -11,9 +11,9 @@ use crate::report::iface::IfaceReport;
 pub struct Seen {
     /// The interface.
     pub interface: Interface,
-    /// All IPoIB interfaces.
+    /// All IPoIB interfaces; it alone before [`Seen::look_at_others`].
     pub all: Vec<Interface>,
-    /// All names that are taken.
+    /// All names that are taken; none before [`Seen::look_at_others`].
     pub names: Vec<String>,
     /// What an earlier run left.
     pub before: Option<IfaceReport>,
@@ -45,35 +45,78 @@ pub enum NotSeen {
         /// The function of its port.
         pci: PciAddress,
     },
-    /// It was there at the first look and not at the second.
-    #[error("the interface {0} went away")]
-    WentAway(IfName),
 }
 
-/// Look at the interface `name`.
+impl Seen {
+    /// Look at the other interfaces too.
+    pub fn look_at_others(&mut self, root: &Root) {
+        let mut look = Look::new(root);
+        self.all = ipoib::interfaces(&mut look);
+        for own in self.all.iter_mut().filter(|i| i.ifindex == self.interface.ifindex) {
+            own.clone_from(&self.interface);
+        }
+        self.names = root.list("/sys/class/net").unwrap_or_default();
+        self.problems.extend(look.problems);
+    }
+}
+
+/// Look at the interface `name`, and at no other but its parent: where there are hundreds,
+/// each has a run of its own.
 ///
 /// # Errors
 /// It is not there, or is no IPoIB interface.
 pub fn look(root: &Root, name: &IfName) -> Result<Seen, NotSeen> {
     let mut look = Look::new(root);
-    match ipoib::sort(&mut look, name) {
+    let mut interface = match ipoib::sort(&mut look, name) {
         None => return Err(NotSeen::Absent(name.clone())),
         Some(Sort::Other(what)) => return Err(NotSeen::NotIpoib { name: name.clone(), what }),
-        Some(Sort::Ipoib(_)) => {}
-    }
-    let mut all = ipoib::interfaces(&mut look);
+        Some(Sort::Ipoib(interface)) => *interface,
+    };
+    ipoib::give_port(&mut look, &mut interface);
     let mut problems: Vec<String> = look.problems.into_iter().collect();
-    if root.is_live() {
-        for interface in all.iter_mut().filter(|i| i.name == *name && i.mode.is_none()) {
-            match links::ipoib_of(interface.ifindex) {
-                Ok((mode, umcast)) => (interface.mode, interface.umcast) = (mode, umcast),
-                Err(e) => problems.push(format!("mode of {name}: {}", answer(&e))),
-            }
+    if root.is_live() && interface.mode.is_none() {
+        match links::ipoib_of(interface.ifindex) {
+            Ok((mode, umcast)) => (interface.mode, interface.umcast) = (mode, umcast),
+            Err(e) => problems.push(format!("mode of {name}: {}", answer(&e))),
         }
     }
-    let found = all.iter().find(|i| i.name == *name).cloned();
-    let interface = found.ok_or_else(|| NotSeen::WentAway(name.clone()))?;
-    let names = root.list("/sys/class/net").unwrap_or_default();
     let before = outcome(root, interface.ifindex);
-    Ok(Seen { interface, all, names, before, problems })
+    let all = vec![interface.clone()];
+    Ok(Seen { interface, all, names: Vec::new(), before, problems })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_has_the_port_of_its_parent_and_others_are_looked_at_when_asked() {
+        let net = "sys/class/net";
+        let files: Vec<(String, &str)> = [
+            ("ib0/ifindex", "3\n"),
+            ("ib0/type", "32\n"),
+            ("ib0/dev_port", "0\n"),
+            ("ib0/uevent", "\n"),
+            ("ib0.8001/ifindex", "7\n"),
+            ("ib0.8001/iflink", "3\n"),
+            ("ib0.8001/type", "32\n"),
+            ("ib0.8001/uevent", "\n"),
+            ("ib0.8002/ifindex", "8\n"),
+            ("ib0.8002/iflink", "3\n"),
+            ("ib0.8002/type", "32\n"),
+            ("ib0.8002/uevent", "\n"),
+        ]
+        .map(|(path, text)| (format!("{net}/{path}"), text))
+        .to_vec();
+        let files: Vec<(&str, &str)> = files.iter().map(|(p, t)| (p.as_str(), *t)).collect();
+        let link = format!("{net}/ib0/device");
+        let dir = crate::host::testing::tree(&files, &[(&link, "../../0000:4b:00.0")]);
+        let root = Root::copy_at(dir.path()).expect("root");
+        let name: IfName = "ib0.8001".parse().expect("name");
+        let mut seen = look(&root, &name).expect("there");
+        assert_eq!(seen.interface.pci, "0000:4b:00.0".parse().ok());
+        assert_eq!((seen.all.len(), seen.names.len()), (1, 0));
+        seen.look_at_others(&root);
+        assert_eq!((seen.all.len(), seen.names.len()), (3, 3));
+    }
 }

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::rdma::port_guid_of;
 use super::{Look, interface_manager};
-use crate::host::{Root, state};
+use crate::host::{Root, links, state};
 use crate::names::{Guid, IfName, Mode, PKey, PciAddress, PortNumber};
 use crate::report;
 use crate::report::iface::IfaceReport;
@@ -132,6 +132,24 @@ pub fn interfaces(look: &mut Look<'_>) -> Vec<Interface> {
         }
     }
     all
+}
+
+/// Give a P_Key child the port of its parent.
+pub fn give_port(look: &mut Look<'_>, child: &mut Interface) {
+    let Some(parent) = child.parent else { return };
+    let name = match look.root.is_live() {
+        true => links::name_of(parent),
+        false => {
+            let names = look.list(NET).into_iter().filter_map(|name| name.parse::<IfName>().ok());
+            let names: Vec<IfName> = names.collect();
+            names
+                .into_iter()
+                .find(|n| number(look, &format!("{NET}/{n}"), "ifindex") == Some(parent))
+        }
+    };
+    if let Some(Sort::Ipoib(parent)) = name.and_then(|name| sort(look, &name)) {
+        (child.pci, child.port) = (parent.pci, parent.port);
+    }
 }
 
 /// The sort of the interface `name`; `None` if it is not there.

@@ -37,6 +37,14 @@ pub fn wanted(rules: &[InterfaceRule], interface: &Interface) -> WantedInterface
     wanted
 }
 
+/// What the rules want of `interface` concerns other interfaces too: names that may be
+/// taken, P_Key children that may be there.
+#[must_use]
+pub fn concerns_others(rules: &[InterfaceRule], interface: &Interface) -> bool {
+    let wanted = wanted(rules, interface);
+    !wanted.pkeys.is_empty() || wanted.persistent_name.is_some_and(|name| name != interface.name)
+}
+
 fn applies(which: &InterfaceSelector, interface: &Interface) -> bool {
     match which {
         InterfaceSelector::Name(pattern) => pattern.matches(&interface.name),

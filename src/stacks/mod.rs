@@ -17,7 +17,7 @@ pub mod phase;
 pub mod stack;
 pub mod wicked;
 
-use crate::host::bus::{BusError, Changes};
+use crate::host::bus::BusError;
 use crate::host::manager::Manager;
 use crate::host::unit::{LoadState, UnitState};
 use crate::host::{Root, unit_links};
@@ -112,8 +112,13 @@ impl Stacks {
         services.chain(own).collect()
     }
 
-    /// Ask the stacks that run by `states` of [`Stacks::units`]; with their answers
-    /// come the streams on which to hear of changes.
+    /// The files that stacks write anew when they get further with `interface`.
+    #[must_use]
+    pub fn records_of(self, interface: &Interface) -> Vec<String> {
+        self.0.iter().filter_map(|stack| stack.record_of(interface)).collect()
+    }
+
+    /// Ask the stacks that run by `states` of [`Stacks::units`].
     ///
     /// # Errors
     /// The bus broke.
@@ -123,19 +128,20 @@ impl Stacks {
         manager: &mut Manager,
         states: &[UnitState],
         interface: &Interface,
-    ) -> Result<(Live, Vec<Changes>), BusError> {
-        let (mut live, mut changes) = (Live::default(), Vec::new());
+    ) -> Result<Live, BusError> {
+        let mut live = Live::default();
         for stack in self.0 {
             let facts = stack.facts();
             if phase_in(states, facts.service) == Phase::Active {
-                let reply = stack.ask(root, manager, interface, &mut changes)?;
+                let reply = stack.ask(root, manager, interface)?;
                 live.replies.push((facts.name, reply));
             }
         }
-        Ok((live, changes))
+        Ok(live)
     }
 
     /// Where every stack stands to `interface`. `states` answers [`Stacks::units`].
+    /// What the stacks write is left out: [`Stacks::with_writes`].
     #[must_use]
     pub fn standings(
         self,
@@ -165,14 +171,30 @@ impl Stacks {
                 recorded: stack.has_brought_up(root, interface),
                 addressed: facts.stumbles_over_addresses && live.addressed,
                 hotplug: hotplug.unwrap_or(Phase::Absent),
-                writes: match phase {
-                    Phase::Absent => Vec::new(),
-                    _ => stack.writes(root, interface, &others),
-                },
+                writes: Vec::new(),
             };
             Standing { facts, view }
         };
         self.0.iter().map(standing).collect()
+    }
+
+    /// With what each stack that is there writes to `interface`. To tell that, some read
+    /// the files of all interfaces: only for who has to do with mode or MTU.
+    #[must_use]
+    pub fn with_writes(
+        self,
+        root: &Root,
+        interface: &Interface,
+        states: &[UnitState],
+        mut standings: Vec<Standing>,
+    ) -> Vec<Standing> {
+        let others = |service: &str| phase_in(states, service);
+        for (stack, standing) in self.0.iter().zip(&mut standings) {
+            if standing.view.phase != Phase::Absent {
+                standing.view.writes = stack.writes(root, interface, &others);
+            }
+        }
+        standings
     }
 
     /// What the configuration files say, for a copy of a tree, which has no units
@@ -191,7 +213,8 @@ impl Stacks {
             ..UnitState::default()
         };
         let states: Vec<UnitState> = self.facts().filter(is_there).map(state).collect();
-        self.standings(root, interface, &states, &Live::default())
+        let standings = self.standings(root, interface, &states, &Live::default());
+        self.with_writes(root, interface, &states, standings)
     }
 
     /// What the stacks that are part of this boot write to `interface` when they bring

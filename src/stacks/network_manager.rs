@@ -6,7 +6,7 @@ use super::files::{
 };
 use super::stack::{Facts, Owner, Progress, Reply, Said, Stack, StackUnit};
 use crate::host::Root;
-use crate::host::bus::{At, Bus, BusError, Changes, ObjectPath};
+use crate::host::bus::{At, Bus, BusError, ObjectPath};
 use crate::host::manager::Manager;
 use crate::names::{IfName, Mode, NetworkRole};
 use crate::observe::ipoib::Interface;
@@ -135,7 +135,7 @@ impl Said for Device {
             let why = format!("{word}{}", profile.unwrap_or_default());
             return Some(Claim::new(Answer::Yes, why));
         }
-        Some(match (fitting(root, interface), self.managed) {
+        Some(match (own_or_fitting(root, interface), self.managed) {
             // It activates it as soon as there is carrier, or has failed to.
             (Fit::Yes(Profile { path, .. }), true) => {
                 Claim::new(Answer::Yes, format!("{path} ({word})"))
@@ -193,12 +193,18 @@ impl Stack for NetworkManager {
         _root: &Root,
         manager: &mut Manager,
         interface: &Interface,
-        changes: &mut Vec<Changes>,
     ) -> Result<Reply, BusError> {
         Ok(match manager.bus_by_all_means() {
-            Some(bus) => Reply::Says(Box::new(on_the_bus(bus, interface, changes)?)),
+            Some(bus) => Reply::Says(Box::new(on_the_bus(bus, interface)?)),
             None => Reply::Unreachable,
         })
+    }
+
+    /// Written when it begins or ceases to manage a device, when the device can be brought
+    /// up and when it is (`device_state_changed()`, `src/core/nm-manager.c`); that it
+    /// could not be comes just before that it can be again.
+    fn record_of(&self, interface: &Interface) -> Option<String> {
+        Some(record_file(interface.ifindex))
     }
 
     /// At each activation it takes the interface down and writes the profile's mode
@@ -239,7 +245,7 @@ impl Stack for NetworkManager {
     /// By its state file of the device (`nm_config_device_state_load()`,
     /// `src/core/nm-config.c`).
     fn owner(&self, root: &Root, _netdev: &IfName, ifindex: u32) -> Option<Owner> {
-        let state = root.text(&format!("/run/NetworkManager/devices/{ifindex}"), LIMIT).ok()?;
+        let state = root.text(&record_file(ifindex), LIMIT).ok()?;
         if !state.lines().any(|l| l == "managed=1" || l == "managed=true") {
             return None;
         }
@@ -249,15 +255,15 @@ impl Stack for NetworkManager {
     }
 }
 
+/// Its state file of the device with this index.
+fn record_file(ifindex: u32) -> String {
+    format!("/run/NetworkManager/devices/{ifindex}")
+}
+
 const BUS_NAME: &str = "org.freedesktop.NetworkManager";
 const BUS_PATH: &str = "/org/freedesktop/NetworkManager";
 
-fn on_the_bus(
-    bus: &mut Bus,
-    interface: &Interface,
-    changes: &mut Vec<Changes>,
-) -> Result<Device, BusError> {
-    changes.push(bus.changes(BUS_NAME, BUS_PATH)?);
+fn on_the_bus(bus: &mut Bus, interface: &Interface) -> Result<Device, BusError> {
     let manager = At { service: BUS_NAME, path: BUS_PATH, interface: BUS_NAME };
     let name = interface.name.as_str();
     let path: ObjectPath = match bus.call(manager, "GetDeviceByIpIface", &name) {
@@ -267,7 +273,6 @@ fn on_the_bus(
         Err(BusError::Refused { .. }) => return Ok(Device::default()),
         Err(e) => return Err(e),
     };
-    changes.push(bus.changes(BUS_NAME, path.as_str())?);
     let at =
         At { path: path.as_str(), interface: "org.freedesktop.NetworkManager.Device", ..manager };
     let device = bus.properties(at)?;
@@ -301,6 +306,20 @@ enum Fit {
     No,
 }
 
+/// As [`fitting`], but where the profile that is called after `interface` is for it, the
+/// others are not read: where hundreds of interfaces have one each, all would read all.
+fn own_or_fitting(root: &Root, interface: &Interface) -> Fit {
+    for dir in DIRS {
+        let path = format!("{dir}/{}.nmconnection", interface.name);
+        if let Ok(text) = root.text(&path, LIMIT)
+            && let fit @ Fit::Yes(_) = keyfile(&path, &text, interface)
+        {
+            return fit;
+        }
+    }
+    fitting(root, interface)
+}
+
 /// Whether one of the profiles on disk is for `interface`: the one of the highest
 /// priority, and the first of those.
 fn fitting(root: &Root, interface: &Interface) -> Fit {
@@ -321,10 +340,13 @@ fn fitting(root: &Root, interface: &Interface) -> Fit {
         }
     }
     for file in root.list_or_empty(NETWORK_SCRIPTS).unwrap_or_default() {
+        if !file.starts_with("ifcfg-") {
+            continue;
+        }
         let path = format!("{NETWORK_SCRIPTS}/{file}");
         let Ok(text) = root.text(&path, LIMIT) else { continue };
         let pairs = ifcfg(&text);
-        if file.starts_with("ifcfg-") && last(&pairs, "DEVICE") == Some(interface.name.as_str()) {
+        if last(&pairs, "DEVICE") == Some(interface.name.as_str()) {
             let no = last(&pairs, "NM_CONTROLLED").is_some_and(|v| v.eq_ignore_ascii_case("no"));
             let trouble = last(&pairs, "HWADDR").and_then(|a| address_trouble(a, interface));
             match (no, trouble) {

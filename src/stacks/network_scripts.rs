@@ -59,7 +59,11 @@ impl Stack for NetworkScripts {
         let nm_here = has_network_manager(others);
         let name = interface.name.as_str();
         let mut missed = None;
-        for file in root.list_or_empty(NETWORK_SCRIPTS).unwrap_or_default() {
+        // Its own first: where hundreds of interfaces have one each, all would read all.
+        let own = format!("ifcfg-{name}");
+        let mut files = root.list_or_empty(NETWORK_SCRIPTS).unwrap_or_default();
+        files.sort_by_key(|file| *file != own);
+        for file in files {
             let Some(suffix) = file.strip_prefix("ifcfg-") else { continue };
             let backup = [".bak", ".orig", ".rpmnew", ".rpmorig", ".rpmsave", "~"];
             if backup.iter().any(|b| suffix.ends_with(b)) {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::files::{LIMIT, address_trouble, first, folder, setting};
 use super::stack::{Facts, Owner, Progress, Reply, Said, Stack, StackUnit};
 use crate::host::Root;
-use crate::host::bus::{At, Bus, BusError, Changes, ObjectPath};
+use crate::host::bus::BusError;
 use crate::host::manager::Manager;
 use crate::host::udev_record;
 use crate::names::{IfName, NetworkRole};
@@ -173,18 +173,18 @@ impl Stack for Networkd {
         }
     }
 
+    /// Its record says what its object on the bus does.
     fn ask(
         &self,
         root: &Root,
-        manager: &mut Manager,
+        _manager: &mut Manager,
         interface: &Interface,
-        changes: &mut Vec<Changes>,
     ) -> Result<Reply, BusError> {
-        let link = match manager.bus() {
-            Some(bus) => on_the_bus(root, bus, interface, changes)?,
-            None => record(root, interface.ifindex),
-        };
-        Ok(Reply::Says(Box::new(link)))
+        Ok(Reply::Says(Box::new(record(root, interface.ifindex))))
+    }
+
+    fn record_of(&self, interface: &Interface) -> Option<String> {
+        Some(format!("{RECORDS}/{}", interface.ifindex))
     }
 
     /// `[IPoIB] Mode=` (systemd 252 ignores that section of a .network file still) and
@@ -244,36 +244,13 @@ fn shown(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(200).collect()
 }
 
-const BUS_NAME: &str = "org.freedesktop.network1";
-const BUS_PATH: &str = "/org/freedesktop/network1";
-
-fn on_the_bus(
-    root: &Root,
-    bus: &mut Bus,
-    interface: &Interface,
-    changes: &mut Vec<Changes>,
-) -> Result<Link, BusError> {
-    let manager =
-        At { service: BUS_NAME, path: BUS_PATH, interface: "org.freedesktop.network1.Manager" };
-    changes.push(bus.changes(BUS_NAME, BUS_PATH)?);
-    let index = i32::try_from(interface.ifindex).unwrap_or_default();
-    let found: Result<(String, ObjectPath), BusError> = bus.call(manager, "GetLinkByIndex", &index);
-    let path = match found {
-        Ok((_, path)) => path,
-        // It has not heard of the link yet.
-        Err(BusError::Refused { .. }) => return Ok(Link::default()),
-        Err(e) => return Err(e),
-    };
-    changes.push(bus.changes(BUS_NAME, path.as_str())?);
-    let link = At { path: path.as_str(), interface: "org.freedesktop.network1.Link", ..manager };
-    let state = AdministrativeState::of(&bus.properties(link)?.text("AdministrativeState"));
-    Ok(Link { state, file: record(root, interface.ifindex).file })
-}
+/// Its records of links, by index.
+const RECORDS: &str = "/run/systemd/netif/links";
 
 /// Its own record of the link with this index, as `sd_network_link_get_setup_state`
 /// reads it.
 fn record(root: &Root, ifindex: u32) -> Link {
-    let text = root.attribute(&format!("/run/systemd/netif/links/{ifindex}")).unwrap_or_default();
+    let text = root.attribute(&format!("{RECORDS}/{ifindex}")).unwrap_or_default();
     let value = |key: &str| text.lines().find_map(|l| l.strip_prefix(key)?.strip_prefix('='));
     Link {
         state: AdministrativeState::of(value("ADMIN_STATE").unwrap_or_default()),

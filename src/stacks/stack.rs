@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::host::bus::{BusError, Changes};
+use crate::host::bus::BusError;
 use crate::host::manager::Manager;
 use crate::host::unit::UnitState;
 use crate::host::{Root, process};
@@ -105,8 +105,7 @@ pub trait Stack: Sync + fmt::Debug {
         interface.up
     }
 
-    /// Ask it, while it runs, what it has to say of `interface`; where to hear of
-    /// changes goes to `changes`, before it is asked.
+    /// Ask it, while it runs, what it has to say of `interface`.
     ///
     /// # Errors
     /// The bus broke.
@@ -115,9 +114,14 @@ pub trait Stack: Sync + fmt::Debug {
         _root: &Root,
         _manager: &mut Manager,
         _interface: &Interface,
-        _changes: &mut Vec<Changes>,
     ) -> Result<Reply, BusError> {
         Ok(Reply::Mute)
+    }
+
+    /// The file that it writes anew, while it runs, each time it gets further with
+    /// `interface`: an event without a connection to the bus.
+    fn record_of(&self, _interface: &Interface) -> Option<String> {
+        None
     }
 
     /// The command that makes it bring the interface up that it missed; `how` is

@@ -19,4 +19,5 @@ mod iface;
 mod nspawn;
 mod openibd;
 mod order;
+mod scale;
 mod surroundings;

@@ -1,0 +1,74 @@
+# A line of figures for each number of guests:
+#     GUESTS WAITING PROCESSES CONNECTIONS PSS_KIB CPU_USEC AT_REST_USEC SECONDS
+# CPU_USEC is what the service has used until all wait, AT_REST_USEC what it uses in 5 s of
+# waiting.
+set -u
+. /usr/lib/bed/iface.sh
+ms() { echo $(($(date +%s%N) / 1000000)); }
+bus=/run/dbus/system_bus_socket
+connections() { awk -v bus=$bus '$8 == bus && $4 != "00010000" { n++ } END { print n + 0 }' /proc/net/unix; }
+put() { mkdir -p "${1%/*}" && echo "$2" >"$1"; }
+function() { # FOLDER DEVICE DRIVER
+	put "$1/class" 0x020700
+	put "$1/vendor" 0x15b3
+	put "$1/device" "$2"
+	put "$1/modalias" pci:none
+	ln -s "../../drivers/$3" "$1/driver"
+}
+devices=/run/card/pci/devices
+for bus_number in 4b 4c; do
+	pf=0000:$bus_number:00.0
+	function $devices/$pf 0x101b mlx5_core
+	put $devices/$pf/sriov_totalvfs 127
+	put $devices/$pf/infiniband/mlx5_$bus_number/node_guid b859:9f03:0012:a4$bus_number
+	put $devices/$pf/infiniband/mlx5_$bus_number/ports/1/link_layer InfiniBand
+	put $devices/$pf/infiniband/mlx5_$bus_number/ports/1/gids/0 fe80:0000:0000:0000:b859:9f03:0012:a4$bus_number
+	n=0
+	while [ $n -lt 127 ]; do
+		at=$(printf '0000:%s:%02x.%d' $bus_number $(((n + 1) / 8)) $(((n + 1) % 8)))
+		function "$devices/$at" 0x101c vfio-pci
+		ln -s ../$pf "$devices/$at/physfn"
+		ln -s "../$at" "$devices/$pf/virtfn$n"
+		put $devices/$pf/sriov/$n/node "$(printf '02:00:00:00:%s:12:00:%02x' $bus_number $n)"
+		put $devices/$pf/sriov/$n/port "$(printf '02:00:00:00:%s:12:01:%02x' $bus_number $n)"
+		put $devices/$pf/sriov/$n/policy Down
+		n=$((n + 1))
+	done
+done
+mkdir -p /etc/ibprov
+slice=
+find_unit() { slice=$(find /sys/fs/cgroup -type d -name ibprov-guests.service | head -n 1); }
+processes() { cat "$slice/cgroup.procs" 2>/dev/null; }
+cpu() { for pid in $(processes); do cat /proc/"$pid"/task/*/schedstat; done 2>/dev/null | awk '{ n += $1 } END { printf "%d\n", n / 1000 }'; }
+pss() { for pid in $(processes); do cat "/proc/$pid/smaps_rollup"; done 2>/dev/null | awk '$1 == "Pss:" { n += $2 } END { print n + 0 }'; }
+rests() {
+	rests=$(cpu)
+	sleep 1
+	[ $(($(cpu) - rests)) -lt 20000 ]
+}
+none=$(connections)
+for guests in 63 127 254; do
+	{
+		printf '[guests]\ndeadline = "5s"\n'
+		n=0
+		while [ $n -lt $guests ]; do
+			[ $n -lt 127 ] && pf=4b || pf=4c
+			printf '[[guest]]\nunit = "vm@%d.service"\nvfs = ["0000:%s:00.0/%d"]\n' $n $pf $((n % 127))
+			n=$((n + 1))
+		done
+	} >/etc/ibprov/ibprov.toml
+	begin=$(ms)
+	systemctl start ibprov-guests.service
+	find_unit
+	within 60 rests || echo "$guests: no rest"
+	took=$((($(ms) - begin) / 1000))
+	used=$(cpu)
+	sleep 5
+	rest=$(($(cpu) - used))
+	waiting=$(grep -c '"waits": "VF' /run/ibprov/guests.json)
+	echo "$guests $waiting $(processes | wc -l) $(($(connections) - none)) $(pss) $used $rest $took" >>"$OUT/figures"
+	cp /run/ibprov/guests.json "$OUT/$guests.json"
+	systemctl show -p StatusText --value ibprov-guests.service >"$OUT/$guests.status"
+	systemctl stop ibprov-guests.service
+done
+true
