@@ -36,6 +36,7 @@ mod modules;
 mod online;
 mod plain;
 mod rdma_core;
+mod scale;
 mod seed;
 mod sick;
 mod vf_faults;

@@ -39,7 +39,7 @@
 #define RFR_SEVERITY(iseg) (&(iseg)->health.irisc_index - 4)
 
 #define CARD_NAME "ibcard"
-#define CARD_MAX_PFS 8
+#define CARD_MAX_PFS 10
 #define CARD_MAX_VFS 127
 #define CARD_CONFIG_SIZE 4096
 #define CARD_DOMAIN 1

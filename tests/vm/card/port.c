@@ -167,6 +167,8 @@ u16 pkey_of_knob(struct card_fn *pf, unsigned int index)
 	char value[VALUE_LEN] = "ffff", *rest = value, *one;
 
 	knob_text(pf, "pkeys", value);
+	if (!strcmp(value, "all"))
+		return !index ? 0xffff : index < PKEY_MAX ? 0x8000 + index : 0;
 	while ((one = strsep(&rest, "+"))) {
 		u16 key;
 

@@ -1,0 +1,130 @@
+//! Nodes of the size in which they are sold: what grows with them, and how far. Run by
+//! `make test-all` alone.
+
+use crate::bed::outcome::Outcome;
+use crate::card::assert_sound;
+use crate::machine::boot;
+
+/// Figures of one stage of a scenario, by the names of their columns.
+struct Stage(Vec<f64>);
+
+const COLUMNS: [&str; 11] = [
+    "children",
+    "instances",
+    "processes",
+    "connections",
+    "most connections",
+    "memory KiB",
+    "PSS KiB",
+    "CPU us",
+    "CPU us at rest",
+    "forks",
+    "seconds",
+];
+
+impl Stage {
+    fn of(&self, column: &str) -> f64 {
+        self.0[COLUMNS.iter().position(|c| *c == column).expect("a column")]
+    }
+}
+
+fn stages(guest: &Outcome) -> Vec<Stage> {
+    let figures = guest.file("figures");
+    println!("{}\n{figures}", COLUMNS.join(", "));
+    let stage = |line: &str| {
+        let figures: Vec<f64> =
+            line.split_whitespace().map(|word| word.parse().expect("a number")).collect();
+        assert_eq!(figures.len(), COLUMNS.len(), "{line}");
+        Stage(figures)
+    };
+    figures.lines().map(stage).collect()
+}
+
+#[test]
+#[ignore = "hundreds of interfaces take minutes under emulation"]
+fn interfaces_that_wait_cost_what_they_are_many_and_hold_no_bus_connection() {
+    let guest = boot("scale_pkeys");
+    guest.assert_success();
+    let stages = stages(&guest);
+    let told = format!("{}{}", guest.stdout(), guest.file("ends"));
+    println!("{told}{}", guest.file("late"));
+    assert_sound(&guest);
+    assert_eq!(guest.stdout(), "");
+    assert_eq!(stages.len(), 3);
+    for stage in &stages {
+        let of = |column| stage.of(column);
+        let n = of("children");
+        // That of the port's own interface waits too.
+        assert_eq!(of("instances"), n + 1.0, "all wait");
+        assert!(of("processes") <= n + 2.0, "one process each: {}", of("processes"));
+        assert!(of("connections") <= 0.0, "{} bus connections at rest", of("connections"));
+        assert!(of("most connections") <= 32.0, "{} at once", of("most connections"));
+    }
+    // What one more interface costs, where there are many and where there are few.
+    let [first, second, third] = stages.as_slice() else { panic!("three stages") };
+    let growth = |column: &str| {
+        let each = |from: &Stage, to: &Stage| {
+            (to.of(column) - from.of(column)) / (to.of("children") - from.of("children"))
+        };
+        (each(first, second), each(second, third))
+    };
+    for column in ["memory KiB", "PSS KiB"] {
+        let (few, many) = growth(column);
+        println!("{column} for each: {few:.0}, then {many:.0}");
+        assert!(many <= 1.25 * few, "{column} for each: {few:.0}, then {many:.0}");
+    }
+    // One child was there before the first stage.
+    let mut before = 1.0;
+    let mut each = |stage: &Stage| {
+        let more = stage.of("children") - before;
+        before = stage.of("children");
+        stage.of("CPU us") / more
+    };
+    let (few, more, many) = (each(first), each(second), each(third));
+    println!("CPU us for each: {few:.0}, {more:.0}, {many:.0}");
+    // Emulated: other work on the machine counts as theirs. A look of each at all is 16 times.
+    assert!(many <= 2.0 * few, "CPU us for each: {few:.0}, then {many:.0}");
+    for stage in &stages {
+        let rest = stage.of("CPU us at rest") / stage.of("instances");
+        println!("CPU us for each in 10 s of waiting: {rest:.0}");
+    }
+}
+
+#[test]
+#[ignore = "hundreds of interfaces take minutes under emulation"]
+fn an_interfaces_set_up_opens_no_file_of_another() {
+    let guest = boot("scale_pkeys");
+    guest.assert_success();
+    let opens = |which: &str| {
+        let own = guest.file(which);
+        let opened = guest.file(&format!("opened.{which}"));
+        // Of one process: others may wake meanwhile.
+        let is_own = |l: &&str| l.contains(&format!("/net/{own}/"));
+        let line = opened.lines().find(is_own).expect("its own files");
+        let pid = line.split(' ').next().expect("pid");
+        let of_it = opened.lines().filter_map(|l| l.strip_prefix(pid)?.strip_prefix(' '));
+        let of_it: Vec<String> = of_it.map(str::to_owned).collect();
+        let is_others = |path: &&String| {
+            path.split('/').any(|part| part.contains("ib0.") && !part.contains(own.as_str()))
+        };
+        let others: Vec<&String> = of_it.iter().filter(is_others).collect();
+        assert!(others.is_empty(), "{} of others: {others:?}", others.len());
+        of_it
+    };
+    let (first, last) = (opens("first"), opens("last"));
+    println!("files that the first opens: {}, the last: {}", first.len(), last.len());
+    let more: Vec<&String> = last.iter().skip(first.len()).collect();
+    // One of the two may have asked its stack once more.
+    assert!(last.len() <= first.len() + 60, "{} and {}: {more:?}", first.len(), last.len());
+}
+
+#[test]
+#[ignore = "hundreds of interfaces take minutes under emulation"]
+fn an_interface_that_comes_up_at_last_is_seen_without_a_connection() {
+    let guest = boot("scale_pkeys");
+    guest.assert_success();
+    let late = guest.file("late");
+    println!("{late}");
+    // Those of all stages, one more, and the port's own.
+    assert_eq!(guest.file("ends").trim(), "18   \"bring_up\": \"up\",");
+}
