@@ -56,9 +56,14 @@ static int get_vf_guid(struct ib_device *ibdev, int vf, u32 port,
 		       struct ifla_vf_guid *node_guid,
 		       struct ifla_vf_guid *port_guid)
 {
+	struct sim_func *func = to_sim(ibdev)->func;
 	struct sim_vf now;
-	int err = sim_vf_query(to_sim(ibdev)->func, vf, &now);
+	int err;
 
+	/* As before the kernel asked: netlink has no such attributes then. */
+	if (!sim_knob_u64(func->pdev, "vf_guid_read", 1))
+		return -EOPNOTSUPP;
+	err = sim_vf_query(func, vf, &now);
 	if (err)
 		return err;
 	node_guid->guid = now.node_valid ? now.cache.node_guid : 0;

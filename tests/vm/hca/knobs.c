@@ -30,7 +30,8 @@ static const char * const known[] = {
 	"board_id", "fw_ver", "guid_write", "latch", "link", "link_layer",
 	"link_layer1", "link_layer2", "node_guid", "ofed", "port1_guid",
 	"port2_guid", "port_query_ms", "ports", "probe_delay_ms", "probe_errno",
-	"probe_fail_nth", "probe_serial_ms", "sriov_errno", "vf_query_ms",
+	"probe_fail_nth", "probe_serial_ms", "sriov_errno", "vf_guid_read",
+	"vf_query_ms",
 };
 
 static bool is_vf(struct pci_dev *pdev)
