@@ -147,7 +147,7 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
             let said = last.map_or(String::new(), |l| format!("; the kernel last said: {l}"));
             Cause::waiting(
                 format!("ib_ipoib has made no netdev for it{said}"),
-                "read dmesg for ipoib; `cat /sys/module/ib_ipoib/parameters/*`",
+                "read dmesg for ipoib; `cat /sys/module/ib_ipoib/parameters/*`; if the modprobe that loaded it was killed: `modprobe -r ib_ipoib`, then `ibprov boot`",
             )
         }),
         Rung::Named if !observed.udev.running => Cause::last(

@@ -61,7 +61,7 @@ fn each_missing_rung_says_why() {
           error: 0000:02:00.0: missing rdma: driver mlx4_core is bound and has registered no RDMA device
             do: read dmesg for that PCI address
           error: mlx5_1 port 1 (0000:03:00.0): missing netdev: ib_ipoib has made no netdev for it
-            do: read dmesg for ipoib; `cat /sys/module/ib_ipoib/parameters/*`
+            do: read dmesg for ipoib; `cat /sys/module/ib_ipoib/parameters/*`; if the modprobe that loaded it was killed: `modprobe -r ib_ipoib`, then `ibprov boot`
           error: mlx5_1 port 2 (0000:03:00.0): missing named: udev has not finished with the netdev or its RDMA device: a name may still change
             do: udevadm info -p /sys/class/net/NAME; a rule that hangs shows in `journalctl -u systemd-udevd`
         ibprov: enabled; openibd.service is ibprov's; last boot: ready, exit 0; kernel 6.1.0-9-amd64

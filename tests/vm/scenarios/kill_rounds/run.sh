@@ -191,6 +191,12 @@ while [ "$n" -lt $((first + rounds)) ]; do
 	wait "$ibprov"
 	code=$?
 	fault $fault off
+	# A modprobe that is killed leaves ib_ipoib loaded and without its netdevs, as no unit
+	# does (KillMode=process). Who may unload it is not for ibprov to know, which says so.
+	if [ "$whom" = group ] && [ -e /sys/module/ib_ipoib ] && ! within 5 has_netdev; then
+		echo "after the kill of round $n ib_ipoib is without its netdevs: unloaded"
+		modprobe -r ib_ipoib
+	fi
 	clean
 	host >/run/host
 	left >/run/left
