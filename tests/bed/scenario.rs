@@ -85,6 +85,8 @@ pub(crate) struct Settings {
     pub(crate) timeout: u32,
     /// An IOMMU, for vfio: QEMU's, or with cards groups that these make.
     pub(crate) iommu: bool,
+    /// The initrd loads the cards' drivers and ib_ipoib, before udev runs.
+    pub(crate) early: bool,
     /// No other machine runs meanwhile: the processors' time is measured.
     pub(crate) alone: bool,
     /// Kernel and initrd of a guest with an agent, for libvirt, lie in
@@ -112,6 +114,7 @@ impl Default for Settings {
             memory: 1024,
             timeout: 90,
             iommu: false,
+            early: false,
             alone: false,
             linux: false,
             hca: Vec::new(),
@@ -207,6 +210,9 @@ impl Scenario {
         ];
         if self.settings.iommu {
             words.push("ibcard.iommu=1".to_owned());
+        }
+        if self.settings.early {
+            words.push("bed.drivers=early".to_owned());
         }
         if !rules.is_empty() {
             words.push(format!("ibcard.set={}", rules.join(",")));

@@ -446,6 +446,25 @@ static void unmake(struct card_fn *fn)
 }
 
 /*
+ * The type of a PF's port, with which that of its VFs goes.  Its class changes
+ * with it, which the kernel reads when it finds the function.
+ */
+void bus_type(struct card_fn *pf)
+{
+	char value[VALUE_LEN];
+	unsigned int v;
+
+	if (!knob_text(pf, "link_type", value))
+		return;
+	pf->eth = !strcmp(value, "eth");
+	set16(pf, PCI_CLASS_DEVICE, pf->eth ? 0x0200 : 0x0207, 0);
+	for (v = 0; v < pf->total_vfs; v++) {
+		pf->vfs[v]->eth = pf->eth;
+		set16(pf->vfs[v], PCI_CLASS_DEVICE, pf->eth ? 0x0200 : 0x0207, 0);
+	}
+}
+
+/*
  * What pf= says: CARD.FUNCTION:VFS[:eth],...  Card N is bus N of the domain;
  * functions of one card are its ports.
  */

@@ -375,6 +375,7 @@ bool bus_memory_on(struct card_fn *fn);
 bool bus_msix_on(struct card_fn *fn);
 bool bus_master_on(struct card_fn *fn);
 void bus_flr_done(struct card_fn *fn);
+void bus_type(struct card_fn *pf);
 void bus_knobs(struct card_fn *fn);
 int bus_parse(const char *text);
 

@@ -114,6 +114,8 @@ static u8 enable(struct card_fn *fn, struct card_fn *which)
 			return MLX5_CMD_STAT_BAD_SYS_STATE_ERR;
 		if (fn->vport.starved)
 			return MLX5_CMD_STAT_LIM_ERR;
+		if (!fn->is_vf)
+			bus_type(fn);
 		memset(fn->this_probe, 0, MLX5_CMD_OP_MAX * sizeof(u32));
 		fn->this_probe[MLX5_CMD_OP_ENABLE_HCA] = 1;
 		vport_latch(fn);

@@ -30,7 +30,7 @@ unsigned long card_knobs_version = 1;
 static const char * const known[] = {
 	"active_delay_ms", "board_id", "boot_pages", "cmd_timeout_ms",
 	"enhanced", "fw_ver", "fw_wait_ms", "gone", "guid_write", "init_pages", "latch",
-	"link", "link_delay_ms", "node_guid", "pcie_speed", "pcie_width",
+	"link", "link_delay_ms", "link_type", "node_guid", "pcie_speed", "pcie_width",
 	"pkeys", "policy_write", "port_guid", "reset_ms", "rfr",
 	"serial_init_ms", "silent", "slow", "sm", "sm_delay_ms", "speed",
 	"syndrome", "totalvfs", "vf_pages", "vpd", "vpd_ms", "width",
@@ -193,6 +193,8 @@ static bool value_fits(const char *knob, const char *value)
 		return product_data_fits(value);
 	if (!strcmp(knob, "link"))
 		return one_of(value, "down init active");
+	if (!strcmp(knob, "link_type"))
+		return one_of(value, "ib eth");
 	if (!strcmp(knob, "sm"))
 		return one_of(value, "0 1 real");
 	if (!strcmp(knob, "latch"))

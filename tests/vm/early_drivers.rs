@@ -1,0 +1,48 @@
+//! The initrd has loaded the drivers, so that interfaces were made before any rule of ours
+//! was read: they get their names all the same, and one that cannot is not `configured`.
+
+use crate::bed::journal::assert_in_order;
+use crate::machine::{self, boot};
+
+fn scene(name: &str) -> String {
+    machine::scene("early_drivers", name)
+}
+
+#[test]
+fn the_kernels_names_were_there_before_udev() {
+    let guest = boot("early_drivers");
+    guest.assert_success();
+    let early = guest.file("early");
+    for name in ["ib0", "ib1", "ib2", "ib3"] {
+        assert!(early.lines().any(|l| l.starts_with(name)), "{early}");
+    }
+}
+
+#[test]
+fn names_are_given_while_interfaces_are_down_also_where_two_swap_theirs() {
+    assert_eq!(scene("ib0"), "0001:02:00.0 active 10.0.2.1/24");
+    assert_eq!(scene("ib1").trim(), "0001:01:00.0 active");
+    assert_eq!(scene("fabric0"), "0001:03:00.0 active 10.0.3.1/24");
+    let guest = boot("early_drivers");
+    assert_eq!(guest.file("networking"), "success\n");
+    let journal = &guest.journal;
+    assert_in_order(&[
+        ("ibprov.service", journal.failed("ibprov.service")),
+        ("networking.service", journal.started("networking.service")),
+    ]);
+}
+
+#[test]
+fn one_that_is_up_keeps_its_name_and_is_not_configured() {
+    assert_eq!(scene("ib3"), "failed");
+    assert_ne!(scene("status"), "0");
+    let guest = boot("early_drivers");
+    let report = guest.boot_json();
+    assert_eq!(report["exit_code"], 3, "{report:#}");
+    let ports = report["ports"].as_array().expect("ports");
+    let port = ports.iter().find(|p| p["pci"] == "0001:04:00.0").expect("the fourth");
+    assert_eq!(port["missing"], "configured", "{port:#}");
+    let why = port["cause"]["text"].as_str().expect("cause");
+    assert!(why.contains("storage0") && why.contains("one that is up cannot be renamed"), "{why}");
+    assert!(guest.file("status").contains("one that is up cannot be renamed"));
+}
