@@ -214,14 +214,15 @@ fn after_a_fatal_syndrome_the_real_driver_recovers_and_the_plan_is_had() {
     let guest = knobs();
     let health = guest.file("health");
     let line = |words: &str| {
-        let found = health.lines().find(|l| l.contains(RECOVERS) && l.contains(words));
+        let all = |l: &&str| l.contains(RECOVERS) && words.split("...").all(|w| l.contains(w));
+        let found = health.lines().find(all);
         found.unwrap_or_else(|| panic!("no {words:?} in:\n{health}"))
     };
     let at = |line: &str| -> f64 {
         let time = line.trim_start_matches('[').split(']').next().expect("time");
         time.trim().parse().expect("seconds")
     };
-    let took = at(line("mlx5_error_sw_reset:280")) - at(line("Issuing FW Reset"));
+    let took = at(line("mlx5_error_sw_reset:...: end")) - at(line("Issuing FW Reset"));
     assert!(took >= 1.4, "the reset takes 1.5 s: {took}");
     for address in ["0001:02:00.0", "0001:02:00.1", "0001:02:00.2", "0001:02:00.3"] {
         let recovered = |l: &str| l.contains(address) && l.contains("health recovery succeeded");
@@ -243,7 +244,7 @@ fn a_syndrome_alone_does_not_reset_the_card() {
 fn status_and_check_name_a_card_that_is_gone() {
     let guest = knobs();
     let text = guest.stdout();
-    assert_exit(&guest, "gone.json", 1);
+    assert_exit(&guest, "gone.json", 3);
     assert!(took(&text, "gone.json") < 20_000, "{text}");
     let status = guest.json("gone.json");
     let gone = hca(&status, GOES);

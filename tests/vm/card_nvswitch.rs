@@ -54,7 +54,7 @@ fn status_says_what_a_bridge_is_and_misses_nothing() {
     let guest = machine();
     ended(&guest, "status: 0");
     ended(&guest, "status.json: 0");
-    let why = "  not waited for at boot: it manages an NVSwitch";
+    let why = "  not expected: it manages an NVSwitch";
     let text = guest.file("status");
     assert_eq!(text.lines().filter(|l| l.starts_with(why)).count(), 2, "{text}");
     let status = guest.json("status.json");
@@ -81,9 +81,11 @@ fn product_data_that_take_too_long_hold_up_nobody_and_are_not_read_twice() {
         guest.file("kept").lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let want = ["other", "nvswitch-management", "unread", "nvswitch-management"];
     assert_eq!(kept.iter().map(|k| k["product"].as_str().expect("text")).collect::<Vec<_>>(), want);
+    // The kernel of the backports (6.12) gives up by itself before ibprov does.
     let given_up = format!("the vital product data of {SLOW} could not be read within 2 s");
+    let by_kernel = format!("read the vital product data of {SLOW}: ");
     let problems = guest.json("first.json")["problems"].to_string();
-    assert!(problems.contains(&given_up), "{problems}");
+    assert!(problems.contains(&given_up) || problems.contains(&by_kernel), "{problems}");
     // Nobody has asked again.
     let status = guest.file("status");
     assert!(!status.contains("could not be read"), "{status}");
