@@ -23,15 +23,17 @@ pub enum Settings {
     },
     /// They could not be made.
     Failed(String),
+    /// There is no IPoIB interface of this name: it has just got another, or is gone, and
+    /// what is seen next tells.
+    Gone,
 }
 
 /// How those of `name` stand, by what it shows; what a run for it has left
 /// counts for the reason only.
 #[must_use]
 pub fn settings(config: &Config, seen: &Interfaces, name: &IfName) -> Settings {
-    // One that is gone, or is no IPoIB interface, has none.
     let Some(interface) = seen.all.iter().find(|i| i.name == *name) else {
-        return Settings::Made;
+        return Settings::Gone;
     };
     let wanted = wanted(&config.interfaces, interface);
     let before = seen.outcomes.get(&interface.ifindex);
@@ -184,6 +186,7 @@ pub fn judge_settings(
             Settings::Failed(why) => {
                 facts.unset.insert(netdev, Some(why));
             }
+            Settings::Gone => {}
             Settings::Open { ifindex } => {
                 facts.unset.entry(netdev.clone()).or_default();
                 open.push((netdev, ifindex));
@@ -279,6 +282,24 @@ mod tests {
         assert_eq!((with(mtu, datagram), with(mtu, connected)), (1, 0), "the mode takes it down");
         let umcast = "[[interface]]\nname = \"*\"\numcast = true\n";
         assert_eq!(with(umcast, datagram), 0);
+    }
+
+    /// A port was seen with a name that its netdev had only while two swapped theirs.
+    #[test]
+    fn a_netdev_that_has_just_been_renamed_is_not_configured() {
+        let dir =
+            tree(&[("sys/class/net/ib0/ifindex", "3\n"), ("sys/class/net/ib0/type", "32\n")], &[]);
+        let seen = Interfaces::look(&Root::copy_at(dir.path()).expect("root"));
+        let reached = |name: &str| {
+            let goal = Rung::Configured;
+            let port = PortProgress::absent("0000:4b:00.0".to_owned(), goal, String::new());
+            let netdev = Some(name.parse().expect("name"));
+            let mut ports = [PortProgress { netdev, reached: Some(Rung::Named), ..port }];
+            judge_settings(&Config::default(), &seen, &mut ports, &mut Facts::default());
+            ports[0].reached
+        };
+        assert_eq!(reached("ib0"), Some(Rung::Configured));
+        assert_eq!(reached("ibprov3"), Some(Rung::Named));
     }
 
     #[test]
