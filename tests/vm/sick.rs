@@ -58,7 +58,9 @@ fn assert_shown(guest: &Outcome, kind: &str) {
     let healthy = hcas.iter().find(|h| h["pci"] == HEALTHY).unwrap_or(&Value::Null);
     assert_eq!(healthy["ports"][0]["state"], "ACTIVE", "{status:#}");
     let text = guest.file(&format!("{kind}.text"));
-    let port = text.lines().skip_while(|l| !l.contains(HEALTHY)).nth(1).unwrap_or_default();
+    // The adapter's own lines begin with its RDMA device; findings stand before them.
+    let is_adapter = |l: &&str| l.starts_with("mlx5_") && l.contains(HEALTHY);
+    let port = text.lines().skip_while(|l| !is_adapter(l)).nth(1).unwrap_or_default();
     assert!(port.starts_with("  port 1  InfiniBand  ACTIVE"), "{text}");
 }
 
