@@ -442,7 +442,7 @@ fn all_errors_of_all_files_are_shown_with_their_places() {
 #[test]
 fn what_cannot_begin_leaves_standard_output_empty() {
     let root = tree(&[("etc/ibprov/ibprov.toml", b"x = 1\n")]);
-    for args in [&["config", "show"][..], &["boot", "--dry-run"], &["status"]] {
+    for args in [&["config", "show"][..], &["boot", "--dry-run"], &["plan"]] {
         let answer = ibprov(&root, args);
         assert_eq!((answer.code, answer.out.as_str()), (Some(2), ""), "{args:?}");
         assert!(answer.err.starts_with("error: unknown key \"x\"\n"), "{args:?}: {}", answer.err);
