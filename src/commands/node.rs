@@ -1,13 +1,12 @@
 //! The judgement of the node, for the verbs that show it: what is known is gathered here.
 
-use super::pf_preview::PfPreview;
+use super::pf_preview;
 use crate::config::pins::Pins;
 use crate::config::{Config, Problems};
 use crate::host::{Root, unit_graph};
 use crate::observe::{Look, Observed, plan_host};
 use crate::plan::guid::resolve;
 use crate::plan::node::{Known, judge};
-use crate::plan::show::pf_report;
 use crate::report::hardware::Vf;
 use crate::report::node::Judgement;
 use crate::report::plan::PlannedPf;
@@ -69,19 +68,8 @@ fn planned(root: &Root, seen: &Seen<'_>, problems: &mut Vec<String>) -> Vec<Plan
     problems.extend(look.problems);
     let pins: Result<Pins, String> = plan_host::pins(root);
     let plans = resolve(seen.config, pins.as_ref().map_err(String::as_str), &facts);
-    let mut preview = PfPreview::new(root);
-    let pfs = plans.iter().map(|plan| {
-        let function = facts.functions.iter().find(|f| Some(f.pci) == plan.pci);
-        let pci = plan.pci.filter(|pci| !seen.survey.silent.contains(pci));
-        let observed = pci.map(|pci| {
-            let seen = preview.look(pci);
-            let steps = plan.wanted.as_ref().map(|wanted| preview.steps(wanted, &seen));
-            (seen.pf, steps.unwrap_or_default())
-        });
-        pf_report(plan, function, observed)
-    });
-    let pfs = pfs.collect();
-    problems.extend(preview.problems);
+    let (pfs, unread) = pf_preview::reports(root, &plans, &facts, &seen.survey.silent);
+    problems.extend(unread);
     pfs
 }
 

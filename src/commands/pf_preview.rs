@@ -9,11 +9,15 @@ use std::collections::BTreeSet;
 use crate::host::Root;
 use crate::ladder::WantedPf;
 use crate::names::PciAddress;
+use crate::observe::plan_host::PlanHost;
 use crate::observe::{Look, ObservedPf, Undo, pf};
 use crate::plan::VfPlan;
+use crate::plan::guid::Resolved;
+use crate::plan::show::pf_report;
 use crate::plan::vf::{Uses, disturbed, vf_steps};
 use crate::report::Use;
 use crate::report::pf::PfProblem;
+use crate::report::plan::PlannedPf;
 use crate::workers::{Answer, Client, Failure, Request, SILENCE_USEC};
 
 /// Looks at PFs, one after the other.
@@ -30,6 +34,28 @@ pub(super) struct Seen {
     pub(super) pf: ObservedPf,
     /// Why it is not known what it administers for them.
     unreadable: Option<String>,
+}
+
+/// The plans, held against the host, and what could not be read of it. A PF that is
+/// `silent` is not asked.
+pub(super) fn reports(
+    root: &Root,
+    plans: &[Resolved],
+    facts: &PlanHost,
+    silent: &BTreeSet<PciAddress>,
+) -> (Vec<PlannedPf>, BTreeSet<String>) {
+    let mut preview = PfPreview::new(root);
+    let pfs = plans.iter().map(|plan| {
+        let function = facts.functions.iter().find(|f| Some(f.pci) == plan.pci);
+        let observed = plan.pci.filter(|pci| !silent.contains(pci)).map(|pci| {
+            let seen = preview.look(pci);
+            let steps = plan.wanted.as_ref().map(|wanted| preview.steps(wanted, &seen));
+            (seen.pf, steps.unwrap_or_default())
+        });
+        pf_report(plan, function, observed)
+    });
+    let pfs = pfs.collect();
+    (pfs, preview.problems)
 }
 
 impl<'a> PfPreview<'a> {

@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::Write;
 
-use super::exit;
-use super::pf_preview::PfPreview;
+use super::{exit, pf_preview};
 use crate::cli::{Format, PlanArgs};
 use crate::config::Config;
 use crate::config::pins::Pins;
@@ -14,7 +13,6 @@ use crate::observe::plan_host::{self, PlanHost};
 use crate::observe::{self, Look};
 use crate::plan::guid::{Resolved, pins_of, resolve, resolve_anew};
 use crate::plan::partitions::{self, Partition};
-use crate::plan::show::pf_report;
 use crate::report::plan::{Finding, PlanReport};
 use crate::workers::products::learn_all;
 
@@ -104,18 +102,8 @@ fn gather(config: &Config, root: &Root) -> Planned {
 impl Planned {
     fn report(&self, root: &Root) -> PlanReport {
         let mut problems = self.problems.clone();
-        let mut preview = PfPreview::new(root);
-        let pfs = self.plans.iter().map(|plan| {
-            let function = self.facts.functions.iter().find(|f| Some(f.pci) == plan.pci);
-            let observed = plan.pci.map(|pci| {
-                let seen = preview.look(pci);
-                let steps = plan.wanted.as_ref().map(|wanted| preview.steps(wanted, &seen));
-                (seen.pf, steps.unwrap_or_default())
-            });
-            pf_report(plan, function, observed)
-        });
-        let pfs = pfs.collect();
-        problems.extend(preview.problems);
+        let (pfs, unread) = pf_preview::reports(root, &self.plans, &self.facts, &BTreeSet::new());
+        problems.extend(unread);
         PlanReport::new(self.facts.name.clone(), pfs, problems.into_iter().collect())
     }
 
