@@ -122,7 +122,7 @@ pub fn judge(known: &Known<'_>) -> Judgement {
         if !without.is_empty() {
             let vfs = ranges(without.into_iter());
             let message = format!("{vfs}: the port GUID is 0, and no [[pf]] gives another");
-            let advice = vec!["man ibprov.toml, section PFs".to_owned()];
+            let advice = vec!["give them GUIDs by a [[pf]]: man 5 ibprov.toml".to_owned()];
             add(NodeCode::VfGuidZero, Warning, &format!("PF {pf}"), message, advice);
         }
     }
