@@ -130,6 +130,11 @@ fn online_rung(text: &str) -> Result<Rung, String> {
         .ok_or_else(|| format!("want one of {}", Rung::words_to_wait_for().join(", ")))
 }
 
+fn boot_number(text: &str) -> Result<i32, String> {
+    let number = text.parse().ok().filter(|number| *number <= 0);
+    number.ok_or_else(|| "expected 0 for the last boot, -1 for the one before it, ...".to_owned())
+}
+
 fn span(text: &str) -> Result<Duration, String> {
     timespan::parse(text).ok_or_else(|| "write it like 240s, 4min or 2min 30s".to_owned())
 }
@@ -200,7 +205,7 @@ pub struct CheckArgs {
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub log: Vec<PathBuf>,
     /// Judge this boot only: 0 is the last, -1 the one before
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = boot_number)]
     pub boot: Option<i32>,
     /// Draw the boot as a picture, to be opened in a browser
     #[arg(long, value_name = "FILE", conflicts_with = "explain")]
@@ -260,7 +265,7 @@ impl std::str::FromStr for PfArg {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let last = text.rsplit('/').next().unwrap_or(text);
-        if let Ok(pci) = last.parse() {
+        if let Ok(pci) = PciAddress::typed(last) {
             return Ok(Self::Pci(pci));
         }
         last.parse().map(Self::Rdma).map_err(|_| {

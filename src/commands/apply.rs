@@ -17,8 +17,8 @@ use crate::cli::{ApplyArgs, Format, PfArg};
 use crate::config::Config;
 use crate::host::{Root, answer, clock, journal, process, state, systemd};
 use crate::ladder::WantedPf;
-use crate::names::{Binding, PciAddress};
-use crate::observe::Observer;
+use crate::names::{Binding, PciAddress, present};
+use crate::observe::{Observer, PciFunction};
 use crate::plan::VfPlan;
 use crate::report::pf::{PfReport, PfVerdict, Unresolved};
 use crate::report::{SCHEMA, events as kinds};
@@ -91,15 +91,15 @@ pub fn run(
 
 /// What is said of a PF that no `[[pf]]` means: udev starts us for each there is.
 fn not_planned(pf: PciAddress, config: &Config, root: &Root) -> anyhow::Result<String> {
-    if root.exists(&format!("/sys/bus/pci/devices/{pf}")) {
+    let dir = format!("/sys/bus/pci/devices/{pf}");
+    if let Ok(physfn) = root.link_name(&format!("{dir}/physfn")) {
+        anyhow::bail!("{pf} is a VF of {physfn}: give the PF's address");
+    }
+    if root.exists(&dir) {
         return Ok(format!("PF {pf} is in no [[pf]] of the configuration: nothing to do\n"));
     }
     let planned = pfs::resolve(config, root, &Observer::new(root).look_at_pfs());
-    let planned: Vec<String> = planned.wanted.iter().map(|(w, _)| w.pf.to_string()).collect();
-    let planned = match planned.as_slice() {
-        [] => "none".to_owned(),
-        some => some.join(", "),
-    };
+    let planned = present(planned.wanted.iter().map(|(w, _)| w.pf.to_string()));
     anyhow::bail!("{pf}: this host has no such PCI function; PFs with a plan: {planned}")
 }
 
@@ -269,16 +269,19 @@ fn dry_run(plans: &Plans, root: &Root, format: Format) -> anyhow::Result<u8> {
 }
 
 fn address(pf: &PfArg, root: &Root) -> anyhow::Result<PciAddress> {
-    match pf {
-        PfArg::Pci(pci) => Ok(*pci),
-        PfArg::Rdma(name) => {
-            let link = format!("/sys/class/infiniband/{name}/device");
-            let device = root.link_name(&link)?;
-            device
-                .parse()
-                .map_err(|_| anyhow::anyhow!("RDMA device {name} is not on the PCI bus: {device}"))
-        }
-    }
+    let name = match pf {
+        PfArg::Pci(pci) => return Ok(*pci),
+        PfArg::Rdma(name) => name,
+    };
+    let functions = Observer::new(root).look_at_pfs().functions;
+    let is_pf = |f: &&PciFunction| f.physfn.is_none();
+    let mut devices =
+        functions.iter().filter(is_pf).flat_map(|f| f.rdma.iter().map(move |d| (f, d)));
+    let found = devices.clone().find(|(_, device)| device.name == *name);
+    found.map(|(function, _)| function.address).ok_or_else(|| {
+        let names = present(devices.by_ref().map(|(_, device)| device.name.to_string()));
+        anyhow::anyhow!("no PF of this host has an RDMA device {name}; present: {names}")
+    })
 }
 
 #[cfg(test)]
@@ -290,6 +293,7 @@ mod tests {
         let pci: PfArg = "0000:4b:00.0".parse().expect("address");
         assert_eq!("/sys/devices/pci0000:4a/0000:4a:02.0/0000:4b:00.0".parse(), Ok(pci.clone()));
         assert!(matches!(pci, PfArg::Pci(_)));
+        assert_eq!("4b:00.0".parse(), Ok(pci.clone()), "as lspci prints it");
         assert!(matches!("mlx5_0".parse(), Ok(PfArg::Rdma(_))));
         assert!("4b:00.0 ".parse::<PfArg>().is_err());
     }

@@ -7,6 +7,7 @@ use crate::check::evidence::{Evidence, Intake};
 use crate::check::rules::{self, Rule};
 use crate::cli::{CheckArgs, Common, Format};
 use crate::host::{Root, logs};
+use crate::names::nearest;
 use crate::report;
 use crate::report::finding::Severity;
 use crate::report::node::NodeVerdict;
@@ -57,13 +58,16 @@ pub fn run(args: &CheckArgs, common: &Common) -> anyhow::Result<u8> {
     if let Some(boot) = args.boot.filter(|_| !args.log.is_empty() || root.is_some()) {
         let Some(at) = usize::try_from(boot.unsigned_abs())
             .ok()
-            .filter(|_| boot <= 0)
             .and_then(|back| evidence.boots.len().checked_sub(back + 1))
         else {
             tracing::error!(
                 boot,
-                "there are {} boots in it, and no boot {boot}",
-                evidence.boots.len()
+                "no boot {boot}: what was read holds {}",
+                match evidence.boots.len() {
+                    0 => "none".to_owned(),
+                    1 => "one boot, 0".to_owned(),
+                    n => format!("{n} boots, 0 to -{}", n - 1),
+                }
             );
             return Ok(super::exit::CANNOT_BEGIN);
         };
@@ -121,15 +125,18 @@ enum Looked {
 /// The page of `code`, or the list of all.
 fn explain(code: &str, out: &mut dyn Write) -> anyhow::Result<u8> {
     if code.is_empty() {
+        let width = rules::ALL.iter().map(|rule| rule.code.len()).max().unwrap_or_default();
         for Rule { code, meaning, .. } in rules::ALL {
-            writeln!(out, "{code:28} {meaning}")?;
+            writeln!(out, "{code:width$} {meaning}")?;
         }
         return Ok(super::exit::GOOD);
     }
     let Some(Rule { code, meaning, page, .. }) = rules::rule(code) else {
+        let meant = nearest(code, rules::ALL.iter().map(|rule| rule.code));
+        let meant = meant.map_or_else(|| ";".to_owned(), |code| format!("; did you mean {code}?"));
         tracing::error!(
             warning = code,
-            "there is no diagnosis {code:?}; `ibprov check --explain` lists them"
+            "there is no diagnosis {code:?}{meant} `ibprov check --explain` lists them all"
         );
         return Ok(super::exit::CANNOT_BEGIN);
     };

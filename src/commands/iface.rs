@@ -11,8 +11,9 @@ use crate::apply::warnings::foreseen;
 use crate::cli::{Format, IfaceArgs};
 use crate::config::Config;
 use crate::host::{Root, process, systemctl, systemd};
-use crate::names::{IfName, PciAddress};
+use crate::names::{IfName, PciAddress, present};
 use crate::observe::iface::NotSeen;
+use crate::observe::{Look, ipoib};
 use crate::plan::settings::contradictions;
 use crate::report::iface::stacks_text;
 use crate::report::stack::View;
@@ -44,6 +45,11 @@ pub fn run(args: &IfaceArgs, config: &Config, root: &Root, format: Format) -> an
         (Err(e), Some(_)) if is_not_ours(&e) => {
             tracing::info!(netdev = %name, "{e}");
             Ok(super::exit::GOOD)
+        }
+        (Err(e), None) if matches!(e.downcast_ref(), Some(NotSeen::Absent(_))) => {
+            let all = ipoib::interfaces(&mut Look::new(root));
+            let names = present(all.iter().map(|interface| interface.name.to_string()));
+            Err(anyhow::anyhow!("{e}; IPoIB interfaces of this host: {names}"))
         }
         (done, _) => done,
     }

@@ -56,7 +56,7 @@ fn tell(report: &OnlineReport) {
     let level = match report.verdict {
         OnlineVerdict::Online | OnlineVerdict::NothingExpected => Level::INFO,
         OnlineVerdict::Deferred | OnlineVerdict::Interrupted => Level::WARN,
-        OnlineVerdict::NotOnline => Level::ERROR,
+        OnlineVerdict::NotOnline | OnlineVerdict::NoSuchPort => Level::ERROR,
     };
     let took = report.finished_usec.saturating_sub(report.started_usec);
     journal::event!(

@@ -12,6 +12,7 @@ mod words;
 pub(crate) use guest_keys::guest;
 use guest_keys::{CONNECTION, GUEST_KEYS};
 
+use crate::names::nearest;
 pub(crate) use kinds::{Key, Kind, Word, type_name};
 use pf_keys::PF_KEYS;
 pub(crate) use pf_keys::{pf, vf};
@@ -302,35 +303,14 @@ pub(crate) fn meant(keys: &'static [Key], section: &str, name: &str) -> Option<S
         })
         .filter_map(|rest| rest.split('.').next())
         .collect();
-    let near = here
-        .iter()
-        .map(|candidate| (distance(&wanted, candidate), *candidate))
-        .filter(|(distance, candidate)| *distance <= 1 + candidate.len() / 4)
-        .min();
+    let near = nearest(&wanted, here);
     let join = |name: &str| match section {
         "" => name.to_owned(),
         _ => format!("{section}.{name}"),
     };
     // A good name in the wrong section is the other common slip.
     let elsewhere = || keys.iter().find(|key| key.path.rsplit('.').next() == Some(&wanted));
-    near.map(|(_, name)| join(name)).or_else(|| elsewhere().map(|key| key.path.to_owned()))
-}
-
-/// How many letters must be added, dropped or changed to get from `a` to `b`.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, ca) in a.chars().enumerate() {
-        let mut next = vec![i + 1];
-        for ((cb, pair), left_at) in b.iter().zip(row.windows(2)).zip(0..) {
-            let [above_left, above] = pair else { continue };
-            let left = next.get(left_at).copied().unwrap_or(usize::MAX - 1);
-            let change = above_left + usize::from(ca != *cb);
-            next.push(change.min(above + 1).min(left + 1));
-        }
-        row = next;
-    }
-    row.last().copied().unwrap_or(usize::MAX)
+    near.map(join).or_else(|| elsewhere().map(|key| key.path.to_owned()))
 }
 
 #[cfg(test)]
@@ -347,13 +327,6 @@ mod tests {
         assert_eq!(meant("boot", "skip").as_deref(), Some("modules.skip"));
         assert_eq!(meant("boot", "colour"), None);
         assert_eq!(super::meant(PORT_KEYS, "", "portguid").as_deref(), Some("port-guid"));
-    }
-
-    #[test]
-    fn distance_counts_letters() {
-        for (a, b, want) in [("", "", 0), ("abc", "", 3), ("", "ab", 2), ("kitten", "sitting", 3)] {
-            assert_eq!(distance(a, b), want, "{a} {b}");
-        }
     }
 
     fn words() -> Vec<&'static Word> {

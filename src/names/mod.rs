@@ -25,6 +25,7 @@ mod port_target;
 mod rdma;
 mod rdma_modules;
 mod rung;
+mod similar;
 pub mod template;
 mod text;
 mod vf;
@@ -56,6 +57,7 @@ pub use rdma_modules::{
     HCA_DRIVERS, IB_DRIVERS, RDMA_MODULES, RDMA_MODULES_IN_TRACES, is_rdma_module, rdma_half_of,
 };
 pub use rung::{Rung, VfRung};
+pub use similar::{nearest, present};
 pub use template::{GuidKind, Template};
 pub use vf::{VfIndex, VfIndexError, VfName, VfNameError};
 pub use vf_device::{MELLANOX, is_vf_hca_type, is_vf_id, is_vf_id_text};

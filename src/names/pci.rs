@@ -13,13 +13,26 @@ pub struct PciAddress {
 /// Why a text is not a [`PciAddress`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{text:?} is not a PCI address: want domain:bus:device.function in hex, as `lspci -D` prints it, e.g. 0000:4b:00.0"
+    "{text:?} is not a PCI address: expected domain:bus:device.function in hex, as `lspci -D` prints it, e.g. 0000:4b:00.0"
 )]
 pub struct PciAddressError {
     text: String,
 }
 
 impl PciAddress {
+    /// The address as people write it: without a domain, as `lspci` prints it (`4b:00.0`),
+    /// domain 0000 is meant. Text of the kernel is parsed by [`FromStr`], which wants all
+    /// of it: in a log, `10:12.5` is a time.
+    ///
+    /// # Errors
+    /// Other text.
+    pub fn typed(text: &str) -> Result<Self, PciAddressError> {
+        match text.matches(':').count() {
+            1 => format!("0000:{text}").parse().map_err(|_| PciAddressError::of(text)),
+            _ => text.parse(),
+        }
+    }
+
     fn parse(text: &str) -> Option<Self> {
         let (domain, rest) = text.split_once(':')?;
         let (bus, rest) = rest.split_once(':')?;
@@ -39,11 +52,17 @@ fn hex(digits: &str, width: std::ops::RangeInclusive<usize>) -> Option<u32> {
     well_formed.then(|| u32::from_str_radix(digits, 16).ok()).flatten()
 }
 
+impl PciAddressError {
+    fn of(text: &str) -> Self {
+        Self { text: text.chars().take(64).collect() }
+    }
+}
+
 impl FromStr for PciAddress {
     type Err = PciAddressError;
 
     fn from_str(text: &str) -> Result<Self, PciAddressError> {
-        Self::parse(text).ok_or_else(|| PciAddressError { text: text.chars().take(64).collect() })
+        Self::parse(text).ok_or_else(|| PciAddressError::of(text))
     }
 }
 
@@ -85,6 +104,22 @@ mod tests {
             "0000:+b:00.0",
         ] {
             assert!(text.parse::<PciAddress>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn people_may_leave_out_domain_0() {
+        let typed = |text| PciAddress::typed(text).map(|a| a.to_string());
+        for (text, want) in [
+            ("4b:00.0", "0000:4b:00.0"),
+            ("0000:4b:00.0", "0000:4b:00.0"),
+            ("10000:e1:1f.7", "10000:e1:1f.7"),
+        ] {
+            assert_eq!(typed(text), Ok(want.to_owned()));
+        }
+        for text in ["4b:00", "b:00.0", "4b:00.8", ":4b:00.0", "00.0", ""] {
+            let e = typed(text).expect_err(text).to_string();
+            assert!(e.starts_with(&format!("{text:?} is not a PCI address: ")), "{e}");
         }
     }
 

@@ -40,7 +40,7 @@ impl FromStr for Target {
             }
             None => (text, None),
         };
-        if let Ok(pci) = name.parse() {
+        if let Ok(pci) = PciAddress::typed(name) {
             return Ok(Self::Pci(pci, port));
         }
         if port.is_none()
@@ -77,6 +77,8 @@ mod tests {
             ("mlx5_0/2", "Rdma(RdmaName(\"mlx5_0\"), Some(PortNumber(2)))"),
             ("rocep0s31f6longer", "Rdma(RdmaName(\"rocep0s31f6longer\"), None)"),
             ("0000:4b:00.0", "Pci(PciAddress(0000:4b:00.0), None)"),
+            ("4b:00.0", "Pci(PciAddress(0000:4b:00.0), None)"),
+            ("4b:00.0/1", "Pci(PciAddress(0000:4b:00.0), Some(PortNumber(1)))"),
             ("0000:4b:00.0/1", "Pci(PciAddress(0000:4b:00.0), Some(PortNumber(1)))"),
             ("0x0002c903000e8acd", "Guid(Guid(0002:c903:000e:8acd))"),
             ("ib0;reboot", "Name(IfName(\"ib0;reboot\"))"),

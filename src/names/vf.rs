@@ -91,7 +91,7 @@ impl FromStr for VfName {
     fn from_str(text: &str) -> Result<Self, VfNameError> {
         let parse = || {
             let (pf, index) = text.split_once('/')?;
-            Some(Self { pf: pf.parse().ok()?, index: index.parse().ok()? })
+            Some(Self { pf: PciAddress::typed(pf).ok()?, index: index.parse().ok()? })
         };
         parse().ok_or_else(|| VfNameError { text: text.chars().take(64).collect() })
     }
@@ -125,6 +125,7 @@ mod tests {
     fn a_vf_is_named_by_its_pf_and_index() {
         let name = "0000:4b:00.0/3".parse::<VfName>().expect("name");
         assert_eq!((name.index.get(), name.to_string().as_str()), (3, "0000:4b:00.0/3"));
+        assert_eq!("4b:00.0/3".parse(), Ok(name), "as lspci prints the address");
         for text in ["0000:4b:00.0", "0000:4b:00.0/", "mlx5_0/3", "0000:4b:00.0/-1", "/3", "a/b/c"]
         {
             assert!(text.parse::<VfName>().is_err(), "{text}");

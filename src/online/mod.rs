@@ -129,7 +129,12 @@ impl Waiting<'_> {
                 self.netdevs.ask(self.netdevs_of(&progress), now);
                 netdevs_at = now + LOOK_EVERY_USEC;
             }
-            let states = self.judge(&progress, now);
+            let complete = self.is_complete();
+            let states = self.judge(&progress, complete, now);
+            if complete && states.iter().any(|state| self.is_unknown(state)) {
+                self.finish(states, Some(OnlineVerdict::NoSuchPort));
+                return Ok(());
+            }
             let lacks_link =
                 |s: &OnlinePort| matches!(s.lack, Some(Lack::Answer | Lack::Link | Lack::Active));
             if states.iter().any(lacks_link) {
@@ -216,7 +221,23 @@ impl Waiting<'_> {
         all
     }
 
-    fn judge(&mut self, progress: &[PortProgress], now: u64) -> Vec<OnlinePort> {
+    /// Nothing on the host has the name that this was given by.
+    fn is_unknown(&self, port: &OnlinePort) -> bool {
+        !self.wanted.targets.is_empty() && port.lack == Some(Lack::Rung(Rung::Pci))
+    }
+
+    /// Nothing is still to come by itself; asked only where ports were named.
+    fn is_complete(&self) -> bool {
+        let root = self.observer.root();
+        !self.wanted.targets.is_empty()
+            && root.exists(&format!("{}/boot.json", state::RUN_DIR))
+            && target::all_is_there(
+                expect::expectation(self.config, &self.observed, &self.rules),
+                &self.observed,
+            )
+    }
+
+    fn judge(&mut self, progress: &[PortProgress], complete: bool, now: u64) -> Vec<OnlinePort> {
         if let Some(problem) = self.netdevs.take_problem()
             && !self.report.problems.contains(&problem)
         {
@@ -225,10 +246,10 @@ impl Waiting<'_> {
         if progress.iter().any(|p| !p.is_ready()) {
             self.heard.learn_history(&mut self.facts, crate::host::kernel_log);
         }
-        progress.iter().map(|port| self.judge_one(port, now)).collect()
+        progress.iter().map(|port| self.judge_one(port, complete, now)).collect()
     }
 
-    fn judge_one(&mut self, port: &PortProgress, now: u64) -> OnlinePort {
+    fn judge_one(&mut self, port: &PortProgress, complete: bool, now: u64) -> OnlinePort {
         let root = self.observer.root();
         let mut seen = self.ports.seen(port, &self.observed, now);
         if let Some((name, ifindex)) = self.netdev(port) {
@@ -248,9 +269,13 @@ impl Waiting<'_> {
         self.since.insert(key, (lack, since));
         let cause = match lack {
             Some(Lack::Rung(Rung::Pci)) if !self.wanted.targets.is_empty() => Some(Cause {
-                text: "no port's netdev, RDMA device, PCI function or port GUID of this host is called so".to_owned(),
-                advice: "`ibprov status` shows the names; for a P_Key child name its parent".to_owned(),
-                is_final: false,
+                text: format!(
+                    "no port's netdev, RDMA device, PCI function or port GUID of this host is called so; present: {}",
+                    target::names(&self.observed)
+                ),
+                advice: "`ibprov status` shows all names; for a P_Key child give its parent"
+                    .to_owned(),
+                is_final: complete,
                 by_site: false,
             }),
             Some(Lack::Rung(_)) => cause::cause(port, &self.observed, &self.facts),

@@ -85,6 +85,8 @@ pub enum OnlineVerdict {
     Deferred,
     /// A port that is not optional is not online.
     NotOnline,
+    /// Nothing on the host has a name that was given, and nothing is still to come.
+    NoSuchPort,
     /// A signal ended it before its time.
     Interrupted,
 }
@@ -96,6 +98,7 @@ impl OnlineVerdict {
         match self {
             Self::Online | Self::NothingExpected => 0,
             Self::Deferred | Self::Interrupted => 1,
+            Self::NoSuchPort => 2,
             Self::NotOnline => 3,
         }
     }
@@ -108,6 +111,7 @@ impl OnlineVerdict {
             Self::NothingExpected => "nothing-expected",
             Self::Deferred => "deferred",
             Self::NotOnline => "not-online",
+            Self::NoSuchPort => "no-such-port",
             Self::Interrupted => "interrupted",
         }
     }
@@ -259,6 +263,11 @@ impl OnlineReport {
                 "no InfiniBand port is expected: nothing to wait for".to_owned()
             }
             OnlineVerdict::Interrupted => format!("stopped by a signal after {took}: {count}"),
+            OnlineVerdict::NoSuchPort => {
+                let unknown = waited.iter().filter(|p| p.lack == Some(Lack::Rung(Rung::Pci)));
+                let names: Vec<&str> = unknown.map(|p| p.progress.expected.as_str()).collect();
+                format!("no such port: {}", names.join(", "))
+            }
             OnlineVerdict::NotOnline if self.gave_up() => {
                 format!("{count} after {took}: what is missing can no longer come")
             }

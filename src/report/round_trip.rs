@@ -347,8 +347,10 @@ fn guests_report() -> Any<GuestsReport> {
 }
 
 fn online_report() -> Any<OnlineReport> {
-    use OnlineVerdict::{Deferred as Put, Interrupted, NotOnline, NothingExpected, Online};
-    let verdict = select(vec![Online, NothingExpected, Put, NotOnline, Interrupted]);
+    use OnlineVerdict::{
+        Deferred as Put, Interrupted, NoSuchPort, NotOnline, NothingExpected, Online,
+    };
+    let verdict = select(vec![Online, NothingExpected, Put, NotOnline, NoSuchPort, Interrupted]);
     // Of `link` and `active` a port lacks the state, not the rung.
     let below = rung().prop_filter("below link", |r| *r < Rung::Link).prop_map(Lack::Rung);
     let own = [Lack::Answer, Lack::Link, Lack::Active, Lack::Up, Lack::Carrier, Lack::Address];

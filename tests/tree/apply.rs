@@ -131,6 +131,38 @@ fn a_vf_whose_rdma_half_comes_is_left_alone() {
 }
 
 #[test]
+fn an_address_may_be_typed_as_lspci_prints_it() {
+    assert_eq!(
+        node(1).show(&["apply", "4b:00.0", "--dry-run"]),
+        node(1).show(&["apply", PF, "--dry-run"])
+    );
+    let short = node(1);
+    let config = format!("[[pf]]\npci = \"4b:00.0\"\nvfs = 1\n{TEMPLATE}");
+    short.file("etc/ibprov/ibprov.toml", &config);
+    assert_eq!(short.show(&["plan"]), node(1).show(&["plan"]));
+}
+
+#[test]
+fn an_rdma_device_that_is_not_there_and_a_vf_are_errors_that_say_what_is_there() {
+    apply(
+        &node(1),
+        &["mlx5_9", "--dry-run"],
+        &expect![[r#"
+            ibprov: no PF of this host has an RDMA device mlx5_9; present: mlx5_0
+            exit 2
+        "#]],
+    );
+    apply(
+        &half_bound(),
+        &["4b:00.1", "--dry-run"],
+        &expect![[r#"
+            ibprov: 0000:4b:00.1 is a VF of 0000:4b:00.0: give the PF's address
+            exit 2
+        "#]],
+    );
+}
+
+#[test]
 fn a_pf_that_is_not_there_is_an_error_and_one_without_a_plan_is_none() {
     let host = node(1);
     apply(

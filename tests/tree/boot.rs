@@ -57,6 +57,17 @@ fn what_the_configuration_skips_is_not_waited_for() {
 }
 
 #[test]
+fn nothing_waits_with_a_bad_configuration() {
+    let host = Host::healthy();
+    host.file("etc/ibprov/ibprov.toml", "[boot]\ndeadlin = \"5min\"\n");
+    for verb in [&["boot"][..], &["boot", "--dry-run"], &["wait-online"], &["apply"], &["plan"]] {
+        let shown = host.show(verb);
+        assert!(shown.contains("/etc/ibprov/ibprov.toml:2:1"), "{verb:?}: {shown}");
+        assert!(shown.ends_with("exit 2\n"), "{verb:?}: {shown}");
+    }
+}
+
+#[test]
 fn a_host_without_cards_plans_nothing() {
     let host = Host::new();
     host.remove("sys/module/ib_ipoib");

@@ -79,7 +79,7 @@ fn sriov_vfs_that_cannot_be_carried_over() {
         # - line 3: VF 0000:4b:00.1 has no GUID here, so the subnet manager gave it one: give it one in the configuration
         # - line 4: VF 0000:44:00.1 with GUID 0501:1403:007b:cba1 is not on this host now, so whose it is and which is not known: make the VFs first, then import
         # - line 5: VF 0000:4b:00.2: "mac" is a setting of Ethernet ports, which ibprov leaves alone
-        # - line 6: "4b:00.1" is not a PCI address: want domain:bus:device.function in hex, as `lspci -D` prints it, e.g. 0000:4b:00.0
+        # - line 6: "4b:00.1" is not a PCI address: expected domain:bus:device.function in hex, as `lspci -D` prints it, e.g. 0000:4b:00.0
         # - line 7: VF 0000:4b:00.1: "1" is not a GUID: want 16 hex digits, written 0x0002c903000e8acd, 0002:c903:000e:8acd or 00:02:c9:03:00:0e:8a:cd
         # - line 8: VF 0000:4b:00.1: "guid" without a GUID
         # - line 9: VF 0000:4b:00.3 had 0501:1403:007b:cba3 by a line above: the later one is taken
@@ -160,7 +160,7 @@ fn what_the_operator_would_not_take_either() {
         # - PF 1 of the file is left out: it names no PF
         # - PF 2 of the file is left out: it names its PF twice, by address and by GUID
         # - PF 3 of the file is left out: it gives no GUIDs
-        # - PF 4 of the file is left out: "4b:00.0" is not a PCI address: want domain:bus:device.function in hex, as `lspci -D` prints it, e.g. 0000:4b:00.0
+        # - PF 4 of the file is left out: "4b:00.0" is not a PCI address: expected domain:bus:device.function in hex, as `lspci -D` prints it, e.g. 0000:4b:00.0
         # - PF 5 of the file is left out: "02:00:00" is not a GUID: want 16 hex digits, written 0x0002c903000e8acd, 0002:c903:000e:8acd or 00:02:c9:03:00:0e:8a:cd
         # - PF 6 of the file is left out: it gives GUIDs and a range
         # - PF 7 of the file is left out: the range ends at 0200:0000:0000:0000, before its first GUID 0200:0000:0000:0001

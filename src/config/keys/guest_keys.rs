@@ -42,7 +42,7 @@ const GUEST_VF: Word = Word {
     what: "a VF",
     example: "0000:4b:00.0/3",
     spelling: Spelling::Pattern(
-        "^(auto|[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[01][0-9a-fA-F]\\.[0-7]/(0|[1-9][0-9]{0,3}))$",
+        "^(auto|([0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[01][0-9a-fA-F]\\.[0-7]/(0|[1-9][0-9]{0,3}))$",
     ),
     parse: |text| text.parse::<GuestVf>().map(Value::GuestVf),
 };

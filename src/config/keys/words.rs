@@ -16,8 +16,8 @@ pub(super) const MODULE: Word = Word {
 pub(super) const PCI: Word = Word {
     what: "a PCI address",
     example: "0000:4b:00.0",
-    spelling: Spelling::Pattern("^[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[01][0-9a-fA-F]\\.[0-7]$"),
-    parse: |text| text.parse::<PciAddress>().map(Value::Pci).map_err(|e| e.to_string()),
+    spelling: Spelling::Pattern("^([0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[01][0-9a-fA-F]\\.[0-7]$"),
+    parse: |text| PciAddress::typed(text).map(Value::Pci).map_err(|e| e.to_string()),
 };
 
 pub(super) const GUID: Word = Word {

@@ -182,7 +182,7 @@ fn pins_that_cannot_be_read_are_no_absence() {
             expect![[r#"
                 PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
                   would be left alone:
-                  error: the pins cannot be read: /etc/ibprov/guid-pins.toml: pf 1: "\u{1b}[2J" is not a PCI address: want domain:bus:device.function in hex, as `lspci -D` prints it, e.g. 0000:4b:00.0: correct the file, or remove it to plan anew
+                  error: the pins cannot be read: /etc/ibprov/guid-pins.toml: pf 1: "\u{1b}[2J" is not a PCI address: expected domain:bus:device.function in hex, as `lspci -D` prints it, e.g. 0000:4b:00.0: correct the file, or remove it to plan anew
                 exit 2
             "#]],
         ),

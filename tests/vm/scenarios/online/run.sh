@@ -66,7 +66,8 @@ end address-comes
 
 # The firmware does not answer any more, and then again: who asks it cannot be killed
 # meanwhile.
-begin "is called so" 0001:01:00.0 ib7
+ip addr flush dev ib0 scope global
+begin "address is missing" --address 0001:01:00.0
 set_knob "0001:01:00.0/silent=1"
 until_said "has not answered for"
 mv "$OUT/said" "$OUT/silent"

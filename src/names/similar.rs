@@ -1,0 +1,77 @@
+//! What to say to a word that nothing is called by.
+
+/// The one of `candidates` that is most like `word`, if any is: about a quarter of its
+/// letters may differ.
+#[must_use]
+pub fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
+    // The time grows with the product of the lengths, and no name is longer.
+    if word.len() > 64 {
+        return None;
+    }
+    let distances = candidates.into_iter().map(|candidate| (distance(word, candidate), candidate));
+    distances
+        .filter(|(distance, candidate)| *distance <= 1 + candidate.len() / 4)
+        .min()
+        .map(|(_, candidate)| candidate)
+}
+
+/// What there is instead, for a message: `ib0, ib1`, or `none`. More than a dozen are
+/// counted.
+#[must_use]
+pub fn present(names: impl IntoIterator<Item = String>) -> String {
+    const MOST: usize = 12;
+    let names: Vec<String> = names.into_iter().collect();
+    let shown = names.get(..MOST).unwrap_or(&names).join(", ");
+    match names.len() {
+        0 => "none".to_owned(),
+        n if n > MOST => format!("{shown} and {} more", n - MOST),
+        _ => shown,
+    }
+}
+
+/// How many letters must be added, dropped or changed to get from `a` to `b`.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, ca) in a.chars().enumerate() {
+        let mut next = vec![i + 1];
+        for ((cb, pair), left_at) in b.iter().zip(row.windows(2)).zip(0..) {
+            let [above_left, above] = pair else { continue };
+            let left = next.get(left_at).copied().unwrap_or(usize::MAX - 1);
+            let change = above_left + usize::from(ca != *cb);
+            next.push(change.min(above + 1).min(left + 1));
+        }
+        row = next;
+    }
+    row.last().copied().unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distance_counts_letters() {
+        for (a, b, want) in [("", "", 0), ("abc", "", 3), ("", "ab", 2), ("kitten", "sitting", 3)] {
+            assert_eq!(distance(a, b), want, "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn a_dozen_names_are_listed_and_the_rest_is_counted() {
+        let names = |n: u32| present((0..n).map(|i| format!("ib{i}")));
+        assert_eq!(names(0), "none");
+        assert_eq!(names(2), "ib0, ib1");
+        assert!(names(12).ends_with(", ib11"), "{}", names(12));
+        assert!(names(14).ends_with(", ib11 and 2 more"), "{}", names(14));
+    }
+
+    #[test]
+    fn a_slip_is_understood_and_another_word_is_not() {
+        let codes = ["ordering-cycle", "openibd-disabled", "healthy"];
+        assert_eq!(nearest("ordering-cycel", codes), Some("ordering-cycle"));
+        assert_eq!(nearest("helthy", codes), Some("healthy"));
+        assert_eq!(nearest("network", codes), None);
+        assert_eq!(nearest(&"x".repeat(1 << 20), codes), None);
+    }
+}
