@@ -2,16 +2,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::iface::{look_for_plan, planned};
+use super::pfs::{self, Plans};
 use super::warnings::foreseen_of_all;
 use crate::config::Config;
 use crate::host::Root;
-use crate::ladder::{Facts, cause, expect, progress};
-use crate::names::{ModuleName, ModuleState, Rung};
+use crate::ladder::{Expectation, Facts, cause, expect, progress};
+use crate::names::{IfName, ModuleName, ModuleState, PciAddress, Rung};
 use crate::observe::ipoib::Interfaces;
 use crate::observe::{ModprobeRules, Observed, Observer, driver_modules};
+use crate::plan::preview::PfSteps;
+use crate::plan::settings::judge_settings;
 use crate::plan::{Done, boot_steps, needed_modules};
 use crate::report::boot::LeftOut;
-use crate::report::{ModuleTrouble, PortProgress};
+use crate::report::iface::IfaceStep;
+use crate::report::pf::Unresolved;
+use crate::report::{ModuleTrouble, NotExpected, PortProgress};
 use crate::workers::products::learn_all;
 
 /// What `boot` would do and wait for, seen from now.
@@ -28,15 +34,37 @@ pub struct Preview {
     /// Of each of the ports why it cannot come by waiting, if that is seen already.
     #[serde(skip)]
     hopeless: Vec<Option<String>>,
+    /// How long each of them would be waited for, seconds.
+    pub deadline_sec: u64,
+    /// The interfaces that would be set.
+    pub settings: Vec<Settings>,
+    /// The PFs of the configuration, as far as it is clear which they are.
+    pub pfs: Vec<PfSteps>,
+    /// The others.
+    pub unresolved: Vec<Unresolved>,
     /// What would not be waited for.
     pub left_out: Vec<LeftOut>,
     /// What will not stay as it is wanted.
     pub warnings: Vec<String>,
 }
 
-/// Look, and say what would be done; nothing is changed.
+/// What would be set at an interface.
+#[derive(Debug, serde::Serialize)]
+pub struct Settings {
+    /// The interface.
+    pub netdev: IfName,
+    /// In this order.
+    pub steps: Vec<IfaceStep>,
+    /// What is asked for and cannot be.
+    pub refused: Vec<String>,
+    /// Where it is asked for.
+    pub origins: Vec<String>,
+}
+
+/// Look, and say what would be done; nothing is changed. The steps at the PFs of the
+/// plans are for the caller to add: reading those takes a child.
 #[must_use]
-pub fn preview(config: &Config, root: &Root) -> Preview {
+pub fn preview(config: &Config, root: &Root) -> (Preview, Plans) {
     let rules = ModprobeRules::read(root);
     let modules: Vec<ModuleName> =
         config.modules.load.iter().cloned().chain(driver_modules()).collect();
@@ -44,61 +72,175 @@ pub fn preview(config: &Config, root: &Root) -> Preview {
     // What could not be read is taken for an HCA, and shown as one.
     learn_all(root, &mut observed);
     let expectation = expect::expectation(config, &observed, &rules);
-    let ports = progress::progress(&expectation, &observed);
+    let mut ports = progress::progress(&expectation, &observed);
     let steps = boot_steps(config, &rules, &observed, &expectation, &ports, &Done::default());
     let needed = needed_modules(config, &observed, !ports.is_empty());
     let denied = denied(needed, &rules, &observed);
-    let left_out = expectation.left_out.into_iter();
-    let no_facts = Facts::default();
+    let interfaces = Interfaces::look(root);
+    let mut facts = Facts::default();
+    judge_settings(config, &interfaces, &mut ports, &mut facts);
     let why = |port: &PortProgress| {
-        let cause = cause::cause(port, &observed, &no_facts)?;
+        let cause = cause::cause(port, &observed, &facts)?;
         cause.is_final.then_some(cause.text)
     };
     let hopeless = ports.iter().map(why).collect();
-    Preview {
+    let plans = pfs::resolve(config, root, &observed);
+    let preview = Preview {
         schema: crate::report::SCHEMA,
         steps,
         denied,
         ports,
         hopeless,
-        left_out: left_out.map(|(pci, reason)| LeftOut { pci, reason }).collect(),
-        warnings: foreseen_of_all(root, config, &Interfaces::look(root)),
+        deadline_sec: config.boot.hca_deadline.as_secs(),
+        settings: settings(config, root, &interfaces),
+        pfs: Vec::new(),
+        unresolved: plans.unresolved.clone(),
+        left_out: left_out(expectation, &plans),
+        warnings: foreseen_of_all(root, config, &interfaces),
+    };
+    (preview, plans)
+}
+
+/// What would be set at the interfaces that are there.
+fn settings(config: &Config, root: &Root, interfaces: &Interfaces) -> Vec<Settings> {
+    if config.interfaces.is_empty() {
+        return Vec::new();
     }
+    let seen = interfaces.all.iter().filter_map(|i| look_for_plan(config, root, &i.name).ok());
+    seen.filter_map(|seen| {
+        let (wanted, plan) = planned(config, &seen);
+        let is_set = plan.steps.is_empty() && plan.refused.is_empty();
+        (!is_set).then(|| Settings {
+            netdev: seen.interface.name.clone(),
+            steps: plan.steps,
+            refused: plan.refused,
+            origins: wanted.origins,
+        })
+    })
+    .collect()
+}
+
+/// VFs for which there is a plan are waited for by it.
+fn left_out(expectation: Expectation, plans: &Plans) -> Vec<LeftOut> {
+    let has_plan = |pf: &PciAddress| plans.wanted.iter().any(|(wanted, _)| wanted.pf == *pf);
+    let left_out = expectation.left_out.into_iter().filter(
+        |(_, reason)| !matches!(reason, NotExpected::VfOfThisHost { physfn } if has_plan(physfn)),
+    );
+    left_out.map(|(pci, reason)| LeftOut { pci, reason }).collect()
 }
 
 impl Preview {
-    /// The text of it.
+    /// Something would be done, or waited for, beside what the plans of VFs ask for.
+    #[must_use]
+    pub fn is_pending(&self) -> bool {
+        !self.steps.is_empty()
+            || self.ports.iter().any(|port| !port.is_ready())
+            || !self.settings.is_empty()
+    }
+
+    /// The text of it: what would be done, in this order, and what would not.
     #[must_use]
     pub fn to_text(&self) -> String {
-        let mut lines = Vec::new();
-        if self.ports.is_empty() {
-            let nothing = if self.steps.is_empty() { ": nothing would be done" } else { "" };
-            lines.push(format!("no InfiniBand port is expected{nothing}"));
+        let mut stages = vec![self.loads(), self.waits(), self.sets()];
+        let pfs = self.pfs.iter().filter(|pf| pf.is_pending()).map(PfSteps::lines);
+        stages.extend(pfs.chain(self.unresolved.iter().map(Unresolved::lines)));
+        stages.retain(|stage| !stage.is_empty());
+        let is_complete = self.ports.iter().all(PortProgress::is_ready);
+        let head = match (stages.is_empty(), self.ports.is_empty()) {
+            (false, _) => "boot would do this, in this order:",
+            (true, true) => "boot would do nothing: no InfiniBand port is expected",
+            (true, false) if is_complete => "boot would do nothing, and wait for nothing",
+            (true, false) => "boot would do nothing: what is missing cannot come by waiting",
+        };
+        let mut lines = vec![head.to_owned()];
+        for (at, stage) in stages.iter().enumerate() {
+            let number = format!("{}. ", at + 1);
+            for (line, first) in
+                stage.iter().zip([true].into_iter().chain(std::iter::repeat(false)))
+            {
+                let indent = if first { number.clone() } else { " ".repeat(number.len()) };
+                lines.push(format!("{indent}{line}"));
+            }
         }
-        for step in &self.steps {
-            lines.push(format!("would {step}"));
+        for port in self.ports.iter().filter(|port| port.is_ready() && !port.is_ethernet()) {
+            let netdev = port.netdev.as_ref().map(|netdev| format!(" as {netdev}"));
+            lines.push(format!("ready: {}{}", port.label(), netdev.unwrap_or_default()));
+        }
+        for pf in self.pfs.iter().filter(|pf| !pf.is_pending()) {
+            lines.extend(pf.lines());
         }
         for (module, trouble) in &self.denied {
-            lines.push(format!("would not load {module}: {trouble}"));
+            lines.push(format!("not loaded: {module}: {trouble}"));
         }
-        let ports = self.ports.iter().zip(&self.hopeless);
-        for (port, hopeless) in ports.filter(|(port, _)| !port.is_ethernet()) {
-            let reached = port.reached.map_or("nothing", Rung::word);
-            let label = port.label();
-            lines.push(match (port.missing(), hopeless) {
-                (None, _) => format!("{label}: has {reached}, nothing to wait for"),
-                (Some(_), Some(why)) => format!("would not wait for {label}: {why}"),
-                (Some(_), None) => {
-                    format!("would wait for {label}: reached {reached}, wanted {}", port.goal)
-                }
-            });
-        }
-        for out in &self.left_out {
-            lines.push(format!("would not wait for {}: {}", out.pci, out.reason));
-        }
+        lines.extend(self.not_waited_for());
         lines.extend(self.warnings.iter().map(|warning| format!("warning: {warning}")));
         lines.push(String::new());
         lines.join("\n")
+    }
+
+    fn loads(&self) -> Vec<String> {
+        match self.steps.as_slice() {
+            [step] => vec![step.to_string()],
+            [] => Vec::new(),
+            steps => {
+                let steps = steps.iter().map(|step| format!("  {step}"));
+                ["in parallel:".to_owned()].into_iter().chain(steps).collect()
+            }
+        }
+    }
+
+    fn waits(&self) -> Vec<String> {
+        let waited = self.ports.iter().zip(&self.hopeless);
+        let waited = waited.filter(|(port, hopeless)| !port.is_ready() && hopeless.is_none());
+        let mut lines: Vec<String> = waited
+            .map(|(port, _)| {
+                let optional = if port.optional { " (optional)" } else { "" };
+                let state = port.missing().map_or("", Rung::lacking);
+                format!("  {}{optional}: {state}, has to be {}", port.label(), port.goal)
+            })
+            .collect();
+        if !lines.is_empty() {
+            lines.insert(0, format!("wait up to {} s for each adapter:", self.deadline_sec));
+        }
+        lines
+    }
+
+    fn sets(&self) -> Vec<String> {
+        let set = |set: &Settings| {
+            let steps: Vec<String> = set.steps.iter().map(ToString::to_string).collect();
+            let steps = (!steps.is_empty()).then(|| {
+                format!("{}: {} ({})", set.netdev, steps.join(", "), set.origins.join(", "))
+            });
+            let refused = set.refused.iter().map(|why| format!("error: {why}"));
+            steps.into_iter().chain(refused).collect::<Vec<_>>()
+        };
+        self.settings.iter().flat_map(set).collect()
+    }
+
+    /// One line for each reason.
+    fn not_waited_for(&self) -> Vec<String> {
+        let hopeless = self.ports.iter().zip(&self.hopeless).filter_map(|(port, hopeless)| {
+            let why = hopeless.as_ref().filter(|_| !port.is_ready())?;
+            Some(format!("not waited for: {}: {why}", port.label()))
+        });
+        let mut lines: Vec<String> = hopeless.collect();
+        let mut reasons: Vec<(String, Vec<PciAddress>)> = Vec::new();
+        for LeftOut { pci, reason } in &self.left_out {
+            let reason = reason.to_string();
+            match reasons.iter_mut().find(|(known, _)| *known == reason) {
+                Some((_, functions)) => functions.push(*pci),
+                None => reasons.push((reason, vec![*pci])),
+            }
+        }
+        lines.extend(reasons.iter().map(|(reason, functions)| {
+            let first = functions.first().map(ToString::to_string).unwrap_or_default();
+            let more = match functions.len() - 1 {
+                0 => String::new(),
+                n => format!(" and {n} more"),
+            };
+            format!("not waited for: {first}{more}: {reason}")
+        }));
+        lines
     }
 }
 

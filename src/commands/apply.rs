@@ -19,7 +19,7 @@ use crate::host::{Root, answer, clock, journal, process, state, systemd};
 use crate::ladder::WantedPf;
 use crate::names::{Binding, PciAddress, present};
 use crate::observe::{Observer, PciFunction};
-use crate::plan::VfPlan;
+use crate::plan::preview::PfSteps;
 use crate::report::pf::{PfReport, PfVerdict, Unresolved};
 use crate::report::{SCHEMA, events as kinds};
 
@@ -188,11 +188,8 @@ fn print(
         )?,
         Format::Text => {
             write!(out, "{text}")?;
-            for u in unresolved {
-                writeln!(out, "{} ({}): nothing done:", u.which, u.origin)?;
-                for error in &u.errors {
-                    writeln!(out, "  {error}")?;
-                }
+            for line in unresolved.iter().flat_map(Unresolved::lines) {
+                writeln!(out, "{line}")?;
             }
         }
     }
@@ -222,50 +219,49 @@ pub fn undo(args: &ApplyArgs, root: &Root, format: Format) -> anyhow::Result<u8>
 
 /// The same look and the same plan, without the doing.
 fn dry_run(plans: &Plans, root: &Root, format: Format) -> anyhow::Result<u8> {
-    let mut by_pf: BTreeMap<PciAddress, VfPlan> = BTreeMap::new();
-    let mut text = String::new();
     let mut preview = PfPreview::new(root);
-    for (wanted, warnings) in &plans.wanted {
-        let seen = preview.look(wanted.pf);
-        let plan = preview.steps(wanted, &seen);
-        for step in &plan.steps {
-            text.push_str(&format!("PF {}: would {step}\n", wanted.pf));
-        }
-        for deferred in &plan.deferred {
-            text.push_str(&format!("PF {}: deferred: {deferred}\n", wanted.pf));
-        }
-        if let Some(problem) = &plan.problem {
-            text.push_str(&format!("PF {}: nothing would be done: {problem}\n", wanted.pf));
-        } else if plan.steps.is_empty() && plan.deferred.is_empty() {
-            text.push_str(&format!("PF {}: all as planned, nothing would be done\n", wanted.pf));
-        }
-        for warning in warnings {
-            text.push_str(&format!("PF {}: note: {warning}\n", wanted.pf));
-        }
-        by_pf.insert(wanted.pf, plan);
-    }
-    for problem in &preview.problems {
-        text.push_str(&format!("could not read {problem}\n"));
-    }
+    let pfs: Vec<PfSteps> = plans.wanted.iter().map(|(w, notes)| preview.would(w, notes)).collect();
+    let exit_code = dry_run_code(&pfs, &plans.unresolved);
     let mut out = std::io::stdout().lock();
     match format {
-        Format::Json => writeln!(
-            out,
-            "{}",
-            json!({ "schema": SCHEMA, "plans": by_pf, "unresolved": plans.unresolved, "problems": preview.problems })
-        )?,
+        Format::Json => {
+            let by_pf: BTreeMap<PciAddress, &PfSteps> = pfs.iter().map(|p| (p.pf, p)).collect();
+            let json = json!({
+                "schema": SCHEMA,
+                "exit_code": exit_code,
+                "plans": by_pf,
+                "unresolved": plans.unresolved,
+                "problems": preview.problems,
+            });
+            writeln!(out, "{json}")?;
+        }
         Format::Text => {
-            write!(out, "{text}")?;
-            for u in &plans.unresolved {
-                writeln!(out, "{} ({}): nothing would be done:", u.which, u.origin)?;
-                for error in &u.errors {
-                    writeln!(out, "  {error}")?;
-                }
+            if pfs.len() > 1 {
+                writeln!(out, "{} PFs, at the same time:", pfs.len())?;
+            }
+            for line in pfs.iter().flat_map(PfSteps::lines) {
+                writeln!(out, "{line}")?;
+            }
+            for line in plans.unresolved.iter().flat_map(Unresolved::lines) {
+                writeln!(out, "{line}")?;
+            }
+            for problem in &preview.problems {
+                writeln!(out, "could not read {problem}")?;
             }
         }
     }
-    let is_bad = plans.unresolved.iter().any(|u| !u.may_pass);
-    Ok(if is_bad { exit::CANNOT_BEGIN } else { exit::GOOD })
+    Ok(exit_code)
+}
+
+/// What a dry run exits with: whether something is left to do, as of `ibprov plan`.
+pub(super) fn dry_run_code(pfs: &[PfSteps], unresolved: &[Unresolved]) -> u8 {
+    if unresolved.iter().any(|pf| !pf.may_pass) {
+        exit::CANNOT_BEGIN
+    } else if !unresolved.is_empty() || pfs.iter().any(PfSteps::is_pending) {
+        exit::DEFERRED
+    } else {
+        exit::GOOD
+    }
 }
 
 fn address(pf: &PfArg, root: &Root) -> anyhow::Result<PciAddress> {

@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use tracing::{Level, warn};
 
+use super::apply::dry_run_code;
+use super::exit;
+use super::pf_preview::PfPreview;
 use crate::cli::{BootArgs, Format};
 use crate::config::Config;
 use crate::host::{self, Root, journal, process, state, systemd};
@@ -103,13 +106,26 @@ fn tell(report: &BootReport) {
 }
 
 fn dry_run(config: &Config, root: &Root, format: Format) -> anyhow::Result<u8> {
-    let preview = crate::apply::preview::preview(config, root);
+    let (mut preview, plans) = crate::apply::preview::preview(config, root);
+    let mut pfs = PfPreview::new(root);
+    preview.pfs = plans.wanted.iter().map(|(wanted, notes)| pfs.would(wanted, notes)).collect();
+    preview.warnings.extend(pfs.problems.iter().map(|what| format!("could not read {what}")));
+    let code = match dry_run_code(&preview.pfs, &preview.unresolved) {
+        exit::GOOD if preview.is_pending() => exit::DEFERRED,
+        code => code,
+    };
     let mut out = std::io::stdout().lock();
     match format {
-        Format::Json => writeln!(out, "{}", serde_json::to_string_pretty(&preview)?)?,
+        Format::Json => {
+            let mut json = serde_json::to_value(&preview)?;
+            if let Some(json) = json.as_object_mut() {
+                json.insert("exit_code".to_owned(), code.into());
+            }
+            writeln!(out, "{json:#}")?;
+        }
         Format::Text => write!(out, "{}", preview.to_text())?,
     }
-    Ok(super::exit::GOOD)
+    Ok(code)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What `ibprov check` gathers from a host itself, live or the tree of one, as
 //! the same values that logs and dumps give.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::node;
@@ -17,12 +17,11 @@ use crate::ladder::module_trouble::{self, Signs};
 use crate::ladder::{Facts, cause, expect, progress};
 use crate::names::{Guid, LinkLayer, ModuleName, ModuleState, Policy, Rung, is_ipoib_name};
 use crate::observe::ipoib::Interfaces;
-use crate::observe::{self, Look, ModprobeRules, Observed, Observer, driver_modules};
+use crate::observe::{self, Look, ModprobeRules, Observed, PciFunction, driver_modules};
 use crate::plan::settings::judge_settings;
 use crate::report::node::Judgement;
 use crate::report::{self, ModuleTrouble, NotExpected, PortProgress};
 use crate::stacks;
-use crate::workers::products::learn_all;
 use crate::workers::survey::{Survey, survey};
 
 /// Look at the host and put what it shows into `boot`, the present one; its
@@ -41,15 +40,9 @@ pub fn gather(boot: &mut Boot, root: &Root, configuration: Option<&Path>) {
     host.graph = graph(root, &mut host.problems);
     let modules: Vec<ModuleName> =
         config.modules.load.iter().cloned().chain(driver_modules()).collect();
-    // Of a tree it is not asked what a kernel would have to answer.
-    let (observed, survey) = if host.live {
-        // No fabric is behind what manages an NVSwitch.
-        survey(root, &modules, |f| f.driver.is_some() && !f.manages_nvswitch())
-    } else {
-        let mut observed = Observer::new(root).look(&modules, &BTreeSet::new());
-        host.problems.extend(learn_all(root, &mut observed));
-        (observed, Survey::default())
-    };
+    // No fabric is behind what manages an NVSwitch.
+    let asked = |f: &PciFunction| f.driver.is_some() && !f.manages_nvswitch();
+    let (observed, survey) = survey(root, &modules, asked);
     let source = u16::try_from(boot.names.len()).unwrap_or(u16::MAX);
     boot.names.push(if host.live { "live host".to_owned() } else { "tree".to_owned() });
     let names = netdevs(&observed);
@@ -79,7 +72,8 @@ pub fn gather(boot: &mut Boot, root: &Root, configuration: Option<&Path>) {
         Err(e) => host.problems.push(e.to_string()),
     }
     host.problems.extend(observed.problems.iter().chain(&survey.problems).cloned());
-    if host.live {
+    // A tree without devices tells nothing of the node.
+    if host.live || root.exists("/sys/bus/pci/devices") {
         let seen = Seeing { root, config: &config, observed: &observed, survey: &survey };
         host.judgement = Some(seen.judgement(invalid, &mut host));
     }

@@ -4,8 +4,10 @@ use super::pf_preview;
 use crate::config::pins::Pins;
 use crate::config::{Config, Problems};
 use crate::host::{Root, unit_graph};
+use crate::names::{ModuleName, ModuleState};
 use crate::observe::{Look, Observed, plan_host};
 use crate::plan::guid::resolve;
+use crate::plan::needed_modules;
 use crate::plan::node::{Known, judge};
 use crate::report::hardware::Vf;
 use crate::report::node::Judgement;
@@ -43,10 +45,16 @@ pub(super) fn judgement(root: &Root, seen: Seen<'_>, problems: &mut Vec<String>)
     let with_vfs = seen.observed.functions.iter().filter(|f| f.physfn.is_none());
     let vfs: Vec<_> =
         with_vfs.map(|f| (f.address, seen.survey.vfs(&mut look, f.address))).collect();
+    let needed = needed_modules(seen.config, seen.observed, !seen.ports.is_empty());
+    let is_missing =
+        |module: &&&ModuleName| seen.observed.modules.get(**module) == Some(&ModuleState::Absent);
+    let missing_modules =
+        needed.iter().filter(is_missing).map(|module| (*module).clone()).collect();
     let known = Known {
         configuration: seen.configuration,
         unreadable: unreadable(root),
         ports: seen.ports,
+        missing_modules,
         pfs: &pfs,
         silent: seen.survey.silent.clone(),
         vfs: vfs.iter().map(|(pf, vfs): &(_, Vec<Vf>)| (*pf, vfs.as_slice())).collect(),

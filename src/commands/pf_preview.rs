@@ -13,6 +13,7 @@ use crate::observe::plan_host::PlanHost;
 use crate::observe::{Look, ObservedPf, Undo, pf};
 use crate::plan::VfPlan;
 use crate::plan::guid::Resolved;
+use crate::plan::preview::PfSteps;
 use crate::plan::show::pf_report;
 use crate::plan::vf::{Uses, disturbed, vf_steps};
 use crate::report::Use;
@@ -103,6 +104,17 @@ impl<'a> PfPreview<'a> {
             }
         };
         vf_steps(wanted, observed, &touched.into_iter().zip(uses).collect())
+    }
+
+    /// What dry runs say of a PF.
+    pub(super) fn would(&mut self, wanted: &WantedPf, warnings: &[String]) -> PfSteps {
+        let seen = self.look(wanted.pf);
+        PfSteps {
+            pf: wanted.pf,
+            planned: wanted.vfs.len(),
+            plan: self.steps(wanted, &seen),
+            warnings: warnings.to_vec(),
+        }
     }
 
     /// An answer for each, or why there is none.

@@ -72,6 +72,23 @@ impl Rung {
     }
 }
 
+impl Rung {
+    /// The state of a port for which this is the first rung that is missing: `no driver`.
+    #[must_use]
+    pub const fn lacking(self) -> &'static str {
+        match self {
+            Self::Pci => "absent",
+            Self::Driver => "no driver",
+            Self::Rdma => "no RDMA device",
+            Self::Netdev => "no netdev",
+            Self::Named => "not named",
+            Self::Configured => "not configured",
+            Self::Link => "no link",
+            Self::Active => "not active",
+        }
+    }
+}
+
 impl fmt::Display for Rung {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.word())

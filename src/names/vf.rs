@@ -103,6 +103,27 @@ impl fmt::Display for VfName {
     }
 }
 
+/// `VF 3` or `VFs 0-3, 7`.
+#[must_use]
+pub fn vf_ranges(vfs: impl Iterator<Item = VfIndex>) -> String {
+    let mut runs: Vec<(u16, u16)> = Vec::new();
+    for vf in vfs.map(VfIndex::get) {
+        match runs.last_mut() {
+            Some((_, last)) if u32::from(*last) + 1 == u32::from(vf) => *last = vf,
+            _ => runs.push((vf, vf)),
+        }
+    }
+    let words: Vec<String> = runs
+        .iter()
+        .map(|(first, last)| match first == last {
+            true => first.to_string(),
+            false => format!("{first}-{last}"),
+        })
+        .collect();
+    let several = runs.len() > 1 || runs.iter().any(|(first, last)| first != last);
+    format!("{} {}", if several { "VFs" } else { "VF" }, words.join(", "))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,6 +140,14 @@ mod tests {
     fn first_counts_from_zero() {
         let indices: Vec<u16> = VfIndex::first(3).map(VfIndex::get).collect();
         assert_eq!(indices, [0, 1, 2]);
+    }
+
+    #[test]
+    fn neighbours_are_one_range() {
+        let of = |vfs: &[u16]| vf_ranges(vfs.iter().filter_map(|vf| VfIndex::new(*vf)));
+        assert_eq!(of(&[3]), "VF 3");
+        assert_eq!(of(&[0, 1, 2, 3, 7, 9, 10]), "VFs 0-3, 7, 9-10");
+        assert_eq!(of(&[0, 2]), "VFs 0, 2");
     }
 
     #[test]

@@ -10,6 +10,7 @@ pub mod guid;
 mod iface;
 pub mod node;
 pub mod partitions;
+pub mod preview;
 pub mod settings;
 pub mod show;
 pub mod vf;

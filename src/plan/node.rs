@@ -3,9 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::names::{Guid, PciAddress, VfIndex};
+use crate::names::{Guid, ModuleName, PciAddress, VfIndex, vf_ranges};
 use crate::report::hardware::Vf;
-use crate::report::node::{Count, Judgement, NodeCode, NodeFinding, NodeSeverity};
+use crate::report::node::{Count, Judgement, NodeCode, NodeFinding, NodeSeverity, Standing};
 use crate::report::plan::{Action, PlannedPf};
 use crate::report::{Cause, PortProgress, Verdict};
 
@@ -18,6 +18,8 @@ pub struct Known<'a> {
     pub unreadable: Option<String>,
     /// The expected ports, and why each lacks what it lacks.
     pub ports: Vec<(&'a PortProgress, Option<Cause>)>,
+    /// Configured modules that this host needs and that are not loaded.
+    pub missing_modules: Vec<ModuleName>,
     /// The plans, as far as they can be held against the host.
     pub pfs: &'a [PlannedPf],
     /// The adapters that did not answer.
@@ -50,12 +52,14 @@ pub fn judge(known: &Known<'_>) -> Judgement {
     }
     let mut ports = Count { good: 0, of: known.ports.len() };
     for (port, cause) in &known.ports {
-        if port.is_ready() {
-            ports.good += 1;
-            continue;
-        }
-        let excused = port.optional || cause.as_ref().is_some_and(|cause| cause.by_site);
-        let severity = if excused { Warning } else { Error };
+        let severity = match port.standing(cause.as_ref()) {
+            Standing::Ready => {
+                ports.good += 1;
+                continue;
+            }
+            Standing::Excused => Warning,
+            Standing::Missing => Error,
+        };
         let why = cause.as_ref().map(|c| c.text.clone()).filter(|text| !text.is_empty());
         let (code, message) = match (port.reached, port.missing(), why) {
             (Some(_), Some(missing), Some(why)) => {
@@ -68,6 +72,11 @@ pub fn judge(known: &Known<'_>) -> Judgement {
         };
         let advice = cause.iter().map(|c| c.advice.clone()).filter(|a| !a.is_empty()).collect();
         add(code, severity, &port.label(), message, advice);
+    }
+    for module in &known.missing_modules {
+        let message = "not loaded, and the configuration wants it".to_owned();
+        let advice = vec![format!("modprobe {module}"), "ibprov boot --dry-run".to_owned()];
+        add(NodeCode::ModuleNotLoaded, Warning, &format!("module {module}"), message, advice);
     }
     for pci in &known.silent {
         let message = "it did not answer when it was asked for its state".to_owned();
@@ -98,7 +107,7 @@ pub fn judge(known: &Known<'_>) -> Judgement {
         let wrong: Vec<String> = parts
             .into_iter()
             .filter(|(action, _)| of(*action).next().is_some())
-            .map(|(action, what)| format!("{} {what}", ranges(of(action))))
+            .map(|(action, what)| format!("{} {what}", vf_ranges(of(action))))
             .collect();
         if !wrong.is_empty() {
             let advice = vec!["ibprov plan".to_owned(), "ibprov apply".to_owned()];
@@ -107,7 +116,7 @@ pub fn judge(known: &Known<'_>) -> Judgement {
         if of(Action::Defer).next().is_some() || !pf.deferred.is_empty() {
             let message = match pf.deferred.first() {
                 Some(deferred) => deferred.to_string(),
-                None => format!("{}: not as planned, and in use", ranges(of(Action::Defer))),
+                None => format!("{}: not as planned, and in use", vf_ranges(of(Action::Defer))),
             };
             add(NodeCode::VfDeferred, Warning, &name, message, vec!["ibprov plan".to_owned()]);
         }
@@ -120,7 +129,7 @@ pub fn judge(known: &Known<'_>) -> Judgement {
         let zero = |vf: &&Vf| vf.port_guid.is_some_and(Guid::is_zero);
         let without: Vec<VfIndex> = seen.iter().filter(zero).map(|vf| vf.index).collect();
         if !without.is_empty() {
-            let vfs = ranges(without.into_iter());
+            let vfs = vf_ranges(without.into_iter());
             let message = format!("{vfs}: the port GUID is 0, and no [[pf]] gives another");
             let advice = vec!["give them GUIDs by a [[pf]]: man 5 ibprov.toml".to_owned()];
             add(NodeCode::VfGuidZero, Warning, &format!("PF {pf}"), message, advice);
@@ -136,24 +145,4 @@ pub fn judge(known: &Known<'_>) -> Judgement {
         add(NodeCode::UnitFailed, Warning, unit, "it has failed".to_owned(), advice);
     }
     Judgement::new(ports, vfs, known.has_adapter, findings)
-}
-
-/// `VF 3` or `VFs 0-3, 7`.
-fn ranges(vfs: impl Iterator<Item = VfIndex>) -> String {
-    let mut runs: Vec<(u16, u16)> = Vec::new();
-    for vf in vfs.map(VfIndex::get) {
-        match runs.last_mut() {
-            Some((_, last)) if u32::from(*last) + 1 == u32::from(vf) => *last = vf,
-            _ => runs.push((vf, vf)),
-        }
-    }
-    let words: Vec<String> = runs
-        .iter()
-        .map(|(first, last)| match first == last {
-            true => first.to_string(),
-            false => format!("{first}-{last}"),
-        })
-        .collect();
-    let several = runs.len() > 1 || runs.iter().any(|(first, last)| first != last);
-    format!("{} {}", if several { "VFs" } else { "VF" }, words.join(", "))
 }

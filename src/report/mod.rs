@@ -32,7 +32,7 @@ pub mod units;
 mod uses;
 mod vf_cause;
 mod vf_lack;
-mod vf_step;
+pub mod vf_step;
 
 pub use boot::{BootReport, Verdict};
 pub use guest_lack::{GuestLack, GuidLack};

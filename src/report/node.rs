@@ -48,6 +48,45 @@ impl NodeVerdict {
     }
 }
 
+/// How a thing that is expected stands: what every verb's verdict is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Standing {
+    /// As it is meant to be.
+    Ready,
+    /// It is not, and that is no failure: it is optional, in use, or denied by the site.
+    Excused,
+    /// It is not.
+    Missing,
+}
+
+impl Standing {
+    /// Of a port that is `ready` or not.
+    #[must_use]
+    pub const fn of_port(ready: bool, optional: bool, by_site: bool) -> Self {
+        match ready {
+            true => Self::Ready,
+            false if optional || by_site => Self::Excused,
+            false => Self::Missing,
+        }
+    }
+
+    /// Of what ended with this exit code.
+    #[must_use]
+    pub const fn of_exit(code: u8) -> Self {
+        match code {
+            0 => Self::Ready,
+            1 => Self::Excused,
+            _ => Self::Missing,
+        }
+    }
+
+    /// What several come to: the worst; `None` of nothing at all.
+    #[must_use]
+    pub fn worst(all: impl IntoIterator<Item = Self>) -> Option<Self> {
+        all.into_iter().max()
+    }
+}
+
 /// How much a finding matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -81,6 +120,8 @@ pub enum NodeCode {
     PortAbsent,
     /// An expected port has not climbed far enough.
     PortNotReady,
+    /// A configured module is not loaded.
+    ModuleNotLoaded,
     /// An adapter did not answer when it was asked for its state.
     AdapterSilent,
     /// The VFs of a PF cannot be planned.

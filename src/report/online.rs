@@ -8,6 +8,7 @@ use crate::names::Rung;
 
 use super::SCHEMA;
 use super::duration::seconds;
+use super::node::Standing;
 use crate::report::PortProgress;
 
 /// What is waited for.
@@ -234,18 +235,14 @@ impl OnlineReport {
     /// It ended with `ports`.
     pub fn finish(&mut self, ports: Vec<OnlinePort>, forced: Option<OnlineVerdict>, usec: u64) {
         self.finished_usec = usec;
-        let missing = || ports.iter().filter(|p| !p.online);
-        self.verdict = forced.unwrap_or_else(|| {
-            if missing().any(|p| !p.progress.optional && !p.by_site) {
-                OnlineVerdict::NotOnline
-            } else if missing().next().is_some() {
-                OnlineVerdict::Deferred
-            } else if ports.iter().all(|p| p.progress.is_ethernet()) {
-                OnlineVerdict::NothingExpected
-            } else {
-                OnlineVerdict::Online
-            }
-        });
+        let standing = |p: &OnlinePort| Standing::of_port(p.online, p.progress.optional, p.by_site);
+        let verdict = || match Standing::worst(ports.iter().map(standing)) {
+            Some(Standing::Missing) => OnlineVerdict::NotOnline,
+            Some(Standing::Excused) => OnlineVerdict::Deferred,
+            _ if ports.iter().all(|p| p.progress.is_ethernet()) => OnlineVerdict::NothingExpected,
+            _ => OnlineVerdict::Online,
+        };
+        self.verdict = forced.unwrap_or_else(verdict);
         self.exit_code = self.verdict.exit_code();
         self.ports = ports;
     }

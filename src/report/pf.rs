@@ -270,6 +270,16 @@ pub struct Unresolved {
     pub may_pass: bool,
 }
 
+impl Unresolved {
+    /// The text of it.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = vec![format!("{} ({}): nothing can be done:", self.which, self.origin)];
+        lines.extend(self.errors.iter().map(|error| format!("  error: {error}")));
+        lines
+    }
+}
+
 /// What came of one PF: its report as JSON, and the exit code.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {

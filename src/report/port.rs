@@ -5,6 +5,7 @@ use tracing::{Span, error_span};
 use serde::{Deserialize, Serialize};
 
 use super::ModuleTrouble;
+use super::node::Standing;
 use crate::names::{Guid, IfName, LinkLayer, ModuleName, PciAddress, PortNumber, RdmaName, Rung};
 
 /// One expected port, or an expected HCA whose ports are not known yet.
@@ -69,6 +70,12 @@ impl PortProgress {
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.is_ethernet() || self.reached >= Some(self.goal)
+    }
+
+    /// How it stands; `cause` is why it lacks what it lacks.
+    #[must_use]
+    pub fn standing(&self, cause: Option<&Cause>) -> Standing {
+        Standing::of_port(self.is_ready(), self.optional, cause.is_some_and(|c| c.by_site))
     }
 
     /// True for a port in Ethernet mode: seen, and not waited for.

@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 use super::Use;
 use super::uses::join;
 use super::vf_lack::{OtherDriver, OtherGuid};
-use crate::names::{Guid, PciAddress, Policy, RdmaName, VfIndex};
+use crate::names::{Guid, PciAddress, Policy, RdmaName, VfIndex, vf_ranges};
 
 /// One change at a PF or a VF.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -23,7 +23,7 @@ pub enum VfStep {
         /// As it shall be.
         to: u16,
     },
-    /// Take a VF from its driver.
+    /// Unbind a VF from its driver.
     Unbind {
         /// The VF that it is done to.
         vf: VfIndex,
@@ -57,7 +57,7 @@ pub enum VfStep {
         /// As it shall be.
         to: Policy,
     },
-    /// Give a VF to a driver.
+    /// Bind a VF to a driver.
     Bind {
         /// The VF that it is done to.
         vf: VfIndex,
@@ -141,6 +141,18 @@ impl VfStep {
         }
     }
 
+    /// True if it does to its VF what `other` does to another.
+    fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Unbind { driver: a, .. }, Self::Unbind { driver: b, .. })
+            | (Self::Bind { driver: a, .. }, Self::Bind { driver: b, .. }) => a == b,
+            (Self::Policy { to: a, .. }, Self::Policy { to: b, .. }) => a == b,
+            (Self::NodeGuid { .. }, Self::NodeGuid { .. })
+            | (Self::PortGuid { .. }, Self::PortGuid { .. }) => true,
+            _ => false,
+        }
+    }
+
     /// The VF it is about.
     #[must_use]
     pub const fn vf(&self) -> Option<VfIndex> {
@@ -164,9 +176,9 @@ impl fmt::Display for VfStep {
             from.map_or_else(String::new, |v| format!(" (was {v})"))
         }
         match self {
-            Self::AutoprobeOff => write!(f, "switch automatic probing of new VFs off"),
+            Self::AutoprobeOff => write!(f, "disable sriov_drivers_autoprobe"),
             Self::Count { from, to } => write!(f, "change the number of VFs from {from} to {to}"),
-            Self::Unbind { vf, driver } => write!(f, "take VF {vf} from {driver}"),
+            Self::Unbind { vf, driver } => write!(f, "unbind VF {vf} from {driver}"),
             Self::NodeGuid { vf, from, to } => {
                 write!(f, "set node GUID of VF {vf} to {to}{}", was(from.as_ref()))
             }
@@ -178,7 +190,7 @@ impl fmt::Display for VfStep {
                 write!(f, "set policy of VF {vf} to {}{}", to.word(), was(from.as_ref()))
             }
             Self::Bind { vf, driver, after, rdma } => {
-                write!(f, "give VF {vf} to {driver}")?;
+                write!(f, "bind VF {vf} to {driver}")?;
                 if let Some(name) = rdma {
                     write!(f, " as {name}")?;
                 }
@@ -190,11 +202,47 @@ impl fmt::Display for VfStep {
             Self::RestoreOverride { pci, to } => {
                 write!(f, "set driver_override of {pci} back to {to}")
             }
-            Self::RestoreAutoprobe { on } => write!(
-                f,
-                "switch automatic probing of new VFs {} as it was",
-                if *on { "on" } else { "off" }
-            ),
+            Self::RestoreAutoprobe { on } => {
+                write!(f, "restore sriov_drivers_autoprobe to {}", u8::from(*on))
+            }
+        }
+    }
+}
+
+/// `steps` in their order, with those that are alike and belong to one stage as one line.
+#[must_use]
+pub fn together(steps: &[VfStep]) -> Vec<String> {
+    let mut groups: Vec<Vec<&VfStep>> = Vec::new();
+    for step in steps {
+        match groups.iter_mut().find(|group| group.first().is_some_and(|g| step.is_like(g))) {
+            Some(group) => group.push(step),
+            None => groups.push(vec![step]),
+        }
+    }
+    groups.iter().map(|group| line(group)).collect()
+}
+
+/// One line for steps that are alike.
+fn line(group: &[&VfStep]) -> String {
+    let (Some(first), Some(last)) = (group.first(), group.last()) else { return String::new() };
+    let vfs = vf_ranges(group.iter().filter_map(|step| step.vf()));
+    match (first, last) {
+        _ if group.len() == 1 => first.to_string(),
+        (VfStep::Unbind { driver, .. }, _) => format!("unbind {vfs} from {driver}, in parallel"),
+        (VfStep::NodeGuid { to, .. }, VfStep::NodeGuid { to: end, .. }) => {
+            format!("set the node GUIDs of {vfs}: {to} to {end}")
+        }
+        (VfStep::PortGuid { to, .. }, VfStep::PortGuid { to: end, .. }) => {
+            format!("set the port GUIDs of {vfs}: {to} to {end}")
+        }
+        (VfStep::Policy { to, .. }, _) => format!("set policy of {vfs} to {}", to.word()),
+        (VfStep::Bind { driver, .. }, VfStep::Bind { after, .. }) => {
+            let way = if after.is_some() { "one after the other" } else { "in parallel" };
+            format!("bind {vfs} to {driver}, {way}")
+        }
+        _ => {
+            let texts: Vec<String> = group.iter().map(ToString::to_string).collect();
+            texts.join("; ")
         }
     }
 }

@@ -42,15 +42,35 @@ fn new_vfs_get_their_guids_before_their_driver() {
         &node(1),
         &["--dry-run"],
         &expect![[r#"
-            PF 0000:4b:00.0: would switch automatic probing of new VFs off
-            PF 0000:4b:00.0: would change the number of VFs from 0 to 1
-            PF 0000:4b:00.0: would set node GUID of VF 0 to 0200:000c:0000:0000
-            PF 0000:4b:00.0: would set port GUID of VF 0 to 0200:000c:0001:0000
-            PF 0000:4b:00.0: would set policy of VF 0 to Follow
-            PF 0000:4b:00.0: would give VF 0 to mlx5_core
-            PF 0000:4b:00.0: would switch automatic probing of new VFs on as it was
-            exit 0
+            PF 0000:4b:00.0: in this order:
+              1. disable sriov_drivers_autoprobe
+              2. change the number of VFs from 0 to 1
+              3. set node GUID of VF 0 to 0200:000c:0000:0000
+              4. set port GUID of VF 0 to 0200:000c:0001:0000
+              5. set policy of VF 0 to Follow
+              6. bind VF 0 to mlx5_core
+              7. restore sriov_drivers_autoprobe to 1
+            exit 1
         "#]],
+    );
+}
+
+#[test]
+fn steps_that_are_alike_are_one_line() {
+    apply(
+        &node(16),
+        &["--dry-run"],
+        &expect![[r#"
+        PF 0000:4b:00.0: in this order:
+          1. disable sriov_drivers_autoprobe
+          2. change the number of VFs from 0 to 16
+          3. set the node GUIDs of VFs 0-15: 0200:000c:0000:0000 to 0200:000c:0000:000f
+          4. set the port GUIDs of VFs 0-15: 0200:000c:0001:0000 to 0200:000c:0001:000f
+          5. set policy of VFs 0-15 to Follow
+          6. bind VFs 0-15 to mlx5_core, one after the other
+          7. restore sriov_drivers_autoprobe to 1
+        exit 1
+    "#]],
     );
 }
 
@@ -60,8 +80,8 @@ fn a_bad_plan_is_told_and_nothing_would_be_done() {
         &node(17),
         &[PF],
         &expect![[r#"
-            PF 0000:4b:00.0 (/etc/ibprov/ibprov.toml:1): nothing would be done:
-              it shall have 17 VFs, and its sriov_totalvfs is 16: the firmware allows no more: `mlxconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=17`, then reset the firmware
+            PF 0000:4b:00.0 (/etc/ibprov/ibprov.toml:1): nothing can be done:
+              error: it shall have 17 VFs, and its sriov_totalvfs is 16: the firmware allows no more: `mlxconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=17`, then reset the firmware
             exit 2
         "#]],
     );
@@ -101,9 +121,10 @@ fn a_vf_whose_rdma_half_has_no_driver_is_bound_anew() {
         &half_bound(),
         &["--dry-run"],
         &expect![[r#"
-            PF 0000:4b:00.0: would take VF 0 from mlx5_core
-            PF 0000:4b:00.0: would give VF 0 to mlx5_core
-            exit 0
+            PF 0000:4b:00.0: in this order:
+              1. unbind VF 0 from mlx5_core
+              2. bind VF 0 to mlx5_core
+            exit 1
         "#]],
     );
 }
@@ -117,7 +138,7 @@ fn a_vf_whose_rdma_half_comes_is_left_alone() {
         "../../../../../bus/auxiliary/drivers/mlx5_ib.rdma",
     );
     let nothing = expect![[r#"
-        PF 0000:4b:00.0: all as planned, nothing would be done
+        PF 0000:4b:00.0: 1 VF as planned, nothing to do
         exit 0
     "#]];
     apply(&host, &["--dry-run"], &nothing);

@@ -1,6 +1,6 @@
 use expect_test::expect;
 
-use crate::host::{Host, PortSpec};
+use crate::host::{Host, PF, PortSpec};
 
 #[test]
 fn a_dry_run_says_what_would_be_loaded_and_awaited() {
@@ -15,14 +15,57 @@ fn a_dry_run_says_what_would_be_loaded_and_awaited() {
     host.function("0000:04:00.0", "15b3:101b", "020700", Some("pci-stub"));
     host.function("0000:05:00.0", "15b3:101b", "020000", Some("mlx5_core"));
     expect![[r#"
-        would load ib_ipoib, ib_umad
-        would load the driver of 0000:01:00.0
-        would load mlx4_ib for 0000:02:00.0
-        would wait for 0000:01:00.0: reached pci, wanted named
-        would wait for 0000:02:00.0: reached driver, wanted named
-        mlx5_0 port 1 (0000:03:00.0): has named, nothing to wait for
-        would not wait for 0000:04:00.0: it is bound to pci-stub
+        boot would do this, in this order:
+        1. in parallel:
+             load ib_ipoib, ib_umad
+             load the driver of 0000:01:00.0
+             load mlx4_ib for 0000:02:00.0
+        2. wait up to 150 s for each adapter:
+             0000:01:00.0: no driver, has to be named
+             0000:02:00.0: no RDMA device, has to be named
+        ready: mlx5_0 port 1 (0000:03:00.0) as ib0
+        not waited for: 0000:04:00.0: it is bound to pci-stub
+        exit 1
+    "#]]
+    .assert_eq(&host.show(&["boot", "--dry-run"]));
+}
+
+#[test]
+fn a_dry_run_shows_vfs_and_settings_too_and_equal_lines_once() {
+    let host = Host::healthy();
+    host.file(&format!("sys/bus/pci/devices/{PF}/sriov_totalvfs"), "16\n");
+    for index in 0..16 {
+        let vf = format!("0000:4b:{:02x}.{}", (index + 1) / 8, (index + 1) % 8);
+        host.function(&vf, "15b3:101c", "020700", Some("mlx5_core"));
+        host.link(&format!("sys/bus/pci/devices/{vf}/physfn"), &format!("../{PF}"));
+        host.link(&format!("sys/bus/pci/devices/{PF}/virtfn{index}"), &format!("../{vf}"));
+        let ofed = format!("sys/bus/pci/devices/{PF}/sriov/{index}");
+        host.file(&format!("{ofed}/node"), "02:00:00:00:00:12:00:00\n");
+        host.file(&format!("{ofed}/port"), "02:00:00:00:00:12:01:00\n");
+        host.file(&format!("{ofed}/policy"), "Follow\n");
+    }
+    expect![[r#"
+        boot would do nothing, and wait for nothing
+        ready: mlx5_0 port 1 (0000:4b:00.0) as ib0
+        not waited for: 0000:4b:00.1 and 15 more: it is a VF of 0000:4b:00.0 on this host
         exit 0
+    "#]]
+    .assert_eq(&host.show(&["boot", "--dry-run"]));
+    let config = format!(
+        "[[interface]]\nname = \"ib0\"\nmtu = 2040\n[[pf]]\npci = \"{PF}\"\nvfs = 16\npolicy = \"follow\"\nvf-guid-template = \"02:00:00:00:00:12:{{kind:8}}:{{vf:8}}\"\n"
+    );
+    host.file("etc/ibprov/ibprov.toml", &config);
+    expect![[r#"
+        boot would do this, in this order:
+        1. wait up to 150 s for each adapter:
+             mlx5_0 port 1 (0000:4b:00.0): not configured, has to be configured
+        2. ib0: set MTU 2040 (/etc/ibprov/ibprov.toml:1)
+        3. PF 0000:4b:00.0: in this order:
+             1. unbind VFs 1-15 from mlx5_core, in parallel
+             2. set the node GUIDs of VFs 1-15: 0200:0000:0012:0001 to 0200:0000:0012:000f
+             3. set the port GUIDs of VFs 1-15: 0200:0000:0012:0101 to 0200:0000:0012:010f
+             4. bind VFs 1-15 to mlx5_core, one after the other
+        exit 1
     "#]]
     .assert_eq(&host.show(&["boot", "--dry-run"]));
 }
@@ -35,11 +78,13 @@ fn the_sites_deny_list_is_obeyed_in_the_plan() {
     host.function("0000:01:00.0", "15b3:101b", "020700", Some("mlx5_core"));
     host.function("0000:02:00.0", "15b3:1003", "028000", None);
     expect![[r#"
-        would load mlx5_ib for 0000:01:00.0
-        would not load ib_ipoib: deny-listed by /etc/modprobe.d/site.conf:1
-        would wait for 0000:01:00.0: reached driver, wanted named
-        would not wait for 0000:02:00.0: its driver mlx4_core is deny-listed by /etc/modprobe.d/site.conf:2
-        exit 0
+        boot would do this, in this order:
+        1. load mlx5_ib for 0000:01:00.0
+        2. wait up to 150 s for each adapter:
+             0000:01:00.0: no RDMA device, has to be named
+        not loaded: ib_ipoib: deny-listed by /etc/modprobe.d/site.conf:1
+        not waited for: 0000:02:00.0: its driver mlx4_core is deny-listed by /etc/modprobe.d/site.conf:2
+        exit 1
     "#]].assert_eq(&host.show(&["boot", "--dry-run"]));
 }
 
@@ -49,8 +94,8 @@ fn what_the_configuration_skips_is_not_waited_for() {
     host.file("etc/ibprov/ibprov.toml", "[modules]\nskip = [\"mlx4_core\"]\n");
     host.function("0000:02:00.0", "15b3:1003", "028000", None);
     expect![[r#"
-        no InfiniBand port is expected: nothing would be done
-        would not wait for 0000:02:00.0: its driver mlx4_core is deny-listed by modules.skip of the configuration
+        boot would do nothing: no InfiniBand port is expected
+        not waited for: 0000:02:00.0: its driver mlx4_core is deny-listed by modules.skip of the configuration
         exit 0
     "#]]
     .assert_eq(&host.show(&["boot", "--dry-run"]));
@@ -72,7 +117,7 @@ fn a_host_without_cards_plans_nothing() {
     let host = Host::new();
     host.remove("sys/module/ib_ipoib");
     expect![[r#"
-        no InfiniBand port is expected: nothing would be done
+        boot would do nothing: no InfiniBand port is expected
         exit 0
     "#]]
     .assert_eq(&host.show(&["boot", "--dry-run"]));

@@ -69,7 +69,7 @@ fn what_cannot_be_read_or_says_something_else_is_an_hca() {
     other.bytes(&format!("sys/bus/pci/devices/{BRIDGE}/vpd"), &product_data("SMDL=NIC"));
     for host in &hosts {
         let text = host.show(&["boot", "--dry-run"]);
-        let want = format!("mlx5_9 port 1 ({BRIDGE}): has named, nothing to wait for\n");
+        let want = format!("ready: mlx5_9 port 1 ({BRIDGE}) as ib9\n");
         assert!(text.contains(&want), "{text}");
     }
     let text = broken.show(&["status"]);
@@ -91,19 +91,19 @@ fn what_is_kept_of_another_card_in_the_slot_says_nothing() {
 #[test]
 fn boot_waits_for_none_and_loads_all_but_ipoib_for_those_alone() {
     let text = host().show(&["boot", "--dry-run"]);
-    assert!(text.contains(&format!("would not wait for {BRIDGE}: {WHY}\n")), "{text}");
+    assert!(text.contains(&format!("not waited for: {BRIDGE}: {WHY}\n")), "{text}");
     let alone = host();
     alone.remove(&format!("sys/bus/pci/devices/{PF}"));
     for module in ["ib_umad", "ib_ipoib"] {
         alone.remove(&format!("sys/module/{module}"));
     }
     let want = format!(
-        "no InfiniBand port is expected\nwould load ib_umad\nwould not wait for {BRIDGE}: {WHY}\nexit 0\n"
+        "boot would do this, in this order:\n1. load ib_umad\nnot waited for: {BRIDGE}: {WHY}\nexit 1\n"
     );
     assert_eq!(alone.show(&["boot", "--dry-run"]), want);
     alone.file("etc/modprobe.d/site.conf", "blacklist ib_umad\n");
     let text = alone.show(&["boot", "--dry-run"]);
-    let want = "would not load ib_umad: deny-listed by /etc/modprobe.d/site.conf:1\n";
+    let want = "not loaded: ib_umad: deny-listed by /etc/modprobe.d/site.conf:1\n";
     assert!(text.contains(want), "{text}");
 }
 
@@ -116,9 +116,9 @@ fn a_list_of_expected_ports_holds_and_others_are_told() {
         host.show(&["boot", "--dry-run"])
     };
     let text = list(PF);
-    assert!(text.contains(&format!("would not wait for {BRIDGE}: {WHY}\n")), "{text}");
+    assert!(text.contains(&format!("not waited for: {BRIDGE}: {WHY}\n")), "{text}");
     let text = list(BRIDGE);
-    assert!(text.contains(&format!("mlx5_9 port 1 ({BRIDGE}): has named")), "{text}");
+    assert!(text.contains(&format!("ready: mlx5_9 port 1 ({BRIDGE})")), "{text}");
     assert!(!text.contains("NVSwitch"), "{text}");
 }
 

@@ -41,7 +41,12 @@ fn one_without_verbs_or_counters_is_no_hca_and_is_not_expected() {
         let host = host();
         mark(&host);
         let boot = host.show(&["boot", "--dry-run"]);
-        assert_eq!(boot, format!("mlx5_0 port 1 ({PF}): has named, nothing to wait for\nexit 0\n"));
+        assert_eq!(
+            boot,
+            format!(
+                "boot would do nothing, and wait for nothing\nready: mlx5_0 port 1 ({PF}) as ib0\nexit 0\n"
+            )
+        );
         let status = host.show(&["status"]);
         assert_eq!(status.matches("\n  port ").count(), 1, "{status}");
         assert!(status.contains(&format!("\nother RDMA devices: {SMI}\n")), "{status}");
@@ -49,7 +54,7 @@ fn one_without_verbs_or_counters_is_no_hca_and_is_not_expected() {
         // Nobody can expect it as one either.
         host.file("etc/ibprov/ibprov.toml", &format!("[[expect.port]]\nrdma = \"{SMI}\"\n"));
         let boot = host.show(&["boot", "--dry-run"]);
-        assert!(boot.contains(&format!("would wait for {SMI}: reached nothing")), "{boot}");
+        assert!(boot.contains(&format!("  {SMI}: absent, ")), "{boot}");
     }
 }
 
@@ -68,6 +73,6 @@ fn devices_that_cannot_be_told_apart_all_count() {
         let host = host();
         mark(&host);
         let boot = host.show(&["boot", "--dry-run"]);
-        assert!(boot.contains(&format!("would wait for {SMI} port 4 ({PF})")), "{boot}");
+        assert!(boot.contains(&format!("  {SMI} port 4 ({PF}): no netdev, ")), "{boot}");
     }
 }

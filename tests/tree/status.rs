@@ -188,7 +188,7 @@ fn a_port_that_is_listed_and_is_ethernet_now_is_missing() {
         assert!(status.contains(&want(seen)), "{class} {rdma}: {status}");
         assert!(status.ends_with("exit 3\n"), "{status}");
         let boot = host.show(&["boot", "--dry-run"]);
-        assert!(boot.contains("would not wait for "), "{class} {rdma}: {boot}");
+        assert!(boot.contains("\nnot waited for: "), "{class} {rdma}: {boot}");
     }
     // Whom nobody has named is left out, as a port of a card that has both.
     let unnamed = host("020700", true).show(&["status"]);

@@ -3,6 +3,7 @@
 use crate::ladder::Expectation;
 use crate::names::ModuleName;
 use crate::report::boot::{LeftOut, ModuleOutcome, ModuleReport, PortReport};
+use crate::report::node::Standing;
 use crate::report::{BootReport, Cause, ModuleTrouble, NotExpected, PortProgress, Verdict};
 
 /// Who was not waited for; `has_plan` is true for a VF that a plan takes care of.
@@ -46,23 +47,17 @@ pub(super) fn missing_module(name: &ModuleName, trouble: ModuleTrouble) -> Modul
 
 /// How the boot went that `report` tells of.
 pub(super) fn verdict(report: &BootReport) -> Verdict {
-    let deferred =
-        |p: &PortReport| p.progress.optional || p.cause.as_ref().is_some_and(|c: &Cause| c.by_site);
     let missing_module = |m: &ModuleReport| matches!(m.outcome, ModuleOutcome::Missing { .. });
+    let ports = report.ports.iter().map(|p| p.progress.standing(p.cause.as_ref()));
+    let pfs = report.pfs.iter().map(|pf| Standing::of_exit(pf.exit_code));
     // A PF with a bad plan, or one that is not there: both are not as wanted.
-    let wrong_pf = report.pfs.iter().any(|p| p.exit_code > 1) || !report.unresolved_pfs.is_empty();
-    let deferred_pf = report.pfs.iter().any(|p| p.exit_code == 1);
-    if wrong_pf || report.ports.iter().any(|p| !p.ready && !deferred(p)) {
-        Verdict::NotReady
-    } else if deferred_pf
-        || report.ports.iter().any(|p| !p.ready)
-        || report.modules.iter().any(missing_module)
-    {
-        Verdict::Deferred
-    } else if report.ports.is_empty() && report.left_out.is_empty() {
-        Verdict::NoInfiniband
-    } else {
-        Verdict::Ready
+    let unresolved = report.unresolved_pfs.iter().map(|_| Standing::Missing);
+    let modules = report.modules.iter().filter(|m| missing_module(m)).map(|_| Standing::Excused);
+    match Standing::worst(ports.chain(pfs).chain(unresolved).chain(modules)) {
+        Some(Standing::Missing) => Verdict::NotReady,
+        Some(Standing::Excused) => Verdict::Deferred,
+        _ if report.ports.is_empty() && report.left_out.is_empty() => Verdict::NoInfiniband,
+        _ => Verdict::Ready,
     }
 }
 

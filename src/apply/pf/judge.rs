@@ -265,7 +265,7 @@ mod tests {
         let unbound = |vf: &mut ObservedVf| (vf.driver, vf.own) = (None, None);
         assert_eq!(
             said(unbound, &[(bind("mlx5_core"), Some(refused(Errno::EIO)))]),
-            "its driver is none instead of mlx5_core: give VF 0 to mlx5_core: write \"8\" to /sys/x: EIO: I/O error"
+            "its driver is none instead of mlx5_core: bind VF 0 to mlx5_core: write \"8\" to /sys/x: EIO: I/O error"
         );
         let left = said(unbound, &[(bind("mlx4_core"), Some(refused(Errno::ENODEV)))]);
         assert!(

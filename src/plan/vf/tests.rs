@@ -357,7 +357,7 @@ fn a_fresh_pf_gets_vfs_guids_and_one_bind_each_in_this_order() {
     assert_eq!(
         texts(&plan),
         [
-            "switch automatic probing of new VFs off",
+            "disable sriov_drivers_autoprobe",
             "change the number of VFs from 0 to 2",
             "set node GUID of VF 0 to 0200:0000:0000:0000",
             "set port GUID of VF 0 to 0200:0000:0000:0100",
@@ -365,9 +365,9 @@ fn a_fresh_pf_gets_vfs_guids_and_one_bind_each_in_this_order() {
             "set node GUID of VF 1 to 0200:0000:0000:0001",
             "set port GUID of VF 1 to 0200:0000:0000:0101",
             "set policy of VF 1 to Follow",
-            "give VF 0 to mlx5_core",
-            "give VF 1 to mlx5_core",
-            "switch automatic probing of new VFs on as it was",
+            "bind VF 0 to mlx5_core",
+            "bind VF 1 to mlx5_core",
+            "restore sriov_drivers_autoprobe to 1",
         ]
     );
 }
@@ -382,9 +382,9 @@ fn one_wrong_guid_is_one_rebind() {
     assert_eq!(
         texts(&plan),
         [
-            "take VF 1 from mlx5_core",
+            "unbind VF 1 from mlx5_core",
             "set port GUID of VF 1 to 0200:0000:0000:0101 (was 0000:0000:0000:0007)",
-            "give VF 1 to mlx5_core",
+            "bind VF 1 to mlx5_core",
         ]
     );
     assert_eq!(disturbed(&wanted, &plan, &kernel.observe()), [index(1)]);
@@ -397,7 +397,7 @@ fn a_vf_whose_rdma_half_did_not_come_is_bound_anew_unless_it_is_in_use() {
     assert!(kernel.run(&wanted, usize::MAX));
     kernel.vfs[1].half_bound = true;
     let plan = vf_steps(&wanted, &kernel.observe(), &Uses::new());
-    assert_eq!(texts(&plan), ["take VF 1 from mlx5_core", "give VF 1 to mlx5_core"]);
+    assert_eq!(texts(&plan), ["unbind VF 1 from mlx5_core", "bind VF 1 to mlx5_core"]);
     assert_eq!(disturbed(&wanted, &plan, &kernel.observe()), [index(1)]);
     kernel.vfs[1].in_use = true;
     let plan = vf_steps(&wanted, &kernel.observe(), &kernel.uses());
@@ -441,7 +441,7 @@ fn the_kernels_variant_of_vfio_pci_is_as_good() {
     // A plan for the host's own driver takes it back.
     kernel.vfs[0].driver = Some("mlx5_vfio_pci".to_owned());
     let back = texts(&vf_steps(&plan_of(1, VfDriver::Default), &kernel.observe(), &Uses::new()));
-    assert_eq!(back.first().map(String::as_str), Some("take VF 0 from mlx5_vfio_pci"));
+    assert_eq!(back.first().map(String::as_str), Some("unbind VF 0 from mlx5_vfio_pci"));
     assert!(!has_driver(Some("mlx5_core"), Some(VFIO)) && !has_driver(None, Some(VFIO)));
 }
 
@@ -473,7 +473,7 @@ fn by_netlink_what_a_vf_does_not_show_is_told_again() {
     assert!(kernel.run(&wanted, usize::MAX));
     kernel.vfs[0].read.node_guid = Some(Guid::new(7));
     let mut observed = kernel.observe();
-    let rebind = ["take VF 0 from mlx5_core", "give VF 0 to mlx5_core"];
+    let rebind = ["unbind VF 0 from mlx5_core", "bind VF 0 to mlx5_core"];
     assert_eq!(texts(&vf_steps(&wanted, &observed, &Uses::new())), rebind);
     observed.backend = Backend::Netlink { ifindex: Some(3) };
     let steps = texts(&vf_steps(&wanted, &observed, &Uses::new()));
