@@ -114,18 +114,18 @@ pub struct WaitOnlineArgs {
     /// Only these: ib0, mlx5_0, mlx5_0/1, 0000:4b:00.0 or a port GUID [default: all that are expected]
     #[arg(value_name = "PORT")]
     pub ports: Vec<Target>,
-    /// How far each has to come: rdma, netdev, named, configured, link or active [default: wait-online.rung]
-    #[arg(long, value_name = "RUNG", value_parser = online_rung)]
-    pub rung: Option<Rung>,
+    /// How far each has to come: rdma, netdev, named, configured, link or active [default: wait-online.state]
+    #[arg(long, value_name = "STATE", value_parser = online_state)]
+    pub state: Option<Rung>,
     /// Each netdev must have an address of global scope too
     #[arg(long)]
     pub address: bool,
-    /// How long to wait, like 90s or 2min [default: wait-online.deadline]
+    /// How long to wait, like 90s or 2min [default: wait-online.timeout]
     #[arg(long, value_name = "TIME", value_parser = span)]
     pub timeout: Option<Duration>,
 }
 
-fn online_rung(text: &str) -> Result<Rung, String> {
+fn online_state(text: &str) -> Result<Rung, String> {
     Rung::to_wait_for(text)
         .ok_or_else(|| format!("want one of {}", Rung::words_to_wait_for().join(", ")))
 }
@@ -152,9 +152,9 @@ pub struct ApplyArgs {
     /// and driver_override
     #[arg(long, conflicts_with = "dry_run")]
     pub undo: bool,
-    /// Milliseconds until it gives up, instead of boot.hca-deadline
+    /// Milliseconds until it gives up, instead of boot.adapter-timeout
     #[arg(long, hide = true)]
-    pub deadline_msec: Option<u64>,
+    pub timeout_msec: Option<u64>,
 }
 
 /// What `status` takes.

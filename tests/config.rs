@@ -55,7 +55,7 @@ fn prints(root: &TempDir, args: &[&str], code: i32, want: &Expect) {
 /// A vendor file, two hidden vendor drop-ins, one of /run, one of the site.
 fn site() -> TempDir {
     tree(&[
-        ("usr/lib/ibprov/ibprov.toml", b"boot.deadline = \"5min\"\n"),
+        ("usr/lib/ibprov/ibprov.toml", b"boot.timeout = \"5min\"\n"),
         ("usr/lib/ibprov/ibprov.d/10-masked.toml", b"nonsense\n"),
         ("etc/ibprov/ibprov.d/10-masked.toml", b"-> /dev/null"),
         ("usr/lib/ibprov/ibprov.d/20-empty.toml", b"nonsense\n"),
@@ -63,7 +63,7 @@ fn site() -> TempDir {
         ("run/ibprov/ibprov.d/90-late.toml", b"modules.load = [\"ib_srp\"]\n"),
         (
             "etc/ibprov/ibprov.d/50-site.toml",
-            b"[boot]\ndeadline = 90\n\n[[expect.port]]\npci = \"0000:4b:00.0\"\nport = 1\n",
+            b"[boot]\ntimeout = 90\n\n[[port]]\npci = \"0000:4b:00.0\"\nport = 1\n",
         ),
     ])
 }
@@ -84,13 +84,16 @@ fn a_host_without_files_is_good() {
         &["config", "show"],
         0,
         &expect![[r#"
+            port = []  # default
             interface = []  # default
             pf = []  # default
             guest = []  # default
 
             [boot]
-            deadline = "4min"  # default
-            hca-deadline = "2min 30s"  # default
+            timeout = "4min"  # default
+            adapter-timeout = "2min 30s"  # default
+            ports = "found"  # default
+            ignore = []  # default
 
             [modules]
             load = [
@@ -98,17 +101,14 @@ fn a_host_without_files_is_good() {
                 "ib_umad",  # default
                 "ib_uverbs",  # default
             ]
-            skip = []  # default
-
-            [expect]
-            port = []  # default
+            exclude = []  # default
 
             [network]
-            deadline = "1min 30s"  # default
+            timeout = "1min 30s"  # default
 
             [wait-online]
-            deadline = "2min"  # default
-            rung = "active"  # default
+            timeout = "2min"  # default
+            state = "active"  # default
             address = false  # default
 
             [host]
@@ -117,7 +117,7 @@ fn a_host_without_files_is_good() {
             [guests]
             connection = "qemu:///system"  # default
             max-parallel = 4  # default
-            deadline = "2min"  # default
+            timeout = "2min"  # default
         "#]],
     );
 }
@@ -147,8 +147,10 @@ fn files_are_merged_as_systemd_does() {
             guest = []  # default
 
             [boot]
-            deadline = "1min 30s"  # from /etc/ibprov/ibprov.d/50-site.toml:2
-            hca-deadline = "1min 30s"  # default
+            timeout = "1min 30s"  # from /etc/ibprov/ibprov.d/50-site.toml:2
+            adapter-timeout = "1min 30s"  # default
+            ports = "found"  # default
+            ignore = []  # default
 
             [modules]
             load = [
@@ -157,18 +159,18 @@ fn files_are_merged_as_systemd_does() {
                 "ib_uverbs",  # default
                 "ib_srp",  # from /run/ibprov/ibprov.d/90-late.toml:1
             ]
-            skip = []  # default
+            exclude = []  # default
 
-            [[expect.port]]
+            [[port]]
             pci = "0000:4b:00.0"  # from /etc/ibprov/ibprov.d/50-site.toml:5
             port = 1  # from /etc/ibprov/ibprov.d/50-site.toml:6
 
             [network]
-            deadline = "1min 30s"  # default
+            timeout = "1min 30s"  # default
 
             [wait-online]
-            deadline = "2min"  # default
-            rung = "active"  # default
+            timeout = "2min"  # default
+            state = "active"  # default
             address = false  # default
 
             [host]
@@ -177,7 +179,7 @@ fn files_are_merged_as_systemd_does() {
             [guests]
             connection = "qemu:///system"  # default
             max-parallel = 4  # default
-            deadline = "2min"  # default
+            timeout = "2min"  # default
         "#]],
     );
     prints(
@@ -196,15 +198,27 @@ fn files_are_merged_as_systemd_does() {
               "settings": [
                 {
                   "file": "/etc/ibprov/ibprov.d/50-site.toml",
-                  "key": "boot.deadline",
+                  "key": "boot.timeout",
                   "line": 2,
                   "value": "1min 30s"
                 },
                 {
                   "file": null,
-                  "key": "boot.hca-deadline",
+                  "key": "boot.adapter-timeout",
                   "line": null,
                   "value": "1min 30s"
+                },
+                {
+                  "file": null,
+                  "key": "boot.ports",
+                  "line": null,
+                  "value": "found"
+                },
+                {
+                  "file": null,
+                  "key": "boot.ignore",
+                  "line": null,
+                  "value": []
                 },
                 {
                   "file": null,
@@ -232,25 +246,25 @@ fn files_are_merged_as_systemd_does() {
                 },
                 {
                   "file": null,
-                  "key": "modules.skip",
+                  "key": "modules.exclude",
                   "line": null,
                   "value": []
                 },
                 {
                   "file": "/etc/ibprov/ibprov.d/50-site.toml",
-                  "key": "expect.port[0].pci",
+                  "key": "port[0].pci",
                   "line": 5,
                   "value": "0000:4b:00.0"
                 },
                 {
                   "file": "/etc/ibprov/ibprov.d/50-site.toml",
-                  "key": "expect.port[0].port",
+                  "key": "port[0].port",
                   "line": 6,
                   "value": 1
                 },
                 {
                   "file": null,
-                  "key": "network.deadline",
+                  "key": "network.timeout",
                   "line": null,
                   "value": "1min 30s"
                 },
@@ -262,13 +276,13 @@ fn files_are_merged_as_systemd_does() {
                 },
                 {
                   "file": null,
-                  "key": "wait-online.deadline",
+                  "key": "wait-online.timeout",
                   "line": null,
                   "value": "2min"
                 },
                 {
                   "file": null,
-                  "key": "wait-online.rung",
+                  "key": "wait-online.state",
                   "line": null,
                   "value": "active"
                 },
@@ -304,7 +318,7 @@ fn files_are_merged_as_systemd_does() {
                 },
                 {
                   "file": null,
-                  "key": "guests.deadline",
+                  "key": "guests.timeout",
                   "line": null,
                   "value": "2min"
                 },
@@ -350,13 +364,13 @@ fn all_errors_of_all_files_are_shown_with_their_places() {
     let root = tree(&[
         (
             "etc/ibprov/ibprov.toml",
-            b"[boot]\ndeadline = \"soon\"\nhca-deadlin = 3\n[[expect.port]]\nrdma = \"mlx5_0\"\n",
+            b"[boot]\ntimeout = \"soon\"\nhca-deadlin = 3\n[[port]]\nrdma = \"mlx5_0\"\n",
         ),
         (
             "etc/ibprov/ibprov.d/10-a.toml",
-            b"modules.load = [\"ib_srp\"]\n[[expect.port]]\nrdma = \"mlx5_0\"\n",
+            b"modules.load = [\"ib_srp\"]\n[[port]]\nrdma = \"mlx5_0\"\n",
         ),
-        ("run/ibprov/ibprov.d/20-b.toml", b"modules.skip = [\"ib_srp\"]\n[modules\n"),
+        ("run/ibprov/ibprov.d/20-b.toml", b"modules.exclude = [\"ib_srp\"]\n[modules\n"),
         ("run/ibprov/ibprov.d/30-c.toml", b"-> nowhere.toml"),
         ("run/ibprov/ibprov.d/40-d.toml", b"x = \"\xff\"\n"),
     ]);
@@ -377,19 +391,19 @@ fn all_errors_of_all_files_are_shown_with_their_places() {
               |
               = help: save it as UTF-8
 
-            error: bad value for boot.deadline
-             --> /etc/ibprov/ibprov.toml:2:12
+            error: bad value for boot.timeout
+             --> /etc/ibprov/ibprov.toml:2:11
               |
-            2 | deadline = "soon"
-              |            ^^^^^^ "soon" is not a time span: write it like "240s", "4min" or "2min 30s", or as a whole number of seconds
+            2 | timeout = "soon"
+              |           ^^^^^^ "soon" is not a time span: write it like "240s", "4min" or "2min 30s", or as a whole number of seconds
 
-            error: unknown key "hca-deadlin" in boot
+            error: unknown key "hca-deadlin" in [boot]
              --> /etc/ibprov/ibprov.toml:3:1
               |
             3 | hca-deadlin = 3
               | ^^^^^^^^^^^
               |
-              = help: did you mean boot.hca-deadline?
+              = help: possible are timeout, adapter-timeout, ports, ignore
 
             error: TOML syntax
              --> /run/ibprov/ibprov.d/20-b.toml:2:9
@@ -397,31 +411,31 @@ fn all_errors_of_all_files_are_shown_with_their_places() {
             2 | [modules
               |         ^ unclosed table, expected `]`
 
-            error: module ib_srp is both to be loaded and to be skipped
+            error: module ib_srp is in modules.load and in modules.exclude
              --> /etc/ibprov/ibprov.d/10-a.toml:1:17
               |
             1 | modules.load = ["ib_srp"]
-              |                 ^^^^^^^^ loaded here
+              |                 ^^^^^^^^ to be loaded here
               |
-             ::: /run/ibprov/ibprov.d/20-b.toml:1:17
+             ::: /run/ibprov/ibprov.d/20-b.toml:1:20
               |
-            1 | modules.skip = ["ib_srp"]
-              |                 -------- skipped here
+            1 | modules.exclude = ["ib_srp"]
+              |                    -------- excluded here
               |
               = help: take it out of one of the two lists
 
-            error: the same port is expected twice
-             --> /etc/ibprov/ibprov.d/10-a.toml:2:1
+            error: the same port is described twice
+             --> /etc/ibprov/ibprov.d/10-a.toml:3:8
               |
-            2 | [[expect.port]]
-              | ^^^^^^^^^^^^^^^ here
+            3 | rdma = "mlx5_0"
+              |        ^^^^^^^^ here
               |
-             ::: /etc/ibprov/ibprov.toml:4:1
+             ::: /etc/ibprov/ibprov.toml:5:8
               |
-            4 | [[expect.port]]
-              | --------------- and first here
+            5 | rdma = "mlx5_0"
+              |        -------- and first here
               |
-              = help: keep one of the two; `expect.port = []` in a file between them drops what came before it
+              = help: keep one of the two; `port = []` in a file between them drops what came before it
 
             configuration is bad: 7 errors
         "#]],
@@ -432,10 +446,10 @@ fn all_errors_of_all_files_are_shown_with_their_places() {
     let json: serde_json::Value = serde_json::from_str(&answer.out).expect("JSON");
     assert_eq!((&json["schema"], &json["good"]), (&1.into(), &false.into()));
     let problems = json["problems"].as_array().expect("list");
-    let twice = problems.iter().find(|p| p["message"] == "the same port is expected twice");
+    let twice = problems.iter().find(|p| p["message"] == "the same port is described twice");
     let places = &twice.expect("said")["places"];
     assert_eq!(places[0]["file"], "/etc/ibprov/ibprov.d/10-a.toml");
-    assert_eq!((&places[0]["line"], &places[0]["column"]), (&2.into(), &1.into()));
+    assert_eq!((&places[0]["line"], &places[0]["column"]), (&3.into(), &8.into()));
     assert_eq!(places[1]["file"], "/etc/ibprov/ibprov.toml");
 }
 

@@ -80,11 +80,11 @@ struct Boot<'a> {
 pub fn run(config: &Config, config_file: Option<&Path>, root: &Root) -> anyhow::Result<BootReport> {
     let started = clock::monotonic_usec();
     let before = process::own_usage();
-    let deadline = started + clock::usec(config.boot.deadline);
+    let deadline = started + clock::usec(config.boot.timeout);
     let mut report = blank(started);
     report.cpu_before_usec = before.cpu_usec;
-    report.deadline_sec = config.boot.deadline.as_secs();
-    report.hca_deadline_sec = config.boot.hca_deadline.as_secs();
+    report.deadline_sec = config.boot.timeout.as_secs();
+    report.hca_deadline_sec = config.boot.adapter_timeout.as_secs();
 
     let locks = locks(&mut report.problems);
     let mut watched: Vec<&Path> = locks.iter().map(lock::Locks::dir).collect();
@@ -125,7 +125,7 @@ pub fn run(config: &Config, config_file: Option<&Path>, root: &Root) -> anyhow::
         vfs: Vfs::new(config, config_file, started),
         interfaces: Interfaces::default(),
         waited: Waited::default(),
-        status: Status::new(config.boot.deadline),
+        status: Status::new(config.boot.timeout),
         report,
     };
     let own_turn = boot.take_turn(locks.as_ref(), &mut events, deadline)?;
@@ -140,11 +140,10 @@ pub fn run(config: &Config, config_file: Option<&Path>, root: &Root) -> anyhow::
 
 /// The names that the configuration gives by port GUID.
 fn names_by_guid(config: &Config) -> Vec<(Guid, IfName)> {
-    let named =
-        config.interfaces.iter().filter_map(|rule| match (&rule.which, &rule.persistent_name) {
-            (InterfaceSelector::PortGuid(guid), Some(name)) => Some((*guid, name.clone())),
-            _ => None,
-        });
+    let named = config.interfaces.iter().filter_map(|rule| match (&rule.which, &rule.name) {
+        (InterfaceSelector::PortGuid(guid), Some(name)) => Some((*guid, name.clone())),
+        _ => None,
+    });
     let mut names: Vec<(Guid, IfName)> = named.collect();
     names.dedup();
     names
@@ -315,7 +314,7 @@ impl Boot<'_> {
         let is_blocked = |port: &PortProgress| {
             ladder::cause::cause(port, observed, &self.facts).is_some_and(|c| c.is_final)
         };
-        let per_hca = clock::usec(self.config.boot.hca_deadline);
+        let per_hca = clock::usec(self.config.boot.adapter_timeout);
         let next = self.waited.next_deadline(ports, is_blocked, per_hca, now);
         let mut next = next.map(|n| n.min(deadline));
         if self.steps.done().modules_in_flight() {

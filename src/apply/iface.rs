@@ -66,7 +66,7 @@ pub fn planned(config: &Config, seen: &Seen) -> (WantedInterface, IfacePlan) {
 pub fn run(config: &Config, root: &Root, ask: Ask<'_>) -> Result<IfaceReport, NotSeen> {
     let _netdev = error_span!("netdev", netdev = %ask.name).entered();
     let mut report = IfaceReport::blank(ask.name.as_str(), clock::monotonic_usec());
-    let deadline = report.started_usec + clock::usec(config.network.deadline);
+    let deadline = report.started_usec + clock::usec(config.network.timeout);
     let mut seen = look(root, ask.name)?;
     report.ifindex = seen.interface.ifindex;
     // Two runs at one interface would undo each other's work half-way.
@@ -153,7 +153,7 @@ fn let_other_agent_end(root: &Root, ask: Ask<'_>, until: u64, report: &mut Iface
     match ends(root, &unit, ask.no_bus, until) {
         Ok(true) => {}
         Ok(false) => report.failures.push(format!(
-            "{}: {unit} is still at work on it at the deadline (network.deadline): {}",
+            "{}: {unit} is still at work on it at the deadline (network.timeout): {}",
             ask.name,
             interface_manager::REMEDY
         )),

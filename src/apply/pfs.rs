@@ -158,7 +158,7 @@ pub struct Worker {
 pub fn start(pf: PciAddress, config: Option<&Path>, limit_usec: u64) -> std::io::Result<Worker> {
     let mut args = vec!["apply".to_owned(), pf.to_string()];
     args.extend(["--format".to_owned(), "json".to_owned()]);
-    args.extend(["--deadline-msec".to_owned(), (limit_usec / 1000).to_string()]);
+    args.extend(["--timeout-msec".to_owned(), (limit_usec / 1000).to_string()]);
     if let Some(config) = config {
         args.extend(["--config".to_owned(), config.display().to_string()]);
     }

@@ -91,7 +91,7 @@ pub fn preview(config: &Config, root: &Root) -> (Preview, Plans) {
         denied,
         ports,
         hopeless,
-        deadline_sec: config.boot.hca_deadline.as_secs(),
+        deadline_sec: config.boot.adapter_timeout.as_secs(),
         settings: settings(config, root, &interfaces),
         pfs: Vec::new(),
         unresolved: plans.unresolved.clone(),

@@ -40,7 +40,7 @@ pub fn run(
     root: &Root,
     format: Format,
 ) -> anyhow::Result<u8> {
-    let limit = args.deadline_msec.map_or(config.boot.hca_deadline, Duration::from_millis);
+    let limit = args.timeout_msec.map_or(config.boot.adapter_timeout, Duration::from_millis);
     let now = clock::monotonic_usec();
     let deadline = now.saturating_add(clock::usec(limit));
     let only = args.pf.as_ref().map(|pf| address(pf, root)).transpose()?;

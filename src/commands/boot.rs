@@ -51,16 +51,21 @@ pub fn run(
     Ok(report.exit_code)
 }
 
-/// `ibprov.deadline=SECONDS` on the kernel command line is the way out for
-/// who sits at the console; a shorter one shortens the HCA's too.
+/// `ibprov.timeout=SECONDS` on the kernel command line is the way out for
+/// who sits at the console; a shorter one shortens the adapter's too.
 fn obey_command_line(config: &mut Config, cmdline: &str) -> Vec<String> {
     let mut problems = Vec::new();
     for word in cmdline.split_whitespace() {
-        let Some(text) = word.strip_prefix("ibprov.deadline=") else { continue };
+        if word.starts_with("ibprov.deadline=") {
+            problems.push(format!(
+                "kernel command line: {word:?}: ibprov.deadline was renamed to ibprov.timeout; ignored"
+            ));
+        }
+        let Some(text) = word.strip_prefix("ibprov.timeout=") else { continue };
         match text.parse::<u64>() {
             Ok(seconds @ 1..=3600) => {
-                config.boot.deadline = Duration::from_secs(seconds);
-                config.boot.hca_deadline = config.boot.hca_deadline.min(config.boot.deadline);
+                config.boot.timeout = Duration::from_secs(seconds);
+                config.boot.adapter_timeout = config.boot.adapter_timeout.min(config.boot.timeout);
             }
             _ => problems.push(format!(
                 "kernel command line: {word:?}: want a number of seconds from 1 to 3600; ignored"
@@ -137,11 +142,12 @@ mod tests {
         let deadlines = |cmdline: &str| {
             let mut config = Config::default();
             let problems = obey_command_line(&mut config, cmdline);
-            (config.boot.deadline.as_secs(), config.boot.hca_deadline.as_secs(), problems.len())
+            (config.boot.timeout.as_secs(), config.boot.adapter_timeout.as_secs(), problems.len())
         };
         assert_eq!(deadlines("quiet"), (240, 150, 0));
-        assert_eq!(deadlines("quiet ibprov.deadline=10"), (10, 10, 0));
-        assert_eq!(deadlines("ibprov.deadline=600"), (600, 150, 0));
-        assert_eq!(deadlines("ibprov.deadline=0 ibprov.deadline=x"), (240, 150, 2));
+        assert_eq!(deadlines("quiet ibprov.timeout=10"), (10, 10, 0));
+        assert_eq!(deadlines("ibprov.timeout=600"), (600, 150, 0));
+        assert_eq!(deadlines("ibprov.timeout=0 ibprov.timeout=x"), (240, 150, 2));
+        assert_eq!(deadlines("ibprov.deadline=10"), (240, 150, 1), "the old name is told");
     }
 }

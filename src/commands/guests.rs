@@ -29,7 +29,7 @@ pub fn run(args: &GuestsArgs, config: &Config, root: &Root, format: Format) -> a
     if args.status || args.dry_run {
         return look(args, config, root, format);
     }
-    systemd::tell_deadline(config.guests.deadline.as_secs() + GRACE_SEC);
+    systemd::tell_deadline(config.guests.timeout.as_secs() + GRACE_SEC);
     let report = service::run(config, root)?;
     if format == Format::Json {
         writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(&report)?)?;

@@ -85,7 +85,7 @@ fn set_up_or_show(
             "iface sets interfaces, which only root may do: use sudo, or --dry-run to see what it would do"
         );
     }
-    systemd::tell_deadline(config.network.deadline.as_secs() + GRACE_SEC);
+    systemd::tell_deadline(config.network.timeout.as_secs() + GRACE_SEC);
     let report = set_up(config, root, ask)?;
     systemd::tell_status(&report.headline());
     if format == Format::Json {

@@ -88,13 +88,13 @@ mod tests {
 [[pf]]
 pci = \"0000:4b:00.0\"
 vfs = 1
-vf-guid-template = \"02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}\"
+guid.template = \"02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}\"
 [[pf]]
 port-guid = \"b859:9f03:0012:a480\"
 vfs = 1
-vf-guids = [\"0200:0000:0000:0001\"]
+guid.list = [\"0200:0000:0000:0001\"]
 [[interface]]
-port-guid = \"b859:9f03:0012:a490\"
+match.port-guid = \"b859:9f03:0012:a490\"
 mtu = 4092
 ";
         let source = Source { path: "/c.toml".to_owned(), text: text.to_owned() };

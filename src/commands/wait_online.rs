@@ -31,10 +31,10 @@ pub fn run(
     let wanted = Wanted {
         targets: args.ports.clone(),
         goal: Goal {
-            rung: args.rung.unwrap_or(config.wait_online.rung),
+            rung: args.state.unwrap_or(config.wait_online.state),
             address: args.address || config.wait_online.address,
         },
-        deadline: args.timeout.unwrap_or(config.wait_online.deadline),
+        deadline: args.timeout.unwrap_or(config.wait_online.timeout),
     };
     systemd::tell_deadline(wanted.deadline.as_secs() + GRACE_SEC);
     let mut report = online::run(config, &wanted, root)?;

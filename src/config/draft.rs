@@ -8,7 +8,7 @@ use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
-use super::keys::{self, Found, KEYS, Key, Kind, type_name};
+use super::keys::{self, Found, KEYS, Key, Kind, Renamed, type_name};
 use super::problem::{Place, Problem, Problems, Source, harmless};
 use super::value::{FromValue, Value};
 
@@ -46,8 +46,10 @@ pub(crate) struct Row {
     /// Its head.
     pub(crate) place: Place,
     pub(crate) fields: Vec<(&'static Key, Given)>,
-    /// A field was unknown or bad.
-    pub(crate) broken: bool,
+    /// Keys that were given badly.
+    broken: BTreeSet<&'static str>,
+    /// A key was unknown: any other may have been meant.
+    unknown: bool,
 }
 
 impl Item {
@@ -74,6 +76,33 @@ impl Row {
         let Given::List(items, place) = self.given(name)? else { return None };
         let values = items.iter().filter_map(Item::get).collect();
         Some((values, place.as_ref().unwrap_or(&self.place)))
+    }
+
+    /// What is given for a key that holds one or more, each with its place.
+    pub(crate) fn each<T: FromValue>(&self, name: &str) -> Vec<(T, &Place)> {
+        let items = match self.given(name) {
+            Some(Given::One(item)) => std::slice::from_ref(item),
+            Some(Given::List(items, _)) => items,
+            Some(Given::Tables(..)) | None => &[],
+        };
+        let with_place = |item: &'_ Item| item.get();
+        items
+            .iter()
+            .filter_map(|item| {
+                Some((with_place(item)?, item.place.as_ref().unwrap_or(&self.place)))
+            })
+            .collect()
+    }
+
+    /// None of these keys is given, nor was one tried to be given.
+    pub(crate) fn lacks(&self, names: &[&str]) -> bool {
+        !self.unknown
+            && !names.iter().any(|name| self.given(name).is_some() || self.broken.contains(name))
+    }
+
+    /// A key of this row was given badly.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.unknown || !self.broken.is_empty()
     }
 
     /// The tables of that name.
@@ -175,9 +204,26 @@ impl DraftReader<'_> {
                             .help(format!("write [{full}] on a line of its own, its keys below"));
                     self.note(value.span(), problem);
                 }
-                (Found::Nothing, _) => self.unknown(keys, path, path, name),
+                (Found::Nothing, value) => match (keys::renamed(&full), value) {
+                    (Some(Some(renamed)), _) => self.renamed(renamed, name),
+                    (Some(None), DeValue::Table(inner)) => self.section(keys, &full, inner),
+                    _ => self.unknown(keys, path, path, name),
+                },
             }
         }
+    }
+
+    fn renamed(&mut self, renamed: &Renamed, name: &Spanned<DeString<'_>>) {
+        let span = name.span();
+        let problem = Problem::new(format!("{} was renamed to {}", renamed.old, renamed.new))
+            .at(&self.place(span.clone()), format!("write {}", renamed.new));
+        self.note(
+            span,
+            match renamed.help {
+                "" => problem,
+                help => problem.help(help),
+            },
+        );
     }
 
     /// `inside` is the section of `keys`, or the list whose tables have `keys`.
@@ -189,13 +235,18 @@ impl DraftReader<'_> {
         name: &Spanned<DeString<'_>>,
     ) {
         let shown: String = harmless(name.get_ref()).chars().take(64).collect();
-        let inside = if inside.is_empty() { String::new() } else { format!(" in {inside}") };
+        let inside = match inside {
+            "" => String::new(),
+            list if list.starts_with('[') => format!(" in {list}"),
+            section => format!(" in [{section}]"),
+        };
         let span = name.span();
         let mut problem = Problem::new(format!("unknown key {shown:?}{inside}"))
             .at(&self.place(span.clone()), "");
-        if let Some(meant) = keys::meant(keys, section, name.get_ref()) {
-            problem = problem.help(format!("did you mean {meant}?"));
-        }
+        problem = problem.help(match keys::meant(keys, section, name.get_ref()) {
+            Some(meant) => format!("did you mean {meant}?"),
+            None => format!("possible are {}", keys::inside(keys, section).join(", ")),
+        });
         self.note(span, problem);
     }
 
@@ -238,28 +289,42 @@ impl DraftReader<'_> {
                 self.note(value.span(), problem);
                 None
             }
-            (Kind::Words(_), DeValue::Array(items)) => {
-                let items: Vec<_> = items.iter().filter_map(|item| self.item(key, item)).collect();
+            (Kind::OneOrMore(word), DeValue::Array(items)) if items.is_empty() => {
+                let problem = Problem::new(format!("bad value for {path}")).at(
+                    &self.place(value.span()),
+                    format!("an empty list: want at least one string with {}", word.what),
+                );
+                self.note(value.span(), problem);
+                None
+            }
+            (Kind::Words(_) | Kind::OneOrMore(_), DeValue::Array(items)) => {
+                let items: Vec<_> =
+                    items.iter().filter_map(|item| self.item(path, key, item)).collect();
                 Some(Given::List(items, Some(self.place(value.span()))))
             }
             (Kind::Words(word), other) => {
-                let problem = Problem::new(format!("bad value for {}", key.path)).at(
+                let problem = Problem::new(format!("bad value for {path}")).at(
                     &self.place(value.span()),
                     format!("want a list of strings, each {}, got {}", word.what, type_name(other)),
                 );
                 self.note(value.span(), problem);
                 None
             }
-            _ => self.item(key, value).map(Given::One),
+            _ => self.item(path, key, value).map(Given::One),
         }
     }
 
-    fn item(&mut self, key: &'static Key, value: &Spanned<DeValue<'_>>) -> Option<Item> {
+    fn item(
+        &mut self,
+        path: &str,
+        key: &'static Key,
+        value: &Spanned<DeValue<'_>>,
+    ) -> Option<Item> {
         let place = self.place(value.span());
         match key.kind.read(value.get_ref()) {
             Ok(value) => Some(Item { value, place: Some(place) }),
             Err(why) => {
-                let problem = Problem::new(format!("bad value for {}", key.path)).at(&place, why);
+                let problem = Problem::new(format!("bad value for {path}")).at(&place, why);
                 self.note(value.span(), problem);
                 self.draft.broken.insert(key.path);
                 None
@@ -282,22 +347,65 @@ impl DraftReader<'_> {
             self.draft.broken.insert(list.path);
             return None;
         };
-        let before = self.found.len();
-        let mut fields: Vec<(&'static Key, Given)> = Vec::new();
-        for (name, value) in table {
-            match keys::find(keys, name.get_ref()) {
-                Found::Key(key) => {
-                    let path = format!("{path}.{}", key.path);
-                    fields.extend(self.given(&path, key, value).map(|given| (key, given)));
-                }
-                Found::Section | Found::Nothing => self.unknown(keys, "", path, name),
-            }
-        }
-        fields.sort_by_key(|(key, _)| keys.iter().position(|other| other.path == key.path));
-        let broken = self.found.len() > before;
-        if broken {
+        let mut read = Row { place, fields: Vec::new(), broken: BTreeSet::new(), unknown: false };
+        self.fields(path, keys, "", table, &mut read);
+        read.fields.sort_by_key(|(key, _)| keys.iter().position(|other| other.path == key.path));
+        if read.is_broken() {
             self.draft.broken.insert(list.path);
         }
-        Some(Row { place, fields, broken })
+        Some(read)
+    }
+
+    /// The fields of a row's table, or of the section `inside` of it.
+    fn fields(
+        &mut self,
+        path: &str,
+        keys: &'static [Key],
+        inside: &str,
+        table: &DeTable<'_>,
+        row: &mut Row,
+    ) {
+        for (name, value) in table {
+            let field = match inside {
+                "" => name.get_ref().to_string(),
+                _ => format!("{inside}.{}", name.get_ref()),
+            };
+            let full = format!("{path}.{field}");
+            let before = self.found.len();
+            match (keys::find(keys, &field), value.get_ref()) {
+                (Found::Key(key), _) => {
+                    row.fields.extend(self.given(&full, key, value).map(|given| (key, given)));
+                    if self.found.len() > before {
+                        row.broken.insert(key.path);
+                    }
+                }
+                (Found::Section, DeValue::Table(inner)) => {
+                    self.fields(path, keys, &field, inner, row);
+                }
+                (Found::Section, other) => {
+                    row.unknown = true;
+                    let below = keys::inside(keys, &field);
+                    let example = below.first().copied().unwrap_or_default();
+                    let problem =
+                        Problem::new(format!("{full} is a section, not {}", type_name(other)))
+                            .at(&self.place(value.span()), "")
+                            .help(format!(
+                                "write {field}.{example} = ...; possible are {}",
+                                below.join(", ")
+                            ));
+                    self.note(value.span(), problem);
+                }
+                (Found::Nothing, _) => {
+                    row.unknown = true;
+                    match keys::renamed(&full) {
+                        Some(Some(renamed)) => self.renamed(renamed, name),
+                        _ => {
+                            let section = format!("[[{path}]]");
+                            self.unknown(keys, inside, &section, name);
+                        }
+                    }
+                }
+            }
+        }
     }
 }

@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 
 use super::Config;
 use super::draft::{Given, Item, Row};
-use super::keys::{BOOT_HCA_DEADLINE, KEYS, MODULES_LOAD};
+use super::keys::{BOOT_ADAPTER_TIMEOUT, KEYS, MODULES_LOAD};
 use super::merge::Merged;
 use super::problem::Place;
 use super::timespan::TimeSpan;
@@ -15,7 +15,7 @@ use super::timespan::TimeSpan;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {
     /// The key with dots; items of a list are counted: `modules.load[3]`,
-    /// `expect.port[0].pci`. An empty list is one setting without a count.
+    /// `port[0].pci`. An empty list is one setting without a count.
     pub key: String,
     /// The value; time spans as text, `2min 30s`.
     pub value: Json,
@@ -68,8 +68,8 @@ pub(crate) fn settings(merged: &Merged, config: &Config) -> Vec<Setting> {
         };
         match merged.get(path) {
             // The one default that another value changes.
-            Some(Given::One(Item { place: None, .. })) if path == BOOT_HCA_DEADLINE => {
-                let value = TimeSpan(config.boot.hca_deadline).to_string().into();
+            Some(Given::One(Item { place: None, .. })) if path == BOOT_ADAPTER_TIMEOUT => {
+                let value = TimeSpan(config.boot.adapter_timeout).to_string().into();
                 list.push(setting(path.to_owned(), value, None, Spot::One));
             }
             Some(Given::One(item)) => {
@@ -80,9 +80,9 @@ pub(crate) fn settings(merged: &Merged, config: &Config) -> Vec<Setting> {
                 let mut shown: Vec<(Json, Option<&Place>)> = Vec::new();
                 for item in items {
                     let value = item.value.to_json();
-                    let skipped = path == MODULES_LOAD
-                        && config.modules.skip.iter().any(|name| value == name.as_str());
-                    if !skipped && shown.iter().all(|(other, _)| *other != value) {
+                    let excluded = path == MODULES_LOAD
+                        && config.modules.exclude.iter().any(|name| value == name.as_str());
+                    if !excluded && shown.iter().all(|(other, _)| *other != value) {
                         shown.push((value, item.place.as_ref()));
                     }
                 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::draft::Row;
-use super::keys::{GUEST, GUESTS_CONNECTION, GUESTS_DEADLINE, GUESTS_PARALLEL, guest as key};
+use super::keys::{GUEST, GUESTS_CONNECTION, GUESTS_PARALLEL, GUESTS_TIMEOUT, guest as key};
 use super::merge::Merged;
 use super::problem::{Place, Problem, Problems};
 use crate::names::{Connection, DomainName, GuestVf, OnFailure, Ready, UnitName, VfName};
@@ -17,7 +17,7 @@ pub struct Guests {
     /// How many may be starting at the same time.
     pub max_parallel: usize,
     /// How long the first pass may take.
-    pub deadline: Duration,
+    pub timeout: Duration,
     /// The guests, in the order in which they are started.
     pub list: Vec<Guest>,
 }
@@ -102,7 +102,7 @@ impl Default for Guests {
         Self {
             connection: Connection::default(),
             max_parallel: 4,
-            deadline: Duration::from_secs(120),
+            timeout: Duration::from_secs(120),
             list: Vec::new(),
         }
     }
@@ -113,26 +113,33 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 /// The guests, judged together.
 pub(super) fn guests(merged: &Merged, problems: &mut Problems) -> Guests {
     let defaults = Guests::default();
-    let rows: Vec<&Row> = merged.tables(GUEST).iter().filter(|row| !row.broken).collect();
     let mut named: Vec<(What, &Row)> = Vec::new();
-    for row in &rows {
-        let Some((what, at)) = what(row, problems) else { continue };
-        match named.iter().find(|(other, _)| other.name() == what.name()) {
-            Some((_, other)) => problems.push(
-                Problem::new("the same guest is listed twice")
-                    .at(at, "here")
-                    .at(&other.place, "and first here")
-                    .help("keep one of the two; `guest = []` in a file between them drops what came before it"),
-            ),
-            None => named.push((what, row)),
+    // A guest that could not be read may be the one that is meant.
+    let mut complete = !merged.is_broken(GUEST);
+    for row in merged.tables(GUEST) {
+        let guests = what(row, problems);
+        complete &= !guests.is_empty();
+        for (what, at) in guests {
+            match named.iter().find(|(other, _)| other.name() == what.name()) {
+                Some((_, other)) => problems.push(
+                    Problem::new("the same guest is listed twice")
+                        .at(at, "here")
+                        .at(&other.place, "and first here")
+                        .help("keep one of the two; `guest = []` in a file between them drops what came before it"),
+                ),
+                None => named.push((what, row)),
+            }
         }
     }
     let names: Vec<&str> = named.iter().map(|(what, _)| what.name()).collect();
-    // A guest that could not be read may be the one that is meant.
-    let complete = names.len() == merged.tables(GUEST).len() && !merged.is_broken(GUEST);
-    let list: Vec<Guest> = named
-        .iter()
-        .map(|(what, row)| Guest {
+    let mut list: Vec<Guest> = Vec::new();
+    let mut judged: Option<&Row> = None;
+    for (what, row) in &named {
+        // What is wrong with a row of several guests is said once.
+        let mut said = Problems::default();
+        let again = judged.replace(row).is_some_and(|last| std::ptr::eq(last, *row));
+        let problems = if again { &mut said } else { &mut *problems };
+        list.push(Guest {
             what: what.clone(),
             vfs: needs(what, row, problems),
             after: after(row, &names, complete, problems),
@@ -140,8 +147,8 @@ pub(super) fn guests(merged: &Merged, problems: &mut Problems) -> Guests {
             on_failure: row.field(key::ON_FAILURE).map_or(OnFailure::Retry, |(what, _)| what),
             ready: ready(what, row, problems),
             origin: row.place.to_string(),
-        })
-        .collect();
+        });
+    }
     circles(&list, &named, problems);
     Guests {
         connection: merged
@@ -151,31 +158,34 @@ pub(super) fn guests(merged: &Merged, problems: &mut Problems) -> Guests {
             .one::<i64>(GUESTS_PARALLEL)
             .and_then(|(n, _)| usize::try_from(n).ok())
             .unwrap_or(defaults.max_parallel),
-        deadline: merged
-            .one::<Duration>(GUESTS_DEADLINE)
-            .map_or(defaults.deadline, |(span, _)| span),
+        timeout: merged.one::<Duration>(GUESTS_TIMEOUT).map_or(defaults.timeout, |(span, _)| span),
         list,
     }
 }
 
-fn what<'a>(row: &'a Row, problems: &mut Problems) -> Option<(What, &'a Place)> {
-    let domain = row.field(key::DOMAIN).map(|(name, at)| (What::Domain(name), at));
-    let unit = row.field(key::UNIT).map(|(name, at)| (What::Unit(name), at));
-    match (domain, unit) {
-        (Some(one), None) | (None, Some(one)) => return Some(one),
-        (Some((_, domain_at)), Some((_, unit_at))) => problems.push(
+/// What the row starts: all domains, or all units.
+fn what<'a>(row: &'a Row, problems: &mut Problems) -> Vec<(What, &'a Place)> {
+    let of = |(name, at): (_, &'a Place)| (What::Domain(name), at);
+    let domains: Vec<_> = row.each(key::DOMAIN).into_iter().map(of).collect();
+    let of = |(name, at): (_, &'a Place)| (What::Unit(name), at);
+    let units: Vec<_> = row.each(key::UNIT).into_iter().map(of).collect();
+    if let ([(_, domain_at), ..], [(_, unit_at), ..]) = (domains.as_slice(), units.as_slice()) {
+        problems.push(
             Problem::new("guest is both a domain and a unit")
                 .at(domain_at, "a domain")
                 .at(unit_at, "and a unit")
                 .help("keep one; a second [[guest]] may have the other"),
-        ),
-        (None, None) => problems.push(
+        );
+        return Vec::new();
+    }
+    if row.lacks(&[key::DOMAIN, key::UNIT]) {
+        problems.push(
             Problem::new("guest does not say what to start")
                 .at(&row.place, "names nothing")
                 .help("give domain or unit"),
-        ),
+        );
     }
-    None
+    domains.into_iter().chain(units).collect()
 }
 
 fn needs(what: &What, row: &Row, problems: &mut Problems) -> Needs {

@@ -1,7 +1,7 @@
 //! `[[interface]]`: how IPoIB interfaces shall be set, and which ones.
 
 use super::draft::Row;
-use super::keys::{INTERFACE, interface as key};
+use super::keys::{INTERFACE, interface as key, partition};
 use super::merge::Merged;
 use super::problem::{Place, Problem, Problems};
 use crate::names::{Guid, IfName, IfPattern, Mode, PKey, PciAddress, PortNumber};
@@ -19,8 +19,8 @@ pub struct InterfaceRule {
     pub umcast: Option<bool>,
     /// P_Key children to have.
     pub pkeys: Vec<PKey>,
-    /// Its name at every boot.
-    pub persistent_name: Option<IfName>,
+    /// Its name at every boot; only where `which` is one port.
+    pub name: Option<IfName>,
     /// The least that `recv_queue_size` of ib_ipoib should be.
     pub receive_queue: Option<u32>,
     /// The least that `send_queue_size` of ib_ipoib should be.
@@ -41,40 +41,76 @@ pub enum InterfaceSelector {
     Pci(PciAddress, Option<PortNumber>),
 }
 
-/// The rules, in the order in which they apply.
+/// The rules, in the order in which they apply; a row that matches several makes several.
 pub(super) fn rules(merged: &Merged, problems: &mut Problems) -> Vec<InterfaceRule> {
     let mut rules: Vec<InterfaceRule> = Vec::new();
-    let mut named: Vec<(IfName, Guid, &Place)> = Vec::new();
-    for row in merged.tables(INTERFACE).iter().filter(|row| !row.broken) {
-        let Some(rule) = rule(row, problems) else { continue };
-        if let (Some((name, at)), InterfaceSelector::PortGuid(guid)) =
-            (row.field::<IfName>(key::PERSISTENT_NAME), &rule.which)
-        {
-            let other = named.iter().find(|(n, g, _)| (*n == name) != (g == guid));
-            match other {
-                Some((_, other_guid, other_at)) => {
-                    let what = if other_guid == guid {
-                        "one port is given two persistent names"
-                    } else {
-                        "one persistent name is given to two ports"
-                    };
-                    let problem = Problem::new(what).at(at, "here").at(other_at, "and here");
-                    problems.push(problem.help("keep one of the two"));
+    let mut named: Vec<(IfName, InterfaceSelector, Place)> = Vec::new();
+    for row in merged.tables(INTERFACE) {
+        let whichs = selectors(row, problems);
+        let pkeys = partitions(row, problems);
+        mtu_fits(row, problems);
+        name_fits(row, &whichs, problems);
+        for (which, _) in whichs {
+            if let Some((name, at)) = row.field::<IfName>(key::NAME) {
+                let other = named.iter().find(|(n, w, _)| (*n == name) != (*w == which));
+                match other {
+                    Some((_, other, other_at)) => {
+                        let what = if *other == which {
+                            "one port is given two names"
+                        } else {
+                            "one name is given to two ports"
+                        };
+                        let problem = Problem::new(what).at(at, "here").at(other_at, "and here");
+                        problems.push(problem.help("keep one of the two"));
+                    }
+                    None => named.push((name, which.clone(), at.clone())),
                 }
-                None => named.push((name, *guid, at)),
             }
+            rules.push(rule(row, which, pkeys.clone()));
         }
-        rules.push(rule);
     }
     rules
 }
 
-fn rule(row: &Row, problems: &mut Problems) -> Option<InterfaceRule> {
-    let which = selector(row, problems)?;
-    let mode = row.field::<Mode>(key::MODE);
-    let mtu = row.field::<i64>(key::MTU);
-    if let (Some((mode, mode_at)), Some((mtu, mtu_at))) = (&mode, &mtu)
-        && *mtu > i64::from(mode.largest_mtu())
+/// What the row says of `which`.
+fn rule(row: &Row, which: InterfaceSelector, pkeys: Vec<PKey>) -> InterfaceRule {
+    let number = |key: &str| row.field::<i64>(key).and_then(|(n, _)| u32::try_from(n).ok());
+    InterfaceRule {
+        which,
+        mode: row.field(key::MODE).map(|(mode, _)| mode),
+        mtu: number(key::MTU),
+        umcast: row.field(key::UMCAST).map(|(flag, _)| flag),
+        pkeys,
+        name: row.field(key::NAME).map(|(name, _)| name),
+        receive_queue: number(key::RECEIVE_QUEUE),
+        send_queue: number(key::SEND_QUEUE),
+        origin: row.place.to_string(),
+    }
+}
+
+fn name_fits(row: &Row, whichs: &[(InterfaceSelector, &Place)], problems: &mut Problems) {
+    if let Some((_, name_at)) = row.field::<IfName>(key::NAME) {
+        let problem = |why: &str| {
+            Problem::new("interface.name is for one port").at(name_at, why).help(
+                "give match.port-guid, or match.pci (and match.port, if the adapter has several ports)",
+            )
+        };
+        match whichs {
+            [(InterfaceSelector::Name(_), at), ..] => {
+                problems.push(problem("the name that it gets").at(at, "the name that it has"));
+            }
+            [_, (_, second_at), ..] => {
+                problems.push(problem("one name").at(second_at, "and more than one port"));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn mtu_fits(row: &Row, problems: &mut Problems) {
+    if let (Some((mode, mode_at)), Some((mtu, mtu_at))) =
+        (row.field::<Mode>(key::MODE), row.field::<i64>(key::MTU))
+        && mtu > i64::from(mode.largest_mtu())
     {
         let largest = mode.largest_mtu();
         problems.push(
@@ -85,73 +121,83 @@ fn rule(row: &Row, problems: &mut Problems) -> Option<InterfaceRule> {
                     "datagram mode has 4092 at most (2044 on a link of 2048), connected mode 65520",
                 ),
         );
-        return None;
     }
-    let name = row.field::<IfName>(key::PERSISTENT_NAME);
-    if let (Some((_, at)), false) = (&name, matches!(which, InterfaceSelector::PortGuid(_))) {
-        problems.push(
-            Problem::new("a persistent name needs a port GUID")
-                .at(at, "for which card?")
-                .help("give port-guid in this [[interface]]: a name goes with one port"),
-        );
-        return None;
-    }
-    let number = |key: &str| row.field::<i64>(key).and_then(|(n, _)| u32::try_from(n).ok());
-    let mut pkeys = row.list::<PKey>(key::PKEYS).map(|(list, _)| list).unwrap_or_default();
-    pkeys.sort_unstable();
-    pkeys.dedup();
-    Some(InterfaceRule {
-        which,
-        mode: mode.map(|(mode, _)| mode),
-        mtu: number(key::MTU),
-        umcast: row.field(key::UMCAST).map(|(flag, _)| flag),
-        pkeys,
-        persistent_name: name.map(|(name, _)| name),
-        receive_queue: number(key::RECEIVE_QUEUE),
-        send_queue: number(key::SEND_QUEUE),
-        origin: row.place.to_string(),
-    })
 }
 
-fn selector(row: &Row, problems: &mut Problems) -> Option<InterfaceSelector> {
-    let number = row.field::<i64>(key::PORT);
-    let port = number.as_ref().and_then(|(n, _)| PortNumber::new(*n).ok());
-    let name = row.field(key::NAME).map(|(p, at)| (InterfaceSelector::Name(p), at));
-    let guid = row.field(key::PORT_GUID).map(|(g, at)| (InterfaceSelector::PortGuid(g), at));
-    let pci = row.field(key::PCI).map(|(p, at)| (InterfaceSelector::Pci(p, port), at));
-    let ways: Vec<(InterfaceSelector, &Place)> = [name, guid, pci].into_iter().flatten().collect();
-    let (which, at) = match ways.as_slice() {
-        [(which, at)] => (which.clone(), *at),
-        [] => {
+/// The P_Key children of the row, by P_Key.
+fn partitions(row: &Row, problems: &mut Problems) -> Vec<PKey> {
+    let mut pkeys: Vec<(PKey, &Place)> = Vec::new();
+    for child in row.tables(key::PARTITION) {
+        if child.lacks(&[partition::PKEY]) {
             problems.push(
-                Problem::new("interface does not say which interface")
-                    .at(&row.place, "names none")
-                    .help("give exactly one of name, port-guid, pci; name = \"*\" means every one"),
-            );
-            return None;
-        }
-        several => {
-            let start = Problem::new("interface names its interface in more than one way")
-                .help("keep exactly one of name, port-guid, pci");
-            let several = several.iter().zip(["one way", "and another", "and a third"]);
-            problems.push(several.fold(start, |p, ((_, at), label)| p.at(at, label)));
-            return None;
-        }
-    };
-    match (&which, number) {
-        (InterfaceSelector::PortGuid(guid), _) if guid.is_zero() => problems.push(
-            Problem::new("bad value for port-guid")
-                .at(at, "an all-zero GUID is what a port without a GUID shows"),
-        ),
-        (InterfaceSelector::Name(_) | InterfaceSelector::PortGuid(_), Some((_, port_at))) => {
-            problems.push(
-                Problem::new("port has no meaning without pci")
-                    .at(port_at, "which port of an HCA")
-                    .at(at, "does not name an HCA")
-                    .help("leave port out"),
+                Problem::new("interface.partition does not say which P_Key")
+                    .at(&child.place, "names none")
+                    .help("add `pkey = \"0x8001\"`, say"),
             );
         }
-        _ => return Some(which),
+        let Some((pkey, at)) = child.field::<PKey>(partition::PKEY) else { continue };
+        match pkeys.iter().find(|(other, _)| *other == pkey) {
+            Some((_, other_at)) => problems.push(
+                Problem::new(format!("P_Key {pkey} is listed twice for one interface"))
+                    .at(at, "here")
+                    .at(other_at, "and first here")
+                    .help("keep one of the two; 0x0001 is 0x8001, since IPoIB is always a full member"),
+            ),
+            None => pkeys.push((pkey, at)),
+        }
     }
-    None
+    let mut pkeys: Vec<PKey> = pkeys.into_iter().map(|(pkey, _)| pkey).collect();
+    pkeys.sort_unstable();
+    pkeys
+}
+
+/// What the row matches; empty, and told, if that is none or said in two ways.
+fn selectors<'a>(row: &'a Row, problems: &mut Problems) -> Vec<(InterfaceSelector, &'a Place)> {
+    let number = row.field::<i64>(key::MATCH_PORT);
+    let port = number.as_ref().and_then(|(n, _)| PortNumber::new(*n).ok());
+    let names = row.each::<IfPattern>(key::MATCH_NAME).into_iter();
+    let names: Vec<_> = names.map(|(p, at)| (InterfaceSelector::Name(p), at)).collect();
+    let guids = row.each::<Guid>(key::MATCH_PORT_GUID).into_iter();
+    let guids: Vec<_> = guids.map(|(g, at)| (InterfaceSelector::PortGuid(g), at)).collect();
+    let pcis = row.each::<PciAddress>(key::MATCH_PCI).into_iter();
+    let pcis: Vec<_> = pcis.map(|(p, at)| (InterfaceSelector::Pci(p, port), at)).collect();
+    let ways: Vec<_> = [names, guids, pcis].into_iter().filter(|way| !way.is_empty()).collect();
+    if row.lacks(&[key::MATCH_NAME, key::MATCH_PORT_GUID, key::MATCH_PCI]) {
+        let name = row.field::<IfName>(key::NAME);
+        let at = name.as_ref().map_or(&row.place, |(_, at)| *at);
+        let label = if name.is_some() { "this is the name that it gets" } else { "names none" };
+        problems.push(
+            Problem::new("interface does not say which interface")
+                .at(at, label)
+                .help("give exactly one of match.name, match.port-guid, match.pci; match.name = \"*\" means every one"),
+        );
+    }
+    if ways.len() > 1 {
+        let start = Problem::new("interface names its interface in more than one way")
+            .help("keep exactly one of match.name, match.port-guid, match.pci");
+        let firsts = ways.iter().filter_map(|way| way.first());
+        let labels = firsts.zip(["one way", "and another", "and a third"]);
+        problems.push(labels.fold(start, |p, ((_, at), label)| p.at(at, label)));
+        return Vec::new();
+    }
+    let whichs = ways.into_iter().next().unwrap_or_default();
+    if let (Some((_, port_at)), Some((which, at))) = (&number, whichs.first())
+        && !matches!(which, InterfaceSelector::Pci(..))
+    {
+        problems.push(
+            Problem::new("match.port has no meaning without match.pci")
+                .at(port_at, "which port of an adapter")
+                .at(at, "does not name an adapter")
+                .help("leave it out"),
+        );
+    }
+    for (which, at) in &whichs {
+        if matches!(which, InterfaceSelector::PortGuid(guid) if guid.is_zero()) {
+            problems.push(
+                Problem::new("bad value for interface.match.port-guid")
+                    .at(at, "an all-zero GUID is what a port without a GUID shows"),
+            );
+        }
+    }
+    whichs
 }

@@ -4,273 +4,75 @@
 //! `config show` and the check of the manual page. A new key is a row here, a
 //! field of [`super::Config`], and the line in `validate.rs` that fills it.
 
+/// One table of keys: each row makes the constant with the key's path, and the row itself.
+macro_rules! keys {
+    ($table:ident: $($name:ident = $path:literal, $kind:expr, $default:literal, $doc:literal;)+) => {
+        $(pub const $name: &str = $path;)+
+        pub static $table: &[Key] = &[
+            $(Key { path: $name, kind: $kind, default: $default, doc: $doc }),+
+        ];
+    };
+}
+
 mod guest_keys;
+mod interface_keys;
 mod kinds;
 mod pf_keys;
+mod port_keys;
+mod renamed;
 mod words;
 
-pub(crate) use guest_keys::guest;
-use guest_keys::{CONNECTION, GUEST_KEYS};
-
 use crate::names::nearest;
+pub(crate) use guest_keys::guest;
+pub(crate) use interface_keys::{interface, partition};
 pub(crate) use kinds::{Key, Kind, Word, type_name};
-use pf_keys::PF_KEYS;
 pub(crate) use pf_keys::{pf, vf};
-use words::{GUID, IF_NAME, IF_PATTERN, MODE, MODULE, NAME_RULE, PATH, PCI, PKEY, RDMA, RUNG};
+pub(crate) use port_keys::port;
+pub(crate) use renamed::{Renamed, renamed};
+use words::{CONNECTION, MODULE, NAME_RULE, PATH, PORT_NAME, PORTS, STATE};
 
-pub(crate) const HOST_NUMBER: &str = "host.number";
-pub(crate) const HOST_NUMBER_FILE: &str = "host.number-file";
-pub(crate) const HOST_NUMBER_RULE: &str = "host.number-rule";
-pub(crate) const PF: &str = "pf";
-pub(crate) const BOOT_DEADLINE: &str = "boot.deadline";
-pub(crate) const BOOT_HCA_DEADLINE: &str = "boot.hca-deadline";
-pub(crate) const MODULES_LOAD: &str = "modules.load";
-pub(crate) const MODULES_SKIP: &str = "modules.skip";
-pub(crate) const EXPECT_PORT: &str = "expect.port";
-pub(crate) const NETWORK_DEADLINE: &str = "network.deadline";
-pub(crate) const INTERFACE: &str = "interface";
-/// The keys of one `[[interface]]`.
-pub(crate) mod interface {
-    pub(crate) const NAME: &str = "name";
-    pub(crate) const PORT_GUID: &str = "port-guid";
-    pub(crate) const PCI: &str = "pci";
-    pub(crate) const PORT: &str = "port";
-    pub(crate) const MODE: &str = "mode";
-    pub(crate) const MTU: &str = "mtu";
-    pub(crate) const UMCAST: &str = "umcast";
-    pub(crate) const PKEYS: &str = "pkeys";
-    pub(crate) const PERSISTENT_NAME: &str = "persistent-name";
-    pub(crate) const RECEIVE_QUEUE: &str = "receive-queue";
-    pub(crate) const SEND_QUEUE: &str = "send-queue";
+keys! { KEYS:
+    BOOT_TIMEOUT = "boot.timeout", Kind::Span { min: 1, max: 3600 }, "\"4min\"",
+        "How long `ibprov boot` waits in all.";
+    BOOT_ADAPTER_TIMEOUT = "boot.adapter-timeout", Kind::Span { min: 1, max: 3600 }, "\"2min 30s\"",
+        "How long `ibprov boot` waits for one adapter; not longer than boot.timeout, and the default follows a shorter boot.timeout.";
+    BOOT_PORTS = "boot.ports", Kind::Word(&PORTS), "\"found\"",
+        "Which ports are expected: found (every InfiniBand port of the host, and those of [[port]]) or listed (those of [[port]] alone).";
+    BOOT_IGNORE = "boot.ignore", Kind::Words(&PORT_NAME), "[]",
+        "Adapters and ports that are not expected although they are found, each by PCI address, port GUID or RDMA device.";
+    MODULES_LOAD = "modules.load", Kind::Words(&MODULE), "[\"ib_ipoib\", \"ib_umad\", \"ib_uverbs\"]",
+        "Kernel modules to load, after those of the default; an empty list takes the default away too.";
+    MODULES_EXCLUDE = "modules.exclude", Kind::Words(&MODULE), "[]",
+        "Kernel modules that ibprov never loads.";
+    PORT = "port", Kind::Tables(port::KEYS), "[]",
+        "What is special about a port, or about each of several.";
+    NETWORK_TIMEOUT = "network.timeout", Kind::Span { min: 1, max: 3600 }, "\"1min 30s\"",
+        "How long `ibprov iface` waits for the network stack to bring an interface up.";
+    INTERFACE = "interface", Kind::Tables(interface::KEYS), "[]",
+        "How IPoIB interfaces are set; of several that fit one interface, the later one counts.";
+    WAIT_TIMEOUT = "wait-online.timeout", Kind::Span { min: 1, max: 86400 }, "\"2min\"",
+        "How long `ibprov wait-online` waits.";
+    WAIT_STATE = "wait-online.state", Kind::Word(&STATE), "\"active\"",
+        "How far `ibprov wait-online` lets every port come: rdma, netdev, named, configured, link or active.";
+    WAIT_ADDRESS = "wait-online.address", Kind::Flag, "false",
+        "`ibprov wait-online` waits for an address of global scope too.";
+    HOST_NUMBER = "host.number", Kind::Number { min: 0, max: 0xffff_ffff }, "",
+        "The host's number in GUID templates; it is taken from the host's name, if not given.";
+    HOST_NUMBER_FILE = "host.number-file", Kind::Word(&PATH), "",
+        "A file that holds the host's number, in decimal digits alone.";
+    HOST_NUMBER_RULE = "host.number-rule", Kind::Word(&NAME_RULE), "\"only-digits\"",
+        "Which digits of the host's name, up to its first dot, are its number.";
+    PF = "pf", Kind::Tables(pf::KEYS), "[]",
+        "A PF, how many VFs it shall have, and their GUIDs.";
+    GUESTS_CONNECTION = "guests.connection", Kind::Word(&CONNECTION), "\"qemu:///system\"",
+        "The libvirt that has the domains.";
+    GUESTS_PARALLEL = "guests.max-parallel", Kind::Number { min: 1, max: 64 }, "4",
+        "How many guests may be starting at the same time.";
+    GUESTS_TIMEOUT = "guests.timeout", Kind::Span { min: 1, max: 3600 }, "\"2min\"",
+        "How long ibprov-guests.service may hold up what is ordered after it.";
+    GUEST = "guest", Kind::Tables(guest::KEYS), "[]",
+        "A virtual machine, or a unit, that starts when its VFs are right.";
 }
-pub(crate) const WAIT_DEADLINE: &str = "wait-online.deadline";
-pub(crate) const WAIT_RUNG: &str = "wait-online.rung";
-pub(crate) const WAIT_ADDRESS: &str = "wait-online.address";
-pub(crate) const GUESTS_CONNECTION: &str = "guests.connection";
-pub(crate) const GUESTS_PARALLEL: &str = "guests.max-parallel";
-pub(crate) const GUESTS_DEADLINE: &str = "guests.deadline";
-pub(crate) const GUEST: &str = "guest";
-/// The keys of one `[[expect.port]]`.
-pub(crate) mod port {
-    pub(crate) const PCI: &str = "pci";
-    pub(crate) const PORT_GUID: &str = "port-guid";
-    pub(crate) const RDMA: &str = "rdma";
-    pub(crate) const PORT: &str = "port";
-    pub(crate) const OPTIONAL: &str = "optional";
-}
-
-/// All keys, in the order in which they are shown.
-pub(crate) static KEYS: &[Key] = &[
-    Key {
-        path: BOOT_DEADLINE,
-        kind: Kind::Span { min: 1, max: 3600 },
-        default: "\"4min\"",
-        doc: "How long `ibprov boot` waits in all.",
-    },
-    Key {
-        path: BOOT_HCA_DEADLINE,
-        kind: Kind::Span { min: 1, max: 3600 },
-        default: "\"2min 30s\"",
-        doc: "How long `ibprov boot` waits for one HCA; not longer than boot.deadline, and the default follows a shorter boot.deadline.",
-    },
-    Key {
-        path: MODULES_LOAD,
-        kind: Kind::Words(&MODULE),
-        default: "[\"ib_ipoib\", \"ib_umad\", \"ib_uverbs\"]",
-        doc: "Kernel modules to load, after those of the default; an empty list takes the default away too.",
-    },
-    Key {
-        path: MODULES_SKIP,
-        kind: Kind::Words(&MODULE),
-        default: "[]",
-        doc: "Kernel modules that ibprov never loads.",
-    },
-    Key {
-        path: EXPECT_PORT,
-        kind: Kind::Tables(PORT_KEYS),
-        default: "[]",
-        doc: "A port that has to come; without any, every InfiniBand port of the host is expected.",
-    },
-    Key {
-        path: NETWORK_DEADLINE,
-        kind: Kind::Span { min: 1, max: 3600 },
-        default: "\"1min 30s\"",
-        doc: "How long `ibprov iface` waits for the network stack to bring an interface up.",
-    },
-    Key {
-        path: INTERFACE,
-        kind: Kind::Tables(INTERFACE_KEYS),
-        default: "[]",
-        doc: "How IPoIB interfaces are set; of several that fit one interface, the later one counts.",
-    },
-    Key {
-        path: WAIT_DEADLINE,
-        kind: Kind::Span { min: 1, max: 86400 },
-        default: "\"2min\"",
-        doc: "How long `ibprov wait-online` waits.",
-    },
-    Key {
-        path: WAIT_RUNG,
-        kind: Kind::Word(&RUNG),
-        default: "\"active\"",
-        doc: "How far `ibprov wait-online` lets every port come: rdma, netdev, named, configured, link or active.",
-    },
-    Key {
-        path: WAIT_ADDRESS,
-        kind: Kind::Flag,
-        default: "false",
-        doc: "`ibprov wait-online` waits for an address of global scope too.",
-    },
-    Key {
-        path: HOST_NUMBER,
-        kind: Kind::Number { min: 0, max: 0xffff_ffff },
-        default: "",
-        doc: "The host's number in GUID templates; it is taken from the host's name, if not given.",
-    },
-    Key {
-        path: HOST_NUMBER_FILE,
-        kind: Kind::Word(&PATH),
-        default: "",
-        doc: "A file that holds the host's number, in decimal digits alone.",
-    },
-    Key {
-        path: HOST_NUMBER_RULE,
-        kind: Kind::Word(&NAME_RULE),
-        default: "\"only-digits\"",
-        doc: "Which digits of the host's name, up to its first dot, are its number.",
-    },
-    Key {
-        path: PF,
-        kind: Kind::Tables(PF_KEYS),
-        default: "[]",
-        doc: "A PF, how many VFs it shall have, and their GUIDs.",
-    },
-    Key {
-        path: GUESTS_CONNECTION,
-        kind: Kind::Word(&CONNECTION),
-        default: "\"qemu:///system\"",
-        doc: "The libvirt that has the domains.",
-    },
-    Key {
-        path: GUESTS_PARALLEL,
-        kind: Kind::Number { min: 1, max: 64 },
-        default: "4",
-        doc: "How many guests may be starting at the same time.",
-    },
-    Key {
-        path: GUESTS_DEADLINE,
-        kind: Kind::Span { min: 1, max: 3600 },
-        default: "\"2min\"",
-        doc: "How long ibprov-guests.service may hold up what is ordered after it.",
-    },
-    Key {
-        path: GUEST,
-        kind: Kind::Tables(GUEST_KEYS),
-        default: "[]",
-        doc: "A virtual machine, or a unit, that starts when its VFs are right.",
-    },
-];
-
-static INTERFACE_KEYS: &[Key] = &[
-    Key {
-        path: interface::NAME,
-        kind: Kind::Word(&IF_PATTERN),
-        default: "",
-        doc: "The interfaces by name: a pattern as in a shell, \"*\" for every one.",
-    },
-    Key {
-        path: interface::PORT_GUID,
-        kind: Kind::Word(&GUID),
-        default: "",
-        doc: "The interface, and its P_Key children, by port GUID.",
-    },
-    Key {
-        path: interface::PCI,
-        kind: Kind::Word(&PCI),
-        default: "",
-        doc: "The interfaces, and their P_Key children, by the HCA's PCI address.",
-    },
-    Key {
-        path: interface::PORT,
-        kind: Kind::Number { min: 1, max: 254 },
-        default: "",
-        doc: "Beside pci: only this port of the HCA, counted from 1.",
-    },
-    Key {
-        path: interface::MODE,
-        kind: Kind::Word(&MODE),
-        default: "",
-        doc: "Transport mode, \"datagram\" or \"connected\".",
-    },
-    Key {
-        path: interface::MTU,
-        kind: Kind::Number { min: 72, max: 65520 },
-        default: "",
-        doc: "MTU in bytes: at most 4092 in datagram mode, 65520 in connected mode.",
-    },
-    Key {
-        path: interface::UMCAST,
-        kind: Kind::Flag,
-        default: "",
-        doc: "Whether user space may join multicast groups on its own.",
-    },
-    Key {
-        path: interface::PKEYS,
-        kind: Kind::Words(&PKEY),
-        default: "",
-        doc: "P_Key children that the interface shall have.",
-    },
-    Key {
-        path: interface::PERSISTENT_NAME,
-        kind: Kind::Word(&IF_NAME),
-        default: "",
-        doc: "Beside port-guid: the name that udev gives the interface at every boot.",
-    },
-    Key {
-        path: interface::RECEIVE_QUEUE,
-        kind: Kind::Number { min: 2, max: 8192 },
-        default: "",
-        doc: "The least that ib_ipoib's recv_queue_size should be; a smaller one is told, not changed.",
-    },
-    Key {
-        path: interface::SEND_QUEUE,
-        kind: Kind::Number { min: 2, max: 8192 },
-        default: "",
-        doc: "The least that ib_ipoib's send_queue_size should be; a smaller one is told, not changed.",
-    },
-];
-static PORT_KEYS: &[Key] = &[
-    Key {
-        path: port::PCI,
-        kind: Kind::Word(&PCI),
-        default: "",
-        doc: "The HCA by its PCI address.",
-    },
-    Key {
-        path: port::PORT_GUID,
-        kind: Kind::Word(&GUID),
-        default: "",
-        doc: "The port by its port GUID.",
-    },
-    Key {
-        path: port::RDMA,
-        kind: Kind::Word(&RDMA),
-        default: "",
-        doc: "The HCA by the name of its RDMA device.",
-    },
-    Key {
-        path: port::PORT,
-        kind: Kind::Number { min: 1, max: 254 },
-        default: "",
-        doc: "Only this port of the HCA, counted from 1; all of them if not given.",
-    },
-    Key {
-        path: port::OPTIONAL,
-        kind: Kind::Flag,
-        default: "false",
-        doc: "Waited for, but no failure if it does not come.",
-    },
-];
 
 /// What stands at `path` in `keys`: a key, a section, or nothing.
 pub(crate) enum Found {
@@ -288,14 +90,9 @@ pub(crate) fn find(keys: &'static [Key], path: &str) -> Found {
     if keys.iter().any(inside) { Found::Section } else { Found::Nothing }
 }
 
-/// The key or section of `keys` that was probably meant by `name`, written
-/// below `section` (empty at the top).
-pub(crate) fn meant(keys: &'static [Key], section: &str, name: &str) -> Option<String> {
-    if name.len() > 64 {
-        return None;
-    }
-    let wanted = name.to_lowercase().replace('_', "-");
-    let here: Vec<&str> = keys
+/// The names of the keys and sections of `keys` right below `section` (empty at the top).
+pub(crate) fn inside(keys: &'static [Key], section: &str) -> Vec<&'static str> {
+    let mut names: Vec<&str> = keys
         .iter()
         .filter_map(|key| match section {
             "" => Some(key.path),
@@ -303,7 +100,18 @@ pub(crate) fn meant(keys: &'static [Key], section: &str, name: &str) -> Option<S
         })
         .filter_map(|rest| rest.split('.').next())
         .collect();
-    let near = nearest(&wanted, here);
+    names.dedup();
+    names
+}
+
+/// The key or section of `keys` that was probably meant by `name`, written
+/// below `section` (empty at the top).
+pub(crate) fn meant(keys: &'static [Key], section: &str, name: &str) -> Option<String> {
+    if name.len() > 64 {
+        return None;
+    }
+    let wanted = name.to_lowercase().replace('_', "-");
+    let near = nearest(&wanted, inside(keys, section));
     let join = |name: &str| match section {
         "" => name.to_owned(),
         _ => format!("{section}.{name}"),
@@ -320,28 +128,49 @@ mod tests {
     #[test]
     fn a_slip_finds_its_key() {
         let meant = |section, name| meant(KEYS, section, name);
-        assert_eq!(meant("boot", "deadlin").as_deref(), Some("boot.deadline"));
-        assert_eq!(meant("boot", "hca_deadline").as_deref(), Some("boot.hca-deadline"));
+        assert_eq!(meant("boot", "timeot").as_deref(), Some("boot.timeout"));
+        assert_eq!(meant("boot", "adapter_timeout").as_deref(), Some("boot.adapter-timeout"));
         assert_eq!(meant("", "module").as_deref(), Some("modules"));
-        assert_eq!(meant("", "deadline").as_deref(), Some("boot.deadline"));
-        assert_eq!(meant("boot", "skip").as_deref(), Some("modules.skip"));
+        assert_eq!(meant("", "timeout").as_deref(), Some("boot.timeout"));
+        assert_eq!(meant("boot", "exclude").as_deref(), Some("modules.exclude"));
         assert_eq!(meant("boot", "colour"), None);
-        assert_eq!(super::meant(PORT_KEYS, "", "portguid").as_deref(), Some("port-guid"));
+        assert_eq!(super::meant(port::KEYS, "", "portguid").as_deref(), Some("port-guid"));
+        assert_eq!(super::meant(interface::KEYS, "match", "nme").as_deref(), Some("match.name"));
+    }
+
+    #[test]
+    fn every_new_name_is_a_key() {
+        let paths: Vec<String> = tables()
+            .into_iter()
+            .flat_map(|(above, keys)| keys.iter().map(move |key| format!("{above}{}", key.path)))
+            .collect();
+        for renamed in renamed::RENAMED {
+            assert!(paths.iter().any(|path| path == renamed.new), "{}", renamed.new);
+            assert!(!paths.iter().any(|path| path == renamed.old), "{}", renamed.old);
+        }
+    }
+
+    /// Every table of keys, with what stands above them.
+    fn tables() -> Vec<(String, &'static [Key])> {
+        fn add(list: &mut Vec<(String, &'static [Key])>, above: &str, keys: &'static [Key]) {
+            list.push((above.to_owned(), keys));
+            for key in keys {
+                if let Kind::Tables(below) = key.kind {
+                    add(list, &format!("{above}{}.", key.path), below);
+                }
+            }
+        }
+        let mut list = Vec::new();
+        add(&mut list, "", KEYS);
+        list
     }
 
     fn words() -> Vec<&'static Word> {
         let word = |key: &Key| match key.kind {
-            Kind::Word(word) | Kind::Words(word) => Some(word),
+            Kind::Word(word) | Kind::Words(word) | Kind::OneOrMore(word) => Some(word),
             _ => None,
         };
-        KEYS.iter()
-            .chain(PORT_KEYS)
-            .chain(INTERFACE_KEYS)
-            .chain(PF_KEYS)
-            .chain(pf_keys::VF_KEYS)
-            .chain(GUEST_KEYS)
-            .filter_map(word)
-            .collect()
+        tables().into_iter().flat_map(|(_, keys)| keys).filter_map(word).collect()
     }
 
     #[test]
@@ -368,15 +197,18 @@ mod tests {
 
     #[test]
     fn a_schema_takes_every_word_of_a_list_and_no_other() {
-        use crate::names::{Mode, NameRule, OnFailure, Policy, Ready, Rung, VfDriver, Words};
+        use crate::names::{
+            Mode, NameRule, OnFailure, Policy, PortChoice, Ready, Rung, VfDriver, Words,
+        };
         use proptest::strategy::{Strategy, ValueTree};
         use std::collections::BTreeSet;
         let lists = [
-            ("a rung that can be waited for", Rung::words_to_wait_for()),
-            ("a link policy", Policy::all_typed()),
+            ("a state that can be waited for", Rung::words_to_wait_for()),
+            ("a link state", Policy::all_typed()),
             ("a way to drive a VF", VfDriver::all_typed()),
             ("a transport mode", Mode::all_typed()),
             ("a rule", NameRule::all_typed()),
+            ("a choice of ports", PortChoice::all_typed()),
             ("what to do", OnFailure::all_typed()),
             ("what counts as up", Ready::all_typed()),
         ];

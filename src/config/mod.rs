@@ -16,6 +16,7 @@ mod load;
 mod merge;
 mod pf;
 pub mod pins;
+mod ports;
 mod problem;
 mod schema;
 pub mod timespan;
@@ -25,9 +26,7 @@ mod value;
 use std::time::Duration;
 
 use self::guest::Guests;
-use crate::names::{
-    Guid, HostNumber, ModuleName, NameRule, PciAddress, PortNumber, RdmaName, Rung,
-};
+use crate::names::{HostNumber, ModuleName, NameRule, PortChoice, PortNumber, PortSelector, Rung};
 
 pub use effective::{Setting, SettingOrigin, to_json, to_toml};
 pub use interface::{InterfaceRule, InterfaceSelector};
@@ -44,8 +43,8 @@ pub struct Config {
     pub boot: Boot,
     /// Kernel modules to load.
     pub modules: Modules,
-    /// Which ports have to come.
-    pub expect: Expect,
+    /// What is special about single ports.
+    pub ports: Vec<PortRow>,
     /// Virtual machines and units that start when their VFs are right.
     pub guests: Guests,
     /// Bringing interfaces up.
@@ -65,18 +64,31 @@ pub struct Config {
 pub struct Network {
     /// How long `ibprov iface` waits for the network stack; default 90 s, more
     /// than the 60 s of `nm-online` and than DHCP clients take to give up.
-    pub deadline: Duration,
+    pub timeout: Duration,
 }
 
-/// Deadlines of `ibprov boot`.
+/// How long `ibprov boot` waits, and for what.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Boot {
     /// In all; default 240 s.
-    pub deadline: Duration,
-    /// For one HCA, from when it is expected; default 150 s, because mlx5
+    pub timeout: Duration,
+    /// For one adapter, from when it is expected; default 150 s, because mlx5
     /// waits up to 120 s for firmware pre-initialisation
     /// (`drivers/net/ethernet/mellanox/mlx5/core/lib/tout.c`).
-    pub hca_deadline: Duration,
+    pub adapter_timeout: Duration,
+    /// Which ports are expected.
+    pub ports: PortChoice,
+    /// What is not expected, although it is found.
+    pub ignore: Vec<Ignored>,
+}
+
+/// An adapter or a port that `boot.ignore` names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ignored {
+    /// Which.
+    pub which: PortSelector,
+    /// File and line, for messages.
+    pub origin: String,
 }
 
 /// Which modules are loaded.
@@ -84,52 +96,33 @@ pub struct Boot {
 pub struct Modules {
     /// In the order in which they are given to modprobe: `ib_umad`,
     /// `ib_uverbs`, `ib_ipoib` and what `modules.load` adds, without what
-    /// `modules.skip` names.
+    /// `modules.exclude` names.
     pub load: Vec<ModuleName>,
-    /// What `modules.skip` names: never loaded by ibprov, by no way.
-    pub skip: Vec<ModuleName>,
+    /// What `modules.exclude` names: never loaded by ibprov, by no way.
+    pub exclude: Vec<ModuleName>,
 }
 
-/// Which ports have to come.
+/// What one `[[port]]` of the configuration says of one adapter or port; a row that names
+/// several makes several of these.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Expect {
-    /// Every InfiniBand port of every candidate PCI function.
-    Auto,
-    /// Exactly these.
-    List(Vec<ExpectedPort>),
-}
-
-/// One `[[expect.port]]` of the configuration.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ExpectedPort {
-    /// Which HCA or port.
+pub struct PortRow {
+    /// Which adapter or port.
     pub which: PortSelector,
-    /// Only this port of the HCA; all of them if not given.
+    /// Only this port of the adapter; all of them if not given.
     pub port: Option<PortNumber>,
-    /// Waited for until its deadline, but missing it is no failure.
-    pub optional: bool,
+    /// Missing it is a failure; otherwise it is only waited for.
+    pub required: bool,
     /// File and line, for messages: `/etc/ibprov/ibprov.toml:12`.
     pub origin: String,
-}
-
-/// How a port is named in the configuration.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PortSelector {
-    /// By the PCI address of its function.
-    Pci(PciAddress),
-    /// By its port GUID.
-    PortGuid(Guid),
-    /// By the name of its RDMA device.
-    Rdma(RdmaName),
 }
 
 /// What `ibprov wait-online` waits for, if its flags say nothing else.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WaitOnline {
     /// How long; default 120 s, as systemd-networkd-wait-online does.
-    pub deadline: Duration,
+    pub timeout: Duration,
     /// How far every port has to come.
-    pub rung: Rung,
+    pub state: Rung,
     /// An address of global scope is waited for too.
     pub address: bool,
 }
@@ -140,19 +133,21 @@ impl Default for Config {
         let load = ["ib_ipoib", "ib_umad", "ib_uverbs"];
         Self {
             boot: Boot {
-                deadline: Duration::from_secs(240),
-                hca_deadline: Duration::from_secs(150),
+                timeout: Duration::from_secs(240),
+                adapter_timeout: Duration::from_secs(150),
+                ports: PortChoice::Found,
+                ignore: Vec::new(),
             },
             modules: Modules {
                 load: load.into_iter().filter_map(|m| m.parse().ok()).collect(),
-                skip: Vec::new(),
+                exclude: Vec::new(),
             },
-            expect: Expect::Auto,
-            network: Network { deadline: Duration::from_secs(90) },
+            ports: Vec::new(),
+            network: Network { timeout: Duration::from_secs(90) },
             interfaces: Vec::new(),
             wait_online: WaitOnline {
-                deadline: Duration::from_secs(120),
-                rung: Rung::Active,
+                timeout: Duration::from_secs(120),
+                state: Rung::Active,
                 address: false,
             },
             host_number: HostNumber::Name(NameRule::Only),

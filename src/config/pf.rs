@@ -21,12 +21,12 @@ pub struct Pf {
     pub which: PfSelector,
     /// How many VFs it shall have.
     pub vfs: u16,
-    /// The link policy of its VFs, unless an exception says otherwise.
-    pub policy: Policy,
+    /// The link state of its VFs, unless an exception says otherwise.
+    pub link_state: Policy,
     /// Who drives its VFs, unless an exception says otherwise.
     pub driver: VfDriver,
     /// The PF's number in templates.
-    pub index: u64,
+    pub number: u64,
     /// The names of its VFs' netdevs.
     pub vf_name: Option<VfNamePattern>,
     /// The names of their RDMA devices.
@@ -89,8 +89,8 @@ pub struct VfException {
     pub node_guid: Option<Guid>,
     /// The port GUID, for a single VF.
     pub port_guid: Option<Guid>,
-    /// The link policy.
-    pub policy: Option<Policy>,
+    /// The link state.
+    pub link_state: Option<Policy>,
     /// Who drives them.
     pub driver: Option<VfDriver>,
 }
@@ -139,13 +139,11 @@ pub(crate) fn pfs(merged: &Merged, problems: &mut Problems) -> Vec<Pf> {
 }
 
 fn one(row: &Row, position: u64, problems: &mut Problems) -> Option<Pf> {
-    if row.broken {
-        return None;
-    }
     let which = selector(row, problems);
     let sources = sources(row, problems);
     let exceptions = exceptions(row, problems);
-    let (which, [node, port], exceptions) = (which?, sources?, exceptions?);
+    let [node, port] = sources?;
+    let exceptions = exceptions?;
     let listed = [&node, &port].into_iter().flatten().find_map(|source| match source {
         GuidSource::List(list) => u16::try_from(list.len()).ok(),
         _ => None,
@@ -153,6 +151,9 @@ fn one(row: &Row, position: u64, problems: &mut Problems) -> Option<Pf> {
     let number = |name| row.field::<i64>(name).map(|(number, at)| (number.unsigned_abs(), at));
     let given = number(pf::VFS).and_then(|(n, at)| Some((u16::try_from(n).ok()?, Some(at))));
     let Some((vfs, vfs_at)) = given.or_else(|| listed.map(|n| (n, None))) else {
+        if !row.lacks(&[pf::VFS, pf::GUID_LIST, pf::GUID_NODE_LIST, pf::GUID_PORT_LIST]) {
+            return None;
+        }
         problems.push(
             Problem::new("pf does not say how many VFs it shall have")
                 .at(&row.place, "no vfs, and no list of GUIDs to count")
@@ -180,7 +181,7 @@ fn one(row: &Row, position: u64, problems: &mut Problems) -> Option<Pf> {
     ];
     let missing: Vec<&str> =
         missing.into_iter().filter(|(missing, _)| *missing).map(|(_, kind)| kind).collect();
-    if !missing.is_empty() {
+    if !missing.is_empty() && !row.is_broken() {
         let kinds = missing.join(" and ");
         let problem = Problem::new(format!(
             "pf does not say where the {kinds} GUIDs of its VFs come from"
@@ -190,21 +191,21 @@ fn one(row: &Row, position: u64, problems: &mut Problems) -> Option<Pf> {
             "each VF needs a node GUID and a port GUID, or its port stays down and rdma_cm fails",
         );
         problems.push(match missing.len() {
-            2 => problem.help(format!("a good choice, where 00 may be your site: `{} = \"{GOOD_TEMPLATE}\"`", pf::TEMPLATE)),
-            _ => problem.help("give the other kind in the same way, or both at once with the key without node- or port-"),
+            2 => problem.help(format!("a good choice, where 00 may be your site: `{} = \"{GOOD_TEMPLATE}\"`", pf::GUID_TEMPLATE)),
+            _ => problem.help("give the other kind in the same way, or both at once with guid.list, guid.range, guid.offset or guid.template"),
         });
         return None;
     }
     let [vf_name, vf_rdma_name] = patterns(row, vfs, problems)?;
     Some(Pf {
-        which,
+        which: which?,
         vfs,
         vf_name,
         vf_rdma_name,
         bind: row.field(pf::BIND).map(|(order, _)| order),
-        policy: row.field(pf::POLICY).map_or(Policy::Follow, |(policy, _)| policy),
-        driver: row.field(pf::DRIVER).map_or(VfDriver::Default, |(driver, _)| driver),
-        index: number(pf::INDEX).map_or(position, |(index, _)| index),
+        link_state: row.field(pf::LINK_STATE).map_or(Policy::Follow, |(state, _)| state),
+        driver: row.field(pf::DRIVER).map_or(VfDriver::Host, |(driver, _)| driver),
+        number: number(pf::NUMBER).map_or(position, |(number, _)| number),
         node,
         port,
         exceptions,
@@ -311,10 +312,10 @@ fn past_the_end(row: &Row, vfs: u16) -> Option<(VfRange, &Place)> {
 }
 
 fn selector(row: &Row, problems: &mut Problems) -> Option<PfSelector> {
-    let pci = row.field(pf::PCI).map(|(name, at)| (PfSelector::Pci(name), at));
+    let pci = row.field(pf::PCI_ADDRESS).map(|(name, at)| (PfSelector::Pci(name), at));
     let port = row.field(pf::PORT_GUID).map(|(name, at)| (PfSelector::PortGuid(name), at));
     let node = row.field(pf::NODE_GUID).map(|(name, at)| (PfSelector::NodeGuid(name), at));
-    let rdma = row.field(pf::RDMA).map(|(name, at)| (PfSelector::Rdma(name), at));
+    let rdma = row.field(pf::RDMA_NAME).map(|(name, at)| (PfSelector::Rdma(name), at));
     let ways: Vec<(PfSelector, &Place)> = [pci, port, node, rdma].into_iter().flatten().collect();
     match ways.as_slice() {
         [(PfSelector::PortGuid(guid) | PfSelector::NodeGuid(guid), at)] if guid.is_zero() => {
@@ -325,6 +326,7 @@ fn selector(row: &Row, problems: &mut Problems) -> Option<PfSelector> {
             None
         }
         [(which, _)] => Some(which.clone()),
+        [] if !row.lacks(&[pf::PCI_ADDRESS, pf::PORT_GUID, pf::NODE_GUID, pf::RDMA_NAME]) => None,
         [] => {
             problems.push(
                 Problem::new("pf does not say which PF")
@@ -344,21 +346,41 @@ fn selector(row: &Row, problems: &mut Problems) -> Option<PfSelector> {
     }
 }
 
+/// The keys of a source: for both kinds, for node GUIDs, for port GUIDs.
+const SOURCES: [[&str; 4]; 3] = [
+    [pf::GUID_LIST, pf::GUID_RANGE, pf::GUID_OFFSET, pf::GUID_TEMPLATE],
+    [pf::GUID_NODE_LIST, pf::GUID_NODE_RANGE, pf::GUID_NODE_OFFSET, pf::GUID_NODE_TEMPLATE],
+    [pf::GUID_PORT_LIST, pf::GUID_PORT_RANGE, pf::GUID_PORT_OFFSET, pf::GUID_PORT_TEMPLATE],
+];
+
+/// Every way in which the row gives GUIDs by the keys of one source, with its key.
+fn ways<'a>(row: &'a Row, keys: [&'static str; 4]) -> Vec<(GuidSource, &'a Place, &'static str)> {
+    let [list, range, offset, template] = keys;
+    let list = row.list(list).map(|(l, at)| (GuidSource::List(l), at, list));
+    let range = row.field(range).map(|(r, at)| (GuidSource::Range(r), at, range));
+    let offset = row.field(offset).map(|(o, at)| (GuidSource::Offset(o), at, offset));
+    let template = row.field(template).map(|(t, at)| (GuidSource::Template(t), at, template));
+    [list, range, offset, template].into_iter().flatten().collect()
+}
+
 /// Where node and port GUIDs come from; `None` if it is said twice.
 fn sources(row: &Row, problems: &mut Problems) -> Option<[Option<GuidSource>; 2]> {
+    let [both, node, port] = SOURCES.map(|keys| ways(row, keys));
     let mut good = true;
-    let sources = [1, 2].map(|kind| {
-        let mut ways: Vec<(GuidSource, &Place, &str)> = Vec::new();
-        // The key for both kinds, and that for this one.
-        for at in [0, kind] {
-            let names = [pf::LISTS, pf::RANGES, pf::OFFSETS].map(|names| names.get(at).copied());
-            let [Some(list), Some(range), Some(offset)] = names else { continue };
-            ways.extend(row.list(list).map(|(l, at)| (GuidSource::List(l), at, list)));
-            ways.extend(row.field(range).map(|(r, at)| (GuidSource::Range(r), at, range)));
-            ways.extend(row.field(offset).map(|(o, at)| (GuidSource::Offset(o), at, offset)));
+    for (_, at, key) in [&both, &node, &port].into_iter().flatten().filter(|(source, ..)| {
+        matches!(source, GuidSource::Template(t) if t.field(FieldName::Vf).is_none())
+    }) {
+        if row.field::<i64>(pf::VFS).is_some_and(|(vfs, _)| vfs > 1) {
+            problems.push(
+                Problem::new(format!("pf.{key} would give all VFs of the PF the same GUID"))
+                    .at(at, "has no {vf:BITS}")
+                    .help(format!("a good one is \"{GOOD_TEMPLATE}\"")),
+            );
+            good = false;
         }
-        let template = row.field(pf::TEMPLATE);
-        ways.extend(template.map(|(t, at)| (GuidSource::Template(t), at, pf::TEMPLATE)));
+    }
+    let sources = [node, port].map(|own| {
+        let ways: Vec<_> = both.iter().cloned().chain(own).collect();
         if let [(_, first_at, first), (_, second_at, second), ..] = ways.as_slice() {
             // Two keys for both kinds are one mistake, not two.
             if good {
@@ -373,17 +395,6 @@ fn sources(row: &Row, problems: &mut Problems) -> Option<[Option<GuidSource>; 2]
         }
         ways.into_iter().next().map(|(source, ..)| source)
     });
-    if let Some((template, at)) = row.field::<Template>(pf::TEMPLATE)
-        && template.field(FieldName::Vf).is_none()
-        && row.field::<i64>(pf::VFS).is_some_and(|(vfs, _)| vfs > 1)
-    {
-        problems.push(
-            Problem::new("the template would give all VFs of the PF the same GUID")
-                .at(at, "has no {vf:BITS}")
-                .help(format!("a good one is \"{GOOD_TEMPLATE}\"")),
-        );
-        good = false;
-    }
     good.then_some(sources)
 }
 
@@ -392,12 +403,15 @@ fn exceptions(row: &Row, problems: &mut Problems) -> Option<Vec<VfException>> {
     let mut list: Vec<(VfException, &Row)> = Vec::new();
     for row in row.tables(pf::VF) {
         let Some((vfs, at)) = row.field::<VfRange>(vf::INDEX) else {
+            good = false;
+            if !row.lacks(&[vf::INDEX]) {
+                continue;
+            }
             problems.push(
                 Problem::new("pf.vf does not say which VF")
                     .at(&row.place, "names no VF")
                     .help("add `index = 0`, or `index = \"0-7\"`"),
             );
-            good = false;
             continue;
         };
         let guid = |name| row.field::<Guid>(name);
@@ -424,7 +438,7 @@ fn exceptions(row: &Row, problems: &mut Problems) -> Option<Vec<VfException>> {
             vfs,
             node_guid: guid(vf::NODE_GUID).map(|(guid, _)| guid),
             port_guid: guid(vf::PORT_GUID).map(|(guid, _)| guid),
-            policy: row.field(vf::POLICY).map(|(policy, _)| policy),
+            link_state: row.field(vf::LINK_STATE).map(|(state, _)| state),
             driver: row.field(vf::DRIVER).map(|(driver, _)| driver),
         };
         list.push((exception, row));

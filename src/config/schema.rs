@@ -59,6 +59,10 @@ fn describe(key: &Key) -> Json {
         ]}),
         Kind::Word(word) => string(word),
         Kind::Words(word) => json!({"type": "array", "items": string(word)}),
+        Kind::OneOrMore(word) => json!({"anyOf": [
+            string(word),
+            {"type": "array", "minItems": 1, "items": string(word)},
+        ]}),
         Kind::Tables(keys) => json!({"type": "array", "items": object(keys)}),
     };
     if let Json::Object(schema) = &mut schema {

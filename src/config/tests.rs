@@ -1,5 +1,6 @@
 //! Merging, judging and showing.
 
+mod files;
 mod guest;
 mod hostile;
 mod interface;
@@ -7,7 +8,8 @@ mod pf;
 mod table;
 
 use super::*;
-use expect_test::{Expect as Snapshot, expect};
+use crate::names::Guid;
+use expect_test::{Expect, expect};
 
 fn source(path: &str, text: &str) -> Source {
     Source { path: path.to_owned(), text: text.to_owned() }
@@ -24,7 +26,7 @@ fn good(texts: &[&str]) -> Config {
 }
 
 #[track_caller]
-fn bad(texts: &[&str], want: &Snapshot) {
+fn bad(texts: &[&str], want: &Expect) {
     want.assert_eq(&loaded(texts).expect_err("bad").render(false));
 }
 
@@ -40,13 +42,13 @@ fn no_file_is_the_default() {
 
 #[test]
 fn a_later_value_wins_and_lists_are_appended_to() {
-    let first = "[boot]\ndeadline = 300\nhca-deadline = \"2min 50s\"\n[modules]\nload = [\"ib_srp\", \"ib_umad\"]\n";
-    let second = "boot.deadline = \"10min\"\nmodules.load = [\"rdma-ucm\", \"ib_srp\"]\nmodules.skip = [\"ib_ipoib\"]\n";
+    let first = "[boot]\ntimeout = 300\nadapter-timeout = \"2min 50s\"\n[modules]\nload = [\"ib_srp\", \"ib_umad\"]\n";
+    let second = "boot.timeout = \"10min\"\nmodules.load = [\"rdma-ucm\", \"ib_srp\"]\nmodules.exclude = [\"ib_ipoib\"]\n";
     let config = good(&[first, second]);
-    assert_eq!(config.boot.deadline, Duration::from_secs(600));
-    assert_eq!(config.boot.hca_deadline, Duration::from_secs(170));
+    assert_eq!(config.boot.timeout, Duration::from_secs(600));
+    assert_eq!(config.boot.adapter_timeout, Duration::from_secs(170));
     assert_eq!(config.modules.load, modules(&["ib_umad", "ib_uverbs", "ib_srp", "rdma_ucm"]));
-    assert_eq!(config.modules.skip, modules(&["ib_ipoib"]));
+    assert_eq!(config.modules.exclude, modules(&["ib_ipoib"]));
 }
 
 #[test]
@@ -54,226 +56,227 @@ fn an_empty_list_takes_away_what_came_before() {
     let config =
         good(&["modules.load = [\"ib_srp\"]", "modules.load = []", "modules.load = [\"ib_umad\"]"]);
     assert_eq!(config.modules.load, modules(&["ib_umad"]));
-    let config = good(&["[[expect.port]]\nrdma = \"mlx5_0\"\n", "expect.port = []"]);
-    assert_eq!(config.expect, Expect::Auto);
+    let config = good(&["[[port]]\nrdma = \"mlx5_0\"\n", "port = []"]);
+    assert_eq!(config.ports, []);
 }
 
 #[test]
 fn a_short_deadline_holds_for_one_hca_too() {
-    let config = good(&["boot.deadline = 60"]);
-    assert_eq!(config.boot.hca_deadline, Duration::from_secs(60));
+    let config = good(&["boot.timeout = 60"]);
+    assert_eq!(config.boot.adapter_timeout, Duration::from_secs(60));
 }
 
 #[test]
 fn each_way_to_name_a_port_is_read() {
-    let text = "[[expect.port]]\npci = \"0000:4b:00.0\"\nport = 2\n\n[[expect.port]]\nport-guid = \"0x0002c903000e8acd\"\noptional = true\n\n[[expect.port]]\nrdma = \"mlx5_0\"\n";
-    let Expect::List(ports) = good(&[text]).expect else { panic!("a list") };
+    let text = "[[port]]\npci = \"0000:4b:00.0\"\nport = 2\n\n[[port]]\nport-guid = \"0x0002c903000e8acd\"\nrequired = false\n\n[[port]]\nrdma = \"mlx5_0\"\n";
+    let ports = good(&[text]).ports;
     let [a, b, c] = ports.as_slice() else { panic!("three") };
     assert_eq!(a.which, PortSelector::Pci("0000:4b:00.0".parse().expect("address")));
-    assert_eq!((a.port.map(PortNumber::get), a.optional), (Some(2), false));
+    assert_eq!((a.port.map(PortNumber::get), a.required), (Some(2), true));
     assert_eq!(a.origin, "/etc/0.toml:1");
     assert_eq!(b.which, PortSelector::PortGuid(Guid::new(0x0002_c903_000e_8acd)));
-    assert_eq!((b.port, b.optional, b.origin.as_str()), (None, true, "/etc/0.toml:5"));
+    assert_eq!((b.port, b.required, b.origin.as_str()), (None, false, "/etc/0.toml:5"));
     assert_eq!(c.which, PortSelector::Rdma("mlx5_0".parse().expect("name")));
 }
 
 #[test]
 fn everything_wrong_is_said_at_once() {
-    let first = "[boot]\ndeadlin = \"4min\"\nhca-deadline = \"soon\"\n\n[modules]\nload = \"ib_umad\"\nskip = [\"a b\", 3]\n[[expect.port]]\nrmda = \"mlx5_0\"\n";
-    let second = "boot.deadline = 7200\nmodules = 1\nexpect.port.pci = \"x\"\nx = = 1\n";
+    let first = "[boot]\ndeadlin = \"4min\"\nadapter-timeout = \"soon\"\n\n[modules]\nload = \"ib_umad\"\nexclude = [\"a b\", 3]\n[[port]]\nrmda = \"mlx5_0\"\n";
+    let second = "boot.timeout = 7200\nmodules = 1\nport.pci = \"x\"\nx = = 1\n";
     bad(
         &[first, second],
         &expect![[r#"
-        error: unknown key "deadlin" in boot
-         --> /etc/0.toml:2:1
-          |
-        2 | deadlin = "4min"
-          | ^^^^^^^
-          |
-          = help: did you mean boot.deadline?
+            error: unknown key "deadlin" in [boot]
+             --> /etc/0.toml:2:1
+              |
+            2 | deadlin = "4min"
+              | ^^^^^^^
+              |
+              = help: possible are timeout, adapter-timeout, ports, ignore
 
-        error: bad value for boot.hca-deadline
-         --> /etc/0.toml:3:16
-          |
-        3 | hca-deadline = "soon"
-          |                ^^^^^^ "soon" is not a time span: write it like "240s", "4min" or "2min 30s", or as a whole number of seconds
+            error: bad value for boot.adapter-timeout
+             --> /etc/0.toml:3:19
+              |
+            3 | adapter-timeout = "soon"
+              |                   ^^^^^^ "soon" is not a time span: write it like "240s", "4min" or "2min 30s", or as a whole number of seconds
 
-        error: bad value for modules.load
-         --> /etc/0.toml:6:8
-          |
-        6 | load = "ib_umad"
-          |        ^^^^^^^^^ want a list of strings, each a kernel module name, got a string
+            error: bad value for modules.load
+             --> /etc/0.toml:6:8
+              |
+            6 | load = "ib_umad"
+              |        ^^^^^^^^^ want a list of strings, each a kernel module name, got a string
 
-        error: bad value for modules.skip
-         --> /etc/0.toml:7:9
-          |
-        7 | skip = ["a b", 3]
-          |         ^^^^^ "a b" is not a kernel module name: want letters, digits, '_' or '-', as `lsmod` prints it, without path or .ko
+            error: bad value for modules.exclude
+             --> /etc/0.toml:7:12
+              |
+            7 | exclude = ["a b", 3]
+              |            ^^^^^ "a b" is not a kernel module name: want letters, digits, '_' or '-', as `lsmod` prints it, without path or .ko
 
-        error: bad value for modules.skip
-         --> /etc/0.toml:7:16
-          |
-        7 | skip = ["a b", 3]
-          |                ^ want a string with a kernel module name, got a whole number
+            error: bad value for modules.exclude
+             --> /etc/0.toml:7:19
+              |
+            7 | exclude = ["a b", 3]
+              |                   ^ want a string with a kernel module name, got a whole number
 
-        error: unknown key "rmda" in expect.port
-         --> /etc/0.toml:9:1
-          |
-        9 | rmda = "mlx5_0"
-          | ^^^^
-          |
-          = help: did you mean rdma?
+            error: unknown key "rmda" in [[port]]
+             --> /etc/0.toml:9:1
+              |
+            9 | rmda = "mlx5_0"
+              | ^^^^
+              |
+              = help: did you mean rdma?
 
-        error: bad value for boot.deadline
-         --> /etc/1.toml:1:17
-          |
-        1 | boot.deadline = 7200
-          |                 ^^^^ 2h is out of range: want 1s to 1h
+            error: bad value for boot.timeout
+             --> /etc/1.toml:1:16
+              |
+            1 | boot.timeout = 7200
+              |                ^^^^ 2h is out of range: want 1s to 1h
 
-        error: modules is a section, not a whole number
-         --> /etc/1.toml:2:11
-          |
-        2 | modules = 1
-          |           ^
-          |
-          = help: write [modules] on a line of its own, its keys below
+            error: modules is a section, not a whole number
+             --> /etc/1.toml:2:11
+              |
+            2 | modules = 1
+              |           ^
+              |
+              = help: write [modules] on a line of its own, its keys below
 
-        error: expect.port is a list of tables, not a table
-         --> /etc/1.toml:3:8
-          |
-        3 | expect.port.pci = "x"
-          |        ^^^^
-          |
-          = help: write [[expect.port]] with two brackets, once for each
+            error: port is a list of tables, not a table
+             --> /etc/1.toml:3:1
+              |
+            3 | port.pci = "x"
+              | ^^^^
+              |
+              = help: write [[port]] with two brackets, once for each
 
-        error: TOML syntax
-         --> /etc/1.toml:4:5
-          |
-        4 | x = = 1
-          |     ^ extra `=`, expected nothing
+            error: TOML syntax
+             --> /etc/1.toml:4:5
+              |
+            4 | x = = 1
+              |     ^ extra `=`, expected nothing
 
-        configuration is bad: 10 errors"#]],
+            configuration is bad: 10 errors"#]],
     );
 }
 
 #[test]
 fn contradictions_show_both_places() {
-    let first = "[boot]\ndeadline = \"1min\"\n[modules]\nload = [\"ib_srp\"]\n[[expect.port]]\nrdma = \"mlx5_0\"\n";
-    let second = "boot.hca-deadline = \"2min\"\nmodules.skip = [\"ib-srp\"]\n[[expect.port]]\nrdma = \"mlx5_0\"\nport = 1\n";
+    let first =
+        "[boot]\ntimeout = \"1min\"\n[modules]\nload = [\"ib_srp\"]\n[[port]]\nrdma = \"mlx5_0\"\n";
+    let second = "boot.adapter-timeout = \"2min\"\nmodules.exclude = [\"ib-srp\"]\n[[port]]\nrdma = \"mlx5_0\"\nport = 1\n";
     bad(
         &[first, second],
         &expect![[r#"
-        error: boot.hca-deadline is longer than boot.deadline
-         --> /etc/1.toml:1:21
-          |
-        1 | boot.hca-deadline = "2min"
-          |                     ^^^^^^ one HCA may take 2min
-          |
-         ::: /etc/0.toml:2:12
-          |
-        2 | deadline = "1min"
-          |            ------ all of it may take 1min
-          |
-          = help: make boot.deadline at least as long
+            error: boot.adapter-timeout is longer than boot.timeout
+             --> /etc/1.toml:1:24
+              |
+            1 | boot.adapter-timeout = "2min"
+              |                        ^^^^^^ one adapter may take 2min
+              |
+             ::: /etc/0.toml:2:11
+              |
+            2 | timeout = "1min"
+              |           ------ all of it may take 1min
+              |
+              = help: make boot.timeout at least as long
 
-        error: module ib_srp is both to be loaded and to be skipped
-         --> /etc/0.toml:4:9
-          |
-        4 | load = ["ib_srp"]
-          |         ^^^^^^^^ loaded here
-          |
-         ::: /etc/1.toml:2:17
-          |
-        2 | modules.skip = ["ib-srp"]
-          |                 -------- skipped here
-          |
-          = help: take it out of one of the two lists
+            error: module ib_srp is in modules.load and in modules.exclude
+             --> /etc/0.toml:4:9
+              |
+            4 | load = ["ib_srp"]
+              |         ^^^^^^^^ to be loaded here
+              |
+             ::: /etc/1.toml:2:20
+              |
+            2 | modules.exclude = ["ib-srp"]
+              |                    -------- excluded here
+              |
+              = help: take it out of one of the two lists
 
-        error: the same port is expected twice
-         --> /etc/1.toml:3:1
-          |
-        3 | [[expect.port]]
-          | ^^^^^^^^^^^^^^^ here
-          |
-         ::: /etc/0.toml:5:1
-          |
-        5 | [[expect.port]]
-          | --------------- and first here
-          |
-          = help: keep one of the two; `expect.port = []` in a file between them drops what came before it
+            error: the same port is described twice
+             --> /etc/1.toml:4:8
+              |
+            4 | rdma = "mlx5_0"
+              |        ^^^^^^^^ here
+              |
+             ::: /etc/0.toml:6:8
+              |
+            6 | rdma = "mlx5_0"
+              |        -------- and first here
+              |
+              = help: keep one of the two; `port = []` in a file between them drops what came before it
 
-        configuration is bad: 3 errors"#]],
+            configuration is bad: 3 errors"#]],
     );
 }
 
 #[test]
 fn a_port_is_named_in_one_way() {
-    let text = "[[expect.port]]\noptional = true\n[[expect.port]]\npci = \"0000:4b:00.0\"\nrdma = \"mlx5_0\"\n[[expect.port]]\nport-guid = \"0002:c903:000e:8acd\"\nport = 1\n[[expect.port]]\nport-guid = \"0000:0000:0000:0000\"\n";
+    let text = "[[port]]\nrequired = false\n[[port]]\npci = \"0000:4b:00.0\"\nrdma = \"mlx5_0\"\n[[port]]\nport-guid = \"0002:c903:000e:8acd\"\nport = 1\n[[port]]\nport-guid = \"0000:0000:0000:0000\"\n";
     bad(
         &[text],
         &expect![[r#"
-        error: expect.port does not say which port
-         --> /etc/0.toml:1:1
-          |
-        1 | [[expect.port]]
-          | ^^^^^^^^^^^^^^^ names no HCA and no port
-          |
-          = help: give exactly one of pci, port-guid, rdma
+            error: port does not say which port
+             --> /etc/0.toml:1:1
+              |
+            1 | [[port]]
+              | ^^^^^^^^ names no adapter and no port
+              |
+              = help: give exactly one of pci, port-guid, rdma
 
-        error: expect.port names its port in more than one way
-         --> /etc/0.toml:4:7
-          |
-        4 | pci = "0000:4b:00.0"
-          |       ^^^^^^^^^^^^^^ one way
-        5 | rdma = "mlx5_0"
-          |        -------- and another
-          |
-          = help: keep exactly one of pci, port-guid, rdma
+            error: port names its port in more than one way
+             --> /etc/0.toml:4:7
+              |
+            4 | pci = "0000:4b:00.0"
+              |       ^^^^^^^^^^^^^^ one way
+            5 | rdma = "mlx5_0"
+              |        -------- and another
+              |
+              = help: keep exactly one of pci, port-guid, rdma
 
-        error: port has no meaning beside port-guid
-         --> /etc/0.toml:8:8
-          |
-        7 | port-guid = "0002:c903:000e:8acd"
-          |             --------------------- is one port already
-        8 | port = 1
-          |        ^ which port of an HCA
-          |
-          = help: leave port out
+            error: port.port has no meaning beside port.port-guid
+             --> /etc/0.toml:8:8
+              |
+            7 | port-guid = "0002:c903:000e:8acd"
+              |             --------------------- is one port already
+            8 | port = 1
+              |        ^ which port of an adapter
+              |
+              = help: leave port out
 
-        error: bad value for port-guid
-          --> /etc/0.toml:10:13
-           |
-        10 | port-guid = "0000:0000:0000:0000"
-           |             ^^^^^^^^^^^^^^^^^^^^^ an all-zero GUID is what a port without a GUID shows
+            error: bad value for port.port-guid
+              --> /etc/0.toml:10:13
+               |
+            10 | port-guid = "0000:0000:0000:0000"
+               |             ^^^^^^^^^^^^^^^^^^^^^ an all-zero GUID is what a port without a GUID shows
 
-        configuration is bad: 4 errors"#]],
+            configuration is bad: 4 errors"#]],
     );
 }
 
 #[test]
 fn the_default_deadline_is_named_where_it_contradicts() {
     bad(
-        &["boot.hca-deadline = \"5min\"\n"],
+        &["boot.adapter-timeout = \"5min\"\n"],
         &expect![[r#"
-        error: boot.hca-deadline is longer than boot.deadline
-         --> /etc/0.toml:1:21
-          |
-        1 | boot.hca-deadline = "5min"
-          |                     ^^^^^^ one HCA may take 5min
-          |
-          = help: all of it may take 4min (the default): set boot.deadline too
+            error: boot.adapter-timeout is longer than boot.timeout
+             --> /etc/0.toml:1:24
+              |
+            1 | boot.adapter-timeout = "5min"
+              |                        ^^^^^^ one adapter may take 5min
+              |
+              = help: all of it may take 4min (the default): set boot.timeout too
 
-        configuration is bad: 1 error"#]],
+            configuration is bad: 1 error"#]],
     );
 }
 
 #[test]
 fn a_bad_deadline_makes_no_followers() {
-    let hca = "boot.hca-deadline = 3600\n";
+    let hca = "boot.adapter-timeout = 3600\n";
     for texts in [
-        &["boot.deadline = \"ever\"\n", hca][..],
-        &["boot.deadline \"1h\"\n", hca],
-        &["boot.deadline = 10\n", "boot.deadline = \"ever\"\n", hca],
+        &["boot.timeout = \"ever\"\n", hca][..],
+        &["boot.timeout \"1h\"\n", hca],
+        &["boot.timeout = 10\n", "boot.timeout = \"ever\"\n", hca],
     ] {
         let problems = loaded(texts).expect_err("bad");
         assert_eq!(problems.len(), 1, "{problems}");
@@ -283,27 +286,27 @@ fn a_bad_deadline_makes_no_followers() {
 #[test]
 fn a_syntax_error_makes_no_followers_on_its_line() {
     bad(
-        &["[boot]\ndeadline = 4min\n[modules\nload = [\"ib_umad\"\n"],
+        &["[boot]\ntimeout = 4min\n[modules\nload = [\"ib_umad\"\n"],
         &expect![[r#"
-        error: TOML syntax
-         --> /etc/0.toml:2:12
-          |
-        2 | deadline = 4min
-          |            ^^^^ string values must be quoted, expected literal string
+            error: TOML syntax
+             --> /etc/0.toml:2:11
+              |
+            2 | timeout = 4min
+              |           ^^^^ string values must be quoted, expected literal string
 
-        error: TOML syntax
-         --> /etc/0.toml:3:9
-          |
-        3 | [modules
-          |         ^ unclosed table, expected `]`
+            error: TOML syntax
+             --> /etc/0.toml:3:9
+              |
+            3 | [modules
+              |         ^ unclosed table, expected `]`
 
-        error: TOML syntax
-         --> /etc/0.toml:4:18
-          |
-        4 | load = ["ib_umad"
-          |                  ^ unclosed array, expected `]`
+            error: TOML syntax
+             --> /etc/0.toml:4:18
+              |
+            4 | load = ["ib_umad"
+              |                  ^ unclosed array, expected `]`
 
-        configuration is bad: 3 errors"#]],
+            configuration is bad: 3 errors"#]],
     );
 }
 
@@ -334,8 +337,8 @@ fn json_has_places_by_line_and_column() {
           "more": 0,
           "problems": [
             {
-              "help": null,
-              "message": "unknown key \"x\" in boot",
+              "help": "possible are timeout, adapter-timeout, ports, ignore",
+              "message": "unknown key \"x\" in [boot]",
               "places": [
                 {
                   "column": 1,
@@ -353,8 +356,9 @@ fn json_has_places_by_line_and_column() {
 
 #[test]
 fn show_names_each_origin() {
-    let first = "[boot]\ndeadline = 100\n[modules]\nload = [\"ib_srp\"]\nskip = [\"ib_umad\"]\n";
-    let second = "[[expect.port]]\npci = \"0000:4b:00.0\"\noptional = true\n[[expect.port]]\nrdma = \"mlx5_1\"\n";
+    let first = "[boot]\ntimeout = 100\n[modules]\nload = [\"ib_srp\"]\nexclude = [\"ib_umad\"]\n";
+    let second =
+        "[[port]]\npci = \"0000:4b:00.0\"\nrequired = false\n[[port]]\nrdma = \"mlx5_1\"\n";
     let loaded = loaded(&[first, second]).expect("good");
     expect![[r#"
         interface = []  # default
@@ -362,8 +366,10 @@ fn show_names_each_origin() {
         guest = []  # default
 
         [boot]
-        deadline = "1min 40s"  # from /etc/0.toml:2
-        hca-deadline = "1min 40s"  # default
+        timeout = "1min 40s"  # from /etc/0.toml:2
+        adapter-timeout = "1min 40s"  # default
+        ports = "found"  # default
+        ignore = []  # default
 
         [modules]
         load = [
@@ -371,23 +377,23 @@ fn show_names_each_origin() {
             "ib_uverbs",  # default
             "ib_srp",  # from /etc/0.toml:4
         ]
-        skip = [
+        exclude = [
             "ib_umad",  # from /etc/0.toml:5
         ]
 
-        [[expect.port]]
+        [[port]]
         pci = "0000:4b:00.0"  # from /etc/1.toml:2
-        optional = true  # from /etc/1.toml:3
+        required = false  # from /etc/1.toml:3
 
-        [[expect.port]]
+        [[port]]
         rdma = "mlx5_1"  # from /etc/1.toml:5
 
         [network]
-        deadline = "1min 30s"  # default
+        timeout = "1min 30s"  # default
 
         [wait-online]
-        deadline = "2min"  # default
-        rung = "active"  # default
+        timeout = "2min"  # default
+        state = "active"  # default
         address = false  # default
 
         [host]
@@ -396,11 +402,11 @@ fn show_names_each_origin() {
         [guests]
         connection = "qemu:///system"  # default
         max-parallel = 4  # default
-        deadline = "2min"  # default
+        timeout = "2min"  # default
     "#]]
     .assert_eq(&to_toml(&loaded.effective));
     let json = to_json(&loaded.effective);
-    assert_eq!(json[0]["key"], "boot.deadline");
+    assert_eq!(json[0]["key"], "boot.timeout");
     assert_eq!((&json[0]["value"], &json[0]["line"]), (&"1min 40s".into(), &2.into()));
     assert_eq!(
         (&json[1]["value"], &json[1]["file"]),

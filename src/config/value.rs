@@ -3,8 +3,8 @@ use std::time::Duration;
 use super::timespan::TimeSpan;
 use crate::names::{
     BindOrder, Connection, DomainName, GuestVf, Guid, GuidRange, IfName, IfPattern, Mode,
-    ModuleName, NameRule, OnFailure, PKey, PciAddress, Policy, RdmaName, Ready, Rung, Template,
-    UnitName, VfDriver, VfNamePattern, VfRange, Words,
+    ModuleName, NameRule, OnFailure, PKey, PciAddress, Policy, PortChoice, PortSelector, RdmaName,
+    Ready, Rung, Template, UnitName, VfDriver, VfNamePattern, VfRange, Words,
 };
 
 /// One value of a configuration file, already of its type.
@@ -37,6 +37,8 @@ pub(crate) enum Value {
     Vfs(VfRange),
     VfNamePattern(VfNamePattern),
     BindOrder(BindOrder),
+    PortChoice(PortChoice),
+    Port(PortSelector),
 }
 
 impl Value {
@@ -71,6 +73,8 @@ impl Value {
             Self::Vfs(range) => range.to_string().into(),
             Self::VfNamePattern(pattern) => pattern.to_string().into(),
             Self::BindOrder(order) => order.typed().into(),
+            Self::PortChoice(choice) => choice.typed().into(),
+            Self::Port(port) => port.to_string().into(),
         }
     }
 }
@@ -118,4 +122,6 @@ from_value! {
     Vfs => VfRange,
     VfNamePattern => VfNamePattern,
     BindOrder => BindOrder,
+    PortChoice => PortChoice,
+    Port => PortSelector,
 }

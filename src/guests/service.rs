@@ -89,7 +89,7 @@ fn serve(config: &Config, root: &Root, only_look: bool) -> anyhow::Result<(Guest
         report.problems.insert(format!("{e}: taken for no unit, whose start nobody waits for"));
         None
     });
-    let deadline = clock::usec(config.guests.deadline);
+    let deadline = clock::usec(config.guests.timeout);
     let connection = config.guests.connection.as_str();
     let mut service = Service {
         only_look,

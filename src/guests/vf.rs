@@ -68,7 +68,7 @@ pub fn judge(name: VfName, planned: Option<&WantedVf>, pf: &ObservedPf) -> VfSta
     let driver = match seen.driver.as_deref() {
         None => return state(Some(VfRung::Guid), Some(GuestLack::NoDriver)),
         Some(driver) if is_vfio(driver) => VfDriver::VfioPci,
-        Some(_) => VfDriver::Default,
+        Some(_) => VfDriver::Host,
     };
     let policy = seen.admin.policy.unwrap_or(Policy::Follow);
     let policy_named = false;
@@ -204,7 +204,7 @@ mod tests {
             port_guid: Guid::new(7),
             policy: Policy::Follow,
             policy_named: false,
-            driver: VfDriver::Default,
+            driver: VfDriver::Host,
             names: VfNames::default(),
         };
         assert!(!judge(name(), Some(&planned), &pf()).is_right());

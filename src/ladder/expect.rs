@@ -1,7 +1,10 @@
 //! Which ports have to come.
 
-use crate::config::{Config, Expect, ExpectedPort, PortSelector};
-use crate::names::{IB_DRIVERS, ModuleName, PciAddress, PortNumber, Rung, keeps_for_others};
+use crate::config::{Config, Ignored, PortRow};
+use crate::names::{
+    IB_DRIVERS, ModuleName, PciAddress, PortChoice, PortNumber, PortSelector, Rung,
+    keeps_for_others,
+};
 use crate::observe::{ModprobeRules, Observed, PciFunction};
 use crate::report::NotExpected;
 
@@ -23,6 +26,8 @@ pub struct Expected {
     pub which: PortSelector,
     /// Only this port.
     pub port: Option<PortNumber>,
+    /// Not these ports.
+    pub except: Vec<PortNumber>,
     /// Missing it is no failure.
     pub optional: bool,
     /// Somebody has named it, so that it is no good as an Ethernet port.
@@ -32,7 +37,7 @@ pub struct Expected {
 }
 
 /// Who has to climb on this host: nobody whose driver the site denies, by its
-/// `rules` for modprobe or by `modules.skip`.
+/// `rules` for modprobe or by `modules.exclude`.
 #[must_use]
 pub fn expectation(config: &Config, observed: &Observed, rules: &ModprobeRules) -> Expectation {
     let ipoib = config.modules.load.iter().any(|m| m.as_str() == "ib_ipoib");
@@ -42,41 +47,79 @@ pub fn expectation(config: &Config, observed: &Observed, rules: &ModprobeRules) 
         (true, true) => Rung::Named,
         (true, false) => Rung::Configured,
     };
+    // What has a row is the site's word against the card's.
+    let mut expected: Vec<Expected> = config.ports.iter().map(described).collect();
+    let rows = expected.len();
     let mut left_out = Vec::new();
-    let expected = match &config.expect {
-        Expect::List(ports) => {
-            let expected: Vec<Expected> = ports.iter().map(listed).collect();
-            // What is listed by name is the site's word against the card's.
-            let others = observed.functions.iter().filter(|f| {
-                f.physfn.is_none()
-                    && candidate(f).is_some()
-                    && !expected.iter().any(|e| is_meant(&e.which, f))
-            });
-            left_out.extend(others.map(|f| {
-                let bridge = f.manages_nvswitch().then_some(NotExpected::NvSwitchManagement);
-                (f.address, bridge.unwrap_or(NotExpected::NotListed))
-            }));
-            expected
+    for function in &observed.functions {
+        let Some(why) = candidate(function) else { continue };
+        let described = expected.get(..rows).unwrap_or_default();
+        if described.iter().any(|row| row.is_all_of(function)) {
+            continue;
         }
-        Expect::Auto => {
-            let mut expected = Vec::new();
-            for function in &observed.functions {
-                let Some(why) = candidate(function) else { continue };
-                match not_expected(function, config, rules) {
-                    Some(reason) => left_out.push((function.address, reason)),
-                    None => expected.push(Expected {
-                        which: PortSelector::Pci(function.address),
-                        port: None,
-                        optional: false,
-                        named: false,
-                        why,
-                    }),
-                }
-            }
-            expected
+        let has_row = described.iter().any(|row| is_meant(&row.which, function));
+        match found(function, config, rules) {
+            Ok(except) => expected.push(Expected {
+                which: PortSelector::Pci(function.address),
+                port: None,
+                except,
+                optional: false,
+                named: false,
+                why,
+            }),
+            Err(NotExpected::NotListed) if function.physfn.is_some() => {}
+            Err(_) if has_row => {}
+            Err(reason) => left_out.push((function.address, reason)),
         }
-    };
+    }
     Expectation { expected, left_out, goal }
+}
+
+impl Expected {
+    /// True if it is every port of `function`.
+    fn is_all_of(&self, function: &PciFunction) -> bool {
+        let is_one = self.port.is_some() || matches!(self.which, PortSelector::PortGuid(_));
+        !is_one && is_meant(&self.which, function)
+    }
+}
+
+/// The ports of a candidate that are not expected although the function is.
+///
+/// # Errors
+/// Why none of them is.
+fn found(
+    function: &PciFunction,
+    config: &Config,
+    rules: &ModprobeRules,
+) -> Result<Vec<PortNumber>, NotExpected> {
+    if config.boot.ports == PortChoice::Listed {
+        let bridge = function.manages_nvswitch().then_some(NotExpected::NvSwitchManagement);
+        return Err(bridge.unwrap_or(NotExpected::NotListed));
+    }
+    if let Some(reason) = not_expected(function, config, rules) {
+        return Err(reason);
+    }
+    let by = |ignored: &Ignored| NotExpected::Ignored { by: ignored.origin.clone() };
+    let (ports, all): (Vec<&Ignored>, Vec<&Ignored>) =
+        config.boot.ignore.iter().partition(|i| matches!(i.which, PortSelector::PortGuid(_)));
+    if let Some(ignored) = all.into_iter().find(|ignored| is_meant(&ignored.which, function)) {
+        return Err(by(ignored));
+    }
+    let mut except = Vec::new();
+    let mut last = None;
+    let there = || function.rdma.iter().flat_map(|device| &device.ports);
+    for port in there() {
+        let ignored =
+            ports.iter().find(|i| port.guid.map(PortSelector::PortGuid).as_ref() == Some(&i.which));
+        if let Some(ignored) = ignored {
+            except.push(port.number);
+            last = Some(ignored);
+        }
+    }
+    match last {
+        Some(ignored) if except.len() == there().count() => Err(by(ignored)),
+        _ => Ok(except),
+    }
 }
 
 fn is_meant(which: &PortSelector, function: &PciFunction) -> bool {
@@ -90,11 +133,12 @@ fn is_meant(which: &PortSelector, function: &PciFunction) -> bool {
     }
 }
 
-fn listed(port: &ExpectedPort) -> Expected {
+fn described(port: &PortRow) -> Expected {
     Expected {
         which: port.which.clone(),
         port: port.port,
-        optional: port.optional,
+        except: Vec::new(),
+        optional: !port.required,
         named: true,
         why: format!("listed in {}", port.origin),
     }
@@ -148,8 +192,8 @@ fn not_expected(
 
 /// Where the site says that `module` is not to be loaded, if it does.
 fn denied(module: &ModuleName, config: &Config, rules: &ModprobeRules) -> Option<String> {
-    if config.modules.skip.contains(module) {
-        return Some("modules.skip of the configuration".to_owned());
+    if config.modules.exclude.contains(module) {
+        return Some("modules.exclude of the configuration".to_owned());
     }
     rules.denied(module).map(str::to_owned)
 }
@@ -209,7 +253,7 @@ mod tests {
     #[test]
     fn a_driver_that_the_configuration_skips_is_denied() {
         let mut config = Config::default();
-        config.modules.skip = vec!["mlx5_core".parse().expect("name")];
+        config.modules.exclude = vec!["mlx5_core".parse().expect("name")];
         let unbound = function(0x02_0700, Some("mlx5_core"));
         let bound = PciFunction { driver: Some("mlx5_core".to_owned()), ..unbound.clone() };
         let who = |function: PciFunction| {
@@ -218,8 +262,111 @@ mod tests {
             let reasons: Vec<_> = found.left_out.iter().map(|(_, r)| r.to_string()).collect();
             (found.expected.len(), reasons)
         };
-        let why = "its driver mlx5_core is deny-listed by modules.skip of the configuration";
+        let why = "its driver mlx5_core is deny-listed by modules.exclude of the configuration";
         assert_eq!(who(unbound), (0, vec![why.to_owned()]));
         assert_eq!(who(bound), (1, Vec::new()), "bound all the same, so it counts");
+    }
+
+    fn config(text: &str) -> Config {
+        let source =
+            crate::config::Source { path: "/etc/x.toml".to_owned(), text: text.to_owned() };
+        let problems = crate::config::Problems::default();
+        crate::config::resolve(vec![source], problems).expect("configuration").config
+    }
+
+    /// Two adapters, the second with two ports.
+    fn host() -> Observed {
+        let with = |address: &str, device: &str, guids: &[u64]| {
+            let ports = (1..).zip(guids).map(|(number, guid)| crate::observe::Port {
+                number: PortNumber::new(number).expect("number"),
+                link_layer: crate::names::LinkLayer::InfiniBand,
+                guid: Some(crate::names::Guid::new(*guid)),
+                netdev: None,
+            });
+            let device = crate::observe::RdmaDevice {
+                name: device.parse().expect("name"),
+                node_guid: None,
+                ports: ports.collect(),
+            };
+            PciFunction {
+                address: address.parse().expect("address"),
+                rdma: vec![device],
+                ..function(0x02_0700, Some("mlx5_core"))
+            }
+        };
+        let functions =
+            vec![with("0000:4b:00.0", "mlx5_0", &[1]), with("0000:5e:00.0", "mlx4_0", &[2, 3])];
+        Observed { functions, ..Observed::default() }
+    }
+
+    /// Each port that is expected, and whether it is required.
+    fn expected(text: &str) -> Vec<(String, bool)> {
+        let (config, host) = (config(text), host());
+        let expectation = expectation(&config, &host, &ModprobeRules::default());
+        let ports = crate::ladder::progress::progress(&expectation, &host);
+        let name = |p: &crate::report::PortProgress| match (&p.rdma, p.port) {
+            (Some(rdma), Some(port)) => format!("{rdma}/{port}"),
+            _ => p.expected.clone(),
+        };
+        let mut list: Vec<_> = ports.iter().map(|p| (name(p), !p.optional)).collect();
+        list.sort();
+        list
+    }
+
+    #[test]
+    fn a_row_describes_a_port_and_chooses_none() {
+        let all = [("mlx4_0/1", true), ("mlx4_0/2", true), ("mlx5_0/1", true)];
+        let with = |text: &str, want: &[(&str, bool)]| {
+            let want: Vec<_> = want.iter().map(|(port, req)| ((*port).to_owned(), *req)).collect();
+            assert_eq!(expected(text), want, "{text}");
+        };
+        with("", &all);
+        for row in [
+            "pci = \"0000:5e:00.0\"",
+            "pci = \"0000:5e:00.0\"\nport = 2",
+            "rdma = \"mlx4_0\"",
+            "port-guid = \"0000:0000:0000:0003\"",
+            "pci = [\"0000:5e:00.0\", \"0000:4b:00.0\"]\nrequired = true",
+        ] {
+            with(&format!("[[port]]\n{row}\n"), &all);
+        }
+        let second = [("mlx4_0/1", true), ("mlx4_0/2", false), ("mlx5_0/1", true)];
+        for row in ["pci = \"0000:5e:00.0\"\nport = 2", "port-guid = \"0000:0000:0000:0003\""] {
+            with(&format!("[[port]]\n{row}\nrequired = false\n"), &second);
+            with(&format!("boot.ports = \"listed\"\n[[port]]\n{row}\n"), &[("mlx4_0/2", true)]);
+        }
+        let both = [("mlx4_0/1", false), ("mlx4_0/2", false), ("mlx5_0/1", true)];
+        with("[[port]]\nrdma = \"mlx4_0\"\nrequired = false\n", &both);
+        // One that is not there is expected by its row alone.
+        let absent =
+            [("0000:99:00.0", true), ("mlx4_0/1", true), ("mlx4_0/2", true), ("mlx5_0/1", true)];
+        with("[[port]]\npci = \"0000:99:00.0\"\n", &absent);
+    }
+
+    #[test]
+    fn what_is_ignored_is_not_expected_unless_a_row_names_it() {
+        let with = |ignore: &str, want: &[&str]| {
+            let text = format!("boot.ignore = [{ignore}]\n");
+            let ports: Vec<String> = expected(&text).into_iter().map(|(port, _)| port).collect();
+            assert_eq!(ports, want, "{text}");
+            let expectation = expectation(&config(&text), &host(), &ModprobeRules::default());
+            expectation
+                .left_out
+                .iter()
+                .map(|(pci, why)| format!("{pci}: {why}"))
+                .collect::<Vec<_>>()
+        };
+        let why = |pci: &str| [format!("{pci}: boot.ignore names it (/etc/x.toml:1)")];
+        let no_mlx4 = ["mlx5_0/1"];
+        assert_eq!(with("\"0000:5e:00.0\"", &no_mlx4), why("0000:5e:00.0"));
+        assert_eq!(with("\"mlx4_0\"", &no_mlx4), why("0000:5e:00.0"));
+        let guids = "\"0000:0000:0000:0002\", \"0000:0000:0000:0003\"";
+        assert_eq!(with(guids, &no_mlx4), why("0000:5e:00.0"));
+        let none: [String; 0] = [];
+        assert_eq!(with("\"0000:0000:0000:0003\"", &["mlx4_0/1", "mlx5_0/1"]), none);
+        assert_eq!(with("\"0000:99:00.0\"", &["mlx4_0/1", "mlx4_0/2", "mlx5_0/1"]), none);
+        let row = "boot.ignore = [\"mlx4_0\"]\n[[port]]\npci = \"0000:5e:00.0\"\nport = 1\n";
+        let want = [("mlx4_0/1".to_owned(), true), ("mlx5_0/1".to_owned(), true)];
+        assert_eq!(expected(row), want);
     }
 }

@@ -3,7 +3,7 @@
 use crate::report::PortProgress;
 
 use super::{Expectation, Expected};
-use crate::config::PortSelector;
+use crate::names::PortSelector;
 use crate::names::{LinkLayer, Rung};
 use crate::observe::{Observed, PciFunction, Port, RdmaDevice};
 
@@ -14,12 +14,13 @@ pub fn progress(expectation: &Expectation, observed: &Observed) -> Vec<PortProgr
     let mut all: Vec<PortProgress> = Vec::new();
     for expected in &expectation.expected {
         for port in one(expected, expectation.goal, observed) {
-            // The configuration may name one port in two ways.
+            // The configuration may name one port in two ways, and what it says of a port
+            // counts before what is found.
             let same = |p: &&mut PortProgress| {
                 port.rdma.is_some() && p.rdma == port.rdma && p.port == port.port
             };
             match all.iter_mut().find(same) {
-                Some(seen) => seen.optional &= port.optional,
+                Some(seen) => seen.optional &= port.optional || !expected.named,
                 None => all.push(port),
             }
         }
@@ -44,6 +45,7 @@ fn one(expected: &Expected, goal: Rung, observed: &Observed) -> Vec<PortProgress
         .flat_map(|f| f.rdma.iter().flat_map(move |d| d.ports.iter().map(move |p| (f, d, p))))
         .filter(|(f, d, p)| {
             expected.port.is_none_or(|n| n == p.number)
+                && !expected.except.contains(&p.number)
                 && match &expected.which {
                     PortSelector::Pci(address) => f.address == *address,
                     PortSelector::PortGuid(guid) => p.guid == Some(*guid),

@@ -21,7 +21,7 @@ pub struct VfProgress {
 #[must_use]
 pub const fn goal(vf: &WantedVf) -> VfRung {
     match vf.driver {
-        VfDriver::Default => VfRung::Verified,
+        VfDriver::Host => VfRung::Verified,
         VfDriver::VfioPci => VfRung::HandedOver,
         VfDriver::None => VfRung::Guid,
     }
@@ -138,7 +138,7 @@ pub fn may_come(vf: &WantedVf, seen: &ObservedVf, pf: &ObservedPf) -> bool {
     let lacks_device = seen.own.as_ref().is_none_or(|o| pf.ipoib && o.netdev.is_none());
     let lacks_grant = awaits_grant(vf, seen);
     let comes = on_host && lacks_device && !seen.half_bound;
-    lacks_grant || vf.driver == VfDriver::Default && comes
+    lacks_grant || vf.driver == VfDriver::Host && comes
 }
 
 /// Its alias GUID was asked of the subnet manager, which has not answered yet
@@ -153,7 +153,7 @@ pub fn awaits_grant(vf: &WantedVf, seen: &ObservedVf) -> bool {
 #[must_use]
 pub fn wanted_driver(vf: &WantedVf, pf: &ObservedPf) -> Option<String> {
     match vf.driver {
-        VfDriver::Default => pf.driver.clone(),
+        VfDriver::Host => pf.driver.clone(),
         VfDriver::VfioPci => Some(VFIO.to_owned()),
         VfDriver::None => None,
     }

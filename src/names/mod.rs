@@ -21,6 +21,7 @@ mod pattern;
 mod pci;
 mod pkey;
 mod policy;
+mod port_selector;
 mod port_target;
 mod rdma;
 mod rdma_modules;
@@ -51,6 +52,7 @@ pub use pattern::{IfPattern, IfPatternError};
 pub use pci::{PciAddress, PciAddressError};
 pub use pkey::{Membership, PKey, PKeyError};
 pub use policy::{Policy, VfDriver};
+pub use port_selector::{PortChoice, PortSelector, PortSelectorError};
 pub use port_target::{Target, TargetError};
 pub use rdma::{PortNumber, PortNumberError, RdmaName, RdmaNameError};
 pub use rdma_modules::{

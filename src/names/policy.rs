@@ -71,7 +71,7 @@ impl FromStr for Policy {
 #[serde(rename_all = "kebab-case")]
 pub enum VfDriver {
     /// The host's own driver for it, as its modalias says (mlx5_core).
-    Default,
+    Host,
     /// vfio-pci, for a VM; the host's own driver never probes it.
     VfioPci,
     /// No driver is bound to it.
@@ -79,11 +79,11 @@ pub enum VfDriver {
 }
 
 impl Words for VfDriver {
-    const ALL: &'static [Self] = &[Self::Default, Self::VfioPci, Self::None];
+    const ALL: &'static [Self] = &[Self::Host, Self::VfioPci, Self::None];
 
     fn typed(self) -> &'static str {
         match self {
-            Self::Default => "default",
+            Self::Host => "host",
             Self::VfioPci => "vfio-pci",
             Self::None => "none",
         }

@@ -1,9 +1,8 @@
 //! The port that a name on the command line stands for.
 
-use crate::config::PortSelector;
 use crate::ladder::progress::progress;
 use crate::ladder::{Expectation, Expected};
-use crate::names::{IfName, PciAddress, PortNumber, Rung, Target, present};
+use crate::names::{IfName, PciAddress, PortNumber, PortSelector, Rung, Target, present};
 use crate::observe::Observed;
 use crate::report::PortProgress;
 
@@ -21,7 +20,7 @@ pub fn expected(target: &Target, observed: &Observed) -> Option<Expected> {
         },
     };
     let why = "named on the command line".to_owned();
-    Some(Expected { which, port, optional: false, named: true, why })
+    Some(Expected { which, port, except: Vec::new(), optional: false, named: true, why })
 }
 
 fn port_of_netdev(name: &IfName, observed: &Observed) -> Option<(PciAddress, PortNumber)> {

@@ -104,14 +104,14 @@ fn driver(config: &Config, observed: &Observed, port: &PortProgress) -> Option<S
             });
             let skipped = function
                 .ib_driver
-                .is_some_and(|d| config.modules.skip.iter().any(|m| m.as_str() == d));
+                .is_some_and(|d| config.modules.exclude.iter().any(|m| m.as_str() == d));
             (!skipped && !loaded && !function.modalias.is_empty())
                 .then(|| Step::LoadDriver { pci, modalias: function.modalias.clone() })
         }
         Rung::Rdma if function.rdma.is_empty() => {
             let module = rdma_half(function.driver.as_deref()?)?;
             let absent = observed.modules.get(&module) == Some(&ModuleState::Absent);
-            let skipped = config.modules.skip.contains(&module);
+            let skipped = config.modules.exclude.contains(&module);
             // With an auxiliary device udev is about to load it by itself.
             let device = function.rdma_auxiliary.clone().unwrap_or_else(|| pci.to_string());
             let udev_is_done = observed.udev.is_done_with(&device);

@@ -141,7 +141,7 @@ mod tests {
             index: vf.index,
             pci: format!("0000:4b:01.{}", vf.index).parse().expect("address"),
             driver: match vf.driver {
-                VfDriver::Default => Some("mlx5_core".to_owned()),
+                VfDriver::Host => Some("mlx5_core".to_owned()),
                 VfDriver::VfioPci => Some("vfio-pci".to_owned()),
                 VfDriver::None => None,
             },
@@ -179,8 +179,7 @@ mod tests {
         diff(wanted, observed, &plan, &|_| String::new()).iter().map(text).collect()
     }
 
-    const ALL: [VfDriver; 4] =
-        [VfDriver::Default, VfDriver::Default, VfDriver::Default, VfDriver::VfioPci];
+    const ALL: [VfDriver; 4] = [VfDriver::Host, VfDriver::Host, VfDriver::Host, VfDriver::VfioPci];
 
     #[test]
     fn each_difference_is_named() {
@@ -233,7 +232,7 @@ mod tests {
     }
 
     fn driver() -> impl Strategy<Value = VfDriver> {
-        prop_oneof![Just(VfDriver::Default), Just(VfDriver::VfioPci), Just(VfDriver::None)]
+        prop_oneof![Just(VfDriver::Host), Just(VfDriver::VfioPci), Just(VfDriver::None)]
     }
 
     proptest! {
@@ -249,7 +248,7 @@ mod tests {
         ) {
             let wanted = wanted(&drivers);
             let mut more = drivers.clone();
-            more.resize(there, VfDriver::Default);
+            more.resize(there, VfDriver::Host);
             let mut observed = right(&self::wanted(&more));
             for (vf, how) in odd {
                 if let Some(vf) = observed.vfs.get_mut(vf) {

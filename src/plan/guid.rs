@@ -134,7 +134,7 @@ impl<'a> Draft<'a> {
         let wanted = match (pci, self.errors.is_empty()) {
             (Some(pf), true) => {
                 let vfs = wanted_vfs(self.config, &self.guids, &self.names);
-                let on_host = vfs.iter().filter(|vf| vf.driver == VfDriver::Default);
+                let on_host = vfs.iter().filter(|vf| vf.driver == VfDriver::Host);
                 let binding = Binding::of(self.config.bind, on_host.map(|vf| &vf.names));
                 Ok(WantedPf { pf, vfs, binding })
             }
@@ -163,8 +163,8 @@ fn wanted_vfs(config: &Pf, guids: &[[Option<Guid>; 2]], names: &[VfNames]) -> Ve
             index,
             node_guid: (*node)?,
             port_guid: (*port)?,
-            policy: exception.and_then(|e| e.policy).unwrap_or(config.policy),
-            policy_named: exception.is_some_and(|e| e.policy.is_some()),
+            policy: exception.and_then(|e| e.link_state).unwrap_or(config.link_state),
+            policy_named: exception.is_some_and(|e| e.link_state.is_some()),
             driver: exception.and_then(|e| e.driver).unwrap_or(config.driver),
             names: names.clone(),
         })

@@ -28,7 +28,7 @@ pub fn wanted(rules: &[InterfaceRule], interface: &Interface) -> WantedInterface
         wanted.send_queue = rule.send_queue.or(wanted.send_queue);
         if interface.parent.is_none() {
             wanted.pkeys.extend(rule.pkeys.iter().copied());
-            wanted.persistent_name = rule.persistent_name.clone().or(wanted.persistent_name);
+            wanted.persistent_name = rule.name.clone().or(wanted.persistent_name);
         }
         wanted.origins.push(rule.origin.clone());
     }
@@ -74,7 +74,7 @@ pub fn rename(
     let name = &interface.name;
     if interface.up {
         return Err(format!(
-            "{name}: its persistent-name is {to}, and one that is up cannot be renamed: it was made and brought up before `ibprov boot` (in the initramfs, or by who loads the driver earlier); `ip link set {name} down && ibprov iface {name}`"
+            "{name}: its configured name is {to}, and one that is up cannot be renamed: it was made and brought up before `ibprov boot` (in the initramfs, or by who loads the driver earlier); `ip link set {name} down && ibprov iface {name}`"
         ));
     }
     if !names.iter().any(|n| n == to.as_str()) {
@@ -86,10 +86,10 @@ pub fn rename(
             Ok(Some(IfaceStep::Rename { to, aside: Some(holder.ifindex) }))
         }
         Some(holder) if other(holder).is_some() => Err(format!(
-            "{name}: its persistent-name is {to}, which another interface bears that is up: `ip link set {to} down && ibprov iface {to} && ibprov iface {name}`"
+            "{name}: its configured name is {to}, which another interface bears that is up: `ip link set {to} down && ibprov iface {to} && ibprov iface {name}`"
         )),
         _ => Err(format!(
-            "{name}: its persistent-name is {to}, and another interface is called so: give that one a persistent-name too, or choose a name that the kernel gives nobody"
+            "{name}: its configured name is {to}, and another interface is called so: give that one a name too (interface.name), or choose a name that the kernel gives nobody"
         )),
     }
 }
@@ -157,7 +157,7 @@ pub fn iface_plan(
                 plan.steps.push(IfaceStep::AddChild { pkey: *pkey, name: child });
             }
             Some(child) => plan.refused.push(format!(
-                "{name}: P_Key child {pkey} would be called {child}, and another interface has that name; give the parent a name of at most 10 characters (persistent-name)"
+                "{name}: P_Key child {pkey} would be called {child}, and another interface has that name; give the parent a name of at most 10 characters (interface.name)"
             )),
             None => plan.refused.push(format!("{name}: no name can be made for P_Key child {pkey}")),
         }
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
     use crate::config::{Problems, Source, resolve};
 
-    const NAMED: &str = "[[interface]]\nport-guid = \"0002:c903:000e:8acd\"\npersistent-name = \"ib0\"\n[[interface]]\nport-guid = \"0002:c903:000e:8ace\"\npersistent-name = \"ib1\"\n";
+    const NAMED: &str = "[[interface]]\nmatch.port-guid = \"0002:c903:000e:8acd\"\nname = \"ib0\"\n[[interface]]\nmatch.port-guid = \"0002:c903:000e:8ace\"\nname = \"ib1\"\n";
 
     fn one(name: &str, ifindex: u32, guid: u64, up: bool) -> Interface {
         Interface { guid: Some(crate::names::Guid::new(guid)), up, ..interface(name, ifindex) }
@@ -260,25 +260,26 @@ mod tests {
         let ib0 = interface("ib0", 3);
         let all = [ib0.clone()];
         let (steps, refused) = planned(
-            "[[interface]]\nname = \"ib*\"\nmode = \"connected\"\nmtu = 65520\numcast = false\n",
+            "[[interface]]\nmatch.name = \"ib*\"\nmode = \"connected\"\nmtu = 65520\numcast = false\n",
             &ib0,
             &all,
         );
         assert_eq!(steps, ["set mode connected", "set MTU 65520"]);
         assert_eq!(refused, [""; 0]);
-        let same = "[[interface]]\nname = \"*\"\nmode = \"datagram\"\nmtu = 2044\numcast = false\n";
+        let same =
+            "[[interface]]\nmatch.name = \"*\"\nmode = \"datagram\"\nmtu = 2044\numcast = false\n";
         assert_eq!(planned(same, &ib0, &all).0, [""; 0]);
-        let other = "[[interface]]\nname = \"eth*\"\nmtu = 4092\n";
+        let other = "[[interface]]\nmatch.name = \"eth*\"\nmtu = 4092\n";
         assert_eq!(planned(other, &ib0, &all).0, [""; 0], "not meant");
         let connected = Interface { mode: Some(Mode::Connected), mtu: Some(2044), ..ib0 };
-        let back = "[[interface]]\nname = \"*\"\nmode = \"datagram\"\nmtu = 2044\n";
+        let back = "[[interface]]\nmatch.name = \"*\"\nmode = \"datagram\"\nmtu = 2044\n";
         let (steps, _) = planned(back, &connected, &all);
         assert_eq!(steps, ["set mode datagram", "set MTU 2044"], "a mode takes its own MTU along");
     }
 
     #[test]
     fn a_later_rule_counts_and_p_keys_add_up() {
-        let text = "[[interface]]\nname = \"*\"\nmtu = 2000\npkeys = [\"0x8001\"]\n[[interface]]\npci = \"0000:4b:00.0\"\nport = 1\nmtu = 1500\n[[interface]]\nport-guid = \"b859:9f03:0012:a480\"\npkeys = [\"0x000a\"]\n[[interface]]\npci = \"0000:4b:00.0\"\nport = 2\nmtu = 1000\n";
+        let text = "[[interface]]\nmatch.name = \"*\"\nmtu = 2000\npartition = [{ pkey = \"0x8001\" }]\n[[interface]]\nmatch.pci = \"0000:4b:00.0\"\nmatch.port = 1\nmtu = 1500\n[[interface]]\nmatch.port-guid = \"b859:9f03:0012:a480\"\npartition = [{ pkey = \"0x000a\" }]\n[[interface]]\nmatch.pci = \"0000:4b:00.0\"\nmatch.port = 2\nmtu = 1000\n";
         let ib0 = interface("ib0", 3);
         let (steps, _) = planned(text, &ib0, std::slice::from_ref(&ib0));
         assert_eq!(
@@ -293,7 +294,7 @@ mod tests {
 
     #[test]
     fn a_child_is_known_by_its_p_key_whatever_its_name() {
-        let text = "[[interface]]\nname = \"ib0\"\npkeys = [\"0x000a\", \"0x8001\", \"0xffff\"]\n";
+        let text = "[[interface]]\nmatch.name = \"ib0\"\npartition = [{ pkey = \"0x000a\" }, { pkey = \"0x8001\" }, { pkey = \"0xffff\" }]\n";
         let ib0 = interface("ib0", 3);
         let all = [ib0.clone(), child("ib0.000a", 7, 3, 0x800a), child("storage", 8, 3, 0x8001)];
         assert_eq!(planned(text, &ib0, &all).0, [""; 0]);
@@ -304,7 +305,7 @@ mod tests {
 
     #[test]
     fn children_of_long_names_are_called_as_the_kernel_does_and_do_not_collide() {
-        let text = "[[interface]]\nname = \"ibp*\"\npkeys = [\"0x8001\"]\n";
+        let text = "[[interface]]\nmatch.name = \"ibp*\"\npartition = [{ pkey = \"0x8001\" }]\n";
         let parent = interface("ibp129s0f0np1", 3);
         let (steps, _) = planned(text, &parent, std::slice::from_ref(&parent));
         assert_eq!(steps, ["make P_Key child ibp129s0f0.8001 (0x8001)"]);
@@ -316,7 +317,7 @@ mod tests {
 
     #[test]
     fn children_get_settings_and_no_children() {
-        let text = "[[interface]]\nport-guid = \"b859:9f03:0012:a480\"\nmtu = 1500\npkeys = [\"0x8001\"]\n[[interface]]\nname = \"*.8001\"\numcast = true\n";
+        let text = "[[interface]]\nmatch.port-guid = \"b859:9f03:0012:a480\"\nmtu = 1500\npartition = [{ pkey = \"0x8001\" }]\n[[interface]]\nmatch.name = \"*.8001\"\numcast = true\n";
         let all = [interface("ib0", 3), child("ib0.8001", 7, 3, 0x8001)];
         assert_eq!(planned(text, &all[1], &all).0, ["set MTU 1500", "set umcast 1"]);
     }
@@ -324,7 +325,7 @@ mod tests {
     #[test]
     fn what_cannot_be_is_refused_before_it_is_tried() {
         let enhanced = Interface { can_connect: false, ..interface("ib0", 3) };
-        let text = "[[interface]]\nname = \"*\"\nmode = \"connected\"\nmtu = 65520\n";
+        let text = "[[interface]]\nmatch.name = \"*\"\nmode = \"connected\"\nmtu = 65520\n";
         let (steps, refused) = planned(text, &enhanced, std::slice::from_ref(&enhanced));
         assert_eq!(steps, [""; 0]);
         assert!(refused[0].contains("its driver has none"), "{refused:?}");
@@ -334,7 +335,7 @@ mod tests {
     #[test]
     fn an_mtu_that_the_fabric_holds_down_is_not_written_again() {
         let ib0 = interface("ib0", 3);
-        let wanted = wanted(&rules("[[interface]]\nname = \"*\"\nmtu = 4092\n"), &ib0);
+        let wanted = wanted(&rules("[[interface]]\nmatch.name = \"*\"\nmtu = 4092\n"), &ib0);
         let steps = |asked| iface_plan(&wanted, &ib0, &[], &[], asked).steps.len();
         assert_eq!((steps(None), steps(Some(4092)), steps(Some(3000))), (1, 0, 1));
     }
@@ -369,13 +370,13 @@ mod tests {
             stop_after in 0_usize..3,
             pkeys in proptest::collection::vec(1_u16..0x7fff, 0..4),
         ) {
-            let mut text = "[[interface]]\nname = \"*\"\numcast = true\n".to_owned();
+            let mut text = "[[interface]]\nmatch.name = \"*\"\numcast = true\n".to_owned();
             text.extend(asked.map(|m| format!("mode = \"{m}\"\n")));
             if asked_mtu.is_some_and(|m| m <= 4092) || asked == Some("connected") {
                 text.extend(asked_mtu.map(|m| format!("mtu = {m}\n")));
             }
-            let list: Vec<String> = pkeys.iter().map(|p| format!("\"0x{p:04x}\"")).collect();
-            text.push_str(&format!("pkeys = [{}]\n", list.join(",")));
+            let pkeys: std::collections::BTreeSet<u16> = pkeys.into_iter().collect();
+            text.extend(pkeys.iter().map(|p| format!("[[interface.partition]]\npkey = \"0x{p:04x}\"\n")));
             let mut of = Interface { mode: Some(mode), mtu: Some(mtu), can_connect, ..interface("ib0", 3) };
             let mut all = vec![of.clone()];
             let rules = rules(&text);

@@ -235,7 +235,8 @@ mod tests {
         StackSetting { value, file: "/etc/p".to_owned(), key: "key", by_default: false }
     }
 
-    const CONNECTED: &str = "[[interface]]\nname = \"*\"\nmode = \"connected\"\nmtu = 65520\n";
+    const CONNECTED: &str =
+        "[[interface]]\nmatch.name = \"*\"\nmode = \"connected\"\nmtu = 65520\n";
 
     #[test]
     fn what_the_stack_has_written_over_is_told_with_its_file() {
@@ -255,7 +256,8 @@ mod tests {
 
     #[test]
     fn an_mtu_that_the_fabric_holds_down_is_not_one_that_the_stack_wrote() {
-        let (wanted, now) = seen("[[interface]]\nname = \"*\"\nmtu = 4092\n", Mode::Datagram, 2044);
+        let (wanted, now) =
+            seen("[[interface]]\nmatch.name = \"*\"\nmtu = 4092\n", Mode::Datagram, 2044);
         let with = |writes: &[StackSetting]| overwritten(&wanted, &now, Some(4092), None, writes);
         assert_eq!(with(&[]), [""; 0]);
         assert_eq!(with(&[says(SettingValue::Mtu(4092))]), [""; 0]);
@@ -278,9 +280,9 @@ mod tests {
             (with(CONNECTED, SettingValue::Mtu(2044)), with(CONNECTED, SettingValue::Mtu(65520))),
             (1, 0)
         );
-        let mtu = "[[interface]]\nname = \"*\"\nmtu = 65520\n";
+        let mtu = "[[interface]]\nmatch.name = \"*\"\nmtu = 65520\n";
         assert_eq!((with(mtu, datagram), with(mtu, connected)), (1, 0), "the mode takes it down");
-        let umcast = "[[interface]]\nname = \"*\"\numcast = true\n";
+        let umcast = "[[interface]]\nmatch.name = \"*\"\numcast = true\n";
         assert_eq!(with(umcast, datagram), 0);
     }
 

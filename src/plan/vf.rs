@@ -159,7 +159,7 @@ fn one_vf(
     if disturbs && !uses.is_empty() {
         // A virtual machine has it, with the GUIDs that it shall have.
         let handed_over = bound.as_deref().is_some_and(is_vfio) && !guids_wrong;
-        if !(handed_over && vf.driver == VfDriver::Default) {
+        if !(handed_over && vf.driver == VfDriver::Host) {
             let what = match stale {
                 _ if guids_wrong => Undone::Guids,
                 Some(guid) => Undone::Shows(guid),
@@ -201,7 +201,7 @@ fn one_vf(
         return;
     }
     if let Some(driver) = target.filter(|_| bound.is_none() || moves || rebind) {
-        let on_host = vf.driver == VfDriver::Default;
+        let on_host = vf.driver == VfDriver::Host;
         let rdma = vf.names.rdma.clone().filter(|_| on_host);
         plan.steps.push(VfStep::Bind { vf: index, driver, after: None, rdma });
     }
@@ -211,7 +211,7 @@ fn one_vf(
 /// none yet, or whose devices are still to come.
 fn put_in_order(plan: &mut VfPlan, wanted: &WantedPf, observed: &ObservedPf, renewed: bool) {
     let mut before = None;
-    for vf in wanted.vfs.iter().filter(|vf| vf.driver == VfDriver::Default) {
+    for vf in wanted.vfs.iter().filter(|vf| vf.driver == VfDriver::Host) {
         let is_it =
             |step: &&mut VfStep| matches!(step, VfStep::Bind { vf: of, .. } if *of == vf.index);
         let bind = plan.steps.iter_mut().find(is_it);

@@ -104,7 +104,7 @@ impl ModuleTrouble {
     pub fn advice(&self, module: &ModuleName) -> String {
         match self {
             Self::Denied { by } => format!(
-                "if it is wanted, remove the line in {by}; if not, name it in modules.skip of the configuration"
+                "if it is wanted, remove the line in {by}; if not, name it in modules.exclude of the configuration"
             ),
             Self::NotBuilt { kernel, .. } => format!(
                 "install the module for kernel {kernel} (distribution: the modules-extra or modules package; OFED: rebuild or `dkms autoinstall`), or run `depmod -a`; `modinfo {module}` must find it"

@@ -115,7 +115,7 @@ pub enum Finding {
     #[error("the host has no number for {{host:BITS}}: {0}: set host.number or host.number-file")]
     HostNumber(String),
     /// A number does not fit its field.
-    #[error("VF {vf}{}: {why}: make the field of vf-guid-template wider", and_more(*.more))]
+    #[error("VF {vf}{}: {why}: make the field of guid.template wider", and_more(*.more))]
     Template {
         /// The first VF.
         vf: VfIndex,

@@ -164,6 +164,11 @@ pub enum NotExpected {
     NvSwitchManagement,
     /// The configuration lists the ports that are expected, and none of this one.
     NotListed,
+    /// The configuration says so.
+    Ignored {
+        /// Where it says so.
+        by: String,
+    },
     /// Somebody decided by `driver_override` what may bind it.
     DriverOverride {
         /// The driver that `driver_override` names.
@@ -189,7 +194,8 @@ impl std::fmt::Display for NotExpected {
             Self::NvSwitchManagement => f.write_str(
                 "it manages an NVSwitch (SMDL=SW_MNG in its product data): it is nvidia-fabricmanager's, no port of a fabric",
             ),
-            Self::NotListed => f.write_str("[[expect.port]] lists others"),
+            Self::NotListed => f.write_str("boot.ports is \"listed\", and no [[port]] names it"),
+            Self::Ignored { by } => write!(f, "boot.ignore names it ({by})"),
             Self::HandedOver { driver } => write!(f, "it is bound to {driver}"),
             Self::DriverOverride { driver } => {
                 write!(f, "its driver_override is {driver:?}")

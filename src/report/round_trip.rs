@@ -173,6 +173,7 @@ fn left_out() -> Any<LeftOut> {
     let reason = prop_oneof![
         Just(NotExpected::NvSwitchManagement),
         Just(NotExpected::NotListed),
+        text().prop_map(|by| NotExpected::Ignored { by }),
         text().prop_map(|driver| NotExpected::HandedOver { driver }),
         text().prop_map(|driver| NotExpected::DriverOverride { driver }),
         pci().prop_map(|physfn| NotExpected::VfOfThisHost { physfn }),

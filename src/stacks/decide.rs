@@ -111,7 +111,7 @@ fn ifup(standing: &Standing, interface: &Interface) -> Decision {
             stack,
             Action::Stuck,
             format!(
-                "{stack} has been and missed it ({claim}), and would give its name {name:?} to a shell: rename the interface (persistent-name)"
+                "{stack} has been and missed it ({claim}), and would give its name {name:?} to a shell: rename the interface (interface.name)"
             ),
         );
     }
@@ -155,7 +155,7 @@ fn hotplug(standing: &Standing, interface: &Interface) -> Decision {
         _ if !is_tame(name) => decision(
             Action::Stuck,
             format!(
-                "{stack} would give its name {name:?} to a shell ({claim}): rename the interface (persistent-name)"
+                "{stack} would give its name {name:?} to a shell ({claim}): rename the interface (interface.name)"
             ),
         ),
         Phase::Active if view.addressed => {

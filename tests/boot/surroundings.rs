@@ -98,7 +98,7 @@ fn the_kernel_command_line_shortens_the_deadline() {
     assert_eq!(guest.json("deadline.json")["deadline_sec"], 1);
     let seconds = took(&guest, "deadline");
     assert!((1.0..2.0).contains(&seconds), "took {seconds} s under a deadline of 1 s");
-    let text = r#"kernel command line: "ibprov.deadline=soon": want a number of seconds"#;
+    let text = r#"kernel command line: "ibprov.timeout=soon": want a number of seconds"#;
     said(&journal(&guest, "deadline"), text, "MESSAGE");
 }
 
@@ -128,7 +128,7 @@ fn a_bad_configuration_fails_the_unit_and_not_the_network() {
     assert_eq!(unit(&guest, "boot"), "ActiveState=failed\nExecMainStatus=2\nResult=exit-code\n");
     assert_eq!(guest.file("networking"), "ActiveState=active\n");
     guest.journal.started("network.target");
-    for place in ["/etc/ibprov/ibprov.toml:2:12", "/etc/ibprov/ibprov.toml:5:7"] {
+    for place in ["/etc/ibprov/ibprov.toml:2:11", "/etc/ibprov/ibprov.toml:5:7"] {
         guest.journal.expect("ibprov.service", place);
     }
 }

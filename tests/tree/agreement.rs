@@ -84,6 +84,10 @@ fn node() -> impl Strategy<Value = Node> {
 fn lay_out(node: &Node) -> Host {
     let mut host = Host::new();
     let mut text = String::new();
+    // The rows choose only where they are told to.
+    if node.adapters.first().is_some_and(|adapter| adapter.listed.is_some()) {
+        text.push_str("boot.ports = \"listed\"\n");
+    }
     for module in &node.missing {
         host.remove(&format!("sys/module/{module}"));
     }
@@ -106,16 +110,16 @@ fn lay_out(node: &Node) -> Host {
             host.rdma(&pci, &format!("mlx5_{at}"), &guid, &[port]);
         }
         if let Some(optional) = adapter.listed {
-            text.push_str(&format!("[[expect.port]]\npci = \"{pci}\"\noptional = {optional}\n"));
+            text.push_str(&format!("[[port]]\npci = \"{pci}\"\nrequired = {}\n", !optional));
         }
         if let Some(vfs) = adapter.vfs {
             text.push_str(&format!(
-                "[[pf]]\npci = \"{pci}\"\nvfs = {vfs}\nvf-guid-template = \"02:00:00:00:{at:02x}:12:{{kind:8}}:{{vf:8}}\"\n"
+                "[[pf]]\npci = \"{pci}\"\nvfs = {vfs}\nguid.template = \"02:00:00:00:{at:02x}:12:{{kind:8}}:{{vf:8}}\"\n"
             ));
         }
     }
     if node.mtu {
-        text.push_str("[[interface]]\nname = \"ib*\"\nmtu = 2040\n");
+        text.push_str("[[interface]]\nmatch.name = \"ib*\"\nmtu = 2040\n");
     }
     if node.deny_driver {
         host.file("etc/modprobe.d/site.conf", "blacklist mlx5_core\n");

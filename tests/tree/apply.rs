@@ -4,7 +4,7 @@ use expect_test::{Expect, expect};
 
 use crate::host::{Host, PF};
 
-const TEMPLATE: &str = "vf-guid-template = \"02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}\"\n";
+const TEMPLATE: &str = "guid.template = \"02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}\"\n";
 
 /// A healthy node c12 whose PF shall have that many VFs of 16.
 fn node(vfs: u16) -> Host {

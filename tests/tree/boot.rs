@@ -52,7 +52,7 @@ fn a_dry_run_shows_vfs_and_settings_too_and_equal_lines_once() {
     "#]]
     .assert_eq(&host.show(&["boot", "--dry-run"]));
     let config = format!(
-        "[[interface]]\nname = \"ib0\"\nmtu = 2040\n[[pf]]\npci = \"{PF}\"\nvfs = 16\npolicy = \"follow\"\nvf-guid-template = \"02:00:00:00:00:12:{{kind:8}}:{{vf:8}}\"\n"
+        "[[interface]]\nmatch.name = \"ib0\"\nmtu = 2040\n[[pf]]\npci = \"{PF}\"\nvfs = 16\nlink-state = \"follow\"\nguid.template = \"02:00:00:00:00:12:{{kind:8}}:{{vf:8}}\"\n"
     );
     host.file("etc/ibprov/ibprov.toml", &config);
     expect![[r#"
@@ -91,11 +91,11 @@ fn the_sites_deny_list_is_obeyed_in_the_plan() {
 #[test]
 fn what_the_configuration_skips_is_not_waited_for() {
     let host = Host::new();
-    host.file("etc/ibprov/ibprov.toml", "[modules]\nskip = [\"mlx4_core\"]\n");
+    host.file("etc/ibprov/ibprov.toml", "[modules]\nexclude = [\"mlx4_core\"]\n");
     host.function("0000:02:00.0", "15b3:1003", "028000", None);
     expect![[r#"
         boot would do nothing: no InfiniBand port is expected
-        not waited for: 0000:02:00.0: its driver mlx4_core is deny-listed by modules.skip of the configuration
+        not waited for: 0000:02:00.0: its driver mlx4_core is deny-listed by modules.exclude of the configuration
         exit 0
     "#]]
     .assert_eq(&host.show(&["boot", "--dry-run"]));

@@ -23,7 +23,10 @@ const PROFILE: &str = "etc/NetworkManager/system-connections/fabric.nmconnection
 /// A host that wants ib0 connected, with NetworkManager and its profile, enabled or not.
 fn host_with_network_manager(enabled: bool) -> Host {
     let host = Host::healthy();
-    host.file("etc/ibprov/ibprov.toml", "[[interface]]\nname = \"ib0\"\nmode = \"connected\"\n");
+    host.file(
+        "etc/ibprov/ibprov.toml",
+        "[[interface]]\nmatch.name = \"ib0\"\nmode = \"connected\"\n",
+    );
     let unit = "lib/systemd/system/NetworkManager.service";
     host.file(unit, "[Service]\nExecStart=/usr/sbin/NetworkManager\n");
     let profile = "[connection]\nid=fabric\ntype=infiniband\ninterface-name=ib0\n[infiniband]\ntransport-mode=datagram\n";

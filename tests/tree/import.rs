@@ -26,7 +26,7 @@ fn vfs_get_their_pf_from_the_host() {
         # Names for its VFs that do not depend on chance (ibprov.toml(5)):
         #vf-name = "{netdev}v{vf}"
         #vf-rdma-name = "{rdma}v{vf}"
-        vf-guids = [
+        guid.list = [
             "0501:1403:007b:cba1", # VF 0
             "0501:1403:007b:cba2", # VF 1
         ]
@@ -78,7 +78,7 @@ fn what_is_left_to_do_is_exit_1_and_no_file_is_exit_2() {
         # Names for its VFs that do not depend on chance (ibprov.toml(5)):
         #vf-name = "{netdev}v{vf}"
         #vf-rdma-name = "{rdma}v{vf}"
-        vf-guids = [
+        guid.list = [
             "0200:0000:0000:0001", # VF 0
         ]
         exit 0

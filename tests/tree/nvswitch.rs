@@ -112,7 +112,10 @@ fn boot_waits_for_none_and_loads_all_but_ipoib_for_those_alone() {
 fn a_list_of_expected_ports_holds_and_others_are_told() {
     let host = host();
     let list = |pci: &str| {
-        host.file("etc/ibprov/ibprov.toml", &format!("[[expect.port]]\npci = \"{pci}\"\n"));
+        host.file(
+            "etc/ibprov/ibprov.toml",
+            &format!("boot.ports = \"listed\"\n[[port]]\npci = \"{pci}\"\n"),
+        );
         host.show(&["boot", "--dry-run"])
     };
     let text = list(PF);
@@ -125,7 +128,7 @@ fn a_list_of_expected_ports_holds_and_others_are_told() {
 #[test]
 fn its_interface_is_left_alone_without_a_failed_unit() {
     for host in [host(), host_with_kept("nvswitch-management")] {
-        host.file("etc/ibprov/ibprov.toml", "[[interface]]\nname = \"ib*\"\nmtu = 1500\n");
+        host.file("etc/ibprov/ibprov.toml", "[[interface]]\nmatch.name = \"ib*\"\nmtu = 1500\n");
         // As sysfs has it, for each netdev.
         for (netdev, pci) in [("ib9", BRIDGE), ("ib0", PF)] {
             let link = format!("sys/bus/pci/devices/{pci}/net/{netdev}/device");
@@ -150,7 +153,7 @@ fn a_plan_for_its_vfs_is_an_error() {
     for host in [host(), host_with_kept("nvswitch-management")] {
         host.file(&format!("sys/bus/pci/devices/{BRIDGE}/sriov_totalvfs"), "8\n");
         let pf = format!(
-            "[[pf]]\npci = \"{BRIDGE}\"\nvfs = 2\nvf-guid-template = \"02:00:00:70:00:{{kind:8}}:{{vf:16}}\"\n"
+            "[[pf]]\npci = \"{BRIDGE}\"\nvfs = 2\nguid.template = \"02:00:00:70:00:{{kind:8}}:{{vf:16}}\"\n"
         );
         host.file("etc/ibprov/ibprov.toml", &pf);
         for verb in [&["plan"][..], &["apply", "--dry-run"]] {

@@ -52,7 +52,7 @@ fn one_without_verbs_or_counters_is_no_hca_and_is_not_expected() {
         assert!(status.contains(&format!("\nother RDMA devices: {SMI}\n")), "{status}");
         assert!(status.ends_with("exit 0\n"), "{status}");
         // Nobody can expect it as one either.
-        host.file("etc/ibprov/ibprov.toml", &format!("[[expect.port]]\nrdma = \"{SMI}\"\n"));
+        host.file("etc/ibprov/ibprov.toml", &format!("[[port]]\nrdma = \"{SMI}\"\n"));
         let boot = host.show(&["boot", "--dry-run"]);
         assert!(boot.contains(&format!("  {SMI}: absent, ")), "{boot}");
     }

@@ -94,7 +94,7 @@ fn each_missing_rung_says_why() {
 #[test]
 fn what_the_configuration_skips_is_not_waited_for() {
     let host = Host::healthy();
-    host.file("etc/ibprov/ibprov.toml", "[modules]\nskip = [\"mlx4_core\"]\n");
+    host.file("etc/ibprov/ibprov.toml", "[modules]\nexclude = [\"mlx4_core\"]\n");
     host.function("0000:02:00.0", "15b3:1003", "028000", None);
     expect![[r#"
         ready: 1 of 1 expected ports ready
@@ -102,7 +102,7 @@ fn what_the_configuration_skips_is_not_waited_for() {
         modules: ib_ipoib, ib_umad, ib_uverbs
 
         no RDMA device  0000:02:00.0  15b3:1003
-          not expected: its driver mlx4_core is deny-listed by modules.skip of the configuration
+          not expected: its driver mlx4_core is deny-listed by modules.exclude of the configuration
 
         mlx5_0  0000:4b:00.0  15b3:101b  MT4123  firmware 20.36.1010  node GUID b859:9f03:0012:a480  driver mlx5_core
           port 1  InfiniBand  ACTIVE  LinkUp  200 Gb/sec (4X HDR)  LID 7  SM LID 1  port GUID b859:9f03:0012:a480
@@ -171,7 +171,7 @@ fn a_port_that_is_listed_and_is_ethernet_now_is_missing() {
         host
     };
     let list = |host: &Host, which: &str| {
-        host.file("etc/ibprov/ibprov.toml", &format!("[[expect.port]]\n{which}\n"));
+        host.file("etc/ibprov/ibprov.toml", &format!("[[port]]\n{which}\n"));
     };
     let want = |seen: &str| {
         format!("{seen}, and an InfiniBand port is expected (listed in /etc/ibprov/ibprov.toml:1)")
@@ -415,7 +415,7 @@ fn judged(host: &Host) -> (Option<i32>, String, Vec<String>) {
 #[test]
 fn a_port_that_is_expected_and_absent_is_the_first_thing_that_is_told() {
     let host = Host::healthy();
-    let rows = "[[expect.port]]\npci = \"0000:4b:00.0\"\n[[expect.port]]\npci = \"0000:99:00.0\"\n";
+    let rows = "[[port]]\npci = \"0000:4b:00.0\"\n[[port]]\npci = \"0000:99:00.0\"\n";
     host.file("etc/ibprov/ibprov.toml", rows);
     let shown = host.show(&["status"]);
     let first: Vec<&str> = shown.lines().take(2).collect();
@@ -428,7 +428,7 @@ fn a_port_that_is_expected_and_absent_is_the_first_thing_that_is_told() {
     );
     let absent = "error port-absent 0000:99:00.0".to_owned();
     assert_eq!(judged(&host), (Some(3), "not-ready".to_owned(), vec![absent]));
-    host.file("etc/ibprov/ibprov.toml", &format!("{rows}optional = true\n"));
+    host.file("etc/ibprov/ibprov.toml", &format!("{rows}required = false\n"));
     let absent = "warning port-absent 0000:99:00.0".to_owned();
     assert_eq!(judged(&host), (Some(1), "deferred".to_owned(), vec![absent]));
 }
@@ -437,11 +437,19 @@ fn a_port_that_is_expected_and_absent_is_the_first_thing_that_is_told() {
 fn a_port_that_is_not_expected_is_marked_and_fails_nothing() {
     let host = Host::healthy();
     host.function("0000:01:00.0", "15b3:101b", "020700", None);
-    assert_eq!(judged(&host).0, Some(3), "without a list, each adapter counts");
-    host.file("etc/ibprov/ibprov.toml", "[[expect.port]]\npci = \"0000:4b:00.0\"\n");
-    assert_eq!(judged(&host), (Some(0), "ready".to_owned(), Vec::new()));
-    let shown = host.show(&["status"]);
-    assert!(shown.contains("\n  not expected: [[expect.port]] lists others\n"), "{shown}");
+    assert_eq!(judged(&host).0, Some(3), "each adapter counts");
+    let row = "[[port]]\npci = \"0000:4b:00.0\"\n";
+    host.file("etc/ibprov/ibprov.toml", row);
+    assert_eq!(judged(&host).0, Some(3), "a row takes none away");
+    for (choice, why) in [
+        ("boot.ports = \"listed\"\n", "boot.ports is \"listed\", and no [[port]] names it"),
+        ("boot.ignore = [\"0000:01:00.0\"]\n", "boot.ignore names it (/etc/ibprov/ibprov.toml:1)"),
+    ] {
+        host.file("etc/ibprov/ibprov.toml", &format!("{choice}{row}"));
+        assert_eq!(judged(&host), (Some(0), "ready".to_owned(), Vec::new()));
+        let shown = host.show(&["status"]);
+        assert!(shown.contains(&format!("\n  not expected: {why}\n")), "{shown}");
+    }
 }
 
 #[test]
@@ -457,7 +465,7 @@ fn what_is_planned_for_vfs_is_held_against_them() {
     let mut host = Host::healthy();
     let plan = |vfs| {
         format!(
-            "[[pf]]\npci = \"{PF}\"\nvfs = {vfs}\npolicy = \"follow\"\nvf-guid-template = \"02:00:00:00:00:12:{{kind:8}}:{{vf:8}}\"\n"
+            "[[pf]]\npci = \"{PF}\"\nvfs = {vfs}\nlink-state = \"follow\"\nguid.template = \"02:00:00:00:00:12:{{kind:8}}:{{vf:8}}\"\n"
         )
     };
     host.file(&format!("sys/bus/pci/devices/{PF}/sriov_totalvfs"), "8\n");

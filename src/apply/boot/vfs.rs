@@ -83,7 +83,7 @@ impl<'a> Vfs<'a> {
                 continue;
             }
             let left = deadline.saturating_sub(clock::monotonic_usec() + RESERVE_USEC);
-            let limit = left.min(clock::usec(self.config.boot.hca_deadline));
+            let limit = left.min(clock::usec(self.config.boot.adapter_timeout));
             match pfs::start(wanted.pf, self.config_file, limit) {
                 Ok(worker) => self.workers.push(worker),
                 Err(e) => self.outcomes.push(Outcome::lost(wanted.pf, &answer(&e))),
@@ -105,7 +105,7 @@ impl<'a> Vfs<'a> {
 
     /// Until when VFs are waited for; `None` if there is nothing to wait for.
     pub(super) fn next_deadline(&self, now: u64, deadline: u64) -> Option<u64> {
-        let per_hca = clock::usec(self.config.boot.hca_deadline);
+        let per_hca = clock::usec(self.config.boot.adapter_timeout);
         let for_pf = self.started.saturating_add(per_hca).min(deadline);
         let is_missing = self.unresolved.iter().any(|u| u.may_pass);
         if !self.workers.is_empty() && now < deadline {

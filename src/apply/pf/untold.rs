@@ -114,7 +114,7 @@ mod tests {
             port_guid: PORT,
             policy: Policy::Follow,
             policy_named: false,
-            driver: VfDriver::Default,
+            driver: VfDriver::Host,
             names: VfNames::default(),
         };
         let pf = "0000:4b:00.0".parse().expect("address");

@@ -11,7 +11,7 @@ the physical port. With Down the VF's port stays Down whatever else is right.
 How it shows: link-state disable in `ip link show`; Down in
 /sys/class/infiniband/mlx5_0/device/sriov/0/policy.
 
-What to do: policy = \"follow\" in the plan; by hand: ip link set ib0 vf 0 state auto,
+What to do: link-state = \"follow\" in the plan; by hand: ip link set ib0 vf 0 state auto,
 or echo Follow > .../sriov/0/policy. It acts at once.",
     needles: &[],
     causes: &["opensm-virt-disabled", "netdev-admin-down", "link-down-cable"],
@@ -46,7 +46,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .quoting(quote_ports(boot, &dead))
         .advice([
             "ip link set PF_NETDEV vf N state auto, or echo Follow > /sys/class/infiniband/PF/device/sriov/N/policy",
-            "for every boot: policy = \"follow\" in the plan of /etc/ibprov/ibprov.toml",
+            "for every boot: link-state = \"follow\" in the plan of /etc/ibprov/ibprov.toml",
         ]),
     ]
 }

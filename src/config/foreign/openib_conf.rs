@@ -143,7 +143,7 @@ pub fn import(text: &str) -> Imported {
             imported.toml.push_str(&format!("load = [{}]\n", list(&load)));
         }
         if !skip.is_empty() {
-            imported.toml.push_str(&format!("skip = [{}]\n", list(&skip)));
+            imported.toml.push_str(&format!("exclude = [{}]\n", list(&skip)));
         }
         imported.toml.push('\n');
     }
@@ -172,7 +172,7 @@ fn ipoib(imported: &mut Imported, values: &BTreeMap<&str, (usize, String)>) {
         }
     };
     if !mode.is_empty() {
-        imported.toml.push_str(&format!("[[interface]]\nname = \"*\"\nmode = \"{mode}\"\n"));
+        imported.toml.push_str(&format!("[[interface]]\nmatch.name = \"*\"\nmode = \"{mode}\"\n"));
     }
     if let Some((line, text)) = value("IPOIB_MTU") {
         match text.parse::<u32>() {

@@ -86,14 +86,13 @@ impl Pf {
                 let (first, last) = (guid(start)?, guid(end)?);
                 let range = GuidRange::new(first, last).map_err(|e| e.to_string())?;
                 let vfs = (last.value() - first.value()).saturating_add(1).min(MOST_VFS);
-                let toml = format!(
-                    "[[pf]]\n{selector}\n{NAMES}vfs = {vfs}\nvf-guid-range = \"{range}\"\n\n"
-                );
+                let toml =
+                    format!("[[pf]]\n{selector}\n{NAMES}vfs = {vfs}\nguid.range = \"{range}\"\n\n");
                 let todo = "how many VFs it is to have, the operator knew from its policy: vfs is the length of the range, 127 at most";
                 Ok((toml, Some(todo.to_owned())))
             }
             (guids, "", "") => {
-                let mut toml = format!("[[pf]]\n{selector}\n{NAMES}vf-guids = [\n");
+                let mut toml = format!("[[pf]]\n{selector}\n{NAMES}guid.list = [\n");
                 for (vf, text) in guids.iter().enumerate() {
                     toml.push_str(&format!("    \"{}\", # VF {vf}\n", guid(text)?));
                 }

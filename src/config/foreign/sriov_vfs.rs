@@ -115,7 +115,7 @@ fn pf_toml(pf: PciAddress, guids: &BTreeMap<VfIndex, Guid>) -> (String, Vec<Stri
     let mut toml = format!("[[pf]]\npci = \"{pf}\"\n");
     toml.push_str(super::NAMES);
     if missing.is_empty() {
-        toml.push_str("vf-guids = [\n");
+        toml.push_str("guid.list = [\n");
         for (vf, guid) in guids {
             toml.push_str(&format!("    \"{guid}\", # VF {vf}\n"));
         }
@@ -131,7 +131,7 @@ fn pf_toml(pf: PciAddress, guids: &BTreeMap<VfIndex, Guid>) -> (String, Vec<Stri
     toml.push('\n');
     let missing: Vec<String> = missing.iter().map(ToString::to_string).collect();
     let todo = format!(
-        "PF {pf}: VF {} had no GUID in the file, and needs one: `ibprov config check` shows where, and a vf-guid-template gives it",
+        "PF {pf}: VF {} had no GUID in the file, and needs one: `ibprov config check` shows where, and a guid.template gives it",
         missing.join(", ")
     );
     (toml, vec![todo])

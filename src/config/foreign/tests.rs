@@ -41,7 +41,7 @@ fn sriov_vfs_of_rdma_core() {
             # Names for its VFs that do not depend on chance (ibprov.toml(5)):
             #vf-name = "{netdev}v{vf}"
             #vf-rdma-name = "{rdma}v{vf}"
-            vf-guids = [
+            guid.list = [
                 "0501:1403:007b:cba1", # VF 0
                 "0501:1403:007b:cba2", # VF 1
             ]
@@ -84,7 +84,7 @@ fn sriov_vfs_that_cannot_be_carried_over() {
         # - line 8: VF 0000:4b:00.1: "guid" without a GUID
         # - line 9: VF 0000:4b:00.3 had 0501:1403:007b:cba3 by a line above: the later one is taken
         # - line 10: VF 0000:4b:00.1: "\u{1b}[2J" is not understood
-        # - PF 0000:4b:00.0: VF 0, 1 had no GUID in the file, and needs one: `ibprov config check` shows where, and a vf-guid-template gives it
+        # - PF 0000:4b:00.0: VF 0, 1 had no GUID in the file, and needs one: `ibprov config check` shows where, and a guid.template gives it
     "##]].assert_eq(&imported.to_text("/etc/rdma/sriov-vfs"));
     // It is shown where a GUID has to be given.
     assert!(check(&imported.toml).expect_err("VF 0 has none").contains("vfs = 3"));
@@ -108,7 +108,7 @@ fn guids_of_the_network_operator() {
             # Names for its VFs that do not depend on chance (ibprov.toml(5)):
             #vf-name = "{netdev}v{vf}"
             #vf-rdma-name = "{rdma}v{vf}"
-            vf-guids = [
+            guid.list = [
                 "0200:0000:0000:0000", # VF 0
                 "0200:0000:0000:0001", # VF 1
             ]
@@ -119,7 +119,7 @@ fn guids_of_the_network_operator() {
             #vf-name = "{netdev}v{vf}"
             #vf-rdma-name = "{rdma}v{vf}"
             vfs = 9
-            vf-guid-range = "0200:0000:00aa:0002 - 0200:0000:00aa:000a"
+            guid.range = "0200:0000:00aa:0002 - 0200:0000:00aa:000a"
 
             [[pf]]
             port-guid = "b859:9f03:0012:a490"
@@ -127,7 +127,7 @@ fn guids_of_the_network_operator() {
             #vf-name = "{netdev}v{vf}"
             #vf-rdma-name = "{rdma}v{vf}"
             vfs = 127
-            vf-guid-range = "0200:0000:00ab:0000 - 0200:0000:00ab:ffff"
+            guid.range = "0200:0000:00ab:0000 - 0200:0000:00ab:ffff"
 
             # Left to do by hand:
             # - PF 2 of the file: how many VFs it is to have, the operator knew from its policy: vfs is the length of the range, 127 at most
@@ -198,10 +198,10 @@ fn a_site_s_openib_conf() {
 
             [modules]
             load = ["ib_srp", "rpcrdma"]
-            skip = ["ib_umad", "ib_ipoib"]
+            exclude = ["ib_umad", "ib_ipoib"]
 
             [[interface]]
-            name = "*"
+            match.name = "*"
             mode = "connected"
             mtu = 65520
 
@@ -238,7 +238,7 @@ fn an_mtu_without_connected_mode_is_said() {
         # From /etc/x, by `ibprov import`.
 
         [[interface]]
-        name = "*"
+        match.name = "*"
         mode = "datagram"
     "##]],
     );
@@ -248,7 +248,7 @@ fn an_mtu_without_connected_mode_is_said() {
         # From /etc/x, by `ibprov import`.
 
         [[interface]]
-        name = "*"
+        match.name = "*"
         mode = "connected"
 
         # Left to do by hand:

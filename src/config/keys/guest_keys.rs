@@ -2,18 +2,7 @@
 
 use super::kinds::{Key, Kind, Spelling, Word};
 use crate::config::value::Value;
-use crate::names::{Connection, DomainName, GuestVf, OnFailure, Ready, UnitName, Words};
-
-/// The keys of one `[[guest]]`.
-pub(crate) mod guest {
-    pub(crate) const DOMAIN: &str = "domain";
-    pub(crate) const UNIT: &str = "unit";
-    pub(crate) const VFS: &str = "vfs";
-    pub(crate) const AFTER: &str = "after";
-    pub(crate) const TIMEOUT: &str = "timeout";
-    pub(crate) const ON_FAILURE: &str = "on-failure";
-    pub(crate) const READY: &str = "ready";
-}
+use crate::names::{DomainName, GuestVf, OnFailure, Ready, UnitName, Words};
 
 const DOMAIN: Word = Word {
     what: "a libvirt domain",
@@ -61,49 +50,27 @@ const READY: Word = Word {
     parse: |text| text.parse::<Ready>().map(Value::Ready),
 };
 
-pub(super) const CONNECTION: Word = Word {
-    what: "a libvirt connection",
-    example: "qemu:///session",
-    spelling: Spelling::Pattern("^[a-z][a-z0-9+.-]{0,30}:[!-~]{1,200}$"),
-    parse: |text| text.parse::<Connection>().map(Value::Connection),
-};
+/// The keys of one `[[guest]]`.
+pub(crate) mod guest {
+    use super::{
+        DOMAIN as NAME, GUEST_NAME, GUEST_VF, Key, Kind, ON_FAILURE as WHAT_TO_DO, READY as UP,
+        UNIT as UNIT_NAME,
+    };
 
-pub(super) static GUEST_KEYS: &[Key] = &[
-    Key {
-        path: guest::DOMAIN,
-        kind: Kind::Word(&DOMAIN),
-        default: "",
-        doc: "The libvirt domain, by name or UUID.",
-    },
-    Key { path: guest::UNIT, kind: Kind::Word(&UNIT), default: "", doc: "The systemd unit." },
-    Key {
-        path: guest::VFS,
-        kind: Kind::Words(&GUEST_VF),
-        default: "",
-        doc: "The VFs it needs, each as PF/INDEX; \"auto\" takes those of the domain's hostdev devices, and is the default for a domain.",
-    },
-    Key {
-        path: guest::AFTER,
-        kind: Kind::Words(&GUEST_NAME),
-        default: "[]",
-        doc: "Guests of this list that are started before it.",
-    },
-    Key {
-        path: guest::TIMEOUT,
-        kind: Kind::Span { min: 1, max: 86400 },
-        default: "\"2min\"",
-        doc: "How long its start may take.",
-    },
-    Key {
-        path: guest::ON_FAILURE,
-        kind: Kind::Word(&ON_FAILURE),
-        default: "\"retry\"",
-        doc: "If its VFs are not right: retry (start it when they are) or report (leave it).",
-    },
-    Key {
-        path: guest::READY,
-        kind: Kind::Word(&READY),
-        default: "\"running\"",
-        doc: "What counts as up: running, or agent (its guest agent answers).",
-    },
-];
+    keys! { KEYS:
+        DOMAIN = "domain", Kind::OneOrMore(&NAME), "",
+            "The libvirt domain, by name or UUID, or a list of them.";
+        UNIT = "unit", Kind::OneOrMore(&UNIT_NAME), "",
+            "The systemd unit, or a list of them.";
+        VFS = "vfs", Kind::Words(&GUEST_VF), "",
+            "The VFs it needs, each as PF/INDEX; \"auto\" takes those of the domain's hostdev devices, and is the default for a domain.";
+        AFTER = "after", Kind::Words(&GUEST_NAME), "[]",
+            "Guests of this list that are started before it.";
+        TIMEOUT = "timeout", Kind::Span { min: 1, max: 86400 }, "\"2min\"",
+            "How long its start may take.";
+        ON_FAILURE = "on-failure", Kind::Word(&WHAT_TO_DO), "\"retry\"",
+            "If its VFs are not right: retry (start it when they are) or report (leave it).";
+        READY = "ready", Kind::Word(&UP), "\"running\"",
+            "What counts as up: running, or agent (its guest agent answers).";
+    }
+}

@@ -46,6 +46,8 @@ pub(crate) enum Kind {
     Word(&'static Word),
     /// A list of such strings.
     Words(&'static Word),
+    /// Such a string, or a list of at least one.
+    OneOrMore(&'static Word),
     /// A list of tables with these keys.
     Tables(&'static [Key]),
 }
@@ -117,7 +119,10 @@ impl Kind {
                     Err(format!("{number} is out of range: want {min} to {max}"))
                 }
             }
-            (Self::Word(word) | Self::Words(word), DeValue::String(text)) => (word.parse)(text),
+            (
+                Self::Word(word) | Self::Words(word) | Self::OneOrMore(word),
+                DeValue::String(text),
+            ) => (word.parse)(text),
             (Self::Vfs, DeValue::String(text)) => {
                 text.parse().map(Value::Vfs).map_err(|e: VfRangeError| e.to_string())
             }
@@ -141,6 +146,7 @@ impl Kind {
             Self::Flag => "true or false".to_owned(),
             Self::Number { .. } => "a whole number".to_owned(),
             Self::Word(word) | Self::Words(word) => string(word),
+            Self::OneOrMore(word) => format!("{}, or a list of such strings", string(word)),
             Self::Vfs => "a VF index, or a string with the first and the last".to_owned(),
             Self::Tables(_) => "a table".to_owned(),
         }

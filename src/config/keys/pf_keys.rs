@@ -1,13 +1,13 @@
 //! The keys of `[[pf]]` and `[[pf.vf]]`.
 
 use super::kinds::{Key, Kind, Spelling, Word};
-use super::words::{GUID, PCI, RDMA};
+use super::words::GUID;
 use crate::config::value::Value;
 use crate::names::{BindOrder, GuidRange, Policy, Template, VfDriver, VfNamePattern, Words};
 
 const ANY_GUID: Word = Word { what: "a GUID", ..GUID };
 
-const GUID_RANGE: Word = Word {
+const GUIDS: Word = Word {
     what: "a range of GUIDs",
     example: "0200:0000:0000:0100 - 0200:0000:0000:010f",
     // Which end is the larger is not for a pattern to say.
@@ -23,18 +23,25 @@ const TEMPLATE: Word = Word {
     parse: |text| text.parse::<Template>().map(Value::Template).map_err(|e| e.to_string()),
 };
 
-const POLICY: Word = Word {
-    what: "a link policy",
+const LINK_STATE: Word = Word {
+    what: "a link state",
     example: "follow",
     spelling: Spelling::OneOf(Policy::all_typed),
-    parse: |text| text.parse::<Policy>().map(Value::Policy).map_err(|e| e.to_string()),
+    parse: |text| {
+        text.parse::<Policy>()
+            .map(Value::Policy)
+            .map_err(|e| format!("{e} (`ip link` calls them auto, enable and disable)"))
+    },
 };
 
 const DRIVER: Word = Word {
     what: "a way to drive a VF",
     example: "vfio-pci",
     spelling: Spelling::OneOf(VfDriver::all_typed),
-    parse: |text| text.parse::<VfDriver>().map(Value::Driver).map_err(|e| e.to_string()),
+    parse: |text| match text {
+        "default" => Err("\"default\" was renamed to \"host\"".to_owned()),
+        _ => text.parse::<VfDriver>().map(Value::Driver).map_err(|e| e.to_string()),
+    },
 };
 
 const VF_NAME: Word = Word {
@@ -54,194 +61,84 @@ const BIND: Word = Word {
     parse: |text| text.parse::<BindOrder>().map(Value::BindOrder).map_err(|e| e.to_string()),
 };
 
-/// The keys of one `[[pf]]`.
-pub(crate) mod pf {
-    pub(crate) const PCI: &str = "pci";
-    pub(crate) const PORT_GUID: &str = "port-guid";
-    pub(crate) const NODE_GUID: &str = "node-guid";
-    pub(crate) const RDMA: &str = "rdma";
-    pub(crate) const VFS: &str = "vfs";
-    pub(crate) const POLICY: &str = "policy";
-    pub(crate) const DRIVER: &str = "driver";
-    pub(crate) const INDEX: &str = "index";
-    pub(crate) const VF_NAME: &str = "vf-name";
-    pub(crate) const VF_RDMA_NAME: &str = "vf-rdma-name";
-    pub(crate) const BIND: &str = "bind";
-    /// For both kinds, for node GUIDs, for port GUIDs.
-    pub(crate) const LISTS: [&str; 3] = ["vf-guids", "vf-node-guids", "vf-port-guids"];
-    pub(crate) const RANGES: [&str; 3] =
-        ["vf-guid-range", "vf-node-guid-range", "vf-port-guid-range"];
-    pub(crate) const OFFSETS: [&str; 3] =
-        ["vf-guid-offset", "vf-node-guid-offset", "vf-port-guid-offset"];
-    pub(crate) const TEMPLATE: &str = "vf-guid-template";
-    pub(crate) const VF: &str = "vf";
-}
-/// The keys of one `[[pf.vf]]`.
-pub(crate) mod vf {
-    pub(crate) const INDEX: &str = "index";
-    pub(crate) const NODE_GUID: &str = "node-guid";
-    pub(crate) const PORT_GUID: &str = "port-guid";
-    pub(crate) const POLICY: &str = "policy";
-    pub(crate) const DRIVER: &str = "driver";
-}
-
-pub(super) static PF_KEYS: &[Key] = &[
-    Key { path: pf::PCI, kind: Kind::Word(&PCI), default: "", doc: "The PF by its PCI address." },
-    Key {
-        path: pf::PORT_GUID,
-        kind: Kind::Word(&GUID),
-        default: "",
-        doc: "The PF by the port GUID of one of its ports.",
-    },
-    Key {
-        path: pf::NODE_GUID,
-        kind: Kind::Word(&ANY_GUID),
-        default: "",
-        doc: "The PF by its node GUID.",
-    },
-    Key {
-        path: pf::RDMA,
-        kind: Kind::Word(&RDMA),
-        default: "",
-        doc: "The PF by the name of its RDMA device.",
-    },
-    Key {
-        path: pf::VFS,
-        kind: Kind::Number { min: 0, max: 65535 },
-        default: "",
-        doc: "How many VFs it shall have; the length of the list of GUIDs, if not given.",
-    },
-    Key {
-        path: pf::POLICY,
-        kind: Kind::Word(&POLICY),
-        default: "\"follow\"",
-        doc: "The link policy of its VFs: follow, up or down.",
-    },
-    Key {
-        path: pf::DRIVER,
-        kind: Kind::Word(&DRIVER),
-        default: "\"default\"",
-        doc: "Who drives its VFs: the host's own driver (default), vfio-pci, or nobody (none).",
-    },
-    Key {
-        path: pf::LISTS[0],
-        kind: Kind::Words(&ANY_GUID),
-        default: "",
-        doc: "The GUID of each VF from VF 0 on, for node and port alike.",
-    },
-    Key {
-        path: pf::LISTS[1],
-        kind: Kind::Words(&ANY_GUID),
-        default: "",
-        doc: "The node GUID of each VF from VF 0 on.",
-    },
-    Key {
-        path: pf::LISTS[2],
-        kind: Kind::Words(&ANY_GUID),
-        default: "",
-        doc: "The port GUID of each VF from VF 0 on.",
-    },
-    Key {
-        path: pf::RANGES[0],
-        kind: Kind::Word(&GUID_RANGE),
-        default: "",
-        doc: "VF n gets the first GUID of the range plus n, for node and port alike.",
-    },
-    Key {
-        path: pf::RANGES[1],
-        kind: Kind::Word(&GUID_RANGE),
-        default: "",
-        doc: "VF n gets the first GUID of the range plus n as its node GUID.",
-    },
-    Key {
-        path: pf::RANGES[2],
-        kind: Kind::Word(&GUID_RANGE),
-        default: "",
-        doc: "VF n gets the first GUID of the range plus n as its port GUID.",
-    },
-    Key {
-        path: pf::OFFSETS[0],
-        kind: OFFSET,
-        default: "",
-        doc: "VF n gets the PF's port GUID plus this plus n, for node and port alike.",
-    },
-    Key {
-        path: pf::OFFSETS[1],
-        kind: OFFSET,
-        default: "",
-        doc: "VF n gets the PF's port GUID plus this plus n as its node GUID.",
-    },
-    Key {
-        path: pf::OFFSETS[2],
-        kind: OFFSET,
-        default: "",
-        doc: "VF n gets the PF's port GUID plus this plus n as its port GUID.",
-    },
-    Key {
-        path: pf::TEMPLATE,
-        kind: Kind::Word(&TEMPLATE),
-        default: "",
-        doc: "Hex digits and numbers in fields that make the GUIDs of each VF, 64 bits in all: {host:BITS}, {pf:BITS}, {vf:BITS}, {kind:BITS}.",
-    },
-    Key {
-        path: pf::INDEX,
-        kind: Kind::Number { min: 0, max: 65535 },
-        default: "",
-        doc: "The PF's number in templates; its place among the [[pf]], from 0, if not given.",
-    },
-    Key {
-        path: pf::VF_NAME,
-        kind: Kind::Word(&VF_NAME),
-        default: "",
-        doc: "The name of each VF's netdev: text with {vf}, and {netdev} or {rdma} for the PF's own names.",
-    },
-    Key {
-        path: pf::VF_RDMA_NAME,
-        kind: Kind::Word(&VF_NAME),
-        default: "",
-        doc: "The name of each VF's RDMA device, in the same way.",
-    },
-    Key {
-        path: pf::BIND,
-        kind: Kind::Word(&BIND),
-        default: "",
-        doc: "How its VFs are bound: parallel, or in-order, each when the one before has its devices; if not given, in order where the kernel's numbers would be chance.",
-    },
-    Key {
-        path: pf::VF,
-        kind: Kind::Tables(VF_KEYS),
-        default: "[]",
-        doc: "What differs for one VF, or several in a row.",
-    },
-];
-
 /// GUIDs of cards next to each other differ in their last 24 bits.
 const OFFSET: Kind = Kind::Number { min: -0x00ff_ffff, max: 0x00ff_ffff };
 
-pub(super) static VF_KEYS: &[Key] = &[
-    Key {
-        path: vf::INDEX,
-        kind: Kind::Vfs,
-        default: "",
-        doc: "Which VF, counted from 0, or the first and the last: \"8-15\".",
-    },
-    Key {
-        path: vf::NODE_GUID,
-        kind: Kind::Word(&ANY_GUID),
-        default: "",
-        doc: "The node GUID of this one VF.",
-    },
-    Key {
-        path: vf::PORT_GUID,
-        kind: Kind::Word(&GUID),
-        default: "",
-        doc: "The port GUID of this one VF.",
-    },
-    Key {
-        path: vf::POLICY,
-        kind: Kind::Word(&POLICY),
-        default: "",
-        doc: "The link policy of these VFs.",
-    },
-    Key { path: vf::DRIVER, kind: Kind::Word(&DRIVER), default: "", doc: "Who drives these VFs." },
-];
+/// The keys of one `[[pf]]`.
+pub(crate) mod pf {
+    use super::super::words::{GUID, PCI, RDMA};
+    use super::{
+        ANY_GUID, BIND as ORDER, DRIVER as DRIVEN, GUIDS, Key, Kind, LINK_STATE as STATE, OFFSET,
+        TEMPLATE, VF_NAME as NAME,
+    };
+
+    keys! { KEYS:
+        PCI_ADDRESS = "pci", Kind::Word(&PCI), "",
+            "The PF by its PCI address.";
+        PORT_GUID = "port-guid", Kind::Word(&GUID), "",
+            "The PF by the port GUID of one of its ports.";
+        NODE_GUID = "node-guid", Kind::Word(&ANY_GUID), "",
+            "The PF by its node GUID.";
+        RDMA_NAME = "rdma", Kind::Word(&RDMA), "",
+            "The PF by the name of its RDMA device.";
+        VFS = "vfs", Kind::Number { min: 0, max: 65535 }, "",
+            "How many VFs it shall have; the length of the list of GUIDs, if not given.";
+        LINK_STATE = "link-state", Kind::Word(&STATE), "\"follow\"",
+            "The link state of its VFs: follow the physical port, up or down.";
+        DRIVER = "driver", Kind::Word(&DRIVEN), "\"host\"",
+            "Who drives its VFs: the host's own driver (host), vfio-pci, or nobody (none).";
+        GUID_LIST = "guid.list", Kind::Words(&ANY_GUID), "",
+            "The GUID of each VF from VF 0 on, for node and port alike.";
+        GUID_RANGE = "guid.range", Kind::Word(&GUIDS), "",
+            "VF n gets the first GUID of the range plus n, for node and port alike.";
+        GUID_OFFSET = "guid.offset", OFFSET, "",
+            "VF n gets the PF's port GUID plus this plus n, for node and port alike.";
+        GUID_TEMPLATE = "guid.template", Kind::Word(&TEMPLATE), "",
+            "Hex digits and numbers in fields make the GUID of each VF, 64 bits in all, for node and port alike: {host:BITS}, {pf:BITS}, {vf:BITS}, {kind:BITS}.";
+        GUID_NODE_LIST = "guid.node.list", Kind::Words(&ANY_GUID), "",
+            "The node GUID of each VF from VF 0 on.";
+        GUID_NODE_RANGE = "guid.node.range", Kind::Word(&GUIDS), "",
+            "VF n gets the first GUID of the range plus n as its node GUID.";
+        GUID_NODE_OFFSET = "guid.node.offset", OFFSET, "",
+            "VF n gets the PF's port GUID plus this plus n as its node GUID.";
+        GUID_NODE_TEMPLATE = "guid.node.template", Kind::Word(&TEMPLATE), "",
+            "Hex digits and numbers in fields make the GUID of each VF, 64 bits in all as its node GUID: {host:BITS}, {pf:BITS}, {vf:BITS}, {kind:BITS}.";
+        GUID_PORT_LIST = "guid.port.list", Kind::Words(&ANY_GUID), "",
+            "The port GUID of each VF from VF 0 on.";
+        GUID_PORT_RANGE = "guid.port.range", Kind::Word(&GUIDS), "",
+            "VF n gets the first GUID of the range plus n as its port GUID.";
+        GUID_PORT_OFFSET = "guid.port.offset", OFFSET, "",
+            "VF n gets the PF's port GUID plus this plus n as its port GUID.";
+        GUID_PORT_TEMPLATE = "guid.port.template", Kind::Word(&TEMPLATE), "",
+            "Hex digits and numbers in fields make the GUID of each VF, 64 bits in all as its port GUID: {host:BITS}, {pf:BITS}, {vf:BITS}, {kind:BITS}.";
+        NUMBER = "number", Kind::Number { min: 0, max: 65535 }, "",
+            "The PF's number in templates; its place among the [[pf]], from 0, if not given.";
+        VF_NAME = "vf-name", Kind::Word(&NAME), "",
+            "The name of each VF's netdev: text with {vf}, and {netdev} or {rdma} for the PF's own names.";
+        VF_RDMA_NAME = "vf-rdma-name", Kind::Word(&NAME), "",
+            "The name of each VF's RDMA device, in the same way.";
+        BIND = "bind", Kind::Word(&ORDER), "",
+            "How its VFs are bound: parallel, or in-order, each when the one before has its devices; if not given, in order where the kernel's numbers would be chance.";
+        VF = "vf", Kind::Tables(super::vf::KEYS), "[]",
+            "What differs for one VF, or several in a row.";
+    }
+}
+
+/// The keys of one `[[pf.vf]]`.
+pub(crate) mod vf {
+    use super::super::words::GUID;
+    use super::{ANY_GUID, DRIVER as DRIVEN, Key, Kind, LINK_STATE as STATE};
+
+    keys! { KEYS:
+        INDEX = "index", Kind::Vfs, "",
+            "Which VF, counted from 0, or the first and the last: \"8-15\".";
+        NODE_GUID = "node-guid", Kind::Word(&ANY_GUID), "",
+            "The node GUID of this one VF.";
+        PORT_GUID = "port-guid", Kind::Word(&GUID), "",
+            "The port GUID of this one VF.";
+        LINK_STATE = "link-state", Kind::Word(&STATE), "",
+            "The link state of these VFs.";
+        DRIVER = "driver", Kind::Word(&DRIVEN), "",
+            "Who drives these VFs.";
+    }
+}

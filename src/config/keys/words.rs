@@ -3,7 +3,8 @@
 use super::kinds::{Spelling, Word};
 use crate::config::value::Value;
 use crate::names::{
-    Guid, IfName, IfPattern, Mode, ModuleName, NameRule, PKey, PciAddress, RdmaName, Rung, Words,
+    Connection, Guid, IfName, IfPattern, Mode, ModuleName, NameRule, PKey, PciAddress, PortChoice,
+    PortSelector, RdmaName, Rung, Words,
 };
 
 pub(super) const MODULE: Word = Word {
@@ -64,14 +65,14 @@ pub(super) const IF_PATTERN: Word = Word {
     parse: |text| text.parse::<IfPattern>().map(Value::IfPattern).map_err(|e| e.to_string()),
 };
 
-pub(super) const RUNG: Word = Word {
-    what: "a rung that can be waited for",
+pub(super) const STATE: Word = Word {
+    what: "a state that can be waited for",
     example: "link",
     spelling: Spelling::OneOf(Rung::words_to_wait_for),
     parse: |text| {
         let want = || {
             format!(
-                "{text:?} is no rung to wait for: want {}",
+                "{text:?} is no state to wait for: want {}",
                 Rung::words_to_wait_for().join(", ")
             )
         };
@@ -95,4 +96,27 @@ pub(super) const PATH: Word = Word {
         good.then(|| Value::Path(text.to_owned()))
             .ok_or_else(|| "want an absolute path, without control characters".to_owned())
     },
+};
+
+pub(super) const CONNECTION: Word = Word {
+    what: "a libvirt connection",
+    example: "qemu:///session",
+    spelling: Spelling::Pattern("^[a-z][a-z0-9+.-]{0,30}:[!-~]{1,200}$"),
+    parse: |text| text.parse::<Connection>().map(Value::Connection),
+};
+
+pub(super) const PORTS: Word = Word {
+    what: "a choice of ports",
+    example: "listed",
+    spelling: Spelling::OneOf(PortChoice::all_typed),
+    parse: |text| text.parse::<PortChoice>().map(Value::PortChoice).map_err(|e| e.to_string()),
+};
+
+pub(super) const PORT_NAME: Word = Word {
+    what: "a PCI address, a port GUID or the name of an RDMA device",
+    example: "0000:4b:00.0",
+    spelling: Spelling::Pattern(
+        "^(([0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[01][0-9a-fA-F]\\.[0-7]|([0-9a-fA-F]{4}:){3}[0-9a-fA-F]{4}|([0-9a-fA-F]{2}:){7}[0-9a-fA-F]{2}|[A-Za-z0-9][A-Za-z0-9_.-]{0,62})$",
+    ),
+    parse: |text| text.parse::<PortSelector>().map(Value::Port).map_err(|e| e.to_string()),
 };

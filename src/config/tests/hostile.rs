@@ -5,14 +5,14 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::loaded;
-use crate::config::{Config, Expect, Problems, Source, resolve, to_toml};
+use crate::config::{Config, Problems, Source, resolve, to_toml};
 
 #[test]
 fn hostile_files_are_answered_in_time() {
     let started = std::time::Instant::now();
     let inline =
         format!("boot = {{ {} }}\n", (0..60_000).map(|i| format!("k{i}=1,")).collect::<String>());
-    let ports = "[[expect.port]]\npci=\"x\"\n".repeat(40_000);
+    let ports = "[[port]]\npci=\"x\"\n".repeat(40_000);
     for text in [
         "a\n".repeat(300_000),
         "a.".repeat(400_000),
@@ -43,14 +43,14 @@ fn a_list_longer_than_any_host_needs_is_refused() {
 
 #[test]
 fn a_line_too_long_for_a_frame_is_named_only() {
-    let text =
-        format!("# first\n{} = 1\nboot.deadline = {}0\n", "k".repeat(5000), " ".repeat(5000));
+    let text = format!("# first\n{} = 1\nboot.timeout = {}0\n", "k".repeat(5000), " ".repeat(5000));
     expect_test::expect![[r#"
         error: unknown key "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"
         --> /etc/0.toml:2:1
+         = help: possible are boot, modules, port, network, interface, wait-online, host, pf, guests, guest
 
-        error: bad value for boot.deadline
-        --> /etc/0.toml:3:5017
+        error: bad value for boot.timeout
+        --> /etc/0.toml:3:5016
          = note: 0 is out of range: want 1s to 1h
 
         configuration is bad: 2 errors"#]]
@@ -61,15 +61,15 @@ fn a_line_too_long_for_a_frame_is_named_only() {
 fn nearly() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("[boot]\n".to_owned()),
-        Just("deadline = \"4min\"\n".to_owned()),
-        Just("boot.hca-deadline = 999\n".to_owned()),
-        Just("[[expect.port]]\n".to_owned()),
+        Just("timeout = \"4min\"\n".to_owned()),
+        Just("boot.adapter-timeout = 999\n".to_owned()),
+        Just("[[port]]\n".to_owned()),
         Just("pci = \"0000:4b:00.0\"\n".to_owned()),
         Just("rdma = \"mlx5_0\"\nport = 1\n".to_owned()),
         Just("[modules]\nload = [".to_owned()),
         Just("\"ib_umad\", ".to_owned()),
         Just("]\n".to_owned()),
-        Just("skip = []\n".to_owned()),
+        Just("exclude = []\n".to_owned()),
         "(?s).{0,8}",
     ];
     proptest::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
@@ -94,26 +94,24 @@ proptest! {
 
     #[test]
     fn what_is_shown_reads_back(
-        deadline in 1_u64..3600, hca in 1_u64..3600,
+        timeout in 1_u64..3600, adapter in 1_u64..3600,
         // Not empty: that takes the default away, which pasting cannot repeat.
         load in proptest::collection::vec("[a-z_]{1,8}", 1..4),
         skip in proptest::collection::vec("[0-9]{1,3}", 0..4),
-        ports in proptest::collection::btree_set(1_u8..=254, 0..4), optional: bool,
+        ports in proptest::collection::btree_set(1_u8..=254, 0..4), required: bool,
     ) {
         let ports: String = ports
             .iter()
-            .map(|n| format!("[[expect.port]]\npci = \"0000:4b:00.0\"\nport = {n}\noptional = {optional}\n"))
+            .map(|n| format!("[[port]]\npci = \"0000:4b:00.0\"\nport = {n}\nrequired = {required}\n"))
             .collect();
         let text = format!(
-            "boot.deadline = {deadline}\nboot.hca-deadline = {}\nmodules.load = {load:?}\nmodules.skip = {skip:?}\n{ports}",
-            hca.min(deadline),
+            "boot.timeout = {timeout}\nboot.adapter-timeout = {}\nmodules.load = {load:?}\nmodules.exclude = {skip:?}\n{ports}",
+            adapter.min(timeout),
         );
         let first = loaded(&[&text]).expect("good");
         let second = loaded(&[&to_toml(&first.effective)]).expect("good");
         let strip = |mut config: Config| {
-            if let Expect::List(ports) = &mut config.expect {
-                ports.iter_mut().for_each(|port| port.origin.clear());
-            }
+            config.ports.iter_mut().for_each(|port| port.origin.clear());
             config
         };
         prop_assert_eq!(strip(first.config), strip(second.config));

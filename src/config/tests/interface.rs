@@ -8,9 +8,9 @@ use crate::names::Mode;
 
 #[test]
 fn each_setting_is_read_and_p_keys_are_full_members() {
-    let text = "[[interface]]\nname = \"ib*\"\nmode = \"connected\"\nmtu = 65520\numcast = true\nreceive-queue = 512\nsend-queue = 128\n\n[[interface]]\npci = \"0000:4b:00.0\"\nport = 2\npkeys = [\"0x000a\", \"0x8001\", \"0x800a\"]\n\n[[interface]]\nport-guid = \"0002:c903:000e:8acd\"\npersistent-name = \"ib7\"\n";
-    let config = good(&[text, "network.deadline = 5"]);
-    assert_eq!(config.network.deadline.as_secs(), 5);
+    let text = "[[interface]]\nmatch.name = \"ib*\"\nmode = \"connected\"\nmtu = 65520\numcast = true\nreceive-queue = 512\nsend-queue = 128\n\n[[interface]]\nmatch.pci = \"0000:4b:00.0\"\nmatch.port = 2\npartition = [{ pkey = \"0x000a\" }, { pkey = \"0x8001\" }]\n\n[[interface]]\nmatch.port-guid = \"0002:c903:000e:8acd\"\nname = \"ib7\"\n";
+    let config = good(&[text, "network.timeout = 5"]);
+    assert_eq!(config.network.timeout.as_secs(), 5);
     let [a, b, c] = config.interfaces.as_slice() else { panic!("three: {config:?}") };
     assert_eq!((a.mode, a.mtu, a.umcast), (Some(Mode::Connected), Some(65520), Some(true)));
     assert_eq!((a.receive_queue, a.send_queue), (Some(512), Some(128)));
@@ -19,13 +19,13 @@ fn each_setting_is_read_and_p_keys_are_full_members() {
     let pkeys: Vec<String> = b.pkeys.iter().map(ToString::to_string).collect();
     assert_eq!(pkeys, ["0x8001", "0x800a"]);
     assert_eq!((b.mode, b.mtu, b.umcast), (None, None, None), "what is not said is left alone");
-    assert_eq!(c.persistent_name.as_ref().map(|n| n.as_str()), Some("ib7"));
+    assert_eq!(c.name.as_ref().map(|n| n.as_str()), Some("ib7"));
     assert_eq!(c.origin, "/etc/0.toml:14");
 }
 
 #[test]
 fn what_is_shown_can_be_read_again() {
-    let text = "[[interface]]\nname = \"ib*\"\npkeys = [\"0x8001\"]\numcast = false\n";
+    let text = "[[interface]]\nmatch.name = \"ib*\"\npartition = [{ pkey = \"0x8001\" }]\numcast = false\n";
     let shown = to_toml(&loaded(&[text]).expect("good").effective);
     let (mut again, mut before) = (good(&[&shown]), good(&[text]));
     for rule in again.interfaces.iter_mut().chain(&mut before.interfaces) {
@@ -37,14 +37,17 @@ fn what_is_shown_can_be_read_again() {
 
 #[test]
 fn an_empty_list_takes_interfaces_away() {
-    assert_eq!(good(&["[[interface]]\nname = \"*\"\nmtu = 2044\n", "interface = []"]), good(&[]));
+    assert_eq!(
+        good(&["[[interface]]\nmatch.name = \"*\"\nmtu = 2044\n", "interface = []"]),
+        good(&[])
+    );
 }
 
 #[test]
 fn every_way_to_go_wrong_is_shown() {
     bad(
         &[
-            "[[interface]]\nmtu = 2044\n[[interface]]\nname = \"ib0\"\npci = \"0000:4b:00.0\"\n[[interface]]\nname = \"ib0\"\nport = 1\n",
+            "[[interface]]\nmtu = 2044\n[[interface]]\nmatch.name = \"ib0\"\nmatch.pci = \"0000:4b:00.0\"\n[[interface]]\nmatch.name = \"ib0\"\nmatch.port = 1\n",
         ],
         &expect![[r#"
             error: interface does not say which interface
@@ -53,34 +56,32 @@ fn every_way_to_go_wrong_is_shown() {
             1 | [[interface]]
               | ^^^^^^^^^^^^^ names none
               |
-              = help: give exactly one of name, port-guid, pci; name = "*" means every one
+              = help: give exactly one of match.name, match.port-guid, match.pci; match.name = "*" means every one
 
             error: interface names its interface in more than one way
-             --> /etc/0.toml:4:8
+             --> /etc/0.toml:4:14
               |
-            4 | name = "ib0"
-              |        ^^^^^ one way
-            5 | pci = "0000:4b:00.0"
-              |       -------------- and another
+            4 | match.name = "ib0"
+              |              ^^^^^ one way
+            5 | match.pci = "0000:4b:00.0"
+              |             -------------- and another
               |
-              = help: keep exactly one of name, port-guid, pci
+              = help: keep exactly one of match.name, match.port-guid, match.pci
 
-            error: port has no meaning without pci
-             --> /etc/0.toml:8:8
+            error: match.port has no meaning without match.pci
+             --> /etc/0.toml:8:14
               |
-            7 | name = "ib0"
-              |        ----- does not name an HCA
-            8 | port = 1
-              |        ^ which port of an HCA
+            7 | match.name = "ib0"
+              |              ----- does not name an adapter
+            8 | match.port = 1
+              |              ^ which port of an adapter
               |
-              = help: leave port out
+              = help: leave it out
 
             configuration is bad: 3 errors"#]],
     );
     bad(
-        &[
-            "[[interface]]\nname = \"*\"\nmode = \"datagram\"\nmtu = 65520\npersistent-name = \"ib0\"\n",
-        ],
+        &["[[interface]]\nmatch.name = \"*\"\nmode = \"datagram\"\nmtu = 65520\nname = \"ib0\"\n"],
         &expect![[r#"
             error: an MTU of 65520 is too large for datagram mode
              --> /etc/0.toml:4:7
@@ -92,72 +93,86 @@ fn every_way_to_go_wrong_is_shown() {
               |
               = help: datagram mode has 4092 at most (2044 on a link of 2048), connected mode 65520
 
-            configuration is bad: 1 error"#]],
+            error: interface.name is for one port
+             --> /etc/0.toml:5:8
+              |
+            2 | match.name = "*"
+              |              --- the name that it has
+            3 | mode = "datagram"
+            4 | mtu = 65520
+            5 | name = "ib0"
+              |        ^^^^^ the name that it gets
+              |
+              = help: give match.port-guid, or match.pci (and match.port, if the adapter has several ports)
+
+            configuration is bad: 2 errors"#]],
     );
     bad(
         &[
-            "[[interface]]\nname = \"ib 0\"\nmode = \"cm\"\nmtu = 9\npkeys = [\"0x8000\", \"8001\"]\n",
+            "[[interface]]\nmatch.name = \"ib 0\"\nmode = \"cm\"\nmtu = 9\npartition = [{ pkey = \"0x8000\" }, { pkey = \"8001\" }]\n",
         ],
         &expect![[r#"
-            error: bad value for name
-             --> /etc/0.toml:2:8
+            error: bad value for interface.match.name
+             --> /etc/0.toml:2:14
               |
-            2 | name = "ib 0"
-              |        ^^^^^^ "ib 0" is not a name pattern: no network device has '/', ':' or blanks in its name
+            2 | match.name = "ib 0"
+              |              ^^^^^^ "ib 0" is not a name pattern: no network device has '/', ':' or blanks in its name
 
-            error: bad value for mode
+            error: bad value for interface.mode
              --> /etc/0.toml:3:8
               |
             3 | mode = "cm"
               |        ^^^^ "cm" is no transport mode: want "datagram" or "connected"
 
-            error: bad value for mtu
+            error: bad value for interface.mtu
              --> /etc/0.toml:4:7
               |
             4 | mtu = 9
               |       ^ 9 is out of range: want 72 to 65520
 
-            error: bad value for pkeys
-             --> /etc/0.toml:5:10
+            error: bad value for interface.partition.pkey
+             --> /etc/0.toml:5:23
               |
-            5 | pkeys = ["0x8000", "8001"]
-              |          ^^^^^^^^ "0x8000" is not a P_Key: want 0x and four hex digits, 0x8001 to 0xffff (0x0001 is 0x8001: IPoIB is always a full member)
+            5 | partition = [{ pkey = "0x8000" }, { pkey = "8001" }]
+              |                       ^^^^^^^^ "0x8000" is not a P_Key: want 0x and four hex digits, 0x8001 to 0xffff (0x0001 is 0x8001: IPoIB is always a full member)
 
-            error: bad value for pkeys
-             --> /etc/0.toml:5:20
+            error: bad value for interface.partition.pkey
+             --> /etc/0.toml:5:44
               |
-            5 | pkeys = ["0x8000", "8001"]
-              |                    ^^^^^^ "8001" is not a P_Key: want 0x and four hex digits, 0x8001 to 0xffff (0x0001 is 0x8001: IPoIB is always a full member)
+            5 | partition = [{ pkey = "0x8000" }, { pkey = "8001" }]
+              |                                            ^^^^^^ "8001" is not a P_Key: want 0x and four hex digits, 0x8001 to 0xffff (0x0001 is 0x8001: IPoIB is always a full member)
 
             configuration is bad: 5 errors"#]],
     );
     bad(
-        &["[[interface]]\nname = \"*\"\npkeys = \"0x8001\"\n"],
+        &["[[interface]]\nmatch.name = \"*\"\npkeys = \"0x8001\"\n"],
         &expect![[r#"
-        error: bad value for pkeys
-         --> /etc/0.toml:3:9
-          |
-        3 | pkeys = "0x8001"
-          |         ^^^^^^^^ want a list of strings, each a P_Key, got a string
+            error: interface.pkeys was renamed to interface.partition
+             --> /etc/0.toml:3:1
+              |
+            3 | pkeys = "0x8001"
+              | ^^^^^ write interface.partition
+              |
+              = help: write [[interface.partition]] below, once for each, with `pkey = "0x8001"`
 
-        configuration is bad: 1 error"#]],
+            configuration is bad: 1 error"#]],
     );
     bad(
         &[
-            "[[interface]]\nport-guid = \"0002:c903:000e:8acd\"\npersistent-name = \"ib0\"\n",
-            "[[interface]]\nport-guid = \"0002:c903:000e:8ace\"\npersistent-name = \"ib0\"\n",
+            "[[interface]]\nmatch.port-guid = \"0002:c903:000e:8acd\"\nname = \"ib0\"\n",
+            "[[interface]]\nmatch.port-guid = \"0002:c903:000e:8ace\"\nname = \"ib0\"\n",
         ],
         &expect![[r#"
-            error: one persistent name is given to two ports
-             --> /etc/1.toml:3:19
+            error: one name is given to two ports
+             --> /etc/1.toml:3:8
               |
-            3 | persistent-name = "ib0"
-              |                   ^^^^^ here
+            3 | name = "ib0"
+              |        ^^^^^ here
               |
-             ::: /etc/0.toml:3:19
+             ::: /etc/0.toml:3:8
               |
-            3 | persistent-name = "ib0"
-              |                   ----- and here
+            3 | name = "ib0"
+              |        ----- and here
               |
               = help: keep one of the two
 

@@ -8,39 +8,42 @@ const TEMPLATE: &str = "02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}";
 #[test]
 fn a_pf_with_everything() {
     let config = good(&[&format!(
-        "[host]\nnumber = 12\n[[pf]]\npci = \"0000:4b:00.0\"\nvfs = 16\npolicy = \"up\"\n\
-         driver = \"vfio-pci\"\nindex = 7\nvf-guid-template = \"{TEMPLATE}\"\n\
+        "[host]\nnumber = 12\n[[pf]]\npci = \"0000:4b:00.0\"\nvfs = 16\nlink-state = \"up\"\n\
+         driver = \"vfio-pci\"\nnumber = 7\nguid.template = \"{TEMPLATE}\"\n\
          [[pf.vf]]\nindex = \"8-15\"\ndriver = \"none\"\n\
-         [[pf.vf]]\nindex = 3\nport-guid = \"0200:0000:0000:0301\"\npolicy = \"down\"\n",
+         [[pf.vf]]\nindex = 3\nport-guid = \"0200:0000:0000:0301\"\nlink-state = \"down\"\n",
     )]);
     assert_eq!(config.host_number, HostNumber::Given(12));
     let pf = &config.pf[0];
     let template = Some(GuidSource::Template(TEMPLATE.parse().expect("template")));
     assert_eq!((&pf.node, &pf.port), (&template, &template));
-    assert_eq!((pf.vfs, pf.policy, pf.driver, pf.index), (16, Policy::Up, VfDriver::VfioPci, 7));
+    assert_eq!(
+        (pf.vfs, pf.link_state, pf.driver, pf.number),
+        (16, Policy::Up, VfDriver::VfioPci, 7)
+    );
     assert_eq!(pf.origin, "/etc/0.toml:3");
     assert_eq!(pf.exceptions.len(), 2);
     assert_eq!(pf.exceptions[0].vfs.last(), VfIndex::new(15).expect("index"));
     assert_eq!(pf.exceptions[1].port_guid, Some(Guid::new(0x0200_0000_0000_0301)));
-    assert_eq!(pf.exceptions[1].policy, Some(Policy::Down));
+    assert_eq!(pf.exceptions[1].link_state, Some(Policy::Down));
 }
 
 #[test]
 fn a_list_says_how_many_and_the_place_is_the_index() {
     let config = good(&[
         "[[pf]]\nrdma = \"mlx5_0\"\nvfs = 0\n",
-        "[[pf]]\nnode-guid = \"b859:9f03:0012:a480\"\nvf-guids = [\"0200:0000:0000:0001\", \"0200:0000:0000:0002\"]\n",
+        "[[pf]]\nnode-guid = \"b859:9f03:0012:a480\"\nguid.list = [\"0200:0000:0000:0001\", \"0200:0000:0000:0002\"]\n",
     ]);
     let pf = &config.pf[1];
-    assert_eq!((pf.vfs, pf.index), (2, 1));
-    assert_eq!((pf.policy, pf.driver), (Policy::Follow, VfDriver::Default));
+    assert_eq!((pf.vfs, pf.number), (2, 1));
+    assert_eq!((pf.link_state, pf.driver), (Policy::Follow, VfDriver::Host));
     assert_eq!(config.pf[0].node, None);
 }
 
 #[test]
 fn node_and_port_may_come_from_two_places() {
     let config = good(&[
-        "[[pf]]\nrdma = \"mlx5_0\"\nvfs = 4\nvf-node-guid-offset = 16\nvf-port-guid-range = \"0200:0000:0000:0010 - 0200:0000:0000:001f\"\n",
+        "[[pf]]\nrdma = \"mlx5_0\"\nvfs = 4\nguid.node.offset = 16\nguid.port.range = \"0200:0000:0000:0010 - 0200:0000:0000:001f\"\n",
     ]);
     assert_eq!(config.pf[0].node, Some(GuidSource::Offset(16)));
     assert!(matches!(config.pf[0].port, Some(GuidSource::Range(_))));
@@ -70,6 +73,14 @@ fn what_a_pf_lacks_or_says_twice() {
               |
               = help: give exactly one of pci, port-guid, node-guid, rdma; a port or node GUID survives moving the card to another slot
 
+            error: pf does not say where the node and port GUIDs of its VFs come from
+             --> /etc/0.toml:2:7
+              |
+            2 | vfs = 2
+              |       ^ each VF needs a node GUID and a port GUID, or its port stays down and rdma_cm fails
+              |
+              = help: a good choice, where 00 may be your site: `guid.template = "02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}"`
+
             error: pf names its PF in more than one way
              --> /etc/0.toml:4:7
               |
@@ -80,7 +91,15 @@ fn what_a_pf_lacks_or_says_twice() {
               |
               = help: keep exactly one of pci, port-guid, node-guid, rdma
 
-            configuration is bad: 2 errors"#]],
+            error: pf does not say where the node and port GUIDs of its VFs come from
+             --> /etc/0.toml:6:7
+              |
+            6 | vfs = 1
+              |       ^ each VF needs a node GUID and a port GUID, or its port stays down and rdma_cm fails
+              |
+              = help: a good choice, where 00 may be your site: `guid.template = "02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}"`
+
+            configuration is bad: 4 errors"#]],
     );
     bad(
         &["[[pf]]\nrdma = \"mlx5_0\"\n"],
@@ -104,12 +123,12 @@ fn what_a_pf_lacks_or_says_twice() {
         3 | vfs = 2
           |       ^ each VF needs a node GUID and a port GUID, or its port stays down and rdma_cm fails
           |
-          = help: a good choice, where 00 may be your site: `vf-guid-template = "02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}"`
+          = help: a good choice, where 00 may be your site: `guid.template = "02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}"`
 
         configuration is bad: 1 error"#]],
     );
     bad(
-        &["[[pf]]\nrdma = \"mlx5_0\"\nvfs = 2\nvf-port-guids = [\"0200:0000:0000:0001\"]\n"],
+        &["[[pf]]\nrdma = \"mlx5_0\"\nvfs = 2\nguid.port.list = [\"0200:0000:0000:0001\"]\n"],
         &expect![[r#"
             error: pf does not say where the node GUIDs of its VFs come from
              --> /etc/0.toml:3:7
@@ -117,35 +136,35 @@ fn what_a_pf_lacks_or_says_twice() {
             3 | vfs = 2
               |       ^ each VF needs a node GUID and a port GUID, or its port stays down and rdma_cm fails
               |
-              = help: give the other kind in the same way, or both at once with the key without node- or port-
+              = help: give the other kind in the same way, or both at once with guid.list, guid.range, guid.offset or guid.template
 
             configuration is bad: 1 error"#]],
     );
     bad(
         &[
-            "[[pf]]\nrdma = \"mlx5_0\"\nvfs = 2\nvf-guid-offset = 4\nvf-port-guids = [\"0200:0000:0000:0001\"]\n",
+            "[[pf]]\nrdma = \"mlx5_0\"\nvfs = 2\nguid.offset = 4\nguid.port.list = [\"0200:0000:0000:0001\"]\n",
         ],
         &expect![[r#"
             error: pf gives the GUIDs of its VFs in two ways
-             --> /etc/0.toml:5:17
+             --> /etc/0.toml:5:18
               |
-            4 | vf-guid-offset = 4
-              |                  - vf-guid-offset is another
-            5 | vf-port-guids = ["0200:0000:0000:0001"]
-              |                 ^^^^^^^^^^^^^^^^^^^^^^^ vf-port-guids is one
+            4 | guid.offset = 4
+              |               - guid.offset is another
+            5 | guid.port.list = ["0200:0000:0000:0001"]
+              |                  ^^^^^^^^^^^^^^^^^^^^^^^ guid.port.list is one
               |
               = help: keep one of the two; exceptions for single VFs are [[pf.vf]]
 
             configuration is bad: 1 error"#]],
     );
     bad(
-        &["[[pf]]\nrdma = \"mlx5_0\"\nvfs = 2\nvf-guid-template = \"0200:0000:0000:{kind:16}\"\n"],
+        &["[[pf]]\nrdma = \"mlx5_0\"\nvfs = 2\nguid.template = \"0200:0000:0000:{kind:16}\"\n"],
         &expect![[r#"
-            error: the template would give all VFs of the PF the same GUID
-             --> /etc/0.toml:4:20
+            error: pf.guid.template would give all VFs of the PF the same GUID
+             --> /etc/0.toml:4:17
               |
-            4 | vf-guid-template = "0200:0000:0000:{kind:16}"
-              |                    ^^^^^^^^^^^^^^^^^^^^^^^^^^ has no {vf:BITS}
+            4 | guid.template = "0200:0000:0000:{kind:16}"
+              |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^ has no {vf:BITS}
               |
               = help: a good one is "02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}"
 
@@ -183,10 +202,10 @@ fn what_a_pf_lacks_or_says_twice() {
 #[test]
 fn what_an_exception_gets_wrong() {
     bad(
-        &["[[pf]]\nrdma = \"mlx5_0\"\nvfs = 9\nvf-guid-offset = 9\n\
+        &["[[pf]]\nrdma = \"mlx5_0\"\nvfs = 9\nguid.offset = 9\n\
            [[pf.vf]]\nindex = \"0-7\"\nport-guid = \"0200:0000:0000:0001\"\n\
-           [[pf.vf]]\nindex = 7\npolicy = \"up\"\n\
-           [[pf.vf]]\npolicy = \"up\"\n"],
+           [[pf.vf]]\nindex = 7\nlink-state = \"up\"\n\
+           [[pf.vf]]\nlink-state = \"up\"\n"],
         &expect![[r#"
             error: several VFs cannot have one GUID
              --> /etc/0.toml:7:13
@@ -220,7 +239,7 @@ fn what_an_exception_gets_wrong() {
     );
     bad(
         &[
-            "[[pf]]\nrdma = \"mlx5_0\"\nvfs = 8\nvf-guid-offset = 9\n[[pf.vf]]\nindex = \"4-8\"\npolicy = \"up\"\n",
+            "[[pf]]\nrdma = \"mlx5_0\"\nvfs = 8\nguid.offset = 9\n[[pf.vf]]\nindex = \"4-8\"\nlink-state = \"up\"\n",
         ],
         &expect![[r#"
             error: pf.vf is about a VF that the PF shall not have
@@ -228,7 +247,7 @@ fn what_an_exception_gets_wrong() {
               |
             3 | vfs = 8
               |       - this many, counted from 0
-            4 | vf-guid-offset = 9
+            4 | guid.offset = 9
             5 | [[pf.vf]]
             6 | index = "4-8"
               |         ^^^^^ the last VF is 7
@@ -236,26 +255,28 @@ fn what_an_exception_gets_wrong() {
             configuration is bad: 1 error"#]],
     );
     bad(
-        &["[[pf]]\nrdma = \"mlx5_0\"\nvfs = 9\nvf-guid-offset = 9\n\
-           [[pf.vf]]\nindex = 70000\npolicy = \"Up\"\ncolour = 1\n"],
+        &["[[pf]]\nrdma = \"mlx5_0\"\nvfs = 9\nguid.offset = 9\n\
+           [[pf.vf]]\nindex = 70000\nlink-state = \"Up\"\ncolour = 1\n"],
         &expect![[r#"
-            error: bad value for index
+            error: bad value for pf.vf.index
              --> /etc/0.toml:6:9
               |
             6 | index = 70000
               |         ^^^^^ 70000 is out of range: want 0 to 65534
 
-            error: bad value for policy
-             --> /etc/0.toml:7:10
+            error: bad value for pf.vf.link-state
+             --> /etc/0.toml:7:14
               |
-            7 | policy = "Up"
-              |          ^^^^ want "follow", "up" or "down"
+            7 | link-state = "Up"
+              |              ^^^^ want "follow", "up" or "down" (`ip link` calls them auto, enable and disable)
 
-            error: unknown key "colour" in pf.vf
+            error: unknown key "colour" in [[pf.vf]]
              --> /etc/0.toml:8:1
               |
             8 | colour = 1
               | ^^^^^^
+              |
+              = help: possible are index, node-guid, port-guid, link-state, driver
 
             configuration is bad: 3 errors"#]],
     );
@@ -273,35 +294,35 @@ fn what_an_exception_gets_wrong() {
         configuration is bad: 1 error"#]],
     );
     bad(
-        &["[[pf]]\nrdma = \"mlx5_0\"\nvfs = 1\nvf-guids = \"0200:0000:0000:0001\"\n"],
+        &["[[pf]]\nrdma = \"mlx5_0\"\nvfs = 1\nguid.list = \"0200:0000:0000:0001\"\n"],
         &expect![[r#"
-        error: bad value for vf-guids
-         --> /etc/0.toml:4:12
-          |
-        4 | vf-guids = "0200:0000:0000:0001"
-          |            ^^^^^^^^^^^^^^^^^^^^^ want a list of strings, each a GUID, got a string
+            error: bad value for pf.guid.list
+             --> /etc/0.toml:4:13
+              |
+            4 | guid.list = "0200:0000:0000:0001"
+              |             ^^^^^^^^^^^^^^^^^^^^^ want a list of strings, each a GUID, got a string
 
-        configuration is bad: 1 error"#]],
+            configuration is bad: 1 error"#]],
     );
 }
 
 #[test]
 fn a_template_that_is_none_is_shown() {
     bad(
-        &["[[pf]]\nrdma = \"mlx5_0\"\nvfs = 1\nvf-guid-template = \"02:00:{host:16}:{vf:16}\"\n\
-           [[pf]]\nrdma = \"mlx5_1\"\nvfs = 1\nvf-guid-template = \"{hots:64}\"\n"],
+        &["[[pf]]\nrdma = \"mlx5_0\"\nvfs = 1\nguid.template = \"02:00:{host:16}:{vf:16}\"\n\
+           [[pf]]\nrdma = \"mlx5_1\"\nvfs = 1\nguid.template = \"{hots:64}\"\n"],
         &expect![[r#"
-            error: bad value for vf-guid-template
-             --> /etc/0.toml:4:20
+            error: bad value for pf.guid.template
+             --> /etc/0.toml:4:17
               |
-            4 | vf-guid-template = "02:00:{host:16}:{vf:16}"
-              |                    ^^^^^^^^^^^^^^^^^^^^^^^^^ the template has 48 bits, and a GUID has 64
+            4 | guid.template = "02:00:{host:16}:{vf:16}"
+              |                 ^^^^^^^^^^^^^^^^^^^^^^^^^ the template has 48 bits, and a GUID has 64
 
-            error: bad value for vf-guid-template
-             --> /etc/0.toml:8:20
+            error: bad value for pf.guid.template
+             --> /etc/0.toml:8:17
               |
-            8 | vf-guid-template = "{hots:64}"
-              |                    ^^^^^^^^^^^ {hots:64} is not a field: want {host:BITS}, {pf:BITS}, {vf:BITS} or {kind:BITS}, BITS from 1 to 56, and ":decimal" after it where each decimal digit is to take 4 bits; {kind:8:node=0,port=1} says which number is which
+            8 | guid.template = "{hots:64}"
+              |                 ^^^^^^^^^^^ {hots:64} is not a field: want {host:BITS}, {pf:BITS}, {vf:BITS} or {kind:BITS}, BITS from 1 to 56, and ":decimal" after it where each decimal digit is to take 4 bits; {kind:8:node=0,port=1} says which number is which
 
             configuration is bad: 2 errors"#]],
     );
@@ -357,9 +378,9 @@ fn the_host_has_one_number() {
 #[test]
 fn show_can_be_read_back() {
     let text = format!(
-        "[[pf]]\npci = \"0000:4b:00.0\"\nvfs = 4\nvf-guid-template = \"{TEMPLATE}\"\n\
-         [[pf.vf]]\nindex = \"2-3\"\ndriver = \"vfio-pci\"\n[[pf.vf]]\nindex = 0\npolicy = \"up\"\n\
-         [[pf]]\nrdma = \"mlx5_1\"\nvf-guids = [\"0x0200000000000001\"]\n[[pf.vf]]\nindex = 0\ndriver = \"none\"\n"
+        "[[pf]]\npci = \"0000:4b:00.0\"\nvfs = 4\nguid.template = \"{TEMPLATE}\"\n\
+         [[pf.vf]]\nindex = \"2-3\"\ndriver = \"vfio-pci\"\n[[pf.vf]]\nindex = 0\nlink-state = \"up\"\n\
+         [[pf]]\nrdma = \"mlx5_1\"\nguid.list = [\"0x0200000000000001\"]\n[[pf.vf]]\nindex = 0\ndriver = \"none\"\n"
     );
     let loaded = loaded(&[&text]).expect("good");
     let shown = to_toml(&loaded.effective);
@@ -370,7 +391,7 @@ fn show_can_be_read_back() {
         [[pf]]
         pci = "0000:4b:00.0"  # from /etc/0.toml:2
         vfs = 4  # from /etc/0.toml:3
-        vf-guid-template = "02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}"  # from /etc/0.toml:4
+        guid.template = "02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}"  # from /etc/0.toml:4
 
         [[pf.vf]]
         index = "2-3"  # from /etc/0.toml:6
@@ -378,11 +399,11 @@ fn show_can_be_read_back() {
 
         [[pf.vf]]
         index = 0  # from /etc/0.toml:9
-        policy = "up"  # from /etc/0.toml:10
+        link-state = "up"  # from /etc/0.toml:10
 
         [[pf]]
         rdma = "mlx5_1"  # from /etc/0.toml:12
-        vf-guids = ["0200:0000:0000:0001"]  # from /etc/0.toml:13
+        guid.list = ["0200:0000:0000:0001"]  # from /etc/0.toml:13
 
         [[pf.vf]]
         index = 0  # from /etc/0.toml:15
@@ -396,7 +417,7 @@ fn show_can_be_read_back() {
     assert_eq!(again, loaded.config);
     let json = to_json(&loaded.effective);
     let keys = json.as_array().expect("list").iter().filter_map(|s| s["key"].as_str());
-    assert!(keys.into_iter().any(|key| key == "pf[0].vf[1].policy"));
+    assert!(keys.into_iter().any(|key| key == "pf[0].vf[1].link-state"));
 }
 
 #[test]
@@ -404,7 +425,7 @@ fn patterns_for_names_are_judged_with_their_place() {
     let with = |first: &str, second: &str| {
         let pf = |pci: &str, lines: &str| {
             format!(
-                "[[pf]]\npci = \"{pci}\"\nvfs = 12\nindex = 0\nvf-guid-template = \"{TEMPLATE}\"\n{lines}\n"
+                "[[pf]]\npci = \"{pci}\"\nvfs = 12\nnumber = 0\nguid.template = \"{TEMPLATE}\"\n{lines}\n"
             )
         };
         let text = format!("{}{}", pf("0000:4b:00.0", first), pf("0000:5e:00.0", second));

@@ -29,10 +29,11 @@ fn every_key_has_an_effect() {
             Kind::Flag => "true".to_owned(),
             Kind::Number { max, .. } => max.to_string(),
             Kind::Vfs => "0".to_owned(),
-            Kind::Word(word) => format!("{:?}", word.example),
+            Kind::Word(word) | Kind::OneOrMore(word) => format!("{:?}", word.example),
             Kind::Words(word) => format!("[{:?}]", word.example),
             Kind::Tables(keys) => {
-                let word = keys.iter().find(|key| matches!(key.kind, Kind::Word(_)));
+                let word =
+                    keys.iter().find(|key| matches!(key.kind, Kind::Word(_) | Kind::OneOrMore(_)));
                 let key = word.expect("a key that names something");
                 format!("[{{ {} = {} }}]", key.path, sample(&key.kind))
             }
@@ -83,8 +84,11 @@ fn the_vendor_file_changes_nothing_and_its_examples_are_good() {
     let examples: String = file.lines().map(example).collect();
     let loaded = loaded(&[&examples]).unwrap_or_else(|problems| panic!("{problems}"));
     let shown = format!("{examples}{}", file.replace("\n##", "\n"));
-    for (path, _) in all_keys() {
-        let name = path.rsplit_once('.').map_or(path.as_str(), |(_, name)| name);
+    for (path, key) in all_keys() {
+        let name = match key.path.rsplit_once('.') {
+            Some((_, name)) if path == key.path => name,
+            _ => key.path,
+        };
         let head = format!("[[{path}]]");
         assert!(shown.contains(&format!("\n{name} = ")) || shown.contains(&head), "{path}");
     }

@@ -58,11 +58,12 @@ fn errors(text: &str, host: &PlanHost) -> Vec<String> {
     errors.iter().map(ToString::to_string).collect()
 }
 
-const GOOD: &str = "[[pf]]\npci = \"0000:4b:00.0\"\nvfs = 3\nvf-guid-template = \"02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}\"\n";
+const GOOD: &str = "[[pf]]\npci = \"0000:4b:00.0\"\nvfs = 3\nguid.template = \"02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}\"\n";
 
 #[test]
 fn a_template_is_filled_for_every_vf() {
-    let text = format!("{GOOD}[[pf.vf]]\nindex = 2\ndriver = \"vfio-pci\"\npolicy = \"down\"\n");
+    let text =
+        format!("{GOOD}[[pf.vf]]\nindex = 2\ndriver = \"vfio-pci\"\nlink-state = \"down\"\n");
     let resolved = plan(&text, &Pins::default(), &host());
     let wanted = resolved[0].wanted.as_ref().expect("good");
     assert_eq!(wanted.pf, pci("0000:4b:00.0"));
@@ -76,8 +77,8 @@ fn a_template_is_filled_for_every_vf() {
     assert_eq!(
         shown,
         [
-            "0 0200:000c:0000:0000 0200:000c:0001:0000 follow default",
-            "1 0200:000c:0000:0001 0200:000c:0001:0001 follow default",
+            "0 0200:000c:0000:0000 0200:000c:0001:0000 follow host",
+            "1 0200:000c:0000:0001 0200:000c:0001:0001 follow host",
             "2 0200:000c:0000:0002 0200:000c:0001:0002 down vfio-pci",
         ]
     );
@@ -100,7 +101,7 @@ fn a_pf_is_found_by_each_of_its_names() {
 #[test]
 fn offsets_count_from_the_port_guid() {
     let resolved = plan(
-        "[[pf]]\nrdma = \"mlx5_0\"\nvfs = 2\nvf-node-guid-offset = -16\nvf-port-guid-offset = 8\n",
+        "[[pf]]\nrdma = \"mlx5_0\"\nvfs = 2\nguid.node.offset = -16\nguid.port.offset = 8\n",
         &Pins::default(),
         &host(),
     );
@@ -109,7 +110,7 @@ fn offsets_count_from_the_port_guid() {
     assert_eq!(wanted.vfs[1].port_guid, guid("b859:9f03:0012:a489"));
     // 0xa480 + 32 is the other card.
     assert_eq!(
-        errors("[[pf]]\nrdma = \"mlx5_0\"\nvfs = 2\nvf-guid-offset = 31\n", &host()),
+        errors("[[pf]]\nrdma = \"mlx5_0\"\nvfs = 2\nguid.offset = 31\n", &host()),
         [
             "VF 1: its node GUID b859:9f03:0012:a4a0 is already the node GUID of 0000:5e:00.0 on this host",
             "VF 1: its node GUID b859:9f03:0012:a4a0 is already the port GUID of 0000:5e:00.0 on this host"
@@ -118,7 +119,7 @@ fn offsets_count_from_the_port_guid() {
     let mut high = host();
     high.functions[0].port_guids = vec![Guid::new(u64::MAX - 4)];
     assert_eq!(
-        errors("[[pf]]\nrdma = \"mlx5_0\"\nvfs = 8\nvf-guid-offset = 1\n", &high),
+        errors("[[pf]]\nrdma = \"mlx5_0\"\nvfs = 8\nguid.offset = 1\n", &high),
         [
             "VF 4: ffff:ffff:ffff:fffb plus 5 is no GUID: it leaves the 64 bits",
             "VF 3: its node GUID is all ones, which is no GUID",
@@ -204,7 +205,7 @@ fn pins_follow_the_name_in_the_configuration_and_then_the_card() {
     );
 
     // RDMA names that changed places: the card decides.
-    let named = "host.number = 1\n[[pf]]\nrdma = \"mlx5_0\"\nvfs = 1\nvf-guid-template = \"02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}\"\n[[pf]]\nrdma = \"mlx5_1\"\nvfs = 1\nvf-guid-template = \"02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}\"\n";
+    let named = "host.number = 1\n[[pf]]\nrdma = \"mlx5_0\"\nvfs = 1\nguid.template = \"02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}\"\n[[pf]]\nrdma = \"mlx5_1\"\nvfs = 1\nguid.template = \"02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}\"\n";
     let first = plan(named, &Pins::default(), &host);
     let pins = pins_of(&first, &Pins::default(), &host, false);
     let mut renamed = host.clone();
@@ -326,7 +327,7 @@ fn a_number_of_a_name_that_may_change_is_told() {
     };
     assert_eq!(ids(GOOD, &Pins::default()), ["host-name-transient"]);
     assert!(ids(&format!("host.number = 5\n{GOOD}"), &Pins::default()).is_empty());
-    let range = "[[pf]]\npci = \"0000:4b:00.0\"\nvfs = 1\nvf-guid-range = \"0200:0000:0000:0000 - 0200:0000:0000:0004\"\n";
+    let range = "[[pf]]\npci = \"0000:4b:00.0\"\nvfs = 1\nguid.range = \"0200:0000:0000:0000 - 0200:0000:0000:0004\"\n";
     assert!(ids(range, &Pins::default()).is_empty());
     let pins = pins_of(&plan(GOOD, &Pins::default(), &host()), &Pins::default(), &host(), false);
     assert!(ids(GOOD, &pins).is_empty());
@@ -376,14 +377,14 @@ fn selector() -> impl Strategy<Value = &'static str> {
 
 fn source() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec![
-        "vf-guid-offset = 1",
-        "vf-guid-offset = 30",
-        "vf-node-guid-offset = 1\nvf-port-guid-offset = 1",
-        "vf-guid-range = \"0200:0000:0000:0000 - 0200:0000:0000:0004\"",
-        "vf-guid-template = \"02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}\"",
-        "vf-guid-template = \"00:00:{host:16}:{pf:8}:{kind:8}:{vf:16}\"",
-        "vf-guid-template = \"0000:0000:0000:00{vf:4}{kind:4}\"",
-        "vf-guids = [\"0200:0000:0000:0001\", \"0200:0000:0000:0001\"]",
+        "guid.offset = 1",
+        "guid.offset = 30",
+        "guid.node.offset = 1\nguid.port.offset = 1",
+        "guid.range = \"0200:0000:0000:0000 - 0200:0000:0000:0004\"",
+        "guid.template = \"02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}\"",
+        "guid.template = \"00:00:{host:16}:{pf:8}:{kind:8}:{vf:16}\"",
+        "guid.template = \"0000:0000:0000:00{vf:4}{kind:4}\"",
+        "guid.list = [\"0200:0000:0000:0001\", \"0200:0000:0000:0001\"]",
     ])
 }
 
@@ -446,10 +447,10 @@ proptest! {
 #[test]
 fn names_of_vfs_are_judged_against_the_host_and_each_other() {
     let pf =
-        |pci: &str, lines: &str| format!("[[pf]]\npci = \"{pci}\"\nvfs = 2\nindex = 0\n{lines}\n");
+        |pci: &str, lines: &str| format!("[[pf]]\npci = \"{pci}\"\nvfs = 2\nnumber = 0\n{lines}\n");
     let with = |first: &str, second: &str, host: &PlanHost| {
         let guids =
-            |n: u8| format!("vf-guid-template = \"02:00:{{host:16}}:0{n}:{{kind:8}}:{{vf:16}}\"");
+            |n: u8| format!("guid.template = \"02:00:{{host:16}}:0{n}:{{kind:8}}:{{vf:16}}\"");
         let text = format!(
             "{}{}",
             pf("0000:4b:00.0", &format!("{}\n{first}", guids(1))),

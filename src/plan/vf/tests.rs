@@ -228,8 +228,7 @@ fn kernel() -> impl Strategy<Value = Kernel> {
 }
 
 fn wanted() -> impl Strategy<Value = WantedPf> {
-    let driver =
-        prop_oneof![Just(VfDriver::Default), Just(VfDriver::VfioPci), Just(VfDriver::None)];
+    let driver = prop_oneof![Just(VfDriver::Host), Just(VfDriver::VfioPci), Just(VfDriver::None)];
     let policy = prop_oneof![Just(Policy::Follow), Just(Policy::Up), Just(Policy::Down)];
     prop::collection::vec((driver, policy, any::<bool>()), 0..=4).prop_map(|vfs| WantedPf {
         pf: pf(),
@@ -353,7 +352,7 @@ fn texts(plan: &VfPlan) -> Vec<String> {
 
 #[test]
 fn a_fresh_pf_gets_vfs_guids_and_one_bind_each_in_this_order() {
-    let plan = vf_steps(&plan_of(2, VfDriver::Default), &fresh().observe(), &Uses::new());
+    let plan = vf_steps(&plan_of(2, VfDriver::Host), &fresh().observe(), &Uses::new());
     assert_eq!(
         texts(&plan),
         [
@@ -375,7 +374,7 @@ fn a_fresh_pf_gets_vfs_guids_and_one_bind_each_in_this_order() {
 #[test]
 fn one_wrong_guid_is_one_rebind() {
     let mut kernel = fresh();
-    let wanted = plan_of(3, VfDriver::Default);
+    let wanted = plan_of(3, VfDriver::Host);
     assert!(kernel.run(&wanted, usize::MAX));
     kernel.admin[1].port_guid = Some(Guid::new(7));
     let plan = vf_steps(&wanted, &kernel.observe(), &Uses::new());
@@ -393,7 +392,7 @@ fn one_wrong_guid_is_one_rebind() {
 #[test]
 fn a_vf_whose_rdma_half_did_not_come_is_bound_anew_unless_it_is_in_use() {
     let mut kernel = fresh();
-    let wanted = plan_of(2, VfDriver::Default);
+    let wanted = plan_of(2, VfDriver::Host);
     assert!(kernel.run(&wanted, usize::MAX));
     kernel.vfs[1].half_bound = true;
     let plan = vf_steps(&wanted, &kernel.observe(), &Uses::new());
@@ -418,7 +417,7 @@ fn vfs_for_virtual_machines_never_see_the_hosts_driver() {
 #[test]
 fn a_vf_that_a_virtual_machine_has_is_as_wanted() {
     let mut kernel = fresh();
-    let wanted = plan_of(1, VfDriver::Default);
+    let wanted = plan_of(1, VfDriver::Host);
     assert!(kernel.run(&wanted, usize::MAX));
     kernel.vfs[0].driver = Some(VFIO.to_owned());
     kernel.vfs[0].in_use = true;
@@ -440,7 +439,7 @@ fn the_kernels_variant_of_vfio_pci_is_as_good() {
     assert!(steps.len() == 1 && steps[0].starts_with("set port GUID"), "{steps:?}");
     // A plan for the host's own driver takes it back.
     kernel.vfs[0].driver = Some("mlx5_vfio_pci".to_owned());
-    let back = texts(&vf_steps(&plan_of(1, VfDriver::Default), &kernel.observe(), &Uses::new()));
+    let back = texts(&vf_steps(&plan_of(1, VfDriver::Host), &kernel.observe(), &Uses::new()));
     assert_eq!(back.first().map(String::as_str), Some("unbind VF 0 from mlx5_vfio_pci"));
     assert!(!has_driver(Some("mlx5_core"), Some(VFIO)) && !has_driver(None, Some(VFIO)));
 }
@@ -450,7 +449,7 @@ fn what_stops_everything_is_said_with_what_to_do() {
     let said = |change: &dyn Fn(&mut ObservedPf)| {
         let mut observed = fresh().observe();
         change(&mut observed);
-        let plan = vf_steps(&plan_of(2, VfDriver::Default), &observed, &Uses::new());
+        let plan = vf_steps(&plan_of(2, VfDriver::Host), &observed, &Uses::new());
         assert_eq!(plan.steps, []);
         plan.problem.expect("a problem").to_string()
     };
@@ -469,7 +468,7 @@ fn what_stops_everything_is_said_with_what_to_do() {
 #[test]
 fn by_netlink_what_a_vf_does_not_show_is_told_again() {
     let mut kernel = fresh();
-    let wanted = plan_of(1, VfDriver::Default);
+    let wanted = plan_of(1, VfDriver::Host);
     assert!(kernel.run(&wanted, usize::MAX));
     kernel.vfs[0].read.node_guid = Some(Guid::new(7));
     let mut observed = kernel.observe();
@@ -491,7 +490,7 @@ fn by_netlink_what_a_vf_does_not_show_is_told_again() {
 #[test]
 fn where_the_kernel_tells_no_guids_what_the_vf_shows_counts() {
     let mut kernel = fresh();
-    let wanted = plan_of(1, VfDriver::Default);
+    let wanted = plan_of(1, VfDriver::Host);
     assert!(kernel.run(&wanted, usize::MAX));
     let mut observed = kernel.observe();
     observed.backend = Backend::Netlink { ifindex: Some(3) };
@@ -533,7 +532,7 @@ fn where_the_kernel_tells_no_guids_what_the_vf_shows_counts() {
 /// A VF that is as planned, in use, and has this policy.
 fn in_use_with(policy: Policy) -> Kernel {
     let mut kernel = fresh();
-    assert!(kernel.run(&plan_of(1, VfDriver::Default), usize::MAX));
+    assert!(kernel.run(&plan_of(1, VfDriver::Host), usize::MAX));
     kernel.admin[0].policy = Some(policy);
     kernel.vfs[0].in_use = true;
     kernel
@@ -542,7 +541,7 @@ fn in_use_with(policy: Policy) -> Kernel {
 #[test]
 fn the_link_of_a_vf_in_use_is_taken_down_only_if_the_vf_is_named() {
     let with = |to, policy_named| {
-        let mut wanted = plan_of(1, VfDriver::Default);
+        let mut wanted = plan_of(1, VfDriver::Host);
         wanted.vfs[0].policy = to;
         wanted.vfs[0].policy_named = policy_named;
         wanted
@@ -580,7 +579,7 @@ fn the_link_of_a_vf_in_use_is_taken_down_only_if_the_vf_is_named() {
 
 fn in_order(n: usize) -> WantedPf {
     let binding = Binding { order: BindOrder::InOrder, why: BindReason::KernelNumbers };
-    WantedPf { binding, ..plan_of(n, VfDriver::Default) }
+    WantedPf { binding, ..plan_of(n, VfDriver::Host) }
 }
 
 /// The VFs that are bound at the same time, round by round; `late` is one whose RDMA
@@ -616,7 +615,7 @@ fn rounds(wanted: &WantedPf, kernel: &mut Kernel, late: Option<usize>) -> Vec<Ve
 #[test]
 fn in_order_each_is_bound_when_the_one_before_has_its_devices() {
     assert_eq!(rounds(&in_order(3), &mut fresh(), None), [[0], [1], [2]]);
-    assert_eq!(rounds(&plan_of(3, VfDriver::Default), &mut fresh(), None), [[0, 1, 2]]);
+    assert_eq!(rounds(&plan_of(3, VfDriver::Host), &mut fresh(), None), [[0, 1, 2]]);
     // One whose device takes its time is waited for, and then the next is bound.
     assert_eq!(rounds(&in_order(3), &mut fresh(), Some(1)), [[0], [1], [2]]);
     // What gets no names on this host waits for nobody.

@@ -29,7 +29,7 @@ fn two(lines: &str) -> Host {
 #[test]
 fn guids_that_are_none() {
     left_alone(
-        &two("vf-guids = [\"0000:0000:0000:0000\", \"ffff:ffff:ffff:ffff\"]"),
+        &two("guid.list = [\"0000:0000:0000:0000\", \"ffff:ffff:ffff:ffff\"]"),
         OURS,
         2,
         &expect![[r#"
@@ -45,7 +45,7 @@ fn guids_that_are_none() {
 fn a_guid_that_is_missing() {
     left_alone(
         &two(
-            "vf-node-guids = [\"0200:0000:0000:0001\", \"0200:0000:0000:0002\"]\nvf-port-guids = [\"0200:0000:0000:0011\"]",
+            "guid.node.list = [\"0200:0000:0000:0001\", \"0200:0000:0000:0002\"]\nguid.port.list = [\"0200:0000:0000:0011\"]",
         ),
         OURS,
         2,
@@ -54,7 +54,7 @@ fn a_guid_that_is_missing() {
     "#]],
     );
     left_alone(
-        &two("vf-guid-range = \"0200:0000:0000:0001 - 0200:0000:0000:0001\""),
+        &two("guid.range = \"0200:0000:0000:0001 - 0200:0000:0000:0001\""),
         OURS,
         2,
         &expect![[r#"
@@ -67,7 +67,7 @@ fn a_guid_that_is_missing() {
 #[test]
 fn guids_that_are_given_twice() {
     left_alone(
-        &two("vf-guids = [\"0200:0000:0000:0001\", \"0200:0000:0000:0001\"]"),
+        &two("guid.list = [\"0200:0000:0000:0001\", \"0200:0000:0000:0001\"]"),
         OURS,
         2,
         &expect![[r#"
@@ -76,7 +76,7 @@ fn guids_that_are_given_twice() {
     );
     left_alone(
         &two(
-            "vf-node-guid-range = \"0200:0000:0000:0001 - 0200:0000:0000:0010\"\nvf-port-guid-range = \"0200:0000:0000:0002 - 0200:0000:0000:0010\"",
+            "guid.node.range = \"0200:0000:0000:0001 - 0200:0000:0000:0010\"\nguid.port.range = \"0200:0000:0000:0002 - 0200:0000:0000:0010\"",
         ),
         OURS,
         2,
@@ -85,7 +85,7 @@ fn guids_that_are_given_twice() {
     "#]],
     );
     // On two PFs.
-    let other = "[[pf]]\nrdma = \"mlx5_1\"\nvfs = 1\nindex = 0\n";
+    let other = "[[pf]]\nrdma = \"mlx5_1\"\nvfs = 1\nnumber = 0\n";
     let mut host = node(&format!("{}{other}{TEMPLATE}", good(1)));
     second(&mut host, "0000:5e:00.0", "mlx5_1", "b859:9f03:0012:a4a0");
     plan(
@@ -108,7 +108,7 @@ fn guids_that_are_given_twice() {
 #[test]
 fn a_guid_of_the_hardware() {
     left_alone(
-        &two("vf-guid-offset = 0"),
+        &two("guid.offset = 0"),
         OURS,
         2,
         &expect![[r#"
@@ -117,7 +117,7 @@ fn a_guid_of_the_hardware() {
         warning: VF 0 (and 1 VF more): the GUID b859:9f03:0012:a480 is not locally administered (0x02 of its first byte is not set): a vendor may give it to a card
     "#]],
     );
-    let mut host = node(&format!("[[pf]]\npci = \"{PF}\"\nvfs = 32\nvf-guid-offset = 1\n"));
+    let mut host = node(&format!("[[pf]]\npci = \"{PF}\"\nvfs = 32\nguid.offset = 1\n"));
     host.file(&format!("sys/bus/pci/devices/{PF}/sriov_totalvfs"), "64\n");
     second(&mut host, "0000:5e:00.0", "mlx5_1", "b859:9f03:0012:a4a0");
     left_alone(
@@ -135,7 +135,7 @@ fn a_guid_of_the_hardware() {
 #[test]
 fn guids_with_one_link_local_address() {
     left_alone(
-        &two("vf-guids = [\"0200:0000:0000:0001\", \"0000:0000:0000:0001\"]"),
+        &two("guid.list = [\"0200:0000:0000:0001\", \"0000:0000:0000:0001\"]"),
         OURS,
         2,
         &expect![[r#"
@@ -145,7 +145,7 @@ fn guids_with_one_link_local_address() {
     );
     // The PF's own is b859:...: without bit 0x02 of its first byte.
     left_alone(
-        &two("vf-guids = [\"ba59:9f03:0012:a480\", \"0200:0000:0000:0001\"]"),
+        &two("guid.list = [\"ba59:9f03:0012:a480\", \"0200:0000:0000:0001\"]"),
         OURS,
         2,
         &expect![[r#"
@@ -158,7 +158,7 @@ fn guids_with_one_link_local_address() {
 fn group_bit_and_vendors_space_are_warned_of() {
     plan(
         &two(
-            "vf-guid-template = \"11:11:11:11:11:11:{host:8:decimal}:{vf:4:decimal}{kind:4:node=1,port=0}\"",
+            "guid.template = \"11:11:11:11:11:11:{host:8:decimal}:{vf:4:decimal}{kind:4:node=1,port=0}\"",
         ),
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
@@ -166,8 +166,8 @@ fn group_bit_and_vendors_space_are_warned_of() {
               VFs are bound one after the other, for the kernel's numbers to be in their order
               warning: VF 0 (and 1 VF more): the GUID 1111:1111:1111:1201 has the group bit (0x01 of its first byte) set: no device may have such an EUI-64; the fabric was seen to bear it
               warning: VF 0 (and 1 VF more): the GUID 1111:1111:1111:1201 is not locally administered (0x02 of its first byte is not set): a vendor may give it to a card
-              + VF 0  node GUID 1111:1111:1111:1201  port GUID 1111:1111:1111:1200 (template)  policy follow  driver default
-              + VF 1  node GUID 1111:1111:1111:1211  port GUID 1111:1111:1111:1210 (template)  policy follow  driver default
+              + VF 0  node GUID 1111:1111:1111:1201  port GUID 1111:1111:1111:1200 (template)  policy follow  driver host
+              + VF 1  node GUID 1111:1111:1111:1211  port GUID 1111:1111:1111:1210 (template)  policy follow  driver host
             exit 1
         "#]],
     );
@@ -175,14 +175,14 @@ fn group_bit_and_vendors_space_are_warned_of() {
 
 #[test]
 fn numbers_that_do_not_fit() {
-    let script = "vf-guid-template = \"11:11:11:11:11:11:{host:8:decimal}:{vf:4:decimal}{kind:4:node=1,port=0}\"";
+    let script = "guid.template = \"11:11:11:11:11:11:{host:8:decimal}:{vf:4:decimal}{kind:4:node=1,port=0}\"";
     let host = node(&format!("[[pf]]\npci = \"{PF}\"\nvfs = 12\n{script}\n"));
     left_alone(
         &host,
         OURS,
         2,
         &expect![[r#"
-        error: VF 10 (and 1 VF more): VF index 10 does not fit in {vf:4:decimal}: the largest is 9: make the field of vf-guid-template wider
+        error: VF 10 (and 1 VF more): VF index 10 does not fit in {vf:4:decimal}: the largest is 9: make the field of guid.template wider
         warning: VF 0 (and 9 VFs more): the GUID 1111:1111:1111:1201 has the group bit (0x01 of its first byte) set: no device may have such an EUI-64; the fabric was seen to bear it
         warning: VF 0 (and 9 VFs more): the GUID 1111:1111:1111:1201 is not locally administered (0x02 of its first byte is not set): a vendor may give it to a card
     "#]],
@@ -193,7 +193,7 @@ fn numbers_that_do_not_fit() {
         OURS,
         2,
         &expect![[r#"
-        error: VF 0 (and 11 VFs more): host number 112 does not fit in {host:8:decimal}: the largest is 99: make the field of vf-guid-template wider
+        error: VF 0 (and 11 VFs more): host number 112 does not fit in {host:8:decimal}: the largest is 99: make the field of guid.template wider
     "#]],
     );
 }
@@ -416,7 +416,7 @@ fn two_names_of_one_pf_and_one_name_of_two() {
 
 #[test]
 fn an_offset_needs_the_pf_s_guid() {
-    let host = node("[[pf]]\npci = \"0000:5e:00.0\"\nvfs = 2\nvf-guid-offset = 16\n");
+    let host = node("[[pf]]\npci = \"0000:5e:00.0\"\nvfs = 2\nguid.offset = 16\n");
     host.function("0000:5e:00.0", "15b3:101b", "020700", Some("mlx5_core"));
     sriov(&host, "0000:5e:00.0", 16);
     left_alone(
@@ -440,7 +440,7 @@ fn one_bad_pf_does_not_stop_another() {
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
               1 VF wanted, 0 there, 1 to create, GUIDs not pinned
               VFs are bound one after the other, for the kernel's numbers to be in their order
-              + VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (template)  policy follow  driver default
+              + VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (template)  policy follow  driver host
 
             PF 0000:5e:00.0 mlx5_1 (/etc/ibprov/ibprov.toml:5)
               would be left alone:

@@ -43,7 +43,7 @@ fn second(host: &mut Host, pci: &str, name: &str, guid: &str) {
     sriov(host, pci, 16);
 }
 
-const TEMPLATE: &str = "vf-guid-template = \"02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}\"\n";
+const TEMPLATE: &str = "guid.template = \"02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}\"\n";
 
 fn good(vfs: u16) -> String {
     format!("[[pf]]\npci = \"{PF}\"\nvfs = {vfs}\n{TEMPLATE}")
@@ -73,9 +73,9 @@ fn a_fresh_node_would_get_its_vfs() {
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
               3 VFs wanted, 0 there, 3 to create, GUIDs not pinned
               VFs are bound one after the other, for the kernel's numbers to be in their order
-              + VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (template)  policy follow  driver default
-              + VF 1  node GUID 0200:000c:0000:0001  port GUID 0200:000c:0001:0001 (template)  policy follow  driver default
-              + VF 2  node GUID 0200:000c:0000:0002  port GUID 0200:000c:0001:0002 (template)  policy follow  driver default
+              + VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (template)  policy follow  driver host
+              + VF 1  node GUID 0200:000c:0000:0001  port GUID 0200:000c:0001:0001 (template)  policy follow  driver host
+              + VF 2  node GUID 0200:000c:0000:0002  port GUID 0200:000c:0001:0002 (template)  policy follow  driver host
             exit 1
         "#]],
     );
@@ -83,8 +83,10 @@ fn a_fresh_node_would_get_its_vfs() {
 
 #[test]
 fn every_difference_is_shown_and_what_is_right_is_counted() {
-    let config =
-        format!("{}[[pf.vf]]\nindex = \"3-4\"\ndriver = \"vfio-pci\"\npolicy = \"up\"\n", good(5));
+    let config = format!(
+        "{}[[pf.vf]]\nindex = \"3-4\"\ndriver = \"vfio-pci\"\nlink-state = \"up\"\n",
+        good(5)
+    );
     let mut host = node(&config);
     let guids =
         |n: u8| [format!("02:00:00:0c:00:00:00:{n:02x}"), format!("02:00:00:0c:00:01:00:{n:02x}")];
@@ -121,7 +123,7 @@ fn every_difference_is_shown_and_what_is_right_is_counted() {
         PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
           5 VFs wanted, 5 there, 3 to change, 2 as wanted, GUIDs not pinned
           VFs are bound one after the other, for the kernel's numbers to be in their order
-          = VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (template)  policy follow  driver default
+          = VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (template)  policy follow  driver host
           ~ VF 1   driver mlx5_core -> bound again (its port GUID is 0000:0000:0000:0000 instead of 0200:000c:0001:0001)
           ~ VF 2   node GUID 0000:0000:0000:0000 -> 0200:000c:0000:0002 (template)
                    policy down -> follow
@@ -230,7 +232,7 @@ fn json_has_everything() {
                   "node_guid": "0200:000c:0000:0000",
                   "port_guid": "0200:000c:0001:0000",
                   "policy": "follow",
-                  "driver": "default",
+                  "driver": "host",
                   "guids_from": "template"
                 },
                 {
@@ -240,7 +242,7 @@ fn json_has_everything() {
                   "node_guid": "0200:000c:0000:0001",
                   "port_guid": "0200:000c:0001:0001",
                   "policy": "follow",
-                  "driver": "default",
+                  "driver": "host",
                   "guids_from": "template"
                 }
               ],
@@ -281,7 +283,7 @@ fn what_cannot_be_done_now_is_said_and_what_is_in_use_is_left() {
               1 VF wanted, 0 there, GUIDs not pinned
               VFs are bound one after the other, for the kernel's numbers to be in their order
               nothing can be done: it has no IPoIB netdev, through which alone its VFs' GUIDs can be set (this host has no sriov/N files of MLNX_OFED): load ib_ipoib, see dmesg
-              ! VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (template)  policy follow  driver default
+              ! VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (template)  policy follow  driver host
 
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:6)
               2 VFs wanted, 2 there, 1 deferred, 1 as wanted, GUIDs not pinned
@@ -300,7 +302,7 @@ fn names_and_the_order_of_binding_are_shown_with_why() {
         PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
           1 VF wanted, 0 there, 1 to create, GUIDs not pinned
           VFs are bound at the same time: each gets its names by vf-name and vf-rdma-name
-          + VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (template)  policy follow  driver default  netdev ib0v0  RDMA device mlx5_0v0
+          + VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (template)  policy follow  driver host  netdev ib0v0  RDMA device mlx5_0v0
         exit 1
     "#]]
     .assert_eq(&host.show(&["plan"]));

@@ -12,8 +12,8 @@ fn drifts(host: &Host, warning: &str) {
   2 VFs wanted, 0 there, 2 to create, GUIDs pinned
   VFs are bound one after the other, for the kernel's numbers to be in their order
 ";
-    let rest = "  + VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (pin)  policy follow  driver default
-  + VF 1  node GUID 0200:000c:0000:0001  port GUID 0200:000c:0001:0001 (pin)  policy follow  driver default
+    let rest = "  + VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (pin)  policy follow  driver host
+  + VF 1  node GUID 0200:000c:0000:0001  port GUID 0200:000c:0001:0001 (pin)  policy follow  driver host
 
 drift: decide; the pins (/etc/ibprov/guid-pins.toml) hold until then
   keep the pinned GUIDs: set the configuration, or the host's number, so that it gives them
@@ -56,8 +56,8 @@ fn pins_hold_and_drift_wants_a_decision() {
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
               2 VFs wanted, 0 there, 2 to create, GUIDs pinned
               VFs are bound one after the other, for the kernel's numbers to be in their order
-              + VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (pin)  policy follow  driver default
-              + VF 1  node GUID 0200:000c:0000:0001  port GUID 0200:000c:0001:0001 (pin)  policy follow  driver default
+              + VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (pin)  policy follow  driver host
+              + VF 1  node GUID 0200:000c:0000:0001  port GUID 0200:000c:0001:0001 (pin)  policy follow  driver host
             exit 1
         "#]],
     );
@@ -229,7 +229,7 @@ fn partitions_are_for_the_subnet_manager() {
 
 #[test]
 fn hostile_names_do_not_reach_the_terminal_or_the_partitions() {
-    let host = node("[[pf]]\nrdma = \"mlx5_0\"\nvfs = 1\nvf-guids = [\"0200:0000:0000:0001\"]\n");
+    let host = node("[[pf]]\nrdma = \"mlx5_0\"\nvfs = 1\nguid.list = [\"0200:0000:0000:0001\"]\n");
     host.file("etc/hostname", "c12\u{1b}[2J;0x1=full\n");
     for arguments in [&["plan"][..], &["plan", "--partitions"], &["plan", "--pin"]] {
         let shown = host.show(arguments);

@@ -70,8 +70,8 @@ run agent
 # A PF that is planned: VF 0 is right, VF 1 cannot be made so, its file being
 # read-only here. A qemu hook goes by what apply has found.
 pf=/run/card/pci/devices/0000:4b:00.0
-guids='vf-node-guids = ["0200:0000:0012:0000", "0200:0000:0012:0001"]
-vf-port-guids = ["0200:0000:0012:0100", "0200:0000:0012:0101"]'
+guids='guid.node.list = ["0200:0000:0012:0000", "0200:0000:0012:0001"]
+guid.port.list = ["0200:0000:0012:0100", "0200:0000:0012:0101"]'
 printf '[[pf]]\npci = "0000:4b:00.0"\nvfs = 2\ndriver = "vfio-pci"\n%s\n' "$guids" >/run/pf.toml
 card() { unshare --mount sh -c 'mount --bind -o ro /run/card /sys/bus; exec "$@"' sh "$@"; }
 start() { virsh --quiet start -- "$1" >"$OUT/start.$1" 2>&1; }

@@ -49,7 +49,7 @@ rests() {
 none=$(connections)
 for guests in 63 127 254; do
 	{
-		printf '[guests]\ndeadline = "5s"\n'
+		printf '[guests]\ntimeout = "5s"\n'
 		n=0
 		while [ $n -lt $guests ]; do
 			[ $n -lt 127 ] && pf=4b || pf=4c

@@ -26,7 +26,7 @@ rests() {
 sed 's/--device=%f/%I/; s/%i\.device//; /^ConditionVirtualization/d; /^ExecStopPost/d' \
 	/usr/lib/systemd/system/ibprov-iface@.service >/run/systemd/system/wait@.service
 mkdir -p /run/systemd/network /etc/ibprov
-printf '[network]\ndeadline = "30min"\n' >/etc/ibprov/ibprov.toml
+printf '[network]\ntimeout = "30min"\n' >/etc/ibprov/ibprov.toml
 n=0
 while [ $n -lt 400 ]; do
 	n=$((n + 1))

@@ -8,7 +8,7 @@ connections() { awk -v bus=$bus '$8 == bus && $4 != "00010000" { n++ } END { pri
 sed 's/--device=%f/%I/; s/%i\.device//; /^ConditionVirtualization/d; /^ExecStopPost/d' \
 	/usr/lib/systemd/system/ibprov-iface@.service >/run/systemd/system/wait@.service
 mkdir -p /etc/ibprov
-printf '[network]\ndeadline = "30min"\n' >/etc/ibprov/ibprov.toml
+printf '[network]\ntimeout = "30min"\n' >/etc/ibprov/ibprov.toml
 printf 'auto ib500\niface ib500 inet manual\n\tup ip link set ib500 up\n' >/etc/network/interfaces
 mkdir -p /run/systemd/system/networking.service.d
 printf '[Service]\nExecStart=\nExecStart=/bin/sh -c "read go </run/go; ifup -a"\n' >/run/systemd/system/networking.service.d/late.conf

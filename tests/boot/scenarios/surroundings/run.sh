@@ -43,15 +43,15 @@ with TemporaryFileSystem=/run/systemd
 systemctl restart ibprov.service
 outcome no-sockets
 
-echo 'quiet ibprov.deadline=soon ibprov.deadline=1' >/run/cmdline
+echo 'quiet ibprov.timeout=soon ibprov.timeout=1' >/run/cmdline
 with BindReadOnlyPaths=/run/cmdline:/proc/cmdline
 systemctl restart ibprov.service
 outcome deadline
 
 # Both wait far longer than this takes.
-echo 'ibprov.deadline=600' >/run/cmdline
+echo 'ibprov.timeout=600' >/run/cmdline
 with BindReadOnlyPaths=/run/cmdline:/proc/cmdline
-printf '[boot]\ndeadline = "10min"\n[[expect.port]]\npci = "0000:4b:00.0"\n' >/run/holder.toml
+printf '[boot]\ntimeout = "10min"\n[[port]]\npci = "0000:4b:00.0"\n' >/run/holder.toml
 ibprov --config /run/holder.toml boot 2>"$OUT/holder.stderr" &
 holder=$!
 until [ "$(cat /run/ibprov/lock/boot)" = "$holder" ]; do :; done

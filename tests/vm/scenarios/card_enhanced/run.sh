@@ -30,15 +30,15 @@ ip link set "$b" up
 joined() { [ "$(cat "/sys/class/net/$b/carrier")" = 1 ]; }
 within 20 joined || echo "not up: $b"
 settings() { # NAME TOML-LINES
-	printf '[[interface]]\npci = "%s"\n%b' "$two" "$2" >"/run/$1.toml"
+	printf '[[interface]]\nmatch.pci = "%s"\n%b' "$two" "$2" >"/run/$1.toml"
 	ibprov iface "$b" --settings-only --config "/run/$1.toml" >"$OUT/$1" 2>&1
 	echo "$1: $? $(cat /sys/class/net/$b/mode /sys/class/net/$b/mtu | tr '\n' ' ')"
 }
 settings connected 'mode = "connected"\nmtu = 65520\n'
 settings small 'mode = "datagram"\nmtu = 1500\n'
 settings large 'mtu = 4092\n'
-settings child 'mtu = 2044\npkeys = ["0x8001"]\n'
-settings again 'mtu = 2044\npkeys = ["0x8001"]\n'
+settings child 'mtu = 2044\npartition = [{ pkey = "0x8001" }]\n'
+settings again 'mtu = 2044\npartition = [{ pkey = "0x8001" }]\n'
 echo 0x8001 >"/sys/class/net/$a/create_child"
 # Even past ibprov.
 if (echo connected >"/sys/class/net/$a/mode") 2>/dev/null; then echo taken; else echo refused; fi >"$OUT/raw-mode"

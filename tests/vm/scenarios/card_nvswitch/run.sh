@@ -14,7 +14,7 @@ phase "as booted"
 cat /run/ibprov/boot.json >"$OUT/first.json"
 keep status ibprov status
 keep status.json ibprov status --format json
-keep online.json ibprov wait-online --timeout 60s --rung link --format json
+keep online.json ibprov wait-online --timeout 60s --state link --format json
 modules >"$OUT/modules"
 for address in $plain $bridge $slow $failed; do
 	cat "/run/ibprov/vpd/$address.json"
@@ -37,7 +37,7 @@ cat >/run/plan/plan.toml <<-EOT
 	[[pf]]
 	pci = "$bridge"
 	vfs = 2
-	vf-guid-template = "02:00:00:70:00:{kind:8}:{vf:16}"
+	guid.template = "02:00:00:70:00:{kind:8}:{vf:16}"
 EOT
 keep plan ibprov plan --config /run/plan/plan.toml
 keep apply ibprov apply --config /run/plan/plan.toml

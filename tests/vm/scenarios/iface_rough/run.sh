@@ -68,7 +68,7 @@ echo "after hostile: $(systemctl is-active "$(unit ib3)")"
 # Connected mode and back.
 for mode in "connected 65520" "datagram 2044"; do
 	set -- $mode
-	printf '[[interface]]\nname = "ib3"\nmode = "%s"\nmtu = %s\n' "$1" "$2" >/run/mode.toml
+	printf '[[interface]]\nmatch.name = "ib3"\nmode = "%s"\nmtu = %s\n' "$1" "$2" >/run/mode.toml
 	ibprov iface ib3 --settings-only --config /run/mode.toml
 	echo "mode $1: $? $(cat /sys/class/net/ib3/mode /sys/class/net/ib3/mtu | tr '\n' ' ')"
 done

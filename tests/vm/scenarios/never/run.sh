@@ -9,7 +9,7 @@ echo "interrupted: $?"
 cp /run/ibprov/boot.json "$OUT/interrupted.json"
 
 # Two at once: the second begins when the first is through.
-printf '[boot]\ndeadline = "30s"\nhca-deadline = "4s"\n' >/run/short.toml
+printf '[boot]\ntimeout = "30s"\nadapter-timeout = "4s"\n' >/run/short.toml
 ibprov --config /run/short.toml --format json boot >"$OUT/first.json" 2>/dev/null &
 first=$!
 ibprov --config /run/short.toml --format json boot >"$OUT/second.json" 2>/dev/null

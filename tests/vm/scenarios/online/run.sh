@@ -37,15 +37,15 @@ set_knob "0001:01:00.0/link=down"
 wait_online cable --timeout 3s
 set_knob "0001:01:00.0/sm=0 0001:01:00.0/link=active"
 wait_online no-sm --timeout 4s
-wait_online no-sm-but-link --timeout 30s --rung link
+wait_online no-sm-but-link --timeout 30s --state link
 begin "no subnet manager" --address
 before=$(now)
 set_knob "0001:01:00.0/sm=1"
 end sm-comes
 
 # Nobody makes the settings that are asked for; then somebody does.
-printf '[[interface]]\nname = "ib0"\numcast = true\n' >/run/settings.toml
-begin "configured" --config /run/settings.toml --rung configured ib0
+printf '[[interface]]\nmatch.name = "ib0"\numcast = true\n' >/run/settings.toml
+begin "configured" --config /run/settings.toml --state configured ib0
 cp "$OUT/said" "$OUT/unset"
 before=$(now)
 ibprov iface ib0 --settings-only --config /run/settings.toml
@@ -76,7 +76,7 @@ systemctl stop late.service
 
 # A card that comes late.
 echo 0001:01:00.0 >/sys/bus/pci/drivers/mlx5_core/unbind
-begin "no driver is bound" --rung named
+begin "no driver is bound" --state named
 # The bind itself is the driver's time: when it ends, the netdev is there.
 echo 0001:01:00.0 >/sys/bus/pci/drivers/mlx5_core/bind
 before=$(now)

@@ -57,7 +57,7 @@ told other
 online other $one
 ibprov iface ib0 >"$OUT/other.iface" 2>&1
 echo "other iface: $?"
-printf '[[pf]]\npci = "%s"\nvfs = 2\nvf-guid-template = "02:00:00:70:{pf:8}:{kind:8}:{vf:16}"\n' $one >/run/plan.toml
+printf '[[pf]]\npci = "%s"\nvfs = 2\nguid.template = "02:00:00:70:{pf:8}:{kind:8}:{vf:16}"\n' $one >/run/plan.toml
 ibprov plan --config /run/plan.toml >"$OUT/other.plan" 2>&1
 echo "other plan: $?"
 

@@ -31,7 +31,7 @@ asked() { wait_for "$kind.text" "$kind.json" "$kind.check"; }
 phase() { kind=$1 && read -r up _ </proc/uptime && echo "$up $kind" >/dev/console; }
 # never NAME: boot waits for a port that does not come, until its deadline.
 never() { run "$1" ibprov --config /run/never.toml boot; }
-printf '[boot]\ndeadline = "3s"\n[[expect.port]]\npci = "0000:0f:00.0"\n' >/run/never.toml
+printf '[boot]\ntimeout = "3s"\nports = "listed"\n[[port]]\npci = "0000:0f:00.0"\n' >/run/never.toml
 # events NAME: udev tells of PCI functions, auxiliary devices and netdevs until NAME
 # has ended.
 events() {

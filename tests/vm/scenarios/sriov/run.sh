@@ -20,12 +20,12 @@ host.number = 18
 [[pf]]
 pci = "0000:01:00.0"
 vfs = 2
-vf-guid-template = "02:00:00:00:00:{host:8}:{kind:8}:{vf:8}"
+guid.template = "02:00:00:00:00:{host:8}:{kind:8}:{vf:8}"
 [[pf]]
 pci = "0000:02:00.0"
 vfs = 2
-policy = "up"
-vf-guid-template = "02:00:00:00:00:34:{kind:8}:{vf:8}"
+link-state = "up"
+guid.template = "02:00:00:00:00:34:{kind:8}:{vf:8}"
 END
 plan() {
 	name=$1

@@ -54,7 +54,7 @@ measure() { # WHO N PROBE_MS
 	phase "$1 $2 $3 $took"
 }
 for n in 1 8 16; do
-	printf '[[pf]]\npci = "%s"\nbind = "parallel"\nvfs = %s\nvf-guid-template = "02:00:00:70:00:{kind:8}:{vf:16}"\n' "$pf" "$n" >"/run/plan-$n.toml"
+	printf '[[pf]]\npci = "%s"\nbind = "parallel"\nvfs = %s\nguid.template = "02:00:00:70:00:{kind:8}:{vf:16}"\n' "$pf" "$n" >"/run/plan-$n.toml"
 done
 # One round to fill the caches, which is not counted.
 measure by_ibprov 16 0

@@ -70,7 +70,7 @@ facts "$one" >"$OUT/refused.facts"
 knobs "$one/guid_write=ok" "0001:01:00.3/latch=stale" "0001:02:00.3/latch=stale"
 apply stale --config /run/plan.toml
 knobs "0001:01:00.3/latch=fresh" "0001:02:00.3/latch=fresh"
-template 02:00:00:72 'policy = "up"'
+template 02:00:00:72 'link-state = "up"'
 knobs "$one/policy_write=drop" "$two/policy_write=9"
 apply policy --config /run/plan.toml
 knobs "pf/policy_write=ok" "$one/policy_write=ok" "$two/policy_write=ok"

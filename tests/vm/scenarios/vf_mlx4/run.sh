@@ -17,7 +17,7 @@ apply other --config /run/other.toml
 facts "$pf" >"$OUT/other.facts"
 gids >"$OUT/other.gids"
 rule "pf/guid_write=drop"
-printf '[boot]\nhca-deadline = "5s"\n\n' >/run/refused.toml
+printf '[boot]\nadapter-timeout = "5s"\n\n' >/run/refused.toml
 sed 's/02:00:00:70/02:00:00:72/' /etc/ibprov/ibprov.toml >>/run/refused.toml
 apply refused --config /run/refused.toml
 rule "pf/guid_write=ok"

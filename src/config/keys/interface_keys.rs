@@ -1,0 +1,43 @@
+//! The keys of `[[interface]]` and `[[interface.partition]]`.
+
+/// The keys of one `[[interface]]`.
+pub(crate) mod interface {
+    use super::super::kinds::{Key, Kind};
+    use super::super::words;
+
+    keys! { KEYS:
+        MATCH_NAME = "match.name", Kind::OneOrMore(&words::IF_PATTERN), "",
+            "The interfaces by name: a pattern as in a shell, \"*\" for every one, or a list of patterns.";
+        MATCH_PORT_GUID = "match.port-guid", Kind::OneOrMore(&words::GUID), "",
+            "The interface of the port with this port GUID, or a list of them.";
+        MATCH_PCI = "match.pci", Kind::OneOrMore(&words::PCI), "",
+            "The interfaces of the adapter at this PCI address, or a list of them.";
+        MATCH_PORT = "match.port", Kind::Number { min: 1, max: 254 }, "",
+            "Beside match.pci: only this port of the adapter, counted from 1.";
+        NAME = "name", Kind::Word(&words::IF_NAME), "",
+            "The name that udev gives the interface at every boot; for one port only.";
+        MODE = "mode", Kind::Word(&words::MODE), "",
+            "Transport mode, \"datagram\" or \"connected\".";
+        MTU = "mtu", Kind::Number { min: 72, max: 65520 }, "",
+            "MTU in bytes: at most 4092 in datagram mode, 65520 in connected mode.";
+        UMCAST = "umcast", Kind::Flag, "",
+            "Whether user space may join multicast groups on its own.";
+        RECEIVE_QUEUE = "receive-queue", Kind::Number { min: 2, max: 8192 }, "",
+            "The least that ib_ipoib's recv_queue_size should be; a smaller one is told, not changed.";
+        SEND_QUEUE = "send-queue", Kind::Number { min: 2, max: 8192 }, "",
+            "The least that ib_ipoib's send_queue_size should be; a smaller one is told, not changed.";
+        PARTITION = "partition", Kind::Tables(super::partition::KEYS), "[]",
+            "A P_Key child that the interface shall have.";
+    }
+}
+
+/// The keys of one `[[interface.partition]]`.
+pub(crate) mod partition {
+    use super::super::kinds::{Key, Kind};
+    use super::super::words;
+
+    keys! { KEYS:
+        PKEY = "pkey", Kind::Word(&words::PKEY), "",
+            "Its P_Key.";
+    }
+}

@@ -1,0 +1,20 @@
+//! The keys of `[[port]]`.
+
+/// The keys of one `[[port]]`.
+pub(crate) mod port {
+    use super::super::kinds::{Key, Kind};
+    use super::super::words;
+
+    keys! { KEYS:
+        PCI = "pci", Kind::OneOrMore(&words::PCI), "",
+            "The adapter by its PCI address, or a list of them.";
+        PORT_GUID = "port-guid", Kind::OneOrMore(&words::GUID), "",
+            "The port by its port GUID, or a list of them.";
+        RDMA = "rdma", Kind::OneOrMore(&words::RDMA), "",
+            "The adapter by the name of its RDMA device, or a list of them.";
+        PORT = "port", Kind::Number { min: 1, max: 254 }, "",
+            "Only this port of the adapter, counted from 1; all of them if not given.";
+        REQUIRED = "required", Kind::Flag, "true",
+            "It is a failure if the port does not come.";
+    }
+}

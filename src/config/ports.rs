@@ -1,0 +1,92 @@
+//! `[[port]]`: what is special about a port. Which ports are expected is `boot.ports`.
+
+use super::PortRow;
+use super::draft::Row;
+use super::keys::{PORT, port as key};
+use super::merge::Merged;
+use super::problem::{Place, Problem, Problems};
+use crate::names::{PortNumber, PortSelector};
+
+/// What the rows say, one for each adapter or port that they name.
+pub(super) fn rows(merged: &Merged, problems: &mut Problems) -> Vec<PortRow> {
+    let mut ports: Vec<(PortRow, Place)> = Vec::new();
+    for row in merged.tables(PORT) {
+        for (port, place) in one(row, problems) {
+            match ports.iter().find(|(other, _)| same(other, &port)) {
+                Some((_, other)) => problems.push(
+                    Problem::new("the same port is described twice")
+                        .at(&place, "here")
+                        .at(other, "and first here")
+                        .help("keep one of the two; `port = []` in a file between them drops what came before it"),
+                ),
+                None => ports.push((port, place)),
+            }
+        }
+    }
+    ports.into_iter().map(|(port, _)| port).collect()
+}
+
+fn one(row: &Row, problems: &mut Problems) -> Vec<(PortRow, Place)> {
+    let ways = [
+        (key::PCI, selectors(row, key::PCI, PortSelector::Pci)),
+        (key::PORT_GUID, selectors(row, key::PORT_GUID, PortSelector::PortGuid)),
+        (key::RDMA, selectors(row, key::RDMA, PortSelector::Rdma)),
+    ];
+    let names = ways.each_ref().map(|(name, _)| *name);
+    let given: Vec<_> = ways.into_iter().filter(|(_, named)| !named.is_empty()).collect();
+    if row.lacks(&names) {
+        problems.push(
+            Problem::new("port does not say which port")
+                .at(&row.place, "names no adapter and no port")
+                .help("give exactly one of pci, port-guid, rdma"),
+        );
+    }
+    if given.len() > 1 {
+        let start = Problem::new("port names its port in more than one way")
+            .help("keep exactly one of pci, port-guid, rdma");
+        let firsts = given.iter().filter_map(|(_, named)| named.first());
+        let labels = firsts.zip(["one way", "and another", "and a third"]);
+        problems.push(labels.fold(start, |p, ((_, at), label)| p.at(at, label)));
+    }
+    let number = row.field::<i64>(key::PORT);
+    let required = row.field(key::REQUIRED).is_none_or(|(required, _)| required);
+    let named = match given.as_slice() {
+        [(_, named)] => named.as_slice(),
+        _ => &[],
+    };
+    let mut ports = Vec::new();
+    for (which, at) in named {
+        match (which, &number) {
+            (PortSelector::PortGuid(guid), _) if guid.is_zero() => problems.push(
+                Problem::new("bad value for port.port-guid")
+                    .at(at, "an all-zero GUID is what a port without a GUID shows"),
+            ),
+            (PortSelector::PortGuid(_), Some((_, number_at))) => problems.push(
+                Problem::new("port.port has no meaning beside port.port-guid")
+                    .at(number_at, "which port of an adapter")
+                    .at(at, "is one port already")
+                    .help("leave port out"),
+            ),
+            _ => {
+                let port = number.as_ref().and_then(|(number, _)| PortNumber::new(*number).ok());
+                let origin = row.place.to_string();
+                let which = which.clone();
+                ports.push((PortRow { which, port, required, origin }, (*at).clone()));
+            }
+        }
+    }
+    ports
+}
+
+fn selectors<'a, T: super::value::FromValue>(
+    row: &'a Row,
+    key: &str,
+    of: fn(T) -> PortSelector,
+) -> Vec<(PortSelector, &'a Place)> {
+    row.each::<T>(key).into_iter().map(|(value, at)| (of(value), at)).collect()
+}
+
+/// True if one port could be meant by both.
+fn same(a: &PortRow, b: &PortRow) -> bool {
+    a.which == b.which && (a.port.is_none() || b.port.is_none() || a.port == b.port)
+}

@@ -1,0 +1,172 @@
+//! Every configuration of the tree: examples, and what the tests' guests boot with.
+
+#![allow(clippy::disallowed_methods, reason = "it reads the tree that it is built from")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::loaded;
+
+fn tree(below: &str) -> Vec<PathBuf> {
+    fn add(dir: &Path, list: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(dir).expect("directory").flatten() {
+            let path = entry.path();
+            // Links lead out of the tree, or to what is there anyway.
+            match entry.file_type().expect("type") {
+                t if t.is_dir() => add(&path, list),
+                t if t.is_file() => list.push(path),
+                _ => {}
+            }
+        }
+    }
+    let mut list = Vec::new();
+    add(&Path::new(env!("CARGO_MANIFEST_DIR")).join(below), &mut list);
+    list.sort();
+    list
+}
+
+fn is_configuration(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "toml")
+        && ["etc", "run", "usr/lib"]
+            .iter()
+            .any(|dir| path.to_string_lossy().contains(&format!("/root/{dir}/ibprov/ibprov")))
+}
+
+/// The host's own part of a configuration is merged as on a host: all files of one root.
+#[test]
+fn every_guest_s_configuration_is_good() {
+    let files: Vec<PathBuf> = tree("tests").into_iter().filter(|p| is_configuration(p)).collect();
+    assert!(files.len() > 30, "{files:?}");
+    for path in files {
+        let text = fs::read_to_string(&path).expect("text");
+        let answer = loaded(&[&text]);
+        if path.to_string_lossy().contains("/bad_configuration/") {
+            assert_eq!(answer.expect_err("bad").len(), 2, "{}", path.display());
+        } else if let Err(problems) = answer {
+            panic!("{}: {problems}", path.display());
+        }
+    }
+}
+
+/// What scripts write is not parsed here: it must have no old name.
+#[test]
+fn no_script_writes_an_old_name() {
+    let scripts = tree("tests").into_iter().filter(|p| p.extension().is_some_and(|e| e == "sh"));
+    let old = [
+        "deadline = ",
+        "expect.port",
+        "rung = ",
+        "skip = ",
+        "persistent-name = ",
+        "pkeys = ",
+        "policy = ",
+        "vf-guid",
+        "vf-node-guid",
+        "vf-port-guid",
+        "optional = ",
+        "ibprov.deadline",
+    ];
+    let mut seen = 0;
+    for path in scripts {
+        let text = fs::read_to_string(&path).expect("text");
+        seen += usize::from(text.contains("[[pf]]") || text.contains("[[interface]]"));
+        for name in old {
+            let found =
+                text.lines().find(|line| line.contains(name) && !line.contains("/run/cmdline"));
+            assert_eq!(found, None, "{}", path.display());
+        }
+    }
+    assert!(seen > 4, "{seen}");
+}
+
+#[test]
+fn every_example_of_the_documentation_is_good() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |path: &str| fs::read_to_string(root.join(path)).expect("text");
+    let readme = read("README.md");
+    let mut examples: Vec<String> = readme
+        .split("```toml\n")
+        .skip(1)
+        .filter_map(|rest| rest.split("```").next())
+        .map(str::to_owned)
+        .collect();
+    let page = read("docs/ibprov.toml.5.md");
+    let (_, page) = page.split_once("\n# EXAMPLES\n").expect("examples");
+    let mut example = String::new();
+    for line in page.lines() {
+        match line.strip_prefix("    ") {
+            Some(code) => example.push_str(&format!("{code}\n")),
+            None if line.is_empty() => example.push('\n'),
+            None => examples.push(std::mem::take(&mut example)),
+        }
+    }
+    examples.retain(|example| !example.trim().is_empty());
+    assert!(examples.len() >= 6, "{examples:?}");
+    for example in examples {
+        if let Err(problems) = loaded(&[&example]) {
+            panic!("{example}{problems}");
+        }
+    }
+}
+
+#[test]
+fn an_old_name_is_answered_with_the_new_one() {
+    let text = "[boot]\ndeadline = 9\n[[expect.port]]\npci = 1\n[[port]]\nrdma = \"a\"\noptional = true\n[[pf]]\nrdma = \"a\"\nvfs = 0\nvf-node-guid-range = \"x\"\ndriver = \"default\"\n[[pf.vf]]\nindex = 0\npolicy = \"up\"\n[[interface]]\npersistent-name = \"ib0\"\npkeys = []\n";
+    expect_test::expect![[r#"
+        error: boot.deadline was renamed to boot.timeout
+         --> /etc/0.toml:2:1
+          |
+        2 | deadline = 9
+          | ^^^^^^^^ write boot.timeout
+
+        error: expect.port was renamed to port
+         --> /etc/0.toml:3:10
+          |
+        3 | [[expect.port]]
+          |          ^^^^ write port
+          |
+          = help: write [[port]], and `[boot] ports = "listed"` where no other ports are expected
+
+        error: port.optional was renamed to port.required
+         --> /etc/0.toml:7:1
+          |
+        7 | optional = true
+          | ^^^^^^^^ write port.required
+          |
+          = help: `required = false` says what `optional = true` said
+
+        error: pf.vf-node-guid-range was renamed to pf.guid.node.range
+          --> /etc/0.toml:11:1
+           |
+        11 | vf-node-guid-range = "x"
+           | ^^^^^^^^^^^^^^^^^^ write pf.guid.node.range
+
+        error: bad value for pf.driver
+          --> /etc/0.toml:12:10
+           |
+        12 | driver = "default"
+           |          ^^^^^^^^^ "default" was renamed to "host"
+
+        error: pf.vf.policy was renamed to pf.vf.link-state
+          --> /etc/0.toml:15:1
+           |
+        15 | policy = "up"
+           | ^^^^^^ write pf.vf.link-state
+
+        error: interface.persistent-name was renamed to interface.name
+          --> /etc/0.toml:17:1
+           |
+        17 | persistent-name = "ib0"
+           | ^^^^^^^^^^^^^^^ write interface.name
+
+        error: interface.pkeys was renamed to interface.partition
+          --> /etc/0.toml:18:1
+           |
+        18 | pkeys = []
+           | ^^^^^ write interface.partition
+           |
+           = help: write [[interface.partition]] below, once for each, with `pkey = "0x8001"`
+
+        configuration is bad: 8 errors"#]]
+    .assert_eq(&loaded(&[text]).expect_err("bad").to_string());
+}
