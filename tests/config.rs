@@ -403,7 +403,7 @@ fn all_errors_of_all_files_are_shown_with_their_places() {
             3 | hca-deadlin = 3
               | ^^^^^^^^^^^
               |
-              = help: possible are timeout, adapter-timeout, ports, ignore
+              = help: possible are timeout, adapter-timeout, ports, ignore, at-least
 
             error: TOML syntax
              --> /run/ibprov/ibprov.d/20-b.toml:2:9

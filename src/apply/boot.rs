@@ -23,10 +23,11 @@ use super::steps::Steps;
 use super::warnings::{foreseen_of_all, send_queue_warning};
 use crate::config::{Config, InterfaceSelector};
 use crate::host::events::{Events, Happened};
+use crate::host::persistent_names::NamedPort;
 use crate::host::process::{self, Ended};
 use crate::host::{Root, clock, lock, persistent_names, state};
 use crate::ladder::{self, Expectation, Facts, Heard, expect, progress};
-use crate::names::{Guid, IfName, ModuleName, ModuleState};
+use crate::names::{IfName, ModuleName, ModuleState};
 use crate::observe::{ModprobeRules, Observed, Observer, driver_modules, ipoib};
 use crate::plan::settings::judge_settings;
 use crate::plan::{boot_steps, needed_modules, waits_for_udev};
@@ -107,7 +108,7 @@ pub fn run(config: &Config, config_file: Option<&Path>, root: &Root) -> anyhow::
         "boot began"
     );
     // Before a module is loaded that makes an interface.
-    if let Err(e) = persistent_names::establish(&names_by_guid(config)) {
+    if let Err(e) = persistent_names::establish(&names(config)) {
         report.problems.push(format!("persistent names: {e}"));
     }
     let rules = ModprobeRules::read(root);
@@ -138,13 +139,17 @@ pub fn run(config: &Config, config_file: Option<&Path>, root: &Root) -> anyhow::
     Ok(boot.finish(Some(end), &[], &Observed::default()))
 }
 
-/// The names that the configuration gives by port GUID.
-fn names_by_guid(config: &Config) -> Vec<(Guid, IfName)> {
-    let named = config.interfaces.iter().filter_map(|rule| match (&rule.which, &rule.name) {
-        (InterfaceSelector::PortGuid(guid), Some(name)) => Some((*guid, name.clone())),
-        _ => None,
+/// The names that the configuration gives.
+fn names(config: &Config) -> Vec<(NamedPort, IfName)> {
+    let named = config.interfaces.iter().filter_map(|rule| {
+        let port = match rule.which {
+            InterfaceSelector::PortGuid(guid) => NamedPort::PortGuid(guid),
+            InterfaceSelector::Pci(pci, port) => NamedPort::Pci(pci, port),
+            InterfaceSelector::Name(_) => return None,
+        };
+        Some((port, rule.name.clone()?))
     });
-    let mut names: Vec<(Guid, IfName)> = named.collect();
+    let mut names: Vec<(NamedPort, IfName)> = named.collect();
     names.dedup();
     names
 }

@@ -49,9 +49,9 @@ pub(super) fn rules(merged: &Merged, problems: &mut Problems) -> Vec<InterfaceRu
         let whichs = selectors(row, problems);
         let pkeys = partitions(row, problems);
         mtu_fits(row, problems);
-        name_fits(row, &whichs, problems);
+        let has_name = name_fits(row, &whichs, problems);
         for (which, _) in whichs {
-            if let Some((name, at)) = row.field::<IfName>(key::NAME) {
+            if let Some((name, at)) = row.field::<IfName>(key::NAME).filter(|_| has_name) {
                 let other = named.iter().find(|(n, w, _)| (*n == name) != (*w == which));
                 match other {
                     Some((_, other, other_at)) => {
@@ -88,9 +88,12 @@ fn rule(row: &Row, which: InterfaceSelector, pkeys: Vec<PKey>) -> InterfaceRule 
     }
 }
 
-fn name_fits(row: &Row, whichs: &[(InterfaceSelector, &Place)], problems: &mut Problems) {
+/// False, and told, if the row has a name and matches more than one port.
+fn name_fits(row: &Row, whichs: &[(InterfaceSelector, &Place)], problems: &mut Problems) -> bool {
+    let mut good = true;
     if let Some((_, name_at)) = row.field::<IfName>(key::NAME) {
-        let problem = |why: &str| {
+        let mut problem = |why: &str| {
+            good = false;
             Problem::new("interface.name is for one port").at(name_at, why).help(
                 "give match.port-guid, or match.pci (and match.port, if the adapter has several ports)",
             )
@@ -105,6 +108,7 @@ fn name_fits(row: &Row, whichs: &[(InterfaceSelector, &Place)], problems: &mut P
             _ => {}
         }
     }
+    good
 }
 
 fn mtu_fits(row: &Row, problems: &mut Problems) {

@@ -40,6 +40,8 @@ keys! { KEYS:
         "Which ports are expected: found (every InfiniBand port of the host, and those of [[port]]) or listed (those of [[port]] alone).";
     BOOT_IGNORE = "boot.ignore", Kind::Words(&PORT_NAME), "[]",
         "Adapters and ports that are not expected although they are found, each by PCI address, port GUID or RDMA device.";
+    BOOT_AT_LEAST = "boot.at-least", Kind::Number { min: 1, max: 1024 }, "",
+        "How many of the expected ports have to be ready, whichever; without it, all that are required.";
     MODULES_LOAD = "modules.load", Kind::Words(&MODULE), "[\"ib_ipoib\", \"ib_umad\", \"ib_uverbs\"]",
         "Kernel modules to load, after those of the default; an empty list takes the default away too.";
     MODULES_EXCLUDE = "modules.exclude", Kind::Words(&MODULE), "[]",
@@ -62,6 +64,8 @@ keys! { KEYS:
         "A file that holds the host's number, in decimal digits alone.";
     HOST_NUMBER_RULE = "host.number-rule", Kind::Word(&NAME_RULE), "\"only-digits\"",
         "Which digits of the host's name, up to its first dot, are its number.";
+    HOST_SITE = "host.site", Kind::Number { min: 0, max: 0xffff_ffff }, "",
+        "The site's number in GUID templates, {site:BITS}.";
     PF = "pf", Kind::Tables(pf::KEYS), "[]",
         "A PF, how many VFs it shall have, and their GUIDs.";
     GUESTS_CONNECTION = "guests.connection", Kind::Word(&CONNECTION), "\"qemu:///system\"",

@@ -80,6 +80,17 @@ pub struct Boot {
     pub ports: PortChoice,
     /// What is not expected, although it is found.
     pub ignore: Vec<Ignored>,
+    /// So many ports have to be ready, whichever; `None`: all that are required.
+    pub at_least: Option<AtLeast>,
+}
+
+/// How many ports have to be ready.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AtLeast {
+    /// So many.
+    pub ports: usize,
+    /// File and line, for messages.
+    pub origin: String,
 }
 
 /// An adapter or a port that `boot.ignore` names.
@@ -137,6 +148,7 @@ impl Default for Config {
                 adapter_timeout: Duration::from_secs(150),
                 ports: PortChoice::Found,
                 ignore: Vec::new(),
+                at_least: None,
             },
             modules: Modules {
                 load: load.into_iter().filter_map(|m| m.parse().ok()).collect(),

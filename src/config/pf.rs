@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::draft::Row;
-use super::keys::{HOST_NUMBER, HOST_NUMBER_FILE, HOST_NUMBER_RULE, PF, pf, vf};
+use super::keys::{HOST_NUMBER, HOST_NUMBER_FILE, HOST_NUMBER_RULE, HOST_SITE, PF, pf, vf};
 use super::merge::Merged;
 use super::problem::{Place, Problem, Problems};
 use crate::names::template::FieldName;
@@ -27,6 +27,8 @@ pub struct Pf {
     pub driver: VfDriver,
     /// The PF's number in templates.
     pub number: u64,
+    /// The site's number in templates; given wherever a template has it.
+    pub site: Option<u64>,
     /// The names of its VFs' netdevs.
     pub vf_name: Option<VfNamePattern>,
     /// The names of their RDMA devices.
@@ -122,8 +124,11 @@ pub(crate) fn host_number(merged: &Merged, problems: &mut Problems) -> HostNumbe
 pub(crate) fn pfs(merged: &Merged, problems: &mut Problems) -> Vec<Pf> {
     let mut pfs: Vec<(Pf, &Row)> = Vec::new();
     let mut names = LiteralNames::default();
+    let site = merged.one::<i64>(HOST_SITE).map(|(site, at)| (site.unsigned_abs(), at));
     for (position, row) in (0..).zip(merged.tables(PF)) {
+        site_fits(row, site.as_ref(), problems);
         let Some(pf) = one(row, position, problems) else { continue };
+        let pf = Pf { site: site.as_ref().map(|(site, _)| *site), ..pf };
         names.add(&pf, row, &pfs, problems);
         match pfs.iter().find(|(other, _)| other.which == pf.which) {
             Some((_, other)) => problems.push(
@@ -205,6 +210,7 @@ fn one(row: &Row, position: u64, problems: &mut Problems) -> Option<Pf> {
         bind: row.field(pf::BIND).map(|(order, _)| order),
         link_state: row.field(pf::LINK_STATE).map_or(Policy::Follow, |(state, _)| state),
         driver: row.field(pf::DRIVER).map_or(VfDriver::Host, |(driver, _)| driver),
+        site: None,
         number: number(pf::NUMBER).map_or(position, |(number, _)| number),
         node,
         port,
@@ -361,6 +367,31 @@ fn ways<'a>(row: &'a Row, keys: [&'static str; 4]) -> Vec<(GuidSource, &'a Place
     let offset = row.field(offset).map(|(o, at)| (GuidSource::Offset(o), at, offset));
     let template = row.field(template).map(|(t, at)| (GuidSource::Template(t), at, template));
     [list, range, offset, template].into_iter().flatten().collect()
+}
+
+/// A template with the site's number in it needs one that fits.
+fn site_fits(row: &Row, site: Option<&(u64, Option<&Place>)>, problems: &mut Problems) {
+    let ways = SOURCES.into_iter().flat_map(|keys| ways(row, keys));
+    for (source, at, key) in ways {
+        let GuidSource::Template(template) = source else { continue };
+        let Some(field) = template.field(FieldName::Site) else { continue };
+        match site {
+            None => problems.push(
+                Problem::new(format!("pf.{key} wants the site's number, and host.site is not given"))
+                    .at(at, format!("{field} is that number"))
+                    .help("add `[host] site = 1`, say: a number that no other cluster takes whose fabric may one day be joined with this one"),
+            ),
+            Some((site, site_at)) => {
+                if let Err(why) = field.encode(*site) {
+                    let problem = Problem::new(why.to_string()).at(at, "the field");
+                    problems.push(match site_at {
+                        Some(site_at) => problem.at(site_at, "the number"),
+                        None => problem,
+                    });
+                }
+            }
+        }
+    }
 }
 
 /// Where node and port GUIDs come from; `None` if it is said twice.

@@ -92,7 +92,7 @@ fn everything_wrong_is_said_at_once() {
             2 | deadlin = "4min"
               | ^^^^^^^
               |
-              = help: possible are timeout, adapter-timeout, ports, ignore
+              = help: possible are timeout, adapter-timeout, ports, ignore, at-least
 
             error: bad value for boot.adapter-timeout
              --> /etc/0.toml:3:19
@@ -337,7 +337,7 @@ fn json_has_places_by_line_and_column() {
           "more": 0,
           "problems": [
             {
-              "help": "possible are timeout, adapter-timeout, ports, ignore",
+              "help": "possible are timeout, adapter-timeout, ports, ignore, at-least",
               "message": "unknown key \"x\" in [boot]",
               "places": [
                 {

@@ -4,13 +4,13 @@
 use std::time::Duration;
 
 use super::keys::{
-    BOOT_ADAPTER_TIMEOUT, BOOT_IGNORE, BOOT_PORTS, BOOT_TIMEOUT, MODULES_EXCLUDE, MODULES_LOAD,
-    NETWORK_TIMEOUT, WAIT_ADDRESS, WAIT_STATE, WAIT_TIMEOUT,
+    BOOT_ADAPTER_TIMEOUT, BOOT_AT_LEAST, BOOT_IGNORE, BOOT_PORTS, BOOT_TIMEOUT, MODULES_EXCLUDE,
+    MODULES_LOAD, NETWORK_TIMEOUT, WAIT_ADDRESS, WAIT_STATE, WAIT_TIMEOUT,
 };
 use super::merge::Merged;
 use super::problem::{Place, Problem, Problems};
 use super::timespan::TimeSpan;
-use super::{Boot, Config, Ignored, Modules, Network, WaitOnline, pf};
+use super::{AtLeast, Boot, Config, Ignored, Modules, Network, WaitOnline, pf};
 use crate::names::{ModuleName, PortChoice, PortSelector, Rung};
 
 /// The configuration that `merged` stands for. What contradicts is noted in
@@ -63,7 +63,12 @@ fn boot(merged: &Merged, defaults: &Boot, problems: &mut Problems) -> Boot {
             ignore.push(Ignored { which, origin });
         }
     }
-    Boot { timeout, adapter_timeout, ports: choice.unwrap_or(defaults.ports), ignore }
+    let at_least = merged.one::<i64>(BOOT_AT_LEAST).and_then(|(ports, at)| {
+        let origin = at.map(Place::to_string).unwrap_or_default();
+        Some(AtLeast { ports: usize::try_from(ports).ok()?, origin })
+    });
+    let ports = choice.unwrap_or(defaults.ports);
+    Boot { timeout, adapter_timeout, ports, ignore, at_least }
 }
 
 fn wait_online(merged: &Merged, defaults: &WaitOnline) -> WaitOnline {

@@ -1,6 +1,6 @@
 #![allow(clippy::disallowed_methods, reason = "files of udev's that are ours to write")]
 
-//! Names that udev gives interfaces by port GUID, and VFs by PCI address.
+//! Names that udev gives interfaces by port GUID or PCI slot, and VFs by PCI address.
 //!
 //! By rules of udev, which every udev has obeyed for this since 2012. `systemd.link(5)`
 //! can match a whole address only, and of an IPoIB address the first 4 bytes change at
@@ -11,23 +11,44 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use super::{clock, process};
-use crate::names::{Guid, IfName, PciAddress, VfNames};
+use crate::names::{Guid, IfName, PciAddress, PortNumber, VfNames};
 
 const RULES: &str = "/run/udev/rules.d/61-ibprov-names.rules";
 /// Where ibprov has written .link files for this in former releases.
 const LINKS: &str = "/run/systemd/network";
 const PREFIX: &str = "60-ibprov-";
 
+/// The port whose interface has a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NamedPort {
+    /// By its port GUID.
+    PortGuid(Guid),
+    /// By the PCI address of its function, and its number; without one, every port of the
+    /// function is meant.
+    Pci(PciAddress, Option<PortNumber>),
+}
+
 /// The file, path and content, that makes udev give these names; none for none.
 #[must_use]
-pub fn file(names: &[(Guid, IfName)]) -> Option<(PathBuf, String)> {
+pub fn file(names: &[(NamedPort, IfName)]) -> Option<(PathBuf, String)> {
     let mut rules = "# Written by ibprov boot from ibprov.toml.\n".to_owned();
-    for (guid, name) in names {
-        let tail = guid.value().to_be_bytes().map(|b| format!("{b:02x}")).join(":");
+    for (port, name) in names {
         // P_Key children have the same GUID and no PCI function above them. What has a
         // name by now is not named by 80-net-setup-link.rules.
+        let which = match port {
+            NamedPort::PortGuid(guid) => {
+                let tail = guid.value().to_be_bytes().map(|b| format!("{b:02x}")).join(":");
+                format!("SUBSYSTEMS==\"pci\", ATTR{{address}}==\"*:{tail}\"")
+            }
+            NamedPort::Pci(pci, port) => {
+                // dev_port counts from 0 (`ipoib_intf_init()`).
+                let port = port
+                    .map(|port| format!("ATTR{{dev_port}}==\"{}\", ", i64::from(port.get()) - 1));
+                format!("{}SUBSYSTEMS==\"pci\", KERNELS==\"{pci}\"", port.unwrap_or_default())
+            }
+        };
         rules.push_str(&format!(
-            "ACTION!=\"remove\", SUBSYSTEM==\"net\", ATTR{{type}}==\"32\", SUBSYSTEMS==\"pci\", ATTR{{address}}==\"*:{tail}\", NAME=\"{name}\"\n"
+            "ACTION!=\"remove\", SUBSYSTEM==\"net\", ATTR{{type}}==\"32\", {which}, NAME=\"{name}\"\n"
         ));
     }
     (!names.is_empty()).then(|| (PathBuf::from(RULES), rules))
@@ -38,7 +59,7 @@ pub fn file(names: &[(Guid, IfName)]) -> Option<(PathBuf, String)> {
 ///
 /// # Errors
 /// The path that failed, with the system's answer, or udev could not be told.
-pub fn establish(names: &[(Guid, IfName)]) -> Result<(), String> {
+pub fn establish(names: &[(NamedPort, IfName)]) -> Result<(), String> {
     let wanted = file(names);
     let mut changed = false;
     let failed = |path: &Path, e: &io::Error| format!("{}: {}", path.display(), super::answer(e));
@@ -137,14 +158,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_goes_with_a_port_guid() {
-        let guid = "0002:c903:000e:8acd".parse().expect("GUID");
-        let (path, rules) = file(&[(guid, "ib7".parse().expect("name"))]).expect("a file");
+    fn a_name_goes_with_a_port_guid_or_a_slot() {
+        let guid = NamedPort::PortGuid("0002:c903:000e:8acd".parse().expect("GUID"));
+        let pci = "0000:18:00.0".parse().expect("address");
+        let port = NamedPort::Pci(pci, PortNumber::new(2).ok());
+        let name = |text: &str| text.parse().expect("name");
+        let names =
+            [(guid, name("ib7")), (NamedPort::Pci(pci, None), name("rail0")), (port, name("b"))];
+        let (path, rules) = file(&names).expect("a file");
         assert_eq!(path.display().to_string(), RULES);
-        assert!(
-            rules.contains("ATTR{address}==\"*:00:02:c9:03:00:0e:8a:cd\", NAME=\"ib7\""),
-            "{rules}"
-        );
+        expect_test::expect![[r#"
+            # Written by ibprov boot from ibprov.toml.
+            ACTION!="remove", SUBSYSTEM=="net", ATTR{type}=="32", SUBSYSTEMS=="pci", ATTR{address}=="*:00:02:c9:03:00:0e:8a:cd", NAME="ib7"
+            ACTION!="remove", SUBSYSTEM=="net", ATTR{type}=="32", SUBSYSTEMS=="pci", KERNELS=="0000:18:00.0", NAME="rail0"
+            ACTION!="remove", SUBSYSTEM=="net", ATTR{type}=="32", ATTR{dev_port}=="1", SUBSYSTEMS=="pci", KERNELS=="0000:18:00.0", NAME="b"
+        "#]]
+        .assert_eq(&rules);
         assert_eq!(file(&[]), None);
     }
 

@@ -1,6 +1,6 @@
 //! Which ports have to come.
 
-use crate::config::{Config, Ignored, PortRow};
+use crate::config::{AtLeast, Config, Ignored, PortRow};
 use crate::names::{
     IB_DRIVERS, ModuleName, PciAddress, PortChoice, PortNumber, PortSelector, Rung,
     keeps_for_others,
@@ -17,6 +17,8 @@ pub struct Expectation {
     pub left_out: Vec<(PciAddress, NotExpected)>,
     /// The rung that `boot` waits for.
     pub goal: Rung,
+    /// So many ports have to come, whichever.
+    pub at_least: Option<AtLeast>,
 }
 
 /// One HCA, or one port of it, that is waited for.
@@ -72,7 +74,7 @@ pub fn expectation(config: &Config, observed: &Observed, rules: &ModprobeRules) 
             Err(reason) => left_out.push((function.address, reason)),
         }
     }
-    Expectation { expected, left_out, goal }
+    Expectation { expected, left_out, goal, at_least: config.boot.at_least.clone() }
 }
 
 impl Expected {
@@ -368,5 +370,23 @@ mod tests {
         let row = "boot.ignore = [\"mlx4_0\"]\n[[port]]\npci = \"0000:5e:00.0\"\nport = 1\n";
         let want = [("mlx4_0/1".to_owned(), true), ("mlx5_0/1".to_owned(), true)];
         assert_eq!(expected(row), want);
+    }
+
+    #[test]
+    fn so_many_ports_are_enough_and_fewer_are_not() {
+        // Nothing of these ports is further than their RDMA device.
+        let with = |ready: usize, at_least: usize| {
+            let config = config(&format!("boot.at-least = {at_least}\n"));
+            let expectation = expectation(&config, &host(), &ModprobeRules::default());
+            let mut ports = crate::ladder::progress::progress(&expectation, &host());
+            ports.iter_mut().take(ready).for_each(|port| port.reached = Some(port.goal));
+            crate::ladder::progress::excuse_beyond(config.boot.at_least.as_ref(), &mut ports);
+            let missing = ports.iter().filter(|port| !port.is_ready() && !port.optional).count();
+            (ports.len(), missing, ports.last().map(|port| port.label()))
+        };
+        assert_eq!((with(3, 3).1, with(2, 2).1, with(2, 3).1, with(0, 1).1), (0, 0, 1, 3));
+        // What nobody sees is missing too.
+        assert_eq!(with(3, 5), (4, 1, Some("2 more ports".to_owned())));
+        assert_eq!(with(3, 4), (4, 1, Some("1 more port".to_owned())));
     }
 }

@@ -1,5 +1,6 @@
 //! How far each expected port has climbed.
 
+use crate::config::AtLeast;
 use crate::report::PortProgress;
 
 use super::{Expectation, Expected};
@@ -25,7 +26,23 @@ pub fn progress(expectation: &Expectation, observed: &Observed) -> Vec<PortProgr
             }
         }
     }
+    // What is not there and nothing names is missing all the same.
+    if let Some(AtLeast { ports, origin }) = &expectation.at_least
+        && let more @ 1.. = ports.saturating_sub(all.len())
+    {
+        let name = if more == 1 { "1 more port".to_owned() } else { format!("{more} more ports") };
+        let why = format!("boot.at-least is {ports} ({origin})");
+        all.push(PortProgress::absent(name, expectation.goal, why));
+    }
     all
+}
+
+/// Where as many ports are ready as have to be, the others are no failure.
+pub fn excuse_beyond(at_least: Option<&AtLeast>, ports: &mut [PortProgress]) {
+    let ready = ports.iter().filter(|port| port.is_ready() && !port.is_ethernet()).count();
+    if at_least.is_some_and(|at_least| ready >= at_least.ports) {
+        ports.iter_mut().filter(|port| !port.is_ready()).for_each(|port| port.optional = true);
+    }
 }
 
 fn one(expected: &Expected, goal: Rung, observed: &Observed) -> Vec<PortProgress> {

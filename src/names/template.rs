@@ -46,7 +46,9 @@ pub struct Field {
 pub enum FieldName {
     /// The host's number.
     Host,
-    /// The PF's index.
+    /// The site's number.
+    Site,
+    /// The PF's number.
     Pf,
     /// The VF's index.
     Vf,
@@ -87,7 +89,9 @@ impl fmt::Display for GuidKind {
 pub struct Numbers {
     /// The host's number, if it is known.
     pub host: Option<u64>,
-    /// The PF's index.
+    /// The site's number, if it is known.
+    pub site: Option<u64>,
+    /// The PF's number.
     pub pf: u64,
     /// The VF's index.
     pub vf: u64,
@@ -111,6 +115,9 @@ pub enum Misfit {
     /// The host's number is wanted, and not known.
     #[error("the host has no number")]
     NoHostNumber,
+    /// The site's number is wanted, and not known.
+    #[error("the site has no number: host.site is not given")]
+    NoSite,
 }
 
 impl Misfit {
@@ -119,7 +126,7 @@ impl Misfit {
     pub fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::TooLarge { name, .. }, Self::TooLarge { name: other, .. }) => name == other,
-            (Self::NoHostNumber, Self::NoHostNumber) => true,
+            (Self::NoHostNumber, Self::NoHostNumber) | (Self::NoSite, Self::NoSite) => true,
             _ => false,
         }
     }
@@ -139,7 +146,7 @@ pub enum TemplateError {
     Letter(char),
     /// A field that is not understood.
     #[error(
-        "{{{0}}} is not a field: want {{host:BITS}}, {{pf:BITS}}, {{vf:BITS}} or {{kind:BITS}}, BITS from 1 to 56, and \":decimal\" after it where each decimal digit is to take 4 bits; {{kind:8:node=0,port=1}} says which number is which"
+        "{{{0}}} is not a field: want {{host:BITS}}, {{site:BITS}}, {{pf:BITS}}, {{vf:BITS}} or {{kind:BITS}}, BITS from 1 to 56, and \":decimal\" after it where each decimal digit is to take 4 bits; {{kind:8:node=0,port=1}} says which number is which"
     )]
     Field(String),
     /// A decimal field must hold whole digits.
@@ -154,11 +161,12 @@ pub enum TemplateError {
 }
 
 impl FieldName {
-    const ALL: [Self; 4] = [Self::Host, Self::Pf, Self::Vf, Self::Kind];
+    const ALL: [Self; 5] = [Self::Host, Self::Site, Self::Pf, Self::Vf, Self::Kind];
 
     const fn word(self) -> &'static str {
         match self {
             Self::Host => "host",
+            Self::Site => "site",
             Self::Pf => "pf",
             Self::Vf => "vf",
             Self::Kind => "kind",
@@ -168,7 +176,8 @@ impl FieldName {
     const fn for_people(self) -> &'static str {
         match self {
             Self::Host => "host number",
-            Self::Pf => "PF index",
+            Self::Site => "site number",
+            Self::Pf => "PF number",
             Self::Vf => "VF index",
             Self::Kind => "kind",
         }
@@ -220,7 +229,11 @@ impl Field {
         }
     }
 
-    fn encode(self, value: u64) -> Result<u64, Misfit> {
+    /// The bits that `value` is written as.
+    ///
+    /// # Errors
+    /// It does not fit.
+    pub fn encode(self, value: u64) -> Result<u64, Misfit> {
         if value > self.largest() {
             let (name, largest) = (self.name.for_people(), self.largest());
             return Err(Misfit::TooLarge { name, value, field: self.to_string(), largest });
@@ -259,6 +272,7 @@ impl Template {
                     let [node, port] = field.kinds;
                     let content = match (field.name, kind) {
                         (FieldName::Host, _) => numbers.host.ok_or(Misfit::NoHostNumber)?,
+                        (FieldName::Site, _) => numbers.site.ok_or(Misfit::NoSite)?,
                         (FieldName::Pf, _) => numbers.pf,
                         (FieldName::Vf, _) => numbers.vf,
                         (FieldName::Kind, GuidKind::Node) => node,

@@ -208,7 +208,12 @@ impl Waiting<'_> {
                 all.push(PortProgress::absent(target.to_string(), goal, why));
                 continue;
             };
-            let one = Expectation { expected: vec![expected], left_out: Vec::new(), goal };
+            let one = Expectation {
+                expected: vec![expected],
+                left_out: Vec::new(),
+                goal,
+                at_least: None,
+            };
             for port in progress::progress(&one, &self.observed) {
                 let known = |p: &PortProgress| {
                     port.rdma.is_some() && p.rdma == port.rdma && p.port == port.port
@@ -246,7 +251,20 @@ impl Waiting<'_> {
         if progress.iter().any(|p| !p.is_ready()) {
             self.heard.learn_history(&mut self.facts, crate::host::kernel_log);
         }
-        progress.iter().map(|port| self.judge_one(port, complete, now)).collect()
+        let mut states: Vec<OnlinePort> =
+            progress.iter().map(|port| self.judge_one(port, complete, now)).collect();
+        self.excuse_beyond(&mut states);
+        states
+    }
+
+    /// What `boot.at-least` excuses, of ports that nobody has named.
+    fn excuse_beyond(&self, states: &mut [OnlinePort]) {
+        let named = !self.wanted.targets.is_empty();
+        let online = states.iter().filter(|s| s.online && !s.progress.is_ethernet()).count();
+        let enough = self.config.boot.at_least.as_ref().is_some_and(|a| online >= a.ports);
+        for state in states.iter_mut().filter(|state| !state.online) {
+            state.progress.optional = !named && (state.progress.optional || enough);
+        }
     }
 
     fn judge_one(&mut self, port: &PortProgress, complete: bool, now: u64) -> OnlinePort {

@@ -3,7 +3,7 @@
 
 use super::iface::{iface_plan, rename, wanted};
 use crate::config::Config;
-use crate::ladder::Facts;
+use crate::ladder::{Facts, progress};
 use crate::names::{IfName, Mode, Rung};
 use crate::observe::iface::Seen;
 use crate::observe::ipoib::Interfaces;
@@ -165,7 +165,8 @@ pub fn overwritten(
 }
 
 /// Judge the rung `configured` of ports that are named and have to reach it.
-/// Gives the interfaces whose settings nobody has made yet.
+/// With that it is known which ports are ready, and so which may be missing by
+/// `boot.at-least`. Gives the interfaces whose settings nobody has made yet.
 pub fn judge_settings(
     config: &Config,
     seen: &Interfaces,
@@ -193,6 +194,7 @@ pub fn judge_settings(
             }
         }
     }
+    progress::excuse_beyond(config.boot.at_least.as_ref(), ports);
     open
 }
 

@@ -94,7 +94,7 @@ pub(crate) mod pf {
         GUID_OFFSET = "guid.offset", OFFSET, "",
             "VF n gets the PF's port GUID plus this plus n, for node and port alike.";
         GUID_TEMPLATE = "guid.template", Kind::Word(&TEMPLATE), "",
-            "Hex digits and numbers in fields make the GUID of each VF, 64 bits in all, for node and port alike: {host:BITS}, {pf:BITS}, {vf:BITS}, {kind:BITS}.";
+            "Hex digits and numbers in fields make the GUID of each VF, 64 bits in all, for node and port alike: {host:BITS}, {site:BITS}, {pf:BITS}, {vf:BITS}, {kind:BITS}.";
         GUID_NODE_LIST = "guid.node.list", Kind::Words(&ANY_GUID), "",
             "The node GUID of each VF from VF 0 on.";
         GUID_NODE_RANGE = "guid.node.range", Kind::Word(&GUIDS), "",
@@ -102,7 +102,7 @@ pub(crate) mod pf {
         GUID_NODE_OFFSET = "guid.node.offset", OFFSET, "",
             "VF n gets the PF's port GUID plus this plus n as its node GUID.";
         GUID_NODE_TEMPLATE = "guid.node.template", Kind::Word(&TEMPLATE), "",
-            "Hex digits and numbers in fields make the GUID of each VF, 64 bits in all as its node GUID: {host:BITS}, {pf:BITS}, {vf:BITS}, {kind:BITS}.";
+            "Hex digits and numbers in fields make the GUID of each VF, 64 bits in all as its node GUID: {host:BITS}, {site:BITS}, {pf:BITS}, {vf:BITS}, {kind:BITS}.";
         GUID_PORT_LIST = "guid.port.list", Kind::Words(&ANY_GUID), "",
             "The port GUID of each VF from VF 0 on.";
         GUID_PORT_RANGE = "guid.port.range", Kind::Word(&GUIDS), "",
@@ -110,7 +110,7 @@ pub(crate) mod pf {
         GUID_PORT_OFFSET = "guid.port.offset", OFFSET, "",
             "VF n gets the PF's port GUID plus this plus n as its port GUID.";
         GUID_PORT_TEMPLATE = "guid.port.template", Kind::Word(&TEMPLATE), "",
-            "Hex digits and numbers in fields make the GUID of each VF, 64 bits in all as its port GUID: {host:BITS}, {pf:BITS}, {vf:BITS}, {kind:BITS}.";
+            "Hex digits and numbers in fields make the GUID of each VF, 64 bits in all as its port GUID: {host:BITS}, {site:BITS}, {pf:BITS}, {vf:BITS}, {kind:BITS}.";
         NUMBER = "number", Kind::Number { min: 0, max: 65535 }, "",
             "The PF's number in templates; its place among the [[pf]], from 0, if not given.";
         VF_NAME = "vf-name", Kind::Word(&NAME), "",

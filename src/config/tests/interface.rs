@@ -24,6 +24,56 @@ fn each_setting_is_read_and_p_keys_are_full_members() {
 }
 
 #[test]
+fn a_name_is_for_one_port() {
+    let row = |which: &str| format!("[[interface]]\n{which}\nname = \"rail0\"\n");
+    for which in [
+        "match.pci = \"0000:18:00.0\"",
+        "match.pci = [\"18:00.0\"]\nmatch.port = 2",
+        "match.port-guid = \"0002:c903:000e:8acd\"",
+    ] {
+        assert!(good(&[&row(which)]).interfaces[0].name.is_some(), "{which}");
+    }
+    let several = row("match.pci = [\"0000:18:00.0\", \"0000:40:00.0\"]");
+    bad(
+        &[&row("match.name = \"ib0\""), &several],
+        &expect![[r#"
+            error: interface.name is for one port
+             --> /etc/0.toml:3:8
+              |
+            2 | match.name = "ib0"
+              |              ----- the name that it has
+            3 | name = "rail0"
+              |        ^^^^^^^ the name that it gets
+              |
+              = help: give match.port-guid, or match.pci (and match.port, if the adapter has several ports)
+
+            error: interface.name is for one port
+             --> /etc/1.toml:3:8
+              |
+            2 | match.pci = ["0000:18:00.0", "0000:40:00.0"]
+              |                              -------------- and more than one port
+            3 | name = "rail0"
+              |        ^^^^^^^ one name
+              |
+              = help: give match.port-guid, or match.pci (and match.port, if the adapter has several ports)
+
+            configuration is bad: 2 errors"#]],
+    );
+}
+
+#[test]
+fn a_list_matches_each_of_its_items() {
+    let text = "[[interface]]\nmatch.pci = [\"0000:18:00.0\", \"0000:40:00.0\"]\nmtu = 4092\n";
+    let rules = good(&[text]).interfaces;
+    let which: Vec<String> = rules.iter().map(|rule| format!("{:?}", rule.which)).collect();
+    assert_eq!(
+        which,
+        ["Pci(PciAddress(0000:18:00.0), None)", "Pci(PciAddress(0000:40:00.0), None)"]
+    );
+    assert!(rules.iter().all(|rule| rule.mtu == Some(4092)));
+}
+
+#[test]
 fn what_is_shown_can_be_read_again() {
     let text = "[[interface]]\nmatch.name = \"ib*\"\npartition = [{ pkey = \"0x8001\" }]\numcast = false\n";
     let shown = to_toml(&loaded(&[text]).expect("good").effective);

@@ -322,9 +322,44 @@ fn a_template_that_is_none_is_shown() {
              --> /etc/0.toml:8:17
               |
             8 | guid.template = "{hots:64}"
-              |                 ^^^^^^^^^^^ {hots:64} is not a field: want {host:BITS}, {pf:BITS}, {vf:BITS} or {kind:BITS}, BITS from 1 to 56, and ":decimal" after it where each decimal digit is to take 4 bits; {kind:8:node=0,port=1} says which number is which
+              |                 ^^^^^^^^^^^ {hots:64} is not a field: want {host:BITS}, {site:BITS}, {pf:BITS}, {vf:BITS} or {kind:BITS}, BITS from 1 to 56, and ":decimal" after it where each decimal digit is to take 4 bits; {kind:8:node=0,port=1} says which number is which
 
             configuration is bad: 2 errors"#]],
+    );
+}
+
+#[test]
+fn a_template_with_the_site_needs_its_number() {
+    let pf = "[[pf]]\nrdma = \"mlx5_0\"\nvfs = 1\nguid.template = \"02:{site:8}:{host:16}:{pf:8}:{kind:8}:{vf:16}\"\n";
+    assert_eq!(good(&["host.site = 7", pf]).pf[0].site, Some(7));
+    bad(
+        &[pf],
+        &expect![[r#"
+        error: pf.guid.template wants the site's number, and host.site is not given
+         --> /etc/0.toml:4:17
+          |
+        4 | guid.template = "02:{site:8}:{host:16}:{pf:8}:{kind:8}:{vf:16}"
+          |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ {site:8} is that number
+          |
+          = help: add `[host] site = 1`, say: a number that no other cluster takes whose fabric may one day be joined with this one
+
+        configuration is bad: 1 error"#]],
+    );
+    bad(
+        &["host.site = 256", pf],
+        &expect![[r#"
+        error: site number 256 does not fit in {site:8}: the largest is 255
+         --> /etc/1.toml:4:17
+          |
+        4 | guid.template = "02:{site:8}:{host:16}:{pf:8}:{kind:8}:{vf:16}"
+          |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ the field
+          |
+         ::: /etc/0.toml:1:13
+          |
+        1 | host.site = 256
+          |             --- the number
+
+        configuration is bad: 1 error"#]],
     );
 }
 

@@ -6,7 +6,7 @@ fn template(text: &str) -> Template {
 }
 
 fn guid(template: &Template, host: u64, vf: u64, kind: GuidKind) -> Result<String, String> {
-    let numbers = Numbers { host: Some(host), pf: 0, vf };
+    let numbers = Numbers { host: Some(host), site: None, pf: 0, vf };
     let guid = template.guid(&numbers, kind).map_err(|e| e.to_string())?;
     // As scripts write it.
     Ok(guid.value().to_be_bytes().map(|b| format!("{b:02x}")).join(":"))
@@ -139,7 +139,7 @@ fn what_is_wrong_is_said() {
 
 #[test]
 fn without_a_number_a_host_field_is_an_error_and_others_are_not() {
-    let numbers = Numbers { host: None, pf: 1, vf: 2 };
+    let numbers = Numbers { host: None, site: Some(7), pf: 1, vf: 2 };
     let with = template("02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}");
     assert_eq!(with.guid(&numbers, GuidKind::Node), Err(Misfit::NoHostNumber));
     let without = template("02:00:00:00:00:{pf:8}:{kind:8}:{vf:8}");
@@ -170,7 +170,7 @@ proptest! {
         let template = template(&text);
         let fill = |[host, pf, vf]: [u64; 3], port: bool| {
             let kind = if port { GuidKind::Port } else { GuidKind::Node };
-            template.guid(&Numbers { host: Some(host), pf, vf }, kind)
+            template.guid(&Numbers { host: Some(host), site: None, pf, vf }, kind)
         };
         let [a, b] = [fill(one, kinds[0]), fill(other, kinds[1])];
         if let (Ok(a), Ok(b)) = (a, b) {

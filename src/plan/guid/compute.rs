@@ -124,7 +124,7 @@ fn one(
         }
         Some(GuidSource::Template(template)) => {
             let host = number.as_ref().ok().copied();
-            let numbers = Numbers { host, pf: config.number, vf: index };
+            let numbers = Numbers { host, site: config.site, pf: config.number, vf: index };
             template.guid(&numbers, kind).map_err(|why| match (why, number) {
                 (Misfit::NoHostNumber, Err(why)) => Finding::HostNumber(why.clone()),
                 (why, _) => Finding::Template { vf, more: 0, why },
