@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::config::foreign::{openib_conf, operator_guids, sriov_vfs};
 use crate::config::timespan;
-use crate::names::{Membership, PKey, PciAddress, RdmaName, Rung, Target};
+use crate::names::{Colour, Membership, PKey, PciAddress, RdmaName, Rung, Target};
 
 /// Boot-time provisioning of InfiniBand nodes.
 #[derive(Debug, Parser)]
@@ -39,7 +39,10 @@ pub struct Common {
     /// How to print
     #[arg(long, global = true, value_enum, default_value_t = Format::Text)]
     pub format: Format,
-    /// Say more
+    /// When to colour text
+    #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t = Colour::Auto)]
+    pub color: Colour,
+    /// Show more detail, and ibprov's debug messages
     #[arg(short, long, global = true)]
     pub verbose: bool,
 }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use ibprov::cli::{Cli, Verb};
 use ibprov::commands::{self, exit};
-use ibprov::host::{Root, journal};
+use ibprov::host::{Root, journal, terminal};
 use ibprov::workers::child;
 
 fn main() -> ExitCode {
@@ -25,6 +25,7 @@ fn main() -> ExitCode {
 
 fn run() -> anyhow::Result<u8> {
     let cli = Cli::parse();
+    terminal::choose(cli.common.color);
     if let Some(problem) = journal::install(cli.common.verbose) {
         tracing::warn!(warning = problem, "{problem}");
     }
@@ -61,7 +62,7 @@ fn run() -> anyhow::Result<u8> {
         // It shows the host as the defaults would have it, and says so first.
         (Verb::Status(args), Err(problems)) => {
             commands::config::complain(&problems)?;
-            commands::status::run(args, Err(&problems), &root, common.format)
+            commands::status::run(args, Err(&problems), &root, common)
         }
         // No other verb can begin with a bad configuration.
         (_, Err(problems)) => {
@@ -83,7 +84,7 @@ fn run() -> anyhow::Result<u8> {
             commands::iface::run(args, &loaded.config, &root, common.format)
         }
         (Verb::Status(args), Ok(loaded)) => {
-            commands::status::run(args, Ok(loaded.config), &root, common.format)
+            commands::status::run(args, Ok(loaded.config), &root, common)
         }
         (Verb::WaitOnline(args), Ok(loaded)) => {
             commands::wait_online::run(args, &loaded.config, &root, common.format)

@@ -158,7 +158,7 @@ impl Seeing<'_> {
             last_boot: host.boot_report.as_ref().map(|report| report.verdict),
             has_adapter: !expectation.expected.is_empty() || !expectation.left_out.is_empty(),
         };
-        node::judgement(self.root, seen, &mut host.problems)
+        node::judgement(self.root, seen, &mut host.problems).0
     }
 }
 

@@ -1,12 +1,13 @@
 //! `ibprov config`: what the configuration is, and what is wrong with it.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 
 use serde_json::json;
 
 use super::exit;
 use crate::cli::{ConfigVerb, Format};
 use crate::config::{self, Loaded, Problems};
+use crate::host::terminal;
 
 /// Answer for the configuration that [`config::load`] gave.
 ///
@@ -36,7 +37,7 @@ pub fn run(
             // The errors are what `check` was asked for; `show` was asked for
             // something that a pipe may be waiting for.
             if verb == ConfigVerb::Check {
-                let colour = wants_colour(&out);
+                let colour = terminal::wants_colour(&out);
                 writeln!(out, "{}", problems.render(colour))?;
             } else {
                 complain(&problems)?;
@@ -54,15 +55,8 @@ pub fn run(
 /// Standard error cannot be written to.
 pub fn complain(problems: &Problems) -> std::io::Result<()> {
     let mut err = std::io::stderr();
-    let colour = wants_colour(&err);
+    let colour = terminal::wants_colour(&err);
     writeln!(err, "{}", problems.render(colour))
-}
-
-/// A terminal that was not told otherwise (<https://no-color.org>).
-fn wants_colour(stream: &impl IsTerminal) -> bool {
-    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
-    stream.is_terminal() && !is_set("NO_COLOR") && !dumb
 }
 
 fn good_text(files: &[String]) -> String {

@@ -1,6 +1,12 @@
 //! One file per verb: gathers, calls the pure rooms, prints. Each `run` gives
 //! the exit code.
 
+use std::io::IsTerminal;
+use std::os::fd::AsFd;
+
+use crate::host::terminal;
+use crate::report::screen::Screen;
+
 pub mod apply;
 pub mod boot;
 pub mod check;
@@ -18,6 +24,11 @@ pub mod plan;
 mod seal;
 pub mod status;
 pub mod wait_online;
+
+/// How `stream` shows text.
+fn screen(stream: &(impl IsTerminal + AsFd)) -> Screen {
+    Screen { columns: terminal::columns(stream), colour: terminal::wants_colour(stream) }
+}
 
 /// The exit codes, the same for every verb.
 pub mod exit {

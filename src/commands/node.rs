@@ -39,7 +39,12 @@ pub(super) fn invalid(problems: &Problems) -> String {
 }
 
 /// Judge the node. What could not be read on the way goes to `problems`.
-pub(super) fn judgement(root: &Root, seen: Seen<'_>, problems: &mut Vec<String>) -> Judgement {
+/// The plans of VFs, held against the host, are given too.
+pub(super) fn judgement(
+    root: &Root,
+    seen: Seen<'_>,
+    problems: &mut Vec<String>,
+) -> (Judgement, Vec<PlannedPf>) {
     let pfs = planned(root, &seen, problems);
     let mut look = Look::new(root);
     let with_vfs = seen.observed.functions.iter().filter(|f| f.physfn.is_none());
@@ -62,7 +67,8 @@ pub(super) fn judgement(root: &Root, seen: Seen<'_>, problems: &mut Vec<String>)
         failed_units: failed_units(root, problems),
         has_adapter: seen.has_adapter,
     };
-    judge(&known)
+    let judgement = judge(&known);
+    (judgement, pfs)
 }
 
 /// The plans of all PFs, held against the host. An adapter that has just been silent is

@@ -1,12 +1,12 @@
 //! The picture of the boot that `ibprov check` judged: `--svg`, `--timeline`.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 
 use anyhow::Context;
 
 use crate::check::Evidence;
 use crate::cli::CheckArgs;
-use crate::host::state;
+use crate::host::{state, terminal};
 use crate::report::finding::{Diagnosis, Finding};
 use crate::timeline::evidence::timeline;
 use crate::timeline::{Timeline, svg, text};
@@ -49,10 +49,10 @@ fn terminal() -> text::Terminal {
     let set = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set).unwrap_or_default();
     let locale = locale.to_ascii_uppercase();
-    let dumb = set("TERM").is_none_or(|term| term == "dumb");
+    let stdout = std::io::stdout();
     text::Terminal {
-        columns: set("COLUMNS").and_then(|c| c.parse().ok()).unwrap_or(80),
+        columns: terminal::columns(&stdout).unwrap_or(80),
         unicode: locale.contains("UTF-8") || locale.contains("UTF8"),
-        colour: std::io::stdout().is_terminal() && !dumb && set("NO_COLOR").is_none(),
+        colour: terminal::wants_colour(&stdout),
     }
 }

@@ -4,9 +4,9 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use super::node;
+use super::{node, screen};
 use crate::apply::warnings::foreseen_of_all;
-use crate::cli::{Format, StatusArgs};
+use crate::cli::{Common, Format, StatusArgs};
 use crate::config::{Config, Problems};
 use crate::host::{Root, answer, state};
 use crate::ladder::expect::{candidate, expectation};
@@ -16,7 +16,9 @@ use crate::names::{LinkLayer, PciAddress, Rung};
 use crate::observe::ipoib::Interfaces;
 use crate::observe::{self, Look, ModprobeRules, Observed, PciFunction, Port, RdmaDevice};
 use crate::plan::settings::{Settings, judge_settings, settings};
-use crate::report::status::{Hca, Ladder, LastBoot, PortStatus, Status, Udev, VfStatus};
+use crate::report::status::{
+    Absent, Child, Hca, Ladder, LastBoot, PortStatus, Role, Status, Udev, VfStatus,
+};
 use crate::report::{self, BootReport, NotExpected, PortProgress, ReadError};
 use crate::workers::survey::{Survey, survey};
 
@@ -28,13 +30,13 @@ pub fn run(
     args: &StatusArgs,
     loaded: Result<Config, &Problems>,
     root: &Root,
-    format: Format,
+    common: &Common,
 ) -> anyhow::Result<u8> {
     let invalid = loaded.as_ref().err().map(|problems| node::invalid(problems));
     let status = gather(args, &loaded.unwrap_or_default(), invalid, root);
     let mut out = std::io::stdout().lock();
-    match format {
-        Format::Text => write!(out, "{}", status.to_text())?,
+    match common.format {
+        Format::Text => write!(out, "{}", status.to_text(screen(&out), common.verbose))?,
         Format::Json => writeln!(out, "{}", serde_json::to_string_pretty(&status)?)?,
     }
     Ok(status.judgement.exit_code)
@@ -71,13 +73,18 @@ fn gather(args: &StatusArgs, config: &Config, invalid: Option<String>, root: &Ro
         last_boot: last_boot.as_ref().map(|boot| boot.verdict),
         has_adapter: observed.functions.iter().any(is_shown),
     };
-    let judgement = node::judgement(root, seen, &mut problems);
+    let (judgement, planned) = node::judgement(root, seen, &mut problems);
     let mut status = Status::new(
         judgement,
         observed.kernel.clone(),
         observe::units::units(root),
         Udev { running: observed.udev.running, settled: observed.udev.settled },
     );
+    status.absent = ports
+        .iter()
+        .filter(|port| port.reached.is_none())
+        .map(|port| Absent { expected: port.expected.clone(), optional: port.optional })
+        .collect();
     status.last_boot = last_boot;
     status.modules = observed.modules.iter().map(|(n, s)| (n.to_string(), *s)).collect();
     status.software_devices = observe::link::software_devices(root, &observed.functions);
@@ -96,7 +103,9 @@ fn gather(args: &StatusArgs, config: &Config, invalid: Option<String>, root: &Ro
         if !is_shown(function) {
             continue;
         }
-        status.hcas.push(view.hca(function, left_out.get(&function.address).cloned()));
+        let mut hca = view.hca(function, left_out.get(&function.address).cloned());
+        hca.planned = planned.iter().find(|pf| pf.pci == Some(function.address)).cloned();
+        status.hcas.push(hca);
     }
     let mut look = view.look.into_inner();
     look.problems.extend(survey.problems.iter().cloned());
@@ -163,12 +172,15 @@ impl View<'_> {
             card: device
                 .map(|d| observe::link::card(&mut self.look.borrow_mut(), pci, &d.name))
                 .unwrap_or_default(),
-            left_out,
+            role: self.role(left_out.as_ref(), self.ports.iter().find(|p| p.pci == Some(pci))),
+            planned: None,
             ports: function
                 .rdma
                 .iter()
-                .flat_map(|d| d.ports.iter().map(move |p| self.port(function, d, p)))
+                .flat_map(|d| d.ports.iter().map(move |p| (d, p)))
+                .map(|(d, p)| self.port(function, d, p, left_out.as_ref()))
                 .collect(),
+            left_out,
             ladder: Ladder::new(
                 |rung| match rung {
                     Rung::Pci => true,
@@ -186,7 +198,38 @@ impl View<'_> {
         cause::cause(port, self.observed, self.facts).map(|c| c.text)
     }
 
-    fn port(&self, function: &PciFunction, device: &RdmaDevice, port: &Port) -> PortStatus {
+    /// What is expected of what is `left_out`, or of which `progress` tells.
+    fn role(&self, left_out: Option<&NotExpected>, progress: Option<&PortProgress>) -> Role {
+        match (progress, left_out) {
+            (Some(port), _) if port.optional => Role::Optional,
+            (Some(_), _) => Role::Expected,
+            (None, None | Some(NotExpected::NotListed)) => Role::Unexpected,
+            (None, Some(_)) => Role::Ignored,
+        }
+    }
+
+    /// The P_Key children of the netdev `parent`.
+    fn children(&self, parent: u32) -> Vec<Child> {
+        let children = self.interfaces.all.iter().filter(|i| i.parent == Some(parent));
+        children
+            .map(|child| Child {
+                name: child.name.clone(),
+                pkey: child.pkey,
+                state: {
+                    let carrier = self.survey.carriers.get(&child.name).copied();
+                    observe::link::netdev(self.root, &child.name, carrier)
+                },
+            })
+            .collect()
+    }
+
+    fn port(
+        &self,
+        function: &PciFunction,
+        device: &RdmaDevice,
+        port: &Port,
+        left_out: Option<&NotExpected>,
+    ) -> PortStatus {
         let (pci, name) = (function.address, &device.name);
         let told = self.survey.port(pci, name, port.number);
         let link = told.map(|told| told.link.clone()).unwrap_or_default();
@@ -216,10 +259,15 @@ impl View<'_> {
         );
         PortStatus {
             port: port.number,
+            role: self.role(left_out, progress),
             guid: port.guid,
             link_layer: port.link_layer,
             is_of_other_type: progress.is_some_and(PortProgress::is_of_other_type),
-            netdev: netdev.map(|n| n.name.clone()),
+            netdev: netdev.map(|n| n.name.clone()).or_else(|| {
+                let look = &mut self.look.borrow_mut();
+                observe::link::ethernet_netdev(look, pci, port)
+            }),
+            children: netdev.map(|n| self.children(n.ifindex)).unwrap_or_default(),
             netdev_state: netdev.map(|n| {
                 let carrier = self.survey.carriers.get(&n.name).copied();
                 observe::link::netdev(self.root, &n.name, carrier)

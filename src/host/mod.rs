@@ -30,6 +30,7 @@ mod root;
 pub mod state;
 pub mod systemctl;
 pub mod systemd;
+pub mod terminal;
 #[cfg(test)]
 pub(crate) mod testing;
 mod udev;

@@ -5,6 +5,7 @@
 //! sysfs or a configuration is hostile until it is one of these.
 
 mod administered;
+mod colour;
 mod driver;
 mod guest;
 mod guest_words;
@@ -36,6 +37,7 @@ mod vf_range;
 mod words;
 
 pub use administered::Administered;
+pub use colour::Colour;
 pub use driver::{VFIO, is_vfio, keeps_for_others};
 pub use guest::{DomainName, DomainNameError, UnitName, UnitNameError};
 pub use guest_words::{Connection, GuestVf, OnFailure, Ready};

@@ -68,7 +68,7 @@ pub fn judge(known: &Known<'_>) -> Judgement {
             (Some(_), Some(missing), None) => {
                 (NodeCode::PortNotReady, format!("missing {missing}"))
             }
-            _ => (NodeCode::PortAbsent, format!("it is not there, and expected: {}", port.why)),
+            _ => (NodeCode::PortAbsent, format!("absent, and expected ({})", port.why)),
         };
         let advice = cause.iter().map(|c| c.advice.clone()).filter(|a| !a.is_empty()).collect();
         add(code, severity, &port.label(), message, advice);

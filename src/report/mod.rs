@@ -25,6 +25,7 @@ pub mod port;
 mod read;
 #[cfg(test)]
 mod round_trip;
+pub mod screen;
 pub mod stack;
 pub mod status;
 mod step_failure;

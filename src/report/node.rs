@@ -203,6 +203,30 @@ impl Judgement {
         Self { verdict, exit_code: verdict.exit_code(), ports, vfs, findings }
     }
 
+    /// The findings, those that say the same of several objects as one.
+    #[must_use]
+    pub fn grouped(&self) -> Vec<NodeFinding> {
+        const MOST: usize = 4;
+        let mut groups: Vec<(&NodeFinding, Vec<&str>)> = Vec::new();
+        for finding in &self.findings {
+            let says_the_same = |(first, _): &&mut (&NodeFinding, Vec<&str>)| {
+                (first.code, first.severity) == (finding.code, finding.severity)
+                    && (&first.message, &first.advice) == (&finding.message, &finding.advice)
+            };
+            match groups.iter_mut().find(says_the_same) {
+                Some((_, objects)) => objects.push(&finding.object),
+                None => groups.push((finding, vec![&finding.object])),
+            }
+        }
+        let merged = |(finding, objects): (&NodeFinding, Vec<&str>)| {
+            let shown = objects.get(..MOST).unwrap_or(&objects).join(", ");
+            let more = objects.len().saturating_sub(MOST);
+            let object = if more > 0 { format!("{shown} and {more} more") } else { shown };
+            NodeFinding { object, ..finding.clone() }
+        };
+        groups.into_iter().map(merged).collect()
+    }
+
     /// The first line of what people read.
     #[must_use]
     pub fn headline(&self) -> String {

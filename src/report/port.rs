@@ -188,6 +188,22 @@ pub enum NotExpected {
     },
 }
 
+impl NotExpected {
+    /// The same in a few words, for a table.
+    #[must_use]
+    pub fn short(&self) -> String {
+        match self {
+            Self::NvSwitchManagement => "manages an NVSwitch".to_owned(),
+            Self::NotListed => "not expected".to_owned(),
+            Self::Ignored { .. } => "ignored: boot.ignore".to_owned(),
+            Self::HandedOver { driver } => format!("ignored: bound to {driver}"),
+            Self::DriverOverride { driver } => format!("ignored: driver_override is {driver:?}"),
+            Self::VfOfThisHost { physfn } => format!("VF of {physfn}"),
+            Self::DriverDenied { module, .. } => format!("ignored: {module} is deny-listed"),
+        }
+    }
+}
+
 impl std::fmt::Display for NotExpected {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

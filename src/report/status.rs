@@ -1,14 +1,19 @@
 //! `ibprov status`: one screen for what `ibstat`, `ibdev2netdev`, `ip link`
 //! and `systemctl` say together.
 
+mod table;
+
 use serde::Serialize;
 
+use self::table::table;
 use super::SCHEMA;
+use super::screen::{Screen, Tone};
 use crate::names::{
-    Guid, IfName, LinkLayer, ModuleState, PciAddress, Policy, PortNumber, RdmaName, Rung,
+    Guid, IfName, LinkLayer, ModuleState, PKey, PciAddress, Policy, PortNumber, RdmaName, Rung,
 };
 use crate::report::hardware::{Card, Gid, Link, NetDevState, Vf};
-use crate::report::node::Judgement;
+use crate::report::node::{Judgement, NodeSeverity, NodeVerdict};
+use crate::report::plan::PlannedPf;
 use crate::report::units::Units;
 use crate::report::{NotExpected, Verdict};
 
@@ -31,6 +36,8 @@ pub struct Status {
     pub modules: Vec<(String, ModuleState)>,
     /// udev's state.
     pub udev: Udev,
+    /// The expected ports and adapters of which the host shows nothing.
+    pub absent: Vec<Absent>,
     /// The HCAs.
     pub hcas: Vec<Hca>,
     /// RDMA devices without a PCI function of theirs.
@@ -58,6 +65,42 @@ pub struct LastBoot {
     pub exit_code: u8,
 }
 
+/// An expected port or adapter of which the host shows nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Absent {
+    /// What is expected, as it was named.
+    pub expected: String,
+    /// Missing it is no failure.
+    pub optional: bool,
+}
+
+/// What is expected of a port or an adapter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// It has to come.
+    Expected,
+    /// It is waited for, and missing it is no failure.
+    Optional,
+    /// The configuration lists others.
+    Unexpected,
+    /// It is no port of a fabric for this host: handed over, denied, for NVSwitches, or
+    /// Ethernet.
+    Ignored,
+}
+
+/// A P_Key child of a port's netdev.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Child {
+    /// Its name.
+    pub name: IfName,
+    /// Its P_Key.
+    pub pkey: Option<PKey>,
+    /// How it is set.
+    #[serde(flatten)]
+    pub state: NetDevState,
+}
+
 /// A PCI function that is a candidate, or was left out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Hca {
@@ -74,6 +117,8 @@ pub struct Hca {
     /// Names of card and firmware.
     #[serde(flatten)]
     pub card: Card,
+    /// What is expected of it.
+    pub role: Role,
     /// Why it is not waited for at boot, if so.
     pub left_out: Option<NotExpected>,
     /// The ports of its RDMA device; empty while it has none.
@@ -82,6 +127,9 @@ pub struct Hca {
     pub ladder: Ladder,
     /// Its VFs.
     pub vfs: Vec<VfStatus>,
+    /// What is planned for them; `ibprov plan` has it in JSON.
+    #[serde(skip)]
+    pub planned: Option<PlannedPf>,
 }
 
 /// One port of an HCA, as it is now.
@@ -89,6 +137,8 @@ pub struct Hca {
 pub struct PortStatus {
     /// The number of the port, counted from 1.
     pub port: PortNumber,
+    /// What is expected of it.
+    pub role: Role,
     /// Its port GUID.
     pub guid: Option<Guid>,
     /// Its link layer.
@@ -105,6 +155,8 @@ pub struct PortStatus {
     pub netdev_state: Option<NetDevState>,
     /// The netdev's addresses.
     pub addresses: Vec<String>,
+    /// The netdev's P_Key children.
+    pub children: Vec<Child>,
     /// How far it is on the ladder, and what it lacks.
     pub ladder: Ladder,
     /// Its GID table, if asked for.
@@ -169,66 +221,109 @@ impl Status {
             last_boot: None,
             modules: Vec::new(),
             udev,
+            absent: Vec::new(),
             hcas: Vec::new(),
             software_devices: Vec::new(),
             problems: Vec::new(),
         }
     }
 
-    /// What `ibprov status` shows people.
+    /// What `ibprov status` shows people: whether the node is as it is meant to be and what
+    /// is not, then a line for each port; with `details` all that is known of each.
     #[must_use]
-    pub fn to_text(&self) -> String {
-        let mut lines = vec![self.judgement.headline()];
-        for finding in &self.judgement.findings {
-            lines.push(format!("  {finding}"));
-            lines.extend(finding.advice.iter().map(|step| format!("    do: {step}")));
+    pub fn to_text(&self, screen: Screen, details: bool) -> String {
+        let tone = match self.judgement.verdict {
+            NodeVerdict::Ready | NodeVerdict::NoInfiniband => Tone::Good,
+            NodeVerdict::Deferred => Tone::Warning,
+            NodeVerdict::NotReady | NodeVerdict::Unknown => Tone::Bad,
+        };
+        let headline = screen.wrapped("", &self.judgement.headline());
+        let mut lines: Vec<String> = headline.iter().map(|l| screen.paint(tone, l)).collect();
+        for finding in self.judgement.grouped() {
+            let tone = match finding.severity {
+                NodeSeverity::Unknown | NodeSeverity::Error => Tone::Bad,
+                NodeSeverity::Warning => Tone::Warning,
+            };
+            let text = screen.wrapped("  ", &finding.to_string());
+            lines.extend(text.iter().map(|line| screen.paint(tone, line)));
+            for step in &finding.advice {
+                lines.extend(screen.wrapped("    do: ", step));
+            }
         }
-        lines.push(self.head());
+        lines.extend(screen.wrapped("", &self.head()));
         for finding in &self.units.findings {
-            lines.push(format!("  {}: {}", finding.code, finding.text));
-            lines.push(format!("    do: {}", finding.advice));
+            lines.extend(screen.wrapped("  ", &format!("{}: {}", finding.code, finding.text)));
+            lines.extend(screen.wrapped("    do: ", &finding.advice));
         }
-        let modules: Vec<String> = self
-            .modules
-            .iter()
-            .map(|(name, state)| match state {
-                ModuleState::Loaded => name.clone(),
-                ModuleState::Loading => format!("{name} (loading)"),
-                ModuleState::Absent => format!("{name} (NOT LOADED)"),
-            })
-            .collect();
-        lines.push(format!("modules: {}", modules.join(", ")));
         if !self.udev.running {
             lines.push("udev: systemd-udevd is not running".to_owned());
         }
-        for hca in &self.hcas {
+        let table = table(self, screen);
+        if !table.is_empty() {
             lines.push(String::new());
-            lines.extend(hca.lines());
+            lines.extend(table);
+        }
+        if details {
+            lines.push(String::new());
+            lines.push(format!("kernel {}", self.kernel));
+            lines.push(self.modules());
+            for hca in &self.hcas {
+                lines.push(String::new());
+                lines.extend(hca.lines());
+            }
+        } else {
+            lines.extend(self.gids());
         }
         if !self.software_devices.is_empty() {
             let names: Vec<&str> = self.software_devices.iter().map(RdmaName::as_str).collect();
             lines.push(format!("\nother RDMA devices: {}", names.join(", ")));
         }
         for problem in &self.problems {
-            lines.push(format!("note: {problem}"));
+            lines.extend(screen.wrapped("note: ", problem));
         }
         lines.push(String::new());
         lines.join("\n")
     }
 
+    fn modules(&self) -> String {
+        let modules = self.modules.iter().map(|(name, state)| match state {
+            ModuleState::Loaded => name.clone(),
+            ModuleState::Loading => format!("{name} (loading)"),
+            ModuleState::Absent => format!("{name} (NOT LOADED)"),
+        });
+        format!("modules: {}", modules.collect::<Vec<_>>().join(", "))
+    }
+
+    /// The GID tables, where they were asked for.
+    fn gids(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for hca in &self.hcas {
+            for port in &hca.ports {
+                let Some(gids) = port.gids.as_ref().filter(|gids| !gids.is_empty()) else {
+                    continue;
+                };
+                let name =
+                    hca.rdma.as_ref().map_or_else(|| hca.pci.to_string(), ToString::to_string);
+                lines.push(format!("\nGIDs of {name}/{}", port.port));
+                lines.extend(gids.iter().map(|gid| format!("  {}", gid_line(gid))));
+            }
+        }
+        lines
+    }
+
     fn head(&self) -> String {
         let enabled = if self.units.enabled { "enabled" } else { "NOT enabled" };
         let owner = match self.units.openibd {
-            super::status::Owner::Ibprov => "ibprov's",
-            super::status::Owner::Vendor => "the vendor's",
-            super::status::Owner::Masked => "masked",
-            super::status::Owner::Nobody => "nobody's",
+            Owner::Ibprov => "ibprov's",
+            Owner::Vendor => "the vendor's",
+            Owner::Masked => "masked",
+            Owner::Nobody => "not installed",
         };
         let last = self.last_boot.as_ref().map_or_else(
-            || "no boot report".to_owned(),
+            || "boot has not run".to_owned(),
             |b| format!("last boot: {}, exit {}", b.verdict.word(), b.exit_code),
         );
-        format!("ibprov: {enabled}; openibd.service is {owner}; {last}; kernel {}", self.kernel)
+        format!("ibprov: {enabled}; {last}; openibd.service: {owner}")
     }
 }
 
@@ -299,29 +394,42 @@ impl PortStatus {
                 self.addresses.join(" ")
             };
             lines.push(format!(
-                "    {netdev}  {}  mtu {mtu}  {}{}  {addresses}",
+                "    {netdev}  {}  mtu {mtu}  {}  {addresses}",
                 state.mode.clone().unwrap_or_else(|| "datagram".to_owned()),
-                if state.admin_up { "up" } else { "down" },
-                match state.carrier {
-                    Some(true) => ", carrier",
-                    Some(false) => ", no carrier",
-                    None => ", carrier unknown",
-                },
+                up(state),
             ));
         }
         if self.counts() {
             lines.push(format!("    {}", self.ladder.text()));
         }
-        for gid in self.gids.iter().flatten() {
-            let ipv4 = gid.ipv4.map(|a| format!("  {a}")).unwrap_or_default();
-            let netdev = gid.netdev.as_ref().map(|n| format!("  {n}")).unwrap_or_default();
+        for child in &self.children {
+            let pkey = child.pkey.map_or_else(unknown, |pkey| pkey.to_string());
+            let mtu = child.state.mtu.map_or_else(unknown, |m| m.to_string());
             lines.push(format!(
-                "    GID {:>3}  {:10}  {}{ipv4}{netdev}",
-                gid.index, gid.kind, gid.gid
+                "    {}  P_Key {pkey}  {}  mtu {mtu}  {}",
+                child.name,
+                child.state.mode.clone().unwrap_or_else(|| "datagram".to_owned()),
+                up(&child.state)
             ));
         }
+        lines.extend(self.gids.iter().flatten().map(|gid| format!("    {}", gid_line(gid))));
         lines
     }
+}
+
+fn gid_line(gid: &Gid) -> String {
+    let ipv4 = gid.ipv4.map(|a| format!("  {a}")).unwrap_or_default();
+    let netdev = gid.netdev.as_ref().map(|n| format!("  {n}")).unwrap_or_default();
+    format!("GID {:>3}  {:10}  {}{ipv4}{netdev}", gid.index, gid.kind, gid.gid)
+}
+
+fn up(state: &NetDevState) -> String {
+    let carrier = match state.carrier {
+        Some(true) => "carrier",
+        Some(false) => "no carrier",
+        None => "carrier unknown",
+    };
+    format!("{}, {carrier}", if state.admin_up { "up" } else { "down" })
 }
 
 impl VfStatus {

@@ -219,7 +219,13 @@ impl Host {
 
     /// Standard output and exit code.
     pub fn show(&self, arguments: &[&str]) -> String {
-        let out = self.ibprov(arguments);
+        self.show_on(&[], arguments)
+    }
+
+    /// The same with these in the environment.
+    pub fn show_on(&self, environment: &[(&str, &str)], arguments: &[&str]) -> String {
+        let mut command = command(self.dir.path(), arguments);
+        let out = command.envs(environment.iter().copied()).output().expect("ibprov runs");
         let stderr = String::from_utf8_lossy(&out.stderr);
         let stdout = String::from_utf8_lossy(&out.stdout);
         let shown = format!("{stdout}{stderr}exit {}\n", out.status.code().expect("exit code"));
@@ -229,10 +235,12 @@ impl Host {
 
 /// Run ibprov on the tree `root`.
 pub fn ibprov(root: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_ibprov"))
-        .arg("--root")
-        .arg(root)
-        .args(arguments)
-        .output()
-        .expect("ibprov runs")
+    command(root, arguments).output().expect("ibprov runs")
+}
+
+/// A pipe, whatever the tests run on.
+fn command(root: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ibprov"));
+    command.env_remove("COLUMNS").arg("--root").arg(root).args(arguments);
+    command
 }

@@ -13,5 +13,6 @@ mod iface;
 mod import;
 mod nvswitch;
 mod plan;
+mod sites;
 mod smi;
 mod status;

@@ -47,7 +47,7 @@ fn one_without_verbs_or_counters_is_no_hca_and_is_not_expected() {
                 "boot would do nothing, and wait for nothing\nready: mlx5_0 port 1 ({PF}) as ib0\nexit 0\n"
             )
         );
-        let status = host.show(&["status"]);
+        let status = host.show(&["status", "-v"]);
         assert_eq!(status.matches("\n  port ").count(), 1, "{status}");
         assert!(status.contains(&format!("\nother RDMA devices: {SMI}\n")), "{status}");
         assert!(status.ends_with("exit 0\n"), "{status}");

@@ -6,7 +6,12 @@ use crate::host::{Host, PF, PortSpec};
 fn a_healthy_node_is_one_screen() {
     expect![[r#"
         ready: 1 of 1 expected ports ready
-        ibprov: enabled; openibd.service is ibprov's; last boot: ready, exit 0; kernel 6.1.0-9-amd64
+        ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
+
+          PORT      PCI           NETDEV  STATE   LID  RATE     NOTE
+          mlx5_0/1  0000:4b:00.0  ib0     active  7    200 HDR
+
+        kernel 6.1.0-9-amd64
         modules: ib_ipoib, ib_umad, ib_uverbs
 
         mlx5_0  0000:4b:00.0  15b3:101b  MT4123  firmware 20.36.1010  node GUID b859:9f03:0012:a480  driver mlx5_core
@@ -14,17 +19,16 @@ fn a_healthy_node_is_one_screen() {
             ib0  datagram  mtu 2044  up, carrier  no address
             pci > driver > rdma > netdev > named > configured > link > active
         exit 0
-    "#]].assert_eq(&Host::healthy().show(&["status"]));
+    "#]].assert_eq(&Host::healthy().show(&["status", "-v"]));
 }
 
 #[test]
 fn without_a_card_there_is_nothing_to_fear() {
     expect![[r#"
         no InfiniBand: this host shows no InfiniBand adapter
-        ibprov: NOT enabled; openibd.service is nobody's; no boot report; kernel 6.1.0-9-amd64
+        ibprov: NOT enabled; boot has not run; openibd.service: not installed
           ibprov-disabled: ibprov does not run at boot: it is not enabled
             do: systemctl enable ibprov.service
-        modules: ib_ipoib, ib_umad, ib_uverbs
         exit 0
     "#]]
     .assert_eq(&Host::new().show(&["status"]));
@@ -64,29 +68,15 @@ fn each_missing_rung_says_why() {
             do: read dmesg for ipoib; `cat /sys/module/ib_ipoib/parameters/*`; if the modprobe that loaded it was killed: `modprobe -r ib_ipoib`, then `ibprov boot`
           error: mlx5_1 port 2 (0000:03:00.0): missing named: udev has not finished with the netdev or its RDMA device: a name may still change
             do: udevadm info -p /sys/class/net/NAME; a rule that hangs shows in `journalctl -u systemd-udevd`
-        ibprov: enabled; openibd.service is ibprov's; last boot: ready, exit 0; kernel 6.1.0-9-amd64
-        modules: ib_ipoib, ib_umad, ib_uverbs
+        ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
-        no RDMA device  0000:01:00.0  15b3:101b
-          pci | missing driver: no driver is bound to it
-
-        no RDMA device  0000:02:00.0  15b3:1003  driver mlx4_core
-          pci > driver | missing rdma: driver mlx4_core is bound and has registered no RDMA device
-
-        mlx5_1  0000:03:00.0  15b3:101b  MT4123  firmware 20.36.1010  node GUID b859:9f03:0012:a490  driver mlx5_core
-          port 1  InfiniBand  ACTIVE  LinkUp  200 Gb/sec (4X HDR)  LID 7  SM LID 1  port GUID b859:9f03:0012:a490
-            pci > driver > rdma > link > active | missing netdev: ib_ipoib has made no netdev for it
-          port 2  InfiniBand  INIT  LinkUp  200 Gb/sec (4X HDR)  LID 0  SM LID 1  port GUID b859:9f03:0012:a491
-            ib7  datagram  mtu 2044  up, carrier  no address
-            pci > driver > rdma > netdev > link | missing named: udev has not finished with the netdev or its RDMA device: a name may still change
-
-        no RDMA device  0000:04:00.0  15b3:101b  driver vfio-pci
-          not expected: it is bound to vfio-pci
-
-        mlx5_0  0000:4b:00.0  15b3:101b  MT4123  firmware 20.36.1010  node GUID b859:9f03:0012:a480  driver mlx5_core
-          port 1  InfiniBand  ACTIVE  LinkUp  200 Gb/sec (4X HDR)  LID 7  SM LID 1  port GUID b859:9f03:0012:a480
-            ib0  datagram  mtu 2044  up, carrier  no address
-            pci > driver > rdma > netdev > named > configured > link > active
+          PORT      PCI           NETDEV  STATE           LID  RATE     NOTE
+        ! -         0000:01:00.0  -       no driver       -    -
+        ! -         0000:02:00.0  -       no RDMA device  -    -
+        ! mlx5_1/1  0000:03:00.0  -       no netdev       7    200 HDR
+        ! mlx5_1/2  0000:03:00.0  ib7     not named       -    200 HDR
+          -         0000:04:00.0  -       vfio-pci        -    -        ignored: bound to vfio-pci
+          mlx5_0/1  0000:4b:00.0  ib0     active          7    200 HDR
         exit 3
     "#]].assert_eq(&host.show(&["status"]));
 }
@@ -98,16 +88,11 @@ fn what_the_configuration_skips_is_not_waited_for() {
     host.function("0000:02:00.0", "15b3:1003", "028000", None);
     expect![[r#"
         ready: 1 of 1 expected ports ready
-        ibprov: enabled; openibd.service is ibprov's; last boot: ready, exit 0; kernel 6.1.0-9-amd64
-        modules: ib_ipoib, ib_umad, ib_uverbs
+        ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
-        no RDMA device  0000:02:00.0  15b3:1003
-          not expected: its driver mlx4_core is deny-listed by modules.exclude of the configuration
-
-        mlx5_0  0000:4b:00.0  15b3:101b  MT4123  firmware 20.36.1010  node GUID b859:9f03:0012:a480  driver mlx5_core
-          port 1  InfiniBand  ACTIVE  LinkUp  200 Gb/sec (4X HDR)  LID 7  SM LID 1  port GUID b859:9f03:0012:a480
-            ib0  datagram  mtu 2044  up, carrier  no address
-            pci > driver > rdma > netdev > named > configured > link > active
+          PORT      PCI           NETDEV  STATE      LID  RATE     NOTE
+          -         0000:02:00.0  -       no driver  -    -        ignored: mlx4_core is deny-listed
+          mlx5_0/1  0000:4b:00.0  ib0     active     7    200 HDR
         exit 0
     "#]]
     .assert_eq(&host.show(&["status"]));
@@ -122,7 +107,7 @@ fn a_report_of_another_version_is_read_or_said_to_be_one() {
     assert!(shown.contains("; last boot: deferred, exit 1; "), "{shown}");
     host.file("run/ibprov/boot.json", r#"{"schema":2,"verdict":"ready","exit_code":0}"#);
     let shown = host.show(&["status"]);
-    assert!(shown.contains("; no boot report; "), "{shown}");
+    assert!(shown.contains("; boot has not run; "), "{shown}");
     let note = "note: /run/ibprov/boot.json: its schema is 2, and this ibprov reads 1\n";
     assert!(shown.contains(note), "{shown}");
 }
@@ -140,21 +125,21 @@ fn the_gid_table_shows_type_and_ipv4() {
     host.file(&format!("{gids}/gids/2"), "0000:0000:0000:0000:0000:0000:0000:0000\n");
     expect![[r#"
         ready: 2 of 2 expected ports ready
-        ibprov: enabled; openibd.service is ibprov's; last boot: ready, exit 0; kernel 6.1.0-9-amd64
-        modules: ib_ipoib, ib_umad, ib_uverbs
+        ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
-        mlx5_0  0000:4b:00.0  15b3:101b  MT4123  firmware 20.36.1010  node GUID b859:9f03:0012:a480  driver mlx5_core
-          port 1  InfiniBand  ACTIVE  LinkUp  200 Gb/sec (4X HDR)  LID 7  SM LID 1  port GUID b859:9f03:0012:a480
-            ib0  datagram  mtu 2044  up, carrier  no address
-            pci > driver > rdma > netdev > named > configured > link > active
-            GID   0  IB          fe80::b859:9f03:12:a480
+          PORT      PCI           NETDEV  STATE     LID  RATE     NOTE
+          mlx5_0/1  0000:4b:00.0  ib0     active    7    200 HDR
+          mlx5_1/1  0000:5e:00.0  -       Ethernet  -    200 HDR
 
-        mlx5_1  0000:5e:00.0  15b3:101b  MT4123  firmware 20.36.1010  node GUID b859:9f03:0012:a4a0  driver mlx5_core
-          port 1  Ethernet  ACTIVE  LinkUp  200 Gb/sec (4X HDR)
-            GID   0  RoCE v1     fe80::b859:9f03:12:a480
-            GID   1  RoCE v2     ::ffff:10.0.0.5  10.0.0.5  enp94s0
+        GIDs of mlx5_0/1
+          GID   0  IB          fe80::b859:9f03:12:a480
+
+        GIDs of mlx5_1/1
+          GID   0  RoCE v1     fe80::b859:9f03:12:a480
+          GID   1  RoCE v2     ::ffff:10.0.0.5  10.0.0.5  enp94s0
         exit 0
-    "#]].assert_eq(&host.show(&["status", "--gids"]));
+    "#]]
+    .assert_eq(&host.show(&["status", "--gids"]));
 }
 
 /// The port's type was changed: what the site lists as an InfiniBand port does not come.
@@ -222,18 +207,16 @@ fn vfs_stand_below_their_pf_with_guids_policy_and_binding() {
     host.rdma("0000:4b:00.1", "mlx5_9", "0200:0000:0012:0000", &[port]);
     expect![[r#"
         ready: 1 of 1 expected ports ready
-        ibprov: enabled; openibd.service is ibprov's; last boot: ready, exit 0; kernel 6.1.0-9-amd64
-        modules: ib_ipoib, ib_umad, ib_uverbs
+        ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
-        mlx5_0  0000:4b:00.0  15b3:101b  MT4123  firmware 20.36.1010  node GUID b859:9f03:0012:a480  driver mlx5_core
-          port 1  InfiniBand  ACTIVE  LinkUp  200 Gb/sec (4X HDR)  LID 7  SM LID 1  port GUID b859:9f03:0012:a480
-            ib0  datagram  mtu 2044  up, carrier  no address
-            pci > driver > rdma > netdev > named > configured > link > active
-          VF   0  0000:4b:00.1  mlx5_core  mlx5_9  ib1  node GUID 0200:0000:0012:0000  port GUID 0200:0000:0012:0100  policy Follow
-          VF   1  0000:4b:00.2  vfio-pci  -  -  node GUID 0200:0000:0012:0001  port GUID 0200:0000:0012:0101  policy Follow
-          VF   2  0000:4b:00.3  no driver  -  -  node GUID 0200:0000:0012:0002  port GUID 0200:0000:0012:0102  policy Follow
+          PORT      PCI           NETDEV  STATE   LID  RATE     NOTE
+          mlx5_0/1  0000:4b:00.0  ib0     active  7    200 HDR
+              VF 0: mlx5_core, policy Follow, no plan
+              VF 1: vfio-pci, policy Follow, no plan
+              VF 2: no driver, policy Follow, no plan
         exit 0
-    "#]].assert_eq(&host.show(&["status"]));
+    "#]]
+    .assert_eq(&host.show(&["status"]));
 }
 
 #[test]
@@ -254,18 +237,11 @@ fn garbage_in_sysfs_is_told_and_harms_nothing() {
     assert!(!shown.contains('\u{1b}'), "an escape sequence reached the terminal: {shown:?}");
     expect![[r#"
         ready: 2 of 2 expected ports ready
-        ibprov: enabled; openibd.service is ibprov's; no boot report; kernel 6.1.0-9-amd64
-        modules: ib_ipoib, ib_umad, ib_uverbs
+        ibprov: enabled; boot has not run; openibd.service: ibprov's
 
-        mlx5_1  0000:01:00.0  15b3:101b  MT4123  firmware 20.36.1010  driver mlx5_core
-          port 1  InfiniBand  ACTIVE  LinkUp  200 Gb/sec (4X HDR)  LID ?  SM LID 1
-            ib1  datagram  mtu 2044  up, carrier  no address
-            pci > driver > rdma > netdev > named > configured > link | missing active: physical state LinkUp, logical state ACTIVE
-
-        mlx5_0  0000:4b:00.0  15b3:101b  MT4123  firmware 20.36.1010  node GUID b859:9f03:0012:a480  driver mlx5_core
-          port 1  InfiniBand  ACTIVE  LinkUp  200 Gb/sec (4X HDR)  LID 7  SM LID 1  port GUID b859:9f03:0012:a480
-            ib0  datagram  mtu 2044  up, carrier  no address
-            pci > driver > rdma > netdev > named > configured > link > active
+          PORT      PCI           NETDEV  STATE   LID  RATE     NOTE
+        ~ mlx5_1/1  0000:01:00.0  ib1     active  -    200 HDR  no LID
+          mlx5_0/1  0000:4b:00.0  ib0     active  7    200 HDR
         note: /sys/bus/pci/devices/0000:01:00.0/infiniband/mlx5_1/node_guid: content is not UTF-8 text
         note: /sys/bus/pci/devices/0000:01:00.0/infiniband/mlx5_1/ports/1/gids/0: "�[2Jnot a gid" is not a GID
         note: /sys/bus/pci/devices/0000:01:00.0/infiniband/mlx5_1/ports: "x" is not a port number
@@ -423,7 +399,7 @@ fn a_port_that_is_expected_and_absent_is_the_first_thing_that_is_told() {
         first,
         [
             "NOT READY: 1 of 2 expected ports ready",
-            "  error: 0000:99:00.0: it is not there, and expected: listed in /etc/ibprov/ibprov.toml:3"
+            "  error: 0000:99:00.0: absent, and expected (listed in /etc/ibprov/ibprov.toml:3)"
         ]
     );
     let absent = "error port-absent 0000:99:00.0".to_owned();
@@ -447,7 +423,7 @@ fn a_port_that_is_not_expected_is_marked_and_fails_nothing() {
     ] {
         host.file("etc/ibprov/ibprov.toml", &format!("{choice}{row}"));
         assert_eq!(judged(&host), (Some(0), "ready".to_owned(), Vec::new()));
-        let shown = host.show(&["status"]);
+        let shown = host.show(&["status", "-v"]);
         assert!(shown.contains(&format!("\n  not expected: {why}\n")), "{shown}");
     }
 }
@@ -516,7 +492,7 @@ fn a_bad_configuration_neither_blinds_nor_soothes() {
     let bad = "unknown configuration-invalid the configuration".to_owned();
     assert_eq!(judged(&host), (Some(2), "unknown".to_owned(), vec![bad]));
     let shown = host.show(&["status"]);
-    assert!(shown.contains("mlx5_0  0000:4b:00.0"), "the host is shown: {shown}");
+    assert!(shown.contains("  mlx5_0/1  0000:4b:00.0"), "the host is shown: {shown}");
     assert!(shown.contains("/etc/ibprov/ibprov.toml:2:1"), "the error is shown: {shown}");
 }
 

@@ -6,7 +6,7 @@ before=$(uptime_ms)
 ibprov status --format json >"$OUT/status.json"
 echo "status: $?"
 echo "status took: $(($(uptime_ms) - before)) ms"
-ibprov status | tail -n 20 >"$OUT/status"
+ibprov status -v | tail -n 20 >"$OUT/status"
 
 # The driver waits 120 s for firmware that is in pre-initialisation.
 phase "firmware that does not come up"

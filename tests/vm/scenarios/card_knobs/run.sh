@@ -37,7 +37,7 @@ udevadm settle
 
 phase "as booted"
 status booted
-ibprov status >"$OUT/booted.text"
+ibprov status -v >"$OUT/booted.text"
 for address in $planned $recovers 0001:02:00.1 $goes $no_sm $silent $eth; do
 	for path in "$pci/$address"/infiniband/*/ports/1/state "$pci/$address"/infiniband/*/ports/1/rate \
 		"$pci/$address"/infiniband/*/ports/1/link_layer "$pci/$address"/infiniband/*/*_guid \

@@ -12,7 +12,7 @@ netdev() { ls "$pci/$1/net"; }
 
 phase "as booted"
 cat /run/ibprov/boot.json >"$OUT/first.json"
-keep status ibprov status
+keep status ibprov status -v
 keep status.json ibprov status --format json
 keep online.json ibprov wait-online --timeout 60s --state link --format json
 modules >"$OUT/modules"

@@ -7,7 +7,7 @@ for name in ib0 ib1 fabric0; do
 done
 ended ib3
 echo "ib3: $(systemctl is-active "$(unit ib3)")"
-ibprov status >"$OUT/status"
+ibprov status -v >"$OUT/status"
 echo "status: $?"
 ibprov status --format json >"$OUT/status.json"
 systemctl show -p ActiveState,Result,ExecMainStatus ibprov.service >"$OUT/unit"

@@ -9,6 +9,6 @@ is_written() { [ "$(cat "/sys/class/net/$1/mtu")" != 65520 ]; }
 within 20 is_written ib0
 for netdev in ib0 ib1 ib2; do shown "$netdev"; done
 ibprov iface ib1 --dry-run >"$OUT/dry-run"
-ibprov status >"$OUT/status"
+ibprov status -v >"$OUT/status"
 cp /run/ibprov/boot.json "$OUT/boot.json"
 true

@@ -5,6 +5,6 @@ udevadm info --query=property --property=USEC_INITIALIZED --value /sys/class/net
 ip -br addr >"$OUT/addr"
 systemctl is-active networking.service >"$OUT/networking"
 if command -v ibprov >/dev/null; then
-	ibprov status >"$OUT/status" 2>&1
+	ibprov status -v >"$OUT/status" 2>&1
 fi
 exit 0

@@ -38,7 +38,7 @@ vanish 1
 appear 1
 ended ib0
 echo "masked: $(systemctl is-active "$(unit ib0)") $(mtu ib0) runs $runs $(grep -cx ib0 /run/mgr)"
-ibprov status >"$OUT/masked" 2>&1
+ibprov status -v >"$OUT/masked" 2>&1
 echo "masked status: $?"
 ibprov import openib-conf >"$OUT/masked.import" 2>&1
 dmesg >"$OUT/dmesg"

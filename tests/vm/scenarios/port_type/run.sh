@@ -21,7 +21,7 @@ told() { # NAME
 	name=$1
 	ibprov status --format json >"$OUT/$name.json"
 	code=$?
-	ibprov status >"$OUT/$name.status"
+	ibprov status -v >"$OUT/$name.status"
 	echo "$name status: $code"
 	cat "$pci/$one/class" "$pci/$two/class" | tr '\n' ' ' >"$OUT/$name.classes"
 }

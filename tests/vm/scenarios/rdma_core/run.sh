@@ -5,5 +5,5 @@ for set in rdma infiniband; do
 	systemctl show -p Id,ActiveState,Result "rdma-load-modules@$set.service" >"$OUT/load-$set"
 done
 systemctl show -p ActiveState,Result,StatusText ibprov.service >"$OUT/unit"
-ibprov status >"$OUT/status"
+ibprov status -v >"$OUT/status"
 echo "status: $?"

@@ -14,7 +14,7 @@ run() {
 }
 # ask KIND: what there is to know, all at once.
 ask() {
-	run "$1.text" ibprov status &
+	run "$1.text" ibprov status -v &
 	run "$1.json" ibprov status --format json &
 	run "$1.check" ibprov check --format json &
 }

@@ -12,7 +12,7 @@ ip link set "$netdev" vf 0 state enable
 udevadm settle
 # 1: VFs without a plan have port GUID 0.
 ibprov status --format json >"$OUT/status.json" || echo "status: $?"
-ibprov status --gids >"$OUT/status" || echo "status: $?"
+ibprov status -v --gids >"$OUT/status" || echo "status: $?"
 
 # The plan of both PFs, on the way to nothing to do.
 cat >/run/plan.toml <<END

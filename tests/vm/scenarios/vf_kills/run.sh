@@ -83,7 +83,7 @@ echo 1 >"$group/cgroup.kill"
 within 60 empty
 knobs "$random+vf/slow.ALLOC_XRCD=0"
 half_bound && echo "half bound"
-ibprov status >"$OUT/half-bound.status"
+ibprov status -v >"$OUT/half-bound.status"
 before=$(uptime_ms)
 apply half-bound --config "/run/$b.toml" "$random"
 echo "half-bound took: $(($(uptime_ms) - before))"

@@ -1,0 +1,95 @@
+//! How text for people is laid out: its width and its colours.
+
+use anstyle::{AnsiColor, Style};
+
+/// Where a text is shown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Screen {
+    /// Its columns; without, lines are as long as they are.
+    pub columns: Option<usize>,
+    /// It shows colours, and they are wanted.
+    pub colour: bool,
+}
+
+/// What a stretch of text means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tone {
+    /// All is well.
+    Good,
+    /// Something has failed.
+    Bad,
+    /// Somebody should look.
+    Warning,
+    /// A heading.
+    Head,
+    /// It matters little.
+    Dim,
+}
+
+impl Tone {
+    const fn style(self) -> Style {
+        match self {
+            Self::Good => AnsiColor::Green.on_default(),
+            Self::Bad => AnsiColor::Red.on_default().bold(),
+            Self::Warning => AnsiColor::Yellow.on_default(),
+            Self::Head => Style::new().bold(),
+            Self::Dim => Style::new().dimmed(),
+        }
+    }
+}
+
+impl Screen {
+    /// `text` in the colour of `tone`, where there is colour.
+    #[must_use]
+    pub fn paint(self, tone: Tone, text: &str) -> String {
+        match self.colour && !text.is_empty() {
+            true => {
+                let style = tone.style();
+                format!("{style}{text}{style:#}")
+            }
+            false => text.to_owned(),
+        }
+    }
+
+    /// `text` behind `first`, broken where the screen ends; what follows is indented as
+    /// far as `first` reaches. Words longer than a line, such as paths, are left whole.
+    #[must_use]
+    pub fn wrapped(self, first: &str, text: &str) -> Vec<String> {
+        let Some(columns) = self.columns else { return vec![format!("{first}{text}")] };
+        let indent = " ".repeat(textwrap::core::display_width(first));
+        let options = textwrap::Options::new(columns.max(40))
+            .initial_indent(first)
+            .subsequent_indent(&indent)
+            .break_words(false)
+            .word_splitter(textwrap::WordSplitter::NoHyphenation);
+        textwrap::wrap(text, options).into_iter().map(String::from).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_broken_between_words_and_only_on_a_screen() {
+        let text = "the port is up, and no subnet manager has configured it: see opensm.log";
+        let screen = Screen { columns: Some(40), colour: false };
+        assert_eq!(
+            screen.wrapped("  why: ", text),
+            [
+                "  why: the port is up, and no subnet",
+                "       manager has configured it: see",
+                "       opensm.log"
+            ]
+        );
+        assert_eq!(Screen::default().wrapped("  why: ", text), [format!("  why: {text}")]);
+    }
+
+    #[test]
+    fn colour_is_put_around_text_only_where_it_is_wanted() {
+        let screen = Screen { columns: None, colour: true };
+        assert_eq!(screen.paint(Tone::Bad, "x"), "\u{1b}[1m\u{1b}[31mx\u{1b}[0m");
+        assert_eq!(screen.paint(Tone::Bad, ""), "");
+        assert_eq!(Screen::default().paint(Tone::Bad, "x"), "x");
+    }
+}

@@ -1,0 +1,309 @@
+//! The table of `ibprov status`: one line a port, VFs in ranges below it.
+
+use super::{Hca, PortStatus, Role, Status};
+use crate::names::{LinkLayer, Policy, RdmaName, Rung, VfIndex, vf_ranges};
+use crate::report::NotExpected;
+use crate::report::hardware::Link;
+use crate::report::plan::Action;
+use crate::report::screen::{Screen, Tone};
+
+/// How much a line of the table matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mark {
+    /// As it is meant to be.
+    Fine,
+    /// Nobody counts on it.
+    Aside,
+    /// Somebody should look.
+    Look,
+    /// It is expected, and is not as it is meant to be.
+    Wrong,
+}
+
+impl Mark {
+    const fn sign(self) -> &'static str {
+        match self {
+            Self::Fine | Self::Aside => "  ",
+            Self::Look => "~ ",
+            Self::Wrong => "! ",
+        }
+    }
+
+    const fn tone(self) -> Option<Tone> {
+        match self {
+            Self::Fine => None,
+            Self::Aside => Some(Tone::Dim),
+            Self::Look => Some(Tone::Warning),
+            Self::Wrong => Some(Tone::Bad),
+        }
+    }
+}
+
+/// The columns but the last, which is as long as it is.
+const COLUMNS: [&str; 6] = ["PORT", "PCI", "NETDEV", "STATE", "LID", "RATE"];
+
+/// A port, or an adapter that shows none.
+#[derive(Debug)]
+struct Row {
+    mark: Mark,
+    cells: [String; COLUMNS.len()],
+    note: String,
+    /// What stands below it.
+    below: Vec<(Mark, String)>,
+}
+
+/// The lines of the table; none where there is nothing to show.
+#[must_use]
+pub fn table(status: &Status, screen: Screen) -> Vec<String> {
+    let rows: Vec<Row> = absent(status).chain(status.hcas.iter().flat_map(rows)).collect();
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    let mut widths = COLUMNS.map(str::len);
+    for row in &rows {
+        for (width, cell) in widths.iter_mut().zip(&row.cells) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let lined = |cells: &[String]| {
+        let padded = cells.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
+        padded.collect::<Vec<_>>().join("  ")
+    };
+    let head = format!("  {}  NOTE", lined(&COLUMNS.map(str::to_owned)));
+    let mut lines = vec![screen.paint(Tone::Head, &head)];
+    let mut say = |mark: Mark, text: &str| {
+        let text = text.trim_end();
+        lines.push(mark.tone().map_or_else(|| text.to_owned(), |tone| screen.paint(tone, text)));
+    };
+    for row in &rows {
+        let line = format!("{}{}", row.mark.sign(), lined(&row.cells));
+        let whole = format!("{line}  {}", row.note);
+        if screen.columns.is_none_or(|columns| whole.trim_end().chars().count() <= columns) {
+            say(row.mark, &whole);
+        } else {
+            say(row.mark, &line);
+            for line in screen.wrapped("      ", &row.note) {
+                say(row.mark, &line);
+            }
+        }
+        for (mark, text) in &row.below {
+            for line in screen.wrapped(&format!("{}    ", mark.sign()), text) {
+                say(*mark, &line);
+            }
+        }
+    }
+    lines
+}
+
+fn dash() -> String {
+    "-".to_owned()
+}
+
+/// What is expected and shows nothing of itself.
+fn absent(status: &Status) -> impl Iterator<Item = Row> {
+    status.absent.iter().map(|absent| {
+        let cell = || absent.expected.clone();
+        let cells = match absent.expected.parse::<RdmaName>() {
+            Ok(_) => [cell(), dash(), dash(), Rung::Pci.lacking().to_owned(), dash(), dash()],
+            Err(_) => [dash(), cell(), dash(), Rung::Pci.lacking().to_owned(), dash(), dash()],
+        };
+        let (mark, note) = match absent.optional {
+            true => (Mark::Look, "optional".to_owned()),
+            false => (Mark::Wrong, String::new()),
+        };
+        Row { mark, cells, note, below: Vec::new() }
+    })
+}
+
+fn rows(hca: &Hca) -> Vec<Row> {
+    let mut rows: Vec<Row> = hca.ports.iter().map(|port| port_row(hca, port)).collect();
+    if rows.is_empty() {
+        let name = hca.rdma.as_ref().map_or_else(dash, ToString::to_string);
+        let state = match (&hca.left_out, hca.ladder.missing) {
+            (Some(_), _) => hca.driver.clone().unwrap_or_else(|| "no driver".to_owned()),
+            (None, Some(rung)) => rung.lacking().to_owned(),
+            (None, None) => dash(),
+        };
+        let cells = [name, hca.pci.to_string(), dash(), state, dash(), dash()];
+        let (mark, note) = judged(hca.role, false, reason(hca, hca.role));
+        rows.push(Row { mark, cells, note, below: Vec::new() });
+    }
+    if let Some(last) = rows.last_mut() {
+        last.below.extend(vfs(hca));
+    }
+    rows
+}
+
+/// Why it is aside, for one that is.
+fn reason(hca: &Hca, role: Role) -> String {
+    match role {
+        Role::Expected => String::new(),
+        Role::Optional => "optional".to_owned(),
+        Role::Unexpected => "not expected".to_owned(),
+        Role::Ignored => hca.left_out.as_ref().map(NotExpected::short).unwrap_or_default(),
+    }
+}
+
+/// How much a port of this role matters that is good or not.
+const fn judged(role: Role, good: bool, note: String) -> (Mark, String) {
+    let mark = match (role, good) {
+        (Role::Expected | Role::Optional, true) => Mark::Fine,
+        (Role::Expected, false) => Mark::Wrong,
+        (Role::Optional, false) => Mark::Look,
+        (Role::Unexpected | Role::Ignored, _) => Mark::Aside,
+    };
+    (mark, note)
+}
+
+fn port_row(hca: &Hca, port: &PortStatus) -> Row {
+    let link = &port.link;
+    let name = hca.rdma.as_ref().map_or_else(dash, |name| format!("{name}/{}", port.port));
+    let netdev = port.netdev.as_ref().map_or_else(dash, ToString::to_string);
+    let is_ethernet = port.link_layer == LinkLayer::Ethernet && !port.is_of_other_type;
+    let is_up = link.physical.as_deref() == Some("LinkUp");
+    // What boot waits for is judged; that the fabric uses the port comes after it.
+    let reached_its_goal = port.ladder.missing.is_none_or(|rung| rung >= Rung::Link);
+    let (state, lack) = match port.ladder.missing {
+        _ if is_ethernet => ("Ethernet".to_owned(), String::new()),
+        _ if port.is_of_other_type => ("Ethernet".to_owned(), "InfiniBand expected".to_owned()),
+        Some(rung) if rung < Rung::Link => (rung.lacking().to_owned(), String::new()),
+        Some(_) => not_active(link),
+        None => ("active".to_owned(), netdev_lack(port)),
+    };
+    let lid = link.lid.filter(|lid| (1..0xc000).contains(lid) && !is_ethernet);
+    let rate = link.rate.as_deref().filter(|_| is_up).map_or_else(dash, short_rate);
+    let cells = [
+        name,
+        hca.pci.to_string(),
+        netdev,
+        state,
+        lid.map_or_else(dash, |lid| lid.to_string()),
+        rate,
+    ];
+    // Nobody counts on what is aside.
+    let is_aside = matches!(port.role, Role::Unexpected | Role::Ignored);
+    let lack = Some(lack).filter(|lack| !lack.is_empty() && !is_aside);
+    let reason = Some(reason(hca, port.role)).filter(|reason| !reason.is_empty());
+    let note = reason.into_iter().chain(lack).collect::<Vec<_>>().join(", ");
+    let is_good = port.ladder.missing.is_none();
+    let (mark, note) = judged(port.role, is_good, note);
+    let mark = match (mark, reached_its_goal) {
+        _ if is_ethernet => Mark::Aside,
+        (Mark::Wrong, true) if !port.is_of_other_type => Mark::Look,
+        (mark, _) => mark,
+    };
+    Row { mark, cells, note, below: children(port).into_iter().collect() }
+}
+
+/// Its state, and why it is in it, of a port that is not Active.
+fn not_active(link: &Link) -> (String, String) {
+    let (state, lack) = match (link.physical.as_deref(), link.state.as_deref()) {
+        (Some("Polling"), _) => ("polling", "no cable, or the other end is down"),
+        (Some("Disabled"), _) => ("disabled", "the port is switched off"),
+        (Some("LinkUp"), Some("INIT")) => ("initializing", "no subnet manager"),
+        (Some("LinkUp"), Some("ACTIVE")) => ("active", "no LID"),
+        (Some("LinkUp"), Some(state)) => return (state.to_lowercase(), String::new()),
+        (Some(physical), _) => return (physical.to_lowercase(), "no link".to_owned()),
+        (None, _) => ("no answer", "the driver does not tell its state"),
+    };
+    (state.to_owned(), lack.to_owned())
+}
+
+/// What the netdev of an active port lacks.
+fn netdev_lack(port: &PortStatus) -> String {
+    match &port.netdev_state {
+        Some(netdev) if !netdev.admin_up => "netdev down".to_owned(),
+        Some(netdev) if netdev.carrier == Some(false) => "no carrier".to_owned(),
+        _ => String::new(),
+    }
+}
+
+/// `400 NDR` of `400 Gb/sec (4X NDR)`; another width than 4X is told.
+fn short_rate(rate: &str) -> String {
+    let number = rate.split_whitespace().next().unwrap_or(rate);
+    let inside = rate.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')'));
+    match inside.map(|inside| inside.strip_prefix("4X ").unwrap_or(inside)) {
+        Some(kind) => format!("{number} {kind}"),
+        None => number.to_owned(),
+    }
+}
+
+/// Its P_Key children, in one line.
+fn children(port: &PortStatus) -> Option<(Mark, String)> {
+    let of = port.children.iter().map(|child| {
+        let pkey = child.pkey.map_or_else(|| "?".to_owned(), |pkey| pkey.to_string());
+        let state = match (child.state.admin_up, child.state.carrier) {
+            (false, _) => "down",
+            (true, Some(false)) => "up, no carrier",
+            (true, _) => "up",
+        };
+        format!("{} ({pkey}) {state}", child.name)
+    });
+    let of: Vec<String> = of.collect();
+    let is_wrong =
+        port.children.iter().any(|c| !c.state.admin_up || c.state.carrier == Some(false));
+    let mark = if is_wrong { Mark::Look } else { Mark::Fine };
+    (!of.is_empty()).then(|| (mark, format!("P_Key children: {}", of.join("; "))))
+}
+
+/// Its VFs and those that are planned: those that are alike in one line.
+fn vfs(hca: &Hca) -> Vec<(Mark, String)> {
+    let planned = |vf: VfIndex| hca.planned.iter().flat_map(|pf| &pf.vfs).find(|p| p.index == vf);
+    let mut kinds: Vec<(Mark, String, Vec<VfIndex>)> = Vec::new();
+    let mut add = |mark: Mark, text: String, vf: VfIndex| match kinds
+        .iter_mut()
+        .find(|(m, t, _)| *m == mark && *t == text)
+    {
+        Some((.., vfs)) => vfs.push(vf),
+        None => kinds.push((mark, text, vec![vf])),
+    };
+    for seen in &hca.vfs {
+        let vf = &seen.vf;
+        let driver = vf.driver.as_deref().unwrap_or("no driver");
+        let policy = vf.policy.map_or("?", Policy::word);
+        let (mark, deviation) = match planned(vf.index).map(|planned| planned.action) {
+            Some(Action::Keep) => (Mark::Fine, "as planned"),
+            Some(Action::Create) => (Mark::Wrong, "to be recreated"),
+            Some(Action::Change) => (Mark::Wrong, "to be changed: see ibprov plan"),
+            Some(Action::Remove) => (Mark::Wrong, "to be removed"),
+            Some(Action::Defer) => (Mark::Look, "not as planned, in use"),
+            Some(Action::Block) => (Mark::Wrong, "nothing can be done at its PF"),
+            None if vf.port_guid.is_some_and(crate::names::Guid::is_zero) => {
+                (Mark::Look, "port GUID 0")
+            }
+            None => (Mark::Fine, "no plan"),
+        };
+        add(mark, format!("{driver}, policy {policy}, {deviation}"), vf.index);
+    }
+    for planned in hca.planned.iter().flat_map(|pf| &pf.vfs) {
+        if !hca.vfs.iter().any(|seen| seen.vf.index == planned.index) {
+            let text = match planned.action {
+                Action::Create => "to be created",
+                Action::Defer => "planned, and not there: VFs are in use",
+                _ => "planned, and not there",
+            };
+            add(Mark::Wrong, text.to_owned(), planned.index);
+        }
+    }
+    let line = |(mark, text, vfs): (Mark, String, Vec<VfIndex>)| {
+        (mark, format!("{}: {text}", vf_ranges(vfs.into_iter())))
+    };
+    kinds.into_iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_short_and_a_narrow_link_is_told() {
+        for (rate, short) in [
+            ("400 Gb/sec (4X NDR)", "400 NDR"),
+            ("100 Gb/sec (2X HDR)", "100 2X HDR"),
+            ("25 Gb/sec", "25"),
+            ("", ""),
+        ] {
+            assert_eq!(short_rate(rate), short);
+        }
+    }
+}
