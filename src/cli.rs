@@ -114,7 +114,7 @@ pub struct GuestsArgs {
 /// What `wait-online` takes.
 #[derive(Debug, Clone, Args)]
 pub struct WaitOnlineArgs {
-    /// Only these: ib0, mlx5_0, mlx5_0/1, 0000:4b:00.0 or a port GUID [default: all that are expected]
+    /// Only these: ib0, ib0.8001, mlx5_0, mlx5_0/1, 0000:4b:00.0 or a port GUID [default: all that are expected]
     #[arg(value_name = "PORT")]
     pub ports: Vec<Target>,
     /// How far each has to come: rdma, netdev, named, configured, link or active [default: wait-online.state]

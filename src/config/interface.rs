@@ -17,8 +17,8 @@ pub struct InterfaceRule {
     pub mtu: Option<u32>,
     /// User space may join multicast groups (`umcast`).
     pub umcast: Option<bool>,
-    /// P_Key children to have.
-    pub pkeys: Vec<PKey>,
+    /// P_Key children to have, by P_Key.
+    pub partitions: Vec<PartitionRule>,
     /// Its name at every boot; only where `which` is one port.
     pub name: Option<IfName>,
     /// The least that `recv_queue_size` of ib_ipoib should be.
@@ -29,58 +29,116 @@ pub struct InterfaceRule {
     pub origin: String,
 }
 
-/// Which interfaces a rule is for.
+/// One `[[interface.partition]]`: a P_Key child. What it does not say is as its parent's
+/// `[[interface]]` says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartitionRule {
+    /// Its P_Key.
+    pub pkey: PKey,
+    /// Its name; `None`: the kernel's.
+    pub name: Option<IfName>,
+    /// Transport mode.
+    pub mode: Option<Mode>,
+    /// MTU in bytes.
+    pub mtu: Option<u32>,
+    /// User space may join multicast groups (`umcast`).
+    pub umcast: Option<bool>,
+}
+
+/// Which interfaces a rule is for: interfaces of ports, and whatever P_Key children each
+/// of them has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InterfaceSelector {
     /// By the name it has when udev is done with it.
     Name(IfPattern),
-    /// The interface of the port with this GUID, and its P_Key children.
+    /// The interface of the port with this GUID.
     PortGuid(Guid),
-    /// The interface of that function's port (all ports, if none is given),
-    /// and its P_Key children.
+    /// The interface of that function's port (all ports, if none is given).
     Pci(PciAddress, Option<PortNumber>),
+}
+
+impl InterfaceSelector {
+    /// True if it can be no more than one interface of a port.
+    fn is_one(&self) -> bool {
+        match self {
+            Self::Name(pattern) => pattern.is_name(),
+            Self::PortGuid(_) | Self::Pci(..) => true,
+        }
+    }
 }
 
 /// The rules, in the order in which they apply; a row that matches several makes several.
 pub(super) fn rules(merged: &Merged, problems: &mut Problems) -> Vec<InterfaceRule> {
     let mut rules: Vec<InterfaceRule> = Vec::new();
-    let mut named: Vec<(IfName, InterfaceSelector, Place)> = Vec::new();
+    let mut named: Vec<(IfName, Who, Place)> = Vec::new();
     for row in merged.tables(INTERFACE) {
         let whichs = selectors(row, problems);
-        let pkeys = partitions(row, problems);
+        let partitions = partitions(row, problems);
+        let of_one = matches!(whichs.as_slice(), [(which, _)] if which.is_one());
+        for child in row.tables(key::PARTITION).iter().filter(|_| !of_one && !whichs.is_empty()) {
+            if let Some((_, at)) = child.field::<IfName>(partition::NAME) {
+                problems.push(
+                    Problem::new("interface.partition.name is for one interface")
+                        .at(at, "one name")
+                        .at(&row.place, "and more than one interface, or a pattern")
+                        .help("leave it out: children are called PARENT.8001 then"),
+                );
+            }
+        }
         mtu_fits(row, problems);
         let has_name = name_fits(row, &whichs, problems);
         for (which, _) in whichs {
             if let Some((name, at)) = row.field::<IfName>(key::NAME).filter(|_| has_name) {
-                let other = named.iter().find(|(n, w, _)| (*n == name) != (*w == which));
-                match other {
-                    Some((_, other, other_at)) => {
-                        let what = if *other == which {
-                            "one port is given two names"
-                        } else {
-                            "one name is given to two ports"
-                        };
-                        let problem = Problem::new(what).at(at, "here").at(other_at, "and here");
-                        problems.push(problem.help("keep one of the two"));
-                    }
-                    None => named.push((name, which.clone(), at.clone())),
+                name_once(&mut named, name, (which.clone(), None), at, problems);
+            }
+            let children = row.tables(key::PARTITION).iter().filter(|_| of_one);
+            for child in children {
+                let (name, pkey) = (child.field(partition::NAME), child.field(partition::PKEY));
+                if let (Some((name, at)), Some((pkey, _))) = (name, pkey) {
+                    name_once(&mut named, name, (which.clone(), Some(pkey)), at, problems);
                 }
             }
-            rules.push(rule(row, which, pkeys.clone()));
+            rules.push(rule(row, which, partitions.clone()));
         }
     }
     rules
 }
 
+/// An interface of the configuration: that of a port, or the P_Key child of it.
+type Who = (InterfaceSelector, Option<PKey>);
+
+/// One name is for one interface, and one interface has one name.
+fn name_once(
+    named: &mut Vec<(IfName, Who, Place)>,
+    name: IfName,
+    who: Who,
+    at: &Place,
+    problems: &mut Problems,
+) {
+    let other = named.iter().find(|(n, w, _)| (*n == name) != (*w == who));
+    match other {
+        Some((_, other, other_at)) => {
+            let what = if *other == who {
+                "one interface is given two names"
+            } else {
+                "one name is given to two interfaces"
+            };
+            let problem = Problem::new(what).at(at, "here").at(other_at, "and here");
+            problems.push(problem.help("keep one of the two"));
+        }
+        None => named.push((name, who, at.clone())),
+    }
+}
+
 /// What the row says of `which`.
-fn rule(row: &Row, which: InterfaceSelector, pkeys: Vec<PKey>) -> InterfaceRule {
+fn rule(row: &Row, which: InterfaceSelector, partitions: Vec<PartitionRule>) -> InterfaceRule {
     let number = |key: &str| row.field::<i64>(key).and_then(|(n, _)| u32::try_from(n).ok());
     InterfaceRule {
         which,
         mode: row.field(key::MODE).map(|(mode, _)| mode),
         mtu: number(key::MTU),
         umcast: row.field(key::UMCAST).map(|(flag, _)| flag),
-        pkeys,
+        partitions,
         name: row.field(key::NAME).map(|(name, _)| name),
         receive_queue: number(key::RECEIVE_QUEUE),
         send_queue: number(key::SEND_QUEUE),
@@ -111,9 +169,21 @@ fn name_fits(row: &Row, whichs: &[(InterfaceSelector, &Place)], problems: &mut P
     good
 }
 
+/// The MTU fits the mode, of the interface and of its children.
 fn mtu_fits(row: &Row, problems: &mut Problems) {
-    if let (Some((mode, mode_at)), Some((mtu, mtu_at))) =
-        (row.field::<Mode>(key::MODE), row.field::<i64>(key::MTU))
+    let (mode, mtu) = (row.field::<Mode>(key::MODE), row.field::<i64>(key::MTU));
+    let children = row.tables(key::PARTITION).iter().filter_map(|child| {
+        let own = (child.field::<Mode>(partition::MODE), child.field::<i64>(partition::MTU));
+        // What both have from the parent is told of that.
+        (own.0.is_some() || own.1.is_some()).then(|| (own.0.or(mode), own.1.or(mtu)))
+    });
+    for (mode, mtu) in std::iter::once((mode, mtu)).chain(children) {
+        one_mtu_fits(mode, mtu, problems);
+    }
+}
+
+fn one_mtu_fits(mode: Option<(Mode, &Place)>, mtu: Option<(i64, &Place)>, problems: &mut Problems) {
+    if let (Some((mode, mode_at)), Some((mtu, mtu_at))) = (mode, mtu)
         && mtu > i64::from(mode.largest_mtu())
     {
         let largest = mode.largest_mtu();
@@ -129,8 +199,8 @@ fn mtu_fits(row: &Row, problems: &mut Problems) {
 }
 
 /// The P_Key children of the row, by P_Key.
-fn partitions(row: &Row, problems: &mut Problems) -> Vec<PKey> {
-    let mut pkeys: Vec<(PKey, &Place)> = Vec::new();
+fn partitions(row: &Row, problems: &mut Problems) -> Vec<PartitionRule> {
+    let mut rules: Vec<(PartitionRule, &Place)> = Vec::new();
     for child in row.tables(key::PARTITION) {
         if child.lacks(&[partition::PKEY]) {
             problems.push(
@@ -140,19 +210,29 @@ fn partitions(row: &Row, problems: &mut Problems) -> Vec<PKey> {
             );
         }
         let Some((pkey, at)) = child.field::<PKey>(partition::PKEY) else { continue };
-        match pkeys.iter().find(|(other, _)| *other == pkey) {
+        match rules.iter().find(|(other, _)| other.pkey == pkey) {
             Some((_, other_at)) => problems.push(
                 Problem::new(format!("P_Key {pkey} is listed twice for one interface"))
                     .at(at, "here")
                     .at(other_at, "and first here")
                     .help("keep one of the two; 0x0001 is 0x8001, since IPoIB is always a full member"),
             ),
-            None => pkeys.push((pkey, at)),
+            None => {
+                let mtu = child.field::<i64>(partition::MTU);
+                let rule = PartitionRule {
+                    pkey,
+                    name: child.field(partition::NAME).map(|(name, _)| name),
+                    mode: child.field(partition::MODE).map(|(mode, _)| mode),
+                    mtu: mtu.and_then(|(mtu, _)| u32::try_from(mtu).ok()),
+                    umcast: child.field(partition::UMCAST).map(|(flag, _)| flag),
+                };
+                rules.push((rule, at));
+            }
         }
     }
-    let mut pkeys: Vec<PKey> = pkeys.into_iter().map(|(pkey, _)| pkey).collect();
-    pkeys.sort_unstable();
-    pkeys
+    let mut rules: Vec<PartitionRule> = rules.into_iter().map(|(rule, _)| rule).collect();
+    rules.sort_unstable_by_key(|rule| rule.pkey);
+    rules
 }
 
 /// What the row matches; empty, and told, if that is none or said in two ways.

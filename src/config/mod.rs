@@ -29,7 +29,7 @@ use self::guest::Guests;
 use crate::names::{HostNumber, ModuleName, NameRule, PortChoice, PortNumber, PortSelector, Rung};
 
 pub use effective::{Setting, SettingOrigin, to_json, to_toml};
-pub use interface::{InterfaceRule, InterfaceSelector};
+pub use interface::{InterfaceRule, InterfaceSelector, PartitionRule};
 pub use load::{Loaded, load, resolve};
 pub use pf::{GuidSource, Pf, PfSelector, VfException};
 pub(crate) use problem::harmless;

@@ -23,6 +23,12 @@ impl IfPattern {
         self.0.matches(name.as_str())
     }
 
+    /// True if it means one name alone.
+    #[must_use]
+    pub fn is_name(&self) -> bool {
+        !self.as_str().contains(['*', '?', '['])
+    }
+
     /// As it was written.
     #[must_use]
     pub fn as_str(&self) -> &str {

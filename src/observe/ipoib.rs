@@ -25,6 +25,8 @@ pub struct Interface {
     pub ifindex: u32,
     /// Index of the interface it is a P_Key child of; of none: a port's own.
     pub parent: Option<u32>,
+    /// The name of that, if it could be seen.
+    pub parent_name: Option<IfName>,
     /// The PCI function of its port.
     pub pci: Option<PciAddress>,
     /// Which port of that.
@@ -124,17 +126,18 @@ pub fn interfaces(look: &mut Look<'_>) -> Vec<Interface> {
             all.push(*interface);
         }
     }
-    let ports: Vec<_> = all.iter().map(|i| (i.ifindex, i.pci, i.port)).collect();
+    let ports: Vec<_> = all.iter().map(|i| (i.ifindex, i.name.clone(), i.pci, i.port)).collect();
     for child in &mut all {
         let of = ports.iter().find(|(index, ..)| Some(*index) == child.parent);
-        if let Some((_, pci, port)) = of {
+        if let Some((_, name, pci, port)) = of {
             (child.pci, child.port) = (*pci, *port);
+            child.parent_name = Some(name.clone());
         }
     }
     all
 }
 
-/// Give a P_Key child the port of its parent.
+/// Give a P_Key child the port of its parent, and its name.
 pub fn give_port(look: &mut Look<'_>, child: &mut Interface) {
     let Some(parent) = child.parent else { return };
     let name = match look.root.is_live() {
@@ -149,6 +152,7 @@ pub fn give_port(look: &mut Look<'_>, child: &mut Interface) {
     };
     if let Some(Sort::Ipoib(parent)) = name.and_then(|name| sort(look, &name)) {
         (child.pci, child.port) = (parent.pci, parent.port);
+        child.parent_name = Some(parent.name);
     }
 }
 
@@ -176,6 +180,7 @@ pub fn sort(look: &mut Look<'_>, name: &IfName) -> Option<Sort> {
         name: name.clone(),
         ifindex,
         parent,
+        parent_name: None,
         pci,
         port: dev_port.filter(|_| pci.is_some()).and_then(|p| PortNumber::new(p + 1).ok()),
         guid: look.attribute(&format!("{dir}/address")).and_then(|a| port_guid_of(&a)),

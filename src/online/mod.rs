@@ -203,7 +203,8 @@ impl Waiting<'_> {
         }
         let mut all: Vec<PortProgress> = Vec::new();
         for target in &self.wanted.targets {
-            let Some(expected) = target::expected(target, &self.observed) else {
+            let child = target::child(target, self.observer.root());
+            let Some(expected) = target::expected(target, child.as_ref(), &self.observed) else {
                 let why = "named on the command line".to_owned();
                 all.push(PortProgress::absent(target.to_string(), goal, why));
                 continue;
@@ -214,9 +215,17 @@ impl Waiting<'_> {
                 goal,
                 at_least: None,
             };
-            for port in progress::progress(&one, &self.observed) {
+            for mut port in progress::progress(&one, &self.observed) {
+                if let Some(child) = &child {
+                    // The parent's port, but a netdev of its own.
+                    port.netdev = Some(child.name.clone());
+                    port.expected = child.name.to_string();
+                }
                 let known = |p: &PortProgress| {
-                    port.rdma.is_some() && p.rdma == port.rdma && p.port == port.port
+                    port.rdma.is_some()
+                        && p.rdma == port.rdma
+                        && p.port == port.port
+                        && p.netdev == port.netdev
                 };
                 if !all.iter().any(known) {
                     all.push(port);
@@ -228,7 +237,13 @@ impl Waiting<'_> {
 
     /// Nothing on the host has the name that this was given by.
     fn is_unknown(&self, port: &OnlinePort) -> bool {
-        !self.wanted.targets.is_empty() && port.lack == Some(Lack::Rung(Rung::Pci))
+        let child = |target: &Target| {
+            target.to_string() == port.progress.expected
+                && target::may_be_child(target, self.config, &self.observed)
+        };
+        !self.wanted.targets.is_empty()
+            && port.lack == Some(Lack::Rung(Rung::Pci))
+            && !self.wanted.targets.iter().any(child)
     }
 
     /// Nothing is still to come by itself; asked only where ports were named.
@@ -291,7 +306,7 @@ impl Waiting<'_> {
                     "no port's netdev, RDMA device, PCI function or port GUID of this host is called so; present: {}",
                     target::names(&self.observed)
                 ),
-                advice: "`ibprov status` shows all names; for a P_Key child give its parent"
+                advice: "`ibprov status` shows all names; a P_Key child has to be made first ([[interface.partition]])"
                     .to_owned(),
                 is_final: complete,
                 by_site: false,
@@ -328,8 +343,12 @@ impl Waiting<'_> {
     fn netdev(&self, port: &PortProgress) -> Option<(IfName, u32)> {
         let function = self.observed.functions.iter().find(|f| Some(f.address) == port.pci)?;
         let netdevs = function.rdma.iter().flat_map(|d| &d.ports).filter_map(|p| p.netdev.as_ref());
-        let mut own = netdevs.filter(|n| Some(&n.name) == port.netdev.as_ref()).map(|n| n.ifindex);
-        Some((port.netdev.clone()?, own.next()?))
+        let name = port.netdev.clone()?;
+        let own = netdevs.filter(|n| n.name == name).map(|n| n.ifindex).next();
+        // A P_Key child is no netdev of the port's own.
+        let path = format!("/sys/class/net/{name}/ifindex");
+        let index = own.or_else(|| self.observer.root().attribute(&path).ok()?.parse().ok())?;
+        Some((name, index))
     }
 
     /// True if the kernel log has said something of a port's link.

@@ -1,22 +1,56 @@
 //! The port that a name on the command line stands for.
 
+use crate::config::Config;
+use crate::host::Root;
 use crate::ladder::progress::progress;
 use crate::ladder::{Expectation, Expected};
 use crate::names::{IfName, PciAddress, PortNumber, PortSelector, Rung, Target, present};
-use crate::observe::Observed;
+use crate::observe::ipoib::{self, Interface, Sort};
+use crate::observe::{Look, Observed};
 use crate::report::PortProgress;
 
-/// The port that this stands for on the host as it is now; `None` for a
-/// name that nothing has yet and only a netdev could have.
+/// The P_Key child that `target` names, with the port of its parent.
 #[must_use]
-pub fn expected(target: &Target, observed: &Observed) -> Option<Expected> {
+pub fn child(target: &Target, root: &Root) -> Option<Interface> {
+    let Target::Name(name) = target else { return None };
+    let mut look = Look::new(root);
+    let Some(Sort::Ipoib(mut interface)) = ipoib::sort(&mut look, name) else { return None };
+    ipoib::give_port(&mut look, &mut interface);
+    interface.parent.is_some().then_some(*interface)
+}
+
+/// The name is one that the configuration or the kernel gives a P_Key child of a netdev of
+/// this host, so that the child may still be made.
+#[must_use]
+pub fn may_be_child(target: &Target, config: &Config, observed: &Observed) -> bool {
+    let Target::Name(name) = target else { return false };
+    let partitions = config.interfaces.iter().flat_map(|rule| &rule.partitions);
+    if partitions.filter_map(|partition| partition.name.as_ref()).any(|given| given == name) {
+        return true;
+    }
+    let Some((parent, pkey)) = name.as_str().rsplit_once('.') else { return false };
+    let is_pkey = pkey.len() == 4 && pkey.bytes().all(|b| b.is_ascii_hexdigit());
+    let ports = observed.functions.iter().flat_map(|f| &f.rdma).flat_map(|d| &d.ports);
+    let mut netdevs = ports.filter_map(|port| port.netdev.as_ref());
+    is_pkey && !parent.is_empty() && netdevs.any(|n| n.name.as_str().starts_with(parent))
+}
+
+/// The port that this stands for on the host as it is now, `child` being the P_Key child
+/// that it names; `None` for a name that nothing has yet and only a netdev could have.
+#[must_use]
+pub fn expected(
+    target: &Target,
+    child: Option<&Interface>,
+    observed: &Observed,
+) -> Option<Expected> {
     let (which, port) = match target {
         Target::Pci(pci, port) => (PortSelector::Pci(*pci), *port),
         Target::Guid(guid) => (PortSelector::PortGuid(*guid), None),
         Target::Rdma(name, port) => (PortSelector::Rdma(name.clone()), *port),
-        Target::Name(name) => match port_of_netdev(name, observed) {
-            Some((pci, port)) => (PortSelector::Pci(pci), Some(port)),
-            None => (PortSelector::Rdma(name.as_str().parse().ok()?), None),
+        Target::Name(name) => match (port_of_netdev(name, observed), child) {
+            (Some((pci, port)), _) => (PortSelector::Pci(pci), Some(port)),
+            (None, Some(child)) => (PortSelector::Pci(child.pci?), child.port),
+            (None, None) => (PortSelector::Rdma(name.as_str().parse().ok()?), None),
         },
     };
     let why = "named on the command line".to_owned();
@@ -57,8 +91,7 @@ pub fn names(observed: &Observed) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
-    use crate::host::{Root, testing};
+    use crate::host::testing;
     use crate::ladder::expect::expectation;
     use crate::observe::{ModprobeRules, Observer};
     use std::collections::BTreeSet;
@@ -100,5 +133,52 @@ mod tests {
             assert_eq!(all_is_there(all, &observed), want, "{named} {settled}: {observed:?}");
         }
         assert_eq!(names(&observed(true, true)), "ib0 mlx5_0 (0000:4b:00.0)");
+    }
+
+    #[test]
+    fn a_p_key_child_is_waited_for_by_itself() {
+        let device = "sys/bus/pci/devices/0000:4b:00.0";
+        let at = |path: &str| format!("{device}/{path}");
+        let files = [
+            (at("class"), "0x020700\n"),
+            (at("infiniband/mlx5_0/ports/1/link_layer"), "InfiniBand\n"),
+            (at("net/ib0/ifindex"), "2\n"),
+            (at("net/ib0/type"), "32\n"),
+            (at("net/ib0/dev_port"), "0\n"),
+            ("sys/class/net/ib0/ifindex".to_owned(), "2\n"),
+            ("sys/class/net/ib0/type".to_owned(), "32\n"),
+            ("sys/class/net/ib0/dev_port".to_owned(), "0\n"),
+            ("sys/class/net/ib0.8001/ifindex".to_owned(), "7\n"),
+            ("sys/class/net/ib0.8001/iflink".to_owned(), "2\n"),
+            ("sys/class/net/ib0.8001/type".to_owned(), "32\n"),
+        ];
+        let files: Vec<(&str, &str)> = files.iter().map(|(p, t)| (p.as_str(), *t)).collect();
+        let links = [
+            (at("driver"), "../../drivers/mlx5_core"),
+            ("sys/class/net/ib0/device".to_owned(), "../../../0000:4b:00.0"),
+        ];
+        let links: Vec<(&str, &str)> = links.iter().map(|(p, t)| (p.as_str(), *t)).collect();
+        let dir = testing::tree(&files, &links);
+        let root = Root::copy_at(dir.path()).expect("root");
+        let observed = Observer::new(&root).look([], &BTreeSet::new());
+        let target = |name: &str| name.parse::<Target>().expect("name");
+
+        let own = child(&target("ib0.8001"), &root).expect("a child");
+        let found = expected(&target("ib0.8001"), Some(&own), &observed).expect("a port");
+        let pci = PortSelector::Pci("0000:4b:00.0".parse().expect("address"));
+        assert_eq!((found.which, found.port), (pci.clone(), PortNumber::new(1).ok()));
+        assert_eq!(child(&target("ib0"), &root), None, "a port's own");
+        let parent = expected(&target("ib0"), None, &observed).expect("a port");
+        assert_eq!((parent.which, parent.port), (pci, PortNumber::new(1).ok()));
+
+        let source = crate::config::Source {
+            path: "/etc/x.toml".to_owned(),
+            text: "[[interface]]\nmatch.name = \"ib0\"\n[[interface.partition]]\npkey = \"0x8002\"\nname = \"lnet\"\n".to_owned(),
+        };
+        let problems = crate::config::Problems::default();
+        let config = crate::config::resolve(vec![source], problems).expect("good").config;
+        let may = |name: &str| may_be_child(&target(name), &config, &observed);
+        assert!(may("ib0.8002") && may("lnet"));
+        assert!(!may("ib1.8002") && !may("ib0.lnet") && !may("storage") && !may("mlx5_0"));
     }
 }

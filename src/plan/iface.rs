@@ -1,10 +1,10 @@
 //! One interface: from the configuration's rules and what it is now to the
 //! settings that differ.
 
-use crate::config::{InterfaceRule, InterfaceSelector};
+use crate::config::{InterfaceRule, InterfaceSelector, PartitionRule};
 use crate::names::{IfName, Mode, PKey};
 use crate::observe::ipoib::Interface;
-use crate::report::iface::{IfaceStep, WantedInterface};
+use crate::report::iface::{IfaceStep, WantedChild, WantedInterface};
 
 /// What is to be done to one interface.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -15,8 +15,9 @@ pub struct IfacePlan {
     pub refused: Vec<String>,
 }
 
-/// What the rules want of `interface`. P_Key children and names are for a
-/// port's own interface, not for its children.
+/// What the rules want of `interface`. A rule for a port's interface holds for its P_Key
+/// children too, but for its name and those children; what it says of one P_Key comes
+/// before what it says of all.
 #[must_use]
 pub fn wanted(rules: &[InterfaceRule], interface: &Interface) -> WantedInterface {
     let mut wanted = WantedInterface::default();
@@ -27,13 +28,28 @@ pub fn wanted(rules: &[InterfaceRule], interface: &Interface) -> WantedInterface
         wanted.receive_queue = rule.receive_queue.or(wanted.receive_queue);
         wanted.send_queue = rule.send_queue.or(wanted.send_queue);
         if interface.parent.is_none() {
-            wanted.pkeys.extend(rule.pkeys.iter().copied());
-            wanted.persistent_name = rule.name.clone().or(wanted.persistent_name);
+            for PartitionRule { pkey, name, .. } in &rule.partitions {
+                match wanted.partitions.iter_mut().find(|child| child.pkey == *pkey) {
+                    Some(child) => child.name = name.clone().or(child.name.take()),
+                    None => {
+                        let child = WantedChild { pkey: *pkey, name: name.clone() };
+                        wanted.partitions.push(child);
+                    }
+                }
+            }
+            wanted.name = rule.name.clone().or(wanted.name);
+        } else if let Some(own) = rule.partitions.iter().find(|p| Some(p.pkey) == interface.pkey) {
+            wanted.mode = own.mode.or(wanted.mode);
+            wanted.mtu = own.mtu.or(wanted.mtu);
+            wanted.umcast = own.umcast.or(wanted.umcast);
+            wanted.name = own.name.clone().or(wanted.name);
         }
-        wanted.origins.push(rule.origin.clone());
+        // One row may match in two ways.
+        if wanted.origins.last() != Some(&rule.origin) {
+            wanted.origins.push(rule.origin.clone());
+        }
     }
-    wanted.pkeys.sort_unstable();
-    wanted.pkeys.dedup();
+    wanted.partitions.sort_unstable_by_key(|child| child.pkey);
     wanted
 }
 
@@ -42,12 +58,15 @@ pub fn wanted(rules: &[InterfaceRule], interface: &Interface) -> WantedInterface
 #[must_use]
 pub fn concerns_others(rules: &[InterfaceRule], interface: &Interface) -> bool {
     let wanted = wanted(rules, interface);
-    !wanted.pkeys.is_empty() || wanted.persistent_name.is_some_and(|name| name != interface.name)
+    !wanted.partitions.is_empty() || wanted.name.is_some_and(|name| name != interface.name)
 }
 
 fn applies(which: &InterfaceSelector, interface: &Interface) -> bool {
     match which {
-        InterfaceSelector::Name(pattern) => pattern.matches(&interface.name),
+        InterfaceSelector::Name(pattern) => match interface.parent {
+            None => pattern.matches(&interface.name),
+            Some(_) => interface.parent_name.as_ref().is_some_and(|name| pattern.matches(name)),
+        },
         InterfaceSelector::PortGuid(guid) => interface.guid == Some(*guid),
         InterfaceSelector::Pci(pci, port) => {
             interface.pci == Some(*pci) && port.is_none_or(|p| interface.port == Some(p))
@@ -69,7 +88,7 @@ pub fn rename(
     all: &[Interface],
     names: &[String],
 ) -> Result<Option<IfaceStep>, String> {
-    let other = |i: &Interface| wanted(rules, i).persistent_name.filter(|n| *n != i.name);
+    let other = |i: &Interface| wanted(rules, i).name.filter(|n| *n != i.name);
     let Some(to) = other(interface) else { return Ok(None) };
     let name = &interface.name;
     if interface.up {
@@ -144,20 +163,20 @@ pub fn iface_plan(
         plan.steps.push(IfaceStep::SetUmcast { umcast });
     }
     let mut taken: Vec<String> = names.to_vec();
-    for pkey in &wanted.pkeys {
+    for WantedChild { pkey, name: given } in &wanted.partitions {
         // By P_Key, not by name: old and new kernels call the child of 0x000a
         // differently, and so do their users.
         let is_it = |c: &&Interface| c.parent == Some(interface.ifindex) && c.pkey == Some(*pkey);
         if interface.pkey == Some(*pkey) || all.iter().any(|c| is_it(&c)) {
             continue;
         }
-        match child_name(name, *pkey) {
+        match given.clone().or_else(|| child_name(name, *pkey)) {
             Some(child) if !taken.iter().any(|t| t == child.as_str()) => {
                 taken.push(child.as_str().to_owned());
                 plan.steps.push(IfaceStep::AddChild { pkey: *pkey, name: child });
             }
             Some(child) => plan.refused.push(format!(
-                "{name}: P_Key child {pkey} would be called {child}, and another interface has that name; give the parent a name of at most 10 characters (interface.name)"
+                "{name}: P_Key child {pkey} would be called {child}, and another interface has that name; give the child another (interface.partition.name)"
             )),
             None => plan.refused.push(format!("{name}: no name can be made for P_Key child {pkey}")),
         }
@@ -226,6 +245,7 @@ mod tests {
             name: name.parse().expect("name"),
             ifindex,
             parent: None,
+            parent_name: None,
             pci: "0000:4b:00.0".parse().ok(),
             port: crate::names::PortNumber::new(1).ok(),
             guid: "b859:9f03:0012:a480".parse().ok(),
@@ -242,6 +262,7 @@ mod tests {
         let mode = (None, None);
         Interface {
             parent: Some(parent),
+            parent_name: "ib0".parse().ok(),
             pkey: PKey::new(pkey),
             mode: mode.0,
             umcast: mode.1,
@@ -316,10 +337,36 @@ mod tests {
     }
 
     #[test]
-    fn children_get_settings_and_no_children() {
-        let text = "[[interface]]\nmatch.port-guid = \"b859:9f03:0012:a480\"\nmtu = 1500\npartition = [{ pkey = \"0x8001\" }]\n[[interface]]\nmatch.name = \"*.8001\"\numcast = true\n";
-        let all = [interface("ib0", 3), child("ib0.8001", 7, 3, 0x8001)];
-        assert_eq!(planned(text, &all[1], &all).0, ["set MTU 1500", "set umcast 1"]);
+    fn what_matches_an_interface_holds_for_its_children() {
+        let all = [
+            interface("ib0", 3),
+            child("ib0.8001", 7, 3, 0x8001),
+            child("storage", 8, 3, 0x8002),
+            child("ib0.8003", 9, 3, 0x8003),
+        ];
+        for which in ["name = \"ib0\"", "port-guid = \"b859:9f03:0012:a480\"", "pci = \"4b:00.0\""]
+        {
+            let text = format!(
+                "[[interface]]\nmatch.{which}\nmtu = 1500\n[[interface.partition]]\npkey = \"0x8001\"\nmtu = 2000\numcast = true\n[[interface.partition]]\npkey = \"0x8002\"\nname = \"ib0.lnet\"\n"
+            );
+            let steps = |at: usize| planned(&text, &all[at], &all).0;
+            assert_eq!(steps(0), ["set MTU 1500"], "{which}: both children are there");
+            assert_eq!(steps(1), ["set MTU 2000", "set umcast 1"], "{which}");
+            assert_eq!(steps(2), ["set MTU 1500"], "{which}");
+            assert_eq!(steps(3), ["set MTU 1500"], "{which}: nobody listed it");
+            let name = rename(&rules(&text), &all[2], &all, &[]).map(|s| s.map(|s| s.to_string()));
+            assert_eq!(name, Ok(Some("rename to ib0.lnet".to_owned())), "{which}");
+            let new = planned(&text, &all[0], &all[..1]).0;
+            let want = [
+                "set MTU 1500",
+                "make P_Key child ib0.8001 (0x8001)",
+                "make P_Key child ib0.lnet (0x8002)",
+            ];
+            assert_eq!(new, want, "{which}");
+        }
+        // Not by its own name.
+        let own = "[[interface]]\nmatch.name = \"ib0.8001\"\nmtu = 1500\n";
+        assert_eq!(planned(own, &all[1], &all).0, [""; 0]);
     }
 
     #[test]

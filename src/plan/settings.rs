@@ -216,6 +216,7 @@ mod tests {
             name: "ib0".parse().expect("name"),
             ifindex: 3,
             parent: None,
+            parent_name: None,
             pci: None,
             port: None,
             guid: None,

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-pub use super::iface_step::{IfaceStep, WantedInterface, aside_name};
+pub use super::iface_step::{IfaceStep, WantedChild, WantedInterface, aside_name};
 
 use super::as_text;
 use super::duration::seconds;

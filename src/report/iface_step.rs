@@ -15,16 +15,25 @@ pub struct WantedInterface {
     pub umcast: Option<bool>,
     /// P_Key children.
     #[serde(default)]
-    pub pkeys: Vec<PKey>,
+    pub partitions: Vec<WantedChild>,
     /// The least that ib_ipoib's recv_queue_size should be.
     pub receive_queue: Option<u32>,
     /// The least that ib_ipoib's send_queue_size should be.
     pub send_queue: Option<u32>,
     /// The name it should have.
-    pub persistent_name: Option<IfName>,
+    pub name: Option<IfName>,
     /// The rules that apply, by file and line.
     #[serde(default)]
     pub origins: Vec<String>,
+}
+
+/// A P_Key child that an interface shall have.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WantedChild {
+    /// Its P_Key.
+    pub pkey: PKey,
+    /// Its name; `None`: the kernel's.
+    pub name: Option<IfName>,
 }
 
 /// One thing that is done to an interface.

@@ -13,7 +13,9 @@ use super::boot::{
     Climbed, LeftOut, ModuleOutcome, ModuleReport, Moment, PortReport, Step, StepReport,
 };
 use super::guests::{GuestKind, GuestReport, GuestsReport, Phase as GuestPhase};
-use super::iface::{BringUp, IfaceReport, IfaceStep, IfaceStepReport, WantedInterface};
+use super::iface::{
+    BringUp, IfaceReport, IfaceStep, IfaceStepReport, WantedChild, WantedInterface,
+};
 use super::online::{Goal, Lack, OnlinePort, OnlineReport, OnlineVerdict};
 use super::pf::{Outcome, Unresolved};
 use super::{BootReport, Cause, ModuleTrouble, NotExpected, PortProgress, SCHEMA, Verdict, read};
@@ -251,20 +253,12 @@ fn boot_report() -> Any<BootReport> {
 fn iface_report() -> Any<IfaceReport> {
     let mode = || select(vec![Mode::Datagram, Mode::Connected]);
     let pkey = || (1..0x7fff_u16).prop_map(|key| PKey::new(key).expect("a P_Key"));
-    let wanted = (of(mode()), of(any::<u32>()), of(any::<bool>()), list(pkey()));
+    let child = (pkey(), of(netdev())).prop_map(|(pkey, name)| WantedChild { pkey, name });
+    let wanted = (of(mode()), of(any::<u32>()), of(any::<bool>()), list(child));
     let more = (of(any::<u32>()), of(any::<u32>()), of(netdev()), texts());
-    let wanted = (wanted, more).prop_map(|((mode, mtu, umcast, pkeys), more)| {
-        let (receive_queue, send_queue, persistent_name, origins) = more;
-        WantedInterface {
-            mode,
-            mtu,
-            umcast,
-            pkeys,
-            receive_queue,
-            send_queue,
-            persistent_name,
-            origins,
-        }
+    let wanted = (wanted, more).prop_map(|((mode, mtu, umcast, partitions), more)| {
+        let (receive_queue, send_queue, name, origins) = more;
+        WantedInterface { mode, mtu, umcast, partitions, receive_queue, send_queue, name, origins }
     });
     let step = prop_oneof![
         (netdev(), of(any::<u32>())).prop_map(|(to, aside)| IfaceStep::Rename { to, aside }),

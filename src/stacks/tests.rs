@@ -17,6 +17,7 @@ fn interface(name: &str, up: bool) -> Interface {
         name: name.parse().expect("name"),
         ifindex: 5,
         parent: None,
+        parent_name: None,
         pci: "0000:4b:00.0".parse().ok(),
         port: crate::names::PortNumber::new(1).ok(),
         guid: "b859:9f03:0012:a480".parse().ok(),

@@ -39,5 +39,13 @@ pub(crate) mod partition {
     keys! { KEYS:
         PKEY = "pkey", Kind::Word(&words::PKEY), "",
             "Its P_Key.";
+        NAME = "name", Kind::Word(&words::IF_NAME), "",
+            "Its name; the kernel's, as ib0.8001, if not given.";
+        MODE = "mode", Kind::Word(&words::MODE), "",
+            "Its transport mode, if it is not its parent's.";
+        MTU = "mtu", Kind::Number { min: 72, max: 65520 }, "",
+            "Its MTU in bytes, if it is not its parent's.";
+        UMCAST = "umcast", Kind::Flag, "",
+            "Whether user space may join multicast groups on its own, if not as on its parent.";
     }
 }

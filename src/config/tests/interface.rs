@@ -16,7 +16,7 @@ fn each_setting_is_read_and_p_keys_are_full_members() {
     assert_eq!((a.receive_queue, a.send_queue), (Some(512), Some(128)));
     let InterfaceSelector::Pci(pci, Some(port)) = &b.which else { panic!("{b:?}") };
     assert_eq!((pci.to_string().as_str(), port.get()), ("0000:4b:00.0", 2));
-    let pkeys: Vec<String> = b.pkeys.iter().map(ToString::to_string).collect();
+    let pkeys: Vec<String> = b.partitions.iter().map(|p| p.pkey.to_string()).collect();
     assert_eq!(pkeys, ["0x8001", "0x800a"]);
     assert_eq!((b.mode, b.mtu, b.umcast), (None, None, None), "what is not said is left alone");
     assert_eq!(c.name.as_ref().map(|n| n.as_str()), Some("ib7"));
@@ -58,6 +58,87 @@ fn a_name_is_for_one_port() {
               = help: give match.port-guid, or match.pci (and match.port, if the adapter has several ports)
 
             configuration is bad: 2 errors"#]],
+    );
+}
+
+#[test]
+fn partitions_have_settings_and_names_of_their_own() {
+    let row = "[[interface]]\nmatch.name = \"ib0\"\nmode = \"connected\"\nmtu = 65520\n";
+    let child = "[[interface.partition]]\npkey = \"0x0001\"\nname = \"lnet0\"\nmode = \"datagram\"\nmtu = 4092\numcast = true\n";
+    let rule = good(&[&format!("{row}{child}")]).interfaces.remove(0);
+    let own = &rule.partitions[0];
+    let name = own.name.as_ref().map(|name| name.as_str());
+    let shown = (own.pkey.to_string(), name, own.mode, own.mtu, own.umcast);
+    assert_eq!(
+        shown,
+        ("0x8001".to_owned(), Some("lnet0"), Some(Mode::Datagram), Some(4092), Some(true))
+    );
+    // The MTU of its parent, a P_Key twice, none, a name twice, and one for many.
+    let bad_ones = format!(
+        "{row}[[interface.partition]]\npkey = \"0x8001\"\nmode = \"datagram\"\n{child}[[interface.partition]]\nname = \"lnet0\"\n[[interface]]\nmatch.name = \"ib*\"\n[[interface.partition]]\npkey = \"0x8003\"\nname = \"x\"\n[[interface]]\nmatch.port-guid = \"0002:c903:000e:8acd\"\nname = \"lnet0\"\n"
+    );
+    bad(
+        &[&bad_ones],
+        &expect![[r#"
+        error: P_Key 0x8001 is listed twice for one interface
+         --> /etc/0.toml:9:8
+          |
+        6 | pkey = "0x8001"
+          |        -------- and first here
+        7 | mode = "datagram"
+        8 | [[interface.partition]]
+        9 | pkey = "0x0001"
+          |        ^^^^^^^^ here
+          |
+          = help: keep one of the two; 0x0001 is 0x8001, since IPoIB is always a full member
+
+        error: interface.partition does not say which P_Key
+          --> /etc/0.toml:14:1
+           |
+        14 | [[interface.partition]]
+           | ^^^^^^^^^^^^^^^^^^^^^^^ names none
+           |
+           = help: add `pkey = "0x8001"`, say
+
+        error: an MTU of 65520 is too large for datagram mode
+         --> /etc/0.toml:4:7
+          |
+        4 | mtu = 65520
+          |       ^^^^^ at most 4092 is possible
+        5 | [[interface.partition]]
+        6 | pkey = "0x8001"
+        7 | mode = "datagram"
+          |        ---------- in this mode
+          |
+          = help: datagram mode has 4092 at most (2044 on a link of 2048), connected mode 65520
+
+        error: interface.partition.name is for one interface
+          --> /etc/0.toml:20:8
+           |
+        16 | [[interface]]
+           | ------------- and more than one interface, or a pattern
+        17 | match.name = "ib*"
+        18 | [[interface.partition]]
+        19 | pkey = "0x8003"
+        20 | name = "x"
+           |        ^^^ one name
+           |
+           = help: leave it out: children are called PARENT.8001 then
+
+        error: one name is given to two interfaces
+          --> /etc/0.toml:23:8
+           |
+        23 | name = "lnet0"
+           |        ^^^^^^^ here
+           |
+          ::: /etc/0.toml:10:8
+           |
+        10 | name = "lnet0"
+           |        ------- and here
+           |
+           = help: keep one of the two
+
+        configuration is bad: 5 errors"#]],
     );
 }
 
@@ -213,7 +294,7 @@ fn every_way_to_go_wrong_is_shown() {
             "[[interface]]\nmatch.port-guid = \"0002:c903:000e:8ace\"\nname = \"ib0\"\n",
         ],
         &expect![[r#"
-            error: one name is given to two ports
+            error: one name is given to two interfaces
              --> /etc/1.toml:3:8
               |
             3 | name = "ib0"
