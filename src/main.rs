@@ -17,7 +17,7 @@ fn main() -> ExitCode {
             if is_broken_pipe(&e) {
                 return ExitCode::SUCCESS;
             }
-            drop(writeln!(std::io::stderr(), "ibprov: {e:#}"));
+            drop(writeln!(std::io::stderr(), "{}{e:#}", journal::prefix(tracing::Level::ERROR)));
             ExitCode::from(exit::CANNOT_BEGIN)
         }
     }

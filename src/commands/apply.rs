@@ -65,7 +65,7 @@ pub fn run(
     let (mut codes, mut values) = (Vec::new(), Vec::new());
     match plans.wanted.as_slice() {
         [(wanted, warnings)] => {
-            let report = apply(wanted, warnings, root, deadline)?;
+            let report = apply(wanted, warnings, root, deadline, format)?;
             codes.push(report.exit_code);
             if format == Format::Json {
                 values.push(serde_json::to_value(Told::of(&report))?);
@@ -109,6 +109,7 @@ fn apply(
     warnings: &[String],
     root: &Root,
     deadline: u64,
+    format: Format,
 ) -> anyhow::Result<PfReport> {
     let mut report = one::run(wanted, Purpose::Apply, root, deadline)?;
     report.problems.extend(warnings.iter().cloned());
@@ -117,7 +118,10 @@ fn apply(
     if let Err((path, e)) = state::write(&name, &json) {
         report.problems.push(format!("cannot write {}: {}", path.display(), answer(&e)));
     }
-    tell(&report);
+    match format {
+        Format::Text if journal::is_by_hand() => write!(std::io::stdout(), "{}", report.to_text())?,
+        Format::Text | Format::Json => tell(&report),
+    }
     Ok(report)
 }
 

@@ -44,9 +44,14 @@ pub fn run(
     if let Err((path, e)) = state::write("boot.json", &json) {
         report.problems.push(format!("cannot write {}: {}", path.display(), host::answer(&e)));
     }
-    tell(&report);
-    if format == Format::Json {
-        writeln!(std::io::stdout(), "{}", report.to_json()?)?;
+    systemd::tell_status(&report.headline());
+    match format {
+        Format::Text if journal::is_by_hand() => write!(std::io::stdout(), "{}", report.to_text())?,
+        Format::Text => tell(&report),
+        Format::Json => {
+            tell(&report);
+            writeln!(std::io::stdout(), "{}", report.to_json()?)?;
+        }
     }
     Ok(report.exit_code)
 }
@@ -75,6 +80,7 @@ fn obey_command_line(config: &mut Config, cmdline: &str) -> Vec<String> {
     problems
 }
 
+/// To the journal, with fields; to standard error where programs read standard output.
 fn tell(report: &BootReport) {
     let level = match report.verdict {
         Verdict::Ready | Verdict::NoInfiniband => Level::INFO,
@@ -106,8 +112,6 @@ fn tell(report: &BootReport) {
         "{}",
         report.to_text().trim_end()
     );
-    let headline = report.headline();
-    systemd::tell_status(&headline);
 }
 
 fn dry_run(config: &Config, root: &Root, format: Format) -> anyhow::Result<u8> {

@@ -45,13 +45,19 @@ pub fn run(
     {
         report.problems.push(format!("cannot write {}: {}", path.display(), host::answer(&e)));
     }
-    tell(&report);
-    if format == Format::Json {
-        writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(&report)?)?;
+    systemd::tell_status(&report.headline());
+    match format {
+        Format::Text if journal::is_by_hand() => write!(std::io::stdout(), "{}", report.to_text())?,
+        Format::Text => tell(&report),
+        Format::Json => {
+            tell(&report);
+            writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(&report)?)?;
+        }
     }
     Ok(report.exit_code)
 }
 
+/// To the journal, with fields; to standard error where programs read standard output.
 fn tell(report: &OnlineReport) {
     let level = match report.verdict {
         OnlineVerdict::Online | OnlineVerdict::NothingExpected => Level::INFO,
@@ -68,5 +74,4 @@ fn tell(report: &OnlineReport) {
         "{}",
         report.to_text().trim_end()
     );
-    systemd::tell_status(&report.headline());
 }

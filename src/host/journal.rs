@@ -17,9 +17,10 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
+use anstyle::AnsiColor;
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::socket::{ControlMessage, MsgFlags, UnixAddr, sendmsg};
@@ -32,7 +33,7 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 
-use super::{Root, answer, systemd};
+use super::{Root, answer, systemd, terminal};
 
 /// Where journald listens for messages with fields (`systemd-journald.socket(8)`).
 const SOCKET: &str = "/run/systemd/journal/socket";
@@ -63,6 +64,30 @@ macro_rules! event {
 }
 pub(crate) use event;
 
+static BY_HAND: OnceLock<bool> = OnceLock::new();
+
+/// True if messages go to standard error and not to the journal: somebody runs ibprov and
+/// reads along. Reports belong on standard output then.
+#[must_use]
+pub fn is_by_hand() -> bool {
+    BY_HAND.get().copied().unwrap_or(true)
+}
+
+/// What stands in front of a message of this level on standard error.
+#[must_use]
+pub fn prefix(level: Level) -> String {
+    let (word, colour) = match level {
+        Level::ERROR => ("error:", AnsiColor::Red),
+        Level::WARN => ("warning:", AnsiColor::Yellow),
+        _ => return String::new(),
+    };
+    let style = colour.on_default().bold();
+    match terminal::wants_colour(&io::stderr()) {
+        true => format!("{style}{word}{style:#} "),
+        false => format!("{word} "),
+    }
+}
+
 /// Begin to say things. `is_verbose` lets ibprov's debug messages through too.
 ///
 /// Returns what is wrong with the filter in the environment, which then is not obeyed.
@@ -71,6 +96,7 @@ pub fn install(is_verbose: bool) -> Option<String> {
     let journal =
         is_connected().then(|| Journal::open(Path::new(SOCKET), PATIENCE)).and_then(Result::ok);
     let teller = journal.map_or(Teller::Stderr, Teller::Journal);
+    let _ = BY_HAND.set(matches!(teller, Teller::Stderr));
     let all = tracing_subscriber::registry().with(Told { filter, teller });
     // A second call leaves the first in place, which is as good.
     drop(tracing::subscriber::set_global_default(all));
@@ -219,7 +245,9 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Told {
         match &self.teller {
             Teller::Journal(journal) => journal.tell(&mut message),
             // Nobody is left to tell if standard error is gone.
-            Teller::Stderr => drop(writeln!(io::stderr(), "{}", message.line())),
+            Teller::Stderr => {
+                drop(writeln!(io::stderr(), "{}{}", prefix(message.level), message.line()));
+            }
             #[cfg(test)]
             Teller::Test(heard) => heard.lock().expect("nobody panicked").push(message),
         }

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use super::duration::seconds;
+use super::node::Standing;
 use super::pf::{Outcome, Unresolved};
 use super::{SCHEMA, as_text};
 use crate::names::{ModuleName, PciAddress, PortNumber, Rung};
@@ -241,8 +242,45 @@ impl BootReport {
             }
             Verdict::Ready => format!("{count} after {took}"),
             Verdict::Interrupted => format!("stopped by a signal after {took}: {count}"),
-            Verdict::Deferred | Verdict::NotReady => format!("{count} after {took}: not complete"),
+            Verdict::Deferred | Verdict::NotReady => {
+                let failed = self.failures();
+                let first = failed.first().map(|first| format!(": {first}")).unwrap_or_default();
+                let more = match failed.len() {
+                    0 | 1 => String::new(),
+                    n => format!(" and {} more", n - 1),
+                };
+                format!("boot incomplete after {took}{first}{more}; {count}")
+            }
         }
+    }
+
+    /// What is not as it is meant to be, the worst first, in few words each.
+    fn failures(&self) -> Vec<String> {
+        let port = |port: &PortReport| {
+            let label = port.progress.label();
+            let state = port.missing.map_or("not ready", Rung::lacking);
+            let optional = if port.progress.optional { " (optional)" } else { "" };
+            let standing = port.progress.standing(port.cause.as_ref());
+            (standing, format!("{label}: {state}{optional}"))
+        };
+        let pf = |pf: &Outcome| (Standing::of_exit(pf.exit_code), pf.headline.clone());
+        let unresolved = |pf: &Unresolved| {
+            let why = pf.errors.first().map_or("it cannot be planned", String::as_str);
+            (Standing::Missing, format!("{}: {why}", pf.which))
+        };
+        let module = |module: &ModuleReport| match &module.outcome {
+            ModuleOutcome::Missing { .. } => {
+                (Standing::Excused, format!("module {} is not loaded", module.name))
+            }
+            _ => (Standing::Ready, String::new()),
+        };
+        let mut all: Vec<(Standing, String)> = self.ports.iter().map(port).collect();
+        all.extend(self.pfs.iter().map(pf));
+        all.extend(self.unresolved_pfs.iter().map(unresolved));
+        all.extend(self.modules.iter().map(module));
+        all.retain(|(standing, _)| *standing != Standing::Ready);
+        all.sort_by_key(|(standing, _)| std::cmp::Reverse(*standing));
+        all.into_iter().map(|(_, text)| text).collect()
     }
 
     /// The text of it.
@@ -324,12 +362,9 @@ impl PortReport {
         let mut line = if self.progress.is_ethernet() {
             format!("{label}: in Ethernet mode, not waited for")
         } else if let Some(missing) = self.missing {
-            let reached = self.progress.reached.map_or("nothing", Rung::word);
             let optional = if self.progress.optional { " (optional)" } else { "" };
-            format!(
-                "{label}: NOT READY{optional}: reached {reached}, missing {missing} after {}",
-                seconds(self.waited_usec)
-            )
+            let state = missing.lacking();
+            format!("{label}: NOT READY{optional}: {state} after {}", seconds(self.waited_usec))
         } else {
             format!("{label}: ready")
         };
@@ -470,8 +505,8 @@ mod tests {
         });
         report.problems.push("cannot read /dev/kmsg".to_owned());
         expect![[r#"
-            0 of 1 expected ports ready after 2.312 s: not complete
-            mlx5_0 port 1 (0000:4b:00.0): NOT READY: reached rdma, missing netdev after 1.234 s, port GUID b859:9f03:0012:a480
+            boot incomplete after 2.312 s: mlx5_0 port 1 (0000:4b:00.0): no netdev; 0 of 1 expected ports ready
+            mlx5_0 port 1 (0000:4b:00.0): NOT READY: no netdev after 1.234 s, port GUID b859:9f03:0012:a480
               why: module ib_ipoib is not loaded: deny-listed by /etc/modprobe.d/x.conf:1
               do:  remove the line
             done by ibprov: load ib_umad in 0.090 s

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use super::SCHEMA;
 use super::as_text;
 use super::duration::seconds;
-use crate::names::{Guid, IfName, PciAddress, RdmaName, VfIndex, VfRung};
+use crate::names::{Guid, IfName, PciAddress, RdmaName, VfIndex, VfRung, vf_ranges};
 
 pub use super::pf_problem::PfProblem;
 pub use super::step_failure::StepFailure;
@@ -195,7 +195,7 @@ impl PfReport {
         let took = seconds(self.finished_usec.saturating_sub(self.started_usec));
         let right = self.vfs.iter().filter(|v| v.right).count();
         let changed = match self.steps.len() {
-            0 => "nothing was changed".to_owned(),
+            0 => "nothing changed".to_owned(),
             1 => "1 step".to_owned(),
             n => format!("{n} steps"),
         };
@@ -203,19 +203,53 @@ impl PfReport {
             PfVerdict::Right => String::new(),
             PfVerdict::Deferred => ": the rest is in use".to_owned(),
             PfVerdict::Interrupted => ": stopped by a signal".to_owned(),
-            PfVerdict::NotRight => ": NOT RIGHT".to_owned(),
+            PfVerdict::NotRight => String::new(),
+        };
+        let why = match self.verdict {
+            PfVerdict::NotRight => self.failure().map(|why| format!(" ({why})")),
+            _ => None,
         };
         format!(
-            "PF {}: {right} of {} VFs as planned after {took} ({changed}){tail}",
+            "PF {}: {right} of {} VFs as planned{} after {took}, {changed}{tail}",
             self.pf,
-            self.vfs.len()
+            self.vfs.len(),
+            why.unwrap_or_default()
         )
+    }
+
+    /// What failed first, in few words.
+    fn failure(&self) -> Option<String> {
+        match &self.hindrance {
+            Hindrance { number: Some(number), .. } => Some(number.short()),
+            Hindrance { problem: Some(problem), .. } => Some(problem.to_string()),
+            Hindrance { problem: None, number: None } => {
+                let (first, same) = self.wrong().into_iter().next()?;
+                let vfs = vf_ranges(same.iter().map(|vf| vf.vf));
+                Some(match &first.cause {
+                    Some(cause) => format!("{vfs}: {cause}"),
+                    None => format!("{vfs}: {}", first.state()),
+                })
+            }
+        }
+    }
+
+    /// The VFs that are not as planned, by what is to be said of them: one of each kind,
+    /// and all of that kind.
+    fn wrong(&self) -> Vec<(&VfOutcome, Vec<&VfOutcome>)> {
+        let mut kinds: Vec<(&VfOutcome, Vec<&VfOutcome>)> = Vec::new();
+        for vf in self.vfs.iter().filter(|vf| !vf.right) {
+            match kinds.iter_mut().find(|(first, _)| first.says_the_same(vf)) {
+                Some((_, same)) => same.push(vf),
+                None => kinds.push((vf, vec![vf])),
+            }
+        }
+        kinds
     }
 
     /// The text of it without the VFs, which have journal entries of their own.
     #[must_use]
     pub fn summary(&self) -> String {
-        let is_vf = |line: &&str| !line.starts_with("  VF ");
+        let is_vf = |line: &&str| !line.starts_with("  VF ") && !line.starts_with("  VFs ");
         self.to_text().lines().filter(is_vf).collect::<Vec<_>>().join("\n")
     }
 
@@ -230,8 +264,11 @@ impl PfReport {
         if !self.hindrance.is_none() {
             line(format!("  why: {}", self.hindrance));
         }
-        for vf in self.vfs.iter().filter(|v| !v.right) {
-            line(format!("  {}", vf.line()));
+        for (vf, same) in self.wrong() {
+            line(match same.as_slice() {
+                [_] => format!("  {}", vf.line()),
+                same => format!("  {}: {}", vf_ranges(same.iter().map(|vf| vf.vf)), vf.said()),
+            });
         }
         for deferred in &self.deferred {
             line(format!("  deferred: {deferred}"));
@@ -244,14 +281,37 @@ impl PfReport {
 }
 
 impl VfOutcome {
-    /// `VF 3 (0000:01:00.4): NOT RIGHT: reached guid, missing bound: ...`
+    /// `VF 3 (0000:01:00.4): not as planned (state: guid, expected: verified): ...`
     #[must_use]
     pub fn line(&self) -> String {
         let pci = self.pci.map(|p| format!(" ({p})")).unwrap_or_default();
-        let reached = self.reached.map_or("nothing", VfRung::word);
-        let state = if self.deferred { "deferred" } else { "NOT RIGHT" };
+        format!("VF {}{pci}: {}", self.vf, self.said())
+    }
+
+    /// How it is, and why.
+    fn said(&self) -> String {
         let why = self.cause.as_ref().map(|cause| format!(": {cause}")).unwrap_or_default();
-        format!("VF {}{pci}: {state}: reached {reached} of {}{why}", self.vf, self.goal.word())
+        format!("{}{why}", self.state())
+    }
+
+    fn state(&self) -> String {
+        match (self.reached, self.deferred) {
+            (_, true) => "left as it is".to_owned(),
+            (None, false) => "not created".to_owned(),
+            (Some(reached), false) => {
+                format!(
+                    "not as planned (state: {}, expected: {})",
+                    reached.word(),
+                    self.goal.word()
+                )
+            }
+        }
+    }
+
+    /// Nothing that is said of it but its number is another.
+    fn says_the_same(&self, other: &Self) -> bool {
+        (self.reached, self.goal, self.deferred) == (other.reached, other.goal, other.deferred)
+            && self.cause == other.cause
     }
 }
 
@@ -405,10 +465,26 @@ mod tests {
             cause: Some(cause),
         };
         let text = "its policy is Down instead of Follow; the kernel: it is tired";
-        assert_eq!(vf.line(), format!("VF 3: NOT RIGHT: reached guid of verified: {text}"));
+        assert_eq!(
+            vf.line(),
+            format!("VF 3: not as planned (state: guid, expected: verified): {text}")
+        );
         assert_eq!(serde_json::to_value(&vf).expect("JSON")["cause"], json!(text));
         vf.cause = None;
-        assert_eq!(vf.line(), "VF 3: NOT RIGHT: reached guid of verified");
+        assert_eq!(vf.line(), "VF 3: not as planned (state: guid, expected: verified)");
+        // Those that lack the same are one line, and the headline names them.
+        let mut report = PfReport::blank(pf(), 0);
+        report.verdict = PfVerdict::NotRight;
+        let index = |vf| VfIndex::new(vf).expect("index");
+        report.vfs = (1..4).map(|at| VfOutcome { vf: index(at), ..vf.clone() }).collect();
+        report.vfs.push(VfOutcome { vf: index(0), right: true, ..vf.clone() });
+        let text = report.to_text();
+        let said = "not as planned (state: guid, expected: verified)";
+        let head =
+            format!("PF 0000:4b:00.0: 1 of 4 VFs as planned (VFs 1-3: {said}) after 0.000 s");
+        assert!(text.starts_with(&head), "{text}");
+        assert!(text.contains(&format!("\n  VFs 1-3: {said}\n")), "{text}");
+        assert!(!report.summary().contains("\n  VF"), "{}", report.summary());
         assert_eq!(serde_json::to_value(&vf).expect("JSON")["cause"], json!(""));
     }
 

@@ -104,6 +104,15 @@ impl fmt::Display for VfCause {
 }
 
 impl NumberFailed {
+    /// What failed, in few words: `sriov_numvfs: ENOSPC`.
+    #[must_use]
+    pub fn short(&self) -> String {
+        match self.failure.errno() {
+            Some(errno) => format!("sriov_numvfs: {errno:?}"),
+            None => format!("sriov_numvfs: {}", self.failure),
+        }
+    }
+
     /// What it means, and what to do about it (`sriov_numvfs_store()`,
     /// drivers/pci/pci-sysfs.c, `sriov_enable()`, drivers/pci/iov.c, and what
     /// mlx5's firmware answers).

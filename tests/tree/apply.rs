@@ -169,7 +169,7 @@ fn an_rdma_device_that_is_not_there_and_a_vf_are_errors_that_say_what_is_there()
         &node(1),
         &["mlx5_9", "--dry-run"],
         &expect![[r#"
-            ibprov: no PF of this host has an RDMA device mlx5_9; present: mlx5_0
+            error: no PF of this host has an RDMA device mlx5_9; present: mlx5_0
             exit 2
         "#]],
     );
@@ -177,7 +177,7 @@ fn an_rdma_device_that_is_not_there_and_a_vf_are_errors_that_say_what_is_there()
         &half_bound(),
         &["4b:00.1", "--dry-run"],
         &expect![[r#"
-            ibprov: 0000:4b:00.1 is a VF of 0000:4b:00.0: give the PF's address
+            error: 0000:4b:00.1 is a VF of 0000:4b:00.0: give the PF's address
             exit 2
         "#]],
     );
@@ -190,7 +190,7 @@ fn a_pf_that_is_not_there_is_an_error_and_one_without_a_plan_is_none() {
         &host,
         &["0000:99:00.0", "--dry-run"],
         &expect![[r#"
-            ibprov: 0000:99:00.0: this host has no such PCI function; PFs with a plan: 0000:4b:00.0
+            error: 0000:99:00.0: this host has no such PCI function; PFs with a plan: 0000:4b:00.0
             exit 2
         "#]],
     );

@@ -200,8 +200,8 @@ fn archives_and_mounted_systems_are_read() {
 #[test]
 fn what_cannot_be_looked_at_is_exit_2() {
     expect![[r#"
-        could not read all of it: none.log: ENOENT: No such file or directory
-        nothing could be read
+        warning: could not read all of it: none.log: ENOENT: No such file or directory
+        error: nothing could be read
         exit 2
     "#]]
     .assert_eq(&shown(&here(&["--log", "none.log"])));

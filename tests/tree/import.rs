@@ -44,7 +44,7 @@ fn what_is_left_to_do_is_exit_1_and_no_file_is_exit_2() {
     // A configuration that is bad is no hindrance.
     host.file("etc/ibprov/ibprov.toml", "x = 1\n");
     expect![[r#"
-        ibprov: /etc/infiniband/openib.conf: ENOENT: No such file or directory
+        error: /etc/infiniband/openib.conf: ENOENT: No such file or directory
         exit 2
     "#]]
     .assert_eq(&host.show(&["import", "openib-conf"]));
@@ -62,7 +62,7 @@ fn what_is_left_to_do_is_exit_1_and_no_file_is_exit_2() {
     .assert_eq(&host.show(&["import", "openib-conf"]));
     host.file("guids", "[{}");
     expect![[r#"
-        ibprov: /guids: EOF while parsing a list at line 1 column 3
+        error: /guids: EOF while parsing a list at line 1 column 3
         exit 2
     "#]]
     .assert_eq(&host.show(&["import", "operator-guids", "/guids"]));

@@ -104,7 +104,7 @@ fn wait_online_ends_by_its_deadline_while_rtnl_is_held() {
     println!("rtnl.online: exit code {code} after {seconds} s");
     assert_eq!(code, 3);
     assert!((5.0..7.0).contains(&seconds), "{seconds} s, with a deadline of 5 s");
-    let said = boot("sick").file("rtnl.online.err");
+    let said = boot("sick").file("rtnl.online");
     assert!(said.contains("somebody holds its RTNL lock"), "{said}");
 }
 

@@ -100,7 +100,7 @@ fn a_fleet_that_is_not_seen_whole_is_not_judged() {
     "#]].assert_eq(&judged(&dir));
     let none = Host::new();
     expect![[r#"
-        ibprov: ROOT/fleet: ENOENT: No such file or directory
+        error: ROOT/fleet: ENOENT: No such file or directory
         exit 2
     "#]]
     .assert_eq(&judged(&none));

@@ -81,7 +81,7 @@ fn pins_hold_and_drift_wants_a_decision() {
     );
     assert!(
         host.show(&["plan", "--pin", "--replace"])
-            .ends_with("ibprov: nothing is pinned before the errors above are gone\nexit 2\n")
+            .ends_with("error: nothing is pinned before the errors above are gone\nexit 2\n")
     );
     // Another card in the slot.
     host.file("etc/hostname", "c12\n");
@@ -147,7 +147,7 @@ fn sealing_is_done_in_the_image_itself() {
     let said = host.show(&["plan", "--seal", "--dry-run"]);
     assert_eq!(
         said,
-        "ibprov: --seal works on the running system: run it in the image, by chroot\nexit 2\n"
+        "error: --seal works on the running system: run it in the image, by chroot\nexit 2\n"
     );
     let usage = host.show(&["plan", "--seal", "--pin"]);
     assert!(usage.contains("cannot be used with") && usage.ends_with("exit 2\n"), "{usage}");

@@ -65,5 +65,5 @@ for when in before after; do
 	done
 done
 # Whoever brings it up: the networking service is through, so ibprov does.
-ibprov wait-online --address --timeout 60s
+ibprov wait-online --address --timeout 60s >/dev/null
 ip -br addr show ib0 >"$OUT/addr.after"

@@ -4,7 +4,7 @@ cp /run/ibprov/boot.json "$OUT/boot-first.json"
 systemctl show -p ActiveState,Result,ExecMainStatus,StatusText ibprov.service >"$OUT/unit"
 
 # A signal in the middle of the wait.
-timeout --preserve-status --signal=TERM 3 ibprov boot 2>"$OUT/interrupted.text"
+timeout --preserve-status --signal=TERM 3 ibprov boot >"$OUT/interrupted.text" 2>&1
 echo "interrupted: $?"
 cp /run/ibprov/boot.json "$OUT/interrupted.json"
 

@@ -56,7 +56,7 @@ ip link set ib0 down
 wait_online down --timeout 2s mlx5_0/1
 ip addr flush dev ib0
 ip link set ib0 up
-ibprov wait-online --timeout 30s ib0 2>/dev/null || echo "no carrier"
+ibprov wait-online --timeout 30s ib0 >/dev/null 2>&1 || echo "no carrier"
 ip addr flush dev ib0 scope global
 wait_online no-address --timeout 2s --address
 begin "address is missing" --address

@@ -10,9 +10,9 @@ while [ "$round" -lt 40 ]; do
 	delay=$(od -An -N2 -tu2 /dev/urandom | awk '{ printf "%.3f", 0.02 + $1 / 65536 * 0.58 }')
 	# ibprov alone, as its unit's KillMode=process does: a modprobe that is
 	# killed leaves ib_ipoib loaded and without its netdevs.
-	timeout --foreground --signal=KILL "$delay" ibprov boot 2>/dev/null
+	timeout --foreground --signal=KILL "$delay" ibprov boot >/dev/null 2>&1
 	killed=$?
-	ibprov boot 2>"$OUT/last-run"
+	ibprov boot >"$OUT/last-run" 2>&1
 	then=$?
 	ibprov status >/dev/null
 	echo "after $delay s: $killed, then $then, status $?"

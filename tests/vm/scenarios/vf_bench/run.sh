@@ -26,7 +26,7 @@ script() { # PF N
 	done
 }
 by_hand() { /usr/lib/bed/by-hand "$1" "$2"; }
-by_ibprov() { ibprov apply --config "/run/plan-$2.toml" "$1" 2>>"$OUT/ibprov.log"; }
+by_ibprov() { ibprov apply --config "/run/plan-$2.toml" "$1" >>"$OUT/ibprov.log" 2>&1; }
 nanos() { date +%s%N; }
 # Hundredths of a second, by the shell alone: while udev is at 16 VFs, to start date
 # takes longer than what is measured is late.

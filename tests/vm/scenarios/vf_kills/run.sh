@@ -12,10 +12,10 @@ for b in 70 71; do sed "s/02:00:00:70/02:00:00:$b/" /etc/ibprov/ibprov.toml >"/r
 b=70
 other() { [ "$b" = 70 ] && b=71 || b=70; }
 run() { # PF: as a user does
-	ibprov apply --config "/run/$b.toml" "$1" 2>/run/last.log
+	ibprov apply --config "/run/$b.toml" "$1" >/run/last.log 2>&1
 }
 killed_at() { # PF N before|after
-	/usr/lib/bed/kill-at "$2" "$3" ibprov apply --config "/run/$b.toml" "$1" 2>/dev/null
+	/usr/lib/bed/kill-at "$2" "$3" ibprov apply --config "/run/$b.toml" "$1" >/dev/null 2>&1
 }
 left() { # what a run that has ended must not leave
 	ls -d /run/ibprov/pf/*.undo /run/ibprov/.*.[0-9]* 2>/dev/null
@@ -64,7 +64,7 @@ for n in 1 2 3 4 5 6 7 8 9 10; do
 	[ $((n % 2)) = 0 ] || echo 0 >"$pci/$random/sriov_numvfs"
 	delay=$(od -An -N2 -tu2 /dev/urandom | awk -v takes="$(cat "/run/takes-$((n % 2))")" '{ printf "%.3f", $1 / 65536 * takes / 1000000 }')
 	phase "random $n after $delay"
-	timeout --foreground --signal=KILL "$delay" ibprov apply --config "/run/$b.toml" "$random" 2>/dev/null
+	timeout --foreground --signal=KILL "$delay" ibprov apply --config "/run/$b.toml" "$random" >/dev/null 2>&1
 	first=$?
 	run "$random"
 	tell "$random random after $delay: $first 0, then $?, $b" "$random"
