@@ -44,7 +44,8 @@ install:
 	done
 	install -m 644 $(wildcard udev-rules/*.rules) $(DESTDIR)$(PREFIX)/lib/udev/rules.d/
 	install -d $(DESTDIR)$(PREFIX)/share/doc/ibprov/examples
-	install -m 755 $(wildcard docs/examples/*) $(DESTDIR)$(PREFIX)/share/doc/ibprov/examples/
+	install -m 755 docs/examples/libvirt-qemu-hook $(DESTDIR)$(PREFIX)/share/doc/ibprov/examples/
+	install -m 644 $(wildcard docs/examples/*.toml) $(DESTDIR)$(PREFIX)/share/doc/ibprov/examples/
 	$(if $(wildcard packaging/*.toml),install -m 644 $(wildcard packaging/*.toml) $(DESTDIR)$(PREFIX)/lib/ibprov/)
 	@if command -v go-md2man >/dev/null; then $(MAKE) --no-print-directory install-man; else echo "go-md2man is not installed (make deps): man pages left out"; fi
 

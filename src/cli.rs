@@ -283,7 +283,11 @@ pub enum ConfigVerb {
     /// Say everything that is wrong with it, with file, line and column
     Check,
     /// Print the effective values, each with the place it came from
-    Show,
+    Show {
+        /// Only what is not the default
+        #[arg(long)]
+        changed: bool,
+    },
     /// Print the JSON schema of ibprov.toml, for editors
     Schema,
 }

@@ -130,12 +130,16 @@ fn files_are_merged_as_systemd_does() {
         &["config", "check"],
         0,
         &expect![[r#"
-        configuration is good: 4 files
-          /usr/lib/ibprov/ibprov.toml
-          /run/ibprov/ibprov.d/20-empty.toml
-          /etc/ibprov/ibprov.d/50-site.toml
-          /run/ibprov/ibprov.d/90-late.toml
-    "#]],
+            configuration is good: 4 files
+              /usr/lib/ibprov/ibprov.toml
+              /run/ibprov/ibprov.d/20-empty.toml
+              /etc/ibprov/ibprov.d/50-site.toml
+              /run/ibprov/ibprov.d/90-late.toml
+            not read:
+              /usr/lib/ibprov/ibprov.d/10-masked.toml: /etc/ibprov/ibprov.d/10-masked.toml hides it
+              /usr/lib/ibprov/ibprov.d/20-empty.toml: /run/ibprov/ibprov.d/20-empty.toml hides it
+              /etc/ibprov/ibprov.d/10-masked.toml: it links to /dev/null, and hides weaker files of its name
+        "#]],
     );
     prints(
         &root,
@@ -332,6 +336,69 @@ fn files_are_merged_as_systemd_does() {
             }
         "#]],
     );
+}
+
+#[test]
+fn what_is_not_the_default_can_be_shown_alone() {
+    let root = tree(&[(
+        "etc/ibprov/ibprov.toml",
+        b"boot.timeout = 60\nwait-online.timeout = \"2min\"\nmodules.load = [\"ib_srp\", \"rdma_ucm\"]\nmodules.exclude = [\"ib_umad\"]\n[[interface]]\nmatch.name = \"*\"\n[[interface.partition]]\npkey = \"0x8001\"\n",
+    )]);
+    prints(
+        &root,
+        &["config", "show", "--changed"],
+        0,
+        &expect![[r#"
+        [boot]
+        timeout = "1min"  # from /etc/ibprov/ibprov.toml:1
+
+        [modules]
+        load = [
+            "ib_srp",  # from /etc/ibprov/ibprov.toml:3
+            "rdma_ucm",  # from /etc/ibprov/ibprov.toml:3
+        ]
+        exclude = [
+            "ib_umad",  # from /etc/ibprov/ibprov.toml:4
+        ]
+
+        [[interface]]
+        match.name = "*"  # from /etc/ibprov/ibprov.toml:6
+
+        [[interface.partition]]
+        pkey = "0x8001"  # from /etc/ibprov/ibprov.toml:8
+    "#]],
+    );
+    prints(&tree(&[]), &["config", "show", "--changed"], 0, &expect![[r#""#]]);
+}
+
+#[test]
+fn files_that_do_not_count_are_named() {
+    let root = tree(&[
+        ("etc/ibprov/ibprov.toml", b""),
+        ("usr/lib/ibprov/ibprov.toml", b""),
+        ("etc/ibprov/ibprov.d/60-x.conf", b"nonsense"),
+        ("etc/ibprov/ibprov.d/.70-y.toml", b""),
+        ("etc/ibprov/ibprov.d/80-z.toml", b"-> /dev/null"),
+        ("usr/lib/ibprov/ibprov.d/80-z.toml", b""),
+    ]);
+    prints(
+        &root,
+        &["config", "check"],
+        0,
+        &expect![[r#"
+        configuration is good: 1 file
+          /etc/ibprov/ibprov.toml
+        not read:
+          /usr/lib/ibprov/ibprov.toml: /etc/ibprov/ibprov.toml hides it
+          /etc/ibprov/ibprov.d/.70-y.toml: its name does not end in .toml, or begins with a dot
+          /etc/ibprov/ibprov.d/60-x.conf: its name does not end in .toml, or begins with a dot
+          /usr/lib/ibprov/ibprov.d/80-z.toml: /etc/ibprov/ibprov.d/80-z.toml hides it
+          /etc/ibprov/ibprov.d/80-z.toml: it links to /dev/null, and hides weaker files of its name
+    "#]],
+    );
+    let answer = ibprov(&root, &["config", "check", "--format", "json"]);
+    let json: serde_json::Value = serde_json::from_str(&answer.out).expect("JSON");
+    assert_eq!(json["not_read"].as_array().map(Vec::len), Some(5), "{json}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::exit;
 use crate::cli::{ConfigVerb, Format};
-use crate::config::{self, Loaded, Problems};
+use crate::config::{self, Loaded, Problems, Setting};
 use crate::host::terminal;
 
 /// Answer for the configuration that [`config::load`] gave.
@@ -25,10 +25,12 @@ pub fn run(
     }
     match (loaded, format) {
         (Ok(loaded), Format::Json) => writeln!(out, "{:#}", good_json(verb, &loaded))?,
-        (Ok(loaded), Format::Text) if verb == ConfigVerb::Show => {
-            write!(out, "{}", config::to_toml(&loaded.effective))?;
-        }
-        (Ok(loaded), Format::Text) => write!(out, "{}", good_text(&loaded.files))?,
+        (Ok(loaded), Format::Text) => match verb {
+            ConfigVerb::Show { changed } => {
+                write!(out, "{}", config::to_toml(&shown(&loaded, changed)))?;
+            }
+            ConfigVerb::Check | ConfigVerb::Schema => write!(out, "{}", good_text(&loaded))?,
+        },
         (Err(problems), Format::Json) => {
             writeln!(out, "{:#}", problems.to_json())?;
             return Ok(exit::CANNOT_BEGIN);
@@ -59,7 +61,15 @@ pub fn complain(problems: &Problems) -> std::io::Result<()> {
     writeln!(err, "{}", problems.render(colour))
 }
 
-fn good_text(files: &[String]) -> String {
+fn shown(loaded: &Loaded, changed: bool) -> Vec<Setting> {
+    match changed {
+        true => config::changed(&loaded.effective),
+        false => loaded.effective.clone(),
+    }
+}
+
+fn good_text(loaded: &Loaded) -> String {
+    let Loaded { files, not_read, .. } = loaded;
     let count = match files.len() {
         0 => "no file, the defaults hold".to_owned(),
         1 => "1 file".to_owned(),
@@ -69,16 +79,27 @@ fn good_text(files: &[String]) -> String {
     for file in files {
         text.push_str(&format!("  {file}\n"));
     }
+    if !not_read.is_empty() {
+        text.push_str("not read:\n");
+    }
+    for (file, why) in not_read {
+        text.push_str(&format!("  {file}: {why}\n"));
+    }
     text
 }
 
 fn good_json(verb: ConfigVerb, loaded: &Loaded) -> serde_json::Value {
+    let not_read = || -> serde_json::Value {
+        let files = loaded.not_read.iter();
+        files.map(|(file, why)| json!({"file": file, "why": why})).collect()
+    };
     match verb {
-        ConfigVerb::Show => json!({
-            "schema": 1, "files": loaded.files, "settings": config::to_json(&loaded.effective),
+        ConfigVerb::Show { changed } => json!({
+            "schema": 1, "files": loaded.files, "settings": config::to_json(&shown(loaded, changed)),
         }),
         ConfigVerb::Check | ConfigVerb::Schema => json!({
-            "schema": 1, "good": true, "files": loaded.files, "problems": [], "more": 0,
+            "schema": 1, "good": true, "files": loaded.files, "not_read": not_read(),
+            "problems": [], "more": 0,
         }),
     }
 }

@@ -143,6 +143,29 @@ fn origin(place: Option<&Place>) -> SettingOrigin {
     })
 }
 
+/// Only the settings that are not as without any file.
+#[must_use]
+pub fn changed(all: &[Setting]) -> Vec<Setting> {
+    let defaults = settings(&Merged::defaults(), &Config::default());
+    let is_default = |setting: &&Setting| {
+        setting.origin == SettingOrigin::Default
+            || defaults.iter().any(|d| d.key == setting.key && d.value == setting.value)
+    };
+    let mut changed: Vec<Setting> = all.iter().filter(|s| !is_default(s)).cloned().collect();
+    // What is left of a list is a list again.
+    let base = |setting: &Setting| setting.key.split('[').next().unwrap_or_default().to_owned();
+    let bases: Vec<String> = changed.iter().map(base).collect();
+    let mut next = 0;
+    for (at, setting) in changed.iter_mut().enumerate() {
+        let same = |other: Option<usize>| other.and_then(|i| bases.get(i)) == bases.get(at);
+        if let Spot::Item { index, last } = &mut setting.spot {
+            next = if same(at.checked_sub(1)) { next + 1 } else { 0 };
+            (*index, *last) = (next, !same(Some(at + 1)));
+        }
+    }
+    changed
+}
+
 /// The settings as TOML, each with its origin as a comment.
 #[must_use]
 pub fn to_toml(settings: &[Setting]) -> String {

@@ -18,6 +18,8 @@ pub struct Loaded {
     pub effective: Vec<Setting>,
     /// The files that were read, in the order in which they were applied.
     pub files: Vec<String>,
+    /// What lies beside them and was not read, with why.
+    pub not_read: Vec<(String, String)>,
 }
 
 /// Reads the configuration below `root`, or only the file `only`.
@@ -43,7 +45,10 @@ pub fn load(root: &Root, only: Option<&Path>) -> Result<Loaded, Problems> {
             Err(problem) => problems.push(problem),
         }
     }
-    resolve(sources, problems)
+    let not_read = found.not_read.into_iter();
+    let not_read =
+        not_read.map(|file| (harmless(&file.path), harmless(&file.why.to_string()))).collect();
+    Ok(Loaded { not_read, ..resolve(sources, problems)? })
 }
 
 /// The configuration that these files make, the weakest first. Pure; for who
@@ -64,5 +69,5 @@ pub fn resolve(sources: Vec<Source>, mut problems: Problems) -> Result<Loaded, P
         return Err(problems);
     }
     let effective = effective::settings(&merged, &config);
-    Ok(Loaded { config, effective, files })
+    Ok(Loaded { config, effective, files, not_read: Vec::new() })
 }

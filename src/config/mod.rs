@@ -28,7 +28,7 @@ use std::time::Duration;
 use self::guest::Guests;
 use crate::names::{HostNumber, ModuleName, NameRule, PortChoice, PortNumber, PortSelector, Rung};
 
-pub use effective::{Setting, SettingOrigin, to_json, to_toml};
+pub use effective::{Setting, SettingOrigin, changed, to_json, to_toml};
 pub use interface::{InterfaceRule, InterfaceSelector, PartitionRule};
 pub use load::{Loaded, load, resolve};
 pub use pf::{GuidSource, Pf, PfSelector, VfException};

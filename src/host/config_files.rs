@@ -3,6 +3,7 @@
 //! PRECEDENCE"). What they mean is decided in [`crate::config`].
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 
 use super::{ReadError, Root};
@@ -20,6 +21,41 @@ pub struct ConfigFiles {
     pub files: Vec<(String, Vec<u8>)>,
     /// What exists but could not be read.
     pub errors: Vec<ReadError>,
+    /// What lies there and does not count.
+    pub not_read: Vec<NotRead>,
+}
+
+/// A file of the configuration's directories that does not count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotRead {
+    /// The path inside the tree.
+    pub path: String,
+    /// Why not.
+    pub why: WhyNotRead,
+}
+
+/// Why a file does not count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WhyNotRead {
+    /// Its name is none of a drop-in.
+    Name,
+    /// A file of the same name in a stronger directory counts.
+    Hidden {
+        /// That file.
+        by: String,
+    },
+    /// It is there to hide others.
+    Mask,
+}
+
+impl fmt::Display for WhyNotRead {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name => f.write_str("its name does not end in .toml, or begins with a dot"),
+            Self::Hidden { by } => write!(f, "{by} hides it"),
+            Self::Mask => f.write_str("it links to /dev/null, and hides weaker files of its name"),
+        }
+    }
 }
 
 /// Reads the one file `only`, or all that belong to the configuration.
@@ -40,16 +76,26 @@ pub fn read(root: &Root, only: Option<&Path>) -> ConfigFiles {
 }
 
 fn main_file(root: &Root, found: &mut ConfigFiles) {
+    let mut strongest: Option<String> = None;
     for directory in DIRECTORIES {
         let path = format!("{directory}/ibprov.toml");
         // A dangling link is a file that somebody wanted to be read.
+        let is_link = root.link_name(&path).is_ok();
+        if let Some(by) = &strongest {
+            if is_link || root.exists(&path) {
+                found.leave_out(path, WhyNotRead::Hidden { by: by.clone() });
+            }
+            continue;
+        }
         if is_masked(root, &path) {
-            return;
+            found.leave_out(path.clone(), WhyNotRead::Mask);
+        } else {
+            match root.bytes(&path, SIZE_LIMIT) {
+                Err(e) if e.is_absent() && !is_link => continue,
+                content => found.take(&path, content),
+            }
         }
-        match root.bytes(&path, SIZE_LIMIT) {
-            Err(e) if e.is_absent() && root.link_name(&path).is_err() => {}
-            content => return found.take(&path, content),
-        }
+        strongest = Some(path);
     }
 }
 
@@ -61,9 +107,14 @@ fn drop_ins(root: &Root, found: &mut ConfigFiles) {
         match root.list_or_empty(&directory) {
             Ok(names) => {
                 for name in names {
-                    if name.ends_with(".toml") && !name.starts_with('.') {
-                        let path = format!("{directory}/{name}");
-                        paths.entry(name).or_insert(path);
+                    let path = format!("{directory}/{name}");
+                    if !name.ends_with(".toml") || name.starts_with('.') {
+                        found.leave_out(path, WhyNotRead::Name);
+                        continue;
+                    }
+                    match paths.get(&name) {
+                        Some(by) => found.leave_out(path, WhyNotRead::Hidden { by: by.clone() }),
+                        None => drop(paths.insert(name, path)),
                     }
                 }
             }
@@ -71,8 +122,9 @@ fn drop_ins(root: &Root, found: &mut ConfigFiles) {
         }
     }
     for path in paths.into_values() {
-        if !is_masked(root, &path) {
-            found.take(&path, root.bytes(&path, SIZE_LIMIT));
+        match is_masked(root, &path) {
+            true => found.leave_out(path, WhyNotRead::Mask),
+            false => found.take(&path, root.bytes(&path, SIZE_LIMIT)),
         }
     }
 }
@@ -87,6 +139,10 @@ fn is_masked(root: &Root, path: &str) -> bool {
 }
 
 impl ConfigFiles {
+    fn leave_out(&mut self, path: String, why: WhyNotRead) {
+        self.not_read.push(NotRead { path, why });
+    }
+
     fn take(&mut self, path: &str, content: Result<Vec<u8>, ReadError>) {
         match content {
             Ok(content) => self.files.push((path.to_owned(), content)),

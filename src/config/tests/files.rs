@@ -109,6 +109,36 @@ fn every_example_of_the_documentation_is_good() {
     }
 }
 
+/// A whole site is a screen at most. Each was more than twice as long with the names and
+/// the rows of before.
+#[test]
+fn the_examples_of_whole_sites_are_good_and_short() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/examples");
+    let site = |name: &str, most: usize| {
+        let text = fs::read_to_string(root.join(name)).expect("text");
+        let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let lines = lines.count();
+        assert!(lines <= most, "{name}: {lines} lines");
+        match loaded(&[&text]) {
+            Ok(loaded) => loaded.config,
+            Err(problems) => panic!("{name}: {problems}"),
+        }
+    };
+    let dgx = site("dgx.toml", 18);
+    assert_eq!(dgx.interfaces.iter().filter(|rule| rule.name.is_some()).count(), 8);
+    let kvm = site("kvm-host.toml", 20);
+    assert_eq!((kvm.guests.list.len(), kvm.pf[0].vfs), (16, 16));
+    assert!(kvm.guests.list.iter().skip(1).all(|guest| guest.after.len() == 1));
+    let lustre = site("lustre-client.toml", 6);
+    assert_eq!(lustre.interfaces[0].partitions.len(), 2);
+    let is_known = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        !name.ends_with(".toml")
+            || ["dgx.toml", "kvm-host.toml", "lustre-client.toml"].contains(&name)
+    };
+    assert!(tree("docs/examples").iter().all(is_known), "each is loaded here");
+}
+
 #[test]
 fn an_old_name_is_answered_with_the_new_one() {
     let text = "[boot]\ndeadline = 9\n[[expect.port]]\npci = 1\n[[port]]\nrdma = \"a\"\noptional = true\n[[pf]]\nrdma = \"a\"\nvfs = 0\nvf-node-guid-range = \"x\"\ndriver = \"default\"\n[[pf.vf]]\nindex = 0\npolicy = \"up\"\n[[interface]]\npersistent-name = \"ib0\"\npkeys = []\n";
