@@ -1,10 +1,12 @@
 //! The order of findings: root causes first, consequences below them.
 
+use std::collections::BTreeSet;
+
 use super::evidence::{Boot, Evidence};
 use super::predict;
 use super::rules::{self, Judge};
 use crate::report::SCHEMA;
-use crate::report::finding::{Diagnosis, Finding, Severity, Verdict};
+use crate::report::finding::{Diagnosis, Finding, Quote, Read, ReadSource, Severity, Verdict};
 use crate::report::node::NodeVerdict;
 
 /// Everything that the rules say of `evidence`.
@@ -38,7 +40,45 @@ pub fn diagnosis(evidence: &Evidence) -> Diagnosis {
         Verdict::Healthy | Verdict::Degraded if !is_judged => Verdict::Unknown,
         verdict => verdict,
     };
-    Diagnosis { schema: SCHEMA, verdict, findings }
+    Diagnosis { schema: SCHEMA, verdict, read: read(evidence), findings }
+}
+
+/// What was read, for the reader to know what the verdict rests on.
+fn read(evidence: &Evidence) -> Read {
+    let sources = evidence.sources.iter().filter(|source| source.bytes > 0);
+    let with_lines: Vec<&Boot> =
+        evidence.boots.iter().filter(|b| !b.begins.is_empty() || !b.events.is_empty()).collect();
+    let stamps = || with_lines.iter().flat_map(|boot| &boot.events).map(|event| &event.when.stamp);
+    Read {
+        sources: sources
+            .map(|source| ReadSource { name: source.name.clone(), lines: source.lines })
+            .collect(),
+        boots: with_lines.len(),
+        begins: with_lines.first().map(|boot| boot.begins.clone()).unwrap_or_default(),
+        ends: stamps()
+            .rfind(|stamp| !stamp.is_empty())
+            .map(ToString::to_string)
+            .unwrap_or_default(),
+    }
+}
+
+/// What ibprov has said itself is no evidence where there is other.
+fn without_own_words(boot: &Boot, findings: &mut [Finding]) {
+    let own: BTreeSet<(&str, u64)> = boot
+        .events
+        .iter()
+        .filter(|event| &*event.program == "ibprov")
+        .filter_map(|event| {
+            let source = boot.names.get(usize::from(event.origin.source))?;
+            Some((source.as_str(), event.origin.line))
+        })
+        .collect();
+    for finding in findings {
+        let is_own = |quote: &Quote| own.contains(&(quote.source.as_str(), quote.line));
+        if !finding.evidence.iter().all(is_own) {
+            finding.evidence.retain(|quote| !is_own(quote));
+        }
+    }
 }
 
 /// What the rules say of one boot.
@@ -57,6 +97,7 @@ pub fn judge(boot: &Boot) -> Vec<Finding> {
             findings.extend(more);
         }
     }
+    without_own_words(boot, &mut findings);
     let causes: Vec<(&str, Severity, &[&str])> = findings
         .iter()
         .filter_map(|f| rules::rule(f.code).map(|rule| (f.code, f.severity, rule.causes)))

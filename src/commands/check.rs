@@ -75,7 +75,7 @@ pub fn run(args: &CheckArgs, common: &Common) -> anyhow::Result<u8> {
     }
     let diagnosis = diagnose(&evidence);
     match format {
-        Format::Text => write!(out, "{}", report::check::text(&diagnosis))?,
+        Format::Text => write!(out, "{}", report::check::text(&diagnosis, super::screen(&out)))?,
         Format::Json => writeln!(out, "{}", serde_json::to_string_pretty(&diagnosis)?)?,
     }
     super::picture::draw(args, &evidence, &diagnosis, &mut out)?;

@@ -1,66 +1,127 @@
 //! `ibprov check`: findings for people, the root cause first, its consequences
 //! below it.
 
-use std::fmt::Write;
-
-use crate::report::finding::{Confidence, Diagnosis, Finding, Severity, Verdict};
+use crate::report::finding::{Confidence, Diagnosis, Finding, Quote, Read, Severity, Verdict};
+use crate::report::screen::{Screen, Tone};
 
 /// Lines of evidence shown for each finding; JSON has all.
 const QUOTES: usize = 8;
 
+/// Sources named in the first lines.
+const SOURCES: usize = 4;
+
 /// The whole diagnosis as text.
 #[must_use]
-pub fn text(diagnosis: &Diagnosis) -> String {
-    let mut out = String::new();
-    // Writing to a String cannot fail.
-    let _ = writeln!(out, "{}", headline(diagnosis));
+pub fn text(diagnosis: &Diagnosis, screen: Screen) -> String {
+    let tone = match diagnosis.verdict {
+        Verdict::Healthy => Tone::Good,
+        Verdict::Degraded => Tone::Warning,
+        Verdict::Failed | Verdict::Unknown => Tone::Bad,
+    };
+    let mut lines = vec![screen.paint(tone, &headline(diagnosis))];
+    lines.extend(screen.wrapped("read: ", &read(&diagnosis.read)));
+    // What is said of a root cause is not said again of its consequences.
+    let mut said: Vec<&Finding> = Vec::new();
     for finding in &diagnosis.findings {
-        let _ = writeln!(out);
-        let indent = if finding.caused_by.is_some() { "    " } else { "" };
-        for line in lines(finding) {
-            let _ = writeln!(out, "{indent}{line}");
+        if finding.caused_by.is_none() {
+            said.clear();
         }
+        lines.push(String::new());
+        lines.extend(of(finding, &said, screen));
+        said.push(finding);
     }
-    out
+    lines.push(String::new());
+    lines.join("\n")
 }
 
 fn headline(diagnosis: &Diagnosis) -> String {
     let count = |s| diagnosis.findings.iter().filter(|f| f.severity == s).count();
     let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
     let said = match diagnosis.verdict {
-        Verdict::Healthy => "healthy".to_owned(),
-        Verdict::Degraded => "degraded".to_owned(),
-        Verdict::Failed => "failed".to_owned(),
-        Verdict::Unknown => "unknown".to_owned(),
+        Verdict::Healthy => "healthy",
+        Verdict::Degraded => "degraded",
+        Verdict::Failed => "failed",
+        Verdict::Unknown => "unknown",
     };
     format!("verdict: {said} (errors: {errors}, warnings: {warnings})")
 }
 
-fn lines(finding: &Finding) -> Vec<String> {
-    let severity = match finding.severity {
-        Severity::Error => "error",
-        Severity::Warning => "warning",
-        Severity::Info => "info",
+/// `messages, dmesg: 4711 lines, 2 boots, Mar 18 10:29:41 to Mar 22 16:56:38`.
+fn read(read: &Read) -> String {
+    let plural = |n: u64, what: &str| match n {
+        1 => format!("1 {what}"),
+        n => format!("{n} {what}s"),
+    };
+    let names: Vec<&str> = read.sources.iter().take(SOURCES).map(|s| s.name.as_str()).collect();
+    let more = match read.sources.len().saturating_sub(SOURCES) {
+        0 => String::new(),
+        n => format!(" and {n} more"),
+    };
+    if names.is_empty() {
+        return "no log".to_owned();
+    }
+    let mut text = format!("{}{more}: ", names.join(", "));
+    text.push_str(&plural(read.sources.iter().map(|source| source.lines).sum(), "line"));
+    text.push_str(&format!(", {}", plural(read.boots.try_into().unwrap_or(u64::MAX), "boot")));
+    match (read.begins.as_str(), read.ends.as_str()) {
+        ("", "") => text.push_str(", without times"),
+        (begins, "") => text.push_str(&format!(", from {begins}")),
+        ("", ends) => text.push_str(&format!(", until {ends}")),
+        (begins, ends) => text.push_str(&format!(", {begins} to {ends}")),
+    }
+    text
+}
+
+/// The lines of a finding, in parts that are labelled; without what was `said` already.
+fn of(finding: &Finding, said: &[&Finding], screen: Screen) -> Vec<String> {
+    let (severity, tone) = match finding.severity {
+        Severity::Error => ("error", Tone::Bad),
+        Severity::Warning => ("warning", Tone::Warning),
+        Severity::Info => ("info", Tone::Dim),
     };
     let confidence = match finding.confidence {
         Confidence::High => "high",
         Confidence::Medium => "medium",
         Confidence::Low => "low",
     };
+    let indent = if finding.caused_by.is_some() { "    " } else { "" };
     let caused = finding.caused_by.map_or(String::new(), |c| format!(", caused by {c}"));
     let boot = finding.boot.as_ref().map_or(String::new(), |b| format!(", boot of {b}"));
-    let mut lines = vec![
-        format!("{severity}: {} (confidence {confidence}{caused}{boot})", finding.code),
-        format!("  {}", finding.summary),
-    ];
-    lines.extend(finding.chain.iter().enumerate().map(|(i, link)| format!("  {}. {link}", i + 1)));
-    for quote in finding.evidence.iter().take(QUOTES) {
-        let time = if quote.time.is_empty() { String::new() } else { format!(" [{}]", quote.time) };
-        lines.push(format!("  | {}:{}{time} {}", quote.source, quote.line, quote.text));
+    let head = format!("{severity}: {} (confidence {confidence}{caused}{boot})", finding.code);
+    let mut lines: Vec<String> =
+        screen.wrapped(indent, &head).iter().map(|line| screen.paint(tone, line)).collect();
+    lines.extend(screen.wrapped(&format!("{indent}  "), &finding.summary));
+    let mut part = |label: &str, items: Vec<(String, String)>| {
+        if items.is_empty() {
+            return;
+        }
+        lines.push(screen.paint(Tone::Head, &format!("{indent}  {label}:")));
+        for (mark, item) in items {
+            lines.extend(screen.wrapped(&format!("{indent}    {mark}"), &item));
+        }
+    };
+    let chain = finding.chain.iter().enumerate();
+    part("Cause", chain.map(|(at, link)| (format!("{}. ", at + 1), link.clone())).collect());
+    let is_new = |quote: &&Quote| !said.iter().any(|other| other.evidence.contains(quote));
+    let mut quotes: Vec<&Quote> = finding.evidence.iter().filter(is_new).collect();
+    quotes.sort_by(|a, b| (&a.source, a.line).cmp(&(&b.source, b.line)));
+    let mut shown: Vec<(String, String)> = quotes.iter().take(QUOTES).map(|q| quoted(q)).collect();
+    if quotes.len() > QUOTES {
+        shown.push((String::new(), format!("and {} more lines", quotes.len() - QUOTES)));
     }
-    if finding.evidence.len() > QUOTES {
-        lines.push(format!("  | and {} more lines", finding.evidence.len() - QUOTES));
-    }
-    lines.extend(finding.advice.iter().map(|step| format!("  > {step}")));
+    part("Evidence", shown);
+    let is_new = |step: &&String| !said.iter().any(|other| other.advice.contains(step));
+    let steps = finding.advice.iter().filter(is_new);
+    part("To do", steps.map(|step| ("- ".to_owned(), step.clone())).collect());
     lines
+}
+
+/// `messages:13: [Mar 18 10:29:53] ...`; what has no lines is named alone.
+fn quoted(quote: &Quote) -> (String, String) {
+    let place = match quote.line {
+        0 => quote.source.clone(),
+        line => format!("{}:{line}", quote.source),
+    };
+    let time = if quote.time.is_empty() { String::new() } else { format!("[{}] ", quote.time) };
+    (String::new(), format!("{place}: {time}{}", quote.text))
 }

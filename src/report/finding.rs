@@ -128,6 +128,28 @@ pub enum Verdict {
     Unknown,
 }
 
+/// What was read.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Read {
+    /// The files and streams, in the order they were read.
+    pub sources: Vec<ReadSource>,
+    /// How many boots they hold lines of.
+    pub boots: usize,
+    /// The time of the first line, as it is written; empty where none is known.
+    pub begins: String,
+    /// The time of the last line that means something to ibprov.
+    pub ends: String,
+}
+
+/// A file or stream that was read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ReadSource {
+    /// Its name as it was given.
+    pub name: String,
+    /// How many lines were read.
+    pub lines: u64,
+}
+
 /// All that was found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Diagnosis {
@@ -135,6 +157,8 @@ pub struct Diagnosis {
     pub schema: u32,
     /// The short answer.
     pub verdict: Verdict,
+    /// What it rests on.
+    pub read: Read,
     /// Root causes first, each followed by its consequences.
     pub findings: Vec<Finding>,
 }

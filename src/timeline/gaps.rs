@@ -56,7 +56,9 @@ impl Gap {
             (GapKind::Missing, None) if who.is_empty() => format!("{netdev} never came up"),
             (GapKind::Missing, None) => format!("{netdev} never came; {who} asked for it"),
             (GapKind::Down, Some(span)) => format!("{netdev} then stayed down for {span}"),
-            (GapKind::Down, None) => format!("{netdev} then stayed down: nobody set it up"),
+            (GapKind::Down, None) => {
+                format!("{netdev} then stayed down because no service configured it")
+            }
         }
     }
 }
@@ -101,10 +103,10 @@ impl Timeline {
             if let Some(down) = gaps.iter().find(same) {
                 text = match down.until_usec {
                     Some(until) => format!(
-                        "{text}, and stayed down {} longer: nobody set it up",
+                        "{text}, and stayed down {} longer because no service configured it",
                         duration(until.saturating_sub(down.from_usec))
                     ),
-                    None => format!("{text}, and stayed down: nobody set it up"),
+                    None => format!("{text}, and stayed down because no service configured it"),
                 };
             }
             let mut others: Vec<&str> =
@@ -188,7 +190,7 @@ mod tests {
             timeline.headline(),
             Some((
                 true,
-                "ib0 came 80 s after network.service asked for it, and stayed down 4 d 6 h longer: nobody set it up".to_owned()
+                "ib0 came 80 s after network.service asked for it, and stayed down 4 d 6 h longer because no service configured it".to_owned()
             ))
         );
         let kinds: Vec<GapKind> = timeline.gaps().iter().map(|g| g.kind).collect();
@@ -236,7 +238,10 @@ mod tests {
         assert_eq!(timeline.gaps().len(), 1);
         timeline.ports[0].still_down = true;
         let (_, headline) = timeline.headline().expect("headline");
-        assert!(headline.ends_with("and stayed down: nobody set it up"), "{headline}");
+        assert!(
+            headline.ends_with("and stayed down because no service configured it"),
+            "{headline}"
+        );
     }
 
     #[test]

@@ -44,6 +44,10 @@ enum Cell {
 #[must_use]
 pub fn draw(timeline: &Timeline, terminal: Terminal) -> String {
     let columns = terminal.columns.clamp(60, 240);
+    let is_empty = timeline.ports.is_empty() && timeline.units.is_empty();
+    if timeline.moments().is_empty() && is_empty {
+        return "no picture: there are no timestamps in this log\n".to_owned();
+    }
     let plot = columns - LABEL - RESULT - 2;
     let moments = timeline.moments();
     let mut drawing = Drawing {
@@ -329,9 +333,9 @@ impl Drawing<'_> {
 
     const fn key(&self) -> &'static str {
         if self.terminal.unicode {
-            "▁pci ▂driver ▃rdma ▄netdev ▅named ▆configured ▇link █active\n░ asked for and missing  ▒ there but down  ◆ loaded, set up  ▼ asked  ⁄ cut"
+            "▁pci ▂driver ▃rdma ▄netdev ▅named ▆configured ▇link █active\n░ requested, not present  ▒ there but down  ◆ loaded, set up  ▼ asked  ⁄ cut"
         } else {
-            "p pci d driver r rdma n netdev N named c config l link a active\n! asked for and missing  ~ there but down  ^ loaded, set up  ? asked  / cut"
+            "p pci d driver r rdma n netdev N named c config l link a active\n! requested, not present  ~ there but down  ^ loaded, set up  ? asked  / cut"
         }
     }
 
@@ -408,7 +412,7 @@ mod tests {
         expect![[r#"
             node-9.domain.tld, boot of Mar 18 10:29:41
             !! ib0 came 80 s after network.service asked for it, and stayed down 4 d 6 h
-               longer: nobody set it up
+               longer because no service configured it
             Mar 18                        10:30:00  10:30:30  10:31:00    // 4 d 6 h
             openibd.service        ................................./.... NEVER RAN
             network.service        ....!............................/.... no ib0 yet
@@ -417,7 +421,7 @@ mod tests {
             ib_ipoib               ................................^/.... 10:31:13
             0000:4b:00.0           pddd!!!!!!!!!!!!!!!!!!!!!!!!!!!!n~~^nn ib0 80 s late
             p pci d driver r rdma n netdev N named c config l link a active
-            ! asked for and missing  ~ there but down  ^ loaded, set up  ? asked  / cut
+            ! requested, not present  ~ there but down  ^ loaded, set up  ? asked  / cut
         "#]]
         .assert_eq(&draw(&fixtures::seed_failing(), SERIAL));
     }
@@ -445,7 +449,7 @@ mod tests {
             mlx5_6 port 1          ▁▁▁▂▂▂▅▅████████◆█████████████████████ ib6 3.210 s
             mlx5_7 port 1          ▁▁▁▂▂▂▃▃▃▃▃▃▃▃░░░░░░░░░░░░░░░░░░░░░░░░ NO netdev ib7
             ▁pci ▂driver ▃rdma ▄netdev ▅named ▆configured ▇link █active
-            ░ asked for and missing  ▒ there but down  ◆ loaded, set up  ▼ asked  ⁄ cut
+            ░ requested, not present  ▒ there but down  ◆ loaded, set up  ▼ asked  ⁄ cut
         "#]]
         .assert_eq(&draw(&fixtures::many(8), MODERN));
     }
@@ -462,7 +466,7 @@ mod tests {
             ib_ipoib               ...............^...................... 11:09:34
             0000:4b:00.0           ppdddddddddddddnnnnnnnnnnnnnnnnnnnn^nn ib0 11:09:34
             p pci d driver r rdma n netdev N named c config l link a active
-            ! asked for and missing  ~ there but down  ^ loaded, set up  ? asked  / cut
+            ! requested, not present  ~ there but down  ^ loaded, set up  ? asked  / cut
         "#]]
         .assert_eq(&draw(&fixtures::seed_good(), SERIAL));
     }

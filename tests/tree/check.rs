@@ -51,33 +51,35 @@ fn codes(output: &Output) -> Vec<String> {
 fn the_boot_without_openibd_is_explained() {
     expect![[r#"
         verdict: failed (errors: 3, warnings: 0)
+        read: openibd-disabled.log: 26 lines, 1 boot, Mar 18 10:29:41 to Mar 22 16:56:38
 
         error: openibd-disabled (confidence medium)
           openibd did not run, so ib0 was made only at Mar 18 10:31:13, 80 s too late, after the network service had asked for it at Mar 18 10:29:53.
-          1. openibd did not run, as when it is not enabled: not one line of it is in this boot
-          2. at Mar 18 10:29:53 the network service asked for ib0, which did not exist
-          3. ib_ipoib was loaded by something else, and made ib0 at Mar 18 10:31:13
-          4. mlnx_interface_mgr takes the system to be booting and leaves the interface to the network service
-          5. nobody tried again: ib0 stayed down until Mar 22 16:56:38
-          | openibd-disabled.log:13 [Mar 18 10:29:53] Bringing up interface ib0:  ERROR     : [/etc/sysconfig/network-scripts/ifup-eth] Device ib0 does not seem to be present, delaying initialization.
-          | openibd-disabled.log:15 [Mar 18 10:31:13] mlx5_core 0000:4b:00.0: MLX5E: StrdRq(0) RqSz(1024) StrdSz(256) RxCqeCmprss(0)
-          | openibd-disabled.log:22 [Mar 18 10:31:14] OS is booting, will not run ifup on ib0
-          > systemctl enable openibd.service (or ibprov.service in its place), then reboot
-          > now, without a reboot: ifup the interface, or systemctl restart the network service
-          > systemctl is-enabled openibd.service
+          Cause:
+            1. openibd did not run, as when it is not enabled: not one line of it is in this boot
+            2. at Mar 18 10:29:53 the network service asked for ib0, which did not exist
+            3. ib_ipoib was loaded by something else, and made ib0 at Mar 18 10:31:13
+            4. mlnx_interface_mgr takes the system to be booting and leaves the interface to the network service
+            5. nobody tried again: ib0 stayed down until Mar 22 16:56:38
+          Evidence:
+            openibd-disabled.log:13: [Mar 18 10:29:53] Bringing up interface ib0:  ERROR     : [/etc/sysconfig/network-scripts/ifup-eth] Device ib0 does not seem to be present, delaying initialization.
+            openibd-disabled.log:15: [Mar 18 10:31:13] mlx5_core 0000:4b:00.0: MLX5E: StrdRq(0) RqSz(1024) StrdSz(256) RxCqeCmprss(0)
+            openibd-disabled.log:22: [Mar 18 10:31:14] OS is booting, will not run ifup on ib0
+          To do:
+            - systemctl enable openibd.service (or ibprov.service in its place), then reboot
+            - now, without a reboot: ifup the interface, or systemctl restart the network service
+            - systemctl is-enabled openibd.service
 
             error: ifup-skipped-os-booting (confidence high, caused by openibd-disabled)
               mlnx_interface_mgr did not bring ib0 up, and the network service had already given up on it.
-              | openibd-disabled.log:13 [Mar 18 10:29:53] Bringing up interface ib0:  ERROR     : [/etc/sysconfig/network-scripts/ifup-eth] Device ib0 does not seem to be present, delaying initialization.
-              | openibd-disabled.log:22 [Mar 18 10:31:14] OS is booting, will not run ifup on ib0
-              > ifup ib0
+              To do:
+                - ifup ib0
 
             error: module-loaded-late (confidence medium, caused by openibd-disabled)
               ib0 was made 80 s after the network service had asked for it, and nothing brought it up.
-              | openibd-disabled.log:13 [Mar 18 10:29:53] Bringing up interface ib0:  ERROR     : [/etc/sysconfig/network-scripts/ifup-eth] Device ib0 does not seem to be present, delaying initialization.
-              | openibd-disabled.log:15 [Mar 18 10:31:13] mlx5_core 0000:4b:00.0: MLX5E: StrdRq(0) RqSz(1024) StrdSz(256) RxCqeCmprss(0)
-              > ip link set ib0 up, or ifup ib0, for now
-              > enable ibprov.service: it holds the network service until the netdevs are there
+              To do:
+                - ip link set ib0 up, or ifup ib0, for now
+                - enable ibprov.service: it holds the network service until the netdevs are there
         exit 1
     "#]].assert_eq(&shown(&here(&["--log", "openibd-disabled.log"])));
 }
@@ -86,17 +88,54 @@ fn the_boot_without_openibd_is_explained() {
 fn the_good_boot_is_healthy_although_ifup_was_skipped() {
     expect![[r#"
         verdict: healthy (errors: 0, warnings: 0)
+        read: openibd-enabled.log: 17 lines, 1 boot, Apr 02 11:09:27 to Apr 02 11:09:43
 
         info: healthy (confidence high)
           InfiniBand came up.
-          | openibd-enabled.log:17 [Apr 02 11:09:43] Bringing up interface ib0:  [  OK  ]
+          Evidence:
+            openibd-enabled.log:17: [Apr 02 11:09:43] Bringing up interface ib0:  [  OK  ]
 
         info: harmless-warning (confidence high)
           1 alarming line(s) that mean nothing: the network service brings the interface up.
-          1. the network service brings the interface up
-          | openibd-enabled.log:16 [Apr 02 11:09:34] + log_msg 'OS is booting, will not run ifup on ib0'
+          Cause:
+            1. the network service brings the interface up
+          Evidence:
+            openibd-enabled.log:16: [Apr 02 11:09:34] + log_msg 'OS is booting, will not run ifup on ib0'
         exit 0
     "#]].assert_eq(&shown(&here(&["--log", "openibd-enabled.log"])));
+}
+
+#[test]
+fn the_text_is_as_wide_as_the_screen_and_coloured_where_that_is_wanted() {
+    let run = |columns: &str, colour: &str| {
+        let out = Command::new(env!("CARGO_BIN_EXE_ibprov"))
+            .args(["check", "--color", colour, "--log"])
+            .arg(log("openibd-disabled.log"))
+            .env("COLUMNS", columns)
+            .output()
+            .expect("ibprov");
+        String::from_utf8(out.stdout).expect("text")
+    };
+    for columns in [80, 100] {
+        let text = run(&columns.to_string(), "never");
+        let is_path = |line: &str| line.contains("/tests/tree/logs/");
+        let long = |line: &&str| line.chars().count() > columns && !is_path(line);
+        assert_eq!(text.lines().find(long), None, "{text}");
+        assert!(!text.contains('\u{1b}'));
+    }
+    let coloured = run("80", "always");
+    assert!(coloured.starts_with("\u{1b}[1m\u{1b}[31mverdict: failed"), "{coloured:?}");
+    assert!(coloured.contains("\u{1b}[1m  Evidence:\u{1b}[0m\n"), "{coloured:?}");
+}
+
+#[test]
+fn without_times_there_is_no_picture() {
+    let dir = tempfile::tempdir().expect("directory");
+    let said = "mlx5_core 0000:4b:00.0: probe with driver mlx5_core failed with error -5\n";
+    std::fs::write(dir.path().join("log"), said).expect("file");
+    let text = shown(&ibprov(&["--log", "log", "--timeline"], dir.path(), b""));
+    assert!(text.contains("no picture: there are no timestamps in this log\n"), "{text}");
+    assert!(text.contains("read: log: 1 line, 1 boot, without times\n"), "{text}");
 }
 
 #[test]

@@ -162,8 +162,15 @@ pub fn kind(program: &str, text: &str) -> Kind {
     of_kernel(text).or_else(|| of_service(text)).unwrap_or_default()
 }
 
+/// Without the lines of systemd's catalogue that `journalctl -x` puts below a message.
+fn without_explanation(text: &str) -> &str {
+    let begins = [" -- Subject: ", " -- The unit ", " -- Unit "];
+    let at = begins.iter().filter_map(|begin| text.find(begin)).min();
+    at.and_then(|at| text.get(..at)).unwrap_or(text)
+}
+
 fn of_systemd(text: &str) -> Option<Kind> {
-    let text = text.trim();
+    let text = without_explanation(text).trim();
     if let Some(module) = text.strip_prefix("Inserted module '") {
         return Some(Kind::ModuleLoad(module.trim_end_matches('\'').into()));
     }
@@ -267,6 +274,14 @@ pub fn function(text: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_journalctl_explains_is_no_part_of_a_units_name() {
+        let started = "Started mlnx_interface_mgr@ib0. -- Subject: Unit mlnx_interface_mgr@ib0.service has finished start-up -- Unit x has finished starting up.";
+        assert_eq!(kind("systemd", started), Kind::UnitStarted("mlnx_interface_mgr@ib0".into()));
+        let other = "Started Foo -- Bar.";
+        assert_eq!(kind("systemd", other), Kind::UnitStarted("Foo -- Bar".into()));
+    }
 
     #[test]
     fn shared_kinds_are_known() {

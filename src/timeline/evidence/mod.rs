@@ -9,6 +9,7 @@ use self::roles::{known, role_of};
 use super::{Ask, Clock, ModuleLoad, Note, Outcome, PortTrack, Role, Timeline, UnitBar};
 use crate::check::evidence::missed::not_found;
 use crate::check::evidence::{Boot, Event, Host, Kind, When, event};
+use crate::check::pattern::word;
 use crate::graph::{Unit, consumers};
 use crate::names::{Rung, is_kernel_ipoib_name, is_rdma_module, may_be_ipoib_name};
 use crate::report::finding::{Finding, Severity};
@@ -182,7 +183,7 @@ impl Drawing {
     fn other(&mut self, event: &Event, usec: u64) {
         let text = &*event.text;
         if let Some((_, rest)) = text.split_once("will not run ifup on ") {
-            let name = first_word(rest).to_owned();
+            let name = word(rest).to_owned();
             self.netdev(&name);
             let port = self.port(&name);
             port.declined_usec.get_or_insert(usec);
@@ -465,10 +466,6 @@ fn who(event: &Event) -> String {
         "" => "somebody".to_owned(),
         program => KNOWN.logging_as(program).unwrap_or(program).to_owned(),
     }
-}
-
-fn first_word(text: &str) -> &str {
-    text.split([' ', ',', ';', ')']).next().unwrap_or_default()
 }
 
 #[cfg(test)]

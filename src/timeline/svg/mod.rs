@@ -219,7 +219,7 @@ impl Drawing<'_> {
             return;
         }
         units.sort_by_key(|u| (u.role, u.began_usec));
-        self.section("Who brings ports up, and who asks for them");
+        self.section("Services");
         let more = units.len().saturating_sub(MOST_ROWS);
         for unit in units.iter().take(MOST_ROWS) {
             self.unit(unit);
@@ -281,8 +281,8 @@ impl Drawing<'_> {
         }
         match unmet.len() {
             0 => label.push_str(": there"),
-            _ if others == 0 => label.push_str(": NOT THERE"),
-            n => label.push_str(&format!(": {n} NOT THERE")),
+            _ if others == 0 => label.push_str(": NOT PRESENT"),
+            n => label.push_str(&format!(": {n} NOT PRESENT")),
         }
         let red = !unmet.is_empty();
         let mut marks: Vec<(f64, bool)> =
@@ -361,7 +361,7 @@ impl Drawing<'_> {
         if self.timeline.notes.is_empty() {
             return;
         }
-        self.section("Said at the time");
+        self.section("Log excerpts");
         for note in self.timeline.notes.iter().take(MOST_NOTES) {
             let (x, middle) = (self.x(note.usec), self.y + UNIT_ROW / 2.0);
             let at = self.timeline.clock.moment(note.usec);
@@ -402,7 +402,7 @@ impl Drawing<'_> {
         }
         x += 10.0;
         for (class, text) in
-            [("gap missing", "asked for and missing"), ("gap down", "there, and nobody sets it up")]
+            [("gap missing", "requested, not present"), ("gap down", "present, not configured")]
         {
             self.pen.rect((x, self.y - 11.0), (14.0, 14.0), class);
             self.pen.text((x + 19.0, self.y), Anchor::Start, "small", text);

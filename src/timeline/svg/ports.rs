@@ -1,5 +1,5 @@
 //! The rows of the ports: stairs that go up with the rungs, red where the
-//! netdev was asked for and missing.
+//! netdev was requested, not present.
 
 use super::pen::{Anchor, width};
 use super::scale::count;
@@ -142,7 +142,7 @@ impl Drawing<'_> {
             None => format!("{word}, never came"),
         };
         let text = if gap.until_usec.is_none() && gap.kind == GapKind::Down {
-            "down, nobody sets it up".to_owned()
+            "down, not configured".to_owned()
         } else {
             text
         };
