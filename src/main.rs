@@ -6,11 +6,13 @@ use std::process::ExitCode;
 use clap::Parser;
 use ibprov::cli::{Cli, Verb};
 use ibprov::commands::{self, exit};
-use ibprov::host::{Root, journal, terminal};
+use ibprov::host::{Root, journal, live_line, terminal};
 use ibprov::workers::child;
 
 fn main() -> ExitCode {
-    match run() {
+    let ended = run();
+    live_line::end();
+    match ended {
         Ok(code) => ExitCode::from(code),
         Err(e) => {
             // A closed pipe is the reader's wish, not a failure.

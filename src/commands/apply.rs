@@ -15,7 +15,7 @@ use crate::apply::pf::{self as one, Purpose};
 use crate::apply::pfs::{self, Plans};
 use crate::cli::{ApplyArgs, Format, PfArg};
 use crate::config::Config;
-use crate::host::{Root, answer, clock, journal, process, state, systemd};
+use crate::host::{Root, answer, clock, journal, live_line, process, state, systemd, terminal};
 use crate::ladder::WantedPf;
 use crate::names::{Binding, PciAddress, present};
 use crate::observe::{Observer, PciFunction};
@@ -44,6 +44,7 @@ pub fn run(
     let now = clock::monotonic_usec();
     let deadline = now.saturating_add(clock::usec(limit));
     let only = args.pf.as_ref().map(|pf| address(pf, root)).transpose()?;
+    live_line::deadline(limit);
     // The unit's own limit is only for an ibprov that hangs before it could ask.
     systemd::tell_deadline(limit.as_secs() + GRACE_SEC);
     if config.pf.is_empty() {
@@ -73,8 +74,11 @@ pub fn run(
         }
         several => {
             let pfs: Vec<PciAddress> = several.iter().map(|(w, _)| w.pf).collect();
+            live_line::show(&format!("applying the plans of {} PFs", pfs.len()));
+            let outcomes = pfs::run_all(&pfs, config_file, deadline)?;
+            live_line::end();
             // Each tells its own report where this process would.
-            for outcome in pfs::run_all(&pfs, config_file, deadline)? {
+            for outcome in outcomes {
                 codes.push(outcome.exit_code);
                 values.push(match outcome.report {
                     serde_json::Value::Null => {
@@ -111,7 +115,12 @@ fn apply(
     deadline: u64,
     format: Format,
 ) -> anyhow::Result<PfReport> {
+    // A child's terminal is its parent's.
+    if format == Format::Text {
+        live_line::show(&format!("PF {}: applying the plan of its VFs", wanted.pf));
+    }
     let mut report = one::run(wanted, Purpose::Apply, root, deadline)?;
+    live_line::end();
     report.problems.extend(warnings.iter().cloned());
     let name = format!("pf/{}.json", wanted.pf);
     let json = serde_json::to_string_pretty(&Told::of(&report))?;
@@ -119,7 +128,9 @@ fn apply(
         report.problems.push(format!("cannot write {}: {}", path.display(), answer(&e)));
     }
     match format {
-        Format::Text if journal::is_by_hand() => write!(std::io::stdout(), "{}", report.to_text())?,
+        Format::Text if terminal::is_by_hand() => {
+            write!(std::io::stdout(), "{}", report.to_text())?;
+        }
         Format::Text | Format::Json => tell(&report),
     }
     Ok(report)

@@ -11,7 +11,7 @@ use super::exit;
 use super::pf_preview::PfPreview;
 use crate::cli::{BootArgs, Format};
 use crate::config::Config;
-use crate::host::{self, Root, journal, process, state, systemd};
+use crate::host::{self, Root, journal, live_line, process, state, systemd, terminal};
 use crate::report::port::port_span;
 use crate::report::{BootReport, Verdict, events as kinds};
 
@@ -39,14 +39,18 @@ pub fn run(
             "boot loads kernel modules, which only root may do: use sudo, or --dry-run to see what it would do"
         );
     }
+    live_line::deadline(config.boot.timeout);
     let mut report = crate::apply::boot::run(&config, config_file, root)?;
     let json = report.to_json()?;
     if let Err((path, e)) = state::write("boot.json", &json) {
         report.problems.push(format!("cannot write {}: {}", path.display(), host::answer(&e)));
     }
     systemd::tell_status(&report.headline());
+    live_line::end();
     match format {
-        Format::Text if journal::is_by_hand() => write!(std::io::stdout(), "{}", report.to_text())?,
+        Format::Text if terminal::is_by_hand() => {
+            write!(std::io::stdout(), "{}", report.to_text())?;
+        }
         Format::Text => tell(&report),
         Format::Json => {
             tell(&report);

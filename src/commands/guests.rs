@@ -5,7 +5,7 @@ use std::io::Write;
 use crate::cli::{Format, GuestsArgs};
 use crate::config::Config;
 use crate::guests::service;
-use crate::host::{Root, process, state, systemd};
+use crate::host::{Root, live_line, process, state, systemd};
 use crate::report;
 use crate::report::guests::{GuestsReport, Phase};
 
@@ -30,7 +30,9 @@ pub fn run(args: &GuestsArgs, config: &Config, root: &Root, format: Format) -> a
         return look(args, config, root, format);
     }
     systemd::tell_deadline(config.guests.timeout.as_secs() + GRACE_SEC);
+    live_line::deadline(config.guests.timeout);
     let report = service::run(config, root)?;
+    live_line::end();
     if format == Format::Json {
         writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(&report)?)?;
     }

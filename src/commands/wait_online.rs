@@ -6,7 +6,7 @@ use tracing::Level;
 
 use crate::cli::{Format, WaitOnlineArgs};
 use crate::config::Config;
-use crate::host::{self, Root, journal, state, systemd};
+use crate::host::{self, Root, journal, live_line, state, systemd, terminal};
 use crate::online::{self, Wanted};
 use crate::report::events as kinds;
 use crate::report::online::{Goal, OnlineReport, OnlineVerdict};
@@ -37,6 +37,7 @@ pub fn run(
         deadline: args.timeout.unwrap_or(config.wait_online.timeout),
     };
     systemd::tell_deadline(wanted.deadline.as_secs() + GRACE_SEC);
+    live_line::deadline(wanted.deadline);
     let mut report = online::run(config, &wanted, root)?;
     let json = serde_json::to_string_pretty(&report)?;
     // Who is not root cannot leave it, and has it on standard output.
@@ -46,8 +47,11 @@ pub fn run(
         report.problems.push(format!("cannot write {}: {}", path.display(), host::answer(&e)));
     }
     systemd::tell_status(&report.headline());
+    live_line::end();
     match format {
-        Format::Text if journal::is_by_hand() => write!(std::io::stdout(), "{}", report.to_text())?,
+        Format::Text if terminal::is_by_hand() => {
+            write!(std::io::stdout(), "{}", report.to_text())?;
+        }
         Format::Text => tell(&report),
         Format::Json => {
             tell(&report);

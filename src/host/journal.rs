@@ -17,7 +17,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use anstyle::AnsiColor;
@@ -33,7 +33,7 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 
-use super::{Root, answer, systemd, terminal};
+use super::{Root, answer, live_line, systemd, terminal};
 
 /// Where journald listens for messages with fields (`systemd-journald.socket(8)`).
 const SOCKET: &str = "/run/systemd/journal/socket";
@@ -64,15 +64,6 @@ macro_rules! event {
 }
 pub(crate) use event;
 
-static BY_HAND: OnceLock<bool> = OnceLock::new();
-
-/// True if messages go to standard error and not to the journal: somebody runs ibprov and
-/// reads along. Reports belong on standard output then.
-#[must_use]
-pub fn is_by_hand() -> bool {
-    BY_HAND.get().copied().unwrap_or(true)
-}
-
 /// What stands in front of a message of this level on standard error.
 #[must_use]
 pub fn prefix(level: Level) -> String {
@@ -96,7 +87,7 @@ pub fn install(is_verbose: bool) -> Option<String> {
     let journal =
         is_connected().then(|| Journal::open(Path::new(SOCKET), PATIENCE)).and_then(Result::ok);
     let teller = journal.map_or(Teller::Stderr, Teller::Journal);
-    let _ = BY_HAND.set(matches!(teller, Teller::Stderr));
+    terminal::set_by_hand(matches!(teller, Teller::Stderr));
     let all = tracing_subscriber::registry().with(Told { filter, teller });
     // A second call leaves the first in place, which is as good.
     drop(tracing::subscriber::set_global_default(all));
@@ -246,6 +237,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Told {
             Teller::Journal(journal) => journal.tell(&mut message),
             // Nobody is left to tell if standard error is gone.
             Teller::Stderr => {
+                live_line::end();
                 drop(writeln!(io::stderr(), "{}{}", prefix(message.level), message.line()));
             }
             #[cfg(test)]

@@ -17,6 +17,7 @@ pub mod journal;
 mod kernel_log;
 pub mod link_events;
 pub mod links;
+pub mod live_line;
 pub mod lock;
 pub mod logs;
 pub mod manager;

@@ -3,6 +3,7 @@
 
 use sd_notify::NotifyState;
 
+use super::live_line;
 use super::root::{ReadError, Root, answer};
 
 /// The service that this process is part of, by its control group, as
@@ -20,9 +21,10 @@ pub fn own_unit(root: &Root) -> Result<Option<String>, ReadError> {
     Ok(unit.filter(|unit| unit.ends_with(".service")).map(str::to_owned))
 }
 
-/// One line for `systemctl status`. Who runs the program by hand has no use for it,
-/// and a manager that does not take it is no reason to stop.
+/// One line for `systemctl status`, or for the terminal of who runs the program by hand.
+/// A manager that does not take it is no reason to stop.
 pub fn tell_status(line: &str) {
+    live_line::show(line);
     tell("the status", &[NotifyState::Status(line)]);
 }
 

@@ -39,3 +39,17 @@ pub fn columns(stream: &(impl IsTerminal + AsFd)) -> Option<usize> {
     set.filter(|columns| *columns > 0)
         .or_else(|| stream.is_terminal().then(|| told().unwrap_or(80)))
 }
+
+static BY_HAND: OnceLock<bool> = OnceLock::new();
+
+/// Whether messages go to standard error and not to the journal. The first call counts.
+pub fn set_by_hand(by_hand: bool) {
+    let _ = BY_HAND.set(by_hand);
+}
+
+/// True if messages go to standard error and not to the journal: somebody runs ibprov and
+/// reads along. Reports belong on standard output then.
+#[must_use]
+pub fn is_by_hand() -> bool {
+    BY_HAND.get().copied().unwrap_or(true)
+}

@@ -19,7 +19,7 @@ use self::netdevs::Netdevs;
 use self::ports::Ports;
 use crate::config::Config;
 use crate::host::events::{Events, Happened};
-use crate::host::{Root, answer, clock, journal, state, systemd};
+use crate::host::{Root, answer, clock, journal, state, systemd, terminal};
 use crate::ladder::{Expectation, Facts, Heard, cause, expect, progress};
 use crate::names::{IfName, Rung, Target};
 use crate::observe::ipoib::Interfaces;
@@ -374,7 +374,7 @@ impl Waiting<'_> {
         self.report.problems.extend(self.observed.problems.iter().cloned());
         self.report.finish(states, forced, clock::monotonic_usec());
         // Who reads along has them in the report.
-        if journal::is_by_hand() {
+        if terminal::is_by_hand() {
             return;
         }
         for port in self.report.ports.iter().filter(|p| !p.progress.is_ethernet()) {

@@ -16,3 +16,4 @@ mod plan;
 mod sites;
 mod smi;
 mod status;
+mod terminal;

@@ -1,0 +1,93 @@
+//! The one line at the bottom of a terminal that says what work that takes long waits for.
+//!
+//! Only where somebody runs ibprov by hand on a terminal. Whoever writes to that terminal
+//! clears the line before; it comes back with what is shown next.
+
+use std::io::{self, IsTerminal, Write};
+use std::sync::{Condvar, Mutex};
+use std::time::Duration;
+
+use super::{clock, terminal};
+
+/// How often the time in it goes on.
+const TICK: Duration = Duration::from_secs(1);
+
+/// What the line says.
+#[derive(Debug)]
+struct Line {
+    /// Nothing yet, or nothing any more.
+    text: Option<String>,
+    /// The ticking has begun.
+    ticks: bool,
+    began_usec: u64,
+    deadline: Option<Duration>,
+}
+
+static LINE: Mutex<Line> =
+    Mutex::new(Line { text: None, ticks: false, began_usec: 0, deadline: None });
+static NEVER: Condvar = Condvar::new();
+
+/// The work ends by itself after `deadline`.
+pub fn deadline(deadline: Duration) {
+    if let Ok(mut line) = LINE.lock() {
+        line.deadline = Some(deadline);
+        line.began_usec = clock::monotonic_usec();
+    }
+}
+
+/// Show `text`, and how long the work has taken, until [`end`].
+pub fn show(text: &str) {
+    let stderr = io::stderr();
+    let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+    if !terminal::is_by_hand() || !stderr.is_terminal() || dumb {
+        return;
+    }
+    let Ok(mut line) = LINE.lock() else { return };
+    line.text = Some(text.chars().filter(|c| !c.is_control()).collect());
+    line.draw();
+    // Without a thread for it the line would only tell the time when something happens.
+    if !std::mem::replace(&mut line.ticks, true) {
+        let ticker = std::thread::Builder::new().name("live-line".to_owned());
+        if ticker.spawn(tick).is_err() {
+            line.ticks = false;
+        }
+    }
+}
+
+/// Take the line away, before something else is written or the work is over.
+pub fn end() {
+    if let Ok(mut line) = LINE.lock()
+        && line.text.take().is_some()
+    {
+        // Nobody is left to see it if standard error is gone.
+        drop(write!(io::stderr(), "\r\u{1b}[K"));
+    }
+}
+
+fn tick() {
+    let Ok(mut line) = LINE.lock() else { return };
+    loop {
+        let Ok((next, _)) = NEVER.wait_timeout(line, TICK) else { return };
+        line = next;
+        line.draw();
+    }
+}
+
+impl Line {
+    fn draw(&self) {
+        let Some(text) = &self.text else { return };
+        let now = clock::monotonic_usec();
+        let seconds = now.saturating_sub(self.began_usec) / 1_000_000;
+        let time = match self.deadline {
+            Some(deadline) => format!(" ({seconds} s of {} s)", deadline.as_secs()),
+            None => String::new(),
+        };
+        let columns = terminal::columns(&io::stderr()).unwrap_or(80).saturating_sub(1);
+        let room = columns.saturating_sub(time.chars().count());
+        let text: String = match text.chars().count() > room {
+            true => text.chars().take(room.saturating_sub(3)).chain("...".chars()).collect(),
+            false => text.clone(),
+        };
+        drop(write!(io::stderr(), "\r\u{1b}[K{text}{time}"));
+    }
+}

@@ -1,0 +1,101 @@
+//! What a real terminal gets: colour, its width, and the line of a wait.
+
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+use nix::pty::{Winsize, openpty};
+
+use crate::sites;
+
+/// A terminal of that many columns: our end, and the program's.
+fn terminal(columns: u16) -> (std::fs::File, OwnedFd) {
+    let size = Winsize { ws_row: 40, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    let pty = openpty(Some(&size), None).expect("pty");
+    (pty.master.into(), pty.slave)
+}
+
+/// All that was written to it until the program has ended: the last end that is closed is
+/// EIO for ours.
+fn written(mut ours: std::fs::File) -> String {
+    let (mut all, mut some) = (Vec::new(), [0; 4096]);
+    while let Ok(n @ 1..) = ours.read(&mut some) {
+        all.extend_from_slice(&some[..n]);
+    }
+    String::from_utf8(all).expect("text").replace("\r\n", "\n")
+}
+
+fn ibprov() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ibprov"));
+    command.env_remove("COLUMNS").env_remove("NO_COLOR").env("TERM", "xterm");
+    command
+}
+
+#[test]
+fn a_terminal_gets_colour_and_its_own_width() {
+    let host = sites::degraded();
+    let on = |columns: u16, no_colour: bool| {
+        let (ours, theirs) = terminal(columns);
+        let mut command = ibprov();
+        command.arg("--root").arg(host.path("")).arg("status").stdout(theirs);
+        if no_colour {
+            command.env("NO_COLOR", "1");
+        }
+        let mut child = command.spawn().expect("ibprov");
+        // Or our end would stay open.
+        drop(command);
+        let text = written(ours);
+        child.wait().expect("end");
+        text
+    };
+    let coloured = on(80, false);
+    assert!(coloured.contains("\u{1b}[33m~ mlx5_2/1 "), "{coloured:?}");
+    let plain = on(80, true);
+    assert!(!plain.contains('\u{1b}'), "{plain:?}");
+    assert_eq!(format!("{plain}exit 1\n"), host.show_on(&[("COLUMNS", "80")], &["status"]));
+    assert_eq!(
+        format!("{}exit 1\n", on(100, true)),
+        host.show_on(&[("COLUMNS", "100")], &["status"])
+    );
+}
+
+/// As nobody, who leaves nothing in /run.
+#[test]
+fn a_wait_is_one_line_that_goes_on_and_is_gone_at_its_end() {
+    let dir = tempfile::tempdir().expect("directory");
+    let program = dir.path().join("ibprov");
+    std::fs::copy(env!("CARGO_BIN_EXE_ibprov"), &program).expect("copy");
+    for path in [dir.path(), &program] {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).expect("mode");
+    }
+    let (ours, theirs) = terminal(80);
+    let mut command = Command::new(&program);
+    command
+        .args(["wait-online", "--timeout", "2s", "--state", "named", "nosuch7"])
+        .env_remove("COLUMNS")
+        .env("TERM", "xterm")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(theirs);
+    if nix::unistd::geteuid().is_root() {
+        command.uid(65534).gid(65534);
+    }
+    let child = command.spawn().expect("ibprov");
+    drop(command);
+    let line = written(ours);
+    let output = child.wait_with_output().expect("end");
+    let report = String::from_utf8(output.stdout).expect("text");
+    // Where a boot has ended, the name cannot come any more.
+    if output.status.code() == Some(3) {
+        assert!(line.contains("\r\u{1b}[K0 of 1 ports online: waiting for nosuch7: "), "{line:?}");
+        assert!(line.contains("(0 s of 2 s)") && line.contains("(1 s of 2 s)"), "{line:?}");
+        let long = |shown: &str| shown.trim_end_matches('\r').chars().count() > 79;
+        assert!(!line.split("\u{1b}[K").any(long), "{line:?}");
+    } else {
+        assert_eq!(output.status.code(), Some(2), "{report}");
+    }
+    assert!(line.is_empty() || line.ends_with("\r\u{1b}[K"), "{line:?}");
+    assert!(report.contains("nosuch7") && !report.contains('\u{1b}'), "{report:?}");
+}
