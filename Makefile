@@ -29,8 +29,11 @@ tree_tests := $(filter-out house $(named_tests),$(patsubst tests/%.rs,%,$(wildca
 
 all: release
 
+# The commit that --version tells; nothing where there is no git.
+commit := $(or $(IBPROV_COMMIT),$(shell git rev-parse --short=12 HEAD 2>/dev/null))
+
 release:
-	RUSTFLAGS="$(flags)" $(CARGO) build --quiet --release --locked
+	IBPROV_COMMIT="$(commit)" RUSTFLAGS="$(flags)" $(CARGO) build --quiet --release --locked
 
 # Installs what `make release` built, and the man pages if they can be made.
 # systemd and udev look below /usr and /usr/local; the units name the binary
@@ -43,6 +46,10 @@ install:
 		chmod 644 $(DESTDIR)$(PREFIX)/lib/systemd/system/$$unit || exit 1; \
 	done
 	install -m 644 $(wildcard udev-rules/*.rules) $(DESTDIR)$(PREFIX)/lib/udev/rules.d/
+	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+	$(binary) completions bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/ibprov
+	$(binary) completions zsh >$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_ibprov
+	$(binary) completions fish >$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/ibprov.fish
 	install -d $(DESTDIR)$(PREFIX)/share/doc/ibprov/examples
 	install -m 755 docs/examples/libvirt-qemu-hook $(DESTDIR)$(PREFIX)/share/doc/ibprov/examples/
 	install -m 644 $(wildcard docs/examples/*.toml) $(DESTDIR)$(PREFIX)/share/doc/ibprov/examples/

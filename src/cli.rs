@@ -1,9 +1,11 @@
 //! What can be typed.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 use crate::config::foreign::{openib_conf, operator_guids, sriov_vfs};
 use crate::config::timespan;
@@ -11,7 +13,14 @@ use crate::names::{Colour, Membership, PKey, PciAddress, RdmaName, Rung, Target}
 
 /// Boot-time provisioning of InfiniBand nodes.
 #[derive(Debug, Parser)]
-#[command(name = "ibprov", version, max_term_width = 100, after_help = EXIT_CODES)]
+#[command(
+    name = "ibprov",
+    version = version(),
+    max_term_width = 100,
+    help_template = HELP,
+    subcommand_required = true,
+    arg_required_else_help = true
+)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -21,11 +30,84 @@ pub struct Cli {
     pub common: Common,
 }
 
-const EXIT_CODES: &str = "Exit codes:
-  0  all is as wanted
-  1  something wanted did not happen (optional, deferred, or denied by the site)
-  2  could not begin: bad usage or configuration
-  3  something that is not optional is not ready";
+/// What ibprov's own units and rules of udev run, and nobody types: apart from [`Cli`], so
+/// that no help and no suggestion has them.
+#[derive(Debug, Parser)]
+#[command(name = "ibprov")]
+pub enum Internal {
+    /// The child that does what may hang.
+    #[command(name = crate::workers::child::VERB)]
+    Worker,
+    /// Give the RDMA device of a function its name.
+    NameRdma {
+        /// The function.
+        pci: PciAddress,
+        /// The name.
+        name: RdmaName,
+    },
+}
+
+impl Internal {
+    /// What `arguments` of the program ask for, if it is one of these.
+    pub fn of(arguments: impl IntoIterator<Item = OsString>) -> Option<Self> {
+        let arguments: Vec<OsString> = arguments.into_iter().collect();
+        let verb = arguments.get(1)?.to_str()?;
+        let is_one = Self::command().get_subcommands().any(|own| own.get_name() == verb);
+        is_one.then(|| Self::parse_from(arguments))
+    }
+}
+
+/// The version, with the commit that it was built from where the build says so
+/// (IBPROV_COMMIT, see Makefile).
+fn version() -> &'static str {
+    static VERSION: OnceLock<String> = OnceLock::new();
+    VERSION.get_or_init(|| {
+        let number = env!("CARGO_PKG_VERSION");
+        match option_env!("IBPROV_COMMIT").filter(|commit| !commit.is_empty()) {
+            Some(commit) => format!("{number} (commit {commit})"),
+            None => number.to_owned(),
+        }
+    })
+}
+
+/// The first screen, by what somebody wants to do. A test holds that it has each verb.
+const HELP: &str = "\
+{about}
+
+{usage-heading} {usage}
+
+Is the node as it is meant to be?
+  status       Show whether it is, and a line for each port
+  check        Diagnose a boot, on this host or from log files
+  wait-online  Wait until ports are in use by the fabric
+
+VFs:
+  plan         Show planned changes to VFs, and errors in the plan
+  apply        Create and configure the VFs of all PFs, or of one
+  guests       Start the configured virtual machines when their VFs are ready
+
+Boot (run by ibprov's units):
+  boot         Load the modules, and wait until every expected port is named
+  iface        Configure one IPoIB interface and bring it up
+
+Configuration:
+  config       Check or show the configuration, or print its schema
+  import       Convert another tool's configuration
+  completions  Print completions for a shell
+
+Options:
+{options}
+
+Examples:
+  ibprov status                        what is wrong with this node, and what to do
+  ibprov boot --dry-run                what boot would do
+  ibprov check --log messages          why a boot failed, from its log
+  ibprov plan && ibprov apply          VFs as the configuration plans them
+
+Exit codes: 0 as it is meant to be; 1 ready with exceptions, or something would change;
+2 could not begin; 3 not ready. `ibprov VERB --help` has those of each verb.
+Manual: ibprov(8), ibprov.toml(5)
+";
 
 /// Flags that every verb takes.
 #[derive(Debug, Clone, Args)]
@@ -36,11 +118,18 @@ pub struct Common {
     /// Look at the tree below DIR instead of /
     #[arg(long, global = true, value_name = "DIR")]
     pub root: Option<PathBuf>,
-    /// How to print
-    #[arg(long, global = true, value_enum, default_value_t = Format::Text)]
+    /// How to print: text or json
+    #[arg(long, global = true, value_enum, hide_possible_values = true, default_value_t = Format::Text)]
     pub format: Format,
-    /// When to colour text
-    #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t = Colour::Auto)]
+    /// When to colour text: auto, always or never
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        value_enum,
+        hide_possible_values = true,
+        default_value_t = Colour::Auto
+    )]
     pub color: Colour,
     /// Show more detail, and ibprov's debug messages
     #[arg(short, long, global = true)]
@@ -59,44 +148,99 @@ pub enum Format {
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Give the VFs of a PF, or of all, their number, GUIDs, policy and driver
+    /// Create and configure the VFs of all PFs, or of one
+    #[command(after_help = "\
+Exit codes: 0 all VFs as planned; 1 some are in use and were left, or with --dry-run
+something would be done; 2 a plan has errors; 3 VFs are not as planned.
+
+Examples:
+  ibprov apply --dry-run       the steps, in their order
+  ibprov apply 4b:00.0         the VFs of one PF")]
     Apply(ApplyArgs),
-    /// Load the modules and wait until every expected port's netdev is named
+    /// Load the modules, and wait until every expected port is named
+    #[command(after_help = "\
+Exit codes: 0 all expected ports are ready; 1 what is missing is optional, in use or denied
+by the site, or with --dry-run something would be done; 2 could not begin; 3 not ready.
+
+Examples:
+  ibprov boot --dry-run        all that boot would do, in order
+  systemctl start ibprov       as at boot")]
     Boot(BootArgs),
-    /// Say what is wrong with a boot, from this host or from logs
+    /// Diagnose a boot, on this host or from log files
+    #[command(after_help = "\
+Exit codes: 0 no error found; 1 errors found; 2 nothing could be read, or what is expected
+is not known.
+
+Examples:
+  ibprov check                            this boot of this host
+  ibprov check --boot -1                  the boot before
+  ibprov check --log messages dmesg.txt   what somebody has sent
+  ibprov check --explain ordering-cycle   what a diagnosis means")]
     Check(CheckArgs),
     /// Check or show the configuration, or print its schema
+    #[command(after_help = "Exit codes: 0 the configuration is good; 2 it has errors.")]
     Config {
         /// What to do with the configuration.
         #[command(subcommand)]
         verb: ConfigVerb,
     },
-    /// Print another tool's configuration as ibprov's own
+    /// Convert another tool's configuration
+    #[command(after_help = "\
+Exit codes: 0 all was converted; 1 what could not be is listed as comments; 2 could not
+begin.")]
     Import {
         /// Whose.
         #[command(subcommand)]
         verb: ImportVerb,
     },
-    /// Show what the VFs shall be, what would change, and what is wrong with the plan
+    /// Show planned changes to VFs, and errors in the plan
+    #[command(after_help = "\
+Exit codes: 0 all as planned; 1 something would change, or pins and configuration differ;
+2 the plan has errors.
+
+Examples:
+  ibprov plan --all            each VF, also those that stay as they are
+  ibprov plan --pin            keep the GUIDs, whatever the host is called")]
     Plan(PlanArgs),
-    /// Set one IPoIB interface up: its settings, and who brings it up
+    /// Configure one IPoIB interface and bring it up
+    #[command(after_help = "\
+Exit codes: 0 configured, and up or left to a network stack; 1 up without carrier; 2 could
+not begin; 3 not configured, or not up.
+
+Examples:
+  ibprov iface ib0 --dry-run   what would be set, and who would bring it up")]
     Iface(IfaceArgs),
-    /// Show every HCA, port, netdev and VF with its readiness ladder
+    /// Show whether the node is as it is meant to be, and a line for each port
+    #[command(after_help = "\
+Exit codes: 0 ready; 1 ready with exceptions; 2 not known: the configuration is bad; 3 an
+expected port or a planned VF is not ready.
+
+Examples:
+  ibprov status -v             all that is known of each adapter
+  ibprov status --format json  for programs")]
     Status(StatusArgs),
-    /// Wait until ports are Active, their netdevs have carrier and, if asked, an address
+    /// Wait until ports are in use by the fabric
+    #[command(after_help = "\
+Exit codes: 0 online; 1 what is missing is optional; 2 could not begin, or there is no such
+port; 3 not online at the end.
+
+Examples:
+  ibprov wait-online --timeout 0 ib0     is ib0 online now?
+  ibprov wait-online --address           each with an address of global scope")]
     WaitOnline(WaitOnlineArgs),
-    /// Start the configured virtual machines when their VFs are right
+    /// Start the configured virtual machines when their VFs are ready
+    #[command(after_help = "\
+Exit codes: 0 all are up; 1 some wait or are not to be started; 2 could not begin; 3 one
+failed.
+
+Examples:
+  ibprov guests --dry-run      which would be started, in which order
+  ibprov guests --status       each with its VFs, and why it is not up")]
     Guests(GuestsArgs),
-    /// The child that does what may hang; not for people
-    #[command(name = crate::workers::child::VERB, hide = true)]
-    Worker,
-    /// Give the RDMA device of a function its name; run by ibprov's own rules of udev
-    #[command(hide = true)]
-    NameRdma {
-        /// The function
-        pci: PciAddress,
-        /// The name
-        name: RdmaName,
+    /// Print completions for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
     },
 }
 
@@ -313,4 +457,46 @@ pub enum ImportVerb {
         #[arg(default_value = operator_guids::PATH)]
         file: String,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_screen_has_each_verb_once_and_no_other() {
+        let help = Cli::command().render_help().to_string();
+        for verb in Cli::command().get_subcommands().filter(|verb| verb.get_name() != "help") {
+            let line = format!("\n  {} ", verb.get_name());
+            assert_eq!(help.matches(&line).count(), 1, "{line:?} in {help}");
+        }
+        for word in ["worker", "name-rdma"] {
+            assert!(!help.contains(word), "{help}");
+        }
+    }
+
+    #[test]
+    fn what_nobody_types_is_not_suggested() {
+        for slip in ["workr", "worker", "name-rdm", "stats"] {
+            let said = Cli::try_parse_from(["ibprov", slip]).expect_err(slip).to_string();
+            let own = said.replace(&format!("'{slip}'"), "");
+            assert!(!own.contains("worker") && !own.contains("name-rdma"), "{said}");
+        }
+        let typed = |words: &[&str]| Internal::of(words.iter().map(OsString::from));
+        assert!(matches!(typed(&["ibprov", "worker"]), Some(Internal::Worker)));
+        let named = typed(&["ibprov", "name-rdma", "0000:01:00.1", "mlx5_1"]);
+        assert!(matches!(named, Some(Internal::NameRdma { .. })));
+        assert!(typed(&["ibprov", "status"]).is_none() && typed(&["ibprov"]).is_none());
+    }
+
+    #[test]
+    fn each_verb_tells_its_exit_codes() {
+        for verb in Cli::command().get_subcommands() {
+            let name = verb.get_name();
+            let is_told = verb
+                .get_after_help()
+                .is_some_and(|help| help.to_string().starts_with("Exit codes: "));
+            assert!(is_told || ["completions", "help"].contains(&name), "{name}");
+        }
+    }
 }

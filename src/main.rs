@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
-use ibprov::cli::{Cli, Verb};
+use ibprov::cli::{Cli, Internal, Verb};
 use ibprov::commands::{self, exit};
 use ibprov::host::{Root, journal, live_line, terminal};
 use ibprov::workers::child;
@@ -26,20 +26,23 @@ fn main() -> ExitCode {
 }
 
 fn run() -> anyhow::Result<u8> {
+    // Their parents have read the configuration, and tell them all that they need.
+    if let Some(internal) = Internal::of(std::env::args_os()) {
+        drop(journal::install(false));
+        match internal {
+            Internal::Worker => child::run()?,
+            Internal::NameRdma { pci, name } => commands::name_rdma::run(pci, &name)?,
+        }
+        return Ok(exit::GOOD);
+    }
     let cli = Cli::parse();
     terminal::choose(cli.common.color);
     if let Some(problem) = journal::install(cli.common.verbose) {
         tracing::warn!(warning = problem, "{problem}");
     }
     let common = &cli.common;
-    // Its parent has read the configuration, and tells it all that it needs.
-    if let Verb::Worker = &cli.verb {
-        child::run()?;
-        return Ok(exit::GOOD);
-    }
-    // All that it needs stands in the rule of udev that runs it.
-    if let Verb::NameRdma { pci, name } = &cli.verb {
-        commands::name_rdma::run(*pci, name)?;
+    if let Verb::Completions { shell } = &cli.verb {
+        commands::completions::run(*shell)?;
         return Ok(exit::GOOD);
     }
     // A diagnosis needs no configuration, and a bad one must not hinder it.
@@ -94,7 +97,7 @@ fn run() -> anyhow::Result<u8> {
         (Verb::Guests(args), Ok(loaded)) => {
             commands::guests::run(args, &loaded.config, &root, common.format)
         }
-        (Verb::Worker | Verb::NameRdma { .. }, Ok(_)) => Ok(exit::GOOD),
+        (Verb::Completions { .. }, Ok(_)) => Ok(exit::GOOD),
     }
 }
 

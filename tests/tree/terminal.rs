@@ -99,3 +99,13 @@ fn a_wait_is_one_line_that_goes_on_and_is_gone_at_its_end() {
     assert!(line.is_empty() || line.ends_with("\r\u{1b}[K"), "{line:?}");
     assert!(report.contains("nosuch7") && !report.contains('\u{1b}'), "{report:?}");
 }
+
+#[test]
+fn completions_know_verbs_and_flags_and_no_internal_ones() {
+    for (shell, flag) in [("bash", "--dry-run"), ("zsh", "--dry-run"), ("fish", "dry-run")] {
+        let out = ibprov().args(["completions", shell]).output().expect("ibprov");
+        let text = String::from_utf8(out.stdout).expect("text");
+        assert!(out.status.success() && text.contains("wait-online") && text.contains(flag));
+        assert!(!text.contains("worker") && !text.contains("name-rdma"), "{shell}: {text}");
+    }
+}
