@@ -2,28 +2,117 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::keys::{KEYS, Key, Kind, Word};
+use super::keys::{
+    GUEST, HOST_NUMBER, HOST_NUMBER_FILE, INTERFACE, KEYS, Key, Kind, PF, PORT, Word, guest,
+    interface, partition, pf, port, vf,
+};
+use crate::names::Mode;
 
 /// The schema (draft 2020-12), for editors.
 #[must_use]
 pub fn schema() -> Json {
-    let mut schema = object(KEYS);
+    let mut schema = object("", KEYS);
     schema.insert("$schema".into(), "https://json-schema.org/draft/2020-12/schema".into());
     schema.insert("title".into(), "ibprov.toml".into());
     Json::Object(schema)
 }
 
-/// An object with these keys; dots make objects inside it.
-fn object(keys: &[Key]) -> Map<String, Json> {
+/// An object with these keys, the tables of the list `path`; dots make objects inside it.
+fn object(path: &str, keys: &[Key]) -> Map<String, Json> {
     let mut properties = Map::new();
     for key in keys {
-        insert(&mut properties, key.path, describe(key));
+        insert(&mut properties, key.path, describe(path, key));
     }
     let mut object = Map::new();
     object.insert("type".into(), "object".into());
     object.insert("additionalProperties".into(), false.into());
     object.insert("properties".into(), Json::Object(properties));
+    let bounds = bounds(path);
+    if !bounds.is_empty() {
+        object.insert("allOf".into(), bounds.into());
+    }
     object
+}
+
+/// What holds between the keys of one table, as far as a schema can say it. What stands in
+/// several tables or files, what numbers of GUIDs make together, and names that may stand
+/// once only are for `ibprov config check`.
+fn bounds(path: &str) -> Vec<Json> {
+    let mtu_fits_mode = || {
+        json!({
+            "if": {"required": ["mode"], "properties": {"mode": {"const": "datagram"}}},
+            "then": {"properties": {"mtu": {"maximum": Mode::Datagram.largest_mtu()}}},
+        })
+    };
+    match path {
+        "" => vec![not_both(HOST_NUMBER, HOST_NUMBER_FILE)],
+        PORT => vec![
+            one_of(&[port::PCI, port::PORT_GUID, port::RDMA]),
+            not_both(port::PORT_GUID, port::PORT),
+        ],
+        INTERFACE => vec![
+            one_of(&[interface::MATCH_NAME, interface::MATCH_PORT_GUID, interface::MATCH_PCI]),
+            json!({"if": given(interface::MATCH_PORT), "then": given(interface::MATCH_PCI)}),
+            not_both(interface::NAME, interface::MATCH_NAME),
+            json!({
+                "if": given(interface::NAME),
+                "then": {"properties": {"match": {"properties": {
+                    "pci": {"maxItems": 1}, "port-guid": {"maxItems": 1},
+                }}}},
+            }),
+            mtu_fits_mode(),
+        ],
+        "interface.partition" => vec![given(partition::PKEY), mtu_fits_mode()],
+        PF => {
+            let lists = [pf::VFS, pf::GUID_LIST, pf::GUID_NODE_LIST, pf::GUID_PORT_LIST];
+            vec![
+                one_of(&[pf::PCI_ADDRESS, pf::PORT_GUID, pf::NODE_GUID, pf::RDMA_NAME]),
+                any_of(&lists),
+                // All of one kind, or one for node and one for port.
+                json!({"properties": {"guid": {
+                    "anyOf": [
+                        {"maxProperties": 1},
+                        {"required": ["node", "port"], "maxProperties": 2},
+                    ],
+                    "properties": {"node": {"maxProperties": 1}, "port": {"maxProperties": 1}},
+                }}}),
+            ]
+        }
+        "pf.vf" => vec![given(vf::INDEX)],
+        GUEST => vec![
+            one_of(&[guest::DOMAIN, guest::UNIT]),
+            json!({
+                "if": given(guest::UNIT),
+                "then": {"properties": {
+                    "ready": {"const": "running"},
+                    "vfs": {"items": {"not": {"const": "auto"}}},
+                }},
+            }),
+        ],
+        _ => Vec::new(),
+    }
+}
+
+/// The key is given; dots lead through objects.
+fn given(key: &str) -> Json {
+    match key.split_once('.') {
+        Some((section, rest)) => {
+            json!({"required": [section], "properties": {section: given(rest)}})
+        }
+        None => json!({"required": [key]}),
+    }
+}
+
+fn any_of(keys: &[&str]) -> Json {
+    json!({"anyOf": keys.iter().map(|key| given(key)).collect::<Vec<_>>()})
+}
+
+fn one_of(keys: &[&str]) -> Json {
+    json!({"oneOf": keys.iter().map(|key| given(key)).collect::<Vec<_>>()})
+}
+
+fn not_both(one: &str, other: &str) -> Json {
+    json!({"not": {"allOf": [given(one), given(other)]}})
 }
 
 fn insert(properties: &mut Map<String, Json>, path: &str, leaf: Json) {
@@ -39,23 +128,26 @@ fn insert(properties: &mut Map<String, Json>, path: &str, leaf: Json) {
     }
 }
 
-fn describe(key: &Key) -> Json {
+/// Numbers with units, a blank between two numbers.
+const SPAN: &str = "^\\s*[0-9]+(\\s*[a-z]+\\s*[0-9]+|\\s+[0-9]+)*\\s*[a-z]*\\s*$";
+
+fn describe(above: &str, key: &Key) -> Json {
     let string = |word: &Word| match word.spelling.pattern() {
         None => json!({"type": "string", "examples": [word.example]}),
         Some(pattern) => json!({"type": "string", "pattern": pattern, "examples": [word.example]}),
     };
     let mut schema = match &key.kind {
-        // The units are checked by ibprov; a pattern for all of systemd's
+        // Units and range are checked by ibprov: a pattern for all of systemd's
         // spellings would only repeat them badly.
         Kind::Span { min, max } => json!({"anyOf": [
             {"type": "integer", "minimum": min, "maximum": max},
-            {"type": "string", "pattern": "^ *[0-9]+ *[a-z]*( *[0-9]+ *[a-z]+)* *$"},
+            {"type": "string", "pattern": SPAN},
         ]}),
         Kind::Flag => json!({"type": "boolean"}),
         Kind::Number { min, max } => json!({"type": "integer", "minimum": min, "maximum": max}),
         Kind::Vfs => json!({"anyOf": [
             {"type": "integer", "minimum": 0, "maximum": 65534},
-            {"type": "string", "pattern": "^[0-9]+( *- *[0-9]+)?$"},
+            {"type": "string", "pattern": "^ *[0-9]+ *(- *[0-9]+ *)?$"},
         ]}),
         Kind::Word(word) => string(word),
         Kind::Words(word) => json!({"type": "array", "items": string(word)}),
@@ -63,7 +155,13 @@ fn describe(key: &Key) -> Json {
             string(word),
             {"type": "array", "minItems": 1, "items": string(word)},
         ]}),
-        Kind::Tables(keys) => json!({"type": "array", "items": object(keys)}),
+        Kind::Tables(keys) => {
+            let path = match above {
+                "" => key.path.to_owned(),
+                _ => format!("{above}.{}", key.path),
+            };
+            json!({"type": "array", "items": object(&path, keys)})
+        }
     };
     if let Json::Object(schema) = &mut schema {
         schema.insert("description".into(), key.doc.into());

@@ -5,6 +5,7 @@ mod guest;
 mod hostile;
 mod interface;
 mod pf;
+mod schema;
 mod table;
 
 use super::*;

@@ -7,15 +7,17 @@ use crate::names::{DomainName, GuestVf, OnFailure, Ready, UnitName, Words};
 const DOMAIN: Word = Word {
     what: "a libvirt domain",
     example: "vm09",
-    spelling: Spelling::Pattern("^[!-.0-~]([ -.0-~]{0,253}[!-.0-~])?$"),
+    spelling: Spelling::Pattern(
+        "^[^/\\s\\x00-\\x1f\\x7f-\\x9f]([^/\\x00-\\x1f\\x7f-\\x9f]{0,253}[^/\\s\\x00-\\x1f\\x7f-\\x9f])?$",
+    ),
     parse: |text| text.parse::<DomainName>().map(Value::Domain).map_err(|e| e.to_string()),
 };
 
 const UNIT: Word = Word {
     what: "a systemd unit",
     example: "vm@9.service",
-    spelling: Spelling::Pattern(
-        "^[A-Za-z0-9:_.-]{1,100}(@[A-Za-z0-9:_.-]{1,100})?[.](service|target|socket|mount|scope|path|timer)$",
+    spelling: Spelling::Loose(
+        "^[A-Za-z0-9:_.\\\\-]([A-Za-z0-9:_.@\\\\-]*[A-Za-z0-9:_.\\\\-])?[.](service|target|socket|mount|scope|path|timer)$",
     ),
     parse: |text| text.parse::<UnitName>().map(Value::Unit).map_err(|e| e.to_string()),
 };
@@ -23,7 +25,9 @@ const UNIT: Word = Word {
 const GUEST_NAME: Word = Word {
     what: "a guest of the list",
     example: "vm08",
-    spelling: Spelling::Pattern("^[!-.0-~]([ -.0-~]{0,253}[!-.0-~])?$"),
+    spelling: Spelling::Pattern(
+        "^[^/\\s\\x00-\\x1f\\x7f-\\x9f]([^/\\x00-\\x1f\\x7f-\\x9f]{0,253}[^/\\s\\x00-\\x1f\\x7f-\\x9f])?$",
+    ),
     parse: |text| text.parse::<DomainName>().map(Value::Domain).map_err(|e| e.to_string()),
 };
 
@@ -31,7 +35,7 @@ const GUEST_VF: Word = Word {
     what: "a VF",
     example: "0000:4b:00.0/3",
     spelling: Spelling::Pattern(
-        "^(auto|([0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[01][0-9a-fA-F]\\.[0-7]/(0|[1-9][0-9]{0,3}))$",
+        "^(auto|([0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[01][0-9a-fA-F]\\.[0-7]/0*([0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-4]))$",
     ),
     parse: |text| text.parse::<GuestVf>().map(Value::GuestVf),
 };

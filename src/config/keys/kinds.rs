@@ -65,14 +65,16 @@ pub(crate) struct Word {
     pub(crate) parse: fn(&str) -> Result<Value, String>,
 }
 
-/// What a schema can say of a kind of name. It accepts nothing that the parser
-/// refuses.
+/// What a schema can say of a kind of name. It refuses nothing that the parser accepts, but
+/// for what is not ASCII, of which a schema counts characters and the parser bytes.
 #[derive(Debug)]
 pub(crate) enum Spelling {
-    /// It fits this regular expression.
+    /// It fits this regular expression, and all ASCII that does is good.
     Pattern(&'static str),
     /// It is one of the words of its type, and all of these are good.
     OneOf(fn() -> Vec<&'static str>),
+    /// It fits this regular expression, and not all that does is good.
+    Loose(&'static str),
     /// No pattern can say what is good.
     Any,
 }
@@ -82,7 +84,7 @@ impl Spelling {
     /// and hyphens, which mean themselves there.
     pub(crate) fn pattern(&self) -> Option<String> {
         match self {
-            Self::Pattern(pattern) => Some((*pattern).to_owned()),
+            Self::Pattern(pattern) | Self::Loose(pattern) => Some((*pattern).to_owned()),
             Self::OneOf(words) => Some(format!("^({})$", words().join("|"))),
             Self::Any => None,
         }

@@ -47,21 +47,25 @@ pub(super) const MODE: Word = Word {
 pub(super) const PKEY: Word = Word {
     what: "a P_Key",
     example: "0x8001",
-    spelling: Spelling::Pattern("^0[xX][0-9a-fA-F]{3}[1-9a-fA-F]$"),
+    spelling: Spelling::Pattern(
+        "^0[xX]([0-9a-fA-F]{3}[1-9a-fA-F]|[0-9a-fA-F]{2}[1-9a-fA-F]0|[0-9a-fA-F][1-9a-fA-F]00|[1-79a-fA-F]000)$",
+    ),
     parse: |text| text.parse::<PKey>().map(Value::PKey).map_err(|e| e.to_string()),
 };
 
 pub(super) const IF_NAME: Word = Word {
     what: "a network device name",
     example: "ib0",
-    spelling: Spelling::Pattern("^[A-Za-z0-9][A-Za-z0-9_.-]{0,14}$"),
+    spelling: Spelling::Pattern(
+        "^([^/:\\s\\x00-\\x1f\\x7f-\\x9f]{3,15}|[^/:.\\s\\x00-\\x1f\\x7f-\\x9f][^/:\\s\\x00-\\x1f\\x7f-\\x9f]?|[.][^/:.\\s\\x00-\\x1f\\x7f-\\x9f])$",
+    ),
     parse: |text| text.parse::<IfName>().map(Value::IfName).map_err(|e| e.to_string()),
 };
 
 pub(super) const IF_PATTERN: Word = Word {
     what: "a pattern for names of network devices",
     example: "ib*",
-    spelling: Spelling::Pattern("^[A-Za-z0-9_.?-]{1,15}[*]?$"),
+    spelling: Spelling::Loose("^[^/:\\s\\x00-\\x1f\\x7f-\\x9f]{1,64}$"),
     parse: |text| text.parse::<IfPattern>().map(Value::IfPattern).map_err(|e| e.to_string()),
 };
 
@@ -90,7 +94,7 @@ pub(super) const NAME_RULE: Word = Word {
 pub(super) const PATH: Word = Word {
     what: "an absolute path",
     example: "/etc/site/host-number",
-    spelling: Spelling::Pattern("^(/[A-Za-z0-9_.-]+)+$"),
+    spelling: Spelling::Pattern("^/[^\\x00-\\x1f\\x7f-\\x9f]*$"),
     parse: |text| {
         let good = text.starts_with('/') && !text.chars().any(char::is_control);
         good.then(|| Value::Path(text.to_owned()))
@@ -101,7 +105,7 @@ pub(super) const PATH: Word = Word {
 pub(super) const CONNECTION: Word = Word {
     what: "a libvirt connection",
     example: "qemu:///session",
-    spelling: Spelling::Pattern("^[a-z][a-z0-9+.-]{0,30}:[!-~]{1,200}$"),
+    spelling: Spelling::Loose("^[a-z][!-9;-~]*:[!-~]+$"),
     parse: |text| text.parse::<Connection>().map(Value::Connection),
 };
 
