@@ -310,6 +310,9 @@ pub struct StatusArgs {
     /// Show the GID table of each port: index, type and address
     #[arg(long)]
     pub gids: bool,
+    /// Show it anew whenever something changes, until Ctrl-C
+    #[arg(long)]
+    pub watch: bool,
 }
 
 /// What `iface` takes.

@@ -2,13 +2,15 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::io::{IsTerminal as _, Write};
+use std::path::{Path, PathBuf};
 
 use super::{node, screen};
 use crate::apply::warnings::foreseen_of_all;
 use crate::cli::{Common, Format, StatusArgs};
 use crate::config::{Config, Problems};
-use crate::host::{Root, answer, state};
+use crate::host::events::Events;
+use crate::host::{Root, answer, clock, state};
 use crate::ladder::expect::{candidate, expectation};
 use crate::ladder::progress::progress;
 use crate::ladder::{Facts, cause};
@@ -33,13 +35,68 @@ pub fn run(
     common: &Common,
 ) -> anyhow::Result<u8> {
     let invalid = loaded.as_ref().err().map(|problems| node::invalid(problems));
-    let status = gather(args, &loaded.unwrap_or_default(), invalid, root);
+    let config = loaded.unwrap_or_default();
+    let look = || gather(args, &config, invalid.clone(), root);
+    if args.watch {
+        return watch(look, root, common);
+    }
+    let status = look();
     let mut out = std::io::stdout().lock();
     match common.format {
         Format::Text => write!(out, "{}", status.to_text(screen(&out), common.verbose))?,
         Format::Json => writeln!(out, "{}", serde_json::to_string_pretty(&status)?)?,
     }
     Ok(status.judgement.exit_code)
+}
+
+/// How often ports are looked at although nothing was heard: the kernel has no event for
+/// their state.
+const LOOK_EVERY_USEC: u64 = 5_000_000;
+
+/// Events come in bursts: one look is enough for those of so long.
+const BURST_USEC: u64 = 250_000;
+
+/// Show what `look` sees, and again when it is something else: on a terminal in the place of
+/// what was shown before, elsewhere below it; JSON is one line each time.
+fn watch(look: impl Fn() -> Status, root: &Root, common: &Common) -> anyhow::Result<u8> {
+    if !root.is_live() {
+        anyhow::bail!("--watch cannot be combined with --root: nothing changes in a copied tree");
+    }
+    let outcomes = state::ports_dir();
+    let watched: Vec<&Path> = outcomes.iter().map(PathBuf::as_path).collect();
+    let mut events = Events::open(&watched)?;
+    events.listen_to_links();
+    let mut out = std::io::stdout().lock();
+    let mut shown = String::new();
+    loop {
+        let looked = clock::monotonic_usec();
+        let status = look();
+        let text = match common.format {
+            Format::Text => status.to_text(screen(&out), common.verbose),
+            Format::Json => format!("{}\n", serde_json::to_string(&status)?),
+        };
+        if text != shown {
+            let separator = match (common.format, out.is_terminal(), shown.is_empty()) {
+                (Format::Text, true, _) => "\u{1b}[H\u{1b}[2J",
+                (Format::Text, false, false) => "\n",
+                _ => "",
+            };
+            write!(out, "{separator}{text}")?;
+            out.flush()?;
+            shown = text;
+        }
+        let mut until = looked + LOOK_EVERY_USEC;
+        while clock::monotonic_usec() < until {
+            let happened = events.wait(until)?;
+            if happened.stop {
+                return Ok(status.judgement.exit_code);
+            }
+            // Children end with each look.
+            if happened.links || happened.files || happened.to_devices() {
+                until = until.min(clock::monotonic_usec() + BURST_USEC);
+            }
+        }
+    }
 }
 
 fn gather(args: &StatusArgs, config: &Config, invalid: Option<String>, root: &Root) -> Status {

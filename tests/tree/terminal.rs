@@ -61,27 +61,51 @@ fn a_terminal_gets_colour_and_its_own_width() {
     );
 }
 
-/// As nobody, who leaves nothing in /run.
-#[test]
-fn a_wait_is_one_line_that_goes_on_and_is_gone_at_its_end() {
+/// A copy of the program that everybody can run, to be run as nobody, who leaves nothing in
+/// /run.
+fn as_nobody() -> (tempfile::TempDir, Command) {
     let dir = tempfile::tempdir().expect("directory");
     let program = dir.path().join("ibprov");
     std::fs::copy(env!("CARGO_BIN_EXE_ibprov"), &program).expect("copy");
     for path in [dir.path(), &program] {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).expect("mode");
     }
-    let (ours, theirs) = terminal(80);
     let mut command = Command::new(&program);
-    command
-        .args(["wait-online", "--timeout", "2s", "--state", "named", "nosuch7"])
-        .env_remove("COLUMNS")
-        .env("TERM", "xterm")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(theirs);
+    command.env_remove("COLUMNS").env("TERM", "xterm").stdin(Stdio::null());
     if nix::unistd::geteuid().is_root() {
         command.uid(65534).gid(65534);
     }
+    (dir, command)
+}
+
+#[test]
+fn watching_shows_the_host_until_it_is_stopped() {
+    let (_dir, mut command) = as_nobody();
+    let (mut ours, theirs) = terminal(80);
+    command.args(["status", "--watch"]).stdout(theirs).stderr(Stdio::null());
+    let mut child = command.spawn().expect("ibprov");
+    drop(command);
+    let mut first = [0; 16];
+    ours.read_exact(&mut first).expect("the first screen");
+    assert!(first.starts_with(b"\x1b[H\x1b[2J"), "{first:?}");
+    let pid = nix::unistd::Pid::from_raw(child.id().try_into().expect("pid"));
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).expect("SIGINT");
+    let rest = written(ours);
+    assert!(rest.contains("\nibprov: "), "{rest:?}");
+    let code = child.wait().expect("end").code();
+    assert!(matches!(code, Some(0..=3)), "{code:?}");
+    let copied = sites::degraded().show(&["status", "--watch"]);
+    assert!(copied.starts_with("error: --watch cannot be combined with --root"), "{copied}");
+}
+
+#[test]
+fn a_wait_is_one_line_that_goes_on_and_is_gone_at_its_end() {
+    let (_dir, mut command) = as_nobody();
+    let (ours, theirs) = terminal(80);
+    command
+        .args(["wait-online", "--timeout", "2s", "--state", "named", "nosuch7"])
+        .stdout(Stdio::piped())
+        .stderr(theirs);
     let child = command.spawn().expect("ibprov");
     drop(command);
     let line = written(ours);
