@@ -193,7 +193,7 @@ impl Run<'_> {
     fn wait_for(&mut self, unit: &str) -> anyhow::Result<Next> {
         match systemctl::wait_for_job(unit, self.deadline)? {
             JobEnd::Pending => Ok(self.failed(&format!(
-                "{unit} is still starting at the deadline (network.timeout): systemctl status {unit}"
+                "{unit} is still starting after network.timeout: systemctl status {unit}"
             ))),
             JobEnd::Done | JobEnd::Failed => Ok(Next::Again),
         }
@@ -213,7 +213,7 @@ impl Run<'_> {
             return Ok(Next::Again);
         }
         Ok(self.failed(&format!(
-            "{unit} is still at it at the deadline (network.timeout): systemctl status '{unit}'"
+            "{unit} is still at it after network.timeout: systemctl status '{unit}'"
         )))
     }
 
@@ -223,7 +223,7 @@ impl Run<'_> {
             JobEnd::Done => Next::Again,
             JobEnd::Failed => self.failed(&format!("{unit} failed: journalctl -u '{unit}'")),
             JobEnd::Pending => self.failed(&format!(
-                "{unit} has not ended at the deadline (network.timeout): journalctl -u '{unit}'"
+                "{unit} has not ended within network.timeout: journalctl -u '{unit}'"
             )),
         }
     }
@@ -291,7 +291,7 @@ impl Run<'_> {
             return Ok(Next::End(BringUp::Waiting));
         }
         Ok(self.failed(&format!(
-            "{stack} has not brought it up by the deadline (network.timeout): {}",
+            "{stack} has not brought it up within network.timeout: {}",
             decision.why
         )))
     }

@@ -153,7 +153,7 @@ fn let_other_agent_end(root: &Root, ask: Ask<'_>, until: u64, report: &mut Iface
     match ends(root, &unit, ask.no_bus, until) {
         Ok(true) => {}
         Ok(false) => report.failures.push(format!(
-            "{}: {unit} is still at work on it at the deadline (network.timeout): {}",
+            "{}: {unit} is still at work on it after network.timeout: {}",
             ask.name,
             interface_manager::REMEDY
         )),
