@@ -56,6 +56,10 @@ fn main() -> ExitCode {
     if asked("vfs") {
         lines.extend(vfs());
     }
+    if asked("named") {
+        lines.extend(named_vfs("vf_names_bench", NAMED_ON_CARD));
+        lines.extend(named_vfs("vf_names_bench_ofed", NAMED_BY_FILES));
+    }
     if asked("interface") {
         lines.extend(interface());
     }
@@ -269,6 +273,38 @@ fn vfs() -> Vec<Line> {
         },
     ];
     lines.extend(starts(&guest, &["again"]));
+    lines
+}
+
+const NAMED_ON_CARD: [&str; 3] = [
+    "16 named VFs, mlx5, probe 0: ibprov / by hand",
+    "16 named VFs, mlx5, probe 100 ms: the same",
+    "16 named VFs, mlx5, probe 300 ms: the same",
+];
+const NAMED_BY_FILES: [&str; 3] = [
+    "16 named VFs, MLNX_OFED's files, probe 0",
+    "16 named VFs, MLNX_OFED's files, probe 100 ms",
+    "16 named VFs, MLNX_OFED's files, probe 300 ms",
+];
+
+/// VFs that have their names: by ibprov, and by a hand-written sequence that binds as
+/// many at the same time.
+fn named_vfs(scenario: &str, whats: [&'static str; 3]) -> Vec<Line> {
+    println!("Booting a guest and naming VFs ...");
+    let guest = machine::boot(scenario);
+    guest.assert_success();
+    assert_eq!(guest.stdout(), "", "VFs are not as they were asked for");
+    let times = guest.file("times");
+    let of = |who: &str, probe: u32| {
+        let key = format!("{who} {probe} ");
+        let times = times.lines().filter_map(|l| l.strip_prefix(&key)?.parse::<f64>().ok());
+        spread(times.collect())
+    };
+    let ratio = |(what, probe): (&'static str, u32)| {
+        Line::ratio(what, &of("by_ibprov", probe), ("by hand", &of("by_hand", probe)), 1.3)
+    };
+    let mut lines: Vec<Line> = whats.into_iter().zip([0, 100, 300]).map(ratio).collect();
+    lines.extend(starts(&guest, &["by_hand", "by_ibprov"]));
     lines
 }
 

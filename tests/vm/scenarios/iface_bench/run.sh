@@ -4,7 +4,7 @@
 #     bare unit-active
 set -eu
 . /usr/lib/bed/starts.sh
-pf=0000:01:00.0
+pf=0001:01:00.0
 stamp() { systemctl show -p ActiveEnterTimestampMonotonic --value "$1"; }
 round() { # UNIT
 	unit=$(systemd-escape -p --template="$1@.service" "$(readlink -f /sys/class/net/ib0)")

@@ -1,6 +1,6 @@
 begin=$(cut -d' ' -f1 /proc/uptime)
-echo 64 >/sys/bus/pci/devices/0000:01:00.0/sriov_numvfs
-until=$(($(cut -d. -f1 /proc/uptime) + 200))
+echo 64 >/sys/bus/pci/devices/0001:01:00.0/sriov_numvfs
+until=$(($(cut -d. -f1 /proc/uptime) + 600))
 done=0
 while [ "$(cut -d. -f1 /proc/uptime)" -lt $until ]; do
 	udevadm settle --timeout=60
