@@ -298,7 +298,7 @@ fn named_vfs(scenario: &str, whats: [&'static str; 3]) -> Vec<Line> {
     let of = |who: &str, probe: u32| {
         let key = format!("{who} {probe} ");
         let times = times.lines().filter_map(|l| l.strip_prefix(&key)?.parse::<f64>().ok());
-        spread(times.collect())
+        spread_of(times.collect())
     };
     let ratio = |(what, probe): (&'static str, u32)| {
         Line::ratio(what, &of("by_ibprov", probe), ("by hand", &of("by_hand", probe)), 1.3)

@@ -284,3 +284,57 @@ fn after_a_hundred_kills_amid_faults_the_next_run_is_right() {
 fn after_another_hundred_kills_amid_faults_the_next_run_is_right() {
     rounds_of_kills(1);
 }
+
+/// The faults of the card that `fault_phases` knows, in two halves.
+const FAULTS: [&str; 2] = [
+    "none silent slow pages link sm stale guid-refuse policy-refuse vpd-slow slow.INIT_HCA \
+     fail.ALLOC_XRCD fail.ACCESS_REG vf-fail.INIT_HCA drop.ENABLE_HCA drop.QUERY_HCA_CAP \
+     drop.CREATE_CQ drop.RST2INIT_QP drop.MAD_IFC drop.QUERY_HCA_VPORT_CONTEXT \
+     vf-drop.INIT_HCA vf-drop.ALLOC_XRCD",
+    "none gone syndrome init eth guid-drop policy-drop vpd fw-wait fail.INIT_HCA \
+     fail.CREATE_CQ fail.QUERY_HCA_VPORT_CONTEXT vf-fail.ALLOC_XRCD drop.INIT_HCA \
+     drop.CREATE_EQ drop.CREATE_QP drop.ALLOC_XRCD drop.ACCESS_REG \
+     drop.MODIFY_HCA_VPORT_CONTEXT drop.MANAGE_PAGES drop.CREATE_MKEY vf-drop.CREATE_CQ",
+];
+
+/// Half of the faults, each at each phase of a boot; IBPROV_CAMPAIGN_FAULTS, a list with
+/// commas: these instead.
+fn faults_by_phases(half: usize) {
+    let folder = tools::project().join("tests/vm/scenarios");
+    let mut scenario = Scenario::load(&folder, "fault_phases").expect("scenario");
+    let given = std::env::var("IBPROV_CAMPAIGN_FAULTS");
+    let faults = given.unwrap_or_else(|_| FAULTS[half].split(' ').collect::<Vec<_>>().join(","));
+    scenario.settings.cmdline.push_str(&format!(" bed.faults={faults}"));
+    let guest = machine::run(&scenario, &format!("fault_phases.{half}")).expect("a machine");
+    let pairs = guest.file("pairs");
+    println!("{}\n{pairs}", guest.stdout());
+    guest.assert_success();
+    // All is well in the end, and nothing was stuck on the way.
+    assert_eq!(guest.stdout(), "last: 0 0\n");
+    for pair in pairs.lines() {
+        let words: Vec<&str> = pair.split(' ').collect();
+        let [fault, phase, code, took] = words[..] else { panic!("{pair:?}") };
+        let took: u64 = took.parse().expect("milliseconds");
+        // The longest time is 24 s; a start of a unit and of a program is under a second.
+        assert!(took < 27_000, "{pair}");
+        let report = guest.json(&format!("{fault}.{phase}.json"));
+        assert_eq!(report["exit_code"].to_string(), code, "{pair}: {report:#}");
+        let lacking =
+            report["ports"].as_array().expect("ports").iter().filter(|p| p["ready"] != true);
+        for port in lacking {
+            assert!(port["cause"].is_string() || port["missing"].is_string(), "{pair}: {port:#}");
+        }
+    }
+}
+
+#[test]
+#[ignore = "a hundred and thirty boots of ibprov take most of an hour"]
+fn every_fault_at_every_phase_of_a_boot_ends_in_time() {
+    faults_by_phases(0);
+}
+
+#[test]
+#[ignore = "a hundred and thirty boots of ibprov take most of an hour"]
+fn every_other_fault_at_every_phase_of_a_boot_ends_in_time() {
+    faults_by_phases(1);
+}

@@ -16,6 +16,7 @@
 #include "card.h"
 
 #define MESSAGE_MAX (512 * 1024)
+#define DELIVERY_FIRMWARE 0x6
 #define DELIVERY_IN_LENGTH 0x7
 #define OWNED_BY_CARD 1
 
@@ -80,15 +81,17 @@ static struct card_eq *command_eq(struct card_fn *fn)
 	return NULL;
 }
 
-static void run(struct card_fn *fn, unsigned int i)
+/* Executed, or given back with the error of delivery @delivery. */
+static void run(struct card_fn *fn, unsigned int i, u8 delivery)
 {
 	struct mlx5_cmd_layout *lay = entry(fn, i);
 	size_t in_len = be32_to_cpu(lay->inlen), out_len = be32_to_cpu(lay->outlen);
 	u8 *in = NULL, *out = NULL, status;
 	struct card_eq *before = command_eq(fn), *after;
-	u8 delivery = 0;
 	u16 opcode = 0;
 
+	if (delivery)
+		goto out;
 	if (in_len < 8 || in_len > MESSAGE_MAX || out_len < 8 ||
 	    out_len > MESSAGE_MAX) {
 		delivery = DELIVERY_IN_LENGTH;
@@ -166,11 +169,21 @@ static bool plan_answer(struct card_fn *fn, unsigned int i, u64 now)
 		}
 	}
 	snprintf(knob, sizeof(knob), "drop.%s", opcode_name(opcode));
-	if (knob_text(fn, knob, value) && strcmp(value, "0")) {
+	if (knob_text(fn, knob, value) && !strcmp(value, "1")) {
 		count(fn, C_command_dropped);
 		return false;
 	}
 	return true;
+}
+
+/* A command that was not answered while its knob said so, and now is. */
+static bool is_let_go(struct card_fn *fn, unsigned int i)
+{
+	char knob[64], value[VALUE_LEN];
+	u16 opcode = be32_to_cpu(entry(fn, i)->in[0]) >> 16;
+
+	snprintf(knob, sizeof(knob), "drop.%s", opcode_name(opcode));
+	return knob_text(fn, knob, value) && !strcmp(value, "late");
 }
 
 bool command_pass(struct card_fn *fn)
@@ -219,13 +232,16 @@ bool command_pass(struct card_fn *fn)
 			s->token = lay->token;
 			s->dropped = !plan_answer(fn, i, now);
 		}
-		if (s->dropped)
+		if (s->dropped) {
+			if (is_let_go(fn, i))
+				run(fn, i, DELIVERY_FIRMWARE);
 			continue;
+		}
 		if (now < s->due)
 			continue;
 		busy = true;
 		was_enabled = fn->enabled;
-		run(fn, i);
+		run(fn, i, 0);
 		if (was_enabled && !fn->enabled)
 			fn->cmdq = 0;
 		if (!fn->cmdq)

@@ -31,7 +31,7 @@ static const char * const known[] = {
 	"active_delay_ms", "board_id", "boot_pages", "cmd_timeout_ms",
 	"enhanced", "fw_ver", "fw_wait_ms", "gone", "guid_write", "init_pages", "latch",
 	"link", "link_delay_ms", "link_type", "node_guid", "pcie_speed", "pcie_width",
-	"pkeys", "policy_write", "port_guid", "reset_ms", "rfr",
+	"pkeys", "policy_write", "port_guid", "reclaim_vfs_ms", "reset_ms", "rfr",
 	"serial_init_ms", "silent", "slow", "sm", "sm_delay_ms", "speed",
 	"syndrome", "totalvfs", "vf_pages", "vpd", "vpd_ms", "width",
 };
@@ -203,6 +203,8 @@ static bool value_fits(const char *knob, const char *value)
 		return one_of(value, "sdr ddr qdr fdr edr hdr ndr");
 	if (!strcmp(knob, "guid_write") || !strcmp(knob, "policy_write"))
 		return one_of(value, "ok drop") || !parse_number(value, &number);
+	if (strstarts(knob, "drop."))
+		return one_of(value, "0 1 late");
 	if (strstarts(knob, "fail."))
 		return !parse_failure(value, &nth, &status, &times);
 	return !parse_number(value, &number);

@@ -47,7 +47,7 @@ static u16 width_of(struct card_fn *pf)
 
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(5, 16, 0)
 /* The timeouts that the driver has by itself; see the knob cmd_timeout_ms. */
-static void default_timeouts(void *data)
+static void default_timeouts(struct card_fn *fn, void *data)
 {
 #define TIMEOUT(field, ms) \
 	MLX5_SET(default_timeout, MLX5_ADDR_OF(dtor_reg, data, field), to_value, ms)
@@ -60,7 +60,7 @@ static void default_timeouts(void *data)
 	TIMEOUT(flush_on_err_to, 2000);
 	TIMEOUT(fsm_reactivate_to, 5000);
 	TIMEOUT(reclaim_pages_to, 5000);
-	TIMEOUT(reclaim_vfs_pages_to, 120000);
+	TIMEOUT(reclaim_vfs_pages_to, knob_number(fn, "reclaim_vfs_ms", 120000));
 #undef TIMEOUT
 }
 #endif
@@ -110,7 +110,7 @@ u8 register_access(struct card_fn *fn, u16 id, bool write, void *data, size_t le
 	case REG_DTOR:
 		if (len < MLX5_ST_SZ_BYTES(dtor_reg))
 			break;
-		default_timeouts(data);
+		default_timeouts(fn, data);
 		return 0;
 #endif
 	}

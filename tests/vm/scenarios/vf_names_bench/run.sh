@@ -55,7 +55,7 @@ measure by_ibprov 0
 measure by_hand 0
 : >"$OUT/times"
 for probe in 0 100 300; do
-	for round in 1 2 3 4 5 6 7; do
+	for round in 1 2 3 4 5; do
 		measure by_hand $probe
 		measure by_ibprov $probe
 	done
