@@ -16,7 +16,7 @@ fn an_error_is_told_where_backtraces_are_asked_for() {
     let outcome = boot("iface_decision");
     assert_eq!(
         outcome.file("backtrace"),
-        "error: there is no interface ib7; IPoIB interfaces of this host: none\n"
+        "error: there is no interface ib7; IPoIB interfaces of this host: ib0\n"
     );
     assert!(outcome.stdout().contains("nosuch: 2\n"), "{}", outcome.stdout());
 }
