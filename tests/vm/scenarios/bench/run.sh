@@ -7,9 +7,9 @@ set -eu
 . /usr/lib/bed/starts.sh
 unload() {
 	systemctl stop ibprov.service bare.service boxed.service
+	# ib_uverbs stays: mlx5_ib needs it.
 	modprobe -r ib_ipoib
 	modprobe -r ib_umad
-	modprobe -r ib_uverbs
 	udevadm settle
 }
 property() { systemctl show -p "$2" --value "$1"; }
