@@ -7,9 +7,9 @@ set -eu
 . /usr/lib/bed/starts.sh
 unload() {
 	systemctl stop ibprov.service bare.service boxed.service
-	# ib_uverbs stays: mlx5_ib needs it.
 	modprobe -r ib_ipoib
 	modprobe -r ib_umad
+	modprobe -r ib_uverbs
 	udevadm settle
 }
 property() { systemctl show -p "$2" --value "$1"; }
@@ -54,7 +54,7 @@ costs
 
 # A host without an HCA.
 unload
-echo 1 >/sys/bus/pci/devices/0001:01:00.0/remove
+echo 1 >/sys/bus/pci/devices/0000:01:00.0/remove
 udevadm settle
 for round in 1 2 3 4 5 6 7; do
 	systemctl stop ibprov.service
