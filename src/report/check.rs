@@ -1,6 +1,7 @@
 //! `ibprov check`: findings for people, the root cause first, its consequences
 //! below it.
 
+use crate::report::advice::{Advice, Purpose};
 use crate::report::finding::{Confidence, Diagnosis, Finding, Quote, Read, Severity, Verdict};
 use crate::report::screen::{Screen, Tone};
 
@@ -110,9 +111,11 @@ fn of(finding: &Finding, said: &[&Finding], screen: Screen) -> Vec<String> {
         shown.push((String::new(), format!("and {} more lines", quotes.len() - QUOTES)));
     }
     part("Evidence", shown);
-    let is_new = |step: &&String| !said.iter().any(|other| other.advice.contains(step));
-    let steps = finding.advice.iter().filter(is_new);
-    part("To do", steps.map(|step| ("- ".to_owned(), step.clone())).collect());
+    let is_new = |step: &&Advice| !said.iter().any(|other| other.advice.contains(step));
+    for purpose in Purpose::ALL {
+        let steps = finding.advice.iter().filter(|step| step.purpose == purpose).filter(is_new);
+        part(purpose.heading(), steps.map(|step| ("- ".to_owned(), step.text.clone())).collect());
+    }
     lines
 }
 

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use super::advice::Advice;
+
 /// The stable name of a diagnosis, kebab-case.
 pub type Code = &'static str;
 
@@ -58,7 +60,7 @@ pub struct Finding {
     /// What it rests on.
     pub evidence: Vec<Quote>,
     /// What to do, one step each.
-    pub advice: Vec<String>,
+    pub advice: Vec<Advice>,
     /// The boot it is about, where the evidence holds several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub boot: Option<String>,
@@ -106,10 +108,32 @@ impl Finding {
         self
     }
 
-    /// With what to do.
+    /// With steps that only look.
     #[must_use]
-    pub fn advice<S: Into<String>>(mut self, steps: impl IntoIterator<Item = S>) -> Self {
-        self.advice.extend(steps.into_iter().map(Into::into));
+    pub fn look<S: Into<String>>(self, steps: impl IntoIterator<Item = S>) -> Self {
+        self.steps(steps.into_iter().map(Advice::look))
+    }
+
+    /// With steps that repair this boot.
+    #[must_use]
+    pub fn now<S: Into<String>>(self, steps: impl IntoIterator<Item = S>) -> Self {
+        self.steps(steps.into_iter().map(Advice::now))
+    }
+
+    /// With steps that repair every later boot.
+    #[must_use]
+    pub fn permanent<S: Into<String>>(self, steps: impl IntoIterator<Item = S>) -> Self {
+        self.steps(steps.into_iter().map(Advice::permanent))
+    }
+
+    /// With what to do. Equal steps are taken once.
+    #[must_use]
+    pub fn steps(mut self, steps: impl IntoIterator<Item = Advice>) -> Self {
+        for step in steps {
+            if !self.advice.contains(&step) {
+                self.advice.push(step);
+            }
+        }
         self
     }
 }

@@ -1,6 +1,7 @@
 //! What users read: text for people, versioned JSON for programs, journal
 //! events with stable MESSAGE_IDs. Pure: values in, text out.
 
+pub mod advice;
 mod as_text;
 pub mod boot;
 mod boot_step;

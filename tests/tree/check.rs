@@ -65,21 +65,26 @@ fn the_boot_without_openibd_is_explained() {
             openibd-disabled.log:13: [Mar 18 10:29:53] Bringing up interface ib0:  ERROR     : [/etc/sysconfig/network-scripts/ifup-eth] Device ib0 does not seem to be present, delaying initialization.
             openibd-disabled.log:15: [Mar 18 10:31:13] mlx5_core 0000:4b:00.0: MLX5E: StrdRq(0) RqSz(1024) StrdSz(256) RxCqeCmprss(0)
             openibd-disabled.log:22: [Mar 18 10:31:14] OS is booting, will not run ifup on ib0
-          To do:
-            - systemctl enable openibd.service (or ibprov.service in its place), then reboot
-            - now, without a reboot: ifup the interface, or systemctl restart the network service
+          Look:
             - systemctl is-enabled openibd.service
+          Fix now:
+            - ifup the interface, or systemctl restart the network service
+          Fix permanently:
+            - systemctl enable openibd.service (or ibprov.service in its place), then reboot
 
             error: ifup-skipped-os-booting (confidence high, caused by openibd-disabled)
               mlnx_interface_mgr did not bring ib0 up, and the network service had already given up on it.
-              To do:
+              Fix now:
                 - ifup ib0
+              Fix permanently:
+                - systemctl enable ibprov.service: the netdev is then there before the network service asks for it
 
             error: module-loaded-late (confidence medium, caused by openibd-disabled)
               ib0 was made 80 s after the network service had asked for it, and nothing brought it up.
-              To do:
-                - ip link set ib0 up, or ifup ib0, for now
-                - enable ibprov.service: it holds the network service until the netdevs are there
+              Fix now:
+                - ip link set ib0 up, or ifup ib0
+              Fix permanently:
+                - systemctl enable ibprov.service: it holds the network service until the netdevs are there
         exit 1
     "#]].assert_eq(&shown(&here(&["--log", "openibd-disabled.log"])));
 }
@@ -258,6 +263,11 @@ fn json_is_as_promised() {
         }
         for key in ["chain", "evidence", "advice"] {
             assert!(finding[key].is_array(), "{key} of {finding}");
+        }
+        for step in finding["advice"].as_array().expect("advice") {
+            let purpose = step["purpose"].as_str().expect("purpose");
+            assert!(["look", "now", "permanent"].contains(&purpose), "{step}");
+            assert!(step["text"].is_string(), "{step}");
         }
         for quote in finding["evidence"].as_array().expect("evidence") {
             assert!(quote["source"].is_string() && quote["line"].is_u64(), "{quote}");

@@ -47,11 +47,7 @@ fn finding(host: &Host, cycle: &Cycle) -> Finding {
         format!("Which one is not fixed. It can be any of: {}.", cycle.candidates.join(", ")),
     ])
     .quoting([shown(host, format!("order: {way}"))])
-    .advice([
-        format!("systemctl cat {} | grep -E '^(#|After|Before)'", cycle.units.join(" ")),
-        "remove one After= or Before= of that circle, one that a drop-in in /etc adds rather than one of the distribution, then: systemctl daemon-reload".to_owned(),
-        "systemd-analyze verify default.target".to_owned(),
-    ])
+    .look([format!("systemctl cat {} | grep -E '^(#|After|Before)'", cycle.units.join(" ")), "systemd-analyze verify default.target".to_owned()]).permanent(["remove one After= or Before= of that circle, one that a drop-in in /etc adds rather than one of the distribution, then: systemctl daemon-reload"])
 }
 
 fn of_the_network(graph: &Graph, unit: &str) -> bool {

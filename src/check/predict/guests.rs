@@ -37,10 +37,7 @@ fn by_libvirt_guests(host: &Host) -> Option<Finding> {
         let functions: Vec<String> = guest.functions.iter().map(ToString::to_string).collect();
         shown(host, format!("/var/lib/libvirt/libvirt-guests: {} is given {}", guest.name, functions.join(", ")))
     }))
-    .advice([
-        format!("write {START_NOBODY} to {}", host.resumed.file),
-        "leave the start to ibprov-guests.service, which waits for the VFs".to_owned(),
-    ]);
+    .permanent([format!("write {START_NOBODY} to {}", host.resumed.file), "leave the start to ibprov-guests.service, which waits for the VFs".to_owned()]);
     Some(finding)
 }
 
@@ -75,7 +72,7 @@ fn by_autostart(host: &Host) -> Vec<Finding> {
             let functions: Vec<String> = guest.functions.iter().map(ToString::to_string).collect();
             shown(host, format!("{}: {} is given {}", guest.file, guest.name, functions.join(", ")))
         }))
-        .advice([
+        .permanent([
             format!("virsh autostart --disable {}", names.first().unwrap_or(&"GUEST")),
             "leave the start to ibprov-guests.service, which waits for the VFs".to_owned(),
         ]),
@@ -99,7 +96,7 @@ mod tests {
         host.resumed = Resumed { domains: vec![domain], file };
         let [finding] = &judge(&host)[..] else { panic!("{:?}", judge(&host)) };
         assert_eq!(finding.severity, Severity::Warning);
-        assert!(finding.advice[0].contains("ON_BOOT=ignore to /etc/default/libvirt-guests"));
+        assert!(finding.advice[0].text.contains("ON_BOOT=ignore to /etc/default/libvirt-guests"));
     }
 
     #[test]

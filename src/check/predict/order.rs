@@ -67,22 +67,26 @@ fn finding(host: &Host, provider: &str, judged: &Judged) -> Finding {
             code(judged.need),
             severity,
             Confidence::High,
-            format!("{unit} is ordered before {provider}, which waits for the InfiniBand ports: {harm}."),
+            format!(
+                "{unit} is ordered before {provider}, which waits for the InfiniBand ports: {harm}."
+            ),
         )
         .chain([format!("The order is {}.", in_order(chain))])
-        .advice([format!(
-            "find the line that puts {unit} first and remove it: systemctl cat {} | grep -E '^(#|After|Before)'",
-            chain.join(" ")
+        .look([format!("systemctl cat {} | grep -E '^(#|After|Before)'", chain.join(" "))])
+        .permanent([format!(
+            "remove the line that puts {unit} first, then: systemctl daemon-reload"
         )]),
         _ => Finding::new(
             code(judged.need),
             severity,
             Confidence::High,
-            format!("Nothing orders {unit} after {provider}, which waits for the InfiniBand ports: when the ports are slow, {harm}."),
+            format!(
+                "Nothing orders {unit} after {provider}, which waits for the InfiniBand ports: when the ports are slow, {harm}."
+            ),
         ),
     };
     if let Proof::Missing(drop_in) = &judged.proof {
-        finding = finding.advice([drop_in.commands()]);
+        finding = finding.permanent([drop_in.commands()]);
     }
     if early {
         finding = finding
@@ -141,10 +145,8 @@ fn too_early(host: &Host) -> Vec<Finding> {
                     "Nobody sets it up after that.".to_owned(),
                 ])
                 .quoting([shown(host, format!("{} sets up {netdev}: {}", unit.name, asked.file))])
-                .advice([
-                    format!("now: ifup {netdev}, or systemctl restart {}", unit.name),
-                    "for the next boot: systemctl enable ibprov.service".to_owned(),
-                ]),
+                .now([format!("ifup {netdev}, or systemctl restart {}", unit.name)])
+                .permanent(["systemctl enable ibprov.service"]),
             ],
         );
     }
@@ -183,7 +185,10 @@ home.mount is nfs4
         host.graph.get_mut("scratch.mount").expect("mount").options = "rw,rdma".to_owned();
         let [finding] = &judge(&host)[..] else { panic!("{:?}", judge(&host)) };
         assert_eq!((finding.code, finding.severity), ("mount-before-ipoib", Severity::Warning));
-        assert!(finding.advice[0].contains("scratch.mount.d/50-infiniband.conf"), "{finding:?}");
+        assert!(
+            finding.advice[0].text.contains("scratch.mount.d/50-infiniband.conf"),
+            "{finding:?}"
+        );
         let mount = host.graph.get_mut("scratch.mount").expect("mount");
         mount.now.active = "failed".to_owned();
         mount.now.began_usec = Some(3);

@@ -5,6 +5,7 @@ use crate::check::evidence::Host;
 use crate::check::evidence::host::HostPort;
 use crate::names::Rung;
 use crate::report::ModuleTrouble;
+use crate::report::advice::{Advice, Purpose};
 use crate::report::finding::{Code, Confidence, Finding, Severity};
 
 /// What the ladders of the expected ports and the VFs say.
@@ -25,7 +26,7 @@ pub(super) fn judge(host: &Host) -> Vec<Finding> {
             ),
         )
         .quoting([shown(host, format!("{}: blacklist {}", denied.by, denied.module))])
-        .advice([format!("if it is wanted, remove the line in {}", denied.by)]);
+        .permanent([format!("if it is wanted, remove the line in {}", denied.by)]);
         merge(&mut findings, vec![finding]);
     }
     for vf in &host.unbound_vfs {
@@ -36,10 +37,8 @@ pub(super) fn judge(host: &Host) -> Vec<Finding> {
             format!("The driver's probe of VF {vf} failed, and nothing drives it."),
         )
         .quoting([shown(host, format!("{vf}: no driver"))])
-        .advice([
-            format!("journalctl -k -b | grep {vf}"),
-            format!("after a repair: echo {vf} > /sys/bus/pci/drivers_probe"),
-        ]);
+        .look([format!("journalctl -k -b | grep {vf}")])
+        .now([format!("after a repair: echo {vf} > /sys/bus/pci/drivers_probe")]);
         merge(&mut findings, vec![finding]);
     }
     findings
@@ -69,7 +68,10 @@ fn finding(host: &Host, port: &HostPort) -> Finding {
         finding = finding
             .chain([format!("{} is to set up {} ({}).", asked.unit, asked.netdev, asked.file)]);
     }
-    finding.advice(port.cause.iter().map(|c| c.advice.clone()).filter(|a| !a.is_empty()))
+    finding.steps(port.cause.iter().filter(|c| !c.advice.is_empty()).map(|c| Advice {
+        purpose: if c.by_site { Purpose::Permanent } else { Purpose::Now },
+        text: c.advice.clone(),
+    }))
 }
 
 fn code(port: &HostPort) -> Code {

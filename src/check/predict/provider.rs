@@ -27,7 +27,7 @@ pub(super) fn judge(host: &Host) -> Vec<Finding> {
         ),
     )
     .quoting([shown(host, format!("{unit}: {state}"))])
-    .advice([
+    .permanent([
         if state == "masked" {
             format!("systemctl unmask {unit}")
         } else {
@@ -91,7 +91,7 @@ fn alias(host: &Host) -> Vec<Finding> {
         .map(|(code, f)| {
             Finding::new(code, Severity::Warning, Confidence::High, format!("{}.", f.text))
                 .quoting([shown(host, f.text.clone())])
-                .advice([f.advice.clone()])
+                .permanent([f.advice.clone()])
         })
         .collect()
 }
@@ -143,7 +143,7 @@ mod tests {
         });
         let [finding] = &judge(&both)[..] else { panic!("{:?}", judge(&both)) };
         assert_eq!(
-            (finding.code, finding.advice[0].as_str()),
+            (finding.code, finding.advice[0].text.as_str()),
             ("mlnx-interface-mgr-armed", "mask it")
         );
     }

@@ -36,9 +36,7 @@ fn finding(host: &Host, found: &Deadlock) -> Finding {
         "systemd sees no cycle: the second start is a transaction of its own.".to_owned(),
     ])
     .quoting([shown(host, format!("{unit} runs: {command}"))])
-    .advice([format!(
-        "let it not wait: systemctl --no-block start {waits_for}; or pull it in with Wants= and leave the order to systemd"
-    )])
+    .permanent([format!("let it not wait: systemctl --no-block start {waits_for}; or pull it in with Wants= and leave the order to systemd")])
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             "libvirt started a guest by itself before its VF was there.",
         )
         .quoting(seen::quotes(boot, lines))
-        .advice(["virsh autostart --disable GUEST, and list it in ibprov.toml"]),
+        .permanent(["virsh autostart --disable GUEST, and list it in ibprov.toml"]),
     ]
 }
 

@@ -111,10 +111,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             Finding::new(RULE.code, severity, confidence, format!("{what} in the RDMA stack ({}): {said}", worst.module))
                 .quoting(seen::quotes(boot, [worst.head, worst.culprit]))
                 .quoting(seen::quotes(boot, given_up.iter().copied()))
-                .advice([
-                    "boot the kernel that worked before; look for a newer one with a fix",
-                    "report the whole trace (journalctl -k -b) to linux-rdma@vger.kernel.org or the distribution",
-                ]),
+                .now(["boot the kernel that worked before"]).permanent(["look for a newer kernel with a fix", "report the whole trace (journalctl -k -b) to linux-rdma@vger.kernel.org or the distribution"]),
         );
     } else if let Some(last) = given_up.last() {
         let ethernet = given_up.iter().all(|e| seen::has(e, &ROCE));
@@ -126,10 +123,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
                 format!("The driver gave up: {}", last.text.trim()),
             )
             .quoting(seen::quotes(boot, given_up.iter().copied()))
-            .advice([
-                "boot the kernel that worked before, or a newer one; compare driver and firmware versions (ethtool -i, mstflint q)",
-                "a fault that does not strike each boot: modprobe -r and modprobe the driver brings the port back",
-            ]),
+            .look(["ethtool -i NETDEV; mstflint -d ADDRESS query: which versions have driver and firmware?"]).now(["boot the kernel that worked before; where the fault does not strike each boot, modprobe -r and modprobe the driver"]).permanent(["look for a newer kernel, driver or firmware with a fix"]),
         );
     }
     let strange: Vec<_> = boot.events.iter().filter(|e| is_strange(&e.text)).collect();
@@ -142,7 +136,10 @@ fn judge(boot: &Boot) -> Vec<Finding> {
                 format!("The driver does not behave: {}", first.text.trim()),
             )
             .quoting(seen::quotes(boot, strange.iter().copied()))
-            .advice(["a newer kernel, or the one that worked before; report it to linux-rdma@vger.kernel.org"]),
+            .now(["boot the kernel that worked before"])
+            .permanent([
+                "look for a newer kernel with a fix; report it to linux-rdma@vger.kernel.org",
+            ]),
         );
     }
     found

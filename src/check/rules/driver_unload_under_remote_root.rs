@@ -94,10 +94,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         )
         .quoting(seen::quotes(boot, unloaded.into_iter().chain(remote).chain(errors)))
         .quoting(seen::quotes(boot, root_hangs))
-        .advice([
-            "reset the host; findmnt / and lsblk -S show whether the root comes over the network",
-            "ALLOW_STOP=no in /etc/infiniband/openib.conf; no modprobe -r of the card's driver on this host",
-        ]),
+        .look(["findmnt /; lsblk -S: does the root come over the network?"]).now(["reset the host"]).permanent(["set ALLOW_STOP=no in /etc/infiniband/openib.conf, and never unload the card's driver on this host"]),
     ]
 }
 

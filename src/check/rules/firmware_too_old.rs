@@ -85,13 +85,16 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         (true, false) => (Severity::Info, Confidence::Low),
     };
     vec![
-        Finding::new(RULE.code, severity, confidence, format!("The firmware of {address} is too old for the driver: {}", first.text.trim()))
-            .quoting(seen::quotes(boot, refuses.into_iter().chain(advises)))
+        Finding::new(
+            RULE.code,
+            severity,
+            confidence,
+            format!("The firmware of {address} is too old for the driver: {}", first.text.trim()),
+        )
+        .quoting(seen::quotes(boot, refuses.into_iter().chain(advises)))
         .quoting(seen::quotes(boot, no_device))
-            .advice([
-                format!("mstflint -d {address} q shows version and PSID; burn the newest firmware for that PSID"),
-                "power the host off and on".to_owned(),
-            ]),
+        .look([format!("mstflint -d {address} query: version and PSID of the firmware")])
+        .permanent(["burn the newest firmware for that PSID, then power the host off and on"]),
     ]
 }
 

@@ -100,11 +100,12 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         Finding::new(RULE.code, severity, Confidence::High, what)
             .quoting(seen::quotes(boot, given_up.clone()))
             .quoting(seen::quotes(boot, waits))
-            .advice([
-                "power the host off and on; a warm reboot does not reset the card".to_owned(),
-                format!("mstflint -d {address} q; burn the firmware again if it answers"),
-                "in a guest: the host took the VF away; see its log".to_owned(),
-            ]),
+            .look([
+                format!("mstflint -d {address} query: does the firmware answer?"),
+                "in a guest: the log of the host, which may have taken the VF away".to_owned(),
+            ])
+            .now(["power the host off and on; a warm reboot does not reset the card"])
+            .permanent(["if it comes back: burn the firmware again, or try another slot"]),
     ]
 }
 

@@ -60,11 +60,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             format!("The network configuration fits no device: {}", first.text.trim()),
         )
         .quoting(seen::quotes(boot, lines))
-        .advice([
-            "ip -d link; compare names and addresses with the profile (of an IPoIB address the last 8 bytes)",
-            "nmcli -f NAME,DEVICE,FILENAME connection; grep -H -e HWADDR -e DEVICE /etc/sysconfig/network-scripts/ifcfg-*",
-            "no RDMA device at all (ls /sys/class/infiniband)? Then the driver is what is missing, not the configuration",
-        ]),
+        .look(["ls /sys/class/infiniband: without an RDMA device the driver is what is missing, not the configuration", "ip -d link; compare names and addresses with the profile (of an IPoIB address the last 8 bytes)", "nmcli -f NAME,DEVICE,FILENAME connection; grep -H -e HWADDR -e DEVICE /etc/sysconfig/network-scripts/ifcfg-*"]).permanent(["correct the name or address in the profile"]),
     ]
 }
 

@@ -35,7 +35,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             format!("mlnx_interface_mgr did not bring {netdev} up, and the network service had already given up on it."),
         )
         .quoting(seen::quotes(boot, [asked, event]))
-        .advice([format!("ifup {netdev}")]),
+        .now([format!("ifup {netdev}")]).permanent(["systemctl enable ibprov.service: the netdev is then there before the network service asks for it"]),
     ]
 }
 

@@ -100,8 +100,8 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             format!("{address} is in no IOMMU group, so it cannot be given to a guest."),
         )
         .quoting(seen::quotes(boot, lines))
-        .advice([
-            "dmesg | grep -e DMAR -e IOMMU -e AMD-Vi; ls /sys/kernel/iommu_groups",
+        .look(["dmesg | grep -e DMAR -e IOMMU -e AMD-Vi; ls /sys/kernel/iommu_groups"])
+        .permanent([
             "BIOS: VT-d or AMD-Vi (and SR-IOV) on; kernel command line: intel_iommu=on iommu=pt",
         ]),
     ]

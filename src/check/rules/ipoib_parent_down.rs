@@ -50,12 +50,8 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             format!("{} is up and its parent {name} is down, so no packet passes.", child.name),
         )
         .quoting(quotes.collect::<Vec<_>>())
-        .advice([
-            format!("ip link set {name} up"),
-            format!(
-                "for every boot: an interface entry for {name} that comes up before its children"
-            ),
-        ]),
+        .now([format!("ip link set {name} up")])
+        .permanent([format!("an interface entry for {name} that comes up before its children")]),
     ]
 }
 

@@ -81,13 +81,19 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         return Vec::new();
     };
     vec![
-        Finding::new(RULE.code, severity, confidence, format!("{name} has no physical link: cable, module or peer."))
-            .quoting(quotes)
-            .quoting(seen::quotes(boot, bad.into_iter().chain(unplugged)))
-            .advice([
-                "look at the cable, its module and the LEDs at both ends; is the switch's port enabled?",
-                "mlxlink -d ADDRESS --show_module, or ibportstate LID PORT",
-            ]),
+        Finding::new(
+            RULE.code,
+            severity,
+            confidence,
+            format!("{name} has no physical link: cable, module or peer."),
+        )
+        .quoting(quotes)
+        .quoting(seen::quotes(boot, bad.into_iter().chain(unplugged)))
+        .look([
+            "mlxlink -d ADDRESS --show_module, or ibportstate LID PORT",
+            "the LEDs at both ends of the cable, and whether the switch's port is enabled",
+        ])
+        .now(["plug the cable in again, or replace it"]),
     ]
 }
 

@@ -34,7 +34,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             "MLNX_OFED's mlnx_interface_mgr sets interfaces beside ibprov.",
         )
         .quoting(seen::quotes(boot, [other, ours]))
-        .advice(["ln -sf /dev/null /etc/udev/rules.d/90-ib.rules && udevadm control --reload"]),
+        .permanent(["ln -sf /dev/null /etc/udev/rules.d/90-ib.rules && udevadm control --reload"]),
     ]
 }
 

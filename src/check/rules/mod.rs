@@ -68,6 +68,7 @@ use std::sync::OnceLock;
 
 // What nearly every rule uses.
 use super::evidence::{Boot, Event, Kind};
+use crate::report::advice::Advice;
 use crate::report::finding::{Confidence, Finding, Quote, Severity};
 
 use super::evidence::Needles;

@@ -32,12 +32,17 @@ fn judge(boot: &Boot) -> Vec<Finding> {
     let severity =
         if seen::sign_of_life(boot).is_some() { Severity::Info } else { Severity::Error };
     vec![
-        Finding::new(RULE.code, severity, Confidence::Medium, format!("{module} is on a deny list."))
-            .quoting(seen::quotes(boot, lines))
-            .advice([
-                format!("grep -rn {module} /etc/modprobe.d /lib/modprobe.d /run/modprobe.d; cat /proc/cmdline"),
-                "take the line out, rebuild the initramfs, reboot".to_owned(),
-            ]),
+        Finding::new(
+            RULE.code,
+            severity,
+            Confidence::Medium,
+            format!("{module} is on a deny list."),
+        )
+        .quoting(seen::quotes(boot, lines))
+        .look([format!(
+            "grep -rn {module} /etc/modprobe.d /lib/modprobe.d /run/modprobe.d; cat /proc/cmdline"
+        )])
+        .permanent(["take the line out, rebuild the initramfs, reboot"]),
     ]
 }
 

@@ -58,10 +58,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         ])
         .quoting(seen::quotes(boot, lines.clone()))
         .quoting(seen::quotes(boot, port))
-        .advice([
-            "now: modprobe -r ib_ipoib && modprobe ib_ipoib",
-            "update rdma-core (rdma-load-modules@ before initrd.target), rebuild the initramfs",
-        ]),
+        .now(["modprobe -r ib_ipoib && modprobe ib_ipoib"]).permanent(["update rdma-core (rdma-load-modules@ before initrd.target), rebuild the initramfs"]),
     ]
 }
 

@@ -45,12 +45,11 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             ),
         )
         .quoting(seen::quotes(boot, lost.iter().map(|(e, _)| *e)))
-        .advice([
-            format!("ip link set {netdev} down; ip link set {netdev} up, when ibstat says Active"),
-            "cat /sys/class/infiniband/*/ports/*/pkeys/* | sort -u: is the P_Key there now?"
-                .to_owned(),
-            "let children wait for the port: ibprov-wait-online.service".to_owned(),
-        ]),
+        .look(["cat /sys/class/infiniband/*/ports/*/pkeys/* | sort -u: is the P_Key there now?"])
+        .now([format!(
+            "ip link set {netdev} down; ip link set {netdev} up, when ibstat says Active"
+        )])
+        .permanent(["let children wait for the port: systemctl enable ibprov-wait-online.service"]),
     ]
 }
 

@@ -38,11 +38,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             ),
         )
         .quoting(seen::quotes(boot, [late.asked, late.made]))
-        .advice([
-            format!("ip link set {netdev} up, or ifup {netdev}, for now"),
-            "enable ibprov.service: it holds the network service until the netdevs are there"
-                .to_owned(),
-        ]),
+        .now([format!("ip link set {netdev} up, or ifup {netdev}")]).permanent(["systemctl enable ibprov.service: it holds the network service until the netdevs are there"]),
     ]
 }
 

@@ -130,11 +130,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         )
         .quoting(seen::quotes(boot, lines))
         .quoting(seen::quotes(boot, builds))
-        .advice([
-            format!("find /lib/modules/$(uname -r) -name '{module}.ko*'"),
-            "install the running kernel's modules (linux-modules-extra, kernel-modules-extra; not a cloud kernel)".to_owned(),
-            "with OFED: dkms autoinstall, or mlnxofedinstall --add-kernel-support".to_owned(),
-        ]),
+        .look([format!("find /lib/modules/$(uname -r) -name '{module}.ko*'")]).permanent(["install the running kernel's modules (linux-modules-extra, kernel-modules-extra; not a cloud kernel)", "with OFED: dkms autoinstall, or mlnxofedinstall --add-kernel-support"]),
     ]
 }
 

@@ -37,8 +37,8 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             format!("{module} is listed for the initramfs, and is not in it."),
         )
         .quoting(seen::quotes(boot, lines))
-        .advice([
-            "lsinitrd | grep -e rpcrdma -e ib_ (or lsinitramfs)",
+        .look(["lsinitrd | grep -e rpcrdma -e ib_ (or lsinitramfs)"])
+        .permanent([
             "dracut -f --add-drivers rpcrdma, or take the names out of /etc/rdma/modules/rdma.conf",
         ]),
     ]

@@ -87,11 +87,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
     vec![
         Finding::new(RULE.code, severity, confidence, format!("{module} is not loaded."))
             .quoting(seen::quotes(boot, said.iter().map(|(e, _)| *e)))
-            .advice([
-                format!("modprobe {module}"),
-                "systemctl enable ibprov.service (it loads the modules before the network), or name it in /etc/modules-load.d".to_owned(),
-                "without an HCA in this host: disable the service that asks for it".to_owned(),
-            ]),
+            .now([format!("modprobe {module}")]).permanent(["systemctl enable ibprov.service (it loads the modules before the network), or name it in /etc/modules-load.d", "without an HCA in this host: disable the service that asks for it"]),
     ]
 }
 
@@ -130,11 +126,7 @@ fn absent(boot: &Boot) -> Vec<Finding> {
             ),
         )
         .quoting(seen::quotes(boot, lines))
-        .advice([
-            "lsmod | grep ib_ipoib; modprobe ib_ipoib; ls /sys/class/infiniband: is there an RDMA device at all?",
-            "systemctl is-enabled openibd.service ibprov.service: one of them loads ib_ipoib before the network",
-            "with a log of the whole boot more can be told: journalctl -b -o short-precise",
-        ]),
+        .look(["ls /sys/class/infiniband; lsmod | grep ib_ipoib: is there an RDMA device at all?", "systemctl is-enabled openibd.service ibprov.service: one of them loads ib_ipoib before the network", "with a log of the whole boot more can be told: journalctl -b -o short-precise"]).now(["modprobe ib_ipoib"]),
     ]
 }
 

@@ -47,10 +47,8 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             format!("A module parameter is refused: {}", first.text.trim()),
         )
         .quoting(seen::quotes(boot, lines))
-        .advice([
-            "grep -rn -e 'options mlx' -e 'options ib_' /etc/modprobe.d; cat /proc/cmdline",
-            "correct or remove it, rebuild the initramfs, reboot",
-        ]),
+        .look(["grep -rn -e 'options mlx' -e 'options ib_' /etc/modprobe.d; cat /proc/cmdline"])
+        .permanent(["correct or remove it, rebuild the initramfs, reboot"]),
     ]
 }
 

@@ -50,8 +50,8 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             format!("{module} does not match the RDMA modules or the kernel that are loaded."),
         )
         .quoting(seen::quotes(boot, lines))
-        .advice([
-            "modinfo -n ib_core mlx5_core ib_ipoib: all from the kernel, or all from OFED",
+        .look(["modinfo -n ib_core mlx5_core ib_ipoib: all from the kernel, or all from OFED"])
+        .permanent([
             "dracut -f (or update-initramfs -u), so that the initramfs holds the same modules",
             "rebuild what was built against the other stack, then reboot",
         ]),

@@ -52,9 +52,8 @@ fn judge(boot: &Boot) -> Vec<Finding> {
                     format!("{} needs {right}, and {wrong} is loaded.", function.address),
                 )
                 .quoting([boot.quote_at(function.origin, "", &function.text)])
-                .advice([format!(
-                    "modprobe {right}; name it instead of {wrong} in /etc/modules-load.d"
-                )]),
+                .now([format!("modprobe {right}")])
+                .permanent([format!("name {right} instead of {wrong} in /etc/modules-load.d")]),
             ];
         }
     }

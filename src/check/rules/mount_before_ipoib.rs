@@ -123,7 +123,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
                 "If the server is reached over IPoIB, the mount came before the port was active.",
             )
             .quoting(seen::quotes(boot, generic))
-            .advice(["ip route get SERVER: does the way go over an IPoIB netdev?"]),
+            .look(["ip route get SERVER: does the way go over an IPoIB netdev?"]),
         ];
     } else {
         return Vec::new();
@@ -144,11 +144,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             format!("A mount or LNet was started before IPoIB could be used{end}: {}", last.text.trim()),
         )
         .quoting(seen::quotes(boot, lines))
-        .advice([
-            "systemctl enable ibprov-wait-online.service: network-online.target then waits for the port",
-            "LNet: a drop-in for lnet.service with After=ibprov-wait-online.service (Requires= too)",
-            "NFS: x-systemd.requires=ibprov-wait-online.service in fstab; now: mount -a, or systemctl restart lnet",
-        ]),
+        .now(["mount -a, or systemctl restart lnet"]).permanent(["systemctl enable ibprov-wait-online.service: network-online.target then waits for the port", "LNet: a drop-in for lnet.service with After=ibprov-wait-online.service (Requires= too)", "NFS: x-systemd.requires=ibprov-wait-online.service in fstab"]),
     ]
 }
 

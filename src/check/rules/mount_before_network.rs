@@ -43,10 +43,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             "A mount was tried before the network was up; nothing here speaks of InfiniBand.",
         )
         .quoting(seen::quotes(boot, lines))
-        .advice([
-            "_netdev (or x-systemd.automount) for it in /etc/fstab",
-            "systemctl is-enabled NetworkManager-wait-online.service systemd-networkd-wait-online.service",
-        ]),
+        .look(["systemctl is-enabled NetworkManager-wait-online.service systemd-networkd-wait-online.service"]).now(["mount -a"]).permanent(["_netdev (or x-systemd.automount) for it in /etc/fstab"]),
     ]
 }
 

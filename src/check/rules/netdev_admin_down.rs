@@ -59,10 +59,8 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .quoting(
             down.iter().take(8).map(|n| boot.quote_at(n.origin, "", &n.text)).collect::<Vec<_>>(),
         )
-        .advice([
-            format!("ip link set {name} up, and an address, for now"),
-            format!("for every boot: {name} in the configuration of the network service in use"),
-        ]),
+        .now([format!("ip link set {name} up, and give it an address")])
+        .permanent([format!("name {name} in the configuration of the network service in use")]),
     ]
 }
 

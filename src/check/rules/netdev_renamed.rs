@@ -67,10 +67,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         )
         .quoting(quotes)
         .quoting(seen::quotes(boot, [asked]))
-        .advice([
-            format!("put {to} in the place of {name} into the network configuration"),
-            format!("or keep {name}: a .link file in /etc/systemd/network that matches the last 8 bytes of the address"),
-        ]),
+        .permanent([format!("put {to} in the place of {name} into the network configuration"), format!("or keep {name}: a .link file in /etc/systemd/network that matches the last 8 bytes of the address")]),
     ]
 }
 

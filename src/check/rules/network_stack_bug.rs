@@ -122,9 +122,9 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             ),
         )
         .quoting(seen::quotes(boot, lines))
-        .advice([
+        .now(["datagram mode and a static address work where connected mode or DHCP do not"])
+        .permanent([
             "look for a newer version of that program; its bug tracker names the interface type",
-            "datagram mode and a static address work where connected mode or DHCP do not",
         ]),
     ]
 }

@@ -1,4 +1,4 @@
-use super::{Boot, Confidence, Event, Finding, Judge, Rule, Severity, seen};
+use super::{Advice, Boot, Confidence, Event, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
     code: "no-subnet-manager",
@@ -30,11 +30,17 @@ A VF that stays in Initializing while its PF is Active is another thing
     judge: Judge::Boot(judge),
 };
 
-const ADVICE: [&str; 3] = [
-    "sminfo (or ibdiagnet) from any host of the fabric: is there a subnet manager?",
-    "systemctl enable --now opensm on one host, or switch it on in the managed switch",
-    "two separate fabrics need one each: opensm -g PORT_GUID",
-];
+fn advice() -> [Advice; 3] {
+    [
+        Advice::look(
+            "sminfo (or ibdiagnet) from any host of the fabric: is there a subnet manager?",
+        ),
+        Advice::now(
+            "systemctl enable --now opensm on one host, or switch it on in the managed switch",
+        ),
+        Advice::permanent("two separate fabrics need a subnet manager each: opensm -g PORT_GUID"),
+    ]
+}
 
 /// Joins of the broadcast group that nobody answered (-ETIMEDOUT), so many and so
 /// long that they are no delay of the fabric's.
@@ -101,7 +107,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
                 "The subnet manager does not answer: IPoIB asks again and again to join its broadcast group, and is never ready.",
             )
             .quoting(seen::quotes(boot, unheard))
-            .advice(ADVICE),
+            .steps(advice()),
         ];
     }
     if waiting.is_empty() && stuck.is_none() && (unanswered.is_empty() || came) {
@@ -132,8 +138,8 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .chain(forbidden.first().map(|_| {
             "SELinux has denied manage_subnet, so the kernel does not answer the subnet manager on that port".to_owned()
         }))
-        .advice(forbidden.first().map(|_| "ausearch -m avc | audit2allow: let what loads the modules manage_subnet; then load mlx5_ib again"))
-        .advice(ADVICE),
+        .permanent(forbidden.first().map(|_| "ausearch -m avc | audit2allow: let what loads the modules manage_subnet; then load mlx5_ib again"))
+        .steps(advice()),
     ]
 }
 

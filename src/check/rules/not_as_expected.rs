@@ -39,18 +39,12 @@ fn judge(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
         NodeSeverity::Error => Severity::Error,
         NodeSeverity::Unknown | NodeSeverity::Warning => Severity::Warning,
     };
-    let mut advice: Vec<String> = Vec::new();
-    for step in told.iter().flat_map(|finding| &finding.advice) {
-        if !advice.contains(step) {
-            advice.push(step.clone());
-        }
-    }
     let summary = format!("{}: {}.", first.object, first.message);
     let chain = told.iter().map(|finding| format!("{}: {}", finding.object, finding.message));
     vec![
         Finding::new(RULE.code, severity, Confidence::High, summary)
             .chain(chain.skip(1))
-            .advice(advice),
+            .now(told.iter().flat_map(|finding| finding.advice.clone())),
     ]
 }
 

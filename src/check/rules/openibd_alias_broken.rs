@@ -38,7 +38,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             "The name openibd.service is taken, so ibprov does not stand for it.",
         )
         .quoting(seen::quotes(boot, lines))
-        .advice(["systemctl disable openibd.service, remove its unit file from /etc, systemctl reenable ibprov.service"]),
+        .permanent(["systemctl disable openibd.service, remove its unit file from /etc, systemctl reenable ibprov.service"]),
     ]
 }
 

@@ -1,4 +1,4 @@
-use super::{Boot, Confidence, Finding, Judge, Kind, Rule, Severity, seen};
+use super::{Advice, Boot, Confidence, Finding, Judge, Kind, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
     code: "openibd-disabled",
@@ -30,11 +30,15 @@ What to do: systemctl enable openibd; or install ibprov in its place.",
     judge: Judge::Boot(judge),
 };
 
-const ADVICE: [&str; 3] = [
-    "systemctl enable openibd.service (or ibprov.service in its place), then reboot",
-    "now, without a reboot: ifup the interface, or systemctl restart the network service",
-    "systemctl is-enabled openibd.service",
-];
+fn advice() -> [Advice; 3] {
+    [
+        Advice::look("systemctl is-enabled openibd.service"),
+        Advice::now("ifup the interface, or systemctl restart the network service"),
+        Advice::permanent(
+            "systemctl enable openibd.service (or ibprov.service in its place), then reboot",
+        ),
+    ]
+}
 
 fn judge(boot: &Boot) -> Vec<Finding> {
     let unit = boot.state.unit("openibd.service").filter(|u| {
@@ -70,7 +74,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             Confidence::Medium,
             "openibd.service is not enabled: nothing loads the IPoIB modules before the network comes up.",
         );
-        return vec![finding.quoting(quotes).advice(ADVICE)];
+        return vec![finding.quoting(quotes).steps(advice())];
     };
     if ran || !(ofed || shown) {
         return Vec::new();
@@ -106,7 +110,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             format!("nobody tried again: {netdev} stayed down{until}"),
         ])
         .quoting(quotes)
-        .advice(ADVICE),
+        .steps(advice()),
     ]
 }
 

@@ -89,10 +89,8 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .quoting(seen::quotes(boot, lines))
         .quoting(seen::quotes(boot, said))
         .quoting(shown)
-        .advice([
-            "journalctl -b -u openibd.service; dmesg | grep -i -e mlx -e symbol",
-            "systemctl restart openibd.service, when the reason is repaired",
-        ]),
+        .look(["journalctl -b -u openibd.service; dmesg | grep -i -e mlx -e symbol"])
+        .now(["when the reason is repaired: systemctl restart openibd.service"]),
     ]
 }
 

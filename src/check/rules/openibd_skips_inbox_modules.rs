@@ -40,11 +40,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             format!("openibd does not load {which}: it is the kernel's own module, not one built by OFED."),
         )
         .quoting(seen::quotes(boot, lines))
-        .advice([
-            "modinfo -n mlx5_core ib_core; uname -r",
-            "mlnxofedinstall --add-kernel-support (or dkms autoinstall) for the running kernel",
-            "or FORCE_MODE=yes in /etc/infiniband/openib.conf, then systemctl restart openibd",
-        ]),
+        .look(["modinfo -n mlx5_core ib_core; uname -r"]).permanent(["mlnxofedinstall --add-kernel-support (or dkms autoinstall) for the running kernel", "or FORCE_MODE=yes in /etc/infiniband/openib.conf, then systemctl restart openibd"]),
     ]
 }
 

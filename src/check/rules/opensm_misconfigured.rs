@@ -96,11 +96,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         )
         .quoting(seen::quotes(boot, lines.into_iter().chain(units)))
         .quoting(shown.map(|u| boot.quote_at(u.origin, "", &format!("{} {}", u.name, u.active))))
-        .advice([
-            "ibstat -p: the port GUIDs of this host; guid in /etc/opensm/opensm.conf must be one of them, or 0",
-            "lsmod | grep ib_umad; pgrep -a opensm: a second one?",
-            "opensm -o -f stdout shows the reason on the terminal",
-        ]),
+        .look(["ibstat -p: the port GUIDs of this host; guid in /etc/opensm/opensm.conf must be one of them, or 0", "lsmod | grep ib_umad; pgrep -a opensm: a second one?", "opensm -o -f stdout shows the reason on the terminal"]),
     ]
 }
 

@@ -69,10 +69,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         )
         .quoting(seen::quotes(boot, setting))
         .quoting(quote_ports(boot, &dead))
-        .advice([
-            "virt_enabled 2 in /etc/opensm/opensm.conf of NVIDIA's opensm (the distributions' has no such option), then restart it",
-            "first be sure that GUID and policy are set: ibprov status, or ip link show PF_NETDEV",
-        ]),
+        .look(["ibprov status, or ip link show PF_NETDEV: are GUID and policy of the VF set?"]).permanent(["virt_enabled 2 in /etc/opensm/opensm.conf of NVIDIA's opensm (the distributions' has no such option), then restart it"]),
     ]
 }
 

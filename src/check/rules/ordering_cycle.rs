@@ -102,10 +102,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
     vec![
         Finding::new(RULE.code, severity, Confidence::High, format!("Units are ordered in a circle; {what}."))
             .quoting(seen::quotes(boot, lines))
-            .advice([
-                "systemd-analyze verify UNIT names the circle",
-                "in the unit that closes it: DefaultDependencies=no, or a drop-in that takes the ordering out",
-            ]),
+            .look(["systemd-analyze verify UNIT names the circle"]).permanent(["in the unit that closes it: DefaultDependencies=no, or a drop-in that takes the ordering out"]),
     ]
 }
 

@@ -96,10 +96,8 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         )
         .quoting(seen::quotes(boot, lines))
         .quoting(shown.map(|u| boot.quote_at(u.origin, "", &format!("{} {}", u.name, u.active))))
-        .advice([
-            format!("journalctl -b | grep -i {name}"),
-            "systemctl mask it, if nothing on this host needs it".to_owned(),
-        ]),
+        .look([format!("journalctl -b | grep -i {name}")])
+        .permanent(["systemctl mask it, if nothing on this host needs it"]),
     ]
 }
 

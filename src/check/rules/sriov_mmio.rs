@@ -80,7 +80,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             format!("There is no room in the address space for the VFs of {address}."),
         )
         .quoting(seen::quotes(boot, refused.into_iter().chain(bars)))
-        .advice([
+        .permanent([
             "BIOS: SR-IOV on, Above 4G decoding on, a larger MMIO (64 bit) window",
             "or fewer VFs: mlxconfig -d ADDRESS set NUM_OF_VFS=8, then power off and on",
             "or pci=realloc (bus numbers: pci=assign-busses) on the kernel command line",

@@ -92,8 +92,8 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .quoting(off)
         .quoting(zero)
         .quoting(seen::quotes(boot, range))
-        .advice([
-            "mlxconfig -d ADDRESS query SRIOV_EN NUM_OF_VFS",
+        .look(["mlxconfig -d ADDRESS query SRIOV_EN NUM_OF_VFS"])
+        .permanent([
             "mlxconfig -d ADDRESS set SRIOV_EN=1 NUM_OF_VFS=8, then power the host off and on",
         ]),
     ]

@@ -72,10 +72,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             "The kernel took the region of extended PCI configuration space (ECAM) away, so that it sees no SR-IOV capability.",
         )
         .quoting(seen::quotes(boot, removed.into_iter().chain(refused).chain(missing)))
-        .advice([
-            "lspci -vvv as root: is there a line \"Single Root I/O Virtualization\"?",
-            "boot a kernel before 5.19 or from 6.2 on",
-        ]),
+        .look(["lspci -vvv as root: is there a line \"Single Root I/O Virtualization\"?"]).permanent(["boot a kernel before 5.19 or from 6.2 on"]),
     ]
 }
 

@@ -40,10 +40,10 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         )
         .quoting(seen::quotes(boot, lines))
         .quoting(lspci)
-        .advice([
+        .look([
             "lspci -tv: is there a bridge without ARI above the card? Try a slot at a root port",
-            "BIOS update; pci=assign-busses on the kernel command line",
-        ]),
+        ])
+        .permanent(["BIOS update; pci=assign-busses on the kernel command line"]),
     ]
 }
 

@@ -51,7 +51,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
                     format!("{unit} started {other} and waited for it, which could begin only after {unit} had ended."),
                 )
                 .quoting(seen::quotes(boot, [asked, ended]))
-                .advice([format!("systemctl --no-block start {other}, or Wants={other} in {unit}")]),
+                .permanent([format!("systemctl --no-block start {other}, or Wants={other} in {unit}")]),
             );
         }
     }

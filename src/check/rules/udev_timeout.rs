@@ -101,11 +101,9 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             format!("systemd-udevd ran out of time with a device: {}", first.text.trim()),
         )
         .quoting(seen::quotes(boot, slow.into_iter().chain(killed).chain(settle)))
-        .advice([
-            "udev.event_timeout=600 rd.udev.event_timeout=600 on the kernel command line",
-            "dmesg around that time: which driver was being probed, and what did it wait for?",
-            "now: echo ADDRESS > /sys/bus/pci/drivers_probe, or modprobe the driver again",
-        ]),
+        .look(["dmesg around that time: which driver was being probed, and what did it wait for?"])
+        .now(["echo ADDRESS > /sys/bus/pci/drivers_probe, or modprobe the driver again"])
+        .permanent(["udev.event_timeout=600 rd.udev.event_timeout=600 on the kernel command line"]),
     ]
 }
 

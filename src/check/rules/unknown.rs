@@ -43,7 +43,7 @@ fn judge(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
                 ),
             )
             .quoting(seen::quotes(boot, absent))
-            .advice(COLLECT),
+            .look(COLLECT),
         ];
     }
     if !findings.is_empty() {
@@ -56,7 +56,7 @@ fn judge(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
             Confidence::Low,
             "The evidence shows neither that InfiniBand came up nor why it did not.",
         )
-        .advice(COLLECT),
+        .look(COLLECT),
     ]
 }
 

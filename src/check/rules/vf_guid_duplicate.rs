@@ -66,10 +66,8 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             .quoting(seen::quotes(boot, said))
             .quoting(quote_vfs(boot, &twice))
             .quoting(quote_ports(boot, &ports))
-            .advice([
-                "give each VF a GUID of its own (ibprov plan shows one), bind it again",
-                "saquery -N | grep GUID finds the other port of the fabric",
-            ]),
+            .look(["saquery -N | grep GUID finds the other port of the fabric"])
+            .permanent(["give each VF a GUID of its own (ibprov plan shows one), bind it again"]),
     ]
 }
 

@@ -97,11 +97,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             .quoting(sysfs)
             .quoting(devices.iter().map(|d| boot.quote_at(d.origin, "", &d.text)))
             .quoting(seen::quotes(boot, said))
-            .advice([
-                "ip link set PF_NETDEV vf N node_guid GUID; ip link set PF_NETDEV vf N port_guid GUID",
-                "then unbind and bind the VF: it reads its GUID when its driver is bound",
-                "for every boot: a GUID plan in /etc/ibprov/ibprov.toml",
-            ]),
+            .now(["ip link set PF_NETDEV vf N node_guid GUID; ip link set PF_NETDEV vf N port_guid GUID", "then unbind and bind the VF: it reads its GUID when its driver is bound"]).permanent(["a GUID plan in /etc/ibprov/ibprov.toml"]),
     ]
 }
 

@@ -44,10 +44,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .quoting(quote_vfs(boot, &down))
         .quoting(sysfs)
         .quoting(quote_ports(boot, &dead))
-        .advice([
-            "ip link set PF_NETDEV vf N state auto, or echo Follow > /sys/class/infiniband/PF/device/sriov/N/policy",
-            "for every boot: link-state = \"follow\" in the plan of /etc/ibprov/ibprov.toml",
-        ]),
+        .now(["ip link set PF_NETDEV vf N state auto, or echo Follow > /sys/class/infiniband/PF/device/sriov/N/policy"]).permanent(["link-state = \"follow\" in the plan of /etc/ibprov/ibprov.toml"]),
     ]
 }
 

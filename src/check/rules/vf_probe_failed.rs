@@ -117,11 +117,9 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             format!("The driver could not take up VF {address}: {why}"),
         )
         .quoting(seen::quotes(boot, lines))
-        .advice([
-            format!("dmesg | grep {address}: the first line that failed names the reason"),
-            "another kernel or firmware, if a command was refused".to_owned(),
-            format!("echo {address} > /sys/bus/pci/drivers_probe, after the repair"),
-        ]),
+        .look([format!("dmesg | grep {address}: the first line that failed names the reason")])
+        .now([format!("after the repair: echo {address} > /sys/bus/pci/drivers_probe")])
+        .permanent(["another kernel or firmware, if a command was refused"]),
     ]
 }
 

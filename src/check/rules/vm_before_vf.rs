@@ -86,10 +86,7 @@ fn offline(boot: &Boot) -> Vec<Finding> {
             format!("A guest was started before {pf}, the netdev of its VF's PF, was up."),
         )
         .quoting(seen::quotes(boot, lines))
-        .advice([
-            format!("ip link set {pf} up; virsh start GUEST"),
-            format!("configure {pf} to be up at boot, without an address if it needs none, and order libvirtd after it"),
-        ]),
+        .now([format!("ip link set {pf} up; virsh start GUEST")]).permanent([format!("configure {pf} to be up at boot, without an address if it needs none, and order libvirtd after it")]),
     ]
 }
 
@@ -111,10 +108,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         )
         .quoting(seen::quotes(boot, lines))
         .quoting(seen::quotes(boot, later))
-        .advice([
-            "virsh start GUEST, now that the VF is there",
-            "a drop-in for libvirtd.service (virtqemud.service): After=ibprov.service; or list the guest in ibprov.toml",
-        ]),
+        .now(["virsh start GUEST, now that the VF is there"]).permanent(["a drop-in for libvirtd.service (virtqemud.service): After=ibprov.service; or list the guest in ibprov.toml"]),
     ]
 }
 

@@ -81,11 +81,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         )
         .quoting(seen::quotes(boot, lines))
         .quoting(shown.map(|u| boot.quote_at(u.origin, "", &format!("{} {}", u.name, u.active))))
-        .advice([
-            "networkctl list, or nmcli device: which interface is configuring or has no carrier?",
-            "RequiredForOnline=no in its .network file, or autoconnect no in its profile, if it need not be there",
-            "for an IPoIB port: ibstat, is it Active?",
-        ]),
+        .look(["networkctl list, or nmcli device: which interface is configuring or has no carrier?", "for an IPoIB port: ibstat, is it Active?"]).permanent(["RequiredForOnline=no in its .network file, or autoconnect no in its profile, if it need not be there"]),
     ]
 }
 

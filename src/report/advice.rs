@@ -1,0 +1,59 @@
+//! What to do about a finding, step by step.
+
+use serde::Serialize;
+
+/// What a step is for. The order is the order in which steps are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Purpose {
+    /// It shows more and changes nothing.
+    Look,
+    /// It repairs the present boot.
+    Now,
+    /// It repairs every boot from the next one on.
+    Permanent,
+}
+
+impl Purpose {
+    /// Every purpose, in order.
+    pub const ALL: [Self; 3] = [Self::Look, Self::Now, Self::Permanent];
+
+    /// The heading of its steps.
+    #[must_use]
+    pub const fn heading(self) -> &'static str {
+        match self {
+            Self::Look => "Look",
+            Self::Now => "Fix now",
+            Self::Permanent => "Fix permanently",
+        }
+    }
+}
+
+/// One step.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+pub struct Advice {
+    /// What it is for.
+    pub purpose: Purpose,
+    /// A command, or one sentence without a full stop.
+    pub text: String,
+}
+
+impl Advice {
+    /// A step that shows more.
+    #[must_use]
+    pub fn look(text: impl Into<String>) -> Self {
+        Self { purpose: Purpose::Look, text: text.into() }
+    }
+
+    /// A step that repairs the present boot.
+    #[must_use]
+    pub fn now(text: impl Into<String>) -> Self {
+        Self { purpose: Purpose::Now, text: text.into() }
+    }
+
+    /// A step that repairs every later boot.
+    #[must_use]
+    pub fn permanent(text: impl Into<String>) -> Self {
+        Self { purpose: Purpose::Permanent, text: text.into() }
+    }
+}
