@@ -98,7 +98,7 @@ test-release: deps release
 test-boot: deps
 	@sh tests/lane.sh boot $(CARGO) test --locked --test boot -- --test-threads=1
 test-vm: deps
-	@sh tests/lane.sh vm $(CARGO) test --locked --test vm -- --test-threads=8
+	@sh tests/lane.sh vm $(CARGO) test --locked --test vm -- --test-threads=64
 
 # The boot pictures in a headless browser, a download of its own: in test-all only.
 test-picture: deps
@@ -109,7 +109,7 @@ test-picture: deps
 test-all: test
 	@PROPTEST_CASES=20000 sh tests/lane.sh properties $(CARGO) test --locked --lib
 	@$(MAKE) --no-print-directory test-picture
-	@sh tests/lane.sh vm-long $(CARGO) test --locked --test vm -- --test-threads=8 --ignored
+	@sh tests/lane.sh vm-long $(CARGO) test --locked --test vm -- --test-threads=64 --ignored
 	@$(MAKE) --no-print-directory test-older
 	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=30
 
@@ -120,7 +120,7 @@ older := bullseye
 test-older: deps
 	@built=$$(sh tests/vm/image/agent.sh $(older)) && \
 	IBPROV_RELEASE=$$built IBPROV_ROOT_SUITE=$(older) IBPROV_KERNEL_SUITE=$(older) \
-	sh tests/lane.sh older $(CARGO) test --locked --test vm -- --test-threads=8 card:: \
+	sh tests/lane.sh older $(CARGO) test --locked --test vm -- --test-threads=64 card:: \
 		--skip after_the_real_driver_was_bound_anew
 
 # Each parser of what others wrote, by libFuzzer (fuzz/run.sh): so many seconds each, or

@@ -2,11 +2,11 @@ set -u
 . /usr/lib/bed/iface.sh
 . /usr/lib/bed/vf.sh
 one=0001:01:00.0 two=0001:02:00.0
+has_rdma() { ls "$pci/$1/infiniband" >/dev/null 2>&1; }
 type() { # ADDRESS ib|eth: as with the firmware's setting and a reset
 	knobs "$1/link_type=$2"
 	echo "$1" >/sys/bus/pci/drivers/mlx5_core/unbind
 	echo "$1" >/sys/bus/pci/drivers/mlx5_core/bind
-	has_rdma() { ls "$pci/$1/infiniband" >/dev/null 2>&1; }
 	within 60 has_rdma "$1"
 	udevadm settle
 }
@@ -14,7 +14,7 @@ type() { # ADDRESS ib|eth: as with the firmware's setting and a reset
 found_anew() { # ADDRESS
 	echo 1 >"$pci/$1/remove"
 	echo 1 >/sys/bus/pci/rescan
-	udevadm wait --timeout=60 "$pci/$1/infiniband"
+	within 60 has_rdma "$1"
 	udevadm settle
 }
 told() { # NAME
