@@ -1,7 +1,7 @@
 /*
- * kill-at N before|after PROGRAM ARGUMENT...: runs PROGRAM and kills it with all
- * its children before or after its Nth step, which is a write to sysfs, a change of a
- * link by netlink, or a change of a file *.undo. Ends as PROGRAM does, or by 137.
+ * kill-at N PROGRAM ARGUMENT...: runs PROGRAM and kills it with all its children after
+ * its Nth step, which is a write to sysfs, a change of a link by netlink, or a change of
+ * a file *.undo. Ends as PROGRAM does, or by 137.
  *
  * The program is traced, and a filter stops it at these system calls only: it may
  * be linked in any way.
@@ -115,18 +115,17 @@ int main(int argc, char **argv)
 	const long options = PTRACE_O_EXITKILL | PTRACE_O_TRACESECCOMP | PTRACE_O_TRACECLONE |
 			     PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC |
 			     PTRACE_O_TRACESYSGOOD;
-	int at, after, status, steps = 0;
+	int at, status, steps = 0;
 	pid_t program, pid;
 
-	if (argc < 4)
+	if (argc < 3)
 		return 125;
 	at = atoi(argv[1]);
-	after = !strcmp(argv[2], "after");
 	program = fork();
 	if (program < 0)
 		return 125;
 	if (!program)
-		begin(argv + 3);
+		begin(argv + 2);
 	if (waitpid(program, &status, 0) != program || !WIFSTOPPED(status) ||
 	    ptrace(PTRACE_SETOPTIONS, program, 0, options) || ptrace(PTRACE_CONT, program, 0, 0))
 		return 125;
@@ -141,13 +140,10 @@ int main(int argc, char **argv)
 		}
 		if (WSTOPSIG(status) == (SIGTRAP | 0x80))
 			return 137; /* the step is done; our end is theirs (EXITKILL) */
-		if (event == PTRACE_EVENT_SECCOMP && is_step(pid) && ++steps == at) {
-			if (!after)
-				return 137;
+		if (event == PTRACE_EVENT_SECCOMP && is_step(pid) && ++steps == at)
 			go = PTRACE_SYSCALL;
-		} else if (!event && WSTOPSIG(status) != SIGSTOP && WSTOPSIG(status) != SIGTRAP) {
+		else if (!event && WSTOPSIG(status) != SIGSTOP && WSTOPSIG(status) != SIGTRAP)
 			signal = WSTOPSIG(status);
-		}
 		ptrace(go, pid, 0, signal);
 	}
 	return 125;

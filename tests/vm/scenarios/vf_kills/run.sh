@@ -1,7 +1,7 @@
 set -u
 . /usr/lib/bed/vf.sh
 steps=0001:01:00.0
-random=0001:02:00.0
+second=0001:02:00.0
 [ -e "$pci/$steps" ] || steps=0000:01:00.0
 ln -s /dev/null /run/systemd/system/ibprov-pf@.service
 systemctl daemon-reload
@@ -14,8 +14,8 @@ other() { [ "$b" = 70 ] && b=71 || b=70; }
 run() { # PF: as a user does
 	ibprov apply --config "/run/$b.toml" "$1" >/run/last.log 2>&1
 }
-killed_at() { # PF N before|after
-	/usr/lib/bed/kill-at "$2" "$3" ibprov apply --config "/run/$b.toml" "$1" >/dev/null 2>&1
+killed_at() { # PF N
+	/usr/lib/bed/kill-at "$2" ibprov apply --config "/run/$b.toml" "$1" >/dev/null 2>&1
 }
 left() { # what a run that has ended must not leave
 	ls -d /run/ibprov/pf/*.undo /run/ibprov/.*.[0-9]* 2>/dev/null
@@ -29,66 +29,45 @@ tell() { # WORDS PF: what became of a round; the log of a run that went wrong
 	left
 	case $1 in *"then 0, "*) ;; *) sed 's/^/log: /' /run/last.log ;; esac
 }
-round() { # PF fresh|again N: killed before step N, then after step N; then run
+round() { # PF fresh|again N: killed after step N, which is before the next; then run
 	other
 	[ "$2" = again ] || echo 0 >"$pci/$1/sriov_numvfs"
-	killed_at "$1" "$3" before
-	first=$?
-	killed_at "$1" "$3" after
-	second=$?
+	killed_at "$1" "$3"
+	killed=$?
 	run "$1"
-	tell "$1 $2 step $3: $first $second, then $?, $b" "$1"
+	tell "$1 $2 step $3: $killed, then $?, $b" "$1"
 }
 for how in fresh again; do
 	n=0
-	first=137
+	killed=137
 	# Until there is no such step any more.
-	while [ "$first" = 137 ]; do
+	while [ "$killed" = 137 ]; do
 		n=$((n + 1))
 		phase "$how $n"
 		round "$steps" "$how" "$n" >>"$OUT/rounds"
 	done
 done
-[ -e "$pci/$random" ] || exit 0
-phase random
-# How long a run takes that nobody kills, fresh (1) and again (0), seconds.
-for fresh in 1 0; do
-	other
-	[ $fresh = 0 ] || echo 0 >"$pci/$random/sriov_numvfs"
-	begin=$(date +%s%N)
-	run "$random"
-	echo $((($(date +%s%N) - begin) / 1000)) >"/run/takes-$fresh"
-done
-for n in 1 2 3 4 5 6 7 8 9 10; do
-	other
-	[ $((n % 2)) = 0 ] || echo 0 >"$pci/$random/sriov_numvfs"
-	delay=$(od -An -N2 -tu2 /dev/urandom | awk -v takes="$(cat "/run/takes-$((n % 2))")" '{ printf "%.3f", $1 / 65536 * takes / 1000000 }')
-	phase "random $n after $delay"
-	timeout --foreground --signal=KILL "$delay" ibprov apply --config "/run/$b.toml" "$random" >/dev/null 2>&1
-	first=$?
-	run "$random"
-	tell "$random random after $delay: $first 0, then $?, $b" "$random"
-done >"$OUT/random"
+[ -e "$pci/$second" ] || exit 0
 phase "all of it killed in the middle of a bind"
 group=/sys/fs/cgroup/round
 mkdir "$group"
-knobs "$random+vf/slow.ALLOC_XRCD=3000"
-probed() { [ -e "$(echo "$pci/$random"/virtfn1/mlx5_core.rdma.*/driver)" ]; }
-half_bound() { [ -e "$pci/$random/virtfn1/driver" ] && ! probed; }
+knobs "$second+vf/slow.ALLOC_XRCD=3000"
+probed() { [ -e "$(echo "$pci/$second"/virtfn1/mlx5_core.rdma.*/driver)" ]; }
+half_bound() { [ -e "$pci/$second/virtfn1/driver" ] && ! probed; }
 empty() { [ -z "$(cat "$group/cgroup.procs")" ]; }
-echo 0 >"$pci/$random/sriov_numvfs"
-sh -c "echo \$\$ >$group/cgroup.procs; exec ibprov apply --config /run/$b.toml $random" >/dev/null 2>&1 &
+echo 0 >"$pci/$second/sriov_numvfs"
+sh -c "echo \$\$ >$group/cgroup.procs; exec ibprov apply --config /run/$b.toml $second" >/dev/null 2>&1 &
 within 30 probed
 echo 1 >"$group/cgroup.kill"
 within 60 empty
-knobs "$random+vf/slow.ALLOC_XRCD=0"
+knobs "$second+vf/slow.ALLOC_XRCD=0"
 half_bound && echo "half bound"
 ibprov status -v >"$OUT/half-bound.status"
 before=$(uptime_ms)
-apply half-bound --config "/run/$b.toml" "$random"
+apply half-bound --config "/run/$b.toml" "$second"
 echo "half-bound took: $(($(uptime_ms) - before))"
 echo "half-bound plan: $b"
-facts "$random" >"$OUT/half-bound"
+facts "$second" >"$OUT/half-bound"
 left
 phase end
 dmesg >"$OUT/dmesg"
