@@ -27,7 +27,7 @@ use crate::host::persistent_names::NamedPort;
 use crate::host::process::{self, Ended};
 use crate::host::{Root, clock, lock, persistent_names, state};
 use crate::ladder::{self, Expectation, Facts, Heard, expect, progress};
-use crate::names::{IfName, ModuleName, ModuleState};
+use crate::names::{IfName, ModuleName, ModuleState, PciAddress};
 use crate::observe::{ModprobeRules, Observed, Observer, driver_modules, ipoib};
 use crate::plan::settings::judge_settings;
 use crate::plan::{boot_steps, needed_modules, waits_for_udev};
@@ -232,7 +232,16 @@ impl Boot<'_> {
             }
             first_look = false;
             let unclear = self.products.open();
-            self.vfs.begin(self.observer.root(), &observed, &ports, &unclear, deadline);
+            let awaited = |pf| {
+                let own = ports.iter().filter(|p| p.pci == Some(pf)).cloned();
+                let own: Vec<PortProgress> = own.collect();
+                self.next_deadline(&own, &observed, now, deadline).is_some()
+            };
+            let awaited: BTreeSet<PciAddress> =
+                ports.iter().filter_map(|p| p.pci).filter(|pf| awaited(*pf)).collect();
+            let root = self.observer.root();
+            let awaits = |pf| awaited.contains(&pf);
+            self.vfs.begin(root, &observed, &ports, &unclear, awaits, deadline);
             // Hundreds of lines that a good boot has no need of: read once
             // modprobe is through and a port is still missing.
             if !self.steps.done().modules_in_flight() && ports.iter().any(|p| !p.is_ready()) {

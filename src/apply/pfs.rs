@@ -1,5 +1,5 @@
 //! The GUID plan of all PFs: which of the configuration is which on this host,
-//! and one child `ibprov apply PF` for each, at the same time.
+//! and one child `ibprov apply PF` for each.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::host::events::Events;
 use crate::host::process::{self, Running};
 use crate::host::{Root, answer, clock};
 use crate::ladder::WantedPf;
-use crate::names::{ModuleName, PciAddress, VfNamePattern};
+use crate::names::{BindOrder, ModuleName, PciAddress, VfNamePattern};
 use crate::observe::{Look, Observed, Observer, Port, plan_host};
 use crate::plan::guid::{self, Resolved};
 use crate::report::pf::{Outcome, Unresolved};
@@ -142,27 +142,49 @@ pub fn resolve_soon(
     }
 }
 
+/// Whether `pf` may begin while the PFs `at_work` are not through and the PFs `to_come`
+/// have not begun. A PF whose VFs are bound in order works alone, and after those with a
+/// lower address: the kernel gives each new device the lowest number that is free, so any
+/// other VF that comes meanwhile would take one of its numbers, by chance.
+#[must_use]
+pub fn has_turn(
+    (pf, order): (PciAddress, BindOrder),
+    at_work: impl IntoIterator<Item = BindOrder>,
+    to_come: impl IntoIterator<Item = PciAddress>,
+) -> bool {
+    let mut at_work = at_work.into_iter();
+    match order {
+        BindOrder::Parallel => at_work.all(|other| other == BindOrder::Parallel),
+        BindOrder::InOrder => {
+            at_work.next().is_none() && to_come.into_iter().all(|other| other >= pf)
+        }
+    }
+}
+
 /// One `ibprov apply PF` at work.
 #[derive(Debug)]
 pub struct Worker {
     /// The PF.
     pub pf: PciAddress,
+    /// How its VFs are bound.
+    pub order: BindOrder,
     child: Running,
 }
 
-/// Start one for `pf`, which ends by itself `limit_usec` from now at the
+/// Start one for `wanted`, which ends by itself `limit_usec` from now at the
 /// latest, or a little later.
 ///
 /// # Errors
 /// It cannot be started.
-pub fn start(pf: PciAddress, config: Option<&Path>, limit_usec: u64) -> std::io::Result<Worker> {
+pub fn start(wanted: &WantedPf, config: Option<&Path>, limit_usec: u64) -> std::io::Result<Worker> {
+    let (pf, order) = (wanted.pf, wanted.binding.order);
     let mut args = vec!["apply".to_owned(), pf.to_string()];
     args.extend(["--format".to_owned(), "json".to_owned()]);
     args.extend(["--timeout-msec".to_owned(), (limit_usec / 1000).to_string()]);
     if let Some(config) = config {
         args.extend(["--config".to_owned(), config.display().to_string()]);
     }
-    Ok(Worker { pf, child: process::start_self(&args)? })
+    Ok(Worker { pf, order, child: process::start_self(&args)? })
 }
 
 impl Worker {
@@ -185,25 +207,22 @@ impl Worker {
     }
 }
 
-/// All of them at the same time.
+/// All of them, at the same time but for those whose VFs are bound in order
+/// ([`has_turn`]).
 ///
 /// # Errors
 /// Nothing could be waited for at all.
 pub fn run_all(
-    pfs: &[PciAddress],
+    wanted: &[&WantedPf],
     config: Option<&Path>,
     deadline: u64,
 ) -> anyhow::Result<Vec<Outcome>> {
     let mut events = Events::open(&[])?;
     let mut outcomes = Vec::new();
-    let mut workers = Vec::new();
-    for pf in pfs {
-        let limit = deadline.saturating_sub(clock::monotonic_usec());
-        match start(*pf, config, limit) {
-            Ok(worker) => workers.push(worker),
-            Err(e) => outcomes.push(Outcome::lost(*pf, &answer(&e))),
-        }
-    }
+    let mut workers: Vec<Worker> = Vec::new();
+    let mut to_come = wanted.to_vec();
+    to_come.sort_by_key(|w| w.pf);
+    let mut is_stopped = false;
     // Each has a deadline of its own; this one is for a child that hangs.
     let last = deadline + 5_000_000;
     loop {
@@ -214,10 +233,32 @@ pub fn run_all(
             }
             None => true,
         });
-        if workers.is_empty() || clock::monotonic_usec() >= last {
+        let now = clock::monotonic_usec();
+        let mut rest = Vec::new();
+        for pf in std::mem::take(&mut to_come) {
+            if is_stopped || now >= deadline {
+                let why = if is_stopped { "a signal" } else { "the deadline" };
+                let why = format!("{why} came before its turn: its VFs are bound in order");
+                outcomes.push(Outcome::lost(pf.pf, &why));
+            } else if has_turn(
+                (pf.pf, pf.binding.order),
+                workers.iter().map(|w| w.order),
+                rest.iter().map(|r: &&WantedPf| r.pf),
+            ) {
+                match start(pf, config, deadline - now) {
+                    Ok(worker) => workers.push(worker),
+                    Err(e) => outcomes.push(Outcome::lost(pf.pf, &answer(&e))),
+                }
+            } else {
+                rest.push(pf);
+            }
+        }
+        to_come = rest;
+        if workers.is_empty() && to_come.is_empty() || now >= last {
             break;
         }
-        if events.wait(last)?.stop {
+        if events.wait(if to_come.is_empty() { last } else { deadline })?.stop {
+            is_stopped = true;
             for worker in &workers {
                 let _pf = tracing::error_span!("pf", pf = %worker.pf).entered();
                 worker.child.ask_to_end();
@@ -229,4 +270,31 @@ pub fn run_all(
     }
     outcomes.sort_by_key(|o| o.pf);
     Ok(outcomes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `0` for the PF with the lowest address.
+    fn pf(n: u8) -> PciAddress {
+        format!("0000:{n:02x}:00.0").parse().expect("an address")
+    }
+
+    #[test]
+    fn a_pf_whose_vfs_are_bound_in_order_works_alone_and_in_its_turn() {
+        use BindOrder::{InOrder, Parallel};
+        for (order, at_work, to_come, expected) in [
+            (Parallel, &[][..], &[][..], true),
+            (Parallel, &[Parallel, Parallel], &[pf(0), pf(5)], true),
+            (Parallel, &[Parallel, InOrder], &[], false),
+            (InOrder, &[], &[pf(5)], true),
+            (InOrder, &[], &[pf(0)], false),
+            (InOrder, &[Parallel], &[], false),
+            (InOrder, &[InOrder], &[], false),
+        ] {
+            let has = has_turn((pf(3), order), at_work.iter().copied(), to_come.iter().copied());
+            assert_eq!(has, expected, "{order:?} beside {at_work:?}, with {to_come:?} to come");
+        }
+    }
 }

@@ -17,7 +17,7 @@ use crate::cli::{ApplyArgs, Format, PfArg};
 use crate::config::Config;
 use crate::host::{Root, answer, clock, journal, live_line, process, state, systemd, terminal};
 use crate::ladder::WantedPf;
-use crate::names::{Binding, PciAddress, present};
+use crate::names::{BindOrder, Binding, PciAddress, present};
 use crate::observe::{Observer, PciFunction};
 use crate::plan::preview::PfSteps;
 use crate::report::pf::{PfReport, PfVerdict, Unresolved};
@@ -73,7 +73,7 @@ pub fn run(
             }
         }
         several => {
-            let pfs: Vec<PciAddress> = several.iter().map(|(w, _)| w.pf).collect();
+            let pfs: Vec<&WantedPf> = several.iter().map(|(w, _)| w).collect();
             live_line::show(&format!("applying the plans of {} PFs", pfs.len()));
             let outcomes = pfs::run_all(&pfs, config_file, deadline)?;
             live_line::end();
@@ -252,7 +252,12 @@ fn dry_run(plans: &Plans, root: &Root, format: Format) -> anyhow::Result<u8> {
         }
         Format::Text => {
             if pfs.len() > 1 {
-                writeln!(out, "{} PFs, at the same time:", pfs.len())?;
+                let is_in_order = |(w, _): &(WantedPf, _)| w.binding.order == BindOrder::InOrder;
+                let how = match plans.wanted.iter().any(is_in_order) {
+                    true => "one after the other where VFs are bound in order",
+                    false => "at the same time",
+                };
+                writeln!(out, "{} PFs, {how}:", pfs.len())?;
             }
             for line in pfs.iter().flat_map(PfSteps::lines) {
                 writeln!(out, "{line}")?;

@@ -186,6 +186,7 @@ fn on_the_real_driver_vfs_are_called_as_the_patterns_say() {
 fn on_the_real_driver_vfs_without_names_are_numbered_in_their_order() {
     let guest = boot("card_names");
     guest.assert_success();
+    assert_in_vf_order(&names(&guest.file("in-order.boot")));
     assert_in_vf_order(&names(&guest.file("in-order")));
     let plan = guest.json("plan.json");
     let bind = (&plan["pfs"][1]["bind"]["order"], &plan["pfs"][1]["bind"]["why"]);

@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::apply::pfs::{self, Plans, Worker};
 use crate::config::Config;
 use crate::host::{Root, answer, clock};
-use crate::names::PciAddress;
+use crate::names::{BindOrder, PciAddress};
 use crate::observe::Observed;
 use crate::report::pf::{Outcome, Unresolved};
 use crate::report::{NotExpected, PortProgress};
@@ -17,6 +17,15 @@ const LOOK_EVERY_USEC: u64 = 250_000;
 /// Left for a child to put things back and report before boot's own deadline.
 const RESERVE_USEC: u64 = 3_000_000;
 
+/// Why a PF's plan has not begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Held {
+    /// Its own port is not through.
+    Port,
+    /// VFs that are bound in order, its own or those of another PF.
+    Turn,
+}
+
 /// The plans of one boot.
 #[derive(Debug)]
 pub(super) struct Vfs<'a> {
@@ -24,8 +33,8 @@ pub(super) struct Vfs<'a> {
     config_file: Option<&'a Path>,
     started: u64,
     begun: BTreeSet<PciAddress>,
-    /// PFs that are there, and whose own ports are not through.
-    held: Vec<PciAddress>,
+    /// PFs that are there and have not begun, and why.
+    held: Vec<(PciAddress, Held)>,
     workers: Vec<Worker>,
     outcomes: Vec<Outcome>,
     unresolved: Vec<Unresolved>,
@@ -51,20 +60,22 @@ impl<'a> Vfs<'a> {
 
     /// Begin with every PF that is there, once its own ports are through or
     /// cannot become so: its VFs' driver and, by netlink, their GUIDs need it. One of
-    /// which it is `unclear` whether it is an HCA is left alone until that is known.
+    /// which it is `unclear` whether it is an HCA is left alone until that is known. PFs
+    /// whose VFs are bound in order take turns; one that is `awaited` has its turn first.
     pub(super) fn begin(
         &mut self,
         root: &Root,
         observed: &Observed,
         ports: &[PortProgress],
         unclear: &BTreeSet<PciAddress>,
+        awaited: impl Fn(PciAddress) -> bool,
         deadline: u64,
     ) {
         self.collect();
         if self.begun.len() == self.config.pf.len() {
             return;
         }
-        let Plans { wanted, unresolved } = pfs::resolve(self.config, root, observed);
+        let Plans { mut wanted, unresolved } = pfs::resolve(self.config, root, observed);
         self.unresolved = unresolved;
         let is_ready = |pf: PciAddress| {
             let function = observed.functions.iter().find(|f| f.address == pf);
@@ -73,20 +84,33 @@ impl<'a> Vfs<'a> {
                 && function.is_some_and(|f| f.driver.is_some())
                 && own().all(PortProgress::is_ready)
         };
+        let comes_unnamed = self.is_any_missing(clock::monotonic_usec(), deadline);
         self.held.clear();
+        wanted.retain(|(wanted, _)| !self.begun.contains(&wanted.pf));
+        wanted.sort_by_key(|(wanted, _)| wanted.pf);
         for (wanted, _) in wanted {
-            if !is_ready(wanted.pf) {
-                self.held.push(wanted.pf);
+            let pf = wanted.pf;
+            if !is_ready(pf) {
+                self.held.push((pf, Held::Port));
                 continue;
             }
-            if !self.begun.insert(wanted.pf) {
+            let at_work = self.workers.iter().map(|worker| worker.order);
+            let is_to_come = |(pf, held): &&(PciAddress, Held)| *held == Held::Turn || awaited(*pf);
+            let to_come = self.held.iter().filter(is_to_come).map(|(pf, _)| *pf);
+            // Of a PF that is missing it is not known whether its address is lower.
+            let is_in_order = wanted.binding.order == BindOrder::InOrder;
+            if is_in_order && comes_unnamed
+                || !pfs::has_turn((pf, wanted.binding.order), at_work, to_come)
+            {
+                self.held.push((pf, Held::Turn));
                 continue;
             }
+            self.begun.insert(pf);
             let left = deadline.saturating_sub(clock::monotonic_usec() + RESERVE_USEC);
             let limit = left.min(clock::usec(self.config.boot.adapter_timeout));
-            match pfs::start(wanted.pf, self.config_file, limit) {
+            match pfs::start(&wanted, self.config_file, limit) {
                 Ok(worker) => self.workers.push(worker),
-                Err(e) => self.outcomes.push(Outcome::lost(wanted.pf, &answer(&e))),
+                Err(e) => self.outcomes.push(Outcome::lost(pf, &answer(&e))),
             }
         }
     }
@@ -103,15 +127,23 @@ impl<'a> Vfs<'a> {
         });
     }
 
+    /// Until when PFs of the configuration are waited for that are not seen.
+    fn for_pf(&self, deadline: u64) -> u64 {
+        let per_hca = clock::usec(self.config.boot.adapter_timeout);
+        self.started.saturating_add(per_hca).min(deadline)
+    }
+
+    /// A PF of the configuration is not seen, and may still come.
+    fn is_any_missing(&self, now: u64, deadline: u64) -> bool {
+        now < self.for_pf(deadline) && self.unresolved.iter().any(|u| u.may_pass)
+    }
+
     /// Until when VFs are waited for; `None` if there is nothing to wait for.
     pub(super) fn next_deadline(&self, now: u64, deadline: u64) -> Option<u64> {
-        let per_hca = clock::usec(self.config.boot.adapter_timeout);
-        let for_pf = self.started.saturating_add(per_hca).min(deadline);
-        let is_missing = self.unresolved.iter().any(|u| u.may_pass);
         if !self.workers.is_empty() && now < deadline {
             Some(deadline)
-        } else if is_missing && now < for_pf {
-            Some(for_pf)
+        } else if self.is_any_missing(now, deadline) {
+            Some(self.for_pf(deadline))
         } else {
             None
         }
@@ -144,9 +176,16 @@ impl<'a> Vfs<'a> {
             let why = format!("process {} is still at it", worker.pid());
             self.outcomes.push(Outcome::lost(worker.pf, &why));
         }
-        for pf in self.held.drain(..) {
-            self.outcomes
-                .push(Outcome::lost(pf, "its own port is not ready: its VFs were left alone"));
+        for (pf, held) in self.held.drain(..) {
+            self.outcomes.push(Outcome::lost(
+                pf,
+                match held {
+                    Held::Port => "its own port is not ready: its VFs were left alone",
+                    Held::Turn => {
+                        "its turn did not come, since VFs are bound in order: name them, and all PFs work at the same time"
+                    }
+                },
+            ));
         }
         self.outcomes.sort_by_key(|o| o.pf);
         (std::mem::take(&mut self.outcomes), std::mem::take(&mut self.unresolved))

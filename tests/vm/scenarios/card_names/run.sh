@@ -16,9 +16,10 @@ echo 0001:01:00.3 >/sys/bus/pci/drivers/mlx5_core/bind
 udevadm settle
 names 0001:01:00.0 >"$OUT/by-hand"
 
-# In the boot the kernel's lowest free number was now and then one that a VF of the other
-# PF had until it got its name.
+# In the boot the VFs of both PFs come, and those of the first have numbers of the kernel's
+# until they get their names.
 phase "in order"
+names 0001:02:00.0 >"$OUT/in-order.boot"
 free 0001:02:00.0
 apply in-order 0001:02:00.0
 names 0001:02:00.0 >"$OUT/in-order"
