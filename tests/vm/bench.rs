@@ -47,6 +47,9 @@ fn main() -> ExitCode {
         lines.extend(times(&guest));
         lines.extend(own_use(&guest));
     }
+    if asked("vpd") {
+        lines.push(product_data());
+    }
     if asked("start") {
         lines.extend(starts_here(&binary));
     }
@@ -158,6 +161,26 @@ fn times(guest: &Outcome) -> Vec<Line> {
     ];
     lines.extend(starts(guest, &["ibprov", "bare"]));
     lines
+}
+
+/// What asking a card for its product data adds to a boot, which has them kept otherwise.
+fn product_data() -> Line {
+    println!("Booting a guest and asking for product data ...");
+    let guest = machine::boot("vpd_bench");
+    guest.assert_success();
+    let rounds = guest.file("rounds");
+    let of = |who: &str| {
+        let times = rounds.lines().filter_map(|l| l.strip_prefix(who)?.trim().parse::<f64>().ok());
+        spread(times.map(|usec| usec / 1000.0).collect())
+    };
+    let (asked, kept) = (of("asked"), of("kept"));
+    Line {
+        what: "a boot that asks for product data, more",
+        figure: asked.median - kept.median,
+        limit: 5.0,
+        unit: "ms",
+        from: format!("asked {} ms, kept {} ms", asked.text(), kept.text()),
+    }
 }
 
 /// A moment of each round, microseconds of CLOCK_MONOTONIC.

@@ -128,3 +128,33 @@ fn an_interface_that_comes_up_at_last_is_seen_without_a_connection() {
     // Those of all stages, one more, and the port's own.
     assert_eq!(guest.file("ends").trim(), "18   \"bring_up\": \"up\",");
 }
+
+/// How long each start of the probe took, milliseconds.
+fn probes(guest: &Outcome) -> Vec<u32> {
+    let text = guest.file("probes");
+    let took = |line: &str| line.split_once(' ')?.1.parse().ok();
+    let probes: Vec<u32> =
+        text.lines().map(|line| took(line).unwrap_or_else(|| panic!("{line}"))).collect();
+    assert!(probes.len() >= 15, "{text}");
+    probes
+}
+
+#[test]
+#[ignore = "two boots with ten cards take minutes"]
+fn beside_ten_cards_units_start_as_soon_as_without_ibprov() {
+    let (guest, bare) = (boot("scale_cards"), boot("scale_cards_bare"));
+    for guest in [&guest, &bare] {
+        guest.assert_success();
+        assert_sound(guest);
+        assert_eq!(guest.file("devices").lines().count(), 10, "{}", guest.file("layers"));
+        let layers: Vec<String> =
+            guest.file("layers").lines().map(|l| l.trim().to_owned()).collect();
+        assert_eq!(layers, ["2 Ethernet", "8 InfiniBand"]);
+    }
+    assert_eq!(guest.boot_json()["verdict"], "ready", "{}", guest.file("status"));
+    assert_eq!(guest.stdout(), "status: 0\n", "{}", guest.file("status"));
+    let longest = |guest: &Outcome| probes(guest).into_iter().max().expect("probes");
+    let (with, without) = (longest(&guest), longest(&bare));
+    println!("longest start: {with} ms with ibprov, {without} ms without");
+    assert!(with <= without + 1000, "{with} ms with ibprov, {without} ms without");
+}
