@@ -13,6 +13,7 @@ mod iface;
 mod import;
 mod nvswitch;
 mod plan;
+mod readme;
 mod sites;
 mod smi;
 mod status;
