@@ -363,6 +363,9 @@ pub struct CheckArgs {
     /// Draw the boot below the findings, for a terminal of 80 columns
     #[arg(long, conflicts_with = "explain")]
     pub timeline: bool,
+    /// Exit 1 for errors that nothing explains, too
+    #[arg(long, conflicts_with = "explain")]
+    pub strict: bool,
     /// Explain a diagnosis, or list them all
     #[arg(long, value_name = "CODE", num_args = 0..=1, default_missing_value = "", conflicts_with = "log")]
     pub explain: Option<String>,

@@ -4,9 +4,12 @@ use std::collections::BTreeSet;
 
 use super::evidence::{Boot, Evidence};
 use super::predict;
+use super::rules::causes::explains;
 use super::rules::{self, Judge};
 use crate::report::SCHEMA;
-use crate::report::finding::{Diagnosis, Finding, Quote, Read, ReadSource, Severity, Verdict};
+use crate::report::finding::{
+    Code, Diagnosis, Finding, Quote, Read, ReadSource, Severity, Verdict,
+};
 use crate::report::node::NodeVerdict;
 
 /// Everything that the rules say of `evidence`.
@@ -34,10 +37,13 @@ pub fn diagnosis(evidence: &Evidence) -> Diagnosis {
     // hidden behind a good one.
     findings.sort_by_key(|f| f.severity);
     let findings = with_consequences(findings);
-    let judgements = evidence.boots.iter().filter_map(|b| b.host.as_ref()?.judgement.as_ref());
-    let is_judged = judgements.into_iter().all(|j| j.verdict != NodeVerdict::Unknown);
-    let verdict = match verdict(&findings) {
-        Verdict::Healthy | Verdict::Degraded if !is_judged => Verdict::Unknown,
+    let judgement = evidence.boots.iter().find_map(|b| b.host.as_ref()?.judgement.as_ref());
+    let is_judged = judgement.is_none_or(|j| j.verdict != NodeVerdict::Unknown);
+    let is_good = |v: NodeVerdict| matches!(v, NodeVerdict::Ready | NodeVerdict::NoInfiniband);
+    let verdict = match verdict(&findings, judgement.is_some_and(|j| is_good(j.verdict))) {
+        Verdict::Healthy | Verdict::Degraded | Verdict::Unexplained if !is_judged => {
+            Verdict::Unknown
+        }
         verdict => verdict,
     };
     Diagnosis { schema: SCHEMA, verdict, read: read(evidence), findings }
@@ -98,25 +104,31 @@ pub fn judge(boot: &Boot) -> Vec<Finding> {
         }
     }
     without_own_words(boot, &mut findings);
-    let causes: Vec<(&str, Severity, &[&str])> = findings
-        .iter()
-        .filter_map(|f| rules::rule(f.code).map(|rule| (f.code, f.severity, rule.causes)))
-        .collect();
+    in_order(findings)
+}
+
+/// Findings of one boot in order, each consequence behind its cause.
+#[cfg(test)]
+pub(super) fn ranked(findings: Vec<Finding>) -> Vec<Finding> {
+    with_consequences(in_order(findings))
+}
+
+/// Findings of one boot with their causes, the gravest first.
+fn in_order(mut findings: Vec<Finding>) -> Vec<Finding> {
+    let made: Vec<(Code, Severity)> = findings.iter().map(|f| (f.code, f.severity)).collect();
     for finding in &mut findings {
         // What is only advice causes no failure.
-        finding.caused_by = causes
+        let cause = made
             .iter()
-            .find(|(code, severity, consequences)| {
-                *code != finding.code
-                    && *severity <= finding.severity
-                    && consequences.contains(&finding.code)
-            })
-            .map(|(code, ..)| *code);
+            .find(|(code, severity)| *severity <= finding.severity && explains(code, finding.code));
+        finding.caused_by = cause.map(|(code, _)| *code);
     }
     // That it works is said before what did not matter; among equals the order
     // of the rules holds.
     let place = |f: &Finding| rules::ALL.iter().position(|r| r.code == f.code);
-    findings.sort_by_key(|f| (f.severity, f.code != "healthy", f.confidence, place(f)));
+    findings.sort_by_key(|f| {
+        (f.severity, f.code != "unexplained", f.code != "healthy", f.confidence, place(f))
+    });
     findings
 }
 
@@ -150,13 +162,16 @@ fn label(boot: &Boot) -> String {
     }
 }
 
-fn verdict(findings: &[Finding]) -> Verdict {
+/// `judged_good`: the host itself was looked at, and is as it is meant to be.
+fn verdict(findings: &[Finding], judged_good: bool) -> Verdict {
     let has = |code| findings.iter().any(|f| f.code == code);
     match findings.iter().map(|f| f.severity).min() {
         Some(Severity::Error) => Verdict::Failed,
         _ if has("unknown") => Verdict::Unknown,
         Some(Severity::Warning) => Verdict::Degraded,
-        Some(Severity::Info) => Verdict::Healthy,
-        None => Verdict::Unknown,
+        _ if has("unexplained") => Verdict::Unexplained,
+        _ if has("healthy") || has("not-infiniband") || judged_good => Verdict::Healthy,
+        // Nothing wrong was seen, and nothing that proves it right.
+        _ => Verdict::Unknown,
     }
 }

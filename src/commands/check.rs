@@ -9,7 +9,7 @@ use crate::cli::{CheckArgs, Common, Format};
 use crate::host::{Root, logs};
 use crate::names::nearest;
 use crate::report;
-use crate::report::finding::Severity;
+use crate::report::finding::Verdict;
 use crate::report::node::NodeVerdict;
 
 /// Say what is wrong: with the logs that are named, with the system below
@@ -79,14 +79,12 @@ pub fn run(args: &CheckArgs, common: &Common) -> anyhow::Result<u8> {
         Format::Json => writeln!(out, "{}", serde_json::to_string_pretty(&diagnosis)?)?,
     }
     super::picture::draw(args, &evidence, &diagnosis, &mut out)?;
-    let failed = diagnosis.findings.iter().any(|f| f.severity == Severity::Error);
     let hosts = evidence.boots.iter().filter_map(|boot| boot.host.as_ref()?.judgement.as_ref());
     let is_judged = hosts.into_iter().all(|j| j.verdict != NodeVerdict::Unknown);
-    Ok(match failed {
-        true => super::exit::DEFERRED,
-        false if is_judged => super::exit::GOOD,
+    Ok(match diagnosis.verdict.exit_code(args.strict) {
         // Nothing failed, and what is expected of the host is not known.
-        false => super::exit::CANNOT_BEGIN,
+        _ if !is_judged && diagnosis.verdict == Verdict::Unknown => super::exit::CANNOT_BEGIN,
+        code => code,
     })
 }
 

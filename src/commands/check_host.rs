@@ -1,7 +1,7 @@
 //! What `ibprov check` gathers from a host itself, live or the tree of one, as
 //! the same values that logs and dumps give.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::node;
@@ -9,7 +9,7 @@ use crate::check::evidence::host::{Denied, Host, HostPort};
 use crate::check::evidence::state::{
     Modules, NetdevSeen, PciSeen, PortSeen, State, UnitSeen, VfSeen,
 };
-use crate::check::evidence::{Boot, Origin};
+use crate::check::evidence::{Boot, Fabric, Kind, Origin};
 use crate::config::{self, Config};
 use crate::graph::{Graph, Load, Unit, consumers, files, show};
 use crate::host::{KernelLine, Root, answer, state, unit_graph};
@@ -37,7 +37,6 @@ pub fn gather(boot: &mut Boot, root: &Root, configuration: Option<&Path>) {
         },
         |loaded| loaded.config,
     );
-    host.graph = graph(root, &mut host.problems);
     let modules: Vec<ModuleName> =
         config.modules.load.iter().cloned().chain(driver_modules()).collect();
     // No fabric is behind what manages an NVSwitch.
@@ -46,6 +45,9 @@ pub fn gather(boot: &mut Boot, root: &Root, configuration: Option<&Path>) {
     let source = u16::try_from(boot.names.len()).unwrap_or(u16::MAX);
     boot.names.push(if host.live { "live host".to_owned() } else { "tree".to_owned() });
     let names = netdevs(&observed);
+    host.fabric = fabric(root, &observed, &names, &mut host.problems);
+    let failed = failed_units(boot);
+    host.graph = graph(root, &host.fabric, &failed, &mut host.problems);
     // One that did not come, or that of a tree, is known by its name alone.
     host.asked = stacks::KNOWN
         .asked(root, |name| names.iter().any(|netdev| netdev == name) || is_ipoib_name(name));
@@ -82,7 +84,7 @@ pub fn gather(boot: &mut Boot, root: &Root, configuration: Option<&Path>) {
 
 /// The units of the next boot by their files; of a live system also how those
 /// that matter here are now.
-fn graph(root: &Root, problems: &mut Vec<String>) -> Graph {
+fn graph(root: &Root, fabric: &Fabric, failed: &[String], problems: &mut Vec<String>) -> Graph {
     /// More than a node has; each costs systemd time.
     const MOST: usize = 48;
     let mut graph = files::graph(root);
@@ -98,6 +100,8 @@ fn graph(root: &Root, problems: &mut Vec<String>) -> Graph {
             provider(&u.name)
                 || consumers::need(u, stacks::network_role).is_some()
                 || runs_systemctl(u)
+                || fabric.is_used_by(u)
+                || failed.contains(&u.name)
         })
         .map(|u| u.name.clone())
         .collect();
@@ -114,6 +118,42 @@ fn graph(root: &Root, problems: &mut Vec<String>) -> Graph {
     }
     graph.settle();
     graph
+}
+
+/// The units that systemd said have failed in this boot.
+fn failed_units(boot: &Boot) -> Vec<String> {
+    let failed = boot.events.iter().filter_map(|event| match &event.kind {
+        Kind::UnitFailed(unit) if unit.contains('.') => Some(unit.to_string()),
+        Kind::UnitFailed(_) if !event.unit.is_empty() => Some(event.unit.to_string()),
+        _ => None,
+    });
+    failed.collect::<BTreeSet<String>>().into_iter().collect()
+}
+
+/// The names and addresses of the fabric.
+fn fabric(
+    root: &Root,
+    observed: &Observed,
+    names: &[String],
+    problems: &mut Vec<String>,
+) -> Fabric {
+    let devices = observed.functions.iter().flat_map(|f| &f.rdma).map(|d| d.name.to_string());
+    let mut fabric =
+        Fabric { netdevs: names.to_vec(), devices: devices.collect(), subnets: Vec::new() };
+    if !root.is_live() {
+        return fabric;
+    }
+    let index = |name: &String| -> Option<u32> {
+        root.text(&format!("/sys/class/net/{name}/ifindex"), 32).ok()?.trim().parse().ok()
+    };
+    let indexes: Vec<u32> = names.iter().filter_map(index).collect();
+    match crate::host::netlink::global_addresses() {
+        Ok(all) => fabric.subnets.extend(
+            all.into_iter().filter(|(at, ..)| indexes.contains(at)).map(|(_, ip, len)| (ip, len)),
+        ),
+        Err(e) => problems.push(format!("cannot read addresses by rtnetlink: {}", answer(&e))),
+    }
+    fabric
 }
 
 /// True if it may start another unit and wait for it.

@@ -85,7 +85,9 @@ pub struct DropIn {
 }
 
 impl DropIn {
-    fn new(unit: &str, provider: &str) -> Self {
+    /// The drop-in that orders `unit` after `provider`.
+    #[must_use]
+    pub fn new(unit: &str, provider: &str) -> Self {
         Self {
             path: format!("/etc/systemd/system/{unit}.d/50-infiniband.conf"),
             text: format!("[Unit]\nAfter={provider}\n"),
@@ -114,16 +116,24 @@ pub fn provider(graph: &Graph) -> Option<&Unit> {
         .find(|unit| unit.load == Load::Loaded && transaction.contains(unit.name.as_str()))
 }
 
-/// Every consumer in the next boot, with its proof; none without a provider.
+/// Every consumer in the next boot, with its proof; none without a provider. A unit that
+/// `uses` the fabric is one, whatever it is called.
 #[must_use]
-pub fn judge(graph: &Graph, role_of: RoleOf) -> Vec<Judged> {
+pub fn judge(graph: &Graph, role_of: RoleOf, uses: impl Fn(&Unit) -> bool) -> Vec<Judged> {
     let Some(provider) = provider(graph) else { return Vec::new() };
     let transaction = graph.transaction();
-    let mut judged: Vec<Judged> = transaction
-        .iter()
+    let failed = graph.units().filter(|unit| unit.now.active == "failed");
+    let units: BTreeSet<&str> =
+        transaction.iter().copied().chain(failed.map(|unit| unit.name.as_str())).collect();
+    let any = |unit: &Unit| match need(unit, role_of) {
+        None if uses(unit) && unit.name.ends_with(".service") => Some(Need::Service),
+        need => need,
+    };
+    let mut judged: Vec<Judged> = units
+        .into_iter()
         .filter_map(|name| graph.get(name))
         .filter(|unit| unit.name != provider.name)
-        .filter_map(|unit| Some((unit, need(unit, role_of)?)))
+        .filter_map(|unit| Some((unit, any(unit)?)))
         .map(|(unit, need)| Judged {
             unit: unit.name.clone(),
             need,
@@ -246,7 +256,7 @@ NetworkManager.service before ibprov.service
 
     #[test]
     fn each_consumer_is_proved_or_the_edge_is_shown() {
-        let judged = judge(&graph(NODE), role_of);
+        let judged = judge(&graph(NODE), role_of, |_| false);
         let of = |unit: &str| &judged.iter().find(|j| j.unit == unit).expect(unit).proof;
         let chain = ["ibprov.service", "network-pre.target", "networking.service"];
         assert_eq!(of("networking.service"), &Proof::Ordered(chain.map(str::to_owned).to_vec()));
@@ -265,7 +275,7 @@ NetworkManager.service before ibprov.service
     #[test]
     fn the_drop_in_closes_the_gap() {
         let with = format!("{NODE}scratch.mount after ibprov.service\n");
-        let judged = judge(&graph(&with), role_of);
+        let judged = judge(&graph(&with), role_of, |_| false);
         let mount = judged.iter().find(|j| j.unit == "scratch.mount").expect("mount");
         assert!(matches!(&mount.proof, Proof::Ordered(chain) if chain.len() == 2));
     }
@@ -275,7 +285,7 @@ NetworkManager.service before ibprov.service
         let lines =
             "goal.target wants networking.service\nopenibd.service before networking.service\n";
         assert!(provider(&graph(lines)).is_none());
-        assert_eq!(judge(&graph(lines), role_of), []);
+        assert_eq!(judge(&graph(lines), role_of, |_| false), []);
     }
 
     #[test]

@@ -16,7 +16,7 @@ const SOURCES: usize = 4;
 pub fn text(diagnosis: &Diagnosis, screen: Screen) -> String {
     let tone = match diagnosis.verdict {
         Verdict::Healthy => Tone::Good,
-        Verdict::Degraded => Tone::Warning,
+        Verdict::Degraded | Verdict::Unexplained => Tone::Warning,
         Verdict::Failed | Verdict::Unknown => Tone::Bad,
     };
     let mut lines = vec![screen.paint(tone, &headline(diagnosis))];
@@ -38,12 +38,7 @@ pub fn text(diagnosis: &Diagnosis, screen: Screen) -> String {
 fn headline(diagnosis: &Diagnosis) -> String {
     let count = |s| diagnosis.findings.iter().filter(|f| f.severity == s).count();
     let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
-    let said = match diagnosis.verdict {
-        Verdict::Healthy => "healthy",
-        Verdict::Degraded => "degraded",
-        Verdict::Failed => "failed",
-        Verdict::Unknown => "unknown",
-    };
+    let said = diagnosis.verdict.word();
     format!("verdict: {said} (errors: {errors}, warnings: {warnings})")
 }
 

@@ -148,8 +148,34 @@ pub enum Verdict {
     Degraded,
     /// InfiniBand, or what needs it, does not work.
     Failed,
+    /// Nothing is known to be wrong, and errors were logged that nothing explains.
+    Unexplained,
     /// The evidence does not tell.
     Unknown,
+}
+
+impl Verdict {
+    /// The word for it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Healthy => "healthy",
+            Self::Degraded => "degraded",
+            Self::Failed => "failed",
+            Self::Unexplained => "unexplained",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// The exit code. `strict`: what was not proved to be good is bad.
+    #[must_use]
+    pub const fn exit_code(self, strict: bool) -> u8 {
+        match self {
+            Self::Failed | Self::Degraded => 1,
+            Self::Unexplained | Self::Unknown if strict => 1,
+            Self::Healthy | Self::Unexplained | Self::Unknown => 0,
+        }
+    }
 }
 
 /// What was read.

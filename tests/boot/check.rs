@@ -81,7 +81,7 @@ fn the_files_prove_what_systemd_proves() {
     let (live, files) = graphs(&boot("check_order"));
     let proved = |graph: &Graph| -> Vec<(String, bool)> {
         let ordered = |j: &Judged| matches!(j.proof, Proof::Ordered(_));
-        consumers::judge(graph, stacks::network_role)
+        consumers::judge(graph, stacks::network_role, |_| false)
             .iter()
             .map(|j| (j.unit.clone(), ordered(j)))
             .collect()

@@ -295,6 +295,129 @@ fn the_documentation_lists_every_diagnosis() {
     expect_test::expect_file!["../../docs/diagnoses.md"].assert_eq(&page);
 }
 
+/// Logs that people have published, each with what was wrong.
+const PUBLIC: &[(&str, &str)] = &[
+    ("001-ipoib-intf-alloc-failed-cmd-entry.log", "driver-regression"),
+    ("002-mlx5-cmd-entry-warning-but-ipoib-ok.log", "healthy"),
+    ("003-ipoib-wq-eintr-initrd-switch-root.log", "module-load-interrupted"),
+    ("004-connectx2-no-ib-device-after-5.14.log", "driver-regression"),
+    ("005-mlx5-vf-probe-fails-6.8-rc1.log", "vf-probe-failed"),
+    ("006-mlx5-eq-create-failed-probe.log", "driver-regression"),
+    ("007-ipoib-child-up-parent-down.log", "ipoib-parent-down"),
+    ("008-ib-umad-ipoib-load-order-pkey.log", "module-load-order"),
+    ("009-qib-sysfs-duplicate-no-ports.log", "driver-regression"),
+    ("010-qib-networkmanager-ipoib-oops.log", "driver-regression"),
+    ("011-mlx5-reload-under-iscsi-root.log", "driver-unload-under-remote-root"),
+    ("012-hfi1-5.10rc1-dma-warning.log", "driver-regression"),
+    ("013-mlx5-boot-hang-affinity-oops.log", "driver-regression"),
+    ("014-irdma-netns-hang-6.1.2.log", "driver-regression"),
+    ("015-mthca-oops-after-rename.log", "driver-regression"),
+    ("016-ifcfg-hwaddr-mismatch-network-failed.log", "ifcfg-mismatch"),
+    ("017-hyperv-vf-removed-while-probing.log", "fw-init-timeout"),
+    ("018-hfi1-opa-boot-link-training.log", "healthy"),
+    ("019-vf-intremap-blocked-create-eq.log", "vf-probe-failed"),
+    ("020-mlx5-failed-alloc-irqs.log", "driver-regression"),
+    ("021-sriov-numvfs-missing-efi-mmio.log", "sriov-not-exposed-kernel"),
+    ("022-rk3399-vfio-no-iommu-and-vf-type7f.log", "iommu-off"),
+    ("023-mixed-hca-ibs4f0-renamed-ready.log", "healthy"),
+    ("058-rdma-ndd-missing-in-initramfs.log", "rdma-service-failed"),
+    ("059-ibacm-no-ib-umad.log", "module-not-loaded"),
+    ("060-dracut-missing-xprtrdma.log", "module-missing-in-initrd"),
+    ("061-umad-appeared-twice.log", "harmless-warning"),
+    ("070-ipoib-open-oops-5.4.21-t630.log", "driver-regression"),
+    ("085-iwpmd-fails-ipv6-disabled.log", "rdma-service-failed"),
+];
+
+fn public(name: &str) -> String {
+    std::fs::read_to_string(log("public").join(name)).expect("log")
+}
+
+#[test]
+fn every_public_log_has_its_diagnosis_first_and_the_good_ones_are_healthy() {
+    for (name, code) in PUBLIC {
+        let output = here(&["--format", "json", "--log", &format!("public/{name}")]);
+        assert_eq!(codes(&output).first().map(String::as_str), Some(*code), "{name}");
+        let expected = match *code {
+            "healthy" => ("healthy", 0),
+            // It proves nothing of the rest.
+            "harmless-warning" => ("unknown", 0),
+            _ => ("", 1),
+        };
+        let verdict = json(&output)["verdict"].as_str().expect("verdict").to_owned();
+        assert_eq!(output.status.code(), Some(expected.1), "{name}: {verdict}");
+        assert!(expected.0.is_empty() || expected.0 == verdict, "{name}: {verdict}");
+    }
+}
+
+#[test]
+fn no_log_with_a_failed_unit_of_ours_is_healthy() {
+    let dir = tempfile::tempdir().expect("directory");
+    let own = [
+        "Nov 30 01:25:59 n9 systemd[1]: ibprov.service: Failed with result 'exit-code'.",
+        "Nov 30 01:25:59 n9 systemd[1]: Failed to start Bring up InfiniBand ports.",
+        "Nov 30 01:25:59 n9 systemd[1]: ibprov-guests.service: Failed with result 'exit-code'.",
+        "Nov 30 01:25:59 n9 ibprov[44]: boot incomplete after 1.1 s: PF 0000:01:00.0: 0 of 2 VFs as planned (sriov_numvfs: ENOSPC); 1 of 1 expected ports ready",
+    ];
+    let good = PUBLIC.iter().filter(|(_, code)| *code == "healthy").map(|(name, _)| public(name));
+    for good in good.chain([std::fs::read_to_string(log("openibd-enabled.log")).expect("log")]) {
+        for own in own {
+            let log = format!("{}\n{own}\n", good.trim_end());
+            let output = ibprov(&["--format", "json", "--log", "-"], dir.path(), log.as_bytes());
+            assert_eq!(json(&output)["verdict"], "failed", "{log}");
+            assert_eq!(codes(&output)[0], "not-as-expected", "{log}");
+            assert_eq!(output.status.code(), Some(1), "{log}");
+        }
+    }
+}
+
+#[test]
+fn an_error_that_nothing_explains_is_quoted_and_fails_only_where_that_is_asked() {
+    let dir = tempfile::tempdir().expect("directory");
+    let lines = "kern  :err   : [    8.0] mlx5_core 0000:05:00.0: the flux is out of tune\n\
+        kern  :info  : [    9.0] hfi1 0000:05:00.0: hfi1_0: logical state changed to PORT_ACTIVE (0x4)\n";
+    let journal = r#"{"_BOOT_ID":"b","__REALTIME_TIMESTAMP":"1577836801000000","MESSAGE":"mlx5_core 0000:05:00.0: the flux is out of tune","SYSLOG_IDENTIFIER":"kernel","PRIORITY":"3"}
+{"_BOOT_ID":"b","__REALTIME_TIMESTAMP":"1577836802000000","MESSAGE":"IPv6: ADDRCONF(NETDEV_CHANGE): ib0: link becomes ready","SYSLOG_IDENTIFIER":"kernel","PRIORITY":"6"}
+"#;
+    for log in [lines, journal] {
+        let run = |more: &[&str]| {
+            ibprov(
+                &[&["--format", "json", "--log", "-"], more].concat(),
+                dir.path(),
+                log.as_bytes(),
+            )
+        };
+        let output = run(&[]);
+        assert_eq!(json(&output)["verdict"], "unexplained", "{log}");
+        assert_eq!(output.status.code(), Some(0), "{log}");
+        let text = json(&output)["findings"][0]["evidence"][0]["text"].to_string();
+        assert!(text.contains("out of tune"), "{text}");
+        assert_eq!(run(&["--strict"]).status.code(), Some(1), "{log}");
+    }
+}
+
+/// The lines of message families in the public logs that no diagnosis explains.
+#[test]
+fn what_no_diagnosis_explains_is_known() {
+    use ibprov::check::evidence::Intake;
+    use ibprov::check::{rank, rules};
+    let mut unexplained = String::new();
+    let (mut all, mut left) = (0, 0);
+    for (name, _) in PUBLIC {
+        let mut intake = Intake::new(rules::needles());
+        intake.read(name, &mut public(name).as_bytes());
+        for boot in intake.finish().boots {
+            let findings = rank::judge(&boot);
+            all += rules::unexplained::alarming(&boot).count();
+            for event in rules::unexplained::unexplained(&boot, &findings) {
+                left += 1;
+                unexplained.push_str(&format!("{name}: {}\n", event.text.trim()));
+            }
+        }
+    }
+    println!("{} of {all} alarming lines are explained; these are not:\n{unexplained}", all - left);
+    assert!(all > 20 && left * 10 <= all, "{left} of {all}:\n{unexplained}");
+}
+
 /// Files as sosreport lays them, of the node whose openibd is disabled.
 fn sosreport() -> Vec<(&'static str, Vec<u8>)> {
     let messages = std::fs::read(log("openibd-disabled.log")).expect("log");

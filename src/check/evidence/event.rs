@@ -1,6 +1,7 @@
 //! One log line, and what kind of thing it tells.
 
 use super::super::pattern::{caught, caught_one, word};
+use super::own::{self, Own};
 
 /// Where a line stands.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,6 +36,29 @@ impl When {
     }
 }
 
+/// How grave the writer of a line takes it to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Level {
+    /// `err` and worse.
+    Error,
+    /// `warning`.
+    Warning,
+    /// Anything else.
+    Other,
+}
+
+impl Level {
+    /// Of a priority as `syslog(3)` numbers them.
+    #[must_use]
+    pub const fn of_priority(priority: u8) -> Self {
+        match priority {
+            0..=3 => Self::Error,
+            4 => Self::Warning,
+            _ => Self::Other,
+        }
+    }
+}
+
 /// A log line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
@@ -50,6 +74,8 @@ pub struct Event {
     /// The message, without time, host and program; control characters
     /// replaced.
     pub text: Box<str>,
+    /// How grave its writer takes it to be, where the log says so.
+    pub level: Option<Level>,
     /// What it tells.
     pub kind: Kind,
 }
@@ -68,6 +94,8 @@ pub enum Kind {
     /// Nothing that is shared; rules read the text.
     #[default]
     Other,
+    /// ibprov has written down how something ended.
+    Own(Own),
     /// systemd began to start a unit (named by unit or by description).
     UnitStarting(Box<str>),
     /// systemd has started a unit, or finished a oneshot.
@@ -151,11 +179,24 @@ pub const NEEDLES: &[&str] = &[
     "irtualization daemon",
     "\"JOB_TYPE\"",
     "Linux version ",
+    // Levels, as `dmesg -x` and the journal's JSON write them.
+    "kern  :err ",
+    "kern  :crit ",
+    "kern  :alert ",
+    "kern  :emerg ",
+    "\"PRIORITY\":\"0\"",
+    "\"PRIORITY\":\"1\"",
+    "\"PRIORITY\":\"2\"",
+    "\"PRIORITY\":\"3\"",
+    "\"PRIORITY\" : \"3\"",
 ];
 
 /// What kind of line `text` of `program` is.
 #[must_use]
 pub fn kind(program: &str, text: &str) -> Kind {
+    if program == "ibprov" {
+        return own::by_words(text).map_or(Kind::Other, Kind::Own);
+    }
     if program.starts_with("systemd") {
         return of_systemd(text).unwrap_or_default();
     }

@@ -2,7 +2,7 @@
 //! journalctl, syslog daemons, opensm and libvirt write, also behind a mailer's
 //! `> ` or a grep's `FILE:`.
 
-use super::event::When;
+use super::event::{Level, When};
 
 /// A line taken apart.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub struct Header<'a> {
     pub program: &'a str,
     /// The message.
     pub text: &'a str,
+    /// How grave it is, where the line says so.
+    pub level: Option<Level>,
 }
 
 impl Header<'_> {
@@ -72,7 +74,9 @@ fn stamped(line: &str) -> Option<Header<'_>> {
             // `<6>[ 1.0] text`: the priority of /dev/kmsg and serial consoles.
             let (priority, rest) = line.get(1..)?.split_once('>')?;
             (priority.len() <= 3 && priority.bytes().all(|b| b.is_ascii_digit())).then_some(())?;
-            stamped(rest)
+            // The facility stands above the three bits of the priority.
+            let level = Level::of_priority((priority.parse::<u16>().ok()? % 8).try_into().ok()?);
+            Some(Header { level: Some(level), ..stamped(rest)? })
         }
         b'[' => bracketed(line),
         b'0'..=b'9' => numeric(line).or_else(|| {
@@ -81,8 +85,18 @@ fn stamped(line: &str) -> Option<Header<'_>> {
             let rest = rest.trim_start_matches([':', ' ', '-']);
             (rest.starts_with('[')).then(|| bracketed(rest)).flatten()
         }),
-        _ => named(line),
+        _ => decoded(line).or_else(|| named(line)),
     }
+}
+
+/// `kern  :err   : [   12.345678] text`, as `dmesg -x` writes it.
+fn decoded(line: &str) -> Option<Header<'_>> {
+    let (facility, rest) = line.split_once(':')?;
+    let (level, rest) = rest.split_once(": ")?;
+    DECODED.contains(&facility.trim_end()).then_some(())?;
+    let priority = LEVELS.iter().position(|name| *name == level.trim_end())?;
+    let level = Level::of_priority(priority.try_into().ok()?);
+    Some(Header { level: Some(level), ..stamped(rest)? })
 }
 
 /// `[   12.345678] text`, `[Thu Oct 22 08:54:51 2020] text`, `[ +0.1] text`.
@@ -120,11 +134,11 @@ fn tail_of_dmesg(when: When, rest: &str) -> Header<'_> {
         && (KNOWN.contains(&program)
             || after.split_once(": ").is_some_and(|(p, _)| p.ends_with(']')))
     {
-        return Header { when, host, program, text };
+        return Header { when, host, program, text, level: None };
     }
     match rest.split_once(": ") {
         Some((head, text)) if head.ends_with(']') => match program(rest) {
-            Some((program, _)) => Header { when, host: "", program, text },
+            Some((program, _)) => Header { when, host: "", program, text, level: None },
             None => Header { when, text: rest, ..Header::default() },
         },
         _ => Header { when, text: rest, ..Header::default() },
@@ -213,14 +227,14 @@ fn tail_of_syslog(mut when: When, rest: &str) -> Header<'_> {
     if let Some((_, text)) = rest.split_once(" -> ")
         && rest.split(' ').nth(1).is_some_and(|w| w.starts_with('[') && w.ends_with(']'))
     {
-        return Header { when, host: "", program: "opensm", text };
+        return Header { when, host: "", program: "opensm", text, level: None };
     }
     // `1234: error : qemuProcess:12 : text`
     if let Some((thread, after)) = rest.split_once(": ")
         && !thread.is_empty()
         && thread.bytes().all(|b| b.is_ascii_digit())
     {
-        return Header { when, host: "", program: "libvirtd", text: after };
+        return Header { when, host: "", program: "libvirtd", text: after, level: None };
     }
     if let Some((host, after)) = rest.split_once(' ')
         && is_host(host)
@@ -243,11 +257,11 @@ fn tail_of_syslog(mut when: When, rest: &str) -> Header<'_> {
                 when.monotonic = inner.when.monotonic;
                 text = inner.text;
             }
-            return Header { when, host, program, text };
+            return Header { when, host, program, text, level: None };
         }
     }
     match program(rest) {
-        Some((program, text)) => Header { when, host: "", program, text },
+        Some((program, text)) => Header { when, host: "", program, text, level: None },
         None => Header { when, text: rest, ..Header::default() },
     }
 }
@@ -284,6 +298,9 @@ const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 const FACILITIES: [&str; 6] = ["kern", "daemon", "user", "syslog", "auth", "local0"];
+/// Facilities and levels by their names in `dmesg -x` (util-linux, `sys-utils/dmesg.c`).
+const DECODED: [&str; 6] = ["kern", "user", "daemon", "auth", "syslog", "local0"];
+const LEVELS: [&str; 8] = ["emerg", "alert", "crit", "err", "warn", "notice", "info", "debug"];
 const DAY: u64 = 86_400_000_000;
 
 fn month(word: &str) -> Option<u64> {
@@ -404,6 +421,22 @@ mod tests {
                 (monotonic, host, program, text),
                 "{line}"
             );
+        }
+    }
+
+    #[test]
+    fn the_level_is_read_where_it_is_written() {
+        for (line, level) in [
+            ("kern  :err   : [    1.5] mlx5_core: x", Some(Level::Error)),
+            ("kern  :warn  : [Wed Jan 01 00:00:00 2020] mlx5_core: x", Some(Level::Warning)),
+            ("kern  :info  : [    1.5] mlx5_core: x", Some(Level::Other)),
+            ("<3>[    1.5] mlx5_core: x", Some(Level::Error)),
+            ("<30>[    1.5] mlx5_core: x", Some(Level::Other)),
+            ("[    1.5] mlx5_core: x", None),
+        ] {
+            let got = header(line);
+            assert_eq!((got.level, got.text), (level, "mlx5_core: x"), "{line}");
+            assert!(!got.when.stamp.is_empty(), "{line}");
         }
     }
 

@@ -1,7 +1,10 @@
 //! What a live host, or the tree of one, shows beyond logs and dumps: systemd's
 //! graph, the ports' ladders, who is configured to set up which netdev.
 
-use crate::graph::Graph;
+use std::net::IpAddr;
+
+use crate::check::pattern::has_word;
+use crate::graph::{Graph, Unit};
 use crate::names::{ModuleName, PciAddress};
 use crate::observe::autostart::{AutostartGuest, Resumed};
 use crate::report::node::Judgement;
@@ -34,8 +37,69 @@ pub struct Host {
     pub boot_report: Option<BootReport>,
     /// Whether it is as it is meant to be; of one that runs.
     pub judgement: Option<Judgement>,
+    /// What a unit names that uses the fabric.
+    pub fabric: Fabric,
     /// What could not be read.
     pub problems: Vec<String>,
+}
+
+/// By what names and addresses the fabric is used.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Fabric {
+    /// Its IPoIB netdevs.
+    pub netdevs: Vec<String>,
+    /// Its RDMA devices.
+    pub devices: Vec<String>,
+    /// Addresses of the netdevs, with the lengths of their prefixes.
+    pub subnets: Vec<(IpAddr, u8)>,
+}
+
+impl Fabric {
+    /// True if `unit`, a service or a mount that is neither ibprov's nor one that makes
+    /// the fabric, names a netdev, a device or an address of the fabric in a command or
+    /// in its source. Of a unit that has failed the scripts that it runs count too.
+    #[must_use]
+    pub fn is_used_by(&self, unit: &Unit) -> bool {
+        const MAKERS: [&str; 7] =
+            ["ibprov", "openibd", "rdma-", "mlnx_", "systemd-", "ifup@", "opensm"];
+        if MAKERS.iter().any(|maker| unit.name.starts_with(maker)) {
+            return false;
+        }
+        let failed = unit.now.active == "failed";
+        let commands = unit.commands.iter().filter(|c| c.phase != "ExecStop");
+        let scripts = commands.clone().filter_map(|c| c.script.as_deref().filter(|_| failed));
+        let lines = commands.map(|c| c.line.as_str());
+        let mount = [unit.what.as_str(), unit.options.as_str()];
+        lines.chain(scripts).chain(mount).any(|text| self.is_named_in(text))
+    }
+
+    /// True if a netdev, a device or an address of the fabric stands in `text`.
+    #[must_use]
+    pub fn is_named_in(&self, text: &str) -> bool {
+        self.netdevs.iter().chain(&self.devices).any(|name| has_word(text, name))
+            || addresses(text).any(|ip| self.subnets.iter().any(|(net, len)| same(ip, *net, *len)))
+    }
+}
+
+/// The addresses that stand in `text`.
+fn addresses(text: &str) -> impl Iterator<Item = IpAddr> {
+    let is_part = |c: char| c.is_ascii_hexdigit() || c == '.' || c == ':';
+    text.split(move |c| !is_part(c)).filter(|word| word.len() > 2).filter_map(|word| {
+        // `10.0.0.1:/export`, `10.0.0.1:8008`.
+        let host = word.trim_end_matches(':');
+        host.parse().ok().or_else(|| host.rsplit_once(':')?.0.parse().ok())
+    })
+}
+
+/// True if both addresses have the first `len` bits in common.
+fn same(one: IpAddr, other: IpAddr, len: u8) -> bool {
+    let bits = |ip: IpAddr| match ip {
+        IpAddr::V4(ip) => (u128::from(ip.to_bits()), 32_u8),
+        IpAddr::V6(ip) => (ip.to_bits(), 128),
+    };
+    let ((one, width), (other, of)) = (bits(one), bits(other));
+    // A prefix of nothing would make every address one of the fabric's.
+    width == of && (1..=width).contains(&len) && (one ^ other) >> (width - len) == 0
 }
 
 /// An expected port.
@@ -60,4 +124,30 @@ pub struct Denied {
     pub module: ModuleName,
     /// File and line, or the kernel command line.
     pub by: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_names_the_fabric_is_told_from_what_does_not() {
+        let fabric = Fabric {
+            netdevs: vec!["ib0".to_owned()],
+            devices: vec!["mlx5_0".to_owned()],
+            subnets: vec![("10.1.2.3".parse().expect("address"), 24)],
+        };
+        for text in [
+            "10.1.2.9:/scratch",
+            "/usr/sbin/x --bind 10.1.2.3:8008",
+            "lnetctl net add --net tcp --if ib0",
+            "x -d mlx5_0",
+        ] {
+            assert!(fabric.is_named_in(text), "{text}");
+        }
+        for text in ["10.1.3.9:/scratch", "/usr/bin/x ib01", "fs1:/scratch", "", "::", "1.10.1.2.3"]
+        {
+            assert!(!fabric.is_named_in(text), "{text}");
+        }
+    }
 }

@@ -12,11 +12,13 @@ use std::io::{self, Read};
 use aho_corasick::{AhoCorasick, Input};
 use memchr::{memchr, memchr_iter, memrchr};
 
-use super::event::{self, Event, Kind, Origin, When};
+use super::event::{self, Event, Kind, Level, Origin, When};
 use super::header::{Header, header, unquoted};
 use super::journal::{Entry, Export};
 use super::mail::joint;
 use super::needles::Needles;
+use super::own;
+use super::relevance::concerns_rdma;
 use super::state::DumpReader;
 use super::{Boot, Evidence, Source};
 
@@ -56,6 +58,16 @@ pub struct Intake {
     enumerated: Vec<(Box<str>, When)>,
     /// The last kernel time seen.
     last_monotonic: Option<u64>,
+}
+
+/// A line taken apart.
+struct Line<'a> {
+    when: When,
+    program: &'a str,
+    unit: &'a str,
+    level: Option<Level>,
+    text: &'a str,
+    kind: Kind,
 }
 
 /// A record that may go on on the next line.
@@ -303,34 +315,45 @@ impl Intake {
     /// The open record is whole.
     fn close(&mut self) {
         let Some(open) = self.open.take() else { return };
-        let Header { when, program, text, .. } = header(&open.text);
+        let Header { when, program, text, level, .. } = header(&open.text);
         if text.is_empty() {
             return;
         }
-        self.event(when, program, "", text, open.line);
+        let kind = event::kind(program, text);
+        self.event(Line { when, program, unit: "", level, text, kind }, open.line);
     }
 
     fn entry(&mut self, entry: Entry, number: u64) {
-        let Entry { boot, when, program, unit, message } = entry;
+        let Entry { boot, when, program, unit, message, level, id, exit } = entry;
         // All of it may be printed.
         let [boot, program, unit] = [boot, program, unit].map(|text| clean(text.as_bytes()));
         if !boot.is_empty() {
             self.boot_of(boot, &when);
         }
-        for text in message.lines().take(64) {
+        for (at, text) in message.lines().take(64).enumerate() {
             let text = clean(text.as_bytes());
-            self.event(when.clone(), &program, &unit, &text, number);
+            let own = (at == 0).then(|| own::by_id(&id, exit, &text)).flatten();
+            let kind = match own {
+                Some(own) => Kind::Own(own),
+                // What has fields is not told by its words.
+                None if program == "ibprov" => Kind::Other,
+                None => event::kind(&program, &text),
+            };
+            let when = when.clone();
+            let line = Line { when, program: &program, unit: &unit, level, text: &text, kind };
+            self.event(line, number);
         }
     }
 
-    fn event(&mut self, when: When, program: &str, unit: &str, text: &str, line: u64) {
+    fn event(&mut self, line: Line<'_>, number: u64) {
+        let Line { when, program, unit, level, text, kind } = line;
         // Boots begin with lines that may say nothing else.
-        let kind = event::kind(program, text);
         self.tell_boots_apart(&when, text, &kind);
-        if !self.wanted(text, &kind) {
+        let shared = kind != Kind::Other || level == Some(Level::Error) && concerns_rdma(text);
+        if !self.wanted(text, shared) {
             return;
         }
-        let origin = Origin { source: self.source, line };
+        let origin = Origin { source: self.source, line: number };
         let Some(boot) = self.evidence.boots.get_mut(self.boot) else { return };
         if boot.begins.is_empty() {
             boot.begins = when.stamp.to_string();
@@ -341,12 +364,14 @@ impl Intake {
             program: program.into(),
             unit: unit.into(),
             text: text.into(),
+            level,
             kind,
         });
     }
 
-    /// True if a needle stands in `text` of which not too many are kept.
-    fn wanted(&mut self, text: &str, kind: &Kind) -> bool {
+    /// True if a needle stands in `text` of which not too many are kept, or if it is of
+    /// a kind that several rules ask for.
+    fn wanted(&mut self, text: &str, shared: bool) -> bool {
         let Some(finder) = &self.needles.finder else { return self.kept_in_all < ALL };
         if self.kept.is_empty() {
             self.kept = vec![0; finder.patterns_len()];
@@ -360,11 +385,11 @@ impl Intake {
                 room |= *kept <= EACH;
             }
         }
-        if hits == 0 && *kind != Kind::Other {
+        if hits == 0 && shared {
             self.kept_nameless += 1;
             room = self.kept_nameless <= NAMELESS;
         }
-        let any = hits > 0 || *kind != Kind::Other;
+        let any = hits > 0 || shared;
         let wanted = any && room && self.kept_in_all < ALL;
         if wanted {
             self.kept_in_all += 1;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::event::When;
+use super::event::{Level, When};
 
 /// The fields of one entry that matter here.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -17,6 +17,12 @@ pub struct Entry {
     pub unit: String,
     /// `MESSAGE`.
     pub message: String,
+    /// `PRIORITY`.
+    pub level: Option<Level>,
+    /// `MESSAGE_ID`.
+    pub id: String,
+    /// `IBPROV_EXIT`.
+    pub exit: Option<u8>,
 }
 
 impl Entry {
@@ -45,6 +51,9 @@ impl Entry {
             "UNIT" => value.clone_into(&mut self.unit),
             "_SYSTEMD_UNIT" if self.unit.is_empty() => value.clone_into(&mut self.unit),
             "MESSAGE" => value.clone_into(&mut self.message),
+            "PRIORITY" => self.level = value.parse().ok().map(Level::of_priority),
+            "MESSAGE_ID" => value.clone_into(&mut self.id),
+            "IBPROV_EXIT" => self.exit = value.parse().ok(),
             _ => {}
         }
     }

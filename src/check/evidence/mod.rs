@@ -14,10 +14,12 @@ pub mod journal;
 pub mod mail;
 pub mod missed;
 pub mod needles;
+pub mod own;
+pub mod relevance;
 pub mod state;
 
-pub use event::{Event, Kind, Origin, When};
-pub use host::Host;
+pub use event::{Event, Kind, Level, Origin, When};
+pub use host::{Fabric, Host};
 pub use intake::Intake;
 pub use needles::Needles;
 pub use state::State;

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 
-use super::{event, state};
+use super::{event, own, state};
 
 /// All needles and the machine that finds them.
 pub struct Needles {
@@ -29,7 +29,7 @@ fn machine(kind: AhoCorasickKind, words: &[&'static str]) -> Option<AhoCorasick>
 impl Needles {
     /// These `words`, those of the shared kinds of event, and those of the dumps.
     pub fn with(words: impl IntoIterator<Item = &'static str>) -> Self {
-        let shared = event::NEEDLES.iter().chain(state::NEEDLES).copied();
+        let shared = event::NEEDLES.iter().chain(own::NEEDLES).chain(state::NEEDLES).copied();
         let mut words: Vec<&'static str> = words.into_iter().chain(shared).collect();
         words.sort_unstable();
         words.dedup();

@@ -15,11 +15,12 @@ pub(super) fn judge(host: &Host) -> Vec<Finding> {
     }
     let late = too_early(host);
     let Some(provider) = consumers::provider(&host.graph) else { return late };
-    let unproved: Vec<Judged> = consumers::judge(&host.graph, stacks::network_role)
-        .into_iter()
-        .filter(|j| j.need.is_hard() && needs_infiniband(host, j))
-        .filter(|j| !matches!(j.proof, Proof::Ordered(_)))
-        .collect();
+    let unproved: Vec<Judged> =
+        consumers::judge(&host.graph, stacks::network_role, |unit| host.fabric.is_used_by(unit))
+            .into_iter()
+            .filter(|j| j.need.is_hard() && needs_infiniband(host, j))
+            .filter(|j| !matches!(j.proof, Proof::Ordered(_)))
+            .collect();
     let mut findings: Vec<Finding> = Vec::new();
     for judged in &unproved {
         merge(&mut findings, vec![finding(host, &provider.name, judged)]);
@@ -35,7 +36,7 @@ fn needs_infiniband(host: &Host, judged: &Judged) -> bool {
         Need::NetworkOnce | Need::NetworkHotplug => {
             host.asked.iter().any(|a| host.graph.resolve(&a.unit) == judged.unit)
         }
-        Need::Mount => is_over_infiniband(unit),
+        Need::Mount => is_over_infiniband(unit) || host.fabric.is_used_by(unit),
         Need::Guests => !host.autostart.is_empty(),
         Need::Service => true,
         Need::WaitOnline => false,

@@ -76,7 +76,9 @@ fn finding(host: &Host, port: &HostPort) -> Finding {
 
 fn code(port: &HostPort) -> Code {
     match &port.module {
-        Some((_, ModuleTrouble::Denied { .. })) => "module-denied",
+        Some((_, ModuleTrouble::Denied { .. } | ModuleTrouble::InstallOverride { .. })) => {
+            "module-denied"
+        }
         Some((_, ModuleTrouble::NotBuilt { .. })) => "module-missing-for-kernel",
         Some((_, ModuleTrouble::SymbolMismatch { .. })) => "module-symbol-mismatch",
         Some(_) => "module-not-loaded",
@@ -108,6 +110,9 @@ mod tests {
     fn causes_have_their_codes() {
         let denied = ModuleTrouble::Denied { by: "/etc/modprobe.d/x.conf:1".into() };
         assert_eq!(judged(denied), [("module-denied", Severity::Warning)]);
+        let by = "/etc/modprobe.d/x.conf:1".to_owned();
+        let overridden = ModuleTrouble::InstallOverride { command: "/bin/false".into(), by };
+        assert_eq!(judged(overridden), [("module-denied", Severity::Error)]);
         let not_built = ModuleTrouble::NotBuilt { kernel: "6.1".into(), looked_in: "x".into() };
         assert_eq!(judged(not_built), [("module-missing-for-kernel", Severity::Error)]);
         let symbols = ModuleTrouble::SymbolMismatch { said: "Unknown symbol x".into() };

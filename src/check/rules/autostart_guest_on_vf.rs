@@ -13,7 +13,6 @@ What to do: virsh autostart --disable GUEST and list it in ibprov.toml, so that
 ibprov-guests.service starts it when its VF is ready; or a drop-in After=ibprov.service
 for libvirtd.service (virtqemud.service).",
     needles: &[&["Failed to autostart", "autostart"]],
-    causes: &["vm-before-vf"],
     judge: Judge::Boot(judge),
 };
 

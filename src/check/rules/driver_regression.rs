@@ -83,7 +83,6 @@ What it is not: a probe that fails because firmware does not answer
             "rying again with",
         ],
     ],
-    causes: &["module-not-loaded", "udev-timeout", "mount-before-ipoib", "wait-online-timeout"],
     judge: Judge::Boot(judge),
 };
 

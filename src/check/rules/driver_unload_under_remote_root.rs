@@ -36,7 +36,6 @@ nothing). The host must be reset.",
         "EXT4-fs (",
         "XFS (",
     ]],
-    causes: &["driver-regression"],
     judge: Judge::Boot(judge),
 };
 

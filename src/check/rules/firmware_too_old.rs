@@ -38,7 +38,6 @@ or use the driver that is as old as the firmware.",
         "Firmware too old",
         "unsupported firmware",
     ]],
-    causes: &["driver-regression", "vf-probe-failed", "openibd-failed", "module-not-loaded"],
     judge: Judge::Boot(judge),
 };
 

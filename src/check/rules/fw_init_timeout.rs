@@ -30,14 +30,6 @@ mstflint -d ADDRESS q; burn the firmware again; another slot.",
         ],
         FINAL,
     ],
-    causes: &[
-        "driver-regression",
-        "vf-probe-failed",
-        "udev-timeout",
-        "openibd-failed",
-        "module-loaded-late",
-        "module-not-loaded",
-    ],
     judge: Judge::Boot(judge),
 };
 

@@ -69,7 +69,6 @@ something else in the same log did fail, that is a finding of its own.",
         "hw csum failure",
         "sendonly",
     ]],
-    causes: &[],
     judge: Judge::Rest(judge),
 };
 
@@ -150,19 +149,7 @@ fn judge(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
     let mut whys: Vec<&str> = Vec::new();
     let mut lines = Vec::new();
     for event in &boot.events {
-        let known = KNOWN.iter().find(|(word, _)| event.text.contains(word)).map(|(_, why)| *why);
-        // Queries that the firmware refuses do no harm; commands that make
-        // something are another matter, and fail a probe.
-        let refused = (event.text.contains("mlx5_cmd_out_err")
-            || event.text.contains("mlx5_cmd_check"))
-            && ["ACCESS_REG", "QUERY_", "bad operation"].iter().any(|w| event.text.contains(w));
-        let why = known.or_else(|| {
-            refused.then_some("the firmware does not know a query that the driver can do without")
-        });
-        let Some(why) = why else { continue };
-        if !about_rdma(&event.text) && !event.text.contains("defaulting to 1000") {
-            continue;
-        }
+        let Some(why) = why(&event.text) else { continue };
         if !whys.contains(&why) && !blamed(event) {
             whys.push(why);
             lines.push(event);
@@ -185,6 +172,19 @@ fn judge(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
         .chain(whys)
         .quoting(seen::quotes(boot, lines)),
     ]
+}
+
+/// Why `text` means nothing, if it is one of the lines of this rule.
+pub(super) fn why(text: &str) -> Option<&'static str> {
+    let known = KNOWN.iter().find(|(word, _)| text.contains(word)).map(|(_, why)| *why);
+    // Queries that the firmware refuses do no harm; commands that make
+    // something are another matter, and fail a probe.
+    let refused = (text.contains("mlx5_cmd_out_err") || text.contains("mlx5_cmd_check"))
+        && ["ACCESS_REG", "QUERY_", "bad operation"].iter().any(|w| text.contains(w));
+    let refused =
+        refused.then_some("the firmware does not know a query that the driver can do without");
+    let is_ours = || about_rdma(text) || text.contains("defaulting to 1000");
+    known.or(refused).filter(|_| is_ours())
 }
 
 /// The taint and field-spanning lines name their module.

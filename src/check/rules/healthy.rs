@@ -1,5 +1,6 @@
 use super::{Boot, Confidence, Finding, Judge, Kind, Rule, Severity, seen};
 use crate::names::is_ipoib_name;
+use crate::report::node::{Judgement, NodeVerdict};
 
 pub(super) const RULE: Rule = Rule {
     code: "healthy",
@@ -18,7 +19,6 @@ plugged into a second port do not speak against it.",
         "Gained carrier",
         "SUBNET UP",
     ]],
-    causes: &[],
     judge: Judge::Rest(judge),
 };
 
@@ -36,12 +36,15 @@ fn judge(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
         }
     });
     let quotes = seen::quotes(boot, named);
-    if life.is_none() && quotes.is_empty() {
+    let judgement = boot.host.as_ref().and_then(|host| host.judgement.as_ref());
+    let ready = judgement.filter(|j| j.verdict == NodeVerdict::Ready).map(Judgement::headline);
+    if life.is_none() && quotes.is_empty() && ready.is_none() {
         return Vec::new();
     }
     let confidence = if life.is_some() { Confidence::High } else { Confidence::Medium };
     vec![
         Finding::new(RULE.code, Severity::Info, confidence, "InfiniBand came up.")
+            .chain(ready)
             .quoting(life)
             .quoting(quotes),
     ]

@@ -28,7 +28,6 @@ last 8 bytes stay.",
         "no such device",
         "No such device",
     ]],
-    causes: &["mount-before-ipoib", "wait-online-timeout"],
     judge: Judge::Boot(judge),
 };
 

@@ -13,7 +13,6 @@ found nothing, nobody brings the interface up.
 
 What to do: repair what made the netdev late (the finding above); ifup it now.",
     needles: &[&["OS is booting, will not run ifup"]],
-    causes: &[],
     judge: Judge::Boot(judge),
 };
 

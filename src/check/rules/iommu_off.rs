@@ -37,7 +37,6 @@ nothing) iommu=pt. Some boards have no IOMMU before their PCI controller.",
         "IOMMU support",
         "VFIO_GROUP_GET_STATUS",
     ]],
-    causes: &["vm-before-vf", "autostart-guest-on-vf"],
     judge: Judge::Boot(judge),
 };
 

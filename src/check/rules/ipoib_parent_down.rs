@@ -15,7 +15,6 @@ What to do: ip link set ib0 up (no address is needed); for every boot an entry f
 the parent beside that of the child, ordered before it (pre-up in
 /etc/network/interfaces).",
     needles: &[],
-    causes: &["netdev-admin-down", "mount-before-ipoib"],
     judge: Judge::Boot(judge),
 };
 

@@ -28,7 +28,6 @@ enable, or the port's firmware setting (LINK_TYPE).",
         "QSFP not present",
         "Port module event",
     ]],
-    causes: &["netdev-admin-down", "wait-online-timeout", "mount-before-ipoib"],
     judge: Judge::Boot(judge),
 };
 

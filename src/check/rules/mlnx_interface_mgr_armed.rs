@@ -17,7 +17,6 @@ says so.
 What to do: ln -sf /dev/null /etc/udev/rules.d/90-ib.rules && udevadm control
 --reload. The mask stays when the package is updated.",
     needles: &[&["mlnx_interface_mgr"], &["ibprov["]],
-    causes: &["netdev-admin-down"],
     judge: Judge::Boot(judge),
 };
 

@@ -21,7 +21,6 @@ a copy of modprobe.d.",
         "is denylisted",
         "blacklist ",
     ]],
-    causes: &["module-not-loaded", "module-loaded-late", "port-not-ready"],
     judge: Judge::Boot(judge),
 };
 

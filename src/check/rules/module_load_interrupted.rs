@@ -17,7 +17,6 @@ of several HCAs, and not at each boot.
 What to do: newer rdma-core orders rdma-load-modules@ before initrd.target, so that
 it is finished first; for now: modprobe -r ib_ipoib; modprobe ib_ipoib.",
     needles: &[&["-EINTR", "rdma-load-modules@", "Interrupted system call", "rescuer kthread"]],
-    causes: &["driver-regression", "rdma-service-failed", "module-not-loaded"],
     judge: Judge::Boot(judge),
 };
 

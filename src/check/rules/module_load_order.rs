@@ -15,7 +15,6 @@ wait-online, or ib_umad before ib_ipoib in the module list, which only adds dela
 or bring the child up again. If it never works, the subnet manager does not give
 this port the P_Key: ask it (smpquery pkeys LID).",
     needles: &[&["is not found", "P_Key 0x"]],
-    causes: &["mount-before-ipoib"],
     judge: Judge::Boot(judge),
 };
 

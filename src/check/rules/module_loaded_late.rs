@@ -11,7 +11,6 @@ services without hot plug (ifup scripts, ifupdown) do not try again.
 What to do: let what loads the modules run before the network service and wait
 for the netdev, which is what ibprov.service does.",
     needles: &[seen::NOT_FOUND],
-    causes: &["ifup-skipped-os-booting", "mount-before-ipoib"],
     judge: Judge::Boot(judge),
 };
 

@@ -28,7 +28,6 @@ OFED for it; reboot into a kernel that has them until then.",
         "Error! Bad return status for module build",
         "kernel headers for kernel",
     ]],
-    causes: &["openibd-failed", "module-not-loaded", "rdma-service-failed", "mount-before-ipoib"],
     judge: Judge::Boot(judge),
 };
 

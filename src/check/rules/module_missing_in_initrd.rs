@@ -20,7 +20,6 @@ of the lists; newer rdma-core does it.",
         "Running in initrd",
         "Running in initial RAM disk",
     ]],
-    causes: &["rdma-service-failed"],
     judge: Judge::Boot(judge),
 };
 

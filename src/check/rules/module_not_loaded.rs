@@ -32,7 +32,6 @@ What to do: modprobe it now; enable ibprov.service, or name it in
         "modules are not loaded",
         "module not loaded",
     ]],
-    causes: &["rdma-service-failed", "opensm-misconfigured", "mount-before-ipoib"],
     judge: Judge::Boot(judge),
 };
 

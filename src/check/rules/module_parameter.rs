@@ -27,7 +27,6 @@ the initramfs, load the module again.",
         "Invalid value for log_",
         "FW does not support more than",
     ]],
-    causes: &["driver-regression", "openibd-failed", "module-not-loaded"],
     judge: Judge::Boot(judge),
 };
 

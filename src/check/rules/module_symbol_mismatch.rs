@@ -23,8 +23,9 @@ that was refused; modinfo -n MODULE tells whose it is.",
         "Exec format error",
         "Unknown symbol in module",
         "section size must match",
+        "failed to validate module",
+        "Too many levels of symbolic links",
     ]],
-    causes: &["openibd-failed", "module-not-loaded", "rdma-service-failed", "mount-before-ipoib"],
     judge: Judge::Boot(judge),
 };
 

@@ -11,7 +11,6 @@ the cards before them, hfi1 Omni-Path, ib_qib TrueScale.
 What to do: load the driver that belongs to the card, and name that one in the
 lists; `lspci -nnk` shows the card, modprobe -R MODALIAS the driver.",
     needles: &[],
-    causes: &["module-not-loaded", "driver-regression"],
     judge: Judge::Boot(judge),
 };
 

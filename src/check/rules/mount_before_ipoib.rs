@@ -43,8 +43,7 @@ After=ibprov-wait-online.service for lnet.service.",
         "Dependency failed for ",
         "mount[",
     ]],
-    causes: &["mount-before-network"],
-    judge: Judge::Boot(judge),
+    judge: Judge::Boot(finds),
 };
 
 /// LNet or the RDMA transport says so itself.
@@ -106,7 +105,8 @@ pub(super) fn ib_here(boot: &Boot) -> bool {
         || !boot.state.ports.is_empty()
 }
 
-fn judge(boot: &Boot) -> Vec<Finding> {
+/// What this rule finds.
+pub(super) fn finds(boot: &Boot) -> Vec<Finding> {
     let said: Vec<_> = boot.events.iter().filter(|e| over_ib(e)).collect();
     let generic: Vec<_> = boot.events.iter().filter(|e| no_network(e)).collect();
     let (lines, confidence) = if !said.is_empty() {

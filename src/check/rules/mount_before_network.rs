@@ -22,7 +22,6 @@ systemd-networkd-wait-online; x-systemd.automount mounts at the first use.",
         "mount.cifs",
         "glusterfs",
     ]],
-    causes: &["mount-before-ipoib"],
     judge: Judge::Boot(judge),
 };
 

@@ -1,5 +1,6 @@
 use super::super::evidence::state::NetdevSeen;
 use super::{Boot, Confidence, Finding, Judge, Rule, Severity};
+use crate::check::pattern::has_word;
 use crate::names::is_ipoib_name;
 
 pub(super) const RULE: Rule = Rule {
@@ -8,7 +9,8 @@ pub(super) const RULE: Rule = Rule {
     page: "\
 The port is Active and its IPoIB netdev is there, and it is administratively down:
 no network service has it in its configuration, or the one that has was done before
-the netdev came.
+the netdev came. Where no program, command or configuration names the netdev it is
+information: a node that uses verbs alone has no need of it.
 
 How it shows: `ip link` shows ib0 without UP; ibdev2netdev: mlx5_0 port 1 ==> ib0
 (Down) while ibstat says Active.
@@ -16,7 +18,6 @@ How it shows: `ip link` shows ib0 without UP; ibdev2netdev: mlx5_0 port 1 ==> ib
 What to do: give it to the network service (an ifcfg file, a NetworkManager profile,
 a .network file), or to ibprov; for now: ip link set ib0 up.",
     needles: &[],
-    causes: &["mount-before-ipoib"],
     judge: Judge::Boot(judge),
 };
 
@@ -43,12 +44,13 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         return Vec::new();
     }
     // Whether anybody wants it is not known while its port's state is not.
-    let (severity, confidence) = if active && !up {
-        (Severity::Error, Confidence::High)
-    } else {
-        (Severity::Warning, Confidence::Medium)
-    };
     let name = &first.name;
+    let (severity, confidence) = match (active && !up, is_wanted(boot, name)) {
+        (true, true) => (Severity::Error, Confidence::High),
+        // A node that uses verbs alone has no need of it.
+        (true, false) => (Severity::Info, Confidence::Medium),
+        (false, _) => (Severity::Warning, Confidence::Medium),
+    };
     vec![
         Finding::new(
             RULE.code,
@@ -64,10 +66,28 @@ fn judge(boot: &Boot) -> Vec<Finding> {
     ]
 }
 
+/// True if a program of user space, a command or a configuration names `netdev`.
+fn is_wanted(boot: &Boot, netdev: &str) -> bool {
+    let programs = boot.events.iter().filter(|e| !e.from_kernel());
+    programs.into_iter().any(|e| has_word(&e.text, netdev))
+        || boot.state.commands.iter().any(|c| has_word(&c.text, netdev))
+        || boot.host.iter().flat_map(|host| &host.asked).any(|asked| asked.netdev == netdev)
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::{ca, severity};
     use super::{RULE, Severity};
+
+    #[test]
+    fn one_that_nobody_asks_for_is_no_error() {
+        let lines = [
+            &ca(0, "MT4123", 1, "Active", "LinkUp"),
+            "4: ib0: <BROADCAST,MULTICAST> mtu 4092 qdisc noop state DOWN",
+            "    link/infiniband 00:00 brd ff",
+        ];
+        assert_eq!(severity(&RULE, &lines), Some(Severity::Info));
+    }
 
     #[test]
     fn an_active_port_whose_netdev_is_down() {
@@ -78,6 +98,7 @@ mod tests {
                     &ca(0, "MT4123", 1, "Active", "LinkUp"),
                     "4: ib0: <BROADCAST,MULTICAST> mtu 4092 qdisc noop state DOWN",
                     "    link/infiniband 00:00 brd ff",
+                    "Jan 02 10:00:03 n9 ifup[77]: bringing up ib0",
                 ]
             ),
             Some(Severity::Error)

@@ -13,6 +13,5 @@ finished with the netdev.
 What to do: for now, ifup it. For every boot: ibprov.service, which is ordered
 before the network and waits for the netdevs.",
     needles: &[],
-    causes: &["netdev-admin-down", "mount-before-ipoib", "wait-online-timeout"],
     judge: Judge::Host,
 };

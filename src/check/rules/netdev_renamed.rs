@@ -16,7 +16,6 @@ ib0.
 What to do: the new name in the configuration; or a .link file that gives the name
 by the last 8 bytes of the address (the port GUID), which stay the same.",
     needles: &[&["renamed from"]],
-    causes: &["ifcfg-mismatch", "module-loaded-late", "mount-before-ipoib"],
     judge: Judge::Boot(judge),
 };
 

@@ -33,7 +33,6 @@ statically; another network service for this interface.",
         "(ibo",
         "ib_ipoib",
     ]],
-    causes: &["netdev-admin-down", "wait-online-timeout", "mount-before-ipoib", "ifcfg-mismatch"],
     judge: Judge::Boot(judge),
 };
 

@@ -26,7 +26,6 @@ A VF that stays in Initializing while its PF is Active is another thing
         "manage_subnet",
         "multicast join failed for",
     ]],
-    causes: &["netdev-admin-down", "wait-online-timeout", "mount-before-ipoib"],
     judge: Judge::Boot(judge),
 };
 

@@ -1,5 +1,8 @@
-use super::{Boot, Confidence, Finding, Judge, Rule, Severity};
-use crate::report::node::{NodeCode, NodeSeverity};
+use std::collections::BTreeMap;
+
+use super::{Boot, Confidence, Event, Finding, Judge, Kind, Quote, Rule, Severity, seen};
+use crate::check::evidence::own::About;
+use crate::report::node::{Judgement, NodeCode, NodeSeverity, NodeVerdict, Standing};
 
 pub(super) const RULE: Rule = Rule {
     code: "not-as-expected",
@@ -11,41 +14,146 @@ as it is now. This is what `ibprov status` judges too, so the two never disagree
 told here where no other diagnosis names the same: a VF that was not created, a plan
 that has an error, an adapter that does not answer, a last boot that failed.
 
+In a log it is what ibprov itself has written down: a boot, a PF or a wait-online that
+did not end well, a guest or an interface that did not come up, a unit of ibprov's that
+failed. What was made good later in the same boot is left out.
+
 What to do: the chain names each thing with its reason. `ibprov status` shows all of
 it, `ibprov plan` what would be changed at VFs, and `journalctl -b -u ibprov.service`
 what the boot said.",
     needles: &[],
-    causes: &[],
     judge: Judge::Rest(judge),
 };
 
+/// Something that is not as it is meant to be, in one line.
+struct Told {
+    severity: Severity,
+    text: String,
+    advice: Vec<String>,
+    quote: Option<Quote>,
+}
+
 fn judge(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
     let judgement = boot.host.as_ref().and_then(|host| host.judgement.as_ref());
-    let Some(judgement) = judgement else { return Vec::new() };
-    let is_told = |severity| findings.iter().any(|f| f.severity <= severity);
-    let told: Vec<_> = judgement
-        .findings
-        .iter()
-        .filter(|finding| match (finding.severity, finding.code) {
-            (NodeSeverity::Unknown, _) => true,
-            // Rules of their own name the cause of these.
-            (_, NodeCode::PortNotReady | NodeCode::PortAbsent) => !is_told(Severity::Error),
-            (NodeSeverity::Error, _) => true,
-            (NodeSeverity::Warning, _) => !is_told(Severity::Warning),
-        })
-        .collect();
+    let mut told = judgement.map(|judgement| now(judgement, findings)).unwrap_or_default();
+    if let Some(report) = boot.host.as_ref().and_then(|host| host.boot_report.as_ref())
+        && let Some(last) = told.iter_mut().find(|t| t.text.starts_with("the last boot: "))
+    {
+        last.text = format!("the last boot: {}", report.headline());
+    }
+    told.extend(logged(boot, judgement));
+    told.extend(failed_units(boot, judgement));
+    told.sort_by_key(|told| told.severity);
     let Some(first) = told.first() else { return Vec::new() };
-    let severity = match first.severity {
-        NodeSeverity::Error => Severity::Error,
-        NodeSeverity::Unknown | NodeSeverity::Warning => Severity::Warning,
-    };
-    let summary = format!("{}: {}.", first.object, first.message);
-    let chain = told.iter().map(|finding| format!("{}: {}", finding.object, finding.message));
     vec![
-        Finding::new(RULE.code, severity, Confidence::High, summary)
-            .chain(chain.skip(1))
-            .now(told.iter().flat_map(|finding| finding.advice.clone())),
+        Finding::new(RULE.code, first.severity, Confidence::High, format!("{}.", first.text))
+            .chain(told.iter().skip(1).map(|told| told.text.clone()))
+            .quoting(told.iter().filter_map(|told| told.quote.clone()))
+            .now(told.iter().flat_map(|told| told.advice.clone())),
     ]
+}
+
+/// What the judgement of the host says that no other finding names.
+fn now(judgement: &Judgement, findings: &[Finding]) -> Vec<Told> {
+    let is_told = |severity| findings.iter().any(|f| f.severity <= severity);
+    let told = judgement.findings.iter().filter(|finding| match (finding.severity, finding.code) {
+        (NodeSeverity::Unknown, _) => true,
+        // Rules of their own name the cause of these.
+        (_, NodeCode::PortNotReady | NodeCode::PortAbsent) => !is_told(Severity::Error),
+        (NodeSeverity::Error, _) => true,
+        (NodeSeverity::Warning, _) => !is_told(Severity::Warning),
+    });
+    told.map(|finding| Told {
+        severity: match finding.severity {
+            NodeSeverity::Error => Severity::Error,
+            NodeSeverity::Unknown | NodeSeverity::Warning => Severity::Warning,
+        },
+        text: format!("{}: {}", finding.object, finding.message),
+        advice: finding.advice.clone(),
+        quote: None,
+    })
+    .collect()
+}
+
+/// What ibprov itself has written to the log, as far as it was not made good later. Where
+/// the host is judged as it is now, only what that judgement does not look at counts.
+fn logged(boot: &Boot, judgement: Option<&Judgement>) -> Vec<Told> {
+    let mut last: BTreeMap<(About, &str), (&Event, Standing)> = BTreeMap::new();
+    for event in &boot.events {
+        let Kind::Own(own) = &event.kind else { continue };
+        // A boot looks at everything anew.
+        if own.about == About::Boot {
+            last.retain(|(about, _), _| {
+                matches!(about, About::Port | About::Pf | About::Vf | About::Step)
+                    && own.standing != Standing::Ready
+                    || matches!(about, About::WaitOnline | About::Online | About::Guest)
+            });
+        }
+        last.insert((own.about, &own.object), (event, own.standing));
+    }
+    let is_bad = |about| last.iter().any(|((a, _), (_, s))| *a == about && *s != Standing::Ready);
+    let summed_up = is_bad(About::Boot) || is_bad(About::Pf);
+    let waited = is_bad(About::WaitOnline);
+    let counts = |about: About| match about {
+        // A step that failed may have been made good; it counts beside what did not come.
+        About::Step => summed_up && judgement.is_none(),
+        About::Online => !waited,
+        About::Boot | About::Pf | About::Port | About::Vf => judgement.is_none(),
+        About::WaitOnline | About::Guest | About::Interface => true,
+    };
+    let ready = judgement.is_some_and(|judgement| judgement.verdict == NodeVerdict::Ready);
+    let told = last
+        .into_iter()
+        .filter(|((about, _), (_, standing))| counts(*about) && *standing != Standing::Ready);
+    told.map(|((about, _), (event, standing))| Told {
+        severity: match standing {
+            Standing::Missing if !ready || about == About::Guest => Severity::Error,
+            _ => Severity::Warning,
+        },
+        text: event.text.trim_end_matches('.').to_owned(),
+        advice: vec!["ibprov status".to_owned()],
+        quote: Some(boot.quote(event)),
+    })
+    .collect()
+}
+
+/// Units of ibprov's that failed, by the log or by a dump; a judgement of the host knows
+/// them itself.
+fn failed_units(boot: &Boot, judgement: Option<&Judgement>) -> Vec<Told> {
+    if judgement.is_some() {
+        return Vec::new();
+    }
+    let told = |unit: &str, quote: Quote| Told {
+        severity: Severity::Error,
+        text: format!("{unit} has failed"),
+        advice: vec![format!("journalctl -b -u {unit}; systemctl status {unit}")],
+        quote: Some(quote),
+    };
+    let by_log = seen::failed_units(boot).filter_map(|event| match &event.kind {
+        Kind::UnitFailed(unit) => Some(told(own_unit(unit)?, boot.quote(event))),
+        _ => None,
+    });
+    let shown = boot.state.units.iter().filter(|unit| unit.active.starts_with("failed"));
+    let shown = shown.filter_map(|unit| {
+        Some(told(own_unit(&unit.name)?, boot.quote_at(unit.origin, "", &unit.text)))
+    });
+    by_log.chain(shown).collect()
+}
+
+/// The unit of ibprov's that systemd calls `name`: by its name, or before v249 by its
+/// description.
+fn own_unit(name: &str) -> Option<&str> {
+    const DESCRIPTIONS: [(&str, &str); 5] = [
+        ("Bring up InfiniBand ports", "ibprov.service"),
+        ("Wait until InfiniBand ports are online", "ibprov-wait-online.service"),
+        ("Set up InfiniBand interface", "ibprov-iface@.service"),
+        ("GUID plan of the PF", "ibprov-pf@.service"),
+        ("Start virtual machines when their InfiniBand VFs", "ibprov-guests.service"),
+    ];
+    if name.starts_with("ibprov") {
+        return Some(name);
+    }
+    DESCRIPTIONS.iter().find(|(words, _)| name.starts_with(words)).map(|(_, unit)| *unit)
 }
 
 #[cfg(test)]
@@ -66,6 +174,24 @@ mod tests {
         let host = Host { live: true, judgement: Some(judgement), ..Host::default() };
         let boot = Boot { host: Some(Box::new(host)), ..Boot::default() };
         judge(&boot, others).first().map(|finding| finding.severity)
+    }
+
+    #[test]
+    fn what_ibprov_has_logged_counts_unless_it_was_made_good() {
+        use super::super::testing::severity;
+        let failed = "Nov 23 10:00:09 n9 ibprov[77]: boot incomplete after 1.154 s: PF 0000:01:00.0: 0 of 4 VFs as planned (sriov_numvfs: ENOSPC); 1 of 1 expected ports ready";
+        let good = "Nov 23 10:05:09 n9 ibprov[99]: 1 of 1 expected ports ready after 0.1 s";
+        assert_eq!(severity(&RULE, &[failed]), Some(Severity::Error));
+        assert_eq!(severity(&RULE, &[failed, good]), None);
+        assert_eq!(severity(&RULE, &[good]), None);
+        let unit =
+            "Nov 23 10:00:09 n9 systemd[1]: ibprov-guests.service: Failed with result 'exit-code'.";
+        assert_eq!(severity(&RULE, &[good, unit]), Some(Severity::Error));
+        let older = "Nov 23 10:00:09 n9 systemd[1]: Failed to start Bring up InfiniBand ports.";
+        assert_eq!(severity(&RULE, &[good, older]), Some(Severity::Error));
+        let another =
+            "Nov 23 10:00:09 n9 systemd[1]: cups.service: Failed with result 'exit-code'.";
+        assert_eq!(severity(&RULE, &[good, another]), None);
     }
 
     #[test]

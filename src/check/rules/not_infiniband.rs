@@ -8,7 +8,6 @@ There are lines here, and none of them tells of a fault of an InfiniBand card,
 driver, netdev or service. What fails on this host, if anything, fails for another
 reason: a disk, an Ethernet card, a service that is not one of ours.",
     needles: &[],
-    causes: &[],
     judge: Judge::Rest(judge),
 };
 

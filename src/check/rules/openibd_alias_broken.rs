@@ -21,7 +21,6 @@ reenable ibprov.service.",
         "openibd.service is a symlink",
         "openibd.service is linked or masked",
     ]],
-    causes: &["mount-before-ipoib"],
     judge: Judge::Boot(judge),
 };
 

@@ -17,16 +17,6 @@ later the lines of the netdev, and not one line of openibd in between; or
 
 What to do: systemctl enable openibd; or install ibprov in its place.",
     needles: &[&["OS is booting, will not run ifup", "Setting up Mellanox network interface"]],
-    causes: &[
-        "netdev-late",
-        "port-not-ready",
-        "module-loaded-late",
-        "ifup-skipped-os-booting",
-        "module-not-loaded",
-        "mount-before-ipoib",
-        "netdev-admin-down",
-        "ifcfg-mismatch",
-    ],
     judge: Judge::Boot(judge),
 };
 

@@ -20,12 +20,6 @@ What to do: journalctl -b -u openibd; /etc/init.d/openibd restart by hand shows 
 step that fails. Before a restart: unmount NFS over RDMA and Lustre, log iSER and SRP
 sessions out.",
     needles: &[&["openibd", "Loading HCA driver and Access Layer"], UNLOAD],
-    causes: &[
-        "module-not-loaded",
-        "rdma-service-failed",
-        "mount-before-ipoib",
-        "netdev-admin-down",
-    ],
     judge: Judge::Boot(judge),
 };
 

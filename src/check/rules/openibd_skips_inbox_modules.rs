@@ -16,12 +16,6 @@ FORCE_MODE=yes in /etc/infiniband/openib.conf; or remove OFED.",
         "is not a part of MLNX_OFED",
         "Avoid loading inbox module",
     ]],
-    causes: &[
-        "openibd-failed",
-        "module-not-loaded",
-        "module-missing-for-kernel",
-        "rdma-service-failed",
-    ],
     judge: Judge::Boot(judge),
 };
 

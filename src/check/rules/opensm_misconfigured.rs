@@ -38,7 +38,6 @@ What to do: ibstat -p lists the port GUIDs; put one into /etc/opensm/opensm.conf
         "Invalid GUID specified",
         "cannot find or setup routing engine",
     ]],
-    causes: &["no-subnet-manager", "rdma-service-failed"],
     judge: Judge::Boot(judge),
 };
 

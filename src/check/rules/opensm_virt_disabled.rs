@@ -18,7 +18,6 @@ use a subnet manager that has it.",
         "virtualization support",
         "VIRTUALIZATION",
     ]],
-    causes: &["link-down-cable", "netdev-admin-down", "no-subnet-manager"],
     judge: Judge::Boot(judge),
 };
 

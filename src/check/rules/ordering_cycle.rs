@@ -18,17 +18,6 @@ sysinit.target: the usual circle.
 What to do: DefaultDependencies=no for the unit that closes the circle, or take its
 After= or Before= out with a drop-in; systemd-analyze verify UNIT shows the circle.",
     needles: &[&["ordering cycle", "Found dependency on"]],
-    causes: &[
-        "netdev-late",
-        "port-not-ready",
-        "ordering-missing",
-        "module-not-loaded",
-        "openibd-disabled",
-        "mount-before-network",
-        "mount-before-ipoib",
-        "wait-online-timeout",
-        "module-loaded-late",
-    ],
     judge: Judge::Boot(judge),
 };
 

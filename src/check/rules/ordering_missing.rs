@@ -1,4 +1,11 @@
-use super::{Judge, Rule};
+use super::{
+    Boot, Confidence, Event, Finding, Judge, Kind, Rule, Severity, mount_before_ipoib, seen,
+};
+use crate::check::evidence::host::HostPort;
+use crate::check::pattern::has_word;
+use crate::graph::consumers::DropIn;
+use crate::names::is_ipoib_name;
+use crate::report::duration::duration;
 
 pub(super) const RULE: Rule = Rule {
     code: "ordering-missing",
@@ -7,12 +14,155 @@ pub(super) const RULE: Rule = Rule {
 ibprov.service (or openibd.service) is up when the netdevs are there. A service
 that uses them comes after it only if a chain of After= and Before= says so, over
 units that the boot starts. Without that chain it is a race: it goes well while
-the card is quick. The finding is made before it fails, from systemd's own graph
-or from the unit files of a mounted system; it is an error where the service has
-failed in this boot.
+the card is quick. Which service it is does not matter: one whose command names a
+netdev, an RDMA device or an address of the netdev's subnet counts as one that uses
+them. The finding is made before it fails, from systemd's own graph or from the unit
+files of a mounted system; it is an error where the service has failed in this boot.
+
+In a log it is found where a unit failed for want of an interface that came later.
 
 What to do: the drop-in that the finding shows.",
-    needles: &[],
-    causes: &[],
-    judge: Judge::Host,
+    needles: &[MISSED, &["renamed from"]],
+    judge: Judge::Boot(judge),
 };
+
+/// What programs say of an interface or device that is not there or has no address.
+const MISSED: &[&str] = &[
+    "No such device",
+    "no such device",
+    "Cannot assign requested address",
+    "cannot parse interface",
+    "query intf",
+    "no such interface",
+    "o such network interface",
+    "unknown interface",
+    "Unknown interface",
+    "nable to find interface",
+    "not find interface",
+    "nvalid interface",
+    "nterface not found",
+];
+
+fn judge(boot: &Boot) -> Vec<Finding> {
+    let mut found: Vec<Finding> = Vec::new();
+    for failed in seen::failed_units(boot) {
+        let Kind::UnitFailed(unit) = &failed.kind else { continue };
+        if unit.starts_with("ibprov") || unit.starts_with("openibd") {
+            continue;
+        }
+        let Some((asked, netdev)) = missed(boot, failed) else { continue };
+        let Some(came) = came(boot, asked, &netdev) else { continue };
+        let is_mount = unit.ends_with(".mount") || unit.starts_with("lnet");
+        let code = if is_mount { "mount-before-ipoib" } else { RULE.code };
+        // What that rule has found already has its own words.
+        if is_mount && !mount_before_ipoib::finds(boot).is_empty()
+            || found.iter().any(|finding| finding.code == code)
+        {
+            continue;
+        }
+        let late = match came.late {
+            Some(usec @ 1..) => format!("{} later", duration(usec.unsigned_abs())),
+            _ => "later".to_owned(),
+        };
+        let name = if unit.contains('.') { unit.to_string() } else { format!("{unit}.service") };
+        let drop_in = DropIn::new(&name, "ibprov.service");
+        let finding = Finding::new(
+            code,
+            Severity::Error,
+            Confidence::High,
+            format!(
+                "{unit} asked for {netdev} before it was there, and failed; {netdev} came {late}."
+            ),
+        )
+        .chain([
+            format!("{unit} asked for {netdev}: {}", asked.text.trim()),
+            format!("{netdev} was there {late}."),
+            format!("Nothing orders {unit} after the unit that waits for the netdevs."),
+        ])
+        .quoting([boot.quote(asked), boot.quote(failed)])
+        .quoting(came.line.map(|event| boot.quote(event)))
+        .look([format!("systemctl show -p After,Before {name}")])
+        .now([format!("systemctl restart {name}")])
+        .permanent([drop_in.commands()]);
+        found.push(finding);
+    }
+    found
+}
+
+/// The line in which the unit that `failed` missed an IPoIB netdev.
+fn missed<'a>(boot: &'a Boot, failed: &'a Event) -> Option<(&'a Event, String)> {
+    let near = |event: &Event| failed.when.since(&event.when).is_none_or(|gap| gap < 600_000_000);
+    seen::words_of_unit(boot, failed)
+        .filter(|event| event.origin < failed.origin && near(event))
+        .find_map(|event| {
+            let netdev = seen::not_found(event).filter(|name| is_ipoib_name(name)).or_else(|| {
+                seen::has(event, MISSED).then(|| seen::ib_netdev_in(&event.text)).flatten()
+            });
+            Some((event, netdev?.to_owned()))
+        })
+}
+
+/// That a netdev came after it was asked for.
+struct Came<'a> {
+    /// The line that tells; none where the host shows it.
+    line: Option<&'a Event>,
+    /// How much later, microseconds, where both times are known.
+    late: Option<i64>,
+}
+
+/// How `netdev` came after it was `asked` for; `None` if it never did.
+fn came<'a>(boot: &'a Boot, asked: &Event, netdev: &str) -> Option<Came<'a>> {
+    let mut after = boot.events.iter().filter(|event| event.origin > asked.origin);
+    let made = after.find(|event| match &event.kind {
+        Kind::NetdevRenamed { to, .. } | Kind::LinkReady(to) => &**to == netdev,
+        Kind::NetdevMade { .. } => true,
+        Kind::InterfaceAsked { name, worked } => &**name == netdev && *worked == Some(true),
+        Kind::Own(_) => has_word(&event.text, netdev) && event.text.contains(": ready"),
+        _ => false,
+    });
+    if let Some(line) = made {
+        return Some(Came { line: Some(line), late: line.when.since(&asked.when) });
+    }
+    let is_it = |port: &&HostPort| {
+        port.progress.netdev.as_ref().is_some_and(|name| name.as_str() == netdev)
+    };
+    if let Some(port) = boot.host.iter().flat_map(|host| &host.ports).find(is_it) {
+        let times = port.progress.named_usec.zip(asked.when.monotonic);
+        let late = times.and_then(|(named, asked)| named.checked_sub(asked)?.try_into().ok());
+        return Some(Came { line: None, late });
+    }
+    let shown = boot.state.netdevs.iter().any(|seen| seen.name == netdev);
+    shown.then_some(Came { line: None, late: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::{RULE, Severity};
+
+    const FAILED: [&str; 3] = [
+        "Jan 02 10:00:03 n9 site-fs[77]: cannot parse interface ib0: No such device",
+        "Jan 02 10:00:03 n9 systemd[1]: site-fs.service: Failed with result 'exit-code'.",
+        "Jan 02 10:00:09 n9 kernel: mlx5_core 0000:4b:00.0 ib0: renamed from ib1",
+    ];
+
+    #[test]
+    fn a_unit_of_any_name_that_asked_too_early() {
+        assert_eq!(severity(&RULE, &FAILED), Some(Severity::Error));
+        assert_eq!(severity(&RULE, &FAILED[..2]), None, "the netdev never came");
+        let [asked, failed, came] = FAILED;
+        assert_eq!(severity(&RULE, &[came, asked, failed]), None, "it was there before");
+        let again = "Jan 02 10:00:30 n9 systemd[1]: Started site-fs.service - x.";
+        assert_eq!(severity(&RULE, &[asked, failed, came, again]), None, "it was started again");
+        let other = asked.replace("ib0", "eth0");
+        assert_eq!(severity(&RULE, &[&other, failed, came]), None);
+    }
+
+    #[test]
+    fn lnet_is_told_as_what_mounts() {
+        let log: Vec<String> = FAILED.iter().map(|l| l.replace("site-fs", "lnet")).collect();
+        let lines: Vec<&str> = log.iter().map(String::as_str).collect();
+        let rule = super::super::rule("mount-before-ipoib").expect("rule");
+        assert_eq!(severity(rule, &lines), Some(Severity::Error));
+    }
+}

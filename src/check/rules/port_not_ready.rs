@@ -12,6 +12,5 @@ The finding says what is known.
 What to do: what the finding advises; `ibprov status` shows all ladders, and the
 kernel's lines on the PCI address say what the driver was at.",
     needles: &[],
-    causes: &["netdev-late", "mount-before-ipoib", "wait-online-timeout"],
     judge: Judge::Host,
 };

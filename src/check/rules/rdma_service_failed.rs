@@ -30,7 +30,6 @@ iWARP cards, srp_daemon without SRP).",
         "nvidia-fabricmanager",
         "ibsrpdm",
     ]],
-    causes: &[],
     judge: Judge::Boot(judge),
 };
 

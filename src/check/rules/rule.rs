@@ -15,8 +15,6 @@ pub struct Rule {
     /// Words of the lines it looks at, in groups where it tells them apart; case
     /// matters.
     pub needles: &'static [&'static [&'static str]],
-    /// Findings that are consequences of this one where both are made.
-    pub causes: &'static [Code],
     /// How it judges.
     pub judge: Judge,
 }

@@ -2,6 +2,7 @@
 
 use super::super::evidence::missed::came_too_late;
 pub(super) use super::super::evidence::missed::{NOT_FOUND, not_found};
+use super::super::evidence::relevance::concerns_rdma;
 use super::super::evidence::state::NetdevSeen;
 use super::super::evidence::{Boot, Event, Kind};
 use super::super::pattern::{caught_one, word};
@@ -93,6 +94,52 @@ pub(super) fn came_up_after(boot: &Boot, netdev: &str, event: &Event) -> bool {
         };
         up && e.origin > event.origin
             && e.when.since(&event.when).is_none_or(|gap| (0..SOON).contains(&gap))
+    })
+}
+
+/// The last word of each unit that failed in this boot and was not started after it.
+pub(super) fn failed_units(boot: &Boot) -> impl Iterator<Item = &Event> {
+    boot.events.iter().filter(|event| {
+        let Kind::UnitFailed(unit) = &event.kind else { return false };
+        // A timer or a socket may try again and again: one line each is enough.
+        let later = boot.events.iter().filter(|e| e.origin > event.origin);
+        let is_same = |name: &str| is_same_unit(name, unit);
+        !later.into_iter().any(|e| match &e.kind {
+            Kind::UnitStarted(name) => is_same(name),
+            Kind::UnitFailed(name) => name == unit,
+            _ => false,
+        })
+    })
+}
+
+/// True if both name one unit; a description names no other.
+fn is_same_unit(one: &str, other: &str) -> bool {
+    let stem = |name: &str| name.strip_suffix(".service").unwrap_or(name).to_owned();
+    stem(one) == stem(other)
+}
+
+/// True if the unit whose failure `failed` tells has to do with InfiniBand: its name
+/// says so, or what it wrote, or it missed an interface that does not exist.
+pub(super) fn concerns_fabric(boot: &Boot, failed: &Event) -> bool {
+    concerns_rdma(&failed.text)
+        || words_of_unit(boot, failed)
+            .any(|e| concerns_rdma(&e.text) || not_found(e).is_some_and(is_ipoib_name))
+}
+
+/// What the unit whose failure `failed` tells has written.
+pub(super) fn words_of_unit<'a>(
+    boot: &'a Boot,
+    failed: &'a Event,
+) -> impl Iterator<Item = &'a Event> {
+    let unit = match &failed.kind {
+        Kind::UnitFailed(unit) => &**unit,
+        _ => "",
+    };
+    let stem = unit.rsplit_once('.').map_or(unit, |(stem, _)| stem);
+    boot.events.iter().filter(move |e| {
+        e.origin != failed.origin
+            && !stem.is_empty()
+            && (&*e.unit == unit || &*e.program == stem || e.text.starts_with(unit))
     })
 }
 

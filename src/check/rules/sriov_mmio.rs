@@ -31,7 +31,6 @@ VFs (NUM_OF_VFS in the firmware); or pci=realloc on the kernel command line
         "IOV BAR",
         "write error: Cannot allocate memory",
     ]],
-    causes: &["vf-probe-failed", "vm-before-vf", "driver-regression"],
     judge: Judge::Boot(judge),
 };
 

@@ -27,7 +27,6 @@ power cycle or mlxfwreset.",
         "does not support SR-IOV",
         "not SRIOV capable",
     ]],
-    causes: &["vm-before-vf", "sriov-not-exposed-kernel"],
     judge: Judge::Boot(judge),
 };
 

@@ -25,7 +25,6 @@ I/O Virtualization\".",
         "pci_mmcfg",
         "mmconfig",
     ]],
-    causes: &["vm-before-vf"],
     judge: Judge::Boot(judge),
 };
 

@@ -13,7 +13,6 @@ passes only one function.
 What to do: another slot (directly below a root port with ARI), a BIOS update,
 pci=assign-busses; the platform may not be able to do it.",
     needles: &[&["unknown header type 7f", "Unknown header type 7f", "type 7f class 0xffffff"]],
-    causes: &["vm-before-vf"],
     judge: Judge::Boot(judge),
 };
 

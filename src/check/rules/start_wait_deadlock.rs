@@ -20,7 +20,6 @@ started.",
         "Job timed out",
         "A start job is running for",
     ]],
-    causes: &["wait-online-timeout", "openibd-failed"],
     judge: Judge::Boot(judge),
 };
 

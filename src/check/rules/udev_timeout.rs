@@ -33,7 +33,6 @@ line; repair what makes the probe slow; ibprov loads drivers outside of udev.",
         "slow: '",
         "udev Wait for Complete Device Initialization",
     ]],
-    causes: &["module-not-loaded", "driver-regression", "openibd-failed"],
     judge: Judge::Boot(judge),
 };
 

@@ -12,7 +12,6 @@ would cost more time than it saves. Collect the whole of one boot:
     (ibstat; ip -d link; lspci -nnk -d 15b3:; lsmod; systemctl --failed) > state.txt
     ibprov check --log journal.txt state.txt",
     needles: &[],
-    causes: &[],
     judge: Judge::Rest(judge),
 };
 
@@ -46,7 +45,13 @@ fn judge(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
             .look(COLLECT),
         ];
     }
-    if !findings.is_empty() {
+    // These say nothing of whether it works.
+    const ASIDE: [&str; 4] =
+        ["unexplained", "harmless-warning", "pcie-link-reduced", "firmware-too-old"];
+    let proved = findings.iter().any(|f| f.severity != Severity::Info || !ASIDE.contains(&f.code));
+    // What the host itself shows is judged without logs.
+    let judged = boot.host.as_ref().is_some_and(|host| host.judgement.is_some());
+    if proved || judged {
         return Vec::new();
     }
     vec![

@@ -24,7 +24,6 @@ prints it); bind the VFs again; opensm re-sweeps by itself.",
         "Duplicated GUID",
         "ERR 0D01",
     ]],
-    causes: &[],
     judge: Judge::Boot(judge),
 };
 

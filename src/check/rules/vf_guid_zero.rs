@@ -24,13 +24,6 @@ ip link set ib0 vf 0 node_guid G; ip link set ib0 vf 0 port_guid G; unbind; bind
         "invalid guid",
         "Invalid GUID",
     ]],
-    causes: &[
-        "opensm-virt-disabled",
-        "vf-policy-down",
-        "netdev-admin-down",
-        "no-subnet-manager",
-        "link-down-cable",
-    ],
     judge: Judge::Boot(judge),
 };
 

@@ -14,7 +14,6 @@ How it shows: link-state disable in `ip link show`; Down in
 What to do: link-state = \"follow\" in the plan; by hand: ip link set ib0 vf 0 state auto,
 or echo Follow > .../sriov/0/policy. It acts at once.",
     needles: &[],
-    causes: &["opensm-virt-disabled", "netdev-admin-down", "link-down-cable"],
     judge: Judge::Boot(judge),
 };
 

@@ -32,7 +32,6 @@ echo ADDRESS > /sys/bus/pci/drivers_probe.",
         ],
         SLAVE,
     ],
-    causes: &["driver-regression"],
     judge: Judge::Boot(judge),
 };
 

@@ -44,7 +44,6 @@ After=ibprov.service; or let ibprov-guests.service start the guests.",
         "Could not find virtual function",
         "because the PF is not online",
     ]],
-    causes: &[],
     judge: Judge::Boot(judge),
 };
 

@@ -26,7 +26,6 @@ systemd-networkd-wait-online --any.",
         "NetworkManager Wait Online",
         "Event loop failed",
     ]],
-    causes: &["mount-before-network"],
     judge: Judge::Boot(judge),
 };
 

@@ -49,7 +49,7 @@ fn node(more: &[(&str, &str)], links: &[(&str, &str)]) -> (tempfile::TempDir, Gr
 }
 
 fn chain(graph: &Graph, unit: &str) -> Vec<String> {
-    let judged = consumers::judge(graph, role_of);
+    let judged = consumers::judge(graph, role_of, |_| false);
     match judged.into_iter().find(|j| j.unit == unit).map(|j| j.proof) {
         Some(consumers::Proof::Ordered(chain)) => chain,
         other => panic!("{unit}: {other:?}"),

@@ -1,0 +1,46 @@
+//! Whether a line has to do with the RDMA stack at all.
+
+use crate::names::{RDMA_MODULES, is_ipoib_name};
+
+/// True if a word of `text` is a module of the RDMA stack, an RDMA device of such a
+/// driver or an IPoIB netdev, or if it speaks of InfiniBand.
+#[must_use]
+pub fn concerns_rdma(text: &str) -> bool {
+    if text.contains("nfiniBand") || text.contains("nfiniband") || text.contains("RDMA") {
+        return true;
+    }
+    let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '.'));
+    words
+        .map(|word| word.trim_end_matches('.'))
+        .any(|word| RDMA_MODULES.contains(&word) || is_ipoib_name(word) || is_rdma_device(word))
+}
+
+/// True of `mlx5_0` and its like.
+fn is_rdma_device(word: &str) -> bool {
+    word.rsplit_once('_').is_some_and(|(driver, number)| {
+        !number.is_empty()
+            && number.bytes().all(|b| b.is_ascii_digit())
+            && ["mlx5", "mlx4", "hfi1", "qib", "irdma", "bnxt_re", "mthca"].contains(&driver)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::concerns_rdma;
+
+    #[test]
+    fn lines_of_the_stack_are_told_from_others() {
+        for text in [
+            "mlx5_core 0000:01:00.0: x",
+            "infiniband mlx5_0: x",
+            "ib0: multicast join failed",
+            "mlx5_3: x",
+            "irdma: x",
+        ] {
+            assert!(concerns_rdma(text), "{text}");
+        }
+        for text in ["ata1: x", "eth0: x", "nouveau 0000:01:00.0: x", "calib0 x", ""] {
+            assert!(!concerns_rdma(text), "{text}");
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! Which diagnosis explains which, where both are made in one boot.
+
+use crate::report::finding::Code;
+
+/// Each cause with what follows from it. What is in no row together is told side by side.
+pub const CAUSES: &[(Code, &[Code])] = &[
+    (
+        "openibd-skips-inbox-modules",
+        &[
+            "openibd-failed",
+            "module-not-loaded",
+            "module-missing-for-kernel",
+            "rdma-service-failed",
+        ],
+    ),
+    (
+        "openibd-disabled",
+        &[
+            "netdev-late",
+            "port-not-ready",
+            "module-loaded-late",
+            "ifup-skipped-os-booting",
+            "module-not-loaded",
+            "mount-before-ipoib",
+            "netdev-admin-down",
+            "ifcfg-mismatch",
+        ],
+    ),
+    (
+        "ordering-cycle",
+        &[
+            "netdev-late",
+            "port-not-ready",
+            "ordering-missing",
+            "module-not-loaded",
+            "openibd-disabled",
+            "mount-before-network",
+            "mount-before-ipoib",
+            "wait-online-timeout",
+            "module-loaded-late",
+        ],
+    ),
+    ("start-wait-deadlock", &["wait-online-timeout", "openibd-failed"]),
+    (
+        "module-load-interrupted",
+        &[
+            "driver-regression",
+            "rdma-service-failed",
+            "module-not-loaded",
+            "not-as-expected",
+            "port-not-ready",
+        ],
+    ),
+    (
+        "module-symbol-mismatch",
+        &[
+            "openibd-failed",
+            "module-not-loaded",
+            "rdma-service-failed",
+            "mount-before-ipoib",
+            "not-as-expected",
+        ],
+    ),
+    (
+        "module-missing-for-kernel",
+        &[
+            "openibd-failed",
+            "module-not-loaded",
+            "rdma-service-failed",
+            "mount-before-ipoib",
+            "not-as-expected",
+            "ordering-missing",
+        ],
+    ),
+    ("module-missing-in-initrd", &["rdma-service-failed"]),
+    ("initrd-without-fabric", &["module-not-loaded", "mount-before-ipoib", "driver-regression"]),
+    ("module-is-a-dummy", &["mount-before-ipoib", "mount-before-network", "not-as-expected"]),
+    ("module-wrong-driver", &["module-not-loaded", "driver-regression", "not-as-expected"]),
+    (
+        "module-parameter",
+        &["driver-regression", "openibd-failed", "module-not-loaded", "not-as-expected"],
+    ),
+    (
+        "module-denied",
+        &[
+            "module-not-loaded",
+            "module-loaded-late",
+            "port-not-ready",
+            "not-as-expected",
+            "openibd-failed",
+            "ordering-missing",
+            "mount-before-ipoib",
+        ],
+    ),
+    (
+        "firmware-too-old",
+        &[
+            "driver-regression",
+            "vf-probe-failed",
+            "openibd-failed",
+            "module-not-loaded",
+            "not-as-expected",
+        ],
+    ),
+    ("firmware-reset-pending", &["sriov-not-enabled-fw", "not-as-expected"]),
+    (
+        "firmware-fatal",
+        &[
+            "fw-init-timeout",
+            "driver-regression",
+            "vf-probe-failed",
+            "port-not-ready",
+            "module-not-loaded",
+            "not-as-expected",
+        ],
+    ),
+    (
+        "fw-init-timeout",
+        &[
+            "driver-regression",
+            "vf-probe-failed",
+            "udev-timeout",
+            "openibd-failed",
+            "module-loaded-late",
+            "module-not-loaded",
+            "port-not-ready",
+            "not-as-expected",
+            "ordering-missing",
+            "mount-before-ipoib",
+        ],
+    ),
+    ("driver-unload-under-remote-root", &["driver-regression"]),
+    (
+        "pci-bar-unassigned",
+        &["driver-regression", "port-not-ready", "module-not-loaded", "not-as-expected"],
+    ),
+    ("selinux-denies-subnet", &["no-subnet-manager", "port-not-ready", "opensm-misconfigured"]),
+    ("vf-probe-failed", &["driver-regression", "not-as-expected"]),
+    (
+        "driver-regression",
+        &[
+            "module-not-loaded",
+            "udev-timeout",
+            "mount-before-ipoib",
+            "wait-online-timeout",
+            "not-as-expected",
+            "port-not-ready",
+            "ordering-missing",
+        ],
+    ),
+    ("udev-timeout", &["module-not-loaded", "openibd-failed", "not-as-expected", "port-not-ready"]),
+    ("sriov-not-enabled-fw", &["vm-before-vf", "sriov-not-exposed-kernel", "not-as-expected"]),
+    ("sriov-mmio", &["vf-probe-failed", "vm-before-vf", "driver-regression", "not-as-expected"]),
+    ("sriov-not-exposed-kernel", &["vm-before-vf", "not-as-expected"]),
+    ("iommu-off", &["vm-before-vf", "autostart-guest-on-vf", "not-as-expected"]),
+    ("sriov-vf-unreachable", &["vm-before-vf"]),
+    (
+        "vf-guid-zero",
+        &[
+            "opensm-virt-disabled",
+            "vf-policy-down",
+            "netdev-admin-down",
+            "no-subnet-manager",
+            "link-down-cable",
+            "not-as-expected",
+        ],
+    ),
+    ("vf-guid-duplicate", &["not-as-expected"]),
+    (
+        "vf-policy-down",
+        &["opensm-virt-disabled", "netdev-admin-down", "link-down-cable", "not-as-expected"],
+    ),
+    ("umad-zero-guid", &["opensm-misconfigured", "rdma-service-failed", "no-subnet-manager"]),
+    ("opensm-skipped", &["no-subnet-manager"]),
+    ("opensm-partitions-rejected", &["module-load-order", "vf-policy-down"]),
+    ("opensm-other-port", &["no-subnet-manager"]),
+    ("opensm-misconfigured", &["no-subnet-manager", "rdma-service-failed"]),
+    ("opensm-virt-disabled", &["link-down-cable", "netdev-admin-down", "no-subnet-manager"]),
+    ("no-subnet-manager", &["netdev-admin-down", "wait-online-timeout", "mount-before-ipoib"]),
+    ("link-down-cable", &["netdev-admin-down", "wait-online-timeout", "mount-before-ipoib"]),
+    (
+        "module-not-loaded",
+        &[
+            "rdma-service-failed",
+            "opensm-misconfigured",
+            "mount-before-ipoib",
+            "not-as-expected",
+            "ordering-missing",
+        ],
+    ),
+    (
+        "openibd-failed",
+        &[
+            "module-not-loaded",
+            "rdma-service-failed",
+            "mount-before-ipoib",
+            "netdev-admin-down",
+            "not-as-expected",
+        ],
+    ),
+    ("openibd-alias-broken", &["mount-before-ipoib"]),
+    ("mlnx-interface-mgr-armed", &["netdev-admin-down"]),
+    (
+        "port-not-ready",
+        &[
+            "netdev-late",
+            "mount-before-ipoib",
+            "wait-online-timeout",
+            "not-as-expected",
+            "ordering-missing",
+        ],
+    ),
+    ("netdev-late", &["netdev-admin-down", "mount-before-ipoib", "wait-online-timeout"]),
+    ("module-load-order", &["mount-before-ipoib"]),
+    ("module-loaded-late", &["ifup-skipped-os-booting", "mount-before-ipoib"]),
+    ("netdev-renamed", &["ifcfg-mismatch", "module-loaded-late", "mount-before-ipoib"]),
+    ("ipoib-parent-down", &["netdev-admin-down", "mount-before-ipoib"]),
+    (
+        "network-stack-bug",
+        &["netdev-admin-down", "wait-online-timeout", "mount-before-ipoib", "ifcfg-mismatch"],
+    ),
+    ("ifcfg-mismatch", &["mount-before-ipoib", "wait-online-timeout"]),
+    ("netdev-admin-down", &["mount-before-ipoib"]),
+    ("autostart-guest-on-vf", &["vm-before-vf"]),
+    ("mount-before-ipoib", &["mount-before-network"]),
+    ("wait-online-timeout", &["mount-before-network"]),
+];
+
+/// True if `cause` explains `effect`.
+#[must_use]
+pub fn explains(cause: &str, effect: &str) -> bool {
+    CAUSES.iter().any(|(code, effects)| *code == cause && effects.contains(&effect))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::rank::ranked;
+    use crate::check::rules;
+    use crate::report::finding::{Confidence, Finding, Severity};
+
+    fn finding(code: Code) -> Finding {
+        Finding::new(code, Severity::Error, Confidence::Medium, "x")
+    }
+
+    #[test]
+    fn every_pair_is_ranked_cause_first_whichever_rule_comes_first() {
+        for (cause, effects) in CAUSES {
+            assert!(rules::rule(cause).is_some(), "{cause} is no rule");
+            assert_eq!(CAUSES.iter().filter(|(code, _)| code == cause).count(), 1, "{cause}");
+            for effect in *effects {
+                assert!(rules::rule(effect).is_some(), "{cause} causes {effect}, which is no rule");
+                for pair in [[cause, effect], [effect, cause]] {
+                    let told = ranked(pair.map(|code| finding(code)).to_vec());
+                    let order: Vec<Code> = told.iter().map(|f| f.code).collect();
+                    assert_eq!(order, [*cause, *effect]);
+                    assert_eq!(told.get(1).and_then(|f| f.caused_by), Some(*cause));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_explains_itself_even_over_others() {
+        let mut unexplained: Vec<Code> = rules::ALL.iter().map(|rule| rule.code).collect();
+        // Take away what nothing that is left explains, until nothing is left.
+        while !unexplained.is_empty() {
+            let before = unexplained.len();
+            let left = unexplained.clone();
+            unexplained.retain(|code| left.iter().any(|other| explains(other, code)));
+            assert!(unexplained.len() < before, "a circle of causes: {unexplained:?}");
+        }
+    }
+
+    #[test]
+    fn the_known_chains_hold() {
+        for (cause, effect) in [
+            ("module-denied", "module-not-loaded"),
+            ("driver-regression", "port-not-ready"),
+            ("fw-init-timeout", "port-not-ready"),
+            ("vf-probe-failed", "not-as-expected"),
+            ("port-not-ready", "mount-before-ipoib"),
+        ] {
+            assert!(explains(cause, effect) && !explains(effect, cause), "{cause}, {effect}");
+        }
+    }
+
+    #[test]
+    fn advice_explains_no_failure() {
+        let mild = Finding { severity: Severity::Info, ..finding("module-denied") };
+        let told = ranked(vec![mild, finding("module-not-loaded")]);
+        assert_eq!(told.first().map(|f| (f.code, f.caused_by)), Some(("module-not-loaded", None)));
+    }
+}

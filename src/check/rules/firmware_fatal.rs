@@ -1,0 +1,95 @@
+use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+
+pub(super) const RULE: Rule = Rule {
+    code: "firmware-fatal",
+    meaning: "the adapter's firmware has failed while it ran",
+    page: "\
+The driver's health check found the firmware dead or in a fatal state: a fatal error
+that the firmware reports itself, or a counter that stands still. The driver then tries
+to recover the device; VFs, their GUIDs and every connection of that function are gone
+until it has, and all commands fail meanwhile.
+
+How it shows: \"Fatal error 3 detected\", \"device's health compromised - reached miss
+count\", \"starting health recovery flow\", \"health recovery failed\", \"Driver is in error
+state. Unloading\". A recovery that went well is a warning: what was set on VFs before is
+lost.
+
+What to do: look at what the firmware says of itself, power the host off and on, and
+report it with that output to the vendor.",
+    needles: &[&[
+        "Fatal error ",
+        "health compromised",
+        "health recovery",
+        "Driver is in error state",
+        "handling bad device here",
+    ]],
+    judge: Judge::Boot(judge),
+};
+
+const SIGNS: [&str; 5] = [
+    "health compromised",
+    "starting health recovery flow",
+    "health recovery failed",
+    "health recovery flow aborted",
+    "Driver is in error state",
+];
+
+fn judge(boot: &Boot) -> Vec<Finding> {
+    let fatal = |text: &str| text.contains("Fatal error ") && text.contains(" detected");
+    let ours = |text: &str| seen::rdma_module(text).is_some();
+    let lines: Vec<_> = boot
+        .events
+        .iter()
+        .filter(|e| e.from_kernel() && ours(&e.text))
+        .filter(|e| SIGNS.iter().any(|sign| e.text.contains(sign)) || fatal(&e.text))
+        .collect();
+    let Some((first, last)) = lines.first().zip(lines.last()) else { return Vec::new() };
+    let address = crate::check::evidence::event::function(&first.text).unwrap_or("the adapter");
+    let recovered = boot
+        .with("health recovery")
+        .any(|e| e.origin >= last.origin && e.text.contains("health recovery succeeded"));
+    let severity = if recovered { Severity::Warning } else { Severity::Error };
+    vec![
+        Finding::new(
+            RULE.code,
+            severity,
+            Confidence::High,
+            format!("The firmware of {address} has failed: {}", first.text.trim()),
+        )
+        .quoting(seen::quotes(boot, lines))
+        .look([format!("devlink health show pci/{address}; devlink health diagnose pci/{address} reporter fw")])
+        .now(["power the host off and on; ibprov apply sets VFs again after a recovery"])
+        .permanent([format!("mstflint -d {address} query: burn the newest firmware; report the health buffer to the vendor")]),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::{RULE, Severity};
+
+    #[test]
+    fn a_dead_firmware_is_told_and_a_recovered_one_warned_of() {
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "[ 90.1] mlx5_core 0000:4b:00.0: mlx5_health_try_recover:335:(pid 9): health recovery failed",
+                    "[ 90.0] mlx5_core 0000:4b:00.0: poll_health:800:(pid 0): Fatal error 3 detected"
+                ]
+            ),
+            Some(Severity::Error)
+        );
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "[ 90.0] mlx5_core 0000:4b:00.0: poll_health:800:(pid 0): Fatal error 3 detected",
+                    "[ 95.0] mlx5_core 0000:4b:00.0: mlx5_health_try_recover: health recovery succeeded"
+                ]
+            ),
+            Some(Severity::Warning)
+        );
+        assert_eq!(severity(&RULE, &["[ 90.0] nvme 0000:4b:00.0: Fatal error 3 detected"]), None);
+    }
+}

@@ -1,0 +1,71 @@
+use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+
+pub(super) const RULE: Rule = Rule {
+    code: "firmware-reset-pending",
+    meaning: "the adapter waits for a reset or a power cycle before its settings hold",
+    page: "\
+Firmware or its settings were changed, and the adapter uses them only after a reset or
+after the host was without power. A reboot is not always one: many hosts keep the slot
+powered. Until then the adapter works with the settings of before, so VFs that were
+asked for are not there.
+
+How it shows: mlxconfig or mstconfig print other values under Next Boot than under
+Current, or \"Please reboot machine to load new configurations\"; the driver says \"Cold
+reset is required\" or \"PCI Sync FW Update Reset\".
+
+What to do: power the host off and on, then look at the settings again. If Current is
+still not Next Boot after that, do not write them again and again.",
+    needles: &[&[
+        "Cold reset is required",
+        "PCI Sync FW Update Reset",
+        "to load new configurations",
+        "FW sync reset timeout",
+        "reset is required",
+    ]],
+    judge: Judge::Boot(judge),
+};
+
+fn judge(boot: &Boot) -> Vec<Finding> {
+    let lines: Vec<_> = boot
+        .with_any_of(RULE.needles)
+        .filter(|e| {
+            e.text.contains("to load new configurations") || seen::rdma_module(&e.text).is_some()
+        })
+        .collect();
+    let Some(first) = lines.first() else { return Vec::new() };
+    vec![
+        Finding::new(
+            RULE.code,
+            Severity::Warning,
+            Confidence::High,
+            format!("An adapter waits for a reset or a power cycle: {}", first.text.trim()),
+        )
+        .quoting(seen::quotes(boot, lines))
+        .look(["mlxconfig -d ADDRESS -e query: is a value under Next Boot another than under Current?"])
+        .permanent(["power the host off and on, so that the slot loses its power; a reboot may not be enough"]),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::{RULE, Severity};
+
+    #[test]
+    fn settings_that_wait_are_told() {
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "[ 9.1] mlx5_core 0000:4b:00.0: print_health_info:470:(pid 0): Cold reset is required"
+                ]
+            ),
+            Some(Severity::Warning)
+        );
+        assert_eq!(
+            severity(&RULE, &["-I- Please reboot machine to load new configurations."]),
+            Some(Severity::Warning)
+        );
+        assert_eq!(severity(&RULE, &["[ 9.1] ixgbe 0000:4b:00.0: Cold reset is required"]), None);
+    }
+}

@@ -1,0 +1,57 @@
+use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+
+pub(super) const RULE: Rule = Rule {
+    code: "opensm-other-port",
+    meaning: "opensm runs on another port than the configuration means",
+    page: "\
+opensm takes one port for each process. A list of GUIDs, or a value that is no number, is
+an error that it prints, and then it runs on the first port that it finds. A GUID that is
+not there makes it end with exit code 0, so the unit looks successful.
+
+How it shows: \"Parsing error in field guid\", then \"SUBNET UP\"; or \"Unable to find
+requested CA guid\".
+
+What to do: one opensm for each port (opensm -g GUID, or the distribution's opensm@GUID
+units), each with a cache directory of its own.",
+    needles: &[&["Parsing error in field guid"]],
+    judge: Judge::Boot(judge),
+};
+
+fn judge(boot: &Boot) -> Vec<Finding> {
+    let lines: Vec<_> = boot.with_any_of(RULE.needles).collect();
+    let Some(first) = lines.first() else { return Vec::new() };
+    vec![
+        Finding::new(
+            RULE.code,
+            Severity::Error,
+            Confidence::High,
+            format!(
+                "opensm could not read which port it is for, and runs on the first one: {}",
+                first.text.trim()
+            ),
+        )
+        .quoting(seen::quotes(boot, lines))
+        .look(["ibstat -p; grep -n guid /etc/opensm/opensm.conf /etc/default/opensm"])
+        .permanent(["one opensm for each port: opensm -g GUID, each with its own OSM_CACHE_DIR"]),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::{RULE, Severity};
+
+    #[test]
+    fn a_list_of_guids_is_no_guid() {
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "OpenSM[9]: -E- Parsing error in field guid, expected numeric input received: 0x1,0x2"
+                ]
+            ),
+            Some(Severity::Error)
+        );
+        assert_eq!(severity(&RULE, &["OpenSM[9]: SUBNET UP"]), None);
+    }
+}

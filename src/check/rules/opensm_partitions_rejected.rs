@@ -1,0 +1,51 @@
+use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+
+pub(super) const RULE: Rule = Rule {
+    code: "opensm-partitions-rejected",
+    meaning: "opensm has thrown away its partition configuration",
+    page: "\
+One line that opensm cannot read voids the whole partitions.conf: it says so, takes the
+built-in default, and goes on. Every port is then a full member of 0x7fff alone: other
+partitions are gone, P_Key children of IPoIB lose their carrier, and the isolation
+between partitions with them. It exits 0 and says SUBNET UP all the same.
+
+How it shows: \"PARSE ERROR partition conf file line 3\", \"Partition configuration in
+error; retrying with default config\". A GUID with colons or without 0x, and a line
+without its semicolon, are usual mistakes.
+
+What to do: correct the line, then send opensm SIGHUP; `ibprov plan --partitions` prints
+lines that it takes.",
+    needles: &[&["PARSE ERROR partition conf", "Partition configuration in error"]],
+    judge: Judge::Boot(judge),
+};
+
+fn judge(boot: &Boot) -> Vec<Finding> {
+    let lines: Vec<_> = boot.with_any_of(RULE.needles).collect();
+    let Some(first) = lines.first() else { return Vec::new() };
+    vec![
+        Finding::new(
+            RULE.code,
+            Severity::Error,
+            Confidence::High,
+            format!("opensm has rejected partitions.conf, and every port is in the default partition alone: {}", first.text.trim()),
+        )
+        .quoting(seen::quotes(boot, lines))
+        .look(["smpquery pkeys LID: which P_Keys have the ports?"])
+        .permanent(["correct the line of /etc/opensm/partitions.conf (GUIDs as 0x and 16 digits, a semicolon at the end), then: pkill -HUP -x opensm"]),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::{RULE, Severity};
+
+    #[test]
+    fn one_bad_line_is_an_error() {
+        assert_eq!(
+            severity(&RULE, &["OpenSM[9]: PARSE ERROR partition conf file line 3: bad PortGUID"]),
+            Some(Severity::Error)
+        );
+        assert_eq!(severity(&RULE, &["OpenSM[9]: SUBNET UP"]), None);
+    }
+}

@@ -1,0 +1,61 @@
+use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+
+pub(super) const RULE: Rule = Rule {
+    code: "pci-bar-unassigned",
+    meaning: "the kernel found no place for a register window (BAR) of the adapter itself",
+    page: "\
+The firmware of the host (BIOS) gave the adapter no address space, or one that is too
+small, and the kernel could not make room. The driver maps what is there, misses its
+registers and gives up. Where only VFs are without a place it is sriov-mmio.
+
+How it shows: mlx4_core \"Missing UAR, aborting\" or \"Missing DCS, aborting\", mlx5_core
+\"Missing registers BAR, aborting\", \"can't assign; no space\" or \"failed to assign\" of a
+BAR beside it.
+
+What to do: Above 4G decoding on in the BIOS; or pci=realloc on the kernel command
+line, by which the kernel gives out the addresses anew.",
+    needles: &[&["Missing UAR", "Missing DCS", "Missing registers BAR"]],
+    judge: Judge::Boot(judge),
+};
+
+fn judge(boot: &Boot) -> Vec<Finding> {
+    let lines: Vec<_> =
+        boot.with_any_of(RULE.needles).filter(|e| seen::rdma_module(&e.text).is_some()).collect();
+    let Some(first) = lines.first() else { return Vec::new() };
+    let address = crate::check::evidence::event::function(&first.text).unwrap_or("the adapter");
+    let bars = boot.events.iter().filter(|e| {
+        e.text.contains(address)
+            && e.text.contains("BAR")
+            && ["no space", "failed to assign", "can't assign"].iter().any(|w| e.text.contains(w))
+    });
+    vec![
+        Finding::new(
+            RULE.code,
+            Severity::Error,
+            Confidence::High,
+            format!("{address} has no place in the host's address space: {}", first.text.trim()),
+        )
+        .quoting(seen::quotes(boot, lines.iter().copied().chain(bars)))
+        .look([format!("lspci -vv -s {address} | grep Region; dmesg | grep -e {address} -e BAR")])
+        .permanent(["BIOS: Above 4G decoding on", "or pci=realloc on the kernel command line"]),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::{RULE, Severity};
+
+    #[test]
+    fn a_card_without_a_place_is_told() {
+        assert_eq!(
+            severity(&RULE, &["[ 5.1] mlx4_core 0000:04:00.0: Missing UAR, aborting"]),
+            Some(Severity::Error)
+        );
+        assert_eq!(
+            severity(&RULE, &["[ 5.1] mlx5_core 0000:04:00.0: Missing registers BAR, aborting"]),
+            Some(Severity::Error)
+        );
+        assert_eq!(severity(&RULE, &["[ 5.1] foo 0000:04:00.0: Missing UAR, aborting"]), None);
+    }
+}

@@ -1,0 +1,94 @@
+use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+
+pub(super) const RULE: Rule = Rule {
+    code: "pcie-link-reduced",
+    meaning: "the adapter's PCIe link is narrower or slower than it can be",
+    page: "\
+The adapter has trained its PCIe link with fewer lanes or at a lower speed than it
+could. A link with fewer lanes is mostly a card that does not sit right, a dirty contact
+or a riser; a slower one is often only the slot. The adapter works, and cannot carry
+what its port can.
+
+How it shows: the driver says \"PCIe width is lower than device's capability\"; lspci -vv
+shows \"Width x8 (downgraded)\"; the kernel's \"available PCIe bandwidth, limited by\" names
+the device at which it is lost. The last alone is information, since many slots are made
+so.
+
+What to do: seat the card again, try another slot, look into the BIOS for the speed and
+the bifurcation of the slot.",
+    needles: &[&[
+        "PCIe width is lower",
+        "PCIe speed is slower",
+        "available PCIe bandwidth, limited by",
+        "(downgraded)",
+    ]],
+    judge: Judge::Boot(judge),
+};
+
+fn judge(boot: &Boot) -> Vec<Finding> {
+    let said =
+        |word: &'static str| boot.with(word).filter(|e| seen::rdma_module(&e.text).is_some());
+    let width: Vec<_> = said("PCIe width is lower").collect();
+    let slow: Vec<_> =
+        said("PCIe speed is slower").chain(said("available PCIe bandwidth, limited by")).collect();
+    // `LnkSta: Speed 8GT/s (ok), Width x8 (downgraded)` below a function of the stack.
+    let narrow = |text: &String| {
+        text.contains("LnkSta:")
+            && text.contains("Width")
+            && text.split("Width").nth(1).is_some_and(|w| w.contains("(downgraded)"))
+    };
+    let shown: Vec<_> = boot
+        .state
+        .pci
+        .iter()
+        .filter(|f| {
+            ["nfiniband", "nfiniBand", "Mellanox", "ConnectX"].iter().any(|w| f.text.contains(w))
+        })
+        .filter_map(|f| Some((f, f.details.iter().find(|text| narrow(text))?)))
+        .collect();
+    let (severity, what) = match (width.is_empty() && shown.is_empty(), slow.first()) {
+        (false, _) => (Severity::Warning, "narrower than the adapter can use"),
+        (true, Some(_)) => (Severity::Info, "slower than the adapter can use"),
+        (true, None) => return Vec::new(),
+    };
+    vec![
+        Finding::new(RULE.code, severity, Confidence::High, format!("The PCIe link is {what}."))
+            .quoting(seen::quotes(boot, width.into_iter().chain(slow)))
+            .quoting(shown.iter().map(|(f, text)| boot.quote_at(f.origin, "", &format!("{} {}", f.text, text.trim()))))
+            .look(["lspci -vv -s ADDRESS | grep -e LnkCap: -e LnkSta:"])
+            .permanent(["seat the card again or try another slot; look into the BIOS for the slot's width and speed"]),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::{RULE, Severity};
+
+    #[test]
+    fn lost_lanes_are_warned_of_and_a_slow_slot_is_information() {
+        assert_eq!(
+            severity(
+                &RULE,
+                &["[ 9.1] mlx5_core 0000:4b:00.0: PCIe width is lower than device's capability"]
+            ),
+            Some(Severity::Warning)
+        );
+        assert_eq!(
+            severity(
+                &RULE,
+                &[
+                    "[ 9.1] mlx5_core 0000:4b:00.0: 63.008 Gb/s available PCIe bandwidth, limited by 8.0 GT/s PCIe x8 link at 0000:00:03.0 (capable of 252.048 Gb/s with 16.0 GT/s PCIe x16 link)"
+                ]
+            ),
+            Some(Severity::Info)
+        );
+        assert_eq!(
+            severity(
+                &RULE,
+                &["[ 9.1] igb 0000:4b:00.0: PCIe width is lower than device's capability"]
+            ),
+            None
+        );
+    }
+}

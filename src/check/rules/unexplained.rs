@@ -1,0 +1,127 @@
+//! Errors of the stack, and failed units, that no diagnosis is made of.
+
+use std::collections::BTreeSet;
+
+use super::families::{Family, Meaning};
+use super::{
+    Boot, Confidence, Event, Finding, Judge, Rule, Severity, families, harmless_warning, seen,
+};
+use crate::check::evidence::Level;
+use crate::check::evidence::relevance::concerns_rdma;
+
+pub(super) const RULE: Rule = Rule {
+    code: "unexplained",
+    meaning: "the log has errors of the RDMA stack, or a failed unit, that nothing explains",
+    page: "\
+Nothing that is known to be wrong was found, and still a driver of the RDMA stack has
+written lines at error level, or a unit that has to do with InfiniBand has failed, and
+no diagnosis and no list of harmless messages names the reason. The node may work; it
+is not called healthy.
+
+How it shows: the verdict is `unexplained`, and the lines are quoted. Levels are those
+of the journal and of `dmesg -x`; in text without levels only message families that
+are known count. Exits 0, and 1 with --strict.
+
+What to do: read the lines. If they come at each good boot, they are harmless here; say
+so to the maintainers, with the log.",
+    needles: &[],
+    judge: Judge::Rest(judge),
+};
+
+fn judge(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
+    // Beside a failure, what else is strange is not worth a second verdict.
+    if findings.iter().any(|f| f.severity != Severity::Info) {
+        return Vec::new();
+    }
+    let lines: Vec<&Event> = unexplained(boot, findings).collect();
+    let units: Vec<&Event> =
+        seen::failed_units(boot).filter(|e| seen::concerns_fabric(boot, e)).collect();
+    let Some(first) = lines.first().or(units.first()) else { return Vec::new() };
+    let mut all = lines.clone();
+    all.extend(&units);
+    let summary = match (lines.len(), units.len()) {
+        (0, _) => format!("A unit that has to do with InfiniBand failed: {}", first.text.trim()),
+        (1, 0) => format!("The RDMA stack reports an error: {}", first.text.trim()),
+        (n, _) => format!("The RDMA stack reports {n} errors; the first is: {}", first.text.trim()),
+    };
+    vec![
+        Finding::new(RULE.code, Severity::Info, Confidence::Low, summary)
+            .chain(
+                lines
+                    .iter()
+                    .filter_map(|e| families::of(e))
+                    .map(|family| {
+                        format!("{:?} is written by {}.", family.words.join(" ... "), family.source)
+                    })
+                    .collect::<BTreeSet<String>>(),
+            )
+            .quoting(all.iter().map(|e| boot.quote(e)))
+            .look(["journalctl -b -p err -o short-precise: what happened around these lines?"]),
+    ]
+}
+
+/// The lines of the RDMA stack at error level, and where the log has no levels those of a
+/// family of messages that stands for a fault.
+pub fn alarming(boot: &Boot) -> impl Iterator<Item = &Event> {
+    boot.events.iter().filter(|event| match event.level {
+        Some(level) => level == Level::Error && event.from_kernel() && concerns_rdma(&event.text),
+        None => families::of(event).is_some(),
+    })
+}
+
+/// Those of them that no finding is made of and no family calls harmless.
+pub fn unexplained<'a>(boot: &'a Boot, findings: &'a [Finding]) -> impl Iterator<Item = &'a Event> {
+    alarming(boot).filter(move |event| {
+        let harmless = families::of(event).is_some_and(Family::is_harmless)
+            || harmless_warning::why(&event.text).is_some();
+        !harmless && !is_quoted(boot, event, findings)
+    })
+}
+
+/// True if a finding is made of `event`, or of lines like it.
+fn is_quoted(boot: &Boot, event: &Event, findings: &[Finding]) -> bool {
+    let quote = boot.quote(event);
+    if let Some(Family { meaning: Meaning::Sign(codes), .. }) = families::of(event)
+        && findings.iter().any(|finding| codes.contains(&finding.code))
+    {
+        return true;
+    }
+    findings.iter().any(|finding| {
+        let alike = super::rule(finding.code).is_some_and(|rule| {
+            rule.needles.iter().copied().flatten().any(|n| event.text.contains(n))
+        });
+        !["healthy", "harmless-warning"].contains(&finding.code) && alike
+            || finding.evidence.contains(&quote)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::{RULE, Severity};
+
+    const ACTIVE: &str = "kern  :info  : [    9.0] hfi1 0000:05:00.0: hfi1_0: logical state changed to PORT_ACTIVE (0x4)";
+
+    #[test]
+    fn an_error_that_nobody_knows_is_quoted() {
+        let strange = "kern  :err   : [    8.0] mlx5_core 0000:05:00.0: the flux is out of tune";
+        assert_eq!(severity(&RULE, &[strange, ACTIVE]), Some(Severity::Info));
+        assert_eq!(severity(&RULE, &[&strange.replace(":err ", ":info"), ACTIVE]), None);
+        let elsewhere = "kern  :err   : [    8.0] ata1: the flux is out of tune";
+        assert_eq!(severity(&RULE, &[elsewhere, ACTIVE]), None);
+        // Without a level nobody knows how grave it is.
+        let plain = "[    8.0] mlx5_core 0000:05:00.0: the flux is out of tune";
+        assert_eq!(severity(&RULE, &[plain, ACTIVE]), None);
+    }
+
+    #[test]
+    fn a_failed_unit_that_uses_the_fabric_is_quoted() {
+        let failed = "Jan 02 10:00:09 n9 systemd[1]: fabric-metrics.service: Failed with result 'exit-code'.";
+        let said = "Jan 02 10:00:09 n9 fabric-metrics[77]: cannot open mlx5_0: No such device";
+        let active =
+            "Jan 02 10:00:10 n9 kernel: IPv6: ADDRCONF(NETDEV_CHANGE): ib0: link becomes ready";
+        assert_eq!(severity(&RULE, &[said, failed, active]), Some(Severity::Info));
+        let other = "Jan 02 10:00:09 n9 systemd[1]: cups.service: Failed with result 'exit-code'.";
+        assert_eq!(severity(&RULE, &[other, active]), None);
+    }
+}
