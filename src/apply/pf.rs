@@ -96,7 +96,10 @@ pub fn run(
             run.finish(observed, plan)
         }
         Turn::Another => Ok(ended(report, watch, PfVerdict::Interrupted)),
-        Turn::Never => Ok(ended(report, watch, PfVerdict::NotRight)),
+        Turn::Never(problem) => {
+            report.hindrance.problem = Some(problem);
+            Ok(ended(report, watch, PfVerdict::NotRight))
+        }
     }
 }
 

@@ -209,6 +209,12 @@ impl PfReport {
             PfVerdict::NotRight => self.failure().map(|why| format!(" ({why})")),
             _ => None,
         };
+        if let (true, Some(why)) = (self.vfs.is_empty(), &why) {
+            return format!(
+                "PF {}: nothing known of its VFs{why} after {took}, {changed}",
+                self.pf
+            );
+        }
         format!(
             "PF {}: {right} of {} VFs as planned{} after {took}, {changed}{tail}",
             self.pf,
@@ -409,6 +415,19 @@ mod tests {
 
     fn json_of(report: &PfReport) -> Value {
         serde_json::to_value(report).expect("JSON")
+    }
+
+    #[test]
+    fn a_run_whose_turn_never_came_names_who_was_at_work() {
+        let mut report = PfReport::blank(pf(), 0);
+        report.verdict = PfVerdict::NotRight;
+        report.finished_usec = 16_668_000;
+        let lock = "/run/ibprov/lock/pf-0000:4b:00.0".to_owned();
+        report.hindrance.problem = Some(PfProblem::Busy { lock, owner: Some(2420) });
+        assert_eq!(
+            report.headline(),
+            "PF 0000:4b:00.0: nothing known of its VFs (/run/ibprov/lock/pf-0000:4b:00.0 was held by process 2420, or by a child that it left, until the deadline: see `journalctl -u 'ibprov-pf@*'`) after 16.668 s, nothing changed"
+        );
     }
 
     #[test]

@@ -65,6 +65,17 @@ pub enum PfProblem {
         /// Number of VFs there.
         present: usize,
     },
+    /// Another run is at work there.
+    #[error(
+        "{lock} was held by {}, or by a child that it left, until the deadline: see `journalctl -u 'ibprov-pf@*'`",
+        owner.map_or_else(|| "an unknown process".to_owned(), |pid| format!("process {pid}"))
+    )]
+    Busy {
+        /// The path of the PF's lock.
+        lock: String,
+        /// The process that has taken it.
+        owner: Option<u32>,
+    },
 }
 
 const NO_SRIOV: &str = "it has no SR-IOV (sriov_totalvfs is 0 or missing): enable it in the firmware with `mlxconfig -d PF set SRIOV_EN=1 NUM_OF_VFS=N`, then reset the card or reboot; the server's own firmware set-up must have SR-IOV on too";

@@ -5,6 +5,7 @@ use super::watch::Watch;
 use crate::host::clock;
 use crate::host::lock::{Held, LockError, Locks, RETRY_USEC};
 use crate::names::PciAddress;
+use crate::report::pf::PfProblem;
 
 /// Who may act at the PF.
 pub(super) enum Turn {
@@ -13,11 +14,10 @@ pub(super) enum Turn {
     /// Somebody is at it, and there is no need to wait.
     Another,
     /// The deadline or a signal came first.
-    Never,
+    Never(PfProblem),
 }
 
-/// Wait for our turn at `pf`. Why it is taken without a lock, or never came, is
-/// added to `problems`.
+/// Wait for our turn at `pf`. Why it is taken without a lock is added to `problems`.
 pub(super) fn take(
     pf: PciAddress,
     purpose: Purpose,
@@ -36,13 +36,10 @@ pub(super) fn take(
                 is_watched = true;
                 continue;
             }
-            Err(e @ LockError::Busy { .. }) => {
+            Err(LockError::Busy { owner }) => {
                 if watch.is_late() {
-                    problems.push(format!(
-                        "{}/pf-{pf} was {e}, or by a child that it left, until the deadline",
-                        locks.dir().display(),
-                    ));
-                    return Ok(Turn::Never);
+                    let lock = locks.dir().join(format!("pf-{pf}")).display().to_string();
+                    return Ok(Turn::Never(PfProblem::Busy { lock, owner }));
                 }
             }
             Err(e) => {
