@@ -138,7 +138,7 @@ fn files_are_merged_as_systemd_does() {
             not read:
               /usr/lib/ibprov/ibprov.d/10-masked.toml: /etc/ibprov/ibprov.d/10-masked.toml hides it
               /usr/lib/ibprov/ibprov.d/20-empty.toml: /run/ibprov/ibprov.d/20-empty.toml hides it
-              /etc/ibprov/ibprov.d/10-masked.toml: it links to /dev/null, and hides weaker files of its name
+              /etc/ibprov/ibprov.d/10-masked.toml: a link to /dev/null, which masks files of this name with lower precedence
         "#]],
     );
     prints(
@@ -390,10 +390,10 @@ fn files_that_do_not_count_are_named() {
           /etc/ibprov/ibprov.toml
         not read:
           /usr/lib/ibprov/ibprov.toml: /etc/ibprov/ibprov.toml hides it
-          /etc/ibprov/ibprov.d/.70-y.toml: its name does not end in .toml, or begins with a dot
-          /etc/ibprov/ibprov.d/60-x.conf: its name does not end in .toml, or begins with a dot
+          /etc/ibprov/ibprov.d/.70-y.toml: the name does not end in .toml, or begins with a dot
+          /etc/ibprov/ibprov.d/60-x.conf: the name does not end in .toml, or begins with a dot
           /usr/lib/ibprov/ibprov.d/80-z.toml: /etc/ibprov/ibprov.d/80-z.toml hides it
-          /etc/ibprov/ibprov.d/80-z.toml: it links to /dev/null, and hides weaker files of its name
+          /etc/ibprov/ibprov.d/80-z.toml: a link to /dev/null, which masks files of this name with lower precedence
     "#]],
     );
     let answer = ibprov(&root, &["config", "check", "--format", "json"]);
@@ -448,7 +448,7 @@ fn all_errors_of_all_files_are_shown_with_their_places() {
         &expect![[r#"
             error: cannot read the configuration: /run/ibprov/ibprov.d/30-c.toml: ENOENT: No such file or directory
              |
-             = help: correct or remove it; to hide a weaker file of that name, link it to /dev/null
+             = help: correct or remove it; to mask a file of that name with lower precedence, link it to /dev/null
 
             error: the file is not UTF-8 text
              --> /run/ibprov/ibprov.d/40-d.toml:1:6
@@ -489,7 +489,7 @@ fn all_errors_of_all_files_are_shown_with_their_places() {
             1 | modules.exclude = ["ib_srp"]
               |                    -------- excluded here
               |
-              = help: take it out of one of the two lists
+              = help: remove it from one of the two lists
 
             error: the same port is described twice
              --> /etc/ibprov/ibprov.d/10-a.toml:3:8
@@ -502,7 +502,7 @@ fn all_errors_of_all_files_are_shown_with_their_places() {
             5 | rdma = "mlx5_0"
               |        -------- and first here
               |
-              = help: keep one of the two; `port = []` in a file between them drops what came before it
+              = help: keep one of the two; `port = []` in a file between them clears the list before it
 
             configuration is bad: 7 errors
         "#]],

@@ -427,7 +427,7 @@ impl Boot<'_> {
         problems.extend(self.products.problems);
         if !ports.is_empty() && !observed.udev.running {
             problems.push(
-                "systemd-udevd is not running (/run/udev/control does not exist): nobody loads drivers or names netdevs".to_owned(),
+                "systemd-udevd is not running (/run/udev/control does not exist): drivers are not loaded and netdevs are not named".to_owned(),
             );
         }
         problems.extend(warning);

@@ -124,7 +124,7 @@ impl Run<'_> {
         // done has set it up, and does not tell again.
         self.interface = look(self.root, &self.interface.name)?.interface;
         if self.interface.ifindex != self.report.ifindex {
-            anyhow::bail!("it went away, and another one has its name");
+            anyhow::bail!("the interface disappeared, and another one has its name");
         }
         live.addressed = is_addressed(&self.interface)?;
         let mut standings = KNOWN.standings(self.root, &self.interface, &states, &live);
@@ -213,7 +213,7 @@ impl Run<'_> {
             return Ok(Next::Again);
         }
         Ok(self.failed(&format!(
-            "{unit} is still at it after network.timeout: systemctl status '{unit}'"
+            "{unit} is still running after network.timeout: systemctl status '{unit}'"
         )))
     }
 
@@ -223,7 +223,7 @@ impl Run<'_> {
             JobEnd::Done => Next::Again,
             JobEnd::Failed => self.failed(&format!("{unit} failed: journalctl -u '{unit}'")),
             JobEnd::Pending => self.failed(&format!(
-                "{unit} has not ended within network.timeout: journalctl -u '{unit}'"
+                "{unit} has not finished within network.timeout: journalctl -u '{unit}'"
             )),
         }
     }
@@ -252,7 +252,7 @@ impl Run<'_> {
             }
             _ => {}
         }
-        let description = format!("ifup {name}, which its network service has missed");
+        let description = format!("ifup {name}, which its network service did not find");
         let device = format!("sys-subsystem-net-devices-{}.device", unit_escape(&name));
         info!(
             message_id = kinds::IFUP,
@@ -280,7 +280,7 @@ impl Run<'_> {
         match live.progress(stack, &self.interface) {
             Progress::Up => return Ok(Next::End(BringUp::Up)),
             Progress::Failed => {
-                return Ok(self.failed(&format!("{stack} tried and failed: {}", decision.why)));
+                return Ok(self.failed(&format!("{stack} failed: {}", decision.why)));
             }
             Progress::Undecided | Progress::Working => {}
         }
@@ -291,7 +291,7 @@ impl Run<'_> {
             return Ok(Next::End(BringUp::Waiting));
         }
         Ok(self.failed(&format!(
-            "{stack} has not brought it up within network.timeout: {}",
+            "{stack} has not brought the interface up within network.timeout: {}",
             decision.why
         )))
     }
@@ -347,7 +347,7 @@ impl Watch {
 
 /// What an action needs of the stack that it was decided for.
 fn known<T>(of_stack: Option<T>) -> anyhow::Result<T> {
-    of_stack.context("it was decided for a network stack that is not known")
+    of_stack.context("the network stack is not known")
 }
 
 /// The interface is down and has addresses.

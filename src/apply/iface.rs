@@ -76,7 +76,9 @@ pub fn run(config: &Config, root: &Root, ask: Ask<'_>) -> Result<IfaceReport, No
     let _held = match held {
         Ok(held) => Some(held),
         Err(e @ lock::LockError::Busy { .. }) => {
-            report.failures.push(format!("{}: another run of ibprov is at it: {e}", ask.name));
+            report
+                .failures
+                .push(format!("{}: another run of ibprov is configuring it: {e}", ask.name));
             return Ok(ended(report));
         }
         Err(e) => {
@@ -153,11 +155,11 @@ fn let_other_agent_end(root: &Root, ask: Ask<'_>, until: u64, report: &mut Iface
     match ends(root, &unit, ask.no_bus, until) {
         Ok(true) => {}
         Ok(false) => report.failures.push(format!(
-            "{}: {unit} is still at work on it after network.timeout: {}",
+            "{}: {unit} is still configuring it after network.timeout: {}",
             ask.name,
             interface_manager::REMEDY
         )),
-        Err(e) => report.notes.push(format!("whether {unit} is at work: {e}")),
+        Err(e) => report.notes.push(format!("cannot determine whether {unit} runs: {e}")),
     }
 }
 
@@ -296,7 +298,7 @@ fn settings(
             for step in left.steps.iter().filter(|s| !told(s)) {
                 let name = &now.interface.name;
                 report.failures.push(format!(
-                    "{name}: {step}: the kernel took it, but it is not so afterwards"
+                    "{name}: {step}: the kernel accepted the value, but reads back another"
                 ));
             }
             if let (Some(asked), Some(mtu)) = (report.wanted.mtu, interface.mtu)
@@ -304,7 +306,7 @@ fn settings(
                 && mtu < asked
             {
                 report.notes.push(format!(
-                    "the MTU is {mtu}, not {asked}: the fabric's broadcast group has not allowed more so far (see the subnet manager's mtu for the IPoIB partition)"
+                    "the MTU is {mtu}, not {asked}: limited by the fabric's broadcast group (see the subnet manager's mtu for the IPoIB partition)"
                 ));
             }
             *seen = now;
@@ -337,25 +339,26 @@ fn explain(step: &IfaceStep, interface: &Interface, e: &std::io::Error) -> Strin
     let name = &interface.name;
     let meaning = match (step, errno) {
         (IfaceStep::Rename { .. }, Some(Errno::EBUSY)) => {
-            ": it, or who bears the name, has been brought up meanwhile".to_owned()
+            ": this interface, or the one that has the name, has been brought up in between"
+                .to_owned()
         }
         (IfaceStep::Rename { to, .. }, Some(Errno::EEXIST)) => {
-            format!(": another interface has got the name {to} meanwhile")
+            format!(": another interface has taken the name {to} in between")
         }
         (IfaceStep::SetMode { .. }, Some(Errno::EINVAL | Errno::EOPNOTSUPP)) => {
             ": the driver refuses this mode".to_owned()
         }
         (IfaceStep::SetMtu { mtu }, Some(Errno::EINVAL)) => format!(
-            ": more than the port's InfiniBand MTU less 4 (2044 or 4092); see active_mtu in `ibv_devinfo`, and write a smaller mtu than {mtu}"
+            ": more than the port's InfiniBand MTU less 4 (2044 or 4092); see active_mtu in `ibv_devinfo`, and set a smaller mtu than {mtu}"
         ),
         (IfaceStep::AddChild { pkey, .. }, Some(Errno::ENOTUNIQ)) => {
             format!(": {name} has a child with P_Key {pkey} already")
         }
         (IfaceStep::AddChild { name: child, .. }, Some(Errno::EEXIST)) => {
-            format!(": another interface is called {child}")
+            format!(": another interface is named {child}")
         }
-        (_, Some(Errno::EPERM)) => ": root, or CAP_NET_ADMIN, is needed".to_owned(),
-        (_, Some(Errno::ENODEV)) => format!(": {name} went away"),
+        (_, Some(Errno::EPERM)) => ": root or CAP_NET_ADMIN is required".to_owned(),
+        (_, Some(Errno::ENODEV)) => format!(": {name} disappeared"),
         (_, Some(other)) => format!(" ({}): see dmesg", errno_name(other)),
         _ => String::new(),
     };
@@ -385,7 +388,7 @@ pub fn queue_advice(root: &Root, wanted: &WantedInterface) -> Vec<String> {
         let now = root.attribute(&path).ok().and_then(|t| t.parse::<u32>().ok());
         match now {
             Some(now) if now < least => advice.push(format!(
-                "ib_ipoib has {parameter}={now}, and at least {least} is wanted: write `options ib_ipoib {parameter}={}` to a file in /etc/modprobe.d; it holds from the next time the module is loaded",
+                "ib_ipoib has {parameter}={now}, but at least {least} is configured: add `options ib_ipoib {parameter}={}` to a file in /etc/modprobe.d; it applies when the module is loaded again",
                 // The kernel rounds up to a power of two.
                 least.next_power_of_two()
             )),
@@ -400,7 +403,7 @@ pub fn queue_advice(root: &Root, wanted: &WantedInterface) -> Vec<String> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotAnInterface {
     /// It is none of a network device; the path is fit to be shown.
-    #[error("{0:?} is no network device's path in /sys")]
+    #[error("{0:?} is not the path of a network device in /sys")]
     OtherDevice(String),
     /// What it ends in is no name of an interface.
     #[error(transparent)]

@@ -374,7 +374,7 @@ impl Run<'_> {
         let of = |want: &WantedVf| Some((observed.vf(want.index)?.pci, want.names.clone()));
         let names: Vec<(PciAddress, VfNames)> = self.wanted.vfs.iter().filter_map(of).collect();
         if let Err(e) = persistent_names::establish_for_vfs(self.wanted.pf, &names) {
-            self.report.problems.push(format!("VFs do not get their names from udev: {e}"));
+            self.report.problems.push(format!("cannot write udev rules for the names of VFs: {e}"));
         }
     }
 
@@ -570,7 +570,7 @@ impl Run<'_> {
         };
         if !put_back {
             self.report.problems.push(
-                "automatic probing or driver_override could not be put back; the next `ibprov apply` tries again".to_owned(),
+                "sriov_drivers_autoprobe or driver_override could not be restored; the next `ibprov apply` tries again".to_owned(),
             );
         }
         Ok(ended(self.report, self.watch, verdict))

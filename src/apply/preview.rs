@@ -150,7 +150,7 @@ impl Preview {
             (false, _) => "boot would do this, in this order:",
             (true, true) => "boot would do nothing: no InfiniBand port is expected",
             (true, false) if is_complete => "boot would do nothing, and wait for nothing",
-            (true, false) => "boot would do nothing: what is missing cannot come by waiting",
+            (true, false) => "boot would do nothing: what is missing cannot appear by waiting",
         };
         let mut lines = vec![head.to_owned()];
         for (at, stage) in stages.iter().enumerate() {

@@ -87,7 +87,7 @@ impl<'a> Steps<'a> {
             Some(Ok(held)) => Some(held),
             Some(Err(LockError::Busy { owner })) => {
                 let pid = owner.unwrap_or_default();
-                warn!(pid, "{step}: process {pid} of an earlier run is still at it");
+                warn!(pid, "{step}: process {pid} of an earlier run is still running");
                 self.running.push((step.clone(), Worker::Stranded { lock: name, pid }));
                 self.reports.push(StepReport {
                     step,

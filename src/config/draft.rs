@@ -292,7 +292,7 @@ impl DraftReader<'_> {
             (Kind::OneOrMore(word), DeValue::Array(items)) if items.is_empty() => {
                 let problem = Problem::new(format!("bad value for {path}")).at(
                     &self.place(value.span()),
-                    format!("an empty list: want at least one string with {}", word.what),
+                    format!("an empty list: expected at least one string with {}", word.what),
                 );
                 self.note(value.span(), problem);
                 None
@@ -305,7 +305,11 @@ impl DraftReader<'_> {
             (Kind::Words(word), other) => {
                 let problem = Problem::new(format!("bad value for {path}")).at(
                     &self.place(value.span()),
-                    format!("want a list of strings, each {}, got {}", word.what, type_name(other)),
+                    format!(
+                        "expected a list of strings, each {}, got {}",
+                        word.what,
+                        type_name(other)
+                    ),
                 );
                 self.note(value.span(), problem);
                 None
@@ -341,7 +345,7 @@ impl DraftReader<'_> {
     ) -> Option<Row> {
         let place = self.place(row.span());
         let DeValue::Table(table) = row.get_ref() else {
-            let want = format!("want {}, got {}", list.kind.wanted(), type_name(row.get_ref()));
+            let want = format!("expected {}, got {}", list.kind.wanted(), type_name(row.get_ref()));
             let problem = Problem::new(format!("bad value for {path}")).at(&place, want);
             self.note(row.span(), problem);
             self.draft.broken.insert(list.path);

@@ -33,7 +33,7 @@ impl Imported {
             text.push_str(&format!("\n{}\n", self.toml.trim_end()));
         }
         if !self.todo.is_empty() {
-            text.push_str("\n# Left to do by hand:\n");
+            text.push_str("\n# To do by hand:\n");
             for todo in &self.todo {
                 text.push_str(&format!("# - {}\n", harmless(todo)));
             }

@@ -49,7 +49,7 @@ pub struct Guest {
     pub vfs: Needs,
     /// The guests that come before it.
     pub after: Vec<GuestIndex>,
-    /// How long its start may take.
+    /// Maximum time that the start may take.
     pub timeout: Duration,
     /// What to do if its VFs are not right.
     pub on_failure: OnFailure,
@@ -125,7 +125,7 @@ pub(super) fn guests(merged: &Merged, problems: &mut Problems) -> Guests {
                     Problem::new("the same guest is listed twice")
                         .at(at, "here")
                         .at(&other.place, "and first here")
-                        .help("keep one of the two; `guest = []` in a file between them drops what came before it"),
+                        .help("keep one of the two; `guest = []` in a file between them clears the list before it"),
                 ),
                 None => named.push((what, row)),
             }
@@ -174,13 +174,13 @@ fn what<'a>(row: &'a Row, problems: &mut Problems) -> Vec<(What, &'a Place)> {
             Problem::new("guest is both a domain and a unit")
                 .at(domain_at, "a domain")
                 .at(unit_at, "and a unit")
-                .help("keep one; a second [[guest]] may have the other"),
+                .help("keep one; use a second [[guest]] for the other"),
         );
         return Vec::new();
     }
     if row.lacks(&[key::DOMAIN, key::UNIT]) {
         problems.push(
-            Problem::new("guest does not say what to start")
+            Problem::new("guest does not name a domain or unit")
                 .at(&row.place, "names nothing")
                 .help("give domain or unit"),
         );
@@ -198,7 +198,7 @@ fn needs(what: &What, row: &Row, problems: &mut Problems) -> Needs {
     if given.contains(&GuestVf::Auto) {
         if matches!(what, What::Unit(_)) {
             problems.push(
-                Problem::new("a unit's VFs cannot be found by themselves")
+                Problem::new("the VFs of a unit cannot be determined automatically")
                     .at(at, "auto reads a domain's hostdev devices")
                     .help("name each VF as PF/INDEX"),
             );
@@ -231,8 +231,8 @@ fn after(row: &Row, names: &[&str], complete: bool, problems: &mut Problems) -> 
             Some(guest) if !before.contains(&guest) => before.push(guest),
             Some(_) => {}
             None if complete => problems.push(
-                Problem::new(format!("guest is after {:?}, which is no guest", name.as_str()))
-                    .at(at, "no [[guest]] has this name")
+                Problem::new(format!("guest is after {:?}, which is not a guest", name.as_str()))
+                    .at(at, "there is no [[guest]] of this name")
                     .help("write the domain or unit exactly as its own [[guest]] does"),
             ),
             None => {}
@@ -269,8 +269,8 @@ fn circles(list: &[Guest], named: &[(What, &Row)], problems: &mut Problems) {
         if reached.contains(&start) {
             problems.push(
                 Problem::new(format!("{what} comes after itself"))
-                    .at(&row.place, "here the circle begins")
-                    .help("take one of the guests out of an `after` list"),
+                    .at(&row.place, "here the cycle begins")
+                    .help("remove one of the guests from an `after` list"),
             );
             // One circle is told once.
             return;

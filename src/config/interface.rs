@@ -81,7 +81,7 @@ pub(super) fn rules(merged: &Merged, problems: &mut Problems) -> Vec<InterfaceRu
                     Problem::new("interface.partition.name is for one interface")
                         .at(at, "one name")
                         .at(&row.place, "and more than one interface, or a pattern")
-                        .help("leave it out: children are called PARENT.8001 then"),
+                        .help("remove it: children are then named PARENT.8001"),
                 );
             }
         }
@@ -188,11 +188,11 @@ fn one_mtu_fits(mode: Option<(Mode, &Place)>, mtu: Option<(i64, &Place)>, proble
     {
         let largest = mode.largest_mtu();
         problems.push(
-            Problem::new(format!("an MTU of {mtu} is too large for {} mode", mode.word()))
+            Problem::new(format!("the MTU {mtu} is too large for {} mode", mode.word()))
                 .at(mtu_at, format!("at most {largest} is possible"))
                 .at(mode_at, "in this mode")
                 .help(
-                    "datagram mode has 4092 at most (2044 on a link of 2048), connected mode 65520",
+                    "the maximum is 4092 in datagram mode (2044 on a link of 2048) and 65520 in connected mode",
                 ),
         );
     }
@@ -204,9 +204,9 @@ fn partitions(row: &Row, problems: &mut Problems) -> Vec<PartitionRule> {
     for child in row.tables(key::PARTITION) {
         if child.lacks(&[partition::PKEY]) {
             problems.push(
-                Problem::new("interface.partition does not say which P_Key")
+                Problem::new("interface.partition has no P_Key")
                     .at(&child.place, "names none")
-                    .help("add `pkey = \"0x8001\"`, say"),
+                    .help("add, for example, `pkey = \"0x8001\"`"),
             );
         }
         let Some((pkey, at)) = child.field::<PKey>(partition::PKEY) else { continue };
@@ -251,13 +251,13 @@ fn selectors<'a>(row: &'a Row, problems: &mut Problems) -> Vec<(InterfaceSelecto
         let at = name.as_ref().map_or(&row.place, |(_, at)| *at);
         let label = if name.is_some() { "this is the name that it gets" } else { "names none" };
         problems.push(
-            Problem::new("interface does not say which interface")
+            Problem::new("interface does not select an interface")
                 .at(at, label)
                 .help("give exactly one of match.name, match.port-guid, match.pci; match.name = \"*\" means every one"),
         );
     }
     if ways.len() > 1 {
-        let start = Problem::new("interface names its interface in more than one way")
+        let start = Problem::new("interface selects its interface in more than one way")
             .help("keep exactly one of match.name, match.port-guid, match.pci");
         let firsts = ways.iter().filter_map(|way| way.first());
         let labels = firsts.zip(["one way", "and another", "and a third"]);
@@ -279,7 +279,7 @@ fn selectors<'a>(row: &'a Row, problems: &mut Problems) -> Vec<(InterfaceSelecto
         if matches!(which, InterfaceSelector::PortGuid(guid) if guid.is_zero()) {
             problems.push(
                 Problem::new("bad value for interface.match.port-guid")
-                    .at(at, "an all-zero GUID is what a port without a GUID shows"),
+                    .at(at, "an all-zero GUID means that a port has no GUID"),
             );
         }
     }

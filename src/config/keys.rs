@@ -33,33 +33,33 @@ use words::{CONNECTION, MODULE, NAME_RULE, PATH, PORT_NAME, PORTS, STATE};
 
 keys! { KEYS:
     BOOT_TIMEOUT = "boot.timeout", Kind::Span { min: 1, max: 3600 }, "\"4min\"",
-        "How long `ibprov boot` waits in all.";
+        "Maximum time that `ibprov boot` waits in all.";
     BOOT_ADAPTER_TIMEOUT = "boot.adapter-timeout", Kind::Span { min: 1, max: 3600 }, "\"2min 30s\"",
-        "How long `ibprov boot` waits for one adapter; not longer than boot.timeout, and the default follows a shorter boot.timeout.";
+        "Maximum time that `ibprov boot` waits for one adapter; at most boot.timeout, which is the default if it is shorter.";
     BOOT_PORTS = "boot.ports", Kind::Word(&PORTS), "\"found\"",
         "Which ports are expected: found (every InfiniBand port of the host, and those of [[port]]) or listed (those of [[port]] alone).";
     BOOT_IGNORE = "boot.ignore", Kind::Words(&PORT_NAME), "[]",
         "Adapters and ports that are not expected although they are found, each by PCI address, port GUID or RDMA device.";
     BOOT_AT_LEAST = "boot.at-least", Kind::Number { min: 1, max: 1024 }, "",
-        "How many of the expected ports have to be ready, whichever; without it, all that are required.";
+        "How many of the expected ports have to be ready, regardless of which; default: all that are required.";
     MODULES_LOAD = "modules.load", Kind::Words(&MODULE), "[\"ib_ipoib\", \"ib_umad\", \"ib_uverbs\"]",
-        "Kernel modules to load, after those of the default; an empty list takes the default away too.";
+        "Kernel modules to load, appended to the default; an empty list clears the default.";
     MODULES_EXCLUDE = "modules.exclude", Kind::Words(&MODULE), "[]",
         "Kernel modules that ibprov never loads.";
     PORT = "port", Kind::Tables(port::KEYS), "[]",
-        "What is special about a port, or about each of several.";
+        "Describes a port, or several.";
     NETWORK_TIMEOUT = "network.timeout", Kind::Span { min: 1, max: 3600 }, "\"1min 30s\"",
-        "How long `ibprov iface` waits for the network stack to bring an interface up.";
+        "Maximum time that `ibprov iface` waits until the network stack has brought an interface up.";
     INTERFACE = "interface", Kind::Tables(interface::KEYS), "[]",
-        "How IPoIB interfaces are set; of several that fit one interface, the later one counts.";
+        "Settings of IPoIB interfaces; if several match an interface, later values override earlier ones.";
     WAIT_TIMEOUT = "wait-online.timeout", Kind::Span { min: 1, max: 86400 }, "\"2min\"",
-        "How long `ibprov wait-online` waits.";
+        "Maximum time that `ibprov wait-online` waits.";
     WAIT_STATE = "wait-online.state", Kind::Word(&STATE), "\"active\"",
-        "How far `ibprov wait-online` lets every port come: rdma, netdev, named, configured, link or active.";
+        "The state for which `ibprov wait-online` waits: rdma, netdev, named, configured, link or active.";
     WAIT_ADDRESS = "wait-online.address", Kind::Flag, "false",
         "`ibprov wait-online` waits for an address of global scope too.";
     HOST_NUMBER = "host.number", Kind::Number { min: 0, max: 0xffff_ffff }, "",
-        "The host's number in GUID templates; it is taken from the host's name, if not given.";
+        "The host's number in GUID templates; default: from the host's name.";
     HOST_NUMBER_FILE = "host.number-file", Kind::Word(&PATH), "",
         "A file that holds the host's number, in decimal digits alone.";
     HOST_NUMBER_RULE = "host.number-rule", Kind::Word(&NAME_RULE), "\"only-digits\"",
@@ -67,15 +67,15 @@ keys! { KEYS:
     HOST_SITE = "host.site", Kind::Number { min: 0, max: 0xffff_ffff }, "",
         "The site's number in GUID templates, {site:BITS}.";
     PF = "pf", Kind::Tables(pf::KEYS), "[]",
-        "A PF, how many VFs it shall have, and their GUIDs.";
+        "A PF, the number of its VFs, and their GUIDs.";
     GUESTS_CONNECTION = "guests.connection", Kind::Word(&CONNECTION), "\"qemu:///system\"",
-        "The libvirt that has the domains.";
+        "The connection URI of libvirt.";
     GUESTS_PARALLEL = "guests.max-parallel", Kind::Number { min: 1, max: 64 }, "4",
-        "How many guests may be starting at the same time.";
+        "Maximum number of guests that are starting at the same time.";
     GUESTS_TIMEOUT = "guests.timeout", Kind::Span { min: 1, max: 3600 }, "\"2min\"",
-        "How long ibprov-guests.service may hold up what is ordered after it.";
+        "Maximum time of the first pass, for which units ordered after ibprov-guests.service wait.";
     GUEST = "guest", Kind::Tables(guest::KEYS), "[]",
-        "A virtual machine, or a unit, that starts when its VFs are right.";
+        "A libvirt domain or a unit that is started when its VFs are ready.";
 }
 
 /// What stands at `path` in `keys`: a key, a section, or nothing.
@@ -219,7 +219,7 @@ mod tests {
         let lists = [
             ("a state that can be waited for", Rung::words_to_wait_for()),
             ("a link state", Policy::all_typed()),
-            ("a way to drive a VF", VfDriver::all_typed()),
+            ("a driver of VFs", VfDriver::all_typed()),
             ("a transport mode", Mode::all_typed()),
             ("a rule", NameRule::all_typed()),
             ("a choice of ports", PortChoice::all_typed()),

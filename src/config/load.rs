@@ -34,7 +34,7 @@ pub fn load(root: &Root, only: Option<&Path>) -> Result<Loaded, Problems> {
         problems.push(match only {
             Some(_) => problem,
             None => problem.help(
-                "correct or remove it; to hide a weaker file of that name, link it to /dev/null",
+                "correct or remove it; to mask a file of that name with lower precedence, link it to /dev/null",
             ),
         });
     }

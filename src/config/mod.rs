@@ -119,7 +119,7 @@ pub struct Modules {
 pub struct PortRow {
     /// Which adapter or port.
     pub which: PortSelector,
-    /// Only this port of the adapter; all of them if not given.
+    /// Only this port of the adapter; default: all ports.
     pub port: Option<PortNumber>,
     /// Missing it is a failure; otherwise it is only waited for.
     pub required: bool,

@@ -108,7 +108,7 @@ pub(crate) fn host_number(merged: &Merged, problems: &mut Problems) -> HostNumbe
     match (number, file) {
         (Some((_, Some(number_at))), Some((_, Some(file_at)))) => {
             problems.push(
-                Problem::new("host.number and host.number-file are both given")
+                Problem::new("host.number and host.number-file are both set")
                     .at(file_at, "the number is to be read from a file")
                     .at(number_at, "the number is given")
                     .help("keep one of the two"),
@@ -135,7 +135,7 @@ pub(crate) fn pfs(merged: &Merged, problems: &mut Problems) -> Vec<Pf> {
                 Problem::new(format!("{} is given twice", pf.which))
                     .at(&row.place, "here")
                     .at(&other.place, "and first here")
-                    .help("keep one of the two; `pf = []` in a file between them drops what came before it"),
+                    .help("keep one of the two; `pf = []` in a file between them clears the list before it"),
             ),
             None => pfs.push((pf, row)),
         }
@@ -160,15 +160,15 @@ fn one(row: &Row, position: u64, problems: &mut Problems) -> Option<Pf> {
             return None;
         }
         problems.push(
-            Problem::new("pf does not say how many VFs it shall have")
+            Problem::new("pf does not set the number of VFs")
                 .at(&row.place, "no vfs, and no list of GUIDs to count")
-                .help("add `vfs = 8`, say"),
+                .help("add, for example, `vfs = 8`"),
         );
         return None;
     };
     // Without VFs they are only out of use for now.
     if let Some((_, at)) = past_the_end(row, vfs).filter(|_| vfs > 0) {
-        let problem = Problem::new("pf.vf is about a VF that the PF shall not have")
+        let problem = Problem::new("pf.vf is for a VF that the PF does not have")
             .at(at, format!("the last VF is {}", vfs - 1));
         problems.push(match vfs_at {
             Some(vfs_at) => problem.at(vfs_at, "this many, counted from 0"),
@@ -189,14 +189,14 @@ fn one(row: &Row, position: u64, problems: &mut Problems) -> Option<Pf> {
     if !missing.is_empty() && !row.is_broken() {
         let kinds = missing.join(" and ");
         let problem = Problem::new(format!(
-            "pf does not say where the {kinds} GUIDs of its VFs come from"
+            "pf has no source for the {kinds} GUIDs of its VFs"
         ))
         .at(
             vfs_at.unwrap_or(&row.place),
             "each VF needs a node GUID and a port GUID, or its port stays down and rdma_cm fails",
         );
         problems.push(match missing.len() {
-            2 => problem.help(format!("a good choice, where 00 may be your site: `{} = \"{GOOD_TEMPLATE}\"`", pf::GUID_TEMPLATE)),
+            2 => problem.help(format!("recommended, with 00 for your site: `{} = \"{GOOD_TEMPLATE}\"`", pf::GUID_TEMPLATE)),
             _ => problem.help("give the other kind in the same way, or both at once with guid.list, guid.range, guid.offset or guid.template"),
         });
         return None;
@@ -252,11 +252,9 @@ fn patterns(row: &Row, vfs: u16, problems: &mut Problems) -> Option<[Option<VfNa
                 start
                     .at(
                         at,
-                        format!(
-                            "{shown:?} is one that the kernel gives to whichever device comes first"
-                        ),
+                        format!("{shown:?} is a name that the kernel gives to the first device"),
                     )
-                    .help("choose one of your own, such as \"{netdev}v{vf}\""),
+                    .help("choose another, such as \"{netdev}v{vf}\""),
             )
         } else {
             None
@@ -304,7 +302,7 @@ impl LiteralNames {
                     Problem::new(format!("VFs of two PFs would have the same {what} name {name}"))
                         .at(&place(row), format!("{} here", pf.which))
                         .at(&place(other_row), format!("and {} here", other.which))
-                        .help("with {netdev} or {rdma} in it a name is its PF's alone: \"{netdev}v{vf}\""),
+                        .help("use {netdev} or {rdma} to have names that differ by PF: \"{netdev}v{vf}\""),
                 );
                 break;
             }
@@ -327,7 +325,7 @@ fn selector(row: &Row, problems: &mut Problems) -> Option<PfSelector> {
         [(PfSelector::PortGuid(guid) | PfSelector::NodeGuid(guid), at)] if guid.is_zero() => {
             problems.push(
                 Problem::new("bad value for the GUID of a PF")
-                    .at(at, "an all-zero GUID is what a port without a GUID shows"),
+                    .at(at, "an all-zero GUID means that a port has no GUID"),
             );
             None
         }
@@ -335,9 +333,9 @@ fn selector(row: &Row, problems: &mut Problems) -> Option<PfSelector> {
         [] if !row.lacks(&[pf::PCI_ADDRESS, pf::PORT_GUID, pf::NODE_GUID, pf::RDMA_NAME]) => None,
         [] => {
             problems.push(
-                Problem::new("pf does not say which PF")
+                Problem::new("pf does not name a PF")
                     .at(&row.place, "names no PF")
-                    .help("give exactly one of pci, port-guid, node-guid, rdma; a port or node GUID survives moving the card to another slot"),
+                    .help("give exactly one of pci, port-guid, node-guid, rdma; a port or node GUID still applies if the adapter moves to another slot"),
             );
             None
         }
@@ -377,9 +375,9 @@ fn site_fits(row: &Row, site: Option<&(u64, Option<&Place>)>, problems: &mut Pro
         let Some(field) = template.field(FieldName::Site) else { continue };
         match site {
             None => problems.push(
-                Problem::new(format!("pf.{key} wants the site's number, and host.site is not given"))
+                Problem::new(format!("pf.{key} needs the site's number, but host.site is not set"))
                     .at(at, format!("{field} is that number"))
-                    .help("add `[host] site = 1`, say: a number that no other cluster takes whose fabric may one day be joined with this one"),
+                    .help("add, for example, `[host] site = 1`: use different numbers for clusters whose fabrics may be joined one day"),
             ),
             Some((site, site_at)) => {
                 if let Err(why) = field.encode(*site) {
@@ -416,10 +414,10 @@ fn sources(row: &Row, problems: &mut Problems) -> Option<[Option<GuidSource>; 2]
             // Two keys for both kinds are one mistake, not two.
             if good {
                 problems.push(
-                    Problem::new("pf gives the GUIDs of its VFs in two ways")
+                    Problem::new("pf has two sources for the GUIDs of its VFs")
                         .at(second_at, format!("{second} is one"))
                         .at(first_at, format!("{first} is another"))
-                        .help("keep one of the two; exceptions for single VFs are [[pf.vf]]"),
+                        .help("keep one of the two; use [[pf.vf]] for exceptions"),
                 );
             }
             good = false;
@@ -439,7 +437,7 @@ fn exceptions(row: &Row, problems: &mut Problems) -> Option<Vec<VfException>> {
                 continue;
             }
             problems.push(
-                Problem::new("pf.vf does not say which VF")
+                Problem::new("pf.vf does not name a VF")
                     .at(&row.place, "names no VF")
                     .help("add `index = 0`, or `index = \"0-7\"`"),
             );
@@ -461,7 +459,7 @@ fn exceptions(row: &Row, problems: &mut Problems) -> Option<Vec<VfException>> {
                 Problem::new("a VF has two exceptions")
                     .at(&row.place, "here")
                     .at(&other.place, "and first here")
-                    .help("make one of the two, or separate their ranges"),
+                    .help("merge the two, or separate their ranges"),
             );
             good = false;
         }

@@ -101,7 +101,7 @@ impl Pins {
         })?;
         if file.schema != 1 {
             return Err(format!(
-                "schema {}: this ibprov knows schema 1 only; a newer one wrote it",
+                "schema {}: this ibprov knows schema 1 only; it was written by a newer version",
                 file.schema
             ));
         }

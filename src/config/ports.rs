@@ -17,7 +17,7 @@ pub(super) fn rows(merged: &Merged, problems: &mut Problems) -> Vec<PortRow> {
                     Problem::new("the same port is described twice")
                         .at(&place, "here")
                         .at(other, "and first here")
-                        .help("keep one of the two; `port = []` in a file between them drops what came before it"),
+                        .help("keep one of the two; `port = []` in a file between them clears the list before it"),
                 ),
                 None => ports.push((port, place)),
             }
@@ -36,7 +36,7 @@ fn one(row: &Row, problems: &mut Problems) -> Vec<(PortRow, Place)> {
     let given: Vec<_> = ways.into_iter().filter(|(_, named)| !named.is_empty()).collect();
     if row.lacks(&names) {
         problems.push(
-            Problem::new("port does not say which port")
+            Problem::new("port does not name a port")
                 .at(&row.place, "names no adapter and no port")
                 .help("give exactly one of pci, port-guid, rdma"),
         );
@@ -59,13 +59,13 @@ fn one(row: &Row, problems: &mut Problems) -> Vec<(PortRow, Place)> {
         match (which, &number) {
             (PortSelector::PortGuid(guid), _) if guid.is_zero() => problems.push(
                 Problem::new("bad value for port.port-guid")
-                    .at(at, "an all-zero GUID is what a port without a GUID shows"),
+                    .at(at, "an all-zero GUID means that a port has no GUID"),
             ),
             (PortSelector::PortGuid(_), Some((_, number_at))) => problems.push(
                 Problem::new("port.port has no meaning beside port.port-guid")
                     .at(number_at, "which port of an adapter")
                     .at(at, "is one port already")
-                    .help("leave port out"),
+                    .help("remove port"),
             ),
             _ => {
                 let port = number.as_ref().and_then(|(number, _)| PortNumber::new(*number).ok());

@@ -105,19 +105,19 @@ fn everything_wrong_is_said_at_once() {
              --> /etc/0.toml:6:8
               |
             6 | load = "ib_umad"
-              |        ^^^^^^^^^ want a list of strings, each a kernel module name, got a string
+              |        ^^^^^^^^^ expected a list of strings, each a kernel module name, got a string
 
             error: bad value for modules.exclude
              --> /etc/0.toml:7:12
               |
             7 | exclude = ["a b", 3]
-              |            ^^^^^ "a b" is not a kernel module name: want letters, digits, '_' or '-', as `lsmod` prints it, without path or .ko
+              |            ^^^^^ "a b" is not a kernel module name: expected letters, digits, '_' or '-', as `lsmod` prints it, without path or .ko
 
             error: bad value for modules.exclude
              --> /etc/0.toml:7:19
               |
             7 | exclude = ["a b", 3]
-              |                   ^ want a string with a kernel module name, got a whole number
+              |                   ^ expected a string with a kernel module name, got a whole number
 
             error: unknown key "rmda" in [[port]]
              --> /etc/0.toml:9:1
@@ -131,7 +131,7 @@ fn everything_wrong_is_said_at_once() {
              --> /etc/1.toml:1:16
               |
             1 | boot.timeout = 7200
-              |                ^^^^ 2h is out of range: want 1s to 1h
+              |                ^^^^ 2h is out of range: expected 1s to 1h
 
             error: modules is a section, not a whole number
              --> /etc/1.toml:2:11
@@ -176,9 +176,9 @@ fn contradictions_show_both_places() {
              ::: /etc/0.toml:2:11
               |
             2 | timeout = "1min"
-              |           ------ all of it may take 1min
+              |           ------ the boot may take 1min
               |
-              = help: make boot.timeout at least as long
+              = help: set boot.timeout to at least as much
 
             error: module ib_srp is in modules.load and in modules.exclude
              --> /etc/0.toml:4:9
@@ -191,7 +191,7 @@ fn contradictions_show_both_places() {
             2 | modules.exclude = ["ib-srp"]
               |                    -------- excluded here
               |
-              = help: take it out of one of the two lists
+              = help: remove it from one of the two lists
 
             error: the same port is described twice
              --> /etc/1.toml:4:8
@@ -204,7 +204,7 @@ fn contradictions_show_both_places() {
             6 | rdma = "mlx5_0"
               |        -------- and first here
               |
-              = help: keep one of the two; `port = []` in a file between them drops what came before it
+              = help: keep one of the two; `port = []` in a file between them clears the list before it
 
             configuration is bad: 3 errors"#]],
     );
@@ -216,7 +216,7 @@ fn a_port_is_named_in_one_way() {
     bad(
         &[text],
         &expect![[r#"
-            error: port does not say which port
+            error: port does not name a port
              --> /etc/0.toml:1:1
               |
             1 | [[port]]
@@ -242,13 +242,13 @@ fn a_port_is_named_in_one_way() {
             8 | port = 1
               |        ^ which port of an adapter
               |
-              = help: leave port out
+              = help: remove port
 
             error: bad value for port.port-guid
               --> /etc/0.toml:10:13
                |
             10 | port-guid = "0000:0000:0000:0000"
-               |             ^^^^^^^^^^^^^^^^^^^^^ an all-zero GUID is what a port without a GUID shows
+               |             ^^^^^^^^^^^^^^^^^^^^^ an all-zero GUID means that a port has no GUID
 
             configuration is bad: 4 errors"#]],
     );
@@ -265,7 +265,7 @@ fn the_default_deadline_is_named_where_it_contradicts() {
             1 | boot.adapter-timeout = "5min"
               |                        ^^^^^^ one adapter may take 5min
               |
-              = help: all of it may take 4min (the default): set boot.timeout too
+              = help: the boot may take 4min (the default): set boot.timeout too
 
             configuration is bad: 1 error"#]],
     );

@@ -46,9 +46,9 @@ fn boot(merged: &Merged, defaults: &Boot, problems: &mut Problems) -> Boot {
         Some(place) if adapter_timeout > timeout && !merged.is_broken(BOOT_TIMEOUT) => {
             let mut problem = Problem::new("boot.adapter-timeout is longer than boot.timeout")
                 .at(place, format!("one adapter may take {}", TimeSpan(adapter_timeout)));
-            let all = format!("all of it may take {}", TimeSpan(timeout));
+            let all = format!("the boot may take {}", TimeSpan(timeout));
             problem = match timeout_at {
-                Some(place) => problem.at(place, all).help("make boot.timeout at least as long"),
+                Some(place) => problem.at(place, all).help("set boot.timeout to at least as much"),
                 None => problem.help(format!("{all} (the default): set boot.timeout too")),
             };
             problems.push(problem);
@@ -93,7 +93,7 @@ fn modules(merged: &Merged, problems: &mut Problems) -> Modules {
                 Problem::new(format!("module {name} is in modules.load and in modules.exclude"))
                     .at(place, "to be loaded here")
                     .at(exclude_at, "excluded here")
-                    .help("take it out of one of the two lists"),
+                    .help("remove it from one of the two lists"),
             ),
             // To exclude a module of the default list is what the list is for.
             (None | Some(_), _) => {}

@@ -49,16 +49,16 @@ impl Need {
     #[must_use]
     pub const fn harm(self) -> &'static str {
         match self {
-            Self::NetworkOnce => "an interface that it does not find stays down",
+            Self::NetworkOnce => "an interface that the service does not find stays down",
             Self::NetworkHotplug => {
-                "it sets late interfaces up, and what waits for it does not wait for them"
+                "the service configures late interfaces, but units that wait for the service do not wait for them"
             }
             Self::WaitOnline => {
-                "it may say that the network is there before the InfiniBand ports are"
+                "the service may report the network as online before the InfiniBand ports are present"
             }
             Self::Mount => "the mount fails or hangs",
             Self::Guests => "a guest fails to start without its VF",
-            Self::Service => "it fails or runs without the fabric",
+            Self::Service => "the service fails, or runs without the fabric",
         }
     }
 }

@@ -88,7 +88,7 @@ pub fn hostdevs(xml: &str) -> Result<Vec<PciAddress>, String> {
                 Some(digits) => u32::from_str_radix(digits, 16),
                 None => text.parse(),
             }
-            .map_err(|_| format!("{name}={text:?} of a hostdev is no number"))
+            .map_err(|_| format!("{name}={text:?} of a hostdev is not a number"))
         };
         let text = format!(
             "{:04x}:{:02x}:{:02x}.{:x}",

@@ -224,7 +224,7 @@ mod tests {
         assert!(!failure.is_libvirt_gone(), "libvirt starts no units");
         let gone = workers::Failure::NoChild("the child was killed".to_owned());
         let gone = Failure::of_worker(gone).to_string();
-        assert_eq!(gone, "do it in a child process: the child was killed");
+        assert_eq!(gone, "cannot start a child process: the child was killed");
     }
 
     #[test]

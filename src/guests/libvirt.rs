@@ -36,7 +36,7 @@ impl fmt::Display for Trouble {
                 write!(f, "libvirt ({connection}) does not answer: {why}")
             }
             Self::Lost(why) => why.fmt(f),
-            Self::WentAway(why) => write!(f, "libvirt went away: {why}"),
+            Self::WentAway(why) => write!(f, "libvirt has stopped: {why}"),
         }
     }
 }

@@ -53,7 +53,7 @@ impl fmt::Display for Setback {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Start(why) => why.fmt(f),
-            Self::Agent(why) => write!(f, "its guest agent does not answer: {why}"),
+            Self::Agent(why) => write!(f, "the guest agent does not answer: {why}"),
         }
     }
 }
@@ -303,7 +303,7 @@ impl Member {
             (Step::Check, Ok(active)) => self.checked(&active, now),
             (Step::Ping, Ok(_)) => Next::Up,
             (Step::Ping, Err(why @ Failure::Said { meaning: Meaning::NoAgentChannel, .. })) => {
-                Next::Fail(format!("it runs, but {why}"))
+                Next::Fail(format!("the guest runs, but {why}"))
             }
             (Step::Ping, Err(why)) => {
                 self.setback = Some(Setback::Agent(why));
@@ -313,7 +313,7 @@ impl Member {
             // event says nothing.
             (Step::AwaitAgent, Ok(_) | Err(Failure::Silent { .. })) => self.go_on(Step::Ping, now),
             (Step::AwaitAgent, Err(why)) => {
-                Next::Fail(format!("its guest agent cannot be waited for: {why}"))
+                Next::Fail(format!("cannot wait for the guest agent: {why}"))
             }
         }
     }
@@ -328,7 +328,7 @@ impl Member {
             (true, _) => Next::Up,
             (false, Some(why)) => Next::Fail(format!("virsh start: {why}")),
             (false, None) => {
-                let why = "libvirt reported its start as done, but it does not run: it has ended again, see `virsh domstate --reason`";
+                let why = "libvirt reported a successful start, but the domain does not run: it has stopped again, see `virsh domstate --reason`";
                 Next::Fail(why.to_owned())
             }
         }
@@ -382,7 +382,7 @@ mod tests {
         assert_eq!(vm.step_ended(Step::Start, ok("started"), 1), Next::Do(Step::Check));
         assert_eq!(vm.clone().step_ended(Step::Check, ok("other\nvm \n"), 2), Next::Up);
         let Next::Fail(why) = vm.step_ended(Step::Check, ok("other\n"), 2) else { panic!("up") };
-        assert!(why.contains("it has ended again"), "{why}");
+        assert!(why.contains("it has stopped again"), "{why}");
         assert_eq!(vm.come_up(7), 7);
         assert_eq!(vm.report(None).up_usec, Some(7));
     }
@@ -411,7 +411,7 @@ mod tests {
         assert_eq!(vm.step_ended(Step::Ping, ok("{}"), 4), Next::Up);
         assert_eq!(
             vm.step_ended(Step::AwaitAgent, fails("unsupported"), 3),
-            fail("its guest agent cannot be waited for: unsupported")
+            fail("cannot wait for the guest agent: unsupported")
         );
     }
 
@@ -419,7 +419,7 @@ mod tests {
     fn no_agent_is_waited_for_where_there_can_be_none() {
         let mut vm = started(Ready::Agent);
         let words = "argument unsupported: QEMU guest agent is not configured";
-        let failed = fail(&format!("it runs, but {words}"));
+        let failed = fail(&format!("the guest runs, but {words}"));
         assert_eq!(vm.step_ended(Step::Ping, fails(words), 2), failed);
     }
 
@@ -428,7 +428,7 @@ mod tests {
         let mut vm = started(Ready::Agent);
         let late = TIMEOUT_USEC;
         assert_eq!(vm.clone().step_ended(Step::Start, ok(""), late), fail("not up after 5 s: "));
-        let failed = fail("not up after 5 s: its guest agent does not answer: mute");
+        let failed = fail("not up after 5 s: the guest agent does not answer: mute");
         assert_eq!(vm.clone().step_ended(Step::Ping, fails("mute"), late), failed);
         assert_eq!(vm.step_ended(Step::Ping, fails("mute"), 1), Next::Do(Step::AwaitAgent));
         // The wait itself ran into the deadline, or libvirt went away on it.

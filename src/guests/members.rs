@@ -220,7 +220,7 @@ mod tests {
         let mut all = members(list);
         assert_eq!(positions(all.order()), [1, 2, 0]);
         assert_eq!(positions(all.startable(false)), [1]);
-        assert_eq!(waits(&all, 0), "it comes after unit c.service, which is not up yet");
+        assert_eq!(waits(&all, 0), "it starts after unit c.service, which is not up yet");
         assert_eq!(waits(&all, 2), "others are being started");
         of(&mut all, 1).begin(0);
         assert!(!all.can_start_any() && !all.are_tried());
@@ -245,7 +245,7 @@ mod tests {
         let mut unit = guest("a.service");
         unit.vfs = crate::config::guest::Needs::These(vec![vf]);
         let mut all = members(vec![unit]);
-        assert_eq!(waits(&all, 0), "its VFs are being looked at");
+        assert_eq!(waits(&all, 0), "its VFs are being checked");
         assert!(!all.are_looked_at() && !all.are_tried());
         let state = |lacks| VfState { vf: Some(vf), pci: None, reached: None, lacks };
         let seen = |lacks| Seen::from([(Need::Vf(vf), Some(state(lacks)))]);

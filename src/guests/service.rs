@@ -78,7 +78,7 @@ fn serve(config: &Config, root: &Root, only_look: bool) -> anyhow::Result<(Guest
     match &locks {
         Ok(locks) => watched.push(locks.dir()),
         Err(e) => {
-            report.problems.insert(format!("{e}: the end of an apply is not heard"));
+            report.problems.insert(format!("{e}: the end of an apply is not noticed"));
         }
     }
     let mut events = Events::open(&watched)?;
@@ -86,7 +86,9 @@ fn serve(config: &Config, root: &Root, only_look: bool) -> anyhow::Result<(Guest
     events.watch_new_files(Path::new(LIBVIRT_DIR));
     report.problems.extend(std::mem::take(&mut events.problems));
     let own_unit = systemd::own_unit(root).unwrap_or_else(|e| {
-        report.problems.insert(format!("{e}: taken for no unit, whose start nobody waits for"));
+        report
+            .problems
+            .insert(format!("{e}: ibprov guests assumes that it does not run in a unit"));
         None
     });
     let deadline = clock::usec(config.guests.timeout);
@@ -115,7 +117,7 @@ impl Service<'_> {
                 continue;
             }
             let warning = format!(
-                "domain {} ran at shutdown, and libvirt-guests.service starts it again at boot, whether or not its VFs are right: write {START_NOBODY} to {}, or disable libvirt-guests.service",
+                "domain {} ran at shutdown, and libvirt-guests.service starts it again at boot, without regard to its VFs: write {START_NOBODY} to {}, or disable libvirt-guests.service",
                 domain.name, resumed.file
             );
             match self.only_look {
@@ -325,9 +327,9 @@ impl Service<'_> {
                     self.looks.hurry();
                 }
             }
-            Ok(Err(why)) => self.fail(index, format!("its XML cannot be understood: {why}")),
+            Ok(Err(why)) => self.fail(index, format!("the domain's XML cannot be parsed: {why}")),
             Err(why) if why.is_libvirt_gone() => self.lose_libvirt(&Trouble::Lost(why), now),
-            Err(why) => self.fail(index, format!("its XML cannot be read: {why}")),
+            Err(why) => self.fail(index, format!("the domain's XML cannot be read: {why}")),
         }
     }
 
@@ -343,7 +345,7 @@ impl Service<'_> {
             return;
         }
         self.telling.warn(format!(
-            "domain {name} has autostart on and VF {}: libvirt starts it whether or not that is right; `virsh autostart --disable` it and list it as [[guest]], or install the example libvirt-qemu-hook of ibprov",
+            "domain {name} has autostart on and VF {}: libvirt starts it without regard to that VF. Run `virsh autostart --disable` and list the domain as [[guest]], or install ibprov's example libvirt-qemu-hook",
             vfs.join(", ")
         ));
     }
@@ -365,7 +367,7 @@ impl Service<'_> {
         let states = match units::states(&names) {
             Ok(states) => states,
             // Their start will say it again, each for itself.
-            Err(e) => return self.telling.note(format!("systemd cannot be asked: {e}")),
+            Err(e) => return self.telling.note(format!("cannot query systemd: {e}")),
         };
         for (index, unit) in indices.into_iter().zip(states) {
             let Some(member) = self.members.get_mut(index) else { continue };
@@ -373,7 +375,7 @@ impl Service<'_> {
                 member.found_up(clock::monotonic_usec());
             } else if !unit.is_loaded() {
                 let load = unit.load;
-                member.fail(format!("systemd has no such unit that it could start ({load})"));
+                member.fail(format!("systemd has no such unit to start ({load})"));
             }
         }
     }

@@ -196,7 +196,7 @@ impl Tasks {
                 let event: Vec<&str> = event.into_iter().chain([domain]).collect();
                 virsh.start(&event, &[])
             }
-            Task::Unit(..) => Err(io::Error::other("not for virsh")),
+            Task::Unit(..) => Err(io::Error::other("not started by virsh")),
         }
     }
 

@@ -22,10 +22,13 @@ pub(super) fn deadlock(own: &str, guest: &What) -> Option<String> {
     let What::Unit(unit) = guest else { return None };
     let graph = match graph(unit.as_str()) {
         Ok(graph) => graph,
-        Err(e) => return Some(format!("systemd does not say what it is ordered after: {e}")),
+        Err(e) => return Some(format!("cannot query its ordering from systemd: {e}")),
     };
     let chain = waits_for_us(&graph, own, unit.as_str())?;
-    Some(format!("it is ordered after this unit, which is not up yet: {}", chain.join(" < ")))
+    Some(format!(
+        "the unit is ordered after ibprov-guests.service, which is not up yet: {}",
+        chain.join(" < ")
+    ))
 }
 
 /// The units that are loaded, and `unit`, with their orders and jobs.

@@ -152,14 +152,14 @@ impl<'a> VfReader<'a> {
                     self.problems.insert(format!("PF {address}: an unexpected answer: {other:?}"));
                 }
                 Err(Failure::Silent) => {
-                    let what = "has not said in 5 s what it administers for its VFs";
+                    let what = "did not report the settings of its VFs within 5 s";
                     self.problems.insert(format!("PF {address} {what}"));
                 }
                 Err(Failure::Refused(refusal)) => {
                     self.problems.insert(refusal.to_string());
                 }
                 Err(e @ Failure::NoChild(_)) => {
-                    self.problems.insert(format!("PFs cannot be asked: {e}"));
+                    self.problems.insert(format!("cannot query PFs: {e}"));
                 }
             }
         }
@@ -190,7 +190,7 @@ impl<'a> VfReader<'a> {
         let vfs = pf::addresses(look, pf);
         match vfs.into_iter().find(|(_, own)| *own == pci) {
             Some((index, _)) => Found::Vf(VfName { pf, index }),
-            None => Found::Unclear(pci, format!("its PF {pf} does not have it among its VFs")),
+            None => Found::Unclear(pci, format!("the PF {pf} has no such VF")),
         }
     }
 
@@ -208,7 +208,7 @@ impl<'a> VfReader<'a> {
         let entry = |one: crate::plan::guid::Resolved| {
             let wanted = one.wanted.map_err(|errors| {
                 let first = errors.first().map(ToString::to_string).unwrap_or_default();
-                format!("its PF's plan is in error, see `ibprov plan`: {first}")
+                format!("the plan of its PF has an error, see `ibprov plan`: {first}")
             });
             Some((one.pci?, wanted))
         };

@@ -48,8 +48,8 @@ impl fmt::Display for Waiting {
                 }
                 Ok(())
             }
-            Self::After(what) => write!(f, "it comes after {what}, which is not up yet"),
-            Self::Look => f.write_str("its VFs are being looked at"),
+            Self::After(what) => write!(f, "it starts after {what}, which is not up yet"),
+            Self::Look => f.write_str("its VFs are being checked"),
             Self::Slot => f.write_str("others are being started"),
         }
     }

@@ -51,9 +51,11 @@ pub enum WhyNotRead {
 impl fmt::Display for WhyNotRead {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Name => f.write_str("its name does not end in .toml, or begins with a dot"),
-            Self::Hidden { by } => write!(f, "{by} hides it"),
-            Self::Mask => f.write_str("it links to /dev/null, and hides weaker files of its name"),
+            Self::Name => f.write_str("the name does not end in .toml, or begins with a dot"),
+            Self::Hidden { by } => write!(f, "masked by {by}"),
+            Self::Mask => f.write_str(
+                "a link to /dev/null, which masks files of this name with lower precedence",
+            ),
         }
     }
 }

@@ -103,7 +103,7 @@ fn filter(directives: Option<&str>, is_verbose: bool) -> (Targets, Option<String
         Some(Err(e)) => (
             usual,
             Some(format!(
-                "{FILTER_VARIABLE}={:?}: {e}: want LEVEL or TARGET=LEVEL, with commas between; ignored",
+                "{FILTER_VARIABLE}={:?}: {e}: expected LEVEL or TARGET=LEVEL, with commas between; ignored",
                 directives.unwrap_or_default()
             )),
         ),

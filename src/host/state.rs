@@ -43,7 +43,7 @@ pub(super) fn own_directory(path: &Path, mode: u32) -> io::Result<()> {
     let meta = directory.metadata()?;
     if !is_ours(&meta) {
         return Err(io::Error::other(format!(
-            "it belongs to user {}, not to root, so what is in it may be forged: remove it",
+            "the directory belongs to user {}, not to root, so that its content may be forged: remove it",
             meta.uid()
         )));
     }
@@ -177,7 +177,10 @@ mod tests {
         assert_eq!(mode(&path), 0o755);
         std::os::unix::fs::chown(&path, Some(65534), None).expect("tests run as root");
         let e = own_directory(&path, 0o755).expect_err("of nobody");
-        assert!(e.to_string().starts_with("it belongs to user 65534, not to root"), "{e}");
+        assert!(
+            e.to_string().starts_with("the directory belongs to user 65534, not to root"),
+            "{e}"
+        );
     }
 
     #[test]

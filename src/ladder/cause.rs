@@ -81,7 +81,7 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
         let failed = log?.failed_probe()?;
         Some(Cause::last(
             format!("the driver's probe failed: {failed}"),
-            "read dmesg above that line; after a repair: echo ADDRESS > /sys/bus/pci/drivers_probe",
+            "see dmesg above that line; after a repair: echo ADDRESS > /sys/bus/pci/drivers_probe",
         ))
     };
     let half_failed = || {
@@ -91,7 +91,7 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
         (half.number > probed).then(|| {
             Cause::last(
                 format!("the probe of its RDMA half failed: {said}"),
-                "read dmesg above that line; after a repair: rebind the function's driver, /sys/bus/pci/drivers/DRIVER/unbind and bind",
+                "see dmesg above that line; after a repair: rebind the function's driver, /sys/bus/pci/drivers/DRIVER/unbind and bind",
             )
         })
     };
@@ -102,11 +102,11 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
     let cause = match missing {
         Rung::Pci if port.expected.starts_with("port GUID") => Cause::waiting(
             "no port on this host has this GUID so far",
-            "compare with `ibstat -p`; a card that was replaced has a new GUID",
+            "compare with `ibstat -p`; a replaced adapter has a new GUID",
         ),
         Rung::Pci => Cause::waiting(
-            "the host shows no such PCI function or RDMA device",
-            "see `lspci -Dnn -d 15b3:` and the firmware set-up; the card may sit in another slot",
+            "no such PCI function or RDMA device on this host",
+            "see `lspci -Dnn -d 15b3:` and the firmware setup; the adapter may be in another slot",
         ),
         Rung::Driver => {
             let denied = function.and_then(|f| f.ib_driver).and_then(trouble);
@@ -115,11 +115,11 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
             } else if port.pci.is_some_and(|a| facts.no_driver.contains(&a)) {
                 let modalias = function.map_or("", |f| f.modalias.as_str());
                 Cause::last(
-                    format!("no module of this kernel drives it ({modalias})"),
+                    format!("this kernel has no module for the function ({modalias})"),
                     "install the driver for the running kernel; `modprobe -R MODALIAS` must name it",
                 )
             } else {
-                Cause::waiting("no driver is bound to it", "see `lspci -k` and dmesg")
+                Cause::waiting("no driver is bound to the function", "see `lspci -k` and dmesg")
             }
         }
         Rung::Rdma => {
@@ -130,28 +130,28 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
             } else if let Some(line) = log.and_then(|l| l.firmware_wait.as_ref()) {
                 Cause::waiting(
                     format!("driver {} is waiting for firmware: {line}", driver.unwrap_or("?")),
-                    "if it never ends: power cycle the card, `mstflint -d ADDRESS q`",
+                    "if it never ends: power cycle the adapter, `mstflint -d ADDRESS q`",
                 )
             } else {
                 let text = format!(
-                    "driver {} is bound and has registered no RDMA device",
+                    "driver {} is bound, but has not registered an RDMA device",
                     driver.unwrap_or("?")
                 );
                 let last = log.and_then(|l| l.last_error.as_ref());
                 let text = last.map_or(text.clone(), |l| format!("{text}; it last said: {l}"));
-                Cause::waiting(text, "read dmesg for that PCI address")
+                Cause::waiting(text, "see dmesg for the PCI address of the port")
             }
         }
         Rung::Netdev => trouble("ib_ipoib").unwrap_or_else(|| {
             let last = log.and_then(|l| l.last_error.as_ref());
             let said = last.map_or(String::new(), |l| format!("; the kernel last said: {l}"));
             Cause::waiting(
-                format!("ib_ipoib has made no netdev for it{said}"),
-                "read dmesg for ipoib; `cat /sys/module/ib_ipoib/parameters/*`; if the modprobe that loaded it was killed: `modprobe -r ib_ipoib`, then `ibprov boot`",
+                format!("ib_ipoib has not created a netdev for the port{said}"),
+                "see dmesg for ipoib, and `cat /sys/module/ib_ipoib/parameters/*`; if the modprobe that loaded it was killed: `modprobe -r ib_ipoib`, then `ibprov boot`",
             )
         }),
         Rung::Named if !observed.udev.running => Cause::last(
-            "the netdev is there, but systemd-udevd is not running, so nobody names it",
+            "the netdev exists, but systemd-udevd, which names it, is not running",
             "systemctl status systemd-udevd; /run/udev/control does not exist",
         ),
         Rung::Named => Cause::waiting(
@@ -166,7 +166,7 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
                     format!("see `ibprov iface {name} --dry-run`, then `ibprov iface {name}`"),
                 ),
                 _ => Cause::waiting(
-                    "its settings are not made yet",
+                    "the settings are not applied yet",
                     "see `systemctl status 'ibprov-iface@*'`",
                 ),
             }
@@ -181,11 +181,11 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
 fn other_type(port: &PortProgress, function: Option<&PciFunction>) -> Option<Cause> {
     let mlx5 = function.filter(|f| f.ib_driver == Some("mlx5_core"));
     let seen = match port.rdma {
-        Some(_) if port.is_of_other_type() => "its port is in Ethernet mode".to_owned(),
+        Some(_) if port.is_of_other_type() => "the port is in Ethernet mode".to_owned(),
         // mlx5's functions have the class of their port's type.
         None => {
             let class = mlx5.map(|f| f.class).filter(|class| class.is_ethernet())?;
-            format!("its port is in Ethernet mode (class {class})")
+            format!("the port is in Ethernet mode (class {class})")
         }
         Some(_) => return None,
     };
@@ -199,7 +199,7 @@ fn other_type(port: &PortProgress, function: Option<&PciFunction>) -> Option<Cau
     };
     Some(Cause::last(
         format!("{seen}, and an InfiniBand port is expected ({})", port.why),
-        format!("make it one: {set}; or expect it no more"),
+        format!("to change the type: {set}; or do not expect the port"),
     ))
 }
 

@@ -12,7 +12,7 @@ pub struct DomainName(String);
 /// Why a text is not a [`DomainName`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{text:?} is no domain: want its libvirt name or UUID, 1 to 255 printable characters without '/', not beginning or ending with a blank"
+    "{text:?} is not a libvirt domain: expected its name or UUID, 1 to 255 printable characters without '/', not beginning or ending with a blank"
 )]
 pub struct DomainNameError {
     text: String,
@@ -60,7 +60,7 @@ pub struct UnitName(String);
 /// Why a text is not a [`UnitName`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{text:?} is no unit: want its full name, e.g. vm@9.service, of ASCII letters, digits and :-_.\\@ (systemd-escape makes one of any text)"
+    "{text:?} is not a unit name: expected the full name, e.g. vm@9.service, of ASCII letters, digits and :-_.\\@ (systemd-escape makes one of any text)"
 )]
 pub struct UnitNameError {
     text: String,

@@ -38,7 +38,7 @@ impl FromStr for Connection {
             return Ok(Self(text.to_owned()));
         }
         let shown: String = text.chars().take(64).collect();
-        Err(format!("{shown:?} is no libvirt connection: want a URI such as qemu:///system"))
+        Err(format!("{shown:?} is not a libvirt connection: expected a URI such as qemu:///system"))
     }
 }
 

@@ -11,7 +11,7 @@ pub struct Guid(u64);
 /// Why a text is not a [`Guid`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{text:?} is not a GUID: want 16 hex digits, written 0x0002c903000e8acd, 0002:c903:000e:8acd or 00:02:c9:03:00:0e:8a:cd"
+    "{text:?} is not a GUID: expected 16 hex digits, written 0x0002c903000e8acd, 0002:c903:000e:8acd or 00:02:c9:03:00:0e:8a:cd"
 )]
 pub struct GuidError {
     text: String,
@@ -56,7 +56,7 @@ impl Guid {
     }
 
     /// The one that differs only in bit 0x02 of the first byte. As port GUIDs
-    /// the two give the same IPv6 link-local address, since IPoIB sets that bit
+    /// the two map to the same IPv6 link-local address, since IPoIB sets that bit
     /// (`addrconf_ifid_infiniband()`, `net/ipv6/addrconf.c`).
     #[must_use]
     pub const fn link_local_twin(self) -> Self {

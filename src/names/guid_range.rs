@@ -16,7 +16,7 @@ pub struct GuidRange {
 pub enum GuidRangeError {
     /// It is not two GUIDs.
     #[error(
-        "{0:?} is not a range of GUIDs: want the first and the last, \"0200:0000:0000:0100 - 0200:0000:0000:010f\""
+        "{0:?} is not a range of GUIDs: expected the first and the last, \"0200:0000:0000:0100 - 0200:0000:0000:010f\""
     )]
     Form(String),
     /// The last comes before the first.

@@ -12,7 +12,7 @@ pub struct IfName(String);
 /// Why a text is not an [`IfName`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{text:?} is not a network device name: want 1 to 15 printable bytes without '/', ':' or blanks"
+    "{text:?} is not a network device name: expected 1 to 15 printable bytes without '/', ':' or blanks"
 )]
 pub struct IfNameError {
     text: String,

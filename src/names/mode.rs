@@ -46,7 +46,7 @@ impl std::str::FromStr for Mode {
     fn from_str(text: &str) -> Result<Self, String> {
         Self::from_typed(text).ok_or_else(|| {
             let shown: String = text.chars().take(64).collect();
-            format!("{shown:?} is no transport mode: want {}", Self::quoted())
+            format!("{shown:?} is not a transport mode: expected {}", Self::quoted())
         })
     }
 }

@@ -14,7 +14,7 @@ pub struct ModuleName(String);
 /// Why a text is not a [`ModuleName`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{text:?} is not a kernel module name: want letters, digits, '_' or '-', as `lsmod` prints it, without path or .ko"
+    "{text:?} is not a kernel module name: expected letters, digits, '_' or '-', as `lsmod` prints it, without path or .ko"
 )]
 pub struct ModuleNameError {
     text: String,

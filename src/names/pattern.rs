@@ -42,7 +42,7 @@ impl FromStr for IfPattern {
     fn from_str(text: &str) -> Result<Self, IfPatternError> {
         let bad = |why| IfPatternError { text: text.chars().take(64).collect(), why };
         if text.is_empty() || text.len() > 64 {
-            return Err(bad("want 1 to 64 bytes"));
+            return Err(bad("expected 1 to 64 bytes"));
         }
         let hopeless = |c: char| c == '/' || c == ':' || c.is_whitespace() || c.is_control();
         if text.contains(hopeless) {

@@ -14,7 +14,7 @@ pub struct PKey(u16);
 /// Why a text is not a [`PKey`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{text:?} is not a P_Key: want 0x and four hex digits, 0x8001 to 0xffff (0x0001 is 0x8001: IPoIB is always a full member)"
+    "{text:?} is not a P_Key: expected 0x and four hex digits, 0x8001 to 0xffff (0x0001 is 0x8001: IPoIB is always a full member)"
 )]
 pub struct PKeyError {
     text: String,

@@ -18,7 +18,7 @@ pub enum PortSelector {
 /// Why a text names no adapter and no port.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{text:?} is no PCI address (0000:4b:00.0), port GUID (0002:c903:000e:8acd) or RDMA device (mlx5_0)"
+    "{text:?} is not a PCI address (0000:4b:00.0), port GUID (0002:c903:000e:8acd) or RDMA device (mlx5_0)"
 )]
 pub struct PortSelectorError {
     text: String,

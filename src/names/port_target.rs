@@ -19,7 +19,7 @@ pub enum Target {
 /// Why a text names no port.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{text:?} names no port: want a netdev (ib0), an RDMA device (mlx5_0, or mlx5_0/1 for its port 1), a PCI address (0000:4b:00.0) or a port GUID"
+    "{text:?} does not name a port: expected a netdev (ib0), an RDMA device (mlx5_0, or mlx5_0/1 for its port 1), a PCI address (0000:4b:00.0) or a port GUID"
 )]
 pub struct TargetError {
     text: String,

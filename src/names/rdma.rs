@@ -11,7 +11,7 @@ pub struct RdmaName(String);
 /// Why a text is not an [`RdmaName`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{text:?} is not an RDMA device name: want letters, digits, '_', '-' or '.', as `rdma link` prints it, e.g. mlx5_0"
+    "{text:?} is not an RDMA device name: expected letters, digits, '_', '-' or '.', as `rdma link` prints it, e.g. mlx5_0"
 )]
 pub struct RdmaNameError {
     text: String,
@@ -53,7 +53,7 @@ pub struct PortNumber(u8);
 
 /// Why a number is not a [`PortNumber`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text} is not a port number: want 1 to 254")]
+#[error("{text} is not a port number: expected 1 to 254")]
 pub struct PortNumberError {
     text: String,
 }

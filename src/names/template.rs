@@ -116,7 +116,7 @@ pub enum Misfit {
     #[error("the host has no number")]
     NoHostNumber,
     /// The site's number is wanted, and not known.
-    #[error("the site has no number: host.site is not given")]
+    #[error("the site has no number: host.site is not set")]
     NoSite,
 }
 
@@ -139,14 +139,14 @@ pub enum TemplateError {
     #[error("the template has {0} bits, and a GUID has 64")]
     Width(u32),
     /// A colon stands inside a byte.
-    #[error("a ':' stands after {0} bits: it may only stand between bytes")]
+    #[error("a ':' follows {0} bits: it is allowed only between bytes")]
     Colon(u32),
     /// Neither digit nor field.
     #[error("{0:?} is neither a hex digit nor a field such as {{vf:16}}")]
     Letter(char),
     /// A field that is not understood.
     #[error(
-        "{{{0}}} is not a field: want {{host:BITS}}, {{site:BITS}}, {{pf:BITS}}, {{vf:BITS}} or {{kind:BITS}}, BITS from 1 to 56, and \":decimal\" after it where each decimal digit is to take 4 bits; {{kind:8:node=0,port=1}} says which number is which"
+        "{{{0}}} is not a field: expected {{host:BITS}}, {{site:BITS}}, {{pf:BITS}}, {{vf:BITS}} or {{kind:BITS}}, BITS from 1 to 56, and \":decimal\" after it where each decimal digit is to take 4 bits; {{kind:8:node=0,port=1}} says which number is which"
     )]
     Field(String),
     /// A decimal field must hold whole digits.
@@ -156,7 +156,7 @@ pub enum TemplateError {
     #[error("{{{0}}} needs two different numbers that fit, one for node and one for port GUIDs")]
     Kinds(String),
     /// A field stands twice.
-    #[error("{{{0}}} stands twice")]
+    #[error("{{{0}}} occurs twice")]
     Twice(&'static str),
 }
 

@@ -12,7 +12,7 @@ pub struct VfIndex(u16);
 
 /// Why a text is not a [`VfIndex`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is not a VF index: want a number from 0 to 65534")]
+#[error("{text:?} is not a VF index: expected a number from 0 to 65534")]
 pub struct VfIndexError {
     text: String,
 }
@@ -80,7 +80,9 @@ pub struct VfName {
 
 /// Why a text is not a [`VfName`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} names no VF: want the PF's PCI address and the VF's index, e.g. 0000:4b:00.0/3")]
+#[error(
+    "{text:?} does not name a VF: expected the PF's PCI address and the VF's index, e.g. 0000:4b:00.0/3"
+)]
 pub struct VfNameError {
     text: String,
 }

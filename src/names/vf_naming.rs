@@ -28,13 +28,13 @@ pub enum VfNamePatternError {
     #[error("a name begins with a letter or a digit")]
     Start,
     /// A character that is not for names.
-    #[error("{0:?} is not for names: want letters, digits, '_', '-', '.' and fields")]
+    #[error("{0:?} is not allowed in names: expected letters, digits, '_', '-', '.' and fields")]
     Character(char),
     /// A brace without its other half.
-    #[error("a '{{' without its '}}', or the other way round")]
+    #[error("unbalanced '{{' or '}}'")]
     Brace,
     /// An unknown field.
-    #[error("{{{0}}} is no field: want {{vf}}, {{netdev}} or {{rdma}}")]
+    #[error("{{{0}}} is not a field: expected {{vf}}, {{netdev}} or {{rdma}}")]
     Field(String),
 }
 
@@ -270,13 +270,13 @@ impl fmt::Display for Binding {
             BindOrder::Parallel => "at the same time",
         })?;
         f.write_str(match (self.why, self.order) {
-            (BindReason::Configured, BindOrder::InOrder) => ", as bind says",
+            (BindReason::Configured, BindOrder::InOrder) => ", as set by bind",
             (BindReason::Configured, BindOrder::Parallel) => {
-                ", as bind says: what has no name of its own is numbered as it comes"
+                ", as set by bind: the kernel's numbers are in any order"
             }
-            (BindReason::Named, _) => ": each gets its names by vf-name and vf-rdma-name",
-            (BindReason::NotOnHost, _) => ": none is for a driver of this host",
-            (BindReason::KernelNumbers, _) => ", for the kernel's numbers to be in their order",
+            (BindReason::Named, _) => ": vf-name and vf-rdma-name name each of them",
+            (BindReason::NotOnHost, _) => ": none is for the host's driver",
+            (BindReason::KernelNumbers, _) => ", so that the kernel's numbers are in their order",
         })
     }
 }

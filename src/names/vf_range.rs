@@ -12,7 +12,9 @@ pub struct VfRange {
 
 /// Why a text is not a [`VfRange`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} names no VFs: want a VF index such as 3, or the first and the last, \"8-15\"")]
+#[error(
+    "{text:?} does not name VFs: expected a VF index such as 3, or the first and the last, \"8-15\""
+)]
 pub struct VfRangeError {
     text: String,
 }

@@ -36,7 +36,7 @@ pub trait Words: Copy + 'static {
 
 /// A text is none of the words that are possible.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("want {possible}")]
+#[error("expected {possible}")]
 pub struct WordError {
     possible: String,
 }

@@ -28,7 +28,7 @@ pub enum NotSeen {
     #[error("there is no interface {0}")]
     Absent(IfName),
     /// It is an interface of another kind.
-    #[error("{name} is {what}, no IPoIB interface: ibprov leaves it alone")]
+    #[error("{name} is {what}, not an IPoIB interface: ibprov does not change it")]
     NotIpoib {
         /// The interface.
         name: IfName,
@@ -37,7 +37,7 @@ pub enum NotSeen {
     },
     /// Its port is no fabric's.
     #[error(
-        "{name} is of {pci}, which manages an NVSwitch (SMDL=SW_MNG in its product data) and is nvidia-fabricmanager's: ibprov leaves it alone"
+        "{name} is of {pci}, which manages an NVSwitch (SMDL=SW_MNG in its product data) and belongs to nvidia-fabricmanager: ibprov does not change it"
     )]
     NvSwitch {
         /// The interface.

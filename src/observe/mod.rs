@@ -222,7 +222,8 @@ fn kernel_release(look: &mut Look<'_>) -> String {
     if release.bytes().all(|b| b.is_ascii_graphic() && b != b'/') {
         release
     } else {
-        look.problems.insert(format!("/proc/sys/kernel/osrelease: {release:?} is no release"));
+        look.problems
+            .insert(format!("/proc/sys/kernel/osrelease: {release:?} is not a kernel release"));
         String::new()
     }
 }

@@ -92,7 +92,7 @@ fn own_findings(links: &Links) -> Vec<UnitFinding> {
     if let Some(mask) = &links.own_mask {
         findings.push(finding(
             "ibprov-masked",
-            format!("ibprov does not run at boot: {mask} masks it"),
+            format!("ibprov.service does not run at boot: it is masked by {mask}"),
             "systemctl unmask ibprov.service",
         ));
     }
@@ -102,23 +102,23 @@ fn own_findings(links: &Links) -> Vec<UnitFinding> {
         (true, _) if links.own_mask.is_none() && !has_name => {
             let (why, advice) = alias_trouble(links);
             let text = if is_ours && links.alias.as_deref() != Some(STAND_IN) {
-                format!("what requires openibd.service fails when a port is missing: {why}")
+                format!("units that require openibd.service fail when a port is missing: {why}")
             } else {
                 format!(
-                    "ibprov is half enabled: it runs at boot, but what orders on openibd.service does not wait for it: {why}"
+                    "ibprov is partly enabled: it runs at boot, but units ordered after openibd.service do not wait for it: {why}"
                 )
             };
             findings.push(finding("openibd-alias-broken", text, &advice));
         }
         (false, true) => findings.push(finding(
             "ibprov-not-wanted",
-            "ibprov is half enabled: openibd.service is its alias, but ibprov.service itself is not enabled"
+            "ibprov is partly enabled: openibd.service is its alias, but ibprov.service itself is not enabled"
                 .to_owned(),
             "systemctl reenable ibprov.service",
         )),
         (false, false) => findings.push(finding(
             "ibprov-disabled",
-            "ibprov does not run at boot: it is not enabled".to_owned(),
+            "ibprov.service does not run at boot: it is not enabled".to_owned(),
             "systemctl enable ibprov.service",
         )),
         (true, _) => {}
@@ -132,13 +132,13 @@ fn vendor_findings(root: &Root, links: &Links) -> Vec<UnitFinding> {
     let openibd = links.owner();
     if links.vendor_wanted {
         let harm = match openibd {
-            Owner::Ibprov => "it starts openibd again once openibd.service is not ibprov's alias",
-            Owner::Masked => "it starts openibd again once the mask is gone",
+            Owner::Ibprov => "it starts openibd once openibd.service is no longer ibprov's alias",
+            Owner::Masked => "it starts openibd once the mask is removed",
             Owner::Vendor | Owner::Nobody => "it starts openibd at boot",
         };
         findings.push(finding(
             "openibd-want-left",
-            format!("the vendor's link {WANTS}/openibd.service is left over: {harm}"),
+            format!("the vendor's link {WANTS}/openibd.service is left: {harm}"),
             // Disabling openibd while the alias is there removes the alias and
             // leaves this one.
             "systemctl disable ibprov.service && systemctl disable openibd.service && systemctl enable ibprov.service",
@@ -149,8 +149,10 @@ fn vendor_findings(root: &Root, links: &Links) -> Vec<UnitFinding> {
         let files = drop_ins.join(" ");
         findings.push(finding(
             "openibd-drop-in",
-            format!("what was made for openibd applies to {STAND_IN}, which has its name now: {files}"),
-            &format!("check that what is ordered on openibd needs it; if not: rm {files} && systemctl daemon-reload"),
+            format!("drop-ins for openibd apply to {STAND_IN}, which now has its name: {files}"),
+            &format!(
+                "check whether they are needed; if not: rm {files} && systemctl daemon-reload"
+            ),
         ));
     }
     let callers = if links.script { script_callers(root, links) } else { Vec::default() };
@@ -158,7 +160,7 @@ fn vendor_findings(root: &Root, links: &Links) -> Vec<UnitFinding> {
         findings.push(finding(
             "openibd-script-called",
             format!("{INIT_SCRIPT} is still called by {}", callers.join(", ")),
-            "remove that call: the script loads and unloads the modules behind ibprov's back",
+            "remove that call: the script loads and unloads modules while ibprov uses them",
         ));
     }
     findings
@@ -176,7 +178,7 @@ fn agent_finding(root: &Root, links: &Links) -> Option<UnitFinding> {
     Some(finding(
         "mlnx-interface-mgr-armed",
         format!(
-            "MLNX_OFED's rule {rule} is in force beside ibprov's, whatever becomes of openibd: mlnx_interface_mgr sets mode and MTU of each new interface after openib.conf, and may run ifup"
+            "MLNX_OFED's rule {rule} is active in addition to ibprov's, even if openibd is disabled: mlnx_interface_mgr sets mode and MTU of each new interface from openib.conf, and may run ifup"
         ),
         interface_manager::REMEDY,
     ))
@@ -188,20 +190,20 @@ fn alias_trouble(links: &Links) -> (String, String) {
     const REENABLE: &str = "systemctl reenable ibprov.service";
     match links.alias.as_deref() {
         Some("null") => (
-            format!("{etc} masks the name"),
+            format!("the name is masked by {etc}"),
             format!("systemctl unmask openibd.service && {REENABLE}"),
         ),
         Some(STAND_IN) => (format!("nothing starts {STAND_IN} at boot"), REENABLE.to_owned()),
         Some("ibprov.service") => (
-            format!("{etc} is a link to ibprov.service itself, as an earlier version made it"),
+            format!("{etc} is a link to ibprov.service itself, as created by an earlier version"),
             REENABLE.to_owned(),
         ),
         Some(other) => (format!("{etc} is a link to {other}"), format!("rm {etc} && {REENABLE}")),
         None if links.file_in_etc => (
-            format!("{etc} is a file of its own, so the alias could not be made"),
+            format!("{etc} is a regular file, so that the alias could not be created"),
             format!("rm {etc} && {REENABLE}"),
         ),
-        None => (format!("the link {etc} is gone"), REENABLE.to_owned()),
+        None => (format!("the link {etc} does not exist"), REENABLE.to_owned()),
     }
 }
 

@@ -55,7 +55,7 @@ impl Host<'_> {
             }
             // xen-pciback, pci-stub, uio: what these give it to cannot be seen.
             Some(other) => {
-                let why = format!("its driver {other} may have given it to a virtual machine");
+                let why = format!("the driver {other} may have passed it to a virtual machine");
                 uses.insert(Use::Unknown { why });
             }
         }

@@ -33,12 +33,10 @@ pub enum Product {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum VpdError {
     /// Nothing came: the kernel found no valid beginning.
-    #[error("nothing could be read: the kernel calls the product data invalid")]
+    #[error("no data: the kernel reports invalid product data")]
     Empty,
     /// A resource or field reaches beyond the data.
-    #[error(
-        "octet {at}: what begins there does not end within the {length} octets of product data"
-    )]
+    #[error("octet {at}: the field does not end within the {length} octets of product data")]
     CutOff {
         /// Where it begins.
         at: usize,
@@ -46,7 +44,7 @@ pub enum VpdError {
         length: usize,
     },
     /// There is no such tag.
-    #[error("octet {at}: 0x{tag:02x} is no tag of product data")]
+    #[error("octet {at}: 0x{tag:02x} is not a tag of product data")]
     NoTag {
         /// Where it is.
         at: usize,

@@ -112,17 +112,16 @@ pub fn words(port: &PortProgress, seen: &Seen, lack: Lack) -> Words {
     let netdev = port.netdev.as_ref().map_or_else(|| "the netdev".to_owned(), ToString::to_string);
     let say = |text: String, advice: String| Words { text, advice };
     match lack {
-        Lack::Rung(rung) => say(format!("{rung} is not reached"), String::new()),
+        Lack::Rung(rung) => say(format!("state {rung} not reached"), String::new()),
         Lack::Answer => silence(seen, &netdev),
         Lack::Link | Lack::Active if policy_is_down(seen) => say(
-            "the link policy of this VF is Down".to_owned(),
-            "set its policy to Follow at its PF (`ip link set PF-NETDEV vf N state auto`)"
-                .to_owned(),
+            "the link state of this VF is set to down".to_owned(),
+            "set it to follow at the PF: `ip link set PF-NETDEV vf N state auto`".to_owned(),
         ),
         Lack::Link => no_link(seen),
         Lack::Active => not_active(seen),
         Lack::Up => say(
-            format!("the port is Active, but {netdev} is down: nobody has brought it up"),
+            format!("the port is Active, but {netdev} is down: no network stack has brought it up"),
             owner_advice(seen, &netdev, "bring it up"),
         ),
         Lack::Carrier => say(
@@ -147,31 +146,37 @@ fn policy_is_down(seen: &Seen) -> bool {
 fn silence(seen: &Seen, netdev: &str) -> Words {
     if let Some(why) = &seen.cannot_ask {
         return Words {
-            text: format!("its state cannot be asked for: {why}"),
+            text: format!("cannot query the state of the port: {why}"),
             advice: String::new(),
         };
     }
     if seen.silent_usec < SILENCE_USEC && !is_fresh(seen) {
         return Words {
             text: format!(
-                "the kernel has not answered for {} s how {netdev} is: somebody holds its RTNL lock",
+                "the kernel has not reported the state of {netdev} for {} s: a process holds the RTNL lock",
                 seen.netdev_silent_usec / 1_000_000
             ),
-            advice: "a card or its firmware hangs while a netdev of it is set up or down: read dmesg; `cat /proc/PID/stack` of the `ip` or ifup that hangs".to_owned(),
+            advice: "an adapter or its firmware hangs while one of its netdevs is set up or down: see dmesg, and `cat /proc/PID/stack` of the `ip` or ifup that hangs".to_owned(),
         };
     }
     if seen.silent_usec < SILENCE_USEC && seen.answer.is_some() {
-        return Words { text: format!("asking the kernel how {netdev} is"), advice: String::new() };
+        return Words {
+            text: format!("querying the kernel for the state of {netdev}"),
+            advice: String::new(),
+        };
     }
     if seen.silent_usec < SILENCE_USEC {
-        return Words { text: "asking the driver for its state".to_owned(), advice: String::new() };
+        return Words {
+            text: "querying the driver for the state of the port".to_owned(),
+            advice: String::new(),
+        };
     }
     Words {
         text: format!(
-            "the driver has not answered for {} s what state the port is in",
+            "the driver has not reported the state of the port for {} s",
             seen.silent_usec / 1_000_000
         ),
-        advice: "the card or its firmware hangs: read dmesg for its PCI address; power cycle it"
+        advice: "the adapter or its firmware hangs: see dmesg for the PCI address, and power cycle the adapter"
             .to_owned(),
     }
 }
@@ -184,10 +189,10 @@ fn no_link(seen: &Seen) -> Words {
             "check the cable and the switch port; `ibstat`, `mlxlink -d ADDRESS`",
         ),
         Some("Disabled") => (
-            "the port is switched off (Disabled)",
+            "the port is disabled (Disabled)",
             "`ibportstate -D 0 1 enable`, or mlxconfig KEEP_IB_LINK_UP",
         ),
-        Some("Sleep") => ("the port sleeps (Sleep)", "`ibportstate -D 0 1 reset`"),
+        Some("Sleep") => ("the port is in sleep state (Sleep)", "`ibportstate -D 0 1 reset`"),
         Some(state) => return unknown_state("the physical link is not up", state),
         None => return unknown_state("the physical link is not up", "unknown"),
     };
@@ -203,28 +208,28 @@ fn not_active(seen: &Seen) -> Words {
     let is_vf = seen.vf != Vf::No;
     let (text, advice) = match (link.state.as_deref(), seen.vf) {
         (Some("INIT"), _) if is_vf => (
-            "no subnet manager has configured this VF's port: in Initializing".to_owned(),
-            "the subnet manager must know virtual ports (OpenSM: `virt_enabled 2`), and the VF its port GUID; `sminfo` on the PF",
+            "no subnet manager has configured the port of this VF (Initializing)".to_owned(),
+            "the subnet manager must support virtual ports (OpenSM: `virt_enabled 2`), and the VF must have its port GUID; see `sminfo` on the PF",
         ),
         (Some("INIT"), _) => (
-            "no subnet manager has configured the port: in Initializing".to_owned(),
+            "no subnet manager has configured the port (Initializing)".to_owned(),
             "start a subnet manager on this fabric (switch, or `systemctl start opensm` on one node); `sminfo`, `saquery`",
         ),
         (Some("ARMED"), _) => (
-            "the subnet manager has begun and not finished: in Armed".to_owned(),
-            "read the subnet manager's log",
+            "the subnet manager has not finished configuring the port (Armed)".to_owned(),
+            "see the log of the subnet manager",
         ),
         (Some("ACTIVE"), _) => (
             format!("the port is Active without a usable LID ({})", link.lid.unwrap_or(0)),
-            "read the subnet manager's log",
+            "see the log of the subnet manager",
         ),
         (Some("DOWN"), Vf::PassedThrough) => (
-            "the port is Down although the physical link is up: the hypervisor has set this VF's link policy to Down, or given it no port GUID".to_owned(),
+            "the port is Down although the physical link is up: the hypervisor has set the link state of this VF to down, or has not set a port GUID".to_owned(),
             "on the hypervisor: ibprov status",
         ),
         (Some("DOWN"), Vf::OfThisHost(_)) => (
-            "the VF's port is Down although the physical link is up: it has no port GUID, or its policy was Down when it was probed".to_owned(),
-            "ibprov status shows its GUIDs and policy",
+            "the VF's port is Down although the physical link is up: the VF has no port GUID, or its link state was down when it was probed".to_owned(),
+            "see GUIDs and link state in `ibprov status -v`",
         ),
         (state, _) => {
             return unknown_state("the port is not Active", state.unwrap_or("unknown"));
@@ -310,7 +315,7 @@ mod tests {
         assert_eq!(lack, Lack::Answer.word());
         assert_eq!(
             text,
-            "the kernel has not answered for 4 s how ib0 is: somebody holds its RTNL lock"
+            "the kernel has not reported the state of ib0 for 4 s: a process holds the RTNL lock"
         );
         let asked = Seen { netdev_silent_usec: 1, ..seen("ACTIVE", "LinkUp", 5) };
         assert_eq!(super::lack(&port(Rung::Named), &asked, ACTIVE), None);
@@ -354,7 +359,7 @@ mod tests {
         vf.vf = Vf::PassedThrough;
         assert!(says(&vf).1.contains("hypervisor"), "{}", says(&vf).1);
         vf.answer.as_mut().expect("answer").policy = Some(Policy::Down);
-        assert_eq!(says(&vf).1, "the link policy of this VF is Down");
+        assert_eq!(says(&vf).1, "the link state of this VF is set to down");
     }
 
     #[test]
@@ -369,6 +374,6 @@ mod tests {
     #[test]
     fn who_does_not_answer_is_told_of() {
         let silent = Seen { silent_usec: 7_200_000, ..Seen::default() };
-        assert!(says(&silent).1.contains("has not answered for 7 s"), "{}", says(&silent).1);
+        assert!(says(&silent).1.contains("for 7 s"), "{}", says(&silent).1);
     }
 }

@@ -303,10 +303,10 @@ impl Waiting<'_> {
         let cause = match lack {
             Some(Lack::Rung(Rung::Pci)) if !self.wanted.targets.is_empty() => Some(Cause {
                 text: format!(
-                    "no port's netdev, RDMA device, PCI function or port GUID of this host is called so; present: {}",
+                    "not found: no netdev, RDMA device, PCI function or port GUID of this name on this host; present: {}",
                     target::names(&self.observed)
                 ),
-                advice: "`ibprov status` shows all names; a P_Key child has to be made first ([[interface.partition]])"
+                advice: "`ibprov status` shows all names; a P_Key child has to be created first ([[interface.partition]])"
                     .to_owned(),
                 is_final: complete,
                 by_site: false,

@@ -189,7 +189,7 @@ impl fmt::Display for Holder {
         let Self { host, pci, vf, kind } = self;
         match vf {
             Some(vf) => write!(f, "{host}: {kind} of VF {vf} of {pci}"),
-            None => write!(f, "{host}: {kind} of the card {pci}"),
+            None => write!(f, "{host}: {kind} of the adapter {pci}"),
         }
     }
 }
@@ -198,21 +198,21 @@ impl fmt::Display for FleetFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let holders = match self {
             Self::GuidDuplicate { guid, holders } => {
-                write!(f, "{guid} is there more than once")?;
+                write!(f, "{guid} is used more than once")?;
                 holders
             }
             Self::GuidLinkLocalTwin { guid, holders } => {
                 let twin = guid.link_local_twin();
-                write!(f, "{guid} and {twin} give the same IPv6 link-local address")?;
+                write!(f, "{guid} and {twin} map to the same IPv6 link-local address")?;
                 holders
             }
             Self::GuidZero { guid, holders } => {
-                write!(f, "{guid} is no GUID")?;
+                write!(f, "{guid} is not a GUID")?;
                 holders
             }
         };
         holders.iter().try_for_each(|holder| write!(f, "\n  {holder}"))?;
-        if holders.len() == MOST_HOLDERS { f.write_str("\n  and perhaps more") } else { Ok(()) }
+        if holders.len() == MOST_HOLDERS { f.write_str("\n  and possibly more") } else { Ok(()) }
     }
 }
 
@@ -260,11 +260,11 @@ mod tests {
         assert_eq!(
             shown(&hosts),
             [
-                "0000:0000:0000:0000 is no GUID\n  b: node of VF 1 of 0000:4b:00.0",
-                "0000:0000:0000:000a is there more than once\n  a: node of the card 0000:4b:00.0\n  a: port of the card 0000:4b:00.0\n  b: port of VF 0 of 0000:4b:00.0",
-                "0000:0000:0000:0010 is there more than once\n  a: node of VF 0 of 0000:4b:00.0\n  a: node of VF 1 of 0000:4b:00.0",
-                "0000:0000:0000:0011 and 0200:0000:0000:0011 give the same IPv6 link-local address\n  a: port of VF 0 of 0000:4b:00.0\n  b: port of VF 1 of 0000:4b:00.0",
-                "0000:0000:0000:0020 is there more than once\n  b: node of VF 0 of 0000:4b:00.0\n  c: port of VF 0 of 0000:4b:00.0",
+                "0000:0000:0000:0000 is not a GUID\n  b: node of VF 1 of 0000:4b:00.0",
+                "0000:0000:0000:000a is used more than once\n  a: node of the adapter 0000:4b:00.0\n  a: port of the adapter 0000:4b:00.0\n  b: port of VF 0 of 0000:4b:00.0",
+                "0000:0000:0000:0010 is used more than once\n  a: node of VF 0 of 0000:4b:00.0\n  a: node of VF 1 of 0000:4b:00.0",
+                "0000:0000:0000:0011 and 0200:0000:0000:0011 map to the same IPv6 link-local address\n  a: port of VF 0 of 0000:4b:00.0\n  b: port of VF 1 of 0000:4b:00.0",
+                "0000:0000:0000:0020 is used more than once\n  b: node of VF 0 of 0000:4b:00.0\n  c: port of VF 0 of 0000:4b:00.0",
             ]
         );
     }

@@ -93,7 +93,7 @@ pub fn rename(
     let name = &interface.name;
     if interface.up {
         return Err(format!(
-            "{name}: its configured name is {to}, and one that is up cannot be renamed: it was made and brought up before `ibprov boot` (in the initramfs, or by who loads the driver earlier); `ip link set {name} down && ibprov iface {name}`"
+            "{name}: its configured name is {to}, but an interface that is up cannot be renamed: it was created and brought up before `ibprov boot` (in the initramfs, or because the driver was loaded earlier). To rename it: `ip link set {name} down && ibprov iface {name}`"
         ));
     }
     if !names.iter().any(|n| n == to.as_str()) {
@@ -105,10 +105,10 @@ pub fn rename(
             Ok(Some(IfaceStep::Rename { to, aside: Some(holder.ifindex) }))
         }
         Some(holder) if other(holder).is_some() => Err(format!(
-            "{name}: its configured name is {to}, which another interface bears that is up: `ip link set {to} down && ibprov iface {to} && ibprov iface {name}`"
+            "{name}: its configured name is {to}, which is the name of another interface that is up. To rename both: `ip link set {to} down && ibprov iface {to} && ibprov iface {name}`"
         )),
         _ => Err(format!(
-            "{name}: its configured name is {to}, and another interface is called so: give that one a name too (interface.name), or choose a name that the kernel gives nobody"
+            "{name}: its configured name is {to}, which is the name of another interface: set a name for that one too (interface.name), or choose a name that the kernel does not use"
         )),
     }
 }
@@ -131,7 +131,7 @@ pub fn iface_plan(
     let mut switches = false;
     match wanted.mode {
         Some(Mode::Connected) if !interface.can_connect => plan.refused.push(format!(
-            "{name}: connected mode is wanted, but its driver has none (its address says so: enhanced IPoIB of mlx5, or MLNX_OFED from 23.07 on); write mode = \"datagram\", or load ib_ipoib with ipoib_enhanced=0 where that exists"
+            "{name}: connected mode is configured, but the driver has none (by its address: enhanced IPoIB of mlx5, or MLNX_OFED 23.07 and later). Set mode = \"datagram\", or load ib_ipoib with ipoib_enhanced=0 if that parameter exists"
         )),
         Some(asked) if interface.mode != Some(asked) => {
             plan.steps.push(IfaceStep::SetMode { mode: asked });
@@ -150,7 +150,7 @@ pub fn iface_plan(
         if mtu > limit {
             let word = mode.map_or("this", Mode::word);
             plan.refused.push(format!(
-                "{name}: an MTU of {mtu} is wanted, but in {word} mode {limit} is the most; set mode = \"connected\" beside it, or a smaller mtu"
+                "{name}: an MTU of {mtu} is configured, but the maximum in {word} mode is {limit}: set mode = \"connected\" too, or a smaller mtu"
             ));
         } else if switches || interface.mtu != Some(mtu) && !held {
             // A change of mode changes the MTU too.
@@ -176,9 +176,9 @@ pub fn iface_plan(
                 plan.steps.push(IfaceStep::AddChild { pkey: *pkey, name: child });
             }
             Some(child) => plan.refused.push(format!(
-                "{name}: P_Key child {pkey} would be called {child}, and another interface has that name; give the child another (interface.partition.name)"
+                "{name}: P_Key child {pkey} would be named {child}, but another interface has that name: set another name for the child (interface.partition.name)"
             )),
-            None => plan.refused.push(format!("{name}: no name can be made for P_Key child {pkey}")),
+            None => plan.refused.push(format!("{name}: no name is possible for P_Key child {pkey}")),
         }
     }
     plan
@@ -229,7 +229,7 @@ mod tests {
         assert!(renamed(&up, 0).contains("`ip link set ib0 down && ibprov iface ib0"));
         // Nobody gives this one another name.
         let foreign = [one("ib1", 3, first, false), one("ib0", 4, 7, false)];
-        assert!(renamed(&foreign, 0).contains("another interface is called so"));
+        assert!(renamed(&foreign, 0).contains("is the name of another interface"));
         // A P_Key child keeps its own.
         let child = Interface { parent: Some(3), ..one("ib0.8001", 5, first, false) };
         assert_eq!(renamed(&[child], 0), "");
@@ -375,8 +375,8 @@ mod tests {
         let text = "[[interface]]\nmatch.name = \"*\"\nmode = \"connected\"\nmtu = 65520\n";
         let (steps, refused) = planned(text, &enhanced, std::slice::from_ref(&enhanced));
         assert_eq!(steps, [""; 0]);
-        assert!(refused[0].contains("its driver has none"), "{refused:?}");
-        assert!(refused[1].contains("in datagram mode 4092 is the most"), "{refused:?}");
+        assert!(refused[0].contains("the driver has none"), "{refused:?}");
+        assert!(refused[1].contains("the maximum in datagram mode is 4092"), "{refused:?}");
     }
 
     #[test]

@@ -44,7 +44,9 @@ pub fn judge(known: &Known<'_>) -> Judgement {
     use NodeSeverity::{Error, Unknown, Warning};
     if let Some(why) = &known.configuration {
         let advice = vec!["ibprov config check".to_owned()];
-        let message = format!("{why}: what is expected is not known, and the defaults are shown");
+        let message = format!(
+            "{why}: the expected ports are not known, and the host is shown with the defaults"
+        );
         add(NodeCode::ConfigurationInvalid, Unknown, "the configuration", message, advice);
     }
     if let Some(why) = &known.unreadable {
@@ -74,12 +76,12 @@ pub fn judge(known: &Known<'_>) -> Judgement {
         add(code, severity, &port.label(), message, advice);
     }
     for module in &known.missing_modules {
-        let message = "not loaded, and the configuration wants it".to_owned();
+        let message = "not loaded, although configured".to_owned();
         let advice = vec![format!("modprobe {module}"), "ibprov boot --dry-run".to_owned()];
         add(NodeCode::ModuleNotLoaded, Warning, &format!("module {module}"), message, advice);
     }
     for pci in &known.silent {
-        let message = "it did not answer when it was asked for its state".to_owned();
+        let message = "no answer to a query of the state".to_owned();
         let advice = vec!["dmesg".to_owned(), format!("devlink health show pci/{pci}")];
         add(NodeCode::AdapterSilent, Error, &format!("adapter {pci}"), message, advice);
     }
@@ -130,19 +132,19 @@ pub fn judge(known: &Known<'_>) -> Judgement {
         let without: Vec<VfIndex> = seen.iter().filter(zero).map(|vf| vf.index).collect();
         if !without.is_empty() {
             let vfs = vf_ranges(without.into_iter());
-            let message = format!("{vfs}: the port GUID is 0, and no [[pf]] gives another");
-            let advice = vec!["give them GUIDs by a [[pf]]: man 5 ibprov.toml".to_owned()];
+            let message = format!("{vfs}: the port GUID is 0, and no [[pf]] sets one");
+            let advice = vec!["plan GUIDs with a [[pf]]: man 5 ibprov.toml".to_owned()];
             add(NodeCode::VfGuidZero, Warning, &format!("PF {pf}"), message, advice);
         }
     }
     if let Some(verdict) = known.last_boot.filter(|verdict| verdict.exit_code() != 0) {
-        let message = format!("it ended {} (exit code {})", verdict.word(), verdict.exit_code());
+        let message = format!("{} (exit code {})", verdict.word(), verdict.exit_code());
         let advice = vec!["journalctl -b -u ibprov.service".to_owned()];
         add(NodeCode::BootFailed, Warning, "the last boot", message, advice);
     }
     for unit in &known.failed_units {
         let advice = vec![format!("systemctl status {unit}")];
-        add(NodeCode::UnitFailed, Warning, unit, "it has failed".to_owned(), advice);
+        add(NodeCode::UnitFailed, Warning, unit, "the unit has failed".to_owned(), advice);
     }
     Judgement::new(ports, vfs, known.has_adapter, findings)
 }

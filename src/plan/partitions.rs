@@ -21,7 +21,7 @@ const DEFAULT_PARTITION: u16 = 0x7fff;
 
 /// opensm makes `Default=0x7fff : ALL=limited, SELF=full` where no rule names
 /// that partition; ours would be such a rule.
-const NOTE: &str = "# For a partitions.conf with a rule for ALL in Default: these lines alone would\n# take away opensm's own rule, Default=0x7fff : ALL=limited, SELF=full ;\n";
+const NOTE: &str = "# For a partitions.conf with a rule for ALL in Default: these lines alone would\n# remove opensm's built-in rule, Default=0x7fff : ALL=limited, SELF=full ;\n";
 
 /// One line for each VF of a good plan, so that they can be sorted, compared
 /// and merged by other tools. `host` goes into the comments.

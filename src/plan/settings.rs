@@ -78,7 +78,7 @@ pub fn contradictions<'a>(
     let told = |(stack, setting): (StackName, &StackSetting)| {
         let asked = against(wanted, setting.value)?;
         Some(format!(
-            "{name}: {stack} will write {} {} when it brings the interface up, and {} = {} is wanted ({}): {setting}: change one of the two",
+            "{name}: {stack} will set {} {} when it brings the interface up, but {} = {} is configured ({}). Change one of the two: {setting}",
             setting.value.what(),
             setting.value,
             asked.own_key(),
@@ -123,14 +123,13 @@ pub fn overwritten(
                 format!("{setting}: change that, or {} in the configuration", asked.own_key())
             }
             None => {
-                "none of its files that are known says so: look for a script or a hook that does"
-                    .to_owned()
+                "no known file of it sets this: look for a script or a hook that does".to_owned()
             }
         }
     };
     let lost = |asked: SettingValue, now: Option<String>| {
         format!(
-            "{name}: {} is {} since {by} brought it up, and {} is wanted: {}",
+            "{name}: {} is {} since {by} brought the interface up, but {} is configured: {}",
             asked.what(),
             now.unwrap_or_else(|| "unknown".to_owned()),
             shown(asked),
@@ -147,7 +146,7 @@ pub fn overwritten(
             IfaceStep::SetMtu { mtu } if interface.mtu == Some(mtu) => {}
             IfaceStep::SetMtu { mtu } => told.push(lost(SettingValue::Mtu(mtu), mtu_now())),
             IfaceStep::SetUmcast { umcast } => told.push(format!(
-                "{name}: umcast is {} since {by} brought it up, and {} is wanted",
+                "{name}: umcast is {} since {by} brought the interface up, but {} is configured",
                 u8::from(!umcast),
                 u8::from(umcast),
             )),
@@ -249,8 +248,8 @@ mod tests {
         assert_eq!(
             told,
             [
-                "ib0: transport mode is datagram since NetworkManager brought it up, and \"connected\" is wanted: key in /etc/p says datagram: change that, or mode in the configuration",
-                "ib0: MTU is 2044 since NetworkManager brought it up, and 65520 is wanted: none of its files that are known says so: look for a script or a hook that does",
+                "ib0: transport mode is datagram since NetworkManager brought the interface up, but \"connected\" is configured: key in /etc/p says datagram: change that, or mode in the configuration",
+                "ib0: MTU is 2044 since NetworkManager brought the interface up, but 65520 is configured: no known file of it sets this: look for a script or a hook that does",
             ]
         );
         let (wanted, kept) = seen(CONNECTED, Mode::Connected, 65520);

@@ -49,7 +49,7 @@ pub enum PfProblem {
     },
     /// What it administers for its VFs is not known, so nothing can be compared.
     #[error(
-        "what it administers for its VFs cannot be read: {why}; its driver or firmware may hang, see dmesg and `ibprov status`"
+        "the settings of its VFs cannot be read: {why}; its driver or firmware may hang, see dmesg and `ibprov status`"
     )]
     Unreadable {
         /// What was tried, and the answer.

@@ -58,9 +58,9 @@ impl fmt::Display for StepFailure {
             Self::InUse(uses) => f.write_str(&join(uses)),
             Self::Unfinished => write!(
                 f,
-                "it did not come to its end before the deadline; a child process is still at it"
+                "the step did not finish before the deadline; a child process is still running"
             ),
-            Self::NoChild { why } => write!(f, "do it in a child process: {why}"),
+            Self::NoChild { why } => write!(f, "cannot start a child process: {why}"),
             Self::ProbeHangs => {
                 write!(f, "read driver_override: another driver's probe of it hangs")
             }

@@ -27,7 +27,9 @@ pub fn decide(standings: &[Standing], interface: &Interface) -> Decision {
             Phase::Queued => Decision::new(
                 view.stack,
                 Action::Leave,
-                format!("{unit} is still to come, and tells then whether it takes it"),
+                format!(
+                    "{unit} has not started yet; it then decides whether it takes the interface"
+                ),
             ),
             Phase::Starting => {
                 Decision::new(view.stack, Action::WaitForService, format!("{unit} is starting"))
@@ -35,7 +37,7 @@ pub fn decide(standings: &[Standing], interface: &Interface) -> Decision {
             _ => Decision::new(
                 view.stack,
                 Action::Verify,
-                format!("{word} runs and has yet to decide on it"),
+                format!("{word} runs, but has not decided on the interface yet"),
             ),
         };
     }
@@ -53,8 +55,8 @@ fn nobody(standings: &[Standing]) -> Decision {
     let by_hand = here().find(|v| v.claim.answer == Answer::ByHand);
     let why = match by_hand {
         Some(view) => format!("{}: {}", view.stack, view.claim.why),
-        None if here().next().is_none() => "there is no network stack that is known".to_owned(),
-        None => "no network stack has a configuration for it".to_owned(),
+        None if here().next().is_none() => "no known network stack is installed".to_owned(),
+        None => "no network stack has a configuration for the interface".to_owned(),
     };
     Decision { stack: by_hand.map(|v| v.stack), action: Action::Nobody, why, is_wrong: false }
 }
@@ -66,41 +68,49 @@ fn by(standing: &Standing, interface: &Interface) -> Decision {
     let done = view.recorded && interface.up;
     let decision = |action, why: String| Decision::new(stack, action, why);
     if facts.looks_once && done {
-        return decision(Action::Nothing, format!("{stack} has brought it up ({claim})"));
+        return decision(
+            Action::Nothing,
+            format!("{stack} has brought the interface up ({claim})"),
+        );
     }
     if view.claim.answer == Answer::Hotplug {
         return hotplug(standing, interface);
     }
     match (view.phase, facts.looks_once) {
-        (Phase::Queued, _) => {
-            decision(Action::Leave, format!("{unit} is still to come and brings it up ({claim})"))
-        }
+        (Phase::Queued, _) => decision(
+            Action::Leave,
+            format!("{unit} has not started yet, and will bring the interface up ({claim})"),
+        ),
         (Phase::Starting, _) => decision(
             Action::WaitForService,
-            format!("{unit} is at it now and may have looked already ({claim})"),
+            format!("{unit} is starting, and may have looked for the interface already ({claim})"),
         ),
         (Phase::Active | Phase::Failed, true) => ifup(standing, interface),
-        (Phase::Active, false) => {
-            decision(Action::Verify, format!("{stack} runs and takes it by itself ({claim})"))
-        }
+        (Phase::Active, false) => decision(
+            Action::Verify,
+            format!("{stack} runs, and brings the interface up by itself ({claim})"),
+        ),
         (Phase::Failed, false) => decision(
             Action::Stuck,
-            format!("{unit} has failed; it would bring it up ({claim}): systemctl status {unit}"),
+            format!(
+                "{unit} has failed, and does not bring the interface up ({claim}): systemctl status {unit}"
+            ),
         ),
-        (Phase::Stopped, _) => {
-            decision(Action::Stuck, format!("{unit} was stopped; it would bring it up ({claim})"))
-        }
+        (Phase::Stopped, _) => decision(
+            Action::Stuck,
+            format!("{unit} was stopped, and does not bring the interface up ({claim})"),
+        ),
         (Phase::NotStarted | Phase::Absent, _) => decision(
             Action::Stuck,
             format!(
-                "{unit} would bring it up ({claim}), but is not part of this boot: systemctl enable --now {unit}"
+                "{unit} would bring the interface up ({claim}), but is not part of this boot: systemctl enable --now {unit}"
             ),
         ),
     }
 }
 
 /// Why `ifup` alone would not do.
-const ADDRESSED: &str = "the interface is down and has addresses, as an ifup that was cut short or a link that was set down leaves them";
+const ADDRESSED: &str = "the interface is down, but still has addresses, left by an interrupted ifup or by `ip link set down`";
 
 /// A stack that looks once has looked, and did not see it.
 fn ifup(standing: &Standing, interface: &Interface) -> Decision {
@@ -111,22 +121,22 @@ fn ifup(standing: &Standing, interface: &Interface) -> Decision {
             stack,
             Action::Stuck,
             format!(
-                "{stack} has been and missed it ({claim}), and would give its name {name:?} to a shell: rename the interface (interface.name)"
+                "{stack} finished before the interface appeared ({claim}), and would pass its name {name:?} to a shell: rename the interface (interface.name)"
             ),
         );
     }
     let unit = facts.service;
     if view.addressed {
-        let why = format!("{unit} has been; {ADDRESSED} ({claim})");
+        let why = format!("{unit} has finished; {ADDRESSED} ({claim})");
         return Decision::new(stack, Action::IfupAnew, why);
     }
     if view.recorded && facts.keeps_record {
         let why = format!(
-            "{unit} has been; {stack} has a record of an interface of that name, but this one is down ({claim})"
+            "{unit} has finished; {stack} has a record of an interface of that name, but this one is down ({claim})"
         );
         return Decision::new(stack, Action::IfupAgain, why);
     }
-    let why = format!("{unit} has been and missed it ({claim})");
+    let why = format!("{unit} finished before the interface appeared ({claim})");
     Decision::new(stack, Action::Ifup, why)
 }
 
@@ -138,24 +148,25 @@ fn hotplug(standing: &Standing, interface: &Interface) -> Decision {
     let decision = |action, why: String| Decision::new(stack, action, why);
     match view.hotplug {
         // It is ordered after network-pre.target, and so after us.
-        Phase::Queued => {
-            decision(Action::Leave, format!("{stack}'s own unit for it is queued ({claim})"))
-        }
+        Phase::Queued => decision(
+            Action::Leave,
+            format!("{stack}'s own unit for the interface is queued ({claim})"),
+        ),
         Phase::Starting => decision(
             Action::WaitForHotplug,
-            format!("{stack}'s own unit for it is at it ({claim})"),
+            format!("{stack}'s own unit for the interface is starting ({claim})"),
         ),
         Phase::Failed => decision(
             Action::Stuck,
             format!(
-                "{stack}'s own unit for it has failed ({claim}): systemctl status '{template}@{name}.service'"
+                "{stack}'s own unit for the interface has failed ({claim}): systemctl status '{template}@{name}.service'"
             ),
         ),
         // That unit gives the name to a shell.
         _ if !is_tame(name) => decision(
             Action::Stuck,
             format!(
-                "{stack} would give its name {name:?} to a shell ({claim}): rename the interface (interface.name)"
+                "{stack} would pass its name {name:?} to a shell ({claim}): rename the interface (interface.name)"
             ),
         ),
         Phase::Active if view.addressed => {
@@ -169,7 +180,7 @@ fn hotplug(standing: &Standing, interface: &Interface) -> Decision {
         ),
         _ => decision(
             Action::StartHotplug,
-            format!("{stack}'s udev rule did not start its unit for it ({claim})"),
+            format!("{stack}'s udev rule did not start its unit for the interface ({claim})"),
         ),
     }
 }

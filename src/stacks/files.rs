@@ -109,9 +109,9 @@ pub(super) fn address_trouble(configured: &str, interface: &Interface) -> Option
     match bytes.len() {
         20 if tail(8).as_deref() == Some(&own) => None,
         20 => Some(format!("its address {configured} ends in another port GUID")),
-        8 if tail(8).as_deref() == Some(&own) => {
-            Some(format!("its address {configured} is the port GUID alone: 20 bytes are wanted"))
-        }
+        8 if tail(8).as_deref() == Some(&own) => Some(format!(
+            "its address {configured} is the port GUID alone, but 20 bytes are required"
+        )),
         6 => Some(format!(
             "its address {configured} has the 6 bytes of Ethernet, an IPoIB address has 20"
         )),

@@ -79,10 +79,10 @@ impl Stack for Ifupdown {
                 true => Claim::new(
                     Answer::Missed,
                     format!(
-                        "{FILE} marks it auto or allow-hotplug, but has no iface stanza for it"
+                        "{FILE} marks the interface auto or allow-hotplug, but has no iface stanza for it"
                     ),
                 ),
-                false => Claim::new(Answer::No, format!("{FILE} does not name it")),
+                false => Claim::new(Answer::No, format!("{FILE} does not name the interface")),
             };
         }
         if matches(&interfaces.auto) {
@@ -90,7 +90,10 @@ impl Stack for Ifupdown {
         } else if matches(&interfaces.hotplug) {
             Claim::new(Answer::Hotplug, format!("allow-hotplug in {FILE}"))
         } else {
-            Claim::new(Answer::ByHand, format!("{FILE} has it, neither auto nor allow-hotplug"))
+            Claim::new(
+                Answer::ByHand,
+                format!("{FILE} has the interface, but neither auto nor allow-hotplug"),
+            )
         }
     }
 

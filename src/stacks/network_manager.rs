@@ -104,7 +104,7 @@ impl DeviceState {
             Self::Activated => "activated",
             Self::Deactivating => "deactivating",
             Self::Failed => "failed",
-            Self::Other => "in a state of its own",
+            Self::Other => "in another state",
         }
     }
 }
@@ -142,13 +142,18 @@ impl Said for Device {
             }
             (Fit::Yes(Profile { path, .. }), false) => {
                 let why = format!(
-                    "{path} is for it, but NetworkManager does not manage it: unmanaged-devices in NetworkManager.conf, a udev rule with NM_UNMANAGED, or /etc/network/interfaces"
+                    "{path} is for the interface, but NetworkManager does not manage that: unmanaged-devices in NetworkManager.conf, a udev rule with NM_UNMANAGED, or /etc/network/interfaces"
                 );
                 Claim::new(Answer::Missed, why)
             }
             (Fit::Missed(why), _) => Claim::new(Answer::Missed, why),
-            (Fit::No, true) => Claim::new(Answer::No, format!("{word}: it has no profile for it")),
-            (Fit::No, false) => Claim::new(Answer::No, "it does not manage it"),
+            (Fit::No, true) => Claim::new(
+                Answer::No,
+                format!("{word}: NetworkManager has no profile for the interface"),
+            ),
+            (Fit::No, false) => {
+                Claim::new(Answer::No, "NetworkManager does not manage the interface")
+            }
         })
     }
 
@@ -181,7 +186,7 @@ impl Stack for NetworkManager {
     ) -> Claim {
         match phase {
             Phase::Queued | Phase::Starting | Phase::Active => {
-                Claim::new(Answer::Later, "it has not decided on this interface yet")
+                Claim::new(Answer::Later, "the stack has not decided on this interface yet")
             }
             _ => Claim::new(Answer::No, phase.text()),
         }
@@ -250,7 +255,7 @@ impl Stack for NetworkManager {
             return None;
         }
         let active = state.lines().any(|l| l.starts_with("connection-uuid="));
-        let profile = if active { "" } else { ", which has no profile active on it" };
+        let profile = if active { "" } else { ", which has no active profile on the interface" };
         Some(Owner::Record(format!("NetworkManager{profile}")))
     }
 }
@@ -351,7 +356,7 @@ fn fitting(root: &Root, interface: &Interface) -> Fit {
             let trouble = last(&pairs, "HWADDR").and_then(|a| address_trouble(a, interface));
             match (no, trouble) {
                 (true, _) => missed = Some(format!("NM_CONTROLLED=no in {path}")),
-                (_, Some(trouble)) => missed = Some(format!("{path} does not fit: {trouble}")),
+                (_, Some(trouble)) => missed = Some(format!("{path} does not match: {trouble}")),
                 _ if best.is_none() => {
                     let writes = ifcfg_settings(&pairs, &path);
                     best = Some(Profile { path, priority: 0, writes });
@@ -383,7 +388,9 @@ fn keyfile(path: &str, text: &str, interface: &Interface) -> Fit {
             Some(name) if name == interface.name.as_str() => {
                 let kind = get("connection.type").unwrap_or("no type");
                 let kind: String = kind.chars().filter(|c| !c.is_control()).collect();
-                Fit::Missed(format!("{path} names it, but is of type {kind}, not infiniband"))
+                Fit::Missed(format!(
+                    "{path} names the interface, but is of type {kind}, not infiniband"
+                ))
             }
             _ => Fit::No,
         };
@@ -402,7 +409,7 @@ fn keyfile(path: &str, text: &str, interface: &Interface) -> Fit {
             "{path} has this port's address, but is bound to the name {name:?}"
         )),
         (Some(name), ..) if name != interface.name.as_str() => Fit::No,
-        (Some(_), _, Some(trouble)) => Fit::Missed(format!("{path} does not fit: {trouble}")),
+        (Some(_), _, Some(trouble)) => Fit::Missed(format!("{path} does not match: {trouble}")),
         (None, _, Some(_)) => Fit::No,
         _ if get("connection.autoconnect") == Some("false") => Fit::No,
         _ => {

@@ -85,7 +85,7 @@ impl Stack for NetworkScripts {
                 continue;
             }
             if let Some(trouble) = trouble {
-                missed = Some(format!("{path} does not fit: {trouble}"));
+                missed = Some(format!("{path} does not match: {trouble}"));
                 continue;
             }
             let no = |key: &str| says_no(&pairs, key);

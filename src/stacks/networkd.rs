@@ -130,7 +130,7 @@ impl Said for Link {
         Some(match (&self.state, &self.file) {
             (AdministrativeState::Unmanaged, _) => match near_miss(root, interface) {
                 Some(why) => Claim::new(Answer::Missed, why),
-                None => Claim::new(Answer::No, "unmanaged: no .network file fits it"),
+                None => Claim::new(Answer::No, "unmanaged: no .network file matches the interface"),
             },
             (state, file) => {
                 let file = file.as_deref().unwrap_or("a .network file");
@@ -167,7 +167,7 @@ impl Stack for Networkd {
                 Claim::new(Answer::No, "there is no .network file")
             }
             Phase::Queued | Phase::Starting | Phase::Active => {
-                Claim::new(Answer::Later, "it has not decided on this interface yet")
+                Claim::new(Answer::Later, "the stack has not decided on this interface yet")
             }
             _ => Claim::new(Answer::No, phase.text()),
         }
@@ -350,7 +350,7 @@ fn near_miss(root: &Root, interface: &Interface) -> Option<String> {
         });
         let ours = |a: &String| address_trouble(a, interface).is_none();
         if named && let Some(trouble) = close {
-            return Some(format!("{path} names it and does not fit: {trouble}"));
+            return Some(format!("{path} names the interface, but does not match: {trouble}"));
         }
         if let (Some(trouble), true) = (close, addresses.iter().any(ours)) {
             return Some(format!("{path}: {trouble}"));
@@ -365,7 +365,7 @@ fn near_miss(root: &Root, interface: &Interface) -> Option<String> {
                 .map(|(k, v)| format!("{k}={v}"))
                 .collect();
             return Some(format!(
-                "{path} names it and does not fit; it also wants {}",
+                "{path} names the interface, but does not match; it also wants {}",
                 rest.join(", ")
             ));
         }

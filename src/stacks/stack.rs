@@ -200,7 +200,7 @@ pub enum NoCommand {
     #[error("there is no {0} program")]
     NoProgram(&'static str),
     /// The stack takes no commands.
-    #[error("it brings interfaces up only by itself")]
+    #[error("the stack brings interfaces up only by itself")]
     ByItself,
 }
 

@@ -91,13 +91,13 @@ fn ifupdown_auto() {
         &interface("ib0", false),
         "networking.service",
         &expect![[r#"
-        queued: Leave: networking.service is still to come and brings it up (auto in /etc/network/interfaces)
-        starting: WaitForService: networking.service is at it now and may have looked already (auto in /etc/network/interfaces)
-        active: Ifup: networking.service has been and missed it (auto in /etc/network/interfaces)
-        failed: Ifup: networking.service has been and missed it (auto in /etc/network/interfaces)
-        stopped: Stuck: networking.service was stopped; it would bring it up (auto in /etc/network/interfaces)
-        never: Stuck: networking.service would bring it up (auto in /etc/network/interfaces), but is not part of this boot: systemctl enable --now networking.service
-    "#]],
+            queued: Leave: networking.service has not started yet, and will bring the interface up (auto in /etc/network/interfaces)
+            starting: WaitForService: networking.service is starting, and may have looked for the interface already (auto in /etc/network/interfaces)
+            active: Ifup: networking.service finished before the interface appeared (auto in /etc/network/interfaces)
+            failed: Ifup: networking.service finished before the interface appeared (auto in /etc/network/interfaces)
+            stopped: Stuck: networking.service was stopped, and does not bring the interface up (auto in /etc/network/interfaces)
+            never: Stuck: networking.service would bring the interface up (auto in /etc/network/interfaces), but is not part of this boot: systemctl enable --now networking.service
+        "#]],
     );
     let up = interface("ib0", true);
     let recorded = ("/run/network/ifstate", "lo=lo\nib0=ib0\n");
@@ -127,12 +127,12 @@ fn ifupdown_hotplug_has_a_unit_of_its_own() {
         writeln!(text, "{state}: {:?}: {}", decision.action, decision.why).expect("text");
     }
     expect![[r#"
-        queued: Leave: ifupdown's own unit for it is queued (allow-hotplug in /etc/network/interfaces)
-        starting: WaitForHotplug: ifupdown's own unit for it is at it (allow-hotplug in /etc/network/interfaces)
-        running: WaitForHotplug: ifupdown's own unit for it is at it (allow-hotplug in /etc/network/interfaces)
-        active: StartHotplug: ifupdown's udev rule did not start its unit for it (allow-hotplug in /etc/network/interfaces)
-        failed: Stuck: ifupdown's own unit for it has failed (allow-hotplug in /etc/network/interfaces): systemctl status 'ifup@ib-a.service'
-        never: StartHotplug: ifupdown's udev rule did not start its unit for it (allow-hotplug in /etc/network/interfaces)
+        queued: Leave: ifupdown's own unit for the interface is queued (allow-hotplug in /etc/network/interfaces)
+        starting: WaitForHotplug: ifupdown's own unit for the interface is starting (allow-hotplug in /etc/network/interfaces)
+        running: WaitForHotplug: ifupdown's own unit for the interface is starting (allow-hotplug in /etc/network/interfaces)
+        active: StartHotplug: ifupdown's udev rule did not start its unit for the interface (allow-hotplug in /etc/network/interfaces)
+        failed: Stuck: ifupdown's own unit for the interface has failed (allow-hotplug in /etc/network/interfaces): systemctl status 'ifup@ib-a.service'
+        never: StartHotplug: ifupdown's udev rule did not start its unit for the interface (allow-hotplug in /etc/network/interfaces)
     "#]].assert_eq(&text);
 }
 
@@ -156,13 +156,13 @@ fn network_scripts() {
         &interface("ib0", false),
         "network.service",
         &expect![[r#"
-        queued: Leave: network.service is still to come and brings it up (/etc/sysconfig/network-scripts/ifcfg-ib0)
-        starting: WaitForService: network.service is at it now and may have looked already (/etc/sysconfig/network-scripts/ifcfg-ib0)
-        active: Ifup: network.service has been and missed it (/etc/sysconfig/network-scripts/ifcfg-ib0)
-        failed: Ifup: network.service has been and missed it (/etc/sysconfig/network-scripts/ifcfg-ib0)
-        stopped: Stuck: network.service was stopped; it would bring it up (/etc/sysconfig/network-scripts/ifcfg-ib0)
-        never: Stuck: network.service would bring it up (/etc/sysconfig/network-scripts/ifcfg-ib0), but is not part of this boot: systemctl enable --now network.service
-    "#]],
+            queued: Leave: network.service has not started yet, and will bring the interface up (/etc/sysconfig/network-scripts/ifcfg-ib0)
+            starting: WaitForService: network.service is starting, and may have looked for the interface already (/etc/sysconfig/network-scripts/ifcfg-ib0)
+            active: Ifup: network.service finished before the interface appeared (/etc/sysconfig/network-scripts/ifcfg-ib0)
+            failed: Ifup: network.service finished before the interface appeared (/etc/sysconfig/network-scripts/ifcfg-ib0)
+            stopped: Stuck: network.service was stopped, and does not bring the interface up (/etc/sysconfig/network-scripts/ifcfg-ib0)
+            never: Stuck: network.service would bring the interface up (/etc/sysconfig/network-scripts/ifcfg-ib0), but is not part of this boot: systemctl enable --now network.service
+        "#]],
     );
     let down = interface("ib0", false);
     let with = |text: &str, nm: &str| {
@@ -177,14 +177,14 @@ fn network_scripts() {
         let decision = decided(&[file], &down, &units, &live);
         format!("{:?}: {}", decision.action, decision.why)
     };
-    expect!["Verify: NetworkManager runs and takes it by itself (/etc/sysconfig/network-scripts/ifcfg-ib0 (disconnected))"].assert_eq(&with("DEVICE=ib0\n", "active"));
+    expect!["Verify: NetworkManager runs, and brings the interface up by itself (/etc/sysconfig/network-scripts/ifcfg-ib0 (disconnected))"].assert_eq(&with("DEVICE=ib0\n", "active"));
     expect![
-        "Ifup: network.service has been and missed it (/etc/sysconfig/network-scripts/ifcfg-ib0)"
+        "Ifup: network.service finished before the interface appeared (/etc/sysconfig/network-scripts/ifcfg-ib0)"
     ]
     .assert_eq(&with("DEVICE=ib0\nNM_CONTROLLED=no\n", "active"));
     expect!["Nobody: network-scripts: ONBOOT=no in /etc/sysconfig/network-scripts/ifcfg-ib0"]
         .assert_eq(&with("DEVICE=ib0\nONBOOT=no\n", "never"));
-    expect!["Stuck: network-scripts: /etc/sysconfig/network-scripts/ifcfg-ib0 does not fit: its address 80:00:00:48:FE:80:00:00:00:00:00:00:00:02:c9:03:00:aa:00:01 ends in another port GUID"].assert_eq(&with(
+    expect!["Stuck: network-scripts: /etc/sysconfig/network-scripts/ifcfg-ib0 does not match: its address 80:00:00:48:FE:80:00:00:00:00:00:00:00:02:c9:03:00:aa:00:01 ends in another port GUID"].assert_eq(&with(
         "DEVICE=ib0\nHWADDR=80:00:00:48:FE:80:00:00:00:00:00:00:00:02:c9:03:00:aa:00:01\n",
         "never",
     ));
@@ -206,7 +206,7 @@ fn an_alias_of_wicked_is_no_network_scripts() {
     let wicked = Some(wicked::Wicked.facts().name);
     assert_eq!((decision.stack, decision.action), (wicked, Action::Verify));
     expect![
-        "wicked runs and takes it by itself (/etc/sysconfig/network/ifcfg-ib0 (STARTMODE=hotplug))"
+        "wicked runs, and brings the interface up by itself (/etc/sysconfig/network/ifcfg-ib0 (STARTMODE=hotplug))"
     ]
     .assert_eq(&decision.why);
     let off = [("/etc/sysconfig/network/ifcfg-ib0", "STARTMODE=off\n")];
@@ -217,13 +217,13 @@ fn an_alias_of_wicked_is_no_network_scripts() {
         &interface("ib0", false),
         "wicked.service",
         &expect![[r#"
-        queued: Leave: wicked.service is still to come and brings it up (/etc/sysconfig/network/ifcfg-ib0 (STARTMODE=hotplug))
-        starting: WaitForService: wicked.service is at it now and may have looked already (/etc/sysconfig/network/ifcfg-ib0 (STARTMODE=hotplug))
-        active: Verify: wicked runs and takes it by itself (/etc/sysconfig/network/ifcfg-ib0 (STARTMODE=hotplug))
-        failed: Stuck: wicked.service has failed; it would bring it up (/etc/sysconfig/network/ifcfg-ib0 (STARTMODE=hotplug)): systemctl status wicked.service
-        stopped: Stuck: wicked.service was stopped; it would bring it up (/etc/sysconfig/network/ifcfg-ib0 (STARTMODE=hotplug))
-        never: Stuck: wicked.service would bring it up (/etc/sysconfig/network/ifcfg-ib0 (STARTMODE=hotplug)), but is not part of this boot: systemctl enable --now wicked.service
-    "#]],
+            queued: Leave: wicked.service has not started yet, and will bring the interface up (/etc/sysconfig/network/ifcfg-ib0 (STARTMODE=hotplug))
+            starting: WaitForService: wicked.service is starting, and may have looked for the interface already (/etc/sysconfig/network/ifcfg-ib0 (STARTMODE=hotplug))
+            active: Verify: wicked runs, and brings the interface up by itself (/etc/sysconfig/network/ifcfg-ib0 (STARTMODE=hotplug))
+            failed: Stuck: wicked.service has failed, and does not bring the interface up (/etc/sysconfig/network/ifcfg-ib0 (STARTMODE=hotplug)): systemctl status wicked.service
+            stopped: Stuck: wicked.service was stopped, and does not bring the interface up (/etc/sysconfig/network/ifcfg-ib0 (STARTMODE=hotplug))
+            never: Stuck: wicked.service would bring the interface up (/etc/sysconfig/network/ifcfg-ib0 (STARTMODE=hotplug)), but is not part of this boot: systemctl enable --now wicked.service
+        "#]],
     );
 }
 
@@ -239,13 +239,13 @@ fn networkd_says_what_it_follows_and_near_misses_are_named() {
             decided(&[file, record], &down, &[unit("systemd-networkd.service", "active")], &live);
         format!("{:?}: {}", decision.action, decision.why)
     };
-    expect!["Verify: systemd-networkd runs and takes it by itself (/etc/systemd/network/50-ib.network (configured))"].assert_eq(&with("configured", "[Match]\nName=ib*\n"));
-    expect!["Verify: systemd-networkd runs and has yet to decide on it"]
+    expect!["Verify: systemd-networkd runs, and brings the interface up by itself (/etc/systemd/network/50-ib.network (configured))"].assert_eq(&with("configured", "[Match]\nName=ib*\n"));
+    expect!["Verify: systemd-networkd runs, but has not decided on the interface yet"]
         .assert_eq(&with("pending", "[Match]\nName=ib*\n"));
-    expect!["Nobody: no network stack has a configuration for it"]
+    expect!["Nobody: no network stack has a configuration for the interface"]
         .assert_eq(&with("unmanaged", "[Match]\nName=eth0\n[Network]\nName=ib0\n"));
     expect!["Stuck: systemd-networkd: /etc/systemd/network/50-ib.network is for ibp75s0, a name that ib0 could have had"].assert_eq(&with("unmanaged", "[Match]\nName=ibp75s0\n"));
-    expect!["Stuck: systemd-networkd: /etc/systemd/network/50-ib.network names it and does not fit; it also wants Driver=mlx5_core"].assert_eq(&with("unmanaged", "[Match]\nName=ib0\nDriver=mlx5_core\n"));
+    expect!["Stuck: systemd-networkd: /etc/systemd/network/50-ib.network names the interface, but does not match; it also wants Driver=mlx5_core"].assert_eq(&with("unmanaged", "[Match]\nName=ib0\nDriver=mlx5_core\n"));
     expect!["Stuck: systemd-networkd: /etc/systemd/network/50-ib.network: its address 80:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:12:a4:80 has this port's GUID, but systemd-networkd compares all 20 bytes, and the first 4 change at every probe: match by Name= or Path="].assert_eq(&with(
         "unmanaged",
         "[Match]\nMACAddress=80:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:12:a4:80\n",
@@ -255,12 +255,12 @@ fn networkd_says_what_it_follows_and_near_misses_are_named() {
         &down,
         "systemd-networkd.service",
         &expect![[r#"
-            queued: Leave: systemd-networkd.service is still to come, and tells then whether it takes it
+            queued: Leave: systemd-networkd.service has not started yet; it then decides whether it takes the interface
             starting: WaitForService: systemd-networkd.service is starting
-            active: Verify: systemd-networkd runs and has yet to decide on it
-            failed: Nobody: no network stack has a configuration for it
-            stopped: Nobody: no network stack has a configuration for it
-            never: Nobody: no network stack has a configuration for it
+            active: Verify: systemd-networkd runs, but has not decided on the interface yet
+            failed: Nobody: no network stack has a configuration for the interface
+            stopped: Nobody: no network stack has a configuration for the interface
+            never: Nobody: no network stack has a configuration for the interface
         "#]],
     );
 }
@@ -284,28 +284,28 @@ fn networkmanager_says_what_it_does_and_near_misses_are_named() {
     let good = "[connection]\ntype=infiniband\ninterface-name=ib0\n";
     let active = Device { active: Some("fabric".to_owned()), ..device(100, true, 1) };
     expect![[
-        r#"Verify: NetworkManager runs and takes it by itself (activated, profile "fabric")"#
+        r#"Verify: NetworkManager runs, and brings the interface up by itself (activated, profile "fabric")"#
     ]]
     .assert_eq(&with(active, good));
-    expect!["Verify: NetworkManager runs and takes it by itself (/etc/NetworkManager/system-connections/ib.nmconnection (unavailable))"].assert_eq(&with(device(20, true, 0), good));
-    expect!["Stuck: NetworkManager: /etc/NetworkManager/system-connections/ib.nmconnection is for it, but NetworkManager does not manage it: unmanaged-devices in NetworkManager.conf, a udev rule with NM_UNMANAGED, or /etc/network/interfaces"].assert_eq(&with(device(10, false, 0), good));
-    expect!["Nobody: no network stack has a configuration for it"]
+    expect!["Verify: NetworkManager runs, and brings the interface up by itself (/etc/NetworkManager/system-connections/ib.nmconnection (unavailable))"].assert_eq(&with(device(20, true, 0), good));
+    expect!["Stuck: NetworkManager: /etc/NetworkManager/system-connections/ib.nmconnection is for the interface, but NetworkManager does not manage that: unmanaged-devices in NetworkManager.conf, a udev rule with NM_UNMANAGED, or /etc/network/interfaces"].assert_eq(&with(device(10, false, 0), good));
+    expect!["Nobody: no network stack has a configuration for the interface"]
         .assert_eq(&with(device(30, true, 0), ""));
-    expect!["Stuck: NetworkManager: /etc/NetworkManager/system-connections/ib.nmconnection names it, but is of type ethernet, not infiniband"]
+    expect!["Stuck: NetworkManager: /etc/NetworkManager/system-connections/ib.nmconnection names the interface, but is of type ethernet, not infiniband"]
         .assert_eq(&with(device(30, true, 0), "[connection]\ntype=ethernet\ninterface-name=ib0\n"));
     expect![[r#"Stuck: NetworkManager: /etc/NetworkManager/system-connections/ib.nmconnection has this port's address, but is bound to the name "ibold""#]].assert_eq(&with(device(30, true, 0), "[connection]\ntype=infiniband\ninterface-name=ibold\n[infiniband]\nmac-address=80:00:00:48:FE:80:00:00:00:00:00:00:B8:59:9F:03:00:12:A4:80\n"));
-    expect!["Stuck: NetworkManager: /etc/NetworkManager/system-connections/ib.nmconnection does not fit: its address b8:59:9f:03:00:12:a4:80 is the port GUID alone: 20 bytes are wanted"].assert_eq(&with(device(30, true, 0), "[connection]\ntype=infiniband\ninterface-name=ib0\n[infiniband]\nmac-address=b8:59:9f:03:00:12:a4:80\n"));
+    expect!["Stuck: NetworkManager: /etc/NetworkManager/system-connections/ib.nmconnection does not match: its address b8:59:9f:03:00:12:a4:80 is the port GUID alone, but 20 bytes are required"].assert_eq(&with(device(30, true, 0), "[connection]\ntype=infiniband\ninterface-name=ib0\n[infiniband]\nmac-address=b8:59:9f:03:00:12:a4:80\n"));
     table(
         &[],
         &down,
         "NetworkManager.service",
         &expect![[r#"
-        queued: Leave: NetworkManager.service is still to come, and tells then whether it takes it
+        queued: Leave: NetworkManager.service has not started yet; it then decides whether it takes the interface
         starting: WaitForService: NetworkManager.service is starting
-        active: Verify: NetworkManager runs and has yet to decide on it
-        failed: Nobody: no network stack has a configuration for it
-        stopped: Nobody: no network stack has a configuration for it
-        never: Nobody: no network stack has a configuration for it
+        active: Verify: NetworkManager runs, but has not decided on the interface yet
+        failed: Nobody: no network stack has a configuration for the interface
+        stopped: Nobody: no network stack has a configuration for the interface
+        never: Nobody: no network stack has a configuration for the interface
     "#]],
     );
 }
@@ -456,7 +456,7 @@ fn another_stack_is_one_file_and_one_row() {
     let standings = WITH.standings(&root, &of, &units, &Live::default());
     let decision = decide(&standings, &of);
     assert_eq!((decision.stack, decision.action), (Some(CONNMAN.name), Action::Verify));
-    expect!["ConnMan runs and takes it by itself (/var/lib/connman/settings)"]
+    expect!["ConnMan runs, and brings the interface up by itself (/var/lib/connman/settings)"]
         .assert_eq(&decision.why);
     expect![[r#"{"action":"verify","stack":"conn-man"}"#]].assert_eq(
         &serde_json::json!({ "stack": decision.stack, "action": decision.action }).to_string(),
@@ -532,7 +532,7 @@ fn each_stack_is_told_by_what_it_has_written_down() {
         (
             "run/NetworkManager/devices/7",
             "[device]\nmanaged=1\n",
-            "NetworkManager, which has no profile active on it",
+            "NetworkManager, which has no active profile on the interface",
         ),
         (
             "etc/sysconfig/network/ifcfg-ib0",

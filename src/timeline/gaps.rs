@@ -126,8 +126,10 @@ impl Timeline {
         let good = self.ports.iter().filter(answered).count();
         match good {
             0 => None,
-            1 => Some((false, "the netdev was there before anybody asked for it".to_owned())),
-            n => Some((false, format!("all {n} netdevs were there before anybody asked for them"))),
+            1 => Some((false, "the netdev existed before any service asked for it".to_owned())),
+            n => {
+                Some((false, format!("all {n} netdevs existed before any service asked for them")))
+            }
         }
     }
 }
@@ -203,7 +205,7 @@ mod tests {
         assert_eq!(timeline.gaps(), []);
         assert_eq!(
             timeline.headline(),
-            Some((false, "the netdev was there before anybody asked for it".to_owned()))
+            Some((false, "the netdev existed before any service asked for it".to_owned()))
         );
     }
 

@@ -430,7 +430,7 @@ mod tests {
     fn eight_ports_on_a_modern_one() {
         expect![[r#"
             bed, 8 ports
-            !! ib7 never came; networking.service asked for it; one more port is late or
+            !! ib7 never appeared; networking.service asked for it; one more port is late or
                missing
             since the kernel began           5 s       10 s       15 s
             ibprov.service         ·━━━━━━━━━━━━························· 6.000 s
@@ -458,7 +458,7 @@ mod tests {
     fn a_good_boot() {
         expect![[r#"
             node-9.domain.tld, boot of Apr 02 11:09:27
-            ok the netdev was there before anybody asked for it
+            ok the netdev existed before any service asked for it
             Apr 02                        11:09:30   11:09:35  11:09:40
             openibd.service        .............======................... 11:09:35
             network.service        ...............................====?.. 11:09:43

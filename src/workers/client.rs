@@ -32,7 +32,7 @@ pub enum Failure {
     Refused(#[from] Refusal),
     /// The child cannot be started, was killed, or answers in a way that nobody
     /// understands.
-    #[error("do it in a child process: {0}")]
+    #[error("cannot start a child process: {0}")]
     NoChild(String),
     /// There was no answer in [`SILENCE_USEC`].
     #[error("did not answer within {} s", SILENCE_USEC / 1_000_000)]
@@ -156,7 +156,7 @@ impl<'a> Client<'a> {
                     }
                 }
                 Err(e) => {
-                    self.lose(&format!("its answer makes no sense: {e}"));
+                    self.lose(&format!("the answer is invalid: {e}"));
                     return;
                 }
             }

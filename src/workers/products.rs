@@ -128,12 +128,12 @@ impl<'a> Products<'a> {
                     Product::Unread
                 }
                 Some(Err(failure)) => {
-                    self.problems.insert(format!("{failure}: it is taken for an HCA"));
+                    self.problems.insert(format!("{failure}: the function counts as an adapter"));
                     Product::Unread
                 }
                 None if asked.since + LIMIT_USEC <= now => {
                     self.problems.insert(format!(
-                        "the vital product data of {pci} could not be read within {} s: it is taken for an HCA",
+                        "the vital product data of {pci} could not be read within {} s: the function counts as an adapter",
                         LIMIT_USEC / 1_000_000
                     ));
                     Product::Unread

@@ -175,7 +175,7 @@ pub struct Refusal {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tried {
-    /// To understand the request.
+    /// To parse the request.
     Request,
     /// To read what PFs administer.
     Administered,
@@ -221,11 +221,11 @@ pub enum Tried {
 impl fmt::Display for Tried {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Request => f.write_str("understand the request"),
-            Self::Administered => f.write_str("read what the PF administers for its VFs"),
+            Self::Request => f.write_str("parse the request"),
+            Self::Administered => f.write_str("read the settings of the VFs at the PF"),
             Self::Product(pci) => write!(f, "read the vital product data of {pci}"),
             Self::Override => f.write_str("read driver_override"),
-            Self::Uses => f.write_str("look who uses the VFs"),
+            Self::Uses => f.write_str("find the users of the VFs"),
             Self::Write { path, value } => write!(f, "write {:?} to {path}", value.trim_end()),
             Self::SetVf { ifindex, vf, setting } => {
                 let what = match setting {
@@ -236,7 +236,7 @@ impl fmt::Display for Tried {
                 write!(f, "set {what} of VF {vf} by netlink (netdev index {ifindex})")
             }
             Self::NameRdma { pci, name } => {
-                write!(f, "call the RDMA device of {pci} {name} by netlink, now that it is bound")
+                write!(f, "name the RDMA device of {pci} {name} by netlink")
             }
             Self::LoadVfio => f.write_str("load vfio-pci"),
             Self::Addresses => f.write_str("addresses: getifaddrs"),

@@ -54,7 +54,7 @@ impl fmt::Display for Wish {
         match self {
             Self::Override(pci) => write!(f, "the driver_override of {pci}"),
             Self::Port((_, device, port)) => write!(f, "the state of {device} port {port}"),
-            Self::Administered => f.write_str("what it administers for its VFs"),
+            Self::Administered => f.write_str("the settings of its VFs"),
             Self::Carrier(netdev) => write!(f, "the carrier of {netdev}"),
             Self::Addresses => f.write_str("the addresses of its netdevs"),
         }
@@ -308,10 +308,10 @@ impl Missing {
             let named = named.join(", ");
             match failure {
                 Failure::Silent => format!(
-                    "HCA {hca} did not answer within {} s when asked for {named}",
+                    "adapter {hca} did not answer within {} s when asked for {named}",
                     SILENCE_USEC / 1_000_000
                 ),
-                failure => format!("HCA {hca} cannot be asked for {named}: {failure}"),
+                failure => format!("cannot query adapter {hca} for {named}: {failure}"),
             }
         })
     }

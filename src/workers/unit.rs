@@ -24,15 +24,15 @@ pub(super) fn start(unit: &UnitName, wait: bool, until_usec: u64) -> anyhow::Res
     }
     let end = manager.start(name, until_usec)?;
     let states = manager.units(&[name])?;
-    let Some(state) = states.first() else { anyhow::bail!("systemd says nothing of it") };
+    let Some(state) = states.first() else { anyhow::bail!("systemd reports no reason") };
     match end {
-        JobEnd::Pending => anyhow::bail!("its start has not ended in time ({})", state.active),
+        JobEnd::Pending => anyhow::bail!("the start has not finished in time ({})", state.active),
         // A condition that did not hold ends the job well, and starts nothing.
         JobEnd::Done if state.is_active() || state.condition => Ok(()),
-        JobEnd::Done => anyhow::bail!("a condition of the unit did not hold"),
+        JobEnd::Done => anyhow::bail!("a condition of the unit failed"),
         JobEnd::Failed => {
             let result = state.result.as_deref().unwrap_or("see its log");
-            anyhow::bail!("its start failed ({result}): journalctl -u {name}")
+            anyhow::bail!("the start failed ({result}): journalctl -u {name}")
         }
     }
 }

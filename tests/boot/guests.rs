@@ -111,7 +111,9 @@ fn what_cannot_be_started_is_told_and_why() {
 #[test]
 fn a_unit_that_is_ordered_after_us_is_not_waited_for() {
     let outcome = boot("guests");
-    let entry = outcome.journal.expect("ibprov-guests.service", "is started and not waited for");
+    let entry = outcome
+        .journal
+        .expect("ibprov-guests.service", "was started, and ibprov does not wait for it");
     let chain = "ibprov-guests.service < hop1.service < hop2.target < deep.service";
     assert!(entry.message.contains(chain), "{}", entry.message);
     assert_eq!(guest(&outcome, "end.json", "deep.service")["phase"], "up");
@@ -197,7 +199,7 @@ fn a_guest_may_count_as_up_only_when_its_agent_answers() {
     let mute = guest(&outcome, "agent.json", "mute");
     let why = mute["why"].as_str().expect("why");
     assert_eq!(mute["phase"], "failed", "{mute:#}");
-    assert!(why.starts_with("not up after 6 s: its guest agent does not answer: "), "{why}");
+    assert!(why.starts_with("not up after 6 s: the guest agent does not answer: "), "{why}");
     assert_failed(&outcome, "agent.json", "deaf", "guest agent is not configured");
 }
 
@@ -223,10 +225,7 @@ fn the_hook_lets_domains_start_only_on_vfs_that_are_right() {
 fn plan_is_not_held_by_a_pf_that_hangs() {
     let outcome = boot("guests");
     let said = outcome.file("hung");
-    assert!(
-        said.contains("what it administers for its VFs cannot be read: no answer in 5 s"),
-        "{said}"
-    );
+    assert!(said.contains("the settings of its VFs cannot be read: no answer in 5 s"), "{said}");
     let times = outcome.file("hung.times");
     let (before, after) = times.trim().split_once(' ').expect("two times");
     let seconds = after.parse::<f64>().expect("time") - before.parse::<f64>().expect("time");

@@ -118,7 +118,7 @@ fn a_mask_leaves_ibprov_half_enabled() {
     assert_eq!(status["units"]["openibd"], "masked");
     assert_eq!(codes(&status), ["openibd-alias-broken"]);
     let text = text(&status, "openibd-alias-broken");
-    assert!(text.contains("/etc/systemd/system/openibd.service masks the name"), "{text}");
+    assert!(text.contains("the name is masked by /etc/systemd/system/openibd.service"), "{text}");
     assert_eq!(guest.file("calls"), "");
     assert_mended(&guest);
 }

@@ -45,7 +45,7 @@ fn a_port_that_never_comes_fails_the_unit_at_the_deadline_and_the_network_starts
     assert_eq!(guest.file("networking"), "ActiveState=active\n");
     let seconds = took(&guest, "boot");
     assert!((2.0..4.0).contains(&seconds), "took {seconds} s under a deadline of 2 s");
-    let text = "the host shows no such PCI function or RDMA device";
+    let text = "no such PCI function or RDMA device on this host";
     said(&journal(&guest, "boot"), text, "MESSAGE");
 }
 
@@ -61,7 +61,7 @@ fn without_udevd_it_says_so_and_waits_for_nothing() {
     let guest = boot("surroundings");
     guest.assert_success();
     assert_eq!(unit(&guest, "no-udevd"), NOT_READY);
-    let text = "systemd-udevd is not running, so nobody names it";
+    let text = "systemd-udevd, which names it, is not running";
     assert_eq!(said(&journal(&guest, "no-udevd"), text, "IBPROV_NETDEV"), "ib0");
     let seconds = took(&guest, "no-udevd");
     assert!(seconds < 2.0, "took {seconds} s for what cannot change");

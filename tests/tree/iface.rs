@@ -12,7 +12,10 @@ fn a_bond_of_ipoib_interfaces_is_none_of_ours_and_no_failure_of_the_unit() {
     let unit = host.ibprov(&["iface", "--device=/sys/devices/virtual/net/bond0"]);
     let said = String::from_utf8_lossy(&unit.stderr);
     assert_eq!(unit.status.code(), Some(0), "{said}");
-    assert!(said.contains("bond0 is a bond, no IPoIB interface: ibprov leaves it alone"), "{said}");
+    assert!(
+        said.contains("bond0 is a bond, not an IPoIB interface: ibprov does not change it"),
+        "{said}"
+    );
     // Who asks for it by name is told that it cannot be.
     let by_hand = host.ibprov(&["iface", "bond0", "--dry-run"]);
     assert_eq!(by_hand.status.code(), Some(2));
@@ -41,7 +44,7 @@ fn host_with_network_manager(enabled: bool) -> Host {
 #[test]
 fn a_profile_that_says_another_mode_is_named_before_it_is_written() {
     let host = host_with_network_manager(true);
-    let want = "ib0: NetworkManager will write transport mode datagram when it brings the interface up, and mode = \"connected\" is wanted (/etc/ibprov/ibprov.toml:1): infiniband.transport-mode in /etc/NetworkManager/system-connections/fabric.nmconnection says datagram: change one of the two";
+    let want = "ib0: NetworkManager will set transport mode datagram when it brings the interface up, but mode = \"connected\" is configured (/etc/ibprov/ibprov.toml:1). Change one of the two: infiniband.transport-mode in /etc/NetworkManager/system-connections/fabric.nmconnection says datagram";
     let dry_run = host.show(&["iface", "ib0", "--dry-run"]);
     assert!(dry_run.contains(&format!("warning: {want}\n")), "{dry_run}");
     let status = host.show(&["status"]);
@@ -50,5 +53,5 @@ fn a_profile_that_says_another_mode_is_named_before_it_is_written() {
     assert!(boot.contains(want), "{boot}");
     // What is not part of the boot writes nothing.
     let idle = host_with_network_manager(false).show(&["status"]);
-    assert!(!idle.contains("will write"), "{idle}");
+    assert!(!idle.contains("will set transport"), "{idle}");
 }

@@ -55,8 +55,8 @@ fn what_is_left_to_do_is_exit_1_and_no_file_is_exit_2() {
         [modules]
         load = ["ib_srp"]
 
-        # Left to do by hand:
-        # - line 2: RUN_MLNX_TUNE="yes": ibprov tunes nothing: run mlnx_tune by a unit
+        # To do by hand:
+        # - line 2: RUN_MLNX_TUNE="yes": ibprov does not tune the system: run mlnx_tune in a unit
         exit 1
     "##]]
     .assert_eq(&host.show(&["import", "openib-conf"]));
@@ -93,7 +93,7 @@ fn an_agent_that_reads_the_same_file_is_left_to_do() {
     expect![[r#"
         # From /etc/infiniband/openib.conf, by `ibprov import`.
 
-        # Left to do by hand:
+        # To do by hand:
         # - /lib/udev/rules.d/90-ib.rules: mlnx_interface_mgr goes on setting interfaces after this file: ln -sf /dev/null /etc/udev/rules.d/90-ib.rules && udevadm control --reload
         exit 1
     "#]].assert_eq(&host.show(&["import", "openib-conf"]));

@@ -76,7 +76,7 @@ fn what_cannot_be_read_or_says_something_else_is_an_hca() {
     }
     let text = broken.show(&["status"]);
     let want = format!(
-        "note: read the vital product data of {BRIDGE}: octet 0: 0xff is no tag of product data: it is taken for an HCA\n"
+        "note: read the vital product data of {BRIDGE}: octet 0: 0xff is not a tag of product data: the function counts as an adapter\n"
     );
     assert!(text.contains(&want), "{text}");
 }
@@ -140,7 +140,7 @@ fn its_interface_is_left_alone_without_a_failed_unit() {
         let said = String::from_utf8_lossy(&unit.stderr);
         assert_eq!(unit.status.code(), Some(0), "{said}");
         let want = format!(
-            "ib9 is of {BRIDGE}, which manages an NVSwitch (SMDL=SW_MNG in its product data) and is nvidia-fabricmanager's: ibprov leaves it alone"
+            "ib9 is of {BRIDGE}, which manages an NVSwitch (SMDL=SW_MNG in its product data) and belongs to nvidia-fabricmanager: ibprov does not change it"
         );
         assert!(said.contains(&want), "{said}");
         let by_hand = host.ibprov(&["iface", "ib9", "--dry-run"]);

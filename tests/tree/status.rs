@@ -27,7 +27,7 @@ fn without_a_card_there_is_nothing_to_fear() {
     expect![[r#"
         no InfiniBand: this host shows no InfiniBand adapter
         ibprov: NOT enabled; boot has not run; openibd.service: not installed
-          ibprov-disabled: ibprov does not run at boot: it is not enabled
+          ibprov-disabled: ibprov.service does not run at boot: it is not enabled
             do: systemctl enable ibprov.service
         exit 0
     "#]]
@@ -60,12 +60,12 @@ fn each_missing_rung_says_why() {
     host.function("0000:04:00.0", "15b3:101b", "020700", Some("vfio-pci"));
     expect![[r#"
         NOT READY: 1 of 5 expected ports ready
-          error: 0000:01:00.0: missing driver: no driver is bound to it
+          error: 0000:01:00.0: missing driver: no driver is bound to the function
             do: see `lspci -k` and dmesg
-          error: 0000:02:00.0: missing rdma: driver mlx4_core is bound and has registered no RDMA device
-            do: read dmesg for that PCI address
-          error: mlx5_1 port 1 (0000:03:00.0): missing netdev: ib_ipoib has made no netdev for it
-            do: read dmesg for ipoib; `cat /sys/module/ib_ipoib/parameters/*`; if the modprobe that loaded it was killed: `modprobe -r ib_ipoib`, then `ibprov boot`
+          error: 0000:02:00.0: missing rdma: driver mlx4_core is bound, but has not registered an RDMA device
+            do: see dmesg for the PCI address of the port
+          error: mlx5_1 port 1 (0000:03:00.0): missing netdev: ib_ipoib has not created a netdev for the port
+            do: see dmesg for ipoib, and `cat /sys/module/ib_ipoib/parameters/*`; if the modprobe that loaded it was killed: `modprobe -r ib_ipoib`, then `ibprov boot`
           error: mlx5_1 port 2 (0000:03:00.0): missing named: udev has not finished with the netdev or its RDMA device: a name may still change
             do: udevadm info -p /sys/class/net/NAME; a rule that hangs shows in `journalctl -u systemd-udevd`
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
@@ -161,11 +161,11 @@ fn a_port_that_is_listed_and_is_ethernet_now_is_missing() {
     let want = |seen: &str| {
         format!("{seen}, and an InfiniBand port is expected (listed in /etc/ibprov/ibprov.toml:1)")
     };
-    let seen = "its port is in Ethernet mode";
+    let seen = "the port is in Ethernet mode";
     for (class, rdma, seen) in [
         ("020700", true, seen),
         ("020000", true, seen),
-        ("020000", false, "its port is in Ethernet mode (class 0x020000)"),
+        ("020000", false, "the port is in Ethernet mode (class 0x020000)"),
     ] {
         let host = host(class, rdma);
         list(&host, &format!("pci = \"{OTHER}\""));

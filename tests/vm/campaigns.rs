@@ -53,7 +53,10 @@ fn the_founding_failure_ends_with_ib0_up() {
     let addr = guest.file("addr");
     let ib0 = addr.lines().find(|l| l.starts_with("ib0")).unwrap_or_default();
     assert!(ib0.contains("10.7.0.1/24"), "{addr}");
-    guest.journal.find("networking.service has been and missed it").expect("who and why");
+    guest
+        .journal
+        .find("networking.service finished before the interface appeared")
+        .expect("who and why");
 }
 
 #[test]

@@ -31,7 +31,7 @@ fn the_missing_rung_and_its_cause_are_named() {
     assert_eq!(missing["missing"], "rdma");
     assert_eq!(
         missing["cause"]["text"],
-        "driver mlx5_core is bound and has registered no RDMA device"
+        "driver mlx5_core is bound, but has not registered an RDMA device"
     );
     guest.journal.expect("ibprov.service", "0001:02:00.0: NOT READY: no RDMA device");
 }

@@ -19,7 +19,7 @@ fn what_is_there_before_is_set_and_left_to_the_stack() {
         let outcome = outcome(scenario, "before");
         assert_eq!(outcome["bring_up"], "left", "{outcome}");
         let why = outcome["decision"]["why"].as_str().expect("why").to_owned();
-        assert!(why.starts_with(&format!("{stack}.service is still to come")), "{why}");
+        assert!(why.starts_with(&format!("{stack}.service has not started yet")), "{why}");
     }
 }
 
@@ -41,11 +41,11 @@ fn a_profile_that_does_not_fit_is_named_with_why() {
     for (scenario, why) in [
         (
             "iface_networkd",
-            "60-wrong.network names it and does not fit: its address 98:03:9b:03:00:04 has the 6 bytes of Ethernet",
+            "60-wrong.network names the interface, but does not match: its address 98:03:9b:03:00:04 has the 6 bytes of Ethernet",
         ),
         (
             "iface_nm",
-            "ib3.nmconnection does not fit: its address 80:00:00:48:FE:80:00:00:00:00:00:00:00:02:C9:03:00:AA:00:01 ends in another port GUID",
+            "ib3.nmconnection does not match: its address 80:00:00:48:FE:80:00:00:00:00:00:00:00:02:C9:03:00:AA:00:01 ends in another port GUID",
         ),
     ] {
         assert!(scene(scenario, "missed").starts_with("failed umcast=1"), "{scenario}");
@@ -119,7 +119,7 @@ fn what_the_stack_writes_over_is_told_and_is_not_configured() {
         assert_eq!(state, (&false.into(), &"up".into(), &3.into()), "{outcome}");
         let failure = outcome["failures"][0].as_str().expect("failure").to_owned();
         let want = format!(
-            "ib1: {what} is {is} since {stack} brought it up, and {wanted} is wanted: {source}: change that, or {key} in the configuration"
+            "ib1: {what} is {is} since {stack} brought the interface up, but {wanted} is configured: {source}: change that, or {key} in the configuration"
         );
         assert_eq!(failure, want);
         let told = boot(scenario).journal.find(&want).map(|e| e.field("PRIORITY").to_owned());
@@ -136,7 +136,7 @@ fn what_the_stack_will_write_over_is_foreseen() {
         assert_eq!(before["bring_up"], "left", "{before}");
         let of_ib0 = source.replace("ib1", "ib0");
         let want = format!(
-            "ib0: {stack} will write {what} {is} when it brings the interface up, and {key} = {wanted} is wanted (/etc/ibprov/ibprov.toml:4): {of_ib0}: change one of the two"
+            "ib0: {stack} will set {what} {is} when it brings the interface up, but {key} = {wanted} is configured (/etc/ibprov/ibprov.toml:4). Change one of the two: {of_ib0}"
         );
         let is_told = |list: &Value| list.as_array().expect("list").iter().any(|t| *t == want);
         assert!(is_told(&before["notes"]), "{before}");

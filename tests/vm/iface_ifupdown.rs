@@ -18,7 +18,8 @@ fn one_that_is_there_before_the_network_is_left_to_it() {
         ("ib0 is set", set.at),
         ("network-pre.target", journal.started("network-pre.target")),
     ]);
-    let left = journal.find("ib0: configured; left to its stack: networking.service is still to");
+    let left =
+        journal.find("ib0: configured; left to its stack: networking.service has not started yet");
     assert!(left.is_some_and(|e| e.field("IBPROV_STACK") == "ifupdown"));
 }
 
@@ -30,7 +31,10 @@ fn one_that_comes_while_the_network_starts_waits_and_is_brought_up_once() {
     assert_eq!(scene("meanwhile"), "active umcast=1 10.0.1.1/24 ups=1");
     let guest = boot("iface_ifupdown");
     let failed = guest.journal.failed("networking.service");
-    let ifup = guest.journal.find("ib1: networking.service has been and missed it").expect("ifup");
+    let ifup = guest
+        .journal
+        .find("ib1: networking.service finished before the interface appeared")
+        .expect("ifup");
     assert_in_order(&[("networking.service", failed), ("ifup", ifup.at)]);
 }
 
@@ -87,7 +91,7 @@ fn dry_run_explains_and_both_ways_of_asking_agree() {
     let ((a, way_a), (b, way_b)) = (split(&bus), split(&systemctl));
     assert_eq!((way_a.as_str(), way_b.as_str()), ("the system bus", "systemctl only"));
     assert_eq!(a, b);
-    assert!(a.contains("decision: nothing to do: ifupdown has brought it up"), "{a}");
+    assert!(a.contains("decision: nothing to do: ifupdown has brought the interface up"), "{a}");
     let all = guest.file("dry-run");
     assert!(all.contains("stack ifupdown (failed): claims it: allow-hotplug in"), "{all}");
 }

@@ -13,7 +13,8 @@ fn scene(name: &str) -> String {
 fn network_scripts_bring_up_what_is_there_before_them() {
     assert_eq!(scene("before"), "active umcast=1 10.0.0.1/24 ups=1");
     let guest = boot("iface_sysconfig");
-    let left = guest.journal.find("ib0: configured; left to its stack: network.service is still");
+    let left =
+        guest.journal.find("ib0: configured; left to its stack: network.service has not started");
     assert!(left.is_some_and(|e| e.field("IBPROV_STACK") == "network-scripts"));
     let set = guest.journal.find("ib0: set umcast 1").expect("ib0 is set");
     assert_in_order(&[
@@ -30,7 +31,10 @@ fn one_that_network_scripts_missed_is_brought_up_once() {
     assert_eq!(scene("late"), "active umcast=1 10.0.2.1/24 ups=1");
     let guest = boot("iface_sysconfig");
     let failed = guest.journal.failed("network.service");
-    let ifup = guest.journal.find("ib1: network.service has been and missed it").expect("ifup");
+    let ifup = guest
+        .journal
+        .find("ib1: network.service finished before the interface appeared")
+        .expect("ifup");
     assert_in_order(&[("network.service", failed), ("ifup", ifup.at)]);
     let explained = guest.file("dry-run.ib2");
     assert!(explained.contains("stack network-scripts (failed): claims it:"), "{explained}");

@@ -125,7 +125,10 @@ fn a_missing_address_is_told_with_its_owner_and_heard_when_it_comes() {
 #[test]
 fn a_firmware_that_does_not_answer_hangs_nothing() {
     let said = boot("online").file("silent");
-    assert!(said.contains("answer is missing: the driver has not answered for"), "{said}");
+    assert!(
+        said.contains("answer is missing: the driver has not reported the state of the port for"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -139,7 +142,7 @@ fn a_card_that_comes_late_ends_the_wait() {
 #[test]
 fn a_vf_with_policy_down_is_told_and_comes_up_when_that_changes() {
     let guest = boot("online");
-    assert_said(&guest, "policy", &["active: the link policy of this VF is Down", "Follow"]);
+    assert_said(&guest, "policy", &["active: the link state of this VF is set to down", "Follow"]);
     assert_eq!(port(&guest, "policy-follow").0["state"], "ACTIVE");
 }
 
@@ -150,7 +153,11 @@ fn a_hostile_name_is_a_name_that_nothing_has() {
     assert_eq!(report["ports"][0]["expected"], "ib0;reboot");
     assert_eq!(report["ports"][1]["expected"], "-x");
     assert_eq!(report["verdict"], "no-such-port", "nothing is still to come");
-    assert_said(&guest, "hostile", &["pci: ", "is called so; present: ", "(0001:01:00.0)"]);
+    assert_said(
+        &guest,
+        "hostile",
+        &["pci: ", "of this name on this host; present: ", "(0001:01:00.0)"],
+    );
     let text = guest.file("usage");
     assert!(text.contains("\"ib 0\" names no port"), "{text}");
 }

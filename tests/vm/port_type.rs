@@ -22,7 +22,7 @@ fn said(seen: &str, line: u32) -> String {
     format!("{seen}, and an InfiniBand port is expected (listed in /etc/ibprov/ibprov.toml:{line})")
 }
 
-const SEEN: &str = "its port is in Ethernet mode";
+const SEEN: &str = "the port is in Ethernet mode";
 
 fn port(guest: &Outcome, report: &str, pci: &str) -> Value {
     let report = guest.json(report);

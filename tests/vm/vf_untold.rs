@@ -8,7 +8,7 @@ use crate::machine::boot;
 use crate::vf_faults::{assert_exit, cause, wrong};
 use crate::vf_plan::{grown, planned};
 
-const SHOWN: &str = "VFs 0-2 were verified by what they show themselves alone";
+const SHOWN: &str = "VFs 0-2 were verified at their own devices only";
 
 fn guest() -> std::sync::Arc<Outcome> {
     let guest = boot("vf_untold");
@@ -44,7 +44,7 @@ fn a_plan_is_carried_out_and_verified_by_what_vfs_show() {
     let notes = notes(pf);
     assert!(notes.contains(SHOWN), "{notes}");
     assert!(
-        notes.contains("VFs 3 were verified not at all, since nothing on this host"),
+        notes.contains("VFs 3 were verified not at all, since they have no device on this host"),
         "{notes}"
     );
 }

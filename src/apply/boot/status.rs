@@ -85,7 +85,7 @@ mod tests {
         let (first, second) = ("0000:4b:00.0", "0000:4b:00.1");
         let ports = [port(second, Rung::Pci), port(first, Rung::Pci)];
         let mut facts = Facts::default();
-        let why = "no driver is bound to it";
+        let why = "no driver is bound to the function";
         let of = |pci, seconds| format!("0 of 2 ports: waiting for {pci}: {why}, {seconds} s");
         assert_eq!(shown(&ports, None, &facts), of(first, 8));
         cause::learn(&mut facts, 4, &format!("mlx5_core {second}: Waiting for FW initialization"));

@@ -173,16 +173,16 @@ impl<'a> Vfs<'a> {
     pub(super) fn outcomes(&mut self) -> (Vec<Outcome>, Vec<Unresolved>) {
         self.collect();
         for worker in self.workers.drain(..) {
-            let why = format!("process {} is still at it", worker.pid());
+            let why = format!("process {} is still running", worker.pid());
             self.outcomes.push(Outcome::lost(worker.pf, &why));
         }
         for (pf, held) in self.held.drain(..) {
             self.outcomes.push(Outcome::lost(
                 pf,
                 match held {
-                    Held::Port => "its own port is not ready: its VFs were left alone",
+                    Held::Port => "the PF's own port is not ready: its VFs were not changed",
                     Held::Turn => {
-                        "its turn did not come, since VFs are bound in order: name them, and all PFs work at the same time"
+                        "the PF was not configured, because PFs whose VFs are bound in order take turns: name the VFs, and all PFs are configured at the same time"
                     }
                 },
             ));

@@ -275,7 +275,7 @@ mod tests {
             "{left}"
         );
         let late = said(unbound, &[(bind("mlx5_core"), Some(StepFailure::Unfinished))]);
-        assert!(late.ends_with("before the deadline; a child process is still at it"), "{late}");
+        assert!(late.ends_with("before the deadline; a child process is still running"), "{late}");
     }
 
     #[test]

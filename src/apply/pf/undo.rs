@@ -23,7 +23,8 @@ impl UndoRecord {
         let path = format!("{}/{file}", state::RUN_DIR);
         let undo = match root.text(&path, 1 << 20) {
             Ok(text) => serde_json::from_str(&text).unwrap_or_else(|e| {
-                problems.push(format!("{path}: {e}: what an earlier run changed is not put back"));
+                problems
+                    .push(format!("{path}: {e}: the changes of an interrupted run are not undone"));
                 Undo::default()
             }),
             Err(e) if e.is_absent() => Undo::default(),
@@ -99,7 +100,7 @@ impl UndoRecord {
         };
         result.map_err(|(path, e)| {
             format!(
-                "{}: {}: a run that is killed now would leave automatic probing off",
+                "{}: {}: if this run is killed, sriov_drivers_autoprobe stays off",
                 path.display(),
                 answer(&e)
             )
@@ -137,7 +138,7 @@ mod tests {
     fn what_cannot_be_read_is_told() {
         let (record, problems) = read("{");
         assert!(record.undo().is_empty());
-        assert!(problems.iter().any(|p| p.contains("is not put back")), "{problems:?}");
+        assert!(problems.iter().any(|p| p.contains("are not undone")), "{problems:?}");
     }
 
     #[test]

@@ -27,7 +27,7 @@ enum Meaning {
     Later,
 }
 
-const GONE: &str = "today's kernels have no such module";
+const GONE: &str = "current kernels have no such module";
 const DRIVER: &str =
     "udev loads drivers: to keep this one out, deny it in /etc/modprobe.d (`blacklist NAME`)";
 const HOOK: &str = "make it a unit, ordered After= or Before=ibprov.service";
@@ -52,7 +52,7 @@ fn meaning(key: &str) -> Option<Meaning> {
         "UCM_LOAD" | "SDP_LOAD" | "QLGC_VNIC_LOAD" | "MLX4_FC_LOAD" | "MLX4_VNIC_LOAD"
         | "IPATH_LOAD" | "EHCA_LOAD" | "CXGB3_LOAD" | "NES_LOAD" | "MLX5_FPGA_LOAD"
         | "E_IPOIB_LOAD" | "LOAD_EIPOIB" => If("yes", GONE),
-        "SRPHA_ENABLE" => If("yes", "several paths to a target are multipathd's and srp_daemon's"),
+        "SRPHA_ENABLE" => If("yes", "multipathd and srp_daemon handle several paths to a target"),
         // Drivers that udev loads by itself.
         "MTHCA_LOAD" | "QIB_LOAD" | "CXGB4_LOAD" => Nothing,
         "ONBOOT" => If("no", "openibd did not start at boot: leave ibprov.service disabled"),
@@ -65,25 +65,25 @@ fn meaning(key: &str) -> Option<Meaning> {
         | "TECH_PREVIEW_LOAD" => Nothing,
         "POST_START_DELAY" => Unless(
             "0",
-            "ibprov waits for the ports instead; what needs more is ordered on a port or a netdev",
+            "ibprov waits for the ports instead; order units that need more after a port or a netdev",
         ),
-        "NODE_DESC" => Unless("", "node descriptions are rdma-ndd's: `systemctl enable rdma-ndd`"),
+        "NODE_DESC" => Unless("", "rdma-ndd sets node descriptions: `systemctl enable rdma-ndd`"),
         "RUN_SYSCTL" => {
             If("yes", "put the settings of /sbin/sysctl_perf_tuning into /etc/sysctl.d")
         }
         "RUN_AFFINITY_TUNER" => {
-            If("yes", "ibprov tunes no interrupts: run mlnx_affinity by a unit")
+            If("yes", "ibprov does not tune interrupts: run mlnx_affinity in a unit")
         }
-        "RUN_MLNX_TUNE" => If("yes", "ibprov tunes nothing: run mlnx_tune by a unit"),
-        "RUN_FW_UPDATER_ONBOOT" => If("yes", "ibprov writes no firmware: update it by hand"),
+        "RUN_MLNX_TUNE" => If("yes", "ibprov does not tune the system: run mlnx_tune in a unit"),
+        "RUN_FW_UPDATER_ONBOOT" => If("yes", "ibprov does not update firmware: update it by hand"),
         "SRP_DAEMON_ENABLE" => If("yes", "`systemctl enable srp_daemon`"),
         "ENABLE_FW_TRACER" => If(
             "yes",
-            "for firmware traces: `echo 1 >/sys/kernel/debug/tracing/events/mlx5/mlx5_fw/enable` by a unit, if they are wanted",
+            "for firmware traces: `echo 1 >/sys/kernel/debug/tracing/events/mlx5/mlx5_fw/enable` in a unit, if they are needed",
         ),
         "CX3_ETH_ONLY" => If("yes", "set port_type_array of mlx4_core in /etc/modprobe.d"),
-        "SMARTNIC_PF_MAC_CONF" => Unless("", "set these MAC addresses by a unit"),
-        "SET_IPOIB_CHANNELS" => If("yes", "set the channels with `ethtool -L` by a unit"),
+        "SMARTNIC_PF_MAC_CONF" => Unless("", "set these MAC addresses in a unit"),
+        "SET_IPOIB_CHANNELS" => If("yes", "set the channels with `ethtool -L` in a unit"),
         "OPENIBD_PRE_START" | "OPENIBD_POST_START" | "OPENIBD_PRE_STOP" | "OPENIBD_POST_STOP" => {
             Unless("", HOOK)
         }
@@ -122,7 +122,7 @@ pub fn import(text: &str) -> Imported {
             Some(Meaning::If(word, what)) if is(word) => todo(what),
             Some(Meaning::Unless(word, what)) if !is(word) => todo(what),
             Some(_) => {}
-            None => todo("ibprov knows of no such key"),
+            None => todo("ibprov does not know this key"),
         }
     }
     for modules in [&mut load, &mut skip] {
@@ -182,7 +182,7 @@ fn ipoib(imported: &mut Imported, values: &BTreeMap<&str, (usize, String)>) {
             _ if mode != "connected" => {
                 imported.todo(line, "IPOIB_MTU is the MTU of connected mode, which is not set");
             }
-            _ => imported.todo(line, &format!("IPOIB_MTU={}: no MTU of IPoIB", shown(text))),
+            _ => imported.todo(line, &format!("IPOIB_MTU={}: not an MTU of IPoIB", shown(text))),
         }
     }
 }
@@ -200,7 +200,7 @@ fn assignment(line: &str) -> Result<Option<(&str, String)>, String> {
     let is_key =
         |key: &&str| !key.is_empty() && key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
     let Some((key, rest)) = line.split_once('=').filter(|(key, _)| is_key(key)) else {
-        return Err(format!("{} is no assignment", shown(line)));
+        return Err(format!("{} is not an assignment", shown(line)));
     };
     // What rdma-ndd does by itself, and every file has.
     if key == "NODE_DESC" && matches!(rest.trim_matches('"'), "$(hostname -s)" | "`hostname -s`") {
@@ -214,7 +214,7 @@ fn assignment(line: &str) -> Result<Option<(&str, String)>, String> {
     let value = value.ok_or_else(|| format!("{key} has a quote without an end"))?;
     if quoted != Some('\'') && value.contains(['$', '`']) {
         return Err(format!(
-            "{key}={} is for a shell to compute, which nobody does here",
+            "{key}={} is computed by a shell, which ibprov does not run",
             shown(value)
         ));
     }

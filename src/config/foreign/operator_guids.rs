@@ -88,7 +88,7 @@ impl Pf {
                 let vfs = (last.value() - first.value()).saturating_add(1).min(MOST_VFS);
                 let toml =
                     format!("[[pf]]\n{selector}\n{NAMES}vfs = {vfs}\nguid.range = \"{range}\"\n\n");
-                let todo = "how many VFs it is to have, the operator knew from its policy: vfs is the length of the range, 127 at most";
+                let todo = "the operator has the number of VFs in its policy: vfs is the length of the range, at most 127";
                 Ok((toml, Some(todo.to_owned())))
             }
             (guids, "", "") => {
@@ -111,7 +111,7 @@ fn pf_guid(text: &str) -> Result<Guid, String> {
     let tail = if bytes.len() == 20 { bytes.get(12..).map(|tail| tail.join(":")) } else { None };
     let guid: Guid = tail.as_deref().unwrap_or(text).parse().map_err(|e| format!("{e}"))?;
     if guid.is_zero() {
-        return Err(format!("{} is no GUID of a PF", shown(text)));
+        return Err(format!("{} is not a GUID of a PF", shown(text)));
     }
     Ok(guid)
 }

@@ -35,14 +35,14 @@ pub fn import(text: &str, vf_of: impl Fn(PciAddress) -> Option<(PciAddress, VfIn
             Ok(Settings { port: 1, guid: Some(guid), pkeys }) => {
                 if pkeys > 0 {
                     todo(&format!(
-                        "VF {pci}: P_Keys of a VF follow its port GUID at the subnet manager: see `ibprov plan --partitions`"
+                        "VF {pci}: the subnet manager assigns P_Keys of a VF by its port GUID: see `ibprov plan --partitions`"
                     ));
                 }
                 guid
             }
             Ok(Settings { port: 1, guid: None, .. }) => {
                 todo(&format!(
-                    "VF {pci} has no GUID here, so the subnet manager gave it one: give it one in the configuration"
+                    "VF {pci} has no GUID here: the subnet manager assigned it. Set one in the configuration"
                 ));
                 continue;
             }
@@ -60,11 +60,11 @@ pub fn import(text: &str, vf_of: impl Fn(PciAddress) -> Option<(PciAddress, VfIn
         match vf_of(pci) {
             Some((pf, index)) => {
                 if let Some(before) = pfs.entry(pf).or_default().insert(index, guid) {
-                    todo(&format!("VF {pci} had {before} by a line above: the later one is taken"));
+                    todo(&format!("VF {pci} had {before} in a line above: the later one is used"));
                 }
             }
             None => todo(&format!(
-                "VF {pci} with GUID {guid} is not on this host now, so whose it is and which is not known: make the VFs first, then import"
+                "VF {pci} with GUID {guid} is not on this host, so its PF and index are not known: create the VFs first, then import"
             )),
         }
     }
@@ -99,7 +99,7 @@ fn settings_of(words: &[&str]) -> Result<Settings, String> {
             "pkey" => settings.pkeys = words.by_ref().count(),
             "mac" | "vlan" | "rate" | "spoofchk" | "state" => {
                 return Err(format!(
-                    "{word:?} is a setting of Ethernet ports, which ibprov leaves alone"
+                    "{word:?} is a setting of Ethernet ports, which ibprov does not change"
                 ));
             }
             other => return Err(format!("{} is not understood", shown(other))),
@@ -131,7 +131,7 @@ fn pf_toml(pf: PciAddress, guids: &BTreeMap<VfIndex, Guid>) -> (String, Vec<Stri
     toml.push('\n');
     let missing: Vec<String> = missing.iter().map(ToString::to_string).collect();
     let todo = format!(
-        "PF {pf}: VF {} had no GUID in the file, and needs one: `ibprov config check` shows where, and a guid.template gives it",
+        "PF {pf}: VF {} has no GUID in the file, but needs one: `ibprov config check` shows where, and a guid.template gives it",
         missing.join(", ")
     );
     (toml, vec![todo])

@@ -46,8 +46,8 @@ fn sriov_vfs_of_rdma_core() {
                 "0501:1403:007b:cba2", # VF 1
             ]
 
-            # Left to do by hand:
-            # - line 3: VF 0000:4b:00.1: P_Keys of a VF follow its port GUID at the subnet manager: see `ibprov plan --partitions`
+            # To do by hand:
+            # - line 3: VF 0000:4b:00.1: the subnet manager assigns P_Keys of a VF by its port GUID: see `ibprov plan --partitions`
         "##]],
     );
 }
@@ -74,17 +74,17 @@ fn sriov_vfs_that_cannot_be_carried_over() {
         node-guid = "0501:1403:007b:cba4"
         port-guid = "0501:1403:007b:cba4"
 
-        # Left to do by hand:
+        # To do by hand:
         # - line 2: VF 0000:4b:00.1: ibprov plans one port GUID for each VF, and this is for port 2
-        # - line 3: VF 0000:4b:00.1 has no GUID here, so the subnet manager gave it one: give it one in the configuration
-        # - line 4: VF 0000:44:00.1 with GUID 0501:1403:007b:cba1 is not on this host now, so whose it is and which is not known: make the VFs first, then import
-        # - line 5: VF 0000:4b:00.2: "mac" is a setting of Ethernet ports, which ibprov leaves alone
+        # - line 3: VF 0000:4b:00.1 has no GUID here: the subnet manager assigned it. Set one in the configuration
+        # - line 4: VF 0000:44:00.1 with GUID 0501:1403:007b:cba1 is not on this host, so its PF and index are not known: create the VFs first, then import
+        # - line 5: VF 0000:4b:00.2: "mac" is a setting of Ethernet ports, which ibprov does not change
         # - line 6: "4b:00.1" is not a PCI address: expected domain:bus:device.function in hex, as `lspci -D` prints it, e.g. 0000:4b:00.0
-        # - line 7: VF 0000:4b:00.1: "1" is not a GUID: want 16 hex digits, written 0x0002c903000e8acd, 0002:c903:000e:8acd or 00:02:c9:03:00:0e:8a:cd
+        # - line 7: VF 0000:4b:00.1: "1" is not a GUID: expected 16 hex digits, written 0x0002c903000e8acd, 0002:c903:000e:8acd or 00:02:c9:03:00:0e:8a:cd
         # - line 8: VF 0000:4b:00.1: "guid" without a GUID
-        # - line 9: VF 0000:4b:00.3 had 0501:1403:007b:cba3 by a line above: the later one is taken
+        # - line 9: VF 0000:4b:00.3 had 0501:1403:007b:cba3 in a line above: the later one is used
         # - line 10: VF 0000:4b:00.1: "\u{1b}[2J" is not understood
-        # - PF 0000:4b:00.0: VF 0, 1 had no GUID in the file, and needs one: `ibprov config check` shows where, and a guid.template gives it
+        # - PF 0000:4b:00.0: VF 0, 1 has no GUID in the file, but needs one: `ibprov config check` shows where, and a guid.template gives it
     "##]].assert_eq(&imported.to_text("/etc/rdma/sriov-vfs"));
     // It is shown where a GUID has to be given.
     assert!(check(&imported.toml).expect_err("VF 0 has none").contains("vfs = 3"));
@@ -129,9 +129,9 @@ fn guids_of_the_network_operator() {
             vfs = 127
             guid.range = "0200:0000:00ab:0000 - 0200:0000:00ab:ffff"
 
-            # Left to do by hand:
-            # - PF 2 of the file: how many VFs it is to have, the operator knew from its policy: vfs is the length of the range, 127 at most
-            # - PF 3 of the file: how many VFs it is to have, the operator knew from its policy: vfs is the length of the range, 127 at most
+            # To do by hand:
+            # - PF 2 of the file: the operator has the number of VFs in its policy: vfs is the length of the range, at most 127
+            # - PF 3 of the file: the operator has the number of VFs in its policy: vfs is the length of the range, at most 127
         "##]],
     );
     let config = check(&imported.toml).expect("good");
@@ -156,15 +156,15 @@ fn what_the_operator_would_not_take_either() {
         &expect![[r##"
         # From /etc/x, by `ibprov import`.
 
-        # Left to do by hand:
+        # To do by hand:
         # - PF 1 of the file is left out: it names no PF
         # - PF 2 of the file is left out: it names its PF twice, by address and by GUID
         # - PF 3 of the file is left out: it gives no GUIDs
         # - PF 4 of the file is left out: "4b:00.0" is not a PCI address: expected domain:bus:device.function in hex, as `lspci -D` prints it, e.g. 0000:4b:00.0
-        # - PF 5 of the file is left out: "02:00:00" is not a GUID: want 16 hex digits, written 0x0002c903000e8acd, 0002:c903:000e:8acd or 00:02:c9:03:00:0e:8a:cd
+        # - PF 5 of the file is left out: "02:00:00" is not a GUID: expected 16 hex digits, written 0x0002c903000e8acd, 0002:c903:000e:8acd or 00:02:c9:03:00:0e:8a:cd
         # - PF 6 of the file is left out: it gives GUIDs and a range
         # - PF 7 of the file is left out: the range ends at 0200:0000:0000:0000, before its first GUID 0200:0000:0000:0001
-        # - PF 8 of the file is left out: "00:00:00:00:00:00:00:00" is no GUID of a PF
+        # - PF 8 of the file is left out: "00:00:00:00:00:00:00:00" is not a GUID of a PF
     "##]],
     );
     assert!(operator_guids::import("{}").is_err());
@@ -205,15 +205,15 @@ fn a_site_s_openib_conf() {
             mode = "connected"
             mtu = 65520
 
-            # Left to do by hand:
+            # To do by hand:
             # - line 1: ONBOOT="no": openibd did not start at boot: leave ibprov.service disabled
             # - line 7: MLX4_LOAD="no": udev loads drivers: to keep this one out, deny it in /etc/modprobe.d (`blacklist NAME`)
-            # - line 8: NODE_DESC="$(cat /etc/name)" is for a shell to compute, which nobody does here
+            # - line 8: NODE_DESC="$(cat /etc/name)" is computed by a shell, which ibprov does not run
             # - line 9: RUN_SYSCTL="yes": put the settings of /sbin/sysctl_perf_tuning into /etc/sysctl.d
-            # - line 10: POST_START_DELAY="10": ibprov waits for the ports instead; what needs more is ordered on a port or a netdev
-            # - line 11: SDP_LOAD="yes": today's kernels have no such module
-            # - line 12: COLOUR="\u{1b}[2J": ibprov knows of no such key
-            # - line 13: "if true; then" is no assignment
+            # - line 10: POST_START_DELAY="10": ibprov waits for the ports instead; order units that need more after a port or a netdev
+            # - line 11: SDP_LOAD="yes": current kernels have no such module
+            # - line 12: COLOUR="\u{1b}[2J": ibprov does not know this key
+            # - line 13: "if true; then" is not an assignment
             # - line 15: UVERBS_LOAD="maybe": neither yes nor no
             # - line 16: X has a quote without an end
             # - line 17: OPENIBD_POST_START="/root/hook.sh": make it a unit, ordered After= or Before=ibprov.service
@@ -228,7 +228,7 @@ fn an_mtu_without_connected_mode_is_said() {
         &expect![[r#"
         # From /etc/x, by `ibprov import`.
 
-        # Left to do by hand:
+        # To do by hand:
         # - line 2: IPOIB_MTU is the MTU of connected mode, which is not set
     "#]],
     );
@@ -251,8 +251,8 @@ fn an_mtu_without_connected_mode_is_said() {
         match.name = "*"
         mode = "connected"
 
-        # Left to do by hand:
-        # - line 2: IPOIB_MTU="99999": no MTU of IPoIB
+        # To do by hand:
+        # - line 2: IPOIB_MTU="99999": not an MTU of IPoIB
     "##]],
     );
 }

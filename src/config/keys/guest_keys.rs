@@ -67,14 +67,14 @@ pub(crate) mod guest {
         UNIT = "unit", Kind::OneOrMore(&UNIT_NAME), "",
             "The systemd unit, or a list of them.";
         VFS = "vfs", Kind::Words(&GUEST_VF), "",
-            "The VFs it needs, each as PF/INDEX; \"auto\" takes those of the domain's hostdev devices, and is the default for a domain.";
+            "The VFs that it needs, each as PF/INDEX; \"auto\" takes those of the domain's hostdev devices, and is the default for a domain.";
         AFTER = "after", Kind::Words(&GUEST_NAME), "[]",
             "Guests of this list that are started before it.";
         TIMEOUT = "timeout", Kind::Span { min: 1, max: 86400 }, "\"2min\"",
-            "How long its start may take.";
+            "Maximum time that the start may take.";
         ON_FAILURE = "on-failure", Kind::Word(&WHAT_TO_DO), "\"retry\"",
-            "If its VFs are not right: retry (start it when they are) or report (leave it).";
+            "If the VFs are not ready: retry (start it once they are) or report (do not start it).";
         READY = "ready", Kind::Word(&UP), "\"running\"",
-            "What counts as up: running, or agent (its guest agent answers).";
+            "When a domain is up: running, or agent (once its guest agent answers).";
     }
 }

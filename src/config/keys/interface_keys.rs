@@ -13,7 +13,7 @@ pub(crate) mod interface {
         MATCH_PCI = "match.pci", Kind::OneOrMore(&words::PCI), "",
             "The interfaces of the adapter at this PCI address, or a list of them.";
         MATCH_PORT = "match.port", Kind::Number { min: 1, max: 254 }, "",
-            "Beside match.pci: only this port of the adapter, counted from 1.";
+            "Together with match.pci: only this port of the adapter, counted from 1.";
         NAME = "name", Kind::Word(&words::IF_NAME), "",
             "The name that udev gives the interface at every boot; for one port only.";
         MODE = "mode", Kind::Word(&words::MODE), "",
@@ -21,13 +21,13 @@ pub(crate) mod interface {
         MTU = "mtu", Kind::Number { min: 72, max: 65520 }, "",
             "MTU in bytes: at most 4092 in datagram mode, 65520 in connected mode.";
         UMCAST = "umcast", Kind::Flag, "",
-            "Whether user space may join multicast groups on its own.";
+            "Whether user space may join multicast groups by itself.";
         RECEIVE_QUEUE = "receive-queue", Kind::Number { min: 2, max: 8192 }, "",
-            "The least that ib_ipoib's recv_queue_size should be; a smaller one is told, not changed.";
+            "The minimum recv_queue_size of ib_ipoib; a smaller one is reported, not changed.";
         SEND_QUEUE = "send-queue", Kind::Number { min: 2, max: 8192 }, "",
-            "The least that ib_ipoib's send_queue_size should be; a smaller one is told, not changed.";
+            "The minimum send_queue_size of ib_ipoib; a smaller one is reported, not changed.";
         PARTITION = "partition", Kind::Tables(super::partition::KEYS), "[]",
-            "A P_Key child that the interface shall have.";
+            "A P_Key child of the interface.";
     }
 }
 
@@ -40,12 +40,12 @@ pub(crate) mod partition {
         PKEY = "pkey", Kind::Word(&words::PKEY), "",
             "Its P_Key.";
         NAME = "name", Kind::Word(&words::IF_NAME), "",
-            "Its name; the kernel's, as ib0.8001, if not given.";
+            "The name; default: the kernel's, such as ib0.8001.";
         MODE = "mode", Kind::Word(&words::MODE), "",
-            "Its transport mode, if it is not its parent's.";
+            "The transport mode; default: the parent's.";
         MTU = "mtu", Kind::Number { min: 72, max: 65520 }, "",
-            "Its MTU in bytes, if it is not its parent's.";
+            "The MTU in bytes; default: the parent's.";
         UMCAST = "umcast", Kind::Flag, "",
-            "Whether user space may join multicast groups on its own, if not as on its parent.";
+            "Whether user space may join multicast groups by itself; default: as on the parent.";
     }
 }

@@ -118,7 +118,7 @@ impl Kind {
                 if (min..=max).contains(&&number) {
                     Ok(Value::Number(number))
                 } else {
-                    Err(format!("{number} is out of range: want {min} to {max}"))
+                    Err(format!("{number} is out of range: expected {min} to {max}"))
                 }
             }
             (
@@ -132,10 +132,10 @@ impl Kind {
                 let number = integer(number)?;
                 let index = u16::try_from(number).ok().and_then(VfIndex::new);
                 let index =
-                    index.ok_or_else(|| format!("{number} is out of range: want 0 to 65534"));
+                    index.ok_or_else(|| format!("{number} is out of range: expected 0 to 65534"));
                 index.map(|index| Value::Vfs(VfRange::one(index)))
             }
-            _ => Err(format!("want {}, got {}", self.wanted(), type_name(given))),
+            _ => Err(format!("expected {}, got {}", self.wanted(), type_name(given))),
         }
     }
     /// What is wanted, with its article.
@@ -168,7 +168,7 @@ fn in_range(span: Duration, min: u64, max: u64) -> Result<Value, String> {
 
 fn range_text(given: &str, min: u64, max: u64) -> String {
     let [min, max] = [min, max].map(|s| TimeSpan(Duration::from_secs(s)));
-    format!("{given} is out of range: want {min} to {max}")
+    format!("{given} is out of range: expected {min} to {max}")
 }
 
 fn integer(number: &toml::de::DeInteger<'_>) -> Result<i64, String> {

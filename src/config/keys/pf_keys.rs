@@ -35,7 +35,7 @@ const LINK_STATE: Word = Word {
 };
 
 const DRIVER: Word = Word {
-    what: "a way to drive a VF",
+    what: "a driver of VFs",
     example: "vfio-pci",
     spelling: Spelling::OneOf(VfDriver::all_typed),
     parse: |text| match text {
@@ -82,11 +82,11 @@ pub(crate) mod pf {
         RDMA_NAME = "rdma", Kind::Word(&RDMA), "",
             "The PF by the name of its RDMA device.";
         VFS = "vfs", Kind::Number { min: 0, max: 65535 }, "",
-            "How many VFs it shall have; the length of the list of GUIDs, if not given.";
+            "The number of VFs; default: the length of the list of GUIDs.";
         LINK_STATE = "link-state", Kind::Word(&STATE), "\"follow\"",
-            "The link state of its VFs: follow the physical port, up or down.";
+            "The link state of the VFs: follow the physical port, up or down.";
         DRIVER = "driver", Kind::Word(&DRIVEN), "\"host\"",
-            "Who drives its VFs: the host's own driver (host), vfio-pci, or nobody (none).";
+            "The driver of the VFs: the host's own (host), vfio-pci, or none.";
         GUID_LIST = "guid.list", Kind::Words(&ANY_GUID), "",
             "The GUID of each VF from VF 0 on, for node and port alike.";
         GUID_RANGE = "guid.range", Kind::Word(&GUIDS), "",
@@ -112,15 +112,15 @@ pub(crate) mod pf {
         GUID_PORT_TEMPLATE = "guid.port.template", Kind::Word(&TEMPLATE), "",
             "Hex digits and numbers in fields make the GUID of each VF, 64 bits in all as its port GUID: {host:BITS}, {site:BITS}, {pf:BITS}, {vf:BITS}, {kind:BITS}.";
         NUMBER = "number", Kind::Number { min: 0, max: 65535 }, "",
-            "The PF's number in templates; its place among the [[pf]], from 0, if not given.";
+            "The PF's number in templates; default: its position among the [[pf]], from 0.";
         VF_NAME = "vf-name", Kind::Word(&NAME), "",
             "The name of each VF's netdev: text with {vf}, and {netdev} or {rdma} for the PF's own names.";
         VF_RDMA_NAME = "vf-rdma-name", Kind::Word(&NAME), "",
             "The name of each VF's RDMA device, in the same way.";
         BIND = "bind", Kind::Word(&ORDER), "",
-            "How its VFs are bound: parallel, or in-order, each when the one before has its devices; if not given, in order where the kernel's numbers would be chance.";
+            "How the VFs are bound: parallel, or in-order, each after the devices of the one before have appeared; default: in order if names depend on the order.";
         VF = "vf", Kind::Tables(super::vf::KEYS), "[]",
-            "What differs for one VF, or several in a row.";
+            "Exceptions for one VF, or a range of VFs.";
     }
 }
 
@@ -139,6 +139,6 @@ pub(crate) mod vf {
         LINK_STATE = "link-state", Kind::Word(&STATE), "",
             "The link state of these VFs.";
         DRIVER = "driver", Kind::Word(&DRIVEN), "",
-            "Who drives these VFs.";
+            "The driver of these VFs.";
     }
 }

@@ -13,8 +13,8 @@ pub(crate) mod port {
         RDMA = "rdma", Kind::OneOrMore(&words::RDMA), "",
             "The adapter by the name of its RDMA device, or a list of them.";
         PORT = "port", Kind::Number { min: 1, max: 254 }, "",
-            "Only this port of the adapter, counted from 1; all of them if not given.";
+            "Only this port of the adapter, counted from 1; default: all ports.";
         REQUIRED = "required", Kind::Flag, "true",
-            "It is a failure if the port does not come.";
+            "The absence of the port is a failure.";
     }
 }

@@ -18,7 +18,7 @@ pub(super) const RENAMED: &[Renamed] = &[
     Renamed {
         old: "expect.port",
         new: "port",
-        help: "write [[port]], and `[boot] ports = \"listed\"` where no other ports are expected",
+        help: "write [[port]], and `[boot] ports = \"listed\"` to expect no other ports",
     },
     Renamed {
         old: "port.optional",

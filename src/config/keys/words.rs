@@ -76,7 +76,7 @@ pub(super) const STATE: Word = Word {
     parse: |text| {
         let want = || {
             format!(
-                "{text:?} is no state to wait for: want {}",
+                "{text:?} is not a state that can be waited for: expected {}",
                 Rung::words_to_wait_for().join(", ")
             )
         };
@@ -98,7 +98,7 @@ pub(super) const PATH: Word = Word {
     parse: |text| {
         let good = text.starts_with('/') && !text.chars().any(char::is_control);
         good.then(|| Value::Path(text.to_owned()))
-            .ok_or_else(|| "want an absolute path, without control characters".to_owned())
+            .ok_or_else(|| "expected an absolute path, without control characters".to_owned())
     },
 };
 

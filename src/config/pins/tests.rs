@@ -43,7 +43,7 @@ fn what_is_wrong_is_said_with_its_line() {
     assert_eq!(why(""), "line 1: missing field `schema`");
     assert_eq!(
         why("schema = 2\n"),
-        "schema 2: this ibprov knows schema 1 only; a newer one wrote it"
+        "schema 2: this ibprov knows schema 1 only; it was written by a newer version"
     );
     assert!(why("schema = 1\n[[pf]\n").starts_with("line 2: "), "{}", why("schema = 1\n[[pf]\n"));
     assert!(why("schema = 1\nvf = 1\n").starts_with("line 2: unknown field `vf`"));

@@ -155,7 +155,7 @@ fn an_old_name_is_answered_with_the_new_one() {
         3 | [[expect.port]]
           |          ^^^^ write port
           |
-          = help: write [[port]], and `[boot] ports = "listed"` where no other ports are expected
+          = help: write [[port]], and `[boot] ports = "listed"` to expect no other ports
 
         error: port.optional was renamed to port.required
          --> /etc/0.toml:7:1

@@ -49,9 +49,9 @@ fn every_way_to_go_wrong_is_shown() {
             3 | unit = "a.service"
               |        ----------- and a unit
               |
-              = help: keep one; a second [[guest]] may have the other
+              = help: keep one; use a second [[guest]] for the other
 
-            error: guest does not say what to start
+            error: guest does not name a domain or unit
              --> /etc/0.toml:4:1
               |
             4 | [[guest]]
@@ -70,9 +70,9 @@ fn every_way_to_go_wrong_is_shown() {
             9 | domain = "c"
               |          ^^^ here
               |
-              = help: keep one of the two; `guest = []` in a file between them drops what came before it
+              = help: keep one of the two; `guest = []` in a file between them clears the list before it
 
-            error: a unit's VFs cannot be found by themselves
+            error: the VFs of a unit cannot be determined automatically
              --> /etc/1.toml:3:7
               |
             3 | vfs = ["auto"]
@@ -107,11 +107,11 @@ fn circles_and_strangers_in_after_are_told() {
             "[[guest]]\ndomain = \"a\"\nafter = [\"b\", \"nobody\"]\n[[guest]]\ndomain = \"b\"\nafter = [\"c\"]\n[[guest]]\ndomain = \"c\"\nafter = [\"a\"]\n",
         ],
         &expect![[r#"
-            error: guest is after "nobody", which is no guest
+            error: guest is after "nobody", which is not a guest
              --> /etc/0.toml:3:9
               |
             3 | after = ["b", "nobody"]
-              |         ^^^^^^^^^^^^^^^ no [[guest]] has this name
+              |         ^^^^^^^^^^^^^^^ there is no [[guest]] of this name
               |
               = help: write the domain or unit exactly as its own [[guest]] does
 
@@ -119,9 +119,9 @@ fn circles_and_strangers_in_after_are_told() {
              --> /etc/0.toml:1:1
               |
             1 | [[guest]]
-              | ^^^^^^^^^ here the circle begins
+              | ^^^^^^^^^ here the cycle begins
               |
-              = help: take one of the guests out of an `after` list
+              = help: remove one of the guests from an `after` list
 
             configuration is bad: 2 errors"#]],
     );

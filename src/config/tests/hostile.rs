@@ -51,7 +51,7 @@ fn a_line_too_long_for_a_frame_is_named_only() {
 
         error: bad value for boot.timeout
         --> /etc/0.toml:3:5016
-         = note: 0 is out of range: want 1s to 1h
+         = note: 0 is out of range: expected 1s to 1h
 
         configuration is bad: 2 errors"#]]
     .assert_eq(&loaded(&[&text]).expect_err("bad").to_string());

@@ -80,65 +80,65 @@ fn partitions_have_settings_and_names_of_their_own() {
     bad(
         &[&bad_ones],
         &expect![[r#"
-        error: P_Key 0x8001 is listed twice for one interface
-         --> /etc/0.toml:9:8
-          |
-        6 | pkey = "0x8001"
-          |        -------- and first here
-        7 | mode = "datagram"
-        8 | [[interface.partition]]
-        9 | pkey = "0x0001"
-          |        ^^^^^^^^ here
-          |
-          = help: keep one of the two; 0x0001 is 0x8001, since IPoIB is always a full member
+            error: P_Key 0x8001 is listed twice for one interface
+             --> /etc/0.toml:9:8
+              |
+            6 | pkey = "0x8001"
+              |        -------- and first here
+            7 | mode = "datagram"
+            8 | [[interface.partition]]
+            9 | pkey = "0x0001"
+              |        ^^^^^^^^ here
+              |
+              = help: keep one of the two; 0x0001 is 0x8001, since IPoIB is always a full member
 
-        error: interface.partition does not say which P_Key
-          --> /etc/0.toml:14:1
-           |
-        14 | [[interface.partition]]
-           | ^^^^^^^^^^^^^^^^^^^^^^^ names none
-           |
-           = help: add `pkey = "0x8001"`, say
+            error: interface.partition has no P_Key
+              --> /etc/0.toml:14:1
+               |
+            14 | [[interface.partition]]
+               | ^^^^^^^^^^^^^^^^^^^^^^^ names none
+               |
+               = help: add, for example, `pkey = "0x8001"`
 
-        error: an MTU of 65520 is too large for datagram mode
-         --> /etc/0.toml:4:7
-          |
-        4 | mtu = 65520
-          |       ^^^^^ at most 4092 is possible
-        5 | [[interface.partition]]
-        6 | pkey = "0x8001"
-        7 | mode = "datagram"
-          |        ---------- in this mode
-          |
-          = help: datagram mode has 4092 at most (2044 on a link of 2048), connected mode 65520
+            error: the MTU 65520 is too large for datagram mode
+             --> /etc/0.toml:4:7
+              |
+            4 | mtu = 65520
+              |       ^^^^^ at most 4092 is possible
+            5 | [[interface.partition]]
+            6 | pkey = "0x8001"
+            7 | mode = "datagram"
+              |        ---------- in this mode
+              |
+              = help: the maximum is 4092 in datagram mode (2044 on a link of 2048) and 65520 in connected mode
 
-        error: interface.partition.name is for one interface
-          --> /etc/0.toml:20:8
-           |
-        16 | [[interface]]
-           | ------------- and more than one interface, or a pattern
-        17 | match.name = "ib*"
-        18 | [[interface.partition]]
-        19 | pkey = "0x8003"
-        20 | name = "x"
-           |        ^^^ one name
-           |
-           = help: leave it out: children are called PARENT.8001 then
+            error: interface.partition.name is for one interface
+              --> /etc/0.toml:20:8
+               |
+            16 | [[interface]]
+               | ------------- and more than one interface, or a pattern
+            17 | match.name = "ib*"
+            18 | [[interface.partition]]
+            19 | pkey = "0x8003"
+            20 | name = "x"
+               |        ^^^ one name
+               |
+               = help: remove it: children are then named PARENT.8001
 
-        error: one name is given to two interfaces
-          --> /etc/0.toml:23:8
-           |
-        23 | name = "lnet0"
-           |        ^^^^^^^ here
-           |
-          ::: /etc/0.toml:10:8
-           |
-        10 | name = "lnet0"
-           |        ------- and here
-           |
-           = help: keep one of the two
+            error: one name is given to two interfaces
+              --> /etc/0.toml:23:8
+               |
+            23 | name = "lnet0"
+               |        ^^^^^^^ here
+               |
+              ::: /etc/0.toml:10:8
+               |
+            10 | name = "lnet0"
+               |        ------- and here
+               |
+               = help: keep one of the two
 
-        configuration is bad: 5 errors"#]],
+            configuration is bad: 5 errors"#]],
     );
 }
 
@@ -181,7 +181,7 @@ fn every_way_to_go_wrong_is_shown() {
             "[[interface]]\nmtu = 2044\n[[interface]]\nmatch.name = \"ib0\"\nmatch.pci = \"0000:4b:00.0\"\n[[interface]]\nmatch.name = \"ib0\"\nmatch.port = 1\n",
         ],
         &expect![[r#"
-            error: interface does not say which interface
+            error: interface does not select an interface
              --> /etc/0.toml:1:1
               |
             1 | [[interface]]
@@ -189,7 +189,7 @@ fn every_way_to_go_wrong_is_shown() {
               |
               = help: give exactly one of match.name, match.port-guid, match.pci; match.name = "*" means every one
 
-            error: interface names its interface in more than one way
+            error: interface selects its interface in more than one way
              --> /etc/0.toml:4:14
               |
             4 | match.name = "ib0"
@@ -214,7 +214,7 @@ fn every_way_to_go_wrong_is_shown() {
     bad(
         &["[[interface]]\nmatch.name = \"*\"\nmode = \"datagram\"\nmtu = 65520\nname = \"ib0\"\n"],
         &expect![[r#"
-            error: an MTU of 65520 is too large for datagram mode
+            error: the MTU 65520 is too large for datagram mode
              --> /etc/0.toml:4:7
               |
             3 | mode = "datagram"
@@ -222,7 +222,7 @@ fn every_way_to_go_wrong_is_shown() {
             4 | mtu = 65520
               |       ^^^^^ at most 4092 is possible
               |
-              = help: datagram mode has 4092 at most (2044 on a link of 2048), connected mode 65520
+              = help: the maximum is 4092 in datagram mode (2044 on a link of 2048) and 65520 in connected mode
 
             error: interface.name is for one port
              --> /etc/0.toml:5:8
@@ -253,25 +253,25 @@ fn every_way_to_go_wrong_is_shown() {
              --> /etc/0.toml:3:8
               |
             3 | mode = "cm"
-              |        ^^^^ "cm" is no transport mode: want "datagram" or "connected"
+              |        ^^^^ "cm" is not a transport mode: expected "datagram" or "connected"
 
             error: bad value for interface.mtu
              --> /etc/0.toml:4:7
               |
             4 | mtu = 9
-              |       ^ 9 is out of range: want 72 to 65520
+              |       ^ 9 is out of range: expected 72 to 65520
 
             error: bad value for interface.partition.pkey
              --> /etc/0.toml:5:23
               |
             5 | partition = [{ pkey = "0x8000" }, { pkey = "8001" }]
-              |                       ^^^^^^^^ "0x8000" is not a P_Key: want 0x and four hex digits, 0x8001 to 0xffff (0x0001 is 0x8001: IPoIB is always a full member)
+              |                       ^^^^^^^^ "0x8000" is not a P_Key: expected 0x and four hex digits, 0x8001 to 0xffff (0x0001 is 0x8001: IPoIB is always a full member)
 
             error: bad value for interface.partition.pkey
              --> /etc/0.toml:5:44
               |
             5 | partition = [{ pkey = "0x8000" }, { pkey = "8001" }]
-              |                                            ^^^^^^ "8001" is not a P_Key: want 0x and four hex digits, 0x8001 to 0xffff (0x0001 is 0x8001: IPoIB is always a full member)
+              |                                            ^^^^^^ "8001" is not a P_Key: expected 0x and four hex digits, 0x8001 to 0xffff (0x0001 is 0x8001: IPoIB is always a full member)
 
             configuration is bad: 5 errors"#]],
     );

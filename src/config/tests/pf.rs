@@ -65,21 +65,21 @@ fn what_a_pf_lacks_or_says_twice() {
     bad(
         &["[[pf]]\nvfs = 2\n[[pf]]\npci = \"0000:4b:00.0\"\nrdma = \"mlx5_0\"\nvfs = 1\n"],
         &expect![[r#"
-            error: pf does not say which PF
+            error: pf does not name a PF
              --> /etc/0.toml:1:1
               |
             1 | [[pf]]
               | ^^^^^^ names no PF
               |
-              = help: give exactly one of pci, port-guid, node-guid, rdma; a port or node GUID survives moving the card to another slot
+              = help: give exactly one of pci, port-guid, node-guid, rdma; a port or node GUID still applies if the adapter moves to another slot
 
-            error: pf does not say where the node and port GUIDs of its VFs come from
+            error: pf has no source for the node and port GUIDs of its VFs
              --> /etc/0.toml:2:7
               |
             2 | vfs = 2
               |       ^ each VF needs a node GUID and a port GUID, or its port stays down and rdma_cm fails
               |
-              = help: a good choice, where 00 may be your site: `guid.template = "02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}"`
+              = help: recommended, with 00 for your site: `guid.template = "02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}"`
 
             error: pf names its PF in more than one way
              --> /etc/0.toml:4:7
@@ -91,46 +91,46 @@ fn what_a_pf_lacks_or_says_twice() {
               |
               = help: keep exactly one of pci, port-guid, node-guid, rdma
 
-            error: pf does not say where the node and port GUIDs of its VFs come from
+            error: pf has no source for the node and port GUIDs of its VFs
              --> /etc/0.toml:6:7
               |
             6 | vfs = 1
               |       ^ each VF needs a node GUID and a port GUID, or its port stays down and rdma_cm fails
               |
-              = help: a good choice, where 00 may be your site: `guid.template = "02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}"`
+              = help: recommended, with 00 for your site: `guid.template = "02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}"`
 
             configuration is bad: 4 errors"#]],
     );
     bad(
         &["[[pf]]\nrdma = \"mlx5_0\"\n"],
         &expect![[r#"
-        error: pf does not say how many VFs it shall have
+        error: pf does not set the number of VFs
          --> /etc/0.toml:1:1
           |
         1 | [[pf]]
           | ^^^^^^ no vfs, and no list of GUIDs to count
           |
-          = help: add `vfs = 8`, say
+          = help: add, for example, `vfs = 8`
 
         configuration is bad: 1 error"#]],
     );
     bad(
         &["[[pf]]\nrdma = \"mlx5_0\"\nvfs = 2\n"],
         &expect![[r#"
-        error: pf does not say where the node and port GUIDs of its VFs come from
+        error: pf has no source for the node and port GUIDs of its VFs
          --> /etc/0.toml:3:7
           |
         3 | vfs = 2
           |       ^ each VF needs a node GUID and a port GUID, or its port stays down and rdma_cm fails
           |
-          = help: a good choice, where 00 may be your site: `guid.template = "02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}"`
+          = help: recommended, with 00 for your site: `guid.template = "02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}"`
 
         configuration is bad: 1 error"#]],
     );
     bad(
         &["[[pf]]\nrdma = \"mlx5_0\"\nvfs = 2\nguid.port.list = [\"0200:0000:0000:0001\"]\n"],
         &expect![[r#"
-            error: pf does not say where the node GUIDs of its VFs come from
+            error: pf has no source for the node GUIDs of its VFs
              --> /etc/0.toml:3:7
               |
             3 | vfs = 2
@@ -145,7 +145,7 @@ fn what_a_pf_lacks_or_says_twice() {
             "[[pf]]\nrdma = \"mlx5_0\"\nvfs = 2\nguid.offset = 4\nguid.port.list = [\"0200:0000:0000:0001\"]\n",
         ],
         &expect![[r#"
-            error: pf gives the GUIDs of its VFs in two ways
+            error: pf has two sources for the GUIDs of its VFs
              --> /etc/0.toml:5:18
               |
             4 | guid.offset = 4
@@ -153,7 +153,7 @@ fn what_a_pf_lacks_or_says_twice() {
             5 | guid.port.list = ["0200:0000:0000:0001"]
               |                  ^^^^^^^^^^^^^^^^^^^^^^^ guid.port.list is one
               |
-              = help: keep one of the two; exceptions for single VFs are [[pf.vf]]
+              = help: keep one of the two; use [[pf.vf]] for exceptions
 
             configuration is bad: 1 error"#]],
     );
@@ -187,13 +187,13 @@ fn what_a_pf_lacks_or_says_twice() {
             1 | [[pf]]
               | ------ and first here
               |
-              = help: keep one of the two; `pf = []` in a file between them drops what came before it
+              = help: keep one of the two; `pf = []` in a file between them clears the list before it
 
             error: bad value for the GUID of a PF
              --> /etc/1.toml:5:13
               |
             5 | port-guid = "0000:0000:0000:0000"
-              |             ^^^^^^^^^^^^^^^^^^^^^ an all-zero GUID is what a port without a GUID shows
+              |             ^^^^^^^^^^^^^^^^^^^^^ an all-zero GUID means that a port has no GUID
 
             configuration is bad: 2 errors"#]],
     );
@@ -225,9 +225,9 @@ fn what_an_exception_gets_wrong() {
             8 | [[pf.vf]]
               | ^^^^^^^^^ here
               |
-              = help: make one of the two, or separate their ranges
+              = help: merge the two, or separate their ranges
 
-            error: pf.vf does not say which VF
+            error: pf.vf does not name a VF
               --> /etc/0.toml:11:1
                |
             11 | [[pf.vf]]
@@ -242,7 +242,7 @@ fn what_an_exception_gets_wrong() {
             "[[pf]]\nrdma = \"mlx5_0\"\nvfs = 8\nguid.offset = 9\n[[pf.vf]]\nindex = \"4-8\"\nlink-state = \"up\"\n",
         ],
         &expect![[r#"
-            error: pf.vf is about a VF that the PF shall not have
+            error: pf.vf is for a VF that the PF does not have
              --> /etc/0.toml:6:9
               |
             3 | vfs = 8
@@ -262,13 +262,13 @@ fn what_an_exception_gets_wrong() {
              --> /etc/0.toml:6:9
               |
             6 | index = 70000
-              |         ^^^^^ 70000 is out of range: want 0 to 65534
+              |         ^^^^^ 70000 is out of range: expected 0 to 65534
 
             error: bad value for pf.vf.link-state
              --> /etc/0.toml:7:14
               |
             7 | link-state = "Up"
-              |              ^^^^ want "follow", "up" or "down" (`ip link` calls them auto, enable and disable)
+              |              ^^^^ expected "follow", "up" or "down" (`ip link` calls them auto, enable and disable)
 
             error: unknown key "colour" in [[pf.vf]]
              --> /etc/0.toml:8:1
@@ -300,7 +300,7 @@ fn what_an_exception_gets_wrong() {
              --> /etc/0.toml:4:13
               |
             4 | guid.list = "0200:0000:0000:0001"
-              |             ^^^^^^^^^^^^^^^^^^^^^ want a list of strings, each a GUID, got a string
+              |             ^^^^^^^^^^^^^^^^^^^^^ expected a list of strings, each a GUID, got a string
 
             configuration is bad: 1 error"#]],
     );
@@ -322,7 +322,7 @@ fn a_template_that_is_none_is_shown() {
              --> /etc/0.toml:8:17
               |
             8 | guid.template = "{hots:64}"
-              |                 ^^^^^^^^^^^ {hots:64} is not a field: want {host:BITS}, {site:BITS}, {pf:BITS}, {vf:BITS} or {kind:BITS}, BITS from 1 to 56, and ":decimal" after it where each decimal digit is to take 4 bits; {kind:8:node=0,port=1} says which number is which
+              |                 ^^^^^^^^^^^ {hots:64} is not a field: expected {host:BITS}, {site:BITS}, {pf:BITS}, {vf:BITS} or {kind:BITS}, BITS from 1 to 56, and ":decimal" after it where each decimal digit is to take 4 bits; {kind:8:node=0,port=1} says which number is which
 
             configuration is bad: 2 errors"#]],
     );
@@ -335,13 +335,13 @@ fn a_template_with_the_site_needs_its_number() {
     bad(
         &[pf],
         &expect![[r#"
-        error: pf.guid.template wants the site's number, and host.site is not given
+        error: pf.guid.template needs the site's number, but host.site is not set
          --> /etc/0.toml:4:17
           |
         4 | guid.template = "02:{site:8}:{host:16}:{pf:8}:{kind:8}:{vf:16}"
           |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ {site:8} is that number
           |
-          = help: add `[host] site = 1`, say: a number that no other cluster takes whose fabric may one day be joined with this one
+          = help: add, for example, `[host] site = 1`: use different numbers for clusters whose fabrics may be joined one day
 
         configuration is bad: 1 error"#]],
     );
@@ -370,7 +370,7 @@ fn the_host_has_one_number() {
     bad(
         &["host.number = 1", "host.number-file = \"/etc/n\""],
         &expect![[r#"
-        error: host.number and host.number-file are both given
+        error: host.number and host.number-file are both set
          --> /etc/1.toml:1:20
           |
         1 | host.number-file = "/etc/n"
@@ -388,25 +388,25 @@ fn the_host_has_one_number() {
     bad(
         &["host.number = -1\nhost.number-file = \"n\"\nhost.number-rule = \"any\""],
         &expect![[r#"
-        error: bad value for host.number
-         --> /etc/0.toml:1:15
-          |
-        1 | host.number = -1
-          |               ^^ -1 is out of range: want 0 to 4294967295
+            error: bad value for host.number
+             --> /etc/0.toml:1:15
+              |
+            1 | host.number = -1
+              |               ^^ -1 is out of range: expected 0 to 4294967295
 
-        error: bad value for host.number-file
-         --> /etc/0.toml:2:20
-          |
-        2 | host.number-file = "n"
-          |                    ^^^ want an absolute path, without control characters
+            error: bad value for host.number-file
+             --> /etc/0.toml:2:20
+              |
+            2 | host.number-file = "n"
+              |                    ^^^ expected an absolute path, without control characters
 
-        error: bad value for host.number-rule
-         --> /etc/0.toml:3:20
-          |
-        3 | host.number-rule = "any"
-          |                    ^^^^^ want "last-digits", "first-digits" or "only-digits"
+            error: bad value for host.number-rule
+             --> /etc/0.toml:3:20
+              |
+            3 | host.number-rule = "any"
+              |                    ^^^^^ expected "last-digits", "first-digits" or "only-digits"
 
-        configuration is bad: 3 errors"#]],
+            configuration is bad: 3 errors"#]],
     );
 }
 
@@ -487,9 +487,9 @@ fn patterns_for_names_are_judged_with_their_place() {
             "the netdev name of VF 11 would be too long",
             ":6:11",
         ),
-        ("vf-rdma-name = \"mlx5_{vf}\"", "\"mlx5_11\" is one that the kernel gives", ":6:16"),
-        ("vf-name = \"ib%k{vf}\"", "'%' is not for names", ":6:11"),
-        ("bind = \"chance\"", "want \"in-order\" or \"parallel\"", ":6:8"),
+        ("vf-rdma-name = \"mlx5_{vf}\"", "\"mlx5_11\" is a name that the kernel gives", ":6:16"),
+        ("vf-name = \"ib%k{vf}\"", "'%' is not allowed in names", ":6:11"),
+        ("bind = \"chance\"", "expected \"in-order\" or \"parallel\"", ":6:8"),
     ] {
         let said = with(line, "");
         assert!(said.contains(want) && said.contains(place), "{line}: {said}");

@@ -296,15 +296,15 @@ const UNSAID: &str = concat!(
     // Between keys of one section, and between tables.
     "|is longer than boot.timeout|modules.load and in modules.exclude",
     "|described twice|listed twice|given twice|given to two interfaces|given two names",
-    "|is no guest|comes after itself|VFs beside auto",
+    "|is not a guest|comes after itself|VFs beside auto",
     // What a row or a table in it has from elsewhere.
     "|partition.name is for one interface|too large for datagram mode",
-    "|where the .* come from|PF shall not have|two exceptions|have one GUID",
+    "|no source for the|PF does not have|two exceptions|have one GUID",
     "|have one (netdev|RDMA device) name|(netdev|RDMA device) name of VF|name for VF|of two PFs",
-    "|site number|host.site is not given|the same GUID",
+    "|site number|host.site is not set|the same GUID",
     // The order of two ends, what widths make together, what a pattern's brackets mean.
     "|pf[.](guid|vf-name|vf-rdma-name)|pf.vf.index|is not a name pattern",
-    "|all-zero GUID|is no libvirt connection",
+    "|all-zero GUID|is not a libvirt connection",
 );
 
 /// What the program says of this document that a schema could have said; `None`: it is

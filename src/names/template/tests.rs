@@ -120,19 +120,23 @@ fn what_is_wrong_is_said() {
     let why = |text: &str| text.parse::<Template>().expect_err(text).to_string();
     assert_eq!(why(""), "the template has 0 bits, and a GUID has 64");
     assert_eq!(why("02:00:{vf:16}"), "the template has 32 bits, and a GUID has 64");
-    assert_eq!(why("0:2"), "a ':' stands after 4 bits: it may only stand between bytes");
+    assert_eq!(why("0:2"), "a ':' follows 4 bits: it is allowed only between bytes");
     assert_eq!(why("0g"), "'g' is neither a hex digit nor a field such as {vf:16}");
     assert_eq!(
         why("{vf:6:decimal}"),
         "{vf:6:decimal} holds decimal digits of 4 bits each, so its width is a multiple of 4"
     );
-    assert_eq!(why("{vf:8}:{vf:8}"), "{vf} stands twice");
+    assert_eq!(why("{vf:8}:{vf:8}"), "{vf} occurs twice");
     assert_eq!(
         why("{kind:1:node=2,port=0}"),
         "{kind:1:node=2,port=0} needs two different numbers that fit, one for node and one for port GUIDs"
     );
     for text in ["{vf}", "{vf:0}", "{vf:57}", "{vf:+8}", "{name:8}", "{vf:8", "{vf:8:hex}", "{}"] {
-        assert!(why(text).contains("is not a field: want {host:BITS}"), "{text}: {}", why(text));
+        assert!(
+            why(text).contains("is not a field: expected {host:BITS}"),
+            "{text}: {}",
+            why(text)
+        );
     }
     assert!(why("{h\u{1b}[2Jst:8}").starts_with("{h\\u{1b}[2Jst:8} is not a field"));
 }

@@ -17,7 +17,7 @@ pub(super) fn host_number(source: &HostNumber, host: &PlanHost) -> Result<u64, S
                 let number = of_name(name, *rule)?;
                 match host.overruled_name.as_deref().map(|file| (file, of_name(file, *rule))) {
                     Some((file, Ok(other))) if other != number => Err(format!(
-                        "it is {number} by systemd.hostname={name} on the kernel command line, and {other} by {file:?} in /etc/hostname, so one of them is wrong"
+                        "the host's number is {number} by systemd.hostname={name} on the kernel command line, and {other} by {file:?} in /etc/hostname, so that one of them is wrong"
                     )),
                     _ => Ok(number),
                 }

@@ -309,7 +309,7 @@ fn the_two_sources_of_a_fixed_name_have_to_give_one_number() {
     assert_eq!(first(&both("c12", "golden")), Ok(guid("0200:000c:0000:0000")));
     assert_eq!(
         first(&both("c12", "golden01")),
-        Err("the host has no number for {host:BITS}: it is 12 by systemd.hostname=c12 on the kernel command line, and 1 by \"golden01\" in /etc/hostname, so one of them is wrong: set host.number or host.number-file".to_owned())
+        Err("the host has no number for {host:BITS}: the host's number is 12 by systemd.hostname=c12 on the kernel command line, and 1 by \"golden01\" in /etc/hostname, so that one of them is wrong: set host.number or host.number-file".to_owned())
     );
     // Where it decides nothing it is no error: a number is given, or all is pinned.
     let given = format!("host.number = 5\n{GOOD}");

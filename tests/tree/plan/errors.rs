@@ -163,7 +163,7 @@ fn group_bit_and_vendors_space_are_warned_of() {
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
               2 VFs wanted, 0 there, 2 to create, GUIDs not pinned
-              VFs are bound one after the other, for the kernel's numbers to be in their order
+              VFs are bound one after the other, so that the kernel's numbers are in their order
               warning: VF 0 (and 1 VF more): the GUID 1111:1111:1111:1201 has the group bit (0x01 of its first byte) set: no device may have such an EUI-64; the fabric was seen to bear it
               warning: VF 0 (and 1 VF more): the GUID 1111:1111:1111:1201 is not locally administered (0x02 of its first byte is not set): a vendor may give it to a card
               + VF 0  node GUID 1111:1111:1111:1201  port GUID 1111:1111:1111:1200 (template)  policy follow  driver host
@@ -251,7 +251,7 @@ fn a_host_without_a_number() {
     host.file("proc/sys/kernel/hostname", "c7\n");
     expect![[r##"
         # For a partitions.conf with a rule for ALL in Default: these lines alone would
-        # take away opensm's own rule, Default=0x7fff : ALL=limited, SELF=full ;
+        # remove opensm's built-in rule, Default=0x7fff : ALL=limited, SELF=full ;
         Default=0x7fff : 0x0200000700010000=full ; # c7 0000:4b:00.0 VF 0
         Default=0x7fff : 0x0200000700010001=full ; # c7 0000:4b:00.0 VF 1
         PF 0000:4b:00.0 (/etc/ibprov/ibprov.toml:1): warning: the host's number comes from the name "c7", which is neither in /etc/hostname nor on the kernel command line (systemd.hostname=): DHCP may change it, and the GUIDs with it: set one of the two, or host.number, or pin the GUIDs (ibprov plan --pin)
@@ -439,7 +439,7 @@ fn one_bad_pf_does_not_stop_another() {
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
               1 VF wanted, 0 there, 1 to create, GUIDs not pinned
-              VFs are bound one after the other, for the kernel's numbers to be in their order
+              VFs are bound one after the other, so that the kernel's numbers are in their order
               + VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (template)  policy follow  driver host
 
             PF 0000:5e:00.0 mlx5_1 (/etc/ibprov/ibprov.toml:5)

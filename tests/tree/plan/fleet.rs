@@ -47,23 +47,23 @@ fn a_fleet_is_judged_from_pins_and_plans() {
     // A node installed from a copy of another's disk.
     let copied = fleet(&[("c12.toml", &c12), ("c13.toml", &c12)]);
     expect![[r#"
-        0200:000c:0000:0000 is there more than once
+        0200:000c:0000:0000 is used more than once
           c12: node of VF 0 of 0000:4b:00.0
           c13: node of VF 0 of 0000:4b:00.0
-        0200:000c:0000:0001 is there more than once
+        0200:000c:0000:0001 is used more than once
           c12: node of VF 1 of 0000:4b:00.0
           c13: node of VF 1 of 0000:4b:00.0
-        0200:000c:0001:0000 is there more than once
+        0200:000c:0001:0000 is used more than once
           c12: port of VF 0 of 0000:4b:00.0
           c13: port of VF 0 of 0000:4b:00.0
-        0200:000c:0001:0001 is there more than once
+        0200:000c:0001:0001 is used more than once
           c12: port of VF 1 of 0000:4b:00.0
           c13: port of VF 1 of 0000:4b:00.0
-        b859:9f03:0012:a480 is there more than once
-          c12: node of the card 0000:4b:00.0
-          c12: port of the card 0000:4b:00.0
-          c13: node of the card 0000:4b:00.0
-          c13: port of the card 0000:4b:00.0
+        b859:9f03:0012:a480 is used more than once
+          c12: node of the adapter 0000:4b:00.0
+          c12: port of the adapter 0000:4b:00.0
+          c13: node of the adapter 0000:4b:00.0
+          c13: port of the adapter 0000:4b:00.0
         2 hosts, 4 VFs: 5 found
         exit 1
     "#]]

@@ -72,7 +72,7 @@ fn a_fresh_node_would_get_its_vfs() {
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
               3 VFs wanted, 0 there, 3 to create, GUIDs not pinned
-              VFs are bound one after the other, for the kernel's numbers to be in their order
+              VFs are bound one after the other, so that the kernel's numbers are in their order
               + VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (template)  policy follow  driver host
               + VF 1  node GUID 0200:000c:0000:0001  port GUID 0200:000c:0001:0001 (template)  policy follow  driver host
               + VF 2  node GUID 0200:000c:0000:0002  port GUID 0200:000c:0001:0002 (template)  policy follow  driver host
@@ -110,7 +110,7 @@ fn every_difference_is_shown_and_what_is_right_is_counted() {
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
               5 VFs wanted, 5 there, 3 to change, 2 as wanted, GUIDs not pinned
-              VFs are bound one after the other, for the kernel's numbers to be in their order
+              VFs are bound one after the other, so that the kernel's numbers are in their order
               ~ VF 1   driver mlx5_core -> bound again (its port GUID is 0000:0000:0000:0000 instead of 0200:000c:0001:0001)
               ~ VF 2   node GUID 0000:0000:0000:0000 -> 0200:000c:0000:0002 (template)
                        policy down -> follow
@@ -122,7 +122,7 @@ fn every_difference_is_shown_and_what_is_right_is_counted() {
     expect![[r#"
         PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
           5 VFs wanted, 5 there, 3 to change, 2 as wanted, GUIDs not pinned
-          VFs are bound one after the other, for the kernel's numbers to be in their order
+          VFs are bound one after the other, so that the kernel's numbers are in their order
           = VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (template)  policy follow  driver host
           ~ VF 1   driver mlx5_core -> bound again (its port GUID is 0000:0000:0000:0000 instead of 0200:000c:0001:0001)
           ~ VF 2   node GUID 0000:0000:0000:0000 -> 0200:000c:0000:0002 (template)
@@ -139,7 +139,7 @@ fn every_difference_is_shown_and_what_is_right_is_counted() {
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
               2 VFs wanted, 5 there, 2 to change, 3 to remove, GUIDs not pinned
-              VFs are bound one after the other, for the kernel's numbers to be in their order
+              VFs are bound one after the other, so that the kernel's numbers are in their order
               ~ VF 0   VF there -> made anew (the number of VFs changes only by way of none)
               ~ VF 1   VF there -> made anew (the number of VFs changes only by way of none)
               - VF 2
@@ -179,7 +179,7 @@ fn a_host_that_is_right_exits_0() {
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
               1 VF wanted, 1 there, 1 as wanted, GUIDs not pinned
-              VFs are bound one after the other, for the kernel's numbers to be in their order
+              VFs are bound one after the other, so that the kernel's numbers are in their order
             exit 0
         "#]],
     );
@@ -215,7 +215,7 @@ fn json_has_everything() {
               "bind": {
                 "order": "in-order",
                 "why": "kernel-numbers",
-                "text": "one after the other, for the kernel's numbers to be in their order"
+                "text": "one after the other, so that the kernel's numbers are in their order"
               },
               "vfs": [
                 {
@@ -281,13 +281,13 @@ fn what_cannot_be_done_now_is_said_and_what_is_in_use_is_left() {
         &expect![[r#"
             PF 0000:5e:00.0 mlx5_1 (/etc/ibprov/ibprov.toml:1)
               1 VF wanted, 0 there, GUIDs not pinned
-              VFs are bound one after the other, for the kernel's numbers to be in their order
+              VFs are bound one after the other, so that the kernel's numbers are in their order
               nothing can be done: it has no IPoIB netdev, through which alone its VFs' GUIDs can be set (this host has no sriov/N files of MLNX_OFED): load ib_ipoib, see dmesg
               ! VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (template)  policy follow  driver host
 
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:6)
               2 VFs wanted, 2 there, 1 deferred, 1 as wanted, GUIDs not pinned
-              VFs are bound one after the other, for the kernel's numbers to be in their order
+              VFs are bound one after the other, so that the kernel's numbers are in their order
               ! VF 1 is left alone: its port GUID is 0000:0000:0000:0000 instead of 0200:000c:0101:0001; it is in use: its netdev is not in this network namespace
             exit 1
         "#]],
@@ -301,7 +301,7 @@ fn names_and_the_order_of_binding_are_shown_with_why() {
     expect![[r#"
         PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
           1 VF wanted, 0 there, 1 to create, GUIDs not pinned
-          VFs are bound at the same time: each gets its names by vf-name and vf-rdma-name
+          VFs are bound at the same time: vf-name and vf-rdma-name name each of them
           + VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (template)  policy follow  driver host  netdev ib0v0  RDMA device mlx5_0v0
         exit 1
     "#]]

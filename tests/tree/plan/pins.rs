@@ -10,7 +10,7 @@ use crate::host::{Host, PF};
 fn drifts(host: &Host, warning: &str) {
     let head = "PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
   2 VFs wanted, 0 there, 2 to create, GUIDs pinned
-  VFs are bound one after the other, for the kernel's numbers to be in their order
+  VFs are bound one after the other, so that the kernel's numbers are in their order
 ";
     let rest = "  + VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (pin)  policy follow  driver host
   + VF 1  node GUID 0200:000c:0000:0001  port GUID 0200:000c:0001:0001 (pin)  policy follow  driver host
@@ -55,7 +55,7 @@ fn pins_hold_and_drift_wants_a_decision() {
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
               2 VFs wanted, 0 there, 2 to create, GUIDs pinned
-              VFs are bound one after the other, for the kernel's numbers to be in their order
+              VFs are bound one after the other, so that the kernel's numbers are in their order
               + VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (pin)  policy follow  driver host
               + VF 1  node GUID 0200:000c:0000:0001  port GUID 0200:000c:0001:0001 (pin)  policy follow  driver host
             exit 1
@@ -132,7 +132,7 @@ fn a_cloned_image_gets_none_of_the_other_hosts_guids() {
         &expect![[r#"
         PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
           would be left alone:
-          error: the host has no number for {host:BITS}: it is 17 by systemd.hostname=c17 on the kernel command line, and 13 by "c13" in /etc/hostname, so one of them is wrong: set host.number or host.number-file
+          error: the host has no number for {host:BITS}: it is 17 by systemd.hostname=c17 on the kernel command line, and 13 by "c13" in /etc/hostname, so that one of them is wrong: set host.number or host.number-file
         exit 2
     "#]],
     );
@@ -198,7 +198,7 @@ fn partitions_are_for_the_subnet_manager() {
     let host = node(&good(2));
     expect![[r#"
         # For a partitions.conf with a rule for ALL in Default: these lines alone would
-        # take away opensm's own rule, Default=0x7fff : ALL=limited, SELF=full ;
+        # remove opensm's built-in rule, Default=0x7fff : ALL=limited, SELF=full ;
         Default=0x7fff : 0x0200000c00010000=full ; # c12 0000:4b:00.0 VF 0
         Default=0x7fff : 0x0200000c00010001=full ; # c12 0000:4b:00.0 VF 1
         exit 0
@@ -237,7 +237,7 @@ fn hostile_names_do_not_reach_the_terminal_or_the_partitions() {
     }
     expect![[r#"
         # For a partitions.conf with a rule for ALL in Default: these lines alone would
-        # take away opensm's own rule, Default=0x7fff : ALL=limited, SELF=full ;
+        # remove opensm's built-in rule, Default=0x7fff : ALL=limited, SELF=full ;
         Default=0x7fff : 0x0200000000000001=full ; # c12[2J;0x1=full 0000:4b:00.0 VF 0
         exit 0
     "#]]

@@ -69,7 +69,7 @@ end address-comes
 ip addr flush dev ib0 scope global
 begin "address is missing" --address 0001:01:00.0
 set_knob "0001:01:00.0/silent=1"
-until_said "has not answered for"
+until_said "has not reported the state of the port for"
 mv "$OUT/said" "$OUT/silent"
 set_knob "0001:01:00.0/silent=0"
 systemctl stop late.service
@@ -93,7 +93,7 @@ echo "$vf" >/sys/bus/pci/drivers/mlx5_core/unbind
 echo "$vf" >/sys/bus/pci/drivers/mlx5_core/bind
 udevadm settle
 wait_online policy --timeout 3s "$vf"
-begin "link policy of this VF is Down" "$vf"
+begin "link state of this VF is set to down" "$vf"
 before=$(now)
 ip link set ib0 vf 0 state auto
 ip link set "$(ls "$vf/net")" up
