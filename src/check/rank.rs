@@ -80,6 +80,10 @@ fn without_own_words(boot: &Boot, findings: &mut [Finding]) {
         })
         .collect();
     for finding in findings {
+        // That rule is made of them.
+        if finding.code == "not-as-expected" {
+            continue;
+        }
         let is_own = |quote: &Quote| own.contains(&(quote.source.as_str(), quote.line));
         if !finding.evidence.iter().all(is_own) {
             finding.evidence.retain(|quote| !is_own(quote));
@@ -115,6 +119,7 @@ pub(super) fn ranked(findings: Vec<Finding>) -> Vec<Finding> {
 
 /// Findings of one boot with their causes, the gravest first.
 fn in_order(mut findings: Vec<Finding>) -> Vec<Finding> {
+    blame(&mut findings);
     let made: Vec<(Code, Severity)> = findings.iter().map(|f| (f.code, f.severity)).collect();
     for finding in &mut findings {
         // What is only advice causes no failure.
@@ -130,6 +135,19 @@ fn in_order(mut findings: Vec<Finding>) -> Vec<Finding> {
         (f.severity, f.code != "unexplained", f.code != "healthy", f.confidence, place(f))
     });
     findings
+}
+
+/// Where ibprov itself says that the node is not as it is meant to be, what explains that
+/// is as grave, though it might have been harmless elsewhere.
+fn blame(findings: &mut [Finding]) {
+    const ACCOUNT: Code = "not-as-expected";
+    let Some(account) = findings.iter().find(|f| f.code == ACCOUNT).map(|f| f.severity) else {
+        return;
+    };
+    let explained = |f: &&mut Finding| explains(f.code, ACCOUNT) && f.severity != Severity::Info;
+    if let Some(cause) = findings.iter_mut().filter(explained).min_by_key(|f| f.severity) {
+        cause.severity = cause.severity.min(account);
+    }
 }
 
 /// Consequences behind what caused them.

@@ -44,6 +44,7 @@ pub struct Own {
 /// Words of the lines that [`by_words`] knows.
 pub const NEEDLES: &[&str] = &[
     "boot incomplete after",
+    "this host has no InfiniBand",
     "expected ports ready after",
     "VFs as planned",
     ": NOT READY",
@@ -91,6 +92,9 @@ pub fn by_words(text: &str) -> Option<Own> {
     let own = |about, object: &str, standing| Own { about, object: object.into(), standing };
     if text.contains("boot incomplete after ") {
         return Some(own(About::Boot, "", Missing));
+    }
+    if text.contains("this host has no InfiniBand") {
+        return Some(own(About::Boot, "", Ready));
     }
     if let Some([good, of]) = caught::<2>(text, "{} of {} expected ports ready after ") {
         return Some(own(About::Boot, "", standing(last_word(good), of)));

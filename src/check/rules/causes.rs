@@ -69,7 +69,6 @@ pub const CAUSES: &[(Code, &[Code])] = &[
             "rdma-service-failed",
             "mount-before-ipoib",
             "not-as-expected",
-            "ordering-missing",
         ],
     ),
     ("module-missing-in-initrd", &["rdma-service-failed"]),
@@ -88,7 +87,6 @@ pub const CAUSES: &[(Code, &[Code])] = &[
             "port-not-ready",
             "not-as-expected",
             "openibd-failed",
-            "ordering-missing",
             "mount-before-ipoib",
         ],
     ),
@@ -125,7 +123,6 @@ pub const CAUSES: &[(Code, &[Code])] = &[
             "module-not-loaded",
             "port-not-ready",
             "not-as-expected",
-            "ordering-missing",
             "mount-before-ipoib",
         ],
     ),
@@ -145,7 +142,6 @@ pub const CAUSES: &[(Code, &[Code])] = &[
             "wait-online-timeout",
             "not-as-expected",
             "port-not-ready",
-            "ordering-missing",
         ],
     ),
     ("udev-timeout", &["module-not-loaded", "openibd-failed", "not-as-expected", "port-not-ready"]),
@@ -180,13 +176,7 @@ pub const CAUSES: &[(Code, &[Code])] = &[
     ("link-down-cable", &["netdev-admin-down", "wait-online-timeout", "mount-before-ipoib"]),
     (
         "module-not-loaded",
-        &[
-            "rdma-service-failed",
-            "opensm-misconfigured",
-            "mount-before-ipoib",
-            "not-as-expected",
-            "ordering-missing",
-        ],
+        &["rdma-service-failed", "opensm-misconfigured", "mount-before-ipoib", "not-as-expected"],
     ),
     (
         "openibd-failed",
@@ -202,13 +192,7 @@ pub const CAUSES: &[(Code, &[Code])] = &[
     ("mlnx-interface-mgr-armed", &["netdev-admin-down"]),
     (
         "port-not-ready",
-        &[
-            "netdev-late",
-            "mount-before-ipoib",
-            "wait-online-timeout",
-            "not-as-expected",
-            "ordering-missing",
-        ],
+        &["netdev-late", "mount-before-ipoib", "wait-online-timeout", "not-as-expected"],
     ),
     ("netdev-late", &["netdev-admin-down", "mount-before-ipoib", "wait-online-timeout"]),
     ("module-load-order", &["mount-before-ipoib"]),
@@ -283,6 +267,15 @@ mod tests {
         ] {
             assert!(explains(cause, effect) && !explains(effect, cause), "{cause}, {effect}");
         }
+    }
+
+    #[test]
+    fn what_explains_the_account_of_the_node_is_as_grave() {
+        let mild = Finding { severity: Severity::Warning, ..finding("udev-timeout") };
+        let told = ranked(vec![finding("not-as-expected"), mild]);
+        let told: Vec<_> = told.iter().map(|f| (f.code, f.severity)).collect();
+        let both = ["udev-timeout", "not-as-expected"].map(|code| (code, Severity::Error));
+        assert_eq!(told, both);
     }
 
     #[test]

@@ -543,6 +543,16 @@ pub(super) const FAMILIES: &[Family] = &[
     row(&["ib_post_send failed"], "drivers/infiniband/core/mad.c", Unexplained),
     row(&["Couldn't start port"], "drivers/infiniband/core/mad.c", Unexplained),
     row(
+        &["already present!", "_mcg'"],
+        "fs/debugfs/inode.c",
+        Harmless("two netdevs had one name for a moment, and a file for debugging is missing"),
+    ),
+    row(
+        &["already present!", "_path'"],
+        "fs/debugfs/inode.c",
+        Harmless("two netdevs had one name for a moment, and a file for debugging is missing"),
+    ),
+    row(
         &["did not enable P_Key index support"],
         "drivers/infiniband/core/user_mad.c",
         Harmless("an old program uses the first P_Key alone"),

@@ -1,6 +1,7 @@
 use super::{Boot, Confidence, Finding, Judge, Kind, Rule, Severity, seen};
+use crate::check::evidence::own::About;
 use crate::names::is_ipoib_name;
-use crate::report::node::{Judgement, NodeVerdict};
+use crate::report::node::{Judgement, NodeVerdict, Standing};
 
 pub(super) const RULE: Rule = Rule {
     code: "healthy",
@@ -38,6 +39,16 @@ fn judge(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
     let quotes = seen::quotes(boot, named);
     let judgement = boot.host.as_ref().and_then(|host| host.judgement.as_ref());
     let ready = judgement.filter(|j| j.verdict == NodeVerdict::Ready).map(Judgement::headline);
+    let last = boot
+        .events
+        .iter()
+        .filter(|e| matches!(&e.kind, Kind::Own(own) if own.about == About::Boot))
+        .next_back();
+    let own = last.filter(|e| {
+        matches!(&e.kind, Kind::Own(own) if own.standing == Standing::Ready)
+            && e.text.contains("expected ports ready")
+    });
+    let life = life.or_else(|| own.map(|e| boot.quote(e)));
     if life.is_none() && quotes.is_empty() && ready.is_none() {
         return Vec::new();
     }
@@ -54,6 +65,15 @@ fn judge(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
 mod tests {
     use super::super::testing::{GOOD, LATE, ca, severity};
     use super::{RULE, Severity};
+
+    #[test]
+    fn what_ibprov_says_of_a_boot_is_a_proof() {
+        let good = "Nov 23 10:05:09 n9 ibprov[99]: 2 of 2 expected ports ready after 0.1 s";
+        assert_eq!(severity(&RULE, &[good]), Some(Severity::Info));
+        assert_eq!(severity(&RULE, &[&good.replace("2 of 2", "1 of 2")]), None);
+        let none = "Nov 23 10:05:09 n9 ibprov[99]: no InfiniBand port to wait for, after 0.1 s";
+        assert_eq!(severity(&RULE, &[none]), None);
+    }
 
     #[test]
     fn signs_of_life() {

@@ -21,6 +21,7 @@ What to do: modprobe it now; enable ibprov.service, or name it in
     needles: &[&[
         "could not insert '",
         "umad_init: can't read ABI version",
+        "can't open /sys/class/infiniband_mad",
         "is ib_umad module loaded",
         "couldn't read uverbs ABI version",
         "unable to open RDMA device",
@@ -36,7 +37,8 @@ What to do: modprobe it now; enable ibprov.service, or name it in
 };
 
 /// Words by which a program says that a module is missing, and the module.
-const SAID: [(&str, &str); 9] = [
+const SAID: [(&str, &str); 10] = [
+    ("can't open /sys/class/infiniband_mad", "ib_umad"),
     ("umad_init: can't read ABI version", "ib_umad"),
     ("is ib_umad module loaded", "ib_umad"),
     ("Error opening UMAD", "ib_umad"),

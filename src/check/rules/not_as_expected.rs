@@ -1,8 +1,8 @@
 use std::collections::BTreeMap;
 
-use super::{Boot, Confidence, Event, Finding, Judge, Kind, Quote, Rule, Severity, seen};
+use super::{Advice, Boot, Confidence, Event, Finding, Judge, Kind, Quote, Rule, Severity, seen};
 use crate::check::evidence::own::About;
-use crate::report::node::{Judgement, NodeCode, NodeSeverity, NodeVerdict, Standing};
+use crate::report::node::{Judgement, NodeCode, NodeSeverity, Standing};
 
 pub(super) const RULE: Rule = Rule {
     code: "not-as-expected",
@@ -29,7 +29,7 @@ what the boot said.",
 struct Told {
     severity: Severity,
     text: String,
-    advice: Vec<String>,
+    advice: Vec<Advice>,
     quote: Option<Quote>,
 }
 
@@ -49,7 +49,7 @@ fn judge(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
         Finding::new(RULE.code, first.severity, Confidence::High, format!("{}.", first.text))
             .chain(told.iter().skip(1).map(|told| told.text.clone()))
             .quoting(told.iter().filter_map(|told| told.quote.clone()))
-            .now(told.iter().flat_map(|told| told.advice.clone())),
+            .steps(told.iter().flat_map(|told| told.advice.clone())),
     ]
 }
 
@@ -69,7 +69,7 @@ fn now(judgement: &Judgement, findings: &[Finding]) -> Vec<Told> {
             NodeSeverity::Unknown | NodeSeverity::Warning => Severity::Warning,
         },
         text: format!("{}: {}", finding.object, finding.message),
-        advice: finding.advice.clone(),
+        advice: finding.advice.iter().map(Advice::now).collect(),
         quote: None,
     })
     .collect()
@@ -101,17 +101,18 @@ fn logged(boot: &Boot, judgement: Option<&Judgement>) -> Vec<Told> {
         About::Boot | About::Pf | About::Port | About::Vf => judgement.is_none(),
         About::WaitOnline | About::Guest | About::Interface => true,
     };
-    let ready = judgement.is_some_and(|judgement| judgement.verdict == NodeVerdict::Ready);
+    // What a port lacks now the judgement of the host says.
+    let past = |about| judgement.is_some() && about != About::Guest;
     let told = last
         .into_iter()
         .filter(|((about, _), (_, standing))| counts(*about) && *standing != Standing::Ready);
     told.map(|((about, _), (event, standing))| Told {
         severity: match standing {
-            Standing::Missing if !ready || about == About::Guest => Severity::Error,
+            Standing::Missing if !past(about) => Severity::Error,
             _ => Severity::Warning,
         },
         text: event.text.trim_end_matches('.').to_owned(),
-        advice: vec!["ibprov status".to_owned()],
+        advice: vec![Advice::look("ibprov status")],
         quote: Some(boot.quote(event)),
     })
     .collect()
@@ -126,7 +127,7 @@ fn failed_units(boot: &Boot, judgement: Option<&Judgement>) -> Vec<Told> {
     let told = |unit: &str, quote: Quote| Told {
         severity: Severity::Error,
         text: format!("{unit} has failed"),
-        advice: vec![format!("journalctl -b -u {unit}; systemctl status {unit}")],
+        advice: vec![Advice::look(format!("journalctl -b -u '{}'", every(unit)))],
         quote: Some(quote),
     };
     let by_log = seen::failed_units(boot).filter_map(|event| match &event.kind {
@@ -138,6 +139,14 @@ fn failed_units(boot: &Boot, judgement: Option<&Judgement>) -> Vec<Told> {
         Some(told(own_unit(&unit.name)?, boot.quote_at(unit.origin, "", &unit.text)))
     });
     by_log.chain(shown).collect()
+}
+
+/// All instances of the template that `unit` is one of.
+fn every(unit: &str) -> String {
+    match unit.split_once('@') {
+        Some((template, _)) => format!("{template}@*"),
+        None => unit.to_owned(),
+    }
 }
 
 /// The unit of ibprov's that systemd calls `name`: by its name, or before v249 by its

@@ -1,4 +1,5 @@
 use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+use crate::check::evidence::own::About;
 
 pub(super) const RULE: Rule = Rule {
     code: "not-infiniband",
@@ -30,7 +31,11 @@ fn judge(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
             .commands
             .iter()
             .any(|c| seen::rdma_module(&c.text).is_some() || about(&c.text));
-    if ours {
+    let own = boot.events.iter().any(|e| {
+        matches!(&e.kind, super::Kind::Own(own) if own.about == About::Boot)
+            && e.text.contains("this host has no InfiniBand")
+    });
+    if ours && !own {
         return Vec::new();
     }
     vec![Finding::new(

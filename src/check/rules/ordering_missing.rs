@@ -6,6 +6,7 @@ use crate::check::pattern::has_word;
 use crate::graph::consumers::DropIn;
 use crate::names::is_ipoib_name;
 use crate::report::duration::duration;
+use crate::stacks;
 
 pub(super) const RULE: Rule = Rule {
     code: "ordering-missing",
@@ -22,9 +23,12 @@ files of a mounted system; it is an error where the service has failed in this b
 In a log it is found where a unit failed for want of an interface that came later.
 
 What to do: the drop-in that the finding shows.",
-    needles: &[MISSED, &["renamed from"]],
+    needles: &[MISSED, &[NAMED]],
     judge: Judge::Boot(judge),
 };
+
+/// Words of lines of which some say that an interface is not there.
+const NAMED: &str = "interface ib";
 
 /// What programs say of an interface or device that is not there or has no address.
 const MISSED: &[&str] = &[
@@ -47,7 +51,9 @@ fn judge(boot: &Boot) -> Vec<Finding> {
     let mut found: Vec<Finding> = Vec::new();
     for failed in seen::failed_units(boot) {
         let Kind::UnitFailed(unit) = &failed.kind else { continue };
-        if unit.starts_with("ibprov") || unit.starts_with("openibd") {
+        // Network services have diagnoses of their own.
+        let is_network = stacks::network_role(unit).is_some();
+        if is_network || unit.starts_with("ibprov") || unit.starts_with("openibd") {
             continue;
         }
         let Some((asked, netdev)) = missed(boot, failed) else { continue };
@@ -96,10 +102,17 @@ fn missed<'a>(boot: &'a Boot, failed: &'a Event) -> Option<(&'a Event, String)> 
         .filter(|event| event.origin < failed.origin && near(event))
         .find_map(|event| {
             let netdev = seen::not_found(event).filter(|name| is_ipoib_name(name)).or_else(|| {
-                seen::has(event, MISSED).then(|| seen::ib_netdev_in(&event.text)).flatten()
+                is_missed(&event.text).then(|| seen::ib_netdev_in(&event.text)).flatten()
             });
             Some((event, netdev?.to_owned()))
         })
+}
+
+/// True if a program says here that an interface is not there.
+fn is_missed(text: &str) -> bool {
+    let missing = ["not found", "not available", "unavailable", "is down", "nvalid"];
+    MISSED.iter().any(|words| text.contains(words))
+        || text.contains(NAMED) && missing.iter().any(|words| text.contains(words))
 }
 
 /// That a netdev came after it was asked for.
@@ -156,6 +169,14 @@ mod tests {
         assert_eq!(severity(&RULE, &[asked, failed, came, again]), None, "it was started again");
         let other = asked.replace("ib0", "eth0");
         assert_eq!(severity(&RULE, &[&other, failed, came]), None);
+    }
+
+    #[test]
+    fn a_program_that_has_not_the_units_name() {
+        let tool = "Jan 02 10:00:03 n9 site-fsctl[77]: Error: interface ib0 not found";
+        assert_eq!(severity(&RULE, &[tool, FAILED[1], FAILED[2]]), Some(Severity::Error));
+        let good = "Jan 02 10:00:03 n9 site-fsctl[77]: using interface ib0";
+        assert_eq!(severity(&RULE, &[good, FAILED[1], FAILED[2]]), None);
     }
 
     #[test]

@@ -137,9 +137,12 @@ pub(super) fn words_of_unit<'a>(
     };
     let stem = unit.rsplit_once('.').map_or(unit, |(stem, _)| stem);
     boot.events.iter().filter(move |e| {
-        e.origin != failed.origin
-            && !stem.is_empty()
-            && (&*e.unit == unit || &*e.program == stem || e.text.starts_with(unit))
+        let is_its = match &*e.unit {
+            // Text names the program alone: `lnetctl` of lnet.service.
+            "" => e.program.starts_with(stem) || e.text.starts_with(unit),
+            of => of == unit || of == &*failed.unit,
+        };
+        e.origin != failed.origin && stem.len() >= 3 && is_its
     })
 }
 

@@ -60,6 +60,7 @@ pub(super) fn refused(event: &Event) -> bool {
         "Node device not found",
         "could not access /sys/bus/pci/devices",
         "Unable to read from '/sys/bus/pci/devices",
+        "does not exist",
     ]
     .iter()
     .any(|w| t.contains(w))
