@@ -86,7 +86,9 @@ pub fn gather(boot: &mut Boot, root: &Root, configuration: Option<&Path>) {
 /// that matter here are now.
 fn graph(root: &Root, fabric: &Fabric, failed: &[String], problems: &mut Vec<String>) -> Graph {
     /// More than a node has; each costs systemd time.
-    const MOST: usize = 48;
+    const MOST: usize = 64;
+    /// Of them, those that have failed.
+    const MOST_FAILED: usize = 32;
     let mut graph = files::graph(root);
     problems.append(&mut graph.problems);
     if !root.is_live() {
@@ -101,10 +103,12 @@ fn graph(root: &Root, fabric: &Fabric, failed: &[String], problems: &mut Vec<Str
                 || consumers::need(u, stacks::network_role).is_some()
                 || runs_systemctl(u)
                 || fabric.is_used_by(u)
-                || failed.contains(&u.name)
         })
         .map(|u| u.name.clone())
+        .filter(|name| !failed.contains(name))
         .collect();
+    // Whether they are still so, the log does not say. One may have no file any more.
+    matter.splice(0..0, failed.iter().take(MOST_FAILED).cloned());
     // Those are asked for although no boot starts them.
     for name in ["ibprov.service", "openibd.service"] {
         if graph.get(name).is_none() {

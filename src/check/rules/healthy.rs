@@ -39,11 +39,8 @@ fn judge(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
     let quotes = seen::quotes(boot, named);
     let judgement = boot.host.as_ref().and_then(|host| host.judgement.as_ref());
     let ready = judgement.filter(|j| j.verdict == NodeVerdict::Ready).map(Judgement::headline);
-    let last = boot
-        .events
-        .iter()
-        .filter(|e| matches!(&e.kind, Kind::Own(own) if own.about == About::Boot))
-        .next_back();
+    let last =
+        boot.events.iter().rfind(|e| matches!(&e.kind, Kind::Own(own) if own.about == About::Boot));
     let own = last.filter(|e| {
         matches!(&e.kind, Kind::Own(own) if own.standing == Standing::Ready)
             && e.text.contains("expected ports ready")

@@ -4,7 +4,7 @@ use super::super::evidence::missed::came_too_late;
 pub(super) use super::super::evidence::missed::{NOT_FOUND, not_found};
 use super::super::evidence::relevance::concerns_rdma;
 use super::super::evidence::state::NetdevSeen;
-use super::super::evidence::{Boot, Event, Kind};
+use super::super::evidence::{Boot, Event, Host, Kind};
 use super::super::pattern::{caught_one, word};
 use crate::names::{PciAddress, RDMA_MODULES, is_ipoib_name, is_vf_id_text};
 use crate::report::finding::Quote;
@@ -97,10 +97,14 @@ pub(super) fn came_up_after(boot: &Boot, netdev: &str, event: &Event) -> bool {
     })
 }
 
-/// The last word of each unit that failed in this boot and was not started after it.
+/// The last word of each unit that failed in this boot and was not started after it. Of a
+/// host that runs, systemd's word is the last.
 pub(super) fn failed_units(boot: &Boot) -> impl Iterator<Item = &Event> {
     boot.events.iter().filter(|event| {
         let Kind::UnitFailed(unit) = &event.kind else { return false };
+        if boot.host.as_ref().is_some_and(|host| host.live && !is_failed(host, unit, event)) {
+            return false;
+        }
         // A timer or a socket may try again and again: one line each is enough.
         let later = boot.events.iter().filter(|e| e.origin > event.origin);
         let is_same = |name: &str| is_same_unit(name, unit);
@@ -110,6 +114,12 @@ pub(super) fn failed_units(boot: &Boot) -> impl Iterator<Item = &Event> {
             _ => false,
         })
     })
+}
+
+/// True if `unit`, of which `event` tells, is failed now.
+fn is_failed(host: &Host, unit: &str, event: &Event) -> bool {
+    let name = if unit.contains('.') { unit } else { &event.unit };
+    host.graph.get(name).is_some_and(|unit| unit.now.active == "failed")
 }
 
 /// True if both name one unit; a description names no other.
@@ -218,6 +228,21 @@ mod tests {
         let mut intake = Intake::new(super::super::needles());
         intake.read("log", &mut log.as_bytes());
         intake.finish().boots.remove(0)
+    }
+
+    #[test]
+    fn of_a_host_that_runs_systemd_has_the_last_word_on_a_failure() {
+        use crate::graph::fixtures::graph;
+        let log = "Jan 02 10:00:09 n9 systemd[1]: a.service: Failed with result 'exit-code'.";
+        let mut boot = boot(log);
+        assert_eq!(failed_units(&boot).count(), 1);
+        let mut host =
+            Host { live: true, graph: graph("goal.target wants a.service\n"), ..Host::default() };
+        boot.host = Some(Box::new(host.clone()));
+        assert_eq!(failed_units(&boot).count(), 0);
+        host.graph.get_mut("a.service").expect("unit").now.active = "failed".to_owned();
+        boot.host = Some(Box::new(host));
+        assert_eq!(failed_units(&boot).count(), 1);
     }
 
     #[test]
