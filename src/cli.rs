@@ -168,8 +168,8 @@ Examples:
     Boot(BootArgs),
     /// Diagnose a boot, on this host or from log files
     #[command(after_help = "\
-Exit codes: 0 no error found; 1 errors found; 2 nothing could be read, or what is expected
-is not known.
+Exit codes: 0 healthy, or nothing is known to be wrong; 1 failed or degraded, with --strict
+also unexplained or unknown; 2 nothing could be read, or what is expected is not known.
 
 Examples:
   ibprov check                            this boot of this host
