@@ -93,6 +93,7 @@ Boot (run by ibprov's units):
 Configuration:
   config       Check or show the configuration, or print its schema
   import       Convert another tool's configuration
+  schema       Print the JSON schema of a report
   completions  Print completions for a shell
 
 Options:
@@ -104,8 +105,8 @@ Examples:
   ibprov check --log messages          why a boot failed, from its log
   ibprov plan && ibprov apply          VFs as the configuration plans them
 
-Exit codes: 0 as it is meant to be; 1 ready with exceptions, or something would change;
-2 could not begin; 3 not ready. `ibprov VERB --help` has those of each verb.
+Exit codes: 0 as it is meant to be; 1 with exceptions, or something would change; 2 could
+not begin; 3 not ready, or it would fail. `ibprov VERB --help` has those of each verb.
 Manual: ibprov(8), ibprov.toml(5)
 ";
 
@@ -141,7 +142,7 @@ pub struct Common {
 pub enum Format {
     /// For people.
     Text,
-    /// For programs; carries "schema": 1.
+    /// For programs; carries "schema": 2, and `ibprov schema` says what else.
     Json,
 }
 
@@ -151,7 +152,7 @@ pub enum Verb {
     /// Create and configure the VFs of all PFs, or of one
     #[command(after_help = "\
 Exit codes: 0 all VFs as planned; 1 some are in use and were left, or with --dry-run
-something would be done; 2 a plan has errors; 3 VFs are not as planned.
+something would be done; 2 could not begin; 3 VFs are not as planned, or a plan has errors.
 
 Examples:
   ibprov apply --dry-run       the steps, in their order
@@ -160,7 +161,8 @@ Examples:
     /// Load the modules, and wait until every expected port is named
     #[command(after_help = "\
 Exit codes: 0 all expected ports are ready; 1 what is missing is optional, in use or denied
-by the site, or with --dry-run something would be done; 2 could not begin; 3 not ready.
+by the site, or with --dry-run something would be done; 2 could not begin; 3 not ready, or
+with --dry-run a plan of VFs has errors.
 
 Examples:
   ibprov boot --dry-run        all that boot would do, in order
@@ -168,8 +170,8 @@ Examples:
     Boot(BootArgs),
     /// Diagnose a boot, on this host or from log files
     #[command(after_help = "\
-Exit codes: 0 healthy, or nothing is known to be wrong; 1 failed or degraded, with --strict
-also unexplained or unknown; 2 nothing could be read, or what is expected is not known.
+Exit codes: 0 healthy, or nothing is known to be wrong; 1 degraded, with --strict also
+unexplained or unknown; 2 nothing could be read, or what is expected is not known; 3 failed.
 
 Examples:
   ibprov check                            this boot of this host
@@ -196,7 +198,8 @@ begin.")]
     /// Show planned changes to VFs, and errors in the plan
     #[command(after_help = "\
 Exit codes: 0 all as planned; 1 something would change, or pins and configuration differ;
-2 the plan has errors.
+2 could not begin, or a fleet was not seen whole; 3 the plan has errors, or a fleet has a GUID
+twice.
 
 Examples:
   ibprov plan --all            each VF, also those that stay as they are
@@ -204,8 +207,8 @@ Examples:
     Plan(PlanArgs),
     /// Configure one IPoIB interface and bring it up
     #[command(after_help = "\
-Exit codes: 0 configured, and up or left to a network stack; 1 up without carrier; 2 could
-not begin; 3 not configured, or not up.
+Exit codes: 0 configured, and up or left to a network stack; 1 up without carrier, or with
+--dry-run something would be set; 2 could not begin; 3 not configured, or not up.
 
 Examples:
   ibprov iface ib0 --dry-run   what would be set, and who would bring it up")]
@@ -230,13 +233,24 @@ Examples:
     WaitOnline(WaitOnlineArgs),
     /// Start the configured virtual machines when their VFs are ready
     #[command(after_help = "\
-Exit codes: 0 all are up; 1 some wait or are not to be started; 2 could not begin; 3 one
-failed.
+Exit codes: 0 all are up; 1 some wait or are not to be started, or with --dry-run would be
+started; 2 could not begin; 3 one failed.
 
 Examples:
   ibprov guests --dry-run      which would be started, in which order
   ibprov guests --status       each with its VFs, and why it is not up")]
     Guests(GuestsArgs),
+    /// Print the JSON schema of a report, or list the reports
+    #[command(after_help = "\
+Exit codes: 0 printed; 2 there is no such report.
+
+Examples:
+  ibprov schema                the names of all reports
+  ibprov schema status         what `ibprov status --format json` prints")]
+    Schema {
+        /// The report: its key `report`
+        report: Option<String>,
+    },
     /// Print completions for a shell
     Completions {
         /// The shell

@@ -1,49 +1,104 @@
 //! ibprov: arguments, logging, one function per verb, exit code.
 
+use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
-use ibprov::cli::{Cli, Internal, Verb};
-use ibprov::commands::{self, exit};
+use ibprov::cli::{Cli, Format, Internal, Verb};
+use ibprov::commands;
 use ibprov::host::{Root, journal, live_line, terminal};
+use ibprov::report::common::{Code, Exit, NotBegun, to_json};
 use ibprov::workers::child;
 
 fn main() -> ExitCode {
-    let ended = run();
+    let cli = match Internal::of(std::env::args_os()) {
+        // Their parents have read the configuration, and tell them all that they need.
+        Some(internal) => return ended(run_internal(internal), Format::Text),
+        None => match Cli::try_parse() {
+            Ok(cli) => cli,
+            Err(e) => return refused(&e),
+        },
+    };
+    let ran = run(&cli);
     live_line::end();
-    match ended {
+    ended(ran, cli.common.format)
+}
+
+/// What the process ends with.
+fn ended(ran: anyhow::Result<u8>, format: Format) -> ExitCode {
+    match ran {
         Ok(code) => ExitCode::from(code),
         Err(e) => {
             // A closed pipe is the reader's wish, not a failure.
             if is_broken_pipe(&e) {
                 return ExitCode::SUCCESS;
             }
-            drop(writeln!(std::io::stderr(), "{}{e:#}", journal::prefix(tracing::Level::ERROR)));
-            ExitCode::from(exit::CANNOT_BEGIN)
+            not_begun(format, Code::NotBegun, &format!("{e:#}"));
+            ExitCode::from(Exit::NotBegun.code())
         }
     }
 }
 
-fn run() -> anyhow::Result<u8> {
-    // Their parents have read the configuration, and tell them all that they need.
-    if let Some(internal) = Internal::of(std::env::args_os()) {
-        drop(journal::install(false));
-        match internal {
-            Internal::Worker => child::run()?,
-            Internal::NameRdma { pci, name } => commands::name_rdma::run(pci, &name)?,
-        }
-        return Ok(exit::GOOD);
+/// What was typed is not understood, or asks for help.
+fn refused(e: &clap::Error) -> ExitCode {
+    if e.use_stderr() && asks_for_json(std::env::args_os().skip(1)) {
+        let text = e.render().to_string();
+        let first = text.lines().next().unwrap_or_default();
+        let message = first.strip_prefix("error: ").unwrap_or(first);
+        not_begun(Format::Json, Code::Usage, message);
+        return ExitCode::from(Exit::NotBegun.code());
     }
-    let cli = Cli::parse();
+    e.exit()
+}
+
+/// True if `--format json` is among the arguments, as far as they can be told apart.
+fn asks_for_json(arguments: impl Iterator<Item = OsString>) -> bool {
+    let arguments: Vec<OsString> = arguments.take_while(|argument| argument != "--").collect();
+    let pairs = arguments.windows(2);
+    arguments.iter().any(|argument| argument == "--format=json")
+        || pairs.into_iter().any(|pair| *pair == ["--format", "json"])
+}
+
+/// Say why nothing was done: to people on standard error, to programs on standard output.
+fn not_begun(format: Format, code: Code, message: &str) {
+    match (format, to_json(&NotBegun::because(code, message))) {
+        (Format::Json, Ok(json)) => drop(writeln!(std::io::stdout(), "{json}")),
+        _ => {
+            drop(writeln!(
+                std::io::stderr(),
+                "{}{message}",
+                journal::prefix(tracing::Level::ERROR)
+            ));
+        }
+    }
+}
+
+fn run_internal(internal: Internal) -> anyhow::Result<u8> {
+    drop(journal::install(false));
+    match internal {
+        Internal::Worker => child::run()?,
+        Internal::NameRdma { pci, name } => commands::name_rdma::run(pci, &name)?,
+    }
+    Ok(Exit::Good.code())
+}
+
+fn run(cli: &Cli) -> anyhow::Result<u8> {
     terminal::choose(cli.common.color);
     if let Some(problem) = journal::install(cli.common.verbose) {
         tracing::warn!(warning = problem, "{problem}");
     }
     let common = &cli.common;
-    if let Verb::Completions { shell } = &cli.verb {
-        commands::completions::run(*shell)?;
-        return Ok(exit::GOOD);
+    match &cli.verb {
+        Verb::Completions { shell } => {
+            commands::completions::run(*shell, common.format)?;
+            return Ok(Exit::Good.code());
+        }
+        Verb::Schema { report } => {
+            commands::schema::run(report.as_deref())?;
+            return Ok(Exit::Good.code());
+        }
+        _ => {}
     }
     // A diagnosis needs no configuration, and a bad one must not hinder it.
     if let Verb::Check(args) = &cli.verb {
@@ -60,9 +115,11 @@ fn run() -> anyhow::Result<u8> {
     }
     let loaded = ibprov::config::load(&root, common.config.as_deref());
     match (&cli.verb, loaded) {
-        (Verb::Check(_), _) => Ok(exit::CANNOT_BEGIN),
+        (Verb::Check(_) | Verb::Completions { .. } | Verb::Schema { .. }, _) => {
+            Ok(Exit::Good.code())
+        }
         // A bad configuration is no reason not to read another.
-        (Verb::Import { verb }, _) => commands::import::run(verb, &root),
+        (Verb::Import { verb }, _) => commands::import::run(verb, &root, common.format),
         (Verb::Config { verb }, loaded) => commands::config::run(*verb, loaded, common.format),
         // It shows the host as the defaults would have it, and says so first.
         (Verb::Status(args), Err(problems)) => {
@@ -71,8 +128,8 @@ fn run() -> anyhow::Result<u8> {
         }
         // No other verb can begin with a bad configuration.
         (_, Err(problems)) => {
-            commands::config::complain(&problems)?;
-            Ok(exit::CANNOT_BEGIN)
+            commands::config::refuse(&problems, common.format)?;
+            Ok(Exit::NotBegun.code())
         }
         (Verb::Apply(args), Ok(loaded)) => {
             let file = common.config.as_deref();
@@ -97,7 +154,6 @@ fn run() -> anyhow::Result<u8> {
         (Verb::Guests(args), Ok(loaded)) => {
             commands::guests::run(args, &loaded.config, &root, common.format)
         }
-        (Verb::Completions { .. }, Ok(_)) => Ok(exit::GOOD),
     }
 }
 

@@ -12,6 +12,9 @@ use std::process::Command;
 use expect_test::{Expect, expect};
 use tempfile::TempDir;
 
+#[path = "bed/reports.rs"]
+mod reports;
+
 /// A tree with these files; `-> TARGET` is a symbolic link.
 fn tree(files: &[(&str, &[u8])]) -> TempDir {
     let dir = tempfile::tempdir().expect("temporary directory");
@@ -40,6 +43,12 @@ fn ibprov(root: &TempDir, args: &[&str]) -> Answer {
         .env_remove("JOURNAL_STREAM")
         .output()
         .expect("ibprov runs");
+    if args.windows(2).any(|pair| pair == ["--format", "json"]) {
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        reports::assert_valid(&report);
+        let exit_code = report.get("exit_code").and_then(serde_json::Value::as_i64);
+        assert_eq!(exit_code, output.status.code().map(i64::from));
+    }
     let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
     Answer { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
 }
@@ -136,8 +145,8 @@ fn files_are_merged_as_systemd_does() {
               /etc/ibprov/ibprov.d/50-site.toml
               /run/ibprov/ibprov.d/90-late.toml
             not read:
-              /usr/lib/ibprov/ibprov.d/10-masked.toml: /etc/ibprov/ibprov.d/10-masked.toml hides it
-              /usr/lib/ibprov/ibprov.d/20-empty.toml: /run/ibprov/ibprov.d/20-empty.toml hides it
+              /usr/lib/ibprov/ibprov.d/10-masked.toml: masked by /etc/ibprov/ibprov.d/10-masked.toml
+              /usr/lib/ibprov/ibprov.d/20-empty.toml: masked by /run/ibprov/ibprov.d/20-empty.toml
               /etc/ibprov/ibprov.d/10-masked.toml: a link to /dev/null, which masks files of this name with lower precedence
         "#]],
     );
@@ -192,145 +201,149 @@ fn files_are_merged_as_systemd_does() {
         0,
         &expect![[r#"
             {
+              "schema": 2,
+              "report": "config-show",
+              "verdict": "good",
+              "exit_code": 0,
+              "findings": [],
               "files": [
                 "/usr/lib/ibprov/ibprov.toml",
                 "/run/ibprov/ibprov.d/20-empty.toml",
                 "/etc/ibprov/ibprov.d/50-site.toml",
                 "/run/ibprov/ibprov.d/90-late.toml"
               ],
-              "schema": 1,
               "settings": [
                 {
-                  "file": "/etc/ibprov/ibprov.d/50-site.toml",
                   "key": "boot.timeout",
-                  "line": 2,
-                  "value": "1min 30s"
+                  "value": "1min 30s",
+                  "file": "/etc/ibprov/ibprov.d/50-site.toml",
+                  "line": 2
                 },
                 {
-                  "file": null,
                   "key": "boot.adapter-timeout",
-                  "line": null,
-                  "value": "1min 30s"
+                  "value": "1min 30s",
+                  "file": null,
+                  "line": null
                 },
                 {
-                  "file": null,
                   "key": "boot.ports",
-                  "line": null,
-                  "value": "found"
+                  "value": "found",
+                  "file": null,
+                  "line": null
                 },
                 {
-                  "file": null,
                   "key": "boot.ignore",
-                  "line": null,
-                  "value": []
+                  "value": [],
+                  "file": null,
+                  "line": null
                 },
                 {
-                  "file": null,
                   "key": "modules.load[0]",
-                  "line": null,
-                  "value": "ib_ipoib"
+                  "value": "ib_ipoib",
+                  "file": null,
+                  "line": null
                 },
                 {
-                  "file": null,
                   "key": "modules.load[1]",
-                  "line": null,
-                  "value": "ib_umad"
+                  "value": "ib_umad",
+                  "file": null,
+                  "line": null
                 },
                 {
-                  "file": null,
                   "key": "modules.load[2]",
-                  "line": null,
-                  "value": "ib_uverbs"
+                  "value": "ib_uverbs",
+                  "file": null,
+                  "line": null
                 },
                 {
-                  "file": "/run/ibprov/ibprov.d/90-late.toml",
                   "key": "modules.load[3]",
-                  "line": 1,
-                  "value": "ib_srp"
+                  "value": "ib_srp",
+                  "file": "/run/ibprov/ibprov.d/90-late.toml",
+                  "line": 1
                 },
                 {
-                  "file": null,
                   "key": "modules.exclude",
-                  "line": null,
-                  "value": []
+                  "value": [],
+                  "file": null,
+                  "line": null
                 },
                 {
-                  "file": "/etc/ibprov/ibprov.d/50-site.toml",
                   "key": "port[0].pci",
-                  "line": 5,
-                  "value": "0000:4b:00.0"
-                },
-                {
+                  "value": "0000:4b:00.0",
                   "file": "/etc/ibprov/ibprov.d/50-site.toml",
+                  "line": 5
+                },
+                {
                   "key": "port[0].port",
-                  "line": 6,
-                  "value": 1
+                  "value": 1,
+                  "file": "/etc/ibprov/ibprov.d/50-site.toml",
+                  "line": 6
                 },
                 {
-                  "file": null,
                   "key": "network.timeout",
-                  "line": null,
-                  "value": "1min 30s"
+                  "value": "1min 30s",
+                  "file": null,
+                  "line": null
                 },
                 {
-                  "file": null,
                   "key": "interface",
-                  "line": null,
-                  "value": []
+                  "value": [],
+                  "file": null,
+                  "line": null
                 },
                 {
-                  "file": null,
                   "key": "wait-online.timeout",
-                  "line": null,
-                  "value": "2min"
+                  "value": "2min",
+                  "file": null,
+                  "line": null
                 },
                 {
-                  "file": null,
                   "key": "wait-online.state",
-                  "line": null,
-                  "value": "active"
+                  "value": "active",
+                  "file": null,
+                  "line": null
                 },
                 {
-                  "file": null,
                   "key": "wait-online.address",
-                  "line": null,
-                  "value": false
+                  "value": false,
+                  "file": null,
+                  "line": null
                 },
                 {
-                  "file": null,
                   "key": "host.number-rule",
-                  "line": null,
-                  "value": "only-digits"
+                  "value": "only-digits",
+                  "file": null,
+                  "line": null
                 },
                 {
-                  "file": null,
                   "key": "pf",
-                  "line": null,
-                  "value": []
+                  "value": [],
+                  "file": null,
+                  "line": null
                 },
                 {
-                  "file": null,
                   "key": "guests.connection",
-                  "line": null,
-                  "value": "qemu:///system"
+                  "value": "qemu:///system",
+                  "file": null,
+                  "line": null
                 },
                 {
-                  "file": null,
                   "key": "guests.max-parallel",
-                  "line": null,
-                  "value": 4
+                  "value": 4,
+                  "file": null,
+                  "line": null
                 },
                 {
-                  "file": null,
                   "key": "guests.timeout",
-                  "line": null,
-                  "value": "2min"
+                  "value": "2min",
+                  "file": null,
+                  "line": null
                 },
                 {
-                  "file": null,
                   "key": "guest",
-                  "line": null,
-                  "value": []
+                  "value": [],
+                  "file": null,
+                  "line": null
                 }
               ]
             }
@@ -386,15 +399,15 @@ fn files_that_do_not_count_are_named() {
         &["config", "check"],
         0,
         &expect![[r#"
-        configuration is good: 1 file
-          /etc/ibprov/ibprov.toml
-        not read:
-          /usr/lib/ibprov/ibprov.toml: /etc/ibprov/ibprov.toml hides it
-          /etc/ibprov/ibprov.d/.70-y.toml: the name does not end in .toml, or begins with a dot
-          /etc/ibprov/ibprov.d/60-x.conf: the name does not end in .toml, or begins with a dot
-          /usr/lib/ibprov/ibprov.d/80-z.toml: /etc/ibprov/ibprov.d/80-z.toml hides it
-          /etc/ibprov/ibprov.d/80-z.toml: a link to /dev/null, which masks files of this name with lower precedence
-    "#]],
+            configuration is good: 1 file
+              /etc/ibprov/ibprov.toml
+            not read:
+              /usr/lib/ibprov/ibprov.toml: masked by /etc/ibprov/ibprov.toml
+              /etc/ibprov/ibprov.d/.70-y.toml: the name does not end in .toml, or begins with a dot
+              /etc/ibprov/ibprov.d/60-x.conf: the name does not end in .toml, or begins with a dot
+              /usr/lib/ibprov/ibprov.d/80-z.toml: masked by /etc/ibprov/ibprov.d/80-z.toml
+              /etc/ibprov/ibprov.d/80-z.toml: a link to /dev/null, which masks files of this name with lower precedence
+        "#]],
     );
     let answer = ibprov(&root, &["config", "check", "--format", "json"]);
     let json: serde_json::Value = serde_json::from_str(&answer.out).expect("JSON");
@@ -511,8 +524,8 @@ fn all_errors_of_all_files_are_shown_with_their_places() {
     let answer = ibprov(&root, &["config", "check", "--format", "json"]);
     assert_eq!(answer.code, Some(2));
     let json: serde_json::Value = serde_json::from_str(&answer.out).expect("JSON");
-    assert_eq!((&json["schema"], &json["good"]), (&1.into(), &false.into()));
-    let problems = json["problems"].as_array().expect("list");
+    assert_eq!((&json["schema"], &json["verdict"]), (&2.into(), &"bad".into()));
+    let problems = json["findings"].as_array().expect("list");
     let twice = problems.iter().find(|p| p["message"] == "the same port is described twice");
     let places = &twice.expect("said")["places"];
     assert_eq!(places[0]["file"], "/etc/ibprov/ibprov.d/10-a.toml");
@@ -523,6 +536,18 @@ fn all_errors_of_all_files_are_shown_with_their_places() {
 #[test]
 fn what_cannot_begin_leaves_standard_output_empty() {
     let root = tree(&[("etc/ibprov/ibprov.toml", b"x = 1\n")]);
+    for verb in [&["config", "show"][..], &["boot"], &["plan", "--pin"], &["wait-online"]] {
+        let answer = ibprov(&root, &[verb, &["--format", "json"]].concat());
+        let json: serde_json::Value = serde_json::from_str(&answer.out).expect("JSON");
+        assert_eq!((answer.code, answer.err.as_str()), (Some(2), ""), "{verb:?}");
+        assert_eq!(
+            (&json["report"], &json["verdict"]),
+            (&"not-begun".into(), &"could-not-begin".into())
+        );
+        let place = &json["findings"][0]["places"][0];
+        assert_eq!(place["file"], "/etc/ibprov/ibprov.toml");
+        assert_eq!((&place["line"], &place["column"]), (&1.into(), &1.into()));
+    }
     for args in [&["config", "show"][..], &["boot", "--dry-run"], &["plan"]] {
         let answer = ibprov(&root, args);
         assert_eq!((answer.code, answer.out.as_str()), (Some(2), ""), "{args:?}");

@@ -84,8 +84,8 @@ pub fn run(config: &Config, config_file: Option<&Path>, root: &Root) -> anyhow::
     let deadline = started + clock::usec(config.boot.timeout);
     let mut report = blank(started);
     report.cpu_before_usec = before.cpu_usec;
-    report.deadline_sec = config.boot.timeout.as_secs();
-    report.hca_deadline_sec = config.boot.adapter_timeout.as_secs();
+    report.timeout_sec = config.boot.timeout.as_secs();
+    report.adapter_timeout_sec = config.boot.adapter_timeout.as_secs();
 
     let locks = locks(&mut report.problems);
     let mut watched: Vec<&Path> = locks.iter().map(lock::Locks::dir).collect();
@@ -104,7 +104,7 @@ pub fn run(config: &Config, config_file: Option<&Path>, root: &Root) -> anyhow::
     debug!(
         message_id = kinds::STARTED,
         version = %report.version,
-        deadline_sec = report.deadline_sec,
+        deadline_sec = report.timeout_sec,
         "boot began"
     );
     // Before a module is loaded that makes an interface.

@@ -46,7 +46,10 @@ pub fn resolve(config: &Config, root: &Root, observed: &Observed) -> Plans {
                 which: which.to_string(),
                 origin,
                 pci,
-                errors: findings.iter().map(ToString::to_string).collect(),
+                errors: {
+                    let object = pci.map_or_else(|| which.to_string(), |pci| pci.to_string());
+                    findings.iter().map(|finding| finding.told(&object)).collect()
+                },
                 may_pass: findings.iter().all(crate::report::plan::Finding::may_pass),
             }),
         }

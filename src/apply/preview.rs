@@ -11,10 +11,11 @@ use crate::ladder::{Expectation, Facts, cause, expect, progress};
 use crate::names::{IfName, ModuleName, ModuleState, PciAddress, Rung};
 use crate::observe::ipoib::Interfaces;
 use crate::observe::{ModprobeRules, Observed, Observer, driver_modules};
-use crate::plan::preview::PfSteps;
+use crate::plan::preview::{DryRunVerdict, PfSteps};
 use crate::plan::settings::judge_settings;
 use crate::plan::{Done, boot_steps, needed_modules};
 use crate::report::boot::LeftOut;
+use crate::report::common::{Code, Finding, Kind, Report};
 use crate::report::iface::IfaceStep;
 use crate::report::pf::Unresolved;
 use crate::report::{ModuleTrouble, NotExpected, PortProgress};
@@ -22,20 +23,19 @@ use crate::workers::products::learn_all;
 
 /// What `boot` would do and wait for, seen from now.
 #[derive(Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Preview {
-    /// Version of this format.
-    pub schema: u32,
     /// The steps that would be taken at once.
     pub steps: Vec<crate::report::boot::Step>,
     /// Configured modules that would not be loaded, and where the site denies them.
-    pub denied: BTreeMap<ModuleName, ModuleTrouble>,
+    pub denied: Vec<DeniedModule>,
     /// The ports that would be waited for.
     pub ports: Vec<PortProgress>,
     /// Of each of the ports why it cannot come by waiting, if that is seen already.
     #[serde(skip)]
     hopeless: Vec<Option<String>>,
     /// How long each of them would be waited for, seconds.
-    pub deadline_sec: u64,
+    pub timeout_sec: u64,
     /// The interfaces that would be set.
     pub settings: Vec<Settings>,
     /// The PFs of the configuration, as far as it is clear which they are.
@@ -45,17 +45,77 @@ pub struct Preview {
     /// What would not be waited for.
     pub left_out: Vec<LeftOut>,
     /// What will not stay as it is wanted.
+    #[serde(skip)]
     pub warnings: Vec<String>,
+}
+
+impl Report for Preview {
+    const KIND: Kind = Kind::BootDryRun;
+    type Verdict = DryRunVerdict;
+    type Finding = Finding;
+
+    fn verdict(&self) -> DryRunVerdict {
+        match DryRunVerdict::of(&self.pfs, &self.unresolved) {
+            DryRunVerdict::NothingToDo if self.is_pending() => DryRunVerdict::WouldChange,
+            verdict => verdict,
+        }
+    }
+
+    fn exit_code(&self) -> u8 {
+        self.verdict().exit().code()
+    }
+
+    fn findings(&self) -> Vec<Finding> {
+        let mut findings: Vec<Finding> =
+            self.unresolved.iter().flat_map(Unresolved::findings).collect();
+        for (port, hopeless) in self.ports.iter().zip(&self.hopeless) {
+            if let Some(missing) = port.missing() {
+                let why: String = hopeless.iter().map(|why| format!(": {why}")).collect();
+                let is_there = port.reached.is_some();
+                let code = if is_there { Code::PortNotReady } else { Code::PortAbsent };
+                let message = format!("{}{why}", missing.lacking());
+                let finding = match port.optional {
+                    true => Finding::warning(code, message),
+                    false => Finding::error(code, message),
+                };
+                findings.push(finding.about(port.label()));
+            }
+        }
+        findings.extend(self.pfs.iter().flat_map(PfSteps::findings));
+        for DeniedModule { name, trouble } in &self.denied {
+            let finding = Finding::warning(Code::ModuleNotLoaded, trouble.to_string());
+            findings.push(finding.about(name).advise([trouble.advice(name)]));
+        }
+        for set in &self.settings {
+            let refused = set.refused.iter().map(|why| Finding::error(Code::SettingRefused, why));
+            findings.extend(refused.map(|finding| finding.about(&set.netdev)));
+        }
+        findings.sort_by_key(|finding| finding.severity);
+        findings.extend(self.warnings.iter().map(|w| Finding::warning(Code::Notice, w)));
+        findings
+    }
+}
+
+/// A module that would not be loaded, as the site denies it.
+#[derive(Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct DeniedModule {
+    /// Its name.
+    pub name: ModuleName,
+    /// Where the site denies it.
+    pub trouble: ModuleTrouble,
 }
 
 /// What would be set at an interface.
 #[derive(Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Settings {
     /// The interface.
     pub netdev: IfName,
     /// In this order.
     pub steps: Vec<IfaceStep>,
     /// What is asked for and cannot be.
+    #[serde(skip)]
     pub refused: Vec<String>,
     /// Where it is asked for.
     pub origins: Vec<String>,
@@ -75,7 +135,10 @@ pub fn preview(config: &Config, root: &Root) -> (Preview, Plans) {
     let mut ports = progress::progress(&expectation, &observed);
     let steps = boot_steps(config, &rules, &observed, &expectation, &ports, &Done::default());
     let needed = needed_modules(config, &observed, !ports.is_empty());
-    let denied = denied(needed, &rules, &observed);
+    let denied = denied(needed, &rules, &observed)
+        .into_iter()
+        .map(|(name, trouble)| DeniedModule { name, trouble })
+        .collect();
     let interfaces = Interfaces::look(root);
     let mut facts = Facts::default();
     judge_settings(config, &interfaces, &mut ports, &mut facts);
@@ -86,12 +149,11 @@ pub fn preview(config: &Config, root: &Root) -> (Preview, Plans) {
     let hopeless = ports.iter().map(why).collect();
     let plans = pfs::resolve(config, root, &observed);
     let preview = Preview {
-        schema: crate::report::SCHEMA,
         steps,
         denied,
         ports,
         hopeless,
-        deadline_sec: config.boot.adapter_timeout.as_secs(),
+        timeout_sec: config.boot.adapter_timeout.as_secs(),
         settings: settings(config, root, &interfaces),
         pfs: Vec::new(),
         unresolved: plans.unresolved.clone(),
@@ -169,7 +231,7 @@ impl Preview {
         for pf in self.pfs.iter().filter(|pf| !pf.is_pending()) {
             lines.extend(pf.lines());
         }
-        for (module, trouble) in &self.denied {
+        for DeniedModule { name: module, trouble } in &self.denied {
             lines.push(format!("not loaded: {module}: {trouble}"));
         }
         lines.extend(self.not_waited_for());
@@ -200,7 +262,7 @@ impl Preview {
             })
             .collect();
         if !lines.is_empty() {
-            lines.insert(0, format!("wait up to {} s for each adapter:", self.deadline_sec));
+            lines.insert(0, format!("wait up to {} s for each adapter:", self.timeout_sec));
         }
         lines
     }

@@ -6,7 +6,6 @@ use super::evidence::{Boot, Evidence};
 use super::predict;
 use super::rules::causes::explains;
 use super::rules::{self, Judge};
-use crate::report::SCHEMA;
 use crate::report::finding::{
     Code, Diagnosis, Finding, Quote, Read, ReadSource, Severity, Verdict,
 };
@@ -46,7 +45,8 @@ pub fn diagnosis(evidence: &Evidence) -> Diagnosis {
         }
         verdict => verdict,
     };
-    Diagnosis { schema: SCHEMA, verdict, read: read(evidence), findings }
+    let exit_code = verdict.exit(false).code();
+    Diagnosis { verdict, exit_code, read: read(evidence), findings }
 }
 
 /// What was read, for the reader to know what the verdict rests on.

@@ -1,15 +1,13 @@
 //! `ibprov apply`.
 
-use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
 use serde::Serialize;
-use serde_json::json;
+use serde_json::Value;
 use tracing::{Level, error};
 
-use super::exit;
 use super::pf_preview::PfPreview;
 use crate::apply::pf::{self as one, Purpose};
 use crate::apply::pfs::{self, Plans};
@@ -19,9 +17,10 @@ use crate::host::{Root, answer, clock, journal, live_line, process, state, syste
 use crate::ladder::WantedPf;
 use crate::names::{BindOrder, Binding, PciAddress, present};
 use crate::observe::{Observer, PciFunction};
-use crate::plan::preview::PfSteps;
-use crate::report::pf::{PfReport, PfVerdict, Unresolved};
-use crate::report::{SCHEMA, events as kinds};
+use crate::plan::preview::{ApplyPreview, PfSteps};
+use crate::report::common::{Exit, Finding, Kind, Report, envelope, to_json};
+use crate::report::events as kinds;
+use crate::report::pf::{Outcome, PfReport, PfVerdict, ToldPf, Unresolved};
 
 /// Time that the unit's own limit leaves us beyond the deadline, seconds.
 const GRACE_SEC: u64 = 20;
@@ -48,7 +47,7 @@ pub fn run(
     // The unit's own limit is only for an ibprov that hangs before it could ask.
     systemd::tell_deadline(limit.as_secs() + GRACE_SEC);
     if config.pf.is_empty() {
-        return print(format, &[], &[], &[], "no [[pf]] in the configuration: nothing to do\n");
+        return print(format, Vec::new(), &[], "no [[pf]] in the configuration: nothing to do\n");
     }
     if !args.dry_run && root.is_live() && !process::is_root() {
         anyhow::bail!(
@@ -58,39 +57,39 @@ pub fn run(
     let plans = pfs::resolve_soon(config, root, only, deadline)?;
     if let Some(pf) = only.filter(|_| plans.wanted.is_empty() && plans.unresolved.is_empty()) {
         let text = not_planned(pf, config, root)?;
-        return print(format, &[], &[], &[], &text);
+        return print(format, Vec::new(), &[], &text);
     }
     if args.dry_run || !root.is_live() {
         return dry_run(&plans, root, format);
     }
-    let (mut codes, mut values) = (Vec::new(), Vec::new());
+    let mut outcomes = Vec::new();
     match plans.wanted.as_slice() {
         [(wanted, warnings)] => {
             let report = apply(wanted, warnings, root, deadline, format)?;
-            codes.push(report.exit_code);
-            if format == Format::Json {
-                values.push(serde_json::to_value(Told::of(&report))?);
-            }
+            outcomes.push(outcome(&report)?);
         }
         several => {
             let pfs: Vec<&WantedPf> = several.iter().map(|(w, _)| w).collect();
             live_line::show(&format!("applying the plans of {} PFs", pfs.len()));
-            let outcomes = pfs::run_all(&pfs, config_file, deadline)?;
+            outcomes = pfs::run_all(&pfs, config_file, deadline)?;
             live_line::end();
             // Each tells its own report where this process would.
-            for outcome in outcomes {
-                codes.push(outcome.exit_code);
-                values.push(match outcome.report {
-                    serde_json::Value::Null => {
-                        error!(pf = %outcome.pf, "{}", outcome.headline);
-                        serde_json::to_value(&outcome)?
-                    }
-                    report => report,
-                });
+            for lost in outcomes.iter().filter(|outcome| outcome.report == Value::Null) {
+                error!(pf = %lost.pf, "{}", lost.headline);
             }
         }
     }
-    print(format, &codes, &values, &plans.unresolved, "")
+    print(format, outcomes, &plans.unresolved, "")
+}
+
+/// What `report` comes to.
+fn outcome(report: &PfReport) -> anyhow::Result<Outcome> {
+    Ok(Outcome {
+        pf: report.pf,
+        exit_code: report.exit_code,
+        headline: report.headline(),
+        report: serde_json::to_value(envelope(&ToldPf::of(report)))?,
+    })
 }
 
 /// What is said of a PF that no `[[pf]]` means: udev starts us for each there is.
@@ -123,7 +122,7 @@ fn apply(
     live_line::end();
     report.problems.extend(warnings.iter().cloned());
     let name = format!("pf/{}.json", wanted.pf);
-    let json = serde_json::to_string_pretty(&Told::of(&report))?;
+    let json = to_json(&ToldPf::of(&report))?;
     if let Err((path, e)) = state::write(&name, &json) {
         report.problems.push(format!("cannot write {}: {}", path.display(), answer(&e)));
     }
@@ -136,17 +135,63 @@ fn apply(
     Ok(report)
 }
 
-/// The report as JSON has it, with the sentence that says it all.
-#[derive(Serialize)]
-struct Told<'a> {
-    headline: String,
-    #[serde(flatten)]
-    report: &'a PfReport,
+/// What `ibprov apply` says.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct Applied {
+    /// The report of each PF, or what is known of it where that is lost.
+    #[cfg_attr(test, schemars(with = "Vec<AppliedPf>"))]
+    pfs: Vec<Value>,
+    /// The PFs of the configuration for which nothing can be done.
+    unresolved: Vec<Unresolved>,
+    #[serde(skip)]
+    exit: Exit,
+    #[serde(skip)]
+    findings: Vec<Finding>,
 }
 
-impl<'a> Told<'a> {
-    fn of(report: &'a PfReport) -> Self {
-        Self { headline: report.headline(), report }
+/// The report of a PF, or what is known of it where that is lost.
+#[cfg(test)]
+#[derive(schemars::JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "its schema is what counts")]
+enum AppliedPf {
+    Report(crate::report::common::Envelope<PfVerdict, Finding, ToldPf<'static>>),
+    Lost(Outcome),
+}
+
+/// How an apply went, in one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum AppliedVerdict {
+    /// Every VF is as planned.
+    Right,
+    /// Some are in use, and were left as they are; or it was stopped.
+    Deferred,
+    /// A PF or a VF is not as planned.
+    NotRight,
+}
+
+impl Report for Applied {
+    const KIND: Kind = Kind::Apply;
+    type Verdict = AppliedVerdict;
+    type Finding = Finding;
+
+    fn verdict(&self) -> AppliedVerdict {
+        match self.exit {
+            Exit::Good => AppliedVerdict::Right,
+            Exit::Exceptions => AppliedVerdict::Deferred,
+            Exit::NotBegun | Exit::NotReady => AppliedVerdict::NotRight,
+        }
+    }
+
+    fn exit_code(&self) -> u8 {
+        self.exit.code()
+    }
+
+    fn findings(&self) -> Vec<Finding> {
+        self.findings.clone()
     }
 }
 
@@ -186,21 +231,35 @@ fn tell(report: &PfReport) {
 
 fn print(
     format: Format,
-    codes: &[u8],
-    reports: &[serde_json::Value],
+    outcomes: Vec<Outcome>,
     unresolved: &[Unresolved],
     text: &str,
 ) -> anyhow::Result<u8> {
-    let of_others =
-        unresolved.iter().map(|u| if u.may_pass { exit::NOT_READY } else { exit::CANNOT_BEGIN });
-    let exit_code = codes.iter().copied().chain(of_others).max().unwrap_or(exit::GOOD);
+    let of_pf = outcomes.iter().map(|outcome| match outcome.exit_code {
+        0 => Exit::Good,
+        1 => Exit::Exceptions,
+        _ => Exit::NotReady,
+    });
+    let exit = of_pf.chain(unresolved.iter().map(|_| Exit::NotReady)).max().unwrap_or(Exit::Good);
     let mut out = std::io::stdout().lock();
     match format {
-        Format::Json => writeln!(
-            out,
-            "{}",
-            json!({ "schema": SCHEMA, "exit_code": exit_code, "pfs": reports, "unresolved": unresolved })
-        )?,
+        Format::Json => {
+            let mut findings: Vec<Finding> =
+                unresolved.iter().flat_map(Unresolved::findings).collect();
+            findings.extend(outcomes.iter().flat_map(Outcome::findings));
+            findings.sort_by_key(|finding| finding.severity);
+            let of_pf = |outcome: Outcome| match outcome.report {
+                Value::Null => serde_json::to_value(&outcome),
+                report => Ok(report),
+            };
+            let applied = Applied {
+                pfs: outcomes.into_iter().map(of_pf).collect::<Result<_, _>>()?,
+                unresolved: unresolved.to_vec(),
+                exit,
+                findings,
+            };
+            writeln!(out, "{}", to_json(&applied)?)?;
+        }
         Format::Text => {
             write!(out, "{text}")?;
             for line in unresolved.iter().flat_map(Unresolved::lines) {
@@ -208,7 +267,7 @@ fn print(
             }
         }
     }
-    Ok(exit_code)
+    Ok(exit.code())
 }
 
 /// Put back what runs that were cut short have left, of one PF or all. Needs no
@@ -221,67 +280,48 @@ pub fn undo(args: &ApplyArgs, root: &Root, format: Format) -> anyhow::Result<u8>
     let deadline = clock::monotonic_usec() + UNDO_USEC;
     let left = root.list_or_empty(&format!("{}/pf", state::RUN_DIR))?;
     let left = left.iter().filter_map(|n| n.strip_suffix(".undo")).filter_map(|n| n.parse().ok());
-    let (mut codes, mut values) = (Vec::new(), Vec::new());
+    let mut outcomes = Vec::new();
     for pf in left.filter(|pf| only.is_none_or(|o| o == *pf)) {
         let nothing = WantedPf { pf, vfs: Vec::new(), binding: Binding::default() };
         let report = one::run(&nothing, Purpose::Undo, root, deadline)?;
         tell(&report);
-        codes.push(report.exit_code);
-        values.push(serde_json::to_value(Told::of(&report))?);
+        outcomes.push(outcome(&report)?);
     }
-    print(format, &codes, &values, &[], "")
+    print(format, outcomes, &[], "")
 }
 
 /// The same look and the same plan, without the doing.
 fn dry_run(plans: &Plans, root: &Root, format: Format) -> anyhow::Result<u8> {
     let mut preview = PfPreview::new(root);
-    let pfs: Vec<PfSteps> = plans.wanted.iter().map(|(w, notes)| preview.would(w, notes)).collect();
-    let exit_code = dry_run_code(&pfs, &plans.unresolved);
+    let mut pfs: Vec<PfSteps> =
+        plans.wanted.iter().map(|(w, notes)| preview.would(w, notes)).collect();
+    pfs.sort_by_key(|pf| pf.pf);
+    let problems = preview.problems.into_iter().collect();
+    let report = ApplyPreview { pfs, unresolved: plans.unresolved.clone(), problems };
     let mut out = std::io::stdout().lock();
     match format {
-        Format::Json => {
-            let by_pf: BTreeMap<PciAddress, &PfSteps> = pfs.iter().map(|p| (p.pf, p)).collect();
-            let json = json!({
-                "schema": SCHEMA,
-                "exit_code": exit_code,
-                "plans": by_pf,
-                "unresolved": plans.unresolved,
-                "problems": preview.problems,
-            });
-            writeln!(out, "{json}")?;
-        }
+        Format::Json => writeln!(out, "{}", to_json(&report)?)?,
         Format::Text => {
-            if pfs.len() > 1 {
+            if report.pfs.len() > 1 {
                 let is_in_order = |(w, _): &(WantedPf, _)| w.binding.order == BindOrder::InOrder;
                 let how = match plans.wanted.iter().any(is_in_order) {
                     true => "one after the other where VFs are bound in order",
                     false => "at the same time",
                 };
-                writeln!(out, "{} PFs, {how}:", pfs.len())?;
+                writeln!(out, "{} PFs, {how}:", report.pfs.len())?;
             }
-            for line in pfs.iter().flat_map(PfSteps::lines) {
+            for line in report.pfs.iter().flat_map(PfSteps::lines) {
                 writeln!(out, "{line}")?;
             }
-            for line in plans.unresolved.iter().flat_map(Unresolved::lines) {
+            for line in report.unresolved.iter().flat_map(Unresolved::lines) {
                 writeln!(out, "{line}")?;
             }
-            for problem in &preview.problems {
+            for problem in &report.problems {
                 writeln!(out, "could not read {problem}")?;
             }
         }
     }
-    Ok(exit_code)
-}
-
-/// What a dry run exits with: whether something is left to do, as of `ibprov plan`.
-pub(super) fn dry_run_code(pfs: &[PfSteps], unresolved: &[Unresolved]) -> u8 {
-    if unresolved.iter().any(|pf| !pf.may_pass) {
-        exit::CANNOT_BEGIN
-    } else if !unresolved.is_empty() || pfs.iter().any(PfSteps::is_pending) {
-        exit::DEFERRED
-    } else {
-        exit::GOOD
-    }
+    Ok(report.exit_code())
 }
 
 fn address(pf: &PfArg, root: &Root) -> anyhow::Result<PciAddress> {

@@ -6,12 +6,11 @@ use std::time::Duration;
 
 use tracing::{Level, warn};
 
-use super::apply::dry_run_code;
-use super::exit;
 use super::pf_preview::PfPreview;
 use crate::cli::{BootArgs, Format};
 use crate::config::Config;
 use crate::host::{self, Root, journal, live_line, process, state, systemd, terminal};
+use crate::report::common::{Report as _, to_json};
 use crate::report::port::port_span;
 use crate::report::{BootReport, Verdict, events as kinds};
 
@@ -123,22 +122,12 @@ fn dry_run(config: &Config, root: &Root, format: Format) -> anyhow::Result<u8> {
     let mut pfs = PfPreview::new(root);
     preview.pfs = plans.wanted.iter().map(|(wanted, notes)| pfs.would(wanted, notes)).collect();
     preview.warnings.extend(pfs.problems.iter().map(|what| format!("could not read {what}")));
-    let code = match dry_run_code(&preview.pfs, &preview.unresolved) {
-        exit::GOOD if preview.is_pending() => exit::DEFERRED,
-        code => code,
-    };
     let mut out = std::io::stdout().lock();
     match format {
-        Format::Json => {
-            let mut json = serde_json::to_value(&preview)?;
-            if let Some(json) = json.as_object_mut() {
-                json.insert("exit_code".to_owned(), code.into());
-            }
-            writeln!(out, "{json:#}")?;
-        }
+        Format::Json => writeln!(out, "{}", to_json(&preview)?)?,
         Format::Text => write!(out, "{}", preview.to_text())?,
     }
-    Ok(code)
+    Ok(preview.exit_code())
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use std::io::Write;
 
+use serde::Serialize;
+
 use crate::check::diagnose;
 use crate::check::evidence::{Evidence, Intake};
 use crate::check::rules::{self, Rule};
@@ -9,6 +11,7 @@ use crate::cli::{CheckArgs, Common, Format};
 use crate::host::{Root, logs};
 use crate::names::nearest;
 use crate::report;
+use crate::report::common::{Exit, Finding, Kind, Report, to_json};
 use crate::report::finding::Verdict;
 use crate::report::node::NodeVerdict;
 
@@ -20,8 +23,11 @@ use crate::report::node::NodeVerdict;
 pub fn run(args: &CheckArgs, common: &Common) -> anyhow::Result<u8> {
     let (root, format) = (common.root.as_deref(), common.format);
     let mut out = std::io::stdout().lock();
+    if format == Format::Json && args.timeline {
+        anyhow::bail!("--timeline draws text: it cannot be combined with --format json");
+    }
     if let Some(code) = &args.explain {
-        return explain(code, &mut out);
+        return explain(code, format, &mut out);
     }
     let mut intake = Intake::new(rules::needles());
     let mut problems = Vec::new();
@@ -52,16 +58,14 @@ pub fn run(args: &CheckArgs, common: &Common) -> anyhow::Result<u8> {
         Looked::No => evidence.sources.iter().any(|s| s.bytes > 0),
     };
     if !is_read {
-        tracing::error!(warning = "nothing could be read", "nothing could be read");
-        return Ok(super::exit::CANNOT_BEGIN);
+        anyhow::bail!("nothing could be read");
     }
     if let Some(boot) = args.boot.filter(|_| !args.log.is_empty() || root.is_some()) {
         let Some(at) = usize::try_from(boot.unsigned_abs())
             .ok()
             .and_then(|back| evidence.boots.len().checked_sub(back + 1))
         else {
-            tracing::error!(
-                boot,
+            anyhow::bail!(
                 "no boot {boot}: what was read holds {}",
                 match evidence.boots.len() {
                     0 => "none".to_owned(),
@@ -69,23 +73,23 @@ pub fn run(args: &CheckArgs, common: &Common) -> anyhow::Result<u8> {
                     n => format!("{n} boots, 0 to -{}", n - 1),
                 }
             );
-            return Ok(super::exit::CANNOT_BEGIN);
         };
         evidence.boots = evidence.boots.into_iter().skip(at).take(1).collect();
     }
-    let diagnosis = diagnose(&evidence);
-    match format {
-        Format::Text => write!(out, "{}", report::check::text(&diagnosis, super::screen(&out)))?,
-        Format::Json => writeln!(out, "{}", serde_json::to_string_pretty(&diagnosis)?)?,
-    }
-    super::picture::draw(args, &evidence, &diagnosis, &mut out)?;
+    let mut diagnosis = diagnose(&evidence);
     let hosts = evidence.boots.iter().filter_map(|boot| boot.host.as_ref()?.judgement.as_ref());
     let is_judged = hosts.into_iter().all(|j| j.verdict != NodeVerdict::Unknown);
-    Ok(match diagnosis.verdict.exit_code(args.strict) {
+    diagnosis.exit_code = match diagnosis.verdict.exit(args.strict) {
         // Nothing failed, and what is expected of the host is not known.
-        _ if !is_judged && diagnosis.verdict == Verdict::Unknown => super::exit::CANNOT_BEGIN,
-        code => code,
-    })
+        _ if !is_judged && diagnosis.verdict == Verdict::Unknown => Exit::NotBegun.code(),
+        exit => exit.code(),
+    };
+    match format {
+        Format::Text => write!(out, "{}", report::check::text(&diagnosis, super::screen(&out)))?,
+        Format::Json => writeln!(out, "{}", to_json(&diagnosis)?)?,
+    }
+    super::picture::draw(args, &evidence, &diagnosis, &mut out)?;
+    Ok(diagnosis.exit_code)
 }
 
 /// Look at the host itself, live or the tree of one, unless logs or an earlier
@@ -121,23 +125,90 @@ enum Looked {
 }
 
 /// The page of `code`, or the list of all.
-fn explain(code: &str, out: &mut dyn Write) -> anyhow::Result<u8> {
+fn explain(code: &str, format: Format, out: &mut dyn Write) -> anyhow::Result<u8> {
     if code.is_empty() {
-        let width = rules::ALL.iter().map(|rule| rule.code.len()).max().unwrap_or_default();
-        for Rule { code, meaning, .. } in rules::ALL {
-            writeln!(out, "{code:width$} {meaning}")?;
+        match format {
+            Format::Json => {
+                writeln!(out, "{}", to_json(&Explained::of(rules::ALL.iter().copied()))?)?;
+            }
+            Format::Text => {
+                let codes = rules::ALL.iter().map(|rule| rule.code.len());
+                let width = codes.max().unwrap_or_default();
+                for Rule { code, meaning, .. } in rules::ALL {
+                    writeln!(out, "{code:width$} {meaning}")?;
+                }
+            }
         }
-        return Ok(super::exit::GOOD);
+        return Ok(Exit::Good.code());
     }
-    let Some(Rule { code, meaning, page, .. }) = rules::rule(code) else {
+    let Some(rule) = rules::rule(code) else {
         let meant = nearest(code, rules::ALL.iter().map(|rule| rule.code));
         let meant = meant.map_or_else(|| ";".to_owned(), |code| format!("; did you mean {code}?"));
-        tracing::error!(
-            warning = code,
+        anyhow::bail!(
             "there is no diagnosis {code:?}{meant} `ibprov check --explain` lists them all"
         );
-        return Ok(super::exit::CANNOT_BEGIN);
     };
-    writeln!(out, "{code}: {meaning}\n\n{page}")?;
-    Ok(super::exit::GOOD)
+    match format {
+        Format::Json => writeln!(out, "{}", to_json(&Explained::of([rule].into_iter()))?)?,
+        Format::Text => {
+            let Rule { code, meaning, page, .. } = rule;
+            writeln!(out, "{code}: {meaning}\n\n{page}")?;
+        }
+    }
+    Ok(Exit::Good.code())
+}
+
+/// What `ibprov check --explain` says.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct Explained {
+    /// The one that was asked for, or all.
+    diagnoses: Vec<ExplainedRule>,
+}
+
+/// What a diagnosis means.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct ExplainedRule {
+    /// The name by which programs know it.
+    code: &'static str,
+    /// What it means, in one sentence.
+    meaning: &'static str,
+    /// Its page.
+    page: &'static str,
+}
+
+/// The one verdict of [`Explained`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum ExplainVerdict {
+    /// There is such a diagnosis.
+    Known,
+}
+
+impl Explained {
+    fn of<'a>(rules: impl Iterator<Item = &'a Rule>) -> Self {
+        let of =
+            |rule: &Rule| ExplainedRule { code: rule.code, meaning: rule.meaning, page: rule.page };
+        Self { diagnoses: rules.map(of).collect() }
+    }
+}
+
+impl Report for Explained {
+    const KIND: Kind = Kind::CheckExplain;
+    type Verdict = ExplainVerdict;
+    type Finding = Finding;
+
+    fn verdict(&self) -> ExplainVerdict {
+        ExplainVerdict::Known
+    }
+
+    fn exit_code(&self) -> u8 {
+        Exit::Good.code()
+    }
+
+    fn findings(&self) -> Vec<Finding> {
+        Vec::new()
+    }
 }

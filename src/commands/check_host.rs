@@ -15,10 +15,13 @@ use crate::graph::{Graph, Load, Unit, consumers, files, show};
 use crate::host::{KernelLine, Root, answer, state, unit_graph};
 use crate::ladder::module_trouble::{self, Signs};
 use crate::ladder::{Facts, cause, expect, progress};
-use crate::names::{Guid, LinkLayer, ModuleName, ModuleState, Policy, Rung, is_ipoib_name};
+use crate::names::{
+    Guid, LinkLayer, LinkState, ModuleName, ModuleState, PhysicalState, Policy, Rung, is_ipoib_name,
+};
 use crate::observe::ipoib::Interfaces;
 use crate::observe::{self, Look, ModprobeRules, Observed, PciFunction, driver_modules};
 use crate::plan::settings::judge_settings;
+use crate::report::advice::Advice;
 use crate::report::node::Judgement;
 use crate::report::{self, ModuleTrouble, NotExpected, PortProgress};
 use crate::stacks;
@@ -254,7 +257,8 @@ impl Gathering<'_> {
                 && said.is_nothing()
             {
                 cause.text = format!("module {name} is not loaded: nobody has loaded it");
-                cause.advice = format!("modprobe {name}; ibprov boot does it at boot");
+                cause.advice =
+                    vec![Advice::now(format!("modprobe {name}; ibprov boot does it at boot"))];
             }
             let log = port.pci.and_then(|pci| facts.functions.get(&pci));
             let firmware_wait = log.is_some_and(|l| l.firmware_wait.is_some());
@@ -314,19 +318,23 @@ impl Gathering<'_> {
             let rdma = function.and_then(|f| f.rdma.iter().find(|d| d.name == *device));
             let port = rdma.and_then(|d| d.ports.iter().find(|p| p.number == *number));
             let Some(port) = port else { continue };
-            let word = |w: Option<&str>| w.unwrap_or_default().to_ascii_lowercase();
             let link = &said.link;
             seen.ports.push(PortSeen {
                 device: device.to_string(),
                 port: number.to_string(),
-                state: word(link.state.as_deref()),
-                physical: word(link.physical.as_deref()),
+                state: link.state.map_or("", LinkState::word).to_ascii_lowercase(),
+                physical: link.physical.map_or("", PhysicalState::word).to_ascii_lowercase(),
                 infiniband: match port.link_layer {
                     LinkLayer::InfiniBand => Some(true),
                     LinkLayer::Ethernet => Some(false),
                     LinkLayer::Unknown => None,
                 },
-                sm_lid: link.sm_lid.map_or(String::new(), |lid| lid.to_string()),
+                // One that answers and knows no subnet manager says 0.
+                sm_lid: match (link.sm_lid, link.state) {
+                    (Some(lid), _) => lid.to_string(),
+                    (None, Some(_)) => "0".to_owned(),
+                    (None, None) => String::new(),
+                },
                 guid: port.guid.map_or(String::new(), |g| g.to_string().replace(':', "")),
                 node_guid: rdma
                     .and_then(|d| d.node_guid)
@@ -339,8 +347,8 @@ impl Gathering<'_> {
                 origin,
                 text: format!(
                     "{device} port {number}: state {}, physical state {}, sm_lid {}",
-                    link.state.as_deref().unwrap_or("?"),
-                    link.physical.as_deref().unwrap_or("?"),
+                    link.state.map_or("?", LinkState::word),
+                    link.physical.map_or("?", PhysicalState::word),
                     link.sm_lid.map_or_else(|| "?".to_owned(), |lid| lid.to_string()),
                 ),
             });

@@ -4,15 +4,19 @@ use std::io::Write as _;
 
 use clap::CommandFactory as _;
 
-use crate::cli::Cli;
+use crate::cli::{Cli, Format};
 
 /// Print what `shell` completes `ibprov` by.
 ///
 /// # Errors
-/// Standard output is gone.
-pub fn run(shell: clap_complete::Shell) -> std::io::Result<()> {
+/// JSON is asked for; standard output is gone.
+pub fn run(shell: clap_complete::Shell, format: Format) -> anyhow::Result<()> {
+    if format == Format::Json {
+        anyhow::bail!("completions prints a script for a shell: it has no use for --format json");
+    }
     // The generator panics where it cannot write.
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "ibprov", &mut text);
-    std::io::stdout().write_all(&text)
+    std::io::stdout().write_all(&text)?;
+    Ok(())
 }

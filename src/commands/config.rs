@@ -2,12 +2,15 @@
 
 use std::io::Write;
 
-use serde_json::json;
+use serde::Serialize;
 
-use super::exit;
 use crate::cli::{ConfigVerb, Format};
 use crate::config::{self, Loaded, Problems, Setting};
 use crate::host::terminal;
+use crate::report::advice::Advice;
+use crate::report::common::{
+    Code, Exit, Finding, Kind, NotBegun, Place, PlacedFinding, Report, to_json,
+};
 
 /// Answer for the configuration that [`config::load`] gave.
 ///
@@ -21,10 +24,19 @@ pub fn run(
     let mut out = std::io::stdout();
     if verb == ConfigVerb::Schema {
         writeln!(out, "{:#}", config::schema())?;
-        return Ok(exit::GOOD);
+        return Ok(Exit::Good.code());
     }
     match (loaded, format) {
-        (Ok(loaded), Format::Json) => writeln!(out, "{:#}", good_json(verb, &loaded))?,
+        (Ok(loaded), Format::Json) => {
+            let json = match verb {
+                ConfigVerb::Show { changed } => to_json(&Shown {
+                    files: loaded.files.clone(),
+                    settings: shown(&loaded, changed).iter().map(ShownSetting::of).collect(),
+                })?,
+                ConfigVerb::Check | ConfigVerb::Schema => to_json(&Checked::good(&loaded))?,
+            };
+            writeln!(out, "{json}")?;
+        }
         (Ok(loaded), Format::Text) => match verb {
             ConfigVerb::Show { changed } => {
                 write!(out, "{}", config::to_toml(&shown(&loaded, changed)))?;
@@ -32,8 +44,12 @@ pub fn run(
             ConfigVerb::Check | ConfigVerb::Schema => write!(out, "{}", good_text(&loaded))?,
         },
         (Err(problems), Format::Json) => {
-            writeln!(out, "{:#}", problems.to_json())?;
-            return Ok(exit::CANNOT_BEGIN);
+            let json = match verb {
+                ConfigVerb::Check | ConfigVerb::Schema => to_json(&Checked::bad(&problems))?,
+                ConfigVerb::Show { .. } => to_json(&NotBegun::of(findings(&problems)))?,
+            };
+            writeln!(out, "{json}")?;
+            return Ok(Exit::NotBegun.code());
         }
         (Err(problems), Format::Text) => {
             // The errors are what `check` was asked for; `show` was asked for
@@ -44,14 +60,31 @@ pub fn run(
             } else {
                 complain(&problems)?;
             }
-            return Ok(exit::CANNOT_BEGIN);
+            return Ok(Exit::NotBegun.code());
         }
     }
-    Ok(exit::GOOD)
+    Ok(Exit::Good.code())
+}
+
+/// Print what is wrong with the configuration to standard error, in colour where that is
+/// wanted; for programs as a report on standard output. For any verb that cannot begin
+/// because of it.
+///
+/// # Errors
+/// The stream cannot be written to.
+pub fn refuse(problems: &Problems, format: Format) -> anyhow::Result<()> {
+    match format {
+        Format::Text => complain(problems)?,
+        Format::Json => {
+            let report = NotBegun::of(findings(problems));
+            writeln!(std::io::stdout(), "{}", to_json(&report)?)?;
+        }
+    }
+    Ok(())
 }
 
 /// Print what is wrong with the configuration to standard error, in colour
-/// where that is wanted. For any verb that cannot begin because of it.
+/// where that is wanted.
 ///
 /// # Errors
 /// Standard error cannot be written to.
@@ -59,6 +92,150 @@ pub fn complain(problems: &Problems) -> std::io::Result<()> {
     let mut err = std::io::stderr();
     let colour = terminal::wants_colour(&err);
     writeln!(err, "{}", problems.render(colour))
+}
+
+/// What is wrong with the configuration, with the places.
+fn findings(problems: &Problems) -> Vec<PlacedFinding> {
+    let finding = |problem: config::ProblemTold| {
+        let config::ProblemTold { message, places, help } = problem;
+        let mut finding = Finding::error(Code::ConfigurationInvalid, message);
+        finding.object = places.first().map(|place| place.file.clone());
+        let place =
+            |config::PlaceTold { file, line, column, label }| Place { file, line, column, label };
+        PlacedFinding {
+            finding: finding.advise(help.map(Advice::permanent)),
+            places: places.into_iter().map(place).collect(),
+        }
+    };
+    let mut findings: Vec<PlacedFinding> = problems.told().into_iter().map(finding).collect();
+    if problems.more() > 0 {
+        let message = format!("there are {} errors more", problems.more());
+        findings.push(Finding::error(Code::ConfigurationInvalid, message).into());
+    }
+    findings
+}
+
+/// What `ibprov config check` says.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct Checked {
+    /// The files that were read, in order.
+    files: Vec<String>,
+    /// The files that were not, as another hides them or their names do not end in .toml.
+    not_read: Vec<NotRead>,
+    #[serde(skip)]
+    findings: Vec<PlacedFinding>,
+}
+
+/// A file that was not read.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct NotRead {
+    /// Its path.
+    file: String,
+    /// Why.
+    reason: String,
+}
+
+/// How a configuration is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum ConfigVerdict {
+    /// It has no error.
+    Good,
+    /// It has errors.
+    Bad,
+}
+
+impl Checked {
+    fn good(loaded: &Loaded) -> Self {
+        let not_read = loaded.not_read.iter();
+        Self {
+            files: loaded.files.clone(),
+            not_read: not_read
+                .map(|(file, why)| NotRead { file: file.clone(), reason: why.clone() })
+                .collect(),
+            findings: Vec::new(),
+        }
+    }
+
+    fn bad(problems: &Problems) -> Self {
+        Self { files: Vec::new(), not_read: Vec::new(), findings: findings(problems) }
+    }
+}
+
+impl Report for Checked {
+    const KIND: Kind = Kind::ConfigCheck;
+    type Verdict = ConfigVerdict;
+    type Finding = PlacedFinding;
+
+    fn verdict(&self) -> ConfigVerdict {
+        if self.findings.is_empty() { ConfigVerdict::Good } else { ConfigVerdict::Bad }
+    }
+
+    fn exit_code(&self) -> u8 {
+        match self.verdict() {
+            ConfigVerdict::Good => Exit::Good.code(),
+            ConfigVerdict::Bad => Exit::NotBegun.code(),
+        }
+    }
+
+    fn findings(&self) -> Vec<PlacedFinding> {
+        self.findings.clone()
+    }
+}
+
+/// What `ibprov config show` says.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct Shown {
+    /// The files that were read, in order.
+    files: Vec<String>,
+    /// The effective values.
+    settings: Vec<ShownSetting>,
+}
+
+/// One effective value.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct ShownSetting {
+    /// The key with dots; items of a list are counted.
+    key: String,
+    /// The value.
+    value: serde_json::Value,
+    /// The file that gives it; `null` for a default.
+    file: Option<String>,
+    /// The line of it.
+    line: Option<usize>,
+}
+
+impl ShownSetting {
+    fn of(setting: &Setting) -> Self {
+        let (file, line) = match &setting.origin {
+            config::SettingOrigin::Default => (None, None),
+            config::SettingOrigin::File { path, line } => (Some(path.clone()), Some(*line)),
+        };
+        Self { key: setting.key.clone(), value: setting.value.clone(), file, line }
+    }
+}
+
+impl Report for Shown {
+    const KIND: Kind = Kind::ConfigShow;
+    type Verdict = ConfigVerdict;
+    type Finding = PlacedFinding;
+
+    fn verdict(&self) -> ConfigVerdict {
+        ConfigVerdict::Good
+    }
+
+    fn exit_code(&self) -> u8 {
+        Exit::Good.code()
+    }
+
+    fn findings(&self) -> Vec<PlacedFinding> {
+        Vec::new()
+    }
 }
 
 fn shown(loaded: &Loaded, changed: bool) -> Vec<Setting> {
@@ -86,20 +263,4 @@ fn good_text(loaded: &Loaded) -> String {
         text.push_str(&format!("  {file}: {why}\n"));
     }
     text
-}
-
-fn good_json(verb: ConfigVerb, loaded: &Loaded) -> serde_json::Value {
-    let not_read = || -> serde_json::Value {
-        let files = loaded.not_read.iter();
-        files.map(|(file, why)| json!({"file": file, "why": why})).collect()
-    };
-    match verb {
-        ConfigVerb::Show { changed } => json!({
-            "schema": 1, "files": loaded.files, "settings": config::to_json(&shown(loaded, changed)),
-        }),
-        ConfigVerb::Check | ConfigVerb::Schema => json!({
-            "schema": 1, "good": true, "files": loaded.files, "not_read": not_read(),
-            "problems": [], "more": 0,
-        }),
-    }
 }

@@ -5,26 +5,73 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::exit;
 use crate::cli::Format;
 use crate::config::pins::{PinnedPf, Pins};
 use crate::config::{PfSelector, harmless};
 use crate::host::{ReadError, Root};
 use crate::names::{Guid, PciAddress};
-use crate::plan::fleet::{Fleet, FleetFinding};
-use crate::report::SCHEMA;
+use crate::plan::fleet::{Fleet, FleetFinding, ToldFleetFinding};
+use crate::report::common::{Exit, Kind, Report, not_read};
+use crate::report::{SCHEMA, to_json};
 
 /// What was found.
 #[derive(Debug, Serialize)]
-struct Report {
-    schema: u32,
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct FleetReport {
+    /// How many hosts' plans were read.
     hosts: usize,
+    /// How many VFs they have.
     vfs: usize,
-    findings: Vec<FleetFinding>,
     /// Findings in all, those that are not listed too.
     count: usize,
+    #[serde(skip)]
+    findings: Vec<FleetFinding>,
     /// Files that could not be read, and why.
+    #[serde(skip)]
     problems: Vec<String>,
+}
+
+/// What a fleet comes to, in one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum FleetVerdict {
+    /// No GUID is there twice.
+    Good,
+    /// Some are.
+    Conflicts,
+    /// It was not seen whole, so it is not judged.
+    Unknown,
+}
+
+impl Report for FleetReport {
+    const KIND: Kind = Kind::PlanFleet;
+    type Verdict = FleetVerdict;
+    type Finding = ToldFleetFinding;
+
+    fn verdict(&self) -> FleetVerdict {
+        if !self.problems.is_empty() || self.hosts == 0 {
+            FleetVerdict::Unknown
+        } else if self.count > 0 {
+            FleetVerdict::Conflicts
+        } else {
+            FleetVerdict::Good
+        }
+    }
+
+    fn exit_code(&self) -> u8 {
+        match self.verdict() {
+            FleetVerdict::Good => Exit::Good.code(),
+            FleetVerdict::Conflicts => Exit::NotReady.code(),
+            FleetVerdict::Unknown => Exit::NotBegun.code(),
+        }
+    }
+
+    fn findings(&self) -> Vec<ToldFleetFinding> {
+        let unread = not_read(&self.problems).into_iter();
+        let unread = unread.map(|finding| ToldFleetFinding { finding, holders: Vec::new() });
+        self.findings.iter().map(FleetFinding::told).chain(unread).collect()
+    }
 }
 
 /// More findings are counted.
@@ -53,20 +100,13 @@ pub fn run(dir: &Path, format: Format) -> anyhow::Result<u8> {
     }
     let (findings, count) = fleet.judge(MOST);
     let (hosts, vfs) = (fleet.hosts(), fleet.vfs());
-    let report = Report { schema: SCHEMA, hosts, vfs, findings, count, problems };
+    let report = FleetReport { hosts, vfs, count, findings, problems };
     let mut out = std::io::stdout().lock();
     match format {
         Format::Text => write!(out, "{}", report.to_text())?,
-        Format::Json => writeln!(out, "{}", serde_json::to_string_pretty(&report)?)?,
+        Format::Json => writeln!(out, "{}", to_json(&report)?)?,
     }
-    // A fleet that was not seen whole is not judged.
-    Ok(if !report.problems.is_empty() || hosts == 0 {
-        exit::CANNOT_BEGIN
-    } else if count > 0 {
-        exit::DEFERRED
-    } else {
-        exit::GOOD
-    })
+    Ok(report.exit_code())
 }
 
 /// The plan of one host; `None` for an entry that is not for us.
@@ -120,13 +160,18 @@ struct PrintedPf {
     #[serde(default)]
     port_guids: Vec<String>,
     vfs: Vec<PrintedVf>,
-    errors: Vec<serde::de::IgnoredAny>,
+    is_planned: bool,
 }
 
 #[derive(Deserialize)]
 struct PrintedVf {
-    node_guid: Option<String>,
-    port_guid: Option<String>,
+    wanted: Option<PrintedWanted>,
+}
+
+#[derive(Deserialize)]
+struct PrintedWanted {
+    node_guid: String,
+    port_guid: String,
 }
 
 /// What `ibprov plan --format json` printed, as if it were pinned.
@@ -140,26 +185,25 @@ fn planned(text: &str) -> Result<Pins, String> {
     for pf in plan.pfs {
         // A plan with errors has no VFs: without them the fleet is not whole.
         let pci = match &pf.pci {
-            Some(pci) if pf.errors.is_empty() => pci.parse::<PciAddress>(),
+            Some(pci) if pf.is_planned => pci.parse::<PciAddress>(),
             _ => return Err(format!("{} has no plan: it has errors", pf.named)),
         };
         let pci = pci.map_err(|e| e.to_string())?;
-        let vfs =
-            pf.vfs.iter().filter_map(|vf| Some([vf.node_guid.as_ref()?, vf.port_guid.as_ref()?]));
+        let vfs = pf.vfs.iter().filter_map(|vf| vf.wanted.as_ref());
         pins.pfs.push(PinnedPf {
             which: PfSelector::Pci(pci),
             pci,
             node_guid: pf.node_guid.as_ref().map(guid).transpose()?,
             port_guids: pf.port_guids.iter().map(guid).collect::<Result<_, _>>()?,
             vfs: vfs
-                .map(|[node, port]| Ok([guid(node)?, guid(port)?]))
+                .map(|vf| Ok([guid(&vf.node_guid)?, guid(&vf.port_guid)?]))
                 .collect::<Result<_, String>>()?,
         });
     }
     Ok(pins)
 }
 
-impl Report {
+impl FleetReport {
     fn to_text(&self) -> String {
         let mut text = String::new();
         for finding in &self.findings {
@@ -194,9 +238,10 @@ mod tests {
             guid in "(0200:0000:0000:0001|(?s).{0,5})",
         ) {
             let _text = planned(&text);
-            let plan = serde_json::json!({"schema": 1, "pfs": [{
-                "named": text, "pci": pci, "node_guid": guid, "port_guids": [guid], "errors": [],
-                "vfs": [{"node_guid": guid, "port_guid": guid}, {}],
+            let plan = serde_json::json!({"schema": 2, "pfs": [{
+                "named": text, "pci": pci, "node_guid": guid, "port_guids": [guid],
+                "is_planned": true,
+                "vfs": [{"wanted": {"node_guid": guid, "port_guid": guid}}, {"wanted": null}],
             }]});
             let good = pci.starts_with("0000:4b") && guid.starts_with("0200:0000:0000:0001");
             prop_assert_eq!(planned(&plan.to_string()).is_ok(), good);

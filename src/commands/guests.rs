@@ -7,6 +7,7 @@ use crate::config::Config;
 use crate::guests::service;
 use crate::host::{Root, live_line, process, state, systemd};
 use crate::report;
+use crate::report::common::{Exit, Report as _};
 use crate::report::guests::{GuestsReport, Phase};
 
 /// Time that the unit's own limit leaves us beyond the deadline, seconds.
@@ -34,10 +35,10 @@ pub fn run(args: &GuestsArgs, config: &Config, root: &Root, format: Format) -> a
     let report = service::run(config, root)?;
     live_line::end();
     if format == Format::Json {
-        writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(&report)?)?;
+        writeln!(std::io::stdout(), "{}", report::to_json(&report)?)?;
     }
     tracing::info!("{}", report.to_text().trim_end());
-    Ok(report.exit_code.unwrap_or(super::exit::DEFERRED))
+    Ok(report.exit_code())
 }
 
 fn look(args: &GuestsArgs, config: &Config, root: &Root, format: Format) -> anyhow::Result<u8> {
@@ -45,17 +46,14 @@ fn look(args: &GuestsArgs, config: &Config, root: &Root, format: Format) -> anyh
     if args.status {
         remember_failures(&mut report, root);
     }
+    if args.dry_run {
+        let change = if order.is_empty() { Exit::Good } else { Exit::Exceptions };
+        report.exit_code = Some(change.code());
+        report.would_start.clone_from(&order);
+    }
     let mut out = std::io::stdout().lock();
     match format {
-        Format::Json => {
-            let mut json = serde_json::to_value(&report)?;
-            if args.dry_run
-                && let Some(json) = json.as_object_mut()
-            {
-                json.insert("would_start".to_owned(), order.into());
-            }
-            writeln!(out, "{json:#}")?;
-        }
+        Format::Json => writeln!(out, "{}", report::to_json(&report)?)?,
         Format::Text => {
             write!(out, "{}", report.to_text())?;
             if args.dry_run {
@@ -66,7 +64,7 @@ fn look(args: &GuestsArgs, config: &Config, root: &Root, format: Format) -> anyh
             }
         }
     }
-    Ok(if args.dry_run { super::exit::GOOD } else { report.code() })
+    Ok(report.exit_code())
 }
 
 /// Why a guest is not up that could be started is known to who has tried.

@@ -3,6 +3,8 @@
 use std::io::Write;
 use std::path::Path;
 
+use serde::Serialize;
+
 use crate::apply::bring_up::explain;
 use crate::apply::iface::{
     Ask, is_missed, look_for_plan, name_of, planned, queue_advice, run as set_up,
@@ -10,13 +12,16 @@ use crate::apply::iface::{
 use crate::apply::warnings::foreseen;
 use crate::cli::{Format, IfaceArgs};
 use crate::config::Config;
-use crate::host::{Root, process, systemctl, systemd};
+use crate::host::{Root, clock, process, systemctl, systemd};
 use crate::names::{IfName, PciAddress, present};
 use crate::observe::iface::NotSeen;
+use crate::observe::ipoib::Interface;
 use crate::observe::{Look, ipoib};
+use crate::plan::preview::DryRunVerdict;
 use crate::plan::settings::contradictions;
-use crate::report::iface::stacks_text;
-use crate::report::stack::View;
+use crate::report::common::{Code, Exit, Finding, Kind, Report, to_json};
+use crate::report::iface::{BringUp, IfaceReport, IfaceStep, WantedInterface, stacks_text};
+use crate::report::stack::{Decision, View};
 use crate::stacks::KNOWN;
 use crate::workers::products::manages_nvswitch;
 
@@ -44,7 +49,14 @@ pub fn run(args: &IfaceArgs, config: &Config, root: &Root, format: Format) -> an
         // udev cannot tell in every case: a unit for what is not ours has nothing to do.
         (Err(e), Some(_)) if is_not_ours(&e) => {
             tracing::info!(netdev = %name, "{e}");
-            Ok(super::exit::GOOD)
+            if format == Format::Json {
+                let mut report = IfaceReport::blank(name.as_str(), clock::monotonic_usec());
+                report.bring_up = BringUp::NotAsked;
+                report.configured = true;
+                report.notes.push(e.to_string());
+                writeln!(std::io::stdout(), "{}", to_json(&report)?)?;
+            }
+            Ok(Exit::Good.code())
         }
         (Err(e), None) if matches!(e.downcast_ref(), Some(NotSeen::Absent(_))) => {
             let all = ipoib::interfaces(&mut Look::new(root));
@@ -89,7 +101,7 @@ fn set_up_or_show(
     let report = set_up(config, root, ask)?;
     systemd::tell_status(&report.headline());
     if format == Format::Json {
-        writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(&report)?)?;
+        writeln!(std::io::stdout(), "{}", to_json(&report)?)?;
     }
     Ok(report.exit_code)
 }
@@ -102,7 +114,7 @@ fn stopped(unit: &str, device: &Path, root: &Root) -> anyhow::Result<u8> {
         tracing::info!(netdev = %name, unit, "{name} came back meanwhile: starting {unit} again");
         systemctl::queue_restart(unit)?;
     }
-    Ok(super::exit::GOOD)
+    Ok(Exit::Good.code())
 }
 
 fn dry_run(ask: Ask<'_>, config: &Config, root: &Root, format: Format) -> anyhow::Result<u8> {
@@ -127,24 +139,24 @@ fn dry_run(ask: Ask<'_>, config: &Config, root: &Root, format: Format) -> anyhow
         }
         None => foreseen(root, &wanted, &seen.interface),
     };
+    let report = IfacePreview {
+        interface: seen.interface,
+        wanted,
+        steps: plan.steps,
+        refused: plan.refused,
+        warnings,
+        notes,
+        asked_by: decided.as_ref().map(|(way, _, _)| way.to_string()),
+        decision: decided.as_ref().map(|(_, _, decision)| decision.clone()),
+        stacks: views,
+    };
     let mut out = std::io::stdout().lock();
     if format == Format::Json {
-        let json = serde_json::json!({
-            "schema": crate::report::SCHEMA,
-            "interface": seen.interface,
-            "wanted": wanted,
-            "steps": plan.steps,
-            "refused": plan.refused,
-            "notes": notes,
-            "warnings": warnings,
-            "asked_by": decided.as_ref().map(|(way, _, _)| way),
-            "decision": decided.as_ref().map(|(_, _, decision)| decision),
-            "stacks": views,
-        });
-        writeln!(out, "{json:#}")?;
-        return Ok(super::exit::GOOD);
+        writeln!(out, "{}", to_json(&report)?)?;
+        return Ok(report.exit_code());
     }
-    match (wanted.origins.as_slice(), plan.steps.as_slice()) {
+    let IfacePreview { wanted, steps, refused, warnings, notes, stacks: views, .. } = &report;
+    match (wanted.origins.as_slice(), steps.as_slice()) {
         ([], _) => writeln!(out, "{}: nothing is configured for it", ask.name)?,
         (origins, []) => {
             writeln!(out, "{}: it is as {} want it", ask.name, origins.join(", "))?;
@@ -156,19 +168,76 @@ fn dry_run(ask: Ask<'_>, config: &Config, root: &Root, format: Format) -> anyhow
             }
         }
     }
-    for refused in &plan.refused {
+    for refused in refused {
         writeln!(out, "cannot: {refused}")?;
     }
-    for warning in &warnings {
+    for warning in warnings {
         writeln!(out, "warning: {warning}")?;
     }
-    for note in &notes {
+    for note in notes {
         writeln!(out, "note: {note}")?;
     }
-    write!(out, "{}", stacks_text(&views))?;
+    write!(out, "{}", stacks_text(views))?;
     if let Some((way, _, decision)) = &decided {
         writeln!(out, "decision: {}: {}", decision.action.text(), decision.why)?;
         writeln!(out, "asked by: {way}")?;
     }
-    Ok(super::exit::GOOD)
+    Ok(report.exit_code())
+}
+
+/// What `ibprov iface --dry-run` says.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct IfacePreview {
+    /// The interface as it is.
+    interface: Interface,
+    /// What is wanted of it.
+    wanted: WantedInterface,
+    /// What would be set, in this order.
+    steps: Vec<IfaceStep>,
+    #[serde(skip)]
+    refused: Vec<String>,
+    #[serde(skip)]
+    warnings: Vec<String>,
+    #[serde(skip)]
+    notes: Vec<String>,
+    /// How systemd was asked; `null` in a copied tree.
+    asked_by: Option<String>,
+    /// Who brings it up, and why; `null` in a copied tree.
+    decision: Option<Decision>,
+    /// What each network stack has to say of it.
+    stacks: Vec<View>,
+}
+
+impl Report for IfacePreview {
+    const KIND: Kind = Kind::IfaceDryRun;
+    type Verdict = DryRunVerdict;
+    type Finding = Finding;
+
+    fn verdict(&self) -> DryRunVerdict {
+        let is_stuck = self.decision.as_ref().is_some_and(|decision| decision.is_wrong);
+        if is_stuck || !self.refused.is_empty() {
+            DryRunVerdict::WouldFail
+        } else if !self.steps.is_empty() {
+            DryRunVerdict::WouldChange
+        } else {
+            DryRunVerdict::NothingToDo
+        }
+    }
+
+    fn exit_code(&self) -> u8 {
+        self.verdict().exit().code()
+    }
+
+    fn findings(&self) -> Vec<Finding> {
+        let refused = self.refused.iter();
+        let refused = refused.map(|why| Finding::error(Code::SettingRefused, why));
+        let stuck = self.decision.iter().filter(|decision| decision.is_wrong);
+        let stuck = stuck.map(|decision| Finding::error(Code::InterfaceNotUp, &decision.why));
+        let warned = self.warnings.iter();
+        let warned = warned.map(|why| Finding::warning(Code::SettingContradicted, why));
+        let notes = self.notes.iter().map(|note| Finding::warning(Code::Notice, note));
+        let all = refused.chain(stuck).chain(warned).chain(notes);
+        all.map(|finding| finding.about(&self.interface.name)).collect()
+    }
 }

@@ -1,16 +1,18 @@
 //! `ibprov import`: other tools' configuration as ibprov's own, on standard
 //! output.
 
-use crate::cli::ImportVerb;
+use crate::cli::{Format, ImportVerb};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
-use super::exit;
-use crate::config::foreign::{Imported, openib_conf, operator_guids, sriov_vfs};
+use serde::Serialize;
+
+use crate::config::foreign::{openib_conf, operator_guids, sriov_vfs};
 use crate::host::Root;
 use crate::names::{PciAddress, VfIndex};
 use crate::observe::{self, Look, interface_manager};
+use crate::report::common::{Code, Exit, Finding, Kind, Report, to_json};
 
 /// More than any of these files has, bytes.
 const FILE_LIMIT: u64 = 4 << 20;
@@ -19,7 +21,7 @@ const FILE_LIMIT: u64 = 4 << 20;
 ///
 /// # Errors
 /// The file cannot be read or is none of its kind; standard output is gone.
-pub fn run(verb: &ImportVerb, root: &Root) -> anyhow::Result<u8> {
+pub fn run(verb: &ImportVerb, root: &Root, format: Format) -> anyhow::Result<u8> {
     let read = |file: &str| root.text(file, FILE_LIMIT);
     let (file, imported) = match verb {
         ImportVerb::OpenibConf { file } => {
@@ -43,10 +45,58 @@ pub fn run(verb: &ImportVerb, root: &Root) -> anyhow::Result<u8> {
             (file, imported.map_err(|why| anyhow::anyhow!("{file}: {why}"))?)
         }
     };
-    let Imported { todo, .. } = &imported;
-    let left = !todo.is_empty();
-    write!(std::io::stdout(), "{}", imported.to_text(file))?;
-    Ok(if left { exit::DEFERRED } else { exit::GOOD })
+    let report =
+        Import { file: file.clone(), toml: imported.toml.clone(), todo: imported.todo.clone() };
+    match format {
+        Format::Text => write!(std::io::stdout(), "{}", imported.to_text(file))?,
+        Format::Json => writeln!(std::io::stdout(), "{}", to_json(&report)?)?,
+    }
+    Ok(report.exit_code())
+}
+
+/// What `ibprov import` says.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct Import {
+    /// The file that was converted.
+    file: String,
+    /// ibprov's configuration, a file for /etc/ibprov/ibprov.d.
+    toml: String,
+    #[serde(skip)]
+    todo: Vec<String>,
+}
+
+/// How a conversion went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum ImportVerdict {
+    /// All was converted.
+    Converted,
+    /// Something is left to do by hand.
+    LeftOver,
+}
+
+impl Report for Import {
+    const KIND: Kind = Kind::Import;
+    type Verdict = ImportVerdict;
+    type Finding = Finding;
+
+    fn verdict(&self) -> ImportVerdict {
+        if self.todo.is_empty() { ImportVerdict::Converted } else { ImportVerdict::LeftOver }
+    }
+
+    fn exit_code(&self) -> u8 {
+        match self.verdict() {
+            ImportVerdict::Converted => Exit::Good.code(),
+            ImportVerdict::LeftOver => Exit::Exceptions.code(),
+        }
+    }
+
+    fn findings(&self) -> Vec<Finding> {
+        let todo = self.todo.iter().map(|todo| Finding::warning(Code::NotConverted, todo));
+        todo.map(|finding| finding.about(&self.file)).collect()
+    }
 }
 
 /// The VFs of this host: whose each is, and which.

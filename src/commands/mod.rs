@@ -22,6 +22,7 @@ mod node;
 mod pf_preview;
 pub mod picture;
 pub mod plan;
+pub mod schema;
 mod seal;
 pub mod status;
 pub mod wait_online;
@@ -29,16 +30,4 @@ pub mod wait_online;
 /// How `stream` shows text.
 fn screen(stream: &(impl IsTerminal + AsFd)) -> Screen {
     Screen { columns: terminal::columns(stream), colour: terminal::wants_colour(stream) }
-}
-
-/// The exit codes, the same for every verb.
-pub mod exit {
-    /// All is as wanted.
-    pub const GOOD: u8 = 0;
-    /// Something wanted did not happen.
-    pub const DEFERRED: u8 = 1;
-    /// Could not begin.
-    pub const CANNOT_BEGIN: u8 = 2;
-    /// Something that is not optional is not ready.
-    pub const NOT_READY: u8 = 3;
 }

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::io::Write;
 
-use super::{exit, pf_preview};
+use serde::Serialize;
+
+use super::pf_preview;
 use crate::cli::{Format, PlanArgs};
 use crate::config::Config;
 use crate::config::pins::Pins;
@@ -13,6 +15,7 @@ use crate::observe::plan_host::{self, PlanHost};
 use crate::observe::{self, Look};
 use crate::plan::guid::{Resolved, pins_of, resolve, resolve_anew};
 use crate::plan::partitions::{self, Partition};
+use crate::report::common::{self, Exit, Kind, Report, not_read, to_json};
 use crate::report::plan::{Finding, PlanReport};
 use crate::workers::products::learn_all;
 
@@ -27,42 +30,146 @@ pub fn run(args: &PlanArgs, config: &Config, root: &Root, format: Format) -> any
     }
     let mut out = std::io::stdout().lock();
     if args.seal {
-        return super::seal::run(config, root, args.dry_run, &mut out);
+        return super::seal::run(config, root, args.dry_run, format, &mut out);
     }
     let host = gather(config, root);
     if args.pin {
-        return host.pin(args, config, root, &mut out);
+        return host.pin(args, config, root, format, &mut out);
     }
     if args.partitions {
         let partition = Partition { pkey: args.pkey, membership: args.membership };
         let name = host.facts.name.as_deref();
-        write!(out, "{}", partitions::lines(&host.plans, partition, name))?;
-        complain(&host.plans)?;
-        return Ok(if has_errors(&host.plans) { exit::CANNOT_BEGIN } else { exit::GOOD });
+        let report = Partitions {
+            lines: partitions::lines(&host.plans, partition, name),
+            findings: findings(&host.plans),
+            would_fail: has_errors(&host.plans),
+        };
+        match format {
+            Format::Text => {
+                write!(out, "{}", report.lines)?;
+                complain(&host.plans)?;
+            }
+            Format::Json => writeln!(out, "{}", to_json(&report)?)?,
+        }
+        return Ok(report.exit_code());
     }
     let report = host.report(root);
     match format {
         Format::Text => write!(out, "{}", report.to_text(args.all))?,
-        Format::Json => writeln!(out, "{}", serde_json::to_string_pretty(&report)?)?,
+        Format::Json => writeln!(out, "{}", to_json(&report)?)?,
     }
-    Ok(exit_code(&report, &host.plans))
-}
-
-/// An error of the plan is more than a change, and a PF that may come later is
-/// less than an error.
-fn exit_code(report: &PlanReport, plans: &[Resolved]) -> u8 {
-    if has_errors(plans) {
-        exit::CANNOT_BEGIN
-    } else if report.would_change || report.drift || report.errors {
-        exit::DEFERRED
-    } else {
-        exit::GOOD
-    }
+    Ok(report.exit_code())
 }
 
 fn has_errors(plans: &[Resolved]) -> bool {
     let errors = plans.iter().filter_map(|plan| plan.wanted.as_ref().err());
     errors.flatten().any(|finding| !finding.may_pass())
+}
+
+/// What is wrong with the plans, and what to know all the same.
+fn findings(plans: &[Resolved]) -> Vec<common::Finding> {
+    let of = |plan: &Resolved| {
+        let object = plan.pci.map_or_else(|| plan.which.to_string(), |pci| pci.to_string());
+        let errors = plan.wanted.as_ref().err().into_iter().flatten();
+        errors.chain(&plan.warnings).map(|finding| finding.told(&object)).collect::<Vec<_>>()
+    };
+    let mut findings: Vec<common::Finding> = plans.iter().flat_map(of).collect();
+    findings.sort_by_key(|finding| finding.severity);
+    findings
+}
+
+/// What `ibprov plan --partitions` says.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct Partitions {
+    /// Lines for opensm's partitions.conf.
+    lines: String,
+    #[serde(skip)]
+    findings: Vec<common::Finding>,
+    #[serde(skip)]
+    would_fail: bool,
+}
+
+/// Whether all VFs have their lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum PartitionsVerdict {
+    /// All that are planned.
+    Complete,
+    /// A PF cannot be planned.
+    WouldFail,
+}
+
+impl Report for Partitions {
+    const KIND: Kind = Kind::PlanPartitions;
+    type Verdict = PartitionsVerdict;
+    type Finding = common::Finding;
+
+    fn verdict(&self) -> PartitionsVerdict {
+        if self.would_fail { PartitionsVerdict::WouldFail } else { PartitionsVerdict::Complete }
+    }
+
+    fn exit_code(&self) -> u8 {
+        if self.would_fail { Exit::NotReady.code() } else { Exit::Good.code() }
+    }
+
+    fn findings(&self) -> Vec<common::Finding> {
+        self.findings.clone()
+    }
+}
+
+/// What `ibprov plan --pin` says.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct Pinned {
+    /// The file of the pins.
+    file: String,
+    /// It was written.
+    written: bool,
+    /// What it holds or would hold; `null` where nothing can be pinned.
+    toml: Option<String>,
+    #[serde(skip)]
+    verdict: PinVerdict,
+    #[serde(skip)]
+    findings: Vec<common::Finding>,
+}
+
+/// What became of the pins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum PinVerdict {
+    /// All GUIDs are pinned.
+    Pinned,
+    /// A PF is not there, or a pin differs from the configuration and holds.
+    Incomplete,
+    /// They would be written.
+    WouldChange,
+    /// Nothing is pinned before the errors are gone.
+    Failed,
+}
+
+impl Report for Pinned {
+    const KIND: Kind = Kind::PlanPin;
+    type Verdict = PinVerdict;
+    type Finding = common::Finding;
+
+    fn verdict(&self) -> PinVerdict {
+        self.verdict
+    }
+
+    fn exit_code(&self) -> u8 {
+        match self.verdict {
+            PinVerdict::Pinned => Exit::Good.code(),
+            PinVerdict::Incomplete | PinVerdict::WouldChange => Exit::Exceptions.code(),
+            PinVerdict::Failed => Exit::NotReady.code(),
+        }
+    }
+
+    fn findings(&self) -> Vec<common::Finding> {
+        self.findings.clone()
+    }
 }
 
 /// What stands in the way, to standard error, where standard output is for
@@ -113,24 +220,63 @@ impl Planned {
         args: &PlanArgs,
         config: &Config,
         root: &Root,
+        format: Format,
         out: &mut impl Write,
     ) -> anyhow::Result<u8> {
-        let Ok(old) = &self.pins else {
-            complain(&self.plans)?;
-            return Ok(exit::CANNOT_BEGIN);
+        let failed = |plans: &[Resolved]| Pinned {
+            file: PINS_PATH.to_owned(),
+            written: false,
+            toml: None,
+            verdict: PinVerdict::Failed,
+            findings: findings(plans),
         };
-        let anew = args.replace.then(|| resolve_anew(config, old, &self.facts));
-        let plans = anew.as_ref().unwrap_or(&self.plans);
-        complain(plans)?;
-        if has_errors(plans) {
-            anyhow::bail!("nothing is pinned before the errors above are gone");
+        let report = match &self.pins {
+            Err(_) => {
+                if format == Format::Text {
+                    complain(&self.plans)?;
+                }
+                failed(&self.plans)
+            }
+            Ok(old) => {
+                let anew = args.replace.then(|| resolve_anew(config, old, &self.facts));
+                let plans = anew.as_ref().unwrap_or(&self.plans);
+                if format == Format::Text {
+                    complain(plans)?;
+                }
+                if has_errors(plans) {
+                    tracing::error!("nothing is pinned before the errors above are gone");
+                    failed(plans)
+                } else {
+                    self.pin_all(args, root, format, (old, plans), out)?
+                }
+            }
+        };
+        if format == Format::Json {
+            let mut report = report;
+            report.findings.extend(not_read(&self.problems));
+            writeln!(out, "{}", to_json(&report)?)?;
+            return Ok(report.exit_code());
         }
+        Ok(report.exit_code())
+    }
+
+    /// The same where no error stands in the way: `plans` instead of the `old` pins.
+    fn pin_all(
+        &self,
+        args: &PlanArgs,
+        root: &Root,
+        format: Format,
+        (old, plans): (&Pins, &[Resolved]),
+        out: &mut impl Write,
+    ) -> anyhow::Result<Pinned> {
         let new = pins_of(plans, old, &self.facts, args.replace);
         let text = new.to_toml();
-        if args.dry_run || !root.is_live() {
-            write!(out, "{text}")?;
-        } else if new == *old {
-            writeln!(out, "{PINS_PATH} is as it should be: nothing was written")?;
+        let is_dry = args.dry_run || !root.is_live();
+        let is_new = new != *old;
+        let said = if is_dry {
+            text.clone()
+        } else if !is_new {
+            format!("{PINS_PATH} is as it should be: nothing was written\n")
         } else {
             if !process::is_root() {
                 anyhow::bail!(
@@ -142,13 +288,26 @@ impl Planned {
             })?;
             let vfs: usize = new.pfs.iter().map(|pf| pf.vfs.len()).sum();
             let pfs = new.pfs.len();
-            writeln!(out, "{PINS_PATH}: the GUIDs of {vfs} VFs of {pfs} PFs are pinned")?;
+            format!("{PINS_PATH}: the GUIDs of {vfs} VFs of {pfs} PFs are pinned\n")
+        };
+        if format == Format::Text {
+            write!(out, "{said}")?;
         }
         // A GUID that is pinned is only replaced if that was asked for, and a PF
         // that is not there cannot be pinned.
         let open = |plan: &Resolved| {
             plan.wanted.is_err() || plan.warnings.iter().any(Finding::is_guid_drift)
         };
-        Ok(if plans.iter().any(open) { exit::DEFERRED } else { exit::GOOD })
+        Ok(Pinned {
+            file: PINS_PATH.to_owned(),
+            written: is_new && !is_dry,
+            toml: Some(text),
+            verdict: match plans.iter().any(open) {
+                true => PinVerdict::Incomplete,
+                false if is_dry && is_new => PinVerdict::WouldChange,
+                false => PinVerdict::Pinned,
+            },
+            findings: findings(plans),
+        })
     }
 }

@@ -3,10 +3,13 @@
 
 use std::io::Write;
 
-use super::exit;
+use serde::Serialize;
+
+use crate::cli::Format;
 use crate::config::{Config, GuidSource, InterfaceSelector, Pf, PfSelector};
 use crate::host::{Root, answer, pins_file, process};
 use crate::names::{HostNumber, PINS_PATH};
+use crate::report::common::{Code, Exit, Finding, Kind, Report, to_json};
 
 /// Remove the pins; say what else is one host's in the configuration, which is not ours
 /// to change.
@@ -17,6 +20,7 @@ pub fn run(
     config: &Config,
     root: &Root,
     dry_run: bool,
+    format: Format,
     out: &mut impl Write,
 ) -> anyhow::Result<u8> {
     if !root.is_live() {
@@ -27,21 +31,81 @@ pub fn run(
     }
     let files = pins_file::files(PINS_PATH)
         .map_err(|e| anyhow::anyhow!("cannot look for {PINS_PATH}: {}", answer(&e)))?;
-    let done = if dry_run { "would be removed" } else { "removed" };
-    for file in &files {
-        if !dry_run {
+    if !dry_run {
+        for file in &files {
             pins_file::remove(file)
                 .map_err(|e| anyhow::anyhow!("cannot remove {}: {}", file.display(), answer(&e)))?;
         }
-        writeln!(out, "{done}: {}", file.display())?;
     }
-    if files.is_empty() {
-        writeln!(out, "no pins are here: nothing is to be removed")?;
+    let report = Sealed {
+        files: files.iter().map(|file| file.display().to_string()).collect(),
+        removed: !dry_run,
+        left: of_one_host(config),
+    };
+    match format {
+        Format::Text => write!(out, "{}", report.to_text())?,
+        Format::Json => writeln!(out, "{}", to_json(&report)?)?,
     }
-    for line in of_one_host(config) {
-        writeln!(out, "left to you: {line}")?;
+    Ok(report.exit_code())
+}
+
+/// What `ibprov plan --seal` says.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct Sealed {
+    /// The files with pins that were there.
+    files: Vec<String>,
+    /// They were removed, not only looked for.
+    removed: bool,
+    #[serde(skip)]
+    left: Vec<String>,
+}
+
+/// Whether an image has pins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum SealVerdict {
+    /// It has none.
+    Sealed,
+    /// They would be removed.
+    WouldChange,
+}
+
+impl Sealed {
+    fn to_text(&self) -> String {
+        let done = if self.removed { "removed" } else { "would be removed" };
+        let mut text: String = self.files.iter().map(|file| format!("{done}: {file}\n")).collect();
+        if self.files.is_empty() {
+            text.push_str("no pins are here: nothing is to be removed\n");
+        }
+        text.extend(self.left.iter().map(|line| format!("left to you: {line}\n")));
+        text
     }
-    Ok(exit::GOOD)
+}
+
+impl Report for Sealed {
+    const KIND: Kind = Kind::PlanSeal;
+    type Verdict = SealVerdict;
+    type Finding = Finding;
+
+    fn verdict(&self) -> SealVerdict {
+        match self.removed || self.files.is_empty() {
+            true => SealVerdict::Sealed,
+            false => SealVerdict::WouldChange,
+        }
+    }
+
+    fn exit_code(&self) -> u8 {
+        match self.verdict() {
+            SealVerdict::Sealed => Exit::Good.code(),
+            SealVerdict::WouldChange => Exit::Exceptions.code(),
+        }
+    }
+
+    fn findings(&self) -> Vec<Finding> {
+        self.left.iter().map(|line| Finding::warning(Code::OneHostOnly, line)).collect()
+    }
 }
 
 /// What of the configuration fits one host only, one line each.

@@ -14,12 +14,12 @@ use crate::host::{Root, answer, clock, state};
 use crate::ladder::expect::{candidate, expectation};
 use crate::ladder::progress::progress;
 use crate::ladder::{Facts, cause};
-use crate::names::{LinkLayer, PciAddress, Rung};
+use crate::names::{LinkLayer, LinkState, PciAddress, PhysicalState, Rung};
 use crate::observe::ipoib::Interfaces;
 use crate::observe::{self, Look, ModprobeRules, Observed, PciFunction, Port, RdmaDevice};
 use crate::plan::settings::{Settings, judge_settings, settings};
 use crate::report::status::{
-    Absent, Child, Hca, Ladder, LastBoot, PortStatus, Role, Status, Udev, VfStatus,
+    Absent, Child, Hca, Ladder, LastBoot, ModuleNow, PortStatus, Role, Status, Udev, VfStatus,
 };
 use crate::report::{self, BootReport, NotExpected, PortProgress, ReadError};
 use crate::workers::survey::{Survey, survey};
@@ -44,7 +44,7 @@ pub fn run(
     let mut out = std::io::stdout().lock();
     match common.format {
         Format::Text => write!(out, "{}", status.to_text(screen(&out), common.verbose))?,
-        Format::Json => writeln!(out, "{}", serde_json::to_string_pretty(&status)?)?,
+        Format::Json => writeln!(out, "{}", report::to_json(&status)?)?,
     }
     Ok(status.judgement.exit_code)
 }
@@ -73,7 +73,9 @@ fn watch(look: impl Fn() -> Status, root: &Root, common: &Common) -> anyhow::Res
         let status = look();
         let text = match common.format {
             Format::Text => status.to_text(screen(&out), common.verbose),
-            Format::Json => format!("{}\n", serde_json::to_string(&status)?),
+            Format::Json => {
+                format!("{}\n", serde_json::to_string(&report::common::envelope(&status))?)
+            }
         };
         if text != shown {
             let separator = match (common.format, out.is_terminal(), shown.is_empty()) {
@@ -143,7 +145,11 @@ fn gather(args: &StatusArgs, config: &Config, invalid: Option<String>, root: &Ro
         .map(|port| Absent { expected: port.expected.clone(), optional: port.optional })
         .collect();
     status.last_boot = last_boot;
-    status.modules = observed.modules.iter().map(|(n, s)| (n.to_string(), *s)).collect();
+    status.modules = observed
+        .modules
+        .iter()
+        .map(|(name, state)| ModuleNow { name: name.clone(), state: *state })
+        .collect();
     status.software_devices = observe::link::software_devices(root, &observed.functions);
     let view = View {
         args,
@@ -295,8 +301,8 @@ impl View<'_> {
             .ports
             .iter()
             .find(|p| p.rdma.as_ref() == Some(name) && p.port == Some(port.number));
-        let up = link.physical.as_deref() == Some("LinkUp");
-        let active = link.state.as_deref() == Some("ACTIVE") && link.lid.is_some_and(|l| l != 0);
+        let up = link.physical == Some(PhysicalState::LinkUp);
+        let active = link.state == Some(LinkState::Active) && link.lid.is_some();
         let why = progress
             .and_then(|p| self.why(p))
             .or_else(|| told.is_none().then(|| "it did not tell its state".to_owned()))
@@ -366,18 +372,18 @@ fn why_not_active(layer: LinkLayer, link: &crate::report::hardware::Link) -> Str
     if layer == LinkLayer::Ethernet {
         return String::new();
     }
-    match (link.physical.as_deref(), link.state.as_deref()) {
-        (Some("Polling"), _) => {
+    match (link.physical, link.state) {
+        (Some(PhysicalState::Polling), _) => {
             "the port sees no signal: cable, or the other end is down".to_owned()
         }
-        (Some("Disabled"), _) => "the port is disabled (`ibportstate`)".to_owned(),
-        (Some("LinkUp"), Some("INIT")) => {
+        (Some(PhysicalState::Disabled), _) => "the port is disabled (`ibportstate`)".to_owned(),
+        (Some(PhysicalState::LinkUp), Some(LinkState::Init)) => {
             "the link is up and no subnet manager has configured it".to_owned()
         }
         (physical, state) => format!(
             "physical state {}, logical state {}",
-            physical.unwrap_or("unknown"),
-            state.unwrap_or("unknown")
+            physical.map_or("unknown", PhysicalState::word),
+            state.map_or("unknown", LinkState::word)
         ),
     }
 }

@@ -8,8 +8,8 @@ use crate::cli::{Format, WaitOnlineArgs};
 use crate::config::Config;
 use crate::host::{self, Root, journal, live_line, state, systemd, terminal};
 use crate::online::{self, Wanted};
-use crate::report::events as kinds;
 use crate::report::online::{Goal, OnlineReport, OnlineVerdict};
+use crate::report::{self, events as kinds};
 
 /// Time that the unit's own limit leaves us beyond the deadline, seconds.
 const GRACE_SEC: u64 = 20;
@@ -39,7 +39,7 @@ pub fn run(
     systemd::tell_deadline(wanted.deadline.as_secs() + GRACE_SEC);
     live_line::deadline(wanted.deadline);
     let mut report = online::run(config, &wanted, root)?;
-    let json = serde_json::to_string_pretty(&report)?;
+    let json = report::to_json(&report)?;
     // Who is not root cannot leave it, and has it on standard output.
     if host::process::is_root()
         && let Err((path, e)) = state::write("online.json", &json)
@@ -55,7 +55,7 @@ pub fn run(
         Format::Text => tell(&report),
         Format::Json => {
             tell(&report);
-            writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(&report)?)?;
+            writeln!(std::io::stdout(), "{}", report::to_json(&report)?)?;
         }
     }
     Ok(report.exit_code)

@@ -199,20 +199,3 @@ pub fn to_toml(settings: &[Setting]) -> String {
     }
     text
 }
-
-/// The settings as JSON objects.
-#[must_use]
-pub fn to_json(settings: &[Setting]) -> Json {
-    settings
-        .iter()
-        .map(|setting| {
-            let (file, line) = match &setting.origin {
-                SettingOrigin::Default => (None, None),
-                SettingOrigin::File { path, line } => (Some(path), Some(line)),
-            };
-            serde_json::json!({
-                "key": setting.key, "value": setting.value, "file": file, "line": line,
-            })
-        })
-        .collect()
-}

@@ -28,12 +28,12 @@ use std::time::Duration;
 use self::guest::Guests;
 use crate::names::{HostNumber, ModuleName, NameRule, PortChoice, PortNumber, PortSelector, Rung};
 
-pub use effective::{Setting, SettingOrigin, changed, to_json, to_toml};
+pub use effective::{Setting, SettingOrigin, changed, to_toml};
 pub use interface::{InterfaceRule, InterfaceSelector, PartitionRule};
 pub use load::{Loaded, load, resolve};
 pub use pf::{GuidSource, Pf, PfSelector, VfException};
 pub(crate) use problem::harmless;
-pub use problem::{Place, Problem, Problems, Source};
+pub use problem::{Place, PlaceTold, Problem, ProblemTold, Problems, Source};
 pub use schema::schema;
 
 /// The validated configuration. No file at all gives [`Config::default`].

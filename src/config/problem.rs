@@ -41,6 +41,30 @@ pub struct Problems {
     more: usize,
 }
 
+/// One thing that is wrong, with texts that are harmless for a terminal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProblemTold {
+    /// What is wrong.
+    pub message: String,
+    /// The first is where it is wrong, the others belong to it.
+    pub places: Vec<PlaceTold>,
+    /// What to do.
+    pub help: Option<String>,
+}
+
+/// Where it is, and what is said there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlaceTold {
+    /// The file's path.
+    pub file: String,
+    /// The line, from 1.
+    pub line: usize,
+    /// The column, from 1, in characters.
+    pub column: usize,
+    /// What is said of it; empty for nothing.
+    pub label: String,
+}
+
 /// More are counted, not shown: such a file is no configuration.
 const MOST: usize = 100;
 
@@ -122,22 +146,16 @@ impl Problem {
         self
     }
 
-    fn to_json(&self) -> serde_json::Value {
-        let places: Vec<_> = self
-            .places
-            .iter()
-            .map(|(place, label)| {
-                let (file, line, column) = place.position();
-                serde_json::json!({
-                    "file": file, "line": line, "column": column, "label": harmless(label),
-                })
-            })
-            .collect();
-        serde_json::json!({
-            "message": harmless(&self.message),
-            "places": places,
-            "help": self.help.as_deref().map(harmless),
-        })
+    fn told(&self) -> ProblemTold {
+        let place = |(place, label): &(Place, String)| {
+            let (file, line, column) = place.position();
+            PlaceTold { file, line, column, label: harmless(label) }
+        };
+        ProblemTold {
+            message: harmless(&self.message),
+            places: self.places.iter().map(place).collect(),
+            help: self.help.as_deref().map(harmless),
+        }
     }
 
     fn render(&self, renderer: &Renderer) -> String {
@@ -242,13 +260,16 @@ impl Problems {
         text
     }
 
-    /// The promised JSON form: `schema`, `good`, `problems`, `more`.
+    /// Those that are shown, as values.
     #[must_use]
-    pub fn to_json(&self) -> serde_json::Value {
-        let problems: Vec<_> = self.list.iter().map(Problem::to_json).collect();
-        serde_json::json!({
-            "schema": 1, "good": self.is_empty(), "problems": problems, "more": self.more,
-        })
+    pub fn told(&self) -> Vec<ProblemTold> {
+        self.list.iter().map(Problem::told).collect()
+    }
+
+    /// How many more there are.
+    #[must_use]
+    pub const fn more(&self) -> usize {
+        self.more
     }
 }
 
@@ -345,7 +366,7 @@ mod tests {
             problems.push(Problem::new(text.clone()).at(&one, text.clone()).at(&two, "").help(text));
             let shown = problems.render(false);
             prop_assert!(!shown.chars().any(|c| c.is_control() && c != '\n'), "{:?}", shown);
-            let _json = problems.to_json().to_string();
+            let _told = problems.told();
         }
     }
 }

@@ -151,7 +151,7 @@ impl Telling {
         if self.is_silent {
             return None;
         }
-        let json = serde_json::to_string_pretty(&self.report).unwrap_or_default();
+        let json = crate::report::to_json(&self.report).unwrap_or_default();
         if json == self.written {
             return None;
         }
@@ -216,8 +216,8 @@ mod tests {
         let mut members = members();
         let mut telling = Telling::new(GuestsReport::new(0), false);
         let json = telling.news(&members).expect("the first");
-        assert!(json.contains("\"waits\": \"others are being started\""), "{json}");
-        assert!(json.contains("\"waits\": \"it starts after unit a.service"), "{json}");
+        assert!(json.contains("\"reason\": \"others are being started\""), "{json}");
+        assert!(json.contains("\"reason\": \"it starts after unit a.service"), "{json}");
         assert_eq!(telling.news(&members), None);
         members.get_mut(GuestIndex::new(0)).expect("guest").begin(1);
         assert!(telling.news(&members).is_some());

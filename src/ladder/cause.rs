@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::names::{IfName, ModuleName, PciAddress, Rung};
 use crate::observe::{Observed, PciFunction, rdma_half};
+use crate::report::advice::Advice;
 use crate::report::{Cause, ModuleTrouble, PortProgress};
 
 /// What is known beside the host's present state.
@@ -81,7 +82,10 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
         let failed = log?.failed_probe()?;
         Some(Cause::last(
             format!("the driver's probe failed: {failed}"),
-            "see dmesg above that line; after a repair: echo ADDRESS > /sys/bus/pci/drivers_probe",
+            [
+                Advice::look("see dmesg above that line"),
+                Advice::now("after a repair: echo ADDRESS > /sys/bus/pci/drivers_probe"),
+            ],
         ))
     };
     let half_failed = || {
@@ -91,7 +95,10 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
         (half.number > probed).then(|| {
             Cause::last(
                 format!("the probe of its RDMA half failed: {said}"),
-                "see dmesg above that line; after a repair: rebind the function's driver, /sys/bus/pci/drivers/DRIVER/unbind and bind",
+                [
+ Advice::look("see dmesg above that line"),
+ Advice::now("after a repair: rebind the function's driver, /sys/bus/pci/drivers/DRIVER/unbind and bind"),
+ ],
             )
         })
     };
@@ -102,11 +109,11 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
     let cause = match missing {
         Rung::Pci if port.expected.starts_with("port GUID") => Cause::waiting(
             "no port on this host has this GUID so far",
-            "compare with `ibstat -p`; a replaced adapter has a new GUID",
+            [Advice::look("compare with `ibstat -p`; a replaced adapter has a new GUID")],
         ),
         Rung::Pci => Cause::waiting(
             "no such PCI function or RDMA device on this host",
-            "see `lspci -Dnn -d 15b3:` and the firmware setup; the adapter may be in another slot",
+            [Advice::look("see `lspci -Dnn -d 15b3:` and the firmware setup; the adapter may be in another slot")],
         ),
         Rung::Driver => {
             let denied = function.and_then(|f| f.ib_driver).and_then(trouble);
@@ -116,10 +123,10 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
                 let modalias = function.map_or("", |f| f.modalias.as_str());
                 Cause::last(
                     format!("this kernel has no module for the function ({modalias})"),
-                    "install the driver for the running kernel; `modprobe -R MODALIAS` must name it",
+                    [Advice::permanent("install the driver for the running kernel; `modprobe -R MODALIAS` must name it")],
                 )
             } else {
-                Cause::waiting("no driver is bound to the function", "see `lspci -k` and dmesg")
+                Cause::waiting("no driver is bound to the function", [Advice::look("see `lspci -k` and dmesg")])
             }
         }
         Rung::Rdma => {
@@ -130,7 +137,7 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
             } else if let Some(line) = log.and_then(|l| l.firmware_wait.as_ref()) {
                 Cause::waiting(
                     format!("driver {} is waiting for firmware: {line}", driver.unwrap_or("?")),
-                    "if it never ends: power cycle the adapter, `mstflint -d ADDRESS q`",
+                    [Advice::look("mstflint -d ADDRESS q"), Advice::now("if it never ends: power cycle the adapter")],
                 )
             } else {
                 let text = format!(
@@ -139,7 +146,7 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
                 );
                 let last = log.and_then(|l| l.last_error.as_ref());
                 let text = last.map_or(text.clone(), |l| format!("{text}; it last said: {l}"));
-                Cause::waiting(text, "see dmesg for the PCI address of the port")
+                Cause::waiting(text, [Advice::look("see dmesg for the PCI address of the port")])
             }
         }
         Rung::Netdev => trouble("ib_ipoib").unwrap_or_else(|| {
@@ -147,31 +154,37 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
             let said = last.map_or(String::new(), |l| format!("; the kernel last said: {l}"));
             Cause::waiting(
                 format!("ib_ipoib has not created a netdev for the port{said}"),
-                "see dmesg for ipoib, and `cat /sys/module/ib_ipoib/parameters/*`; if the modprobe that loaded it was killed: `modprobe -r ib_ipoib`, then `ibprov boot`",
+                [
+ Advice::look("see dmesg for ipoib, and `cat /sys/module/ib_ipoib/parameters/*`"),
+ Advice::now("if the modprobe that loaded it was killed: `modprobe -r ib_ipoib`, then `ibprov boot`"),
+ ],
             )
         }),
         Rung::Named if !observed.udev.running => Cause::last(
             "the netdev exists, but systemd-udevd, which names it, is not running",
-            "systemctl status systemd-udevd; /run/udev/control does not exist",
+            [Advice::look("systemctl status systemd-udevd; /run/udev/control does not exist")],
         ),
         Rung::Named => Cause::waiting(
             "udev has not finished with the netdev or its RDMA device: a name may still change",
-            "udevadm info -p /sys/class/net/NAME; a rule that hangs shows in `journalctl -u systemd-udevd`",
+            [Advice::look("udevadm info -p /sys/class/net/NAME; a rule that hangs shows in `journalctl -u systemd-udevd`")],
         ),
         Rung::Configured => {
             let unset = port.netdev.as_ref().and_then(|n| facts.unset.get_key_value(n));
             match unset {
                 Some((name, Some(failure))) => Cause::last(
                     failure.clone(),
-                    format!("see `ibprov iface {name} --dry-run`, then `ibprov iface {name}`"),
+                    [
+                        Advice::look(format!("ibprov iface {name} --dry-run")),
+                        Advice::now(format!("ibprov iface {name}")),
+                    ],
                 ),
                 _ => Cause::waiting(
                     "the settings are not applied yet",
-                    "see `systemctl status 'ibprov-iface@*'`",
+                    [Advice::look("see `systemctl status 'ibprov-iface@*'`")],
                 ),
             }
         }
-        Rung::Link | Rung::Active => Cause::waiting("", ""),
+        Rung::Link | Rung::Active => Cause::waiting("", []),
     };
     Some(cause)
 }
@@ -199,7 +212,7 @@ fn other_type(port: &PortProgress, function: Option<&PciFunction>) -> Option<Cau
     };
     Some(Cause::last(
         format!("{seen}, and an InfiniBand port is expected ({})", port.why),
-        format!("to change the type: {set}; or do not expect the port"),
+        [Advice::permanent(format!("to change the type: {set}; or do not expect the port"))],
     ))
 }
 

@@ -5,6 +5,7 @@ use super::{Guid, Policy};
 /// What a PF administers for a VF, as it is read back from where it is set. What
 /// that place does not have, or what cannot be read, is absent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Administered {
     /// Its node GUID; zero is none.
     pub node_guid: Option<Guid>,

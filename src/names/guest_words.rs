@@ -73,6 +73,7 @@ impl fmt::Display for GuestVf {
 
 /// What to do if a guest's VFs are not right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum OnFailure {
     /// Start it when they are.
@@ -83,6 +84,7 @@ pub enum OnFailure {
 
 /// What counts as up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Ready {
     /// The domain is running.

@@ -2,6 +2,7 @@ use super::Words;
 
 /// Transport mode of an IPoIB interface (`IFLA_IPOIB_MODE`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
     /// Unreliable datagrams; the MTU is the link's, less 4.

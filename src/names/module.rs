@@ -51,6 +51,7 @@ impl fmt::Display for ModuleName {
 
 /// Whether a kernel module is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ModuleState {
     /// Not loaded and not built in.

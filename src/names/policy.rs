@@ -12,7 +12,8 @@ use super::{WordError, Words};
 /// `IFLA_VF_LINK_STATE` (`include/uapi/linux/if_link.h`) calls them auto,
 /// enable and disable; OFED's `sriov/N/policy` Follow, Up and Down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
 pub enum Policy {
     /// The physical port's state.
     Follow,
@@ -68,6 +69,7 @@ impl FromStr for Policy {
 
 /// Who drives a VF on this host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum VfDriver {
     /// The host's own driver for it, as its modalias says (mlx5_core).

@@ -48,6 +48,7 @@ impl fmt::Display for RdmaName {
 
 /// The number of a physical port of an RDMA device, counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(into = "u8", try_from = "i64")]
 pub struct PortNumber(u8);
 

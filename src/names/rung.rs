@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// One rung of a port's ladder, lowest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Rung {
     /// The PCI function is present.
@@ -97,6 +98,7 @@ impl fmt::Display for Rung {
 
 /// One rung of a VF's ladder, lowest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum VfRung {
     /// It is on the bus.

@@ -67,6 +67,7 @@ pub enum Base {
 
 /// Which of a VF's two GUIDs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum GuidKind {
     /// Its node GUID.

@@ -14,6 +14,17 @@ macro_rules! as_text {
                 text.parse().map_err(serde::de::Error::custom)
             }
         }
+
+        #[cfg(test)]
+        impl schemars::JsonSchema for $type {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($type).trim_start_matches("super::").to_owned().into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({"type": "string"})
+            }
+        }
     )+};
 }
 
@@ -76,7 +87,7 @@ mod tests {
         goes_and_comes::<Rung>(r#""configured""#);
         goes_and_comes::<VfRung>(r#""handed-over""#);
         goes_and_comes::<Mode>(r#""connected""#);
-        goes_and_comes::<LinkLayer>(r#""InfiniBand""#);
+        goes_and_comes::<LinkLayer>(r#""infiniband""#);
         goes_and_comes::<ModuleState>(r#""absent""#);
         goes_and_comes::<GuidKind>(r#""node""#);
     }

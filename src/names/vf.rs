@@ -8,6 +8,7 @@ use super::PciAddress;
 /// Which VF of its PF: the N of `virtfnN`, of OFED's `sriov/N` and of
 /// `ip link set DEV vf N`; counted from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transparent))]
 pub struct VfIndex(u16);
 
 /// Why a text is not a [`VfIndex`].

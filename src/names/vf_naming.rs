@@ -167,6 +167,7 @@ pub fn is_given_by_kernel(name: &str) -> bool {
 
 /// The names that a VF shall have; what is `None` stays as it comes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct VfNames {
     /// Its netdev's.
     pub netdev: Option<IfName>,
@@ -184,6 +185,7 @@ impl VfNames {
 
 /// In what order a PF's VFs are bound to their drivers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum BindOrder {
     /// The next one when the one before has its RDMA device and its netdev.
@@ -213,6 +215,7 @@ impl FromStr for BindOrder {
 
 /// Why a PF's VFs are bound in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum BindReason {
     /// The configuration says so.
@@ -281,15 +284,34 @@ impl fmt::Display for Binding {
     }
 }
 
-/// `order`, `why` and the sentence.
+/// A [`Binding`] as JSON has it.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "Binding"))]
+struct BindingJson {
+    /// In which order.
+    order: BindOrder,
+    /// Why in this order.
+    because_of: BindReason,
+    /// The same as a sentence.
+    message: String,
+}
+
 impl Serialize for Binding {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        use serde::ser::SerializeStruct;
-        let mut fields = s.serialize_struct("Binding", 3)?;
-        fields.serialize_field("order", &self.order)?;
-        fields.serialize_field("why", &self.why)?;
-        fields.serialize_field("text", &self.to_string())?;
-        fields.end()
+        let Self { order, why } = *self;
+        BindingJson { order, because_of: why, message: self.to_string() }.serialize(s)
+    }
+}
+
+#[cfg(test)]
+impl schemars::JsonSchema for Binding {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        BindingJson::schema_name()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        BindingJson::json_schema(generator)
     }
 }
 

@@ -18,6 +18,7 @@ use crate::report::iface::IfaceReport;
 
 /// An IPoIB interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Interface {
     /// Its name now.
     pub name: IfName,
@@ -32,6 +33,7 @@ pub struct Interface {
     /// Which port of that.
     pub port: Option<PortNumber>,
     /// Port GUID, the last 8 bytes of its address.
+    #[serde(rename = "port_guid")]
     pub guid: Option<Guid>,
     /// Its P_Key, from the broadcast address that the kernel makes of it.
     pub pkey: Option<PKey>,

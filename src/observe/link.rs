@@ -10,8 +10,11 @@ use super::administered::{Administers, administered};
 use super::ipoib::is_up;
 use super::{Look, PciFunction, Port, RdmaDevice, pf};
 use crate::host::Root;
-use crate::names::{IfName, LinkLayer, PciAddress, Policy, PortNumber, RdmaName};
-use crate::report::hardware::{Card, Gid, Link, NetDevState};
+use crate::names::{
+    IfName, LinkLayer, LinkState, PciAddress, PhysicalState, Policy, PortNumber, RateError,
+    RdmaName,
+};
+use crate::report::hardware::{Card, Gid, GidKind, Link, NetDevState};
 
 /// What is asked of a port by who waits for it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,16 +42,20 @@ pub fn link(look: &mut Look<'_>, pci: PciAddress, device: &RdmaName, port: PortN
         let text = look.attribute(&format!("{dir}/{name}"))?;
         Some(text.split_once(": ").map_or(text.clone(), |(_, word)| word.to_owned()))
     };
+    // 0 and, before a subnet manager has given one, 0xffff stand for none.
     let lid = |look: &mut Look<'_>, name: &str| {
         look.parsed(&format!("{dir}/{name}"), |text| {
             u16::from_str_radix(text.strip_prefix("0x").unwrap_or(text), 16)
                 .map_err(|_| format!("{text:?} is not a LID"))
         })
+        .filter(|lid| !matches!(lid, 0 | &u16::MAX))
     };
     Link {
-        state: word(look, "state"),
-        physical: word(look, "phys_state"),
-        rate: look.attribute(&format!("{dir}/rate")),
+        state: word(look, "state").map(|word| LinkState::from_word(&word)),
+        physical: word(look, "phys_state").map(|word| PhysicalState::from_word(&word)),
+        rate: look.parsed(&format!("{dir}/rate"), |text| {
+            text.parse().map_err(|e: RateError| e.to_string())
+        }),
         lid: lid(look, "lid"),
         sm_lid: lid(look, "sm_lid"),
     }
@@ -65,7 +72,7 @@ pub fn port(
 ) -> PortAnswer {
     let link = link(look, pci, device, port);
     // Only a port that is not up may have been told so.
-    let is_active = link.state.as_deref() == Some("ACTIVE");
+    let is_active = link.state == Some(LinkState::Active);
     PortAnswer { policy: if is_active { None } else { policy(look, pci) }, link }
 }
 
@@ -189,9 +196,10 @@ pub fn gids(
             index,
             // The kernel has one word for both: the link layer tells them apart.
             kind: match kind.as_deref() {
-                Ok("IB/RoCE v1") | Err(_) if layer == LinkLayer::Ethernet => "RoCE v1".to_owned(),
-                Ok("IB/RoCE v1") | Err(_) => "IB".to_owned(),
-                Ok(kind) => kind.to_owned(),
+                Ok("IB/RoCE v1") | Err(_) if layer == LinkLayer::Ethernet => GidKind::RoceV1,
+                Ok("IB/RoCE v1") | Err(_) => GidKind::Ib,
+                Ok("RoCE v2") => GidKind::RoceV2,
+                Ok(_) => GidKind::Unknown,
             },
             gid,
             ipv4: gid.to_ipv4_mapped(),

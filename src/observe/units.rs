@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use crate::host::Root;
 use crate::names::OPENIBD_STAND_IN as STAND_IN;
 use crate::observe::interface_manager;
-use crate::report::units::{Owner, UnitFinding, Units};
+use crate::report::advice::Advice;
+use crate::report::common::{Code, Finding};
+use crate::report::units::{Owner, Units};
 
 const ETC: &str = "/etc/systemd/system";
 const VENDOR_DIRS: [&str; 4] = [
@@ -82,16 +84,16 @@ impl Links {
     }
 }
 
-fn finding(code: &'static str, text: String, advice: &str) -> UnitFinding {
-    UnitFinding { code, text, advice: advice.to_owned() }
+fn finding(code: Code, text: String, advice: &str) -> Finding {
+    Finding::warning(code, text).advise([Advice::permanent(advice)])
 }
 
 /// What is wrong with ibprov's own links.
-fn own_findings(links: &Links) -> Vec<UnitFinding> {
+fn own_findings(links: &Links) -> Vec<Finding> {
     let mut findings = Vec::new();
     if let Some(mask) = &links.own_mask {
         findings.push(finding(
-            "ibprov-masked",
+            Code::IbprovMasked,
             format!("ibprov.service does not run at boot: it is masked by {mask}"),
             "systemctl unmask ibprov.service",
         ));
@@ -108,16 +110,16 @@ fn own_findings(links: &Links) -> Vec<UnitFinding> {
                     "ibprov is partly enabled: it runs at boot, but units ordered after openibd.service do not wait for it: {why}"
                 )
             };
-            findings.push(finding("openibd-alias-broken", text, &advice));
+            findings.push(finding(Code::OpenibdAliasBroken, text, &advice));
         }
         (false, true) => findings.push(finding(
-            "ibprov-not-wanted",
+            Code::IbprovNotWanted,
             "ibprov is partly enabled: openibd.service is its alias, but ibprov.service itself is not enabled"
                 .to_owned(),
             "systemctl reenable ibprov.service",
         )),
         (false, false) => findings.push(finding(
-            "ibprov-disabled",
+            Code::IbprovDisabled,
             "ibprov.service does not run at boot: it is not enabled".to_owned(),
             "systemctl enable ibprov.service",
         )),
@@ -127,7 +129,7 @@ fn own_findings(links: &Links) -> Vec<UnitFinding> {
 }
 
 /// What of the vendor's is still in the way.
-fn vendor_findings(root: &Root, links: &Links) -> Vec<UnitFinding> {
+fn vendor_findings(root: &Root, links: &Links) -> Vec<Finding> {
     let mut findings = Vec::new();
     let openibd = links.owner();
     if links.vendor_wanted {
@@ -137,7 +139,7 @@ fn vendor_findings(root: &Root, links: &Links) -> Vec<UnitFinding> {
             Owner::Vendor | Owner::Nobody => "it starts openibd at boot",
         };
         findings.push(finding(
-            "openibd-want-left",
+            Code::OpenibdWantLeft,
             format!("the vendor's link {WANTS}/openibd.service is left: {harm}"),
             // Disabling openibd while the alias is there removes the alias and
             // leaves this one.
@@ -148,7 +150,7 @@ fn vendor_findings(root: &Root, links: &Links) -> Vec<UnitFinding> {
     if !drop_ins.is_empty() {
         let files = drop_ins.join(" ");
         findings.push(finding(
-            "openibd-drop-in",
+            Code::OpenibdDropIn,
             format!("drop-ins for openibd apply to {STAND_IN}, which now has its name: {files}"),
             &format!(
                 "check whether they are needed; if not: rm {files} && systemctl daemon-reload"
@@ -158,7 +160,7 @@ fn vendor_findings(root: &Root, links: &Links) -> Vec<UnitFinding> {
     let callers = if links.script { script_callers(root, links) } else { Vec::default() };
     if !callers.is_empty() {
         findings.push(finding(
-            "openibd-script-called",
+            Code::OpenibdScriptCalled,
             format!("{INIT_SCRIPT} is still called by {}", callers.join(", ")),
             "remove that call: the script loads and unloads modules while ibprov uses them",
         ));
@@ -167,7 +169,7 @@ fn vendor_findings(root: &Root, links: &Links) -> Vec<UnitFinding> {
 }
 
 /// MLNX_OFED's agent for interfaces does not depend on openibd.
-fn agent_finding(root: &Root, links: &Links) -> Option<UnitFinding> {
+fn agent_finding(root: &Root, links: &Links) -> Option<Finding> {
     // Beside our own, which needs no `systemctl enable` either.
     let ours = ["/etc", "/usr/local/lib", "/usr/lib", "/lib"];
     let has_rule = |dir| root.exists(&format!("{dir}/udev/rules.d/90-ibprov.rules"));
@@ -176,7 +178,7 @@ fn agent_finding(root: &Root, links: &Links) -> Option<UnitFinding> {
     }
     let rule = interface_manager::armed(root)?;
     Some(finding(
-        "mlnx-interface-mgr-armed",
+        Code::MlnxInterfaceMgrArmed,
         format!(
             "MLNX_OFED's rule {rule} is active in addition to ibprov's, even if openibd is disabled: mlnx_interface_mgr sets mode and MTU of each new interface from openib.conf, and may run ifup"
         ),

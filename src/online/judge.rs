@@ -1,8 +1,9 @@
 //! What an expected port still lacks to be online, and what that means.
 
-use crate::names::{PciAddress, Policy, Rung};
+use crate::names::{LinkState, PciAddress, PhysicalState, Policy, Rung};
 use crate::observe::link::PortAnswer;
 use crate::report::PortProgress;
+use crate::report::advice::Advice;
 use crate::report::hardware::{Link, NetDevState};
 use crate::report::online::{Goal, Lack};
 
@@ -57,7 +58,7 @@ pub fn lack(port: &PortProgress, seen: &Seen, goal: Goal) -> Option<Lack> {
         let fresh = seen.answer.as_ref().filter(|_| seen.silent_usec < SILENCE_USEC);
         let Some(answer) = fresh else { return Some(Lack::Answer) };
         let link = &answer.link;
-        if link.physical.as_deref() != Some("LinkUp") {
+        if link.physical != Some(PhysicalState::LinkUp) {
             return Some(Lack::Link);
         }
         if goal.rung >= Rung::Active {
@@ -94,7 +95,7 @@ fn is_fresh(seen: &Seen) -> bool {
 /// Active, with a LID that a peer can use: 0 is none, and from 0xc000 on they
 /// are multicast (InfiniBand Architecture, 4.1.3).
 fn is_active(link: &Link) -> bool {
-    link.state.as_deref() == Some("ACTIVE") && link.lid.is_some_and(|l| (1..0xc000).contains(&l))
+    link.state == Some(LinkState::Active) && link.lid.is_some_and(|l| (1..0xc000).contains(&l))
 }
 
 /// What is wrong and what to do about it.
@@ -103,38 +104,40 @@ pub struct Words {
     /// One phrase, lower case, without a full stop and without how long.
     pub text: String,
     /// What to do.
-    pub advice: String,
+    pub advice: Vec<Advice>,
 }
 
 /// What to say of a port that lacks `lack`, which is no rung below `link`.
 #[must_use]
 pub fn words(port: &PortProgress, seen: &Seen, lack: Lack) -> Words {
     let netdev = port.netdev.as_ref().map_or_else(|| "the netdev".to_owned(), ToString::to_string);
-    let say = |text: String, advice: String| Words { text, advice };
+    let say = |text: String, advice: Advice| Words { text, advice: vec![advice] };
     match lack {
-        Lack::Rung(rung) => say(format!("state {rung} not reached"), String::new()),
+        Lack::Rung(rung) => Words { text: format!("state {rung} not reached"), advice: Vec::new() },
         Lack::Answer => silence(seen, &netdev),
         Lack::Link | Lack::Active if policy_is_down(seen) => say(
             "the link state of this VF is set to down".to_owned(),
-            "set it to follow at the PF: `ip link set PF-NETDEV vf N state auto`".to_owned(),
+            Advice::now(
+                "set it to follow at the PF: `ip link set PF-NETDEV vf N state auto`".to_owned(),
+            ),
         ),
         Lack::Link => no_link(seen),
         Lack::Active => not_active(seen),
         Lack::Up => say(
             format!("the port is Active, but {netdev} is down: no network stack has brought it up"),
-            owner_advice(seen, &netdev, "bring it up"),
+            Advice::now(owner_advice(seen, &netdev, "bring it up")),
         ),
         Lack::Carrier => say(
             format!(
                 "the port is Active, but {netdev} has no carrier: it has not joined the broadcast group of its partition"
             ),
-            format!(
+            Advice::look(format!(
                 "dmesg | grep {netdev}; the subnet manager must have the partition (P_Key) as IPoIB with this MTU and rate"
-            ),
+            )),
         ),
         Lack::Address => say(
             format!("{netdev} has no address of global scope"),
-            owner_advice(seen, &netdev, "give it one"),
+            Advice::now(owner_advice(seen, &netdev, "give it one")),
         ),
     }
 }
@@ -147,7 +150,7 @@ fn silence(seen: &Seen, netdev: &str) -> Words {
     if let Some(why) = &seen.cannot_ask {
         return Words {
             text: format!("cannot query the state of the port: {why}"),
-            advice: String::new(),
+            advice: Vec::new(),
         };
     }
     if seen.silent_usec < SILENCE_USEC && !is_fresh(seen) {
@@ -156,19 +159,21 @@ fn silence(seen: &Seen, netdev: &str) -> Words {
                 "the kernel has not reported the state of {netdev} for {} s: a process holds the RTNL lock",
                 seen.netdev_silent_usec / 1_000_000
             ),
-            advice: "an adapter or its firmware hangs while one of its netdevs is set up or down: see dmesg, and `cat /proc/PID/stack` of the `ip` or ifup that hangs".to_owned(),
+            advice: vec![Advice::look(
+                "an adapter or its firmware hangs while one of its netdevs is set up or down: see dmesg, and `cat /proc/PID/stack` of the `ip` or ifup that hangs",
+            )],
         };
     }
     if seen.silent_usec < SILENCE_USEC && seen.answer.is_some() {
         return Words {
             text: format!("querying the kernel for the state of {netdev}"),
-            advice: String::new(),
+            advice: Vec::new(),
         };
     }
     if seen.silent_usec < SILENCE_USEC {
         return Words {
             text: "querying the driver for the state of the port".to_owned(),
-            advice: String::new(),
+            advice: Vec::new(),
         };
     }
     Words {
@@ -176,66 +181,73 @@ fn silence(seen: &Seen, netdev: &str) -> Words {
             "the driver has not reported the state of the port for {} s",
             seen.silent_usec / 1_000_000
         ),
-        advice: "the adapter or its firmware hangs: see dmesg for the PCI address, and power cycle the adapter"
-            .to_owned(),
+        advice: vec![
+            Advice::look("the adapter or its firmware hangs: see dmesg for the PCI address"),
+            Advice::now("power cycle the adapter"),
+        ],
     }
 }
 
 fn no_link(seen: &Seen) -> Words {
-    let physical = seen.answer.as_ref().and_then(|a| a.link.physical.as_deref());
+    let physical = seen.answer.as_ref().and_then(|a| a.link.physical);
     let (text, advice) = match physical {
-        Some("Polling") => (
+        Some(PhysicalState::Polling) => (
             "no signal: the cable is missing or broken, or the other end is down (Polling)",
-            "check the cable and the switch port; `ibstat`, `mlxlink -d ADDRESS`",
+            Advice::look("check the cable and the switch port; `ibstat`, `mlxlink -d ADDRESS`"),
         ),
-        Some("Disabled") => (
+        Some(PhysicalState::Disabled) => (
             "the port is disabled (Disabled)",
-            "`ibportstate -D 0 1 enable`, or mlxconfig KEEP_IB_LINK_UP",
+            Advice::now("`ibportstate -D 0 1 enable`, or mlxconfig KEEP_IB_LINK_UP"),
         ),
-        Some("Sleep") => ("the port is in sleep state (Sleep)", "`ibportstate -D 0 1 reset`"),
-        Some(state) => return unknown_state("the physical link is not up", state),
+        Some(PhysicalState::Sleep) => {
+            ("the port is in sleep state (Sleep)", Advice::now("`ibportstate -D 0 1 reset`"))
+        }
+        Some(state) => return unknown_state("the physical link is not up", state.word()),
         None => return unknown_state("the physical link is not up", "unknown"),
     };
-    Words { text: text.to_owned(), advice: advice.to_owned() }
+    Words { text: text.to_owned(), advice: vec![advice] }
 }
 
 fn unknown_state(what: &str, state: &str) -> Words {
-    Words { text: format!("{what} ({state})"), advice: "see `ibstat` and dmesg".to_owned() }
+    Words {
+        text: format!("{what} ({state})"),
+        advice: vec![Advice::look("see `ibstat` and dmesg")],
+    }
 }
 
 fn not_active(seen: &Seen) -> Words {
     let link = seen.answer.as_ref().map(|a| a.link.clone()).unwrap_or_default();
     let is_vf = seen.vf != Vf::No;
-    let (text, advice) = match (link.state.as_deref(), seen.vf) {
-        (Some("INIT"), _) if is_vf => (
+    let (text, advice) = match (link.state, seen.vf) {
+        (Some(LinkState::Init), _) if is_vf => (
             "no subnet manager has configured the port of this VF (Initializing)".to_owned(),
-            "the subnet manager must support virtual ports (OpenSM: `virt_enabled 2`), and the VF must have its port GUID; see `sminfo` on the PF",
+            Advice::permanent("the subnet manager must support virtual ports (OpenSM: `virt_enabled 2`), and the VF must have its port GUID; see `sminfo` on the PF"),
         ),
-        (Some("INIT"), _) => (
+        (Some(LinkState::Init), _) => (
             "no subnet manager has configured the port (Initializing)".to_owned(),
-            "start a subnet manager on this fabric (switch, or `systemctl start opensm` on one node); `sminfo`, `saquery`",
+            Advice::now("start a subnet manager on this fabric (switch, or `systemctl start opensm` on one node); `sminfo`, `saquery`"),
         ),
-        (Some("ARMED"), _) => (
+        (Some(LinkState::Armed), _) => (
             "the subnet manager has not finished configuring the port (Armed)".to_owned(),
-            "see the log of the subnet manager",
+            Advice::look("see the log of the subnet manager"),
         ),
-        (Some("ACTIVE"), _) => (
+        (Some(LinkState::Active), _) => (
             format!("the port is Active without a usable LID ({})", link.lid.unwrap_or(0)),
-            "see the log of the subnet manager",
+            Advice::look("see the log of the subnet manager"),
         ),
-        (Some("DOWN"), Vf::PassedThrough) => (
+        (Some(LinkState::Down), Vf::PassedThrough) => (
             "the port is Down although the physical link is up: the hypervisor has set the link state of this VF to down, or has not set a port GUID".to_owned(),
-            "on the hypervisor: ibprov status",
+            Advice::look("on the hypervisor: ibprov status"),
         ),
-        (Some("DOWN"), Vf::OfThisHost(_)) => (
+        (Some(LinkState::Down), Vf::OfThisHost(_)) => (
             "the VF's port is Down although the physical link is up: the VF has no port GUID, or its link state was down when it was probed".to_owned(),
-            "see GUIDs and link state in `ibprov status -v`",
+            Advice::look("see GUIDs and link state in `ibprov status -v`"),
         ),
         (state, _) => {
-            return unknown_state("the port is not Active", state.unwrap_or("unknown"));
+            return unknown_state("the port is not Active", state.map_or("unknown", LinkState::word));
         }
     };
-    Words { text, advice: advice.to_owned() }
+    Words { text, advice: vec![advice] }
 }
 
 fn owner_advice(seen: &Seen, netdev: &str, verb: &str) -> String {
@@ -265,8 +277,8 @@ mod tests {
 
     fn seen(state: &str, physical: &str, lid: u16) -> Seen {
         let link = Link {
-            state: Some(state.to_owned()),
-            physical: Some(physical.to_owned()),
+            state: Some(LinkState::from_word(state)),
+            physical: Some(PhysicalState::from_word(physical)),
             lid: Some(lid),
             ..Link::default()
         };

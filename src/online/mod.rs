@@ -25,6 +25,7 @@ use crate::names::{IfName, Rung, Target};
 use crate::observe::ipoib::Interfaces;
 use crate::observe::{self, ModprobeRules, Observed, Observer};
 use crate::plan::settings::judge_settings;
+use crate::report::advice::Advice;
 use crate::report::online::{Goal, Lack, OnlinePort, OnlineReport, OnlineVerdict};
 use crate::report::port::port_span;
 use crate::report::{Cause, PortProgress, events as kinds};
@@ -143,7 +144,9 @@ impl Waiting<'_> {
             // Who is online all the same is told with its addresses, if those can be had.
             let owed = self.netdevs.silent_usec(now);
             let is_due = (1..SILENCE_USEC).contains(&owed);
-            let can_still_come = |s: &OnlinePort| s.lack.is_some() && !s.is_final;
+            let can_still_come = |s: &OnlinePort| {
+                s.lack.is_some() && !s.cause.as_ref().is_some_and(|cause| cause.is_final)
+            };
             if now >= deadline || !states.iter().any(can_still_come) && !is_due {
                 self.finish(states, None);
                 return Ok(());
@@ -306,8 +309,9 @@ impl Waiting<'_> {
                     "not found: no netdev, RDMA device, PCI function or port GUID of this name on this host; present: {}",
                     target::names(&self.observed)
                 ),
-                advice: "`ibprov status` shows all names; a P_Key child has to be created first ([[interface.partition]])"
-                    .to_owned(),
+                advice: vec![Advice::look(
+                    "`ibprov status` shows all names; a P_Key child has to be created first ([[interface.partition]])",
+                )],
                 is_final: complete,
                 by_site: false,
             }),
@@ -327,10 +331,7 @@ impl Waiting<'_> {
             physical: link.physical,
             addresses: seen.addresses.unwrap_or_default(),
             lack,
-            is_final: cause.as_ref().is_some_and(|c| c.is_final),
-            by_site: cause.as_ref().is_some_and(|c| c.by_site),
-            cause: cause.as_ref().map(|c| c.text.clone()),
-            advice: cause.map(|c| c.advice).filter(|a| !a.is_empty()),
+            cause,
             for_sec: lack.map(|_| now.saturating_sub(since) / 1_000_000),
         }
     }
@@ -388,7 +389,7 @@ impl Waiting<'_> {
                 level,
                 message_id = kind,
                 missing = (!port.online).then(|| port.lack.map_or("", Lack::word)),
-                cause = port.cause.as_ref().filter(|_| !port.online),
+                cause = port.cause.as_ref().filter(|_| !port.online).map(|c| &c.text),
                 "{}",
                 port.line()
             );

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::config::pins::Pins;
 use crate::names::{Guid, GuidKind, PciAddress};
+use crate::report::common::{Code, Finding};
 
 /// The GUIDs of many hosts.
 #[derive(Debug, Default)]
@@ -33,8 +34,7 @@ struct Entry {
 }
 
 /// A GUID that is in two places, or one that is none.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(tag = "id", rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FleetFinding {
     /// Two have one GUID.
     GuidDuplicate {
@@ -59,8 +59,36 @@ pub enum FleetFinding {
     },
 }
 
+/// A finding of a fleet as JSON has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ToldFleetFinding {
+    /// What every finding has; its object is the GUID, or the file that was not read.
+    #[serde(flatten)]
+    pub finding: Finding,
+    /// Who has the GUID, in the order of the hosts.
+    pub holders: Vec<Holder>,
+}
+
+impl FleetFinding {
+    /// As JSON has it.
+    #[must_use]
+    pub fn told(&self) -> ToldFleetFinding {
+        let (code, guid, holders) = match self {
+            Self::GuidDuplicate { guid, holders } => (Code::GuidDuplicate, guid, holders),
+            Self::GuidLinkLocalTwin { guid, holders } => (Code::GuidLinkLocalTwin, guid, holders),
+            Self::GuidZero { guid, holders } => (Code::GuidZero, guid, holders),
+        };
+        let text = self.to_string();
+        let message = text.lines().next().unwrap_or_default();
+        let finding = Finding::error(code, message).about(guid);
+        ToldFleetFinding { finding, holders: holders.clone() }
+    }
+}
+
 /// Who has a GUID.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Holder {
     /// The host, as its file is called.
     pub host: String,

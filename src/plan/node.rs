@@ -4,8 +4,11 @@
 use std::collections::BTreeSet;
 
 use crate::names::{Guid, ModuleName, PciAddress, VfIndex, vf_ranges};
+use crate::report::advice::Advice;
+use crate::report::common::{Code, Finding};
+use crate::report::finding::Severity;
 use crate::report::hardware::Vf;
-use crate::report::node::{Count, Judgement, NodeCode, NodeFinding, NodeSeverity, Standing};
+use crate::report::node::{Count, Judgement, Standing};
 use crate::report::plan::{Action, PlannedPf};
 use crate::report::{Cause, PortProgress, Verdict};
 
@@ -38,19 +41,19 @@ pub struct Known<'a> {
 #[must_use]
 pub fn judge(known: &Known<'_>) -> Judgement {
     let mut findings = Vec::new();
-    let mut add = |code, severity, object: &str, message: String, advice: Vec<String>| {
-        findings.push(NodeFinding { code, severity, object: object.to_owned(), message, advice });
+    let mut add = |code, severity, object: Option<String>, message: String, advice: Vec<Advice>| {
+        findings.push(Finding { code, severity, object, message, advice });
     };
-    use NodeSeverity::{Error, Unknown, Warning};
+    use Severity::{Error, Warning};
     if let Some(why) = &known.configuration {
-        let advice = vec!["ibprov config check".to_owned()];
+        let advice = vec![Advice::look("ibprov config check")];
         let message = format!(
             "{why}: the expected ports are not known, and the host is shown with the defaults"
         );
-        add(NodeCode::ConfigurationInvalid, Unknown, "the configuration", message, advice);
+        add(Code::ConfigurationInvalid, Error, None, message, advice);
     }
     if let Some(why) = &known.unreadable {
-        add(NodeCode::HostUnreadable, Unknown, "the host", why.clone(), Vec::new());
+        add(Code::HostUnreadable, Error, None, why.clone(), Vec::new());
     }
     let mut ports = Count { good: 0, of: known.ports.len() };
     for (port, cause) in &known.ports {
@@ -65,39 +68,39 @@ pub fn judge(known: &Known<'_>) -> Judgement {
         let why = cause.as_ref().map(|c| c.text.clone()).filter(|text| !text.is_empty());
         let (code, message) = match (port.reached, port.missing(), why) {
             (Some(_), Some(missing), Some(why)) => {
-                (NodeCode::PortNotReady, format!("missing {missing}: {why}"))
+                (Code::PortNotReady, format!("missing {missing}: {why}"))
             }
-            (Some(_), Some(missing), None) => {
-                (NodeCode::PortNotReady, format!("missing {missing}"))
-            }
-            _ => (NodeCode::PortAbsent, format!("absent, and expected ({})", port.why)),
+            (Some(_), Some(missing), None) => (Code::PortNotReady, format!("missing {missing}")),
+            _ => (Code::PortAbsent, format!("absent, and expected ({})", port.why)),
         };
-        let advice = cause.iter().map(|c| c.advice.clone()).filter(|a| !a.is_empty()).collect();
-        add(code, severity, &port.label(), message, advice);
+        let advice = cause.iter().flat_map(|c| c.advice.clone()).collect();
+        add(code, severity, Some(port.label()), message, advice);
     }
     for module in &known.missing_modules {
         let message = "not loaded, although configured".to_owned();
-        let advice = vec![format!("modprobe {module}"), "ibprov boot --dry-run".to_owned()];
-        add(NodeCode::ModuleNotLoaded, Warning, &format!("module {module}"), message, advice);
+        let advice =
+            vec![Advice::look("ibprov boot --dry-run"), Advice::now(format!("modprobe {module}"))];
+        add(Code::ModuleNotLoaded, Warning, Some(module.to_string()), message, advice);
     }
     for pci in &known.silent {
         let message = "no answer to a query of the state".to_owned();
-        let advice = vec!["dmesg".to_owned(), format!("devlink health show pci/{pci}")];
-        add(NodeCode::AdapterSilent, Error, &format!("adapter {pci}"), message, advice);
+        let advice =
+            vec![Advice::look("dmesg"), Advice::look(format!("devlink health show pci/{pci}"))];
+        add(Code::AdapterSilent, Error, Some(pci.to_string()), message, advice);
     }
     let mut vfs = Count::default();
     for pf in known.pfs {
         vfs.of += pf.wanted;
-        let name = pf.pci.map_or_else(|| pf.named.clone(), |pci| format!("PF {pci}"));
+        let name = Some(pf.object());
         for error in &pf.errors {
             let message = format!("{error} ({})", pf.origin);
-            add(NodeCode::VfPlanError, Error, &name, message, Vec::new());
+            add(Code::VfPlanError, Error, name.clone(), message, Vec::new());
         }
         if pf.pci.is_some_and(|pci| known.silent.contains(&pci)) {
             continue;
         }
         if let Some(problem) = &pf.problem {
-            add(NodeCode::VfPlanBlocked, Error, &name, problem.to_string(), Vec::new());
+            add(Code::VfPlanBlocked, Error, name.clone(), problem.to_string(), Vec::new());
         }
         let of = |action| pf.vfs.iter().filter(move |vf| vf.action == action).map(|vf| vf.index);
         vfs.good += of(Action::Keep).count();
@@ -112,15 +115,15 @@ pub fn judge(known: &Known<'_>) -> Judgement {
             .map(|(action, what)| format!("{} {what}", vf_ranges(of(action))))
             .collect();
         if !wrong.is_empty() {
-            let advice = vec!["ibprov plan".to_owned(), "ibprov apply".to_owned()];
-            add(NodeCode::VfNotAsPlanned, Error, &name, wrong.join(", "), advice);
+            let advice = vec![Advice::look("ibprov plan"), Advice::now("ibprov apply")];
+            add(Code::VfNotAsPlanned, Error, name.clone(), wrong.join(", "), advice);
         }
         if of(Action::Defer).next().is_some() || !pf.deferred.is_empty() {
             let message = match pf.deferred.first() {
                 Some(deferred) => deferred.to_string(),
                 None => format!("{}: not as planned, and in use", vf_ranges(of(Action::Defer))),
             };
-            add(NodeCode::VfDeferred, Warning, &name, message, vec!["ibprov plan".to_owned()]);
+            add(Code::VfDeferred, Warning, name, message, vec![Advice::look("ibprov plan")]);
         }
     }
     for (pf, seen) in &known.vfs {
@@ -133,18 +136,24 @@ pub fn judge(known: &Known<'_>) -> Judgement {
         if !without.is_empty() {
             let vfs = vf_ranges(without.into_iter());
             let message = format!("{vfs}: the port GUID is 0, and no [[pf]] sets one");
-            let advice = vec!["plan GUIDs with a [[pf]]: man 5 ibprov.toml".to_owned()];
-            add(NodeCode::VfGuidZero, Warning, &format!("PF {pf}"), message, advice);
+            let advice = vec![Advice::permanent("plan GUIDs with a [[pf]]: man 5 ibprov.toml")];
+            add(Code::VfGuidZero, Warning, Some(pf.to_string()), message, advice);
         }
     }
     if let Some(verdict) = known.last_boot.filter(|verdict| verdict.exit_code() != 0) {
         let message = format!("{} (exit code {})", verdict.word(), verdict.exit_code());
-        let advice = vec!["journalctl -b -u ibprov.service".to_owned()];
-        add(NodeCode::BootFailed, Warning, "the last boot", message, advice);
+        let advice = vec![Advice::look("journalctl -b -u ibprov.service")];
+        add(Code::BootFailed, Warning, None, message, advice);
     }
     for unit in &known.failed_units {
-        let advice = vec![format!("systemctl status {unit}")];
-        add(NodeCode::UnitFailed, Warning, unit, "the unit has failed".to_owned(), advice);
+        let advice = vec![Advice::look(format!("systemctl status {unit}"))];
+        add(
+            Code::UnitFailed,
+            Warning,
+            Some(unit.clone()),
+            "the unit has failed".to_owned(),
+            advice,
+        );
     }
     Judgement::new(ports, vfs, known.has_adapter, findings)
 }

@@ -4,10 +4,14 @@ use serde::Serialize;
 
 use super::VfPlan;
 use crate::names::PciAddress;
+use crate::report::advice::Advice;
+use crate::report::common::{Code, Exit, Finding, Kind, Report, not_read};
+use crate::report::pf::Unresolved;
 use crate::report::vf_step::together;
 
 /// A PF of the configuration, held against the host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PfSteps {
     /// The PF.
     pub pf: PciAddress,
@@ -17,6 +21,7 @@ pub struct PfSteps {
     #[serde(flatten)]
     pub plan: VfPlan,
     /// What to know all the same.
+    #[serde(skip)]
     pub warnings: Vec<String>,
 }
 
@@ -26,6 +31,24 @@ impl PfSteps {
     pub fn is_pending(&self) -> bool {
         let VfPlan { steps, deferred, problem } = &self.plan;
         !steps.is_empty() || !deferred.is_empty() || problem.is_some()
+    }
+
+    /// What is not as it is meant to be.
+    #[must_use]
+    pub fn findings(&self) -> Vec<Finding> {
+        let VfPlan { steps, deferred, problem } = &self.plan;
+        let mut findings = Vec::new();
+        findings.extend(problem.iter().map(|p| Finding::error(Code::VfPlanBlocked, p.to_string())));
+        if !steps.is_empty() {
+            let message = format!("{} steps would be taken", steps.len());
+            findings.push(
+                Finding::warning(Code::VfNotAsPlanned, message)
+                    .advise([Advice::now("ibprov apply")]),
+            );
+        }
+        findings.extend(deferred.iter().map(|d| Finding::warning(Code::VfDeferred, d.to_string())));
+        findings.extend(self.warnings.iter().map(|w| Finding::warning(Code::Notice, w)));
+        findings.into_iter().map(|finding| finding.about(self.pf)).collect()
     }
 
     /// The text of it: what it comes to, and a line for each thing that is done.
@@ -47,5 +70,79 @@ impl PfSteps {
         lines.extend(deferred.iter().map(|deferred| format!("  deferred: {deferred}")));
         lines.extend(self.warnings.iter().map(|warning| format!("  warning: {warning}")));
         lines
+    }
+}
+
+/// What a dry run comes to, in one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum DryRunVerdict {
+    /// Nothing would be done.
+    NothingToDo,
+    /// Something would be done, or waited for.
+    WouldChange,
+    /// It would fail.
+    WouldFail,
+}
+
+impl DryRunVerdict {
+    /// Of plans for PFs, and of those that cannot be made: one that may come is less than
+    /// an error.
+    #[must_use]
+    pub fn of(pfs: &[PfSteps], unresolved: &[Unresolved]) -> Self {
+        if unresolved.iter().any(|pf| !pf.may_pass) {
+            Self::WouldFail
+        } else if !unresolved.is_empty() || pfs.iter().any(PfSteps::is_pending) {
+            Self::WouldChange
+        } else {
+            Self::NothingToDo
+        }
+    }
+
+    /// The exit code of it.
+    #[must_use]
+    pub const fn exit(self) -> Exit {
+        match self {
+            Self::NothingToDo => Exit::Good,
+            Self::WouldChange => Exit::Exceptions,
+            Self::WouldFail => Exit::NotReady,
+        }
+    }
+}
+
+/// What `ibprov apply --dry-run` says.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ApplyPreview {
+    /// The PFs of the configuration, as far as it is clear which they are.
+    pub pfs: Vec<PfSteps>,
+    /// The others.
+    pub unresolved: Vec<Unresolved>,
+    /// What could not be read.
+    #[serde(skip)]
+    pub problems: Vec<String>,
+}
+
+impl Report for ApplyPreview {
+    const KIND: Kind = Kind::ApplyDryRun;
+    type Verdict = DryRunVerdict;
+    type Finding = Finding;
+
+    fn verdict(&self) -> DryRunVerdict {
+        DryRunVerdict::of(&self.pfs, &self.unresolved)
+    }
+
+    fn exit_code(&self) -> u8 {
+        self.verdict().exit().code()
+    }
+
+    fn findings(&self) -> Vec<Finding> {
+        let mut findings: Vec<Finding> =
+            self.unresolved.iter().flat_map(Unresolved::findings).collect();
+        findings.extend(self.pfs.iter().flat_map(PfSteps::findings));
+        findings.sort_by_key(|finding| finding.severity);
+        findings.extend(not_read(&self.problems));
+        findings
     }
 }

@@ -348,7 +348,7 @@ mod tests {
         let mut outcome = IfaceReport::blank("ib0", 0);
         outcome.ifindex = 3;
         outcome.configured = true;
-        let text = serde_json::to_string(&outcome).expect("JSON");
+        let text = crate::report::to_json(&outcome).expect("JSON");
         assert_eq!(look(Some(&text)), Settings::Made);
     }
 }

@@ -20,12 +20,14 @@ use crate::report::pf::{Deferred, OtherDriver, PfProblem, Undone, VfStep};
 
 /// The way from observed to wanted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct VfPlan {
     /// In this order, by stage.
     pub steps: Vec<VfStep>,
     /// What is not done, because somebody uses the VF.
     pub deferred: Vec<Deferred>,
     /// Why nothing can be done.
+    #[serde(rename = "blocked")]
     pub problem: Option<PfProblem>,
 }
 

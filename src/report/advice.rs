@@ -1,9 +1,10 @@
 //! What to do about a finding, step by step.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What a step is for. The order is the order in which steps are shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Purpose {
     /// It shows more and changes nothing.
@@ -30,7 +31,8 @@ impl Purpose {
 }
 
 /// One step.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Advice {
     /// What it is for.
     pub purpose: Purpose,

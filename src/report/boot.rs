@@ -4,10 +4,12 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
+use super::advice::Advice;
+use super::common::{Code, Exit, Finding, Kind, Report, not_read};
 use super::duration::seconds;
+use super::finding::Severity;
 use super::node::Standing;
 use super::pf::{Outcome, Unresolved};
-use super::{SCHEMA, as_text};
 use crate::names::{ModuleName, PciAddress, PortNumber, Rung};
 use crate::report::{Cause, ModuleTrouble, NotExpected, PortProgress};
 
@@ -15,6 +17,7 @@ pub use super::boot_step::Step;
 
 /// How a boot went, in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// Every port that is expected is ready.
@@ -34,9 +37,9 @@ impl Verdict {
     #[must_use]
     pub const fn exit_code(self) -> u8 {
         match self {
-            Self::Ready | Self::NoInfiniband => 0,
-            Self::Deferred | Self::Interrupted => 1,
-            Self::NotReady => 3,
+            Self::Ready | Self::NoInfiniband => Exit::Good.code(),
+            Self::Deferred | Self::Interrupted => Exit::Exceptions.code(),
+            Self::NotReady => Exit::NotReady.code(),
         }
     }
 
@@ -55,9 +58,8 @@ impl Verdict {
 
 /// All that `boot` saw and did. Times are microseconds of CLOCK_MONOTONIC.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct BootReport {
-    /// Version of this format.
-    pub schema: u32,
     /// Version of ibprov.
     #[serde(default)]
     pub version: Cow<'static, str>,
@@ -85,13 +87,15 @@ pub struct BootReport {
     pub forks: u32,
     /// The deadlines it had, seconds.
     #[serde(default)]
-    pub deadline_sec: u64,
+    pub timeout_sec: u64,
     /// For one HCA, seconds.
     #[serde(default)]
-    pub hca_deadline_sec: u64,
+    pub adapter_timeout_sec: u64,
     /// How it went.
+    #[serde(skip_serializing)]
     pub verdict: Verdict,
     /// Its exit code.
+    #[serde(skip_serializing)]
     pub exit_code: u8,
     /// The configured modules.
     #[serde(default)]
@@ -112,7 +116,7 @@ pub struct BootReport {
     #[serde(default)]
     pub left_out: Vec<LeftOut>,
     /// Warnings and what could not be read.
-    #[serde(default)]
+    #[serde(skip)]
     pub problems: Vec<String>,
     /// What happened when.
     #[serde(default)]
@@ -121,6 +125,7 @@ pub struct BootReport {
 
 /// A configured module.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ModuleReport {
     /// The module's name, as the kernel has it.
     pub name: ModuleName,
@@ -131,6 +136,7 @@ pub struct ModuleReport {
 
 /// What became of a module.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "outcome", rename_all = "kebab-case")]
 pub enum ModuleOutcome {
     /// It was there before boot began: the initrd, udev or the kernel has it.
@@ -142,9 +148,10 @@ pub enum ModuleOutcome {
         /// Why it is not there.
         trouble: ModuleTrouble,
         /// The same as text.
+        #[serde(rename = "message")]
         text: String,
         /// What to do.
-        advice: String,
+        advice: Vec<Advice>,
     },
     /// Nobody asked for it: no port is expected.
     NotNeeded,
@@ -152,6 +159,7 @@ pub enum ModuleOutcome {
 
 /// A step and its outcome.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct StepReport {
     /// What was to be done.
     #[serde(flatten)]
@@ -162,12 +170,13 @@ pub struct StepReport {
     /// How long it took; absent if it had not ended when boot did.
     pub took_usec: Option<u64>,
     /// What went wrong; JSON has an empty text where nothing did.
-    #[serde(default, serialize_with = "as_text::or_empty", deserialize_with = "as_text::if_any")]
+    #[serde(default, rename = "reason")]
     pub failure: Option<String>,
 }
 
 /// An expected port.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PortReport {
     /// How far it is.
     #[serde(flatten)]
@@ -185,6 +194,7 @@ pub struct PortReport {
 
 /// A function that was not waited for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LeftOut {
     /// Where it is.
     pub pci: PciAddress,
@@ -195,18 +205,19 @@ pub struct LeftOut {
 
 /// One line of the timeline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Moment {
     /// When, microseconds of CLOCK_MONOTONIC.
     pub usec: u64,
     /// What happened, in words.
     pub text: String,
     /// Which port reached which rung, if that is what it was.
-    #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub climbed: Option<Climbed>,
 }
 
 /// A port was seen on a rung for the first time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Climbed {
     /// The port, as [`PortProgress::expected`] has it.
     pub expected: String,
@@ -216,13 +227,54 @@ pub struct Climbed {
     pub rung: Rung,
 }
 
+impl Report for BootReport {
+    const KIND: Kind = Kind::Boot;
+    type Verdict = Verdict;
+    type Finding = Finding;
+
+    fn verdict(&self) -> Verdict {
+        self.verdict
+    }
+
+    fn exit_code(&self) -> u8 {
+        self.exit_code
+    }
+
+    fn findings(&self) -> Vec<Finding> {
+        let mut findings: Vec<Finding> =
+            self.ports.iter().filter_map(PortReport::finding).collect();
+        findings.extend(self.pfs.iter().flat_map(Outcome::findings));
+        findings.extend(self.unresolved_pfs.iter().flat_map(Unresolved::findings));
+        for module in &self.modules {
+            if let ModuleOutcome::Missing { text, advice, .. } = &module.outcome {
+                let message = format!("not loaded: {text}");
+                findings.push(
+                    Finding::warning(Code::ModuleNotLoaded, message)
+                        .about(&module.name)
+                        .advise(advice.clone()),
+                );
+            }
+        }
+        for StepReport { step, failure, .. } in &self.steps {
+            let failed = failure.iter().map(|why| format!("{step}: {why}"));
+            findings.extend(failed.map(|message| Finding::warning(Code::StepFailed, message)));
+        }
+        findings.sort_by_key(|finding| finding.severity);
+        if self.verdict == Verdict::Interrupted {
+            findings.push(Finding::warning(Code::Interrupted, "a signal ended the boot"));
+        }
+        findings.extend(not_read(&self.problems));
+        findings
+    }
+}
+
 impl BootReport {
     /// The JSON of it, promised by [`SCHEMA`].
     ///
     /// # Errors
     /// None that can be provoked: all keys are text.
     pub fn to_json(&self) -> serde_json::Result<String> {
-        serde_json::to_string_pretty(self)
+        super::to_json(self)
     }
 
     /// The sentence that says it all.
@@ -265,7 +317,7 @@ impl BootReport {
         };
         let pf = |pf: &Outcome| (Standing::of_exit(pf.exit_code), pf.headline.clone());
         let unresolved = |pf: &Unresolved| {
-            let why = pf.errors.first().map_or("it cannot be planned", String::as_str);
+            let why = pf.errors.first().map_or("it cannot be planned", |e| e.message.as_str());
             (Standing::Missing, format!("{}: {why}", pf.which))
         };
         let module = |module: &ModuleReport| match &module.outcome {
@@ -295,8 +347,8 @@ impl BootReport {
             line(port.line());
             if let Some(cause) = &port.cause {
                 line(format!("  why: {}", cause.text));
-                if !cause.advice.is_empty() {
-                    line(format!("  do:  {}", cause.advice));
+                for step in &cause.advice {
+                    line(format!("  do:  {}", step.text));
                 }
             }
         }
@@ -304,7 +356,8 @@ impl BootReport {
             line(pf.headline.clone());
         }
         for pf in &self.unresolved_pfs {
-            line(format!("{} ({}): nothing done: {}", pf.which, pf.origin, pf.errors.join("; ")));
+            let errors: Vec<&str> = pf.errors.iter().map(|e| e.message.as_str()).collect();
+            line(format!("{} ({}): nothing done: {}", pf.which, pf.origin, errors.join("; ")));
         }
         for out in &self.left_out {
             line(format!("not waited for {}: {}", out.pci, out.reason));
@@ -312,7 +365,9 @@ impl BootReport {
         for module in &self.modules {
             if let ModuleOutcome::Missing { text, advice, .. } = &module.outcome {
                 line(format!("module {}: not loaded: {text}", module.name));
-                line(format!("  do:  {advice}"));
+                for step in advice {
+                    line(format!("  do:  {}", step.text));
+                }
             }
         }
         let there: Vec<&str> = self
@@ -355,6 +410,23 @@ impl BootReport {
 }
 
 impl PortReport {
+    /// What is not as it is meant to be.
+    fn finding(&self) -> Option<Finding> {
+        let severity = match self.progress.standing(self.cause.as_ref()) {
+            Standing::Ready => return None,
+            Standing::Excused => Severity::Warning,
+            Standing::Missing => Severity::Error,
+        };
+        let is_there = self.progress.reached.is_some();
+        let code = if is_there { Code::PortNotReady } else { Code::PortAbsent };
+        let state = self.missing.map_or("not ready", Rung::lacking);
+        let cause = self.cause.iter().filter(|cause| !cause.text.is_empty());
+        let why: String = cause.map(|cause| format!(": {}", cause.text)).collect();
+        let advice = self.cause.iter().flat_map(|cause| cause.advice.clone());
+        let finding = Finding::new(code, severity, format!("{state}{why}"));
+        Some(finding.about(self.progress.label()).advise(advice))
+    }
+
     /// `mlx5_0 port 1 (0000:4b:00.0): ready, netdev ib0, port GUID ...`
     #[must_use]
     pub fn line(&self) -> String {
@@ -397,7 +469,6 @@ const TIMELINE_LINES: usize = 40;
 #[must_use]
 pub fn blank(started_usec: u64) -> BootReport {
     BootReport {
-        schema: SCHEMA,
         version: Cow::Borrowed(env!("CARGO_PKG_VERSION")),
         kernel: String::new(),
         started_usec,
@@ -406,8 +477,8 @@ pub fn blank(started_usec: u64) -> BootReport {
         cpu_before_usec: 0,
         peak_memory_kib: 0,
         forks: 0,
-        deadline_sec: 0,
-        hca_deadline_sec: 0,
+        timeout_sec: 0,
+        adapter_timeout_sec: 0,
         verdict: Verdict::Interrupted,
         exit_code: Verdict::Interrupted.exit_code(),
         modules: Vec::new(),
@@ -447,7 +518,7 @@ mod tests {
         let cause = (reached < Rung::Named).then(|| Cause {
             text: "module ib_ipoib is not loaded: deny-listed by /etc/modprobe.d/x.conf:1"
                 .to_owned(),
-            advice: "remove the line".to_owned(),
+            advice: vec![Advice::permanent("remove the line")],
             is_final: true,
             by_site: true,
         });
@@ -532,7 +603,7 @@ mod tests {
         let report = report(Verdict::NotReady, vec![port(Rung::Rdma)]);
         let json: serde_json::Value =
             serde_json::from_str(&report.to_json().expect("JSON")).expect("JSON");
-        assert_eq!(json["schema"], 1);
+        assert_eq!((&json["schema"], &json["report"]), (&2.into(), &"boot".into()));
         assert_eq!(json["verdict"], "not-ready");
         assert_eq!(json["ports"][0]["reached"], "rdma");
         assert_eq!(json["ports"][0]["missing"], "netdev");

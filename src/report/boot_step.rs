@@ -6,6 +6,7 @@ use crate::names::{IfName, ModuleName, PciAddress};
 
 /// One thing that `boot` does to the host.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "step", rename_all = "kebab-case")]
 pub enum Step {
     /// Load these modules with one `modprobe -a`.

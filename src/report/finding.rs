@@ -1,27 +1,19 @@
 //! What a rule says.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::advice::Advice;
+use super::common::{Exit, Kind, Report};
+
+pub use super::common::Severity;
 
 /// The stable name of a diagnosis, kebab-case.
 pub type Code = &'static str;
 
-/// How much it matters. The order is the order of the report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Severity {
-    /// InfiniBand, or what needs it, does not work.
-    Error,
-    /// Something failed, and InfiniBand may work all the same.
-    Warning,
-    /// Nothing is wrong with what was seen.
-    Info,
-}
-
 /// How sure the rule is. The order is the order of the report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
 pub enum Confidence {
     /// The program that failed said so itself.
     High,
@@ -33,12 +25,17 @@ pub enum Confidence {
 
 /// A line that a finding rests on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Quote {
     /// Where it stands: the file's name as it was given, or `live host`.
     pub source: String,
-    /// Line number, from 1; 0 where a source has no lines.
+    /// Line number, from 1; 0, in JSON `null`, where a source has no lines.
+    #[serde(serialize_with = "numbered")]
+    #[cfg_attr(test, schemars(with = "Option<u64>"))]
     pub line: u64,
-    /// The time as it is written there; empty where there is none.
+    /// The time as it is written there; in JSON `null` where there is none.
+    #[serde(serialize_with = "or_null")]
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub time: String,
     /// The text, control characters replaced.
     pub text: String,
@@ -46,26 +43,28 @@ pub struct Quote {
 
 /// What a rule has found, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Finding {
     /// The name by which programs know the diagnosis.
     pub code: Code,
     /// How much it matters.
     pub severity: Severity,
+    /// What it is about; `null` for the whole host.
+    pub object: Option<String>,
+    /// What is wrong, in one sentence; in JSON `message`.
+    #[serde(rename = "message")]
+    pub summary: String,
+    /// What to do, one step each.
+    pub advice: Vec<Advice>,
     /// How sure the rule is.
     pub confidence: Confidence,
-    /// What is wrong, in one sentence.
-    pub summary: String,
     /// The chain of cause, first cause first, one sentence each.
     pub chain: Vec<String>,
     /// What it rests on.
     pub evidence: Vec<Quote>,
-    /// What to do, one step each.
-    pub advice: Vec<Advice>,
     /// The boot it is about, where the evidence holds several.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub boot: Option<String>,
     /// The code of the finding above that caused this one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub caused_by: Option<Code>,
 }
 
@@ -80,6 +79,7 @@ impl Finding {
         Self {
             code,
             severity,
+            object: None,
             confidence,
             summary: summary.into(),
             chain: Vec::new(),
@@ -140,7 +140,8 @@ impl Finding {
 
 /// The short answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// InfiniBand came up, or there is none and nothing of it failed.
     Healthy,
@@ -167,32 +168,48 @@ impl Verdict {
         }
     }
 
-    /// The exit code. `strict`: what was not proved to be good is bad.
+    /// What `ibprov check` exits with. `strict`: what was not proved to be good is bad.
     #[must_use]
-    pub const fn exit_code(self, strict: bool) -> u8 {
+    pub const fn exit(self, strict: bool) -> Exit {
         match self {
-            Self::Failed | Self::Degraded => 1,
-            Self::Unexplained | Self::Unknown if strict => 1,
-            Self::Healthy | Self::Unexplained | Self::Unknown => 0,
+            Self::Failed => Exit::NotReady,
+            Self::Degraded => Exit::Exceptions,
+            Self::Unexplained | Self::Unknown if strict => Exit::Exceptions,
+            Self::Healthy | Self::Unexplained | Self::Unknown => Exit::Good,
         }
     }
 }
 
 /// What was read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Read {
     /// The files and streams, in the order they were read.
     pub sources: Vec<ReadSource>,
     /// How many boots they hold lines of.
     pub boots: usize,
-    /// The time of the first line, as it is written; empty where none is known.
+    /// The time of the first line, as it is written; in JSON `null` where none is known.
+    #[serde(serialize_with = "or_null")]
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub begins: String,
     /// The time of the last line that means something to ibprov.
+    #[serde(serialize_with = "or_null")]
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub ends: String,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+fn numbered<S: Serializer>(line: &u64, s: S) -> Result<S::Ok, S::Error> {
+    Some(*line).filter(|line| *line > 0).serialize(s)
+}
+
+fn or_null<S: Serializer>(text: &str, s: S) -> Result<S::Ok, S::Error> {
+    Some(text).filter(|text| !text.is_empty()).serialize(s)
 }
 
 /// A file or stream that was read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ReadSource {
     /// Its name as it was given.
     pub name: String,
@@ -202,13 +219,35 @@ pub struct ReadSource {
 
 /// All that was found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Diagnosis {
-    /// Version of this format.
-    pub schema: u32,
     /// The short answer.
+    #[serde(skip)]
     pub verdict: Verdict,
+    /// What `ibprov check` exits with.
+    #[serde(skip)]
+    pub exit_code: u8,
     /// What it rests on.
     pub read: Read,
     /// Root causes first, each followed by its consequences.
+    #[serde(skip)]
     pub findings: Vec<Finding>,
+}
+
+impl Report for Diagnosis {
+    const KIND: Kind = Kind::Check;
+    type Verdict = Verdict;
+    type Finding = Finding;
+
+    fn verdict(&self) -> Verdict {
+        self.verdict
+    }
+
+    fn exit_code(&self) -> u8 {
+        self.exit_code
+    }
+
+    fn findings(&self) -> Vec<Finding> {
+        self.findings.clone()
+    }
 }

@@ -8,14 +8,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::names::{PciAddress, VfName, VfRung};
 
-use super::SCHEMA;
 use super::as_text;
+use super::common::{Code, Exit, Finding, Kind, Report, not_read};
 use super::duration::seconds;
 use super::guest_lack::GuestLack;
 
 /// How far a guest is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "phase", rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Phase {
     /// Not started yet.
     Idle,
@@ -51,6 +50,7 @@ impl Phase {
 
 /// How such a device is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct VfState {
     /// Which VF; `None` for a function that is not there.
     pub vf: Option<VfName>,
@@ -58,9 +58,10 @@ pub struct VfState {
     pub pci: Option<PciAddress>,
     /// The highest rung that it has reached.
     pub reached: Option<VfRung>,
-    /// What is not right; `None` if a guest may be started on it. In JSON the text
-    /// of it, or an empty one.
-    #[serde(serialize_with = "as_text::or_empty")]
+    /// What is not right; `None` if a guest may be started on it. In JSON the text of it,
+    /// `reason`.
+    #[serde(rename = "reason", serialize_with = "as_text::option")]
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub lacks: Option<GuestLack>,
 }
 
@@ -97,9 +98,8 @@ impl VfState {
 
 /// All guests at one moment. Times are microseconds of CLOCK_MONOTONIC.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct GuestsReport {
-    /// Version of this format.
-    pub schema: u32,
     /// Version of ibprov.
     #[serde(default)]
     pub version: Cow<'static, str>,
@@ -111,17 +111,22 @@ pub struct GuestsReport {
     /// When it ended; absent while it waits for VFs.
     pub finished_usec: Option<u64>,
     /// Its exit code, once it has ended.
+    #[serde(skip)]
     pub exit_code: Option<u8>,
+    /// With `--dry-run` the guests that would be started, in this order.
+    #[serde(default)]
+    pub would_start: Vec<String>,
     /// The guests, as configured.
     #[serde(default)]
     pub guests: Vec<GuestReport>,
     /// Warnings and what could not be read.
-    #[serde(default)]
+    #[serde(skip)]
     pub problems: BTreeSet<String>,
 }
 
 /// What sort of guest one is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum GuestKind {
     /// A libvirt domain.
@@ -141,6 +146,8 @@ impl fmt::Display for GuestKind {
 
 /// One guest, as `ibprov guests` last saw it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(into = "GuestJson", from = "GuestJson")]
 pub struct GuestReport {
     /// Its libvirt name or UUID, or its unit, as configured.
     pub name: String,
@@ -149,19 +156,148 @@ pub struct GuestReport {
     /// The domain's UUID, once libvirt has told.
     pub uuid: Option<String>,
     /// How far it is.
-    #[serde(flatten)]
     pub phase: Phase,
     /// Why it has not been started yet.
     pub waits: Option<String>,
     /// Its VFs; absent until they were looked at. Not read back: what one lacks is
     /// a value that prints itself.
-    #[serde(skip_deserializing)]
     pub vfs: Option<Vec<VfState>>,
     /// When it was seen to be up.
     pub up_usec: Option<u64>,
     /// Where it is configured.
-    #[serde(default)]
     pub origin: String,
+}
+
+/// A [`GuestReport`] as JSON has it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct GuestJson {
+    /// Its libvirt name or UUID, or its unit, as configured.
+    name: String,
+    /// What sort of guest it is.
+    kind: GuestKind,
+    /// The domain's UUID, once libvirt has told.
+    uuid: Option<String>,
+    /// How far it is.
+    phase: PhaseWord,
+    /// Since when it is being started, microseconds of CLOCK_MONOTONIC.
+    since_usec: Option<u64>,
+    /// It was up already; `null` if it is not up.
+    already: Option<bool>,
+    /// Why it waits, was not waited for, or has failed.
+    reason: Option<String>,
+    /// Its VFs; `null` until they were looked at.
+    #[serde(skip_deserializing)]
+    vfs: Option<Vec<VfState>>,
+    /// When it was seen to be up.
+    up_usec: Option<u64>,
+    /// Where it is configured.
+    #[serde(default)]
+    origin: String,
+}
+
+/// How far a guest is, in one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+enum PhaseWord {
+    /// Not started yet.
+    Idle,
+    /// Being started.
+    Starting,
+    /// Asked for, and not waited for.
+    Issued,
+    /// It is up, or was when it was last looked at.
+    Up,
+    /// It will not be started.
+    Failed,
+}
+
+impl From<GuestReport> for GuestJson {
+    fn from(guest: GuestReport) -> Self {
+        let GuestReport { name, kind, uuid, phase, waits, vfs, up_usec, origin } = guest;
+        let (word, since_usec, already, reason) = match phase {
+            Phase::Idle => (PhaseWord::Idle, None, None, waits),
+            Phase::Starting { since_usec } => (PhaseWord::Starting, Some(since_usec), None, waits),
+            Phase::Issued { why } => (PhaseWord::Issued, None, None, Some(why)),
+            Phase::Up { already } => (PhaseWord::Up, None, Some(already), waits),
+            Phase::Failed { why } => (PhaseWord::Failed, None, None, Some(why)),
+        };
+        Self { name, kind, uuid, phase: word, since_usec, already, reason, vfs, up_usec, origin }
+    }
+}
+
+impl From<GuestJson> for GuestReport {
+    fn from(json: GuestJson) -> Self {
+        let GuestJson {
+            name,
+            kind,
+            uuid,
+            phase,
+            since_usec,
+            already,
+            reason,
+            vfs,
+            up_usec,
+            origin,
+        } = json;
+        let (phase, waits) = match phase {
+            PhaseWord::Idle => (Phase::Idle, reason),
+            PhaseWord::Starting => {
+                (Phase::Starting { since_usec: since_usec.unwrap_or_default() }, reason)
+            }
+            PhaseWord::Issued => (Phase::Issued { why: reason.unwrap_or_default() }, None),
+            PhaseWord::Up => (Phase::Up { already: already.unwrap_or_default() }, reason),
+            PhaseWord::Failed => (Phase::Failed { why: reason.unwrap_or_default() }, None),
+        };
+        Self { name, kind, uuid, phase, waits, vfs, up_usec, origin }
+    }
+}
+
+/// How all guests are, in one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum GuestsVerdict {
+    /// All are up.
+    Up,
+    /// Some wait, or are being started.
+    Waiting,
+    /// One has failed.
+    Failed,
+}
+
+impl Report for GuestsReport {
+    const KIND: Kind = Kind::Guests;
+    type Verdict = GuestsVerdict;
+    type Finding = Finding;
+
+    fn verdict(&self) -> GuestsVerdict {
+        match self.exit_code() {
+            0 => GuestsVerdict::Up,
+            1 => GuestsVerdict::Waiting,
+            _ => GuestsVerdict::Failed,
+        }
+    }
+
+    fn exit_code(&self) -> u8 {
+        self.exit_code.unwrap_or_else(|| self.code())
+    }
+
+    fn findings(&self) -> Vec<Finding> {
+        let of = |guest: &GuestReport| {
+            let finding = match &guest.phase {
+                Phase::Failed { .. } => Finding::error(Code::GuestFailed, self.state(guest)),
+                Phase::Up { .. } => return None,
+                _ => Finding::warning(Code::GuestWaits, self.state(guest)),
+            };
+            Some(finding.about(&guest.name))
+        };
+        let mut findings: Vec<Finding> = self.guests.iter().filter_map(of).collect();
+        findings.sort_by_key(|finding| finding.severity);
+        findings.extend(not_read(&self.problems));
+        findings
+    }
 }
 
 impl GuestsReport {
@@ -169,12 +305,12 @@ impl GuestsReport {
     #[must_use]
     pub const fn new(started_usec: u64) -> Self {
         Self {
-            schema: SCHEMA,
             version: Cow::Borrowed(env!("CARGO_PKG_VERSION")),
             started_usec,
             ready_usec: None,
             finished_usec: None,
             exit_code: None,
+            would_start: Vec::new(),
             guests: Vec::new(),
             problems: BTreeSet::new(),
         }
@@ -190,11 +326,11 @@ impl GuestsReport {
     #[must_use]
     pub fn code(&self) -> u8 {
         if self.guests.iter().any(|g| matches!(g.phase, Phase::Failed { .. })) {
-            3
+            Exit::NotReady.code()
         } else if self.guests.iter().any(|g| !matches!(g.phase, Phase::Up { .. })) {
-            1
+            Exit::Exceptions.code()
         } else {
-            0
+            Exit::Good.code()
         }
     }
 
@@ -243,7 +379,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_vf_lacks_is_text_in_json_and_nothing_is_empty_text() {
+    fn what_a_vf_lacks_is_text_in_json_and_nothing_is_null() {
         let pci: PciAddress = "0000:4b:00.1".parse().expect("address");
         let absent = VfState::no_function(pci);
         let right = VfState { lacks: None, ..absent.clone() };
@@ -252,10 +388,10 @@ mod tests {
             json(&absent),
             serde_json::json!({
                 "vf": null, "pci": "0000:4b:00.1", "reached": null,
-                "lacks": "there is no such PCI function (yet)",
+                "reason": "there is no such PCI function (yet)",
             })
         );
-        assert_eq!(json(&right)["lacks"], "");
+        assert_eq!(json(&right)["reason"], serde_json::Value::Null);
         let mut report = GuestsReport::new(0);
         report.guests.push(GuestReport {
             name: "vm".to_owned(),

@@ -2,12 +2,13 @@
 
 use std::net::Ipv6Addr;
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
-use crate::names::{Guid, IfName, PciAddress, Policy, VfIndex};
+use crate::names::{Guid, IfName, LinkState, PciAddress, PhysicalState, Policy, Rate, VfIndex};
 
 /// A card, by its RDMA device.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Card {
     /// `hca_type`: `MT4123`.
     pub hca_type: Option<String>,
@@ -20,22 +21,24 @@ pub struct Card {
 /// The link of a port (InfiniBand Architecture, PortInfo), as the kernel
 /// prints it in `/sys/class/infiniband/*/ports/*`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Link {
-    /// Logical state: `ACTIVE`, `INIT`, `DOWN`.
-    pub state: Option<String>,
-    /// Physical state: `LinkUp`, `Polling`.
-    pub physical: Option<String>,
-    /// `200 Gb/sec (4X HDR)`.
-    pub rate: Option<String>,
-    /// Its LID; none assigned if 0.
+    /// Logical state.
+    pub state: Option<LinkState>,
+    /// Physical state.
+    pub physical: Option<PhysicalState>,
+    /// Its rate.
+    pub rate: Option<Rate>,
+    /// Its LID; none if none is assigned.
     pub lid: Option<u16>,
-    /// The LID of the subnet manager; none known if 0.
+    /// The LID of the subnet manager; none if none is known.
     pub sm_lid: Option<u16>,
 }
 
 /// How a netdev is set. What cannot be read is absent: this is shown, not acted on,
 /// and a netdev that goes away meanwhile has none of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NetDevState {
     /// `datagram` or `connected`.
     pub mode: Option<String>,
@@ -47,13 +50,42 @@ pub struct NetDevState {
     pub carrier: Option<bool>,
 }
 
+/// What a GID is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum GidKind {
+    /// InfiniBand.
+    Ib,
+    /// RoCE, in Ethernet frames.
+    RoceV1,
+    /// RoCE, in UDP.
+    RoceV2,
+    /// Something that is not known here.
+    Unknown,
+}
+
+impl GidKind {
+    /// What it is called.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Ib => "IB",
+            Self::RoceV1 => "RoCE v1",
+            Self::RoceV2 => "RoCE v2",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
 /// One entry of a port's GID table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Gid {
     /// Its index, which applications are configured with.
     pub index: u32,
-    /// `IB`, `RoCE v1` or `RoCE v2`.
-    pub kind: String,
+    /// What it is for.
+    pub kind: GidKind,
     /// The GID.
     pub gid: Ipv6Addr,
     /// The IPv4 address that it stands for, for RoCE over IPv4.
@@ -64,6 +96,7 @@ pub struct Gid {
 
 /// A VF as its PF shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Vf {
     /// N of `virtfnN`.
     pub index: VfIndex,
@@ -75,11 +108,7 @@ pub struct Vf {
     pub node_guid: Option<Guid>,
     /// Its port GUID, administered at the PF.
     pub port_guid: Option<Guid>,
-    /// Its link policy, in the words of OFED: `Follow`, `Up` or `Down`.
-    #[serde(serialize_with = "in_words_of_ofed")]
+    /// Its link policy.
+    #[serde(rename = "link_policy")]
     pub policy: Option<Policy>,
-}
-
-fn in_words_of_ofed<S: Serializer>(policy: &Option<Policy>, s: S) -> Result<S::Ok, S::Error> {
-    policy.map(Policy::word).serialize(s)
 }

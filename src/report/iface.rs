@@ -3,17 +3,19 @@
 
 use std::borrow::Cow;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 pub use super::iface_step::{IfaceStep, WantedChild, WantedInterface, aside_name};
 
-use super::as_text;
+use super::common::{Code, Exit, Finding, Kind, Report};
 use super::duration::seconds;
+use super::finding::Severity;
 
 use crate::report::stack::{Decision, View};
 
 /// How far bringing it up is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum BringUp {
     /// Only the settings were asked for.
@@ -34,9 +36,8 @@ pub enum BringUp {
 
 /// One interface's report. Times are microseconds of CLOCK_MONOTONIC.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct IfaceReport {
-    /// Version of this format.
-    pub schema: u32,
     /// Version of ibprov.
     #[serde(default)]
     pub version: Cow<'static, str>,
@@ -66,11 +67,12 @@ pub struct IfaceReport {
     pub steps: Vec<IfaceStepReport>,
     /// The MTU that was written to it, if any ever was.
     pub mtu_asked: Option<u32>,
-    /// What could not be: settings, or bringing it up.
-    #[serde(default)]
+    /// What could not be: settings, or bringing it up. In JSON the errors among the
+    /// findings.
+    #[serde(default, rename = "findings", skip_serializing, deserialize_with = "errors")]
     pub failures: Vec<String>,
     /// Advice, and what could not be read.
-    #[serde(default)]
+    #[serde(skip)]
     pub notes: Vec<String>,
     /// How systemd was asked.
     #[serde(default)]
@@ -85,11 +87,70 @@ pub struct IfaceReport {
     /// How far that is.
     pub bring_up: BringUp,
     /// The exit code.
+    #[serde(skip_serializing)]
     pub exit_code: u8,
+}
+
+/// The messages of the findings that are errors.
+fn errors<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    struct Error {
+        severity: Severity,
+        message: String,
+    }
+    let findings = Vec::<Error>::deserialize(d)?.into_iter();
+    Ok(findings.filter(|f| f.severity == Severity::Error).map(|f| f.message).collect())
+}
+
+/// How it went, in one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum IfaceVerdict {
+    /// It is configured, and up or left to a network stack.
+    Configured,
+    /// It is configured, and up without carrier.
+    NoCarrier,
+    /// It is not configured, or not up.
+    NotConfigured,
+}
+
+impl Report for IfaceReport {
+    const KIND: Kind = Kind::Iface;
+    type Verdict = IfaceVerdict;
+    type Finding = Finding;
+
+    fn verdict(&self) -> IfaceVerdict {
+        match self.exit_code {
+            0 => IfaceVerdict::Configured,
+            1 => IfaceVerdict::NoCarrier,
+            _ => IfaceVerdict::NotConfigured,
+        }
+    }
+
+    fn exit_code(&self) -> u8 {
+        self.exit_code
+    }
+
+    fn findings(&self) -> Vec<Finding> {
+        let code = match self.configured {
+            true => Code::InterfaceNotUp,
+            false => Code::InterfaceNotConfigured,
+        };
+        let name = shown(&self.netdev);
+        let failures = self.failures.iter().map(|failure| Finding::error(code, failure));
+        let carrier = (self.bring_up == BringUp::Waiting).then(|| {
+            let why = self.decision.as_ref().map(|d| d.why.as_str()).unwrap_or_default();
+            Finding::warning(Code::InterfaceNotUp, format!("no carrier yet: {why}"))
+        });
+        let notes = self.notes.iter().map(|note| Finding::warning(Code::Notice, note));
+        failures.chain(carrier).chain(notes).map(|finding| finding.about(&name)).collect()
+    }
 }
 
 /// A step and its outcome.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct IfaceStepReport {
     /// What was done.
     #[serde(flatten)]
@@ -97,8 +158,8 @@ pub struct IfaceStepReport {
     /// How long it took, microseconds.
     #[serde(default)]
     pub took_usec: u64,
-    /// What went wrong; JSON has an empty text where nothing did.
-    #[serde(default, serialize_with = "as_text::or_empty", deserialize_with = "as_text::if_any")]
+    /// What went wrong; in JSON `reason`.
+    #[serde(default, rename = "reason")]
     pub failure: Option<String>,
 }
 
@@ -107,7 +168,6 @@ impl IfaceReport {
     #[must_use]
     pub fn blank(netdev: &str, started_usec: u64) -> Self {
         Self {
-            schema: super::SCHEMA,
             version: Cow::Borrowed(env!("CARGO_PKG_VERSION")),
             netdev: netdev.to_owned(),
             ifindex: 0,
@@ -134,9 +194,9 @@ impl IfaceReport {
     #[must_use]
     pub const fn judge(&self) -> u8 {
         match (self.configured, self.bring_up) {
-            (false, _) | (true, BringUp::Failed) => 3,
-            (true, BringUp::Waiting) => 1,
-            (true, _) => 0,
+            (false, _) | (true, BringUp::Failed) => Exit::NotReady.code(),
+            (true, BringUp::Waiting) => Exit::Exceptions.code(),
+            (true, _) => Exit::Good.code(),
         }
     }
 

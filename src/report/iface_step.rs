@@ -6,6 +6,7 @@ use crate::names::{IfName, Mode, PKey};
 
 /// What one interface shall be. What is `None` or empty is left alone.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct WantedInterface {
     /// The transport mode that it shall be in.
     pub mode: Option<Mode>,
@@ -29,6 +30,7 @@ pub struct WantedInterface {
 
 /// A P_Key child that an interface shall have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct WantedChild {
     /// Its P_Key.
     pub pkey: PKey,
@@ -38,6 +40,7 @@ pub struct WantedChild {
 
 /// One thing that is done to an interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "step", rename_all = "kebab-case")]
 pub enum IfaceStep {
     /// Give it its persistent name, which it has not got from udev.

@@ -6,6 +6,7 @@ mod as_text;
 pub mod boot;
 mod boot_step;
 pub mod check;
+pub mod common;
 pub mod duration;
 pub mod events;
 pub mod finding;
@@ -37,6 +38,7 @@ mod vf_lack;
 pub mod vf_step;
 
 pub use boot::{BootReport, Verdict};
+pub use common::{Exit, SCHEMA, to_json};
 pub use guest_lack::{GuestLack, GuidLack};
 pub use module_trouble::{ModuleTrouble, Said};
 pub use pf::{PfReport, PfVerdict};
@@ -44,6 +46,3 @@ pub use port::{Cause, NotExpected, PortProgress};
 pub use read::{ReadError, read};
 pub use uses::Use;
 pub use vf_lack::VfLack;
-
-/// Version of all JSON output. Fields are added, never changed.
-pub const SCHEMA: u32 = 1;

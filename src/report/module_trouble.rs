@@ -4,11 +4,13 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::advice::Advice;
 use crate::names::ModuleName;
 
 /// The cause, most telling first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "cause", rename_all = "kebab-case")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "code", rename_all = "kebab-case")]
 pub enum ModuleTrouble {
     /// The site denies it.
     Denied {
@@ -60,6 +62,7 @@ pub enum ModuleTrouble {
 /// What a program said on standard error, if it said anything; `nothing` in text and
 /// JSON if it did not.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(from = "String", into = "String")]
 pub struct Said(Option<String>);
 
@@ -101,26 +104,32 @@ impl ModuleTrouble {
 
     /// What to do about it.
     #[must_use]
-    pub fn advice(&self, module: &ModuleName) -> String {
+    pub fn advice(&self, module: &ModuleName) -> Advice {
         match self {
-            Self::Denied { by } => format!(
+            Self::Denied { by } => Advice::permanent(format!(
                 "if it is wanted, remove the line in {by}; if not, name it in modules.exclude of the configuration"
-            ),
-            Self::NotBuilt { kernel, .. } => format!(
+            )),
+            Self::NotBuilt { kernel, .. } => Advice::permanent(format!(
                 "install the module for kernel {kernel} (distribution: the modules-extra or modules package; OFED: rebuild or `dkms autoinstall`), or run `depmod -a`; `modinfo {module}` must find it"
+            )),
+            Self::InstallOverride { by, .. } => Advice::permanent(format!(
+                "run that command by hand to see why it fails, or remove the line in {by}"
+            )),
+            Self::SignatureRefused { .. } => Advice::permanent(
+                "sign the module with a key that the kernel trusts (`mokutil --list-enrolled`), or install a signed build",
             ),
-            Self::InstallOverride { by, .. } => {
-                format!("run that command by hand to see why it fails, or remove the line in {by}")
+            Self::SymbolMismatch { .. } => Advice::permanent(format!(
+                "modules of two origins are mixed: compare `modinfo -n {module} ib_core`, reinstall one origin whole and rebuild the initramfs"
+            )),
+            Self::OutOfMemory { .. } => {
+                Advice::permanent("free memory, or give a crash kernel more of it")
             }
-            Self::SignatureRefused { .. } => {
-                "sign the module with a key that the kernel trusts (`mokutil --list-enrolled`), or install a signed build".to_owned()
+            Self::Stuck { pid } => {
+                Advice::look(format!("see where it hangs: cat /proc/{pid}/stack; dmesg"))
             }
-            Self::SymbolMismatch { .. } => {
-                format!("modules of two origins are mixed: compare `modinfo -n {module} ib_core`, reinstall one origin whole and rebuild the initramfs")
+            Self::Other { .. } => {
+                Advice::look(format!("run `modprobe -v {module}` and read dmesg"))
             }
-            Self::OutOfMemory { .. } => "free memory, or give a crash kernel more of it".to_owned(),
-            Self::Stuck { pid } => format!("see where it hangs: cat /proc/{pid}/stack; dmesg"),
-            Self::Other { .. } => format!("run `modprobe -v {module}` and read dmesg"),
         }
     }
 }

@@ -3,12 +3,14 @@
 //! It is made of what is expected and planned, not of what happens to be seen, so a card
 //! that fell off the bus is in it. Every verb that speaks of the whole node says this.
 
-use std::fmt;
-
 use serde::Serialize;
+
+use super::common::{Exit, Finding};
+use super::finding::Severity;
 
 /// The short answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum NodeVerdict {
     /// All that is expected and planned is there.
@@ -28,10 +30,10 @@ impl NodeVerdict {
     #[must_use]
     pub const fn exit_code(self) -> u8 {
         match self {
-            Self::Ready | Self::NoInfiniband => 0,
-            Self::Deferred => 1,
-            Self::Unknown => 2,
-            Self::NotReady => 3,
+            Self::Ready | Self::NoInfiniband => Exit::Good.code(),
+            Self::Deferred => Exit::Exceptions.code(),
+            Self::Unknown => Exit::NotBegun.code(),
+            Self::NotReady => Exit::NotReady.code(),
         }
     }
 
@@ -87,82 +89,9 @@ impl Standing {
     }
 }
 
-/// How much a finding matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum NodeSeverity {
-    /// It cannot be judged.
-    Unknown,
-    /// The node is not as it is meant to be.
-    Error,
-    /// The node works, and somebody should look.
-    Warning,
-}
-
-impl fmt::Display for NodeSeverity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Unknown | Self::Error => "error",
-            Self::Warning => "warning",
-        })
-    }
-}
-
-/// What kind of thing is wrong: the name by which programs know it, which never changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum NodeCode {
-    /// The configuration cannot be read, so nobody knows what is expected.
-    ConfigurationInvalid,
-    /// The tree that was named shows no PCI devices at all.
-    HostUnreadable,
-    /// An expected port or adapter is not there.
-    PortAbsent,
-    /// An expected port has not climbed far enough.
-    PortNotReady,
-    /// A configured module is not loaded.
-    ModuleNotLoaded,
-    /// An adapter did not answer when it was asked for its state.
-    AdapterSilent,
-    /// The VFs of a PF cannot be planned.
-    VfPlanError,
-    /// Nothing can be done at a PF, although its plan is good.
-    VfPlanBlocked,
-    /// VFs are not as planned.
-    VfNotAsPlanned,
-    /// VFs are not as planned, and are left so because they are in use.
-    VfDeferred,
-    /// No plan gives the VF a port GUID, and it has none.
-    VfGuidZero,
-    /// The last boot did not come to a good end.
-    BootFailed,
-    /// A unit of ibprov's failed.
-    UnitFailed,
-}
-
-/// Something that is not as it is meant to be.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct NodeFinding {
-    /// What kind of thing it is.
-    pub code: NodeCode,
-    /// How much it matters.
-    pub severity: NodeSeverity,
-    /// What it is about: a port, a PF, a unit, a file.
-    pub object: String,
-    /// What is wrong with it, and why as far as the host tells.
-    pub message: String,
-    /// What to do, one step each.
-    pub advice: Vec<String>,
-}
-
-impl fmt::Display for NodeFinding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}: {}", self.severity, self.object, self.message)
-    }
-}
-
 /// So many of so many.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Count {
     /// That are as they are meant to be.
     pub good: usize,
@@ -172,10 +101,13 @@ pub struct Count {
 
 /// The whole judgement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Judgement {
     /// The short answer.
+    #[serde(skip)]
     pub verdict: NodeVerdict,
     /// What `ibprov status` exits with.
+    #[serde(skip)]
     pub exit_code: u8,
     /// The ports that are expected.
     #[serde(rename = "expected_ports")]
@@ -184,19 +116,20 @@ pub struct Judgement {
     #[serde(rename = "planned_vfs")]
     pub vfs: Count,
     /// What is wrong, the worst first.
-    pub findings: Vec<NodeFinding>,
+    #[serde(skip)]
+    pub findings: Vec<Finding>,
 }
 
 impl Judgement {
     /// The judgement that `findings` come to; `has_adapter`: the host shows one.
     #[must_use]
-    pub fn new(ports: Count, vfs: Count, has_adapter: bool, findings: Vec<NodeFinding>) -> Self {
+    pub fn new(ports: Count, vfs: Count, has_adapter: bool, findings: Vec<Finding>) -> Self {
         let mut findings = findings;
-        findings.sort_by_key(|finding| finding.severity);
-        let verdict = match findings.first().map(|finding| finding.severity) {
-            Some(NodeSeverity::Unknown) => NodeVerdict::Unknown,
-            Some(NodeSeverity::Error) => NodeVerdict::NotReady,
-            Some(NodeSeverity::Warning) => NodeVerdict::Deferred,
+        findings.sort_by_key(|finding| (!finding.code.leaves_unknown(), finding.severity));
+        let verdict = match findings.first() {
+            Some(finding) if finding.code.leaves_unknown() => NodeVerdict::Unknown,
+            Some(Finding { severity: Severity::Error, .. }) => NodeVerdict::NotReady,
+            Some(_) => NodeVerdict::Deferred,
             None if ports.of == 0 && !has_adapter => NodeVerdict::NoInfiniband,
             None => NodeVerdict::Ready,
         };
@@ -205,24 +138,25 @@ impl Judgement {
 
     /// The findings, those that say the same of several objects as one.
     #[must_use]
-    pub fn grouped(&self) -> Vec<NodeFinding> {
+    pub fn grouped(&self) -> Vec<Finding> {
         const MOST: usize = 4;
-        let mut groups: Vec<(&NodeFinding, Vec<&str>)> = Vec::new();
+        let mut groups: Vec<(&Finding, Vec<&str>)> = Vec::new();
         for finding in &self.findings {
-            let says_the_same = |(first, _): &&mut (&NodeFinding, Vec<&str>)| {
+            let says_the_same = |(first, _): &&mut (&Finding, Vec<&str>)| {
                 (first.code, first.severity) == (finding.code, finding.severity)
                     && (&first.message, &first.advice) == (&finding.message, &finding.advice)
             };
+            let object = finding.object.as_deref();
             match groups.iter_mut().find(says_the_same) {
-                Some((_, objects)) => objects.push(&finding.object),
-                None => groups.push((finding, vec![&finding.object])),
+                Some((_, objects)) => objects.extend(object),
+                None => groups.push((finding, object.into_iter().collect())),
             }
         }
-        let merged = |(finding, objects): (&NodeFinding, Vec<&str>)| {
+        let merged = |(finding, objects): (&Finding, Vec<&str>)| {
             let shown = objects.get(..MOST).unwrap_or(&objects).join(", ");
             let more = objects.len().saturating_sub(MOST);
             let object = if more > 0 { format!("{shown} and {more} more") } else { shown };
-            NodeFinding { object, ..finding.clone() }
+            Finding { object: Some(object).filter(|o| !o.is_empty()), ..finding.clone() }
         };
         groups.into_iter().map(merged).collect()
     }

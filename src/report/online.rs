@@ -4,15 +4,17 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::names::Rung;
+use crate::names::{LinkState, PhysicalState, Rung};
 
-use super::SCHEMA;
+use super::common::{Code, Exit, Finding, Kind, Report, not_read};
 use super::duration::seconds;
+use super::finding::Severity;
 use super::node::Standing;
-use crate::report::PortProgress;
+use crate::report::{Cause, PortProgress};
 
 /// What is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Goal {
     /// The rung that every port has to reach.
     pub rung: Rung,
@@ -22,6 +24,7 @@ pub struct Goal {
 
 /// What a port lacks. The names are promised (JSON, `grep`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(into = "&'static str", try_from = "String")]
 pub enum Lack {
     /// A rung below `link`: why is for the ladder to say.
@@ -76,6 +79,7 @@ impl Lack {
 
 /// How a wait went, in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum OnlineVerdict {
     /// Every port is online.
@@ -97,10 +101,10 @@ impl OnlineVerdict {
     #[must_use]
     pub const fn exit_code(self) -> u8 {
         match self {
-            Self::Online | Self::NothingExpected => 0,
-            Self::Deferred | Self::Interrupted => 1,
-            Self::NoSuchPort => 2,
-            Self::NotOnline => 3,
+            Self::Online | Self::NothingExpected => Exit::Good.code(),
+            Self::Deferred | Self::Interrupted => Exit::Exceptions.code(),
+            Self::NoSuchPort => Exit::NotBegun.code(),
+            Self::NotOnline => Exit::NotReady.code(),
         }
     }
 
@@ -121,9 +125,8 @@ impl OnlineVerdict {
 /// What was waited for, and what came. Times are microseconds of
 /// CLOCK_MONOTONIC.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OnlineReport {
-    /// Version of this format.
-    pub schema: u32,
     /// Version of ibprov.
     #[serde(default)]
     pub version: Cow<'static, str>,
@@ -133,37 +136,40 @@ pub struct OnlineReport {
     /// When it ended.
     #[serde(default)]
     pub finished_usec: u64,
-    /// The deadline it had, seconds.
+    /// How long it was to wait, seconds.
     #[serde(default)]
-    pub deadline_sec: u64,
+    pub timeout_sec: u64,
     /// What was waited for.
     pub goal: Goal,
     /// How it went.
+    #[serde(skip_serializing)]
     pub verdict: OnlineVerdict,
     /// Its exit code.
+    #[serde(skip_serializing)]
     pub exit_code: u8,
     /// Each port that was waited for.
     #[serde(default)]
     pub ports: Vec<OnlinePort>,
     /// What could not be read or listened to.
-    #[serde(default)]
+    #[serde(skip)]
     pub problems: Vec<String>,
 }
 
 /// A port that was waited for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OnlinePort {
     /// How far it is, up to `named`.
     #[serde(flatten)]
     pub progress: PortProgress,
     /// It is online, or in Ethernet mode and not waited for.
     pub online: bool,
-    /// Its LID.
+    /// Its LID; none if none is assigned.
     pub lid: Option<u16>,
-    /// Its logical state: `ACTIVE`, `INIT`, `DOWN`.
-    pub state: Option<String>,
-    /// Its physical state: `LinkUp`, `Polling`.
-    pub physical: Option<String>,
+    /// Its logical state.
+    pub state: Option<LinkState>,
+    /// Its physical state.
+    pub physical: Option<PhysicalState>,
     /// Addresses of global scope on its netdev, its P_Key children and what
     /// they are enslaved to.
     #[serde(default)]
@@ -172,20 +178,17 @@ pub struct OnlinePort {
     #[serde(rename = "missing")]
     pub lack: Option<Lack>,
     /// Why it lacks that, as far as this can be told.
-    pub cause: Option<String>,
-    /// What to do about it.
-    pub advice: Option<String>,
-    /// It cannot come any more by waiting.
-    #[serde(default, rename = "final")]
-    pub is_final: bool,
-    /// The site itself asked for it.
-    #[serde(default)]
-    pub by_site: bool,
+    pub cause: Option<Cause>,
     /// For how long this is seen, seconds.
     pub for_sec: Option<u64>,
 }
 
 impl OnlinePort {
+    fn standing(&self) -> Standing {
+        let by_site = self.cause.as_ref().is_some_and(|cause| cause.by_site);
+        Standing::of_port(self.online, self.progress.optional, by_site)
+    }
+
     /// `ib0 (mlx5_0 port 1 (0000:4b:00.0)): no subnet manager ... for 42 s`.
     #[must_use]
     pub fn line(&self) -> String {
@@ -202,7 +205,7 @@ impl OnlinePort {
             let addresses: String = self.addresses.iter().map(|a| format!(", {a}")).collect();
             return format!("{name}: online{lid}{addresses}");
         };
-        let cause = self.cause.as_deref().filter(|c| !c.is_empty());
+        let cause = self.cause.as_ref().map(|c| c.text.as_str()).filter(|c| !c.is_empty());
         let since = match self.for_sec {
             Some(sec) if sec > 0 => format!(", for {sec} s"),
             _ => String::new(),
@@ -214,16 +217,56 @@ impl OnlinePort {
     }
 }
 
+impl Report for OnlineReport {
+    const KIND: Kind = Kind::WaitOnline;
+    type Verdict = OnlineVerdict;
+    type Finding = Finding;
+
+    fn verdict(&self) -> OnlineVerdict {
+        self.verdict
+    }
+
+    fn exit_code(&self) -> u8 {
+        self.exit_code
+    }
+
+    fn findings(&self) -> Vec<Finding> {
+        let of = |port: &OnlinePort| {
+            let severity = match port.standing() {
+                Standing::Ready => return None,
+                Standing::Excused => Severity::Warning,
+                Standing::Missing => Severity::Error,
+            };
+            let unknown = (self.verdict, port.lack)
+                == (OnlineVerdict::NoSuchPort, Some(Lack::Rung(Rung::Pci)));
+            let code = if unknown { Code::NoSuchPort } else { Code::PortNotOnline };
+            let mut cause = port.cause.iter().map(|cause| cause.text.as_str());
+            let cause = cause.find(|text| !text.is_empty());
+            let lack = port.lack.map_or("", Lack::word);
+            let message =
+                format!("{lack} is missing: {}", cause.unwrap_or("the cause is not known"));
+            let advice = port.cause.iter().flat_map(|cause| cause.advice.clone());
+            Some(Finding::new(code, severity, message).about(port.progress.label()).advise(advice))
+        };
+        let mut findings: Vec<Finding> = self.ports.iter().filter_map(of).collect();
+        findings.sort_by_key(|finding| finding.severity);
+        if self.verdict == OnlineVerdict::Interrupted {
+            findings.push(Finding::warning(Code::Interrupted, "a signal ended the wait"));
+        }
+        findings.extend(not_read(&self.problems));
+        findings
+    }
+}
+
 impl OnlineReport {
     /// Of a wait that has just begun.
     #[must_use]
-    pub const fn new(started_usec: u64, deadline_sec: u64, goal: Goal) -> Self {
+    pub const fn new(started_usec: u64, timeout_sec: u64, goal: Goal) -> Self {
         Self {
-            schema: SCHEMA,
             version: Cow::Borrowed(env!("CARGO_PKG_VERSION")),
             started_usec,
             finished_usec: started_usec,
-            deadline_sec,
+            timeout_sec,
             goal,
             verdict: OnlineVerdict::NothingExpected,
             exit_code: 0,
@@ -235,8 +278,7 @@ impl OnlineReport {
     /// It ended with `ports`.
     pub fn finish(&mut self, ports: Vec<OnlinePort>, forced: Option<OnlineVerdict>, usec: u64) {
         self.finished_usec = usec;
-        let standing = |p: &OnlinePort| Standing::of_port(p.online, p.progress.optional, p.by_site);
-        let verdict = || match Standing::worst(ports.iter().map(standing)) {
+        let verdict = || match Standing::worst(ports.iter().map(OnlinePort::standing)) {
             Some(Standing::Missing) => OnlineVerdict::NotOnline,
             Some(Standing::Excused) => OnlineVerdict::Deferred,
             _ if ports.iter().all(|p| p.progress.is_ethernet()) => OnlineVerdict::NothingExpected,
@@ -273,7 +315,7 @@ impl OnlineReport {
     }
 
     fn gave_up(&self) -> bool {
-        let deadline = self.deadline_sec.saturating_mul(1_000_000);
+        let deadline = self.timeout_sec.saturating_mul(1_000_000);
         self.finished_usec.saturating_sub(self.started_usec) < deadline
     }
 
@@ -283,8 +325,8 @@ impl OnlineReport {
         let mut text = format!("{}\n", self.headline());
         for port in &self.ports {
             text.push_str(&format!("  {}\n", port.line()));
-            if let Some(advice) = &port.advice {
-                text.push_str(&format!("      do: {advice}\n"));
+            for step in port.cause.iter().flat_map(|cause| &cause.advice) {
+                text.push_str(&format!("      do: {}\n", step.text));
             }
         }
         for problem in &self.problems {

@@ -4,11 +4,10 @@
 use std::fmt;
 
 use serde::de::Error as _;
-use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::SCHEMA;
 use super::as_text;
+use super::common::{Code, Exit, Finding, Kind, Report, not_read};
 use super::duration::seconds;
 use crate::names::{Guid, IfName, PciAddress, RdmaName, VfIndex, VfRung, vf_ranges};
 
@@ -20,6 +19,7 @@ pub use super::vf_step::{Deferred, Stage, Undone, VfStep};
 
 /// How it went, in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum PfVerdict {
     /// Every VF is as wanted.
@@ -37,9 +37,9 @@ impl PfVerdict {
     #[must_use]
     pub const fn exit_code(self) -> u8 {
         match self {
-            Self::Right => 0,
-            Self::Deferred | Self::Interrupted => 1,
-            Self::NotRight => 3,
+            Self::Right => Exit::Good.code(),
+            Self::Deferred | Self::Interrupted => Exit::Exceptions.code(),
+            Self::NotRight => Exit::NotReady.code(),
         }
     }
 
@@ -58,9 +58,8 @@ impl PfVerdict {
 /// All that `apply` saw and did at one PF. Times are microseconds of
 /// CLOCK_MONOTONIC.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PfReport {
-    /// Version of this format.
-    pub schema: u32,
     /// The PF.
     pub pf: PciAddress,
     /// When it began.
@@ -68,11 +67,14 @@ pub struct PfReport {
     /// When it ended.
     pub finished_usec: u64,
     /// How it went.
+    #[serde(skip)]
     pub verdict: PfVerdict,
     /// Its exit code.
+    #[serde(skip)]
     pub exit_code: u8,
     /// What stood in the way at the PF itself.
     #[serde(flatten)]
+    #[cfg_attr(test, schemars(with = "HindranceJson<'static>"))]
     pub hindrance: Hindrance,
     /// What was done, in order.
     pub steps: Vec<StepDone>,
@@ -81,11 +83,12 @@ pub struct PfReport {
     /// What was left undone, because a VF is in use.
     pub deferred: Vec<Deferred>,
     /// Failures of the PF as a whole, and what could not be read.
+    #[serde(skip)]
     pub problems: Vec<String>,
 }
 
-/// What stood in the way at a PF itself. In JSON `problem`, the value, and
-/// `problem_text`, which is empty if nothing did.
+/// What stood in the way at a PF itself. In JSON `blocked`, the value, and `reason`, the
+/// text of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Hindrance {
     /// Why nothing can be done.
@@ -97,12 +100,14 @@ pub struct Hindrance {
 
 /// A step and what came of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct StepDone {
     /// What was to be done.
     #[serde(flatten)]
     pub step: VfStep,
-    /// How it failed, if it did; in JSON a text, empty for success.
-    #[serde(serialize_with = "as_text::or_empty")]
+    /// How it failed, if it did; in JSON a text.
+    #[serde(rename = "reason", serialize_with = "as_text::option")]
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub failure: Option<StepFailure>,
 }
 
@@ -116,6 +121,7 @@ impl StepDone {
 
 /// What a run came to at one VF of the plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct VfOutcome {
     /// The VF that this is about.
     pub vf: VfIndex,
@@ -137,9 +143,9 @@ pub struct VfOutcome {
     pub rdma: Option<RdmaName>,
     /// The netdev that it has on this host; `None` if it has none.
     pub netdev: Option<IfName>,
-    /// What is to be said of it: why it is not as wanted, mostly; in JSON a text,
-    /// empty for nothing.
-    #[serde(serialize_with = "as_text::or_empty")]
+    /// What is to be said of it: why it is not as wanted, mostly; in JSON a text.
+    #[serde(rename = "reason", serialize_with = "as_text::option")]
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub cause: Option<VfCause>,
 }
 
@@ -161,21 +167,101 @@ impl fmt::Display for Hindrance {
     }
 }
 
+/// A [`Hindrance`] as JSON has it.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct HindranceJson<'a> {
+    /// Why nothing can be done at the PF, as a value.
+    blocked: &'a Option<PfProblem>,
+    /// The text of it, or why the number of VFs could not be changed.
+    reason: Option<String>,
+}
+
 impl Serialize for Hindrance {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        let mut fields = s.serialize_struct("Hindrance", 2)?;
-        fields.serialize_field("problem", &self.problem)?;
-        fields.serialize_field("problem_text", &self.to_string())?;
-        fields.end()
+        let reason = (!self.is_none()).then(|| self.to_string());
+        HindranceJson { blocked: &self.problem, reason }.serialize(s)
+    }
+}
+
+/// The report as JSON has it, with the sentence that says it all.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ToldPf<'a> {
+    /// The sentence.
+    headline: String,
+    /// All else.
+    #[serde(flatten)]
+    report: &'a PfReport,
+}
+
+impl<'a> ToldPf<'a> {
+    /// Of `report`.
+    #[must_use]
+    pub fn of(report: &'a PfReport) -> Self {
+        Self { headline: report.headline(), report }
+    }
+}
+
+impl Report for ToldPf<'_> {
+    const KIND: Kind = Kind::ApplyPf;
+    type Verdict = PfVerdict;
+    type Finding = Finding;
+
+    fn verdict(&self) -> PfVerdict {
+        self.report.verdict
+    }
+
+    fn exit_code(&self) -> u8 {
+        self.report.exit_code
+    }
+
+    fn findings(&self) -> Vec<Finding> {
+        self.report.findings()
     }
 }
 
 impl PfReport {
+    fn findings(&self) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        if !self.hindrance.is_none() {
+            let message = self.hindrance.to_string();
+            findings.push(Finding::error(Code::VfPlanBlocked, message).about(self.pf));
+        }
+        for (vf, same) in self.wrong() {
+            let vfs = vf_ranges(same.iter().map(|vf| vf.vf));
+            let message = format!("{vfs}: {}", vf.said());
+            let finding = match vf.deferred {
+                true => Finding::warning(Code::VfDeferred, message),
+                false => Finding::error(Code::VfNotAsPlanned, message),
+            };
+            findings.push(finding.about(self.pf));
+        }
+        for deferred in &self.deferred {
+            let is_told = |vf: &VfOutcome| vf.deferred && deferred.vf() == Some(vf.vf);
+            if !self.vfs.iter().any(is_told) {
+                let message = deferred.to_string();
+                findings.push(Finding::warning(Code::VfDeferred, message).about(self.pf));
+            }
+        }
+        if self.verdict == PfVerdict::Interrupted {
+            let message = "a signal ended the run before its time";
+            findings.push(Finding::warning(Code::Interrupted, message).about(self.pf));
+        }
+        let is_left = findings.is_empty() && self.verdict == PfVerdict::NotRight;
+        if is_left {
+            let message = "not as planned".to_owned();
+            findings.push(Finding::error(Code::VfNotAsPlanned, message).about(self.pf));
+        }
+        findings.sort_by_key(|finding| finding.severity);
+        findings.extend(not_read(&self.problems).into_iter().map(|f| f.about(self.pf)));
+        findings
+    }
+
     /// The constant head of a report.
     #[must_use]
     pub const fn blank(pf: PciAddress, started_usec: u64) -> Self {
         Self {
-            schema: SCHEMA,
             pf,
             started_usec,
             finished_usec: started_usec,
@@ -323,15 +409,18 @@ impl VfOutcome {
 
 /// A PF of the configuration for which nothing can be done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Unresolved {
-    /// How the configuration names it.
+    /// How the configuration names it; in JSON `named`.
+    #[serde(rename = "named")]
     pub which: String,
     /// Where it does so.
     pub origin: String,
     /// The PF, where it is clear which it is.
     pub pci: Option<PciAddress>,
-    /// What is wrong.
-    pub errors: Vec<String>,
+    /// What is wrong; in JSON `findings`.
+    #[serde(rename = "findings")]
+    pub errors: Vec<Finding>,
     /// It is right and only not there yet.
     pub may_pass: bool,
 }
@@ -341,13 +430,20 @@ impl Unresolved {
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let mut lines = vec![format!("{} ({}): nothing can be done:", self.which, self.origin)];
-        lines.extend(self.errors.iter().map(|error| format!("  error: {error}")));
+        lines.extend(self.errors.iter().map(|error| format!("  error: {}", error.message)));
         lines
+    }
+
+    /// What is wrong, for the report that it is part of.
+    #[must_use]
+    pub fn findings(&self) -> Vec<Finding> {
+        self.errors.clone()
     }
 }
 
 /// What came of one PF: its report as JSON, and the exit code.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Outcome {
     /// The PF.
     pub pf: PciAddress,
@@ -390,6 +486,19 @@ impl Outcome {
         }
     }
 
+    /// What is not as it is meant to be at the PF.
+    #[must_use]
+    pub fn findings(&self) -> Vec<Finding> {
+        #[derive(Deserialize)]
+        struct Head {
+            findings: Vec<Finding>,
+        }
+        match Head::deserialize(&self.report) {
+            Ok(Head { findings }) => findings,
+            Err(_) => vec![Finding::error(Code::ReportLost, &self.headline).about(self.pf)],
+        }
+    }
+
     /// For one that gave no report.
     #[must_use]
     pub fn lost(pf: PciAddress, why: &str) -> Self {
@@ -414,7 +523,8 @@ mod tests {
     }
 
     fn json_of(report: &PfReport) -> Value {
-        serde_json::to_value(report).expect("JSON")
+        let told = ToldPf::of(report);
+        serde_json::to_value(crate::report::common::envelope(&told)).expect("JSON")
     }
 
     #[test]
@@ -431,10 +541,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_a_value_here_is_a_text_in_json_and_empty_for_nothing() {
+    fn what_is_a_value_here_is_a_text_in_json_and_null_for_nothing() {
         let mut report = PfReport::blank(pf(), 0);
         let value = json_of(&report);
-        assert_eq!((&value["problem"], &value["problem_text"]), (&Value::Null, &json!("")));
+        assert_eq!((&value["blocked"], &value["reason"]), (&Value::Null, &Value::Null));
         let refused = StepFailure::Refused {
             tried: "write \"8\" to /sys/x".to_owned(),
             said: "ENOSPC: No space left on device".to_owned(),
@@ -450,15 +560,17 @@ mod tests {
         assert_eq!(
             value["steps"],
             json!([
-                {"step": "autoprobe-off", "failure": ""},
+                {"step": "autoprobe-off", "reason": null},
                 {"step": "count", "from": 0, "to": 8,
-                 "failure": "write \"8\" to /sys/x: ENOSPC: No space left on device"},
+                 "reason": "write \"8\" to /sys/x: ENOSPC: No space left on device"},
             ])
         );
-        assert_eq!(value["problem"], json!({"problem": "no-driver"}));
-        assert_eq!(value["problem_text"], json!(PfProblem::NoDriver.to_string()));
+        assert_eq!(value["blocked"], json!({"code": "no-driver"}));
+        assert_eq!(value["reason"], json!(PfProblem::NoDriver.to_string()));
+        assert_eq!(value["findings"][0]["message"], value["reason"]);
+        assert_eq!(value["findings"][0]["code"], "vf-plan-blocked");
         report.hindrance.number = Some(NumberFailed { step, failure: refused, kernel: None });
-        let text = json_of(&report)["problem_text"].as_str().unwrap_or_default().to_owned();
+        let text = json_of(&report)["reason"].as_str().unwrap_or_default().to_owned();
         assert!(text.starts_with("could not change the number of VFs from 0 to 8: "), "{text}");
         assert!(report.to_text().contains(&format!("\n  why: {text}\n")), "{}", report.to_text());
     }
@@ -488,7 +600,7 @@ mod tests {
             vf.line(),
             format!("VF 3: not as planned (state: guid, expected: verified): {text}")
         );
-        assert_eq!(serde_json::to_value(&vf).expect("JSON")["cause"], json!(text));
+        assert_eq!(serde_json::to_value(&vf).expect("JSON")["reason"], json!(text));
         vf.cause = None;
         assert_eq!(vf.line(), "VF 3: not as planned (state: guid, expected: verified)");
         // Those that lack the same are one line, and the headline names them.
@@ -504,13 +616,13 @@ mod tests {
         assert!(text.starts_with(&head), "{text}");
         assert!(text.contains(&format!("\n  VFs 1-3: {said}\n")), "{text}");
         assert!(!report.summary().contains("\n  VF"), "{}", report.summary());
-        assert_eq!(serde_json::to_value(&vf).expect("JSON")["cause"], json!(""));
+        assert_eq!(serde_json::to_value(&vf).expect("JSON")["reason"], Value::Null);
     }
 
     #[test]
     fn what_apply_printed_is_passed_on() {
         let report = json!({ "exit_code": 1, "headline": "PF x: 3 of 4", "vfs": [] });
-        let printed = json!({ "schema": SCHEMA, "pfs": [report] }).to_string();
+        let printed = json!({ "schema": crate::report::SCHEMA, "pfs": [report] }).to_string();
         let outcome = Outcome::of(pf(), &printed, "");
         assert_eq!((outcome.exit_code, outcome.headline.as_str()), (1, "PF x: 3 of 4"));
         assert_eq!(outcome.report, report);

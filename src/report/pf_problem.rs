@@ -6,7 +6,8 @@ use crate::names::PciAddress;
 
 /// Why nothing can be done at a PF.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
-#[serde(tag = "problem", rename_all = "kebab-case")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "code", rename_all = "kebab-case")]
 pub enum PfProblem {
     /// It is not on the bus.
     #[error(
@@ -52,7 +53,8 @@ pub enum PfProblem {
         "the settings of its VFs cannot be read: {why}; its driver or firmware may hang, see dmesg and `ibprov status`"
     )]
     Unreadable {
-        /// What was tried, and the answer.
+        /// What was tried, and the answer; in JSON `reason`.
+        #[serde(rename = "reason")]
         why: String,
     },
     /// mlx4 makes its VFs when the driver is loaded.

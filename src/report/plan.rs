@@ -2,23 +2,25 @@
 
 use serde::Serialize;
 
+use super::advice::Advice;
+use super::as_text;
+use super::common::{self, Code, Exit, Kind, Report, not_read};
 use super::pf::{Deferred, PfProblem};
-use super::{SCHEMA, as_text};
-use crate::names::{Binding, Guid, PINS_PATH, PciAddress, RdmaName};
+use crate::names::{Binding, Guid, PINS_PATH, PciAddress, RdmaName, vf_ranges};
 
 pub use super::plan_finding::Finding;
 pub use super::planned_vf::{Action, Change, PlannedAs, PlannedVf};
 
 /// The plans of one host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PlanReport {
-    /// Version of this format.
-    pub schema: u32,
     /// The host's name.
     pub host: Option<String>,
     /// One for each `[[pf]]`.
     pub pfs: Vec<PlannedPf>,
     /// What could not be read.
+    #[serde(skip)]
     pub problems: Vec<String>,
     /// Something would be changed, or would if it could be.
     pub would_change: bool,
@@ -30,6 +32,7 @@ pub struct PlanReport {
 
 /// The plan of one PF.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PlannedPf {
     /// How the configuration names it.
     pub named: String,
@@ -53,18 +56,84 @@ pub struct PlannedPf {
     pub bind: Option<Binding>,
     /// Its VFs as they shall be, and what would change; empty with errors.
     pub vfs: Vec<PlannedVf>,
+    /// A plan can be made for it: it has no errors.
+    pub is_planned: bool,
     /// Errors, because of which it would be left alone.
+    #[serde(skip)]
     pub errors: Vec<Finding>,
     /// Why nothing can be done at it now, although the plan is good; in JSON a
-    /// text.
-    #[serde(serialize_with = "as_text::option")]
+    /// text, `reason`.
+    #[serde(rename = "reason", serialize_with = "as_text::option")]
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub problem: Option<PfProblem>,
     /// Why the number of VFs stays as it is, in JSON texts; what is deferred at a
     /// VF stands there.
     #[serde(serialize_with = "as_text::list")]
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub deferred: Vec<Deferred>,
     /// What to know all the same.
+    #[serde(skip)]
     pub warnings: Vec<Finding>,
+}
+
+/// What the plans come to, in one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum PlanVerdict {
+    /// Nothing would change.
+    AsPlanned,
+    /// Something would change.
+    WouldChange,
+    /// Configuration, pins and host do not agree: somebody has to decide.
+    Drift,
+    /// A PF cannot be planned.
+    WouldFail,
+}
+
+impl PlanVerdict {
+    /// The exit code of it.
+    #[must_use]
+    pub const fn exit(self) -> Exit {
+        match self {
+            Self::AsPlanned => Exit::Good,
+            Self::WouldChange | Self::Drift => Exit::Exceptions,
+            Self::WouldFail => Exit::NotReady,
+        }
+    }
+}
+
+impl Report for PlanReport {
+    const KIND: Kind = Kind::Plan;
+    type Verdict = PlanVerdict;
+    type Finding = common::Finding;
+
+    /// An error of the plan is more than a change, and a PF that may come later is less
+    /// than an error.
+    fn verdict(&self) -> PlanVerdict {
+        let mut errors = self.pfs.iter().flat_map(|pf| &pf.errors);
+        if errors.any(|error| !error.may_pass()) {
+            PlanVerdict::WouldFail
+        } else if self.drift {
+            PlanVerdict::Drift
+        } else if self.would_change || self.errors {
+            PlanVerdict::WouldChange
+        } else {
+            PlanVerdict::AsPlanned
+        }
+    }
+
+    fn exit_code(&self) -> u8 {
+        self.verdict().exit().code()
+    }
+
+    fn findings(&self) -> Vec<common::Finding> {
+        let mut findings: Vec<common::Finding> =
+            self.pfs.iter().flat_map(PlannedPf::findings).collect();
+        findings.sort_by_key(|finding| finding.severity);
+        findings.extend(not_read(&self.problems));
+        findings
+    }
 }
 
 impl PlanReport {
@@ -75,7 +144,6 @@ impl PlanReport {
             pf.problem.is_some() || pf.vfs.iter().any(|vf| vf.action != Action::Keep)
         };
         Self {
-            schema: SCHEMA,
             host,
             would_change: pfs.iter().any(changes),
             drift: pfs.iter().any(|pf| pf.warnings.iter().any(Finding::is_drift)),
@@ -108,6 +176,42 @@ impl PlanReport {
 }
 
 impl PlannedPf {
+    /// What to call it where a finding is about it: its PCI address, once that is known.
+    #[must_use]
+    pub fn object(&self) -> String {
+        self.pci.map_or_else(|| self.named.clone(), |pci| pci.to_string())
+    }
+
+    /// What is not as it is meant to be.
+    fn findings(&self) -> Vec<common::Finding> {
+        let object = self.object();
+        let told = self.errors.iter().chain(&self.warnings);
+        let mut findings: Vec<common::Finding> = told.map(|f| f.told(&object)).collect();
+        if let Some(problem) = &self.problem {
+            let message = problem.to_string();
+            findings.push(common::Finding::error(Code::VfPlanBlocked, message).about(&object));
+        }
+        let of = |action| self.vfs.iter().filter(move |vf| vf.action == action);
+        let parts = [
+            (Action::Create, "to be created"),
+            (Action::Change, "to be changed"),
+            (Action::Remove, "to be removed"),
+        ];
+        for (action, what) in parts {
+            if of(action).next().is_some() {
+                let message = format!("{} {what}", vf_ranges(of(action).map(|vf| vf.index)));
+                let finding = common::Finding::warning(Code::VfNotAsPlanned, message);
+                findings.push(finding.about(&object).advise([Advice::now("ibprov apply")]));
+            }
+        }
+        let deferred =
+            self.deferred.iter().chain(self.vfs.iter().filter_map(|vf| vf.deferred.as_ref()));
+        findings.extend(deferred.map(|deferred| {
+            common::Finding::warning(Code::VfDeferred, deferred.to_string()).about(&object)
+        }));
+        findings
+    }
+
     fn text(&self, text: &mut String, all: bool) {
         if !text.is_empty() {
             text.push('\n');

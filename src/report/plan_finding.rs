@@ -1,5 +1,5 @@
-use serde::{Serialize, Serializer};
-
+use super::common::{self, Code};
+use super::finding::Severity;
 use crate::names::template::Misfit;
 use crate::names::{Guid, GuidKind, PciAddress, VfIndex};
 
@@ -333,6 +333,13 @@ pub enum Finding {
 }
 
 impl Finding {
+    /// As every report has it, about the PF `object`.
+    #[must_use]
+    pub fn told(&self, object: &str) -> common::Finding {
+        let severity = if self.is_error() { Severity::Error } else { Severity::Warning };
+        common::Finding::new(self.code(), severity, self.to_string()).about(object)
+    }
+
     /// True if the PF must not be touched; false for a warning.
     #[must_use]
     pub const fn is_error(&self) -> bool {
@@ -373,54 +380,43 @@ impl Finding {
         matches!(self, Self::Drift { .. } | Self::DriftNothing(_))
     }
 
-    /// A stable word for programs.
+    /// The name by which programs know it.
     #[must_use]
-    pub const fn id(&self) -> &'static str {
+    pub const fn code(&self) -> Code {
         match self {
-            Self::NoPfName { .. } => "pf-name-unknown",
-            Self::BadName { .. } => "name-unfit",
-            Self::KernelsName { .. } => "name-of-kernel",
-            Self::SameName { .. } => "name-twice",
-            Self::Absent { .. } => "pf-absent",
-            Self::Ambiguous(_) => "pf-ambiguous",
-            Self::SamePf { .. } => "pf-twice",
-            Self::IsVf { .. } => "pf-is-vf",
-            Self::NvSwitch(_) => "pf-nvswitch",
-            Self::NotHca(_) => "pf-no-hca",
-            Self::Ethernet(_) => "pf-ethernet",
-            Self::NoSriov(_) => "no-sriov",
-            Self::SriovOff { .. } => "sriov-off",
-            Self::TooManyVfs { .. } => "too-many-vfs",
-            Self::NoIommu { .. } => "no-iommu",
-            Self::Pins { .. } => "pins-unreadable",
-            Self::ForeignPins { .. } => "pins-of-another-host",
-            Self::HostNumber(_) => "no-host-number",
-            Self::Template { .. } => "does-not-fit",
-            Self::Missing { .. } | Self::Nothing { .. } => "guid-missing",
-            Self::NoBase(_) => "no-pf-guid",
-            Self::Overflow { .. } => "offset-overflow",
-            Self::Zero { .. } => "guid-zero",
-            Self::AllOnes { .. } => "guid-all-ones",
-            Self::Duplicate { .. } => "guid-duplicate",
-            Self::Hardware { .. } => "guid-of-hardware",
-            Self::Twin { .. } => "guid-link-local-twin",
-            Self::Group { .. } => "guid-group-bit",
-            Self::NotLocal { .. } => "guid-not-local",
-            Self::TransientName(_) => "host-name-transient",
-            Self::Drift { .. } | Self::DriftNothing(_) => "drift",
-            Self::OtherCard { .. } => "drift-other-card",
+            Self::NoPfName { .. } => Code::PfNameUnknown,
+            Self::BadName { .. } => Code::NameUnfit,
+            Self::KernelsName { .. } => Code::NameOfKernel,
+            Self::SameName { .. } => Code::NameTwice,
+            Self::Absent { .. } => Code::PfAbsent,
+            Self::Ambiguous(_) => Code::PfAmbiguous,
+            Self::SamePf { .. } => Code::PfTwice,
+            Self::IsVf { .. } => Code::PfIsVf,
+            Self::NvSwitch(_) => Code::PfNvswitch,
+            Self::NotHca(_) => Code::PfNoHca,
+            Self::Ethernet(_) => Code::PfEthernet,
+            Self::NoSriov(_) => Code::NoSriov,
+            Self::SriovOff { .. } => Code::SriovOff,
+            Self::TooManyVfs { .. } => Code::TooManyVfs,
+            Self::NoIommu { .. } => Code::NoIommu,
+            Self::Pins { .. } => Code::PinsUnreadable,
+            Self::ForeignPins { .. } => Code::PinsOfAnotherHost,
+            Self::HostNumber(_) => Code::NoHostNumber,
+            Self::Template { .. } => Code::DoesNotFit,
+            Self::Missing { .. } | Self::Nothing { .. } => Code::GuidMissing,
+            Self::NoBase(_) => Code::NoPfGuid,
+            Self::Overflow { .. } => Code::OffsetOverflow,
+            Self::Zero { .. } => Code::GuidZero,
+            Self::AllOnes { .. } => Code::GuidAllOnes,
+            Self::Duplicate { .. } => Code::GuidDuplicate,
+            Self::Hardware { .. } => Code::GuidOfHardware,
+            Self::Twin { .. } => Code::GuidLinkLocalTwin,
+            Self::Group { .. } => Code::GuidGroupBit,
+            Self::NotLocal { .. } => Code::GuidNotLocal,
+            Self::TransientName(_) => Code::HostNameTransient,
+            Self::Drift { .. } | Self::DriftNothing(_) => Code::Drift,
+            Self::OtherCard { .. } => Code::DriftOtherCard,
         }
-    }
-}
-
-impl Serialize for Finding {
-    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        use serde::ser::SerializeStruct;
-        let mut object = s.serialize_struct("Finding", 3)?;
-        object.serialize_field("id", self.id())?;
-        object.serialize_field("error", &self.is_error())?;
-        object.serialize_field("text", &self.to_string())?;
-        object.end()
     }
 }
 

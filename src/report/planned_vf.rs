@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
 use super::pf::{Deferred, OtherGuid};
@@ -10,6 +9,7 @@ use crate::names::{Guid, IfName, Policy, RdmaName, VfDriver, VfIndex};
 
 /// The plan of one VF.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PlannedVf {
     /// Which VF.
     pub index: VfIndex,
@@ -17,38 +17,39 @@ pub struct PlannedVf {
     pub action: Action,
     /// What would be changed, or is deferred.
     pub changes: Vec<Change>,
-    /// Why it is left as it is, and who uses it; in JSON a text.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "super::as_text::option")]
+    /// Why it is left as it is, and who uses it; in JSON a text, `reason`.
+    #[serde(rename = "reason", serialize_with = "super::as_text::option")]
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub deferred: Option<Deferred>,
-    /// What it shall be; absent where it would be removed.
-    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    /// What it shall be; `null` where it would be removed.
     pub wanted: Option<PlannedAs>,
 }
 
 /// What one VF shall be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PlannedAs {
     /// Its node GUID.
     pub node_guid: Guid,
     /// Its port GUID.
     pub port_guid: Guid,
     /// Its link policy.
+    #[serde(rename = "link_policy")]
     pub policy: Policy,
     /// Who drives it.
     pub driver: VfDriver,
     /// What gives it its GUIDs: `template`, `list`, `range`, `offset`,
     /// `[[pf.vf]]`, or `pin`, which holds against all of them.
     pub guids_from: String,
-    /// What its netdev is called; absent: as it comes.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// What its netdev is called; `null`: as it comes.
     pub netdev_name: Option<IfName>,
-    /// What its RDMA device is called; absent: as it comes.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// What its RDMA device is called; `null`: as it comes.
     pub rdma_name: Option<RdmaName>,
 }
 
 /// What would be done with a VF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Action {
     /// Nothing: it is as wanted.
@@ -65,8 +66,8 @@ pub enum Action {
     Block,
 }
 
-/// One thing that would be changed. In JSON `what`, `from`, `to` and, where it is
-/// not clear from these, `why`: texts.
+/// One thing that would be changed. In JSON `what`, `from`, `to` and, where it is not clear
+/// from these, `reason`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
     /// The VF is made anew, since the number of VFs changes only by way of none.
@@ -179,18 +180,66 @@ impl fmt::Display for Change {
     }
 }
 
+/// A [`Change`] as JSON has it.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct ChangeJson {
+    /// What would be changed.
+    what: Changed,
+    /// As it is: a GUID, a link policy or a driver; `null` for none or unknown.
+    from: Option<String>,
+    /// As it shall be.
+    to: Option<String>,
+    /// Why, where it is not clear from the two.
+    reason: Option<String>,
+}
+
+/// What is changed of a VF.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Changed {
+    /// The VF itself, which is made anew.
+    Vf,
+    /// Its node GUID at the PF.
+    NodeGuid,
+    /// Its port GUID at the PF.
+    PortGuid,
+    /// Its link policy at the PF.
+    LinkPolicy,
+    /// Its driver.
+    Driver,
+    /// Nothing but that it is bound to its driver once more.
+    Binding,
+}
+
+#[cfg(test)]
+impl schemars::JsonSchema for Change {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        ChangeJson::schema_name()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        ChangeJson::json_schema(generator)
+    }
+}
+
 impl Serialize for Change {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        let why = self.why();
-        let mut fields = s.serialize_struct("Change", if why.is_some() { 4 } else { 3 })?;
-        fields.serialize_field("what", self.what())?;
-        fields.serialize_field("from", &self.from())?;
-        fields.serialize_field("to", &self.to())?;
-        match &why {
-            Some(why) => fields.serialize_field("why", why)?,
-            None => fields.skip_field("why")?,
+        fn text<T: fmt::Display>(value: Option<&T>) -> Option<String> {
+            value.map(ToString::to_string)
         }
-        fields.end()
+        let (what, from, to) = match self {
+            Self::MadeAnew => (Changed::Vf, None, None),
+            Self::NodeGuid { from, to } => (Changed::NodeGuid, text(from.as_ref()), text(Some(to))),
+            Self::PortGuid { from, to } => (Changed::PortGuid, text(from.as_ref()), text(Some(to))),
+            Self::Policy { from, to } => (Changed::LinkPolicy, text(from.as_ref()), text(Some(to))),
+            Self::Driver { from, to } => (Changed::Driver, from.clone(), to.clone()),
+            Self::BoundAgain { driver, .. } => {
+                (Changed::Binding, Some(driver.clone()), Some(driver.clone()))
+            }
+        };
+        ChangeJson { what, from, to, reason: self.why() }.serialize(s)
     }
 }
 

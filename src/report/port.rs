@@ -5,11 +5,14 @@ use tracing::{Span, error_span};
 use serde::{Deserialize, Serialize};
 
 use super::ModuleTrouble;
+use super::advice::Advice;
+use super::common::opposite;
 use super::node::Standing;
 use crate::names::{Guid, IfName, LinkLayer, ModuleName, PciAddress, PortNumber, RdmaName, Rung};
 
 /// One expected port, or an expected HCA whose ports are not known yet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PortProgress {
     /// What is expected, in the words it was named by: a PCI address, a port
     /// GUID or an RDMA device name.
@@ -21,6 +24,7 @@ pub struct PortProgress {
     /// Its port number.
     pub port: Option<PortNumber>,
     /// Its port GUID.
+    #[serde(rename = "port_guid")]
     pub guid: Option<Guid>,
     /// Its link layer.
     pub link_layer: Option<LinkLayer>,
@@ -32,15 +36,16 @@ pub struct PortProgress {
     pub reached: Option<Rung>,
     /// The rung that is waited for.
     pub goal: Rung,
-    /// Missing it is no failure.
-    #[serde(default)]
+    /// Missing it is no failure; in JSON the opposite, `required`.
+    #[serde(rename = "required", with = "opposite")]
+    #[cfg_attr(test, schemars(with = "bool"))]
     pub optional: bool,
     /// Somebody has named it, in the configuration or on a command line, and counts on
     /// an InfiniBand port: in Ethernet mode it is missing, not left out.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub must_be_infiniband: bool,
-    /// Why it is expected.
     #[serde(default)]
+    pub must_be_infiniband: bool,
+    /// Why it is expected; in JSON `expected_by`.
+    #[serde(default, rename = "expected_by")]
     pub why: String,
 }
 
@@ -117,14 +122,16 @@ impl PortProgress {
 
 /// Why a rung is missing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Cause {
-    /// One phrase, lower case, without a full stop.
+    /// One phrase, lower case, without a full stop; in JSON `message`.
+    #[serde(rename = "message")]
     pub text: String,
     /// What to do about it; empty while waiting is all there is to do.
     #[serde(default)]
-    pub advice: String,
+    pub advice: Vec<Advice>,
     /// It cannot come any more by waiting.
-    #[serde(default)]
+    #[serde(default, rename = "final")]
     pub is_final: bool,
     /// The site itself asked for it: not a failure.
     #[serde(default)]
@@ -132,18 +139,22 @@ pub struct Cause {
 }
 
 impl Cause {
-    pub(crate) fn waiting(text: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self { text: text.into(), advice: advice.into(), is_final: false, by_site: false }
+    pub(crate) fn waiting(
+        text: impl Into<String>,
+        advice: impl IntoIterator<Item = Advice>,
+    ) -> Self {
+        let advice = advice.into_iter().collect();
+        Self { text: text.into(), advice, is_final: false, by_site: false }
     }
 
-    pub(crate) fn last(text: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self { text: text.into(), advice: advice.into(), is_final: true, by_site: false }
+    pub(crate) fn last(text: impl Into<String>, advice: impl IntoIterator<Item = Advice>) -> Self {
+        Self { is_final: true, ..Self::waiting(text, advice) }
     }
 
     pub(crate) fn module(module: &ModuleName, trouble: &ModuleTrouble) -> Self {
         Self {
             text: format!("module {module} is not loaded: {trouble}"),
-            advice: trouble.advice(module),
+            advice: vec![trouble.advice(module)],
             is_final: !matches!(trouble, ModuleTrouble::Stuck { .. }),
             by_site: trouble.is_by_the_site(),
         }
@@ -152,7 +163,8 @@ impl Cause {
 
 /// Why a function that looks like an HCA is not waited for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "reason", rename_all = "kebab-case")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "code", rename_all = "kebab-case")]
 pub enum NotExpected {
     /// It is bound to a driver that hands it to a guest or keeps it away.
     HandedOver {

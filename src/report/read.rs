@@ -42,17 +42,17 @@ mod tests {
 
     #[test]
     fn a_report_of_another_version_is_read_as_far_as_it_can_be() {
-        let less = r#"{"schema":1,"verdict":"ready","exit_code":0}"#;
+        let less = r#"{"schema":2,"verdict":"ready","exit_code":0}"#;
         let less: BootReport = read(less).expect("of an older version");
         assert_eq!((less.verdict, less.ports.len()), (Verdict::Ready, 0));
-        let more = r#"{"schema":1,"verdict":"ready","exit_code":0,"kernel":"6.1","mood":"good"}"#;
+        let more = r#"{"schema":2,"verdict":"ready","exit_code":0,"kernel":"6.1","mood":"good"}"#;
         assert_eq!(read::<BootReport>(more).expect("of a newer version").kernel, "6.1");
     }
 
     #[test]
     fn another_schema_is_said() {
-        let e = read::<BootReport>(r#"{"schema":2,"verdict":"x"}"#).expect_err("schema 2");
-        assert_eq!(e.to_string(), "its schema is 2, and this ibprov reads 1");
+        let e = read::<BootReport>(r#"{"schema":1,"verdict":"x"}"#).expect_err("schema 1");
+        assert_eq!(e.to_string(), "its schema is 1, and this ibprov reads 2");
         assert!(read::<BootReport>("{}").is_err() && read::<BootReport>("no JSON").is_err());
     }
 }

@@ -1,26 +1,30 @@
 //! What is read back of a report is the value that was written.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 
 use proptest::option::of;
 use proptest::prelude::*;
 use proptest::sample::select;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::advice::{Advice, Purpose};
 use super::boot::{
     Climbed, LeftOut, ModuleOutcome, ModuleReport, Moment, PortReport, Step, StepReport,
 };
+use super::common::{Code, Finding, Report};
+use super::finding::Severity;
 use super::guests::{GuestKind, GuestReport, GuestsReport, Phase as GuestPhase};
 use super::iface::{
     BringUp, IfaceReport, IfaceStep, IfaceStepReport, WantedChild, WantedInterface,
 };
 use super::online::{Goal, Lack, OnlinePort, OnlineReport, OnlineVerdict};
 use super::pf::{Outcome, Unresolved};
-use super::{BootReport, Cause, ModuleTrouble, NotExpected, PortProgress, SCHEMA, Verdict, read};
+use super::{BootReport, Cause, ModuleTrouble, NotExpected, PortProgress, Verdict, read, to_json};
 use crate::names::{
-    Guid, IfName, LinkLayer, Mode, ModuleName, PKey, PciAddress, PortNumber, RdmaName, Rung,
+    Guid, IfName, LinkLayer, LinkState, Mode, ModuleName, PKey, PciAddress, PhysicalState,
+    PortNumber, RdmaName, Rung,
 };
 
 type Any<T> = BoxedStrategy<T>;
@@ -108,8 +112,28 @@ fn progress() -> Any<PortProgress> {
         .boxed()
 }
 
+fn advice() -> Any<Advice> {
+    (select(Purpose::ALL.to_vec()), text())
+        .prop_map(|(purpose, text)| Advice { purpose, text })
+        .boxed()
+}
+
+fn finding() -> Any<Finding> {
+    let severity = select(vec![Severity::Error, Severity::Warning, Severity::Info]);
+    let code = select(vec![Code::PfAbsent, Code::Drift, Code::GuidZero]);
+    (code, severity, of(text()), text(), list(advice()))
+        .prop_map(|(code, severity, object, message, advice)| Finding {
+            code,
+            severity,
+            object,
+            message,
+            advice,
+        })
+        .boxed()
+}
+
 fn cause() -> Any<Cause> {
-    (text(), text(), any::<bool>(), any::<bool>())
+    (text(), list(advice()), any::<bool>(), any::<bool>())
         .prop_map(|(text, advice, is_final, by_site)| Cause { text, advice, is_final, by_site })
         .boxed()
 }
@@ -130,7 +154,7 @@ fn trouble() -> Any<ModuleTrouble> {
 }
 
 fn module_report() -> Any<ModuleReport> {
-    let missing = (trouble(), text(), text())
+    let missing = (trouble(), text(), list(advice()))
         .prop_map(|(trouble, text, advice)| ModuleOutcome::Missing { trouble, text, advice });
     let outcome = prop_oneof![
         Just(ModuleOutcome::AlreadyThere),
@@ -196,7 +220,7 @@ fn moment() -> Any<Moment> {
 }
 
 fn unresolved() -> Any<Unresolved> {
-    (text(), text(), of(pci()), texts(), any::<bool>())
+    (text(), text(), of(pci()), list(finding()), any::<bool>())
         .prop_map(|(which, origin, pci, errors, may_pass)| Unresolved {
             which,
             origin,
@@ -218,13 +242,12 @@ fn boot_report() -> Any<BootReport> {
     let head = (version(), text(), any::<[u64; 7]>(), any::<u32>(), verdict, any::<u8>());
     let done = (list(module_report()), list(step_report()), list(port_report()));
     let pfs = (list(outcome), list(unresolved()), list(left_out()));
-    (head, done, pfs, texts(), list(moment()))
-        .prop_map(|(head, done, pfs, problems, timeline)| {
+    (head, done, pfs, list(moment()))
+        .prop_map(|(head, done, pfs, timeline)| {
             let (version, kernel, times, forks, verdict, exit_code) = head;
             let (modules, steps, ports) = done;
             let (pfs, unresolved_pfs, left_out) = pfs;
             BootReport {
-                schema: SCHEMA,
                 version,
                 kernel,
                 started_usec: times[0],
@@ -233,8 +256,8 @@ fn boot_report() -> Any<BootReport> {
                 cpu_before_usec: times[3],
                 peak_memory_kib: times[4],
                 forks,
-                deadline_sec: times[5],
-                hca_deadline_sec: times[6],
+                timeout_sec: times[5],
+                adapter_timeout_sec: times[6],
                 verdict,
                 exit_code,
                 modules,
@@ -243,7 +266,8 @@ fn boot_report() -> Any<BootReport> {
                 pfs,
                 unresolved_pfs,
                 left_out,
-                problems,
+                // They are not read back.
+                problems: Vec::new(),
                 timeline,
             }
         })
@@ -274,13 +298,12 @@ fn iface_report() -> Any<IfaceReport> {
         select(vec![NotAsked, Pending, Left, Up, Waiting, Nobody, Failed])
     };
     let head = (version(), text(), any::<[u64; 4]>(), any::<(u32, bool, u8)>(), text());
-    let end = (of(any::<u32>()), texts(), texts(), bring_up);
+    let end = (of(any::<u32>()), texts(), bring_up);
     (head, wanted, list(step), end)
         .prop_map(|(head, wanted, steps, end)| {
             let (version, netdev, times, (ifindex, configured, exit_code), asked_by) = head;
-            let (mtu_asked, failures, notes, bring_up) = end;
+            let (mtu_asked, failures, bring_up) = end;
             IfaceReport {
-                schema: SCHEMA,
                 version,
                 netdev,
                 ifindex,
@@ -293,9 +316,9 @@ fn iface_report() -> Any<IfaceReport> {
                 steps,
                 mtu_asked,
                 failures,
-                notes,
                 asked_by,
                 // They are not read back.
+                notes: Vec::new(),
                 stacks: Vec::new(),
                 decision: None,
                 bring_up,
@@ -318,24 +341,26 @@ fn guests_report() -> Any<GuestsReport> {
     let guest = (text(), kind, of(text()), phase, of(text()), text());
     let guest = (guest, of(any::<u64>())).prop_map(|(guest, up_usec)| {
         let (name, kind, uuid, phase, waits, origin) = guest;
+        // One that has failed or was issued says why itself.
+        let waits = waits.filter(|_| !matches!(phase, G::Failed { .. } | G::Issued { .. }));
         // They are not read back.
         let vfs = None;
         GuestReport { name, kind, uuid, phase, waits, vfs, up_usec, origin }
     });
-    let times = (any::<u64>(), of(any::<u64>()), of(any::<u64>()), of(any::<u8>()));
+    let times = (any::<u64>(), of(any::<u64>()), of(any::<u64>()));
     (version(), times, list(guest), texts())
-        .prop_map(|(version, times, guests, problems)| {
-            let (started_usec, ready_usec, finished_usec, exit_code) = times;
-            let problems = problems.into_iter().collect();
+        .prop_map(|(version, times, guests, would_start)| {
+            let (started_usec, ready_usec, finished_usec) = times;
             GuestsReport {
-                schema: SCHEMA,
                 version,
                 started_usec,
                 ready_usec,
                 finished_usec,
-                exit_code,
+                // They are not read back.
+                exit_code: None,
+                would_start,
                 guests,
-                problems,
+                problems: BTreeSet::new(),
             }
         })
         .boxed()
@@ -350,46 +375,35 @@ fn online_report() -> Any<OnlineReport> {
     let below = rung().prop_filter("below link", |r| *r < Rung::Link).prop_map(Lack::Rung);
     let own = [Lack::Answer, Lack::Link, Lack::Active, Lack::Up, Lack::Carrier, Lack::Address];
     let lack = prop_oneof![below, select(own.to_vec())];
-    let link = (of(any::<u16>()), of(text()), of(text()), texts());
-    let why = (of(lack), of(text()), of(text()), of(any::<u64>()));
-    let port = (progress(), any::<[bool; 3]>(), link, why).prop_map(|(progress, is, link, why)| {
+    let state = select(vec![LinkState::Down, LinkState::Init, LinkState::Active]);
+    let physical = select(vec![PhysicalState::Polling, PhysicalState::LinkUp]);
+    let link = (of(any::<u16>()), of(state), of(physical), texts());
+    let why = (of(lack), of(cause()), of(any::<u64>()));
+    let port = (progress(), any::<bool>(), link, why).prop_map(|(progress, online, link, why)| {
         let (lid, state, physical, addresses) = link;
-        let (lack, cause, advice, for_sec) = why;
-        OnlinePort {
-            progress,
-            online: is[0],
-            lid,
-            state,
-            physical,
-            addresses,
-            lack,
-            cause,
-            advice,
-            is_final: is[1],
-            by_site: is[2],
-            for_sec,
-        }
+        let (lack, cause, for_sec) = why;
+        OnlinePort { progress, online, lid, state, physical, addresses, lack, cause, for_sec }
     });
     let goal = (rung(), any::<bool>()).prop_map(|(rung, address)| Goal { rung, address });
-    (version(), any::<[u64; 3]>(), goal, verdict, any::<u8>(), list(port), texts())
-        .prop_map(|(version, times, goal, verdict, exit_code, ports, problems)| OnlineReport {
-            schema: SCHEMA,
+    (version(), any::<[u64; 3]>(), goal, verdict, any::<u8>(), list(port))
+        .prop_map(|(version, times, goal, verdict, exit_code, ports)| OnlineReport {
             version,
             started_usec: times[0],
             finished_usec: times[1],
-            deadline_sec: times[2],
+            timeout_sec: times[2],
             goal,
             verdict,
             exit_code,
             ports,
-            problems,
+            // They are not read back.
+            problems: Vec::new(),
         })
         .boxed()
 }
 
 /// `report` as it comes back from the file that it was written to.
-fn back<T: Serialize + DeserializeOwned>(report: &T) -> T {
-    let json = serde_json::to_string_pretty(report).expect("JSON");
+fn back<T: Report + DeserializeOwned>(report: &T) -> T {
+    let json = to_json(report).expect("JSON");
     read(&json).unwrap_or_else(|e| panic!("{e}: {json}"))
 }
 

@@ -29,6 +29,17 @@ impl StackName {
     }
 }
 
+#[cfg(test)]
+impl schemars::JsonSchema for StackName {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "StackName".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({"type": "string"})
+    }
+}
+
 impl Serialize for StackName {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.json)
@@ -43,6 +54,7 @@ impl fmt::Display for StackName {
 
 /// Where a service is in this boot, in systemd's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
     /// There is no such unit, or it is masked, or it is another stack's.
@@ -79,15 +91,18 @@ impl Phase {
 
 /// Whether a stack's configuration is for an interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Claim {
     /// Is it?
     pub answer: Answer,
-    /// Where that stands, or why not.
+    /// Where that stands, or why not; in JSON `reason`.
+    #[serde(rename = "reason")]
     pub why: String,
 }
 
 /// An answer to "is it yours?".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
     /// It brings it up when its service starts, or when it appears.
@@ -114,6 +129,7 @@ impl Claim {
 
 /// One stack and one interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct View {
     /// The stack whose view this is.
     pub stack: StackName,
@@ -135,6 +151,7 @@ pub struct View {
 
 /// A setting that a stack writes to an interface when it brings it up, by its files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct StackSetting {
     /// What it writes.
     #[serde(flatten)]
@@ -149,6 +166,7 @@ pub struct StackSetting {
 
 /// What a stack writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum SettingValue {
     /// The transport mode.
@@ -199,6 +217,7 @@ impl fmt::Display for StackSetting {
 
 /// What is to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Action {
     /// The stack has brought it up already.
@@ -248,12 +267,14 @@ impl Action {
 
 /// What to do, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Decision {
     /// The stack that brings the interface up; none if nobody does.
     pub stack: Option<StackName>,
     /// What is to be done.
     pub action: Action,
-    /// One sentence, without a full stop.
+    /// One sentence, without a full stop; in JSON `reason`.
+    #[serde(rename = "reason")]
     pub why: String,
     /// Something is configured wrongly: it is no good end.
     pub is_wrong: bool,

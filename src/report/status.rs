@@ -6,22 +6,23 @@ mod table;
 use serde::Serialize;
 
 use self::table::table;
-use super::SCHEMA;
+use super::common::{Finding, Kind, Report, not_read};
+use super::finding::Severity;
 use super::screen::{Screen, Tone};
 use crate::names::{
-    Guid, IfName, LinkLayer, ModuleState, PKey, PciAddress, Policy, PortNumber, RdmaName, Rung,
+    Guid, IfName, LinkLayer, LinkState, ModuleName, ModuleState, PKey, PciAddress, PhysicalState,
+    Policy, PortNumber, RdmaName, Rung,
 };
 use crate::report::hardware::{Card, Gid, Link, NetDevState, Vf};
-use crate::report::node::{Judgement, NodeSeverity, NodeVerdict};
+use crate::report::node::{Judgement, NodeVerdict};
 use crate::report::plan::PlannedPf;
 use crate::report::units::Units;
 use crate::report::{NotExpected, Verdict};
 
 /// The whole picture.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Status {
-    /// Version of this format.
-    pub schema: u32,
     /// Whether the node is as it is meant to be.
     #[serde(flatten)]
     pub judgement: Judgement,
@@ -33,7 +34,7 @@ pub struct Status {
     /// was none.
     pub last_boot: Option<LastBoot>,
     /// The configured modules.
-    pub modules: Vec<(String, ModuleState)>,
+    pub modules: Vec<ModuleNow>,
     /// udev's state.
     pub udev: Udev,
     /// The expected ports and adapters of which the host shows nothing.
@@ -43,11 +44,23 @@ pub struct Status {
     /// RDMA devices without a PCI function of theirs.
     pub software_devices: Vec<RdmaName>,
     /// What could not be read.
+    #[serde(skip)]
     pub problems: Vec<String>,
+}
+
+/// A configured module.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ModuleNow {
+    /// Its name.
+    pub name: ModuleName,
+    /// How it is.
+    pub state: ModuleState,
 }
 
 /// How far udev is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Udev {
     /// systemd-udevd can be reached (`/run/udev/control`).
     pub running: bool,
@@ -58,6 +71,7 @@ pub struct Udev {
 
 /// How the last boot ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LastBoot {
     /// How it ended, as in the report of the boot.
     pub verdict: Verdict,
@@ -67,15 +81,19 @@ pub struct LastBoot {
 
 /// An expected port or adapter of which the host shows nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Absent {
     /// What is expected, as it was named.
     pub expected: String,
-    /// Missing it is no failure.
+    /// Missing it is no failure; in JSON the opposite, `required`.
+    #[serde(rename = "required", with = "super::common::opposite")]
+    #[cfg_attr(test, schemars(with = "bool"))]
     pub optional: bool,
 }
 
 /// What is expected of a port or an adapter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
     /// It has to come.
@@ -91,6 +109,7 @@ pub enum Role {
 
 /// A P_Key child of a port's netdev.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Child {
     /// Its name.
     pub name: IfName,
@@ -103,6 +122,7 @@ pub struct Child {
 
 /// A PCI function that is a candidate, or was left out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Hca {
     /// Where it is.
     pub pci: PciAddress,
@@ -134,17 +154,18 @@ pub struct Hca {
 
 /// One port of an HCA, as it is now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PortStatus {
     /// The number of the port, counted from 1.
     pub port: PortNumber,
     /// What is expected of it.
     pub role: Role,
     /// Its port GUID.
+    #[serde(rename = "port_guid")]
     pub guid: Option<Guid>,
     /// Its link layer.
     pub link_layer: LinkLayer,
     /// It is in Ethernet mode, and an InfiniBand port is expected there by name.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_of_other_type: bool,
     /// How its link is.
     #[serde(flatten)]
@@ -160,23 +181,25 @@ pub struct PortStatus {
     /// How far it is on the ladder, and what it lacks.
     pub ladder: Ladder,
     /// Its GID table, if asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub gids: Option<Vec<Gid>>,
 }
 
 /// Which rungs are reached.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Ladder {
     /// The reached ones, lowest first.
     pub reached: Vec<Rung>,
     /// The first that is not.
     pub missing: Option<Rung>,
     /// Why, as far as the host can tell.
+    #[serde(rename = "reason")]
     pub why: Option<String>,
 }
 
 /// A VF, and the netdev and RDMA device it has on this host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct VfStatus {
     /// As the PF shows it.
     #[serde(flatten)]
@@ -209,12 +232,32 @@ impl Ladder {
     }
 }
 
+impl Report for Status {
+    const KIND: Kind = Kind::Status;
+    type Verdict = NodeVerdict;
+    type Finding = Finding;
+
+    fn verdict(&self) -> NodeVerdict {
+        self.judgement.verdict
+    }
+
+    fn exit_code(&self) -> u8 {
+        self.judgement.exit_code
+    }
+
+    fn findings(&self) -> Vec<Finding> {
+        let mut findings = self.judgement.findings.clone();
+        findings.extend(self.units.findings.iter().cloned());
+        findings.extend(not_read(&self.problems));
+        findings
+    }
+}
+
 impl Status {
     /// The constant head.
     #[must_use]
     pub fn new(judgement: Judgement, kernel: String, units: Units, udev: Udev) -> Self {
         Self {
-            schema: SCHEMA,
             judgement,
             kernel,
             units,
@@ -241,19 +284,22 @@ impl Status {
         let mut lines: Vec<String> = headline.iter().map(|l| screen.paint(tone, l)).collect();
         for finding in self.judgement.grouped() {
             let tone = match finding.severity {
-                NodeSeverity::Unknown | NodeSeverity::Error => Tone::Bad,
-                NodeSeverity::Warning => Tone::Warning,
+                Severity::Error => Tone::Bad,
+                Severity::Warning | Severity::Info => Tone::Warning,
             };
             let text = screen.wrapped("  ", &finding.to_string());
             lines.extend(text.iter().map(|line| screen.paint(tone, line)));
             for step in &finding.advice {
-                lines.extend(screen.wrapped("    do: ", step));
+                lines.extend(screen.wrapped("    do: ", &step.text));
             }
         }
         lines.extend(screen.wrapped("", &self.head()));
         for finding in &self.units.findings {
-            lines.extend(screen.wrapped("  ", &format!("{}: {}", finding.code, finding.text)));
-            lines.extend(screen.wrapped("    do: ", &finding.advice));
+            let text = format!("{}: {}", finding.code.name(), finding.message);
+            lines.extend(screen.wrapped("  ", &text));
+            for step in &finding.advice {
+                lines.extend(screen.wrapped("    do: ", &step.text));
+            }
         }
         if !self.udev.running {
             lines.push("udev: systemd-udevd is not running".to_owned());
@@ -286,8 +332,8 @@ impl Status {
     }
 
     fn modules(&self) -> String {
-        let modules = self.modules.iter().map(|(name, state)| match state {
-            ModuleState::Loaded => name.clone(),
+        let modules = self.modules.iter().map(|ModuleNow { name, state }| match state {
+            ModuleState::Loaded => name.to_string(),
             ModuleState::Loading => format!("{name} (loading)"),
             ModuleState::Absent => format!("{name} (NOT LOADED)"),
         });
@@ -374,12 +420,12 @@ impl PortStatus {
         let mut head = format!(
             "  port {}  {layer}  {}  {}  {}",
             self.port,
-            link.state.clone().unwrap_or_else(unknown),
-            link.physical.clone().unwrap_or_else(unknown),
-            link.rate.clone().unwrap_or_else(unknown),
+            link.state.map_or("?", LinkState::word),
+            link.physical.map_or("?", PhysicalState::word),
+            link.rate.as_ref().map_or_else(unknown, ToString::to_string),
         );
         if self.link_layer == LinkLayer::InfiniBand {
-            let lid = |lid: Option<u16>| lid.map_or_else(unknown, |l| l.to_string());
+            let lid = |lid: Option<u16>| lid.map_or_else(|| "-".to_owned(), |l| l.to_string());
             head.push_str(&format!("  LID {}  SM LID {}", lid(link.lid), lid(link.sm_lid)));
         }
         if let Some(guid) = self.guid {
@@ -420,7 +466,7 @@ impl PortStatus {
 fn gid_line(gid: &Gid) -> String {
     let ipv4 = gid.ipv4.map(|a| format!("  {a}")).unwrap_or_default();
     let netdev = gid.netdev.as_ref().map(|n| format!("  {n}")).unwrap_or_default();
-    format!("GID {:>3}  {:10}  {}{ipv4}{netdev}", gid.index, gid.kind, gid.gid)
+    format!("GID {:>3}  {:10}  {}{ipv4}{netdev}", gid.index, gid.kind.word(), gid.gid)
 }
 
 fn up(state: &NetDevState) -> String {

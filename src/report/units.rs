@@ -2,19 +2,24 @@
 
 use serde::Serialize;
 
+use super::common::Finding;
+
 /// ibprov's standing with systemd.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Units {
     /// Who answers to openibd.service.
     pub openibd: Owner,
     /// `sysinit.target` wants ibprov.service and nothing masks it: it runs at boot.
     pub enabled: bool,
     /// What is wrong, each with what to do.
-    pub findings: Vec<UnitFinding>,
+    #[serde(skip)]
+    pub findings: Vec<Finding>,
 }
 
 /// Who answers to openibd.service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Owner {
     /// ibprov, by its alias.
@@ -25,15 +30,4 @@ pub enum Owner {
     Masked,
     /// No unit answers to that name.
     Nobody,
-}
-
-/// Something wrong with the links.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct UnitFinding {
-    /// The name by which programs know it; it never changes.
-    pub code: &'static str,
-    /// What is wrong.
-    pub text: String,
-    /// What to do.
-    pub advice: String,
 }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// One sign that a VF is used.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "use", rename_all = "kebab-case")]
 pub enum Use {
     /// A process has its VFIO group or device open: a virtual machine.
@@ -53,7 +54,8 @@ pub enum Use {
     },
     /// It could not be determined.
     Unknown {
-        /// Why nobody can tell whether it is in use.
+        /// Why nobody can tell whether it is in use; in JSON `reason`.
+        #[serde(rename = "reason")]
         why: String,
     },
 }

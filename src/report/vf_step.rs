@@ -12,6 +12,7 @@ use crate::names::{Guid, PciAddress, Policy, RdmaName, VfIndex, vf_ranges};
 
 /// One change at a PF or a VF.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "step", rename_all = "kebab-case")]
 pub enum VfStep {
     /// New VFs get no driver by themselves.
@@ -65,10 +66,8 @@ pub enum VfStep {
         driver: String,
         /// The VF that has to have its devices before, so that the kernel's numbers are
         /// in the order of the VFs.
-        #[serde(skip_serializing_if = "Option::is_none")]
         after: Option<VfIndex>,
         /// What its RDMA device is called then; `None`: as it comes.
-        #[serde(skip_serializing_if = "Option::is_none")]
         rdma: Option<RdmaName>,
     },
     /// Put back `driver_override` as it was before a run that was cut short.
@@ -87,6 +86,7 @@ pub enum VfStep {
 
 /// What can be done together, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Stage {
     /// Automatic probing off.
@@ -249,7 +249,8 @@ fn line(group: &[&VfStep]) -> String {
 
 /// Something that is wanted and would take from somebody what he uses.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(tag = "deferred", rename_all = "kebab-case")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Deferred {
     /// The number of VFs.
     Count {
@@ -264,7 +265,9 @@ pub enum Deferred {
     Vf {
         /// The VF that is left as it is.
         vf: VfIndex,
-        /// What is not as it shall be.
+        /// What is not as it shall be; in JSON its text, `reason`.
+        #[serde(rename = "reason")]
+        #[cfg_attr(test, schemars(with = "String"))]
         what: Undone,
         /// Who uses it.
         uses: Vec<Use>,
@@ -309,6 +312,17 @@ impl fmt::Display for Undone {
 impl Serialize for Undone {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         s.collect_str(self)
+    }
+}
+
+impl Deferred {
+    /// The VF that it is about, if it is about one.
+    #[must_use]
+    pub const fn vf(&self) -> Option<VfIndex> {
+        match self {
+            Self::Count { .. } => None,
+            Self::Vf { vf, .. } => Some(*vf),
+        }
     }
 }
 

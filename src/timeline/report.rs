@@ -105,7 +105,7 @@ mod tests {
             progress,
             ready: false,
             missing: Some(Rung::Netdev),
-            cause: Some(Cause::waiting("no ib_ipoib", "")),
+            cause: Some(Cause::waiting("no ib_ipoib", [])),
             waited_usec: 0,
         }];
         let module = |name: &str| name.parse().expect("name");

@@ -430,7 +430,7 @@ mod tests {
     fn eight_ports_on_a_modern_one() {
         expect![[r#"
             bed, 8 ports
-            !! ib7 never appeared; networking.service asked for it; one more port is late or
+            !! ib7 never came; networking.service asked for it; one more port is late or
                missing
             since the kernel began           5 s       10 s       15 s
             ibprov.service         ·━━━━━━━━━━━━························· 6.000 s

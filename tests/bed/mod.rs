@@ -6,6 +6,7 @@
 
 pub(crate) mod journal;
 pub(crate) mod outcome;
+pub(crate) mod reports;
 pub(crate) mod scenario;
 pub(crate) mod stage;
 pub(crate) mod tools;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use super::journal::{Journal, listing};
+use super::reports::assert_valid;
 
 /// What came out of a boot. The folder stays after the test for a look.
 #[derive(Debug)]
@@ -54,14 +55,17 @@ impl Outcome {
         }
     }
 
-    /// A JSON file that came out.
+    /// A report of ibprov's that came out, as its schema has it.
     ///
     /// # Panics
-    /// When there is none of that name, or it is not JSON.
+    /// When there is none of that name, or it is no such report.
     pub(crate) fn json(&self, name: &str) -> Value {
         let text = self.file(name);
         match serde_json::from_str(&text) {
-            Ok(value) => value,
+            Ok(report) => {
+                assert_valid(&report);
+                report
+            }
             Err(e) => panic!("{name}: {e}\n{text}"),
         }
     }

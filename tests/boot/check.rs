@@ -12,6 +12,7 @@ use ibprov::stacks;
 use serde_json::Value;
 
 use crate::bed::outcome::{Outcome, children_seconds};
+use crate::bed::reports::assert_valid;
 use crate::nspawn::boot;
 
 fn codes(report: &Value) -> Vec<&str> {
@@ -151,7 +152,7 @@ fn the_deadlock_that_a_time_limit_ended_is_told() {
     let report = guest.json("faults.json");
     let deadlock = finding(&report, "start-wait-deadlock");
     assert_eq!(deadlock["severity"], "error", "{deadlock:#}");
-    let summary = deadlock["summary"].as_str().expect("summary");
+    let summary = deadlock["message"].as_str().expect("message");
     assert!(summary.starts_with("prepare.service starts libvirtd.service"), "{summary}");
     let shown = guest.file("units");
     let prepare = shown.split("\n\n").find(|u| u.contains("Id=prepare.service")).expect("unit");
@@ -179,6 +180,7 @@ fn a_binary_journal_is_diagnosed_as_its_text() {
             .expect("ibprov");
         assert_eq!(String::from_utf8_lossy(&run.stderr), "", "{name}");
         let report: Value = serde_json::from_slice(&run.stdout).expect("JSON");
+        assert_valid(&report);
         let findings = report["findings"].as_array().expect("findings").iter();
         let text = |f: &Value, of: &str| f[of].as_str().expect("text").to_owned();
         findings.map(|f| (text(f, "code"), text(f, "severity"))).collect()

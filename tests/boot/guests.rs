@@ -20,7 +20,7 @@ fn guest(outcome: &Outcome, report: &str, name: &str) -> Value {
 fn assert_failed(outcome: &Outcome, report: &str, name: &str, why: &str) {
     let guest = guest(outcome, report, name);
     assert_eq!(guest["phase"], "failed", "{guest:#}");
-    let said = guest["why"].as_str().expect("why");
+    let said = guest["reason"].as_str().expect("reason");
     assert!(said.contains(why), "{name}: {said}");
 }
 
@@ -197,7 +197,7 @@ fn a_guest_may_count_as_up_only_when_its_agent_answers() {
     assert_eq!((&answers["phase"], &answers["already"]), (&"up".into(), &false.into()));
     // It has to boot first, which takes longer than libvirt's start of it.
     let mute = guest(&outcome, "agent.json", "mute");
-    let why = mute["why"].as_str().expect("why");
+    let why = mute["reason"].as_str().expect("reason");
     assert_eq!(mute["phase"], "failed", "{mute:#}");
     assert!(why.starts_with("not up after 6 s: the guest agent does not answer: "), "{why}");
     assert_failed(&outcome, "agent.json", "deaf", "guest agent is not configured");

@@ -95,7 +95,7 @@ fn the_kernel_command_line_shortens_the_deadline() {
     let guest = boot("surroundings");
     guest.assert_success();
     assert_eq!(unit(&guest, "deadline"), NOT_READY);
-    assert_eq!(guest.json("deadline.json")["deadline_sec"], 1);
+    assert_eq!(guest.json("deadline.json")["timeout_sec"], 1);
     let seconds = took(&guest, "deadline");
     assert!((1.0..2.0).contains(&seconds), "took {seconds} s under a deadline of 1 s");
     let text = r#"kernel command line: "ibprov.timeout=soon": want a number of seconds"#;

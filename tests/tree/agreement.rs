@@ -130,7 +130,7 @@ fn lay_out(node: &Node) -> Host {
     host.file("etc/ibprov/ibprov.toml", &text);
     if let Some(verdict) = node.boot {
         let code = if verdict == "ready" { 0 } else { 3 };
-        let report = format!(r#"{{"schema":1,"verdict":"{verdict}","exit_code":{code}}}"#);
+        let report = format!(r#"{{"schema":2,"verdict":"{verdict}","exit_code":{code}}}"#);
         host.file("run/ibprov/boot.json", &report);
     }
     host
@@ -176,7 +176,7 @@ fn agree(node: &Node) -> Result<(), TestCaseError> {
     let about_vfs = is_about("vf-plan") || is_about("vf-not") || is_about("vf-deferred");
     let is_pending = is_about("port-") || is_about("module-") || about_vfs;
     let would = boot["steps"].as_array().is_some_and(|steps| !steps.is_empty());
-    let denied = boot["denied"].as_object().is_some_and(|denied| !denied.is_empty());
+    let denied = boot["denied"].as_array().is_some_and(|denied| !denied.is_empty());
     if boot_code == 0 && !denied {
         prop_assert!(!is_pending, "boot would do nothing, and status says {:?}", codes);
     }

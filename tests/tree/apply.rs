@@ -82,7 +82,7 @@ fn a_bad_plan_is_told_and_nothing_would_be_done() {
         &expect![[r#"
             PF 0000:4b:00.0 (/etc/ibprov/ibprov.toml:1): nothing can be done:
               error: it shall have 17 VFs, and its sriov_totalvfs is 16: the firmware allows no more: `mlxconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=17`, then reset the firmware
-            exit 2
+            exit 3
         "#]],
     );
 }

@@ -5,6 +5,8 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use crate::reports::assert_valid;
+
 /// The HCA of a healthy node.
 pub const PF: &str = "0000:4b:00.0";
 
@@ -93,7 +95,7 @@ impl Host {
             "etc/systemd/system/sysinit.target.wants/ibprov.service",
             "/usr/lib/systemd/system/ibprov.service",
         );
-        host.file("run/ibprov/boot.json", r#"{"schema":1,"verdict":"ready","exit_code":0}"#);
+        host.file("run/ibprov/boot.json", r#"{"schema":2,"verdict":"ready","exit_code":0}"#);
         host
     }
 
@@ -226,6 +228,7 @@ impl Host {
     pub fn show_on(&self, environment: &[(&str, &str)], arguments: &[&str]) -> String {
         let mut command = command(self.dir.path(), arguments);
         let out = command.envs(environment.iter().copied()).output().expect("ibprov runs");
+        assert_report(arguments, &out);
         let stderr = String::from_utf8_lossy(&out.stderr);
         let stdout = String::from_utf8_lossy(&out.stdout);
         let shown = format!("{stdout}{stderr}exit {}\n", out.status.code().expect("exit code"));
@@ -235,7 +238,19 @@ impl Host {
 
 /// Run ibprov on the tree `root`.
 pub fn ibprov(root: &Path, arguments: &[&str]) -> Output {
-    command(root, arguments).output().expect("ibprov runs")
+    let out = command(root, arguments).output().expect("ibprov runs");
+    assert_report(arguments, &out);
+    out
+}
+
+/// What ibprov prints as JSON is a report, as its schema has it.
+pub fn assert_report(arguments: &[&str], out: &Output) {
+    if !arguments.windows(2).any(|pair| pair == ["--format", "json"]) {
+        return;
+    }
+    let report: serde_json::Value = serde_json::from_slice(&out.stdout).expect("JSON");
+    assert_valid(&report);
+    assert_eq!(report["exit_code"].as_i64(), out.status.code().map(i64::from), "{report:#}");
 }
 
 /// A pipe, whatever the tests run on.

@@ -14,6 +14,8 @@ mod import;
 mod nvswitch;
 mod plan;
 mod readme;
+#[path = "../bed/reports.rs"]
+mod reports;
 mod sites;
 mod smi;
 mod status;

@@ -58,7 +58,7 @@ fn a_function_that_manages_an_nvswitch_is_shown_as_that_and_lacks_nothing() {
         let out = host.ibprov(&["status", "--format", "json"]);
         let status: serde_json::Value = serde_json::from_slice(&out.stdout).expect("JSON");
         assert_eq!(status["hcas"][0]["pci"], BRIDGE, "{status:#}");
-        assert_eq!(status["hcas"][0]["left_out"]["reason"], "nvswitch-management", "{status:#}");
+        assert_eq!(status["hcas"][0]["left_out"]["code"], "nvswitch-management", "{status:#}");
         assert_eq!(status["hcas"][1]["left_out"], serde_json::Value::Null, "{status:#}");
     }
 }
@@ -164,7 +164,7 @@ fn a_plan_for_its_vfs_is_an_error() {
                 "{BRIDGE} manages an NVSwitch (SMDL=SW_MNG in its product data) and is nvidia-fabricmanager's: its VFs are none of ibprov's, remove this [[pf]]"
             );
             assert!(text.contains(&want), "{text}");
-            assert!(text.ends_with("exit 2\n"), "{text}");
+            assert!(text.ends_with("exit 3\n"), "{text}");
         }
     }
 }

@@ -23,7 +23,7 @@ pub fn healthy() -> Host {
         let at = format!("etc/systemd/system/sysinit.target.wants/{wanted}");
         host.link(&at, &format!("/usr/lib/systemd/system/{wanted}"));
     }
-    host.file("run/ibprov/boot.json", r#"{"schema":1,"verdict":"ready","exit_code":0}"#);
+    host.file("run/ibprov/boot.json", r#"{"schema":2,"verdict":"ready","exit_code":0}"#);
     let mut config = String::new();
     for adapter in 0..ADAPTERS {
         let pci = pci(adapter);
@@ -108,7 +108,7 @@ pub fn failed() -> Host {
         "etc/ibprov/ibprov.toml",
         "[boot]\nports = \"listed\"\n[[port]]\npci = [\"4b:00.0\", \"5e:00.0\", \"99:00.0\"]\n[[port]]\npci = \"9a:00.0\"\nrequired = false\n",
     );
-    host.file("run/ibprov/boot.json", r#"{"schema":1,"verdict":"not-ready","exit_code":3}"#);
+    host.file("run/ibprov/boot.json", r#"{"schema":2,"verdict":"not-ready","exit_code":3}"#);
     host
 }
 

@@ -24,6 +24,7 @@ mod machine;
 #[path = "../boot/nspawn.rs"]
 mod nspawn;
 
+use bed::reports;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, ExitCode};

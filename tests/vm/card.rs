@@ -65,7 +65,7 @@ fn on_the_real_driver_vfs_are_shown_with_guids_and_policy() {
     assert_eq!(vf["pci"], "0001:01:02.0", "{status:#}");
     assert_eq!(vf["node_guid"], "0200:0070:0000:000f");
     assert_eq!(vf["port_guid"], "0200:0070:0001:000f");
-    assert_eq!((&vf["policy"], &vf["driver"]), (&"Follow".into(), &"mlx5_core".into()));
+    assert_eq!((&vf["link_policy"], &vf["driver"]), (&"follow".into(), &"mlx5_core".into()));
 }
 
 /// `ibprov` tells from this what each device's driver holds from what uses it.
@@ -116,7 +116,7 @@ fn boot_waits_for_the_late_card_and_not_for_the_one_whose_probe_failed() {
     assert_eq!(port("0001:02:00.0")["reached"], "named", "{report:#}");
     let failed = port("0001:03:00.0");
     assert_eq!(failed["missing"], "driver", "{failed:#}");
-    let cause = failed["cause"]["text"].as_str().unwrap_or_default();
+    let cause = failed["cause"]["message"].as_str().unwrap_or_default();
     assert!(cause.contains("INIT_HCA"), "{failed:#}");
 }
 
@@ -128,9 +128,9 @@ fn status_tells_a_missing_cable_and_a_mended_card() {
         let hcas = status["hcas"].as_array().expect("HCAs").clone();
         hcas.into_iter().find(|h| h["pci"] == pci).expect("the HCA")
     };
-    assert_eq!(hca(&status, "0001:02:00.0")["ports"][0]["state"], "DOWN", "{status:#}");
+    assert_eq!(hca(&status, "0001:02:00.0")["ports"][0]["state"], "down", "{status:#}");
     let status = guest.json("mended.json");
-    assert_eq!(hca(&status, "0001:03:00.0")["ports"][0]["state"], "ACTIVE", "{status:#}");
+    assert_eq!(hca(&status, "0001:03:00.0")["ports"][0]["state"], "active", "{status:#}");
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn on_the_real_driver_vfs_are_called_as_the_patterns_say() {
     let text = guest.file("by-hand").replace("ib1v", "ib0v");
     assert_eq!(names(&text), want, "after it was bound by hand");
     assert_eq!(plan["pfs"][0]["bind"]["order"], "parallel", "{plan:#}");
-    assert_eq!(plan["pfs"][0]["bind"]["why"], "named");
+    assert_eq!(plan["pfs"][0]["bind"]["because_of"], "named");
     assert!(guest.stdout().contains("again: 0\n"), "{}", guest.stdout());
 }
 
@@ -189,7 +189,7 @@ fn on_the_real_driver_vfs_without_names_are_numbered_in_their_order() {
     assert_in_vf_order(&names(&guest.file("in-order.boot")));
     assert_in_vf_order(&names(&guest.file("in-order")));
     let plan = guest.json("plan.json");
-    let bind = (&plan["pfs"][1]["bind"]["order"], &plan["pfs"][1]["bind"]["why"]);
+    let bind = (&plan["pfs"][1]["bind"]["order"], &plan["pfs"][1]["bind"]["because_of"]);
     assert_eq!(bind, (&"in-order".into(), &"kernel-numbers".into()), "{plan:#}");
     assert!(guest.file("plan").contains("VFs are bound one after the other, for the kernel"));
     for way in ["in-order", "parallel"] {

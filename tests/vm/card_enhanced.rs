@@ -23,7 +23,7 @@ fn a_node_with_enhanced_ipoib_boots() {
     let status = guest.json("status.json");
     for hca in status["hcas"].as_array().expect("HCAs") {
         let port = &hca["ports"][0];
-        assert_eq!(port["state"], "ACTIVE", "{port:#}");
+        assert_eq!(port["state"], "active", "{port:#}");
     }
 }
 

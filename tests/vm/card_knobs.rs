@@ -53,7 +53,7 @@ fn wrong(guest: &Outcome, name: &str) -> Vec<(u64, String)> {
     let report = guest.json(&format!("{name}.json"));
     let vfs = report["pfs"][0]["vfs"].as_array().expect("VFs").clone();
     let told = |v: &Value| {
-        let cause = v["cause"].as_str().unwrap_or_default();
+        let cause = v["reason"].as_str().unwrap_or_default();
         (v["vf"].as_u64().expect("a number"), cause.to_owned())
     };
     vfs.iter().filter(|v| v["right"] != true).map(told).collect()
@@ -139,8 +139,8 @@ fn product_data_is_read_slowly_not_at_all_or_is_not_there() {
 fn status_names_the_port_without_an_sm() {
     let guest = knobs();
     let status = guest.json("booted.json");
-    assert_eq!(hca(&status, NO_SM)["ports"][0]["state"], "INIT", "{status:#}");
-    assert_eq!(hca(&status, NO_SM)["ports"][0]["rate"], "50 Gb/sec (2X EDR)", "{status:#}");
+    assert_eq!(hca(&status, NO_SM)["ports"][0]["state"], "init", "{status:#}");
+    assert_eq!(hca(&status, NO_SM)["ports"][0]["rate"]["width"], 2, "{status:#}");
     let text = guest.file("booted.text");
     assert!(text.contains("INIT"), "{text}");
 }
@@ -231,7 +231,7 @@ fn after_a_fatal_syndrome_the_real_driver_recovers_and_the_plan_is_had() {
     assert_exit(&guest, "mended", 0);
     assert_eq!(guest.file("mended"), planned("0200:0070", 1, 2));
     let status = guest.json("recovered.json");
-    assert_eq!(hca(&status, RECOVERS)["ports"][0]["state"], "ACTIVE", "{status:#}");
+    assert_eq!(hca(&status, RECOVERS)["ports"][0]["state"], "active", "{status:#}");
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn status_and_check_name_a_card_that_is_gone() {
     assert_eq!(gone["ladder"]["missing"], "rdma", "{gone:#}");
     assert_eq!(guest.file("states"), "1: DOWN\n2: INIT\n4: ACTIVE\n");
     let back = hca(&guest.json("back.json"), GOES);
-    assert_eq!(back["ports"][0]["state"], "ACTIVE", "{back:#}");
+    assert_eq!(back["ports"][0]["state"], "active", "{back:#}");
 }
 
 #[test]
@@ -261,5 +261,5 @@ fn status_and_check_end_with_a_card_that_never_answers() {
     assert!(took(&text, "silent.json") < 20_000, "{text}");
     assert!(took(&text, "silent.check.json") < 20_000, "{text}");
     let status = guest.json("answers.json");
-    assert_eq!(hca(&status, SILENT)["ports"][0]["state"], "ACTIVE", "{status:#}");
+    assert_eq!(hca(&status, SILENT)["ports"][0]["state"], "active", "{status:#}");
 }

@@ -39,7 +39,7 @@ fn boot_waits_for_no_bridge_and_not_for_one_that_fails() {
     assert_eq!(report["verdict"], "ready", "{report:#}");
     assert_eq!(each(&report["ports"], "pci"), [PLAIN, SLOW], "{report:#}");
     assert_eq!(each(&report["left_out"], "pci"), [BRIDGE, FAILED], "{report:#}");
-    let reasons = each(&report["left_out"], "reason");
+    let reasons = each(&report["left_out"], "code");
     assert_eq!(reasons, ["nvswitch-management"; 2], "{report:#}");
     assert_eq!(guest.file("result"), "success\n");
     // It does fail.
@@ -59,7 +59,7 @@ fn status_says_what_a_bridge_is_and_misses_nothing() {
     assert_eq!(text.lines().filter(|l| l.starts_with(why)).count(), 2, "{text}");
     let status = guest.json("status.json");
     for hca in status["hcas"].as_array().expect("HCAs") {
-        let is_bridge = hca["left_out"]["reason"] == "nvswitch-management";
+        let is_bridge = hca["left_out"]["code"] == "nvswitch-management";
         let pci = hca["pci"].as_str().expect("address");
         assert_eq!(is_bridge, [BRIDGE, FAILED].contains(&pci), "{hca:#}");
     }
@@ -84,7 +84,7 @@ fn product_data_that_take_too_long_hold_up_nobody_and_are_not_read_twice() {
     // The kernel of the backports (6.12) gives up by itself before ibprov does.
     let given_up = format!("the vital product data of {SLOW} could not be read within 2 s");
     let by_kernel = format!("read the vital product data of {SLOW}: ");
-    let problems = guest.json("first.json")["problems"].to_string();
+    let problems = guest.json("first.json")["findings"].to_string();
     assert!(problems.contains(&given_up) || problems.contains(&by_kernel), "{problems}");
     // Nobody has asked again.
     let status = guest.file("status");
@@ -101,7 +101,7 @@ fn its_interface_and_its_vfs_are_refused() {
     assert!(said.contains("which manages an NVSwitch"), "{said}");
     ended(&guest, "iface.unit: 0");
     for verb in ["plan", "apply"] {
-        ended(&guest, &format!("{verb}: 2"));
+        ended(&guest, &format!("{verb}: 3"));
         let said = guest.file(verb) + &guest.file(&format!("{verb}.error"));
         assert!(said.contains(&format!("{BRIDGE} manages an NVSwitch")), "{verb}: {said}");
     }

@@ -25,8 +25,8 @@ fn the_distribution_s_subnet_manager_brings_the_ports_up() {
 fn a_port_without_a_subnet_manager_is_told_from_one_with() {
     let guest = boot("card_opensm");
     let port = |name: &str| guest.json(name)["hcas"][1]["ports"][0].clone();
-    assert_eq!(port("before.json")["state"], "INIT");
-    assert_eq!(port("after.json")["state"], "ACTIVE");
+    assert_eq!(port("before.json")["state"], "init");
+    assert_eq!(port("after.json")["state"], "active");
     // A management packet over the switch to the other card and back.
     assert!(guest.file("nodeinfo").contains("0x0c42a10300a0b200"), "{}", guest.file("nodeinfo"));
 }

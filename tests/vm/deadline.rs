@@ -30,7 +30,7 @@ fn the_missing_rung_and_its_cause_are_named() {
     let missing = ports.iter().find(|p| p["pci"] == "0001:02:00.0").expect("the second HCA");
     assert_eq!(missing["missing"], "rdma");
     assert_eq!(
-        missing["cause"]["text"],
+        missing["cause"]["message"],
         "driver mlx5_core is bound, but has not registered an RDMA device"
     );
     guest.journal.expect("ibprov.service", "0001:02:00.0: NOT READY: no RDMA device");
@@ -51,7 +51,7 @@ fn a_stuck_module_load_delays_the_network_by_no_more_than_2_s() {
     let report = guest.boot_json();
     let modules = report["modules"].as_array().expect("modules");
     let stuck = modules.iter().find(|m| m["name"] == "mlx5_ib").expect("mlx5_ib");
-    assert_eq!(stuck["trouble"]["cause"], "stuck", "{stuck}");
+    assert_eq!(stuck["trouble"]["code"], "stuck", "{stuck}");
     assert_up(&guest);
 }
 

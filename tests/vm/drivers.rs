@@ -34,7 +34,7 @@ fn a_failed_probe_is_named_and_not_waited_for() {
     let cause = |pci: &str, missing: &str| {
         let failed = ports.iter().find(|p| p["pci"] == pci).expect("the HCA");
         assert_eq!(failed["missing"], missing, "{failed:#}");
-        failed["cause"]["text"].as_str().expect("cause").to_owned()
+        failed["cause"]["message"].as_str().expect("cause").to_owned()
     };
     let probe = cause("0001:02:00.0", "driver");
     assert!(probe.starts_with("the driver's probe failed: "), "{probe}");
@@ -60,11 +60,11 @@ fn vfs_are_shown_with_guids_and_policy_by_both_interfaces() {
     assert_eq!(ofed["pci"], "0000:01:00.2", "{status}");
     assert_eq!(ofed["node_guid"], "0200:0000:0012:0001");
     assert_eq!(ofed["port_guid"], "0200:0000:0012:0101");
-    assert_eq!(ofed["policy"], "Follow");
+    assert_eq!(ofed["link_policy"], "follow");
     let mainline = vf(1, 0);
     assert_eq!(mainline["node_guid"], "0200:0000:0034:0000", "{status}");
     assert_eq!(mainline["port_guid"], "0200:0000:0034:0100");
-    assert_eq!(mainline["policy"], "Up");
+    assert_eq!(mainline["link_policy"], "up");
     assert_eq!(mainline["driver"], "mlx5_core");
 }
 

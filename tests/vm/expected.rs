@@ -33,7 +33,7 @@ fn what_others_decided_on_is_left_out_and_said() {
     let left_out = report["left_out"].as_array().expect("left out");
     let reasons: BTreeMap<&str, &str> = left_out
         .iter()
-        .map(|l| (l["pci"].as_str().expect("pci"), l["reason"].as_str().expect("reason")))
+        .map(|l| (l["pci"].as_str().expect("pci"), l["code"].as_str().expect("code")))
         .collect();
     let want = [
         ("0001:01:00.1", "vf-of-this-host"),
@@ -61,7 +61,7 @@ fn a_connectx3_bound_5_s_late_is_waited_for() {
     let guest = boot("late_connectx3");
     assert_up(&guest);
     let report = guest.boot_json();
-    assert_eq!(report["ports"][0]["why"], "its driver is mlx4_core");
+    assert_eq!(report["ports"][0]["expected_by"], "its driver is mlx4_core");
     let usec = |name: &str| report[name].as_u64().expect("time");
     let took = usec("finished_usec") - usec("started_usec");
     assert!(took > 3_000_000, "boot took {took} us: the driver was not late");
@@ -87,10 +87,10 @@ fn of_four_ports_the_ethernet_one_is_seen_and_not_waited_for() {
     assert_eq!(
         layers,
         [
-            ("0000:01:00.0", 1, "InfiniBand"),
-            ("0000:01:00.0", 2, "InfiniBand"),
-            ("0000:02:00.0", 1, "InfiniBand"),
-            ("0000:02:00.0", 2, "Ethernet"),
+            ("0000:01:00.0", 1, "infiniband"),
+            ("0000:01:00.0", 2, "infiniband"),
+            ("0000:02:00.0", 1, "infiniband"),
+            ("0000:02:00.0", 2, "ethernet"),
         ]
     );
 }
@@ -100,7 +100,7 @@ fn a_renamed_netdev_is_ready_only_under_its_final_name() {
     let guest = boot("two_by_two");
     let report = guest.boot_json();
     let ports = report["ports"].as_array().expect("ports");
-    let renamed = ports.iter().find(|p| p["guid"] == "0002:c903:00bb:0001").expect("port");
+    let renamed = ports.iter().find(|p| p["port_guid"] == "0002:c903:00bb:0001").expect("port");
     assert_eq!(renamed["netdev"], "ib-storage");
     let ready = guest.journal.0.iter().filter(|e| {
         e.field("MESSAGE_ID") == "5491926d039241e28588e22f466d308e"

@@ -18,7 +18,7 @@ fn what_is_there_before_is_set_and_left_to_the_stack() {
         assert_eq!(scene(scenario, "before"), "active umcast=1 10.1.0.1/24", "{scenario}");
         let outcome = outcome(scenario, "before");
         assert_eq!(outcome["bring_up"], "left", "{outcome}");
-        let why = outcome["decision"]["why"].as_str().expect("why").to_owned();
+        let why = outcome["decision"]["reason"].as_str().expect("reason").to_owned();
         assert!(why.starts_with(&format!("{stack}.service has not started yet")), "{why}");
     }
 }
@@ -52,7 +52,7 @@ fn a_profile_that_does_not_fit_is_named_with_why() {
         let outcome = outcome(scenario, "missed");
         assert_eq!(outcome["configured"], true, "its settings are made: {outcome}");
         assert_eq!(outcome["exit_code"], 3);
-        let failure = outcome["failures"][0].as_str().expect("failure").to_owned();
+        let failure = outcome["findings"][0]["message"].as_str().expect("failure").to_owned();
         assert!(failure.contains(why), "{failure}");
         let text = boot(scenario).file("dry-run.missed");
         assert!(text.contains("decision: it cannot come up: "), "{text}");
@@ -117,7 +117,7 @@ fn what_the_stack_writes_over_is_told_and_is_not_configured() {
         let outcome = outcome(scenario, "late");
         let state = (&outcome["configured"], &outcome["bring_up"], &outcome["exit_code"]);
         assert_eq!(state, (&false.into(), &"up".into(), &3.into()), "{outcome}");
-        let failure = outcome["failures"][0].as_str().expect("failure").to_owned();
+        let failure = outcome["findings"][0]["message"].as_str().expect("failure").to_owned();
         let want = format!(
             "ib1: {what} is {is} since {stack} brought the interface up, but {wanted} is configured: {source}: change that, or {key} in the configuration"
         );
@@ -138,10 +138,13 @@ fn what_the_stack_will_write_over_is_foreseen() {
         let want = format!(
             "ib0: {stack} will set {what} {is} when it brings the interface up, but {key} = {wanted} is configured (/etc/ibprov/ibprov.toml:4). Change one of the two: {of_ib0}"
         );
-        let is_told = |list: &Value| list.as_array().expect("list").iter().any(|t| *t == want);
-        assert!(is_told(&before["notes"]), "{before}");
+        let is_told = |report: &Value| {
+            let findings = report["findings"].as_array().expect("findings");
+            findings.iter().any(|finding| finding["message"] == want)
+        };
+        assert!(is_told(&before), "{before}");
         let report = boot(scenario).json("boot.json");
-        assert!(is_told(&report["problems"]), "{}", report["problems"]);
+        assert!(is_told(&report), "{}", report["findings"]);
         let status = boot(scenario).file("status");
         assert!(status.contains(&format!("note: {want}\n")), "{status}");
         let dry_run = boot(scenario).file("dry-run");
@@ -155,9 +158,8 @@ fn a_stack_that_writes_what_is_wanted_is_no_fault() {
         assert_eq!(scene(scenario, "ib2"), "connected 65520", "{scenario}");
         assert!(scene(scenario, "agreed").starts_with("active "), "{scenario}");
         let outcome = outcome(scenario, "agreed");
-        assert_eq!(
-            (&outcome["configured"], &outcome["failures"]),
-            (&true.into(), &serde_json::json!([]))
-        );
+        assert_eq!(outcome["configured"], true, "{outcome}");
+        let findings = outcome["findings"].as_array().expect("findings");
+        assert!(findings.iter().all(|finding| finding["severity"] != "error"), "{outcome}");
     }
 }

@@ -24,7 +24,7 @@ fn ipoib(name: &str) -> (Value, i64) {
 #[test]
 fn a_deny_listed_module_is_named_with_file_and_line() {
     let (module, exit) = ipoib("denied");
-    assert_eq!(module["text"], "deny-listed by /etc/modprobe.d/site.conf:2");
+    assert_eq!(module["message"], "deny-listed by /etc/modprobe.d/site.conf:2");
     assert_eq!(exit, 1, "the site asked for it");
 }
 
@@ -32,7 +32,7 @@ fn a_deny_listed_module_is_named_with_file_and_line() {
 fn a_failing_install_command_is_named() {
     let (module, exit) = ipoib("install_override");
     assert_eq!(
-        module["text"],
+        module["message"],
         "the install command \"/bin/false\" of /etc/modprobe.d/site.conf:1 ran in its place and did not load it"
     );
     assert_eq!(exit, 3);
@@ -43,7 +43,7 @@ fn a_module_that_was_not_built_is_named_with_the_kernel() {
     let (module, exit) = ipoib("not_built");
     let kernel = report("not_built")["kernel"].as_str().expect("kernel").to_owned();
     assert_eq!(
-        module["text"],
+        module["message"],
         format!(
             "not built for the running kernel {kernel} (looked in /lib/modules/{kernel}/modules.dep)"
         )
@@ -55,7 +55,7 @@ fn a_module_that_was_not_built_is_named_with_the_kernel() {
 fn the_ports_own_cause_is_the_module() {
     for name in ["denied", "install_override", "not_built"] {
         let report = report(name);
-        let cause = report["ports"][0]["cause"]["text"].as_str().expect("cause").to_owned();
+        let cause = report["ports"][0]["cause"]["message"].as_str().expect("cause").to_owned();
         assert!(cause.starts_with("module ib_ipoib is not loaded: "), "{name}: {cause}");
     }
 }

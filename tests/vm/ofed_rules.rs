@@ -45,7 +45,10 @@ fn nothing_is_configured_while_its_job_is_still_to_run() {
     assert_eq!(port(&report, "ib1")["reached"], "configured");
     let moments = report["timeline"].as_array().expect("timeline");
     let of_ib1 = |rung: &str| {
-        let is = |m: &&Value| m["rung"] == rung && m["expected"] == "0001:02:00.0";
+        let is = |m: &&Value| {
+            let climbed = &m["climbed"];
+            climbed["rung"] == rung && climbed["expected"] == "0001:02:00.0"
+        };
         let moment = moments.iter().find(is).unwrap_or_else(|| panic!("no {rung}: {moments:#?}"));
         Duration::from_micros(moment["usec"].as_u64().expect("time"))
     };

@@ -98,8 +98,8 @@ fn one_that_becomes_an_ethernet_port_is_missing_before_and_after_it_is_found_ane
             (&false.into(), &"netdev".into()),
             "{port:#}"
         );
-        assert_eq!(port["cause"]["text"], said(SEEN, 3));
-        assert_eq!(port["cause"]["is_final"], true);
+        assert_eq!(port["cause"]["message"], said(SEEN, 3));
+        assert_eq!(port["cause"]["final"], true);
     }
 }
 
@@ -107,7 +107,7 @@ fn one_that_becomes_an_ethernet_port_is_missing_before_and_after_it_is_found_ane
 fn its_interface_and_its_vfs_are_refused_by_name() {
     let guest = boot("port_type");
     assert_eq!(scene("other iface"), "2", "{}", guest.file("other.iface"));
-    assert_eq!(scene("other plan"), "2", "{}", guest.file("other.plan"));
+    assert_eq!(scene("other plan"), "3", "{}", guest.file("other.plan"));
     let plan = guest.file("other.plan");
     assert!(plan.contains("its ports are in Ethernet mode"), "{plan}");
 }

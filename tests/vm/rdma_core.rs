@@ -50,7 +50,7 @@ fn assert_right(guest: &Outcome) {
     }
     let report = guest.boot_json();
     assert_eq!(report["verdict"], "ready", "{report}");
-    assert_eq!(report["problems"], serde_json::json!([]));
+    assert_eq!(report["findings"], serde_json::json!([]));
     let modules = report["modules"].as_array().expect("modules");
     let there = |m: &serde_json::Value| m["outcome"] == "loaded" || m["outcome"] == "already-there";
     assert!(modules.len() == 3 && modules.iter().all(there), "{modules:?}");

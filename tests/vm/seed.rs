@@ -47,7 +47,7 @@ fn the_network_comes_after_the_port() {
 fn the_report_tells_of_the_port_and_of_what_was_loaded() {
     let guest = boot("seed_with");
     let report = guest.boot_json();
-    assert_eq!(report["schema"], 1);
+    assert_eq!(report["schema"], 2);
     assert_eq!(report["verdict"], "ready");
     let port = &report["ports"][0];
     assert_eq!(port["netdev"], "ib0");
@@ -81,8 +81,8 @@ fn the_status_screen_shows_the_whole_ladder() {
         "{status}"
     );
     assert_eq!(port["addresses"][0], "192.168.77.9/24");
-    assert_eq!(port["state"], "ACTIVE");
-    assert_eq!(port["rate"], "200 Gb/sec (4X HDR)");
+    assert_eq!(port["state"], "active");
+    assert_eq!(port["rate"], serde_json::json!({ "gbps": 200, "width": 4, "speed": "hdr" }));
     assert_eq!(status["units"]["openibd"], "ibprov");
 }
 

@@ -56,7 +56,7 @@ fn assert_shown(guest: &Outcome, kind: &str) {
     let status = guest.json(&format!("{kind}.json"));
     let hcas = status["hcas"].as_array().expect("HCAs");
     let healthy = hcas.iter().find(|h| h["pci"] == HEALTHY).unwrap_or(&Value::Null);
-    assert_eq!(healthy["ports"][0]["state"], "ACTIVE", "{status:#}");
+    assert_eq!(healthy["ports"][0]["state"], "active", "{status:#}");
     let text = guest.file(&format!("{kind}.text"));
     // The adapter's own lines begin with its RDMA device; findings stand before them.
     let is_adapter = |l: &&str| l.starts_with("mlx5_") && l.contains(HEALTHY);

@@ -26,7 +26,7 @@ pub(crate) fn wrong(report: &Value, pf: usize) -> Vec<&Value> {
 }
 
 pub(crate) fn cause(vf: &Value) -> &str {
-    vf["cause"].as_str().expect("cause")
+    vf["reason"].as_str().expect("reason")
 }
 
 #[test]
@@ -169,8 +169,8 @@ fn a_vf_for_which_the_firmware_has_no_room_is_named() {
 #[test]
 fn a_pf_without_sr_iov_is_a_clear_error() {
     let guest = boot("vf_faults");
-    assert_exit(&guest, "no-sriov", 2);
+    assert_exit(&guest, "no-sriov", 3);
     let report = guest.json("no-sriov.json");
-    let error = report["unresolved"][0]["errors"][0].as_str().expect("error");
+    let error = report["unresolved"][0]["findings"][0]["message"].as_str().expect("error");
     assert!(error.contains("SRIOV_EN=1"), "{error}");
 }

@@ -45,7 +45,7 @@ fn what_the_subnet_manager_does_not_grant_is_detected() {
     let guest = boot("vf_mlx4");
     assert!(guest.stdout().contains("refused: 3\n"), "{}", guest.stdout());
     let report = guest.json("refused.json");
-    let cause = report["pfs"][0]["vfs"][1]["cause"].as_str().expect("cause");
+    let cause = report["pfs"][0]["vfs"][1]["reason"].as_str().expect("cause");
     assert!(cause.contains("the subnet manager has not granted its port GUID"), "{cause}");
 }
 
@@ -54,10 +54,10 @@ fn module_parameters_are_explained() {
     let guest = boot("vf_mlx4");
     assert!(guest.stdout().contains("number: 3\n"), "{}", guest.stdout());
     let report = guest.json("number.json");
-    let text = report["pfs"][0]["problem_text"].as_str().expect("text");
+    let text = report["pfs"][0]["reason"].as_str().expect("text");
     assert!(text.contains("options mlx4_core num_vfs=2 probe_vf=2"), "{text}");
     assert!(guest.stdout().contains("driver: 3\n"), "{}", guest.stdout());
     let report = guest.json("driver.json");
-    let cause = report["pfs"][0]["vfs"][3]["cause"].as_str().expect("cause");
+    let cause = report["pfs"][0]["vfs"][3]["reason"].as_str().expect("cause");
     assert!(cause.contains("probe_vf"), "{cause}");
 }

@@ -130,7 +130,7 @@ fn what_the_firmware_refuses_is_a_clear_error() {
     let guest = boot("vf_plan");
     assert_exit(&guest, "no-room", 3);
     let report = guest.json("no-room.json");
-    let text = report["pfs"][0]["problem_text"].as_str().expect("text");
+    let text = report["pfs"][0]["reason"].as_str().expect("text");
     assert!(text.contains("ENOSPC: No space left on device"), "{text}");
     assert!(text.contains("NUM_OF_VFS"), "{text}");
     assert_eq!(guest.file("no-room.facts"), "autoprobe 1\n");

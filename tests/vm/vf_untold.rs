@@ -20,7 +20,7 @@ fn guest() -> std::sync::Arc<Outcome> {
 }
 
 fn notes(pf: &Value) -> String {
-    pf["problems"].to_string()
+    pf["findings"].to_string()
 }
 
 /// The facts of the first three VFs; the fourth has no driver.

@@ -41,7 +41,7 @@ pub(super) fn port(
 
 /// A configured module that is not there because of `trouble`.
 pub(super) fn missing_module(name: &ModuleName, trouble: ModuleTrouble) -> ModuleReport {
-    let (text, advice) = (trouble.to_string(), trouble.advice(name));
+    let (text, advice) = (trouble.to_string(), vec![trouble.advice(name)]);
     ModuleReport { name: name.clone(), outcome: ModuleOutcome::Missing { trouble, text, advice } }
 }
 
@@ -80,7 +80,7 @@ mod tests {
         report.ports = ports
             .iter()
             .map(|(reached, optional, by_site)| {
-                let cause = Cause { by_site: *by_site, ..Cause::waiting("", "") };
+                let cause = Cause { by_site: *by_site, ..Cause::waiting("", []) };
                 port(&progress(*reached, *optional), Some(cause), 0, None, 0)
             })
             .collect();

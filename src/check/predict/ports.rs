@@ -5,7 +5,6 @@ use crate::check::evidence::Host;
 use crate::check::evidence::host::HostPort;
 use crate::names::Rung;
 use crate::report::ModuleTrouble;
-use crate::report::advice::{Advice, Purpose};
 use crate::report::finding::{Code, Confidence, Finding, Severity};
 
 /// What the ladders of the expected ports and the VFs say.
@@ -68,10 +67,7 @@ fn finding(host: &Host, port: &HostPort) -> Finding {
         finding = finding
             .chain([format!("{} is to set up {} ({}).", asked.unit, asked.netdev, asked.file)]);
     }
-    finding.steps(port.cause.iter().filter(|c| !c.advice.is_empty()).map(|c| Advice {
-        purpose: if c.by_site { Purpose::Permanent } else { Purpose::Now },
-        text: c.advice.clone(),
-    }))
+    finding.steps(port.cause.iter().flat_map(|c| c.advice.clone()))
 }
 
 fn code(port: &HostPort) -> Code {
@@ -91,13 +87,14 @@ fn code(port: &HostPort) -> Code {
 mod tests {
     use super::super::fixtures::{Port, host};
     use super::*;
+    use crate::report::advice::Advice;
     use crate::report::{Cause, Said};
 
     fn judged(trouble: ModuleTrouble) -> Vec<(Code, Severity)> {
         let mut port = Port::stuck();
         port.cause = Some(Cause {
             text: format!("module ib_ipoib is not loaded: {trouble}"),
-            advice: "x".to_owned(),
+            advice: vec![Advice::look("x")],
             is_final: true,
             by_site: trouble.is_by_the_site(),
         });
@@ -128,7 +125,7 @@ mod tests {
         port.module = "ib_ipoib".parse().ok().zip(Some(ModuleTrouble::Denied { by }));
         port.cause = Some(Cause {
             text: "module ib_ipoib is not loaded: deny-listed by x:1".to_owned(),
-            advice: String::new(),
+            advice: Vec::new(),
             is_final: true,
             by_site: true,
         });

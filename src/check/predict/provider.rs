@@ -4,7 +4,8 @@ use super::findings::{has_infiniband, shown};
 use crate::check::evidence::Host;
 use crate::graph::{Load, consumers};
 use crate::names::{OPENIBD_STAND_IN, Rung};
-use crate::report::finding::{Code, Confidence, Finding, Severity};
+use crate::report::common;
+use crate::report::finding::{Confidence, Finding, Severity};
 
 /// openibd or ibprov is there and does not run at boot; or its alias is broken.
 pub(super) fn judge(host: &Host) -> Vec<Finding> {
@@ -84,14 +85,15 @@ fn harm(host: &Host) -> Option<String> {
 /// What `ibprov status` says of the alias and of masks, where the taxonomy has
 /// a name for it.
 fn alias(host: &Host) -> Vec<Finding> {
-    let codes: [Code; 2] = ["openibd-alias-broken", "mlnx-interface-mgr-armed"];
+    let codes = [common::Code::OpenibdAliasBroken, common::Code::MlnxInterfaceMgrArmed];
     let found = host.units.iter().flat_map(|u| &u.findings);
     found
-        .filter_map(|f| codes.iter().find(|c| **c == f.code).map(|code| (code, f)))
-        .map(|(code, f)| {
-            Finding::new(code, Severity::Warning, Confidence::High, format!("{}.", f.text))
-                .quoting([shown(host, f.text.clone())])
-                .permanent([f.advice.clone()])
+        .filter(|f| codes.contains(&f.code))
+        .map(|f| {
+            let summary = format!("{}.", f.message);
+            Finding::new(f.code.name(), Severity::Warning, Confidence::High, summary)
+                .quoting([shown(host, f.message.clone())])
+                .steps(f.advice.clone())
         })
         .collect()
 }
@@ -130,16 +132,16 @@ mod tests {
 
     #[test]
     fn what_status_finds_of_the_agent_of_mlnx_ofed_is_told() {
-        use crate::report::units::{Owner, UnitFinding, Units};
+        use crate::report::advice::Advice;
+        use crate::report::units::{Owner, Units};
         let mut both = host("goal.target wants ibprov.service\n", &[Port::named("ib0", 5)], &[]);
         both.units = Some(Units {
             openibd: Owner::Ibprov,
             enabled: true,
-            findings: vec![UnitFinding {
-                code: "mlnx-interface-mgr-armed",
-                text: "it is".to_owned(),
-                advice: "mask it".to_owned(),
-            }],
+            findings: vec![
+                common::Finding::warning(common::Code::MlnxInterfaceMgrArmed, "it is")
+                    .advise([Advice::permanent("mask it")]),
+            ],
         });
         let [finding] = &judge(&both)[..] else { panic!("{:?}", judge(&both)) };
         assert_eq!(

@@ -2,7 +2,8 @@ use std::collections::BTreeMap;
 
 use super::{Advice, Boot, Confidence, Event, Finding, Judge, Kind, Quote, Rule, Severity, seen};
 use crate::check::evidence::own::About;
-use crate::report::node::{Judgement, NodeCode, NodeSeverity, Standing};
+use crate::report::common;
+use crate::report::node::{Judgement, Standing};
 
 pub(super) const RULE: Rule = Rule {
     code: "not-as-expected",
@@ -57,19 +58,17 @@ fn judge(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
 fn now(judgement: &Judgement, findings: &[Finding]) -> Vec<Told> {
     let is_told = |severity| findings.iter().any(|f| f.severity <= severity);
     let told = judgement.findings.iter().filter(|finding| match (finding.severity, finding.code) {
-        (NodeSeverity::Unknown, _) => true,
+        (_, code) if code.leaves_unknown() => true,
         // Rules of their own name the cause of these.
-        (_, NodeCode::PortNotReady | NodeCode::PortAbsent) => !is_told(Severity::Error),
-        (NodeSeverity::Error, _) => true,
-        (NodeSeverity::Warning, _) => !is_told(Severity::Warning),
+        (_, common::Code::PortNotReady | common::Code::PortAbsent) => !is_told(Severity::Error),
+        (Severity::Error, _) => true,
+        (Severity::Warning | Severity::Info, _) => !is_told(Severity::Warning),
     });
     told.map(|finding| Told {
-        severity: match finding.severity {
-            NodeSeverity::Error => Severity::Error,
-            NodeSeverity::Unknown | NodeSeverity::Warning => Severity::Warning,
-        },
-        text: format!("{}: {}", finding.object, finding.message),
-        advice: finding.advice.iter().map(Advice::now).collect(),
+        // What is not known is no failure that was seen.
+        severity: if finding.code.leaves_unknown() { Severity::Warning } else { finding.severity },
+        text: format!("{}: {}", finding.subject(), finding.message),
+        advice: finding.advice.clone(),
         quote: None,
     })
     .collect()
@@ -169,16 +168,13 @@ fn own_unit(name: &str) -> Option<&str> {
 mod tests {
     use super::*;
     use crate::check::evidence::host::Host;
-    use crate::report::node::{Count, Judgement, NodeFinding};
+    use crate::report::common::Code;
+    use crate::report::node::{Count, Judgement};
 
-    fn judged(code: NodeCode, severity: NodeSeverity, others: &[Finding]) -> Option<Severity> {
-        let finding = NodeFinding {
-            code,
-            severity,
-            object: "PF 0000:4b:00.0".to_owned(),
-            message: "VFs 0-3 to be created".to_owned(),
-            advice: vec!["ibprov apply".to_owned()],
-        };
+    fn judged(code: Code, severity: Severity, others: &[Finding]) -> Option<Severity> {
+        let finding = common::Finding::new(code, severity, "VFs 0-3 to be created")
+            .about("0000:4b:00.0")
+            .advise([Advice::now("ibprov apply")]);
         let judgement = Judgement::new(Count::default(), Count::default(), true, vec![finding]);
         let host = Host { live: true, judgement: Some(judgement), ..Host::default() };
         let boot = Boot { host: Some(Box::new(host)), ..Boot::default() };
@@ -205,17 +201,17 @@ mod tests {
 
     #[test]
     fn what_is_not_as_planned_is_an_error_whatever_the_logs_tell() {
-        use NodeSeverity::{Error, Unknown, Warning};
+        use Severity::{Error, Warning};
         let port = |severity| {
             [Finding::new("port-not-ready", severity, Confidence::High, "a port has not come")]
         };
-        assert_eq!(judged(NodeCode::VfNotAsPlanned, Error, &[]), Some(Severity::Error));
-        let beside = judged(NodeCode::VfNotAsPlanned, Error, &port(Severity::Error));
+        assert_eq!(judged(Code::VfNotAsPlanned, Error, &[]), Some(Severity::Error));
+        let beside = judged(Code::VfNotAsPlanned, Error, &port(Severity::Error));
         assert_eq!(beside, Some(Severity::Error), "another error does not hide it");
-        assert_eq!(judged(NodeCode::BootFailed, Warning, &[]), Some(Severity::Warning));
-        assert_eq!(judged(NodeCode::BootFailed, Warning, &port(Severity::Error)), None);
-        assert_eq!(judged(NodeCode::PortAbsent, Error, &[]), Some(Severity::Error));
-        assert_eq!(judged(NodeCode::PortAbsent, Error, &port(Severity::Error)), None);
-        assert_eq!(judged(NodeCode::ConfigurationInvalid, Unknown, &[]), Some(Severity::Warning));
+        assert_eq!(judged(Code::BootFailed, Warning, &[]), Some(Severity::Warning));
+        assert_eq!(judged(Code::BootFailed, Warning, &port(Severity::Error)), None);
+        assert_eq!(judged(Code::PortAbsent, Error, &[]), Some(Severity::Error));
+        assert_eq!(judged(Code::PortAbsent, Error, &port(Severity::Error)), None);
+        assert_eq!(judged(Code::ConfigurationInvalid, Error, &[]), Some(Severity::Warning));
     }
 }

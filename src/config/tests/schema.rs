@@ -310,12 +310,11 @@ const UNSAID: &str = concat!(
 /// What the program says of this document that a schema could have said; `None`: it is
 /// good.
 fn judged(text: &str) -> Option<Vec<String>> {
-    let problems = loaded(&[text]).err()?.to_json();
-    let said = problems["problems"]
-        .as_array()
-        .expect("a list")
-        .iter()
-        .map(|problem| format!("{}: {}", problem["message"], problem["places"][0]["label"]));
+    let problems = loaded(&[text]).err()?.told();
+    let said = problems.iter().map(|problem| {
+        let label = problem.places.first().map(|place| place.label.as_str());
+        format!("{}: {}", Json::from(problem.message.as_str()), Json::from(label))
+    });
     let unsaid = Regex::new(UNSAID).unwrap_or_else(|e| panic!("{e}"));
     Some(said.filter(|said| !unsaid.is_match(said)).collect())
 }

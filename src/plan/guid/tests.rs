@@ -170,7 +170,7 @@ fn a_pin_holds_and_drift_is_told() {
     // A VF that no pin covers needs a number.
     let more = plan(&GOOD.replace("vfs = 3", "vfs = 4"), &pins, &renamed);
     assert_eq!(
-        more[0].wanted.as_ref().err().and_then(|e| e.first()).map(Finding::id),
+        more[0].wanted.as_ref().err().and_then(|e| e.first()).map(|e| e.code().name()),
         Some("no-host-number")
     );
 }
@@ -242,7 +242,7 @@ fn the_pins_of_a_cloned_image_are_never_carried_out() {
             "the pins are not this host's: /etc/ibprov/guid-pins.toml is of host \"c12\", this is \"c13\", and none of this host's cards is in it: an image was cloned, most likely: `ibprov plan --pin --replace` gives this host GUIDs of its own; or put its own file back; if the file is its own, and both its name and its cards are new, remove the line \"host = \" from it"
         ]
     );
-    assert_eq!((errors[0].id(), errors[0].may_pass()), ("pins-of-another-host", false));
+    assert_eq!((errors[0].code().name(), errors[0].may_pass()), ("pins-of-another-host", false));
     // What is said to help helps: nothing of the other host is left.
     let anew = resolve_anew(&config(GOOD), &pins, &clone);
     let own = pins_of(&anew, &pins, &clone, true);
@@ -323,7 +323,7 @@ fn the_two_sources_of_a_fixed_name_have_to_give_one_number() {
 fn a_number_of_a_name_that_may_change_is_told() {
     let transient = PlanHost { name_is_transient: true, ..host() };
     let ids = |text: &str, pins: &Pins| -> Vec<&str> {
-        plan(text, pins, &transient)[0].warnings.iter().map(Finding::id).collect()
+        plan(text, pins, &transient)[0].warnings.iter().map(|e| e.code().name()).collect()
     };
     assert_eq!(ids(GOOD, &Pins::default()), ["host-name-transient"]);
     assert!(ids(&format!("host.number = 5\n{GOOD}"), &Pins::default()).is_empty());

@@ -1,7 +1,9 @@
 //! The table of `ibprov status`: one line a port, VFs in ranges below it.
 
 use super::{Hca, PortStatus, Role, Status};
-use crate::names::{LinkLayer, Policy, RdmaName, Rung, VfIndex, vf_ranges};
+use crate::names::{
+    LinkLayer, LinkState, PhysicalState, Policy, Rate, RdmaName, Rung, VfIndex, vf_ranges,
+};
 use crate::report::NotExpected;
 use crate::report::hardware::Link;
 use crate::report::plan::Action;
@@ -160,7 +162,7 @@ fn port_row(hca: &Hca, port: &PortStatus) -> Row {
     let name = hca.rdma.as_ref().map_or_else(dash, |name| format!("{name}/{}", port.port));
     let netdev = port.netdev.as_ref().map_or_else(dash, ToString::to_string);
     let is_ethernet = port.link_layer == LinkLayer::Ethernet && !port.is_of_other_type;
-    let is_up = link.physical.as_deref() == Some("LinkUp");
+    let is_up = link.physical == Some(PhysicalState::LinkUp);
     // What boot waits for is judged; that the fabric uses the port comes after it.
     let reached_its_goal = port.ladder.missing.is_none_or(|rung| rung >= Rung::Link);
     let (state, lack) = match port.ladder.missing {
@@ -171,7 +173,7 @@ fn port_row(hca: &Hca, port: &PortStatus) -> Row {
         None => ("active".to_owned(), netdev_lack(port)),
     };
     let lid = link.lid.filter(|lid| (1..0xc000).contains(lid) && !is_ethernet);
-    let rate = link.rate.as_deref().filter(|_| is_up).map_or_else(dash, short_rate);
+    let rate = link.rate.as_ref().filter(|_| is_up).map_or_else(dash, short_rate);
     let cells = [
         name,
         hca.pci.to_string(),
@@ -197,13 +199,14 @@ fn port_row(hca: &Hca, port: &PortStatus) -> Row {
 
 /// Its state, and why it is in it, of a port that is not Active.
 fn not_active(link: &Link) -> (String, String) {
-    let (state, lack) = match (link.physical.as_deref(), link.state.as_deref()) {
-        (Some("Polling"), _) => ("polling", "no cable, or the other end is down"),
-        (Some("Disabled"), _) => ("disabled", "the port is switched off"),
-        (Some("LinkUp"), Some("INIT")) => ("initializing", "no subnet manager"),
-        (Some("LinkUp"), Some("ACTIVE")) => ("active", "no LID"),
-        (Some("LinkUp"), Some(state)) => return (state.to_lowercase(), String::new()),
-        (Some(physical), _) => return (physical.to_lowercase(), "no link".to_owned()),
+    use PhysicalState::{Disabled, LinkUp, Polling};
+    let (state, lack) = match (link.physical, link.state) {
+        (Some(Polling), _) => ("polling", "no cable, or the other end is down"),
+        (Some(Disabled), _) => ("disabled", "the port is switched off"),
+        (Some(LinkUp), Some(LinkState::Init)) => ("initializing", "no subnet manager"),
+        (Some(LinkUp), Some(LinkState::Active)) => ("active", "no LID"),
+        (Some(LinkUp), Some(state)) => return (state.word().to_lowercase(), String::new()),
+        (Some(physical), _) => return (physical.word().to_lowercase(), "no link".to_owned()),
         (None, _) => ("no answer", "the driver does not tell its state"),
     };
     (state.to_owned(), lack.to_owned())
@@ -218,13 +221,12 @@ fn netdev_lack(port: &PortStatus) -> String {
     }
 }
 
-/// `400 NDR` of `400 Gb/sec (4X NDR)`; another width than 4X is told.
-fn short_rate(rate: &str) -> String {
-    let number = rate.split_whitespace().next().unwrap_or(rate);
-    let inside = rate.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')'));
-    match inside.map(|inside| inside.strip_prefix("4X ").unwrap_or(inside)) {
-        Some(kind) => format!("{number} {kind}"),
-        None => number.to_owned(),
+/// `400 NDR`; another width than 4X is told.
+fn short_rate(rate: &Rate) -> String {
+    let speed = rate.speed.to_uppercase();
+    match rate.width {
+        4 => format!("{} {speed}", rate.gbps),
+        width => format!("{} {width}X {speed}", rate.gbps),
     }
 }
 
@@ -300,10 +302,9 @@ mod tests {
         for (rate, short) in [
             ("400 Gb/sec (4X NDR)", "400 NDR"),
             ("100 Gb/sec (2X HDR)", "100 2X HDR"),
-            ("25 Gb/sec", "25"),
-            ("", ""),
+            ("2.5 Gb/sec (1X SDR)", "2.5 1X SDR"),
         ] {
-            assert_eq!(short_rate(rate), short);
+            assert_eq!(short_rate(&rate.parse().expect("a rate")), short);
         }
     }
 }

@@ -41,7 +41,7 @@ fn a_copied_tree_tells_ports_and_what_its_pf_administers() {
     let (observed, survey) = survey(&root, &[], |f| f.physfn.is_none());
     let pf = address("0000:4b:00.0");
     let port = survey.port(pf, &"mlx5_0".parse().expect("name"), PortNumber::new(1).expect("port"));
-    assert_eq!(port.and_then(|p| p.link.state.as_deref()), Some("ACTIVE"));
+    assert_eq!(port.and_then(|p| p.link.state), Some(crate::names::LinkState::Active));
     let vf = observed.functions.iter().find(|f| f.physfn == Some(pf)).expect("VF");
     assert_eq!(vf.driver_override.as_deref(), Some("vfio-pci"));
     let vfs = survey.vfs(&mut Look::new(&root), pf);

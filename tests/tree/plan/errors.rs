@@ -33,11 +33,14 @@ fn guids_that_are_none() {
         OURS,
         2,
         &expect![[r#"
-        error: VF 0: its node GUID is all zero, which is no GUID: with it the port stays down, or rdma_cm fails
-        error: VF 0: its port GUID is all zero, which is no GUID: with it the port stays down, or rdma_cm fails
-        error: VF 1: its node GUID is all ones, which is no GUID
-        error: VF 1: its port GUID is all ones, which is no GUID
-    "#]],
+            PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+            would be left alone:
+            error: VF 0: its node GUID is all zero, which is no GUID: with it the port stays down, or rdma_cm fails
+            error: VF 0: its port GUID is all zero, which is no GUID: with it the port stays down, or rdma_cm fails
+            error: VF 1: its node GUID is all ones, which is no GUID
+            error: VF 1: its port GUID is all ones, which is no GUID
+            exit 3
+        "#]],
     );
 }
 
@@ -50,17 +53,23 @@ fn a_guid_that_is_missing() {
         OURS,
         2,
         &expect![[r#"
-        error: VF 1 has no port GUID: there are to be 2 VFs, and the list of port GUIDs ends before it
-    "#]],
+            PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+            would be left alone:
+            error: VF 1 has no port GUID: there are to be 2 VFs, and the list of port GUIDs ends before it
+            exit 3
+        "#]],
     );
     left_alone(
         &two("guid.range = \"0200:0000:0000:0001 - 0200:0000:0000:0001\""),
         OURS,
         2,
         &expect![[r#"
-        error: VF 1 has no node GUID: there are to be 2 VFs, and the range of node GUIDs ends before it
-        error: VF 1 has no port GUID: there are to be 2 VFs, and the range of port GUIDs ends before it
-    "#]],
+            PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+            would be left alone:
+            error: VF 1 has no node GUID: there are to be 2 VFs, and the range of node GUIDs ends before it
+            error: VF 1 has no port GUID: there are to be 2 VFs, and the range of port GUIDs ends before it
+            exit 3
+        "#]],
     );
 }
 
@@ -71,8 +80,11 @@ fn guids_that_are_given_twice() {
         OURS,
         2,
         &expect![[r#"
-        error: VF 1: its node GUID 0200:0000:0000:0001 is the node GUID of VF 0 too
-    "#]],
+            PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+            would be left alone:
+            error: VF 1: its node GUID 0200:0000:0000:0001 is the node GUID of VF 0 too
+            exit 3
+        "#]],
     );
     left_alone(
         &two(
@@ -81,8 +93,11 @@ fn guids_that_are_given_twice() {
         OURS,
         2,
         &expect![[r#"
-        error: VF 1: its node GUID 0200:0000:0000:0002 is the port GUID of VF 0 too
-    "#]],
+            PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+            would be left alone:
+            error: VF 1: its node GUID 0200:0000:0000:0002 is the port GUID of VF 0 too
+            exit 3
+        "#]],
     );
     // On two PFs.
     let other = "[[pf]]\nrdma = \"mlx5_1\"\nvfs = 1\nnumber = 0\n";
@@ -91,17 +106,17 @@ fn guids_that_are_given_twice() {
     plan(
         &host,
         &expect![[r#"
-        PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-          would be left alone:
-          error: VF 0: its node GUID 0200:000c:0000:0000 is the node GUID of VF 0 of 0000:5e:00.0 too
-          error: VF 0: its port GUID 0200:000c:0001:0000 is the port GUID of VF 0 of 0000:5e:00.0 too
+            PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+              would be left alone:
+              error: VF 0: its node GUID 0200:000c:0000:0000 is the node GUID of VF 0 of 0000:5e:00.0 too
+              error: VF 0: its port GUID 0200:000c:0001:0000 is the port GUID of VF 0 of 0000:5e:00.0 too
 
-        PF 0000:5e:00.0 mlx5_1 (/etc/ibprov/ibprov.toml:5)
-          would be left alone:
-          error: VF 0: its node GUID 0200:000c:0000:0000 is the node GUID of VF 0 of 0000:4b:00.0 too
-          error: VF 0: its port GUID 0200:000c:0001:0000 is the port GUID of VF 0 of 0000:4b:00.0 too
-        exit 2
-    "#]],
+            PF 0000:5e:00.0 mlx5_1 (/etc/ibprov/ibprov.toml:5)
+              would be left alone:
+              error: VF 0: its node GUID 0200:000c:0000:0000 is the node GUID of VF 0 of 0000:4b:00.0 too
+              error: VF 0: its port GUID 0200:000c:0001:0000 is the port GUID of VF 0 of 0000:4b:00.0 too
+            exit 3
+        "#]],
     );
 }
 
@@ -112,10 +127,13 @@ fn a_guid_of_the_hardware() {
         OURS,
         2,
         &expect![[r#"
-        error: VF 0: its node GUID b859:9f03:0012:a480 is already the node GUID of 0000:4b:00.0 on this host
-        error: VF 0: its node GUID b859:9f03:0012:a480 is already the port GUID of 0000:4b:00.0 on this host
-        warning: VF 0 (and 1 VF more): the GUID b859:9f03:0012:a480 is not locally administered (0x02 of its first byte is not set): a vendor may give it to a card
-    "#]],
+            PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+            would be left alone:
+            error: VF 0: its node GUID b859:9f03:0012:a480 is already the node GUID of 0000:4b:00.0 on this host
+            error: VF 0: its node GUID b859:9f03:0012:a480 is already the port GUID of 0000:4b:00.0 on this host
+            warning: VF 0 (and 1 VF more): the GUID b859:9f03:0012:a480 is not locally administered (0x02 of its first byte is not set): a vendor may give it to a card
+            exit 3
+        "#]],
     );
     let mut host = node(&format!("[[pf]]\npci = \"{PF}\"\nvfs = 32\nguid.offset = 1\n"));
     host.file(&format!("sys/bus/pci/devices/{PF}/sriov_totalvfs"), "64\n");
@@ -125,10 +143,13 @@ fn a_guid_of_the_hardware() {
         OURS,
         2,
         &expect![[r#"
-        error: VF 31: its node GUID b859:9f03:0012:a4a0 is already the node GUID of 0000:5e:00.0 on this host
-        error: VF 31: its node GUID b859:9f03:0012:a4a0 is already the port GUID of 0000:5e:00.0 on this host
-        warning: VF 0 (and 31 VFs more): the GUID b859:9f03:0012:a481 is not locally administered (0x02 of its first byte is not set): a vendor may give it to a card
-    "#]],
+            PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+            would be left alone:
+            error: VF 31: its node GUID b859:9f03:0012:a4a0 is already the node GUID of 0000:5e:00.0 on this host
+            error: VF 31: its node GUID b859:9f03:0012:a4a0 is already the port GUID of 0000:5e:00.0 on this host
+            warning: VF 0 (and 31 VFs more): the GUID b859:9f03:0012:a481 is not locally administered (0x02 of its first byte is not set): a vendor may give it to a card
+            exit 3
+        "#]],
     );
 }
 
@@ -139,9 +160,12 @@ fn guids_with_one_link_local_address() {
         OURS,
         2,
         &expect![[r#"
-        error: VF 1: its port GUID 0000:0000:0000:0001 differs from that of VF 0 only in bit 0x02 of the first byte, so both get the same IPv6 link-local address
-        warning: VF 1: the GUID 0000:0000:0000:0001 is not locally administered (0x02 of its first byte is not set): a vendor may give it to a card
-    "#]],
+            PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+            would be left alone:
+            error: VF 1: its port GUID 0000:0000:0000:0001 differs from that of VF 0 only in bit 0x02 of the first byte, so both get the same IPv6 link-local address
+            warning: VF 1: the GUID 0000:0000:0000:0001 is not locally administered (0x02 of its first byte is not set): a vendor may give it to a card
+            exit 3
+        "#]],
     );
     // The PF's own is b859:...: without bit 0x02 of its first byte.
     left_alone(
@@ -149,8 +173,11 @@ fn guids_with_one_link_local_address() {
         OURS,
         2,
         &expect![[r#"
-        error: VF 0: its port GUID ba59:9f03:0012:a480 differs from that of 0000:4b:00.0 only in bit 0x02 of the first byte, so both get the same IPv6 link-local address
-    "#]],
+            PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+            would be left alone:
+            error: VF 0: its port GUID ba59:9f03:0012:a480 differs from that of 0000:4b:00.0 only in bit 0x02 of the first byte, so both get the same IPv6 link-local address
+            exit 3
+        "#]],
     );
 }
 
@@ -182,10 +209,13 @@ fn numbers_that_do_not_fit() {
         OURS,
         2,
         &expect![[r#"
-        error: VF 10 (and 1 VF more): VF index 10 does not fit in {vf:4:decimal}: the largest is 9: make the field of guid.template wider
-        warning: VF 0 (and 9 VFs more): the GUID 1111:1111:1111:1201 has the group bit (0x01 of its first byte) set: no device may have such an EUI-64; the fabric was seen to bear it
-        warning: VF 0 (and 9 VFs more): the GUID 1111:1111:1111:1201 is not locally administered (0x02 of its first byte is not set): a vendor may give it to a card
-    "#]],
+            PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+            would be left alone:
+            error: VF 10 (and 1 VF more): VF index 10 does not fit in {vf:4:decimal}: the largest is 9: make the field of guid.template wider
+            warning: VF 0 (and 9 VFs more): the GUID 1111:1111:1111:1201 has the group bit (0x01 of its first byte) set: no device may have such an EUI-64; the fabric was seen to bear it
+            warning: VF 0 (and 9 VFs more): the GUID 1111:1111:1111:1201 is not locally administered (0x02 of its first byte is not set): a vendor may give it to a card
+            exit 3
+        "#]],
     );
     host.file("etc/hostname", "c112.cluster\n");
     left_alone(
@@ -193,8 +223,11 @@ fn numbers_that_do_not_fit() {
         OURS,
         2,
         &expect![[r#"
-        error: VF 0 (and 11 VFs more): host number 112 does not fit in {host:8:decimal}: the largest is 99: make the field of guid.template wider
-    "#]],
+            PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+            would be left alone:
+            error: VF 0 (and 11 VFs more): host number 112 does not fit in {host:8:decimal}: the largest is 99: make the field of guid.template wider
+            exit 3
+        "#]],
     );
 }
 
@@ -207,8 +240,11 @@ fn a_host_without_a_number() {
         OURS,
         2,
         &expect![[r#"
-        error: the host has no number for {host:BITS}: the host name "login" has no digits: set host.number or host.number-file
-    "#]],
+            PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+            would be left alone:
+            error: the host has no number for {host:BITS}: the host name "login" has no digits: set host.number or host.number-file
+            exit 3
+        "#]],
     );
     host.file("etc/hostname", "rack2-node14\u{1b}[2J\n");
     left_alone(
@@ -216,8 +252,11 @@ fn a_host_without_a_number() {
         OURS,
         2,
         &expect![[r#"
-        error: the host has no number for {host:BITS}: the host name "rack2-node14�[2J" has more than one number, and host.number-rule is "only-digits" ("first-digits" or "last-digits" takes one of them): set host.number or host.number-file
-    "#]],
+            PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+            would be left alone:
+            error: the host has no number for {host:BITS}: the host name "rack2-node14�[2J" has more than one number, and host.number-rule is "only-digits" ("first-digits" or "last-digits" takes one of them): set host.number or host.number-file
+            exit 3
+        "#]],
     );
     host.file("etc/ibprov/ibprov.d/n.toml", "host.number-file = \"/etc/number\"\n");
     left_alone(
@@ -225,8 +264,11 @@ fn a_host_without_a_number() {
         OURS,
         2,
         &expect![[r#"
-        error: the host has no number for {host:BITS}: /etc/number: ENOENT: No such file or directory: set host.number or host.number-file
-    "#]],
+            PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+            would be left alone:
+            error: the host has no number for {host:BITS}: /etc/number: ENOENT: No such file or directory: set host.number or host.number-file
+            exit 3
+        "#]],
     );
     host.file("etc/number", "twelve\n");
     left_alone(
@@ -234,8 +276,11 @@ fn a_host_without_a_number() {
         OURS,
         2,
         &expect![[r#"
-        error: the host has no number for {host:BITS}: /etc/number: "twelve" is not a decimal number: set host.number or host.number-file
-    "#]],
+            PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+            would be left alone:
+            error: the host has no number for {host:BITS}: /etc/number: "twelve" is not a decimal number: set host.number or host.number-file
+            exit 3
+        "#]],
     );
     // The kernel's name where the file says nothing.
     host.file("etc/hostname", "\n");
@@ -245,8 +290,11 @@ fn a_host_without_a_number() {
         OURS,
         2,
         &expect![[r#"
-        error: the host has no number for {host:BITS}: the host has no name: set host.number or host.number-file
-    "#]],
+            PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+            would be left alone:
+            error: the host has no number for {host:BITS}: the host has no name: set host.number or host.number-file
+            exit 3
+        "#]],
     );
     host.file("proc/sys/kernel/hostname", "c7\n");
     expect![[r##"
@@ -267,8 +315,11 @@ fn more_vfs_than_the_firmware_allows() {
         OURS,
         2,
         &expect![[r#"
-        error: it shall have 17 VFs, and its sriov_totalvfs is 16: the firmware allows no more: `mlxconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=17`, then reset the firmware
-    "#]],
+            PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+            would be left alone:
+            error: it shall have 17 VFs, and its sriov_totalvfs is 16: the firmware allows no more: `mlxconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=17`, then reset the firmware
+            exit 3
+        "#]],
     );
     let host = node(&good(4));
     host.file(&format!("sys/bus/pci/devices/{PF}/sriov_totalvfs"), "0\n");
@@ -277,8 +328,11 @@ fn more_vfs_than_the_firmware_allows() {
         OURS,
         2,
         &expect![[r#"
-        error: it shall have 4 VFs, and its sriov_totalvfs is 0: SR-IOV is off in its firmware: `mlxconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=4`, then reset the firmware
-    "#]],
+            PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+            would be left alone:
+            error: it shall have 4 VFs, and its sriov_totalvfs is 0: SR-IOV is off in its firmware: `mlxconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=4`, then reset the firmware
+            exit 3
+        "#]],
     );
     host.remove(&format!("sys/bus/pci/devices/{PF}/sriov_totalvfs"));
     left_alone(
@@ -286,8 +340,11 @@ fn more_vfs_than_the_firmware_allows() {
         OURS,
         2,
         &expect![[r#"
-        error: 0000:4b:00.0 has no SR-IOV capability (no sriov_totalvfs in sysfs): SR-IOV is off in its firmware (`mlxconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=N`, then reset the firmware), or the card has none
-    "#]],
+            PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+            would be left alone:
+            error: 0000:4b:00.0 has no SR-IOV capability (no sriov_totalvfs in sysfs): SR-IOV is off in its firmware (`mlxconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=N`, then reset the firmware), or the card has none
+            exit 3
+        "#]],
     );
 }
 
@@ -327,8 +384,11 @@ fn a_pf_in_ethernet_mode() {
         "PF 0000:5e:00.0",
         2,
         &expect![[r#"
-        error: its ports are in Ethernet mode, where VFs have MAC addresses and no GUIDs to plan: set InfiniBand with `mlxconfig -d 0000:5e:00.0 set LINK_TYPE_P1=1` and reset the firmware, or take the PF out of the configuration
-    "#]],
+            PF 0000:5e:00.0 (/etc/ibprov/ibprov.toml:1)
+            would be left alone:
+            error: its ports are in Ethernet mode, where VFs have MAC addresses and no GUIDs to plan: set InfiniBand with `mlxconfig -d 0000:5e:00.0 set LINK_TYPE_P1=1` and reset the firmware, or take the PF out of the configuration
+            exit 3
+        "#]],
     );
     let port = PortSpec { link_layer: "Ethernet", netdev: None, ..PortSpec::default() };
     host.file("sys/bus/pci/devices/0000:5e:00.0/class", "0x020700\n");
@@ -338,8 +398,11 @@ fn a_pf_in_ethernet_mode() {
         "PF 0000:5e:00.0 mlx5_1",
         2,
         &expect![[r#"
-        error: its ports are in Ethernet mode, where VFs have MAC addresses and no GUIDs to plan: set InfiniBand with `mlxconfig -d 0000:5e:00.0 set LINK_TYPE_P1=1` and reset the firmware, or take the PF out of the configuration
-    "#]],
+            PF 0000:5e:00.0 mlx5_1 (/etc/ibprov/ibprov.toml:1)
+            would be left alone:
+            error: its ports are in Ethernet mode, where VFs have MAC addresses and no GUIDs to plan: set InfiniBand with `mlxconfig -d 0000:5e:00.0 set LINK_TYPE_P1=1` and reset the firmware, or take the PF out of the configuration
+            exit 3
+        "#]],
     );
 }
 
@@ -352,8 +415,11 @@ fn a_pf_that_is_a_vf() {
         "PF 0000:4b:00.1",
         2,
         &expect![[r#"
-        error: 0000:4b:00.1 is itself a VF, of 0000:4b:00.0: name the PF
-    "#]],
+            PF 0000:4b:00.1 (/etc/ibprov/ibprov.toml:1)
+            would be left alone:
+            error: 0000:4b:00.1 is itself a VF, of 0000:4b:00.0: name the PF
+            exit 3
+        "#]],
     );
 }
 
@@ -366,8 +432,11 @@ fn a_pf_that_is_no_hca() {
         "PF 0000:00:03.0",
         2,
         &expect![[r#"
-        error: 0000:00:03.0 is no InfiniBand adapter: neither its PCI class nor its driver has an InfiniBand side
-    "#]],
+            PF 0000:00:03.0 (/etc/ibprov/ibprov.toml:1)
+            would be left alone:
+            error: 0000:00:03.0 is no InfiniBand adapter: neither its PCI class nor its driver has an InfiniBand side
+            exit 3
+        "#]],
     );
 }
 
@@ -380,8 +449,11 @@ fn vfio_without_an_iommu() {
         OURS,
         2,
         &expect![[r#"
-        error: VF 1 is meant for vfio-pci, and the IOMMU is off (0000:4b:00.0 is in no iommu_group): boot with intel_iommu=on iommu=pt (AMD: iommu=pt), and switch on VT-d or AMD-Vi in the firmware setup
-    "#]],
+            PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+            would be left alone:
+            error: VF 1 is meant for vfio-pci, and the IOMMU is off (0000:4b:00.0 is in no iommu_group): boot with intel_iommu=on iommu=pt (AMD: iommu=pt), and switch on VT-d or AMD-Vi in the firmware setup
+            exit 3
+        "#]],
     );
 }
 
@@ -391,15 +463,15 @@ fn two_names_of_one_pf_and_one_name_of_two() {
     plan(
         &host,
         &expect![[r#"
-        PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-          would be left alone:
-          error: it is 0000:4b:00.0, which /etc/ibprov/ibprov.toml:5 names too: keep one of the two
+            PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+              would be left alone:
+              error: it is 0000:4b:00.0, which /etc/ibprov/ibprov.toml:5 names too: keep one of the two
 
-        PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:5)
-          would be left alone:
-          error: it is 0000:4b:00.0, which /etc/ibprov/ibprov.toml:1 names too: keep one of the two
-        exit 2
-    "#]],
+            PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:5)
+              would be left alone:
+              error: it is 0000:4b:00.0, which /etc/ibprov/ibprov.toml:1 names too: keep one of the two
+            exit 3
+        "#]],
     );
     let mut host =
         node(&format!("[[pf]]\nnode-guid = \"b859:9f03:0012:a480\"\nvfs = 1\n{TEMPLATE}"));
@@ -409,8 +481,11 @@ fn two_names_of_one_pf_and_one_name_of_two() {
         "PF with node GUID b859:9f03:0012:a480",
         2,
         &expect![[r#"
-        error: 0000:4b:00.0, 0000:4b:00.1 are all called that: name it by its PCI address
-    "#]],
+            PF with node GUID b859:9f03:0012:a480 (/etc/ibprov/ibprov.toml:1)
+            would be left alone:
+            error: 0000:4b:00.0, 0000:4b:00.1 are all called that: name it by its PCI address
+            exit 3
+        "#]],
     );
 }
 
@@ -445,7 +520,7 @@ fn one_bad_pf_does_not_stop_another() {
             PF 0000:5e:00.0 mlx5_1 (/etc/ibprov/ibprov.toml:5)
               would be left alone:
               error: it shall have 99 VFs, and its sriov_totalvfs is 16: the firmware allows no more: `mlxconfig -d 0000:5e:00.0 set SRIOV_EN=1 NUM_OF_VFS=99`, then reset the firmware
-            exit 2
+            exit 3
         "#]],
     );
 }

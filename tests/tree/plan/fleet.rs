@@ -25,7 +25,7 @@ fn a_fleet_is_judged_from_pins_and_plans() {
     let pins = |name: &str| {
         host.file("etc/hostname", &format!("{name}\n"));
         let shown = host.show(&["plan", "--pin"]);
-        shown.strip_suffix("exit 0\n").expect("good").to_owned()
+        shown.strip_suffix("exit 1\n").expect("good").to_owned()
     };
     let (c12, c13) =
         (pins("c12"), pins("c13").replace("b859:9f03:0012:a480", "b859:9f03:0012:b480"));
@@ -65,7 +65,7 @@ fn a_fleet_is_judged_from_pins_and_plans() {
           c13: node of the adapter 0000:4b:00.0
           c13: port of the adapter 0000:4b:00.0
         2 hosts, 4 VFs: 5 found
-        exit 1
+        exit 3
     "#]]
     .assert_eq(&judged(&copied));
 }
@@ -77,7 +77,7 @@ fn a_fleet_that_is_not_seen_whole_is_not_judged() {
         exit 2
     "#]].assert_eq(&judged(&fleet(&[("README", "")])));
     let host = node(&good(17));
-    let json = host.show(&["plan", "--format", "json"]).replace("exit 2\n", "");
+    let json = host.show(&["plan", "--format", "json"]).replace("exit 3\n", "");
     let dir = fleet(&[
         ("a.toml", "schema = 1\n[[pf]]\n"),
         ("b.json", "{}"),
@@ -85,7 +85,7 @@ fn a_fleet_that_is_not_seen_whole_is_not_judged() {
         ("d\u{1b}[2J.toml", "x"),
         ("e.toml/x", ""),
         ("g/etc/ibprov/ibprov.toml", ""),
-        ("f.json", "{\"schema\": 2, \"pfs\": []}"),
+        ("f.json", "{\"schema\": 1, \"pfs\": []}"),
     ]);
     expect![[r#"
         could not read /a.toml: line 2: missing field `config`
@@ -93,7 +93,7 @@ fn a_fleet_that_is_not_seen_whole_is_not_judged() {
         could not read /c.json: PF 0000:4b:00.0 has no plan: it has errors
         could not read /d�[2J.toml: line 1: key with no value, expected `=`
         could not read /e.toml: EISDIR: Is a directory
-        could not read /f.json: schema 2: this ibprov knows schema 1 only
+        could not read /f.json: schema 1: this ibprov knows schema 2 only
         could not read /g: neither guid-pins.toml nor etc/ibprov/guid-pins.toml is in it
         0 hosts, 0 VFs: no plan is there: want NAME.toml (pins) or NAME.json (plan --format json) for each host
         exit 2

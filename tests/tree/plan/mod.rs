@@ -197,7 +197,36 @@ fn json_has_everything() {
     );
     expect![[r#"
         {
-          "schema": 1,
+          "schema": 2,
+          "report": "plan",
+          "verdict": "would-change",
+          "exit_code": 1,
+          "findings": [
+            {
+              "code": "vf-not-as-planned",
+              "severity": "warning",
+              "object": "0000:4b:00.0",
+              "message": "VF 1 to be created",
+              "advice": [
+                {
+                  "purpose": "now",
+                  "text": "ibprov apply"
+                }
+              ]
+            },
+            {
+              "code": "vf-not-as-planned",
+              "severity": "warning",
+              "object": "0000:4b:00.0",
+              "message": "VF 0 to be changed",
+              "advice": [
+                {
+                  "purpose": "now",
+                  "text": "ibprov apply"
+                }
+              ]
+            }
+          ],
           "host": "c12",
           "pfs": [
             {
@@ -214,8 +243,8 @@ fn json_has_everything() {
               "pinned": 0,
               "bind": {
                 "order": "in-order",
-                "why": "kernel-numbers",
-                "text": "one after the other, so that the kernel's numbers are in their order"
+                "because_of": "kernel-numbers",
+                "message": "one after the other, so that the kernel's numbers are in their order"
               },
               "vfs": [
                 {
@@ -223,36 +252,44 @@ fn json_has_everything() {
                   "action": "change",
                   "changes": [
                     {
-                      "what": "VF",
-                      "from": "there",
-                      "to": "made anew",
-                      "why": "the number of VFs changes only by way of none"
+                      "what": "vf",
+                      "from": null,
+                      "to": null,
+                      "reason": "the number of VFs changes only by way of none"
                     }
                   ],
-                  "node_guid": "0200:000c:0000:0000",
-                  "port_guid": "0200:000c:0001:0000",
-                  "policy": "follow",
-                  "driver": "host",
-                  "guids_from": "template"
+                  "reason": null,
+                  "wanted": {
+                    "node_guid": "0200:000c:0000:0000",
+                    "port_guid": "0200:000c:0001:0000",
+                    "link_policy": "follow",
+                    "driver": "host",
+                    "guids_from": "template",
+                    "netdev_name": null,
+                    "rdma_name": null
+                  }
                 },
                 {
                   "index": 1,
                   "action": "create",
                   "changes": [],
-                  "node_guid": "0200:000c:0000:0001",
-                  "port_guid": "0200:000c:0001:0001",
-                  "policy": "follow",
-                  "driver": "host",
-                  "guids_from": "template"
+                  "reason": null,
+                  "wanted": {
+                    "node_guid": "0200:000c:0000:0001",
+                    "port_guid": "0200:000c:0001:0001",
+                    "link_policy": "follow",
+                    "driver": "host",
+                    "guids_from": "template",
+                    "netdev_name": null,
+                    "rdma_name": null
+                  }
                 }
               ],
-              "errors": [],
-              "problem": null,
-              "deferred": [],
-              "warnings": []
+              "is_planned": true,
+              "reason": null,
+              "deferred": []
             }
           ],
-          "problems": [],
           "would_change": true,
           "drift": false,
           "errors": false
@@ -320,7 +357,10 @@ fn names_and_the_order_of_binding_are_shown_with_why() {
         ("driver = \"vfio-pci\"\n", "parallel", "not-on-host"),
         ("bind = \"parallel\"\n", "parallel", "configured"),
     ] {
-        assert_eq!((said(lines, "order").as_str(), said(lines, "why").as_str()), (order, why));
+        assert_eq!(
+            (said(lines, "order").as_str(), said(lines, "because_of").as_str()),
+            (order, why)
+        );
     }
 }
 

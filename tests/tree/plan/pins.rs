@@ -45,10 +45,10 @@ fn pins_hold_and_drift_wants_a_decision() {
             ["0200:000c:0000:0000", "0200:000c:0001:0000"], # VF 0
             ["0200:000c:0000:0001", "0200:000c:0001:0001"], # VF 1
         ]
-        exit 0
+        exit 1
     "##]]
     .assert_eq(&pins);
-    let text = pins.strip_suffix("exit 0\n").expect("good");
+    let text = pins.strip_suffix("exit 1\n").expect("good");
     host.file("etc/ibprov/guid-pins.toml", text);
     plan(
         &host,
@@ -71,7 +71,7 @@ fn pins_hold_and_drift_wants_a_decision() {
     let kept = host.show(&["plan", "--pin"]);
     assert!(kept.contains("0200:000c:0001:0001") && kept.ends_with("exit 1\n"), "{kept}");
     let replaced = host.show(&["plan", "--pin", "--replace"]);
-    assert!(replaced.contains("0200:000d:0001:0001") && replaced.ends_with("exit 0\n"));
+    assert!(replaced.contains("0200:000d:0001:0001") && replaced.ends_with("exit 1\n"));
     assert!(!replaced.contains("000c"), "{replaced}");
     // The template gives nothing for such a name: the pins hold all the same.
     host.file("etc/hostname", "login\n");
@@ -81,7 +81,7 @@ fn pins_hold_and_drift_wants_a_decision() {
     );
     assert!(
         host.show(&["plan", "--pin", "--replace"])
-            .ends_with("error: nothing is pinned before the errors above are gone\nexit 2\n")
+            .ends_with("error: nothing is pinned before the errors above are gone\nexit 3\n")
     );
     // Another card in the slot.
     host.file("etc/hostname", "c12\n");
@@ -99,7 +99,7 @@ fn pins_hold_and_drift_wants_a_decision() {
 fn a_cloned_image_gets_none_of_the_other_hosts_guids() {
     let golden = node(&good(2));
     let pins = golden.show(&["plan", "--pin"]);
-    let text = pins.strip_suffix("exit 0\n").expect("good");
+    let text = pins.strip_suffix("exit 1\n").expect("good");
     // The same kind of node: the same slot, another card.
     let clone = node(&good(2));
     clone.file("etc/ibprov/guid-pins.toml", text);
@@ -110,19 +110,19 @@ fn a_cloned_image_gets_none_of_the_other_hosts_guids() {
     plan(
         &clone,
         &expect![[r#"
-        PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-          would be left alone:
-          error: the pins are not this host's: /etc/ibprov/guid-pins.toml is of host "c12", this is "c13", and none of this host's cards is in it: an image was cloned, most likely: `ibprov plan --pin --replace` gives this host GUIDs of its own; or put its own file back; if the file is its own, and both its name and its cards are new, remove the line "host = " from it
-        exit 2
-    "#]],
+            PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+              would be left alone:
+              error: the pins are not this host's: /etc/ibprov/guid-pins.toml is of host "c12", this is "c13", and none of this host's cards is in it: an image was cloned, most likely: `ibprov plan --pin --replace` gives this host GUIDs of its own; or put its own file back; if the file is its own, and both its name and its cards are new, remove the line "host = " from it
+            exit 3
+        "#]],
     );
     let apply = clone.show(&["apply", "--dry-run"]);
     assert!(apply.contains("the pins are not this host's"), "{apply}");
     assert!(!apply.contains("0200:000c"), "{apply}");
     let pin = clone.show(&["plan", "--pin"]);
-    assert!(pin.ends_with("nothing is pinned before the errors above are gone\nexit 2\n"), "{pin}");
+    assert!(pin.ends_with("nothing is pinned before the errors above are gone\nexit 3\n"), "{pin}");
     let own = clone.show(&["plan", "--pin", "--replace"]);
-    assert!(own.contains("host = \"c13\"") && own.ends_with("exit 0\n"), "{own}");
+    assert!(own.contains("host = \"c13\"") && own.ends_with("exit 1\n"), "{own}");
     assert!(!own.contains("0200:000c") && own.contains("0200:000d:0001:0001"), "{own}");
     // Its name from the kernel command line, and the image's own in the file.
     clone.remove("etc/ibprov/guid-pins.toml");
@@ -130,11 +130,11 @@ fn a_cloned_image_gets_none_of_the_other_hosts_guids() {
     plan(
         &clone,
         &expect![[r#"
-        PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-          would be left alone:
-          error: the host has no number for {host:BITS}: it is 17 by systemd.hostname=c17 on the kernel command line, and 13 by "c13" in /etc/hostname, so that one of them is wrong: set host.number or host.number-file
-        exit 2
-    "#]],
+            PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+              would be left alone:
+              error: the host has no number for {host:BITS}: the host's number is 17 by systemd.hostname=c17 on the kernel command line, and 13 by "c13" in /etc/hostname, so that one of them is wrong: set host.number or host.number-file
+            exit 3
+        "#]],
     );
     clone.file("etc/hostname", "c17.example\n");
     let agreed = clone.show(&["plan"]);
@@ -162,11 +162,11 @@ fn pins_that_cannot_be_read_are_no_absence() {
         (
             &b"schema = 1\n[[pf\n"[..],
             expect![[r#"
-            PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-              would be left alone:
-              error: the pins cannot be read: /etc/ibprov/guid-pins.toml: line 2: unclosed array table, expected `]]`: correct the file, or remove it to plan anew
-            exit 2
-        "#]],
+                PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+                  would be left alone:
+                  error: the pins cannot be read: /etc/ibprov/guid-pins.toml: line 2: unclosed array table, expected `]]`: correct the file, or remove it to plan anew
+                exit 3
+            "#]],
         ),
         (
             b"\xff",
@@ -174,7 +174,7 @@ fn pins_that_cannot_be_read_are_no_absence() {
                 PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
                   would be left alone:
                   error: the pins cannot be read: /etc/ibprov/guid-pins.toml: content is not UTF-8 text: correct the file, or remove it to plan anew
-                exit 2
+                exit 3
             "#]],
         ),
         (
@@ -183,13 +183,13 @@ fn pins_that_cannot_be_read_are_no_absence() {
                 PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
                   would be left alone:
                   error: the pins cannot be read: /etc/ibprov/guid-pins.toml: pf 1: "\u{1b}[2J" is not a PCI address: expected domain:bus:device.function in hex, as `lspci -D` prints it, e.g. 0000:4b:00.0: correct the file, or remove it to plan anew
-                exit 2
+                exit 3
             "#]],
         ),
     ] {
         host.bytes("etc/ibprov/guid-pins.toml", content);
         plan(&host, &want);
-        assert!(host.show(&["plan", "--pin"]).ends_with("exit 2\n"));
+        assert!(host.show(&["plan", "--pin"]).ends_with("exit 3\n"));
     }
 }
 
@@ -223,7 +223,7 @@ fn partitions_are_for_the_subnet_manager() {
     host.file("etc/ibprov/ibprov.toml", &good(17));
     expect![[r#"
         PF 0000:4b:00.0 (/etc/ibprov/ibprov.toml:1): error: it shall have 17 VFs, and its sriov_totalvfs is 16: the firmware allows no more: `mlxconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=17`, then reset the firmware
-        exit 2
+        exit 3
     "#]].assert_eq(&host.show(&["plan", "--partitions"]));
 }
 

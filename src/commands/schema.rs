@@ -1,0 +1,152 @@
+//! `ibprov schema`: what each report is made of.
+
+use std::io::Write as _;
+
+use crate::names::nearest;
+
+macro_rules! schemas {
+    ($($name:literal,)+) => {
+        /// Each report, and its schema (JSON Schema, draft 2020-12).
+        const SCHEMAS: &[(&str, &str)] =
+            &[$(($name, include_str!(concat!("../../docs/schema/", $name, ".json"))),)+];
+    };
+}
+
+schemas! {
+    "status",
+    "check",
+    "check-explain",
+    "wait-online",
+    "plan",
+    "plan-fleet",
+    "plan-pin",
+    "plan-seal",
+    "plan-partitions",
+    "apply",
+    "apply-pf",
+    "apply-dry-run",
+    "guests",
+    "boot",
+    "boot-dry-run",
+    "iface",
+    "iface-dry-run",
+    "config-check",
+    "config-show",
+    "import",
+    "not-begun",
+}
+
+/// Print the schema of `report`, or the names of all.
+///
+/// # Errors
+/// There is no such report; standard output is gone.
+pub fn run(report: Option<&str>) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    let Some(report) = report else {
+        for (name, _) in SCHEMAS {
+            writeln!(out, "{name}")?;
+        }
+        return Ok(());
+    };
+    let Some((_, schema)) = SCHEMAS.iter().find(|(name, _)| *name == report) else {
+        let meant = nearest(report, SCHEMAS.iter().map(|(name, _)| *name));
+        let meant = meant.map_or_else(|| ";".to_owned(), |name| format!("; did you mean {name}?"));
+        anyhow::bail!("there is no report {report:?}{meant} `ibprov schema` lists them all");
+    };
+    write!(out, "{schema}")?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use expect_test::expect_file;
+    use schemars::generate::SchemaSettings;
+    use schemars::{JsonSchema, Schema};
+    use serde_json::{Value, json};
+
+    use super::SCHEMAS;
+    use crate::commands::{apply, check, config, fleet, iface, import, plan, seal};
+    use crate::report::common::{Envelope, Kind, NotBegun, Report};
+    use crate::report::{BootReport, guests, iface as iface_report, online, pf, status};
+
+    /// The schema of a report, as it is published.
+    fn schema<R: Report + JsonSchema>() -> (String, Value)
+    where
+        R::Verdict: JsonSchema,
+        R::Finding: JsonSchema,
+    {
+        let kind = serde_json::to_value(R::KIND).expect("JSON");
+        let name = kind.as_str().expect("a word").to_owned();
+        let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
+        let schema: Schema =
+            generator.into_root_schema_for::<Envelope<R::Verdict, R::Finding, R>>();
+        let mut value = schema.to_value();
+        // A code says what it means.
+        if let Some(code) = value.pointer_mut("/$defs/Code") {
+            let each = code["oneOf"].as_array().expect("codes").iter();
+            let names: Vec<Value> = each.map(|each| each["const"].clone()).collect();
+            *code = json!({"type": "string", "enum": names});
+        }
+        value["$defs"].as_object_mut().expect("definitions").remove("Kind");
+        value["title"] = format!("ibprov {name}").into();
+        value["properties"]["report"] = json!({"const": name});
+        value["properties"]["schema"] = json!({"const": crate::report::SCHEMA});
+        (name, value)
+    }
+
+    fn all() -> Vec<(String, Value)> {
+        vec![
+            schema::<status::Status>(),
+            schema::<crate::report::finding::Diagnosis>(),
+            schema::<check::Explained>(),
+            schema::<online::OnlineReport>(),
+            schema::<crate::report::plan::PlanReport>(),
+            schema::<fleet::FleetReport>(),
+            schema::<plan::Pinned>(),
+            schema::<seal::Sealed>(),
+            schema::<plan::Partitions>(),
+            schema::<apply::Applied>(),
+            schema::<pf::ToldPf<'static>>(),
+            schema::<crate::plan::preview::ApplyPreview>(),
+            schema::<guests::GuestsReport>(),
+            schema::<BootReport>(),
+            schema::<crate::apply::preview::Preview>(),
+            schema::<iface_report::IfaceReport>(),
+            schema::<iface::IfacePreview>(),
+            schema::<config::Checked>(),
+            schema::<config::Shown>(),
+            schema::<import::Import>(),
+            schema::<NotBegun>(),
+        ]
+    }
+
+    #[test]
+    fn the_published_schemas_are_current() {
+        for (name, schema) in all() {
+            let path = format!("{}/docs/schema/{name}.json", env!("CARGO_MANIFEST_DIR"));
+            expect_file![path].assert_eq(&format!("{schema}\n"));
+        }
+    }
+
+    #[test]
+    fn each_report_has_a_schema_and_each_schema_a_file() {
+        let names: BTreeSet<String> = all().into_iter().map(|(name, _)| name).collect();
+        let embedded: BTreeSet<String> =
+            SCHEMAS.iter().map(|(name, _)| (*name).to_owned()).collect();
+        assert_eq!(names, embedded);
+        let dir = format!("{}/docs/schema", env!("CARGO_MANIFEST_DIR"));
+        let files: BTreeSet<String> = std::fs::read_dir(dir)
+            .expect("a folder")
+            .map(|entry| entry.expect("entry").file_name().into_string().expect("UTF-8"))
+            .map(|name| name.trim_end_matches(".json").to_owned())
+            .collect();
+        assert_eq!(names, files);
+        let kinds = schemars::schema_for!(Kind).to_value();
+        let kinds = kinds["oneOf"].as_array().expect("a list").iter();
+        let kinds: BTreeSet<String> =
+            kinds.map(|kind| kind["const"].as_str().expect("a word").to_owned()).collect();
+        assert_eq!(names, kinds, "a report without a schema");
+    }
+}

@@ -1,0 +1,545 @@
+//! What all reports have in common: the keys with which each begins, their findings, and
+//! the rule of the exit codes.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize, Serializer};
+
+use super::advice::Advice;
+use crate::names::PciAddress;
+
+/// Version of all JSON output. Fields and codes are added, never changed.
+pub const SCHEMA: u32 = 2;
+
+/// What a run ended with: the one rule, for every verb.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Exit {
+    /// All is as it is meant to be, or there is nothing to do.
+    Good,
+    /// It is, with exceptions; of a dry run: something would change.
+    Exceptions,
+    /// It could not begin: usage, configuration, or nothing could be read.
+    NotBegun,
+    /// It is not as it is meant to be; of a dry run: it would fail.
+    NotReady,
+}
+
+impl Exit {
+    /// The number that the process ends with.
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Good => 0,
+            Self::Exceptions => 1,
+            Self::NotBegun => 2,
+            Self::NotReady => 3,
+        }
+    }
+}
+
+/// Which report it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// `ibprov status`.
+    Status,
+    /// `ibprov check`.
+    Check,
+    /// `ibprov check --explain`.
+    CheckExplain,
+    /// `ibprov wait-online`, and /run/ibprov/online.json.
+    WaitOnline,
+    /// `ibprov plan`.
+    Plan,
+    /// `ibprov plan --fleet`.
+    PlanFleet,
+    /// `ibprov plan --pin`.
+    PlanPin,
+    /// `ibprov plan --seal`.
+    PlanSeal,
+    /// `ibprov plan --partitions`.
+    PlanPartitions,
+    /// `ibprov apply`.
+    Apply,
+    /// One PF of `ibprov apply`: /run/ibprov/pf/PCI.json.
+    ApplyPf,
+    /// `ibprov apply --dry-run`.
+    ApplyDryRun,
+    /// `ibprov guests`, and /run/ibprov/guests.json.
+    Guests,
+    /// `ibprov boot`, and /run/ibprov/boot.json.
+    Boot,
+    /// `ibprov boot --dry-run`.
+    BootDryRun,
+    /// `ibprov iface`, and /run/ibprov/ports/IFINDEX.json.
+    Iface,
+    /// `ibprov iface --dry-run`.
+    IfaceDryRun,
+    /// `ibprov config check`.
+    ConfigCheck,
+    /// `ibprov config show`.
+    ConfigShow,
+    /// `ibprov import`.
+    Import,
+    /// What any verb prints that could not begin.
+    NotBegun,
+}
+
+macro_rules! codes {
+    ($($(#[$doc:meta])+ $code:ident = $name:literal,)+) => {
+        /// What kind of thing is wrong: the name by which programs know it, which never
+        /// changes.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[cfg_attr(test, derive(schemars::JsonSchema))]
+        pub enum Code {
+            $($(#[$doc])+ #[serde(rename = $name)] $code,)+
+        }
+
+        impl Code {
+            /// Its name, as JSON has it.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$code => $name,)+
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    /// The configuration cannot be read, so nobody knows what is expected.
+    ConfigurationInvalid = "configuration-invalid",
+    /// The command line is not understood, or asks for what cannot be done together.
+    Usage = "usage",
+    /// The verb could not begin, and its message says why.
+    NotBegun = "not-begun",
+    /// Something could not be read, written or listened to.
+    NotRead = "not-read",
+    /// Something to know of, which stopped nothing.
+    Notice = "notice",
+    /// The tree that was named shows no PCI devices at all.
+    HostUnreadable = "host-unreadable",
+    /// An expected port or adapter is not there.
+    PortAbsent = "port-absent",
+    /// An expected port has not climbed far enough.
+    PortNotReady = "port-not-ready",
+    /// A port that was waited for is not online.
+    PortNotOnline = "port-not-online",
+    /// Nothing on the host has the name that was given.
+    NoSuchPort = "no-such-port",
+    /// A configured module is not loaded.
+    ModuleNotLoaded = "module-not-loaded",
+    /// A step failed.
+    StepFailed = "step-failed",
+    /// A signal ended the run before its time.
+    Interrupted = "interrupted",
+    /// An adapter did not answer when it was asked for its state.
+    AdapterSilent = "adapter-silent",
+    /// The VFs of a PF cannot be planned.
+    VfPlanError = "vf-plan-error",
+    /// Nothing can be done at a PF, although its plan is good.
+    VfPlanBlocked = "vf-plan-blocked",
+    /// VFs are not as planned.
+    VfNotAsPlanned = "vf-not-as-planned",
+    /// VFs are not as planned, and are left so because they are in use.
+    VfDeferred = "vf-deferred",
+    /// No plan gives the VF a port GUID, and it has none.
+    VfGuidZero = "vf-guid-zero",
+    /// The report of a PF is lost.
+    ReportLost = "report-lost",
+    /// The last boot did not come to a good end.
+    BootFailed = "boot-failed",
+    /// A unit of ibprov's failed.
+    UnitFailed = "unit-failed",
+    /// An interface has not the settings that are wanted.
+    InterfaceNotConfigured = "interface-not-configured",
+    /// An interface is not up.
+    InterfaceNotUp = "interface-not-up",
+    /// A setting is asked for that an interface cannot have.
+    SettingRefused = "setting-refused",
+    /// A setting will not stay as it is wanted.
+    SettingContradicted = "setting-contradicted",
+    /// A guest did not come up, or is not started.
+    GuestFailed = "guest-failed",
+    /// A guest waits for its VFs, or for another guest.
+    GuestWaits = "guest-waits",
+    /// What another tool's configuration says has no counterpart.
+    NotConverted = "not-converted",
+    /// The configuration fits one host only.
+    OneHostOnly = "one-host-only",
+    /// ibprov.service is masked.
+    IbprovMasked = "ibprov-masked",
+    /// ibprov.service is not wanted by sysinit.target, although its alias is there.
+    IbprovNotWanted = "ibprov-not-wanted",
+    /// ibprov does not run at boot.
+    IbprovDisabled = "ibprov-disabled",
+    /// openibd.service does not lead to ibprov.
+    OpenibdAliasBroken = "openibd-alias-broken",
+    /// The vendor's link that starts openibd is left over.
+    OpenibdWantLeft = "openibd-want-left",
+    /// Drop-ins that were made for openibd apply to ibprov's unit.
+    OpenibdDropIn = "openibd-drop-in",
+    /// The vendor's script is still called by others.
+    OpenibdScriptCalled = "openibd-script-called",
+    /// MLNX_OFED's agent sets interfaces too.
+    MlnxInterfaceMgrArmed = "mlnx-interface-mgr-armed",
+    /// No such PF.
+    PfAbsent = "pf-absent",
+    /// The name of a PF fits several.
+    PfAmbiguous = "pf-ambiguous",
+    /// Two `[[pf]]` mean one PF.
+    PfTwice = "pf-twice",
+    /// What is named as a PF is a VF.
+    PfIsVf = "pf-is-vf",
+    /// The PF manages an NVSwitch.
+    PfNvswitch = "pf-nvswitch",
+    /// It is another kind of card.
+    PfNoHca = "pf-no-hca",
+    /// The PF is in Ethernet mode.
+    PfEthernet = "pf-ethernet",
+    /// The names of VFs need a name of the PF that is not known.
+    PfNameUnknown = "pf-name-unknown",
+    /// A pattern gives what is no name.
+    NameUnfit = "name-unfit",
+    /// A pattern gives a name of the kernel's own.
+    NameOfKernel = "name-of-kernel",
+    /// Two devices would have one name.
+    NameTwice = "name-twice",
+    /// The PF cannot have VFs at all.
+    NoSriov = "no-sriov",
+    /// The firmware allows no VFs.
+    SriovOff = "sriov-off",
+    /// The firmware allows fewer VFs.
+    TooManyVfs = "too-many-vfs",
+    /// vfio-pci without an IOMMU.
+    NoIommu = "no-iommu",
+    /// The pins cannot be read.
+    PinsUnreadable = "pins-unreadable",
+    /// The pins are another host's.
+    PinsOfAnotherHost = "pins-of-another-host",
+    /// No number for `{host:BITS}`.
+    NoHostNumber = "no-host-number",
+    /// A number does not fit its field of the template.
+    DoesNotFit = "does-not-fit",
+    /// A VF has no GUID.
+    GuidMissing = "guid-missing",
+    /// The GUIDs are offsets to one that is not known.
+    NoPfGuid = "no-pf-guid",
+    /// An offset leads out of 64 bits.
+    OffsetOverflow = "offset-overflow",
+    /// A GUID is zero.
+    GuidZero = "guid-zero",
+    /// A GUID is all ones.
+    GuidAllOnes = "guid-all-ones",
+    /// Two have one GUID.
+    GuidDuplicate = "guid-duplicate",
+    /// A card has the GUID already.
+    GuidOfHardware = "guid-of-hardware",
+    /// Two port GUIDs give one IPv6 link-local address.
+    GuidLinkLocalTwin = "guid-link-local-twin",
+    /// The group bit of a GUID is set.
+    GuidGroupBit = "guid-group-bit",
+    /// A GUID is not locally administered.
+    GuidNotLocal = "guid-not-local",
+    /// The host's number is that of a name that may change.
+    HostNameTransient = "host-name-transient",
+    /// The configuration gives another GUID than the pinned one.
+    Drift = "drift",
+    /// It is another card than when it was pinned.
+    DriftOtherCard = "drift-other-card",
+}
+
+impl Code {
+    /// Nothing can be said of the node while this is so.
+    #[must_use]
+    pub const fn leaves_unknown(self) -> bool {
+        matches!(self, Self::ConfigurationInvalid | Self::HostUnreadable)
+    }
+
+    /// What the object of such a finding is, to stand before its name.
+    const fn noun(self) -> &'static str {
+        match self {
+            Self::ModuleNotLoaded => "module ",
+            Self::AdapterSilent => "adapter ",
+            Self::VfPlanError
+            | Self::VfPlanBlocked
+            | Self::VfNotAsPlanned
+            | Self::VfDeferred
+            | Self::VfGuidZero => "PF ",
+            _ => "",
+        }
+    }
+
+    /// What a finding without an object is about.
+    const fn whole(self) -> &'static str {
+        match self {
+            Self::ConfigurationInvalid => "the configuration",
+            Self::BootFailed => "the last boot",
+            _ => "the host",
+        }
+    }
+}
+
+/// How much it matters. The order is the order of the report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Severity {
+    /// InfiniBand, or what needs it, does not work.
+    Error,
+    /// Something failed, and InfiniBand may work all the same.
+    Warning,
+    /// Nothing is wrong with what was seen.
+    Info,
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+            Self::Info => "note",
+        })
+    }
+}
+
+/// Something that is not as it is meant to be, or is to be known.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Finding {
+    /// What kind of thing it is.
+    pub code: Code,
+    /// How much it matters.
+    pub severity: Severity,
+    /// What it is about: a PCI address, a port, a VF, an interface, a unit, a file;
+    /// `null` for the whole host.
+    pub object: Option<String>,
+    /// What is wrong with it, and why as far as the host tells.
+    pub message: String,
+    /// What to do.
+    pub advice: Vec<Advice>,
+}
+
+impl Finding {
+    /// Of the whole host, without advice.
+    #[must_use]
+    pub fn new(code: Code, severity: Severity, message: impl Into<String>) -> Self {
+        Self { code, severity, object: None, message: message.into(), advice: Vec::new() }
+    }
+
+    /// An error of the whole host.
+    #[must_use]
+    pub fn error(code: Code, message: impl Into<String>) -> Self {
+        Self::new(code, Severity::Error, message)
+    }
+
+    /// A warning of the whole host.
+    #[must_use]
+    pub fn warning(code: Code, message: impl Into<String>) -> Self {
+        Self::new(code, Severity::Warning, message)
+    }
+
+    /// Of something that could not be read, written or listened to.
+    #[must_use]
+    pub fn not_read(message: impl Into<String>) -> Self {
+        Self::warning(Code::NotRead, message)
+    }
+
+    /// About `object`.
+    #[must_use]
+    pub fn about(self, object: impl fmt::Display) -> Self {
+        Self { object: Some(object.to_string()), ..self }
+    }
+
+    /// With what to do.
+    #[must_use]
+    pub fn advise(mut self, steps: impl IntoIterator<Item = Advice>) -> Self {
+        self.advice.extend(steps);
+        self
+    }
+
+    /// What it is about, in words.
+    #[must_use]
+    pub fn subject(&self) -> String {
+        match &self.object {
+            None => self.code.whole().to_owned(),
+            Some(object) => {
+                let first = object.split(',').next().unwrap_or_default();
+                let is_bare =
+                    self.code == Code::ModuleNotLoaded || first.parse::<PciAddress>().is_ok();
+                let noun = if is_bare { self.code.noun() } else { "" };
+                format!("{noun}{object}")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}: {}", self.severity, self.subject(), self.message)
+    }
+}
+
+/// One [`Finding::not_read`] for each of `problems`.
+pub fn not_read<'a>(problems: impl IntoIterator<Item = &'a String>) -> Vec<Finding> {
+    problems.into_iter().map(Finding::not_read).collect()
+}
+
+/// A report of a verb: what it has beside the keys that all have.
+pub trait Report: Serialize {
+    /// Which it is.
+    const KIND: Kind;
+    /// Its verdict.
+    type Verdict: Serialize;
+    /// A finding of it.
+    type Finding: Serialize;
+
+    /// How it went, in one word.
+    fn verdict(&self) -> Self::Verdict;
+    /// What the process ends with, or ended with.
+    fn exit_code(&self) -> u8;
+    /// All that is not as it is meant to be, the worst first.
+    fn findings(&self) -> Vec<Self::Finding>;
+}
+
+/// A report as JSON has it: the keys that all have, then its own.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Envelope<V, F, B> {
+    /// Version of this format.
+    pub schema: u32,
+    /// Which report it is.
+    pub report: Kind,
+    /// How it went, in one word.
+    pub verdict: V,
+    /// What the process ends with, or ended with: 0 as it is meant to be, 1 with exceptions
+    /// or would change, 2 could not begin, 3 not ready or would fail.
+    pub exit_code: u8,
+    /// All that is not as it is meant to be, the worst first.
+    pub findings: Vec<F>,
+    /// What is the report's own.
+    #[serde(flatten)]
+    pub body: B,
+}
+
+/// `report` between the keys that all have.
+pub fn envelope<R: Report>(report: &R) -> Envelope<R::Verdict, R::Finding, &R> {
+    Envelope {
+        schema: SCHEMA,
+        report: R::KIND,
+        verdict: report.verdict(),
+        exit_code: report.exit_code(),
+        findings: report.findings(),
+        body: report,
+    }
+}
+
+/// `report` as every program reads it.
+///
+/// # Errors
+/// A map in it has a key that is no text.
+pub fn to_json<R: Report>(report: &R) -> serde_json::Result<String> {
+    serde_json::to_string_pretty(&envelope(report))
+}
+
+/// A place in a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Place {
+    /// Its path.
+    pub file: String,
+    /// The line, from 1.
+    pub line: usize,
+    /// The column, from 1, in characters.
+    pub column: usize,
+    /// What is said of it; empty for nothing.
+    pub label: String,
+}
+
+/// A finding, and where in files it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct PlacedFinding {
+    /// What every finding has.
+    #[serde(flatten)]
+    pub finding: Finding,
+    /// The first is where it is wrong, the others belong to it; empty where no file is.
+    pub places: Vec<Place>,
+}
+
+impl From<Finding> for PlacedFinding {
+    fn from(finding: Finding) -> Self {
+        Self { finding, places: Vec::new() }
+    }
+}
+
+/// Why nothing was done, for a verb that could not begin.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct NotBegun {
+    #[serde(skip)]
+    findings: Vec<PlacedFinding>,
+}
+
+/// The one verdict of [`NotBegun`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum NotBegunVerdict {
+    /// The verb could not begin.
+    CouldNotBegin,
+}
+
+impl NotBegun {
+    /// Because of this.
+    #[must_use]
+    pub fn because(code: Code, message: impl Into<String>) -> Self {
+        Self { findings: vec![Finding::error(code, message).into()] }
+    }
+
+    /// Because of these.
+    #[must_use]
+    pub const fn of(findings: Vec<PlacedFinding>) -> Self {
+        Self { findings }
+    }
+}
+
+impl Report for NotBegun {
+    const KIND: Kind = Kind::NotBegun;
+    type Verdict = NotBegunVerdict;
+    type Finding = PlacedFinding;
+
+    fn verdict(&self) -> NotBegunVerdict {
+        NotBegunVerdict::CouldNotBegin
+    }
+
+    fn exit_code(&self) -> u8 {
+        Exit::NotBegun.code()
+    }
+
+    fn findings(&self) -> Vec<PlacedFinding> {
+        self.findings.clone()
+    }
+}
+
+/// Writes a flag as its opposite, for a key that says the other side.
+pub(super) mod opposite {
+    use super::{Deserialize, Serializer};
+    use serde::Deserializer;
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+    pub(in crate::report) fn serialize<S: Serializer>(
+        flag: &bool,
+        s: S,
+    ) -> Result<S::Ok, S::Error> {
+        s.serialize_bool(!flag)
+    }
+
+    pub(in crate::report) fn deserialize<'de, D: Deserializer<'de>>(
+        d: D,
+    ) -> Result<bool, D::Error> {
+        bool::deserialize(d).map(|flag| !flag)
+    }
+}
