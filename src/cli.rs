@@ -76,8 +76,8 @@ const HELP: &str = "\
 
 {usage-heading} {usage}
 
-Is the node as it is meant to be?
-  status       Show whether it is, and a line for each port
+State of the node:
+  status       Show the verdict on the node, and a line for each port
   check        Diagnose a boot, on this host or from log files
   wait-online  Wait until ports are in use by the fabric
 
@@ -105,7 +105,7 @@ Examples:
   ibprov check --log messages          why a boot failed, from its log
   ibprov plan && ibprov apply          VFs as the configuration plans them
 
-Exit codes: 0 as it is meant to be; 1 with exceptions, or something would change; 2 could
+Exit codes: 0 as expected; 1 with exceptions, or something would change; 2 could
 not begin; 3 not ready, or it would fail. `ibprov VERB --help` has those of each verb.
 Manual: ibprov(8), ibprov.toml(5)
 ";
@@ -151,8 +151,8 @@ pub enum Format {
 pub enum Verb {
     /// Create and configure the VFs of all PFs, or of one
     #[command(after_help = "\
-Exit codes: 0 all VFs as planned; 1 some are in use and were left, or with --dry-run
-something would be done; 2 could not begin; 3 VFs are not as planned, or a plan has errors.
+Exit codes: 0 all VFs as planned; 1 some are in use and were not changed, or with
+--dry-run something would be done; 2 could not begin; 3 VFs are not as planned, or a plan has errors.
 
 Examples:
   ibprov apply --dry-run       the steps, in their order
@@ -176,11 +176,11 @@ unexplained or unknown; 2 nothing could be read, or what is expected is not know
 Examples:
   ibprov check                            this boot of this host
   ibprov check --boot -1                  the boot before
-  ibprov check --log messages dmesg.txt   what somebody has sent
+  ibprov check --log messages dmesg.txt   files of another host
   ibprov check --explain ordering-cycle   what a diagnosis means")]
     Check(CheckArgs),
     /// Check or show the configuration, or print its schema
-    #[command(after_help = "Exit codes: 0 the configuration is good; 2 it has errors.")]
+    #[command(after_help = "Exit codes: 0 the configuration is valid; 2 it has errors.")]
     Config {
         /// What to do with the configuration.
         #[command(subcommand)]
@@ -188,7 +188,7 @@ Examples:
     },
     /// Convert another tool's configuration
     #[command(after_help = "\
-Exit codes: 0 all was converted; 1 what could not be is listed as comments; 2 could not
+Exit codes: 0 everything was converted; 1 some settings were not, and are listed as comments; 2 could not
 begin.")]
     Import {
         /// Whose.
@@ -203,7 +203,7 @@ twice.
 
 Examples:
   ibprov plan --all            each VF, also those that stay as they are
-  ibprov plan --pin            keep the GUIDs, whatever the host is called")]
+  ibprov plan --pin            keep the GUIDs, even if the host is renamed")]
     Plan(PlanArgs),
     /// Configure one IPoIB interface and bring it up
     #[command(after_help = "\
@@ -211,7 +211,7 @@ Exit codes: 0 configured, and up or left to a network stack; 1 up without carrie
 --dry-run something would be set; 2 could not begin; 3 not configured, or not up.
 
 Examples:
-  ibprov iface ib0 --dry-run   what would be set, and who would bring it up")]
+  ibprov iface ib0 --dry-run   the settings, and what would bring it up")]
     Iface(IfaceArgs),
     /// Show whether the node is as it is meant to be, and a line for each port
     #[command(after_help = "\
@@ -288,7 +288,7 @@ pub struct WaitOnlineArgs {
 
 fn online_state(text: &str) -> Result<Rung, String> {
     Rung::to_wait_for(text)
-        .ok_or_else(|| format!("want one of {}", Rung::words_to_wait_for().join(", ")))
+        .ok_or_else(|| format!("expected one of {}", Rung::words_to_wait_for().join(", ")))
 }
 
 fn boot_number(text: &str) -> Result<i32, String> {

@@ -85,7 +85,7 @@ fn a_host_without_files_is_good() {
         &["config", "check"],
         0,
         &expect![[r#"
-        configuration is good: no file, the defaults hold
+        configuration OK: no files, using the defaults
     "#]],
     );
     prints(
@@ -139,7 +139,7 @@ fn files_are_merged_as_systemd_does() {
         &["config", "check"],
         0,
         &expect![[r#"
-            configuration is good: 4 files
+            configuration OK: 4 files
               /usr/lib/ibprov/ibprov.toml
               /run/ibprov/ibprov.d/20-empty.toml
               /etc/ibprov/ibprov.d/50-site.toml
@@ -399,7 +399,7 @@ fn files_that_do_not_count_are_named() {
         &["config", "check"],
         0,
         &expect![[r#"
-            configuration is good: 1 file
+            configuration OK: 1 file
               /etc/ibprov/ibprov.toml
             not read:
               /usr/lib/ibprov/ibprov.toml: masked by /etc/ibprov/ibprov.toml
@@ -423,7 +423,7 @@ fn one_file_stands_alone() {
         &args,
         0,
         &expect![[r#"
-        configuration is good: 1 file
+        configuration OK: 1 file
           /etc/ibprov/ibprov.d/50-site.toml
     "#]],
     );

@@ -62,7 +62,7 @@ fn ten_thousand_hosts() {
     let (output, took) = judge(&ibprov, dir.path());
     assert_eq!(
         String::from_utf8_lossy(&output.stdout),
-        "10000 hosts, 160000 VFs: no GUID is there twice\n",
+        "10000 hosts, 160000 VFs: no GUID is used twice\n",
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );

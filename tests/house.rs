@@ -474,3 +474,67 @@ fn no_unit_takes_the_kernel_log_away() {
         assert_eq!(line, None, "{}", path.display());
     }
 }
+
+/// What a machine can see of the style guide in CONTRIBUTING.md: a fragment of a sentence,
+/// and what to write instead.
+const AVOIDED: [(&str, &str); 5] = [
+    (": want ", "expected"),
+    (" is no GUID", "is not a GUID"),
+    ("(s) ", "a singular and a plural"),
+    ("nobody has ", "the service or process that has not"),
+    (" anew", "rebind, create again"),
+];
+
+#[test]
+fn no_message_has_what_the_style_guide_avoids() {
+    struct Literals(Vec<(usize, String)>);
+    impl Literals {
+        fn tokens(&mut self, tokens: TokenStream) {
+            for token in tokens {
+                match token {
+                    TokenTree::Group(group) => self.tokens(group.stream()),
+                    TokenTree::Literal(literal) => {
+                        self.0.push((literal.span().start().line, literal.to_string()));
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+    impl<'ast> Visit<'ast> for Literals {
+        fn visit_item_mod(&mut self, inner: &'ast syn::ItemMod) {
+            if !is_test(&inner.attrs) {
+                visit::visit_item_mod(self, inner);
+            }
+        }
+
+        fn visit_lit_str(&mut self, literal: &'ast syn::LitStr) {
+            self.0.push((literal.span().start().line, literal.value()));
+        }
+
+        /// `#[error("...")]`; a doc comment is an attribute too, and no message.
+        fn visit_attribute(&mut self, attribute: &'ast syn::Attribute) {
+            if let syn::Meta::List(list) = &attribute.meta {
+                self.tokens(list.tokens.clone());
+            }
+        }
+
+        fn visit_macro(&mut self, called: &'ast syn::Macro) {
+            self.tokens(called.tokens.clone());
+        }
+    }
+    let (mut read, mut said) = (0, Vec::new());
+    for file in Sources::read().files.values() {
+        let text = fs::read_to_string(project().join("src").join(file)).expect("a source");
+        let mut literals = Literals(Vec::new());
+        literals.visit_file(&syn::parse_file(&text).expect("rust"));
+        read += literals.0.len();
+        for (line, text) in literals.0 {
+            for (avoided, instead) in AVOIDED.iter().filter(|(avoided, _)| text.contains(avoided)) {
+                said.push(format!("src/{file}:{line}: {avoided:?}: write {instead}: {text}"));
+            }
+        }
+    }
+    assert!(said.is_empty(), "against the style guide:\n{}", said.join("\n"));
+    assert!(read > 3000, "{read} literals were read");
+}

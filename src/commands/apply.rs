@@ -50,9 +50,7 @@ pub fn run(
         return print(format, Vec::new(), &[], "no [[pf]] in the configuration: nothing to do\n");
     }
     if !args.dry_run && root.is_live() && !process::is_root() {
-        anyhow::bail!(
-            "apply sets GUIDs and binds drivers, which only root may do: use sudo, or --dry-run to see what it would do"
-        );
+        anyhow::bail!("apply must be run as root: use sudo, or --dry-run to see what it would do");
     }
     let plans = pfs::resolve_soon(config, root, only, deadline)?;
     if let Some(pf) = only.filter(|_| plans.wanted.is_empty() && plans.unresolved.is_empty()) {
@@ -96,10 +94,10 @@ fn outcome(report: &PfReport) -> anyhow::Result<Outcome> {
 fn not_planned(pf: PciAddress, config: &Config, root: &Root) -> anyhow::Result<String> {
     let dir = format!("/sys/bus/pci/devices/{pf}");
     if let Ok(physfn) = root.link_name(&format!("{dir}/physfn")) {
-        anyhow::bail!("{pf} is a VF of {physfn}: give the PF's address");
+        anyhow::bail!("{pf} is a VF of {physfn}: use the PF's address");
     }
     if root.exists(&dir) {
-        return Ok(format!("PF {pf} is in no [[pf]] of the configuration: nothing to do\n"));
+        return Ok(format!("PF {pf} has no [[pf]] in the configuration: nothing to do\n"));
     }
     let planned = pfs::resolve(config, root, &Observer::new(root).look_at_pfs());
     let planned = present(planned.wanted.iter().map(|(w, _)| w.pf.to_string()));
@@ -317,7 +315,7 @@ fn dry_run(plans: &Plans, root: &Root, format: Format) -> anyhow::Result<u8> {
                 writeln!(out, "{line}")?;
             }
             for problem in &report.problems {
-                writeln!(out, "could not read {problem}")?;
+                writeln!(out, "cannot read {problem}")?;
             }
         }
     }

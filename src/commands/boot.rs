@@ -34,9 +34,7 @@ pub fn run(
         return dry_run(&config, root, format);
     }
     if !process::is_root() {
-        anyhow::bail!(
-            "boot loads kernel modules, which only root may do: use sudo, or --dry-run to see what it would do"
-        );
+        anyhow::bail!("boot must be run as root: use sudo, or --dry-run to see what it would do");
     }
     live_line::deadline(config.boot.timeout);
     let mut report = crate::apply::boot::run(&config, config_file, root)?;
@@ -76,7 +74,7 @@ fn obey_command_line(config: &mut Config, cmdline: &str) -> Vec<String> {
                 config.boot.adapter_timeout = config.boot.adapter_timeout.min(config.boot.timeout);
             }
             _ => problems.push(format!(
-                "kernel command line: {word:?}: want a number of seconds from 1 to 3600; ignored"
+                "kernel command line: {word:?}: expected a number of seconds from 1 to 3600; ignored"
             )),
         }
     }
@@ -121,7 +119,7 @@ fn dry_run(config: &Config, root: &Root, format: Format) -> anyhow::Result<u8> {
     let (mut preview, plans) = crate::apply::preview::preview(config, root);
     let mut pfs = PfPreview::new(root);
     preview.pfs = plans.wanted.iter().map(|(wanted, notes)| pfs.would(wanted, notes)).collect();
-    preview.warnings.extend(pfs.problems.iter().map(|what| format!("could not read {what}")));
+    preview.warnings.extend(pfs.problems.iter().map(|what| format!("cannot read {what}")));
     let mut out = std::io::stdout().lock();
     match format {
         Format::Json => writeln!(out, "{}", to_json(&preview)?)?,

@@ -49,7 +49,7 @@ pub fn run(args: &CheckArgs, common: &Common) -> anyhow::Result<u8> {
             .filter_map(|s| s.problem.as_ref().map(|p| format!("{}: {p}", s.name))),
     );
     for problem in &problems {
-        tracing::warn!(warning = problem, "could not read all of it: {problem}");
+        tracing::warn!(warning = problem, "cannot read all input: {problem}");
     }
     let looked = look(args, common, &mut evidence)?;
     let is_read = match looked {
@@ -66,7 +66,7 @@ pub fn run(args: &CheckArgs, common: &Common) -> anyhow::Result<u8> {
             .and_then(|back| evidence.boots.len().checked_sub(back + 1))
         else {
             anyhow::bail!(
-                "no boot {boot}: what was read holds {}",
+                "no boot {boot}: the input has {}",
                 match evidence.boots.len() {
                     0 => "none".to_owned(),
                     1 => "one boot, 0".to_owned(),

@@ -34,7 +34,9 @@ pub fn gather(boot: &mut Boot, root: &Root, configuration: Option<&Path>) {
     let mut invalid = None;
     let config = config::load(root, configuration).map_or_else(
         |problems| {
-            host.problems.push(format!("the configuration is bad, so defaults hold: {problems}"));
+            host.problems.push(format!(
+                "the configuration has errors, and the defaults are used: {problems}"
+            ));
             invalid = Some(node::invalid(&problems));
             Config::default()
         },
@@ -256,9 +258,9 @@ impl Gathering<'_> {
                 (&module, &mut cause)
                 && said.is_nothing()
             {
-                cause.text = format!("module {name} is not loaded: nobody has loaded it");
+                cause.text = format!("module {name} is not loaded");
                 cause.advice =
-                    vec![Advice::now(format!("modprobe {name}; ibprov boot does it at boot"))];
+                    vec![Advice::now(format!("modprobe {name} (ibprov boot does this at boot)"))];
             }
             let log = port.pci.and_then(|pci| facts.functions.get(&pci));
             let firmware_wait = log.is_some_and(|l| l.firmware_wait.is_some());

@@ -248,11 +248,11 @@ fn shown(loaded: &Loaded, changed: bool) -> Vec<Setting> {
 fn good_text(loaded: &Loaded) -> String {
     let Loaded { files, not_read, .. } = loaded;
     let count = match files.len() {
-        0 => "no file, the defaults hold".to_owned(),
+        0 => "no files, using the defaults".to_owned(),
         1 => "1 file".to_owned(),
         n => format!("{n} files"),
     };
-    let mut text = format!("configuration is good: {count}\n");
+    let mut text = format!("configuration OK: {count}\n");
     for file in files {
         text.push_str(&format!("  {file}\n"));
     }

@@ -139,7 +139,7 @@ fn host(root: &Root, name: &str) -> Result<Option<(String, Pins)>, String> {
     }
     match root.list(&path) {
         Ok(_) => {
-            Err(format!("{path}: neither guid-pins.toml nor etc/ibprov/guid-pins.toml is in it"))
+            Err(format!("{path} contains neither guid-pins.toml nor etc/ibprov/guid-pins.toml"))
         }
         // A file of another kind, a README say.
         Err(_) => Ok(None),
@@ -186,7 +186,7 @@ fn planned(text: &str) -> Result<Pins, String> {
         // A plan with errors has no VFs: without them the fleet is not whole.
         let pci = match &pf.pci {
             Some(pci) if pf.is_planned => pci.parse::<PciAddress>(),
-            _ => return Err(format!("{} has no plan: it has errors", pf.named)),
+            _ => return Err(format!("{} has no plan, because of errors", pf.named)),
         };
         let pci = pci.map_err(|e| e.to_string())?;
         let vfs = pf.vfs.iter().filter_map(|vf| vf.wanted.as_ref());
@@ -213,11 +213,11 @@ impl FleetReport {
             text.push_str(&format!("and {more} more of such\n"));
         }
         for problem in &self.problems {
-            text.push_str(&format!("could not read {problem}\n"));
+            text.push_str(&format!("cannot read {problem}\n"));
         }
         let found = match (self.hosts, self.count) {
-            (0, _) => "no plan is there: want NAME.toml (pins) or NAME.json (plan --format json) for each host".to_owned(),
-            (_, 0) => "no GUID is there twice".to_owned(),
+            (0, _) => "no plan found: expected NAME.toml (pin file) or NAME.json (plan --format json) for each host".to_owned(),
+            (_, 0) => "no GUID is used twice".to_owned(),
             (_, n) => format!("{n} found"),
         };
         text.push_str(&format!("{} hosts, {} VFs: {found}\n", self.hosts, self.vfs));

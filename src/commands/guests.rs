@@ -20,12 +20,10 @@ const GRACE_SEC: u64 = 20;
 /// output is gone.
 pub fn run(args: &GuestsArgs, config: &Config, root: &Root, format: Format) -> anyhow::Result<u8> {
     if !root.is_live() {
-        anyhow::bail!("no guest runs in a copied tree: guests has no use for --root");
+        anyhow::bail!("guests cannot be combined with --root: no guest runs in a copied tree");
     }
     if !process::is_root() {
-        anyhow::bail!(
-            "guests asks libvirt, PFs and systemd, which only root may do of all three: use sudo"
-        );
+        anyhow::bail!("guests must be run as root: use sudo");
     }
     if args.status || args.dry_run {
         return look(args, config, root, format);

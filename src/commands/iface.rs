@@ -93,9 +93,7 @@ fn set_up_or_show(
         return dry_run(ask, config, root, format);
     }
     if !process::is_root() {
-        anyhow::bail!(
-            "iface sets interfaces, which only root may do: use sudo, or --dry-run to see what it would do"
-        );
+        anyhow::bail!("iface must be run as root: use sudo, or --dry-run to see what it would do");
     }
     systemd::tell_deadline(config.network.timeout.as_secs() + GRACE_SEC);
     let report = set_up(config, root, ask)?;
@@ -111,7 +109,7 @@ fn set_up_or_show(
 fn stopped(unit: &str, device: &Path, root: &Root) -> anyhow::Result<u8> {
     let name = name_of(device)?;
     if is_missed(root, &name).map_err(anyhow::Error::msg)? {
-        tracing::info!(netdev = %name, unit, "{name} came back meanwhile: starting {unit} again");
+        tracing::info!(netdev = %name, unit, "{name} has appeared again: starting {unit} again");
         systemctl::queue_restart(unit)?;
     }
     Ok(Exit::Good.code())
@@ -157,9 +155,9 @@ fn dry_run(ask: Ask<'_>, config: &Config, root: &Root, format: Format) -> anyhow
     }
     let IfacePreview { wanted, steps, refused, warnings, notes, stacks: views, .. } = &report;
     match (wanted.origins.as_slice(), steps.as_slice()) {
-        ([], _) => writeln!(out, "{}: nothing is configured for it", ask.name)?,
+        ([], _) => writeln!(out, "{}: no settings are configured", ask.name)?,
         (origins, []) => {
-            writeln!(out, "{}: it is as {} want it", ask.name, origins.join(", "))?;
+            writeln!(out, "{}: already as in {}", ask.name, origins.join(", "))?;
         }
         (origins, steps) => {
             writeln!(out, "{}: by {}:", ask.name, origins.join(", "))?;
@@ -180,7 +178,7 @@ fn dry_run(ask: Ask<'_>, config: &Config, root: &Root, format: Format) -> anyhow
     write!(out, "{}", stacks_text(views))?;
     if let Some((way, _, decision)) = &decided {
         writeln!(out, "decision: {}: {}", decision.action.text(), decision.why)?;
-        writeln!(out, "asked by: {way}")?;
+        writeln!(out, "queried by: {way}")?;
     }
     Ok(report.exit_code())
 }

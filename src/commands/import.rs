@@ -29,7 +29,7 @@ pub fn run(verb: &ImportVerb, root: &Root, format: Format) -> anyhow::Result<u8>
             // It reads the same file, and disabling openibd does not stop it.
             imported.todo.extend(interface_manager::armed(root).map(|rule| {
                 format!(
-                    "{rule}: mlnx_interface_mgr goes on setting interfaces after this file: {}",
+                    "{rule}: mlnx_interface_mgr continues to configure interfaces from this file: {}",
                     interface_manager::REMEDY
                 )
             }));

@@ -33,8 +33,8 @@ pub(super) struct Seen<'a> {
 /// What is said of a configuration with these mistakes.
 pub(super) fn invalid(problems: &Problems) -> String {
     match problems.len() {
-        1 => "it has an error".to_owned(),
-        n => format!("it has {n} errors"),
+        1 => "the configuration has an error".to_owned(),
+        n => format!("the configuration has {n} errors"),
     }
 }
 
@@ -90,8 +90,7 @@ fn planned(root: &Root, seen: &Seen<'_>, problems: &mut Vec<String>) -> Vec<Plan
 /// Why it is not known which PCI devices there are, if so.
 fn unreadable(root: &Root) -> Option<String> {
     const DEVICES: &str = "/sys/bus/pci/devices";
-    (!root.exists(DEVICES))
-        .then(|| format!("there is no {DEVICES}: nothing is known of its PCI devices"))
+    (!root.exists(DEVICES)).then(|| format!("no {DEVICES}: the PCI devices are not known"))
 }
 
 /// The units of ibprov's that have failed. A copied tree has none, nor has a host that
@@ -112,7 +111,7 @@ fn failed_units(root: &Root, problems: &mut Vec<String>) -> Vec<String> {
         }
         Err(e) => {
             let e = crate::host::answer(&e);
-            problems.push(format!("systemd cannot be asked for failed units: {e}"));
+            problems.push(format!("cannot query failed units from systemd: {e}"));
             Vec::new()
         }
     }

@@ -244,7 +244,7 @@ impl Planned {
                     complain(plans)?;
                 }
                 if has_errors(plans) {
-                    tracing::error!("nothing is pinned before the errors above are gone");
+                    tracing::error!("no GUID was pinned: correct the errors above first");
                     failed(plans)
                 } else {
                     self.pin_all(args, root, format, (old, plans), out)?
@@ -276,15 +276,15 @@ impl Planned {
         let said = if is_dry {
             text.clone()
         } else if !is_new {
-            format!("{PINS_PATH} is as it should be: nothing was written\n")
+            format!("{PINS_PATH} is up to date: it was not written\n")
         } else {
             if !process::is_root() {
                 anyhow::bail!(
-                    "{PINS_PATH} is root's: use sudo, or --dry-run to see what would be written"
+                    "{PINS_PATH} belongs to root: use sudo, or --dry-run to see what would be written"
                 );
             }
             pins_file::replace(PINS_PATH, &text).map_err(|e| {
-                anyhow::anyhow!("cannot write {PINS_PATH}, which is as it was: {}", answer(&e))
+                anyhow::anyhow!("cannot write {PINS_PATH}, which is unchanged: {}", answer(&e))
             })?;
             let vfs: usize = new.pfs.iter().map(|pf| pf.vfs.len()).sum();
             let pfs = new.pfs.len();

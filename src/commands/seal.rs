@@ -24,10 +24,12 @@ pub fn run(
     out: &mut impl Write,
 ) -> anyhow::Result<u8> {
     if !root.is_live() {
-        anyhow::bail!("--seal works on the running system: run it in the image, by chroot");
+        anyhow::bail!("--seal cannot be combined with --root: run it in the image, with chroot");
     }
     if !dry_run && !process::is_root() {
-        anyhow::bail!("{PINS_PATH} is root's: use sudo, or --dry-run to see what would be removed");
+        anyhow::bail!(
+            "{PINS_PATH} belongs to root: use sudo, or --dry-run to see what would be removed"
+        );
     }
     let files = pins_file::files(PINS_PATH)
         .map_err(|e| anyhow::anyhow!("cannot look for {PINS_PATH}: {}", answer(&e)))?;
@@ -77,9 +79,9 @@ impl Sealed {
         let done = if self.removed { "removed" } else { "would be removed" };
         let mut text: String = self.files.iter().map(|file| format!("{done}: {file}\n")).collect();
         if self.files.is_empty() {
-            text.push_str("no pins are here: nothing is to be removed\n");
+            text.push_str("no pin file: nothing to remove\n");
         }
-        text.extend(self.left.iter().map(|line| format!("left to you: {line}\n")));
+        text.extend(self.left.iter().map(|line| format!("to do by hand: {line}\n")));
         text
     }
 }

@@ -305,7 +305,7 @@ impl View<'_> {
         let active = link.state == Some(LinkState::Active) && link.lid.is_some();
         let why = progress
             .and_then(|p| self.why(p))
-            .or_else(|| told.is_none().then(|| "it did not tell its state".to_owned()))
+            .or_else(|| told.is_none().then(|| "no answer about its state".to_owned()))
             .or_else(|| (!up || !active).then(|| why_not_active(port.link_layer, &link)));
         let ladder = Ladder::new(
             |rung| match rung {
@@ -378,7 +378,7 @@ fn why_not_active(layer: LinkLayer, link: &crate::report::hardware::Link) -> Str
         }
         (Some(PhysicalState::Disabled), _) => "the port is disabled (`ibportstate`)".to_owned(),
         (Some(PhysicalState::LinkUp), Some(LinkState::Init)) => {
-            "the link is up and no subnet manager has configured it".to_owned()
+            "the link is up, but no subnet manager has configured the port".to_owned()
         }
         (physical, state) => format!(
             "physical state {}, logical state {}",

@@ -26,7 +26,9 @@ pub fn run(
     format: Format,
 ) -> anyhow::Result<u8> {
     if !root.is_live() {
-        anyhow::bail!("nothing comes in a copied tree: wait-online has no use for --root");
+        anyhow::bail!(
+            "wait-online cannot be combined with --root: no port comes online in a copied tree"
+        );
     }
     let wanted = Wanted {
         targets: args.ports.clone(),

@@ -250,11 +250,11 @@ mod tests {
         let state = |lacks| VfState { vf: Some(vf), pci: None, reached: None, lacks };
         let seen = |lacks| Seen::from([(Need::Vf(vf), Some(state(lacks)))]);
         all.see(&seen(Some(GuestLack::Vf(VfLack::Absent))), Member::is_idle);
-        assert_eq!(waits(&all, 0), "VF 0000:4b:00.0/1: it does not exist");
+        assert_eq!(waits(&all, 0), "VF 0000:4b:00.0/1: the VF does not exist");
         assert!(all.are_tried() && !all.can_start_any());
         // A look at other VFs says nothing of these.
         all.see(&Seen::new(), Member::is_idle);
-        assert_eq!(waits(&all, 0), "VF 0000:4b:00.0/1: it does not exist");
+        assert_eq!(waits(&all, 0), "VF 0000:4b:00.0/1: the VF does not exist");
         all.see(&seen(None), Member::is_idle);
         assert!(all.can_start_any() && all.startable(false).is_empty());
         assert_eq!(positions(all.startable(true)), [0]);

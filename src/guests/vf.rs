@@ -157,17 +157,17 @@ mod tests {
             })
         };
         assert_eq!(vfio(|_| ()), "");
-        assert_eq!(vfio(|a| a.port_guid = Some(Guid::new(0))), "its port GUID is not set");
-        assert_eq!(vfio(|a| a.node_guid = None), "its node GUID at the PF cannot be read");
-        assert_eq!(vfio(|a| a.policy = Some(Policy::Down)), "its link policy is Down");
+        assert_eq!(vfio(|a| a.port_guid = Some(Guid::new(0))), "the port GUID is not set");
+        assert_eq!(vfio(|a| a.node_guid = None), "the node GUID at the PF cannot be read");
+        assert_eq!(vfio(|a| a.policy = Some(Policy::Down)), "the link state is set to down");
     }
 
     #[test]
     fn each_thing_that_is_missing_is_told() {
-        assert!(lacks(|pf| pf.present = false).contains("is not there"));
-        assert!(lacks(|pf| pf.driver = None).contains("has no driver"));
-        assert_eq!(lacks(|pf| pf.vfs.clear()), "it does not exist");
-        assert!(lacks(|pf| pf.vfs[0].driver = None).contains("its probe has failed"));
+        assert!(lacks(|pf| pf.present = false).contains("is absent"));
+        assert!(lacks(|pf| pf.driver = None).contains("no driver is bound"));
+        assert_eq!(lacks(|pf| pf.vfs.clear()), "the VF does not exist");
+        assert!(lacks(|pf| pf.vfs[0].driver = None).contains("the probe has failed"));
         let stale = lacks(|pf| pf.vfs[0].own.as_mut().expect("own").netdev_guid = Some(NODE));
         assert!(!stale.is_empty(), "a netdev with another GUID");
         let unread =
@@ -189,7 +189,7 @@ mod tests {
         };
         assert_eq!(untold(|_| ()), "");
         let unset = untold(|vf| vf.own.as_mut().expect("own").port_guid = Some(Guid::new(0)));
-        assert_eq!(unset, "its port GUID is not set");
+        assert_eq!(unset, "the port GUID is not set");
         let at_vfio = untold(|vf| (vf.driver, vf.own) = (Some("vfio-pci".to_owned()), None));
         assert!(at_vfio.contains("cannot be read"), "{at_vfio}");
         // Nothing at all is told of the VF: that is no old kernel.

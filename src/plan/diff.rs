@@ -199,8 +199,8 @@ mod tests {
         assert_eq!(
             shown(&wanted, &observed, &Uses::new()),
             [
-                "0 Change: port GUID 0000:0000:0000:0000 -> 0200:0000:0001:0000; driver mlx5_core -> bound again (it reads its GUIDs when it is bound)",
-                "1 Change: driver mlx5_core -> bound again (its node GUID is 0000:0000:0000:0007 instead of 0200:0000:0000:0001)",
+                "0 Change: port GUID 0000:0000:0000:0000 -> 0200:0000:0001:0000; driver mlx5_core -> rebound (a VF reads its GUIDs when it is bound)",
+                "1 Change: driver mlx5_core -> rebound (its node GUID is 0000:0000:0000:0007 instead of 0200:0000:0000:0001)",
                 "2 Change: policy unknown -> follow; driver none -> mlx5_core",
                 "3 Change: driver mlx5_core -> vfio-pci",
             ]
@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(
             shown(&wanted, &observed, &Uses::new()),
             [
-                "0 Change: VF there -> made anew (the number of VFs changes only by way of none)",
+                "0 Change: VF present -> recreated (sriov_numvfs can only be changed via 0)",
                 "1 Create: ",
             ]
         );

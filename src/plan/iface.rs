@@ -223,7 +223,7 @@ mod tests {
         assert!(renamed(&[one("ib5", 3, first, true)], 0).contains("`ip link set ib5 down"));
         // Each has the other's name.
         let swapped = [one("ib1", 3, first, false), one("ib0", 4, second, false)];
-        let want = "rename to ib0, and who is called so to ibprov4 first";
+        let want = "rename to ib0, after the interface of that name has been renamed to ibprov4";
         assert_eq!(renamed(&swapped, 0), want);
         let up = [one("ib1", 3, first, false), one("ib0", 4, second, true)];
         assert!(renamed(&up, 0).contains("`ip link set ib0 down && ibprov iface ib0"));
@@ -307,8 +307,8 @@ mod tests {
             steps,
             [
                 "set MTU 1500",
-                "make P_Key child ib0.8001 (0x8001)",
-                "make P_Key child ib0.800a (0x800a)"
+                "create P_Key child ib0.8001 (0x8001)",
+                "create P_Key child ib0.800a (0x800a)"
             ]
         );
     }
@@ -329,7 +329,7 @@ mod tests {
         let text = "[[interface]]\nmatch.name = \"ibp*\"\npartition = [{ pkey = \"0x8001\" }]\n";
         let parent = interface("ibp129s0f0np1", 3);
         let (steps, _) = planned(text, &parent, std::slice::from_ref(&parent));
-        assert_eq!(steps, ["make P_Key child ibp129s0f0.8001 (0x8001)"]);
+        assert_eq!(steps, ["create P_Key child ibp129s0f0.8001 (0x8001)"]);
         let all = [parent.clone(), child("ibp129s0f0.8001", 9, 4, 0x8001)];
         let (steps, refused) = planned(text, &parent, &all);
         assert_eq!(steps, [""; 0]);
@@ -359,8 +359,8 @@ mod tests {
             let new = planned(&text, &all[0], &all[..1]).0;
             let want = [
                 "set MTU 1500",
-                "make P_Key child ib0.8001 (0x8001)",
-                "make P_Key child ib0.lnet (0x8002)",
+                "create P_Key child ib0.8001 (0x8001)",
+                "create P_Key child ib0.lnet (0x8002)",
             ];
             assert_eq!(new, want, "{which}");
         }

@@ -56,12 +56,12 @@ impl PfSteps {
     pub fn lines(&self) -> Vec<String> {
         let VfPlan { steps, deferred, problem } = &self.plan;
         let head = match problem {
-            Some(problem) => format!("nothing can be done now: {problem}"),
+            Some(problem) => format!("no change is possible now: {problem}"),
             None if steps.is_empty() && deferred.is_empty() => {
                 let vfs = if self.planned == 1 { "VF" } else { "VFs" };
                 format!("{} {vfs} as planned, nothing to do", self.planned)
             }
-            None if steps.is_empty() => "nothing can be done while VFs are in use".to_owned(),
+            None if steps.is_empty() => "no change is possible while VFs are in use".to_owned(),
             None => "in this order:".to_owned(),
         };
         let mut lines = vec![format!("PF {}: {head}", self.pf)];

@@ -357,7 +357,7 @@ impl BootReport {
         }
         for pf in &self.unresolved_pfs {
             let errors: Vec<&str> = pf.errors.iter().map(|e| e.message.as_str()).collect();
-            line(format!("{} ({}): nothing done: {}", pf.which, pf.origin, errors.join("; ")));
+            line(format!("{} ({}): not changed: {}", pf.which, pf.origin, errors.join("; ")));
         }
         for out in &self.left_out {
             line(format!("not waited for {}: {}", out.pci, out.reason));
@@ -377,7 +377,10 @@ impl BootReport {
             .map(|m| m.name.as_str())
             .collect();
         if !there.is_empty() {
-            line(format!("modules already there (initrd, udev or built in): {}", there.join(", ")));
+            line(format!(
+                "modules already loaded (initramfs, udev or built in): {}",
+                there.join(", ")
+            ));
         }
         for step in &self.steps {
             line(step.line());
@@ -386,7 +389,7 @@ impl BootReport {
             line(format!("note: {problem}"));
         }
         if !self.timeline.is_empty() {
-            line("what happened when, since boot began:".to_owned());
+            line("timeline of boot:".to_owned());
             text.push_str(&self.timeline_text());
         }
         text
@@ -454,7 +457,7 @@ impl StepReport {
     fn line(&self) -> String {
         match (self.took_usec, &self.failure) {
             (None, _) => format!("still running: {}", self.step),
-            (Some(took), None) => format!("done by ibprov: {} in {}", self.step, seconds(took)),
+            (Some(took), None) => format!("changed by ibprov: {} in {}", self.step, seconds(took)),
             (Some(took), Some(failure)) => {
                 format!("failed: {} after {}: {failure}", self.step, seconds(took))
             }
@@ -558,7 +561,7 @@ mod tests {
         expect![[r#"
             1 of 1 expected ports ready after 2.312 s
             mlx5_0 port 1 (0000:4b:00.0): ready, netdev ib0, port GUID b859:9f03:0012:a480
-            what happened when, since boot began:
+            timeline of boot:
             -   0.100 s  ib0 was there
             +   0.312 s  mlx5_0 port 1: named as ib0
         "#]]
@@ -580,9 +583,9 @@ mod tests {
             mlx5_0 port 1 (0000:4b:00.0): NOT READY: no netdev after 1.234 s, port GUID b859:9f03:0012:a480
               why: module ib_ipoib is not loaded: deny-listed by /etc/modprobe.d/x.conf:1
               do:  remove the line
-            done by ibprov: load ib_umad in 0.090 s
+            changed by ibprov: load ib_umad in 0.090 s
             note: cannot read /dev/kmsg
-            what happened when, since boot began:
+            timeline of boot:
             -   0.100 s  ib0 was there
             +   0.312 s  mlx5_0 port 1: named as ib0
         "#]].assert_eq(&report.to_text());

@@ -42,8 +42,8 @@ pub enum GuidLack {
 impl fmt::Display for GuidLack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unset(which) => write!(f, "its {which} is not set"),
-            Self::Unread(which) => write!(f, "its {which} at the PF cannot be read"),
+            Self::Unset(which) => write!(f, "the {which} is not set"),
+            Self::Unread(which) => write!(f, "the {which} at the PF cannot be read"),
         }
     }
 }
@@ -51,17 +51,17 @@ impl fmt::Display for GuidLack {
 impl fmt::Display for GuestLack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoFunction => f.write_str("there is no such PCI function (yet)"),
+            Self::NoFunction => f.write_str("no such PCI function (yet)"),
             Self::Unclear(why) | Self::Plan(why) => f.write_str(why),
-            Self::NoPf(pf) => write!(f, "its PF {pf} is not there"),
-            Self::NoPfDriver(pf) => write!(f, "its PF {pf} has no driver"),
-            Self::PolicyDown => f.write_str("its link policy is Down"),
+            Self::NoPf(pf) => write!(f, "the PF {pf} is absent"),
+            Self::NoPfDriver(pf) => write!(f, "no driver is bound to the PF {pf}"),
+            Self::PolicyDown => f.write_str("the link state is set to down"),
             Self::Guids(guids) => {
                 let guids: Vec<String> = guids.iter().map(ToString::to_string).collect();
                 f.write_str(&guids.join(", "))
             }
             Self::NoDriver => f.write_str(
-                "no driver is bound to it: its probe has failed, or nobody has bound it",
+                "no driver is bound to the VF: the probe has failed, or the VF was not bound",
             ),
             Self::Vf(lack) => lack.fmt(f),
         }

@@ -388,7 +388,7 @@ mod tests {
             json(&absent),
             serde_json::json!({
                 "vf": null, "pci": "0000:4b:00.1", "reached": null,
-                "reason": "there is no such PCI function (yet)",
+                "reason": "no such PCI function (yet)",
             })
         );
         assert_eq!(json(&right)["reason"], serde_json::Value::Null);
@@ -406,7 +406,7 @@ mod tests {
         assert_eq!(
             report.to_text(),
             "0 of 1 guests up\n  domain vm: waits: why\n      \
-             function 0000:4b:00.1: absent: there is no such PCI function (yet)\n      \
+             function 0000:4b:00.1: absent: no such PCI function (yet)\n      \
              function 0000:4b:00.1: absent: right\n"
         );
     }

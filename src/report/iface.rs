@@ -205,17 +205,17 @@ impl IfaceReport {
     pub fn headline(&self) -> String {
         let name = shown(&self.netdev);
         let set = match (self.configured, self.wanted.origins.is_empty()) {
-            (true, true) => "nothing is configured for it",
+            (true, true) => "no settings are configured",
             (true, false) => "configured",
             (false, _) => "NOT CONFIGURED",
         };
         let why = self.decision.as_ref().map(|d| d.why.as_str()).unwrap_or_default();
         let up = match self.bring_up {
             BringUp::NotAsked | BringUp::Pending => String::new(),
-            BringUp::Left => format!("; left to its stack: {why}"),
+            BringUp::Left => format!("; left to the network stack: {why}"),
             BringUp::Up => format!("; up: {why}"),
             BringUp::Waiting => format!("; no carrier yet: {why}"),
-            BringUp::Nobody => format!("; nobody brings it up: {why}"),
+            BringUp::Nobody => format!("; no network stack brings it up: {why}"),
             BringUp::Failed => "; NOT UP".to_owned(),
         };
         format!("{name}: {set}{up}")
@@ -255,9 +255,9 @@ pub fn stacks_text(views: &[View]) -> String {
             crate::report::stack::Answer::Yes | crate::report::stack::Answer::Hotplug => {
                 "claims it"
             }
-            crate::report::stack::Answer::ByHand => "knows it, by hand only",
+            crate::report::stack::Answer::ByHand => "knows it, but starts it by hand only",
             crate::report::stack::Answer::No => "does not claim it",
-            crate::report::stack::Answer::Missed => "does not claim it, and should",
+            crate::report::stack::Answer::Missed => "does not claim it, but should",
             crate::report::stack::Answer::Later => "cannot tell yet",
         };
         let (stack, phase) = (view.stack, view.phase.text());

@@ -80,12 +80,16 @@ impl fmt::Display for IfaceStep {
         match self {
             Self::Rename { to, aside: None } => write!(f, "rename to {to}"),
             Self::Rename { to, aside: Some(ifindex) } => {
-                write!(f, "rename to {to}, and who is called so to {} first", aside_name(*ifindex))
+                write!(
+                    f,
+                    "rename to {to}, after the interface of that name has been renamed to {}",
+                    aside_name(*ifindex)
+                )
             }
             Self::SetMode { mode } => write!(f, "set mode {}", mode.word()),
             Self::SetMtu { mtu } => write!(f, "set MTU {mtu}"),
             Self::SetUmcast { umcast } => write!(f, "set umcast {}", u8::from(*umcast)),
-            Self::AddChild { pkey, name } => write!(f, "make P_Key child {name} ({pkey})"),
+            Self::AddChild { pkey, name } => write!(f, "create P_Key child {name} ({pkey})"),
         }
     }
 }

@@ -107,7 +107,7 @@ impl ModuleTrouble {
     pub fn advice(&self, module: &ModuleName) -> Advice {
         match self {
             Self::Denied { by } => Advice::permanent(format!(
-                "if it is wanted, remove the line in {by}; if not, name it in modules.exclude of the configuration"
+                "to load it, remove the line in {by}; otherwise add it to modules.exclude of the configuration"
             )),
             Self::NotBuilt { kernel, .. } => Advice::permanent(format!(
                 "install the module for kernel {kernel} (distribution: the modules-extra or modules package; OFED: rebuild or `dkms autoinstall`), or run `depmod -a`; `modinfo {module}` must find it"
@@ -122,14 +122,12 @@ impl ModuleTrouble {
                 "modules of two origins are mixed: compare `modinfo -n {module} ib_core`, reinstall one origin whole and rebuild the initramfs"
             )),
             Self::OutOfMemory { .. } => {
-                Advice::permanent("free memory, or give a crash kernel more of it")
+                Advice::permanent("free memory, or reserve more for the crash kernel")
             }
             Self::Stuck { pid } => {
-                Advice::look(format!("see where it hangs: cat /proc/{pid}/stack; dmesg"))
+                Advice::look(format!("see where it hangs: `cat /proc/{pid}/stack`, and dmesg"))
             }
-            Self::Other { .. } => {
-                Advice::look(format!("run `modprobe -v {module}` and read dmesg"))
-            }
+            Self::Other { .. } => Advice::look(format!("run `modprobe -v {module}` and see dmesg")),
         }
     }
 }
@@ -142,10 +140,7 @@ impl fmt::Display for ModuleTrouble {
                 write!(f, "not built for the running kernel {kernel} (looked in {looked_in})")
             }
             Self::InstallOverride { command, by } => {
-                write!(
-                    f,
-                    "the install command {command:?} of {by} ran in its place and did not load it"
-                )
+                write!(f, "the install command {command:?} of {by} ran instead and did not load it")
             }
             Self::SignatureRefused { said } => {
                 write!(f, "the kernel refused its signature: {said}")

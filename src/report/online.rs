@@ -57,7 +57,7 @@ impl TryFrom<String> for Lack {
         let own = [Self::Answer, Self::Link, Self::Active, Self::Up, Self::Carrier, Self::Address];
         let rungs = Rung::ALL.into_iter().map(Self::Rung);
         let found = own.into_iter().chain(rungs).find(|lack| lack.word() == word);
-        found.ok_or_else(|| format!("{word:?} is nothing that a port can lack"))
+        found.ok_or_else(|| format!("{word:?} is not a state of a port"))
     }
 }
 
@@ -308,7 +308,7 @@ impl OnlineReport {
                 format!("no such port: {}", names.join(", "))
             }
             OnlineVerdict::NotOnline if self.gave_up() => {
-                format!("{count} after {took}: what is missing can no longer come")
+                format!("{count} after {took}: what is missing can no longer appear")
             }
             _ => format!("{count} after {took}"),
         }

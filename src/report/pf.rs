@@ -388,7 +388,7 @@ impl VfOutcome {
 
     fn state(&self) -> String {
         match (self.reached, self.deferred) {
-            (_, true) => "left as it is".to_owned(),
+            (_, true) => "not changed".to_owned(),
             (None, false) => "not created".to_owned(),
             (Some(reached), false) => {
                 format!(
@@ -429,7 +429,7 @@ impl Unresolved {
     /// The text of it.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
-        let mut lines = vec![format!("{} ({}): nothing can be done:", self.which, self.origin)];
+        let mut lines = vec![format!("{} ({}): no change is possible:", self.which, self.origin)];
         lines.extend(self.errors.iter().map(|error| format!("  error: {}", error.message)));
         lines
     }
@@ -571,7 +571,7 @@ mod tests {
         assert_eq!(value["findings"][0]["code"], "vf-plan-blocked");
         report.hindrance.number = Some(NumberFailed { step, failure: refused, kernel: None });
         let text = json_of(&report)["reason"].as_str().unwrap_or_default().to_owned();
-        assert!(text.starts_with("could not change the number of VFs from 0 to 8: "), "{text}");
+        assert!(text.starts_with("cannot change the number of VFs from 0 to 8: "), "{text}");
         assert!(report.to_text().contains(&format!("\n  why: {text}\n")), "{}", report.to_text());
     }
 

@@ -11,14 +11,14 @@ use crate::names::PciAddress;
 pub enum PfProblem {
     /// It is not on the bus.
     #[error(
-        "there is no PCI function at this address: the card may sit in another slot, see `lspci -D -d 15b3:`"
+        "no PCI function at this address: the adapter may be in another slot, see `lspci -D -d 15b3:`"
     )]
     Absent,
     /// No driver is bound to it.
-    #[error("no driver is bound to it, so it can have no VFs; see `lspci -k` and dmesg")]
+    #[error("no driver is bound to the PF, so that it cannot have VFs: see `lspci -k` and dmesg")]
     NoDriver,
     /// It is a VF.
-    #[error("it is a VF of {pf}, not a PF")]
+    #[error("this function is a VF of {pf}, not a PF")]
     IsVf {
         /// Its PF.
         pf: PciAddress,
@@ -38,7 +38,7 @@ pub enum PfProblem {
     },
     /// Its port is in Ethernet mode.
     #[error(
-        "its port is in Ethernet mode, where VFs have no GUIDs: set LINK_TYPE_P1=1 with mlxconfig, or take the PF out of the plan"
+        "the port is in Ethernet mode, in which VFs have no GUIDs. Set LINK_TYPE_P1=1 with mlxconfig, or remove the PF from the plan"
     )]
     Ethernet,
     /// Its RDMA device is not there yet, or not the netdev through which its
@@ -50,7 +50,7 @@ pub enum PfProblem {
     },
     /// What it administers for its VFs is not known, so nothing can be compared.
     #[error(
-        "the settings of its VFs cannot be read: {why}; its driver or firmware may hang, see dmesg and `ibprov status`"
+        "the settings of its VFs cannot be read: {why}. The driver or the firmware may hang: see dmesg and `ibprov status`"
     )]
     Unreadable {
         /// What was tried, and the answer; in JSON `reason`.
@@ -82,7 +82,7 @@ pub enum PfProblem {
 
 const NO_SRIOV: &str = "it has no SR-IOV (sriov_totalvfs is 0 or missing): enable it in the firmware with `mlxconfig -d PF set SRIOV_EN=1 NUM_OF_VFS=N`, then reset the card or reboot; the server's own firmware set-up must have SR-IOV on too";
 
-const NO_NETDEV: &str = "it has no IPoIB netdev, through which alone its VFs' GUIDs can be set (this host has no sriov/N files of MLNX_OFED): load ib_ipoib, see dmesg";
+const NO_NETDEV: &str = "the PF has no IPoIB netdev, which is needed to set GUIDs of VFs (this host has no sriov/N files of MLNX_OFED): load ib_ipoib, and see dmesg";
 
 impl PfProblem {
     /// It may come by waiting.

@@ -158,18 +158,18 @@ impl PlanReport {
     pub fn to_text(&self, all: bool) -> String {
         let mut text = String::new();
         if self.pfs.is_empty() {
-            text.push_str("no [[pf]] is configured: nothing is planned\n");
+            text.push_str("no [[pf]] is configured: there is no plan\n");
         }
         for pf in &self.pfs {
             pf.text(&mut text, all);
         }
         if self.drift {
             text.push_str(&format!(
-                "\ndrift: decide; the pins ({PINS_PATH}) hold until then\n  keep the pinned GUIDs: set the configuration, or the host's number, so that it gives them\n  keep them for another card: ibprov plan --pin\n  give the VFs new GUIDs: ibprov plan --pin --replace\n"
+                "\ndrift: the pinned GUIDs ({PINS_PATH}) stay in use until you choose:\n  keep the pinned GUIDs: set the configuration, or the host's number, so that it gives them\n  keep them for another adapter: ibprov plan --pin\n  use new GUIDs: ibprov plan --pin --replace\n"
             ));
         }
         for problem in &self.problems {
-            text.push_str(&format!("could not read {problem}\n"));
+            text.push_str(&format!("cannot read {problem}\n"));
         }
         text
     }
@@ -225,13 +225,13 @@ impl PlannedPf {
         if self.errors.is_empty() {
             text.push_str(&format!("  {}\n", self.summary()));
         } else {
-            text.push_str("  would be left alone:\n");
+            text.push_str("  would not be applied:\n");
         }
         if let Some(bind) = self.bind.filter(|_| self.wanted > 0) {
             text.push_str(&format!("  VFs are bound {bind}\n"));
         }
         if let Some(problem) = &self.problem {
-            text.push_str(&format!("  nothing can be done: {problem}\n"));
+            text.push_str(&format!("  no change is possible: {problem}\n"));
         }
         for deferred in &self.deferred {
             text.push_str(&format!("  deferred: {deferred}\n"));
@@ -248,7 +248,7 @@ impl PlannedPf {
         let [keep, create, change, remove, defer] =
             [Action::Keep, Action::Create, Action::Change, Action::Remove, Action::Defer]
                 .map(count);
-        let mut words = vec![format!("{} wanted, {} there", vfs(self.wanted), self.present)];
+        let mut words = vec![format!("{} planned, {} present", vfs(self.wanted), self.present)];
         let parts = [
             (create, "to create"),
             (change, "to change"),
@@ -277,7 +277,7 @@ fn lines(text: &mut String, kind: &str, findings: &[Finding]) {
         text.push_str(&format!("  {kind}: {finding}\n"));
     }
     if let Some(more) = findings.len().checked_sub(MOST_LINES).filter(|n| *n > 0) {
-        text.push_str(&format!("  {kind}: and {more} more of such\n"));
+        text.push_str(&format!("  {kind}: and {more} more like these\n"));
     }
 }
 

@@ -8,7 +8,7 @@ use crate::names::{Guid, GuidKind, PciAddress, VfIndex};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Finding {
     /// No such PF.
-    #[error("it is not there{}: it may come later; what is there: {}", shown_as(*.unregistered), list(.there))]
+    #[error("the PF is absent{}. It may appear later. Present: {}", shown_as(*.unregistered), list(.there))]
     Absent {
         /// Functions without an RDMA device, which could be it.
         unregistered: usize,
@@ -16,10 +16,10 @@ pub enum Finding {
         there: Vec<PciAddress>,
     },
     /// Its name fits several.
-    #[error("{} are all called that: name it by its PCI address", list(.0))]
+    #[error("{} all have this name: use the PCI address", list(.0))]
     Ambiguous(Vec<PciAddress>),
     /// Two `[[pf]]` mean one PF.
-    #[error("it is {pci}, which {other} names too: keep one of the two")]
+    #[error("duplicate [[pf]] for {pci}, which is also named at {other}: keep one of the two")]
     SamePf {
         /// The PF.
         pci: PciAddress,
@@ -27,7 +27,7 @@ pub enum Finding {
         other: String,
     },
     /// It is a VF.
-    #[error("{pci} is itself a VF, of {physfn}: name the PF")]
+    #[error("{pci} is a VF of {physfn}: name the PF instead")]
     IsVf {
         /// The function that the configuration names.
         pci: PciAddress,
@@ -40,23 +40,21 @@ pub enum Finding {
     )]
     NvSwitch(PciAddress),
     /// It is another kind of card.
-    #[error(
-        "{0} is no InfiniBand adapter: neither its PCI class nor its driver has an InfiniBand side"
-    )]
+    #[error("{0} is not an InfiniBand adapter, by its PCI class and by its driver")]
     NotHca(PciAddress),
     /// It is in Ethernet mode.
     #[error(
-        "its ports are in Ethernet mode, where VFs have MAC addresses and no GUIDs to plan: set InfiniBand with `mlxconfig -d {0} set LINK_TYPE_P1=1` and reset the firmware, or take the PF out of the configuration"
+        "the ports are in Ethernet mode, in which VFs have MAC addresses instead of GUIDs. Set InfiniBand with `mlxconfig -d {0} set LINK_TYPE_P1=1` and reset the firmware, or take the PF out of the configuration"
     )]
     Ethernet(PciAddress),
     /// It cannot have VFs at all.
     #[error(
-        "{0} has no SR-IOV capability (no sriov_totalvfs in sysfs): SR-IOV is off in its firmware (`mlxconfig -d {0} set SRIOV_EN=1 NUM_OF_VFS=N`, then reset the firmware), or the card has none"
+        "{0} has no SR-IOV capability (no sriov_totalvfs in sysfs): SR-IOV is disabled in its firmware (`mlxconfig -d {0} set SRIOV_EN=1 NUM_OF_VFS=N`, then reset the firmware), or the card has none"
     )]
     NoSriov(PciAddress),
     /// The firmware allows none.
     #[error(
-        "it shall have {wanted} VFs, and its sriov_totalvfs is 0: SR-IOV is off in its firmware: `mlxconfig -d {pci} set SRIOV_EN=1 NUM_OF_VFS={wanted}`, then reset the firmware"
+        "{wanted} VFs are planned, but SR-IOV is disabled in the firmware (sriov_totalvfs is 0). To enable it: `mlxconfig -d {pci} set SRIOV_EN=1 NUM_OF_VFS={wanted}`, then reset the firmware"
     )]
     SriovOff {
         /// The PF.
@@ -66,7 +64,7 @@ pub enum Finding {
     },
     /// The firmware allows fewer.
     #[error(
-        "it shall have {wanted} VFs, and its sriov_totalvfs is {total}: the firmware allows no more: `mlxconfig -d {pci} set SRIOV_EN=1 NUM_OF_VFS={wanted}`, then reset the firmware"
+        "{wanted} VFs are planned, but the firmware allows {total} (sriov_totalvfs). To raise the limit: `mlxconfig -d {pci} set SRIOV_EN=1 NUM_OF_VFS={wanted}`, then reset the firmware"
     )]
     TooManyVfs {
         /// The PF.
@@ -78,7 +76,7 @@ pub enum Finding {
     },
     /// vfio-pci without an IOMMU.
     #[error(
-        "VF {vf} is meant for vfio-pci, and the IOMMU is off ({pci} is in no iommu_group): boot with intel_iommu=on iommu=pt (AMD: iommu=pt), and switch on VT-d or AMD-Vi in the firmware setup"
+        "VF {vf} is planned for vfio-pci, but the IOMMU is off ({pci} has no iommu_group). Boot with intel_iommu=on iommu=pt (AMD: iommu=pt), and enable VT-d or AMD-Vi in the firmware setup"
     )]
     NoIommu {
         /// The PF.
@@ -87,7 +85,9 @@ pub enum Finding {
         vf: VfIndex,
     },
     /// The pins cannot be read, so nobody knows what the VFs were given.
-    #[error("the pins cannot be read: {path}: {why}: correct the file, or remove it to plan anew")]
+    #[error(
+        "cannot read the pin file {path}: {why}. Correct the file, or remove it to use the GUIDs of the configuration"
+    )]
     Pins {
         /// The pin file.
         path: String,
@@ -126,7 +126,7 @@ pub enum Finding {
     },
     /// A list or range ends too early.
     #[error(
-        "VF {vf} has no {kind} GUID: there are to be {vfs} VFs, and the {what} of {kind} GUIDs ends before it"
+        "VF {vf} has no {kind} GUID: {vfs} VFs are planned, but the {what} of {kind} GUIDs is shorter"
     )]
     Missing {
         /// The first VF without one.
@@ -148,11 +148,11 @@ pub enum Finding {
     },
     /// An offset to a GUID that is not known.
     #[error(
-        "its VFs' GUIDs are offsets to its port GUID, and {0} shows none (yet): it comes with the RDMA device"
+        "the GUIDs of VFs are offsets to the PF's port GUID, but {0} has none (yet): it appears with the RDMA device"
     )]
     NoBase(PciAddress),
     /// An offset leads out of 64 bits.
-    #[error("VF {vf}: {base} plus {offset} is no GUID: it leaves the 64 bits")]
+    #[error("VF {vf}: {base} plus {offset} is not a GUID: it exceeds 64 bits")]
     Overflow {
         /// The VF.
         vf: VfIndex,
@@ -163,7 +163,7 @@ pub enum Finding {
     },
     /// Zero is no GUID.
     #[error(
-        "VF {vf}: its {kind} GUID is all zero, which is no GUID: with it the port stays down, or rdma_cm fails"
+        "VF {vf}: the {kind} GUID is all zero, with which the port stays down or rdma_cm fails"
     )]
     Zero {
         /// The VF.
@@ -172,7 +172,7 @@ pub enum Finding {
         kind: GuidKind,
     },
     /// All ones is what parked VFs have.
-    #[error("VF {vf}: its {kind} GUID is all ones, which is no GUID")]
+    #[error("VF {vf}: the {kind} GUID is all ones, which is not a valid GUID")]
     AllOnes {
         /// The VF.
         vf: VfIndex,
@@ -180,7 +180,7 @@ pub enum Finding {
         kind: GuidKind,
     },
     /// The plan gives the same GUID twice.
-    #[error("VF {vf}: its {kind} GUID {guid} is the {other_kind} GUID of {other} too")]
+    #[error("VF {vf}: the {kind} GUID {guid} is also the {other_kind} GUID of {other}")]
     Duplicate {
         /// The VF.
         vf: VfIndex,
@@ -195,7 +195,7 @@ pub enum Finding {
     },
     /// A card, or a VF that no plan is for, has it.
     #[error(
-        "VF {vf}: its {kind} GUID {guid} is already the {other_kind} GUID of {other} on this host"
+        "VF {vf}: the {kind} GUID {guid} is already the {other_kind} GUID of {other} on this host"
     )]
     Hardware {
         /// The VF.
@@ -211,7 +211,7 @@ pub enum Finding {
     },
     /// Two IPv6 link-local addresses would be one.
     #[error(
-        "VF {vf}: its port GUID {guid} differs from that of {other} only in bit 0x02 of the first byte, so both get the same IPv6 link-local address"
+        "VF {vf}: the port GUID {guid} differs from that of {other} only in bit 0x02 of the first byte, so both get the same IPv6 link-local address"
     )]
     Twin {
         /// The VF.
@@ -255,7 +255,7 @@ pub enum Finding {
     },
     /// Two patterns give one name, or a PF has it.
     #[error(
-        "VF {vf}: its {what} name would be {name}, which is that of {other}: choose another pattern for one of them"
+        "VF {vf}: the {what} name would be {name}, which is that of {other}: choose another pattern for one of them"
     )]
     SameName {
         /// The VF.
@@ -269,7 +269,7 @@ pub enum Finding {
     },
     /// The group bit is set (a warning).
     #[error(
-        "VF {vf}{}: the GUID {guid} has the group bit (0x01 of its first byte) set: no device may have such an EUI-64; the fabric was seen to bear it",
+        "VF {vf}{}: the GUID {guid} has the group bit set (0x01 of the first byte), which EUI-64 does not allow for a device. Fabrics were observed to accept it",
         and_more(*.more)
     )]
     Group {
@@ -282,7 +282,7 @@ pub enum Finding {
     },
     /// Not locally administered (a warning).
     #[error(
-        "VF {vf}{}: the GUID {guid} is not locally administered (0x02 of its first byte is not set): a vendor may give it to a card",
+        "VF {vf}{}: the GUID {guid} is not locally administered (0x02 of the first byte is not set): a vendor may assign it to an adapter",
         and_more(*.more)
     )]
     NotLocal {
@@ -295,14 +295,14 @@ pub enum Finding {
     },
     /// The host's number is that of a name that may change (a warning).
     #[error(
-        "the host's number comes from the name {}, which is neither in /etc/hostname nor on the kernel command line (systemd.hostname=): DHCP may change it, and the GUIDs with it: set one of the two, or host.number, or pin the GUIDs (ibprov plan --pin)",
+        "the host's number comes from the name {}, which is neither in /etc/hostname nor on the kernel command line (systemd.hostname=): DHCP may change it, and the GUIDs with it. Set one of the two, or host.number, or pin the GUIDs (ibprov plan --pin)",
         quoted(.0)
     )]
     TransientName(String),
     /// The configuration would give another GUID than the pinned one (a warning:
     /// the pin holds).
     #[error(
-        "drift: VF {vf}{}: the configuration now gives {kind} GUID {now}, and {pinned} is pinned and holds",
+        "drift: VF {vf}{}: the configured {kind} GUID is {now}, but {pinned} is pinned and stays in use",
         and_more(*.more)
     )]
     Drift {
@@ -318,11 +318,11 @@ pub enum Finding {
         pinned: Guid,
     },
     /// The configuration gives nothing any more (a warning: the pin holds).
-    #[error("drift: the configuration gives no GUIDs any more, and the pinned ones hold: {0}")]
+    #[error("drift: the configuration no longer gives GUIDs; the pinned ones stay in use: {0}")]
     DriftNothing(Box<Self>),
     /// Another card than when it was pinned (a warning: the pin holds).
     #[error(
-        "drift: it is another card than when it was pinned (port GUID {then} then, {now} now); the pinned GUIDs hold for it"
+        "drift: the adapter was replaced after the GUIDs were pinned (port GUID {then} then, {now} now); the pinned GUIDs stay in use"
     )]
     OtherCard {
         /// The first pinned port GUID.

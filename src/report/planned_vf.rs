@@ -70,7 +70,7 @@ pub enum Action {
 /// from these, `reason`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// The VF is made anew, since the number of VFs changes only by way of none.
+    /// The VF is made anew, since sriov_numvfs can only be changed via 0.
     MadeAnew,
     /// Its node GUID at the PF.
     NodeGuid {
@@ -135,7 +135,7 @@ impl Change {
             value.map_or_else(|| absent.to_owned(), ToString::to_string)
         }
         match self {
-            Self::MadeAnew => "there".to_owned(),
+            Self::MadeAnew => "present".to_owned(),
             Self::NodeGuid { from, .. } | Self::PortGuid { from, .. } => {
                 shown(from.as_ref(), "unknown")
             }
@@ -147,24 +147,24 @@ impl Change {
 
     fn to(&self) -> String {
         match self {
-            Self::MadeAnew => "made anew".to_owned(),
+            Self::MadeAnew => "recreated".to_owned(),
             Self::NodeGuid { to, .. } | Self::PortGuid { to, .. } => to.to_string(),
             Self::Policy { to, .. } => to.to_string(),
             Self::Driver { to, .. } => to.clone().unwrap_or_else(|| "none".to_owned()),
-            Self::BoundAgain { .. } => "bound again".to_owned(),
+            Self::BoundAgain { .. } => "rebound".to_owned(),
         }
     }
 
     /// Why, where it is not clear from the two.
     fn why(&self) -> Option<String> {
         match self {
-            Self::MadeAnew => Some("the number of VFs changes only by way of none".to_owned()),
+            Self::MadeAnew => Some("sriov_numvfs can only be changed via 0".to_owned()),
             Self::NodeGuid { .. } | Self::PortGuid { .. } => (!self.brings_guid())
-                .then(|| "the VF shows another: firmware may not have taken it".to_owned()),
+                .then(|| "the VF shows another: the firmware may have ignored it".to_owned()),
             Self::Policy { .. } | Self::Driver { .. } => None,
             Self::BoundAgain { shows: Some(shows), .. } => Some(shows.to_string()),
             Self::BoundAgain { shows: None, .. } => {
-                Some("it reads its GUIDs when it is bound".to_owned())
+                Some("a VF reads its GUIDs when it is bound".to_owned())
             }
         }
     }

@@ -220,7 +220,7 @@ impl std::fmt::Display for NotExpected {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::NvSwitchManagement => f.write_str(
-                "it manages an NVSwitch (SMDL=SW_MNG in its product data): it is nvidia-fabricmanager's, no port of a fabric",
+                "it manages an NVSwitch (SMDL=SW_MNG in its product data) and belongs to nvidia-fabricmanager",
             ),
             Self::NotListed => f.write_str("boot.ports is \"listed\", and no [[port]] names it"),
             Self::Ignored { by } => write!(f, "boot.ignore names it ({by})"),

@@ -251,16 +251,16 @@ impl Action {
     pub const fn text(self) -> &'static str {
         match self {
             Self::Nothing => "nothing to do",
-            Self::Leave => "leave it to its stack",
+            Self::Leave => "leave it to the network stack",
             Self::WaitForService => "wait for the service, then look again",
             Self::WaitForHotplug => "wait for ifupdown's own unit, then look again",
             Self::Ifup => "run ifup",
             Self::IfupAgain => "run ifup --force",
             Self::IfupAnew => "run ifdown --force, then ifup",
             Self::StartHotplug => "start ifupdown's own unit for it",
-            Self::Verify => "let its stack, and see that it does",
-            Self::Stuck => "it cannot come up",
-            Self::Nobody => "nobody brings it up",
+            Self::Verify => "verify that the network stack brings it up",
+            Self::Stuck => "the interface cannot come up",
+            Self::Nobody => "no network stack brings it up",
         }
     }
 }

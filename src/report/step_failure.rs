@@ -62,7 +62,7 @@ impl fmt::Display for StepFailure {
             ),
             Self::NoChild { why } => write!(f, "cannot start a child process: {why}"),
             Self::ProbeHangs => {
-                write!(f, "read driver_override: another driver's probe of it hangs")
+                write!(f, "cannot read driver_override: a probe by another driver hangs")
             }
             Self::NoSuchVf => write!(f, "the VF is not there any more"),
             Self::Unexpected { answer } => write!(f, "an unexpected answer: {answer}"),

@@ -67,13 +67,15 @@ impl fmt::Display for Use {
             Self::OtherNamespace { what } => {
                 write!(f, "its {what} is not in this network namespace")
             }
-            Self::Process { resource, pid } => write!(f, "process {pid} owns a {resource} of it"),
+            Self::Process { resource, pid } => {
+                write!(f, "process {pid} owns a {resource} of the VF")
+            }
             Self::Kernel { resource, module } => {
-                write!(f, "kernel module {module} owns a {resource} of it")
+                write!(f, "kernel module {module} owns a {resource} of the VF")
             }
             Self::Stacked { netdev, with } => write!(f, "{netdev} is stacked with {with}"),
             Self::Network { netdev, what } => write!(f, "{netdev} has {what}"),
-            Self::Unknown { why } => write!(f, "whether it is used cannot be determined: {why}"),
+            Self::Unknown { why } => write!(f, "its use cannot be determined: {why}"),
         }
     }
 }

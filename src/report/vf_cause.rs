@@ -86,12 +86,11 @@ impl fmt::Display for VfCause {
                     Some(WhyLacking::Failed { step, failure }) => write!(f, ": {step}: {failure}")?,
                     Some(WhyLacking::LeftToGuests { step, failure }) => write!(
                         f,
-                        ": {step}: {failure}; mlx4_core leaves VFs from number probe_vf on to virtual machines"
+                        ": {step}: {failure}; mlx4_core does not bind VFs from number probe_vf on"
                     )?,
-                    Some(WhyLacking::Dropped) => write!(
-                        f,
-                        ", although setting it was reported as done: the firmware dropped it"
-                    )?,
+                    Some(WhyLacking::Dropped) => {
+                        write!(f, ", although setting it succeeded: the firmware ignored it")?;
+                    }
                     Some(WhyLacking::OthersGoOn) => write!(
                         f,
                         ", although it was bound after they were set: the VF's firmware goes on with others; a reset of the VF or the card may help"
@@ -126,7 +125,7 @@ impl NumberFailed {
             (_, Some(Errno::ENOMEM)) => {
                 "the bridge above has no room for the VFs' memory: enable SR-IOV in the server's firmware set-up, or boot with pci=realloc"
             }
-            (_, Some(Errno::EBUSY)) => "somebody else has changed the number meanwhile",
+            (_, Some(Errno::EBUSY)) => "another process has changed the number in between",
             (_, Some(Errno::ENOENT)) => "the driver has let go of the PF, or cannot do SR-IOV",
             _ => "see dmesg for the PF",
         }
@@ -136,7 +135,7 @@ impl NumberFailed {
 impl fmt::Display for NumberFailed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { step, failure, kernel } = self;
-        write!(f, "could not {step}: {failure}: {}{}", self.meaning(), Kernel(kernel.as_ref()))
+        write!(f, "cannot {step}: {failure}: {}{}", self.meaning(), Kernel(kernel.as_ref()))
     }
 }
 

@@ -118,8 +118,8 @@ impl fmt::Display for GuidAtPf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { which, is, planned } = self;
         match is {
-            Some(is) => write!(f, "its {which} at the PF is {is} instead of {planned}"),
-            None => write!(f, "its {which} at the PF cannot be read; wanted is {planned}"),
+            Some(is) => write!(f, "the {which} at the PF is {is} instead of {planned}"),
+            None => write!(f, "the {which} at the PF cannot be read; wanted is {planned}"),
         }
     }
 }
@@ -141,12 +141,12 @@ impl fmt::Display for OtherDriver {
 }
 
 /// How a VF gets its names.
-const ANEW: &str = "take the VF from its driver (`echo PCI-ADDRESS >/sys/bus/pci/drivers/DRIVER/unbind`) and run `ibprov apply`";
+const ANEW: &str = "unbind the VF from its driver (`echo PCI-ADDRESS >/sys/bus/pci/drivers/DRIVER/unbind`) and run `ibprov apply`";
 
 impl fmt::Display for VfLack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Absent => write!(f, "it does not exist"),
+            Self::Absent => write!(f, "the VF does not exist"),
             Self::GuidsAtPf(guids) => {
                 let guids: Vec<String> = guids.iter().map(ToString::to_string).collect();
                 f.write_str(&guids.join(", "))
@@ -166,7 +166,7 @@ impl fmt::Display for VfLack {
                 f,
                 "{driver} is bound and has no RDMA device: the probe of its RDMA half failed or was interrupted"
             ),
-            Self::NoNetdev => write!(f, "ib_ipoib has made no netdev for it"),
+            Self::NoNetdev => write!(f, "ib_ipoib has not created a netdev for the VF"),
             Self::Shows(guid) => guid.fmt(f),
             Self::Unread(VfGuid::Port) => {
                 write!(f, "its port GUID (GID 0) cannot be read, so it is not verified")

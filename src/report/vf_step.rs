@@ -197,7 +197,7 @@ impl fmt::Display for VfStep {
                 after.map_or(Ok(()), |after| write!(f, " after VF {after}"))
             }
             Self::RestoreOverride { pci, to } if to.is_empty() => {
-                write!(f, "clear driver_override of {pci}, left by a run that was cut short")
+                write!(f, "clear driver_override of {pci}, left by an interrupted run")
             }
             Self::RestoreOverride { pci, to } => {
                 write!(f, "set driver_override of {pci} back to {to}")
@@ -297,7 +297,7 @@ pub enum Undone {
 impl fmt::Display for Undone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Guids => write!(f, "its GUIDs are not those of the plan"),
+            Self::Guids => write!(f, "its GUIDs are not as planned"),
             Self::Shows(guid) => guid.fmt(f),
             Self::HalfBound => write!(f, "the RDMA half of its driver has not taken it"),
             Self::Driver(driver) => driver.fmt(f),

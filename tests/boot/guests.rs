@@ -68,7 +68,7 @@ fn a_guest_without_its_vf_holds_up_nobody() {
     assert!(unit.contains("ActiveState=active\n") && unit.contains("SubState=running"), "{unit}");
     assert!(
         unit.contains(
-            "domain late waits: VF 0000:4b:00.0/1 (0000:4b:00.2): its link policy is Down"
+            "domain late waits: VF 0000:4b:00.0/1 (0000:4b:00.2): the link state is set to down"
         ),
         "{unit}"
     );
@@ -101,7 +101,7 @@ fn it_starts_when_its_vf_becomes_right() {
 #[test]
 fn what_cannot_be_started_is_told_and_why() {
     let outcome = boot("guests");
-    assert_failed(&outcome, "boot.json", "reported", "its link policy is Down");
+    assert_failed(&outcome, "boot.json", "reported", "the link state is set to down");
     assert_failed(&outcome, "boot.json", "ghost", "libvirt has no domain of this name");
     assert_failed(&outcome, "boot.json", "broken", "/nowhere");
     assert_failed(&outcome, "boot.json", "fails.service", "exit-code");
@@ -168,8 +168,8 @@ fn status_and_dry_run_show_all_and_start_nothing() {
     for line in [
         "6 of 12 guests up",
         "VF 0000:4b:00.0/0 (0000:4b:00.1): handed-over: right",
-        "domain late: waits: VF 0000:4b:00.0/1 (0000:4b:00.2): its link policy is Down",
-        "VF 0000:4b:00.0/1 (0000:4b:00.2): created: its link policy is Down",
+        "domain late: waits: VF 0000:4b:00.0/1 (0000:4b:00.2): the link state is set to down",
+        "VF 0000:4b:00.0/1 (0000:4b:00.2): created: the link state is set to down",
         "domain broken: FAILED: virsh start:",
     ] {
         assert!(status.contains(line), "{line:?} is not in\n{status}");

@@ -105,7 +105,7 @@ fn a_vendor_file_in_etc_leaves_ibprov_half_enabled() {
     assert_eq!(status["units"]["enabled"], true);
     assert_eq!(codes(&status), ["openibd-alias-broken"]);
     let text = text(&status, "openibd-alias-broken");
-    let why = "/etc/systemd/system/openibd.service is a file of its own";
+    let why = "/etc/systemd/system/openibd.service is a regular file";
     assert!(text.contains(why), "{text}");
     // What requires openibd.service pulls in the vendor's.
     assert!(guest.file("calls").starts_with("start bootid="), "{:?}", guest.file("calls"));

@@ -80,8 +80,8 @@ fn a_bad_plan_is_told_and_nothing_would_be_done() {
         &node(17),
         &[PF],
         &expect![[r#"
-            PF 0000:4b:00.0 (/etc/ibprov/ibprov.toml:1): nothing can be done:
-              error: it shall have 17 VFs, and its sriov_totalvfs is 16: the firmware allows no more: `mlxconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=17`, then reset the firmware
+            PF 0000:4b:00.0 (/etc/ibprov/ibprov.toml:1): no change is possible:
+              error: 17 VFs are planned, but the firmware allows 16 (sriov_totalvfs). To raise the limit: `mlxconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=17`, then reset the firmware
             exit 3
         "#]],
     );
@@ -177,7 +177,7 @@ fn an_rdma_device_that_is_not_there_and_a_vf_are_errors_that_say_what_is_there()
         &half_bound(),
         &["4b:00.1", "--dry-run"],
         &expect![[r#"
-            error: 0000:4b:00.1 is a VF of 0000:4b:00.0: give the PF's address
+            error: 0000:4b:00.1 is a VF of 0000:4b:00.0: use the PF's address
             exit 2
         "#]],
     );
@@ -199,7 +199,7 @@ fn a_pf_that_is_not_there_is_an_error_and_one_without_a_plan_is_none() {
         &host,
         &["0000:01:00.0", "--dry-run"],
         &expect![[r#"
-            PF 0000:01:00.0 is in no [[pf]] of the configuration: nothing to do
+            PF 0000:01:00.0 has no [[pf]] in the configuration: nothing to do
             exit 0
         "#]],
     );

@@ -105,7 +105,7 @@ fn the_good_boot_is_healthy_although_ifup_was_skipped() {
             openibd-enabled.log:17: [Apr 02 11:09:43] Bringing up interface ib0:  [  OK  ]
 
         info: harmless-warning (confidence high)
-          1 alarming line(s) that mean nothing: the network service brings the interface up.
+          1 harmless message that looks like an error: the network service brings the interface up.
           Cause:
             1. the network service brings the interface up
           Evidence:
@@ -248,7 +248,7 @@ fn archives_and_mounted_systems_are_read() {
 #[test]
 fn what_cannot_be_looked_at_is_exit_2() {
     expect![[r#"
-        warning: could not read all of it: none.log: ENOENT: No such file or directory
+        warning: cannot read all input: none.log: ENOENT: No such file or directory
         error: nothing could be read
         exit 2
     "#]]

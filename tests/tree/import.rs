@@ -94,7 +94,7 @@ fn an_agent_that_reads_the_same_file_is_left_to_do() {
         # From /etc/infiniband/openib.conf, by `ibprov import`.
 
         # To do by hand:
-        # - /lib/udev/rules.d/90-ib.rules: mlnx_interface_mgr goes on setting interfaces after this file: ln -sf /dev/null /etc/udev/rules.d/90-ib.rules && udevadm control --reload
+        # - /lib/udev/rules.d/90-ib.rules: mlnx_interface_mgr continues to configure interfaces from this file: ln -sf /dev/null /etc/udev/rules.d/90-ib.rules && udevadm control --reload
         exit 1
     "#]].assert_eq(&host.show(&["import", "openib-conf"]));
 }

@@ -4,7 +4,8 @@
 use crate::host::{Host, PF, PortSpec};
 
 const BRIDGE: &str = "0000:01:00.0";
-const WHY: &str = "it manages an NVSwitch (SMDL=SW_MNG in its product data): it is nvidia-fabricmanager's, no port of a fabric";
+const WHY: &str =
+    "it manages an NVSwitch (SMDL=SW_MNG in its product data) and belongs to nvidia-fabricmanager";
 
 /// Product data with one field of the vendor's.
 fn product_data(field: &str) -> Vec<u8> {

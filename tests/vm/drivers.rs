@@ -14,7 +14,7 @@ fn what_udev_leaves_without_a_driver_is_loaded_and_reported() {
     assert_eq!(driver["pci"], "0001:01:00.0");
     let half = of_kind("load-rdma-half").expect("the RDMA half was loaded by boot");
     assert_eq!(half["module"], "mlx5_ib");
-    guest.journal.expect("ibprov.service", "done by ibprov: load the driver of 0001:01:00.0");
+    guest.journal.expect("ibprov.service", "changed by ibprov: load the driver of 0001:01:00.0");
 }
 
 #[test]
@@ -91,11 +91,11 @@ fn a_plan_tells_each_difference_until_there_is_none() {
     }
     assert_eq!(exit("plan.half").as_deref(), Some("exit 1"));
     let unbound = vfs("plan.unbound");
-    let again = |line: &&String| line.contains("driver mlx5_core -> bound again (its node GUID is");
+    let again = |line: &&String| line.contains("driver mlx5_core -> rebound (its node GUID is");
     assert_eq!(unbound.iter().filter(again).count(), 4, "{}", guest.file("plan.unbound"));
     let done = guest.file("plan.done");
     assert!(done.starts_with("PF 0000:01:00.0 mlx5_0"), "nothing but the plan: {done}");
-    assert_eq!(done.matches("2 VFs wanted, 2 there, 2 as wanted").count(), 2, "{done}");
+    assert_eq!(done.matches("2 VFs planned, 2 present, 2 as wanted").count(), 2, "{done}");
     assert_eq!(exit("plan.done").as_deref(), Some("exit 0"), "{done}");
 }
 
@@ -109,12 +109,12 @@ fn pins_are_written_once_and_hold_for_another_host_number() {
     );
     assert_eq!(
         guest.file("plan.again"),
-        "/etc/ibprov/guid-pins.toml is as it should be: nothing was written\nexit 0\n"
+        "/etc/ibprov/guid-pins.toml is up to date: it was not written\nexit 0\n"
     );
     let pins = guest.file("guid-pins.toml");
     assert!(pins.contains("[\"0200:0000:0012:0001\", \"0200:0000:0012:0101\"], # VF 1"), "{pins}");
     let drift = guest.file("plan.drift");
-    assert!(drift.contains("the configuration now gives node GUID 0200:0000:0013:0000, and 0200:0000:0012:0000 is pinned and holds"), "{drift}");
+    assert!(drift.contains("the configured node GUID is 0200:0000:0013:0000, but 0200:0000:0012:0000 is pinned and stays in use"), "{drift}");
     assert_eq!(drift.matches("2 as wanted, GUIDs pinned").count(), 2, "{drift}");
     assert!(drift.ends_with("exit 1\n"), "{drift}");
     let new = guest.file("plan.new");

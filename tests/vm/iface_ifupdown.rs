@@ -18,8 +18,8 @@ fn one_that_is_there_before_the_network_is_left_to_it() {
         ("ib0 is set", set.at),
         ("network-pre.target", journal.started("network-pre.target")),
     ]);
-    let left =
-        journal.find("ib0: configured; left to its stack: networking.service has not started yet");
+    let left = journal
+        .find("ib0: configured; left to the network stack: networking.service has not started yet");
     assert!(left.is_some_and(|e| e.field("IBPROV_STACK") == "ifupdown"));
 }
 

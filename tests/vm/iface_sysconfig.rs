@@ -13,8 +13,9 @@ fn scene(name: &str) -> String {
 fn network_scripts_bring_up_what_is_there_before_them() {
     assert_eq!(scene("before"), "active umcast=1 10.0.0.1/24 ups=1");
     let guest = boot("iface_sysconfig");
-    let left =
-        guest.journal.find("ib0: configured; left to its stack: network.service has not started");
+    let left = guest
+        .journal
+        .find("ib0: configured; left to the network stack: network.service has not started");
     assert!(left.is_some_and(|e| e.field("IBPROV_STACK") == "network-scripts"));
     let set = guest.journal.find("ib0: set umcast 1").expect("ib0 is set");
     assert_in_order(&[

@@ -216,13 +216,13 @@ mod tests {
     fn what_was_set_and_is_not_there_was_dropped_by_the_firmware() {
         assert_eq!(
             said(|vf| vf.admin.node_guid = Some(OTHER), &[(node_guid(), None)]),
-            "its node GUID at the PF is 0000:0000:0000:0007 instead of 0200:0000:0000:0001, although setting it was reported as done: the firmware dropped it"
+            "the node GUID at the PF is 0000:0000:0000:0007 instead of 0200:0000:0000:0001, although setting it succeeded: the firmware ignored it"
         );
         let policy = VfStep::Policy { vf: index(), from: None, to: Policy::Follow };
         let down = |vf: &mut ObservedVf| vf.admin.policy = Some(Policy::Down);
         assert_eq!(
             said(down, &[(policy, None)]),
-            "its policy is Down instead of Follow, although setting it was reported as done: the firmware dropped it"
+            "its policy is Down instead of Follow, although setting it succeeded: the firmware ignored it"
         );
     }
 
@@ -270,7 +270,7 @@ mod tests {
         let left = said(unbound, &[(bind("mlx4_core"), Some(refused(Errno::ENODEV)))]);
         assert!(
             left.ends_with(
-                "ENODEV: No such device; mlx4_core leaves VFs from number probe_vf on to virtual machines"
+                "ENODEV: No such device; mlx4_core does not bind VFs from number probe_vf on"
             ),
             "{left}"
         );
@@ -292,7 +292,7 @@ mod tests {
         let no_room = told(refused(Errno::ENOSPC));
         assert!(
             no_room.starts_with(
-                "could not change the number of VFs from 0 to 8: write \"8\" to /sys/x: ENOSPC: No space left on device: the firmware has no room for so many VFs: lower the number or raise NUM_OF_VFS with mlxconfig"
+                "cannot change the number of VFs from 0 to 8: write \"8\" to /sys/x: ENOSPC: No space left on device: the firmware has no room for so many VFs: lower the number or raise NUM_OF_VFS with mlxconfig"
             ),
             "{no_room}"
         );
@@ -300,7 +300,7 @@ mod tests {
         for (failure, want) in [
             (refused(Errno::ERANGE), "more than sriov_totalvfs"),
             (refused(Errno::ENOMEM), "pci=realloc"),
-            (refused(Errno::EBUSY), "somebody else"),
+            (refused(Errno::EBUSY), "another process"),
             (refused(Errno::ENOENT), "the driver has let go of the PF"),
             (refused(Errno::EIO), "see dmesg for the PF"),
             (StepFailure::Unfinished, "the driver hangs in making or removing VFs"),

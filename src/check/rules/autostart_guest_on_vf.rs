@@ -9,9 +9,12 @@ The guest is marked autostart and has a VF. libvirtd starts it as soon as it com
 up itself, which is not ordered after the making of the VFs: sometimes the VF is
 there, sometimes not.
 
-What to do: virsh autostart --disable GUEST and list it in ibprov.toml, so that
-ibprov-guests.service starts it when its VF is ready; or a drop-in After=ibprov.service
-for libvirtd.service (virtqemud.service).",
+Remedy: list the guest as [[guest]] in ibprov.toml, so that ibprov-guests.service
+starts it when its VF is ready, and disable libvirt's autostart:
+
+    virsh autostart --disable GUEST
+
+Or order libvirtd.service (virtqemud.service) after ibprov.service with a drop-in.",
     needles: &[&["Failed to autostart", "autostart"]],
     judge: Judge::Boot(judge),
 };

@@ -19,12 +19,13 @@ command that was refused during probe, \"Couldn't register device with driver
 model\", \"ipoib_intf_alloc failed\". Such faults come with a kernel update and go
 with the next one; some strike at some boots only.
 
-What to do: boot the kernel that worked. Search for the function at the top of the
-trace, or for the refused command with its syndrome; report it to linux-rdma with
-the whole trace. A firmware update helps where a new driver meets an old firmware.
+Remedy: boot the kernel that worked. Search for the function at the top of the trace,
+or for the refused command with its syndrome, and report it to linux-rdma with the
+whole trace. If a new driver runs with old firmware, update the firmware.
 
 What it is not: a probe that fails because firmware does not answer
-(fw-init-timeout), is too old (firmware-too-old), or of a VF (vf-probe-failed).",
+(fw-init-timeout) or is too old (firmware-too-old), or the probe of a VF
+(vf-probe-failed).",
     needles: &[
         &[
             "+0x",

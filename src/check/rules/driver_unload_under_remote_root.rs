@@ -11,8 +11,8 @@ disk without a word of a disk controller, then hung tasks of the journal and of 
 file system's own threads. Without a word of a session or an unload in the log it may
 be any disk, and is only a warning.
 
-What to do: never unload that driver (ALLOW_STOP=no in openib.conf; ibprov unloads
-nothing). The host must be reset.",
+Remedy: reset the host. Never unload that driver: set ALLOW_STOP=no in openib.conf.
+ibprov does not unload modules.",
     needles: &[&[
         "I/O error, dev",
         "blocked for more than",

@@ -9,13 +9,13 @@ that the firmware reports itself, or a counter that stands still. The driver the
 to recover the device; VFs, their GUIDs and every connection of that function are gone
 until it has, and all commands fail meanwhile.
 
-How it shows: \"Fatal error 3 detected\", \"device's health compromised - reached miss
+Symptoms: \"Fatal error 3 detected\", \"device's health compromised - reached miss
 count\", \"starting health recovery flow\", \"health recovery failed\", \"Driver is in error
 state. Unloading\". A recovery that went well is a warning: what was set on VFs before is
 lost.
 
-What to do: look at what the firmware says of itself, power the host off and on, and
-report it with that output to the vendor.",
+Remedy: read what the firmware reports about itself, power the host off and on, and send
+that output to the vendor.",
     needles: &[&[
         "Fatal error ",
         "health compromised",

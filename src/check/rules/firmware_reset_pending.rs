@@ -9,12 +9,12 @@ after the host was without power. A reboot is not always one: many hosts keep th
 powered. Until then the adapter works with the settings of before, so VFs that were
 asked for are not there.
 
-How it shows: mlxconfig or mstconfig print other values under Next Boot than under
+Symptoms: mlxconfig or mstconfig print other values under Next Boot than under
 Current, or \"Please reboot machine to load new configurations\"; the driver says \"Cold
 reset is required\" or \"PCI Sync FW Update Reset\".
 
-What to do: power the host off and on, then look at the settings again. If Current is
-still not Next Boot after that, do not write them again and again.",
+Remedy: power the host off and on, then read the settings again. If Current still
+differs from Next Boot after that, do not write them again.",
     needles: &[&[
         "Cold reset is required",
         "PCI Sync FW Update Reset",

@@ -10,11 +10,13 @@ firmware, or needs something that this firmware has not. It says so and leaves t
 card alone. (ib_mthca's \"HCA FW version 5.1.000 is old\" is only advice: the card
 works.)
 
-How it shows: \"Installed FW has unsupported command interface revision\",
+Symptoms: \"Installed FW has unsupported command interface revision\",
 \"driver does not support command interface version\".
 
-What to do: mstflint -d ADDRESS q, burn the newest firmware for the card's PSID;
-or use the driver that is as old as the firmware.",
+Remedy: burn the newest firmware for the adapter's PSID, or use a driver of the same
+age as the firmware. To show firmware version and PSID:
+
+    mstflint -d ADDRESS q",
     needles: &[&[
         "upgrade to later FW",
         "sys files not found (/sys/class/infiniband",

@@ -10,12 +10,14 @@ is in a bad state (a failed update, a reset that did not end, no power), or it i
 gone: a register that reads 0xffffffff, firmware version 65535.65535.65535, means
 that nothing answers at that address any more, as when a host takes a VF away.
 
-How it shows: \"Waiting for FW initialization, timeout abort in\", \"Firmware over
+Symptoms: \"Waiting for FW initialization, timeout abort in\", \"Firmware over
 120000 MS in pre-initializing state\", commands that time out, \"Failed to reset
 HCA\".
 
-What to do: power the host off and on (a warm reset does not reset the card);
-mstflint -d ADDRESS q; burn the firmware again; another slot.",
+Remedy: power the host off and on (a warm reset does not reset the adapter). If that
+does not help, burn the firmware again, or try another slot. To query the firmware:
+
+    mstflint -d ADDRESS q",
     needles: &[
         &[
             "Waiting for FW initialization",

@@ -158,16 +158,16 @@ fn judge(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
     if lines.is_empty() {
         return Vec::new();
     }
+    let said = match lines.len() {
+        1 => "1 harmless message that looks like an error".to_owned(),
+        n => format!("{n} harmless messages that look like errors"),
+    };
     vec![
         Finding::new(
             RULE.code,
             Severity::Info,
             Confidence::High,
-            format!(
-                "{} alarming line(s) that mean nothing: {}.",
-                lines.len(),
-                whys.first().copied().unwrap_or_default()
-            ),
+            format!("{said}: {}.", whys.first().copied().unwrap_or_default()),
         )
         .chain(whys)
         .quoting(seen::quotes(boot, lines)),

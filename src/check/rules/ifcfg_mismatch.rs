@@ -8,12 +8,14 @@ A profile or ifcfg file names an interface or an address (HWADDR) that no device
 has: the card was replaced, the name changed, or the whole 20 bytes of an IPoIB
 address were written down, of which the first 12 change.
 
-How it shows: \"No suitable device found for this connection\", \"Device ib0 has
+Symptoms: \"No suitable device found for this connection\", \"Device ib0 has
 different MAC address than expected, ignoring\", \"Device ib0 does not seem to be
 present\" for a device that never comes.
 
-What to do: compare HWADDR and the name with `ip link`; of an IPoIB address only the
-last 8 bytes stay.",
+Remedy: compare HWADDR and the name with the interface. Only the last 8 bytes of an
+IPoIB address are constant.
+
+    ip link show",
     needles: &[&[
         "No suitable device found",
         "different MAC address than expected",

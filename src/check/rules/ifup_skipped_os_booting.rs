@@ -11,7 +11,10 @@ line \"OS is booting, will not run ifup\" is in every good boot, as long as the
 network service comes later. Where the network service had already asked and
 found nothing, nobody brings the interface up.
 
-What to do: repair what made the netdev late (the finding above); ifup it now.",
+Remedy: remedy the cause of the late netdev (the finding above). To bring the
+interface up now:
+
+    ifup ib0",
     needles: &[&["OS is booting, will not run ifup"]],
     judge: Judge::Boot(judge),
 };

@@ -10,11 +10,13 @@ adapter, or no ib_ipoib. dracut waits for the interface until its time is over a
 a shell. Since 2025 rdma-core's dracut module is left out of images that are made for
 any host.
 
-How it shows: \"dracut-initqueue: timeout\" or \"Could not boot\" with ip=...:ib0 or
+Symptoms: \"dracut-initqueue: timeout\" or \"Could not boot\" with ip=...:ib0 or
 rd.neednet on the command line, and no line of the driver or of ib_ipoib before it.
 
-What to do: dracut -f --add rdma --add-drivers \"mlx5_core mlx5_ib ib_ipoib\"; look with
-lsinitrd.",
+Remedy: add the drivers to the initramfs, and check that they are in it:
+
+    dracut -f --add rdma --add-drivers \"mlx5_core mlx5_ib ib_ipoib\"
+    lsinitrd",
     needles: &[&["dracut-initqueue", "Command line:", "ommand line: ", "Could not boot"]],
     judge: Judge::Boot(judge),
 };

@@ -8,12 +8,13 @@ pub(super) const RULE: Rule = Rule {
 A VF can be given to a guest only where an IOMMU separates it: vfio-pci refuses a
 device without IOMMU group (-22), and libvirt and qemu refuse the guest.
 
-How it shows: \"vfio-pci: probe of ... failed with error -22\", \"iommu_group is not a
+Symptoms: \"vfio-pci: probe of ... failed with error -22\", \"iommu_group is not a
 symlink\", \"host doesn't support passthrough\", \"no iommu_group\", \"No interrupt
 remapping support\", Proxmox's \"cannot prepare PCI pass-through, IOMMU not present\".
 
-What to do: BIOS: VT-d or AMD-Vi on; kernel command line: intel_iommu=on (AMD needs
-nothing) iommu=pt. Some boards have no IOMMU before their PCI controller.",
+Remedy: enable VT-d or AMD-Vi in the firmware setup, and add to the kernel command line
+intel_iommu=on (not needed for AMD) and iommu=pt. Some boards have no IOMMU in front
+of their PCI controller.",
     needles: &[&[
         "No ACPI DMAR table found",
         "IOMMU appears to be disabled",

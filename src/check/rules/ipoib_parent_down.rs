@@ -9,11 +9,14 @@ A child netdev (ib0.8001) shares the hardware queue of its parent (ib0). With ml
 enhanced IPoIB the child passes packets only while the parent is administratively
 up; it shows carrier and an address all the same.
 
-How it shows: `ip link`: ib0.8001@ib0 with UP and M-DOWN, ib0 without UP.
+Symptoms: `ip link`: ib0.8001@ib0 with UP and M-DOWN, ib0 without UP.
 
-What to do: ip link set ib0 up (no address is needed); for every boot an entry for
-the parent beside that of the child, ordered before it (pre-up in
-/etc/network/interfaces).",
+Remedy: bring the parent up (it needs no address):
+
+    ip link set ib0 up
+
+For every boot, add a configuration for the parent that is ordered before that of the
+child (pre-up in /etc/network/interfaces).",
     needles: &[],
     judge: Judge::Boot(judge),
 };

@@ -8,14 +8,16 @@ The port looks for a peer and finds none: physical state Polling, or Disabled. T
 cable is not in, is broken or of a kind that the port does not take, or the port at
 the other end is off. No software on this host can change that.
 
-How it shows: State: Down, Physical state: Polling in ibstat; \"Cable unplugged\",
+Symptoms: State: Down, Physical state: Polling in ibstat; \"Cable unplugged\",
 \"Cable error\" from mlx5_core.
 
 A second port without cable beside one that is Active is not an error.
 
-What to do: look at the cable, the module and the LEDs; ibportstate and
-mlxlink -d ADDRESS --show_module; enable the port of the switch. Disabled: ibportstate
-enable, or the port's firmware setting (LINK_TYPE).",
+Remedy: check the cable, the module and the LEDs, and enable the port of the switch.
+If the state is Disabled, enable the port, or correct LINK_TYPE in its firmware.
+
+    ibportstate -D 0 1 query
+    mlxlink -d ADDRESS --show_module",
     needles: &[&[
         "Cable unplugged",
         "Cable error",

@@ -11,11 +11,13 @@ after /etc/infiniband/openib.conf, makes P_Key children and may run ifup, at the
 time as ibprov-iface@.service does. ibprov lets it end before it sets anything, and
 reads back what it has set; but two agents are one too many.
 
-How it shows: lines of mlnx_interface_mgr and of ibprov in one boot; ibprov status
+Symptoms: lines of mlnx_interface_mgr and of ibprov in one boot; ibprov status
 says so.
 
-What to do: ln -sf /dev/null /etc/udev/rules.d/90-ib.rules && udevadm control
---reload. The mask stays when the package is updated.",
+Remedy: mask the rule. The mask remains when the package is updated.
+
+    ln -sf /dev/null /etc/udev/rules.d/90-ib.rules
+    udevadm control --reload",
     needles: &[&["mlnx_interface_mgr"], &["ibprov["]],
     judge: Judge::Boot(judge),
 };

@@ -8,11 +8,11 @@ The site forbids the module: a `blacklist` or `install MODULE /bin/false` line i
 modprobe.d, or modprobe.blacklist= or module_blacklist= on the kernel command line.
 udev then loads no driver, and modprobe -b says nothing at all.
 
-What to do: take the line out if it was not meant; rebuild the initramfs, which has
-a copy of modprobe.d.",
+Remedy: remove the line if it was not intended, and rebuild the initramfs, which has a
+copy of modprobe.d.",
     needles: &[&[
         "deny-listed by",
-        "ran in its place and did not load it",
+        "ran instead and did not load it",
         "modprobe.blacklist=",
         "module_blacklist=",
         "driver.blacklist=",
@@ -56,7 +56,7 @@ fn denies(text: &str) -> bool {
     // The first two are ibprov's own words.
     const SAID: [&str; 5] = [
         "deny-listed by",
-        "ran in its place and did not load it",
+        "ran instead and did not load it",
         "is deny-listed",
         "is denylisted",
         "is blacklisted",
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn only_modules_of_the_stack() {
-        let own = "ibprov[1]: failed: load ib_ipoib: ib_ipoib: the install command \"/bin/false\" of /etc/modprobe.d/x.conf:1 ran in its place and did not load it";
+        let own = "ibprov[1]: failed: load ib_ipoib: ib_ipoib: the install command \"/bin/false\" of /etc/modprobe.d/x.conf:1 ran instead and did not load it";
         assert_eq!(severity(&RULE, &[own]), Some(Severity::Error));
         assert_eq!(
             severity(

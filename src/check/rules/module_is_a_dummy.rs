@@ -4,16 +4,16 @@ pub(super) const RULE: Rule = Rule {
     code: "module-is-a-dummy",
     meaning: "a module of MLNX_OFED or DOCA loads and does nothing",
     page: "\
-MLNX_OFED and DOCA bring modules that have the names of the kernel's and are empty, where
-the vendor does not support a protocol: rpcrdma, ib_srp, ib_iser, nvme-rdma, rdma_rxe and
-others. modprobe succeeds, lsmod shows them, and what needs them fails: an NFS mount over
-RDMA, an SRP or iSER disk, a soft RoCE device.
+MLNX_OFED and DOCA bring modules that have the names of the kernel's and are empty,
+where the vendor does not support a protocol: rpcrdma, ib_srp, ib_iser, nvme-rdma,
+rdma_rxe and others. modprobe succeeds, lsmod shows them, and what needs them fails:
+an NFS mount over RDMA, an SRP or iSER disk, a soft RoCE device.
 
-How it shows: modinfo describes the module as a \"dummy kernel module\"; a mount with
+Symptoms: modinfo describes the module as a \"dummy kernel module\"; a mount with
 proto=rdma says \"Protocol not supported\" while rpcrdma is loaded.
 
-What to do: install the vendor's package that has the real module (mlnx-nfsrdma-dkms,
---with-nfsrdma), or use the kernel's own stack, or mount over TCP.",
+Remedy: install the vendor's package with the real module (mlnx-nfsrdma-dkms, or
+--with-nfsrdma), use the kernel's own stack, or mount over TCP.",
     needles: &[&["dummy kernel module", "Protocol not supported", "rotocol not supported"]],
     judge: Judge::Boot(judge),
 };

@@ -7,15 +7,19 @@ pub(super) const RULE: Rule = Rule {
 What loads modules was killed while a module was at work: systemd stops the
 services of the initramfs before it switches to the root file system, udev kills a
 worker that takes too long. A kernel thread that is to be made then fails with
--EINTR, and the port or netdev that was being set up is missing. Nobody tries
+-EINTR, and the port or netdev that was being set up is missing. No service tries
 again.
 
-How it shows: \"Failed to create a rescuer kthread for wq ipoib_wq: -EINTR\", then
+Symptoms: \"Failed to create a rescuer kthread for wq ipoib_wq: -EINTR\", then
 \"couldn't register ipoib port\"; rdma-load-modules killed by TERM. Often only one
 of several HCAs, and not at each boot.
 
-What to do: newer rdma-core orders rdma-load-modules@ before initrd.target, so that
-it is finished first; for now: modprobe -r ib_ipoib; modprobe ib_ipoib.",
+Remedy: load the module again:
+
+    modprobe -r ib_ipoib
+    modprobe ib_ipoib
+
+Update rdma-core: newer versions order rdma-load-modules@ before initrd.target.",
     needles: &[&["-EINTR", "rdma-load-modules@", "Interrupted system call", "rescuer kthread"]],
     judge: Judge::Boot(judge),
 };

@@ -10,10 +10,12 @@ the port's table (the port was not yet active), and an older ib_ipoib does not s
 the P_Key come. The child stays down: \"P_Key 0x8001 is not found\". The usual
 reason is that ib_ipoib and its children are set up the moment the driver is there.
 
-What to do: wait for the port to be Active before children are brought up (ibprov
-wait-online, or ib_umad before ib_ipoib in the module list, which only adds delay);
-or bring the child up again. If it never works, the subnet manager does not give
-this port the P_Key: ask it (smpquery pkeys LID).",
+Remedy: bring the child up again. To avoid it, wait for the port to be Active before
+children are brought up (ibprov wait-online; ib_umad before ib_ipoib in the module
+list only adds delay). If it never works, the subnet manager does not assign the P_Key
+to this port:
+
+    smpquery pkeys LID",
     needles: &[&["is not found", "P_Key 0x"]],
     judge: Judge::Boot(judge),
 };

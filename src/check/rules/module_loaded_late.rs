@@ -8,8 +8,8 @@ The network service asked for an IPoIB netdev, did not find it, and went on. The
 netdev was made later: its driver was slow, or ib_ipoib was loaded late. Network
 services without hot plug (ifup scripts, ifupdown) do not try again.
 
-What to do: let what loads the modules run before the network service and wait
-for the netdev, which is what ibprov.service does.",
+Remedy: load the modules before the network service starts, and wait for the netdev, as
+ibprov.service does.",
     needles: &[seen::NOT_FOUND],
     judge: Judge::Boot(judge),
 };

@@ -12,11 +12,11 @@ leave the RDMA drivers out (on Debian and Ubuntu linux-image-cloud,
 linux-image-virtual; on Fedora and RHEL they are in kernel-modules or
 kernel-modules-extra).
 
-How it shows: \"Module ib_ipoib not found in directory /lib/modules/...\",
+Symptoms: \"Module ib_ipoib not found in directory /lib/modules/...\",
 \"Module mlx5_core does not exist, skipping\", a dkms build that fails.
 
-What to do: install the package with the modules of the running kernel, or build
-OFED for it; reboot into a kernel that has them until then.",
+Remedy: install the package with the modules of the running kernel, or build OFED for
+it. Until then boot a kernel that has them.",
     needles: &[&[
         "not built for the running kernel",
         "not found in directory",

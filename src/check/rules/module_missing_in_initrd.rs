@@ -11,8 +11,10 @@ each; before systemd 244 one that is missing fails the whole service. After the
 root file system is there the lists are worked off again, with all the modules, so
 this matters only for a root or a mount that needs RDMA in the initramfs.
 
-What to do: dracut -f --add-drivers 'rpcrdma ib_iser ...', or take the names out
-of the lists; newer rdma-core does it.",
+Remedy: add the modules to the initramfs, or remove the names from the lists. Newer
+rdma-core does this.
+
+    dracut -f --add-drivers 'rpcrdma ib_iser ...'",
     needles: &[&[
         "Failed to find module '",
         "Switching root",

@@ -11,13 +11,15 @@ mlx4_ib (any RDMA device at all). udev and rdma-core load them when they see an
 RDMA device; without rdma-core, with a minimal module list or with openibd off
 nobody does.
 
-How it shows: \"is ib_umad module loaded?\", \"couldn't read uverbs ABI version\",
+Symptoms: \"is ib_umad module loaded?\", \"couldn't read uverbs ABI version\",
 lsmod without the module. A network service that does not find ib0, in a log in
 which nothing makes a netdev or loads ib_ipoib, is taken for it with little
 confidence.
 
-What to do: modprobe it now; enable ibprov.service, or name it in
-/etc/modules-load.d.",
+Remedy: load the module, and enable ibprov.service or name the module in
+/etc/modules-load.d:
+
+    modprobe MODULE",
     needles: &[&[
         "could not insert '",
         "umad_init: can't read ABI version",

@@ -12,8 +12,10 @@ fails to load, or leaves the feature out.
 A parameter that the module does not know at all (\"unknown parameter ignored\") is
 harmless.
 
-What to do: grep -r 'options mlx\\|options ib_' /etc/modprobe.d, correct it, rebuild
-the initramfs, load the module again.",
+Remedy: correct the line, rebuild the initramfs, and load the module again. To find
+the line:
+
+    grep -r 'options mlx\\|options ib_' /etc/modprobe.d",
     needles: &[&[
         "invalid for parameter",
         "check send_queue_size module parameter",

@@ -10,11 +10,13 @@ mostly means that the kernel's own modules and OFED's are mixed: the initramfs
 holds the one, the root file system the other; or OFED was updated and something
 that was built against it (Lustre, nvidia-peermem, BeeGFS) was not.
 
-How it shows: \"disagrees about version of symbol\", \"Unknown symbol\", \"Invalid
+Symptoms: \"disagrees about version of symbol\", \"Unknown symbol\", \"Invalid
 module format\", \"version magic\".
 
-What to do: rebuild the initramfs (dracut -f, update-initramfs -u) and the module
-that was refused; modinfo -n MODULE tells whose it is.",
+Remedy: rebuild the initramfs (dracut -f, update-initramfs -u) and the module that was
+refused. To see to which stack it belongs:
+
+    modinfo -n MODULE",
     needles: &[&[
         "disagrees about version of symbol",
         "Unknown symbol",

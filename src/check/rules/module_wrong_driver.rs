@@ -8,8 +8,11 @@ The card has no driver, and the driver that is loaded is for another generation:
 mlx4 drives ConnectX-2 and -3, mlx5 Connect-IB and ConnectX-4 and later, ib_mthca
 the cards before them, hfi1 Omni-Path, ib_qib TrueScale.
 
-What to do: load the driver that belongs to the card, and name that one in the
-lists; `lspci -nnk` shows the card, modprobe -R MODALIAS the driver.",
+Remedy: load the driver that belongs to the adapter, and name that driver in the
+lists. To see the adapter and its driver:
+
+    lspci -nnk
+    modprobe -R MODALIAS",
     needles: &[],
     judge: Judge::Boot(judge),
 };

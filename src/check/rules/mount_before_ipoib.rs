@@ -9,10 +9,10 @@ netdev had an address and carrier: NFS over RDMA or over IPoIB, Lustre (o2ib),
 BeeGFS, iSER. network-online.target does not help where another interface makes the
 network \"online\" first; systemd's remote mounts wait for no more than that.
 
-How it shows: LNet: \"couldn't query intf ib0\", \"Error -100 starting up LNI o2ib\";
+Symptoms: LNet: \"couldn't query intf ib0\", \"Error -100 starting up LNI o2ib\";
 mount.nfs: \"Network is unreachable\" for a server that is reached over ib0.
 
-What to do: order the mount after the port: ibprov-wait-online.service before
+Remedy: order the mount after the port: ibprov-wait-online.service before
 remote-fs-pre.target, or x-systemd.after= in fstab; for LNet a drop-in
 After=ibprov-wait-online.service for lnet.service.",
     needles: &[&[

@@ -10,8 +10,9 @@ server to find it, and nothing in the log speaks of InfiniBand. The mount is not
 ordered after network-online.target (_netdev in fstab does it), or what provides
 network-online.target is not enabled.
 
-What to do: _netdev in fstab; systemctl enable NetworkManager-wait-online or
-systemd-networkd-wait-online; x-systemd.automount mounts at the first use.",
+Remedy: add _netdev to the line in fstab and enable NetworkManager-wait-online or
+systemd-networkd-wait-online. With x-systemd.automount the file system is mounted at
+its first use.",
     needles: &[&[
         "Failed to resolve server",
         "Temporary failure in name resolution",

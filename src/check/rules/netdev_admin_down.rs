@@ -5,18 +5,20 @@ use crate::names::is_ipoib_name;
 
 pub(super) const RULE: Rule = Rule {
     code: "netdev-admin-down",
-    meaning: "the netdev exists and nobody has set it up",
+    meaning: "the netdev exists, but no network service has brought it up",
     page: "\
 The port is Active and its IPoIB netdev is there, and it is administratively down:
 no network service has it in its configuration, or the one that has was done before
 the netdev came. Where no program, command or configuration names the netdev it is
 information: a node that uses verbs alone has no need of it.
 
-How it shows: `ip link` shows ib0 without UP; ibdev2netdev: mlx5_0 port 1 ==> ib0
+Symptoms: `ip link` shows ib0 without UP; ibdev2netdev: mlx5_0 port 1 ==> ib0
 (Down) while ibstat says Active.
 
-What to do: give it to the network service (an ifcfg file, a NetworkManager profile,
-a .network file), or to ibprov; for now: ip link set ib0 up.",
+Remedy: configure the interface in the network stack (an ifcfg file, a NetworkManager
+profile, a .network file). To bring it up now:
+
+    ip link set ib0 up",
     needles: &[],
     judge: Judge::Boot(judge),
 };
@@ -56,7 +58,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             RULE.code,
             severity,
             confidence,
-            format!("{name} exists, and nobody has set it up."),
+            format!("{name} exists, but no network service has brought it up."),
         )
         .quoting(
             down.iter().take(8).map(|n| boot.quote_at(n.origin, "", &n.text)).collect::<Vec<_>>(),

@@ -10,8 +10,8 @@ takes long has its netdev later than that, and nobody sets it up any more. On a
 live host the times are known: when the service began, and when udev had
 finished with the netdev.
 
-What to do: for now, ifup it. For every boot: ibprov.service, which is ordered
-before the network and waits for the netdevs.",
+Remedy: bring the interface up with ifup. For every boot, enable ibprov.service, which
+is ordered before the network and waits for the netdevs.",
     needles: &[],
     judge: Judge::Host,
 };

@@ -10,11 +10,11 @@ The kernel calls IPoIB netdevs ib0, ib1; udev renames them by their place
 (ibp65s0, ibs4f0) unless net.ifnames=0 or a rule keeps the names. A configuration
 that still says ib0 finds no such netdev. A rename by itself is normal.
 
-How it shows: \"ibp1s0: renamed from ib0\", and a network service that does not find
+Symptoms: \"ibp1s0: renamed from ib0\", and a network service that does not find
 ib0.
 
-What to do: the new name in the configuration; or a .link file that gives the name
-by the last 8 bytes of the address (the port GUID), which stay the same.",
+Remedy: use the new name in the configuration, or set the name in a .link file by the
+last 8 bytes of the address (the port GUID), which are constant.",
     needles: &[&["renamed from"]],
     judge: Judge::Boot(judge),
 };

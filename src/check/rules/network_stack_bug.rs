@@ -11,8 +11,8 @@ could not be readied for configuration\"), a renderer that writes no InfiniBand 
 a DHCP client that cannot use a 20-byte address, a generator that refuses the
 interface's kind.
 
-What to do: another version of the program; datagram mode; an address that is set
-statically; another network service for this interface.",
+Remedy: use another version of the program, datagram mode, a static address, or another
+network service for this interface.",
     needles: &[&[
         "could not be readied for configuration",
         "nfiniband",

@@ -10,10 +10,13 @@ opensm on a host. Until then ibstat shows State: Initializing, SM lid 0, and IPo
 has no carrier. IPoIB says \"multicast join failed for ff12:401b...\" with status -110
 again and again.
 
-What to do: sminfo; start opensm on one host of the fabric (or switch it on in the
-switch); with two fabrics, one for each port: opensm -g GUID.
+Remedy: start opensm on one host of the fabric, or enable the subnet manager of the
+switch. If two fabrics are connected, start one opensm for each port (opensm -g GUID).
+To query the subnet manager:
 
-A VF that stays in Initializing while its PF is Active is another thing
+    sminfo
+
+A VF that stays in Initializing while its PF is Active has another cause
 (opensm-virt-disabled).",
     needles: &[&[
         "logical state changed to PORT_INIT",

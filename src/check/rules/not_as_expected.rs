@@ -19,9 +19,11 @@ In a log it is what ibprov itself has written down: a boot, a PF or a wait-onlin
 did not end well, a guest or an interface that did not come up, a unit of ibprov's that
 failed. What was made good later in the same boot is left out.
 
-What to do: the chain names each thing with its reason. `ibprov status` shows all of
-it, `ibprov plan` what would be changed at VFs, and `journalctl -b -u ibprov.service`
-what the boot said.",
+Remedy: the finding names each object with its reason. For details:
+
+    ibprov status
+    ibprov plan
+    journalctl -b -u ibprov.service",
     needles: &[],
     judge: Judge::Rest(judge),
 };

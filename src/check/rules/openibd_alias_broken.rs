@@ -11,11 +11,12 @@ name is masked: the old openibd runs, or nothing of that name does, and what is
 ordered on it starts too early. `systemctl disable openibd` after ibprov was enabled
 takes the alias away again.
 
-How it shows: \"Failed to enable unit: File ... openibd.service already exists\";
+Symptoms: \"Failed to enable unit: File ... openibd.service already exists\";
 ibprov status says so.
 
-What to do: remove OFED's openibd.service from /etc, or unmask it, then systemctl
-reenable ibprov.service.",
+Remedy: remove OFED's openibd.service from /etc/systemd/system, or unmask it, then run
+
+    systemctl reenable ibprov.service",
     needles: &[&[
         "openibd.service already exists",
         "openibd.service is a symlink",

@@ -8,14 +8,16 @@ openibd loads ib_ipoib and is ordered before the network service. Where it is no
 enabled, ib_ipoib is loaded by something else and later, often more than a minute
 later, and the network service finds no ib0. mlnx_interface_mgr then sees the
 netdev, takes the system to be booting, and leaves the interface to the network
-service, which has been there and gone: the interface stays down until somebody
-runs ifup.
+service, which has already finished: the interface stays down until an
+administrator runs ifup.
 
-How it shows: \"Device ib0 does not seem to be present\" from the network service,
+Symptoms: \"Device ib0 does not seem to be present\" from the network service,
 later the lines of the netdev, and not one line of openibd in between; or
 `systemctl status openibd` says disabled.
 
-What to do: systemctl enable openibd; or install ibprov in its place.",
+Remedy: install and enable ibprov, or enable openibd:
+
+    systemctl enable openibd",
     needles: &[&["OS is booting, will not run ifup", "Setting up Mellanox network interface"]],
     judge: Judge::Boot(judge),
 };

@@ -8,7 +8,7 @@ openibd.service ended with an error or was killed by its time limit (180 s). Wha
 it had loaded until then stays; the rest is missing. The network service starts
 all the same: nothing requires openibd. It has no retry.
 
-How it shows: \"Failed to start openibd\", \"Loading HCA driver and Access Layer\"
+Symptoms: \"Failed to start openibd\", \"Loading HCA driver and Access Layer\"
 with FAILED. The reason is in the lines of openibd itself and of the kernel before
 it: a module that is missing for the kernel, symbols that do not match, firmware
 that does not answer. Other findings name it where the log does.
@@ -16,9 +16,11 @@ that does not answer. Other findings name it where the log does.
 A restart unloads first. A module that is in use (rpcrdma, ko2iblnd, ib_isert with open
 sessions) does not go, and the script gives up with the old modules half there.
 
-What to do: journalctl -b -u openibd; /etc/init.d/openibd restart by hand shows the
-step that fails. Before a restart: unmount NFS over RDMA and Lustre, log iSER and SRP
-sessions out.",
+Remedy: find the step that fails. Before a restart, unmount NFS over RDMA and Lustre,
+and log out of iSER and SRP sessions.
+
+    journalctl -b -u openibd
+    /etc/init.d/openibd restart",
     needles: &[&["openibd", "Loading HCA driver and Access Layer"], UNLOAD],
     judge: Judge::Boot(judge),
 };

@@ -8,9 +8,9 @@ openibd loads only modules that OFED built. After a kernel update the OFED modul
 are often missing for the new kernel; what modprobe would load is the kernel's own
 module, and openibd skips it. The stack is then loaded in part or not at all.
 
-What to do: build the OFED modules for the running kernel (mlnxofedinstall
---add-kernel-support, or dkms), or let openibd take the kernel's own:
-FORCE_MODE=yes in /etc/infiniband/openib.conf; or remove OFED.",
+Remedy: build the OFED modules for the running kernel (mlnxofedinstall
+--add-kernel-support, or dkms); let openibd load the kernel's own (FORCE_MODE=yes in
+/etc/infiniband/openib.conf); or remove OFED.",
     needles: &[&[
         "which is not a part of MLNX",
         "is not a part of MLNX_OFED",

@@ -9,11 +9,13 @@ not one of this host, the port has another link layer, another opensm has the po
 ib_umad is missing, or the configuration does not parse. Ports of the fabric then
 stay in Initializing, unless another subnet manager serves them.
 
-How it shows: \"Error from osm_opensm_bind\", \"Unable to open port\", \"Unable to
+Symptoms: \"Error from osm_opensm_bind\", \"Unable to open port\", \"Unable to
 register class 129\", \"No local ports detected\", \"Fail to parse config file\", \"FATAL\".
 
-What to do: ibstat -p lists the port GUIDs; put one into /etc/opensm/opensm.conf
-(guid) or /etc/default/opensm; stop the second opensm.",
+Remedy: put a port GUID of this host into /etc/opensm/opensm.conf (guid) or
+/etc/default/opensm, and stop the second opensm. To list the port GUIDs:
+
+    ibstat -p",
     needles: &[&[
         "osm_opensm_bind",
         "osm_vendor_bind",

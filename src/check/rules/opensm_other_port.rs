@@ -4,15 +4,15 @@ pub(super) const RULE: Rule = Rule {
     code: "opensm-other-port",
     meaning: "opensm runs on another port than the configuration means",
     page: "\
-opensm takes one port for each process. A list of GUIDs, or a value that is no number, is
-an error that it prints, and then it runs on the first port that it finds. A GUID that is
-not there makes it end with exit code 0, so the unit looks successful.
+opensm takes one port for each process. A list of GUIDs, or a value that is no number,
+is an error that it prints, and then it runs on the first port that it finds. A GUID
+that is not there makes it end with exit code 0, so the unit looks successful.
 
-How it shows: \"Parsing error in field guid\", then \"SUBNET UP\"; or \"Unable to find
+Symptoms: \"Parsing error in field guid\", then \"SUBNET UP\"; or \"Unable to find
 requested CA guid\".
 
-What to do: one opensm for each port (opensm -g GUID, or the distribution's opensm@GUID
-units), each with a cache directory of its own.",
+Remedy: run one opensm for each port (opensm -g GUID, or the distribution's opensm@GUID
+units), each with its own cache directory.",
     needles: &[&["Parsing error in field guid"]],
     judge: Judge::Boot(judge),
 };

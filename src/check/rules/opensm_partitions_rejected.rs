@@ -9,12 +9,13 @@ built-in default, and goes on. Every port is then a full member of 0x7fff alone:
 partitions are gone, P_Key children of IPoIB lose their carrier, and the isolation
 between partitions with them. It exits 0 and says SUBNET UP all the same.
 
-How it shows: \"PARSE ERROR partition conf file line 3\", \"Partition configuration in
+Symptoms: \"PARSE ERROR partition conf file line 3\", \"Partition configuration in
 error; retrying with default config\". A GUID with colons or without 0x, and a line
 without its semicolon, are usual mistakes.
 
-What to do: correct the line, then send opensm SIGHUP; `ibprov plan --partitions` prints
-lines that it takes.",
+Remedy: correct the line, then send opensm SIGHUP. To print lines that it accepts:
+
+    ibprov plan --partitions",
     needles: &[&["PARSE ERROR partition conf", "Partition configuration in error"]],
     judge: Judge::Boot(judge),
 };

@@ -4,14 +4,15 @@ pub(super) const RULE: Rule = Rule {
     code: "opensm-skipped",
     meaning: "opensm was not started, since ib_umad was not loaded yet",
     page: "\
-The distributions' opensm.service has a condition on /sys/class/infiniband_mad/abi_version
-and no order after whoever loads ib_umad. A unit whose condition does not hold is skipped
-without an error, and nothing starts it later: the fabric has no subnet manager.
+The distributions' opensm.service has a condition on
+/sys/class/infiniband_mad/abi_version and no order after whoever loads ib_umad. A unit
+whose condition does not hold is skipped without an error, and nothing starts it
+later: the fabric has no subnet manager.
 
-How it shows: \"opensm.service was skipped because of an unmet condition check
+Symptoms: \"opensm.service was skipped because of an unmet condition check
 (ConditionPathExists=/sys/class/infiniband_mad/abi_version)\", and no line of opensm.
 
-What to do: order opensm after what loads ib_umad.",
+Remedy: order opensm after the service that loads ib_umad.",
     needles: &[&["infiniband_mad/abi_version", "InfiniBand subnet", "ubnet manager being skipped"]],
     judge: Judge::Boot(judge),
 };

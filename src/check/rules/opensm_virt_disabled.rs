@@ -10,8 +10,8 @@ or Up. From ConnectX-4 on each VF is a port of its own to the subnet manager, an
 it must know virtualization: NVIDIA's opensm with virt_enabled 2, UFM, or a switch
 with it switched on. The opensm of the distributions has none.
 
-What to do: virt_enabled 2 in NVIDIA's /etc/opensm/opensm.conf, restart opensm; or
-use a subnet manager that has it.",
+Remedy: set virt_enabled 2 in NVIDIA's /etc/opensm/opensm.conf and restart opensm, or
+use a subnet manager that supports virtual ports.",
     needles: &[&[
         "virt_enabled",
         "support virtualization",

@@ -3,20 +3,22 @@ use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
     code: "ordering-cycle",
-    meaning: "units are ordered in a circle, and systemd leaves one of them out",
+    meaning: "units form an ordering cycle, and systemd drops a job to break it",
     page: "\
 Unit A is ordered before B, B before C, and C before A. systemd cannot start all of
-them and deletes one job of the circle, which one differs from boot to boot. Where
-the deleted job is the network's, the network is missing; one that neither the network
-nor RDMA lacks is only a warning.
+them and deletes one job of the cycle, which one differs from boot to boot. Where the
+deleted job is the network's, the network is missing; if the dropped job affects
+neither the network nor RDMA, the finding is a warning.
 
-How it shows: \"Found ordering cycle on X/start\", \"Job Y/start deleted to break
+Symptoms: \"Found ordering cycle on X/start\", \"Job Y/start deleted to break
 ordering cycle\". A unit with default dependencies (After=sysinit.target) that is
 also Before=network-pre.target meets cloud-init's units, which are before
-sysinit.target: the usual circle.
+sysinit.target: the usual cycle.
 
-What to do: DefaultDependencies=no for the unit that closes the circle, or take its
-After= or Before= out with a drop-in; systemd-analyze verify UNIT shows the circle.",
+Remedy: add DefaultDependencies=no to the unit that closes the cycle, or remove its
+After= or Before= with a drop-in. To show the cycle:
+
+    systemd-analyze verify UNIT",
     needles: &[&["ordering cycle", "Found dependency on"]],
     judge: Judge::Boot(judge),
 };

@@ -22,7 +22,7 @@ files of a mounted system; it is an error where the service has failed in this b
 
 In a log it is found where a unit failed for want of an interface that came later.
 
-What to do: the drop-in that the finding shows.",
+Remedy: install the drop-in that the finding shows.",
     needles: &[MISSED, &[NAMED]],
     judge: Judge::Boot(judge),
 };

@@ -8,12 +8,12 @@ The firmware of the host (BIOS) gave the adapter no address space, or one that i
 small, and the kernel could not make room. The driver maps what is there, misses its
 registers and gives up. Where only VFs are without a place it is sriov-mmio.
 
-How it shows: mlx4_core \"Missing UAR, aborting\" or \"Missing DCS, aborting\", mlx5_core
+Symptoms: mlx4_core \"Missing UAR, aborting\" or \"Missing DCS, aborting\", mlx5_core
 \"Missing registers BAR, aborting\", \"can't assign; no space\" or \"failed to assign\" of a
 BAR beside it.
 
-What to do: Above 4G decoding on in the BIOS; or pci=realloc on the kernel command
-line, by which the kernel gives out the addresses anew.",
+Remedy: enable Above 4G decoding in the firmware setup, or add pci=realloc to the kernel
+command line, so that the kernel assigns the addresses again.",
     needles: &[&["Missing UAR", "Missing DCS", "Missing registers BAR"]],
     judge: Judge::Boot(judge),
 };

@@ -9,13 +9,13 @@ could. A link with fewer lanes is mostly a card that does not sit right, a dirty
 or a riser; a slower one is often only the slot. The adapter works, and cannot carry
 what its port can.
 
-How it shows: the driver says \"PCIe width is lower than device's capability\"; lspci -vv
+Symptoms: the driver says \"PCIe width is lower than device's capability\"; lspci -vv
 shows \"Width x8 (downgraded)\"; the kernel's \"available PCIe bandwidth, limited by\" names
 the device at which it is lost. The last alone is information, since many slots are made
 so.
 
-What to do: seat the card again, try another slot, look into the BIOS for the speed and
-the bifurcation of the slot.",
+Remedy: reseat the adapter, try another slot, and check speed and bifurcation of the
+slot in the firmware setup.",
     needles: &[&[
         "PCIe width is lower",
         "PCIe speed is slower",

@@ -9,8 +9,11 @@ host the first rung that is missing is seen, and often why: a failed probe, a
 driver that has registered no RDMA device, a netdev that ib_ipoib did not make.
 The finding says what is known.
 
-What to do: what the finding advises; `ibprov status` shows all ladders, and the
-kernel's lines on the PCI address say what the driver was at.",
+Remedy: follow the advice of the finding. To see all ports and their states:
+
+    ibprov status
+
+The kernel's messages about the PCI address show what the driver was doing.",
     needles: &[],
     judge: Judge::Host,
 };

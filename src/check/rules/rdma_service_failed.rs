@@ -11,8 +11,10 @@ modules), a fabric manager's helper. IPoIB and verbs work without it.
 \"rdma-hw.target is a disabled or a static unit, not starting it\" at installation is
 normal.
 
-What to do: journalctl -b -u UNIT; mask it if nothing here uses it (iwpmd without
-iWARP cards, srp_daemon without SRP).",
+Remedy: read its log. Mask the unit if nothing on this host uses it (iwpmd without iWARP
+adapters, srp_daemon without SRP).
+
+    journalctl -b -u UNIT",
     needles: &[&[
         "rdma-ndd",
         "iwpmd",

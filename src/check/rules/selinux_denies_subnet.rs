@@ -9,10 +9,10 @@ the permission manage_subnet there, and the kernel asks on behalf of whoever loa
 driver. Where it is denied the kernel's own agents are not registered: nobody answers
 the subnet manager, the port stays in Initializing, and umad tools fail.
 
-How it shows: an audit line \"avc: denied { manage_subnet }\" of the class
+Symptoms: an audit line \"avc: denied { manage_subnet }\" of the class
 infiniband_endport; \"Couldn't open port 1 for agents\".
 
-What to do: let the domain that loads the modules manage_subnet; a line with
+Remedy: allow manage_subnet to the domain that loads the modules. A line with
 permissive=1 has denied nothing.",
     needles: &[&["manage_subnet"]],
     judge: Judge::Boot(judge),

@@ -8,15 +8,15 @@ pub(super) const RULE: Rule = Rule {
 The kernel could not give the VFs' memory (BARs) or bus numbers an address: the
 BIOS left no room below the bridge. The VFs cannot be made.
 
-How it shows: \"not enough MMIO resources for SR-IOV\", \"VF BAR 0 ... can't assign;
+Symptoms: \"not enough MMIO resources for SR-IOV\", \"VF BAR 0 ... can't assign;
 no space\", \"SR-IOV: bus number out of range\".
 
 The same words for a bridge, or for a BAR that is assigned a line later, mean
 nothing.
 
-What to do: BIOS: SR-IOV on, Above 4G decoding on, a larger MMIO window; or fewer
-VFs (NUM_OF_VFS in the firmware); or pci=realloc on the kernel command line
-(pci=assign-busses for bus numbers).",
+Remedy: enable SR-IOV and Above 4G decoding and enlarge the MMIO window in the
+firmware setup; or lower the number of VFs (NUM_OF_VFS in the adapter's firmware); or
+add pci=realloc to the kernel command line (pci=assign-busses for bus numbers).",
     needles: &[&[
         "BAR 7: ",
         "BAR 9: ",

@@ -8,11 +8,12 @@ The card's firmware setting SRIOV_EN is off, or NUM_OF_VFS is 0 or smaller than
 what is asked for. The card then shows no SR-IOV capability, or fewer VFs
 (sriov_totalvfs).
 
-How it shows: mlxconfig says SRIOV_EN False(0) or NUM_OF_VFS 0; sriov_totalvfs is 0;
+Symptoms: mlxconfig says SRIOV_EN False(0) or NUM_OF_VFS 0; sriov_totalvfs is 0;
 sriov_numvfs answers ERANGE (Numerical result out of range).
 
-What to do: mlxconfig -d ADDRESS set SRIOV_EN=1 NUM_OF_VFS=N, then reboot with a
-power cycle or mlxfwreset.",
+Remedy: enable SR-IOV in the firmware, then power cycle the host or run mlxfwreset:
+
+    mlxconfig -d ADDRESS set SRIOV_EN=1 NUM_OF_VFS=N",
     needles: &[&[
         "available vfs (",
         "mlx5_num_vfs",

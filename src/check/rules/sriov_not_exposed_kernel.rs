@@ -10,12 +10,14 @@ not trust the firmware's ECAM region it goes without, and no card has SR-IOV:
 sriov_numvfs and sriov_totalvfs do not exist. Kernels 5.19 to 6.1 did that on
 machines whose EFI marks the region as memory-mapped I/O only.
 
-How it shows: no sriov_numvfs; no \"VF(n) BAR0 space\" line; \"efi: Remove mem...: MMIO
+Symptoms: no sriov_numvfs; no \"VF(n) BAR0 space\" line; \"efi: Remove mem...: MMIO
 range=... from e820 map\" of 256 MB where ECAM lies, without \"ECAM ... reserved\".
 On kernels that reserve ECAM otherwise that line is harmless.
 
-What to do: another kernel (fixed in 6.2); lspci -vvv as root must show \"Single Root
-I/O Virtualization\".",
+Remedy: use another kernel (fixed in 6.2). As root, lspci must show \"Single Root I/O
+Virtualization\":
+
+    lspci -vvv -s ADDRESS",
     needles: &[&[
         "MMIO range=[",
         "VF(n) BAR",

@@ -10,8 +10,9 @@ The PF made VFs, and reading their configuration space gives all ones: header ty
 without ARI, a bus number that is not routed, a platform whose PCI controller
 passes only one function.
 
-What to do: another slot (directly below a root port with ARI), a BIOS update,
-pci=assign-busses; the platform may not be able to do it.",
+Remedy: try another slot (directly below a root port with ARI), update the server's
+firmware, or add pci=assign-busses to the kernel command line. Some platforms do not
+support it.",
     needles: &[&["unknown header type 7f", "Unknown header type 7f", "type 7f class 0xffffff"]],
     judge: Judge::Boot(judge),
 };

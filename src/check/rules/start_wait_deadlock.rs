@@ -9,11 +9,12 @@ unit: B cannot begin before the first is done, the first waits for B. systemd do
 not see it, because the second start is a transaction of its own. The boot stands
 until a time limit ends it.
 
-How it shows: a start job that runs without end beside another that waits for it;
+Symptoms: a start job that runs without end beside another that waits for it;
 after the time limit both fail.
 
-What to do: systemctl --no-block start B; or let B be pulled in by Wants= instead of
-started.",
+Remedy: do not wait for the unit, or pull it in with Wants= instead of starting it:
+
+    systemctl --no-block start B",
     needles: &[&[
         "systemctl start ",
         "start operation timed out",

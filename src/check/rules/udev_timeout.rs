@@ -9,14 +9,14 @@ takes longer, because there are many cards or their firmware is slow, is killed
 with the worker that loads it; the cards that were not probed yet stay without a
 driver. `udevadm settle` that gives up says the same of the queue.
 
-How it shows: \"Worker [1822] processing SEQNUM=23088 is taking a long time\", then
+Symptoms: \"Worker [1822] processing SEQNUM=23088 is taking a long time\", then
 \"killed\"; \"timeout: killing '/sbin/modprobe ...'\"; \"Timed out for waiting the udev
 queue being empty\".
 
 \"is taking a long time\" alone is only a warning.
 
-What to do: udev.event_timeout=600 (rd.udev.event_timeout=600) on the kernel command
-line; repair what makes the probe slow; ibprov loads drivers outside of udev.",
+Remedy: add udev.event_timeout=600 (rd.udev.event_timeout=600) to the kernel command
+line, and remedy the cause of the slow probe. ibprov loads drivers outside of udev.",
     needles: &[&[
         "is taking a long time",
         "timeout: killing",

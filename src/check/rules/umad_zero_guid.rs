@@ -4,16 +4,16 @@ pub(super) const RULE: Rule = Rule {
     code: "umad-zero-guid",
     meaning: "tools for management datagrams fail because of a device whose GUID is 0",
     page: "\
-The tools of infiniband-diags and opensm list all devices first and, before rdma-core 60,
-gave up at one whose port GUID is 0. A VF that was made and was given no GUID, and that
-the host's own driver holds, is such a device: ibstat, sminfo, perfquery and opensm then
-fail for all ports of the host.
+The tools of infiniband-diags and opensm list all devices first and, before rdma-core
+60, gave up at one whose port GUID is 0. A VF that was made and was given no GUID, and
+that the host's own driver holds, is such a device: ibstat, sminfo, perfquery and
+opensm then fail for all ports of the host.
 
-How it shows: \"mad_rpc_open_port: can't open UMAD port\", \"ibpanic\", while a device with
+Symptoms: \"mad_rpc_open_port: can't open UMAD port\", \"ibpanic\", while a device with
 port GUID 0 is shown.
 
-What to do: give the VF a GUID, or take it away from the host's driver; a newer rdma-core
-passes such devices over.",
+Remedy: set a GUID for the VF, or unbind it from the host's driver. Newer rdma-core
+ignores such devices.",
     needles: &[&["can't open UMAD port", "ibpanic", "umad_get_ca"]],
     judge: Judge::Boot(judge),
 };

@@ -18,12 +18,12 @@ written lines at error level, or a unit that has to do with InfiniBand has faile
 no diagnosis and no list of harmless messages names the reason. The node may work; it
 is not called healthy.
 
-How it shows: the verdict is `unexplained`, and the lines are quoted. Levels are those
+Symptoms: the verdict is `unexplained`, and the lines are quoted. Levels are those
 of the journal and of `dmesg -x`; in text without levels only message families that
 are known count. Exits 0, and 1 with --strict.
 
-What to do: read the lines. If they come at each good boot, they are harmless here; say
-so to the maintainers, with the log.",
+Remedy: read the lines. If they appear at each good boot, they are harmless here:
+report them to the maintainers, with the log.",
     needles: &[],
     judge: Judge::Rest(judge),
 };

@@ -9,11 +9,13 @@ GUIDs must be unique in a fabric: the subnet manager keeps ports apart by them. 
 VFs, or VFs of two hosts that were set up by the same script, with one GUID make it
 drop one of them, or both in turn.
 
-How it shows: opensm: \"Duplicate Port GUID\", \"Found duplicated node GUID\", \"Found
+Symptoms: opensm: \"Duplicate Port GUID\", \"Found duplicated node GUID\", \"Found
 the same node GUID\"; the same GUID twice in ibstat or ip link.
 
-What to do: a plan that makes GUIDs from the host and the VF's index (ibprov plan
-prints it); bind the VFs again; opensm re-sweeps by itself.",
+Remedy: use a plan that derives GUIDs from the host's number and the VF's index, and
+rebind the VFs. opensm sweeps again by itself.
+
+    ibprov plan",
     needles: &[&[
         "Duplicate Port GUID",
         "uplicate port GUID",

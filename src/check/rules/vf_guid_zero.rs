@@ -10,11 +10,16 @@ becomes Active, or it becomes Active and connections by rdma_cm fail. The GUIDs 
 written at the PF and read by the VF when its driver is bound: a VF that was bound
 before must be bound again.
 
-How it shows: Node GUID 0x0000000000000000 in ibstat; NODE_GUID and PORT_GUID zeros
+Symptoms: Node GUID 0x0000000000000000 in ibstat; NODE_GUID and PORT_GUID zeros
 in `ip link`; \"VF GUID is not valid\".
 
-What to do: a GUID plan ([[pf]] in ibprov.toml), or by hand
-ip link set ib0 vf 0 node_guid G; ip link set ib0 vf 0 port_guid G; unbind; bind.",
+Remedy: plan the GUIDs with a [[pf]] in ibprov.toml. By hand, set them at the PF and
+rebind the VF, which reads them when its driver is bound:
+
+    ip link set ib0 vf 0 node_guid GUID
+    ip link set ib0 vf 0 port_guid GUID
+    echo ADDRESS >/sys/bus/pci/drivers/mlx5_core/unbind
+    echo ADDRESS >/sys/bus/pci/drivers/mlx5_core/bind",
     needles: &[&[
         "GUID is not valid",
         "GUID is zero",

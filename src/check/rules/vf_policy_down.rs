@@ -8,11 +8,14 @@ pub(super) const RULE: Rule = Rule {
 The PF decides what the VF's port shows: Down (how every VF begins), Up, or Follow
 the physical port. With Down the VF's port stays Down whatever else is right.
 
-How it shows: link-state disable in `ip link show`; Down in
+Symptoms: link-state disable in `ip link show`; Down in
 /sys/class/infiniband/mlx5_0/device/sriov/0/policy.
 
-What to do: link-state = \"follow\" in the plan; by hand: ip link set ib0 vf 0 state auto,
-or echo Follow > .../sriov/0/policy. It acts at once.",
+Remedy: set link-state = \"follow\" in the plan. By hand, with immediate effect:
+
+    ip link set ib0 vf 0 state auto
+
+With MLNX_OFED write Follow to sriov/0/policy of the PF.",
     needles: &[],
     judge: Judge::Boot(judge),
 };

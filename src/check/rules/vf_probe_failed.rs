@@ -11,11 +11,12 @@ refused (CREATE_TIS, CREATE_EQ ...), interrupts do not arrive (interrupt remappi
 faults of the IOMMU), the PF's driver does not answer the VF's (mlx4). Writing
 sriov_numvfs succeeds all the same: each VF must be looked at.
 
-How it shows: \"probe of 0000:6f:08.2 failed with error -22\" for a VF's address.
+Symptoms: \"probe of 0000:6f:08.2 failed with error -22\" for a VF's address.
 
-What to do: read the lines of that address above it; a kernel with a fault in the
-driver is cured by another kernel, a firmware that refuses by a newer one. Then:
-echo ADDRESS > /sys/bus/pci/drivers_probe.",
+Remedy: read the kernel's messages about that address before this one. If the driver
+has a bug, use another kernel; if the firmware refuses, update it. Then probe again:
+
+    echo ADDRESS >/sys/bus/pci/drivers_probe",
     needles: &[
         &[
             "E-Switch: Enable",

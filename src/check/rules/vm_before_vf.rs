@@ -10,14 +10,14 @@ is still being set up: the start fails, and nothing tries again. VFs are made by
 script or service that is not ordered before libvirt, or that takes longer than the
 guests wait.
 
-How it shows: \"Device 0000:81:00.2 not found: could not access .../config: No such
+Symptoms: \"Device 0000:81:00.2 not found: could not access .../config: No such
 file or directory\", \"host device ... not found\", \"device not found\" for a VF's
 address that comes later in the log, or never. \"Unable to configure VF 2 of PF
 'ens1f0' because the PF is not online\": libvirt gives a VF its MAC address or VLAN
 through its PF's netdev, which must be up for that.
 
-What to do: order libvirtd (virtqemud) after what makes the VFs: a drop-in
-After=ibprov.service; or let ibprov-guests.service start the guests.",
+Remedy: order libvirtd (virtqemud) after the service that creates the VFs, with a
+drop-in After=ibprov.service, or let ibprov-guests.service start the guests.",
     needles: &[&[
         "no such host device",
         "could not access /sys/bus/pci/devices",

@@ -10,12 +10,12 @@ second port without cable, or any other interface that is configured and not
 connected. Everything behind network-online.target comes later by that time, or
 not at all.
 
-How it shows: \"Timeout occurred while waiting for network connectivity\",
+Symptoms: \"Timeout occurred while waiting for network connectivity\",
 NetworkManager-wait-online.service failed, \"A start job is running for Wait for
 Network to be Configured\".
 
-What to do: networkctl or nmcli device shows which one; RequiredForOnline=no (or
-ipv4.may-fail, connection.autoconnect no) for what need not be there;
+Remedy: find the interface with networkctl or nmcli device. Set RequiredForOnline=no (or
+ipv4.may-fail, connection.autoconnect no) for interfaces that are not required, or run
 systemd-networkd-wait-online --any.",
     needles: &[&[
         "wait-online",

@@ -19,7 +19,7 @@ fn a_file_is_read_back_and_explains_itself() {
     };
     expect_test::expect![[r##"
         # The GUIDs that the VFs of this host were given, written by `ibprov plan --pin`.
-        # They hold whatever ibprov.toml says: see ibprov(8), "Pins".
+        # They hold whatever ibprov.toml says: see ibprov(8), "Pinned GUIDs".
         # config: how ibprov.toml names the PF; pci, node-guid, port-guids: which card
         # it was then; vfs: node GUID and port GUID of each VF, from VF 0 on.
         schema = 1

@@ -112,8 +112,8 @@ fn offsets_count_from_the_port_guid() {
     assert_eq!(
         errors("[[pf]]\nrdma = \"mlx5_0\"\nvfs = 2\nguid.offset = 31\n", &host()),
         [
-            "VF 1: its node GUID b859:9f03:0012:a4a0 is already the node GUID of 0000:5e:00.0 on this host",
-            "VF 1: its node GUID b859:9f03:0012:a4a0 is already the port GUID of 0000:5e:00.0 on this host"
+            "VF 1: the node GUID b859:9f03:0012:a4a0 is already the node GUID of 0000:5e:00.0 on this host",
+            "VF 1: the node GUID b859:9f03:0012:a4a0 is already the port GUID of 0000:5e:00.0 on this host"
         ]
     );
     let mut high = host();
@@ -121,9 +121,9 @@ fn offsets_count_from_the_port_guid() {
     assert_eq!(
         errors("[[pf]]\nrdma = \"mlx5_0\"\nvfs = 8\nguid.offset = 1\n", &high),
         [
-            "VF 4: ffff:ffff:ffff:fffb plus 5 is no GUID: it leaves the 64 bits",
-            "VF 3: its node GUID is all ones, which is no GUID",
-            "VF 3: its port GUID is all ones, which is no GUID"
+            "VF 4: ffff:ffff:ffff:fffb plus 5 is not a GUID: it exceeds 64 bits",
+            "VF 3: the node GUID is all ones, which is not a valid GUID",
+            "VF 3: the port GUID is all ones, which is not a valid GUID"
         ]
     );
 }
@@ -144,7 +144,7 @@ fn a_pin_holds_and_drift_is_told() {
     assert_eq!(
         drifted[0].warnings.iter().map(ToString::to_string).collect::<Vec<_>>(),
         [
-            "drift: VF 0 (and 2 VFs more): the configuration now gives node GUID 0200:000d:0000:0000, and 0200:000c:0000:0000 is pinned and holds"
+            "drift: VF 0 (and 2 VFs more): the configured node GUID is 0200:000d:0000:0000, but 0200:000c:0000:0000 is pinned and stays in use"
         ]
     );
     // Decided: the new ones.
@@ -164,7 +164,7 @@ fn a_pin_holds_and_drift_is_told() {
     assert_eq!(
         nothing[0].warnings.iter().map(ToString::to_string).collect::<Vec<_>>(),
         [
-            "drift: the configuration gives no GUIDs any more, and the pinned ones hold: the host has no number for {host:BITS}: the host name \"login\" has no digits: set host.number or host.number-file"
+            "drift: the configuration no longer gives GUIDs; the pinned ones stay in use: the host has no number for {host:BITS}: the host name \"login\" has no digits: set host.number or host.number-file"
         ]
     );
     // A VF that no pin covers needs a number.
@@ -200,7 +200,7 @@ fn pins_follow_the_name_in_the_configuration_and_then_the_card() {
     assert_eq!(
         other[0].warnings.iter().map(ToString::to_string).collect::<Vec<_>>(),
         [
-            "drift: it is another card than when it was pinned (port GUID b859:9f03:0012:a480 then, b859:9f03:0012:ffff now); the pinned GUIDs hold for it"
+            "drift: the adapter was replaced after the GUIDs were pinned (port GUID b859:9f03:0012:a480 then, b859:9f03:0012:ffff now); the pinned GUIDs stay in use"
         ]
     );
 
@@ -339,7 +339,7 @@ fn pins_that_cannot_be_read_stop_every_pf() {
     assert_eq!(
         resolved[0].wanted.as_ref().err().map(|e| e[0].to_string()).as_deref(),
         Some(
-            "the pins cannot be read: /etc/ibprov/guid-pins.toml: line 3: no: correct the file, or remove it to plan anew"
+            "cannot read the pin file /etc/ibprov/guid-pins.toml: line 3: no. Correct the file, or remove it to use the GUIDs of the configuration"
         )
     );
 }
@@ -356,7 +356,7 @@ fn what_other_vfs_of_the_host_bear_is_taken() {
     assert_eq!(
         errors(GOOD, &host),
         [
-            "VF 1: its node GUID 0200:000c:0000:0001 is already the node GUID of 0000:5e:00.1 on this host"
+            "VF 1: the node GUID 0200:000c:0000:0001 is already the node GUID of 0000:5e:00.1 on this host"
         ]
     );
     // A VF of a PF that has a plan is what the plan made of it.
@@ -472,7 +472,7 @@ fn names_of_vfs_are_judged_against_the_host_and_each_other() {
     let [_, second] = with("vf-name = \"{netdev}v{vf}\"", "vf-name = \"ibs0v{vf}\"", &host());
     assert!(
         second.starts_with(
-            "VF 0: its netdev name would be ibs0v0, which is that of VF 0 of 0000:4b:00.0"
+            "VF 0: the netdev name would be ibs0v0, which is that of VF 0 of 0000:4b:00.0"
         ),
         "{second}"
     );

@@ -453,15 +453,15 @@ fn what_stops_everything_is_said_with_what_to_do() {
         assert_eq!(plan.steps, []);
         plan.problem.expect("a problem").to_string()
     };
-    assert!(said(&|o| o.present = false).starts_with("there is no PCI function at this address"));
-    assert!(said(&|o| o.driver = None).starts_with("no driver is bound to it"));
+    assert!(said(&|o| o.present = false).starts_with("no PCI function at this address"));
+    assert!(said(&|o| o.driver = None).starts_with("no driver is bound to the PF"));
     assert!(said(&|o| o.total_vfs = Some(0)).contains("SRIOV_EN=1 NUM_OF_VFS=N"));
     assert_eq!(
         said(&|o| o.total_vfs = Some(1)),
         "2 VFs are wanted and sriov_totalvfs is 1: raise NUM_OF_VFS with `mlxconfig -d PF set NUM_OF_VFS=2`, then reset the card or reboot"
     );
     assert!(said(&|o| o.link_layer = Some(LinkLayer::Ethernet)).contains("Ethernet mode"));
-    assert_eq!(said(&|o| o.physfn = Some(pf())), "it is a VF of 0000:01:00.0, not a PF");
+    assert_eq!(said(&|o| o.physfn = Some(pf())), "this function is a VF of 0000:01:00.0, not a PF");
     assert!(said(&|o| o.backend = Backend::Mlx4 { iov: None }).contains("num_vfs=2 probe_vf=2"));
 }
 

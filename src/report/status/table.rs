@@ -202,12 +202,12 @@ fn not_active(link: &Link) -> (String, String) {
     use PhysicalState::{Disabled, LinkUp, Polling};
     let (state, lack) = match (link.physical, link.state) {
         (Some(Polling), _) => ("polling", "no cable, or the other end is down"),
-        (Some(Disabled), _) => ("disabled", "the port is switched off"),
+        (Some(Disabled), _) => ("disabled", "the port is disabled"),
         (Some(LinkUp), Some(LinkState::Init)) => ("initializing", "no subnet manager"),
         (Some(LinkUp), Some(LinkState::Active)) => ("active", "no LID"),
         (Some(LinkUp), Some(state)) => return (state.word().to_lowercase(), String::new()),
         (Some(physical), _) => return (physical.word().to_lowercase(), "no link".to_owned()),
-        (None, _) => ("no answer", "the driver does not tell its state"),
+        (None, _) => ("no answer", "the driver does not report the state"),
     };
     (state.to_owned(), lack.to_owned())
 }
@@ -269,7 +269,7 @@ fn vfs(hca: &Hca) -> Vec<(Mark, String)> {
             Some(Action::Change) => (Mark::Wrong, "to be changed: see ibprov plan"),
             Some(Action::Remove) => (Mark::Wrong, "to be removed"),
             Some(Action::Defer) => (Mark::Look, "not as planned, in use"),
-            Some(Action::Block) => (Mark::Wrong, "nothing can be done at its PF"),
+            Some(Action::Block) => (Mark::Wrong, "no change is possible at its PF"),
             None if vf.port_guid.is_some_and(crate::names::Guid::is_zero) => {
                 (Mark::Look, "port GUID 0")
             }
@@ -281,8 +281,8 @@ fn vfs(hca: &Hca) -> Vec<(Mark, String)> {
         if !hca.vfs.iter().any(|seen| seen.vf.index == planned.index) {
             let text = match planned.action {
                 Action::Create => "to be created",
-                Action::Defer => "planned, and not there: VFs are in use",
-                _ => "planned, and not there",
+                Action::Defer => "planned, but absent: VFs are in use",
+                _ => "planned, but absent",
             };
             add(Mark::Wrong, text.to_owned(), planned.index);
         }

@@ -13,7 +13,7 @@ const OURS: &str = "PF 0000:4b:00.0 mlx5_0";
 #[track_caller]
 fn left_alone(host: &Host, pf: &str, exit: u8, want: &Expect) {
     let shown = host.show(&["plan"]);
-    let head = format!("{pf} (/etc/ibprov/ibprov.toml:1)\n  would be left alone:\n");
+    let head = format!("{pf} (/etc/ibprov/ibprov.toml:1)\n  would not be applied:\n");
     let findings =
         shown.strip_prefix(&head).and_then(|rest| rest.strip_suffix(&format!("exit {exit}\n")));
     let findings = findings.unwrap_or(&shown);
@@ -34,11 +34,11 @@ fn guids_that_are_none() {
         2,
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-            would be left alone:
-            error: VF 0: its node GUID is all zero, which is no GUID: with it the port stays down, or rdma_cm fails
-            error: VF 0: its port GUID is all zero, which is no GUID: with it the port stays down, or rdma_cm fails
-            error: VF 1: its node GUID is all ones, which is no GUID
-            error: VF 1: its port GUID is all ones, which is no GUID
+            would not be applied:
+            error: VF 0: the node GUID is all zero, with which the port stays down or rdma_cm fails
+            error: VF 0: the port GUID is all zero, with which the port stays down or rdma_cm fails
+            error: VF 1: the node GUID is all ones, which is not a valid GUID
+            error: VF 1: the port GUID is all ones, which is not a valid GUID
             exit 3
         "#]],
     );
@@ -54,8 +54,8 @@ fn a_guid_that_is_missing() {
         2,
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-            would be left alone:
-            error: VF 1 has no port GUID: there are to be 2 VFs, and the list of port GUIDs ends before it
+            would not be applied:
+            error: VF 1 has no port GUID: 2 VFs are planned, but the list of port GUIDs is shorter
             exit 3
         "#]],
     );
@@ -65,9 +65,9 @@ fn a_guid_that_is_missing() {
         2,
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-            would be left alone:
-            error: VF 1 has no node GUID: there are to be 2 VFs, and the range of node GUIDs ends before it
-            error: VF 1 has no port GUID: there are to be 2 VFs, and the range of port GUIDs ends before it
+            would not be applied:
+            error: VF 1 has no node GUID: 2 VFs are planned, but the range of node GUIDs is shorter
+            error: VF 1 has no port GUID: 2 VFs are planned, but the range of port GUIDs is shorter
             exit 3
         "#]],
     );
@@ -81,8 +81,8 @@ fn guids_that_are_given_twice() {
         2,
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-            would be left alone:
-            error: VF 1: its node GUID 0200:0000:0000:0001 is the node GUID of VF 0 too
+            would not be applied:
+            error: VF 1: the node GUID 0200:0000:0000:0001 is also the node GUID of VF 0
             exit 3
         "#]],
     );
@@ -94,8 +94,8 @@ fn guids_that_are_given_twice() {
         2,
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-            would be left alone:
-            error: VF 1: its node GUID 0200:0000:0000:0002 is the port GUID of VF 0 too
+            would not be applied:
+            error: VF 1: the node GUID 0200:0000:0000:0002 is also the port GUID of VF 0
             exit 3
         "#]],
     );
@@ -107,14 +107,14 @@ fn guids_that_are_given_twice() {
         &host,
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-              would be left alone:
-              error: VF 0: its node GUID 0200:000c:0000:0000 is the node GUID of VF 0 of 0000:5e:00.0 too
-              error: VF 0: its port GUID 0200:000c:0001:0000 is the port GUID of VF 0 of 0000:5e:00.0 too
+              would not be applied:
+              error: VF 0: the node GUID 0200:000c:0000:0000 is also the node GUID of VF 0 of 0000:5e:00.0
+              error: VF 0: the port GUID 0200:000c:0001:0000 is also the port GUID of VF 0 of 0000:5e:00.0
 
             PF 0000:5e:00.0 mlx5_1 (/etc/ibprov/ibprov.toml:5)
-              would be left alone:
-              error: VF 0: its node GUID 0200:000c:0000:0000 is the node GUID of VF 0 of 0000:4b:00.0 too
-              error: VF 0: its port GUID 0200:000c:0001:0000 is the port GUID of VF 0 of 0000:4b:00.0 too
+              would not be applied:
+              error: VF 0: the node GUID 0200:000c:0000:0000 is also the node GUID of VF 0 of 0000:4b:00.0
+              error: VF 0: the port GUID 0200:000c:0001:0000 is also the port GUID of VF 0 of 0000:4b:00.0
             exit 3
         "#]],
     );
@@ -128,10 +128,10 @@ fn a_guid_of_the_hardware() {
         2,
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-            would be left alone:
-            error: VF 0: its node GUID b859:9f03:0012:a480 is already the node GUID of 0000:4b:00.0 on this host
-            error: VF 0: its node GUID b859:9f03:0012:a480 is already the port GUID of 0000:4b:00.0 on this host
-            warning: VF 0 (and 1 VF more): the GUID b859:9f03:0012:a480 is not locally administered (0x02 of its first byte is not set): a vendor may give it to a card
+            would not be applied:
+            error: VF 0: the node GUID b859:9f03:0012:a480 is already the node GUID of 0000:4b:00.0 on this host
+            error: VF 0: the node GUID b859:9f03:0012:a480 is already the port GUID of 0000:4b:00.0 on this host
+            warning: VF 0 (and 1 VF more): the GUID b859:9f03:0012:a480 is not locally administered (0x02 of the first byte is not set): a vendor may assign it to an adapter
             exit 3
         "#]],
     );
@@ -144,10 +144,10 @@ fn a_guid_of_the_hardware() {
         2,
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-            would be left alone:
-            error: VF 31: its node GUID b859:9f03:0012:a4a0 is already the node GUID of 0000:5e:00.0 on this host
-            error: VF 31: its node GUID b859:9f03:0012:a4a0 is already the port GUID of 0000:5e:00.0 on this host
-            warning: VF 0 (and 31 VFs more): the GUID b859:9f03:0012:a481 is not locally administered (0x02 of its first byte is not set): a vendor may give it to a card
+            would not be applied:
+            error: VF 31: the node GUID b859:9f03:0012:a4a0 is already the node GUID of 0000:5e:00.0 on this host
+            error: VF 31: the node GUID b859:9f03:0012:a4a0 is already the port GUID of 0000:5e:00.0 on this host
+            warning: VF 0 (and 31 VFs more): the GUID b859:9f03:0012:a481 is not locally administered (0x02 of the first byte is not set): a vendor may assign it to an adapter
             exit 3
         "#]],
     );
@@ -161,9 +161,9 @@ fn guids_with_one_link_local_address() {
         2,
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-            would be left alone:
-            error: VF 1: its port GUID 0000:0000:0000:0001 differs from that of VF 0 only in bit 0x02 of the first byte, so both get the same IPv6 link-local address
-            warning: VF 1: the GUID 0000:0000:0000:0001 is not locally administered (0x02 of its first byte is not set): a vendor may give it to a card
+            would not be applied:
+            error: VF 1: the port GUID 0000:0000:0000:0001 differs from that of VF 0 only in bit 0x02 of the first byte, so both get the same IPv6 link-local address
+            warning: VF 1: the GUID 0000:0000:0000:0001 is not locally administered (0x02 of the first byte is not set): a vendor may assign it to an adapter
             exit 3
         "#]],
     );
@@ -174,8 +174,8 @@ fn guids_with_one_link_local_address() {
         2,
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-            would be left alone:
-            error: VF 0: its port GUID ba59:9f03:0012:a480 differs from that of 0000:4b:00.0 only in bit 0x02 of the first byte, so both get the same IPv6 link-local address
+            would not be applied:
+            error: VF 0: the port GUID ba59:9f03:0012:a480 differs from that of 0000:4b:00.0 only in bit 0x02 of the first byte, so both get the same IPv6 link-local address
             exit 3
         "#]],
     );
@@ -189,10 +189,10 @@ fn group_bit_and_vendors_space_are_warned_of() {
         ),
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-              2 VFs wanted, 0 there, 2 to create, GUIDs not pinned
+              2 VFs planned, 0 present, 2 to create, GUIDs not pinned
               VFs are bound one after the other, so that the kernel's numbers are in their order
-              warning: VF 0 (and 1 VF more): the GUID 1111:1111:1111:1201 has the group bit (0x01 of its first byte) set: no device may have such an EUI-64; the fabric was seen to bear it
-              warning: VF 0 (and 1 VF more): the GUID 1111:1111:1111:1201 is not locally administered (0x02 of its first byte is not set): a vendor may give it to a card
+              warning: VF 0 (and 1 VF more): the GUID 1111:1111:1111:1201 has the group bit set (0x01 of the first byte), which EUI-64 does not allow for a device. Fabrics were observed to accept it
+              warning: VF 0 (and 1 VF more): the GUID 1111:1111:1111:1201 is not locally administered (0x02 of the first byte is not set): a vendor may assign it to an adapter
               + VF 0  node GUID 1111:1111:1111:1201  port GUID 1111:1111:1111:1200 (template)  policy follow  driver host
               + VF 1  node GUID 1111:1111:1111:1211  port GUID 1111:1111:1111:1210 (template)  policy follow  driver host
             exit 1
@@ -210,10 +210,10 @@ fn numbers_that_do_not_fit() {
         2,
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-            would be left alone:
+            would not be applied:
             error: VF 10 (and 1 VF more): VF index 10 does not fit in {vf:4:decimal}: the largest is 9: make the field of guid.template wider
-            warning: VF 0 (and 9 VFs more): the GUID 1111:1111:1111:1201 has the group bit (0x01 of its first byte) set: no device may have such an EUI-64; the fabric was seen to bear it
-            warning: VF 0 (and 9 VFs more): the GUID 1111:1111:1111:1201 is not locally administered (0x02 of its first byte is not set): a vendor may give it to a card
+            warning: VF 0 (and 9 VFs more): the GUID 1111:1111:1111:1201 has the group bit set (0x01 of the first byte), which EUI-64 does not allow for a device. Fabrics were observed to accept it
+            warning: VF 0 (and 9 VFs more): the GUID 1111:1111:1111:1201 is not locally administered (0x02 of the first byte is not set): a vendor may assign it to an adapter
             exit 3
         "#]],
     );
@@ -224,7 +224,7 @@ fn numbers_that_do_not_fit() {
         2,
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-            would be left alone:
+            would not be applied:
             error: VF 0 (and 11 VFs more): host number 112 does not fit in {host:8:decimal}: the largest is 99: make the field of guid.template wider
             exit 3
         "#]],
@@ -241,7 +241,7 @@ fn a_host_without_a_number() {
         2,
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-            would be left alone:
+            would not be applied:
             error: the host has no number for {host:BITS}: the host name "login" has no digits: set host.number or host.number-file
             exit 3
         "#]],
@@ -253,7 +253,7 @@ fn a_host_without_a_number() {
         2,
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-            would be left alone:
+            would not be applied:
             error: the host has no number for {host:BITS}: the host name "rack2-node14�[2J" has more than one number, and host.number-rule is "only-digits" ("first-digits" or "last-digits" takes one of them): set host.number or host.number-file
             exit 3
         "#]],
@@ -265,7 +265,7 @@ fn a_host_without_a_number() {
         2,
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-            would be left alone:
+            would not be applied:
             error: the host has no number for {host:BITS}: /etc/number: ENOENT: No such file or directory: set host.number or host.number-file
             exit 3
         "#]],
@@ -277,7 +277,7 @@ fn a_host_without_a_number() {
         2,
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-            would be left alone:
+            would not be applied:
             error: the host has no number for {host:BITS}: /etc/number: "twelve" is not a decimal number: set host.number or host.number-file
             exit 3
         "#]],
@@ -291,7 +291,7 @@ fn a_host_without_a_number() {
         2,
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-            would be left alone:
+            would not be applied:
             error: the host has no number for {host:BITS}: the host has no name: set host.number or host.number-file
             exit 3
         "#]],
@@ -302,7 +302,7 @@ fn a_host_without_a_number() {
         # remove opensm's built-in rule, Default=0x7fff : ALL=limited, SELF=full ;
         Default=0x7fff : 0x0200000700010000=full ; # c7 0000:4b:00.0 VF 0
         Default=0x7fff : 0x0200000700010001=full ; # c7 0000:4b:00.0 VF 1
-        PF 0000:4b:00.0 (/etc/ibprov/ibprov.toml:1): warning: the host's number comes from the name "c7", which is neither in /etc/hostname nor on the kernel command line (systemd.hostname=): DHCP may change it, and the GUIDs with it: set one of the two, or host.number, or pin the GUIDs (ibprov plan --pin)
+        PF 0000:4b:00.0 (/etc/ibprov/ibprov.toml:1): warning: the host's number comes from the name "c7", which is neither in /etc/hostname nor on the kernel command line (systemd.hostname=): DHCP may change it, and the GUIDs with it. Set one of the two, or host.number, or pin the GUIDs (ibprov plan --pin)
         exit 0
     "##]]
     .assert_eq(&host.show(&["plan", "--partitions"]));
@@ -316,8 +316,8 @@ fn more_vfs_than_the_firmware_allows() {
         2,
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-            would be left alone:
-            error: it shall have 17 VFs, and its sriov_totalvfs is 16: the firmware allows no more: `mlxconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=17`, then reset the firmware
+            would not be applied:
+            error: 17 VFs are planned, but the firmware allows 16 (sriov_totalvfs). To raise the limit: `mlxconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=17`, then reset the firmware
             exit 3
         "#]],
     );
@@ -329,8 +329,8 @@ fn more_vfs_than_the_firmware_allows() {
         2,
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-            would be left alone:
-            error: it shall have 4 VFs, and its sriov_totalvfs is 0: SR-IOV is off in its firmware: `mlxconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=4`, then reset the firmware
+            would not be applied:
+            error: 4 VFs are planned, but SR-IOV is disabled in the firmware (sriov_totalvfs is 0). To enable it: `mlxconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=4`, then reset the firmware
             exit 3
         "#]],
     );
@@ -341,8 +341,8 @@ fn more_vfs_than_the_firmware_allows() {
         2,
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-            would be left alone:
-            error: 0000:4b:00.0 has no SR-IOV capability (no sriov_totalvfs in sysfs): SR-IOV is off in its firmware (`mlxconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=N`, then reset the firmware), or the card has none
+            would not be applied:
+            error: 0000:4b:00.0 has no SR-IOV capability (no sriov_totalvfs in sysfs): SR-IOV is disabled in its firmware (`mlxconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=N`, then reset the firmware), or the card has none
             exit 3
         "#]],
     );
@@ -356,7 +356,7 @@ fn a_pf_that_is_not_there() {
         "PF 0000:5e:00.0",
         1,
         &expect![[r#"
-        error: it is not there: it may come later; what is there: 0000:4b:00.0
+        error: the PF is absent. It may appear later. Present: 0000:4b:00.0
     "#]],
     );
     host.function("0000:af:00.0", "15b3:101b", "020700", None);
@@ -369,7 +369,7 @@ fn a_pf_that_is_not_there() {
         "PF with port GUID b859:9f03:0012:ffff",
         1,
         &expect![[r#"
-        error: it is not there, or has not registered its RDMA device: it may come later; what is there: 0000:4b:00.0, 0000:af:00.0
+        error: the PF is absent, or has not registered its RDMA device. It may appear later. Present: 0000:4b:00.0, 0000:af:00.0
     "#]],
     );
 }
@@ -385,8 +385,8 @@ fn a_pf_in_ethernet_mode() {
         2,
         &expect![[r#"
             PF 0000:5e:00.0 (/etc/ibprov/ibprov.toml:1)
-            would be left alone:
-            error: its ports are in Ethernet mode, where VFs have MAC addresses and no GUIDs to plan: set InfiniBand with `mlxconfig -d 0000:5e:00.0 set LINK_TYPE_P1=1` and reset the firmware, or take the PF out of the configuration
+            would not be applied:
+            error: the ports are in Ethernet mode, in which VFs have MAC addresses instead of GUIDs. Set InfiniBand with `mlxconfig -d 0000:5e:00.0 set LINK_TYPE_P1=1` and reset the firmware, or take the PF out of the configuration
             exit 3
         "#]],
     );
@@ -399,8 +399,8 @@ fn a_pf_in_ethernet_mode() {
         2,
         &expect![[r#"
             PF 0000:5e:00.0 mlx5_1 (/etc/ibprov/ibprov.toml:1)
-            would be left alone:
-            error: its ports are in Ethernet mode, where VFs have MAC addresses and no GUIDs to plan: set InfiniBand with `mlxconfig -d 0000:5e:00.0 set LINK_TYPE_P1=1` and reset the firmware, or take the PF out of the configuration
+            would not be applied:
+            error: the ports are in Ethernet mode, in which VFs have MAC addresses instead of GUIDs. Set InfiniBand with `mlxconfig -d 0000:5e:00.0 set LINK_TYPE_P1=1` and reset the firmware, or take the PF out of the configuration
             exit 3
         "#]],
     );
@@ -416,8 +416,8 @@ fn a_pf_that_is_a_vf() {
         2,
         &expect![[r#"
             PF 0000:4b:00.1 (/etc/ibprov/ibprov.toml:1)
-            would be left alone:
-            error: 0000:4b:00.1 is itself a VF, of 0000:4b:00.0: name the PF
+            would not be applied:
+            error: 0000:4b:00.1 is a VF of 0000:4b:00.0: name the PF instead
             exit 3
         "#]],
     );
@@ -433,8 +433,8 @@ fn a_pf_that_is_no_hca() {
         2,
         &expect![[r#"
             PF 0000:00:03.0 (/etc/ibprov/ibprov.toml:1)
-            would be left alone:
-            error: 0000:00:03.0 is no InfiniBand adapter: neither its PCI class nor its driver has an InfiniBand side
+            would not be applied:
+            error: 0000:00:03.0 is not an InfiniBand adapter, by its PCI class and by its driver
             exit 3
         "#]],
     );
@@ -450,8 +450,8 @@ fn vfio_without_an_iommu() {
         2,
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-            would be left alone:
-            error: VF 1 is meant for vfio-pci, and the IOMMU is off (0000:4b:00.0 is in no iommu_group): boot with intel_iommu=on iommu=pt (AMD: iommu=pt), and switch on VT-d or AMD-Vi in the firmware setup
+            would not be applied:
+            error: VF 1 is planned for vfio-pci, but the IOMMU is off (0000:4b:00.0 has no iommu_group). Boot with intel_iommu=on iommu=pt (AMD: iommu=pt), and enable VT-d or AMD-Vi in the firmware setup
             exit 3
         "#]],
     );
@@ -464,12 +464,12 @@ fn two_names_of_one_pf_and_one_name_of_two() {
         &host,
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-              would be left alone:
-              error: it is 0000:4b:00.0, which /etc/ibprov/ibprov.toml:5 names too: keep one of the two
+              would not be applied:
+              error: duplicate [[pf]] for 0000:4b:00.0, which is also named at /etc/ibprov/ibprov.toml:5: keep one of the two
 
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:5)
-              would be left alone:
-              error: it is 0000:4b:00.0, which /etc/ibprov/ibprov.toml:1 names too: keep one of the two
+              would not be applied:
+              error: duplicate [[pf]] for 0000:4b:00.0, which is also named at /etc/ibprov/ibprov.toml:1: keep one of the two
             exit 3
         "#]],
     );
@@ -482,8 +482,8 @@ fn two_names_of_one_pf_and_one_name_of_two() {
         2,
         &expect![[r#"
             PF with node GUID b859:9f03:0012:a480 (/etc/ibprov/ibprov.toml:1)
-            would be left alone:
-            error: 0000:4b:00.0, 0000:4b:00.1 are all called that: name it by its PCI address
+            would not be applied:
+            error: 0000:4b:00.0, 0000:4b:00.1 all have this name: use the PCI address
             exit 3
         "#]],
     );
@@ -499,8 +499,8 @@ fn an_offset_needs_the_pf_s_guid() {
         "PF 0000:5e:00.0",
         1,
         &expect![[r#"
-        error: its VFs' GUIDs are offsets to its port GUID, and 0000:5e:00.0 shows none (yet): it comes with the RDMA device
-    "#]],
+            error: the GUIDs of VFs are offsets to the PF's port GUID, but 0000:5e:00.0 has none (yet): it appears with the RDMA device
+        "#]],
     );
 }
 
@@ -513,13 +513,13 @@ fn one_bad_pf_does_not_stop_another() {
         &host,
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-              1 VF wanted, 0 there, 1 to create, GUIDs not pinned
+              1 VF planned, 0 present, 1 to create, GUIDs not pinned
               VFs are bound one after the other, so that the kernel's numbers are in their order
               + VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (template)  policy follow  driver host
 
             PF 0000:5e:00.0 mlx5_1 (/etc/ibprov/ibprov.toml:5)
-              would be left alone:
-              error: it shall have 99 VFs, and its sriov_totalvfs is 16: the firmware allows no more: `mlxconfig -d 0000:5e:00.0 set SRIOV_EN=1 NUM_OF_VFS=99`, then reset the firmware
+              would not be applied:
+              error: 99 VFs are planned, but the firmware allows 16 (sriov_totalvfs). To raise the limit: `mlxconfig -d 0000:5e:00.0 set SRIOV_EN=1 NUM_OF_VFS=99`, then reset the firmware
             exit 3
         "#]],
     );

@@ -40,7 +40,7 @@ fn a_fleet_is_judged_from_pins_and_plans() {
         (".hidden.toml", "neither\n"),
     ]);
     expect![[r#"
-        3 hosts, 6 VFs: no GUID is there twice
+        3 hosts, 6 VFs: no GUID is used twice
         exit 0
     "#]]
     .assert_eq(&judged(&good));
@@ -73,7 +73,7 @@ fn a_fleet_is_judged_from_pins_and_plans() {
 #[test]
 fn a_fleet_that_is_not_seen_whole_is_not_judged() {
     expect![[r#"
-        0 hosts, 0 VFs: no plan is there: want NAME.toml (pins) or NAME.json (plan --format json) for each host
+        0 hosts, 0 VFs: no plan found: expected NAME.toml (pin file) or NAME.json (plan --format json) for each host
         exit 2
     "#]].assert_eq(&judged(&fleet(&[("README", "")])));
     let host = node(&good(17));
@@ -88,14 +88,14 @@ fn a_fleet_that_is_not_seen_whole_is_not_judged() {
         ("f.json", "{\"schema\": 1, \"pfs\": []}"),
     ]);
     expect![[r#"
-        could not read /a.toml: line 2: missing field `config`
-        could not read /b.json: missing field `schema` at line 1 column 2
-        could not read /c.json: PF 0000:4b:00.0 has no plan: it has errors
-        could not read /d�[2J.toml: line 1: key with no value, expected `=`
-        could not read /e.toml: EISDIR: Is a directory
-        could not read /f.json: schema 1: this ibprov knows schema 2 only
-        could not read /g: neither guid-pins.toml nor etc/ibprov/guid-pins.toml is in it
-        0 hosts, 0 VFs: no plan is there: want NAME.toml (pins) or NAME.json (plan --format json) for each host
+        cannot read /a.toml: line 2: missing field `config`
+        cannot read /b.json: missing field `schema` at line 1 column 2
+        cannot read /c.json: PF 0000:4b:00.0 has no plan, because of errors
+        cannot read /d�[2J.toml: line 1: key with no value, expected `=`
+        cannot read /e.toml: EISDIR: Is a directory
+        cannot read /f.json: schema 1: this ibprov knows schema 2 only
+        cannot read /g contains neither guid-pins.toml nor etc/ibprov/guid-pins.toml
+        0 hosts, 0 VFs: no plan found: expected NAME.toml (pin file) or NAME.json (plan --format json) for each host
         exit 2
     "#]].assert_eq(&judged(&dir));
     let none = Host::new();

@@ -59,7 +59,7 @@ fn without_a_pf_nothing_is_planned() {
     plan(
         &Host::healthy(),
         &expect![[r#"
-        no [[pf]] is configured: nothing is planned
+        no [[pf]] is configured: there is no plan
         exit 0
     "#]],
     );
@@ -71,7 +71,7 @@ fn a_fresh_node_would_get_its_vfs() {
         &node(&good(3)),
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-              3 VFs wanted, 0 there, 3 to create, GUIDs not pinned
+              3 VFs planned, 0 present, 3 to create, GUIDs not pinned
               VFs are bound one after the other, so that the kernel's numbers are in their order
               + VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (template)  policy follow  driver host
               + VF 1  node GUID 0200:000c:0000:0001  port GUID 0200:000c:0001:0001 (template)  policy follow  driver host
@@ -109,9 +109,9 @@ fn every_difference_is_shown_and_what_is_right_is_counted() {
         &host,
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-              5 VFs wanted, 5 there, 3 to change, 2 as wanted, GUIDs not pinned
+              5 VFs planned, 5 present, 3 to change, 2 as wanted, GUIDs not pinned
               VFs are bound one after the other, so that the kernel's numbers are in their order
-              ~ VF 1   driver mlx5_core -> bound again (its port GUID is 0000:0000:0000:0000 instead of 0200:000c:0001:0001)
+              ~ VF 1   driver mlx5_core -> rebound (its port GUID is 0000:0000:0000:0000 instead of 0200:000c:0001:0001)
               ~ VF 2   node GUID 0000:0000:0000:0000 -> 0200:000c:0000:0002 (template)
                        policy down -> follow
                        driver none -> mlx5_core
@@ -121,10 +121,10 @@ fn every_difference_is_shown_and_what_is_right_is_counted() {
     );
     expect![[r#"
         PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-          5 VFs wanted, 5 there, 3 to change, 2 as wanted, GUIDs not pinned
+          5 VFs planned, 5 present, 3 to change, 2 as wanted, GUIDs not pinned
           VFs are bound one after the other, so that the kernel's numbers are in their order
           = VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (template)  policy follow  driver host
-          ~ VF 1   driver mlx5_core -> bound again (its port GUID is 0000:0000:0000:0000 instead of 0200:000c:0001:0001)
+          ~ VF 1   driver mlx5_core -> rebound (its port GUID is 0000:0000:0000:0000 instead of 0200:000c:0001:0001)
           ~ VF 2   node GUID 0000:0000:0000:0000 -> 0200:000c:0000:0002 (template)
                    policy down -> follow
                    driver none -> mlx5_core
@@ -138,10 +138,10 @@ fn every_difference_is_shown_and_what_is_right_is_counted() {
         &host,
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-              2 VFs wanted, 5 there, 2 to change, 3 to remove, GUIDs not pinned
+              2 VFs planned, 5 present, 2 to change, 3 to remove, GUIDs not pinned
               VFs are bound one after the other, so that the kernel's numbers are in their order
-              ~ VF 0   VF there -> made anew (the number of VFs changes only by way of none)
-              ~ VF 1   VF there -> made anew (the number of VFs changes only by way of none)
+              ~ VF 0   VF present -> recreated (sriov_numvfs can only be changed via 0)
+              ~ VF 1   VF present -> recreated (sriov_numvfs can only be changed via 0)
               - VF 2
               - VF 3
               - VF 4
@@ -153,7 +153,7 @@ fn every_difference_is_shown_and_what_is_right_is_counted() {
         &host,
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-              0 VFs wanted, 5 there, 5 to remove
+              0 VFs planned, 5 present, 5 to remove
               - VF 0
               - VF 1
               - VF 2
@@ -178,7 +178,7 @@ fn a_host_that_is_right_exits_0() {
         &host,
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-              1 VF wanted, 1 there, 1 as wanted, GUIDs not pinned
+              1 VF planned, 1 present, 1 as wanted, GUIDs not pinned
               VFs are bound one after the other, so that the kernel's numbers are in their order
             exit 0
         "#]],
@@ -255,7 +255,7 @@ fn json_has_everything() {
                       "what": "vf",
                       "from": null,
                       "to": null,
-                      "reason": "the number of VFs changes only by way of none"
+                      "reason": "sriov_numvfs can only be changed via 0"
                     }
                   ],
                   "reason": null,
@@ -317,13 +317,13 @@ fn what_cannot_be_done_now_is_said_and_what_is_in_use_is_left() {
         &host,
         &expect![[r#"
             PF 0000:5e:00.0 mlx5_1 (/etc/ibprov/ibprov.toml:1)
-              1 VF wanted, 0 there, GUIDs not pinned
+              1 VF planned, 0 present, GUIDs not pinned
               VFs are bound one after the other, so that the kernel's numbers are in their order
-              nothing can be done: it has no IPoIB netdev, through which alone its VFs' GUIDs can be set (this host has no sriov/N files of MLNX_OFED): load ib_ipoib, see dmesg
+              no change is possible: the PF has no IPoIB netdev, which is needed to set GUIDs of VFs (this host has no sriov/N files of MLNX_OFED): load ib_ipoib, and see dmesg
               ! VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (template)  policy follow  driver host
 
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:6)
-              2 VFs wanted, 2 there, 1 deferred, 1 as wanted, GUIDs not pinned
+              2 VFs planned, 2 present, 1 deferred, 1 as wanted, GUIDs not pinned
               VFs are bound one after the other, so that the kernel's numbers are in their order
               ! VF 1 is left alone: its port GUID is 0000:0000:0000:0000 instead of 0200:000c:0101:0001; it is in use: its netdev is not in this network namespace
             exit 1
@@ -337,7 +337,7 @@ fn names_and_the_order_of_binding_are_shown_with_why() {
     let host = node(&format!("{}{named}", good(1)));
     expect![[r#"
         PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-          1 VF wanted, 0 there, 1 to create, GUIDs not pinned
+          1 VF planned, 0 present, 1 to create, GUIDs not pinned
           VFs are bound at the same time: vf-name and vf-rdma-name name each of them
           + VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (template)  policy follow  driver host  netdev ib0v0  RDMA device mlx5_0v0
         exit 1

@@ -9,16 +9,16 @@ use crate::host::{Host, PF};
 #[track_caller]
 fn drifts(host: &Host, warning: &str) {
     let head = "PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-  2 VFs wanted, 0 there, 2 to create, GUIDs pinned
+  2 VFs planned, 0 present, 2 to create, GUIDs pinned
   VFs are bound one after the other, so that the kernel's numbers are in their order
 ";
     let rest = "  + VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (pin)  policy follow  driver host
   + VF 1  node GUID 0200:000c:0000:0001  port GUID 0200:000c:0001:0001 (pin)  policy follow  driver host
 
-drift: decide; the pins (/etc/ibprov/guid-pins.toml) hold until then
+drift: the pinned GUIDs (/etc/ibprov/guid-pins.toml) stay in use until you choose:
   keep the pinned GUIDs: set the configuration, or the host's number, so that it gives them
-  keep them for another card: ibprov plan --pin
-  give the VFs new GUIDs: ibprov plan --pin --replace
+  keep them for another adapter: ibprov plan --pin
+  use new GUIDs: ibprov plan --pin --replace
 exit 1
 ";
     assert_eq!(host.show(&["plan"]), format!("{head}  warning: drift: {warning}\n{rest}"));
@@ -30,7 +30,7 @@ fn pins_hold_and_drift_wants_a_decision() {
     let pins = host.show(&["plan", "--pin"]);
     expect![[r##"
         # The GUIDs that the VFs of this host were given, written by `ibprov plan --pin`.
-        # They hold whatever ibprov.toml says: see ibprov(8), "Pins".
+        # They hold whatever ibprov.toml says: see ibprov(8), "Pinned GUIDs".
         # config: how ibprov.toml names the PF; pci, node-guid, port-guids: which card
         # it was then; vfs: node GUID and port GUID of each VF, from VF 0 on.
         schema = 1
@@ -54,7 +54,7 @@ fn pins_hold_and_drift_wants_a_decision() {
         &host,
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-              2 VFs wanted, 0 there, 2 to create, GUIDs pinned
+              2 VFs planned, 0 present, 2 to create, GUIDs pinned
               VFs are bound one after the other, so that the kernel's numbers are in their order
               + VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (pin)  policy follow  driver host
               + VF 1  node GUID 0200:000c:0000:0001  port GUID 0200:000c:0001:0001 (pin)  policy follow  driver host
@@ -65,7 +65,7 @@ fn pins_hold_and_drift_wants_a_decision() {
     host.file("etc/hostname", "c13\n");
     drifts(
         &host,
-        "VF 0 (and 1 VF more): the configuration now gives node GUID 0200:000d:0000:0000, and 0200:000c:0000:0000 is pinned and holds",
+        "VF 0 (and 1 VF more): the configured node GUID is 0200:000d:0000:0000, but 0200:000c:0000:0000 is pinned and stays in use",
     );
     // Pinning keeps what is pinned; replacing takes what the template gives.
     let kept = host.show(&["plan", "--pin"]);
@@ -77,11 +77,11 @@ fn pins_hold_and_drift_wants_a_decision() {
     host.file("etc/hostname", "login\n");
     drifts(
         &host,
-        r#"the configuration gives no GUIDs any more, and the pinned ones hold: the host has no number for {host:BITS}: the host name "login" has no digits: set host.number or host.number-file"#,
+        r#"the configuration no longer gives GUIDs; the pinned ones stay in use: the host has no number for {host:BITS}: the host name "login" has no digits: set host.number or host.number-file"#,
     );
     assert!(
         host.show(&["plan", "--pin", "--replace"])
-            .ends_with("error: nothing is pinned before the errors above are gone\nexit 3\n")
+            .ends_with("error: no GUID was pinned: correct the errors above first\nexit 3\n")
     );
     // Another card in the slot.
     host.file("etc/hostname", "c12\n");
@@ -91,7 +91,7 @@ fn pins_hold_and_drift_wants_a_decision() {
     );
     drifts(
         &host,
-        "it is another card than when it was pinned (port GUID b859:9f03:0012:a480 then, b859:9f03:0012:ffff now); the pinned GUIDs hold for it",
+        "the adapter was replaced after the GUIDs were pinned (port GUID b859:9f03:0012:a480 then, b859:9f03:0012:ffff now); the pinned GUIDs stay in use",
     );
 }
 
@@ -111,7 +111,7 @@ fn a_cloned_image_gets_none_of_the_other_hosts_guids() {
         &clone,
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-              would be left alone:
+              would not be applied:
               error: the pins are not this host's: /etc/ibprov/guid-pins.toml is of host "c12", this is "c13", and none of this host's cards is in it: an image was cloned, most likely: `ibprov plan --pin --replace` gives this host GUIDs of its own; or put its own file back; if the file is its own, and both its name and its cards are new, remove the line "host = " from it
             exit 3
         "#]],
@@ -120,7 +120,7 @@ fn a_cloned_image_gets_none_of_the_other_hosts_guids() {
     assert!(apply.contains("the pins are not this host's"), "{apply}");
     assert!(!apply.contains("0200:000c"), "{apply}");
     let pin = clone.show(&["plan", "--pin"]);
-    assert!(pin.ends_with("nothing is pinned before the errors above are gone\nexit 3\n"), "{pin}");
+    assert!(pin.ends_with("no GUID was pinned: correct the errors above first\nexit 3\n"), "{pin}");
     let own = clone.show(&["plan", "--pin", "--replace"]);
     assert!(own.contains("host = \"c13\"") && own.ends_with("exit 1\n"), "{own}");
     assert!(!own.contains("0200:000c") && own.contains("0200:000d:0001:0001"), "{own}");
@@ -131,7 +131,7 @@ fn a_cloned_image_gets_none_of_the_other_hosts_guids() {
         &clone,
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-              would be left alone:
+              would not be applied:
               error: the host has no number for {host:BITS}: the host's number is 17 by systemd.hostname=c17 on the kernel command line, and 13 by "c13" in /etc/hostname, so that one of them is wrong: set host.number or host.number-file
             exit 3
         "#]],
@@ -147,7 +147,7 @@ fn sealing_is_done_in_the_image_itself() {
     let said = host.show(&["plan", "--seal", "--dry-run"]);
     assert_eq!(
         said,
-        "error: --seal works on the running system: run it in the image, by chroot\nexit 2\n"
+        "error: --seal cannot be combined with --root: run it in the image, with chroot\nexit 2\n"
     );
     let usage = host.show(&["plan", "--seal", "--pin"]);
     assert!(usage.contains("cannot be used with") && usage.ends_with("exit 2\n"), "{usage}");
@@ -163,8 +163,8 @@ fn pins_that_cannot_be_read_are_no_absence() {
             &b"schema = 1\n[[pf\n"[..],
             expect![[r#"
                 PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-                  would be left alone:
-                  error: the pins cannot be read: /etc/ibprov/guid-pins.toml: line 2: unclosed array table, expected `]]`: correct the file, or remove it to plan anew
+                  would not be applied:
+                  error: cannot read the pin file /etc/ibprov/guid-pins.toml: line 2: unclosed array table, expected `]]`. Correct the file, or remove it to use the GUIDs of the configuration
                 exit 3
             "#]],
         ),
@@ -172,8 +172,8 @@ fn pins_that_cannot_be_read_are_no_absence() {
             b"\xff",
             expect![[r#"
                 PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-                  would be left alone:
-                  error: the pins cannot be read: /etc/ibprov/guid-pins.toml: content is not UTF-8 text: correct the file, or remove it to plan anew
+                  would not be applied:
+                  error: cannot read the pin file /etc/ibprov/guid-pins.toml: content is not UTF-8 text. Correct the file, or remove it to use the GUIDs of the configuration
                 exit 3
             "#]],
         ),
@@ -181,8 +181,8 @@ fn pins_that_cannot_be_read_are_no_absence() {
             b"schema = 1\n[[pf]]\nconfig = { pci = \"\\u001b[2J\" }\npci = \"0000:4b:00.0\"\n",
             expect![[r#"
                 PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-                  would be left alone:
-                  error: the pins cannot be read: /etc/ibprov/guid-pins.toml: pf 1: "\u{1b}[2J" is not a PCI address: expected domain:bus:device.function in hex, as `lspci -D` prints it, e.g. 0000:4b:00.0: correct the file, or remove it to plan anew
+                  would not be applied:
+                  error: cannot read the pin file /etc/ibprov/guid-pins.toml: pf 1: "\u{1b}[2J" is not a PCI address: expected domain:bus:device.function in hex, as `lspci -D` prints it, e.g. 0000:4b:00.0. Correct the file, or remove it to use the GUIDs of the configuration
                 exit 3
             "#]],
         ),
@@ -222,7 +222,7 @@ fn partitions_are_for_the_subnet_manager() {
     // Only lines of a whole plan are printed.
     host.file("etc/ibprov/ibprov.toml", &good(17));
     expect![[r#"
-        PF 0000:4b:00.0 (/etc/ibprov/ibprov.toml:1): error: it shall have 17 VFs, and its sriov_totalvfs is 16: the firmware allows no more: `mlxconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=17`, then reset the firmware
+        PF 0000:4b:00.0 (/etc/ibprov/ibprov.toml:1): error: 17 VFs are planned, but the firmware allows 16 (sriov_totalvfs). To raise the limit: `mlxconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=17`, then reset the firmware
         exit 3
     "#]].assert_eq(&host.show(&["plan", "--partitions"]));
 }
