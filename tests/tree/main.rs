@@ -17,6 +17,7 @@ mod readme;
 #[path = "../bed/reports.rs"]
 mod reports;
 mod sites;
+mod sites_verbs;
 mod smi;
 mod status;
 mod terminal;

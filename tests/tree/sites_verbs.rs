@@ -1,0 +1,570 @@
+//! What the other verbs print on the trees of `sites.rs`, on screens of 80 and 100 columns:
+//! a change to a message shows here what it does to each verb that prints it.
+
+use expect_test::{Expect, expect};
+
+use crate::host::Host;
+use crate::sites::{degraded, failed, healthy};
+
+/// Checks what a verb prints at 80 columns, and at 100 columns if that differs.
+#[track_caller]
+fn prints(host: &Host, arguments: &[&str], want: &Expect) {
+    let at = |columns| host.show_on(&[("COLUMNS", columns)], arguments);
+    let (narrow, wide) = (at("80"), at("100"));
+    if narrow == wide {
+        want.assert_eq(&narrow);
+    } else {
+        want.assert_eq(&format!("80 columns:\n{narrow}100 columns:\n{wide}"));
+    }
+}
+
+#[test]
+fn check() {
+    prints(
+        &healthy(),
+        &["check"],
+        &expect![[r#"
+            verdict: healthy (errors: 0, warnings: 0)
+            read: no log
+
+            info: healthy (confidence medium)
+              InfiniBand came up.
+              Cause:
+                1. ready: 12 of 12 expected ports ready, 192 of 192 VFs as planned
+            exit 0
+        "#]],
+    );
+    prints(
+        &degraded(),
+        &["check"],
+        &expect![[r#"
+            verdict: degraded (errors: 0, warnings: 1)
+            read: no log
+
+            warning: not-as-expected (confidence high)
+              PF 0000:14:00.0: VF 5: not as planned, and in use.
+              Look:
+                - ibprov plan
+            exit 1
+        "#]],
+    );
+    prints(
+        &failed(),
+        &["check"],
+        &expect![[r#"
+            verdict: failed (errors: 1, warnings: 0)
+            read: no log
+
+            error: not-as-expected (confidence high)
+              0000:5e:00.0: missing driver.
+              Cause:
+                1. 0000:99:00.0: absent, and expected (listed in /etc/ibprov/ibprov.toml:3)
+                2. 0000:9a:00.0: absent, and expected (listed in /etc/ibprov/ibprov.toml:5)
+                3. the last boot: boot incomplete after 0.000 s; 0 of 0 expected ports ready
+              Look:
+                - journalctl -b -u ibprov.service
+            exit 3
+        "#]],
+    );
+}
+
+#[test]
+fn plan() {
+    prints(
+        &healthy(),
+        &["plan"],
+        &expect![[r#"
+            PF 0000:10:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+              16 VFs planned, 16 present, 16 as wanted, GUIDs not pinned
+              VFs are bound at the same time: none is for the host's driver
+
+            PF 0000:11:00.0 mlx5_1 (/etc/ibprov/ibprov.toml:6)
+              16 VFs planned, 16 present, 16 as wanted, GUIDs not pinned
+              VFs are bound at the same time: none is for the host's driver
+
+            PF 0000:12:00.0 mlx5_2 (/etc/ibprov/ibprov.toml:11)
+              16 VFs planned, 16 present, 16 as wanted, GUIDs not pinned
+              VFs are bound at the same time: none is for the host's driver
+
+            PF 0000:13:00.0 mlx5_3 (/etc/ibprov/ibprov.toml:16)
+              16 VFs planned, 16 present, 16 as wanted, GUIDs not pinned
+              VFs are bound at the same time: none is for the host's driver
+
+            PF 0000:14:00.0 mlx5_4 (/etc/ibprov/ibprov.toml:21)
+              16 VFs planned, 16 present, 16 as wanted, GUIDs not pinned
+              VFs are bound at the same time: none is for the host's driver
+
+            PF 0000:15:00.0 mlx5_5 (/etc/ibprov/ibprov.toml:26)
+              16 VFs planned, 16 present, 16 as wanted, GUIDs not pinned
+              VFs are bound at the same time: none is for the host's driver
+
+            PF 0000:16:00.0 mlx5_6 (/etc/ibprov/ibprov.toml:31)
+              16 VFs planned, 16 present, 16 as wanted, GUIDs not pinned
+              VFs are bound at the same time: none is for the host's driver
+
+            PF 0000:17:00.0 mlx5_7 (/etc/ibprov/ibprov.toml:36)
+              16 VFs planned, 16 present, 16 as wanted, GUIDs not pinned
+              VFs are bound at the same time: none is for the host's driver
+
+            PF 0000:18:00.0 mlx5_8 (/etc/ibprov/ibprov.toml:41)
+              16 VFs planned, 16 present, 16 as wanted, GUIDs not pinned
+              VFs are bound at the same time: none is for the host's driver
+
+            PF 0000:19:00.0 mlx5_9 (/etc/ibprov/ibprov.toml:46)
+              16 VFs planned, 16 present, 16 as wanted, GUIDs not pinned
+              VFs are bound at the same time: none is for the host's driver
+
+            PF 0000:1a:00.0 mlx5_10 (/etc/ibprov/ibprov.toml:51)
+              16 VFs planned, 16 present, 16 as wanted, GUIDs not pinned
+              VFs are bound at the same time: none is for the host's driver
+
+            PF 0000:1b:00.0 mlx5_11 (/etc/ibprov/ibprov.toml:56)
+              16 VFs planned, 16 present, 16 as wanted, GUIDs not pinned
+              VFs are bound at the same time: none is for the host's driver
+            exit 0
+        "#]],
+    );
+    prints(
+        &degraded(),
+        &["plan"],
+        &expect![[r#"
+            PF 0000:10:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+              16 VFs planned, 16 present, 16 as wanted, GUIDs not pinned
+              VFs are bound at the same time: none is for the host's driver
+
+            PF 0000:11:00.0 mlx5_1 (/etc/ibprov/ibprov.toml:6)
+              16 VFs planned, 16 present, 16 as wanted, GUIDs not pinned
+              VFs are bound at the same time: none is for the host's driver
+
+            PF 0000:12:00.0 mlx5_2 (/etc/ibprov/ibprov.toml:11)
+              16 VFs planned, 16 present, 16 as wanted, GUIDs not pinned
+              VFs are bound at the same time: none is for the host's driver
+
+            PF 0000:13:00.0 mlx5_3 (/etc/ibprov/ibprov.toml:16)
+              16 VFs planned, 16 present, 16 as wanted, GUIDs not pinned
+              VFs are bound at the same time: none is for the host's driver
+
+            PF 0000:14:00.0 mlx5_4 (/etc/ibprov/ibprov.toml:21)
+              16 VFs planned, 16 present, 1 deferred, 15 as wanted, GUIDs not pinned
+              VFs are bound at the same time: none is for the host's driver
+              ! VF 5 is left alone: its GUIDs are not as planned; it is in use: its use cannot be determined: /sys/bus/pci/devices/0000:14:00.6 has no iommu_group
+
+            PF 0000:15:00.0 mlx5_5 (/etc/ibprov/ibprov.toml:26)
+              16 VFs planned, 16 present, 16 as wanted, GUIDs not pinned
+              VFs are bound at the same time: none is for the host's driver
+
+            PF 0000:16:00.0 mlx5_6 (/etc/ibprov/ibprov.toml:31)
+              16 VFs planned, 16 present, 16 as wanted, GUIDs not pinned
+              VFs are bound at the same time: none is for the host's driver
+
+            PF 0000:17:00.0 mlx5_7 (/etc/ibprov/ibprov.toml:36)
+              16 VFs planned, 16 present, 16 as wanted, GUIDs not pinned
+              VFs are bound at the same time: none is for the host's driver
+
+            PF 0000:18:00.0 mlx5_8 (/etc/ibprov/ibprov.toml:41)
+              16 VFs planned, 16 present, 16 as wanted, GUIDs not pinned
+              VFs are bound at the same time: none is for the host's driver
+
+            PF 0000:19:00.0 mlx5_9 (/etc/ibprov/ibprov.toml:46)
+              16 VFs planned, 16 present, 16 as wanted, GUIDs not pinned
+              VFs are bound at the same time: none is for the host's driver
+
+            PF 0000:1a:00.0 mlx5_10 (/etc/ibprov/ibprov.toml:51)
+              16 VFs planned, 16 present, 16 as wanted, GUIDs not pinned
+              VFs are bound at the same time: none is for the host's driver
+
+            PF 0000:1b:00.0 mlx5_11 (/etc/ibprov/ibprov.toml:56)
+              16 VFs planned, 16 present, 16 as wanted, GUIDs not pinned
+              VFs are bound at the same time: none is for the host's driver
+            exit 1
+        "#]],
+    );
+    prints(
+        &failed(),
+        &["plan"],
+        &expect![[r#"
+            no [[pf]] is configured: there is no plan
+            exit 0
+        "#]],
+    );
+}
+
+#[test]
+fn boot() {
+    prints(
+        &healthy(),
+        &["boot", "--dry-run"],
+        &expect![[r#"
+            boot would do nothing, and wait for nothing
+            ready: mlx5_0 port 1 (0000:10:00.0) as ibp16s0
+            ready: mlx5_1 port 1 (0000:11:00.0) as ibp17s0
+            ready: mlx5_2 port 1 (0000:12:00.0) as ibp18s0
+            ready: mlx5_3 port 1 (0000:13:00.0) as ibp19s0
+            ready: mlx5_4 port 1 (0000:14:00.0) as ibp20s0
+            ready: mlx5_5 port 1 (0000:15:00.0) as ibp21s0
+            ready: mlx5_6 port 1 (0000:16:00.0) as ibp22s0
+            ready: mlx5_7 port 1 (0000:17:00.0) as ibp23s0
+            ready: mlx5_8 port 1 (0000:18:00.0) as ibp24s0
+            ready: mlx5_9 port 1 (0000:19:00.0) as ibp25s0
+            ready: mlx5_10 port 1 (0000:1a:00.0) as ibp26s0
+            ready: mlx5_11 port 1 (0000:1b:00.0) as ibp27s0
+            PF 0000:10:00.0: 16 VFs as planned, nothing to do
+            PF 0000:11:00.0: 16 VFs as planned, nothing to do
+            PF 0000:12:00.0: 16 VFs as planned, nothing to do
+            PF 0000:13:00.0: 16 VFs as planned, nothing to do
+            PF 0000:14:00.0: 16 VFs as planned, nothing to do
+            PF 0000:15:00.0: 16 VFs as planned, nothing to do
+            PF 0000:16:00.0: 16 VFs as planned, nothing to do
+            PF 0000:17:00.0: 16 VFs as planned, nothing to do
+            PF 0000:18:00.0: 16 VFs as planned, nothing to do
+            PF 0000:19:00.0: 16 VFs as planned, nothing to do
+            PF 0000:1a:00.0: 16 VFs as planned, nothing to do
+            PF 0000:1b:00.0: 16 VFs as planned, nothing to do
+            not waited for: 0000:10:00.1 and 191 more: it is bound to vfio-pci
+            exit 0
+        "#]],
+    );
+    prints(
+        &degraded(),
+        &["boot", "--dry-run"],
+        &expect![[r#"
+            boot would do this, in this order:
+            1. PF 0000:14:00.0: no change is possible while VFs are in use
+                 deferred: VF 5 is left alone: its GUIDs are not as planned; it is in use: its use cannot be determined: /sys/bus/pci/devices/0000:14:00.6 has no iommu_group
+            ready: mlx5_0 port 1 (0000:10:00.0) as ibp16s0
+            ready: mlx5_1 port 1 (0000:11:00.0) as ibp17s0
+            ready: mlx5_2 port 1 (0000:12:00.0) as ibp18s0
+            ready: mlx5_3 port 1 (0000:13:00.0) as ibp19s0
+            ready: mlx5_4 port 1 (0000:14:00.0) as ibp20s0
+            ready: mlx5_5 port 1 (0000:15:00.0) as ibp21s0
+            ready: mlx5_6 port 1 (0000:16:00.0) as ibp22s0
+            ready: mlx5_7 port 1 (0000:17:00.0) as ibp23s0
+            ready: mlx5_8 port 1 (0000:18:00.0) as ibp24s0
+            ready: mlx5_9 port 1 (0000:19:00.0) as ibp25s0
+            ready: mlx5_10 port 1 (0000:1a:00.0) as ibp26s0
+            ready: mlx5_11 port 1 (0000:1b:00.0) as ibp27s0
+            PF 0000:10:00.0: 16 VFs as planned, nothing to do
+            PF 0000:11:00.0: 16 VFs as planned, nothing to do
+            PF 0000:12:00.0: 16 VFs as planned, nothing to do
+            PF 0000:13:00.0: 16 VFs as planned, nothing to do
+            PF 0000:15:00.0: 16 VFs as planned, nothing to do
+            PF 0000:16:00.0: 16 VFs as planned, nothing to do
+            PF 0000:17:00.0: 16 VFs as planned, nothing to do
+            PF 0000:18:00.0: 16 VFs as planned, nothing to do
+            PF 0000:19:00.0: 16 VFs as planned, nothing to do
+            PF 0000:1a:00.0: 16 VFs as planned, nothing to do
+            PF 0000:1b:00.0: 16 VFs as planned, nothing to do
+            not waited for: 0000:10:00.1 and 192 more: it is bound to vfio-pci
+            exit 1
+        "#]],
+    );
+    prints(
+        &failed(),
+        &["boot", "--dry-run"],
+        &expect![[r#"
+            boot would do this, in this order:
+            1. load the driver of 0000:5e:00.0
+            2. wait up to 150 s for each adapter:
+                 0000:5e:00.0: no driver, has to be named
+                 0000:99:00.0: absent, has to be named
+                 0000:9a:00.0 (optional): absent, has to be named
+            ready: mlx5_0 port 1 (0000:4b:00.0) as ib0
+            not waited for: 0000:6e:00.0: boot.ports is "listed", and no [[port]] names it
+            exit 1
+        "#]],
+    );
+}
+
+#[test]
+fn apply() {
+    prints(
+        &healthy(),
+        &["apply", "--dry-run"],
+        &expect![[r#"
+            12 PFs, at the same time:
+            PF 0000:10:00.0: 16 VFs as planned, nothing to do
+            PF 0000:11:00.0: 16 VFs as planned, nothing to do
+            PF 0000:12:00.0: 16 VFs as planned, nothing to do
+            PF 0000:13:00.0: 16 VFs as planned, nothing to do
+            PF 0000:14:00.0: 16 VFs as planned, nothing to do
+            PF 0000:15:00.0: 16 VFs as planned, nothing to do
+            PF 0000:16:00.0: 16 VFs as planned, nothing to do
+            PF 0000:17:00.0: 16 VFs as planned, nothing to do
+            PF 0000:18:00.0: 16 VFs as planned, nothing to do
+            PF 0000:19:00.0: 16 VFs as planned, nothing to do
+            PF 0000:1a:00.0: 16 VFs as planned, nothing to do
+            PF 0000:1b:00.0: 16 VFs as planned, nothing to do
+            exit 0
+        "#]],
+    );
+    prints(
+        &degraded(),
+        &["apply", "--dry-run"],
+        &expect![[r#"
+            12 PFs, at the same time:
+            PF 0000:10:00.0: 16 VFs as planned, nothing to do
+            PF 0000:11:00.0: 16 VFs as planned, nothing to do
+            PF 0000:12:00.0: 16 VFs as planned, nothing to do
+            PF 0000:13:00.0: 16 VFs as planned, nothing to do
+            PF 0000:14:00.0: no change is possible while VFs are in use
+              deferred: VF 5 is left alone: its GUIDs are not as planned; it is in use: its use cannot be determined: /sys/bus/pci/devices/0000:14:00.6 has no iommu_group
+            PF 0000:15:00.0: 16 VFs as planned, nothing to do
+            PF 0000:16:00.0: 16 VFs as planned, nothing to do
+            PF 0000:17:00.0: 16 VFs as planned, nothing to do
+            PF 0000:18:00.0: 16 VFs as planned, nothing to do
+            PF 0000:19:00.0: 16 VFs as planned, nothing to do
+            PF 0000:1a:00.0: 16 VFs as planned, nothing to do
+            PF 0000:1b:00.0: 16 VFs as planned, nothing to do
+            exit 1
+        "#]],
+    );
+    prints(
+        &failed(),
+        &["apply", "--dry-run"],
+        &expect![[r#"
+            no [[pf]] in the configuration: nothing to do
+            exit 0
+        "#]],
+    );
+}
+
+#[test]
+fn iface() {
+    prints(
+        &healthy(),
+        &["iface", "ibp16s0", "--dry-run"],
+        &expect![[r#"
+            ibp16s0: no settings are configured
+            exit 0
+        "#]],
+    );
+    prints(
+        &degraded(),
+        &["iface", "ibp16s0.8001", "--dry-run"],
+        &expect![[r#"
+            ibp16s0.8001: no settings are configured
+            exit 0
+        "#]],
+    );
+    prints(
+        &failed(),
+        &["iface", "ib0", "--dry-run"],
+        &expect![[r#"
+            ib0: no settings are configured
+            exit 0
+        "#]],
+    );
+}
+
+#[test]
+fn iface_that_has_settings() {
+    let host = failed();
+    host.file(
+        "etc/ibprov/ibprov.toml",
+        "[[interface]]\nmatch.name = \"ib0\"\nmode = \"connected\"\nmtu = 65520\n",
+    );
+    prints(
+        &host,
+        &["iface", "ib0", "--dry-run"],
+        &expect![[r#"
+            ib0: already as in /etc/ibprov/ibprov.toml:1
+            cannot: ib0: connected mode is configured, but the driver has none (by its address: enhanced IPoIB of mlx5, or MLNX_OFED 23.07 and later). Set mode = "datagram", or load ib_ipoib with ipoib_enhanced=0 if that parameter exists
+            cannot: ib0: an MTU of 65520 is configured, but the maximum in datagram mode is 4092: set mode = "connected" too, or a smaller mtu
+            exit 3
+        "#]],
+    );
+}
+
+#[test]
+fn iface_of_an_interface_that_is_absent() {
+    prints(
+        &failed(),
+        &["iface", "ib7", "--dry-run"],
+        &expect![[r#"
+            error: there is no interface ib7; IPoIB interfaces of this host: ib0, ib1
+            exit 2
+        "#]],
+    );
+}
+
+#[test]
+fn wait_online() {
+    prints(
+        &healthy(),
+        &["wait-online"],
+        &expect![[r#"
+            error: wait-online cannot be combined with --root: no port comes online in a copied tree
+            exit 2
+        "#]],
+    );
+}
+
+#[test]
+fn guests() {
+    prints(
+        &healthy(),
+        &["guests", "--dry-run"],
+        &expect![[r#"
+            error: guests cannot be combined with --root: no guest runs in a copied tree
+            exit 2
+        "#]],
+    );
+}
+
+/// The degraded node has the configuration of the healthy one.
+#[test]
+fn config_show() {
+    prints(
+        &healthy(),
+        &["config", "show", "--changed"],
+        &expect![[r#"
+            [[pf]]
+            pci = "0000:10:00.0"  # from /etc/ibprov/ibprov.toml:2
+            vfs = 16  # from /etc/ibprov/ibprov.toml:3
+            driver = "vfio-pci"  # from /etc/ibprov/ibprov.toml:4
+            guid.template = "02:00:00:00:00:12:{kind:8}:{vf:8}"  # from /etc/ibprov/ibprov.toml:5
+
+            [[pf]]
+            pci = "0000:11:00.0"  # from /etc/ibprov/ibprov.toml:7
+            vfs = 16  # from /etc/ibprov/ibprov.toml:8
+            driver = "vfio-pci"  # from /etc/ibprov/ibprov.toml:9
+            guid.template = "02:00:00:00:01:12:{kind:8}:{vf:8}"  # from /etc/ibprov/ibprov.toml:10
+
+            [[pf]]
+            pci = "0000:12:00.0"  # from /etc/ibprov/ibprov.toml:12
+            vfs = 16  # from /etc/ibprov/ibprov.toml:13
+            driver = "vfio-pci"  # from /etc/ibprov/ibprov.toml:14
+            guid.template = "02:00:00:00:02:12:{kind:8}:{vf:8}"  # from /etc/ibprov/ibprov.toml:15
+
+            [[pf]]
+            pci = "0000:13:00.0"  # from /etc/ibprov/ibprov.toml:17
+            vfs = 16  # from /etc/ibprov/ibprov.toml:18
+            driver = "vfio-pci"  # from /etc/ibprov/ibprov.toml:19
+            guid.template = "02:00:00:00:03:12:{kind:8}:{vf:8}"  # from /etc/ibprov/ibprov.toml:20
+
+            [[pf]]
+            pci = "0000:14:00.0"  # from /etc/ibprov/ibprov.toml:22
+            vfs = 16  # from /etc/ibprov/ibprov.toml:23
+            driver = "vfio-pci"  # from /etc/ibprov/ibprov.toml:24
+            guid.template = "02:00:00:00:04:12:{kind:8}:{vf:8}"  # from /etc/ibprov/ibprov.toml:25
+
+            [[pf]]
+            pci = "0000:15:00.0"  # from /etc/ibprov/ibprov.toml:27
+            vfs = 16  # from /etc/ibprov/ibprov.toml:28
+            driver = "vfio-pci"  # from /etc/ibprov/ibprov.toml:29
+            guid.template = "02:00:00:00:05:12:{kind:8}:{vf:8}"  # from /etc/ibprov/ibprov.toml:30
+
+            [[pf]]
+            pci = "0000:16:00.0"  # from /etc/ibprov/ibprov.toml:32
+            vfs = 16  # from /etc/ibprov/ibprov.toml:33
+            driver = "vfio-pci"  # from /etc/ibprov/ibprov.toml:34
+            guid.template = "02:00:00:00:06:12:{kind:8}:{vf:8}"  # from /etc/ibprov/ibprov.toml:35
+
+            [[pf]]
+            pci = "0000:17:00.0"  # from /etc/ibprov/ibprov.toml:37
+            vfs = 16  # from /etc/ibprov/ibprov.toml:38
+            driver = "vfio-pci"  # from /etc/ibprov/ibprov.toml:39
+            guid.template = "02:00:00:00:07:12:{kind:8}:{vf:8}"  # from /etc/ibprov/ibprov.toml:40
+
+            [[pf]]
+            pci = "0000:18:00.0"  # from /etc/ibprov/ibprov.toml:42
+            vfs = 16  # from /etc/ibprov/ibprov.toml:43
+            driver = "vfio-pci"  # from /etc/ibprov/ibprov.toml:44
+            guid.template = "02:00:00:00:08:12:{kind:8}:{vf:8}"  # from /etc/ibprov/ibprov.toml:45
+
+            [[pf]]
+            pci = "0000:19:00.0"  # from /etc/ibprov/ibprov.toml:47
+            vfs = 16  # from /etc/ibprov/ibprov.toml:48
+            driver = "vfio-pci"  # from /etc/ibprov/ibprov.toml:49
+            guid.template = "02:00:00:00:09:12:{kind:8}:{vf:8}"  # from /etc/ibprov/ibprov.toml:50
+
+            [[pf]]
+            pci = "0000:1a:00.0"  # from /etc/ibprov/ibprov.toml:52
+            vfs = 16  # from /etc/ibprov/ibprov.toml:53
+            driver = "vfio-pci"  # from /etc/ibprov/ibprov.toml:54
+            guid.template = "02:00:00:00:0a:12:{kind:8}:{vf:8}"  # from /etc/ibprov/ibprov.toml:55
+
+            [[pf]]
+            pci = "0000:1b:00.0"  # from /etc/ibprov/ibprov.toml:57
+            vfs = 16  # from /etc/ibprov/ibprov.toml:58
+            driver = "vfio-pci"  # from /etc/ibprov/ibprov.toml:59
+            guid.template = "02:00:00:00:0b:12:{kind:8}:{vf:8}"  # from /etc/ibprov/ibprov.toml:60
+            exit 0
+        "#]],
+    );
+    prints(
+        &failed(),
+        &["config", "show", "--changed"],
+        &expect![[r#"
+            [boot]
+            ports = "listed"  # from /etc/ibprov/ibprov.toml:2
+
+            [[port]]
+            pci = ["0000:4b:00.0","0000:5e:00.0","0000:99:00.0"]  # from /etc/ibprov/ibprov.toml:4
+
+            [[port]]
+            pci = "0000:9a:00.0"  # from /etc/ibprov/ibprov.toml:6
+            required = false  # from /etc/ibprov/ibprov.toml:7
+            exit 0
+        "#]],
+    );
+}
+
+/// Checks what a verb prints in colour; ESC is printed as `^[`.
+#[track_caller]
+fn prints_in_colour(verb: &str, want: &Expect) {
+    let shown = failed().show_on(&[("COLUMNS", "80")], &[verb, "--color", "always"]);
+    want.assert_eq(&shown.replace('\u{1b}', "^["));
+}
+
+#[test]
+fn check_in_colour() {
+    prints_in_colour(
+        "check",
+        &expect![[r#"
+            ^[[1m^[[31mverdict: failed (errors: 1, warnings: 0)^[[0m
+            read: no log
+
+            ^[[1m^[[31merror: not-as-expected (confidence high)^[[0m
+              0000:5e:00.0: missing driver.
+            ^[[1m  Cause:^[[0m
+                1. 0000:99:00.0: absent, and expected (listed in /etc/ibprov/ibprov.toml:3)
+                2. 0000:9a:00.0: absent, and expected (listed in /etc/ibprov/ibprov.toml:5)
+                3. the last boot: boot incomplete after 0.000 s; 0 of 0 expected ports ready
+            ^[[1m  Look:^[[0m
+                - journalctl -b -u ibprov.service
+            exit 3
+        "#]],
+    );
+}
+
+#[test]
+fn status_in_colour() {
+    prints_in_colour(
+        "status",
+        &expect![[r#"
+            ^[[1m^[[31mNOT READY: 1 of 4 expected ports ready^[[0m
+            ^[[1m^[[31m  error: 0000:5e:00.0: missing driver: no driver is bound to the function^[[0m
+                do: see `lspci -k` and dmesg
+            ^[[1m^[[31m  error: 0000:99:00.0: absent, and expected (listed in^[[0m
+            ^[[1m^[[31m  /etc/ibprov/ibprov.toml:3)^[[0m
+                do: see `lspci -Dnn -d 15b3:` and the firmware setup; the adapter may be in
+                    another slot
+            ^[[33m  warning: 0000:9a:00.0: absent, and expected (listed in^[[0m
+            ^[[33m  /etc/ibprov/ibprov.toml:5)^[[0m
+                do: see `lspci -Dnn -d 15b3:` and the firmware setup; the adapter may be in
+                    another slot
+            ^[[33m  warning: the last boot: not-ready (exit code 3)^[[0m
+                do: journalctl -b -u ibprov.service
+            ibprov: enabled; last boot: not-ready, exit 3; openibd.service: ibprov's
+
+            ^[[1m  PORT      PCI           NETDEV  STATE      LID  RATE     NOTE^[[0m
+            ^[[1m^[[31m! -         0000:99:00.0  -       absent     -    -^[[0m
+            ^[[33m~ -         0000:9a:00.0  -       absent     -    -        optional^[[0m
+              mlx5_0/1  0000:4b:00.0  ib0     active     7    200 HDR
+            ^[[1m^[[31m! -         0000:5e:00.0  -       no driver  -    -^[[0m
+            ^[[2m  mlx5_1/1  0000:6e:00.0  ib1     active     7    200 HDR  not expected^[[0m
+            exit 3
+        "#]],
+    );
+}
