@@ -240,13 +240,18 @@ impl Waiting<'_> {
 
     /// Nothing on the host has the name that this was given by.
     fn is_unknown(&self, port: &OnlinePort) -> bool {
-        let child = |target: &Target| {
-            target.to_string() == port.progress.expected
-                && target::may_be_child(target, self.config, &self.observed)
-        };
         !self.wanted.targets.is_empty()
             && port.lack == Some(Lack::Rung(Rung::Pci))
-            && !self.wanted.targets.iter().any(child)
+            && !self.may_be_child(&port.progress)
+    }
+
+    /// It was given by the name of a P_Key child, which can be created at any time.
+    fn may_be_child(&self, port: &PortProgress) -> bool {
+        let child = |target: &Target| {
+            target.to_string() == port.expected
+                && target::may_be_child(target, self.config, &self.observed)
+        };
+        self.wanted.targets.iter().any(child)
     }
 
     /// Nothing is still to come by itself; asked only where ports were named.
@@ -312,7 +317,7 @@ impl Waiting<'_> {
                 advice: vec![Advice::look(
                     "`ibprov status` shows all names; a P_Key child has to be created first ([[interface.partition]])",
                 )],
-                is_final: complete,
+                is_final: complete && !self.may_be_child(port),
                 by_site: false,
             }),
             Some(Lack::Rung(_)) => cause::cause(port, &self.observed, &self.facts),

@@ -35,9 +35,33 @@ fn every_wait_ends_with_its_code() {
     let guest = boot("online");
     let codes = guest.stdout();
     let want = "healthy: 0\ncable: 3\nno-sm: 3\nno-sm-but-link: 0\nsm-comes: success\nsettings-come: success\ndown: 3\n\
-        no-address: 3\naddress-comes: success\nlate-card: success\npolicy: 3\n\
+        no-address: 3\naddress-comes: success\nno-child: 3\nchild-comes: success\nlate-card: success\npolicy: 3\n\
         policy-follow: success\nhostile: 2\nhostile: 2\nusage: 2\n";
     assert_eq!(codes, want, "{}", guest.file("stderr"));
+}
+
+#[test]
+fn a_p_key_child_is_waited_for_by_itself() {
+    let guest = boot("online");
+    let (missing, said) = port(&guest, "no-child");
+    assert!(said.contains("ib0.8001"), "{missing:#}");
+    let (online, _) = port(&guest, "child-comes");
+    assert_eq!(online["netdev"], "ib0.8001", "{online:#}");
+    assert!(took(&guest, "child-comes") < 5.0);
+}
+
+#[test]
+fn status_that_is_watched_follows_a_driver_that_goes_and_comes() {
+    let guest = boot("online");
+    let watched = guest.file("watch");
+    let drivers: Vec<String> = watched
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap_or_else(|e| panic!("{e}: {line}")))
+        .map(|status| status["hcas"][0]["driver"].to_string())
+        .collect();
+    assert_eq!(drivers.first().map(String::as_str), Some("\"mlx5_core\""), "{watched}");
+    assert!(drivers.iter().any(|driver| driver == "null"), "{watched}");
+    assert_eq!(drivers.last().map(String::as_str), Some("\"mlx5_core\""), "{watched}");
 }
 
 #[test]

@@ -74,13 +74,27 @@ mv "$OUT/said" "$OUT/silent"
 set_knob "0001:01:00.0/silent=0"
 systemctl stop late.service
 
-# A card that comes late.
+# A P_Key child, waited for by itself.
+printf '[[interface]]\nmatch.name = "ib0"\n[[interface.partition]]\npkey = "0x8001"\n' >/run/child.toml
+wait_online no-child --timeout 2s --config /run/child.toml ib0.8001
+begin "ib0.8001" --config /run/child.toml ib0.8001
+before=$(now)
+ip link add link ib0 name ib0.8001 type ipoib pkey 0x8001
+ip link set ib0.8001 up
+end child-comes
+ip link del ib0.8001
+
+# A card that comes late, and status that follows it.
+systemd-run --quiet --unit=watch --property=StandardOutput=truncate:"$OUT/watch" ibprov status --watch --format json
+until [ -s "$OUT/watch" ]; do :; done
 echo 0001:01:00.0 >/sys/bus/pci/drivers/mlx5_core/unbind
 begin "no driver is bound" --state named
 # The bind itself is the driver's time: when it ends, the netdev is there.
 echo 0001:01:00.0 >/sys/bus/pci/drivers/mlx5_core/bind
 before=$(now)
 end late-card
+until tail -n 1 "$OUT/watch" | grep -q '"netdev":"ib0"' || ! systemctl is-active --quiet watch; do sleep 0.1; done
+systemctl stop watch.service
 
 # A VF that was told to stay down.
 cd /sys/bus/pci/devices
