@@ -39,9 +39,20 @@ pub struct FunctionLog {
     pub first_error: Option<String>,
     /// The last line of error severity.
     pub last_error: Option<String>,
+    /// The last fatal error of its firmware: the driver resets the card then and probes it
+    /// anew, so it outlives the other lines (`poll_health()`,
+    /// drivers/net/ethernet/mellanox/mlx5/core/health.c).
+    pub fatal_error: Option<String>,
 }
 
 impl FunctionLog {
+    /// What has to do with something that it lacks: the last error of its probe, or why the
+    /// driver has probed it anew.
+    #[must_use]
+    pub fn last_trouble(&self) -> Option<&String> {
+        self.last_error.as_ref().or(self.fatal_error.as_ref())
+    }
+
     /// That the probe failed, and the first error in it, in the driver's words.
     #[must_use]
     pub fn failed_probe(&self) -> Option<String> {
@@ -144,13 +155,13 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
                     "driver {} is bound, but has not registered an RDMA device",
                     driver.unwrap_or("?")
                 );
-                let last = log.and_then(|l| l.last_error.as_ref());
+                let last = log.and_then(FunctionLog::last_trouble);
                 let text = last.map_or(text.clone(), |l| format!("{text}; it last said: {l}"));
                 Cause::waiting(text, [Advice::look("see dmesg for the PCI address of the port")])
             }
         }
         Rung::Netdev => trouble("ib_ipoib").unwrap_or_else(|| {
-            let last = log.and_then(|l| l.last_error.as_ref());
+            let last = log.and_then(FunctionLog::last_trouble);
             let said = last.map_or(String::new(), |l| format!("; the kernel last said: {l}"));
             Cause::waiting(
                 format!("ib_ipoib has not created a netdev for the port{said}"),
@@ -244,7 +255,8 @@ pub fn learn(facts: &mut Facts, level: u8, line: &str) {
         }
     } else if line.contains("firmware version:") {
         // A new probe has got past its firmware: what was said before is over.
-        *log = FunctionLog::default();
+        let fatal_error = log.fatal_error.take();
+        *log = FunctionLog { fatal_error, ..FunctionLog::default() };
         facts.probed.insert(address, facts.lines);
     } else if level <= 3 {
         // What comes after a failed probe did not make it fail.
@@ -252,6 +264,9 @@ pub fn learn(facts: &mut Facts, level: u8, line: &str) {
             log.first_error.get_or_insert_with(|| line.to_owned());
         }
         log.last_error = Some(line.to_owned());
+        if line.contains("Fatal error ") {
+            log.fatal_error = Some(line.to_owned());
+        }
     }
 }
 
@@ -379,6 +394,21 @@ mod tests {
     fn a_deferred_probe_is_not_a_failed_one() {
         let line = "mlx5_core: probe of 0000:4b:00.0 failed with error -517";
         assert_eq!(log_of(&[(4, line)]).probe_failed, None);
+    }
+
+    #[test]
+    fn a_fatal_error_outlives_the_probe_that_follows_it() {
+        let mut facts = Facts::default();
+        for line in [
+            "mlx5_core 0000:4b:00.0: poll_health:836:(pid 3200): Fatal error 5 detected",
+            "mlx5_core 0000:4b:00.0: mlx5_error_sw_reset:280:(pid 31): end",
+            "mlx5_core 0000:4b:00.0: firmware version: 20.35.1012",
+        ] {
+            learn(&mut facts, if line.contains("version") { 6 } else { 3 }, line);
+        }
+        let log = facts.functions.into_values().next().expect("a function");
+        assert_eq!(log.last_error, None);
+        assert!(log.last_trouble().is_some_and(|line| line.ends_with("Fatal error 5 detected")));
     }
 
     #[test]

@@ -37,7 +37,9 @@ pub(super) fn vfs(
                 VfCause::Lacks { lack, why: None, kernel: None }
             } else {
                 let why = why(want, &lack, attempts);
-                VfCause::Lacks { lack, why, kernel: seen.and_then(|s| kernel(s.pci, facts)) }
+                let kernel = seen.and_then(|s| kernel(s.pci, facts));
+                let kernel = kernel.or_else(|| kernel_of_pf(&lack, observed.pf, facts));
+                VfCause::Lacks { lack, why, kernel }
             }
         });
         VfOutcome {
@@ -69,6 +71,15 @@ fn kernel(vf: PciAddress, facts: &Facts) -> Option<String> {
     log.failed_probe().or_else(|| log.last_error.clone())
 }
 
+/// What the kernel said of the PF that its VF may lack this for: a fatal error of the
+/// card, and any error where the PF's firmware is what has not answered.
+fn kernel_of_pf(lack: &VfLack, pf: PciAddress, facts: &Facts) -> Option<String> {
+    let log = facts.functions.get(&pf)?;
+    let is_unread =
+        matches!(lack, VfLack::GuidsAtPf(guids) if guids.iter().any(|guid| guid.is.is_none()));
+    if is_unread { log.last_trouble().cloned() } else { log.fatal_error.clone() }
+}
+
 /// Why a VF lacks this, as far as the steps tell.
 fn why(want: &WantedVf, lack: &VfLack, attempts: &Attempts) -> Option<WhyLacking> {
     let failed = attempts.of_vf(want.index).find_map(|t| Some((&t.step, t.failure.as_ref()?)));
@@ -85,8 +96,10 @@ fn why(want: &WantedVf, lack: &VfLack, attempts: &Attempts) -> Option<WhyLacking
     }
     let did = |is: fn(&VfStep) -> bool| attempts.of_vf(want.index).any(|t| is(&t.step));
     match lack {
-        VfLack::GuidsAtPf(_)
-            if did(|s| matches!(s, VfStep::NodeGuid { .. } | VfStep::PortGuid { .. })) =>
+        // What cannot be read has not been dropped: firmware may have ceased to answer.
+        VfLack::GuidsAtPf(guids)
+            if guids.iter().any(|guid| guid.is.is_some())
+                && did(|s| matches!(s, VfStep::NodeGuid { .. } | VfStep::PortGuid { .. })) =>
         {
             Some(WhyLacking::Dropped)
         }
@@ -218,11 +231,30 @@ mod tests {
             said(|vf| vf.admin.node_guid = Some(OTHER), &[(node_guid(), None)]),
             "the node GUID at the PF is 0000:0000:0000:0007 instead of 0200:0000:0000:0001, although setting it succeeded: the firmware ignored it"
         );
+        assert_eq!(
+            said(|vf| vf.admin.node_guid = None, &[(node_guid(), None)]),
+            "its node GUID at the PF cannot be read; wanted is 0200:0000:0000:0001"
+        );
         let policy = VfStep::Policy { vf: index(), from: None, to: Policy::Follow };
         let down = |vf: &mut ObservedVf| vf.admin.policy = Some(Policy::Down);
         assert_eq!(
             said(down, &[(policy, None)]),
             "its policy is Down instead of Follow, although setting it succeeded: the firmware ignored it"
+        );
+    }
+
+    #[test]
+    fn guids_that_cannot_be_read_are_told_with_the_error_of_the_pf() {
+        let mut observed = right();
+        observed.vfs[0].admin.node_guid = None;
+        let mut facts = Facts::default();
+        cause::learn(&mut facts, 3, "mlx5_core 0000:4b:00.0: QUERY_HCA_VPORT_CONTEXT failed");
+        let attempts = Attempts::default();
+        let vfs = vfs(&wanted(), &observed, &VfPlan::default(), &attempts, &facts);
+        let said = vfs[0].cause.as_ref().map(ToString::to_string).unwrap_or_default();
+        assert!(
+            said.ends_with("; the kernel: mlx5_core 0000:4b:00.0: QUERY_HCA_VPORT_CONTEXT failed"),
+            "{said}"
         );
     }
 
