@@ -170,8 +170,9 @@ Examples:
     Boot(BootArgs),
     /// Diagnose a boot, on this host or from log files
     #[command(after_help = "\
-Exit codes: 0 healthy, or nothing is known to be wrong; 1 degraded, with --strict also
-unexplained or unknown; 2 nothing could be read, or what is expected is not known; 3 failed.
+Exit codes: 0 healthy, or nothing is known to be wrong; 1 degraded or failed, with --strict
+also unexplained or unknown; 2 nothing could be read, or what is expected is not known; 3
+this host is not ready, as `ibprov status` has it.
 
 Examples:
   ibprov check                            this boot of this host

@@ -78,10 +78,13 @@ pub fn run(args: &CheckArgs, common: &Common) -> anyhow::Result<u8> {
     }
     let mut diagnosis = diagnose(&evidence);
     let hosts = evidence.boots.iter().filter_map(|boot| boot.host.as_ref()?.judgement.as_ref());
-    let is_judged = hosts.into_iter().all(|j| j.verdict != NodeVerdict::Unknown);
+    let verdicts: Vec<NodeVerdict> = hosts.map(|judgement| judgement.verdict).collect();
+    let is_judged = !verdicts.contains(&NodeVerdict::Unknown);
     diagnosis.exit_code = match diagnosis.verdict.exit(args.strict) {
         // Nothing failed, and what is expected of the host is not known.
         _ if !is_judged && diagnosis.verdict == Verdict::Unknown => Exit::NotBegun.code(),
+        // As status has it of the same host.
+        _ if verdicts.contains(&NodeVerdict::NotReady) => Exit::NotReady.code(),
         exit => exit.code(),
     };
     match format {

@@ -168,12 +168,12 @@ impl Verdict {
         }
     }
 
-    /// What `ibprov check` exits with. `strict`: what was not proved to be good is bad.
+    /// What `ibprov check` exits with for what logs and units tell; what the host itself is
+    /// judged by can be worse. `strict`: what was not proved to be good is bad.
     #[must_use]
     pub const fn exit(self, strict: bool) -> Exit {
         match self {
-            Self::Failed => Exit::NotReady,
-            Self::Degraded => Exit::Exceptions,
+            Self::Failed | Self::Degraded => Exit::Exceptions,
             Self::Unexplained | Self::Unknown if strict => Exit::Exceptions,
             Self::Healthy | Self::Unexplained | Self::Unknown => Exit::Good,
         }

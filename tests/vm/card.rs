@@ -191,7 +191,7 @@ fn on_the_real_driver_vfs_without_names_are_numbered_in_their_order() {
     let plan = guest.json("plan.json");
     let bind = (&plan["pfs"][1]["bind"]["order"], &plan["pfs"][1]["bind"]["because_of"]);
     assert_eq!(bind, (&"in-order".into(), &"kernel-numbers".into()), "{plan:#}");
-    assert!(guest.file("plan").contains("VFs are bound one after the other, for the kernel"));
+    assert!(guest.file("plan").contains("VFs are bound one after the other, so that the kernel"));
     for way in ["in-order", "parallel"] {
         assert!(guest.stdout().contains(&format!("{way}: 0\n")), "{}", guest.stdout());
     }
