@@ -50,7 +50,7 @@ pub fn gather(boot: &mut Boot, root: &Root, configuration: Option<&Path>) {
     let source = u16::try_from(boot.names.len()).unwrap_or(u16::MAX);
     boot.names.push(if host.live { "live host".to_owned() } else { "tree".to_owned() });
     let names = netdevs(&observed);
-    host.fabric = fabric(root, &observed, &names, &mut host.problems);
+    host.fabric = fabric(&observed, &survey, &names);
     let failed = failed_units(boot);
     host.graph = graph(root, &host.fabric, &failed, &mut host.problems);
     // One that did not come, or that of a tree, is known by its name alone.
@@ -140,27 +140,17 @@ fn failed_units(boot: &Boot) -> Vec<String> {
 }
 
 /// The names and addresses of the fabric.
-fn fabric(
-    root: &Root,
-    observed: &Observed,
-    names: &[String],
-    problems: &mut Vec<String>,
-) -> Fabric {
+fn fabric(observed: &Observed, survey: &Survey, names: &[String]) -> Fabric {
     let devices = observed.functions.iter().flat_map(|f| &f.rdma).map(|d| d.name.to_string());
     let mut fabric =
         Fabric { netdevs: names.to_vec(), devices: devices.collect(), subnets: Vec::new() };
-    if !root.is_live() {
-        return fabric;
-    }
-    let index = |name: &String| -> Option<u32> {
-        root.text(&format!("/sys/class/net/{name}/ifindex"), 32).ok()?.trim().parse().ok()
-    };
-    let indexes: Vec<u32> = names.iter().filter_map(index).collect();
-    match crate::host::netlink::global_addresses() {
-        Ok(all) => fabric.subnets.extend(
-            all.into_iter().filter(|(at, ..)| indexes.contains(at)).map(|(_, ip, len)| (ip, len)),
-        ),
-        Err(e) => problems.push(format!("cannot read addresses by rtnetlink: {}", answer(&e))),
+    // Whoever asks the kernel for addresses waits for the RTNL lock: the survey's child has.
+    for (netdev, address) in &survey.addresses {
+        let Some((ip, length)) = address.split_once('/') else { continue };
+        let (Ok(ip), Ok(length)) = (ip.parse(), length.parse()) else { continue };
+        if names.contains(netdev) {
+            fabric.subnets.push((ip, length));
+        }
     }
     fabric
 }

@@ -21,7 +21,9 @@ fn assert_first(guest: &Outcome, name: &str, code: &str) {
     let report = guest.json(&format!("{name}.json"));
     assert_eq!(errors(guest, name).first().map(String::as_str), Some(code), "{report:#}");
     assert_eq!(report["verdict"], "failed", "{report:#}");
-    assert!(guest.stdout().contains(&format!("{name}: 1\n")), "{}", guest.stdout());
+    // 3 where the host itself is not ready, which only some of the faults make it.
+    let code = |code: u8| guest.stdout().contains(&format!("{name}: {code}\n"));
+    assert!(code(1) || code(3), "{}", guest.stdout());
 }
 
 #[test]
@@ -101,7 +103,7 @@ fn a_live_check_takes_no_more_cpu_than_a_few_runs_of_journalctl() {
 fn the_founding_failure_is_told_live_and_drawn() {
     let guest = boot("check_late");
     guest.assert_success();
-    assert!(guest.stdout().contains("late: 1\n"), "{}", guest.stdout());
+    assert!(guest.stdout().contains("late: 1\n"), "its port is ready: {}", guest.stdout());
     let report = guest.json("late.json");
     let codes = of_severity(&report, "error");
     assert_eq!(codes.first().map(String::as_str), Some("openibd-disabled"), "{report:#}");

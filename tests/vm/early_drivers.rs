@@ -43,6 +43,9 @@ fn one_that_is_up_keeps_its_name_and_is_not_configured() {
     let port = ports.iter().find(|p| p["pci"] == "0001:04:00.0").expect("the fourth");
     assert_eq!(port["missing"], "configured", "{port:#}");
     let why = port["cause"]["message"].as_str().expect("cause");
-    assert!(why.contains("storage0") && why.contains("one that is up cannot be renamed"), "{why}");
-    assert!(guest.file("status").contains("one that is up cannot be renamed"));
+    assert!(
+        why.contains("storage0") && why.contains("an interface that is up cannot be renamed"),
+        "{why}"
+    );
+    assert!(guest.file("status").contains("an interface that is up cannot be renamed"));
 }
