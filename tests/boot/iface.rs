@@ -10,7 +10,7 @@ fn a_bus_that_is_up_is_asked() {
         "{decision}"
     );
     // How long it takes is for `make bench`.
-    assert!(decision.ends_with("asked by: the system bus\n"), "{decision}");
+    assert!(decision.ends_with("queried by: the system bus\n"), "{decision}");
 }
 
 /// One line, whatever the environment says of backtraces.

@@ -302,7 +302,7 @@ const FAULTS: [&str; 2] = [
 
 /// What hangs, as a report says it.
 const HUNG: [&str; 5] =
-    ["did not come to its end", "has not come back", "was held by process", "-110", "ETIMEDOUT"];
+    ["did not finish", "has not come back", "was held by process", "-110", "ETIMEDOUT"];
 
 /// What the report of a boot that fails says of a fault: one of these. Of a command that
 /// fails, is slow or is not answered it names the command, or what hangs. No other fault
@@ -317,7 +317,7 @@ fn reasons(fault: &str) -> Vec<&str> {
         "guid-refuse" => &["set node GUID", "set port GUID"],
         "policy-refuse" => &["policy"],
         "guid-drop" | "stale" => &["goes on with"],
-        "policy-drop" => &["dropped"],
+        "policy-drop" => &["ignored it"],
         "eth" => &["in Ethernet mode"],
         "fw-wait" => &["pre-initializing", "Waiting for FW", "waiting for firmware"],
         _ => match fault.split_once('.') {

@@ -55,7 +55,7 @@ fn a_profile_that_does_not_fit_is_named_with_why() {
         let failure = outcome["findings"][0]["message"].as_str().expect("failure").to_owned();
         assert!(failure.contains(why), "{failure}");
         let text = boot(scenario).file("dry-run.missed");
-        assert!(text.contains("decision: it cannot come up: "), "{text}");
+        assert!(text.contains("decision: the interface cannot come up: "), "{text}");
     }
 }
 
@@ -65,7 +65,7 @@ fn both_ways_of_asking_agree() {
     guest.assert_success();
     let decision = |name: &str| {
         let text = guest.file(name);
-        text.split_once("asked by: ").expect("way").0.to_owned()
+        text.split_once("queried by: ").expect("way").0.to_owned()
     };
     assert_eq!(decision("dry-run"), decision("dry-run.no-bus"));
     assert!(decision("dry-run").contains("50-ib0.network (configured)"), "{}", decision("dry-run"));

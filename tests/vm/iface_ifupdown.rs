@@ -85,7 +85,7 @@ fn dry_run_explains_and_both_ways_of_asking_agree() {
     guest.assert_success();
     let [bus, systemctl] = ["dry-run.bus", "dry-run.no-bus"].map(|n| guest.file(n));
     let split = |text: &str| {
-        let (decision, way) = text.split_once("asked by: ").expect("way");
+        let (decision, way) = text.split_once("queried by: ").expect("way");
         (decision.to_owned(), way.trim().to_owned())
     };
     let ((a, way_a), (b, way_b)) = (split(&bus), split(&systemctl));

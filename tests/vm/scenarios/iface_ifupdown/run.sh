@@ -59,7 +59,7 @@ ibprov iface ib2 --dry-run --no-bus >"$OUT/dry-run.no-bus" 2>&1
 # On a busy machine the bus may not let us in within 250 ms.
 for try in 1 2 3 4 5; do
 	ibprov iface ib2 --dry-run >"$OUT/dry-run.bus" 2>&1
-	! grep -q 'asked by: the system bus' "$OUT/dry-run.bus" || break
+	! grep -q 'queried by: the system bus' "$OUT/dry-run.bus" || break
 done
 cat /run/ups >"$OUT/ups"
 ip -d addr >"$OUT/addr"
