@@ -126,7 +126,7 @@ fn an_interface_that_comes_up_at_last_is_seen_without_a_connection() {
     let late = guest.file("late");
     println!("{late}");
     // Those of all stages, one more, and the port's own.
-    assert_eq!(guest.file("ends").trim(), "18   \"bring_up\": \"up\",");
+    assert_eq!(guest.file("ends").trim(), "18   \"bring_up\": \"up\"");
 }
 
 /// How long each start of the probe took, milliseconds.

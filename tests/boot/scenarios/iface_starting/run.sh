@@ -32,4 +32,4 @@ for second in 1 2 3; do
 done
 echo go >/run/go
 within 30 is active wait@ib500.service || echo "ib500: $(systemctl is-active wait@ib500.service)"
-echo "$((held - none)) $(sed -n 's/^  "bring_up": "\(.*\)",$/\1/p' "/run/ibprov/ports/$(cat /sys/class/net/ib500/ifindex).json")" >"$OUT/starting"
+echo "$((held - none)) $(sed -n 's/^  "bring_up": "\(.*\)"$/\1/p' "/run/ibprov/ports/$(cat /sys/class/net/ib500/ifindex).json")" >"$OUT/starting"
