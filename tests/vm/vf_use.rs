@@ -98,11 +98,11 @@ fn the_report_says_who_uses_what() {
         "its netdev is not in this network namespace",
         "is open in process ",
         "has route to 10.10.0.0/16",
-        "kernel module ibsim_user owns a QP of it",
+        "kernel module ibsim_user owns a QP of the VF",
     ] {
         assert!(log.contains(want), "want {want:?} in:\n{log}");
     }
-    let process = |l: &str| l.contains(": process ") && l.contains(" owns a QP of it");
+    let process = |l: &str| l.contains(": process ") && l.contains(" owns a QP of the VF");
     assert!(log.lines().any(process), "{log}");
 }
 
