@@ -233,7 +233,7 @@ mod tests {
         );
         assert_eq!(
             said(|vf| vf.admin.node_guid = None, &[(node_guid(), None)]),
-            "its node GUID at the PF cannot be read; wanted is 0200:0000:0000:0001"
+            "the node GUID at the PF cannot be read; wanted is 0200:0000:0000:0001"
         );
         let policy = VfStep::Policy { vf: index(), from: None, to: Policy::Follow };
         let down = |vf: &mut ObservedVf| vf.admin.policy = Some(Policy::Down);
