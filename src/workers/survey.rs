@@ -26,7 +26,7 @@ pub struct Survey {
     pub ports: BTreeMap<PortOf, PortAnswer>,
     /// The netdevs that have told whether they have carrier.
     pub carriers: BTreeMap<IfName, bool>,
-    /// The addresses of netdevs, `10.0.0.5/24`, with their netdevs' names.
+    /// The addresses of netdevs: the name of each, and `10.0.0.5/24`.
     pub addresses: Vec<(String, String)>,
     /// What could not be read and who did not answer, one line each.
     pub problems: BTreeSet<String>,
