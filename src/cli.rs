@@ -79,6 +79,7 @@ const HELP: &str = "\
 State of the node:
   status       Show the verdict on the node, and a line for each port
   check        Diagnose a boot, on this host or from log files
+  collect      Write an archive that check reads, to be mailed
   wait-online  Wait until ports are in use by the fabric
 
 VFs:
@@ -180,6 +181,15 @@ Examples:
   ibprov check --log messages dmesg.txt   files of another host
   ibprov check --explain ordering-cycle   what a diagnosis means")]
     Check(CheckArgs),
+    /// Write an archive with all that `check --log` reads, to be mailed
+    #[command(after_help = "\
+Exit codes: 0 the archive is written; 1 it is, and something could not be read; 2 it cannot be
+written.
+
+Examples:
+  ibprov collect --anonymize              names and addresses are replaced
+  ibprov check --log ibprov-collect.tar.gz   what check says on the host")]
+    Collect(CollectArgs),
     /// Check or show the configuration, or print its schema
     #[command(after_help = "Exit codes: 0 the configuration is valid; 2 it has errors.")]
     Config {
@@ -384,6 +394,23 @@ pub struct CheckArgs {
     /// Explain a diagnosis, or list them all
     #[arg(long, value_name = "CODE", num_args = 0..=1, default_missing_value = "", conflicts_with = "log")]
     pub explain: Option<String>,
+}
+
+/// What `collect` takes.
+#[derive(Debug, Clone, Args)]
+pub struct CollectArgs {
+    /// The archive (tar, gzip); one that is there is replaced
+    #[arg(value_name = "FILE", default_value = "ibprov-collect.tar.gz")]
+    pub file: PathBuf,
+    /// Replace host names, IP addresses, MAC addresses and GUIDs, each always by the same
+    #[arg(long)]
+    pub anonymize: bool,
+    /// How many earlier boots to take the journal of
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    pub boots: u16,
+    /// How long it may take, like 90s or 2min [default: 2min]
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    pub timeout: Option<Duration>,
 }
 
 /// What `plan` takes.

@@ -104,6 +104,9 @@ fn run(cli: &Cli) -> anyhow::Result<u8> {
     if let Verb::Check(args) = &cli.verb {
         return commands::check::run(args, common);
     }
+    if let Verb::Collect(args) = &cli.verb {
+        return commands::collect::run(args, common);
+    }
     let root = match &common.root {
         Some(dir) => Root::copy_at(dir)?,
         None => Root::live(),
@@ -115,7 +118,7 @@ fn run(cli: &Cli) -> anyhow::Result<u8> {
     }
     let loaded = ibprov::config::load(&root, common.config.as_deref());
     match (&cli.verb, loaded) {
-        (Verb::Check(_) | Verb::Completions { .. } | Verb::Schema { .. }, _) => {
+        (Verb::Check(_) | Verb::Collect(_) | Verb::Completions { .. } | Verb::Schema { .. }, _) => {
             Ok(Exit::Good.code())
         }
         // A bad configuration is no reason not to read another.

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use super::evidence::event::function;
 use super::evidence::{Boot, Evidence};
 use super::predict;
 use super::rules::causes::explains;
-use super::rules::{self, Judge};
+use super::rules::{self, Judge, ib_netdev_in, rdma_module};
 use crate::report::finding::{
     Code, Diagnosis, Finding, Quote, Read, ReadSource, Severity, Verdict,
 };
@@ -17,7 +18,10 @@ pub fn diagnosis(evidence: &Evidence) -> Diagnosis {
     let told: Vec<&Boot> = evidence
         .boots
         .iter()
-        .filter(|b| !b.events.is_empty() || !b.state.is_empty() || b.host.is_some())
+        .filter(|b| {
+            let is_shown = !b.state.is_empty() || b.host.is_some() || !b.accounts.all.is_empty();
+            is_shown || !b.events.is_empty()
+        })
         .collect();
     let several = told.len() > 1;
     let mut findings = Vec::new();
@@ -91,6 +95,26 @@ fn without_own_words(boot: &Boot, findings: &mut [Finding]) {
     }
 }
 
+/// False for what is said of the boot as a whole.
+fn is_about_one(finding: &Finding) -> bool {
+    const WHOLE: [&str; 6] = [
+        "healthy",
+        "harmless-warning",
+        "unexplained",
+        "unknown",
+        "not-infiniband",
+        "not-as-expected",
+    ];
+    !WHOLE.contains(&finding.code)
+}
+
+/// What a line that a finding rests on is about: a PCI function, an IPoIB netdev or a module
+/// of the RDMA stack.
+fn object(text: &str) -> Option<String> {
+    let function = function(text).or_else(|| ib_netdev_in(text));
+    function.or_else(|| rdma_module(text)).map(str::to_owned)
+}
+
 /// What the rules say of one boot.
 #[must_use]
 pub fn judge(boot: &Boot) -> Vec<Finding> {
@@ -108,24 +132,36 @@ pub fn judge(boot: &Boot) -> Vec<Finding> {
         }
     }
     without_own_words(boot, &mut findings);
-    in_order(findings)
+    for finding in findings.iter_mut().filter(|f| f.object.is_none() && is_about_one(f)) {
+        finding.object = finding.evidence.iter().find_map(|quote| object(&quote.text));
+    }
+    in_order(findings, boot.host.is_some())
 }
 
 /// Findings of one boot in order, each consequence behind its cause.
 #[cfg(test)]
 pub(super) fn ranked(findings: Vec<Finding>) -> Vec<Finding> {
-    with_consequences(in_order(findings))
+    with_consequences(in_order(findings, false))
 }
 
-/// Findings of one boot with their causes, the gravest first.
-fn in_order(mut findings: Vec<Finding>) -> Vec<Finding> {
+/// Findings of one boot with their causes, the gravest first. `ports_are_known`: whether a
+/// port is a VF's was not guessed.
+fn in_order(mut findings: Vec<Finding>, ports_are_known: bool) -> Vec<Finding> {
+    // What a VF lacks is no reason why the port of an adapter is not in use.
+    let is_elsewhere = |cause: Code, effect: Code| {
+        ports_are_known
+            && matches!(cause, "vf-guid-zero" | "vf-policy-down" | "opensm-virt-disabled")
+            && matches!(effect, "no-subnet-manager" | "link-down-cable")
+    };
     blame(&mut findings);
     let made: Vec<(Code, Severity)> = findings.iter().map(|f| (f.code, f.severity)).collect();
     for finding in &mut findings {
         // What is only advice causes no failure.
-        let cause = made
-            .iter()
-            .find(|(code, severity)| *severity <= finding.severity && explains(code, finding.code));
+        let cause = made.iter().find(|(code, severity)| {
+            *severity <= finding.severity
+                && explains(code, finding.code)
+                && !is_elsewhere(code, finding.code)
+        });
         finding.caused_by = cause.map(|(code, _)| *code);
     }
     // That it works is said before what did not matter; among equals the order

@@ -60,7 +60,18 @@ pub fn run(args: &CheckArgs, common: &Common) -> anyhow::Result<u8> {
     if !is_read {
         anyhow::bail!("nothing could be read");
     }
-    if let Some(boot) = args.boot.filter(|_| !args.log.is_empty() || root.is_some()) {
+    // An archive of a host is judged as the host is: by the boot in which it was made.
+    let recorded: Vec<_> = evidence
+        .boots
+        .iter()
+        .filter_map(|b| b.host.as_ref())
+        .filter(|_| !args.log.is_empty())
+        .collect();
+    for problem in recorded.iter().flat_map(|host| &host.problems) {
+        tracing::warn!(warning = problem, "on the host: {problem}");
+    }
+    let asked = args.boot.or((!recorded.is_empty()).then_some(0));
+    if let Some(boot) = asked.filter(|_| !args.log.is_empty() || root.is_some()) {
         let Some(at) = usize::try_from(boot.unsigned_abs())
             .ok()
             .and_then(|back| evidence.boots.len().checked_sub(back + 1))

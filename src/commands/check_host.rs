@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::node;
+use crate::check::evidence::account;
 use crate::check::evidence::host::{Denied, Host, HostPort};
 use crate::check::evidence::state::{
     Modules, NetdevSeen, PciSeen, PortSeen, State, UnitSeen, VfSeen,
@@ -23,7 +24,7 @@ use crate::observe::{self, Look, ModprobeRules, Observed, PciFunction, driver_mo
 use crate::plan::settings::judge_settings;
 use crate::report::advice::Advice;
 use crate::report::node::Judgement;
-use crate::report::{self, ModuleTrouble, NotExpected, PortProgress};
+use crate::report::{ModuleTrouble, NotExpected, PortProgress, Verdict};
 use crate::stacks;
 use crate::workers::survey::{Survey, survey};
 
@@ -61,6 +62,9 @@ pub fn gather(boot: &mut Boot, root: &Root, configuration: Option<&Path>) {
     let mut seen = Gathering { root, source, host, observed: &observed, survey: &survey };
     if seen.host.live {
         seen.ladders(&config);
+    }
+    // A tree without devices shows no state either.
+    if seen.host.live || root.exists("/sys/bus/pci/devices") {
         seen.state(&mut boot.state);
     }
     seen.units(&mut boot.state);
@@ -68,23 +72,44 @@ pub fn gather(boot: &mut Boot, root: &Root, configuration: Option<&Path>) {
     host.autostart = observe::autostart::guests(root);
     host.resumed = observe::autostart::resumed(root);
     host.units = Some(observe::units::units(root));
-    let path = format!("{}/boot.json", state::RUN_DIR);
-    match root.text(&path, 16 << 20) {
-        Ok(text) => match report::read(&text) {
-            Ok(report) => host.boot_report = Some(report),
-            Err(e) => host.problems.push(format!("{path}: {e}")),
-        },
-        // boot has not run, or not on this host.
-        Err(e) if e.is_absent() => {}
-        Err(e) => host.problems.push(e.to_string()),
+    for path in outcomes(root, &mut host.problems) {
+        match root.text(&path, account::LONGEST) {
+            Ok(text) => {
+                if let Err(e) = boot.accounts.take(&path, &text) {
+                    host.problems.push(format!("{path}: {e}"));
+                }
+            }
+            // boot has not run, or not on this host.
+            Err(e) if e.is_absent() => {}
+            Err(e) => host.problems.push(e.to_string()),
+        }
     }
     host.problems.extend(observed.problems.iter().chain(&survey.problems).cloned());
     // A tree without devices tells nothing of the node.
     if host.live || root.exists("/sys/bus/pci/devices") {
         let seen = Seeing { root, config: &config, observed: &observed, survey: &survey };
-        host.judgement = Some(seen.judgement(invalid, &mut host));
+        let last_boot = boot.accounts.boot.as_ref().map(|report| report.verdict);
+        host.judgement = Some(seen.judgement(invalid, last_boot, &mut host));
     }
     boot.host = Some(Box::new(host));
+}
+
+/// The files in which ibprov leaves its reports.
+pub(super) fn outcomes(root: &Root, problems: &mut Vec<String>) -> Vec<String> {
+    let run = state::RUN_DIR;
+    let mut paths: Vec<String> =
+        ["boot", "online", "guests"].iter().map(|name| format!("{run}/{name}.json")).collect();
+    for dir in [state::PORTS, "pf"] {
+        let dir = format!("{run}/{dir}");
+        match root.list_or_empty(&dir) {
+            Ok(names) => {
+                let reports = names.into_iter().filter(|name| name.ends_with(".json"));
+                paths.extend(reports.map(|name| format!("{dir}/{name}")));
+            }
+            Err(e) => problems.push(e.to_string()),
+        }
+    }
+    paths
 }
 
 /// The units of the next boot by their files; of a live system also how those
@@ -172,7 +197,12 @@ struct Seeing<'a> {
 }
 
 impl Seeing<'_> {
-    fn judgement(&self, configuration: Option<String>, host: &mut Host) -> Judgement {
+    fn judgement(
+        &self,
+        configuration: Option<String>,
+        last_boot: Option<Verdict>,
+        host: &mut Host,
+    ) -> Judgement {
         let rules = ModprobeRules::read(self.root);
         let expectation = expect::expectation(self.config, self.observed, &rules);
         let mut ports = progress::progress(&expectation, self.observed);
@@ -191,10 +221,11 @@ impl Seeing<'_> {
                 .map(|port| {
                     let of =
                         |(pci, number, _): &&(_, _, _)| (*pci, *number) == (port.pci, port.port);
-                    (port, causes.iter().find(of).and_then(|(.., cause)| cause.clone()))
+                    let known = causes.iter().find(of).and_then(|(.., cause)| cause.clone());
+                    (port, known.or_else(|| cause::cause(port, self.observed, &facts)))
                 })
                 .collect(),
-            last_boot: host.boot_report.as_ref().map(|report| report.verdict),
+            last_boot,
             has_adapter: !expectation.expected.is_empty() || !expectation.left_out.is_empty(),
         };
         node::judgement(self.root, seen, &mut host.problems).0
@@ -363,9 +394,15 @@ impl Gathering<'_> {
                 origin,
             });
         }
-        let modules = self.root.text("/proc/modules", 1 << 20).unwrap_or_default();
-        let names = modules.lines().filter_map(|l| l.split(' ').next()).map(str::to_owned);
-        seen.modules = Some(Modules::all(names));
+        // A copied tree may have no /proc, which says nothing of its modules.
+        match self.root.text("/proc/modules", 1 << 20) {
+            Ok(modules) => {
+                let names = modules.lines().filter_map(|l| l.split(' ').next()).map(str::to_owned);
+                seen.modules = Some(Modules::all(names));
+            }
+            Err(e) if e.is_absent() => {}
+            Err(e) => self.host.problems.push(e.to_string()),
+        }
     }
 
     fn netdev_state(&mut self, seen: &mut State) {

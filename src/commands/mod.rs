@@ -11,6 +11,7 @@ pub mod apply;
 pub mod boot;
 pub mod check;
 pub mod check_host;
+pub mod collect;
 pub mod completions;
 pub mod config;
 pub mod fleet;

@@ -16,6 +16,7 @@ schemas! {
     "status",
     "check",
     "check-explain",
+    "collect",
     "wait-online",
     "plan",
     "plan-fleet",
@@ -67,7 +68,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::SCHEMAS;
-    use crate::commands::{apply, check, config, fleet, iface, import, plan, seal};
+    use crate::commands::{apply, check, collect, config, fleet, iface, import, plan, seal};
     use crate::report::common::{Envelope, Kind, NotBegun, Report};
     use crate::report::{BootReport, guests, iface as iface_report, online, pf, status};
 
@@ -104,6 +105,7 @@ mod tests {
             schema::<status::Status>(),
             schema::<crate::report::finding::Diagnosis>(),
             schema::<check::Explained>(),
+            schema::<collect::Collected>(),
             schema::<online::OnlineReport>(),
             schema::<crate::report::plan::PlanReport>(),
             schema::<fleet::FleetReport>(),

@@ -17,8 +17,10 @@ mod unit_file;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use serde::{Deserialize, Serialize};
+
 /// The units that are known, by name.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Graph {
     units: BTreeMap<String, Unit>,
     /// Other names of units.
@@ -30,7 +32,7 @@ pub struct Graph {
 }
 
 /// A unit.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unit {
     /// Its name.
     pub name: String,
@@ -61,7 +63,7 @@ pub struct Unit {
 }
 
 /// Whether a unit is there.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Load {
     /// It is, and its file is good.
     #[default]
@@ -75,7 +77,7 @@ pub enum Load {
 }
 
 /// How a unit is now.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Now {
     /// `active`, `failed`, `activating` ...; empty where nothing runs.
     pub active: String,
@@ -94,14 +96,30 @@ pub struct Now {
 }
 
 /// A program that a unit runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Command {
     /// `ExecStartPre`, `ExecStart` or `ExecStartPost`.
     pub phase: String,
     /// The program and its arguments.
     pub line: String,
-    /// Its text, if it is a script that could be read.
+    /// Its text, if it is a script that could be read; in JSON its lines, so that no text
+    /// there has a line break.
+    #[serde(with = "lines")]
     pub script: Option<String>,
+}
+
+/// A text as its lines.
+mod lines {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[expect(clippy::ref_option, reason = "serde hands a reference")]
+    pub(super) fn serialize<S: Serializer>(text: &Option<String>, s: S) -> Result<S::Ok, S::Error> {
+        text.as_ref().map(|text| text.lines().collect::<Vec<_>>()).serialize(s)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Option<String>, D::Error> {
+        Ok(Option::<Vec<String>>::deserialize(d)?.map(|lines| lines.join("\n")))
+    }
 }
 
 impl Graph {

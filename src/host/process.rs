@@ -262,10 +262,13 @@ pub fn start_self_on(socket: UnixStream, lock: Option<File>, verb: &str) -> io::
     spawn(Path::new(SELF), &[verb], Environment::Safe, streams)
 }
 
-/// A program whose output is read while it runs, as long as it is wanted: there is no
+/// A program whose output is read while it runs, as long as it is wanted, or until a
 /// deadline. It is ended once nobody reads any more.
 #[derive(Debug)]
-pub(super) struct Streaming(Child);
+pub(super) struct Streaming {
+    child: Child,
+    until_usec: Option<u64>,
+}
 
 /// Start `program` with this standard input, in this cage if in one. What it has to say
 /// of itself is not kept.
@@ -291,24 +294,50 @@ pub(super) fn start_streaming(
             spawn(&installed("prlimit")?, &caged, rights, streams)
         }
     };
-    child.map(Streaming)
+    child.map(|child| Streaming { child, until_usec: None })
 }
 
 impl Streaming {
+    /// Read no longer than until `until_usec` of CLOCK_MONOTONIC: then reading fails with
+    /// ETIMEDOUT.
+    pub(super) const fn until(mut self, until_usec: u64) -> Self {
+        self.until_usec = Some(until_usec);
+        self
+    }
+
+    /// Wait until there is something to read.
+    fn wait(&self) -> io::Result<()> {
+        use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+        use std::os::fd::AsFd;
+        let (Some(until), Some(out)) = (self.until_usec, &self.child.stdout) else { return Ok(()) };
+        loop {
+            let timeout = clock::poll_timeout(until);
+            if timeout == PollTimeout::ZERO {
+                return Err(Errno::ETIMEDOUT.into());
+            }
+            match poll(&mut [PollFd::new(out.as_fd(), PollFlags::POLLIN)], timeout) {
+                Ok(0) | Err(Errno::EINTR) => {}
+                Ok(_) => return Ok(()),
+                Err(e) => return Err(e.into()),
+            }
+        }
+    }
+
     /// Wait for its end, having read all: why it did not succeed, if so.
     ///
     /// # Errors
     /// It cannot be waited for.
     pub(super) fn ended(mut self) -> io::Result<Option<Failure>> {
         // One that has more to say ends by SIGPIPE.
-        drop(self.0.stdout.take());
-        self.0.wait().map(Failure::of)
+        drop(self.child.stdout.take());
+        self.child.wait().map(Failure::of)
     }
 }
 
 impl Read for Streaming {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.0.stdout.as_mut().map_or(Ok(0), |out| out.read(buffer))
+        self.wait()?;
+        self.child.stdout.as_mut().map_or(Ok(0), |out| out.read(buffer))
     }
 }
 
@@ -316,8 +345,8 @@ impl Drop for Streaming {
     /// A reader that stops early must not leave the writer behind. Nobody is left to
     /// tell if it cannot be ended.
     fn drop(&mut self) {
-        drop(self.0.stdout.take());
-        drop(kill_if_running(&mut self.0).and_then(|()| self.0.wait()));
+        drop(self.child.stdout.take());
+        drop(kill_if_running(&mut self.child).and_then(|()| self.child.wait()));
     }
 }
 

@@ -3,6 +3,8 @@
 //! assignment"); and those that libvirt-guests.service starts again because they ran
 //! at shutdown.
 
+use serde::{Deserialize, Serialize};
+
 use crate::host::Root;
 use crate::names::PciAddress;
 
@@ -13,7 +15,7 @@ const DOMAINS: &str = "/etc/libvirt/qemu";
 const LIMIT: u64 = 1 << 20;
 
 /// A guest that libvirt starts by itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AutostartGuest {
     /// Its name.
     pub name: String,
@@ -24,7 +26,7 @@ pub struct AutostartGuest {
 }
 
 /// What libvirt-guests.service starts at the next boot (`libvirt-guests.sh`).
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resumed {
     /// The domains that ran at shutdown and are to start again.
     pub domains: Vec<ResumedDomain>,
@@ -33,7 +35,7 @@ pub struct Resumed {
 }
 
 /// A domain that ran at shutdown.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResumedDomain {
     /// Its name.
     pub name: String,

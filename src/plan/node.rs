@@ -66,11 +66,17 @@ pub fn judge(known: &Known<'_>) -> Judgement {
             Standing::Missing => Error,
         };
         let why = cause.as_ref().map(|c| c.text.clone()).filter(|text| !text.is_empty());
+        let optional = if port.optional { " (optional)" } else { "" };
         let (code, message) = match (port.reached, port.missing(), why) {
             (Some(_), Some(missing), Some(why)) => {
-                (Code::PortNotReady, format!("missing {missing}: {why}"))
+                (Code::PortNotReady, format!("missing {missing}{optional}: {why}"))
             }
-            (Some(_), Some(missing), None) => (Code::PortNotReady, format!("missing {missing}")),
+            (Some(_), Some(missing), None) => {
+                (Code::PortNotReady, format!("missing {missing}{optional}"))
+            }
+            _ if port.optional => {
+                (Code::PortAbsent, format!("absent, and optional ({})", port.why))
+            }
             _ => (Code::PortAbsent, format!("absent, and expected ({})", port.why)),
         };
         let advice = cause.iter().flat_map(|c| c.advice.clone()).collect();

@@ -281,6 +281,11 @@ impl BootReport {
     #[must_use]
     pub fn headline(&self) -> String {
         let took = seconds(self.finished_usec.saturating_sub(self.started_usec));
+        // Of an older version, or of one that was stopped, there may be no times.
+        let after = match self.finished_usec {
+            0 => String::new(),
+            _ => format!(" after {took}"),
+        };
         let waited: Vec<&PortReport> =
             self.ports.iter().filter(|p| !p.progress.is_ethernet()).collect();
         let ready = waited.iter().filter(|p| p.ready).count();
@@ -292,8 +297,8 @@ impl BootReport {
             Verdict::Ready if waited.is_empty() => {
                 format!("no InfiniBand port to wait for, after {took}")
             }
-            Verdict::Ready => format!("{count} after {took}"),
-            Verdict::Interrupted => format!("stopped by a signal after {took}: {count}"),
+            Verdict::Ready => format!("{count}{after}"),
+            Verdict::Interrupted => format!("stopped by a signal{after}: {count}"),
             Verdict::Deferred | Verdict::NotReady => {
                 let failed = self.failures();
                 let first = failed.first().map(|first| format!(": {first}")).unwrap_or_default();
@@ -301,7 +306,11 @@ impl BootReport {
                     0 | 1 => String::new(),
                     n => format!(" and {} more", n - 1),
                 };
-                format!("boot incomplete after {took}{first}{more}; {count}")
+                let count = match waited.len() {
+                    0 => String::new(),
+                    _ => format!("; {count}"),
+                };
+                format!("boot incomplete{after}{first}{more}{count}")
             }
         }
     }

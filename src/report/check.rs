@@ -97,7 +97,9 @@ fn of(finding: &Finding, said: &[&Finding], screen: Screen) -> Vec<String> {
         }
     };
     let chain = finding.chain.iter().enumerate();
-    part("Cause", chain.map(|(at, link)| (format!("{}. ", at + 1), link.clone())).collect());
+    // What works has no cause to look for.
+    let label = if finding.severity == Severity::Info { "Details" } else { "Cause" };
+    part(label, chain.map(|(at, link)| (format!("{}. ", at + 1), link.clone())).collect());
     let is_new = |quote: &&Quote| !said.iter().any(|other| other.evidence.contains(quote));
     let mut quotes: Vec<&Quote> = finding.evidence.iter().filter(is_new).collect();
     quotes.sort_by(|a, b| (&a.source, a.line).cmp(&(&b.source, b.line)));

@@ -48,6 +48,8 @@ pub enum Kind {
     Check,
     /// `ibprov check --explain`.
     CheckExplain,
+    /// `ibprov collect`.
+    Collect,
     /// `ibprov wait-online`, and /run/ibprov/online.json.
     WaitOnline,
     /// `ibprov plan`.

@@ -1,5 +1,7 @@
 //! What a rule says.
 
+use std::fmt;
+
 use serde::{Serialize, Serializer};
 
 use super::advice::Advice;
@@ -49,7 +51,8 @@ pub struct Finding {
     pub code: Code,
     /// How much it matters.
     pub severity: Severity,
-    /// What it is about; `null` for the whole host.
+    /// What it is about: a PCI address, a port, an interface, a unit, a module; `null`
+    /// for the whole host.
     pub object: Option<String>,
     /// What is wrong, in one sentence; in JSON `message`.
     #[serde(rename = "message")]
@@ -88,6 +91,19 @@ impl Finding {
             boot: None,
             caused_by: None,
         }
+    }
+
+    /// About `object`.
+    #[must_use]
+    pub fn about(self, object: impl fmt::Display) -> Self {
+        self.about_if(Some(object))
+    }
+
+    /// About `object`, if it is known.
+    #[must_use]
+    pub fn about_if(mut self, object: Option<impl fmt::Display>) -> Self {
+        self.object = object.map(|object| object.to_string());
+        self
     }
 
     /// With the chain of cause.

@@ -3,13 +3,13 @@
 //! It is made of what is expected and planned, not of what happens to be seen, so a card
 //! that fell off the bus is in it. Every verb that speaks of the whole node says this.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::common::{Exit, Finding};
 use super::finding::Severity;
 
 /// The short answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum NodeVerdict {
@@ -90,7 +90,7 @@ impl Standing {
 }
 
 /// So many of so many.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Count {
     /// That are as they are meant to be.

@@ -1,11 +1,11 @@
 //! How systemd's links for ibprov and openibd stand.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::common::Finding;
 
 /// ibprov's standing with systemd.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Units {
     /// Who answers to openibd.service.
@@ -18,7 +18,7 @@ pub struct Units {
 }
 
 /// Who answers to openibd.service.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Owner {

@@ -17,6 +17,8 @@ pub mod phase;
 pub mod stack;
 pub mod wicked;
 
+use serde::{Deserialize, Serialize};
+
 use crate::host::bus::BusError;
 use crate::host::manager::Manager;
 use crate::host::unit::{LoadState, UnitState};
@@ -46,7 +48,7 @@ const OTHER_UNITS: [(&str, NetworkRole); 1] = [("connman.service", NetworkRole::
 pub struct Stacks(&'static [&'static dyn Stack]);
 
 /// A unit is configured to set up a netdev.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asked {
     /// The unit.
     pub unit: String,

@@ -106,7 +106,7 @@ fn the_good_boot_is_healthy_although_ifup_was_skipped() {
 
         info: harmless-warning (confidence high)
           1 harmless message that looks like an error: the network service brings the interface up.
-          Cause:
+          Details:
             1. the network service brings the interface up
           Evidence:
             openibd-enabled.log:16: [Apr 02 11:09:34] + log_msg 'OS is booting, will not run ifup on ib0'

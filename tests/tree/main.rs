@@ -8,6 +8,7 @@ mod apply;
 mod archives;
 mod boot;
 mod check;
+mod collect;
 mod host;
 mod iface;
 mod import;

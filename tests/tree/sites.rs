@@ -266,7 +266,7 @@ fn what_failed_is_said_first_on_a_failed_node() {
               /etc/ibprov/ibprov.toml:3)
                 do: see `lspci -Dnn -d 15b3:` and the firmware setup; the adapter may be in
                     another slot
-              warning: 0000:9a:00.0: absent, and expected (listed in
+              warning: 0000:9a:00.0: absent, and optional (listed in
               /etc/ibprov/ibprov.toml:5)
                 do: see `lspci -Dnn -d 15b3:` and the firmware setup; the adapter may be in
                     another slot
@@ -292,7 +292,7 @@ fn what_failed_is_said_first_on_a_failed_node() {
                 do: see `lspci -k` and dmesg
               error: 0000:99:00.0: absent, and expected (listed in /etc/ibprov/ibprov.toml:3)
                 do: see `lspci -Dnn -d 15b3:` and the firmware setup; the adapter may be in another slot
-              warning: 0000:9a:00.0: absent, and expected (listed in /etc/ibprov/ibprov.toml:5)
+              warning: 0000:9a:00.0: absent, and optional (listed in /etc/ibprov/ibprov.toml:5)
                 do: see `lspci -Dnn -d 15b3:` and the firmware setup; the adapter may be in another slot
               warning: the last boot: not-ready (exit code 3)
                 do: journalctl -b -u ibprov.service

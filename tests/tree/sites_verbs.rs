@@ -27,10 +27,12 @@ fn check() {
             verdict: healthy (errors: 0, warnings: 0)
             read: no log
 
-            info: healthy (confidence medium)
+            info: healthy (confidence high)
               InfiniBand came up.
-              Cause:
+              Details:
                 1. ready: 12 of 12 expected ports ready, 192 of 192 VFs as planned
+              Evidence:
+                tree: mlx5_0 port 1: state ACTIVE, physical state LinkUp, sm_lid 1
             exit 0
         "#]],
     );
@@ -38,13 +40,71 @@ fn check() {
         &degraded(),
         &["check"],
         &expect![[r#"
-            verdict: degraded (errors: 0, warnings: 1)
+            80 columns:
+            verdict: failed (errors: 1, warnings: 1)
             read: no log
 
-            warning: not-as-expected (confidence high)
-              PF 0000:14:00.0: VF 5: not as planned, and in use.
+            error: vf-guid-zero (confidence medium)
+              VF 5 has GUID zero.
+              Evidence:
+                tree: VF 5 (0000:14:00.6): NODE_GUID 0200:0000:0412:0005, PORT_GUID
+                0000:0000:0000:0000, link policy Follow, driver vfio-pci
+              Fix now:
+                - ip link set PF_NETDEV vf N node_guid GUID; ip link set PF_NETDEV vf N
+                  port_guid GUID
+                - then unbind and bind the VF: it reads its GUID when its driver is bound
+              Fix permanently:
+                - a GUID plan in /etc/ibprov/ibprov.toml
+
+            warning: no-subnet-manager (confidence medium)
+              mlx5_2 port 1 has a link and stays in Initializing: no subnet manager has
+              configured it.
+              Evidence:
+                tree: mlx5_2 port 1: state INIT, physical state LinkUp, sm_lid 1
               Look:
-                - ibprov plan
+                - sminfo (or ibdiagnet) from any host of the fabric: is there a subnet
+                  manager?
+              Fix now:
+                - systemctl enable --now opensm on one host, or switch it on in the managed
+                  switch
+              Fix permanently:
+                - two separate fabrics need a subnet manager each: opensm -g PORT_GUID
+
+            info: link-down-cable (confidence high)
+              mlx5_3 port 1 has no physical link, and another port has one.
+              Evidence:
+                tree: mlx5_3 port 1: state DOWN, physical state Polling, sm_lid 1
+            exit 1
+            100 columns:
+            verdict: failed (errors: 1, warnings: 1)
+            read: no log
+
+            error: vf-guid-zero (confidence medium)
+              VF 5 has GUID zero.
+              Evidence:
+                tree: VF 5 (0000:14:00.6): NODE_GUID 0200:0000:0412:0005, PORT_GUID 0000:0000:0000:0000, link
+                policy Follow, driver vfio-pci
+              Fix now:
+                - ip link set PF_NETDEV vf N node_guid GUID; ip link set PF_NETDEV vf N port_guid GUID
+                - then unbind and bind the VF: it reads its GUID when its driver is bound
+              Fix permanently:
+                - a GUID plan in /etc/ibprov/ibprov.toml
+
+            warning: no-subnet-manager (confidence medium)
+              mlx5_2 port 1 has a link and stays in Initializing: no subnet manager has configured it.
+              Evidence:
+                tree: mlx5_2 port 1: state INIT, physical state LinkUp, sm_lid 1
+              Look:
+                - sminfo (or ibdiagnet) from any host of the fabric: is there a subnet manager?
+              Fix now:
+                - systemctl enable --now opensm on one host, or switch it on in the managed switch
+              Fix permanently:
+                - two separate fabrics need a subnet manager each: opensm -g PORT_GUID
+
+            info: link-down-cable (confidence high)
+              mlx5_3 port 1 has no physical link, and another port has one.
+              Evidence:
+                tree: mlx5_3 port 1: state DOWN, physical state Polling, sm_lid 1
             exit 1
         "#]],
     );
@@ -52,15 +112,53 @@ fn check() {
         &failed(),
         &["check"],
         &expect![[r#"
-            verdict: failed (errors: 1, warnings: 0)
+            80 columns:
+            verdict: failed (errors: 2, warnings: 2)
             read: no log
 
             error: not-as-expected (confidence high)
-              0000:5e:00.0: missing driver.
-              Cause:
-                1. 0000:99:00.0: absent, and expected (listed in /etc/ibprov/ibprov.toml:3)
-                2. 0000:9a:00.0: absent, and expected (listed in /etc/ibprov/ibprov.toml:5)
-                3. the last boot: boot incomplete after 0.000 s; 0 of 0 expected ports ready
+              0000:5e:00.0: missing driver: no driver is bound to the function.
+              Look:
+                - see `lspci -k` and dmesg
+
+            error: not-as-expected (confidence high)
+              0000:99:00.0: absent, and expected (listed in /etc/ibprov/ibprov.toml:3).
+              Look:
+                - see `lspci -Dnn -d 15b3:` and the firmware setup; the adapter may be in
+                  another slot
+
+            warning: not-as-expected (confidence high)
+              0000:9a:00.0: absent, and optional (listed in /etc/ibprov/ibprov.toml:5).
+              Look:
+                - see `lspci -Dnn -d 15b3:` and the firmware setup; the adapter may be in
+                  another slot
+
+            warning: not-as-expected (confidence high)
+              the last boot: boot incomplete.
+              Look:
+                - journalctl -b -u ibprov.service
+            exit 3
+            100 columns:
+            verdict: failed (errors: 2, warnings: 2)
+            read: no log
+
+            error: not-as-expected (confidence high)
+              0000:5e:00.0: missing driver: no driver is bound to the function.
+              Look:
+                - see `lspci -k` and dmesg
+
+            error: not-as-expected (confidence high)
+              0000:99:00.0: absent, and expected (listed in /etc/ibprov/ibprov.toml:3).
+              Look:
+                - see `lspci -Dnn -d 15b3:` and the firmware setup; the adapter may be in another slot
+
+            warning: not-as-expected (confidence high)
+              0000:9a:00.0: absent, and optional (listed in /etc/ibprov/ibprov.toml:5).
+              Look:
+                - see `lspci -Dnn -d 15b3:` and the firmware setup; the adapter may be in another slot
+
+            warning: not-as-expected (confidence high)
+              the last boot: boot incomplete.
               Look:
                 - journalctl -b -u ibprov.service
             exit 3
@@ -522,15 +620,28 @@ fn check_in_colour() {
     prints_in_colour(
         "check",
         &expect![[r#"
-            ^[[1m^[[31mverdict: failed (errors: 1, warnings: 0)^[[0m
+            ^[[1m^[[31mverdict: failed (errors: 2, warnings: 2)^[[0m
             read: no log
 
             ^[[1m^[[31merror: not-as-expected (confidence high)^[[0m
-              0000:5e:00.0: missing driver.
-            ^[[1m  Cause:^[[0m
-                1. 0000:99:00.0: absent, and expected (listed in /etc/ibprov/ibprov.toml:3)
-                2. 0000:9a:00.0: absent, and expected (listed in /etc/ibprov/ibprov.toml:5)
-                3. the last boot: boot incomplete after 0.000 s; 0 of 0 expected ports ready
+              0000:5e:00.0: missing driver: no driver is bound to the function.
+            ^[[1m  Look:^[[0m
+                - see `lspci -k` and dmesg
+
+            ^[[1m^[[31merror: not-as-expected (confidence high)^[[0m
+              0000:99:00.0: absent, and expected (listed in /etc/ibprov/ibprov.toml:3).
+            ^[[1m  Look:^[[0m
+                - see `lspci -Dnn -d 15b3:` and the firmware setup; the adapter may be in
+                  another slot
+
+            ^[[33mwarning: not-as-expected (confidence high)^[[0m
+              0000:9a:00.0: absent, and optional (listed in /etc/ibprov/ibprov.toml:5).
+            ^[[1m  Look:^[[0m
+                - see `lspci -Dnn -d 15b3:` and the firmware setup; the adapter may be in
+                  another slot
+
+            ^[[33mwarning: not-as-expected (confidence high)^[[0m
+              the last boot: boot incomplete.
             ^[[1m  Look:^[[0m
                 - journalctl -b -u ibprov.service
             exit 3
@@ -550,7 +661,7 @@ fn status_in_colour() {
             ^[[1m^[[31m  /etc/ibprov/ibprov.toml:3)^[[0m
                 do: see `lspci -Dnn -d 15b3:` and the firmware setup; the adapter may be in
                     another slot
-            ^[[33m  warning: 0000:9a:00.0: absent, and expected (listed in^[[0m
+            ^[[33m  warning: 0000:9a:00.0: absent, and optional (listed in^[[0m
             ^[[33m  /etc/ibprov/ibprov.toml:5)^[[0m
                 do: see `lspci -Dnn -d 15b3:` and the firmware setup; the adapter may be in
                     another slot

@@ -60,6 +60,24 @@ fn each_fault_is_told_by_its_code() {
 }
 
 #[test]
+fn an_archive_of_the_machine_tells_what_the_machine_tells() {
+    let guest = boot("check_live");
+    guest.assert_success();
+    let told = |name: &str| {
+        let report = guest.json(&format!("{name}.json"));
+        let findings = report["findings"].as_array().expect("findings").iter();
+        let codes: Vec<String> =
+            findings.map(|f| format!("{}: {}", f["severity"], f["code"])).collect();
+        (report["verdict"].to_string(), codes)
+    };
+    for name in ["consumer", "no-sm", "guid-zero"] {
+        for how in ["plain", "anonymize"] {
+            assert_eq!(told(&format!("{name}.{how}")), told(name), "{name}, {how}");
+        }
+    }
+}
+
+#[test]
 fn the_missing_edge_comes_with_the_drop_in_that_adds_it() {
     let report = boot("check_live").json("consumer.json");
     let advice = report["findings"][0]["advice"].to_string();

@@ -1,10 +1,14 @@
 //! One log line, and what kind of thing it tells.
 
+use serde::{Deserialize, Serialize};
+
 use super::super::pattern::{caught, caught_one, word};
 use super::own::{self, Own};
 
 /// Where a line stands.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct Origin {
     /// Index of the source.
     pub source: u16,

@@ -3,23 +3,26 @@
 
 use std::net::IpAddr;
 
+use serde::{Deserialize, Serialize};
+
 use crate::check::pattern::has_word;
 use crate::graph::{Graph, Unit};
 use crate::names::{ModuleName, PciAddress};
 use crate::observe::autostart::{AutostartGuest, Resumed};
 use crate::report::node::Judgement;
 use crate::report::units::Units;
-use crate::report::{BootReport, Cause, ModuleTrouble, PortProgress};
+use crate::report::{Cause, ModuleTrouble, PortProgress};
 use crate::stacks::Asked;
 
 /// A host that was looked at.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Host {
     /// It runs; else it is the tree of one, and only its next boot can be judged.
     pub live: bool,
     /// systemd's units and orders; for a live host with their states.
     pub graph: Graph,
     /// Who answers to openibd.service, and whether ibprov runs at boot.
+    #[serde(with = "units")]
     pub units: Option<Units>,
     /// The expected ports.
     pub ports: Vec<HostPort>,
@@ -33,9 +36,8 @@ pub struct Host {
     pub autostart: Vec<AutostartGuest>,
     /// Guests that libvirt-guests.service starts again.
     pub resumed: Resumed,
-    /// `/run/ibprov/boot.json`.
-    pub boot_report: Option<BootReport>,
     /// Whether it is as it is meant to be; of one that runs.
+    #[serde(with = "judgement")]
     pub judgement: Option<Judgement>,
     /// What a unit names that uses the fabric.
     pub fabric: Fabric,
@@ -43,8 +45,56 @@ pub struct Host {
     pub problems: Vec<String>,
 }
 
+/// With their findings, which reports have elsewhere.
+mod units {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use crate::report::common::Finding;
+    use crate::report::units::{Owner, Units};
+
+    #[expect(clippy::ref_option, reason = "serde hands a reference")]
+    pub(super) fn serialize<S: Serializer>(units: &Option<Units>, s: S) -> Result<S::Ok, S::Error> {
+        units.as_ref().map(|u| (u.openibd, u.enabled, &u.findings)).serialize(s)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Units>, D::Error> {
+        let units = Option::<(Owner, bool, Vec<Finding>)>::deserialize(d)?;
+        Ok(units.map(|(openibd, enabled, findings)| Units { openibd, enabled, findings }))
+    }
+}
+
+/// With what every report has at its head.
+mod judgement {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use crate::report::common::Finding;
+    use crate::report::node::{Count, Judgement, NodeVerdict};
+
+    #[expect(clippy::ref_option, reason = "serde hands a reference")]
+    pub(super) fn serialize<S: Serializer>(
+        judgement: &Option<Judgement>,
+        s: S,
+    ) -> Result<S::Ok, S::Error> {
+        judgement.as_ref().map(|j| (j.verdict, j.ports, j.vfs, &j.findings)).serialize(s)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        d: D,
+    ) -> Result<Option<Judgement>, D::Error> {
+        type Parts = (NodeVerdict, Count, Count, Vec<Finding>);
+        let parts = Option::<Parts>::deserialize(d)?;
+        Ok(parts.map(|(verdict, ports, vfs, findings)| Judgement {
+            verdict,
+            exit_code: verdict.exit_code(),
+            ports,
+            vfs,
+            findings,
+        }))
+    }
+}
+
 /// By what names and addresses the fabric is used.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fabric {
     /// Its IPoIB netdevs.
     pub netdevs: Vec<String>,
@@ -103,7 +153,7 @@ fn same(one: IpAddr, other: IpAddr, len: u8) -> bool {
 }
 
 /// An expected port.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostPort {
     /// How far it is.
     pub progress: PortProgress,
@@ -118,7 +168,7 @@ pub struct HostPort {
 }
 
 /// A module that the site denies and that would be needed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Denied {
     /// The module.
     pub module: ModuleName,

@@ -7,17 +7,19 @@
 mod boots;
 mod lines;
 
-use std::io::{self, Read};
+use std::io::{self, Cursor, Read};
 
 use aho_corasick::{AhoCorasick, Input};
 use memchr::{memchr, memchr_iter, memrchr};
 
+use super::account::{self, Accounts};
 use super::event::{self, Event, Kind, Level, Origin, When};
 use super::header::{Header, header, unquoted};
 use super::journal::{Entry, Export};
 use super::mail::joint;
 use super::needles::Needles;
 use super::own;
+use super::record::{self, Record, is_record};
 use super::relevance::concerns_rdma;
 use super::state::DumpReader;
 use super::{Boot, Evidence, Source};
@@ -58,6 +60,10 @@ pub struct Intake {
     enumerated: Vec<(Box<str>, When)>,
     /// The last kernel time seen.
     last_monotonic: Option<u64>,
+    /// The reports that ibprov has left on the host.
+    accounts: Accounts,
+    /// What was seen of the host itself, and the source that tells it.
+    record: Option<(u16, Record)>,
 }
 
 /// A line taken apart.
@@ -98,6 +104,8 @@ impl Intake {
             export: None,
             enumerated: Vec::new(),
             last_monotonic: None,
+            accounts: Accounts::default(),
+            record: None,
         }
     }
 
@@ -107,6 +115,60 @@ impl Intake {
         self.source = u16::try_from(self.evidence.sources.len()).unwrap_or(u16::MAX);
         self.evidence.sources.push(Source { name: name.to_owned(), ..Source::default() });
         self.last_monotonic = None;
+        if !name.ends_with(".json") {
+            self.log(stream);
+            return;
+        }
+        let mut head = Vec::with_capacity(64);
+        // A stream that cannot be read says so again to whoever goes on.
+        let broken = Read::take(&mut *stream, 64).read_to_end(&mut head).err();
+        let whole = &mut Cursor::new(&head).chain(stream);
+        let told = match broken {
+            None if is_record(&head) => self.record(whole),
+            None if account::is_report(&head) => self.report(name, whole),
+            _ => {
+                self.log(whole);
+                broken.map_or(Ok(()), |e| Err(e.to_string()))
+            }
+        };
+        if let (Err(problem), Some(source)) = (told, self.evidence.sources.last_mut()) {
+            source.problem = Some(problem);
+        }
+    }
+
+    /// Take what `ibprov collect` has seen of a host.
+    fn record(&mut self, stream: &mut dyn Read) -> Result<(), String> {
+        let text = self.document(stream, record::LONGEST)?;
+        let record = Record::read(&text)?;
+        if self.record.is_some() {
+            return Err("another host was read before: this one is left out".to_owned());
+        }
+        self.record = Some((self.source, record));
+        Ok(())
+    }
+
+    /// Take a report that ibprov has left on a host.
+    fn report(&mut self, name: &str, stream: &mut dyn Read) -> Result<(), String> {
+        let text = self.document(stream, account::LONGEST)?;
+        self.accounts.take(name, &text).map(|_| ())
+    }
+
+    /// A whole file of JSON, at most `longest` bytes.
+    fn document(&mut self, stream: &mut dyn Read, longest: u64) -> Result<String, String> {
+        let mut bytes = Vec::new();
+        Read::take(stream, longest + 1).read_to_end(&mut bytes).map_err(|e| e.to_string())?;
+        self.consume(bytes.len());
+        if bytes.len() as u64 > longest {
+            return Err(format!("longer than {} MiB, and not read", longest >> 20));
+        }
+        if let Some(source) = self.evidence.sources.last_mut() {
+            source.lines = memchr_iter(b'\n', &bytes).count() as u64 + 1;
+        }
+        Ok(record::harmless(&String::from_utf8_lossy(&bytes)))
+    }
+
+    /// Read all of `stream` as a log.
+    fn log(&mut self, stream: &mut dyn Read) {
         let mut buffer = vec![0_u8; BLOCK];
         let mut held = 0;
         let mut line = 0;
@@ -174,6 +236,12 @@ impl Intake {
         }
         if let Some(last) = self.evidence.boots.last_mut() {
             last.state = state;
+        }
+        if let Some((source, record)) = self.record.take() {
+            record.attach(&mut self.evidence.boots, source);
+        }
+        if let Some(last) = self.evidence.boots.last_mut() {
+            last.accounts = self.accounts;
         }
         for boot in &mut self.evidence.boots {
             boot.names.clone_from(&names);
@@ -367,6 +435,16 @@ impl Intake {
             level,
             kind,
         });
+    }
+
+    /// True if something is kept of `entry`, unless there is too much of its kind.
+    #[must_use]
+    pub fn matters(needles: &Needles, entry: &Entry) -> bool {
+        let has_needle = |text: &str| needles.finder.as_ref().is_none_or(|f| f.is_match(text));
+        own::by_id(&entry.id, entry.exit, &entry.message).is_some()
+            || has_needle(&entry.message)
+            || entry.level == Some(Level::Error) && concerns_rdma(&entry.message)
+            || entry.message.lines().any(|text| event::kind(&entry.program, text) != Kind::Other)
     }
 
     /// True if a needle stands in `text` of which not too many are kept, or if it is of

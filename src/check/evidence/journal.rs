@@ -37,6 +37,48 @@ impl Entry {
         fields.contains_key("MESSAGE").then_some(entry)
     }
 
+    /// The entry in the export form, as the `number`th of a file (systemd's
+    /// JOURNAL_EXPORT_FORMATS).
+    #[must_use]
+    pub fn export(&self, number: u64) -> Vec<u8> {
+        let mut out = format!("__CURSOR=s=0;i={number:x}\n").into_bytes();
+        let mut field = |name: &str, value: &str| {
+            out.extend_from_slice(name.as_bytes());
+            if value.contains('\n') {
+                out.push(b'\n');
+                out.extend_from_slice(&(value.len() as u64).to_le_bytes());
+            } else {
+                out.push(b'=');
+            }
+            out.extend_from_slice(value.as_bytes());
+            out.push(b'\n');
+        };
+        let number = |number: Option<u64>| number.map_or(String::new(), |n| n.to_string());
+        let level = match self.level {
+            Some(Level::Error) => "3",
+            Some(Level::Warning) => "4",
+            Some(Level::Other) => "6",
+            None => "",
+        };
+        for (name, value) in [
+            ("__REALTIME_TIMESTAMP", &*number(self.when.wall)),
+            ("__MONOTONIC_TIMESTAMP", &*number(self.when.monotonic)),
+            ("_BOOT_ID", &self.boot),
+            ("PRIORITY", level),
+            ("SYSLOG_IDENTIFIER", &self.program),
+            ("UNIT", &self.unit),
+            ("MESSAGE_ID", &self.id),
+            ("IBPROV_EXIT", &*number(self.exit.map(u64::from))),
+        ] {
+            if !value.is_empty() {
+                field(name, value);
+            }
+        }
+        field("MESSAGE", &self.message);
+        out.push(b'\n');
+        out
+    }
+
     /// Take one field into account.
     pub fn set(&mut self, name: &str, value: &str) {
         match name {
@@ -230,6 +272,23 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn what_is_exported_is_read_back(
+            message in "[a-zÄ=\n ]{0,40}", program in "[a-z=]{0,8}", unit in "[a-z]{0,8}", level in 0_u8..7,
+            wall in any::<Option<u64>>(), exit in any::<Option<u8>>(),
+        ) {
+            let level = Some(Level::of_priority(level));
+            let stamp = stamp(wall).into();
+            let when = When { monotonic: wall, wall, stamp };
+            let (boot, id) = ("b0".to_owned(), "m".to_owned());
+            let entry = Entry { boot, when, program, unit, message, level, id, exit };
+            let mut export = Export::default();
+            let text = entry.export(7);
+            let read: Vec<Entry> =
+                text.split(|b| *b == b'\n').filter_map(|line| export.line(line)).collect();
+            prop_assert_eq!(read, [entry]);
+        }
+
         #[test]
         fn no_stream_panics(lines in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..40), 0..20)) {
             let mut export = Export::default();

@@ -6,6 +6,7 @@
 //! the dumps of tools. Nothing here judges. No input makes it fail, hang, or
 //! keep more than a bounded amount.
 
+pub mod account;
 pub mod event;
 pub mod header;
 pub mod host;
@@ -15,9 +16,11 @@ pub mod mail;
 pub mod missed;
 pub mod needles;
 pub mod own;
+pub mod record;
 pub mod relevance;
 pub mod state;
 
+pub use account::Accounts;
 pub use event::{Event, Kind, Level, Origin, When};
 pub use host::{Fabric, Host};
 pub use intake::Intake;
@@ -63,6 +66,8 @@ pub struct Boot {
     pub state: State,
     /// The host itself, if it was looked at; for the last boot only.
     pub host: Option<Box<Host>>,
+    /// The reports that ibprov has left of it; for the last boot only.
+    pub accounts: Accounts,
     /// Names of the sources, by index.
     pub names: Vec<String>,
     /// The words that were looked for in logs, where logs were read.

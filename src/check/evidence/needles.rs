@@ -44,6 +44,15 @@ impl Needles {
         self.scanner.get_or_init(|| machine(AhoCorasickKind::DFA, &self.words)).as_ref()
     }
 
+    /// True if `name` is a word of one of the needles.
+    #[must_use]
+    pub fn has_word(&self, name: &str) -> bool {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        self.words
+            .iter()
+            .any(|needle| needle.split(|c| !is_part(c)).any(|word| word.eq_ignore_ascii_case(name)))
+    }
+
     /// True if lines with `needle` are kept.
     #[must_use]
     pub fn knows(&self, needle: &str) -> bool {

@@ -40,7 +40,7 @@ fn finding(host: &Host, cycle: &Cycle) -> Finding {
         severity,
         Confidence::High,
         format!("Units of the boot are ordered in a circle, so {dropped}."),
-    )
+    ).about_if(cycle.units.first())
     .chain([
         format!("Each has to come before the next: {way}."),
         "systemd breaks each circle when it builds the boot's transaction: it drops the start job of one unit that the boot does not require.".to_owned(),

@@ -13,6 +13,7 @@ pub fn merge(found: &mut Vec<Finding>, more: Vec<Finding>) {
                     known.severity = finding.severity;
                     known.summary = finding.summary;
                     known.chain = finding.chain;
+                    known.object = finding.object;
                 }
                 known.confidence = known.confidence.min(finding.confidence);
                 for quote in finding.evidence {

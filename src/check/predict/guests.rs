@@ -31,7 +31,7 @@ fn by_libvirt_guests(host: &Host) -> Option<Finding> {
             "libvirt-guests.service starts {} again, which ran at shutdown, with a PCI function that need not be ready.",
             names.join(", ")
         ),
-    )
+    ).about("libvirt-guests.service")
     .chain(["With ON_BOOT=start, its default, it starts every guest that it has shut down.".to_owned()])
     .quoting(given.iter().map(|guest| {
         let functions: Vec<String> = guest.functions.iter().map(ToString::to_string).collect();
@@ -64,6 +64,7 @@ fn by_autostart(host: &Host) -> Vec<Finding> {
                 names.join(", ")
             ),
         )
+        .about_if(names.first())
         .chain([
             format!("{daemon} starts every guest with autostart as soon as it runs."),
             "Nothing orders it after what creates the VFs and gives them their GUIDs.".to_owned(),

@@ -71,7 +71,7 @@ fn finding(host: &Host, provider: &str, judged: &Judged) -> Finding {
             format!(
                 "{unit} is ordered before {provider}, which waits for the InfiniBand ports: {harm}."
             ),
-        )
+        ).about(unit.as_str())
         .chain([format!("The order is {}.", in_order(chain))])
         .look([format!("systemctl cat {} | grep -E '^(#|After|Before)'", chain.join(" "))])
         .permanent([format!(
@@ -84,7 +84,7 @@ fn finding(host: &Host, provider: &str, judged: &Judged) -> Finding {
             format!(
                 "Nothing orders {unit} after {provider}, which waits for the InfiniBand ports: when the ports are slow, {harm}."
             ),
-        ),
+        ).about(unit.as_str()),
     };
     if let Proof::Missing(drop_in) = &judged.proof {
         finding = finding.permanent([drop_in.commands()]);
@@ -135,6 +135,7 @@ fn too_early(host: &Host) -> Vec<Finding> {
                         unit.name
                     ),
                 )
+                .about(netdev.as_str())
                 .chain([
                     format!(
                         "{} began at {} and was through at {}.",

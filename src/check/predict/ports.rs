@@ -24,6 +24,7 @@ pub(super) fn judge(host: &Host) -> Vec<Finding> {
                 denied.module, denied.by
             ),
         )
+        .about(&denied.module)
         .quoting([shown(host, format!("{}: blacklist {}", denied.by, denied.module))])
         .permanent([format!("if it is wanted, remove the line in {}", denied.by)]);
         merge(&mut findings, vec![finding]);
@@ -35,6 +36,7 @@ pub(super) fn judge(host: &Host) -> Vec<Finding> {
             Confidence::High,
             format!("The driver's probe of VF {vf} failed, and nothing drives it."),
         )
+        .about(vf)
         .quoting([shown(host, format!("{vf}: no driver"))])
         .look([format!("journalctl -k -b | grep {vf}")])
         .now([format!("after a repair: echo {vf} > /sys/bus/pci/drivers_probe")]);
@@ -61,6 +63,7 @@ fn finding(host: &Host, port: &HostPort) -> Finding {
             format!("{label} is missing {missing}: {why}.")
         },
     )
+    .about(&label)
     .chain([format!("{label} reached {reached} and is missing {missing}.")])
     .quoting([shown(host, format!("{label}: reached {reached}, missing {missing}"))]);
     for asked in &host.asked {

@@ -27,6 +27,7 @@ pub(super) fn judge(host: &Host) -> Vec<Finding> {
             "{unit} is {state}, so nobody brings the InfiniBand ports up before the network starts."
         ),
     )
+    .about(&unit)
     .quoting([shown(host, format!("{unit}: {state}"))])
     .permanent([
         if state == "masked" {
@@ -92,6 +93,7 @@ fn alias(host: &Host) -> Vec<Finding> {
         .map(|f| {
             let summary = format!("{}.", f.message);
             Finding::new(f.code.name(), Severity::Warning, Confidence::High, summary)
+                .about_if(f.object.clone())
                 .quoting([shown(host, f.message.clone())])
                 .steps(f.advice.clone())
         })

@@ -29,7 +29,7 @@ fn finding(host: &Host, found: &Deadlock) -> Finding {
         severity,
         confidence,
         format!("{unit} starts {waits_for} and waits for it, but {waits_for} is ordered after {unit}: both stand still until a time limit."),
-    )
+    ).about(unit.as_str())
     .chain([
         format!("{unit} is not up before its command has ended: {command}"),
         format!("{waits_for} cannot start before {unit} is up: {}.", in_order(chain)),

@@ -35,7 +35,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             Severity::Error,
             Confidence::High,
             format!("mlnx_interface_mgr did not bring {netdev} up, and the network service had already given up on it."),
-        )
+        ).about(netdev)
         .quoting(seen::quotes(boot, [asked, event]))
         .now([format!("ifup {netdev}")]).permanent(["systemctl enable ibprov.service: the netdev is then there before the network service asks for it"]),
     ]

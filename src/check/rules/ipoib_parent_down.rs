@@ -51,6 +51,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             Confidence::High,
             format!("{} is up and its parent {name} is down, so no packet passes.", child.name),
         )
+        .about(child.name.as_str())
         .quoting(quotes.collect::<Vec<_>>())
         .now([format!("ip link set {name} up")])
         .permanent([format!("an interface entry for {name} that comes up before its children")]),

@@ -61,14 +61,20 @@ fn judge(boot: &Boot) -> Vec<Finding> {
     let unplugged: Vec<_> = boot.with("Cable unplugged").collect();
     let plugged = boot.says("Cable plugged");
     let alive = seen::sign_of_life(boot).is_some();
-    let quotes = down
-        .iter()
-        .take(8)
-        .map(|p| boot.quote_at(p.origin, "", &format!("{}: {} {}", p.name(), p.text, p.physical)));
+    let quotes = down.iter().take(8).map(|p| boot.quote_at(p.origin, "", &p.told()));
     let (severity, confidence, name) = if let Some(first) = down.first() {
         if lit || alive {
-            // A port that nobody uses.
-            return Vec::new();
+            // A port that nobody uses. Of a host that was looked at it is shown, as by status.
+            if boot.host.is_none() {
+                return Vec::new();
+            }
+            let unused = Finding::new(
+                RULE.code,
+                Severity::Info,
+                Confidence::High,
+                format!("{} has no physical link, and another port has one.", first.name()),
+            );
+            return vec![unused.about(first.name()).quoting(quotes)];
         }
         let confidence =
             if first.physical == "polling" { Confidence::High } else { Confidence::Medium };
@@ -88,6 +94,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             confidence,
             format!("{name} has no physical link: cable, module or peer."),
         )
+        .about_if(down.first().map(|port| port.name()))
         .quoting(quotes)
         .quoting(seen::quotes(boot, bad.into_iter().chain(unplugged)))
         .look([

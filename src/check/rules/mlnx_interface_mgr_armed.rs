@@ -34,6 +34,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             Confidence::High,
             "MLNX_OFED's mlnx_interface_mgr sets interfaces beside ibprov.",
         )
+        .about("mlnx_interface_mgr")
         .quoting(seen::quotes(boot, [other, ours]))
         .permanent(["ln -sf /dev/null /etc/udev/rules.d/90-ib.rules && udevadm control --reload"]),
     ]

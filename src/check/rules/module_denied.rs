@@ -37,6 +37,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             Confidence::Medium,
             format!("{module} is on a deny list."),
         )
+        .about_if(seen::rdma_module(&first.text))
         .quoting(seen::quotes(boot, lines))
         .look([format!(
             "grep -rn {module} /etc/modprobe.d /lib/modprobe.d /run/modprobe.d; cat /proc/cmdline"

@@ -45,6 +45,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
                 "{netdev} was brought up before the port had its P_Key, and has not seen it come."
             ),
         )
+        .about(*netdev)
         .quoting(seen::quotes(boot, lost.iter().map(|(e, _)| *e)))
         .look(["cat /sys/class/infiniband/*/ports/*/pkeys/* | sort -u: is the P_Key there now?"])
         .now([format!(

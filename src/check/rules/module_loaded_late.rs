@@ -35,7 +35,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             format!(
                 "{netdev} was made{gap} after the network service had asked for it, and {end}."
             ),
-        )
+        ).about(netdev)
         .quoting(seen::quotes(boot, [late.asked, late.made]))
         .now([format!("ip link set {netdev} up, or ifup {netdev}")]).permanent(["systemctl enable ibprov.service: it holds the network service until the netdevs are there"]),
     ]

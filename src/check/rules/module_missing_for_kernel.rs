@@ -126,7 +126,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             severity,
             Confidence::High,
             format!("{module} does not exist for the running kernel."),
-        )
+        ).about_if(missing(first))
         .quoting(seen::quotes(boot, lines))
         .quoting(seen::quotes(boot, builds))
         .look([format!("find /lib/modules/$(uname -r) -name '{module}.ko*'")]).permanent(["install the running kernel's modules (linux-modules-extra, kernel-modules-extra; not a cloud kernel)", "with OFED: dkms autoinstall, or mlnxofedinstall --add-kernel-support"]),

@@ -37,6 +37,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             Confidence::Medium,
             format!("{module} is listed for the initramfs, and is not in it."),
         )
+        .about_if(missing(first))
         .quoting(seen::quotes(boot, lines))
         .look(["lsinitrd | grep -e rpcrdma -e ib_ (or lsinitramfs)"])
         .permanent([

@@ -88,7 +88,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
     let severity = if alive || !missed { Severity::Warning } else { Severity::Error };
     let confidence = if said.is_empty() { Confidence::Medium } else { Confidence::High };
     vec![
-        Finding::new(RULE.code, severity, confidence, format!("{module} is not loaded."))
+        Finding::new(RULE.code, severity, confidence, format!("{module} is not loaded.")).about(module)
             .quoting(seen::quotes(boot, said.iter().map(|(e, _)| *e)))
             .now([format!("modprobe {module}")]).permanent(["systemctl enable ibprov.service (it loads the modules before the network), or name it in /etc/modules-load.d", "without an HCA in this host: disable the service that asks for it"]),
     ]
@@ -127,7 +127,7 @@ fn absent(boot: &Boot) -> Vec<Finding> {
             format!(
                 "{name} did not exist when it was asked for, and nothing in this log has loaded ib_ipoib; a driver that failed or another name would look the same."
             ),
-        )
+        ).about(name)
         .quoting(seen::quotes(boot, lines))
         .look(["ls /sys/class/infiniband; lsmod | grep ib_ipoib: is there an RDMA device at all?", "systemctl is-enabled openibd.service ibprov.service: one of them loads ib_ipoib before the network", "with a log of the whole boot more can be told: journalctl -b -o short-precise"]).now(["modprobe ib_ipoib"]),
     ]

@@ -52,6 +52,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             Confidence::High,
             format!("{module} does not match the RDMA modules or the kernel that are loaded."),
         )
+        .about(module)
         .quoting(seen::quotes(boot, lines))
         .look(["modinfo -n ib_core mlx5_core ib_ipoib: all from the kernel, or all from OFED"])
         .permanent([

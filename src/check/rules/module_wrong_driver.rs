@@ -53,6 +53,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
                     Confidence::Medium,
                     format!("{} needs {right}, and {wrong} is loaded.", function.address),
                 )
+                .about(function.address.as_str())
                 .quoting([boot.quote_at(function.origin, "", &function.text)])
                 .now([format!("modprobe {right}")])
                 .permanent([format!("name {right} instead of {wrong} in /etc/modules-load.d")]),

@@ -142,7 +142,7 @@ pub(super) fn finds(boot: &Boot) -> Vec<Finding> {
             severity,
             confidence,
             format!("A mount or LNet was started before IPoIB could be used{end}: {}", last.text.trim()),
-        )
+        ).about_if(Some(&last.unit).filter(|unit| !unit.is_empty()))
         .quoting(seen::quotes(boot, lines))
         .now(["mount -a, or systemctl restart lnet"]).permanent(["systemctl enable ibprov-wait-online.service: network-online.target then waits for the port", "LNet: a drop-in for lnet.service with After=ibprov-wait-online.service (Requires= too)", "NFS: x-systemd.requires=ibprov-wait-online.service in fstab"]),
     ]

@@ -60,6 +60,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             confidence,
             format!("{name} exists, but no network service has brought it up."),
         )
+        .about(name.as_str())
         .quoting(
             down.iter().take(8).map(|n| boot.quote_at(n.origin, "", &n.text)).collect::<Vec<_>>(),
         )

@@ -63,7 +63,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             Severity::Error,
             confidence,
             format!("The configuration asks for {name}, which udev has renamed to {to}."),
-        )
+        ).about(name)
         .quoting(quotes)
         .quoting(seen::quotes(boot, [asked]))
         .permanent([format!("put {to} in the place of {name} into the network configuration"), format!("or keep {name}: a .link file in /etc/systemd/network that matches the last 8 bytes of the address")]),

@@ -130,10 +130,11 @@ fn judge(boot: &Boot) -> Vec<Finding> {
                 "{name} has a link and stays in Initializing: no subnet manager has configured it."
             ),
         )
+        .about_if(waiting.first().map(|port| port.name()))
         .quoting(
             waiting
                 .iter()
-                .map(|p| boot.quote_at(p.origin, "", &format!("{}: {}", p.name(), p.text))),
+                .map(|p| boot.quote_at(p.origin, "", &p.told())),
         )
         .quoting(seen::quotes(boot, stuck.copied()))
         .quoting(seen::quotes(boot, unanswered))

@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 
-use super::{Advice, Boot, Confidence, Event, Finding, Judge, Kind, Quote, Rule, Severity, seen};
+use super::{Advice, Boot, Confidence, Finding, Judge, Kind, Quote, Rule, Severity, seen};
+use crate::check::evidence::account::Account;
 use crate::check::evidence::own::About;
 use crate::report::common;
 use crate::report::node::{Judgement, Standing};
@@ -17,7 +18,8 @@ that has an error, an adapter that does not answer, a last boot that failed.
 
 In a log it is what ibprov itself has written down: a boot, a PF or a wait-online that
 did not end well, a guest or an interface that did not come up, a unit of ibprov's that
-failed. What was made good later in the same boot is left out.
+failed. What was made good later in the same boot is left out. The report files below
+/run/ibprov count too, on the host as in an archive that holds them.
 
 Remedy: the finding names each object with its reason. For details:
 
@@ -31,6 +33,8 @@ Remedy: the finding names each object with its reason. For details:
 /// Something that is not as it is meant to be, in one line.
 struct Told {
     severity: Severity,
+    /// What it is about; none for the whole host.
+    object: Option<String>,
     text: String,
     advice: Vec<Advice>,
     quote: Option<Quote>,
@@ -38,48 +42,79 @@ struct Told {
 
 fn judge(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
     let judgement = boot.host.as_ref().and_then(|host| host.judgement.as_ref());
-    let mut told = judgement.map(|judgement| now(judgement, findings)).unwrap_or_default();
-    if let Some(report) = boot.host.as_ref().and_then(|host| host.boot_report.as_ref())
-        && let Some(last) = told.iter_mut().find(|t| t.text.starts_with("the last boot: "))
-    {
-        last.text = format!("the last boot: {}", report.headline());
-    }
-    told.extend(logged(boot, judgement));
+    let now = judgement.map(|judgement| now(boot, judgement, findings)).unwrap_or_default();
+    // Each object has its own reason and remedy.
+    let mut made: Vec<Finding> = now
+        .into_iter()
+        .map(|told| {
+            Finding::new(RULE.code, told.severity, Confidence::High, format!("{}.", told.text))
+                .about_if(told.object)
+                .steps(told.advice)
+        })
+        .collect();
+    // What was written down is one account.
+    let mut told = logged(boot, judgement);
     told.extend(failed_units(boot, judgement));
     told.sort_by_key(|told| told.severity);
-    let Some(first) = told.first() else { return Vec::new() };
-    vec![
-        Finding::new(RULE.code, first.severity, Confidence::High, format!("{}.", first.text))
-            .chain(told.iter().skip(1).map(|told| told.text.clone()))
-            .quoting(told.iter().filter_map(|told| told.quote.clone()))
-            .steps(told.iter().flat_map(|told| told.advice.clone())),
-    ]
+    if let Some(first) = told.first() {
+        made.push(
+            Finding::new(RULE.code, first.severity, Confidence::High, format!("{}.", first.text))
+                .about_if(first.object.clone())
+                .chain(told.iter().skip(1).map(|told| told.text.clone()))
+                .quoting(told.iter().filter_map(|told| told.quote.clone()))
+                .steps(told.iter().flat_map(|told| told.advice.clone())),
+        );
+    }
+    made.sort_by_key(|finding| finding.severity);
+    made
 }
 
 /// What the judgement of the host says that no other finding names.
-fn now(judgement: &Judgement, findings: &[Finding]) -> Vec<Told> {
+fn now(boot: &Boot, judgement: &Judgement, findings: &[Finding]) -> Vec<Told> {
     let is_told = |severity| findings.iter().any(|f| f.severity <= severity);
-    let told = judgement.findings.iter().filter(|finding| match (finding.severity, finding.code) {
-        (_, code) if code.leaves_unknown() => true,
-        // Rules of their own name the cause of these.
-        (_, common::Code::PortNotReady | common::Code::PortAbsent) => !is_told(Severity::Error),
-        (Severity::Error, _) => true,
-        (Severity::Warning | Severity::Info, _) => !is_told(Severity::Warning),
+    let told = judgement.grouped().into_iter().filter(|finding| {
+        match (finding.severity, finding.code) {
+            (_, code) if code.leaves_unknown() => true,
+            // Rules of their own name the cause of these.
+            (_, common::Code::PortNotReady | common::Code::PortAbsent) => !is_told(Severity::Error),
+            (Severity::Error, _) => true,
+            (Severity::Warning | Severity::Info, _) => !is_told(Severity::Warning),
+        }
     });
-    told.map(|finding| Told {
-        // What is not known is no failure that was seen.
-        severity: if finding.code.leaves_unknown() { Severity::Warning } else { finding.severity },
-        text: format!("{}: {}", finding.subject(), finding.message),
-        advice: finding.advice.clone(),
-        quote: None,
+    told.map(|finding| {
+        let message = match (finding.code, &boot.accounts.boot) {
+            (common::Code::BootFailed, Some(report)) => report.headline(),
+            _ => finding.message.clone(),
+        };
+        Told {
+            // What is not known is no failure that was seen.
+            severity: if finding.code.leaves_unknown() {
+                Severity::Warning
+            } else {
+                finding.severity
+            },
+            text: format!("{}: {message}", finding.subject()).trim_end_matches('.').to_owned(),
+            object: finding.object,
+            advice: finding.advice,
+            quote: None,
+        }
     })
     .collect()
 }
 
-/// What ibprov itself has written to the log, as far as it was not made good later. Where
-/// the host is judged as it is now, only what that judgement does not look at counts.
+/// An outcome that ibprov has written to the log or to a file.
+struct Written {
+    standing: Standing,
+    object: Option<String>,
+    text: String,
+    quote: Quote,
+}
+
+/// What ibprov itself has written to the log and to its report files, as far as it was not
+/// made good later. Where the host is judged as it is now, only what that judgement does not
+/// look at counts.
 fn logged(boot: &Boot, judgement: Option<&Judgement>) -> Vec<Told> {
-    let mut last: BTreeMap<(About, &str), (&Event, Standing)> = BTreeMap::new();
+    let mut last: BTreeMap<(About, String), Written> = BTreeMap::new();
     for event in &boot.events {
         let Kind::Own(own) = &event.kind else { continue };
         // A boot looks at everything anew.
@@ -90,9 +125,21 @@ fn logged(boot: &Boot, judgement: Option<&Judgement>) -> Vec<Told> {
                     || matches!(about, About::WaitOnline | About::Online | About::Guest)
             });
         }
-        last.insert((own.about, &own.object), (event, own.standing));
+        let object = Some(&*own.object).filter(|object| !object.is_empty());
+        let is_named = !matches!(own.about, About::Boot | About::Step | About::WaitOnline);
+        let written = Written {
+            standing: own.standing,
+            object: object.filter(|_| is_named).map(str::to_owned),
+            text: event.text.trim_end_matches('.').to_owned(),
+            quote: boot.quote(event),
+        };
+        last.insert((own.about, own.object.to_string()), written);
     }
-    let is_bad = |about| last.iter().any(|((a, _), (_, s))| *a == about && *s != Standing::Ready);
+    for account in &boot.accounts.all {
+        filed(boot, account, &mut last);
+    }
+    let is_bad =
+        |about| last.iter().any(|((a, _), w)| *a == about && w.standing != Standing::Ready);
     let summed_up = is_bad(About::Boot) || is_bad(About::Pf);
     let waited = is_bad(About::WaitOnline);
     let counts = |about: About| match about {
@@ -106,17 +153,84 @@ fn logged(boot: &Boot, judgement: Option<&Judgement>) -> Vec<Told> {
     let past = |about| judgement.is_some() && about != About::Guest;
     let told = last
         .into_iter()
-        .filter(|((about, _), (_, standing))| counts(*about) && *standing != Standing::Ready);
-    told.map(|((about, _), (event, standing))| Told {
-        severity: match standing {
+        .filter(|((about, _), written)| counts(*about) && written.standing != Standing::Ready);
+    told.map(|((about, _), written)| Told {
+        severity: match written.standing {
             Standing::Missing if !past(about) => Severity::Error,
             _ => Severity::Warning,
         },
-        text: event.text.trim_end_matches('.').to_owned(),
+        object: written.object,
+        text: written.text,
         advice: vec![Advice::look("ibprov status")],
-        quote: Some(boot.quote(event)),
+        quote: Some(written.quote),
     })
     .collect()
+}
+
+/// Put what a report file says in the place of what the log says of the same: a file is
+/// replaced at each run, and so tells of the last one.
+fn filed(boot: &Boot, account: &Account, last: &mut BTreeMap<(About, String), Written>) {
+    let quote = |text: &str| Quote {
+        source: account.source.clone(),
+        line: 0,
+        time: String::new(),
+        text: text.to_owned(),
+    };
+    let found = account.findings.iter().filter(|f| f.severity != Severity::Info);
+    let texts: Vec<String> =
+        found.clone().map(|f| format!("{}: {}", f.subject(), f.message)).collect();
+    let summary = |what: &str| match texts.as_slice() {
+        [] => what.to_owned(),
+        [only] => format!("{what}: {only}"),
+        [first, rest @ ..] => format!("{what}: {first} and {} more", rest.len()),
+    };
+    let mut put = |about, key: String, object: Option<String>, standing, text: String| {
+        let text = text.trim_end_matches('.').to_owned();
+        let quote = quote(&text);
+        last.insert((about, key), Written { standing, object, text, quote });
+    };
+    let standing = account.standing;
+    match account.kind {
+        common::Kind::Boot => {
+            let headline = boot.accounts.boot.as_ref().map(|report| report.headline());
+            put(About::Boot, String::new(), None, standing, headline.unwrap_or_default());
+        }
+        common::Kind::ApplyPf => {
+            let object = format!("PF {}", account.object);
+            let text = summary(&format!("{object}: the VFs are not as planned"));
+            put(About::Pf, object.clone(), Some(account.object.clone()), standing, text);
+        }
+        common::Kind::Iface => {
+            let text = match texts.first() {
+                Some(first) => first.clone(),
+                None => format!("{}: not configured, or not up", account.object),
+            };
+            let object = account.object.clone();
+            put(About::Interface, object.clone(), Some(object), standing, text);
+        }
+        common::Kind::WaitOnline => {
+            put(
+                About::WaitOnline,
+                String::new(),
+                None,
+                standing,
+                summary("wait-online: not every port is online"),
+            );
+            last.retain(|(about, _), _| *about != About::Online);
+        }
+        common::Kind::Guests => {
+            last.retain(|(about, _), _| *about != About::Guest);
+            // One that still waits has not failed.
+            let failed = found.zip(texts).filter(|(f, _)| f.code == common::Code::GuestFailed);
+            for (finding, text) in failed {
+                let (object, quote) = (finding.object.clone(), quote(&text));
+                let written =
+                    Written { standing: Standing::Missing, object, text: text.clone(), quote };
+                last.insert((About::Guest, text), written);
+            }
+        }
+        _ => {}
+    }
 }
 
 /// Units of ibprov's that failed, by the log or by a dump; a judgement of the host knows
@@ -127,6 +241,7 @@ fn failed_units(boot: &Boot, judgement: Option<&Judgement>) -> Vec<Told> {
     }
     let told = |unit: &str, quote: Quote| Told {
         severity: Severity::Error,
+        object: Some(unit.to_owned()),
         text: format!("{unit} has failed"),
         advice: vec![Advice::look(format!("journalctl -b -u '{}'", every(unit)))],
         quote: Some(quote),

@@ -36,7 +36,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             Severity::Warning,
             Confidence::High,
             "The name openibd.service is taken, so ibprov does not stand for it.",
-        )
+        ).about("openibd.service")
         .quoting(seen::quotes(boot, lines))
         .permanent(["systemctl disable openibd.service, remove its unit file from /etc, systemctl reenable ibprov.service"]),
     ]

@@ -65,7 +65,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             if without { Severity::Error } else { Severity::Warning },
             Confidence::Medium,
             "openibd.service is not enabled: nothing loads the IPoIB modules before the network comes up.",
-        );
+        ).about("openibd.service");
         return vec![finding.quoting(quotes).steps(advice())];
     };
     if ran || !(ofed || shown) {
@@ -93,7 +93,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
                 "openibd did not run, so {netdev} was made only at {}{gap}, after the network service had asked for it at {}.",
                 late.made.when.stamp, late.asked.when.stamp
             ),
-        )
+        ).about("openibd.service")
         .chain([
             "openibd did not run, as when it is not enabled: not one line of it is in this boot".to_owned(),
             format!("at {} the network service asked for {netdev}, which did not exist", late.asked.when.stamp),

@@ -82,6 +82,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             Confidence::High,
             format!("openibd.service failed{end}."),
         )
+        .about("openibd.service")
         .quoting(seen::quotes(boot, lines))
         .quoting(seen::quotes(boot, said))
         .quoting(shown)

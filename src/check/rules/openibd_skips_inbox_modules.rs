@@ -32,7 +32,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             Severity::Error,
             Confidence::High,
             format!("openibd does not load {which}: it is the kernel's own module, not one built by OFED."),
-        )
+        ).about_if(modules.first().copied())
         .quoting(seen::quotes(boot, lines))
         .look(["modinfo -n mlx5_core ib_core; uname -r"]).permanent(["mlnxofedinstall --add-kernel-support (or dkms autoinstall) for the running kernel", "or FORCE_MODE=yes in /etc/infiniband/openib.conf, then systemctl restart openibd"]),
     ]

@@ -94,7 +94,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             severity,
             if lines.is_empty() { Confidence::Medium } else { Confidence::High },
             format!("opensm could not start{end}: {why}"),
-        )
+        ).about("opensm.service")
         .quoting(seen::quotes(boot, lines.into_iter().chain(units)))
         .quoting(shown.map(|u| boot.quote_at(u.origin, "", &format!("{} {}", u.name, u.active))))
         .look(["ibstat -p: the port GUIDs of this host; guid in /etc/opensm/opensm.conf must be one of them, or 0", "lsmod | grep ib_umad; pgrep -a opensm: a second one?", "opensm -o -f stdout shows the reason on the terminal"]),

@@ -30,6 +30,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
                 first.text.trim()
             ),
         )
+        .about("opensm.service")
         .quoting(seen::quotes(boot, lines))
         .look(["ibstat -p; grep -n guid /etc/opensm/opensm.conf /etc/default/opensm"])
         .permanent(["one opensm for each port: opensm -g GUID, each with its own OSM_CACHE_DIR"]),

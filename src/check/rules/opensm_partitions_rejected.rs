@@ -29,7 +29,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             Severity::Error,
             Confidence::High,
             format!("opensm has rejected partitions.conf, and every port is in the default partition alone: {}", first.text.trim()),
-        )
+        ).about("partitions.conf")
         .quoting(seen::quotes(boot, lines))
         .look(["smpquery pkeys LID: which P_Keys have the ports?"])
         .permanent(["correct the line of /etc/opensm/partitions.conf (GUIDs as 0x and 16 digits, a semicolon at the end), then: pkill -HUP -x opensm"]),

@@ -52,7 +52,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             severity,
             Confidence::High,
             "opensm.service was skipped: ib_umad was not loaded when systemd looked.",
-        )
+        ).about("opensm.service")
         .quoting(seen::quotes(boot, lines))
         .quoting(shown)
         .look(["systemctl status opensm.service; ls /sys/class/infiniband_mad"])

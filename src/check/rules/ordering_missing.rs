@@ -80,6 +80,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
                 "{unit} asked for {netdev} before it was there, and failed; {netdev} came {late}."
             ),
         )
+        .about(name.as_str())
         .chain([
             format!("{unit} asked for {netdev}: {}", asked.text.trim()),
             format!("{netdev} was there {late}."),

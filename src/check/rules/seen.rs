@@ -17,13 +17,13 @@ pub(super) fn module_in_frame(text: &str) -> Option<&'static str> {
 }
 
 /// True if a word of `text` is a module of the RDMA stack.
-pub(super) fn rdma_module(text: &str) -> Option<&'static str> {
+pub(in crate::check) fn rdma_module(text: &str) -> Option<&'static str> {
     text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
         .find_map(|w| RDMA_MODULES.iter().copied().find(|m| *m == w))
 }
 
 /// The IPoIB netdev that a word of `text` names.
-pub(super) fn ib_netdev_in(text: &str) -> Option<&str> {
+pub(in crate::check) fn ib_netdev_in(text: &str) -> Option<&str> {
     text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '.' || c == '_'))
         .map(|w| w.trim_end_matches('.'))
         .find(|w| is_ipoib_name(w))

@@ -78,6 +78,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             confidence,
             format!("There is no room in the address space for the VFs of {address}."),
         )
+        .about(address)
         .quoting(seen::quotes(boot, refused.into_iter().chain(bars)))
         .permanent([
             "BIOS: SR-IOV on, Above 4G decoding on, a larger MMIO (64 bit) window",

@@ -38,6 +38,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             Confidence::High,
             format!("The configuration space of {address} does not answer (header type 7f)."),
         )
+        .about(address)
         .quoting(seen::quotes(boot, lines))
         .quoting(lspci)
         .look([

@@ -49,7 +49,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
                     Severity::Error,
                     Confidence::Medium,
                     format!("{unit} started {other} and waited for it, which could begin only after {unit} had ended."),
-                )
+                ).about(unit)
                 .quoting(seen::quotes(boot, [asked, ended]))
                 .permanent([format!("systemctl --no-block start {other}, or Wants={other} in {unit}")]),
             );

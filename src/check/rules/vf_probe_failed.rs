@@ -116,6 +116,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             Confidence::High,
             format!("The driver could not take up VF {address}: {why}"),
         )
+        .about(&address)
         .quoting(seen::quotes(boot, lines))
         .look([format!("dmesg | grep {address}: the first line that failed names the reason")])
         .now([format!("after the repair: echo {address} > /sys/bus/pci/drivers_probe")])

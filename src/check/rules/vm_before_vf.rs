@@ -84,7 +84,7 @@ fn offline(boot: &Boot) -> Vec<Finding> {
             Severity::Error,
             Confidence::High,
             format!("A guest was started before {pf}, the netdev of its VF's PF, was up."),
-        )
+        ).about(&pf)
         .quoting(seen::quotes(boot, lines))
         .now([format!("ip link set {pf} up; virsh start GUEST")]).permanent([format!("configure {pf} to be up at boot, without an address if it needs none, and order libvirtd after it")]),
     ]

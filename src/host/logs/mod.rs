@@ -26,7 +26,7 @@ use std::rc::Rc;
 use flate2::read::MultiGzDecoder;
 
 use self::format::{Magic, is_binary, is_log};
-use self::program::{expander, journal_of, piped};
+use self::program::{Piped, expander, journal_of, piped};
 use self::tarball::Members;
 use self::wide::Wide;
 use super::process::NOBODY;
@@ -102,11 +102,35 @@ pub fn of_system(root: &Root, sink: Sink<'_>) -> Vec<String> {
 /// # Errors
 /// A sentence.
 pub fn journal(boot: i32, sink: Sink<'_>) -> Result<(), String> {
-    let boot = format!("--boot={boot}");
-    let args = ["-o", "export", "--no-pager", "--quiet", "--all", FIELDS, boot.as_str()];
-    let mut stream = piped("journalctl", &args, Stdio::null(), None)?;
+    let mut stream = started(boot)?;
     sink("journal", &mut stream);
     stream.ended()
+}
+
+/// The same, read no longer than until `until_usec` of CLOCK_MONOTONIC. False if there is no
+/// such boot.
+///
+/// # Errors
+/// A sentence.
+pub fn journal_until(boot: i32, until_usec: u64, sink: Sink<'_>) -> Result<bool, String> {
+    let mut head = Vec::new();
+    let mut stream = started(boot)?.until(until_usec);
+    if let Err(e) = (&mut stream).take(1).read_to_end(&mut head) {
+        return Err(format!("journalctl: {}", answer(&e)));
+    }
+    // journalctl fails if there are fewer boots.
+    if head.is_empty() && boot < 0 {
+        return Ok(false);
+    }
+    sink("journal", &mut Cursor::new(head).chain(&mut stream));
+    stream.ended().map(|()| true)
+}
+
+/// journalctl, that prints the journal of `boot`.
+fn started(boot: i32) -> Result<Piped, String> {
+    let boot = format!("--boot={boot}");
+    let args = ["-o", "export", "--no-pager", "--quiet", "--all", FIELDS, boot.as_str()];
+    piped("journalctl", &args, Stdio::null(), None)
 }
 
 struct Feed<'a> {

@@ -73,6 +73,11 @@ fn package(program: &str) -> Option<&'static str> {
 }
 
 impl Piped {
+    /// Read no longer than until `until_usec` of CLOCK_MONOTONIC.
+    pub(super) fn until(self, until_usec: u64) -> Self {
+        Self { stream: self.stream.until(until_usec), program: self.program }
+    }
+
     /// Wait for its end; a sentence if it failed.
     pub(super) fn ended(self) -> Result<(), String> {
         let Self { stream, program } = self;

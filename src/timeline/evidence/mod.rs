@@ -26,9 +26,9 @@ const NOTES: usize = 8;
 pub fn timeline(boot: &Boot, findings: &[Finding]) -> Timeline {
     let zero = Zero::of(boot);
     let reported = boot
-        .host
-        .as_ref()
-        .and_then(|host| host.boot_report.as_ref())
+        .accounts
+        .boot
+        .as_deref()
         // Without times there is nothing to draw.
         .filter(|report| report.finished_usec > 0)
         .map(super::report::timeline);

@@ -2,18 +2,20 @@
 
 use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
+
 use super::limit::LIMIT;
 use super::prompt::{Line, Stage};
 
 /// The kernel modules that a list shows.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Modules {
     names: BTreeSet<String>,
     asked: Vec<Asked>,
 }
 
 /// What would have been shown.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 enum Asked {
     /// Every module.
     All,
@@ -22,13 +24,13 @@ enum Asked {
 }
 
 /// A word of a grep's pattern.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Word {
     text: String,
     place: Place,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Place {
     Anywhere,
     /// `^`.

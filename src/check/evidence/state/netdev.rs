@@ -1,12 +1,14 @@
 //! A netdev as a tool shows it, and what its tools have in common: names, flags and
 //! link-layer addresses.
 
+use serde::{Deserialize, Serialize};
+
 use super::super::event::Origin;
 use super::vfs::VfSeen;
 use crate::names::is_ipoib_name;
 
 /// A netdev as a tool shows it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NetdevSeen {
     /// Its name.
     pub name: String,

@@ -1,11 +1,13 @@
 //! A port as a tool shows it, and the words for its states.
 
+use serde::{Deserialize, Serialize};
+
 use super::super::event::Origin;
 use crate::check::pattern::word;
 use crate::names::is_vf_hca_type;
 
 /// A port as a tool shows it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortSeen {
     /// The RDMA device; empty where it is not shown.
     pub device: String,
@@ -50,6 +52,16 @@ impl PortSeen {
     #[must_use]
     pub fn is_vf(&self) -> bool {
         is_vf_hca_type(&self.device_type)
+    }
+
+    /// Its line, with its name before it.
+    #[must_use]
+    pub fn told(&self) -> String {
+        let name = self.name();
+        match self.text.starts_with(&name) {
+            true => self.text.clone(),
+            false => format!("{name}: {}", self.text),
+        }
     }
 
     /// Device and port for messages.

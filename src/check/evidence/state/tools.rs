@@ -1,12 +1,14 @@
 //! `lspci`, `ibv_devices` and `mlxconfig`.
 
+use serde::{Deserialize, Serialize};
+
 use super::super::event::Origin;
 use super::limit::LIMIT;
 use crate::check::pattern::{caught_one, word};
 use crate::names::RdmaName;
 
 /// A PCI function as `lspci` shows it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PciSeen {
     /// Its address as written, perhaps without domain.
     pub address: String,

@@ -1,12 +1,14 @@
 //! `systemctl status`, `systemctl list-unit-files`, `systemctl list-units` and
 //! `systemctl --failed`.
 
+use serde::{Deserialize, Serialize};
+
 use super::super::event::Origin;
 use super::limit::LIMIT;
 use crate::check::pattern::{caught_one, word};
 
 /// A unit as systemctl shows it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnitSeen {
     /// Its name.
     pub name: String,

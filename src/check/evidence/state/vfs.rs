@@ -1,5 +1,7 @@
 //! The lines of VFs in `ip link`, which are long and get broken.
 
+use serde::{Deserialize, Serialize};
+
 use super::super::event::Origin;
 use crate::check::pattern::{caught_one, word};
 
@@ -7,7 +9,7 @@ use crate::check::pattern::{caught_one, word};
 pub(super) const LINK: &str = "link/infiniband";
 
 /// A VF as `ip link` shows it at the PF.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VfSeen {
     /// VF index, as written.
     pub index: String,

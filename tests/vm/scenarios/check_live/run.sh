@@ -6,6 +6,17 @@ look() {
 	ibprov check --format json "$@" >"$OUT/$name.json" 2>"$OUT/$name.err"
 	echo "$name: $?"
 }
+# mail NAME: the same of an archive of this host, as it is and without names and addresses.
+mail() {
+	for how in plain anonymize; do
+		option=--$how
+		[ $how = plain ] && option=
+		ibprov collect $option --boots 0 "$OUT/mail.tar.gz" >/dev/null 2>>"$OUT/mail.err"
+		ibprov check --format json --log "$OUT/mail.tar.gz" >"$OUT/$1.$how.json" 2>>"$OUT/mail.err"
+		echo "$1.$how: $?"
+	done
+	rm -f "$OUT/mail.tar.gz"
+}
 card=/sys/kernel/debug/ibcard
 pf=/sys/bus/pci/devices/0001:01:00.0
 mount -t debugfs debugfs /sys/kernel/debug 2>/dev/null
@@ -15,6 +26,7 @@ port ACTIVE
 
 # The consumer failed in this boot.
 look consumer --svg "$OUT/consumer.svg"
+mail consumer
 
 # Without it the node is healthy, and to look costs little.
 systemctl disable --now slurmd.service 2>/dev/null
@@ -31,6 +43,7 @@ times >"$OUT/times.journalctl"
 echo "0001:01:00.0/link=init" >$card/set
 port INIT
 look no-sm
+mail no-sm
 echo "0001:01:00.0/link=active" >$card/set
 
 # VFs: nobody gave them GUIDs; then GUIDs and a policy that keeps them down.
@@ -38,6 +51,7 @@ echo 2 >$pf/sriov_numvfs
 udevadm settle
 port ACTIVE
 look guid-zero
+mail guid-zero
 for vf in 0 1; do
 	ip link set ib0 vf $vf node_guid "02:00:00:00:00:12:0$vf:00"
 	ip link set ib0 vf $vf port_guid "02:00:00:00:00:12:0$vf:01"

@@ -1,0 +1,128 @@
+//! The reports that ibprov has left on a host: boot.json, and the outcomes of PFs,
+//! interfaces, guests and wait-online, as files of the host or of an archive of it.
+
+use serde::Deserialize;
+
+use crate::report::BootReport;
+use crate::report::common::{Finding, Kind, SCHEMA};
+use crate::report::node::Standing;
+
+/// All reports of one boot.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Accounts {
+    /// boot.json.
+    pub boot: Option<Box<BootReport>>,
+    /// The others, and boot.json as one of them.
+    pub all: Vec<Account>,
+}
+
+/// What every report says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Account {
+    /// The file, as it is quoted.
+    pub source: String,
+    /// Which report it is.
+    pub kind: Kind,
+    /// The PF or the interface, where there are several reports of a kind.
+    pub object: String,
+    /// How it ended.
+    pub standing: Standing,
+    /// What was not as it is meant to be.
+    pub findings: Vec<Finding>,
+}
+
+/// No report is longer.
+pub const LONGEST: u64 = 16 << 20;
+
+/// More reports of one host are not kept: one for each PF and interface.
+const MOST: usize = 4096;
+
+/// The keys that tell what a report is about.
+#[derive(Deserialize)]
+struct Head {
+    schema: u32,
+    report: Option<Kind>,
+    exit_code: u8,
+    #[serde(default)]
+    findings: Vec<Finding>,
+    netdev: Option<String>,
+    pf: Option<String>,
+    verdict: Option<serde_json::Value>,
+}
+
+/// True if a JSON file that begins with `head` may be a report of ibprov's.
+#[must_use]
+pub fn is_report(head: &[u8]) -> bool {
+    let head = head.get(..64).unwrap_or(head);
+    head.first() == Some(&b'{') && memchr::memmem::find(head, b"\"schema\"").is_some()
+}
+
+impl Accounts {
+    /// Take the report in `json`, which the file `source` holds; false if it is none of
+    /// those that a boot leaves behind.
+    ///
+    /// # Errors
+    /// It is one of another version, or a damaged one.
+    pub fn take(&mut self, source: &str, json: &str) -> Result<bool, String> {
+        let head: Head = serde_json::from_str(json).map_err(|e| e.to_string())?;
+        if head.schema != SCHEMA {
+            return Err(format!("its schema is {}, and this ibprov reads {SCHEMA}", head.schema));
+        }
+        // An older version did not write which report it is; only boot.json has such a verdict.
+        let kind = head.report.unwrap_or(Kind::Boot);
+        let object = match kind {
+            Kind::Boot | Kind::Guests | Kind::WaitOnline => String::new(),
+            Kind::Iface => head.netdev.unwrap_or_default(),
+            Kind::ApplyPf => head.pf.unwrap_or_default(),
+            _ => return Ok(false),
+        };
+        if head.verdict.is_none() {
+            return Ok(false);
+        }
+        if kind == Kind::Boot {
+            let report: BootReport = crate::report::read(json).map_err(|e| e.to_string())?;
+            self.boot = Some(Box::new(report));
+        }
+        self.all.retain(|known| (known.kind, &known.object) != (kind, &object));
+        if self.all.len() < MOST {
+            self.all.push(Account {
+                source: source.to_owned(),
+                kind,
+                object,
+                standing: Standing::of_exit(head.exit_code),
+                findings: head.findings,
+            });
+        }
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_report_that_a_boot_leaves_is_taken_and_no_other() {
+        let mut accounts = Accounts::default();
+        let mut take = |json: &str| accounts.take("x.json", json);
+        let boot = r#"{"schema":2,"report":"boot","verdict":"not-ready","exit_code":3}"#;
+        assert_eq!(take(boot), Ok(true));
+        let iface = r#"{"schema":2,"report":"iface","verdict":"not-configured","exit_code":3,"netdev":"ib0","findings":[{"code":"interface-not-up","severity":"error","object":"ib0","message":"x","advice":[]}]}"#;
+        assert_eq!(take(iface), Ok(true));
+        assert_eq!(take(&iface.replace("\"exit_code\":3", "\"exit_code\":0")), Ok(true));
+        let status = r#"{"schema":2,"report":"status","verdict":"ready","exit_code":0}"#;
+        assert_eq!(take(status), Ok(false));
+        assert!(take(&boot.replace(":2", ":1")).is_err_and(|e| e.contains("schema is 1")));
+        assert!(take("{\"schema\":2").is_err());
+        let kinds: Vec<_> = accounts.all.iter().map(|a| (a.kind, a.standing)).collect();
+        assert_eq!(kinds, [(Kind::Boot, Standing::Missing), (Kind::Iface, Standing::Ready)]);
+        assert!(accounts.boot.is_some());
+    }
+
+    #[test]
+    fn a_report_is_known_by_its_beginning() {
+        assert!(is_report(b"{\n  \"schema\": 2,\n"));
+        assert!(!is_report(b"{\"_BOOT_ID\":\"b0\",\"MESSAGE\":\"x\"}"));
+        assert!(!is_report(b"\"schema\""));
+    }
+}
