@@ -25,7 +25,8 @@ use crate::config::{Config, InterfaceSelector};
 use crate::host::events::{Events, Happened};
 use crate::host::persistent_names::NamedPort;
 use crate::host::process::{self, Ended};
-use crate::host::{Root, clock, lock, persistent_names, state};
+use crate::host::state::{self, Running};
+use crate::host::{Root, clock, lock, persistent_names};
 use crate::ladder::{self, Expectation, Facts, Heard, expect, progress};
 use crate::names::{IfName, ModuleName, ModuleState, PciAddress};
 use crate::observe::{ModprobeRules, Observed, Observer, driver_modules, ipoib};
@@ -132,7 +133,14 @@ pub fn run(config: &Config, config_file: Option<&Path>, root: &Root) -> anyhow::
     let own_turn = boot.take_turn(locks.as_ref(), &mut events, deadline)?;
     let end = match own_turn {
         // The lock is held until the report is made.
-        Turn::Ours(_lock) => return boot.climb(&mut events, deadline),
+        Turn::Ours(_lock) => {
+            let running = Running::begin();
+            if let Err((path, e)) = &running {
+                let answer = crate::host::answer(e);
+                boot.report.problems.push(format!("cannot write {}: {answer}", path.display()));
+            }
+            return boot.climb(&mut events, deadline);
+        }
         Turn::Stopped => Verdict::Interrupted,
         Turn::Never => Verdict::NotReady,
     };

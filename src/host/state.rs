@@ -14,6 +14,10 @@ pub const RUN_DIR: &str = "/run/ibprov";
 /// Below it, the outcomes of interfaces: `INDEX.json`.
 pub const PORTS: &str = "ports";
 
+/// Below it, while `ibprov boot` is running, its process: udev's rule starts ibprov's units
+/// for devices that appear meanwhile although ibprov.service is not enabled.
+pub const RUNNING: &str = "boot.running";
+
 /// Everybody may read reports, and only root may write: whoever starts ibprov, and
 /// whatever umask it inherits.
 const DIRECTORY_MODE: u32 = 0o755;
@@ -95,6 +99,27 @@ pub fn write(name: &str, content: &str) -> Result<PathBuf, (PathBuf, io::Error)>
             drop(fs::remove_file(&temporary));
             Err((path, e))
         }
+    }
+}
+
+/// `ibprov boot` is running, as long as this lives.
+#[derive(Debug)]
+pub struct Running(PathBuf);
+
+impl Running {
+    /// Let udev's rule know; the caller holds the lock of boots.
+    ///
+    /// # Errors
+    /// As [`write`].
+    pub fn begin() -> Result<Self, (PathBuf, io::Error)> {
+        write(RUNNING, &format!("{}\n", std::process::id())).map(Self)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // One that is left counts until the next boot of the host only.
+        drop(fs::remove_file(&self.0));
     }
 }
 

@@ -18,6 +18,7 @@ const VENDOR_DIRS: [&str; 4] = [
     "/lib/systemd/system",
 ];
 const WANTS: &str = "/etc/systemd/system/sysinit.target.wants";
+const UNIT: &str = "ibprov.service";
 const INIT_SCRIPT: &str = "/etc/init.d/openibd";
 
 /// Look at the links.
@@ -29,6 +30,13 @@ pub fn units(root: &Root) -> Units {
     findings.extend(vendor_findings(root, &links));
     findings.extend(agent_finding(root, &links));
     Units { openibd, enabled: links.wanted && links.own_mask.is_none(), findings }
+}
+
+/// Whether ibprov.service is enabled: by `systemctl enable`, `--runtime` too, or by an image
+/// that brings the link along in /usr. The rule of udev asks the same.
+fn is_enabled(root: &Root) -> bool {
+    let mut dirs = [ETC].into_iter().chain(VENDOR_DIRS);
+    dirs.any(|dir| root.link_name(&format!("{dir}/sysinit.target.wants/{UNIT}")).is_ok())
 }
 
 /// What is in systemd's directories.
@@ -57,14 +65,14 @@ impl Links {
         let alias = root.link_name(&etc).ok();
         let file_in_etc = alias.is_none() && root.exists(&etc);
         let vendor = VENDOR_DIRS.map(|dir| format!("{dir}/openibd.service"));
-        let masks = [ETC, VENDOR_DIRS[0]].map(|dir| format!("{dir}/ibprov.service"));
+        let masks = [ETC, VENDOR_DIRS[0]].map(|dir| format!("{dir}/{UNIT}"));
         let vendor_want = root.link_name(&format!("{WANTS}/openibd.service"));
         Self {
             alias,
             file_in_etc,
             vendor_unit: file_in_etc || vendor.iter().any(|path| root.exists(path)),
             script: root.exists(INIT_SCRIPT),
-            wanted: root.link_name(&format!("{WANTS}/ibprov.service")).is_ok(),
+            wanted: is_enabled(root),
             stand_in_wanted: root.link_name(&format!("{WANTS}/{STAND_IN}")).is_ok(),
             own_mask: masks
                 .into_iter()
@@ -120,8 +128,13 @@ fn own_findings(links: &Links) -> Vec<Finding> {
         )),
         (false, false) => findings.push(finding(
             Code::IbprovDisabled,
-            "ibprov.service does not run at boot: it is not enabled".to_owned(),
-            "systemctl enable ibprov.service",
+            "ibprov.service does not run at boot: it is not enabled, and udev starts none of ibprov's units"
+                .to_owned(),
+            // In this order: both units are openibd.service to systemctl.
+            match links.vendor_wanted {
+                true => "systemctl disable openibd.service && systemctl enable ibprov.service",
+                false => "systemctl enable ibprov.service",
+            },
         )),
         (true, _) => {}
     }
@@ -170,10 +183,8 @@ fn vendor_findings(root: &Root, links: &Links) -> Vec<Finding> {
 
 /// MLNX_OFED's agent for interfaces does not depend on openibd.
 fn agent_finding(root: &Root, links: &Links) -> Option<Finding> {
-    // Beside our own, which needs no `systemctl enable` either.
-    let ours = ["/etc", "/usr/local/lib", "/usr/lib", "/lib"];
-    let has_rule = |dir| root.exists(&format!("{dir}/udev/rules.d/90-ibprov.rules"));
-    if !links.wanted && !ours.into_iter().any(has_rule) {
+    // Where ibprov is not enabled, interfaces are that agent's alone.
+    if !links.wanted {
         return None;
     }
     let rule = interface_manager::armed(root)?;
@@ -281,6 +292,28 @@ fn unit_calls(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::state;
+    use crate::host::testing::tree;
+
+    #[test]
+    fn udevs_rule_and_status_mean_the_same_by_enabled() {
+        let rule = include_str!("../../udev-rules/90-ibprov.rules");
+        for dir in [ETC].into_iter().chain(VENDOR_DIRS) {
+            let link = format!("{dir}/sysinit.target.wants/{UNIT}");
+            let line = format!("TEST==\"{link}\", GOTO=\"ibprov_enabled\"");
+            assert!(rule.lines().any(|l| l == line), "no {line}");
+            let unit = "/usr/lib/systemd/system/ibprov.service";
+            let host = tree(&[], &[(link.trim_start_matches('/'), unit)]);
+            assert!(is_enabled(&Root::copy_at(host.path()).expect("root")), "{link}");
+        }
+        let tests = rule.lines().filter(|l| l.starts_with("TEST==\"") && l.contains(UNIT));
+        assert_eq!(tests.count(), 1 + VENDOR_DIRS.len());
+        let masks = rule.lines().filter(|l| l.starts_with("TEST{0002}")).count();
+        assert_eq!(masks, 2, "{ETC} and {}", VENDOR_DIRS[0]);
+        assert!(rule.contains(&format!("TEST==\"{}/{}\"", state::RUN_DIR, state::RUNNING)));
+        let other = tree(&[], &[("etc/systemd/system/site.target.wants/a.service", "/x")]);
+        assert!(!is_enabled(&Root::copy_at(other.path()).expect("root")));
+    }
 
     #[test]
     fn only_commands_call_the_script() {

@@ -27,7 +27,7 @@ fn without_a_card_there_is_nothing_to_fear() {
     expect![[r#"
         no InfiniBand: this host shows no InfiniBand adapter
         ibprov: NOT enabled; boot has not run; openibd.service: not installed
-          ibprov-disabled: ibprov.service does not run at boot: it is not enabled
+          ibprov-disabled: ibprov.service does not run at boot: it is not enabled, and udev starts none of ibprov's units
             do: systemctl enable ibprov.service
         exit 0
     "#]]

@@ -34,6 +34,7 @@ mod iface_sysconfig;
 mod late_rdma;
 mod machine;
 mod modules;
+mod not_enabled;
 mod ofed_rules;
 mod online;
 mod plain;

@@ -1,0 +1,40 @@
+. /usr/lib/bed/iface.sh
+ib0() { readlink -f /sys/class/net/ib0; }
+# look NAME: a line once systemd has heard of ib0, and with that has queued what udev asks for.
+look() {
+	udevadm wait --timeout=60 /sys/class/net/ib0
+	udevadm settle
+	within 40 is active "$(systemd-escape -p --suffix=device "$(ib0)")"
+	within 40 has_ended ib0 || :
+	echo "$1: $(systemctl is-active "$(unit ib0)") umcast=$(cat /sys/class/net/ib0/umcast) vfs=$(cat /sys/bus/pci/devices/0001:01:00.0/sriov_numvfs)"
+}
+anew() {
+	modprobe -r ib_ipoib
+	modprobe ib_ipoib
+}
+look boot
+systemctl list-units --plain --no-legend --state=active,activating,deactivating,failed 'ibprov*' | cut -d' ' -f1 >"$OUT/units"
+journalctl -b -o cat | grep ibprov >"$OUT/lines"
+ls /run/ibprov >"$OUT/run" 2>&1
+ibprov status --format json >"$OUT/status.json"
+anew
+look anew
+journalctl -b -o cat | grep -c 'ibprov.service is not enabled' >"$OUT/count"
+# What comes while `ibprov boot` is running is set.
+modprobe -r ib_ipoib
+systemctl start ibprov.service
+look by-hand
+ls /run/ibprov/boot.running
+anew
+look after-it
+systemctl enable --runtime --quiet ibprov.service
+anew
+look enabled
+systemctl mask --quiet ibprov.service
+anew
+look masked
+systemctl unmask --quiet ibprov.service
+systemctl disable --runtime --quiet ibprov.service
+anew
+look disabled
+true
