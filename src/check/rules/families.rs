@@ -604,6 +604,120 @@ pub(super) const FAMILIES: &[Family] = &[
         "rdma-core: srp_daemon/srp_daemon.c",
         Sign(&["firmware-fatal"]),
     ),
+    row(
+        &["Failed to reset HCA"],
+        "drivers/net/ethernet/mellanox/mlx4/main.c",
+        Sign(&["driver-regression", "vf-probe-failed", "fw-init-timeout"]),
+    ),
+    row(
+        &["Failed to init command interface"],
+        "drivers/net/ethernet/mellanox/mlx4/main.c",
+        Sign(&["driver-regression", "vf-probe-failed", "fw-init-timeout"]),
+    ),
+    row(
+        &["Failed to init slave mfunc"],
+        "drivers/net/ethernet/mellanox/mlx4/main.c",
+        Sign(&["vf-probe-failed", "driver-regression"]),
+    ),
+    row(
+        &["Failed to init fw, aborting"],
+        "drivers/net/ethernet/mellanox/mlx4/main.c",
+        Sign(&["driver-regression", "vf-probe-failed", "fw-init-timeout"]),
+    ),
+    row(
+        &["continuing without SR-IOV"],
+        "drivers/net/ethernet/mellanox/mlx4/main.c",
+        Sign(&["sriov-not-enabled-fw", "sriov-mmio", "not-as-expected"]),
+    ),
+    row(
+        &["Missing DCS, aborting"],
+        "drivers/net/ethernet/mellanox/mlx4/main.c",
+        Sign(&["pci-bar-unassigned", "driver-regression", "vf-probe-failed"]),
+    ),
+    row(
+        &["communication channel command 0x", "timed out"],
+        "drivers/net/ethernet/mellanox/mlx4/cmd.c",
+        Sign(&["vf-probe-failed", "fw-init-timeout"]),
+    ),
+    row(
+        &["failed: fw status = 0x"],
+        "drivers/net/ethernet/mellanox/mlx4/cmd.c",
+        Sign(&["driver-regression", "vf-probe-failed", "fw-init-timeout", "not-as-expected"]),
+    ),
+    row(
+        &["for res init, err="],
+        "drivers/infiniband/hw/mlx5/main.c",
+        Sign(&["driver-regression", "vf-probe-failed"]),
+    ),
+    row(
+        &["mr cache init failed"],
+        "drivers/infiniband/hw/mlx5/main.c",
+        Sign(&["driver-regression", "vf-probe-failed"]),
+    ),
+    row(&["query_hca_vport_context for port="], "drivers/infiniband/hw/mlx5/main.c", Unexplained),
+    row(
+        &["Failed to initialize RCFW"],
+        "drivers/infiniband/hw/bnxt_re/main.c",
+        Sign(&["driver-regression"]),
+    ),
+    row(
+        &["Failed to allocate RCFW Channel"],
+        "drivers/infiniband/hw/bnxt_re/main.c",
+        Sign(&["driver-regression"]),
+    ),
+    row(
+        &["Failed to register with IB:"],
+        "drivers/infiniband/hw/bnxt_re/main.c",
+        Sign(&["driver-regression"]),
+    ),
+    row(&["Failed to query hwrm qcaps"], "drivers/infiniband/hw/bnxt_re/main.c", Unexplained),
+    row(
+        &["auxiliary_driver_register() ret="],
+        "drivers/infiniband/hw/irdma/main.c",
+        Sign(&["driver-regression", "module-symbol-mismatch"]),
+    ),
+    row(&["too low for RDMA traffic"], "drivers/infiniband/hw/irdma/main.c", Unexplained),
+    row(&["failed, SQ has more work"], "drivers/infiniband/hw/irdma/hw.c", Unexplained),
+    row(
+        &["Failed to allocate eager buffers"],
+        "drivers/infiniband/hw/hfi1/init.c",
+        Sign(&["driver-regression"]),
+    ),
+    row(
+        &["Invalid Eager buffer size"],
+        "drivers/infiniband/hw/hfi1/init.c",
+        Sign(&["module-parameter"]),
+    ),
+    row(
+        &["Invalid HdrQ Entry size"],
+        "drivers/infiniband/hw/hfi1/init.c",
+        Sign(&["module-parameter"]),
+    ),
+    row(
+        &["Can't query IPoIB interface"],
+        "lustre: lnet/klnds/o2iblnd/o2iblnd.c",
+        Sign(&["ordering-missing", "mount-before-ipoib", "module-not-loaded", "port-not-ready"]),
+    ),
+    row(
+        &["is not viable"],
+        "qemu: hw/vfio/common.c",
+        Sign(&["iommu-off", "vm-before-vf", "autostart-guest-on-vf"]),
+    ),
+    row(
+        &["is not assignable"],
+        "libvirt: src/hypervisor/virhostdev.c",
+        Sign(&["iommu-off", "vm-before-vf", "autostart-guest-on-vf"]),
+    ),
+    row(
+        &["Timed out waiting for device"],
+        "systemd: src/core/device.c",
+        Sign(&["udev-timeout", "port-not-ready", "module-not-loaded", "ordering-missing"]),
+    ),
+    row(
+        &["still waiting for following initqueue hooks"],
+        "dracut: modules.d/98dracut-systemd/dracut-initqueue.sh",
+        Sign(&["initrd-without-fabric", "module-missing-in-initrd"]),
+    ),
 ];
 
 #[cfg(test)]

@@ -65,7 +65,10 @@ fn judge(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
 pub fn alarming(boot: &Boot) -> impl Iterator<Item = &Event> {
     boot.events.iter().filter(|event| match event.level {
         Some(level) => level == Level::Error && event.from_kernel() && concerns_rdma(&event.text),
-        None => families::of(event).is_some(),
+        None => {
+            // A program of user space may write of anything.
+            families::of(event).is_some() && (event.from_kernel() || concerns_rdma(&event.text))
+        }
     })
 }
 
@@ -112,6 +115,15 @@ mod tests {
         // Without a level nobody knows how grave it is.
         let plain = "[    8.0] mlx5_core 0000:05:00.0: the flux is out of tune";
         assert_eq!(severity(&RULE, &[plain, ACTIVE]), None);
+    }
+
+    #[test]
+    fn a_family_of_user_space_counts_only_where_it_is_about_the_stack() {
+        let up =
+            "Jan 02 10:00:10 n9 kernel: IPv6: ADDRCONF(NETDEV_CHANGE): ib0: link becomes ready";
+        let device = "Jan 02 10:00:09 n9 systemd[1]: Timed out waiting for device ib1.";
+        assert_eq!(severity(&RULE, &[device, up]), Some(Severity::Info));
+        assert_eq!(severity(&RULE, &[&device.replace("ib1", "dev-sdb1"), up]), None);
     }
 
     #[test]
