@@ -52,11 +52,17 @@ pub fn gather(boot: &mut Boot, root: &Root, configuration: Option<&Path>) {
     boot.names.push(if host.live { "live host".to_owned() } else { "tree".to_owned() });
     let names = netdevs(&observed);
     host.fabric = fabric(&observed, &survey, &names);
-    let failed = failed_units(boot);
-    host.graph = graph(root, &host.fabric, &failed, &mut host.problems);
     // One that did not come, or that of a tree, is known by its name alone.
     host.asked = stacks::KNOWN
         .asked(root, |name| names.iter().any(|netdev| netdev == name) || is_ipoib_name(name));
+    // A netdev that is down, or of a tree, has no address of its own.
+    for subnet in stacks::addresses::configured(root, &host.asked) {
+        if !host.fabric.subnets.contains(&subnet) {
+            host.fabric.subnets.push(subnet);
+        }
+    }
+    let failed = failed_units(boot);
+    host.graph = graph(root, &host.fabric, &failed, &mut host.problems);
     let transaction = host.graph.transaction();
     host.asked.retain(|asked| transaction.contains(host.graph.resolve(&asked.unit)));
     let mut seen = Gathering { root, source, host, observed: &observed, survey: &survey };

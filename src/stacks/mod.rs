@@ -7,6 +7,7 @@
 //! what that is, [`KNOWN`] has a row for each, and [`decide`] judges. Nothing here
 //! goes by a clock.
 
+pub mod addresses;
 mod decide;
 mod files;
 pub mod ifupdown;

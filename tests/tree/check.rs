@@ -508,3 +508,32 @@ fn a_sosreport_is_read_as_directory_and_packed_in_every_way() {
     let said = String::from_utf8_lossy(&run("cut.tar.xz").stderr).into_owned();
     assert!(said.contains("cut.tar.xz: cut off or damaged: xz: exit status: 1"), "{said}");
 }
+
+#[test]
+fn a_service_that_uses_an_address_of_the_configured_subnet_is_found_below_a_root() {
+    let host = crate::host::Host::healthy();
+    let unit = |name: &str, text: &str| {
+        host.file(&format!("usr/lib/systemd/system/{name}"), text);
+    };
+    unit(
+        "ibprov.service",
+        "[Unit]\nDefaultDependencies=no\nBefore=network-pre.target\n[Service]\nType=oneshot\nExecStart=/usr/sbin/ibprov boot\n",
+    );
+    unit("sysinit.target", "[Unit]\nWants=ibprov.service\n");
+    unit("multi-user.target", "[Unit]\nRequires=sysinit.target\nWants=site.service\n");
+    unit(
+        "site.service",
+        "[Unit]\nDefaultDependencies=no\n[Service]\nExecStart=/usr/bin/site --bind 10.9.8.1:77\n",
+    );
+    host.link("etc/systemd/system/default.target", "/usr/lib/systemd/system/multi-user.target");
+    let is_found = |network: &str| {
+        let stanza = format!("auto ib0\niface ib0 inet static\n address {network}\n");
+        host.file("etc/network/interfaces", &stanza);
+        let report = json(&host.ibprov(&["check", "--format", "json"]));
+        let findings = report["findings"].as_array().expect("findings").iter();
+        let mut units = findings.filter(|f| f["code"] == "ordering-missing").map(|f| &f["object"]);
+        units.any(|unit| unit == "site.service")
+    };
+    assert!(is_found("10.9.8.1/24"));
+    assert!(!is_found("10.1.8.1/24"));
+}

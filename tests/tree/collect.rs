@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use ibprov::check::rules::causes;
 use serde_json::Value;
 
 use crate::host::{Host, PortSpec, assert_report};
@@ -133,6 +134,18 @@ fn an_archive_tells_what_the_host_tells() {
         let (code, on_host, said) = run(&["check", "--root", &root]);
         if on_host.get("read").is_none() {
             panic!("{name}: {said}");
+        }
+        // Of each two that are found together it is known which explains which.
+        let codes: Vec<&str> = on_host["findings"]
+            .as_array()
+            .expect("findings")
+            .iter()
+            .filter(|finding| finding["severity"] != "info")
+            .map(|finding| finding["code"].as_str().expect("code"))
+            .collect();
+        for one in &codes {
+            let other = codes.iter().find(|other| !causes::is_decided(one, other));
+            assert_eq!(other, None, "{name}: {one}");
         }
         for (file, more, whole) in
             [("plain.tar.gz", &[][..], true), ("masked.tar.gz", &["--anonymize"][..], false)]

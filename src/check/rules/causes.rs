@@ -216,6 +216,24 @@ pub fn explains(cause: &str, effect: &str) -> bool {
     CAUSES.iter().any(|(code, effects)| *code == cause && effects.contains(&effect))
 }
 
+/// Pairs that are made together, and of which neither explains the other, even over others.
+pub const BESIDE: &[(Code, Code)] =
+    &[("driver-regression", "link-down-cable"), ("iommu-off", "sriov-vf-unreachable")];
+
+/// True if `cause` explains `effect`, perhaps over others.
+fn leads_to(cause: &str, effect: &str) -> bool {
+    let of_it = CAUSES.iter().filter(|(code, _)| *code == cause);
+    let mut next = of_it.flat_map(|(_, effects)| *effects);
+    next.any(|next| *next == effect || leads_to(next, effect))
+}
+
+/// True if it is known of two diagnoses which explains which, or that neither does.
+#[must_use]
+pub fn is_decided(one: &str, other: &str) -> bool {
+    let is_pair = |(a, b): &(Code, Code)| (*a, *b) == (one, other) || (*a, *b) == (other, one);
+    one == other || leads_to(one, other) || leads_to(other, one) || BESIDE.iter().any(is_pair)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -253,6 +271,42 @@ mod tests {
             let left = unexplained.clone();
             unexplained.retain(|code| left.iter().any(|other| explains(other, code)));
             assert!(unexplained.len() < before, "a circle of causes: {unexplained:?}");
+        }
+    }
+
+    fn logs(dir: &std::path::Path) -> Vec<std::path::PathBuf> {
+        let mut paths = Vec::new();
+        for entry in std::fs::read_dir(dir).expect("a folder") {
+            let path = entry.expect("entry").path();
+            if path.is_dir() { paths.extend(logs(&path)) } else { paths.push(path) }
+        }
+        paths.sort();
+        paths
+    }
+
+    #[test]
+    fn of_each_pair_that_is_made_together_it_is_known_which_explains_which() {
+        let mut seen = std::collections::BTreeSet::new();
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+        for path in logs(&root.join("tests/tree/logs")) {
+            let mut intake = crate::check::evidence::Intake::new(rules::needles());
+            intake.read("log", &mut std::fs::read(&path).expect("log").as_slice());
+            for boot in &intake.finish().boots {
+                let made = crate::check::rank::judge(boot);
+                let made = made.iter().filter(|f| f.severity != Severity::Info).map(|f| f.code);
+                let codes: Vec<Code> = made.collect();
+                for one in &codes {
+                    for other in &codes {
+                        seen.insert((*one, *other));
+                        assert!(is_decided(one, other), "{}: {one}, {other}", path.display());
+                    }
+                }
+            }
+        }
+        assert!(!is_decided("iommu-off", "opensm-skipped"));
+        for pair in BESIDE {
+            assert!(seen.contains(pair), "no log makes both of {pair:?}");
+            assert!(!leads_to(pair.0, pair.1) && !leads_to(pair.1, pair.0), "{pair:?}");
         }
     }
 

@@ -87,7 +87,8 @@ use crate::report::finding::{Confidence, Finding, Quote, Severity};
 
 use super::evidence::Needles;
 pub use rule::{Judge, Rule};
-pub(super) use seen::{ib_netdev_in, rdma_module};
+pub use seen::ib_netdev_in;
+pub(super) use seen::rdma_module;
 
 /// Every rule.
 pub const ALL: &[&Rule] = &[

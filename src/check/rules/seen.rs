@@ -23,7 +23,8 @@ pub(in crate::check) fn rdma_module(text: &str) -> Option<&'static str> {
 }
 
 /// The IPoIB netdev that a word of `text` names.
-pub(in crate::check) fn ib_netdev_in(text: &str) -> Option<&str> {
+#[must_use]
+pub fn ib_netdev_in(text: &str) -> Option<&str> {
     text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '.' || c == '_'))
         .map(|w| w.trim_end_matches('.'))
         .find(|w| is_ipoib_name(w))

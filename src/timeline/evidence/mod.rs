@@ -10,9 +10,11 @@ use super::{Ask, Clock, ModuleLoad, Note, Outcome, PortTrack, Role, Timeline, Un
 use crate::check::evidence::missed::not_found;
 use crate::check::evidence::{Boot, Event, Host, Kind, When, event};
 use crate::check::pattern::word;
+use crate::check::rules::ib_netdev_in;
 use crate::graph::{Unit, consumers};
 use crate::names::{Rung, is_kernel_ipoib_name, is_rdma_module, may_be_ipoib_name};
-use crate::report::finding::{Finding, Severity};
+use crate::report::duration::duration;
+use crate::report::finding::{Finding, Quote, Severity};
 use crate::stacks::KNOWN;
 
 /// Asks of one asker for one netdev that are closer than this are one,
@@ -43,6 +45,7 @@ pub fn timeline(boot: &Boot, findings: &[Finding]) -> Timeline {
             drawing.event(event, usec);
         }
     }
+    drawing.consumers(boot, findings, &zero);
     drawing.ports();
     // systemd's times and ibprov's are CLOCK_MONOTONIC; a log without that
     // clock cannot be laid beside them.
@@ -281,6 +284,45 @@ impl Drawing {
         }
     }
 
+    /// The units that failed for want of a port, and when each asked for it, as the findings
+    /// tell: any unit may be one.
+    fn consumers(&mut self, boot: &Boot, findings: &[Finding], zero: &Zero) {
+        let failed = findings
+            .iter()
+            .filter(|f| matches!(f.code, "ordering-missing" | "mount-before-ipoib"))
+            .filter_map(|f| Some((f, f.object.as_deref().filter(|unit| unit.contains('.'))?)));
+        for (finding, unit) in failed {
+            let events: Vec<(&Event, u64)> =
+                finding.evidence.iter().filter_map(|quote| quoted(boot, quote, zero)).collect();
+            let is_end = |(event, _): &&(&Event, u64)| matches!(event.kind, Kind::UnitFailed(_));
+            let Some((_, ended)) = events.iter().find(is_end) else { continue };
+            let asked = events.iter().filter(|event| !is_end(event));
+            let asked = asked.filter(|(_, usec)| usec <= ended);
+            let Some((usec, netdev)) =
+                asked.filter_map(|(e, usec)| Some((*usec, ib_netdev_in(&e.text)?))).next()
+            else {
+                continue;
+            };
+            let role = known(unit).map_or(Role::Consumer, |(_, role)| role);
+            let bar = self.units.entry(unit.to_owned()).or_insert_with(|| UnitBar {
+                name: unit.to_owned(),
+                role,
+                began_usec: None,
+                ended_usec: None,
+                outcome: Outcome::Unknown,
+            });
+            let began = boot.events.iter().find(|event| match &event.kind {
+                Kind::UnitStarting(name) => **name == *unit || *event.unit == *unit,
+                _ => false,
+            });
+            let began =
+                began.and_then(|event| zero.usec(&event.when)).filter(|began| *began <= usec);
+            bar.began_usec = bar.began_usec.or(began).or(Some(usec));
+            (bar.ended_usec, bar.outcome) = (Some(*ended), Outcome::Failed);
+            self.ask(unit.to_owned(), netdev, usec, Some(false));
+        }
+    }
+
     /// Put functions and netdevs together. The kernel numbers IPoIB netdevs in
     /// the order it makes them.
     fn ports(&mut self) {
@@ -397,6 +439,9 @@ impl Drawing {
         timeline.asks.sort_by_key(|a| a.usec);
         timeline.modules.sort_by_key(|m| (m.usec.is_none(), m.usec));
         timeline.notes = notes(boot, findings, zero);
+        let waits = waits(&timeline);
+        timeline.notes.extend(waits);
+        timeline.notes.sort_by_key(|note| note.usec);
         remark_late(&mut timeline);
         timeline
     }
@@ -409,11 +454,46 @@ fn remark_late(timeline: &mut Timeline) {
     let Some((gap, until)) = late.and_then(|g| Some((g, g.until_usec?))) else { return };
     for module in timeline.modules.iter_mut().filter(|m| m.name == "ib_ipoib") {
         if module.usec.is_some_and(|usec| usec > gap.from_usec && usec <= until) {
-            let span =
-                crate::report::duration::duration(module.usec.unwrap_or(until) - gap.from_usec);
+            let span = duration(module.usec.unwrap_or(until) - gap.from_usec);
             module.remark = format!("{span} after {} asked for {}", gap.who, gap.netdev);
         }
     }
+}
+
+/// Between the question of each unit that failed and the port: how long it had to wait for
+/// the netdev, and until the port was active, when it has its LID.
+fn waits(timeline: &Timeline) -> Vec<Note> {
+    let failed = |ask: &&Ask| {
+        let is_it = |unit: &&UnitBar| unit.name == ask.who && unit.outcome == Outcome::Failed;
+        ask.found == Some(false) && timeline.units.iter().find(is_it).is_some()
+    };
+    let told = |ask: &Ask| {
+        let after = |usec: Option<u64>| usec?.checked_sub(ask.usec).map(duration);
+        let port = timeline.port_of(&ask.netdev);
+        let came = after(port.and_then(|port| port.when(Rung::Netdev)));
+        let active = after(port.and_then(|port| port.when(Rung::Active)));
+        let Ask { who, netdev, usec, .. } = ask;
+        let text = match (came, active) {
+            (Some(came), Some(active)) => format!(
+                "{who} asked for {netdev}, which came {came} later and was active after {active}"
+            ),
+            (Some(came), None) => format!("{who} asked for {netdev}, which came {came} later"),
+            (None, Some(active)) => {
+                format!("{who} asked for {netdev}, which was active {active} later")
+            }
+            (None, None) => format!("{who} asked for {netdev}, which did not come"),
+        };
+        Note { usec: *usec, text }
+    };
+    timeline.asks.iter().filter(failed).take(NOTES).map(told).collect()
+}
+
+/// The event that `quote` is of, and when it was.
+fn quoted<'a>(boot: &'a Boot, quote: &Quote, zero: &Zero) -> Option<(&'a Event, u64)> {
+    let event = boot.events.iter().find(|e| {
+        e.origin.line == quote.line && *e.text == *quote.text && boot.quote(e) == *quote
+    })?;
+    Some((event, zero.usec(&event.when)?))
 }
 
 /// The lines that the findings rest on, errors first, in the order of time.
@@ -423,10 +503,7 @@ fn notes(boot: &Boot, findings: &[Finding], zero: &Zero) -> Vec<Note> {
         findings.iter().filter(|f| f.severity != Severity::Info).collect();
     grave.sort_by_key(|f| f.severity);
     for quote in grave.iter().flat_map(|f| &f.evidence) {
-        let event = boot.events.iter().find(|e| {
-            e.origin.line == quote.line && *e.text == *quote.text && boot.quote(e) == *quote
-        });
-        if let Some((event, usec)) = event.and_then(|e| Some((e, zero.usec(&e.when)?)))
+        if let Some((event, usec)) = quoted(boot, quote, zero)
             && lines.len() < NOTES
         {
             let program = if event.program.is_empty() { "kernel" } else { &event.program };

@@ -148,3 +148,32 @@ fn what_is_late_in_the_picture_is_late_in_check() {
         assert_eq!(!timeline.gaps().is_empty(), late, "{first} {second}: {:?}", timeline.gaps());
     }
 }
+
+#[test]
+fn a_unit_that_failed_for_want_of_a_port_is_drawn_with_its_question() {
+    let log = "\
+Nov 23 10:00:01 n9 kernel: pci 0000:4b:00.0: [15b3:101b] type 00 class 0x020700
+Nov 23 10:00:02 n9 systemd[1]: Starting site-agent.service - the site's agent...
+Nov 23 10:00:03 n9 site-agent[77]: cannot parse interface ib0: No such device
+Nov 23 10:00:03 n9 systemd[1]: site-agent.service: Failed with result 'exit-code'.
+Nov 23 10:00:08 n9 kernel: mlx5_core 0000:4b:00.0: MLX5E: StrdRq(0) RqSz(1024) StrdSz(256) RxCqeCmprss(0)
+Nov 23 10:00:15 n9 kernel: IPv6: ADDRCONF(NETDEV_CHANGE): ib0: link becomes ready
+";
+    let mut intake = Intake::new(crate::check::rules::needles());
+    intake.read("messages", &mut log.as_bytes());
+    let evidence = intake.finish();
+    let findings = crate::check::diagnose(&evidence).findings;
+    let timeline = timeline(&evidence.boots[0], &findings);
+    let unit = timeline.units.iter().find(|unit| unit.name == "site-agent.service");
+    let unit = unit.map(|unit| (unit.outcome, unit.ended_usec.zip(unit.began_usec)));
+    assert_eq!(unit, Some((Outcome::Failed, Some((2_000_000, 1_000_000)))), "{findings:?}");
+    let want = "site-agent.service asked for ib0, which came 5 s later and was active after 12 s";
+    assert!(timeline.notes.iter().any(|note| note.text == want), "{:?}", timeline.notes);
+    let serial = Terminal { columns: 100, unicode: false, colour: false };
+    let headline = timeline.headline().expect("a headline");
+    assert!(
+        headline.0 && headline.1.contains("after site-agent.service asked for it"),
+        "{headline:?}"
+    );
+    assert!(draw(&timeline, serial).contains("site-agent.service"));
+}
