@@ -239,9 +239,13 @@ impl Collecting<'_> {
                     self.boots += 1;
                     kernel &= boot != 0;
                 }
-                Ok(true) => {}
-                Ok(false) => break,
-                Err(e) => self.problems.push(e),
+                // There is no earlier one; without this boot's, the kernel log must not be
+                // taken for that of another.
+                Ok(_) => break,
+                Err(e) => {
+                    self.problems.push(format!("{what} is not in the archive: {e}"));
+                    break;
+                }
             }
         }
         self.kernel_log(kernel)
