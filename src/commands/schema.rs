@@ -2,13 +2,15 @@
 
 use std::io::Write as _;
 
+use flate2::read::GzDecoder;
+
 use crate::names::nearest;
 
 macro_rules! schemas {
     ($($name:literal,)+) => {
-        /// Each report, and its schema (JSON Schema, draft 2020-12).
-        const SCHEMAS: &[(&str, &str)] =
-            &[$(($name, include_str!(concat!("../../docs/schema/", $name, ".json"))),)+];
+        /// Each report, and its schema (JSON Schema, draft 2020-12), packed by build.rs.
+        const SCHEMAS: &[(&str, &[u8])] =
+            &[$(($name, include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".json.gz"))),)+];
     };
 }
 
@@ -54,7 +56,7 @@ pub fn run(report: Option<&str>) -> anyhow::Result<()> {
         let meant = meant.map_or_else(|| ";".to_owned(), |name| format!("; did you mean {name}?"));
         anyhow::bail!("there is no report {report:?}{meant} `ibprov schema` lists them all");
     };
-    write!(out, "{schema}")?;
+    std::io::copy(&mut GzDecoder::new(*schema), &mut out)?;
     Ok(())
 }
 
