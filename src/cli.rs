@@ -327,6 +327,10 @@ pub struct ApplyArgs {
     /// Milliseconds until it gives up, instead of boot.adapter-timeout
     #[arg(long, hide = true)]
     pub timeout_msec: Option<u64>,
+    /// If the VFs of this PF are bound in order: first apply the plans of the PFs that have
+    /// their turn before it
+    #[arg(long, hide = true, requires = "pf")]
+    pub in_turn: bool,
 }
 
 /// What `status` takes.

@@ -334,7 +334,9 @@ impl Boot<'_> {
             return None;
         }
         let is_blocked = |port: &PortProgress| {
-            ladder::cause::cause(port, observed, &self.facts).is_some_and(|c| c.is_final)
+            let is_tried = port.pci.is_some_and(|pci| self.steps.is_loading_driver(pci));
+            !is_tried
+                && ladder::cause::cause(port, observed, &self.facts).is_some_and(|c| c.is_final)
         };
         let per_hca = clock::usec(self.config.boot.adapter_timeout);
         let next = self.waited.next_deadline(ports, is_blocked, per_hca, now);

@@ -11,7 +11,7 @@ use crate::host::process::{self, Ended, Running};
 use crate::host::{KernelLine, Root, answer, clock};
 use crate::ladder::Facts;
 use crate::ladder::module_trouble::{Signs, diagnose};
-use crate::names::{ModuleName, ModuleState};
+use crate::names::{ModuleName, ModuleState, PciAddress};
 use crate::observe::{ModprobeRules, Observed, PciFunction, is_built};
 use crate::plan::Done;
 use crate::report::boot::{Step, StepReport};
@@ -74,6 +74,13 @@ impl<'a> Steps<'a> {
             (Step::LoadModules { .. }, Worker::Ours(child)) => Some(child.started_usec),
             _ => None,
         })
+    }
+
+    /// The driver of `pci` is being loaded. What the kernel said of an earlier probe tells
+    /// nothing of the one that is to come.
+    pub(super) fn is_loading_driver(&self, pci: PciAddress) -> bool {
+        let is_it = |step: &Step| matches!(step, Step::LoadDriver { pci: of, .. } if *of == pci);
+        self.running.iter().any(|(step, _)| is_it(step))
     }
 
     /// Begin a step. One whose object is still held by an earlier run's child

@@ -40,12 +40,12 @@ pub fn run(
     format: Format,
 ) -> anyhow::Result<u8> {
     let limit = args.timeout_msec.map_or(config.boot.adapter_timeout, Duration::from_millis);
-    let now = clock::monotonic_usec();
-    let deadline = now.saturating_add(clock::usec(limit));
+    let mut deadline = after(limit);
     let only = args.pf.as_ref().map(|pf| address(pf, root)).transpose()?;
     live_line::deadline(limit);
     // The unit's own limit is only for an ibprov that hangs before it could ask.
-    systemd::tell_deadline(limit.as_secs() + GRACE_SEC);
+    let turns = if args.in_turn { 2 } else { 1 };
+    systemd::tell_deadline(turns * limit.as_secs() + GRACE_SEC);
     if config.pf.is_empty() {
         return print(format, Vec::new(), &[], "no [[pf]] in the configuration: nothing to do\n");
     }
@@ -63,6 +63,10 @@ pub fn run(
     let mut outcomes = Vec::new();
     match plans.wanted.as_slice() {
         [(wanted, warnings)] => {
+            if args.in_turn && wanted.binding.order == BindOrder::InOrder {
+                others_first(wanted.pf, config, config_file, root, deadline)?;
+                deadline = after(limit);
+            }
             let report = apply(wanted, warnings, root, deadline, format)?;
             outcomes.push(outcome(&report)?);
         }
@@ -78,6 +82,35 @@ pub fn run(
         }
     }
     print(format, outcomes, &plans.unresolved, "")
+}
+
+fn after(limit: Duration) -> u64 {
+    clock::monotonic_usec().saturating_add(clock::usec(limit))
+}
+
+/// The drivers of several PFs come back at the same time, as after a reload, and udev
+/// starts an apply for each. So that the numbers of their VFs do not depend on which is
+/// first, that of `own` first applies the plans of those that have their turn before it.
+/// What they come to is told by themselves.
+fn others_first(
+    own: PciAddress,
+    config: &Config,
+    config_file: Option<&Path>,
+    root: &Root,
+    deadline: u64,
+) -> anyhow::Result<()> {
+    let plans = pfs::resolve(config, root, &Observer::new(root).look_at_pfs());
+    let has_driver = |pf| root.exists(&format!("/sys/bus/pci/devices/{pf}/driver"));
+    let is_before = |other: &WantedPf| match other.binding.order {
+        BindOrder::Parallel => other.pf != own,
+        BindOrder::InOrder => other.pf < own,
+    };
+    let wanted = plans.wanted.iter().map(|(wanted, _)| wanted);
+    let others: Vec<&WantedPf> = wanted.filter(|w| is_before(w) && has_driver(w.pf)).collect();
+    if !others.is_empty() {
+        pfs::run_all(&others, config_file, deadline)?;
+    }
+    Ok(())
 }
 
 /// What `report` comes to.

@@ -144,7 +144,9 @@ fn status_does_not_hang_with_the_real_driver() {
 /// The four VFs of a card: RDMA devices and netdevs.
 fn names(text: &str) -> Vec<(String, String)> {
     let vfs: Vec<Vec<&str>> = text.lines().map(|l| l.split_whitespace().collect()).collect();
-    assert_eq!(vfs.iter().map(|vf| vf[0]).collect::<Vec<_>>(), ["0", "1", "2", "3"], "{text}");
+    for (index, vf) in vfs.iter().enumerate() {
+        assert_eq!(vf[0], index.to_string(), "{text}");
+    }
     vfs.iter().map(|vf| (vf[1].to_owned(), vf[2].to_owned())).collect()
 }
 
@@ -195,4 +197,29 @@ fn on_the_real_driver_vfs_without_names_are_numbered_in_their_order() {
     for way in ["in-order", "parallel"] {
         assert!(guest.stdout().contains(&format!("{way}: 0\n")), "{}", guest.stdout());
     }
+}
+
+/// Whichever PF comes first, the VFs of that with the lowest address have the lowest
+/// numbers.
+#[test]
+fn on_the_real_driver_pfs_take_turns_by_their_addresses() {
+    let guest = boot("card_order");
+    guest.assert_success();
+    assert_sound(&guest);
+    assert_eq!(guest.stdout(), "");
+    let first = guest.file("boot");
+    for round in ["boot", "reload"] {
+        let text = guest.file(round);
+        let of_all = names(&text);
+        assert_eq!(of_all.len(), 6, "{round}: {text}");
+        assert_in_vf_order(&of_all);
+        assert_eq!(text, first, "{round}");
+    }
+    // The others go on when the time for the first is over.
+    let report = guest.json("without.json");
+    assert_eq!(report["exit_code"], 3, "{report:#}");
+    let text = guest.file("without");
+    let of_two = names(&text);
+    assert_eq!(of_two.len(), 4, "{text}");
+    assert_in_vf_order(&of_two);
 }
