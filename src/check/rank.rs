@@ -47,6 +47,10 @@ pub fn diagnosis(evidence: &Evidence) -> Diagnosis {
         Verdict::Healthy | Verdict::Degraded | Verdict::Unexplained if !is_judged => {
             Verdict::Unknown
         }
+        // Without a configuration nothing is expected, and nothing has failed.
+        Verdict::Failed if findings.iter().any(|f| f.code == "configuration-invalid") => {
+            Verdict::Unknown
+        }
         verdict => verdict,
     };
     let exit_code = verdict.exit(false).code();

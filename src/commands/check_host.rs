@@ -17,13 +17,15 @@ use crate::host::{KernelLine, Root, answer, state, unit_graph};
 use crate::ladder::module_trouble::{self, Signs};
 use crate::ladder::{Facts, cause, expect, progress};
 use crate::names::{
-    Guid, LinkLayer, LinkState, ModuleName, ModuleState, PhysicalState, Policy, Rung, is_ipoib_name,
+    Guid, LinkLayer, LinkState, ModuleName, ModuleState, PciAddress, PhysicalState, Policy, Rung,
+    is_ipoib_name,
 };
 use crate::observe::ipoib::Interfaces;
 use crate::observe::{self, Look, ModprobeRules, Observed, PciFunction, driver_modules};
 use crate::plan::settings::judge_settings;
 use crate::report::advice::Advice;
 use crate::report::node::Judgement;
+use crate::report::plan::PlannedPf;
 use crate::report::{ModuleTrouble, NotExpected, PortProgress, Verdict};
 use crate::stacks;
 use crate::workers::survey::{Survey, survey};
@@ -95,9 +97,23 @@ pub fn gather(boot: &mut Boot, root: &Root, configuration: Option<&Path>) {
     if host.live || root.exists("/sys/bus/pci/devices") {
         let seen = Seeing { root, config: &config, observed: &observed, survey: &survey };
         let last_boot = boot.accounts.boot.as_ref().map(|report| report.verdict);
-        host.judgement = Some(seen.judgement(invalid, last_boot, &mut host));
+        let (judgement, planned) = seen.judgement(invalid, last_boot, &mut host);
+        host.judgement = Some(judgement);
+        mark_planned(&mut boot.state.netdevs, &planned);
     }
     boot.host = Some(Box::new(host));
+}
+
+/// Note which VFs have the link state that their plan wants: one that shall be down has no
+/// fault.
+fn mark_planned(netdevs: &mut [NetdevSeen], planned: &[PlannedPf]) {
+    let seen = netdevs.iter_mut().flat_map(|netdev| &mut netdev.vfs);
+    for vf in seen.filter(|vf| vf.link_state == "disable") {
+        let own = planned.iter().filter(|pf| pf.pci.is_some() && pf.pci == vf.pf);
+        let same = own.flat_map(|pf| &pf.vfs).filter(|p| p.index.to_string() == vf.index);
+        let mut wanted = same.filter_map(|planned| planned.wanted.as_ref());
+        vf.link_state_planned = wanted.any(|wanted| wanted.policy == Policy::Down);
+    }
 }
 
 /// The files in which ibprov leaves its reports.
@@ -208,7 +224,7 @@ impl Seeing<'_> {
         configuration: Option<String>,
         last_boot: Option<Verdict>,
         host: &mut Host,
-    ) -> Judgement {
+    ) -> (Judgement, Vec<PlannedPf>) {
         let rules = ModprobeRules::read(self.root);
         let expectation = expect::expectation(self.config, self.observed, &rules);
         let mut ports = progress::progress(&expectation, self.observed);
@@ -234,7 +250,7 @@ impl Seeing<'_> {
             last_boot,
             has_adapter: !expectation.expected.is_empty() || !expectation.left_out.is_empty(),
         };
-        node::judgement(self.root, seen, &mut host.problems).0
+        node::judgement(self.root, seen, &mut host.problems)
     }
 }
 
@@ -348,7 +364,10 @@ impl Gathering<'_> {
             let port = rdma.and_then(|d| d.ports.iter().find(|p| p.number == *number));
             let Some(port) = port else { continue };
             let link = &said.link;
+            let is_it = |p: &PortProgress| p.pci == Some(*pci) && p.port == Some(*number);
+            let expected = self.host.ports.iter().any(|p| is_it(&p.progress));
             seen.ports.push(PortSeen {
+                unexpected: self.host.live && !expected,
                 device: device.to_string(),
                 port: number.to_string(),
                 state: link.state.map_or("", LinkState::word).to_ascii_lowercase(),
@@ -426,7 +445,8 @@ impl Gathering<'_> {
             } else {
                 self.survey.vfs(&mut look, function.address)
             };
-            let mut vfs: Vec<VfSeen> = vfs.iter().map(|vf| self.vf_seen(vf)).collect();
+            let mut vfs: Vec<VfSeen> =
+                vfs.iter().map(|vf| self.vf_seen(function.address, vf)).collect();
             for (device, port, netdev) in &netdevs {
                 let carrier = self.survey.carriers.get(&netdev.name).copied();
                 let now = observe::link::netdev(self.root, &netdev.name, carrier);
@@ -505,7 +525,7 @@ fn netdevs(observed: &Observed) -> Vec<String> {
 impl Gathering<'_> {
     /// A VF as its PF shows it. Where its own driver shows another node GUID than
     /// zero, that one holds: a PF that was told nothing says zero.
-    fn vf_seen(&self, vf: &crate::report::hardware::Vf) -> VfSeen {
+    fn vf_seen(&self, pf: PciAddress, vf: &crate::report::hardware::Vf) -> VfSeen {
         let function = self.observed.functions.iter().find(|f| f.address == vf.pci);
         let device = function.and_then(|f| f.rdma.first());
         let own = |g: Option<Guid>, own: Option<Guid>| {
@@ -522,6 +542,8 @@ impl Gathering<'_> {
             node_guid: guid(node_guid),
             port_guid: guid(port_guid),
             link_state: states.get(policy).map_or("", |s| s).to_owned(),
+            pf: Some(pf),
+            link_state_planned: false,
             origin,
             text: format!(
                 "VF {} ({}): NODE_GUID {}, PORT_GUID {}, link policy {policy}, driver {}",

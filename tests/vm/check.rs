@@ -131,3 +131,99 @@ fn the_founding_failure_is_told_live_and_drawn() {
     let text = guest.file("late.txt");
     assert!(text.contains("!! ib0 came "), "{text}");
 }
+/// What `check` says of a bring-up with one fault: the fault, the verdict, the code of the
+/// first finding and the exit code.
+type Told = (&'static str, &'static str, &'static str, u8);
+
+const BRINGUPS: &[Told] = &[
+    ("plain", "healthy", "healthy", 0),
+    ("late_sm", "healthy", "healthy", 0),
+    ("nvswitch_port", "healthy", "healthy", 0),
+    ("cable", "failed", "link-down-cable", 1),
+    ("install_line", "failed", "module-denied", 3),
+    ("missing", "failed", "module-missing-for-kernel", 3),
+    ("signature", "failed", "module-signature-refused", 3),
+    ("other_kernel", "failed", "module-symbol-mismatch", 3),
+    ("disabled", "failed", "openibd-disabled", 3),
+    ("enomem", "failed", "driver-regression", 3),
+    ("hung", "failed", "firmware-fatal", 3),
+    ("lnet", "failed", "ordering-missing", 1),
+    ("mount", "failed", "mount-before-ipoib", 1),
+    ("bad_configuration", "unknown", "configuration-invalid", 2),
+    ("openibd_fails", "failed", "openibd-failed", 3),
+];
+
+const OTHER_BRINGUPS: &[Told] = &[
+    ("late_card", "healthy", "healthy", 0),
+    ("unused_port", "healthy", "healthy", 0),
+    ("ethernet_port", "healthy", "healthy", 0),
+    ("no_sm", "failed", "no-subnet-manager", 1),
+    // ibprov loads what udev may not.
+    ("blacklist", "failed", "openibd-disabled", 1),
+    // Who denies the driver does not expect the port.
+    ("driver_denied", "failed", "module-denied", 1),
+    ("renamed", "failed", "netdev-renamed", 1),
+    ("masked", "failed", "openibd-disabled", 3),
+    ("late_without", "failed", "module-loaded-late", 1),
+    ("eio", "failed", "driver-regression", 3),
+    ("slurmd", "failed", "ordering-missing", 1),
+    ("beegfs", "failed", "ordering-missing", 1),
+    ("bind", "failed", "ordering-missing", 1),
+    ("mount_netdev", "failed", "mount-before-ipoib", 1),
+    ("cycle", "failed", "ordering-cycle", 1),
+    ("full_run", "degraded", "run-full", 1),
+    ("openibd_masked", "failed", "openibd-disabled", 3),
+];
+
+const PLANS: &[Told] = &[
+    ("planned", "healthy", "healthy", 0),
+    ("unused_vfs", "healthy", "healthy", 0),
+    ("vf_enomem", "failed", "vf-probe-failed", 3),
+    ("vf_eio", "failed", "vf-probe-failed", 3),
+    ("guid_dropped", "failed", "vf-guid-zero", 3),
+    ("guid_refused", "failed", "vf-guid-zero", 3),
+    ("guid_stale", "failed", "not-as-expected", 3),
+    ("guid_zero", "failed", "vf-guid-zero", 1),
+    ("guid_twice", "unknown", "configuration-invalid", 2),
+    ("policy_down", "healthy", "healthy", 0),
+    ("policy_dropped", "failed", "vf-policy-down", 3),
+    ("totalvfs", "failed", "not-as-expected", 3),
+    ("too_many", "failed", "not-as-expected", 3),
+    ("in_use", "degraded", "not-as-expected", 1),
+    ("guest_early", "failed", "vm-before-vf", 1),
+    ("guest_autostart", "degraded", "autostart-guest-on-vf", 1),
+];
+
+/// Every bring-up of `scenario` is told as `told` has it.
+fn assert_told(scenario: &str, told: &[Told]) {
+    let guest = boot(scenario);
+    guest.assert_success();
+    let text = guest.stdout();
+    let mut wrong = Vec::new();
+    for &(fault, verdict, code, exit) in told {
+        let report = guest.json(&format!("{fault}.json"));
+        let first = report["findings"][0]["code"].as_str().unwrap_or("no finding");
+        let was = (report["verdict"].as_str().expect("verdict"), first);
+        if was != (verdict, code) || !text.contains(&format!("{fault}: {exit}\n")) {
+            wrong.push(format!("{fault}: {was:?} instead of {verdict} {code} {exit}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}\n{text}");
+    assert_eq!(text.lines().count(), told.len(), "{text}");
+}
+
+#[test]
+fn each_fault_of_a_bring_up_is_told() {
+    assert_told("check_bringups", BRINGUPS);
+}
+
+#[test]
+#[ignore = "seventeen bring-ups take minutes"]
+fn each_other_fault_of_a_bring_up_is_told() {
+    assert_told("check_bringups_rest", OTHER_BRINGUPS);
+}
+
+#[test]
+fn each_fault_of_a_plan_is_told() {
+    assert_told("check_plans", PLANS);
+}

@@ -5,6 +5,17 @@ use crate::report::finding::Code;
 /// Each cause with what follows from it. What is in no row together is told side by side.
 pub const CAUSES: &[(Code, &[Code])] = &[
     (
+        "configuration-invalid",
+        &[
+            "port-not-ready",
+            "module-not-loaded",
+            "netdev-late",
+            "mount-before-ipoib",
+            "netdev-admin-down",
+            "not-as-expected",
+        ],
+    ),
+    (
         "openibd-skips-inbox-modules",
         &[
             "openibd-failed",
@@ -49,6 +60,17 @@ pub const CAUSES: &[(Code, &[Code])] = &[
             "module-not-loaded",
             "not-as-expected",
             "port-not-ready",
+        ],
+    ),
+    (
+        "module-signature-refused",
+        &[
+            "openibd-failed",
+            "module-not-loaded",
+            "port-not-ready",
+            "rdma-service-failed",
+            "mount-before-ipoib",
+            "not-as-expected",
         ],
     ),
     (

@@ -7,6 +7,7 @@
 
 mod autostart_guest_on_vf;
 pub mod causes;
+mod configuration_invalid;
 mod driver_regression;
 mod driver_unload_under_remote_root;
 mod families;
@@ -32,6 +33,7 @@ mod module_missing_for_kernel;
 mod module_missing_in_initrd;
 mod module_not_loaded;
 mod module_parameter;
+mod module_signature_refused;
 mod module_symbol_mismatch;
 mod module_wrong_driver;
 mod mount_before_ipoib;
@@ -59,6 +61,7 @@ mod pcie_link_reduced;
 mod port_not_ready;
 mod rdma_service_failed;
 mod rule;
+mod run_full;
 mod seen;
 mod selinux_denies_subnet;
 mod sriov_mmio;
@@ -92,12 +95,15 @@ pub(super) use seen::rdma_module;
 
 /// Every rule.
 pub const ALL: &[&Rule] = &[
+    &configuration_invalid::RULE,
     &openibd_skips_inbox_modules::RULE,
     &openibd_disabled::RULE,
     &ordering_cycle::RULE,
     &start_wait_deadlock::RULE,
     &module_load_interrupted::RULE,
+    &module_signature_refused::RULE,
     &module_symbol_mismatch::RULE,
+    &run_full::RULE,
     &module_missing_for_kernel::RULE,
     &module_missing_in_initrd::RULE,
     &initrd_without_fabric::RULE,

@@ -65,7 +65,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .state
         .ports
         .iter()
-        .filter(|p| p.state == "init" && p.may_be_infiniband() && !p.is_vf())
+        .filter(|p| p.state == "init" && p.may_be_infiniband() && !p.is_vf() && !p.unexpected)
         .filter(|p| p.physical.is_empty() || p.physical == "linkup")
         .collect();
     let active = boot.state.ports.iter().any(|p| p.is_active() && p.may_be_infiniband());

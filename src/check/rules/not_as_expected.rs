@@ -74,6 +74,8 @@ fn now(boot: &Boot, judgement: &Judgement, findings: &[Finding]) -> Vec<Told> {
     let is_told = |severity| findings.iter().any(|f| f.severity <= severity);
     let told = judgement.grouped().into_iter().filter(|finding| {
         match (finding.severity, finding.code) {
+            // A rule of its own names it.
+            (_, common::Code::ConfigurationInvalid) => false,
             (_, code) if code.leaves_unknown() => true,
             // Rules of their own name the cause of these.
             (_, common::Code::PortNotReady | common::Code::PortAbsent) => !is_told(Severity::Error),
@@ -329,6 +331,7 @@ mod tests {
         assert_eq!(judged(Code::BootFailed, Warning, &port(Severity::Error)), None);
         assert_eq!(judged(Code::PortAbsent, Error, &[]), Some(Severity::Error));
         assert_eq!(judged(Code::PortAbsent, Error, &port(Severity::Error)), None);
-        assert_eq!(judged(Code::ConfigurationInvalid, Error, &[]), Some(Severity::Warning));
+        assert_eq!(judged(Code::HostUnreadable, Error, &[]), Some(Severity::Warning));
+        assert_eq!(judged(Code::ConfigurationInvalid, Error, &[]), None);
     }
 }

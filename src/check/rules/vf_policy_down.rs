@@ -21,8 +21,9 @@ With MLNX_OFED write Follow to sriov/0/policy of the PF.",
 };
 
 fn judge(boot: &Boot) -> Vec<Finding> {
-    let down: Vec<_> =
-        vfs(boot).filter(|v| v.link_state == "disable" && v.node_guid.is_some()).collect();
+    let down: Vec<_> = vfs(boot)
+        .filter(|v| v.link_state == "disable" && v.node_guid.is_some() && !v.link_state_planned)
+        .collect();
     let sysfs: Vec<_> = boot
         .state
         .commands

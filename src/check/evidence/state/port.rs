@@ -28,6 +28,8 @@ pub struct PortSeen {
     pub node_guid: String,
     /// What kind of device, `MT4124`.
     pub device_type: String,
+    /// The host was looked at, and does not expect this port.
+    pub unexpected: bool,
     /// The line with the state.
     pub origin: Origin,
     /// That line.
