@@ -226,7 +226,7 @@ Examples:
     Iface(IfaceArgs),
     /// Show whether the node is as it is meant to be, and a line for each port
     #[command(after_help = "\
-Exit codes: 0 ready; 1 ready with exceptions; 2 not known: the configuration is bad; 3 an
+Exit codes: 0 ready; 1 ready with exceptions; 2 unknown: the configuration is not valid; 3 an
 expected port or a planned VF is not ready.
 
 Examples:

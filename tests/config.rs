@@ -434,7 +434,7 @@ fn one_file_stands_alone() {
         &expect![[r#"
             error: cannot read the configuration: /none.toml: ENOENT: No such file or directory
 
-            configuration is bad: 1 error
+            the configuration is not valid: 1 error
         "#]],
     );
 }
@@ -517,7 +517,7 @@ fn all_errors_of_all_files_are_shown_with_their_places() {
               |
               = help: keep one of the two; `port = []` in a file between them clears the list before it
 
-            configuration is bad: 7 errors
+            the configuration is not valid: 7 errors
         "#]],
     );
 

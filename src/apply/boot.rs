@@ -105,7 +105,7 @@ pub fn run(config: &Config, config_file: Option<&Path>, root: &Root) -> anyhow::
     debug!(
         message_id = kinds::STARTED,
         version = %report.version,
-        deadline_sec = report.timeout_sec,
+        timeout_sec = report.timeout_sec,
         "boot began"
     );
     // Before a module is loaded that makes an interface.

@@ -56,7 +56,9 @@ impl Report for Preview {
 
     fn verdict(&self) -> DryRunVerdict {
         match DryRunVerdict::of(&self.pfs, &self.unresolved) {
-            DryRunVerdict::NothingToDo if self.is_pending() => DryRunVerdict::WouldChange,
+            DryRunVerdict::NothingToDo | DryRunVerdict::Deferred if self.is_pending() => {
+                DryRunVerdict::WouldChange
+            }
             verdict => verdict,
         }
     }
@@ -258,7 +260,7 @@ impl Preview {
             .map(|(port, _)| {
                 let optional = if port.optional { " (optional)" } else { "" };
                 let state = port.missing().map_or("", Rung::lacking);
-                format!("  {}{optional}: {state}, has to be {}", port.label(), port.goal)
+                format!("  {}{optional}: {state}; expected state: {}", port.label(), port.goal)
             })
             .collect();
         if !lines.is_empty() {
@@ -298,7 +300,7 @@ impl Preview {
             let first = functions.first().map(ToString::to_string).unwrap_or_default();
             let more = match functions.len() - 1 {
                 0 => String::new(),
-                n => format!(" and {n} more"),
+                n => format!(" and {n} more functions"),
             };
             format!("not waited for: {first}{more}: {reason}")
         }));

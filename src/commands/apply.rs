@@ -9,6 +9,7 @@ use serde_json::Value;
 use tracing::{Level, error};
 
 use super::pf_preview::PfPreview;
+use super::screen;
 use crate::apply::pf::{self as one, Purpose};
 use crate::apply::pfs::{self, Plans};
 use crate::cli::{ApplyArgs, Format, PfArg};
@@ -159,7 +160,8 @@ fn apply(
     }
     match format {
         Format::Text if terminal::is_by_hand() => {
-            write!(std::io::stdout(), "{}", report.to_text())?;
+            let mut out = std::io::stdout();
+            write!(out, "{}", screen(&out).page(&report.to_text()))?;
         }
         Format::Text | Format::Json => tell(&report),
     }
@@ -292,10 +294,11 @@ fn print(
             writeln!(out, "{}", to_json(&applied)?)?;
         }
         Format::Text => {
-            write!(out, "{text}")?;
+            let mut text = text.to_owned();
             for line in unresolved.iter().flat_map(Unresolved::lines) {
-                writeln!(out, "{line}")?;
+                text.push_str(&format!("{line}\n"));
             }
+            write!(out, "{}", screen(&out).page(&text))?;
         }
     }
     Ok(exit.code())
@@ -333,23 +336,23 @@ fn dry_run(plans: &Plans, root: &Root, format: Format) -> anyhow::Result<u8> {
     match format {
         Format::Json => writeln!(out, "{}", to_json(&report)?)?,
         Format::Text => {
+            let mut text = String::new();
             if report.pfs.len() > 1 {
                 let is_in_order = |(w, _): &(WantedPf, _)| w.binding.order == BindOrder::InOrder;
                 let how = match plans.wanted.iter().any(is_in_order) {
                     true => "one after the other where VFs are bound in order",
                     false => "at the same time",
                 };
-                writeln!(out, "{} PFs, {how}:", report.pfs.len())?;
+                text.push_str(&format!("{} PFs, {how}:\n", report.pfs.len()));
             }
-            for line in report.pfs.iter().flat_map(PfSteps::lines) {
-                writeln!(out, "{line}")?;
-            }
-            for line in report.unresolved.iter().flat_map(Unresolved::lines) {
-                writeln!(out, "{line}")?;
+            let pfs = report.pfs.iter().flat_map(PfSteps::lines);
+            for line in pfs.chain(report.unresolved.iter().flat_map(Unresolved::lines)) {
+                text.push_str(&format!("{line}\n"));
             }
             for problem in &report.problems {
-                writeln!(out, "cannot read {problem}")?;
+                text.push_str(&format!("cannot read {problem}\n"));
             }
+            write!(out, "{}", screen(&out).page(&text))?;
         }
     }
     Ok(report.exit_code())

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tracing::{Level, warn};
 
 use super::pf_preview::PfPreview;
+use super::screen;
 use crate::cli::{BootArgs, Format};
 use crate::config::Config;
 use crate::host::{self, Root, journal, live_line, process, state, systemd, terminal};
@@ -46,7 +47,8 @@ pub fn run(
     live_line::end();
     match format {
         Format::Text if terminal::is_by_hand() => {
-            write!(std::io::stdout(), "{}", report.to_text())?;
+            let mut out = std::io::stdout();
+            write!(out, "{}", screen(&out).page(&report.to_text()))?;
         }
         Format::Text => tell(&report),
         Format::Json => {
@@ -123,7 +125,7 @@ fn dry_run(config: &Config, root: &Root, format: Format) -> anyhow::Result<u8> {
     let mut out = std::io::stdout().lock();
     match format {
         Format::Json => writeln!(out, "{}", to_json(&preview)?)?,
-        Format::Text => write!(out, "{}", preview.to_text())?,
+        Format::Text => write!(out, "{}", screen(&out).page(&preview.to_text()))?,
     }
     Ok(preview.exit_code())
 }

@@ -109,7 +109,8 @@ fn findings(problems: &Problems) -> Vec<PlacedFinding> {
     };
     let mut findings: Vec<PlacedFinding> = problems.told().into_iter().map(finding).collect();
     if problems.more() > 0 {
-        let message = format!("there are {} errors more", problems.more());
+        let message =
+            format!("the configuration has {} more errors, which are not listed", problems.more());
         findings.push(Finding::error(Code::ConfigurationInvalid, message).into());
     }
     findings

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use super::screen;
 use crate::cli::{Format, GuestsArgs};
 use crate::config::Config;
 use crate::guests::service;
@@ -53,7 +54,7 @@ fn look(args: &GuestsArgs, config: &Config, root: &Root, format: Format) -> anyh
     match format {
         Format::Json => writeln!(out, "{}", report::to_json(&report)?)?,
         Format::Text => {
-            write!(out, "{}", report.to_text())?;
+            write!(out, "{}", screen(&out).page(&report.to_text()))?;
             if args.dry_run {
                 writeln!(out, "would be started, in this order:")?;
                 for (number, guest) in order.iter().enumerate() {

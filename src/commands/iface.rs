@@ -1,10 +1,12 @@
 //! `ibprov iface`.
 
+use std::fmt::Write as _;
 use std::io::Write;
 use std::path::Path;
 
 use serde::Serialize;
 
+use super::screen;
 use crate::apply::bring_up::explain;
 use crate::apply::iface::{
     Ask, is_missed, look_for_plan, name_of, planned, queue_advice, run as set_up,
@@ -39,7 +41,7 @@ pub fn run(args: &IfaceArgs, config: &Config, root: &Root, format: Format) -> an
     let name = match (&args.name, &args.device) {
         (Some(name), _) => name.parse::<IfName>()?,
         (None, Some(device)) => name_of(device)?,
-        (None, None) => anyhow::bail!("which interface? Give its name, or --device PATH"),
+        (None, None) => anyhow::bail!("iface needs the name of an interface, or --device PATH"),
     };
     let ask = Ask { name: &name, settings_only: args.settings_only, no_bus: args.no_bus };
     let done = is_of_a_fabric(root, &name)
@@ -153,33 +155,43 @@ fn dry_run(ask: Ask<'_>, config: &Config, root: &Root, format: Format) -> anyhow
         writeln!(out, "{}", to_json(&report)?)?;
         return Ok(report.exit_code());
     }
+    let mut text = String::new();
     let IfacePreview { wanted, steps, refused, warnings, notes, stacks: views, .. } = &report;
     match (wanted.origins.as_slice(), steps.as_slice()) {
-        ([], _) => writeln!(out, "{}: no settings are configured", ask.name)?,
-        (origins, []) => {
-            writeln!(out, "{}: already as in {}", ask.name, origins.join(", "))?;
+        ([], _) => writeln!(text, "{}: no settings are configured", ask.name)?,
+        (origins, []) if refused.is_empty() => {
+            let origins = origins.join(", ");
+            writeln!(text, "{}: all settings are as configured ({origins})", ask.name)?;
         }
         (origins, steps) => {
-            writeln!(out, "{}: by {}:", ask.name, origins.join(", "))?;
+            writeln!(text, "{}: settings of {}:", ask.name, origins.join(", "))?;
             for step in steps {
-                writeln!(out, "would {step}")?;
+                writeln!(text, "  would {step}")?;
             }
         }
     }
     for refused in refused {
-        writeln!(out, "cannot: {refused}")?;
+        writeln!(text, "error: {refused}")?;
     }
     for warning in warnings {
-        writeln!(out, "warning: {warning}")?;
+        writeln!(text, "warning: {warning}")?;
     }
     for note in notes {
-        writeln!(out, "note: {note}")?;
+        writeln!(text, "note: {note}")?;
     }
-    write!(out, "{}", stacks_text(views))?;
-    if let Some((way, _, decision)) = &decided {
-        writeln!(out, "decision: {}: {}", decision.action.text(), decision.why)?;
-        writeln!(out, "queried by: {way}")?;
+    text.push_str(&stacks_text(views));
+    match &decided {
+        Some((way, _, decision)) => {
+            writeln!(text, "decision: {}: {}", decision.action.text(), decision.why)?;
+            writeln!(text, "queried by: {way}")?;
+        }
+        None if ask.settings_only => {}
+        None => writeln!(
+            text,
+            "decision: unknown: it depends on the state of units, and no systemd runs in a copied tree"
+        )?,
     }
+    write!(out, "{}", screen(&out).page(&text))?;
     Ok(report.exit_code())
 }
 

@@ -5,7 +5,7 @@ use std::io::Write;
 
 use serde::Serialize;
 
-use super::pf_preview;
+use super::{pf_preview, screen};
 use crate::cli::{Format, PlanArgs};
 use crate::config::Config;
 use crate::config::pins::Pins;
@@ -55,7 +55,7 @@ pub fn run(args: &PlanArgs, config: &Config, root: &Root, format: Format) -> any
     }
     let report = host.report(root);
     match format {
-        Format::Text => write!(out, "{}", report.to_text(args.all))?,
+        Format::Text => write!(out, "{}", screen(&out).page(&report.to_text(args.all)))?,
         Format::Json => writeln!(out, "{}", to_json(&report)?)?,
     }
     Ok(report.exit_code())
@@ -180,7 +180,11 @@ fn complain(plans: &[Resolved]) -> std::io::Result<()> {
         let errors = plan.wanted.as_ref().err().into_iter().flatten();
         for finding in errors.chain(&plan.warnings) {
             let kind = if finding.is_error() { "error" } else { "warning" };
-            writeln!(err, "{} ({}): {kind}: {finding}", plan.which, plan.origin)?;
+            let mut head = format!("{} ({}): {kind}: ", plan.which, plan.origin);
+            for line in finding.lines() {
+                writeln!(err, "{head}{line}")?;
+                head.clear();
+            }
         }
     }
     Ok(())

@@ -4,6 +4,7 @@ use std::io::Write;
 
 use tracing::Level;
 
+use super::screen;
 use crate::cli::{Format, WaitOnlineArgs};
 use crate::config::Config;
 use crate::host::{self, Root, journal, live_line, state, systemd, terminal};
@@ -52,7 +53,8 @@ pub fn run(
     live_line::end();
     match format {
         Format::Text if terminal::is_by_hand() => {
-            write!(std::io::stdout(), "{}", report.to_text())?;
+            let mut out = std::io::stdout();
+            write!(out, "{}", screen(&out).page(&report.to_text()))?;
         }
         Format::Text => tell(&report),
         Format::Json => {

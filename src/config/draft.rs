@@ -270,7 +270,7 @@ impl DraftReader<'_> {
             && let Some(first_over) = list.get(LONGEST_LIST)
         {
             let why = format!("more than {LONGEST_LIST} are more than a host can have");
-            let problem = Problem::new(format!("{path} is too long a list"))
+            let problem = Problem::new(format!("the list {path} is too long"))
                 .at(&self.place(first_over.span()), why);
             self.note(first_over.span(), problem);
             return None;

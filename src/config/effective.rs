@@ -166,6 +166,17 @@ pub fn changed(all: &[Setting]) -> Vec<Setting> {
     changed
 }
 
+/// A value as TOML has it, lists with a space after each comma.
+fn toml(value: &Json) -> String {
+    match value {
+        Json::Array(items) => {
+            let items: Vec<String> = items.iter().map(Json::to_string).collect();
+            format!("[{}]", items.join(", "))
+        }
+        value => value.to_string(),
+    }
+}
+
 /// The settings as TOML, each with its origin as a comment.
 #[must_use]
 pub fn to_toml(settings: &[Setting]) -> String {
@@ -177,7 +188,8 @@ pub fn to_toml(settings: &[Setting]) -> String {
     for setting in first.into_iter().chain(rest) {
         let base = setting.key.split('[').next().unwrap_or_default();
         let (section, name) = base.rsplit_once('.').unwrap_or(("", base));
-        let line = |name: &str| format!("{name} = {}  # {}\n", setting.value, setting.origin);
+        let line =
+            |name: &str| format!("{name} = {}  # {}\n", toml(&setting.value), setting.origin);
         let (this_head, line) = match &setting.spot {
             Spot::Field { head, name } => (head.clone(), line(name)),
             Spot::One if section.is_empty() => (String::new(), line(name)),

@@ -256,7 +256,7 @@ impl Problems {
             text.push_str(&format!("... and {} more\n\n", self.more));
         }
         let noun = if self.len() == 1 { "error" } else { "errors" };
-        text.push_str(&format!("configuration is bad: {} {noun}", self.len()));
+        text.push_str(&format!("the configuration is not valid: {} {noun}", self.len()));
         text
     }
 

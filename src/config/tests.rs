@@ -155,7 +155,7 @@ fn everything_wrong_is_said_at_once() {
             4 | x = = 1
               |     ^ extra `=`, expected nothing
 
-            configuration is bad: 10 errors"#]],
+            the configuration is not valid: 10 errors"#]],
     );
 }
 
@@ -206,7 +206,7 @@ fn contradictions_show_both_places() {
               |
               = help: keep one of the two; `port = []` in a file between them clears the list before it
 
-            configuration is bad: 3 errors"#]],
+            the configuration is not valid: 3 errors"#]],
     );
 }
 
@@ -250,7 +250,7 @@ fn a_port_is_named_in_one_way() {
             10 | port-guid = "0000:0000:0000:0000"
                |             ^^^^^^^^^^^^^^^^^^^^^ an all-zero GUID means that a port has no GUID
 
-            configuration is bad: 4 errors"#]],
+            the configuration is not valid: 4 errors"#]],
     );
 }
 
@@ -267,7 +267,7 @@ fn the_default_deadline_is_named_where_it_contradicts() {
               |
               = help: the boot may take 4min (the default): set boot.timeout too
 
-            configuration is bad: 1 error"#]],
+            the configuration is not valid: 1 error"#]],
     );
 }
 
@@ -307,7 +307,7 @@ fn a_syntax_error_makes_no_followers_on_its_line() {
             4 | load = ["ib_umad"
               |                  ^ unclosed array, expected `]`
 
-            configuration is bad: 3 errors"#]],
+            the configuration is not valid: 3 errors"#]],
     );
 }
 
@@ -325,7 +325,7 @@ fn what_is_not_utf_8_is_shown_where() {
           |
           = help: save it as UTF-8
 
-        configuration is bad: 1 error"#]]
+        the configuration is not valid: 1 error"#]]
     .assert_eq(&problems.render(false));
 }
 

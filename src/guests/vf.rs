@@ -172,9 +172,9 @@ mod tests {
         assert!(!stale.is_empty(), "a netdev with another GUID");
         let unread =
             |change: fn(&mut Own)| lacks(|pf| change(pf.vfs[0].own.as_mut().expect("own")));
-        assert!(unread(|o| o.node_guid = None).starts_with("its node GUID cannot be read"));
-        assert!(unread(|o| o.port_guid = None).starts_with("its port GUID (GID 0) cannot be read"));
-        assert!(unread(|o| o.netdev_guid = None).starts_with("its netdev's GUID cannot be read"));
+        assert!(unread(|o| o.node_guid = None).starts_with("the node GUID cannot be read"));
+        assert!(unread(|o| o.port_guid = None).starts_with("the port GUID (GID 0) cannot be read"));
+        assert!(unread(|o| o.netdev_guid = None).starts_with("the netdev's GUID cannot be read"));
     }
 
     #[test]

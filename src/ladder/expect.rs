@@ -233,20 +233,20 @@ mod tests {
         assert_eq!(reason(|_| (), None), None);
         assert_eq!(
             reason(|f| f.driver = Some("vfio-pci".into()), None).as_deref(),
-            Some("it is bound to vfio-pci")
+            Some("bound to vfio-pci")
         );
         assert_eq!(
             reason(|f| f.driver_override = Some("vfio-pci".into()), None).as_deref(),
-            Some("its driver_override is \"vfio-pci\"")
+            Some("driver_override is \"vfio-pci\"")
         );
         assert_eq!(reason(|f| f.driver_override = Some("mlx5_core".into()), None), None);
         assert_eq!(
             reason(|f| f.physfn = "0000:4b:00.1".parse().ok(), None).as_deref(),
-            Some("it is a VF of 0000:4b:00.1 on this host")
+            Some("VF of 0000:4b:00.1 on this host")
         );
         assert_eq!(
             reason(|_| (), Some("/etc/modprobe.d/site.conf")).as_deref(),
-            Some("its driver mlx5_core is deny-listed by /etc/modprobe.d/site.conf:1")
+            Some("the driver mlx5_core is deny-listed by /etc/modprobe.d/site.conf:1")
         );
         let bound = |f: &mut PciFunction| f.driver = Some("mlx5_core".into());
         assert_eq!(reason(bound, Some("x")), None, "bound all the same, so it counts");
@@ -264,7 +264,7 @@ mod tests {
             let reasons: Vec<_> = found.left_out.iter().map(|(_, r)| r.to_string()).collect();
             (found.expected.len(), reasons)
         };
-        let why = "its driver mlx5_core is deny-listed by modules.exclude of the configuration";
+        let why = "the driver mlx5_core is deny-listed by modules.exclude of the configuration";
         assert_eq!(who(unbound), (0, vec![why.to_owned()]));
         assert_eq!(who(bound), (1, Vec::new()), "bound all the same, so it counts");
     }
@@ -358,7 +358,7 @@ mod tests {
                 .map(|(pci, why)| format!("{pci}: {why}"))
                 .collect::<Vec<_>>()
         };
-        let why = |pci: &str| [format!("{pci}: boot.ignore names it (/etc/x.toml:1)")];
+        let why = |pci: &str| [format!("{pci}: ignored by boot.ignore (/etc/x.toml:1)")];
         let no_mlx4 = ["mlx5_0/1"];
         assert_eq!(with("\"0000:5e:00.0\"", &no_mlx4), why("0000:5e:00.0"));
         assert_eq!(with("\"mlx4_0\"", &no_mlx4), why("0000:5e:00.0"));

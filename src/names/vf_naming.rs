@@ -266,6 +266,14 @@ impl Default for Binding {
     }
 }
 
+impl Binding {
+    /// True if a driver of this host is bound to any VF, so that the order counts.
+    #[must_use]
+    pub const fn is_on_host(self) -> bool {
+        !matches!(self.why, BindReason::NotOnHost)
+    }
+}
+
 impl fmt::Display for Binding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.order {
@@ -275,11 +283,11 @@ impl fmt::Display for Binding {
         f.write_str(match (self.why, self.order) {
             (BindReason::Configured, BindOrder::InOrder) => ", as set by bind",
             (BindReason::Configured, BindOrder::Parallel) => {
-                ", as set by bind: the kernel's numbers are in any order"
+                ", as set by bind; the kernel numbers them in any order"
             }
-            (BindReason::Named, _) => ": vf-name and vf-rdma-name name each of them",
-            (BindReason::NotOnHost, _) => ": none is for the host's driver",
-            (BindReason::KernelNumbers, _) => ", so that the kernel's numbers are in their order",
+            (BindReason::Named, _) => ", because vf-name and vf-rdma-name name each of them",
+            (BindReason::NotOnHost, _) => ": no VF is planned for the host's driver",
+            (BindReason::KernelNumbers, _) => ", so that the kernel numbers them in their order",
         })
     }
 }

@@ -235,7 +235,10 @@ impl fmt::Display for FleetFinding {
                 holders
             }
             Self::GuidZero { guid, holders } => {
-                write!(f, "{guid} is not a GUID")?;
+                write!(
+                    f,
+                    "the GUID {guid} is all zero, with which the port stays down or rdma_cm fails"
+                )?;
                 holders
             }
         };
@@ -288,7 +291,7 @@ mod tests {
         assert_eq!(
             shown(&hosts),
             [
-                "0000:0000:0000:0000 is not a GUID\n  b: node of VF 1 of 0000:4b:00.0",
+                "the GUID 0000:0000:0000:0000 is all zero, with which the port stays down or rdma_cm fails\n  b: node of VF 1 of 0000:4b:00.0",
                 "0000:0000:0000:000a is used more than once\n  a: node of the adapter 0000:4b:00.0\n  a: port of the adapter 0000:4b:00.0\n  b: port of VF 0 of 0000:4b:00.0",
                 "0000:0000:0000:0010 is used more than once\n  a: node of VF 0 of 0000:4b:00.0\n  a: node of VF 1 of 0000:4b:00.0",
                 "0000:0000:0000:0011 and 0200:0000:0000:0011 map to the same IPv6 link-local address\n  a: port of VF 0 of 0000:4b:00.0\n  b: port of VF 1 of 0000:4b:00.0",

@@ -131,7 +131,7 @@ pub fn iface_plan(
     let mut switches = false;
     match wanted.mode {
         Some(Mode::Connected) if !interface.can_connect => plan.refused.push(format!(
-            "{name}: connected mode is configured, but the driver has none (by its address: enhanced IPoIB of mlx5, or MLNX_OFED 23.07 and later). Set mode = \"datagram\", or load ib_ipoib with ipoib_enhanced=0 if that parameter exists"
+            "{name}: connected mode is configured, but the driver does not support it (the hardware address is that of enhanced IPoIB of mlx5, or of MLNX_OFED 23.07 and later). To fix: set mode = \"datagram\", or load ib_ipoib with ipoib_enhanced=0 if that parameter exists"
         )),
         Some(asked) if interface.mode != Some(asked) => {
             plan.steps.push(IfaceStep::SetMode { mode: asked });
@@ -149,8 +149,12 @@ pub fn iface_plan(
             && interface.mtu.is_some_and(|now| now < mtu);
         if mtu > limit {
             let word = mode.map_or("this", Mode::word);
+            let or = match interface.can_connect && mtu <= Mode::Connected.largest_mtu() {
+                true => ", or mode = \"connected\" too",
+                false => "",
+            };
             plan.refused.push(format!(
-                "{name}: an MTU of {mtu} is configured, but the maximum in {word} mode is {limit}: set mode = \"connected\" too, or a smaller mtu"
+                "{name}: an MTU of {mtu} is configured, but the maximum in {word} mode is {limit}. To fix: set mtu to {limit} or less{or}"
             ));
         } else if switches || interface.mtu != Some(mtu) && !held {
             // A change of mode changes the MTU too.
@@ -176,7 +180,7 @@ pub fn iface_plan(
                 plan.steps.push(IfaceStep::AddChild { pkey: *pkey, name: child });
             }
             Some(child) => plan.refused.push(format!(
-                "{name}: P_Key child {pkey} would be named {child}, but another interface has that name: set another name for the child (interface.partition.name)"
+                "{name}: P_Key child {pkey} would be named {child}, but another interface has that name: choose another one (interface.partition.name)"
             )),
             None => plan.refused.push(format!("{name}: no name is possible for P_Key child {pkey}")),
         }
@@ -375,7 +379,7 @@ mod tests {
         let text = "[[interface]]\nmatch.name = \"*\"\nmode = \"connected\"\nmtu = 65520\n";
         let (steps, refused) = planned(text, &enhanced, std::slice::from_ref(&enhanced));
         assert_eq!(steps, [""; 0]);
-        assert!(refused[0].contains("the driver has none"), "{refused:?}");
+        assert!(refused[0].contains("the driver does not support it"), "{refused:?}");
         assert!(refused[1].contains("the maximum in datagram mode is 4092"), "{refused:?}");
     }
 

@@ -33,6 +33,11 @@ impl PfSteps {
         !steps.is_empty() || !deferred.is_empty() || problem.is_some()
     }
 
+    /// Something would be done, or the PF is not in a state in which it could be.
+    fn is_change(&self) -> bool {
+        !self.plan.steps.is_empty() || self.plan.problem.is_some()
+    }
+
     /// What is not as it is meant to be.
     #[must_use]
     pub fn findings(&self) -> Vec<Finding> {
@@ -82,6 +87,8 @@ pub enum DryRunVerdict {
     NothingToDo,
     /// Something would be done, or waited for.
     WouldChange,
+    /// Nothing would be done now: what is not as planned is in use.
+    Deferred,
     /// It would fail.
     WouldFail,
 }
@@ -93,8 +100,10 @@ impl DryRunVerdict {
     pub fn of(pfs: &[PfSteps], unresolved: &[Unresolved]) -> Self {
         if unresolved.iter().any(|pf| !pf.may_pass) {
             Self::WouldFail
-        } else if !unresolved.is_empty() || pfs.iter().any(PfSteps::is_pending) {
+        } else if !unresolved.is_empty() || pfs.iter().any(PfSteps::is_change) {
             Self::WouldChange
+        } else if pfs.iter().any(PfSteps::is_pending) {
+            Self::Deferred
         } else {
             Self::NothingToDo
         }
@@ -105,7 +114,7 @@ impl DryRunVerdict {
     pub const fn exit(self) -> Exit {
         match self {
             Self::NothingToDo => Exit::Good,
-            Self::WouldChange => Exit::Exceptions,
+            Self::WouldChange | Self::Deferred => Exit::Exceptions,
             Self::WouldFail => Exit::NotReady,
         }
     }

@@ -2,7 +2,7 @@
 //! that `journalctl MESSAGE_ID=...` finds them in every release. README.md and
 //! the man page list them; the identifiers are promised.
 
-/// `boot` began. Fields: IBPROV_VERSION, IBPROV_DEADLINE_SEC.
+/// `boot` began. Fields: IBPROV_VERSION, IBPROV_TIMEOUT_SEC.
 pub const STARTED: &str = "2b7b0b9e903d414e8c596726a282c880";
 /// A step changed something on the host. Fields: IBPROV_STEP; IBPROV_TOOK_USEC where
 /// it is one of `boot` or `iface`; what it was done to: IBPROV_MODULE, IBPROV_PCI,

@@ -51,7 +51,9 @@ impl fmt::Display for GuidLack {
 impl fmt::Display for GuestLack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoFunction => f.write_str("no such PCI function (yet)"),
+            Self::NoFunction => f.write_str(
+                "no PCI function has this address; the guest is started when one appears",
+            ),
             Self::Unclear(why) | Self::Plan(why) => f.write_str(why),
             Self::NoPf(pf) => write!(f, "the PF {pf} is absent"),
             Self::NoPfDriver(pf) => write!(f, "no driver is bound to the PF {pf}"),

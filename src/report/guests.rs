@@ -388,7 +388,7 @@ mod tests {
             json(&absent),
             serde_json::json!({
                 "vf": null, "pci": "0000:4b:00.1", "reached": null,
-                "reason": "no such PCI function (yet)",
+                "reason": "no PCI function has this address; the guest is started when one appears",
             })
         );
         assert_eq!(json(&right)["reason"], serde_json::Value::Null);
@@ -406,7 +406,7 @@ mod tests {
         assert_eq!(
             report.to_text(),
             "0 of 1 guests up\n  domain vm: waits: why\n      \
-             function 0000:4b:00.1: absent: no such PCI function (yet)\n      \
+             function 0000:4b:00.1: absent: no PCI function has this address; the guest is started when one appears\n      \
              function 0000:4b:00.1: absent: right\n"
         );
     }

@@ -75,6 +75,20 @@ impl Lack {
             Self::Address => "address",
         }
     }
+
+    /// The state of a port that lacks it: `no LID`.
+    #[must_use]
+    pub const fn lacking(self) -> &'static str {
+        match self {
+            Self::Rung(rung) => rung.lacking(),
+            Self::Answer => "state unknown",
+            Self::Link => "no link",
+            Self::Active => "not active",
+            Self::Up => "netdev down",
+            Self::Carrier => "no carrier",
+            Self::Address => "no address",
+        }
+    }
 }
 
 /// How a wait went, in one word.
@@ -200,7 +214,7 @@ impl OnlinePort {
         if self.progress.is_ethernet() {
             return format!("{name}: in Ethernet mode, not waited for");
         }
-        let Some(missing) = self.lack.map(Lack::word) else {
+        let Some(lacking) = self.lack.map(Lack::lacking) else {
             let lid = self.lid.map(|lid| format!(", LID {lid}")).unwrap_or_default();
             let addresses: String = self.addresses.iter().map(|a| format!(", {a}")).collect();
             return format!("{name}: online{lid}{addresses}");
@@ -210,10 +224,7 @@ impl OnlinePort {
             Some(sec) if sec > 0 => format!(", for {sec} s"),
             _ => String::new(),
         };
-        format!(
-            "{name}: {missing} is missing: {}{since}",
-            cause.unwrap_or("the cause is not known")
-        )
+        format!("{name}: {lacking}: {}{since}", cause.unwrap_or("the cause is unknown"))
     }
 }
 
@@ -242,9 +253,8 @@ impl Report for OnlineReport {
             let code = if unknown { Code::NoSuchPort } else { Code::PortNotOnline };
             let mut cause = port.cause.iter().map(|cause| cause.text.as_str());
             let cause = cause.find(|text| !text.is_empty());
-            let lack = port.lack.map_or("", Lack::word);
-            let message =
-                format!("{lack} is missing: {}", cause.unwrap_or("the cause is not known"));
+            let lacking = port.lack.map_or("not online", Lack::lacking);
+            let message = format!("{lacking}: {}", cause.unwrap_or("the cause is unknown"));
             let advice = port.cause.iter().flat_map(|cause| cause.advice.clone());
             Some(Finding::new(code, severity, message).about(port.progress.label()).advise(advice))
         };

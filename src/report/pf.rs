@@ -245,7 +245,7 @@ impl PfReport {
             }
         }
         if self.verdict == PfVerdict::Interrupted {
-            let message = "a signal ended the run before its time";
+            let message = "a signal interrupted the run";
             findings.push(Finding::warning(Code::Interrupted, message).about(self.pf));
         }
         let is_left = findings.is_empty() && self.verdict == PfVerdict::NotRight;
@@ -297,7 +297,7 @@ impl PfReport {
         };
         if let (true, Some(why)) = (self.vfs.is_empty(), &why) {
             return format!(
-                "PF {}: nothing known of its VFs{why} after {took}, {changed}",
+                "PF {}: the state of its VFs is unknown{why} after {took}, {changed}",
                 self.pf
             );
         }
@@ -430,7 +430,10 @@ impl Unresolved {
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let mut lines = vec![format!("{} ({}): no change is possible:", self.which, self.origin)];
-        lines.extend(self.errors.iter().map(|error| format!("  error: {}", error.message)));
+        for error in &self.errors {
+            lines.push(format!("  error: {}", error.message));
+            lines.extend(error.advice.iter().map(|advice| format!("    do: {}", advice.text)));
+        }
         lines
     }
 
@@ -536,7 +539,7 @@ mod tests {
         report.hindrance.problem = Some(PfProblem::Busy { lock, owner: Some(2420) });
         assert_eq!(
             report.headline(),
-            "PF 0000:4b:00.0: nothing known of its VFs (/run/ibprov/lock/pf-0000:4b:00.0 was held by process 2420, or by a child that it left, until the deadline: see `journalctl -u 'ibprov-pf@*'`) after 16.668 s, nothing changed"
+            "PF 0000:4b:00.0: the state of its VFs is unknown (/run/ibprov/lock/pf-0000:4b:00.0 was held by process 2420, or by a child that it left, until the deadline: see `journalctl -u 'ibprov-pf@*'`) after 16.668 s, nothing changed"
         );
     }
 
@@ -595,7 +598,7 @@ mod tests {
             netdev: None,
             cause: Some(cause),
         };
-        let text = "its policy is Down instead of Follow; the kernel: it is tired";
+        let text = "the link state is Down instead of Follow; the kernel: it is tired";
         assert_eq!(
             vf.line(),
             format!("VF 3: not as planned (state: guid, expected: verified): {text}")

@@ -11,7 +11,7 @@ use crate::names::PciAddress;
 pub enum PfProblem {
     /// It is not on the bus.
     #[error(
-        "no PCI function at this address: the adapter may be in another slot, see `lspci -D -d 15b3:`"
+        "no PCI function has this address; the adapter may be in another slot, see `lspci -D -d 15b3:`"
     )]
     Absent,
     /// No driver is bound to it.
@@ -28,7 +28,7 @@ pub enum PfProblem {
     NoSriov,
     /// It cannot have so many VFs.
     #[error(
-        "{wanted} VFs are wanted and sriov_totalvfs is {total}: raise NUM_OF_VFS with `mlxconfig -d PF set NUM_OF_VFS={wanted}`, then reset the card or reboot"
+        "{wanted} VFs are planned, but sriov_totalvfs is {total}. To fix: `mlxconfig -d PF set NUM_OF_VFS={wanted}`, then reset the adapter or reboot"
     )]
     TooMany {
         /// Number of VFs in the plan.
@@ -43,23 +43,23 @@ pub enum PfProblem {
     Ethernet,
     /// Its RDMA device is not there yet, or not the netdev through which its
     /// VFs are administered.
-    #[error("{}", if *.netdev { NO_NETDEV } else { "its driver has registered no RDMA device; see dmesg" })]
+    #[error("{}", if *.netdev { NO_NETDEV } else { "the driver of the PF has registered no RDMA device; see dmesg" })]
     NotReady {
         /// It is the netdev that is missing.
         netdev: bool,
     },
     /// What it administers for its VFs is not known, so nothing can be compared.
     #[error(
-        "the settings of its VFs cannot be read: {why}. The driver or the firmware may hang: see dmesg and `ibprov status`"
+        "the settings of the VFs at the PF cannot be read: {why}. The driver or the firmware may hang: see dmesg and `ibprov status`"
     )]
     Unreadable {
         /// What was tried, and the answer; in JSON `reason`.
         #[serde(rename = "reason")]
         why: String,
     },
-    /// mlx4 makes its VFs when the driver is loaded.
+    /// mlx4 creates its VFs when the driver is loaded.
     #[error(
-        "mlx4_core makes its VFs when it is loaded: {wanted} are wanted and {present} are there; set `options mlx4_core num_vfs={wanted} probe_vf={wanted}` in /etc/modprobe.d, rebuild the initrd if mlx4_core is in it, and reboot"
+        "mlx4_core creates its VFs when it is loaded: {wanted} are planned and {present} are present. To fix: set `options mlx4_core num_vfs={wanted} probe_vf={wanted}` in /etc/modprobe.d, rebuild the initramfs if it contains mlx4_core, and reboot"
     )]
     Mlx4Count {
         /// Number of VFs in the plan.
@@ -80,7 +80,7 @@ pub enum PfProblem {
     },
 }
 
-const NO_SRIOV: &str = "it has no SR-IOV (sriov_totalvfs is 0 or missing): enable it in the firmware with `mlxconfig -d PF set SRIOV_EN=1 NUM_OF_VFS=N`, then reset the card or reboot; the server's own firmware set-up must have SR-IOV on too";
+const NO_SRIOV: &str = "the PF has no SR-IOV (sriov_totalvfs is 0 or missing). To fix: `mlxconfig -d PF set SRIOV_EN=1 NUM_OF_VFS=N`, then reset the adapter or reboot; SR-IOV has to be enabled in the firmware setup too";
 
 const NO_NETDEV: &str = "the PF has no IPoIB netdev, which is needed to set GUIDs of VFs (this host has no sriov/N files of MLNX_OFED): load ib_ipoib, and see dmesg";
 

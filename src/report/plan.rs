@@ -158,7 +158,7 @@ impl PlanReport {
     pub fn to_text(&self, all: bool) -> String {
         let mut text = String::new();
         if self.pfs.is_empty() {
-            text.push_str("no [[pf]] is configured: there is no plan\n");
+            text.push_str("no [[pf]] is configured, so that there is nothing to plan\n");
         }
         for pf in &self.pfs {
             pf.text(&mut text, all);
@@ -227,7 +227,7 @@ impl PlannedPf {
         } else {
             text.push_str("  would not be applied:\n");
         }
-        if let Some(bind) = self.bind.filter(|_| self.wanted > 0) {
+        if let Some(bind) = self.bind.filter(|bind| self.wanted > 0 && bind.is_on_host()) {
             text.push_str(&format!("  VFs are bound {bind}\n"));
         }
         if let Some(problem) = &self.problem {
@@ -254,7 +254,7 @@ impl PlannedPf {
             (change, "to change"),
             (remove, "to remove"),
             (defer, "deferred"),
-            (keep, "as wanted"),
+            (keep, "as planned"),
         ];
         words.extend(parts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")));
         words.push(match self.pinned {
@@ -274,7 +274,11 @@ const MOST_LINES: usize = 20;
 
 fn lines(text: &mut String, kind: &str, findings: &[Finding]) {
     for finding in findings.iter().take(MOST_LINES) {
-        text.push_str(&format!("  {kind}: {finding}\n"));
+        let mut head = format!("{kind}: ");
+        for line in finding.lines() {
+            text.push_str(&format!("  {head}{line}\n"));
+            head.clear();
+        }
     }
     if let Some(more) = findings.len().checked_sub(MOST_LINES).filter(|n| *n > 0) {
         text.push_str(&format!("  {kind}: and {more} more like these\n"));

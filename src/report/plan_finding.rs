@@ -1,14 +1,16 @@
+use super::advice::Advice;
 use super::common::{self, Code};
 use super::finding::Severity;
 use crate::names::template::Misfit;
 use crate::names::{Guid, GuidKind, PciAddress, VfIndex};
 
 /// Something about the plan of one PF: an error, which keeps ibprov from
-/// touching the PF, or a warning. Its text says what to do.
+/// touching the PF, or a warning. Its text says what is wrong, [`Finding::remedy`] what
+/// to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Finding {
     /// No such PF.
-    #[error("the PF is absent{}. It may appear later. Present: {}", shown_as(*.unregistered), list(.there))]
+    #[error("the PF is absent{}; it may appear later. PFs of this host: {}", shown_as(*.unregistered), list(.there))]
     Absent {
         /// Functions without an RDMA device, which could be it.
         unregistered: usize,
@@ -16,10 +18,10 @@ pub enum Finding {
         there: Vec<PciAddress>,
     },
     /// Its name fits several.
-    #[error("{} all have this name: use the PCI address", list(.0))]
+    #[error("the name fits several PFs: {}", list(.0))]
     Ambiguous(Vec<PciAddress>),
     /// Two `[[pf]]` mean one PF.
-    #[error("duplicate [[pf]] for {pci}, which is also named at {other}: keep one of the two")]
+    #[error("duplicate [[pf]] for {pci}, which is also named at {other}")]
     SamePf {
         /// The PF.
         pci: PciAddress,
@@ -27,7 +29,7 @@ pub enum Finding {
         other: String,
     },
     /// It is a VF.
-    #[error("{pci} is a VF of {physfn}: name the PF instead")]
+    #[error("{pci} is a VF of {physfn}, not a PF")]
     IsVf {
         /// The function that the configuration names.
         pci: PciAddress,
@@ -36,25 +38,25 @@ pub enum Finding {
     },
     /// It manages an NVSwitch.
     #[error(
-        "{0} manages an NVSwitch (SMDL=SW_MNG in its product data) and is nvidia-fabricmanager's: its VFs are none of ibprov's, remove this [[pf]]"
+        "{0} manages an NVSwitch (SMDL=SW_MNG in its product data): nvidia-fabricmanager uses it, and ibprov creates no VFs on it"
     )]
     NvSwitch(PciAddress),
-    /// It is another kind of card.
+    /// It is another kind of adapter.
     #[error("{0} is not an InfiniBand adapter, by its PCI class and by its driver")]
     NotHca(PciAddress),
     /// It is in Ethernet mode.
     #[error(
-        "the ports are in Ethernet mode, in which VFs have MAC addresses instead of GUIDs. Set InfiniBand with `mlxconfig -d {0} set LINK_TYPE_P1=1` and reset the firmware, or take the PF out of the configuration"
+        "the ports of {0} are in Ethernet mode, in which VFs have MAC addresses instead of GUIDs"
     )]
     Ethernet(PciAddress),
     /// It cannot have VFs at all.
     #[error(
-        "{0} has no SR-IOV capability (no sriov_totalvfs in sysfs): SR-IOV is disabled in its firmware (`mlxconfig -d {0} set SRIOV_EN=1 NUM_OF_VFS=N`, then reset the firmware), or the card has none"
+        "{0} has no SR-IOV capability (no sriov_totalvfs in sysfs): SR-IOV is disabled in its firmware, or the adapter does not support it"
     )]
     NoSriov(PciAddress),
     /// The firmware allows none.
     #[error(
-        "{wanted} VFs are planned, but SR-IOV is disabled in the firmware (sriov_totalvfs is 0). To enable it: `mlxconfig -d {pci} set SRIOV_EN=1 NUM_OF_VFS={wanted}`, then reset the firmware"
+        "{wanted} VFs are planned for {pci}, but SR-IOV is disabled in the firmware (sriov_totalvfs is 0)"
     )]
     SriovOff {
         /// The PF.
@@ -63,9 +65,7 @@ pub enum Finding {
         wanted: u16,
     },
     /// The firmware allows fewer.
-    #[error(
-        "{wanted} VFs are planned, but the firmware allows {total} (sriov_totalvfs). To raise the limit: `mlxconfig -d {pci} set SRIOV_EN=1 NUM_OF_VFS={wanted}`, then reset the firmware"
-    )]
+    #[error("{wanted} VFs are planned for {pci}, but the firmware allows {total} (sriov_totalvfs)")]
     TooManyVfs {
         /// The PF.
         pci: PciAddress,
@@ -75,9 +75,7 @@ pub enum Finding {
         total: u16,
     },
     /// vfio-pci without an IOMMU.
-    #[error(
-        "VF {vf} is planned for vfio-pci, but the IOMMU is off ({pci} has no iommu_group). Boot with intel_iommu=on iommu=pt (AMD: iommu=pt), and enable VT-d or AMD-Vi in the firmware setup"
-    )]
+    #[error("VF {vf} is planned for vfio-pci, but the IOMMU is off ({pci} has no iommu_group)")]
     NoIommu {
         /// The PF.
         pci: PciAddress,
@@ -85,9 +83,7 @@ pub enum Finding {
         vf: VfIndex,
     },
     /// The pins cannot be read, so nobody knows what the VFs were given.
-    #[error(
-        "cannot read the pin file {path}: {why}. Correct the file, or remove it to use the GUIDs of the configuration"
-    )]
+    #[error("cannot read the pin file {path}: {why}")]
     Pins {
         /// The pin file.
         path: String,
@@ -96,9 +92,9 @@ pub enum Finding {
     },
     /// The pins are another host's.
     #[error(
-        "the pins are not this host's: {path} is of host {}, this is {}, and none of this host's cards is in it{}: an image was cloned, most likely: `ibprov plan --pin --replace` gives this host GUIDs of its own; or put its own file back; if the file is its own, and both its name and its cards are new, remove the line \"host = \" from it",
+        "the pin file {path} belongs to another host, probably because an image was cloned: it names host {}, this host is {}, and the file lists none of its adapters{}",
         quoted(.then), .now.as_deref().map_or_else(|| "a host without a name of its own".to_owned(), quoted),
-        if *.undecided { ", as far as they have registered an RDMA device (yet)" } else { "" }
+        if *.undecided { " that have registered an RDMA device" } else { "" }
     )]
     ForeignPins {
         /// The pin file.
@@ -107,15 +103,15 @@ pub enum Finding {
         then: String,
         /// This host, if its name is certain.
         now: Option<String>,
-        /// A card has no RDMA device yet, so its GUIDs are not known: it may be one of
+        /// An adapter has no RDMA device yet, so its GUIDs are not known: it may be one of
         /// those in the file.
         undecided: bool,
     },
     /// No number for `{host:BITS}`.
-    #[error("the host has no number for {{host:BITS}}: {0}: set host.number or host.number-file")]
+    #[error("the host has no number for {{host:BITS}} of guid.template: {0}")]
     HostNumber(String),
     /// A number does not fit its field.
-    #[error("VF {vf}{}: {why}: make the field of guid.template wider", and_more(*.more))]
+    #[error("VF {vf}{}: {why}", and_more(*.more))]
     Template {
         /// The first VF.
         vf: VfIndex,
@@ -148,7 +144,7 @@ pub enum Finding {
     },
     /// An offset to a GUID that is not known.
     #[error(
-        "the GUIDs of VFs are offsets to the PF's port GUID, but {0} has none (yet): it appears with the RDMA device"
+        "the GUIDs of VFs are offsets to the PF's port GUID, which is unknown until {0} has an RDMA device"
     )]
     NoBase(PciAddress),
     /// An offset leads out of 64 bits.
@@ -193,7 +189,7 @@ pub enum Finding {
         /// Which GUID it is over there.
         other_kind: GuidKind,
     },
-    /// A card, or a VF that no plan is for, has it.
+    /// An adapter, or a VF without a plan, has it.
     #[error(
         "VF {vf}: the {kind} GUID {guid} is already the {other_kind} GUID of {other} on this host"
     )]
@@ -223,7 +219,7 @@ pub enum Finding {
     },
     /// A pattern for the names of VFs needs a name of the PF that is not known.
     #[error(
-        "the pattern for its VFs' {what} names needs a name of the PF that is not there (yet): it comes with its RDMA device and its netdev"
+        "the pattern for the {what} names of VFs refers to a name of the PF, which is unknown until the PF has its RDMA device and its netdev"
     )]
     NoPfName {
         /// `netdev` or `RDMA device`.
@@ -231,7 +227,7 @@ pub enum Finding {
     },
     /// A pattern gives what is no name, or a name that is too long.
     #[error(
-        "VF {vf}: {name:?} is no name for its {what}: at most {} letters, digits, '_', '-' and '.': write a shorter pattern", if *.what == "netdev" { 15 } else { 63 }
+        "VF {vf}: {name:?} is not a valid {what} name: expected at most {} letters, digits, '_', '-' and '.'", if *.what == "netdev" { 15 } else { 63 }
     )]
     BadName {
         /// The VF.
@@ -243,7 +239,7 @@ pub enum Finding {
     },
     /// A pattern gives a name of the kernel's own.
     #[error(
-        "VF {vf}: its {what} name would be {name}, which the kernel gives to whichever device comes first: put a letter between, as in \"{{netdev}}v{{vf}}\""
+        "VF {vf}: the {what} name would be {name}, which the kernel itself assigns to the first free device"
     )]
     KernelsName {
         /// The VF.
@@ -254,9 +250,7 @@ pub enum Finding {
         name: String,
     },
     /// Two patterns give one name, or a PF has it.
-    #[error(
-        "VF {vf}: the {what} name would be {name}, which is that of {other}: choose another pattern for one of them"
-    )]
+    #[error("VF {vf}: the {what} name would be {name}, which is that of {other}")]
     SameName {
         /// The VF.
         vf: VfIndex,
@@ -295,7 +289,7 @@ pub enum Finding {
     },
     /// The host's number is that of a name that may change (a warning).
     #[error(
-        "the host's number comes from the name {}, which is neither in /etc/hostname nor on the kernel command line (systemd.hostname=): DHCP may change it, and the GUIDs with it. Set one of the two, or host.number, or pin the GUIDs (ibprov plan --pin)",
+        "the host's number comes from the name {}, which is neither in /etc/hostname nor on the kernel command line (systemd.hostname=): DHCP may change the name, and the GUIDs with it",
         quoted(.0)
     )]
     TransientName(String),
@@ -320,7 +314,7 @@ pub enum Finding {
     /// The configuration gives nothing any more (a warning: the pin holds).
     #[error("drift: the configuration no longer gives GUIDs; the pinned ones stay in use: {0}")]
     DriftNothing(Box<Self>),
-    /// Another card than when it was pinned (a warning: the pin holds).
+    /// Another adapter than when it was pinned (a warning: the pin holds).
     #[error(
         "drift: the adapter was replaced after the GUIDs were pinned (port GUID {then} then, {now} now); the pinned GUIDs stay in use"
     )]
@@ -337,7 +331,94 @@ impl Finding {
     #[must_use]
     pub fn told(&self, object: &str) -> common::Finding {
         let severity = if self.is_error() { Severity::Error } else { Severity::Warning };
-        common::Finding::new(self.code(), severity, self.to_string()).about(object)
+        let finding = common::Finding::new(self.code(), severity, self.to_string());
+        finding.about(object).advise(self.remedy())
+    }
+
+    /// What to do about it, in the order to try; empty where only time helps.
+    #[must_use]
+    pub fn remedy(&self) -> Vec<Advice> {
+        let enable = |pci: &PciAddress, vfs: String| {
+            Advice::permanent(format!(
+                "mlxconfig -d {pci} set SRIOV_EN=1 NUM_OF_VFS={vfs}, then reset the firmware"
+            ))
+        };
+        let change = |text: &str| vec![Advice::permanent(text)];
+        match self {
+            Self::Absent { .. } => vec![Advice::look("lspci -Dnn -d 15b3:")],
+            Self::NoBase(_) | Self::NoPfName { .. } => {
+                vec![Advice::look(
+                    "ibprov status: is the driver bound, and did it register an RDMA device",
+                )]
+            }
+            Self::Ambiguous(_) => change("name the PF by its PCI address"),
+            Self::SamePf { .. } => change("keep one of the two [[pf]]"),
+            Self::IsVf { physfn, .. } => change(&format!("name the PF {physfn} instead")),
+            Self::NvSwitch(_) | Self::NotHca(_) => change("remove this [[pf]]"),
+            Self::Ethernet(pci) => vec![
+                Advice::permanent(format!(
+                    "mlxconfig -d {pci} set LINK_TYPE_P1=1, then reset the firmware"
+                )),
+                Advice::permanent("or remove this [[pf]]"),
+            ],
+            Self::NoSriov(pci) => vec![enable(pci, "N".to_owned())],
+            Self::SriovOff { pci, wanted } | Self::TooManyVfs { pci, wanted, .. } => {
+                vec![enable(pci, wanted.to_string())]
+            }
+            Self::NoIommu { .. } => change(
+                "boot with intel_iommu=on iommu=pt (AMD: iommu=pt), and enable VT-d or AMD-Vi in the firmware setup",
+            ),
+            Self::Pins { .. } => {
+                change("correct the file, or remove it to use the GUIDs of the configuration")
+            }
+            Self::ForeignPins { .. } => vec![
+                Advice::permanent("ibprov plan --pin --replace gives this host GUIDs of its own"),
+                Advice::permanent("or restore the pin file of this host"),
+                Advice::permanent(
+                    "or, if both the name and the adapters of this host are new, remove the line \"host = \" from the file",
+                ),
+            ],
+            Self::HostNumber(_) => change("set host.number or host.number-file"),
+            Self::Template { .. } => change("make that field of guid.template wider"),
+            Self::Missing { what, .. } => change(&format!("extend the {what}, or lower vfs")),
+            Self::Nothing { .. } => {
+                change("add guid.template, guid.list, guid.range or guid.offset to this [[pf]]")
+            }
+            Self::Overflow { .. } => change("choose a smaller guid.offset"),
+            Self::Zero { .. } | Self::AllOnes { .. } => {
+                change("choose another GUID, for example one that begins with 02")
+            }
+            Self::Duplicate { .. } | Self::Hardware { .. } => {
+                change("change one of the two, or the template that gives them")
+            }
+            Self::Twin { .. } => change("change one of the two port GUIDs in another bit"),
+            Self::BadName { .. } => change("write a shorter pattern"),
+            Self::KernelsName { .. } => {
+                change("put a letter between name and number, as in \"{netdev}v{vf}\"")
+            }
+            Self::SameName { .. } => change("choose another pattern for one of the two"),
+            Self::Group { .. } | Self::NotLocal { .. } => {
+                change("choose GUIDs whose first byte is 02")
+            }
+            Self::TransientName(_) => change(
+                "set the name in /etc/hostname, or set host.number, or pin the GUIDs: ibprov plan --pin",
+            ),
+            Self::DriftNothing(why) => why.remedy(),
+            Self::Drift { .. } | Self::OtherCard { .. } => vec![
+                Advice::look("ibprov plan shows what is pinned and what is configured"),
+                Advice::permanent("ibprov plan --pin keeps the pinned GUIDs for this adapter"),
+                Advice::permanent("ibprov plan --pin --replace pins the configured GUIDs"),
+            ],
+        }
+    }
+
+    /// The finding and its remedy, as text for people: the first line says what is wrong.
+    pub fn lines(&self) -> impl Iterator<Item = String> {
+        // What to do about drift is printed once, below all PFs.
+        let is_below = matches!(self, Self::Drift { .. } | Self::OtherCard { .. });
+        let remedy = if is_below { Vec::new() } else { self.remedy() };
+        let remedy = remedy.into_iter().map(|advice| format!("  do: {}", advice.text));
+        [self.to_string()].into_iter().chain(remedy)
     }
 
     /// True if the PF must not be touched; false for a warning.

@@ -220,17 +220,17 @@ impl std::fmt::Display for NotExpected {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::NvSwitchManagement => f.write_str(
-                "it manages an NVSwitch (SMDL=SW_MNG in its product data) and belongs to nvidia-fabricmanager",
+                "manages an NVSwitch (SMDL=SW_MNG in its product data) for nvidia-fabricmanager",
             ),
-            Self::NotListed => f.write_str("boot.ports is \"listed\", and no [[port]] names it"),
-            Self::Ignored { by } => write!(f, "boot.ignore names it ({by})"),
-            Self::HandedOver { driver } => write!(f, "it is bound to {driver}"),
+            Self::NotListed => f.write_str("not listed in any [[port]] (boot.ports is \"listed\")"),
+            Self::Ignored { by } => write!(f, "ignored by boot.ignore ({by})"),
+            Self::HandedOver { driver } => write!(f, "bound to {driver}"),
             Self::DriverOverride { driver } => {
-                write!(f, "its driver_override is {driver:?}")
+                write!(f, "driver_override is {driver:?}")
             }
-            Self::VfOfThisHost { physfn } => write!(f, "it is a VF of {physfn} on this host"),
+            Self::VfOfThisHost { physfn } => write!(f, "VF of {physfn} on this host"),
             Self::DriverDenied { module, by } => {
-                write!(f, "its driver {module} is deny-listed by {by}")
+                write!(f, "the driver {module} is deny-listed by {by}")
             }
         }
     }

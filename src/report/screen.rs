@@ -66,6 +66,36 @@ impl Screen {
     }
 }
 
+impl Screen {
+    /// `text`, each line broken where the screen ends; what follows is indented two columns
+    /// further than its line.
+    #[must_use]
+    pub fn page(self, text: &str) -> String {
+        let Some(columns) = self.columns else { return text.to_owned() };
+        let mut page = String::new();
+        for line in text.lines() {
+            let start = line.trim_start();
+            if textwrap::core::display_width(line) <= columns || line.contains('\u{1b}') {
+                page.push_str(line);
+                page.push('\n');
+                continue;
+            }
+            let indent = &line[..line.len() - start.len()];
+            let further = format!("{indent}  ");
+            let options = textwrap::Options::new(columns.max(40))
+                .initial_indent(indent)
+                .subsequent_indent(&further)
+                .break_words(false)
+                .word_splitter(textwrap::WordSplitter::NoHyphenation);
+            for part in textwrap::wrap(start, options) {
+                page.push_str(&part);
+                page.push('\n');
+            }
+        }
+        page
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,6 +113,17 @@ mod tests {
             ]
         );
         assert_eq!(Screen::default().wrapped("  why: ", text), [format!("  why: {text}")]);
+    }
+
+    #[test]
+    fn a_page_breaks_long_lines_only_and_keeps_their_indent() {
+        let text = "head\n  error: the port is up, and no subnet manager has configured it\n";
+        let screen = Screen { columns: Some(40), colour: false };
+        assert_eq!(
+            screen.page(text),
+            "head\n  error: the port is up, and no subnet\n    manager has configured it\n"
+        );
+        assert_eq!(Screen::default().page(text), text);
     }
 
     #[test]

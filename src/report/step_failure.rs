@@ -64,8 +64,10 @@ impl fmt::Display for StepFailure {
             Self::ProbeHangs => {
                 write!(f, "cannot read driver_override: a probe by another driver hangs")
             }
-            Self::NoSuchVf => write!(f, "the VF is not there any more"),
-            Self::Unexpected { answer } => write!(f, "an unexpected answer: {answer}"),
+            Self::NoSuchVf => write!(f, "the VF has disappeared"),
+            Self::Unexpected { answer } => {
+                write!(f, "the child process gave an unexpected answer: {answer}")
+            }
         }
     }
 }

@@ -77,7 +77,7 @@ impl fmt::Display for VfCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NetdevAway => {
-                write!(f, "its netdev is in another network namespace, and is not looked at")
+                write!(f, "the netdev is in another network namespace, where it is not verified")
             }
             Self::Lacks { lack, why, kernel } => {
                 write!(f, "{lack}")?;
@@ -89,11 +89,11 @@ impl fmt::Display for VfCause {
                         ": {step}: {failure}; mlx4_core does not bind VFs from number probe_vf on"
                     )?,
                     Some(WhyLacking::Dropped) => {
-                        write!(f, ", although setting it succeeded: the firmware ignored it")?;
+                        write!(f, ", although the write succeeded: the firmware ignored it")?;
                     }
                     Some(WhyLacking::OthersGoOn) => write!(
                         f,
-                        ", although it was bound after they were set: the VF's firmware goes on with others; a reset of the VF or the card may help"
+                        ", although the VF was bound after its GUIDs were set: the firmware of the VF still uses other GUIDs. To fix: reset the VF or the adapter"
                     )?,
                 }
                 write!(f, "{}", Kernel(kernel.as_ref()))
@@ -117,17 +117,23 @@ impl NumberFailed {
     /// mlx5's firmware answers).
     const fn meaning(&self) -> &'static str {
         match (&self.failure, self.failure.errno()) {
-            (StepFailure::Unfinished, _) => "the driver hangs in making or removing VFs; see dmesg",
+            (StepFailure::Unfinished, _) => {
+                "the driver hangs while it creates or removes VFs; see dmesg"
+            }
             (_, Some(Errno::ENOSPC)) => {
                 "the firmware has no room for so many VFs: lower the number or raise NUM_OF_VFS with mlxconfig"
             }
-            (_, Some(Errno::ERANGE)) => "more than sriov_totalvfs: raise NUM_OF_VFS with mlxconfig",
-            (_, Some(Errno::ENOMEM)) => {
-                "the bridge above has no room for the VFs' memory: enable SR-IOV in the server's firmware set-up, or boot with pci=realloc"
+            (_, Some(Errno::ERANGE)) => {
+                "the number exceeds sriov_totalvfs: raise NUM_OF_VFS with mlxconfig"
             }
-            (_, Some(Errno::EBUSY)) => "another process has changed the number in between",
-            (_, Some(Errno::ENOENT)) => "the driver has let go of the PF, or cannot do SR-IOV",
-            _ => "see dmesg for the PF",
+            (_, Some(Errno::ENOMEM)) => {
+                "the bridge above has no room for the VFs' memory: enable SR-IOV in the firmware setup, or boot with pci=realloc"
+            }
+            (_, Some(Errno::EBUSY)) => "another process has changed the number in the meantime",
+            (_, Some(Errno::ENOENT)) => {
+                "the driver was unbound from the PF, or does not support SR-IOV"
+            }
+            _ => "dmesg may show what the driver of the PF reported",
         }
     }
 }

@@ -119,14 +119,14 @@ impl fmt::Display for GuidAtPf {
         let Self { which, is, planned } = self;
         match is {
             Some(is) => write!(f, "the {which} at the PF is {is} instead of {planned}"),
-            None => write!(f, "the {which} at the PF cannot be read; wanted is {planned}"),
+            None => write!(f, "the {which} at the PF cannot be read; planned is {planned}"),
         }
     }
 }
 
 impl fmt::Display for OtherGuid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "its {} is {} instead of {}", self.which, self.is, self.planned)
+        write!(f, "the {} of the VF is {} instead of {}", self.which, self.is, self.planned)
     }
 }
 
@@ -136,7 +136,7 @@ impl fmt::Display for OtherDriver {
             driver.map_or("none", String::as_str)
         }
         let (is, planned) = (name(self.is.as_ref()), name(self.planned.as_ref()));
-        write!(f, "its driver is {is} instead of {planned}")
+        write!(f, "the driver is {is} instead of {planned}")
     }
 }
 
@@ -153,33 +153,33 @@ impl fmt::Display for VfLack {
             }
             Self::NotGranted { planned, in_force } => write!(
                 f,
-                "the subnet manager has not granted its port GUID {planned}: {in_force} is in force"
+                "the subnet manager has not granted the port GUID {planned}: {in_force} is in force"
             ),
             Self::Policy { is, planned } => {
-                write!(f, "its policy is {} instead of {}", is.word(), planned.word())
+                write!(f, "the link state is {} instead of {}", is.word(), planned.word())
             }
             Self::Driver(driver) => driver.fmt(f),
             Self::NoRdmaDevice { driver } => {
-                write!(f, "{driver} is bound and has registered no RDMA device")
+                write!(f, "the driver {driver} is bound, but has registered no RDMA device")
             }
             Self::HalfBound { driver } => write!(
                 f,
-                "{driver} is bound and has no RDMA device: the probe of its RDMA half failed or was interrupted"
+                "the driver {driver} is bound, but the VF has no RDMA device: the probe of the auxiliary RDMA device failed or was interrupted"
             ),
             Self::NoNetdev => write!(f, "ib_ipoib has not created a netdev for the VF"),
             Self::Shows(guid) => guid.fmt(f),
             Self::Unread(VfGuid::Port) => {
-                write!(f, "its port GUID (GID 0) cannot be read, so it is not verified")
+                write!(f, "the port GUID (GID 0) cannot be read, so that the VF is not verified")
             }
             Self::Netdev { is, planned } => write!(
                 f,
-                "its netdev is called {is} instead of {planned}: it gets its name when it comes and is down: {ANEW}"
+                "the netdev is named {is} instead of {planned}; a netdev is renamed only when it appears. To fix: {ANEW}"
             ),
             Self::RdmaDevice { is, planned } => {
-                write!(f, "its RDMA device is called {is} instead of {planned}: {ANEW}")
+                write!(f, "the RDMA device is named {is} instead of {planned}. To fix: {ANEW}")
             }
             Self::Unread(which) => {
-                write!(f, "its {which} cannot be read, so it is not verified")
+                write!(f, "the {which} cannot be read, so that the VF is not verified")
             }
         }
     }

@@ -187,7 +187,7 @@ impl fmt::Display for VfStep {
             }
             Self::Policy { vf, from, to } => {
                 let from = from.map(Policy::word);
-                write!(f, "set policy of VF {vf} to {}{}", to.word(), was(from.as_ref()))
+                write!(f, "set link state of VF {vf} to {}{}", to.word(), was(from.as_ref()))
             }
             Self::Bind { vf, driver, after, rdma } => {
                 write!(f, "bind VF {vf} to {driver}")?;
@@ -235,7 +235,7 @@ fn line(group: &[&VfStep]) -> String {
         (VfStep::PortGuid { to, .. }, VfStep::PortGuid { to: end, .. }) => {
             format!("set the port GUIDs of {vfs}: {to} to {end}")
         }
-        (VfStep::Policy { to, .. }, _) => format!("set policy of {vfs} to {}", to.word()),
+        (VfStep::Policy { to, .. }, _) => format!("set link state of {vfs} to {}", to.word()),
         (VfStep::Bind { driver, .. }, VfStep::Bind { after, .. }) => {
             let way = if after.is_some() { "one after the other" } else { "in parallel" };
             format!("bind {vfs} to {driver}, {way}")
@@ -299,11 +299,11 @@ impl fmt::Display for Undone {
         match self {
             Self::Guids => write!(f, "its GUIDs are not as planned"),
             Self::Shows(guid) => guid.fmt(f),
-            Self::HalfBound => write!(f, "the RDMA half of its driver has not taken it"),
+            Self::HalfBound => write!(f, "the auxiliary RDMA driver is not bound to it"),
             Self::Driver(driver) => driver.fmt(f),
             Self::Policy { is, planned } => {
                 let is = is.map_or("unknown", Policy::word);
-                write!(f, "its policy is {is} instead of {}", planned.word())
+                write!(f, "the link state is {is} instead of {}", planned.word())
             }
         }
     }

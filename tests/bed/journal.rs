@@ -140,7 +140,7 @@ const PORT_LACK: &[&str] = &["PCI", "RDMA", "PORT", "GUID", "NETDEV", "RUNG", "M
 const VF: &[&[&str]] = &[&["PF", "VF", "GUID", "CAUSE"]];
 
 const PROMISED: &[Promise] = &[
-    (kinds::STARTED, &[&["VERSION", "DEADLINE_SEC"]], &[]),
+    (kinds::STARTED, &[&["VERSION", "TIMEOUT_SEC"]], &[]),
     (
         kinds::STEP_DONE,
         &[&["STEP", "PCI"], &["STEP", "NETDEV", "TOOK_USEC"], &["STEP", "TOOK_USEC"]],

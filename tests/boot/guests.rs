@@ -225,7 +225,10 @@ fn the_hook_lets_domains_start_only_on_vfs_that_are_right() {
 fn plan_is_not_held_by_a_pf_that_hangs() {
     let outcome = boot("guests");
     let said = outcome.file("hung");
-    assert!(said.contains("the settings of its VFs cannot be read: no answer in 5 s"), "{said}");
+    assert!(
+        said.contains("the settings of the VFs at the PF cannot be read: no answer in 5 s"),
+        "{said}"
+    );
     let times = outcome.file("hung.times");
     let (before, after) = times.trim().split_once(' ').expect("two times");
     let seconds = after.parse::<f64>().expect("time") - before.parse::<f64>().expect("time");

@@ -21,10 +21,10 @@ fn a_dry_run_says_what_would_be_loaded_and_awaited() {
              load the driver of 0000:01:00.0
              load mlx4_ib for 0000:02:00.0
         2. wait up to 150 s for each adapter:
-             0000:01:00.0: no driver, has to be named
-             0000:02:00.0: no RDMA device, has to be named
+             0000:01:00.0: no driver; expected state: named
+             0000:02:00.0: no RDMA device; expected state: named
         ready: mlx5_0 port 1 (0000:03:00.0) as ib0
-        not waited for: 0000:04:00.0: it is bound to pci-stub
+        not waited for: 0000:04:00.0: bound to pci-stub
         exit 1
     "#]]
     .assert_eq(&host.show(&["boot", "--dry-run"]));
@@ -47,7 +47,7 @@ fn a_dry_run_shows_vfs_and_settings_too_and_equal_lines_once() {
     expect![[r#"
         boot would do nothing, and wait for nothing
         ready: mlx5_0 port 1 (0000:4b:00.0) as ib0
-        not waited for: 0000:4b:00.1 and 15 more: it is a VF of 0000:4b:00.0 on this host
+        not waited for: 0000:4b:00.1 and 15 more functions: VF of 0000:4b:00.0 on this host
         exit 0
     "#]]
     .assert_eq(&host.show(&["boot", "--dry-run"]));
@@ -58,7 +58,7 @@ fn a_dry_run_shows_vfs_and_settings_too_and_equal_lines_once() {
     expect![[r#"
         boot would do this, in this order:
         1. wait up to 150 s for each adapter:
-             mlx5_0 port 1 (0000:4b:00.0): not configured, has to be configured
+             mlx5_0 port 1 (0000:4b:00.0): not configured; expected state: configured
         2. ib0: set MTU 2040 (/etc/ibprov/ibprov.toml:1)
         3. PF 0000:4b:00.0: in this order:
              1. unbind VFs 1-15 from mlx5_core, in parallel
@@ -81,9 +81,9 @@ fn the_sites_deny_list_is_obeyed_in_the_plan() {
         boot would do this, in this order:
         1. load mlx5_ib for 0000:01:00.0
         2. wait up to 150 s for each adapter:
-             0000:01:00.0: no RDMA device, has to be named
+             0000:01:00.0: no RDMA device; expected state: named
         not loaded: ib_ipoib: deny-listed by /etc/modprobe.d/site.conf:1
-        not waited for: 0000:02:00.0: its driver mlx4_core is deny-listed by /etc/modprobe.d/site.conf:2
+        not waited for: 0000:02:00.0: the driver mlx4_core is deny-listed by /etc/modprobe.d/site.conf:2
         exit 1
     "#]].assert_eq(&host.show(&["boot", "--dry-run"]));
 }
@@ -95,7 +95,7 @@ fn what_the_configuration_skips_is_not_waited_for() {
     host.function("0000:02:00.0", "15b3:1003", "028000", None);
     expect![[r#"
         boot would do nothing: no InfiniBand port is expected
-        not waited for: 0000:02:00.0: its driver mlx4_core is deny-listed by modules.exclude of the configuration
+        not waited for: 0000:02:00.0: the driver mlx4_core is deny-listed by modules.exclude of the configuration
         exit 0
     "#]]
     .assert_eq(&host.show(&["boot", "--dry-run"]));

@@ -4,8 +4,7 @@
 use crate::host::{Host, PF, PortSpec};
 
 const BRIDGE: &str = "0000:01:00.0";
-const WHY: &str =
-    "it manages an NVSwitch (SMDL=SW_MNG in its product data) and belongs to nvidia-fabricmanager";
+const WHY: &str = "manages an NVSwitch (SMDL=SW_MNG in its product data) for nvidia-fabricmanager";
 
 /// Product data with one field of the vendor's.
 fn product_data(field: &str) -> Vec<u8> {
@@ -147,7 +146,7 @@ fn its_interface_is_left_alone_without_a_failed_unit() {
         let by_hand = host.ibprov(&["iface", "ib9", "--dry-run"]);
         assert_eq!(by_hand.status.code(), Some(2));
         let other = host.show(&["iface", "ib0", "--dry-run"]);
-        assert!(other.contains("ib0: by "), "{other}");
+        assert!(other.contains("ib0: settings of "), "{other}");
     }
 }
 
@@ -162,7 +161,7 @@ fn a_plan_for_its_vfs_is_an_error() {
         for verb in [&["plan"][..], &["apply", "--dry-run"]] {
             let text = host.show(verb);
             let want = format!(
-                "{BRIDGE} manages an NVSwitch (SMDL=SW_MNG in its product data) and is nvidia-fabricmanager's: its VFs are none of ibprov's, remove this [[pf]]"
+                "{BRIDGE} manages an NVSwitch (SMDL=SW_MNG in its product data): nvidia-fabricmanager uses it, and ibprov creates no VFs on it"
             );
             assert!(text.contains(&want), "{text}");
             assert!(text.ends_with("exit 3\n"), "{text}");

@@ -173,52 +173,40 @@ fn plan() {
         &["plan"],
         &expect![[r#"
             PF 0000:10:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-              16 VFs planned, 16 present, 16 as wanted, GUIDs not pinned
-              VFs are bound at the same time: none is for the host's driver
+              16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
 
             PF 0000:11:00.0 mlx5_1 (/etc/ibprov/ibprov.toml:6)
-              16 VFs planned, 16 present, 16 as wanted, GUIDs not pinned
-              VFs are bound at the same time: none is for the host's driver
+              16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
 
             PF 0000:12:00.0 mlx5_2 (/etc/ibprov/ibprov.toml:11)
-              16 VFs planned, 16 present, 16 as wanted, GUIDs not pinned
-              VFs are bound at the same time: none is for the host's driver
+              16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
 
             PF 0000:13:00.0 mlx5_3 (/etc/ibprov/ibprov.toml:16)
-              16 VFs planned, 16 present, 16 as wanted, GUIDs not pinned
-              VFs are bound at the same time: none is for the host's driver
+              16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
 
             PF 0000:14:00.0 mlx5_4 (/etc/ibprov/ibprov.toml:21)
-              16 VFs planned, 16 present, 16 as wanted, GUIDs not pinned
-              VFs are bound at the same time: none is for the host's driver
+              16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
 
             PF 0000:15:00.0 mlx5_5 (/etc/ibprov/ibprov.toml:26)
-              16 VFs planned, 16 present, 16 as wanted, GUIDs not pinned
-              VFs are bound at the same time: none is for the host's driver
+              16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
 
             PF 0000:16:00.0 mlx5_6 (/etc/ibprov/ibprov.toml:31)
-              16 VFs planned, 16 present, 16 as wanted, GUIDs not pinned
-              VFs are bound at the same time: none is for the host's driver
+              16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
 
             PF 0000:17:00.0 mlx5_7 (/etc/ibprov/ibprov.toml:36)
-              16 VFs planned, 16 present, 16 as wanted, GUIDs not pinned
-              VFs are bound at the same time: none is for the host's driver
+              16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
 
             PF 0000:18:00.0 mlx5_8 (/etc/ibprov/ibprov.toml:41)
-              16 VFs planned, 16 present, 16 as wanted, GUIDs not pinned
-              VFs are bound at the same time: none is for the host's driver
+              16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
 
             PF 0000:19:00.0 mlx5_9 (/etc/ibprov/ibprov.toml:46)
-              16 VFs planned, 16 present, 16 as wanted, GUIDs not pinned
-              VFs are bound at the same time: none is for the host's driver
+              16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
 
             PF 0000:1a:00.0 mlx5_10 (/etc/ibprov/ibprov.toml:51)
-              16 VFs planned, 16 present, 16 as wanted, GUIDs not pinned
-              VFs are bound at the same time: none is for the host's driver
+              16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
 
             PF 0000:1b:00.0 mlx5_11 (/etc/ibprov/ibprov.toml:56)
-              16 VFs planned, 16 present, 16 as wanted, GUIDs not pinned
-              VFs are bound at the same time: none is for the host's driver
+              16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
             exit 0
         "#]],
     );
@@ -226,54 +214,83 @@ fn plan() {
         &degraded(),
         &["plan"],
         &expect![[r#"
+            80 columns:
             PF 0000:10:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-              16 VFs planned, 16 present, 16 as wanted, GUIDs not pinned
-              VFs are bound at the same time: none is for the host's driver
+              16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
 
             PF 0000:11:00.0 mlx5_1 (/etc/ibprov/ibprov.toml:6)
-              16 VFs planned, 16 present, 16 as wanted, GUIDs not pinned
-              VFs are bound at the same time: none is for the host's driver
+              16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
 
             PF 0000:12:00.0 mlx5_2 (/etc/ibprov/ibprov.toml:11)
-              16 VFs planned, 16 present, 16 as wanted, GUIDs not pinned
-              VFs are bound at the same time: none is for the host's driver
+              16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
 
             PF 0000:13:00.0 mlx5_3 (/etc/ibprov/ibprov.toml:16)
-              16 VFs planned, 16 present, 16 as wanted, GUIDs not pinned
-              VFs are bound at the same time: none is for the host's driver
+              16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
 
             PF 0000:14:00.0 mlx5_4 (/etc/ibprov/ibprov.toml:21)
-              16 VFs planned, 16 present, 1 deferred, 15 as wanted, GUIDs not pinned
-              VFs are bound at the same time: none is for the host's driver
-              ! VF 5 is left alone: its GUIDs are not as planned; it is in use: its use cannot be determined: /sys/bus/pci/devices/0000:14:00.6 has no iommu_group
+              16 VFs planned, 16 present, 1 deferred, 15 as planned, GUIDs not pinned
+              ! VF 5 is left alone: its GUIDs are not as planned; it is in use: its use
+                cannot be determined: /sys/bus/pci/devices/0000:14:00.6 has no iommu_group
 
             PF 0000:15:00.0 mlx5_5 (/etc/ibprov/ibprov.toml:26)
-              16 VFs planned, 16 present, 16 as wanted, GUIDs not pinned
-              VFs are bound at the same time: none is for the host's driver
+              16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
 
             PF 0000:16:00.0 mlx5_6 (/etc/ibprov/ibprov.toml:31)
-              16 VFs planned, 16 present, 16 as wanted, GUIDs not pinned
-              VFs are bound at the same time: none is for the host's driver
+              16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
 
             PF 0000:17:00.0 mlx5_7 (/etc/ibprov/ibprov.toml:36)
-              16 VFs planned, 16 present, 16 as wanted, GUIDs not pinned
-              VFs are bound at the same time: none is for the host's driver
+              16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
 
             PF 0000:18:00.0 mlx5_8 (/etc/ibprov/ibprov.toml:41)
-              16 VFs planned, 16 present, 16 as wanted, GUIDs not pinned
-              VFs are bound at the same time: none is for the host's driver
+              16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
 
             PF 0000:19:00.0 mlx5_9 (/etc/ibprov/ibprov.toml:46)
-              16 VFs planned, 16 present, 16 as wanted, GUIDs not pinned
-              VFs are bound at the same time: none is for the host's driver
+              16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
 
             PF 0000:1a:00.0 mlx5_10 (/etc/ibprov/ibprov.toml:51)
-              16 VFs planned, 16 present, 16 as wanted, GUIDs not pinned
-              VFs are bound at the same time: none is for the host's driver
+              16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
 
             PF 0000:1b:00.0 mlx5_11 (/etc/ibprov/ibprov.toml:56)
-              16 VFs planned, 16 present, 16 as wanted, GUIDs not pinned
-              VFs are bound at the same time: none is for the host's driver
+              16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
+            exit 1
+            100 columns:
+            PF 0000:10:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+              16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
+
+            PF 0000:11:00.0 mlx5_1 (/etc/ibprov/ibprov.toml:6)
+              16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
+
+            PF 0000:12:00.0 mlx5_2 (/etc/ibprov/ibprov.toml:11)
+              16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
+
+            PF 0000:13:00.0 mlx5_3 (/etc/ibprov/ibprov.toml:16)
+              16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
+
+            PF 0000:14:00.0 mlx5_4 (/etc/ibprov/ibprov.toml:21)
+              16 VFs planned, 16 present, 1 deferred, 15 as planned, GUIDs not pinned
+              ! VF 5 is left alone: its GUIDs are not as planned; it is in use: its use cannot be determined:
+                /sys/bus/pci/devices/0000:14:00.6 has no iommu_group
+
+            PF 0000:15:00.0 mlx5_5 (/etc/ibprov/ibprov.toml:26)
+              16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
+
+            PF 0000:16:00.0 mlx5_6 (/etc/ibprov/ibprov.toml:31)
+              16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
+
+            PF 0000:17:00.0 mlx5_7 (/etc/ibprov/ibprov.toml:36)
+              16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
+
+            PF 0000:18:00.0 mlx5_8 (/etc/ibprov/ibprov.toml:41)
+              16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
+
+            PF 0000:19:00.0 mlx5_9 (/etc/ibprov/ibprov.toml:46)
+              16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
+
+            PF 0000:1a:00.0 mlx5_10 (/etc/ibprov/ibprov.toml:51)
+              16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
+
+            PF 0000:1b:00.0 mlx5_11 (/etc/ibprov/ibprov.toml:56)
+              16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
             exit 1
         "#]],
     );
@@ -281,7 +298,7 @@ fn plan() {
         &failed(),
         &["plan"],
         &expect![[r#"
-            no [[pf]] is configured: there is no plan
+            no [[pf]] is configured, so that there is nothing to plan
             exit 0
         "#]],
     );
@@ -318,7 +335,7 @@ fn boot() {
             PF 0000:19:00.0: 16 VFs as planned, nothing to do
             PF 0000:1a:00.0: 16 VFs as planned, nothing to do
             PF 0000:1b:00.0: 16 VFs as planned, nothing to do
-            not waited for: 0000:10:00.1 and 191 more: it is bound to vfio-pci
+            not waited for: 0000:10:00.1 and 191 more functions: bound to vfio-pci
             exit 0
         "#]],
     );
@@ -326,9 +343,12 @@ fn boot() {
         &degraded(),
         &["boot", "--dry-run"],
         &expect![[r#"
+            80 columns:
             boot would do this, in this order:
             1. PF 0000:14:00.0: no change is possible while VFs are in use
-                 deferred: VF 5 is left alone: its GUIDs are not as planned; it is in use: its use cannot be determined: /sys/bus/pci/devices/0000:14:00.6 has no iommu_group
+                 deferred: VF 5 is left alone: its GUIDs are not as planned; it is in use:
+                   its use cannot be determined: /sys/bus/pci/devices/0000:14:00.6 has no
+                   iommu_group
             ready: mlx5_0 port 1 (0000:10:00.0) as ibp16s0
             ready: mlx5_1 port 1 (0000:11:00.0) as ibp17s0
             ready: mlx5_2 port 1 (0000:12:00.0) as ibp18s0
@@ -352,7 +372,37 @@ fn boot() {
             PF 0000:19:00.0: 16 VFs as planned, nothing to do
             PF 0000:1a:00.0: 16 VFs as planned, nothing to do
             PF 0000:1b:00.0: 16 VFs as planned, nothing to do
-            not waited for: 0000:10:00.1 and 192 more: it is bound to vfio-pci
+            not waited for: 0000:10:00.1 and 192 more functions: bound to vfio-pci
+            exit 1
+            100 columns:
+            boot would do this, in this order:
+            1. PF 0000:14:00.0: no change is possible while VFs are in use
+                 deferred: VF 5 is left alone: its GUIDs are not as planned; it is in use: its use cannot be
+                   determined: /sys/bus/pci/devices/0000:14:00.6 has no iommu_group
+            ready: mlx5_0 port 1 (0000:10:00.0) as ibp16s0
+            ready: mlx5_1 port 1 (0000:11:00.0) as ibp17s0
+            ready: mlx5_2 port 1 (0000:12:00.0) as ibp18s0
+            ready: mlx5_3 port 1 (0000:13:00.0) as ibp19s0
+            ready: mlx5_4 port 1 (0000:14:00.0) as ibp20s0
+            ready: mlx5_5 port 1 (0000:15:00.0) as ibp21s0
+            ready: mlx5_6 port 1 (0000:16:00.0) as ibp22s0
+            ready: mlx5_7 port 1 (0000:17:00.0) as ibp23s0
+            ready: mlx5_8 port 1 (0000:18:00.0) as ibp24s0
+            ready: mlx5_9 port 1 (0000:19:00.0) as ibp25s0
+            ready: mlx5_10 port 1 (0000:1a:00.0) as ibp26s0
+            ready: mlx5_11 port 1 (0000:1b:00.0) as ibp27s0
+            PF 0000:10:00.0: 16 VFs as planned, nothing to do
+            PF 0000:11:00.0: 16 VFs as planned, nothing to do
+            PF 0000:12:00.0: 16 VFs as planned, nothing to do
+            PF 0000:13:00.0: 16 VFs as planned, nothing to do
+            PF 0000:15:00.0: 16 VFs as planned, nothing to do
+            PF 0000:16:00.0: 16 VFs as planned, nothing to do
+            PF 0000:17:00.0: 16 VFs as planned, nothing to do
+            PF 0000:18:00.0: 16 VFs as planned, nothing to do
+            PF 0000:19:00.0: 16 VFs as planned, nothing to do
+            PF 0000:1a:00.0: 16 VFs as planned, nothing to do
+            PF 0000:1b:00.0: 16 VFs as planned, nothing to do
+            not waited for: 0000:10:00.1 and 192 more functions: bound to vfio-pci
             exit 1
         "#]],
     );
@@ -360,14 +410,26 @@ fn boot() {
         &failed(),
         &["boot", "--dry-run"],
         &expect![[r#"
+            80 columns:
             boot would do this, in this order:
             1. load the driver of 0000:5e:00.0
             2. wait up to 150 s for each adapter:
-                 0000:5e:00.0: no driver, has to be named
-                 0000:99:00.0: absent, has to be named
-                 0000:9a:00.0 (optional): absent, has to be named
+                 0000:5e:00.0: no driver; expected state: named
+                 0000:99:00.0: absent; expected state: named
+                 0000:9a:00.0 (optional): absent; expected state: named
             ready: mlx5_0 port 1 (0000:4b:00.0) as ib0
-            not waited for: 0000:6e:00.0: boot.ports is "listed", and no [[port]] names it
+            not waited for: 0000:6e:00.0: not listed in any [[port]] (boot.ports is
+              "listed")
+            exit 1
+            100 columns:
+            boot would do this, in this order:
+            1. load the driver of 0000:5e:00.0
+            2. wait up to 150 s for each adapter:
+                 0000:5e:00.0: no driver; expected state: named
+                 0000:99:00.0: absent; expected state: named
+                 0000:9a:00.0 (optional): absent; expected state: named
+            ready: mlx5_0 port 1 (0000:4b:00.0) as ib0
+            not waited for: 0000:6e:00.0: not listed in any [[port]] (boot.ports is "listed")
             exit 1
         "#]],
     );
@@ -399,13 +461,33 @@ fn apply() {
         &degraded(),
         &["apply", "--dry-run"],
         &expect![[r#"
+            80 columns:
             12 PFs, at the same time:
             PF 0000:10:00.0: 16 VFs as planned, nothing to do
             PF 0000:11:00.0: 16 VFs as planned, nothing to do
             PF 0000:12:00.0: 16 VFs as planned, nothing to do
             PF 0000:13:00.0: 16 VFs as planned, nothing to do
             PF 0000:14:00.0: no change is possible while VFs are in use
-              deferred: VF 5 is left alone: its GUIDs are not as planned; it is in use: its use cannot be determined: /sys/bus/pci/devices/0000:14:00.6 has no iommu_group
+              deferred: VF 5 is left alone: its GUIDs are not as planned; it is in use: its
+                use cannot be determined: /sys/bus/pci/devices/0000:14:00.6 has no
+                iommu_group
+            PF 0000:15:00.0: 16 VFs as planned, nothing to do
+            PF 0000:16:00.0: 16 VFs as planned, nothing to do
+            PF 0000:17:00.0: 16 VFs as planned, nothing to do
+            PF 0000:18:00.0: 16 VFs as planned, nothing to do
+            PF 0000:19:00.0: 16 VFs as planned, nothing to do
+            PF 0000:1a:00.0: 16 VFs as planned, nothing to do
+            PF 0000:1b:00.0: 16 VFs as planned, nothing to do
+            exit 1
+            100 columns:
+            12 PFs, at the same time:
+            PF 0000:10:00.0: 16 VFs as planned, nothing to do
+            PF 0000:11:00.0: 16 VFs as planned, nothing to do
+            PF 0000:12:00.0: 16 VFs as planned, nothing to do
+            PF 0000:13:00.0: 16 VFs as planned, nothing to do
+            PF 0000:14:00.0: no change is possible while VFs are in use
+              deferred: VF 5 is left alone: its GUIDs are not as planned; it is in use: its use cannot be
+                determined: /sys/bus/pci/devices/0000:14:00.6 has no iommu_group
             PF 0000:15:00.0: 16 VFs as planned, nothing to do
             PF 0000:16:00.0: 16 VFs as planned, nothing to do
             PF 0000:17:00.0: 16 VFs as planned, nothing to do
@@ -432,7 +514,14 @@ fn iface() {
         &healthy(),
         &["iface", "ibp16s0", "--dry-run"],
         &expect![[r#"
+            80 columns:
             ibp16s0: no settings are configured
+            decision: unknown: it depends on the state of units, and no systemd runs in a
+              copied tree
+            exit 0
+            100 columns:
+            ibp16s0: no settings are configured
+            decision: unknown: it depends on the state of units, and no systemd runs in a copied tree
             exit 0
         "#]],
     );
@@ -440,7 +529,14 @@ fn iface() {
         &degraded(),
         &["iface", "ibp16s0.8001", "--dry-run"],
         &expect![[r#"
+            80 columns:
             ibp16s0.8001: no settings are configured
+            decision: unknown: it depends on the state of units, and no systemd runs in a
+              copied tree
+            exit 0
+            100 columns:
+            ibp16s0.8001: no settings are configured
+            decision: unknown: it depends on the state of units, and no systemd runs in a copied tree
             exit 0
         "#]],
     );
@@ -448,7 +544,14 @@ fn iface() {
         &failed(),
         &["iface", "ib0", "--dry-run"],
         &expect![[r#"
+            80 columns:
             ib0: no settings are configured
+            decision: unknown: it depends on the state of units, and no systemd runs in a
+              copied tree
+            exit 0
+            100 columns:
+            ib0: no settings are configured
+            decision: unknown: it depends on the state of units, and no systemd runs in a copied tree
             exit 0
         "#]],
     );
@@ -465,9 +568,25 @@ fn iface_that_has_settings() {
         &host,
         &["iface", "ib0", "--dry-run"],
         &expect![[r#"
-            ib0: already as in /etc/ibprov/ibprov.toml:1
-            cannot: ib0: connected mode is configured, but the driver has none (by its address: enhanced IPoIB of mlx5, or MLNX_OFED 23.07 and later). Set mode = "datagram", or load ib_ipoib with ipoib_enhanced=0 if that parameter exists
-            cannot: ib0: an MTU of 65520 is configured, but the maximum in datagram mode is 4092: set mode = "connected" too, or a smaller mtu
+            80 columns:
+            ib0: settings of /etc/ibprov/ibprov.toml:1:
+            error: ib0: connected mode is configured, but the driver does not support it
+              (the hardware address is that of enhanced IPoIB of mlx5, or of MLNX_OFED 23.07
+              and later). To fix: set mode = "datagram", or load ib_ipoib with
+              ipoib_enhanced=0 if that parameter exists
+            error: ib0: an MTU of 65520 is configured, but the maximum in datagram mode is
+              4092. To fix: set mtu to 4092 or less
+            decision: unknown: it depends on the state of units, and no systemd runs in a
+              copied tree
+            exit 3
+            100 columns:
+            ib0: settings of /etc/ibprov/ibprov.toml:1:
+            error: ib0: connected mode is configured, but the driver does not support it (the hardware address
+              is that of enhanced IPoIB of mlx5, or of MLNX_OFED 23.07 and later). To fix: set mode =
+              "datagram", or load ib_ipoib with ipoib_enhanced=0 if that parameter exists
+            error: ib0: an MTU of 65520 is configured, but the maximum in datagram mode is 4092. To fix: set mtu
+              to 4092 or less
+            decision: unknown: it depends on the state of units, and no systemd runs in a copied tree
             exit 3
         "#]],
     );
@@ -598,7 +717,7 @@ fn config_show() {
             ports = "listed"  # from /etc/ibprov/ibprov.toml:2
 
             [[port]]
-            pci = ["0000:4b:00.0","0000:5e:00.0","0000:99:00.0"]  # from /etc/ibprov/ibprov.toml:4
+            pci = ["0000:4b:00.0", "0000:5e:00.0", "0000:99:00.0"]  # from /etc/ibprov/ibprov.toml:4
 
             [[port]]
             pci = "0000:9a:00.0"  # from /etc/ibprov/ibprov.toml:6

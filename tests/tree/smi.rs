@@ -54,7 +54,7 @@ fn one_without_verbs_or_counters_is_no_hca_and_is_not_expected() {
         // Nobody can expect it as one either.
         host.file("etc/ibprov/ibprov.toml", &format!("[[port]]\nrdma = \"{SMI}\"\n"));
         let boot = host.show(&["boot", "--dry-run"]);
-        assert!(boot.contains(&format!("  {SMI}: absent, ")), "{boot}");
+        assert!(boot.contains(&format!("  {SMI}: absent; ")), "{boot}");
     }
 }
 
@@ -73,6 +73,6 @@ fn devices_that_cannot_be_told_apart_all_count() {
         let host = host();
         mark(&host);
         let boot = host.show(&["boot", "--dry-run"]);
-        assert!(boot.contains(&format!("  {SMI} port 4 ({PF}): no netdev, ")), "{boot}");
+        assert!(boot.contains(&format!("  {SMI} port 4 ({PF}): no netdev; ")), "{boot}");
     }
 }

@@ -433,8 +433,11 @@ fn a_port_that_is_not_expected_is_marked_and_fails_nothing() {
     host.file("etc/ibprov/ibprov.toml", row);
     assert_eq!(judged(&host).0, Some(3), "a row takes none away");
     for (choice, why) in [
-        ("boot.ports = \"listed\"\n", "boot.ports is \"listed\", and no [[port]] names it"),
-        ("boot.ignore = [\"0000:01:00.0\"]\n", "boot.ignore names it (/etc/ibprov/ibprov.toml:1)"),
+        ("boot.ports = \"listed\"\n", "not listed in any [[port]] (boot.ports is \"listed\")"),
+        (
+            "boot.ignore = [\"0000:01:00.0\"]\n",
+            "ignored by boot.ignore (/etc/ibprov/ibprov.toml:1)",
+        ),
     ] {
         host.file("etc/ibprov/ibprov.toml", &format!("{choice}{row}"));
         assert_eq!(judged(&host), (Some(0), "ready".to_owned(), Vec::new()));

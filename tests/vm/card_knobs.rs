@@ -151,7 +151,7 @@ fn guids_that_firmware_drops_or_refuses_are_named() {
     assert_exit(&guest, "dropped", 3);
     let said = wrong(&guest, "dropped");
     assert_eq!(said.iter().map(|(vf, _)| *vf).collect::<Vec<_>>(), [0, 1], "{said:?}");
-    let want = "its node GUID is 0200:0070:0000:0000 instead of 0200:0071:0000:0000";
+    let want = "the node GUID of the VF is 0200:0070:0000:0000 instead of 0200:0071:0000:0000";
     assert!(said[0].1.contains(want), "{said:?}");
     assert_exit(&guest, "refused", 3);
     let said = wrong(&guest, "refused");
@@ -181,7 +181,7 @@ fn a_vf_with_stale_guids_is_never_called_right() {
     assert_exit(&guest, "stale", 3);
     let said = wrong(&guest, "stale");
     assert_eq!(said.iter().map(|(vf, _)| *vf).collect::<Vec<_>>(), [1], "{said:?}");
-    assert!(said[0].1.contains("although it was bound after they were set"), "{said:?}");
+    assert!(said[0].1.contains("although the VF was bound after its GUIDs were set"), "{said:?}");
     assert_exit(&guest, "fresh", 0);
     assert_eq!(guest.file("fresh"), planned("0200:0072", 0, 2));
 }

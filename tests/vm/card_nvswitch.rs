@@ -54,7 +54,7 @@ fn status_says_what_a_bridge_is_and_misses_nothing() {
     let guest = machine();
     ended(&guest, "status: 0");
     ended(&guest, "status.json: 0");
-    let why = "  not expected: it manages an NVSwitch";
+    let why = "  not expected: manages an NVSwitch";
     let text = guest.file("status");
     assert_eq!(text.lines().filter(|l| l.starts_with(why)).count(), 2, "{text}");
     let status = guest.json("status.json");

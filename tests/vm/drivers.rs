@@ -95,7 +95,7 @@ fn a_plan_tells_each_difference_until_there_is_none() {
     assert_eq!(unbound.iter().filter(again).count(), 4, "{}", guest.file("plan.unbound"));
     let done = guest.file("plan.done");
     assert!(done.starts_with("PF 0000:01:00.0 mlx5_0"), "nothing but the plan: {done}");
-    assert_eq!(done.matches("2 VFs planned, 2 present, 2 as wanted").count(), 2, "{done}");
+    assert_eq!(done.matches("2 VFs planned, 2 present, 2 as planned").count(), 2, "{done}");
     assert_eq!(exit("plan.done").as_deref(), Some("exit 0"), "{done}");
 }
 
@@ -115,7 +115,7 @@ fn pins_are_written_once_and_hold_for_another_host_number() {
     assert!(pins.contains("[\"0200:0000:0012:0001\", \"0200:0000:0012:0101\"], # VF 1"), "{pins}");
     let drift = guest.file("plan.drift");
     assert!(drift.contains("the configured node GUID is 0200:0000:0013:0000, but 0200:0000:0012:0000 is pinned and stays in use"), "{drift}");
-    assert_eq!(drift.matches("2 as wanted, GUIDs pinned").count(), 2, "{drift}");
+    assert_eq!(drift.matches("2 as planned, GUIDs pinned").count(), 2, "{drift}");
     assert!(drift.ends_with("exit 1\n"), "{drift}");
     let new = guest.file("plan.new");
     assert!(new.contains("node GUID 0200:0000:0012:0001 -> 0200:0000:0013:0001"), "{new}");

@@ -152,7 +152,7 @@ fn a_missing_address_is_told_with_its_owner_and_heard_when_it_comes() {
 fn a_firmware_that_does_not_answer_hangs_nothing() {
     let said = boot("online").file("silent");
     assert!(
-        said.contains("answer is missing: the driver has not reported the state of the port for"),
+        said.contains("state unknown: the driver has not reported the state of the port for"),
         "{said}"
     );
 }

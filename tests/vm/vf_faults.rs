@@ -99,8 +99,9 @@ fn a_guid_that_the_firmware_drops_is_detected() {
         assert_eq!(wrong.len(), 4, "{report:#}");
         // The PF's driver says what it was told: only the VF shows it.
         let said = cause(wrong[1]);
-        let want =
-            format!("its node GUID is 0200:0070:0{pf}00:0001 instead of 0200:0071:0{pf}00:0001");
+        let want = format!(
+            "the node GUID of the VF is 0200:0070:0{pf}00:0001 instead of 0200:0071:0{pf}00:0001"
+        );
         assert!(said.contains(&want), "{said}");
     }
     assert_exit(&guest, "set-now", 0);
@@ -128,7 +129,7 @@ pub(crate) fn assert_stale(guest: &Outcome, pf: usize) {
     assert_eq!(wrong.len(), 1, "{wrong:?}");
     assert_eq!(wrong[0]["vf"], 2);
     let cause = cause(wrong[0]);
-    assert!(cause.contains("although it was bound after they were set"), "{cause}");
+    assert!(cause.contains("although the VF was bound after its GUIDs were set"), "{cause}");
 }
 
 #[test]

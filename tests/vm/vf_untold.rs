@@ -75,7 +75,10 @@ fn a_vf_that_goes_on_with_its_old_guids_is_still_detected() {
     let report = guest.json("stale.json");
     let wrong = wrong(&report, 0);
     assert_eq!(wrong.len(), 1, "{report:#}");
-    assert!(cause(wrong[0]).contains("although it was bound after they were set"), "{report:#}");
+    assert!(
+        cause(wrong[0]).contains("although the VF was bound after its GUIDs were set"),
+        "{report:#}"
+    );
     let notes = notes(&report["pfs"][0]);
     assert!(notes.contains("VFs 0, 2 were verified at"), "{notes}");
 }

@@ -86,7 +86,10 @@ fn a_vf_that_a_container_has_is_right_where_its_guids_are() {
     assert!(guest.stdout().contains("away: 0\n"), "{}", guest.stdout());
     let vf = &guest.json("away.json")["pfs"][0]["vfs"][1];
     assert_eq!((&vf["right"], &vf["netdev"]), (&true.into(), &serde_json::Value::Null));
-    assert_eq!(vf["reason"], "its netdev is in another network namespace, and is not looked at");
+    assert_eq!(
+        vf["reason"],
+        "the netdev is in another network namespace, where it is not verified"
+    );
 }
 
 #[test]

@@ -229,17 +229,17 @@ mod tests {
     fn what_was_set_and_is_not_there_was_dropped_by_the_firmware() {
         assert_eq!(
             said(|vf| vf.admin.node_guid = Some(OTHER), &[(node_guid(), None)]),
-            "the node GUID at the PF is 0000:0000:0000:0007 instead of 0200:0000:0000:0001, although setting it succeeded: the firmware ignored it"
+            "the node GUID at the PF is 0000:0000:0000:0007 instead of 0200:0000:0000:0001, although the write succeeded: the firmware ignored it"
         );
         assert_eq!(
             said(|vf| vf.admin.node_guid = None, &[(node_guid(), None)]),
-            "the node GUID at the PF cannot be read; wanted is 0200:0000:0000:0001"
+            "the node GUID at the PF cannot be read; planned is 0200:0000:0000:0001"
         );
         let policy = VfStep::Policy { vf: index(), from: None, to: Policy::Follow };
         let down = |vf: &mut ObservedVf| vf.admin.policy = Some(Policy::Down);
         assert_eq!(
             said(down, &[(policy, None)]),
-            "its policy is Down instead of Follow, although setting it succeeded: the firmware ignored it"
+            "the link state is Down instead of Follow, although the write succeeded: the firmware ignored it"
         );
     }
 
@@ -261,10 +261,10 @@ mod tests {
     #[test]
     fn the_firmware_is_not_blamed_for_what_nobody_has_set() {
         let down = |vf: &mut ObservedVf| vf.admin.policy = Some(Policy::Down);
-        assert_eq!(said(down, &[]), "its policy is Down instead of Follow");
+        assert_eq!(said(down, &[]), "the link state is Down instead of Follow");
         assert_eq!(
             said(down, &[(bind("mlx5_core"), None)]),
-            "its policy is Down instead of Follow"
+            "the link state is Down instead of Follow"
         );
     }
 
@@ -273,12 +273,12 @@ mod tests {
         let stale = |vf: &mut ObservedVf| {
             vf.own = vf.own.take().map(|own| Own { port_guid: Some(OTHER), ..own });
         };
-        let want = "its port GUID is 0000:0000:0000:0007 instead of 0200:0000:0000:0101";
+        let want = "the port GUID of the VF is 0000:0000:0000:0007 instead of 0200:0000:0000:0101";
         assert_eq!(said(stale, &[]), want);
         assert_eq!(
             said(stale, &[(bind("mlx5_core"), None)]),
             format!(
-                "{want}, although it was bound after they were set: the VF's firmware goes on with others; a reset of the VF or the card may help"
+                "{want}, although the VF was bound after its GUIDs were set: the firmware of the VF still uses other GUIDs. To fix: reset the VF or the adapter"
             )
         );
     }
@@ -288,7 +288,7 @@ mod tests {
         let unbound = |vf: &mut ObservedVf| (vf.driver, vf.own) = (None, None);
         assert_eq!(
             said(unbound, &[(bind("mlx5_core"), None)]),
-            "its driver is none instead of mlx5_core"
+            "the driver is none instead of mlx5_core"
         );
     }
 
@@ -297,7 +297,7 @@ mod tests {
         let unbound = |vf: &mut ObservedVf| (vf.driver, vf.own) = (None, None);
         assert_eq!(
             said(unbound, &[(bind("mlx5_core"), Some(refused(Errno::EIO)))]),
-            "its driver is none instead of mlx5_core: bind VF 0 to mlx5_core: write \"8\" to /sys/x: EIO: I/O error"
+            "the driver is none instead of mlx5_core: bind VF 0 to mlx5_core: write \"8\" to /sys/x: EIO: I/O error"
         );
         let left = said(unbound, &[(bind("mlx4_core"), Some(refused(Errno::ENODEV)))]);
         assert!(
@@ -330,13 +330,13 @@ mod tests {
         );
         let killed = StepFailure::NoChild { why: "the child was killed".to_owned() };
         for (failure, want) in [
-            (refused(Errno::ERANGE), "more than sriov_totalvfs"),
+            (refused(Errno::ERANGE), "the number exceeds sriov_totalvfs"),
             (refused(Errno::ENOMEM), "pci=realloc"),
             (refused(Errno::EBUSY), "another process"),
-            (refused(Errno::ENOENT), "the driver has let go of the PF"),
-            (refused(Errno::EIO), "see dmesg for the PF"),
-            (StepFailure::Unfinished, "the driver hangs in making or removing VFs"),
-            (killed, "the child was killed: see dmesg for the PF"),
+            (refused(Errno::ENOENT), "the driver was unbound from the PF"),
+            (refused(Errno::EIO), "dmesg may show what the driver of the PF reported"),
+            (StepFailure::Unfinished, "the driver hangs while it creates or removes VFs"),
+            (killed, "the child was killed: dmesg may show what the driver of the PF reported"),
         ] {
             let said = told(failure);
             assert!(said.contains(want), "{said}");

@@ -197,6 +197,6 @@ fn an_old_name_is_answered_with_the_new_one() {
            |
            = help: write [[interface.partition]] below, once for each, with `pkey = "0x8001"`
 
-        configuration is bad: 8 errors"#]]
+        the configuration is not valid: 8 errors"#]]
     .assert_eq(&loaded(&[text]).expect_err("bad").to_string());
 }

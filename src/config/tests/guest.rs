@@ -96,7 +96,7 @@ fn every_way_to_go_wrong_is_shown() {
               |
               = help: either "auto" alone, or every VF by name
 
-            configuration is bad: 6 errors"#]],
+            the configuration is not valid: 6 errors"#]],
     );
 }
 
@@ -123,6 +123,6 @@ fn circles_and_strangers_in_after_are_told() {
               |
               = help: remove one of the guests from an `after` list
 
-            configuration is bad: 2 errors"#]],
+            the configuration is not valid: 2 errors"#]],
     );
 }

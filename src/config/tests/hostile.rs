@@ -38,7 +38,7 @@ fn a_list_longer_than_any_host_needs_is_refused() {
     let text = |n: usize| format!("modules.load = [{}]\n", "\"ib_srp\", ".repeat(n));
     assert!(loaded(&[&text(1000)]).is_ok());
     let problems = loaded(&[&text(1001)]).expect_err("bad").to_string();
-    assert!(problems.starts_with("error: modules.load is too long a list\n"), "{problems}");
+    assert!(problems.starts_with("error: the list modules.load is too long\n"), "{problems}");
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn a_line_too_long_for_a_frame_is_named_only() {
         --> /etc/0.toml:3:5016
          = note: 0 is out of range: expected 1s to 1h
 
-        configuration is bad: 2 errors"#]]
+        the configuration is not valid: 2 errors"#]]
     .assert_eq(&loaded(&[&text]).expect_err("bad").to_string());
 }
 

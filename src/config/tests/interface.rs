@@ -57,7 +57,7 @@ fn a_name_is_for_one_port() {
               |
               = help: give match.port-guid, or match.pci (and match.port, if the adapter has several ports)
 
-            configuration is bad: 2 errors"#]],
+            the configuration is not valid: 2 errors"#]],
     );
 }
 
@@ -138,7 +138,7 @@ fn partitions_have_settings_and_names_of_their_own() {
                |
                = help: keep one of the two
 
-            configuration is bad: 5 errors"#]],
+            the configuration is not valid: 5 errors"#]],
     );
 }
 
@@ -209,7 +209,7 @@ fn every_way_to_go_wrong_is_shown() {
               |
               = help: leave it out
 
-            configuration is bad: 3 errors"#]],
+            the configuration is not valid: 3 errors"#]],
     );
     bad(
         &["[[interface]]\nmatch.name = \"*\"\nmode = \"datagram\"\nmtu = 65520\nname = \"ib0\"\n"],
@@ -236,7 +236,7 @@ fn every_way_to_go_wrong_is_shown() {
               |
               = help: give match.port-guid, or match.pci (and match.port, if the adapter has several ports)
 
-            configuration is bad: 2 errors"#]],
+            the configuration is not valid: 2 errors"#]],
     );
     bad(
         &[
@@ -273,7 +273,7 @@ fn every_way_to_go_wrong_is_shown() {
             5 | partition = [{ pkey = "0x8000" }, { pkey = "8001" }]
               |                                            ^^^^^^ "8001" is not a P_Key: expected 0x and four hex digits, 0x8001 to 0xffff (0x0001 is 0x8001: IPoIB is always a full member)
 
-            configuration is bad: 5 errors"#]],
+            the configuration is not valid: 5 errors"#]],
     );
     bad(
         &["[[interface]]\nmatch.name = \"*\"\npkeys = \"0x8001\"\n"],
@@ -286,7 +286,7 @@ fn every_way_to_go_wrong_is_shown() {
               |
               = help: write [[interface.partition]] below, once for each, with `pkey = "0x8001"`
 
-            configuration is bad: 1 error"#]],
+            the configuration is not valid: 1 error"#]],
     );
     bad(
         &[
@@ -307,6 +307,6 @@ fn every_way_to_go_wrong_is_shown() {
               |
               = help: keep one of the two
 
-            configuration is bad: 1 error"#]],
+            the configuration is not valid: 1 error"#]],
     );
 }

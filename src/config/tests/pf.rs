@@ -99,7 +99,7 @@ fn what_a_pf_lacks_or_says_twice() {
               |
               = help: recommended, with 00 for your site: `guid.template = "02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}"`
 
-            configuration is bad: 4 errors"#]],
+            the configuration is not valid: 4 errors"#]],
     );
     bad(
         &["[[pf]]\nrdma = \"mlx5_0\"\n"],
@@ -112,7 +112,7 @@ fn what_a_pf_lacks_or_says_twice() {
           |
           = help: add, for example, `vfs = 8`
 
-        configuration is bad: 1 error"#]],
+        the configuration is not valid: 1 error"#]],
     );
     bad(
         &["[[pf]]\nrdma = \"mlx5_0\"\nvfs = 2\n"],
@@ -125,7 +125,7 @@ fn what_a_pf_lacks_or_says_twice() {
           |
           = help: recommended, with 00 for your site: `guid.template = "02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}"`
 
-        configuration is bad: 1 error"#]],
+        the configuration is not valid: 1 error"#]],
     );
     bad(
         &["[[pf]]\nrdma = \"mlx5_0\"\nvfs = 2\nguid.port.list = [\"0200:0000:0000:0001\"]\n"],
@@ -138,7 +138,7 @@ fn what_a_pf_lacks_or_says_twice() {
               |
               = help: give the other kind in the same way, or both at once with guid.list, guid.range, guid.offset or guid.template
 
-            configuration is bad: 1 error"#]],
+            the configuration is not valid: 1 error"#]],
     );
     bad(
         &[
@@ -155,7 +155,7 @@ fn what_a_pf_lacks_or_says_twice() {
               |
               = help: keep one of the two; use [[pf.vf]] for exceptions
 
-            configuration is bad: 1 error"#]],
+            the configuration is not valid: 1 error"#]],
     );
     bad(
         &["[[pf]]\nrdma = \"mlx5_0\"\nvfs = 2\nguid.template = \"0200:0000:0000:{kind:16}\"\n"],
@@ -168,7 +168,7 @@ fn what_a_pf_lacks_or_says_twice() {
               |
               = help: a good one is "02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}"
 
-            configuration is bad: 1 error"#]],
+            the configuration is not valid: 1 error"#]],
     );
     bad(
         &[
@@ -195,7 +195,7 @@ fn what_a_pf_lacks_or_says_twice() {
             5 | port-guid = "0000:0000:0000:0000"
               |             ^^^^^^^^^^^^^^^^^^^^^ an all-zero GUID means that a port has no GUID
 
-            configuration is bad: 2 errors"#]],
+            the configuration is not valid: 2 errors"#]],
     );
 }
 
@@ -235,7 +235,7 @@ fn what_an_exception_gets_wrong() {
                |
                = help: add `index = 0`, or `index = "0-7"`
 
-            configuration is bad: 3 errors"#]],
+            the configuration is not valid: 3 errors"#]],
     );
     bad(
         &[
@@ -252,7 +252,7 @@ fn what_an_exception_gets_wrong() {
             6 | index = "4-8"
               |         ^^^^^ the last VF is 7
 
-            configuration is bad: 1 error"#]],
+            the configuration is not valid: 1 error"#]],
     );
     bad(
         &["[[pf]]\nrdma = \"mlx5_0\"\nvfs = 9\nguid.offset = 9\n\
@@ -278,7 +278,7 @@ fn what_an_exception_gets_wrong() {
               |
               = help: possible are index, node-guid, port-guid, link-state, driver
 
-            configuration is bad: 3 errors"#]],
+            the configuration is not valid: 3 errors"#]],
     );
     bad(
         &["[[pf]]\nrdma = \"mlx5_0\"\nvfs = 0\nvf = 3\n"],
@@ -291,7 +291,7 @@ fn what_an_exception_gets_wrong() {
           |
           = help: write [[pf.vf]] with two brackets, once for each
 
-        configuration is bad: 1 error"#]],
+        the configuration is not valid: 1 error"#]],
     );
     bad(
         &["[[pf]]\nrdma = \"mlx5_0\"\nvfs = 1\nguid.list = \"0200:0000:0000:0001\"\n"],
@@ -302,7 +302,7 @@ fn what_an_exception_gets_wrong() {
             4 | guid.list = "0200:0000:0000:0001"
               |             ^^^^^^^^^^^^^^^^^^^^^ expected a list of strings, each a GUID, got a string
 
-            configuration is bad: 1 error"#]],
+            the configuration is not valid: 1 error"#]],
     );
 }
 
@@ -324,7 +324,7 @@ fn a_template_that_is_none_is_shown() {
             8 | guid.template = "{hots:64}"
               |                 ^^^^^^^^^^^ {hots:64} is not a field: expected {host:BITS}, {site:BITS}, {pf:BITS}, {vf:BITS} or {kind:BITS}, BITS from 1 to 56, and ":decimal" after it where each decimal digit is to take 4 bits; {kind:8:node=0,port=1} says which number is which
 
-            configuration is bad: 2 errors"#]],
+            the configuration is not valid: 2 errors"#]],
     );
 }
 
@@ -343,7 +343,7 @@ fn a_template_with_the_site_needs_its_number() {
           |
           = help: add, for example, `[host] site = 1`: use different numbers for clusters whose fabrics may be joined one day
 
-        configuration is bad: 1 error"#]],
+        the configuration is not valid: 1 error"#]],
     );
     bad(
         &["host.site = 256", pf],
@@ -359,7 +359,7 @@ fn a_template_with_the_site_needs_its_number() {
         1 | host.site = 256
           |             --- the number
 
-        configuration is bad: 1 error"#]],
+        the configuration is not valid: 1 error"#]],
     );
 }
 
@@ -383,7 +383,7 @@ fn the_host_has_one_number() {
           |
           = help: keep one of the two
 
-        configuration is bad: 1 error"#]],
+        the configuration is not valid: 1 error"#]],
     );
     bad(
         &["host.number = -1\nhost.number-file = \"n\"\nhost.number-rule = \"any\""],
@@ -406,7 +406,7 @@ fn the_host_has_one_number() {
             3 | host.number-rule = "any"
               |                    ^^^^^ expected "last-digits", "first-digits" or "only-digits"
 
-            configuration is bad: 3 errors"#]],
+            the configuration is not valid: 3 errors"#]],
     );
 }
 

@@ -360,10 +360,10 @@ fn a_fresh_pf_gets_vfs_guids_and_one_bind_each_in_this_order() {
             "change the number of VFs from 0 to 2",
             "set node GUID of VF 0 to 0200:0000:0000:0000",
             "set port GUID of VF 0 to 0200:0000:0000:0100",
-            "set policy of VF 0 to Follow",
+            "set link state of VF 0 to Follow",
             "set node GUID of VF 1 to 0200:0000:0000:0001",
             "set port GUID of VF 1 to 0200:0000:0000:0101",
-            "set policy of VF 1 to Follow",
+            "set link state of VF 1 to Follow",
             "bind VF 0 to mlx5_core",
             "bind VF 1 to mlx5_core",
             "restore sriov_drivers_autoprobe to 1",
@@ -402,7 +402,7 @@ fn a_vf_whose_rdma_half_did_not_come_is_bound_anew_unless_it_is_in_use() {
     let plan = vf_steps(&wanted, &kernel.observe(), &kernel.uses());
     let deferred: Vec<String> = plan.deferred.iter().map(ToString::to_string).collect();
     assert_eq!((texts(&plan), deferred.len()), (vec![], 1));
-    let said = "VF 1 is left alone: the RDMA half of its driver has not taken it; it is in use: ";
+    let said = "VF 1 is left alone: the auxiliary RDMA driver is not bound to it; it is in use: ";
     assert!(deferred[0].starts_with(said), "{deferred:?}");
 }
 
@@ -453,12 +453,12 @@ fn what_stops_everything_is_said_with_what_to_do() {
         assert_eq!(plan.steps, []);
         plan.problem.expect("a problem").to_string()
     };
-    assert!(said(&|o| o.present = false).starts_with("no PCI function at this address"));
+    assert!(said(&|o| o.present = false).starts_with("no PCI function has this address"));
     assert!(said(&|o| o.driver = None).starts_with("no driver is bound to the PF"));
     assert!(said(&|o| o.total_vfs = Some(0)).contains("SRIOV_EN=1 NUM_OF_VFS=N"));
     assert_eq!(
         said(&|o| o.total_vfs = Some(1)),
-        "2 VFs are wanted and sriov_totalvfs is 1: raise NUM_OF_VFS with `mlxconfig -d PF set NUM_OF_VFS=2`, then reset the card or reboot"
+        "2 VFs are planned, but sriov_totalvfs is 1. To fix: `mlxconfig -d PF set NUM_OF_VFS=2`, then reset the adapter or reboot"
     );
     assert!(said(&|o| o.link_layer = Some(LinkLayer::Ethernet)).contains("Ethernet mode"));
     assert_eq!(said(&|o| o.physfn = Some(pf())), "this function is a VF of 0000:01:00.0, not a PF");
@@ -547,9 +547,9 @@ fn the_link_of_a_vf_in_use_is_taken_down_only_if_the_vf_is_named() {
         wanted
     };
     for (from, to, left, said) in [
-        (Policy::Up, Policy::Follow, true, "its policy is Up instead of Follow"),
-        (Policy::Up, Policy::Down, true, "its policy is Up instead of Down"),
-        (Policy::Follow, Policy::Down, true, "its policy is Follow instead of Down"),
+        (Policy::Up, Policy::Follow, true, "the link state is Up instead of Follow"),
+        (Policy::Up, Policy::Down, true, "the link state is Up instead of Down"),
+        (Policy::Follow, Policy::Down, true, "the link state is Follow instead of Down"),
         (Policy::Follow, Policy::Up, false, ""),
         (Policy::Down, Policy::Follow, false, ""),
         (Policy::Down, Policy::Up, false, ""),
@@ -557,7 +557,7 @@ fn the_link_of_a_vf_in_use_is_taken_down_only_if_the_vf_is_named() {
         let kernel = in_use_with(from);
         let observed = kernel.observe();
         let nobody = vf_steps(&with(to, false), &observed, &Uses::new());
-        let step = format!("set policy of VF 0 to {} (was {})", to.word(), from.word());
+        let step = format!("set link state of VF 0 to {} (was {})", to.word(), from.word());
         assert_eq!(texts(&nobody), [step.as_str()]);
         // Who uses it has to be asked first.
         let asked = if left { vec![index(0)] } else { vec![] };

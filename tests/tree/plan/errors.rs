@@ -36,9 +36,13 @@ fn guids_that_are_none() {
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
             would not be applied:
             error: VF 0: the node GUID is all zero, with which the port stays down or rdma_cm fails
+            do: choose another GUID, for example one that begins with 02
             error: VF 0: the port GUID is all zero, with which the port stays down or rdma_cm fails
+              do: choose another GUID, for example one that begins with 02
             error: VF 1: the node GUID is all ones, which is not a valid GUID
+              do: choose another GUID, for example one that begins with 02
             error: VF 1: the port GUID is all ones, which is not a valid GUID
+              do: choose another GUID, for example one that begins with 02
             exit 3
         "#]],
     );
@@ -56,6 +60,7 @@ fn a_guid_that_is_missing() {
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
             would not be applied:
             error: VF 1 has no port GUID: 2 VFs are planned, but the list of port GUIDs is shorter
+            do: extend the list, or lower vfs
             exit 3
         "#]],
     );
@@ -67,7 +72,9 @@ fn a_guid_that_is_missing() {
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
             would not be applied:
             error: VF 1 has no node GUID: 2 VFs are planned, but the range of node GUIDs is shorter
+            do: extend the range, or lower vfs
             error: VF 1 has no port GUID: 2 VFs are planned, but the range of port GUIDs is shorter
+              do: extend the range, or lower vfs
             exit 3
         "#]],
     );
@@ -83,6 +90,7 @@ fn guids_that_are_given_twice() {
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
             would not be applied:
             error: VF 1: the node GUID 0200:0000:0000:0001 is also the node GUID of VF 0
+            do: change one of the two, or the template that gives them
             exit 3
         "#]],
     );
@@ -96,6 +104,7 @@ fn guids_that_are_given_twice() {
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
             would not be applied:
             error: VF 1: the node GUID 0200:0000:0000:0002 is also the port GUID of VF 0
+            do: change one of the two, or the template that gives them
             exit 3
         "#]],
     );
@@ -109,12 +118,16 @@ fn guids_that_are_given_twice() {
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
               would not be applied:
               error: VF 0: the node GUID 0200:000c:0000:0000 is also the node GUID of VF 0 of 0000:5e:00.0
+                do: change one of the two, or the template that gives them
               error: VF 0: the port GUID 0200:000c:0001:0000 is also the port GUID of VF 0 of 0000:5e:00.0
+                do: change one of the two, or the template that gives them
 
             PF 0000:5e:00.0 mlx5_1 (/etc/ibprov/ibprov.toml:5)
               would not be applied:
               error: VF 0: the node GUID 0200:000c:0000:0000 is also the node GUID of VF 0 of 0000:4b:00.0
+                do: change one of the two, or the template that gives them
               error: VF 0: the port GUID 0200:000c:0001:0000 is also the port GUID of VF 0 of 0000:4b:00.0
+                do: change one of the two, or the template that gives them
             exit 3
         "#]],
     );
@@ -130,8 +143,11 @@ fn a_guid_of_the_hardware() {
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
             would not be applied:
             error: VF 0: the node GUID b859:9f03:0012:a480 is already the node GUID of 0000:4b:00.0 on this host
+            do: change one of the two, or the template that gives them
             error: VF 0: the node GUID b859:9f03:0012:a480 is already the port GUID of 0000:4b:00.0 on this host
+              do: change one of the two, or the template that gives them
             warning: VF 0 (and 1 VF more): the GUID b859:9f03:0012:a480 is not locally administered (0x02 of the first byte is not set): a vendor may assign it to an adapter
+              do: choose GUIDs whose first byte is 02
             exit 3
         "#]],
     );
@@ -146,8 +162,11 @@ fn a_guid_of_the_hardware() {
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
             would not be applied:
             error: VF 31: the node GUID b859:9f03:0012:a4a0 is already the node GUID of 0000:5e:00.0 on this host
+            do: change one of the two, or the template that gives them
             error: VF 31: the node GUID b859:9f03:0012:a4a0 is already the port GUID of 0000:5e:00.0 on this host
+              do: change one of the two, or the template that gives them
             warning: VF 0 (and 31 VFs more): the GUID b859:9f03:0012:a481 is not locally administered (0x02 of the first byte is not set): a vendor may assign it to an adapter
+              do: choose GUIDs whose first byte is 02
             exit 3
         "#]],
     );
@@ -163,7 +182,9 @@ fn guids_with_one_link_local_address() {
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
             would not be applied:
             error: VF 1: the port GUID 0000:0000:0000:0001 differs from that of VF 0 only in bit 0x02 of the first byte, so both get the same IPv6 link-local address
+            do: change one of the two port GUIDs in another bit
             warning: VF 1: the GUID 0000:0000:0000:0001 is not locally administered (0x02 of the first byte is not set): a vendor may assign it to an adapter
+              do: choose GUIDs whose first byte is 02
             exit 3
         "#]],
     );
@@ -176,6 +197,7 @@ fn guids_with_one_link_local_address() {
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
             would not be applied:
             error: VF 0: the port GUID ba59:9f03:0012:a480 differs from that of 0000:4b:00.0 only in bit 0x02 of the first byte, so both get the same IPv6 link-local address
+            do: change one of the two port GUIDs in another bit
             exit 3
         "#]],
     );
@@ -190,9 +212,11 @@ fn group_bit_and_vendors_space_are_warned_of() {
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
               2 VFs planned, 0 present, 2 to create, GUIDs not pinned
-              VFs are bound one after the other, so that the kernel's numbers are in their order
+              VFs are bound one after the other, so that the kernel numbers them in their order
               warning: VF 0 (and 1 VF more): the GUID 1111:1111:1111:1201 has the group bit set (0x01 of the first byte), which EUI-64 does not allow for a device. Fabrics were observed to accept it
+                do: choose GUIDs whose first byte is 02
               warning: VF 0 (and 1 VF more): the GUID 1111:1111:1111:1201 is not locally administered (0x02 of the first byte is not set): a vendor may assign it to an adapter
+                do: choose GUIDs whose first byte is 02
               + VF 0  node GUID 1111:1111:1111:1201  port GUID 1111:1111:1111:1200 (template)  policy follow  driver host
               + VF 1  node GUID 1111:1111:1111:1211  port GUID 1111:1111:1111:1210 (template)  policy follow  driver host
             exit 1
@@ -211,9 +235,12 @@ fn numbers_that_do_not_fit() {
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
             would not be applied:
-            error: VF 10 (and 1 VF more): VF index 10 does not fit in {vf:4:decimal}: the largest is 9: make the field of guid.template wider
+            error: VF 10 (and 1 VF more): VF index 10 does not fit in {vf:4:decimal}: the largest is 9
+            do: make that field of guid.template wider
             warning: VF 0 (and 9 VFs more): the GUID 1111:1111:1111:1201 has the group bit set (0x01 of the first byte), which EUI-64 does not allow for a device. Fabrics were observed to accept it
+              do: choose GUIDs whose first byte is 02
             warning: VF 0 (and 9 VFs more): the GUID 1111:1111:1111:1201 is not locally administered (0x02 of the first byte is not set): a vendor may assign it to an adapter
+              do: choose GUIDs whose first byte is 02
             exit 3
         "#]],
     );
@@ -225,7 +252,8 @@ fn numbers_that_do_not_fit() {
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
             would not be applied:
-            error: VF 0 (and 11 VFs more): host number 112 does not fit in {host:8:decimal}: the largest is 99: make the field of guid.template wider
+            error: VF 0 (and 11 VFs more): host number 112 does not fit in {host:8:decimal}: the largest is 99
+            do: make that field of guid.template wider
             exit 3
         "#]],
     );
@@ -242,7 +270,8 @@ fn a_host_without_a_number() {
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
             would not be applied:
-            error: the host has no number for {host:BITS}: the host name "login" has no digits: set host.number or host.number-file
+            error: the host has no number for {host:BITS} of guid.template: the host name "login" has no digits
+            do: set host.number or host.number-file
             exit 3
         "#]],
     );
@@ -254,7 +283,8 @@ fn a_host_without_a_number() {
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
             would not be applied:
-            error: the host has no number for {host:BITS}: the host name "rack2-node14�[2J" has more than one number, and host.number-rule is "only-digits" ("first-digits" or "last-digits" takes one of them): set host.number or host.number-file
+            error: the host has no number for {host:BITS} of guid.template: the host name "rack2-node14�[2J" has more than one number, and host.number-rule is "only-digits" ("first-digits" or "last-digits" takes one of them)
+            do: set host.number or host.number-file
             exit 3
         "#]],
     );
@@ -266,7 +296,8 @@ fn a_host_without_a_number() {
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
             would not be applied:
-            error: the host has no number for {host:BITS}: /etc/number: ENOENT: No such file or directory: set host.number or host.number-file
+            error: the host has no number for {host:BITS} of guid.template: /etc/number: ENOENT: No such file or directory
+            do: set host.number or host.number-file
             exit 3
         "#]],
     );
@@ -278,7 +309,8 @@ fn a_host_without_a_number() {
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
             would not be applied:
-            error: the host has no number for {host:BITS}: /etc/number: "twelve" is not a decimal number: set host.number or host.number-file
+            error: the host has no number for {host:BITS} of guid.template: /etc/number: "twelve" is not a decimal number
+            do: set host.number or host.number-file
             exit 3
         "#]],
     );
@@ -292,7 +324,8 @@ fn a_host_without_a_number() {
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
             would not be applied:
-            error: the host has no number for {host:BITS}: the host has no name: set host.number or host.number-file
+            error: the host has no number for {host:BITS} of guid.template: the host has no name
+            do: set host.number or host.number-file
             exit 3
         "#]],
     );
@@ -302,7 +335,8 @@ fn a_host_without_a_number() {
         # remove opensm's built-in rule, Default=0x7fff : ALL=limited, SELF=full ;
         Default=0x7fff : 0x0200000700010000=full ; # c7 0000:4b:00.0 VF 0
         Default=0x7fff : 0x0200000700010001=full ; # c7 0000:4b:00.0 VF 1
-        PF 0000:4b:00.0 (/etc/ibprov/ibprov.toml:1): warning: the host's number comes from the name "c7", which is neither in /etc/hostname nor on the kernel command line (systemd.hostname=): DHCP may change it, and the GUIDs with it. Set one of the two, or host.number, or pin the GUIDs (ibprov plan --pin)
+        PF 0000:4b:00.0 (/etc/ibprov/ibprov.toml:1): warning: the host's number comes from the name "c7", which is neither in /etc/hostname nor on the kernel command line (systemd.hostname=): DHCP may change the name, and the GUIDs with it
+          do: set the name in /etc/hostname, or set host.number, or pin the GUIDs: ibprov plan --pin
         exit 0
     "##]]
     .assert_eq(&host.show(&["plan", "--partitions"]));
@@ -317,7 +351,8 @@ fn more_vfs_than_the_firmware_allows() {
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
             would not be applied:
-            error: 17 VFs are planned, but the firmware allows 16 (sriov_totalvfs). To raise the limit: `mlxconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=17`, then reset the firmware
+            error: 17 VFs are planned for 0000:4b:00.0, but the firmware allows 16 (sriov_totalvfs)
+            do: mlxconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=17, then reset the firmware
             exit 3
         "#]],
     );
@@ -330,7 +365,8 @@ fn more_vfs_than_the_firmware_allows() {
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
             would not be applied:
-            error: 4 VFs are planned, but SR-IOV is disabled in the firmware (sriov_totalvfs is 0). To enable it: `mlxconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=4`, then reset the firmware
+            error: 4 VFs are planned for 0000:4b:00.0, but SR-IOV is disabled in the firmware (sriov_totalvfs is 0)
+            do: mlxconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=4, then reset the firmware
             exit 3
         "#]],
     );
@@ -342,7 +378,8 @@ fn more_vfs_than_the_firmware_allows() {
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
             would not be applied:
-            error: 0000:4b:00.0 has no SR-IOV capability (no sriov_totalvfs in sysfs): SR-IOV is disabled in its firmware (`mlxconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=N`, then reset the firmware), or the card has none
+            error: 0000:4b:00.0 has no SR-IOV capability (no sriov_totalvfs in sysfs): SR-IOV is disabled in its firmware, or the adapter does not support it
+            do: mlxconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=N, then reset the firmware
             exit 3
         "#]],
     );
@@ -356,8 +393,9 @@ fn a_pf_that_is_not_there() {
         "PF 0000:5e:00.0",
         1,
         &expect![[r#"
-        error: the PF is absent. It may appear later. Present: 0000:4b:00.0
-    "#]],
+            error: the PF is absent; it may appear later. PFs of this host: 0000:4b:00.0
+              do: lspci -Dnn -d 15b3:
+        "#]],
     );
     host.function("0000:af:00.0", "15b3:101b", "020700", None);
     host.file(
@@ -369,8 +407,9 @@ fn a_pf_that_is_not_there() {
         "PF with port GUID b859:9f03:0012:ffff",
         1,
         &expect![[r#"
-        error: the PF is absent, or has not registered its RDMA device. It may appear later. Present: 0000:4b:00.0, 0000:af:00.0
-    "#]],
+            error: the PF is absent, or has not registered its RDMA device; it may appear later. PFs of this host: 0000:4b:00.0, 0000:af:00.0
+              do: lspci -Dnn -d 15b3:
+        "#]],
     );
 }
 
@@ -386,7 +425,9 @@ fn a_pf_in_ethernet_mode() {
         &expect![[r#"
             PF 0000:5e:00.0 (/etc/ibprov/ibprov.toml:1)
             would not be applied:
-            error: the ports are in Ethernet mode, in which VFs have MAC addresses instead of GUIDs. Set InfiniBand with `mlxconfig -d 0000:5e:00.0 set LINK_TYPE_P1=1` and reset the firmware, or take the PF out of the configuration
+            error: the ports of 0000:5e:00.0 are in Ethernet mode, in which VFs have MAC addresses instead of GUIDs
+            do: mlxconfig -d 0000:5e:00.0 set LINK_TYPE_P1=1, then reset the firmware
+              do: or remove this [[pf]]
             exit 3
         "#]],
     );
@@ -400,7 +441,9 @@ fn a_pf_in_ethernet_mode() {
         &expect![[r#"
             PF 0000:5e:00.0 mlx5_1 (/etc/ibprov/ibprov.toml:1)
             would not be applied:
-            error: the ports are in Ethernet mode, in which VFs have MAC addresses instead of GUIDs. Set InfiniBand with `mlxconfig -d 0000:5e:00.0 set LINK_TYPE_P1=1` and reset the firmware, or take the PF out of the configuration
+            error: the ports of 0000:5e:00.0 are in Ethernet mode, in which VFs have MAC addresses instead of GUIDs
+            do: mlxconfig -d 0000:5e:00.0 set LINK_TYPE_P1=1, then reset the firmware
+              do: or remove this [[pf]]
             exit 3
         "#]],
     );
@@ -417,7 +460,8 @@ fn a_pf_that_is_a_vf() {
         &expect![[r#"
             PF 0000:4b:00.1 (/etc/ibprov/ibprov.toml:1)
             would not be applied:
-            error: 0000:4b:00.1 is a VF of 0000:4b:00.0: name the PF instead
+            error: 0000:4b:00.1 is a VF of 0000:4b:00.0, not a PF
+            do: name the PF 0000:4b:00.0 instead
             exit 3
         "#]],
     );
@@ -435,6 +479,7 @@ fn a_pf_that_is_no_hca() {
             PF 0000:00:03.0 (/etc/ibprov/ibprov.toml:1)
             would not be applied:
             error: 0000:00:03.0 is not an InfiniBand adapter, by its PCI class and by its driver
+            do: remove this [[pf]]
             exit 3
         "#]],
     );
@@ -451,7 +496,8 @@ fn vfio_without_an_iommu() {
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
             would not be applied:
-            error: VF 1 is planned for vfio-pci, but the IOMMU is off (0000:4b:00.0 has no iommu_group). Boot with intel_iommu=on iommu=pt (AMD: iommu=pt), and enable VT-d or AMD-Vi in the firmware setup
+            error: VF 1 is planned for vfio-pci, but the IOMMU is off (0000:4b:00.0 has no iommu_group)
+            do: boot with intel_iommu=on iommu=pt (AMD: iommu=pt), and enable VT-d or AMD-Vi in the firmware setup
             exit 3
         "#]],
     );
@@ -465,11 +511,13 @@ fn two_names_of_one_pf_and_one_name_of_two() {
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
               would not be applied:
-              error: duplicate [[pf]] for 0000:4b:00.0, which is also named at /etc/ibprov/ibprov.toml:5: keep one of the two
+              error: duplicate [[pf]] for 0000:4b:00.0, which is also named at /etc/ibprov/ibprov.toml:5
+                do: keep one of the two [[pf]]
 
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:5)
               would not be applied:
-              error: duplicate [[pf]] for 0000:4b:00.0, which is also named at /etc/ibprov/ibprov.toml:1: keep one of the two
+              error: duplicate [[pf]] for 0000:4b:00.0, which is also named at /etc/ibprov/ibprov.toml:1
+                do: keep one of the two [[pf]]
             exit 3
         "#]],
     );
@@ -483,7 +531,8 @@ fn two_names_of_one_pf_and_one_name_of_two() {
         &expect![[r#"
             PF with node GUID b859:9f03:0012:a480 (/etc/ibprov/ibprov.toml:1)
             would not be applied:
-            error: 0000:4b:00.0, 0000:4b:00.1 all have this name: use the PCI address
+            error: the name fits several PFs: 0000:4b:00.0, 0000:4b:00.1
+            do: name the PF by its PCI address
             exit 3
         "#]],
     );
@@ -499,7 +548,8 @@ fn an_offset_needs_the_pf_s_guid() {
         "PF 0000:5e:00.0",
         1,
         &expect![[r#"
-            error: the GUIDs of VFs are offsets to the PF's port GUID, but 0000:5e:00.0 has none (yet): it appears with the RDMA device
+            error: the GUIDs of VFs are offsets to the PF's port GUID, which is unknown until 0000:5e:00.0 has an RDMA device
+              do: ibprov status: is the driver bound, and did it register an RDMA device
         "#]],
     );
 }
@@ -514,12 +564,13 @@ fn one_bad_pf_does_not_stop_another() {
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
               1 VF planned, 0 present, 1 to create, GUIDs not pinned
-              VFs are bound one after the other, so that the kernel's numbers are in their order
+              VFs are bound one after the other, so that the kernel numbers them in their order
               + VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (template)  policy follow  driver host
 
             PF 0000:5e:00.0 mlx5_1 (/etc/ibprov/ibprov.toml:5)
               would not be applied:
-              error: 99 VFs are planned, but the firmware allows 16 (sriov_totalvfs). To raise the limit: `mlxconfig -d 0000:5e:00.0 set SRIOV_EN=1 NUM_OF_VFS=99`, then reset the firmware
+              error: 99 VFs are planned for 0000:5e:00.0, but the firmware allows 16 (sriov_totalvfs)
+                do: mlxconfig -d 0000:5e:00.0 set SRIOV_EN=1 NUM_OF_VFS=99, then reset the firmware
             exit 3
         "#]],
     );

@@ -59,9 +59,9 @@ fn without_a_pf_nothing_is_planned() {
     plan(
         &Host::healthy(),
         &expect![[r#"
-        no [[pf]] is configured: there is no plan
-        exit 0
-    "#]],
+            no [[pf]] is configured, so that there is nothing to plan
+            exit 0
+        "#]],
     );
 }
 
@@ -72,7 +72,7 @@ fn a_fresh_node_would_get_its_vfs() {
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
               3 VFs planned, 0 present, 3 to create, GUIDs not pinned
-              VFs are bound one after the other, so that the kernel's numbers are in their order
+              VFs are bound one after the other, so that the kernel numbers them in their order
               + VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (template)  policy follow  driver host
               + VF 1  node GUID 0200:000c:0000:0001  port GUID 0200:000c:0001:0001 (template)  policy follow  driver host
               + VF 2  node GUID 0200:000c:0000:0002  port GUID 0200:000c:0001:0002 (template)  policy follow  driver host
@@ -109,9 +109,9 @@ fn every_difference_is_shown_and_what_is_right_is_counted() {
         &host,
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-              5 VFs planned, 5 present, 3 to change, 2 as wanted, GUIDs not pinned
-              VFs are bound one after the other, so that the kernel's numbers are in their order
-              ~ VF 1   driver mlx5_core -> rebound (its port GUID is 0000:0000:0000:0000 instead of 0200:000c:0001:0001)
+              5 VFs planned, 5 present, 3 to change, 2 as planned, GUIDs not pinned
+              VFs are bound one after the other, so that the kernel numbers them in their order
+              ~ VF 1   driver mlx5_core -> rebound (the port GUID of the VF is 0000:0000:0000:0000 instead of 0200:000c:0001:0001)
               ~ VF 2   node GUID 0000:0000:0000:0000 -> 0200:000c:0000:0002 (template)
                        policy down -> follow
                        driver none -> mlx5_core
@@ -121,10 +121,10 @@ fn every_difference_is_shown_and_what_is_right_is_counted() {
     );
     expect![[r#"
         PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-          5 VFs planned, 5 present, 3 to change, 2 as wanted, GUIDs not pinned
-          VFs are bound one after the other, so that the kernel's numbers are in their order
+          5 VFs planned, 5 present, 3 to change, 2 as planned, GUIDs not pinned
+          VFs are bound one after the other, so that the kernel numbers them in their order
           = VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (template)  policy follow  driver host
-          ~ VF 1   driver mlx5_core -> rebound (its port GUID is 0000:0000:0000:0000 instead of 0200:000c:0001:0001)
+          ~ VF 1   driver mlx5_core -> rebound (the port GUID of the VF is 0000:0000:0000:0000 instead of 0200:000c:0001:0001)
           ~ VF 2   node GUID 0000:0000:0000:0000 -> 0200:000c:0000:0002 (template)
                    policy down -> follow
                    driver none -> mlx5_core
@@ -139,7 +139,7 @@ fn every_difference_is_shown_and_what_is_right_is_counted() {
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
               2 VFs planned, 5 present, 2 to change, 3 to remove, GUIDs not pinned
-              VFs are bound one after the other, so that the kernel's numbers are in their order
+              VFs are bound one after the other, so that the kernel numbers them in their order
               ~ VF 0   VF present -> recreated (sriov_numvfs can only be changed via 0)
               ~ VF 1   VF present -> recreated (sriov_numvfs can only be changed via 0)
               - VF 2
@@ -178,8 +178,8 @@ fn a_host_that_is_right_exits_0() {
         &host,
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-              1 VF planned, 1 present, 1 as wanted, GUIDs not pinned
-              VFs are bound one after the other, so that the kernel's numbers are in their order
+              1 VF planned, 1 present, 1 as planned, GUIDs not pinned
+              VFs are bound one after the other, so that the kernel numbers them in their order
             exit 0
         "#]],
     );
@@ -244,7 +244,7 @@ fn json_has_everything() {
               "bind": {
                 "order": "in-order",
                 "because_of": "kernel-numbers",
-                "message": "one after the other, so that the kernel's numbers are in their order"
+                "message": "one after the other, so that the kernel numbers them in their order"
               },
               "vfs": [
                 {
@@ -318,14 +318,14 @@ fn what_cannot_be_done_now_is_said_and_what_is_in_use_is_left() {
         &expect![[r#"
             PF 0000:5e:00.0 mlx5_1 (/etc/ibprov/ibprov.toml:1)
               1 VF planned, 0 present, GUIDs not pinned
-              VFs are bound one after the other, so that the kernel's numbers are in their order
+              VFs are bound one after the other, so that the kernel numbers them in their order
               no change is possible: the PF has no IPoIB netdev, which is needed to set GUIDs of VFs (this host has no sriov/N files of MLNX_OFED): load ib_ipoib, and see dmesg
               ! VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (template)  policy follow  driver host
 
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:6)
-              2 VFs planned, 2 present, 1 deferred, 1 as wanted, GUIDs not pinned
-              VFs are bound one after the other, so that the kernel's numbers are in their order
-              ! VF 1 is left alone: its port GUID is 0000:0000:0000:0000 instead of 0200:000c:0101:0001; it is in use: its netdev is not in this network namespace
+              2 VFs planned, 2 present, 1 deferred, 1 as planned, GUIDs not pinned
+              VFs are bound one after the other, so that the kernel numbers them in their order
+              ! VF 1 is left alone: the port GUID of the VF is 0000:0000:0000:0000 instead of 0200:000c:0101:0001; it is in use: its netdev is not in this network namespace
             exit 1
         "#]],
     );
@@ -338,7 +338,7 @@ fn names_and_the_order_of_binding_are_shown_with_why() {
     expect![[r#"
         PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
           1 VF planned, 0 present, 1 to create, GUIDs not pinned
-          VFs are bound at the same time: vf-name and vf-rdma-name name each of them
+          VFs are bound at the same time, because vf-name and vf-rdma-name name each of them
           + VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (template)  policy follow  driver host  netdev ib0v0  RDMA device mlx5_0v0
         exit 1
     "#]]
@@ -372,11 +372,11 @@ fn names_that_cannot_be_on_this_host_are_errors() {
     };
     assert_eq!(
         pf("vf-name = \"{rdma}-is-too-l{vf}\""),
-        "error: VF 0: \"mlx5_0-is-too-l0\" is no name for its netdev: at most 15 letters, digits, '_', '-' and '.': write a shorter pattern"
+        "error: VF 0: \"mlx5_0-is-too-l0\" is not a valid netdev name: expected at most 15 letters, digits, '_', '-' and '.'"
     );
     let host = node(&format!("{}vf-name = \"{{netdev}}v{{vf}}\"\n", good(2)));
     host.remove("run/udev/data/n2");
     let said = host.show(&["plan"]);
-    assert!(said.contains("needs a name of the PF that is not there (yet)"), "{said}");
+    assert!(said.contains("refers to a name of the PF, which is unknown"), "{said}");
     assert!(said.ends_with("exit 1\n"), "{said}");
 }

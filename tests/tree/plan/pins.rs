@@ -10,7 +10,7 @@ use crate::host::{Host, PF};
 fn drifts(host: &Host, warning: &str) {
     let head = "PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
   2 VFs planned, 0 present, 2 to create, GUIDs pinned
-  VFs are bound one after the other, so that the kernel's numbers are in their order
+  VFs are bound one after the other, so that the kernel numbers them in their order
 ";
     let rest = "  + VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (pin)  policy follow  driver host
   + VF 1  node GUID 0200:000c:0000:0001  port GUID 0200:000c:0001:0001 (pin)  policy follow  driver host
@@ -55,7 +55,7 @@ fn pins_hold_and_drift_wants_a_decision() {
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
               2 VFs planned, 0 present, 2 to create, GUIDs pinned
-              VFs are bound one after the other, so that the kernel's numbers are in their order
+              VFs are bound one after the other, so that the kernel numbers them in their order
               + VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (pin)  policy follow  driver host
               + VF 1  node GUID 0200:000c:0000:0001  port GUID 0200:000c:0001:0001 (pin)  policy follow  driver host
             exit 1
@@ -77,7 +77,8 @@ fn pins_hold_and_drift_wants_a_decision() {
     host.file("etc/hostname", "login\n");
     drifts(
         &host,
-        r#"the configuration no longer gives GUIDs; the pinned ones stay in use: the host has no number for {host:BITS}: the host name "login" has no digits: set host.number or host.number-file"#,
+        r#"the configuration no longer gives GUIDs; the pinned ones stay in use: the host has no number for {host:BITS} of guid.template: the host name "login" has no digits
+    do: set host.number or host.number-file"#,
     );
     assert!(
         host.show(&["plan", "--pin", "--replace"])
@@ -112,12 +113,15 @@ fn a_cloned_image_gets_none_of_the_other_hosts_guids() {
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
               would not be applied:
-              error: the pins are not this host's: /etc/ibprov/guid-pins.toml is of host "c12", this is "c13", and none of this host's cards is in it: an image was cloned, most likely: `ibprov plan --pin --replace` gives this host GUIDs of its own; or put its own file back; if the file is its own, and both its name and its cards are new, remove the line "host = " from it
+              error: the pin file /etc/ibprov/guid-pins.toml belongs to another host, probably because an image was cloned: it names host "c12", this host is "c13", and the file lists none of its adapters
+                do: ibprov plan --pin --replace gives this host GUIDs of its own
+                do: or restore the pin file of this host
+                do: or, if both the name and the adapters of this host are new, remove the line "host = " from the file
             exit 3
         "#]],
     );
     let apply = clone.show(&["apply", "--dry-run"]);
-    assert!(apply.contains("the pins are not this host's"), "{apply}");
+    assert!(apply.contains("belongs to another host"), "{apply}");
     assert!(!apply.contains("0200:000c"), "{apply}");
     let pin = clone.show(&["plan", "--pin"]);
     assert!(pin.ends_with("no GUID was pinned: correct the errors above first\nexit 3\n"), "{pin}");
@@ -132,7 +136,8 @@ fn a_cloned_image_gets_none_of_the_other_hosts_guids() {
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
               would not be applied:
-              error: the host has no number for {host:BITS}: the host's number is 17 by systemd.hostname=c17 on the kernel command line, and 13 by "c13" in /etc/hostname, so that one of them is wrong: set host.number or host.number-file
+              error: the host has no number for {host:BITS} of guid.template: the host's number is 17 by systemd.hostname=c17 on the kernel command line, and 13 by "c13" in /etc/hostname, so that one of them is wrong
+                do: set host.number or host.number-file
             exit 3
         "#]],
     );
@@ -164,7 +169,8 @@ fn pins_that_cannot_be_read_are_no_absence() {
             expect![[r#"
                 PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
                   would not be applied:
-                  error: cannot read the pin file /etc/ibprov/guid-pins.toml: line 2: unclosed array table, expected `]]`. Correct the file, or remove it to use the GUIDs of the configuration
+                  error: cannot read the pin file /etc/ibprov/guid-pins.toml: line 2: unclosed array table, expected `]]`
+                    do: correct the file, or remove it to use the GUIDs of the configuration
                 exit 3
             "#]],
         ),
@@ -173,7 +179,8 @@ fn pins_that_cannot_be_read_are_no_absence() {
             expect![[r#"
                 PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
                   would not be applied:
-                  error: cannot read the pin file /etc/ibprov/guid-pins.toml: content is not UTF-8 text. Correct the file, or remove it to use the GUIDs of the configuration
+                  error: cannot read the pin file /etc/ibprov/guid-pins.toml: content is not UTF-8 text
+                    do: correct the file, or remove it to use the GUIDs of the configuration
                 exit 3
             "#]],
         ),
@@ -182,7 +189,8 @@ fn pins_that_cannot_be_read_are_no_absence() {
             expect![[r#"
                 PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
                   would not be applied:
-                  error: cannot read the pin file /etc/ibprov/guid-pins.toml: pf 1: "\u{1b}[2J" is not a PCI address: expected domain:bus:device.function in hex, as `lspci -D` prints it, e.g. 0000:4b:00.0. Correct the file, or remove it to use the GUIDs of the configuration
+                  error: cannot read the pin file /etc/ibprov/guid-pins.toml: pf 1: "\u{1b}[2J" is not a PCI address: expected domain:bus:device.function in hex, as `lspci -D` prints it, e.g. 0000:4b:00.0
+                    do: correct the file, or remove it to use the GUIDs of the configuration
                 exit 3
             "#]],
         ),
@@ -222,7 +230,8 @@ fn partitions_are_for_the_subnet_manager() {
     // Only lines of a whole plan are printed.
     host.file("etc/ibprov/ibprov.toml", &good(17));
     expect![[r#"
-        PF 0000:4b:00.0 (/etc/ibprov/ibprov.toml:1): error: 17 VFs are planned, but the firmware allows 16 (sriov_totalvfs). To raise the limit: `mlxconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=17`, then reset the firmware
+        PF 0000:4b:00.0 (/etc/ibprov/ibprov.toml:1): error: 17 VFs are planned for 0000:4b:00.0, but the firmware allows 16 (sriov_totalvfs)
+          do: mlxconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=17, then reset the firmware
         exit 3
     "#]].assert_eq(&host.show(&["plan", "--partitions"]));
 }
