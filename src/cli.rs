@@ -93,6 +93,7 @@ Boot (run by ibprov's units):
 
 Configuration:
   config       Check or show the configuration, or print its schema
+  migrate      Hand the node over from openibd and its scripts, or back
   import       Convert another tool's configuration
   schema       Print the JSON schema of a report
   completions  Print completions for a shell
@@ -206,6 +207,18 @@ begin.")]
         #[command(subcommand)]
         verb: ImportVerb,
     },
+    /// Hand the node over from openibd and its scripts, or back
+    #[command(after_help = "\
+Exit codes: 0 done, or nothing to do; 1 something would change, or with --apply something
+needs a decision or was left; 2 could not begin; 3 it would fail, or has failed.
+
+Nothing is started, restarted or stopped: it takes effect at the next boot.
+
+Examples:
+  ibprov migrate               what becomes of openibd, its settings, rc.local ...
+  ibprov migrate --apply       do it
+  ibprov migrate --back        what would be put back")]
+    Migrate(MigrateArgs),
     /// Show planned changes to VFs, and errors in the plan
     #[command(after_help = "\
 Exit codes: 0 all as planned; 1 something would change, or pins and configuration differ;
@@ -331,6 +344,17 @@ pub struct ApplyArgs {
     /// their turn before it
     #[arg(long, hide = true, requires = "pf")]
     pub in_turn: bool,
+}
+
+/// What `migrate` takes.
+#[derive(Debug, Clone, Args)]
+pub struct MigrateArgs {
+    /// Do it; without, show what would be done
+    #[arg(long)]
+    pub apply: bool,
+    /// Put back what the migration has changed
+    #[arg(long)]
+    pub back: bool,
 }
 
 /// What `status` takes.

@@ -17,6 +17,7 @@ pub mod graph;
 pub mod guests;
 pub mod host;
 pub mod ladder;
+pub mod migrate;
 pub mod names;
 pub mod observe;
 pub mod online;

@@ -111,6 +111,10 @@ fn run(cli: &Cli) -> anyhow::Result<u8> {
         Some(dir) => Root::copy_at(dir)?,
         None => Root::live(),
     };
+    // It judges the configuration as it would be.
+    if let Verb::Migrate(args) = &cli.verb {
+        return commands::migrate::run(args, &root, common);
+    }
     if let Verb::Apply(args) = &cli.verb
         && args.undo
     {
@@ -118,9 +122,14 @@ fn run(cli: &Cli) -> anyhow::Result<u8> {
     }
     let loaded = ibprov::config::load(&root, common.config.as_deref());
     match (&cli.verb, loaded) {
-        (Verb::Check(_) | Verb::Collect(_) | Verb::Completions { .. } | Verb::Schema { .. }, _) => {
-            Ok(Exit::Good.code())
-        }
+        (
+            Verb::Check(_)
+            | Verb::Collect(_)
+            | Verb::Completions { .. }
+            | Verb::Schema { .. }
+            | Verb::Migrate(_),
+            _,
+        ) => Ok(Exit::Good.code()),
         // A bad configuration is no reason not to read another.
         (Verb::Import { verb }, _) => commands::import::run(verb, &root, common.format),
         (Verb::Config { verb }, loaded) => commands::config::run(*verb, loaded, common.format),

@@ -3,15 +3,13 @@
 
 use crate::cli::{Format, ImportVerb};
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
 use serde::Serialize;
 
 use crate::config::foreign::{openib_conf, operator_guids, sriov_vfs};
 use crate::host::Root;
-use crate::names::{PciAddress, VfIndex};
-use crate::observe::{self, Look, interface_manager};
+use crate::observe::{self, interface_manager};
 use crate::report::common::{Code, Exit, Finding, Kind, Report, to_json};
 
 /// More than any of these files has, bytes.
@@ -37,7 +35,7 @@ pub fn run(verb: &ImportVerb, root: &Root, format: Format) -> anyhow::Result<u8>
         }
         ImportVerb::SriovVfs { file } => {
             let text = read(file)?;
-            let vfs = vfs(root);
+            let vfs = observe::pf::owners(root);
             (file, sriov_vfs::import(&text, |pci| vfs.get(&pci).copied()))
         }
         ImportVerb::OperatorGuids { file } => {
@@ -97,16 +95,4 @@ impl Report for Import {
         let todo = self.todo.iter().map(|todo| Finding::warning(Code::NotConverted, todo));
         todo.map(|finding| finding.about(&self.file)).collect()
     }
-}
-
-/// The VFs of this host: whose each is, and which.
-fn vfs(root: &Root) -> BTreeMap<PciAddress, (PciAddress, VfIndex)> {
-    let observed = observe::Observer::new(root).look([], &BTreeSet::new());
-    let mut look = Look::new(root);
-    let mut all = BTreeMap::new();
-    for pf in observed.functions.iter().filter(|f| f.physfn.is_none()) {
-        let vfs = observe::pf::addresses(&mut look, pf.address);
-        all.extend(vfs.into_iter().map(|(index, pci)| (pci, (pf.address, index))));
-    }
-    all
 }

@@ -36,6 +36,7 @@ schemas! {
     "config-check",
     "config-show",
     "import",
+    "migrate",
     "not-begun",
 }
 
@@ -125,6 +126,7 @@ mod tests {
             schema::<config::Checked>(),
             schema::<config::Shown>(),
             schema::<import::Import>(),
+            schema::<crate::report::migrate::Migration>(),
             schema::<NotBegun>(),
         ]
     }

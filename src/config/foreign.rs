@@ -42,6 +42,17 @@ impl Imported {
     }
 }
 
+/// True if `text`, a file of ibprov's configuration, says what `imported` says: comments and
+/// empty lines do not count.
+#[must_use]
+pub fn says_the_same(text: &str, imported: &Imported) -> bool {
+    let lines = |text: &str| -> Vec<String> {
+        let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
+        lines.filter(|line| !line.is_empty()).map(str::to_owned).collect()
+    };
+    lines(text) == lines(&imported.toml)
+}
+
 /// What each PF is proposed: the formats know nothing of names.
 const NAMES: &str = "# Names for its VFs that do not depend on chance (ibprov.toml(5)):\n#vf-name = \"{netdev}v{vf}\"\n#vf-rdma-name = \"{rdma}v{vf}\"\n";
 

@@ -7,7 +7,8 @@ use super::effective::{self, Setting};
 use super::merge::Merged;
 use super::problem::{Problem, Problems, Source, harmless};
 use super::{Config, draft, validate};
-use crate::host::{Root, config_files};
+use crate::host::Root;
+use crate::host::config_files::{self, ConfigFiles};
 
 /// The configuration of a tree, and how it came to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,12 +29,28 @@ pub struct Loaded {
 /// Everything that is wrong, over all files.
 pub fn load(root: &Root, only: Option<&Path>) -> Result<Loaded, Problems> {
     let found = config_files::read(root, only);
+    loaded(found, only.is_some())
+}
+
+/// The configuration that the tree would have with these drop-ins, path and text, too.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_with(root: &Root, planned: &[(String, String)]) -> Result<Loaded, Problems> {
+    let mut found = config_files::read(root, None);
+    for (path, text) in planned {
+        found.add_drop_in(path, text);
+    }
+    loaded(found, false)
+}
+
+fn loaded(found: ConfigFiles, only: bool) -> Result<Loaded, Problems> {
     let mut problems = Problems::default();
     for error in &found.errors {
         let problem = Problem::new(format!("cannot read the configuration: {error}"));
         problems.push(match only {
-            Some(_) => problem,
-            None => problem.help(
+            true => problem,
+            false => problem.help(
                 "correct or remove it; to mask a file of that name with lower precedence, link it to /dev/null",
             ),
         });

@@ -30,7 +30,7 @@ use crate::names::{HostNumber, ModuleName, NameRule, PortChoice, PortNumber, Por
 
 pub use effective::{Setting, SettingOrigin, changed, to_toml};
 pub use interface::{InterfaceRule, InterfaceSelector, PartitionRule};
-pub use load::{Loaded, load, resolve};
+pub use load::{Loaded, load, load_with, resolve};
 pub use pf::{GuidSource, Pf, PfSelector, VfException};
 pub(crate) use problem::harmless;
 pub use problem::{Place, PlaceTold, Problem, ProblemTold, Problems, Source};

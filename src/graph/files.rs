@@ -10,6 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::planned::{Planned, Tree};
 use super::unit_file::{Assignments, expand};
 use super::{Command, Graph, Load, Unit, fstab, sysv};
 use crate::host::Root;
@@ -36,7 +37,13 @@ const MOST_UNITS: usize = 10_000;
 /// The graph of the next boot of the system below `root`.
 #[must_use]
 pub fn graph(root: &Root) -> Graph {
-    let mut reader = Reader::new(root);
+    graph_with(root, &Planned::new())
+}
+
+/// The same, with what is planned in place.
+#[must_use]
+pub fn graph_with(root: &Root, planned: &Planned) -> Graph {
+    let mut reader = Reader::new(Tree { root, planned });
     reader.graph.goal = "default.target".to_owned();
     let mut open = vec!["default.target".to_owned()];
     // What generators made of these on a live system may be of this boot only.
@@ -57,7 +64,7 @@ pub fn graph(root: &Root) -> Graph {
         }
         reader.given.insert(mount.unit.name.clone(), mount.unit);
     }
-    for script in sysv::scripts(root, |name| reader.has(name)) {
+    for script in sysv::scripts(reader.tree, |name| reader.has(name)) {
         for target in ["multi-user.target", "graphical.target"] {
             reader.wants.entry(target.to_owned()).or_default().insert(script.name.clone());
         }
@@ -89,7 +96,7 @@ pub fn graph(root: &Root) -> Graph {
 }
 
 struct Reader<'a> {
-    root: &'a Root,
+    tree: Tree<'a>,
     /// Names in the directories: which directory has it first.
     places: BTreeMap<String, &'static str>,
     /// Other names, from links.
@@ -107,9 +114,9 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn new(root: &'a Root) -> Self {
+    fn new(tree: Tree<'a>) -> Self {
         let mut reader = Self {
-            root,
+            tree,
             places: BTreeMap::new(),
             aliases: BTreeMap::new(),
             wants: BTreeMap::new(),
@@ -120,9 +127,9 @@ impl<'a> Reader<'a> {
             bare: BTreeSet::new(),
         };
         // Where /lib is a link to usr/lib, all of it has been read.
-        let merged = root.link_name("/lib").is_ok();
+        let merged = tree.link_name("/lib").is_some();
         for dir in DIRS.into_iter().filter(|dir| !(merged && dir.starts_with("/lib/"))) {
-            match root.list_or_empty(dir) {
+            match tree.list_or_empty(dir) {
                 Ok(names) => names.into_iter().for_each(|name| reader.enter(dir, name)),
                 Err(e) => reader.graph.problems.push(e.to_string()),
             }
@@ -138,7 +145,7 @@ impl<'a> Reader<'a> {
             .map(|u| (u, false))
             .or_else(|| name.strip_suffix(".requires").map(|u| (u, true)))
         {
-            let links = match self.root.list_or_empty(&format!("{dir}/{name}")) {
+            let links = match self.tree.list_or_empty(&format!("{dir}/{name}")) {
                 Ok(links) => links,
                 Err(e) => return self.graph.problems.push(e.to_string()),
             };
@@ -146,7 +153,7 @@ impl<'a> Reader<'a> {
             into.entry(unit.to_owned()).or_default().extend(links);
         } else if !self.places.contains_key(&name) {
             // What is no link has no target: that is what an error means here.
-            let target = self.root.link_name(&format!("{dir}/{name}")).ok();
+            let target = self.tree.link_name(&format!("{dir}/{name}"));
             if let Some(target) = target.filter(|t| *t != name && *t != "null" && !t.is_empty()) {
                 // A link to one's own template is an instance, no alias.
                 if template(&name).as_deref() != Some(&target) {
@@ -194,11 +201,11 @@ impl<'a> Reader<'a> {
             return unit;
         };
         unit.fragment.clone_from(&path);
-        if self.root.link_name(&path).is_ok_and(|target| target == "null") {
+        if self.tree.link_name(&path).is_some_and(|target| target == "null") {
             unit.load = Load::Masked;
             return unit;
         }
-        match self.root.text(&path, LIMIT) {
+        match self.tree.text(&path, LIMIT) {
             Ok(text) if text.is_empty() => unit.load = Load::Masked,
             Ok(text) => {
                 let aliases = self.names_of(&name);
@@ -222,7 +229,7 @@ impl<'a> Reader<'a> {
         for owner in drop_in_names(name).into_iter().chain(aliases.iter().cloned()) {
             for dir in self.drop_ins.get(&owner).into_iter().flatten() {
                 let folder = format!("{dir}/{owner}.d");
-                for file in self.root.list_or_empty(&folder).unwrap_or_default() {
+                for file in self.tree.list_or_empty(&folder).unwrap_or_default() {
                     if file.ends_with(".conf") {
                         let path = format!("{folder}/{file}");
                         files.entry(file).or_insert(path);
@@ -231,7 +238,7 @@ impl<'a> Reader<'a> {
             }
         }
         for path in files.values() {
-            match self.root.text(path, LIMIT) {
+            match self.tree.text(path, LIMIT) {
                 Ok(text) => read.read(&text),
                 Err(e) => self.graph.problems.push(e.to_string()),
             }
@@ -262,7 +269,7 @@ impl<'a> Reader<'a> {
                 for phase in ["ExecStartPre", "ExecStart", "ExecStartPost"] {
                     for line in read.all("Service", phase) {
                         let line = expand(line, &unit.name).unwrap_or_else(|| line.clone());
-                        let script = script(self.root, &line);
+                        let script = script(self.tree.root, &line);
                         unit.commands.push(Command { phase: phase.to_owned(), line, script });
                     }
                 }

@@ -11,6 +11,7 @@ pub mod cycles;
 pub mod deadlock;
 pub mod files;
 mod fstab;
+pub mod planned;
 pub mod show;
 mod sysv;
 mod unit_file;

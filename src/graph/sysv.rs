@@ -1,17 +1,17 @@
 //! Start scripts with rc links, of which systemd-sysv-generator(8) makes units.
 
+use super::planned::Tree;
 use super::{Command, Load, Unit};
-use crate::host::Root;
 
 /// No start script is larger.
 const LIMIT: u64 = 256 * 1024;
 
 /// The units of scripts that have a start link and no unit file of their name.
-pub(super) fn scripts(root: &Root, has_unit: impl Fn(&str) -> bool) -> Vec<Unit> {
+pub(super) fn scripts(tree: Tree<'_>, has_unit: impl Fn(&str) -> bool) -> Vec<Unit> {
     let mut units: Vec<Unit> = Vec::new();
     for level in ["rc2.d", "rc3.d", "rc4.d", "rc5.d"] {
         for dir in [format!("/etc/{level}"), format!("/etc/rc.d/{level}")] {
-            for link in root.list_or_empty(&dir).unwrap_or_default() {
+            for link in tree.list_or_empty(&dir).unwrap_or_default() {
                 let digits = link.get(1..3).is_some_and(|d| d.bytes().all(|b| b.is_ascii_digit()));
                 let Some(name) = link.get(3..).filter(|_| digits && link.starts_with('S')) else {
                     continue;
@@ -20,7 +20,7 @@ pub(super) fn scripts(root: &Root, has_unit: impl Fn(&str) -> bool) -> Vec<Unit>
                 if has_unit(&unit) || units.iter().any(|u| u.name == unit) {
                     continue;
                 }
-                if let Ok(text) = root.text(&format!("{dir}/{link}"), LIMIT) {
+                if let Ok(text) = tree.text(&format!("{dir}/{link}"), LIMIT) {
                     units.push(unit_of(&unit, &format!("/etc/init.d/{name}"), &text));
                 }
             }

@@ -141,6 +141,17 @@ fn is_masked(root: &Root, path: &str) -> bool {
 }
 
 impl ConfigFiles {
+    /// As if there were a drop-in with this text at `path`, in the strongest directory.
+    pub fn add_drop_in(&mut self, path: &str, text: &str) {
+        let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+        let is_drop_in = |path: &str| path.contains("/ibprov.d/");
+        let own = name(path);
+        self.files.retain(|(other, _)| !is_drop_in(other) || name(other) != own);
+        let later = |(other, _): &(String, Vec<u8>)| is_drop_in(other) && name(other) > own;
+        let at = self.files.iter().position(later).unwrap_or(self.files.len());
+        self.files.insert(at, (path.to_owned(), text.as_bytes().to_vec()));
+    }
+
     fn leave_out(&mut self, path: String, why: WhyNotRead) {
         self.not_read.push(NotRead { path, why });
     }

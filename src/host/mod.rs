@@ -29,6 +29,7 @@ pub mod pins_file;
 pub mod process;
 pub mod rdma_netlink;
 mod root;
+pub mod site_files;
 pub mod state;
 pub mod systemctl;
 pub mod systemd;

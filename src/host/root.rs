@@ -146,6 +146,14 @@ impl Root {
         self.open(path, OFlag::O_RDONLY).map(File::from)
     }
 
+    /// The directory at the absolute `path`, for who puts entries into it.
+    ///
+    /// # Errors
+    /// It cannot be opened, or is no directory.
+    pub(super) fn directory(&self, path: &str) -> Result<OwnedFd, ReadError> {
+        self.open(path, OFlag::O_RDONLY | OFlag::O_DIRECTORY)
+    }
+
     /// The bytes of the file at the absolute `path`, at most `limit` of them.
     ///
     /// # Errors

@@ -31,6 +31,9 @@ const UNIT_DIRS: [&str; 5] = [
 /// No such file is larger, bytes.
 const LIMIT: u64 = 1 << 20;
 
+/// What masks the rule where it is a link to /dev/null; updates of the package leave it.
+pub const MASK: &str = "/etc/udev/rules.d/90-ib.rules";
+
 /// What takes the rule out of force; it survives updates of the package.
 pub const REMEDY: &str =
     "ln -sf /dev/null /etc/udev/rules.d/90-ib.rules && udevadm control --reload";
@@ -42,6 +45,12 @@ pub fn armed(root: &Root) -> Option<String> {
         return None;
     }
     unmasked(root, UNIT_DIRS, UNIT)?;
+    rule(root)
+}
+
+/// The rule, where nothing masks it, whether the rest of it is installed or not.
+#[must_use]
+pub fn rule(root: &Root) -> Option<String> {
     let (path, text) = unmasked(root, RULE_DIRS, RULE)?;
     let starts = |l: &str| !l.trim_start().starts_with('#') && l.contains("mlnx_interface_mgr");
     text.lines().any(starts).then_some(path)

@@ -6,7 +6,7 @@
 //! takes a VF's device lock, which a probe holds: on a live host these are run in
 //! a child.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ use super::administered::{Administers, Backend, Told};
 pub use super::pci::dir;
 use super::pci::is_rdma_auxiliary;
 use super::rdma::{self, RdmaDevice};
-use super::{Look, ReadError, Root};
+use super::{Look, Observer, ReadError, Root};
 use crate::host::rdma_netlink;
 use crate::names::{
     Administered, Guid, IfName, LinkLayer, PciAddress, RdmaName, VfIndex, VfName, rdma_half_of,
@@ -190,6 +190,19 @@ fn is_ofed(root: &Root, dir: &str) -> bool {
     } else {
         root.exists(&format!("{dir}/mlx5_num_vfs"))
     }
+}
+
+/// The VFs of this host: the PF of each, and which of its VFs it is.
+#[must_use]
+pub fn owners(root: &Root) -> BTreeMap<PciAddress, (PciAddress, VfIndex)> {
+    let observed = Observer::new(root).look([], &BTreeSet::new());
+    let mut look = Look::new(root);
+    let mut all = BTreeMap::new();
+    for pf in observed.functions.iter().filter(|f| f.physfn.is_none()) {
+        let vfs = addresses(&mut look, pf.address);
+        all.extend(vfs.into_iter().map(|(index, pci)| (pci, (pf.address, index))));
+    }
+    all
 }
 
 /// The VFs of a PF with their PCI functions, by index.

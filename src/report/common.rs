@@ -84,6 +84,8 @@ pub enum Kind {
     ConfigShow,
     /// `ibprov import`.
     Import,
+    /// `ibprov migrate`.
+    Migrate,
     /// What any verb prints that could not begin.
     NotBegun,
 }
@@ -187,6 +189,16 @@ codes! {
     OpenibdScriptCalled = "openibd-script-called",
     /// MLNX_OFED's agent sets interfaces too.
     MlnxInterfaceMgrArmed = "mlnx-interface-mgr-armed",
+    /// Something that brings InfiniBand up stays until the administrator decides.
+    NeedsDecision = "needs-decision",
+    /// ibprov's units are not installed.
+    NotInstalled = "not-installed",
+    /// The unit graph does not prove that the next boot brings the ports up.
+    NextBootNotWhole = "next-boot-not-whole",
+    /// Something of the next boot may come too early, or nothing brings the ports up.
+    NextBootAtRisk = "next-boot-at-risk",
+    /// What a migration has changed was changed again since.
+    ChangedSince = "changed-since",
     /// No such PF.
     PfAbsent = "pf-absent",
     /// The name of a PF fits several.

@@ -15,6 +15,7 @@ pub mod guests;
 pub mod hardware;
 pub mod iface;
 mod iface_step;
+pub mod migrate;
 mod module_trouble;
 pub mod node;
 pub mod online;

@@ -12,6 +12,7 @@ mod collect;
 mod host;
 mod iface;
 mod import;
+mod migrate;
 mod nvswitch;
 mod plan;
 mod readme;

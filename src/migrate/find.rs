@@ -1,0 +1,300 @@
+//! What brings InfiniBand up on a host today, what becomes of it, and what has to change
+//! for that. The order of the changes is such that a boot between any two of them starts
+//! the vendor's openibd, ibprov, or both.
+
+use super::boot_lines;
+use super::record::Record;
+use crate::config;
+use crate::config::foreign::{self, Imported, openib_conf, sriov_vfs};
+use crate::graph::Graph;
+use crate::host::{Root, answer, site_files};
+use crate::names::{OPENIBD_STAND_IN, PathState, is_ipoib_name};
+use crate::observe::{interface_manager, pf};
+use crate::report::advice::Advice;
+use crate::report::common::{Code, Finding};
+use crate::report::migrate::{Change, Item, Reason};
+use crate::stacks;
+
+const ETC: &str = "/etc/systemd/system";
+/// Where units of packages are, in the order in which systemd looks.
+const UNIT_DIRS: [&str; 3] =
+    ["/usr/local/lib/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system"];
+const OURS: &str = "ibprov.service";
+const OPENIBD: &str = "openibd.service";
+const WANTS: &str = "/etc/systemd/system/sysinit.target.wants";
+const DROP_INS: &str = "/etc/ibprov/ibprov.d";
+/// No configuration file is larger, bytes.
+const LIMIT: u64 = 4 << 20;
+
+/// What was found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Each thing, and what becomes of it.
+    pub items: Vec<Item>,
+    /// What has to change, in this order.
+    pub changes: Vec<Change>,
+    /// What is wrong: an error means that nothing may be changed.
+    pub problems: Vec<Finding>,
+}
+
+/// Look at the tree. `graph` has the units of its next boot, `record` what an earlier
+/// migration has changed.
+#[must_use]
+pub fn find(root: &Root, graph: &Graph, record: Option<&Record>) -> Found {
+    let mut finder = Finder { root, record, found: Found::default(), drop_ins: Vec::new() };
+    finder.settings();
+    finder.ourselves();
+    finder.openibd();
+    finder.interface_manager();
+    finder.others();
+    finder.found.items.extend(boot_lines::items(root, graph));
+    finder.configuration();
+    finder.found
+}
+
+struct Finder<'a> {
+    root: &'a Root,
+    record: Option<&'a Record>,
+    found: Found,
+    /// The drop-ins that are to be written, path and text.
+    drop_ins: Vec<(String, String)>,
+}
+
+impl Finder<'_> {
+    fn item(&mut self, item: Item) {
+        self.found.items.push(item);
+    }
+
+    /// What is at `path`; a problem if that cannot be told.
+    fn state(&mut self, path: &str) -> Option<PathState> {
+        match site_files::state(self.root, path) {
+            Ok(state) => Some(state),
+            Err(e) => {
+                let message = format!(
+                    "it would have to be replaced, and cannot be kept to be put back: {}",
+                    answer(&e)
+                );
+                self.found.problems.push(Finding::error(Code::NotRead, message).about(path));
+                None
+            }
+        }
+    }
+
+    /// Plan that it is so at `path`, with the directories above it.
+    fn want(&mut self, path: &str, after: PathState) {
+        let Some(before) = self.state(path) else { return };
+        if before.is_same(&after) {
+            return;
+        }
+        for (at, _) in path.match_indices('/').skip(1) {
+            let dir = path.get(..at).unwrap_or_default();
+            let is_planned = self.found.changes.iter().any(|change| change.path == dir);
+            if !is_planned && self.state(dir) == Some(PathState::Absent) {
+                self.change(dir, PathState::Absent, PathState::Directory);
+            }
+        }
+        self.change(path, before, after);
+    }
+
+    fn change(&mut self, path: &str, before: PathState, after: PathState) {
+        self.found.changes.push(Change { path: path.to_owned(), before, after });
+    }
+
+    /// Files of settings that become ours.
+    fn settings(&mut self) {
+        if let Ok(text) = self.root.text(openib_conf::PATH, LIMIT) {
+            let imported = openib_conf::import(&text);
+            self.import(openib_conf::PATH, "50-openib.toml", &imported);
+        }
+        if let Ok(text) = self.root.text(sriov_vfs::PATH, LIMIT) {
+            let vfs = pf::owners(self.root);
+            let imported = sriov_vfs::import(&text, |pci| vfs.get(&pci).copied());
+            self.import(sriov_vfs::PATH, "50-sriov-vfs.toml", &imported);
+        }
+    }
+
+    fn import(&mut self, from: &str, name: &str, imported: &Imported) {
+        let path = format!("{DROP_INS}/{name}");
+        for todo in &imported.todo {
+            let finding = Finding::warning(Code::NotConverted, todo.clone()).about(from);
+            self.found.problems.push(finding);
+        }
+        if imported.toml.is_empty() {
+            self.item(Item::new(from, Reason::Defaults));
+            return;
+        }
+        let Some(now) = self.state(&path) else { return };
+        let wanted = PathState::own_file(imported.to_text(from));
+        let recorded = self.record.iter().flat_map(|record| &record.changes);
+        let is_ours = recorded.into_iter().any(|c| c.path == path && now.is_same(&c.after));
+        let item = match &now {
+            PathState::File { text, .. } if foreign::says_the_same(text, imported) => {
+                Item::new(from, Reason::SettingsThere)
+            }
+            PathState::Absent => Item::new(from, Reason::Settings),
+            _ if is_ours => Item::new(from, Reason::Settings),
+            _ => Item::new(from, Reason::DropInThere),
+        };
+        if item.reason == Reason::Settings {
+            self.drop_ins.push((path.clone(), imported.to_text(from)));
+            self.want(&path, wanted);
+        }
+        self.item(item.into_drop_in(&path));
+    }
+
+    /// ibprov's own units.
+    fn ourselves(&mut self) {
+        let installed = |unit: &str| {
+            let mut dirs = UNIT_DIRS.iter().map(|dir| format!("{dir}/{unit}"));
+            dirs.find(|path| self.root.exists(path))
+        };
+        let (Some(ours), Some(stand_in)) = (installed(OURS), installed(OPENIBD_STAND_IN)) else {
+            let message = format!("{OURS} and {OPENIBD_STAND_IN} are not installed");
+            let advice = Advice::permanent("install ibprov on this system, then run this again");
+            let finding = Finding::error(Code::NotInstalled, message);
+            self.found.problems.push(finding.advise([advice]));
+            return;
+        };
+        for dir in [ETC, "/run/systemd/system"] {
+            let path = format!("{dir}/{OURS}");
+            if self.root.link_name(&path).is_ok_and(|target| target == "null") {
+                let message = format!("{path} masks it, so that it would not run at boot");
+                let advice = Advice::permanent(format!("systemctl unmask {OURS}"));
+                let finding = Finding::error(Code::IbprovMasked, message).about(OURS);
+                self.found.problems.push(finding.advise([advice]));
+            }
+        }
+        let before = self.found.changes.len();
+        let links = [
+            (format!("{WANTS}/{OURS}"), ours),
+            (format!("{WANTS}/{OPENIBD_STAND_IN}"), stand_in.clone()),
+            // From here on the vendor's unit is hidden by the alias.
+            (format!("{ETC}/{OPENIBD}"), stand_in),
+        ];
+        for (path, target) in links {
+            let name = target.rsplit('/').next().unwrap_or_default();
+            if !self.root.link_name(&path).is_ok_and(|now| now == name) {
+                self.want(&path, PathState::link(target));
+            }
+        }
+        if self.found.changes.len() > before {
+            self.item(Item::new(OURS, Reason::Ourselves));
+        }
+    }
+
+    /// The vendor's openibd: its unit with what wants it, and its start script.
+    fn openibd(&mut self) {
+        let root = self.root;
+        let mut wants = Vec::new();
+        for dir in root.list_or_empty(ETC).unwrap_or_default() {
+            if dir.ends_with(".target.wants") || dir.ends_with(".target.requires") {
+                let path = format!("{ETC}/{dir}/{OPENIBD}");
+                wants.extend(
+                    root.link_name(&path).is_ok_and(|t| t != OPENIBD_STAND_IN).then_some(path),
+                );
+            }
+        }
+        let in_etc = format!("{ETC}/{OPENIBD}");
+        let has_name = root.link_name(&in_etc).is_ok_and(|target| target == OPENIBD_STAND_IN);
+        let unit = std::iter::once(in_etc)
+            .filter(|path| root.link_name(path).is_err())
+            .chain(UNIT_DIRS.iter().map(|dir| format!("{dir}/{OPENIBD}")))
+            .find(|path| root.exists(path));
+        match unit {
+            Some(path) if !wants.is_empty() => self.item(Item::new(path, Reason::UnitOfVendor)),
+            Some(path) if !has_name => self.item(Item::new(path, Reason::UnitNotEnabled)),
+            _ => {}
+        }
+        for path in wants {
+            self.want(&path, PathState::Absent);
+        }
+        let rc_links = self.rc_links();
+        if !rc_links.is_empty() {
+            self.item(Item::new("/etc/init.d/openibd", Reason::ScriptOfVendor));
+        }
+        for (dir, start, stop) in rc_links {
+            // As `update-rc.d openibd disable` and `chkconfig openibd off` do: a script
+            // without any link would get its default ones back from the next update.
+            if let (Some(stop), Some(link)) = (stop, self.state(&format!("{dir}/{start}"))) {
+                self.want(&format!("{dir}/{stop}"), link);
+            }
+            self.want(&format!("{dir}/{start}"), PathState::Absent);
+        }
+        for dir in std::iter::once(&ETC).chain(&UNIT_DIRS) {
+            let dir = format!("{dir}/{OPENIBD}.d");
+            for name in root.list_or_empty(&dir).unwrap_or_default() {
+                if name.ends_with(".conf") {
+                    self.item(Item::new(format!("{dir}/{name}"), Reason::DropInOfVendor));
+                }
+            }
+        }
+    }
+
+    /// The links that start the script: the directory, the link, and the link that says
+    /// that it does not start, unless there is one.
+    fn rc_links(&self) -> Vec<(String, String, Option<String>)> {
+        let mut found = Vec::new();
+        for level in ["rcS.d", "rc2.d", "rc3.d", "rc4.d", "rc5.d"] {
+            let below_etc = format!("/etc/{level}");
+            let is_link = self.root.link_name(&below_etc).is_ok();
+            let dirs = (!is_link).then_some(below_etc).into_iter();
+            for dir in dirs.chain([format!("/etc/rc.d/{level}")]) {
+                let names = self.root.list_or_empty(&dir).unwrap_or_default();
+                let of = |letter: char| {
+                    let is_its = move |name: &&String| {
+                        name.starts_with(letter) && name.get(3..) == Some("openibd")
+                    };
+                    names.iter().find(is_its)
+                };
+                let Some(start) = of('S') else { continue };
+                let number = start.get(1..3).and_then(|number| number.parse::<u8>().ok());
+                let stop =
+                    number.map(|n| format!("K{:02}openibd", 100_u8.saturating_sub(n).min(99)));
+                found.push((dir.clone(), start.clone(), stop.filter(|_| of('K').is_none())));
+            }
+        }
+        found
+    }
+
+    fn interface_manager(&mut self) {
+        if let Some(rule) = interface_manager::rule(self.root) {
+            self.want(interface_manager::MASK, PathState::link("/dev/null"));
+            self.item(Item::new(rule, Reason::InterfaceManager));
+        }
+    }
+
+    /// What stays.
+    fn others(&mut self) {
+        let files = [
+            ("/usr/lib/systemd/system/rdma-load-modules@.service", Reason::ModulesOfRdmaCore),
+            ("/lib/systemd/system/rdma-load-modules@.service", Reason::ModulesOfRdmaCore),
+            ("/etc/rdma/rdma.conf", Reason::RdmaConf),
+            ("/etc/rdma/mlx4.conf", Reason::PortTypes),
+            ("/etc/default/opensm", Reason::SubnetManager),
+            ("/etc/sysconfig/opensm", Reason::SubnetManager),
+            ("/etc/rdma/opensm.conf", Reason::SubnetManager),
+            ("/etc/opensm/opensm.conf", Reason::SubnetManager),
+        ];
+        let merged = self.root.link_name("/lib").is_ok();
+        for (file, reason) in files {
+            if self.root.exists(file) && !(merged && file.starts_with("/lib/")) {
+                self.item(Item::new(file, reason));
+            }
+        }
+        let mut files: Vec<String> =
+            stacks::KNOWN.asked(self.root, is_ipoib_name).into_iter().map(|a| a.file).collect();
+        files.sort();
+        files.dedup();
+        for file in files {
+            self.item(Item::new(file, Reason::Addresses));
+        }
+    }
+
+    /// The configuration as it would be.
+    fn configuration(&mut self) {
+        if let Err(problems) = config::load_with(self.root, &self.drop_ins) {
+            let message = format!("the configuration would have errors: {problems}");
+            self.found.problems.push(Finding::error(Code::ConfigurationInvalid, message));
+        }
+    }
+}

@@ -1,0 +1,363 @@
+//! What `ibprov migrate` finds, does and says.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::advice::Advice;
+use super::common::{Code, Exit, Finding, Kind, Report, Severity};
+use crate::names::PathState;
+
+/// What becomes of something that brings InfiniBand up today.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Becomes {
+    /// Its settings become ibprov's configuration.
+    Imported,
+    /// It does not run at boot any more.
+    Disabled,
+    /// It runs at boot from now on.
+    Enabled,
+    /// It stays as it is.
+    Left,
+    /// The administrator decides; it stays as it is until then.
+    NeedsDecision,
+}
+
+impl fmt::Display for Becomes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Imported => "imported",
+            Self::Disabled => "disabled",
+            Self::Enabled => "enabled",
+            Self::Left => "left",
+            Self::NeedsDecision => "needs a decision",
+        })
+    }
+}
+
+macro_rules! reasons {
+    ($($(#[$doc:meta])+ $reason:ident: $becomes:ident, $message:literal $(, do $advice:literal)?;)+) => {
+        /// Why.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+        #[cfg_attr(test, derive(schemars::JsonSchema))]
+        #[serde(rename_all = "kebab-case")]
+        pub enum Reason {
+            $($(#[$doc])+ $reason,)+
+        }
+
+        impl Reason {
+            /// What becomes of something for this reason.
+            #[must_use]
+            pub const fn becomes(self) -> Becomes {
+                match self {
+                    $(Self::$reason => Becomes::$becomes,)+
+                }
+            }
+
+            const fn message(self) -> &'static str {
+                match self {
+                    $(Self::$reason => $message,)+
+                }
+            }
+
+            const fn advice(self) -> &'static str {
+                match self {
+                    $(Self::$reason => concat!($($advice)?),)+
+                }
+            }
+        }
+    };
+}
+
+reasons! {
+    /// Its settings are written to a drop-in.
+    Settings: Imported, "its settings become a drop-in of ibprov's configuration";
+    /// The drop-in with its settings is there.
+    SettingsThere: Left, "its settings are already in ibprov's configuration";
+    /// It has nothing but what ibprov does without being told.
+    Defaults: Left, "it contains no setting that ibprov needs";
+    /// The drop-in that it would become is somebody's.
+    DropInThere: Left, "the drop-in that it would be written to exists and has another content, and is not overwritten", do "compare both with `ibprov import`";
+    /// The vendor's unit, enabled.
+    UnitOfVendor: Disabled, "ibprov takes its place at boot, and its name";
+    /// The vendor's unit or script, not enabled.
+    UnitNotEnabled: Left, "it is not enabled; ibprov takes its name";
+    /// The vendor's start script with rc links.
+    ScriptOfVendor: Disabled, "its rc links no longer start it";
+    /// The rule of mlnx_interface_mgr.
+    InterfaceManager: Disabled, "a link to /dev/null in /etc/udev/rules.d masks the rule, which an update of the package leaves in force";
+    /// ibprov itself.
+    Ourselves: Enabled, "it brings the ports up at boot, before the network";
+    /// rdma-core loads modules.
+    ModulesOfRdmaCore: Left, "rdma-core may load modules too: ibprov skips those that are loaded";
+    /// The former configuration of rdma-core's modules.
+    RdmaConf: Left, "only rdma.service of rdma-core before version 30 reads it", do "list the modules of its *_LOAD=yes lines in modules.load if anything needs them";
+    /// Port types of mlx4.
+    PortTypes: Left, "a modprobe rule of rdma-core sets the port types of mlx4 adapters from it";
+    /// A network stack sets up an interface.
+    Addresses: Left, "addresses stay with the network stack, which ibprov waits for";
+    /// Ports of the subnet manager.
+    SubnetManager: Left, "ibprov starts no subnet manager: opensm continues to read it";
+    /// A drop-in made for the vendor's openibd.
+    DropInOfVendor: NeedsDecision, "it was written for the vendor's openibd and would apply to ibprov-openibd.service", do "remove it if it is not needed";
+    /// A line calls openibd.
+    CallsOpenibd: NeedsDecision, "it starts or stops openibd, which loads and unloads modules while ibprov uses them", do "remove it";
+    /// A line loads modules.
+    LoadsModules: NeedsDecision, "it loads modules that ibprov loads", do "remove it; list modules beyond ib_umad, ib_uverbs and ib_ipoib in modules.load";
+    /// A line creates VFs or gives them GUIDs.
+    SetsVfs: NeedsDecision, "it creates VFs or sets their GUIDs", do "plan the VFs with [[pf]] (ibprov.toml(5)), compare with `ibprov plan`, then remove it";
+    /// A line brings an interface up.
+    BringsUp: NeedsDecision, "it configures an InfiniBand interface", do "remove it if the interface only came too late; settings belong to [[interface]], addresses to the network stack";
+}
+
+/// Something that brings InfiniBand up today.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Item {
+    /// A unit or a file.
+    pub object: String,
+    /// The line, from 1, if it is about one.
+    pub line: Option<usize>,
+    /// What the line says.
+    pub text: Option<String>,
+    /// What becomes of it.
+    pub becomes: Becomes,
+    /// Why, by a name that never changes.
+    pub reason: Reason,
+    /// Why, in words.
+    pub message: &'static str,
+    /// The drop-in that its settings are written to.
+    pub drop_in: Option<String>,
+}
+
+impl Item {
+    /// `object`, for this reason.
+    #[must_use]
+    pub fn new(object: impl Into<String>, reason: Reason) -> Self {
+        let (becomes, message) = (reason.becomes(), reason.message());
+        let object = harmless(&object.into());
+        Self { object, line: None, text: None, becomes, reason, message, drop_in: None }
+    }
+
+    /// One line of it.
+    #[must_use]
+    pub fn at_line(self, line: usize, text: &str) -> Self {
+        Self { line: Some(line), text: Some(harmless(text.trim())), ..self }
+    }
+
+    /// Its settings go to `path`.
+    #[must_use]
+    pub fn into_drop_in(self, path: &str) -> Self {
+        Self { drop_in: Some(path.to_owned()), ..self }
+    }
+
+    fn place(&self) -> String {
+        match self.line {
+            Some(line) => format!("{}:{line}", self.object),
+            None => self.object.clone(),
+        }
+    }
+
+    fn finding(&self) -> Finding {
+        let text = self.text.as_ref().map_or_else(String::new, |text| format!(": {text}"));
+        let message = format!("needs a decision: {}{text}", self.message);
+        let finding = Finding::warning(Code::NeedsDecision, message).about(self.place());
+        finding.advise([Advice::permanent(self.reason.advice())])
+    }
+}
+
+/// As it may stand on a terminal, and not too long.
+fn harmless(text: &str) -> String {
+    let tame = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+    text.chars().take(200).map(tame).collect()
+}
+
+/// A path of the host that is changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Change {
+    /// The path.
+    pub path: String,
+    /// What is there before.
+    pub before: PathState,
+    /// What is there after.
+    pub after: PathState,
+}
+
+impl Change {
+    /// The other way round.
+    #[must_use]
+    pub fn reversed(self) -> Self {
+        Self { path: self.path, before: self.after, after: self.before }
+    }
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = &self.path;
+        match (&self.before, &self.after) {
+            (_, PathState::Absent) => write!(f, "remove {path}"),
+            (_, PathState::Directory) => write!(f, "create the directory {path}"),
+            (PathState::Absent, PathState::Link { target }) => write!(f, "link {path} to {target}"),
+            (PathState::Absent, PathState::File { .. }) => write!(f, "write {path}"),
+            (before, PathState::Link { target }) => {
+                write!(f, "replace {path}, {before}, by a link to {target}")
+            }
+            (before, PathState::File { .. }) => write!(f, "replace {path}, {before}, by a file"),
+        }
+    }
+}
+
+/// What `ibprov migrate` says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Migration {
+    /// It is taken back (`--back`).
+    pub back: bool,
+    /// It was done, as far as [`Migration::changes`] tells, not only shown.
+    pub applied: bool,
+    /// What was found, and what becomes of it.
+    pub items: Vec<Item>,
+    /// What is changed on the host, in this order.
+    pub changes: Vec<Change>,
+    /// The record by which it can be taken back.
+    pub record: String,
+    /// What is wrong, beside what needs a decision.
+    #[serde(skip)]
+    pub problems: Vec<Finding>,
+}
+
+/// How a migration stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum MigrationVerdict {
+    /// There is nothing to change.
+    NothingToDo,
+    /// Something would be changed.
+    WouldChange,
+    /// It would fail, and nothing is changed.
+    WouldFail,
+    /// All was changed.
+    Done,
+    /// All was changed that could be; something is left to the administrator.
+    DoneWithExceptions,
+    /// Something could not be changed, or the next boot is not proved to be whole.
+    Failed,
+}
+
+impl Migration {
+    fn has_errors(&self) -> bool {
+        self.problems.iter().any(|problem| problem.severity == Severity::Error)
+    }
+
+    fn has_exceptions(&self) -> bool {
+        let decisions = self.items.iter().any(|item| item.becomes == Becomes::NeedsDecision);
+        decisions || self.problems.iter().any(|problem| problem.severity == Severity::Warning)
+    }
+
+    /// For people.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let mut text = String::new();
+        let verdict = match self.verdict() {
+            MigrationVerdict::NothingToDo if self.back => "nothing to undo",
+            MigrationVerdict::NothingToDo => "nothing to do",
+            MigrationVerdict::WouldChange if self.back => "the migration would be undone",
+            MigrationVerdict::WouldChange => "would be migrated",
+            MigrationVerdict::WouldFail => "would fail: nothing is changed",
+            MigrationVerdict::Done | MigrationVerdict::DoneWithExceptions if self.back => {
+                "the migration was undone; the next boot is as before"
+            }
+            MigrationVerdict::Done | MigrationVerdict::DoneWithExceptions => {
+                "migrated; it takes effect at the next boot"
+            }
+            MigrationVerdict::Failed => "FAILED",
+        };
+        push_line(&mut text, verdict);
+        let mut items: Vec<&Item> = self.items.iter().collect();
+        items.sort_by_key(|item| item.becomes);
+        for item in items {
+            let place = item.place();
+            let said = item.text.as_ref().map_or_else(String::new, |said| format!(" ({said})"));
+            push_line(&mut text, &format!("  {}: {place}{said}: {}", item.becomes, item.message));
+            if let Some(drop_in) = &item.drop_in {
+                push_line(&mut text, &format!("    drop-in: {drop_in}"));
+            }
+            let advice = item.reason.advice();
+            if !advice.is_empty() {
+                push_line(&mut text, &format!("    do: {advice}"));
+            }
+        }
+        for problem in &self.problems {
+            let subject = problem.object.as_ref().map_or_else(String::new, |o| format!("{o}: "));
+            let line = format!("{}: {subject}{}", problem.severity, problem.message);
+            push_line(&mut text, &line);
+            for advice in &problem.advice {
+                push_line(&mut text, &format!("    do: {}", advice.text));
+            }
+        }
+        if !self.changes.is_empty() {
+            let head = if self.applied { "Changed:" } else { "Changes:" };
+            push_line(&mut text, head);
+            for change in &self.changes {
+                push_line(&mut text, &format!("  {}", harmless(&change.to_string())));
+            }
+        }
+        let back = if self.back { " --back" } else { "" };
+        match self.verdict() {
+            MigrationVerdict::WouldChange => push_line(
+                &mut text,
+                &format!("Nothing was changed. To do it: ibprov migrate{back} --apply"),
+            ),
+            MigrationVerdict::Done | MigrationVerdict::DoneWithExceptions if !self.back => {
+                push_line(&mut text, "To undo it: ibprov migrate --back --apply");
+            }
+            _ => {}
+        }
+        text
+    }
+}
+
+fn push_line(text: &mut String, line: &str) {
+    text.push_str(line);
+    text.push('\n');
+}
+
+impl Report for Migration {
+    const KIND: Kind = Kind::Migrate;
+    type Verdict = MigrationVerdict;
+    type Finding = Finding;
+
+    fn verdict(&self) -> MigrationVerdict {
+        match (self.applied, self.has_errors()) {
+            (true, true) => MigrationVerdict::Failed,
+            (false, true) => MigrationVerdict::WouldFail,
+            (false, false) if self.changes.is_empty() => MigrationVerdict::NothingToDo,
+            (false, false) => MigrationVerdict::WouldChange,
+            (true, false) if self.has_exceptions() => MigrationVerdict::DoneWithExceptions,
+            (true, false) if self.changes.is_empty() => MigrationVerdict::NothingToDo,
+            (true, false) => MigrationVerdict::Done,
+        }
+    }
+
+    fn exit_code(&self) -> u8 {
+        match self.verdict() {
+            MigrationVerdict::NothingToDo | MigrationVerdict::Done => Exit::Good.code(),
+            MigrationVerdict::WouldChange | MigrationVerdict::DoneWithExceptions => {
+                Exit::Exceptions.code()
+            }
+            MigrationVerdict::WouldFail | MigrationVerdict::Failed => Exit::NotReady.code(),
+        }
+    }
+
+    fn findings(&self) -> Vec<Finding> {
+        let decisions = self.items.iter().filter(|item| item.becomes == Becomes::NeedsDecision);
+        let mut findings: Vec<Finding> = self.problems.clone();
+        findings.extend(decisions.map(Item::finding));
+        findings.sort_by_key(|finding| finding.severity);
+        findings
+    }
+}

@@ -1,0 +1,463 @@
+//! `ibprov migrate` on copies of host trees: what becomes of what is there, that nothing else
+//! changes, and that it can be undone.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::Path;
+
+use expect_test::expect;
+use serde_json::Value;
+
+use crate::host::Host;
+
+const LIB: &str = "usr/lib/systemd/system";
+const ETC: &str = "etc/systemd/system";
+const RECORD: &str = "var/lib/ibprov/migration.json";
+
+/// What every system has, and ibprov installed on it.
+fn system() -> Host {
+    let host = Host::new();
+    for (unit, text) in [
+        ("multi-user.target", "[Unit]\nRequires=basic.target\nAfter=basic.target\n"),
+        ("basic.target", "[Unit]\nRequires=sysinit.target\nAfter=sysinit.target\n"),
+        (
+            "sysinit.target",
+            "[Unit]\nDefaultDependencies=no\nWants=local-fs.target\nAfter=local-fs.target\n",
+        ),
+        ("local-fs.target", "[Unit]\nDefaultDependencies=no\n"),
+        ("network-pre.target", "[Unit]\n"),
+        ("network.target", "[Unit]\nAfter=network-pre.target\n"),
+        ("network-online.target", "[Unit]\nAfter=network.target\n"),
+        (
+            "networking.service",
+            "[Unit]\nDefaultDependencies=no\nWants=network.target\nAfter=local-fs.target network-pre.target\nBefore=network.target\n[Service]\nType=oneshot\nExecStart=/sbin/ifup -a\n",
+        ),
+    ] {
+        host.file(&format!("{LIB}/{unit}"), text);
+    }
+    host.link(&format!("{LIB}/default.target"), "multi-user.target");
+    host.link(
+        &format!("{ETC}/multi-user.target.wants/networking.service"),
+        "/usr/lib/systemd/system/networking.service",
+    );
+    let units = concat!(env!("CARGO_MANIFEST_DIR"), "/units");
+    for unit in fs::read_dir(units).expect("units") {
+        let unit = unit.expect("unit");
+        let text = fs::read_to_string(unit.path()).expect("unit");
+        host.file(&format!("{LIB}/{}", unit.file_name().to_str().expect("name")), &text);
+    }
+    host
+}
+
+/// The vendor's openibd with all that its packages bring, as MLNX_OFED 5.8 has it.
+fn mlnx_ofed() -> Host {
+    let host = system();
+    let unit = "[Unit]\nDescription=openibd - configure Mellanox devices\nDefaultDependencies=false\nAfter=local-fs.target\nBefore=network.target network.service networking.service remote-fs-pre.target\n[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/etc/init.d/openibd start bootid=%b\n[Install]\nWantedBy=sysinit.target\n";
+    host.file(&format!("{LIB}/openibd.service"), unit);
+    host.link(
+        &format!("{ETC}/sysinit.target.wants/openibd.service"),
+        "/usr/lib/systemd/system/openibd.service",
+    );
+    host.file("etc/init.d/openibd", "#!/bin/sh\n# chkconfig: 2345 05 95\n");
+    for level in 2..6 {
+        host.link(&format!("etc/rc{level}.d/S05openibd"), "../init.d/openibd");
+    }
+    host.mlnx_interface_manager();
+    // Some releases install the rule here.
+    let rule = fs::read_to_string(host.path("lib/udev/rules.d/90-ib.rules")).expect("rule");
+    host.remove("lib/udev/rules.d/90-ib.rules");
+    host.file("etc/udev/rules.d/90-ib.rules", &rule);
+    let mode = fs::Permissions::from_mode(0o640);
+    fs::set_permissions(host.path("etc/udev/rules.d/90-ib.rules"), mode).expect("mode");
+    host.file(
+        "etc/infiniband/openib.conf",
+        "ONBOOT=yes\nSRP_LOAD=yes\nSET_IPOIB_CM=yes\nIPOIB_MTU=65520\nRUN_MLNX_TUNE=yes\n",
+    );
+    host.file(
+        "etc/sysconfig/network-scripts/ifcfg-ib0",
+        "DEVICE=ib0\nONBOOT=yes\nIPADDR=10.1.2.3\n",
+    );
+    host.file("etc/default/opensm", "PORTS=\"ALL\"\n");
+    host
+}
+
+/// A distribution's rdma-core, and nothing of the vendor's.
+fn rdma_core() -> Host {
+    let host = system();
+    host.file(&format!("{LIB}/rdma-load-modules@.service"), "[Service]\nType=oneshot\n");
+    host.file("etc/rdma/mlx4.conf", "0000:05:00.0 ib ib\n");
+    host
+}
+
+/// A site whose own scripts do all.
+fn by_hand() -> Host {
+    let host = system();
+    host.file(
+        "etc/rc.local",
+        "#!/bin/sh\n# modprobe ib_umad by hand\nmodprobe ib_ipoib\necho 4 >/sys/class/infiniband/mlx5_0/device/sriov_numvfs\nifup ib0\ntouch /var/lock/local\n",
+    );
+    host.file("etc/cron.d/fabric", "@reboot root /usr/local/sbin/guids\n* * * * * root ifup ib0\n");
+    host.file(
+        "usr/local/sbin/guids",
+        "#!/bin/sh\nip link set ib0 vf 0 node_guid 02:00:00:00:00:00:00:01\n",
+    );
+    host.file(
+        &format!("{ETC}/sriov_config.service"),
+        "[Unit]\nAfter=openibd.service\n[Service]\nType=oneshot\nExecStart=/usr/bin/os-net-config-sriov\n",
+    );
+    host.link(&format!("{ETC}/basic.target.wants/sriov_config.service"), "../sriov_config.service");
+    host
+}
+
+/// Everything below `root`, by path: what it is, its mode, its content and its time.
+fn all(root: &Path) -> BTreeMap<String, String> {
+    fn walk(root: &Path, dir: &Path, into: &mut BTreeMap<String, String>) {
+        for entry in fs::read_dir(dir).expect("directory") {
+            let path = entry.expect("entry").path();
+            let meta = fs::symlink_metadata(&path).expect("entry");
+            let name = path.strip_prefix(root).expect("below").display().to_string();
+            let what = if meta.is_dir() {
+                walk(root, &path, into);
+                format!("directory {:o}", meta.mode())
+            } else if meta.is_symlink() {
+                format!("link to {}", fs::read_link(&path).expect("link").display())
+            } else {
+                let text = fs::read(&path).expect("file");
+                let time = (meta.mtime(), meta.mtime_nsec());
+                format!("file {:o} {time:?} {}", meta.mode(), String::from_utf8_lossy(&text))
+            };
+            into.insert(name, what);
+        }
+    }
+    let mut found = BTreeMap::new();
+    walk(root, root, &mut found);
+    found
+}
+
+fn tree(host: &Host) -> BTreeMap<String, String> {
+    all(&host.path(""))
+}
+
+/// The same without the times of files, for trees that were made one after the other.
+fn untimed(host: &Host) -> BTreeMap<String, String> {
+    let untimed = |what: String| match what.split_once(") ") {
+        Some((begin, rest)) if what.starts_with("file ") => {
+            format!("{} {rest}", begin.split('(').next().expect("mode"))
+        }
+        _ => what,
+    };
+    // The record has the times of what it keeps.
+    let others = tree(host).into_iter().filter(|(path, _)| path != RECORD);
+    others.map(|(path, what)| (path, untimed(what))).collect()
+}
+
+const NONE: [String; 0] = [];
+
+/// Where two trees differ.
+fn differ(one: &BTreeMap<String, String>, other: &BTreeMap<String, String>) -> Vec<String> {
+    let paths = one.keys().chain(other.keys().filter(|path| !one.contains_key(*path)));
+    let differing = paths.filter(|path| one.get(*path) != other.get(*path));
+    differing.map(|path| format!("{path}: {:?}, {:?}", one.get(path), other.get(path))).collect()
+}
+
+fn exit(host: &Host, arguments: &[&str]) -> i32 {
+    host.ibprov(arguments).status.code().expect("exit code")
+}
+
+fn json(host: &Host, arguments: &[&str]) -> Value {
+    let out = host.ibprov(&[arguments, &["--format", "json"]].concat());
+    serde_json::from_slice(&out.stdout).expect("JSON")
+}
+
+fn codes(report: &Value) -> Vec<&str> {
+    let findings = report["findings"].as_array().expect("findings").iter();
+    findings.map(|finding| finding["code"].as_str().expect("code")).collect()
+}
+
+#[test]
+fn what_becomes_of_the_vendors_openibd_is_shown_and_nothing_is_changed() {
+    let host = mlnx_ofed();
+    let before = tree(&host);
+    let shown = host.show(&["migrate"]);
+    assert_eq!(tree(&host), before);
+    expect![[r#"
+        would be migrated
+          imported: /etc/infiniband/openib.conf: its settings become a drop-in of ibprov's configuration
+            drop-in: /etc/ibprov/ibprov.d/50-openib.toml
+          disabled: /usr/lib/systemd/system/openibd.service: ibprov takes its place at boot, and its name
+          disabled: /etc/init.d/openibd: its rc links no longer start it
+          disabled: /etc/udev/rules.d/90-ib.rules: a link to /dev/null in /etc/udev/rules.d masks the rule, which an update of the package leaves in force
+          enabled: ibprov.service: it brings the ports up at boot, before the network
+          left: /etc/default/opensm: ibprov starts no subnet manager: opensm continues to read it
+          left: /etc/sysconfig/network-scripts/ifcfg-ib0: addresses stay with the network stack, which ibprov waits for
+        warning: /etc/infiniband/openib.conf: line 5: RUN_MLNX_TUNE="yes": ibprov does not tune the system: run mlnx_tune in a unit
+        Changes:
+          create the directory /etc/ibprov
+          create the directory /etc/ibprov/ibprov.d
+          write /etc/ibprov/ibprov.d/50-openib.toml
+          link /etc/systemd/system/sysinit.target.wants/ibprov.service to /usr/lib/systemd/system/ibprov.service
+          link /etc/systemd/system/sysinit.target.wants/ibprov-openibd.service to /usr/lib/systemd/system/ibprov-openibd.service
+          link /etc/systemd/system/openibd.service to /usr/lib/systemd/system/ibprov-openibd.service
+          remove /etc/systemd/system/sysinit.target.wants/openibd.service
+          link /etc/rc2.d/K95openibd to ../init.d/openibd
+          remove /etc/rc2.d/S05openibd
+          link /etc/rc3.d/K95openibd to ../init.d/openibd
+          remove /etc/rc3.d/S05openibd
+          link /etc/rc4.d/K95openibd to ../init.d/openibd
+          remove /etc/rc4.d/S05openibd
+          link /etc/rc5.d/K95openibd to ../init.d/openibd
+          remove /etc/rc5.d/S05openibd
+          replace /etc/udev/rules.d/90-ib.rules, a file, by a link to /dev/null
+        Nothing was changed. To do it: ibprov migrate --apply
+        exit 1
+    "#]].assert_eq(&shown);
+}
+
+#[test]
+fn what_a_site_does_by_itself_needs_a_decision() {
+    let host = by_hand();
+    expect![[r#"
+        would be migrated
+          enabled: ibprov.service: it brings the ports up at boot, before the network
+          needs a decision: /etc/rc.local:3 (modprobe ib_ipoib): it loads modules that ibprov loads
+            do: remove it; list modules beyond ib_umad, ib_uverbs and ib_ipoib in modules.load
+          needs a decision: /etc/rc.local:4 (echo 4 >/sys/class/infiniband/mlx5_0/device/sriov_numvfs): it creates VFs or sets their GUIDs
+            do: plan the VFs with [[pf]] (ibprov.toml(5)), compare with `ibprov plan`, then remove it
+          needs a decision: /etc/rc.local:5 (ifup ib0): it configures an InfiniBand interface
+            do: remove it if the interface only came too late; settings belong to [[interface]], addresses to the network stack
+          needs a decision: /etc/cron.d/fabric:1 (@reboot root /usr/local/sbin/guids): it creates VFs or sets their GUIDs
+            do: plan the VFs with [[pf]] (ibprov.toml(5)), compare with `ibprov plan`, then remove it
+          needs a decision: sriov_config.service: it creates VFs or sets their GUIDs
+            do: plan the VFs with [[pf]] (ibprov.toml(5)), compare with `ibprov plan`, then remove it
+        Changes:
+          create the directory /etc/systemd/system/sysinit.target.wants
+          link /etc/systemd/system/sysinit.target.wants/ibprov.service to /usr/lib/systemd/system/ibprov.service
+          link /etc/systemd/system/sysinit.target.wants/ibprov-openibd.service to /usr/lib/systemd/system/ibprov-openibd.service
+          link /etc/systemd/system/openibd.service to /usr/lib/systemd/system/ibprov-openibd.service
+        Nothing was changed. To do it: ibprov migrate --apply
+        exit 1
+    "#]].assert_eq(&host.show(&["migrate"]));
+    let left = ["etc/rc.local", "etc/cron.d/fabric", "usr/local/sbin/guids"];
+    let before = left.map(|file| fs::read_to_string(host.path(file)).expect("file"));
+    let report = json(&host, &["migrate", "--apply"]);
+    assert_eq!(report["verdict"], "done-with-exceptions");
+    assert_eq!(codes(&report), ["needs-decision"; 5]);
+    let after = left.map(|file| fs::read_to_string(host.path(file)).expect("file"));
+    assert_eq!(before, after);
+}
+
+#[test]
+fn it_is_done_once_and_undone_to_the_byte() {
+    for (name, host, code) in
+        [("mlnx_ofed", mlnx_ofed(), 1), ("rdma_core", rdma_core(), 0), ("by_hand", by_hand(), 1)]
+    {
+        let before = tree(&host);
+        assert_eq!(exit(&host, &["migrate"]), 1, "{name}");
+        assert_eq!(exit(&host, &["migrate", "--back"]), 0, "{name}: nothing is recorded");
+        assert_eq!(exit(&host, &["migrate", "--apply"]), code, "{name}");
+        let status = json(&host, &["status"]);
+        assert_eq!(status["units"]["openibd"], "ibprov", "{name}");
+        assert_eq!(status["units"]["enabled"], true, "{name}");
+        let found = codes(&status);
+        assert!(
+            !found.iter().any(|c| c.starts_with("openibd-") || c.starts_with("mlnx-")),
+            "{found:?}"
+        );
+        let migrated = tree(&host);
+        assert_ne!(migrated, before);
+        // Once more: nothing.
+        assert_eq!(exit(&host, &["migrate"]), 0, "{name}: {}", host.show(&["migrate"]));
+        assert_eq!(exit(&host, &["migrate", "--apply"]), code, "{name}");
+        assert_eq!(exit(&host, &["migrate", "--back"]), 1, "{name}");
+        assert_eq!(differ(&tree(&host), &migrated), NONE, "{name}");
+        let back = json(&host, &["migrate", "--back", "--apply"]);
+        assert_eq!(
+            (&back["verdict"], codes(&back).contains(&"changed-since")),
+            (&"done".into(), false)
+        );
+        assert_eq!(differ(&tree(&host), &before), NONE, "{name}");
+    }
+}
+
+#[test]
+fn the_settings_and_names_are_ibprovs_after_it() {
+    let host = mlnx_ofed();
+    assert_eq!(exit(&host, &["migrate", "--apply"]), 1);
+    let link = |path: &str| fs::read_link(host.path(path)).expect(path).display().to_string();
+    assert_eq!(link("etc/udev/rules.d/90-ib.rules"), "/dev/null");
+    assert_eq!(
+        link(&format!("{ETC}/openibd.service")),
+        "/usr/lib/systemd/system/ibprov-openibd.service"
+    );
+    assert_eq!(link("etc/rc3.d/K95openibd"), "../init.d/openibd");
+    assert!(!host.path("etc/rc3.d/S05openibd").exists());
+    let shown = host.show(&["config", "show", "--changed"]);
+    assert!(shown.contains("ib_srp") && shown.contains("connected"), "{shown}");
+}
+
+/// Put what `changes` have into the tree: what was there before, or after.
+fn set(host: &Host, changes: &[Value], which: &str) {
+    for change in changes {
+        let path = host.path(change["path"].as_str().expect("path").trim_start_matches('/'));
+        match fs::symlink_metadata(&path) {
+            Ok(meta) if meta.is_dir() && change[which]["is"] != "directory" => {
+                fs::remove_dir(&path).expect("empty");
+            }
+            Ok(meta) if !meta.is_dir() => fs::remove_file(&path).expect("file"),
+            _ => {}
+        }
+        let state = &change[which];
+        match state["is"].as_str().expect("state") {
+            "absent" => {}
+            "directory" => fs::create_dir_all(&path).expect("directory"),
+            "link" => symlink(state["target"].as_str().expect("target"), &path).expect("link"),
+            _ => {
+                fs::write(&path, state["text"].as_str().expect("text")).expect("file");
+                let mode = u32::try_from(state["mode"].as_u64().expect("mode")).expect("mode");
+                fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("mode");
+            }
+        }
+    }
+}
+
+/// The record is whole before the first change: a run that was killed after any number of
+/// changes has left the record and that many changes.
+#[test]
+fn a_run_that_was_killed_after_any_step_is_completed_or_undone_by_the_next() {
+    let makers: [fn() -> Host; 2] = [mlnx_ofed, by_hand];
+    for make in makers {
+        let host = make();
+        let before = untimed(&host);
+        exit(&host, &["migrate", "--apply"]);
+        let migrated = untimed(&host);
+        let record = fs::read_to_string(host.path(RECORD)).expect("record");
+        let record: Value = serde_json::from_str(&record).expect("JSON");
+        let changes = record["changes"].as_array().expect("changes").clone();
+        assert!(changes.len() > 3, "{changes:#?}");
+        // `upto` changes are made; the others are not, or not any more.
+        for upto in 0..=changes.len() {
+            let undone: Vec<Value> = changes[upto..].iter().rev().cloned().collect();
+            set(&host, &undone, "before");
+            exit(&host, &["migrate", "--apply"]);
+            assert_eq!(differ(&untimed(&host), &migrated), NONE, "{upto} of {}", changes.len());
+        }
+        for upto in 0..=changes.len() {
+            let host = make();
+            exit(&host, &["migrate", "--apply"]);
+            let undone: Vec<Value> = changes[upto..].iter().rev().cloned().collect();
+            set(&host, &undone, "before");
+            // Half a file, too.
+            if host.path("etc/udev/rules.d").exists() {
+                host.file("etc/udev/rules.d/.90-ib.rules.ibprov-new", "half");
+            }
+            exit(&host, &["migrate", "--back", "--apply"]);
+            assert_eq!(differ(&untimed(&host), &before), NONE, "{upto} of {}", changes.len());
+        }
+    }
+}
+
+/// Between any two changes, and when it is undone, the next boot has a unit that brings the
+/// ports up.
+#[test]
+fn a_boot_after_any_step_has_openibd_or_ibprov() {
+    let host = mlnx_ofed();
+    exit(&host, &["migrate", "--apply"]);
+    let record = fs::read_to_string(host.path(RECORD)).expect("record");
+    let record: Value = serde_json::from_str(&record).expect("JSON");
+    let changes = record["changes"].as_array().expect("changes").clone();
+    for change in changes.iter().rev() {
+        set(&host, std::slice::from_ref(change), "before");
+        let wants = format!("{ETC}/sysinit.target.wants");
+        let is_link = |path: &str| fs::symlink_metadata(host.path(path)).is_ok();
+        let ibprov = is_link(&format!("{wants}/ibprov.service"));
+        let openibd = is_link(&format!("{wants}/openibd.service"))
+            && !is_link(&format!("{ETC}/openibd.service"));
+        assert!(ibprov || openibd, "without {change:#}");
+    }
+}
+
+#[test]
+fn what_somebody_changed_since_is_told_and_not_overwritten() {
+    let host = mlnx_ofed();
+    exit(&host, &["migrate", "--apply"]);
+    let alias = format!("{ETC}/openibd.service");
+    host.remove(&alias);
+    host.link(&alias, "/dev/null");
+    let drop_in = "etc/ibprov/ibprov.d/50-openib.toml";
+    host.file(drop_in, "[modules]\nload = [\"ib_iser\"]\n");
+    let back = json(&host, &["migrate", "--back", "--apply"]);
+    assert_eq!(back["verdict"], "done-with-exceptions");
+    let changed = codes(&back).into_iter().filter(|code| *code == "changed-since").count();
+    assert_eq!(changed, 2, "{back:#}");
+    assert_eq!(fs::read_link(host.path(&alias)).expect("mask"), Path::new("/dev/null"));
+    assert!(fs::read_to_string(host.path(drop_in)).expect("file").contains("ib_iser"));
+    assert!(host.path("etc/rc3.d/S05openibd").exists());
+    // What is left can be settled later.
+    assert!(host.path(RECORD).exists());
+    host.remove(&alias);
+    host.remove(drop_in);
+    assert_eq!(exit(&host, &["migrate", "--back", "--apply"]), 0);
+    assert!(!host.path("var/lib/ibprov").exists());
+    // A drop-in of the administrator's own is not overwritten either.
+    host.file(drop_in, "[modules]\nload = [\"ib_iser\"]\n");
+    exit(&host, &["migrate", "--apply"]);
+    assert!(fs::read_to_string(host.path(drop_in)).expect("file").contains("ib_iser"));
+}
+
+#[test]
+fn a_vendor_package_that_is_installed_again_is_migrated_again_and_undone_to_its_new_files() {
+    let host = mlnx_ofed();
+    exit(&host, &["migrate", "--apply"]);
+    let want = format!("{ETC}/sysinit.target.wants/openibd.service");
+    host.link(&want, "/usr/lib/systemd/system/openibd.service");
+    let rule = "etc/udev/rules.d/90-ib.rules";
+    let newer = "# newer\nRUN+=\"/bin/systemctl --no-block start mlnx_interface_mgr@$name\"\n";
+    host.remove(rule);
+    host.file(rule, newer);
+    assert_eq!(exit(&host, &["migrate"]), 1);
+    exit(&host, &["migrate", "--apply"]);
+    assert_eq!(fs::read_link(host.path(rule)).expect("mask"), Path::new("/dev/null"));
+    assert!(fs::symlink_metadata(host.path(&want)).is_err());
+    assert_eq!(exit(&host, &["migrate", "--back", "--apply"]), 0);
+    assert_eq!(fs::read_to_string(host.path(rule)).expect("rule"), newer);
+    assert!(fs::symlink_metadata(host.path(&want)).is_ok());
+}
+
+#[test]
+fn a_next_boot_that_is_not_proved_to_be_whole_stops_it_before_anything_is_changed() {
+    let refused = |what: &dyn Fn(&Host), code: &str| {
+        let host = mlnx_ofed();
+        what(&host);
+        let before = tree(&host);
+        assert_eq!(exit(&host, &["migrate"]), 3, "{code}");
+        let report = json(&host, &["migrate", "--apply"]);
+        assert_eq!(report["verdict"], "would-fail");
+        assert!(codes(&report).contains(&code), "{code}: {report:#}");
+        assert_eq!(differ(&tree(&host), &before), NONE, "{code}");
+    };
+    refused(&|host| host.remove(&format!("{LIB}/ibprov.service")), "not-installed");
+    refused(&|host| host.link(&format!("{ETC}/ibprov.service"), "/dev/null"), "ibprov-masked");
+    refused(
+        &|host| {
+            let drop_in = format!("{ETC}/ibprov.service.d/late.conf");
+            host.file(&drop_in, "[Unit]\nAfter=network.target\n");
+        },
+        "next-boot-not-whole",
+    );
+    refused(&|host| host.remove(&format!("{LIB}/default.target")), "next-boot-not-whole");
+    refused(&|host| host.file("etc/ibprov/ibprov.toml", "x = 1\n"), "configuration-invalid");
+}
+
+#[test]
+fn an_openibd_that_is_gone_when_it_is_undone_is_told() {
+    let host = mlnx_ofed();
+    exit(&host, &["migrate", "--apply"]);
+    host.remove(&format!("{LIB}/openibd.service"));
+    host.remove("etc/init.d/openibd");
+    let back = json(&host, &["migrate", "--back"]);
+    assert_eq!(back["verdict"], "would-change");
+    let risk = back["findings"].as_array().expect("findings").iter();
+    let risk = risk.filter(|f| f["code"] == "next-boot-at-risk" && f["severity"] == "warning");
+    assert_eq!(risk.count(), 1, "{back:#}");
+}
