@@ -4,11 +4,13 @@ use super::pf_preview;
 use crate::config::pins::Pins;
 use crate::config::{Config, Problems};
 use crate::host::{Root, unit_graph};
-use crate::names::{ModuleName, ModuleState};
+use crate::ladder::minimum::{degraded_pcie, degraded_port, minimum};
+use crate::names::{ModuleName, ModuleState, PciAddress};
 use crate::observe::{Look, Observed, plan_host};
 use crate::plan::guid::resolve;
 use crate::plan::needed_modules;
 use crate::plan::node::{Known, judge};
+use crate::report::degraded::{Degraded, PcieLink};
 use crate::report::hardware::Vf;
 use crate::report::node::Judgement;
 use crate::report::plan::PlannedPf;
@@ -55,7 +57,11 @@ pub(super) fn judgement(
         |module: &&&ModuleName| seen.observed.modules.get(**module) == Some(&ModuleState::Absent);
     let missing_modules =
         needed.iter().filter(is_missing).map(|module| (*module).clone()).collect();
+    let degraded = degraded(&seen);
+    let pcie = pcie(&seen);
     let known = Known {
+        degraded,
+        pcie,
         configuration: seen.configuration,
         unreadable: unreadable(root),
         ports: seen.ports,
@@ -69,6 +75,33 @@ pub(super) fn judgement(
     };
     let judgement = judge(&known);
     (judgement, pfs)
+}
+
+/// What the links of the expected ports lack.
+fn degraded<'a>(seen: &Seen<'a>) -> Vec<(&'a PortProgress, Vec<Degraded>)> {
+    let of = |port: &'a PortProgress| {
+        let all = degraded_of(seen.config, seen.survey, port);
+        (!all.is_empty()).then_some((port, all))
+    };
+    seen.ports.iter().filter_map(|(port, _)| of(port)).collect()
+}
+
+/// What the link of this port and the PCIe link of its adapter lack.
+pub(super) fn degraded_of(config: &Config, survey: &Survey, port: &PortProgress) -> Vec<Degraded> {
+    let minimum = minimum(config, port);
+    let (Some(pci), Some(device), Some(number)) = (port.pci, &port.rdma, port.port) else {
+        return Vec::new();
+    };
+    let answer = survey.port(pci, device, number);
+    let mut all = answer.map(|a| degraded_port(&minimum, &a.link)).unwrap_or_default();
+    all.extend(survey.pcie.get(&pci).iter().flat_map(|link| degraded_pcie(&minimum, link)));
+    all
+}
+
+/// The PCIe links of adapters that have an expected port.
+fn pcie(seen: &Seen<'_>) -> Vec<(PciAddress, PcieLink)> {
+    let links = seen.survey.pcie.iter().map(|(pci, link)| (*pci, *link));
+    links.filter(|(pci, _)| seen.ports.iter().any(|(port, _)| port.pci == Some(*pci))).collect()
 }
 
 /// The plans of all PFs, held against the host. An adapter that has just been silent is

@@ -12,12 +12,14 @@ use crate::config::{Config, Problems};
 use crate::host::events::Events;
 use crate::host::{Root, answer, clock, state};
 use crate::ladder::expect::{candidate, expectation};
+use crate::ladder::minimum::is_judged;
 use crate::ladder::progress::progress;
 use crate::ladder::{Facts, cause};
 use crate::names::{LinkLayer, LinkState, PciAddress, PhysicalState, Rung};
 use crate::observe::ipoib::Interfaces;
 use crate::observe::{self, Look, ModprobeRules, Observed, PciFunction, Port, RdmaDevice};
 use crate::plan::settings::{Settings, judge_settings, settings};
+use crate::report::degraded::PcieLink;
 use crate::report::status::{
     Absent, Child, Hca, Ladder, LastBoot, ModuleNow, PortStatus, Role, Status, Udev, VfStatus,
 };
@@ -102,7 +104,8 @@ fn watch(look: impl Fn() -> Status, root: &Root, common: &Common) -> anyhow::Res
 }
 
 fn gather(args: &StatusArgs, config: &Config, invalid: Option<String>, root: &Root) -> Status {
-    let (observed, survey) = survey(root, &config.modules.load, |f| f.physfn.is_none());
+    let (observed, survey) =
+        survey(root, &config.modules.load, |f| f.physfn.is_none() || is_judged(config, f));
     let rules = ModprobeRules::read(root);
     let mut facts = Facts::default();
     let mut problems: Vec<String> = observed.problems.iter().cloned().collect();
@@ -235,6 +238,7 @@ impl View<'_> {
             card: device
                 .map(|d| observe::link::card(&mut self.look.borrow_mut(), pci, &d.name))
                 .unwrap_or_default(),
+            pcie: self.survey.pcie.get(&pci).copied().filter(|link| *link != PcieLink::default()),
             role: self.role(left_out.as_ref(), self.ports.iter().find(|p| p.pci == Some(pci))),
             planned: None,
             ports: function
@@ -325,6 +329,9 @@ impl View<'_> {
             role: self.role(left_out, progress),
             guid: port.guid,
             link_layer: port.link_layer,
+            degraded: progress
+                .map(|port| node::degraded_of(self.config, self.survey, port))
+                .unwrap_or_default(),
             is_of_other_type: progress.is_some_and(PortProgress::is_of_other_type),
             netdev: netdev.map(|n| n.name.clone()).or_else(|| {
                 let look = &mut self.look.borrow_mut();

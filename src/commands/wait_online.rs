@@ -69,7 +69,9 @@ pub fn run(
 fn tell(report: &OnlineReport) {
     let level = match report.verdict {
         OnlineVerdict::Online | OnlineVerdict::NothingExpected => Level::INFO,
-        OnlineVerdict::Deferred | OnlineVerdict::Interrupted => Level::WARN,
+        OnlineVerdict::Degraded | OnlineVerdict::Deferred | OnlineVerdict::Interrupted => {
+            Level::WARN
+        }
         OnlineVerdict::NotOnline | OnlineVerdict::NoSuchPort => Level::ERROR,
     };
     let took = report.finished_usec.saturating_sub(report.started_usec);

@@ -26,7 +26,9 @@ mod value;
 use std::time::Duration;
 
 use self::guest::Guests;
-use crate::names::{HostNumber, ModuleName, NameRule, PortChoice, PortNumber, PortSelector, Rung};
+use crate::names::{
+    HostNumber, LinkMinimum, ModuleName, NameRule, PortChoice, PortNumber, PortSelector, Rung,
+};
 
 pub use effective::{Setting, SettingOrigin, changed, to_toml};
 pub use interface::{InterfaceRule, InterfaceSelector, PartitionRule};
@@ -123,6 +125,8 @@ pub struct PortRow {
     pub port: Option<PortNumber>,
     /// Missing it is a failure; otherwise it is only waited for.
     pub required: bool,
+    /// The least that its link has to be.
+    pub minimum: LinkMinimum,
     /// File and line, for messages: `/etc/ibprov/ibprov.toml:12`.
     pub origin: String,
 }

@@ -5,7 +5,7 @@ use super::draft::Row;
 use super::keys::{PORT, port as key};
 use super::merge::Merged;
 use super::problem::{Place, Problem, Problems};
-use crate::names::{PortNumber, PortSelector};
+use crate::names::{LinkMinimum, PortNumber, PortSelector};
 
 /// What the rows say, one for each adapter or port that they name.
 pub(super) fn rows(merged: &Merged, problems: &mut Problems) -> Vec<PortRow> {
@@ -50,6 +50,13 @@ fn one(row: &Row, problems: &mut Problems) -> Vec<(PortRow, Place)> {
     }
     let number = row.field::<i64>(key::PORT);
     let required = row.field(key::REQUIRED).is_none_or(|(required, _)| required);
+    let minimum = LinkMinimum {
+        rate: row.field(key::RATE).map(|(rate, _)| rate),
+        width: row.field(key::WIDTH).map(|(width, _)| width),
+        speed: row.field(key::SPEED).map(|(speed, _)| speed),
+        pcie_width: row.field(key::PCIE_WIDTH).map(|(width, _)| width),
+        pcie_speed: row.field(key::PCIE_SPEED).map(|(speed, _)| speed),
+    };
     let named = match given.as_slice() {
         [(_, named)] => named.as_slice(),
         _ => &[],
@@ -71,7 +78,7 @@ fn one(row: &Row, problems: &mut Problems) -> Vec<(PortRow, Place)> {
                 let port = number.as_ref().and_then(|(number, _)| PortNumber::new(*number).ok());
                 let origin = row.place.to_string();
                 let which = which.clone();
-                ports.push((PortRow { which, port, required, origin }, (*at).clone()));
+                ports.push((PortRow { which, port, required, minimum, origin }, (*at).clone()));
             }
         }
     }

@@ -2,9 +2,10 @@ use std::time::Duration;
 
 use super::timespan::TimeSpan;
 use crate::names::{
-    BindOrder, Connection, DomainName, GuestVf, Guid, GuidRange, IfName, IfPattern, Mode,
-    ModuleName, NameRule, OnFailure, PKey, PciAddress, Policy, PortChoice, PortSelector, RdmaName,
-    Ready, Rung, Template, UnitName, VfDriver, VfNamePattern, VfRange, Words,
+    BindOrder, Connection, DomainName, Gbps, GuestVf, Guid, GuidRange, IfName, IfPattern,
+    LinkSpeed, LinkWidth, Mode, ModuleName, NameRule, OnFailure, PKey, PciAddress, PcieSpeed,
+    PcieWidth, Policy, PortChoice, PortSelector, RdmaName, Ready, Rung, Template, UnitName,
+    VfDriver, VfNamePattern, VfRange, Words,
 };
 
 /// One value of a configuration file, already of its type.
@@ -39,6 +40,11 @@ pub(crate) enum Value {
     BindOrder(BindOrder),
     PortChoice(PortChoice),
     Port(PortSelector),
+    Rate(Gbps),
+    LinkWidth(LinkWidth),
+    LinkSpeed(LinkSpeed),
+    PcieWidth(PcieWidth),
+    PcieSpeed(PcieSpeed),
 }
 
 impl Value {
@@ -75,6 +81,11 @@ impl Value {
             Self::BindOrder(order) => order.typed().into(),
             Self::PortChoice(choice) => choice.typed().into(),
             Self::Port(port) => port.to_string().into(),
+            Self::Rate(rate) => rate.to_string().into(),
+            Self::LinkWidth(width) => width.to_string().into(),
+            Self::LinkSpeed(speed) => speed.typed().into(),
+            Self::PcieWidth(width) => width.to_string().into(),
+            Self::PcieSpeed(speed) => speed.to_string().into(),
         }
     }
 }
@@ -124,4 +135,9 @@ from_value! {
     BindOrder => BindOrder,
     PortChoice => PortChoice,
     Port => PortSelector,
+    Rate => Gbps,
+    LinkWidth => LinkWidth,
+    LinkSpeed => LinkSpeed,
+    PcieWidth => PcieWidth,
+    PcieSpeed => PcieSpeed,
 }

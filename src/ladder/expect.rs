@@ -124,7 +124,8 @@ fn found(
     }
 }
 
-fn is_meant(which: &PortSelector, function: &PciFunction) -> bool {
+/// True if `which` is of this function.
+pub(super) fn is_meant(which: &PortSelector, function: &PciFunction) -> bool {
     match which {
         PortSelector::Pci(address) => function.address == *address,
         PortSelector::Rdma(name) => function.rdma.iter().any(|device| device.name == *name),

@@ -2,11 +2,12 @@
 //!
 //! Pure: values from [`crate::observe`] and [`crate::config`] in, judgements
 //! out. [`expect`] says who has to climb, [`progress`] how far each is,
-//! [`cause`] why one is stuck. Nothing here waits or reads the host.
+//! [`cause`] why one is stuck, [`minimum`] what its link has to be. Nothing here waits or reads the host.
 
 pub mod cause;
 pub mod expect;
 mod heard;
+pub mod minimum;
 pub mod module_trouble;
 pub mod progress;
 pub mod vf;

@@ -16,6 +16,7 @@ pub mod link;
 mod modprobe;
 mod modules;
 mod pci;
+pub mod pcie;
 pub mod pf;
 pub mod plan_host;
 mod rdma;

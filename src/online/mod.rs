@@ -20,6 +20,7 @@ use self::ports::Ports;
 use crate::config::Config;
 use crate::host::events::{Events, Happened};
 use crate::host::{Root, answer, clock, journal, state, systemd, terminal};
+use crate::ladder::minimum::{degraded_port, minimum};
 use crate::ladder::{Expectation, Facts, Heard, cause, expect, progress};
 use crate::names::{IfName, Rung, Target};
 use crate::observe::ipoib::Interfaces;
@@ -334,6 +335,8 @@ impl Waiting<'_> {
             lid: link.lid,
             state: link.state,
             physical: link.physical,
+            degraded: degraded_port(&minimum(self.config, port), &link),
+            rate: link.rate,
             addresses: seen.addresses.unwrap_or_default(),
             lack,
             cause,

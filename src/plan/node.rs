@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use crate::names::{Guid, ModuleName, PciAddress, VfIndex, vf_ranges};
 use crate::report::advice::Advice;
 use crate::report::common::{Code, Finding};
+use crate::report::degraded::{Degraded, PcieLink};
 use crate::report::finding::Severity;
 use crate::report::hardware::Vf;
 use crate::report::node::{Count, Judgement, Standing};
@@ -21,6 +22,10 @@ pub struct Known<'a> {
     pub unreadable: Option<String>,
     /// The expected ports, and why each lacks what it lacks.
     pub ports: Vec<(&'a PortProgress, Option<Cause>)>,
+    /// What the links of expected ports lack of what they have to be.
+    pub degraded: Vec<(&'a PortProgress, Vec<Degraded>)>,
+    /// The PCIe links of adapters with an expected port.
+    pub pcie: Vec<(PciAddress, PcieLink)>,
     /// Configured modules that this host needs and that are not loaded.
     pub missing_modules: Vec<ModuleName>,
     /// The plans, as far as they can be held against the host.
@@ -81,6 +86,25 @@ pub fn judge(known: &Known<'_>) -> Judgement {
         };
         let advice = cause.iter().flat_map(|c| c.advice.clone()).collect();
         add(code, severity, Some(port.label()), message, advice);
+    }
+    for (port, degraded) in &known.degraded {
+        let message = format!("degraded: {}", Degraded::phrase(degraded));
+        add(Code::PortDegraded, Warning, Some(port.label()), message, how_to_mend(port, degraded));
+    }
+    for (pci, link) in &known.pcie {
+        // What the configuration says of it counts more.
+        let is_told = |(port, degraded): &(&PortProgress, Vec<Degraded>)| {
+            port.pci == Some(*pci) && degraded.iter().any(Degraded::is_pcie)
+        };
+        if let Some(loss) = link.loss().filter(|_| !known.degraded.iter().any(is_told)) {
+            let advice = vec![
+                Advice::look(format!("lspci -vv -s {pci} | grep -e LnkCap: -e LnkSta:")),
+                Advice::permanent(
+                    "reseat the adapter, or check speed and width of the slot in the firmware setup",
+                ),
+            ];
+            add(Code::PcieLinkReduced, Severity::Info, Some(pci.to_string()), loss, advice);
+        }
     }
     for module in &known.missing_modules {
         let message = "not loaded, although configured".to_owned();
@@ -162,4 +186,23 @@ pub fn judge(known: &Known<'_>) -> Judgement {
         );
     }
     Judgement::new(ports, vfs, known.has_adapter, findings)
+}
+
+/// What to do where `port` has less of a link than it has to have.
+fn how_to_mend(port: &PortProgress, degraded: &[Degraded]) -> Vec<Advice> {
+    let pci = port.pci.map(|pci| pci.to_string()).unwrap_or_default();
+    let mut advice = Vec::new();
+    if degraded.iter().any(|what| !what.is_pcie()) {
+        advice.push(Advice::look(format!("mlxlink -d {pci}")));
+        advice.push(Advice::permanent(
+            "check the cable, and speed and width of the switch port it leads to",
+        ));
+    }
+    if degraded.iter().any(Degraded::is_pcie) {
+        advice.push(Advice::look(format!("lspci -vv -s {pci} | grep -e LnkCap: -e LnkSta:")));
+        advice.push(Advice::permanent(
+            "reseat the adapter, or check speed and width of the slot in the firmware setup",
+        ));
+    }
+    advice
 }

@@ -129,6 +129,10 @@ codes! {
     PortAbsent = "port-absent",
     /// An expected port has not climbed far enough.
     PortNotReady = "port-not-ready",
+    /// The link of an expected port is less than the configuration says it has to be.
+    PortDegraded = "port-degraded",
+    /// The PCIe link of an adapter is less than adapter and slot can have.
+    PcieLinkReduced = "pcie-link-reduced",
     /// A port that was waited for is not online.
     PortNotOnline = "port-not-online",
     /// Nothing on the host has the name that was given.
@@ -276,7 +280,7 @@ impl Code {
     const fn noun(self) -> &'static str {
         match self {
             Self::ModuleNotLoaded => "module ",
-            Self::AdapterSilent => "adapter ",
+            Self::AdapterSilent | Self::PcieLinkReduced => "adapter ",
             Self::VfPlanError
             | Self::VfPlanBlocked
             | Self::VfNotAsPlanned

@@ -7,6 +7,7 @@ pub mod boot;
 mod boot_step;
 pub mod check;
 pub mod common;
+pub mod degraded;
 pub mod duration;
 pub mod events;
 pub mod finding;

@@ -129,9 +129,14 @@ impl Judgement {
         let verdict = match findings.first() {
             Some(finding) if finding.code.leaves_unknown() => NodeVerdict::Unknown,
             Some(Finding { severity: Severity::Error, .. }) => NodeVerdict::NotReady,
-            Some(_) => NodeVerdict::Deferred,
-            None if ports.of == 0 && !has_adapter => NodeVerdict::NoInfiniband,
-            None => NodeVerdict::Ready,
+            Some(Finding { severity: Severity::Warning, .. }) => NodeVerdict::Deferred,
+            // A note stands last, and changes nothing.
+            Some(Finding { severity: Severity::Info, .. }) | None
+                if ports.of == 0 && !has_adapter =>
+            {
+                NodeVerdict::NoInfiniband
+            }
+            Some(Finding { severity: Severity::Info, .. }) | None => NodeVerdict::Ready,
         };
         Self { verdict, exit_code: verdict.exit_code(), ports, vfs, findings }
     }

@@ -4,9 +4,10 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::names::{LinkState, PhysicalState, Rung};
+use crate::names::{LinkState, PhysicalState, Rate, Rung};
 
 use super::common::{Code, Exit, Finding, Kind, Report, not_read};
+use super::degraded::Degraded;
 use super::duration::seconds;
 use super::finding::Severity;
 use super::node::Standing;
@@ -100,6 +101,8 @@ pub enum OnlineVerdict {
     Online,
     /// There is no port to wait for.
     NothingExpected,
+    /// Every port is online, and the link of one is below the configured minimum.
+    Degraded,
     /// Only optional ports, or what the site itself denies, are not online.
     Deferred,
     /// A port that is not optional is not online.
@@ -116,7 +119,7 @@ impl OnlineVerdict {
     pub const fn exit_code(self) -> u8 {
         match self {
             Self::Online | Self::NothingExpected => Exit::Good.code(),
-            Self::Deferred | Self::Interrupted => Exit::Exceptions.code(),
+            Self::Degraded | Self::Deferred | Self::Interrupted => Exit::Exceptions.code(),
             Self::NoSuchPort => Exit::NotBegun.code(),
             Self::NotOnline => Exit::NotReady.code(),
         }
@@ -128,6 +131,7 @@ impl OnlineVerdict {
         match self {
             Self::Online => "online",
             Self::NothingExpected => "nothing-expected",
+            Self::Degraded => "degraded",
             Self::Deferred => "deferred",
             Self::NotOnline => "not-online",
             Self::NoSuchPort => "no-such-port",
@@ -184,6 +188,12 @@ pub struct OnlinePort {
     pub state: Option<LinkState>,
     /// Its physical state.
     pub physical: Option<PhysicalState>,
+    /// The rate of its link; it means nothing before the port is Active.
+    #[serde(default)]
+    pub rate: Option<Rate>,
+    /// What of its link is below the configured minimum, once it is Active.
+    #[serde(default)]
+    pub degraded: Vec<Degraded>,
     /// Addresses of global scope on its netdev, its P_Key children and what
     /// they are enslaved to.
     #[serde(default)]
@@ -217,7 +227,11 @@ impl OnlinePort {
         let Some(lacking) = self.lack.map(Lack::lacking) else {
             let lid = self.lid.map(|lid| format!(", LID {lid}")).unwrap_or_default();
             let addresses: String = self.addresses.iter().map(|a| format!(", {a}")).collect();
-            return format!("{name}: online{lid}{addresses}");
+            let degraded = match self.degraded.as_slice() {
+                [] => String::new(),
+                degraded => format!("; degraded: {}", Degraded::phrase(degraded)),
+            };
+            return format!("{name}: online{lid}{addresses}{degraded}");
         };
         let cause = self.cause.as_ref().map(|c| c.text.as_str()).filter(|c| !c.is_empty());
         let since = match self.for_sec {
@@ -259,6 +273,11 @@ impl Report for OnlineReport {
             Some(Finding::new(code, severity, message).about(port.progress.label()).advise(advice))
         };
         let mut findings: Vec<Finding> = self.ports.iter().filter_map(of).collect();
+        let degraded = self.ports.iter().filter(|port| !port.degraded.is_empty());
+        findings.extend(degraded.map(|port| {
+            let message = format!("degraded: {}", Degraded::phrase(&port.degraded));
+            Finding::warning(Code::PortDegraded, message).about(port.progress.label())
+        }));
         findings.sort_by_key(|finding| finding.severity);
         if self.verdict == OnlineVerdict::Interrupted {
             findings.push(Finding::warning(Code::Interrupted, "a signal ended the wait"));
@@ -292,6 +311,7 @@ impl OnlineReport {
             Some(Standing::Missing) => OnlineVerdict::NotOnline,
             Some(Standing::Excused) => OnlineVerdict::Deferred,
             _ if ports.iter().all(|p| p.progress.is_ethernet()) => OnlineVerdict::NothingExpected,
+            _ if ports.iter().any(|p| !p.degraded.is_empty()) => OnlineVerdict::Degraded,
             _ => OnlineVerdict::Online,
         };
         self.verdict = forced.unwrap_or_else(verdict);

@@ -14,6 +14,7 @@ use super::boot::{
     Climbed, LeftOut, ModuleOutcome, ModuleReport, Moment, PortReport, Step, StepReport,
 };
 use super::common::{Code, Finding, Report};
+use super::degraded::Degraded;
 use super::finding::Severity;
 use super::guests::{GuestKind, GuestReport, GuestsReport, Phase as GuestPhase};
 use super::iface::{
@@ -23,8 +24,8 @@ use super::online::{Goal, Lack, OnlinePort, OnlineReport, OnlineVerdict};
 use super::pf::{Outcome, Unresolved};
 use super::{BootReport, Cause, ModuleTrouble, NotExpected, PortProgress, Verdict, read, to_json};
 use crate::names::{
-    Guid, IfName, LinkLayer, LinkState, Mode, ModuleName, PKey, PciAddress, PhysicalState,
-    PortNumber, RdmaName, Rung,
+    Guid, IfName, LinkLayer, LinkSpeed, LinkState, Mode, ModuleName, PKey, PciAddress, PcieSpeed,
+    PhysicalState, PortNumber, Rate, RdmaName, Rung,
 };
 
 type Any<T> = BoxedStrategy<T>;
@@ -368,21 +369,53 @@ fn guests_report() -> Any<GuestsReport> {
 
 fn online_report() -> Any<OnlineReport> {
     use OnlineVerdict::{
-        Deferred as Put, Interrupted, NoSuchPort, NotOnline, NothingExpected, Online,
+        Deferred as Put, Degraded as Slow, Interrupted, NoSuchPort, NotOnline, NothingExpected,
+        Online,
     };
-    let verdict = select(vec![Online, NothingExpected, Put, NotOnline, NoSuchPort, Interrupted]);
+    let verdict =
+        select(vec![Online, NothingExpected, Slow, Put, NotOnline, NoSuchPort, Interrupted]);
     // Of `link` and `active` a port lacks the state, not the rung.
     let below = rung().prop_filter("below link", |r| *r < Rung::Link).prop_map(Lack::Rung);
     let own = [Lack::Answer, Lack::Link, Lack::Active, Lack::Up, Lack::Carrier, Lack::Address];
     let lack = prop_oneof![below, select(own.to_vec())];
     let state = select(vec![LinkState::Down, LinkState::Init, LinkState::Active]);
     let physical = select(vec![PhysicalState::Polling, PhysicalState::LinkUp]);
-    let link = (of(any::<u16>()), of(state), of(physical), texts());
+    let rate = select(vec!["400 Gb/sec (4X NDR)", "2.5 Gb/sec (1X SDR)"]);
+    let rate = of(rate.prop_map(|rate| rate.parse::<Rate>().expect("rate")));
+    let degraded = rate.clone().prop_map(|is| {
+        let pcie = |is: &Option<_>| is.is_none().then(|| PcieSpeed::from_sysfs("16.0 GT/s PCIe"));
+        vec![
+            Degraded::Width { is: is.as_ref().map(|rate| rate.width), minimum: 12 },
+            Degraded::Speed {
+                is: is.as_ref().map(|rate| rate.speed.clone()),
+                minimum: LinkSpeed::Xdr,
+            },
+            Degraded::PcieWidth { is: None, minimum: "x16".parse().expect("width") },
+            Degraded::PcieSpeed {
+                is: pcie(&is).flatten(),
+                minimum: "32 GT/s".parse().expect("speed"),
+            },
+            Degraded::Rate { is, minimum: "800 Gb/s".parse().expect("rate") },
+        ]
+    });
+    let link = (of(any::<u16>()), of(state), of(physical), texts(), (rate, degraded));
     let why = (of(lack), of(cause()), of(any::<u64>()));
     let port = (progress(), any::<bool>(), link, why).prop_map(|(progress, online, link, why)| {
-        let (lid, state, physical, addresses) = link;
+        let (lid, state, physical, addresses, (rate, degraded)) = link;
         let (lack, cause, for_sec) = why;
-        OnlinePort { progress, online, lid, state, physical, addresses, lack, cause, for_sec }
+        OnlinePort {
+            progress,
+            online,
+            lid,
+            state,
+            physical,
+            rate,
+            degraded,
+            addresses,
+            lack,
+            cause,
+            for_sec,
+        }
     });
     let goal = (rung(), any::<bool>()).prop_map(|(rung, address)| Goal { rung, address });
     (version(), any::<[u64; 3]>(), goal, verdict, any::<u8>(), list(port))

@@ -13,6 +13,7 @@ use crate::names::{
     Guid, IfName, LinkLayer, LinkState, ModuleName, ModuleState, PKey, PciAddress, PhysicalState,
     Policy, PortNumber, RdmaName, Rung,
 };
+use crate::report::degraded::{Degraded, PcieLink};
 use crate::report::hardware::{Card, Gid, Link, NetDevState, Vf};
 use crate::report::node::{Judgement, NodeVerdict};
 use crate::report::plan::PlannedPf;
@@ -137,6 +138,8 @@ pub struct Hca {
     /// Names of card and firmware.
     #[serde(flatten)]
     pub card: Card,
+    /// Its PCIe link; `None` if the kernel does not report it.
+    pub pcie: Option<PcieLink>,
     /// What is expected of it.
     pub role: Role,
     /// Why it is not waited for at boot, if so.
@@ -170,6 +173,8 @@ pub struct PortStatus {
     /// How its link is.
     #[serde(flatten)]
     pub link: Link,
+    /// What of its link, and of its adapter's PCIe link, is below the configured minimum.
+    pub degraded: Vec<Degraded>,
     /// The netdev of the port; `None` if it has none.
     pub netdev: Option<IfName>,
     /// How the netdev is set.
@@ -388,6 +393,8 @@ impl Hca {
         add("firmware ", self.card.firmware.clone());
         add("node GUID ", self.node_guid.map(|g| g.to_string()));
         add("driver ", self.driver.clone());
+        let pcie = self.pcie.and_then(|link| Some(format!("{} {}", link.width?, link.speed?)));
+        add("PCIe ", pcie);
         let mut lines = vec![head];
         if let Some(reason) = &self.left_out {
             lines.push(format!("  not expected: {reason}"));

@@ -12,7 +12,7 @@ use crate::observe::administered::administered;
 use crate::observe::pf::{self, dir, name_rdma};
 use crate::observe::uses::uses;
 use crate::observe::vpd::{self, NotRead};
-use crate::observe::{Look, Own, link};
+use crate::observe::{Look, Own, link, pcie};
 use crate::report::Use;
 
 type Outcome = Result<Answer, Refusal>;
@@ -51,6 +51,7 @@ pub(super) fn perform(root: &Root, request: &Request) -> Outcome {
             let answer = link::port(&mut look, *pci, device, *port);
             Ok(Answer::Port { answer, problems: look.problems.into_iter().collect() })
         }
+        Request::Pcie(pci) => Ok(Answer::Pcie(pcie::link(root, *pci))),
         Request::Carrier(netdev) => Ok(Answer::Carrier(link::carrier(root, netdev))),
         Request::Addresses => {
             netlink::addresses().map(Answer::Addresses).map_err(|e| refused(Tried::Addresses, &e))

@@ -11,6 +11,7 @@ use crate::observe::administered::{Administers, Told};
 use crate::observe::link::PortAnswer;
 use crate::observe::{Backend, ObservedPf, Own, Product};
 use crate::report::Use;
+use crate::report::degraded::PcieLink;
 
 /// Something to be done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,6 +63,8 @@ pub enum Request {
         /// Which port of it.
         port: PortNumber,
     },
+    /// Read the PCIe link of a function.
+    Pcie(PciAddress),
     /// Read whether a netdev has carrier.
     Carrier(IfName),
     /// Read the addresses of all netdevs, by their names.
@@ -93,6 +96,7 @@ impl Request {
             | Self::Override(_)
             | Self::Uses(_)
             | Self::Port { .. }
+            | Self::Pcie(_)
             | Self::Carrier(_)
             | Self::Addresses
             | Self::GlobalAddresses
@@ -147,6 +151,8 @@ pub enum Answer {
         /// What could not be read, one line each, for a report.
         problems: Vec<String>,
     },
+    /// The PCIe link of the function.
+    Pcie(PcieLink),
     /// The netdev is up and has carrier.
     Carrier(bool),
     /// The addresses, each with its netdev's name, as

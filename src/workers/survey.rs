@@ -14,6 +14,7 @@ use crate::names::{Administered, IfName, ModuleName, PciAddress, PortNumber, Rdm
 use crate::observe::administered::{Administers, Told};
 use crate::observe::link::PortAnswer;
 use crate::observe::{Backend, Look, Observed, Observer, PciFunction, pf};
+use crate::report::degraded::PcieLink;
 use crate::report::hardware::Vf;
 
 /// A port: its function, its RDMA device, its number.
@@ -24,6 +25,8 @@ pub type PortOf = (PciAddress, RdmaName, PortNumber);
 pub struct Survey {
     /// The ports that have told their state.
     pub ports: BTreeMap<PortOf, PortAnswer>,
+    /// The PCIe links of functions that are no VFs.
+    pub pcie: BTreeMap<PciAddress, PcieLink>,
     /// The netdevs that have told whether they have carrier.
     pub carriers: BTreeMap<IfName, bool>,
     /// The addresses of netdevs: the name of each, and `10.0.0.5/24`.
@@ -44,6 +47,7 @@ pub struct Survey {
 enum Wish {
     Override(PciAddress),
     Port(PortOf),
+    Pcie(PciAddress),
     Administered,
     Carrier(IfName),
     Addresses,
@@ -54,6 +58,7 @@ impl fmt::Display for Wish {
         match self {
             Self::Override(pci) => write!(f, "the driver_override of {pci}"),
             Self::Port((_, device, port)) => write!(f, "the state of {device} port {port}"),
+            Self::Pcie(pci) => write!(f, "the PCIe link of {pci}"),
             Self::Administered => f.write_str("the settings of its VFs"),
             Self::Carrier(netdev) => write!(f, "the carrier of {netdev}"),
             Self::Addresses => f.write_str("the addresses of its netdevs"),
@@ -151,6 +156,11 @@ fn own_questions(
             questions.push(Question { request, hcas: hcas.clone(), wish });
         }
     }
+    // The link of a VF is its PF's.
+    if function.physfn.is_none() && !function.rdma.is_empty() && has_asked_ports(function) {
+        let (request, wish) = (Request::Pcie(pci), Wish::Pcie(pci));
+        questions.push(Question { request, hcas, wish });
+    }
     questions
 }
 
@@ -220,6 +230,9 @@ impl Survey {
             (Wish::Port(port), Ok(Answer::Port { answer, problems })) => {
                 self.problems.extend(problems);
                 self.ports.insert(port, answer);
+            }
+            (Wish::Pcie(pci), Ok(Answer::Pcie(link))) => {
+                self.pcie.insert(pci, link);
             }
             (Wish::Administered, Ok(Answer::Administered(told))) => {
                 for Told { vf, admin, problems } in told {

@@ -13,6 +13,7 @@ mod host;
 mod iface;
 mod import;
 mod migrate;
+mod minimum;
 mod nvswitch;
 mod plan;
 mod readme;

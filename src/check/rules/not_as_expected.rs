@@ -74,8 +74,13 @@ fn now(boot: &Boot, judgement: &Judgement, findings: &[Finding]) -> Vec<Told> {
     let is_told = |severity| findings.iter().any(|f| f.severity <= severity);
     let told = judgement.grouped().into_iter().filter(|finding| {
         match (finding.severity, finding.code) {
-            // A rule of its own names it.
-            (_, common::Code::ConfigurationInvalid) => false,
+            // Rules of their own name them.
+            (
+                _,
+                common::Code::ConfigurationInvalid
+                | common::Code::PortDegraded
+                | common::Code::PcieLinkReduced,
+            ) => false,
             (_, code) if code.leaves_unknown() => true,
             // Rules of their own name the cause of these.
             (_, common::Code::PortNotReady | common::Code::PortAbsent) => !is_told(Severity::Error),
@@ -211,13 +216,12 @@ fn filed(boot: &Boot, account: &Account, last: &mut BTreeMap<(About, String), Wr
             put(About::Interface, object.clone(), Some(object), standing, text);
         }
         common::Kind::WaitOnline => {
-            put(
-                About::WaitOnline,
-                String::new(),
-                None,
-                standing,
-                summary("wait-online: not every port is online"),
-            );
+            let is_degraded = |f: &common::Finding| f.code == common::Code::PortDegraded;
+            let what = match found.clone().all(is_degraded) && !texts.is_empty() {
+                true => "wait-online: the link of a port is below its minimum",
+                false => "wait-online: not every port is online",
+            };
+            put(About::WaitOnline, String::new(), None, standing, summary(what));
             last.retain(|(about, _), _| *about != About::Online);
         }
         common::Kind::Guests => {

@@ -1,4 +1,5 @@
 use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+use crate::report::common::Code;
 
 pub(super) const RULE: Rule = Rule {
     code: "pcie-link-reduced",
@@ -12,7 +13,9 @@ what its port can.
 Symptoms: the driver says \"PCIe width is lower than device's capability\"; lspci -vv
 shows \"Width x8 (downgraded)\"; the kernel's \"available PCIe bandwidth, limited by\" names
 the device at which it is lost. The last alone is information, since many slots are made
-so.
+so. On a host, current_link_width and current_link_speed of the function are compared with
+the lesser of what the function and the port above it can have; to have the exit code
+depend on it, set pcie-width and pcie-speed in [[port]].
 
 Remedy: reseat the adapter, try another slot, and check speed and bifurcation of the
 slot in the firmware setup.",
@@ -26,6 +29,7 @@ slot in the firmware setup.",
 };
 
 fn judge(boot: &Boot) -> Vec<Finding> {
+    let mut made = seen_now(boot);
     let said =
         |word: &'static str| boot.with(word).filter(|e| seen::rdma_module(&e.text).is_some());
     let width: Vec<_> = said("PCIe width is lower").collect();
@@ -49,15 +53,30 @@ fn judge(boot: &Boot) -> Vec<Finding> {
     let (severity, what) = match (width.is_empty() && shown.is_empty(), slow.first()) {
         (false, _) => (Severity::Warning, "narrower than the adapter can use"),
         (true, Some(_)) => (Severity::Info, "slower than the adapter can use"),
-        (true, None) => return Vec::new(),
+        (true, None) => return made,
     };
-    vec![
+    made.push(
         Finding::new(RULE.code, severity, Confidence::High, format!("The PCIe link is {what}."))
             .quoting(seen::quotes(boot, width.into_iter().chain(slow)))
             .quoting(shown.iter().map(|(f, text)| boot.quote_at(f.origin, "", &format!("{} {}", f.text, text.trim()))))
             .look(["lspci -vv -s ADDRESS | grep -e LnkCap: -e LnkSta:"])
-            .permanent(["seat the card again or try another slot; look into the BIOS for the slot's width and speed"]),
-    ]
+            .permanent(["seat the card again or try another slot; look into the firmware setup for the slot's width and speed"]),
+    );
+    made
+}
+
+/// What the host shows of itself, compared with what its slots can have.
+fn seen_now(boot: &Boot) -> Vec<Finding> {
+    let judgement = boot.host.as_ref().and_then(|host| host.judgement.as_ref());
+    let told = judgement.iter().flat_map(|judgement| judgement.grouped());
+    told.filter(|finding| finding.code == Code::PcieLinkReduced)
+        .map(|told| {
+            let text = format!("{}: {}.", told.subject(), told.message);
+            Finding::new(RULE.code, told.severity, Confidence::High, text)
+                .about_if(told.object)
+                .steps(told.advice)
+        })
+        .collect()
 }
 
 #[cfg(test)]

@@ -16,5 +16,15 @@ pub(crate) mod port {
             "Only this port of the adapter, counted from 1; default: all ports.";
         REQUIRED = "required", Kind::Flag, "true",
             "The absence of the port is a failure.";
+        RATE = "rate", Kind::Word(&words::RATE), "",
+            "The least rate of the link; a slower port is degraded once it is Active.";
+        WIDTH = "width", Kind::Word(&words::LINK_WIDTH), "",
+            "The least width of the link.";
+        SPEED = "speed", Kind::Word(&words::LINK_SPEED), "",
+            "The least speed of a lane of the link.";
+        PCIE_WIDTH = "pcie-width", Kind::Word(&words::PCIE_WIDTH), "",
+            "The least width of the adapter's PCIe link.";
+        PCIE_SPEED = "pcie-speed", Kind::Word(&words::PCIE_SPEED), "",
+            "The least speed of the adapter's PCIe link.";
     }
 }

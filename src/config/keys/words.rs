@@ -3,8 +3,8 @@
 use super::kinds::{Spelling, Word};
 use crate::config::value::Value;
 use crate::names::{
-    Connection, Guid, IfName, IfPattern, Mode, ModuleName, NameRule, PKey, PciAddress, PortChoice,
-    PortSelector, RdmaName, Rung, Words,
+    Connection, Gbps, Guid, IfName, IfPattern, LinkSpeed, LinkWidth, Mode, ModuleName, NameRule,
+    PKey, PciAddress, PcieSpeed, PcieWidth, PortChoice, PortSelector, RdmaName, Rung, Words,
 };
 
 pub(super) const MODULE: Word = Word {
@@ -123,4 +123,39 @@ pub(super) const PORT_NAME: Word = Word {
         "^(([0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[01][0-9a-fA-F]\\.[0-7]|([0-9a-fA-F]{4}:){3}[0-9a-fA-F]{4}|([0-9a-fA-F]{2}:){7}[0-9a-fA-F]{2}|[A-Za-z0-9][A-Za-z0-9_.-]{0,62})$",
     ),
     parse: |text| text.parse::<PortSelector>().map(Value::Port).map_err(|e| e.to_string()),
+};
+
+pub(super) const RATE: Word = Word {
+    what: "a rate",
+    example: "400 Gb/s",
+    spelling: Spelling::Pattern("^([1-9][0-9]{0,4}([.][0-9])?|0[.][1-9]) ?Gb/s(ec)?$"),
+    parse: |text| text.parse::<Gbps>().map(Value::Rate).map_err(|e| e.to_string()),
+};
+
+pub(super) const LINK_WIDTH: Word = Word {
+    what: "a link width",
+    example: "4x",
+    spelling: Spelling::Pattern("^(1|2|4|8|12)[xX]$"),
+    parse: |text| text.parse::<LinkWidth>().map(Value::LinkWidth).map_err(|e| e.to_string()),
+};
+
+pub(super) const LINK_SPEED: Word = Word {
+    what: "a link speed",
+    example: "ndr",
+    spelling: Spelling::OneOf(LinkSpeed::all_typed),
+    parse: |text| text.parse::<LinkSpeed>().map(Value::LinkSpeed).map_err(|e| e.to_string()),
+};
+
+pub(super) const PCIE_WIDTH: Word = Word {
+    what: "a PCIe width",
+    example: "x16",
+    spelling: Spelling::Pattern("^x(1|2|4|8|12|16|32)$"),
+    parse: |text| text.parse::<PcieWidth>().map(Value::PcieWidth).map_err(|e| e.to_string()),
+};
+
+pub(super) const PCIE_SPEED: Word = Word {
+    what: "a PCIe speed",
+    example: "16 GT/s",
+    spelling: Spelling::Pattern("^(2\\.5|(5|8|16|32|64)(\\.0)?) ?GT/s$"),
+    parse: |text| text.parse::<PcieSpeed>().map(Value::PcieSpeed).map_err(|e| e.to_string()),
 };

@@ -170,7 +170,7 @@ fn port_row(hca: &Hca, port: &PortStatus) -> Row {
         _ if port.is_of_other_type => ("Ethernet".to_owned(), "InfiniBand expected".to_owned()),
         Some(rung) if rung < Rung::Link => (rung.lacking().to_owned(), String::new()),
         Some(_) => not_active(link),
-        None => ("active".to_owned(), netdev_lack(port)),
+        None => ("active".to_owned(), active_lack(port)),
     };
     let lid = link.lid.filter(|lid| (1..0xc000).contains(lid) && !is_ethernet);
     let rate = link.rate.as_ref().filter(|_| is_up).map_or_else(dash, short_rate);
@@ -192,6 +192,7 @@ fn port_row(hca: &Hca, port: &PortStatus) -> Row {
     let mark = match (mark, reached_its_goal) {
         _ if is_ethernet => Mark::Aside,
         (Mark::Wrong, true) if !port.is_of_other_type => Mark::Look,
+        (Mark::Fine, _) if !port.degraded.is_empty() => Mark::Look,
         (mark, _) => mark,
     };
     Row { mark, cells, note, below: children(port).into_iter().collect() }
@@ -212,12 +213,19 @@ fn not_active(link: &Link) -> (String, String) {
     (state.to_owned(), lack.to_owned())
 }
 
+/// What an active port lacks.
+fn active_lack(port: &PortStatus) -> String {
+    let netdev = netdev_lack(port);
+    let degraded = if port.degraded.is_empty() { "" } else { "degraded" };
+    [netdev, degraded].into_iter().filter(|lack| !lack.is_empty()).collect::<Vec<_>>().join(", ")
+}
+
 /// What the netdev of an active port lacks.
-fn netdev_lack(port: &PortStatus) -> String {
+fn netdev_lack(port: &PortStatus) -> &'static str {
     match &port.netdev_state {
-        Some(netdev) if !netdev.admin_up => "netdev down".to_owned(),
-        Some(netdev) if netdev.carrier == Some(false) => "no carrier".to_owned(),
-        _ => String::new(),
+        Some(netdev) if !netdev.admin_up => "netdev down",
+        Some(netdev) if netdev.carrier == Some(false) => "no carrier",
+        _ => "",
     }
 }
 

@@ -1,0 +1,65 @@
+use super::{Boot, Confidence, Finding, Judge, Rule};
+use crate::report::common::Code;
+
+pub(super) const RULE: Rule = Rule {
+    code: "port-degraded",
+    meaning: "the link of a port is slower or narrower than the configuration requires",
+    page: "\
+The configuration says what the link of a port has to be at least (rate, width, speed,
+pcie-width and pcie-speed of [[port]]), and the link of this port is less. The port is
+Active and works; what runs over it is slow, and in a job over many nodes all of them
+wait for this one. A port that is not Active is not judged: until then the rate that the
+kernel shows means nothing (10 Gb/s in Polling).
+
+Symptoms: ibstat shows another Rate than on other nodes; `ibprov status` exits with 1
+and notes \"degraded\".
+
+Causes: a cable or transceiver of a lower speed, or a damaged one whose link comes up
+with fewer lanes; a switch port that is split or limited; for PCIe an adapter that does
+not sit right, a slot with fewer lanes, or a limit in the firmware setup.
+
+Remedy: compare both ends of the link, exchange the cable, and look at the port counters:
+
+    mlxlink -d PCI-ADDRESS -m
+    ibprov status -v",
+    needles: &[],
+    judge: Judge::Boot(judge),
+};
+
+fn judge(boot: &Boot) -> Vec<Finding> {
+    let judgement = boot.host.as_ref().and_then(|host| host.judgement.as_ref());
+    let told = judgement.iter().flat_map(|judgement| judgement.grouped());
+    told.filter(|finding| finding.code == Code::PortDegraded)
+        .map(|told| {
+            let text = format!("{}: {}.", told.subject(), told.message.trim_end_matches('.'));
+            Finding::new(RULE.code, told.severity, Confidence::High, text)
+                .about_if(told.object)
+                .steps(told.advice)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::evidence::host::Host;
+    use crate::report::common::Finding as Told;
+    use crate::report::finding::Severity;
+    use crate::report::node::{Count, Judgement};
+
+    #[test]
+    fn it_is_told_beside_any_other_warning_and_only_once() {
+        let told = vec![
+            Told::warning(Code::PortDegraded, "degraded: the rate is less").about("mlx5_0 port 1"),
+            Told::warning(Code::BootFailed, "deferred (exit code 1)"),
+            Told::new(Code::PcieLinkReduced, Severity::Info, "the PCIe width is x8"),
+        ];
+        let judgement = Judgement::new(Count::default(), Count::default(), true, told);
+        assert_eq!(judgement.exit_code, 1);
+        let host = Host { live: true, judgement: Some(judgement), ..Host::default() };
+        let boot = Boot { host: Some(Box::new(host)), ..Boot::default() };
+        let all = crate::check::rank::judge(&boot);
+        let of = |code| all.iter().filter(|f| f.code == code).count();
+        assert_eq!((of("port-degraded"), of("pcie-link-reduced")), (1, 1), "{all:?}");
+    }
+}

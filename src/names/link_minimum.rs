@@ -1,0 +1,369 @@
+//! What a link has to be at least, as the configuration gives it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize, Serializer};
+
+use super::{Rate, Words};
+
+/// The least that the link of a port and the PCIe link of its adapter have to be.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LinkMinimum {
+    /// Of the port.
+    pub rate: Option<Gbps>,
+    /// Of the port.
+    pub width: Option<LinkWidth>,
+    /// Of the port.
+    pub speed: Option<LinkSpeed>,
+    /// Of the PCI function.
+    pub pcie_width: Option<PcieWidth>,
+    /// Of the PCI function.
+    pub pcie_speed: Option<PcieSpeed>,
+}
+
+impl LinkMinimum {
+    /// True if nothing is configured.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// What satisfies both.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            rate: self.rate.max(other.rate),
+            width: self.width.max(other.width),
+            speed: self.speed.max(other.speed),
+            pcie_width: self.pcie_width.max(other.pcie_width),
+            pcie_speed: self.pcie_speed.max(other.pcie_speed),
+        }
+    }
+}
+
+/// The text is not a minimum of a link.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{given:?} is not {what}: expected {expected}")]
+pub struct LinkMinimumError {
+    given: String,
+    what: &'static str,
+    expected: &'static str,
+}
+
+impl LinkMinimumError {
+    fn new(given: &str, what: &'static str, expected: &'static str) -> Self {
+        Self { given: given.chars().take(64).collect(), what, expected }
+    }
+}
+
+/// A number in tenths, as it is written: `2.5`, `400`.
+fn tenths(text: &str) -> Option<u32> {
+    let (whole, tenth) = text.split_once('.').unwrap_or((text, "0"));
+    let is_number = |t: &str| !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit());
+    let is_padded = whole.len() > 1 && whole.starts_with('0');
+    if !is_number(whole) || !is_number(tenth) || is_padded || whole.len() > 5 || tenth.len() > 1 {
+        return None;
+    }
+    let tenths = whole.parse::<u32>().ok()? * 10 + tenth.parse::<u32>().ok()?;
+    (tenths > 0).then_some(tenths)
+}
+
+fn of_tenths(f: &mut fmt::Formatter<'_>, tenths: u32) -> fmt::Result {
+    match tenths % 10 {
+        0 => write!(f, "{}", tenths / 10),
+        rest => write!(f, "{}.{rest}", tenths / 10),
+    }
+}
+
+/// The unit of a text, and the blank before it, taken off.
+fn without_unit<'a>(text: &'a str, units: &[&str]) -> Option<&'a str> {
+    let number = units.iter().find_map(|unit| text.strip_suffix(unit))?;
+    Some(number.strip_suffix(' ').unwrap_or(number))
+}
+
+/// A rate in gigabits per second, as the kernel counts it: in steps of 0.1
+/// (`rate_show()`, drivers/infiniband/core/sysfs.c).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Gbps(u32);
+
+impl Gbps {
+    /// True if `rate` is this or more.
+    #[must_use]
+    pub fn is_met_by(self, rate: &Rate) -> bool {
+        rate.gbps * 10.0 + 0.5 >= f64::from(self.0)
+    }
+}
+
+impl FromStr for Gbps {
+    type Err = LinkMinimumError;
+
+    fn from_str(text: &str) -> Result<Self, LinkMinimumError> {
+        let number = without_unit(text, &["Gb/s", "Gb/sec"]).and_then(tenths);
+        number.map(Self).ok_or_else(|| {
+            LinkMinimumError::new(text, "a rate", "gigabits per second, such as \"400 Gb/s\"")
+        })
+    }
+}
+
+impl fmt::Display for Gbps {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        of_tenths(f, self.0)?;
+        f.write_str(" Gb/s")
+    }
+}
+
+/// The number of lanes of a port's link (InfiniBand Architecture,
+/// PortInfo.LinkWidthActive).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LinkWidth(u8);
+
+impl LinkWidth {
+    /// How many lanes.
+    #[must_use]
+    pub const fn lanes(self) -> u8 {
+        self.0
+    }
+}
+
+impl FromStr for LinkWidth {
+    type Err = LinkMinimumError;
+
+    fn from_str(text: &str) -> Result<Self, LinkMinimumError> {
+        let lanes = text.strip_suffix(['x', 'X']).filter(|lanes| !lanes.starts_with(['0', '+']));
+        let lanes = lanes.and_then(|lanes| lanes.parse().ok());
+        lanes.filter(|lanes| [1, 2, 4, 8, 12].contains(lanes)).map(Self).ok_or_else(|| {
+            LinkMinimumError::new(text, "a link width", "\"1x\", \"2x\", \"4x\", \"8x\" or \"12x\"")
+        })
+    }
+}
+
+impl fmt::Display for LinkWidth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}x", self.0)
+    }
+}
+
+/// The speed of one lane of a port's link, slowest first, by the names of `rate_show()`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum LinkSpeed {
+    /// 2.5 Gb/s.
+    Sdr,
+    /// 5 Gb/s.
+    Ddr,
+    /// 10 Gb/s.
+    Qdr,
+    /// 10 Gb/s, in another encoding.
+    Fdr10,
+    /// 14 Gb/s.
+    Fdr,
+    /// 25 Gb/s.
+    Edr,
+    /// 50 Gb/s.
+    Hdr,
+    /// 100 Gb/s.
+    Ndr,
+    /// 200 Gb/s.
+    Xdr,
+}
+
+impl Words for LinkSpeed {
+    const ALL: &'static [Self] = &[
+        Self::Sdr,
+        Self::Ddr,
+        Self::Qdr,
+        Self::Fdr10,
+        Self::Fdr,
+        Self::Edr,
+        Self::Hdr,
+        Self::Ndr,
+        Self::Xdr,
+    ];
+
+    fn typed(self) -> &'static str {
+        match self {
+            Self::Sdr => "sdr",
+            Self::Ddr => "ddr",
+            Self::Qdr => "qdr",
+            Self::Fdr10 => "fdr10",
+            Self::Fdr => "fdr",
+            Self::Edr => "edr",
+            Self::Hdr => "hdr",
+            Self::Ndr => "ndr",
+            Self::Xdr => "xdr",
+        }
+    }
+}
+
+impl FromStr for LinkSpeed {
+    type Err = LinkMinimumError;
+
+    fn from_str(text: &str) -> Result<Self, LinkMinimumError> {
+        Self::from_typed(text).ok_or_else(|| {
+            LinkMinimumError::new(text, "a link speed", "\"sdr\", \"ddr\", \"qdr\", \"fdr10\", \"fdr\", \"edr\", \"hdr\", \"ndr\" or \"xdr\"")
+        })
+    }
+}
+
+impl fmt::Display for LinkSpeed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.typed().to_uppercase())
+    }
+}
+
+/// The number of lanes of a PCIe link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(transparent)]
+pub struct PcieWidth(u8);
+
+impl PcieWidth {
+    /// As sysfs `current_link_width` and `max_link_width` print it
+    /// (drivers/pci/pci-sysfs.c); `None` for what stands for a width that is not known.
+    #[must_use]
+    pub fn from_sysfs(text: &str) -> Option<Self> {
+        text.parse().ok().filter(|lanes| Self::ALL.contains(lanes)).map(Self)
+    }
+
+    const ALL: [u8; 7] = [1, 2, 4, 8, 12, 16, 32];
+}
+
+impl FromStr for PcieWidth {
+    type Err = LinkMinimumError;
+
+    fn from_str(text: &str) -> Result<Self, LinkMinimumError> {
+        let lanes = text.strip_prefix('x').filter(|lanes| !lanes.starts_with(['0', '+']));
+        lanes.and_then(Self::from_sysfs).ok_or_else(|| {
+            LinkMinimumError::new(
+                text,
+                "a PCIe width",
+                "\"x1\", \"x2\", \"x4\", \"x8\", \"x12\", \"x16\" or \"x32\"",
+            )
+        })
+    }
+}
+
+impl fmt::Display for PcieWidth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "x{}", self.0)
+    }
+}
+
+/// The speed of a PCIe link in gigatransfers per second and lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PcieSpeed(u32);
+
+impl PcieSpeed {
+    /// As sysfs `current_link_speed` and `max_link_speed` print it: `16.0 GT/s PCIe`, before
+    /// Linux 5.9 `16 GT/s`; `None` for `Unknown`.
+    #[must_use]
+    pub fn from_sysfs(text: &str) -> Option<Self> {
+        tenths(text.split_once(" GT/s")?.0).filter(|speed| Self::ALL.contains(speed)).map(Self)
+    }
+
+    const ALL: [u32; 6] = [25, 50, 80, 160, 320, 640];
+}
+
+impl FromStr for PcieSpeed {
+    type Err = LinkMinimumError;
+
+    fn from_str(text: &str) -> Result<Self, LinkMinimumError> {
+        let speed = without_unit(text, &["GT/s"]).and_then(tenths);
+        speed.filter(|speed| Self::ALL.contains(speed)).map(Self).ok_or_else(|| {
+            LinkMinimumError::new(
+                text,
+                "a PCIe speed",
+                "\"2.5 GT/s\", \"5 GT/s\", \"8 GT/s\", \"16 GT/s\", \"32 GT/s\" or \"64 GT/s\"",
+            )
+        })
+    }
+}
+
+impl fmt::Display for PcieSpeed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        of_tenths(f, self.0)?;
+        f.write_str(" GT/s")
+    }
+}
+
+macro_rules! as_text {
+    ($($name:ident),+) => {$(
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+                s.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+                let text = String::deserialize(d)?;
+                text.parse().map_err(serde::de::Error::custom)
+            }
+        }
+
+        #[cfg(test)]
+        impl schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({"type": "string"})
+            }
+        }
+    )+};
+}
+
+as_text!(Gbps, PcieSpeed);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_compared_in_tenths() {
+        let rate = |text: &str| text.parse::<Rate>().expect("rate");
+        let least: Gbps = "400 Gb/s".parse().expect("minimum");
+        assert!(least.is_met_by(&rate("400 Gb/sec (4X NDR)")));
+        assert!(least.is_met_by(&rate("800 Gb/sec (4X XDR)")));
+        assert!(!least.is_met_by(&rate("200 Gb/sec (2X NDR)")));
+        let least: Gbps = "2.5Gb/sec".parse().expect("minimum");
+        assert!(least.is_met_by(&rate("2.5 Gb/sec (1X SDR)")));
+        assert!(!least.is_met_by(&rate("2 Gb/sec (1X SDR)")));
+        assert_eq!(least.to_string(), "2.5 Gb/s");
+        for bad in ["", "400", "Gb/s", "0 Gb/s", "-1 Gb/s", "4e2 Gb/s", "400 GB/s", "1.25 Gb/s"] {
+            assert!(bad.parse::<Gbps>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_sysfs_shows_of_a_pcie_link_is_read() {
+        let speed = |text: &str| PcieSpeed::from_sysfs(text).map(|s| s.to_string());
+        assert_eq!(speed("16.0 GT/s PCIe").as_deref(), Some("16 GT/s"));
+        assert_eq!(speed("2.5 GT/s").as_deref(), Some("2.5 GT/s"));
+        assert_eq!(speed("Unknown"), None);
+        assert_eq!(speed("Unknown speed"), None);
+        assert_eq!(PcieWidth::from_sysfs("16").map(|w| w.to_string()).as_deref(), Some("x16"));
+        for unknown in ["0", "63", "255", "x16", ""] {
+            assert_eq!(PcieWidth::from_sysfs(unknown), None, "{unknown}");
+        }
+        assert_eq!("x16".parse::<PcieWidth>().ok(), PcieWidth::from_sysfs("16"));
+        assert_eq!("16 GT/s".parse::<PcieSpeed>().ok(), PcieSpeed::from_sysfs("16.0 GT/s PCIe"));
+        assert!("x+8".parse::<PcieWidth>().is_err() && "7 GT/s".parse::<PcieSpeed>().is_err());
+    }
+
+    #[test]
+    fn of_two_minima_the_greater_holds() {
+        let with = |rate: &str, width: Option<&str>| LinkMinimum {
+            rate: rate.parse().ok(),
+            width: width.and_then(|w| w.parse().ok()),
+            ..LinkMinimum::default()
+        };
+        let both = with("200 Gb/s", Some("4X")).and(with("400 Gb/s", None));
+        assert_eq!(both, with("400 Gb/s", Some("4x")));
+        assert!(LinkSpeed::Fdr10 < LinkSpeed::Fdr && LinkSpeed::Hdr < LinkSpeed::Ndr);
+        assert!("3x".parse::<LinkWidth>().is_err() && "0004x".parse::<LinkWidth>().is_err());
+    }
+}

@@ -1,0 +1,167 @@
+//! What of a link is less than it has to be.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::names::{Gbps, LinkSpeed, PcieSpeed, PcieWidth, Rate};
+
+/// One thing of a port's link, or of its adapter's PCIe link, that is below the configured
+/// minimum; without what it is, the kernel does not report it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "what", rename_all = "kebab-case")]
+pub enum Degraded {
+    /// The rate of the port.
+    Rate {
+        /// As it is.
+        is: Option<Rate>,
+        /// As it has to be at least.
+        minimum: Gbps,
+    },
+    /// The width of the port's link, in lanes.
+    Width {
+        /// As it is.
+        is: Option<u8>,
+        /// As it has to be at least.
+        minimum: u8,
+    },
+    /// The speed of a lane of the port.
+    Speed {
+        /// As it is, in the kernel's word.
+        is: Option<String>,
+        /// As it has to be at least.
+        minimum: LinkSpeed,
+    },
+    /// The width of the PCIe link, in lanes.
+    PcieWidth {
+        /// As it is.
+        is: Option<PcieWidth>,
+        /// As it has to be at least.
+        minimum: PcieWidth,
+    },
+    /// The speed of the PCIe link.
+    PcieSpeed {
+        /// As it is.
+        is: Option<PcieSpeed>,
+        /// As it has to be at least.
+        minimum: PcieSpeed,
+    },
+}
+
+impl Degraded {
+    /// It is of the PCIe link.
+    #[must_use]
+    pub const fn is_pcie(&self) -> bool {
+        matches!(self, Self::PcieWidth { .. } | Self::PcieSpeed { .. })
+    }
+
+    /// All of it as one phrase.
+    #[must_use]
+    pub fn phrase(all: &[Self]) -> String {
+        all.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl fmt::Display for Degraded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut say = |what: &str, is: Option<String>, minimum: String| {
+            let is = is.unwrap_or_else(|| "unknown".to_owned());
+            write!(f, "the {what} is {is}, expected at least {minimum}")
+        };
+        match self {
+            Self::Rate { is, minimum } => {
+                say("rate", is.as_ref().map(ToString::to_string), minimum.to_string())
+            }
+            Self::Width { is, minimum } => {
+                say("link width", is.map(|lanes| format!("{lanes}x")), format!("{minimum}x"))
+            }
+            Self::Speed { is, minimum } => {
+                say("link speed", is.as_ref().map(|s| s.to_uppercase()), minimum.to_string())
+            }
+            Self::PcieWidth { is, minimum } => {
+                say("PCIe width", is.map(|w| w.to_string()), minimum.to_string())
+            }
+            Self::PcieSpeed { is, minimum } => {
+                say("PCIe speed", is.map(|s| s.to_string()), minimum.to_string())
+            }
+        }
+    }
+}
+
+/// The PCIe link of a function, as sysfs `current_link_width`, `max_link_width` and their
+/// siblings of the speed show it. What is not known is absent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct PcieLink {
+    /// Its width, in lanes.
+    pub width: Option<PcieWidth>,
+    /// Its speed.
+    pub speed: Option<PcieSpeed>,
+    /// The width that the adapter can have.
+    pub adapter_width: Option<PcieWidth>,
+    /// The speed that the adapter can have.
+    pub adapter_speed: Option<PcieSpeed>,
+    /// The width that the slot can have: that of the port of the switch or root complex
+    /// above.
+    pub slot_width: Option<PcieWidth>,
+    /// The speed that the slot can have.
+    pub slot_speed: Option<PcieSpeed>,
+}
+
+impl PcieLink {
+    /// The width, where adapter and slot can both have more, and what they can have.
+    #[must_use]
+    pub fn lost_width(&self) -> Option<(PcieWidth, PcieWidth)> {
+        lost(self.width, self.adapter_width, self.slot_width)
+    }
+
+    /// The speed, where adapter and slot can both have more, and what they can have.
+    #[must_use]
+    pub fn lost_speed(&self) -> Option<(PcieSpeed, PcieSpeed)> {
+        lost(self.speed, self.adapter_speed, self.slot_speed)
+    }
+
+    /// What it loses, in one phrase, where adapter and slot can both have more.
+    #[must_use]
+    pub fn loss(&self) -> Option<String> {
+        let width = self.lost_width().map(|(is, can)| ("width", is.to_string(), can.to_string()));
+        let speed = self.lost_speed().map(|(is, can)| ("speed", is.to_string(), can.to_string()));
+        let lost: Vec<String> = [width, speed]
+            .into_iter()
+            .flatten()
+            .map(|(what, is, can)| {
+                format!("the PCIe {what} is {is}, and adapter and slot are capable of {can}")
+            })
+            .collect();
+        (!lost.is_empty()).then(|| lost.join("; "))
+    }
+}
+
+fn lost<T: Ord + Copy>(is: Option<T>, adapter: Option<T>, slot: Option<T>) -> Option<(T, T)> {
+    let can = adapter?.min(slot?);
+    is.filter(|is| *is < can).map(|is| (is, can))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_adapter_and_slot_can_both_have_is_lost() {
+        let width = PcieWidth::from_sysfs;
+        let link = |is, adapter, slot| PcieLink {
+            width: width(is),
+            adapter_width: width(adapter),
+            slot_width: width(slot),
+            ..PcieLink::default()
+        };
+        assert_eq!(link("8", "16", "8").loss(), None, "a slot of eight lanes");
+        assert_eq!(link("8", "8", "16").loss(), None, "an adapter of eight lanes");
+        assert_eq!(link("8", "16", "0").loss(), None, "nothing is known of the slot");
+        assert_eq!(
+            link("4", "16", "8").loss().as_deref(),
+            Some("the PCIe width is x4, and adapter and slot are capable of x8")
+        );
+    }
+}
