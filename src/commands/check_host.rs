@@ -26,7 +26,7 @@ use crate::plan::settings::judge_settings;
 use crate::report::advice::Advice;
 use crate::report::node::Judgement;
 use crate::report::plan::PlannedPf;
-use crate::report::{ModuleTrouble, NotExpected, PortProgress, Verdict};
+use crate::report::{BootReport, ModuleTrouble, NotExpected, PortProgress, Verdict};
 use crate::stacks;
 use crate::workers::survey::{Survey, survey};
 
@@ -67,19 +67,6 @@ pub fn gather(boot: &mut Boot, root: &Root, configuration: Option<&Path>) {
     host.graph = graph(root, &host.fabric, &failed, &mut host.problems);
     let transaction = host.graph.transaction();
     host.asked.retain(|asked| transaction.contains(host.graph.resolve(&asked.unit)));
-    let mut seen = Gathering { root, source, host, observed: &observed, survey: &survey };
-    if seen.host.live {
-        seen.ladders(&config);
-    }
-    // A tree without devices shows no state either.
-    if seen.host.live || root.exists("/sys/bus/pci/devices") {
-        seen.state(&mut boot.state);
-    }
-    seen.units(&mut boot.state);
-    let mut host = seen.host;
-    host.autostart = observe::autostart::guests(root);
-    host.resumed = observe::autostart::resumed(root);
-    host.units = Some(observe::units::units(root));
     for path in outcomes(root, &mut host.problems) {
         match root.text(&path, account::LONGEST) {
             Ok(text) => {
@@ -92,6 +79,19 @@ pub fn gather(boot: &mut Boot, root: &Root, configuration: Option<&Path>) {
             Err(e) => host.problems.push(e.to_string()),
         }
     }
+    let mut seen = Gathering { root, source, host, observed: &observed, survey: &survey };
+    if seen.host.live {
+        seen.ladders(&config, boot.accounts.boot.as_deref());
+    }
+    // A tree without devices shows no state either.
+    if seen.host.live || root.exists("/sys/bus/pci/devices") {
+        seen.state(&mut boot.state);
+    }
+    seen.units(&mut boot.state);
+    let mut host = seen.host;
+    host.autostart = observe::autostart::guests(root);
+    host.resumed = observe::autostart::resumed(root);
+    host.units = Some(observe::units::units(root));
     host.problems.extend(observed.problems.iter().chain(&survey.problems).cloned());
     // A tree without devices tells nothing of the node.
     if host.live || root.exists("/sys/bus/pci/devices") {
@@ -269,7 +269,7 @@ impl Gathering<'_> {
     }
 
     /// How far each expected port is, and why no further.
-    fn ladders(&mut self, config: &Config) {
+    fn ladders(&mut self, config: &Config, last_boot: Option<&BootReport>) {
         let rules = ModprobeRules::read(self.root);
         let expectation = expect::expectation(config, self.observed, &rules);
         for (_, reason) in &expectation.left_out {
@@ -280,7 +280,7 @@ impl Gathering<'_> {
                 }
             }
         }
-        let mut facts = self.facts(config, &rules);
+        let mut facts = self.facts(config, &rules, last_boot);
         let mut ports = progress::progress(&expectation, self.observed);
         judge_settings(config, &Interfaces::look(self.root), &mut ports, &mut facts);
         for pci in facts.functions.iter().filter(|(_, l)| l.probe_failed.is_some()).map(|(p, _)| p)
@@ -328,7 +328,12 @@ impl Gathering<'_> {
         Some((name, trouble))
     }
 
-    fn facts(&mut self, config: &Config, rules: &ModprobeRules) -> Facts {
+    fn facts(
+        &mut self,
+        config: &Config,
+        rules: &ModprobeRules,
+        last_boot: Option<&BootReport>,
+    ) -> Facts {
         let mut facts = Facts::default();
         let lines: Vec<KernelLine> = match crate::host::kernel_log() {
             Ok(lines) => lines,
@@ -349,7 +354,15 @@ impl Gathering<'_> {
             let built = observe::is_built(self.root, kernel, module);
             // Nobody has tried: what can be told without trying.
             let signs = Signs { rules, kernel, built, stderr: "", kernel_lines: &kernel_lines };
-            facts.modules.insert(module.clone(), module_trouble::diagnose(module, signs));
+            let mut trouble = module_trouble::diagnose(module, signs);
+            // boot has tried, and of a refused signature the kernel log may say nothing.
+            if let (ModuleTrouble::Other { said }, Some(tried)) =
+                (&trouble, last_boot.and_then(|report| report.trouble_of(module)))
+                && said.is_nothing()
+            {
+                trouble = tried.clone();
+            }
+            facts.modules.insert(module.clone(), trouble);
         }
         facts
     }

@@ -269,6 +269,15 @@ impl Report for BootReport {
 }
 
 impl BootReport {
+    /// Why `module` could not be loaded, if boot tried and it is missing.
+    #[must_use]
+    pub fn trouble_of(&self, module: &ModuleName) -> Option<&ModuleTrouble> {
+        self.modules.iter().filter(|m| m.name == *module).find_map(|m| match &m.outcome {
+            ModuleOutcome::Missing { trouble, .. } => Some(trouble),
+            _ => None,
+        })
+    }
+
     /// The JSON of it, promised by [`SCHEMA`].
     ///
     /// # Errors

@@ -80,6 +80,7 @@ fn code(port: &HostPort) -> Code {
         }
         Some((_, ModuleTrouble::NotBuilt { .. })) => "module-missing-for-kernel",
         Some((_, ModuleTrouble::SymbolMismatch { .. })) => "module-symbol-mismatch",
+        Some((_, ModuleTrouble::SignatureRefused { .. })) => "module-signature-refused",
         Some(_) => "module-not-loaded",
         None if port.firmware_wait => "fw-init-timeout",
         None => "port-not-ready",
@@ -117,6 +118,8 @@ mod tests {
         assert_eq!(judged(not_built), [("module-missing-for-kernel", Severity::Error)]);
         let symbols = ModuleTrouble::SymbolMismatch { said: "Unknown symbol x".into() };
         assert_eq!(judged(symbols), [("module-symbol-mismatch", Severity::Error)]);
+        let refused = ModuleTrouble::SignatureRefused { said: "Key was rejected".into() };
+        assert_eq!(judged(refused), [("module-signature-refused", Severity::Error)]);
         let other = ModuleTrouble::Other { said: Said::default() };
         assert_eq!(judged(other), [("module-not-loaded", Severity::Error)]);
     }
