@@ -1,5 +1,6 @@
 # make test: every lane, on a fresh machine too (as root, Debian or Ubuntu).
 # make demo: two boots side by side, without and with ibprov.
+# make deb, make rpm, make dist: packages and the source archive (packaging/packages.mk).
 PREFIX  ?= /usr
 DESTDIR ?=
 CARGO   ?= cargo
@@ -29,8 +30,12 @@ tree_tests := $(filter-out house $(named_tests),$(patsubst tests/%.rs,%,$(wildca
 
 all: release
 
-# The commit that --version tells; nothing where there is no git.
-commit := $(or $(IBPROV_COMMIT),$(shell git rev-parse --short=12 HEAD 2>/dev/null))
+# The commit that --version tells: a source archive has it in a file; nothing where there
+# is neither that nor git.
+commit := $(or $(IBPROV_COMMIT),$(shell cat COMMIT 2>/dev/null || git rev-parse --short=12 HEAD 2>/dev/null))
+# Prints the completions. Where $(binary) is for another machine, one that runs here:
+# make install binary=target/aarch64-unknown-linux-gnu/release/ibprov native=target/release/ibprov
+native ?= $(binary)
 
 release:
 	IBPROV_COMMIT="$(commit)" RUSTFLAGS="$(flags)" $(CARGO) build --quiet --release --locked
@@ -47,13 +52,20 @@ install:
 	done
 	install -m 644 $(wildcard udev-rules/*.rules) $(DESTDIR)$(PREFIX)/lib/udev/rules.d/
 	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
-	$(binary) completions bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/ibprov
-	$(binary) completions zsh >$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_ibprov
-	$(binary) completions fish >$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/ibprov.fish
+	$(native) completions bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/ibprov
+	$(native) completions zsh >$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_ibprov
+	$(native) completions fish >$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/ibprov.fish
 	install -d $(DESTDIR)$(PREFIX)/share/doc/ibprov/examples
 	install -m 755 docs/examples/libvirt-qemu-hook $(DESTDIR)$(PREFIX)/share/doc/ibprov/examples/
-	install -m 644 $(wildcard docs/examples/*.toml) $(DESTDIR)$(PREFIX)/share/doc/ibprov/examples/
-	$(if $(wildcard packaging/*.toml),install -m 644 $(wildcard packaging/*.toml) $(DESTDIR)$(PREFIX)/lib/ibprov/)
+	install -m 644 $(wildcard docs/examples/*.toml docs/examples/*.conf) $(DESTDIR)$(PREFIX)/share/doc/ibprov/examples/
+	install -m 644 packaging/ibprov.toml $(DESTDIR)$(PREFIX)/lib/ibprov/
+	install -m 755 packaging/host $(DESTDIR)$(PREFIX)/lib/ibprov/
+	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system-preset $(DESTDIR)$(PREFIX)/lib/systemd/catalog
+	install -m 644 packaging/90-ibprov.preset $(DESTDIR)$(PREFIX)/lib/systemd/system-preset/
+	install -m 644 packaging/ibprov.catalog $(DESTDIR)$(PREFIX)/lib/systemd/catalog/
+	install -d $(DESTDIR)$(PREFIX)/share/ibprov/schema
+	install -m 644 $(wildcard docs/schema/*.json) $(DESTDIR)$(PREFIX)/share/ibprov/schema/
+	install -m 644 docs/ibprov.schema.json $(DESTDIR)$(PREFIX)/share/ibprov/schema/ibprov.toml.json
 	@if command -v go-md2man >/dev/null; then $(MAKE) --no-print-directory install-man; else echo "go-md2man is not installed (make deps): man pages left out"; fi
 
 # The title line `% NAME(SECTION) SOURCE` is known to newer go-md2man only; for
@@ -65,6 +77,11 @@ install-man:
 		go-md2man -in $$page -out $(DESTDIR)$(PREFIX)/share/man/man$$section/$$name && \
 		sed -i 's/^\.TH \([^ (]*\)(\([0-9]\)) \(.*\)$$/.TH "\1" "\2" "" "\3"/' $(DESTDIR)$(PREFIX)/share/man/man$$section/$$name && \
 		chmod 644 $(DESTDIR)$(PREFIX)/share/man/man$$section/$$name || exit 1; \
+	done
+	@# `man ibprov-plan` and the others: verbs are the second-level headings of COMMANDS.
+	@for verb in $$(sed -n '/^# COMMANDS/,/^# OPTIONS/s/^## //p' docs/ibprov.8.md); do \
+		echo '.so man8/ibprov.8' >$(DESTDIR)$(PREFIX)/share/man/man8/ibprov-$$verb.8 && \
+		chmod 644 $(DESTDIR)$(PREFIX)/share/man/man8/ibprov-$$verb.8 || exit 1; \
 	done
 
 deps:
@@ -109,6 +126,7 @@ test-picture: deps
 test-all: test
 	@PROPTEST_CASES=20000 sh tests/lane.sh properties $(CARGO) test --locked --lib
 	@$(MAKE) --no-print-directory test-picture
+	@$(MAKE) --no-print-directory test-packages
 	@sh tests/lane.sh vm-long $(CARGO) test --locked --test vm -- --test-threads=64 --ignored
 	@$(MAKE) --no-print-directory test-older
 	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=30
@@ -142,3 +160,6 @@ bench: deps release
 # Each machine test is seen failing once: tests/mutants/*.patch.
 test-mutants: deps
 	@sh tests/mutants.sh $(MUTANTS)
+
+# make dist, deb, rpm, test-packages.
+include packaging/packages.mk

@@ -1,5 +1,6 @@
 //! What can be typed.
 
+use std::env::consts;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -58,15 +59,15 @@ impl Internal {
 }
 
 /// The version, with the commit that it was built from where the build says so
-/// (IBPROV_COMMIT, see Makefile).
+/// (IBPROV_COMMIT, see Makefile), and the machine that it was built for.
 fn version() -> &'static str {
     static VERSION: OnceLock<String> = OnceLock::new();
     VERSION.get_or_init(|| {
         let number = env!("CARGO_PKG_VERSION");
-        match option_env!("IBPROV_COMMIT").filter(|commit| !commit.is_empty()) {
-            Some(commit) => format!("{number} (commit {commit})"),
-            None => number.to_owned(),
-        }
+        let commit = option_env!("IBPROV_COMMIT").filter(|commit| !commit.is_empty());
+        let commit = commit.map(|commit| format!("commit {commit}, ")).unwrap_or_default();
+        let library = if cfg!(target_env = "musl") { "musl" } else { "gnu" };
+        format!("{number} ({commit}{}-{}-{library})", consts::ARCH, consts::OS)
     })
 }
 

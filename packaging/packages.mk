@@ -1,0 +1,33 @@
+# Packages and the source archive, all of the commit that is checked out; included by the
+# Makefile. In an unpacked source archive there is no git: COMMIT has the commit.
+version := $(shell sed -n 's/^version = "\(.*\)"$$/\1/p' Cargo.toml | head -n 1)
+packages ?= $(abspath $(target))/packages
+# Where a package is built; its path is in none of the results.
+workshop ?= $(packages)/build
+archive := $(packages)/ibprov-$(version).tar.xz
+package_needs := build-essential cpio debhelper debugedit dpkg-dev fakeroot go-md2man libudev-dev pkg-config rpm xz-utils
+package_test_needs := devscripts lintian mmdebstrap rpmlint
+
+.PHONY: dist deb rpm install-licences test-packages
+
+dist:
+	@sh packaging/dist.sh $(version) $(packages)
+
+deb: dist
+	@sh tests/vm/image/need.sh $(package_needs)
+	@sh packaging/deb.sh $(archive) $(version) $(packages) $(workshop)
+
+rpm: dist
+	@sh tests/vm/image/need.sh $(package_needs)
+	@sh packaging/rpm.sh $(archive) $(version) $(packages) $(workshop)
+
+# What a package says of the crates that are linked into the program: a bill of materials,
+# and their licences where the sources are at hand (in the source archive).
+install-licences:
+	install -d $(DESTDIR)$(PREFIX)/share/doc/ibprov
+	CARGO=$(CARGO) sh packaging/sbom.sh $(version) "$(commit)" >$(DESTDIR)$(PREFIX)/share/doc/ibprov/ibprov.cdx.json
+	$(if $(wildcard vendor),CARGO=$(CARGO) sh packaging/licences.sh >$(DESTDIR)$(PREFIX)/share/doc/ibprov/licences-of-crates.txt)
+
+test-packages: deps
+	@sh tests/vm/image/need.sh $(package_needs) $(package_test_needs)
+	@sh tests/lane.sh packages sh tests/packages/test.sh $(version)

@@ -1,0 +1,12 @@
+# Files of the administrator's are kept and named; an empty folder is not.
+install || fail "not installed"
+mkdir -p "$host/etc/ibprov/ibprov.d"
+echo '# pins' >"$host/etc/ibprov/guid-pins.toml"
+purge || fail "not purged"
+[ -e "$host/etc/ibprov/guid-pins.toml" ] || fail "the pins are gone"
+says "/etc/ibprov is kept"
+says "guid-pins.toml"
+rm "$host/etc/ibprov/guid-pins.toml"
+install || fail "not installed again"
+purge || fail "not purged again"
+[ ! -e "$host/etc/ibprov" ] && [ ! -e "$host/var/lib/ibprov" ] || fail "something is left"

@@ -1,0 +1,12 @@
+# An upgrade keeps what the administrator has enabled and disabled.
+lower || fail "not installed"
+is enabled ibprov.service
+on /bin/systemctl disable ibprov.service
+on /bin/systemctl enable ibprov-guests.service
+upgrade || fail "not upgraded"
+is disabled ibprov.service
+is enabled ibprov-guests.service
+on /bin/systemctl enable ibprov.service
+upgrade || fail "not upgraded again"
+is enabled ibprov.service
+is enabled ibprov-openibd.service
