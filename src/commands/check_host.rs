@@ -15,7 +15,7 @@ use crate::config::{self, Config};
 use crate::graph::{Graph, Load, Unit, consumers, files, show};
 use crate::host::{KernelLine, Root, answer, state, unit_graph};
 use crate::ladder::module_trouble::{self, Signs};
-use crate::ladder::{Facts, cause, expect, progress};
+use crate::ladder::{Facts, cause, expect, progress, roce};
 use crate::names::{
     Guid, LinkLayer, LinkState, ModuleName, ModuleState, PciAddress, PhysicalState, Policy, Rung,
     is_ipoib_name,
@@ -49,7 +49,7 @@ pub fn gather(boot: &mut Boot, root: &Root, configuration: Option<&Path>) {
         config.modules.load.iter().cloned().chain(driver_modules()).collect();
     // No fabric is behind what manages an NVSwitch.
     let asked = |f: &PciFunction| f.driver.is_some() && !f.manages_nvswitch();
-    let (observed, survey) = survey(root, &modules, asked);
+    let (observed, survey) = survey(root, &modules, asked, |f| roce::is_expected(&config, f));
     let source = u16::try_from(boot.names.len()).unwrap_or(u16::MAX);
     boot.names.push(if host.live { "live host".to_owned() } else { "tree".to_owned() });
     let names = netdevs(&observed);

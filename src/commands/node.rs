@@ -5,8 +5,9 @@ use crate::config::pins::Pins;
 use crate::config::{Config, Problems};
 use crate::host::{Root, unit_graph};
 use crate::ladder::minimum::{degraded_pcie, degraded_port, minimum};
-use crate::names::{ModuleName, ModuleState, PciAddress};
-use crate::observe::{Look, Observed, plan_host};
+use crate::ladder::roce::{Roce, RoceLack, has_gid, words};
+use crate::names::{LinkLayer, ModuleName, ModuleState, PciAddress, Rung};
+use crate::observe::{self, Look, Observed, plan_host};
 use crate::plan::guid::resolve;
 use crate::plan::needed_modules;
 use crate::plan::node::{Known, judge};
@@ -59,7 +60,11 @@ pub(super) fn judgement(
         needed.iter().filter(is_missing).map(|module| (*module).clone()).collect();
     let degraded = degraded(&seen);
     let pcie = pcie(&seen);
+    let ports = seen.ports.iter().map(|(port, _)| *port);
+    let roce = ports.filter_map(|port| Some((port, roce_lack(root, seen.survey, port)?)));
+    let roce = roce.collect();
     let known = Known {
+        roce,
         degraded,
         pcie,
         configuration: seen.configuration,
@@ -96,6 +101,37 @@ pub(super) fn degraded_of(config: &Config, survey: &Survey, port: &PortProgress)
     let mut all = answer.map(|a| degraded_port(&minimum, &a.link)).unwrap_or_default();
     all.extend(survey.pcie.get(&pci).iter().flat_map(|link| degraded_pcie(&minimum, link)));
     all
+}
+
+/// How the netdev of a port in Ethernet mode that is expected is, and its GIDs.
+pub(super) fn roce(root: &Root, survey: &Survey, port: &PortProgress) -> Roce {
+    let (Some(pci), Some(device), Some(number), Some(netdev)) =
+        (port.pci, &port.rdma, port.port, &port.netdev)
+    else {
+        return Roce::default();
+    };
+    if !port.must_be_ethernet {
+        return Roce::default();
+    }
+    let state = observe::link::netdev(root, netdev, survey.carriers.get(netdev).copied());
+    let gids = observe::link::gids(root, pci, device, (number, LinkLayer::Ethernet));
+    Roce { up: state.admin_up, carrier: state.carrier, has_gid: has_gid(&gids) }
+}
+
+/// What a port in Ethernet mode that is expected and named lacks, and what that means.
+pub(super) fn roce_lack(root: &Root, survey: &Survey, port: &PortProgress) -> Option<RoceLack> {
+    if !port.must_be_ethernet || !port.is_ready() {
+        return None;
+    }
+    let lack = roce(root, survey, port).lack(Rung::Active)?;
+    let name = port.netdev.as_ref().map_or("", |netdev| netdev.as_str());
+    let own = survey.addresses.iter().filter(|(netdev, _)| netdev == name);
+    let is_global = |text: &&String| !text.starts_with("fe80:") && !text.starts_with("169.254.");
+    let addresses: Vec<String> = own.map(|(_, text)| text).filter(is_global).cloned().collect();
+    // A copied tree has no kernel to ask for them.
+    let addresses = root.is_live().then_some(addresses.as_slice());
+    let (text, advice) = words(port.netdev.as_ref(), lack, addresses);
+    Some(RoceLack { lack, text, advice })
 }
 
 /// The PCIe links of adapters that have an expected port.

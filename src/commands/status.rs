@@ -14,7 +14,7 @@ use crate::host::{Root, answer, clock, state};
 use crate::ladder::expect::{candidate, expectation};
 use crate::ladder::minimum::is_judged;
 use crate::ladder::progress::progress;
-use crate::ladder::{Facts, cause};
+use crate::ladder::{Facts, cause, roce};
 use crate::names::{LinkLayer, LinkState, PciAddress, PhysicalState, Rung};
 use crate::observe::ipoib::Interfaces;
 use crate::observe::{self, Look, ModprobeRules, Observed, PciFunction, Port, RdmaDevice};
@@ -104,8 +104,9 @@ fn watch(look: impl Fn() -> Status, root: &Root, common: &Common) -> anyhow::Res
 }
 
 fn gather(args: &StatusArgs, config: &Config, invalid: Option<String>, root: &Root) -> Status {
+    let is_asked = |f: &PciFunction| f.physfn.is_none() || is_judged(config, f);
     let (observed, survey) =
-        survey(root, &config.modules.load, |f| f.physfn.is_none() || is_judged(config, f));
+        survey(root, &config.modules.load, is_asked, |f| roce::is_expected(config, f));
     let rules = ModprobeRules::read(root);
     let mut facts = Facts::default();
     let mut problems: Vec<String> = observed.problems.iter().cloned().collect();
@@ -248,7 +249,8 @@ impl View<'_> {
                 .map(|(d, p)| self.port(function, d, p, left_out.as_ref()))
                 .collect(),
             left_out,
-            ladder: Ladder::new(
+            ladder: Ladder::of(
+                &Rung::ALL,
                 |rung| match rung {
                     Rung::Pci => true,
                     Rung::Driver => bound,
@@ -300,30 +302,39 @@ impl View<'_> {
         let (pci, name) = (function.address, &device.name);
         let told = self.survey.port(pci, name, port.number);
         let link = told.map(|told| told.link.clone()).unwrap_or_default();
-        let netdev = port.netdev.as_ref();
         let progress = self
             .ports
             .iter()
             .find(|p| p.rdma.as_ref() == Some(name) && p.port == Some(port.number));
+        let is_roce = progress.is_some_and(|p| p.must_be_ethernet);
+        let netdev = match is_roce {
+            true => port.ethernet.as_ref(),
+            false => port.netdev.as_ref(),
+        };
         let up = link.physical == Some(PhysicalState::LinkUp);
         let active = link.state == Some(LinkState::Active) && link.lid.is_some();
         let why = progress
             .and_then(|p| self.why(p))
             .or_else(|| told.is_none().then(|| "no answer about its state".to_owned()))
+            .or_else(|| Some(node::roce_lack(self.root, self.survey, progress?)?.text))
             .or_else(|| (!up || !active).then(|| why_not_active(port.link_layer, &link)));
-        let ladder = Ladder::new(
-            |rung| match rung {
-                Rung::Pci | Rung::Driver | Rung::Rdma => true,
-                Rung::Configured => netdev.is_some_and(|n| {
-                    n.named && settings(self.config, &self.interfaces, &n.name) == Settings::Made
-                }),
-                Rung::Netdev => netdev.is_some(),
-                Rung::Named => netdev.is_some_and(|n| n.named),
-                Rung::Link => up,
-                Rung::Active => active,
-            },
-            why,
-        );
+        let roce = progress.map(|p| node::roce(self.root, self.survey, p)).unwrap_or_default();
+        let reached = |rung| match rung {
+            Rung::Pci | Rung::Driver | Rung::Rdma => true,
+            Rung::Configured => netdev.is_some_and(|n| {
+                n.named && settings(self.config, &self.interfaces, &n.name) == Settings::Made
+            }),
+            Rung::Netdev => netdev.is_some(),
+            Rung::Named => netdev.is_some_and(|n| n.named),
+            Rung::Link => up,
+            Rung::Active => active,
+            Rung::Carrier => roce.up && roce.carrier == Some(true),
+            Rung::Gid => roce.has_gid,
+        };
+        let ladder = match is_roce && !progress.is_some_and(PortProgress::is_of_other_type) {
+            true => Ladder::of(&Rung::ROCE, reached, why),
+            false => Ladder::of(&Rung::ALL, reached, why),
+        };
         PortStatus {
             port: port.number,
             role: self.role(left_out, progress),
@@ -333,11 +344,9 @@ impl View<'_> {
                 .map(|port| node::degraded_of(self.config, self.survey, port))
                 .unwrap_or_default(),
             is_of_other_type: progress.is_some_and(PortProgress::is_of_other_type),
-            netdev: netdev.map(|n| n.name.clone()).or_else(|| {
-                let look = &mut self.look.borrow_mut();
-                observe::link::ethernet_netdev(look, pci, port)
-            }),
-            children: netdev.map(|n| self.children(n.ifindex)).unwrap_or_default(),
+            is_roce,
+            netdev: netdev.or(port.ethernet.as_ref()).map(|n| n.name.clone()),
+            children: port.netdev.as_ref().map(|n| self.children(n.ifindex)).unwrap_or_default(),
             netdev_state: netdev.map(|n| {
                 let carrier = self.survey.carriers.get(&n.name).copied();
                 observe::link::netdev(self.root, &n.name, carrier)

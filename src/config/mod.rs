@@ -27,7 +27,8 @@ use std::time::Duration;
 
 use self::guest::Guests;
 use crate::names::{
-    HostNumber, LinkMinimum, ModuleName, NameRule, PortChoice, PortNumber, PortSelector, Rung,
+    HostNumber, LinkLayer, LinkMinimum, ModuleName, NameRule, PortChoice, PortNumber, PortSelector,
+    Rung,
 };
 
 pub use effective::{Setting, SettingOrigin, changed, to_toml};
@@ -125,6 +126,8 @@ pub struct PortRow {
     pub port: Option<PortNumber>,
     /// Missing it is a failure; otherwise it is only waited for.
     pub required: bool,
+    /// Its link layer, InfiniBand or Ethernet.
+    pub link_layer: LinkLayer,
     /// The least that its link has to be.
     pub minimum: LinkMinimum,
     /// File and line, for messages: `/etc/ibprov/ibprov.toml:12`.

@@ -5,7 +5,7 @@ use super::draft::Row;
 use super::keys::{PORT, port as key};
 use super::merge::Merged;
 use super::problem::{Place, Problem, Problems};
-use crate::names::{LinkMinimum, PortNumber, PortSelector};
+use crate::names::{LinkLayer, LinkMinimum, PortNumber, PortSelector};
 
 /// What the rows say, one for each adapter or port that they name.
 pub(super) fn rows(merged: &Merged, problems: &mut Problems) -> Vec<PortRow> {
@@ -50,6 +50,8 @@ fn one(row: &Row, problems: &mut Problems) -> Vec<(PortRow, Place)> {
     }
     let number = row.field::<i64>(key::PORT);
     let required = row.field(key::REQUIRED).is_none_or(|(required, _)| required);
+    let layer = row.field::<LinkLayer>(key::LINK_LAYER);
+    let link_layer = layer.as_ref().map_or(LinkLayer::InfiniBand, |(layer, _)| *layer);
     let minimum = LinkMinimum {
         rate: row.field(key::RATE).map(|(rate, _)| rate),
         width: row.field(key::WIDTH).map(|(width, _)| width),
@@ -74,11 +76,22 @@ fn one(row: &Row, problems: &mut Problems) -> Vec<(PortRow, Place)> {
                     .at(at, "is one port already")
                     .help("remove port"),
             ),
+            (PortSelector::PortGuid(_), _) if link_layer == LinkLayer::Ethernet => {
+                let problem = Problem::new("a port in Ethernet mode has no port GUID")
+                    .at(at, "names an InfiniBand port")
+                    .help("name the adapter with pci or rdma");
+                let layer = layer.as_ref().map(|(_, place)| place);
+                problems
+                    .push(layer.into_iter().fold(problem, |p, at| p.at(at, "is in Ethernet mode")));
+            }
             _ => {
                 let port = number.as_ref().and_then(|(number, _)| PortNumber::new(*number).ok());
                 let origin = row.place.to_string();
                 let which = which.clone();
-                ports.push((PortRow { which, port, required, minimum, origin }, (*at).clone()));
+                ports.push((
+                    PortRow { which, port, required, link_layer, minimum, origin },
+                    (*at).clone(),
+                ));
             }
         }
     }

@@ -49,6 +49,13 @@ fn bounds(path: &str) -> Vec<Json> {
         PORT => vec![
             one_of(&[port::PCI, port::PORT_GUID, port::RDMA]),
             not_both(port::PORT_GUID, port::PORT),
+            json!({
+                "if": {
+                    "required": [port::LINK_LAYER],
+                    "properties": {port::LINK_LAYER: {"const": "ethernet"}},
+                },
+                "then": {"not": given(port::PORT_GUID)},
+            }),
         ],
         INTERFACE => vec![
             one_of(&[interface::MATCH_NAME, interface::MATCH_PORT_GUID, interface::MATCH_PCI]),

@@ -3,9 +3,9 @@ use std::time::Duration;
 use super::timespan::TimeSpan;
 use crate::names::{
     BindOrder, Connection, DomainName, Gbps, GuestVf, Guid, GuidRange, IfName, IfPattern,
-    LinkSpeed, LinkWidth, Mode, ModuleName, NameRule, OnFailure, PKey, PciAddress, PcieSpeed,
-    PcieWidth, Policy, PortChoice, PortSelector, RdmaName, Ready, Rung, Template, UnitName,
-    VfDriver, VfNamePattern, VfRange, Words,
+    LinkLayer, LinkSpeed, LinkWidth, Mode, ModuleName, NameRule, OnFailure, PKey, PciAddress,
+    PcieSpeed, PcieWidth, Policy, PortChoice, PortSelector, RdmaName, Ready, Rung, Template,
+    UnitName, VfDriver, VfNamePattern, VfRange, Words,
 };
 
 /// One value of a configuration file, already of its type.
@@ -40,6 +40,7 @@ pub(crate) enum Value {
     BindOrder(BindOrder),
     PortChoice(PortChoice),
     Port(PortSelector),
+    LinkLayer(LinkLayer),
     Rate(Gbps),
     LinkWidth(LinkWidth),
     LinkSpeed(LinkSpeed),
@@ -81,6 +82,7 @@ impl Value {
             Self::BindOrder(order) => order.typed().into(),
             Self::PortChoice(choice) => choice.typed().into(),
             Self::Port(port) => port.to_string().into(),
+            Self::LinkLayer(layer) => layer.typed().into(),
             Self::Rate(rate) => rate.to_string().into(),
             Self::LinkWidth(width) => width.to_string().into(),
             Self::LinkSpeed(speed) => speed.typed().into(),
@@ -135,6 +137,7 @@ from_value! {
     BindOrder => BindOrder,
     PortChoice => PortChoice,
     Port => PortSelector,
+    LinkLayer => LinkLayer,
     Rate => Gbps,
     LinkWidth => LinkWidth,
     LinkSpeed => LinkSpeed,

@@ -160,6 +160,10 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
                 Cause::waiting(text, [Advice::look("see dmesg for the PCI address of the port")])
             }
         }
+        Rung::Netdev if port.must_be_ethernet => Cause::waiting(
+            format!("driver {} has not created a netdev for the port", driver.unwrap_or("?")),
+            [Advice::look("see dmesg for the PCI address of the port, and `devlink dev`")],
+        ),
         Rung::Netdev => trouble("ib_ipoib").unwrap_or_else(|| {
             let last = log.and_then(FunctionLog::last_trouble);
             let said = last.map_or(String::new(), |l| format!("; the kernel last said: {l}"));
@@ -195,34 +199,45 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
                 ),
             }
         }
-        Rung::Link | Rung::Active => Cause::waiting("", []),
+        Rung::Link | Rung::Active | Rung::Carrier | Rung::Gid => Cause::waiting("", []),
     };
     Some(cause)
 }
 
-/// Its port is in Ethernet mode, and somebody counts on an InfiniBand port. The type is
-/// changed with the firmware's settings and a reset, never by waiting.
+/// Its port has the other link layer than the one that is expected. The type is changed
+/// with the firmware's settings and a reset, never by waiting.
 fn other_type(port: &PortProgress, function: Option<&PciFunction>) -> Option<Cause> {
     let mlx5 = function.filter(|f| f.ib_driver == Some("mlx5_core"));
+    let (is, expected, number_of_type, word) = match port.must_be_ethernet {
+        false => ("in Ethernet mode", "an InfiniBand port", 1, "ib"),
+        true => ("in InfiniBand mode", "an Ethernet port", 2, "eth"),
+    };
     let seen = match port.rdma {
-        Some(_) if port.is_of_other_type() => "the port is in Ethernet mode".to_owned(),
+        Some(_) if port.is_of_other_type() => format!("the port is {is}"),
         // mlx5's functions have the class of their port's type.
         None => {
-            let class = mlx5.map(|f| f.class).filter(|class| class.is_ethernet())?;
-            format!("the port is in Ethernet mode (class {class})")
+            let class = mlx5.map(|f| f.class)?;
+            let is_other = match port.must_be_ethernet {
+                false => class.is_ethernet(),
+                true => class.is_infiniband(),
+            };
+            if !is_other {
+                return None;
+            }
+            format!("the port is {is} (class {class})")
         }
         Some(_) => return None,
     };
     let at = port.pci.map_or_else(|| "ADDRESS".to_owned(), |pci| pci.to_string());
     let number = port.port.map_or_else(|| "1".to_owned(), |n| n.to_string());
     let set = match function.and_then(|f| f.ib_driver) {
-        Some("mlx4_core") => format!("echo ib >/sys/bus/pci/devices/{at}/mlx4_port{number}"),
+        Some("mlx4_core") => format!("echo {word} >/sys/bus/pci/devices/{at}/mlx4_port{number}"),
         _ => format!(
-            "`mlxconfig -d {at} set LINK_TYPE_P1=1` (P2 for the card's second port), then reset the firmware: `mlxfwreset -d {at} reset`, or a power cycle"
+            "`mlxconfig -d {at} set LINK_TYPE_P1={number_of_type}` (P2 for the card's second port), then reset the firmware: `mlxfwreset -d {at} reset`, or a power cycle"
         ),
     };
     Some(Cause::last(
-        format!("{seen}, and an InfiniBand port is expected ({})", port.why),
+        format!("{seen}, and {expected} is expected ({})", port.why),
         [Advice::permanent(format!("to change the type: {set}; or do not expect the port"))],
     ))
 }

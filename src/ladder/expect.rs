@@ -2,7 +2,7 @@
 
 use crate::config::{AtLeast, Config, Ignored, PortRow};
 use crate::names::{
-    IB_DRIVERS, ModuleName, PciAddress, PortChoice, PortNumber, PortSelector, Rung,
+    IB_DRIVERS, LinkLayer, ModuleName, PciAddress, PortChoice, PortNumber, PortSelector, Rung,
     keeps_for_others,
 };
 use crate::observe::{ModprobeRules, Observed, PciFunction};
@@ -17,6 +17,8 @@ pub struct Expectation {
     pub left_out: Vec<(PciAddress, NotExpected)>,
     /// The rung that `boot` waits for.
     pub goal: Rung,
+    /// The same for a port in Ethernet mode that is expected.
+    pub roce_goal: Rung,
     /// So many ports have to come, whichever.
     pub at_least: Option<AtLeast>,
 }
@@ -34,6 +36,8 @@ pub struct Expected {
     pub optional: bool,
     /// Somebody has named it, so that it is no good as an Ethernet port.
     pub named: bool,
+    /// The link layer that it has to have: InfiniBand or Ethernet.
+    pub link_layer: LinkLayer,
     /// Why it is expected, as a phrase: `class 0x020700`.
     pub why: String,
 }
@@ -67,6 +71,7 @@ pub fn expectation(config: &Config, observed: &Observed, rules: &ModprobeRules) 
                 except,
                 optional: false,
                 named: false,
+                link_layer: LinkLayer::InfiniBand,
                 why,
             }),
             Err(NotExpected::NotListed) if function.physfn.is_some() => {}
@@ -74,13 +79,17 @@ pub fn expectation(config: &Config, observed: &Observed, rules: &ModprobeRules) 
             Err(reason) => left_out.push((function.address, reason)),
         }
     }
-    Expectation { expected, left_out, goal, at_least: config.boot.at_least.clone() }
+    let roce_goal = Rung::Named;
+    Expectation { expected, left_out, goal, roce_goal, at_least: config.boot.at_least.clone() }
 }
 
 impl Expected {
-    /// True if it is every port of `function`.
+    /// True if it is every port of `function` that can be expected. An InfiniBand port beside
+    /// Ethernet ports is expected as without a row.
     fn is_all_of(&self, function: &PciFunction) -> bool {
-        let is_one = self.port.is_some() || matches!(self.which, PortSelector::PortGuid(_));
+        let is_one = self.link_layer == LinkLayer::Ethernet
+            || self.port.is_some()
+            || matches!(self.which, PortSelector::PortGuid(_));
         !is_one && is_meant(&self.which, function)
     }
 }
@@ -125,7 +134,8 @@ fn found(
 }
 
 /// True if `which` is of this function.
-pub(super) fn is_meant(which: &PortSelector, function: &PciFunction) -> bool {
+#[must_use]
+pub fn is_meant(which: &PortSelector, function: &PciFunction) -> bool {
     match which {
         PortSelector::Pci(address) => function.address == *address,
         PortSelector::Rdma(name) => function.rdma.iter().any(|device| device.name == *name),
@@ -143,6 +153,7 @@ fn described(port: &PortRow) -> Expected {
         except: Vec::new(),
         optional: !port.required,
         named: true,
+        link_layer: port.link_layer,
         why: format!("listed in {}", port.origin),
     }
 }
@@ -285,6 +296,7 @@ mod tests {
                 link_layer: crate::names::LinkLayer::InfiniBand,
                 guid: Some(crate::names::Guid::new(*guid)),
                 netdev: None,
+                ethernet: None,
             });
             let device = crate::observe::RdmaDevice {
                 name: device.parse().expect("name"),

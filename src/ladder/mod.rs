@@ -10,6 +10,7 @@ mod heard;
 pub mod minimum;
 pub mod module_trouble;
 pub mod progress;
+pub mod roce;
 pub mod vf;
 mod wanted;
 

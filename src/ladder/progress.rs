@@ -14,11 +14,15 @@ use crate::observe::{Observed, PciFunction, Port, RdmaDevice};
 pub fn progress(expectation: &Expectation, observed: &Observed) -> Vec<PortProgress> {
     let mut all: Vec<PortProgress> = Vec::new();
     for expected in &expectation.expected {
-        for port in one(expected, expectation.goal, observed) {
+        let goal = match expected.link_layer {
+            LinkLayer::Ethernet => expectation.roce_goal,
+            _ => expectation.goal,
+        };
+        for port in one(expected, goal, observed) {
             // The configuration may name one port in two ways, and what it says of a port
             // counts before what is found.
             let same = |p: &&mut PortProgress| {
-                port.rdma.is_some() && p.rdma == port.rdma && p.port == port.port
+                port.pci.is_some() && (p.pci, &p.rdma, p.port) == (port.pci, &port.rdma, port.port)
             };
             match all.iter_mut().find(same) {
                 Some(seen) => seen.optional &= port.optional || !expected.named,
@@ -56,7 +60,7 @@ fn one(expected: &Expected, goal: Rung, observed: &Observed) -> Vec<PortProgress
         optional: expected.optional,
         ..PortProgress::absent(name, goal, expected.why.clone())
     };
-    let found: Vec<(&PciFunction, &RdmaDevice, &Port)> = observed
+    let mut found: Vec<(&PciFunction, &RdmaDevice, &Port)> = observed
         .functions
         .iter()
         .flat_map(|f| f.rdma.iter().flat_map(move |d| d.ports.iter().map(move |p| (f, d, p))))
@@ -70,11 +74,16 @@ fn one(expected: &Expected, goal: Rung, observed: &Observed) -> Vec<PortProgress
                 }
         })
         .collect();
-    // Of an HCA as a whole, those of its ports that are InfiniBand are meant.
+    // Of an HCA as a whole, those of its ports that are of its link layer are meant.
     let is_one = expected.port.is_some() || matches!(expected.which, PortSelector::PortGuid(_));
+    let is_roce = expected.link_layer == LinkLayer::Ethernet;
     let all_ethernet = found.iter().all(|(_, _, p)| p.link_layer == LinkLayer::Ethernet);
-    let must_be_infiniband = expected.named && (is_one || all_ethernet);
-    let nothing = PortProgress { must_be_infiniband, ..nothing };
+    let must_be_infiniband = expected.named && !is_roce && (is_one || all_ethernet);
+    let is_ethernet = |p: &Port| p.link_layer == LinkLayer::Ethernet;
+    if is_roce && found.iter().any(|(_, _, p)| is_ethernet(p)) {
+        found.retain(|(_, _, p)| is_ethernet(p));
+    }
+    let nothing = PortProgress { must_be_infiniband, must_be_ethernet: is_roce, ..nothing };
     if !found.is_empty() {
         return found.into_iter().map(|(f, d, p)| with_port(nothing.clone(), f, d, p)).collect();
     }
@@ -112,13 +121,18 @@ fn with_port(
     device: &RdmaDevice,
     port: &Port,
 ) -> PortProgress {
-    let reached = match &port.netdev {
+    let netdev = match nothing.must_be_ethernet {
+        true => port.ethernet.as_ref(),
+        false => port.netdev.as_ref(),
+    };
+    let reached = match netdev {
         None => Rung::Rdma,
         Some(netdev) if netdev.named => Rung::Named,
         Some(_) => Rung::Netdev,
     };
+    let nothing = PortProgress { link_layer: Some(port.link_layer), ..nothing };
     // As an RDMA device it is there, which may be all that is wanted.
-    let is_other_type = nothing.must_be_infiniband && port.link_layer == LinkLayer::Ethernet;
+    let is_other_type = nothing.is_of_other_type();
     let reached = match is_other_type {
         true if nothing.goal <= Rung::Rdma => Rung::Driver,
         true => Rung::Rdma,
@@ -129,9 +143,8 @@ fn with_port(
         rdma: Some(device.name.clone()),
         port: Some(port.number),
         guid: port.guid,
-        link_layer: Some(port.link_layer),
-        netdev: port.netdev.as_ref().map(|n| n.name.clone()),
-        named_usec: port.netdev.as_ref().and_then(|n| n.named_usec),
+        netdev: netdev.map(|n| n.name.clone()),
+        named_usec: netdev.and_then(|n| n.named_usec),
         reached: Some(reached),
         ..nothing
     }

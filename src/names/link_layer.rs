@@ -1,5 +1,7 @@
 use serde::{Deserialize, Serialize};
 
+use super::Words;
+
 /// What a port speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -12,4 +14,17 @@ pub enum LinkLayer {
     Ethernet,
     /// The kernel says `Unknown` or nothing readable.
     Unknown,
+}
+
+impl Words for LinkLayer {
+    // What a port can be set to.
+    const ALL: &'static [Self] = &[Self::InfiniBand, Self::Ethernet];
+
+    fn typed(self) -> &'static str {
+        match self {
+            Self::InfiniBand => "infiniband",
+            Self::Ethernet => "ethernet",
+            Self::Unknown => "unknown",
+        }
+    }
 }

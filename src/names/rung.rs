@@ -25,10 +25,18 @@ pub enum Rung {
     Link,
     /// The logical state is Active: a subnet manager gave it a LID.
     Active,
+    /// Of a port in Ethernet mode that is expected: its netdev has carrier.
+    Carrier,
+    /// Of such a port: it has a GID of type RoCE v2 for an address that a peer can use.
+    Gid,
 }
 
 impl Rung {
-    /// All rungs, lowest first.
+    /// The rungs of a port in Ethernet mode that is expected, lowest first.
+    pub const ROCE: [Self; 7] =
+        [Self::Pci, Self::Driver, Self::Rdma, Self::Netdev, Self::Named, Self::Carrier, Self::Gid];
+
+    /// The rungs of an InfiniBand port, lowest first.
     pub const ALL: [Self; 8] = [
         Self::Pci,
         Self::Driver,
@@ -69,6 +77,8 @@ impl Rung {
             Self::Configured => "configured",
             Self::Link => "link",
             Self::Active => "active",
+            Self::Carrier => "carrier",
+            Self::Gid => "gid",
         }
     }
 }
@@ -86,6 +96,8 @@ impl Rung {
             Self::Configured => "not configured",
             Self::Link => "no link",
             Self::Active => "not active",
+            Self::Carrier => "no carrier",
+            Self::Gid => "no GID",
         }
     }
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::administered::{Administers, administered};
 use super::ipoib::is_up;
-use super::{Look, PciFunction, Port, RdmaDevice, pf};
+use super::{Look, PciFunction, RdmaDevice, pf};
 use crate::host::Root;
 use crate::names::{
     IfName, LinkLayer, LinkState, PciAddress, PhysicalState, Policy, PortNumber, RateError,
@@ -110,26 +110,6 @@ pub fn netdev(root: &Root, name: &IfName, carrier: Option<bool>) -> NetDevState 
         mtu: read("mtu").and_then(|t| t.parse().ok()),
         admin_up: flags.is_some_and(is_up),
         carrier,
-    }
-}
-
-/// The netdev of a port in Ethernet mode; none if it has none, or several may be it, such
-/// as representors of VFs.
-#[must_use]
-pub fn ethernet_netdev(look: &mut Look<'_>, pci: PciAddress, port: &Port) -> Option<IfName> {
-    if port.link_layer != LinkLayer::Ethernet {
-        return None;
-    }
-    let dir = format!("{}/net", pf::dir(pci));
-    let of_port = |look: &mut Look<'_>, name: &str| {
-        let number = look.attribute(&format!("{dir}/{name}/dev_port"))?.parse::<u8>().ok()?;
-        Some(number + 1 == port.number.get())
-    };
-    let mut names = look.list(&dir);
-    names.retain(|name| of_port(look, name).unwrap_or(false));
-    match names.as_slice() {
-        [name] => name.parse().ok(),
-        _ => None,
     }
 }
 

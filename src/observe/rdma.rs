@@ -1,4 +1,4 @@
-use nix::libc::ARPHRD_INFINIBAND;
+use nix::libc::{ARPHRD_ETHER, ARPHRD_INFINIBAND};
 
 use super::{Look, udev};
 use crate::names::{Guid, IfName, LinkLayer, PortNumber, RdmaName};
@@ -25,9 +25,11 @@ pub struct Port {
     pub guid: Option<Guid>,
     /// Its IPoIB netdev.
     pub netdev: Option<NetDev>,
+    /// The netdev of a port in Ethernet mode; `None` if it has none, or several may be it.
+    pub ethernet: Option<NetDev>,
 }
 
-/// An IPoIB netdev: ARPHRD 32, child of the PCI function, no P_Key child.
+/// A netdev of a port: ARPHRD 32 or 1, child of the PCI function, no P_Key child.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NetDev {
     /// Its name now.
@@ -38,7 +40,7 @@ pub struct NetDev {
     pub named: bool,
     /// When udev first finished with it, microseconds of CLOCK_MONOTONIC.
     pub named_usec: Option<u64>,
-    /// The port GUID in the last 8 bytes of its link-layer address.
+    /// The port GUID in the last 8 bytes of an IPoIB netdev's link-layer address.
     pub guid: Option<Guid>,
 }
 
@@ -49,7 +51,7 @@ pub(super) fn devices(look: &mut Look<'_>, pci_dir: &str) -> Vec<RdmaDevice> {
     if names.is_empty() {
         return Vec::new();
     }
-    let netdevs = netdevs(look, pci_dir);
+    let netdevs = netdevs(look, pci_dir, ARPHRD_INFINIBAND);
     let mut devices = Vec::new();
     for entry in names {
         let name = match entry.parse::<RdmaName>() {
@@ -61,7 +63,10 @@ pub(super) fn devices(look: &mut Look<'_>, pci_dir: &str) -> Vec<RdmaDevice> {
         };
         let device = format!("{dir}/{name}");
         let node_guid = look.parsed(&format!("{device}/node_guid"), |t| t.parse::<Guid>());
-        let ports = ports(look, &format!("{device}/ports"), &netdevs);
+        let mut ports = ports(look, &format!("{device}/ports"), &netdevs);
+        if ports.iter().any(|port| port.link_layer == LinkLayer::Ethernet) {
+            give_ethernet(look, pci_dir, &mut ports);
+        }
         devices.push(RdmaDevice { name, node_guid, ports });
     }
     if devices.len() > 1 {
@@ -120,14 +125,39 @@ fn ports(look: &mut Look<'_>, dir: &str, netdevs: &[(i64, NetDev)]) -> Vec<Port>
         // dev_port counts from 0 (IPoIB sets it to port - 1).
         let own = |(dev_port, _): &&(i64, NetDev)| *dev_port + 1 == i64::from(number.get());
         let netdev = netdevs.iter().find(own).map(|(_, n)| n.clone());
-        ports.push(Port { number, link_layer, guid, netdev });
+        ports.push(Port { number, link_layer, guid, netdev, ethernet: None });
     }
     ports.sort_by_key(|p| p.number);
     ports
 }
 
-/// The IPoIB netdevs of one PCI function, each with its `dev_port`.
-fn netdevs(look: &mut Look<'_>, pci_dir: &str) -> Vec<(i64, NetDev)> {
+/// Find the netdevs of those of a function's `ports` that are in Ethernet mode.
+fn give_ethernet(look: &mut Look<'_>, pci_dir: &str, ports: &mut [Port]) {
+    let netdevs = netdevs(look, pci_dir, ARPHRD_ETHER);
+    for port in ports.iter_mut().filter(|port| port.link_layer == LinkLayer::Ethernet) {
+        let own = |(dev_port, _): &&(i64, NetDev)| *dev_port + 1 == i64::from(port.number.get());
+        let mut found: Vec<&NetDev> = netdevs.iter().filter(own).map(|(_, n)| n).collect();
+        if found.len() > 1 {
+            // Of an eswitch the netdev of the uplink is meant, not those of VFs (`pf0vf3`).
+            found.retain(|netdev| is_uplink(look, &netdev.name));
+        }
+        port.ethernet = match found.as_slice() {
+            [netdev] => Some((*netdev).clone()),
+            _ => None,
+        };
+    }
+}
+
+/// A netdev is that of a physical port: `phys_port_name` is `p0`, or the driver has none.
+fn is_uplink(look: &Look<'_>, name: &IfName) -> bool {
+    let Ok(port) = look.root.attribute(&format!("/sys/class/net/{name}/phys_port_name")) else {
+        return true;
+    };
+    port.is_empty() || port.strip_prefix('p').is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// The netdevs of one PCI function that have this ARPHRD type, each with its `dev_port`.
+fn netdevs(look: &mut Look<'_>, pci_dir: &str, arphrd: u16) -> Vec<(i64, NetDev)> {
     let dir = format!("{pci_dir}/net");
     let mut netdevs = Vec::new();
     for entry in look.list(&dir) {
@@ -144,7 +174,7 @@ fn netdevs(look: &mut Look<'_>, pci_dir: &str) -> Vec<(i64, NetDev)> {
                 t.parse::<u32>().map_err(|_| format!("{t:?} is not a number"))
             })
         };
-        if number(look, "type") != Some(ARPHRD_INFINIBAND.into()) {
+        if number(look, "type") != Some(arphrd.into()) {
             continue;
         }
         let Some(ifindex) = number(look, "ifindex") else { continue };

@@ -1,5 +1,6 @@
 //! What an expected port still lacks to be online, and what that means.
 
+use crate::ladder::roce::{self, Roce};
 use crate::names::{LinkState, PciAddress, PhysicalState, Policy, Rung};
 use crate::observe::link::PortAnswer;
 use crate::report::PortProgress;
@@ -23,6 +24,9 @@ pub struct Seen {
     /// For how long its netdev's carrier or addresses have been owed, microseconds; 0 if
     /// they are not.
     pub netdev_silent_usec: u64,
+    /// The port has a GID of type RoCE v2 for an address that a peer can use; read of a port in
+    /// Ethernet mode only.
+    pub has_gid: bool,
     /// The addresses of global scope, `10.0.0.5/24`, if they are known.
     pub addresses: Option<Vec<String>>,
     /// Who should set its netdev up, for messages.
@@ -58,10 +62,20 @@ pub fn lack(port: &PortProgress, seen: &Seen, goal: Goal) -> Option<Lack> {
         let fresh = seen.answer.as_ref().filter(|_| seen.silent_usec < SILENCE_USEC);
         let Some(answer) = fresh else { return Some(Lack::Answer) };
         let link = &answer.link;
-        if link.physical != Some(PhysicalState::LinkUp) {
+        if port.must_be_ethernet {
+            let netdev = seen.netdev.as_ref();
+            let roce = Roce {
+                up: netdev.is_some_and(|netdev| netdev.admin_up),
+                carrier: netdev.and_then(|netdev| netdev.carrier).filter(|_| is_fresh(seen)),
+                has_gid: seen.has_gid,
+            };
+            if let Some(lack) = roce.lack(goal.rung) {
+                return Some(lack);
+            }
+        } else if link.physical != Some(PhysicalState::LinkUp) {
             return Some(Lack::Link);
         }
-        if goal.rung >= Rung::Active {
+        if goal.rung >= Rung::Active && !port.must_be_ethernet {
             if !is_active(link) {
                 return Some(Lack::Active);
             }
@@ -113,6 +127,15 @@ pub fn words(port: &PortProgress, seen: &Seen, lack: Lack) -> Words {
     let netdev = port.netdev.as_ref().map_or_else(|| "the netdev".to_owned(), ToString::to_string);
     let say = |text: String, advice: Advice| Words { text, advice: vec![advice] };
     match lack {
+        Lack::Up if port.must_be_ethernet => say(
+            format!("{netdev} is down: no network stack has brought it up"),
+            Advice::now(owner_advice(seen, &netdev, "bring it up")),
+        ),
+        Lack::Carrier | Lack::Gid if port.must_be_ethernet => {
+            let (text, advice) = roce::words(port.netdev.as_ref(), lack, seen.addresses.as_deref());
+            Words { text, advice }
+        }
+        Lack::Gid => Words { text: lack.lacking().to_owned(), advice: Vec::new() },
         Lack::Rung(rung) => Words { text: format!("state {rung} not reached"), advice: Vec::new() },
         Lack::Answer => silence(seen, &netdev),
         Lack::Link | Lack::Active if policy_is_down(seen) => say(
@@ -357,6 +380,29 @@ mod tests {
     fn a_port_in_ethernet_mode_is_not_waited_for() {
         let port = PortProgress { link_layer: Some(LinkLayer::Ethernet), ..port(Rung::Rdma) };
         assert_eq!(lack(&port, &Seen::default(), ACTIVE), None);
+    }
+
+    #[test]
+    fn an_expected_port_in_ethernet_mode_needs_carrier_and_a_gid() {
+        let port = PortProgress {
+            link_layer: Some(LinkLayer::Ethernet),
+            must_be_ethernet: true,
+            netdev: "eth2".parse().ok(),
+            ..port(Rung::Named)
+        };
+        // An Ethernet port has no LID.
+        let seen = Seen { addresses: Some(Vec::new()), ..seen("ACTIVE", "LinkUp", 0) };
+        assert_eq!(lack(&port, &seen, ACTIVE), Some(Lack::Gid));
+        let text = words(&port, &seen, Lack::Gid).text;
+        assert!(text.ends_with("eth2 has no address of global scope"), "{text}");
+        let link = Goal { rung: Rung::Link, address: false };
+        assert_eq!(lack(&port, &seen, link), None, "a GID is more than a link");
+        let with_gid = Seen { has_gid: true, ..seen.clone() };
+        assert_eq!(lack(&port, &with_gid, ACTIVE), None);
+        let netdev = NetDevState { admin_up: true, carrier: Some(false), ..NetDevState::default() };
+        let without = Seen { netdev: Some(netdev), ..with_gid };
+        assert_eq!(lack(&port, &without, ACTIVE), Some(Lack::Carrier));
+        assert_eq!(lack(&port, &Seen::default(), ACTIVE), Some(Lack::Answer));
     }
 
     #[test]

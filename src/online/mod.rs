@@ -21,8 +21,8 @@ use crate::config::Config;
 use crate::host::events::{Events, Happened};
 use crate::host::{Root, answer, clock, journal, state, systemd, terminal};
 use crate::ladder::minimum::{degraded_port, minimum};
-use crate::ladder::{Expectation, Facts, Heard, cause, expect, progress};
-use crate::names::{IfName, Rung, Target};
+use crate::ladder::{Expectation, Facts, Heard, cause, expect, progress, roce};
+use crate::names::{IfName, LinkLayer, Rung, Target};
 use crate::observe::ipoib::Interfaces;
 use crate::observe::{self, ModprobeRules, Observed, Observer};
 use crate::plan::settings::judge_settings;
@@ -137,8 +137,9 @@ impl Waiting<'_> {
                 self.finish(states, Some(OnlineVerdict::NoSuchPort));
                 return Ok(());
             }
-            let lacks_link =
-                |s: &OnlinePort| matches!(s.lack, Some(Lack::Answer | Lack::Link | Lack::Active));
+            let lacks_link = |s: &OnlinePort| {
+                matches!(s.lack, Some(Lack::Answer | Lack::Link | Lack::Active | Lack::Gid))
+            };
             if states.iter().any(lacks_link) {
                 ask_at = ask_at.min(now + ASK_EVERY_USEC);
             }
@@ -202,13 +203,17 @@ impl Waiting<'_> {
         let mut expectation = expect::expectation(self.config, &self.observed, &self.rules);
         let goal = expectation.goal.min(self.wanted.goal.rung);
         expectation.goal = goal;
+        let roce_goal = expectation.roce_goal.min(self.wanted.goal.rung);
+        expectation.roce_goal = roce_goal;
         if self.wanted.targets.is_empty() {
             return progress::progress(&expectation, &self.observed);
         }
         let mut all: Vec<PortProgress> = Vec::new();
         for target in &self.wanted.targets {
             let child = target::child(target, self.observer.root());
-            let Some(expected) = target::expected(target, child.as_ref(), &self.observed) else {
+            let Some(expected) =
+                target::expected(target, child.as_ref(), self.config, &self.observed)
+            else {
                 let why = "named on the command line".to_owned();
                 all.push(PortProgress::absent(target.to_string(), goal, why));
                 continue;
@@ -217,6 +222,7 @@ impl Waiting<'_> {
                 expected: vec![expected],
                 left_out: Vec::new(),
                 goal,
+                roce_goal,
                 at_least: None,
             };
             for mut port in progress::progress(&one, &self.observed) {
@@ -303,6 +309,12 @@ impl Waiting<'_> {
                 own.map(|(_, address, bits)| format!("{address}/{bits}")).collect()
             });
             seen.owner = KNOWN.owner(root, &name, ifindex);
+        }
+        if let (true, Some(pci), Some(device), Some(number)) =
+            (port.must_be_ethernet, port.pci, &port.rdma, port.port)
+        {
+            let gids = observe::link::gids(root, pci, device, (number, LinkLayer::Ethernet));
+            seen.has_gid = roce::has_gid(&gids);
         }
         let lack = lack(port, &seen, self.wanted.goal);
         let key = format!("{} {:?}", port.expected, port.port);

@@ -2,11 +2,14 @@
 
 use crate::config::Config;
 use crate::host::Root;
+use crate::ladder::expect::is_meant;
 use crate::ladder::progress::progress;
 use crate::ladder::{Expectation, Expected};
-use crate::names::{IfName, PciAddress, PortNumber, PortSelector, Rung, Target, present};
+use crate::names::{
+    IfName, LinkLayer, PciAddress, PortNumber, PortSelector, Rung, Target, present,
+};
 use crate::observe::ipoib::{self, Interface, Sort};
-use crate::observe::{Look, Observed};
+use crate::observe::{Look, NetDev, Observed};
 use crate::report::PortProgress;
 
 /// The P_Key child that `target` names, with the port of its parent.
@@ -41,27 +44,54 @@ pub fn may_be_child(target: &Target, config: &Config, observed: &Observed) -> bo
 pub fn expected(
     target: &Target,
     child: Option<&Interface>,
+    config: &Config,
     observed: &Observed,
 ) -> Option<Expected> {
+    let mut link_layer = LinkLayer::InfiniBand;
     let (which, port) = match target {
         Target::Pci(pci, port) => (PortSelector::Pci(*pci), *port),
         Target::Guid(guid) => (PortSelector::PortGuid(*guid), None),
         Target::Rdma(name, port) => (PortSelector::Rdma(name.clone()), *port),
         Target::Name(name) => match (port_of_netdev(name, observed), child) {
-            (Some((pci, port)), _) => (PortSelector::Pci(pci), Some(port)),
+            (Some((pci, port, layer)), _) => {
+                link_layer = layer;
+                (PortSelector::Pci(pci), Some(port))
+            }
             (None, Some(child)) => (PortSelector::Pci(child.pci?), child.port),
             (None, None) => (PortSelector::Rdma(name.as_str().parse().ok()?), None),
         },
     };
     let why = "named on the command line".to_owned();
-    Some(Expected { which, port, except: Vec::new(), optional: false, named: true, why })
+    if is_roce(&which, port, config, observed) {
+        link_layer = LinkLayer::Ethernet;
+    }
+    let (except, optional, named) = (Vec::new(), false, true);
+    Some(Expected { which, port, except, optional, named, link_layer, why })
 }
 
-fn port_of_netdev(name: &IfName, observed: &Observed) -> Option<(PciAddress, PortNumber)> {
+/// The configuration expects an Ethernet port of what `which` and `port` name.
+fn is_roce(
+    which: &PortSelector,
+    port: Option<PortNumber>,
+    config: &Config,
+    observed: &Observed,
+) -> bool {
+    let meant: Vec<_> = observed.functions.iter().filter(|f| is_meant(which, f)).collect();
+    let rows = config.ports.iter().filter(|row| row.link_layer == LinkLayer::Ethernet);
+    let mut rows = rows.filter(|row| row.port.is_none() || port.is_none() || row.port == port);
+    rows.any(|row| meant.iter().any(|function| is_meant(&row.which, function)))
+}
+
+fn port_of_netdev(
+    name: &IfName,
+    observed: &Observed,
+) -> Option<(PciAddress, PortNumber, LinkLayer)> {
     observed.functions.iter().find_map(|function| {
+        let has = |netdev: &Option<NetDev>| netdev.as_ref().is_some_and(|n| n.name == *name);
         let mut ports = function.rdma.iter().flat_map(|d| &d.ports);
-        let port = ports.find(|p| p.netdev.as_ref().is_some_and(|n| n.name == *name))?;
-        Some((function.address, port.number))
+        let port = ports.find(|p| has(&p.netdev) || has(&p.ethernet))?;
+        let layer = if has(&port.ethernet) { LinkLayer::Ethernet } else { LinkLayer::InfiniBand };
+        Some((function.address, port.number, layer))
     })
 }
 
@@ -164,11 +194,12 @@ mod tests {
         let target = |name: &str| name.parse::<Target>().expect("name");
 
         let own = child(&target("ib0.8001"), &root).expect("a child");
-        let found = expected(&target("ib0.8001"), Some(&own), &observed).expect("a port");
+        let found = expected(&target("ib0.8001"), Some(&own), &Config::default(), &observed)
+            .expect("a port");
         let pci = PortSelector::Pci("0000:4b:00.0".parse().expect("address"));
         assert_eq!((found.which, found.port), (pci.clone(), PortNumber::new(1).ok()));
         assert_eq!(child(&target("ib0"), &root), None, "a port's own");
-        let parent = expected(&target("ib0"), None, &observed).expect("a port");
+        let parent = expected(&target("ib0"), None, &Config::default(), &observed).expect("a port");
         assert_eq!((parent.which, parent.port), (pci, PortNumber::new(1).ok()));
 
         let source = crate::config::Source {

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::ladder::roce::RoceLack;
 use crate::names::{Guid, ModuleName, PciAddress, VfIndex, vf_ranges};
 use crate::report::advice::Advice;
 use crate::report::common::{Code, Finding};
@@ -24,6 +25,8 @@ pub struct Known<'a> {
     pub ports: Vec<(&'a PortProgress, Option<Cause>)>,
     /// What the links of expected ports lack of what they have to be.
     pub degraded: Vec<(&'a PortProgress, Vec<Degraded>)>,
+    /// What expected ports in Ethernet mode lack that are named, and what that means.
+    pub roce: Vec<(&'a PortProgress, RoceLack)>,
     /// The PCIe links of adapters with an expected port.
     pub pcie: Vec<(PciAddress, PcieLink)>,
     /// Configured modules that this host needs and that are not loaded.
@@ -86,6 +89,10 @@ pub fn judge(known: &Known<'_>) -> Judgement {
         };
         let advice = cause.iter().flat_map(|c| c.advice.clone()).collect();
         add(code, severity, Some(port.label()), message, advice);
+    }
+    for (port, RoceLack { lack, text, advice }) in &known.roce {
+        let message = format!("{}: {text}", lack.lacking());
+        add(Code::PortNotOnline, Warning, Some(port.label()), message, advice.clone());
     }
     for (port, degraded) in &known.degraded {
         let message = format!("degraded: {}", Degraded::phrase(degraded));

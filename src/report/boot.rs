@@ -534,6 +534,7 @@ mod tests {
             goal: Rung::Named,
             optional: false,
             must_be_infiniband: false,
+            must_be_ethernet: false,
             why: "class 0x020700".to_owned(),
         };
         let cause = (reached < Rung::Named).then(|| Cause {

@@ -40,6 +40,8 @@ pub enum Lack {
     Up,
     /// The netdev is up and has no carrier.
     Carrier,
+    /// The port in Ethernet mode has no GID of type RoCE v2 for an address of its netdev.
+    Gid,
     /// The netdev has no address of global scope.
     Address,
 }
@@ -55,7 +57,15 @@ impl TryFrom<String> for Lack {
 
     fn try_from(word: String) -> Result<Self, String> {
         // `link` and `active` are rungs too; a port is said to lack those only as these.
-        let own = [Self::Answer, Self::Link, Self::Active, Self::Up, Self::Carrier, Self::Address];
+        let own = [
+            Self::Answer,
+            Self::Link,
+            Self::Active,
+            Self::Up,
+            Self::Carrier,
+            Self::Gid,
+            Self::Address,
+        ];
         let rungs = Rung::ALL.into_iter().map(Self::Rung);
         let found = own.into_iter().chain(rungs).find(|lack| lack.word() == word);
         found.ok_or_else(|| format!("{word:?} is not a state of a port"))
@@ -73,6 +83,7 @@ impl Lack {
             Self::Active => "active",
             Self::Up => "up",
             Self::Carrier => "carrier",
+            Self::Gid => "gid",
             Self::Address => "address",
         }
     }
@@ -87,6 +98,7 @@ impl Lack {
             Self::Active => "not active",
             Self::Up => "netdev down",
             Self::Carrier => "no carrier",
+            Self::Gid => "no GID",
             Self::Address => "no address",
         }
     }

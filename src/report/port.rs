@@ -44,6 +44,9 @@ pub struct PortProgress {
     /// an InfiniBand port: in Ethernet mode it is missing, not left out.
     #[serde(default)]
     pub must_be_infiniband: bool,
+    /// The configuration expects a port in Ethernet mode: in InfiniBand mode it is missing.
+    #[serde(default)]
+    pub must_be_ethernet: bool,
     /// Why it is expected; in JSON `expected_by`.
     #[serde(default, rename = "expected_by")]
     pub why: String,
@@ -66,6 +69,7 @@ impl PortProgress {
             goal,
             optional: false,
             must_be_infiniband: false,
+            must_be_ethernet: false,
             why,
         }
     }
@@ -86,14 +90,20 @@ impl PortProgress {
     /// True for a port in Ethernet mode: seen, and not waited for.
     #[must_use]
     pub fn is_ethernet(&self) -> bool {
-        self.link_layer == Some(LinkLayer::Ethernet) && !self.must_be_infiniband
+        self.link_layer == Some(LinkLayer::Ethernet)
+            && !self.must_be_infiniband
+            && !self.must_be_ethernet
     }
 
-    /// True for a port in Ethernet mode that somebody counts on: it does not come by
-    /// waiting.
+    /// True for a port that somebody counts on, and that has the other link layer: the one
+    /// that is expected does not come by waiting.
     #[must_use]
     pub fn is_of_other_type(&self) -> bool {
-        self.link_layer == Some(LinkLayer::Ethernet) && self.must_be_infiniband
+        match self.link_layer {
+            Some(LinkLayer::Ethernet) => self.must_be_infiniband,
+            Some(LinkLayer::InfiniBand) => self.must_be_ethernet,
+            Some(LinkLayer::Unknown) | None => false,
+        }
     }
 
     /// The first rung that is missing on the way to the goal.

@@ -89,11 +89,11 @@ fn version() -> Any<Cow<'static, str>> {
 fn progress() -> Any<PortProgress> {
     let layer = select(vec![LinkLayer::InfiniBand, LinkLayer::Ethernet, LinkLayer::Unknown]);
     let found = (of(pci()), of(rdma()), of(port()), of(guid()), of(layer), of(netdev()));
-    let far = (of(any::<u64>()), of(rung()), rung(), any::<bool>(), any::<bool>());
+    let far = (of(any::<u64>()), of(rung()), rung(), any::<bool>(), any::<[bool; 2]>());
     (text(), text(), found, far)
         .prop_map(|(expected, why, found, far)| {
             let (pci, rdma, port, guid, link_layer, netdev) = found;
-            let (named_usec, reached, goal, optional, must_be_infiniband) = far;
+            let (named_usec, reached, goal, optional, must_be) = far;
             PortProgress {
                 expected,
                 pci,
@@ -106,7 +106,8 @@ fn progress() -> Any<PortProgress> {
                 reached,
                 goal,
                 optional,
-                must_be_infiniband,
+                must_be_infiniband: must_be[0],
+                must_be_ethernet: must_be[1],
                 why,
             }
         })
@@ -376,7 +377,8 @@ fn online_report() -> Any<OnlineReport> {
         select(vec![Online, NothingExpected, Slow, Put, NotOnline, NoSuchPort, Interrupted]);
     // Of `link` and `active` a port lacks the state, not the rung.
     let below = rung().prop_filter("below link", |r| *r < Rung::Link).prop_map(Lack::Rung);
-    let own = [Lack::Answer, Lack::Link, Lack::Active, Lack::Up, Lack::Carrier, Lack::Address];
+    let own =
+        [Lack::Answer, Lack::Link, Lack::Active, Lack::Up, Lack::Carrier, Lack::Gid, Lack::Address];
     let lack = prop_oneof![below, select(own.to_vec())];
     let state = select(vec![LinkState::Down, LinkState::Init, LinkState::Active]);
     let physical = select(vec![PhysicalState::Polling, PhysicalState::LinkUp]);

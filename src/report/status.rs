@@ -168,8 +168,10 @@ pub struct PortStatus {
     pub guid: Option<Guid>,
     /// Its link layer.
     pub link_layer: LinkLayer,
-    /// It is in Ethernet mode, and an InfiniBand port is expected there by name.
+    /// It has the other link layer than the port that is expected there by name.
     pub is_of_other_type: bool,
+    /// The configuration expects an Ethernet port there.
+    pub is_roce: bool,
     /// How its link is.
     #[serde(flatten)]
     pub link: Link,
@@ -216,11 +218,10 @@ pub struct VfStatus {
 }
 
 impl Ladder {
-    /// The rungs in order; `reached` says which are there.
+    /// These rungs in order; `reached` says which are there.
     #[must_use]
-    pub fn new(reached: impl Fn(Rung) -> bool, why: Option<String>) -> Self {
-        let (there, missing): (Vec<Rung>, Vec<Rung>) =
-            Rung::ALL.into_iter().partition(|r| reached(*r));
+    pub fn of(rungs: &[Rung], reached: impl Fn(Rung) -> bool, why: Option<String>) -> Self {
+        let (there, missing): (Vec<Rung>, Vec<Rung>) = rungs.iter().partition(|r| reached(**r));
         Self { reached: there, missing: missing.first().copied(), why }
     }
 
@@ -411,9 +412,9 @@ impl Hca {
 }
 
 impl PortStatus {
-    /// It is an InfiniBand port, or somebody counts on one.
+    /// It is an InfiniBand port, or somebody counts on it.
     fn counts(&self) -> bool {
-        self.link_layer != LinkLayer::Ethernet || self.is_of_other_type
+        self.link_layer != LinkLayer::Ethernet || self.is_of_other_type || self.is_roce
     }
 
     fn lines(&self) -> Vec<String> {
@@ -446,11 +447,12 @@ impl PortStatus {
             } else {
                 self.addresses.join(" ")
             };
-            lines.push(format!(
-                "    {netdev}  {}  mtu {mtu}  {}  {addresses}",
-                state.mode.clone().unwrap_or_else(|| "datagram".to_owned()),
-                up(state),
-            ));
+            // Only IPoIB has a mode.
+            let mode = match self.link_layer {
+                LinkLayer::Ethernet => String::new(),
+                _ => format!("{}  ", state.mode.as_deref().unwrap_or("datagram")),
+            };
+            lines.push(format!("    {netdev}  {mode}mtu {mtu}  {}  {addresses}", up(state)));
         }
         if self.counts() {
             lines.push(format!("    {}", self.ladder.text()));

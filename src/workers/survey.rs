@@ -74,7 +74,8 @@ struct Question {
 }
 
 /// Look at the host below `root`, with the state of `modules`, and ask what is asked
-/// for: of ports and their netdevs those of functions that `has_asked_ports`. All of it ends within
+/// for: of ports and their netdevs those of functions that `has_asked_ports`, the netdevs of
+/// Ethernet ports where `is_roce` says so. All of it ends within
 /// [`SILENCE_USEC`].
 ///
 /// Each HCA has a child of its own, so that one that hangs delays no other. What waits
@@ -84,7 +85,9 @@ pub fn survey(
     root: &Root,
     modules: &[ModuleName],
     has_asked_ports: impl Fn(&PciFunction) -> bool,
+    is_roce: impl Fn(&PciFunction) -> bool,
 ) -> (Observed, Survey) {
+    let netdevs = |function: &PciFunction| netdevs(function, is_roce(function));
     let mut observed = Observer::new(root).leaving_overrides().look(modules, &BTreeSet::new());
     let mut survey = Survey { problems: learn_all(root, &mut observed), ..Survey::default() };
     let mut by_hca: BTreeMap<PciAddress, Vec<Question>> = BTreeMap::new();
@@ -93,7 +96,7 @@ pub fn survey(
     for function in &observed.functions {
         let own = own_questions(function, &observed, &has_asked_ports);
         by_hca.entry(hca(function)).or_default().extend(own);
-        let shown = netdevs(function).filter(|_| has_asked_ports(function));
+        let shown = netdevs(function).into_iter().filter(|_| has_asked_ports(function));
         by_rtnl.extend(shown.map(|netdev| Question {
             request: Request::Carrier(netdev.clone()),
             hcas: vec![hca(function)],
@@ -103,7 +106,7 @@ pub fn survey(
             survey.ask_pf(&mut look, function.address, &mut by_hca, &mut by_rtnl);
         }
     }
-    let with_netdev = observed.functions.iter().filter(|f| netdevs(f).next().is_some());
+    let with_netdev = observed.functions.iter().filter(|f| !netdevs(f).is_empty());
     let hcas: BTreeSet<PciAddress> = with_netdev.map(hca).collect();
     // A copied tree has no kernel to ask.
     if root.is_live() && !hcas.is_empty() {
@@ -131,9 +134,11 @@ fn hca(function: &PciFunction) -> PciAddress {
     function.physfn.unwrap_or(function.address)
 }
 
-fn netdevs(function: &PciFunction) -> impl Iterator<Item = IfName> {
+fn netdevs(function: &PciFunction, with_ethernet: bool) -> Vec<IfName> {
     let ports = function.rdma.iter().flat_map(|device| &device.ports);
-    ports.filter_map(|port| Some(port.netdev.as_ref()?.name.clone()))
+    let own = ports
+        .flat_map(|port| [port.netdev.as_ref(), port.ethernet.as_ref().filter(|_| with_ethernet)]);
+    own.flatten().map(|netdev| netdev.name.clone()).collect()
 }
 
 fn own_questions(

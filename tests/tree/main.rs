@@ -19,6 +19,7 @@ mod plan;
 mod readme;
 #[path = "../bed/reports.rs"]
 mod reports;
+mod roce;
 mod sites;
 mod sites_verbs;
 mod smi;

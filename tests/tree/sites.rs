@@ -93,6 +93,7 @@ pub fn degraded() -> Host {
     host.rdma("0000:40:00.0", "mlx5_20", "b859:9f03:0012:ff00", &[port]);
     host.file("sys/bus/pci/devices/0000:40:00.0/net/enp64s0/dev_port", "0\n");
     host.file("sys/bus/pci/devices/0000:40:00.0/net/enp64s0/type", "1\n");
+    host.file("sys/bus/pci/devices/0000:40:00.0/net/enp64s0/ifindex", "640\n");
     host.function("0000:41:00.0", "15b3:101b", "020700", Some("vfio-pci"));
     host
 }

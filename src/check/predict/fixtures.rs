@@ -25,6 +25,7 @@ impl Port {
             goal: Rung::Named,
             optional: false,
             must_be_infiniband: false,
+            must_be_ethernet: false,
             why: String::new(),
         };
         HostPort {

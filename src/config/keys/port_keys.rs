@@ -16,6 +16,8 @@ pub(crate) mod port {
             "Only this port of the adapter, counted from 1; default: all ports.";
         REQUIRED = "required", Kind::Flag, "true",
             "The absence of the port is a failure.";
+        LINK_LAYER = "link-layer", Kind::Word(&words::LINK_LAYER), "\"infiniband\"",
+            "The link layer that the port has to have.";
         RATE = "rate", Kind::Word(&words::RATE), "",
             "The least rate of the link; a slower port is degraded once it is Active.";
         WIDTH = "width", Kind::Word(&words::LINK_WIDTH), "",

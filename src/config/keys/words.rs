@@ -3,8 +3,9 @@
 use super::kinds::{Spelling, Word};
 use crate::config::value::Value;
 use crate::names::{
-    Connection, Gbps, Guid, IfName, IfPattern, LinkSpeed, LinkWidth, Mode, ModuleName, NameRule,
-    PKey, PciAddress, PcieSpeed, PcieWidth, PortChoice, PortSelector, RdmaName, Rung, Words,
+    Connection, Gbps, Guid, IfName, IfPattern, LinkLayer, LinkSpeed, LinkWidth, Mode, ModuleName,
+    NameRule, PKey, PciAddress, PcieSpeed, PcieWidth, PortChoice, PortSelector, RdmaName, Rung,
+    Words,
 };
 
 pub(super) const MODULE: Word = Word {
@@ -123,6 +124,16 @@ pub(super) const PORT_NAME: Word = Word {
         "^(([0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[01][0-9a-fA-F]\\.[0-7]|([0-9a-fA-F]{4}:){3}[0-9a-fA-F]{4}|([0-9a-fA-F]{2}:){7}[0-9a-fA-F]{2}|[A-Za-z0-9][A-Za-z0-9_.-]{0,62})$",
     ),
     parse: |text| text.parse::<PortSelector>().map(Value::Port).map_err(|e| e.to_string()),
+};
+
+pub(super) const LINK_LAYER: Word = Word {
+    what: "a link layer",
+    example: "ethernet",
+    spelling: Spelling::OneOf(LinkLayer::all_typed),
+    parse: |text| {
+        let want = || format!("{text:?} is not a link layer: expected {}", LinkLayer::quoted());
+        LinkLayer::from_typed(text).map(Value::LinkLayer).ok_or_else(want)
+    },
 };
 
 pub(super) const RATE: Word = Word {

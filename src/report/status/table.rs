@@ -161,14 +161,19 @@ fn port_row(hca: &Hca, port: &PortStatus) -> Row {
     let link = &port.link;
     let name = hca.rdma.as_ref().map_or_else(dash, |name| format!("{name}/{}", port.port));
     let netdev = port.netdev.as_ref().map_or_else(dash, ToString::to_string);
-    let is_ethernet = port.link_layer == LinkLayer::Ethernet && !port.is_of_other_type;
+    let is_ethernet =
+        port.link_layer == LinkLayer::Ethernet && !port.is_of_other_type && !port.is_roce;
     let is_up = link.physical == Some(PhysicalState::LinkUp);
     // What boot waits for is judged; that the fabric uses the port comes after it.
     let reached_its_goal = port.ladder.missing.is_none_or(|rung| rung >= Rung::Link);
     let (state, lack) = match port.ladder.missing {
         _ if is_ethernet => ("Ethernet".to_owned(), String::new()),
+        _ if port.is_of_other_type && port.is_roce => {
+            ("InfiniBand".to_owned(), "Ethernet expected".to_owned())
+        }
         _ if port.is_of_other_type => ("Ethernet".to_owned(), "InfiniBand expected".to_owned()),
         Some(rung) if rung < Rung::Link => (rung.lacking().to_owned(), String::new()),
+        Some(rung) if port.is_roce => (rung.lacking().to_owned(), String::new()),
         Some(_) => not_active(link),
         None => ("active".to_owned(), active_lack(port)),
     };

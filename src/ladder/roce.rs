@@ -1,0 +1,147 @@
+//! The last rungs of a port in Ethernet mode that is expected: carrier, and a GID of type
+//! RoCE v2, by which programs such as NCCL and UCX address it.
+
+use super::expect::is_meant;
+use crate::config::Config;
+use crate::names::{IfName, LinkLayer, Rung};
+use crate::observe::PciFunction;
+use crate::report::advice::Advice;
+use crate::report::hardware::{Gid, GidKind};
+use crate::report::online::Lack;
+
+/// True if a `[[port]]` expects an Ethernet port of `function`.
+#[must_use]
+pub fn is_expected(config: &Config, function: &PciFunction) -> bool {
+    let mut rows = config.ports.iter().filter(|row| row.link_layer == LinkLayer::Ethernet);
+    rows.any(|row| is_meant(&row.which, function))
+}
+
+/// How the netdev of a named port is, and whether the port has a GID.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Roce {
+    /// The netdev is set up.
+    pub up: bool,
+    /// It has carrier; `None` if the kernel did not tell.
+    pub carrier: Option<bool>,
+    /// The port has a GID of type RoCE v2 for an address that a peer can use.
+    pub has_gid: bool,
+}
+
+impl Roce {
+    /// The first thing that it lacks on the way to `goal`.
+    #[must_use]
+    pub fn lack(self, goal: Rung) -> Option<Lack> {
+        match self.carrier {
+            _ if goal < Rung::Link => None,
+            _ if !self.up => Some(Lack::Up),
+            Some(false) => Some(Lack::Carrier),
+            None => Some(Lack::Answer),
+            Some(true) => (goal >= Rung::Active && !self.has_gid).then_some(Lack::Gid),
+        }
+    }
+}
+
+/// What a port lacks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RoceLack {
+    /// What.
+    pub lack: Lack,
+    /// What that means: one phrase.
+    pub text: String,
+    /// What to do.
+    pub advice: Vec<Advice>,
+}
+
+/// True if one of `gids` is of type RoCE v2 and stands for an address that a peer can use:
+/// the kernel makes one for each address of the netdev (`roce_gid_mgmt.c`).
+#[must_use]
+pub fn has_gid(gids: &[Gid]) -> bool {
+    let is_global = |gid: &Gid| match gid.ipv4 {
+        Some(ipv4) => !ipv4.is_link_local() && !ipv4.is_unspecified(),
+        None => !gid.gid.is_unicast_link_local(),
+    };
+    gids.iter().any(|gid| gid.kind == GidKind::RoceV2 && is_global(gid))
+}
+
+/// What it means that the port of `netdev` lacks this: one phrase. `addresses` are those of
+/// global scope, if they are known.
+#[must_use]
+pub fn words(
+    netdev: Option<&IfName>,
+    lack: Lack,
+    addresses: Option<&[String]>,
+) -> (String, Vec<Advice>) {
+    let name = netdev.map_or("the netdev", IfName::as_str);
+    match lack {
+        Lack::Up => (
+            format!("{name} is down: no network stack has brought it up"),
+            vec![Advice::now(format!(
+                "ip link set {name} up, or configure it in the network stack"
+            ))],
+        ),
+        Lack::Carrier => (
+            format!("{name} has no carrier: the cable is missing, or the other end is down"),
+            vec![Advice::look(format!("ethtool {name}; check the cable and the switch port"))],
+        ),
+        Lack::Gid => match addresses {
+            Some([]) => (
+                format!(
+                    "the port has no GID of type RoCE v2: {name} has no address of global scope"
+                ),
+                vec![
+                    Advice::look("ibprov status --gids"),
+                    Advice::now(format!(
+                        "assign an address to {name}: the kernel adds a GID for it"
+                    )),
+                ],
+            ),
+            Some(addresses) => (
+                format!("the port has no GID of type RoCE v2 for {}", addresses.join(", ")),
+                vec![Advice::look(format!(
+                    "ibprov status --gids; an address of a bridge above {name} has no GID"
+                ))],
+            ),
+            None => (
+                "the port has no GID of type RoCE v2 for an address of global scope".to_owned(),
+                vec![Advice::look("ibprov status --gids")],
+            ),
+        },
+        other => (other.lacking().to_owned(), Vec::new()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gid(kind: GidKind, text: &str) -> Gid {
+        let gid: std::net::Ipv6Addr = text.parse().expect("GID");
+        Gid { index: 3, kind, gid, ipv4: gid.to_ipv4_mapped(), netdev: None }
+    }
+
+    #[test]
+    fn only_a_gid_of_v2_that_a_peer_can_use_counts() {
+        for (kind, text, counts) in [
+            (GidKind::RoceV2, "::ffff:10.0.0.7", true),
+            (GidKind::RoceV2, "2001:db8::7", true),
+            (GidKind::RoceV1, "::ffff:10.0.0.7", false),
+            (GidKind::RoceV2, "fe80::1", false),
+            (GidKind::RoceV2, "::ffff:169.254.3.4", false),
+        ] {
+            assert_eq!(has_gid(&[gid(kind, text)]), counts, "{kind:?} {text}");
+        }
+    }
+
+    #[test]
+    fn the_lowest_thing_missing_is_told() {
+        let of = |up, carrier, has_gid| Roce { up, carrier, has_gid }.lack(Rung::Active);
+        assert_eq!(of(false, Some(false), false), Some(Lack::Up));
+        assert_eq!(of(true, Some(false), true), Some(Lack::Carrier));
+        assert_eq!(of(true, None, true), Some(Lack::Answer));
+        assert_eq!(of(true, Some(true), false), Some(Lack::Gid));
+        assert_eq!(of(true, Some(true), true), None);
+        let carrier = Roce { up: true, carrier: Some(true), has_gid: false };
+        assert_eq!(carrier.lack(Rung::Link), None);
+        assert_eq!(Roce::default().lack(Rung::Named), None);
+    }
+}
