@@ -23,10 +23,10 @@ man_pages := $(wildcard docs/*.8.md docs/*.5.md)
 # Lanes that boot machines, and the one that reads the release, are test targets of
 # these names; house reads the sources and is part of the unit lane; every other test
 # target needs nothing but the debug build.
-named_tests := vm boot demo bench picture release
+named_tests := vm boot demo bench picture prometheus release
 tree_tests := $(filter-out house $(named_tests),$(patsubst tests/%.rs,%,$(wildcard tests/*.rs)) $(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs)))
 
-.PHONY: all release install install-man deps lint test test-unit test-tree test-release test-boot test-vm test-picture test-older test-all test-mutants fuzz bench demo
+.PHONY: all release install install-man deps lint test test-unit test-tree test-release test-boot test-vm test-picture test-prometheus test-older test-all test-mutants fuzz bench demo
 
 all: release
 
@@ -122,10 +122,15 @@ test-picture: deps
 	@sh tests/vm/image/need.sh chromium-headless-shell fonts-dejavu-core
 	@sh tests/lane.sh picture $(CARGO) test --locked --test picture
 
+# What node_exporter and promtool say of the metrics: large packages, in test-all only.
+test-prometheus: deps
+	@sh tests/vm/image/need.sh prometheus prometheus-node-exporter
+	@sh tests/lane.sh prometheus $(CARGO) test --locked --test prometheus
+
 # Campaigns of many boots or long waits, left out of `make test`.
 test-all: test
 	@PROPTEST_CASES=20000 sh tests/lane.sh properties $(CARGO) test --locked --lib
-	@$(MAKE) --no-print-directory test-picture
+	@$(MAKE) --no-print-directory test-picture test-prometheus
 	@$(MAKE) --no-print-directory test-packages
 	@sh tests/lane.sh vm-long $(CARGO) test --locked --test vm -- --test-threads=64 --ignored
 	@$(MAKE) --no-print-directory test-older

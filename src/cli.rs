@@ -82,6 +82,7 @@ State of the node:
   check        Diagnose a boot, on this host or from log files
   collect      Write an archive that check reads, to be mailed
   wait-online  Wait until ports are in use by the fabric
+  metrics      Print the state of the node for Prometheus
 
 VFs:
   plan         Show planned changes to VFs, and errors in the plan
@@ -247,6 +248,14 @@ Examples:
   ibprov status -v             all that is known of each adapter
   ibprov status --format json  for programs")]
     Status(StatusArgs),
+    /// Print the state of the node for Prometheus
+    #[command(after_help = "\
+Exit codes: 0 printed or written, whatever the state of the node is; 2 it cannot be written.
+
+Examples:
+  ibprov metrics                          the metrics, each with its meaning
+  ibprov metrics --output /var/lib/prometheus/node-exporter/ibprov.prom")]
+    Metrics(MetricsArgs),
     /// Wait until ports are in use by the fabric
     #[command(after_help = "\
 Exit codes: 0 online; 1 what is missing is optional; 2 could not begin, or there is no such
@@ -367,6 +376,14 @@ pub struct StatusArgs {
     /// Show it anew whenever something changes, until Ctrl-C
     #[arg(long)]
     pub watch: bool,
+}
+
+/// What `metrics` takes.
+#[derive(Debug, Clone, Args)]
+pub struct MetricsArgs {
+    /// Replace FILE, which node_exporter reads, instead of printing
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
 }
 
 /// What `iface` takes.

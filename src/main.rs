@@ -138,6 +138,10 @@ fn run(cli: &Cli) -> anyhow::Result<u8> {
             commands::config::complain(&problems)?;
             commands::status::run(args, Err(&problems), &root, common)
         }
+        // That the configuration has errors is one of them.
+        (Verb::Metrics(args), loaded) => {
+            commands::metrics::run(args, loaded.as_ref(), &root, common.format)
+        }
         // No other verb can begin with a bad configuration.
         (_, Err(problems)) => {
             commands::config::refuse(&problems, common.format)?;

@@ -13,7 +13,7 @@ use crate::config::Config;
 use crate::host::{self, Root, journal, live_line, process, state, systemd, terminal};
 use crate::report::common::{Report as _, to_json};
 use crate::report::port::port_span;
-use crate::report::{BootReport, Verdict, events as kinds};
+use crate::report::{BootReport, Verdict, events as kinds, metrics};
 
 /// Bring the node up.
 ///
@@ -42,6 +42,15 @@ pub fn run(
     let json = report.to_json()?;
     if let Err((path, e)) = state::write("boot.json", &json) {
         report.problems.push(format!("cannot write {}: {}", path.display(), host::answer(&e)));
+    }
+    // Last, since the file may be anywhere.
+    if let Some(path) = &config.metrics_file
+        && let Err(e) = state::replace(path, &metrics::of_boot(&report))
+    {
+        let (path, answer) = (path.display(), host::answer(&e));
+        report
+            .problems
+            .push(format!("cannot write the metrics to {path} (metrics.file): {answer}"));
     }
     systemd::tell_status(&report.headline());
     live_line::end();

@@ -18,6 +18,7 @@ pub mod fleet;
 pub mod guests;
 pub mod iface;
 pub mod import;
+pub mod metrics;
 pub mod migrate;
 pub mod name_rdma;
 mod node;

@@ -38,7 +38,7 @@ pub fn run(
 ) -> anyhow::Result<u8> {
     let invalid = loaded.as_ref().err().map(|problems| node::invalid(problems));
     let config = loaded.unwrap_or_default();
-    let look = || gather(args, &config, invalid.clone(), root);
+    let look = || gather(args.gids, &config, invalid.clone(), root);
     if args.watch {
         return watch(look, root, common);
     }
@@ -103,7 +103,9 @@ fn watch(look: impl Fn() -> Status, root: &Root, common: &Common) -> anyhow::Res
     }
 }
 
-fn gather(args: &StatusArgs, config: &Config, invalid: Option<String>, root: &Root) -> Status {
+/// The state of the host; `gids`: with the GID tables. `invalid` says what is wrong with the
+/// configuration, where `config` is the default instead.
+pub(super) fn gather(gids: bool, config: &Config, invalid: Option<String>, root: &Root) -> Status {
     let is_asked = |f: &PciFunction| f.physfn.is_none() || is_judged(config, f);
     let (observed, survey) =
         survey(root, &config.modules.load, is_asked, |f| roce::is_expected(config, f));
@@ -156,7 +158,7 @@ fn gather(args: &StatusArgs, config: &Config, invalid: Option<String>, root: &Ro
         .collect();
     status.software_devices = observe::link::software_devices(root, &observed.functions);
     let view = View {
-        args,
+        gids,
         config,
         interfaces,
         root,
@@ -212,7 +214,7 @@ fn last_boot(root: &Root, problems: &mut Vec<String>) -> Option<LastBoot> {
 
 /// All that the lines are made of.
 struct View<'a> {
-    args: &'a StatusArgs,
+    gids: bool,
     config: &'a Config,
     interfaces: Interfaces,
     root: &'a Root,
@@ -360,7 +362,6 @@ impl View<'_> {
                 .collect(),
             ladder,
             gids: self
-                .args
                 .gids
                 .then(|| observe::link::gids(self.root, pci, name, (port.number, port.link_layer))),
             link,

@@ -68,6 +68,8 @@ keys! { KEYS:
         "The site's number in GUID templates, {site:BITS}.";
     PF = "pf", Kind::Tables(pf::KEYS), "[]",
         "A PF, the number of its VFs, and their GUIDs.";
+    METRICS_FILE = "metrics.file", Kind::Word(&PATH), "",
+        "A file to which `ibprov boot` writes metrics at its end, for the textfile collector of node_exporter; default: none is written.";
     GUESTS_CONNECTION = "guests.connection", Kind::Word(&CONNECTION), "\"qemu:///system\"",
         "The connection URI of libvirt.";
     GUESTS_PARALLEL = "guests.max-parallel", Kind::Number { min: 1, max: 64 }, "4",

@@ -23,6 +23,7 @@ pub mod timespan;
 mod validate;
 mod value;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use self::guest::Guests;
@@ -60,6 +61,8 @@ pub struct Config {
     pub host_number: HostNumber,
     /// The PFs whose VFs are ours to make.
     pub pf: Vec<Pf>,
+    /// The file to which `ibprov boot` writes its metrics; `None`: it writes none.
+    pub metrics_file: Option<PathBuf>,
 }
 
 /// Bringing interfaces up.
@@ -171,6 +174,7 @@ impl Default for Config {
             },
             host_number: HostNumber::Name(NameRule::Only),
             pf: Vec::new(),
+            metrics_file: None,
             guests: Guests::default(),
         }
     }

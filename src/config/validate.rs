@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use super::keys::{
-    BOOT_ADAPTER_TIMEOUT, BOOT_AT_LEAST, BOOT_IGNORE, BOOT_PORTS, BOOT_TIMEOUT, MODULES_EXCLUDE,
-    MODULES_LOAD, NETWORK_TIMEOUT, WAIT_ADDRESS, WAIT_STATE, WAIT_TIMEOUT,
+    BOOT_ADAPTER_TIMEOUT, BOOT_AT_LEAST, BOOT_IGNORE, BOOT_PORTS, BOOT_TIMEOUT, METRICS_FILE,
+    MODULES_EXCLUDE, MODULES_LOAD, NETWORK_TIMEOUT, WAIT_ADDRESS, WAIT_STATE, WAIT_TIMEOUT,
 };
 use super::merge::Merged;
 use super::problem::{Place, Problem, Problems};
@@ -30,6 +30,7 @@ pub(crate) fn build(merged: &Merged, problems: &mut Problems) -> Config {
         interfaces: super::interface::rules(merged, problems),
         wait_online: wait_online(merged, &defaults.wait_online),
         host_number: pf::host_number(merged, problems),
+        metrics_file: merged.one::<String>(METRICS_FILE).map(|(path, _)| path.into()),
         pf: pf::pfs(merged, problems),
     }
 }

@@ -71,6 +71,26 @@ pub fn write_file(path: &Path, content: &str) -> io::Result<()> {
     fs::write(path, content)
 }
 
+/// Replace the file at `path`, which everybody may read, by one with this content: whole or
+/// not at all. Its directory must exist. What is read while this runs is the old file or the
+/// new one.
+///
+/// # Errors
+/// What the system answered; the old file is as it was.
+pub fn replace(path: &Path, content: &str) -> io::Result<()> {
+    let name = path.file_name().ok_or_else(|| io::Error::from(io::ErrorKind::IsADirectory))?;
+    let temporary = format!(".{}.{}", name.to_string_lossy(), std::process::id());
+    let temporary = path.with_file_name(temporary);
+    let attempt = || {
+        new_file(&temporary)?.write_all(content.as_bytes())?;
+        fs::rename(&temporary, path)
+    };
+    attempt().inspect_err(|_| {
+        // Best effort: the first error is the one to tell.
+        drop(fs::remove_file(&temporary));
+    })
+}
+
 /// Write `content` to the file `name`, whole or not at all: a reader never
 /// sees half a report, and a kill leaves the old one.
 ///
@@ -223,6 +243,28 @@ mod tests {
         sweep(dir.path());
         assert!(!dir.path().join(&left).exists());
         assert!(others.iter().all(|name| dir.path().join(name).exists()));
+    }
+
+    #[test]
+    fn a_file_is_replaced_whole_for_everybody_to_read_or_stays_as_it_was() {
+        let dir = tempfile::tempdir().expect("directory");
+        let (path, victim) = (dir.path().join("ibprov.prom"), dir.path().join("victim"));
+        fs::write(&victim, "theirs").expect("file");
+        std::os::unix::fs::symlink(&victim, &path).expect("link");
+        replace(&path, "one\n").expect("in place of a link");
+        assert_eq!(fs::read_to_string(&victim).expect("file"), "theirs");
+        fs::set_permissions(&path, Permissions::from_mode(0o600)).expect("mode");
+        replace(&path, "two\n").expect("in place of a file");
+        assert_eq!(
+            (fs::read_to_string(&path).expect("file"), mode(&path)),
+            ("two\n".into(), 0o644)
+        );
+        // A directory in the way: the rename fails, whoever runs this.
+        let taken = dir.path().join("taken");
+        fs::create_dir_all(taken.join("x")).expect("directory");
+        replace(&taken, "three\n").expect_err("a directory");
+        replace(&dir.path().join("none/ibprov.prom"), "x").expect_err("no directory");
+        assert_eq!(fs::read_dir(dir.path()).expect("directory").count(), 3, "nothing is left over");
     }
 
     #[test]

@@ -33,6 +33,10 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Ready, Self::NoInfiniband, Self::Deferred, Self::NotReady, Self::Interrupted];
+
     /// The exit code, the same for every verb.
     #[must_use]
     pub const fn exit_code(self) -> u8 {

@@ -41,6 +41,18 @@ pub enum Phase {
 }
 
 impl Phase {
+    /// How far it is, in one word.
+    #[must_use]
+    pub const fn word(&self) -> PhaseWord {
+        match self {
+            Self::Idle => PhaseWord::Idle,
+            Self::Starting { .. } => PhaseWord::Starting,
+            Self::Issued { .. } => PhaseWord::Issued,
+            Self::Up { .. } => PhaseWord::Up,
+            Self::Failed { .. } => PhaseWord::Failed,
+        }
+    }
+
     /// Nothing more is going to happen to it, so who comes after it may go on.
     #[must_use]
     pub const fn is_settled(&self) -> bool {
@@ -200,7 +212,7 @@ struct GuestJson {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
-enum PhaseWord {
+pub enum PhaseWord {
     /// Not started yet.
     Idle,
     /// Being started.
@@ -211,6 +223,23 @@ enum PhaseWord {
     Up,
     /// It will not be started.
     Failed,
+}
+
+impl PhaseWord {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Idle, Self::Starting, Self::Issued, Self::Up, Self::Failed];
+
+    /// As JSON has it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Starting => "starting",
+            Self::Issued => "issued",
+            Self::Up => "up",
+            Self::Failed => "failed",
+        }
+    }
 }
 
 impl From<GuestReport> for GuestJson {

@@ -16,6 +16,7 @@ pub mod guests;
 pub mod hardware;
 pub mod iface;
 mod iface_step;
+pub mod metrics;
 pub mod migrate;
 mod module_trouble;
 pub mod node;

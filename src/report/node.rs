@@ -26,6 +26,22 @@ pub enum NodeVerdict {
 }
 
 impl NodeVerdict {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Ready, Self::NoInfiniband, Self::Deferred, Self::NotReady, Self::Unknown];
+
+    /// The word for it, as JSON has it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Ready => "ready",
+            Self::NoInfiniband => "no-infiniband",
+            Self::Deferred => "deferred",
+            Self::NotReady => "not-ready",
+            Self::Unknown => "unknown",
+        }
+    }
+
     /// The exit code of a verb that shows the node.
     #[must_use]
     pub const fn exit_code(self) -> u8 {

@@ -225,6 +225,15 @@ impl Ladder {
         Self { reached: there, missing: missing.first().copied(), why }
     }
 
+    /// The last rung before the first that is missing.
+    #[must_use]
+    pub fn highest(&self) -> Option<Rung> {
+        match self.missing {
+            Some(missing) => Rung::ALL.into_iter().take_while(|rung| *rung < missing).last(),
+            None => Rung::ALL.last().copied(),
+        }
+    }
+
     fn text(&self) -> String {
         let reached: Vec<&str> = self.reached.iter().map(|r| r.word()).collect();
         let mut text = reached.join(" > ");

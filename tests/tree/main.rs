@@ -12,6 +12,7 @@ mod collect;
 mod host;
 mod iface;
 mod import;
+mod metrics;
 mod migrate;
 mod minimum;
 mod nvswitch;

@@ -1,0 +1,73 @@
+//! `ibprov metrics`.
+
+use std::io::Write as _;
+
+use anyhow::Context as _;
+use serde::de::DeserializeOwned;
+
+use super::{config, node, status};
+use crate::apply::warnings::foreseen_of_all;
+use crate::cli::{Format, MetricsArgs};
+use crate::config::{Config, Loaded, Problems};
+use crate::host::{self, Root, state};
+use crate::observe::ipoib::Interfaces;
+use crate::report::metrics::{self, ConfigurationMistakes};
+use crate::report::status::Status;
+use crate::report::{self, BootReport, guests::GuestsReport};
+
+/// Print the state of the host as metrics, or write it to the file that is given.
+///
+/// # Errors
+/// JSON is asked for; the file cannot be written; standard output is gone.
+pub fn run(
+    args: &MetricsArgs,
+    loaded: Result<&Loaded, &Problems>,
+    root: &Root,
+    format: Format,
+) -> anyhow::Result<u8> {
+    if format == Format::Json {
+        anyhow::bail!(
+            "metrics prints the text format of Prometheus: as JSON, `ibprov status --format json` prints the state of the node"
+        );
+    }
+    let default = Config::default();
+    let (config, invalid, errors) = match loaded {
+        Ok(loaded) => (&loaded.config, None, 0),
+        Err(problems) => {
+            config::complain(problems)?;
+            (&default, Some(node::invalid(problems)), problems.len())
+        }
+    };
+    let status = status::gather(false, config, invalid, root);
+    let warnings = warnings(&status, config, loaded.ok(), root);
+    let guests: Option<GuestsReport> = last("guests.json", root);
+    let boot: Option<BootReport> = last("boot.json", root);
+    let text = metrics::of_node(
+        &status,
+        ConfigurationMistakes { errors, warnings },
+        (config.guests.list.len(), guests.as_ref()),
+        boot.as_ref(),
+    );
+    match &args.output {
+        None => write!(std::io::stdout().lock(), "{text}")?,
+        Some(path) => state::replace(path, &text)
+            .map_err(|e| anyhow::anyhow!(host::answer(&e)))
+            .with_context(|| format!("cannot write {}", path.display()))?,
+    }
+    Ok(report::Exit::Good.code())
+}
+
+/// What the configuration asks for that will not last or was not read.
+fn warnings(status: &Status, config: &Config, loaded: Option<&Loaded>, root: &Root) -> usize {
+    let plans = status.hcas.iter().filter_map(|hca| hca.planned.as_ref());
+    let of_plans: usize = plans.map(|pf| pf.warnings.len()).sum();
+    let not_read = loaded.map_or(0, |loaded| loaded.not_read.len());
+    of_plans + not_read + foreseen_of_all(root, config, &Interfaces::look(root)).len()
+}
+
+/// The last report of that name; what is wrong with it is a finding of `status`.
+fn last<T: DeserializeOwned>(name: &str, root: &Root) -> Option<T> {
+    let path = format!("{}/{name}", state::RUN_DIR);
+    let text = root.text(&path, 16 << 20).ok()?;
+    report::read(&text).inspect_err(|e| tracing::debug!(cause = %e, "{path}: {e}")).ok()
+}
