@@ -2,6 +2,7 @@
 
 use std::env::consts;
 use std::ffi::OsString;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -10,7 +11,9 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 use crate::config::foreign::{openib_conf, operator_guids, sriov_vfs};
 use crate::config::timespan;
-use crate::names::{Colour, Membership, PKey, PciAddress, RdmaName, Rung, Target};
+use crate::names::{
+    Colour, GidKind, Membership, PKey, PciAddress, RdmaName, Rung, Target, Words as _,
+};
 
 /// Boot-time provisioning of InfiniBand nodes.
 #[derive(Debug, Parser)]
@@ -83,6 +86,7 @@ State of the node:
   collect      Write an archive that check reads, to be mailed
   wait-online  Wait until ports are in use by the fabric
   metrics      Print the state of the node for Prometheus
+  gid          Print the index of a GID of a port
 
 VFs:
   plan         Show planned changes to VFs, and errors in the plan
@@ -200,6 +204,15 @@ Examples:
         #[command(subcommand)]
         verb: ConfigVerb,
     },
+    /// Print the index of a GID of a port
+    #[command(after_help = "\
+Exit codes: 0 the index is printed; 2 there is no such port; 3 no entry of the GID table fits,
+or several do.
+
+Examples:
+  ibprov gid --port mlx5_3/1 --type rocev2 --address 10.0.0.7
+  NCCL_IB_GID_INDEX=$(ibprov gid --port eth2 --type rocev2 --address 10.0.0.7)")]
+    Gid(GidArgs),
     /// Convert another tool's configuration
     #[command(after_help = "\
 Exit codes: 0 everything was converted; 1 some settings were not, and are listed as comments; 2 could not
@@ -301,6 +314,24 @@ pub struct GuestsArgs {
     /// Say which guests would be started, in which order; start nothing
     #[arg(long)]
     pub dry_run: bool,
+}
+
+/// What `gid` takes.
+#[derive(Debug, Clone, Args)]
+pub struct GidArgs {
+    /// The port: mlx5_3/1, eth2, 0000:81:00.0/1 or a port GUID
+    #[arg(long, value_name = "PORT")]
+    pub port: Target,
+    /// Its type: ib, rocev1 or rocev2
+    #[arg(long = "type", value_name = "TYPE", value_parser = gid_kind)]
+    pub kind: Option<GidKind>,
+    /// The address that it stands for: IPv4 or IPv6
+    #[arg(long)]
+    pub address: Option<IpAddr>,
+}
+
+fn gid_kind(text: &str) -> Result<GidKind, String> {
+    GidKind::from_typed(text).ok_or_else(|| format!("expected {}", GidKind::quoted()))
 }
 
 /// What `wait-online` takes.

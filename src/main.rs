@@ -111,6 +111,9 @@ fn run(cli: &Cli) -> anyhow::Result<u8> {
         Some(dir) => Root::copy_at(dir)?,
         None => Root::live(),
     };
+    if let Verb::Gid(args) = &cli.verb {
+        return commands::gid::run(args, &root, common.format);
+    }
     // It judges the configuration as it would be.
     if let Verb::Migrate(args) = &cli.verb {
         return commands::migrate::run(args, &root, common);
@@ -126,6 +129,7 @@ fn run(cli: &Cli) -> anyhow::Result<u8> {
             Verb::Check(_)
             | Verb::Collect(_)
             | Verb::Completions { .. }
+            | Verb::Gid(_)
             | Verb::Schema { .. }
             | Verb::Migrate(_),
             _,

@@ -15,6 +15,7 @@ pub mod collect;
 pub mod completions;
 pub mod config;
 pub mod fleet;
+pub mod gid;
 pub mod guests;
 pub mod iface;
 pub mod import;

@@ -3,10 +3,10 @@
 
 use super::expect::is_meant;
 use crate::config::Config;
-use crate::names::{IfName, LinkLayer, Rung};
+use crate::names::{GidKind, IfName, LinkLayer, Rung};
 use crate::observe::PciFunction;
 use crate::report::advice::Advice;
-use crate::report::hardware::{Gid, GidKind};
+use crate::report::hardware::Gid;
 use crate::report::online::Lack;
 
 /// True if a `[[port]]` expects an Ethernet port of `function`.

@@ -7,6 +7,7 @@
 mod administered;
 mod colour;
 mod driver;
+mod gid_kind;
 mod guest;
 mod guest_words;
 mod guid;
@@ -43,6 +44,7 @@ mod words;
 pub use administered::Administered;
 pub use colour::Colour;
 pub use driver::{VFIO, is_vfio, keeps_for_others};
+pub use gid_kind::GidKind;
 pub use guest::{DomainName, DomainNameError, UnitName, UnitNameError};
 pub use guest_words::{Connection, GuestVf, OnFailure, Ready};
 pub use guid::{Guid, GuidError};

@@ -11,10 +11,10 @@ use super::ipoib::is_up;
 use super::{Look, PciFunction, RdmaDevice, pf};
 use crate::host::Root;
 use crate::names::{
-    IfName, LinkLayer, LinkState, PciAddress, PhysicalState, Policy, PortNumber, RateError,
-    RdmaName,
+    GidKind, IfName, LinkLayer, LinkState, PciAddress, PhysicalState, Policy, PortNumber,
+    RateError, RdmaName,
 };
-use crate::report::hardware::{Card, Gid, GidKind, Link, NetDevState};
+use crate::report::hardware::{Card, Gid, Link, NetDevState};
 
 /// What is asked of a port by who waits for it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -156,7 +156,18 @@ pub fn gids(
     device: &RdmaName,
     (port, layer): (PortNumber, LinkLayer),
 ) -> Vec<Gid> {
-    let dir = format!("{}/ports/{port}", rdma_dir(pci, device));
+    gids_in(root, &port_dir(pci, device, port), layer)
+}
+
+/// The directory of a port of a PCI function's RDMA device.
+#[must_use]
+pub fn port_dir(pci: PciAddress, device: &RdmaName, port: PortNumber) -> String {
+    format!("{}/ports/{port}", rdma_dir(pci, device))
+}
+
+/// The GID table of the port whose directory is `dir`, without its empty entries.
+#[must_use]
+pub fn gids_in(root: &Root, dir: &str, layer: LinkLayer) -> Vec<Gid> {
     let mut look = Look::new(root);
     let mut indexes: Vec<u32> =
         look.list(&format!("{dir}/gids")).iter().filter_map(|n| n.parse().ok()).collect();

@@ -50,6 +50,8 @@ pub enum Kind {
     CheckExplain,
     /// `ibprov collect`.
     Collect,
+    /// `ibprov gid`.
+    Gid,
     /// `ibprov wait-online`, and /run/ibprov/online.json.
     WaitOnline,
     /// `ibprov plan`.
@@ -137,6 +139,8 @@ codes! {
     PortNotOnline = "port-not-online",
     /// Nothing on the host has the name that was given.
     NoSuchPort = "no-such-port",
+    /// No entry of a GID table, or not one alone, is as it was asked for.
+    NoSuchGid = "no-such-gid",
     /// A configured module is not loaded.
     ModuleNotLoaded = "module-not-loaded",
     /// A step failed.

@@ -4,7 +4,9 @@ use std::net::Ipv6Addr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::names::{Guid, IfName, LinkState, PciAddress, PhysicalState, Policy, Rate, VfIndex};
+use crate::names::{
+    GidKind, Guid, IfName, LinkState, PciAddress, PhysicalState, Policy, Rate, VfIndex,
+};
 
 /// A card, by its RDMA device.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -48,34 +50,6 @@ pub struct NetDevState {
     pub admin_up: bool,
     /// It has carrier; none if the kernel did not tell.
     pub carrier: Option<bool>,
-}
-
-/// What a GID is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum GidKind {
-    /// InfiniBand.
-    Ib,
-    /// RoCE, in Ethernet frames.
-    RoceV1,
-    /// RoCE, in UDP.
-    RoceV2,
-    /// Something that is not known here.
-    Unknown,
-}
-
-impl GidKind {
-    /// What it is called.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Ib => "IB",
-            Self::RoceV1 => "RoCE v1",
-            Self::RoceV2 => "RoCE v2",
-            Self::Unknown => "unknown",
-        }
-    }
 }
 
 /// One entry of a port's GID table.

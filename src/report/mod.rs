@@ -11,6 +11,7 @@ pub mod degraded;
 pub mod duration;
 pub mod events;
 pub mod finding;
+pub mod gid;
 mod guest_lack;
 pub mod guests;
 pub mod hardware;

@@ -187,3 +187,54 @@ fn an_ethernet_port_has_no_port_guid() {
     "#]]
     .assert_eq(&host.show(&["config", "check"]));
 }
+
+#[test]
+fn the_index_of_a_gid_is_printed_alone() {
+    let host = host();
+    with_address(&host);
+    let gid = |more: &[&str]| host.show(&[&["gid", "--port"], more].concat());
+    for port in ["mlx5_3/1", "mlx5_3", "eth2", "0000:81:00.0", "81:00.0/1"] {
+        assert_eq!(
+            gid(&[port, "--type", "rocev2", "--address", "10.0.0.7"]),
+            "3\nexit 0\n",
+            "{port}"
+        );
+    }
+    assert_eq!(gid(&["ib0", "--type", "ib"]), "0\nexit 0\n");
+    let address = "fe80::ba59:9fff:fe12:a4a0";
+    assert_eq!(gid(&["eth2", "--type", "rocev1", "--address", address]), "0\nexit 0\n");
+    expect![[r#"
+        error: mlx5_3/1: none of the 4 entries of the GID table is for 10.0.0.8: `ibprov status --gids` shows them
+        exit 3
+    "#]].assert_eq(&gid(&["eth2", "--address", "10.0.0.8"]));
+    expect![[r#"
+        error: mlx5_3/1: several entries of the GID table are for 10.0.0.7: 2 (RoCE v1, ::ffff:10.0.0.7), 3 (RoCE v2, ::ffff:10.0.0.7); give --type and --address
+        exit 3
+    "#]].assert_eq(&gid(&["eth2", "--address", "10.0.0.7"]));
+    expect![[r#"
+        error: mlx5_9: there is no such port on this host; RDMA devices: mlx5_0, mlx5_3
+        exit 2
+    "#]]
+    .assert_eq(&gid(&["mlx5_9", "--type", "rocev2"]));
+    expect![[r#"
+        error: invalid value 'roce' for '--type <TYPE>': expected "ib", "rocev1" or "rocev2"
+
+        For more information, try '--help'.
+        exit 2
+    "#]]
+    .assert_eq(&gid(&["eth2", "--type", "roce"]));
+    let json = host.ibprov(&["gid", "--port", "eth2", "--address", "10.0.0.7", "--format", "json"]);
+    let report: serde_json::Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    assert_eq!(report["verdict"], "ambiguous");
+}
+
+/// An rxe device has no PCI function.
+#[test]
+fn a_device_of_software_has_gids_too() {
+    let host = Host::new();
+    let dir = "sys/class/infiniband/rxe0/ports/1";
+    host.file(&format!("{dir}/link_layer"), "Ethernet\n");
+    host.file(&format!("{dir}/gids/1"), "0000:0000:0000:0000:0000:ffff:0a00:0007\n");
+    host.file(&format!("{dir}/gid_attrs/types/1"), "RoCE v2\n");
+    assert_eq!(host.show(&["gid", "--port", "rxe0", "--type", "rocev2"]), "1\nexit 0\n");
+}

@@ -1,0 +1,117 @@
+//! `ibprov gid`: the index of a GID, for scripts that would otherwise contain a number.
+
+use std::io::Write as _;
+
+use anyhow::bail;
+
+use crate::cli::{Format, GidArgs};
+use crate::host::Root;
+use crate::names::{GidKind, LinkLayer, PortNumber, RdmaName, Target, Words as _, present};
+use crate::observe::{Observed, Observer, link};
+use crate::report::common::Report as _;
+use crate::report::gid::GidReport;
+use crate::report::to_json;
+
+/// Print the index of the entry of a GID table that `args` describe.
+///
+/// # Errors
+/// There is no such port; standard output is gone.
+pub fn run(args: &GidArgs, root: &Root, format: Format) -> anyhow::Result<u8> {
+    let observed = Observer::new(root).leaving_overrides().look([], &Default::default());
+    let (rdma, port) = found(&args.port, root, &observed)?;
+    let path = format!("/sys/class/infiniband/{rdma}/ports/{port}");
+    let device = observed.functions.iter().find(|f| f.rdma.iter().any(|d| d.name == rdma));
+    // In a copied tree the class may be missing.
+    let dir = match device {
+        Some(function) => link::port_dir(function.address, &rdma, port),
+        None => path,
+    };
+    let layer = match root.attribute(&format!("{dir}/link_layer")).as_deref() {
+        Ok("Ethernet") => LinkLayer::Ethernet,
+        _ => LinkLayer::InfiniBand,
+    };
+    let mut gids = link::gids_in(root, &dir, layer);
+    let entries = gids.len();
+    gids.retain(|gid| {
+        args.kind.is_none_or(|kind| gid.kind == kind)
+            && args.address.is_none_or(|address| match address {
+                std::net::IpAddr::V4(ipv4) => gid.ipv4 == Some(ipv4),
+                std::net::IpAddr::V6(ipv6) => gid.gid == ipv6,
+            })
+    });
+    let kind = args.kind.map(|kind: GidKind| format!("of type {}", kind.typed()));
+    let address = args.address.map(|address| format!("for {address}"));
+    let wanted: Vec<String> = [kind, address].into_iter().flatten().collect();
+    let wanted = match wanted.is_empty() {
+        true => "wanted".to_owned(),
+        false => wanted.join(" "),
+    };
+    let report = GidReport { rdma, port, wanted, gids, entries };
+    match (format, report.index()) {
+        (Format::Json, _) => writeln!(std::io::stdout(), "{}", to_json(&report)?)?,
+        (Format::Text, Some(index)) => writeln!(std::io::stdout(), "{index}")?,
+        (Format::Text, None) => {
+            for finding in report.findings() {
+                writeln!(std::io::stderr(), "{finding}")?;
+            }
+        }
+    }
+    Ok(report.exit_code())
+}
+
+/// The device and port that `target` names.
+fn found(
+    target: &Target,
+    root: &Root,
+    observed: &Observed,
+) -> anyhow::Result<(RdmaName, PortNumber)> {
+    let mut ports: Vec<(RdmaName, PortNumber)> = Vec::new();
+    for function in &observed.functions {
+        for device in &function.rdma {
+            let meant = device.ports.iter().filter(|port| {
+                let is_number =
+                    |number: &Option<PortNumber>| number.is_none_or(|n| n == port.number);
+                let mut netdevs = [&port.netdev, &port.ethernet].into_iter().flatten();
+                match target {
+                    Target::Pci(pci, number) => function.address == *pci && is_number(number),
+                    Target::Guid(guid) => port.guid == Some(*guid),
+                    Target::Rdma(name, number) => device.name == *name && is_number(number),
+                    Target::Name(name) => {
+                        device.name.as_str() == name.as_str() || netdevs.any(|n| n.name == *name)
+                    }
+                }
+            });
+            ports.extend(meant.map(|port| (device.name.clone(), port.number)));
+        }
+    }
+    // Of software, such as rxe: a device without a PCI function.
+    if ports.is_empty() {
+        let (name, number) = match target {
+            Target::Rdma(name, number) => (Some(name.clone()), *number),
+            Target::Name(name) => (name.as_str().parse().ok(), None),
+            Target::Pci(..) | Target::Guid(_) => (None, None),
+        };
+        if let Some(name) = name {
+            let all = root.list_or_empty(&format!("/sys/class/infiniband/{name}/ports"));
+            let numbers = all.unwrap_or_default().into_iter();
+            let numbers = numbers.filter_map(|n| PortNumber::new(n.parse().ok()?).ok());
+            let numbers = numbers.filter(|n| number.is_none_or(|number| number == *n));
+            ports.extend(numbers.map(|n| (name.clone(), n)));
+        }
+    }
+    match ports.as_slice() {
+        [port] => Ok(port.clone()),
+        [] => {
+            let devices = observed.functions.iter().flat_map(|f| &f.rdma);
+            bail!(
+                "{target}: there is no such port on this host; RDMA devices: {}",
+                present(devices.map(|device| device.name.to_string()))
+            )
+        }
+        several => {
+            let each: Vec<String> =
+                several.iter().map(|(name, port)| format!("{name}/{port}")).collect();
+            bail!("{target} has several ports, name one of {}", each.join(", "))
+        }
+    }
+}

@@ -1,0 +1,45 @@
+use serde::Serialize;
+
+use super::Words;
+
+/// What a GID is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum GidKind {
+    /// InfiniBand.
+    Ib,
+    /// RoCE, in Ethernet frames.
+    RoceV1,
+    /// RoCE, in UDP.
+    RoceV2,
+    /// Something that is not known here.
+    Unknown,
+}
+
+impl Words for GidKind {
+    // What can be asked for.
+    const ALL: &'static [Self] = &[Self::Ib, Self::RoceV1, Self::RoceV2];
+
+    fn typed(self) -> &'static str {
+        match self {
+            Self::Ib => "ib",
+            Self::RoceV1 => "rocev1",
+            Self::RoceV2 => "rocev2",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+impl GidKind {
+    /// What it is called.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Ib => "IB",
+            Self::RoceV1 => "RoCE v1",
+            Self::RoceV2 => "RoCE v2",
+            Self::Unknown => "unknown",
+        }
+    }
+}
