@@ -5,7 +5,7 @@ packages ?= $(abspath $(target))/packages
 # Where a package is built; its path is in none of the results.
 workshop ?= $(packages)/build
 archive := $(packages)/ibprov-$(version).tar.xz
-package_needs := build-essential cpio debhelper debugedit dpkg-dev fakeroot go-md2man libudev-dev pkg-config rpm xz-utils
+package_needs := build-essential cpio debhelper debugedit dpkg-dev elfutils fakeroot go-md2man libudev-dev pkg-config rpm xz-utils
 package_test_needs := devscripts lintian mmdebstrap rpmlint
 
 .PHONY: dist deb rpm install-licences test-packages

@@ -89,6 +89,12 @@ pub(crate) struct Settings {
     pub(crate) early: bool,
     /// No other machine runs meanwhile: the processors' time is measured.
     pub(crate) alone: bool,
+    /// The script reboots the machine, which keeps what was written, and is run in each boot;
+    /// the timeout is that of one boot, and the machine has it `reboots` times more.
+    pub(crate) reboots: u32,
+    /// Instead of being installed, ibprov lies in `/usr/lib/bed` as two packages of
+    /// different versions.
+    pub(crate) packages: bool,
     /// Kernel and initrd of a guest with an agent, for libvirt, lie in
     /// `/usr/lib/bed/linux`.
     pub(crate) linux: bool,
@@ -116,6 +122,8 @@ impl Default for Settings {
             iommu: false,
             early: false,
             alone: false,
+            reboots: 0,
+            packages: false,
             linux: false,
             hca: Vec::new(),
             card: Vec::new(),

@@ -29,8 +29,14 @@ pub(crate) fn lay(scenario: &Scenario, tree: &Path) -> Result<(), String> {
     std::fs::copy(&selftest, tree.join("usr/lib/bed/hca-selftest.sh"))
         .map_err(|e| format!("{}: {e}", selftest.display()))?;
     write_units(scenario, tree).map_err(|e| format!("{}: {e}", tree.display()))?;
-    if scenario.settings.agent {
+    if scenario.settings.packages {
+        pack(&tree.join("usr/lib/bed"))?;
+    } else if scenario.settings.agent {
         copy(installed()?, tree)?;
+    }
+    if scenario.settings.reboots > 0 {
+        std::fs::write(tree.join("usr/lib/bed/reboots"), "")
+            .map_err(|e| format!("usr/lib/bed/reboots: {e}"))?;
     }
     for root in &scenario.roots {
         copy(root, tree)?;
@@ -84,6 +90,46 @@ pub(crate) fn installed() -> Result<&'static Path, String> {
         Ok(tree)
     });
     tree.as_deref().map_err(Clone::clone)
+}
+
+/// `ibprov_1.deb` and `ibprov_2.deb` in `folder`: what is installed, and the scripts of the
+/// Debian package.
+fn pack(folder: &Path) -> Result<(), String> {
+    let sources = project().join("packaging/debian");
+    for version in ["1", "2"] {
+        let tree = folder.join("package");
+        let control = tree.join("DEBIAN");
+        let failed = |e: std::io::Error| format!("{}: {e}", control.display());
+        std::fs::create_dir_all(&control).map_err(failed)?;
+        copy(installed()?, &tree)?;
+        let text = format!(
+            "Package: ibprov\nVersion: {version}\nArchitecture: all\n\
+             Maintainer: ibprov maintainers <maintainers@ibprov.example>\n\
+             Description: ibprov, for this test\n"
+        );
+        std::fs::write(control.join("control"), text).map_err(failed)?;
+        for name in ["postinst", "prerm", "postrm"] {
+            let script = std::fs::read_to_string(sources.join(format!("ibprov.{name}")));
+            // debhelper has nothing to put there.
+            let script = script.map_err(failed)?.replace("#DEBHELPER#", "");
+            std::fs::write(control.join(name), script).map_err(failed)?;
+            std::fs::set_permissions(control.join(name), std::fs::Permissions::from_mode(0o755))
+                .map_err(failed)?;
+        }
+        let deb = folder.join(format!("ibprov_{version}.deb"));
+        run(
+            "dpkg-deb",
+            &[
+                "--root-owner-group".as_ref(),
+                "-Znone".as_ref(),
+                "-b".as_ref(),
+                tree.as_os_str(),
+                deb.as_os_str(),
+            ],
+        )?;
+        std::fs::remove_dir_all(&tree).map_err(failed)?;
+    }
+    Ok(())
 }
 
 /// The units of the guest that differ from scenario to scenario.

@@ -57,7 +57,7 @@ pub(crate) fn run(scenario: &Scenario, label: &str) -> Result<Outcome, String> {
         .and_then(|f| f.set_len(128 << 20))
         .map_err(|e| format!("{}: {e}", disk_out.display()))?;
 
-    let kill_after = scenario.settings.timeout + 20;
+    let kill_after = scenario.settings.timeout * (scenario.settings.reboots + 1) + 20;
     let turn = turns::machine(scenario.settings.alone)?;
     let status = Command::new("timeout")
         // A machine must not outlive the test: `timeout` ends it if it hangs,
@@ -115,7 +115,10 @@ fn arguments(
         settings.cmdline
     );
 
-    arg(&["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-nic", "none"]);
+    arg(&["-nodefaults", "-no-user-config", "-display", "none", "-nic", "none"]);
+    if settings.reboots == 0 {
+        arg(&["-no-reboot"]);
+    }
     // microvm has no SR-IOV; KVM is not taken even where it is there, so that
     // times mean the same everywhere.
     let machine = if scenario.has_qemu_iommu() { "q35,kernel-irqchip=split" } else { "q35" };

@@ -33,6 +33,7 @@ mod iface_rough;
 mod iface_sysconfig;
 mod late_rdma;
 mod machine;
+mod migration;
 mod modules;
 mod not_enabled;
 mod ofed_rules;
