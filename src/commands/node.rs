@@ -6,13 +6,13 @@ use crate::config::{Config, Problems};
 use crate::host::{Root, unit_graph};
 use crate::ladder::minimum::{degraded_pcie, degraded_port, minimum};
 use crate::ladder::roce::{Roce, RoceLack, has_gid, words};
-use crate::names::{LinkLayer, ModuleName, ModuleState, PciAddress, Rung};
-use crate::observe::{self, Look, Observed, plan_host};
+use crate::names::{LinkLayer, ModuleName, ModuleState, PciAddress, RdmaName, Rung};
+use crate::observe::{self, Look, Observed, RdmaDevice, plan_host};
 use crate::plan::guid::resolve;
 use crate::plan::needed_modules;
 use crate::plan::node::{Known, judge};
 use crate::report::degraded::{Degraded, PcieLink};
-use crate::report::hardware::Vf;
+use crate::report::hardware::{NodeDescription, Vf};
 use crate::report::node::Judgement;
 use crate::report::plan::PlannedPf;
 use crate::report::{Cause, PortProgress, Verdict};
@@ -64,6 +64,7 @@ pub(super) fn judgement(
     let roce = ports.filter_map(|port| Some((port, roce_lack(root, seen.survey, port)?)));
     let roce = roce.collect();
     let known = Known {
+        descriptions: descriptions(root, &seen),
         roce,
         degraded,
         pcie,
@@ -101,6 +102,19 @@ pub(super) fn degraded_of(config: &Config, survey: &Survey, port: &PortProgress)
     let mut all = answer.map(|a| degraded_port(&minimum, &a.link)).unwrap_or_default();
     all.extend(survey.pcie.get(&pci).iter().flat_map(|link| degraded_pcie(&minimum, link)));
     all
+}
+
+/// The node descriptions of adapters that have an expected port.
+fn descriptions(root: &Root, seen: &Seen<'_>) -> Vec<(RdmaName, NodeDescription)> {
+    let is_expected = |pci| seen.ports.iter().any(|(port, _)| port.pci == Some(pci));
+    let functions = seen.observed.functions.iter();
+    let functions = functions.filter(|f| f.physfn.is_none() && is_expected(f.address));
+    let devices = functions.flat_map(|f| f.rdma.iter().map(move |device| (f.address, device)));
+    let of = |(pci, device): (_, &RdmaDevice)| {
+        let description = observe::node_desc::node_description(root, pci, &device.name)?;
+        Some((device.name.clone(), description))
+    };
+    devices.filter_map(of).collect()
 }
 
 /// How the netdev of a port in Ethernet mode that is expected is, and its GIDs.

@@ -241,6 +241,8 @@ impl View<'_> {
             card: device
                 .map(|d| observe::link::card(&mut self.look.borrow_mut(), pci, &d.name))
                 .unwrap_or_default(),
+            node_description: device
+                .and_then(|d| observe::node_desc::node_description(self.root, pci, &d.name)),
             pcie: self.survey.pcie.get(&pci).copied().filter(|link| *link != PcieLink::default()),
             role: self.role(left_out.as_ref(), self.ports.iter().find(|p| p.pci == Some(pci))),
             planned: None,

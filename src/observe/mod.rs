@@ -15,6 +15,7 @@ pub mod ipoib;
 pub mod link;
 mod modprobe;
 mod modules;
+pub mod node_desc;
 mod pci;
 pub mod pcie;
 pub mod pf;

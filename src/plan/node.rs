@@ -4,12 +4,12 @@
 use std::collections::BTreeSet;
 
 use crate::ladder::roce::RoceLack;
-use crate::names::{Guid, ModuleName, PciAddress, VfIndex, vf_ranges};
+use crate::names::{Guid, ModuleName, PciAddress, RdmaName, VfIndex, vf_ranges};
 use crate::report::advice::Advice;
 use crate::report::common::{Code, Finding};
 use crate::report::degraded::{Degraded, PcieLink};
 use crate::report::finding::Severity;
-use crate::report::hardware::Vf;
+use crate::report::hardware::{NodeDescription, Vf};
 use crate::report::node::{Count, Judgement, Standing};
 use crate::report::plan::{Action, PlannedPf};
 use crate::report::{Cause, PortProgress, Verdict};
@@ -29,6 +29,8 @@ pub struct Known<'a> {
     pub roce: Vec<(&'a PortProgress, RoceLack)>,
     /// The PCIe links of adapters with an expected port.
     pub pcie: Vec<(PciAddress, PcieLink)>,
+    /// The node descriptions of RDMA devices with an expected port.
+    pub descriptions: Vec<(RdmaName, NodeDescription)>,
     /// Configured modules that this host needs and that are not loaded.
     pub missing_modules: Vec<ModuleName>,
     /// The plans, as far as they can be held against the host.
@@ -111,6 +113,20 @@ pub fn judge(known: &Known<'_>) -> Judgement {
                 ),
             ];
             add(Code::PcieLinkReduced, Severity::Info, Some(pci.to_string()), loss, advice);
+        }
+    }
+    for (device, description) in &known.descriptions {
+        if let Some(expected) = description.deviates_from() {
+            let message = format!(
+                "the node description is {:?}, and rdma-ndd sets {expected:?}",
+                description.text
+            );
+            let advice = vec![
+                Advice::look("journalctl -b -u rdma-ndd"),
+                Advice::now("systemctl restart rdma-ndd"),
+            ];
+            let object = Some(device.to_string());
+            add(Code::NodeDescription, Severity::Info, object, message, advice);
         }
     }
     for module in &known.missing_modules {

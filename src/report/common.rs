@@ -135,6 +135,8 @@ codes! {
     PortDegraded = "port-degraded",
     /// The PCIe link of an adapter is less than adapter and slot can have.
     PcieLinkReduced = "pcie-link-reduced",
+    /// The node description is another one than rdma-ndd sets.
+    NodeDescription = "node-description",
     /// A port that was waited for is not online.
     PortNotOnline = "port-not-online",
     /// Nothing on the host has the name that was given.

@@ -20,6 +20,24 @@ pub struct Card {
     pub firmware: Option<String>,
 }
 
+/// The node description of an RDMA device.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct NodeDescription {
+    /// As the device reports it to the subnet manager.
+    pub text: String,
+    /// What rdma-ndd sets; `None` if it is not active.
+    pub expected: Option<String>,
+}
+
+impl NodeDescription {
+    /// What rdma-ndd would have set, where it is something else.
+    #[must_use]
+    pub fn deviates_from(&self) -> Option<&str> {
+        self.expected.as_deref().filter(|expected| *expected != self.text)
+    }
+}
+
 /// The link of a port (InfiniBand Architecture, PortInfo), as the kernel
 /// prints it in `/sys/class/infiniband/*/ports/*`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -14,7 +14,7 @@ use crate::names::{
     Policy, PortNumber, RdmaName, Rung,
 };
 use crate::report::degraded::{Degraded, PcieLink};
-use crate::report::hardware::{Card, Gid, Link, NetDevState, Vf};
+use crate::report::hardware::{Card, Gid, Link, NetDevState, NodeDescription, Vf};
 use crate::report::node::{Judgement, NodeVerdict};
 use crate::report::plan::PlannedPf;
 use crate::report::units::Units;
@@ -138,6 +138,8 @@ pub struct Hca {
     /// Names of card and firmware.
     #[serde(flatten)]
     pub card: Card,
+    /// Its node description; `None` if it has no RDMA device.
+    pub node_description: Option<NodeDescription>,
     /// Its PCIe link; `None` if the kernel does not report it.
     pub pcie: Option<PcieLink>,
     /// What is expected of it.
@@ -406,6 +408,9 @@ impl Hca {
         let pcie = self.pcie.and_then(|link| Some(format!("{} {}", link.width?, link.speed?)));
         add("PCIe ", pcie);
         let mut lines = vec![head];
+        if let Some(description) = self.node_description.as_ref().filter(|d| !d.text.is_empty()) {
+            lines.push(format!("  node description {:?}", description.text));
+        }
         if let Some(reason) = &self.left_out {
             lines.push(format!("  not expected: {reason}"));
         }

@@ -522,3 +522,34 @@ fn an_empty_tree_is_not_a_node_without_cards() {
     let shown = String::from_utf8_lossy(&out.stdout);
     assert!(shown.starts_with("UNKNOWN: "), "{shown}");
 }
+
+#[test]
+fn a_node_description_is_compared_with_what_rdma_ndd_sets() {
+    let host = Host::healthy();
+    let path = format!("sys/bus/pci/devices/{PF}/infiniband/mlx5_0/node_desc");
+    host.file(&path, "MT4123 ConnectX6   Mellanox Technologies\n");
+    host.file("proc/sys/kernel/hostname", "node7.example.org\n");
+    let shown = host.show(&["status", "-v"]);
+    assert!(shown.starts_with("ready: 1 of 1"), "{shown}");
+    let line = "  node description \"MT4123 ConnectX6   Mellanox Technologies\"\n";
+    assert!(shown.contains(line), "{shown}");
+    assert!(!shown.contains("rdma-ndd"), "it is not active: {shown}");
+    host.link("run/systemd/units/invocation:rdma-ndd.service", "0123");
+    let note = |sets: &str| {
+        format!(
+            "note: mlx5_0: the node description is \"MT4123 ConnectX6   Mellanox Technologies\", and rdma-ndd sets {sets:?}\n"
+        )
+    };
+    let shown = host.show(&["status"]);
+    assert!(shown.contains(&note("node7 mlx5_0")), "{shown}");
+    assert!(shown.ends_with("exit 0\n"), "{shown}");
+    assert_eq!(host.ibprov(&["check"]).status.code(), Some(0));
+    host.file(
+        "etc/systemd/system/rdma-ndd.service.d/format.conf",
+        "[Service]\nEnvironment=\"RDMA_NDD_ND_FORMAT=%%h\"\n",
+    );
+    let shown = host.show(&["status"]);
+    assert!(shown.contains(&note("node7")), "{shown}");
+    host.file(&path, "node7\n");
+    assert!(!host.show(&["status"]).contains("rdma-ndd"));
+}
