@@ -180,12 +180,14 @@ Examples:
     #[command(after_help = "\
 Exit codes: 0 healthy, or nothing is known to be wrong; 1 degraded or failed, with --strict
 also unexplained or unknown; 2 nothing could be read, or what is expected is not known; 3
-this host is not ready, as `ibprov status` has it.
+this host is not ready, as `ibprov status` has it. With --fleet: 0 every node is as expected;
+1 with exceptions, or a file could not be read; 2 no report could be read; 3 nodes are not ready.
 
 Examples:
   ibprov check                            this boot of this host
   ibprov check --boot -1                  the boot before
   ibprov check --log messages dmesg.txt   files of another host
+  ibprov check --fleet /srv/reports       which findings many nodes have, and which few
   ibprov check --explain ordering-cycle   what a diagnosis means")]
     Check(CheckArgs),
     /// Write an archive with all that `check --log` reads, to be mailed
@@ -456,6 +458,9 @@ pub struct CheckArgs {
     /// archives, directories of those; - is standard input
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub log: Vec<PathBuf>,
+    /// Judge the reports of many nodes together: DIR holds a file or directory for each
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["log", "boot", "svg", "timeline", "strict", "explain"])]
+    pub fleet: Option<PathBuf>,
     /// Judge this boot only: 0 is the last, -1 the one before
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = boot_number)]
     pub boot: Option<i32>,

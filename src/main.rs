@@ -102,7 +102,10 @@ fn run(cli: &Cli) -> anyhow::Result<u8> {
     }
     // A diagnosis needs no configuration, and a bad one must not hinder it.
     if let Verb::Check(args) = &cli.verb {
-        return commands::check::run(args, common);
+        return match &args.fleet {
+            Some(dir) => commands::check_fleet::run(dir, common.format),
+            None => commands::check::run(args, common),
+        };
     }
     if let Verb::Collect(args) = &cli.verb {
         return commands::collect::run(args, common);

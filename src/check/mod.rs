@@ -8,6 +8,7 @@
 //! says so, or says nothing.
 
 pub mod evidence;
+pub mod fleet;
 pub mod mask;
 pub mod pattern;
 pub mod predict;

@@ -1,18 +1,19 @@
 //! `ibprov check`.
 
 use std::io::Write;
+use std::path::Path;
 
 use serde::Serialize;
 
 use crate::check::diagnose;
-use crate::check::evidence::{Evidence, Intake};
+use crate::check::evidence::{Boot, Evidence, Intake};
 use crate::check::rules::{self, Rule};
 use crate::cli::{CheckArgs, Common, Format};
 use crate::host::{Root, logs};
 use crate::names::nearest;
 use crate::report;
 use crate::report::common::{Exit, Finding, Kind, Report, to_json};
-use crate::report::finding::Verdict;
+use crate::report::finding::{Diagnosis, Verdict};
 use crate::report::node::NodeVerdict;
 
 /// Say what is wrong: with the logs that are named, with the system below
@@ -87,23 +88,65 @@ pub fn run(args: &CheckArgs, common: &Common) -> anyhow::Result<u8> {
         };
         evidence.boots = evidence.boots.into_iter().skip(at).take(1).collect();
     }
-    let mut diagnosis = diagnose(&evidence);
-    let hosts = evidence.boots.iter().filter_map(|boot| boot.host.as_ref()?.judgement.as_ref());
-    let verdicts: Vec<NodeVerdict> = hosts.map(|judgement| judgement.verdict).collect();
-    let is_judged = !verdicts.contains(&NodeVerdict::Unknown);
-    diagnosis.exit_code = match diagnosis.verdict.exit(args.strict) {
-        // Nothing failed, and what is expected of the host is not known.
-        _ if !is_judged && diagnosis.verdict == Verdict::Unknown => Exit::NotBegun.code(),
-        // As status has it of the same host.
-        _ if verdicts.contains(&NodeVerdict::NotReady) => Exit::NotReady.code(),
-        exit => exit.code(),
-    };
+    let diagnosis = judged(&evidence, args.strict);
     match format {
         Format::Text => write!(out, "{}", report::check::text(&diagnosis, super::screen(&out)))?,
         Format::Json => writeln!(out, "{}", to_json(&diagnosis)?)?,
     }
     super::picture::draw(args, &evidence, &diagnosis, &mut out)?;
     Ok(diagnosis.exit_code)
+}
+
+/// What is wrong by `evidence`, and what the process ends with for it.
+fn judged(evidence: &Evidence, strict: bool) -> Diagnosis {
+    let mut diagnosis = diagnose(evidence);
+    let hosts = evidence.boots.iter().filter_map(|boot| boot.host.as_ref()?.judgement.as_ref());
+    let verdicts: Vec<NodeVerdict> = hosts.map(|judgement| judgement.verdict).collect();
+    let is_judged = !verdicts.contains(&NodeVerdict::Unknown);
+    diagnosis.exit_code = match diagnosis.verdict.exit(strict) {
+        // Nothing failed, and what is expected of the host is not known.
+        _ if !is_judged && diagnosis.verdict == Verdict::Unknown => Exit::NotBegun.code(),
+        // As status has it of the same host.
+        _ if verdicts.contains(&NodeVerdict::NotReady) => Exit::NotReady.code(),
+        exit => exit.code(),
+    };
+    diagnosis
+}
+
+/// What the logs and reports of another host say of its last boot.
+pub(super) struct Taken {
+    /// What is wrong.
+    pub(super) diagnosis: Diagnosis,
+    /// `uname -r` of that boot, if it is known.
+    pub(super) kernel: Option<String>,
+    /// What could not be read, one sentence each.
+    pub(super) problems: Vec<String>,
+}
+
+/// Judge the last boot in `path`, an archive or a directory.
+///
+/// # Errors
+/// Nothing could be read, in words.
+pub(super) fn from_logs(path: &Path) -> Result<Taken, String> {
+    let mut intake = Intake::new(rules::needles());
+    let mut problems = logs::read(path, &mut |name, stream| intake.read(name, stream));
+    let mut evidence = intake.finish();
+    if !evidence.sources.iter().any(|source| source.bytes > 0) {
+        return Err(problems.pop().unwrap_or_else(|| "nothing could be read".to_owned()));
+    }
+    evidence.boots = evidence.boots.pop().into_iter().collect();
+    let kernel = evidence.boots.first().and_then(kernel_of);
+    Ok(Taken { diagnosis: judged(&evidence, false), kernel, problems })
+}
+
+/// The kernel of a boot, by ibprov's report of it, or by the kernel's first line.
+fn kernel_of(boot: &Boot) -> Option<String> {
+    let reported = boot.accounts.boot.as_ref().map(|report| report.kernel.clone());
+    let said = || {
+        let rest = boot.events.iter().find_map(|event| event.text.strip_prefix("Linux version "));
+        rest.and_then(|rest| rest.split(' ').next()).map(str::to_owned)
+    };
+    reported.filter(|kernel| !kernel.is_empty()).or_else(said)
 }
 
 /// Look at the host itself, live or the tree of one, unless logs or an earlier

@@ -10,6 +10,7 @@ use crate::report::screen::Screen;
 pub mod apply;
 pub mod boot;
 pub mod check;
+pub mod check_fleet;
 pub mod check_host;
 pub mod collect;
 pub mod completions;

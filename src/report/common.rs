@@ -48,6 +48,8 @@ pub enum Kind {
     Check,
     /// `ibprov check --explain`.
     CheckExplain,
+    /// `ibprov check --fleet`.
+    CheckFleet,
     /// `ibprov collect`.
     Collect,
     /// `ibprov gid`.

@@ -6,6 +6,7 @@ mod as_text;
 pub mod boot;
 mod boot_step;
 pub mod check;
+pub mod check_fleet;
 pub mod common;
 pub mod degraded;
 pub mod duration;

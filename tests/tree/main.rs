@@ -8,6 +8,7 @@ mod apply;
 mod archives;
 mod boot;
 mod check;
+mod check_fleet;
 mod collect;
 mod host;
 mod iface;

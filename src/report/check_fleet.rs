@@ -1,0 +1,208 @@
+//! `ibprov check --fleet`: what many nodes' reports say together.
+
+use serde::Serialize;
+
+use super::advice::{Advice, Purpose};
+use super::common::{Code, Exit, Kind, Report, Severity};
+use super::screen::{Screen, Tone};
+
+/// The reports of many nodes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct CheckFleetReport {
+    /// The nodes whose reports were read.
+    pub nodes: NodeCounts,
+    /// Each kind of finding: errors first, and what few nodes have before what many have.
+    #[serde(skip)]
+    pub findings: Vec<FleetFinding>,
+    /// What could not be read, as far as it is listed.
+    #[serde(skip)]
+    pub problems: Vec<Unread>,
+    /// How many files could not be read.
+    pub unread: usize,
+}
+
+/// How many nodes there are, and how they stand.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct NodeCounts {
+    /// The nodes whose reports were read.
+    pub all: usize,
+    /// Those whose reports have exit code 0.
+    pub good: usize,
+    /// Those with exceptions, or whose state is not known: exit code 1 or 2.
+    pub exceptions: usize,
+    /// Those that are not ready: exit code 3.
+    pub not_ready: usize,
+}
+
+/// A kind of finding, and the nodes that have it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct FleetFinding {
+    /// The name by which programs know it.
+    pub code: String,
+    /// How much it matters.
+    pub severity: Severity,
+    /// What it is about on the node of the example; `null` for the whole host.
+    pub object: Option<String>,
+    /// What is wrong with it on the node of the example.
+    pub message: String,
+    /// What to do there.
+    pub advice: Vec<Advice>,
+    /// The node that `object`, `message` and `advice` are of; a file that was not read.
+    pub example: String,
+    /// The kernel with which it begins; `null` if the nodes do not show one.
+    pub since_kernel: Option<String>,
+    /// The nodes that have it.
+    pub nodes: Vec<String>,
+}
+
+/// A file that could not be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unread {
+    /// Its name.
+    pub file: String,
+    /// Why.
+    pub why: String,
+}
+
+/// What the nodes come to, in one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum CheckFleetVerdict {
+    /// Every node is as it is meant to be.
+    Good,
+    /// Some nodes have exceptions, or some files could not be read.
+    Exceptions,
+    /// Some nodes are not ready.
+    NotReady,
+    /// No report could be read.
+    Unknown,
+}
+
+impl CheckFleetReport {
+    fn judge(&self) -> CheckFleetVerdict {
+        let NodeCounts { all, good, not_ready, .. } = self.nodes;
+        match () {
+            () if all == 0 => CheckFleetVerdict::Unknown,
+            () if not_ready > 0 => CheckFleetVerdict::NotReady,
+            () if good < all || self.unread > 0 => CheckFleetVerdict::Exceptions,
+            () => CheckFleetVerdict::Good,
+        }
+    }
+}
+
+impl Report for CheckFleetReport {
+    const KIND: Kind = Kind::CheckFleet;
+    type Verdict = CheckFleetVerdict;
+    type Finding = FleetFinding;
+
+    fn verdict(&self) -> CheckFleetVerdict {
+        self.judge()
+    }
+
+    fn exit_code(&self) -> u8 {
+        let exit = match self.judge() {
+            CheckFleetVerdict::Good => Exit::Good,
+            CheckFleetVerdict::Exceptions => Exit::Exceptions,
+            CheckFleetVerdict::NotReady => Exit::NotReady,
+            CheckFleetVerdict::Unknown => Exit::NotBegun,
+        };
+        exit.code()
+    }
+
+    fn findings(&self) -> Vec<FleetFinding> {
+        let unread = |Unread { file, why }: &Unread| FleetFinding {
+            code: Code::NotRead.name().to_owned(),
+            severity: Severity::Warning,
+            object: Some(file.clone()),
+            message: why.clone(),
+            advice: Vec::new(),
+            example: file.clone(),
+            since_kernel: None,
+            nodes: Vec::new(),
+        };
+        self.findings.iter().cloned().chain(self.problems.iter().map(unread)).collect()
+    }
+}
+
+fn nodes(count: usize) -> String {
+    match count {
+        1 => "1 node".to_owned(),
+        count => format!("{count} nodes"),
+    }
+}
+
+/// Nodes that are named in text; JSON has all.
+const NAMES: usize = 8;
+
+impl CheckFleetReport {
+    /// The report as text.
+    #[must_use]
+    pub fn to_text(&self, screen: Screen) -> String {
+        let NodeCounts { all, good, exceptions, not_ready } = self.nodes;
+        let (tone, word) = match self.judge() {
+            CheckFleetVerdict::Good => (Tone::Good, "as expected"),
+            CheckFleetVerdict::Exceptions => (Tone::Warning, "with exceptions"),
+            CheckFleetVerdict::NotReady => (Tone::Bad, "NOT READY"),
+            CheckFleetVerdict::Unknown => (Tone::Bad, "UNKNOWN"),
+        };
+        let mut head = format!(
+            "{word}: {}: {not_ready} not ready, {exceptions} with exceptions, {good} as expected",
+            nodes(all)
+        );
+        if all == 0 {
+            head = "UNKNOWN: no report found: expected NAME.json (boot.json, or what check or status print with --format json), NAME.tar.gz (collect) or a directory NAME for each node".to_owned();
+        }
+        let mut lines: Vec<String> =
+            screen.wrapped("", &head).iter().map(|line| screen.paint(tone, line)).collect();
+        for finding in &self.findings {
+            lines.push(String::new());
+            let tone = match finding.severity {
+                Severity::Error => Tone::Bad,
+                Severity::Warning => Tone::Warning,
+                Severity::Info => Tone::Dim,
+            };
+            let text = screen.wrapped("", &finding.head(all));
+            lines.extend(text.iter().map(|line| screen.paint(tone, line)));
+            lines.extend(screen.wrapped("  nodes: ", &finding.names()));
+            let object = finding.object.as_ref().map(|object| format!("{object}: "));
+            let example = format!("{}{}", object.unwrap_or_default(), finding.message);
+            lines.extend(screen.wrapped(&format!("  {}: ", finding.example), &example));
+            let is_look = |step: &&Advice| step.purpose != Purpose::Look;
+            for step in finding.advice.iter().filter(is_look) {
+                lines.extend(screen.wrapped("  do: ", &step.text));
+            }
+        }
+        if self.unread > 0 {
+            lines.push(String::new());
+        }
+        for Unread { file, why } in &self.problems {
+            lines.extend(screen.wrapped("", &format!("cannot read {file}: {why}")));
+        }
+        if let Some(more @ 1..) = self.unread.checked_sub(self.problems.len()) {
+            lines.push(format!("cannot read {more} more files"));
+        }
+        lines.push(String::new());
+        lines.join("\n")
+    }
+}
+
+impl FleetFinding {
+    /// `37 of 500 nodes: error: module-loaded-late since kernel 6.1.0-56`.
+    fn head(&self, all: usize) -> String {
+        let since = self.since_kernel.as_ref().map(|kernel| format!(" since kernel {kernel}"));
+        let (count, severity, code) = (self.nodes.len(), self.severity, &self.code);
+        format!("{count} of {}: {severity}: {code}{}", nodes(all), since.unwrap_or_default())
+    }
+
+    fn names(&self) -> String {
+        let shown = self.nodes.get(..NAMES).unwrap_or(&self.nodes).join(", ");
+        match self.nodes.len().saturating_sub(NAMES) {
+            0 => shown,
+            more => format!("{shown} and {more} more"),
+        }
+    }
+}
