@@ -12,7 +12,8 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use crate::config::foreign::{openib_conf, operator_guids, sriov_vfs};
 use crate::config::timespan;
 use crate::names::{
-    Colour, GidKind, Membership, PKey, PciAddress, RdmaName, Rung, Target, Words as _,
+    Colour, GidKind, Membership, PKey, PciAddress, PortNumber, PortType, RdmaName, Rung, Target,
+    Words as _,
 };
 
 /// Boot-time provisioning of InfiniBand nodes.
@@ -42,6 +43,14 @@ pub enum Internal {
     /// The child that does what may hang.
     #[command(name = crate::workers::child::VERB)]
     Worker,
+    /// Set the types of ports of a ConnectX-3.
+    SetPortType {
+        /// The function.
+        pci: PciAddress,
+        /// Each port, and its type: `2=eth`.
+        #[arg(value_parser = port_and_type)]
+        types: Vec<(PortNumber, PortType)>,
+    },
     /// Give the RDMA device of a function its name.
     NameRdma {
         /// The function.
@@ -330,6 +339,13 @@ pub struct GidArgs {
     /// The address that it stands for: IPv4 or IPv6
     #[arg(long)]
     pub address: Option<IpAddr>,
+}
+
+fn port_and_type(text: &str) -> Result<(PortNumber, PortType), String> {
+    let parsed = text.split_once('=').and_then(|(number, of)| {
+        Some((PortNumber::new(number.parse().ok()?).ok()?, PortType::from_typed(of)?))
+    });
+    parsed.ok_or_else(|| "expected a port and its type, such as 2=eth".to_owned())
 }
 
 fn gid_kind(text: &str) -> Result<GidKind, String> {

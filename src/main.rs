@@ -78,6 +78,7 @@ fn run_internal(internal: Internal) -> anyhow::Result<u8> {
     drop(journal::install(false));
     match internal {
         Internal::Worker => child::run()?,
+        Internal::SetPortType { pci, types } => commands::set_port_type::run(pci, &types)?,
         Internal::NameRdma { pci, name } => commands::name_rdma::run(pci, &name)?,
     }
     Ok(Exit::Good.code())

@@ -89,6 +89,9 @@ impl<'a> Steps<'a> {
         let _step = span_of(&step).entered();
         let started_usec = clock::monotonic_usec();
         self.done.begun.insert(step.clone());
+        if let Step::PortTypes { pci, .. } = &step {
+            facts.setting_types.insert(*pci);
+        }
         let name = lock_name(&step);
         let lock = match self.locks.map(|l| l.try_take(&name)) {
             Some(Ok(held)) => Some(held),
@@ -127,6 +130,10 @@ impl<'a> Steps<'a> {
             }
             Err(failure) => {
                 self.done.ended.insert(step.clone());
+                if let Step::PortTypes { pci, .. } = &step {
+                    facts.setting_types.remove(pci);
+                    facts.unset_types.insert(*pci, failure.to_string());
+                }
                 for module in modules_of(&step) {
                     let said = failure.to_string().into();
                     facts.modules.insert(module, ModuleTrouble::Other { said });
@@ -214,6 +221,12 @@ impl<'a> Steps<'a> {
                 }
                 Some(failure)
             }
+            Step::PortTypes { pci, .. } => {
+                facts.setting_types.remove(pci);
+                let failure = Failure::ended(end)?;
+                facts.unset_types.insert(*pci, failure.to_string());
+                Some(failure)
+            }
             Step::Configure { netdev, .. } => {
                 let failure = Failure::ended(end)?;
                 facts.unset.insert(netdev.clone(), Some(failure.to_string()));
@@ -286,6 +299,7 @@ fn span_of(step: &Step) -> Span {
         Step::LoadModule { module } => (None, Some(module), None),
         Step::LoadDriver { pci, .. } => (Some(pci), None, None),
         Step::LoadRdmaHalf { pci, module } => (Some(pci), Some(module), None),
+        Step::PortTypes { pci, .. } => (Some(pci), None, None),
         Step::Configure { netdev, .. } => (None, None, Some(netdev)),
     };
     error_span!(
@@ -379,7 +393,7 @@ fn has_ended(worker: &mut Worker, locks: Option<&Locks>) -> Option<Ended> {
 /// where it waits for a sick driver.
 fn program(step: &Step) -> Result<PathBuf, Failure> {
     match step {
-        Step::Configure { .. } => Ok(PathBuf::from("/proc/self/exe")),
+        Step::Configure { .. } | Step::PortTypes { .. } => Ok(PathBuf::from("/proc/self/exe")),
         _ => process::find("modprobe").ok_or(Failure::NoModprobe),
     }
 }
@@ -389,6 +403,10 @@ fn arguments(step: &Step) -> Vec<String> {
     if let Step::Configure { netdev, .. } = step {
         let words = ["iface", "--settings-only", "--", netdev.as_str()];
         return words.map(str::to_owned).to_vec();
+    }
+    if let Step::PortTypes { pci, types } = step {
+        let types = types.iter().map(|(port, of)| format!("{port}={of}"));
+        return ["set-port-type".to_owned(), pci.to_string()].into_iter().chain(types).collect();
     }
     let mut arguments = vec!["-b".to_owned()];
     match step {
@@ -402,7 +420,7 @@ fn arguments(step: &Step) -> Vec<String> {
         Step::LoadDriver { modalias, .. } => {
             arguments.extend(["--".to_owned(), modalias.clone()]);
         }
-        Step::Configure { .. } => {}
+        Step::Configure { .. } | Step::PortTypes { .. } => {}
     }
     arguments
 }
@@ -411,7 +429,7 @@ fn modules_of(step: &Step) -> Vec<ModuleName> {
     match step {
         Step::LoadModules { modules } => modules.clone(),
         Step::LoadModule { module } | Step::LoadRdmaHalf { module, .. } => vec![module.clone()],
-        Step::LoadDriver { .. } | Step::Configure { .. } => Vec::new(),
+        Step::LoadDriver { .. } | Step::PortTypes { .. } | Step::Configure { .. } => Vec::new(),
     }
 }
 
@@ -422,6 +440,7 @@ fn lock_name(step: &Step) -> String {
         Step::LoadModule { module } => format!("module-{module}"),
         Step::LoadDriver { pci, .. } => format!("driver-{pci}"),
         Step::LoadRdmaHalf { pci, module } => format!("{module}-{pci}"),
+        Step::PortTypes { pci, .. } => format!("port-types-{pci}"),
         // Not the interface's own, which the child takes.
         Step::Configure { ifindex, .. } => format!("configure-{ifindex}"),
     }

@@ -29,6 +29,7 @@ pub mod picture;
 pub mod plan;
 pub mod schema;
 mod seal;
+pub mod set_port_type;
 pub mod status;
 pub mod wait_online;
 

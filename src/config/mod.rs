@@ -29,7 +29,7 @@ use std::time::Duration;
 use self::guest::Guests;
 use crate::names::{
     HostNumber, LinkLayer, LinkMinimum, ModuleName, NameRule, PortChoice, PortNumber, PortSelector,
-    Rung,
+    PortType, Rung,
 };
 
 pub use effective::{Setting, SettingOrigin, changed, to_toml};
@@ -131,6 +131,8 @@ pub struct PortRow {
     pub required: bool,
     /// Its link layer, InfiniBand or Ethernet.
     pub link_layer: LinkLayer,
+    /// The type that a port of a ConnectX-3 is set to.
+    pub port_type: Option<PortType>,
     /// The least that its link has to be.
     pub minimum: LinkMinimum,
     /// File and line, for messages: `/etc/ibprov/ibprov.toml:12`.

@@ -5,7 +5,7 @@ use super::draft::Row;
 use super::keys::{PORT, port as key};
 use super::merge::Merged;
 use super::problem::{Place, Problem, Problems};
-use crate::names::{LinkLayer, LinkMinimum, PortNumber, PortSelector};
+use crate::names::{LinkLayer, LinkMinimum, PortNumber, PortSelector, PortType};
 
 /// What the rows say, one for each adapter or port that they name.
 pub(super) fn rows(merged: &Merged, problems: &mut Problems) -> Vec<PortRow> {
@@ -51,7 +51,21 @@ fn one(row: &Row, problems: &mut Problems) -> Vec<(PortRow, Place)> {
     let number = row.field::<i64>(key::PORT);
     let required = row.field(key::REQUIRED).is_none_or(|(required, _)| required);
     let layer = row.field::<LinkLayer>(key::LINK_LAYER);
-    let link_layer = layer.as_ref().map_or(LinkLayer::InfiniBand, |(layer, _)| *layer);
+    let of_type = row.field::<PortType>(key::TYPE);
+    if let (Some((_, type_at)), Some((_, layer_at))) = (&of_type, &layer) {
+        problems.push(
+            Problem::new("port.link-layer has no meaning beside port.type")
+                .at(layer_at, "the link layer")
+                .at(type_at, "says it already")
+                .help("remove link-layer"),
+        );
+    }
+    let port_type = of_type.as_ref().map(|(of_type, _)| *of_type);
+    let link_layer = match (port_type, &layer) {
+        (Some(of_type), _) => of_type.link_layer(),
+        (None, Some((layer, _))) => *layer,
+        (None, None) => LinkLayer::InfiniBand,
+    };
     let minimum = LinkMinimum {
         rate: row.field(key::RATE).map(|(rate, _)| rate),
         width: row.field(key::WIDTH).map(|(width, _)| width),
@@ -76,6 +90,13 @@ fn one(row: &Row, problems: &mut Problems) -> Vec<(PortRow, Place)> {
                     .at(at, "is one port already")
                     .help("remove port"),
             ),
+            (PortSelector::PortGuid(_) | PortSelector::Rdma(_), _) if of_type.is_some() => {
+                let problem = Problem::new("port.type needs port.pci")
+                    .at(at, "a name that changes with the type")
+                    .help("name the adapter with pci");
+                let type_at = of_type.as_ref().map(|(_, place)| place);
+                problems.push(type_at.into_iter().fold(problem, |p, at| p.at(at, "sets the type")));
+            }
             (PortSelector::PortGuid(_), _) if link_layer == LinkLayer::Ethernet => {
                 let problem = Problem::new("a port in Ethernet mode has no port GUID")
                     .at(at, "names an InfiniBand port")
@@ -89,7 +110,7 @@ fn one(row: &Row, problems: &mut Problems) -> Vec<(PortRow, Place)> {
                 let origin = row.place.to_string();
                 let which = which.clone();
                 ports.push((
-                    PortRow { which, port, required, link_layer, minimum, origin },
+                    PortRow { which, port, required, link_layer, port_type, minimum, origin },
                     (*at).clone(),
                 ));
             }

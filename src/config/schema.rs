@@ -49,6 +49,8 @@ fn bounds(path: &str) -> Vec<Json> {
         PORT => vec![
             one_of(&[port::PCI, port::PORT_GUID, port::RDMA]),
             not_both(port::PORT_GUID, port::PORT),
+            not_both(port::TYPE, port::LINK_LAYER),
+            json!({"if": given(port::TYPE), "then": given(port::PCI)}),
             json!({
                 "if": {
                     "required": [port::LINK_LAYER],

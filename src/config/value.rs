@@ -4,8 +4,8 @@ use super::timespan::TimeSpan;
 use crate::names::{
     BindOrder, Connection, DomainName, Gbps, GuestVf, Guid, GuidRange, IfName, IfPattern,
     LinkLayer, LinkSpeed, LinkWidth, Mode, ModuleName, NameRule, OnFailure, PKey, PciAddress,
-    PcieSpeed, PcieWidth, Policy, PortChoice, PortSelector, RdmaName, Ready, Rung, Template,
-    UnitName, VfDriver, VfNamePattern, VfRange, Words,
+    PcieSpeed, PcieWidth, Policy, PortChoice, PortSelector, PortType, RdmaName, Ready, Rung,
+    Template, UnitName, VfDriver, VfNamePattern, VfRange, Words,
 };
 
 /// One value of a configuration file, already of its type.
@@ -41,6 +41,7 @@ pub(crate) enum Value {
     PortChoice(PortChoice),
     Port(PortSelector),
     LinkLayer(LinkLayer),
+    PortType(PortType),
     Rate(Gbps),
     LinkWidth(LinkWidth),
     LinkSpeed(LinkSpeed),
@@ -83,6 +84,7 @@ impl Value {
             Self::PortChoice(choice) => choice.typed().into(),
             Self::Port(port) => port.to_string().into(),
             Self::LinkLayer(layer) => layer.typed().into(),
+            Self::PortType(kind) => kind.typed().into(),
             Self::Rate(rate) => rate.to_string().into(),
             Self::LinkWidth(width) => width.to_string().into(),
             Self::LinkSpeed(speed) => speed.typed().into(),
@@ -138,6 +140,7 @@ from_value! {
     PortChoice => PortChoice,
     Port => PortSelector,
     LinkLayer => LinkLayer,
+    PortType => PortType,
     Rate => Gbps,
     LinkWidth => LinkWidth,
     LinkSpeed => LinkSpeed,

@@ -23,6 +23,10 @@ pub struct Facts {
     lines: u64,
     /// Functions for which a driver was already asked for in vain.
     pub no_driver: BTreeSet<PciAddress>,
+    /// Functions whose port types are being set.
+    pub setting_types: BTreeSet<PciAddress>,
+    /// Functions whose port types could not be set, and why.
+    pub unset_types: BTreeMap<PciAddress, String>,
     /// Interfaces whose settings are not as wanted, and what went wrong.
     pub unset: BTreeMap<IfName, Option<String>>,
 }
@@ -114,7 +118,7 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
         })
     };
     let missing = port.missing()?;
-    if let Some(cause) = other_type(port, function) {
+    if let Some(cause) = other_type(port, function, facts) {
         return Some(cause);
     }
     let cause = match missing {
@@ -206,7 +210,7 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
 
 /// Its port has the other link layer than the one that is expected. The type is changed
 /// with the firmware's settings and a reset, never by waiting.
-fn other_type(port: &PortProgress, function: Option<&PciFunction>) -> Option<Cause> {
+fn other_type(port: &PortProgress, function: Option<&PciFunction>, facts: &Facts) -> Option<Cause> {
     let mlx5 = function.filter(|f| f.ib_driver == Some("mlx5_core"));
     let (is, expected, number_of_type, word) = match port.must_be_ethernet {
         false => ("in Ethernet mode", "an InfiniBand port", 1, "ib"),
@@ -231,13 +235,21 @@ fn other_type(port: &PortProgress, function: Option<&PciFunction>) -> Option<Cau
     let at = port.pci.map_or_else(|| "ADDRESS".to_owned(), |pci| pci.to_string());
     let number = port.port.map_or_else(|| "1".to_owned(), |n| n.to_string());
     let set = match function.and_then(|f| f.ib_driver) {
-        Some("mlx4_core") => format!("echo {word} >/sys/bus/pci/devices/{at}/mlx4_port{number}"),
+        Some("mlx4_core") if port.pci.is_some_and(|pci| facts.setting_types.contains(&pci)) => {
+            return Some(Cause::waiting(format!("{seen}: its type is being set"), []));
+        }
+        Some("mlx4_core") => format!(
+            "type = \"{word}\" in its [[port]], then `ibprov boot` (echo {word} >/sys/bus/pci/devices/{at}/mlx4_port{number})"
+        ),
         _ => format!(
             "`mlxconfig -d {at} set LINK_TYPE_P1={number_of_type}` (P2 for the card's second port), then reset the firmware: `mlxfwreset -d {at} reset`, or a power cycle"
         ),
     };
+    let failure = port.pci.and_then(|pci| facts.unset_types.get(&pci));
+    let failure = failure.map(|failure| format!("; its type could not be set: {failure}"));
+    let failure = failure.unwrap_or_default();
     Some(Cause::last(
-        format!("{seen}, and {expected} is expected ({})", port.why),
+        format!("{seen}, and {expected} is expected ({}){failure}", port.why),
         [Advice::permanent(format!("to change the type: {set}; or do not expect the port"))],
     ))
 }

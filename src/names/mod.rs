@@ -28,6 +28,7 @@ mod pkey;
 mod policy;
 mod port_selector;
 mod port_target;
+mod port_type;
 mod rate;
 mod rdma;
 mod rdma_modules;
@@ -65,6 +66,7 @@ pub use pkey::{Membership, PKey, PKeyError};
 pub use policy::{Policy, VfDriver};
 pub use port_selector::{PortChoice, PortSelector, PortSelectorError};
 pub use port_target::{Target, TargetError};
+pub use port_type::PortType;
 pub use rate::{Rate, RateError};
 pub use rdma::{PortNumber, PortNumberError, RdmaName, RdmaNameError};
 pub use rdma_modules::{

@@ -7,7 +7,7 @@ use super::aliases::Aliases;
 use super::rdma::{self, RdmaDevice};
 use super::vpd::{self, Product};
 use super::{Look, UdevState};
-use crate::names::{IB_DRIVERS, MELLANOX, PciAddress};
+use crate::names::{IB_DRIVERS, MELLANOX, PciAddress, PortType};
 
 /// The directory of a PCI function.
 #[must_use]
@@ -81,6 +81,9 @@ pub struct PciFunction {
     pub rdma_auxiliary: Option<String>,
     /// Its RDMA devices: none until the driver has registered one.
     pub rdma: Vec<RdmaDevice>,
+    /// The types of its ports, by number, if its driver is mlx4_core; `None` for one that is
+    /// not decided.
+    pub mlx4_types: Vec<Option<PortType>>,
     /// What it is for, by its product data, where these decide and were read.
     pub product: Option<Product>,
 }
@@ -115,6 +118,7 @@ impl PciFunction {
             physfn: None,
             rdma_auxiliary: None,
             rdma: Vec::new(),
+            mlx4_types: Vec::new(),
             product: None,
         }
     }
@@ -166,6 +170,7 @@ pub(super) fn functions(
                 physfn,
                 rdma_auxiliary: None,
                 rdma: Vec::new(),
+                mlx4_types: Vec::new(),
                 product: None,
             });
             continue;
@@ -229,6 +234,10 @@ fn function(
         |entry: &String| driver.as_ref().is_some_and(|driver| is_rdma_auxiliary(entry, driver));
     let rdma_auxiliary =
         if rdma.is_empty() { look.list(dir).into_iter().find(is_auxiliary) } else { None };
+    let mlx4_types = match driver.as_deref() {
+        Some("mlx4_core") if physfn.is_none() => mlx4_types(look, dir),
+        _ => Vec::new(),
+    };
     let mut function = PciFunction {
         address,
         vendor: id(look, "vendor"),
@@ -241,12 +250,20 @@ fn function(
         physfn,
         rdma_auxiliary,
         rdma,
+        mlx4_types,
         product: None,
     };
     if function.is_told_by_product_data() {
         function.product = vpd::kept(look, address, &function.modalias);
     }
     function
+}
+
+/// The types of the ports of a ConnectX-3: the driver knows them without asking.
+fn mlx4_types(look: &mut Look<'_>, dir: &str) -> Vec<Option<PortType>> {
+    let of = |number| look.attribute(&format!("{dir}/mlx4_port{number}"));
+    let texts = [1, 2].map(of).into_iter().map_while(|text| text);
+    texts.map(|text| PortType::from_sysfs(&text)).collect()
 }
 
 /// A function's entry in sysfs is the auxiliary device that its `driver` made for RDMA.

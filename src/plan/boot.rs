@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use crate::config::Config;
 use crate::ladder::Expectation;
-use crate::names::{ModuleName, ModuleState, Rung};
+use crate::names::{ModuleName, ModuleState, PortNumber, PortSelector, Rung};
 use crate::observe::{ModprobeRules, Observed, PciFunction, rdma_half};
 use crate::report::PortProgress;
 use crate::report::boot::Step;
@@ -52,6 +52,9 @@ pub fn boot_steps(
 ) -> Vec<Step> {
     let needed = needed_modules(config, observed, !expectation.expected.is_empty());
     let mut steps = modules(&needed, rules, observed, done);
+    for function in &observed.functions {
+        steps.extend(port_types(config, function));
+    }
     for port in progress {
         steps.extend(driver(config, observed, port));
     }
@@ -92,6 +95,21 @@ fn modules(
     }
 }
 
+/// The types that ports of a ConnectX-3 shall have and do not have: before anything else of
+/// its ports, since the driver registers them anew.
+fn port_types(config: &Config, function: &PciFunction) -> Option<Step> {
+    let pci = function.address;
+    let rows = || config.ports.iter().filter(|row| row.which == PortSelector::Pci(pci));
+    let mut types = Vec::new();
+    for (number, is) in (1..).zip(&function.mlx4_types) {
+        let number = PortNumber::new(number).ok()?;
+        let mut own = rows().filter(|row| row.port.is_none_or(|port| port == number));
+        let wanted = own.find_map(|row| row.port_type);
+        types.extend(wanted.filter(|wanted| Some(*wanted) != *is).map(|wanted| (number, wanted)));
+    }
+    (!types.is_empty()).then_some(Step::PortTypes { pci, types })
+}
+
 fn driver(config: &Config, observed: &Observed, port: &PortProgress) -> Option<Step> {
     let pci = port.pci?;
     let function = observed.functions.iter().find(|f| f.address == pci)?;
@@ -130,6 +148,7 @@ mod tests {
     use super::*;
     use crate::ladder::expect::expectation;
     use crate::ladder::progress::progress;
+    use crate::names::PortType;
     use crate::observe::{Product, UdevState};
 
     fn name(text: &str) -> ModuleName {
@@ -212,6 +231,34 @@ mod tests {
         assert_eq!(steps(&without, &done), ["load mlx5_ib for 0000:4b:00.0"]);
         with.udev.heard.insert("mlx5_core.rdma.0".to_owned());
         assert_eq!(steps(&with, &done), ["load mlx5_ib for 0000:4b:00.0"]);
+    }
+
+    #[test]
+    fn the_types_of_a_connectx_3_are_set_where_they_differ() {
+        let text = "[[port]]\npci = \"0000:4b:00.0\"\ntype = \"eth\"\n";
+        let source =
+            crate::config::Source { path: "/etc/x.toml".to_owned(), text: text.to_owned() };
+        let problems = crate::config::Problems::default();
+        let config = crate::config::resolve(vec![source], problems).expect("good").config;
+        let with = |types: &[Option<PortType>]| {
+            let function = PciFunction {
+                driver: Some("mlx4_core".to_owned()),
+                mlx4_types: types.to_vec(),
+                ..PciFunction::connectx6()
+            };
+            port_types(&config, &function).map(|step| step.to_string())
+        };
+        let (ib, eth) = (Some(PortType::Ib), Some(PortType::Eth));
+        assert_eq!(
+            with(&[ib, None]).as_deref(),
+            Some("set the port type of 0000:4b:00.0: port 1 to eth, port 2 to eth")
+        );
+        assert_eq!(
+            with(&[ib, eth]).as_deref(),
+            Some("set the port type of 0000:4b:00.0: port 1 to eth")
+        );
+        assert_eq!(with(&[eth, eth]), None);
+        assert_eq!(with(&[]), None, "another driver");
     }
 
     #[test]

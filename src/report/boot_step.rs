@@ -2,7 +2,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::names::{IfName, ModuleName, PciAddress};
+use crate::names::{IfName, ModuleName, PciAddress, PortNumber, PortType};
 
 /// One thing that `boot` does to the host.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -34,6 +34,13 @@ pub enum Step {
         /// `mlx5_ib` or `mlx4_ib`.
         module: ModuleName,
     },
+    /// Set the types of ports of a ConnectX-3.
+    PortTypes {
+        /// The function.
+        pci: PciAddress,
+        /// Each port, and its type.
+        types: Vec<(PortNumber, PortType)>,
+    },
     /// Make the settings of an interface that its own unit did not make.
     Configure {
         /// The netdev that is set.
@@ -53,6 +60,11 @@ impl fmt::Display for Step {
             Self::LoadModule { module } => write!(f, "load {module}"),
             Self::LoadDriver { pci, .. } => write!(f, "load the driver of {pci}"),
             Self::LoadRdmaHalf { pci, module } => write!(f, "load {module} for {pci}"),
+            Self::PortTypes { pci, types } => {
+                let each: Vec<String> =
+                    types.iter().map(|(port, of)| format!("port {port} to {of}")).collect();
+                write!(f, "set the port type of {pci}: {}", each.join(", "))
+            }
             Self::Configure { netdev, .. } => {
                 write!(f, "configure {netdev}, which ibprov-iface@.service did not")
             }

@@ -25,7 +25,7 @@ use super::pf::{Outcome, Unresolved};
 use super::{BootReport, Cause, ModuleTrouble, NotExpected, PortProgress, Verdict, read, to_json};
 use crate::names::{
     Guid, IfName, LinkLayer, LinkSpeed, LinkState, Mode, ModuleName, PKey, PciAddress, PcieSpeed,
-    PhysicalState, PortNumber, Rate, RdmaName, Rung,
+    PhysicalState, PortNumber, PortType, Rate, RdmaName, Rung,
 };
 
 type Any<T> = BoxedStrategy<T>;
@@ -173,6 +173,8 @@ fn step_report() -> Any<StepReport> {
         module().prop_map(|module| Step::LoadModule { module }),
         (pci(), text()).prop_map(|(pci, modalias)| Step::LoadDriver { pci, modalias }),
         (pci(), module()).prop_map(|(pci, module)| Step::LoadRdmaHalf { pci, module }),
+        (pci(), port(), select(vec![PortType::Ib, PortType::Eth]))
+            .prop_map(|(pci, port, of)| Step::PortTypes { pci, types: vec![(port, of)] }),
         (netdev(), any::<u32>()).prop_map(|(netdev, ifindex)| Step::Configure { netdev, ifindex }),
     ];
     (step, any::<u64>(), of(any::<u64>()), of(said()))

@@ -35,7 +35,7 @@ fn modules(report: &StepReport) -> Vec<ModuleLoad> {
         Step::LoadModule { module } | Step::LoadRdmaHalf { module, .. } => {
             std::slice::from_ref(module)
         }
-        Step::LoadDriver { .. } | Step::Configure { .. } => &[],
+        Step::LoadDriver { .. } | Step::PortTypes { .. } | Step::Configure { .. } => &[],
     };
     let loaded = report.took_usec.filter(|_| report.failure.is_none());
     names

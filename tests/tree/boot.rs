@@ -122,3 +122,23 @@ fn a_host_without_cards_plans_nothing() {
     "#]]
     .assert_eq(&host.show(&["boot", "--dry-run"]));
 }
+
+/// A ConnectX-3 has the types of its ports in sysfs, an mlx5 adapter in its firmware.
+#[test]
+fn the_type_of_a_port_is_set_or_the_firmware_s_setting_is_named() {
+    let host = Host::healthy();
+    host.function("0000:02:00.0", "15b3:1003", "028000", Some("mlx4_core"));
+    host.file("sys/bus/pci/devices/0000:02:00.0/mlx4_port1", "ib\n");
+    host.file("sys/bus/pci/devices/0000:02:00.0/mlx4_port2", "auto (eth)\n");
+    let row = |pci: &str| format!("[[port]]\npci = \"{pci}\"\ntype = \"eth\"\n");
+    host.file("etc/ibprov/ibprov.toml", &row("0000:02:00.0"));
+    let shown = host.show(&["boot", "--dry-run"]);
+    assert!(shown.contains("set the port type of 0000:02:00.0: port 1 to eth\n"), "{shown}");
+    host.file("etc/ibprov/ibprov.toml", &row(PF));
+    let shown = host.show(&["status"]);
+    assert!(shown.contains("the port is in InfiniBand mode, and an Ethernet port"), "{shown}");
+    assert!(shown.contains("mlxconfig -d 0000:4b:00.0 set LINK_TYPE_P1=2"), "{shown}");
+    host.file("etc/ibprov/ibprov.toml", "[[port]]\nrdma = \"mlx4_0\"\ntype = \"eth\"\n");
+    let shown = host.show(&["config", "check"]);
+    assert!(shown.contains("error: port.type needs port.pci\n"), "{shown}");
+}

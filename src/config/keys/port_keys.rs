@@ -18,6 +18,8 @@ pub(crate) mod port {
             "The absence of the port is a failure.";
         LINK_LAYER = "link-layer", Kind::Word(&words::LINK_LAYER), "\"infiniband\"",
             "The link layer that the port has to have.";
+        TYPE = "type", Kind::Word(&words::PORT_TYPE), "",
+            "The type that boot sets the port of a ConnectX-3 to (mlx4); implies link-layer.";
         RATE = "rate", Kind::Word(&words::RATE), "",
             "The least rate of the link; a slower port is degraded once it is Active.";
         WIDTH = "width", Kind::Word(&words::LINK_WIDTH), "",

@@ -4,8 +4,8 @@ use super::kinds::{Spelling, Word};
 use crate::config::value::Value;
 use crate::names::{
     Connection, Gbps, Guid, IfName, IfPattern, LinkLayer, LinkSpeed, LinkWidth, Mode, ModuleName,
-    NameRule, PKey, PciAddress, PcieSpeed, PcieWidth, PortChoice, PortSelector, RdmaName, Rung,
-    Words,
+    NameRule, PKey, PciAddress, PcieSpeed, PcieWidth, PortChoice, PortSelector, PortType, RdmaName,
+    Rung, Words,
 };
 
 pub(super) const MODULE: Word = Word {
@@ -133,6 +133,16 @@ pub(super) const LINK_LAYER: Word = Word {
     parse: |text| {
         let want = || format!("{text:?} is not a link layer: expected {}", LinkLayer::quoted());
         LinkLayer::from_typed(text).map(Value::LinkLayer).ok_or_else(want)
+    },
+};
+
+pub(super) const PORT_TYPE: Word = Word {
+    what: "a port type",
+    example: "eth",
+    spelling: Spelling::OneOf(PortType::all_typed),
+    parse: |text| {
+        let want = || format!("{text:?} is not a port type: expected {}", PortType::quoted());
+        PortType::from_typed(text).map(Value::PortType).ok_or_else(want)
     },
 };
 
