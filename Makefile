@@ -26,7 +26,7 @@ man_pages := $(wildcard docs/*.8.md docs/*.5.md)
 named_tests := vm boot demo bench picture prometheus release
 tree_tests := $(filter-out house $(named_tests),$(patsubst tests/%.rs,%,$(wildcard tests/*.rs)) $(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs)))
 
-.PHONY: all release install install-man deps lint test test-unit test-tree test-release test-boot test-vm test-picture test-prometheus test-older test-all test-mutants fuzz bench demo
+.PHONY: all release install install-man deps lint test test-unit test-tree test-release test-boot test-vm test-picture test-prometheus test-ansible test-older test-all test-mutants fuzz bench demo
 
 all: release
 
@@ -127,10 +127,16 @@ test-prometheus: deps
 	@sh tests/vm/image/need.sh prometheus prometheus-node-exporter
 	@sh tests/lane.sh prometheus $(CARGO) test --locked --test prometheus
 
+# The playbook with ansible-core against booted containers: see packaging/ansible. The package
+# is the one that `make deb` makes of this commit.
+test-ansible: deps deb
+	@sh tests/vm/image/need.sh ansible-core dpkg-dev openssh-client systemd-container
+	@sh tests/lane.sh ansible sh tests/ansible/test.sh $(packages)/ibprov_*.deb
+
 # Campaigns of many boots or long waits, left out of `make test`.
 test-all: test
 	@PROPTEST_CASES=20000 sh tests/lane.sh properties $(CARGO) test --locked --lib
-	@$(MAKE) --no-print-directory test-picture test-prometheus
+	@$(MAKE) --no-print-directory test-picture test-prometheus test-ansible
 	@$(MAKE) --no-print-directory test-packages
 	@sh tests/lane.sh vm-long $(CARGO) test --locked --test vm -- --test-threads=64 --ignored
 	@$(MAKE) --no-print-directory test-older

@@ -1,0 +1,231 @@
+#!/bin/sh
+# packaging/ansible with real ansible-core against three booted systemd-nspawn machines, by ssh
+# over a pipe into each machine: no network. As root.
+# test.sh DEB
+set -eu
+deb=$(realpath "$1")
+cd "$(dirname "$0")/../.."
+project=$PWD
+root=$(sh tests/vm/image/build.sh root ansible)/root
+work=$(mktemp -d "${TMPDIR:-/var/tmp}/ibprov-ansible-XXXXXX")
+nodes="n1 n2 n3"
+export LC_ALL=C.UTF-8
+passed=0 failed=0
+
+# Only processes that were started here, by their numbers.
+end() {
+	for node in $nodes; do
+		# With its first process a machine ends, and systemd-nspawn with it.
+		[ ! -s "$work/$node/init" ] || kill -KILL "$(cat "$work/$node/init")" 2>/dev/null || :
+	done
+	wait
+	for node in $nodes; do
+		umount -R "$work/$node/mount" 2>/dev/null || :
+		find /sys/fs/cgroup -depth -type d -path "*/ibprov-ansible-$node*" -exec rmdir {} + 2>/dev/null || :
+	done
+	rm -rf "$work"
+}
+trap end EXIT
+trap 'exit 1' INT TERM
+
+# check WHAT COMMAND...: one test.
+check() {
+	what=$1
+	shift
+	if "$@" >"$work/said" 2>&1; then
+		passed=$((passed + 1))
+		echo "test $what ... ok"
+	else
+		failed=$((failed + 1))
+		echo "test $what ... FAILED"
+		sed 's/^/    /' "$work/said"
+	fi
+}
+
+# --- the machines
+ssh-keygen -q -t ed25519 -N '' -f "$work/key"
+mkdir "$work/repository" "$work/program"
+cp "$deb" "$work/repository"
+(cd "$work/repository" && dpkg-scanpackages . >Packages 2>/dev/null)
+dpkg-deb -x "$deb" "$work/program"
+
+lay() { # NODE
+	here=$work/$1
+	mkdir -p "$here/mount"
+	mount -t tmpfs tmpfs "$here/mount"
+	mkdir "$here/mount/upper" "$here/mount/work" "$here/mount/root"
+	mount -t overlay -o "lowerdir=$root,upperdir=$here/mount/upper,workdir=$here/mount/work" overlay "$here/mount/root"
+	tree=$here/mount/root
+	echo "$1" >"$tree/etc/hostname"
+	mkdir -p "$tree/srv" "$tree/root/.ssh" "$tree/etc/ibprov" "$tree/bed"
+	cp -r "$work/repository" "$tree/srv/repository"
+	echo 'deb [trusted=yes] file:/srv/repository ./' >"$tree/etc/apt/sources.list"
+	rm -f "$tree"/etc/apt/sources.list.d/*
+	chroot "$tree" apt-get -q update >/dev/null
+	cp "$work/key.pub" "$tree/root/.ssh/authorized_keys"
+	chmod -R go= "$tree/root/.ssh"
+	chroot "$tree" ssh-keygen -q -A
+	chroot "$tree" systemctl --quiet mask ssh.service ssh.socket
+	# A machine says by this pipe that it has come up.
+	mkfifo "$here/up"
+	: >"$tree/bed/up"
+	cat >"$tree/etc/systemd/system/bed-up.service" <<-'UNIT'
+		[Unit]
+		After=dbus.service
+		[Service]
+		Type=oneshot
+		ExecStart=/bin/sh -c 'echo up >/bed/up'
+		[Install]
+		WantedBy=multi-user.target
+	UNIT
+	chroot "$tree" systemctl --quiet enable bed-up.service
+}
+
+# Three of one caller would share their cgroup.
+start() { # NODE
+	here=$work/$1
+	sh -c '
+		for procs in /sys/fs/cgroup/systemd /sys/fs/cgroup/unified /sys/fs/cgroup; do
+			[ -e "$procs/cgroup.procs" ] || continue
+			mkdir -p "$procs/ibprov-ansible-$1" && echo $$ >"$procs/ibprov-ansible-$1/cgroup.procs" || :
+		done
+		echo $$ >"$2/nspawn"
+		exec systemd-nspawn --quiet --directory "$2/mount/root" --register=no --keep-unit --private-network \
+			--link-journal=no --console=pipe --bind="$2/up:/bed/up" --machine="$1" --boot systemd.unit=multi-user.target
+	' sh "$1" "$here" </dev/null >"$here/console" 2>&1 &
+	came_up=yes
+	timeout 120 cat "$here/up" >/dev/null || came_up=no
+	pgrep -P "$(cat "$here/nspawn")" | head -n 1 >"$here/init"
+	if [ $came_up = no ]; then
+		echo "$1 did not come up:" >&2
+		tail -n 30 "$here/console" >&2
+		exit 1
+	fi
+}
+
+inside() { # NODE COMMAND...
+	node=$1
+	shift
+	nsenter --target "$(cat "$work/$node/init")" --all -- "$@"
+}
+
+echo "[ibprov]" >"$work/inventory"
+for node in $nodes; do
+	lay "$node"
+	start "$node"
+	cat >>"$work/inventory" <<-LINE
+		$node ansible_user=root ansible_ssh_private_key_file=$work/key ansible_ssh_common_args='-o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o ProxyCommand="nsenter --target $(cat "$work/$node/init") --all -- /bin/sh -c \"mkdir -p /run/sshd; exec /usr/sbin/sshd -i -o UsePAM=no -o LogLevel=ERROR\""'
+	LINE
+done
+
+# --- what a site says
+cat >"$work/site.yml" <<'E2'
+ibprov_batches: [1, 100%]
+ibprov_verify_retries: 1
+ibprov_verify_delay: 0
+ibprov_config:
+  50-site.toml: |
+    [boot]
+    timeout = "2min"
+E2
+pins() { # NODE NUMBER: a pin file as ibprov plan --pin writes it
+	inside "$1" sh -c 'cat >/etc/ibprov/guid-pins.toml' <<-PINS
+		schema = 1
+		host = "$1"
+
+		[[pf]]
+		config = { pci = "0000:4b:00.0" }
+		pci = "0000:4b:00.0"
+		node-guid = "b859:9f03:0000:000$2"
+		port-guids = ["b859:9f03:0000:000$2"]
+		vfs = [
+		    ["0200:000$2:0000:0000", "0200:000$2:0001:0000"], # VF 0
+		]
+	PINS
+}
+play() { # OPTION...
+	ANSIBLE_NOCOWS=1 ANSIBLE_RETRY_FILES_ENABLED=0 ANSIBLE_HOST_KEY_CHECKING=0 ANSIBLE_STDOUT_CALLBACK=default \
+		ANSIBLE_SSH_CONTROL_PATH_DIR=$work/cp ANSIBLE_LOCAL_TEMP=$work/tmp ANSIBLE_SSH_ARGS='-o ControlMaster=auto -o ControlPersist=60s' ANSIBLE_ROLES_PATH=$project/packaging/ansible/roles \
+		ansible-playbook -i "$work/inventory" -e "@$work/site.yml" \
+		-e "ibprov_controller_command=$work/program/usr/sbin/ibprov" \
+		"$@" "$project/packaging/ansible/site.yml" >"$work/play" 2>&1 && code=0 || code=$?
+	cat "$work/play"
+	return "$code"
+}
+# Of each node, what the last play says: recap NODE WORD
+recap() {
+	sed -n '/^PLAY RECAP/,$p' "$work/play" | sed -n "s/^$1 .*$2=\([0-9]*\).*/\1/p"
+}
+all_have() { # WORD NUMBER
+	for node in $nodes; do [ "$(recap "$node" "$1")" = "$2" ] || return 1; done
+}
+each() { # COMMAND...: in every machine
+	for node in $nodes; do inside "$node" "$@" || return 1; done
+}
+none() { # COMMAND...: in no machine
+	for node in $nodes; do ! inside "$node" "$@" || return 1; done
+}
+is_enabled="systemctl is-enabled --quiet ibprov.service"
+for node in $nodes; do pins "$node" "${node#n}"; done
+
+# --- a first run that is only checked
+first_check() {
+	play --check || return 1
+	for node in $nodes; do [ "$(recap "$node" changed)" -gt 0 ] || return 1; done
+	none test -e /usr/sbin/ibprov && none test -e /etc/systemd/system/ibprov.service
+}
+check "a first run that is only checked would change something, and changes nothing" first_check
+
+# --- a duplicate
+duplicate() {
+	pins n3 2
+	! play || return 1
+	grep -q '0200:0002:0000:0000' "$work/play" || return 1
+	! grep -q 'Enable ibprov.service' "$work/play" || return 1
+	each test -x /usr/sbin/ibprov && none $is_enabled
+}
+check "a duplicate GUID ends the play in phase 2: installed everywhere, enabled nowhere" duplicate
+pins n3 3
+
+# --- the first run
+first() {
+	play || return 1
+	for node in $nodes; do [ "$(recap "$node" changed)" -gt 0 ] || return 1; done
+	# shellcheck disable=SC2086 # a command and its words
+	each $is_enabled && each grep -q 2min /etc/ibprov/ibprov.d/50-site.toml
+}
+check "the first run installs, configures and enables" first
+again() { play && all_have changed 0; }
+check "the second run changes nothing" again
+again_check() { play --check && all_have changed 0; }
+check "a second run that is only checked would change nothing" again_check
+
+# --- drift
+drift() {
+	inside n2 systemctl --quiet disable ibprov.service || return 1
+	play --check || return 1
+	[ "$(recap n1 changed) $(recap n2 changed) $(recap n3 changed)" = "0 1 0" ] || return 1
+	! inside n2 systemctl is-enabled --quiet ibprov.service || return 1
+	play || return 1
+	[ "$(recap n1 changed) $(recap n2 changed) $(recap n3 changed)" = "0 1 0" ] && each $is_enabled
+}
+check "what would change is what changes" drift
+
+# --- a node that is not ready
+not_ready() {
+	printf '[[port]]\nrdma = "mlx5_9"\n' | inside n2 sh -c 'cat >/etc/ibprov/ibprov.d/60-port.toml'
+	! play || return 1
+	[ "$(recap n2 failed)" = 1 ] && grep -q 'absent, and expected' "$work/play"
+}
+check "a required port that is missing ends the play in phase 3" not_ready
+
+# --- a configuration with an error
+bad() {
+	printf '[boot]\ntimeot = 1\n' | inside n1 sh -c 'cat >/etc/ibprov/ibprov.d/70-bad.toml'
+	! play || return 1
+	grep -q 'unknown key' "$work/play" && ! grep -q 'PLAY \[Phase 2' "$work/play"
+}
+check "an error in the configuration ends the play in phase 1" bad
+
+echo "test result: $([ $failed = 0 ] && echo ok || echo FAILED). $passed passed; $failed failed"
+[ $failed = 0 ]
