@@ -26,7 +26,7 @@ man_pages := $(wildcard docs/*.8.md docs/*.5.md)
 named_tests := vm boot demo bench picture prometheus release
 tree_tests := $(filter-out house $(named_tests),$(patsubst tests/%.rs,%,$(wildcard tests/*.rs)) $(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs)))
 
-.PHONY: all release install install-man deps lint test test-unit test-tree test-release test-boot test-vm test-picture test-prometheus test-ansible test-older test-all test-mutants fuzz bench demo
+.PHONY: all release install install-man deps lint test test-unit test-tree test-release test-boot test-vm test-picture test-prometheus test-ansible test-initramfs test-older test-all test-mutants fuzz bench demo
 
 all: release
 
@@ -60,6 +60,9 @@ install:
 	install -m 644 $(wildcard docs/examples/*.toml docs/examples/*.conf) $(DESTDIR)$(PREFIX)/share/doc/ibprov/examples/
 	install -m 644 packaging/ibprov.toml $(DESTDIR)$(PREFIX)/lib/ibprov/
 	install -m 755 packaging/host $(DESTDIR)$(PREFIX)/lib/ibprov/
+	install -d $(DESTDIR)$(PREFIX)/lib/dracut/modules.d/90ibprov $(DESTDIR)$(PREFIX)/share/initramfs-tools/hooks
+	install -m 755 packaging/dracut/90ibprov/module-setup.sh $(DESTDIR)$(PREFIX)/lib/dracut/modules.d/90ibprov/
+	install -m 755 packaging/initramfs-tools/ibprov $(DESTDIR)$(PREFIX)/share/initramfs-tools/hooks/
 	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system-preset $(DESTDIR)$(PREFIX)/lib/systemd/catalog
 	install -m 644 packaging/90-ibprov.preset $(DESTDIR)$(PREFIX)/lib/systemd/system-preset/
 	install -m 644 packaging/ibprov.catalog $(DESTDIR)$(PREFIX)/lib/systemd/catalog/
@@ -133,12 +136,17 @@ test-ansible: deps deb
 	@sh tests/vm/image/need.sh ansible-core dpkg-dev openssh-client systemd-container
 	@sh tests/lane.sh ansible sh tests/ansible/test.sh $(packages)/ibprov_*.deb
 
+# Images of an initramfs by both builders, and what check says of them.
+test-initramfs: deps release
+	@sh tests/lane.sh initramfs sh tests/initramfs.sh $(abspath $(binary))
+
 # Campaigns of many boots or long waits, left out of `make test`.
 test-all: test
 	@PROPTEST_CASES=20000 sh tests/lane.sh properties $(CARGO) test --locked --lib
 	@$(MAKE) --no-print-directory test-picture test-prometheus test-ansible
 	@$(MAKE) --no-print-directory test-packages
 	@sh tests/lane.sh vm-long $(CARGO) test --locked --test vm -- --test-threads=64 --ignored
+	@$(MAKE) --no-print-directory test-initramfs
 	@$(MAKE) --no-print-directory test-older
 	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=30
 

@@ -489,6 +489,9 @@ pub struct CheckArgs {
     /// Exit 1 for errors that nothing explains, too
     #[arg(long, conflicts_with = "explain")]
     pub strict: bool,
+    /// Compare an initramfs image with what this host and its configuration need
+    #[arg(long, value_name = "IMAGE", conflicts_with_all = ["log", "boot", "svg", "timeline", "strict", "explain"])]
+    pub initrd: Option<PathBuf>,
     /// Explain a diagnosis, or list them all
     #[arg(long, value_name = "CODE", num_args = 0..=1, default_missing_value = "", conflicts_with = "log")]
     pub explain: Option<String>,
@@ -580,6 +583,8 @@ pub enum ConfigVerb {
     },
     /// Print the JSON schema of ibprov.toml, for editors
     Schema,
+    /// Print the udev rules for the names of interfaces, for an initramfs
+    UdevRules,
 }
 
 /// Whose configuration.

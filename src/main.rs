@@ -102,7 +102,9 @@ fn run(cli: &Cli) -> anyhow::Result<u8> {
         _ => {}
     }
     // A diagnosis needs no configuration, and a bad one must not hinder it.
-    if let Verb::Check(args) = &cli.verb {
+    if let Verb::Check(args) = &cli.verb
+        && args.initrd.is_none()
+    {
         return match &args.fleet {
             Some(dir) => commands::check_fleet::run(dir, common.format),
             None => commands::check::run(args, common),
@@ -130,8 +132,7 @@ fn run(cli: &Cli) -> anyhow::Result<u8> {
     let loaded = ibprov::config::load(&root, common.config.as_deref());
     match (&cli.verb, loaded) {
         (
-            Verb::Check(_)
-            | Verb::Collect(_)
+            Verb::Collect(_)
             | Verb::Completions { .. }
             | Verb::Gid(_)
             | Verb::Schema { .. }
@@ -165,6 +166,9 @@ fn run(cli: &Cli) -> anyhow::Result<u8> {
         }
         (Verb::Plan(args), Ok(loaded)) => {
             commands::plan::run(args, &loaded.config, &root, common.format)
+        }
+        (Verb::Check(args), Ok(loaded)) => {
+            commands::initrd::run(args, &loaded.config, &root, common.format)
         }
         (Verb::Iface(args), Ok(loaded)) => {
             commands::iface::run(args, &loaded.config, &root, common.format)

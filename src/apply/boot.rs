@@ -147,8 +147,8 @@ pub fn run(config: &Config, config_file: Option<&Path>, root: &Root) -> anyhow::
     Ok(boot.finish(Some(end), &[], &Observed::default()))
 }
 
-/// The names that the configuration gives.
-fn names(config: &Config) -> Vec<(NamedPort, IfName)> {
+/// The names that the configuration gives to interfaces by their ports.
+pub fn names(config: &Config) -> Vec<(NamedPort, IfName)> {
     let named = config.interfaces.iter().filter_map(|rule| {
         let port = match rule.which {
             InterfaceSelector::PortGuid(guid) => NamedPort::PortGuid(guid),

@@ -4,9 +4,10 @@ use std::io::Write;
 
 use serde::Serialize;
 
+use crate::apply::boot;
 use crate::cli::{ConfigVerb, Format};
 use crate::config::{self, Loaded, Problems, Setting};
-use crate::host::terminal;
+use crate::host::{persistent_names, terminal};
 use crate::report::advice::Advice;
 use crate::report::common::{
     Code, Exit, Finding, Kind, NotBegun, Place, PlacedFinding, Report, to_json,
@@ -26,6 +27,16 @@ pub fn run(
         writeln!(out, "{:#}", config::schema())?;
         return Ok(Exit::Good.code());
     }
+    if verb == ConfigVerb::UdevRules
+        && let Ok(loaded) = &loaded
+    {
+        if format == Format::Json {
+            anyhow::bail!("config udev-rules prints a file of udev's: it has no JSON form");
+        }
+        let file = persistent_names::file(&boot::names(&loaded.config));
+        write!(out, "{}", file.map(|(_, rules)| rules).unwrap_or_default())?;
+        return Ok(Exit::Good.code());
+    }
     match (loaded, format) {
         (Ok(loaded), Format::Json) => {
             let json = match verb {
@@ -33,7 +44,9 @@ pub fn run(
                     files: loaded.files.clone(),
                     settings: shown(&loaded, changed).iter().map(ShownSetting::of).collect(),
                 })?,
-                ConfigVerb::Check | ConfigVerb::Schema => to_json(&Checked::good(&loaded))?,
+                ConfigVerb::Check | ConfigVerb::Schema | ConfigVerb::UdevRules => {
+                    to_json(&Checked::good(&loaded))?
+                }
             };
             writeln!(out, "{json}")?;
         }
@@ -41,11 +54,15 @@ pub fn run(
             ConfigVerb::Show { changed } => {
                 write!(out, "{}", config::to_toml(&shown(&loaded, changed)))?;
             }
-            ConfigVerb::Check | ConfigVerb::Schema => write!(out, "{}", good_text(&loaded))?,
+            ConfigVerb::Check | ConfigVerb::Schema | ConfigVerb::UdevRules => {
+                write!(out, "{}", good_text(&loaded))?;
+            }
         },
         (Err(problems), Format::Json) => {
             let json = match verb {
-                ConfigVerb::Check | ConfigVerb::Schema => to_json(&Checked::bad(&problems))?,
+                ConfigVerb::Check | ConfigVerb::Schema | ConfigVerb::UdevRules => {
+                    to_json(&Checked::bad(&problems))?
+                }
                 ConfigVerb::Show { .. } => to_json(&NotBegun::of(findings(&problems)))?,
             };
             writeln!(out, "{json}")?;

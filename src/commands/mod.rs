@@ -20,6 +20,7 @@ pub mod gid;
 pub mod guests;
 pub mod iface;
 pub mod import;
+pub mod initrd;
 pub mod metrics;
 pub mod migrate;
 pub mod name_rdma;

@@ -14,6 +14,7 @@ pub mod config_files;
 pub mod events;
 #[cfg(fuzzing)]
 pub mod fuzz;
+pub mod initrd;
 pub mod journal;
 mod kernel_log;
 pub mod link_events;

@@ -13,6 +13,8 @@ use std::{fs, io};
 use super::{clock, process};
 use crate::names::{Guid, IfName, PciAddress, PortNumber, VfNames};
 
+/// The file of the rules for names by port.
+pub const FILE: &str = "61-ibprov-names.rules";
 const RULES: &str = "/run/udev/rules.d/61-ibprov-names.rules";
 /// Where ibprov has written .link files for this in former releases.
 const LINKS: &str = "/run/systemd/network";

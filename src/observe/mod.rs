@@ -13,7 +13,7 @@ pub mod iface;
 pub mod interface_manager;
 pub mod ipoib;
 pub mod link;
-mod modprobe;
+pub mod modprobe;
 mod modules;
 pub mod node_desc;
 mod pci;

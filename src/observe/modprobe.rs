@@ -39,6 +39,35 @@ const DIRS: [&str; 5] = [
     "/lib/modprobe.d",
 ];
 
+/// What the files of modprobe.d below `root` say of modules that `is_meant` names, one
+/// directive each, words separated by one space.
+#[must_use]
+pub fn directives(root: &Root, is_meant: impl Fn(&str) -> bool) -> BTreeSet<String> {
+    let mut said = BTreeSet::new();
+    for dir in DIRS {
+        for name in root.list_or_empty(dir).unwrap_or_default() {
+            if name.ends_with(".conf")
+                && let Ok(text) = root.text(&format!("{dir}/{name}"), 1 << 20)
+            {
+                said.extend(directives_of(&text, &is_meant));
+            }
+        }
+    }
+    said
+}
+
+/// The same of the text of one file (`modprobe.d(5)`).
+pub fn directives_of(text: &str, is_meant: impl Fn(&str) -> bool) -> Vec<String> {
+    let joined = text.replace("\\\n", " ");
+    let of_line = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (what, module) = (words.first()?, words.get(1)?);
+        let counts = ["options", "install", "blacklist", "softdep"].contains(what);
+        (counts && is_meant(&module.replace('-', "_"))).then(|| words.join(" "))
+    };
+    joined.lines().filter_map(of_line).collect()
+}
+
 impl ModprobeRules {
     /// Read them under `root`.
     #[must_use]

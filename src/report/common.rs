@@ -50,6 +50,8 @@ pub enum Kind {
     CheckExplain,
     /// `ibprov check --fleet`.
     CheckFleet,
+    /// `ibprov check --initrd`.
+    CheckInitrd,
     /// `ibprov collect`.
     Collect,
     /// `ibprov gid`.
@@ -147,6 +149,12 @@ codes! {
     NoSuchGid = "no-such-gid",
     /// A configured module is not loaded.
     ModuleNotLoaded = "module-not-loaded",
+    /// An initramfs image lacks a module that the ports need.
+    InitrdWithoutModule = "initrd-without-module",
+    /// An initramfs image has other options of modules than the host.
+    InitrdOptionsDiffer = "initrd-options-differ",
+    /// An initramfs image gives interfaces other names than the configuration.
+    InitrdNamesDiffer = "initrd-names-differ",
     /// A step failed.
     StepFailed = "step-failed",
     /// A signal ended the run before its time.

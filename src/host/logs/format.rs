@@ -2,7 +2,7 @@
 
 /// What a stream is, by its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Magic {
+pub(in crate::host) enum Magic {
     Text,
     /// UTF-8 with the mark that Windows puts before it.
     Marked,
@@ -17,7 +17,7 @@ pub(super) enum Magic {
 }
 
 impl Magic {
-    pub(super) fn of(head: &[u8]) -> Self {
+    pub(in crate::host) fn of(head: &[u8]) -> Self {
         let is = |magic: &[u8]| head.starts_with(magic);
         if is(&[0x1f, 0x8b]) {
             Self::Gzip

@@ -10,8 +10,8 @@
 //! name is used but to be printed, nothing is unpacked under its name, and no header
 //! decides how much memory is taken.
 
-mod format;
-mod program;
+pub(super) mod format;
+pub(super) mod program;
 mod tarball;
 mod wide;
 

@@ -12,7 +12,7 @@ use super::super::{answer, process};
 
 /// A running program's output.
 #[derive(Debug)]
-pub(super) struct Piped {
+pub(in crate::host) struct Piped {
     stream: process::Streaming,
     program: String,
 }
@@ -25,7 +25,7 @@ const MEMORY: u64 = 256 << 20;
 const JOURNAL_MEMORY: u64 = 768 << 20;
 
 /// What `program` expands `packed` to.
-pub(super) fn expander(program: &str, packed: File) -> Result<Piped, String> {
+pub(in crate::host) fn expander(program: &str, packed: File) -> Result<Piped, String> {
     let args: &[&str] = match program {
         "xz" => &["-dc", "--threads=1", "--memlimit-decompress=100MiB"],
         "zstd" => &["-dc", "--memory=100MiB"],

@@ -1,0 +1,31 @@
+#!/bin/bash
+# dracut's module for an initramfs that needs an InfiniBand port, as for a root file system
+# over IPoIB, iSER or SRP. It brings the modules, their options and the names of interfaces;
+# ibprov itself runs when the root file system is there. Included only where
+# dracut.conf(5) asks for it: add_dracutmodules+=" ibprov "
+
+check() {
+	require_binaries ibprov || return 1
+	return 255
+}
+
+depends() {
+	echo udev-rules kernel-modules
+}
+
+installkernel() {
+	# Those of which a kernel has none are left out.
+	hostonly='' instmods -o mlx5_core mlx5_ib mlx4_core mlx4_ib
+	hostonly='' instmods ib_ipoib
+}
+
+install() {
+	# Not only with hostonly, as dracut does: an option may change a port's type.
+	inst_multiple -o "/etc/modprobe.d/*.conf"
+	inst_multiple -o 60-rdma-persistent-naming.rules
+	# Nothing loads it by itself.
+	mkdir -p "$initdir/etc/modules-load.d" "$initdir/etc/udev/rules.d"
+	echo ib_ipoib >"$initdir/etc/modules-load.d/ibprov.conf"
+	ibprov config udev-rules >"$initdir/etc/udev/rules.d/61-ibprov-names.rules" ||
+		dfatal "ibprov: the configuration has errors: run ibprov config check"
+}

@@ -1,0 +1,409 @@
+//! `ibprov check --initrd`: whether an initramfs image has what the ports of this host need,
+//! for nodes that need a port before the root file system is mounted.
+
+use std::collections::BTreeSet;
+use std::io::Write as _;
+
+use serde::Serialize;
+
+use crate::apply::boot;
+use crate::cli::{CheckArgs, Format};
+use crate::config::Config;
+use crate::host::initrd::{self, Image};
+use crate::host::{Root, persistent_names};
+use crate::names::{IB_DRIVERS, rdma_half_of};
+use crate::observe::{Observer, modprobe};
+use crate::report::advice::Advice;
+use crate::report::common::{Code, Exit, Finding, Kind, Report, Severity, to_json};
+
+/// Compare the image that `args` names with the host below `root`.
+///
+/// # Errors
+/// The image cannot be read; standard output is gone.
+pub fn run(args: &CheckArgs, config: &Config, root: &Root, format: Format) -> anyhow::Result<u8> {
+    let Some(path) = &args.initrd else { anyhow::bail!("no image is named") };
+    let image = initrd::read(path, is_text).map_err(|why| anyhow::anyhow!("{why}"))?;
+    let report = judge(&path.display().to_string(), &image, config, root);
+    match format {
+        Format::Text => write!(std::io::stdout(), "{}", report.to_text())?,
+        Format::Json => writeln!(std::io::stdout(), "{}", to_json(&report)?)?,
+    }
+    Ok(report.exit_code())
+}
+
+/// Directories of an image, with or without `usr/` and `usr/local/` before.
+fn below<'p>(path: &'p str, dir: &str) -> Option<&'p str> {
+    let path = ["usr/local/", "usr/", "etc/", "run/"]
+        .iter()
+        .find_map(|top| path.strip_prefix(top))
+        .unwrap_or(path);
+    path.strip_prefix("lib/").unwrap_or(path).strip_prefix(dir)
+}
+
+fn is_text(path: &str) -> bool {
+    below(path, "modprobe.d/").is_some()
+        || below(path, "udev/rules.d/").is_some()
+        || below(path, "modules/").is_some_and(|rest| rest.ends_with("/modules.builtin"))
+}
+
+/// What an image has of what is needed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct InitrdReport {
+    /// The image.
+    image: String,
+    /// The kernels for which it has modules.
+    kernels: Vec<String>,
+    /// Each module that the ports need.
+    modules: Vec<NeededModule>,
+    /// What modprobe.d says of these modules, on the host.
+    options: Vec<Line>,
+    /// The udev rules that give interfaces their names, after the configuration.
+    naming_rules: Vec<Line>,
+    /// What is not as it must be.
+    #[serde(skip)]
+    findings: Vec<Finding>,
+}
+
+/// A module.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct NeededModule {
+    /// Its name.
+    name: String,
+    /// The kernel that it is for.
+    kernel: String,
+    /// Whether the image has it, or the kernel has it built in.
+    present: bool,
+}
+
+/// A line of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Line {
+    /// The line.
+    text: String,
+    /// Where it is.
+    place: Place,
+}
+
+/// Where a line is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+enum Place {
+    /// On the host and in the image.
+    Both,
+    /// The image has not it.
+    OnlyHost,
+    /// The host has not it any more.
+    OnlyImage,
+}
+
+fn compared(host: &BTreeSet<String>, image: &BTreeSet<String>) -> Vec<Line> {
+    let place = |text: &String| match (host.contains(text), image.contains(text)) {
+        (true, true) => Place::Both,
+        (true, false) => Place::OnlyHost,
+        (false, _) => Place::OnlyImage,
+    };
+    host.union(image).map(|text| Line { text: text.clone(), place: place(text) }).collect()
+}
+
+fn judge(name: &str, image: &Image, config: &Config, root: &Root) -> InitrdReport {
+    let drivers = drivers(root, image);
+    let mut needed: Vec<&str> = Vec::new();
+    for driver in &drivers {
+        needed.push(driver);
+        needed.extend(rdma_half_of(driver));
+    }
+    needed.push("ib_ipoib");
+    let is_meant = |module: &str| needed.contains(&module);
+    let mut findings = Vec::new();
+    let kernels = kernels(image);
+    let mut modules = Vec::new();
+    for kernel in &kernels {
+        let has = modules_of(image, kernel);
+        for module in &needed {
+            let present = has.contains(*module);
+            modules.push(NeededModule {
+                name: (*module).to_owned(),
+                kernel: kernel.clone(),
+                present,
+            });
+            if !present {
+                let message =
+                    format!("the image has not the module {module} for the kernel {kernel}");
+                findings.push(
+                    Finding::error(Code::InitrdWithoutModule, message)
+                        .about(module)
+                        .advise([rebuild()]),
+                );
+            }
+        }
+    }
+    if kernels.is_empty() {
+        let message = "the image has no modules of a kernel";
+        findings.push(
+            Finding::error(Code::InitrdWithoutModule, message).about(name).advise([rebuild()]),
+        );
+    }
+    let of_image = |dir: &str| {
+        let texts =
+            image.iter().filter(|(path, _)| below(path, dir).is_some_and(|f| !f.contains('/')));
+        texts.filter_map(|(path, text)| Some((path.clone(), text.clone()?))).collect::<Vec<_>>()
+    };
+    let said: BTreeSet<String> = of_image("modprobe.d/")
+        .iter()
+        .filter(|(path, _)| path.ends_with(".conf"))
+        .flat_map(|(_, text)| modprobe::directives_of(text, is_meant))
+        .collect();
+    let options = compared(&modprobe::directives(root, is_meant), &said);
+    let rules = persistent_names::file(&boot::names(config));
+    let is_rule = |line: &&str| !line.starts_with('#') && !line.is_empty();
+    let wanted: BTreeSet<String> = rules
+        .iter()
+        .flat_map(|(_, text)| text.lines().filter(is_rule))
+        .map(str::to_owned)
+        .collect();
+    let given: BTreeSet<String> = of_image("udev/rules.d/")
+        .iter()
+        .flat_map(|(path, text)| {
+            // Of other files only what is the same counts: they are the distribution's.
+            let ours = path.ends_with(persistent_names::FILE);
+            let lines = text.lines().filter(is_rule).map(str::to_owned);
+            lines.filter(|line| ours || wanted.contains(line)).collect::<Vec<_>>()
+        })
+        .collect();
+    let naming_rules = compared(&wanted, &given);
+    for (lines, code, what) in [
+        (&options, Code::InitrdOptionsDiffer, "modprobe.d"),
+        (&naming_rules, Code::InitrdNamesDiffer, "the names of interfaces"),
+    ] {
+        for line in lines {
+            let message = match line.place {
+                Place::Both => continue,
+                Place::OnlyHost => format!("{what}: the image has not the line: {}", line.text),
+                Place::OnlyImage => format!("{what}: only the image has the line: {}", line.text),
+            };
+            findings.push(Finding::warning(code, message).about(name).advise([rebuild()]));
+        }
+    }
+    InitrdReport { image: name.to_owned(), kernels, modules, options, naming_rules, findings }
+}
+
+fn rebuild() -> Advice {
+    Advice::permanent(
+        "build the image again with ibprov's module (INITRAMFS in ibprov(8)): update-initramfs -u, or dracut -f",
+    )
+}
+
+/// The drivers of this host's HCAs; of a tree without devices, those that the image has.
+fn drivers(root: &Root, image: &Image) -> Vec<&'static str> {
+    let functions = Observer::new(root).look_at_pfs().functions;
+    let of_host = functions.iter().filter(|f| f.physfn.is_none()).filter_map(|f| f.ib_driver);
+    let mut drivers: Vec<&'static str> = of_host.collect();
+    if drivers.is_empty() {
+        let kernels = kernels(image);
+        let has = |driver: &&str| kernels.iter().any(|k| modules_of(image, k).contains(*driver));
+        drivers.extend(IB_DRIVERS.iter().filter(|driver| has(driver)));
+    }
+    if drivers.is_empty() {
+        drivers.push(IB_DRIVERS[0]);
+    }
+    drivers.sort_unstable();
+    drivers.dedup();
+    drivers
+}
+
+/// The kernels for which there are modules.
+fn kernels(image: &Image) -> Vec<String> {
+    let of = |path: &String| {
+        let (kernel, rest) = below(path, "modules/")?.split_once('/')?;
+        rest.contains(".ko").then(|| kernel.to_owned())
+    };
+    image.keys().filter_map(of).collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// The modules for `kernel`, and what is built into it.
+fn modules_of(image: &Image, kernel: &str) -> BTreeSet<String> {
+    let of_kernel = |path: &str| {
+        let (k, rest) = below(path, "modules/")?.split_once('/')?;
+        (k == kernel).then(|| rest.to_owned())
+    };
+    let module = |file: &str| {
+        let file = file.rsplit('/').next().unwrap_or(file);
+        let name = ["", ".gz", ".xz", ".zst"]
+            .iter()
+            .find_map(|packed| file.strip_suffix(&format!(".ko{packed}")))?;
+        Some(name.replace('-', "_"))
+    };
+    let mut all = BTreeSet::new();
+    for (path, text) in image {
+        let Some(rest) = of_kernel(path) else { continue };
+        match text {
+            Some(text) if rest == "modules.builtin" => all.extend(text.lines().filter_map(module)),
+            _ => all.extend(module(&rest)),
+        }
+    }
+    all
+}
+
+/// How an image stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum InitrdVerdict {
+    /// It has all.
+    Complete,
+    /// It has the modules; options or names are not those of the host.
+    Differs,
+    /// A module is missing.
+    Incomplete,
+}
+
+impl Report for InitrdReport {
+    const KIND: Kind = Kind::CheckInitrd;
+    type Verdict = InitrdVerdict;
+    type Finding = Finding;
+
+    fn verdict(&self) -> InitrdVerdict {
+        match self.findings.iter().map(|f| f.severity).min() {
+            Some(Severity::Error) => InitrdVerdict::Incomplete,
+            Some(_) => InitrdVerdict::Differs,
+            None => InitrdVerdict::Complete,
+        }
+    }
+
+    fn exit_code(&self) -> u8 {
+        match self.verdict() {
+            InitrdVerdict::Complete => Exit::Good.code(),
+            InitrdVerdict::Differs => Exit::Exceptions.code(),
+            InitrdVerdict::Incomplete => Exit::NotReady.code(),
+        }
+    }
+
+    fn findings(&self) -> Vec<Finding> {
+        self.findings.clone()
+    }
+}
+
+impl InitrdReport {
+    fn to_text(&self) -> String {
+        let mut lines = vec![match self.verdict() {
+            InitrdVerdict::Complete => {
+                format!("{}: has what the ports of this host need", self.image)
+            }
+            InitrdVerdict::Differs => format!("{}: differs from this host", self.image),
+            InitrdVerdict::Incomplete => format!("{}: NOT COMPLETE", self.image),
+        }];
+        for kernel in &self.kernels {
+            let of = self.modules.iter().filter(|m| m.kernel == *kernel);
+            let word = |m: &NeededModule| match m.present {
+                true => m.name.clone(),
+                false => format!("{} (missing)", m.name),
+            };
+            lines.push(format!(
+                "  kernel {kernel}: {}",
+                of.map(word).collect::<Vec<_>>().join(", ")
+            ));
+        }
+        for (what, all) in
+            [("lines of modprobe.d", &self.options), ("naming rules", &self.naming_rules)]
+        {
+            let same = all.iter().filter(|line| line.place == Place::Both).count();
+            lines.push(format!("  {what}: {same} of {} are in both", all.len()));
+        }
+        for finding in &self.findings {
+            lines.push(format!("{}: {}", finding.severity, finding.message));
+        }
+        if !self.findings.is_empty() {
+            lines.push(format!("do: {}", rebuild().text));
+        }
+        lines.into_iter().map(|line| line + "\n").collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn image(files: &[(&str, Option<&str>)]) -> Image {
+        files.iter().map(|(path, text)| ((*path).to_owned(), text.map(str::to_owned))).collect()
+    }
+
+    const MODULES: [(&str, Option<&str>); 3] = [
+        ("usr/lib/modules/6.1/kernel/drivers/net/mlx5_core.ko", None),
+        ("usr/lib/modules/6.1/kernel/mlx5_ib.ko.zst", None),
+        (
+            "usr/lib/modules/6.1/modules.builtin",
+            Some("kernel/drivers/infiniband/ulp/ipoib/ib_ipoib.ko\n"),
+        ),
+    ];
+
+    fn judged(image: &Image, config: &str, tree: &[(&str, &str)]) -> (InitrdVerdict, Vec<String>) {
+        let dir = tempfile::tempdir().expect("a folder");
+        for (path, text) in tree {
+            let path = dir.path().join(path);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+            std::fs::write(path, text).expect("written");
+        }
+        std::fs::create_dir_all(dir.path().join("etc/ibprov")).expect("made");
+        std::fs::write(dir.path().join("etc/ibprov/ibprov.toml"), config).expect("written");
+        let root = Root::copy_at(dir.path()).expect("a tree");
+        let loaded = crate::config::load(&root, None).expect("valid");
+        let report = judge("image", image, &loaded.config, &root);
+        (report.verdict(), report.findings().into_iter().map(|f| f.message).collect())
+    }
+
+    #[test]
+    fn modules_are_found_wherever_they_are() {
+        assert_eq!(judged(&image(&MODULES), "", &[]), (InitrdVerdict::Complete, vec![]));
+        for missing in 1..3 {
+            let mut files = MODULES.to_vec();
+            files.remove(missing);
+            let (verdict, said) = judged(&image(&files), "", &[]);
+            assert_eq!(verdict, InitrdVerdict::Incomplete, "{said:?}");
+            assert_eq!(said.len(), 1, "{said:?}");
+        }
+        let (verdict, said) = judged(&image(&[("init", None)]), "", &[]);
+        assert_eq!(verdict, InitrdVerdict::Incomplete);
+        assert_eq!(said, ["the image has no modules of a kernel"]);
+    }
+
+    #[test]
+    fn options_are_compared_both_ways() {
+        let host = [(
+            "etc/modprobe.d/site.conf",
+            "options mlx5-core \\\n  debug_mask=1\noptions dummy x=1\n",
+        )];
+        let (verdict, said) = judged(&image(&MODULES), "", &host);
+        assert_eq!(verdict, InitrdVerdict::Differs);
+        assert_eq!(
+            said,
+            ["modprobe.d: the image has not the line: options mlx5-core debug_mask=1"]
+        );
+        let mut files = MODULES.to_vec();
+        files.push(("etc/modprobe.d/site.conf", Some("options mlx5-core debug_mask=1\n")));
+        assert_eq!(judged(&image(&files), "", &host).0, InitrdVerdict::Complete);
+        let (verdict, said) = judged(&image(&files), "", &[]);
+        assert_eq!(verdict, InitrdVerdict::Differs);
+        assert_eq!(
+            said,
+            ["modprobe.d: only the image has the line: options mlx5-core debug_mask=1"]
+        );
+    }
+
+    #[test]
+    fn names_of_interfaces_are_those_of_the_configuration() {
+        let config = "[[interface]]\nmatch.pci = \"0000:01:00.0\"\nname = \"fabric0\"\n";
+        let (verdict, said) = judged(&image(&MODULES), config, &[]);
+        assert_eq!(verdict, InitrdVerdict::Differs);
+        assert!(said[0].contains("NAME=\"fabric0\""), "{said:?}");
+        let rules = "ACTION!=\"remove\", SUBSYSTEM==\"net\", ATTR{type}==\"32\", SUBSYSTEMS==\"pci\", KERNELS==\"0000:01:00.0\", NAME=\"fabric0\"\n";
+        let mut files = MODULES.to_vec();
+        files.push(("usr/lib/udev/rules.d/61-ibprov-names.rules", Some(rules)));
+        assert_eq!(judged(&image(&files), config, &[]).0, InitrdVerdict::Complete);
+        // A name that the configuration does not give any more.
+        assert_eq!(judged(&image(&files), "", &[]).0, InitrdVerdict::Differs);
+    }
+}
