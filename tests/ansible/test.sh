@@ -211,6 +211,19 @@ drift() {
 }
 check "what would change is what changes" drift
 
+# --- a node with openibd
+migrate() {
+	inside n1 systemctl --quiet disable ibprov.service || return 1
+	inside n1 sh -c 'printf "[Unit]\nDefaultDependencies=no\nAfter=local-fs.target\nBefore=network.target\n[Service]\nType=oneshot\nExecStart=/bin/true\n[Install]\nWantedBy=sysinit.target\n" >/usr/lib/systemd/system/openibd.service && systemctl --quiet enable openibd.service' || return 1
+	play -e ibprov_migrate=true --check || return 1
+	[ "$(recap n1 changed)" = 1 ] && inside n1 test -e /etc/systemd/system/sysinit.target.wants/openibd.service || return 1
+	play -e ibprov_migrate=true || return 1
+	! inside n1 test -e /etc/systemd/system/sysinit.target.wants/openibd.service || return 1
+	# shellcheck disable=SC2086 # a command and its words
+	inside n1 $is_enabled && play -e ibprov_migrate=true && all_have changed 0
+}
+check "a node with openibd is migrated, once" migrate
+
 # --- a node that is not ready
 not_ready() {
 	printf '[[port]]\nrdma = "mlx5_9"\n' | inside n2 sh -c 'cat >/etc/ibprov/ibprov.d/60-port.toml'
