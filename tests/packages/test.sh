@@ -47,6 +47,7 @@ check "two builds of one commit are byte-identical" same
 # --- what is in them
 deb=$(ls "$first"/ibprov_*.deb) dbgsym=$(ls "$first"/ibprov-dbgsym_*.deb)
 rpm=$(ls "$first"/ibprov-"$version"*.rpm) debuginfo=$(ls "$first"/ibprov-debuginfo-*.rpm)
+mkdir "$work/open"
 for package in "$deb" "$dbgsym"; do dpkg-deb -x "$package" "$work/open/${package##*/}"; done
 for package in "$rpm" "$debuginfo"; do
 	mkdir -p "$work/open/${package##*/}"

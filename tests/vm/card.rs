@@ -202,6 +202,7 @@ fn on_the_real_driver_vfs_without_names_are_numbered_in_their_order() {
 /// Whichever PF comes first, the VFs of that with the lowest address have the lowest
 /// numbers.
 #[test]
+#[ignore = "three boots of one machine"]
 fn on_the_real_driver_pfs_take_turns_by_their_addresses() {
     let guest = boot("card_order");
     guest.assert_success();

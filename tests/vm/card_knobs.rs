@@ -60,6 +60,7 @@ fn wrong(guest: &Outcome, name: &str) -> Vec<(u64, String)> {
 }
 
 #[test]
+#[ignore = "of the card itself: minutes"]
 fn the_real_drivers_live_through_every_knob() {
     let guest = knobs();
     assert_sound(&guest);
@@ -71,6 +72,7 @@ fn the_real_drivers_live_through_every_knob() {
 }
 
 #[test]
+#[ignore = "of the card itself: minutes"]
 fn the_real_driver_shows_what_the_card_says_of_itself() {
     let guest = knobs();
     let booted = booted(&guest);
@@ -99,6 +101,7 @@ fn the_real_driver_shows_what_the_card_says_of_itself() {
 }
 
 #[test]
+#[ignore = "of the card itself: minutes"]
 fn the_real_driver_gives_the_pages_that_it_is_asked_for() {
     let guest = knobs();
     let booted = booted(&guest);
@@ -109,6 +112,7 @@ fn the_real_driver_gives_the_pages_that_it_is_asked_for() {
 
 /// A capability with no VFs is to the kernel as none.
 #[test]
+#[ignore = "of the card itself: minutes"]
 fn a_card_with_totalvfs_0_has_no_sriov() {
     let booted = booted(&knobs());
     assert!(booted.contains_key(&format!("{PLANNED} sriov_totalvfs")));
@@ -116,6 +120,7 @@ fn a_card_with_totalvfs_0_has_no_sriov() {
 }
 
 #[test]
+#[ignore = "of the card itself: minutes"]
 fn product_data_is_read_slowly_not_at_all_or_is_not_there() {
     let guest = knobs();
     let text = guest.file("booted");
@@ -136,6 +141,7 @@ fn product_data_is_read_slowly_not_at_all_or_is_not_there() {
 }
 
 #[test]
+#[ignore = "of the card itself: minutes"]
 fn status_names_the_port_without_an_sm() {
     let guest = knobs();
     let status = guest.json("booted.json");
@@ -146,6 +152,7 @@ fn status_names_the_port_without_an_sm() {
 }
 
 #[test]
+#[ignore = "of the card itself: minutes"]
 fn guids_that_firmware_drops_or_refuses_are_named() {
     let guest = knobs();
     assert_exit(&guest, "dropped", 3);
@@ -162,6 +169,7 @@ fn guids_that_firmware_drops_or_refuses_are_named() {
 }
 
 #[test]
+#[ignore = "of the card itself: minutes"]
 fn policies_that_firmware_drops_or_refuses_are_named() {
     let guest = knobs();
     assert_exit(&guest, "no-policy", 3);
@@ -176,6 +184,7 @@ fn policies_that_firmware_drops_or_refuses_are_named() {
 }
 
 #[test]
+#[ignore = "of the card itself: minutes"]
 fn a_vf_with_stale_guids_is_never_called_right() {
     let guest = knobs();
     assert_exit(&guest, "stale", 3);
@@ -187,6 +196,7 @@ fn a_vf_with_stale_guids_is_never_called_right() {
 }
 
 #[test]
+#[ignore = "of the card itself: minutes"]
 fn a_vf_whose_probe_is_not_answered_or_has_no_pages_is_named() {
     let guest = knobs();
     assert_exit(&guest, "unanswered", 3);
@@ -203,6 +213,7 @@ fn a_vf_whose_probe_is_not_answered_or_has_no_pages_is_named() {
 }
 
 #[test]
+#[ignore = "of the card itself: minutes"]
 fn slow_commands_take_their_time() {
     let text = knobs().stdout();
     assert!(took(&text, "slow.state") >= 700, "{text}");
@@ -210,6 +221,7 @@ fn slow_commands_take_their_time() {
 }
 
 #[test]
+#[ignore = "of the card itself: minutes"]
 fn after_a_fatal_syndrome_the_real_driver_recovers_and_the_plan_is_had() {
     let guest = knobs();
     let health = guest.file("health");
@@ -235,12 +247,14 @@ fn after_a_fatal_syndrome_the_real_driver_recovers_and_the_plan_is_had() {
 }
 
 #[test]
+#[ignore = "of the card itself: minutes"]
 fn a_syndrome_alone_does_not_reset_the_card() {
     let guest = knobs();
     assert_eq!(guest.file("not-reset"), "reset 0\n");
 }
 
 #[test]
+#[ignore = "of the card itself: minutes"]
 fn status_and_check_name_a_card_that_is_gone() {
     let guest = knobs();
     let text = guest.stdout();
@@ -255,6 +269,7 @@ fn status_and_check_name_a_card_that_is_gone() {
 }
 
 #[test]
+#[ignore = "of the card itself: minutes"]
 fn status_and_check_end_with_a_card_that_never_answers() {
     let guest = knobs();
     let text = guest.stdout();

@@ -50,6 +50,7 @@ fn before_and_after_every_step() {
 }
 
 #[test]
+#[ignore = "the steps of vf_kills once more"]
 fn before_and_after_every_step_by_the_vendors_files() {
     assert_every_step(&boot("vf_kills_ofed"));
 }
