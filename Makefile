@@ -58,12 +58,17 @@ install:
 	install -d $(DESTDIR)$(PREFIX)/share/doc/ibprov/examples
 	install -m 755 docs/examples/libvirt-qemu-hook $(DESTDIR)$(PREFIX)/share/doc/ibprov/examples/
 	install -m 644 $(wildcard docs/examples/*.toml docs/examples/*.conf) $(DESTDIR)$(PREFIX)/share/doc/ibprov/examples/
+	install -d $(DESTDIR)$(PREFIX)/share/doc/ibprov/prometheus $(DESTDIR)$(PREFIX)/share/doc/ibprov/ansible
+	install -m 644 packaging/prometheus/ibprov* $(DESTDIR)$(PREFIX)/share/doc/ibprov/prometheus/
+	cp -R packaging/ansible/README.md packaging/ansible/site.yml packaging/ansible/roles $(DESTDIR)$(PREFIX)/share/doc/ibprov/ansible/
 	install -m 644 packaging/ibprov.toml $(DESTDIR)$(PREFIX)/lib/ibprov/
 	install -m 755 packaging/host $(DESTDIR)$(PREFIX)/lib/ibprov/
 	install -d $(DESTDIR)$(PREFIX)/lib/dracut/modules.d/90ibprov $(DESTDIR)$(PREFIX)/share/initramfs-tools/hooks
 	install -m 755 packaging/dracut/90ibprov/module-setup.sh $(DESTDIR)$(PREFIX)/lib/dracut/modules.d/90ibprov/
 	install -m 755 packaging/initramfs-tools/ibprov $(DESTDIR)$(PREFIX)/share/initramfs-tools/hooks/
 	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system-preset $(DESTDIR)$(PREFIX)/lib/systemd/catalog
+	install -d "$(DESTDIR)$(PREFIX)/lib/systemd/system/opensm@.service.d"
+	install -m 644 packaging/opensm@.conf "$(DESTDIR)$(PREFIX)/lib/systemd/system/opensm@.service.d/50-ibprov.conf"
 	install -m 644 packaging/90-ibprov.preset $(DESTDIR)$(PREFIX)/lib/systemd/system-preset/
 	install -m 644 packaging/ibprov.catalog $(DESTDIR)$(PREFIX)/lib/systemd/catalog/
 	install -d $(DESTDIR)$(PREFIX)/share/ibprov/schema

@@ -108,6 +108,7 @@ Boot (run by ibprov's units):
 
 Configuration:
   config       Check or show the configuration, or print its schema
+  consumers    List what uses InfiniBand at boot, and order it after the ports
   migrate      Hand the node over from openibd and its scripts, or back
   import       Convert another tool's configuration
   schema       Print the JSON schema of a report
@@ -208,6 +209,16 @@ Examples:
   ibprov collect --anonymize              names and addresses are replaced
   ibprov check --log ibprov-collect.tar.gz   what check says on the host")]
     Collect(CollectArgs),
+    /// List what uses InfiniBand at boot, and order it after the ports
+    #[command(after_help = "\
+Exit codes: 0 each unit comes after the ports, or the drop-ins were removed; 1 one does not, or
+something would change; 2 could not begin; 3 a drop-in could not be written.
+
+Examples:
+  ibprov consumers                     mounts, job and storage services, with their order
+  ibprov consumers --install --dry-run the drop-ins that are missing
+  ibprov consumers --install           write them")]
+    Consumers(ConsumersArgs),
     /// Check or show the configuration, or print its schema
     #[command(after_help = "Exit codes: 0 the configuration is valid; 2 it has errors.")]
     Config {
@@ -495,6 +506,20 @@ pub struct CheckArgs {
     /// Explain a diagnosis, or list them all
     #[arg(long, value_name = "CODE", num_args = 0..=1, default_missing_value = "", conflicts_with = "log")]
     pub explain: Option<String>,
+}
+
+/// What `consumers` takes.
+#[derive(Debug, Clone, Args)]
+pub struct ConsumersArgs {
+    /// Write the drop-ins that are missing
+    #[arg(long, conflicts_with = "remove")]
+    pub install: bool,
+    /// Remove the drop-ins that --install has written
+    #[arg(long)]
+    pub remove: bool,
+    /// Only show what would be written or removed
+    #[arg(long)]
+    pub dry_run: bool,
 }
 
 /// What `collect` takes.

@@ -120,6 +120,9 @@ fn run(cli: &Cli) -> anyhow::Result<u8> {
     if let Verb::Gid(args) = &cli.verb {
         return commands::gid::run(args, &root, common.format);
     }
+    if let Verb::Consumers(args) = &cli.verb {
+        return commands::consumers::run(args, &root, common);
+    }
     // It judges the configuration as it would be.
     if let Verb::Migrate(args) = &cli.verb {
         return commands::migrate::run(args, &root, common);
@@ -133,6 +136,7 @@ fn run(cli: &Cli) -> anyhow::Result<u8> {
     match (&cli.verb, loaded) {
         (
             Verb::Collect(_)
+            | Verb::Consumers(_)
             | Verb::Completions { .. }
             | Verb::Gid(_)
             | Verb::Schema { .. }

@@ -15,6 +15,7 @@ pub mod check_host;
 pub mod collect;
 pub mod completions;
 pub mod config;
+pub mod consumers;
 pub mod fleet;
 pub mod gid;
 pub mod guests;

@@ -22,7 +22,9 @@ pub struct Judged {
 }
 
 /// What a unit needs the netdevs for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
 pub enum Need {
     /// Sets interfaces up once and never again: what is not there stays down.
     NetworkOnce,
@@ -36,13 +38,15 @@ pub enum Need {
     Guests,
     /// A storage or job service that uses the fabric.
     Service,
+    /// Starts containers, which may be given RDMA devices.
+    Containers,
 }
 
 impl Need {
     /// Too early is a failure, not only a delay.
     #[must_use]
     pub const fn is_hard(self) -> bool {
-        !matches!(self, Self::NetworkHotplug | Self::WaitOnline)
+        !matches!(self, Self::NetworkHotplug | Self::WaitOnline | Self::Containers)
     }
 
     /// What is wrong with coming too early, as a half sentence.
@@ -59,6 +63,7 @@ impl Need {
             Self::Mount => "the mount fails or hangs",
             Self::Guests => "a guest fails to start without its VF",
             Self::Service => "the service fails, or runs without the fabric",
+            Self::Containers => "a container that is given an RDMA device may start without it",
         }
     }
 }
@@ -174,7 +179,9 @@ pub fn need(unit: &Unit, role_of: RoleOf) -> Option<Need> {
         "libvirtd" | "virtqemud" | "libvirt-guests" | "ibprov-guests" => Need::Guests,
         "slurmd" | "lnet" | "lustre" | "lustre-client" | "gpfs" | "weka-agent" | "pbs"
         | "pbs_mom" | "opensm" | "opensmd" | "opafm" | "srp_daemon" => Need::Service,
-        _ if stem.starts_with("beegfs-") => Need::Service,
+        "nvidia-fabricmanager" | "ibacm" => Need::Service,
+        "kubelet" | "docker" | "containerd" | "crio" => Need::Containers,
+        _ if stem.starts_with("beegfs-") || stem.starts_with("opensm@") => Need::Service,
         _ => return None,
     })
 }

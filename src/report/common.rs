@@ -48,6 +48,8 @@ pub enum Kind {
     Check,
     /// `ibprov check --explain`.
     CheckExplain,
+    /// `ibprov consumers`.
+    Consumers,
     /// `ibprov check --fleet`.
     CheckFleet,
     /// `ibprov check --initrd`.
@@ -149,6 +151,8 @@ codes! {
     NoSuchGid = "no-such-gid",
     /// A configured module is not loaded.
     ModuleNotLoaded = "module-not-loaded",
+    /// A unit that uses InfiniBand is not ordered after the unit that brings it up.
+    OrderingMissing = "ordering-missing",
     /// An initramfs image lacks a module that the ports need.
     InitrdWithoutModule = "initrd-without-module",
     /// An initramfs image has other options of modules than the host.

@@ -10,6 +10,7 @@ mod boot;
 mod check;
 mod check_fleet;
 mod collect;
+mod consumers;
 mod host;
 mod iface;
 mod import;

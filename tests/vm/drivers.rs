@@ -91,7 +91,8 @@ fn a_plan_tells_each_difference_until_there_is_none() {
     }
     assert_eq!(exit("plan.half").as_deref(), Some("exit 1"));
     let unbound = vfs("plan.unbound");
-    let again = |line: &&String| line.contains("driver mlx5_core -> rebound (its node GUID is");
+    let again =
+        |line: &&String| line.contains("driver mlx5_core -> rebound (the node GUID of the VF is");
     assert_eq!(unbound.iter().filter(again).count(), 4, "{}", guest.file("plan.unbound"));
     let done = guest.file("plan.done");
     assert!(done.starts_with("PF 0000:01:00.0 mlx5_0"), "nothing but the plan: {done}");

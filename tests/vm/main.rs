@@ -41,6 +41,7 @@ mod online;
 mod plain;
 mod port_type;
 mod rdma_core;
+mod read_only;
 mod scale;
 mod seed;
 mod sick;

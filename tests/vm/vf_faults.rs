@@ -148,7 +148,7 @@ fn a_policy_that_the_firmware_drops_or_refuses_is_detected() {
     for pf in 0..2 {
         let wrong = wrong(&report, pf);
         assert_eq!(wrong.len(), 4, "{report:#}");
-        assert!(cause(wrong[0]).contains("policy"), "{:#}", wrong[0]);
+        assert!(cause(wrong[0]).contains("the link state is"), "{:#}", wrong[0]);
     }
     assert_exit(&guest, "policy-now", 0);
     assert_planned(&guest, "policy-now", "0200:0072");
@@ -172,6 +172,8 @@ fn a_pf_without_sr_iov_is_a_clear_error() {
     let guest = boot("vf_faults");
     assert_exit(&guest, "no-sriov", 3);
     let report = guest.json("no-sriov.json");
-    let error = report["unresolved"][0]["findings"][0]["message"].as_str().expect("error");
-    assert!(error.contains("SRIOV_EN=1"), "{error}");
+    let error = &report["unresolved"][0]["findings"][0];
+    assert_eq!(error["code"], "no-sriov", "{error:#}");
+    let remedy = error["advice"][0]["text"].as_str().expect("a remedy");
+    assert!(remedy.contains("SRIOV_EN=1"), "{error:#}");
 }

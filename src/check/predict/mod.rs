@@ -17,6 +17,7 @@ use super::evidence::Boot;
 use crate::report::finding::Finding;
 
 pub use findings::merge;
+pub use order::consumers;
 
 /// What follows from the host that was looked at; nothing if none was.
 #[must_use]

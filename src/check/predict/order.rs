@@ -15,18 +15,25 @@ pub(super) fn judge(host: &Host) -> Vec<Finding> {
     }
     let late = too_early(host);
     let Some(provider) = consumers::provider(&host.graph) else { return late };
-    let unproved: Vec<Judged> =
-        consumers::judge(&host.graph, stacks::network_role, |unit| host.fabric.is_used_by(unit))
-            .into_iter()
-            .filter(|j| j.need.is_hard() && needs_infiniband(host, j))
-            .filter(|j| !matches!(j.proof, Proof::Ordered(_)))
-            .collect();
+    let unproved: Vec<Judged> = consumers(host)
+        .into_iter()
+        .filter(|j| j.need.is_hard() && !matches!(j.proof, Proof::Ordered(_)))
+        .collect();
     let mut findings: Vec<Finding> = Vec::new();
     for judged in &unproved {
         merge(&mut findings, vec![finding(host, &provider.name, judged)]);
     }
     findings.extend(late);
     findings
+}
+
+/// The units of the next boot that need InfiniBand, each with what the order says of it.
+#[must_use]
+pub fn consumers(host: &Host) -> Vec<Judged> {
+    let uses = |unit: &Unit| host.fabric.is_used_by(unit);
+    let mut judged = consumers::judge(&host.graph, stacks::network_role, uses);
+    judged.retain(|judged| needs_infiniband(host, judged));
+    judged
 }
 
 /// True if this unit is known to need an InfiniBand netdev, not any network.
@@ -38,7 +45,7 @@ fn needs_infiniband(host: &Host, judged: &Judged) -> bool {
         }
         Need::Mount => is_over_infiniband(unit) || host.fabric.is_used_by(unit),
         Need::Guests => !host.autostart.is_empty(),
-        Need::Service => true,
+        Need::Service | Need::Containers => true,
         Need::WaitOnline => false,
     }
 }

@@ -22,7 +22,7 @@ const fn role(need: consumers::Need) -> Role {
         Need::WaitOnline => Role::Online,
         Need::Mount => Role::Mount,
         Need::Guests => Role::Guest,
-        Need::Service => Role::Consumer,
+        Need::Service | Need::Containers => Role::Consumer,
     }
 }
 

@@ -2,7 +2,12 @@
 # installed again is enabled as it was (dpkg keeps what was set until it is purged).
 install || fail "not installed"
 on /bin/systemctl enable ibprov-wait-online.service
+mkdir -p "$host/etc/ibprov"
+printf '[metrics]\nfile = "/var/lib/ibprov.prom"\n' >"$host/etc/ibprov/ibprov.toml"
+on /usr/sbin/ibprov metrics --output /var/lib/ibprov.prom || :
+[ -s "$host/var/lib/ibprov.prom" ] || fail "no metrics were written"
 remove || fail "not removed"
+[ ! -e "$host/var/lib/ibprov.prom" ] || fail "metrics are left"
 left=$(find "$host/etc/systemd" -name "*ibprov*" -o -name openibd.service)
 [ -z "$left" ] || fail "left: $left"
 vendor

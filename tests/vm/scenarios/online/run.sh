@@ -59,7 +59,7 @@ ip link set ib0 up
 ibprov wait-online --timeout 30s ib0 >/dev/null 2>&1 || echo "no carrier"
 ip addr flush dev ib0 scope global
 wait_online no-address --timeout 2s --address
-begin "address is missing" --address
+begin "no address" --address
 before=$(now)
 ip addr add 192.168.77.9/24 dev ib0
 end address-comes
@@ -67,7 +67,7 @@ end address-comes
 # The firmware does not answer any more, and then again: who asks it cannot be killed
 # meanwhile.
 ip addr flush dev ib0 scope global
-begin "address is missing" --address 0001:01:00.0
+begin "no address" --address 0001:01:00.0
 set_knob "0001:01:00.0/silent=1"
 until_said "has not reported the state of the port for"
 mv "$OUT/said" "$OUT/silent"

@@ -1,0 +1,325 @@
+//! `ibprov consumers`: which units of the next boot use InfiniBand, whether each comes after
+//! the ports, and the drop-ins that see to it.
+
+use std::io::Write as _;
+
+use serde::Serialize;
+
+use super::check_host;
+use crate::check::evidence::Boot;
+use crate::check::predict;
+use crate::cli::{Common, ConsumersArgs, Format};
+use crate::graph::consumers::{self, Need, Proof};
+use crate::host::lock::Locks;
+use crate::host::{Root, process, site_files};
+use crate::migrate::carry_out;
+use crate::names::PathState;
+use crate::report::advice::Advice;
+use crate::report::common::{Code, Exit, Finding, Kind, Report, Severity, not_read, to_json};
+use crate::report::migrate::Change;
+
+/// Where the drop-ins of a unit are.
+const UNITS: &str = "/etc/systemd/system";
+/// The drop-in that is ours.
+const NAME: &str = "50-ibprov-order.conf";
+/// Its first line. What differs from what is written is somebody else's by now.
+const FIRST: &str = "# Written by `ibprov consumers --install`; `--remove` takes it away.";
+/// The object of the lock of a run that changes something.
+const LOCK: &str = "consumers";
+
+/// List the units, or write or remove their drop-ins.
+///
+/// # Errors
+/// It cannot begin; standard output is gone.
+pub fn run(args: &ConsumersArgs, root: &Root, common: &Common) -> anyhow::Result<u8> {
+    let changes_host = (args.install || args.remove) && !args.dry_run;
+    if changes_host && root.is_live() && !process::is_root() {
+        anyhow::bail!(
+            "drop-ins below {UNITS} are files of root: use sudo, or --dry-run to see what would be changed"
+        );
+    }
+    let _lock = match changes_host && root.is_live() {
+        true => Some(
+            Locks::in_run()
+                .and_then(|locks| locks.try_take(LOCK))
+                .map_err(|e| anyhow::anyhow!("{e}"))?,
+        ),
+        false => None,
+    };
+    let mut report = look(root, common);
+    if args.install {
+        report.changes = installs(root, &report.consumers);
+    } else if args.remove {
+        let (changes, kept) = removals(root);
+        report.changes = changes;
+        report.problems.extend(kept);
+    }
+    if changes_host && !report.changes.is_empty() {
+        let (done, failed) = carry_out::carry_out(root, &report.changes);
+        report.applied = true;
+        let problems = site_files::reload(root);
+        let mut after = look(root, common);
+        after.changes = done;
+        after.applied = true;
+        after.problems.extend(report.problems.into_iter().filter(|p| p.code == Code::ChangedSince));
+        after.problems.extend(failed);
+        after.problems.extend(not_read(&problems));
+        report = after;
+    }
+    match common.format {
+        Format::Text => write!(std::io::stdout(), "{}", report.to_text())?,
+        Format::Json => writeln!(std::io::stdout(), "{}", to_json(&report)?)?,
+    }
+    Ok(report.exit_code())
+}
+
+/// What the next boot starts.
+fn look(root: &Root, common: &Common) -> ConsumersReport {
+    let mut boot = Boot::default();
+    check_host::gather(&mut boot, root, common.config.as_deref());
+    let Some(host) = boot.host else {
+        let problem = Finding::not_read("the host could not be looked at");
+        return ConsumersReport { problems: vec![problem], ..ConsumersReport::default() };
+    };
+    let consumer = |judged: consumers::Judged| {
+        let (order, path) = match judged.proof {
+            Proof::Ordered(path) => (Order::After, path),
+            Proof::Before(path) => (Order::Before, path),
+            Proof::Missing(_) => (Order::Missing, Vec::new()),
+        };
+        Consumer { unit: judged.unit, need: judged.need, order, path }
+    };
+    ConsumersReport {
+        provider: consumers::provider(&host.graph).map(|unit| unit.name.clone()),
+        consumers: predict::consumers(&host).into_iter().map(consumer).collect(),
+        changes: Vec::new(),
+        applied: false,
+        problems: not_read(&host.problems),
+    }
+}
+
+/// The content of the drop-in of a unit that is to come after `provider`.
+fn text(provider: &str) -> String {
+    format!("{FIRST}\n[Unit]\nAfter={provider}\n")
+}
+
+/// The drop-ins that are missing. Always after ibprov: the vendor's unit waits for nothing.
+fn installs(root: &Root, all: &[Consumer]) -> Vec<Change> {
+    let mut changes = Vec::new();
+    for consumer in all.iter().filter(|c| c.order == Order::Missing) {
+        let dir = format!("{UNITS}/{}.d", consumer.unit);
+        if !root.exists(&dir) {
+            changes.push(Change {
+                path: dir.clone(),
+                before: PathState::Absent,
+                after: PathState::Directory,
+            });
+        }
+        let path = format!("{dir}/{NAME}");
+        let before = site_files::state(root, &path).unwrap_or(PathState::Absent);
+        let after = PathState::own_file(text("ibprov.service"));
+        if !before.is_same(&after) {
+            changes.push(Change { path, before, after });
+        }
+    }
+    changes
+}
+
+/// The drop-ins of ours that are there, and those that somebody has changed.
+fn removals(root: &Root) -> (Vec<Change>, Vec<Finding>) {
+    let (mut changes, mut kept) = (Vec::new(), Vec::new());
+    for dir in root.list_or_empty(UNITS).unwrap_or_default() {
+        let dir = format!("{UNITS}/{dir}");
+        let path = format!("{dir}/{NAME}");
+        let state = match site_files::state(root, &path) {
+            Ok(PathState::Absent) => continue,
+            Ok(state) => state,
+            Err(_) if !root.exists(&path) => continue,
+            Err(e) => {
+                kept.push(Finding::not_read(format!("{path}: {}", crate::host::answer(&e))));
+                continue;
+            }
+        };
+        if !state.is_same(&PathState::own_file(text("ibprov.service"))) {
+            let message = "was changed since it was written, so it is left";
+            kept.push(Finding::warning(Code::ChangedSince, message).about(path));
+            continue;
+        }
+        changes.push(Change { path, before: state, after: PathState::Absent });
+        if root.list_or_empty(&dir).unwrap_or_default() == [NAME] {
+            changes.push(Change {
+                path: dir,
+                before: PathState::Directory,
+                after: PathState::Absent,
+            });
+        }
+    }
+    (changes, kept)
+}
+
+/// What uses InfiniBand in the next boot.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct ConsumersReport {
+    /// The unit that brings the ports up; `null` if the next boot starts none.
+    provider: Option<String>,
+    /// The units that use them.
+    consumers: Vec<Consumer>,
+    /// The drop-ins that are written or removed, or would be.
+    changes: Vec<Change>,
+    /// They were, not only shown.
+    applied: bool,
+    /// What is wrong beside.
+    #[serde(skip)]
+    problems: Vec<Finding>,
+}
+
+/// A unit that uses InfiniBand.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Consumer {
+    /// Its name.
+    unit: String,
+    /// What for.
+    need: Need,
+    /// Where it stands.
+    order: Order,
+    /// The units over which that is proved, both ends included.
+    path: Vec<String>,
+}
+
+/// Where a unit stands to the one that brings the ports up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+enum Order {
+    /// It comes after it.
+    After,
+    /// Nothing orders the two.
+    Missing,
+    /// It comes before it.
+    Before,
+}
+
+/// How the units stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum ConsumersVerdict {
+    /// Each comes after the ports.
+    Ordered,
+    /// One does not.
+    NotOrdered,
+    /// Nothing brings the ports up in the next boot.
+    NoProvider,
+}
+
+impl Report for ConsumersReport {
+    const KIND: Kind = Kind::Consumers;
+    type Verdict = ConsumersVerdict;
+    type Finding = Finding;
+
+    fn verdict(&self) -> ConsumersVerdict {
+        match &self.provider {
+            None => ConsumersVerdict::NoProvider,
+            Some(_) if self.consumers.iter().all(|c| c.order == Order::After) => {
+                ConsumersVerdict::Ordered
+            }
+            Some(_) => ConsumersVerdict::NotOrdered,
+        }
+    }
+
+    fn exit_code(&self) -> u8 {
+        let failed = self.problems.iter().any(|p| p.severity == Severity::Error);
+        let pending = !self.applied && !self.changes.is_empty();
+        let kept = self.problems.iter().any(|p| p.code == Code::ChangedSince);
+        match self.verdict() {
+            _ if failed => Exit::NotReady.code(),
+            ConsumersVerdict::Ordered if !pending && !kept => Exit::Good.code(),
+            // What was asked for is done: without the drop-ins nothing else can be.
+            ConsumersVerdict::NotOrdered if self.applied && !kept && self.removed() => {
+                Exit::Good.code()
+            }
+            _ => Exit::Exceptions.code(),
+        }
+    }
+
+    fn findings(&self) -> Vec<Finding> {
+        let mut findings = self.problems.clone();
+        for consumer in &self.consumers {
+            let message = match consumer.order {
+                Order::After => continue,
+                Order::Missing => {
+                    format!("is not ordered after ibprov.service: {}", consumer.need.harm())
+                }
+                Order::Before => format!(
+                    "comes before ibprov.service, over {}: {}",
+                    consumer.path.join(" > "),
+                    consumer.need.harm()
+                ),
+            };
+            let finding = Finding::warning(Code::OrderingMissing, message).about(&consumer.unit);
+            findings.push(finding.advise([match consumer.order {
+                Order::Before => {
+                    Advice::permanent("remove one of these orders: a drop-in would close a cycle")
+                }
+                _ => Advice::permanent("ibprov consumers --install"),
+            }]));
+        }
+        if self.provider.is_none() {
+            let message = "no unit of the next boot brings the ports up";
+            let finding = Finding::warning(Code::OrderingMissing, message);
+            findings.push(finding.advise([Advice::permanent("systemctl enable ibprov.service")]));
+        }
+        findings.sort_by_key(|finding| finding.severity);
+        findings
+    }
+}
+
+impl ConsumersReport {
+    fn removed(&self) -> bool {
+        !self.changes.is_empty() && self.changes.iter().all(|c| c.after == PathState::Absent)
+    }
+
+    fn to_text(&self) -> String {
+        let mut lines = Vec::new();
+        match (&self.provider, self.consumers.len()) {
+            (None, _) => lines.push("no unit of the next boot brings the ports up".to_owned()),
+            (Some(provider), 0) => {
+                lines.push(format!("no unit of the next boot is known to use InfiniBand; the ports are brought up by {provider}"));
+            }
+            (Some(provider), all) => {
+                let after = self.consumers.iter().filter(|c| c.order == Order::After).count();
+                lines.push(format!(
+                    "{after} of {all} units that use InfiniBand come after {provider}"
+                ));
+            }
+        }
+        let width = self.consumers.iter().map(|c| c.unit.len()).max().unwrap_or(0);
+        for consumer in &self.consumers {
+            let said = match consumer.order {
+                Order::After => "after the ports".to_owned(),
+                Order::Missing => format!("NOT ORDERED: {}", consumer.need.harm()),
+                Order::Before => format!("BEFORE the ports, over {}", consumer.path.join(" > ")),
+            };
+            let mark = if consumer.order == Order::After { ' ' } else { '!' };
+            lines.push(format!("{mark} {:width$}  {said}", consumer.unit));
+        }
+        for problem in &self.problems {
+            let object = problem.object.as_ref().map_or_else(String::new, |o| format!("{o}: "));
+            lines.push(format!("{}: {object}{}", problem.severity, problem.message));
+        }
+        if !self.changes.is_empty() {
+            lines.push(if self.applied { "Changed:" } else { "Changes:" }.to_owned());
+            for change in &self.changes {
+                lines.push(format!("  {change}"));
+                if let PathState::File { text, .. } = &change.after {
+                    lines.extend(text.lines().map(|line| format!("    {line}")));
+                }
+            }
+        } else if self.consumers.iter().any(|c| c.order == Order::Missing) {
+            lines.push("do: ibprov consumers --install".to_owned());
+        }
+        lines.into_iter().map(|line| line + "\n").collect()
+    }
+}

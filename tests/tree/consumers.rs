@@ -1,0 +1,112 @@
+//! `ibprov consumers` on a copy of a host's tree: what uses InfiniBand, and the drop-ins.
+
+use serde_json::Value;
+
+use crate::host::Host;
+
+const UNITS: &str = "usr/lib/systemd/system";
+const DROP_IN: &str = "50-ibprov-order.conf";
+
+/// A node with a port, and four units that use it: one that is ordered, one that is not, a
+/// mount of which only the address tells, and a starter of containers.
+fn node() -> Host {
+    let host = Host::healthy();
+    for (name, text) in [
+        (
+            "ibprov.service",
+            "[Unit]\nDefaultDependencies=no\nBefore=network-pre.target\n[Service]\nType=oneshot\nExecStart=/usr/sbin/ibprov boot\n",
+        ),
+        ("sysinit.target", "[Unit]\nWants=ibprov.service\n"),
+        (
+            "multi-user.target",
+            "[Unit]\nRequires=sysinit.target\nWants=lnet.service site.service docker.service ordered.service plain.service\n",
+        ),
+        (
+            "lnet.service",
+            "[Unit]\nDefaultDependencies=no\n[Service]\nExecStart=/usr/sbin/lnetctl net add --if ib0\n",
+        ),
+        (
+            "site.service",
+            "[Unit]\nDefaultDependencies=no\n[Service]\nExecStart=/usr/bin/site --bind 10.9.8.1:77\n",
+        ),
+        (
+            "docker.service",
+            "[Unit]\nDefaultDependencies=no\n[Service]\nExecStart=/usr/bin/dockerd\n",
+        ),
+        (
+            "ordered.service",
+            "[Unit]\nDefaultDependencies=no\nAfter=ibprov.service\n[Service]\nExecStart=/usr/bin/x --dev mlx5_0\n",
+        ),
+        ("plain.service", "[Unit]\nDefaultDependencies=no\n[Service]\nExecStart=/usr/bin/plain\n"),
+    ] {
+        host.file(&format!("{UNITS}/{name}"), text);
+    }
+    host.link("etc/systemd/system/default.target", "/usr/lib/systemd/system/multi-user.target");
+    host.file("etc/network/interfaces", "auto ib0\niface ib0 inet static\n address 10.9.8.1/24\n");
+    host
+}
+
+fn ran(host: &Host, arguments: &[&str]) -> (i32, Value) {
+    let mut all = vec!["consumers", "--format", "json"];
+    all.extend(arguments);
+    let output = host.ibprov(&all);
+    let report = serde_json::from_slice(&output.stdout).expect("JSON");
+    (output.status.code().expect("an exit code"), report)
+}
+
+fn with_order(report: &Value, order: &str) -> Vec<String> {
+    let consumers = report["consumers"].as_array().expect("consumers").iter();
+    let of = consumers.filter(|c| c["order"] == order);
+    let mut names: Vec<String> =
+        of.map(|c| c["unit"].as_str().expect("a name").to_owned()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn what_is_not_ordered_gets_its_drop_in_and_loses_it_again() {
+    let host = node();
+    let (code, before) = ran(&host, &[]);
+    assert_eq!((code, &before["verdict"]), (1, &Value::from("not-ordered")), "{before:#}");
+    assert_eq!(with_order(&before, "missing"), ["docker.service", "lnet.service", "site.service"]);
+    assert_eq!(with_order(&before, "after"), ["ordered.service"]);
+
+    // A dry run changes nothing.
+    let (code, dry) = ran(&host, &["--install", "--dry-run"]);
+    assert_eq!((code, dry["applied"].as_bool()), (1, Some(false)), "{dry:#}");
+    assert_eq!(dry["changes"].as_array().expect("changes").len(), 6);
+    assert!(!host.path("etc/systemd/system/lnet.service.d").exists());
+
+    let (code, installed) = ran(&host, &["--install"]);
+    assert_eq!((code, &installed["verdict"]), (0, &Value::from("ordered")), "{installed:#}");
+    let drop_in = |unit: &str| host.path(&format!("etc/systemd/system/{unit}.d/{DROP_IN}"));
+    let text = std::fs::read_to_string(drop_in("lnet.service")).expect("the drop-in");
+    assert!(text.ends_with("\n[Unit]\nAfter=ibprov.service\n"), "{text}");
+    let (code, again) = ran(&host, &["--install"]);
+    assert_eq!((code, again["changes"].as_array().map(Vec::len)), (0, Some(0)), "{again:#}");
+
+    // Exactly ours goes: what somebody has changed stays, and so does a directory in use.
+    std::fs::write(drop_in("site.service"), format!("{text}Wants=x.service\n")).expect("written");
+    host.file("etc/systemd/system/docker.service.d/site.conf", "[Unit]\n");
+    let (code, removed) = ran(&host, &["--remove"]);
+    assert_eq!(code, 1, "{removed:#}");
+    assert!(!drop_in("lnet.service").parent().expect("a directory").exists());
+    assert!(drop_in("site.service").exists());
+    assert!(!drop_in("docker.service").exists());
+    assert!(host.path("etc/systemd/system/docker.service.d/site.conf").exists());
+    let kept = removed["findings"].as_array().expect("findings").iter();
+    let kept: Vec<_> = kept.filter(|f| f["code"] == "changed-since").collect();
+    assert_eq!(kept.len(), 1, "{removed:#}");
+}
+
+#[test]
+fn a_cycle_is_not_made() {
+    let host = node();
+    host.file(
+        &format!("{UNITS}/lnet.service"),
+        "[Unit]\nDefaultDependencies=no\nBefore=ibprov.service\n[Service]\nExecStart=/usr/sbin/lnetctl net add --if ib0\n",
+    );
+    let (_, report) = ran(&host, &["--install"]);
+    assert_eq!(with_order(&report, "before"), ["lnet.service"]);
+    assert!(!host.path("etc/systemd/system/lnet.service.d").exists());
+}
