@@ -1,11 +1,13 @@
 . /usr/lib/bed/iface.sh
 ib0() { readlink -f /sys/class/net/ib0; }
+# With its device unit, what udev asks for is queued.
+no_jobs() { ! systemctl list-jobs --plain --no-legend | grep -q ibprov; }
 # look NAME: a line once systemd has heard of ib0, and with that has queued what udev asks for.
 look() {
 	udevadm wait --timeout=60 /sys/class/net/ib0
 	udevadm settle
 	within 40 is active "$(systemd-escape -p --suffix=device "$(ib0)")"
-	within 40 has_ended ib0 || :
+	within 40 no_jobs
 	echo "$1: $(systemctl is-active "$(unit ib0)") umcast=$(cat /sys/class/net/ib0/umcast) vfs=$(cat /sys/bus/pci/devices/0001:01:00.0/sriov_numvfs)"
 }
 anew() {

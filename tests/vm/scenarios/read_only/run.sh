@@ -2,7 +2,6 @@
 ended ib0
 echo "root: $(findmnt -n -o OPTIONS / | cut -d, -f1)"
 echo "var: $(findmnt -n -o FSTYPE /var)"
-echo "machine-id: $(findmnt -n -o FSTYPE /etc/machine-id)"
 ibprov status >"$OUT/status" 2>&1
 echo "status: $?"
 ibprov plan >"$OUT/plan" 2>&1
