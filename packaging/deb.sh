@@ -12,7 +12,8 @@ rm -rf "${workshop:?}/$name"
 tar -x -C "$workshop" -f "$archive"
 cd "$workshop/$name"
 SOURCE_DATE_EPOCH=$(stat -c %Y COMMIT)
-export SOURCE_DATE_EPOCH CARGO_TARGET_DIR="$workshop/target"
+# Nothing but what the archive has is built from.
+export SOURCE_DATE_EPOCH CARGO_TARGET_DIR="$workshop/target" CARGO_NET_OFFLINE=true
 cp -a packaging/debian debian
 cat >debian/changelog <<-END
 	ibprov ($version-1) unstable; urgency=medium

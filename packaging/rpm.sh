@@ -10,7 +10,8 @@ export CARGO_HOME="${CARGO_HOME:-$HOME/.cargo}" RUSTUP_HOME="${RUSTUP_HOME:-$HOM
 mkdir -p "$workshop"
 rm -rf "${workshop:?}/$name"
 SOURCE_DATE_EPOCH=$(tar -tv --full-time --utc -f "$archive" "$name/COMMIT" | awk '{ print $4 " " $5 }' | xargs -I{} date -u -d {} +%s)
-export SOURCE_DATE_EPOCH CARGO_TARGET_DIR="$workshop/target"
+# Nothing but what the archive has is built from.
+export SOURCE_DATE_EPOCH CARGO_TARGET_DIR="$workshop/target" CARGO_NET_OFFLINE=true
 macros=
 if [ "$(rpm --eval '%{?_unitdir}')" = "" ]; then
 	echo "rpm: this rpm has no systemd macros: stand-ins are used" >&2

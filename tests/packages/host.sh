@@ -24,10 +24,12 @@ rpm_on() { rpm --root "$host" --define '_install_script_path /usr/local/bin:/usr
 # What dpkg and rpm say is in $said.
 said=$host/packages/said
 install() { case $kind in deb) on dpkg -i /packages/ibprov.deb ;; rpm) rpm_on -i --nodeps "$rpm" ;; esac >"$said" 2>&1; }
-lower() { case $kind in deb) on dpkg -i /packages/lower.deb ;; rpm) rpm_on -i --nodeps "$rpm" ;; esac >"$said" 2>&1; }
+lower() { case $kind in deb) on dpkg -i /packages/lower.deb ;; rpm) rpm_on -U --oldpackage --nodeps "$work/lower.rpm" ;; esac >"$said" 2>&1; }
 upgrade() { case $kind in deb) on dpkg -i /packages/ibprov.deb ;; rpm) rpm_on -U --nodeps --replacepkgs --force "$rpm" ;; esac >"$said" 2>&1; }
 remove() { case $kind in deb) on dpkg -r ibprov ;; rpm) rpm_on -e --nodeps ibprov ;; esac >"$said" 2>&1; }
 purge() { case $kind in deb) on dpkg -P ibprov ;; rpm) rpm_on -e --nodeps ibprov ;; esac >"$said" 2>&1; }
+# version PATTERN: the version that is installed
+version() { case $kind in deb) on dpkg-query -W -f '${Version}\n' ibprov ;; rpm) rpm_on -q --qf '%{VERSION}\n' ibprov ;; esac | grep -qx -- "$1.*" || fail "not version $1"; }
 is_installed() { case $kind in deb) on dpkg-query -W -f '${db:Status-Status}\n' ibprov | grep -qx installed ;; rpm) rpm_on -q ibprov ;; esac; }
 # is STATE UNIT
 is() {

@@ -1,7 +1,7 @@
 #!/bin/sh
 # The packages of the commit that is checked out: built twice, in different folders, and
-# compared; read for what is of this machine; linted; installed, upgraded and removed in
-# roots of this machine's release, with dpkg and with rpm. As root.
+# compared; read for what is of this machine; linted; installed, upgraded, downgraded and
+# removed in roots of this machine's release and of Debian 13, with dpkg and with rpm. As root.
 # test.sh VERSION
 set -eu
 version=$1
@@ -105,16 +105,34 @@ check "lintian is content" lintian --allow-root --fail-on error,warning --tag-di
 check "rpmlint is content" sh -c "rpmlint -r packaging/rpm/rpmlintrc '$rpm' '$debuginfo'"
 
 # --- what they do to a host
-# The same tree with a lower version, which a site has before.
+# The same trees with a lower version, which a site has before.
 dpkg-deb -R "$deb" "$work/lower"
 sed -i 's/^Version: .*/Version: 0.0.9-1/' "$work/lower/DEBIAN/control"
 dpkg-deb -b "$work/lower" "$work/lower.deb" >/dev/null
-root=$(sh tests/vm/image/build.sh root base | tail -n 1)/root
-for scene in tests/packages/scenes/*.sh; do
-	for kind in deb rpm; do
-		name=$(basename "$scene" .sh)
-		check "$kind: $name" env root="$root" work="$work" deb="$deb" rpm="$rpm" kind="$kind" \
-			unshare --mount --propagation private sh -eu tests/packages/host.sh "$scene"
+{
+	printf '%s\n' '%define debug_package %{nil}' '%define __os_install_post %{nil}' '%define _build_id_links none'
+	sed -e 's/^Version: .*/Version: 0.0.9/' -e '/^%prep/,/^make install/d' \
+		-e 's,^%license.*,/usr/share/licenses/*,' packaging/rpm/ibprov.spec
+	printf '%s\n' '/usr/lib/.build-id' '%install' "cp -a '$work/lower-tree/.' %{buildroot}/"
+} >"$work/lower.spec"
+mkdir "$work/lower-tree"
+(cd "$work/lower-tree" && rpm2cpio "$rpm" | cpio -idm --quiet)
+rpmbuild -bb --nodeps --load=packaging/rpm/stand-in.macros --define "_topdir $work/lower-rpm" \
+	--define "_rpmdir $work" --define "_rpmfilename lower.rpm" "$work/lower.spec" >"$work/lower.log" 2>&1 ||
+	{ cat "$work/lower.log" && exit 1; }
+# What is built on Debian 12 is for Debian 13 too.
+. /etc/os-release
+case $VERSION_CODENAME in
+bookworm) suites="bookworm trixie" ;;
+*) suites=$VERSION_CODENAME ;;
+esac
+for suite in $suites; do
+	root=$(IBPROV_ROOT_SUITE=$suite sh tests/vm/image/build.sh root base | tail -n 1)/root
+	for scene in tests/packages/scenes/*.sh; do
+		for kind in deb rpm; do
+			check "$suite, $kind: $(basename "$scene" .sh)" env root="$root" work="$work" deb="$deb" rpm="$rpm" kind="$kind" \
+				unshare --mount --propagation private sh -eu tests/packages/host.sh "$scene"
+		done
 	done
 done
 

@@ -1,9 +1,11 @@
 # An upgrade keeps what the administrator has enabled and disabled.
 lower || fail "not installed"
+version 0.0.9
 is enabled ibprov.service
 on /bin/systemctl disable ibprov.service
 on /bin/systemctl enable ibprov-guests.service
 upgrade || fail "not upgraded"
+version 0.1
 is disabled ibprov.service
 is enabled ibprov-guests.service
 on /bin/systemctl enable ibprov.service
