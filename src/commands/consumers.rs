@@ -24,6 +24,8 @@ const UNITS: &str = "/etc/systemd/system";
 const NAME: &str = "50-ibprov-order.conf";
 /// Its first line. What differs from what is written is somebody else's by now.
 const FIRST: &str = "# Written by `ibprov consumers --install`; `--remove` takes it away.";
+/// What a drop-in orders a unit after: the vendor's unit waits for nothing.
+const PROVIDER: &str = "ibprov.service";
 /// The object of the lock of a run that changes something.
 const LOCK: &str = "consumers";
 
@@ -48,7 +50,14 @@ pub fn run(args: &ConsumersArgs, root: &Root, common: &Common) -> anyhow::Result
     };
     let mut report = look(root, common);
     if args.install {
-        report.changes = installs(root, &report.consumers);
+        if report.provider.as_deref() != Some(PROVIDER) {
+            anyhow::bail!(
+                "the next boot does not start {PROVIDER}, so nothing can be ordered after it, and nothing was written: run `ibprov migrate` on a node with openibd, else `systemctl enable {PROVIDER}`"
+            );
+        }
+        let (changes, kept) = installs(root, &report.consumers);
+        report.changes = changes;
+        report.problems.extend(kept);
     } else if args.remove {
         let (changes, kept) = removals(root);
         report.changes = changes;
@@ -103,26 +112,37 @@ fn text(provider: &str) -> String {
     format!("{FIRST}\n[Unit]\nAfter={provider}\n")
 }
 
-/// The drop-ins that are missing. Always after ibprov: the vendor's unit waits for nothing.
-fn installs(root: &Root, all: &[Consumer]) -> Vec<Change> {
-    let mut changes = Vec::new();
+/// The drop-ins that are missing, and those that somebody has put there otherwise.
+fn installs(root: &Root, all: &[Consumer]) -> (Vec<Change>, Vec<Finding>) {
+    let (mut changes, mut kept) = (Vec::new(), Vec::new());
     for consumer in all.iter().filter(|c| c.order == Order::Missing) {
         let dir = format!("{UNITS}/{}.d", consumer.unit);
+        let path = format!("{dir}/{NAME}");
+        match site_files::state(root, &path) {
+            Ok(PathState::Absent) => {}
+            // A link to /dev/null is how a site masks it.
+            Ok(state) => {
+                let message =
+                    format!("{state} is there that --install has not written, so it is left");
+                kept.push(Finding::warning(Code::ChangedSince, message).about(path));
+                continue;
+            }
+            Err(e) => {
+                kept.push(Finding::not_read(format!("{path}: {}", crate::host::answer(&e))));
+                continue;
+            }
+        }
         if !root.exists(&dir) {
             changes.push(Change {
-                path: dir.clone(),
+                path: dir,
                 before: PathState::Absent,
                 after: PathState::Directory,
             });
         }
-        let path = format!("{dir}/{NAME}");
-        let before = site_files::state(root, &path).unwrap_or(PathState::Absent);
-        let after = PathState::own_file(text("ibprov.service"));
-        if !before.is_same(&after) {
-            changes.push(Change { path, before, after });
-        }
+        let after = PathState::own_file(text(PROVIDER));
+        changes.push(Change { path, before: PathState::Absent, after });
     }
-    changes
+    (changes, kept)
 }
 
 /// The drop-ins of ours that are there, and those that somebody has changed.
@@ -140,7 +160,7 @@ fn removals(root: &Root) -> (Vec<Change>, Vec<Finding>) {
                 continue;
             }
         };
-        if !state.is_same(&PathState::own_file(text("ibprov.service"))) {
+        if !state.is_same(&PathState::own_file(text(PROVIDER))) {
             let message = "was changed since it was written, so it is left";
             kept.push(Finding::warning(Code::ChangedSince, message).about(path));
             continue;

@@ -110,3 +110,34 @@ fn a_cycle_is_not_made() {
     assert_eq!(with_order(&report, "before"), ["lnet.service"]);
     assert!(!host.path("etc/systemd/system/lnet.service.d").exists());
 }
+
+/// What the site has put there is left, and nothing is ordered after the vendor's unit.
+#[test]
+fn what_is_not_ours_is_left() {
+    let host = node();
+    let ours = |unit: &str| format!("etc/systemd/system/{unit}.d/{DROP_IN}");
+    host.file(&ours("lnet.service"), "[Unit]\n# not before noon\n");
+    host.file("etc/systemd/system/site.service.d/x.conf", "[Unit]\n");
+    host.link(&ours("site.service"), "/dev/null");
+    let (code, report) = ran(&host, &["--install"]);
+    assert_eq!(code, 1, "{report:#}");
+    let findings = report["findings"].as_array().expect("findings").iter();
+    assert_eq!(findings.filter(|f| f["code"] == "changed-since").count(), 2, "{report:#}");
+    let text = std::fs::read_to_string(host.path(&ours("lnet.service"))).expect("a file");
+    assert_eq!(text, "[Unit]\n# not before noon\n");
+    let link = std::fs::read_link(host.path(&ours("site.service"))).expect("a link");
+    assert_eq!(link.to_str(), Some("/dev/null"));
+    assert_eq!(with_order(&report, "after"), ["docker.service", "ordered.service"]);
+
+    let host = node();
+    host.file(
+        &format!("{UNITS}/openibd.service"),
+        "[Unit]\n[Service]\nExecStart=/etc/init.d/openibd start\n",
+    );
+    host.file(&format!("{UNITS}/sysinit.target"), "[Unit]\nWants=openibd.service\n");
+    host.remove(&format!("{UNITS}/ibprov.service"));
+    let output = host.ibprov(&["consumers", "--install"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("ibprov migrate"), "{output:?}");
+    assert!(!host.path("etc/systemd/system/lnet.service.d").exists());
+}
