@@ -49,32 +49,24 @@ pub fn run(args: &ConsumersArgs, root: &Root, common: &Common) -> anyhow::Result
         false => None,
     };
     let mut report = look(root, common);
+    let mut kept = Vec::new();
     if args.install {
         if report.provider.as_deref() != Some(PROVIDER) {
             anyhow::bail!(
                 "the next boot does not start {PROVIDER}, so nothing can be ordered after it, and nothing was written: run `ibprov migrate` on a node with openibd, else `systemctl enable {PROVIDER}`"
             );
         }
-        let (changes, kept) = installs(root, &report.consumers);
-        report.changes = changes;
-        report.problems.extend(kept);
+        (report.changes, kept) = installs(root, &report.consumers);
     } else if args.remove {
-        let (changes, kept) = removals(root);
-        report.changes = changes;
-        report.problems.extend(kept);
+        (report.changes, kept) = removals(root);
     }
     if changes_host && !report.changes.is_empty() {
         let (done, failed) = carry_out::carry_out(root, &report.changes);
-        report.applied = true;
-        let problems = site_files::reload(root);
-        let mut after = look(root, common);
-        after.changes = done;
-        after.applied = true;
-        after.problems.extend(report.problems.into_iter().filter(|p| p.code == Code::ChangedSince));
-        after.problems.extend(failed);
-        after.problems.extend(not_read(&problems));
-        report = after;
+        kept.extend(failed);
+        kept.extend(not_read(&site_files::reload(root)));
+        report = ConsumersReport { changes: done, applied: true, ..look(root, common) };
     }
+    report.problems.extend(kept);
     match common.format {
         Format::Text => write!(std::io::stdout(), "{}", report.to_text())?,
         Format::Json => writeln!(std::io::stdout(), "{}", to_json(&report)?)?,
@@ -107,9 +99,9 @@ fn look(root: &Root, common: &Common) -> ConsumersReport {
     }
 }
 
-/// The content of the drop-in of a unit that is to come after `provider`.
-fn text(provider: &str) -> String {
-    format!("{FIRST}\n[Unit]\nAfter={provider}\n")
+/// The drop-in of a unit that is to come after ibprov.
+fn drop_in() -> PathState {
+    PathState::own_file(format!("{FIRST}\n[Unit]\nAfter={PROVIDER}\n"))
 }
 
 /// The drop-ins that are missing, and those that somebody has put there otherwise.
@@ -139,8 +131,7 @@ fn installs(root: &Root, all: &[Consumer]) -> (Vec<Change>, Vec<Finding>) {
                 after: PathState::Directory,
             });
         }
-        let after = PathState::own_file(text(PROVIDER));
-        changes.push(Change { path, before: PathState::Absent, after });
+        changes.push(Change { path, before: PathState::Absent, after: drop_in() });
     }
     (changes, kept)
 }
@@ -148,7 +139,11 @@ fn installs(root: &Root, all: &[Consumer]) -> (Vec<Change>, Vec<Finding>) {
 /// The drop-ins of ours that are there, and those that somebody has changed.
 fn removals(root: &Root) -> (Vec<Change>, Vec<Finding>) {
     let (mut changes, mut kept) = (Vec::new(), Vec::new());
-    for dir in root.list_or_empty(UNITS).unwrap_or_default() {
+    let dirs = root.list_or_empty(UNITS).unwrap_or_else(|e| {
+        kept.push(Finding::not_read(e.to_string()));
+        Vec::new()
+    });
+    for dir in dirs {
         let dir = format!("{UNITS}/{dir}");
         let path = format!("{dir}/{NAME}");
         let state = match site_files::state(root, &path) {
@@ -160,7 +155,7 @@ fn removals(root: &Root) -> (Vec<Change>, Vec<Finding>) {
                 continue;
             }
         };
-        if !state.is_same(&PathState::own_file(text(PROVIDER))) {
+        if !state.is_same(&drop_in()) {
             let message = "was changed since it was written, so it is left";
             kept.push(Finding::warning(Code::ChangedSince, message).about(path));
             continue;
@@ -266,14 +261,15 @@ impl Report for ConsumersReport {
 
     fn findings(&self) -> Vec<Finding> {
         let mut findings = self.problems.clone();
+        let provider = self.provider.as_deref().unwrap_or(PROVIDER);
         for consumer in &self.consumers {
             let message = match consumer.order {
                 Order::After => continue,
                 Order::Missing => {
-                    format!("is not ordered after ibprov.service: {}", consumer.need.harm())
+                    format!("is not ordered after {provider}: {}", consumer.need.harm())
                 }
                 Order::Before => format!(
-                    "comes before ibprov.service, over {}: {}",
+                    "comes before {provider}, over {}: {}",
                     consumer.path.join(" > "),
                     consumer.need.harm()
                 ),

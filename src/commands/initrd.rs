@@ -14,7 +14,7 @@ use crate::host::{Root, persistent_names};
 use crate::names::{IB_DRIVERS, rdma_half_of};
 use crate::observe::{Observer, modprobe};
 use crate::report::advice::Advice;
-use crate::report::common::{Code, Exit, Finding, Kind, Report, Severity, to_json};
+use crate::report::common::{Code, Exit, Finding, Kind, Report, Severity, not_read, to_json};
 
 /// Compare the image that `args` names with the host below `root`.
 ///
@@ -147,17 +147,11 @@ fn judge(name: &str, image: &Image, config: &Config, root: &Root) -> InitrdRepor
             Finding::error(Code::InitrdWithoutModule, message).about(name).advise([rebuild()]),
         );
     }
-    let of_image = |dir: &str| {
-        let texts =
-            image.iter().filter(|(path, _)| below(path, dir).is_some_and(|f| !f.contains('/')));
-        texts.filter_map(|(path, text)| Some((path.clone(), text.clone()?))).collect::<Vec<_>>()
-    };
-    let said: BTreeSet<String> = of_image("modprobe.d/")
-        .iter()
-        .filter(|(path, _)| path.ends_with(".conf"))
-        .flat_map(|(_, text)| modprobe::directives_of(text, is_meant))
-        .collect();
-    let options = compared(&modprobe::directives(root, is_meant), &said);
+    let paths: Vec<&str> = image.keys().map(String::as_str).collect();
+    let said = modprobe::directives_in(&paths, |path| image.get(path)?.clone(), is_meant);
+    let (of_host, unread) = modprobe::directives(root, is_meant);
+    findings.extend(not_read(&unread));
+    let options = compared(&of_host, &said);
     let rules = persistent_names::file(&boot::names(config));
     let is_rule = |line: &&str| !line.starts_with('#') && !line.is_empty();
     let wanted: BTreeSet<String> = rules
@@ -165,15 +159,14 @@ fn judge(name: &str, image: &Image, config: &Config, root: &Root) -> InitrdRepor
         .flat_map(|(_, text)| text.lines().filter(is_rule))
         .map(str::to_owned)
         .collect();
-    let given: BTreeSet<String> = of_image("udev/rules.d/")
-        .iter()
-        .flat_map(|(path, text)| {
-            // Of other files only what is the same counts: they are the distribution's.
-            let ours = path.ends_with(persistent_names::FILE);
-            let lines = text.lines().filter(is_rule).map(str::to_owned);
-            lines.filter(|line| ours || wanted.contains(line)).collect::<Vec<_>>()
-        })
-        .collect();
+    let mut given: BTreeSet<String> = BTreeSet::new();
+    for (path, text) in image {
+        let (Some(file), Some(text)) = (below(path, "udev/rules.d/"), text) else { continue };
+        // Of other files only what is the same counts: they are the distribution's.
+        let ours = file == persistent_names::FILE;
+        let lines = text.lines().filter(is_rule).map(str::to_owned);
+        given.extend(lines.filter(|line| ours || wanted.contains(line)));
+    }
     let naming_rules = compared(&wanted, &given);
     for (lines, code, what) in [
         (&options, Code::InitrdOptionsDiffer, "modprobe.d"),
@@ -391,6 +384,27 @@ mod tests {
             said,
             ["modprobe.d: only the image has the line: options mlx5-core debug_mask=1"]
         );
+    }
+
+    /// A file masks its namesakes in weaker directories, on the host and in the image.
+    #[test]
+    fn options_that_are_masked_do_not_count() {
+        let weak = ("usr/lib/modprobe.d/site.conf", "options mlx5_core debug_mask=1\n");
+        let strong = ("etc/modprobe.d/site.conf", "# nothing\n");
+        let mut files = MODULES.to_vec();
+        files.push((weak.0, Some(weak.1)));
+        assert_eq!(judged(&image(&files), "", &[weak, strong]).0, InitrdVerdict::Differs);
+        files.push((strong.0, Some(strong.1)));
+        assert_eq!(judged(&image(&files), "", &[weak, strong]).0, InitrdVerdict::Complete);
+    }
+
+    #[test]
+    fn what_cannot_be_read_of_the_host_is_told() {
+        // A file of more than a MiB is not read.
+        let long = "#".repeat(2 << 20);
+        let (verdict, said) = judged(&image(&MODULES), "", &[("etc/modprobe.d/a.conf", &long)]);
+        assert_eq!(verdict, InitrdVerdict::Differs, "{said:?}");
+        assert!(said.iter().any(|s| s.contains("/etc/modprobe.d/a.conf")), "{said:?}");
     }
 
     #[test]

@@ -42,12 +42,12 @@ pub fn read(path: &Path, keep: impl Fn(&str) -> bool) -> Result<Image, String> {
     let mut input = BufReader::new(
         File::options().read(true).custom_flags(nix::libc::O_NOCTTY).open(path).map_err(told)?,
     );
-    let mut archives = 0;
+    let mut archives = 0_usize;
     while skip_zeros(&mut input).map_err(told)? {
         let head = input.fill_buf().map_err(told)?.iter().take(16).copied().collect::<Vec<_>>();
         let packed = Magic::of(&head);
-        archives += 1;
         if head.starts_with(b"0707") {
+            archives += 1;
             archive(&mut input, &mut image, &keep).map_err(told)?;
             continue;
         }
@@ -55,11 +55,16 @@ pub fn read(path: &Path, keep: impl Fn(&str) -> bool) -> Result<Image, String> {
         let at = input.stream_position().map_err(told)?;
         let mut file = input.into_inner();
         file.seek(SeekFrom::Start(at)).map_err(told)?;
-        match packed {
+        let packed_archives = match packed {
             Magic::Gzip => archives_of(GzDecoder::new(BufReader::new(file)), &mut image, &keep),
             Magic::Other(program) => {
-                let stream = expander(program, file).map_err(|e| format!("{name}: {e}"))?;
-                archives_of(stream, &mut image, &keep)
+                let mut stream = expander(program, file).map_err(|e| format!("{name}: {e}"))?;
+                let read = archives_of(&mut stream, &mut image, &keep);
+                // What was read of a damaged image is the whole of an archive at best.
+                if read.is_ok() {
+                    stream.ended().map_err(|e| format!("{name}: {e}"))?;
+                }
+                read
             }
             _ => {
                 return Err(format!(
@@ -68,7 +73,8 @@ pub fn read(path: &Path, keep: impl Fn(&str) -> bool) -> Result<Image, String> {
             }
         }
         .map_err(told)?;
-        return Ok(image);
+        archives += packed_archives;
+        break;
     }
     if archives == 0 {
         return Err(format!("{name}: there is no archive in it"));
@@ -76,22 +82,19 @@ pub fn read(path: &Path, keep: impl Fn(&str) -> bool) -> Result<Image, String> {
     Ok(image)
 }
 
-/// All archives of an expanded stream.
+/// All archives of an expanded stream, and how many there are.
 fn archives_of(
     stream: impl Read,
     image: &mut Image,
     keep: &impl Fn(&str) -> bool,
-) -> io::Result<()> {
+) -> io::Result<usize> {
     let mut input = BufReader::new(stream.take(EXPANDED));
     let mut archives = 0;
     while skip_zeros(&mut input)? {
         archive(&mut input, image, keep)?;
         archives += 1;
     }
-    match archives {
-        0 => Err(io::Error::other("nothing could be unpacked")),
-        _ => Ok(()),
-    }
+    Ok(archives)
 }
 
 /// Go on to what is no zero; false at the end.

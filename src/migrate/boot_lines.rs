@@ -1,9 +1,12 @@
 //! Lines of an administrator's own scripts that bring InfiniBand up: in rc.local, in
 //! crontabs as `@reboot`, and in units that the boot starts.
 
+use nix::errno::Errno;
+
 use crate::graph::{Graph, files};
-use crate::host::Root;
+use crate::host::{ReadError, Root};
 use crate::names::is_ipoib_name;
+use crate::report::common::Finding;
 use crate::report::migrate::{Item, Reason};
 
 const RC_LOCAL: [&str; 4] =
@@ -24,23 +27,37 @@ const KNOWN: [&str; 9] = [
     "cron",
 ];
 
-/// All such lines, as they stand.
-pub(super) fn items(root: &Root, graph: &Graph) -> Vec<Item> {
+/// All such lines, as they stand, and the files that could not be read: what is in them is
+/// not known.
+pub(super) fn items(root: &Root, graph: &Graph) -> (Vec<Item>, Vec<Finding>) {
     let mut items = Vec::new();
+    let mut unread = Vec::new();
+    let mut lines_of = |file: &str, counts: fn(&str) -> bool| match in_file(root, file, counts) {
+        Ok(items) => items,
+        Err(e) => {
+            unread.extend(is_told(&e).then(|| Finding::not_read(e.to_string())));
+            Vec::new()
+        }
+    };
     for file in RC_LOCAL {
         // One that is a link to another counts there.
         if root.link_name(file).is_err() {
-            let lines = |_: &str| true;
-            items.extend(in_file(root, file, lines));
+            items.extend(lines_of(file, |_| true));
         }
     }
-    let in_dirs = CRONTABS.iter().flat_map(|dir| {
-        let names = root.list_or_empty(dir).unwrap_or_default();
-        names.into_iter().map(move |name| format!("{dir}/{name}"))
-    });
-    for file in std::iter::once("/etc/crontab".to_owned()).chain(in_dirs) {
-        items.extend(in_file(root, &file, |line| line.trim_start().starts_with("@reboot")));
+    let at_boot = |line: &str| line.trim_start().starts_with("@reboot");
+    items.extend(lines_of("/etc/crontab", at_boot));
+    let mut unread_dirs = Vec::new();
+    for dir in CRONTABS {
+        let names = root.list_or_empty(dir).unwrap_or_else(|e| {
+            unread_dirs.push(Finding::not_read(e.to_string()));
+            Vec::new()
+        });
+        for name in names {
+            items.extend(lines_of(&format!("{dir}/{name}"), at_boot));
+        }
     }
+    unread.extend(unread_dirs);
     let transaction = graph.transaction();
     for unit in graph.units().filter(|unit| transaction.contains(unit.name.as_str())) {
         if KNOWN.iter().any(|known| unit.name.starts_with(known)) {
@@ -55,12 +72,17 @@ pub(super) fn items(root: &Root, graph: &Graph) -> Vec<Item> {
         });
         items.extend(by_name.or(by_command).map(|reason| Item::new(&unit.name, reason)));
     }
-    items
+    (items, unread)
+}
+
+/// Whether it is more than a file that is not there, or a directory among crontabs.
+fn is_told(e: &ReadError) -> bool {
+    !e.is_absent() && !matches!(e, ReadError::System { errno: Errno::EISDIR, .. })
 }
 
 /// The lines of `file` that count and bring InfiniBand up, by themselves or by a script.
-fn in_file(root: &Root, file: &str, counts: impl Fn(&str) -> bool) -> Vec<Item> {
-    let Ok(text) = root.text(file, LIMIT) else { return Vec::new() };
+fn in_file(root: &Root, file: &str, counts: impl Fn(&str) -> bool) -> Result<Vec<Item>, ReadError> {
+    let text = root.text(file, LIMIT)?;
     let mut items = Vec::new();
     for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| counts(line)) {
         let by_script = || {
@@ -75,7 +97,7 @@ fn in_file(root: &Root, file: &str, counts: impl Fn(&str) -> bool) -> Vec<Item> 
             reason(line).or_else(by_script).map(|why| Item::new(file, why).at_line(number, line)),
         );
     }
-    items
+    Ok(items)
 }
 
 /// What a line of a script does to InfiniBand, if anything.

@@ -47,7 +47,9 @@ pub fn find(root: &Root, graph: &Graph, record: Option<&Record>) -> Found {
     finder.openibd();
     finder.interface_manager();
     finder.others();
-    finder.found.items.extend(boot_lines::items(root, graph));
+    let (lines, problems) = boot_lines::items(root, graph);
+    finder.found.items.extend(lines);
+    finder.found.problems.extend(problems);
     finder.configuration();
     finder.found
 }
@@ -100,13 +102,35 @@ impl Finder<'_> {
         self.found.changes.push(Change { path: path.to_owned(), before, after });
     }
 
+    /// The text of a file of settings; an error if it is there and cannot be read, since
+    /// its settings would be lost.
+    fn text(&mut self, path: &str) -> Option<String> {
+        match self.root.text(path, LIMIT) {
+            Ok(text) => Some(text),
+            Err(e) if e.is_absent() => None,
+            Err(e) => {
+                let message = format!("its settings cannot be taken over: {e}");
+                self.found.problems.push(Finding::error(Code::NotRead, message).about(path));
+                None
+            }
+        }
+    }
+
+    /// The names in a directory, none if there is no such; a problem if it cannot be read.
+    fn names(&mut self, dir: &str) -> Vec<String> {
+        self.root.list_or_empty(dir).unwrap_or_else(|e| {
+            self.found.problems.push(Finding::error(Code::NotRead, e.to_string()).about(dir));
+            Vec::new()
+        })
+    }
+
     /// Files of settings that become ours.
     fn settings(&mut self) {
-        if let Ok(text) = self.root.text(openib_conf::PATH, LIMIT) {
+        if let Some(text) = self.text(openib_conf::PATH) {
             let imported = openib_conf::import(&text);
             self.import(openib_conf::PATH, "50-openib.toml", &imported);
         }
-        if let Ok(text) = self.root.text(sriov_vfs::PATH, LIMIT) {
+        if let Some(text) = self.text(sriov_vfs::PATH) {
             let vfs = pf::owners(self.root);
             let imported = sriov_vfs::import(&text, |pci| vfs.get(&pci).copied());
             self.import(sriov_vfs::PATH, "50-sriov-vfs.toml", &imported);
@@ -186,7 +210,7 @@ impl Finder<'_> {
     fn openibd(&mut self) {
         let root = self.root;
         let mut wants = Vec::new();
-        for dir in root.list_or_empty(ETC).unwrap_or_default() {
+        for dir in self.names(ETC) {
             if dir.ends_with(".target.wants") || dir.ends_with(".target.requires") {
                 let path = format!("{ETC}/{dir}/{OPENIBD}");
                 wants.extend(
@@ -222,7 +246,7 @@ impl Finder<'_> {
         }
         for dir in std::iter::once(&ETC).chain(&UNIT_DIRS) {
             let dir = format!("{dir}/{OPENIBD}.d");
-            for name in root.list_or_empty(&dir).unwrap_or_default() {
+            for name in self.names(&dir) {
                 if name.ends_with(".conf") {
                     self.item(Item::new(format!("{dir}/{name}"), Reason::DropInOfVendor));
                 }
@@ -232,14 +256,14 @@ impl Finder<'_> {
 
     /// The links that start the script: the directory, the link, and the link that says
     /// that it does not start, unless there is one.
-    fn rc_links(&self) -> Vec<(String, String, Option<String>)> {
+    fn rc_links(&mut self) -> Vec<(String, String, Option<String>)> {
         let mut found = Vec::new();
         for level in ["rcS.d", "rc2.d", "rc3.d", "rc4.d", "rc5.d"] {
             let below_etc = format!("/etc/{level}");
             let is_link = self.root.link_name(&below_etc).is_ok();
             let dirs = (!is_link).then_some(below_etc).into_iter();
             for dir in dirs.chain([format!("/etc/rc.d/{level}")]) {
-                let names = self.root.list_or_empty(&dir).unwrap_or_default();
+                let names = self.names(&dir);
                 let of = |letter: char| {
                     let is_its = move |name: &&String| {
                         name.starts_with(letter) && name.get(3..) == Some("openibd")

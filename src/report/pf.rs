@@ -390,6 +390,8 @@ impl VfOutcome {
         match (self.reached, self.deferred) {
             (_, true) => "not changed".to_owned(),
             (None, false) => "not created".to_owned(),
+            // Bound and verified, with another link state or in another place.
+            (Some(reached), false) if reached == self.goal => "not as planned".to_owned(),
             (Some(reached), false) => {
                 format!(
                     "not as planned (state: {}, expected: {})",
@@ -606,6 +608,9 @@ mod tests {
         assert_eq!(serde_json::to_value(&vf).expect("JSON")["reason"], json!(text));
         vf.cause = None;
         assert_eq!(vf.line(), "VF 3: not as planned (state: guid, expected: verified)");
+        // It is verified, and its link state is another: the state says nothing.
+        let verified = VfOutcome { reached: Some(VfRung::Verified), ..vf.clone() };
+        assert_eq!(verified.line(), "VF 3: not as planned");
         // Those that lack the same are one line, and the headline names them.
         let mut report = PfReport::blank(pf(), 0);
         report.verdict = PfVerdict::NotRight;

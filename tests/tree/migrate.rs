@@ -447,6 +447,25 @@ fn a_next_boot_that_is_not_proved_to_be_whole_stops_it_before_anything_is_change
     );
     refused(&|host| host.remove(&format!("{LIB}/default.target")), "next-boot-not-whole");
     refused(&|host| host.file("etc/ibprov/ibprov.toml", "x = 1\n"), "configuration-invalid");
+    // Settings that cannot be read would be lost.
+    refused(&|host| host.bytes("etc/infiniband/openib.conf", b"ONBOOT=\xff\n"), "not-read");
+}
+
+#[test]
+fn a_crontab_that_cannot_be_read_is_told() {
+    let host = mlnx_ofed();
+    fs::create_dir_all(host.path("var/spool/cron/crontabs")).expect("a directory");
+    let unread = |report: &Value| {
+        let all = report["findings"].as_array().expect("findings").clone();
+        all.into_iter().filter(|f| f["code"] == "not-read").collect::<Vec<_>>()
+    };
+    // A directory among crontabs is none of them.
+    assert_eq!(unread(&json(&host, &["migrate"])), Vec::<Value>::new());
+    host.bytes("var/spool/cron/crontabs/site", b"@reboot modprobe ib_ipoib # \xff\n");
+    let found = unread(&json(&host, &["migrate"]));
+    assert_eq!(found.len(), 1, "{found:?}");
+    let message = found[0]["message"].as_str().expect("text");
+    assert!(message.contains("/var/spool/cron/crontabs/site"), "{message}");
 }
 
 #[test]

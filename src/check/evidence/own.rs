@@ -50,7 +50,7 @@ pub const NEEDLES: &[&str] = &[
     ": NOT READY",
     "ports online after",
     "is not up: ",
-    "not as planned (state",
+    ": not as planned",
 ];
 
 /// The outcome of the message `id`, whose text is `text` and whose exit code, if it has
@@ -101,7 +101,7 @@ pub fn by_words(text: &str) -> Option<Own> {
     }
     if let Some([pf, rest]) = caught::<2>(text, "PF {}: {}") {
         let object = format!("PF {pf}");
-        if rest.starts_with("VF ") && rest.contains("not as planned (state") {
+        if rest.starts_with("VF ") && rest.contains(": not as planned") {
             return Some(own(About::Vf, of_vf(text), Missing));
         }
         if let Some([good, of]) = caught::<2>(rest, "{} of {} VFs as planned") {
@@ -183,7 +183,8 @@ mod tests {
 
     #[test]
     fn a_vf_is_named_with_its_pf() {
-        let own = by_words("PF 0000:01:00.0: VF 1 (0000:01:00.2): not as planned (state: x, y: z)");
+        let own =
+            by_words("PF 0000:01:00.0: VF 1 (0000:01:00.2): not as planned: the link state is x");
         assert_eq!(own.map(|own| own.object), Some("PF 0000:01:00.0: VF 1".into()));
     }
 }

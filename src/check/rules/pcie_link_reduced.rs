@@ -29,7 +29,7 @@ slot in the firmware setup.",
 };
 
 fn judge(boot: &Boot) -> Vec<Finding> {
-    let mut made = seen_now(boot);
+    let mut made = seen::judged(boot, Code::PcieLinkReduced, RULE.code);
     let said =
         |word: &'static str| boot.with(word).filter(|e| seen::rdma_module(&e.text).is_some());
     let width: Vec<_> = said("PCIe width is lower").collect();
@@ -63,20 +63,6 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             .permanent(["seat the card again or try another slot; look into the firmware setup for the slot's width and speed"]),
     );
     made
-}
-
-/// What the host shows of itself, compared with what its slots can have.
-fn seen_now(boot: &Boot) -> Vec<Finding> {
-    let judgement = boot.host.as_ref().and_then(|host| host.judgement.as_ref());
-    let told = judgement.iter().flat_map(|judgement| judgement.grouped());
-    told.filter(|finding| finding.code == Code::PcieLinkReduced)
-        .map(|told| {
-            let text = format!("{}: {}.", told.subject(), told.message);
-            Finding::new(RULE.code, told.severity, Confidence::High, text)
-                .about_if(told.object)
-                .steps(told.advice)
-        })
-        .collect()
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-use super::{Boot, Confidence, Finding, Judge, Rule};
+use super::{Boot, Finding, Judge, Rule, seen};
 use crate::report::common::Code;
 
 pub(super) const RULE: Rule = Rule {
@@ -27,16 +27,7 @@ Remedy: compare both ends of the link, exchange the cable, and look at the port 
 };
 
 fn judge(boot: &Boot) -> Vec<Finding> {
-    let judgement = boot.host.as_ref().and_then(|host| host.judgement.as_ref());
-    let told = judgement.iter().flat_map(|judgement| judgement.grouped());
-    told.filter(|finding| finding.code == Code::PortDegraded)
-        .map(|told| {
-            let text = format!("{}: {}.", told.subject(), told.message.trim_end_matches('.'));
-            Finding::new(RULE.code, told.severity, Confidence::High, text)
-                .about_if(told.object)
-                .steps(told.advice)
-        })
-        .collect()
+    seen::judged(boot, Code::PortDegraded, RULE.code)
 }
 
 #[cfg(test)]

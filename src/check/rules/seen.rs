@@ -7,7 +7,8 @@ use super::super::evidence::state::NetdevSeen;
 use super::super::evidence::{Boot, Event, Host, Kind};
 use super::super::pattern::{caught_one, word};
 use crate::names::{PciAddress, RDMA_MODULES, is_ipoib_name, is_vf_id_text};
-use crate::report::finding::Quote;
+use crate::report::common::Code;
+use crate::report::finding::{Confidence, Finding, Quote};
 
 /// The module of the RDMA stack that stands in square brackets in a stack
 /// frame or at the instruction pointer.
@@ -175,6 +176,21 @@ pub(super) fn sign_of_life(boot: &Boot) -> Option<Quote> {
         Some(boot.quote_at(netdev.origin, "", &netdev.text))
     };
     event.map(|e| boot.quote(e)).or_else(port).or_else(netdev)
+}
+
+/// What the judgement of the host says under `told`, as findings of the rule `code`.
+pub(super) fn judged(boot: &Boot, told: Code, code: &'static str) -> Vec<Finding> {
+    let judgement = boot.host.as_ref().and_then(|host| host.judgement.as_ref());
+    let all = judgement.iter().flat_map(|judgement| judgement.grouped());
+    all.filter(|finding| finding.code == told)
+        .map(|finding| {
+            let message = finding.message.trim_end_matches('.');
+            let text = format!("{}: {message}.", finding.subject());
+            Finding::new(code, finding.severity, Confidence::High, text)
+                .about_if(finding.object)
+                .steps(finding.advice)
+        })
+        .collect()
 }
 
 /// Log lines that say that a port is active.

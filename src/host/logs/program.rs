@@ -79,7 +79,7 @@ impl Piped {
     }
 
     /// Wait for its end; a sentence if it failed.
-    pub(super) fn ended(self) -> Result<(), String> {
+    pub(in crate::host) fn ended(self) -> Result<(), String> {
         let Self { stream, program } = self;
         match stream.ended() {
             Ok(None) => Ok(()),
