@@ -9,7 +9,7 @@ use super::check_host;
 use crate::check::evidence::Boot;
 use crate::check::predict;
 use crate::cli::{Common, ConsumersArgs, Format};
-use crate::graph::consumers::{self, Need, Proof};
+use crate::graph::consumers::{self, DropIn, Need, PROVIDER, Proof};
 use crate::host::lock::Locks;
 use crate::host::{Root, process, site_files};
 use crate::migrate::carry_out;
@@ -18,14 +18,6 @@ use crate::report::advice::Advice;
 use crate::report::common::{Code, Exit, Finding, Kind, Report, Severity, not_read, to_json};
 use crate::report::migrate::Change;
 
-/// Where the drop-ins of a unit are.
-const UNITS: &str = "/etc/systemd/system";
-/// The drop-in that is ours.
-const NAME: &str = "50-ibprov-order.conf";
-/// Its first line. What differs from what is written is somebody else's by now.
-const FIRST: &str = "# Written by `ibprov consumers --install`; `--remove` takes it away.";
-/// What a drop-in orders a unit after: the vendor's unit waits for nothing.
-const PROVIDER: &str = "ibprov.service";
 /// The object of the lock of a run that changes something.
 const LOCK: &str = "consumers";
 
@@ -37,7 +29,8 @@ pub fn run(args: &ConsumersArgs, root: &Root, common: &Common) -> anyhow::Result
     let changes_host = (args.install || args.remove) && !args.dry_run;
     if changes_host && root.is_live() && !process::is_root() {
         anyhow::bail!(
-            "drop-ins below {UNITS} are files of root: use sudo, or --dry-run to see what would be changed"
+            "drop-ins below {} are files of root: use sudo, or --dry-run to see what would be changed",
+            DropIn::UNITS
         );
     }
     let _lock = match changes_host && root.is_live() {
@@ -99,17 +92,12 @@ fn look(root: &Root, common: &Common) -> ConsumersReport {
     }
 }
 
-/// The drop-in of a unit that is to come after ibprov.
-fn drop_in() -> PathState {
-    PathState::own_file(format!("{FIRST}\n[Unit]\nAfter={PROVIDER}\n"))
-}
-
 /// The drop-ins that are missing, and those that somebody has put there otherwise.
 fn installs(root: &Root, all: &[Consumer]) -> (Vec<Change>, Vec<Finding>) {
     let (mut changes, mut kept) = (Vec::new(), Vec::new());
     for consumer in all.iter().filter(|c| c.order == Order::Missing) {
-        let dir = format!("{UNITS}/{}.d", consumer.unit);
-        let path = format!("{dir}/{NAME}");
+        // The vendor's unit waits for nothing, so ours is what comes before.
+        let DropIn { dir, path, text, .. } = DropIn::new(&consumer.unit, PROVIDER);
         match site_files::state(root, &path) {
             Ok(PathState::Absent) => {}
             // A link to /dev/null is how a site masks it.
@@ -131,7 +119,7 @@ fn installs(root: &Root, all: &[Consumer]) -> (Vec<Change>, Vec<Finding>) {
                 after: PathState::Directory,
             });
         }
-        changes.push(Change { path, before: PathState::Absent, after: drop_in() });
+        changes.push(Change { path, before: PathState::Absent, after: PathState::own_file(text) });
     }
     (changes, kept)
 }
@@ -139,13 +127,12 @@ fn installs(root: &Root, all: &[Consumer]) -> (Vec<Change>, Vec<Finding>) {
 /// The drop-ins of ours that are there, and those that somebody has changed.
 fn removals(root: &Root) -> (Vec<Change>, Vec<Finding>) {
     let (mut changes, mut kept) = (Vec::new(), Vec::new());
-    let dirs = root.list_or_empty(UNITS).unwrap_or_else(|e| {
+    let dirs = root.list_or_empty(DropIn::UNITS).unwrap_or_else(|e| {
         kept.push(Finding::not_read(e.to_string()));
         Vec::new()
     });
-    for dir in dirs {
-        let dir = format!("{UNITS}/{dir}");
-        let path = format!("{dir}/{NAME}");
+    for unit in dirs.iter().filter_map(|dir| dir.strip_suffix(".d")) {
+        let DropIn { dir, path, text, .. } = DropIn::new(unit, PROVIDER);
         let state = match site_files::state(root, &path) {
             Ok(PathState::Absent) => continue,
             Ok(state) => state,
@@ -155,13 +142,13 @@ fn removals(root: &Root) -> (Vec<Change>, Vec<Finding>) {
                 continue;
             }
         };
-        if !state.is_same(&drop_in()) {
+        if !state.is_same(&PathState::own_file(text)) {
             let message = "was changed since it was written, so it is left";
             kept.push(Finding::warning(Code::ChangedSince, message).about(path));
             continue;
         }
         changes.push(Change { path, before: state, after: PathState::Absent });
-        if root.list_or_empty(&dir).unwrap_or_default() == [NAME] {
+        if root.list_or_empty(&dir).unwrap_or_default() == [DropIn::NAME] {
             changes.push(Change {
                 path: dir,
                 before: PathState::Directory,

@@ -80,31 +80,55 @@ pub enum Proof {
     Before(Vec<String>),
 }
 
+/// The unit of ours that waits for the netdevs, and that others are ordered after.
+pub const PROVIDER: &str = "ibprov.service";
+
 /// A drop-in that adds an edge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DropIn {
+    /// The directory that it goes into.
+    pub dir: String,
     /// Where it goes.
     pub path: String,
     /// What is in it.
     pub text: String,
+    /// What it orders the unit after.
+    provider: String,
 }
 
 impl DropIn {
+    /// Where the directories of drop-ins are.
+    pub const UNITS: &'static str = "/etc/systemd/system";
+    /// Its name in the directory of its unit.
+    pub const NAME: &'static str = "50-ibprov-order.conf";
+
     /// The drop-in that orders `unit` after `provider`.
     #[must_use]
     pub fn new(unit: &str, provider: &str) -> Self {
+        let dir = format!("{}/{unit}.d", Self::UNITS);
         Self {
-            path: format!("/etc/systemd/system/{unit}.d/50-infiniband.conf"),
-            text: format!("[Unit]\nAfter={provider}\n"),
+            path: format!("{dir}/{}", Self::NAME),
+            dir,
+            text: format!(
+                "# As `ibprov consumers --install` writes it; `--remove` takes it away.\n[Unit]\nAfter={provider}\n"
+            ),
+            provider: provider.to_owned(),
         }
     }
 
     /// The commands that make it.
     #[must_use]
     pub fn commands(&self) -> String {
-        let dir = self.path.rsplit_once('/').map_or("", |(dir, _)| dir);
+        let Self { dir, path, .. } = self;
         let text = self.text.replace('\n', "\\n");
-        format!("mkdir -p '{dir}' && printf '{text}' >'{}' && systemctl daemon-reload", self.path)
+        format!("mkdir -p '{dir}' && printf '{text}' >'{path}' && systemctl daemon-reload")
+    }
+
+    /// The ways to it, the simplest first: our own verb orders units after our unit alone.
+    #[must_use]
+    pub fn ways(&self) -> Vec<String> {
+        let verb = (self.provider == PROVIDER).then(|| "ibprov consumers --install".to_owned());
+        verb.into_iter().chain([self.commands()]).collect()
     }
 }
 
@@ -114,7 +138,7 @@ impl DropIn {
 #[must_use]
 pub fn provider(graph: &Graph) -> Option<&Unit> {
     let transaction = graph.transaction();
-    ["ibprov.service", "openibd.service"]
+    [PROVIDER, "openibd.service"]
         .into_iter()
         .filter_map(|name| graph.get(name))
         .filter(|unit| unit.name != OPENIBD_STAND_IN)
@@ -271,8 +295,11 @@ NetworkManager.service before ibprov.service
         let Proof::Missing(drop_in) = of("scratch.mount") else { panic!("{judged:?}") };
         assert_eq!(
             drop_in.commands(),
-            "mkdir -p '/etc/systemd/system/scratch.mount.d' && printf '[Unit]\\nAfter=ibprov.service\\n' >'/etc/systemd/system/scratch.mount.d/50-infiniband.conf' && systemctl daemon-reload"
+            "mkdir -p '/etc/systemd/system/scratch.mount.d' && printf '# As `ibprov consumers --install` writes it; `--remove` takes it away.\\n[Unit]\\nAfter=ibprov.service\\n' >'/etc/systemd/system/scratch.mount.d/50-ibprov-order.conf' && systemctl daemon-reload"
         );
+        assert_eq!(drop_in.ways(), ["ibprov consumers --install".to_owned(), drop_in.commands()]);
+        let vendors = DropIn::new("scratch.mount", "openibd.service");
+        assert_eq!(vendors.ways(), [vendors.commands()], "the verb orders nothing after it");
         assert!(matches!(of("NetworkManager.service"), Proof::Before(_)));
         let chain = ["ibprov.service", "ibprov-openibd.service", "beegfs-client.service"];
         assert_eq!(of("beegfs-client.service"), &Proof::Ordered(chain.map(str::to_owned).to_vec()));

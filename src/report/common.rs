@@ -171,6 +171,8 @@ codes! {
     VfPlanBlocked = "vf-plan-blocked",
     /// VFs are not as planned.
     VfNotAsPlanned = "vf-not-as-planned",
+    /// A GUID or link policy was set for VFs with success, and the PF has it no more.
+    VfSettingDropped = "vf-setting-dropped",
     /// VFs are not as planned, and are left so because they are in use.
     VfDeferred = "vf-deferred",
     /// No plan gives the VF a port GUID, and it has none.
@@ -304,6 +306,7 @@ impl Code {
             Self::VfPlanError
             | Self::VfPlanBlocked
             | Self::VfNotAsPlanned
+            | Self::VfSettingDropped
             | Self::VfDeferred
             | Self::VfGuidZero => "PF ",
             _ => "",

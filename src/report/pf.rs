@@ -13,7 +13,7 @@ use crate::names::{Guid, IfName, PciAddress, RdmaName, VfIndex, VfRung, vf_range
 
 pub use super::pf_problem::PfProblem;
 pub use super::step_failure::StepFailure;
-pub use super::vf_cause::{NumberFailed, VfCause, WhyLacking};
+pub use super::vf_cause::{DROPPED, NumberFailed, VfCause, WhyLacking};
 pub use super::vf_lack::{GuidAtPf, OtherDriver, OtherGuid, VfGuid, VfLack};
 pub use super::vf_step::{Deferred, Stage, Undone, VfStep};
 
@@ -231,9 +231,12 @@ impl PfReport {
         for (vf, same) in self.wrong() {
             let vfs = vf_ranges(same.iter().map(|vf| vf.vf));
             let message = format!("{vfs}: {}", vf.said());
-            let finding = match vf.deferred {
-                true => Finding::warning(Code::VfDeferred, message),
-                false => Finding::error(Code::VfNotAsPlanned, message),
+            let finding = match &vf.cause {
+                _ if vf.deferred => Finding::warning(Code::VfDeferred, message),
+                Some(cause) if cause.is_dropped() => {
+                    Finding::error(Code::VfSettingDropped, message)
+                }
+                _ => Finding::error(Code::VfNotAsPlanned, message),
             };
             findings.push(finding.about(self.pf));
         }

@@ -26,6 +26,9 @@ pub enum VfCause {
     },
 }
 
+/// What the text of a dropped setting says, by which it is known in a log.
+pub const DROPPED: &str = "write succeeded: the firmware ignored it";
+
 /// Why a VF lacks something, as far as a run tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WhyLacking {
@@ -48,6 +51,14 @@ pub enum WhyLacking {
     Dropped,
     /// The VF was bound with success after its GUIDs were set, and shows others.
     OthersGoOn,
+}
+
+impl VfCause {
+    /// What was set at the PF with success is not there.
+    #[must_use]
+    pub const fn is_dropped(&self) -> bool {
+        matches!(self, Self::Lacks { why: Some(WhyLacking::Dropped), .. })
+    }
 }
 
 /// The number of VFs could not be changed.
@@ -89,7 +100,7 @@ impl fmt::Display for VfCause {
                         ": {step}: {failure}; mlx4_core does not bind VFs from number probe_vf on"
                     )?,
                     Some(WhyLacking::Dropped) => {
-                        write!(f, ", although the write succeeded: the firmware ignored it")?;
+                        write!(f, ", although the {DROPPED}")?;
                     }
                     Some(WhyLacking::OthersGoOn) => write!(
                         f,

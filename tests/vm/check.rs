@@ -81,7 +81,7 @@ fn an_archive_of_the_machine_tells_what_the_machine_tells() {
 fn the_missing_edge_comes_with_the_drop_in_that_adds_it() {
     let report = boot("check_live").json("consumer.json");
     let advice = report["findings"][0]["advice"].to_string();
-    assert!(advice.contains("slurmd.service.d/50-infiniband.conf"), "{report:#}");
+    assert!(advice.contains("slurmd.service.d/50-ibprov-order.conf"), "{report:#}");
     assert!(advice.contains("After=ibprov.service"), "{report:#}");
 }
 
@@ -180,13 +180,13 @@ const PLANS: &[Told] = &[
     ("unused_vfs", "healthy", "healthy", 0),
     ("vf_enomem", "failed", "vf-probe-failed", 3),
     ("vf_eio", "failed", "vf-probe-failed", 3),
-    ("guid_dropped", "failed", "vf-guid-zero", 3),
+    ("guid_dropped", "failed", "vf-setting-dropped", 3),
     ("guid_refused", "failed", "vf-guid-zero", 3),
     ("guid_stale", "failed", "not-as-expected", 3),
     ("guid_zero", "failed", "vf-guid-zero", 1),
     ("guid_twice", "unknown", "configuration-invalid", 2),
     ("policy_down", "healthy", "healthy", 0),
-    ("policy_dropped", "failed", "vf-policy-down", 3),
+    ("policy_dropped", "failed", "vf-setting-dropped", 3),
     ("totalvfs", "failed", "not-as-expected", 3),
     ("too_many", "failed", "not-as-expected", 3),
     ("in_use", "degraded", "not-as-expected", 1),

@@ -94,7 +94,7 @@ fn finding(host: &Host, provider: &str, judged: &Judged) -> Finding {
         ).about(unit.as_str()),
     };
     if let Proof::Missing(drop_in) = &judged.proof {
-        finding = finding.permanent([drop_in.commands()]);
+        finding = finding.permanent(drop_in.ways());
     }
     if early {
         finding = finding
@@ -194,10 +194,9 @@ home.mount is nfs4
         host.graph.get_mut("scratch.mount").expect("mount").options = "rw,rdma".to_owned();
         let [finding] = &judge(&host)[..] else { panic!("{:?}", judge(&host)) };
         assert_eq!((finding.code, finding.severity), ("mount-before-ipoib", Severity::Warning));
-        assert!(
-            finding.advice[0].text.contains("scratch.mount.d/50-infiniband.conf"),
-            "{finding:?}"
-        );
+        let advice: Vec<&str> = finding.advice.iter().map(|a| a.text.as_str()).collect();
+        assert_eq!(advice[0], "ibprov consumers --install");
+        assert!(advice[1].contains("scratch.mount.d/50-ibprov-order.conf"), "{finding:?}");
         let mount = host.graph.get_mut("scratch.mount").expect("mount");
         mount.now.active = "failed".to_owned();
         mount.now.began_usec = Some(3);

@@ -172,6 +172,7 @@ pub const CAUSES: &[(Code, &[Code])] = &[
     ("sriov-not-exposed-kernel", &["vm-before-vf", "not-as-expected"]),
     ("iommu-off", &["vm-before-vf", "autostart-guest-on-vf", "not-as-expected"]),
     ("sriov-vf-unreachable", &["vm-before-vf"]),
+    ("vf-setting-dropped", &["vf-guid-zero", "vf-policy-down", "not-as-expected"]),
     (
         "vf-guid-zero",
         &[
@@ -228,6 +229,8 @@ pub const CAUSES: &[(Code, &[Code])] = &[
     ("ifcfg-mismatch", &["mount-before-ipoib", "wait-online-timeout"]),
     ("netdev-admin-down", &["mount-before-ipoib"]),
     ("autostart-guest-on-vf", &["vm-before-vf"]),
+    // LNet is both: a service without an order, and what mounts.
+    ("ordering-missing", &["mount-before-ipoib"]),
     ("mount-before-ipoib", &["mount-before-network"]),
     ("wait-online-timeout", &["mount-before-network"]),
 ];
@@ -340,6 +343,9 @@ mod tests {
             ("fw-init-timeout", "port-not-ready"),
             ("vf-probe-failed", "not-as-expected"),
             ("port-not-ready", "mount-before-ipoib"),
+            ("ordering-missing", "mount-before-ipoib"),
+            ("vf-setting-dropped", "vf-guid-zero"),
+            ("vf-setting-dropped", "vf-policy-down"),
         ] {
             assert!(explains(cause, effect) && !explains(effect, cause), "{cause}, {effect}");
         }

@@ -78,6 +78,7 @@ mod vf_guid_duplicate;
 mod vf_guid_zero;
 mod vf_policy_down;
 mod vf_probe_failed;
+mod vf_setting_dropped;
 mod vf_state;
 mod vm_before_vf;
 mod wait_online_timeout;
@@ -127,6 +128,7 @@ pub const ALL: &[&Rule] = &[
     &sriov_not_exposed_kernel::RULE,
     &iommu_off::RULE,
     &sriov_vf_unreachable::RULE,
+    &vf_setting_dropped::RULE,
     &vf_guid_zero::RULE,
     &vf_guid_duplicate::RULE,
     &vf_policy_down::RULE,

@@ -1,4 +1,5 @@
 use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+use crate::graph::consumers::{DropIn, PROVIDER};
 
 pub(super) const RULE: Rule = Rule {
     code: "opensm-skipped",
@@ -52,12 +53,13 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             severity,
             Confidence::High,
             "opensm.service was skipped: ib_umad was not loaded when systemd looked.",
-        ).about("opensm.service")
+        )
+        .about("opensm.service")
         .quoting(seen::quotes(boot, lines))
         .quoting(shown)
         .look(["systemctl status opensm.service; ls /sys/class/infiniband_mad"])
         .now(["modprobe ib_umad; systemctl start opensm.service"])
-        .permanent(["mkdir -p /etc/systemd/system/opensm.service.d && printf '[Unit]\\nAfter=ibprov.service\\n' >/etc/systemd/system/opensm.service.d/50-infiniband.conf && systemctl daemon-reload"]),
+        .permanent(DropIn::new("opensm.service", PROVIDER).ways()),
     ]
 }
 

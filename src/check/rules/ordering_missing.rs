@@ -3,7 +3,7 @@ use super::{
 };
 use crate::check::evidence::host::HostPort;
 use crate::check::pattern::has_word;
-use crate::graph::consumers::DropIn;
+use crate::graph::consumers::{DropIn, PROVIDER};
 use crate::names::is_ipoib_name;
 use crate::report::duration::duration;
 use crate::stacks;
@@ -22,7 +22,10 @@ files of a mounted system; it is an error where the service has failed in this b
 
 In a log it is found where a unit failed for want of an interface that came later.
 
-Remedy: install the drop-in that the finding shows.",
+Remedy: write the missing order as a drop-in for each such unit. The finding shows
+the drop-in for those who write it by hand.
+
+    ibprov consumers --install",
     needles: &[MISSED, &[NAMED]],
     judge: Judge::Boot(judge),
 };
@@ -71,7 +74,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             _ => "later".to_owned(),
         };
         let name = if unit.contains('.') { unit.to_string() } else { format!("{unit}.service") };
-        let drop_in = DropIn::new(&name, "ibprov.service");
+        let drop_in = DropIn::new(&name, PROVIDER);
         let finding = Finding::new(
             code,
             Severity::Error,
@@ -90,7 +93,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .quoting(came.line.map(|event| boot.quote(event)))
         .look([format!("systemctl show -p After,Before {name}")])
         .now([format!("systemctl restart {name}")])
-        .permanent([drop_in.commands()]);
+        .permanent(drop_in.ways());
         found.push(finding);
     }
     found
