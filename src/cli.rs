@@ -96,6 +96,7 @@ State of the node:
   wait-online  Wait until ports are in use by the fabric
   metrics      Print the state of the node for Prometheus
   gid          Print the index of a GID of a port
+  holders      List what keeps an HCA or its kernel modules busy
 
 VFs:
   plan         Show planned changes to VFs, and errors in the plan
@@ -235,6 +236,17 @@ Examples:
   ibprov gid --port mlx5_3/1 --type rocev2 --address 10.0.0.7
   NCCL_IB_GID_INDEX=$(ibprov gid --port eth2 --type rocev2 --address 10.0.0.7)")]
     Gid(GidArgs),
+    /// List what keeps an HCA or its kernel modules busy
+    #[command(after_help = "\
+Exit codes: 0 nothing keeps it busy; 1 something does, or it cannot be told; 2 could not
+begin, or there is no such HCA.
+
+Nothing is stopped, unmounted or unloaded.
+
+Examples:
+  ibprov holders               of all HCAs: before the drivers are reloaded
+  ibprov holders mlx5_0        of one, and of the modules of its driver")]
+    Holders(HoldersArgs),
     /// Convert another tool's configuration
     #[command(after_help = "\
 Exit codes: 0 everything was converted; 1 some settings were not, and are listed as comments; 2 could not
@@ -336,6 +348,14 @@ pub struct GuestsArgs {
     /// Say which guests would be started, in which order; start nothing
     #[arg(long)]
     pub dry_run: bool,
+}
+
+/// What `holders` takes.
+#[derive(Debug, Clone, Args)]
+pub struct HoldersArgs {
+    /// Only this one: 0000:4b:00.0, mlx5_0, ib0 or a port GUID [default: all]
+    #[arg(value_name = "HCA")]
+    pub hca: Option<Target>,
 }
 
 /// What `gid` takes.

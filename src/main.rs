@@ -120,6 +120,9 @@ fn run(cli: &Cli) -> anyhow::Result<u8> {
     if let Verb::Gid(args) = &cli.verb {
         return commands::gid::run(args, &root, common.format);
     }
+    if let Verb::Holders(args) = &cli.verb {
+        return commands::holders::run(args, &root, common.format);
+    }
     if let Verb::Consumers(args) = &cli.verb {
         return commands::consumers::run(args, &root, common);
     }
@@ -139,6 +142,7 @@ fn run(cli: &Cli) -> anyhow::Result<u8> {
             | Verb::Consumers(_)
             | Verb::Completions { .. }
             | Verb::Gid(_)
+            | Verb::Holders(_)
             | Verb::Schema { .. }
             | Verb::Migrate(_),
             _,

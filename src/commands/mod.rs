@@ -19,6 +19,7 @@ pub mod consumers;
 pub mod fleet;
 pub mod gid;
 pub mod guests;
+pub mod holders;
 pub mod iface;
 pub mod import;
 pub mod initrd;

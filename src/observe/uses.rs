@@ -8,6 +8,7 @@ use crate::report::Use;
 
 use std::collections::BTreeSet;
 
+use super::open_files::{OpenFiles, open_files};
 use super::{Look, pf, rdma};
 use crate::host::rdma_netlink::{self, Owner, Resource};
 use crate::host::{Root, answer, netlink};
@@ -191,38 +192,18 @@ fn owned((owner, resource): (Owner, Resource), driver: &str) -> Option<Use> {
 
 /// Looks at the open files of every process.
 fn open_vfio(root: &Root) -> OpenVfio {
-    let mut open = OpenVfio::default();
-    let processes = match root.list("/proc") {
-        Ok(names) => names,
-        Err(e) => {
-            open.unknown = Some(e.to_string());
-            return open;
-        }
-    };
-    for pid in processes.iter().filter_map(|n| n.parse::<u32>().ok()) {
-        let dir = format!("/proc/{pid}/fd");
-        let files = match root.list(&dir) {
-            Ok(files) => files,
-            // It has ended meanwhile.
-            Err(e) if e.is_absent() => continue,
-            Err(e) => {
-                open.unknown = Some(format!("the open files of process {pid}: {e}"));
-                continue;
-            }
-        };
-        let (mut devices, mut groups) = (0, 0);
-        for file in files {
-            let Ok(target) = root.link_target(&format!("{dir}/{file}")) else { continue };
-            if target.contains("anon_inode:[vfio-device]") {
-                devices += 1;
-            } else if target.contains("vfio/") && !target.ends_with("vfio/vfio") {
-                groups += 1;
-                let name = root.attribute(&format!("/proc/{pid}/comm")).unwrap_or_default();
-                open.files.push((target, pid, name));
-            }
-        }
-        // A device that outlives its group's file: of which VF is not told.
-        if devices > 0 && groups == 0 {
+    let is_device = |target: &str| target.contains("anon_inode:[vfio-device]");
+    let is_group = |target: &str| target.contains("vfio/") && !target.ends_with("vfio/vfio");
+    let OpenFiles { files, unknown } =
+        open_files(root, |target| is_device(target) || is_group(target));
+    let mut open = OpenVfio { files: Vec::new(), unknown };
+    let groups: BTreeSet<u32> =
+        files.iter().filter(|(.., f)| !is_device(f)).map(|(pid, ..)| *pid).collect();
+    for (pid, name, target) in files {
+        if !is_device(&target) {
+            open.files.push((target, pid, name));
+        } else if !groups.contains(&pid) {
+            // A device that outlives its group's file: of which VF is not told.
             open.unknown = Some(format!("process {pid} has a VFIO device open, its group not"));
         }
     }

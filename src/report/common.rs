@@ -58,6 +58,8 @@ pub enum Kind {
     Collect,
     /// `ibprov gid`.
     Gid,
+    /// `ibprov holders`.
+    Holders,
     /// `ibprov wait-online`, and /run/ibprov/online.json.
     WaitOnline,
     /// `ibprov plan`.
@@ -149,6 +151,8 @@ codes! {
     NoSuchPort = "no-such-port",
     /// No entry of a GID table, or not one alone, is as it was asked for.
     NoSuchGid = "no-such-gid",
+    /// Something keeps an HCA or its kernel modules busy.
+    HcaHeld = "hca-held",
     /// A configured module is not loaded.
     ModuleNotLoaded = "module-not-loaded",
     /// A unit that uses InfiniBand is not ordered after the unit that brings it up.

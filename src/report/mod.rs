@@ -16,6 +16,7 @@ pub mod gid;
 mod guest_lack;
 pub mod guests;
 pub mod hardware;
+pub mod holders;
 pub mod iface;
 mod iface_step;
 pub mod metrics;

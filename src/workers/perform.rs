@@ -9,6 +9,7 @@ use crate::host::netlink;
 use crate::host::{ReadError, Root, answer, attribute, process};
 use crate::names::{PciAddress, RdmaName, VFIO};
 use crate::observe::administered::administered;
+use crate::observe::holders::holders;
 use crate::observe::pf::{self, dir, name_rdma};
 use crate::observe::uses::uses;
 use crate::observe::vpd::{self, NotRead};
@@ -33,6 +34,11 @@ pub(super) fn perform(root: &Root, request: &Request) -> Outcome {
             .map(Answer::Override)
             .map_err(|e| unread(Tried::Override, &e)),
         Request::Uses(vfs) => Ok(Answer::Uses(uses(root, vfs))),
+        Request::Holders(functions) => {
+            let mut look = Look::new(root);
+            let holders = holders(&mut look, functions);
+            Ok(Answer::Holders { holders, problems: look.problems.into_iter().collect() })
+        }
         Request::Write { path, value, unless_used } => {
             let users = in_use(root, unless_used);
             if users.is_empty() { write(path, value) } else { Ok(Answer::InUse(users)) }

@@ -12,6 +12,7 @@ use crate::observe::link::PortAnswer;
 use crate::observe::{Backend, ObservedPf, Own, Product};
 use crate::report::Use;
 use crate::report::degraded::PcieLink;
+use crate::report::holders::Holder;
 
 /// Something to be done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,6 +26,8 @@ pub enum Request {
     Override(PciAddress),
     /// Who uses these VFs.
     Uses(Vec<PciAddress>),
+    /// What keeps these functions, or the modules of their drivers, busy.
+    Holders(Vec<PciAddress>),
     /// Write an attribute, unless one of these VFs is in use.
     Write {
         /// The attribute.
@@ -95,6 +98,7 @@ impl Request {
             | Self::Product(_)
             | Self::Override(_)
             | Self::Uses(_)
+            | Self::Holders(_)
             | Self::Port { .. }
             | Self::Pcie(_)
             | Self::Carrier(_)
@@ -144,6 +148,13 @@ pub enum Answer {
     Override(Option<String>),
     /// Who uses them, VF by VF.
     Uses(Vec<Vec<Use>>),
+    /// What keeps them busy.
+    Holders {
+        /// What was found.
+        holders: Vec<Holder>,
+        /// What could not be read, one line each, for a report.
+        problems: Vec<String>,
+    },
     /// The state of the port.
     Port {
         /// What it answered.

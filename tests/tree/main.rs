@@ -11,6 +11,7 @@ mod check;
 mod check_fleet;
 mod collect;
 mod consumers;
+mod holders;
 mod host;
 mod iface;
 mod import;

@@ -1,0 +1,48 @@
+//! Which processes have which files open.
+
+use crate::host::Root;
+
+/// The open files of all processes that were asked for.
+#[derive(Debug, Default)]
+pub(super) struct OpenFiles {
+    /// The process, its name, and the file as it is called in its own mount namespace.
+    pub(super) files: Vec<(u32, String, String)>,
+    /// Why it is not the whole truth.
+    pub(super) unknown: Option<String>,
+}
+
+/// The open files of every process that are `wanted`, by what `/proc/PID/fd` links to.
+pub(super) fn open_files(root: &Root, wanted: impl Fn(&str) -> bool) -> OpenFiles {
+    let mut open = OpenFiles::default();
+    let processes = match root.list("/proc") {
+        Ok(names) => names,
+        Err(e) => {
+            open.unknown = Some(e.to_string());
+            return open;
+        }
+    };
+    for pid in processes.iter().filter_map(|n| n.parse::<u32>().ok()) {
+        let dir = format!("/proc/{pid}/fd");
+        let files = match root.list(&dir) {
+            Ok(files) => files,
+            // It has ended meanwhile.
+            Err(e) if e.is_absent() => continue,
+            Err(e) => {
+                open.unknown = Some(format!("the open files of process {pid}: {e}"));
+                continue;
+            }
+        };
+        for file in files {
+            let Ok(target) = root.link_target(&format!("{dir}/{file}")) else { continue };
+            if wanted(&target) {
+                open.files.push((pid, name(root, pid), target));
+            }
+        }
+    }
+    open
+}
+
+/// The name of a process (`comm`); empty if it has ended.
+pub(super) fn name(root: &Root, pid: u32) -> String {
+    root.attribute(&format!("/proc/{pid}/comm")).unwrap_or_default()
+}

@@ -1,0 +1,243 @@
+//! `ibprov holders`: what keeps HCAs or their kernel modules busy.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::common::{Code, Exit, Finding, Kind, Report, Severity};
+use crate::names::PciAddress;
+
+/// Something that keeps an HCA or a kernel module of it busy.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Holder {
+    /// The PCI function that it keeps busy; `null` where it keeps a kernel module busy, or
+    /// where it cannot be told which function.
+    pub hca: Option<PciAddress>,
+    /// What it is.
+    #[serde(flatten)]
+    pub by: By,
+}
+
+/// What keeps it busy.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum By {
+    /// A virtual machine has the function.
+    Guest {
+        /// The process that has it, by its id.
+        pid: u32,
+        /// The name of the virtual machine, or of the process if that is not known.
+        name: String,
+        /// The file of VFIO that it has open.
+        file: String,
+    },
+    /// A process has device files open, or owns RDMA resources.
+    Process {
+        /// Its id.
+        pid: u32,
+        /// Its name (`comm`).
+        name: String,
+        /// The unit of systemd that it belongs to.
+        unit: Option<String>,
+        /// Device files below `/dev/infiniband`, and resources: `umad0`, `QP`.
+        has: Vec<String>,
+    },
+    /// A file system is mounted from over the fabric, or from a disk behind the HCA.
+    Mount {
+        /// Where it is mounted.
+        at: String,
+        /// What is mounted.
+        source: String,
+        /// Its type.
+        fstype: String,
+        /// The netdev, disk or kernel module that leads to it.
+        over: String,
+    },
+    /// A disk is behind the HCA: SRP, iSER, NVMe over RDMA.
+    Disk {
+        /// Its name below `/dev`, or that of its controller.
+        name: String,
+    },
+    /// A route over a gateway leads through a netdev of the HCA.
+    Route {
+        /// Where to; `null` for the default route.
+        to: Option<String>,
+        /// Over which gateway.
+        gateway: Option<String>,
+        /// Through which netdev.
+        netdev: String,
+    },
+    /// A netdev of the HCA is part of a bond or a bridge, or has a netdev above it.
+    Netdev {
+        /// The netdev.
+        netdev: String,
+        /// The other one.
+        with: String,
+    },
+    /// Its netdev or RDMA device is in another network namespace.
+    Namespace {
+        /// What is not to be seen here.
+        what: String,
+    },
+    /// A kernel module owns an RDMA resource of the HCA.
+    Resource {
+        /// The module.
+        module: String,
+        /// `QP`, `CM ID`.
+        resource: String,
+    },
+    /// A kernel module that is no part of the drivers uses modules that are.
+    Module {
+        /// Its name.
+        name: String,
+        /// The modules that it uses.
+        of: Vec<String>,
+        /// How often it is used itself; with 0 it can be unloaded.
+        users: Option<u32>,
+    },
+    /// A kernel module is used by something that is not found.
+    Reference {
+        /// Its name.
+        module: String,
+        /// How often it is used beside by what is found.
+        count: u32,
+    },
+    /// It could not be determined.
+    Unknown {
+        /// Why nobody can tell; in JSON `reason`.
+        #[serde(rename = "reason")]
+        why: String,
+    },
+}
+
+impl fmt::Display for By {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |all: &[String]| all.join(", ");
+        match self {
+            Self::Guest { pid, name, file } => {
+                write!(f, "virtual machine {name} (process {pid}) has {file} open")
+            }
+            Self::Process { pid, name, unit, has } => {
+                let unit = unit.as_ref().map_or_else(String::new, |unit| format!(" of {unit}"));
+                write!(f, "process {pid} ({name}){unit} has {}", list(has))
+            }
+            Self::Mount { at, source, fstype, over } if at == "/" => {
+                write!(f, "the root file system, {source} ({fstype}), is reached over {over}")
+            }
+            Self::Mount { at, source, fstype, over } => {
+                write!(f, "{at} is mounted from {source} ({fstype}) over {over}")
+            }
+            Self::Disk { name } => write!(f, "disk {name} is connected over the HCA"),
+            Self::Route { to, gateway, netdev } => {
+                match to {
+                    None => f.write_str("the default route")?,
+                    Some(to) => write!(f, "the route to {to}")?,
+                }
+                write!(f, " leads through {netdev}")?;
+                gateway.as_ref().map_or(Ok(()), |gateway| write!(f, " by {gateway}"))
+            }
+            Self::Netdev { netdev, with } => write!(f, "{netdev} is stacked with {with}"),
+            Self::Namespace { what } => write!(f, "its {what} is in another network namespace"),
+            Self::Resource { module, resource } => {
+                write!(f, "kernel module {module} owns a {resource} of it")
+            }
+            Self::Module { name, of, users } => {
+                write!(f, "kernel module {name} uses {}", list(of))?;
+                match users {
+                    Some(0) => f.write_str("; nothing uses it, so it can be unloaded"),
+                    Some(users) => write!(f, "; its own use count is {users}"),
+                    None => Ok(()),
+                }
+            }
+            Self::Reference { module, count } => write!(
+                f,
+                "the use count of kernel module {module} is {count} higher than the modules above it account for"
+            ),
+            Self::Unknown { why } => write!(f, "what keeps it busy cannot be determined: {why}"),
+        }
+    }
+}
+
+/// What keeps HCAs busy.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct HoldersReport {
+    /// The HCAs that were looked at, with their VFs.
+    pub hcas: Vec<PciAddress>,
+    /// What keeps them or their modules busy.
+    pub holders: Vec<Holder>,
+    /// What could not be read, one line each.
+    #[serde(skip)]
+    pub problems: BTreeSet<String>,
+}
+
+/// How it went, in one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum HoldersVerdict {
+    /// Nothing keeps them busy.
+    Free,
+    /// Something does, or it cannot be told.
+    Held,
+}
+
+impl Report for HoldersReport {
+    const KIND: Kind = Kind::Holders;
+    type Verdict = HoldersVerdict;
+    type Finding = Finding;
+
+    fn verdict(&self) -> HoldersVerdict {
+        // What could not be read may be a holder.
+        match self.holders.is_empty() && self.problems.is_empty() {
+            true => HoldersVerdict::Free,
+            false => HoldersVerdict::Held,
+        }
+    }
+
+    fn exit_code(&self) -> u8 {
+        match self.verdict() {
+            HoldersVerdict::Free => Exit::Good.code(),
+            HoldersVerdict::Held => Exit::Exceptions.code(),
+        }
+    }
+
+    fn findings(&self) -> Vec<Finding> {
+        let unread = self.problems.iter().map(Finding::not_read);
+        let held = self.holders.iter().map(|holder| {
+            let finding = Finding::new(Code::HcaHeld, Severity::Info, holder.by.to_string());
+            match holder.hca {
+                Some(hca) => finding.about(hca),
+                None => finding,
+            }
+        });
+        unread.chain(held).collect()
+    }
+}
+
+impl HoldersReport {
+    /// For people: the HCAs, then a line for each holder.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let hcas: Vec<String> = self.hcas.iter().map(ToString::to_string).collect();
+        let mut lines = Vec::new();
+        if self.hcas.is_empty() {
+            lines.push("this host has no HCA".to_owned());
+        } else if self.verdict() == HoldersVerdict::Free {
+            lines.push(format!("nothing keeps {} or its kernel modules busy", hcas.join(", ")));
+        } else {
+            lines.push(format!("{} is kept busy by:", hcas.join(", ")));
+        }
+        let width = self.holders.iter().filter_map(|h| h.hca).map(|hca| hca.to_string().len());
+        let width = width.max().unwrap_or("modules".len());
+        for holder in &self.holders {
+            let hca = holder.hca.map_or_else(|| "host".to_owned(), |hca| hca.to_string());
+            lines.push(format!("  {hca:width$}  {}", holder.by));
+        }
+        lines.extend(self.problems.iter().map(|problem| format!("warning: not read: {problem}")));
+        lines.into_iter().map(|line| line + "\n").collect()
+    }
+}
