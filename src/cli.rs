@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
-use crate::config::foreign::{openib_conf, operator_guids, sriov_vfs};
+use crate::config::foreign::{mlx4_conf, openib_conf, operator_guids, rdma_conf, sriov_vfs};
 use crate::config::timespan;
 use crate::names::{
     Colour, GidKind, Membership, PKey, PciAddress, PortNumber, PortType, RdmaName, Rung, Target,
@@ -651,6 +651,28 @@ pub enum ImportVerb {
     OperatorGuids {
         /// The file
         #[arg(default_value = operator_guids::PATH)]
+        file: String,
+    },
+    /// The modules of Red Hat's rdma.conf
+    RdmaConf {
+        /// The file
+        #[arg(default_value = rdma_conf::PATH)]
+        file: String,
+    },
+    /// The port types of ConnectX-3 adapters in rdma-core's mlx4.conf
+    Mlx4Conf {
+        /// The file
+        #[arg(default_value = mlx4_conf::PATH)]
+        file: String,
+    },
+    /// Mode, MTU and P_Key in an ifcfg file of Red Hat's network-scripts
+    Ifcfg {
+        /// The file: ifcfg-NAME
+        file: String,
+    },
+    /// Mode, MTU and P_Key in a profile of NetworkManager
+    Keyfile {
+        /// The file: NAME.nmconnection
         file: String,
     },
 }

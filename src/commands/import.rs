@@ -7,7 +7,9 @@ use std::io::Write;
 
 use serde::Serialize;
 
-use crate::config::foreign::{openib_conf, operator_guids, sriov_vfs};
+use crate::config::foreign::{
+    ifcfg, interfaces, keyfile, mlx4_conf, openib_conf, operator_guids, rdma_conf, sriov_vfs,
+};
 use crate::host::Root;
 use crate::observe::{self, interface_manager};
 use crate::report::common::{Code, Exit, Finding, Kind, Report, to_json};
@@ -41,6 +43,26 @@ pub fn run(verb: &ImportVerb, root: &Root, format: Format) -> anyhow::Result<u8>
         ImportVerb::OperatorGuids { file } => {
             let imported = operator_guids::import(&read(file)?);
             (file, imported.map_err(|why| anyhow::anyhow!("{file}: {why}"))?)
+        }
+        ImportVerb::RdmaConf { file } => (file, rdma_conf::import(&read(file)?)),
+        ImportVerb::Mlx4Conf { file } => {
+            let imported =
+                mlx4_conf::import(&read(file)?, |pci| observe::pf::may_be_here(root, pci));
+            (file, imported)
+        }
+        ImportVerb::Ifcfg { file } => {
+            let base = file.rsplit('/').next().unwrap_or_default();
+            let name = ifcfg::name_of(base)
+                .ok_or_else(|| anyhow::anyhow!("{file}: its name is not ifcfg-NAME"))?;
+            let said = ifcfg::read(name, &read(file)?).ok_or_else(|| {
+                anyhow::anyhow!("{file}: it is not for an InfiniBand interface (TYPE=InfiniBand)")
+            })?;
+            (file, interfaces::import(&[(file.clone(), said)]))
+        }
+        ImportVerb::Keyfile { file } => {
+            let said = keyfile::read(&read(file)?)
+                .ok_or_else(|| anyhow::anyhow!("{file}: it is not a profile of type infiniband"))?;
+            (file, interfaces::import(&[(file.clone(), said)]))
         }
     };
     let report =

@@ -4,11 +4,18 @@
 //! `ibprov config check` takes, and what it cannot say in it. Pure. Nothing of
 //! a file is ever run.
 
+pub mod ifcfg;
+pub mod interfaces;
+pub mod keyfile;
+pub mod mlx4_conf;
 pub mod openib_conf;
 pub mod operator_guids;
+pub mod rdma_conf;
+pub(crate) mod shell;
 pub mod sriov_vfs;
 
 use super::harmless;
+use crate::names::Guid;
 
 /// What became of a foreign configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -17,6 +24,8 @@ pub struct Imported {
     pub toml: String,
     /// What is left for a hand to do, one line each.
     pub todo: Vec<String>,
+    /// What stays with who reads the file, which goes on to do so.
+    pub stays: Vec<String>,
 }
 
 impl Imported {
@@ -31,6 +40,10 @@ impl Imported {
         let mut text = format!("# From {}, by `ibprov import`.\n", harmless(from));
         if !self.toml.is_empty() {
             text.push_str(&format!("\n{}\n", self.toml.trim_end()));
+        }
+        if !self.stays.is_empty() {
+            let stays = self.stays.join(", ");
+            text.push_str(&format!("\n# Left to the network stack: {}\n", harmless(&stays)));
         }
         if !self.todo.is_empty() {
             text.push_str("\n# To do by hand:\n");
@@ -60,6 +73,20 @@ const NAMES: &str = "# Names for its VFs that do not depend on chance (ibprov.to
 fn shown(text: &str) -> String {
     let short: String = text.chars().take(64).collect();
     format!("{short:?}")
+}
+
+/// The port GUID in an IPoIB address of 20 bytes, or the GUID alone.
+///
+/// # Errors
+/// It is neither, or all zero; a sentence.
+fn port_guid(text: &str) -> Result<Guid, String> {
+    let bytes: Vec<&str> = text.split(':').collect();
+    let tail = if bytes.len() == 20 { bytes.get(12..).map(|tail| tail.join(":")) } else { None };
+    let guid: Guid = tail.as_deref().unwrap_or(text).parse().map_err(|e| format!("{e}"))?;
+    if guid.is_zero() {
+        return Err(format!("{} has the GUID zero, which no port has", shown(text)));
+    }
+    Ok(guid)
 }
 
 #[cfg(test)]

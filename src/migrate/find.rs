@@ -5,7 +5,10 @@
 use super::boot_lines;
 use super::record::Record;
 use crate::config;
-use crate::config::foreign::{self, Imported, openib_conf, sriov_vfs};
+use crate::config::foreign::interfaces::{self, Said};
+use crate::config::foreign::{
+    self, Imported, ifcfg, keyfile, mlx4_conf, openib_conf, rdma_conf, sriov_vfs,
+};
 use crate::graph::Graph;
 use crate::host::{Root, answer, site_files};
 use crate::names::{OPENIBD_STAND_IN, PathState, is_ipoib_name};
@@ -41,7 +44,13 @@ pub struct Found {
 /// migration has changed.
 #[must_use]
 pub fn find(root: &Root, graph: &Graph, record: Option<&Record>) -> Found {
-    let mut finder = Finder { root, record, found: Found::default(), drop_ins: Vec::new() };
+    let mut finder = Finder {
+        root,
+        record,
+        found: Found::default(),
+        drop_ins: Vec::new(),
+        imported: Vec::new(),
+    };
     finder.settings();
     finder.ourselves();
     finder.openibd();
@@ -60,6 +69,8 @@ struct Finder<'a> {
     found: Found,
     /// The drop-ins that are to be written, path and text.
     drop_ins: Vec<(String, String)>,
+    /// The files of network stacks with settings that are ibprov's too.
+    imported: Vec<String>,
 }
 
 impl Finder<'_> {
@@ -128,42 +139,111 @@ impl Finder<'_> {
     fn settings(&mut self) {
         if let Some(text) = self.text(openib_conf::PATH) {
             let imported = openib_conf::import(&text);
-            self.import(openib_conf::PATH, "50-openib.toml", &imported);
+            self.import(openib_conf::PATH, "50-openib.toml", &imported, Reason::Settings);
         }
         if let Some(text) = self.text(sriov_vfs::PATH) {
             let vfs = pf::owners(self.root);
             let imported = sriov_vfs::import(&text, |pci| vfs.get(&pci).copied());
-            self.import(sriov_vfs::PATH, "50-sriov-vfs.toml", &imported);
+            self.import(sriov_vfs::PATH, "50-sriov-vfs.toml", &imported, Reason::Settings);
+        }
+        let dirs = [ETC, "/etc/init.d"].into_iter().chain(UNIT_DIRS);
+        let names =
+            dirs.flat_map(|dir| ["rdma.service", "rdma"].map(|name| format!("{dir}/{name}")));
+        let is_read = { names }.any(|path| self.root.exists(&path));
+        if !is_read && self.root.exists(rdma_conf::PATH) {
+            self.item(Item::new(rdma_conf::PATH, Reason::RdmaConf));
+        } else if let Some(text) = self.text(rdma_conf::PATH) {
+            let imported = rdma_conf::import(&text);
+            self.import(rdma_conf::PATH, "50-rdma.toml", &imported, Reason::Settings);
+        }
+        if let Some(text) = self.text(mlx4_conf::PATH) {
+            let imported = mlx4_conf::import(&text, |pci| pf::may_be_here(self.root, pci));
+            self.import(mlx4_conf::PATH, "50-mlx4.toml", &imported, Reason::PortTypes);
+        }
+        self.interfaces();
+    }
+
+    /// Mode, MTU and P_Key children that the files of network stacks have, in one drop-in: a
+    /// parent's settings have to come before its children's. It comes after that of openib.conf,
+    /// since the stack sets them later than openibd.
+    fn interfaces(&mut self) {
+        let mut files: Vec<(String, Said)> = Vec::new();
+        for file in self.names(ifcfg::DIR) {
+            let path = format!("{}/{file}", ifcfg::DIR);
+            let Some(name) = ifcfg::name_of(&file) else { continue };
+            let Some(text) = self.text(&path) else { continue };
+            files.extend(ifcfg::read(name, &text).map(|said| (path, said)));
+        }
+        for file in self.names(keyfile::DIR) {
+            let path = format!("{}/{file}", keyfile::DIR);
+            if file.starts_with('.') || file.ends_with('~') {
+                continue;
+            }
+            let Some(text) = self.text(&path) else { continue };
+            files.extend(keyfile::read(&text).map(|said| (path, said)));
+        }
+        for (path, said) in &files {
+            self.not_converted(path, &said.todo);
+        }
+        files.retain(|(_, said)| said.interface.is_some());
+        let mut imported = interfaces::import(&files);
+        imported.todo.clear();
+        imported.stays.clear();
+        if files.is_empty() {
+            return;
+        }
+        let Some((reason, path)) =
+            self.drop_in("the files named below", "60-interfaces.toml", &imported)
+        else {
+            return;
+        };
+        let reason = if reason == Reason::Settings { Reason::InterfaceSettings } else { reason };
+        for (file, _) in files {
+            self.item(Item::new(&file, reason).into_drop_in(&path));
+            self.imported.push(file);
         }
     }
 
-    fn import(&mut self, from: &str, name: &str, imported: &Imported) {
-        let path = format!("{DROP_INS}/{name}");
-        for todo in &imported.todo {
+    fn not_converted(&mut self, from: &str, todo: &[String]) {
+        for todo in todo {
             let finding = Finding::warning(Code::NotConverted, todo.clone()).about(from);
             self.found.problems.push(finding);
         }
+    }
+
+    fn import(&mut self, from: &str, name: &str, imported: &Imported, new: Reason) {
+        self.not_converted(from, &imported.todo);
         if imported.toml.is_empty() {
             self.item(Item::new(from, Reason::Defaults));
             return;
         }
-        let Some(now) = self.state(&path) else { return };
+        if let Some((reason, path)) = self.drop_in(from, name, imported) {
+            let reason = if reason == Reason::Settings { new } else { reason };
+            self.item(Item::new(from, reason).into_drop_in(&path));
+        }
+    }
+
+    /// Plan the drop-in `name` that `from` becomes: what becomes of `from`, and the drop-in's
+    /// path.
+    fn drop_in(&mut self, from: &str, name: &str, imported: &Imported) -> Option<(Reason, String)> {
+        let path = format!("{DROP_INS}/{name}");
+        let now = self.state(&path)?;
         let wanted = PathState::own_file(imported.to_text(from));
         let recorded = self.record.iter().flat_map(|record| &record.changes);
         let is_ours = recorded.into_iter().any(|c| c.path == path && now.is_same(&c.after));
-        let item = match &now {
+        let reason = match &now {
             PathState::File { text, .. } if foreign::says_the_same(text, imported) => {
-                Item::new(from, Reason::SettingsThere)
+                Reason::SettingsThere
             }
-            PathState::Absent => Item::new(from, Reason::Settings),
-            _ if is_ours => Item::new(from, Reason::Settings),
-            _ => Item::new(from, Reason::DropInThere),
+            PathState::Absent => Reason::Settings,
+            _ if is_ours => Reason::Settings,
+            _ => Reason::DropInThere,
         };
-        if item.reason == Reason::Settings {
+        if reason == Reason::Settings {
             self.drop_ins.push((path.clone(), imported.to_text(from)));
             self.want(&path, wanted);
         }
-        self.item(item.into_drop_in(&path));
+        Some((reason, path))
     }
 
     /// ibprov's own units.
@@ -292,8 +372,6 @@ impl Finder<'_> {
         let files = [
             ("/usr/lib/systemd/system/rdma-load-modules@.service", Reason::ModulesOfRdmaCore),
             ("/lib/systemd/system/rdma-load-modules@.service", Reason::ModulesOfRdmaCore),
-            ("/etc/rdma/rdma.conf", Reason::RdmaConf),
-            ("/etc/rdma/mlx4.conf", Reason::PortTypes),
             ("/etc/default/opensm", Reason::SubnetManager),
             ("/etc/sysconfig/opensm", Reason::SubnetManager),
             ("/etc/rdma/opensm.conf", Reason::SubnetManager),
@@ -309,6 +387,7 @@ impl Finder<'_> {
             stacks::KNOWN.asked(self.root, is_ipoib_name).into_iter().map(|a| a.file).collect();
         files.sort();
         files.dedup();
+        files.retain(|file| !self.imported.contains(file));
         for file in files {
             self.item(Item::new(file, Reason::Addresses));
         }

@@ -205,6 +205,12 @@ pub fn owners(root: &Root) -> BTreeMap<PciAddress, (PciAddress, VfIndex)> {
     all
 }
 
+/// False if the tree shows PCI functions, and none at `pci`.
+#[must_use]
+pub fn may_be_here(root: &Root, pci: PciAddress) -> bool {
+    root.exists(&dir(pci)) || !root.exists("/sys/bus/pci/devices")
+}
+
 /// The VFs of a PF with their PCI functions, by index.
 ///
 /// `sriov_numvfs` is not read: its reader waits for a lock that a hanging writer

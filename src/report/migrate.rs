@@ -92,10 +92,12 @@ reasons! {
     Ourselves: Enabled, "it brings the ports up at boot, before the network";
     /// rdma-core loads modules.
     ModulesOfRdmaCore: Left, "rdma-core may load modules too: ibprov skips those that are loaded";
-    /// The former configuration of rdma-core's modules.
-    RdmaConf: Left, "only rdma.service of rdma-core before version 30 reads it", do "list the modules of its *_LOAD=yes lines in modules.load if anything needs them";
-    /// Port types of mlx4.
-    PortTypes: Left, "a modprobe rule of rdma-core sets the port types of mlx4 adapters from it";
+    /// What loads the modules of rdma.conf is not installed.
+    RdmaConf: Left, "rdma.service, which alone reads it, is not installed, so that nothing loads its modules today", do "if they are needed: `ibprov import rdma-conf`";
+    /// Port types of mlx4 are written to a drop-in.
+    PortTypes: Imported, "its port types become a drop-in of ibprov's configuration; a modprobe rule of rdma-core continues to set the same";
+    /// The settings of an interface are written to a drop-in, but for its addresses.
+    InterfaceSettings: Imported, "its mode, MTU and P_Key become a drop-in, by which ibprov checks the interface; addresses stay with the network stack";
     /// A network stack sets up an interface.
     Addresses: Left, "addresses stay with the network stack, which ibprov waits for";
     /// Ports of the subnet manager.

@@ -1,7 +1,9 @@
 //! What the configuration files of several stacks have in common.
 
+use crate::config::foreign::ifcfg;
+use crate::config::foreign::shell::assignment;
 use crate::host::Root;
-use crate::names::{Guid, Mode};
+use crate::names::Guid;
 use crate::observe::ipoib::Interface;
 use crate::report::stack::{SettingValue, StackSetting};
 
@@ -9,7 +11,7 @@ use crate::report::stack::{SettingValue, StackSetting};
 pub(super) const LIMIT: u64 = 1 << 20;
 
 /// Where Red Hat's `ifcfg-*` are, which network-scripts and NetworkManager read.
-pub(super) const NETWORK_SCRIPTS: &str = "/etc/sysconfig/network-scripts";
+pub(super) const NETWORK_SCRIPTS: &str = ifcfg::DIR;
 
 /// The paths of the files in `dir`; none if it is not there.
 pub(super) fn folder(root: &Root, dir: &str) -> Vec<String> {
@@ -17,21 +19,10 @@ pub(super) fn folder(root: &Root, dir: &str) -> Vec<String> {
     names.into_iter().map(|name| format!("{dir}/{name}")).collect()
 }
 
-/// `KEY=value` lines of an ifcfg file, which is a shell script of assignments:
-/// quotes are taken off, the last one counts. Nothing is executed.
+/// `KEY=value` lines of an ifcfg file. What a shell would have to compute is left out.
 pub(super) fn ifcfg(text: &str) -> Vec<(String, String)> {
-    let pair = |line: &str| {
-        let (key, value) = line.trim().split_once('=')?;
-        let key = key.trim_start_matches("export ").trim();
-        let good = !key.is_empty() && key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
-        let value = value.trim();
-        let bare = match value.chars().next() {
-            Some(q @ ('"' | '\'')) => value.get(1..).and_then(|v| v.split(q).next()),
-            _ => value.split([' ', '\t', '#']).next(),
-        };
-        good.then(|| (key.to_owned(), bare.unwrap_or_default().to_owned()))
-    };
-    text.lines().filter(|l| !l.trim_start().starts_with('#')).filter_map(pair).collect()
+    let pairs = text.lines().filter_map(|line| assignment(line).ok().flatten());
+    pairs.map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
 /// The last value of `key`.
@@ -57,13 +48,10 @@ pub(super) fn mtu_setting(
     Some(setting(SettingValue::Mtu(mtu), file, key))
 }
 
-/// What Red Hat's `ifcfg-*` says of mode and MTU. Without CONNECTED_MODE both readers,
-/// `ifup-ib` and NetworkManager's plugin ifcfg-rh, write datagram.
+/// What Red Hat's `ifcfg-*` says of mode and MTU.
 pub(super) fn ifcfg_settings(pairs: &[(String, String)], file: &str) -> Vec<StackSetting> {
     let word = last(pairs, "CONNECTED_MODE");
-    let is_connected =
-        word.is_some_and(|w| matches!(w.to_lowercase().as_str(), "yes" | "y" | "true" | "t" | "1"));
-    let mode = if is_connected { Mode::Connected } else { Mode::Datagram };
+    let mode = ifcfg::mode(word);
     let mut mode = setting(SettingValue::Mode(mode), file, "CONNECTED_MODE");
     mode.by_default = word.is_none();
     let mtu = mtu_setting(last(pairs, "MTU"), file, "MTU");
@@ -83,7 +71,8 @@ pub(super) fn first<'a>(text: &'a str, key: &str) -> Option<&'a str> {
 pub(super) fn network_scripts(root: &Root) -> Vec<(String, String, bool)> {
     let mut found = Vec::new();
     for file in folder(root, NETWORK_SCRIPTS) {
-        let Some(name) = file.rsplit_once("/ifcfg-").map(|(_, name)| name) else { continue };
+        let base = file.rsplit('/').next().unwrap_or_default();
+        let Some(name) = ifcfg::name_of(base) else { continue };
         let text = root.text(&file, LIMIT).unwrap_or_default();
         if first(&text, "ONBOOT").is_some_and(|v| v.eq_ignore_ascii_case("no")) {
             continue;
@@ -122,21 +111,4 @@ pub(super) fn address_trouble(configured: &str, interface: &Interface) -> Option
 /// `b8:59:9f:03:00:12:a4:80`
 fn guid_bytes(guid: Guid) -> String {
     guid.value().to_be_bytes().map(|b| format!("{b:02x}")).join(":")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ifcfg_is_read_and_not_run() {
-        let pairs =
-            ifcfg("# c\nDEVICE=\"ib0\" # x\nexport MTU=$(reboot)\nA='b c'\nA=d\n=x\nB C=1\n");
-        let get = |key| last(&pairs, key);
-        assert_eq!(
-            (get("DEVICE"), get("MTU"), get("A")),
-            (Some("ib0"), Some("$(reboot)"), Some("d"))
-        );
-        assert_eq!(pairs.len(), 4);
-    }
 }

@@ -5,6 +5,7 @@ use super::files::{
     mtu_setting, network_scripts, setting,
 };
 use super::stack::{Facts, Owner, Progress, Reply, Said, Stack, StackUnit};
+use crate::config::foreign;
 use crate::host::Root;
 use crate::host::bus::{At, Bus, BusError, ObjectPath};
 use crate::host::manager::Manager;
@@ -44,7 +45,7 @@ static FACTS: Facts = Facts {
 };
 
 const DIRS: [&str; 3] = [
-    "/etc/NetworkManager/system-connections",
+    foreign::keyfile::DIR,
     "/run/NetworkManager/system-connections",
     "/usr/lib/NetworkManager/system-connections",
 ];
@@ -234,9 +235,7 @@ impl Stack for NetworkManager {
             .filter(|(.., by_network_manager)| *by_network_manager)
             .map(|(netdev, file, _)| (netdev, file))
             .collect();
-        for dir in
-            ["/etc/NetworkManager/system-connections", "/run/NetworkManager/system-connections"]
-        {
+        for dir in [foreign::keyfile::DIR, "/run/NetworkManager/system-connections"] {
             for file in folder(root, dir) {
                 let text = root.text(&file, LIMIT).unwrap_or_default();
                 if let Some(netdev) = first(&text, "interface-name") {
@@ -373,15 +372,8 @@ fn fitting(root: &Root, interface: &Interface) -> Fit {
 
 /// One profile in keyfile format (`nm-settings-keyfile(5)`).
 fn keyfile(path: &str, text: &str, interface: &Interface) -> Fit {
-    let mut section = "";
-    let mut pairs = Vec::new();
-    for line in text.lines().map(str::trim).filter(|l| !l.starts_with('#')) {
-        if let Some(name) = line.strip_prefix('[').and_then(|l| l.strip_suffix(']')) {
-            section = name;
-        } else if let Some((key, value)) = line.split_once('=') {
-            pairs.push((format!("{section}.{}", key.trim()), value.trim().to_owned()));
-        }
-    }
+    let pairs = foreign::keyfile::pairs(text).into_iter();
+    let pairs: Vec<(String, String)> = pairs.map(|(_, key, value)| (key, value)).collect();
     let get = |key: &str| last(&pairs, key);
     if get("connection.type") != Some("infiniband") {
         return match get("connection.interface-name") {

@@ -5,6 +5,7 @@ use super::files::{
 };
 use super::network_manager;
 use super::stack::{Command, Facts, NoCommand, Owner, Stack, StackUnit, program};
+use crate::config::foreign;
 use crate::host::Root;
 use crate::names::{IfName, NetworkRole};
 use crate::observe::ipoib::Interface;
@@ -64,11 +65,7 @@ impl Stack for NetworkScripts {
         let mut files = root.list_or_empty(NETWORK_SCRIPTS).unwrap_or_default();
         files.sort_by_key(|file| *file != own);
         for file in files {
-            let Some(suffix) = file.strip_prefix("ifcfg-") else { continue };
-            let backup = [".bak", ".orig", ".rpmnew", ".rpmorig", ".rpmsave", "~"];
-            if backup.iter().any(|b| suffix.ends_with(b)) {
-                continue;
-            }
+            let Some(suffix) = foreign::ifcfg::name_of(&file) else { continue };
             let path = format!("{NETWORK_SCRIPTS}/{file}");
             let Ok(text) = root.text(&path, LIMIT) else { continue };
             let pairs = ifcfg(&text);

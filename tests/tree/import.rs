@@ -98,3 +98,87 @@ fn an_agent_that_reads_the_same_file_is_left_to_do() {
         exit 1
     "#]].assert_eq(&host.show(&["import", "openib-conf"]));
 }
+
+#[test]
+fn files_of_network_stacks_and_of_rdma_core() {
+    let host = Host::healthy();
+    host.file("etc/rdma/rdma.conf", "IPOIB_LOAD=yes\nSRP_LOAD=yes\n");
+    host.file("etc/rdma/mlx4.conf", &format!("{PF} eth eth\n0000:99:00.0 ib ib\n"));
+    let ifcfg = "/etc/sysconfig/network-scripts/ifcfg-ib0";
+    host.file(
+        &ifcfg[1..],
+        "DEVICE=ib0\nTYPE=InfiniBand\nIPADDR=10.0.0.1\nCONNECTED_MODE=yes\nMACADDR=00:11\n",
+    );
+    let profile = "/etc/NetworkManager/system-connections/ib0.nmconnection";
+    host.file(&profile[1..], "[connection]\ntype=infiniband\ninterface-name=ib0\n[infiniband]\nmtu=9\ntransport-mode=datagram\n");
+    expect![[r##"
+        # From /etc/rdma/rdma.conf, by `ibprov import`.
+
+        [modules]
+        load = ["rdma_ucm", "ib_srp"]
+        exit 0
+    "##]]
+    .assert_eq(&host.show(&["import", "rdma-conf"]));
+    expect![[r##"
+        # From /etc/rdma/mlx4.conf, by `ibprov import`.
+
+        [[port]]
+        pci = "0000:4b:00.0"
+        port = 1
+        type = "eth"
+        required = false
+
+        [[port]]
+        pci = "0000:4b:00.0"
+        port = 2
+        type = "eth"
+        required = false
+
+        # To do by hand:
+        # - line 2: adapter 0000:99:00.0 is not on this host: it would be expected and waited for
+        exit 1
+    "##]]
+    .assert_eq(&host.show(&["import", "mlx4-conf"]));
+    expect![[r##"
+        # From /etc/sysconfig/network-scripts/ifcfg-ib0, by `ibprov import`.
+
+        # /etc/sysconfig/network-scripts/ifcfg-ib0
+        [[interface]]
+        match.name = "ib0"
+        mode = "connected"
+
+        # Left to the network stack: IPADDR (line 3), MACADDR (line 5)
+        exit 0
+    "##]]
+    .assert_eq(&host.show(&["import", "ifcfg", ifcfg]));
+    expect![[r##"
+        # From /etc/NetworkManager/system-connections/ib0.nmconnection, by `ibprov import`.
+
+        # /etc/NetworkManager/system-connections/ib0.nmconnection
+        [[interface]]
+        match.name = "ib0"
+        mode = "datagram"
+
+        # To do by hand:
+        # - line 5: mtu="9": not an MTU of IPoIB
+        exit 1
+    "##]]
+    .assert_eq(&host.show(&["import", "keyfile", profile]));
+    host.file("etc/x", "TYPE=Ethernet\n");
+    host.file("etc/ifcfg-eth0", "TYPE=Ethernet\n");
+    expect![[r#"
+        error: /etc/x: its name is not ifcfg-NAME
+        exit 2
+    "#]]
+    .assert_eq(&host.show(&["import", "ifcfg", "/etc/x"]));
+    expect![[r#"
+        error: /etc/ifcfg-eth0: it is not for an InfiniBand interface (TYPE=InfiniBand)
+        exit 2
+    "#]]
+    .assert_eq(&host.show(&["import", "ifcfg", "/etc/ifcfg-eth0"]));
+    expect![[r#"
+        error: /etc/x: it is not a profile of type infiniband
+        exit 2
+    "#]]
+    .assert_eq(&host.show(&["import", "keyfile", "/etc/x"]));
+}

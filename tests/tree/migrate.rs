@@ -87,6 +87,36 @@ fn rdma_core() -> Host {
     let host = system();
     host.file(&format!("{LIB}/rdma-load-modules@.service"), "[Service]\nType=oneshot\n");
     host.file("etc/rdma/mlx4.conf", "0000:05:00.0 ib ib\n");
+    host.function("0000:05:00.0", "15b3:1003", "028000", Some("mlx4_core"));
+    host
+}
+
+/// A node of RHEL 8.2 with all the files of its rdma-core and of both its network stacks.
+fn red_hat() -> Host {
+    let host = rdma_core();
+    host.file(
+        &format!("{LIB}/rdma.service"),
+        "[Unit]\nDescription=Initialize the iWARP/InfiniBand/RDMA stack in the kernel\n[Service]\nType=oneshot\nExecStart=/usr/libexec/rdma-init-kernel\n",
+    );
+    host.file(
+        "etc/rdma/rdma.conf",
+        "# Load IPoIB\nIPOIB_LOAD=yes\n# Load SRP (SCSI Remote Protocol initiator support) module\nSRP_LOAD=yes\n# Load SRPT (SCSI Remote Protocol target support) module\nSRPT_LOAD=no\n# Load iSER (iSCSI over RDMA initiator support) module\nISER_LOAD=yes\n# Load iSERT (iSCSI over RDMA target support) module\nISERT_LOAD=no\n# Load RDS (Reliable Datagram Service) network protocol\nRDS_LOAD=no\n# Load NFSoRDMA client transport module\nXPRTRDMA_LOAD=yes\n# Load NFSoRDMA server transport module\nSVCRDMA_LOAD=no\n# Load Tech Preview device driver modules\nTECH_PREVIEW_LOAD=no\n",
+    );
+    let scripts = "etc/sysconfig/network-scripts";
+    host.file(
+        &format!("{scripts}/ifcfg-ib0"),
+        "CONNECTED_MODE=yes\nTYPE=InfiniBand\nBOOTPROTO=none\nIPADDR=10.1.2.3\nPREFIX=24\nNAME=ib0\nDEVICE=ib0\nONBOOT=yes\nMTU=65520\n",
+    );
+    host.file(
+        &format!("{scripts}/ifcfg-ib0.8002"),
+        "CONNECTED_MODE=no\nTYPE=InfiniBand\nPKEY=yes\nPKEY_ID=0x2\nPHYSDEV=ib0\nBOOTPROTO=none\nIPADDR=10.1.3.3\nPREFIX=24\nDEVICE=ib0.8002\nONBOOT=yes\n",
+    );
+    host.file(&format!("{scripts}/ifcfg-ib3"), "DEVICE=ib3\nTYPE=InfiniBand\nBOOTPROTO=dhcp\n");
+    host.file(&format!("{scripts}/ifcfg-eth0"), "DEVICE=eth0\nTYPE=Ethernet\nMTU=9000\n");
+    host.file(
+        "etc/NetworkManager/system-connections/Infini Band 1.nmconnection",
+        "[connection]\nid=Infini Band 1\nuuid=3f1c2e30-5e4b-4f7e-9d2e-0c5fb4a4a0e1\ntype=infiniband\ninterface-name=ib1\n\n[infiniband]\ntransport-mode=datagram\nmtu=2044\n\n[ipv4]\naddress1=10.1.4.3/24\nmethod=manual\n",
+    );
     host
 }
 
@@ -215,6 +245,100 @@ fn what_becomes_of_the_vendors_openibd_is_shown_and_nothing_is_changed() {
 }
 
 #[test]
+fn settings_of_red_hats_files_become_ibprovs_and_the_stack_keeps_its_addresses() {
+    let host = red_hat();
+    expect![[r#"
+        would be migrated
+          imported: /etc/rdma/rdma.conf: its settings become a drop-in of ibprov's configuration
+            drop-in: /etc/ibprov/ibprov.d/50-rdma.toml
+          imported: /etc/rdma/mlx4.conf: its port types become a drop-in of ibprov's configuration; a modprobe rule of rdma-core continues to set the same
+            drop-in: /etc/ibprov/ibprov.d/50-mlx4.toml
+          imported: /etc/sysconfig/network-scripts/ifcfg-ib0: its mode, MTU and P_Key become a drop-in, by which ibprov checks the interface; addresses stay with the network stack
+            drop-in: /etc/ibprov/ibprov.d/60-interfaces.toml
+          imported: /etc/sysconfig/network-scripts/ifcfg-ib0.8002: its mode, MTU and P_Key become a drop-in, by which ibprov checks the interface; addresses stay with the network stack
+            drop-in: /etc/ibprov/ibprov.d/60-interfaces.toml
+          imported: /etc/NetworkManager/system-connections/Infini Band 1.nmconnection: its mode, MTU and P_Key become a drop-in, by which ibprov checks the interface; addresses stay with the network stack
+            drop-in: /etc/ibprov/ibprov.d/60-interfaces.toml
+          enabled: ibprov.service: it brings the ports up at boot, before the network
+          left: /usr/lib/systemd/system/rdma-load-modules@.service: rdma-core may load modules too: ibprov skips those that are loaded
+          left: /etc/sysconfig/network-scripts/ifcfg-ib3: addresses stay with the network stack, which ibprov waits for
+        Changes:
+          create the directory /etc/ibprov
+          create the directory /etc/ibprov/ibprov.d
+          write /etc/ibprov/ibprov.d/50-rdma.toml
+          write /etc/ibprov/ibprov.d/50-mlx4.toml
+          write /etc/ibprov/ibprov.d/60-interfaces.toml
+          create the directory /etc/systemd/system/sysinit.target.wants
+          link /etc/systemd/system/sysinit.target.wants/ibprov.service to /usr/lib/systemd/system/ibprov.service
+          link /etc/systemd/system/sysinit.target.wants/ibprov-openibd.service to /usr/lib/systemd/system/ibprov-openibd.service
+          link /etc/systemd/system/openibd.service to /usr/lib/systemd/system/ibprov-openibd.service
+        Nothing was changed. To do it: ibprov migrate --apply
+        exit 1
+    "#]].assert_eq(&host.show(&["migrate"]));
+    assert_eq!(exit(&host, &["migrate", "--apply"]), 0);
+    let drop_in = |name: &str| {
+        fs::read_to_string(host.path(&format!("etc/ibprov/ibprov.d/{name}"))).expect(name)
+    };
+    expect![[r##"
+        # From the files named below, by `ibprov import`.
+
+        # /etc/sysconfig/network-scripts/ifcfg-ib0
+        [[interface]]
+        match.name = "ib0"
+        mode = "connected"
+        mtu = 65520
+
+        # /etc/NetworkManager/system-connections/Infini Band 1.nmconnection
+        [[interface]]
+        match.name = "ib1"
+        mode = "datagram"
+        mtu = 2044
+
+        # /etc/sysconfig/network-scripts/ifcfg-ib0.8002
+        [[interface]]
+        match.name = "ib0"
+        [[interface.partition]]
+        pkey = "0x8002"
+        mode = "datagram"
+        mtu = 2044 # its parent's would be too large
+    "##]]
+    .assert_eq(&drop_in("60-interfaces.toml"));
+    assert!(drop_in("50-mlx4.toml").contains("pci = \"0000:05:00.0\"\nport = 2\ntype = \"ib\""));
+    assert!(
+        drop_in("50-rdma.toml")
+            .contains("load = [\"rdma_ucm\", \"ib_srp\", \"ib_iser\", \"rpcrdma\"]")
+    );
+    let left: Vec<Value> = json(&host, &["migrate"])["items"].as_array().expect("items").clone();
+    let there = left.iter().filter(|item| item["reason"] == "settings-there").count();
+    assert_eq!(there, 5, "{left:#?}");
+    // The host has no adapter at that address, and no rdma.service.
+    fs::remove_dir_all(host.path("sys/bus/pci/devices/0000:05:00.0")).expect("directory");
+    host.remove(&format!("{LIB}/rdma.service"));
+    assert_eq!(exit(&host, &["migrate", "--back", "--apply"]), 0);
+    let report = json(&host, &["migrate"]);
+    assert_eq!(codes(&report), ["not-converted"]);
+    let reason_of = |object: &str| {
+        let items = report["items"].as_array().expect("items");
+        items.iter().find(|item| item["object"] == object).expect(object)["reason"].clone()
+    };
+    assert_eq!(reason_of("/etc/rdma/mlx4.conf"), "defaults");
+    assert_eq!(reason_of("/etc/rdma/rdma.conf"), "rdma-conf");
+    // A setting that cannot be taken over is told with its place, and an unreadable file stops it.
+    host.file("etc/sysconfig/network-scripts/ifcfg-ib0", "TYPE=InfiniBand\nMTU=$(cat /etc/mtu)\n");
+    let report = json(&host, &["migrate"]);
+    let told = report["findings"].as_array().expect("findings").iter();
+    let told: Vec<&Value> =
+        told.filter(|f| f["object"] == "/etc/sysconfig/network-scripts/ifcfg-ib0").collect();
+    assert!(
+        told.len() == 1 && told[0]["message"].as_str().expect("text").starts_with("line 2: "),
+        "{told:?}"
+    );
+    host.remove("etc/rdma/mlx4.conf");
+    fs::create_dir(host.path("etc/rdma/mlx4.conf")).expect("directory");
+    assert_eq!(exit(&host, &["migrate"]), 3);
+}
+
+#[test]
 fn what_a_site_does_by_itself_needs_a_decision() {
     let host = by_hand();
     expect![[r#"
@@ -249,9 +373,12 @@ fn what_a_site_does_by_itself_needs_a_decision() {
 
 #[test]
 fn it_is_done_once_and_undone_to_the_byte() {
-    for (name, host, code) in
-        [("mlnx_ofed", mlnx_ofed(), 1), ("rdma_core", rdma_core(), 0), ("by_hand", by_hand(), 1)]
-    {
+    for (name, host, code) in [
+        ("mlnx_ofed", mlnx_ofed(), 1),
+        ("rdma_core", rdma_core(), 0),
+        ("red_hat", red_hat(), 0),
+        ("by_hand", by_hand(), 1),
+    ] {
         let before = tree(&host);
         assert_eq!(exit(&host, &["migrate"]), 1, "{name}");
         assert_eq!(exit(&host, &["migrate", "--back"]), 0, "{name}: nothing is recorded");

@@ -6,13 +6,14 @@
 
 use std::collections::BTreeMap;
 
+use super::shell::assignment;
 use super::{Imported, shown};
 
 /// Where it is.
 pub const PATH: &str = "/etc/infiniband/openib.conf";
 
 /// What a key means to ibprov.
-enum Meaning {
+pub(super) enum Meaning {
     /// `yes` loads these modules; they are not loaded by ibprov otherwise.
     Load(&'static [&'static str]),
     /// A module that ibprov loads by itself: `no` skips it.
@@ -95,9 +96,26 @@ fn meaning(key: &str) -> Option<Meaning> {
 /// Reads the file.
 #[must_use]
 pub fn import(text: &str) -> Imported {
+    import_with(text, &[], &|_| None)
+}
+
+/// Reads a file of such keys, of which some have the meaning that `own` says. What reads the
+/// file loads the modules `always`, whatever it says.
+pub(super) fn import_with(
+    text: &str,
+    always: &[&'static str],
+    own: &dyn Fn(&str) -> Option<Meaning>,
+) -> Imported {
     let mut imported = Imported::default();
     let mut values: BTreeMap<&str, (usize, String)> = BTreeMap::new();
     for (number, line) in (1..).zip(text.lines()) {
+        // What rdma-ndd does by itself, and every file has.
+        let description =
+            line.trim().strip_prefix("NODE_DESC=").map(|value| value.trim_matches('"'));
+        if matches!(description, Some("$(hostname -s)" | "`hostname -s`")) {
+            values.remove("NODE_DESC");
+            continue;
+        }
         match assignment(line) {
             Ok(Some((key, value))) => {
                 values.insert(key, (number, value));
@@ -109,11 +127,11 @@ pub fn import(text: &str) -> Imported {
     let mut given: Vec<(&str, usize, &str)> =
         values.iter().map(|(key, (line, value))| (*key, *line, value.as_str())).collect();
     given.sort_by_key(|(_, line, _)| *line);
-    let (mut load, mut skip) = (Vec::new(), Vec::new());
+    let (mut load, mut skip) = (always.to_vec(), Vec::new());
     for (key, line, value) in given {
         let mut todo = |what: &str| imported.todo(line, &format!("{key}={}: {what}", shown(value)));
         let is = |word: &str| value.eq_ignore_ascii_case(word);
-        match meaning(key) {
+        match own(key).or_else(|| meaning(key)) {
             Some(Meaning::Load(modules)) if is("yes") => load.extend(modules.iter().copied()),
             Some(Meaning::Skip(module)) if is("no") => skip.push(module),
             Some(Meaning::Load(_) | Meaning::Skip(_)) if !is("yes") && !is("no") => {
@@ -185,38 +203,4 @@ fn ipoib(imported: &mut Imported, values: &BTreeMap<&str, (usize, String)>) {
             _ => imported.todo(line, &format!("IPOIB_MTU={}: not an MTU of IPoIB", shown(text))),
         }
     }
-}
-
-/// One line; `None` for a comment or an empty one.
-///
-/// # Errors
-/// It is something else, or needs a shell.
-fn assignment(line: &str) -> Result<Option<(&str, String)>, String> {
-    let line = line.trim();
-    if line.is_empty() || line.starts_with('#') {
-        return Ok(None);
-    }
-    let line = line.strip_prefix("export ").map_or(line, str::trim_start);
-    let is_key =
-        |key: &&str| !key.is_empty() && key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
-    let Some((key, rest)) = line.split_once('=').filter(|(key, _)| is_key(key)) else {
-        return Err(format!("{} is not an assignment", shown(line)));
-    };
-    // What rdma-ndd does by itself, and every file has.
-    if key == "NODE_DESC" && matches!(rest.trim_matches('"'), "$(hostname -s)" | "`hostname -s`") {
-        return Ok(Some((key, String::new())));
-    }
-    let quoted = rest.chars().next().filter(|c| matches!(c, '"' | '\''));
-    let value = match quoted {
-        Some(quote) => rest.get(1..).and_then(|r| r.split_once(quote)).map(|(value, _)| value),
-        None => Some(rest.split([' ', '\t', '#', ';']).next().unwrap_or_default()),
-    };
-    let value = value.ok_or_else(|| format!("{key} has a quote without an end"))?;
-    if quoted != Some('\'') && value.contains(['$', '`']) {
-        return Err(format!(
-            "{key}={} is computed by a shell, which ibprov does not run",
-            shown(value)
-        ));
-    }
-    Ok(Some((key, value.to_owned())))
 }

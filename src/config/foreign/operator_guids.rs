@@ -6,7 +6,7 @@
 
 use serde::Deserialize;
 
-use super::{Imported, NAMES, shown};
+use super::{Imported, NAMES, port_guid};
 use crate::names::{Guid, GuidRange, PciAddress};
 
 /// Where the operator reads it.
@@ -69,7 +69,10 @@ impl Pf {
                 let pci = pci.parse::<PciAddress>().map_err(|e| e.to_string())?;
                 format!("pci = \"{pci}\"")
             }
-            ("", guid) => format!("port-guid = \"{}\"", pf_guid(guid)?),
+            ("", guid) => {
+                // The operator's code compares the 20 bytes of the PF's IPoIB address.
+                format!("port-guid = \"{}\"", port_guid(guid)?)
+            }
             _ => return Err("it names its PF twice, by address and by GUID".to_owned()),
         };
         let (start, end) = match &self.range {
@@ -102,16 +105,4 @@ impl Pf {
             _ => Err("it gives GUIDs and a range".to_owned()),
         }
     }
-}
-
-/// A PF's GUID, or the 20 bytes of its IPoIB address, which the operator's code
-/// compares: the last 8 of them are the port GUID.
-fn pf_guid(text: &str) -> Result<Guid, String> {
-    let bytes: Vec<&str> = text.split(':').collect();
-    let tail = if bytes.len() == 20 { bytes.get(12..).map(|tail| tail.join(":")) } else { None };
-    let guid: Guid = tail.as_deref().unwrap_or(text).parse().map_err(|e| format!("{e}"))?;
-    if guid.is_zero() {
-        return Err(format!("{} is not a GUID of a PF", shown(text)));
-    }
-    Ok(guid)
 }

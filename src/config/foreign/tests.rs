@@ -164,7 +164,7 @@ fn what_the_operator_would_not_take_either() {
         # - PF 5 of the file is left out: "02:00:00" is not a GUID: expected 16 hex digits, written 0x0002c903000e8acd, 0002:c903:000e:8acd or 00:02:c9:03:00:0e:8a:cd
         # - PF 6 of the file is left out: it gives GUIDs and a range
         # - PF 7 of the file is left out: the range ends at 0200:0000:0000:0000, before its first GUID 0200:0000:0000:0001
-        # - PF 8 of the file is left out: "00:00:00:00:00:00:00:00" is not a GUID of a PF
+        # - PF 8 of the file is left out: "00:00:00:00:00:00:00:00" has the GUID zero, which no port has
     "##]],
     );
     assert!(operator_guids::import("{}").is_err());
@@ -257,6 +257,286 @@ fn an_mtu_without_connected_mode_is_said() {
     );
 }
 
+/// As the package of RHEL 7 and 8.0 to 8.2 ships it (`redhat/rdma.conf` of rdma-core 16 to 29).
+const RDMA_CONF: &str = "# Load IPoIB\nIPOIB_LOAD=yes\n# Load SRP (SCSI Remote Protocol initiator support) module\nSRP_LOAD=yes\n# Load SRPT (SCSI Remote Protocol target support) module\nSRPT_LOAD=yes\n# Load iSER (iSCSI over RDMA initiator support) module\nISER_LOAD=yes\n# Load iSERT (iSCSI over RDMA target support) module\nISERT_LOAD=yes\n# Load RDS (Reliable Datagram Service) network protocol\nRDS_LOAD=no\n# Load NFSoRDMA client transport module\nXPRTRDMA_LOAD=yes\n# Load NFSoRDMA server transport module\nSVCRDMA_LOAD=no\n# Load Tech Preview device driver modules\nTECH_PREVIEW_LOAD=no\n";
+
+#[test]
+fn rdma_conf_as_red_hat_ships_it() {
+    shows(
+        &rdma_conf::import(RDMA_CONF),
+        &expect![[r##"
+        # From /etc/x, by `ibprov import`.
+
+        [modules]
+        load = ["rdma_ucm", "ib_srp", "ib_srpt", "ib_iser", "ib_isert", "rpcrdma"]
+    "##]],
+    );
+    // RHEL 6; RDS brings IPoIB with it.
+    shows(
+        &rdma_conf::import(
+            "IPOIB_LOAD=no\nRDS_LOAD=yes\nFIXUP_MTRR_REGS=yes\nNFSoRDMA_LOAD=yes\nNFSoRDMA_PORT=2050\nMLX4_LOAD=$(x)\n",
+        ),
+        &expect![[r##"
+            # From /etc/x, by `ibprov import`.
+
+            [modules]
+            load = ["rdma_ucm", "rds_rdma", "rpcrdma"]
+
+            # To do by hand:
+            # - line 3: FIXUP_MTRR_REGS="yes": current kernels set up write combining without the MTRRs: nothing replaces it
+            # - line 5: NFSoRDMA_PORT="2050": an NFS server listens for RDMA on rdma-port= of [nfsd] in /etc/nfs.conf
+            # - line 6: MLX4_LOAD="$(x)" is computed by a shell, which ibprov does not run
+        "##]],
+    );
+    assert!(rdma_conf::import("IPOIB_LOAD=no\n").toml.contains("exclude = [\"ib_ipoib\"]"));
+}
+
+#[test]
+fn port_types_of_mlx4() {
+    let here = |pci: PciAddress| pci.to_string() != "0000:99:00.0";
+    // The text around them is that of the package.
+    let text = "# Format:\n# <pci_device_of_card> <port1_type> [port2_type]\n#\n0000:0b:00.0 eth eth\n0000:05:00.0 ib ib\n0000:06:00.0 ib\n";
+    shows(
+        &mlx4_conf::import(text, here),
+        &expect![[r##"
+        # From /etc/x, by `ibprov import`.
+
+        [[port]]
+        pci = "0000:05:00.0"
+        port = 1
+        type = "ib"
+
+        [[port]]
+        pci = "0000:05:00.0"
+        port = 2
+        type = "ib"
+
+        [[port]]
+        pci = "0000:06:00.0"
+        port = 1
+        type = "ib"
+
+        [[port]]
+        pci = "0000:0b:00.0"
+        port = 1
+        type = "eth"
+        required = false
+
+        [[port]]
+        pci = "0000:0b:00.0"
+        port = 2
+        type = "eth"
+        required = false
+    "##]],
+    );
+    let text = "0000:0b:00.0 eth ib\n0000:05:00.0 auto ib\n0000:06:00.0\n0000:07:00.0 IB ib\n0000:99:00.0 ib\n5:0 ib\n0000:08:00.0 ib ib\n0000:08:00.0 ib eth\n0000:09:00.0 ib ib ib\n0000:0a:00.0 eth\n";
+    shows(
+        &mlx4_conf::import(text, here),
+        &expect![[r##"
+        # From /etc/x, by `ibprov import`.
+
+        [[port]]
+        pci = "0000:05:00.0"
+        port = 2
+        type = "ib"
+
+        [[port]]
+        pci = "0000:08:00.0"
+        port = 1
+        type = "ib"
+
+        [[port]]
+        pci = "0000:08:00.0"
+        port = 2
+        type = "eth"
+        required = false
+
+        [[port]]
+        pci = "0000:0a:00.0"
+        port = 1
+        type = "eth"
+        required = false
+
+        # To do by hand:
+        # - line 1: adapter 0000:0b:00.0: port 1 can be eth only if port 2 is: mlx4-setup.sh refuses it
+        # - line 2: adapter 0000:05:00.0, port 1: ibprov sets ib or eth, and leaves the port as it is where the adapter has to find its type (auto)
+        # - line 3: adapter 0000:06:00.0: expected a type for each of one or two ports
+        # - line 4: adapter 0000:07:00.0: port 1: "IB" is none of ib, eth, auto
+        # - line 5: adapter 0000:99:00.0 is not on this host: it would be expected and waited for
+        # - line 6: "5:0" is not a PCI address: expected domain:bus:device.function in hex, as `lspci -D` prints it, e.g. 0000:4b:00.0
+        # - line 7: adapter 0000:08:00.0 has another line, 8, which is used
+        # - line 9: adapter 0000:09:00.0: expected a type for each of one or two ports
+    "##]],
+    );
+}
+
+fn of_ifcfg(name: &str, text: &str) -> Imported {
+    let said = ifcfg::read(name, text).expect("InfiniBand");
+    interfaces::import(&[(format!("{}/ifcfg-{name}", ifcfg::DIR), said)])
+}
+
+#[test]
+fn ifcfg_of_red_hat() {
+    // As Red Hat's manual for RHEL 7 has them, parent and child.
+    shows(
+        &of_ifcfg(
+            "mlx4_ib0",
+            "DEVICE=mlx4_ib0\nTYPE=InfiniBand\nONBOOT=yes\nHWADDR=80:00:02:00:fe:80:00:00:00:00:00:00:f4:52:14:03:00:7b:cb:a1\nBOOTPROTO=none\nIPADDR=172.31.0.254\nPREFIX=24\nNETWORK=172.31.0.0\nBROADCAST=172.31.0.255\nIPV4_FAILURE_FATAL=yes\nIPV6INIT=no\nMTU=65520\nCONNECTED_MODE=yes\nNAME=mlx4_ib0\n",
+        ),
+        &expect![[r##"
+            # From /etc/x, by `ibprov import`.
+
+            # /etc/sysconfig/network-scripts/ifcfg-mlx4_ib0
+            [[interface]]
+            match.name = "mlx4_ib0"
+            mode = "connected"
+            mtu = 65520
+
+            # Left to the network stack: ONBOOT (line 3), BOOTPROTO (line 5), IPADDR (line 6), PREFIX (line 7), NETWORK (line 8), BROADCAST (line 9), IPV4_FAILURE_FATAL (line 10), IPV6INIT (line 11), NAME (line 14)
+        "##]],
+    );
+    shows(
+        &of_ifcfg(
+            "mlx4_ib0.8002",
+            "DEVICE=mlx4_ib0.8002\nPHYSDEV=mlx4_ib0\nPKEY=yes\nPKEY_ID=2\nTYPE=InfiniBand\nONBOOT=yes\nMTU=65520\nCONNECTED_MODE=yes\nIPADDR=172.31.2.254\n",
+        ),
+        &expect![[r##"
+            # From /etc/x, by `ibprov import`.
+
+            # /etc/sysconfig/network-scripts/ifcfg-mlx4_ib0.8002
+            [[interface]]
+            match.name = "mlx4_ib0"
+            [[interface.partition]]
+            pkey = "0x8002"
+            mode = "connected"
+            mtu = 65520
+
+            # Left to the network stack: ONBOOT (line 6), IPADDR (line 9)
+        "##]],
+    );
+    for (text, interface) in [
+        ("TYPE=InfiniBand\nCONNECTED_MODE=no\nMTU=65520\n", "mode = \"datagram\""),
+        ("DEVICE='ib*'\nCONNECTED_MODE=yes\nTYPE=InfiniBand\n", ""),
+        ("MTU=$(cat /x)\nADDR=$(y)\n", ""),
+        ("DEVICE=ib0.0002\nPKEY=yes\nPKEY_ID=0x0002\nPHYSDEV=ib0\n", ""),
+        ("PKEY=yes\nPKEY_ID=2\n", ""),
+        ("DEVICE=ib0.8002\nPKEY_ID=2\n", ""),
+        ("DEVICE=ib0.8000\nPKEY=yes\nPKEY_ID=0\nPHYSDEV=ib0\n", ""),
+    ] {
+        let imported = of_ifcfg("ib0", text);
+        assert_eq!(imported.todo.len(), 1, "{text}: {:?}", imported.todo);
+        assert!(imported.toml.contains(interface), "{text}: {}", imported.toml);
+        assert_eq!(imported.toml.is_empty(), interface.is_empty(), "{text}: {}", imported.toml);
+    }
+    // Nobody sets that at boot, or it says nothing of InfiniBand.
+    for text in ["ONBOOT=no\nCONNECTED_MODE=yes\n", "BOOTPROTO=dhcp\n"] {
+        assert_eq!(
+            (of_ifcfg("ib0", text).toml, of_ifcfg("ib0", text).todo.len()),
+            (String::new(), 0)
+        );
+    }
+    assert_eq!(ifcfg::read("eth0", "DEVICE=eth0\nMTU=9000\n"), None);
+    assert_eq!(ifcfg::read("bond0", "TYPE=Bond\nCONNECTED_MODE=yes\n"), None);
+    assert_eq!(ifcfg::name_of("ifcfg-ib0.rpmsave"), None);
+}
+
+#[test]
+fn a_port_without_a_name_is_told_by_its_address() {
+    let text = "TYPE=InfiniBand\nNAME=first\nHWADDR=80:00:02:00:fe:80:00:00:00:00:00:00:f4:52:14:03:00:7b:cb:a1\nCONNECTED_MODE=yes\n";
+    assert!(of_ifcfg("first", text).toml.contains("match.port-guid = \"f452:1403:007b:cba1\""));
+}
+
+fn of_keyfile(text: &str) -> Imported {
+    let said = keyfile::read(text).expect("InfiniBand");
+    interfaces::import(&[(format!("{}/x.nmconnection", keyfile::DIR), said)])
+}
+
+#[test]
+fn keyfiles_of_network_manager() {
+    // As `nmcli connection add type infiniband` writes them.
+    let uuid = "uuid=3f1c2e30-5e4b-4f7e-9d2e-0c5fb4a4a0e1";
+    let child = format!(
+        "[connection]\nid=ib0.8002\n{uuid}\ntype=infiniband\ninterface-name=ib0.8002\n\n[infiniband]\np-key=32770\nparent=ib0\ntransport-mode=datagram\n\n[ipv4]\naddress1=172.31.2.1/24\nmethod=manual\n"
+    );
+    let parent = format!(
+        "[connection]\nid=ib0\n{uuid}\ntype=infiniband\ninterface-name=ib0\n\n[infiniband]\nmtu=65520\ntransport-mode=connected\n\n[ipv4]\nmethod=auto\n"
+    );
+    shows(
+        &of_keyfile(&parent),
+        &expect![[r##"
+        # From /etc/x, by `ibprov import`.
+
+        # /etc/NetworkManager/system-connections/x.nmconnection
+        [[interface]]
+        match.name = "ib0"
+        mode = "connected"
+        mtu = 65520
+
+        # Left to the network stack: connection.id (line 2), connection.uuid (line 3), ipv4.method (line 12)
+    "##]],
+    );
+    // The parent's settings come before, whatever the order of the files, since they hold for
+    // the child too, and its MTU is none of datagram mode.
+    let read = |text: &str| keyfile::read(text).expect("InfiniBand");
+    let files = [("/a".to_owned(), read(&child)), ("/b".to_owned(), read(&parent))];
+    shows(
+        &interfaces::import(&files),
+        &expect![[r##"
+        # From /etc/x, by `ibprov import`.
+
+        # /b
+        [[interface]]
+        match.name = "ib0"
+        mode = "connected"
+        mtu = 65520
+
+        # /a
+        [[interface]]
+        match.name = "ib0"
+        [[interface.partition]]
+        pkey = "0x8002"
+        mode = "datagram"
+        mtu = 2044 # its parent's would be too large
+
+        # Left to the network stack: connection.id (line 2), connection.uuid (line 3), ipv4.address1 (line 13), ipv4.method (line 14), connection.id (line 2), connection.uuid (line 3), ipv4.method (line 12)
+    "##]],
+    );
+    let begin = "[connection]\ntype=infiniband\n";
+    // Without the membership bit NetworkManager's name is not the kernel's.
+    for (text, toml) in [
+        ("[infiniband]\nparent=ib0\np-key=2\n", "name = \"ib0.0002\""),
+        (
+            "[infiniband]\nmac-address=80:00:02:00:fe:80:00:00:00:00:00:00:f4:52:14:03:00:7b:cb:a1\ntransport-mode=connected\n",
+            "match.port-guid = \"f452:1403:007b:cba1\"",
+        ),
+    ] {
+        let imported = of_keyfile(&format!("{begin}{text}"));
+        assert!(imported.toml.contains(toml) && imported.todo.is_empty(), "{imported:?}");
+        assert!(check(&imported.toml).is_ok(), "{}", imported.toml);
+    }
+    for text in [
+        "[infiniband]\ntransport-mode=connected\n",
+        "[infiniband]\np-key=32770\n",
+        "interface-name=ib0\n[infiniband]\ntransport-mode=both\n",
+        "interface-name=ib0\n[infiniband]\nmtu=65520\n",
+        "[infiniband]\nparent=ib 0\np-key=32770\n",
+        "[infiniband]\nmac-address=00:00:00:00:00:00:00:00\nmtu=2044\n",
+        "[infiniband]\nparent=ib0\np-key=32768\n",
+        "interface-name=ib0\n[infiniband]\nnew=1\n",
+    ] {
+        let imported = of_keyfile(&format!("{begin}{text}"));
+        assert_eq!((imported.todo.len(), imported.toml.as_str()), (1, ""), "{text}: {imported:?}");
+    }
+    assert_eq!(
+        of_keyfile(&format!(
+            "{begin}autoconnect=false\ninterface-name=ib0\n[infiniband]\nmtu=2044\n"
+        ))
+        .toml,
+        ""
+    );
+    assert_eq!(keyfile::read("[connection]\ntype=ethernet\n"), None);
+}
+
 /// What the shell would make of it: its own words, mixed with anything.
 fn words() -> impl Strategy<Value = String> {
     let word = prop_oneof![
@@ -279,6 +559,23 @@ fn words() -> impl Strategy<Value = String> {
             "'",
             "$(x)",
             "65520",
+            "TYPE=InfiniBand\n",
+            "DEVICE=",
+            "PHYSDEV=ib0\n",
+            "PKEY=yes\n",
+            "PKEY_ID=2\n",
+            "DEVICE=ib0.8002\n",
+            "CONNECTED_MODE=no\n",
+            "MTU=",
+            "[connection]\ntype=infiniband\n",
+            "interface-name=",
+            "\n[infiniband]\n",
+            "p-key=",
+            "parent=ib0\n",
+            "transport-mode=connected\n",
+            "mac-address=",
+            "ib",
+            "eth\n",
         ])
         .prop_map(str::to_owned),
         "(?s).{0,4}",
@@ -294,6 +591,16 @@ proptest! {
         let vfs = sriov_vfs::import(&text, vf_of);
         let shown = vfs.to_text("/x");
         for text in [&openib, &shown] {
+            prop_assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{:?}", text);
+        }
+        let mut others = vec![
+            rdma_conf::import(&text).to_text("/x"),
+            mlx4_conf::import(&text, |_| true).to_text("/x"),
+        ];
+        let said = [ifcfg::read("ib0", &text), keyfile::read(&text)].into_iter().flatten();
+        others.extend(said.map(|said| interfaces::import(&[(text.clone(), said)]).to_text("/x")));
+        for text in &others {
+            prop_assert!(check(text).is_ok(), "{}", text);
             prop_assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{:?}", text);
         }
         // A VF without a GUID is the one thing that the check may refuse.

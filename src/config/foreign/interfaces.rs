@@ -1,0 +1,149 @@
+//! What the files of network stacks say of the mode, the MTU and the P_Keys of IPoIB
+//! interfaces. It becomes `[[interface]]`: ibprov then checks what the stack, which keeps its
+//! files and addresses, has set.
+
+use super::Imported;
+use crate::names::{Guid, IfName, Mode, PKey};
+
+/// What one file says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Said {
+    /// What `[[interface]]` can say; `None` if that is nothing.
+    pub interface: Option<Interface>,
+    /// What it cannot, one line each.
+    pub todo: Vec<String>,
+    /// What stays with the stack, each by line and key.
+    pub stays: Vec<String>,
+}
+
+impl Said {
+    pub(super) fn todo(&mut self, line: usize, what: &str) {
+        self.todo.push(format!("line {line}: {what}"));
+    }
+
+    pub(super) fn stays(&mut self, line: usize, key: &str) {
+        let key: String = key.chars().take(64).collect();
+        self.stays.push(format!("{key} (line {line})"));
+    }
+}
+
+/// Settings of one interface.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Interface {
+    /// The interface of a port.
+    pub which: Which,
+    /// It is the child of that with this P_Key.
+    pub child: Option<Child>,
+    /// Its mode.
+    pub mode: Option<Mode>,
+    /// Its MTU in bytes.
+    pub mtu: Option<u32>,
+}
+
+/// Which interface of a port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Which {
+    /// That with this name, of letters, digits, `.`, `_` and `-`.
+    Name(IfName),
+    /// That of the port with this GUID.
+    PortGuid(Guid),
+}
+
+/// A P_Key child.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Child {
+    /// Its P_Key.
+    pub pkey: PKey,
+    /// Its name; `None`: as the kernel names it.
+    pub name: Option<IfName>,
+}
+
+/// A name of an interface that needs no quoting and is no pattern.
+pub(super) fn plain(name: &str) -> Option<IfName> {
+    let is_plain =
+        name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'));
+    name.parse().ok().filter(|_| is_plain)
+}
+
+/// A number of P_Key as both kinds of files have it: decimal, `0x` or, with a zero before it,
+/// octal.
+pub(super) fn pkey(text: &str) -> Option<(PKey, u16)> {
+    let value = match (text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")), text) {
+        (Some(hex), _) => u16::from_str_radix(hex, 16),
+        (None, octal) if octal.len() > 1 && octal.starts_with('0') => u16::from_str_radix(octal, 8),
+        (None, decimal) => decimal.parse(),
+    };
+    let value = value.ok()?;
+    Some((PKey::new(value)?, value))
+}
+
+/// An MTU, where 0 is none.
+///
+/// # Errors
+/// It is none of IPoIB in this mode; a sentence.
+pub(super) fn mtu(text: &str, mode: Option<Mode>) -> Result<Option<u32>, String> {
+    match (text.parse::<u32>(), mode) {
+        (Ok(0), _) => Ok(None),
+        (Ok(mtu), Some(mode)) if (72..=65520).contains(&mtu) && mtu > mode.largest_mtu() => Err(
+            format!("too large for {} mode, which has at most {}", mode.word(), mode.largest_mtu()),
+        ),
+        (Ok(mtu), _) if (72..=65520).contains(&mtu) => Ok(Some(mtu)),
+        _ => Err("not an MTU of IPoIB".to_owned()),
+    }
+}
+
+/// What files say, each with its path, as one configuration.
+#[must_use]
+pub fn import(files: &[(String, Said)]) -> Imported {
+    let mut imported = Imported::default();
+    for (_, said) in files {
+        imported.todo.extend(said.todo.iter().cloned());
+        imported.stays.extend(said.stays.iter().cloned());
+    }
+    let all: Vec<&Interface> =
+        files.iter().filter_map(|(_, said)| said.interface.as_ref()).collect();
+    // What is said of a port's interface holds for its children: those come after it.
+    for (file, said) in files {
+        if let Some(interface) = said.interface.as_ref().filter(|i| i.child.is_none()) {
+            imported.toml.push_str(&interface.to_toml(file, &all));
+        }
+    }
+    for (file, said) in files {
+        if let Some(interface) = said.interface.as_ref().filter(|i| i.child.is_some()) {
+            imported.toml.push_str(&interface.to_toml(file, &all));
+        }
+    }
+    imported
+}
+
+impl Interface {
+    fn to_toml(&self, file: &str, all: &[&Self]) -> String {
+        let mut toml = format!("# {}\n[[interface]]\n", super::harmless(file));
+        toml.push_str(&match &self.which {
+            Which::Name(name) => format!("match.name = \"{name}\"\n"),
+            Which::PortGuid(guid) => format!("match.port-guid = \"{guid}\"\n"),
+        });
+        let mut mtu = self.mtu.map(|mtu| format!("mtu = {mtu}\n"));
+        if let Some(Child { pkey, name }) = &self.child {
+            toml.push_str(&format!("[[interface.partition]]\npkey = \"{pkey}\"\n"));
+            if let Some(name) = name {
+                toml.push_str(&format!("name = \"{name}\"\n"));
+            }
+            let parents =
+                all.iter().filter(|other| other.child.is_none() && other.which == self.which);
+            let of_parent = parents.filter_map(|parent| parent.mtu).max();
+            if mtu.is_none()
+                && self.mode == Some(Mode::Datagram)
+                && of_parent > Some(Mode::Datagram.largest_mtu())
+            {
+                mtu = Some("mtu = 2044 # its parent's would be too large\n".to_owned());
+            }
+        }
+        if let Some(mode) = self.mode {
+            toml.push_str(&format!("mode = \"{}\"\n", mode.word()));
+        }
+        toml.push_str(&mtu.unwrap_or_default());
+        toml.push('\n');
+        toml
+    }
+}

@@ -1,0 +1,37 @@
+//! `/etc/rdma/rdma.conf` of Red Hat's rdma package, and of rdma-core before version 30 there:
+//! the modules that `rdma.service` loads. Its keys are those of openib.conf.
+
+use super::Imported;
+use super::openib_conf::{self, Meaning};
+use super::shell::assignment;
+
+/// Where it is.
+pub const PATH: &str = "/etc/rdma/rdma.conf";
+
+/// Beside what ibprov loads by itself, `rdma-init-kernel` loads this in any case
+/// (`redhat/rdma.kernel-init` of rdma-core).
+const ALWAYS: &[&str] = &["rdma_ucm"];
+
+/// Reads the file.
+#[must_use]
+pub fn import(text: &str) -> Imported {
+    // RDS needs the addresses of IPoIB, so that with it the script loads IPoIB in any case.
+    let rds = text.lines().rev().find_map(|line| match assignment(line) {
+        Ok(Some(("RDS_LOAD", value))) => Some(value == "yes"),
+        _ => None,
+    });
+    openib_conf::import_with(text, ALWAYS, &|key| match key {
+        "IPOIB_LOAD" if rds == Some(true) => Some(Meaning::Nothing),
+        // The name in RHEL 6.
+        "NFSoRDMA_LOAD" => Some(Meaning::Load(&["rpcrdma"])),
+        "NFSoRDMA_PORT" => Some(Meaning::Unless(
+            "",
+            "an NFS server listens for RDMA on rdma-port= of [nfsd] in /etc/nfs.conf",
+        )),
+        "FIXUP_MTRR_REGS" => Some(Meaning::If(
+            "yes",
+            "current kernels set up write combining without the MTRRs: nothing replaces it",
+        )),
+        _ => None,
+    })
+}
