@@ -43,6 +43,7 @@ fn assert_every_step(guest: &Outcome) {
 }
 
 #[test]
+#[ignore = "two hundred seconds of kills"]
 fn before_and_after_every_step() {
     let guest = boot("vf_kills");
     assert_every_step(&guest);
@@ -57,6 +58,7 @@ fn before_and_after_every_step_by_the_vendors_files() {
 
 /// The kernel ends the probe of the RDMA half then, and leaves mlx5_core bound.
 #[test]
+#[ignore = "two hundred seconds of kills"]
 fn a_vf_that_a_kill_has_left_half_bound_is_bound_anew() {
     let guest = boot("vf_kills");
     let text = guest.stdout();

@@ -334,6 +334,8 @@ load
 within 5 has_netdev "$PF1"
 echo 1 >"$PCI/$PF1/sriov_numvfs"
 asleep() { read -r pid comm process rest <"/proc/$asker/stat" && [ "$process" = D ]; }
+# A process sleeps like this for a moment, too, while its program is read.
+stays_asleep() { asleep && sleep 0.2 && asleep; }
 alive() { read -r pid comm process rest <"/proc/$asker/stat" && [ "$process" != Z ]; } 2>/dev/null
 hangs() {	# WHO HOW HOW-NOT COMMAND...: what it does, until HOW is taken back
 	who=$1 back=$3
@@ -341,7 +343,7 @@ hangs() {	# WHO HOW HOW-NOT COMMAND...: what it does, until HOW is taken back
 	shift 3
 	"$@" >/dev/null 2>&1 &
 	asker=$!
-	ok "$who: no answer" within 2 asleep
+	ok "$who: no answer" within 2 stays_asleep
 	kill -KILL $asker
 	sleep 0.2
 	ok "$who: nor for who is killed" asleep
