@@ -205,7 +205,9 @@ pub fn need(unit: &Unit, role_of: RoleOf) -> Option<Need> {
         | "pbs_mom" | "opensm" | "opensmd" | "opafm" | "srp_daemon" => Need::Service,
         "nvidia-fabricmanager" | "ibacm" => Need::Service,
         "kubelet" | "docker" | "containerd" | "crio" => Need::Containers,
-        _ if stem.starts_with("beegfs-") || stem.starts_with("opensm@") => Need::Service,
+        _ if ["beegfs-", "opensm@", "srp_daemon_port@"].iter().any(|s| stem.starts_with(s)) => {
+            Need::Service
+        }
         _ => return None,
     })
 }
@@ -304,6 +306,24 @@ NetworkManager.service before ibprov.service
         let chain = ["ibprov.service", "ibprov-openibd.service", "beegfs-client.service"];
         assert_eq!(of("beegfs-client.service"), &Proof::Ordered(chain.map(str::to_owned).to_vec()));
         assert_eq!(judged.len(), 5);
+    }
+
+    /// As rdma-core's units have it (srp_daemon/srp_daemon_port@.service.in): the instance
+    /// binds to srp_daemon.service and comes after it, and so after us.
+    #[test]
+    fn an_instance_of_srp_daemon_comes_after_its_leader() {
+        let port = "srp_daemon_port@mlx5_0:1.service";
+        let units = format!(
+            "goal.target wants ibprov.service remote-fs-pre.target\nremote-fs-pre.target wants {port}\n{port} requires srp_daemon.service\n{port} after srp_daemon.service\n"
+        );
+        let ours = format!("{units}ibprov.service before srp_daemon.service\n");
+        let proof = |lines: &str| {
+            let judged = judge(&graph(lines), role_of, |_| false);
+            judged.into_iter().find(|j| j.unit == port).expect("the instance").proof
+        };
+        let chain = ["ibprov.service", "srp_daemon.service", port].map(str::to_owned);
+        assert_eq!(proof(&ours), Proof::Ordered(chain.to_vec()));
+        assert!(matches!(proof(&units), Proof::Missing(_)));
     }
 
     #[test]

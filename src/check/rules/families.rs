@@ -1,6 +1,6 @@
 //! What the drivers of the RDMA stack and the programs on it write when something is
-//! wrong, by families: each row has the words of the message, the source file in which
-//! it was read, and what it stands for.
+//! wrong, by families: what one source file writes, and what stands for one thing. Each has
+//! the words of its messages, the file in which they were read, and what they stand for.
 
 use super::super::evidence::Event;
 use crate::report::finding::Code;
@@ -8,8 +8,8 @@ use crate::report::finding::Code;
 /// A family of messages.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Family {
-    /// Words that all stand in the message; by the first it is looked for.
-    pub words: &'static [&'static str],
+    /// Its messages: for each the words that all stand in it; by the first it is looked for.
+    pub texts: &'static [&'static [&'static str]],
     /// The file that prints it: of Linux, or of the named project.
     pub source: &'static str,
     /// What it stands for.
@@ -33,690 +33,913 @@ impl Family {
         matches!(self.meaning, Meaning::Harmless(_))
     }
 
-    fn fits(&self, text: &str) -> bool {
-        self.words.iter().all(|word| text.contains(word))
+    /// The words of the message of this family that `text` is.
+    pub(super) fn words_in(&self, text: &str) -> Option<&'static [&'static str]> {
+        self.texts.iter().find(|words| words.iter().all(|word| text.contains(word))).copied()
     }
 }
 
 /// The family of `event`.
 pub(super) fn of(event: &Event) -> Option<&'static Family> {
-    FAMILIES.iter().find(|family| family.fits(&event.text))
+    FAMILIES.iter().find(|family| family.words_in(&event.text).is_some())
 }
 
 /// The words by which the families are looked for.
 pub(super) fn needles() -> impl Iterator<Item = &'static str> {
-    FAMILIES.iter().filter_map(|family| family.words.first().copied())
+    FAMILIES.iter().flat_map(|family| family.texts).filter_map(|words| words.first().copied())
 }
 
 use Meaning::{Harmless, Sign, Unexplained};
 
-const fn row(words: &'static [&'static str], source: &'static str, meaning: Meaning) -> Family {
-    Family { words, source, meaning }
+const fn family(
+    texts: &'static [&'static [&'static str]],
+    source: &'static str,
+    meaning: Meaning,
+) -> Family {
+    Family { texts, source, meaning }
 }
 
 /// Every family.
 pub(super) const FAMILIES: &[Family] = &[
-    row(
-        &["Firmware over", "aborting"],
+    family(
+        &[&["Firmware over", "aborting"]],
         "drivers/net/ethernet/mellanox/mlx5/core/main.c",
         Sign(&["fw-init-timeout"]),
     ),
-    row(
-        &["Waiting for FW", "timeout abort"],
+    family(
+        &[&["Waiting for FW", "timeout abort"]],
         "drivers/net/ethernet/mellanox/mlx5/core/main.c",
         Harmless("the firmware takes longer than usual; a failure has a line of its own"),
     ),
-    row(
-        &["Missing registers BAR"],
+    family(
+        &[
+            &["Missing registers BAR"],
+            &["Couldn't get PCI resources"],
+            &["error requesting BARs"],
+            &["Failed mapping initialization segment"],
+            &["QUERY_HCA_CAP : type"],
+            &["handle_hca_cap", "failed"],
+            &["Failed to query ISSI"],
+            &["enable hca failed"],
+            &["init hca failed"],
+            &["set_hca_cap failed"],
+            &["set_hca_ctrl failed"],
+            &["query hca failed"],
+            &["query board id failed"],
+            &["failed to allocate boot pages"],
+            &["failed to allocate init pages"],
+            &["Failed allocating uar"],
+            &["Failed to alloc IRQs"],
+            &["Failed to create EQs"],
+            &["Failed to init flow steering"],
+            &["Failed to init eswitch"],
+            &["sw objs init failed"],
+            &["wait vital failed"],
+            &["mlx5_init_one failed"],
+            &["mlx5_load_one failed"],
+            &["mlx5_pci_init failed"],
+        ],
         "drivers/net/ethernet/mellanox/mlx5/core/main.c",
         Sign(&["driver-regression", "vf-probe-failed", "fw-init-timeout"]),
     ),
-    row(
-        &["Couldn't get PCI resources"],
-        "drivers/net/ethernet/mellanox/mlx5/core/main.c",
-        Sign(&["driver-regression", "vf-probe-failed", "fw-init-timeout"]),
-    ),
-    row(
-        &["error requesting BARs"],
-        "drivers/net/ethernet/mellanox/mlx5/core/main.c",
-        Sign(&["driver-regression", "vf-probe-failed", "fw-init-timeout"]),
-    ),
-    row(
-        &["Failed mapping initialization segment"],
-        "drivers/net/ethernet/mellanox/mlx5/core/main.c",
-        Sign(&["driver-regression", "vf-probe-failed", "fw-init-timeout"]),
-    ),
-    row(
-        &["QUERY_HCA_CAP : type"],
-        "drivers/net/ethernet/mellanox/mlx5/core/main.c",
-        Sign(&["driver-regression", "vf-probe-failed", "fw-init-timeout"]),
-    ),
-    row(
-        &["handle_hca_cap", "failed"],
-        "drivers/net/ethernet/mellanox/mlx5/core/main.c",
-        Sign(&["driver-regression", "vf-probe-failed", "fw-init-timeout"]),
-    ),
-    row(
-        &["Failed to query ISSI"],
-        "drivers/net/ethernet/mellanox/mlx5/core/main.c",
-        Sign(&["driver-regression", "vf-probe-failed", "fw-init-timeout"]),
-    ),
-    row(
-        &["Query ISSI is not supported"],
+    family(
+        &[&["Query ISSI is not supported"]],
         "drivers/net/ethernet/mellanox/mlx5/core/main.c",
         Harmless("an older firmware; the driver goes on with ISSI 0"),
     ),
-    row(
-        &["enable hca failed"],
+    family(
+        &[&["tear_down_hca failed"]],
         "drivers/net/ethernet/mellanox/mlx5/core/main.c",
-        Sign(&["driver-regression", "vf-probe-failed", "fw-init-timeout"]),
+        Unexplained,
     ),
-    row(
-        &["init hca failed"],
-        "drivers/net/ethernet/mellanox/mlx5/core/main.c",
-        Sign(&["driver-regression", "vf-probe-failed", "fw-init-timeout"]),
-    ),
-    row(
-        &["set_hca_cap failed"],
-        "drivers/net/ethernet/mellanox/mlx5/core/main.c",
-        Sign(&["driver-regression", "vf-probe-failed", "fw-init-timeout"]),
-    ),
-    row(
-        &["set_hca_ctrl failed"],
-        "drivers/net/ethernet/mellanox/mlx5/core/main.c",
-        Sign(&["driver-regression", "vf-probe-failed", "fw-init-timeout"]),
-    ),
-    row(
-        &["query hca failed"],
-        "drivers/net/ethernet/mellanox/mlx5/core/main.c",
-        Sign(&["driver-regression", "vf-probe-failed", "fw-init-timeout"]),
-    ),
-    row(
-        &["query board id failed"],
-        "drivers/net/ethernet/mellanox/mlx5/core/main.c",
-        Sign(&["driver-regression", "vf-probe-failed", "fw-init-timeout"]),
-    ),
-    row(
-        &["failed to allocate boot pages"],
-        "drivers/net/ethernet/mellanox/mlx5/core/main.c",
-        Sign(&["driver-regression", "vf-probe-failed", "fw-init-timeout"]),
-    ),
-    row(
-        &["failed to allocate init pages"],
-        "drivers/net/ethernet/mellanox/mlx5/core/main.c",
-        Sign(&["driver-regression", "vf-probe-failed", "fw-init-timeout"]),
-    ),
-    row(
-        &["Failed allocating uar"],
-        "drivers/net/ethernet/mellanox/mlx5/core/main.c",
-        Sign(&["driver-regression", "vf-probe-failed", "fw-init-timeout"]),
-    ),
-    row(
-        &["Failed to alloc IRQs"],
-        "drivers/net/ethernet/mellanox/mlx5/core/main.c",
-        Sign(&["driver-regression", "vf-probe-failed", "fw-init-timeout"]),
-    ),
-    row(
-        &["Failed to create EQs"],
-        "drivers/net/ethernet/mellanox/mlx5/core/main.c",
-        Sign(&["driver-regression", "vf-probe-failed", "fw-init-timeout"]),
-    ),
-    row(
-        &["Failed to init flow steering"],
-        "drivers/net/ethernet/mellanox/mlx5/core/main.c",
-        Sign(&["driver-regression", "vf-probe-failed", "fw-init-timeout"]),
-    ),
-    row(
-        &["Failed to init eswitch"],
-        "drivers/net/ethernet/mellanox/mlx5/core/main.c",
-        Sign(&["driver-regression", "vf-probe-failed", "fw-init-timeout"]),
-    ),
-    row(
-        &["sw objs init failed"],
-        "drivers/net/ethernet/mellanox/mlx5/core/main.c",
-        Sign(&["driver-regression", "vf-probe-failed", "fw-init-timeout"]),
-    ),
-    row(
-        &["wait vital failed"],
-        "drivers/net/ethernet/mellanox/mlx5/core/main.c",
-        Sign(&["driver-regression", "vf-probe-failed", "fw-init-timeout"]),
-    ),
-    row(
-        &["mlx5_init_one failed"],
-        "drivers/net/ethernet/mellanox/mlx5/core/main.c",
-        Sign(&["driver-regression", "vf-probe-failed", "fw-init-timeout"]),
-    ),
-    row(
-        &["mlx5_load_one failed"],
-        "drivers/net/ethernet/mellanox/mlx5/core/main.c",
-        Sign(&["driver-regression", "vf-probe-failed", "fw-init-timeout"]),
-    ),
-    row(
-        &["mlx5_pci_init failed"],
-        "drivers/net/ethernet/mellanox/mlx5/core/main.c",
-        Sign(&["driver-regression", "vf-probe-failed", "fw-init-timeout"]),
-    ),
-    row(&["tear_down_hca failed"], "drivers/net/ethernet/mellanox/mlx5/core/main.c", Unexplained),
-    row(
-        &["interface is down, NOP"],
+    family(
+        &[&["interface is down, NOP"]],
         "drivers/net/ethernet/mellanox/mlx5/core/main.c",
         Harmless("the function was unloaded already"),
     ),
-    row(
-        &["interface is up, NOP"],
+    family(
+        &[&["interface is up, NOP"]],
         "drivers/net/ethernet/mellanox/mlx5/core/main.c",
         Harmless("the function was loaded already"),
     ),
-    row(
-        &["Fatal error", " detected"],
+    family(
+        &[
+            &["Fatal error", " detected"],
+            &["health compromised"],
+            &["health recovery failed"],
+            &["health recovery flow aborted"],
+            &["NIC IFC still"],
+            &["PCI slot is unavailable"],
+            &["Health issue observed"],
+            &["Cold reset is required"],
+            &["handling bad device here"],
+            &["starting health recovery flow"],
+            &["Driver is in error state"],
+            &["assert_exit_ptr"],
+            &["assert_var["],
+            &["assert_callra"],
+        ],
         "drivers/net/ethernet/mellanox/mlx5/core/health.c",
         Sign(&["firmware-fatal"]),
     ),
-    row(
-        &["health compromised"],
-        "drivers/net/ethernet/mellanox/mlx5/core/health.c",
-        Sign(&["firmware-fatal"]),
-    ),
-    row(
-        &["health recovery failed"],
-        "drivers/net/ethernet/mellanox/mlx5/core/health.c",
-        Sign(&["firmware-fatal"]),
-    ),
-    row(
-        &["health recovery flow aborted"],
-        "drivers/net/ethernet/mellanox/mlx5/core/health.c",
-        Sign(&["firmware-fatal"]),
-    ),
-    row(
-        &["NIC IFC still"],
-        "drivers/net/ethernet/mellanox/mlx5/core/health.c",
-        Sign(&["firmware-fatal"]),
-    ),
-    row(
-        &["PCI slot is unavailable"],
-        "drivers/net/ethernet/mellanox/mlx5/core/health.c",
-        Sign(&["firmware-fatal"]),
-    ),
-    row(
-        &["Health issue observed"],
-        "drivers/net/ethernet/mellanox/mlx5/core/health.c",
-        Sign(&["firmware-fatal"]),
-    ),
-    row(
-        &["Cold reset is required"],
-        "drivers/net/ethernet/mellanox/mlx5/core/health.c",
-        Sign(&["firmware-fatal"]),
-    ),
-    row(
-        &["handling bad device here"],
-        "drivers/net/ethernet/mellanox/mlx5/core/health.c",
-        Sign(&["firmware-fatal"]),
-    ),
-    row(
-        &["starting health recovery flow"],
-        "drivers/net/ethernet/mellanox/mlx5/core/health.c",
-        Sign(&["firmware-fatal"]),
-    ),
-    row(
-        &["Driver is in error state"],
-        "drivers/net/ethernet/mellanox/mlx5/core/health.c",
-        Sign(&["firmware-fatal"]),
-    ),
-    row(
-        &["assert_exit_ptr"],
-        "drivers/net/ethernet/mellanox/mlx5/core/health.c",
-        Sign(&["firmware-fatal"]),
-    ),
-    row(
-        &["assert_var["],
-        "drivers/net/ethernet/mellanox/mlx5/core/health.c",
-        Sign(&["firmware-fatal"]),
-    ),
-    row(
-        &["assert_callra"],
-        "drivers/net/ethernet/mellanox/mlx5/core/health.c",
-        Sign(&["firmware-fatal"]),
-    ),
-    row(
-        &["timeout. Will cause a leak"],
+    family(
+        &[&["timeout. Will cause a leak"], &["No done completion"]],
         "drivers/net/ethernet/mellanox/mlx5/core/cmd.c",
         Sign(&["fw-init-timeout", "firmware-fatal", "driver-regression", "vf-probe-failed"]),
     ),
-    row(
-        &["recovered after timeout"],
+    family(
+        &[&["recovered after timeout"]],
         "drivers/net/ethernet/mellanox/mlx5/core/cmd.c",
         Harmless("the completion had come and its interrupt was late; the driver took it"),
     ),
-    row(
-        &["No done completion"],
-        "drivers/net/ethernet/mellanox/mlx5/core/cmd.c",
-        Sign(&["fw-init-timeout", "firmware-fatal", "driver-regression", "vf-probe-failed"]),
-    ),
-    row(
-        &["All CMD slots are stalled"],
+    family(
+        &[&["All CMD slots are stalled"], &["timed out while waiting for a slot"]],
         "drivers/net/ethernet/mellanox/mlx5/core/cmd.c",
         Unexplained,
     ),
-    row(
-        &["timed out while waiting for a slot"],
-        "drivers/net/ethernet/mellanox/mlx5/core/cmd.c",
-        Unexplained,
-    ),
-    row(
-        &["Driver cmdif rev", "differs"],
+    family(
+        &[&["Driver cmdif rev", "differs"]],
         "drivers/net/ethernet/mellanox/mlx5/core/cmd.c",
         Sign(&["firmware-too-old"]),
     ),
-    row(
-        &["op_mod(", "failed, status"],
+    family(
+        &[&["op_mod(", "failed, status"]],
         "drivers/net/ethernet/mellanox/mlx5/core/cmd.c",
         Sign(&["driver-regression", "vf-probe-failed", "not-as-expected"]),
     ),
-    row(
-        &["failed to enable eswitch SRIOV"],
+    family(
+        &[
+            &["failed to enable eswitch SRIOV"],
+            &["failed to enable VF"],
+            &["pci_enable_sriov failed"],
+            &["mlx5_device_enable_sriov failed"],
+            &["unable to restore VF"],
+            &["failed to restore VF"],
+        ],
         "drivers/net/ethernet/mellanox/mlx5/core/sriov.c",
         Sign(&["vf-probe-failed", "sriov-mmio", "sriov-not-enabled-fw", "not-as-expected"]),
     ),
-    row(
-        &["failed to enable VF"],
-        "drivers/net/ethernet/mellanox/mlx5/core/sriov.c",
-        Sign(&["vf-probe-failed", "sriov-mmio", "sriov-not-enabled-fw", "not-as-expected"]),
-    ),
-    row(
-        &["pci_enable_sriov failed"],
-        "drivers/net/ethernet/mellanox/mlx5/core/sriov.c",
-        Sign(&["vf-probe-failed", "sriov-mmio", "sriov-not-enabled-fw", "not-as-expected"]),
-    ),
-    row(
-        &["mlx5_device_enable_sriov failed"],
-        "drivers/net/ethernet/mellanox/mlx5/core/sriov.c",
-        Sign(&["vf-probe-failed", "sriov-mmio", "sriov-not-enabled-fw", "not-as-expected"]),
-    ),
-    row(
-        &["unable to restore VF"],
-        "drivers/net/ethernet/mellanox/mlx5/core/sriov.c",
-        Sign(&["vf-probe-failed", "sriov-mmio", "sriov-not-enabled-fw", "not-as-expected"]),
-    ),
-    row(
-        &["failed to restore VF"],
-        "drivers/net/ethernet/mellanox/mlx5/core/sriov.c",
-        Sign(&["vf-probe-failed", "sriov-mmio", "sriov-not-enabled-fw", "not-as-expected"]),
-    ),
-    row(
-        &["timeout reclaiming VFs pages"],
+    family(
+        &[&["timeout reclaiming VFs pages"], &["failed to disable VF"]],
         "drivers/net/ethernet/mellanox/mlx5/core/sriov.c",
         Unexplained,
     ),
-    row(&["failed to disable VF"], "drivers/net/ethernet/mellanox/mlx5/core/sriov.c", Unexplained),
-    row(
-        &["Failed to request irq"],
+    family(
+        &[&["Failed to request irq"]],
         "drivers/net/ethernet/mellanox/mlx5/core/pci_irq.c",
         Sign(&["driver-regression", "vf-probe-failed", "fw-init-timeout"]),
     ),
-    row(
-        &["Failed to create async EQs"],
+    family(
+        &[&["Failed to create async EQs"]],
         "drivers/net/ethernet/mellanox/mlx5/core/eq.c",
         Sign(&["driver-regression", "vf-probe-failed", "fw-init-timeout"]),
     ),
-    row(
-        &["maximum number of vectors is allocated"],
+    family(
+        &[
+            &["maximum number of vectors is allocated"],
+            &["CQ error on CQN"],
+            &["Async event for bogus CQ"],
+        ],
         "drivers/net/ethernet/mellanox/mlx5/core/eq.c",
         Unexplained,
     ),
-    row(&["CQ error on CQN"], "drivers/net/ethernet/mellanox/mlx5/core/eq.c", Unexplained),
-    row(&["Async event for bogus CQ"], "drivers/net/ethernet/mellanox/mlx5/core/eq.c", Unexplained),
-    row(
-        &["EQEs on cmd_eq"],
+    family(
+        &[&["EQEs on cmd_eq"]],
         "drivers/net/ethernet/mellanox/mlx5/core/eq.c",
         Harmless("events whose interrupt was late were taken by a poll"),
     ),
-    row(
-        &["High temperature on sensors"],
+    family(
+        &[&["High temperature on sensors"]],
         "drivers/net/ethernet/mellanox/mlx5/core/events.c",
         Unexplained,
     ),
-    row(
-        &["PCI Sync FW Update Reset"],
+    family(
+        &[
+            &["PCI Sync FW Update Reset"],
+            &["Sync Reset now"],
+            &["Sync Reset Unload"],
+            &["FW sync reset timeout"],
+            &["Sync reset did not complete"],
+            &["waiting for sync reset action"],
+            &["Firmware is not responsive"],
+            &["PCI link not ready"],
+        ],
         "drivers/net/ethernet/mellanox/mlx5/core/fw_reset.c",
         Sign(&["firmware-reset-pending", "firmware-fatal", "fw-init-timeout"]),
     ),
-    row(
-        &["Sync Reset now"],
-        "drivers/net/ethernet/mellanox/mlx5/core/fw_reset.c",
-        Sign(&["firmware-reset-pending", "firmware-fatal", "fw-init-timeout"]),
-    ),
-    row(
-        &["Sync Reset Unload"],
-        "drivers/net/ethernet/mellanox/mlx5/core/fw_reset.c",
-        Sign(&["firmware-reset-pending", "firmware-fatal", "fw-init-timeout"]),
-    ),
-    row(
-        &["FW sync reset timeout"],
-        "drivers/net/ethernet/mellanox/mlx5/core/fw_reset.c",
-        Sign(&["firmware-reset-pending", "firmware-fatal", "fw-init-timeout"]),
-    ),
-    row(
-        &["Sync reset did not complete"],
-        "drivers/net/ethernet/mellanox/mlx5/core/fw_reset.c",
-        Sign(&["firmware-reset-pending", "firmware-fatal", "fw-init-timeout"]),
-    ),
-    row(
-        &["waiting for sync reset action"],
-        "drivers/net/ethernet/mellanox/mlx5/core/fw_reset.c",
-        Sign(&["firmware-reset-pending", "firmware-fatal", "fw-init-timeout"]),
-    ),
-    row(
-        &["Firmware is not responsive"],
-        "drivers/net/ethernet/mellanox/mlx5/core/fw_reset.c",
-        Sign(&["firmware-reset-pending", "firmware-fatal", "fw-init-timeout"]),
-    ),
-    row(
-        &["PCI link not ready"],
-        "drivers/net/ethernet/mellanox/mlx5/core/fw_reset.c",
-        Sign(&["firmware-reset-pending", "firmware-fatal", "fw-init-timeout"]),
-    ),
-    row(
-        &["failed reclaiming pages"],
+    family(
+        &[
+            &["failed reclaiming pages"],
+            &["FW did not return all pages"],
+            &["aborting while there are", "pending pages"],
+        ],
         "drivers/net/ethernet/mellanox/mlx5/core/pagealloc.c",
         Unexplained,
     ),
-    row(
-        &["FW did not return all pages"],
-        "drivers/net/ethernet/mellanox/mlx5/core/pagealloc.c",
-        Unexplained,
-    ),
-    row(
-        &["aborting while there are", "pending pages"],
-        "drivers/net/ethernet/mellanox/mlx5/core/pagealloc.c",
-        Unexplained,
-    ),
-    row(
-        &["exceeding the limit", "pages to func"],
+    family(
+        &[&["exceeding the limit", "pages to func"]],
         "drivers/net/ethernet/mellanox/mlx5/core/pagealloc.c",
         Sign(&["vf-probe-failed", "sriov-mmio", "sriov-not-enabled-fw", "not-as-expected"]),
     ),
-    row(
-        &["PCIe width is lower"],
+    family(
+        &[&["PCIe width is lower"], &["PCIe speed is slower"]],
         "drivers/net/ethernet/mellanox/mlx5/core/uar.c",
         Sign(&["pcie-link-reduced"]),
     ),
-    row(
-        &["PCIe speed is slower"],
-        "drivers/net/ethernet/mellanox/mlx5/core/uar.c",
-        Sign(&["pcie-link-reduced"]),
-    ),
-    row(
-        &["failed to allocate device WQ"],
+    family(
+        &[
+            &["failed to allocate device WQ"],
+            &["failed to init HW resource"],
+            &["ib_query_pkey port", "failed"],
+            &["failed to initialize device:"],
+            &["ipoib_intf_alloc failed"],
+            &["couldn't register ipoib port"],
+        ],
         "drivers/infiniband/ulp/ipoib/ipoib_main.c",
         Sign(&["driver-regression", "module-load-interrupted", "module-load-order"]),
     ),
-    row(
-        &["failed to init HW resource"],
-        "drivers/infiniband/ulp/ipoib/ipoib_main.c",
-        Sign(&["driver-regression", "module-load-interrupted", "module-load-order"]),
-    ),
-    row(
-        &["ib_query_pkey port", "failed"],
-        "drivers/infiniband/ulp/ipoib/ipoib_main.c",
-        Sign(&["driver-regression", "module-load-interrupted", "module-load-order"]),
-    ),
-    row(
-        &["failed to initialize device:"],
-        "drivers/infiniband/ulp/ipoib/ipoib_main.c",
-        Sign(&["driver-regression", "module-load-interrupted", "module-load-order"]),
-    ),
-    row(
-        &["ipoib_intf_alloc failed"],
-        "drivers/infiniband/ulp/ipoib/ipoib_main.c",
-        Sign(&["driver-regression", "module-load-interrupted", "module-load-order"]),
-    ),
-    row(
-        &["couldn't register ipoib port"],
-        "drivers/infiniband/ulp/ipoib/ipoib_main.c",
-        Sign(&["driver-regression", "module-load-interrupted", "module-load-order"]),
-    ),
-    row(
-        &["transmit timeout: latency"],
+    family(
+        &[&["transmit timeout: latency"]],
         "drivers/infiniband/ulp/ipoib/ipoib_main.c",
         Sign(&["driver-regression"]),
     ),
-    row(
-        &["Connected Mode not supported"],
+    family(
+        &[&["Connected Mode not supported"]],
         "drivers/infiniband/ulp/ipoib/ipoib_main.c",
         Unexplained,
     ),
-    row(
-        &["mac address change is unsupported"],
+    family(
+        &[&["mac address change is unsupported"]],
         "drivers/infiniband/ulp/ipoib/ipoib_main.c",
         Harmless("an IPoIB address is made of its GUID and cannot be set"),
     ),
-    row(
-        &["timing out;", "receives not completed"],
+    family(
+        &[&["timing out;", "receives not completed"], &["will stay in state:"]],
         "drivers/infiniband/ulp/ipoib/ipoib_ib.c",
         Unexplained,
     ),
-    row(&["will stay in state:"], "drivers/infiniband/ulp/ipoib/ipoib_ib.c", Unexplained),
-    row(
-        &["failed to create receive CQ"],
+    family(
+        &[&["failed to create receive CQ"], &["failed to create QP"], &["failed to modify QP"]],
         "drivers/infiniband/ulp/ipoib/ipoib_verbs.c",
         Sign(&["driver-regression", "module-load-interrupted", "module-load-order"]),
     ),
-    row(
-        &["failed to create QP"],
-        "drivers/infiniband/ulp/ipoib/ipoib_verbs.c",
-        Sign(&["driver-regression", "module-load-interrupted", "module-load-order"]),
-    ),
-    row(
-        &["failed to modify QP"],
-        "drivers/infiniband/ulp/ipoib/ipoib_verbs.c",
-        Sign(&["driver-regression", "module-load-interrupted", "module-load-order"]),
-    ),
-    row(
-        &["ib_sa_join_multicast failed"],
+    family(
+        &[&["ib_sa_join_multicast failed"]],
         "drivers/infiniband/ulp/ipoib/ipoib_multicast.c",
         Sign(&["no-subnet-manager"]),
     ),
-    row(
-        &["Couldn't register device with driver model"],
+    family(
+        &[
+            &["Couldn't register device with driver model"],
+            &["Couldn't create per-port data"],
+            &["Couldn't set up InfiniBand P_Key/GID cache"],
+        ],
         "drivers/infiniband/core/device.c",
         Sign(&["driver-regression", "vf-probe-failed"]),
     ),
-    row(
-        &["Couldn't create per-port data"],
-        "drivers/infiniband/core/device.c",
-        Sign(&["driver-regression", "vf-probe-failed"]),
-    ),
-    row(
-        &["Couldn't set up InfiniBand P_Key/GID cache"],
-        "drivers/infiniband/core/device.c",
-        Sign(&["driver-regression", "vf-probe-failed"]),
-    ),
-    row(&["Couldn't init IB MAD"], "drivers/infiniband/core/device.c", Unexplained),
-    row(
-        &["Couldn't rename device after namespace"],
+    family(
+        &[&["Couldn't init IB MAD"], &["Couldn't rename device after namespace"]],
         "drivers/infiniband/core/device.c",
         Unexplained,
     ),
-    row(&["Couldn't create ib_mad"], "drivers/infiniband/core/mad.c", Unexplained),
-    row(&["Fatal error (", "on MAD QP"], "drivers/infiniband/core/mad.c", Unexplained),
-    row(&["state to INIT:", "Couldn't change QP"], "drivers/infiniband/core/mad.c", Unexplained),
-    row(&["ib_post_send failed"], "drivers/infiniband/core/mad.c", Unexplained),
-    row(&["Couldn't start port"], "drivers/infiniband/core/mad.c", Unexplained),
-    row(
-        &["already present!", "_mcg'"],
+    family(
+        &[
+            &["Couldn't create ib_mad"],
+            &["Fatal error (", "on MAD QP"],
+            &["state to INIT:", "Couldn't change QP"],
+            &["ib_post_send failed"],
+            &["Couldn't start port"],
+        ],
+        "drivers/infiniband/core/mad.c",
+        Unexplained,
+    ),
+    family(
+        &[&["already present!", "_mcg'"], &["already present!", "_path'"]],
         "fs/debugfs/inode.c",
         Harmless("two netdevs had one name for a moment, and a file for debugging is missing"),
     ),
-    row(
-        &["already present!", "_path'"],
-        "fs/debugfs/inode.c",
-        Harmless("two netdevs had one name for a moment, and a file for debugging is missing"),
-    ),
-    row(
-        &["did not enable P_Key index support"],
+    family(
+        &[&["did not enable P_Key index support"]],
         "drivers/infiniband/core/user_mad.c",
         Harmless("an old program uses the first P_Key alone"),
     ),
-    row(&["REJ reason"], "drivers/infiniband/ulp/srp/ib_srp.c", Unexplained),
-    row(&["Path record query failed"], "drivers/infiniband/ulp/srp/ib_srp.c", Unexplained),
-    row(&["giving up on stale connection"], "drivers/infiniband/ulp/srp/ib_srp.c", Unexplained),
-    row(&["No route available from"], "drivers/infiniband/ulp/srp/ib_srp.c", Unexplained),
-    row(
-        &["may cause SRP login to fail"],
+    family(
+        &[
+            &["REJ reason"],
+            &["Path record query failed"],
+            &["giving up on stale connection"],
+            &["No route available from"],
+        ],
+        "drivers/infiniband/ulp/srp/ib_srp.c",
+        Unexplained,
+    ),
+    family(
+        &[&["may cause SRP login to fail"]],
         "drivers/infiniband/ulp/srp/ib_srp.c",
         Harmless("the subnet timeout is longer than usual"),
     ),
-    row(
-        &["PARSE ERROR partition conf"],
+    family(
+        &[&["PARSE ERROR partition conf"]],
         "opensm: opensm/osm_prtn_config.c",
         Sign(&["opensm-partitions-rejected"]),
     ),
-    row(
-        &["Partition configuration in error"],
+    family(
+        &[&["Partition configuration in error"]],
         "opensm: opensm/osm_prtn.c",
         Sign(&["opensm-partitions-rejected"]),
     ),
-    row(
-        &["Error from osm_opensm_bind"],
+    family(
+        &[&["Error from osm_opensm_bind"]],
         "opensm: opensm/main.c",
         Sign(&["opensm-misconfigured", "opensm-other-port"]),
     ),
-    row(
-        &["ERR 5424"],
+    family(
+        &[&["ERR 5424"]],
         "opensm: libvendor/osm_vendor_ibumad.c",
         Sign(&["opensm-misconfigured", "opensm-other-port"]),
     ),
-    row(&["ERR 5415"], "opensm: libvendor/osm_vendor_ibumad.c", Sign(&["opensm-misconfigured"])),
-    row(
-        &["unable to open any devices"],
+    family(
+        &[&["ERR 5415"]],
+        "opensm: libvendor/osm_vendor_ibumad.c",
+        Sign(&["opensm-misconfigured"]),
+    ),
+    family(
+        &[&["unable to open any devices"], &["unable to open MAD port"]],
         "rdma-core: ibacm/src/acm.c",
         Sign(&["rdma-service-failed", "module-not-loaded"]),
     ),
-    row(
-        &["unable to open MAD port"],
-        "rdma-core: ibacm/src/acm.c",
-        Sign(&["rdma-service-failed", "module-not-loaded"]),
+    family(
+        &[&["Querying SRP targets failed"], &["Couldn't read SM LID"]],
+        "rdma-core: srp_daemon/srp_daemon.c",
+        Unexplained,
     ),
-    row(&["Querying SRP targets failed"], "rdma-core: srp_daemon/srp_daemon.c", Unexplained),
-    row(&["Couldn't read SM LID"], "rdma-core: srp_daemon/srp_daemon.c", Unexplained),
-    row(
-        &["has not yet recovered from catas error"],
+    family(
+        &[&["has not yet recovered from catas error"]],
         "rdma-core: srp_daemon/srp_daemon.c",
         Sign(&["firmware-fatal"]),
     ),
-    row(
-        &["Failed to reset HCA"],
+    family(
+        &[
+            &["Failed to reset HCA"],
+            &["Failed to init command interface"],
+            &["Failed to init fw, aborting"],
+        ],
         "drivers/net/ethernet/mellanox/mlx4/main.c",
         Sign(&["driver-regression", "vf-probe-failed", "fw-init-timeout"]),
     ),
-    row(
-        &["Failed to init command interface"],
-        "drivers/net/ethernet/mellanox/mlx4/main.c",
-        Sign(&["driver-regression", "vf-probe-failed", "fw-init-timeout"]),
-    ),
-    row(
-        &["Failed to init slave mfunc"],
+    family(
+        &[&["Failed to init slave mfunc"]],
         "drivers/net/ethernet/mellanox/mlx4/main.c",
         Sign(&["vf-probe-failed", "driver-regression"]),
     ),
-    row(
-        &["Failed to init fw, aborting"],
-        "drivers/net/ethernet/mellanox/mlx4/main.c",
-        Sign(&["driver-regression", "vf-probe-failed", "fw-init-timeout"]),
-    ),
-    row(
-        &["continuing without SR-IOV"],
+    family(
+        &[&["continuing without SR-IOV"]],
         "drivers/net/ethernet/mellanox/mlx4/main.c",
         Sign(&["sriov-not-enabled-fw", "sriov-mmio", "not-as-expected"]),
     ),
-    row(
-        &["Missing DCS, aborting"],
+    family(
+        &[&["Missing DCS, aborting"]],
         "drivers/net/ethernet/mellanox/mlx4/main.c",
         Sign(&["pci-bar-unassigned", "driver-regression", "vf-probe-failed"]),
     ),
-    row(
-        &["communication channel command 0x", "timed out"],
+    family(
+        &[&["communication channel command 0x", "timed out"]],
         "drivers/net/ethernet/mellanox/mlx4/cmd.c",
         Sign(&["vf-probe-failed", "fw-init-timeout"]),
     ),
-    row(
-        &["failed: fw status = 0x"],
+    family(
+        &[&["failed: fw status = 0x"]],
         "drivers/net/ethernet/mellanox/mlx4/cmd.c",
         Sign(&["driver-regression", "vf-probe-failed", "fw-init-timeout", "not-as-expected"]),
     ),
-    row(
-        &["for res init, err="],
+    family(
+        &[&["for res init, err="], &["mr cache init failed"]],
         "drivers/infiniband/hw/mlx5/main.c",
         Sign(&["driver-regression", "vf-probe-failed"]),
     ),
-    row(
-        &["mr cache init failed"],
+    family(
+        &[&["query_hca_vport_context for port="]],
         "drivers/infiniband/hw/mlx5/main.c",
-        Sign(&["driver-regression", "vf-probe-failed"]),
+        Unexplained,
     ),
-    row(&["query_hca_vport_context for port="], "drivers/infiniband/hw/mlx5/main.c", Unexplained),
-    row(
-        &["Failed to initialize RCFW"],
+    family(
+        &[
+            &["Failed to initialize RCFW"],
+            &["Failed to allocate RCFW Channel"],
+            &["Failed to register with IB:"],
+        ],
         "drivers/infiniband/hw/bnxt_re/main.c",
         Sign(&["driver-regression"]),
     ),
-    row(
-        &["Failed to allocate RCFW Channel"],
-        "drivers/infiniband/hw/bnxt_re/main.c",
-        Sign(&["driver-regression"]),
-    ),
-    row(
-        &["Failed to register with IB:"],
-        "drivers/infiniband/hw/bnxt_re/main.c",
-        Sign(&["driver-regression"]),
-    ),
-    row(&["Failed to query hwrm qcaps"], "drivers/infiniband/hw/bnxt_re/main.c", Unexplained),
-    row(
-        &["auxiliary_driver_register() ret="],
+    family(&[&["Failed to query hwrm qcaps"]], "drivers/infiniband/hw/bnxt_re/main.c", Unexplained),
+    family(
+        &[&["auxiliary_driver_register() ret="]],
         "drivers/infiniband/hw/irdma/main.c",
         Sign(&["driver-regression", "module-symbol-mismatch"]),
     ),
-    row(&["too low for RDMA traffic"], "drivers/infiniband/hw/irdma/main.c", Unexplained),
-    row(&["failed, SQ has more work"], "drivers/infiniband/hw/irdma/hw.c", Unexplained),
-    row(
-        &["Failed to allocate eager buffers"],
+    family(&[&["too low for RDMA traffic"]], "drivers/infiniband/hw/irdma/main.c", Unexplained),
+    family(&[&["failed, SQ has more work"]], "drivers/infiniband/hw/irdma/hw.c", Unexplained),
+    family(
+        &[&["Failed to allocate eager buffers"]],
         "drivers/infiniband/hw/hfi1/init.c",
         Sign(&["driver-regression"]),
     ),
-    row(
-        &["Invalid Eager buffer size"],
+    family(
+        &[&["Invalid Eager buffer size"], &["Invalid HdrQ Entry size"]],
         "drivers/infiniband/hw/hfi1/init.c",
         Sign(&["module-parameter"]),
     ),
-    row(
-        &["Invalid HdrQ Entry size"],
-        "drivers/infiniband/hw/hfi1/init.c",
-        Sign(&["module-parameter"]),
-    ),
-    row(
-        &["Can't query IPoIB interface"],
+    family(
+        &[&["Can't query IPoIB interface"]],
         "lustre: lnet/klnds/o2iblnd/o2iblnd.c",
         Sign(&["ordering-missing", "mount-before-ipoib", "module-not-loaded", "port-not-ready"]),
     ),
-    row(
-        &["is not viable"],
+    family(
+        &[&["is not viable"]],
         "qemu: hw/vfio/common.c",
         Sign(&["iommu-off", "vm-before-vf", "autostart-guest-on-vf"]),
     ),
-    row(
-        &["is not assignable"],
+    family(
+        &[&["is not assignable"]],
         "libvirt: src/hypervisor/virhostdev.c",
         Sign(&["iommu-off", "vm-before-vf", "autostart-guest-on-vf"]),
     ),
-    row(
-        &["Timed out waiting for device"],
+    family(
+        &[&["Timed out waiting for device"]],
         "systemd: src/core/device.c",
         Sign(&["udev-timeout", "port-not-ready", "module-not-loaded", "ordering-missing"]),
     ),
-    row(
-        &["still waiting for following initqueue hooks"],
+    family(
+        &[&["still waiting for following initqueue hooks"]],
         "dracut: modules.d/98dracut-systemd/dracut-initqueue.sh",
         Sign(&["initrd-without-fabric", "module-missing-in-initrd"]),
+    ),
+    family(
+        &[&["Failed to rename network interface"], &["is already up, cannot rename to"]],
+        "systemd: src/udev/udev-event.c",
+        Sign(&["netdev-renamed", "ifcfg-mismatch", "netdev-late", "not-as-expected"]),
+    ),
+    family(
+        &[
+            &["Spawned process '", "timed out after"],
+            &["Spawned process '", "is taking longer than"],
+        ],
+        "systemd: src/udev/udev-event.c",
+        Sign(&["udev-timeout", "driver-regression", "fw-init-timeout"]),
+    ),
+    family(
+        &[&["failed with exit code", "Process '"], &["terminated by signal", "Process '"]],
+        "systemd: src/udev/udev-event.c",
+        Unexplained,
+    ),
+    family(
+        &[
+            &["processing SEQNUM=", "killed"],
+            &["processing SEQNUM=", "is taking a long time"],
+            &["terminated by signal", "Worker ["],
+        ],
+        "systemd: src/udev/udevd.c",
+        Sign(&["udev-timeout", "driver-regression", "fw-init-timeout"]),
+    ),
+    family(
+        &[&["Could not generate persistent MAC"], &["Could not generate random MAC"]],
+        "systemd: src/udev/net/link-config.c",
+        Harmless("the address of an IPoIB netdev is made of its GUID, and none is generated"),
+    ),
+    family(
+        &[&["Failed to insert module '"]],
+        "systemd: src/shared/module-util.c",
+        Sign(&[
+            "module-symbol-mismatch",
+            "module-signature-refused",
+            "module-parameter",
+            "module-missing-for-kernel",
+            "module-denied",
+            "driver-regression",
+            "openibd-failed",
+            "module-not-loaded",
+        ]),
+    ),
+    family(
+        &[&["Failed to find module '"], &["Failed to look up module alias '"]],
+        "systemd: src/shared/module-util.c",
+        Sign(&[
+            "module-missing-for-kernel",
+            "module-missing-in-initrd",
+            "module-not-loaded",
+            "module-wrong-driver",
+            "openibd-failed",
+            "rdma-service-failed",
+        ]),
+    ),
+    family(
+        &[
+            &["Found ordering cycle on"],
+            &["deleted to break ordering cycle"],
+            &["Unable to break cycle starting with"],
+        ],
+        "systemd: src/core/transaction.c",
+        Sign(&["ordering-cycle"]),
+    ),
+    family(
+        &[&["Mounting timed out. Terminating"], &["Mount process finished, but there is no mount"]],
+        "systemd: src/core/mount.c",
+        Sign(&[
+            "ordering-missing",
+            "mount-before-ipoib",
+            "mount-before-network",
+            "port-not-ready",
+            "no-subnet-manager",
+            "link-down-cable",
+            "netdev-late",
+            "module-not-loaded",
+            "not-as-expected",
+        ]),
+    ),
+    family(
+        &[&["Mount process still around after SIGKILL"]],
+        "systemd: src/core/mount.c",
+        Unexplained,
+    ),
+    family(
+        &[&["Dependency failed for "], &["/start timed out.", "Job "]],
+        "systemd: src/core/job.c",
+        Sign(&[
+            "openibd-failed",
+            "udev-timeout",
+            "wait-online-timeout",
+            "rdma-service-failed",
+            "start-wait-deadlock",
+            "ordering-missing",
+            "mount-before-ipoib",
+            "mount-before-network",
+            "port-not-ready",
+            "no-subnet-manager",
+            "link-down-cable",
+            "netdev-late",
+            "module-not-loaded",
+            "not-as-expected",
+        ]),
+    ),
+    family(
+        &[&["start operation timed out"]],
+        "systemd: src/core/service.c",
+        Sign(&[
+            "openibd-failed",
+            "start-wait-deadlock",
+            "wait-online-timeout",
+            "udev-timeout",
+            "fw-init-timeout",
+            "rdma-service-failed",
+            "not-as-expected",
+        ]),
+    ),
+    family(
+        &[&["Start request repeated too quickly"]],
+        "systemd: src/core/service.c",
+        Sign(&[
+            "openibd-failed",
+            "rdma-service-failed",
+            "opensm-misconfigured",
+            "ordering-missing",
+            "not-as-expected",
+        ]),
+    ),
+    family(
+        &[&["Failed to set IPoIB configurations"], &["Failed to set MTU, ignoring"]],
+        "systemd: src/network/networkd-setlink.c",
+        Unexplained,
+    ),
+    family(
+        &[&["Failed to set MAC address, ignoring"]],
+        "systemd: src/network/networkd-setlink.c",
+        Harmless("an IPoIB address is made of its GUID and cannot be set"),
+    ),
+    family(
+        &[&["Failed to set link flags"]],
+        "systemd: src/network/networkd-setlink.c",
+        Sign(&[
+            "netdev-admin-down",
+            "ifcfg-mismatch",
+            "no-subnet-manager",
+            "link-down-cable",
+            "network-stack-bug",
+            "ipoib-parent-down",
+            "netdev-late",
+            "netdev-renamed",
+            "port-not-ready",
+            "not-as-expected",
+        ]),
+    ),
+    family(
+        &[&["ould not bring up interface"]],
+        "systemd: src/network/networkd-link.c",
+        Sign(&[
+            "netdev-admin-down",
+            "ifcfg-mismatch",
+            "no-subnet-manager",
+            "link-down-cable",
+            "network-stack-bug",
+            "ipoib-parent-down",
+            "netdev-late",
+            "netdev-renamed",
+            "port-not-ready",
+            "not-as-expected",
+        ]),
+    ),
+    family(
+        &[
+            &["IPoIB pkey cannot be 0 nor 0x8000"],
+            &["Failed to parse IPoIB pkey '"],
+            &["Failed to parse IPoIB mode"],
+        ],
+        "systemd: src/network/netdev/ipoib.c",
+        Unexplained,
+    ),
+    family(
+        &[&["netdev could not be created"], &["Could not create stacked netdev"]],
+        "systemd: src/network/netdev/netdev.c",
+        Sign(&[
+            "ipoib-parent-down",
+            "network-stack-bug",
+            "netdev-late",
+            "netdev-renamed",
+            "module-not-loaded",
+        ]),
+    ),
+    family(
+        &[&["Timeout occurred while waiting for network"]],
+        "systemd: src/network/wait-online/wait-online.c",
+        Sign(&[
+            "wait-online-timeout",
+            "netdev-admin-down",
+            "ifcfg-mismatch",
+            "no-subnet-manager",
+            "link-down-cable",
+            "network-stack-bug",
+            "ipoib-parent-down",
+            "netdev-late",
+            "netdev-renamed",
+            "port-not-ready",
+            "not-as-expected",
+        ]),
+    ),
+    family(
+        &[
+            &["failed to set SR-IOV parameters"],
+            &["failed to apply SR-IOV VF"],
+            &["failed to reapply SRIOV VFs"],
+        ],
+        "NetworkManager: src/core/devices/nm-device.c",
+        Sign(&[
+            "sriov-not-enabled-fw",
+            "sriov-mmio",
+            "sriov-not-exposed-kernel",
+            "vf-probe-failed",
+            "not-as-expected",
+        ]),
+    ),
+    family(
+        &[
+            &["Activation: failed for connection"],
+            &["not up for IP configuration"],
+            &["device not up after timeout"],
+            &["because device is still unmanaged"],
+            &["could not be attached as port"],
+        ],
+        "NetworkManager: src/core/devices/nm-device.c",
+        Sign(&[
+            "netdev-admin-down",
+            "ifcfg-mismatch",
+            "no-subnet-manager",
+            "link-down-cable",
+            "network-stack-bug",
+            "ipoib-parent-down",
+            "netdev-late",
+            "netdev-renamed",
+            "port-not-ready",
+            "not-as-expected",
+        ]),
+    ),
+    family(
+        &[&["mtu: failure to"], &["cannot parse the VF list"], &["firmware may be missing."]],
+        "NetworkManager: src/core/devices/nm-device.c",
+        Unexplained,
+    ),
+    family(
+        &[&["set-hw-addr: "]],
+        "NetworkManager: src/core/devices/nm-device.c",
+        Harmless("an IPoIB address is made of its GUID and cannot be set"),
+    ),
+    family(
+        &[&["ethtool: failure"]],
+        "NetworkManager: src/core/devices/nm-device.c",
+        Harmless("the adapter does not have a setting of the profile, which goes on without it"),
+    ),
+    family(
+        &[&["failed to get InfiniBand parent"], &["only InfiniBand partitions can be created"]],
+        "NetworkManager: src/core/devices/nm-device-infiniband.c",
+        Sign(&["ipoib-parent-down", "netdev-late", "netdev-renamed", "ifcfg-mismatch"]),
+    ),
+    family(
+        &[&["infiniband connection specified PKEY but"], &["invalid infiniband PKEY_ID '"]],
+        "NetworkManager: src/core/settings/plugins/ifcfg-rh/nms-ifcfg-rh-reader.c",
+        Sign(&["ifcfg-mismatch", "network-stack-bug"]),
+    ),
+    family(
+        &[
+            &["Must specify a P_Key if specifying parent"],
+            &["P_Key connection did not specify parent"],
+            &["interface name of software infiniband device"],
+        ],
+        "NetworkManager: src/libnm-core-impl/nm-setting-infiniband.c",
+        Sign(&["ifcfg-mismatch", "network-stack-bug"]),
+    ),
+    family(
+        &[
+            &["cannot allocate more VFs for PF"],
+            &["failed setting sriov_numvfs to"],
+            &["failed parsing sriov_totalvfs for"],
+            &["invalid sriov_totalvfs value for"],
+        ],
+        "netplan: netplan_cli/cli/sriov.py",
+        Sign(&[
+            "sriov-not-enabled-fw",
+            "sriov-mmio",
+            "sriov-not-exposed-kernel",
+            "vf-probe-failed",
+            "not-as-expected",
+        ]),
+    ),
+    family(
+        &[&["busy while setting sriov_numvfs for"]],
+        "netplan: netplan_cli/cli/sriov.py",
+        Harmless(
+            "netplan takes the VFs away first and tries again; a failure has a line of its own",
+        ),
+    ),
+    family(
+        &[&["matched more than one interface for a"]],
+        "netplan: netplan_cli/cli/sriov.py",
+        Sign(&["ifcfg-mismatch", "netdev-renamed"]),
+    ),
+    family(&[&["Unbinding of VFs for"]], "netplan: netplan_cli/cli/sriov.py", Unexplained),
+    family(
+        &[&["Cannot find unique matching interface for"]],
+        "netplan: netplan_cli/cli/commands/apply.py",
+        Sign(&["ifcfg-mismatch", "netdev-late", "netdev-renamed", "module-not-loaded"]),
+    ),
+    family(
+        &[
+            &["Cannot determine SR-IOV PF interface name"],
+            &["Cannot rebind SR-IOV virtual functions"],
+        ],
+        "netplan: src/gen-sriov.c",
+        Unexplained,
+    ),
+    family(
+        &[&["is too long. It will be ignored by"]],
+        "netplan: src/validation.c",
+        Sign(&["ifcfg-mismatch"]),
+    ),
+    family(
+        &[
+            &["ailed to bring up "],
+            &["could not bring up parent interface", "ifup: "],
+            &["gnoring unknown interface"],
+            &["unknown interface ", "ifup: "],
+        ],
+        "ifupdown: main.c",
+        Sign(&[
+            "openibd-disabled",
+            "module-loaded-late",
+            "module-not-loaded",
+            "ifup-skipped-os-booting",
+            "netdev-admin-down",
+            "ifcfg-mismatch",
+            "no-subnet-manager",
+            "link-down-cable",
+            "network-stack-bug",
+            "ipoib-parent-down",
+            "netdev-late",
+            "netdev-renamed",
+            "port-not-ready",
+            "not-as-expected",
+        ]),
+    ),
+    family(
+        &[
+            &["No carrier detected on interface"],
+            &["Could not bring interface", "up!"],
+            &["dhcp for interface", "failed"],
+        ],
+        "dracut: modules.d/35network-legacy/ifup.sh",
+        Sign(&[
+            "initrd-without-fabric",
+            "module-missing-in-initrd",
+            "module-not-loaded",
+            "netdev-renamed",
+            "no-subnet-manager",
+            "link-down-cable",
+            "port-not-ready",
+            "driver-unload-under-remote-root",
+        ]),
+    ),
+    family(
+        &[&["Network interface '", "' does not exist"]],
+        "dracut: modules.d/35network-legacy/parse-ip-opts.sh",
+        Sign(&[
+            "initrd-without-fabric",
+            "module-missing-in-initrd",
+            "module-not-loaded",
+            "netdev-renamed",
+            "no-subnet-manager",
+            "link-down-cable",
+            "port-not-ready",
+            "driver-unload-under-remote-root",
+        ]),
+    ),
+    family(
+        &[&["Could not boot."], &["Can't mount root filesystem"]],
+        "dracut: modules.d/80base/init.sh",
+        Sign(&[
+            "udev-timeout",
+            "initrd-without-fabric",
+            "module-missing-in-initrd",
+            "module-not-loaded",
+            "netdev-renamed",
+            "no-subnet-manager",
+            "link-down-cable",
+            "port-not-ready",
+            "driver-unload-under-remote-root",
+        ]),
+    ),
+    family(
+        &[&["Log-in to iscsi target failed"], &["Target discovery to", "failed"]],
+        "dracut: modules.d/74iscsi/iscsiroot.sh",
+        Sign(&[
+            "initrd-without-fabric",
+            "module-missing-in-initrd",
+            "module-not-loaded",
+            "netdev-renamed",
+            "no-subnet-manager",
+            "link-down-cable",
+            "port-not-ready",
+            "driver-unload-under-remote-root",
+        ]),
+    ),
+    family(
+        &[&["\" not in the initramfs, or support for"]],
+        "dracut: modules.d/74nfs/nfs-start-rpc.sh",
+        Sign(&["module-missing-in-initrd", "initrd-without-fabric"]),
+    ),
+    family(
+        &[&["ERROR: installing module '"], &["Failed to get name for module '"]],
+        "dracut: src/install/dracut-install.c",
+        Sign(&["module-missing-in-initrd", "initrd-without-fabric"]),
+    ),
+    family(
+        &[&["Network device did not appear in time"]],
+        "initramfs-tools: scripts/functions",
+        Sign(&[
+            "initrd-without-fabric",
+            "module-missing-in-initrd",
+            "module-not-loaded",
+            "netdev-renamed",
+            "no-subnet-manager",
+            "link-down-cable",
+            "port-not-ready",
+            "driver-unload-under-remote-root",
+        ]),
+    ),
+    family(
+        &[&["Gave up waiting for root"], &["Failed to mount", "as root file system"]],
+        "initramfs-tools: scripts/local",
+        Sign(&[
+            "udev-timeout",
+            "initrd-without-fabric",
+            "module-missing-in-initrd",
+            "module-not-loaded",
+            "netdev-renamed",
+            "no-subnet-manager",
+            "link-down-cable",
+            "port-not-ready",
+            "driver-unload-under-remote-root",
+        ]),
+    ),
+    family(
+        &[&["ipconfig: ", "SIOCGIFINDEX"]],
+        "klibc: usr/kinit/ipconfig/netdev.c",
+        Sign(&[
+            "initrd-without-fabric",
+            "module-missing-in-initrd",
+            "module-not-loaded",
+            "netdev-renamed",
+            "no-subnet-manager",
+            "link-down-cable",
+            "port-not-ready",
+            "driver-unload-under-remote-root",
+        ]),
     ),
 ];
 
@@ -725,28 +948,57 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_row_can_be_found_and_names_rules_and_its_source() {
+    fn each_family_can_be_found_and_names_rules_and_its_source() {
         assert!(FAMILIES.len() <= 150, "{}", FAMILIES.len());
-        for (at, family) in FAMILIES.iter().enumerate() {
-            let Family { words, source, meaning } = family;
-            assert!(words.first().is_some_and(|word| word.len() >= 3), "{words:?}");
-            assert!(words.iter().all(|word| word.len() <= 60), "{words:?}");
-            assert!(source.contains('.') || source.contains('/'), "{words:?}: {source}");
+        let mut earlier: Vec<&[&str]> = Vec::new();
+        for Family { texts, source, meaning } in FAMILIES {
+            assert!(!texts.is_empty(), "{source}");
+            for words in *texts {
+                assert!(words.first().is_some_and(|word| word.len() >= 3), "{words:?}");
+                assert!(words.iter().all(|word| word.len() <= 60), "{words:?}");
+                // One that an earlier one hides is never met.
+                let is_hidden = earlier.iter().any(|hiding| {
+                    hiding.iter().all(|word| words.iter().any(|own| own.contains(word)))
+                });
+                assert!(!is_hidden, "{words:?}");
+                earlier.push(words);
+            }
+            assert!(source.contains('.') || source.contains('/'), "{texts:?}: {source}");
             match meaning {
                 Sign(codes) => {
-                    assert!(!codes.is_empty(), "{words:?}");
+                    assert!(!codes.is_empty(), "{texts:?}");
                     for code in *codes {
-                        assert!(super::super::rule(code).is_some(), "{words:?}: {code}");
+                        assert!(super::super::rule(code).is_some(), "{texts:?}: {code}");
                     }
                 }
-                Harmless(why) => assert!(why.len() > 10 && !why.ends_with('.'), "{words:?}"),
+                Harmless(why) => assert!(why.len() > 10 && !why.ends_with('.'), "{texts:?}"),
                 Unexplained => {}
             }
-            // A row that an earlier one hides is never met.
-            let hidden = FAMILIES.iter().take(at).any(|earlier| {
-                earlier.words.iter().all(|word| words.iter().any(|own| own.contains(word)))
-            });
-            assert!(!hidden, "{words:?}");
+            // One source and one meaning are one family.
+            let same = FAMILIES.iter().filter(|f| (f.source, f.meaning) == (*source, *meaning));
+            assert_eq!(same.count(), 1, "{source}: {meaning:?}");
         }
+    }
+
+    /// What the programs of the boot write about a netdev, a mount or a unit of ours.
+    #[test]
+    fn the_words_of_the_programs_around_the_stack_are_known() {
+        let of = |text: &str| FAMILIES.iter().find(|family| family.words_in(text).is_some());
+        for (text, source) in [
+            ("ib1: Failed to rename network interface 5 from 'ib1' to 'ib0': File exists", "udev"),
+            ("ib0: Failed to set MTU, ignoring: Invalid argument", "networkd-setlink"),
+            ("ib0.8001: netdev could not be created: No such device", "netdev/netdev"),
+            ("device (ib0): interface ib0 not up for IP configuration", "nm-device.c"),
+            ("failed setting sriov_numvfs to 8 for ib0: [Errno 28]", "sriov.py"),
+            ("ifup: failed to bring up ib0", "ifupdown"),
+            ("Warning: No carrier detected on interface ib0", "ifup.sh"),
+            ("ipconfig: ib0: SIOCGIFINDEX: No such device", "ipconfig"),
+            ("srv-ib0.mount: Mounting timed out. Terminating.", "core/mount"),
+            ("Failed to find module 'ib_ipoib'", "module-util"),
+        ] {
+            let found = of(text).map(|family| family.source).unwrap_or_default();
+            assert!(found.contains(source), "{text}: {found}");
+        }
+        assert!(of("ib0: Gained carrier").is_none());
     }
 }

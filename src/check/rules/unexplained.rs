@@ -13,10 +13,11 @@ pub(super) const RULE: Rule = Rule {
     code: "unexplained",
     meaning: "the log has errors of the RDMA stack, or a failed unit, that nothing explains",
     page: "\
-Nothing that is known to be wrong was found, and still a driver of the RDMA stack has
-written lines at error level, or a unit that has to do with InfiniBand has failed, and
-no diagnosis and no list of harmless messages names the reason. The node may work; it
-is not called healthy.
+Nothing that is known to be wrong was found, and still a driver of the RDMA stack, or a
+program of the boot about an InfiniBand device (systemd, udev, a network service, the
+initramfs), has written lines at error level, or a unit that has to do with InfiniBand
+has failed, and no diagnosis and no list of harmless messages names the reason. The node
+may work; it is not called healthy.
 
 Symptoms: the verdict is `unexplained`, and the lines are quoted. Levels are those
 of the journal and of `dmesg -x`; in text without levels only message families that
@@ -49,9 +50,10 @@ fn judge(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
             .chain(
                 lines
                     .iter()
-                    .filter_map(|e| families::of(e))
-                    .map(|family| {
-                        format!("{:?} is written by {}.", family.words.join(" ... "), family.source)
+                    .filter_map(|e| {
+                        let family = families::of(e)?;
+                        let words = family.words_in(&e.text)?.join(" ... ");
+                        Some(format!("{words:?} is written by {}.", family.source))
                     })
                     .collect::<BTreeSet<String>>(),
             )
@@ -60,11 +62,14 @@ fn judge(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
     ]
 }
 
-/// The lines of the RDMA stack at error level, and where the log has no levels those of a
-/// family of messages that stands for a fault.
+/// The lines of the RDMA stack at error level, and of a family of messages about it; where
+/// the log has no levels those of a family.
 pub fn alarming(boot: &Boot) -> impl Iterator<Item = &Event> {
     boot.events.iter().filter(|event| match event.level {
-        Some(level) => level == Level::Error && event.from_kernel() && concerns_rdma(&event.text),
+        Some(level) => {
+            let is_known = event.from_kernel() || families::of(event).is_some();
+            level == Level::Error && is_known && concerns_rdma(&event.text)
+        }
         None => {
             // A program of user space may write of anything.
             families::of(event).is_some() && (event.from_kernel() || concerns_rdma(&event.text))
