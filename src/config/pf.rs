@@ -8,6 +8,7 @@ use super::draft::Row;
 use super::keys::{HOST_NUMBER, HOST_NUMBER_FILE, HOST_NUMBER_RULE, HOST_SITE, PF, pf, vf};
 use super::merge::Merged;
 use super::problem::{Place, Problem, Problems};
+use super::value::FromValue;
 use crate::names::template::FieldName;
 use crate::names::{
     BindOrder, Guid, GuidRange, HostNumber, IfName, NameRule, PciAddress, PfNames, Policy,
@@ -122,29 +123,42 @@ pub(crate) fn host_number(merged: &Merged, problems: &mut Problems) -> HostNumbe
 }
 
 pub(crate) fn pfs(merged: &Merged, problems: &mut Problems) -> Vec<Pf> {
-    let mut pfs: Vec<(Pf, &Row)> = Vec::new();
+    let mut pfs: Vec<(Pf, &Row, &Place)> = Vec::new();
     let mut names = LiteralNames::default();
     let site = merged.one::<i64>(HOST_SITE).map(|(site, at)| (site.unsigned_abs(), at));
-    for (position, row) in (0..).zip(merged.tables(PF)) {
+    let mut position = 0;
+    for row in merged.tables(PF) {
         site_fits(row, site.as_ref(), problems);
-        let Some(pf) = one(row, position, problems) else { continue };
-        let pf = Pf { site: site.as_ref().map(|(site, _)| *site), ..pf };
-        names.add(&pf, row, &pfs, problems);
-        match pfs.iter().find(|(other, _)| other.which == pf.which) {
-            Some((_, other)) => problems.push(
-                Problem::new(format!("{} is given twice", pf.which))
-                    .at(&row.place, "here")
-                    .at(&other.place, "and first here")
-                    .help("keep one of the two; `pf = []` in a file between them clears the list before it"),
-            ),
-            None => pfs.push((pf, row)),
+        let whichs = selectors(row, problems);
+        let number = position;
+        position += u64::try_from(whichs.len()).unwrap_or(u64::MAX).max(1);
+        let Some(first) = one(row, &whichs, number, problems) else { continue };
+        for (further, (which, at)) in (0..).zip(&whichs) {
+            let (which, number) = (which.clone(), first.number.saturating_add(further));
+            let site = site.as_ref().map(|(site, _)| *site);
+            let pf = Pf { which, number, site, ..first.clone() };
+            names.add(&pf, row, &pfs, problems);
+            match pfs.iter().find(|(other, ..)| other.which == pf.which) {
+                Some((_, _, other)) => problems.push(
+                    Problem::new(format!("{} is given twice", pf.which))
+                        .at(at, "here")
+                        .at(other, "and first here")
+                        .help("keep one of the two; `pf = []` in a file between them clears the list before it"),
+                ),
+                None => pfs.push((pf, row, at)),
+            }
         }
     }
-    pfs.into_iter().map(|(pf, _)| pf).collect()
+    pfs.into_iter().map(|(pf, ..)| pf).collect()
 }
 
-fn one(row: &Row, position: u64, problems: &mut Problems) -> Option<Pf> {
-    let which = selector(row, problems);
+/// What the row says of the first of its PFs, all of which it says of each, but for the number.
+fn one(
+    row: &Row,
+    whichs: &[(PfSelector, &Place)],
+    position: u64,
+    problems: &mut Problems,
+) -> Option<Pf> {
     let sources = sources(row, problems);
     let exceptions = exceptions(row, problems);
     let [node, port] = sources?;
@@ -202,8 +216,14 @@ fn one(row: &Row, position: u64, problems: &mut Problems) -> Option<Pf> {
         return None;
     }
     let [vf_name, vf_rdma_name] = patterns(row, vfs, problems)?;
+    if let [_, (_, second), ..] = whichs
+        && !is_for_several(row, second, problems)
+    {
+        return None;
+    }
+    let (which, _) = whichs.first()?;
     Some(Pf {
-        which: which?,
+        which: which.clone(),
         vfs,
         vf_name,
         vf_rdma_name,
@@ -217,6 +237,41 @@ fn one(row: &Row, position: u64, problems: &mut Problems) -> Option<Pf> {
         exceptions,
         origin: row.place.to_string(),
     })
+}
+
+/// True if what the row says can be said of several PFs, of which `second` names the second:
+/// no GUID in it is for a VF of each.
+fn is_for_several(row: &Row, second: &Place, problems: &mut Problems) -> bool {
+    let mut good = true;
+    for (source, at, key) in SOURCES.into_iter().flat_map(|keys| ways(row, keys)) {
+        let label = match source {
+            GuidSource::List(_) | GuidSource::Range(_) => "the same GUIDs for each PF",
+            GuidSource::Template(template) if template.field(FieldName::Pf).is_none() => {
+                "has no {pf:BITS}"
+            }
+            GuidSource::Template(_) | GuidSource::Offset(_) => continue,
+        };
+        good = false;
+        problems.push(
+            Problem::new(format!("pf.{key} would give VFs of several PFs the same GUIDs"))
+                .at(at, label)
+                .at(second, "the second PF")
+                .help(format!("recommended, with 00 for your site: \"{GOOD_TEMPLATE}\"; or a [[pf]] for each PF")),
+        );
+    }
+    for row in row.tables(pf::VF) {
+        for key in [vf::NODE_GUID, vf::PORT_GUID] {
+            let Some((_, at)) = row.field::<Guid>(key) else { continue };
+            good = false;
+            problems.push(
+                Problem::new("VFs of several PFs cannot have one GUID")
+                    .at(at, "a single GUID")
+                    .at(second, "the second PF")
+                    .help("a PF with such a VF needs a [[pf]] of its own"),
+            );
+        }
+    }
+    good
 }
 
 /// What the names of netdevs and of RDMA devices are, and how long they may be, bytes
@@ -279,7 +334,7 @@ struct LiteralNames([BTreeMap<String, usize>; 2]);
 impl LiteralNames {
     /// Take in those of `pf`, which is the next; two PFs that give VFs the same name are a
     /// problem. Of patterns with names of the PFs it is the host that tells.
-    fn add(&mut self, pf: &Pf, row: &Row, others: &[(Pf, &Row)], problems: &mut Problems) {
+    fn add(&mut self, pf: &Pf, row: &Row, others: &[(Pf, &Row, &Place)], problems: &mut Problems) {
         let patterns = [&pf.vf_name, &pf.vf_rdma_name];
         for ((taken, pattern), (key, what, _)) in self.0.iter_mut().zip(patterns).zip(NAMED) {
             let Some(pattern) = pattern.as_ref().filter(|pattern| pattern.is_literal()) else {
@@ -289,7 +344,8 @@ impl LiteralNames {
                 VfIndex::first(pf.vfs).filter_map(|vf| pattern.name(PfNames::default(), vf));
             let room = MOST_NAMES.saturating_sub(taken.len());
             for name in names.take(room).collect::<Vec<_>>() {
-                let Some((other, other_row)) = taken.get(&name).and_then(|at| others.get(*at))
+                let Some((other, other_row, other_at)) =
+                    taken.get(&name).and_then(|at| others.get(*at))
                 else {
                     taken.insert(name, others.len());
                     continue;
@@ -298,10 +354,14 @@ impl LiteralNames {
                     Some((_, at)) => at.clone(),
                     None => row.place.clone(),
                 };
+                let other_at = match std::ptr::eq(row, *other_row) {
+                    true => (*other_at).clone(),
+                    false => place(other_row),
+                };
                 problems.push(
                     Problem::new(format!("VFs of two PFs would have the same {what} name {name}"))
                         .at(&place(row), format!("{} here", pf.which))
-                        .at(&place(other_row), format!("and {} here", other.which))
+                        .at(&other_at, format!("and {} here", other.which))
                         .help("use {netdev} or {rdma} to have names that differ by PF: \"{netdev}v{vf}\""),
                 );
                 break;
@@ -315,39 +375,52 @@ fn past_the_end(row: &Row, vfs: u16) -> Option<(VfRange, &Place)> {
     ranges.into_iter().find(|(range, _)| range.last().get() >= vfs)
 }
 
-fn selector(row: &Row, problems: &mut Problems) -> Option<PfSelector> {
-    let pci = row.field(pf::PCI_ADDRESS).map(|(name, at)| (PfSelector::Pci(name), at));
-    let port = row.field(pf::PORT_GUID).map(|(name, at)| (PfSelector::PortGuid(name), at));
-    let node = row.field(pf::NODE_GUID).map(|(name, at)| (PfSelector::NodeGuid(name), at));
-    let rdma = row.field(pf::RDMA_NAME).map(|(name, at)| (PfSelector::Rdma(name), at));
-    let ways: Vec<(PfSelector, &Place)> = [pci, port, node, rdma].into_iter().flatten().collect();
-    match ways.as_slice() {
-        [(PfSelector::PortGuid(guid) | PfSelector::NodeGuid(guid), at)] if guid.is_zero() => {
-            problems.push(
-                Problem::new("bad value for the GUID of a PF")
-                    .at(at, "an all-zero GUID means that a port has no GUID"),
-            );
-            None
-        }
-        [(which, _)] => Some(which.clone()),
-        [] if !row.lacks(&[pf::PCI_ADDRESS, pf::PORT_GUID, pf::NODE_GUID, pf::RDMA_NAME]) => None,
-        [] => {
-            problems.push(
-                Problem::new("pf does not name a PF")
-                    .at(&row.place, "names no PF")
-                    .help("give exactly one of pci, port-guid, node-guid, rdma; a port or node GUID still applies if the adapter moves to another slot"),
-            );
-            None
-        }
-        several => {
-            let start = Problem::new("pf names its PF in more than one way")
-                .help("keep exactly one of pci, port-guid, node-guid, rdma");
-            let labels = ["one way", "and another", "and a third", "and a fourth"];
-            let several = several.iter().zip(labels);
-            problems.push(several.fold(start, |p, ((_, at), label)| p.at(at, label)));
-            None
-        }
+/// The PFs that the row names, each with its place; none, and told, if it does so in no way or
+/// in several.
+fn selectors<'a>(row: &'a Row, problems: &mut Problems) -> Vec<(PfSelector, &'a Place)> {
+    fn way<'a, T: FromValue>(
+        row: &'a Row,
+        key: &str,
+        of: fn(T) -> PfSelector,
+    ) -> Vec<(PfSelector, &'a Place)> {
+        row.each::<T>(key).into_iter().map(|(name, at)| (of(name), at)).collect()
     }
+    let ways = [
+        way(row, pf::PCI_ADDRESS, PfSelector::Pci),
+        way(row, pf::PORT_GUID, PfSelector::PortGuid),
+        way(row, pf::NODE_GUID, PfSelector::NodeGuid),
+        way(row, pf::RDMA_NAME, PfSelector::Rdma),
+    ];
+    let mut given: Vec<_> = ways.into_iter().filter(|named| !named.is_empty()).collect();
+    if row.lacks(&[pf::PCI_ADDRESS, pf::PORT_GUID, pf::NODE_GUID, pf::RDMA_NAME]) {
+        problems.push(
+            Problem::new("pf does not name a PF")
+                .at(&row.place, "names no PF")
+                .help("give exactly one of pci, port-guid, node-guid, rdma; a port or node GUID still applies if the adapter moves to another slot"),
+        );
+    }
+    if given.len() > 1 {
+        let start = Problem::new("pf names its PF in more than one way")
+            .help("keep exactly one of pci, port-guid, node-guid, rdma");
+        let firsts = given.iter().filter_map(|named| named.first());
+        let labels = firsts.zip(["one way", "and another", "and a third", "and a fourth"]);
+        problems.push(labels.fold(start, |p, ((_, at), label)| p.at(at, label)));
+        return Vec::new();
+    }
+    let mut named = given.pop().unwrap_or_default();
+    let is_zero = |which: &PfSelector| matches!(which, PfSelector::PortGuid(guid) | PfSelector::NodeGuid(guid) if guid.is_zero());
+    for (_, at) in named.iter().filter(|(which, _)| is_zero(which)) {
+        problems.push(
+            Problem::new("bad value for the GUID of a PF")
+                .at(at, "an all-zero GUID means that a port has no GUID"),
+        );
+    }
+    named.retain(|(which, _)| !is_zero(which));
+    // Of a row with one PF, the row is the place.
+    if let [(_, at)] = named.as_mut_slice() {
+        *at = &row.place;
+    }
+    named
 }
 
 /// The keys of a source: for both kinds, for node GUIDs, for port GUIDs.

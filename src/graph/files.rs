@@ -14,19 +14,8 @@ use super::planned::{Planned, Tree};
 use super::unit_file::{Assignments, expand};
 use super::{Command, Graph, Load, Unit, fstab, sysv};
 use crate::host::Root;
+use crate::names::UNIT_DIRS;
 
-/// In the order in which a name is looked for.
-const DIRS: [&str; 9] = [
-    "/etc/systemd/system.control",
-    "/run/systemd/generator.early",
-    "/etc/systemd/system",
-    "/run/systemd/system",
-    "/run/systemd/generator",
-    "/usr/local/lib/systemd/system",
-    "/usr/lib/systemd/system",
-    "/lib/systemd/system",
-    "/run/systemd/generator.late",
-];
 /// No unit file is larger.
 const LIMIT: u64 = 256 * 1024;
 /// Larger programs are no scripts.
@@ -128,7 +117,7 @@ impl<'a> Reader<'a> {
         };
         // Where /lib is a link to usr/lib, all of it has been read.
         let merged = tree.link_name("/lib").is_some();
-        for dir in DIRS.into_iter().filter(|dir| !(merged && dir.starts_with("/lib/"))) {
+        for dir in UNIT_DIRS.into_iter().filter(|dir| !(merged && dir.starts_with("/lib/"))) {
             match tree.list_or_empty(dir) {
                 Ok(names) => names.into_iter().for_each(|name| reader.enter(dir, name)),
                 Err(e) => reader.graph.problems.push(e.to_string()),

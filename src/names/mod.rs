@@ -88,6 +88,20 @@ pub use words::{WordError, Words};
 /// part of what the administrator decided; never touched by packages.
 pub const PINS_PATH: &str = "/etc/ibprov/guid-pins.toml";
 
+/// Where systemd looks for units and for the links by which one wants another, what counts
+/// first (systemd.unit(5), "UNIT FILE LOAD PATH").
+pub const UNIT_DIRS: [&str; 9] = [
+    "/etc/systemd/system.control",
+    "/run/systemd/generator.early",
+    "/etc/systemd/system",
+    "/run/systemd/system",
+    "/run/systemd/generator",
+    "/usr/local/lib/systemd/system",
+    "/usr/lib/systemd/system",
+    "/lib/systemd/system",
+    "/run/systemd/generator.late",
+];
+
 /// Our unit that has the name openibd.service: it comes after ibprov.service, does
 /// nothing and never fails, so that what requires openibd starts although a port is
 /// missing, as it did with the vendor's.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::host::Root;
-use crate::names::OPENIBD_STAND_IN as STAND_IN;
+use crate::names::{OPENIBD_STAND_IN as STAND_IN, UNIT_DIRS};
 use crate::observe::interface_manager;
 use crate::report::advice::Advice;
 use crate::report::common::{Code, Finding};
@@ -32,16 +32,23 @@ pub fn units(root: &Root) -> Units {
     Units { openibd, enabled: links.wanted && links.own_mask.is_none(), findings }
 }
 
-/// Whether ibprov.service is enabled: by `systemctl enable`, `--runtime` too, or by an image
-/// that brings the link along in /usr. The rule of udev asks the same.
-fn is_enabled(root: &Root) -> bool {
-    let mut dirs = [ETC].into_iter().chain(VENDOR_DIRS);
-    dirs.any(|dir| root.link_name(&format!("{dir}/sysinit.target.wants/{UNIT}")).is_ok())
+/// The links by which systemd starts `unit` at boot: of `systemctl enable`, `--runtime` too, of
+/// an image that brings one along in /usr, and of generators, as that of `systemd.wants=` on
+/// the kernel's command line (systemd-debug-generator(8)). The rule of udev tests the same.
+fn links_to(unit: &str) -> impl Iterator<Item = String> {
+    let dirs = UNIT_DIRS.into_iter().map(|dir| format!("{dir}/sysinit.target.wants"));
+    let dirs = dirs.chain(["/run/systemd/generator.early/default.target.wants".to_owned()]);
+    dirs.map(move |dir| format!("{dir}/{unit}"))
+}
+
+fn is_wanted(root: &Root, unit: &str) -> bool {
+    links_to(unit).any(|link| root.link_name(&link).is_ok())
 }
 
 /// What is in systemd's directories.
 struct Links {
-    /// Last component of what /etc's openibd.service is a link to.
+    /// Last component of what openibd.service is a link to, in /etc, or as ibprov's alias in
+    /// the first other directory that has the name.
     alias: Option<String>,
     /// /etc's openibd.service is a file.
     file_in_etc: bool,
@@ -49,9 +56,9 @@ struct Links {
     vendor_unit: bool,
     /// There is a start script.
     script: bool,
-    /// `sysinit.target` wants ibprov.service.
+    /// The boot starts ibprov.service.
     wanted: bool,
-    /// `sysinit.target` wants the unit that has openibd's name.
+    /// The boot starts the unit that has openibd's name.
     stand_in_wanted: bool,
     /// The link that masks ibprov.service.
     own_mask: Option<String>,
@@ -62,18 +69,27 @@ struct Links {
 impl Links {
     fn read(root: &Root) -> Self {
         let etc = format!("{ETC}/openibd.service");
-        let alias = root.link_name(&etc).ok();
-        let file_in_etc = alias.is_none() && root.exists(&etc);
+        let in_etc = root.link_name(&etc).ok();
+        let file_in_etc = in_etc.is_none() && root.exists(&etc);
         let vendor = VENDOR_DIRS.map(|dir| format!("{dir}/openibd.service"));
+        let is_ours = |path: &String| root.link_name(path).is_ok_and(|target| target == STAND_IN);
+        let next = || vendor.iter().find(|path| root.exists(path) || is_ours(path));
+        let alias = match in_etc {
+            None if !file_in_etc => {
+                next().filter(|path| is_ours(path)).map(|_| STAND_IN.to_owned())
+            }
+            in_etc => in_etc,
+        };
         let masks = [ETC, VENDOR_DIRS[0]].map(|dir| format!("{dir}/{UNIT}"));
         let vendor_want = root.link_name(&format!("{WANTS}/openibd.service"));
         Self {
             alias,
             file_in_etc,
-            vendor_unit: file_in_etc || vendor.iter().any(|path| root.exists(path)),
+            vendor_unit: file_in_etc
+                || vendor.iter().any(|path| !is_ours(path) && root.exists(path)),
             script: root.exists(INIT_SCRIPT),
-            wanted: is_enabled(root),
-            stand_in_wanted: root.link_name(&format!("{WANTS}/{STAND_IN}")).is_ok(),
+            wanted: is_wanted(root, UNIT),
+            stand_in_wanted: is_wanted(root, STAND_IN),
             own_mask: masks
                 .into_iter()
                 .find(|path| root.link_name(path).is_ok_and(|target| target == "null")),
@@ -298,21 +314,61 @@ mod tests {
     #[test]
     fn udevs_rule_and_status_mean_the_same_by_enabled() {
         let rule = include_str!("../../udev-rules/90-ibprov.rules");
-        for dir in [ETC].into_iter().chain(VENDOR_DIRS) {
-            let link = format!("{dir}/sysinit.target.wants/{UNIT}");
+        for link in links_to(UNIT) {
             let line = format!("TEST==\"{link}\", GOTO=\"ibprov_enabled\"");
             assert!(rule.lines().any(|l| l == line), "no {line}");
             let unit = "/usr/lib/systemd/system/ibprov.service";
             let host = tree(&[], &[(link.trim_start_matches('/'), unit)]);
-            assert!(is_enabled(&Root::copy_at(host.path()).expect("root")), "{link}");
+            assert!(is_wanted(&Root::copy_at(host.path()).expect("root"), UNIT), "{link}");
         }
         let tests = rule.lines().filter(|l| l.starts_with("TEST==\"") && l.contains(UNIT));
-        assert_eq!(tests.count(), 1 + VENDOR_DIRS.len());
+        assert_eq!(tests.count(), links_to(UNIT).count());
         let masks = rule.lines().filter(|l| l.starts_with("TEST{0002}")).count();
         assert_eq!(masks, 2, "{ETC} and {}", VENDOR_DIRS[0]);
         assert!(rule.contains(&format!("TEST==\"{}/{}\"", state::RUN_DIR, state::RUNNING)));
-        let other = tree(&[], &[("etc/systemd/system/site.target.wants/a.service", "/x")]);
-        assert!(!is_enabled(&Root::copy_at(other.path()).expect("root")));
+        let other = tree(
+            &[("etc/systemd/system/ibprov.service.d/site.conf", "")],
+            &[("etc/systemd/system/site.target.wants/a.service", "/x")],
+        );
+        assert!(!is_wanted(&Root::copy_at(other.path()).expect("root"), UNIT));
+    }
+
+    /// `systemctl enable --runtime`, a generator, an image.
+    #[test]
+    fn links_beside_those_in_etc_enable_it_too() {
+        let ours = format!("/usr/lib/systemd/system/{STAND_IN}");
+        for (dir, is_alias) in [
+            ("run/systemd/system", true),
+            ("usr/lib/systemd/system", true),
+            ("usr/local/lib/systemd/system", true),
+            ("run/systemd/generator.early", false),
+        ] {
+            let links = [
+                (
+                    format!("{dir}/sysinit.target.wants/{UNIT}"),
+                    "/usr/lib/systemd/system/ibprov.service",
+                ),
+                (format!("{dir}/sysinit.target.wants/{STAND_IN}"), ours.as_str()),
+                (format!("{dir}/openibd.service"), ours.as_str()),
+            ];
+            let links: Vec<(&str, &str)> =
+                links.iter().map(|(path, target)| (path.as_str(), *target)).collect();
+            let unit = ("usr/lib/systemd/system/ibprov-openibd.service", "[Service]\n");
+            let host = tree(&[unit], links.get(..if is_alias { 3 } else { 2 }).expect("links"));
+            let units = units(&Root::copy_at(host.path()).expect("root"));
+            assert!(units.enabled, "{dir}");
+            assert_eq!(units.openibd == Owner::Ibprov, is_alias, "{dir}");
+            assert_eq!(units.findings.is_empty(), is_alias, "{dir}: {:?}", units.findings);
+            // What /etc has comes first, and so does the vendor's unit before one in a later
+            // directory.
+            let vendor = ("etc/systemd/system/openibd.service", "[Service]\n");
+            let host = tree(&[unit, vendor], &links);
+            let units = super::units(&Root::copy_at(host.path()).expect("root"));
+            assert_eq!(units.openibd, Owner::Vendor, "{dir}");
+        }
+        let vendor = ("usr/local/lib/systemd/system/openibd.service", "[Service]\n");
+        let host = tree(&[vendor], &[("usr/lib/systemd/system/openibd.service", &ours)]);
+        assert_eq!(units(&Root::copy_at(host.path()).expect("root")).openibd, Owner::Vendor);
     }
 
     #[test]

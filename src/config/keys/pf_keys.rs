@@ -73,14 +73,14 @@ pub(crate) mod pf {
     };
 
     keys! { KEYS:
-        PCI_ADDRESS = "pci", Kind::Word(&PCI), "",
-            "The PF by its PCI address.";
-        PORT_GUID = "port-guid", Kind::Word(&GUID), "",
-            "The PF by the port GUID of one of its ports.";
-        NODE_GUID = "node-guid", Kind::Word(&ANY_GUID), "",
-            "The PF by its node GUID.";
-        RDMA_NAME = "rdma", Kind::Word(&RDMA), "",
-            "The PF by the name of its RDMA device.";
+        PCI_ADDRESS = "pci", Kind::OneOrMore(&PCI), "",
+            "The PF by its PCI address, or a list of them.";
+        PORT_GUID = "port-guid", Kind::OneOrMore(&GUID), "",
+            "The PF by the port GUID of one of its ports, or a list of them.";
+        NODE_GUID = "node-guid", Kind::OneOrMore(&ANY_GUID), "",
+            "The PF by its node GUID, or a list of them.";
+        RDMA_NAME = "rdma", Kind::OneOrMore(&RDMA), "",
+            "The PF by the name of its RDMA device, or a list of them.";
         VFS = "vfs", Kind::Number { min: 0, max: 65535 }, "",
             "The number of VFs; default: the length of the list of GUIDs.";
         LINK_STATE = "link-state", Kind::Word(&STATE), "\"follow\"",

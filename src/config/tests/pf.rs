@@ -495,3 +495,126 @@ fn patterns_for_names_are_judged_with_their_place() {
     let long = format!("vf-rdma-name = \"{}{{vf}}\"", "x".repeat(62));
     assert!(with(&long, "").contains("RDMA device name of VF 11 would be too long"));
 }
+
+#[test]
+fn one_row_may_be_for_several_pfs_of_a_kind() {
+    let config = good(&[&format!(
+        "[[pf]]\npci = [\"0000:4b:00.0\", \"98:00.0\", \"0000:ca:00.0\"]\nvfs = 4\nguid.template = \"{TEMPLATE}\"\nvf-name = \"{{netdev}}v{{vf}}\"\n\
+         [[pf.vf]]\nindex = 3\ndriver = \"none\"\n\
+         [[pf]]\nrdma = [\"mlx5_8\"]\nvfs = 1\nguid.list = [\"0200:0000:0000:0001\"]\n\
+         [[pf]]\nport-guid = [\"b859:9f03:0012:a480\", \"b859:9f03:0012:a484\"]\nnumber = 20\nvfs = 1\nguid.offset = 8\n",
+    )]);
+    let shown: Vec<String> =
+        config.pf.iter().map(|pf| format!("{} {} {}", pf.which, pf.number, pf.origin)).collect();
+    assert_eq!(
+        shown,
+        [
+            "PF 0000:4b:00.0 0 /etc/0.toml:1",
+            "PF 0000:98:00.0 1 /etc/0.toml:1",
+            "PF 0000:ca:00.0 2 /etc/0.toml:1",
+            "PF mlx5_8 3 /etc/0.toml:9",
+            "PF with port GUID b859:9f03:0012:a480 20 /etc/0.toml:13",
+            "PF with port GUID b859:9f03:0012:a484 21 /etc/0.toml:13",
+        ]
+    );
+    assert!(config.pf.iter().take(3).all(|pf| pf.vfs == 4 && pf.exceptions.len() == 1));
+}
+
+#[test]
+fn a_row_for_several_pfs_gives_no_two_of_them_one_guid() {
+    bad(
+        &[
+            "[[pf]]\npci = [\"4b:00.0\", \"98:00.0\"]\nvfs = 2\nguid.node.template = \"02:00:{host:16}:00:{kind:8}:{vf:16}\"\nguid.port.range = \"0200:0000:0000:0010 - 0200:0000:0000:001f\"\n\
+          [[pf.vf]]\nindex = 1\nport-guid = \"0200:0000:0000:0001\"\n",
+        ],
+        &expect![[r#"
+            error: pf.guid.node.template would give VFs of several PFs the same GUIDs
+             --> /etc/0.toml:4:22
+              |
+            2 | pci = ["4b:00.0", "98:00.0"]
+              |                   --------- the second PF
+            3 | vfs = 2
+            4 | guid.node.template = "02:00:{host:16}:00:{kind:8}:{vf:16}"
+              |                      ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ has no {pf:BITS}
+              |
+              = help: recommended, with 00 for your site: "02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}"; or a [[pf]] for each PF
+
+            error: pf.guid.port.range would give VFs of several PFs the same GUIDs
+             --> /etc/0.toml:5:19
+              |
+            2 | pci = ["4b:00.0", "98:00.0"]
+              |                   --------- the second PF
+            3 | vfs = 2
+            4 | guid.node.template = "02:00:{host:16}:00:{kind:8}:{vf:16}"
+            5 | guid.port.range = "0200:0000:0000:0010 - 0200:0000:0000:001f"
+              |                   ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ the same GUIDs for each PF
+              |
+              = help: recommended, with 00 for your site: "02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}"; or a [[pf]] for each PF
+
+            error: VFs of several PFs cannot have one GUID
+             --> /etc/0.toml:8:13
+              |
+            8 | port-guid = "0200:0000:0000:0001"
+              |             ^^^^^^^^^^^^^^^^^^^^^ a single GUID
+              |
+             ::: /etc/0.toml:2:19
+              |
+            2 | pci = ["4b:00.0", "98:00.0"]
+              |                   --------- the second PF
+              |
+              = help: a PF with such a VF needs a [[pf]] of its own
+
+            the configuration is not valid: 3 errors"#]],
+    );
+    bad(
+        &[&format!(
+            "[[pf]]\npci = [\"4b:00.0\", \"98:00.0\"]\nvfs = 2\nguid.template = \"{TEMPLATE}\"\nvf-name = \"net{{vf}}\"\n\
+             [[pf]]\npci = [\"ca:00.0\",\n  \"98:00.0\"]\nvfs = 1\nguid.template = \"{TEMPLATE}\"\n\
+             [[pf]]\npci = \"cb:00.0\"\nrdma = [\"mlx5_0\", \"mlx5_1\"]\nvfs = 1\nguid.template = \"{TEMPLATE}\"\n\
+             [[pf]]\npci = []\nvfs = 1\nguid.template = \"{TEMPLATE}\"\n",
+        )],
+        &expect![[r#"
+            error: bad value for pf.pci
+              --> /etc/0.toml:17:7
+               |
+            17 | pci = []
+               |       ^^ an empty list: expected at least one string with a PCI address
+
+            error: VFs of two PFs would have the same netdev name net0
+             --> /etc/0.toml:5:11
+              |
+            2 | pci = ["4b:00.0", "98:00.0"]
+              |        --------- and PF 0000:4b:00.0 here
+            3 | vfs = 2
+            4 | guid.template = "02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}"
+            5 | vf-name = "net{vf}"
+              |           ^^^^^^^^^ PF 0000:98:00.0 here
+              |
+              = help: use {netdev} or {rdma} to have names that differ by PF: "{netdev}v{vf}"
+
+            error: PF 0000:98:00.0 is given twice
+             --> /etc/0.toml:8:3
+              |
+            8 |   "98:00.0"]
+              |   ^^^^^^^^^ here
+              |
+             ::: /etc/0.toml:2:19
+              |
+            2 | pci = ["4b:00.0", "98:00.0"]
+              |                   --------- and first here
+              |
+              = help: keep one of the two; `pf = []` in a file between them clears the list before it
+
+            error: pf names its PF in more than one way
+              --> /etc/0.toml:12:7
+               |
+            12 | pci = "cb:00.0"
+               |       ^^^^^^^^^ one way
+            13 | rdma = ["mlx5_0", "mlx5_1"]
+               |         -------- and another
+               |
+               = help: keep exactly one of pci, port-guid, node-guid, rdma
+
+            the configuration is not valid: 4 errors"#]],
+    );
+}
