@@ -34,7 +34,15 @@ pub fn replace(path: &str, content: &str) -> io::Result<()> {
     attempt().inspect_err(|_| {
         // Best effort: the first error is the one to tell.
         drop(fs::remove_file(&temporary));
-    })
+    })?;
+    // What a run that was killed has left is no part of this one: it is told to nobody.
+    for left in files(&path.to_string_lossy()).unwrap_or_default().iter().skip(1) {
+        let pid = left.extension().unwrap_or_default();
+        if !Path::new("/proc").join(pid).exists() {
+            drop(fs::remove_file(left));
+        }
+    }
+    Ok(())
 }
 
 /// The file at `path` with what makes it another file: where it is a link, its target
@@ -93,6 +101,21 @@ mod tests {
         assert!(fs::symlink_metadata(at("link")).expect("link").is_symlink());
         let left: Vec<_> = fs::read_dir(at("etc")).expect("directory").collect();
         assert_eq!(left.len(), 1);
+    }
+
+    #[test]
+    fn what_a_killed_run_has_left_goes_and_what_a_running_one_writes_stays() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let at = |name: &str| dir.path().join(name).display().to_string();
+        // No process has such a number: PID_MAX_LIMIT is 2^22.
+        for name in [".pins.toml.4999999", ".pins.toml.1", ".pins.toml.x"] {
+            fs::write(at(name), "half").expect("file");
+        }
+        replace(&at("pins.toml"), "one").expect("file");
+        let entries = fs::read_dir(dir.path()).expect("directory");
+        let mut left: Vec<_> = entries.map(|e| e.expect("entry").file_name()).collect();
+        left.sort();
+        assert_eq!(left, [".pins.toml.1", ".pins.toml.x", "pins.toml"]);
     }
 
     #[test]
