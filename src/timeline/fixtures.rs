@@ -53,6 +53,7 @@ pub(crate) fn seed_failing() -> Timeline {
             missing: None,
             why: String::new(),
             up_usec: Some(by_hand),
+            address_usec: None,
             declined_usec: Some(93 * S),
             still_down: false,
         }],
@@ -119,6 +120,7 @@ pub(crate) fn many(n: u64) -> Timeline {
             why: if i % 8 == 7 { "ipoib_intf_alloc failed".to_owned() } else { String::new() },
             up_usec: (i % 8 != 7).then_some(8 * S + slow),
             reached,
+            address_usec: None,
             declined_usec: None,
             still_down: false,
         }

@@ -138,6 +138,8 @@ pub struct PortTrack {
     pub why: String,
     /// When the netdev was set up by the network stack or by hand.
     pub up_usec: Option<u64>,
+    /// When its netdev was first known to have an address.
+    pub address_usec: Option<u64>,
     /// When somebody who could have set it up declined to.
     pub declined_usec: Option<u64>,
     /// The host was looked at, and the netdev is down although it is asked for.
@@ -193,7 +195,7 @@ impl Timeline {
         }
         for port in &self.ports {
             all.extend(port.reached.iter().map(|(_, usec)| usec));
-            all.extend(port.up_usec.iter().chain(&port.declined_usec));
+            all.extend(port.up_usec.iter().chain(&port.declined_usec).chain(&port.address_usec));
         }
         all.extend(self.asks.iter().map(|a| a.usec));
         all.extend(self.modules.iter().filter_map(|m| m.usec));

@@ -66,6 +66,7 @@ fn track(port: &PortReport, moments: &[Moment]) -> PortTrack {
         missing: port.missing.filter(|_| !progress.is_ethernet()),
         why: port.cause.as_ref().map(|c| c.text.clone()).unwrap_or_default(),
         up_usec: None,
+        address_usec: None,
         declined_usec: None,
         still_down: false,
     }

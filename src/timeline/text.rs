@@ -276,6 +276,9 @@ impl Drawing<'_> {
             _ => &port.label,
         };
         self.row(label, &cells, &said, bad);
+        if let (Some(usec), false) = (port.address_usec, netdev.is_empty()) {
+            self.line(&format!("  {netdev} had an address at {}", self.moment(usec)));
+        }
     }
 
     /// An empty row, with the cuts of the axis.

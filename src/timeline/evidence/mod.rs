@@ -4,10 +4,12 @@
 mod roles;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 use self::roles::{known, role_of};
 use super::{Ask, Clock, ModuleLoad, Note, Outcome, PortTrack, Role, Timeline, UnitBar};
 use crate::check::evidence::missed::not_found;
+use crate::check::evidence::own::About;
 use crate::check::evidence::{Boot, Event, Host, Kind, When, event};
 use crate::check::pattern::word;
 use crate::check::rules::ib_netdev_in;
@@ -129,6 +131,10 @@ struct Drawing {
 
 impl Drawing {
     fn event(&mut self, event: &Event, usec: u64) {
+        if let Some(netdev) = with_address(event) {
+            self.netdev(netdev);
+            self.port(netdev).address_usec.get_or_insert(usec);
+        }
         match &event.kind {
             Kind::PciFunction { address, class, .. } => {
                 let function = self.function(address);
@@ -461,7 +467,7 @@ fn remark_late(timeline: &mut Timeline) {
 }
 
 /// Between the question of each unit that failed and the port: how long it had to wait for
-/// the netdev, and until the port was active, when it has its LID.
+/// the netdev, until the port was active, when it has its LID, and until it had an address.
 fn waits(timeline: &Timeline) -> Vec<Note> {
     let failed = |ask: &&Ask| {
         let is_it = |unit: &&UnitBar| unit.name == ask.who && unit.outcome == Outcome::Failed;
@@ -473,7 +479,8 @@ fn waits(timeline: &Timeline) -> Vec<Note> {
         let came = after(port.and_then(|port| port.when(Rung::Netdev)));
         let active = after(port.and_then(|port| port.when(Rung::Active)));
         let Ask { who, netdev, usec, .. } = ask;
-        let text = match (came, active) {
+        let address = after(port.and_then(|port| port.address_usec));
+        let mut text = match (came, active) {
             (Some(came), Some(active)) => format!(
                 "{who} asked for {netdev}, which came {came} later and was active after {active}"
             ),
@@ -483,6 +490,9 @@ fn waits(timeline: &Timeline) -> Vec<Note> {
             }
             (None, None) => format!("{who} asked for {netdev}, which did not come"),
         };
+        if let Some(address) = address {
+            text.push_str(&format!(", and had an address {address} after the question"));
+        }
         Note { usec: *usec, text }
     };
     timeline.asks.iter().filter(failed).take(NOTES).map(told).collect()
@@ -532,6 +542,31 @@ fn bar(unit: &Unit, role: Role) -> UnitBar {
         ended_usec: ended_usec.or(now.down_usec).filter(|e| now.began_usec.is_none_or(|b| *e >= b)),
         outcome,
     }
+}
+
+/// The netdev that has an address by what `event` says: `wait-online` of a port, or a DHCP
+/// client of its lease (networkd: `src/network/networkd-dhcp4.c`; NetworkManager:
+/// `src/core/dhcp/nm-dhcp-client.c`).
+fn with_address(event: &Event) -> Option<&str> {
+    let text = &*event.text;
+    let is_address = |word: &str| {
+        let address = word.split(['/', ',']).next().unwrap_or_default();
+        address.parse::<IpAddr>().is_ok()
+    };
+    if let Kind::Own(own) = &event.kind {
+        let (netdev, _) = own.object.split_once(", ")?;
+        let (_, said) = text.split_once(": online")?;
+        let said = said.split(';').next().unwrap_or_default();
+        let has_one = said.split(", ").any(is_address);
+        return (own.about == About::Online && has_one).then_some(netdev);
+    }
+    let lease = text.split_once(": DHCPv4 address ").or_else(|| {
+        let (_, rest) = text.split_once("dhcp4 (")?;
+        let (netdev, rest) = rest.split_once("): state changed ")?;
+        Some((netdev, rest.split_once(", address=")?.1))
+    });
+    let (netdev, address) = lease?;
+    (may_be_ipoib_name(netdev) && is_address(word(address))).then_some(netdev)
 }
 
 fn who(event: &Event) -> String {

@@ -158,6 +158,7 @@ Nov 23 10:00:03 n9 site-agent[77]: cannot parse interface ib0: No such device
 Nov 23 10:00:03 n9 systemd[1]: site-agent.service: Failed with result 'exit-code'.
 Nov 23 10:00:08 n9 kernel: mlx5_core 0000:4b:00.0: MLX5E: StrdRq(0) RqSz(1024) StrdSz(256) RxCqeCmprss(0)
 Nov 23 10:00:15 n9 kernel: IPv6: ADDRCONF(NETDEV_CHANGE): ib0: link becomes ready
+Nov 23 10:00:17 n9 systemd-networkd[55]: ib0: DHCPv4 address 10.9.8.1/24, gateway 10.9.8.254 acquired from 10.9.8.2
 ";
     let mut intake = Intake::new(crate::check::rules::needles());
     intake.read("messages", &mut log.as_bytes());
@@ -167,7 +168,7 @@ Nov 23 10:00:15 n9 kernel: IPv6: ADDRCONF(NETDEV_CHANGE): ib0: link becomes read
     let unit = timeline.units.iter().find(|unit| unit.name == "site-agent.service");
     let unit = unit.map(|unit| (unit.outcome, unit.ended_usec.zip(unit.began_usec)));
     assert_eq!(unit, Some((Outcome::Failed, Some((2_000_000, 1_000_000)))), "{findings:?}");
-    let want = "site-agent.service asked for ib0, which came 5 s later and was active after 12 s";
+    let want = "site-agent.service asked for ib0, which came 5 s later and was active after 12 s, and had an address 14 s after the question";
     assert!(timeline.notes.iter().any(|note| note.text == want), "{:?}", timeline.notes);
     let serial = Terminal { columns: 100, unicode: false, colour: false };
     let headline = timeline.headline().expect("a headline");
@@ -176,4 +177,23 @@ Nov 23 10:00:15 n9 kernel: IPv6: ADDRCONF(NETDEV_CHANGE): ib0: link becomes read
         "{headline:?}"
     );
     assert!(draw(&timeline, serial).contains("site-agent.service"));
+    assert!(draw(&timeline, serial).contains("ib0 had an address at"), "{timeline:?}");
+    assert!(crate::timeline::svg::draw(&timeline).contains("address at"));
+}
+
+#[test]
+fn an_address_is_known_by_wait_onlines_line_and_by_a_lease() {
+    let online = r#"{"_BOOT_ID":"b","__MONOTONIC_TIMESTAMP":"14000000","__REALTIME_TIMESTAMP":"1577836814000000","MESSAGE_ID":"c4c1e49464c14be7a491a490554e7009","MESSAGE":"ib0, mlx5_0 port 1 (0000:4b:00.0): online, LID 4, 10.9.8.1/24","SYSLOG_IDENTIFIER":"ibprov","PRIORITY":"6"}"#;
+    let lease = "[   14.000000] NetworkManager[9]: <info> dhcp4 (ib0): state changed new lease, address=10.9.8.1";
+    let address = |log: &str| {
+        let mut intake = Intake::new(crate::check::rules::needles());
+        intake.read("log", &mut log.as_bytes());
+        let evidence = intake.finish();
+        let timeline = timeline(&evidence.boots[0], &[]);
+        timeline.port_of("ib0").and_then(|port| port.address_usec)
+    };
+    assert_eq!(address(online), Some(14_000_000));
+    assert_eq!(address(lease), Some(14_000_000));
+    assert_eq!(address(&online.replace(", 10.9.8.1/24", "")), None, "online without an address");
+    assert_eq!(address(&lease.replace("10.9.8.1", "soon")), None);
 }

@@ -61,6 +61,11 @@ impl Drawing<'_> {
             self.pen
                 .shape(&[(x - half, bottom), (x + half, bottom), (x, bottom - 2.0 * half)], class);
         }
+        if let Some(usec) = port.address_usec {
+            let (x, half) = (self.x(usec), (row / 4.0).min(7.0));
+            let points = [(x - half, top + half), (x, top), (x + half, top + half)];
+            self.pen.shape(&[points[0], points[1], points[2], (x, top + 2.0 * half)], "mark green");
+        }
         let class = match (bad, size < 11.0) {
             (true, true) => "tiny red",
             (true, false) => "result red",
@@ -95,6 +100,9 @@ impl Drawing<'_> {
             }
             (None, Some(rung)) => said.push_str(&format!(", no {rung}")),
             (None, None) => {}
+        }
+        if let Some(at) = port.address_usec {
+            said.push_str(&format!(", address at {}", self.timeline.clock.moment(at)));
         }
         let then = down.map(|down| {
             let span = down.until_usec.map(|until| duration(until.saturating_sub(down.from_usec)));
