@@ -12,8 +12,8 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use crate::config::foreign::{mlx4_conf, openib_conf, operator_guids, rdma_conf, sriov_vfs};
 use crate::config::timespan;
 use crate::names::{
-    Colour, GidKind, Membership, PKey, PciAddress, PortNumber, PortType, RdmaName, Rung, Target,
-    Words as _,
+    Colour, GidKind, IfName, Membership, PKey, PciAddress, PortNumber, PortType, RdmaName, Rung,
+    Target, Words as _,
 };
 
 /// Boot-time provisioning of InfiniBand nodes.
@@ -50,6 +50,20 @@ pub enum Internal {
         /// Each port, and its type: `2=eth`.
         #[arg(value_parser = port_and_type)]
         types: Vec<(PortNumber, PortType)>,
+    },
+    /// Create a soft RoCE device.
+    CreateRxe {
+        /// Its name.
+        name: RdmaName,
+        /// The netdev that it uses.
+        netdev: IfName,
+    },
+    /// Give the soft RoCE device of a netdev its name again.
+    NameRxe {
+        /// Its name.
+        name: RdmaName,
+        /// The netdev that it uses.
+        netdev: IfName,
     },
     /// Give the RDMA device of a function its name.
     NameRdma {

@@ -3,6 +3,7 @@
 mod ending;
 mod interfaces;
 mod rdma_names;
+mod soft_roce;
 mod status;
 mod vfs;
 mod waited;
@@ -26,10 +27,11 @@ use crate::host::events::{Events, Happened};
 use crate::host::persistent_names::NamedPort;
 use crate::host::process::{self, Ended};
 use crate::host::state::{self, Running};
-use crate::host::{Root, clock, lock, persistent_names};
+use crate::host::{Root, clock, lock, persistent_names, rxe_rules};
 use crate::ladder::{self, Expectation, Facts, Heard, expect, progress};
 use crate::names::{IfName, ModuleName, ModuleState, PciAddress};
 use crate::observe::{ModprobeRules, Observed, Observer, driver_modules, ipoib};
+use crate::plan::rxe::rxe_steps;
 use crate::plan::settings::judge_settings;
 use crate::plan::{boot_steps, needed_modules, waits_for_udev};
 use crate::report::boot::{ModuleOutcome, ModuleReport, Step, blank};
@@ -111,6 +113,11 @@ pub fn run(config: &Config, config_file: Option<&Path>, root: &Root) -> anyhow::
     // Before a module is loaded that makes an interface.
     if let Err(e) = persistent_names::establish(&names(config)) {
         report.problems.push(format!("persistent names: {e}"));
+    }
+    // Before a netdev is looked for: one that appears later starts a unit.
+    let devices: Vec<_> = config.rxe.iter().map(|row| (&row.name, &row.netdev)).collect();
+    if let Err(e) = rxe_rules::establish(&devices) {
+        report.problems.push(format!("udev rule for soft RoCE: {e}"));
     }
     let rules = ModprobeRules::read(root);
     report.problems.extend(rules.problems.iter().cloned());
@@ -235,6 +242,13 @@ impl Boot<'_> {
             let mut steps =
                 boot_steps(self.config, &self.rules, &observed, &expectation, &ports, done);
             steps.extend(overdue.into_iter().filter(|s| !done.begun.contains(s)));
+            let rxe = self.rxe();
+            let has_module = soft_roce::has_module(&observed);
+            steps.extend(
+                rxe_steps(&rxe, has_module)
+                    .into_iter()
+                    .filter(|s| !self.steps.done().begun.contains(s)),
+            );
             for step in steps {
                 self.steps.begin(step, &mut self.facts);
             }
@@ -259,6 +273,7 @@ impl Boot<'_> {
             let next = self.vfs.next_deadline(now, deadline).into_iter().chain(next).min();
             let next = self.product_deadline(&ports, now, deadline).into_iter().chain(next).min();
             let next = next.map(|n| held.map_or(n, |h| h.min(n)));
+            let next = self.rxe_deadline(&rxe, now, deadline).into_iter().chain(next).min();
             let Some(next) = next else {
                 self.left_out(&expectation);
                 return Ok(self.finish(None, &ports, &observed));
@@ -426,6 +441,7 @@ impl Boot<'_> {
         }
         let modules = self.module_reports(observed, !ports.is_empty());
         let (pfs, unresolved_pfs) = self.vfs.outcomes();
+        let rxe = self.rxe();
         let port_report = |port: &PortProgress| {
             let cause = ladder::cause::cause(port, observed, &self.facts);
             ending::port(port, cause, self.waited.since(port, now), self.interfaces.made(port), now)
@@ -457,6 +473,7 @@ impl Boot<'_> {
             ports: ports_reports,
             pfs,
             unresolved_pfs,
+            rxe,
             problems,
             timeline: self.waited.into_timeline(),
             ..self.report

@@ -10,14 +10,18 @@ use crate::host::Root;
 use crate::ladder::{Expectation, Facts, cause, expect, progress};
 use crate::names::{IfName, ModuleName, ModuleState, PciAddress, Rung};
 use crate::observe::ipoib::Interfaces;
+use crate::observe::rxe::rxe;
 use crate::observe::{ModprobeRules, Observed, Observer, driver_modules};
 use crate::plan::preview::{DryRunVerdict, PfSteps};
+use crate::plan::rxe::judge_rxe;
 use crate::plan::settings::judge_settings;
 use crate::plan::{Done, boot_steps, needed_modules};
 use crate::report::boot::LeftOut;
 use crate::report::common::{Code, Finding, Kind, Report};
 use crate::report::iface::IfaceStep;
+use crate::report::node::Standing;
 use crate::report::pf::Unresolved;
+use crate::report::rxe::{RxeReport, RxeState};
 use crate::report::{ModuleTrouble, NotExpected, PortProgress};
 use crate::workers::products::learn_all;
 
@@ -27,6 +31,8 @@ use crate::workers::products::learn_all;
 pub struct Preview {
     /// The steps that would be taken at once.
     pub steps: Vec<crate::report::boot::Step>,
+    /// The soft RoCE devices, if any is configured.
+    pub rxe: Vec<RxeReport>,
     /// Configured modules that would not be loaded, and where the site denies them.
     pub denied: Vec<DeniedModule>,
     /// The ports that would be waited for.
@@ -55,6 +61,13 @@ impl Report for Preview {
     type Finding = Finding;
 
     fn verdict(&self) -> DryRunVerdict {
+        // One that cannot be created.
+        let is_refused = |rxe: &RxeReport| {
+            rxe.state != RxeState::Absent && rxe.state.standing() == Standing::Missing
+        };
+        if self.rxe.iter().any(is_refused) {
+            return DryRunVerdict::WouldFail;
+        }
         match DryRunVerdict::of(&self.pfs, &self.unresolved) {
             DryRunVerdict::NothingToDo | DryRunVerdict::Deferred if self.is_pending() => {
                 DryRunVerdict::WouldChange
@@ -83,6 +96,8 @@ impl Report for Preview {
                 findings.push(finding.about(port.label()));
             }
         }
+        let rxe = self.rxe.iter().filter(|rxe| rxe.state != RxeState::Absent);
+        findings.extend(rxe.filter_map(RxeReport::finding));
         findings.extend(self.pfs.iter().flat_map(PfSteps::findings));
         for DeniedModule { name, trouble } in &self.denied {
             let finding = Finding::warning(Code::ModuleNotLoaded, trouble.to_string());
@@ -152,6 +167,7 @@ pub fn preview(config: &Config, root: &Root) -> (Preview, Plans) {
     let plans = pfs::resolve(config, root, &observed);
     let preview = Preview {
         steps,
+        rxe: soft_roce(config, root),
         denied,
         ports,
         hopeless,
@@ -163,6 +179,14 @@ pub fn preview(config: &Config, root: &Root) -> (Preview, Plans) {
         warnings: foreseen_of_all(root, config, &interfaces),
     };
     (preview, plans)
+}
+
+/// How each soft RoCE device of the configuration stands.
+fn soft_roce(config: &Config, root: &Root) -> Vec<RxeReport> {
+    match config.rxe.as_slice() {
+        [] => Vec::new(),
+        rows => judge_rxe(rows, &rxe(root, rows)),
+    }
 }
 
 /// What would be set at the interfaces that are there.
@@ -200,12 +224,13 @@ impl Preview {
         !self.steps.is_empty()
             || self.ports.iter().any(|port| !port.is_ready())
             || !self.settings.is_empty()
+            || self.rxe.iter().any(|rxe| matches!(rxe.state, RxeState::Absent | RxeState::NotNamed))
     }
 
     /// The text of it: what would be done, in this order, and what would not.
     #[must_use]
     pub fn to_text(&self) -> String {
-        let mut stages = vec![self.loads(), self.waits(), self.sets()];
+        let mut stages = vec![self.loads(), self.creates(), self.waits(), self.sets()];
         let pfs = self.pfs.iter().filter(|pf| pf.is_pending()).map(PfSteps::lines);
         stages.extend(pfs.chain(self.unresolved.iter().map(Unresolved::lines)));
         stages.retain(|stage| !stage.is_empty());
@@ -236,6 +261,8 @@ impl Preview {
         for DeniedModule { name: module, trouble } in &self.denied {
             lines.push(format!("not loaded: {module}: {trouble}"));
         }
+        let told = self.rxe.iter().filter(|rxe| rxe.state != RxeState::Absent);
+        lines.extend(told.map(ToString::to_string));
         lines.extend(self.not_waited_for());
         lines.extend(self.warnings.iter().map(|warning| format!("warning: {warning}")));
         lines.push(String::new());
@@ -251,6 +278,15 @@ impl Preview {
                 ["in parallel:".to_owned()].into_iter().chain(steps).collect()
             }
         }
+    }
+
+    fn creates(&self) -> Vec<String> {
+        let created = self.rxe.iter().filter(|rxe| rxe.state == RxeState::Absent);
+        let line = |rxe: &RxeReport| {
+            let netdev = rxe.netdev.as_ref()?;
+            Some(format!("create the soft RoCE device {} on {netdev}", rxe.name))
+        };
+        created.filter_map(line).collect()
     }
 
     fn waits(&self) -> Vec<String> {

@@ -11,7 +11,7 @@ use crate::host::process::{self, Ended, Running};
 use crate::host::{KernelLine, Root, answer, clock};
 use crate::ladder::Facts;
 use crate::ladder::module_trouble::{Signs, diagnose};
-use crate::names::{ModuleName, ModuleState, PciAddress};
+use crate::names::{ModuleName, ModuleState, PciAddress, RdmaName};
 use crate::observe::{ModprobeRules, Observed, PciFunction, is_built};
 use crate::plan::Done;
 use crate::report::boot::{Step, StepReport};
@@ -227,6 +227,7 @@ impl<'a> Steps<'a> {
                 facts.unset_types.insert(*pci, failure.to_string());
                 Some(failure)
             }
+            Step::CreateRxe { .. } => Failure::ended(end),
             Step::Configure { netdev, .. } => {
                 let failure = Failure::ended(end)?;
                 facts.unset.insert(netdev.clone(), Some(failure.to_string()));
@@ -271,6 +272,21 @@ impl<'a> Steps<'a> {
         }
     }
 
+    /// Why the soft RoCE device `name` could not be created, if that was tried.
+    pub(super) fn rxe_failure(&self, name: &RdmaName) -> Option<String> {
+        let is_it = |report: &&StepReport| matches!(&report.step, Step::CreateRxe { name: of, .. } if of == name);
+        self.reports.iter().find(is_it)?.failure.clone()
+    }
+
+    /// The soft RoCE device `name` has been created in this run.
+    pub(super) fn has_created(&self, name: &RdmaName) -> bool {
+        let is_it = |report: &StepReport| {
+            let is_of_it = matches!(&report.step, Step::CreateRxe { name: of, .. } if of == name);
+            is_of_it && report.failure.is_none()
+        };
+        self.reports.iter().any(is_it)
+    }
+
     /// What was done, in order.
     pub(super) fn into_reports(self) -> Vec<StepReport> {
         self.reports
@@ -300,7 +316,9 @@ fn span_of(step: &Step) -> Span {
         Step::LoadDriver { pci, .. } => (Some(pci), None, None),
         Step::LoadRdmaHalf { pci, module } => (Some(pci), Some(module), None),
         Step::PortTypes { pci, .. } => (Some(pci), None, None),
-        Step::Configure { netdev, .. } => (None, None, Some(netdev)),
+        Step::Configure { netdev, .. } | Step::CreateRxe { netdev, .. } => {
+            (None, None, Some(netdev))
+        }
     };
     error_span!(
         "step",
@@ -393,7 +411,9 @@ fn has_ended(worker: &mut Worker, locks: Option<&Locks>) -> Option<Ended> {
 /// where it waits for a sick driver.
 fn program(step: &Step) -> Result<PathBuf, Failure> {
     match step {
-        Step::Configure { .. } | Step::PortTypes { .. } => Ok(PathBuf::from("/proc/self/exe")),
+        Step::Configure { .. } | Step::PortTypes { .. } | Step::CreateRxe { .. } => {
+            Ok(PathBuf::from("/proc/self/exe"))
+        }
         _ => process::find("modprobe").ok_or(Failure::NoModprobe),
     }
 }
@@ -408,6 +428,10 @@ fn arguments(step: &Step) -> Vec<String> {
         let types = types.iter().map(|(port, of)| format!("{port}={of}"));
         return ["set-port-type".to_owned(), pci.to_string()].into_iter().chain(types).collect();
     }
+    if let Step::CreateRxe { name, netdev } = step {
+        let words = ["create-rxe", "--", name.as_str(), netdev.as_str()];
+        return words.map(str::to_owned).to_vec();
+    }
     let mut arguments = vec!["-b".to_owned()];
     match step {
         Step::LoadModules { modules } => {
@@ -420,7 +444,7 @@ fn arguments(step: &Step) -> Vec<String> {
         Step::LoadDriver { modalias, .. } => {
             arguments.extend(["--".to_owned(), modalias.clone()]);
         }
-        Step::Configure { .. } | Step::PortTypes { .. } => {}
+        Step::Configure { .. } | Step::PortTypes { .. } | Step::CreateRxe { .. } => {}
     }
     arguments
 }
@@ -429,7 +453,10 @@ fn modules_of(step: &Step) -> Vec<ModuleName> {
     match step {
         Step::LoadModules { modules } => modules.clone(),
         Step::LoadModule { module } | Step::LoadRdmaHalf { module, .. } => vec![module.clone()],
-        Step::LoadDriver { .. } | Step::PortTypes { .. } | Step::Configure { .. } => Vec::new(),
+        Step::LoadDriver { .. }
+        | Step::PortTypes { .. }
+        | Step::CreateRxe { .. }
+        | Step::Configure { .. } => Vec::new(),
     }
 }
 
@@ -441,6 +468,7 @@ fn lock_name(step: &Step) -> String {
         Step::LoadDriver { pci, .. } => format!("driver-{pci}"),
         Step::LoadRdmaHalf { pci, module } => format!("{module}-{pci}"),
         Step::PortTypes { pci, .. } => format!("port-types-{pci}"),
+        Step::CreateRxe { name, .. } => format!("rxe-{name}"),
         // Not the interface's own, which the child takes.
         Step::Configure { ifindex, .. } => format!("configure-{ifindex}"),
     }

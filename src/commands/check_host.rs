@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::node;
+use super::{node, soft_roce};
 use crate::check::evidence::account;
 use crate::check::evidence::host::{Denied, Host, HostPort};
 use crate::check::evidence::state::{
@@ -26,6 +26,7 @@ use crate::plan::settings::judge_settings;
 use crate::report::advice::Advice;
 use crate::report::node::Judgement;
 use crate::report::plan::PlannedPf;
+use crate::report::rxe::RxeReport;
 use crate::report::{BootReport, ModuleTrouble, NotExpected, PortProgress, Verdict};
 use crate::stacks;
 use crate::workers::survey::{Survey, survey};
@@ -49,7 +50,11 @@ pub fn gather(boot: &mut Boot, root: &Root, configuration: Option<&Path>) {
         config.modules.load.iter().cloned().chain(driver_modules()).collect();
     // No fabric is behind what manages an NVSwitch.
     let asked = |f: &PciFunction| f.driver.is_some() && !f.manages_nvswitch();
-    let (observed, survey) = survey(root, &modules, asked, |f| roce::is_expected(&config, f));
+    let soft_roce = soft_roce::judged(&config, root);
+    let is_roce = |f: &PciFunction| roce::is_expected(&config, f);
+    let netdevs_of_software = soft_roce::netdevs(&soft_roce);
+    let (observed, survey) = survey(root, &modules, asked, is_roce, &netdevs_of_software);
+    let soft_roce = soft_roce::with_lacks(soft_roce, root, &survey);
     let source = u16::try_from(boot.names.len()).unwrap_or(u16::MAX);
     boot.names.push(if host.live { "live host".to_owned() } else { "tree".to_owned() });
     let names = netdevs(&observed);
@@ -95,7 +100,8 @@ pub fn gather(boot: &mut Boot, root: &Root, configuration: Option<&Path>) {
     host.problems.extend(observed.problems.iter().chain(&survey.problems).cloned());
     // A tree without devices tells nothing of the node.
     if host.live || root.exists("/sys/bus/pci/devices") {
-        let seen = Seeing { root, config: &config, observed: &observed, survey: &survey };
+        let (config, observed, survey) = (&config, &observed, &survey);
+        let seen = Seeing { root, config, observed, survey, soft_roce: &soft_roce };
         let last_boot = boot.accounts.boot.as_ref().map(|report| report.verdict);
         let (judgement, planned) = seen.judgement(invalid, last_boot, &mut host);
         host.judgement = Some(judgement);
@@ -216,6 +222,7 @@ struct Seeing<'a> {
     config: &'a Config,
     observed: &'a Observed,
     survey: &'a Survey,
+    soft_roce: &'a [RxeReport],
 }
 
 impl Seeing<'_> {
@@ -238,6 +245,7 @@ impl Seeing<'_> {
             configuration,
             observed: self.observed,
             survey: self.survey,
+            soft_roce: self.soft_roce,
             ports: ports
                 .iter()
                 .map(|port| {

@@ -11,9 +11,10 @@ use crate::apply::bring_up::explain;
 use crate::apply::iface::{
     Ask, is_missed, look_for_plan, name_of, planned, queue_advice, run as set_up,
 };
+use crate::apply::rxe::create;
 use crate::apply::warnings::foreseen;
 use crate::cli::{Format, IfaceArgs};
-use crate::config::Config;
+use crate::config::{Config, RxeRow};
 use crate::host::{Root, clock, process, systemctl, systemd};
 use crate::names::{IfName, PciAddress, present};
 use crate::observe::iface::NotSeen;
@@ -43,6 +44,12 @@ pub fn run(args: &IfaceArgs, config: &Config, root: &Root, format: Format) -> an
         (None, Some(device)) => name_of(device)?,
         (None, None) => anyhow::bail!("iface needs the name of an interface, or --device PATH"),
     };
+    if let Some(row) = config.rxe.iter().find(|row| row.netdev == name)
+        && !args.dry_run
+        && root.is_live()
+    {
+        return soft_roce(row, root, format);
+    }
     let ask = Ask { name: &name, settings_only: args.settings_only, no_bus: args.no_bus };
     let done = is_of_a_fabric(root, &name)
         .map_err(anyhow::Error::from)
@@ -67,6 +74,38 @@ pub fn run(args: &IfaceArgs, config: &Config, root: &Root, format: Format) -> an
         }
         (done, _) => done,
     }
+}
+
+/// Create the soft RoCE device of a netdev that has appeared.
+fn soft_roce(row: &RxeRow, root: &Root, format: Format) -> anyhow::Result<u8> {
+    if !process::is_root() {
+        anyhow::bail!("iface must be run as root: use sudo");
+    }
+    let RxeRow { name, netdev, .. } = row;
+    let mut report = IfaceReport::blank(netdev.as_str(), clock::monotonic_usec());
+    report.bring_up = BringUp::NotAsked;
+    let told = match create(root, name, netdev) {
+        Ok(()) => {
+            report.configured = true;
+            report.exit_code = Exit::Good.code();
+            format!("{name} ({netdev}): soft RoCE device present")
+        }
+        Err(e) => {
+            report.exit_code = Exit::NotReady.code();
+            format!("{name} ({netdev}): soft RoCE device not created: {e:#}")
+        }
+    };
+    match report.configured {
+        true => tracing::info!(netdev = %netdev, "{told}"),
+        false => tracing::error!(netdev = %netdev, "{told}"),
+    }
+    systemd::tell_status(&told);
+    report.finished_usec = clock::monotonic_usec();
+    report.notes.push(told);
+    if format == Format::Json {
+        writeln!(std::io::stdout(), "{}", to_json(&report)?)?;
+    }
+    Ok(report.exit_code)
 }
 
 /// It is an interface of another kind, or of a function that is no HCA.

@@ -16,6 +16,7 @@ pub mod collect;
 pub mod completions;
 pub mod config;
 pub mod consumers;
+pub mod create_rxe;
 pub mod fleet;
 pub mod gid;
 pub mod guests;
@@ -33,6 +34,7 @@ pub mod plan;
 pub mod schema;
 mod seal;
 pub mod set_port_type;
+mod soft_roce;
 pub mod status;
 pub mod wait_online;
 

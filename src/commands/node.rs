@@ -6,7 +6,7 @@ use crate::config::{Config, Problems};
 use crate::host::{Root, unit_graph};
 use crate::ladder::minimum::{degraded_pcie, degraded_port, minimum};
 use crate::ladder::roce::{Roce, RoceLack, has_gid, words};
-use crate::names::{LinkLayer, ModuleName, ModuleState, PciAddress, RdmaName, Rung};
+use crate::names::{IfName, LinkLayer, ModuleName, ModuleState, PciAddress, RdmaName, Rung};
 use crate::observe::{self, Look, Observed, RdmaDevice, plan_host};
 use crate::plan::guid::resolve;
 use crate::plan::needed_modules;
@@ -15,6 +15,7 @@ use crate::report::degraded::{Degraded, PcieLink};
 use crate::report::hardware::{NodeDescription, Vf};
 use crate::report::node::Judgement;
 use crate::report::plan::PlannedPf;
+use crate::report::rxe::RxeReport;
 use crate::report::{Cause, PortProgress, Verdict};
 use crate::workers::survey::Survey;
 
@@ -25,6 +26,8 @@ pub(super) struct Seen<'a> {
     pub(super) configuration: Option<String>,
     pub(super) observed: &'a Observed,
     pub(super) survey: &'a Survey,
+    /// The soft RoCE devices.
+    pub(super) soft_roce: &'a [RxeReport],
     /// The expected ports, with their settings judged, and why each is no further.
     pub(super) ports: Vec<(&'a PortProgress, Option<Cause>)>,
     /// How the last boot ended.
@@ -66,6 +69,7 @@ pub(super) fn judgement(
     let known = Known {
         descriptions: descriptions(root, &seen),
         roce,
+        soft_roce: seen.soft_roce,
         degraded,
         pcie,
         configuration: seen.configuration,
@@ -138,14 +142,19 @@ pub(super) fn roce_lack(root: &Root, survey: &Survey, port: &PortProgress) -> Op
         return None;
     }
     let lack = roce(root, survey, port).lack(Rung::Active)?;
-    let name = port.netdev.as_ref().map_or("", |netdev| netdev.as_str());
-    let own = survey.addresses.iter().filter(|(netdev, _)| netdev == name);
-    let is_global = |text: &&String| !text.starts_with("fe80:") && !text.starts_with("169.254.");
-    let addresses: Vec<String> = own.map(|(_, text)| text).filter(is_global).cloned().collect();
+    let own = port.netdev.as_ref().map(|netdev| addresses(survey, netdev));
+    let addresses = own.unwrap_or_default();
     // A copied tree has no kernel to ask for them.
     let addresses = root.is_live().then_some(addresses.as_slice());
     let (text, advice) = words(port.netdev.as_ref(), lack, addresses);
     Some(RoceLack { lack, text, advice })
+}
+
+/// The addresses of `netdev` that a peer can use.
+pub(super) fn addresses(survey: &Survey, netdev: &IfName) -> Vec<String> {
+    let own = survey.addresses.iter().filter(|(of, _)| of == netdev.as_str());
+    let is_global = |text: &&String| !text.starts_with("fe80:") && !text.starts_with("169.254.");
+    own.map(|(_, text)| text).filter(is_global).cloned().collect()
 }
 
 /// The PCIe links of adapters that have an expected port.

@@ -5,7 +5,7 @@ use std::io::Write;
 
 use serde::Serialize;
 
-use super::{pf_preview, screen};
+use super::{pf_preview, screen, soft_roce};
 use crate::cli::{Format, PlanArgs};
 use crate::config::Config;
 use crate::config::pins::Pins;
@@ -53,7 +53,7 @@ pub fn run(args: &PlanArgs, config: &Config, root: &Root, format: Format) -> any
         }
         return Ok(report.exit_code());
     }
-    let report = host.report(root);
+    let report = host.report(root).with_rxe(soft_roce::planned(config, root));
     match format {
         Format::Text => write!(out, "{}", screen(&out).page(&report.to_text(args.all)))?,
         Format::Json => writeln!(out, "{}", to_json(&report)?)?,

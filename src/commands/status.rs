@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io::{IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
 
-use super::{node, screen};
+use super::{node, screen, soft_roce};
 use crate::apply::warnings::foreseen_of_all;
 use crate::cli::{Common, Format, StatusArgs};
 use crate::config::{Config, Problems};
@@ -21,7 +21,8 @@ use crate::observe::{self, Look, ModprobeRules, Observed, PciFunction, Port, Rdm
 use crate::plan::settings::{Settings, judge_settings, settings};
 use crate::report::degraded::PcieLink;
 use crate::report::status::{
-    Absent, Child, Hca, Ladder, LastBoot, ModuleNow, PortStatus, Role, Status, Udev, VfStatus,
+    Absent, Child, Hca, Ladder, LastBoot, ModuleNow, PortStatus, Role, SoftRoce, Status, Udev,
+    VfStatus,
 };
 use crate::report::{self, BootReport, NotExpected, PortProgress, ReadError};
 use crate::workers::survey::{Survey, survey};
@@ -107,8 +108,11 @@ fn watch(look: impl Fn() -> Status, root: &Root, common: &Common) -> anyhow::Res
 /// configuration, where `config` is the default instead.
 pub(super) fn gather(gids: bool, config: &Config, invalid: Option<String>, root: &Root) -> Status {
     let is_asked = |f: &PciFunction| f.physfn.is_none() || is_judged(config, f);
-    let (observed, survey) =
-        survey(root, &config.modules.load, is_asked, |f| roce::is_expected(config, f));
+    let soft_roce = soft_roce::judged(config, root);
+    let netdevs = soft_roce::netdevs(&soft_roce);
+    let is_roce = |f: &PciFunction| roce::is_expected(config, f);
+    let (observed, survey) = survey(root, &config.modules.load, is_asked, is_roce, &netdevs);
+    let soft_roce = soft_roce::with_lacks(soft_roce, root, &survey);
     let rules = ModprobeRules::read(root);
     let mut facts = Facts::default();
     let mut problems: Vec<String> = observed.problems.iter().cloned().collect();
@@ -134,6 +138,7 @@ pub(super) fn gather(gids: bool, config: &Config, invalid: Option<String>, root:
         configuration: invalid,
         observed: &observed,
         survey: &survey,
+        soft_roce: &soft_roce,
         ports: ports.iter().map(|p| (p, cause::cause(p, &observed, &facts))).collect(),
         last_boot: last_boot.as_ref().map(|boot| boot.verdict),
         has_adapter: observed.functions.iter().any(is_shown),
@@ -155,6 +160,10 @@ pub(super) fn gather(gids: bool, config: &Config, invalid: Option<String>, root:
         .modules
         .iter()
         .map(|(name, state)| ModuleNow { name: name.clone(), state: *state })
+        .collect();
+    status.soft_roce = soft_roce
+        .into_iter()
+        .map(|rxe| SoftRoce { gids: soft_roce::gids(gids, root, &rxe), rxe })
         .collect();
     status.software_devices = observe::link::software_devices(root, &observed.functions);
     let view = View {

@@ -20,6 +20,7 @@ mod kinds;
 mod pf_keys;
 mod port_keys;
 mod renamed;
+mod rxe_keys;
 mod words;
 
 use crate::names::nearest;
@@ -29,6 +30,7 @@ pub(crate) use kinds::{Key, Kind, Word, type_name};
 pub(crate) use pf_keys::{pf, vf};
 pub(crate) use port_keys::port;
 pub(crate) use renamed::{Renamed, renamed};
+pub(crate) use rxe_keys::rxe;
 use words::{CONNECTION, MODULE, NAME_RULE, PATH, PORT_NAME, PORTS, STATE};
 
 keys! { KEYS:
@@ -68,6 +70,8 @@ keys! { KEYS:
         "The site's number in GUID templates, {site:BITS}.";
     PF = "pf", Kind::Tables(pf::KEYS), "[]",
         "A PF, the number of its VFs, and their GUIDs.";
+    RXE = "rxe", Kind::Tables(rxe::KEYS), "[]",
+        "A soft RoCE device, and the netdev that it uses.";
     METRICS_FILE = "metrics.file", Kind::Word(&PATH), "",
         "A file to which `ibprov boot` writes metrics at its end, for the textfile collector of node_exporter; default: none is written.";
     GUESTS_CONNECTION = "guests.connection", Kind::Word(&CONNECTION), "\"qemu:///system\"",

@@ -18,6 +18,7 @@ mod pf;
 pub mod pins;
 mod ports;
 mod problem;
+mod rxe;
 mod schema;
 pub mod timespan;
 mod validate;
@@ -38,6 +39,7 @@ pub use load::{Loaded, load, load_with, resolve};
 pub use pf::{GuidSource, Pf, PfSelector, VfException};
 pub(crate) use problem::harmless;
 pub use problem::{Place, PlaceTold, Problem, ProblemTold, Problems, Source};
+pub use rxe::{MODULE as RXE_MODULE, RxeRow};
 pub use schema::schema;
 
 /// The validated configuration. No file at all gives [`Config::default`].
@@ -61,6 +63,8 @@ pub struct Config {
     pub host_number: HostNumber,
     /// The PFs whose VFs are ours to make.
     pub pf: Vec<Pf>,
+    /// The soft RoCE devices that are ours to create.
+    pub rxe: Vec<RxeRow>,
     /// The file to which `ibprov boot` writes its metrics; `None`: it writes none.
     pub metrics_file: Option<PathBuf>,
 }
@@ -176,6 +180,7 @@ impl Default for Config {
             },
             host_number: HostNumber::Name(NameRule::Only),
             pf: Vec::new(),
+            rxe: Vec::new(),
             metrics_file: None,
             guests: Guests::default(),
         }

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value as Json, json};
 
 use super::keys::{
-    GUEST, HOST_NUMBER, HOST_NUMBER_FILE, INTERFACE, KEYS, Key, Kind, PF, PORT, Word, guest,
-    interface, partition, pf, port, vf,
+    GUEST, HOST_NUMBER, HOST_NUMBER_FILE, INTERFACE, KEYS, Key, Kind, PF, PORT, RXE, Word, guest,
+    interface, partition, pf, port, rxe, vf,
 };
 use crate::names::Mode;
 
@@ -88,6 +88,7 @@ fn bounds(path: &str) -> Vec<Json> {
             ]
         }
         "pf.vf" => vec![given(vf::INDEX)],
+        RXE => vec![given(rxe::NAME), given(rxe::NETDEV)],
         GUEST => vec![
             one_of(&[guest::DOMAIN, guest::UNIT]),
             json!({

@@ -362,6 +362,7 @@ fn show_names_each_origin() {
     expect![[r#"
         interface = []  # default
         pf = []  # default
+        rxe = []  # default
         guest = []  # default
 
         [boot]

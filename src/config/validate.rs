@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::keys::{
     BOOT_ADAPTER_TIMEOUT, BOOT_AT_LEAST, BOOT_IGNORE, BOOT_PORTS, BOOT_TIMEOUT, METRICS_FILE,
-    MODULES_EXCLUDE, MODULES_LOAD, NETWORK_TIMEOUT, WAIT_ADDRESS, WAIT_STATE, WAIT_TIMEOUT,
+    MODULES_EXCLUDE, MODULES_LOAD, NETWORK_TIMEOUT, RXE, WAIT_ADDRESS, WAIT_STATE, WAIT_TIMEOUT,
 };
 use super::merge::Merged;
 use super::problem::{Place, Problem, Problems};
@@ -17,9 +17,15 @@ use crate::names::{ModuleName, PortChoice, PortSelector, Rung};
 /// `problems`; then the result is of no use.
 pub(crate) fn build(merged: &Merged, problems: &mut Problems) -> Config {
     let defaults = Config::default();
+    let boot = boot(merged, &defaults.boot, problems);
+    let mut modules = modules(merged, problems);
+    let interfaces = super::interface::rules(merged, problems);
+    let rxe = super::rxe::rows(merged, &interfaces, problems);
+    let first = merged.tables(RXE).first().map(|row| &row.place);
+    super::rxe::need_module(&rxe, &mut modules, first, problems);
     Config {
-        boot: boot(merged, &defaults.boot, problems),
-        modules: modules(merged, problems),
+        boot,
+        modules,
         ports: super::ports::rows(merged, problems),
         guests: super::guest::guests(merged, problems),
         network: Network {
@@ -27,7 +33,8 @@ pub(crate) fn build(merged: &Merged, problems: &mut Problems) -> Config {
                 .one::<Duration>(NETWORK_TIMEOUT)
                 .map_or(defaults.network.timeout, |(timeout, _)| timeout),
         },
-        interfaces: super::interface::rules(merged, problems),
+        interfaces,
+        rxe,
         wait_online: wait_online(merged, &defaults.wait_online),
         host_number: pf::host_number(merged, problems),
         metrics_file: merged.one::<String>(METRICS_FILE).map(|(path, _)| path.into()),

@@ -30,6 +30,7 @@ pub mod pins_file;
 pub mod process;
 pub mod rdma_netlink;
 mod root;
+pub mod rxe_rules;
 pub mod site_files;
 pub mod state;
 pub mod systemctl;

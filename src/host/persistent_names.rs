@@ -131,12 +131,7 @@ pub fn establish_for_vfs(pf: PciAddress, names: &[(PciAddress, VfNames)]) -> Res
             Err(e) => Err(failed(&path, &e)),
         };
     }
-    let program =
-        fs::read_link("/proc/self/exe").map_err(|e| failed(Path::new("/proc/self/exe"), &e))?;
-    let is_tame = |b: u8| b.is_ascii_alphanumeric() || b"/_.-".contains(&b);
-    let program = program.to_str().filter(|text| text.bytes().all(is_tame));
-    let program = program.ok_or("ibprov's own path cannot stand in a rule of udev")?;
-    let content = of_vfs(names, program);
+    let content = of_vfs(names, &own_path()?);
     if fs::read_to_string(&path).is_ok_and(|old| old == content) {
         return Ok(());
     }
@@ -146,8 +141,17 @@ pub fn establish_for_vfs(pf: PciAddress, names: &[(PciAddress, VfNames)]) -> Res
     tell_udev()
 }
 
+/// The path of ibprov itself, for a rule of udev.
+pub(super) fn own_path() -> Result<String, String> {
+    let program = fs::read_link("/proc/self/exe")
+        .map_err(|e| format!("/proc/self/exe: {}", super::answer(&e)))?;
+    let is_tame = |b: u8| b.is_ascii_alphanumeric() || b"/_.-".contains(&b);
+    let program = program.to_str().filter(|text| text.bytes().all(is_tame));
+    program.map(str::to_owned).ok_or("ibprov's own path cannot stand in a rule of udev".to_owned())
+}
+
 /// Have udevd read its rules: by itself it looks for new files every 3 s only.
-fn tell_udev() -> Result<(), String> {
+pub(super) fn tell_udev() -> Result<(), String> {
     let args = ["control", "--reload"];
     let until = clock::monotonic_usec() + 5_000_000;
     let told =

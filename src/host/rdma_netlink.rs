@@ -8,13 +8,14 @@ use netlink_packet_core::{NLM_F_ACK, NLM_F_DUMP};
 use netlink_sys::protocols::NETLINK_RDMA;
 
 use super::netlink_wire::{Question, attribute, attributes, text_of, u32_at, value_of};
-use crate::names::RdmaName;
+use crate::names::{IfName, RdmaName};
 
 // What libc lacks: include/uapi/rdma/rdma_netlink.h.
 /// `RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, 0)`: the client's share of a message type.
 const NLDEV: u16 = 5 << 10;
 const RDMA_NLDEV_CMD_GET: u16 = 1;
 const RDMA_NLDEV_CMD_SET: u16 = 2;
+const RDMA_NLDEV_CMD_NEWLINK: u16 = 3;
 const RDMA_NLDEV_CMD_RES_CTX_GET: u16 = 22;
 const RDMA_NLDEV_CMD_RES_SRQ_GET: u16 = 23;
 const RDMA_NLDEV_CMD_RES_QP_GET: u16 = 10;
@@ -29,6 +30,8 @@ const OTHERS: [(u16, &str); 5] = [
 ];
 const RDMA_NLDEV_ATTR_DEV_INDEX: u16 = 1;
 const RDMA_NLDEV_ATTR_DEV_NAME: u16 = 2;
+const RDMA_NLDEV_ATTR_NDEV_NAME: u16 = 51;
+const RDMA_NLDEV_ATTR_LINK_TYPE: u16 = 65;
 const RDMA_NLDEV_ATTR_RES_PID: u16 = 28;
 const RDMA_NLDEV_ATTR_RES_KERN_NAME: u16 = 29;
 const RDMA_NLDEV_ATTR_RES_STATE: u16 = 27;
@@ -132,6 +135,24 @@ pub fn rename(name: &str, to: &RdmaName) -> io::Result<()> {
     let device = attribute(RDMA_NLDEV_ATTR_DEV_INDEX, &index.to_ne_bytes());
     let body = [device, attribute(RDMA_NLDEV_ATTR_DEV_NAME, &text)].concat();
     let kind = NLDEV | RDMA_NLDEV_CMD_SET;
+    Question { protocol: NETLINK_RDMA, kind, flags: NLM_F_ACK, payload: &body }.tell()
+}
+
+/// Create an RDMA device of software: `kind` is `rxe` or `siw`. The kernel loads the module
+/// of that kind (`nldev_newlink()`, drivers/infiniband/core/nldev.c), if ib_core is there.
+///
+/// # Errors
+/// EEXIST: `netdev` has one; ENFILE: another RDMA device is called so; ENODEV: there is no
+/// such netdev; EINVAL: no module offers this kind; EPERM: `netdev` is a VLAN.
+pub fn add_link(name: &RdmaName, kind: &str, netdev: &IfName) -> io::Result<()> {
+    let text = |attr: u16, text: &str| attribute(attr, &[text.as_bytes(), &[0]].concat());
+    let body = [
+        text(RDMA_NLDEV_ATTR_DEV_NAME, name.as_str()),
+        text(RDMA_NLDEV_ATTR_LINK_TYPE, kind),
+        text(RDMA_NLDEV_ATTR_NDEV_NAME, netdev.as_str()),
+    ]
+    .concat();
+    let kind = NLDEV | RDMA_NLDEV_CMD_NEWLINK;
     Question { protocol: NETLINK_RDMA, kind, flags: NLM_F_ACK, payload: &body }.tell()
 }
 

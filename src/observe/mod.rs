@@ -24,6 +24,7 @@ pub mod pf;
 pub mod plan_host;
 mod rdma;
 mod routes;
+pub mod rxe;
 mod udev;
 pub mod units;
 pub mod uses;

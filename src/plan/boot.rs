@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use crate::config::Config;
+use crate::config::{Config, RXE_MODULE};
 use crate::ladder::Expectation;
 use crate::names::{ModuleName, ModuleState, PortNumber, PortSelector, Rung};
 use crate::observe::{ModprobeRules, Observed, PciFunction, rdma_half};
@@ -24,11 +24,18 @@ impl Done {
             .difference(&self.ended)
             .any(|step| matches!(step, Step::LoadModules { .. } | Step::LoadModule { .. }))
     }
+
+    /// True while a soft RoCE device is being created.
+    #[must_use]
+    pub fn rxe_in_flight(&self) -> bool {
+        let mut open = self.begun.difference(&self.ended);
+        open.any(|step| matches!(step, Step::CreateRxe { .. }))
+    }
 }
 
 /// The modules of the configuration that this host needs: none where no port is
-/// expected. What manages NVSwitches needs all but IPoIB: nvlsm and nvidia-fabricmanager
-/// send management packets.
+/// expected, but that of soft RoCE if a device of it is configured. What manages NVSwitches
+/// needs all but IPoIB: nvlsm and nvidia-fabricmanager send management packets.
 #[must_use]
 pub fn needed_modules<'c>(
     config: &'c Config,
@@ -36,7 +43,10 @@ pub fn needed_modules<'c>(
     is_expecting: bool,
 ) -> Vec<&'c ModuleName> {
     let manages = observed.functions.iter().any(PciFunction::manages_nvswitch);
-    let is_needed = |m: &&ModuleName| is_expecting || manages && m.as_str() != "ib_ipoib";
+    let is_needed = |m: &&ModuleName| {
+        let is_of_rxe = !config.rxe.is_empty() && matches!(m.as_str(), RXE_MODULE | "ib_uverbs");
+        is_expecting || is_of_rxe || manages && m.as_str() != "ib_ipoib"
+    };
     config.modules.load.iter().filter(is_needed).collect()
 }
 

@@ -11,6 +11,7 @@ mod iface;
 pub mod node;
 pub mod partitions;
 pub mod preview;
+pub mod rxe;
 pub mod settings;
 pub mod show;
 pub mod vf;

@@ -12,6 +12,7 @@ use crate::report::finding::Severity;
 use crate::report::hardware::{NodeDescription, Vf};
 use crate::report::node::{Count, Judgement, Standing};
 use crate::report::plan::{Action, PlannedPf};
+use crate::report::rxe::RxeReport;
 use crate::report::{Cause, PortProgress, Verdict};
 
 /// What is known of the node.
@@ -27,6 +28,8 @@ pub struct Known<'a> {
     pub degraded: Vec<(&'a PortProgress, Vec<Degraded>)>,
     /// What expected ports in Ethernet mode lack that are named, and what that means.
     pub roce: Vec<(&'a PortProgress, RoceLack)>,
+    /// The soft RoCE devices.
+    pub soft_roce: &'a [RxeReport],
     /// The PCIe links of adapters with an expected port.
     pub pcie: Vec<(PciAddress, PcieLink)>,
     /// The node descriptions of RDMA devices with an expected port.
@@ -95,6 +98,9 @@ pub fn judge(known: &Known<'_>) -> Judgement {
     for (port, RoceLack { lack, text, advice }) in &known.roce {
         let message = format!("{}: {text}", lack.lacking());
         add(Code::PortNotOnline, Warning, Some(port.label()), message, advice.clone());
+    }
+    for finding in known.soft_roce.iter().filter_map(RxeReport::finding) {
+        add(finding.code, finding.severity, finding.object, finding.message, finding.advice);
     }
     for (port, degraded) in &known.degraded {
         let message = format!("degraded: {}", Degraded::phrase(degraded));

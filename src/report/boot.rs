@@ -10,6 +10,7 @@ use super::duration::seconds;
 use super::finding::Severity;
 use super::node::Standing;
 use super::pf::{Outcome, Unresolved};
+use super::rxe::RxeReport;
 use crate::names::{ModuleName, PciAddress, PortNumber, Rung};
 use crate::report::{Cause, ModuleTrouble, NotExpected, PortProgress};
 
@@ -116,6 +117,9 @@ pub struct BootReport {
     /// PFs of the configuration for which nothing could be done.
     #[serde(default)]
     pub unresolved_pfs: Vec<Unresolved>,
+    /// The soft RoCE devices, if any is configured.
+    #[serde(default)]
+    pub rxe: Vec<RxeReport>,
     /// Functions that look like HCAs and were not waited for.
     #[serde(default)]
     pub left_out: Vec<LeftOut>,
@@ -249,6 +253,7 @@ impl Report for BootReport {
             self.ports.iter().filter_map(PortReport::finding).collect();
         findings.extend(self.pfs.iter().flat_map(Outcome::findings));
         findings.extend(self.unresolved_pfs.iter().flat_map(Unresolved::findings));
+        findings.extend(self.rxe.iter().filter_map(RxeReport::finding));
         for module in &self.modules {
             if let ModuleOutcome::Missing { text, advice, .. } = &module.outcome {
                 let message = format!("not loaded: {text}");
@@ -259,7 +264,9 @@ impl Report for BootReport {
                 );
             }
         }
-        for StepReport { step, failure, .. } in &self.steps {
+        // Of a soft RoCE device its own finding tells.
+        let steps = self.steps.iter().filter(|s| !matches!(s.step, Step::CreateRxe { .. }));
+        for StepReport { step, failure, .. } in steps {
             let failed = failure.iter().map(|why| format!("{step}: {why}"));
             findings.extend(failed.map(|message| Finding::warning(Code::StepFailed, message)));
         }
@@ -351,6 +358,8 @@ impl BootReport {
         let mut all: Vec<(Standing, String)> = self.ports.iter().map(port).collect();
         all.extend(self.pfs.iter().map(pf));
         all.extend(self.unresolved_pfs.iter().map(unresolved));
+        let rxe = |rxe: &RxeReport| (rxe.state.standing(), rxe.to_string());
+        all.extend(self.rxe.iter().map(rxe));
         all.extend(self.modules.iter().map(module));
         all.retain(|(standing, _)| *standing != Standing::Ready);
         all.sort_by_key(|(standing, _)| std::cmp::Reverse(*standing));
@@ -380,6 +389,9 @@ impl BootReport {
         for pf in &self.unresolved_pfs {
             let errors: Vec<&str> = pf.errors.iter().map(|e| e.message.as_str()).collect();
             line(format!("{} ({}): not changed: {}", pf.which, pf.origin, errors.join("; ")));
+        }
+        for rxe in &self.rxe {
+            line(rxe.to_string());
         }
         for out in &self.left_out {
             line(format!("not waited for {}: {}", out.pci, out.reason));
@@ -511,6 +523,7 @@ pub fn blank(started_usec: u64) -> BootReport {
         ports: Vec::new(),
         pfs: Vec::new(),
         unresolved_pfs: Vec::new(),
+        rxe: Vec::new(),
         left_out: Vec::new(),
         problems: Vec::new(),
         timeline: Vec::new(),

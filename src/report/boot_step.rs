@@ -2,7 +2,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::names::{IfName, ModuleName, PciAddress, PortNumber, PortType};
+use crate::names::{IfName, ModuleName, PciAddress, PortNumber, PortType, RdmaName};
 
 /// One thing that `boot` does to the host.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -41,6 +41,13 @@ pub enum Step {
         /// Each port, and its type.
         types: Vec<(PortNumber, PortType)>,
     },
+    /// Create a soft RoCE device.
+    CreateRxe {
+        /// Its name.
+        name: RdmaName,
+        /// The netdev that it uses.
+        netdev: IfName,
+    },
     /// Make the settings of an interface that its own unit did not make.
     Configure {
         /// The netdev that is set.
@@ -64,6 +71,9 @@ impl fmt::Display for Step {
                 let each: Vec<String> =
                     types.iter().map(|(port, of)| format!("port {port} to {of}")).collect();
                 write!(f, "set the port type of {pci}: {}", each.join(", "))
+            }
+            Self::CreateRxe { name, netdev } => {
+                write!(f, "create the soft RoCE device {name} on {netdev}")
             }
             Self::Configure { netdev, .. } => {
                 write!(f, "configure {netdev}, which ibprov-iface@.service did not")

@@ -153,6 +153,8 @@ codes! {
     NoSuchGid = "no-such-gid",
     /// Something keeps an HCA or its kernel modules busy.
     HcaHeld = "hca-held",
+    /// A soft RoCE device is not as the configuration says, or is not in it.
+    RxeNotReady = "rxe-not-ready",
     /// A configured module is not loaded.
     ModuleNotLoaded = "module-not-loaded",
     /// A unit that uses InfiniBand is not ordered after the unit that brings it up.

@@ -33,6 +33,7 @@ pub mod port;
 mod read;
 #[cfg(test)]
 mod round_trip;
+pub mod rxe;
 pub mod screen;
 pub mod stack;
 pub mod status;

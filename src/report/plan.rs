@@ -5,7 +5,9 @@ use serde::Serialize;
 use super::advice::Advice;
 use super::as_text;
 use super::common::{self, Code, Exit, Kind, Report, not_read};
+use super::node::Standing;
 use super::pf::{Deferred, PfProblem};
+use super::rxe::{RxeReport, RxeState};
 use crate::names::{Binding, Guid, PINS_PATH, PciAddress, RdmaName, vf_ranges};
 
 pub use super::plan_finding::Finding;
@@ -19,6 +21,8 @@ pub struct PlanReport {
     pub host: Option<String>,
     /// One for each `[[pf]]`.
     pub pfs: Vec<PlannedPf>,
+    /// The soft RoCE devices, if any is configured.
+    pub rxe: Vec<RxeReport>,
     /// What could not be read.
     #[serde(skip)]
     pub problems: Vec<String>,
@@ -112,7 +116,10 @@ impl Report for PlanReport {
     /// than an error.
     fn verdict(&self) -> PlanVerdict {
         let mut errors = self.pfs.iter().flat_map(|pf| &pf.errors);
-        if errors.any(|error| !error.may_pass()) {
+        let is_refused = |rxe: &RxeReport| {
+            rxe.state != RxeState::Absent && rxe.state.standing() == Standing::Missing
+        };
+        if errors.any(|error| !error.may_pass()) || self.rxe.iter().any(is_refused) {
             PlanVerdict::WouldFail
         } else if self.drift {
             PlanVerdict::Drift
@@ -130,6 +137,8 @@ impl Report for PlanReport {
     fn findings(&self) -> Vec<common::Finding> {
         let mut findings: Vec<common::Finding> =
             self.pfs.iter().flat_map(PlannedPf::findings).collect();
+        let rxe = self.rxe.iter().filter(|rxe| rxe.state != RxeState::Absent);
+        findings.extend(rxe.filter_map(RxeReport::finding));
         findings.sort_by_key(|finding| finding.severity);
         findings.extend(not_read(&self.problems));
         findings
@@ -149,19 +158,37 @@ impl PlanReport {
             drift: pfs.iter().any(|pf| pf.warnings.iter().any(Finding::is_drift)),
             errors: pfs.iter().any(|pf| !pf.errors.is_empty()),
             pfs,
+            rxe: Vec::new(),
             problems,
         }
+    }
+
+    /// The same with these soft RoCE devices.
+    #[must_use]
+    pub fn with_rxe(mut self, rxe: Vec<RxeReport>) -> Self {
+        self.would_change |= rxe.iter().any(|rxe| rxe.state == RxeState::Absent);
+        self.rxe = rxe;
+        self
     }
 
     /// The text for people; `all` VFs, not only those that would change.
     #[must_use]
     pub fn to_text(&self, all: bool) -> String {
         let mut text = String::new();
-        if self.pfs.is_empty() {
+        if self.pfs.is_empty() && self.rxe.is_empty() {
             text.push_str("no [[pf]] is configured, so that there is nothing to plan\n");
         }
         for pf in &self.pfs {
             pf.text(&mut text, all);
+        }
+        for rxe in &self.rxe {
+            let text_of = match (&rxe.state, &rxe.netdev) {
+                (RxeState::Absent, Some(netdev)) => {
+                    format!("{}: would be created on {netdev} (soft RoCE)", rxe.object())
+                }
+                _ => rxe.to_string(),
+            };
+            text.push_str(&format!("{text_of}\n"));
         }
         if self.drift {
             text.push_str(&format!(

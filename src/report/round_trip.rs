@@ -22,6 +22,7 @@ use super::iface::{
 };
 use super::online::{Goal, Lack, OnlinePort, OnlineReport, OnlineVerdict};
 use super::pf::{Outcome, Unresolved};
+use super::rxe::{RxeReport, RxeState};
 use super::{BootReport, Cause, ModuleTrouble, NotExpected, PortProgress, Verdict, read, to_json};
 use crate::names::{
     Guid, IfName, LinkLayer, LinkSpeed, LinkState, Mode, ModuleName, PKey, PciAddress, PcieSpeed,
@@ -175,6 +176,7 @@ fn step_report() -> Any<StepReport> {
         (pci(), module()).prop_map(|(pci, module)| Step::LoadRdmaHalf { pci, module }),
         (pci(), port(), select(vec![PortType::Ib, PortType::Eth]))
             .prop_map(|(pci, port, of)| Step::PortTypes { pci, types: vec![(port, of)] }),
+        (rdma(), netdev()).prop_map(|(name, netdev)| Step::CreateRxe { name, netdev }),
         (netdev(), any::<u32>()).prop_map(|(netdev, ifindex)| Step::Configure { netdev, ifindex }),
     ];
     (step, any::<u64>(), of(any::<u64>()), of(said()))
@@ -196,6 +198,18 @@ fn port_report() -> Any<PortReport> {
             cause,
             waited_usec,
         })
+        .boxed()
+}
+
+fn rxe() -> Any<RxeReport> {
+    let state = prop_oneof![
+        Just(RxeState::Present),
+        Just(RxeState::NoNetdev),
+        of(netdev()).prop_map(|by| RxeState::NameTaken { by }),
+        rdma().prop_map(|by| RxeState::NetdevTaken { by }),
+    ];
+    (rdma(), of(netdev()), state, of(text()))
+        .prop_map(|(name, netdev, state, reason)| RxeReport { name, netdev, state, reason })
         .boxed()
 }
 
@@ -245,12 +259,12 @@ fn boot_report() -> Any<BootReport> {
     });
     let head = (version(), text(), any::<[u64; 7]>(), any::<u32>(), verdict, any::<u8>());
     let done = (list(module_report()), list(step_report()), list(port_report()));
-    let pfs = (list(outcome), list(unresolved()), list(left_out()));
+    let pfs = (list(outcome), list(unresolved()), list(left_out()), list(rxe()));
     (head, done, pfs, list(moment()))
         .prop_map(|(head, done, pfs, timeline)| {
             let (version, kernel, times, forks, verdict, exit_code) = head;
             let (modules, steps, ports) = done;
-            let (pfs, unresolved_pfs, left_out) = pfs;
+            let (pfs, unresolved_pfs, left_out, rxe) = pfs;
             BootReport {
                 version,
                 kernel,
@@ -269,6 +283,7 @@ fn boot_report() -> Any<BootReport> {
                 ports,
                 pfs,
                 unresolved_pfs,
+                rxe,
                 left_out,
                 // They are not read back.
                 problems: Vec::new(),

@@ -17,6 +17,7 @@ use crate::report::degraded::{Degraded, PcieLink};
 use crate::report::hardware::{Card, Gid, Link, NetDevState, NodeDescription, Vf};
 use crate::report::node::{Judgement, NodeVerdict};
 use crate::report::plan::PlannedPf;
+use crate::report::rxe::{RxeReport, RxeState};
 use crate::report::units::Units;
 use crate::report::{NotExpected, Verdict};
 
@@ -42,11 +43,24 @@ pub struct Status {
     pub absent: Vec<Absent>,
     /// The HCAs.
     pub hcas: Vec<Hca>,
+    /// The soft RoCE devices that are configured, and those that are there.
+    pub soft_roce: Vec<SoftRoce>,
     /// RDMA devices without a PCI function of theirs.
     pub software_devices: Vec<RdmaName>,
     /// What could not be read.
     #[serde(skip)]
     pub problems: Vec<String>,
+}
+
+/// A soft RoCE device.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct SoftRoce {
+    /// How it stands.
+    #[serde(flatten)]
+    pub rxe: RxeReport,
+    /// Its GID table, if asked for.
+    pub gids: Option<Vec<Gid>>,
 }
 
 /// A configured module.
@@ -283,6 +297,7 @@ impl Status {
             udev,
             absent: Vec::new(),
             hcas: Vec::new(),
+            soft_roce: Vec::new(),
             software_devices: Vec::new(),
             problems: Vec::new(),
         }
@@ -337,8 +352,11 @@ impl Status {
         } else {
             lines.extend(self.gids());
         }
-        if !self.software_devices.is_empty() {
-            let names: Vec<&str> = self.software_devices.iter().map(RdmaName::as_str).collect();
+        lines.extend(self.soft_roce_lines());
+        let is_told = |name: &&RdmaName| self.soft_roce.iter().any(|soft| soft.rxe.name == **name);
+        let others = self.software_devices.iter().filter(|name| !is_told(name));
+        let names: Vec<&str> = others.map(RdmaName::as_str).collect();
+        if !names.is_empty() {
             lines.push(format!("\nother RDMA devices: {}", names.join(", ")));
         }
         for problem in &self.problems {
@@ -370,6 +388,28 @@ impl Status {
                 lines.push(format!("\nGIDs of {name}/{}", port.port));
                 lines.extend(gids.iter().map(|gid| format!("  {}", gid_line(gid))));
             }
+        }
+        lines
+    }
+
+    /// The soft RoCE devices that are there; what is wrong with others stands above.
+    fn soft_roce_lines(&self) -> Vec<String> {
+        let is_there = |soft: &&SoftRoce| {
+            matches!(soft.rxe.state, RxeState::Present | RxeState::NotConfigured)
+        };
+        let mut lines = Vec::new();
+        for soft in self.soft_roce.iter().filter(is_there) {
+            let how = match (&soft.rxe.state, &soft.rxe.reason) {
+                (RxeState::NotConfigured, _) => "not in the configuration",
+                (_, Some(_)) => "not ready",
+                (_, None) => "ready",
+            };
+            lines.push(format!("soft RoCE: {}: {how}", soft.rxe.object()));
+            let gids = soft.gids.iter().flatten();
+            lines.extend(gids.map(|gid| format!("  {}", gid_line(gid))));
+        }
+        if !lines.is_empty() {
+            lines.insert(0, String::new());
         }
         lines
     }

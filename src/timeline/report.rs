@@ -35,7 +35,10 @@ fn modules(report: &StepReport) -> Vec<ModuleLoad> {
         Step::LoadModule { module } | Step::LoadRdmaHalf { module, .. } => {
             std::slice::from_ref(module)
         }
-        Step::LoadDriver { .. } | Step::PortTypes { .. } | Step::Configure { .. } => &[],
+        Step::LoadDriver { .. }
+        | Step::PortTypes { .. }
+        | Step::CreateRxe { .. }
+        | Step::Configure { .. } => &[],
     };
     let loaded = report.took_usec.filter(|_| report.failure.is_none());
     names

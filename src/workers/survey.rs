@@ -75,7 +75,7 @@ struct Question {
 
 /// Look at the host below `root`, with the state of `modules`, and ask what is asked
 /// for: of ports and their netdevs those of functions that `has_asked_ports`, the netdevs of
-/// Ethernet ports where `is_roce` says so. All of it ends within
+/// Ethernet ports where `is_roce` says so, and `others`. All of it ends within
 /// [`SILENCE_USEC`].
 ///
 /// Each HCA has a child of its own, so that one that hangs delays no other. What waits
@@ -86,6 +86,7 @@ pub fn survey(
     modules: &[ModuleName],
     has_asked_ports: impl Fn(&PciFunction) -> bool,
     is_roce: impl Fn(&PciFunction) -> bool,
+    others: &[IfName],
 ) -> (Observed, Survey) {
     let netdevs = |function: &PciFunction| netdevs(function, is_roce(function));
     let mut observed = Observer::new(root).leaving_overrides().look(modules, &BTreeSet::new());
@@ -106,10 +107,15 @@ pub fn survey(
             survey.ask_pf(&mut look, function.address, &mut by_hca, &mut by_rtnl);
         }
     }
+    by_rtnl.extend(others.iter().map(|netdev| Question {
+        request: Request::Carrier(netdev.clone()),
+        hcas: Vec::new(),
+        wish: Wish::Carrier(netdev.clone()),
+    }));
     let with_netdev = observed.functions.iter().filter(|f| !netdevs(f).is_empty());
     let hcas: BTreeSet<PciAddress> = with_netdev.map(hca).collect();
     // A copied tree has no kernel to ask.
-    if root.is_live() && !hcas.is_empty() {
+    if root.is_live() && !(hcas.is_empty() && others.is_empty()) {
         let hcas = hcas.into_iter().collect();
         by_rtnl.push(Question { request: Request::Addresses, hcas, wish: Wish::Addresses });
     }

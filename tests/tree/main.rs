@@ -27,5 +27,6 @@ mod roce;
 mod sites;
 mod sites_verbs;
 mod smi;
+mod soft_roce;
 mod status;
 mod terminal;

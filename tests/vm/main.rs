@@ -45,6 +45,7 @@ mod read_only;
 mod scale;
 mod seed;
 mod sick;
+mod soft_roce;
 mod vf_faults;
 mod vf_kills;
 mod vf_mlx4;

@@ -52,11 +52,14 @@ pub(super) fn verdict(report: &BootReport) -> Verdict {
     let pfs = report.pfs.iter().map(|pf| Standing::of_exit(pf.exit_code));
     // A PF with a bad plan, or one that is not there: both are not as wanted.
     let unresolved = report.unresolved_pfs.iter().map(|_| Standing::Missing);
+    let rxe = report.rxe.iter().map(|rxe| rxe.state.standing());
     let modules = report.modules.iter().filter(|m| missing_module(m)).map(|_| Standing::Excused);
-    match Standing::worst(ports.chain(pfs).chain(unresolved).chain(modules)) {
+    match Standing::worst(ports.chain(pfs).chain(unresolved).chain(rxe).chain(modules)) {
         Some(Standing::Missing) => Verdict::NotReady,
         Some(Standing::Excused) => Verdict::Deferred,
-        _ if report.ports.is_empty() && report.left_out.is_empty() => Verdict::NoInfiniband,
+        _ if report.ports.is_empty() && report.left_out.is_empty() && report.rxe.is_empty() => {
+            Verdict::NoInfiniband
+        }
         _ => Verdict::Ready,
     }
 }

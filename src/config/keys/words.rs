@@ -63,6 +63,24 @@ pub(super) const IF_NAME: Word = Word {
     parse: |text| text.parse::<IfName>().map(Value::IfName).map_err(|e| e.to_string()),
 };
 
+/// A name that can stand in a rule of udev as it is.
+pub(super) const PLAIN_IF_NAME: Word = Word {
+    what: "a network device name of letters, digits, '_', '-' and '.'",
+    example: "eth1",
+    spelling: Spelling::Pattern("^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,14}$"),
+    parse: |text| {
+        let is_plain = text.starts_with(|c: char| c.is_ascii_alphanumeric())
+            && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b));
+        match text.parse::<IfName>() {
+            Ok(name) if is_plain => Ok(Value::IfName(name)),
+            Ok(name) => {
+                Err(format!("{:?} has a character that a rule of udev cannot have", name.as_str()))
+            }
+            Err(e) => Err(e.to_string()),
+        }
+    },
+};
+
 pub(super) const IF_PATTERN: Word = Word {
     what: "a pattern for names of network devices",
     example: "ib*",

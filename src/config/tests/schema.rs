@@ -209,7 +209,8 @@ fn value(kind: &Kind, dice: &mut Dice<'_>) -> Json {
 }
 
 /// Keys that say what a table is about: mostly one of them is given, and well.
-const SELECTORS: [&str; 12] = [
+const SELECTORS: [&str; 13] = [
+    "netdev",
     "pci",
     "port-guid",
     "node-guid",
@@ -302,6 +303,8 @@ const UNSAID: &str = concat!(
     "|no source for the|PF does not have|two exceptions|have one GUID",
     "|have one (netdev|RDMA device) name|(netdev|RDMA device) name of VF|name for VF|of two PFs",
     "|site number|host.site is not set|the same GUID",
+    // Between a table and a section.
+    r"|two \[\[rxe\]\] have|is an IPoIB interface|modules.exclude names",
     // The order of two ends, what widths make together, what a pattern's brackets mean.
     "|pf[.](guid|vf-name|vf-rdma-name)|pf.vf.index|is not a name pattern",
     "|all-zero GUID|is not a libvirt connection",

@@ -1,6 +1,6 @@
 //! The table of keys against everything that must agree with it.
 
-use super::super::keys::{HOST_SITE, KEYS, Key, Kind, PF};
+use super::super::keys::{HOST_SITE, KEYS, Key, Kind, PF, RXE};
 use super::super::{merge, validate};
 use super::{good, loaded};
 use crate::config::{Config, Problems};
@@ -42,6 +42,9 @@ fn every_key_has_an_effect() {
     // What host.site does is seen in a template alone.
     for key in KEYS.iter().filter(|key| key.path != HOST_SITE) {
         let mut text = format!("{} = {}", key.path, sample(&key.kind));
+        if key.path == RXE {
+            text = text.replace(" }", ", netdev = \"eth1\" }");
+        }
         if key.path == PF {
             text = text.replace(" }", ", vfs = 0 }");
         }

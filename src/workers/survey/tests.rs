@@ -38,7 +38,7 @@ fn a_copied_tree_tells_ports_and_what_its_pf_administers() {
     let links: Vec<(&str, &str)> = links.iter().map(|(path, to)| (path.as_str(), *to)).collect();
     let dir = tree(&files, &links);
     let root = Root::copy_at(dir.path()).expect("root");
-    let (observed, survey) = survey(&root, &[], |f| f.physfn.is_none(), |_| false);
+    let (observed, survey) = survey(&root, &[], |f| f.physfn.is_none(), |_| false, &[]);
     let pf = address("0000:4b:00.0");
     let port = survey.port(pf, &"mlx5_0".parse().expect("name"), PortNumber::new(1).expect("port"));
     assert_eq!(port.and_then(|p| p.link.state), Some(crate::names::LinkState::Active));

@@ -290,6 +290,7 @@ fn json_has_everything() {
               "deferred": []
             }
           ],
+          "rxe": [],
           "would_change": true,
           "drift": false,
           "errors": false

@@ -25,7 +25,7 @@ mkdir -p "$work/mods/mlx5" "$work/mods/mlx4"
 # Debian's header Makefile includes the common part by absolute path.  When
 # the packages are unpacked and not installed, a copy with the right path
 # (everything else linked) serves.
-unpacked=$(echo "$headers"/usr/src/linux-headers-*-amd64)
+unpacked=$(echo "$headers"/usr/src/linux-headers-*-"$(dpkg --print-architecture)")
 if [ -f "$unpacked/Makefile" ]; then
 	common=$(echo "$headers"/usr/src/linux-headers-*-common)
 	mkdir "$work/headers"

@@ -6,7 +6,7 @@ suite=$VERSION_CODENAME
 arch=$(dpkg --print-architecture)
 case $ID in
 debian)
-	kernel_package=linux-image-amd64 headers_package=linux-headers-amd64
+	kernel_package=linux-image-$arch headers_package=linux-headers-$arch
 	archive_origin=Debian archive_components=main
 	keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 	;;

@@ -1,0 +1,14 @@
+//! The keys of `[[rxe]]`.
+
+/// The keys of one `[[rxe]]`.
+pub(crate) mod rxe {
+    use super::super::kinds::{Key, Kind};
+    use super::super::words;
+
+    keys! { KEYS:
+        NAME = "name", Kind::Word(&words::RDMA), "",
+            "The name of the soft RoCE device, e.g. rxe0.";
+        NETDEV = "netdev", Kind::Word(&words::PLAIN_IF_NAME), "",
+            "The netdev that it uses, by its final name; neither IPoIB nor a VLAN.";
+    }
+}

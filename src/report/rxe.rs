@@ -1,0 +1,175 @@
+//! How a soft RoCE device stands, in every report that tells of it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::advice::Advice;
+use super::common::{Code, Finding};
+use super::finding::Severity;
+use super::node::Standing;
+use crate::names::{IfName, RdmaName};
+
+/// A soft RoCE device that is configured, or that is there and is not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct RxeReport {
+    /// The name of the RDMA device.
+    pub name: RdmaName,
+    /// The netdev that it uses, or shall use; `null` if the kernel does not tell.
+    pub netdev: Option<IfName>,
+    /// How it stands.
+    #[serde(flatten)]
+    pub state: RxeState,
+    /// Why it could not be created, or what it lacks; `null` if nothing is known.
+    #[serde(default)]
+    pub reason: Option<String>,
+}
+
+/// How a soft RoCE device stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "state", rename_all = "kebab-case")]
+pub enum RxeState {
+    /// It is on its netdev.
+    Present,
+    /// It does not exist, and its netdev is ready for it.
+    Absent,
+    /// Its netdev does not exist.
+    NoNetdev,
+    /// udev has not finished with its netdev or with itself: a name may change.
+    NotNamed,
+    /// Its netdev is an IPoIB interface.
+    OverIpoib,
+    /// Another RDMA device has its name.
+    NameTaken {
+        /// The netdev of that device, if it is soft RoCE.
+        by: Option<IfName>,
+    },
+    /// Its netdev has a soft RoCE device of another name.
+    NetdevTaken {
+        /// That device.
+        by: RdmaName,
+    },
+    /// It exists, and the configuration does not name it.
+    NotConfigured,
+}
+
+impl RxeState {
+    /// How it counts. One whose netdev is not there is created when that appears.
+    #[must_use]
+    pub const fn standing(&self) -> Standing {
+        match self {
+            Self::Present | Self::NotConfigured => Standing::Ready,
+            Self::NoNetdev | Self::NotNamed => Standing::Excused,
+            Self::Absent | Self::OverIpoib | Self::NameTaken { .. } | Self::NetdevTaken { .. } => {
+                Standing::Missing
+            }
+        }
+    }
+}
+
+impl RxeReport {
+    /// What stands before a message about it: `rxe0 (eth1)`.
+    #[must_use]
+    pub fn object(&self) -> String {
+        match &self.netdev {
+            Some(netdev) => format!("{} ({netdev})", self.name),
+            None => self.name.to_string(),
+        }
+    }
+
+    /// What is wrong with it, if anything is.
+    #[must_use]
+    pub fn finding(&self) -> Option<Finding> {
+        let severity = match (self.state.standing(), &self.state, &self.reason) {
+            (Standing::Missing, ..) => Severity::Error,
+            (Standing::Excused, ..) | (_, RxeState::Present, Some(_)) => Severity::Warning,
+            (_, RxeState::NotConfigured, _) => Severity::Info,
+            _ => return None,
+        };
+        let finding = Finding {
+            code: Code::RxeNotReady,
+            severity,
+            object: None,
+            message: self.message(),
+            advice: self.advice(),
+        };
+        Some(finding.about(self.object()))
+    }
+
+    fn netdev_word(&self) -> &str {
+        self.netdev.as_ref().map_or("its netdev", IfName::as_str)
+    }
+
+    /// One phrase.
+    #[must_use]
+    pub fn message(&self) -> String {
+        let netdev = self.netdev_word();
+        let reason = self.reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+        match &self.state {
+            RxeState::Present => format!("soft RoCE device on {netdev}{reason}"),
+            RxeState::Absent => format!("soft RoCE device not created on {netdev}{reason}"),
+            RxeState::NoNetdev => {
+                format!(
+                    "soft RoCE device absent: there is no netdev {netdev}; it is created when {netdev} appears"
+                )
+            }
+            RxeState::NotNamed => {
+                format!(
+                    "soft RoCE device not ready: udev has not finished with {} or {netdev}",
+                    self.name
+                )
+            }
+            RxeState::OverIpoib => format!(
+                "soft RoCE device refused: {netdev} is an IPoIB interface, and soft RoCE needs an Ethernet netdev"
+            ),
+            RxeState::NameTaken { by: Some(by) } => {
+                format!("soft RoCE device not created: {} exists on netdev {by}", self.name)
+            }
+            RxeState::NameTaken { by: None } => format!(
+                "soft RoCE device not created: another RDMA device has the name {}",
+                self.name
+            ),
+            RxeState::NetdevTaken { by } => {
+                format!("soft RoCE device not created: {netdev} has the soft RoCE device {by}")
+            }
+            RxeState::NotConfigured => {
+                format!("soft RoCE device on {netdev} is not in the configuration: left alone")
+            }
+        }
+    }
+
+    fn advice(&self) -> Vec<Advice> {
+        let name = &self.name;
+        match &self.state {
+            RxeState::Absent => {
+                vec![Advice::look("dmesg; modinfo rdma_rxe"), Advice::now("ibprov boot")]
+            }
+            RxeState::NoNetdev | RxeState::NotNamed => {
+                vec![Advice::look(format!("ip link show dev {}", self.netdev_word()))]
+            }
+            RxeState::OverIpoib => {
+                vec![Advice::permanent("name an Ethernet netdev in [[rxe]] of ibprov.toml")]
+            }
+            RxeState::NameTaken { .. } => vec![
+                Advice::look("rdma link"),
+                Advice::permanent("give another name in [[rxe]] of ibprov.toml"),
+            ],
+            RxeState::NetdevTaken { by } => vec![
+                Advice::look("rdma link"),
+                Advice::now(format!("rdma link delete {by}, then ibprov boot")),
+            ],
+            RxeState::NotConfigured => {
+                vec![Advice::now(format!("rdma link delete {name}, if nothing uses it"))]
+            }
+            RxeState::Present => Vec::new(),
+        }
+    }
+}
+
+impl fmt::Display for RxeReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.object(), self.message())
+    }
+}
