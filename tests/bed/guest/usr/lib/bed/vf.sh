@@ -2,7 +2,8 @@
 # ibprov. They do with the shell's own commands what they can: under emulation
 # each program takes 20 ms to start.
 pci=/sys/bus/pci/devices
-mount -t debugfs debugfs /sys/kernel/debug 2>/dev/null
+# systemd may have mounted it.
+mount -t debugfs debugfs /sys/kernel/debug 2>/dev/null || :
 set=/sys/kernel/debug/ibsim/mlx5_core/set
 [ ! -e /sys/kernel/debug/ibcard/set ] || set=/sys/kernel/debug/ibcard/set
 knobs() { for rule; do echo "$rule" >$set; done; }
