@@ -12,8 +12,8 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use crate::config::foreign::{mlx4_conf, openib_conf, operator_guids, rdma_conf, sriov_vfs};
 use crate::config::timespan;
 use crate::names::{
-    Colour, GidKind, IfName, Membership, PKey, PciAddress, PortNumber, PortType, RdmaName, Rung,
-    Target, Words as _,
+    Colour, GidKind, IfName, Membership, NetnsMode, PKey, PciAddress, PortNumber, PortType,
+    RdmaName, Rung, Target, Words as _,
 };
 
 /// Boot-time provisioning of InfiniBand nodes.
@@ -64,6 +64,12 @@ pub enum Internal {
         name: RdmaName,
         /// The netdev that it uses.
         netdev: IfName,
+    },
+    /// Set whether RDMA devices are shared by all network namespaces.
+    SetNetnsMode {
+        /// What is set: exclusive or shared.
+        #[arg(value_parser = netns_mode)]
+        mode: NetnsMode,
     },
     /// Give the RDMA device of a function its name.
     NameRdma {
@@ -391,6 +397,10 @@ fn port_and_type(text: &str) -> Result<(PortNumber, PortType), String> {
         Some((PortNumber::new(number.parse().ok()?).ok()?, PortType::from_typed(of)?))
     });
     parsed.ok_or_else(|| "expected a port and its type, such as 2=eth".to_owned())
+}
+
+fn netns_mode(text: &str) -> Result<NetnsMode, String> {
+    NetnsMode::from_typed(text).ok_or_else(|| format!("expected {}", NetnsMode::quoted()))
 }
 
 fn gid_kind(text: &str) -> Result<GidKind, String> {

@@ -81,6 +81,7 @@ fn run_internal(internal: Internal) -> anyhow::Result<u8> {
         Internal::SetPortType { pci, types } => commands::set_port_type::run(pci, &types)?,
         Internal::CreateRxe { name, netdev } => commands::create_rxe::run(&name, &netdev)?,
         Internal::NameRxe { name, netdev } => commands::create_rxe::name(&name, &netdev)?,
+        Internal::SetNetnsMode { mode } => commands::set_netns_mode::run(mode)?,
         Internal::NameRdma { pci, name } => commands::name_rdma::run(pci, &name)?,
     }
     Ok(Exit::Good.code())

@@ -43,6 +43,9 @@ use crate::workers::products::Products;
 /// the host: a usual load is over by then.
 const QUIET_USEC: u64 = 300_000;
 
+/// How long the boot waits until the network namespace mode is set.
+const NETNS_USEC: u64 = 10_000_000;
+
 /// Before that nobody reads a status line, and systemd has modules' devices to
 /// work on.
 const STATUS_AFTER_USEC: u64 = 1_000_000;
@@ -358,6 +361,12 @@ impl Boot<'_> {
         let mut next = next.map(|n| n.min(deadline));
         if self.steps.done().modules_in_flight() {
             next = Some(next.unwrap_or(deadline));
+        }
+        // It holds up nothing, so a child that hangs is not waited for as long as a port.
+        if let Some(since) = self.steps.setting_netns_since()
+            && now < since + NETNS_USEC
+        {
+            next = Some(next.unwrap_or(deadline).min(since + NETNS_USEC));
         }
         if self.steps.watches_another_run() {
             next = next.map(|n: u64| n.min(now + lock::RETRY_USEC));

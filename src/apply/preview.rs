@@ -11,7 +11,7 @@ use crate::ladder::{Expectation, Facts, cause, expect, progress};
 use crate::names::{IfName, ModuleName, ModuleState, PciAddress, Rung};
 use crate::observe::ipoib::Interfaces;
 use crate::observe::rxe::rxe;
-use crate::observe::{ModprobeRules, Observed, Observer, driver_modules};
+use crate::observe::{ModprobeRules, Observed, Observer, driver_modules, namespaces};
 use crate::plan::preview::{DryRunVerdict, PfSteps};
 use crate::plan::rxe::judge_rxe;
 use crate::plan::settings::judge_settings;
@@ -165,6 +165,8 @@ pub fn preview(config: &Config, root: &Root) -> (Preview, Plans) {
     };
     let hopeless = ports.iter().map(why).collect();
     let plans = pfs::resolve(config, root, &observed);
+    let mut warnings = foreseen_of_all(root, config, &interfaces);
+    warnings.extend(other_netns_modes(config, root, &rules));
     let preview = Preview {
         steps,
         rxe: soft_roce(config, root),
@@ -176,7 +178,7 @@ pub fn preview(config: &Config, root: &Root) -> (Preview, Plans) {
         pfs: Vec::new(),
         unresolved: plans.unresolved.clone(),
         left_out: left_out(expectation, &plans),
-        warnings: foreseen_of_all(root, config, &interfaces),
+        warnings,
     };
     (preview, plans)
 }
@@ -187,6 +189,18 @@ fn soft_roce(config: &Config, root: &Root) -> Vec<RxeReport> {
         [] => Vec::new(),
         rows => judge_rxe(rows, &rxe(root, rows)),
     }
+}
+
+/// Who else sets the network namespace mode, and otherwise.
+fn other_netns_modes(config: &Config, root: &Root, rules: &ModprobeRules) -> Vec<String> {
+    let Some(wanted) = config.netns_mode else { return Vec::new() };
+    let others = namespaces::settings(root, rules).into_iter().filter(|(_, mode)| *mode != wanted);
+    let told = others.map(|(place, mode)| {
+        format!(
+            "{place} sets the RDMA network namespace mode to {mode}, and {wanted} is configured"
+        )
+    });
+    told.collect()
 }
 
 /// What would be set at the interfaces that are there.

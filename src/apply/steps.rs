@@ -76,6 +76,14 @@ impl<'a> Steps<'a> {
         })
     }
 
+    /// Since when the network namespace mode is being set.
+    pub(super) fn setting_netns_since(&self) -> Option<u64> {
+        self.running.iter().find_map(|(step, worker)| match (step, worker) {
+            (Step::NetnsMode { .. }, Worker::Ours(child)) => Some(child.started_usec),
+            _ => None,
+        })
+    }
+
     /// The driver of `pci` is being loaded. What the kernel said of an earlier probe tells
     /// nothing of the one that is to come.
     pub(super) fn is_loading_driver(&self, pci: PciAddress) -> bool {
@@ -221,6 +229,7 @@ impl<'a> Steps<'a> {
                 }
                 Some(failure)
             }
+            Step::NetnsMode { .. } => Failure::ended(end),
             Step::PortTypes { pci, .. } => {
                 facts.setting_types.remove(pci);
                 let failure = Failure::ended(end)?;
@@ -315,6 +324,7 @@ fn span_of(step: &Step) -> Span {
         Step::LoadModule { module } => (None, Some(module), None),
         Step::LoadDriver { pci, .. } => (Some(pci), None, None),
         Step::LoadRdmaHalf { pci, module } => (Some(pci), Some(module), None),
+        Step::NetnsMode { .. } => (None, None, None),
         Step::PortTypes { pci, .. } => (Some(pci), None, None),
         Step::Configure { netdev, .. } | Step::CreateRxe { netdev, .. } => {
             (None, None, Some(netdev))
@@ -411,9 +421,10 @@ fn has_ended(worker: &mut Worker, locks: Option<&Locks>) -> Option<Ended> {
 /// where it waits for a sick driver.
 fn program(step: &Step) -> Result<PathBuf, Failure> {
     match step {
-        Step::Configure { .. } | Step::PortTypes { .. } | Step::CreateRxe { .. } => {
-            Ok(PathBuf::from("/proc/self/exe"))
-        }
+        Step::Configure { .. }
+        | Step::NetnsMode { .. }
+        | Step::PortTypes { .. }
+        | Step::CreateRxe { .. } => Ok(PathBuf::from("/proc/self/exe")),
         _ => process::find("modprobe").ok_or(Failure::NoModprobe),
     }
 }
@@ -423,6 +434,9 @@ fn arguments(step: &Step) -> Vec<String> {
     if let Step::Configure { netdev, .. } = step {
         let words = ["iface", "--settings-only", "--", netdev.as_str()];
         return words.map(str::to_owned).to_vec();
+    }
+    if let Step::NetnsMode { mode } = step {
+        return vec!["set-netns-mode".to_owned(), mode.to_string()];
     }
     if let Step::PortTypes { pci, types } = step {
         let types = types.iter().map(|(port, of)| format!("{port}={of}"));
@@ -444,7 +458,10 @@ fn arguments(step: &Step) -> Vec<String> {
         Step::LoadDriver { modalias, .. } => {
             arguments.extend(["--".to_owned(), modalias.clone()]);
         }
-        Step::Configure { .. } | Step::PortTypes { .. } | Step::CreateRxe { .. } => {}
+        Step::Configure { .. }
+        | Step::NetnsMode { .. }
+        | Step::PortTypes { .. }
+        | Step::CreateRxe { .. } => {}
     }
     arguments
 }
@@ -454,6 +471,7 @@ fn modules_of(step: &Step) -> Vec<ModuleName> {
         Step::LoadModules { modules } => modules.clone(),
         Step::LoadModule { module } | Step::LoadRdmaHalf { module, .. } => vec![module.clone()],
         Step::LoadDriver { .. }
+        | Step::NetnsMode { .. }
         | Step::PortTypes { .. }
         | Step::CreateRxe { .. }
         | Step::Configure { .. } => Vec::new(),
@@ -467,6 +485,7 @@ fn lock_name(step: &Step) -> String {
         Step::LoadModule { module } => format!("module-{module}"),
         Step::LoadDriver { pci, .. } => format!("driver-{pci}"),
         Step::LoadRdmaHalf { pci, module } => format!("{module}-{pci}"),
+        Step::NetnsMode { .. } => "netns-mode".to_owned(),
         Step::PortTypes { pci, .. } => format!("port-types-{pci}"),
         Step::CreateRxe { name, .. } => format!("rxe-{name}"),
         // Not the interface's own, which the child takes.

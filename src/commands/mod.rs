@@ -33,6 +33,7 @@ pub mod picture;
 pub mod plan;
 pub mod schema;
 mod seal;
+pub mod set_netns_mode;
 pub mod set_port_type;
 mod soft_roce;
 pub mod status;

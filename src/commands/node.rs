@@ -7,10 +7,10 @@ use crate::host::{Root, unit_graph};
 use crate::ladder::minimum::{degraded_pcie, degraded_port, minimum};
 use crate::ladder::roce::{Roce, RoceLack, has_gid, words};
 use crate::names::{IfName, LinkLayer, ModuleName, ModuleState, PciAddress, RdmaName, Rung};
-use crate::observe::{self, Look, Observed, RdmaDevice, plan_host};
+use crate::observe::{self, Look, ModprobeRules, Observed, RdmaDevice, namespaces, plan_host};
 use crate::plan::guid::resolve;
 use crate::plan::needed_modules;
-use crate::plan::node::{Known, judge};
+use crate::plan::node::{Known, KnownNetns, judge};
 use crate::report::degraded::{Degraded, PcieLink};
 use crate::report::hardware::{NodeDescription, Vf};
 use crate::report::node::Judgement;
@@ -66,6 +66,7 @@ pub(super) fn judgement(
     let ports = seen.ports.iter().map(|(port, _)| *port);
     let roce = ports.filter_map(|port| Some((port, roce_lack(root, seen.survey, port)?)));
     let roce = roce.collect();
+    let netns = netns(root, &seen);
     let known = Known {
         descriptions: descriptions(root, &seen),
         roce,
@@ -75,6 +76,7 @@ pub(super) fn judgement(
         configuration: seen.configuration,
         unreadable: unreadable(root),
         ports: seen.ports,
+        netns,
         missing_modules,
         pfs: &pfs,
         silent: seen.survey.silent.clone(),
@@ -85,6 +87,17 @@ pub(super) fn judgement(
     };
     let judgement = judge(&known);
     (judgement, pfs)
+}
+
+/// The RDMA network namespace mode, where one is configured.
+fn netns(root: &Root, seen: &Seen<'_>) -> Option<KnownNetns> {
+    let wanted = seen.config.netns_mode?;
+    Some(KnownNetns {
+        wanted,
+        is: seen.observed.netns_mode,
+        remedy: namespaces::remedy(wanted),
+        others: namespaces::settings(root, &ModprobeRules::read(root)),
+    })
 }
 
 /// What the links of the expected ports lack.

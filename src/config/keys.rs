@@ -31,7 +31,7 @@ pub(crate) use pf_keys::{pf, vf};
 pub(crate) use port_keys::port;
 pub(crate) use renamed::{Renamed, renamed};
 pub(crate) use rxe_keys::rxe;
-use words::{CONNECTION, MODULE, NAME_RULE, PATH, PORT_NAME, PORTS, STATE};
+use words::{CONNECTION, MODULE, NAME_RULE, NETNS, PATH, PORT_NAME, PORTS, STATE};
 
 keys! { KEYS:
     BOOT_TIMEOUT = "boot.timeout", Kind::Span { min: 1, max: 3600 }, "\"4min\"",
@@ -48,6 +48,8 @@ keys! { KEYS:
         "Kernel modules to load, appended to the default; an empty list clears the default.";
     MODULES_EXCLUDE = "modules.exclude", Kind::Words(&MODULE), "[]",
         "Kernel modules that ibprov never loads.";
+    RDMA_NETNS = "rdma.netns", Kind::Word(&NETNS), "",
+        "Whether each RDMA device is in one network namespace alone (exclusive) or in all (shared); `ibprov boot` sets it; default: it is left as it is.";
     PORT = "port", Kind::Tables(port::KEYS), "[]",
         "Describes a port, or several.";
     NETWORK_TIMEOUT = "network.timeout", Kind::Span { min: 1, max: 3600 }, "\"1min 30s\"",

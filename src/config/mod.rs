@@ -29,8 +29,8 @@ use std::time::Duration;
 
 use self::guest::Guests;
 use crate::names::{
-    HostNumber, LinkLayer, LinkMinimum, ModuleName, NameRule, PortChoice, PortNumber, PortSelector,
-    PortType, Rung,
+    HostNumber, LinkLayer, LinkMinimum, ModuleName, NameRule, NetnsMode, PortChoice, PortNumber,
+    PortSelector, PortType, Rung,
 };
 
 pub use effective::{Setting, SettingOrigin, changed, to_toml};
@@ -65,6 +65,8 @@ pub struct Config {
     pub pf: Vec<Pf>,
     /// The soft RoCE devices that are ours to create.
     pub rxe: Vec<RxeRow>,
+    /// Whether RDMA devices are shared by network namespaces; `None`: it is left as it is.
+    pub netns_mode: Option<NetnsMode>,
     /// The file to which `ibprov boot` writes its metrics; `None`: it writes none.
     pub metrics_file: Option<PathBuf>,
 }
@@ -181,6 +183,7 @@ impl Default for Config {
             host_number: HostNumber::Name(NameRule::Only),
             pf: Vec::new(),
             rxe: Vec::new(),
+            netns_mode: None,
             metrics_file: None,
             guests: Guests::default(),
         }

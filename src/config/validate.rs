@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use super::keys::{
     BOOT_ADAPTER_TIMEOUT, BOOT_AT_LEAST, BOOT_IGNORE, BOOT_PORTS, BOOT_TIMEOUT, METRICS_FILE,
-    MODULES_EXCLUDE, MODULES_LOAD, NETWORK_TIMEOUT, RXE, WAIT_ADDRESS, WAIT_STATE, WAIT_TIMEOUT,
+    MODULES_EXCLUDE, MODULES_LOAD, NETWORK_TIMEOUT, RDMA_NETNS, RXE, WAIT_ADDRESS, WAIT_STATE,
+    WAIT_TIMEOUT,
 };
 use super::merge::Merged;
 use super::problem::{Place, Problem, Problems};
 use super::timespan::TimeSpan;
 use super::{AtLeast, Boot, Config, Ignored, Modules, Network, WaitOnline, pf};
-use crate::names::{ModuleName, PortChoice, PortSelector, Rung};
+use crate::names::{ModuleName, NetnsMode, PortChoice, PortSelector, Rung};
 
 /// The configuration that `merged` stands for. What contradicts is noted in
 /// `problems`; then the result is of no use.
@@ -37,6 +38,7 @@ pub(crate) fn build(merged: &Merged, problems: &mut Problems) -> Config {
         rxe,
         wait_online: wait_online(merged, &defaults.wait_online),
         host_number: pf::host_number(merged, problems),
+        netns_mode: merged.one::<NetnsMode>(RDMA_NETNS).map(|(mode, _)| mode),
         metrics_file: merged.one::<String>(METRICS_FILE).map(|(path, _)| path.into()),
         pf: pf::pfs(merged, problems),
     }

@@ -3,9 +3,9 @@ use std::time::Duration;
 use super::timespan::TimeSpan;
 use crate::names::{
     BindOrder, Connection, DomainName, Gbps, GuestVf, Guid, GuidRange, IfName, IfPattern,
-    LinkLayer, LinkSpeed, LinkWidth, Mode, ModuleName, NameRule, OnFailure, PKey, PciAddress,
-    PcieSpeed, PcieWidth, Policy, PortChoice, PortSelector, PortType, RdmaName, Ready, Rung,
-    Template, UnitName, VfDriver, VfNamePattern, VfRange, Words,
+    LinkLayer, LinkSpeed, LinkWidth, Mode, ModuleName, NameRule, NetnsMode, OnFailure, PKey,
+    PciAddress, PcieSpeed, PcieWidth, Policy, PortChoice, PortSelector, PortType, RdmaName, Ready,
+    Rung, Template, UnitName, VfDriver, VfNamePattern, VfRange, Words,
 };
 
 /// One value of a configuration file, already of its type.
@@ -42,6 +42,7 @@ pub(crate) enum Value {
     Port(PortSelector),
     LinkLayer(LinkLayer),
     PortType(PortType),
+    NetnsMode(NetnsMode),
     Rate(Gbps),
     LinkWidth(LinkWidth),
     LinkSpeed(LinkSpeed),
@@ -85,6 +86,7 @@ impl Value {
             Self::Port(port) => port.to_string().into(),
             Self::LinkLayer(layer) => layer.typed().into(),
             Self::PortType(kind) => kind.typed().into(),
+            Self::NetnsMode(mode) => mode.typed().into(),
             Self::Rate(rate) => rate.to_string().into(),
             Self::LinkWidth(width) => width.to_string().into(),
             Self::LinkSpeed(speed) => speed.typed().into(),
@@ -141,6 +143,7 @@ from_value! {
     Port => PortSelector,
     LinkLayer => LinkLayer,
     PortType => PortType,
+    NetnsMode => NetnsMode,
     Rate => Gbps,
     LinkWidth => LinkWidth,
     LinkSpeed => LinkSpeed,

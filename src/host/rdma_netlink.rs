@@ -8,7 +8,7 @@ use netlink_packet_core::{NLM_F_ACK, NLM_F_DUMP};
 use netlink_sys::protocols::NETLINK_RDMA;
 
 use super::netlink_wire::{Question, attribute, attributes, text_of, u32_at, value_of};
-use crate::names::{IfName, RdmaName};
+use crate::names::{IfName, NetnsMode, RdmaName};
 
 // What libc lacks: include/uapi/rdma/rdma_netlink.h.
 /// `RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, 0)`: the client's share of a message type.
@@ -16,6 +16,8 @@ const NLDEV: u16 = 5 << 10;
 const RDMA_NLDEV_CMD_GET: u16 = 1;
 const RDMA_NLDEV_CMD_SET: u16 = 2;
 const RDMA_NLDEV_CMD_NEWLINK: u16 = 3;
+const RDMA_NLDEV_CMD_SYS_GET: u16 = 6;
+const RDMA_NLDEV_CMD_SYS_SET: u16 = 7;
 const RDMA_NLDEV_CMD_RES_CTX_GET: u16 = 22;
 const RDMA_NLDEV_CMD_RES_SRQ_GET: u16 = 23;
 const RDMA_NLDEV_CMD_RES_QP_GET: u16 = 10;
@@ -36,6 +38,7 @@ const RDMA_NLDEV_ATTR_RES_PID: u16 = 28;
 const RDMA_NLDEV_ATTR_RES_KERN_NAME: u16 = 29;
 const RDMA_NLDEV_ATTR_RES_STATE: u16 = 27;
 const RDMA_NLDEV_ATTR_RES_SRC_ADDR: u16 = 33;
+const RDMA_NLDEV_SYS_ATTR_NETNS_MODE: u16 = 66;
 /// `RDMA_NLDEV_ATTR_RES_*`: tables of QPs, CM ids, CQs, MRs, PDs, contexts, SRQs.
 const TABLES: [u16; 7] = [19, 30, 35, 40, 46, 86, 88];
 /// `RDMA_NLDEV_ATTR_RES_*_ENTRY`: what is in them.
@@ -153,6 +156,37 @@ pub fn add_link(name: &RdmaName, kind: &str, netdev: &IfName) -> io::Result<()> 
     ]
     .concat();
     let kind = NLDEV | RDMA_NLDEV_CMD_NEWLINK;
+    Question { protocol: NETLINK_RDMA, kind, flags: NLM_F_ACK, payload: &body }.tell()
+}
+
+/// Whether RDMA devices are shared by all network namespaces.
+///
+/// # Errors
+/// The socket fails; before Linux 5.2 it cannot (EOPNOTSUPP or EINVAL).
+pub fn netns_mode() -> io::Result<NetnsMode> {
+    let kind = NLDEV | RDMA_NLDEV_CMD_SYS_GET;
+    let question = Question { protocol: NETLINK_RDMA, kind, flags: NLM_F_ACK, payload: &[] };
+    let answers = question.ask(&mut |_, attributes| mode_in(attributes))?;
+    answers.first().copied().ok_or_else(|| io::Error::other("no mode in the kernel's answer"))
+}
+
+fn mode_in(attributes: &[u8]) -> Option<NetnsMode> {
+    match value_of(attributes, RDMA_NLDEV_SYS_ATTR_NETNS_MODE)?.first()? {
+        0 => Some(NetnsMode::Exclusive),
+        1 => Some(NetnsMode::Shared),
+        _ => None,
+    }
+}
+
+/// Have RDMA devices shared by all network namespaces, or not.
+///
+/// # Errors
+/// EBUSY: there is a network namespace beside the first (`rdma_compatdev_set()`,
+/// drivers/infiniband/core/device.c); EPERM: without CAP_NET_ADMIN in the first user
+/// namespace; before Linux 5.2 it cannot (EOPNOTSUPP or EINVAL).
+pub fn set_netns_mode(mode: NetnsMode) -> io::Result<()> {
+    let body = attribute(RDMA_NLDEV_SYS_ATTR_NETNS_MODE, &[mode.number()]);
+    let kind = NLDEV | RDMA_NLDEV_CMD_SYS_SET;
     Question { protocol: NETLINK_RDMA, kind, flags: NLM_F_ACK, payload: &body }.tell()
 }
 
@@ -274,6 +308,18 @@ mod tests {
         assert!(!is_wildcard(5, &at(nix::libc::AF_INET, &[0; 4])));
         // What is not understood is not taken for a wildcard.
         assert!(!is_wildcard(LISTENING, &at(nix::libc::AF_UNIX, &[0; 4])));
+    }
+
+    #[test]
+    fn the_mode_that_is_set_is_the_mode_that_is_read() {
+        for mode in [NetnsMode::Exclusive, NetnsMode::Shared] {
+            let body = attribute(RDMA_NLDEV_SYS_ATTR_NETNS_MODE, &[mode.number()]);
+            assert_eq!(mode_in(&body), Some(mode));
+            let text = mode.number().to_string();
+            assert_eq!(NetnsMode::from_parameter(&text), Some(mode));
+        }
+        assert_eq!(mode_in(&[]), None);
+        assert_eq!(mode_in(&attribute(RDMA_NLDEV_SYS_ATTR_NETNS_MODE, &[7])), None);
     }
 
     proptest::proptest! {

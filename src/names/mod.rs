@@ -20,6 +20,7 @@ mod link_minimum;
 mod link_state;
 mod mode;
 mod module;
+mod netns_mode;
 mod network_role;
 mod path_state;
 mod pattern;
@@ -58,6 +59,7 @@ pub use link_minimum::{Gbps, LinkMinimum, LinkSpeed, LinkWidth, PcieSpeed, PcieW
 pub use link_state::{LinkState, PhysicalState};
 pub use mode::Mode;
 pub use module::{ModuleName, ModuleNameError, ModuleState};
+pub use netns_mode::NetnsMode;
 pub use network_role::NetworkRole;
 pub use path_state::{FileOwner, FileTime, PathState};
 pub use pattern::{IfPattern, IfPatternError};

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use super::open_files::{OpenFiles, name, open_files};
+use super::open_files::{OpenFiles, name, open_files, unit};
 use super::routes::{Route, routes, way_to};
 use super::uses::uses;
 use super::{Look, pf};
@@ -70,7 +70,7 @@ impl Found {
 
     fn process(&mut self, look: &Look<'_>, hca: Option<PciAddress>, pid: u32, has: String) {
         if !self.named.iter().any(|(known, ..)| *known == pid) {
-            self.named.push((pid, name(look.root, pid), unit(look, pid)));
+            self.named.push((pid, name(look.root, pid), unit(look.root, pid)));
         }
         self.processes.entry((hca, pid)).or_default().insert(has);
     }
@@ -230,14 +230,6 @@ fn is_known(look: &Look<'_>, file: &str) -> bool {
     ["infiniband_verbs", "infiniband_mad"]
         .iter()
         .any(|class| look.root.exists(&format!("/sys/class/{class}/{file}")))
-}
-
-/// The unit of systemd that a process belongs to.
-fn unit(look: &Look<'_>, pid: u32) -> Option<String> {
-    let groups = look.root.attribute(&format!("/proc/{pid}/cgroup")).ok()?;
-    let path = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
-    let is_unit = |part: &&str| part.ends_with(".service") || part.ends_with(".scope");
-    path.rsplit('/').find(is_unit).map(str::to_owned)
 }
 
 /// The name of the virtual machine that a process of QEMU runs: `-name guest=NAME,...`.

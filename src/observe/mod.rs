@@ -16,6 +16,7 @@ pub mod ipoib;
 pub mod link;
 pub mod modprobe;
 mod modules;
+pub mod namespaces;
 pub mod node_desc;
 mod open_files;
 mod pci;
@@ -37,7 +38,7 @@ use serde::Serialize;
 
 use self::aliases::Aliases;
 use crate::host::{ReadError, Root};
-use crate::names::{ModuleName, ModuleState};
+use crate::names::{ModuleName, ModuleState, NetnsMode};
 
 pub use administered::Backend;
 pub use aliases::{driver_modules, rdma_half};
@@ -57,6 +58,8 @@ pub struct Observed {
     pub functions: Vec<PciFunction>,
     /// The state of each module asked for.
     pub modules: BTreeMap<ModuleName, ModuleState>,
+    /// Whether RDMA devices are shared by all network namespaces; `None` without ib_core.
+    pub netns_mode: Option<NetnsMode>,
     /// What udev has said so far.
     pub udev: UdevState,
     /// What could not be read, one line each.
@@ -198,7 +201,9 @@ impl<'a> Observer<'a> {
         let udev = udev::state(self.root, &BTreeSet::new());
         let what = pci::What { vfs: false, overrides: self.overrides };
         let functions = pci::functions(&mut look, &self.aliases, &kernel, &udev, what);
-        Observed { kernel, functions, modules: BTreeMap::new(), udev, problems: look.problems }
+        let modules = BTreeMap::new();
+        let problems = look.problems;
+        Observed { kernel, functions, modules, netns_mode: None, udev, problems }
     }
 
     /// Look at the host; the state of `modules` is told as well. `heard` are
@@ -219,7 +224,8 @@ impl<'a> Observer<'a> {
             .into_iter()
             .map(|name| (name.clone(), modules::state(&mut look, &self.builtin, &kernel, name)));
         let modules = modules.collect();
-        Observed { kernel, functions, modules, udev, problems: look.problems }
+        let netns_mode = namespaces::mode(&mut look);
+        Observed { kernel, functions, modules, netns_mode, udev, problems: look.problems }
     }
 }
 

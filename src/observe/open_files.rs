@@ -46,3 +46,11 @@ pub(super) fn open_files(root: &Root, wanted: impl Fn(&str) -> bool) -> OpenFile
 pub(super) fn name(root: &Root, pid: u32) -> String {
     root.attribute(&format!("/proc/{pid}/comm")).unwrap_or_default()
 }
+
+/// The unit of systemd that a process belongs to.
+pub(super) fn unit(root: &Root, pid: u32) -> Option<String> {
+    let groups = root.attribute(&format!("/proc/{pid}/cgroup")).ok()?;
+    let path = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
+    let is_unit = |part: &&str| part.ends_with(".service") || part.ends_with(".scope");
+    path.rsplit('/').find(is_unit).map(str::to_owned)
+}

@@ -62,6 +62,7 @@ pub fn boot_steps(
 ) -> Vec<Step> {
     let needed = needed_modules(config, observed, !expectation.expected.is_empty());
     let mut steps = modules(&needed, rules, observed, done);
+    steps.extend(netns_mode(config, observed));
     for function in &observed.functions {
         steps.extend(port_types(config, function));
     }
@@ -103,6 +104,13 @@ fn modules(
         Some(step) if !done.ended.contains(step) => Vec::new(),
         Some(_) => missing.into_iter().map(|module| Step::LoadModule { module }).collect(),
     }
+}
+
+/// As soon as ib_core is there: each unit with a network namespace of its own that starts
+/// meanwhile keeps the mode as it is.
+fn netns_mode(config: &Config, observed: &Observed) -> Option<Step> {
+    let mode = config.netns_mode?;
+    observed.netns_mode.filter(|is| *is != mode).map(|_| Step::NetnsMode { mode })
 }
 
 /// The types that ports of a ConnectX-3 shall have and do not have: before anything else of
@@ -158,7 +166,7 @@ mod tests {
     use super::*;
     use crate::ladder::expect::expectation;
     use crate::ladder::progress::progress;
-    use crate::names::PortType;
+    use crate::names::{NetnsMode, PortType};
     use crate::observe::{Product, UdevState};
 
     fn name(text: &str) -> ModuleName {
@@ -177,6 +185,7 @@ mod tests {
                 ..PciFunction::connectx6()
             }],
             modules: all.iter().map(|m| (name(m), state(m))).collect::<BTreeMap<_, _>>(),
+            netns_mode: None,
             udev: UdevState { running: true, settled: false, heard: BTreeSet::new() },
             problems: BTreeSet::new(),
         }
@@ -269,6 +278,21 @@ mod tests {
         );
         assert_eq!(with(&[eth, eth]), None);
         assert_eq!(with(&[]), None, "another driver");
+    }
+
+    #[test]
+    fn the_network_namespace_mode_is_set_as_soon_as_ib_core_is_there() {
+        let with = |wanted, is| {
+            let config = Config { netns_mode: wanted, ..Config::default() };
+            let observed = Observed { netns_mode: is, ..host(None, false, &[]) };
+            netns_mode(&config, &observed).map(|step| step.to_string())
+        };
+        let (exclusive, shared) = (Some(NetnsMode::Exclusive), Some(NetnsMode::Shared));
+        let set = "set the RDMA network namespace mode to exclusive";
+        assert_eq!(with(exclusive, shared).as_deref(), Some(set));
+        assert_eq!(with(exclusive, exclusive), None);
+        assert_eq!(with(exclusive, None), None, "ib_core is not loaded");
+        assert_eq!(with(None, shared), None, "it is not configured");
     }
 
     #[test]

@@ -182,6 +182,15 @@ pub struct StepReport {
     pub failure: Option<String>,
 }
 
+impl StepReport {
+    /// It was to set the RDMA network namespace mode, and has not.
+    #[must_use]
+    pub const fn is_unset_netns_mode(&self) -> bool {
+        matches!(self.step, Step::NetnsMode { .. })
+            && (self.took_usec.is_none() || self.failure.is_some())
+    }
+}
+
 /// An expected port.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -361,6 +370,8 @@ impl BootReport {
         let rxe = |rxe: &RxeReport| (rxe.state.standing(), rxe.to_string());
         all.extend(self.rxe.iter().map(rxe));
         all.extend(self.modules.iter().map(module));
+        let unset = self.steps.iter().filter(|step| step.is_unset_netns_mode());
+        all.extend(unset.map(|step| (Standing::Excused, format!("failed: {}", step.step))));
         all.retain(|(standing, _)| *standing != Standing::Ready);
         all.sort_by_key(|(standing, _)| std::cmp::Reverse(*standing));
         all.into_iter().map(|(_, text)| text).collect()

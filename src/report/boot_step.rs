@@ -2,7 +2,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::names::{IfName, ModuleName, PciAddress, PortNumber, PortType, RdmaName};
+use crate::names::{IfName, ModuleName, NetnsMode, PciAddress, PortNumber, PortType, RdmaName};
 
 /// One thing that `boot` does to the host.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -33,6 +33,11 @@ pub enum Step {
         pci: PciAddress,
         /// `mlx5_ib` or `mlx4_ib`.
         module: ModuleName,
+    },
+    /// Set whether RDMA devices are shared by all network namespaces.
+    NetnsMode {
+        /// What is set.
+        mode: NetnsMode,
     },
     /// Set the types of ports of a ConnectX-3.
     PortTypes {
@@ -67,6 +72,9 @@ impl fmt::Display for Step {
             Self::LoadModule { module } => write!(f, "load {module}"),
             Self::LoadDriver { pci, .. } => write!(f, "load the driver of {pci}"),
             Self::LoadRdmaHalf { pci, module } => write!(f, "load {module} for {pci}"),
+            Self::NetnsMode { mode } => {
+                write!(f, "set the RDMA network namespace mode to {mode}")
+            }
             Self::PortTypes { pci, types } => {
                 let each: Vec<String> =
                     types.iter().map(|(port, of)| format!("port {port} to {of}")).collect();

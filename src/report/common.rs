@@ -155,6 +155,8 @@ codes! {
     HcaHeld = "hca-held",
     /// A soft RoCE device is not as the configuration says, or is not in it.
     RxeNotReady = "rxe-not-ready",
+    /// The RDMA network namespace mode is another one than configured, or will be.
+    NetnsMode = "netns-mode",
     /// A configured module is not loaded.
     ModuleNotLoaded = "module-not-loaded",
     /// A unit that uses InfiniBand is not ordered after the unit that brings it up.

@@ -25,8 +25,8 @@ use super::pf::{Outcome, Unresolved};
 use super::rxe::{RxeReport, RxeState};
 use super::{BootReport, Cause, ModuleTrouble, NotExpected, PortProgress, Verdict, read, to_json};
 use crate::names::{
-    Guid, IfName, LinkLayer, LinkSpeed, LinkState, Mode, ModuleName, PKey, PciAddress, PcieSpeed,
-    PhysicalState, PortNumber, PortType, Rate, RdmaName, Rung,
+    Guid, IfName, LinkLayer, LinkSpeed, LinkState, Mode, ModuleName, NetnsMode, PKey, PciAddress,
+    PcieSpeed, PhysicalState, PortNumber, PortType, Rate, RdmaName, Rung,
 };
 
 type Any<T> = BoxedStrategy<T>;
@@ -174,6 +174,8 @@ fn step_report() -> Any<StepReport> {
         module().prop_map(|module| Step::LoadModule { module }),
         (pci(), text()).prop_map(|(pci, modalias)| Step::LoadDriver { pci, modalias }),
         (pci(), module()).prop_map(|(pci, module)| Step::LoadRdmaHalf { pci, module }),
+        select(vec![NetnsMode::Exclusive, NetnsMode::Shared])
+            .prop_map(|mode| Step::NetnsMode { mode }),
         (pci(), port(), select(vec![PortType::Ib, PortType::Eth]))
             .prop_map(|(pci, port, of)| Step::PortTypes { pci, types: vec![(port, of)] }),
         (rdma(), netdev()).prop_map(|(name, netdev)| Step::CreateRxe { name, netdev }),

@@ -36,6 +36,7 @@ fn modules(report: &StepReport) -> Vec<ModuleLoad> {
             std::slice::from_ref(module)
         }
         Step::LoadDriver { .. }
+        | Step::NetnsMode { .. }
         | Step::PortTypes { .. }
         | Step::CreateRxe { .. }
         | Step::Configure { .. } => &[],

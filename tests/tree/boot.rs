@@ -142,3 +142,32 @@ fn the_type_of_a_port_is_set_or_the_firmware_s_setting_is_named() {
     let shown = host.show(&["config", "check"]);
     assert!(shown.contains("error: port.type needs port.pci\n"), "{shown}");
 }
+
+/// The mode is a parameter of ib_core, which follows each change.
+#[test]
+fn the_network_namespace_mode_is_set_and_who_else_sets_it_is_named() {
+    let host = Host::healthy();
+    let parameter = "sys/module/ib_core/parameters/netns_mode";
+    host.file(parameter, "Y\n");
+    assert!(host.show(&["boot", "--dry-run"]).contains("boot would do nothing"));
+    host.file("etc/ibprov/ibprov.toml", "[rdma]\nnetns = \"exclusive\"\n");
+    let shown = host.show(&["boot", "--dry-run"]);
+    assert!(shown.contains("set the RDMA network namespace mode to exclusive\n"), "{shown}");
+    let output = host.ibprov(&["status", "--format", "json"]);
+    let status: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let findings = status["findings"].as_array().expect("findings").iter();
+    let of: Vec<_> = findings.filter(|f| f["code"] == "netns-mode").collect();
+    assert_eq!((output.status.code(), of.len()), (Some(1), 1), "{status:#}");
+    assert!(of[0]["advice"][1]["text"].as_str().expect("text").contains("netns_mode=0"), "{of:#?}");
+    host.file(parameter, "N\n");
+    assert!(host.show(&["boot", "--dry-run"]).contains("boot would do nothing"));
+    assert_eq!(host.ibprov(&["status"]).status.code(), Some(0));
+    host.file("etc/modprobe.d/sriov.conf", "options ib_core netns_mode=1\n");
+    for verb in [&["status"][..], &["boot", "--dry-run"]] {
+        let shown = host.show(verb);
+        assert!(shown.contains("/etc/modprobe.d/sriov.conf:1 sets the RDMA network"), "{shown}");
+    }
+    host.file("etc/ibprov/ibprov.toml", "[rdma]\nnetns = \"private\"\n");
+    let shown = host.show(&["config", "check"]);
+    assert!(shown.contains("is not a network namespace mode"), "{shown}");
+}

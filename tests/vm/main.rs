@@ -35,6 +35,7 @@ mod late_rdma;
 mod machine;
 mod migration;
 mod modules;
+mod netns;
 mod not_enabled;
 mod ofed_rules;
 mod online;

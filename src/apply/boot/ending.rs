@@ -54,7 +54,11 @@ pub(super) fn verdict(report: &BootReport) -> Verdict {
     let unresolved = report.unresolved_pfs.iter().map(|_| Standing::Missing);
     let rxe = report.rxe.iter().map(|rxe| rxe.state.standing());
     let modules = report.modules.iter().filter(|m| missing_module(m)).map(|_| Standing::Excused);
-    match Standing::worst(ports.chain(pfs).chain(unresolved).chain(rxe).chain(modules)) {
+    // The ports are there in either mode.
+    let modes = report.steps.iter().filter(|step| step.is_unset_netns_mode());
+    let modes = modes.map(|_| Standing::Excused);
+    match Standing::worst(ports.chain(pfs).chain(unresolved).chain(rxe).chain(modules).chain(modes))
+    {
         Some(Standing::Missing) => Verdict::NotReady,
         Some(Standing::Excused) => Verdict::Deferred,
         _ if report.ports.is_empty() && report.left_out.is_empty() && report.rxe.is_empty() => {
@@ -67,8 +71,8 @@ pub(super) fn verdict(report: &BootReport) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::names::Rung;
-    use crate::report::boot::blank;
+    use crate::names::{NetnsMode, Rung};
+    use crate::report::boot::{Step, StepReport, blank};
     use crate::report::pf::Outcome;
 
     fn progress(reached: Rung, optional: bool) -> PortProgress {
@@ -118,6 +122,17 @@ mod tests {
             report.modules.push(missing_module(&"ib_umad".parse().expect("name"), trouble));
         };
         assert_eq!(judged(&here, module), Verdict::Deferred);
+        let mode = |took_usec, failure: Option<&str>| {
+            let failure = failure.map(str::to_owned);
+            move |report: &mut BootReport| {
+                let step = Step::NetnsMode { mode: NetnsMode::Exclusive };
+                let failure = failure.clone();
+                report.steps.push(StepReport { step, started_usec: 1, took_usec, failure });
+            }
+        };
+        assert_eq!(judged(&here, mode(Some(5), None)), Verdict::Ready);
+        assert_eq!(judged(&here, mode(Some(5), Some("EBUSY"))), Verdict::Deferred);
+        assert_eq!(judged(&here, mode(None, None)), Verdict::Deferred, "it hangs");
     }
 
     #[test]

@@ -4,8 +4,8 @@ use super::kinds::{Spelling, Word};
 use crate::config::value::Value;
 use crate::names::{
     Connection, Gbps, Guid, IfName, IfPattern, LinkLayer, LinkSpeed, LinkWidth, Mode, ModuleName,
-    NameRule, PKey, PciAddress, PcieSpeed, PcieWidth, PortChoice, PortSelector, PortType, RdmaName,
-    Rung, Words,
+    NameRule, NetnsMode, PKey, PciAddress, PcieSpeed, PcieWidth, PortChoice, PortSelector,
+    PortType, RdmaName, Rung, Words,
 };
 
 pub(super) const MODULE: Word = Word {
@@ -151,6 +151,18 @@ pub(super) const LINK_LAYER: Word = Word {
     parse: |text| {
         let want = || format!("{text:?} is not a link layer: expected {}", LinkLayer::quoted());
         LinkLayer::from_typed(text).map(Value::LinkLayer).ok_or_else(want)
+    },
+};
+
+pub(super) const NETNS: Word = Word {
+    what: "a network namespace mode",
+    example: "exclusive",
+    spelling: Spelling::OneOf(NetnsMode::all_typed),
+    parse: |text| {
+        let want = || {
+            format!("{text:?} is not a network namespace mode: expected {}", NetnsMode::quoted())
+        };
+        NetnsMode::from_typed(text).map(Value::NetnsMode).ok_or_else(want)
     },
 };
 

@@ -1,0 +1,57 @@
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::Words;
+
+/// Whether each RDMA device is in one network namespace alone, as
+/// `/sys/module/ib_core/parameters/netns_mode` has it (`ib_devices_shared_netns`,
+/// drivers/infiniband/core/device.c; Linux 5.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum NetnsMode {
+    /// In one alone.
+    Exclusive,
+    /// Every namespace has them all: the kernel's default.
+    Shared,
+}
+
+impl Words for NetnsMode {
+    const ALL: &'static [Self] = &[Self::Exclusive, Self::Shared];
+
+    fn typed(self) -> &'static str {
+        match self {
+            Self::Exclusive => "exclusive",
+            Self::Shared => "shared",
+        }
+    }
+}
+
+impl NetnsMode {
+    /// As a parameter of a module has it: `Y` in sysfs; `1`, `y` in modprobe.d
+    /// (`kstrtobool()`).
+    #[must_use]
+    pub fn from_parameter(text: &str) -> Option<Self> {
+        match text {
+            "1" | "Y" | "y" | "on" => Some(Self::Shared),
+            "0" | "N" | "n" | "off" => Some(Self::Exclusive),
+            _ => None,
+        }
+    }
+
+    /// The number that the kernel has for it.
+    #[must_use]
+    pub const fn number(self) -> u8 {
+        match self {
+            Self::Exclusive => 0,
+            Self::Shared => 1,
+        }
+    }
+}
+
+impl fmt::Display for NetnsMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.typed())
+    }
+}
