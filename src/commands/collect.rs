@@ -281,7 +281,7 @@ impl Collecting<'_> {
         for at in 0_u64.. {
             line.clear();
             if let Err(e) = (&mut reader).take(LINE).read_until(b'\n', &mut line) {
-                self.problems.push(format!("{what}: it is cut off: {}", answer(&e)));
+                self.problems.push(format!("{what}: cut off: {}", answer(&e)));
                 break;
             }
             let Some((last, text)) = line.split_last() else { break };

@@ -210,7 +210,7 @@ impl FleetReport {
             text.push_str(&format!("{finding}\n"));
         }
         if let Some(more) = self.count.checked_sub(self.findings.len()).filter(|n| *n > 0) {
-            text.push_str(&format!("and {more} more of such\n"));
+            text.push_str(&format!("and {more} more like these\n"));
         }
         for problem in &self.problems {
             text.push_str(&format!("cannot read {problem}\n"));

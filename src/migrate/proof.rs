@@ -40,7 +40,7 @@ pub fn judge(root: &Root, before: &Graph, after: &Graph) -> Vec<Finding> {
         let units = cycle.units.join(", then ");
         if !known.contains(&sorted(cycle)) {
             findings.push(error(format!(
-                "the units would be ordered in a circle, of which systemd drops one: {units}"
+                "the units would form an ordering cycle, and systemd would drop the start of one of them: {units}"
             )));
         }
     }

@@ -204,7 +204,9 @@ fn open_vfio(root: &Root) -> OpenVfio {
             open.files.push((target, pid, name));
         } else if !groups.contains(&pid) {
             // A device that outlives its group's file: of which VF is not told.
-            open.unknown = Some(format!("process {pid} has a VFIO device open, its group not"));
+            open.unknown = Some(format!(
+                "process {pid} has a VFIO device open, but not the group of the device"
+            ));
         }
     }
     open

@@ -64,7 +64,7 @@ fn the_boot_without_openibd_is_explained() {
             2. at Mar 18 10:29:53 the network service asked for ib0, which did not exist
             3. ib_ipoib was loaded by something else, and made ib0 at Mar 18 10:31:13
             4. mlnx_interface_mgr takes the system to be booting and leaves the interface to the network service
-            5. nobody tried again: ib0 stayed down until Mar 22 16:56:38
+            5. no unit tried again: ib0 stayed down until Mar 22 16:56:38
           Evidence:
             openibd-disabled.log:13: [Mar 18 10:29:53] Bringing up interface ib0:  ERROR     : [/etc/sysconfig/network-scripts/ifup-eth] Device ib0 does not seem to be present, delaying initialization.
             openibd-disabled.log:15: [Mar 18 10:31:13] mlx5_core 0000:4b:00.0: MLX5E: StrdRq(0) RqSz(1024) StrdSz(256) RxCqeCmprss(0)

@@ -39,15 +39,15 @@ fn finding(host: &Host, cycle: &Cycle) -> Finding {
         "ordering-cycle",
         severity,
         Confidence::High,
-        format!("Units of the boot are ordered in a circle, so {dropped}."),
+        format!("Units of the boot form an ordering cycle, so {dropped}."),
     ).about_if(cycle.units.first())
     .chain([
         format!("Each has to come before the next: {way}."),
-        "systemd breaks each circle when it builds the boot's transaction: it drops the start job of one unit that the boot does not require.".to_owned(),
+        "systemd breaks each cycle when it builds the boot's transaction: it drops the start job of one unit that the boot does not require.".to_owned(),
         format!("Which one is not fixed. It can be any of: {}.", cycle.candidates.join(", ")),
     ])
     .quoting([shown(host, format!("order: {way}"))])
-    .look([format!("systemctl cat {} | grep -E '^(#|After|Before)'", cycle.units.join(" ")), "systemd-analyze verify default.target".to_owned()]).permanent(["remove one After= or Before= of that circle, one that a drop-in in /etc adds rather than one of the distribution, then: systemctl daemon-reload"])
+    .look([format!("systemctl cat {} | grep -E '^(#|After|Before)'", cycle.units.join(" ")), "systemd-analyze verify default.target".to_owned()]).permanent(["remove one After= or Before= of that cycle, one that a drop-in in /etc adds rather than one of the distribution, then: systemctl daemon-reload"])
 }
 
 fn of_the_network(graph: &Graph, unit: &str) -> bool {

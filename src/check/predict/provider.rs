@@ -24,7 +24,7 @@ pub(super) fn judge(host: &Host) -> Vec<Finding> {
         severity,
         if harm.is_some() { Confidence::High } else { Confidence::Medium },
         format!(
-            "{unit} is {state}, so nobody brings the InfiniBand ports up before the network starts."
+            "{unit} is {state}, so no unit brings the InfiniBand ports up before the network starts."
         ),
     )
     .about(&unit)

@@ -2,7 +2,7 @@ use super::{Boot, Confidence, Event, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
     code: "harmless-warning",
-    meaning: "words that alarm and mean nothing",
+    meaning: "harmless messages that look like errors",
     page: "\
 A line that reads like a failure and is none: an upper layer that finds nothing to
 do, a feature that the card has not, a taint, a state that is passed through while

@@ -99,7 +99,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             format!("at {} the network service asked for {netdev}, which did not exist", late.asked.when.stamp),
             format!("ib_ipoib was loaded by something else, and made {netdev} at {}", late.made.when.stamp),
             "mlnx_interface_mgr takes the system to be booting and leaves the interface to the network service".to_owned(),
-            format!("nobody tried again: {netdev} stayed down{until}"),
+            format!("no unit tried again: {netdev} stayed down{until}"),
         ])
         .quoting(quotes)
         .steps(advice()),

@@ -91,9 +91,9 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             format!("systemd left {job} out")
         });
     vec![
-        Finding::new(RULE.code, severity, Confidence::High, format!("Units are ordered in a circle; {what}.")).about_if(deleted.first().map(|job| job.split('/').next().unwrap_or(job)))
+        Finding::new(RULE.code, severity, Confidence::High, format!("The units form an ordering cycle; {what}.")).about_if(deleted.first().map(|job| job.split('/').next().unwrap_or(job)))
             .quoting(seen::quotes(boot, lines))
-            .look(["systemd-analyze verify UNIT names the circle"]).permanent(["in the unit that closes it: DefaultDependencies=no, or a drop-in that takes the ordering out"]),
+            .look(["systemd-analyze verify UNIT names the cycle"]).permanent(["in the unit that closes it: DefaultDependencies=no, or a drop-in that takes the ordering out"]),
     ]
 }
 

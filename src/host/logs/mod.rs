@@ -303,7 +303,7 @@ impl<'a> Feed<'a> {
             let path = member.path;
             let name_there = printable(&format!("{name}:{path}"));
             if let Some(bytes) = member.passed_over {
-                self.problem(format!("{name_there}: a header of {bytes} bytes is passed over"));
+                self.problem(format!("{name_there}: skipped a header of {bytes} bytes"));
             }
             if !member.is_file || !is_log(&path) || !self.count(name) {
                 continue;
