@@ -96,6 +96,7 @@ fn a_host_without_files_is_good() {
             port = []  # default
             interface = []  # default
             pf = []  # default
+            rxe = []  # default
             guest = []  # default
 
             [boot]
@@ -157,6 +158,7 @@ fn files_are_merged_as_systemd_does() {
         &expect![[r#"
             interface = []  # default
             pf = []  # default
+            rxe = []  # default
             guest = []  # default
 
             [boot]
@@ -317,6 +319,12 @@ fn files_are_merged_as_systemd_does() {
                 },
                 {
                   "key": "pf",
+                  "value": [],
+                  "file": null,
+                  "line": null
+                },
+                {
+                  "key": "rxe",
                   "value": [],
                   "file": null,
                   "line": null

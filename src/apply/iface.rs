@@ -15,7 +15,7 @@ use crate::observe::iface::{NotSeen, Seen, look};
 use crate::observe::ipoib::{self, Interface, Sort, outcome_file};
 use crate::observe::{Look, interface_manager};
 use crate::plan::settings::overwritten;
-use crate::plan::{IfacePlan, concerns_others, iface_plan, rename, wanted};
+use crate::plan::{IfacePlan, concerns_others, has_child, iface_plan, rename, wanted};
 use crate::report::events as kinds;
 use crate::report::iface::{
     BringUp, IfaceReport, IfaceStep, IfaceStepReport, WantedInterface, aside_name,
@@ -242,7 +242,7 @@ fn give_name(
         }
     };
     let IfaceStep::Rename { to, .. } = step.clone() else { return None };
-    do_step(step, seen, report)?;
+    do_step(config, root, step, seen, report)?;
     match look_for_plan(config, root, &to) {
         Err(e) => report.failures.push(e.to_string()),
         Ok(now) => {
@@ -254,9 +254,18 @@ fn give_name(
 }
 
 /// Take one step, tell it and note it; none if it failed.
-fn do_step(step: IfaceStep, seen: &Seen, report: &mut IfaceReport) -> Option<()> {
+fn do_step(
+    config: &Config,
+    root: &Root,
+    step: IfaceStep,
+    seen: &Seen,
+    report: &mut IfaceReport,
+) -> Option<()> {
     let began = clock::monotonic_usec();
-    let done = take(&step, seen.interface.ifindex);
+    let done = match take(&step, seen.interface.ifindex) {
+        Err(_) if has_come(config, root, &step, seen) => Ok(()),
+        done => done,
+    };
     let failure = done.as_ref().err().map(|e| explain(&step, &seen.interface, e));
     let took_usec = clock::monotonic_usec().saturating_sub(began);
     tell_step(&step, &seen.interface, took_usec, failure.as_deref());
@@ -265,6 +274,14 @@ fn do_step(step: IfaceStep, seen: &Seen, report: &mut IfaceReport) -> Option<()>
     }
     report.steps.push(IfaceStepReport { step, took_usec, failure });
     done.ok()
+}
+
+/// The step is to create a P_Key child, and it is there by now: the network stack creates
+/// those of its own configuration at the same time.
+fn has_come(config: &Config, root: &Root, step: &IfaceStep, seen: &Seen) -> bool {
+    let IfaceStep::AddChild { pkey, .. } = step else { return false };
+    look_for_plan(config, root, &seen.interface.name)
+        .is_ok_and(|now| has_child(&now.interface, &now.all, *pkey))
 }
 
 /// Make the settings, and read back what they came to.
@@ -282,7 +299,7 @@ fn settings(
     report.failures.extend_from_slice(&plan.refused);
     for step in plan.steps {
         let asked = if let IfaceStep::SetMtu { mtu } = &step { Some(*mtu) } else { None };
-        if do_step(step, seen, report).is_some() {
+        if do_step(config, root, step, seen, report).is_some() {
             report.mtu_asked = asked.or(report.mtu_asked);
         }
     }

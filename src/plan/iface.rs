@@ -113,6 +113,13 @@ pub fn rename(
     }
 }
 
+/// Whether `all` has a child of `interface` with this P_Key. By P_Key, not by name: old and
+/// new kernels call the child of 0x000a differently, and so do their users.
+#[must_use]
+pub fn has_child(interface: &Interface, all: &[Interface], pkey: PKey) -> bool {
+    all.iter().any(|child| child.parent == Some(interface.ifindex) && child.pkey == Some(pkey))
+}
+
 /// The steps that make `interface` as `wanted`: none for what is so already.
 ///
 /// `all` are all IPoIB interfaces, `names` the names that are taken;
@@ -168,10 +175,7 @@ pub fn iface_plan(
     }
     let mut taken: Vec<String> = names.to_vec();
     for WantedChild { pkey, name: given } in &wanted.partitions {
-        // By P_Key, not by name: old and new kernels call the child of 0x000a
-        // differently, and so do their users.
-        let is_it = |c: &&Interface| c.parent == Some(interface.ifindex) && c.pkey == Some(*pkey);
-        if interface.pkey == Some(*pkey) || all.iter().any(|c| is_it(&c)) {
+        if interface.pkey == Some(*pkey) || has_child(interface, all, *pkey) {
             continue;
         }
         match given.clone().or_else(|| child_name(name, *pkey)) {

@@ -17,5 +17,5 @@ pub mod show;
 pub mod vf;
 
 pub use boot::{Done, boot_steps, needed_modules, waits_for_udev};
-pub use iface::{IfacePlan, concerns_others, iface_plan, rename, wanted};
+pub use iface::{IfacePlan, concerns_others, has_child, iface_plan, rename, wanted};
 pub use vf::VfPlan;
