@@ -19,7 +19,7 @@ fn step(report: &Value) -> Option<Value> {
 fn the_mode_is_set_as_the_node_boots() {
     assert_eq!(scene("booted"), "exclusive");
     assert_eq!(scene("booted status"), "0", "{}", boot("netns").file("booted.status"));
-    let report = boot("netns").boot_json();
+    let report = boot("netns").json("booted.boot.json");
     assert_eq!(report["verdict"], "ready", "{report:#}");
     let step = step(&report).expect("a step");
     assert_eq!((&step["mode"], &step["reason"]), (&"exclusive".into(), &Value::Null), "{step:#}");

@@ -10,6 +10,7 @@ told() { # NAME: what a restarted boot and status say
 	echo "$1: $(mode)"
 }
 echo "booted: $(mode)"
+cp /run/ibprov/boot.json "$OUT/booted.boot.json"
 ibprov status >"$OUT/booted.status" 2>&1
 echo "booted status: $?"
 
