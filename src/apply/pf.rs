@@ -27,7 +27,7 @@ use super::locks;
 use crate::host::{Root, clock, persistent_names};
 use crate::ladder::vf::{awaits_grant, awaits_names, may_come};
 use crate::ladder::{WantedPf, WantedVf};
-use crate::names::{PciAddress, VfIndex, VfNames, is_vfio};
+use crate::names::{PciAddress, VfIndex, VfNames, VfOwner, is_vfio};
 use crate::observe::pf::{self, dir};
 use crate::observe::{Backend, Look, ObservedPf, ObservedVf, Own};
 use crate::plan::VfPlan;
@@ -518,7 +518,8 @@ impl Run<'_> {
     }
 
     /// One that this run has not bound, with an RDMA device and no netdev, has its
-    /// netdev in another network namespace: it does not come.
+    /// netdev in another network namespace: it does not come. One of the CNI's may have its
+    /// RDMA device there, too.
     fn is_awaited(&self, want: &WantedVf, seen: &ObservedVf, pf: &ObservedPf) -> bool {
         self.comes(want, seen, pf) || self.awaits_names(want, seen)
     }
@@ -533,7 +534,9 @@ impl Run<'_> {
     /// Its devices may still come.
     fn comes(&self, want: &WantedVf, seen: &ObservedVf, pf: &ObservedPf) -> bool {
         let fresh = self.attempts.have_bound(want.index);
-        may_come(want, seen, pf) && (seen.own.is_none() || fresh || awaits_grant(want, seen))
+        // A pod may have both devices of one that is the CNI's.
+        let is_open = seen.own.is_none() && want.owner != VfOwner::Cni;
+        may_come(want, seen, pf) && (is_open || fresh || awaits_grant(want, seen))
     }
 
     fn finish(mut self, mut observed: ObservedPf, plan: VfPlan) -> anyhow::Result<PfReport> {

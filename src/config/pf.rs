@@ -12,7 +12,7 @@ use super::value::FromValue;
 use crate::names::template::FieldName;
 use crate::names::{
     BindOrder, Guid, GuidRange, HostNumber, IfName, NameRule, PciAddress, PfNames, Policy,
-    RdmaName, Template, VfDriver, VfIndex, VfNamePattern, VfRange, is_given_by_kernel,
+    RdmaName, Template, VfDriver, VfIndex, VfNamePattern, VfOwner, VfRange, is_given_by_kernel,
 };
 
 /// One `[[pf]]` of the configuration.
@@ -96,6 +96,8 @@ pub struct VfException {
     pub link_state: Option<Policy>,
     /// Who drives them.
     pub driver: Option<VfDriver>,
+    /// Whose they are.
+    pub owner: VfOwner,
 }
 
 /// What is offered where a `[[pf]]` says nothing of GUIDs: locally
@@ -542,6 +544,7 @@ fn exceptions(row: &Row, problems: &mut Problems) -> Option<Vec<VfException>> {
             port_guid: guid(vf::PORT_GUID).map(|(guid, _)| guid),
             link_state: row.field(vf::LINK_STATE).map(|(state, _)| state),
             driver: row.field(vf::DRIVER).map(|(driver, _)| driver),
+            owner: row.field(vf::OWNER).map_or_else(VfOwner::default, |(owner, _)| owner),
         };
         list.push((exception, row));
     }

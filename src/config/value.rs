@@ -5,7 +5,7 @@ use crate::names::{
     BindOrder, Connection, DomainName, Gbps, GuestVf, Guid, GuidRange, IfName, IfPattern,
     LinkLayer, LinkSpeed, LinkWidth, Mode, ModuleName, NameRule, NetnsMode, OnFailure, PKey,
     PciAddress, PcieSpeed, PcieWidth, Policy, PortChoice, PortSelector, PortType, RdmaName, Ready,
-    Rung, Template, UnitName, VfDriver, VfNamePattern, VfRange, Words,
+    Rung, Template, UnitName, VfDriver, VfNamePattern, VfOwner, VfRange, Words,
 };
 
 /// One value of a configuration file, already of its type.
@@ -38,6 +38,7 @@ pub(crate) enum Value {
     Vfs(VfRange),
     VfNamePattern(VfNamePattern),
     BindOrder(BindOrder),
+    VfOwner(VfOwner),
     PortChoice(PortChoice),
     Port(PortSelector),
     LinkLayer(LinkLayer),
@@ -82,6 +83,7 @@ impl Value {
             Self::Vfs(range) => range.to_string().into(),
             Self::VfNamePattern(pattern) => pattern.to_string().into(),
             Self::BindOrder(order) => order.typed().into(),
+            Self::VfOwner(owner) => owner.typed().into(),
             Self::PortChoice(choice) => choice.typed().into(),
             Self::Port(port) => port.to_string().into(),
             Self::LinkLayer(layer) => layer.typed().into(),
@@ -139,6 +141,7 @@ from_value! {
     Vfs => VfRange,
     VfNamePattern => VfNamePattern,
     BindOrder => BindOrder,
+    VfOwner => VfOwner,
     PortChoice => PortChoice,
     Port => PortSelector,
     LinkLayer => LinkLayer,

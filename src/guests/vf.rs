@@ -3,7 +3,7 @@
 use crate::ladder::WantedVf;
 use crate::ladder::vf::{guids_are_untold, has_node_guids, vf_progress};
 use crate::names::{
-    Guid, LinkLayer, PciAddress, Policy, VfDriver, VfName, VfNames, VfRung, is_vfio,
+    Guid, LinkLayer, PciAddress, Policy, VfDriver, VfName, VfNames, VfOwner, VfRung, is_vfio,
 };
 use crate::observe::ObservedPf;
 use crate::report::guests::VfState;
@@ -73,7 +73,8 @@ pub fn judge(name: VfName, planned: Option<&WantedVf>, pf: &ObservedPf) -> VfSta
     let policy = seen.admin.policy.unwrap_or(Policy::Follow);
     let policy_named = false;
     let (index, names) = (name.index, VfNames::default());
-    climbed(&WantedVf { index, node_guid, port_guid, policy, policy_named, driver, names })
+    let owner = VfOwner::Plan;
+    climbed(&WantedVf { index, node_guid, port_guid, policy, policy_named, driver, owner, names })
 }
 
 #[cfg(test)]
@@ -205,6 +206,7 @@ mod tests {
             policy: Policy::Follow,
             policy_named: false,
             driver: VfDriver::Host,
+            owner: VfOwner::Plan,
             names: VfNames::default(),
         };
         assert!(!judge(name(), Some(&planned), &pf()).is_right());

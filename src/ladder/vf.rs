@@ -1,7 +1,7 @@
 //! How far a VF has climbed, and what it lacks.
 
 use crate::ladder::WantedVf;
-use crate::names::{Guid, VFIO, VfDriver, VfRung, is_vfio};
+use crate::names::{Guid, VFIO, VfDriver, VfOwner, VfRung, is_vfio};
 use crate::observe::{Backend, ObservedPf, ObservedVf, Own};
 use crate::report::VfLack;
 use crate::report::pf::{GuidAtPf, OtherDriver, OtherGuid, VfGuid};
@@ -38,11 +38,14 @@ pub fn vf_progress(vf: &WantedVf, seen: Option<&ObservedVf>, pf: &ObservedPf) ->
         let lack = VfLack::GuidsAtPf(other_guids_at_pf(vf, seen, pf));
         return at(Some(VfRung::Created), Some(lack));
     }
-    if let Some(in_force) = seen.admin.granted.filter(|g| *g != vf.port_guid) {
+    let granted = seen.admin.granted.filter(|_| !is_left_to_cni(vf, seen));
+    if let Some(in_force) = granted.filter(|g| *g != vf.port_guid) {
         let lack = VfLack::NotGranted { planned: vf.port_guid, in_force };
         return at(Some(VfRung::Created), Some(lack));
     }
+    let is_left = is_left_to_cni(vf, seen);
     let other_policy = match seen.admin.policy {
+        _ if vf.owner == VfOwner::Cni => None,
         Some(policy) if has_node_guids(&pf.backend) && policy != vf.policy => {
             Some(VfLack::Policy { is: policy, planned: vf.policy })
         }
@@ -70,18 +73,38 @@ pub fn vf_progress(vf: &WantedVf, seen: Option<&ObservedVf>, pf: &ObservedPf) ->
         if seen.half_bound {
             return at(Some(VfRung::Bound), Some(VfLack::HalfBound { driver }));
         }
+        if is_left {
+            return at(Some(VfRung::Bound), None);
+        }
         return at(Some(VfRung::Bound), Some(VfLack::NoRdmaDevice { driver }));
     };
     let other = shows_other(vf, seen, &pf.backend).map(VfLack::Shows);
     if pf.ipoib && own.netdev.is_none() {
+        if is_left {
+            return at(Some(VfRung::Rdma), None);
+        }
         return at(Some(VfRung::Rdma), Some(other.unwrap_or(VfLack::NoNetdev)));
     }
     match other.or_else(|| unread(own, &pf.backend).map(VfLack::Unread)) {
         Some(lack) => {
             at(Some(if own.netdev.is_some() { VfRung::Netdev } else { VfRung::Rdma }), Some(lack))
         }
-        None => at(Some(VfRung::Verified), other_policy.or_else(|| other_name(vf, own))),
+        None => {
+            let other_name = || other_name(vf, own).filter(|_| !is_left);
+            at(Some(VfRung::Verified), other_policy.or_else(other_name))
+        }
     }
+}
+
+/// A CNI plugin has given it other GUIDs than those of the plan, or parks it with all bits
+/// set (ib-sriov-cni): its GUIDs, its link policy and where its devices are is not for the
+/// plan to say. One without a port GUID has not been given any yet.
+#[must_use]
+pub fn is_left_to_cni(vf: &WantedVf, seen: &ObservedVf) -> bool {
+    let shown = || seen.own.as_ref().and_then(|own| own.port_guid);
+    let port = seen.admin.port_guid.or_else(shown);
+    let is_given = port.is_some_and(|guid| !guid.is_zero() && guid != vf.port_guid);
+    vf.owner == VfOwner::Cni && is_given
 }
 
 /// The first of its names that is not as wanted.
@@ -102,7 +125,8 @@ fn other_name(vf: &WantedVf, own: &Own) -> Option<VfLack> {
 /// It has its devices, under names that are not those it shall have.
 #[must_use]
 pub fn awaits_names(vf: &WantedVf, seen: &ObservedVf) -> bool {
-    seen.own.as_ref().is_some_and(|own| other_name(vf, own).is_some())
+    let is_ours = !is_left_to_cni(vf, seen);
+    is_ours && seen.own.as_ref().is_some_and(|own| other_name(vf, own).is_some())
 }
 
 /// The first GUID that cannot be read: it proves nothing.
@@ -135,6 +159,9 @@ fn other_guids_at_pf(vf: &WantedVf, seen: &ObservedVf, pf: &ObservedPf) -> Vec<G
 #[must_use]
 pub fn may_come(vf: &WantedVf, seen: &ObservedVf, pf: &ObservedPf) -> bool {
     let on_host = seen.driver.is_some() && seen.driver == pf.driver;
+    if is_left_to_cni(vf, seen) {
+        return false;
+    }
     let lacks_device = seen.own.as_ref().is_none_or(|o| pf.ipoib && o.netdev.is_none());
     let lacks_grant = awaits_grant(vf, seen);
     let comes = on_host && lacks_device && !seen.half_bound;
@@ -188,7 +215,7 @@ pub fn shows_its_guids(vf: &WantedVf, seen: &ObservedVf, backend: &Backend) -> b
 /// kernel tells.
 #[must_use]
 pub fn guids_are_set(vf: &WantedVf, seen: &ObservedVf, backend: &Backend) -> bool {
-    if guids_are_untold(seen, backend) {
+    if guids_are_untold(seen, backend) || is_left_to_cni(vf, seen) {
         return true;
     }
     let node = !has_node_guids(backend) || seen.admin.node_guid == Some(vf.node_guid);
@@ -205,7 +232,7 @@ pub const fn has_node_guids(backend: &Backend) -> bool {
 /// it was set.
 #[must_use]
 pub fn shows_other(vf: &WantedVf, seen: &ObservedVf, backend: &Backend) -> Option<OtherGuid> {
-    let own = seen.own.as_ref()?;
+    let own = seen.own.as_ref().filter(|_| !is_left_to_cni(vf, seen))?;
     let other = |which, is: Option<Guid>, planned| {
         is.filter(|is| *is != planned).map(|is| OtherGuid { which, is, planned })
     };

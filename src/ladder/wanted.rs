@@ -6,7 +6,7 @@
 
 use serde::Serialize;
 
-use crate::names::{Binding, Guid, PciAddress, Policy, VfDriver, VfIndex, VfNames};
+use crate::names::{Binding, Guid, PciAddress, Policy, VfDriver, VfIndex, VfNames, VfOwner};
 
 /// What one PF's VFs shall be. VF `i` is `vfs[i]`; their number is wanted too.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -35,6 +35,8 @@ pub struct WantedVf {
     pub policy_named: bool,
     /// Who drives it.
     pub driver: VfDriver,
+    /// Whose it is once it has GUIDs.
+    pub owner: VfOwner,
     /// What it is called on this host.
     pub names: VfNames,
 }

@@ -40,6 +40,7 @@ mod text;
 mod vf;
 mod vf_device;
 mod vf_naming;
+mod vf_owner;
 mod vf_range;
 mod words;
 
@@ -83,6 +84,7 @@ pub use vf_naming::{
     BindOrder, BindReason, Binding, PfNames, VfNamePattern, VfNamePatternError, VfNames,
     is_given_by_kernel,
 };
+pub use vf_owner::VfOwner;
 pub use vf_range::{VfRange, VfRangeError};
 pub use words::{WordError, Words};
 

@@ -52,6 +52,7 @@ pub fn diff(
             port_guid: vf.port_guid,
             policy: vf.policy,
             driver: vf.driver,
+            owner: vf.owner,
             guids_from: guids_from(index),
             netdev_name: vf.names.netdev.clone(),
             rdma_name: vf.names.rdma.clone(),
@@ -112,7 +113,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::names::{Administered, Binding, Guid, LinkLayer, Policy, VfDriver, VfNames};
+    use crate::names::{
+        Administered, Binding, Guid, LinkLayer, Policy, VfDriver, VfNames, VfOwner,
+    };
     use crate::observe::{Backend, Own, Undo};
     use crate::plan::vf::{Uses, vf_steps};
     use crate::report::Use;
@@ -125,6 +128,7 @@ mod tests {
             policy: Policy::Follow,
             policy_named: false,
             driver: *driver,
+            owner: VfOwner::Plan,
             names: VfNames::default(),
         };
         let count = u16::try_from(drivers.len()).expect("few");

@@ -166,6 +166,7 @@ fn wanted_vfs(config: &Pf, guids: &[[Option<Guid>; 2]], names: &[VfNames]) -> Ve
             policy: exception.and_then(|e| e.link_state).unwrap_or(config.link_state),
             policy_named: exception.is_some_and(|e| e.link_state.is_some()),
             driver: exception.and_then(|e| e.driver).unwrap_or(config.driver),
+            owner: exception.map(|e| e.owner).unwrap_or_default(),
             names: names.clone(),
         })
     });

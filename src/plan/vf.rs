@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::ladder::vf::{
-    awaits_grant, guids_are_set, guids_are_untold, has_driver, has_node_guids, may_come,
-    shows_other, wanted_driver,
+    awaits_grant, guids_are_set, guids_are_untold, has_driver, has_node_guids, is_left_to_cni,
+    may_come, shows_other, wanted_driver,
 };
 use crate::ladder::{WantedPf, WantedVf};
-use crate::names::{BindOrder, Guid, LinkLayer, Policy, VfDriver, VfIndex, is_vfio};
+use crate::names::{BindOrder, Guid, LinkLayer, Policy, VfDriver, VfIndex, VfOwner, is_vfio};
 use crate::observe::{Backend, ObservedPf, ObservedVf};
 use crate::report::Use;
 use crate::report::pf::{Deferred, OtherDriver, PfProblem, Undone, VfStep};
@@ -152,7 +152,8 @@ fn one_vf(
     let guids_wrong = seen.is_none_or(|s| !guids_are_set(vf, s, &pf.backend));
     let on_host = bound.is_some() && bound == pf.driver;
     let stale = seen.filter(|_| on_host).and_then(|s| shows_other(vf, s, &pf.backend));
-    let moves = bound.is_some() && !has_driver(bound.as_deref(), target.as_deref());
+    let is_left = seen.is_some_and(|seen| is_left_to_cni(vf, seen));
+    let moves = !is_left && bound.is_some() && !has_driver(bound.as_deref(), target.as_deref());
     // Its driver has read, or is about to read, what is not to be.
     let half_bound = on_host && seen.is_some_and(|s| s.half_bound);
     let rebind = on_host && (guids_wrong || stale.is_some() || half_bound);
@@ -188,7 +189,7 @@ fn one_vf(
         true => (again || !on_host && uses.is_empty(), false),
         false => (again, true),
     };
-    let tells = |is: Option<Guid>, planned| again || other && is != Some(planned);
+    let tells = |is: Option<Guid>, planned| !is_left && (again || other && is != Some(planned));
     if has_node_guids(&pf.backend) && tells(admin.node_guid, vf.node_guid) {
         let (from, to) = (admin.node_guid, vf.node_guid);
         plan.steps.push(VfStep::NodeGuid { vf: index, from, to });
@@ -198,6 +199,9 @@ fn one_vf(
         plan.steps.push(VfStep::PortGuid { vf: index, from, to });
     }
     policy(plan, vf, seen, &pf.backend, uses);
+    if is_left {
+        return;
+    }
     // A driver that came before the subnet manager's answer would read the old one.
     if seen.is_some_and(|seen| awaits_grant(vf, seen)) {
         return;
@@ -254,7 +258,11 @@ fn policy(
     uses: &[Use],
 ) {
     let (index, from) = (vf.index, seen.and_then(|s| s.admin.policy));
-    if !has_node_guids(backend) || from == Some(vf.policy) {
+    // A CNI plugin may change it without changing GUIDs.
+    let has_guids =
+        seen.is_some_and(|seen| seen.admin.port_guid.is_some_and(|guid| !guid.is_zero()));
+    let is_left = vf.owner == VfOwner::Cni && has_guids;
+    if !has_node_guids(backend) || from == Some(vf.policy) || is_left {
         return;
     }
     if uses.is_empty() || !takes_link(vf, from) {

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Serialize, Serializer};
 
 use super::pf::{Deferred, OtherGuid};
-use crate::names::{Guid, IfName, Policy, RdmaName, VfDriver, VfIndex};
+use crate::names::{Guid, IfName, Policy, RdmaName, VfDriver, VfIndex, VfOwner};
 
 /// The plan of one VF.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -38,6 +38,8 @@ pub struct PlannedAs {
     pub policy: Policy,
     /// Who drives it.
     pub driver: VfDriver,
+    /// To whom its GUIDs and its link policy belong once they are set.
+    pub owner: VfOwner,
     /// What gives it its GUIDs: `template`, `list`, `range`, `offset`,
     /// `[[pf.vf]]`, or `pin`, which holds against all of them.
     pub guids_from: String,
@@ -281,11 +283,22 @@ impl PlannedVf {
 
 impl PlannedAs {
     fn text(&self) -> String {
-        let Self { node_guid, port_guid, policy, driver, guids_from, netdev_name, rdma_name } =
-            self;
+        let Self {
+            node_guid,
+            port_guid,
+            policy,
+            driver,
+            owner,
+            guids_from,
+            netdev_name,
+            rdma_name,
+        } = self;
         let mut text = format!(
             "node GUID {node_guid}  port GUID {port_guid} ({guids_from})  policy {policy}  driver {driver}"
         );
+        if *owner == VfOwner::Cni {
+            text.push_str("  from then on the CNI's");
+        }
         if let Some(name) = netdev_name {
             text.push_str(&format!("  netdev {name}"));
         }

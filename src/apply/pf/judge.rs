@@ -5,7 +5,7 @@ use nix::errno::Errno;
 use super::attempts::Attempts;
 use crate::ladder::vf::{shows_other, vf_progress};
 use crate::ladder::{Facts, WantedPf, WantedVf};
-use crate::names::{PciAddress, VfRung};
+use crate::names::{PciAddress, VfOwner, VfRung};
 use crate::observe::{ObservedPf, ObservedVf};
 use crate::plan::VfPlan;
 use crate::report::pf::{Deferred, NumberFailed, VfCause, VfLack, VfOutcome, VfStep, WhyLacking};
@@ -27,8 +27,12 @@ pub(super) fn vfs(
             // What does not exist waits for the number.
             Deferred::Count { .. } => seen.is_none(),
         });
-        let away = progress.reached == Some(VfRung::Rdma)
-            && seen.is_some_and(|s| is_away(want, s, observed, attempts));
+        let where_away: &[VfRung] = match want.owner {
+            VfOwner::Plan => &[VfRung::Rdma],
+            VfOwner::Cni => &[VfRung::Rdma, VfRung::Bound],
+        };
+        let away = progress.reached.is_some_and(|rung| where_away.contains(&rung))
+            && seen.is_some_and(|s| !s.half_bound && is_away(want, s, observed, attempts));
         let right = progress.lacks.is_none() || away;
         let cause = progress.lacks.map(|lack| {
             if away {
@@ -148,6 +152,7 @@ mod tests {
             policy: Policy::Follow,
             policy_named: false,
             driver: VfDriver::Host,
+            owner: VfOwner::Plan,
             names: VfNames::default(),
         };
         let pf = "0000:4b:00.0".parse().expect("address");
@@ -218,6 +223,24 @@ mod tests {
         let facts = Facts::default();
         let vfs = vfs(&wanted(), &observed, &VfPlan::default(), &attempts, &facts);
         vfs[0].cause.as_ref().map(ToString::to_string).unwrap_or_default()
+    }
+
+    /// With `netns = "exclusive"` a pod has the RDMA device too.
+    #[test]
+    fn a_vf_of_the_cni_may_have_both_devices_elsewhere() {
+        let mut observed = right();
+        observed.vfs[0].own = None;
+        let judged = |owner, attempts: &Attempts| {
+            let mut wanted = wanted();
+            wanted.vfs[0].owner = owner;
+            let facts = Facts::default();
+            vfs(&wanted, &observed, &VfPlan::default(), attempts, &facts)[0].right
+        };
+        let mut bound = Attempts::default();
+        bound.add(StepDone { step: bind("mlx5_core"), failure: None });
+        assert!(judged(VfOwner::Cni, &Attempts::default()));
+        assert!(!judged(VfOwner::Cni, &bound), "this run has bound it");
+        assert!(!judged(VfOwner::Plan, &Attempts::default()));
     }
 
     #[test]

@@ -97,7 +97,9 @@ fn numbers(vfs: &[&WantedVf]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::names::{Administered, Binding, Guid, LinkLayer, Policy, VfDriver, VfNames};
+    use crate::names::{
+        Administered, Binding, Guid, LinkLayer, Policy, VfDriver, VfNames, VfOwner,
+    };
     use crate::observe::{Backend, ObservedVf, Own, Undo};
 
     const NODE: Guid = Guid::new(1);
@@ -115,6 +117,7 @@ mod tests {
             policy: Policy::Follow,
             policy_named: false,
             driver: VfDriver::Host,
+            owner: VfOwner::Plan,
             names: VfNames::default(),
         };
         let pf = "0000:4b:00.0".parse().expect("address");

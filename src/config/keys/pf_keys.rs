@@ -3,7 +3,9 @@
 use super::kinds::{Key, Kind, Spelling, Word};
 use super::words::GUID;
 use crate::config::value::Value;
-use crate::names::{BindOrder, GuidRange, Policy, Template, VfDriver, VfNamePattern, Words};
+use crate::names::{
+    BindOrder, GuidRange, Policy, Template, VfDriver, VfNamePattern, VfOwner, Words,
+};
 
 const ANY_GUID: Word = Word { what: "a GUID", ..GUID };
 
@@ -42,6 +44,13 @@ const DRIVER: Word = Word {
         "default" => Err("\"default\" was renamed to \"host\"".to_owned()),
         _ => text.parse::<VfDriver>().map(Value::Driver).map_err(|e| e.to_string()),
     },
+};
+
+const OWNER: Word = Word {
+    what: "the owner of a VF",
+    example: "cni",
+    spelling: Spelling::OneOf(VfOwner::all_typed),
+    parse: |text| text.parse::<VfOwner>().map(Value::VfOwner).map_err(|e| e.to_string()),
 };
 
 const VF_NAME: Word = Word {
@@ -127,7 +136,7 @@ pub(crate) mod pf {
 /// The keys of one `[[pf.vf]]`.
 pub(crate) mod vf {
     use super::super::words::GUID;
-    use super::{ANY_GUID, DRIVER as DRIVEN, Key, Kind, LINK_STATE as STATE};
+    use super::{ANY_GUID, DRIVER as DRIVEN, Key, Kind, LINK_STATE as STATE, OWNER as OWNED};
 
     keys! { KEYS:
         INDEX = "index", Kind::Vfs, "",
@@ -140,5 +149,7 @@ pub(crate) mod vf {
             "The link state of these VFs.";
         DRIVER = "driver", Kind::Word(&DRIVEN), "",
             "The driver of these VFs.";
+        OWNER = "owner", Kind::Word(&OWNED), "\"plan\"",
+            "To whom their GUIDs and link state belong once they are set: plan, or cni.";
     }
 }

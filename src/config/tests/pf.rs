@@ -1,7 +1,7 @@
 //! `[host]` and `[[pf]]`.
 
 use super::*;
-use crate::names::{Policy, VfDriver, VfIndex};
+use crate::names::{Policy, VfDriver, VfIndex, VfOwner};
 
 const TEMPLATE: &str = "02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}";
 
@@ -10,7 +10,7 @@ fn a_pf_with_everything() {
     let config = good(&[&format!(
         "[host]\nnumber = 12\n[[pf]]\npci = \"0000:4b:00.0\"\nvfs = 16\nlink-state = \"up\"\n\
          driver = \"vfio-pci\"\nnumber = 7\nguid.template = \"{TEMPLATE}\"\n\
-         [[pf.vf]]\nindex = \"8-15\"\ndriver = \"none\"\n\
+         [[pf.vf]]\nindex = \"8-15\"\ndriver = \"none\"\nowner = \"cni\"\n\
          [[pf.vf]]\nindex = 3\nport-guid = \"0200:0000:0000:0301\"\nlink-state = \"down\"\n",
     )]);
     assert_eq!(config.host_number, HostNumber::Given(12));
@@ -24,6 +24,10 @@ fn a_pf_with_everything() {
     assert_eq!(pf.origin, "/etc/0.toml:3");
     assert_eq!(pf.exceptions.len(), 2);
     assert_eq!(pf.exceptions[0].vfs.last(), VfIndex::new(15).expect("index"));
+    assert_eq!(
+        pf.exceptions.iter().map(|e| e.owner).collect::<Vec<_>>(),
+        [VfOwner::Cni, VfOwner::Plan]
+    );
     assert_eq!(pf.exceptions[1].port_guid, Some(Guid::new(0x0200_0000_0000_0301)));
     assert_eq!(pf.exceptions[1].link_state, Some(Policy::Down));
 }
@@ -276,7 +280,7 @@ fn what_an_exception_gets_wrong() {
             8 | colour = 1
               | ^^^^^^
               |
-              = help: possible are index, node-guid, port-guid, link-state, driver
+              = help: possible are index, node-guid, port-guid, link-state, driver, owner
 
             the configuration is not valid: 3 errors"#]],
     );

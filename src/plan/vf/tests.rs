@@ -4,6 +4,7 @@ use super::*;
 use crate::ladder::vf::{guids_are_set, has_driver, shows_other, wanted_driver};
 use crate::names::{
     Administered, BindReason, Binding, Guid, PciAddress, Policy, VFIO, VfDriver, VfIndex, VfNames,
+    VfOwner,
 };
 use crate::observe::{Own, Undo};
 use crate::plan::diff::diff;
@@ -242,6 +243,7 @@ fn wanted() -> impl Strategy<Value = WantedPf> {
                 policy,
                 policy_named,
                 driver,
+                owner: VfOwner::Plan,
                 names: VfNames::default(),
             })
             .collect(),
@@ -325,6 +327,7 @@ fn plan_of(n: usize, driver: VfDriver) -> WantedPf {
         policy: Policy::Follow,
         policy_named: false,
         driver,
+        owner: VfOwner::Plan,
         names: VfNames::default(),
     };
     WantedPf { pf: pf(), vfs: (0..n).map(vf).collect(), binding: Binding::default() }
@@ -348,6 +351,47 @@ fn fresh() -> Kernel {
 
 fn texts(plan: &VfPlan) -> Vec<String> {
     plan.steps.iter().map(ToString::to_string).collect()
+}
+
+/// From its first GUIDs on, whatever the CNI plugin makes of it is no drift.
+#[test]
+fn a_vf_of_the_cni_gets_its_first_guids_and_no_others() {
+    let mut wanted = plan_of(1, VfDriver::Host);
+    let ours = vf_steps(&wanted, &fresh().observe(), &Uses::new());
+    wanted.vfs[0].owner = VfOwner::Cni;
+    let mut kernel = fresh();
+    assert_eq!(vf_steps(&wanted, &kernel.observe(), &Uses::new()), ours);
+    kernel.run(&wanted, usize::MAX);
+    assert_eq!(kernel.admin[0].port_guid, Some(wanted.vfs[0].port_guid));
+
+    let mut of_plan = wanted.clone();
+    of_plan.vfs[0].owner = VfOwner::Plan;
+    let steps = |wanted: &WantedPf, kernel: &Kernel| {
+        texts(&vf_steps(wanted, &kernel.observe(), &Uses::new()))
+    };
+    assert_eq!(steps(&wanted, &kernel), [""; 0]);
+    let planned = kernel.clone();
+    kernel.admin[0].policy = Some(Policy::Up);
+    assert_eq!(steps(&wanted, &kernel), [""; 0], "the link state of a pod");
+    for guid in [0x0200_0000_0000_0999, u64::MAX] {
+        let given = Administered {
+            node_guid: Some(Guid::new(guid)),
+            port_guid: Some(Guid::new(guid)),
+            ..kernel.admin[0]
+        };
+        (kernel.admin[0], kernel.vfs[0].read) = (given, given);
+        assert_eq!(steps(&wanted, &kernel), [""; 0], "{guid:x}");
+        assert_ne!(steps(&of_plan, &kernel), [""; 0]);
+        kernel.vfs[0].driver = None;
+        assert_eq!(steps(&wanted, &kernel), [""; 0], "{guid:x}, while the CNI binds it again");
+        kernel.vfs[0].driver = Some(HOST.to_owned());
+    }
+
+    // Made anew it has no GUIDs.
+    let mut kernel = planned;
+    kernel.admin[0] = fresh().admin[0];
+    assert_eq!(steps(&wanted, &kernel), steps(&of_plan, &kernel));
+    assert_ne!(steps(&wanted, &kernel), [""; 0]);
 }
 
 #[test]

@@ -264,6 +264,7 @@ fn json_has_everything() {
                     "port_guid": "0200:000c:0001:0000",
                     "link_policy": "follow",
                     "driver": "host",
+                    "owner": "plan",
                     "guids_from": "template",
                     "netdev_name": null,
                     "rdma_name": null
@@ -279,6 +280,7 @@ fn json_has_everything() {
                     "port_guid": "0200:000c:0001:0001",
                     "link_policy": "follow",
                     "driver": "host",
+                    "owner": "plan",
                     "guids_from": "template",
                     "netdev_name": null,
                     "rdma_name": null
