@@ -153,7 +153,8 @@ fn one_vf(
     let on_host = bound.is_some() && bound == pf.driver;
     let stale = seen.filter(|_| on_host).and_then(|s| shows_other(vf, s, &pf.backend));
     let is_left = seen.is_some_and(|seen| is_left_to_cni(vf, seen));
-    let moves = !is_left && bound.is_some() && !has_driver(bound.as_deref(), target.as_deref());
+    let is_given = seen.is_some_and(|seen| is_given_to_cni(vf, seen));
+    let moves = !is_given && bound.is_some() && !has_driver(bound.as_deref(), target.as_deref());
     // Its driver has read, or is about to read, what is not to be.
     let half_bound = on_host && seen.is_some_and(|s| s.half_bound);
     let rebind = on_host && (guids_wrong || stale.is_some() || half_bound);
@@ -249,6 +250,12 @@ pub fn due(steps: &[VfStep], is_awaited: impl Fn(VfIndex) -> bool) -> Vec<VfStep
     steps.iter().filter(|step| step.stage() == stage).filter(is_due).cloned().collect()
 }
 
+/// It belongs to a CNI plugin and has its first GUIDs: the plugin may change its link state or
+/// its driver without changing GUIDs.
+fn is_given_to_cni(vf: &WantedVf, seen: &ObservedVf) -> bool {
+    vf.owner == VfOwner::Cni && seen.admin.port_guid.is_some_and(|guid| !guid.is_zero())
+}
+
 /// Acts at once. On a VF in use it is set too, unless that may take its link away.
 fn policy(
     plan: &mut VfPlan,
@@ -258,11 +265,8 @@ fn policy(
     uses: &[Use],
 ) {
     let (index, from) = (vf.index, seen.and_then(|s| s.admin.policy));
-    // A CNI plugin may change it without changing GUIDs.
-    let has_guids =
-        seen.is_some_and(|seen| seen.admin.port_guid.is_some_and(|guid| !guid.is_zero()));
-    let is_left = vf.owner == VfOwner::Cni && has_guids;
-    if !has_node_guids(backend) || from == Some(vf.policy) || is_left {
+    let is_given = seen.is_some_and(|seen| is_given_to_cni(vf, seen));
+    if !has_node_guids(backend) || from == Some(vf.policy) || is_given {
         return;
     }
     if uses.is_empty() || !takes_link(vf, from) {

@@ -1,6 +1,6 @@
 //! What the drivers of the RDMA stack and the programs on it write when something is
 //! wrong, by families: what one source file writes, and what stands for one thing. Each has
-//! the words of its messages, the file in which they were read, and what they stand for.
+//! the words of its messages, the file that prints them, and what they stand for.
 
 use super::super::evidence::Event;
 use crate::report::finding::Code;
@@ -596,7 +596,7 @@ pub(super) const FAMILIES: &[Family] = &[
     ),
     family(
         &[&["Start request repeated too quickly"]],
-        "systemd: src/core/service.c",
+        "systemd: src/core/unit.c",
         Sign(&[
             "openibd-failed",
             "rdma-service-failed",

@@ -373,6 +373,10 @@ fn a_vf_of_the_cni_gets_its_first_guids_and_no_others() {
     let planned = kernel.clone();
     kernel.admin[0].policy = Some(Policy::Up);
     assert_eq!(steps(&wanted, &kernel), [""; 0], "the link state of a pod");
+    kernel.vfs[0].driver = Some(VFIO.to_owned());
+    assert_eq!(steps(&wanted, &kernel), [""; 0], "the driver of a virtual machine in a pod");
+    assert_ne!(steps(&of_plan, &kernel), [""; 0]);
+    kernel.vfs[0].driver = Some(HOST.to_owned());
     for guid in [0x0200_0000_0000_0999, u64::MAX] {
         let given = Administered {
             node_guid: Some(Guid::new(guid)),
