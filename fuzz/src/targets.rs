@@ -10,7 +10,9 @@ use ibprov::check::diagnose;
 use ibprov::check::evidence::{Boot, Intake};
 use ibprov::check::rules;
 use ibprov::commands::check_host;
-use ibprov::config::foreign::{openib_conf, operator_guids, sriov_vfs};
+use ibprov::config::foreign::{
+    ifcfg, interfaces, keyfile, mlx4_conf, openib_conf, operator_guids, rdma_conf, sriov_vfs,
+};
 use ibprov::config::{self, Config, Problems, Source, timespan};
 use ibprov::graph::{consumers, cycles, deadlock, files, show};
 use ibprov::guests::domain::{self, Domains};
@@ -253,8 +255,13 @@ pub fn import(data: &[u8]) {
     let pf: PciAddress = "0000:4b:00.0".parse().expect("an address");
     let vf_of =
         |pci: PciAddress| Some((pf, VfIndex::new(u16::try_from(pci.to_string().len()).ok()?)?));
+    let file = |said| interfaces::import(&[("some\nfile".to_owned(), said)]);
     let all = [
         Some(openib_conf::import(text)),
+        Some(rdma_conf::import(text)),
+        Some(mlx4_conf::import(text, |_| true)),
+        ifcfg::read("ib0", text).map(file),
+        keyfile::read(text).map(file),
         Some(sriov_vfs::import(text, vf_of)),
         Some(sriov_vfs::import(text, |_| None)),
         operator_guids::import(text).map_err(|why| harmless(&why)).ok(),
