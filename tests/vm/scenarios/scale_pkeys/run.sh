@@ -3,9 +3,14 @@
 #     CHILDREN INSTANCES PROCESSES CONNECTIONS MOST-CONNECTIONS MEMORY_KIB PSS_KIB CPU_USEC AT_REST_USEC FORKS SECONDS
 # CONNECTIONS are those to the system bus that are not there without children, MEMORY is
 # of the instances' slice, CPU_USEC theirs since the last stage, and AT_REST_USEC theirs
-# in 10 s in which all wait.
+# in 10 s in which all wait. How many children each stage has stands on the kernel's
+# command line, bed.children=NUMBER,...
 set -u
 . /usr/lib/bed/vf.sh
+stages=
+for word in $(cat /proc/cmdline); do
+	case $word in bed.children=*) stages=$(echo "${word#*=}" | tr , ' ') ;; esac
+done
 slice='/sys/fs/cgroup/system.slice/system-ibprov\x2diface.slice'
 bus=/run/dbus/system_bus_socket
 # Sockets on the bus's side, without the one that listens.
@@ -66,7 +71,7 @@ one_more() {
 opens opened.first one_more
 child $n >"$OUT/first"
 before=$(cpu)
-for all in $(cat /usr/lib/bed/children); do
+for all in $stages; do
 	begin=$(uptime_ms)
 	forked=$(forks)
 	most=0
@@ -77,14 +82,14 @@ for all in $(cat /usr/lib/bed/children); do
 	done
 	ip -batch /run/batch &
 	batch=$!
-	until has_outcomes $((all + 1)) || [ $(($(uptime_ms) - begin)) -gt 300000 ]; do
+	until has_outcomes $((all + 1)) || [ $(($(uptime_ms) - begin)) -gt $((300000 + 5000 * all)) ]; do
 		now=$(connections)
 		[ "$now" -le $most ] || most=$now
 		sleep 0.1
 	done
 	wait $batch
 	udevadm settle --timeout=120
-	within 120 rests || echo "$all: no rest"
+	within $((120 + all)) rests || echo "$all: no rest"
 	took=$((($(uptime_ms) - begin) / 1000))
 	used=$(cpu)
 	forked=$(($(forks) - forked))
@@ -109,7 +114,7 @@ child $n >"$OUT/last"
 knobs 0001:01:00.0/sm=1
 ended() { ! grep -q '"bring_up": "pending"' /run/ibprov/ports/*.json; }
 begin=$(uptime_ms)
-within 200 ended || echo "what has come up is not seen"
+within $((200 + 4 * all)) ended || echo "what has come up is not seen"
 echo "seen after $(($(uptime_ms) - begin)) ms" >>"$OUT/late"
 grep -h '"bring_up"' /run/ibprov/ports/*.json | sort | uniq -c >"$OUT/ends"
 dmesg >"$OUT/dmesg"
