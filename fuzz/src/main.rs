@@ -4,48 +4,52 @@
 
 #![no_main]
 
+use std::fs;
+use std::path::Path;
 use std::sync::OnceLock;
 
 mod seed;
 mod targets;
 mod tree;
 
-type Target = fn(&[u8]);
-
-const TARGETS: [(&str, Target); 14] = [
-    ("config", targets::config),
-    ("pins", targets::pins),
-    ("names", targets::names),
-    ("logs", targets::logs),
-    ("intake", targets::intake),
-    ("kernel", targets::kernel),
-    ("netlink", targets::netlink),
-    ("udev", targets::udev),
-    ("units", targets::units),
-    ("guests", targets::guests),
-    ("import", targets::import),
-    ("stacks", targets::stacks),
-    ("reports", targets::reports),
-    ("host", targets::host),
-];
-
-static CHOSEN: OnceLock<Target> = OnceLock::new();
+static CHOSEN: OnceLock<targets::OneTarget> = OnceLock::new();
 
 fn choose() {
     let name = std::env::var("IBPROV_FUZZ").unwrap_or_default();
-    let known = TARGETS.iter().find(|(known, _)| *known == name);
+    let known = targets::ALL.iter().find(|(known, _)| *known == name);
     let Some((name, target)) = known else {
-        let names: Vec<&str> = TARGETS.iter().map(|(name, _)| *name).collect();
-        eprintln!("IBPROV_FUZZ={name:?}: want one of {}", names.join(" "));
+        let names: Vec<&str> = targets::ALL.iter().map(|(name, _)| *name).collect();
+        eprintln!("IBPROV_FUZZ={name:?}, not one of {}", names.join(" "));
         std::process::exit(2);
     };
     if let (Ok(seeds), Ok(words)) =
         (std::env::var("IBPROV_FUZZ_SEEDS"), std::env::var("IBPROV_FUZZ_WORDS"))
     {
-        seed::write(name, seeds.as_ref(), words.as_ref());
+        write(name, seeds.as_ref(), words.as_ref());
         std::process::exit(0);
     }
     CHOSEN.get_or_init(|| *target);
+}
+
+/// Writes seeds for `target` into the directory `corpus`, and words.
+fn write(target: &str, corpus: &Path, dictionary: &Path) {
+    fs::create_dir_all(corpus).expect("the corpus");
+    let (seeds, words) = seed::of(target);
+    for (at, seed) in seeds.iter().enumerate() {
+        fs::write(corpus.join(format!("seed-{at:05}")), seed).expect("a seed");
+    }
+    let lines: String = words.iter().map(|word| format!("\"{}\"\n", escaped(word))).collect();
+    fs::write(dictionary, lines).expect("the dictionary");
+    println!("{target}: {} seeds, {} words", seeds.len(), words.len());
+}
+
+fn escaped(word: &[u8]) -> String {
+    let shown = |b: &u8| match b {
+        b'"' | b'\\' => format!("\\{}", char::from(*b)),
+        0x20..0x7f => char::from(*b).to_string(),
+        _ => format!("\\x{b:02x}"),
+    };
+    word.iter().map(shown).collect()
 }
 
 libfuzzer_sys::fuzz_target!(init: choose(), |data: &[u8]| {

@@ -62,9 +62,8 @@ const LONGEST_WORD: usize = 32;
 /// Longer files make slow seeds.
 const LONGEST_SEED: usize = 48 << 10;
 
-/// Writes seeds for `target` into the directory `corpus`, and words.
-pub fn write(target: &str, corpus: &Path, dictionary: &Path) {
-    fs::create_dir_all(corpus).expect("the corpus");
+/// The seeds for `target`, and the words of its formats.
+pub fn of(target: &str) -> (BTreeSet<Vec<u8>>, BTreeSet<Vec<u8>>) {
     let mut words = BTreeSet::new();
     let mut seeds = BTreeSet::new();
     for (_, letter, places) in SOURCES.iter().filter(|(of, ..)| *of == target) {
@@ -79,13 +78,9 @@ pub fn write(target: &str, corpus: &Path, dictionary: &Path) {
         }
     }
     seeds.extend(made(target));
+    seeds.retain(|seed| seed.len() <= LONGEST_SEED);
     assert!(!seeds.is_empty(), "no seeds for {target}");
-    for (at, seed) in seeds.iter().filter(|seed| seed.len() <= LONGEST_SEED).enumerate() {
-        fs::write(corpus.join(format!("seed-{at:05}")), seed).expect("a seed");
-    }
-    let lines: String = words.iter().map(|word| format!("\"{}\"\n", escaped(word))).collect();
-    fs::write(dictionary, lines).expect("the dictionary");
-    println!("{target}: {} seeds, {} words", seeds.len(), words.len());
+    (seeds, words)
 }
 
 /// What no source spells out.
@@ -197,13 +192,4 @@ fn literals(tokens: TokenStream, found: &mut Vec<Vec<u8>>) {
             _ => {}
         }
     }
-}
-
-fn escaped(word: &[u8]) -> String {
-    let shown = |b: &u8| match b {
-        b'"' | b'\\' => format!("\\{}", char::from(*b)),
-        0x20..0x7f => char::from(*b).to_string(),
-        _ => format!("\\x{b:02x}"),
-    };
-    word.iter().map(shown).collect()
 }

@@ -23,11 +23,33 @@ use ibprov::names::{
     host_number,
 };
 use ibprov::observe::{self, Look, Observer, plan_host};
+use ibprov::report::screen::Screen;
 use ibprov::report::{self, BootReport};
 use ibprov::stacks;
 use ibprov::timeline::{self, Timeline, svg, text};
 
 use crate::tree::{self, Tree};
+
+/// What is done with an input; a panic is a finding.
+pub type OneTarget = fn(&[u8]);
+
+/// The targets by their names.
+pub const ALL: [(&str, OneTarget); 14] = [
+    ("config", config),
+    ("pins", pins),
+    ("names", names),
+    ("logs", logs),
+    ("intake", intake),
+    ("kernel", kernel),
+    ("netlink", netlink),
+    ("udev", udev),
+    ("units", units),
+    ("guests", guests),
+    ("import", import),
+    ("stacks", stacks),
+    ("reports", reports),
+    ("host", host),
+];
 
 /// What a terminal may be sent of a stranger's words.
 fn harmless(printed: &str) {
@@ -68,12 +90,10 @@ pub fn config(data: &[u8]) {
     match resolved(text) {
         Err(problems) => {
             harmless(&problems.render(false));
-            let _json = problems.to_json().to_string();
         }
         Ok(loaded) => {
             let shown = config::to_toml(&loaded.effective);
             harmless(&shown);
-            let _json = config::to_json(&loaded.effective).to_string();
             let again = resolved(&shown).unwrap_or_else(|e| panic!("{e}\n of:\n{shown}"));
             assert_eq!(without_places(&again.config), without_places(&loaded.config), "{shown}");
         }
@@ -141,7 +161,7 @@ pub fn names(data: &[u8]) {
 fn judged(intake: Intake) {
     let evidence = intake.finish();
     let diagnosis = diagnose(&evidence);
-    harmless(&report::check::text(&diagnosis));
+    harmless(&report::check::text(&diagnosis, Screen::default()));
     let _json = serde_json::to_string(&diagnosis).expect("JSON");
     for boot in &evidence.boots {
         drawn(&timeline::evidence::timeline(boot, &diagnosis.findings));
@@ -225,7 +245,7 @@ pub fn units(data: &[u8]) {
     }
     let _cycles = cycles::cycles(&graph);
     let _deadlocks = deadlock::deadlocks(&graph, stacks::waited_for);
-    let _judged = consumers::judge(&graph, stacks::network_role);
+    let _judged = consumers::judge(&graph, stacks::network_role, |_| true);
     let _mounts = consumers::mounts_before_network(&graph, stacks::network_role);
     let _units = observe::units::units(tree.root());
 }
@@ -292,12 +312,12 @@ pub fn stacks(data: &[u8]) {
     }
 }
 
-fn reread<T: serde::de::DeserializeOwned + serde::Serialize>(text: &str) -> Option<T> {
+fn reread<T: serde::de::DeserializeOwned + report::common::Report>(text: &str) -> Option<T> {
     match report::read::<T>(text) {
         Ok(report) => {
-            let printed = serde_json::to_string(&report).expect("JSON");
+            let printed = report::to_json(&report).expect("JSON");
             let again = report::read::<T>(&printed).unwrap_or_else(|e| panic!("{e}: {printed}"));
-            let reprinted = serde_json::to_string(&again).expect("JSON");
+            let reprinted = report::to_json(&again).expect("JSON");
             assert_eq!(printed, reprinted, "of {text:?}");
             Some(report)
         }
@@ -350,7 +370,7 @@ pub fn host(data: &[u8]) {
     check_host::gather(&mut boot, root, None);
     let evidence = ibprov::check::Evidence { boots: vec![boot], ..Default::default() };
     let diagnosis = diagnose(&evidence);
-    harmless(&report::check::text(&diagnosis));
+    harmless(&report::check::text(&diagnosis, Screen::default()));
     for boot in &evidence.boots {
         drawn(&timeline::evidence::timeline(boot, &diagnosis.findings));
     }

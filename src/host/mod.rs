@@ -12,7 +12,7 @@ mod bus_turns;
 pub mod clock;
 pub mod config_files;
 pub mod events;
-#[cfg(fuzzing)]
+#[doc(hidden)]
 pub mod fuzz;
 pub mod initrd;
 pub mod journal;

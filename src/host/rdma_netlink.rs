@@ -170,7 +170,7 @@ pub fn netns_mode() -> io::Result<NetnsMode> {
     answers.first().copied().ok_or_else(|| io::Error::other("no mode in the kernel's answer"))
 }
 
-fn mode_in(attributes: &[u8]) -> Option<NetnsMode> {
+pub(super) fn mode_in(attributes: &[u8]) -> Option<NetnsMode> {
     match value_of(attributes, RDMA_NLDEV_SYS_ATTR_NETNS_MODE)?.first()? {
         0 => Some(NetnsMode::Exclusive),
         1 => Some(NetnsMode::Shared),
