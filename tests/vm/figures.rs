@@ -6,6 +6,7 @@ pub(crate) const ROUNDS: usize = 7;
 /// One line of the table: a figure, and what it must not exceed.
 pub(crate) struct Line {
     pub(crate) what: &'static str,
+    /// Not a number in a heading.
     pub(crate) figure: f64,
     /// Infinite where a figure only explains another.
     pub(crate) limit: f64,
@@ -19,6 +20,11 @@ impl Line {
     pub(crate) fn share(what: &'static str, times: &Spread) -> Self {
         let (figure, from) = (times.median, times.text());
         Self { what, figure, limit: f64::INFINITY, unit: "ms", from }
+    }
+
+    /// What the lines after it are of.
+    pub(crate) fn head(what: &'static str) -> Self {
+        Self { what, figure: f64::NAN, limit: f64::INFINITY, unit: "", from: String::new() }
     }
 
     /// ibprov's time in `other`'s.
