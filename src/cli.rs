@@ -199,8 +199,8 @@ Examples:
     Apply(ApplyArgs),
     /// Load the modules, and wait until every expected port is named
     #[command(after_help = "\
-Exit codes: 0 all expected ports are ready; 1 what is missing is optional, in use or denied
-by the site, or with --dry-run something would be done; 2 could not begin; 3 not ready, or
+Exit codes: 0 all expected ports are ready; 1 the missing ones are optional, in use or
+denied by the administrator, or with --dry-run something would be done; 2 could not begin; 3 not ready, or
 with --dry-run a plan of VFs has errors.
 
 Examples:
@@ -223,8 +223,8 @@ Examples:
     Check(CheckArgs),
     /// Write an archive with all that `check --log` reads, to be mailed
     #[command(after_help = "\
-Exit codes: 0 the archive is written; 1 it is, and something could not be read; 2 it cannot be
-written.
+Exit codes: 0 the archive is written; 1 the archive is written, and something could not be
+read; 2 the archive cannot be written.
 
 Examples:
   ibprov collect --anonymize              names and addresses are replaced
@@ -232,7 +232,7 @@ Examples:
     Collect(CollectArgs),
     /// List what uses InfiniBand at boot, and order it after the ports
     #[command(after_help = "\
-Exit codes: 0 each unit comes after the ports, or the drop-ins were removed; 1 one does not, or
+Exit codes: 0 each unit comes after the ports, or the drop-ins were removed; 1 a unit does not, or
 something would change; 2 could not begin; 3 a drop-in could not be written.
 
 Examples:
@@ -258,10 +258,10 @@ Examples:
     Gid(GidArgs),
     /// List what keeps an HCA or its kernel modules busy
     #[command(after_help = "\
-Exit codes: 0 nothing keeps it busy; 1 something does, or it cannot be told; 2 could not
-begin, or there is no such HCA.
+Exit codes: 0 the HCA is not busy; 1 the HCA is busy, or that cannot be determined; 2 could
+not begin, or there is no such HCA.
 
-Nothing is stopped, unmounted or unloaded.
+holders stops, unmounts and unloads nothing.
 
 Examples:
   ibprov holders               of all HCAs: before the drivers are reloaded
@@ -281,7 +281,7 @@ begin.")]
 Exit codes: 0 done, or nothing to do; 1 something would change, or with --apply something
 needs a decision or was left; 2 could not begin; 3 it would fail, or has failed.
 
-Nothing is started, restarted or stopped: it takes effect at the next boot.
+No unit is started, restarted or stopped: the migration takes effect at the next boot.
 
 Examples:
   ibprov migrate               what becomes of openibd, its settings, rc.local ...
@@ -317,7 +317,8 @@ Examples:
     Status(StatusArgs),
     /// Print the state of the node for Prometheus
     #[command(after_help = "\
-Exit codes: 0 printed or written, whatever the state of the node is; 2 it cannot be written.
+Exit codes: 0 the metrics are printed or written, in any state of the node; 2 they cannot be
+written.
 
 Examples:
   ibprov metrics                          the metrics, each with its meaning
@@ -325,7 +326,7 @@ Examples:
     Metrics(MetricsArgs),
     /// Wait until ports are in use by the fabric
     #[command(after_help = "\
-Exit codes: 0 online; 1 what is missing is optional; 2 could not begin, or there is no such
+Exit codes: 0 online; 1 the missing ports are optional; 2 could not begin, or there is no such
 port; 3 not online at the end.
 
 Examples:
@@ -435,7 +436,7 @@ fn boot_number(text: &str) -> Result<i32, String> {
 }
 
 fn span(text: &str) -> Result<Duration, String> {
-    timespan::parse(text).ok_or_else(|| "write it like 240s, 4min or 2min 30s".to_owned())
+    timespan::parse(text).ok_or_else(|| "write the time like 240s, 4min or 2min 30s".to_owned())
 }
 
 /// What `apply` takes.

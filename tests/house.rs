@@ -477,12 +477,16 @@ fn no_unit_takes_the_kernel_log_away() {
 
 /// What a machine can see of the style guide in CONTRIBUTING.md: a fragment of a sentence,
 /// and what to write instead.
-const AVOIDED: [(&str, &str); 5] = [
+const AVOIDED: [(&str, &str); 9] = [
     (": want ", "expected"),
     (" is no GUID", "is not a GUID"),
     ("(s) ", "a singular and a plural"),
-    ("nobody has ", "the service or process that has not"),
+    ("nobody", "the service or process that does not"),
     (" anew", "rebind, create again"),
+    ("somebody", "the administrator, or the process"),
+    ("whoever", "the process that"),
+    ("all the same", "nevertheless"),
+    ("what is there", "the file, the value, the device"),
 ];
 
 #[test]

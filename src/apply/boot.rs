@@ -120,7 +120,7 @@ pub fn run(config: &Config, config_file: Option<&Path>, root: &Root) -> anyhow::
     // Before a netdev is looked for: one that appears later starts a unit.
     let devices: Vec<_> = config.rxe.iter().map(|row| (&row.name, &row.netdev)).collect();
     if let Err(e) = rxe_rules::establish(&devices) {
-        report.problems.push(format!("udev rule for soft RoCE: {e}"));
+        report.problems.push(format!("cannot write the udev rule for soft RoCE: {e}"));
     }
     let rules = ModprobeRules::read(root);
     report.problems.extend(rules.problems.iter().cloned());
@@ -202,7 +202,7 @@ impl Boot<'_> {
                     }
                 }
                 Err(e) => {
-                    self.report.problems.push(format!("{e}: working without it"));
+                    self.report.problems.push(format!("{e}: continuing without it"));
                     return Ok(Turn::Ours(None));
                 }
             }

@@ -63,7 +63,10 @@ pub fn bring_up(
     let (manager, states) = match ask_systemd(interface, no_bus) {
         Ok(answer) => answer,
         Err(e) => {
-            report.failures.push(format!("who brings {} up: {e}", interface.name));
+            report.failures.push(format!(
+                "cannot determine which network stack brings {} up: {e}",
+                interface.name
+            ));
             report.bring_up = BringUp::Failed;
             return;
         }
@@ -155,7 +158,7 @@ impl Run<'_> {
             Action::Ifup | Action::IfupAgain | Action::IfupAnew | Action::StartHotplug
                 if self.acted.is_some() =>
             {
-                Ok(self.failed(&format!("{}, and is still not up after that", decision.why)))
+                Ok(self.failed(&format!("{}, but the interface is still not up", decision.why)))
             }
             Action::Ifup | Action::IfupAgain | Action::IfupAnew => {
                 self.ifup(known(stack)?, &decision)
@@ -193,7 +196,7 @@ impl Run<'_> {
     fn wait_for(&mut self, unit: &str) -> anyhow::Result<Next> {
         match systemctl::wait_for_job(unit, self.deadline)? {
             JobEnd::Pending => Ok(self.failed(&format!(
-                "{unit} is still starting after network.timeout: systemctl status {unit}"
+                "{unit} is still starting after network.timeout: see systemctl status {unit}"
             ))),
             JobEnd::Done | JobEnd::Failed => Ok(Next::Again),
         }
@@ -213,7 +216,7 @@ impl Run<'_> {
             return Ok(Next::Again);
         }
         Ok(self.failed(&format!(
-            "{unit} is still running after network.timeout: systemctl status '{unit}'"
+            "{unit} is still running after network.timeout: see systemctl status '{unit}'"
         )))
     }
 
@@ -223,7 +226,7 @@ impl Run<'_> {
             JobEnd::Done => Next::Again,
             JobEnd::Failed => self.failed(&format!("{unit} failed: journalctl -u '{unit}'")),
             JobEnd::Pending => self.failed(&format!(
-                "{unit} has not finished within network.timeout: journalctl -u '{unit}'"
+                "{unit} has not finished within network.timeout: see journalctl -u '{unit}'"
             )),
         }
     }
@@ -320,7 +323,7 @@ impl Watch {
     /// Watch; to miss nothing, before the stacks are asked.
     fn open(root: &Root, interface: &Interface) -> anyhow::Result<Self> {
         let links = LinkEvents::of(interface.ifindex)
-            .map_err(|e| anyhow::anyhow!("listen to rtnetlink: {}", answer(&e)))?;
+            .map_err(|e| anyhow::anyhow!("cannot listen to rtnetlink: {}", answer(&e)))?;
         let records = KNOWN.records_of(interface).into_iter();
         let records = records.map(|path| (path.clone(), root.attribute(&path).ok())).collect();
         Ok(Self { links, records })
@@ -356,7 +359,7 @@ fn is_addressed(interface: &Interface) -> anyhow::Result<bool> {
         return Ok(false);
     }
     let addresses = netlink::global_addresses()
-        .map_err(|e| anyhow::anyhow!("ask for its addresses by rtnetlink: {}", answer(&e)))?;
+        .map_err(|e| anyhow::anyhow!("cannot read its addresses by rtnetlink: {}", answer(&e)))?;
     Ok(addresses.iter().any(|(ifindex, ..)| *ifindex == interface.ifindex))
 }
 

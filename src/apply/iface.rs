@@ -76,13 +76,14 @@ pub fn run(config: &Config, root: &Root, ask: Ask<'_>) -> Result<IfaceReport, No
     let _held = match held {
         Ok(held) => Some(held),
         Err(e @ lock::LockError::Busy { .. }) => {
-            report
-                .failures
-                .push(format!("{}: another run of ibprov is configuring it: {e}", ask.name));
+            report.failures.push(format!(
+                "{}: another run of ibprov is configuring the interface: {e}",
+                ask.name
+            ));
             return Ok(ended(report));
         }
         Err(e) => {
-            report.notes.push(format!("{e}: working without it"));
+            report.notes.push(format!("{e}: continuing without it"));
             None
         }
     };
@@ -159,7 +160,7 @@ fn let_other_agent_end(root: &Root, ask: Ask<'_>, until: u64, report: &mut Iface
             ask.name,
             interface_manager::REMEDY
         )),
-        Err(e) => report.notes.push(format!("cannot determine whether {unit} runs: {e}")),
+        Err(e) => report.notes.push(format!("cannot determine whether {unit} is running: {e}")),
     }
 }
 
@@ -356,11 +357,11 @@ fn explain(step: &IfaceStep, interface: &Interface, e: &std::io::Error) -> Strin
     let name = &interface.name;
     let meaning = match (step, errno) {
         (IfaceStep::Rename { .. }, Some(Errno::EBUSY)) => {
-            ": this interface, or the one that has the name, has been brought up in between"
+            ": this interface, or the one that has the name, has been brought up in the meantime"
                 .to_owned()
         }
         (IfaceStep::Rename { to, .. }, Some(Errno::EEXIST)) => {
-            format!(": another interface has taken the name {to} in between")
+            format!(": in the meantime another interface has the name {to}")
         }
         (IfaceStep::SetMode { .. }, Some(Errno::EINVAL | Errno::EOPNOTSUPP)) => {
             ": the driver refuses this mode".to_owned()
@@ -369,7 +370,7 @@ fn explain(step: &IfaceStep, interface: &Interface, e: &std::io::Error) -> Strin
             ": more than the port's InfiniBand MTU less 4 (2044 or 4092); see active_mtu in `ibv_devinfo`, and set a smaller mtu than {mtu}"
         ),
         (IfaceStep::AddChild { pkey, .. }, Some(Errno::ENOTUNIQ)) => {
-            format!(": {name} has a child with P_Key {pkey} already")
+            format!(": {name} already has a child with P_Key {pkey}")
         }
         (IfaceStep::AddChild { name: child, .. }, Some(Errno::EEXIST)) => {
             format!(": another interface is named {child}")
@@ -410,7 +411,7 @@ pub fn queue_advice(root: &Root, wanted: &WantedInterface) -> Vec<String> {
                 least.next_power_of_two()
             )),
             Some(_) => {}
-            None => advice.push(format!("{path} cannot be read: is ib_ipoib loaded?")),
+            None => advice.push(format!("{path} cannot be read: check that ib_ipoib is loaded")),
         }
     }
     advice

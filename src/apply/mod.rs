@@ -18,7 +18,7 @@ fn locks(problems: &mut Vec<String>) -> Option<Locks> {
     match Locks::in_run() {
         Ok(locks) => Some(locks),
         Err(e) => {
-            problems.push(format!("{e}: working without locks"));
+            problems.push(format!("{e}: continuing without locks"));
             None
         }
     }

@@ -241,7 +241,9 @@ pub fn run_all(
         for pf in std::mem::take(&mut to_come) {
             if is_stopped || now >= deadline {
                 let why = if is_stopped { "a signal" } else { "the deadline" };
-                let why = format!("{why} came before its turn: its VFs are bound in order");
+                let why = format!(
+                    "{why} occurred before the turn of this PF, whose VFs are bound in order"
+                );
                 outcomes.push(Outcome::lost(pf.pf, &why));
             } else if has_turn(
                 (pf.pf, pf.binding.order),

@@ -197,7 +197,7 @@ fn other_netns_modes(config: &Config, root: &Root, rules: &ModprobeRules) -> Vec
     let others = namespaces::settings(root, rules).into_iter().filter(|(_, mode)| *mode != wanted);
     let told = others.map(|(place, mode)| {
         format!(
-            "{place} sets the RDMA network namespace mode to {mode}, and {wanted} is configured"
+            "{place} sets the RDMA network namespace mode to {mode}, but {wanted} is configured"
         )
     });
     told.collect()
@@ -252,8 +252,10 @@ impl Preview {
         let head = match (stages.is_empty(), self.ports.is_empty()) {
             (false, _) => "boot would do this, in this order:",
             (true, true) => "boot would do nothing: no InfiniBand port is expected",
-            (true, false) if is_complete => "boot would do nothing, and wait for nothing",
-            (true, false) => "boot would do nothing: what is missing cannot appear by waiting",
+            (true, false) if is_complete => "boot would do nothing, and would not wait",
+            (true, false) => {
+                "boot would do nothing: the ports that are missing cannot appear by waiting"
+            }
         };
         let mut lines = vec![head.to_owned()];
         for (at, stage) in stages.iter().enumerate() {

@@ -31,7 +31,7 @@ pub fn create(root: &Root, name: &RdmaName, netdev: &IfName) -> anyhow::Result<(
     }
     if is_in_own_namespace(root) {
         bail!(
-            "this process is in a network namespace of its own, and soft RoCE receives in the initial one only: run ibprov in the initial network namespace"
+            "this process is in a network namespace of its own, but soft RoCE receives only in the initial one: run ibprov in the initial network namespace"
         );
     }
     if let Err(e) = rdma_netlink::add_link(name, "rxe", netdev) {
@@ -45,7 +45,10 @@ pub fn create(root: &Root, name: &RdmaName, netdev: &IfName) -> anyhow::Result<(
         // Renamed by udev meanwhile: a rule names it again.
         Some(RxeReport { state: RxeState::NetdevTaken { .. }, .. }) => Ok(()),
         Some(after) if after.state != RxeState::Present => {
-            bail!("the kernel reported success, and then: {}", after.message())
+            bail!(
+                "the kernel reported success, but the device cannot be read back: {}",
+                after.message()
+            )
         }
         _ => Ok(()),
     }
@@ -85,20 +88,20 @@ fn meaning(root: &Root, netdev: &IfName, e: &io::Error) -> String {
     let is_loaded = root.exists("/sys/module/rdma_rxe");
     match e.raw_os_error().map(Errno::from_raw) {
         Some(Errno::EPERM) if root.exists(&format!("/proc/net/vlan/{netdev}")) => format!(
-            "{netdev} is a VLAN: name its parent in [[rxe]]; the VLAN's addresses get GIDs there"
+            "{netdev} is a VLAN: name its parent in [[rxe]]; the VLAN's addresses have GIDs there too"
         ),
         Some(Errno::EINVAL | Errno::EOPNOTSUPP | Errno::EPROTONOSUPPORT) if is_loaded => {
-            "rdma_rxe is loaded and offers no soft RoCE: it is the dummy module of MLNX_OFED or DOCA (modinfo rdma_rxe); soft RoCE needs the kernel's own module".to_owned()
+            "rdma_rxe is loaded but does not provide soft RoCE: this is the dummy module of MLNX_OFED or DOCA (modinfo rdma_rxe); soft RoCE needs the kernel's own module".to_owned()
         }
         Some(Errno::EINVAL | Errno::EOPNOTSUPP | Errno::EPROTONOSUPPORT) => {
-            "the kernel knows no soft RoCE: rdma_rxe is not loaded, or not built for this kernel (modprobe rdma_rxe)".to_owned()
+            "the kernel does not support soft RoCE: rdma_rxe is not loaded, or not built for this kernel (modprobe rdma_rxe)".to_owned()
         }
         Some(Errno::EEXIST) => {
-            format!("{netdev} has a soft RoCE device of another name (rdma link)")
+            format!("{netdev} has a soft RoCE device of another name: see rdma link")
         }
-        Some(Errno::ENFILE) => "another RDMA device has this name (rdma link)".to_owned(),
+        Some(Errno::ENFILE) => "another RDMA device has this name: see rdma link".to_owned(),
         Some(Errno::ENODEV) => format!("{netdev} has disappeared"),
-        _ => format!("the kernel refuses {netdev}; dmesg may tell why"),
+        _ => format!("the kernel refuses {netdev}: see dmesg"),
     }
 }
 

@@ -48,7 +48,7 @@ pub(super) fn send_queue_warning(
     };
     (size > 1024).then(|| {
         format!(
-            "ib_ipoib send_queue_size is {size} ({by}) but {} is a Connect-IB adapter, which supports at most 1024 for IPoIB: set `options ib_ipoib send_queue_size=1024` in /etc/modprobe.d and reload ib_ipoib",
+            "ib_ipoib send_queue_size is {size} ({by}), but {} is a Connect-IB adapter, which supports at most 1024 for IPoIB: set `options ib_ipoib send_queue_size=1024` in /etc/modprobe.d and reload ib_ipoib",
             card.address
         )
     })

@@ -48,7 +48,7 @@ pub fn run(
     let turns = if args.in_turn { 2 } else { 1 };
     systemd::tell_deadline(turns * limit.as_secs() + GRACE_SEC);
     if config.pf.is_empty() {
-        return print(format, Vec::new(), &[], "no [[pf]] in the configuration: nothing to do\n");
+        return print(format, Vec::new(), &[], "nothing to do: the configuration has no [[pf]]\n");
     }
     if !args.dry_run && root.is_live() && !process::is_root() {
         anyhow::bail!("apply must be run as root: use sudo, or --dry-run to see what it would do");
@@ -131,7 +131,9 @@ fn not_planned(pf: PciAddress, config: &Config, root: &Root) -> anyhow::Result<S
         anyhow::bail!("{pf} is a VF of {physfn}: use the PF's address");
     }
     if root.exists(&dir) {
-        return Ok(format!("PF {pf} has no [[pf]] in the configuration: nothing to do\n"));
+        return Ok(format!(
+            "PF {pf}: nothing to do, because the configuration has no [[pf]] for it\n"
+        ));
     }
     let planned = pfs::resolve(config, root, &Observer::new(root).look_at_pfs());
     let planned = present(planned.wanted.iter().map(|(w, _)| w.pf.to_string()));

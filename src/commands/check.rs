@@ -78,7 +78,7 @@ pub fn run(args: &CheckArgs, common: &Common) -> anyhow::Result<u8> {
             .and_then(|back| evidence.boots.len().checked_sub(back + 1))
         else {
             anyhow::bail!(
-                "no boot {boot}: the input has {}",
+                "boot {boot} is not in the input, which has {}",
                 match evidence.boots.len() {
                     0 => "none".to_owned(),
                     1 => "one boot, 0".to_owned(),
@@ -200,9 +200,9 @@ fn explain(code: &str, format: Format, out: &mut dyn Write) -> anyhow::Result<u8
     }
     let Some(rule) = rules::rule(code) else {
         let meant = nearest(code, rules::ALL.iter().map(|rule| rule.code));
-        let meant = meant.map_or_else(|| ";".to_owned(), |code| format!("; did you mean {code}?"));
+        let meant = meant.map_or_else(|| ".".to_owned(), |code| format!("; did you mean {code}?"));
         anyhow::bail!(
-            "there is no diagnosis {code:?}{meant} `ibprov check --explain` lists them all"
+            "{code:?} is not a diagnosis{meant} To list all diagnoses: `ibprov check --explain`"
         );
     };
     match format {

@@ -108,13 +108,15 @@ fn printed(node: &str, text: &str) -> Result<NodeReport, String> {
     let printed: Printed = serde_json::from_str(text).map_err(|e| e.to_string())?;
     let Printed { schema, exit_code, findings, kernel } = printed;
     if schema != SCHEMA {
-        return Err(format!("its schema is {schema}, and this ibprov reads {SCHEMA}"));
+        return Err(format!(
+            "the report has schema {schema}, but this ibprov reads schema {SCHEMA}"
+        ));
     }
     if exit_code > 3 {
-        return Err(format!("its exit code is {exit_code}: expected 0 to 3"));
+        return Err(format!("the report has exit code {exit_code}: expected 0 to 3"));
     }
     if findings.len() > MOST_FINDINGS {
-        return Err(format!("it has more than {MOST_FINDINGS} findings"));
+        return Err(format!("the report has more than {MOST_FINDINGS} findings"));
     }
     let is_code = |code: &str| {
         let word = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';

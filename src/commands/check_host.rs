@@ -311,7 +311,7 @@ impl Gathering<'_> {
             {
                 cause.text = format!("module {name} is not loaded");
                 cause.advice =
-                    vec![Advice::now(format!("modprobe {name} (ibprov boot does this at boot)"))];
+                    vec![Advice::now(format!("modprobe {name}, which ibprov boot does at boot"))];
             }
             let log = port.pci.and_then(|pci| facts.functions.get(&pci));
             let firmware_wait = log.is_some_and(|l| l.firmware_wait.is_some());

@@ -73,7 +73,7 @@ pub fn run(args: &CollectArgs, common: &Common) -> anyhow::Result<u8> {
         let names = hosts.iter().map(String::as_str);
         let (mask, kept) = Mask::new(names, domains, rules::needles());
         problems.extend(kept.iter().map(|name| {
-            format!("the host name {name:?} is not replaced: messages that check looks for have it as a word")
+            format!("the host name {name:?} is not replaced, because it is a word of messages that check looks for")
         }));
         mask
     });
@@ -291,7 +291,7 @@ impl Collecting<'_> {
             }
             if at % 1024 == 1023 && clock::monotonic_usec() >= self.until {
                 self.problems
-                    .push(format!("{what}: it is cut off, as the time is over (--timeout)"));
+                    .push(format!("{what} is cut off, because the timeout has passed (--timeout)"));
                 break;
             }
             if *is_export.get_or_insert_with(|| text.starts_with(b"__CURSOR=")) {
@@ -308,7 +308,7 @@ impl Collecting<'_> {
                 }
             }
             if kept.bytes.len() > MOST {
-                self.problems.push(format!("{what}: it is cut off at {} MiB", MOST >> 20));
+                self.problems.push(format!("{what} is cut off at {} MiB", MOST >> 20));
                 break;
             }
         }
@@ -317,7 +317,7 @@ impl Collecting<'_> {
         }
         if kept.left_out > 0 {
             self.problems.push(format!(
-                "{what}: behind the first {} MiB only lines that check looks for are in the archive",
+                "{what}: after the first {} MiB the archive contains only lines that check looks for",
                 WHOLE >> 20
             ));
         }
@@ -450,7 +450,7 @@ impl Collected {
         let kib = bytes.div_ceil(1024);
         let names = match anonymized {
             true => "host names and addresses are replaced",
-            false => "host names and addresses are in it (see --anonymize)",
+            false => "the archive contains host names and addresses (see --anonymize)",
         };
         format!(
             "{file}: {files} files, {kib} KiB; {names}\nTo read it: ibprov check --log {file}\n"

@@ -12,7 +12,7 @@ use crate::cli::{Cli, Format};
 /// JSON is asked for; standard output is gone.
 pub fn run(shell: clap_complete::Shell, format: Format) -> anyhow::Result<()> {
     if format == Format::Json {
-        anyhow::bail!("completions prints a script for a shell: it has no use for --format json");
+        anyhow::bail!("completions prints a script for a shell: leave --format json out");
     }
     // The generator panics where it cannot write.
     let mut text = Vec::new();

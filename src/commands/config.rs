@@ -31,7 +31,7 @@ pub fn run(
         && let Ok(loaded) = &loaded
     {
         if format == Format::Json {
-            anyhow::bail!("config udev-rules prints a file of udev's: it has no JSON form");
+            anyhow::bail!("config udev-rules prints a file for udev: leave --format json out");
         }
         let file = persistent_names::file(&boot::names(&loaded.config));
         write!(out, "{}", file.map(|(_, rules)| rules).unwrap_or_default())?;

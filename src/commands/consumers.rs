@@ -29,7 +29,7 @@ pub fn run(args: &ConsumersArgs, root: &Root, common: &Common) -> anyhow::Result
     let changes_host = (args.install || args.remove) && !args.dry_run;
     if changes_host && root.is_live() && !process::is_root() {
         anyhow::bail!(
-            "drop-ins below {} are files of root: use sudo, or --dry-run to see what would be changed",
+            "drop-ins below {} belong to root: use sudo, or --dry-run to see what would be changed",
             DropIn::UNITS
         );
     }
@@ -46,7 +46,7 @@ pub fn run(args: &ConsumersArgs, root: &Root, common: &Common) -> anyhow::Result
     if args.install {
         if report.provider.as_deref() != Some(PROVIDER) {
             anyhow::bail!(
-                "the next boot does not start {PROVIDER}, so nothing can be ordered after it, and nothing was written: run `ibprov migrate` on a node with openibd, else `systemctl enable {PROVIDER}`"
+                "the next boot does not start {PROVIDER}, so that no unit can be ordered after it, and no drop-in was written: run `ibprov migrate` on a node with openibd, else `systemctl enable {PROVIDER}`"
             );
         }
         (report.changes, kept) = installs(root, &report.consumers);
@@ -72,7 +72,7 @@ fn look(root: &Root, common: &Common) -> ConsumersReport {
     let mut boot = Boot::default();
     check_host::gather(&mut boot, root, common.config.as_deref());
     let Some(host) = boot.host else {
-        let problem = Finding::not_read("the host could not be looked at");
+        let problem = Finding::not_read("the host could not be read");
         return ConsumersReport { problems: vec![problem], ..ConsumersReport::default() };
     };
     let consumer = |judged: consumers::Judged| {
@@ -103,7 +103,7 @@ fn installs(root: &Root, all: &[Consumer]) -> (Vec<Change>, Vec<Finding>) {
             // A link to /dev/null is how a site masks it.
             Ok(state) => {
                 let message =
-                    format!("{state} is there that --install has not written, so it is left");
+                    format!("the path is {state}, which --install did not write, and is left");
                 kept.push(Finding::warning(Code::ChangedSince, message).about(path));
                 continue;
             }
@@ -143,7 +143,7 @@ fn removals(root: &Root) -> (Vec<Change>, Vec<Finding>) {
             }
         };
         if !state.is_same(&PathState::own_file(text)) {
-            let message = "was changed since it was written, so it is left";
+            let message = "the drop-in was changed after --install wrote it, and is left";
             kept.push(Finding::warning(Code::ChangedSince, message).about(path));
             continue;
         }
@@ -256,7 +256,7 @@ impl Report for ConsumersReport {
                     format!("is not ordered after {provider}: {}", consumer.need.harm())
                 }
                 Order::Before => format!(
-                    "comes before {provider}, over {}: {}",
+                    "is ordered before {provider}, over {}: {}",
                     consumer.path.join(" > "),
                     consumer.need.harm()
                 ),
@@ -321,7 +321,7 @@ impl ConsumersReport {
                 }
             }
         } else if self.consumers.iter().any(|c| c.order == Order::Missing) {
-            lines.push("do: ibprov consumers --install".to_owned());
+            lines.push("To order them: ibprov consumers --install".to_owned());
         }
         lines.into_iter().map(|line| line + "\n").collect()
     }

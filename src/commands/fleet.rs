@@ -178,7 +178,10 @@ struct PrintedWanted {
 fn planned(text: &str) -> Result<Pins, String> {
     let plan: PrintedPlan = serde_json::from_str(text).map_err(|e| e.to_string())?;
     if plan.schema != SCHEMA {
-        return Err(format!("schema {}: this ibprov knows schema {SCHEMA} only", plan.schema));
+        return Err(format!(
+            "the file has schema {}, but this ibprov reads only schema {SCHEMA}",
+            plan.schema
+        ));
     }
     let guid = |text: &String| text.parse::<Guid>().map_err(|e| e.to_string());
     let mut pins = Pins::default();

@@ -104,7 +104,7 @@ fn found(
         [] => {
             let devices = observed.functions.iter().flat_map(|f| &f.rdma);
             bail!(
-                "{target}: there is no such port on this host; RDMA devices: {}",
+                "{target} is not a port of this host; RDMA devices: {}",
                 present(devices.map(|device| device.name.to_string()))
             )
         }

@@ -19,7 +19,9 @@ use crate::workers::{Answer, Client, Request};
 /// There is no such HCA; not root; what holds it cannot be looked up; standard output is gone.
 pub fn run(args: &HoldersArgs, root: &Root, format: Format) -> anyhow::Result<u8> {
     if root.is_live() && !process::is_root() {
-        bail!("which files other processes have open is shown to root alone: use sudo");
+        bail!(
+            "holders must be run as root, which alone can see the open files of other processes: use sudo"
+        );
     }
     let observed = Observer::new(root).leaving_overrides().look([], &Default::default());
     let hcas = match &args.hca {
@@ -82,7 +84,7 @@ fn meant(target: &Target, observed: &Observed) -> anyhow::Result<PciAddress> {
     match hcas().filter(is_meant).map(|function| function.address).next() {
         Some(hca) => Ok(hca),
         None => bail!(
-            "{target}: there is no such HCA on this host; its HCAs: {}",
+            "{target} is not an HCA of this host; HCAs: {}",
             present(hcas().map(|function| function.address.to_string()))
         ),
     }

@@ -227,7 +227,7 @@ fn dry_run(ask: Ask<'_>, config: &Config, root: &Root, format: Format) -> anyhow
         None if ask.settings_only => {}
         None => writeln!(
             text,
-            "decision: unknown: it depends on the state of units, and no systemd runs in a copied tree"
+            "decision: unknown, because the decision depends on the state of units, and no systemd runs in a copied tree"
         )?,
     }
     write!(out, "{}", screen(&out).page(&text))?;

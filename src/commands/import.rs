@@ -53,15 +53,15 @@ pub fn run(verb: &ImportVerb, root: &Root, format: Format) -> anyhow::Result<u8>
         ImportVerb::Ifcfg { file } => {
             let base = file.rsplit('/').next().unwrap_or_default();
             let name = ifcfg::name_of(base)
-                .ok_or_else(|| anyhow::anyhow!("{file}: its name is not ifcfg-NAME"))?;
+                .ok_or_else(|| anyhow::anyhow!("{file} is not named ifcfg-NAME"))?;
             let said = ifcfg::read(name, &read(file)?).ok_or_else(|| {
-                anyhow::anyhow!("{file}: it is not for an InfiniBand interface (TYPE=InfiniBand)")
+                anyhow::anyhow!("{file} is not for an InfiniBand interface (TYPE=InfiniBand)")
             })?;
             (file, interfaces::import(&[(file.clone(), said)]))
         }
         ImportVerb::Keyfile { file } => {
             let said = keyfile::read(&read(file)?)
-                .ok_or_else(|| anyhow::anyhow!("{file}: it is not a profile of type infiniband"))?;
+                .ok_or_else(|| anyhow::anyhow!("{file} is not a profile of type infiniband"))?;
             (file, interfaces::import(&[(file.clone(), said)]))
         }
     };

@@ -21,7 +21,7 @@ use crate::report::common::{Code, Exit, Finding, Kind, Report, Severity, not_rea
 /// # Errors
 /// The image cannot be read; standard output is gone.
 pub fn run(args: &CheckArgs, config: &Config, root: &Root, format: Format) -> anyhow::Result<u8> {
-    let Some(path) = &args.initrd else { anyhow::bail!("no image is named") };
+    let Some(path) = &args.initrd else { anyhow::bail!("no image was given") };
     let image = initrd::read(path, is_text).map_err(|why| anyhow::anyhow!("{why}"))?;
     let report = judge(&path.display().to_string(), &image, config, root);
     match format {
@@ -132,7 +132,7 @@ fn judge(name: &str, image: &Image, config: &Config, root: &Root) -> InitrdRepor
             });
             if !present {
                 let message =
-                    format!("the image has not the module {module} for the kernel {kernel}");
+                    format!("the image lacks the module {module} for the kernel {kernel}");
                 findings.push(
                     Finding::error(Code::InitrdWithoutModule, message)
                         .about(module)
@@ -142,7 +142,7 @@ fn judge(name: &str, image: &Image, config: &Config, root: &Root) -> InitrdRepor
         }
     }
     if kernels.is_empty() {
-        let message = "the image has no modules of a kernel";
+        let message = "the image has no kernel modules";
         findings.push(
             Finding::error(Code::InitrdWithoutModule, message).about(name).advise([rebuild()]),
         );
@@ -175,7 +175,7 @@ fn judge(name: &str, image: &Image, config: &Config, root: &Root) -> InitrdRepor
         for line in lines {
             let message = match line.place {
                 Place::Both => continue,
-                Place::OnlyHost => format!("{what}: the image has not the line: {}", line.text),
+                Place::OnlyHost => format!("{what}: the image lacks the line: {}", line.text),
                 Place::OnlyImage => format!("{what}: only the image has the line: {}", line.text),
             };
             findings.push(Finding::warning(code, message).about(name).advise([rebuild()]));
@@ -186,7 +186,7 @@ fn judge(name: &str, image: &Image, config: &Config, root: &Root) -> InitrdRepor
 
 fn rebuild() -> Advice {
     Advice::permanent(
-        "build the image again with ibprov's module (INITRAMFS in ibprov(8)): update-initramfs -u, or dracut -f",
+        "rebuild the image with ibprov's module (INITRAMFS in ibprov(8)): update-initramfs -u, or dracut -f",
     )
 }
 
@@ -360,7 +360,7 @@ mod tests {
         }
         let (verdict, said) = judged(&image(&[("init", None)]), "", &[]);
         assert_eq!(verdict, InitrdVerdict::Incomplete);
-        assert_eq!(said, ["the image has no modules of a kernel"]);
+        assert_eq!(said, ["the image has no kernel modules"]);
     }
 
     #[test]
@@ -371,10 +371,7 @@ mod tests {
         )];
         let (verdict, said) = judged(&image(&MODULES), "", &host);
         assert_eq!(verdict, InitrdVerdict::Differs);
-        assert_eq!(
-            said,
-            ["modprobe.d: the image has not the line: options mlx5-core debug_mask=1"]
-        );
+        assert_eq!(said, ["modprobe.d: the image lacks the line: options mlx5-core debug_mask=1"]);
         let mut files = MODULES.to_vec();
         files.push(("etc/modprobe.d/site.conf", Some("options mlx5-core debug_mask=1\n")));
         assert_eq!(judged(&image(&files), "", &host).0, InitrdVerdict::Complete);

@@ -27,7 +27,7 @@ pub fn run(
 ) -> anyhow::Result<u8> {
     if format == Format::Json {
         anyhow::bail!(
-            "metrics prints the text format of Prometheus: as JSON, `ibprov status --format json` prints the state of the node"
+            "metrics prints only the text format of Prometheus. For JSON: `ibprov status --format json`"
         );
     }
     let default = Config::default();

@@ -21,7 +21,7 @@ pub fn run(args: &MigrateArgs, root: &Root, common: &Common) -> anyhow::Result<u
     let back = if args.back { " --back" } else { "" };
     let lock = match args.apply && root.is_live() {
         true if !process::is_root() => anyhow::bail!(
-            "`ibprov migrate{back} --apply` changes files of root: use sudo, or leave --apply out to see what would be changed"
+            "`ibprov migrate{back} --apply` changes files that belong to root: use sudo, or leave --apply out to see what would be changed"
         ),
         true => Some(lock()?),
         false => None,
@@ -42,7 +42,7 @@ pub fn run(args: &MigrateArgs, root: &Root, common: &Common) -> anyhow::Result<u
 fn lock() -> anyhow::Result<crate::host::lock::Held> {
     let taken = Locks::in_run().and_then(|locks| locks.try_take(LOCK));
     taken.map_err(|e| match e {
-        LockError::Busy { .. } => anyhow::anyhow!("another `ibprov migrate` is at work: {e}"),
+        LockError::Busy { .. } => anyhow::anyhow!("another `ibprov migrate` is running: {e}"),
         LockError::Unusable { .. } => anyhow::anyhow!("{e}"),
     })
 }
@@ -90,7 +90,7 @@ fn undo(root: &Root, recorded: Option<Record>, apply: bool) -> Migration {
                 Finding::new(
                     Code::Notice,
                     Severity::Info,
-                    "the migration created this directory; it holds other files and is left",
+                    "the migration created this directory, which has other files now and is left",
                 )
                 .about(path),
             ),

@@ -14,5 +14,5 @@ use crate::observe::pf;
 pub fn run(pci: PciAddress, name: &RdmaName) -> anyhow::Result<()> {
     pf::name_rdma(&Root::live(), pci, name)
         .map_err(|e| anyhow::anyhow!(crate::host::answer(&e)))
-        .with_context(|| format!("name the RDMA device of {pci} {name} by netlink"))
+        .with_context(|| format!("set the name of the RDMA device of {pci} to {name} by netlink"))
 }

@@ -195,7 +195,8 @@ fn planned(root: &Root, seen: &Seen<'_>, problems: &mut Vec<String>) -> Vec<Plan
 /// Why it is not known which PCI devices there are, if so.
 fn unreadable(root: &Root) -> Option<String> {
     const DEVICES: &str = "/sys/bus/pci/devices";
-    (!root.exists(DEVICES)).then(|| format!("no {DEVICES}: the PCI devices are not known"))
+    (!root.exists(DEVICES))
+        .then(|| format!("the PCI devices are not known: {DEVICES} does not exist"))
 }
 
 /// The units of ibprov's that have failed. A copied tree has none, nor has a host that

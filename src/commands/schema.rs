@@ -59,8 +59,8 @@ pub fn run(report: Option<&str>) -> anyhow::Result<()> {
     };
     let Some((_, schema)) = SCHEMAS.iter().find(|(name, _)| *name == report) else {
         let meant = nearest(report, SCHEMAS.iter().map(|(name, _)| *name));
-        let meant = meant.map_or_else(|| ";".to_owned(), |name| format!("; did you mean {name}?"));
-        anyhow::bail!("there is no report {report:?}{meant} `ibprov schema` lists them all");
+        let meant = meant.map_or_else(|| ".".to_owned(), |name| format!("; did you mean {name}?"));
+        anyhow::bail!("{report:?} is not a report{meant} To list all reports: `ibprov schema`");
     };
     std::io::copy(&mut GzDecoder::new(*schema), &mut out)?;
     Ok(())

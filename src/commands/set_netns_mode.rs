@@ -24,7 +24,7 @@ pub fn run(mode: NetnsMode) -> anyhow::Result<()> {
         let mut others = namespaces::others(&root);
         others.extend(units());
         bail!(
-            "{tried}: the mode cannot change while there is another network namespace; found: {}; {}",
+            "{tried}: the mode cannot be changed while there is another network namespace; found: {}; {}",
             present(others),
             namespaces::remedy(mode)
         );

@@ -328,7 +328,7 @@ impl View<'_> {
         let active = link.state == Some(LinkState::Active) && link.lid.is_some();
         let why = progress
             .and_then(|p| self.why(p))
-            .or_else(|| told.is_none().then(|| "no answer about its state".to_owned()))
+            .or_else(|| told.is_none().then(|| "its state was not reported".to_owned()))
             .or_else(|| Some(node::roce_lack(self.root, self.survey, progress?)?.text))
             .or_else(|| (!up || !active).then(|| why_not_active(port.link_layer, &link)));
         let roce = progress.map(|p| node::roce(self.root, self.survey, p)).unwrap_or_default();
@@ -402,7 +402,8 @@ fn why_not_active(layer: LinkLayer, link: &crate::report::hardware::Link) -> Str
     }
     match (link.physical, link.state) {
         (Some(PhysicalState::Polling), _) => {
-            "the port sees no signal: cable, or the other end is down".to_owned()
+            "the port has no signal: the cable is missing or broken, or the other end is down"
+                .to_owned()
         }
         (Some(PhysicalState::Disabled), _) => "the port is disabled (`ibportstate`)".to_owned(),
         (Some(PhysicalState::LinkUp), Some(LinkState::Init)) => {

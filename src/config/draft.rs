@@ -269,7 +269,7 @@ impl DraftReader<'_> {
         if let DeValue::Array(list) = value.get_ref()
             && let Some(first_over) = list.get(LONGEST_LIST)
         {
-            let why = format!("more than {LONGEST_LIST} are more than a host can have");
+            let why = format!("the maximum is {LONGEST_LIST}");
             let problem = Problem::new(format!("the list {path} is too long"))
                 .at(&self.place(first_over.span()), why);
             self.note(first_over.span(), problem);

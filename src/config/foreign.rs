@@ -84,7 +84,7 @@ fn port_guid(text: &str) -> Result<Guid, String> {
     let tail = if bytes.len() == 20 { bytes.get(12..).map(|tail| tail.join(":")) } else { None };
     let guid: Guid = tail.as_deref().unwrap_or(text).parse().map_err(|e| format!("{e}"))?;
     if guid.is_zero() {
-        return Err(format!("{} has the GUID zero, which no port has", shown(text)));
+        return Err(format!("{} has the GUID zero, which is not the GUID of a port", shown(text)));
     }
     Ok(guid)
 }

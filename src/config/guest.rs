@@ -180,7 +180,7 @@ fn what<'a>(row: &'a Row, problems: &mut Problems) -> Vec<(What, &'a Place)> {
     }
     if row.lacks(&[key::DOMAIN, key::UNIT]) {
         problems.push(
-            Problem::new("guest does not name a domain or unit")
+            Problem::new("guest names neither a domain nor a unit")
                 .at(&row.place, "names nothing")
                 .help("give domain or unit"),
         );
@@ -199,7 +199,7 @@ fn needs(what: &What, row: &Row, problems: &mut Problems) -> Needs {
         if matches!(what, What::Unit(_)) {
             problems.push(
                 Problem::new("the VFs of a unit cannot be determined automatically")
-                    .at(at, "auto reads a domain's hostdev devices")
+                    .at(at, "auto stands for the hostdev devices of a domain")
                     .help("name each VF as PF/INDEX"),
             );
         } else if given.len() > 1 {
@@ -247,7 +247,7 @@ fn ready(what: &What, row: &Row, problems: &mut Problems) -> Ready {
         problems.push(
             Problem::new("a unit has no guest agent")
                 .at(at, "for domains only")
-                .help("let the unit itself say when it is ready (Type=notify)"),
+                .help("use a unit that reports when it is ready (Type=notify)"),
         );
     }
     ready

@@ -119,9 +119,9 @@ fn name_once(
     match other {
         Some((_, other, other_at)) => {
             let what = if *other == who {
-                "one interface is given two names"
+                "one interface has two names"
             } else {
-                "one name is given to two interfaces"
+                "two interfaces have the same name"
             };
             let problem = Problem::new(what).at(at, "here").at(other_at, "and here");
             problems.push(problem.help("keep one of the two"));
@@ -158,7 +158,7 @@ fn name_fits(row: &Row, whichs: &[(InterfaceSelector, &Place)], problems: &mut P
         };
         match whichs {
             [(InterfaceSelector::Name(_), at), ..] => {
-                problems.push(problem("the name that it gets").at(at, "the name that it has"));
+                problems.push(problem("the name that is set").at(at, "the present name"));
             }
             [_, (_, second_at), ..] => {
                 problems.push(problem("one name").at(second_at, "and more than one port"));
@@ -249,7 +249,7 @@ fn selectors<'a>(row: &'a Row, problems: &mut Problems) -> Vec<(InterfaceSelecto
     if row.lacks(&[key::MATCH_NAME, key::MATCH_PORT_GUID, key::MATCH_PCI]) {
         let name = row.field::<IfName>(key::NAME);
         let at = name.as_ref().map_or(&row.place, |(_, at)| *at);
-        let label = if name.is_some() { "this is the name that it gets" } else { "names none" };
+        let label = if name.is_some() { "this is the name that is set" } else { "names none" };
         problems.push(
             Problem::new("interface does not select an interface")
                 .at(at, label)

@@ -187,8 +187,8 @@ fn one(
         let problem = Problem::new("pf.vf is for a VF that the PF does not have")
             .at(at, format!("the last VF is {}", vfs - 1));
         problems.push(match vfs_at {
-            Some(vfs_at) => problem.at(vfs_at, "this many, counted from 0"),
-            None => problem.help("the list of GUIDs says how many there are"),
+            Some(vfs_at) => problem.at(vfs_at, "the number of VFs, counted from 0"),
+            None => problem.help("the length of the list of GUIDs is the number of VFs"),
         });
         return None;
     }
@@ -299,7 +299,10 @@ fn patterns(row: &Row, vfs: u16, problems: &mut Problems) -> Option<[Option<VfNa
         } else if pattern.shortest(last) > most {
             let start = Problem::new(format!("the {what} name of VF {last} would be too long"));
             let length = pattern.shortest(last);
-            Some(start.at(at, format!("{shown:?} has {length} bytes or more, {most} is the most")))
+            Some(
+                start
+                    .at(at, format!("{shown:?} has {length} bytes or more: the maximum is {most}")),
+            )
         } else if literal.as_ref().is_some_and(|name| !is_name(name)) {
             let start = Problem::new(format!("bad {what} name for VF {last}"));
             Some(start.at(at, format!("{shown:?} is none")))
@@ -309,7 +312,9 @@ fn patterns(row: &Row, vfs: u16, problems: &mut Problems) -> Option<[Option<VfNa
                 start
                     .at(
                         at,
-                        format!("{shown:?} is a name that the kernel gives to the first device"),
+                        format!(
+                            "{shown:?} is the name that the kernel assigns to the first device"
+                        ),
                     )
                     .help("choose another, such as \"{netdev}v{vf}\""),
             )

@@ -101,7 +101,7 @@ impl Pins {
         })?;
         if file.schema != 1 {
             return Err(format!(
-                "schema {}: this ibprov knows schema 1 only; it was written by a newer version",
+                "the file has schema {}, but this ibprov reads only schema 1: a newer version wrote the file",
                 file.schema
             ));
         }
@@ -144,9 +144,9 @@ impl Pins {
 }
 
 const HEAD: &str = "\
-# The GUIDs that the VFs of this host were given, written by `ibprov plan --pin`.
-# They hold whatever ibprov.toml says: see ibprov(8), \"Pinned GUIDs\".
-# config: how ibprov.toml names the PF; pci, node-guid, port-guids: which card
+# The GUIDs of the VFs of this host, written by `ibprov plan --pin`.
+# They take precedence over ibprov.toml: see ibprov(8), \"Pinned GUIDs\".
+# config: how ibprov.toml names the PF; pci, node-guid, port-guids: which adapter
 # it was then; vfs: node GUID and port GUID of each VF, from VF 0 on.
 schema = 1
 ";

@@ -56,7 +56,7 @@ fn one(row: &Row, problems: &mut Problems) -> Vec<(PortRow, Place)> {
         problems.push(
             Problem::new("port.link-layer has no meaning beside port.type")
                 .at(layer_at, "the link layer")
-                .at(type_at, "says it already")
+                .at(type_at, "already implies the link layer")
                 .help("remove link-layer"),
         );
     }

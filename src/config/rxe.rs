@@ -39,7 +39,7 @@ pub(super) fn rows(
                 Problem::new(format!("rxe.netdev {} is an IPoIB interface", row.netdev))
                     .at(&netdev_at, "soft RoCE needs an Ethernet netdev")
                     .help(format!(
-                        "{} configures it as IPoIB: its adapter has RDMA already",
+                        "{} configures this netdev as IPoIB; its adapter already has RDMA",
                         rule.origin
                     )),
             );
@@ -57,7 +57,7 @@ pub(super) fn rows(
                     Problem::new(what)
                         .at(&netdev_at, "here")
                         .at(other_at, "and first here")
-                        .help("a netdev has one soft RoCE device, and a name is of one device: keep one of the two; `rxe = []` in a file between them clears the list before it"),
+                        .help("a netdev can have only one soft RoCE device, and a name can belong to only one: keep one of the two; `rxe = []` in a file between them clears the list before it"),
                 );
             }
             None => rows.push((row, netdev_at)),
@@ -91,7 +91,8 @@ pub(super) fn need_module(
     let (Some(_), Ok(module)) = (rows.first(), MODULE.parse::<ModuleName>()) else { return };
     if modules.exclude.contains(&module) {
         let problem = Problem::new(format!("[[rxe]] needs {MODULE}, which modules.exclude names"));
-        let problem = place.into_iter().fold(problem, |p, at| p.at(at, "soft RoCE is wanted here"));
+        let problem =
+            place.into_iter().fold(problem, |p, at| p.at(at, "soft RoCE is configured here"));
         problems.push(problem.help("remove it from modules.exclude, or remove [[rxe]]"));
     } else if !modules.load.contains(&module) {
         modules.load.push(module);

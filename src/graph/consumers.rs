@@ -63,7 +63,7 @@ impl Need {
             Self::Mount => "the mount fails or hangs",
             Self::Guests => "a guest fails to start without its VF",
             Self::Service => "the service fails, or runs without the fabric",
-            Self::Containers => "a container that is given an RDMA device may start without it",
+            Self::Containers => "a container that uses an RDMA device may start without it",
         }
     }
 }
@@ -110,7 +110,7 @@ impl DropIn {
             path: format!("{dir}/{}", Self::NAME),
             dir,
             text: format!(
-                "# As `ibprov consumers --install` writes it; `--remove` takes it away.\n[Unit]\nAfter={provider}\n"
+                "# Written by `ibprov consumers --install`; `--remove` removes it.\n[Unit]\nAfter={provider}\n"
             ),
             provider: provider.to_owned(),
         }
@@ -297,7 +297,7 @@ NetworkManager.service before ibprov.service
         let Proof::Missing(drop_in) = of("scratch.mount") else { panic!("{judged:?}") };
         assert_eq!(
             drop_in.commands(),
-            "mkdir -p '/etc/systemd/system/scratch.mount.d' && printf '# As `ibprov consumers --install` writes it; `--remove` takes it away.\\n[Unit]\\nAfter=ibprov.service\\n' >'/etc/systemd/system/scratch.mount.d/50-ibprov-order.conf' && systemctl daemon-reload"
+            "mkdir -p '/etc/systemd/system/scratch.mount.d' && printf '# Written by `ibprov consumers --install`; `--remove` removes it.\\n[Unit]\\nAfter=ibprov.service\\n' >'/etc/systemd/system/scratch.mount.d/50-ibprov-order.conf' && systemctl daemon-reload"
         );
         assert_eq!(drop_in.ways(), ["ibprov consumers --install".to_owned(), drop_in.commands()]);
         let vendors = DropIn::new("scratch.mount", "openibd.service");

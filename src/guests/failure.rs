@@ -145,9 +145,11 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotStarted(why) => f.write_str(why),
-            Self::Late { command, alive: None } => write!(f, "{command}: no answer in time"),
+            Self::Late { command, alive: None } => {
+                write!(f, "{command} has not answered before the timeout")
+            }
             Self::Late { command, alive: Some(e) } => {
-                write!(f, "{command}: no answer in time, and it cannot be ended: {e}")
+                write!(f, "{command} has not answered before the timeout, and cannot be ended: {e}")
             }
             Self::Silent { command, status } | Self::Killed { command, status } => {
                 write!(f, "{command}: {status}")
@@ -241,8 +243,14 @@ mod tests {
         let killed = output(ended(SIGKILL, ""), "virsh x");
         assert!(matches!(killed, Err(Failure::Killed { .. })), "{killed:?}");
         assert_eq!(text(killed), "virsh x: signal: 9 (SIGKILL)");
-        assert_eq!(Failure::late("virsh x", Ok(())).to_string(), "virsh x: no answer in time");
+        assert_eq!(
+            Failure::late("virsh x", Ok(())).to_string(),
+            "virsh x has not answered before the timeout"
+        );
         let alive = Failure::late("virsh x", Err(io::Error::other("no")));
-        assert_eq!(alive.to_string(), "virsh x: no answer in time, and it cannot be ended: no");
+        assert_eq!(
+            alive.to_string(),
+            "virsh x has not answered before the timeout, and cannot be ended: no"
+        );
     }
 }

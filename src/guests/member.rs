@@ -328,7 +328,7 @@ impl Member {
             (true, _) => Next::Up,
             (false, Some(why)) => Next::Fail(format!("virsh start: {why}")),
             (false, None) => {
-                let why = "libvirt reported a successful start, but the domain does not run: it has stopped again, see `virsh domstate --reason`";
+                let why = "libvirt reported a successful start, but the domain has stopped again: see `virsh domstate --reason`";
                 Next::Fail(why.to_owned())
             }
         }
@@ -382,7 +382,7 @@ mod tests {
         assert_eq!(vm.step_ended(Step::Start, ok("started"), 1), Next::Do(Step::Check));
         assert_eq!(vm.clone().step_ended(Step::Check, ok("other\nvm \n"), 2), Next::Up);
         let Next::Fail(why) = vm.step_ended(Step::Check, ok("other\n"), 2) else { panic!("up") };
-        assert!(why.contains("it has stopped again"), "{why}");
+        assert!(why.contains("has stopped again"), "{why}");
         assert_eq!(vm.come_up(7), 7);
         assert_eq!(vm.report(None).up_usec, Some(7));
     }

@@ -220,8 +220,8 @@ mod tests {
         let mut all = members(list);
         assert_eq!(positions(all.order()), [1, 2, 0]);
         assert_eq!(positions(all.startable(false)), [1]);
-        assert_eq!(waits(&all, 0), "it starts after unit c.service, which is not up yet");
-        assert_eq!(waits(&all, 2), "others are being started");
+        assert_eq!(waits(&all, 0), "the guest starts after unit c.service, which is not up yet");
+        assert_eq!(waits(&all, 2), "other guests are being started");
         of(&mut all, 1).begin(0);
         assert!(!all.can_start_any() && !all.are_tried());
         assert_eq!(waits(&all, 1), "");
@@ -245,7 +245,7 @@ mod tests {
         let mut unit = guest("a.service");
         unit.vfs = crate::config::guest::Needs::These(vec![vf]);
         let mut all = members(vec![unit]);
-        assert_eq!(waits(&all, 0), "its VFs are being checked");
+        assert_eq!(waits(&all, 0), "the VFs of the guest are being checked");
         assert!(!all.are_looked_at() && !all.are_tried());
         let state = |lacks| VfState { vf: Some(vf), pci: None, reached: None, lacks };
         let seen = |lacks| Seen::from([(Need::Vf(vf), Some(state(lacks)))]);
@@ -273,7 +273,7 @@ mod tests {
             "libvirt (qemu:///system) does not answer: failed to connect to the hypervisor"
         );
         // Units have nothing to do with it.
-        assert_eq!(waits(&all, 1), "others are being started");
+        assert_eq!(waits(&all, 1), "other guests are being started");
         assert!(all.are_looked_at() && !all.are_tried());
         // To be told so again does not give it more time.
         all.lose_libvirt(&trouble, 1_000_000);

@@ -78,7 +78,9 @@ fn serve(config: &Config, root: &Root, only_look: bool) -> anyhow::Result<(Guest
     match &locks {
         Ok(locks) => watched.push(locks.dir()),
         Err(e) => {
-            report.problems.insert(format!("{e}: the end of an apply is not noticed"));
+            report
+                .problems
+                .insert(format!("{e}: ibprov guests does not notice when an apply ends"));
         }
     }
     let mut events = Events::open(&watched)?;
@@ -88,7 +90,7 @@ fn serve(config: &Config, root: &Root, only_look: bool) -> anyhow::Result<(Guest
     let own_unit = systemd::own_unit(root).unwrap_or_else(|e| {
         report
             .problems
-            .insert(format!("{e}: ibprov guests assumes that it does not run in a unit"));
+            .insert(format!("{e}: ibprov guests continues as if it did not run in a unit"));
         None
     });
     let deadline = clock::usec(config.guests.timeout);
@@ -345,7 +347,7 @@ impl Service<'_> {
             return;
         }
         self.telling.warn(format!(
-            "domain {name} has autostart on and VF {}: libvirt starts it without regard to that VF. Run `virsh autostart --disable` and list the domain as [[guest]], or install ibprov's example libvirt-qemu-hook",
+            "domain {name} has autostart on and VF {}: libvirt starts the domain without regard to that VF. Run `virsh autostart --disable` and list the domain as [[guest]], or install the example libvirt-qemu-hook of ibprov",
             vfs.join(", ")
         ));
     }

@@ -80,7 +80,7 @@ impl Telling {
         if let Some(_told) = self.about(guest) {
             warn!(
                 message_id = kinds::WARNING,
-                "{guest} was started, and ibprov does not wait for it: {why}"
+                "{guest} was started, and ibprov does not wait until it is up: {why}"
             );
         }
     }
@@ -216,8 +216,8 @@ mod tests {
         let mut members = members();
         let mut telling = Telling::new(GuestsReport::new(0), false);
         let json = telling.news(&members).expect("the first");
-        assert!(json.contains("\"reason\": \"others are being started\""), "{json}");
-        assert!(json.contains("\"reason\": \"it starts after unit a.service"), "{json}");
+        assert!(json.contains("\"reason\": \"other guests are being started\""), "{json}");
+        assert!(json.contains("\"reason\": \"the guest starts after unit a.service"), "{json}");
         assert_eq!(telling.news(&members), None);
         members.get_mut(GuestIndex::new(0)).expect("guest").begin(1);
         assert!(telling.news(&members).is_some());
@@ -245,7 +245,7 @@ mod tests {
         members.get_mut(GuestIndex::new(0)).expect("guest").begin(1);
         assert_eq!(
             telling.headline(&members),
-            "0 of 2 guests up; unit b.service waits: it starts after unit a.service, which is not up yet"
+            "0 of 2 guests up; unit b.service waits: the guest starts after unit a.service, which is not up yet"
         );
         for position in 0..2 {
             members.get_mut(GuestIndex::new(position)).expect("guest").come_up(2);

@@ -22,7 +22,7 @@ pub(super) fn deadlock(own: &str, guest: &What) -> Option<String> {
     let What::Unit(unit) = guest else { return None };
     let graph = match graph(unit.as_str()) {
         Ok(graph) => graph,
-        Err(e) => return Some(format!("cannot query its ordering from systemd: {e}")),
+        Err(e) => return Some(format!("cannot query the ordering of the unit from systemd: {e}")),
     };
     let chain = waits_for_us(&graph, own, unit.as_str())?;
     Some(format!(

@@ -180,7 +180,12 @@ impl<'a> VfReader<'a> {
             },
             // No VF, or one that was passed through to this machine.
             Err(e) if e.is_absent() => return Found::Other,
-            Err(e) => return Found::Unclear(pci, format!("whether it is a VF: {e}")),
+            Err(e) => {
+                return Found::Unclear(
+                    pci,
+                    format!("cannot determine whether the function is a VF: {e}"),
+                );
+            }
         };
         // The VF of a network or storage card that is no HCA.
         let is_hca = observed.functions.iter().any(|f| f.address == pf && candidate(f).is_some());

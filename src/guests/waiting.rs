@@ -48,9 +48,9 @@ impl fmt::Display for Waiting {
                 }
                 Ok(())
             }
-            Self::After(what) => write!(f, "it starts after {what}, which is not up yet"),
-            Self::Look => f.write_str("its VFs are being checked"),
-            Self::Slot => f.write_str("others are being started"),
+            Self::After(what) => write!(f, "the guest starts after {what}, which is not up yet"),
+            Self::Look => f.write_str("the VFs of the guest are being checked"),
+            Self::Slot => f.write_str("other guests are being started"),
         }
     }
 }

@@ -68,7 +68,7 @@ pub fn read(path: &Path, keep: impl Fn(&str) -> bool) -> Result<Image, String> {
             }
             _ => {
                 return Err(format!(
-                    "{name}: at byte {at} is neither a cpio archive nor what gzip, xz, zstd or bzip2 has packed"
+                    "{name}: the data at byte {at} is neither a cpio archive nor compressed with gzip, xz, zstd or bzip2"
                 ));
             }
         }
@@ -77,7 +77,7 @@ pub fn read(path: &Path, keep: impl Fn(&str) -> bool) -> Result<Image, String> {
         break;
     }
     if archives == 0 {
-        return Err(format!("{name}: there is no archive in it"));
+        return Err(format!("{name} does not contain an archive"));
     }
     Ok(image)
 }
@@ -137,7 +137,7 @@ fn archive(
         reader.finish()?;
         image.insert(name, content);
         if image.len() > FILES {
-            return Err(io::Error::other(format!("it has more than {FILES} files")));
+            return Err(io::Error::other(format!("the image has more than {FILES} files")));
         }
     }
 }
@@ -191,8 +191,8 @@ mod tests {
     #[test]
     fn what_is_no_image_or_not_a_whole_one_is_told() {
         for (bytes, said) in [
-            (&b""[..], "there is no archive in it"),
-            (b"\0\0\0\0", "there is no archive in it"),
+            (&b""[..], "does not contain an archive"),
+            (b"\0\0\0\0", "does not contain an archive"),
             (b"#!/bin/sh\n", "at byte 0 is neither"),
             (&packed(&[("a", "content")])[..120], "cut off"),
         ] {

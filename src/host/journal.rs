@@ -241,7 +241,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Told {
                 drop(writeln!(io::stderr(), "{}{}", prefix(message.level), message.line()));
             }
             #[cfg(test)]
-            Teller::Test(heard) => heard.lock().expect("nobody panicked").push(message),
+            Teller::Test(heard) => heard.lock().expect("not poisoned").push(message),
         }
     }
 }
@@ -406,7 +406,7 @@ mod tests {
         let filter = filter(directives, is_verbose).0;
         let all = tracing_subscriber::registry().with(Told { filter, teller });
         tracing::subscriber::with_default(all, say);
-        std::mem::take(&mut *heard.lock().expect("nobody panicked"))
+        std::mem::take(&mut *heard.lock().expect("not poisoned"))
     }
 
     fn of_all_levels() {
@@ -542,7 +542,7 @@ mod tests {
         }
         // Each of them would have waited.
         assert!(begun.elapsed() < WAIT * 100, "took {:?}", begun.elapsed());
-        let lost = *journal.lost.lock().expect("nobody panicked");
+        let lost = *journal.lost.lock().expect("not poisoned");
         assert!(lost > 0);
         journald.set_nonblocking(true).expect("set");
         let mut datagram = [0; 4096];
@@ -555,6 +555,6 @@ mod tests {
         let length = journald.recv(&mut datagram).expect("message");
         let text = String::from_utf8_lossy(&datagram[..length]).into_owned();
         assert!(text.contains(&format!("IBPROV_LOST_BEFORE={lost}\n")), "{text}");
-        assert_eq!(*journal.lost.lock().expect("nobody panicked"), 0);
+        assert_eq!(*journal.lost.lock().expect("not poisoned"), 0);
     }
 }

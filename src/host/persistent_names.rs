@@ -147,7 +147,9 @@ pub(super) fn own_path() -> Result<String, String> {
         .map_err(|e| format!("/proc/self/exe: {}", super::answer(&e)))?;
     let is_tame = |b: u8| b.is_ascii_alphanumeric() || b"/_.-".contains(&b);
     let program = program.to_str().filter(|text| text.bytes().all(is_tame));
-    program.map(str::to_owned).ok_or("ibprov's own path cannot stand in a rule of udev".to_owned())
+    program
+        .map(str::to_owned)
+        .ok_or("ibprov's own path has a character that a rule of udev cannot have".to_owned())
 }
 
 /// Have udevd read its rules: by itself it looks for new files every 3 s only.

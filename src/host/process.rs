@@ -462,7 +462,10 @@ impl Output {
     pub fn into_text(self, name: &str, args: &[&str]) -> io::Result<String> {
         let command = || format!("{name} {}", args.join(" "));
         if !self.ended {
-            return Err(io::Error::other(format!("{}: no answer in time", command())));
+            return Err(io::Error::other(format!(
+                "{} has not answered before the timeout",
+                command()
+            )));
         }
         if let Some(failure) = self.failure {
             let said = self.stderr;
@@ -523,7 +526,10 @@ fn read_both(child: &mut Child, until_usec: u64) -> io::Result<(Vec<u8>, Vec<u8>
     let mut buffer = [0_u8; 8192];
     while out_open || err_open {
         if out.len().max(err.len()) > OUTPUT_LIMIT {
-            return Err(io::Error::other(format!("said more than {} MiB", OUTPUT_LIMIT >> 20)));
+            return Err(io::Error::other(format!(
+                "the program printed more than {} MiB",
+                OUTPUT_LIMIT >> 20
+            )));
         }
         let timeout = clock::poll_timeout(until_usec);
         if timeout == PollTimeout::ZERO {
@@ -617,7 +623,7 @@ mod tests {
     fn a_program_that_never_stops_talking_is_ended() {
         let until = clock::monotonic_usec() + 60_000_000;
         let e = output_until("cat", &["/dev/zero"], until).expect_err("too much");
-        assert_eq!(e.to_string(), "cat /dev/zero: said more than 64 MiB");
+        assert_eq!(e.to_string(), "cat /dev/zero: the program printed more than 64 MiB");
     }
 
     #[test]

@@ -167,7 +167,7 @@ pub fn netns_mode() -> io::Result<NetnsMode> {
     let kind = NLDEV | RDMA_NLDEV_CMD_SYS_GET;
     let question = Question { protocol: NETLINK_RDMA, kind, flags: NLM_F_ACK, payload: &[] };
     let answers = question.ask(&mut |_, attributes| mode_in(attributes))?;
-    answers.first().copied().ok_or_else(|| io::Error::other("no mode in the kernel's answer"))
+    answers.first().copied().ok_or_else(|| io::Error::other("the kernel's answer has no mode"))
 }
 
 pub(super) fn mode_in(attributes: &[u8]) -> Option<NetnsMode> {

@@ -62,10 +62,12 @@ pub fn state(root: &Root, path: &str) -> io::Result<PathState> {
         SFlag::S_IFDIR => Ok(PathState::Directory),
         SFlag::S_IFLNK => {
             let target = readlinkat(&dir, name)?.into_string();
-            Ok(PathState::link(target.map_err(|_| io::Error::other("its target is not UTF-8"))?))
+            Ok(PathState::link(
+                target.map_err(|_| io::Error::other("the target of the link is not UTF-8"))?,
+            ))
         }
         SFlag::S_IFREG => file(&dir, name, &stat),
-        _ => Err(io::Error::other("it is neither a file nor a link nor a directory")),
+        _ => Err(io::Error::other("the path is neither a file nor a link nor a directory")),
     }
 }
 
@@ -75,11 +77,11 @@ fn file(dir: &OwnedFd, name: &str, stat: &FileStat) -> io::Result<PathState> {
     let mut content = Vec::new();
     file.take(LIMIT + 1).read_to_end(&mut content)?;
     if content.len() as u64 > LIMIT {
-        return Err(io::Error::other(format!("it is larger than {LIMIT} bytes")));
+        return Err(io::Error::other(format!("the file is larger than {LIMIT} bytes")));
     }
     let text = String::from_utf8(content);
     Ok(PathState::File {
-        text: text.map_err(|_| io::Error::other("its content is not UTF-8 text"))?,
+        text: text.map_err(|_| io::Error::other("the content of the file is not UTF-8 text"))?,
         mode: stat.st_mode & 0o7777,
         owner: Some(FileOwner { user: stat.st_uid, group: stat.st_gid }),
         modified: Some(FileTime { sec: stat.st_mtime, nsec: stat.st_mtime_nsec }),

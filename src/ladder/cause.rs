@@ -99,7 +99,9 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
             format!("the driver's probe failed: {failed}"),
             [
                 Advice::look("see dmesg above that line"),
-                Advice::now("after a repair: echo ADDRESS > /sys/bus/pci/drivers_probe"),
+                Advice::now(
+                    "after the cause is corrected: echo ADDRESS > /sys/bus/pci/drivers_probe",
+                ),
             ],
         ))
     };
@@ -112,7 +114,7 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
                 format!("the probe of its RDMA half failed: {said}"),
                 [
  Advice::look("see dmesg above that line"),
- Advice::now("after a repair: rebind the function's driver, /sys/bus/pci/drivers/DRIVER/unbind and bind"),
+ Advice::now("after the cause is corrected: rebind the function's driver, /sys/bus/pci/drivers/DRIVER/unbind and bind"),
  ],
             )
         })
@@ -152,7 +154,7 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
             } else if let Some(line) = log.and_then(|l| l.firmware_wait.as_ref()) {
                 Cause::waiting(
                     format!("driver {} is waiting for firmware: {line}", driver.unwrap_or("?")),
-                    [Advice::look("mstflint -d ADDRESS q"), Advice::now("if it never ends: power cycle the adapter")],
+                    [Advice::look("mstflint -d ADDRESS q"), Advice::now("if the wait does not end: power cycle the adapter")],
                 )
             } else {
                 let text = format!(
@@ -160,7 +162,7 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
                     driver.unwrap_or("?")
                 );
                 let last = log.and_then(FunctionLog::last_trouble);
-                let text = last.map_or(text.clone(), |l| format!("{text}; it last said: {l}"));
+                let text = last.map_or(text.clone(), |l| format!("{text}; the driver last reported: {l}"));
                 Cause::waiting(text, [Advice::look("see dmesg for the PCI address of the port")])
             }
         }
@@ -170,7 +172,7 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
         ),
         Rung::Netdev => trouble("ib_ipoib").unwrap_or_else(|| {
             let last = log.and_then(FunctionLog::last_trouble);
-            let said = last.map_or(String::new(), |l| format!("; the kernel last said: {l}"));
+            let said = last.map_or(String::new(), |l| format!("; the kernel last reported: {l}"));
             Cause::waiting(
                 format!("ib_ipoib has not created a netdev for the port{said}"),
                 [
@@ -184,7 +186,7 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
             [Advice::look("systemctl status systemd-udevd; /run/udev/control does not exist")],
         ),
         Rung::Named => Cause::waiting(
-            "udev has not finished with the netdev or its RDMA device: a name may still change",
+            "udev has not finished with the netdev or its RDMA device, so that a name may still change",
             [Advice::look("udevadm info -p /sys/class/net/NAME; a rule that hangs shows in `journalctl -u systemd-udevd`")],
         ),
         Rung::Configured => {
@@ -236,21 +238,21 @@ fn other_type(port: &PortProgress, function: Option<&PciFunction>, facts: &Facts
     let number = port.port.map_or_else(|| "1".to_owned(), |n| n.to_string());
     let set = match function.and_then(|f| f.ib_driver) {
         Some("mlx4_core") if port.pci.is_some_and(|pci| facts.setting_types.contains(&pci)) => {
-            return Some(Cause::waiting(format!("{seen}: its type is being set"), []));
+            return Some(Cause::waiting(format!("{seen}: the type is being set"), []));
         }
         Some("mlx4_core") => format!(
             "type = \"{word}\" in its [[port]], then `ibprov boot` (echo {word} >/sys/bus/pci/devices/{at}/mlx4_port{number})"
         ),
         _ => format!(
-            "`mlxconfig -d {at} set LINK_TYPE_P1={number_of_type}` (P2 for the card's second port), then reset the firmware: `mlxfwreset -d {at} reset`, or a power cycle"
+            "`mlxconfig -d {at} set LINK_TYPE_P1={number_of_type}` (P2 for the adapter's second port), then reset the firmware: `mlxfwreset -d {at} reset`, or a power cycle"
         ),
     };
     let failure = port.pci.and_then(|pci| facts.unset_types.get(&pci));
-    let failure = failure.map(|failure| format!("; its type could not be set: {failure}"));
+    let failure = failure.map(|failure| format!("; the type could not be set: {failure}"));
     let failure = failure.unwrap_or_default();
     Some(Cause::last(
         format!("{seen}, and {expected} is expected ({}){failure}", port.why),
-        [Advice::permanent(format!("to change the type: {set}; or do not expect the port"))],
+        [Advice::permanent(format!("to change the type: {set}; or ignore the port (boot.ignore)"))],
     ))
 }
 

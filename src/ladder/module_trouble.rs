@@ -123,7 +123,7 @@ mod tests {
                 "modprobe: ERROR: could not insert 'ib_ipoib': Cannot allocate memory",
                 &[]
             ),
-            "out of memory: modprobe: ERROR: could not insert 'ib_ipoib': Cannot allocate memory"
+            "the kernel is out of memory: modprobe: ERROR: could not insert 'ib_ipoib': Cannot allocate memory"
         );
         assert_eq!(cause(Some(true), "", &[]), "modprobe said: nothing");
     }

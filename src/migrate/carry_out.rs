@@ -40,7 +40,7 @@ fn back_step(root: &Root, change: &Change, gone: &[&str]) -> Step {
     let path = &change.path;
     let changed = |what: String| {
         let message = format!(
-            "{what} since the migration, so it is left: before the migration there was {}",
+            "{what} since the migration, and is left. Before the migration there was {}",
             change.before
         );
         Step::Changed(Finding::warning(Code::ChangedSince, message).about(path))
@@ -49,7 +49,7 @@ fn back_step(root: &Root, change: &Change, gone: &[&str]) -> Step {
         Ok(now) => now,
         Err(e) => {
             return changed(format!(
-                "it cannot be compared ({}), and may have been changed",
+                "the path cannot be compared ({}), may have been changed",
                 answer(&e)
             ));
         }
@@ -58,7 +58,7 @@ fn back_step(root: &Root, change: &Change, gone: &[&str]) -> Step {
         return Step::Undone;
     }
     if !now.is_same(&change.after) {
-        return changed(format!("it was changed, to {now},"));
+        return changed(format!("the path was changed to {now}"));
     }
     if change.after == PathState::Directory {
         let left = root.list_or_empty(path).unwrap_or_default();
@@ -80,7 +80,8 @@ pub fn carry_out(root: &Root, changes: &[Change]) -> (Vec<Change>, Option<Findin
         match site_files::state(root, &change.path) {
             Ok(now) if now.is_same(&change.before) => {}
             Ok(now) => {
-                let message = format!("it was changed meanwhile, to {now}: run the command again");
+                let message =
+                    format!("the path was changed in the meantime to {now}: run the command again");
                 return (done, failed(message));
             }
             Err(e) => return (done, failed(format!("cannot be read: {}", answer(&e)))),

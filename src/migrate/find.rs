@@ -84,7 +84,7 @@ impl Finder<'_> {
             Ok(state) => Some(state),
             Err(e) => {
                 let message = format!(
-                    "it would have to be replaced, and cannot be kept to be put back: {}",
+                    "the path would be replaced, but cannot be recorded so that it could be restored: {}",
                     answer(&e)
                 );
                 self.found.problems.push(Finding::error(Code::NotRead, message).about(path));
@@ -120,7 +120,7 @@ impl Finder<'_> {
             Ok(text) => Some(text),
             Err(e) if e.is_absent() => None,
             Err(e) => {
-                let message = format!("its settings cannot be taken over: {e}");
+                let message = format!("the settings cannot be imported: {e}");
                 self.found.problems.push(Finding::error(Code::NotRead, message).about(path));
                 None
             }
@@ -262,7 +262,7 @@ impl Finder<'_> {
         for dir in [ETC, "/run/systemd/system"] {
             let path = format!("{dir}/{OURS}");
             if self.root.link_name(&path).is_ok_and(|target| target == "null") {
-                let message = format!("{path} masks it, so that it would not run at boot");
+                let message = format!("{path} masks the unit, so that it would not run at boot");
                 let advice = Advice::permanent(format!("systemctl unmask {OURS}"));
                 let finding = Finding::error(Code::IbprovMasked, message).about(OURS);
                 self.found.problems.push(finding.advise([advice]));

@@ -47,7 +47,7 @@ pub fn judge(root: &Root, before: &Graph, after: &Graph) -> Vec<Finding> {
     let proved = ordered(after);
     for unit in ordered(before).difference(&proved) {
         findings.push(
-            error("it is ordered after the unit that brings the InfiniBand ports up, and would no longer be".to_owned())
+            error("the unit is ordered after the unit that brings the InfiniBand ports up, and would no longer be".to_owned())
                 .about(unit),
         );
     }
@@ -106,7 +106,9 @@ pub fn judge_back(after: &Graph, changes: &[Change]) -> Vec<Finding> {
             Severity::Warning,
             "openibd was enabled before the migration and is no longer installed",
         ),
-        false => (Severity::Info, "as before the migration, something else has to bring them up"),
+        false => {
+            (Severity::Info, "as before the migration, another process has to bring the ports up")
+        }
     };
     let message = format!(
         "neither ibprov.service nor openibd.service brings the InfiniBand ports up at the next boot: {why}"

@@ -36,10 +36,12 @@ impl Record {
             other => other.map_err(|e| format!("cannot read the record of the migration: {e}"))?,
         };
         let record: Self = serde_json::from_str(&text)
-            .map_err(|e| format!("{PATH}: it is not a record of a migration: {e}"))?;
+            .map_err(|e| format!("{PATH} is not a record of a migration: {e}"))?;
         if record.format != FORMAT {
             let format = record.format;
-            return Err(format!("{PATH}: it has format {format}, and this ibprov reads {FORMAT}"));
+            return Err(format!(
+                "{PATH} has format {format}, but this ibprov reads format {FORMAT}"
+            ));
         }
         let is_plain = |path: &String| {
             path.starts_with('/') && path.split('/').skip(1).all(|p| !matches!(p, "" | "." | ".."))

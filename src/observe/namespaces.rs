@@ -49,7 +49,7 @@ pub fn others(root: &Root) -> Vec<String> {
 #[must_use]
 pub fn remedy(mode: NetnsMode) -> String {
     format!(
-        "put `options ib_core netns_mode={}` into a file of /etc/modprobe.d, so that ib_core has it from its start (if the initramfs contains ib_core, rebuild it: update-initramfs -u or dracut -f)",
+        "put `options ib_core netns_mode={}` into a file of /etc/modprobe.d, so that ib_core has the mode when it is loaded (if the initramfs contains ib_core, rebuild the initramfs: update-initramfs -u or dracut -f)",
         mode.number()
     )
 }

@@ -118,7 +118,7 @@ fn own_findings(links: &Links) -> Vec<Finding> {
     if let Some(mask) = &links.own_mask {
         findings.push(finding(
             Code::IbprovMasked,
-            format!("ibprov.service does not run at boot: it is masked by {mask}"),
+            format!("ibprov.service does not run at boot: the unit is masked by {mask}"),
             "systemctl unmask ibprov.service",
         ));
     }
@@ -144,7 +144,7 @@ fn own_findings(links: &Links) -> Vec<Finding> {
         )),
         (false, false) => findings.push(finding(
             Code::IbprovDisabled,
-            "ibprov.service does not run at boot: it is not enabled, and udev starts none of ibprov's units"
+            "ibprov.service does not run at boot: the unit is not enabled, and udev starts none of ibprov's units"
                 .to_owned(),
             // In this order: both units are openibd.service to systemctl.
             match links.vendor_wanted {
@@ -163,9 +163,11 @@ fn vendor_findings(root: &Root, links: &Links) -> Vec<Finding> {
     let openibd = links.owner();
     if links.vendor_wanted {
         let harm = match openibd {
-            Owner::Ibprov => "it starts openibd once openibd.service is no longer ibprov's alias",
-            Owner::Masked => "it starts openibd once the mask is removed",
-            Owner::Vendor | Owner::Nobody => "it starts openibd at boot",
+            Owner::Ibprov => {
+                "the link starts openibd once openibd.service is no longer ibprov's alias"
+            }
+            Owner::Masked => "the link starts openibd once the mask is removed",
+            Owner::Vendor | Owner::Nobody => "the link starts openibd at boot",
         };
         findings.push(finding(
             Code::OpenibdWantLeft,
@@ -182,7 +184,7 @@ fn vendor_findings(root: &Root, links: &Links) -> Vec<Finding> {
             Code::OpenibdDropIn,
             format!("drop-ins for openibd apply to {STAND_IN}, which now has its name: {files}"),
             &format!(
-                "check whether they are needed; if not: rm {files} && systemctl daemon-reload"
+                "check whether the drop-ins are needed; if not: rm {files} && systemctl daemon-reload"
             ),
         ));
     }
@@ -222,7 +224,7 @@ fn alias_trouble(links: &Links) -> (String, String) {
             format!("the name is masked by {etc}"),
             format!("systemctl unmask openibd.service && {REENABLE}"),
         ),
-        Some(STAND_IN) => (format!("nothing starts {STAND_IN} at boot"), REENABLE.to_owned()),
+        Some(STAND_IN) => (format!("no unit starts {STAND_IN} at boot"), REENABLE.to_owned()),
         Some("ibprov.service") => (
             format!("{etc} is a link to ibprov.service itself, as created by an earlier version"),
             REENABLE.to_owned(),

@@ -33,7 +33,7 @@ pub enum Product {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum VpdError {
     /// Nothing came: the kernel found no valid beginning.
-    #[error("no data: the kernel reports invalid product data")]
+    #[error("the function has no valid product data, the kernel reports")]
     Empty,
     /// A resource or field reaches beyond the data.
     #[error("octet {at}: the field does not end within the {length} octets of product data")]

@@ -152,7 +152,7 @@ pub fn words(port: &PortProgress, seen: &Seen, lack: Lack) -> Words {
         ),
         Lack::Carrier => say(
             format!(
-                "the port is Active, but {netdev} has no carrier: it has not joined the broadcast group of its partition"
+                "the port is Active, but {netdev} has no carrier: the netdev has not joined the broadcast group of its partition"
             ),
             Advice::look(format!(
                 "dmesg | grep {netdev}; the subnet manager must have the partition (P_Key) as IPoIB with this MTU and rate"

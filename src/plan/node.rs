@@ -71,11 +71,11 @@ impl KnownNetns {
         let wanted = self.wanted;
         let is = self.is.filter(|is| *is != wanted);
         let is = is.map(|is| {
-            format!("the RDMA network namespace mode is {is}, and {wanted} is configured")
+            format!("the RDMA network namespace mode is {is}, but {wanted} is configured")
         });
         let others = self.others.iter().filter(|(_, mode)| *mode != wanted).map(|(place, mode)| {
             format!(
-                "{place} sets the RDMA network namespace mode to {mode}, and {wanted} is configured"
+                "{place} sets the RDMA network namespace mode to {mode}, but {wanted} is configured"
             )
         });
         is.into_iter().chain(others).collect()

@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(reports.len(), 1);
         assert_eq!(
             reports[0].to_string(),
-            "rxe7 (eth2): soft RoCE device on eth2 is not in the configuration: left alone"
+            "rxe7 (eth2): soft RoCE device on eth2 is not in the configuration, and is not changed"
         );
         assert_eq!(rxe_steps(&reports, true), []);
     }

@@ -123,7 +123,7 @@ pub fn overwritten(
                 format!("{setting}: change that, or {} in the configuration", asked.own_key())
             }
             None => {
-                "no known file of this network stack sets it: look for a script or a hook that does"
+                "no known file of this network stack has this setting: look for a script or a hook"
                     .to_owned()
             }
         }
@@ -250,7 +250,7 @@ mod tests {
             told,
             [
                 "ib0: transport mode is datagram since NetworkManager brought the interface up, but \"connected\" is configured: key in /etc/p says datagram: change that, or mode in the configuration",
-                "ib0: MTU is 2044 since NetworkManager brought the interface up, but 65520 is configured: no known file of this network stack sets it: look for a script or a hook that does",
+                "ib0: MTU is 2044 since NetworkManager brought the interface up, but 65520 is configured: no known file of this network stack has this setting: look for a script or a hook",
             ]
         );
         let (wanted, kept) = seen(CONNECTED, Mode::Connected, 65520);

@@ -84,7 +84,7 @@ impl fmt::Display for Step {
                 write!(f, "create the soft RoCE device {name} on {netdev}")
             }
             Self::Configure { netdev, .. } => {
-                write!(f, "configure {netdev}, which ibprov-iface@.service did not")
+                write!(f, "configure {netdev}, because ibprov-iface@.service has not")
             }
         }
     }

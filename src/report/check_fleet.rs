@@ -154,7 +154,7 @@ impl CheckFleetReport {
             nodes(all)
         );
         if all == 0 {
-            head = "UNKNOWN: no report found: expected NAME.json (boot.json, or what check or status print with --format json), NAME.tar.gz (collect) or a directory NAME for each node".to_owned();
+            head = "UNKNOWN: no report found. Expected for each node: NAME.json (boot.json, or the output of check or status with --format json), NAME.tar.gz (collect) or a directory NAME".to_owned();
         }
         let mut lines: Vec<String> =
             screen.wrapped("", &head).iter().map(|line| screen.paint(tone, line)).collect();

@@ -123,7 +123,7 @@ macro_rules! codes {
 }
 
 codes! {
-    /// The configuration cannot be read, so nobody knows what is expected.
+    /// The configuration cannot be read, so that the expected ports are not known.
     ConfigurationInvalid = "configuration-invalid",
     /// The command line is not understood, or asks for what cannot be done together.
     Usage = "usage",

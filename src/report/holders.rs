@@ -142,12 +142,12 @@ impl fmt::Display for By {
             Self::Netdev { netdev, with } => write!(f, "{netdev} is stacked with {with}"),
             Self::Namespace { what } => write!(f, "its {what} is in another network namespace"),
             Self::Resource { module, resource } => {
-                write!(f, "kernel module {module} owns a {resource} of it")
+                write!(f, "kernel module {module} owns a {resource} of the HCA")
             }
             Self::Module { name, of, users } => {
                 write!(f, "kernel module {name} uses {}", list(of))?;
                 match users {
-                    Some(0) => f.write_str("; nothing uses it, so it can be unloaded"),
+                    Some(0) => f.write_str("; the module is not in use and can be unloaded"),
                     Some(users) => write!(f, "; its own use count is {users}"),
                     None => Ok(()),
                 }
@@ -156,7 +156,7 @@ impl fmt::Display for By {
                 f,
                 "the use count of kernel module {module} is {count} higher than the modules above it account for"
             ),
-            Self::Unknown { why } => write!(f, "what keeps it busy cannot be determined: {why}"),
+            Self::Unknown { why } => write!(f, "the users of the HCA cannot be determined: {why}"),
         }
     }
 }
@@ -227,7 +227,7 @@ impl HoldersReport {
         if self.hcas.is_empty() {
             lines.push("this host has no HCA".to_owned());
         } else if self.verdict() == HoldersVerdict::Free {
-            lines.push(format!("nothing keeps {} or its kernel modules busy", hcas.join(", ")));
+            lines.push(format!("{} and its kernel modules are not busy", hcas.join(", ")));
         } else {
             lines.push(format!("{} is kept busy by:", hcas.join(", ")));
         }

@@ -255,10 +255,10 @@ pub fn stacks_text(views: &[View]) -> String {
             crate::report::stack::Answer::Yes | crate::report::stack::Answer::Hotplug => {
                 "claims it"
             }
-            crate::report::stack::Answer::ByHand => "knows it, but starts it by hand only",
-            crate::report::stack::Answer::No => "does not claim it",
-            crate::report::stack::Answer::Missed => "does not claim it, but should",
-            crate::report::stack::Answer::Later => "cannot tell yet",
+            crate::report::stack::Answer::ByHand => "has the interface, but starts it only by hand",
+            crate::report::stack::Answer::No => "does not claim the interface",
+            crate::report::stack::Answer::Missed => "does not claim the interface, but should",
+            crate::report::stack::Answer::Later => "has not decided yet",
         };
         let (stack, phase) = (view.stack, view.phase.text());
         text.push_str(&format!("stack {stack} ({phase}): {answer}: {}\n", view.claim.why));

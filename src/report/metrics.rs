@@ -147,7 +147,7 @@ impl Metrics {
         self.family("node_verdict", "1 for the verdict on the node, 0 for the others.", &verdicts);
         let help = "The findings of ibprov status, by code and severity.";
         self.family("findings", help, &findings(&status.findings()));
-        let help = "Errors in the configuration; with any, the defaults hold.";
+        let help = "Errors in the configuration; with at least one, the defaults apply.";
         self.family("configuration_errors", help, &Family::of(mistakes.errors));
         let help = "Settings that will not last, and configuration files that were not read.";
         self.family("configuration_warnings", help, &Family::of(mistakes.warnings));
@@ -221,7 +221,7 @@ impl Metrics {
             };
             guests.add(&[("phase", phase.word())], of_report + untold);
         }
-        self.family("guests", "The guests, by how far ibprov guests has brought them.", &guests);
+        self.family("guests", "The number of guests in each state.", &guests);
     }
 
     fn boot(&mut self, boot: &BootReport) {

@@ -73,45 +73,45 @@ macro_rules! reasons {
 
 reasons! {
     /// Its settings are written to a drop-in.
-    Settings: Imported, "its settings become a drop-in of ibprov's configuration";
+    Settings: Imported, "the settings become a drop-in of ibprov's configuration";
     /// The drop-in with its settings is there.
-    SettingsThere: Left, "its settings are already in ibprov's configuration";
+    SettingsThere: Left, "the settings are already in ibprov's configuration";
     /// It has nothing but what ibprov does without being told.
-    Defaults: Left, "it contains no setting that ibprov needs";
-    /// The drop-in that it would become is somebody's.
-    DropInThere: Left, "the drop-in that it would be written to exists and has another content, and is not overwritten", do "compare both with `ibprov import`";
+    Defaults: Left, "the file contains no setting that ibprov needs";
+    /// The drop-in that it would become exists with another content.
+    DropInThere: Left, "the drop-in for these settings exists with another content, and is not overwritten", do "compare both with `ibprov import`";
     /// The vendor's unit, enabled.
-    UnitOfVendor: Disabled, "ibprov takes its place at boot, and its name";
+    UnitOfVendor: Disabled, "ibprov replaces the unit at boot, and takes its name";
     /// The vendor's unit or script, not enabled.
-    UnitNotEnabled: Left, "it is not enabled; ibprov takes its name";
+    UnitNotEnabled: Left, "the unit is not enabled; ibprov takes its name";
     /// The vendor's start script with rc links.
-    ScriptOfVendor: Disabled, "its rc links no longer start it";
+    ScriptOfVendor: Disabled, "the rc links no longer start the script";
     /// The rule of mlnx_interface_mgr.
     InterfaceManager: Disabled, "a link to /dev/null in /etc/udev/rules.d masks the rule, which an update of the package leaves in force";
     /// ibprov itself.
-    Ourselves: Enabled, "it brings the ports up at boot, before the network";
+    Ourselves: Enabled, "ibprov brings the ports up at boot, before the network starts";
     /// rdma-core loads modules.
-    ModulesOfRdmaCore: Left, "rdma-core may load modules too: ibprov skips those that are loaded";
+    ModulesOfRdmaCore: Left, "rdma-core may load modules too; ibprov skips modules that are loaded";
     /// What loads the modules of rdma.conf is not installed.
-    RdmaConf: Left, "rdma.service, which alone reads it, is not installed, so that nothing loads its modules today", do "if they are needed: `ibprov import rdma-conf`";
+    RdmaConf: Left, "rdma.service, which alone reads the file, is not installed, so that its modules are not loaded today", do "if the modules are needed: `ibprov import rdma-conf`";
     /// Port types of mlx4 are written to a drop-in.
-    PortTypes: Imported, "its port types become a drop-in of ibprov's configuration; a modprobe rule of rdma-core continues to set the same";
+    PortTypes: Imported, "the port types become a drop-in of ibprov's configuration; a modprobe rule of rdma-core continues to set the same types";
     /// The settings of an interface are written to a drop-in, but for its addresses.
-    InterfaceSettings: Imported, "its mode, MTU and P_Key become a drop-in, by which ibprov checks the interface; addresses stay with the network stack";
+    InterfaceSettings: Imported, "mode, MTU and P_Key become a drop-in, by which ibprov checks the interface; addresses stay with the network stack";
     /// A network stack sets up an interface.
     Addresses: Left, "addresses stay with the network stack, which ibprov waits for";
     /// Ports of the subnet manager.
-    SubnetManager: Left, "ibprov starts no subnet manager: opensm continues to read it";
+    SubnetManager: Left, "ibprov starts no subnet manager; opensm continues to read the file";
     /// A drop-in made for the vendor's openibd.
-    DropInOfVendor: NeedsDecision, "it was written for the vendor's openibd and would apply to ibprov-openibd.service", do "remove it if it is not needed";
+    DropInOfVendor: NeedsDecision, "the drop-in was written for the vendor's openibd and would apply to ibprov-openibd.service", do "remove the drop-in if it is not needed";
     /// A line calls openibd.
-    CallsOpenibd: NeedsDecision, "it starts or stops openibd, which loads and unloads modules while ibprov uses them", do "remove it";
+    CallsOpenibd: NeedsDecision, "openibd, which loads and unloads modules while ibprov uses them, is started or stopped here", do "remove this line or unit";
     /// A line loads modules.
-    LoadsModules: NeedsDecision, "it loads modules that ibprov loads", do "remove it; list modules beyond ib_umad, ib_uverbs and ib_ipoib in modules.load";
+    LoadsModules: NeedsDecision, "modules that ibprov loads are loaded here", do "remove this line or unit; list modules other than ib_umad, ib_uverbs and ib_ipoib in modules.load";
     /// A line creates VFs or gives them GUIDs.
-    SetsVfs: NeedsDecision, "it creates VFs or sets their GUIDs", do "plan the VFs with [[pf]] (ibprov.toml(5)), compare with `ibprov plan`, then remove it";
+    SetsVfs: NeedsDecision, "VFs are created here, or their GUIDs are set", do "plan the VFs with [[pf]] (ibprov.toml(5)), compare with `ibprov plan`, then remove this line or unit";
     /// A line brings an interface up.
-    BringsUp: NeedsDecision, "it configures an InfiniBand interface", do "remove it if the interface only came too late; settings belong to [[interface]], addresses to the network stack";
+    BringsUp: NeedsDecision, "an InfiniBand interface is configured here", do "remove this line or unit if it was only needed because the interface appeared too late; settings belong to [[interface]], addresses to the network stack";
 }
 
 /// Something that brings InfiniBand up today.

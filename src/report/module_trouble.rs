@@ -119,14 +119,14 @@ impl ModuleTrouble {
                 "sign the module with a key that the kernel trusts (`mokutil --list-enrolled`), or install a signed build",
             ),
             Self::SymbolMismatch { .. } => Advice::permanent(format!(
-                "modules of two origins are mixed: compare `modinfo -n {module} ib_core`, reinstall one origin whole and rebuild the initramfs"
+                "modules of two origins are mixed: compare `modinfo -n {module} ib_core`, reinstall all modules of one origin and rebuild the initramfs"
             )),
             Self::OutOfMemory { .. } => {
                 Advice::permanent("free memory, or reserve more for the crash kernel")
             }
-            Self::Stuck { pid } => {
-                Advice::look(format!("see where it hangs: `cat /proc/{pid}/stack`, and dmesg"))
-            }
+            Self::Stuck { pid } => Advice::look(format!(
+                "find where modprobe hangs: `cat /proc/{pid}/stack`, and dmesg"
+            )),
             Self::Other { .. } => Advice::look(format!("run `modprobe -v {module}` and see dmesg")),
         }
     }
@@ -148,8 +148,8 @@ impl fmt::Display for ModuleTrouble {
             Self::SymbolMismatch { said } => {
                 write!(f, "its symbols do not match the loaded modules: {said}")
             }
-            Self::OutOfMemory { said } => write!(f, "out of memory: {said}"),
-            Self::Stuck { pid } => write!(f, "modprobe (pid {pid}) has not come back"),
+            Self::OutOfMemory { said } => write!(f, "the kernel is out of memory: {said}"),
+            Self::Stuck { pid } => write!(f, "modprobe (process {pid}) has not finished"),
             Self::Other { said } => write!(f, "modprobe said: {said}"),
         }
     }

@@ -350,7 +350,7 @@ impl OnlineReport {
                 format!("no such port: {}", names.join(", "))
             }
             OnlineVerdict::NotOnline if self.gave_up() => {
-                format!("{count} after {took}: what is missing can no longer appear")
+                format!("{count} after {took}: the missing ports can no longer appear")
             }
             _ => format!("{count} after {took}"),
         }

@@ -544,7 +544,7 @@ mod tests {
         report.hindrance.problem = Some(PfProblem::Busy { lock, owner: Some(2420) });
         assert_eq!(
             report.headline(),
-            "PF 0000:4b:00.0: the state of its VFs is unknown (/run/ibprov/lock/pf-0000:4b:00.0 was held by process 2420, or by a child that it left, until the deadline: see `journalctl -u 'ibprov-pf@*'`) after 16.668 s, nothing changed"
+            "PF 0000:4b:00.0: the state of its VFs is unknown (/run/ibprov/lock/pf-0000:4b:00.0 was held by process 2420, or by a child of that process, until the deadline: see `journalctl -u 'ibprov-pf@*'`) after 16.668 s, nothing changed"
         );
     }
 

@@ -69,7 +69,7 @@ pub enum PfProblem {
     },
     /// Another run is at work there.
     #[error(
-        "{lock} was held by {}, or by a child that it left, until the deadline: see `journalctl -u 'ibprov-pf@*'`",
+        "{lock} was held by {}, or by a child of that process, until the deadline: see `journalctl -u 'ibprov-pf@*'`",
         owner.map_or_else(|| "an unknown process".to_owned(), |pid| format!("process {pid}"))
     )]
     Busy {
@@ -82,7 +82,7 @@ pub enum PfProblem {
 
 const NO_SRIOV: &str = "the PF has no SR-IOV (sriov_totalvfs is 0 or missing). To fix: `mlxconfig -d PF set SRIOV_EN=1 NUM_OF_VFS=N`, then reset the adapter or reboot; SR-IOV has to be enabled in the firmware setup too";
 
-const NO_NETDEV: &str = "the PF has no IPoIB netdev, which is needed to set GUIDs of VFs (this host has no sriov/N files of MLNX_OFED): load ib_ipoib, and see dmesg";
+const NO_NETDEV: &str = "the PF has no IPoIB netdev, which is needed to set GUIDs of VFs (this host has no sriov/N files of MLNX_OFED). To fix: load ib_ipoib, and see dmesg";
 
 impl PfProblem {
     /// It may come by waiting.

@@ -42,7 +42,7 @@ pub enum Finding {
     )]
     NvSwitch(PciAddress),
     /// It is another kind of adapter.
-    #[error("{0} is not an InfiniBand adapter, by its PCI class and by its driver")]
+    #[error("{0} is not an InfiniBand adapter by its PCI class and its driver")]
     NotHca(PciAddress),
     /// It is in Ethernet mode.
     #[error(
@@ -348,7 +348,7 @@ impl Finding {
             Self::Absent { .. } => vec![Advice::look("lspci -Dnn -d 15b3:")],
             Self::NoBase(_) | Self::NoPfName { .. } => {
                 vec![Advice::look(
-                    "ibprov status: is the driver bound, and did it register an RDMA device",
+                    "check that the driver is bound and has registered an RDMA device: ibprov status",
                 )]
             }
             Self::Ambiguous(_) => change("name the PF by its PCI address"),

@@ -9,7 +9,7 @@ use super::SCHEMA;
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// Its format has another version than this ibprov knows.
-    #[error("its schema is {found}, and this ibprov reads {SCHEMA}")]
+    #[error("the report has schema {found}, but this ibprov reads schema {SCHEMA}")]
     Schema {
         /// The version that it says.
         found: u64,
@@ -52,7 +52,7 @@ mod tests {
     #[test]
     fn another_schema_is_said() {
         let e = read::<BootReport>(r#"{"schema":1,"verdict":"x"}"#).expect_err("schema 1");
-        assert_eq!(e.to_string(), "its schema is 1, and this ibprov reads 2");
+        assert_eq!(e.to_string(), "the report has schema 1, but this ibprov reads schema 2");
         assert!(read::<BootReport>("{}").is_err() && read::<BootReport>("no JSON").is_err());
     }
 }

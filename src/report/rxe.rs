@@ -112,7 +112,7 @@ impl RxeReport {
             RxeState::Absent => format!("soft RoCE device not created on {netdev}{reason}"),
             RxeState::NoNetdev => {
                 format!(
-                    "soft RoCE device absent: there is no netdev {netdev}; it is created when {netdev} appears"
+                    "soft RoCE device absent: netdev {netdev} does not exist; the device is created when {netdev} appears"
                 )
             }
             RxeState::NotNamed => {
@@ -135,7 +135,9 @@ impl RxeReport {
                 format!("soft RoCE device not created: {netdev} has the soft RoCE device {by}")
             }
             RxeState::NotConfigured => {
-                format!("soft RoCE device on {netdev} is not in the configuration: left alone")
+                format!(
+                    "soft RoCE device on {netdev} is not in the configuration, and is not changed"
+                )
             }
         }
     }

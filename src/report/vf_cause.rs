@@ -104,7 +104,7 @@ impl fmt::Display for VfCause {
                     }
                     Some(WhyLacking::OthersGoOn) => write!(
                         f,
-                        ", although the VF was bound after its GUIDs were set: the firmware of the VF still uses other GUIDs. To fix: reset the VF or the adapter"
+                        ", although the VF was bound after its GUIDs were set. The firmware of the VF still uses other GUIDs. To fix: reset the VF or the adapter"
                     )?,
                 }
                 write!(f, "{}", Kernel(kernel.as_ref()))
@@ -138,7 +138,7 @@ impl NumberFailed {
                 "the number exceeds sriov_totalvfs: raise NUM_OF_VFS with mlxconfig"
             }
             (_, Some(Errno::ENOMEM)) => {
-                "the bridge above has no room for the VFs' memory: enable SR-IOV in the firmware setup, or boot with pci=realloc"
+                "the PCI bridge above the adapter has no room for the VFs' memory: enable SR-IOV in the firmware setup, or boot with pci=realloc"
             }
             (_, Some(Errno::EBUSY)) => "another process has changed the number in the meantime",
             (_, Some(Errno::ENOENT)) => {

@@ -97,14 +97,16 @@ pub(super) fn address_trouble(configured: &str, interface: &Interface) -> Option
     let own = guid_bytes(guid);
     match bytes.len() {
         20 if tail(8).as_deref() == Some(&own) => None,
-        20 => Some(format!("its address {configured} ends in another port GUID")),
+        20 => Some(format!("the configured address {configured} ends in another port GUID")),
         8 if tail(8).as_deref() == Some(&own) => Some(format!(
-            "its address {configured} is the port GUID alone, but 20 bytes are required"
+            "the configured address {configured} is only the port GUID, but 20 bytes are required"
         )),
         6 => Some(format!(
-            "its address {configured} has the 6 bytes of Ethernet, an IPoIB address has 20"
+            "the configured address {configured} has the 6 bytes of Ethernet, but an IPoIB address has 20"
         )),
-        n => Some(format!("its address {configured} has {n} bytes, an IPoIB address has 20")),
+        n => Some(format!(
+            "the configured address {configured} has {n} bytes, but an IPoIB address has 20"
+        )),
     }
 }
 

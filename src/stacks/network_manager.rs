@@ -143,7 +143,7 @@ impl Said for Device {
             }
             (Fit::Yes(Profile { path, .. }), false) => {
                 let why = format!(
-                    "{path} is for the interface, but NetworkManager does not manage that: unmanaged-devices in NetworkManager.conf, a udev rule with NM_UNMANAGED, or /etc/network/interfaces"
+                    "{path} is for the interface, but NetworkManager does not manage it: unmanaged-devices in NetworkManager.conf, a udev rule with NM_UNMANAGED, or /etc/network/interfaces"
                 );
                 Claim::new(Answer::Missed, why)
             }

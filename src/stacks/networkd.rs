@@ -344,7 +344,7 @@ fn near_miss(root: &Root, interface: &Interface) -> Option<String> {
             // networkd compares all 20 bytes, of which the first 4 change.
             address_trouble(a, interface).or_else(|| {
                 Some(format!(
-                    "its address {a} has this port's GUID, but systemd-networkd compares all 20 bytes, and the first 4 change at every probe: match by Name= or Path="
+                    "the configured address {a} has this port's GUID, but systemd-networkd compares all 20 bytes, of which the first 4 change at every probe: match by Name= or Path="
                 ))
             })
         });
@@ -365,7 +365,7 @@ fn near_miss(root: &Root, interface: &Interface) -> Option<String> {
                 .map(|(k, v)| format!("{k}={v}"))
                 .collect();
             return Some(format!(
-                "{path} names the interface, but does not match; it also wants {}",
+                "{path} names the interface, but does not match, because it also requires {}",
                 rest.join(", ")
             ));
         }

@@ -197,7 +197,7 @@ pub struct Command {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoCommand {
     /// A program is not there.
-    #[error("there is no {0} program")]
+    #[error("the program {0} does not exist")]
     NoProgram(&'static str),
     /// The stack takes no commands.
     #[error("the stack brings interfaces up only by itself")]

@@ -184,7 +184,7 @@ fn network_scripts() {
     .assert_eq(&with("DEVICE=ib0\nNM_CONTROLLED=no\n", "active"));
     expect!["Nobody: network-scripts: ONBOOT=no in /etc/sysconfig/network-scripts/ifcfg-ib0"]
         .assert_eq(&with("DEVICE=ib0\nONBOOT=no\n", "never"));
-    expect!["Stuck: network-scripts: /etc/sysconfig/network-scripts/ifcfg-ib0 does not match: its address 80:00:00:48:FE:80:00:00:00:00:00:00:00:02:c9:03:00:aa:00:01 ends in another port GUID"].assert_eq(&with(
+    expect!["Stuck: network-scripts: /etc/sysconfig/network-scripts/ifcfg-ib0 does not match: the configured address 80:00:00:48:FE:80:00:00:00:00:00:00:00:02:c9:03:00:aa:00:01 ends in another port GUID"].assert_eq(&with(
         "DEVICE=ib0\nHWADDR=80:00:00:48:FE:80:00:00:00:00:00:00:00:02:c9:03:00:aa:00:01\n",
         "never",
     ));
@@ -245,8 +245,8 @@ fn networkd_says_what_it_follows_and_near_misses_are_named() {
     expect!["Nobody: no network stack has a configuration for the interface"]
         .assert_eq(&with("unmanaged", "[Match]\nName=eth0\n[Network]\nName=ib0\n"));
     expect!["Stuck: systemd-networkd: /etc/systemd/network/50-ib.network is for ibp75s0, a name that ib0 could have had"].assert_eq(&with("unmanaged", "[Match]\nName=ibp75s0\n"));
-    expect!["Stuck: systemd-networkd: /etc/systemd/network/50-ib.network names the interface, but does not match; it also wants Driver=mlx5_core"].assert_eq(&with("unmanaged", "[Match]\nName=ib0\nDriver=mlx5_core\n"));
-    expect!["Stuck: systemd-networkd: /etc/systemd/network/50-ib.network: its address 80:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:12:a4:80 has this port's GUID, but systemd-networkd compares all 20 bytes, and the first 4 change at every probe: match by Name= or Path="].assert_eq(&with(
+    expect!["Stuck: systemd-networkd: /etc/systemd/network/50-ib.network names the interface, but does not match, because it also requires Driver=mlx5_core"].assert_eq(&with("unmanaged", "[Match]\nName=ib0\nDriver=mlx5_core\n"));
+    expect!["Stuck: systemd-networkd: /etc/systemd/network/50-ib.network: the configured address 80:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:12:a4:80 has this port's GUID, but systemd-networkd compares all 20 bytes, of which the first 4 change at every probe: match by Name= or Path="].assert_eq(&with(
         "unmanaged",
         "[Match]\nMACAddress=80:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:12:a4:80\n",
     ));
@@ -288,13 +288,13 @@ fn networkmanager_says_what_it_does_and_near_misses_are_named() {
     ]]
     .assert_eq(&with(active, good));
     expect!["Verify: NetworkManager runs, and brings the interface up by itself (/etc/NetworkManager/system-connections/ib.nmconnection (unavailable))"].assert_eq(&with(device(20, true, 0), good));
-    expect!["Stuck: NetworkManager: /etc/NetworkManager/system-connections/ib.nmconnection is for the interface, but NetworkManager does not manage that: unmanaged-devices in NetworkManager.conf, a udev rule with NM_UNMANAGED, or /etc/network/interfaces"].assert_eq(&with(device(10, false, 0), good));
+    expect!["Stuck: NetworkManager: /etc/NetworkManager/system-connections/ib.nmconnection is for the interface, but NetworkManager does not manage it: unmanaged-devices in NetworkManager.conf, a udev rule with NM_UNMANAGED, or /etc/network/interfaces"].assert_eq(&with(device(10, false, 0), good));
     expect!["Nobody: no network stack has a configuration for the interface"]
         .assert_eq(&with(device(30, true, 0), ""));
     expect!["Stuck: NetworkManager: /etc/NetworkManager/system-connections/ib.nmconnection names the interface, but is of type ethernet, not infiniband"]
         .assert_eq(&with(device(30, true, 0), "[connection]\ntype=ethernet\ninterface-name=ib0\n"));
     expect![[r#"Stuck: NetworkManager: /etc/NetworkManager/system-connections/ib.nmconnection has this port's address, but is bound to the name "ibold""#]].assert_eq(&with(device(30, true, 0), "[connection]\ntype=infiniband\ninterface-name=ibold\n[infiniband]\nmac-address=80:00:00:48:FE:80:00:00:00:00:00:00:B8:59:9F:03:00:12:A4:80\n"));
-    expect!["Stuck: NetworkManager: /etc/NetworkManager/system-connections/ib.nmconnection does not match: its address b8:59:9f:03:00:12:a4:80 is the port GUID alone, but 20 bytes are required"].assert_eq(&with(device(30, true, 0), "[connection]\ntype=infiniband\ninterface-name=ib0\n[infiniband]\nmac-address=b8:59:9f:03:00:12:a4:80\n"));
+    expect!["Stuck: NetworkManager: /etc/NetworkManager/system-connections/ib.nmconnection does not match: the configured address b8:59:9f:03:00:12:a4:80 is only the port GUID, but 20 bytes are required"].assert_eq(&with(device(30, true, 0), "[connection]\ntype=infiniband\ninterface-name=ib0\n[infiniband]\nmac-address=b8:59:9f:03:00:12:a4:80\n"));
     table(
         &[],
         &down,

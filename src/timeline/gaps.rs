@@ -51,10 +51,10 @@ impl Gap {
         let Self { netdev, who, .. } = self;
         match (self.kind, span) {
             (GapKind::Missing, Some(span)) => {
-                format!("{netdev} came {span} after {who} asked for it")
+                format!("{netdev} appeared {span} after {who} asked for it")
             }
             (GapKind::Missing, None) if who.is_empty() => format!("{netdev} never came up"),
-            (GapKind::Missing, None) => format!("{netdev} never came; {who} asked for it"),
+            (GapKind::Missing, None) => format!("{netdev} did not appear; {who} asked for it"),
             (GapKind::Down, Some(span)) => format!("{netdev} then stayed down for {span}"),
             (GapKind::Down, None) => {
                 format!("{netdev} then stayed down because no service configured it")
@@ -192,7 +192,7 @@ mod tests {
             timeline.headline(),
             Some((
                 true,
-                "ib0 came 80 s after network.service asked for it, and stayed down 4 d 6 h longer because no service configured it".to_owned()
+                "ib0 appeared 80 s after network.service asked for it, and stayed down 4 d 6 h longer because no service configured it".to_owned()
             ))
         );
         let kinds: Vec<GapKind> = timeline.gaps().iter().map(|g| g.kind).collect();
@@ -213,7 +213,7 @@ mod tests {
     fn what_never_came_is_worse_than_what_came_late() {
         let mut timeline = fixtures::many(10);
         let (bad, text) = timeline.headline().expect("headline");
-        assert!(bad && text.starts_with("ib7 never came; networking.service asked"), "{text}");
+        assert!(bad && text.starts_with("ib7 did not appear; networking.service asked"), "{text}");
         timeline.asks.clear();
         let (_, text) = timeline.headline().expect("headline");
         assert_eq!(text, "ib7 never came up");
@@ -228,7 +228,7 @@ mod tests {
         let timeline = Timeline { asks: vec![ask(None), ask(Some(false))], ..Timeline::default() };
         assert_eq!(
             timeline.headline(),
-            Some((true, "ib9 never came; net asked for it".to_owned()))
+            Some((true, "ib9 did not appear; net asked for it".to_owned()))
         );
     }
 

@@ -46,7 +46,7 @@ pub fn draw(timeline: &Timeline, terminal: Terminal) -> String {
     let columns = terminal.columns.clamp(60, 240);
     let is_empty = timeline.ports.is_empty() && timeline.units.is_empty();
     if timeline.moments().is_empty() && is_empty {
-        return "no picture: there are no timestamps in this log\n".to_owned();
+        return "there is no picture, because this log has no timestamps\n".to_owned();
     }
     let plot = columns - LABEL - RESULT - 2;
     let moments = timeline.moments();
@@ -122,7 +122,7 @@ impl Drawing<'_> {
             }
         }
         let legend = match self.timeline.clock {
-            super::Clock::SinceBoot => "since the kernel began",
+            super::Clock::SinceBoot => "since the start of the kernel",
             super::Clock::Wall { ref date, .. } => date,
         };
         let cuts: Vec<String> =
@@ -224,7 +224,7 @@ impl Drawing<'_> {
         }
         let bad = rest.iter().filter(|i| self.gaps.iter().any(|g| g.port == Some(**i))).count();
         let text = match bad {
-            0 => format!("... and {} more ports without trouble", rest.len()),
+            0 => format!("... and {} more ports without faults", rest.len()),
             bad => format!("... and {} more ports, {bad} of them late or missing", rest.len()),
         };
         self.line(&text);
@@ -414,7 +414,7 @@ mod tests {
     fn the_seeds_failing_boot_on_a_serial_console() {
         expect![[r#"
             node-9.domain.tld, boot of Mar 18 10:29:41
-            !! ib0 came 80 s after network.service asked for it, and stayed down 4 d 6 h
+            !! ib0 appeared 80 s after network.service asked for it, and stayed down 4 d 6 h
                longer because no service configured it
             Mar 18                        10:30:00  10:30:30  10:31:00    // 4 d 6 h
             openibd.service        ................................./.... NEVER RAN
@@ -433,9 +433,9 @@ mod tests {
     fn eight_ports_on_a_modern_one() {
         expect![[r#"
             bed, 8 ports
-            !! ib7 never came; networking.service asked for it; one more port is late or
+            !! ib7 did not appear; networking.service asked for it; one more port is late or
                missing
-            since the kernel began           5 s       10 s       15 s
+            since the start of th…           5 s       10 s       15 s
             ibprov.service         ·━━━━━━━━━━━━························· 6.000 s
             networking.service     ············━━▼━━━━··················· no ib5 yet
             scratch.mount          ····················×××··············· FAILED 11.000 s
@@ -498,6 +498,6 @@ mod tests {
     #[test]
     fn colour_only_where_it_is_wanted() {
         let coloured = draw(&fixtures::seed_failing(), Terminal { colour: true, ..SERIAL });
-        assert!(coloured.contains("\x1b[1;31m!! ib0 came 80 s"), "{coloured:?}");
+        assert!(coloured.contains("\x1b[1;31m!! ib0 appeared 80 s"), "{coloured:?}");
     }
 }

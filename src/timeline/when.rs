@@ -62,7 +62,7 @@ impl Clock {
     #[must_use]
     pub fn legend(&self) -> &str {
         match self {
-            Self::SinceBoot => "seconds since the kernel began",
+            Self::SinceBoot => "seconds since the start of the kernel",
             Self::Wall { date, .. } => date,
         }
     }

@@ -253,7 +253,7 @@ impl fmt::Display for Tried {
                 write!(f, "set {what} of VF {vf} by netlink (netdev index {ifindex})")
             }
             Self::NameRdma { pci, name } => {
-                write!(f, "name the RDMA device of {pci} {name} by netlink")
+                write!(f, "set the name of the RDMA device of {pci} to {name} by netlink")
             }
             Self::LoadVfio => f.write_str("load vfio-pci"),
             Self::Addresses => f.write_str("addresses: getifaddrs"),

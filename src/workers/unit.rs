@@ -26,7 +26,9 @@ pub(super) fn start(unit: &UnitName, wait: bool, until_usec: u64) -> anyhow::Res
     let states = manager.units(&[name])?;
     let Some(state) = states.first() else { anyhow::bail!("systemd reports no reason") };
     match end {
-        JobEnd::Pending => anyhow::bail!("the start has not finished in time ({})", state.active),
+        JobEnd::Pending => {
+            anyhow::bail!("the start has not finished before its timeout ({})", state.active)
+        }
         // A condition that did not hold ends the job well, and starts nothing.
         JobEnd::Done if state.is_active() || state.condition => Ok(()),
         JobEnd::Done => anyhow::bail!("a condition of the unit failed"),

@@ -113,7 +113,7 @@ fn a_unit_that_is_ordered_after_us_is_not_waited_for() {
     let outcome = boot("guests");
     let entry = outcome
         .journal
-        .expect("ibprov-guests.service", "was started, and ibprov does not wait for it");
+        .expect("ibprov-guests.service", "was started, and ibprov does not wait until it is up");
     let chain = "ibprov-guests.service < hop1.service < hop2.target < deep.service";
     assert!(entry.message.contains(chain), "{}", entry.message);
     assert_eq!(guest(&outcome, "end.json", "deep.service")["phase"], "up");

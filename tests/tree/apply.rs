@@ -30,7 +30,7 @@ fn without_a_plan_there_is_nothing_to_do() {
         &Host::healthy(),
         &[],
         &expect![[r#"
-            no [[pf]] in the configuration: nothing to do
+            nothing to do: the configuration has no [[pf]]
             exit 0
         "#]],
     );
@@ -200,7 +200,7 @@ fn a_pf_that_is_not_there_is_an_error_and_one_without_a_plan_is_none() {
         &host,
         &["0000:01:00.0", "--dry-run"],
         &expect![[r#"
-            PF 0000:01:00.0 has no [[pf]] in the configuration: nothing to do
+            PF 0000:01:00.0: nothing to do, because the configuration has no [[pf]] for it
             exit 0
         "#]],
     );

@@ -45,7 +45,7 @@ fn a_dry_run_shows_vfs_and_settings_too_and_equal_lines_once() {
         host.file(&format!("{ofed}/policy"), "Follow\n");
     }
     expect![[r#"
-        boot would do nothing, and wait for nothing
+        boot would do nothing, and would not wait
         ready: mlx5_0 port 1 (0000:4b:00.0) as ib0
         not waited for: 0000:4b:00.1 and 15 more functions: VF of 0000:4b:00.0 on this host
         exit 0

@@ -58,12 +58,12 @@ fn the_boot_without_openibd_is_explained() {
         read: openibd-disabled.log: 26 lines, 1 boot, Mar 18 10:29:41 to Mar 22 16:56:38
 
         error: openibd-disabled (confidence medium)
-          openibd did not run, so ib0 was made only at Mar 18 10:31:13, 80 s too late, after the network service had asked for it at Mar 18 10:29:53.
+          openibd did not run, so that ib0 was created only at Mar 18 10:31:13, 80 s too late, after the network service had looked for it at Mar 18 10:29:53.
           Cause:
-            1. openibd did not run, as when it is not enabled: not one line of it is in this boot
-            2. at Mar 18 10:29:53 the network service asked for ib0, which did not exist
-            3. ib_ipoib was loaded by something else, and made ib0 at Mar 18 10:31:13
-            4. mlnx_interface_mgr takes the system to be booting and leaves the interface to the network service
+            1. openibd did not run, probably because it is not enabled: this boot has no line of it
+            2. at Mar 18 10:29:53 the network service looked for ib0, which did not exist
+            3. another process loaded ib_ipoib, which created ib0 at Mar 18 10:31:13
+            4. mlnx_interface_mgr considers the system to be booting and leaves the interface to the network service
             5. no unit tried again: ib0 stayed down until Mar 22 16:56:38
           Evidence:
             openibd-disabled.log:13: [Mar 18 10:29:53] Bringing up interface ib0:  ERROR     : [/etc/sysconfig/network-scripts/ifup-eth] Device ib0 does not seem to be present, delaying initialization.
@@ -72,23 +72,23 @@ fn the_boot_without_openibd_is_explained() {
           Look:
             - systemctl is-enabled openibd.service
           Fix now:
-            - ifup the interface, or systemctl restart the network service
+            - run ifup for the interface, or restart the network service
           Fix permanently:
-            - systemctl enable openibd.service (or ibprov.service in its place), then reboot
+            - run systemctl enable ibprov.service (or openibd.service), then reboot
 
             error: ifup-skipped-os-booting (confidence high, caused by openibd-disabled)
               mlnx_interface_mgr did not bring ib0 up, and the network service had already given up on it.
               Fix now:
                 - ifup ib0
               Fix permanently:
-                - systemctl enable ibprov.service: the netdev is then there before the network service asks for it
+                - systemctl enable ibprov.service, so that the netdev is present before the network service looks for it
 
             error: module-loaded-late (confidence medium, caused by openibd-disabled)
-              ib0 was made 80 s after the network service had asked for it, and nothing brought it up.
+              ib0 was created 80 s after the network service had looked for it, and no network service brought the netdev up.
               Fix now:
                 - ip link set ib0 up, or ifup ib0
               Fix permanently:
-                - systemctl enable ibprov.service: it holds the network service until the netdevs are there
+                - systemctl enable ibprov.service, so that the network service starts after the netdevs are present
         exit 1
     "#]].assert_eq(&shown(&here(&["--log", "openibd-disabled.log"])));
 }
@@ -143,7 +143,7 @@ fn without_times_there_is_no_picture() {
     let said = "mlx5_core 0000:4b:00.0: probe with driver mlx5_core failed with error -5\n";
     std::fs::write(dir.path().join("log"), said).expect("file");
     let text = shown(&ibprov(&["--log", "log", "--timeline"], dir.path(), b""));
-    assert!(text.contains("no picture: there are no timestamps in this log\n"), "{text}");
+    assert!(text.contains("there is no picture, because this log has no timestamps\n"), "{text}");
     assert!(text.contains("read: log: 1 line, 1 boot, without times\n"), "{text}");
 }
 
@@ -506,7 +506,7 @@ fn a_sosreport_is_read_as_directory_and_packed_in_every_way() {
     cut.truncate(cut.len() - 40);
     std::fs::write(dir.path().join("cut.tar.xz"), cut).expect("file");
     let said = String::from_utf8_lossy(&run("cut.tar.xz").stderr).into_owned();
-    assert!(said.contains("cut.tar.xz: cut off or damaged: xz: exit status: 1"), "{said}");
+    assert!(said.contains("cut.tar.xz is cut off or damaged, or needs more memory than ibprov allows: xz: exit status: 1"), "{said}");
 }
 
 #[test]

@@ -121,7 +121,7 @@ fn what_cannot_be_read_is_named_and_stops_nothing() {
         std::fs::write(dir.path().join(name), content).expect("file");
     };
     expect![[r#"
-        UNKNOWN: no report found: expected NAME.json (boot.json, or what check or status print with --format json), NAME.tar.gz (collect) or a directory NAME for each node
+        UNKNOWN: no report found. Expected for each node: NAME.json (boot.json, or the output of check or status with --format json), NAME.tar.gz (collect) or a directory NAME
         exit 2
     "#]]
     .assert_eq(&fleet(dir.path(), &[]));
@@ -150,15 +150,15 @@ fn what_cannot_be_read_is_named_and_stops_nothing() {
         with exceptions: 1 node: 0 not ready, 0 with exceptions, 1 as expected
 
         cannot read c1.tar.gz: nothing could be read
-        cannot read c2.json: its schema is 1, and this ibprov reads 2
-        cannot read c3.json: its exit code is 7: expected 0 to 3
+        cannot read c2.json: the report has schema 1, but this ibprov reads schema 2
+        cannot read c3.json: the report has exit code 7: expected 0 to 3
         cannot read c4.json: "Late�" is not the code of a finding
         cannot read c5.json: invalid type: sequence, expected u32 at line 1 column 1
         cannot read c6.json: /c6.json: content is not UTF-8 text
         cannot read c7�[31m.json: EOF while parsing a value at line 1 column 0
         cannot read c8.json: /c8.json: ENOENT: No such file or directory
         cannot read c9.json: /c9.json: larger than 16777216 bytes
-        cannot read d1.json: it has more than 2000 findings
+        cannot read d1.json: the report has more than 2000 findings
         cannot read d2: nothing could be read
         cannot read d3.json: EOF while parsing a value at line 1 column 0
         exit 1

@@ -66,7 +66,7 @@ fn a_node_that_nothing_uses_is_free() {
     assert_eq!((code, &report["verdict"]), (0, &json!("free")), "{report:#}");
     assert_eq!((&report["hcas"], &report["holders"]), (&json!([PF]), &json!([])));
     let text = String::from_utf8(host.ibprov(&["holders"]).stdout).expect("text");
-    assert_eq!(text, format!("nothing keeps {PF} or its kernel modules busy\n"));
+    assert_eq!(text, format!("{PF} and its kernel modules are not busy\n"));
 }
 
 /// Each holder alone makes the difference, and is named with what it has.

@@ -135,7 +135,7 @@ fn files_of_network_stacks_and_of_rdma_core() {
         required = false
 
         # To do by hand:
-        # - line 2: adapter 0000:99:00.0 is not on this host: it would be expected and waited for
+        # - line 2: adapter 0000:99:00.0 is not on this host: boot would expect the adapter and wait for it
         exit 1
     "##]]
     .assert_eq(&host.show(&["import", "mlx4-conf"]));
@@ -167,17 +167,17 @@ fn files_of_network_stacks_and_of_rdma_core() {
     host.file("etc/x", "TYPE=Ethernet\n");
     host.file("etc/ifcfg-eth0", "TYPE=Ethernet\n");
     expect![[r#"
-        error: /etc/x: its name is not ifcfg-NAME
+        error: /etc/x is not named ifcfg-NAME
         exit 2
     "#]]
     .assert_eq(&host.show(&["import", "ifcfg", "/etc/x"]));
     expect![[r#"
-        error: /etc/ifcfg-eth0: it is not for an InfiniBand interface (TYPE=InfiniBand)
+        error: /etc/ifcfg-eth0 is not for an InfiniBand interface (TYPE=InfiniBand)
         exit 2
     "#]]
     .assert_eq(&host.show(&["import", "ifcfg", "/etc/ifcfg-eth0"]));
     expect![[r#"
-        error: /etc/x: it is not a profile of type infiniband
+        error: /etc/x is not a profile of type infiniband
         exit 2
     "#]]
     .assert_eq(&host.show(&["import", "keyfile", "/etc/x"]));

@@ -63,7 +63,7 @@ fn the_metrics_of_a_node_say_what_status_says() {
         ibprov_findings{code="boot-failed",severity="warning"} 1
         ibprov_findings{code="port-absent",severity="warning"} 1
         ibprov_findings{code="vf-not-as-planned",severity="error"} 1
-        # HELP ibprov_configuration_errors Errors in the configuration; with any, the defaults hold.
+        # HELP ibprov_configuration_errors Errors in the configuration; with at least one, the defaults apply.
         # TYPE ibprov_configuration_errors gauge
         ibprov_configuration_errors 0
         # HELP ibprov_configuration_warnings Settings that will not last, and configuration files that were not read.
@@ -94,7 +94,7 @@ fn the_metrics_of_a_node_say_what_status_says() {
         # HELP ibprov_pf_vfs_as_planned The VFs of each PF that are as planned.
         # TYPE ibprov_pf_vfs_as_planned gauge
         ibprov_pf_vfs_as_planned{pf="0000:4b:00.0"} 0
-        # HELP ibprov_guests The guests, by how far ibprov guests has brought them.
+        # HELP ibprov_guests The number of guests in each state.
         # TYPE ibprov_guests gauge
         ibprov_guests{phase="failed"} 1
         ibprov_guests{phase="idle"} 0
@@ -156,7 +156,7 @@ fn a_bad_configuration_and_no_host_are_numbers_too() {
         # TYPE ibprov_findings gauge
         ibprov_findings{code="configuration-invalid",severity="error"} 1
         ibprov_findings{code="ibprov-disabled",severity="warning"} 1
-        # HELP ibprov_configuration_errors Errors in the configuration; with any, the defaults hold.
+        # HELP ibprov_configuration_errors Errors in the configuration; with at least one, the defaults apply.
         # TYPE ibprov_configuration_errors gauge
         ibprov_configuration_errors 1
         # HELP ibprov_configuration_warnings Settings that will not last, and configuration files that were not read.
@@ -177,7 +177,7 @@ fn a_bad_configuration_and_no_host_are_numbers_too() {
         # HELP ibprov_vfs_as_planned The planned VFs that are as planned.
         # TYPE ibprov_vfs_as_planned gauge
         ibprov_vfs_as_planned 0
-        # HELP ibprov_guests The guests, by how far ibprov guests has brought them.
+        # HELP ibprov_guests The number of guests in each state.
         # TYPE ibprov_guests gauge
         ibprov_guests{phase="failed"} 0
         ibprov_guests{phase="idle"} 0
@@ -221,5 +221,5 @@ fn what_cannot_be_had_is_refused_with_its_reason() {
     .assert_eq(&host.show(&["metrics", "--output", "/nowhere/ibprov.prom"]));
     let out = host.ibprov(&["metrics", "--format", "json"]);
     let text = String::from_utf8_lossy(&out.stdout);
-    assert!(text.contains("`ibprov status --format json` prints the state"), "{text}");
+    assert!(text.contains("For JSON: `ibprov status --format json`"), "{text}");
 }

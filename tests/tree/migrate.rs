@@ -213,13 +213,13 @@ fn what_becomes_of_the_vendors_openibd_is_shown_and_nothing_is_changed() {
     assert_eq!(tree(&host), before);
     expect![[r#"
         would be migrated
-          imported: /etc/infiniband/openib.conf: its settings become a drop-in of ibprov's configuration
+          imported: /etc/infiniband/openib.conf: the settings become a drop-in of ibprov's configuration
             drop-in: /etc/ibprov/ibprov.d/50-openib.toml
-          disabled: /usr/lib/systemd/system/openibd.service: ibprov takes its place at boot, and its name
-          disabled: /etc/init.d/openibd: its rc links no longer start it
+          disabled: /usr/lib/systemd/system/openibd.service: ibprov replaces the unit at boot, and takes its name
+          disabled: /etc/init.d/openibd: the rc links no longer start the script
           disabled: /etc/udev/rules.d/90-ib.rules: a link to /dev/null in /etc/udev/rules.d masks the rule, which an update of the package leaves in force
-          enabled: ibprov.service: it brings the ports up at boot, before the network
-          left: /etc/default/opensm: ibprov starts no subnet manager: opensm continues to read it
+          enabled: ibprov.service: ibprov brings the ports up at boot, before the network starts
+          left: /etc/default/opensm: ibprov starts no subnet manager; opensm continues to read the file
           left: /etc/sysconfig/network-scripts/ifcfg-ib0: addresses stay with the network stack, which ibprov waits for
         warning: /etc/infiniband/openib.conf: line 5: RUN_MLNX_TUNE="yes": ibprov does not tune the system: run mlnx_tune in a unit
         Changes:
@@ -249,18 +249,18 @@ fn settings_of_red_hats_files_become_ibprovs_and_the_stack_keeps_its_addresses()
     let host = red_hat();
     expect![[r#"
         would be migrated
-          imported: /etc/rdma/rdma.conf: its settings become a drop-in of ibprov's configuration
+          imported: /etc/rdma/rdma.conf: the settings become a drop-in of ibprov's configuration
             drop-in: /etc/ibprov/ibprov.d/50-rdma.toml
-          imported: /etc/rdma/mlx4.conf: its port types become a drop-in of ibprov's configuration; a modprobe rule of rdma-core continues to set the same
+          imported: /etc/rdma/mlx4.conf: the port types become a drop-in of ibprov's configuration; a modprobe rule of rdma-core continues to set the same types
             drop-in: /etc/ibprov/ibprov.d/50-mlx4.toml
-          imported: /etc/sysconfig/network-scripts/ifcfg-ib0: its mode, MTU and P_Key become a drop-in, by which ibprov checks the interface; addresses stay with the network stack
+          imported: /etc/sysconfig/network-scripts/ifcfg-ib0: mode, MTU and P_Key become a drop-in, by which ibprov checks the interface; addresses stay with the network stack
             drop-in: /etc/ibprov/ibprov.d/60-interfaces.toml
-          imported: /etc/sysconfig/network-scripts/ifcfg-ib0.8002: its mode, MTU and P_Key become a drop-in, by which ibprov checks the interface; addresses stay with the network stack
+          imported: /etc/sysconfig/network-scripts/ifcfg-ib0.8002: mode, MTU and P_Key become a drop-in, by which ibprov checks the interface; addresses stay with the network stack
             drop-in: /etc/ibprov/ibprov.d/60-interfaces.toml
-          imported: /etc/NetworkManager/system-connections/Infini Band 1.nmconnection: its mode, MTU and P_Key become a drop-in, by which ibprov checks the interface; addresses stay with the network stack
+          imported: /etc/NetworkManager/system-connections/Infini Band 1.nmconnection: mode, MTU and P_Key become a drop-in, by which ibprov checks the interface; addresses stay with the network stack
             drop-in: /etc/ibprov/ibprov.d/60-interfaces.toml
-          enabled: ibprov.service: it brings the ports up at boot, before the network
-          left: /usr/lib/systemd/system/rdma-load-modules@.service: rdma-core may load modules too: ibprov skips those that are loaded
+          enabled: ibprov.service: ibprov brings the ports up at boot, before the network starts
+          left: /usr/lib/systemd/system/rdma-load-modules@.service: rdma-core may load modules too; ibprov skips modules that are loaded
           left: /etc/sysconfig/network-scripts/ifcfg-ib3: addresses stay with the network stack, which ibprov waits for
         Changes:
           create the directory /etc/ibprov
@@ -343,17 +343,17 @@ fn what_a_site_does_by_itself_needs_a_decision() {
     let host = by_hand();
     expect![[r#"
         would be migrated
-          enabled: ibprov.service: it brings the ports up at boot, before the network
-          needs a decision: /etc/rc.local:3 (modprobe ib_ipoib): it loads modules that ibprov loads
-            do: remove it; list modules beyond ib_umad, ib_uverbs and ib_ipoib in modules.load
-          needs a decision: /etc/rc.local:4 (echo 4 >/sys/class/infiniband/mlx5_0/device/sriov_numvfs): it creates VFs or sets their GUIDs
-            do: plan the VFs with [[pf]] (ibprov.toml(5)), compare with `ibprov plan`, then remove it
-          needs a decision: /etc/rc.local:5 (ifup ib0): it configures an InfiniBand interface
-            do: remove it if the interface only came too late; settings belong to [[interface]], addresses to the network stack
-          needs a decision: /etc/cron.d/fabric:1 (@reboot root /usr/local/sbin/guids): it creates VFs or sets their GUIDs
-            do: plan the VFs with [[pf]] (ibprov.toml(5)), compare with `ibprov plan`, then remove it
-          needs a decision: sriov_config.service: it creates VFs or sets their GUIDs
-            do: plan the VFs with [[pf]] (ibprov.toml(5)), compare with `ibprov plan`, then remove it
+          enabled: ibprov.service: ibprov brings the ports up at boot, before the network starts
+          needs a decision: /etc/rc.local:3 (modprobe ib_ipoib): modules that ibprov loads are loaded here
+            do: remove this line or unit; list modules other than ib_umad, ib_uverbs and ib_ipoib in modules.load
+          needs a decision: /etc/rc.local:4 (echo 4 >/sys/class/infiniband/mlx5_0/device/sriov_numvfs): VFs are created here, or their GUIDs are set
+            do: plan the VFs with [[pf]] (ibprov.toml(5)), compare with `ibprov plan`, then remove this line or unit
+          needs a decision: /etc/rc.local:5 (ifup ib0): an InfiniBand interface is configured here
+            do: remove this line or unit if it was only needed because the interface appeared too late; settings belong to [[interface]], addresses to the network stack
+          needs a decision: /etc/cron.d/fabric:1 (@reboot root /usr/local/sbin/guids): VFs are created here, or their GUIDs are set
+            do: plan the VFs with [[pf]] (ibprov.toml(5)), compare with `ibprov plan`, then remove this line or unit
+          needs a decision: sriov_config.service: VFs are created here, or their GUIDs are set
+            do: plan the VFs with [[pf]] (ibprov.toml(5)), compare with `ibprov plan`, then remove this line or unit
         Changes:
           create the directory /etc/systemd/system/sysinit.target.wants
           link /etc/systemd/system/sysinit.target.wants/ibprov.service to /usr/lib/systemd/system/ibprov.service

@@ -155,7 +155,7 @@ fn a_port_in_infiniband_mode_is_of_the_other_type() {
     expect![[r#"
         NOT READY: 0 of 1 expected ports ready
           error: mlx5_0 port 1 (0000:4b:00.0): missing netdev: the port is in InfiniBand mode, and an Ethernet port is expected (listed in /etc/ibprov/ibprov.toml:1)
-            do: to change the type: `mlxconfig -d 0000:4b:00.0 set LINK_TYPE_P1=2` (P2 for the card's second port), then reset the firmware: `mlxfwreset -d 0000:4b:00.0 reset`, or a power cycle; or do not expect the port
+            do: to change the type: `mlxconfig -d 0000:4b:00.0 set LINK_TYPE_P1=2` (P2 for the adapter's second port), then reset the firmware: `mlxfwreset -d 0000:4b:00.0 reset`, or a power cycle; or ignore the port (boot.ignore)
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
           PORT      PCI           NETDEV  STATE       LID  RATE     NOTE
@@ -212,7 +212,7 @@ fn the_index_of_a_gid_is_printed_alone() {
         exit 3
     "#]].assert_eq(&gid(&["eth2", "--address", "10.0.0.7"]));
     expect![[r#"
-        error: mlx5_9: there is no such port on this host; RDMA devices: mlx5_0, mlx5_3
+        error: mlx5_9 is not a port of this host; RDMA devices: mlx5_0, mlx5_3
         exit 2
     "#]]
     .assert_eq(&gid(&["mlx5_9", "--type", "rocev2"]));

@@ -52,9 +52,9 @@ fn check() {
               Fix now:
                 - ip link set PF_NETDEV vf N node_guid GUID; ip link set PF_NETDEV vf N
                   port_guid GUID
-                - then unbind and bind the VF: it reads its GUID when its driver is bound
+                - then rebind the VF, which reads its GUID when its driver is bound
               Fix permanently:
-                - a GUID plan in /etc/ibprov/ibprov.toml
+                - plan GUIDs in /etc/ibprov/ibprov.toml
 
             warning: no-subnet-manager (confidence medium)
               mlx5_2 port 1 has a link and stays in Initializing: no subnet manager has
@@ -62,11 +62,11 @@ fn check() {
               Evidence:
                 tree: mlx5_2 port 1: state INIT, physical state LinkUp, sm_lid 1
               Look:
-                - sminfo (or ibdiagnet) from any host of the fabric: is there a subnet
-                  manager?
+                - check from any host of the fabric whether there is a subnet manager:
+                  sminfo (or ibdiagnet)
               Fix now:
-                - systemctl enable --now opensm on one host, or switch it on in the managed
-                  switch
+                - systemctl enable --now opensm on one host, or enable the subnet manager of
+                  the managed switch
               Fix permanently:
                 - two separate fabrics need a subnet manager each: opensm -g PORT_GUID
 
@@ -86,18 +86,18 @@ fn check() {
                 policy Follow, driver vfio-pci
               Fix now:
                 - ip link set PF_NETDEV vf N node_guid GUID; ip link set PF_NETDEV vf N port_guid GUID
-                - then unbind and bind the VF: it reads its GUID when its driver is bound
+                - then rebind the VF, which reads its GUID when its driver is bound
               Fix permanently:
-                - a GUID plan in /etc/ibprov/ibprov.toml
+                - plan GUIDs in /etc/ibprov/ibprov.toml
 
             warning: no-subnet-manager (confidence medium)
               mlx5_2 port 1 has a link and stays in Initializing: no subnet manager has configured it.
               Evidence:
                 tree: mlx5_2 port 1: state INIT, physical state LinkUp, sm_lid 1
               Look:
-                - sminfo (or ibdiagnet) from any host of the fabric: is there a subnet manager?
+                - check from any host of the fabric whether there is a subnet manager: sminfo (or ibdiagnet)
               Fix now:
-                - systemctl enable --now opensm on one host, or switch it on in the managed switch
+                - systemctl enable --now opensm on one host, or enable the subnet manager of the managed switch
               Fix permanently:
                 - two separate fabrics need a subnet manager each: opensm -g PORT_GUID
 
@@ -310,7 +310,7 @@ fn boot() {
         &healthy(),
         &["boot", "--dry-run"],
         &expect![[r#"
-            boot would do nothing, and wait for nothing
+            boot would do nothing, and would not wait
             ready: mlx5_0 port 1 (0000:10:00.0) as ibp16s0
             ready: mlx5_1 port 1 (0000:11:00.0) as ibp17s0
             ready: mlx5_2 port 1 (0000:12:00.0) as ibp18s0
@@ -502,7 +502,7 @@ fn apply() {
         &failed(),
         &["apply", "--dry-run"],
         &expect![[r#"
-            no [[pf]] in the configuration: nothing to do
+            nothing to do: the configuration has no [[pf]]
             exit 0
         "#]],
     );
@@ -516,12 +516,13 @@ fn iface() {
         &expect![[r#"
             80 columns:
             ibp16s0: no settings are configured
-            decision: unknown: it depends on the state of units, and no systemd runs in a
-              copied tree
+            decision: unknown, because the decision depends on the state of units, and no
+              systemd runs in a copied tree
             exit 0
             100 columns:
             ibp16s0: no settings are configured
-            decision: unknown: it depends on the state of units, and no systemd runs in a copied tree
+            decision: unknown, because the decision depends on the state of units, and no systemd runs in a
+              copied tree
             exit 0
         "#]],
     );
@@ -531,12 +532,13 @@ fn iface() {
         &expect![[r#"
             80 columns:
             ibp16s0.8001: no settings are configured
-            decision: unknown: it depends on the state of units, and no systemd runs in a
-              copied tree
+            decision: unknown, because the decision depends on the state of units, and no
+              systemd runs in a copied tree
             exit 0
             100 columns:
             ibp16s0.8001: no settings are configured
-            decision: unknown: it depends on the state of units, and no systemd runs in a copied tree
+            decision: unknown, because the decision depends on the state of units, and no systemd runs in a
+              copied tree
             exit 0
         "#]],
     );
@@ -546,12 +548,13 @@ fn iface() {
         &expect![[r#"
             80 columns:
             ib0: no settings are configured
-            decision: unknown: it depends on the state of units, and no systemd runs in a
-              copied tree
+            decision: unknown, because the decision depends on the state of units, and no
+              systemd runs in a copied tree
             exit 0
             100 columns:
             ib0: no settings are configured
-            decision: unknown: it depends on the state of units, and no systemd runs in a copied tree
+            decision: unknown, because the decision depends on the state of units, and no systemd runs in a
+              copied tree
             exit 0
         "#]],
     );
@@ -576,8 +579,8 @@ fn iface_that_has_settings() {
               ipoib_enhanced=0 if that parameter exists
             error: ib0: an MTU of 65520 is configured, but the maximum in datagram mode is
               4092. To fix: set mtu to 4092 or less
-            decision: unknown: it depends on the state of units, and no systemd runs in a
-              copied tree
+            decision: unknown, because the decision depends on the state of units, and no
+              systemd runs in a copied tree
             exit 3
             100 columns:
             ib0: settings of /etc/ibprov/ibprov.toml:1:
@@ -586,7 +589,8 @@ fn iface_that_has_settings() {
               "datagram", or load ib_ipoib with ipoib_enhanced=0 if that parameter exists
             error: ib0: an MTU of 65520 is configured, but the maximum in datagram mode is 4092. To fix: set mtu
               to 4092 or less
-            decision: unknown: it depends on the state of units, and no systemd runs in a copied tree
+            decision: unknown, because the decision depends on the state of units, and no systemd runs in a
+              copied tree
             exit 3
         "#]],
     );

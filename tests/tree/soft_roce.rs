@@ -94,12 +94,12 @@ fn one_without_a_netdev_comes_later() {
     host.file("etc/ibprov/ibprov.toml", "[[rxe]]\nname = \"rxe0\"\nnetdev = \"eth9\"\n");
     let status = host.show(&["status"]);
     assert!(
-        status.contains("there is no netdev eth9; it is created when eth9 appears"),
+        status.contains("netdev eth9 does not exist; the device is created when eth9 appears"),
         "{status}"
     );
     assert_eq!(code(&host, &["status"]), Some(1));
     let plan = host.show(&["plan"]);
-    assert!(plan.contains("there is no netdev eth9"), "{plan}");
+    assert!(plan.contains("netdev eth9 does not exist"), "{plan}");
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn one_that_is_not_configured_is_left_alone_and_told() {
     device(&host, "rxe0", "eth1");
     let status = host.show(&["status"]);
     assert!(
-        status.contains("soft RoCE device on eth1 is not in the configuration: left alone"),
+        status.contains("soft RoCE device on eth1 is not in the configuration, and is not changed"),
         "{status}"
     );
     assert_eq!(code(&host, &["status"]), Some(0));

@@ -27,7 +27,7 @@ fn without_a_card_there_is_nothing_to_fear() {
     expect![[r#"
         no InfiniBand: this host shows no InfiniBand adapter
         ibprov: NOT enabled; boot has not run; openibd.service: not installed
-          ibprov-disabled: ibprov.service does not run at boot: it is not enabled, and udev starts none of ibprov's units
+          ibprov-disabled: ibprov.service does not run at boot: the unit is not enabled, and udev starts none of ibprov's units
             do: systemctl enable ibprov.service
         exit 0
     "#]]
@@ -67,7 +67,7 @@ fn each_missing_rung_says_why() {
           error: mlx5_1 port 1 (0000:03:00.0): missing netdev: ib_ipoib has not created a netdev for the port
             do: see dmesg for ipoib, and `cat /sys/module/ib_ipoib/parameters/*`
             do: if the modprobe that loaded it was killed: `modprobe -r ib_ipoib`, then `ibprov boot`
-          error: mlx5_1 port 2 (0000:03:00.0): missing named: udev has not finished with the netdev or its RDMA device: a name may still change
+          error: mlx5_1 port 2 (0000:03:00.0): missing named: udev has not finished with the netdev or its RDMA device, so that a name may still change
             do: udevadm info -p /sys/class/net/NAME; a rule that hangs shows in `journalctl -u systemd-udevd`
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
@@ -109,7 +109,8 @@ fn a_report_of_another_version_is_read_or_said_to_be_one() {
     host.file("run/ibprov/boot.json", r#"{"schema":1,"verdict":"ready","exit_code":0}"#);
     let shown = host.show(&["status"]);
     assert!(shown.contains("; boot has not run; "), "{shown}");
-    let note = "note: /run/ibprov/boot.json: its schema is 1, and this ibprov reads 2\n";
+    let note =
+        "note: /run/ibprov/boot.json: the report has schema 1, but this ibprov reads schema 2\n";
     assert!(shown.contains(note), "{shown}");
 }
 

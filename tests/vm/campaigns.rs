@@ -302,7 +302,7 @@ const FAULTS: [&str; 2] = [
 
 /// What hangs, as a report says it.
 const HUNG: [&str; 5] =
-    ["did not finish", "has not come back", "was held by process", "-110", "ETIMEDOUT"];
+    ["did not finish", "has not finished", "was held by process", "-110", "ETIMEDOUT"];
 
 /// What the report of a boot that fails says of a fault: one of these. Of a command that
 /// fails, is slow or is not answered it names the command, or what hangs. No other fault

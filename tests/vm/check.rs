@@ -127,9 +127,9 @@ fn the_founding_failure_is_told_live_and_drawn() {
     assert_eq!(codes.first().map(String::as_str), Some("openibd-disabled"), "{report:#}");
     assert!(codes.contains(&"netdev-late".to_owned()), "{report:#}");
     let svg = guest.file("late.svg");
-    assert!(svg.contains("ib0 came ") && svg.contains("after networking.service"), "{svg}");
+    assert!(svg.contains("ib0 appeared ") && svg.contains("after networking.service"), "{svg}");
     let text = guest.file("late.txt");
-    assert!(text.contains("!! ib0 came "), "{text}");
+    assert!(text.contains("!! ib0 appeared "), "{text}");
 }
 /// What `check` says of a bring-up with one fault: the fault, the verdict, the code of the
 /// first finding and the exit code.

@@ -30,7 +30,7 @@ fn main() {
     let with = machine::boot("late_rdma");
 
     side_by_side("WITHOUT IBPROV", "WITH IBPROV");
-    rule("The boot, in seconds since the kernel began");
+    rule("The boot, in seconds since the start of the kernel");
     side_by_side(&timeline(&without), &timeline(&with));
     rule("What the network service came to");
     side_by_side(&network(&without), &network(&with));

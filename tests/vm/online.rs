@@ -183,11 +183,7 @@ fn a_hostile_name_is_a_name_that_nothing_has() {
     assert_eq!(report["ports"][0]["expected"], "ib0;reboot");
     assert_eq!(report["ports"][1]["expected"], "-x");
     assert_eq!(report["verdict"], "no-such-port", "nothing is still to come");
-    assert_said(
-        &guest,
-        "hostile",
-        &["pci: ", "of this name on this host; present: ", "(0001:01:00.0)"],
-    );
+    assert_said(&guest, "hostile", &["pci: ", "of this name; present: ", "(0001:01:00.0)"]);
     let usage = guest.json("usage.json");
     let text = usage["findings"][0]["message"].as_str().unwrap_or_default();
     assert!(text.contains("\"ib 0\" does not name a port"), "{usage:#}");

@@ -8,7 +8,7 @@ use crate::machine::boot;
 use crate::vf_faults::{assert_exit, cause, wrong};
 use crate::vf_plan::{grown, planned};
 
-const SHOWN: &str = "VFs 0-2 were verified at their own devices only";
+const SHOWN: &str = "VFs 0-2 were verified only at their own devices";
 
 fn guest() -> std::sync::Arc<Outcome> {
     let guest = boot("vf_untold");

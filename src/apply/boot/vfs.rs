@@ -180,9 +180,9 @@ impl<'a> Vfs<'a> {
             self.outcomes.push(Outcome::lost(
                 pf,
                 match held {
-                    Held::Port => "the PF's own port is not ready: its VFs were not changed",
+                    Held::Port => "the PF's own port is not ready, so that its VFs were not changed",
                     Held::Turn => {
-                        "the PF was not configured, because PFs whose VFs are bound in order take turns: name the VFs, and all PFs are configured at the same time"
+                        "the PF was not configured before the deadline, because PFs whose VFs are bound in order are configured one after the other. To configure all PFs at the same time: name the VFs (vf-name, vf-rdma-name)"
                     }
                 },
             ));

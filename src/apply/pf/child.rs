@@ -66,7 +66,7 @@ impl<'a> Child<'a> {
                 Some(other) => problems.push(failure(Some(other)).to_string()),
                 None => {
                     problems.push(format!(
-                        "the driver of the PF did not report the settings of its VFs before the deadline: process {} still waits; a firmware command times out after 60 s",
+                        "the driver of the PF did not report the settings of its VFs before the deadline: process {} is still waiting; a firmware command times out after 60 s",
                         self.client.pid().unwrap_or_default()
                     ));
                     return Ok(false);

@@ -301,7 +301,7 @@ mod tests {
         assert_eq!(
             said(stale, &[(bind("mlx5_core"), None)]),
             format!(
-                "{want}, although the VF was bound after its GUIDs were set: the firmware of the VF still uses other GUIDs. To fix: reset the VF or the adapter"
+                "{want}, although the VF was bound after its GUIDs were set. The firmware of the VF still uses other GUIDs. To fix: reset the VF or the adapter"
             )
         );
     }

@@ -43,7 +43,7 @@ pub(super) fn take(
                 }
             }
             Err(e) => {
-                problems.push(format!("{e}: working without it"));
+                problems.push(format!("{e}: continuing without it"));
                 return Ok(Turn::Ours(None));
             }
         }

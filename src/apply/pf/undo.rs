@@ -24,7 +24,7 @@ impl UndoRecord {
         let undo = match root.text(&path, 1 << 20) {
             Ok(text) => serde_json::from_str(&text).unwrap_or_else(|e| {
                 problems
-                    .push(format!("{path}: {e}: the changes of an interrupted run are not undone"));
+                    .push(format!("the changes of an interrupted run are not undone, because {path} cannot be read: {e}"));
                 Undo::default()
             }),
             Err(e) if e.is_absent() => Undo::default(),

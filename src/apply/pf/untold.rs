@@ -59,16 +59,16 @@ impl Untold {
         let (told, unknown): (Vec<&WantedVf>, Vec<&WantedVf>) =
             hidden.into_iter().partition(|vf| is_told(vf));
         let parts = [
-            (shown, "at their own devices only"),
+            (shown, "verified only at their own devices"),
             (
                 told,
-                "not at all, since they have no device on this host; the PF accepted the GUIDs without an error",
+                "not verified, because they have no device on this host; the PF accepted the GUIDs without an error",
             ),
-            (unknown, "not at all, and their GUIDs were not changed"),
+            (unknown, "not verified, and their GUIDs were not changed"),
         ];
         let named = parts.iter().filter(|(vfs, _)| !vfs.is_empty());
         let parts: Vec<String> =
-            named.map(|(vfs, how)| format!("VFs {} were verified {how}", numbers(vfs))).collect();
+            named.map(|(vfs, how)| format!("VFs {} were {how}", numbers(vfs))).collect();
         (!parts.is_empty()).then(|| {
             format!(
                 "the kernel does not report the GUIDs of VFs at the PF (Linux 5.5 and later do, if the driver answers): {}",
@@ -179,9 +179,9 @@ mod tests {
         assert_eq!((admin(4).node_guid, admin(4).port_guid), (None, None));
         let note = untold.note(&wanted(5), &seen, &attempts).expect("a note");
         for part in [
-            "VFs 0-2 were verified at their own devices only",
-            "VFs 3 were verified not at all, since",
-            "VFs 4 were verified not at all, and their",
+            "VFs 0-2 were verified only at their own devices",
+            "VFs 3 were not verified, because",
+            "VFs 4 were not verified, and their",
         ] {
             assert!(note.contains(part), "{part}: {note}");
         }

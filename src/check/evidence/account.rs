@@ -66,7 +66,10 @@ impl Accounts {
     pub fn take(&mut self, source: &str, json: &str) -> Result<bool, String> {
         let head: Head = serde_json::from_str(json).map_err(|e| e.to_string())?;
         if head.schema != SCHEMA {
-            return Err(format!("its schema is {}, and this ibprov reads {SCHEMA}", head.schema));
+            return Err(format!(
+                "the report has schema {}, but this ibprov reads schema {SCHEMA}",
+                head.schema
+            ));
         }
         // An older version did not write which report it is; only boot.json has such a verdict.
         let kind = head.report.unwrap_or(Kind::Boot);
@@ -112,7 +115,7 @@ mod tests {
         assert_eq!(take(&iface.replace("\"exit_code\":3", "\"exit_code\":0")), Ok(true));
         let status = r#"{"schema":2,"report":"status","verdict":"ready","exit_code":0}"#;
         assert_eq!(take(status), Ok(false));
-        assert!(take(&boot.replace(":2", ":1")).is_err_and(|e| e.contains("schema is 1")));
+        assert!(take(&boot.replace(":2", ":1")).is_err_and(|e| e.contains("schema 1,")));
         assert!(take("{\"schema\":2").is_err());
         let kinds: Vec<_> = accounts.all.iter().map(|a| (a.kind, a.standing)).collect();
         assert_eq!(kinds, [(Kind::Boot, Standing::Missing), (Kind::Iface, Standing::Ready)]);

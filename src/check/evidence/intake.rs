@@ -141,7 +141,7 @@ impl Intake {
         let text = self.document(stream, record::LONGEST)?;
         let record = Record::read(&text)?;
         if self.record.is_some() {
-            return Err("another host was read before: this one is left out".to_owned());
+            return Err("the input has several hosts: only the first one is used".to_owned());
         }
         self.record = Some((self.source, record));
         Ok(())
@@ -159,7 +159,7 @@ impl Intake {
         Read::take(stream, longest + 1).read_to_end(&mut bytes).map_err(|e| e.to_string())?;
         self.consume(bytes.len());
         if bytes.len() as u64 > longest {
-            return Err(format!("longer than {} MiB, and not read", longest >> 20));
+            return Err(format!("the file is longer than {} MiB, and was not read", longest >> 20));
         }
         if let Some(source) = self.evidence.sources.last_mut() {
             source.lines = memchr_iter(b'\n', &bytes).count() as u64 + 1;

@@ -59,7 +59,7 @@ impl Record {
         let Head { ibprov_host } = serde_json::from_str(json).map_err(|e| e.to_string())?;
         if ibprov_host != FORM {
             return Err(format!(
-                "the form of this record of a host is {ibprov_host}, and this ibprov reads {FORM}"
+                "the record of a host has format {ibprov_host}, but this ibprov reads format {FORM}"
             ));
         }
         serde_json::from_str(json).map_err(|e| e.to_string())
@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn another_form_is_refused() {
         let json = serde_json::to_string(&record()).expect("JSON").replace("host\":1", "host\":9");
-        assert!(Record::read(&json).is_err_and(|e| e.contains("is 9")));
+        assert!(Record::read(&json).is_err_and(|e| e.contains("format 9,")));
     }
 
     #[test]

@@ -42,12 +42,12 @@ fn finding(host: &Host, cycle: &Cycle) -> Finding {
         format!("Units of the boot form an ordering cycle, so {dropped}."),
     ).about_if(cycle.units.first())
     .chain([
-        format!("Each has to come before the next: {way}."),
+        format!("Each unit is ordered before the next one: {way}."),
         "systemd breaks each cycle when it builds the boot's transaction: it drops the start job of one unit that the boot does not require.".to_owned(),
-        format!("Which one is not fixed. It can be any of: {}.", cycle.candidates.join(", ")),
+        format!("Any of these units can be the one: {}.", cycle.candidates.join(", ")),
     ])
     .quoting([shown(host, format!("order: {way}"))])
-    .look([format!("systemctl cat {} | grep -E '^(#|After|Before)'", cycle.units.join(" ")), "systemd-analyze verify default.target".to_owned()]).permanent(["remove one After= or Before= of that cycle, one that a drop-in in /etc adds rather than one of the distribution, then: systemctl daemon-reload"])
+    .look([format!("systemctl cat {} | grep -E '^(#|After|Before)'", cycle.units.join(" ")), "systemd-analyze verify default.target".to_owned()]).permanent(["remove one After= or Before= of that cycle, preferably one that a drop-in in /etc adds, then: systemctl daemon-reload"])
 }
 
 fn of_the_network(graph: &Graph, unit: &str) -> bool {

@@ -28,11 +28,11 @@ fn by_libvirt_guests(host: &Host) -> Option<Finding> {
         Severity::Warning,
         Confidence::High,
         format!(
-            "libvirt-guests.service starts {} again, which ran at shutdown, with a PCI function that need not be ready.",
+            "libvirt-guests.service starts {} again, which ran at shutdown, although its PCI function may not be ready.",
             names.join(", ")
         ),
     ).about("libvirt-guests.service")
-    .chain(["With ON_BOOT=start, its default, it starts every guest that it has shut down.".to_owned()])
+    .chain(["With ON_BOOT=start, the default, libvirt-guests.service starts every guest that it has shut down.".to_owned()])
     .quoting(given.iter().map(|guest| {
         let functions: Vec<String> = guest.functions.iter().map(ToString::to_string).collect();
         shown(host, format!("/var/lib/libvirt/libvirt-guests: {} is given {}", guest.name, functions.join(", ")))
@@ -60,14 +60,16 @@ fn by_autostart(host: &Host) -> Vec<Finding> {
             Severity::Warning,
             Confidence::High,
             format!(
-                "libvirt starts {} by itself, with a PCI function that need not be ready.",
+                "libvirt starts {} by autostart, although its PCI function may not be ready.",
                 names.join(", ")
             ),
         )
         .about_if(names.first())
         .chain([
-            format!("{daemon} starts every guest with autostart as soon as it runs."),
-            "Nothing orders it after what creates the VFs and gives them their GUIDs.".to_owned(),
+            format!(
+                "{daemon} starts every guest that has autostart as soon as {daemon} itself runs."
+            ),
+            "No unit that creates the VFs and sets their GUIDs is ordered before it.".to_owned(),
         ])
         .quoting(host.autostart.iter().map(|guest| {
             let functions: Vec<String> = guest.functions.iter().map(ToString::to_string).collect();

@@ -82,14 +82,14 @@ fn finding(host: &Host, provider: &str, judged: &Judged) -> Finding {
         .chain([format!("The order is {}.", in_order(chain))])
         .look([format!("systemctl cat {} | grep -E '^(#|After|Before)'", chain.join(" "))])
         .permanent([format!(
-            "remove the line that puts {unit} first, then: systemctl daemon-reload"
+            "remove the line that orders {unit} first, then: systemctl daemon-reload"
         )]),
         _ => Finding::new(
             code(judged.need),
             severity,
             Confidence::High,
             format!(
-                "Nothing orders {unit} after {provider}, which waits for the InfiniBand ports: when the ports are slow, {harm}."
+                "{unit} is not ordered after {provider}, which waits for the InfiniBand ports: when the ports are slow, {harm}."
             ),
         ).about(unit.as_str()),
     };
@@ -97,8 +97,9 @@ fn finding(host: &Host, provider: &str, judged: &Judged) -> Finding {
         finding = finding.permanent(drop_in.ways());
     }
     if early {
-        finding = finding
-            .chain([format!("{unit} failed in this boot, begun before the netdevs were there.")]);
+        finding = finding.chain([format!(
+            "{unit} failed in this boot: it was started before the netdevs were present."
+        )]);
     }
     finding
         .quoting([shown(host, format!("no chain of After= and Before= from {provider} to {unit}"))])
@@ -138,20 +139,20 @@ fn too_early(host: &Host) -> Vec<Finding> {
                     Severity::Error,
                     Confidence::High,
                     format!(
-                        "{netdev} came {late} after {} began to set interfaces up, and is down.",
+                        "{netdev} appeared {late} after {} began to set interfaces up, and is down.",
                         unit.name
                     ),
                 )
                 .about(netdev.as_str())
                 .chain([
                     format!(
-                        "{} began at {} and was through at {}.",
+                        "{} began at {} and had finished at {}.",
                         unit.name,
                         at(began),
                         at(done)
                     ),
                     format!("{netdev} had its name at {}.", at(named)),
-                    "Nobody sets it up after that.".to_owned(),
+                    "No network service sets the netdev up after that.".to_owned(),
                 ])
                 .quoting([shown(host, format!("{} sets up {netdev}: {}", unit.name, asked.file))])
                 .now([format!("ifup {netdev}, or systemctl restart {}", unit.name)])

@@ -26,7 +26,7 @@ pub(super) fn judge(host: &Host) -> Vec<Finding> {
         )
         .about(&denied.module)
         .quoting([shown(host, format!("{}: blacklist {}", denied.by, denied.module))])
-        .permanent([format!("if it is wanted, remove the line in {}", denied.by)]);
+        .permanent([format!("if the driver is required, remove the line in {}", denied.by)]);
         merge(&mut findings, vec![finding]);
     }
     for vf in &host.unbound_vfs {
@@ -34,12 +34,12 @@ pub(super) fn judge(host: &Host) -> Vec<Finding> {
             "vf-probe-failed",
             Severity::Error,
             Confidence::High,
-            format!("The driver's probe of VF {vf} failed, and nothing drives it."),
+            format!("VF {vf} has no driver: the driver's probe of it failed."),
         )
         .about(vf)
         .quoting([shown(host, format!("{vf}: no driver"))])
         .look([format!("journalctl -k -b | grep {vf}")])
-        .now([format!("after a repair: echo {vf} > /sys/bus/pci/drivers_probe")]);
+        .now([format!("after the cause is corrected: echo {vf} > /sys/bus/pci/drivers_probe")]);
         merge(&mut findings, vec![finding]);
     }
     findings
@@ -58,17 +58,19 @@ fn finding(host: &Host, port: &HostPort) -> Finding {
         if mild { Severity::Warning } else { Severity::Error },
         Confidence::High,
         if why.is_empty() {
-            format!("{label} is missing {missing}.")
+            format!("{label} does not have state {missing}.")
         } else {
-            format!("{label} is missing {missing}: {why}.")
+            format!("{label} does not have state {missing}: {why}.")
         },
     )
     .about(&label)
-    .chain([format!("{label} reached {reached} and is missing {missing}.")])
-    .quoting([shown(host, format!("{label}: reached {reached}, missing {missing}"))]);
+    .chain([format!("{label} has state {reached}; state {missing} is missing.")])
+    .quoting([shown(host, format!("{label}: state {reached}, missing {missing}"))]);
     for asked in &host.asked {
-        finding = finding
-            .chain([format!("{} is to set up {} ({}).", asked.unit, asked.netdev, asked.file)]);
+        finding = finding.chain([format!(
+            "{} is configured to set up {} ({}).",
+            asked.unit, asked.netdev, asked.file
+        )]);
     }
     finding.steps(port.cause.iter().flat_map(|c| c.advice.clone()))
 }

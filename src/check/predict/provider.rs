@@ -24,7 +24,7 @@ pub(super) fn judge(host: &Host) -> Vec<Finding> {
         severity,
         if harm.is_some() { Confidence::High } else { Confidence::Medium },
         format!(
-            "{unit} is {state}, so no unit brings the InfiniBand ports up before the network starts."
+            "{unit} is {state}, so that no unit brings the InfiniBand ports up before the network starts."
         ),
     )
     .about(&unit)
@@ -75,10 +75,10 @@ fn harm(host: &Host) -> Option<String> {
             .find(|p| p.progress.netdev.as_ref().is_some_and(|n| n.as_str() == asked.netdev));
         match port {
             Some(port) if port.up == Some(false) => {
-                Some(format!("{} is there, and down.", asked.netdev))
+                Some(format!("{} exists, and is down.", asked.netdev))
             }
             Some(_) => None,
-            None => Some(format!("{} is not there.", asked.netdev)),
+            None => Some(format!("{} does not exist.", asked.netdev)),
         }
     })
 }

@@ -28,7 +28,7 @@ fn finding(host: &Host, found: &Deadlock) -> Finding {
         "start-wait-deadlock",
         severity,
         confidence,
-        format!("{unit} starts {waits_for} and waits for it, but {waits_for} is ordered after {unit}: both stand still until a time limit."),
+        format!("{unit} starts {waits_for} and waits for it, but {waits_for} is ordered after {unit}: both wait until a time limit ends them."),
     ).about(unit.as_str())
     .chain([
         format!("{unit} is not up before its command has ended: {command}"),
@@ -36,7 +36,7 @@ fn finding(host: &Host, found: &Deadlock) -> Finding {
         "systemd sees no cycle: the second start is a transaction of its own.".to_owned(),
     ])
     .quoting([shown(host, format!("{unit} runs: {command}"))])
-    .permanent([format!("let it not wait: systemctl --no-block start {waits_for}; or pull it in with Wants= and leave the order to systemd")])
+    .permanent([format!("start {waits_for} without waiting: systemctl --no-block start {waits_for}; or add Wants={waits_for} to {unit}")])
 }
 
 #[cfg(test)]

@@ -3,11 +3,11 @@ use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
     code: "autostart-guest-on-vf",
-    meaning: "libvirt starts a guest by itself that needs a VF",
+    meaning: "libvirt starts a guest by autostart that needs a VF",
     page: "\
-The guest is marked autostart and has a VF. libvirtd starts it as soon as it comes
-up itself, which is not ordered after the making of the VFs: sometimes the VF is
-there, sometimes not.
+The guest has autostart and a VF. libvirtd starts the guest as soon as libvirtd itself
+runs, which is not ordered after the creation of the VFs: in some boots the VF is
+present, in others it is absent.
 
 Remedy: list the guest as [[guest]] in ibprov.toml, so that ibprov-guests.service
 starts it when its VF is ready, and disable libvirt's autostart:
@@ -30,7 +30,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             RULE.code,
             Severity::Warning,
             Confidence::High,
-            "libvirt started a guest by itself before its VF was there.",
+            "libvirt started a guest by autostart before its VF was present.",
         )
         .quoting(seen::quotes(boot, lines))
         .permanent(["virsh autostart --disable GUEST, and list it in ibprov.toml"]),

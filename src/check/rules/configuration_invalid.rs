@@ -5,10 +5,11 @@ pub(super) const RULE: Rule = Rule {
     code: "configuration-invalid",
     meaning: "ibprov's configuration has an error, so ibprov did nothing in this boot",
     page: "\
-ibprov reads its configuration before it does anything, and ends at once with exit code 2
-where it has an error: no module is loaded, no VF is created, no interface is set up. What
-is missing on such a host is mostly the consequence. The expected ports are not known, so
-the verdict is `unknown`; the host is shown as if nothing were configured.
+ibprov reads its configuration first, and ends at once with exit code 2 if the
+configuration has an error: no module is loaded, no VF is created, no interface is set
+up. Other faults of such a host are mostly the consequence. The expected ports are not
+known, so that the verdict is `unknown`; the host is shown with the default
+configuration.
 
 Symptoms: ibprov.service failed with exit code 2, within milliseconds.
 

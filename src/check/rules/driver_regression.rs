@@ -10,21 +10,21 @@ use reports::{CRASH, HANG, WARN, reports};
 
 pub(super) const RULE: Rule = Rule {
     code: "driver-regression",
-    meaning: "a fault of the kernel or the driver; nothing that could be configured",
+    meaning: "a fault of the kernel or the driver, which no configuration can correct",
     page: "\
-The kernel crashed, warned or hung inside the RDMA stack, or a driver gave up
-setting a card, a device or a netdev up although nothing in its surroundings was
-wrong: an oops with [ib_core], [mlx5_core], [hfi1] ... in its trace, a firmware
-command that was refused during probe, \"Couldn't register device with driver
-model\", \"ipoib_intf_alloc failed\". Such faults come with a kernel update and go
-with the next one; some strike at some boots only.
+The kernel crashed, warned or hung inside the RDMA stack, or a driver gave up on an
+adapter, a device or a netdev although no other cause is visible: an oops with
+[ib_core], [mlx5_core], [hfi1] ... in its trace, a firmware command that was refused
+during probe, \"Couldn't register device with driver model\", \"ipoib_intf_alloc
+failed\". Such faults appear with one kernel update and disappear with another; some
+occur in some boots only.
 
 Remedy: boot the kernel that worked. Search for the function at the top of the trace,
-or for the refused command with its syndrome, and report it to linux-rdma with the
-whole trace. If a new driver runs with old firmware, update the firmware.
+or for the refused command with its syndrome, and report the fault to linux-rdma with
+the whole trace. If a new driver runs with old firmware, update the firmware.
 
-What it is not: a probe that fails because firmware does not answer
-(fw-init-timeout) or is too old (firmware-too-old), or the probe of a VF
+Other diagnoses are a probe that fails because the firmware does not answer
+(fw-init-timeout) or is too old (firmware-too-old), and the probe of a VF
 (vf-probe-failed).",
     needles: &[
         &[
@@ -103,7 +103,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             if worst.culprit.text.contains("+0x") { Confidence::High } else { Confidence::Medium };
         let what = match () {
             () if seen::has(worst.head, HANG) => "Tasks hang",
-            () if seen::has(worst.head, WARN) => "The kernel warns of a fault",
+            () if seen::has(worst.head, WARN) => "The kernel reported a fault",
             () => "The kernel crashed",
         };
         let said = worst.head.text.trim();
@@ -123,7 +123,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
                 format!("The driver gave up: {}", last.text.trim()),
             )
             .quoting(seen::quotes(boot, given_up.iter().copied()))
-            .look(["ethtool -i NETDEV; mstflint -d ADDRESS query: which versions have driver and firmware?"]).now(["boot the kernel that worked before; where the fault does not strike each boot, modprobe -r and modprobe the driver"]).permanent(["look for a newer kernel, driver or firmware with a fix"]),
+            .look(["compare the versions of driver and firmware: ethtool -i NETDEV; mstflint -d ADDRESS query"]).now(["boot the kernel that worked before; if the fault does not occur in each boot, load the driver again (modprobe -r, modprobe)"]).permanent(["look for a newer kernel, driver or firmware with a fix"]),
         );
     }
     let strange: Vec<_> = boot.events.iter().filter(|e| is_strange(&e.text)).collect();
@@ -133,7 +133,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
                 RULE.code,
                 Severity::Warning,
                 Confidence::Low,
-                format!("The driver does not behave: {}", first.text.trim()),
+                format!("The driver reported an internal fault: {}", first.text.trim()),
             )
             .quoting(seen::quotes(boot, strange.iter().copied()))
             .now(["boot the kernel that worked before"])

@@ -5,11 +5,11 @@ pub(super) const RULE: Rule = Rule {
     meaning: "the driver that carries the root disk was unloaded",
     page: "\
 The root file system comes over the network (iSCSI, iSER, NVMe over fabrics, SRP,
-NFS), and the driver of the card that carries it was unloaded, as openibd restart
-does. From then on every program that is not in memory hangs: I/O errors of the
-disk without a word of a disk controller, then hung tasks of the journal and of the
-file system's own threads. Without a word of a session or an unload in the log it may
-be any disk, and is only a warning.
+NFS), and the driver of the adapter that carries it was unloaded, as openibd restart
+does. From then on every program that is not in memory hangs: the log has I/O errors of
+the disk and no message of a disk controller, then hung tasks of the journal and of the
+file system's own threads. If the log has no message of a session or an unload, any disk
+may be the cause, and the finding is only a warning.
 
 Remedy: reset the host. Never unload that driver: set ALLOW_STOP=no in openib.conf.
 ibprov does not unload modules.",
@@ -89,11 +89,11 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             RULE.code,
             severity,
             confidence,
-            "The root disk went away without an error of a disk controller, and the system hangs: as when the driver that carries a remote root is unloaded.",
+            "The root disk disappeared without an error of a disk controller, and the system hangs, which happens when the driver that carries a remote root is unloaded.",
         )
         .quoting(seen::quotes(boot, unloaded.into_iter().chain(remote).chain(errors)))
         .quoting(seen::quotes(boot, root_hangs))
-        .look(["findmnt /; lsblk -S: does the root come over the network?"]).now(["reset the host"]).permanent(["set ALLOW_STOP=no in /etc/infiniband/openib.conf, and never unload the card's driver on this host"]),
+        .look(["check whether the root file system is reached over the network: findmnt /; lsblk -S"]).now(["reset the host"]).permanent(["set ALLOW_STOP=no in /etc/infiniband/openib.conf, and never unload the adapter's driver on this host"]),
     ]
 }
 

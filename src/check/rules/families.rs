@@ -150,7 +150,9 @@ pub(super) const FAMILIES: &[Family] = &[
     family(
         &[&["recovered after timeout"]],
         "drivers/net/ethernet/mellanox/mlx5/core/cmd.c",
-        Harmless("the completion had come and its interrupt was late; the driver took it"),
+        Harmless(
+            "the completion was present and its interrupt was late; the driver has read the completion",
+        ),
     ),
     family(
         &[&["All CMD slots are stalled"], &["timed out while waiting for a slot"]],
@@ -206,7 +208,7 @@ pub(super) const FAMILIES: &[Family] = &[
     family(
         &[&["EQEs on cmd_eq"]],
         "drivers/net/ethernet/mellanox/mlx5/core/eq.c",
-        Harmless("events whose interrupt was late were taken by a poll"),
+        Harmless("a poll has read the events whose interrupt was late"),
     ),
     family(
         &[&["High temperature on sensors"]],
@@ -271,7 +273,7 @@ pub(super) const FAMILIES: &[Family] = &[
     family(
         &[&["mac address change is unsupported"]],
         "drivers/infiniband/ulp/ipoib/ipoib_main.c",
-        Harmless("an IPoIB address is made of its GUID and cannot be set"),
+        Harmless("the address of an IPoIB netdev is derived from its GUID and cannot be set"),
     ),
     family(
         &[&["timing out;", "receives not completed"], &["will stay in state:"]],
@@ -504,7 +506,7 @@ pub(super) const FAMILIES: &[Family] = &[
     family(
         &[&["Could not generate persistent MAC"], &["Could not generate random MAC"]],
         "systemd: src/udev/net/link-config.c",
-        Harmless("the address of an IPoIB netdev is made of its GUID, and none is generated"),
+        Harmless("the address of an IPoIB netdev is derived from its GUID, and none is generated"),
     ),
     family(
         &[&["Failed to insert module '"]],
@@ -613,7 +615,7 @@ pub(super) const FAMILIES: &[Family] = &[
     family(
         &[&["Failed to set MAC address, ignoring"]],
         "systemd: src/network/networkd-setlink.c",
-        Harmless("an IPoIB address is made of its GUID and cannot be set"),
+        Harmless("the address of an IPoIB netdev is derived from its GUID and cannot be set"),
     ),
     family(
         &[&["Failed to set link flags"]],
@@ -729,7 +731,7 @@ pub(super) const FAMILIES: &[Family] = &[
     family(
         &[&["set-hw-addr: "]],
         "NetworkManager: src/core/devices/nm-device.c",
-        Harmless("an IPoIB address is made of its GUID and cannot be set"),
+        Harmless("the address of an IPoIB netdev is derived from its GUID and cannot be set"),
     ),
     family(
         &[&["ethtool: failure"]],
@@ -774,9 +776,7 @@ pub(super) const FAMILIES: &[Family] = &[
     family(
         &[&["busy while setting sriov_numvfs for"]],
         "netplan: netplan_cli/cli/sriov.py",
-        Harmless(
-            "netplan takes the VFs away first and tries again; a failure has a line of its own",
-        ),
+        Harmless("netplan removes the VFs first and tries again; a failure has a line of its own"),
     ),
     family(
         &[&["matched more than one interface for a"]],

@@ -2,20 +2,20 @@ use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
     code: "firmware-fatal",
-    meaning: "the adapter's firmware has failed while it ran",
+    meaning: "the adapter's firmware has failed during operation",
     page: "\
 The driver's health check found the firmware dead or in a fatal state: a fatal error
-that the firmware reports itself, or a counter that stands still. The driver then tries
-to recover the device; VFs, their GUIDs and every connection of that function are gone
-until it has, and all commands fail meanwhile.
+that the firmware reports itself, or a counter that does not advance. The driver then
+tries to recover the device. Until it has succeeded, VFs, their GUIDs and every
+connection of that function are lost, and all commands fail.
 
 Symptoms: \"Fatal error 3 detected\", \"device's health compromised - reached miss
-count\", \"starting health recovery flow\", \"health recovery failed\", \"Driver is in error
-state. Unloading\". A recovery that went well is a warning: what was set on VFs before is
-lost.
+count\", \"starting health recovery flow\", \"health recovery failed\", \"Driver is in
+error state. Unloading\". A recovery that succeeded is a warning: the settings of VFs
+are lost.
 
-Remedy: read what the firmware reports about itself, power the host off and on, and send
-that output to the vendor.",
+Remedy: read the firmware's own report, power the host off and on, and send that report
+to the vendor.",
     needles: &[&[
         "Fatal error ",
         "health compromised",
@@ -59,7 +59,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .quoting(seen::quotes(boot, lines))
         .look([format!("devlink health show pci/{address}; devlink health diagnose pci/{address} reporter fw")])
         .now(["power the host off and on; ibprov apply sets VFs again after a recovery"])
-        .permanent([format!("mstflint -d {address} query: burn the newest firmware; report the health buffer to the vendor")]),
+        .permanent([format!("burn the newest firmware (mstflint -d {address} query shows the present one); report the health buffer to the vendor")]),
     ]
 }
 

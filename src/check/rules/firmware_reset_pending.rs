@@ -2,16 +2,16 @@ use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
     code: "firmware-reset-pending",
-    meaning: "the adapter waits for a reset or a power cycle before its settings hold",
+    meaning: "the adapter needs a reset or a power cycle before its settings take effect",
     page: "\
-Firmware or its settings were changed, and the adapter uses them only after a reset or
-after the host was without power. A reboot is not always one: many hosts keep the slot
-powered. Until then the adapter works with the settings of before, so VFs that were
-asked for are not there.
+The firmware or its settings were changed, and the adapter uses them only after a reset
+or after the host was without power. A reboot is not always enough: many hosts keep the
+slot powered. Until then the adapter works with the previous settings, so that VFs may
+be absent.
 
-Symptoms: mlxconfig or mstconfig print other values under Next Boot than under
-Current, or \"Please reboot machine to load new configurations\"; the driver says \"Cold
-reset is required\" or \"PCI Sync FW Update Reset\".
+Symptoms: mlxconfig or mstconfig print other values under Next Boot than under Current,
+or \"Please reboot machine to load new configurations\"; the driver reports \"Cold reset
+is required\" or \"PCI Sync FW Update Reset\".
 
 Remedy: power the host off and on, then read the settings again. If Current still
 differs from Next Boot after that, do not write them again.",
@@ -38,10 +38,10 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             RULE.code,
             Severity::Warning,
             Confidence::High,
-            format!("An adapter waits for a reset or a power cycle: {}", first.text.trim()),
+            format!("An adapter needs a reset or a power cycle: {}", first.text.trim()),
         )
         .quoting(seen::quotes(boot, lines))
-        .look(["mlxconfig -d ADDRESS -e query: is a value under Next Boot another than under Current?"])
+        .look(["compare the values under Next Boot and Current: mlxconfig -d ADDRESS -e query"])
         .permanent(["power the host off and on, so that the slot loses its power; a reboot may not be enough"]),
     ]
 }

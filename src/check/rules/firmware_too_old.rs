@@ -5,10 +5,10 @@ pub(super) const RULE: Rule = Rule {
     code: "firmware-too-old",
     meaning: "the adapter's firmware is too old for the driver",
     page: "\
-The driver speaks another revision of the command interface than the card's
-firmware, or needs something that this firmware has not. It says so and leaves the
-card alone. (ib_mthca's \"HCA FW version 5.1.000 is old\" is only advice: the card
-works.)
+The driver uses another revision of the command interface than the adapter's firmware,
+or needs a feature that this firmware lacks. The driver reports that and does not
+configure the adapter. (\"HCA FW version 5.1.000 is old\" of ib_mthca is only advice: the
+adapter works.)
 
 Symptoms: \"Installed FW has unsupported command interface revision\",
 \"driver does not support command interface version\".
@@ -74,7 +74,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .with_any(&["sys files not found (/sys/class/infiniband", "No IB devices found"])
         .collect();
     let Some(first) = refuses.first().or(advises.first()) else { return Vec::new() };
-    let address = function(&first.text).unwrap_or("the card");
+    let address = function(&first.text).unwrap_or("the adapter");
     let only_advice = refuses.is_empty();
     let failed = boot.events.iter().any(
         |e| matches!(&e.kind, super::Kind::ProbeFailed { device, .. } if &**device == address),
@@ -94,7 +94,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         )
         .quoting(seen::quotes(boot, refuses.into_iter().chain(advises)))
         .quoting(seen::quotes(boot, no_device))
-        .look([format!("mstflint -d {address} query: version and PSID of the firmware")])
+        .look([format!("read version and PSID of the firmware: mstflint -d {address} query")])
         .permanent(["burn the newest firmware for that PSID, then power the host off and on"]),
     ]
 }

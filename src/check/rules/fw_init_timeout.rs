@@ -5,10 +5,11 @@ pub(super) const RULE: Rule = Rule {
     code: "fw-init-timeout",
     meaning: "the adapter's firmware does not become ready",
     page: "\
-The driver waits for the card's firmware and gives up, mlx5 after 120 s. The card
-is in a bad state (a failed update, a reset that did not end, no power), or it is
-gone: a register that reads 0xffffffff, firmware version 65535.65535.65535, means
-that nothing answers at that address any more, as when a host takes a VF away.
+The driver waits for the adapter's firmware and gives up, mlx5 after 120 s. The adapter
+is in a bad state (a failed update, a reset that did not end, no power), or it has
+disappeared: a register that reads 0xffffffff, firmware version 65535.65535.65535, means
+that no device answers at that address any more, for example because the hypervisor has
+removed the VF.
 
 Symptoms: \"Waiting for FW initialization, timeout abort in\", \"Firmware over
 120000 MS in pre-initializing state\", commands that time out, \"Failed to reset
@@ -67,7 +68,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .with_any(&["Waiting for FW initialization", "Waiting for FW pre-initializing"])
         .collect();
     let Some(first) = given_up.first().or(waits.first()) else { return Vec::new() };
-    let address = function(&first.text).unwrap_or("the card");
+    let address = function(&first.text).unwrap_or("the adapter");
     let gone = boot.events.iter().any(|e| {
         e.text.contains(address)
             && (e.text.contains("0xffffffff") || e.text.contains("65535.65535"))
@@ -78,7 +79,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             && (e.text.contains("renamed from") || e.text.contains("MLX5E: StrdRq"))
     });
     let (severity, end) = match (later, given_up.is_empty()) {
-        (Some(_), _) => (Severity::Warning, "; it came up later"),
+        (Some(_), _) => (Severity::Warning, "; the adapter became ready later"),
         (None, true) if waits.len() >= MANY => {
             (Severity::Error, "; the log ends before the driver gives up")
         }
@@ -86,7 +87,9 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         (None, false) => (Severity::Error, ""),
     };
     let what = if gone {
-        format!("Nothing answers at {address} any more: the card or VF is gone, or hangs{end}.")
+        format!(
+            "{address} does not answer any more: the adapter or VF has disappeared, or hangs{end}."
+        )
     } else {
         format!("The firmware of {address} does not become ready{end}.")
     };
@@ -95,11 +98,12 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             .quoting(seen::quotes(boot, given_up.clone()))
             .quoting(seen::quotes(boot, waits))
             .look([
-                format!("mstflint -d {address} query: does the firmware answer?"),
-                "in a guest: the log of the host, which may have taken the VF away".to_owned(),
+                format!("check whether the firmware answers: mstflint -d {address} query"),
+                "in a guest: read the log of the hypervisor, which may have removed the VF"
+                    .to_owned(),
             ])
-            .now(["power the host off and on; a warm reboot does not reset the card"])
-            .permanent(["if it comes back: burn the firmware again, or try another slot"]),
+            .now(["power the host off and on; a warm reboot does not reset the adapter"])
+            .permanent(["if the fault occurs again: burn the firmware again, or try another slot"]),
     ]
 }
 

@@ -5,12 +5,12 @@ use crate::report::node::{Judgement, NodeVerdict, Standing};
 
 pub(super) const RULE: Rule = Rule {
     code: "healthy",
-    meaning: "InfiniBand came up as it should",
+    meaning: "InfiniBand came up",
     page: "\
-Something that only happens when InfiniBand works was seen: a port is Active, an
-IPoIB netdev has carrier or its final name, or a network service brought one up; and
-no rule found an error. Warnings of drivers, renamed netdevs and cables that are not
-plugged into a second port do not speak against it.",
+The log shows an event that only occurs when InfiniBand works: a port is Active, an IPoIB
+netdev has carrier or its final name, or a network service brought one up. No rule found
+an error. Warnings of drivers, renamed netdevs and a second port without cable do not
+change this verdict.",
     needles: &[&[
         "PORT_ACTIVE",
         "state ACTIVE",

@@ -4,13 +4,13 @@ pub(super) const RULE: Rule = Rule {
     code: "ifcfg-mismatch",
     meaning: "the network configuration fits no device",
     page: "\
-A profile or ifcfg file names an interface or an address (HWADDR) that no device
-has: the card was replaced, the name changed, or the whole 20 bytes of an IPoIB
-address were written down, of which the first 12 change.
+A profile or ifcfg file names an interface or an address (HWADDR) that no device has:
+the adapter was replaced, the name changed, or the file has all 20 bytes of an IPoIB
+address, of which the first 12 change.
 
 Symptoms: \"No suitable device found for this connection\", \"Device ib0 has
 different MAC address than expected, ignoring\", \"Device ib0 does not seem to be
-present\" for a device that never comes.
+present\" for a device that never appears.
 
 Remedy: compare HWADDR and the name with the interface. Only the last 8 bytes of an
 IPoIB address are constant.
@@ -61,7 +61,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             format!("The network configuration fits no device: {}", first.text.trim()),
         )
         .quoting(seen::quotes(boot, lines))
-        .look(["ls /sys/class/infiniband: without an RDMA device the driver is what is missing, not the configuration", "ip -d link; compare names and addresses with the profile (of an IPoIB address the last 8 bytes)", "nmcli -f NAME,DEVICE,FILENAME connection; grep -H -e HWADDR -e DEVICE /etc/sysconfig/network-scripts/ifcfg-*"]).permanent(["correct the name or address in the profile"]),
+        .look(["check that there is an RDMA device (ls /sys/class/infiniband): without one the driver is missing, and the configuration may be right", "compare names and addresses with the profile, of an IPoIB address the last 8 bytes: ip -d link", "nmcli -f NAME,DEVICE,FILENAME connection; grep -H -e HWADDR -e DEVICE /etc/sysconfig/network-scripts/ifcfg-*"]).permanent(["correct the name or address in the profile"]),
     ]
 }
 

@@ -5,13 +5,13 @@ pub(super) const RULE: Rule = Rule {
     code: "ifup-skipped-os-booting",
     meaning: "mlnx_interface_mgr left the interface to a network service that had already given up",
     page: "\
-mlnx_interface_mgr runs when a netdev appears. While it takes the system to be
-booting it does not run ifup: the network service will. That is right, and its
-line \"OS is booting, will not run ifup\" is in every good boot, as long as the
-network service comes later. Where the network service had already asked and
-found nothing, nobody brings the interface up.
+mlnx_interface_mgr runs when a netdev appears. While it considers the system to be
+booting it does not run ifup, and leaves that to the network service. The line \"OS is
+booting, will not run ifup\" is in every good boot in which the network service starts
+later. If the network service has already looked for the interface, neither of the two
+brings the interface up.
 
-Remedy: remedy the cause of the late netdev (the finding above). To bring the
+Remedy: correct the cause of the late netdev (the finding above). To bring the
 interface up now:
 
     ifup ib0",
@@ -37,7 +37,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             format!("mlnx_interface_mgr did not bring {netdev} up, and the network service had already given up on it."),
         ).about(netdev)
         .quoting(seen::quotes(boot, [asked, event]))
-        .now([format!("ifup {netdev}")]).permanent(["systemctl enable ibprov.service: the netdev is then there before the network service asks for it"]),
+        .now([format!("ifup {netdev}")]).permanent(["systemctl enable ibprov.service, so that the netdev is present before the network service looks for it"]),
     ]
 }
 

@@ -2,13 +2,12 @@ use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
     code: "initrd-without-fabric",
-    meaning: "the initramfs waits for an InfiniBand interface and has not its modules",
+    meaning: "the initramfs waits for an InfiniBand interface and lacks its modules",
     page: "\
-The root file system is to come over InfiniBand, by the kernel command line (root=, ip=,
-netroot=), and the initramfs has not what brings the interface up: no driver of the
-adapter, or no ib_ipoib. dracut waits for the interface until its time is over and gives
-a shell. Since 2025 rdma-core's dracut module is left out of images that are made for
-any host.
+The kernel command line (root=, ip=, netroot=) configures a root file system over
+InfiniBand, and the initramfs lacks modules for the interface: the driver of the adapter,
+or ib_ipoib. dracut waits for the interface until its timeout and starts a shell. Since
+2025 rdma-core's dracut module is not part of images that are built for any host.
 
 Symptoms: \"dracut-initqueue: timeout\" or \"Could not boot\" with ip=...:ib0 or
 rd.neednet on the command line, and no line of the driver or of ib_ipoib before it.
@@ -48,7 +47,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             RULE.code,
             Severity::Error,
             Confidence::Medium,
-            "The initramfs waits for an InfiniBand interface, and no driver of the RDMA stack was loaded in it.",
+            "The initramfs waits for an InfiniBand interface, and has loaded no driver of the RDMA stack.",
         )
         .quoting([boot.quote(asked)])
         .quoting(seen::quotes(boot, gave_up))

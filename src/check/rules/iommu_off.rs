@@ -5,7 +5,7 @@ pub(super) const RULE: Rule = Rule {
     code: "iommu-off",
     meaning: "there is no IOMMU, or the device is in no IOMMU group",
     page: "\
-A VF can be given to a guest only where an IOMMU separates it: vfio-pci refuses a
+A VF can be assigned to a guest only if an IOMMU isolates it: vfio-pci refuses a
 device without IOMMU group (-22), and libvirt and qemu refuse the guest.
 
 Symptoms: \"vfio-pci: probe of ... failed with error -22\", \"iommu_group is not a
@@ -97,12 +97,12 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             } else {
                 Confidence::Medium
             },
-            format!("{address} is in no IOMMU group, so it cannot be given to a guest."),
+            format!("{address} is in no IOMMU group, so that it cannot be assigned to a guest."),
         )
         .quoting(seen::quotes(boot, lines))
         .look(["dmesg | grep -e DMAR -e IOMMU -e AMD-Vi; ls /sys/kernel/iommu_groups"])
         .permanent([
-            "BIOS: VT-d or AMD-Vi (and SR-IOV) on; kernel command line: intel_iommu=on iommu=pt",
+            "enable VT-d or AMD-Vi, and SR-IOV, in the firmware setup, and add to the kernel command line: intel_iommu=on iommu=pt",
         ]),
     ]
 }

@@ -7,7 +7,7 @@ pub(super) const RULE: Rule = Rule {
     page: "\
 A child netdev (ib0.8001) shares the hardware queue of its parent (ib0). With mlx5's
 enhanced IPoIB the child passes packets only while the parent is administratively
-up; it shows carrier and an address all the same.
+up; the child nevertheless shows carrier and an address.
 
 Symptoms: `ip link`: ib0.8001@ib0 with UP and M-DOWN, ib0 without UP.
 
@@ -49,12 +49,17 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             RULE.code,
             Severity::Error,
             Confidence::High,
-            format!("{} is up and its parent {name} is down, so no packet passes.", child.name),
+            format!(
+                "{} is up and its parent {name} is down, so that no packet passes.",
+                child.name
+            ),
         )
         .about(child.name.as_str())
         .quoting(quotes.collect::<Vec<_>>())
         .now([format!("ip link set {name} up")])
-        .permanent([format!("an interface entry for {name} that comes up before its children")]),
+        .permanent([format!(
+            "add an interface entry for {name} that is brought up before its children"
+        )]),
     ]
 }
 

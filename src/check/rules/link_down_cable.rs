@@ -2,11 +2,11 @@ use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
     code: "link-down-cable",
-    meaning: "no physical link: cable, module or peer",
+    meaning: "the port has no physical link: the cable, the module or the peer is the cause",
     page: "\
 The port looks for a peer and finds none: physical state Polling, or Disabled. The
-cable is not in, is broken or of a kind that the port does not take, or the port at
-the other end is off. No software on this host can change that.
+cable is missing, broken or of a type that the port does not support, or the port at the
+other end is disabled. No software on this host can change that.
 
 Symptoms: State: Down, Physical state: Polling in ibstat; \"Cable unplugged\",
 \"Cable error\" from mlx5_core.
@@ -92,16 +92,16 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             RULE.code,
             severity,
             confidence,
-            format!("{name} has no physical link: cable, module or peer."),
+            format!("{name} has no physical link: the cable, the module or the peer is the cause."),
         )
         .about_if(down.first().map(|port| port.name()))
         .quoting(quotes)
         .quoting(seen::quotes(boot, bad.into_iter().chain(unplugged)))
         .look([
             "mlxlink -d ADDRESS --show_module, or ibportstate LID PORT",
-            "the LEDs at both ends of the cable, and whether the switch's port is enabled",
+            "check the LEDs at both ends of the cable, and whether the switch's port is enabled",
         ])
-        .now(["plug the cable in again, or replace it"]),
+        .now(["reseat the cable, or replace it"]),
     ]
 }
 

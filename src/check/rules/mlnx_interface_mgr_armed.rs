@@ -2,17 +2,18 @@ use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
     code: "mlnx-interface-mgr-armed",
-    meaning: "mlnx_interface_mgr sets interfaces beside ibprov",
+    meaning: "mlnx_interface_mgr configures the same interfaces as ibprov",
     page: "\
 MLNX_OFED's kernel package has a udev rule, 90-ib.rules, that starts
-mlnx_interface_mgr@IF.service for each new netdev of a Mellanox driver. It does not
-depend on openibd: with openibd disabled it goes on. Its script sets mode and MTU
-after /etc/infiniband/openib.conf, makes P_Key children and may run ifup, at the same
-time as ibprov-iface@.service does. ibprov lets it end before it sets anything, and
-reads back what it has set; but two agents are one too many.
+mlnx_interface_mgr@IF.service for each new netdev of a Mellanox driver. The unit
+does not depend on openibd, and also runs if openibd is disabled. The script of the unit
+sets mode and MTU from /etc/infiniband/openib.conf, creates P_Key children and may run
+ifup, at the same time as ibprov-iface@.service does. ibprov waits until the script has
+finished before it configures the interface, and reads its settings back; only one of
+the two should configure interfaces.
 
-Symptoms: lines of mlnx_interface_mgr and of ibprov in one boot; ibprov status
-says so.
+Symptoms: lines of mlnx_interface_mgr and of ibprov in one boot; a warning of ibprov
+status.
 
 Remedy: mask the rule. The mask remains when the package is updated.
 
@@ -32,7 +33,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             RULE.code,
             Severity::Warning,
             Confidence::High,
-            "MLNX_OFED's mlnx_interface_mgr sets interfaces beside ibprov.",
+            "MLNX_OFED's mlnx_interface_mgr configures the same interfaces as ibprov.",
         )
         .about("mlnx_interface_mgr")
         .quoting(seen::quotes(boot, [other, ours]))

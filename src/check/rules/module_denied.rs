@@ -4,12 +4,12 @@ pub(super) const RULE: Rule = Rule {
     code: "module-denied",
     meaning: "a module that is needed is on a deny list",
     page: "\
-The site forbids the module: a `blacklist` or `install MODULE /bin/false` line in
-modprobe.d, or modprobe.blacklist= or module_blacklist= on the kernel command line.
-udev then loads no driver, and modprobe -b says nothing at all.
+The administrator denies the module by a `blacklist` or `install MODULE /bin/false` line
+in modprobe.d, or modprobe.blacklist= or module_blacklist= on the kernel command line.
+udev then loads no driver, and modprobe -b prints no message.
 
-Remedy: remove the line if it was not intended, and rebuild the initramfs, which has a
-copy of modprobe.d.",
+Remedy: remove the line if it is not intended, and rebuild the initramfs, which contains
+a copy of modprobe.d.",
     needles: &[&[
         "deny-listed by",
         "ran instead and did not load it",
@@ -42,7 +42,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .look([format!(
             "grep -rn {module} /etc/modprobe.d /lib/modprobe.d /run/modprobe.d; cat /proc/cmdline"
         )])
-        .permanent(["take the line out, rebuild the initramfs, reboot"]),
+        .permanent(["remove the line, rebuild the initramfs, reboot"]),
     ]
 }
 

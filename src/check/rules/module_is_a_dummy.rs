@@ -4,13 +4,13 @@ pub(super) const RULE: Rule = Rule {
     code: "module-is-a-dummy",
     meaning: "a module of MLNX_OFED or DOCA loads and does nothing",
     page: "\
-MLNX_OFED and DOCA bring modules that have the names of the kernel's and are empty,
-where the vendor does not support a protocol: rpcrdma, ib_srp, ib_iser, nvme-rdma,
-rdma_rxe and others. modprobe succeeds, lsmod shows them, and what needs them fails:
-an NFS mount over RDMA, an SRP or iSER disk, a soft RoCE device.
+MLNX_OFED and DOCA contain empty modules with the names of the kernel's own for
+protocols that the vendor does not support: rpcrdma, ib_srp, ib_iser, nvme-rdma,
+rdma_rxe and others. modprobe succeeds, lsmod shows them, and their users fail: an NFS
+mount over RDMA, an SRP or iSER disk, a soft RoCE device.
 
 Symptoms: modinfo describes the module as a \"dummy kernel module\"; a mount with
-proto=rdma says \"Protocol not supported\" while rpcrdma is loaded.
+proto=rdma reports \"Protocol not supported\" while rpcrdma is loaded.
 
 Remedy: install the vendor's package with the real module (mlnx-nfsrdma-dkms, or
 --with-nfsrdma), use the kernel's own stack, or mount over TCP.",
@@ -37,10 +37,10 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             RULE.code,
             Severity::Error,
             confidence,
-            "A module of the vendor's stack loads and does nothing, so what needs it fails.",
+            "A module of the vendor's stack is an empty one, so that the service that needs it fails.",
         )
         .quoting(seen::quotes(boot, lines))
-        .look(["modinfo -n -d rpcrdma ib_srp ib_iser nvme-rdma rdma_rxe: which are dummies?"])
+        .look(["find the modules that are dummies: modinfo -n -d rpcrdma ib_srp ib_iser nvme-rdma rdma_rxe"])
         .now(["mount with proto=tcp"])
         .permanent(["install the vendor's package with the real module (mlnx-nfsrdma-dkms), or use the kernel's own stack"]),
     ]

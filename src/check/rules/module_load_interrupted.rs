@@ -4,11 +4,10 @@ pub(super) const RULE: Rule = Rule {
     code: "module-load-interrupted",
     meaning: "the loading of a module was killed or interrupted",
     page: "\
-What loads modules was killed while a module was at work: systemd stops the
-services of the initramfs before it switches to the root file system, udev kills a
-worker that takes too long. A kernel thread that is to be made then fails with
--EINTR, and the port or netdev that was being set up is missing. No service tries
-again.
+The process that loads modules was killed while a module was being initialized: systemd
+stops the services of the initramfs before it switches to the root file system, udev
+kills a worker that takes too long. The creation of a kernel thread then fails with
+-EINTR, and the port or netdev that was being set up is missing. No service tries again.
 
 Symptoms: \"Failed to create a rescuer kthread for wq ipoib_wq: -EINTR\", then
 \"couldn't register ipoib port\"; rdma-load-modules killed by TERM. Often only one
@@ -52,12 +51,12 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             RULE.code,
             severity,
             Confidence::High,
-            "The loading of a module was interrupted while it set up a port, so that port has no netdev.",
+            "The loading of a module was interrupted while it set up a port, so that the port has no netdev.",
         )
         .chain([
-            "what loads the modules was stopped, as systemd does before it switches to the root file system",
-            "the kernel could not make a thread (EINTR) and gave the port up",
-            "nothing loads the module again: it counts as loaded",
+            "the process that loads the modules was stopped, which systemd does before it switches to the root file system",
+            "the kernel could not create a thread (EINTR) and gave the port up",
+            "no service loads the module again, because it counts as loaded",
         ])
         .quoting(seen::quotes(boot, lines.clone()))
         .quoting(seen::quotes(boot, port))

@@ -5,10 +5,10 @@ pub(super) const RULE: Rule = Rule {
     code: "module-load-order",
     meaning: "modules were loaded in an order, or at a time, that loses an event",
     page: "\
-An IPoIB child was brought up before the subnet manager had written its P_Key into
-the port's table (the port was not yet active), and an older ib_ipoib does not see
-the P_Key come. The child stays down: \"P_Key 0x8001 is not found\". The usual
-reason is that ib_ipoib and its children are set up the moment the driver is there.
+An IPoIB child was brought up before the subnet manager had written its P_Key into the
+port's table (the port was not yet active), and an older ib_ipoib does not notice when
+the P_Key appears. The child stays down: \"P_Key 0x8001 is not found\". The usual reason
+is that ib_ipoib and its children are set up as soon as the driver is loaded.
 
 Remedy: bring the child up again. To avoid it, wait for the port to be Active before
 children are brought up (ibprov wait-online; ib_umad before ib_ipoib in the module
@@ -42,14 +42,14 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             Severity::Error,
             Confidence::Medium,
             format!(
-                "{netdev} was brought up before the port had its P_Key, and has not seen it come."
+                "{netdev} was brought up before the port had its P_Key, and has not noticed that the P_Key appeared."
             ),
         )
         .about(*netdev)
         .quoting(seen::quotes(boot, lost.iter().map(|(e, _)| *e)))
-        .look(["cat /sys/class/infiniband/*/ports/*/pkeys/* | sort -u: is the P_Key there now?"])
+        .look(["check whether the port has the P_Key now: cat /sys/class/infiniband/*/ports/*/pkeys/* | sort -u"])
         .now([format!(
-            "ip link set {netdev} down; ip link set {netdev} up, when ibstat says Active"
+            "when ibstat reports the port as Active: ip link set {netdev} down; ip link set {netdev} up"
         )])
         .permanent(["let children wait for the port: systemctl enable ibprov-wait-online.service"]),
     ]

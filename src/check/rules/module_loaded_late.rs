@@ -2,10 +2,10 @@ use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
     code: "module-loaded-late",
-    meaning: "a netdev was made after the network service had asked for it",
+    meaning: "a netdev was created after the network service had looked for it",
     page: "\
-The network service asked for an IPoIB netdev, did not find it, and went on. The
-netdev was made later: its driver was slow, or ib_ipoib was loaded late. Network
+The network service looked for an IPoIB netdev, did not find it, and continued. The
+netdev was created later: its driver was slow, or ib_ipoib was loaded late. Network
 services without hot plug (ifup scripts, ifupdown) do not try again.
 
 Remedy: load the modules before the network service starts, and wait for the netdev, as
@@ -23,9 +23,9 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .map_or(String::new(), |usec| format!(" {} s", usec / 1_000_000));
     let netdev = late.netdev;
     let (severity, end) = if late.recovered {
-        (Severity::Warning, "it was brought up after all")
+        (Severity::Warning, "the netdev was brought up later")
     } else {
-        (Severity::Error, "nothing brought it up")
+        (Severity::Error, "no network service brought the netdev up")
     };
     vec![
         Finding::new(
@@ -33,11 +33,11 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             severity,
             Confidence::Medium,
             format!(
-                "{netdev} was made{gap} after the network service had asked for it, and {end}."
+                "{netdev} was created{gap} after the network service had looked for it, and {end}."
             ),
         ).about(netdev)
         .quoting(seen::quotes(boot, [late.asked, late.made]))
-        .now([format!("ip link set {netdev} up, or ifup {netdev}")]).permanent(["systemctl enable ibprov.service: it holds the network service until the netdevs are there"]),
+        .now([format!("ip link set {netdev} up, or ifup {netdev}")]).permanent(["systemctl enable ibprov.service, so that the network service starts after the netdevs are present"]),
     ]
 }
 

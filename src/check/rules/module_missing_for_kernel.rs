@@ -7,8 +7,8 @@ pub(super) const RULE: Rule = Rule {
     meaning: "a module that is needed is not built for the running kernel",
     page: "\
 modprobe found no such module below /lib/modules of the running kernel. After a
-kernel update OFED's modules may not be built for it; cloud and minimal kernels
-leave the RDMA drivers out (on Debian and Ubuntu linux-image-cloud,
+kernel update OFED's modules may not be built for it; cloud and minimal kernels do not
+contain the RDMA drivers (on Debian and Ubuntu linux-image-cloud,
 linux-image-virtual; on Fedora and RHEL they are in kernel-modules or
 kernel-modules-extra).
 
@@ -129,7 +129,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         ).about_if(missing(first))
         .quoting(seen::quotes(boot, lines))
         .quoting(seen::quotes(boot, builds))
-        .look([format!("find /lib/modules/$(uname -r) -name '{module}.ko*'")]).permanent(["install the running kernel's modules (linux-modules-extra, kernel-modules-extra; not a cloud kernel)", "with OFED: dkms autoinstall, or mlnxofedinstall --add-kernel-support"]),
+        .look([format!("find /lib/modules/$(uname -r) -name '{module}.ko*'")]).permanent(["install the running kernel's modules (linux-modules-extra, kernel-modules-extra), or a kernel other than a cloud kernel", "with OFED: dkms autoinstall, or mlnxofedinstall --add-kernel-support"]),
     ]
 }
 

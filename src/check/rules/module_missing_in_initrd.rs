@@ -5,11 +5,11 @@ pub(super) const RULE: Rule = Rule {
     code: "module-missing-in-initrd",
     meaning: "a module is listed for the initramfs and is not in it",
     page: "\
-The initramfs has rdma-core's lists of modules (/etc/rdma/modules/*.conf) and not
-all of the modules in them. systemd-modules-load says \"Failed to find module\" for
-each; before systemd 244 one that is missing fails the whole service. After the
-root file system is there the lists are worked off again, with all the modules, so
-this matters only for a root or a mount that needs RDMA in the initramfs.
+The initramfs has rdma-core's lists of modules (/etc/rdma/modules/*.conf) and lacks some
+of the modules in them. systemd-modules-load reports \"Failed to find module\" for each;
+before systemd 244 one missing module fails the whole service. The lists are loaded again
+after the switch to the root file system, which has all the modules, so that this matters
+only for a root or a mount that needs RDMA in the initramfs.
 
 Remedy: add the modules to the initramfs, or remove the names from the lists. Newer
 rdma-core does this.
@@ -41,7 +41,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .quoting(seen::quotes(boot, lines))
         .look(["lsinitrd | grep -e rpcrdma -e ib_ (or lsinitramfs)"])
         .permanent([
-            "dracut -f --add-drivers rpcrdma, or take the names out of /etc/rdma/modules/rdma.conf",
+            "dracut -f --add-drivers rpcrdma, or remove the names from /etc/rdma/modules/rdma.conf",
         ]),
     ]
 }

@@ -5,16 +5,15 @@ pub(super) const RULE: Rule = Rule {
     code: "module-not-loaded",
     meaning: "a module that is needed is not loaded",
     page: "\
-The HCA's driver is there, and a module above it is not: ib_umad (ibstat, opensm,
+The adapter's driver is loaded, and a module above it is not: ib_umad (ibstat, opensm,
 ibacm), ib_uverbs and rdma_ucm (applications), ib_ipoib (netdevs), mlx5_ib or
-mlx4_ib (any RDMA device at all). udev and rdma-core load them when they see an
-RDMA device; without rdma-core, with a minimal module list or with openibd off
-nobody does.
+mlx4_ib (any RDMA device at all). udev and rdma-core load them when an RDMA
+device appears; without rdma-core, with a minimal module list or with openibd disabled,
+no service loads them.
 
-Symptoms: \"is ib_umad module loaded?\", \"couldn't read uverbs ABI version\",
-lsmod without the module. A network service that does not find ib0, in a log in
-which nothing makes a netdev or loads ib_ipoib, is taken for it with little
-confidence.
+Symptoms: \"is ib_umad module loaded?\", \"couldn't read uverbs ABI version\", lsmod
+without the module. If a network service does not find ib0, and no line of the log shows
+that a netdev was created or ib_ipoib was loaded, the finding has low confidence.
 
 Remedy: load the module, and enable ibprov.service or name the module in
 /etc/modules-load.d:
@@ -90,7 +89,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
     vec![
         Finding::new(RULE.code, severity, confidence, format!("{module} is not loaded.")).about(module)
             .quoting(seen::quotes(boot, said.iter().map(|(e, _)| *e)))
-            .now([format!("modprobe {module}")]).permanent(["systemctl enable ibprov.service (it loads the modules before the network), or name it in /etc/modules-load.d", "without an HCA in this host: disable the service that asks for it"]),
+            .now([format!("modprobe {module}")]).permanent(["systemctl enable ibprov.service, which loads the modules before the network, or name the module in /etc/modules-load.d", "if this host has no adapter: disable the service that needs one"]),
     ]
 }
 
@@ -125,11 +124,11 @@ fn absent(boot: &Boot) -> Vec<Finding> {
             Severity::Warning,
             Confidence::Low,
             format!(
-                "{name} did not exist when it was asked for, and nothing in this log has loaded ib_ipoib; a driver that failed or another name would look the same."
+                "{name} did not exist when the network service looked for it, and this log does not show that ib_ipoib was loaded. A driver that failed and another name of the netdev have the same symptom."
             ),
         ).about(name)
         .quoting(seen::quotes(boot, lines))
-        .look(["ls /sys/class/infiniband; lsmod | grep ib_ipoib: is there an RDMA device at all?", "systemctl is-enabled openibd.service ibprov.service: one of them loads ib_ipoib before the network", "with a log of the whole boot more can be told: journalctl -b -o short-precise"]).now(["modprobe ib_ipoib"]),
+        .look(["check whether there is an RDMA device: ls /sys/class/infiniband; lsmod | grep ib_ipoib", "check that one of the two units that load ib_ipoib is enabled: systemctl is-enabled openibd.service ibprov.service", "read the log of the whole boot: journalctl -b -o short-precise"]).now(["modprobe ib_ipoib"]),
     ]
 }
 

@@ -5,11 +5,11 @@ pub(super) const RULE: Rule = Rule {
     meaning: "a module parameter makes the driver fail",
     page: "\
 An option in /etc/modprobe.d or on the kernel command line is refused or cannot be
-honoured: a queue size that a Connect-IB card cannot have, a port type that the
-card has not, more VFs than it has, a text where a number belongs. The driver then
-fails to load, or leaves the feature out.
+honoured: a queue size that a Connect-IB adapter cannot have, a port type that the adapter
+lacks, more VFs than the adapter has, a text instead of a number. The driver then fails
+to load, or works without the feature.
 
-A parameter that the module does not know at all (\"unknown parameter ignored\") is
+A parameter that the module does not have (\"unknown parameter ignored\") is
 harmless.
 
 Remedy: correct the line, rebuild the initramfs, and load the module again. To find

@@ -9,10 +9,10 @@ mode, or with module.sig_enforce. A module that was built on the host (by DKMS o
 MLNX_OFED) is signed with a key that the firmware does not know, or not at all. A module
 whose file was changed after it was signed is refused on every host.
 
-Symptoms: \"Key was rejected by service\" or \"Required key not available\" from modprobe;
-\"Loading of unsigned module is rejected\", \"unsigned module loading is restricted\" in the
-kernel log. \"module verification failed: signature and/or required key missing - tainting
-kernel\" is another message: that module is loaded.
+Symptoms: \"Key was rejected by service\" or \"Required key not available\" from
+modprobe; \"Loading of unsigned module is rejected\", \"unsigned module loading is
+restricted\" in the kernel log. \"module verification failed: signature and/or required
+key missing - tainting kernel\" is another message: that module is loaded.
 
 Remedy: enroll the key with which the module is signed, and confirm it on the console at
 the next boot:

@@ -4,11 +4,11 @@ pub(super) const RULE: Rule = Rule {
     code: "module-symbol-mismatch",
     meaning: "a module does not match the RDMA stack or the kernel that is loaded",
     page: "\
-The kernel refuses a module whose symbols have another version than those of the
-modules that are loaded, or which was built for another kernel. With RDMA that
-mostly means that the kernel's own modules and OFED's are mixed: the initramfs
-holds the one, the root file system the other; or OFED was updated and something
-that was built against it (Lustre, nvidia-peermem, BeeGFS) was not.
+The kernel refuses a module whose symbols have another version than those of the modules
+that are loaded, or which was built for another kernel. With RDMA that mostly means that
+the kernel's own modules and OFED's are mixed: the initramfs contains the one, the root
+file system the other; or OFED was updated and a module that was built against it
+(Lustre, nvidia-peermem, BeeGFS) was not.
 
 Symptoms: \"disagrees about version of symbol\", \"Unknown symbol\", \"Invalid
 module format\", \"version magic\".
@@ -54,10 +54,10 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         )
         .about(module)
         .quoting(seen::quotes(boot, lines))
-        .look(["modinfo -n ib_core mlx5_core ib_ipoib: all from the kernel, or all from OFED"])
+        .look(["check that all modules are from the kernel, or all from OFED: modinfo -n ib_core mlx5_core ib_ipoib"])
         .permanent([
-            "dracut -f (or update-initramfs -u), so that the initramfs holds the same modules",
-            "rebuild what was built against the other stack, then reboot",
+            "dracut -f (or update-initramfs -u), so that the initramfs contains the same modules",
+            "rebuild the modules that were built against the other stack, then reboot",
         ]),
     ]
 }

@@ -4,9 +4,9 @@ pub(super) const RULE: Rule = Rule {
     code: "module-wrong-driver",
     meaning: "a driver for other hardware is loaded",
     page: "\
-The card has no driver, and the driver that is loaded is for another generation:
+The adapter has no driver, and the driver that is loaded is for another generation:
 mlx4 drives ConnectX-2 and -3, mlx5 Connect-IB and ConnectX-4 and later, ib_mthca
-the cards before them, hfi1 Omni-Path, ib_qib TrueScale.
+the adapters before them, hfi1 Omni-Path, ib_qib TrueScale.
 
 Remedy: load the driver that belongs to the adapter, and name that driver in the
 lists. To see the adapter and its driver:

@@ -4,10 +4,10 @@ pub(super) const RULE: Rule = Rule {
     code: "mount-before-ipoib",
     meaning: "a mount or LNet started before IPoIB could be used",
     page: "\
-A file system over InfiniBand was mounted, or LNet was configured, before its
-netdev had an address and carrier: NFS over RDMA or over IPoIB, Lustre (o2ib),
-BeeGFS, iSER. network-online.target does not help where another interface makes the
-network \"online\" first; systemd's remote mounts wait for no more than that.
+A file system over InfiniBand was mounted, or LNet was configured, before its netdev had
+an address and carrier: NFS over RDMA or over IPoIB, Lustre (o2ib), BeeGFS, iSER.
+network-online.target does not help if another interface makes the network \"online\"
+first; systemd's remote mounts wait for that target only.
 
 Symptoms: LNet: \"couldn't query intf ib0\", \"Error -100 starting up LNI o2ib\";
 mount.nfs: \"Network is unreachable\" for a server that is reached over ib0.
@@ -120,10 +120,10 @@ pub(super) fn finds(boot: &Boot) -> Vec<Finding> {
                 RULE.code,
                 Severity::Info,
                 Confidence::Low,
-                "If the server is reached over IPoIB, the mount came before the port was active.",
+                "If the server is reached over IPoIB, the mount was tried before the port was active.",
             )
             .quoting(seen::quotes(boot, generic))
-            .look(["ip route get SERVER: does the way go over an IPoIB netdev?"]),
+            .look(["check whether the route uses an IPoIB netdev: ip route get SERVER"]),
         ];
     } else {
         return Vec::new();
@@ -134,8 +134,11 @@ pub(super) fn finds(boot: &Boot) -> Vec<Finding> {
             && (e.text.starts_with("Mounted /")
                 || e.text.contains("LNet: Added LNI") && e.text.contains("o2ib"))
     });
-    let (severity, end) =
-        if mounted { (Severity::Warning, "; it worked later") } else { (Severity::Error, "") };
+    let (severity, end) = if mounted {
+        (Severity::Warning, "; a later attempt succeeded")
+    } else {
+        (Severity::Error, "")
+    };
     vec![
         Finding::new(
             RULE.code,
@@ -144,7 +147,7 @@ pub(super) fn finds(boot: &Boot) -> Vec<Finding> {
             format!("A mount or LNet was started before IPoIB could be used{end}: {}", last.text.trim()),
         ).about_if(Some(&last.unit).filter(|unit| !unit.is_empty()))
         .quoting(seen::quotes(boot, lines))
-        .now(["mount -a, or systemctl restart lnet"]).permanent(["systemctl enable ibprov-wait-online.service: network-online.target then waits for the port", "LNet: a drop-in for lnet.service with After=ibprov-wait-online.service (Requires= too)", "NFS: x-systemd.requires=ibprov-wait-online.service in fstab"]),
+        .now(["mount -a, or systemctl restart lnet"]).permanent(["systemctl enable ibprov-wait-online.service, so that network-online.target waits for the port", "LNet: add a drop-in for lnet.service with After= and Requires=ibprov-wait-online.service", "NFS: add x-systemd.requires=ibprov-wait-online.service in fstab"]),
     ]
 }
 

@@ -3,12 +3,12 @@ use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
     code: "mount-before-network",
-    meaning: "a mount started before the network was up; InfiniBand has no part in it",
+    meaning: "a mount started before the network was up; InfiniBand is not involved",
     page: "\
 A network file system was mounted before there was a route to its server or a name
-server to find it, and nothing in the log speaks of InfiniBand. The mount is not
-ordered after network-online.target (_netdev in fstab does it), or what provides
-network-online.target is not enabled.
+server to find it, and no line of the log is about InfiniBand. The mount is not ordered
+after network-online.target (_netdev in fstab does that), or no service that
+network-online.target waits for is enabled.
 
 Remedy: add _netdev to the line in fstab and enable NetworkManager-wait-online or
 systemd-networkd-wait-online. With x-systemd.automount the file system is mounted at
@@ -40,10 +40,10 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             RULE.code,
             severity,
             Confidence::Medium,
-            "A mount was tried before the network was up; nothing here speaks of InfiniBand.",
+            "A mount was tried before the network was up; no line of the log is about InfiniBand.",
         )
         .quoting(seen::quotes(boot, lines))
-        .look(["systemctl is-enabled NetworkManager-wait-online.service systemd-networkd-wait-online.service"]).now(["mount -a"]).permanent(["_netdev (or x-systemd.automount) for it in /etc/fstab"]),
+        .look(["systemctl is-enabled NetworkManager-wait-online.service systemd-networkd-wait-online.service"]).now(["mount -a"]).permanent(["add _netdev or x-systemd.automount to its line in /etc/fstab"]),
     ]
 }
 

@@ -7,10 +7,10 @@ pub(super) const RULE: Rule = Rule {
     code: "netdev-admin-down",
     meaning: "the netdev exists, but no network service has brought it up",
     page: "\
-The port is Active and its IPoIB netdev is there, and it is administratively down:
-no network service has it in its configuration, or the one that has was done before
-the netdev came. Where no program, command or configuration names the netdev it is
-information: a node that uses verbs alone has no need of it.
+The port is Active and its IPoIB netdev exists, but is administratively down: no network
+service has it in its configuration, or that service had finished before the netdev
+appeared. If no program, command or configuration names the netdev, the finding is
+information: a node that uses only verbs does not need the netdev.
 
 Symptoms: `ip link` shows ib0 without UP; ibdev2netdev: mlx5_0 port 1 ==> ib0
 (Down) while ibstat says Active.
@@ -64,7 +64,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .quoting(
             down.iter().take(8).map(|n| boot.quote_at(n.origin, "", &n.text)).collect::<Vec<_>>(),
         )
-        .now([format!("ip link set {name} up, and give it an address")])
+        .now([format!("ip link set {name} up, and assign an address to {name}")])
         .permanent([format!("name {name} in the configuration of the network service in use")]),
     ]
 }

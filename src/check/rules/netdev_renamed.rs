@@ -6,9 +6,9 @@ pub(super) const RULE: Rule = Rule {
     code: "netdev-renamed",
     meaning: "the configuration names a netdev that udev has renamed",
     page: "\
-The kernel calls IPoIB netdevs ib0, ib1; udev renames them by their place
-(ibp65s0, ibs4f0) unless net.ifnames=0 or a rule keeps the names. A configuration
-that still says ib0 finds no such netdev. A rename by itself is normal.
+The kernel calls IPoIB netdevs ib0, ib1; udev renames them by their place (ibp65s0,
+ibs4f0) unless net.ifnames=0 or a rule keeps the names. A configuration that still names
+ib0 finds no such netdev. A rename by itself is normal.
 
 Symptoms: \"ibp1s0: renamed from ib0\", and a network service that does not find
 ib0.
@@ -62,11 +62,11 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             RULE.code,
             Severity::Error,
             confidence,
-            format!("The configuration asks for {name}, which udev has renamed to {to}."),
+            format!("The configuration names {name}, which udev has renamed to {to}."),
         ).about(name)
         .quoting(quotes)
         .quoting(seen::quotes(boot, [asked]))
-        .permanent([format!("put {to} in the place of {name} into the network configuration"), format!("or keep {name}: a .link file in /etc/systemd/network that matches the last 8 bytes of the address")]),
+        .permanent([format!("replace {name} by {to} in the network configuration"), format!("or keep {name}, with a .link file in /etc/systemd/network that matches the last 8 bytes of the address")]),
     ]
 }
 

@@ -5,11 +5,10 @@ pub(super) const RULE: Rule = Rule {
     code: "network-stack-bug",
     meaning: "a fault or a missing feature of the network manager in use",
     page: "\
-The netdev is there, and the program that configures the network cannot deal with
-it: NetworkManager that must set connected mode on a kernel without it (\"the device
-could not be readied for configuration\"), a renderer that writes no InfiniBand type,
-a DHCP client that cannot use a 20-byte address, a generator that refuses the
-interface's kind.
+The netdev exists, and the program that configures the network does not support it:
+NetworkManager has to set connected mode on a kernel without it (\"the device could not
+be readied for configuration\"), a renderer writes no InfiniBand type, a DHCP client
+cannot use a 20-byte address, or a generator refuses the type of the interface.
 
 Remedy: use another version of the program, datagram mode, a static address, or another
 network service for this interface.",
@@ -116,14 +115,14 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             severity,
             Confidence::Medium,
             format!(
-                "The network manager cannot deal with the InfiniBand interface: {}",
+                "The network manager does not support the InfiniBand interface: {}",
                 first.text.trim()
             ),
         )
         .quoting(seen::quotes(boot, lines))
-        .now(["datagram mode and a static address work where connected mode or DHCP do not"])
+        .now(["use datagram mode and a static address, which work if connected mode or DHCP do not"])
         .permanent([
-            "look for a newer version of that program; its bug tracker names the interface type",
+            "look for a newer version of that program, and in its bug tracker for the interface type",
         ]),
     ]
 }

@@ -4,11 +4,10 @@ pub(super) const RULE: Rule = Rule {
     code: "no-subnet-manager",
     meaning: "the port stays in Initializing: no subnet manager has configured it",
     page: "\
-The cable is in and the link is up, and no subnet manager has given the port a LID
-and made it active. Every InfiniBand fabric needs one: in a managed switch, or
+The cable is connected and the link is up, and no subnet manager has assigned a LID to
+the port and set it active. Every InfiniBand fabric needs one: in a managed switch, or
 opensm on a host. Until then ibstat shows State: Initializing, SM lid 0, and IPoIB
-has no carrier. IPoIB says \"multicast join failed for ff12:401b...\" with status -110
-again and again.
+has no carrier. IPoIB repeats \"multicast join failed for ff12:401b...\" with status -110.
 
 Remedy: start opensm on one host of the fabric, or enable the subnet manager of the
 switch. If two fabrics are connected, start one opensm for each port (opensm -g GUID).
@@ -35,10 +34,10 @@ A VF that stays in Initializing while its PF is Active has another cause
 fn advice() -> [Advice; 3] {
     [
         Advice::look(
-            "sminfo (or ibdiagnet) from any host of the fabric: is there a subnet manager?",
+            "check from any host of the fabric whether there is a subnet manager: sminfo (or ibdiagnet)",
         ),
         Advice::now(
-            "systemctl enable --now opensm on one host, or switch it on in the managed switch",
+            "systemctl enable --now opensm on one host, or enable the subnet manager of the managed switch",
         ),
         Advice::permanent("two separate fabrics need a subnet manager each: opensm -g PORT_GUID"),
     ]
@@ -106,7 +105,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
                 RULE.code,
                 Severity::Warning,
                 Confidence::Medium,
-                "The subnet manager does not answer: IPoIB asks again and again to join its broadcast group, and is never ready.",
+                "The subnet manager does not answer: IPoIB asks repeatedly to join its broadcast group, and is never ready.",
             )
             .quoting(seen::quotes(boot, unheard))
             .steps(advice()),
@@ -139,9 +138,9 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .quoting(seen::quotes(boot, stuck.copied()))
         .quoting(seen::quotes(boot, unanswered))
         .chain(forbidden.first().map(|_| {
-            "SELinux has denied manage_subnet, so the kernel does not answer the subnet manager on that port".to_owned()
+            "SELinux has denied manage_subnet, so that the kernel does not answer the subnet manager on that port".to_owned()
         }))
-        .permanent(forbidden.first().map(|_| "ausearch -m avc | audit2allow: let what loads the modules manage_subnet; then load mlx5_ib again"))
+        .permanent(forbidden.first().map(|_| "allow manage_subnet to the domain that loads the modules (ausearch -m avc | audit2allow), then load mlx5_ib again"))
         .steps(advice()),
     ]
 }

@@ -8,18 +8,19 @@ use crate::report::node::{Judgement, Standing};
 
 pub(super) const RULE: Rule = Rule {
     code: "not-as-expected",
-    meaning: "the node is not as its configuration and GUID plan say, whatever the logs tell",
+    meaning: "the node differs from its configuration and GUID plan",
     page: "\
-What is expected (ports, by the configuration or because the adapters are there) and
-what is planned (VFs, their number, GUIDs, policy and drivers) is held against the host
-as it is now. This is what `ibprov status` judges too, so the two never disagree. It is
-told here where no other diagnosis names the same: a VF that was not created, a plan
-that has an error, an adapter that does not answer, a last boot that failed.
+The host as it is now is compared with the expected ports (from the configuration or the
+adapters that are present) and the planned VFs (their number, GUIDs, link state and
+drivers). `ibprov status` judges by the same comparison, so that the two never disagree.
+The finding appears if no other diagnosis names the same fault: a VF that was not
+created, a plan that has an error, an adapter that does not answer, a last boot that
+failed.
 
-In a log it is what ibprov itself has written down: a boot, a PF or a wait-online that
-did not end well, a guest or an interface that did not come up, a unit of ibprov's that
-failed. What was made good later in the same boot is left out. The report files below
-/run/ibprov count too, on the host as in an archive that holds them.
+In a log the finding is made from ibprov's own messages: a boot, a PF or a wait-online
+that failed, a guest or an interface that did not come up, a unit of ibprov that failed.
+Failures that were corrected later in the same boot are left out. The report files below
+/run/ibprov are read too, on the host and in an archive that contains them.
 
 Remedy: the finding names each object with its reason. For details:
 

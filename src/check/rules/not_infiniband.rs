@@ -3,11 +3,11 @@ use crate::check::evidence::own::About;
 
 pub(super) const RULE: Rule = Rule {
     code: "not-infiniband",
-    meaning: "nothing of this is about InfiniBand",
+    meaning: "no line of the log is about InfiniBand",
     page: "\
-There are lines here, and none of them tells of a fault of an InfiniBand card,
-driver, netdev or service. What fails on this host, if anything, fails for another
-reason: a disk, an Ethernet card, a service that is not one of ours.",
+The log has lines, and none of them reports a fault of an InfiniBand adapter, driver,
+netdev or service. A failure of this host has another reason: a disk, an Ethernet
+adapter, or a service that does not use InfiniBand.",
     needles: &[],
     judge: Judge::Rest(judge),
 };
@@ -42,7 +42,7 @@ fn judge(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
         RULE.code,
         Severity::Info,
         Confidence::Medium,
-        "Nothing of this is about InfiniBand.",
+        "No line of the log is about InfiniBand.",
     )]
 }
 

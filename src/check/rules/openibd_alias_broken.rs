@@ -2,17 +2,17 @@ use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
     code: "openibd-alias-broken",
-    meaning: "what is ordered on openibd.service does not meet ibprov",
+    meaning: "units that are ordered after openibd.service are not ordered after ibprov",
     page: "\
 Other software orders itself After=openibd.service and requires it. The unit
 ibprov-openibd.service, enabled together with ibprov.service, takes that name as an
-alias. systemd refuses that while a unit file of openibd is still in /etc, or the
-name is masked: the old openibd runs, or nothing of that name does, and what is
-ordered on it starts too early. `systemctl disable openibd` after ibprov was enabled
-takes the alias away again.
+alias. systemd refuses that while a unit file of openibd is still in /etc, or the name is
+masked: the old openibd runs, or no unit of that name does, and the units that are
+ordered after it start too early. `systemctl disable openibd` after ibprov was enabled
+removes the alias again.
 
-Symptoms: \"Failed to enable unit: File ... openibd.service already exists\";
-ibprov status says so.
+Symptoms: \"Failed to enable unit: File ... openibd.service already exists\"; a
+warning of ibprov status.
 
 Remedy: remove OFED's openibd.service from /etc/systemd/system, or unmask it, then run
 
@@ -35,10 +35,10 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             RULE.code,
             Severity::Warning,
             Confidence::High,
-            "The name openibd.service is taken, so ibprov does not stand for it.",
+            "The name openibd.service belongs to another unit, so that units ordered after it do not wait for ibprov.",
         ).about("openibd.service")
         .quoting(seen::quotes(boot, lines))
-        .permanent(["systemctl disable openibd.service, remove its unit file from /etc, systemctl reenable ibprov.service"]),
+        .permanent(["run systemctl disable openibd.service, remove its unit file from /etc, then run systemctl reenable ibprov.service"]),
     ]
 }
 

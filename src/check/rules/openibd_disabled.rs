@@ -2,18 +2,17 @@ use super::{Advice, Boot, Confidence, Finding, Judge, Kind, Rule, Severity, seen
 
 pub(super) const RULE: Rule = Rule {
     code: "openibd-disabled",
-    meaning: "openibd is not enabled, so the IPoIB modules are loaded too late or never",
+    meaning: "openibd is not enabled, so that the IPoIB modules are loaded too late or never",
     page: "\
-openibd loads ib_ipoib and is ordered before the network service. Where it is not
-enabled, ib_ipoib is loaded by something else and later, often more than a minute
-later, and the network service finds no ib0. mlnx_interface_mgr then sees the
-netdev, takes the system to be booting, and leaves the interface to the network
-service, which has already finished: the interface stays down until an
-administrator runs ifup.
+openibd loads ib_ipoib and is ordered before the network service. If openibd is not
+enabled, another process loads ib_ipoib later, often more than a minute later, and the
+network service finds no ib0. mlnx_interface_mgr then notices the netdev, considers the
+system to be booting, and leaves the interface to the network service, which has already
+finished: the interface stays down until an administrator runs ifup.
 
 Symptoms: \"Device ib0 does not seem to be present\" from the network service,
-later the lines of the netdev, and not one line of openibd in between; or
-`systemctl status openibd` says disabled.
+later the lines of the netdev, and no line of openibd in between; or
+`systemctl status openibd` reports disabled.
 
 Remedy: install and enable ibprov, or enable openibd:
 
@@ -25,10 +24,8 @@ Remedy: install and enable ibprov, or enable openibd:
 fn advice() -> [Advice; 3] {
     [
         Advice::look("systemctl is-enabled openibd.service"),
-        Advice::now("ifup the interface, or systemctl restart the network service"),
-        Advice::permanent(
-            "systemctl enable openibd.service (or ibprov.service in its place), then reboot",
-        ),
+        Advice::now("run ifup for the interface, or restart the network service"),
+        Advice::permanent("run systemctl enable ibprov.service (or openibd.service), then reboot"),
     ]
 }
 
@@ -64,7 +61,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             RULE.code,
             if without { Severity::Error } else { Severity::Warning },
             Confidence::Medium,
-            "openibd.service is not enabled: nothing loads the IPoIB modules before the network comes up.",
+            "openibd.service is not enabled, so that no unit loads the IPoIB modules before the network starts.",
         ).about("openibd.service");
         return vec![finding.quoting(quotes).steps(advice())];
     };
@@ -90,15 +87,15 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             Severity::Error,
             if shown { Confidence::High } else { Confidence::Medium },
             format!(
-                "openibd did not run, so {netdev} was made only at {}{gap}, after the network service had asked for it at {}.",
+                "openibd did not run, so that {netdev} was created only at {}{gap}, after the network service had looked for it at {}.",
                 late.made.when.stamp, late.asked.when.stamp
             ),
         ).about("openibd.service")
         .chain([
-            "openibd did not run, as when it is not enabled: not one line of it is in this boot".to_owned(),
-            format!("at {} the network service asked for {netdev}, which did not exist", late.asked.when.stamp),
-            format!("ib_ipoib was loaded by something else, and made {netdev} at {}", late.made.when.stamp),
-            "mlnx_interface_mgr takes the system to be booting and leaves the interface to the network service".to_owned(),
+            "openibd did not run, probably because it is not enabled: this boot has no line of it".to_owned(),
+            format!("at {} the network service looked for {netdev}, which did not exist", late.asked.when.stamp),
+            format!("another process loaded ib_ipoib, which created {netdev} at {}", late.made.when.stamp),
+            "mlnx_interface_mgr considers the system to be booting and leaves the interface to the network service".to_owned(),
             format!("no unit tried again: {netdev} stayed down{until}"),
         ])
         .quoting(quotes)

@@ -4,17 +4,18 @@ pub(super) const RULE: Rule = Rule {
     code: "openibd-failed",
     meaning: "openibd ran and failed",
     page: "\
-openibd.service ended with an error or was killed by its time limit (180 s). What
-it had loaded until then stays; the rest is missing. The network service starts
-all the same: nothing requires openibd. It has no retry.
+openibd.service ended with an error or was killed by its time limit (180 s). The modules
+that it had loaded until then stay loaded; the rest is missing. The network service
+starts nevertheless, because no unit requires openibd. openibd is not tried again.
 
 Symptoms: \"Failed to start openibd\", \"Loading HCA driver and Access Layer\"
 with FAILED. The reason is in the lines of openibd itself and of the kernel before
 it: a module that is missing for the kernel, symbols that do not match, firmware
-that does not answer. Other findings name it where the log does.
+that does not answer. Other findings name the reason if the log does.
 
-A restart unloads first. A module that is in use (rpcrdma, ko2iblnd, ib_isert with open
-sessions) does not go, and the script gives up with the old modules half there.
+A restart unloads the modules first. A module that is in use (rpcrdma, ko2iblnd, ib_isert
+with open sessions) cannot be unloaded, and the script gives up with a part of the old
+modules loaded.
 
 Remedy: find the step that fails. Before a restart, unmount NFS over RDMA and Lustre,
 and log out of iSER and SRP sessions.
@@ -87,7 +88,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .quoting(seen::quotes(boot, said))
         .quoting(shown)
         .look(["journalctl -b -u openibd.service; dmesg | grep -i -e mlx -e symbol"])
-        .now(["when the reason is repaired: systemctl restart openibd.service"]),
+        .now(["after the reason is corrected: systemctl restart openibd.service"]),
     ]
 }
 

@@ -5,11 +5,12 @@ pub(super) const RULE: Rule = Rule {
     meaning: "openibd does not load modules that belong to the distribution's kernel",
     page: "\
 openibd loads only modules that OFED built. After a kernel update the OFED modules
-are often missing for the new kernel; what modprobe would load is the kernel's own
+are often missing for the new kernel; modprobe would then load the kernel's own
 module, and openibd skips it. The stack is then loaded in part or not at all.
 
 Remedy: build the OFED modules for the running kernel (mlnxofedinstall
---add-kernel-support, or dkms); let openibd load the kernel's own (FORCE_MODE=yes in
+--add-kernel-support, or dkms); let openibd load the kernel's own modules
+(FORCE_MODE=yes in
 /etc/infiniband/openib.conf); or remove OFED.",
     needles: &[&[
         "which is not a part of MLNX",
@@ -31,10 +32,10 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             RULE.code,
             Severity::Error,
             Confidence::High,
-            format!("openibd does not load {which}: it is the kernel's own module, not one built by OFED."),
+            format!("openibd does not load {which}, which is the kernel's own module, not one built by OFED."),
         ).about_if(modules.first().copied())
         .quoting(seen::quotes(boot, lines))
-        .look(["modinfo -n mlx5_core ib_core; uname -r"]).permanent(["mlnxofedinstall --add-kernel-support (or dkms autoinstall) for the running kernel", "or FORCE_MODE=yes in /etc/infiniband/openib.conf, then systemctl restart openibd"]),
+        .look(["modinfo -n mlx5_core ib_core; uname -r"]).permanent(["mlnxofedinstall --add-kernel-support (or dkms autoinstall) for the running kernel", "or set FORCE_MODE=yes in /etc/infiniband/openib.conf, then systemctl restart openibd"]),
     ]
 }
 

@@ -2,15 +2,15 @@ use super::{Boot, Confidence, Event, Finding, Judge, Kind, Rule, Severity, seen}
 
 pub(super) const RULE: Rule = Rule {
     code: "opensm-misconfigured",
-    meaning: "opensm is there and cannot bind to its port, or exits",
+    meaning: "opensm cannot bind to its port, or exits",
     page: "\
 The subnet manager of this host does not run: the port GUID in its configuration is
 not one of this host, the port has another link layer, another opensm has the port,
 ib_umad is missing, or the configuration does not parse. Ports of the fabric then
 stay in Initializing, unless another subnet manager serves them.
 
-Symptoms: \"Error from osm_opensm_bind\", \"Unable to open port\", \"Unable to
-register class 129\", \"No local ports detected\", \"Fail to parse config file\", \"FATAL\".
+Symptoms: \"Error from osm_opensm_bind\", \"Unable to open port\", \"Unable to register
+class 129\", \"No local ports detected\", \"Fail to parse config file\", \"FATAL\".
 
 Remedy: put a port GUID of this host into /etc/opensm/opensm.conf (guid) or
 /etc/default/opensm, and stop the second opensm. To list the port GUIDs:
@@ -97,7 +97,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         ).about("opensm.service")
         .quoting(seen::quotes(boot, lines.into_iter().chain(units)))
         .quoting(shown.map(|u| boot.quote_at(u.origin, "", &format!("{} {}", u.name, u.active))))
-        .look(["ibstat -p: the port GUIDs of this host; guid in /etc/opensm/opensm.conf must be one of them, or 0", "lsmod | grep ib_umad; pgrep -a opensm: a second one?", "opensm -o -f stdout shows the reason on the terminal"]),
+        .look(["set guid in /etc/opensm/opensm.conf to a port GUID of this host (ibstat -p), or to 0", "check that ib_umad is loaded and that there is no second opensm: lsmod | grep ib_umad; pgrep -a opensm", "opensm -o -f stdout shows the reason on the terminal"]),
     ]
 }
 

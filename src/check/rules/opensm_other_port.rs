@@ -4,9 +4,9 @@ pub(super) const RULE: Rule = Rule {
     code: "opensm-other-port",
     meaning: "opensm runs on another port than the configuration means",
     page: "\
-opensm takes one port for each process. A list of GUIDs, or a value that is no number,
-is an error that it prints, and then it runs on the first port that it finds. A GUID
-that is not there makes it end with exit code 0, so the unit looks successful.
+opensm serves one port for each process. For a list of GUIDs, or a value that is not a
+number, opensm prints an error and runs on the first port that it finds. With a GUID that
+is absent opensm ends with exit code 0, so that the unit looks successful.
 
 Symptoms: \"Parsing error in field guid\", then \"SUBNET UP\"; or \"Unable to find
 requested CA guid\".
@@ -26,14 +26,16 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             Severity::Error,
             Confidence::High,
             format!(
-                "opensm could not read which port it is for, and runs on the first one: {}",
+                "opensm could not read the GUID of its port, and runs on the first port: {}",
                 first.text.trim()
             ),
         )
         .about("opensm.service")
         .quoting(seen::quotes(boot, lines))
         .look(["ibstat -p; grep -n guid /etc/opensm/opensm.conf /etc/default/opensm"])
-        .permanent(["one opensm for each port: opensm -g GUID, each with its own OSM_CACHE_DIR"]),
+        .permanent([
+            "run one opensm for each port: opensm -g GUID, each with its own OSM_CACHE_DIR",
+        ]),
     ]
 }
 

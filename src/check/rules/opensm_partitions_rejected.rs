@@ -2,12 +2,13 @@ use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
     code: "opensm-partitions-rejected",
-    meaning: "opensm has thrown away its partition configuration",
+    meaning: "opensm has rejected its partition configuration",
     page: "\
-One line that opensm cannot read voids the whole partitions.conf: it says so, takes the
-built-in default, and goes on. Every port is then a full member of 0x7fff alone: other
-partitions are gone, P_Key children of IPoIB lose their carrier, and the isolation
-between partitions with them. It exits 0 and says SUBNET UP all the same.
+One line that opensm cannot read invalidates the whole partitions.conf: opensm reports
+that, uses the built-in default, and continues. Every port is then a full member of
+0x7fff alone: other partitions do not exist, P_Key children of IPoIB lose their carrier,
+and partitions are not isolated any more. opensm nevertheless exits with 0 and reports
+SUBNET UP.
 
 Symptoms: \"PARSE ERROR partition conf file line 3\", \"Partition configuration in
 error; retrying with default config\". A GUID with colons or without 0x, and a line
@@ -31,7 +32,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             format!("opensm has rejected partitions.conf, and every port is in the default partition alone: {}", first.text.trim()),
         ).about("partitions.conf")
         .quoting(seen::quotes(boot, lines))
-        .look(["smpquery pkeys LID: which P_Keys have the ports?"])
+        .look(["read the P_Keys of the ports: smpquery pkeys LID"])
         .permanent(["correct the line of /etc/opensm/partitions.conf (GUIDs as 0x and 16 digits, a semicolon at the end), then: pkill -HUP -x opensm"]),
     ]
 }

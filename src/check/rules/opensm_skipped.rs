@@ -3,11 +3,11 @@ use crate::graph::consumers::{DropIn, PROVIDER};
 
 pub(super) const RULE: Rule = Rule {
     code: "opensm-skipped",
-    meaning: "opensm was not started, since ib_umad was not loaded yet",
+    meaning: "opensm was not started, because ib_umad was not loaded yet",
     page: "\
 The distributions' opensm.service has a condition on
-/sys/class/infiniband_mad/abi_version and no order after whoever loads ib_umad. A unit
-whose condition does not hold is skipped without an error, and nothing starts it
+/sys/class/infiniband_mad/abi_version and no order after the service that loads ib_umad.
+A unit whose condition does not hold is skipped without an error, and is not started
 later: the fabric has no subnet manager.
 
 Symptoms: \"opensm.service was skipped because of an unmet condition check
@@ -31,7 +31,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             source: "live host".to_owned(),
             line: 0,
             time: String::new(),
-            text: format!("{}: its condition did not hold", unit.name),
+            text: format!("{} was skipped: a condition of the unit did not hold", unit.name),
         })
         .collect();
     if lines.is_empty() && shown.is_empty() {
@@ -52,7 +52,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             RULE.code,
             severity,
             Confidence::High,
-            "opensm.service was skipped: ib_umad was not loaded when systemd looked.",
+            "opensm.service was skipped: ib_umad was not loaded when systemd checked the condition.",
         )
         .about("opensm.service")
         .quoting(seen::quotes(boot, lines))

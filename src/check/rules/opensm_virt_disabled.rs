@@ -7,8 +7,8 @@ pub(super) const RULE: Rule = Rule {
     page: "\
 The PF is Active, its VFs are not, although they have GUIDs and a policy of Follow
 or Up. From ConnectX-4 on each VF is a port of its own to the subnet manager, and
-it must know virtualization: NVIDIA's opensm with virt_enabled 2, UFM, or a switch
-with it switched on. The opensm of the distributions has none.
+must support virtualization: NVIDIA's opensm with virt_enabled 2, UFM, or a switch with
+virtualization enabled. The opensm of the distributions does not support it.
 
 Remedy: set virt_enabled 2 in NVIDIA's /etc/opensm/opensm.conf and restart opensm, or
 use a subnet manager that supports virtual ports.",
@@ -68,7 +68,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         )
         .quoting(seen::quotes(boot, setting))
         .quoting(quote_ports(boot, &dead))
-        .look(["ibprov status, or ip link show PF_NETDEV: are GUID and policy of the VF set?"]).permanent(["virt_enabled 2 in /etc/opensm/opensm.conf of NVIDIA's opensm (the distributions' has no such option), then restart it"]),
+        .look(["check that GUID and link state of the VF are set: ibprov status, or ip link show PF_NETDEV"]).permanent(["set virt_enabled 2 in /etc/opensm/opensm.conf of NVIDIA's opensm (the distributions' opensm has no such option), then restart opensm"]),
     ]
 }
 

@@ -5,10 +5,10 @@ pub(super) const RULE: Rule = Rule {
     code: "ordering-cycle",
     meaning: "units form an ordering cycle, and systemd drops a job to break it",
     page: "\
-Unit A is ordered before B, B before C, and C before A. systemd cannot start all of
-them and deletes one job of the cycle, which one differs from boot to boot. Where the
-deleted job is the network's, the network is missing; if the dropped job affects
-neither the network nor RDMA, the finding is a warning.
+Unit A is ordered before B, B before C, and C before A. systemd cannot start all of them
+and deletes one job of the cycle; which one may differ from boot to boot. If the deleted
+job is the network's, the network is missing; if the deleted job affects neither the
+network nor RDMA, the finding is a warning.
 
 Symptoms: \"Found ordering cycle on X/start\", \"Job Y/start deleted to break
 ordering cycle\". A unit with default dependencies (After=sysinit.target) that is
@@ -86,14 +86,15 @@ fn judge(boot: &Boot) -> Vec<Finding> {
     });
     let harmless = !deleted.is_empty() && !deleted.iter().any(|job| is_missed(job));
     let severity = if broken && !harmless { Severity::Error } else { Severity::Warning };
-    let what =
-        deleted.first().map_or("which job was left out is not in the log".to_owned(), |job| {
-            format!("systemd left {job} out")
+    let what = deleted
+        .first()
+        .map_or("the log does not name the job that was deleted".to_owned(), |job| {
+            format!("systemd deleted the job of {job}")
         });
     vec![
-        Finding::new(RULE.code, severity, Confidence::High, format!("The units form an ordering cycle; {what}.")).about_if(deleted.first().map(|job| job.split('/').next().unwrap_or(job)))
+        Finding::new(RULE.code, severity, Confidence::High, format!("Units form an ordering cycle; {what}.")).about_if(deleted.first().map(|job| job.split('/').next().unwrap_or(job)))
             .quoting(seen::quotes(boot, lines))
-            .look(["systemd-analyze verify UNIT names the cycle"]).permanent(["in the unit that closes it: DefaultDependencies=no, or a drop-in that takes the ordering out"]),
+            .look(["show the cycle: systemd-analyze verify UNIT"]).permanent(["in the unit that closes the cycle, set DefaultDependencies=no, or remove the ordering with a drop-in"]),
     ]
 }
 

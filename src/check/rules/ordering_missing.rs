@@ -10,20 +10,20 @@ use crate::stacks;
 
 pub(super) const RULE: Rule = Rule {
     code: "ordering-missing",
-    meaning: "a service that needs InfiniBand netdevs is not ordered after what waits for them",
+    meaning: "a service that needs InfiniBand netdevs is not ordered after the unit that waits for them",
     page: "\
-ibprov.service (or openibd.service) is up when the netdevs are there. A service
-that uses them comes after it only if a chain of After= and Before= says so, over
-units that the boot starts. Without that chain it is a race: it goes well while
-the card is quick. Which service it is does not matter: one whose command names a
-netdev, an RDMA device or an address of the netdev's subnet counts as one that uses
-them. The finding is made before it fails, from systemd's own graph or from the unit
-files of a mounted system; it is an error where the service has failed in this boot.
+ibprov.service (or openibd.service) is up when the netdevs are present. A service that
+uses them is started after it only if a chain of After= and Before= over units of the
+boot orders it so. Without that chain the start is a race, which succeeds while the
+adapter is fast. A service counts as one that uses the netdevs if its command names a
+netdev, an RDMA device or an address of the netdev's subnet. The finding is made before
+the service fails, from systemd's own graph or from the unit files of a mounted system;
+it is an error if the service has failed in this boot.
 
-In a log it is found where a unit failed for want of an interface that came later.
+In a log the finding is made if a unit failed because an interface appeared later.
 
-Remedy: write the missing order as a drop-in for each such unit. The finding shows
-the drop-in for those who write it by hand.
+Remedy: write the missing order as a drop-in for each such unit. The
+finding shows the text of the drop-in.
 
     ibprov consumers --install",
     needles: &[MISSED, &[NAMED]],
@@ -80,14 +80,14 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             Severity::Error,
             Confidence::High,
             format!(
-                "{unit} asked for {netdev} before it was there, and failed; {netdev} came {late}."
+                "{unit} looked for {netdev} before it existed, and failed; {netdev} appeared {late}."
             ),
         )
         .about(name.as_str())
         .chain([
             format!("{unit} asked for {netdev}: {}", asked.text.trim()),
             format!("{netdev} was there {late}."),
-            format!("Nothing orders {unit} after the unit that waits for the netdevs."),
+            format!("{unit} is not ordered after the unit that waits for the netdevs."),
         ])
         .quoting([boot.quote(asked), boot.quote(failed)])
         .quoting(came.line.map(|event| boot.quote(event)))

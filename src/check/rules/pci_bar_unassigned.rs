@@ -4,13 +4,13 @@ pub(super) const RULE: Rule = Rule {
     code: "pci-bar-unassigned",
     meaning: "the kernel found no place for a register window (BAR) of the adapter itself",
     page: "\
-The firmware of the host (BIOS) gave the adapter no address space, or one that is too
-small, and the kernel could not make room. The driver maps what is there, misses its
-registers and gives up. Where only VFs are without a place it is sriov-mmio.
+The firmware of the host assigned no address space to the adapter, or too little, and
+the kernel could not make room. The driver cannot map its registers and gives up. If only
+VFs have no address space, the diagnosis is sriov-mmio.
 
 Symptoms: mlx4_core \"Missing UAR, aborting\" or \"Missing DCS, aborting\", mlx5_core
-\"Missing registers BAR, aborting\", \"can't assign; no space\" or \"failed to assign\" of a
-BAR beside it.
+\"Missing registers BAR, aborting\", \"can't assign; no space\" or \"failed to assign\"
+of a BAR beside it.
 
 Remedy: enable Above 4G decoding in the firmware setup, or add pci=realloc to the kernel
 command line, so that the kernel assigns the addresses again.",
@@ -33,11 +33,14 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             RULE.code,
             Severity::Error,
             Confidence::High,
-            format!("{address} has no place in the host's address space: {}", first.text.trim()),
+            format!("{address} has no address space on this host: {}", first.text.trim()),
         )
         .quoting(seen::quotes(boot, lines.iter().copied().chain(bars)))
         .look([format!("lspci -vv -s {address} | grep Region; dmesg | grep -e {address} -e BAR")])
-        .permanent(["BIOS: Above 4G decoding on", "or pci=realloc on the kernel command line"]),
+        .permanent([
+            "enable Above 4G decoding in the firmware setup",
+            "or add pci=realloc to the kernel command line",
+        ]),
     ]
 }
 

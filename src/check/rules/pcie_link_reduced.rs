@@ -6,16 +6,17 @@ pub(super) const RULE: Rule = Rule {
     meaning: "the adapter's PCIe link is narrower or slower than it can be",
     page: "\
 The adapter has trained its PCIe link with fewer lanes or at a lower speed than it
-could. A link with fewer lanes is mostly a card that does not sit right, a dirty contact
-or a riser; a slower one is often only the slot. The adapter works, and cannot carry
-what its port can.
+could. Fewer lanes are mostly caused by an adapter that is not seated properly, a
+dirty contact or a riser; a lower speed is often that of the slot. The adapter works, and
+cannot carry the full rate of its port.
 
-Symptoms: the driver says \"PCIe width is lower than device's capability\"; lspci -vv
-shows \"Width x8 (downgraded)\"; the kernel's \"available PCIe bandwidth, limited by\" names
-the device at which it is lost. The last alone is information, since many slots are made
-so. On a host, current_link_width and current_link_speed of the function are compared with
-the lesser of what the function and the port above it can have; to have the exit code
-depend on it, set pcie-width and pcie-speed in [[port]].
+Symptoms: the driver reports \"PCIe width is lower than device's capability\"; lspci -vv
+shows \"Width x8 (downgraded)\"; the kernel's \"available PCIe bandwidth, limited by\"
+names the device that limits it. The last message alone is information, since many slots
+are built so. On a host, current_link_width and current_link_speed of the function are
+compared with the maximum of the function and that of the port above it, whichever is
+lower. To have the exit code depend on the link, set pcie-width and pcie-speed in
+[[port]].
 
 Remedy: reseat the adapter, try another slot, and check speed and bifurcation of the
 slot in the firmware setup.",
@@ -60,7 +61,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             .quoting(seen::quotes(boot, width.into_iter().chain(slow)))
             .quoting(shown.iter().map(|(f, text)| boot.quote_at(f.origin, "", &format!("{} {}", f.text, text.trim()))))
             .look(["lspci -vv -s ADDRESS | grep -e LnkCap: -e LnkSta:"])
-            .permanent(["seat the card again or try another slot; look into the firmware setup for the slot's width and speed"]),
+            .permanent(["reseat the adapter or try another slot; check the slot's width and speed in the firmware setup"]),
     );
     made
 }

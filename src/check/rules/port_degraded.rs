@@ -5,18 +5,18 @@ pub(super) const RULE: Rule = Rule {
     code: "port-degraded",
     meaning: "the link of a port is slower or narrower than the configuration requires",
     page: "\
-The configuration says what the link of a port has to be at least (rate, width, speed,
-pcie-width and pcie-speed of [[port]]), and the link of this port is less. The port is
-Active and works; what runs over it is slow, and in a job over many nodes all of them
-wait for this one. A port that is not Active is not judged: until then the rate that the
-kernel shows means nothing (10 Gb/s in Polling).
+The configuration sets minimums for the link of a port (rate, width, speed, pcie-width
+and pcie-speed of [[port]]), and the link of this port is below one of them. The port is
+Active and works, but transfers are slow, and the other nodes of a job wait for this one.
+A port that is not Active is not judged: until then the rate that the kernel shows has no
+meaning (10 Gb/s in Polling).
 
 Symptoms: ibstat shows another Rate than on other nodes; `ibprov status` exits with 1
 and notes \"degraded\".
 
 Causes: a cable or transceiver of a lower speed, or a damaged one whose link comes up
-with fewer lanes; a switch port that is split or limited; for PCIe an adapter that does
-not sit right, a slot with fewer lanes, or a limit in the firmware setup.
+with fewer lanes; a switch port that is split or limited; for PCIe an adapter that
+is not seated properly, a slot with fewer lanes, or a limit in the firmware setup.
 
 Remedy: compare both ends of the link, exchange the cable, and look at the port counters:
 

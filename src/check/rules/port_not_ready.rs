@@ -2,12 +2,12 @@ use super::{Judge, Rule};
 
 pub(super) const RULE: Rule = Rule {
     code: "port-not-ready",
-    meaning: "an expected port of this host has not come, and no better name fits the cause",
+    meaning: "an expected port of this host is not ready, and no other diagnosis names the cause",
     page: "\
-Every expected port climbs a ladder: pci, driver, rdma, netdev, named. On a live
-host the first rung that is missing is seen, and often why: a failed probe, a
-driver that has registered no RDMA device, a netdev that ib_ipoib did not make.
-The finding says what is known.
+Every expected port passes through the states pci, driver, rdma, netdev and named. The
+finding names the first state that is missing on the live host, and its cause if it is
+known: a failed probe, a driver that has registered no RDMA device, a netdev that
+ib_ipoib did not create.
 
 Remedy: follow the advice of the finding. To see all ports and their states:
 

@@ -2,17 +2,17 @@ use super::{Boot, Confidence, Finding, Judge, Kind, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
     code: "rdma-service-failed",
-    meaning: "an auxiliary RDMA service failed; the network itself does not need it",
+    meaning: "an auxiliary RDMA service failed, which the network does not need",
     page: "\
-A service beside the network failed: rdma-ndd (names the node for the fabric), iwpmd
+An auxiliary service failed: rdma-ndd (names the node for the fabric), iwpmd
 (iWARP), ibacm (path cache), srp_daemon (storage), rdma-load-modules (one list of
 modules), a fabric manager's helper. IPoIB and verbs work without it.
 
 \"rdma-hw.target is a disabled or a static unit, not starting it\" at installation is
 normal.
 
-Remedy: read its log. Mask the unit if nothing on this host uses it (iwpmd without iWARP
-adapters, srp_daemon without SRP).
+Remedy: read the log of the unit. Mask the unit if this host does not need it (iwpmd
+without iWARP adapters, srp_daemon without SRP).
 
     journalctl -b -u UNIT",
     needles: &[&[
@@ -98,7 +98,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .quoting(seen::quotes(boot, lines))
         .quoting(shown.map(|u| boot.quote_at(u.origin, "", &format!("{} {}", u.name, u.active))))
         .look([format!("journalctl -b | grep -i {name}")])
-        .permanent(["systemctl mask it, if nothing on this host needs it"]),
+        .permanent(["if this host does not need the unit: systemctl mask UNIT"]),
     ]
 }
 

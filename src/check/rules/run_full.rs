@@ -2,21 +2,22 @@ use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
     code: "run-full",
-    meaning: "/run has no room left, so reports and locks of this boot are missing",
+    meaning: "/run has no room left, so that reports and locks of this boot are missing",
     page: "\
-/run is a file system in memory, of limited size. Where it is full, programs fail that
-write there: ibprov cannot leave its reports and locks, so `status`, `check` and the next
-run do not know what it did; systemd and udev fail in ways that look like other faults.
+/run is a file system in memory, of limited size. If /run is full, programs that write
+there fail: ibprov cannot write its reports and locks, so that `status`, `check` and the
+next run do not know what it did; systemd and udev fail in ways that look like other
+faults.
 
-Symptoms: \"cannot write /run/ibprov/...: ENOSPC\" from ibprov; \"No space left on device\"
-from systemd, udev or journald for a path below /run.
+Symptoms: \"cannot write /run/ibprov/...: ENOSPC\" from ibprov; \"No space left on
+device\" from systemd, udev or journald for a path below /run.
 
-Remedy: find what fills it, and remove that:
+Remedy: find the files that fill /run, and remove them:
 
     df -h /run; df -i /run
     du -xhd2 /run | sort -h
 
-To enlarge it until the next boot: mount -o remount,size=SIZE /run",
+To enlarge /run until the next boot: mount -o remount,size=SIZE /run",
     needles: &[&["cannot write /run/", "cannot use the lock /run/", "No space left on device"]],
     judge: Judge::Boot(judge),
 };
@@ -34,12 +35,12 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             RULE.code,
             Severity::Warning,
             Confidence::High,
-            "/run has no room left, so what ibprov and others write there is missing.",
+            "/run has no room left, so that files of ibprov and other programs are missing there.",
         )
         .about("/run")
         .quoting(seen::quotes(boot, lines))
         .look(["df -h /run; df -i /run", "du -xhd2 /run | sort -h"])
-        .now(["remove what fills it, or `mount -o remount,size=SIZE /run`, then `systemctl restart ibprov.service`"]),
+        .now(["remove the files that fill /run, or `mount -o remount,size=SIZE /run`, then `systemctl restart ibprov.service`"]),
     ]
 }
 

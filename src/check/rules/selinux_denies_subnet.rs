@@ -4,10 +4,11 @@ pub(super) const RULE: Rule = Rule {
     code: "selinux-denies-subnet",
     meaning: "SELinux denies management datagrams on an InfiniBand port",
     page: "\
-SELinux has a class for InfiniBand ports. What opens a management agent on a port needs
-the permission manage_subnet there, and the kernel asks on behalf of whoever loads the
-driver. Where it is denied the kernel's own agents are not registered: nobody answers
-the subnet manager, the port stays in Initializing, and umad tools fail.
+SELinux has a class for InfiniBand ports. A process that opens a management agent on a
+port needs the permission manage_subnet there, and the kernel checks the permission of
+the process that loads the driver. If it is denied, the kernel's own agents are not
+registered: the node does not answer the subnet manager, the port stays in Initializing,
+and umad tools fail.
 
 Symptoms: an audit line \"avc: denied { manage_subnet }\" of the class
 infiniband_endport; \"Couldn't open port 1 for agents\".
@@ -30,7 +31,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             RULE.code,
             if life { Severity::Warning } else { Severity::Error },
             Confidence::High,
-            "SELinux has denied manage_subnet on an InfiniBand port, so the kernel does not answer the subnet manager there.",
+            "SELinux has denied manage_subnet on an InfiniBand port, so that the kernel does not answer the subnet manager there.",
         )
         .quoting(seen::quotes(boot, lines))
         .look(["ausearch -m avc -c modprobe; ausearch -m avc | audit2allow"])

@@ -3,16 +3,15 @@ use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
     code: "sriov-mmio",
-    meaning: "no room in the address space for the VFs",
+    meaning: "the address space has no room for the VFs",
     page: "\
-The kernel could not give the VFs' memory (BARs) or bus numbers an address: the
-BIOS left no room below the bridge. The VFs cannot be made.
+The kernel could not assign addresses to the VFs' memory (BARs), or bus numbers: the
+firmware of the host left no room below the bridge. The VFs cannot be created.
 
 Symptoms: \"not enough MMIO resources for SR-IOV\", \"VF BAR 0 ... can't assign;
 no space\", \"SR-IOV: bus number out of range\".
 
-The same words for a bridge, or for a BAR that is assigned a line later, mean
-nothing.
+The same messages for a bridge, or for a BAR that is assigned a line later, are harmless.
 
 Remedy: enable SR-IOV and Above 4G decoding and enlarge the MMIO window in the
 firmware setup; or lower the number of VFs (NUM_OF_VFS in the adapter's firmware); or
@@ -63,7 +62,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         })
         .collect();
     let Some(first) = refused.first().or(bars.first()) else { return Vec::new() };
-    let address = function(&first.text).unwrap_or("the card");
+    let address = function(&first.text).unwrap_or("the adapter");
     // Graphics cards have VFs too, which nobody of ours misses.
     let of_card = |e: &&&super::Event| !GRAPHICS.iter().any(|driver| e.text.contains(driver));
     let (severity, confidence) = if refused.iter().any(|e| of_card(&e)) {
@@ -76,14 +75,14 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             RULE.code,
             severity,
             confidence,
-            format!("There is no room in the address space for the VFs of {address}."),
+            format!("{address}: the address space has no room for the VFs."),
         )
         .about(address)
         .quoting(seen::quotes(boot, refused.into_iter().chain(bars)))
         .permanent([
-            "BIOS: SR-IOV on, Above 4G decoding on, a larger MMIO (64 bit) window",
-            "or fewer VFs: mlxconfig -d ADDRESS set NUM_OF_VFS=8, then power off and on",
-            "or pci=realloc (bus numbers: pci=assign-busses) on the kernel command line",
+            "in the firmware setup, enable SR-IOV and Above 4G decoding, and enlarge the MMIO (64 bit) window",
+            "or lower the number of VFs: mlxconfig -d ADDRESS set NUM_OF_VFS=8, then power the host off and on",
+            "or add pci=realloc (for bus numbers: pci=assign-busses) to the kernel command line",
         ]),
     ]
 }

@@ -2,13 +2,13 @@ use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
     code: "sriov-not-enabled-fw",
-    meaning: "SR-IOV is switched off in the adapter's firmware",
+    meaning: "SR-IOV is disabled in the adapter's firmware",
     page: "\
-The card's firmware setting SRIOV_EN is off, or NUM_OF_VFS is 0 or smaller than
-what is asked for. The card then shows no SR-IOV capability, or fewer VFs
+The adapter's firmware setting SRIOV_EN is off, or NUM_OF_VFS is 0 or lower than the
+number of planned VFs. The adapter then shows no SR-IOV capability, or fewer VFs
 (sriov_totalvfs).
 
-Symptoms: mlxconfig says SRIOV_EN False(0) or NUM_OF_VFS 0; sriov_totalvfs is 0;
+Symptoms: mlxconfig reports SRIOV_EN False(0) or NUM_OF_VFS 0; sriov_totalvfs is 0;
 sriov_numvfs answers ERANGE (Numerical result out of range).
 
 Remedy: enable SR-IOV in the firmware, then power cycle the host or run mlxfwreset:
@@ -87,7 +87,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             RULE.code,
             severity,
             confidence,
-            "The adapter's firmware has SR-IOV switched off, or fewer VFs than are asked for.",
+            "The adapter's firmware has SR-IOV disabled, or allows fewer VFs than are planned.",
         )
         .quoting(off)
         .quoting(zero)

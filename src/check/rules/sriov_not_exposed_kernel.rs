@@ -2,11 +2,11 @@ use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
     code: "sriov-not-exposed-kernel",
-    meaning: "the kernel does not see the card's SR-IOV capability",
+    meaning: "the kernel does not see the adapter's SR-IOV capability",
     page: "\
-SR-IOV is an extended capability of PCI Express: it lies beyond the first 256 bytes
-of configuration space, which only ECAM (MMCONFIG) reaches. Where the kernel does
-not trust the firmware's ECAM region it goes without, and no card has SR-IOV:
+SR-IOV is an extended capability of PCI Express, beyond the first 256 bytes of
+configuration space, which are accessible only by ECAM (MMCONFIG). If the kernel does not
+trust the firmware's ECAM region, it does not use ECAM, and no adapter has SR-IOV:
 sriov_numvfs and sriov_totalvfs do not exist. Kernels 5.19 to 6.1 did that on
 machines whose EFI marks the region as memory-mapped I/O only.
 
@@ -70,10 +70,10 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             RULE.code,
             severity,
             confidence,
-            "The kernel took the region of extended PCI configuration space (ECAM) away, so that it sees no SR-IOV capability.",
+            "The kernel has removed the region of extended PCI configuration space (ECAM), so that it sees no SR-IOV capability.",
         )
         .quoting(seen::quotes(boot, removed.into_iter().chain(refused).chain(missing)))
-        .look(["lspci -vvv as root: is there a line \"Single Root I/O Virtualization\"?"]).permanent(["boot a kernel before 5.19 or from 6.2 on"]),
+        .look(["check, as root, that lspci -vvv has a line \"Single Root I/O Virtualization\""]).permanent(["boot a kernel before 5.19 or from 6.2 on"]),
     ]
 }
 

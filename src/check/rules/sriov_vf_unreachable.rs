@@ -5,12 +5,12 @@ pub(super) const RULE: Rule = Rule {
     code: "sriov-vf-unreachable",
     meaning: "the VFs' configuration space does not answer",
     page: "\
-The PF made VFs, and reading their configuration space gives all ones: header type
-7f, class 0xffffff. The requests do not reach the card: a bridge or root port
+The PF created VFs, and reading their configuration space gives all ones: header type
+7f, class 0xffffff. The requests do not reach the adapter: a bridge or root port
 without ARI, a bus number that is not routed, a platform whose PCI controller
 passes only one function.
 
-Remedy: try another slot (directly below a root port with ARI), update the server's
+Remedy: try another slot (directly below a root port with ARI), update the host's
 firmware, or add pci=assign-busses to the kernel command line. Some platforms do not
 support it.",
     needles: &[&["unknown header type 7f", "Unknown header type 7f", "type 7f class 0xffffff"]],
@@ -42,9 +42,9 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .quoting(seen::quotes(boot, lines))
         .quoting(lspci)
         .look([
-            "lspci -tv: is there a bridge without ARI above the card? Try a slot at a root port",
+            "check whether a bridge without ARI is above the adapter (lspci -tv), and try a slot at a root port",
         ])
-        .permanent(["BIOS update; pci=assign-busses on the kernel command line"]),
+        .permanent(["update the host's firmware, or add pci=assign-busses to the kernel command line"]),
     ]
 }
 

@@ -2,12 +2,12 @@ use super::{Boot, Confidence, Finding, Judge, Kind, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
     code: "start-wait-deadlock",
-    meaning: "a unit starts another and waits for it, which is ordered after the first",
+    meaning: "a unit starts another unit that is ordered after it, and waits for that unit",
     page: "\
 A program in a unit runs `systemctl start B` and waits, and B is ordered after that
-unit: B cannot begin before the first is done, the first waits for B. systemd does
-not see it, because the second start is a transaction of its own. The boot stands
-until a time limit ends it.
+unit: B cannot start before the first unit has finished, and the first unit waits for B.
+systemd does not detect that, because the second start is a transaction of its own. The
+boot waits until a time limit ends it.
 
 Symptoms: a start job that runs without end beside another that waits for it;
 after the time limit both fail.
@@ -48,10 +48,10 @@ fn judge(boot: &Boot) -> Vec<Finding> {
                     RULE.code,
                     Severity::Error,
                     Confidence::Medium,
-                    format!("{unit} started {other} and waited for it, which could begin only after {unit} had ended."),
+                    format!("{unit} started {other} and waited for it, which can start only after {unit} has finished."),
                 ).about(unit)
                 .quoting(seen::quotes(boot, [asked, ended]))
-                .permanent([format!("systemctl --no-block start {other}, or Wants={other} in {unit}")]),
+                .permanent([format!("start {other} without waiting: systemctl --no-block start {other}; or add Wants={other} to {unit}")]),
             );
         }
     }

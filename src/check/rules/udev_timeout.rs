@@ -4,10 +4,10 @@ pub(super) const RULE: Rule = Rule {
     code: "udev-timeout",
     meaning: "systemd-udevd's time limit kills the loading of a driver",
     page: "\
-udev gives an event 180 s (and less when the initramfs ends). A driver whose probe
-takes longer, because there are many cards or their firmware is slow, is killed
-with the worker that loads it; the cards that were not probed yet stay without a
-driver. `udevadm settle` that gives up says the same of the queue.
+udev allows an event 180 s (less when the initramfs ends). A driver whose probe takes
+longer, because there are many adapters or their firmware is slow, is killed with the
+worker that loads it; the adapters that were not probed yet stay without a driver. The
+timeout of `udevadm settle` has the same meaning for the whole queue.
 
 Symptoms: \"Worker [1822] processing SEQNUM=23088 is taking a long time\", then
 \"killed\"; \"timeout: killing '/sbin/modprobe ...'\"; \"Timed out for waiting the udev
@@ -16,7 +16,7 @@ queue being empty\".
 \"is taking a long time\" alone is only a warning.
 
 Remedy: add udev.event_timeout=600 (rd.udev.event_timeout=600) to the kernel command
-line, and remedy the cause of the slow probe. ibprov loads drivers outside of udev.",
+line, and correct the cause of the slow probe. ibprov loads drivers outside of udev.",
     needles: &[&[
         "is taking a long time",
         "timeout: killing",
@@ -97,12 +97,12 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             RULE.code,
             severity,
             confidence,
-            format!("systemd-udevd ran out of time with a device: {}", first.text.trim()),
+            format!("systemd-udevd reached its time limit for a device: {}", first.text.trim()),
         )
         .quoting(seen::quotes(boot, slow.into_iter().chain(killed).chain(settle)))
-        .look(["dmesg around that time: which driver was being probed, and what did it wait for?"])
-        .now(["echo ADDRESS > /sys/bus/pci/drivers_probe, or modprobe the driver again"])
-        .permanent(["udev.event_timeout=600 rd.udev.event_timeout=600 on the kernel command line"]),
+        .look(["find in dmesg which driver was being probed at that time, and what it waited for"])
+        .now(["probe the adapter again: echo ADDRESS > /sys/bus/pci/drivers_probe, or modprobe DRIVER"])
+        .permanent(["add udev.event_timeout=600 rd.udev.event_timeout=600 to the kernel command line"]),
     ]
 }
 

@@ -5,8 +5,8 @@ pub(super) const RULE: Rule = Rule {
     meaning: "tools for management datagrams fail because of a device whose GUID is 0",
     page: "\
 The tools of infiniband-diags and opensm list all devices first and, before rdma-core
-60, gave up at one whose port GUID is 0. A VF that was made and was given no GUID, and
-that the host's own driver holds, is such a device: ibstat, sminfo, perfquery and
+60, gave up at one whose port GUID is 0. A VF without GUID that is bound to the host's own
+driver is such a device: ibstat, sminfo, perfquery and
 opensm then fail for all ports of the host.
 
 Symptoms: \"mad_rpc_open_port: can't open UMAD port\", \"ibpanic\", while a device with
@@ -33,13 +33,13 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             RULE.code,
             Severity::Error,
             Confidence::Medium,
-            "Tools for management datagrams fail, and a device with GUID 0 is there, at which they give up.",
+            "Tools for management datagrams fail: they give up at a device whose GUID is 0.",
         )
         .quoting(seen::quotes(boot, lines))
         .quoting(shown)
         .look(["grep -H . /sys/class/infiniband/*/node_guid"])
         .now(["ip link set PF_NETDEV vf N node_guid GUID; ip link set PF_NETDEV vf N port_guid GUID; bind the VF again"])
-        .permanent(["a GUID plan in /etc/ibprov/ibprov.toml, or a newer rdma-core"]),
+        .permanent(["plan GUIDs in /etc/ibprov/ibprov.toml, or install a newer rdma-core"]),
     ]
 }
 

@@ -11,19 +11,18 @@ use crate::check::evidence::relevance::concerns_rdma;
 
 pub(super) const RULE: Rule = Rule {
     code: "unexplained",
-    meaning: "the log has errors of the RDMA stack, or a failed unit, that nothing explains",
+    meaning: "the log has errors of the RDMA stack, or a failed unit, that no diagnosis explains",
     page: "\
-Nothing that is known to be wrong was found, and still a driver of the RDMA stack, or a
-program of the boot about an InfiniBand device (systemd, udev, a network service, the
-initramfs), has written lines at error level, or a unit that has to do with InfiniBand
-has failed, and no diagnosis and no list of harmless messages names the reason. The node
-may work; it is not called healthy.
+No known fault was found, but a driver of the RDMA stack, or a program of the boot about
+an InfiniBand device (systemd, udev, a network service, the initramfs), has written lines
+at error level, or a unit that uses InfiniBand has failed. No diagnosis and no list of
+harmless messages names the reason. The node may work, but the verdict is not healthy.
 
 Symptoms: the verdict is `unexplained`, and the lines are quoted. Levels are those
 of the journal and of `dmesg -x`; in text without levels only message families that
 are known count. Exits 0, and 1 with --strict.
 
-Remedy: read the lines. If they appear at each good boot, they are harmless here:
+Remedy: read the lines. If they appear at each good boot, they are harmless on this host:
 report them to the maintainers, with the log.",
     needles: &[],
     judge: Judge::Rest(judge),
@@ -41,7 +40,7 @@ fn judge(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
     let mut all = lines.clone();
     all.extend(&units);
     let summary = match (lines.len(), units.len()) {
-        (0, _) => format!("A unit that has to do with InfiniBand failed: {}", first.text.trim()),
+        (0, _) => format!("A unit that uses InfiniBand failed: {}", first.text.trim()),
         (1, 0) => format!("The RDMA stack reports an error: {}", first.text.trim()),
         (n, _) => format!("The RDMA stack reports {n} errors; the first is: {}", first.text.trim()),
     };
@@ -58,7 +57,7 @@ fn judge(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
                     .collect::<BTreeSet<String>>(),
             )
             .quoting(all.iter().map(|e| boot.quote(e)))
-            .look(["journalctl -b -p err -o short-precise: what happened around these lines?"]),
+            .look(["read the messages around these lines: journalctl -b -p err -o short-precise"]),
     ]
 }
 

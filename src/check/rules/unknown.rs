@@ -3,10 +3,10 @@ use crate::names::is_ipoib_name;
 
 pub(super) const RULE: Rule = Rule {
     code: "unknown",
-    meaning: "the evidence is too thin to tell",
+    meaning: "the evidence is not sufficient for a diagnosis",
     page: "\
-What was read neither shows that InfiniBand came up nor why it did not. A guess
-would cost more time than it saves. Collect the whole of one boot:
+The evidence shows neither that InfiniBand came up nor why it did not. Collect the whole
+log of one boot:
 
     journalctl -b -o short-precise --no-hostname > journal.txt
     (ibstat; ip -d link; lspci -nnk -d 15b3:; lsmod; systemctl --failed) > state.txt
@@ -38,7 +38,7 @@ fn judge(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
                 Severity::Warning,
                 Confidence::Low,
                 format!(
-                    "{netdev} did not exist when it was asked for, and nothing here tells why: no driver, a late one, ib_ipoib not loaded, or another name."
+                    "{netdev} did not exist when the network service looked for it, and the log does not show why: the driver is missing or late, ib_ipoib is not loaded, or the netdev has another name."
                 ),
             )
             .quoting(seen::quotes(boot, absent))

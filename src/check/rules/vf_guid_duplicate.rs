@@ -5,15 +5,15 @@ pub(super) const RULE: Rule = Rule {
     code: "vf-guid-duplicate",
     meaning: "two ports have the same GUID",
     page: "\
-GUIDs must be unique in a fabric: the subnet manager keeps ports apart by them. Two
-VFs, or VFs of two hosts that were set up by the same script, with one GUID make it
-drop one of them, or both in turn.
+GUIDs must be unique in a fabric: the subnet manager identifies ports by them. If two
+VFs have the same GUID, for example on two hosts that were set up by the same script,
+the subnet manager drops one of them, or both in turn.
 
 Symptoms: opensm: \"Duplicate Port GUID\", \"Found duplicated node GUID\", \"Found
 the same node GUID\"; the same GUID twice in ibstat or ip link.
 
 Remedy: use a plan that derives GUIDs from the host's number and the VF's index, and
-rebind the VFs. opensm sweeps again by itself.
+rebind the VFs. opensm sweeps again without a restart.
 
     ibprov plan",
     needles: &[&[
@@ -67,8 +67,10 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             .quoting(seen::quotes(boot, said))
             .quoting(quote_vfs(boot, &twice))
             .quoting(quote_ports(boot, &ports))
-            .look(["saquery -N | grep GUID finds the other port of the fabric"])
-            .permanent(["give each VF a GUID of its own (ibprov plan shows one), bind it again"]),
+            .look(["find the other port of the fabric: saquery -N | grep GUID"])
+            .permanent([
+                "assign to each VF a GUID of its own (ibprov plan shows one), and rebind the VF",
+            ]),
     ]
 }
 

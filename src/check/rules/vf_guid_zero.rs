@@ -5,10 +5,9 @@ pub(super) const RULE: Rule = Rule {
     code: "vf-guid-zero",
     meaning: "a VF has no GUID",
     page: "\
-A VF begins with node GUID and port GUID zero, and with both zero its port never
-becomes Active, or it becomes Active and connections by rdma_cm fail. The GUIDs are
-written at the PF and read by the VF when its driver is bound: a VF that was bound
-before must be bound again.
+A new VF has node GUID and port GUID zero. With both zero its port never becomes Active,
+or becomes Active and connections by rdma_cm fail. The GUIDs are set at the PF and read
+by the VF when its driver is bound: a VF that was bound before has to be rebound.
 
 Symptoms: Node GUID 0x0000000000000000 in ibstat; NODE_GUID and PORT_GUID zeros
 in `ip link`; \"VF GUID is not valid\".
@@ -95,7 +94,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             .quoting(sysfs)
             .quoting(devices.iter().map(|d| boot.quote_at(d.origin, "", &d.text)))
             .quoting(seen::quotes(boot, said))
-            .now(["ip link set PF_NETDEV vf N node_guid GUID; ip link set PF_NETDEV vf N port_guid GUID", "then unbind and bind the VF: it reads its GUID when its driver is bound"]).permanent(["a GUID plan in /etc/ibprov/ibprov.toml"]),
+            .now(["ip link set PF_NETDEV vf N node_guid GUID; ip link set PF_NETDEV vf N port_guid GUID", "then rebind the VF, which reads its GUID when its driver is bound"]).permanent(["plan GUIDs in /etc/ibprov/ibprov.toml"]),
     ]
 }
 

@@ -5,8 +5,8 @@ pub(super) const RULE: Rule = Rule {
     code: "vf-policy-down",
     meaning: "the VF's link policy is Down",
     page: "\
-The PF decides what the VF's port shows: Down (how every VF begins), Up, or Follow
-the physical port. With Down the VF's port stays Down whatever else is right.
+The PF sets the link state of the VF's port: Down (the initial value of every VF), Up, or
+Follow, which is that of the physical port. With Down the VF's port stays Down.
 
 Symptoms: link-state disable in `ip link show`; Down in
 /sys/class/infiniband/mlx5_0/device/sriov/0/policy.
@@ -15,7 +15,7 @@ Remedy: set link-state = \"follow\" in the plan. By hand, with immediate effect:
 
     ip link set ib0 vf 0 state auto
 
-With MLNX_OFED write Follow to sriov/0/policy of the PF.",
+With MLNX_OFED, write Follow to sriov/0/policy of the PF.",
     needles: &[],
     judge: Judge::Boot(judge),
 };
@@ -47,7 +47,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .quoting(quote_vfs(boot, &down))
         .quoting(sysfs)
         .quoting(quote_ports(boot, &dead))
-        .now(["ip link set PF_NETDEV vf N state auto, or echo Follow > /sys/class/infiniband/PF/device/sriov/N/policy"]).permanent(["link-state = \"follow\" in the plan of /etc/ibprov/ibprov.toml"]),
+        .now(["ip link set PF_NETDEV vf N state auto, or echo Follow > /sys/class/infiniband/PF/device/sriov/N/policy"]).permanent(["set link-state = \"follow\" in the plan of /etc/ibprov/ibprov.toml"]),
     ]
 }
 

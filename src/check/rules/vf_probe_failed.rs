@@ -6,10 +6,10 @@ pub(super) const RULE: Rule = Rule {
     code: "vf-probe-failed",
     meaning: "the VF exists, and its driver's probe fails",
     page: "\
-The PF made the VF, and the driver could not take it up: a firmware command was
-refused (CREATE_TIS, CREATE_EQ ...), interrupts do not arrive (interrupt remapping
+The PF created the VF, and the VF's driver could not initialize it: a firmware command
+was refused (CREATE_TIS, CREATE_EQ ...), interrupts do not arrive (interrupt remapping
 faults of the IOMMU), the PF's driver does not answer the VF's (mlx4). Writing
-sriov_numvfs succeeds all the same: each VF must be looked at.
+sriov_numvfs nevertheless succeeds, so that each VF has to be checked.
 
 Symptoms: \"probe of 0000:6f:08.2 failed with error -22\" for a VF's address.
 
@@ -101,7 +101,9 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             .collect();
         (address.clone(), e.text.trim().to_owned(), above)
     } else if let Some((fault, victim, address)) = blocked.first() {
-        let why = "the IOMMU blocks its interrupts, so no command of it completes".to_owned();
+        let why =
+            "the IOMMU blocks the VF's interrupts, so that no command of the driver completes"
+                .to_owned();
         (address.clone(), why, vec![*fault, *victim])
     } else if let Some(first) = slave.first() {
         let address = function(&first.text).unwrap_or("the VF").to_owned();
@@ -114,13 +116,15 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             RULE.code,
             Severity::Error,
             Confidence::High,
-            format!("The driver could not take up VF {address}: {why}"),
+            format!("The driver could not initialize VF {address}: {why}"),
         )
         .about(&address)
         .quoting(seen::quotes(boot, lines))
-        .look([format!("dmesg | grep {address}: the first line that failed names the reason")])
-        .now([format!("after the repair: echo {address} > /sys/bus/pci/drivers_probe")])
-        .permanent(["another kernel or firmware, if a command was refused"]),
+        .look([format!(
+            "find the first line that failed, which names the reason: dmesg | grep {address}"
+        )])
+        .now([format!("after the cause is corrected: echo {address} > /sys/bus/pci/drivers_probe")])
+        .permanent(["if a command was refused: install another kernel or firmware"]),
     ]
 }
 

@@ -5,16 +5,16 @@ pub(super) const RULE: Rule = Rule {
     code: "vm-before-vf",
     meaning: "a guest or another consumer used a VF before it was ready",
     page: "\
-libvirt starts a guest whose VF does not exist yet, is not yet bound to vfio-pci, or
-is still being set up: the start fails, and nothing tries again. VFs are made by a
+libvirt starts a guest whose VF does not exist yet, is not yet bound to vfio-pci, or is
+still being set up: the start fails, and nothing tries again. The VFs are created by a
 script or service that is not ordered before libvirt, or that takes longer than the
 guests wait.
 
-Symptoms: \"Device 0000:81:00.2 not found: could not access .../config: No such
-file or directory\", \"host device ... not found\", \"device not found\" for a VF's
-address that comes later in the log, or never. \"Unable to configure VF 2 of PF
-'ens1f0' because the PF is not online\": libvirt gives a VF its MAC address or VLAN
-through its PF's netdev, which must be up for that.
+Symptoms: \"Device 0000:81:00.2 not found: could not access .../config: No such file or
+directory\", \"host device ... not found\", \"device not found\" for a VF's address that
+appears later in the log, or never. \"Unable to configure VF 2 of PF 'ens1f0' because
+the PF is not online\": libvirt sets MAC address and VLAN of a VF through its PF's
+netdev, which has to be up for that.
 
 Remedy: order libvirtd (virtqemud) after the service that creates the VFs, with a
 drop-in After=ibprov.service, or let ibprov-guests.service start the guests.",
@@ -83,10 +83,10 @@ fn offline(boot: &Boot) -> Vec<Finding> {
             RULE.code,
             Severity::Error,
             Confidence::High,
-            format!("A guest was started before {pf}, the netdev of its VF's PF, was up."),
+            format!("A guest was started before {pf}, the netdev of the PF of its VF, was up."),
         ).about(&pf)
         .quoting(seen::quotes(boot, lines))
-        .now([format!("ip link set {pf} up; virsh start GUEST")]).permanent([format!("configure {pf} to be up at boot, without an address if it needs none, and order libvirtd after it")]),
+        .now([format!("ip link set {pf} up; virsh start GUEST")]).permanent([format!("configure {pf} to be up at boot, if necessary without an address, and order libvirtd after it")]),
     ]
 }
 
@@ -104,11 +104,11 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             RULE.code,
             Severity::Error,
             confidence,
-            format!("A guest was started before {address} was there."),
+            format!("A guest was started before {address} was present."),
         )
         .quoting(seen::quotes(boot, lines))
         .quoting(seen::quotes(boot, later))
-        .now(["virsh start GUEST, now that the VF is there"]).permanent(["a drop-in for libvirtd.service (virtqemud.service): After=ibprov.service; or list the guest in ibprov.toml"]),
+        .now(["virsh start GUEST, now that the VF is present"]).permanent(["add a drop-in with After=ibprov.service for libvirtd.service (virtqemud.service), or list the guest in ibprov.toml"]),
     ]
 }
 

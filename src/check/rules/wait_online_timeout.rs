@@ -4,11 +4,11 @@ pub(super) const RULE: Rule = Rule {
     code: "wait-online-timeout",
     meaning: "the boot waits for a network that never gets online",
     page: "\
-A wait-online service ran into its time limit: an interface that it waits for never
-got carrier or an address. That may be an IPoIB netdev whose port is not active, a
+A wait-online service reached its time limit: an interface that it waits for never got
+carrier or an address. That may be an IPoIB netdev whose port is not active, a
 second port without cable, or any other interface that is configured and not
-connected. Everything behind network-online.target comes later by that time, or
-not at all.
+connected. Every unit after network-online.target starts later by
+that time, or does not start.
 
 Symptoms: \"Timeout occurred while waiting for network connectivity\",
 NetworkManager-wait-online.service failed, \"A start job is running for Wait for
@@ -70,7 +70,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         });
     let severity = if only_waiting { Severity::Warning } else { Severity::Error };
     let ib = boot.events.iter().any(|e| seen::ib_netdev_in(&e.text).is_some());
-    let which = if ib { "" } else { "; which interface it waited for is not in the log" };
+    let which = if ib { "" } else { "; the log does not name the interface" };
     vec![
         Finding::new(
             RULE.code,
@@ -80,7 +80,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         )
         .quoting(seen::quotes(boot, lines))
         .quoting(shown.map(|u| boot.quote_at(u.origin, "", &format!("{} {}", u.name, u.active))))
-        .look(["networkctl list, or nmcli device: which interface is configuring or has no carrier?", "for an IPoIB port: ibstat, is it Active?"]).permanent(["RequiredForOnline=no in its .network file, or autoconnect no in its profile, if it need not be there"]),
+        .look(["find the interface that is being configured or has no carrier: networkctl list, or nmcli device", "for an IPoIB port, check that it is Active: ibstat"]).permanent(["if the interface is not required: set RequiredForOnline=no in its .network file, or autoconnect no in its profile"]),
     ]
 }
 

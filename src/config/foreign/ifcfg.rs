@@ -94,7 +94,7 @@ fn interface<'a>(
         return child(said, device, mode, mtu, get);
     }
     if let Some((line, id)) = get("PKEY_ID") {
-        said.todo(line, &format!("PKEY_ID={}: it has no meaning without PKEY=yes", shown(id)));
+        said.todo(line, &format!("PKEY_ID={} has no meaning without PKEY=yes", shown(id)));
         return None;
     }
     let which = match (get("DEVICE"), get("HWADDR")) {

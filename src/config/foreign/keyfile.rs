@@ -59,16 +59,18 @@ fn interface<'a>(
 ) -> Option<Interface> {
     let mode = match get("infiniband.transport-mode") {
         None => None,
-        Some((line, word)) => match word.parse::<Mode>() {
-            Ok(mode) => Some(mode),
-            Err(_) => {
-                said.todo(
+        Some((line, word)) => {
+            match word.parse::<Mode>() {
+                Ok(mode) => Some(mode),
+                Err(_) => {
+                    said.todo(
                     line,
-                    &format!("transport-mode={}: neither datagram nor connected", shown(word)),
+                    &format!("transport-mode={} is not a transport mode: expected datagram or connected", shown(word)),
                 );
-                return None;
+                    return None;
+                }
             }
-        },
+        }
     };
     // Without one NetworkManager writes datagram.
     let written = mode.unwrap_or(Mode::Datagram);
@@ -103,7 +105,7 @@ fn interface<'a>(
         },
         (None, None) if key.is_some() || mode.is_some() || mtu.is_some() => {
             let line = key.or(get("connection.type")).map_or(1, |(line, _)| line);
-            said.todo(line, "the profile names no interface and no address of one: give one of them in match of an [[interface]]");
+            said.todo(line, "the profile names neither an interface nor its address: give one of them in match of an [[interface]]");
             return None;
         }
         (None, None) => return None,
@@ -128,7 +130,7 @@ fn interface<'a>(
         said.todo(
             line,
             &format!(
-                "p-key={}: its name cannot be told: write it with the membership bit, {}",
+                "p-key={}: the name of the child cannot be determined: write the P_Key with the membership bit, {}",
                 shown(key),
                 pkey.value()
             ),

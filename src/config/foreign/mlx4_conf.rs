@@ -30,7 +30,7 @@ pub fn import(text: &str, may_be_here: impl Fn(PciAddress) -> bool) -> Imported 
         if !may_be_here(pci) {
             imported.todo(
                 number,
-                &format!("adapter {pci} is not on this host: it would be expected and waited for"),
+                &format!("adapter {pci} is not on this host: boot would expect the adapter and wait for it"),
             );
             continue;
         }
@@ -39,7 +39,7 @@ pub fn import(text: &str, may_be_here: impl Fn(PciAddress) -> bool) -> Imported 
                 for port in autos {
                     imported.todo(
                         number,
-                        &format!("adapter {pci}, port {port}: ibprov sets ib or eth, and leaves the port as it is where the adapter has to find its type (auto)"),
+                        &format!("adapter {pci}, port {port}: ibprov sets ib or eth, and does not change a port whose type the adapter detects (auto)"),
                     );
                 }
                 if let Some((before, _)) = adapters.insert(pci, (number, types)) {
@@ -86,7 +86,10 @@ fn types(words: &[&str]) -> Result<(Vec<Option<PortType>>, Vec<usize>), String> 
                 types.push(None);
             }
             (None, other) => {
-                return Err(format!("port {port}: {} is none of ib, eth, auto", shown(other)));
+                return Err(format!(
+                    "port {port}: {} is not a port type: expected ib, eth or auto",
+                    shown(other)
+                ));
             }
         }
     }

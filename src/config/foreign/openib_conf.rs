@@ -30,8 +30,8 @@ pub(super) enum Meaning {
 
 const GONE: &str = "current kernels have no such module";
 const DRIVER: &str =
-    "udev loads drivers: to keep this one out, deny it in /etc/modprobe.d (`blacklist NAME`)";
-const HOOK: &str = "make it a unit, ordered After= or Before=ibprov.service";
+    "udev loads drivers: to exclude this driver, deny it in /etc/modprobe.d (`blacklist NAME`)";
+const HOOK: &str = "replace the script by a unit that is ordered After= or Before=ibprov.service";
 
 fn meaning(key: &str) -> Option<Meaning> {
     use Meaning::{If, Later, Load, Nothing, Skip, Unless};
@@ -76,7 +76,9 @@ fn meaning(key: &str) -> Option<Meaning> {
             If("yes", "ibprov does not tune interrupts: run mlnx_affinity in a unit")
         }
         "RUN_MLNX_TUNE" => If("yes", "ibprov does not tune the system: run mlnx_tune in a unit"),
-        "RUN_FW_UPDATER_ONBOOT" => If("yes", "ibprov does not update firmware: update it by hand"),
+        "RUN_FW_UPDATER_ONBOOT" => {
+            If("yes", "ibprov does not update firmware: update the firmware by hand")
+        }
         "SRP_DAEMON_ENABLE" => If("yes", "`systemctl enable srp_daemon`"),
         "ENABLE_FW_TRACER" => If(
             "yes",
@@ -184,7 +186,8 @@ fn ipoib(imported: &mut Imported, values: &BTreeMap<&str, (usize, String)>) {
         // auto: what the driver chose; what ibprov is not told, it leaves alone.
         Some((_, "auto" | "")) | None => "",
         Some((line, other)) => {
-            let what = format!("SET_IPOIB_CM={}: neither yes nor no nor auto", shown(other));
+            let what =
+                format!("SET_IPOIB_CM={} is not a mode: expected yes, no or auto", shown(other));
             imported.todo(line, &what);
             ""
         }
@@ -200,7 +203,7 @@ fn ipoib(imported: &mut Imported, values: &BTreeMap<&str, (usize, String)>) {
             _ if mode != "connected" => {
                 imported.todo(line, "IPOIB_MTU is the MTU of connected mode, which is not set");
             }
-            _ => imported.todo(line, &format!("IPOIB_MTU={}: not an MTU of IPoIB", shown(text))),
+            _ => imported.todo(line, &format!("IPOIB_MTU={} is not an MTU of IPoIB", shown(text))),
         }
     }
 }

@@ -64,7 +64,7 @@ pub fn import(text: &str) -> Result<Imported, String> {
 impl Pf {
     fn to_toml(&self) -> Result<(String, Option<String>), String> {
         let selector = match (self.pci.as_str(), self.guid.as_str()) {
-            ("", "") => return Err("it names no PF".to_owned()),
+            ("", "") => return Err("the entry names no PF".to_owned()),
             (pci, "") => {
                 let pci = pci.parse::<PciAddress>().map_err(|e| e.to_string())?;
                 format!("pci = \"{pci}\"")
@@ -73,25 +73,25 @@ impl Pf {
                 // The operator's code compares the 20 bytes of the PF's IPoIB address.
                 format!("port-guid = \"{}\"", port_guid(guid)?)
             }
-            _ => return Err("it names its PF twice, by address and by GUID".to_owned()),
+            _ => return Err("the entry names its PF twice, by address and by GUID".to_owned()),
         };
         let (start, end) = match &self.range {
             Some(range) if self.start.is_empty() && self.end.is_empty() => {
                 (range.start.as_str(), range.end.as_str())
             }
-            Some(_) => return Err("it gives a range twice".to_owned()),
+            Some(_) => return Err("the entry gives a range twice".to_owned()),
             None => (self.start.as_str(), self.end.as_str()),
         };
         let guid = |text: &str| text.parse::<Guid>().map_err(|e| e.to_string());
         match (self.guids.as_slice(), start, end) {
-            ([], "", "") => Err("it gives no GUIDs".to_owned()),
+            ([], "", "") => Err("the entry gives no GUIDs".to_owned()),
             ([], start, end) => {
                 let (first, last) = (guid(start)?, guid(end)?);
                 let range = GuidRange::new(first, last).map_err(|e| e.to_string())?;
                 let vfs = (last.value() - first.value()).saturating_add(1).min(MOST_VFS);
                 let toml =
                     format!("[[pf]]\n{selector}\n{NAMES}vfs = {vfs}\nguid.range = \"{range}\"\n\n");
-                let todo = "the operator has the number of VFs in its policy: vfs is the length of the range, at most 127";
+                let todo = "the number of VFs is in the operator's policy: vfs is set to the length of the range, at most 127";
                 Ok((toml, Some(todo.to_owned())))
             }
             (guids, "", "") => {
@@ -102,7 +102,7 @@ impl Pf {
                 toml.push_str("]\n\n");
                 Ok((toml, None))
             }
-            _ => Err("it gives GUIDs and a range".to_owned()),
+            _ => Err("the entry gives both GUIDs and a range".to_owned()),
         }
     }
 }

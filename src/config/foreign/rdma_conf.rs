@@ -30,7 +30,7 @@ pub fn import(text: &str) -> Imported {
         )),
         "FIXUP_MTRR_REGS" => Some(Meaning::If(
             "yes",
-            "current kernels set up write combining without the MTRRs: nothing replaces it",
+            "current kernels set up write combining without the MTRRs: no setting replaces this one",
         )),
         _ => None,
     })

@@ -42,13 +42,13 @@ pub fn import(text: &str, vf_of: impl Fn(PciAddress) -> Option<(PciAddress, VfIn
             }
             Ok(Settings { port: 1, guid: None, .. }) => {
                 todo(&format!(
-                    "VF {pci} has no GUID here: the subnet manager assigned it. Set one in the configuration"
+                    "VF {pci} has no GUID in the file: the subnet manager assigned the GUID. Set one in the configuration"
                 ));
                 continue;
             }
             Ok(Settings { port, .. }) => {
                 todo(&format!(
-                    "VF {pci}: ibprov plans one port GUID for each VF, and this is for port {port}"
+                    "VF {pci}: ibprov plans one port GUID for each VF, but this line is for port {port}"
                 ));
                 continue;
             }
@@ -60,7 +60,9 @@ pub fn import(text: &str, vf_of: impl Fn(PciAddress) -> Option<(PciAddress, VfIn
         match vf_of(pci) {
             Some((pf, index)) => {
                 if let Some(before) = pfs.entry(pf).or_default().insert(index, guid) {
-                    todo(&format!("VF {pci} had {before} in a line above: the later one is used"));
+                    todo(&format!(
+                        "VF {pci} has {before} in a line above: the later value is used"
+                    ));
                 }
             }
             None => todo(&format!(
@@ -102,7 +104,7 @@ fn settings_of(words: &[&str]) -> Result<Settings, String> {
                     "{word:?} is a setting of Ethernet ports, which ibprov does not change"
                 ));
             }
-            other => return Err(format!("{} is not understood", shown(other))),
+            other => return Err(format!("{} is not a known setting", shown(other))),
         }
     }
     Ok(settings)

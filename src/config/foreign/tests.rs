@@ -75,15 +75,15 @@ fn sriov_vfs_that_cannot_be_carried_over() {
         port-guid = "0501:1403:007b:cba4"
 
         # To do by hand:
-        # - line 2: VF 0000:4b:00.1: ibprov plans one port GUID for each VF, and this is for port 2
-        # - line 3: VF 0000:4b:00.1 has no GUID here: the subnet manager assigned it. Set one in the configuration
+        # - line 2: VF 0000:4b:00.1: ibprov plans one port GUID for each VF, but this line is for port 2
+        # - line 3: VF 0000:4b:00.1 has no GUID in the file: the subnet manager assigned the GUID. Set one in the configuration
         # - line 4: VF 0000:44:00.1 with GUID 0501:1403:007b:cba1 is not on this host, so its PF and index are not known: create the VFs first, then import
         # - line 5: VF 0000:4b:00.2: "mac" is a setting of Ethernet ports, which ibprov does not change
         # - line 6: "4b:00.1" is not a PCI address: expected domain:bus:device.function in hex, as `lspci -D` prints it, e.g. 0000:4b:00.0
         # - line 7: VF 0000:4b:00.1: "1" is not a GUID: expected 16 hex digits, written 0x0002c903000e8acd, 0002:c903:000e:8acd or 00:02:c9:03:00:0e:8a:cd
         # - line 8: VF 0000:4b:00.1: "guid" without a GUID
-        # - line 9: VF 0000:4b:00.3 had 0501:1403:007b:cba3 in a line above: the later one is used
-        # - line 10: VF 0000:4b:00.1: "\u{1b}[2J" is not understood
+        # - line 9: VF 0000:4b:00.3 has 0501:1403:007b:cba3 in a line above: the later value is used
+        # - line 10: VF 0000:4b:00.1: "\u{1b}[2J" is not a known setting
         # - PF 0000:4b:00.0: VF 0, 1 has no GUID in the file, but needs one: `ibprov config check` shows where, and a guid.template gives it
     "##]].assert_eq(&imported.to_text("/etc/rdma/sriov-vfs"));
     // It is shown where a GUID has to be given.
@@ -130,8 +130,8 @@ fn guids_of_the_network_operator() {
             guid.range = "0200:0000:00ab:0000 - 0200:0000:00ab:ffff"
 
             # To do by hand:
-            # - PF 2 of the file: the operator has the number of VFs in its policy: vfs is the length of the range, at most 127
-            # - PF 3 of the file: the operator has the number of VFs in its policy: vfs is the length of the range, at most 127
+            # - PF 2 of the file: the number of VFs is in the operator's policy: vfs is set to the length of the range, at most 127
+            # - PF 3 of the file: the number of VFs is in the operator's policy: vfs is set to the length of the range, at most 127
         "##]],
     );
     let config = check(&imported.toml).expect("good");
@@ -154,18 +154,18 @@ fn what_the_operator_would_not_take_either() {
     shows(
         &operator_guids::import(text).expect("JSON"),
         &expect![[r##"
-        # From /etc/x, by `ibprov import`.
+            # From /etc/x, by `ibprov import`.
 
-        # To do by hand:
-        # - PF 1 of the file is left out: it names no PF
-        # - PF 2 of the file is left out: it names its PF twice, by address and by GUID
-        # - PF 3 of the file is left out: it gives no GUIDs
-        # - PF 4 of the file is left out: "4b:00.0" is not a PCI address: expected domain:bus:device.function in hex, as `lspci -D` prints it, e.g. 0000:4b:00.0
-        # - PF 5 of the file is left out: "02:00:00" is not a GUID: expected 16 hex digits, written 0x0002c903000e8acd, 0002:c903:000e:8acd or 00:02:c9:03:00:0e:8a:cd
-        # - PF 6 of the file is left out: it gives GUIDs and a range
-        # - PF 7 of the file is left out: the range ends at 0200:0000:0000:0000, before its first GUID 0200:0000:0000:0001
-        # - PF 8 of the file is left out: "00:00:00:00:00:00:00:00" has the GUID zero, which no port has
-    "##]],
+            # To do by hand:
+            # - PF 1 of the file is left out: the entry names no PF
+            # - PF 2 of the file is left out: the entry names its PF twice, by address and by GUID
+            # - PF 3 of the file is left out: the entry gives no GUIDs
+            # - PF 4 of the file is left out: "4b:00.0" is not a PCI address: expected domain:bus:device.function in hex, as `lspci -D` prints it, e.g. 0000:4b:00.0
+            # - PF 5 of the file is left out: "02:00:00" is not a GUID: expected 16 hex digits, written 0x0002c903000e8acd, 0002:c903:000e:8acd or 00:02:c9:03:00:0e:8a:cd
+            # - PF 6 of the file is left out: the entry gives both GUIDs and a range
+            # - PF 7 of the file is left out: the range ends at 0200:0000:0000:0000, before its first GUID 0200:0000:0000:0001
+            # - PF 8 of the file is left out: "00:00:00:00:00:00:00:00" has the GUID zero, which is not the GUID of a port
+        "##]],
     );
     assert!(operator_guids::import("{}").is_err());
     assert!(
@@ -207,7 +207,7 @@ fn a_site_s_openib_conf() {
 
             # To do by hand:
             # - line 1: ONBOOT="no": openibd did not start at boot: leave ibprov.service disabled
-            # - line 7: MLX4_LOAD="no": udev loads drivers: to keep this one out, deny it in /etc/modprobe.d (`blacklist NAME`)
+            # - line 7: MLX4_LOAD="no": udev loads drivers: to exclude this driver, deny it in /etc/modprobe.d (`blacklist NAME`)
             # - line 8: NODE_DESC="$(cat /etc/name)" is computed by a shell, which ibprov does not run
             # - line 9: RUN_SYSCTL="yes": put the settings of /sbin/sysctl_perf_tuning into /etc/sysctl.d
             # - line 10: POST_START_DELAY="10": ibprov waits for the ports instead; order units that need more after a port or a netdev
@@ -216,7 +216,7 @@ fn a_site_s_openib_conf() {
             # - line 13: "if true; then" is not an assignment
             # - line 15: UVERBS_LOAD="maybe": neither yes nor no
             # - line 16: X has a quote without an end
-            # - line 17: OPENIBD_POST_START="/root/hook.sh": make it a unit, ordered After= or Before=ibprov.service
+            # - line 17: OPENIBD_POST_START="/root/hook.sh": replace the script by a unit that is ordered After= or Before=ibprov.service
         "##]],
     );
 }
@@ -245,15 +245,15 @@ fn an_mtu_without_connected_mode_is_said() {
     shows(
         &openib_conf::import("SET_IPOIB_CM=yes\nIPOIB_MTU=99999\n"),
         &expect![[r##"
-        # From /etc/x, by `ibprov import`.
+            # From /etc/x, by `ibprov import`.
 
-        [[interface]]
-        match.name = "*"
-        mode = "connected"
+            [[interface]]
+            match.name = "*"
+            mode = "connected"
 
-        # To do by hand:
-        # - line 2: IPOIB_MTU="99999": not an MTU of IPoIB
-    "##]],
+            # To do by hand:
+            # - line 2: IPOIB_MTU="99999" is not an MTU of IPoIB
+        "##]],
     );
 }
 
@@ -283,7 +283,7 @@ fn rdma_conf_as_red_hat_ships_it() {
             load = ["rdma_ucm", "rds_rdma", "rpcrdma"]
 
             # To do by hand:
-            # - line 3: FIXUP_MTRR_REGS="yes": current kernels set up write combining without the MTRRs: nothing replaces it
+            # - line 3: FIXUP_MTRR_REGS="yes": current kernels set up write combining without the MTRRs: no setting replaces this one
             # - line 5: NFSoRDMA_PORT="2050": an NFS server listens for RDMA on rdma-port= of [nfsd] in /etc/nfs.conf
             # - line 6: MLX4_LOAD="$(x)" is computed by a shell, which ibprov does not run
         "##]],
@@ -333,40 +333,40 @@ fn port_types_of_mlx4() {
     shows(
         &mlx4_conf::import(text, here),
         &expect![[r##"
-        # From /etc/x, by `ibprov import`.
+            # From /etc/x, by `ibprov import`.
 
-        [[port]]
-        pci = "0000:05:00.0"
-        port = 2
-        type = "ib"
+            [[port]]
+            pci = "0000:05:00.0"
+            port = 2
+            type = "ib"
 
-        [[port]]
-        pci = "0000:08:00.0"
-        port = 1
-        type = "ib"
+            [[port]]
+            pci = "0000:08:00.0"
+            port = 1
+            type = "ib"
 
-        [[port]]
-        pci = "0000:08:00.0"
-        port = 2
-        type = "eth"
-        required = false
+            [[port]]
+            pci = "0000:08:00.0"
+            port = 2
+            type = "eth"
+            required = false
 
-        [[port]]
-        pci = "0000:0a:00.0"
-        port = 1
-        type = "eth"
-        required = false
+            [[port]]
+            pci = "0000:0a:00.0"
+            port = 1
+            type = "eth"
+            required = false
 
-        # To do by hand:
-        # - line 1: adapter 0000:0b:00.0: port 1 can be eth only if port 2 is: mlx4-setup.sh refuses it
-        # - line 2: adapter 0000:05:00.0, port 1: ibprov sets ib or eth, and leaves the port as it is where the adapter has to find its type (auto)
-        # - line 3: adapter 0000:06:00.0: expected a type for each of one or two ports
-        # - line 4: adapter 0000:07:00.0: port 1: "IB" is none of ib, eth, auto
-        # - line 5: adapter 0000:99:00.0 is not on this host: it would be expected and waited for
-        # - line 6: "5:0" is not a PCI address: expected domain:bus:device.function in hex, as `lspci -D` prints it, e.g. 0000:4b:00.0
-        # - line 7: adapter 0000:08:00.0 has another line, 8, which is used
-        # - line 9: adapter 0000:09:00.0: expected a type for each of one or two ports
-    "##]],
+            # To do by hand:
+            # - line 1: adapter 0000:0b:00.0: port 1 can be eth only if port 2 is: mlx4-setup.sh refuses it
+            # - line 2: adapter 0000:05:00.0, port 1: ibprov sets ib or eth, and does not change a port whose type the adapter detects (auto)
+            # - line 3: adapter 0000:06:00.0: expected a type for each of one or two ports
+            # - line 4: adapter 0000:07:00.0: port 1: "IB" is not a port type: expected ib, eth or auto
+            # - line 5: adapter 0000:99:00.0 is not on this host: boot would expect the adapter and wait for it
+            # - line 6: "5:0" is not a PCI address: expected domain:bus:device.function in hex, as `lspci -D` prints it, e.g. 0000:4b:00.0
+            # - line 7: adapter 0000:08:00.0 has another line, 8, which is used
+            # - line 9: adapter 0000:09:00.0: expected a type for each of one or two ports
+        "##]],
     );
 }
 

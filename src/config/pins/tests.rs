@@ -18,9 +18,9 @@ fn a_file_is_read_back_and_explains_itself() {
         }],
     };
     expect_test::expect![[r##"
-        # The GUIDs that the VFs of this host were given, written by `ibprov plan --pin`.
-        # They hold whatever ibprov.toml says: see ibprov(8), "Pinned GUIDs".
-        # config: how ibprov.toml names the PF; pci, node-guid, port-guids: which card
+        # The GUIDs of the VFs of this host, written by `ibprov plan --pin`.
+        # They take precedence over ibprov.toml: see ibprov(8), "Pinned GUIDs".
+        # config: how ibprov.toml names the PF; pci, node-guid, port-guids: which adapter
         # it was then; vfs: node GUID and port GUID of each VF, from VF 0 on.
         schema = 1
         host = "c12.example"
@@ -43,7 +43,7 @@ fn what_is_wrong_is_said_with_its_line() {
     assert_eq!(why(""), "line 1: missing field `schema`");
     assert_eq!(
         why("schema = 2\n"),
-        "schema 2: this ibprov knows schema 1 only; it was written by a newer version"
+        "the file has schema 2, but this ibprov reads only schema 1: a newer version wrote the file"
     );
     assert!(why("schema = 1\n[[pf]\n").starts_with("line 2: "), "{}", why("schema = 1\n[[pf]\n"));
     assert!(why("schema = 1\nvf = 1\n").starts_with("line 2: unknown field `vf`"));

@@ -51,7 +51,7 @@ fn every_way_to_go_wrong_is_shown() {
               |
               = help: keep one; use a second [[guest]] for the other
 
-            error: guest does not name a domain or unit
+            error: guest names neither a domain nor a unit
              --> /etc/0.toml:4:1
               |
             4 | [[guest]]
@@ -76,7 +76,7 @@ fn every_way_to_go_wrong_is_shown() {
              --> /etc/1.toml:3:7
               |
             3 | vfs = ["auto"]
-              |       ^^^^^^^^ auto reads a domain's hostdev devices
+              |       ^^^^^^^^ auto stands for the hostdev devices of a domain
               |
               = help: name each VF as PF/INDEX
 
@@ -86,7 +86,7 @@ fn every_way_to_go_wrong_is_shown() {
             4 | ready = "agent"
               |         ^^^^^^^ for domains only
               |
-              = help: let the unit itself say when it is ready (Type=notify)
+              = help: use a unit that reports when it is ready (Type=notify)
 
             error: vfs names VFs beside auto
              --> /etc/1.toml:7:7

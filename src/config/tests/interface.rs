@@ -41,9 +41,9 @@ fn a_name_is_for_one_port() {
              --> /etc/0.toml:3:8
               |
             2 | match.name = "ib0"
-              |              ----- the name that it has
+              |              ----- the present name
             3 | name = "rail0"
-              |        ^^^^^^^ the name that it gets
+              |        ^^^^^^^ the name that is set
               |
               = help: give match.port-guid, or match.pci (and match.port, if the adapter has several ports)
 
@@ -125,7 +125,7 @@ fn partitions_have_settings_and_names_of_their_own() {
                |
                = help: remove it: children are then named PARENT.8001
 
-            error: one name is given to two interfaces
+            error: two interfaces have the same name
               --> /etc/0.toml:23:8
                |
             23 | name = "lnet0"
@@ -228,11 +228,11 @@ fn every_way_to_go_wrong_is_shown() {
              --> /etc/0.toml:5:8
               |
             2 | match.name = "*"
-              |              --- the name that it has
+              |              --- the present name
             3 | mode = "datagram"
             4 | mtu = 65520
             5 | name = "ib0"
-              |        ^^^^^ the name that it gets
+              |        ^^^^^ the name that is set
               |
               = help: give match.port-guid, or match.pci (and match.port, if the adapter has several ports)
 
@@ -294,7 +294,7 @@ fn every_way_to_go_wrong_is_shown() {
             "[[interface]]\nmatch.port-guid = \"0002:c903:000e:8ace\"\nname = \"ib0\"\n",
         ],
         &expect![[r#"
-            error: one name is given to two interfaces
+            error: two interfaces have the same name
              --> /etc/1.toml:3:8
               |
             3 | name = "ib0"

@@ -250,7 +250,7 @@ fn what_an_exception_gets_wrong() {
              --> /etc/0.toml:6:9
               |
             3 | vfs = 8
-              |       - this many, counted from 0
+              |       - the number of VFs, counted from 0
             4 | guid.offset = 9
             5 | [[pf.vf]]
             6 | index = "4-8"
@@ -489,7 +489,11 @@ fn patterns_for_names_are_judged_with_their_place() {
             "the netdev name of VF 11 would be too long",
             ":6:11",
         ),
-        ("vf-rdma-name = \"mlx5_{vf}\"", "\"mlx5_11\" is a name that the kernel gives", ":6:16"),
+        (
+            "vf-rdma-name = \"mlx5_{vf}\"",
+            "\"mlx5_11\" is the name that the kernel assigns",
+            ":6:16",
+        ),
         ("vf-name = \"ib%k{vf}\"", "'%' is not allowed in names", ":6:11"),
         ("bind = \"chance\"", "expected \"in-order\" or \"parallel\"", ":6:8"),
     ] {

@@ -296,7 +296,7 @@ const UNSAID: &str = concat!(
     r#"timeout": ".*(is not a time span|[a-z] is out of range|0 is out of range)"#,
     // Between keys of one section, and between tables.
     "|is longer than boot.timeout|modules.load and in modules.exclude",
-    "|described twice|listed twice|given twice|given to two interfaces|given two names",
+    "|described twice|listed twice|given twice|two interfaces have the same name|one interface has two names",
     "|is not a guest|comes after itself|VFs beside auto",
     // What a row or a table in it has from elsewhere.
     "|partition.name is for one interface|too large for datagram mode",

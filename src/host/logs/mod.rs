@@ -150,7 +150,9 @@ impl<'a> Feed<'a> {
     fn problem(&mut self, what: String) {
         match self.problems.len() {
             ..PROBLEMS => self.problems.push(what),
-            PROBLEMS => self.problems.push("more could not be read, and is not listed".to_owned()),
+            PROBLEMS => {
+                self.problems.push("more files could not be read, and are not listed".to_owned());
+            }
             _ => {}
         }
     }
@@ -158,7 +160,7 @@ impl<'a> Feed<'a> {
     fn finish(mut self) -> Vec<String> {
         if self.expandable.get() == 0 {
             let limit = EXPANDED >> 30;
-            self.problems.push(format!("more than {limit} GiB expanded: the rest was not read"));
+            self.problems.push(format!("the compressed files have more than {limit} GiB when expanded: the rest was not read"));
         }
         self.problems
     }
@@ -190,7 +192,7 @@ impl<'a> Feed<'a> {
                     self.problem(format!("{name}: {e}"));
                 }
             }
-            Err(e) => self.problem(format!("{name}: it is a journal, and {e}")),
+            Err(e) => self.problem(format!("{name} is a journal, which needs journalctl: {e}")),
         }
     }
 
@@ -208,7 +210,9 @@ impl<'a> Feed<'a> {
         };
         let packed = !matches!(magic, Magic::Text | Magic::Marked | Magic::Wide(_));
         if packed && depth == 0 {
-            self.problem(format!("{name}: an archive in an archive in an archive; not read"));
+            self.problem(format!(
+                "{name} is nested too deep in archives, and was not read: extract it first"
+            ));
             return;
         }
         head.drain(..mark.min(head.len()));
@@ -253,7 +257,7 @@ impl<'a> Feed<'a> {
                 let all = output.read(&mut [0]).is_ok_and(|n| n == 0);
                 if let (true, Err(e)) = (all, output.ended()) {
                     self.problem(format!(
-                        "{name}: cut off or damaged: {e} (or it wants more memory than an unknown file gets)"
+                        "{name} is cut off or damaged, or needs more memory than ibprov allows: {e}. To read it: expand the file first"
                     ));
                 }
             }
@@ -267,7 +271,9 @@ impl<'a> Feed<'a> {
             Ok(made) => made,
             Err(errno) => {
                 let why = answer(&errno.into());
-                self.problem(format!("{name}: no room to unpack it: {SPOOL}: {why}"));
+                self.problem(format!(
+                    "{name} cannot be unpacked: no temporary file in {SPOOL}: {why}"
+                ));
                 return None;
             }
         };
@@ -275,8 +281,10 @@ impl<'a> Feed<'a> {
         let limit = SPOOLED >> 20;
         let why = match fill(&mut file, stream) {
             Ok(true) => return Some((file, path)),
-            Ok(false) => format!("it is larger than {limit} MiB, and no more of it is unpacked"),
-            Err(e) => format!("no room to unpack it: {SPOOL}: {}", answer(&e)),
+            Ok(false) => {
+                format!("the file is larger than {limit} MiB, and the rest was not unpacked")
+            }
+            Err(e) => format!("the file cannot be unpacked in {SPOOL}: {}", answer(&e)),
         };
         self.problem(format!("{name}: {why}"));
         self.unlink(&path);
@@ -303,7 +311,7 @@ impl<'a> Feed<'a> {
             let path = member.path;
             let name_there = printable(&format!("{name}:{path}"));
             if let Some(bytes) = member.passed_over {
-                self.problem(format!("{name_there}: skipped a header of {bytes} bytes"));
+                self.problem(format!("{name_there}: a header of {bytes} bytes was skipped"));
             }
             if !member.is_file || !is_log(&path) || !self.count(name) {
                 continue;
@@ -368,7 +376,7 @@ impl<'a> Feed<'a> {
     fn count(&mut self, name: &str) -> bool {
         self.files += 1;
         if self.files == FILES + 1 {
-            self.problem(format!("{name}: more than {FILES} files; the rest was not read"));
+            self.problem(format!("{name} has more than {FILES} files: the rest was not read"));
         }
         self.files <= FILES
     }

@@ -54,7 +54,7 @@ pub(super) fn piped(
     cage: Option<Cage>,
 ) -> Result<Piped, String> {
     let path = process::find(program).ok_or_else(|| match package(program) {
-        Some(package) => format!("{program} is not installed: it is in the package {package}"),
+        Some(package) => format!("{program} is not installed: install the package {package}"),
         None => format!("{program} is not installed"),
     })?;
     let stream = process::start_streaming(&path, args, stdin, cage)

@@ -134,7 +134,7 @@ impl<R: Read> Members<R> {
         if header.is_sound() {
             Ok(Some(header))
         } else {
-            Err(bad("what is there is no tar header: the rest of the archive was not read"))
+            Err(bad("the data is not a tar header: the rest of the archive was not read"))
         }
     }
 }

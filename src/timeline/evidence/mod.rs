@@ -482,16 +482,16 @@ fn waits(timeline: &Timeline) -> Vec<Note> {
         let address = after(port.and_then(|port| port.address_usec));
         let mut text = match (came, active) {
             (Some(came), Some(active)) => format!(
-                "{who} asked for {netdev}, which came {came} later and was active after {active}"
+                "{who} asked for {netdev}, which appeared {came} later and was active after {active}"
             ),
-            (Some(came), None) => format!("{who} asked for {netdev}, which came {came} later"),
+            (Some(came), None) => format!("{who} asked for {netdev}, which appeared {came} later"),
             (None, Some(active)) => {
                 format!("{who} asked for {netdev}, which was active {active} later")
             }
-            (None, None) => format!("{who} asked for {netdev}, which did not come"),
+            (None, None) => format!("{who} asked for {netdev}, which did not appear"),
         };
         if let Some(address) = address {
-            text.push_str(&format!(", and had an address {address} after the question"));
+            text.push_str(&format!(", and had an address {address} after that"));
         }
         Note { usec: *usec, text }
     };
@@ -575,7 +575,7 @@ fn who(event: &Event) -> String {
     }
     let program = event.program.rsplit('/').next().unwrap_or_default();
     match program {
-        "" => "somebody".to_owned(),
+        "" => "a program".to_owned(),
         program => KNOWN.logging_as(program).unwrap_or(program).to_owned(),
     }
 }

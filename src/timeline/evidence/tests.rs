@@ -32,12 +32,12 @@ fn the_failing_boot_of_the_log_shows_both_gaps() {
     assert!(bad);
     assert_eq!(
         headline,
-        "ib0 came 80 s after network.service asked for it, and stayed down 4 d 6 h longer because no service configured it"
+        "ib0 appeared 80 s after network.service asked for it, and stayed down 4 d 6 h longer because no service configured it"
     );
     let serial = Terminal { columns: 80, unicode: false, colour: false };
     expect![[r#"
         messages, boot of Mar 18 10:29:41
-        !! ib0 came 80 s after network.service asked for it, and stayed down 4 d 6 h
+        !! ib0 appeared 80 s after network.service asked for it, and stayed down 4 d 6 h
            longer because no service configured it
         Mar 18                        10:30:00  10:30:30  10:31:00    // 4 d 6 h
         mlnx_interface_mgr@ib> ................................=/.... 10:31:14
@@ -168,7 +168,7 @@ Nov 23 10:00:17 n9 systemd-networkd[55]: ib0: DHCPv4 address 10.9.8.1/24, gatewa
     let unit = timeline.units.iter().find(|unit| unit.name == "site-agent.service");
     let unit = unit.map(|unit| (unit.outcome, unit.ended_usec.zip(unit.began_usec)));
     assert_eq!(unit, Some((Outcome::Failed, Some((2_000_000, 1_000_000)))), "{findings:?}");
-    let want = "site-agent.service asked for ib0, which came 5 s later and was active after 12 s, and had an address 14 s after the question";
+    let want = "site-agent.service asked for ib0, which appeared 5 s later and was active after 12 s, and had an address 14 s after that";
     assert!(timeline.notes.iter().any(|note| note.text == want), "{:?}", timeline.notes);
     let serial = Terminal { columns: 100, unicode: false, colour: false };
     let headline = timeline.headline().expect("a headline");

@@ -478,7 +478,7 @@ fn a_pf_that_is_no_hca() {
         &expect![[r#"
             PF 0000:00:03.0 (/etc/ibprov/ibprov.toml:1)
             would not be applied:
-            error: 0000:00:03.0 is not an InfiniBand adapter, by its PCI class and by its driver
+            error: 0000:00:03.0 is not an InfiniBand adapter by its PCI class and its driver
             do: remove this [[pf]]
             exit 3
         "#]],
@@ -549,7 +549,7 @@ fn an_offset_needs_the_pf_s_guid() {
         1,
         &expect![[r#"
             error: the GUIDs of VFs are offsets to the PF's port GUID, which is unknown until 0000:5e:00.0 has an RDMA device
-              do: ibprov status: is the driver bound, and did it register an RDMA device
+              do: check that the driver is bound and has registered an RDMA device: ibprov status
         "#]],
     );
 }

@@ -29,9 +29,9 @@ fn pins_hold_and_drift_wants_a_decision() {
     let host = node(&good(2));
     let pins = host.show(&["plan", "--pin"]);
     expect![[r##"
-        # The GUIDs that the VFs of this host were given, written by `ibprov plan --pin`.
-        # They hold whatever ibprov.toml says: see ibprov(8), "Pinned GUIDs".
-        # config: how ibprov.toml names the PF; pci, node-guid, port-guids: which card
+        # The GUIDs of the VFs of this host, written by `ibprov plan --pin`.
+        # They take precedence over ibprov.toml: see ibprov(8), "Pinned GUIDs".
+        # config: how ibprov.toml names the PF; pci, node-guid, port-guids: which adapter
         # it was then; vfs: node GUID and port GUID of each VF, from VF 0 on.
         schema = 1
         host = "c12"
