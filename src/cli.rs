@@ -306,7 +306,7 @@ Exit codes: 0 configured, and up or left to a network stack; 1 up without carrie
 Examples:
   ibprov iface ib0 --dry-run   the settings, and what would bring it up")]
     Iface(IfaceArgs),
-    /// Show whether the node is as it is meant to be, and a line for each port
+    /// Show the verdict on the node, and a line for each port
     #[command(after_help = "\
 Exit codes: 0 ready; 1 ready with exceptions; 2 unknown: the configuration is not valid; 3 an
 expected port or a planned VF is not ready.
@@ -363,10 +363,10 @@ Examples:
 /// What `guests` takes.
 #[derive(Debug, Clone, Args)]
 pub struct GuestsArgs {
-    /// Show each guest, its VFs and why it is not up; start nothing
+    /// Show each guest, its VFs and why it is not up; start no guest
     #[arg(long, conflicts_with = "dry_run")]
     pub status: bool,
-    /// Say which guests would be started, in which order; start nothing
+    /// Show which guests would be started, in which order; start no guest
     #[arg(long)]
     pub dry_run: bool,
 }
@@ -385,10 +385,10 @@ pub struct GidArgs {
     /// The port: mlx5_3/1, eth2, 0000:81:00.0/1 or a port GUID
     #[arg(long, value_name = "PORT")]
     pub port: Target,
-    /// Its type: ib, rocev1 or rocev2
+    /// The type of the GID: ib, rocev1 or rocev2
     #[arg(long = "type", value_name = "TYPE", value_parser = gid_kind)]
     pub kind: Option<GidKind>,
-    /// The address that it stands for: IPv4 or IPv6
+    /// The address of the GID: IPv4 or IPv6
     #[arg(long)]
     pub address: Option<IpAddr>,
 }
@@ -414,13 +414,13 @@ pub struct WaitOnlineArgs {
     /// Only these: ib0, ib0.8001, mlx5_0, mlx5_0/1, 0000:4b:00.0 or a port GUID [default: all that are expected]
     #[arg(value_name = "PORT")]
     pub ports: Vec<Target>,
-    /// How far each has to come: rdma, netdev, named, configured, link or active [default: wait-online.state]
+    /// The state to wait for: rdma, netdev, named, configured, link or active [default: wait-online.state]
     #[arg(long, value_name = "STATE", value_parser = online_state)]
     pub state: Option<Rung>,
-    /// Each netdev must have an address of global scope too
+    /// Also wait until each netdev has an address of global scope
     #[arg(long)]
     pub address: bool,
-    /// How long to wait, like 90s or 2min [default: wait-online.timeout]
+    /// Maximum time to wait, like 90s or 2min [default: wait-online.timeout]
     #[arg(long, value_name = "TIME", value_parser = span)]
     pub timeout: Option<Duration>,
 }
@@ -445,18 +445,16 @@ pub struct ApplyArgs {
     /// Only this PF: its PCI address, or the name of its RDMA device
     #[arg(value_name = "PF")]
     pub pf: Option<PfArg>,
-    /// Say what would be done, and do nothing
+    /// Show what would be done, and change nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Only put back what a run that was killed has left: automatic probing
-    /// and driver_override
+    /// Only restore what a killed run has left: automatic probing and driver_override
     #[arg(long, conflicts_with = "dry_run")]
     pub undo: bool,
-    /// Milliseconds until it gives up, instead of boot.adapter-timeout
+    /// Milliseconds until apply gives up, instead of boot.adapter-timeout
     #[arg(long, hide = true)]
     pub timeout_msec: Option<u64>,
-    /// If the VFs of this PF are bound in order: first apply the plans of the PFs that have
-    /// their turn before it
+    /// If the VFs of this PF are bound in order: apply the PFs before it first
     #[arg(long, hide = true, requires = "pf")]
     pub in_turn: bool,
 }
@@ -464,10 +462,10 @@ pub struct ApplyArgs {
 /// What `migrate` takes.
 #[derive(Debug, Clone, Args)]
 pub struct MigrateArgs {
-    /// Do it; without, show what would be done
+    /// Migrate; without this option, show what would be done
     #[arg(long)]
     pub apply: bool,
-    /// Put back what the migration has changed
+    /// Restore what the migration has changed
     #[arg(long)]
     pub back: bool,
 }
@@ -478,7 +476,7 @@ pub struct StatusArgs {
     /// Show the GID table of each port: index, type and address
     #[arg(long)]
     pub gids: bool,
-    /// Show it anew whenever something changes, until Ctrl-C
+    /// Show the state again whenever it changes, until Ctrl-C
     #[arg(long)]
     pub watch: bool,
 }
@@ -500,10 +498,10 @@ pub struct IfaceArgs {
     /// The interface by its device's path below /sys, as its unit has it
     #[arg(long, value_name = "PATH", conflicts_with = "name")]
     pub device: Option<PathBuf>,
-    /// Explain what would be done and who would bring it up, and do nothing
+    /// Show what would be done, and which network stack would bring the interface up
     #[arg(long)]
     pub dry_run: bool,
-    /// Only set it; leave bringing it up to others
+    /// Only configure the interface, and do not bring it up
     #[arg(long)]
     pub settings_only: bool,
     /// Ask systemd through systemctl, as before the system bus is up
@@ -518,7 +516,7 @@ pub struct IfaceArgs {
 /// What `boot` takes.
 #[derive(Debug, Clone, Args)]
 pub struct BootArgs {
-    /// Say what would be done, and do nothing
+    /// Show what would be done, and change nothing
     #[arg(long)]
     pub dry_run: bool,
 }
@@ -526,7 +524,7 @@ pub struct BootArgs {
 /// What `check` takes.
 #[derive(Debug, Clone, Args)]
 pub struct CheckArgs {
-    /// Read these instead of the host: logs, dumps of tools, journals, tar
+    /// Read these instead of the host: logs, output of tools, journals, tar
     /// archives, directories of those; - is standard input
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub log: Vec<PathBuf>,
@@ -542,7 +540,7 @@ pub struct CheckArgs {
     /// Draw the boot below the findings, for a terminal of 80 columns
     #[arg(long, conflicts_with = "explain")]
     pub timeline: bool,
-    /// Exit 1 for errors that nothing explains, too
+    /// Also exit with 1 for errors that no diagnosis explains
     #[arg(long, conflicts_with = "explain")]
     pub strict: bool,
     /// Compare an initramfs image with what this host and its configuration need
@@ -570,16 +568,16 @@ pub struct ConsumersArgs {
 /// What `collect` takes.
 #[derive(Debug, Clone, Args)]
 pub struct CollectArgs {
-    /// The archive (tar, gzip); one that is there is replaced
+    /// The archive (tar, gzip); an existing one is replaced
     #[arg(value_name = "FILE", default_value = "ibprov-collect.tar.gz")]
     pub file: PathBuf,
     /// Replace host names, IP addresses, MAC addresses and GUIDs, each always by the same
     #[arg(long)]
     pub anonymize: bool,
-    /// How many earlier boots to take the journal of
+    /// Number of earlier boots whose journal is in the archive
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub boots: u16,
-    /// How long it may take, like 90s or 2min [default: 2min]
+    /// Maximum time, like 90s or 2min [default: 2min]
     #[arg(long, value_name = "TIME", value_parser = span)]
     pub timeout: Option<Duration>,
 }
@@ -587,22 +585,22 @@ pub struct CollectArgs {
 /// What `plan` takes.
 #[derive(Debug, Clone, Args)]
 pub struct PlanArgs {
-    /// Show the VFs that are as wanted, too
+    /// Also show the VFs that are as planned
     #[arg(long)]
     pub all: bool,
     /// Judge the plans of many hosts together: DIR holds a file for each
     #[arg(long, value_name = "DIR", conflicts_with_all = ["writes", "partitions", "all"])]
     pub fleet: Option<PathBuf>,
-    /// Write the GUIDs to the file of pins, so that they never change by themselves
+    /// Write the GUIDs to the pin file, so that they do not change with the configuration
     #[arg(long, conflicts_with = "partitions", group = "writes")]
     pub pin: bool,
-    /// With --pin: let what the configuration gives now replace what is pinned
+    /// With --pin: replace the pinned GUIDs by those of the configuration
     #[arg(long, requires = "pin")]
     pub replace: bool,
-    /// Remove the pins, before an image of this host is captured for others
+    /// Remove the pin file, before an image of this host is captured for others
     #[arg(long, conflicts_with = "partitions", group = "writes")]
     pub seal: bool,
-    /// With --pin or --seal: print what would be written or removed, and do nothing
+    /// With --pin or --seal: show what would be written or removed, and change nothing
     #[arg(long, requires = "writes")]
     pub dry_run: bool,
     /// Print lines for opensm's partitions.conf with the port GUIDs of the VFs
@@ -611,7 +609,7 @@ pub struct PlanArgs {
     /// With --partitions: the partition's P_Key
     #[arg(long, value_name = "P_KEY", default_value = "0xffff", requires = "partitions")]
     pub pkey: PKey,
-    /// With --partitions: how the ports are members
+    /// With --partitions: the membership of the ports
     #[arg(long, value_enum, default_value_t = Membership::Full, requires = "partitions")]
     pub membership: Membership,
 }
@@ -643,7 +641,7 @@ impl std::str::FromStr for PfArg {
 /// What to do with the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::Subcommand)]
 pub enum ConfigVerb {
-    /// Say everything that is wrong with it, with file, line and column
+    /// Show every error with its place, and the files that were read or ignored
     Check,
     /// Print the effective values, each with the place it came from
     Show {
@@ -666,7 +664,7 @@ pub enum ImportVerb {
         #[arg(default_value = openib_conf::PATH)]
         file: String,
     },
-    /// sriov-vfs of rdma-core before version 32; its VFs must be there
+    /// sriov-vfs of rdma-core before version 32; its VFs must be present
     SriovVfs {
         /// The file
         #[arg(default_value = sriov_vfs::PATH)]

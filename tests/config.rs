@@ -85,8 +85,8 @@ fn a_host_without_files_is_good() {
         &["config", "check"],
         0,
         &expect![[r#"
-        configuration OK: no files, using the defaults
-    "#]],
+            the configuration is valid: no file exists, and the defaults apply
+        "#]],
     );
     prints(
         &root,
@@ -140,12 +140,13 @@ fn files_are_merged_as_systemd_does() {
         &["config", "check"],
         0,
         &expect![[r#"
-            configuration OK: 4 files
+            the configuration is valid
+            files, in the order in which they apply:
               /usr/lib/ibprov/ibprov.toml
               /run/ibprov/ibprov.d/20-empty.toml
               /etc/ibprov/ibprov.d/50-site.toml
               /run/ibprov/ibprov.d/90-late.toml
-            not read:
+            ignored files:
               /usr/lib/ibprov/ibprov.d/10-masked.toml: masked by /etc/ibprov/ibprov.d/10-masked.toml
               /usr/lib/ibprov/ibprov.d/20-empty.toml: masked by /run/ibprov/ibprov.d/20-empty.toml
               /etc/ibprov/ibprov.d/10-masked.toml: a link to /dev/null, which masks files of this name with lower precedence
@@ -407,9 +408,10 @@ fn files_that_do_not_count_are_named() {
         &["config", "check"],
         0,
         &expect![[r#"
-            configuration OK: 1 file
+            the configuration is valid
+            files, in the order in which they apply:
               /etc/ibprov/ibprov.toml
-            not read:
+            ignored files:
               /usr/lib/ibprov/ibprov.toml: masked by /etc/ibprov/ibprov.toml
               /etc/ibprov/ibprov.d/.70-y.toml: the name does not end in .toml, or begins with a dot
               /etc/ibprov/ibprov.d/60-x.conf: the name does not end in .toml, or begins with a dot
@@ -431,9 +433,10 @@ fn one_file_stands_alone() {
         &args,
         0,
         &expect![[r#"
-        configuration OK: 1 file
-          /etc/ibprov/ibprov.d/50-site.toml
-    "#]],
+            the configuration is valid
+            files, in the order in which they apply:
+              /etc/ibprov/ibprov.d/50-site.toml
+        "#]],
     );
     prints(
         &root,
@@ -493,12 +496,6 @@ fn all_errors_of_all_files_are_shown_with_their_places() {
               |
               = help: possible are timeout, adapter-timeout, ports, ignore, at-least
 
-            error: TOML syntax
-             --> /run/ibprov/ibprov.d/20-b.toml:2:9
-              |
-            2 | [modules
-              |         ^ unclosed table, expected `]`
-
             error: module ib_srp is in modules.load and in modules.exclude
              --> /etc/ibprov/ibprov.d/10-a.toml:1:17
               |
@@ -525,7 +522,17 @@ fn all_errors_of_all_files_are_shown_with_their_places() {
               |
               = help: keep one of the two; `port = []` in a file between them clears the list before it
 
+            error: TOML syntax
+             --> /run/ibprov/ibprov.d/20-b.toml:2:9
+              |
+            2 | [modules
+              |         ^ unclosed table, expected `]`
+
             the configuration is not valid: 7 errors
+            files, in the order in which they apply:
+              /etc/ibprov/ibprov.toml
+              /etc/ibprov/ibprov.d/10-a.toml
+              /run/ibprov/ibprov.d/20-b.toml
         "#]],
     );
 

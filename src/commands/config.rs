@@ -73,7 +73,8 @@ pub fn run(
             // something that a pipe may be waiting for.
             if verb == ConfigVerb::Check {
                 let colour = terminal::wants_colour(&out);
-                writeln!(out, "{}", problems.render(colour))?;
+                let files = files_text(&problems.files, &problems.not_read);
+                write!(out, "{}\n{files}", problems.render(colour))?;
             } else {
                 complain(&problems)?;
             }
@@ -155,6 +156,13 @@ pub(super) struct NotRead {
     reason: String,
 }
 
+impl NotRead {
+    fn all(files: &[(String, String)]) -> Vec<Self> {
+        let one = |(file, why): &(String, String)| Self { file: file.clone(), reason: why.clone() };
+        files.iter().map(one).collect()
+    }
+}
+
 /// How a configuration is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -168,18 +176,19 @@ pub(super) enum ConfigVerdict {
 
 impl Checked {
     fn good(loaded: &Loaded) -> Self {
-        let not_read = loaded.not_read.iter();
         Self {
             files: loaded.files.clone(),
-            not_read: not_read
-                .map(|(file, why)| NotRead { file: file.clone(), reason: why.clone() })
-                .collect(),
+            not_read: NotRead::all(&loaded.not_read),
             findings: Vec::new(),
         }
     }
 
     fn bad(problems: &Problems) -> Self {
-        Self { files: Vec::new(), not_read: Vec::new(), findings: findings(problems) }
+        Self {
+            files: problems.files.clone(),
+            not_read: NotRead::all(&problems.not_read),
+            findings: findings(problems),
+        }
     }
 }
 
@@ -264,18 +273,24 @@ fn shown(loaded: &Loaded, changed: bool) -> Vec<Setting> {
 }
 
 fn good_text(loaded: &Loaded) -> String {
-    let Loaded { files, not_read, .. } = loaded;
-    let count = match files.len() {
-        0 => "no files, using the defaults".to_owned(),
-        1 => "1 file".to_owned(),
-        n => format!("{n} files"),
+    let what = match loaded.files.is_empty() {
+        true => "the configuration is valid: no file exists, and the defaults apply",
+        false => "the configuration is valid",
     };
-    let mut text = format!("configuration OK: {count}\n");
+    format!("{what}\n{}", files_text(&loaded.files, &loaded.not_read))
+}
+
+/// The files that were read and those that were ignored, under a heading each.
+fn files_text(files: &[String], not_read: &[(String, String)]) -> String {
+    let mut text = String::new();
+    if !files.is_empty() {
+        text.push_str("files, in the order in which they apply:\n");
+    }
     for file in files {
         text.push_str(&format!("  {file}\n"));
     }
     if !not_read.is_empty() {
-        text.push_str("not read:\n");
+        text.push_str("ignored files:\n");
     }
     for (file, why) in not_read {
         text.push_str(&format!("  {file}: {why}\n"));

@@ -63,9 +63,15 @@ fn loaded(found: ConfigFiles, only: bool) -> Result<Loaded, Problems> {
         }
     }
     let not_read = found.not_read.into_iter();
-    let not_read =
+    let not_read: Vec<(String, String)> =
         not_read.map(|file| (harmless(&file.path), harmless(&file.why.to_string()))).collect();
-    Ok(Loaded { not_read, ..resolve(sources, problems)? })
+    match resolve(sources, problems) {
+        Ok(loaded) => Ok(Loaded { not_read, ..loaded }),
+        Err(mut problems) => {
+            problems.not_read = not_read;
+            Err(problems)
+        }
+    }
 }
 
 /// The configuration that these files make, the weakest first. Pure; for who
@@ -83,6 +89,8 @@ pub fn resolve(sources: Vec<Source>, mut problems: Problems) -> Result<Loaded, P
     }
     let config = validate::build(&merged, &mut problems);
     if !problems.is_empty() {
+        problems.sort(&files);
+        problems.files = files;
         return Err(problems);
     }
     let effective = effective::settings(&merged, &config);

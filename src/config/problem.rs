@@ -39,6 +39,10 @@ pub struct Problems {
     list: Vec<Problem>,
     /// How many more there are than [`MOST`].
     more: usize,
+    /// The files that were read, in the order in which they were applied.
+    pub files: Vec<String>,
+    /// The files that were ignored, each with the reason.
+    pub not_read: Vec<(String, String)>,
 }
 
 /// One thing that is wrong, with texts that are harmless for a terminal.
@@ -229,6 +233,19 @@ impl Problems {
         } else {
             self.more += 1;
         }
+    }
+
+    /// Sorts by file, in the order in which these were applied, then by place. What has no
+    /// place in a file is first.
+    pub(crate) fn sort(&mut self, files: &[String]) {
+        self.list.sort_by_key(|problem| {
+            let place = problem.places.first().map(|(place, _)| place);
+            let file = place.and_then(|place| {
+                let path = place.path();
+                files.iter().position(|file| *file == path)
+            });
+            (file, place.map(|place| place.span.start))
+        });
     }
 
     /// True if nothing is wrong.

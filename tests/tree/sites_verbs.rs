@@ -733,14 +733,15 @@ fn config_show() {
 
 /// Checks what a verb prints in colour; ESC is printed as `^[`.
 #[track_caller]
-fn prints_in_colour(verb: &str, want: &Expect) {
-    let shown = failed().show_on(&[("COLUMNS", "80")], &[verb, "--color", "always"]);
+fn prints_in_colour(host: &Host, verb: &str, want: &Expect) {
+    let shown = host.show_on(&[("COLUMNS", "80")], &[verb, "--color", "always"]);
     want.assert_eq(&shown.replace('\u{1b}', "^["));
 }
 
 #[test]
 fn check_in_colour() {
     prints_in_colour(
+        &failed(),
         "check",
         &expect![[r#"
             ^[[1m^[[31mverdict: failed (errors: 2, warnings: 2)^[[0m
@@ -775,6 +776,7 @@ fn check_in_colour() {
 #[test]
 fn status_in_colour() {
     prints_in_colour(
+        &failed(),
         "status",
         &expect![[r#"
             ^[[1m^[[31mNOT READY: 1 of 4 expected ports ready^[[0m
@@ -800,5 +802,110 @@ fn status_in_colour() {
             ^[[2m  mlx5_1/1  0000:6e:00.0  ib1     active     7    200 HDR  not expected^[[0m
             exit 3
         "#]],
+    );
+}
+
+#[test]
+fn plan_in_colour() {
+    prints_in_colour(
+        &failed(),
+        "plan",
+        &expect![[r#"
+        no [[pf]] is configured, so that there is nothing to plan
+        exit 0
+    "#]],
+    );
+}
+
+#[test]
+fn a_degraded_site_in_colour() {
+    let host = degraded();
+    prints_in_colour(
+        &host,
+        "status",
+        &expect![[r#"
+        ^[[33mready with exceptions: 12 of 12 expected ports ready, 191 of 192 VFs as planned^[[0m
+        ^[[33m  warning: PF 0000:14:00.0: VF 5: not as planned, and in use^[[0m
+            do: ibprov plan
+        ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
+
+        ^[[1m  PORT       PCI           NETDEV   STATE         LID  RATE     NOTE^[[0m
+          mlx5_0/1   0000:10:00.0  ibp16s0  active        7    200 HDR
+        ^[[33m~     P_Key children: ibp16s0.8001 (0x8001) down^[[0m
+              VFs 0-15: vfio-pci, policy Follow, as planned
+          mlx5_1/1   0000:11:00.0  ibp17s0  active        8    200 HDR
+              VFs 0-15: vfio-pci, policy Follow, as planned
+        ^[[33m~ mlx5_2/1   0000:12:00.0  ibp18s0  initializing  -    200 HDR^[[0m
+        ^[[33m      no subnet manager^[[0m
+              VFs 0-15: vfio-pci, policy Follow, as planned
+        ^[[33m~ mlx5_3/1   0000:13:00.0  ibp19s0  polling       -    -^[[0m
+        ^[[33m      no cable, or the other end is down^[[0m
+              VFs 0-15: vfio-pci, policy Follow, as planned
+          mlx5_4/1   0000:14:00.0  ibp20s0  active        11   200 HDR
+              VFs 0-4, 6-15: vfio-pci, policy Follow, as planned
+        ^[[33m~     VF 5: vfio-pci, policy Follow, not as planned, in use^[[0m
+          mlx5_5/1   0000:15:00.0  ibp21s0  active        12   200 HDR
+              VFs 0-15: vfio-pci, policy Follow, as planned
+          mlx5_6/1   0000:16:00.0  ibp22s0  active        13   200 HDR
+              VFs 0-15: vfio-pci, policy Follow, as planned
+          mlx5_7/1   0000:17:00.0  ibp23s0  active        14   200 HDR
+              VFs 0-15: vfio-pci, policy Follow, as planned
+          mlx5_8/1   0000:18:00.0  ibp24s0  active        15   200 HDR
+              VFs 0-15: vfio-pci, policy Follow, as planned
+          mlx5_9/1   0000:19:00.0  ibp25s0  active        16   200 HDR
+              VFs 0-15: vfio-pci, policy Follow, as planned
+          mlx5_10/1  0000:1a:00.0  ibp26s0  active        17   200 HDR
+              VFs 0-15: vfio-pci, policy Follow, as planned
+          mlx5_11/1  0000:1b:00.0  ibp27s0  active        18   200 HDR
+              VFs 0-15: vfio-pci, policy Follow, as planned
+        ^[[2m  mlx5_20/1  0000:40:00.0  enp64s0  Ethernet      -    200 HDR  not expected^[[0m
+        ^[[2m  -          0000:41:00.0  -        vfio-pci      -    -^[[0m
+        ^[[2m      ignored: bound to vfio-pci^[[0m
+        exit 1
+    "#]],
+    );
+    prints_in_colour(
+        &host,
+        "plan",
+        &expect![[r#"
+        PF 0000:10:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+          16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
+
+        PF 0000:11:00.0 mlx5_1 (/etc/ibprov/ibprov.toml:6)
+          16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
+
+        PF 0000:12:00.0 mlx5_2 (/etc/ibprov/ibprov.toml:11)
+          16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
+
+        PF 0000:13:00.0 mlx5_3 (/etc/ibprov/ibprov.toml:16)
+          16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
+
+        PF 0000:14:00.0 mlx5_4 (/etc/ibprov/ibprov.toml:21)
+          16 VFs planned, 16 present, 1 deferred, 15 as planned, GUIDs not pinned
+          ! VF 5 is left alone: its GUIDs are not as planned; it is in use: its use
+            cannot be determined: /sys/bus/pci/devices/0000:14:00.6 has no iommu_group
+
+        PF 0000:15:00.0 mlx5_5 (/etc/ibprov/ibprov.toml:26)
+          16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
+
+        PF 0000:16:00.0 mlx5_6 (/etc/ibprov/ibprov.toml:31)
+          16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
+
+        PF 0000:17:00.0 mlx5_7 (/etc/ibprov/ibprov.toml:36)
+          16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
+
+        PF 0000:18:00.0 mlx5_8 (/etc/ibprov/ibprov.toml:41)
+          16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
+
+        PF 0000:19:00.0 mlx5_9 (/etc/ibprov/ibprov.toml:46)
+          16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
+
+        PF 0000:1a:00.0 mlx5_10 (/etc/ibprov/ibprov.toml:51)
+          16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
+
+        PF 0000:1b:00.0 mlx5_11 (/etc/ibprov/ibprov.toml:56)
+          16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
+        exit 1
+    "#]],
     );
 }
