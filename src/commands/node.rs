@@ -80,6 +80,8 @@ pub(super) fn judgement(
         missing_modules,
         pfs: &pfs,
         silent: seen.survey.silent.clone(),
+        is_rtnl_held: seen.survey.is_rtnl_held,
+        unread: seen.survey.unread.clone(),
         vfs: vfs.iter().map(|(pf, vfs): &(_, Vec<Vf>)| (*pf, vfs.as_slice())).collect(),
         last_boot: seen.last_boot,
         failed_units: failed_units(root, problems),
@@ -187,7 +189,8 @@ fn planned(root: &Root, seen: &Seen<'_>, problems: &mut Vec<String>) -> Vec<Plan
     problems.extend(look.problems);
     let pins: Result<Pins, String> = plan_host::pins(root);
     let plans = resolve(seen.config, pins.as_ref().map_err(String::as_str), &facts);
-    let (pfs, unread) = pf_preview::reports(root, &plans, &facts, &seen.survey.silent);
+    let silent = seen.survey.silent.union(&seen.survey.unread).copied().collect();
+    let (pfs, unread) = pf_preview::reports(root, &plans, &facts, &silent);
     problems.extend(unread);
     pfs
 }

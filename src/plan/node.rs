@@ -42,6 +42,10 @@ pub struct Known<'a> {
     pub pfs: &'a [PlannedPf],
     /// The adapters that did not answer.
     pub silent: BTreeSet<PciAddress>,
+    /// A process holds the RTNL lock.
+    pub is_rtnl_held: bool,
+    /// The adapters of which settings were not read for that reason.
+    pub unread: BTreeSet<PciAddress>,
     /// The VFs of each PF.
     pub vfs: Vec<(PciAddress, &'a [Vf])>,
     /// How the last boot ended.
@@ -185,6 +189,16 @@ pub fn judge(known: &Known<'_>) -> Judgement {
             vec![Advice::look("dmesg"), Advice::look(format!("devlink health show pci/{pci}"))];
         add(Code::AdapterSilent, Error, Some(pci.to_string()), message, advice);
     }
+    if known.is_rtnl_held {
+        let message = "network settings cannot be read: a process holds the RTNL lock".to_owned();
+        let advice = vec![
+            Advice::look("dmesg"),
+            Advice::look(
+                "find the process that hangs (an `ip`, ifup or modprobe in state D), and see `cat /proc/PID/stack`",
+            ),
+        ];
+        add(Code::RtnlHeld, Error, None, message, advice);
+    }
     let mut vfs = Count::default();
     for pf in known.pfs {
         vfs.of += pf.wanted;
@@ -193,7 +207,7 @@ pub fn judge(known: &Known<'_>) -> Judgement {
             let message = format!("{error} ({})", pf.origin);
             add(Code::VfPlanError, Error, name.clone(), message, Vec::new());
         }
-        if pf.pci.is_some_and(|pci| known.silent.contains(&pci)) {
+        if pf.pci.is_some_and(|pci| known.silent.contains(&pci) || known.unread.contains(&pci)) {
             continue;
         }
         if let Some(problem) = &pf.problem {

@@ -173,6 +173,8 @@ codes! {
     Interrupted = "interrupted",
     /// An adapter did not answer when it was asked for its state.
     AdapterSilent = "adapter-silent",
+    /// A process holds the RTNL lock, so that the kernel does not report settings of netdevs.
+    RtnlHeld = "rtnl-held",
     /// The VFs of a PF cannot be planned.
     VfPlanError = "vf-plan-error",
     /// Nothing can be done at a PF, although its plan is good.

@@ -35,6 +35,10 @@ pub struct Survey {
     pub problems: BTreeSet<String>,
     /// The HCAs, by the address of the PF, that did not answer everything.
     pub silent: BTreeSet<PciAddress>,
+    /// A process holds the RTNL lock, so that the kernel did not report settings of netdevs.
+    pub is_rtnl_held: bool,
+    /// The HCAs, by the address of the PF, of which something was not read for that reason.
+    pub unread: BTreeSet<PciAddress>,
     vfs: BTreeMap<PciAddress, Vec<(VfName, PciAddress)>>,
     administered: BTreeMap<VfName, Administered>,
     /// PFs that administer alias GUIDs (mlx4).
@@ -71,6 +75,8 @@ struct Question {
     request: Request,
     hcas: Vec<PciAddress>,
     wish: Wish,
+    /// The answer waits for the RTNL lock.
+    by_rtnl: bool,
 }
 
 /// Look at the host below `root`, with the state of `modules`, and ask what is asked
@@ -102,6 +108,7 @@ pub fn survey(
             request: Request::Carrier(netdev.clone()),
             hcas: vec![hca(function)],
             wish: Wish::Carrier(netdev),
+            by_rtnl: true,
         }));
         if function.physfn.is_none() {
             survey.ask_pf(&mut look, function.address, &mut by_hca, &mut by_rtnl);
@@ -111,13 +118,15 @@ pub fn survey(
         request: Request::Carrier(netdev.clone()),
         hcas: Vec::new(),
         wish: Wish::Carrier(netdev.clone()),
+        by_rtnl: true,
     }));
     let with_netdev = observed.functions.iter().filter(|f| !netdevs(f).is_empty());
     let hcas: BTreeSet<PciAddress> = with_netdev.map(hca).collect();
     // A copied tree has no kernel to ask.
     if root.is_live() && !(hcas.is_empty() && others.is_empty()) {
         let hcas = hcas.into_iter().collect();
-        by_rtnl.push(Question { request: Request::Addresses, hcas, wish: Wish::Addresses });
+        let (request, wish) = (Request::Addresses, Wish::Addresses);
+        by_rtnl.push(Question { request, hcas, wish, by_rtnl: true });
     }
     survey.problems.extend(look.problems);
     let mut groups: Vec<Vec<Question>> =
@@ -157,20 +166,20 @@ fn own_questions(
     let mut questions = Vec::new();
     if function.driver.is_none() && observed.udev.is_done_with(&pci.to_string()) {
         let (request, wish) = (Request::Override(pci), Wish::Override(pci));
-        questions.push(Question { request, hcas: hcas.clone(), wish });
+        questions.push(Question { request, hcas: hcas.clone(), wish, by_rtnl: false });
     }
     for device in function.rdma.iter().filter(|_| has_asked_ports(function)) {
         for port in device.ports.iter().map(|port| port.number) {
             let device = device.name.clone();
             let wish = Wish::Port((pci, device.clone(), port));
             let request = Request::Port { pci, device, port };
-            questions.push(Question { request, hcas: hcas.clone(), wish });
+            questions.push(Question { request, hcas: hcas.clone(), wish, by_rtnl: false });
         }
     }
     // The link of a VF is its PF's.
     if function.physfn.is_none() && !function.rdma.is_empty() && has_asked_ports(function) {
         let (request, wish) = (Request::Pcie(pci), Wish::Pcie(pci));
-        questions.push(Question { request, hcas, wish });
+        questions.push(Question { request, hcas, wish, by_rtnl: false });
     }
     questions
 }
@@ -210,7 +219,7 @@ impl Survey {
                 }
                 _ => {
                     let request = Request::Administered(vec![questions]);
-                    by_rtnl.push(Question { request, hcas: vec![pf], wish });
+                    by_rtnl.push(Question { request, hcas: vec![pf], wish, by_rtnl: true });
                 }
             }
             return;
@@ -221,6 +230,7 @@ impl Survey {
             request,
             hcas: vec![pf],
             wish: wish.clone(),
+            by_rtnl: false,
         }));
     }
 
@@ -259,6 +269,11 @@ impl Survey {
                 if !is_absent(&refusal) {
                     self.problems.insert(refusal.to_string());
                 }
+            }
+            // One holder of the lock keeps the answers for all HCAs: none of them is to blame.
+            (_, Err(Failure::Silent)) if question.by_rtnl => {
+                self.is_rtnl_held = true;
+                self.unread.extend(question.hcas);
             }
             (wish, Err(failure)) => missing.add(&question.hcas, &wish, &failure),
             (wish, Ok(other)) => {

@@ -75,3 +75,23 @@ fn who_does_not_answer_is_named_once_with_all_that_was_asked() {
         ]
     );
 }
+
+/// The lock belongs to the whole host, and one process holds it.
+#[test]
+fn who_waits_for_the_rtnl_lock_is_no_adapter_that_does_not_answer() {
+    let pf = address("0000:4b:00.0");
+    let (mut survey, mut missing) = (Survey::default(), Missing::default());
+    let mut observed = Observed::default();
+    let netdev: IfName = "ib0".parse().expect("name");
+    for by_rtnl in [true, false] {
+        let question = Question {
+            request: Request::Carrier(netdev.clone()),
+            hcas: vec![pf],
+            wish: Wish::Carrier(netdev.clone()),
+            by_rtnl,
+        };
+        survey.learn(question, Err(Failure::Silent), &mut observed, &mut missing);
+        assert!(survey.is_rtnl_held && survey.unread.contains(&pf));
+        assert_eq!(missing.0.is_empty(), by_rtnl);
+    }
+}
