@@ -160,6 +160,8 @@ fn a_bad_minimum_is_shown_where_it_stands() {
           |              ^^^^ "16" is not a PCIe width: expected "x1", "x2", "x4", "x8", "x12", "x16" or "x32"
 
         the configuration is not valid: 4 errors
+        files, in the order in which they apply:
+          /etc/ibprov/ibprov.toml
         exit 2
     "#]].assert_eq(&host.show(&["config", "check"]));
 }

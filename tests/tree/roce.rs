@@ -183,6 +183,8 @@ fn an_ethernet_port_has_no_port_guid() {
           = help: name the adapter with pci or rdma
 
         the configuration is not valid: 1 error
+        files, in the order in which they apply:
+          /etc/ibprov/ibprov.toml
         exit 2
     "#]]
     .assert_eq(&host.show(&["config", "check"]));
