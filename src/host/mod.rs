@@ -29,6 +29,7 @@ pub mod persistent_names;
 pub mod pins_file;
 pub mod process;
 pub mod rdma_netlink;
+pub mod recovery;
 mod root;
 pub mod rxe_rules;
 pub mod site_files;

@@ -15,7 +15,7 @@ pub use super::pci::dir;
 use super::pci::is_rdma_auxiliary;
 use super::rdma::{self, RdmaDevice};
 use super::{Look, Observer, ReadError, Root};
-use crate::host::rdma_netlink;
+use crate::host::{answer, rdma_netlink, recovery};
 use crate::names::{
     Administered, Guid, IfName, LinkLayer, PciAddress, RdmaName, VfIndex, VfName, rdma_half_of,
 };
@@ -63,8 +63,9 @@ pub struct ObservedVf {
     pub admin: Administered,
     /// What it shows of itself, once it has an RDMA device.
     pub own: Option<Own>,
-    /// Its driver is bound, and the driver's RDMA half has not taken it although it is
-    /// loaded: its probe failed, or was interrupted. No RDMA device comes by waiting.
+    /// Its driver is bound, and no RDMA device comes by waiting: the driver's RDMA half is
+    /// loaded and has not taken it, since its probe failed or was interrupted, or the driver
+    /// has given up to recover it ([`recovery`]).
     pub half_bound: bool,
 }
 
@@ -271,7 +272,27 @@ fn vfs(look: &mut Look<'_>, pf: PciAddress) -> Vec<ObservedVf> {
         problems
     });
     look.problems.extend(problems);
+    learn_recoveries(look, &mut vfs);
     vfs
+}
+
+/// Read the kernel log if a VF of mlx5 has its driver and no RDMA device.
+fn learn_recoveries(look: &mut Look<'_>, vfs: &mut [ObservedVf]) {
+    let is_mlx5 = |vf: &&mut ObservedVf| vf.driver.as_deref() == Some("mlx5_core");
+    let lacking = |vf: &&mut ObservedVf| vf.own.is_none() && !vf.half_bound;
+    let lacking: Vec<_> = vfs.iter_mut().filter(is_mlx5).filter(lacking).collect();
+    if lacking.is_empty() || !look.root.is_live() {
+        return;
+    }
+    match recovery::given_up() {
+        Ok(given_up) => {
+            lacking.into_iter().for_each(|vf| vf.half_bound = given_up.contains(&vf.pci));
+        }
+        Err(e) => {
+            let e = answer(&e);
+            look.problems.insert(format!("cannot read /dev/kmsg, so causes may be missing: {e}"));
+        }
+    }
 }
 
 /// What a VF shows. udev may rename either device between its name and what is

@@ -35,7 +35,7 @@ pub enum VfLack {
         /// The driver that is bound to it.
         driver: String,
     },
-    /// Its driver is bound, and the driver's RDMA half is loaded and has not taken it.
+    /// Its driver is bound, and no RDMA device comes by waiting.
     HalfBound {
         /// The driver that is bound to it.
         driver: String,
@@ -164,7 +164,7 @@ impl fmt::Display for VfLack {
             }
             Self::HalfBound { driver } => write!(
                 f,
-                "the driver {driver} is bound, but the VF has no RDMA device: the probe of the auxiliary RDMA device failed or was interrupted"
+                "the driver {driver} is bound, but the VF has no RDMA device, because the probe of the auxiliary RDMA device or the recovery of the VF failed"
             ),
             Self::NoNetdev => write!(f, "ib_ipoib has not created a netdev for the VF"),
             Self::Shows(guid) => guid.fmt(f),

@@ -309,14 +309,15 @@ const HUNG: [&str; 5] =
 /// makes a boot fail.
 fn reasons(fault: &str) -> Vec<&str> {
     let own: &[&str] = match fault {
-        "silent" => &["error -16", "cannot be read"],
+        "silent" => &["error -16", "cannot be read", "reached miss count"],
         "gone" => &["mlx5_error_sw_reset", "Fatal error", "error -67", "cannot be read"],
         "slow" => &[],
         "syndrome" => &["Fatal error"],
         "pages" => &["MANAGE_PAGES", "ENOMEM"],
         "guid-refuse" => &["set node GUID", "set port GUID"],
-        "policy-refuse" => &["policy"],
-        "guid-drop" | "stale" => &["goes on with"],
+        "policy-refuse" => &["set link state"],
+        "guid-drop" => &["ignored it", "still uses other GUIDs"],
+        "stale" => &["still uses other GUIDs"],
         "policy-drop" => &["ignored it"],
         "eth" => &["in Ethernet mode"],
         "fw-wait" => &["pre-initializing", "Waiting for FW", "waiting for firmware"],

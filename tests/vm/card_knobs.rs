@@ -179,7 +179,7 @@ fn policies_that_firmware_drops_or_refuses_are_named() {
     assert_exit(&guest, "policy-dropped", 3);
     let said = wrong(&guest, "policy-dropped");
     assert_eq!(said.len(), 2, "{said:?}");
-    assert!(said[0].1.contains("policy"), "{said:?}");
+    assert!(said[0].1.contains("link state"), "{said:?}");
     assert_exit(&guest, "policy-now", 0);
 }
 
@@ -244,6 +244,21 @@ fn after_a_fatal_syndrome_the_real_driver_recovers_and_the_plan_is_had() {
     assert_eq!(guest.file("mended"), planned("0200:0070", 1, 2));
     let status = guest.json("recovered.json");
     assert_eq!(hca(&status, RECOVERS)["ports"][0]["state"], "active", "{status:#}");
+}
+
+#[test]
+#[ignore = "of the card itself: minutes"]
+fn a_vf_whose_recovery_has_failed_is_bound_again() {
+    let guest = knobs();
+    assert_exit(&guest, "lost.plan.json", 1);
+    let plan = guest.json("lost.plan.json");
+    let vfs = plan["pfs"].as_array().and_then(|pfs| pfs.iter().find(|pf| pf["pci"] == PLANNED));
+    let vfs = vfs.and_then(|pf| pf["vfs"].as_array()).expect("VFs");
+    let actions: Vec<_> = vfs.iter().map(|vf| vf["action"].as_str()).collect();
+    assert_eq!(actions, [Some("keep"), Some("change")], "{plan:#}");
+    assert_exit(&guest, "found", 0);
+    assert_eq!(guest.file("found"), planned("0200:0072", 0, 2));
+    assert_exit(&guest, "found.plan.json", 0);
 }
 
 #[test]

@@ -123,6 +123,22 @@ status recovered
 apply mended $recovers
 facts $recovers >"$OUT/mended"
 
+phase "a VF whose recovery fails: its driver does not try again"
+# A card that has had no fatal error yet: the driver recovers a second one only after minutes.
+mark lost
+lost=0001:01:00.2
+knobs "$lost/fail.CREATE_EQ=0:1" "$planned/syndrome=1"
+within 15 was_reset $planned || echo "the card has not been reset"
+knobs "$planned/syndrome=0"
+within 60 said "$lost.*health recovery failed" || echo "the recovery has not failed"
+within 60 said_times "0001:01:00.*health recovery succeeded" 2 || echo "not all others have recovered"
+knobs "$lost/fail.CREATE_EQ=9999"
+udevadm settle
+timed lost.plan.json ibprov plan --format json --config /run/plan.toml
+plan found
+facts $planned >"$OUT/found"
+timed found.plan.json ibprov plan --format json --config /run/plan.toml
+
 phase "a card that is gone, and back"
 knobs "$goes/gone=1"
 within 15 no_rdma $goes || echo "the driver has not seen that it is gone"
