@@ -167,19 +167,6 @@ fn contradictions_show_both_places() {
     bad(
         &[first, second],
         &expect![[r#"
-            error: boot.adapter-timeout is longer than boot.timeout
-             --> /etc/1.toml:1:24
-              |
-            1 | boot.adapter-timeout = "2min"
-              |                        ^^^^^^ one adapter may take 2min
-              |
-             ::: /etc/0.toml:2:11
-              |
-            2 | timeout = "1min"
-              |           ------ the boot may take 1min
-              |
-              = help: set boot.timeout to at least as much
-
             error: module ib_srp is in modules.load and in modules.exclude
              --> /etc/0.toml:4:9
               |
@@ -192,6 +179,19 @@ fn contradictions_show_both_places() {
               |                    -------- excluded here
               |
               = help: remove it from one of the two lists
+
+            error: boot.adapter-timeout is longer than boot.timeout
+             --> /etc/1.toml:1:24
+              |
+            1 | boot.adapter-timeout = "2min"
+              |                        ^^^^^^ one adapter may take 2min
+              |
+             ::: /etc/0.toml:2:11
+              |
+            2 | timeout = "1min"
+              |           ------ the boot may take 1min
+              |
+              = help: set boot.timeout to at least as much
 
             error: the same port is described twice
              --> /etc/1.toml:4:8

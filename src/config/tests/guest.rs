@@ -59,19 +59,6 @@ fn every_way_to_go_wrong_is_shown() {
               |
               = help: give domain or unit
 
-            error: the same guest is listed twice
-             --> /etc/1.toml:9:10
-              |
-            5 | [[guest]]
-              | --------- and first here
-            6 | domain = "c"
-            7 | vfs = ["auto", "0000:4b:00.0/1"]
-            8 | [[guest]]
-            9 | domain = "c"
-              |          ^^^ here
-              |
-              = help: keep one of the two; `guest = []` in a file between them clears the list before it
-
             error: the VFs of a unit cannot be determined automatically
              --> /etc/1.toml:3:7
               |
@@ -96,6 +83,19 @@ fn every_way_to_go_wrong_is_shown() {
               |
               = help: either "auto" alone, or every VF by name
 
+            error: the same guest is listed twice
+             --> /etc/1.toml:9:10
+              |
+            5 | [[guest]]
+              | --------- and first here
+            6 | domain = "c"
+            7 | vfs = ["auto", "0000:4b:00.0/1"]
+            8 | [[guest]]
+            9 | domain = "c"
+              |          ^^^ here
+              |
+              = help: keep one of the two; `guest = []` in a file between them clears the list before it
+
             the configuration is not valid: 6 errors"#]],
     );
 }
@@ -107,14 +107,6 @@ fn circles_and_strangers_in_after_are_told() {
             "[[guest]]\ndomain = \"a\"\nafter = [\"b\", \"nobody\"]\n[[guest]]\ndomain = \"b\"\nafter = [\"c\"]\n[[guest]]\ndomain = \"c\"\nafter = [\"a\"]\n",
         ],
         &expect![[r#"
-            error: guest is after "nobody", which is not a guest
-             --> /etc/0.toml:3:9
-              |
-            3 | after = ["b", "nobody"]
-              |         ^^^^^^^^^^^^^^^ there is no [[guest]] of this name
-              |
-              = help: write the domain or unit exactly as its own [[guest]] does
-
             error: domain a comes after itself
              --> /etc/0.toml:1:1
               |
@@ -122,6 +114,14 @@ fn circles_and_strangers_in_after_are_told() {
               | ^^^^^^^^^ here the cycle begins
               |
               = help: remove one of the guests from an `after` list
+
+            error: guest is after "nobody", which is not a guest
+             --> /etc/0.toml:3:9
+              |
+            3 | after = ["b", "nobody"]
+              |         ^^^^^^^^^^^^^^^ there is no [[guest]] of this name
+              |
+              = help: write the domain or unit exactly as its own [[guest]] does
 
             the configuration is not valid: 2 errors"#]],
     );

@@ -80,6 +80,18 @@ fn partitions_have_settings_and_names_of_their_own() {
     bad(
         &[&bad_ones],
         &expect![[r#"
+            error: the MTU 65520 is too large for datagram mode
+             --> /etc/0.toml:4:7
+              |
+            4 | mtu = 65520
+              |       ^^^^^ at most 4092 is possible
+            5 | [[interface.partition]]
+            6 | pkey = "0x8001"
+            7 | mode = "datagram"
+              |        ---------- in this mode
+              |
+              = help: the maximum is 4092 in datagram mode (2044 on a link of 2048) and 65520 in connected mode
+
             error: P_Key 0x8001 is listed twice for one interface
              --> /etc/0.toml:9:8
               |
@@ -99,18 +111,6 @@ fn partitions_have_settings_and_names_of_their_own() {
                | ^^^^^^^^^^^^^^^^^^^^^^^ names none
                |
                = help: add, for example, `pkey = "0x8001"`
-
-            error: the MTU 65520 is too large for datagram mode
-             --> /etc/0.toml:4:7
-              |
-            4 | mtu = 65520
-              |       ^^^^^ at most 4092 is possible
-            5 | [[interface.partition]]
-            6 | pkey = "0x8001"
-            7 | mode = "datagram"
-              |        ---------- in this mode
-              |
-              = help: the maximum is 4092 in datagram mode (2044 on a link of 2048) and 65520 in connected mode
 
             error: interface.partition.name is for one interface
               --> /etc/0.toml:20:8

@@ -582,12 +582,6 @@ fn a_row_for_several_pfs_gives_no_two_of_them_one_guid() {
              [[pf]]\npci = []\nvfs = 1\nguid.template = \"{TEMPLATE}\"\n",
         )],
         &expect![[r#"
-            error: bad value for pf.pci
-              --> /etc/0.toml:17:7
-               |
-            17 | pci = []
-               |       ^^ an empty list: expected at least one string with a PCI address
-
             error: VFs of two PFs would have the same netdev name net0
              --> /etc/0.toml:5:11
               |
@@ -622,6 +616,12 @@ fn a_row_for_several_pfs_gives_no_two_of_them_one_guid() {
                |         -------- and another
                |
                = help: keep exactly one of pci, port-guid, node-guid, rdma
+
+            error: bad value for pf.pci
+              --> /etc/0.toml:17:7
+               |
+            17 | pci = []
+               |       ^^ an empty list: expected at least one string with a PCI address
 
             the configuration is not valid: 4 errors"#]],
     );
