@@ -33,12 +33,13 @@ Remedy: load the module, and enable ibprov.service or name the module in
         "module is not loaded",
         "modules are not loaded",
         "module not loaded",
+        "no handler found for transport rdma",
     ]],
     judge: Judge::Boot(judge),
 };
 
 /// Words by which a program says that a module is missing, and the module.
-const SAID: [(&str, &str); 10] = [
+const SAID: [(&str, &str); 11] = [
     ("can't open /sys/class/infiniband_mad", "ib_umad"),
     ("umad_init: can't read ABI version", "ib_umad"),
     ("is ib_umad module loaded", "ib_umad"),
@@ -49,6 +50,8 @@ const SAID: [(&str, &str); 10] = [
     ("librdmacm: Warning: couldn't read ABI version", "rdma_ucm"),
     ("librdmacm: Fatal: couldn't read ABI version", "rdma_ucm"),
     ("/dev/infiniband/rdma_cm", "rdma_ucm"),
+    // drivers/nvme/host/fabrics.c, nvmf_create_ctrl().
+    ("no handler found for transport rdma", "nvme_rdma"),
 ];
 
 fn judge(boot: &Boot) -> Vec<Finding> {
@@ -153,6 +156,14 @@ fn shown_by_ls(boot: &Boot) -> bool {
 mod tests {
     use super::super::testing::severity;
     use super::{RULE, Severity};
+
+    #[test]
+    fn nvme_over_rdma_names_its_module() {
+        let line = "[ 39.7] nvme_fabrics: no handler found for transport rdma.";
+        assert_eq!(severity(&RULE, &[line]), Some(Severity::Error));
+        let other = "[ 39.7] nvme_fabrics: no handler found for transport tcp.";
+        assert_eq!(severity(&RULE, &[other]), None);
+    }
 
     #[test]
     fn a_program_that_misses_its_module() {

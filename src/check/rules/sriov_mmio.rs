@@ -33,7 +33,13 @@ add pci=realloc to the kernel command line (pci=assign-busses for bus numbers)."
     judge: Judge::Boot(judge),
 };
 
-const GRAPHICS: [&str; 6] = ["i915 ", "xe ", "amdgpu ", "nouveau ", "nvidia ", "radeon "];
+/// Drivers of graphics adapters, which have VFs too.
+const GRAPHICS: [&str; 7] = ["i915", "xe", "amdgpu", "gim", "nouveau", "nvidia", "radeon"];
+
+/// True if the driver of a graphics adapter has written `event`.
+fn is_of_graphics(event: &super::Event) -> bool {
+    event.text.split_whitespace().any(|word| GRAPHICS.contains(&word))
+}
 
 fn judge(boot: &Boot) -> Vec<Finding> {
     let refused: Vec<_> = boot
@@ -61,14 +67,22 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             })
         })
         .collect();
-    let Some(first) = refused.first().or(bars.first()) else { return Vec::new() };
+    // The VFs of a graphics adapter do not concern InfiniBand: they are information only.
+    let graphics: Vec<_> =
+        refused.iter().filter(|e| is_of_graphics(e)).filter_map(|e| function(&e.text)).collect();
+    let concerns_us = |e: &&&super::Event| {
+        !is_of_graphics(e) && !function(&e.text).is_some_and(|at| graphics.contains(&at))
+    };
+    let ours = refused.iter().find(&concerns_us);
+    let bar = bars.iter().find(&concerns_us);
+    let Some(first) = ours.or(bar).or(refused.first()).or(bars.first()) else {
+        return Vec::new();
+    };
     let address = function(&first.text).unwrap_or("the adapter");
-    // Graphics cards have VFs too, which nobody of ours misses.
-    let of_card = |e: &&&super::Event| !GRAPHICS.iter().any(|driver| e.text.contains(driver));
-    let (severity, confidence) = if refused.iter().any(|e| of_card(&e)) {
-        (Severity::Error, Confidence::High)
-    } else {
-        (Severity::Warning, Confidence::Medium)
+    let (severity, confidence) = match (ours, bar) {
+        (Some(_), _) => (Severity::Error, Confidence::High),
+        (None, Some(_)) => (Severity::Warning, Confidence::Medium),
+        (None, None) => (Severity::Info, Confidence::Low),
     };
     vec![
         Finding::new(
@@ -128,9 +142,13 @@ mod tests {
     }
 
     #[test]
-    fn vfs_of_a_graphics_card_are_missed_by_nobody_here() {
+    fn vfs_of_a_graphics_adapter_are_information() {
         let line = "[ 4.4] i915 0000:00:02.0: not enough MMIO resources for SR-IOV";
-        assert_eq!(severity(&RULE, &[line]), Some(Severity::Warning));
+        assert_eq!(severity(&RULE, &[line]), Some(Severity::Info));
+        let bar = "[ 0.7] pci 0000:00:02.0: BAR 7: no space for [mem size 0x01000000 64bit pref]";
+        assert_eq!(severity(&RULE, &[bar, line]), Some(Severity::Info));
+        let other = "[ 0.7] pci 0000:04:00.0: BAR 7: no space for [mem size 0x01000000 64bit pref]";
+        assert_eq!(severity(&RULE, &[bar, other, line]), Some(Severity::Warning));
         let card = "[ 4.5] ixgbe 0000:04:00.0: not enough MMIO resources for SR-IOV";
         assert_eq!(severity(&RULE, &[line, card]), Some(Severity::Error));
     }
