@@ -126,7 +126,7 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
     let cause = match missing {
         Rung::Pci if port.expected.starts_with("port GUID") => Cause::waiting(
             "no port on this host has this GUID so far",
-            [Advice::look("compare with `ibstat -p`; a replaced adapter has a new GUID")],
+            [Advice::look("compare the port GUID with `ibstat -p`; a replaced adapter has a new one")],
         ),
         Rung::Pci => Cause::waiting(
             "no such PCI function or RDMA device on this host",

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::common::{Exit, Finding};
+use super::common::{Code, Exit, Finding};
 use super::finding::Severity;
 
 /// The short answer.
@@ -191,6 +191,9 @@ impl Judgement {
         }
         if self.vfs.of > 0 {
             words.push(format!("{} of {} VFs as planned", self.vfs.good, self.vfs.of));
+        }
+        if self.findings.iter().any(|finding| finding.code == Code::RtnlHeld) {
+            words.push("a process holds the RTNL lock".to_owned());
         }
         if words.is_empty() {
             words.push(match self.verdict {

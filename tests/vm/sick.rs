@@ -62,6 +62,8 @@ fn assert_shown(guest: &Outcome, kind: &str) {
     let healthy = hcas.iter().find(|h| h["pci"] == HEALTHY).unwrap_or(&Value::Null);
     assert_eq!(healthy["ports"][0]["state"], "active", "{status:#}");
     let text = guest.file(&format!("{kind}.text"));
+    let headline = text.lines().next().unwrap_or_default();
+    assert_eq!(headline.contains("a process holds the RTNL lock"), kind == "rtnl", "{text}");
     // The adapter's own lines begin with its RDMA device; findings stand before them.
     let is_adapter = |l: &&str| l.starts_with("mlx5_") && l.contains(HEALTHY);
     let mut lines = text.lines().skip_while(|l| !is_adapter(l));

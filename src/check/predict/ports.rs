@@ -20,7 +20,7 @@ pub(super) fn judge(host: &Host) -> Vec<Finding> {
             if asked { Severity::Error } else { Severity::Warning },
             Confidence::High,
             format!(
-                "{} is deny-listed by {}, so its InfiniBand functions have no driver.",
+                "{} is deny-listed by {}, so that its InfiniBand functions have no driver.",
                 denied.module, denied.by
             ),
         )
