@@ -11,7 +11,8 @@ use ibprov::check::evidence::{Boot, Intake};
 use ibprov::check::rules;
 use ibprov::commands::check_host;
 use ibprov::config::foreign::{
-    ifcfg, interfaces, keyfile, mlx4_conf, openib_conf, operator_guids, rdma_conf, sriov_vfs,
+    ifcfg, ifcfg_suse, interfaces, keyfile, mlx4_conf, openib_conf, operator_guids, rdma_conf,
+    sriov_vfs,
 };
 use ibprov::config::{self, Config, Problems, Source, timespan};
 use ibprov::graph::{consumers, cycles, deadlock, files, show};
@@ -281,6 +282,7 @@ pub fn import(data: &[u8]) {
         Some(rdma_conf::import(text)),
         Some(mlx4_conf::import(text, |_| true)),
         ifcfg::read("ib0", text).map(file),
+        ifcfg_suse::read("ib0.8001", text).map(file),
         keyfile::read(text).map(file),
         Some(sriov_vfs::import(text, vf_of)),
         Some(sriov_vfs::import(text, |_| None)),

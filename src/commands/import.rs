@@ -8,7 +8,8 @@ use std::io::Write;
 use serde::Serialize;
 
 use crate::config::foreign::{
-    ifcfg, interfaces, keyfile, mlx4_conf, openib_conf, operator_guids, rdma_conf, sriov_vfs,
+    ifcfg, ifcfg_suse, interfaces, keyfile, mlx4_conf, openib_conf, operator_guids, rdma_conf,
+    sriov_vfs,
 };
 use crate::host::Root;
 use crate::observe::{self, interface_manager};
@@ -54,8 +55,15 @@ pub fn run(verb: &ImportVerb, root: &Root, format: Format) -> anyhow::Result<u8>
             let base = file.rsplit('/').next().unwrap_or_default();
             let name = ifcfg::name_of(base)
                 .ok_or_else(|| anyhow::anyhow!("{file} is not named ifcfg-NAME"))?;
-            let said = ifcfg::read(name, &read(file)?).ok_or_else(|| {
-                anyhow::anyhow!("{file} is not for an InfiniBand interface (TYPE=InfiniBand)")
+            let text = read(file)?;
+            let said = match ifcfg_suse::is_one(&text) {
+                true => ifcfg_suse::read(name, &text),
+                false => ifcfg::read(name, &text),
+            };
+            let said = said.ok_or_else(|| {
+                anyhow::anyhow!(
+                    "{file} is not for an InfiniBand interface (TYPE=InfiniBand, or IPOIB=yes of wicked)"
+                )
             })?;
             (file, interfaces::import(&[(file.clone(), said)]))
         }

@@ -5,6 +5,7 @@
 //! a file is ever run.
 
 pub mod ifcfg;
+pub mod ifcfg_suse;
 pub mod interfaces;
 pub mod keyfile;
 pub mod mlx4_conf;

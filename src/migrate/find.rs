@@ -7,7 +7,7 @@ use super::record::Record;
 use crate::config;
 use crate::config::foreign::interfaces::{self, Said};
 use crate::config::foreign::{
-    self, Imported, ifcfg, keyfile, mlx4_conf, openib_conf, rdma_conf, sriov_vfs,
+    self, Imported, ifcfg, ifcfg_suse, keyfile, mlx4_conf, openib_conf, rdma_conf, sriov_vfs,
 };
 use crate::graph::Graph;
 use crate::host::{Root, answer, site_files};
@@ -168,11 +168,16 @@ impl Finder<'_> {
     /// since the stack sets them later than openibd.
     fn interfaces(&mut self) {
         let mut files: Vec<(String, Said)> = Vec::new();
-        for file in self.names(ifcfg::DIR) {
-            let path = format!("{}/{file}", ifcfg::DIR);
-            let Some(name) = ifcfg::name_of(&file) else { continue };
-            let Some(text) = self.text(&path) else { continue };
-            files.extend(ifcfg::read(name, &text).map(|said| (path, said)));
+        type Read = fn(&str, &str) -> Option<Said>;
+        let readers: [(&str, Read); 2] =
+            [(ifcfg::DIR, ifcfg::read), (ifcfg_suse::DIR, ifcfg_suse::read)];
+        for (dir, read) in readers {
+            for file in self.names(dir) {
+                let path = format!("{dir}/{file}");
+                let Some(name) = ifcfg::name_of(&file) else { continue };
+                let Some(text) = self.text(&path) else { continue };
+                files.extend(read(name, &text).map(|said| (path, said)));
+            }
         }
         for file in self.names(keyfile::DIR) {
             let path = format!("{}/{file}", keyfile::DIR);

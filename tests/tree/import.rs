@@ -165,6 +165,24 @@ fn files_of_network_stacks_and_of_rdma_core() {
     "##]]
     .assert_eq(&host.show(&["import", "keyfile", profile]));
     host.file("etc/x", "TYPE=Ethernet\n");
+    host.file(
+        "etc/ifcfg-ib1.8001",
+        "STARTMODE='auto'\nIPOIB_MODE='connected'\nIPADDR=10.0.0.1/24\n",
+    );
+    expect![[r##"
+        # From /etc/ifcfg-ib1.8001, by `ibprov import`.
+
+        # /etc/ifcfg-ib1.8001
+        [[interface]]
+        match.name = "ib1"
+        [[interface.partition]]
+        pkey = "0x8001"
+        mode = "connected"
+
+        # Left to the network stack: STARTMODE (line 1), IPADDR (line 3)
+        exit 0
+    "##]]
+    .assert_eq(&host.show(&["import", "ifcfg", "/etc/ifcfg-ib1.8001"]));
     host.file("etc/ifcfg-eth0", "TYPE=Ethernet\n");
     expect![[r#"
         error: /etc/x is not named ifcfg-NAME
@@ -172,7 +190,7 @@ fn files_of_network_stacks_and_of_rdma_core() {
     "#]]
     .assert_eq(&host.show(&["import", "ifcfg", "/etc/x"]));
     expect![[r#"
-        error: /etc/ifcfg-eth0 is not for an InfiniBand interface (TYPE=InfiniBand)
+        error: /etc/ifcfg-eth0 is not for an InfiniBand interface (TYPE=InfiniBand, or IPOIB=yes of wicked)
         exit 2
     "#]]
     .assert_eq(&host.show(&["import", "ifcfg", "/etc/ifcfg-eth0"]));

@@ -112,6 +112,7 @@ fn red_hat() -> Host {
         "CONNECTED_MODE=no\nTYPE=InfiniBand\nPKEY=yes\nPKEY_ID=0x2\nPHYSDEV=ib0\nBOOTPROTO=none\nIPADDR=10.1.3.3\nPREFIX=24\nDEVICE=ib0.8002\nONBOOT=yes\n",
     );
     host.file(&format!("{scripts}/ifcfg-ib3"), "DEVICE=ib3\nTYPE=InfiniBand\nBOOTPROTO=dhcp\n");
+    host.file("etc/sysconfig/network/ifcfg-ib7", "STARTMODE=auto\nIPOIB_MODE=datagram\nMTU=2044\n");
     host.file(&format!("{scripts}/ifcfg-eth0"), "DEVICE=eth0\nTYPE=Ethernet\nMTU=9000\n");
     host.file(
         "etc/NetworkManager/system-connections/Infini Band 1.nmconnection",
@@ -257,6 +258,8 @@ fn settings_of_red_hats_files_become_ibprovs_and_the_stack_keeps_its_addresses()
             drop-in: /etc/ibprov/ibprov.d/60-interfaces.toml
           imported: /etc/sysconfig/network-scripts/ifcfg-ib0.8002: mode, MTU and P_Key become a drop-in, by which ibprov checks the interface; addresses stay with the network stack
             drop-in: /etc/ibprov/ibprov.d/60-interfaces.toml
+          imported: /etc/sysconfig/network/ifcfg-ib7: mode, MTU and P_Key become a drop-in, by which ibprov checks the interface; addresses stay with the network stack
+            drop-in: /etc/ibprov/ibprov.d/60-interfaces.toml
           imported: /etc/NetworkManager/system-connections/Infini Band 1.nmconnection: mode, MTU and P_Key become a drop-in, by which ibprov checks the interface; addresses stay with the network stack
             drop-in: /etc/ibprov/ibprov.d/60-interfaces.toml
           enabled: ibprov.service: ibprov brings the ports up at boot, before the network starts
@@ -288,6 +291,12 @@ fn settings_of_red_hats_files_become_ibprovs_and_the_stack_keeps_its_addresses()
         mode = "connected"
         mtu = 65520
 
+        # /etc/sysconfig/network/ifcfg-ib7
+        [[interface]]
+        match.name = "ib7"
+        mode = "datagram"
+        mtu = 2044
+
         # /etc/NetworkManager/system-connections/Infini Band 1.nmconnection
         [[interface]]
         match.name = "ib1"
@@ -310,7 +319,7 @@ fn settings_of_red_hats_files_become_ibprovs_and_the_stack_keeps_its_addresses()
     );
     let left: Vec<Value> = json(&host, &["migrate"])["items"].as_array().expect("items").clone();
     let there = left.iter().filter(|item| item["reason"] == "settings-there").count();
-    assert_eq!(there, 5, "{left:#?}");
+    assert_eq!(there, 6, "{left:#?}");
     // The host has no adapter at that address, and no rdma.service.
     fs::remove_dir_all(host.path("sys/bus/pci/devices/0000:05:00.0")).expect("directory");
     host.remove(&format!("{LIB}/rdma.service"));

@@ -1,9 +1,6 @@
 //! Red Hat's `ifcfg-*`, which network-scripts and NetworkManager read: shell assignments.
 
-use std::collections::BTreeMap;
-
 use super::interfaces::{self, Child, Interface, Said, Which};
-use super::shell::assignment;
 use super::{port_guid, shown};
 use crate::names::{Mode, is_ipoib_name};
 
@@ -11,8 +8,9 @@ use crate::names::{Mode, is_ipoib_name};
 pub const DIR: &str = "/etc/sysconfig/network-scripts";
 
 /// The keys that concern ibprov; all others stay with the stack.
-const OURS: [&str; 8] =
-    ["TYPE", "DEVICE", "PHYSDEV", "HWADDR", "PKEY", "PKEY_ID", "CONNECTED_MODE", "MTU"];
+const OURS: [&str; 9] =
+    ["TYPE", "DEVICE", "PHYSDEV", "HWADDR", "PKEY", "PKEY_ID", "CONNECTED_MODE", "MTU", ONBOOT];
+const ONBOOT: &str = "ONBOOT";
 
 /// The name in `ifcfg-NAME`, a file's name; `None` if it is another file, or a copy that no
 /// reader looks at.
@@ -36,28 +34,7 @@ pub fn mode(connected: Option<&str>) -> Mode {
 #[must_use]
 pub fn read(name: &str, text: &str) -> Option<Said> {
     let mut said = Said::default();
-    let mut values: BTreeMap<&str, (usize, String)> = BTreeMap::new();
-    let mut onboot = true;
-    for (number, line) in (1..).zip(text.lines()) {
-        match assignment(line) {
-            Ok(Some(("ONBOOT", value))) => {
-                onboot = !matches!(value.to_lowercase().as_str(), "no" | "n" | "false" | "0");
-                said.stays(number, "ONBOOT");
-            }
-            Ok(Some((key, value))) if OURS.contains(&key) => {
-                values.insert(key, (number, value));
-            }
-            Ok(Some((key, _))) => said.stays(number, key),
-            Ok(None) => {}
-            Err(why) => {
-                let key = line.split('=').next().unwrap_or_default().trim();
-                match OURS.contains(&key) {
-                    true => said.todo(number, &why),
-                    false => said.stays(number, key),
-                }
-            }
-        }
-    }
+    let values = said.assignments(text, &OURS, ONBOOT);
     let get = |key: &str| values.get(key).map(|(line, value)| (*line, value.as_str()));
     let device = get("DEVICE").map_or(name, |(_, device)| device);
     let is_infiniband = match get("TYPE") {
@@ -67,7 +44,10 @@ pub fn read(name: &str, text: &str) -> Option<Said> {
     if !is_infiniband {
         return None;
     }
-    // Then nobody has that set at boot.
+    let onboot = get(ONBOOT).is_none_or(|(_, value)| {
+        !matches!(value.to_lowercase().as_str(), "no" | "n" | "false" | "0")
+    });
+    // Without it no reader sets up the interface at boot.
     if onboot {
         said.interface = interface(&mut said, device, get);
     }
@@ -119,7 +99,13 @@ fn interface<'a>(
         },
     };
     let mode = word.map(|_| mode);
-    (mode.is_some() || mtu.is_some()).then_some(Interface { which, child: None, mode, mtu })
+    (mode.is_some() || mtu.is_some()).then_some(Interface {
+        which,
+        child: None,
+        mode,
+        umcast: None,
+        mtu,
+    })
 }
 
 /// The readers call the child `PHYSDEV.8xxx`, and refuse another DEVICE.
@@ -155,5 +141,5 @@ fn child<'a>(
         return None;
     }
     let child = Some(Child { pkey, name: None });
-    Some(Interface { which: Which::Name(name), child, mode: Some(mode), mtu })
+    Some(Interface { which: Which::Name(name), child, mode: Some(mode), umcast: None, mtu })
 }

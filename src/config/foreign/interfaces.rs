@@ -2,7 +2,10 @@
 //! interfaces. It becomes `[[interface]]`: ibprov then checks what the stack, which keeps its
 //! files and addresses, has set.
 
+use std::collections::BTreeMap;
+
 use super::Imported;
+use super::shell::assignment;
 use crate::names::{Guid, IfName, Mode, PKey};
 
 /// What one file says.
@@ -21,6 +24,38 @@ impl Said {
         self.todo.push(format!("line {line}: {what}"));
     }
 
+    /// The last assignment of each of the keys that are `ours`, with its line. The others stay
+    /// with the stack, and `switch`, which says whether there is an interface at boot, does too.
+    pub(super) fn assignments<'t>(
+        &mut self,
+        text: &'t str,
+        ours: &[&str],
+        switch: &str,
+    ) -> BTreeMap<&'t str, (usize, String)> {
+        let mut values = BTreeMap::new();
+        for (number, line) in (1..).zip(text.lines()) {
+            match assignment(line) {
+                Ok(Some((key, value))) => {
+                    if !ours.contains(&key) || key == switch {
+                        self.stays(number, key);
+                    }
+                    if ours.contains(&key) {
+                        values.insert(key, (number, value));
+                    }
+                }
+                Ok(None) => {}
+                Err(why) => {
+                    let key = line.split('=').next().unwrap_or_default().trim();
+                    match ours.contains(&key) && key != switch {
+                        true => self.todo(number, &why),
+                        false => self.stays(number, key),
+                    }
+                }
+            }
+        }
+        values
+    }
+
     pub(super) fn stays(&mut self, line: usize, key: &str) {
         let key: String = key.chars().take(64).collect();
         self.stays.push(format!("{key} (line {line})"));
@@ -36,6 +71,8 @@ pub struct Interface {
     pub child: Option<Child>,
     /// Its mode.
     pub mode: Option<Mode>,
+    /// Its umcast.
+    pub umcast: Option<bool>,
     /// Its MTU in bytes.
     pub mtu: Option<u32>,
 }
@@ -141,6 +178,9 @@ impl Interface {
         }
         if let Some(mode) = self.mode {
             toml.push_str(&format!("mode = \"{}\"\n", mode.word()));
+        }
+        if let Some(umcast) = self.umcast {
+            toml.push_str(&format!("umcast = {umcast}\n"));
         }
         toml.push_str(&mtu.unwrap_or_default());
         toml.push('\n');

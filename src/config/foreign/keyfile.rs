@@ -112,7 +112,7 @@ fn interface<'a>(
     };
     let Some((line, key)) = key else {
         let says = mode.is_some() || mtu.is_some();
-        return says.then_some(Interface { which, child: None, mode, mtu });
+        return says.then_some(Interface { which, child: None, mode, umcast: None, mtu });
     };
     let Some((pkey, value)) = interfaces::pkey(key) else {
         said.todo(line, &format!("p-key={} is not a P_Key", shown(key)));
@@ -137,5 +137,11 @@ fn interface<'a>(
         );
         return None;
     }
-    Some(Interface { which, child: Some(Child { pkey, name }), mode: Some(written), mtu })
+    Some(Interface {
+        which,
+        child: Some(Child { pkey, name }),
+        mode: Some(written),
+        umcast: None,
+        mtu,
+    })
 }

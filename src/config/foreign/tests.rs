@@ -428,7 +428,7 @@ fn ifcfg_of_red_hat() {
         assert!(imported.toml.contains(interface), "{text}: {}", imported.toml);
         assert_eq!(imported.toml.is_empty(), interface.is_empty(), "{text}: {}", imported.toml);
     }
-    // Nobody sets that at boot, or it says nothing of InfiniBand.
+    // No reader sets that at boot, or it says nothing of InfiniBand.
     for text in ["ONBOOT=no\nCONNECTED_MODE=yes\n", "BOOTPROTO=dhcp\n"] {
         assert_eq!(
             (of_ifcfg("ib0", text).toml, of_ifcfg("ib0", text).todo.len()),
@@ -438,6 +438,86 @@ fn ifcfg_of_red_hat() {
     assert_eq!(ifcfg::read("eth0", "DEVICE=eth0\nMTU=9000\n"), None);
     assert_eq!(ifcfg::read("bond0", "TYPE=Bond\nCONNECTED_MODE=yes\n"), None);
     assert_eq!(ifcfg::name_of("ifcfg-ib0.rpmsave"), None);
+}
+
+fn of_wicked(name: &str, text: &str) -> Imported {
+    let said = ifcfg_suse::read(name, text).expect("InfiniBand");
+    interfaces::import(&[(format!("{}/ifcfg-{name}", ifcfg_suse::DIR), said)])
+}
+
+#[test]
+fn ifcfg_of_wicked() {
+    shows(
+        &of_wicked(
+            "ib0",
+            "STARTMODE='auto'\nBOOTPROTO='static'\nIPADDR='10.0.0.1/24'\nIPOIB_MODE='connected'\nIPOIB_UMCAST='allowed'\nMTU='65520'\n",
+        ),
+        &expect![[r##"
+            # From /etc/x, by `ibprov import`.
+
+            # /etc/sysconfig/network/ifcfg-ib0
+            [[interface]]
+            match.name = "ib0"
+            mode = "connected"
+            umcast = true
+            mtu = 65520
+
+            # Left to the network stack: STARTMODE (line 1), BOOTPROTO (line 2), IPADDR (line 3)
+        "##]],
+    );
+    // A child by the name alone, and one with a name of its own.
+    shows(
+        &of_wicked("ib0.8001", "STARTMODE=hotplug\nBOOTPROTO=dhcp\n"),
+        &expect![[r##"
+        # From /etc/x, by `ibprov import`.
+
+        # /etc/sysconfig/network/ifcfg-ib0.8001
+        [[interface]]
+        match.name = "ib0"
+        [[interface.partition]]
+        pkey = "0x8001"
+
+        # Left to the network stack: STARTMODE (line 1), BOOTPROTO (line 2)
+    "##]],
+    );
+    shows(
+        &of_wicked(
+            "storage",
+            "IPOIB=yes\nIPOIB_DEVICE=ib1\nIPOIB_PKEY=0x8002\nIPOIB_MODE=datagram\nIPOIB_UMCAST=0\n",
+        ),
+        &expect![[r##"
+            # From /etc/x, by `ibprov import`.
+
+            # /etc/sysconfig/network/ifcfg-storage
+            [[interface]]
+            match.name = "ib1"
+            [[interface.partition]]
+            pkey = "0x8002"
+            name = "storage"
+            mode = "datagram"
+            umcast = false
+        "##]],
+    );
+    for text in [
+        "IPOIB_MODE=fast\n",
+        "IPOIB_MODE=connected\nIPOIB_UMCAST=2\n",
+        "IPOIB_MODE=connected\nIPOIB_PKEY=8001\n",
+        "IPOIB_DEVICE=ib0\nIPOIB_MODE=connected\n",
+        "IPOIB=yes\nIPOIB_DEVICE=ib0\nIPOIB_PKEY=x\n",
+        "IPOIB=yes\nIPOIB_DEVICE='ib*'\nIPOIB_PKEY=8001\n",
+    ] {
+        let imported = of_wicked("ib0", text);
+        assert_eq!((imported.todo.len(), imported.toml.as_str()), (1, ""), "{text}");
+    }
+    for text in ["STARTMODE=off\nIPOIB_MODE=connected\n", "STARTMODE=manual\n", "MTU=0\n"] {
+        let imported = of_wicked("ib0", text);
+        assert_eq!((imported.todo.len(), imported.toml.as_str()), (0, ""), "{text}");
+    }
+    assert_eq!(ifcfg_suse::read("eth0", "STARTMODE=auto\nMTU=9000\n"), None);
+    assert_eq!(ifcfg_suse::read("ib0", "IPOIB=no\nIPOIB_MODE=connected\n"), None);
+    assert_eq!(ifcfg_suse::read("ibx", "STARTMODE=auto\n"), None);
+    assert!(ifcfg_suse::is_one("# ib0\nSTARTMODE=auto\n"));
+    assert!(!ifcfg_suse::is_one("TYPE=InfiniBand\nONBOOT=yes\n"));
 }
 
 #[test]
