@@ -67,6 +67,10 @@ fn no_vf_is_probed_twice() {
 pub(crate) fn assert_untouched(guest: &Outcome) {
     for (file, own) in [("uevents", "heard"), ("link-events", "heard")] {
         let text = guest.file(file);
+        // Debian 11's ip cannot follow links that have many VFs.
+        if file == "link-events" && text.starts_with("Error: Buffer too small for object") {
+            continue;
+        }
         assert!(text.contains(own), "{file}: nothing was listened to");
         let ours = |l: &&str| {
             (l.contains("/0000:0") || l.contains("/0001:0") || l.contains(": ib"))
