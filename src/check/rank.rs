@@ -8,7 +8,7 @@ use super::predict;
 use super::rules::causes::explains;
 use super::rules::{self, Judge, ib_netdev_in, rdma_module};
 use crate::report::finding::{
-    Code, Diagnosis, Finding, Quote, Read, ReadSource, Severity, Verdict,
+    Code, Confidence, Diagnosis, Finding, Quote, Read, ReadSource, Severity, Verdict,
 };
 use crate::report::node::NodeVerdict;
 
@@ -168,11 +168,16 @@ fn in_order(mut findings: Vec<Finding>, ports_are_known: bool) -> Vec<Finding> {
         });
         finding.caused_by = cause.map(|(code, _)| *code);
     }
-    // That it works is said before what did not matter; among equals the order
-    // of the rules holds.
+    // That it works is said before what did not matter, and a diagnosis before both; among
+    // equals the order of the rules holds.
     let place = |f: &Finding| rules::ALL.iter().position(|r| r.code == f.code);
     findings.sort_by_key(|f| {
-        (f.severity, f.code != "unexplained", f.code != "healthy", f.confidence, place(f))
+        let last = match f.code {
+            "unknown" => 2,
+            "harmless-warning" => 1,
+            _ => 0,
+        };
+        (f.severity, f.code != "unexplained", f.code != "healthy", last, f.confidence, place(f))
     });
     findings
 }
@@ -220,6 +225,11 @@ fn label(boot: &Boot) -> String {
     }
 }
 
+/// ibprov has found none on the host. That a log does not mention InfiniBand proves nothing.
+fn is_without_infiniband(finding: &Finding) -> bool {
+    finding.code == "not-infiniband" && finding.confidence == Confidence::High
+}
+
 /// `judged_good`: the host itself was looked at, and is as it is meant to be.
 fn verdict(findings: &[Finding], judged_good: bool) -> Verdict {
     let has = |code| findings.iter().any(|f| f.code == code);
@@ -228,7 +238,9 @@ fn verdict(findings: &[Finding], judged_good: bool) -> Verdict {
         _ if has("unknown") => Verdict::Unknown,
         Some(Severity::Warning) => Verdict::Degraded,
         _ if has("unexplained") => Verdict::Unexplained,
-        _ if has("healthy") || has("not-infiniband") || judged_good => Verdict::Healthy,
+        _ if has("healthy") || judged_good || findings.iter().any(is_without_infiniband) => {
+            Verdict::Healthy
+        }
         // Nothing wrong was seen, and nothing that proves it right.
         _ => Verdict::Unknown,
     }

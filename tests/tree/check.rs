@@ -405,6 +405,24 @@ fn an_error_that_nothing_explains_is_quoted_and_fails_only_where_that_is_asked()
 
 /// The lines of message families in the public logs that no diagnosis explains.
 #[test]
+fn a_log_that_does_not_mention_infiniband_proves_nothing() {
+    let disk = "Jan 02 10:00:09 n9 kernel: ata1.00: failed command: READ DMA\n";
+    let own = "Jan 02 10:00:05 n9 ibprov[400]: this host has no InfiniBand: no PCI function needs it and none is configured; nothing done\n";
+    let failed = "Jan 02 10:00:09 n9 store-client[77]: OFED_INCLUDE_PATH = [/usr/src/ofa_kernel/default/include]\nJan 02 10:00:09 n9 systemd[1]: store-client.service: Failed with result 'exit-code'.\n";
+    for (text, verdict, first) in [
+        (disk.to_owned(), "unknown", "not-infiniband"),
+        (format!("{own}{disk}"), "healthy", "not-infiniband"),
+        (format!("{disk}{failed}"), "unknown", "unexplained"),
+    ] {
+        let dir = tempfile::tempdir().expect("directory");
+        let output = ibprov(&["--format", "json", "--log", "-"], dir.path(), text.as_bytes());
+        assert_eq!(json(&output)["verdict"], verdict, "{text}: {}", shown(&output));
+        assert_eq!(codes(&output).first().map(String::as_str), Some(first), "{text}");
+        assert_eq!(output.status.code(), Some(0), "{text}");
+    }
+}
+
+#[test]
 fn what_no_diagnosis_explains_is_known() {
     use ibprov::check::evidence::Intake;
     use ibprov::check::{rank, rules};

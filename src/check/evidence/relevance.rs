@@ -3,16 +3,31 @@
 use crate::names::{RDMA_MODULES, is_ipoib_name};
 
 /// True if a word of `text` is a module of the RDMA stack, an RDMA device of such a
-/// driver or an IPoIB netdev, or if it speaks of InfiniBand.
+/// driver, an IPoIB netdev or a call of librdmacm or libibverbs, or if it speaks of
+/// InfiniBand or of an OFED.
 #[must_use]
 pub fn concerns_rdma(text: &str) -> bool {
-    if text.contains("nfiniBand") || text.contains("nfiniband") || text.contains("RDMA") {
+    if text.contains("nfiniBand")
+        || text.contains("nfiniband")
+        || text.contains("RDMA")
+        || text.contains("OFED")
+    {
         return true;
     }
     let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '.'));
-    words
-        .map(|word| word.trim_end_matches('.'))
-        .any(|word| RDMA_MODULES.contains(&word) || is_ipoib_name(word) || is_rdma_device(word))
+    words.map(|word| word.trim_end_matches('.')).any(|word| {
+        RDMA_MODULES.contains(&word)
+            || is_ipoib_name(word)
+            || is_rdma_device(word)
+            || is_of_library(word)
+    })
+}
+
+/// True of a function of librdmacm or libibverbs, of these themselves and of the directory in
+/// which an OFED has its sources.
+fn is_of_library(word: &str) -> bool {
+    let starts = ["rdma_", "ibv_", "librdmacm", "libibverbs"];
+    word == "ofa_kernel" || starts.iter().any(|start| word.starts_with(start))
 }
 
 /// True of `mlx5_0` and its like.
@@ -36,6 +51,9 @@ mod tests {
             "ib0: multicast join failed",
             "mlx5_3: x",
             "irdma: x",
+            "listen: rdma_create_event_channel failed",
+            "ibv_get_device_list() fails",
+            "OFED_INCLUDE_PATH = [/usr/src/ofa_kernel/default/include]",
         ] {
             assert!(concerns_rdma(text), "{text}");
         }

@@ -1,5 +1,6 @@
 use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
 use crate::check::evidence::own::About;
+use crate::check::evidence::relevance::concerns_rdma;
 
 pub(super) const RULE: Rule = Rule {
     code: "not-infiniband",
@@ -7,7 +8,10 @@ pub(super) const RULE: Rule = Rule {
     page: "\
 The log has lines, and none of them reports a fault of an InfiniBand adapter, driver,
 netdev or service. A failure of this host has another reason: a disk, an Ethernet
-adapter, or a service that does not use InfiniBand.",
+adapter, or a service that does not use InfiniBand.
+
+A log without such lines does not prove that the node is healthy: the verdict is
+`unknown`, unless ibprov itself has found no InfiniBand adapter at that boot.",
     needles: &[],
     judge: Judge::Rest(judge),
 };
@@ -23,6 +27,7 @@ fn judge(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
         seen::rdma_module(&e.text).is_some()
             || seen::ib_netdev_in(&e.text).is_some()
             || about(&e.text)
+            || concerns_rdma(&e.text)
     }) || boot.state.ports.iter().any(|p| p.infiniband != Some(false))
         || boot.state.netdevs.iter().any(|n| n.infiniband)
         || boot.state.pci.iter().any(|f| f.is_infiniband())
@@ -38,12 +43,11 @@ fn judge(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
     if ours && !own {
         return Vec::new();
     }
-    vec![Finding::new(
-        RULE.code,
-        Severity::Info,
-        Confidence::Medium,
-        "No line of the log is about InfiniBand.",
-    )]
+    let (confidence, summary) = match own {
+        true => (Confidence::High, "ibprov found no InfiniBand adapter on this host."),
+        false => (Confidence::Medium, "No line of the log is about InfiniBand."),
+    };
+    vec![Finding::new(RULE.code, Severity::Info, confidence, summary)]
 }
 
 fn about(text: &str) -> bool {

@@ -24,7 +24,8 @@ are known count. Exits 0, and 1 with --strict.
 
 Remedy: read the lines. If they appear at each good boot, they are harmless on this host:
 report them to the maintainers, with the log.",
-    needles: &[],
+    // What a unit writes that uses the stack by its libraries or by an OFED's sources.
+    needles: &[&["OFED", "ofa_kernel", "rdma_create", "ibv_", "libibverbs", "librdmacm"]],
     judge: Judge::Rest(judge),
 };
 
@@ -39,6 +40,13 @@ fn judge(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
     let Some(first) = lines.first().or(units.first()) else { return Vec::new() };
     let mut all = lines.clone();
     all.extend(&units);
+    // What makes it a unit of the fabric.
+    all.extend(
+        units
+            .iter()
+            .flat_map(|failed| seen::words_of_unit(boot, failed))
+            .filter(|event| concerns_rdma(&event.text)),
+    );
     let summary = match (lines.len(), units.len()) {
         (0, _) => format!("A unit that uses InfiniBand failed: {}", first.text.trim()),
         (1, 0) => format!("The RDMA stack reports an error: {}", first.text.trim()),
