@@ -41,11 +41,11 @@ fn a_profile_that_does_not_fit_is_named_with_why() {
     for (scenario, why) in [
         (
             "iface_networkd",
-            "60-wrong.network names the interface, but does not match: its address 98:03:9b:03:00:04 has the 6 bytes of Ethernet",
+            "60-wrong.network names the interface, but does not match: the configured address 98:03:9b:03:00:04 has the 6 bytes of Ethernet",
         ),
         (
             "iface_nm",
-            "ib3.nmconnection does not match: its address 80:00:00:48:FE:80:00:00:00:00:00:00:00:02:C9:03:00:AA:00:01 ends in another port GUID",
+            "ib3.nmconnection does not match: the configured address 80:00:00:48:FE:80:00:00:00:00:00:00:00:02:C9:03:00:AA:00:01 ends in another port GUID",
         ),
     ] {
         assert!(scene(scenario, "missed").starts_with("failed umcast=1"), "{scenario}");

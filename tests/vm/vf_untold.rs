@@ -43,10 +43,7 @@ fn a_plan_is_carried_out_and_verified_by_what_vfs_show() {
     assert_eq!(json!(reached), json!(["verified", "verified", "verified", "guid"]), "{pf:#}");
     let notes = notes(pf);
     assert!(notes.contains(SHOWN), "{notes}");
-    assert!(
-        notes.contains("VFs 3 were verified not at all, since they have no device on this host"),
-        "{notes}"
-    );
+    assert!(notes.contains("VF 3 was not verified for lack of a device on this host"), "{notes}");
 }
 
 /// What nothing shows is told again, and nothing else is touched.
@@ -80,5 +77,5 @@ fn a_vf_that_goes_on_with_its_old_guids_is_still_detected() {
         "{report:#}"
     );
     let notes = notes(&report["pfs"][0]);
-    assert!(notes.contains("VFs 0, 2 were verified at"), "{notes}");
+    assert!(notes.contains("VFs 0, 2 were verified only at"), "{notes}");
 }

@@ -62,13 +62,17 @@ impl Untold {
             (shown, "verified only at their own devices"),
             (
                 told,
-                "not verified, because they have no device on this host; the PF accepted the GUIDs without an error",
+                "not verified for lack of a device on this host; the PF accepted the GUIDs without an error",
             ),
-            (unknown, "not verified, and their GUIDs were not changed"),
+            (unknown, "not verified, and no GUID was changed"),
         ];
         let named = parts.iter().filter(|(vfs, _)| !vfs.is_empty());
-        let parts: Vec<String> =
-            named.map(|(vfs, how)| format!("VFs {} were {how}", numbers(vfs))).collect();
+        let parts: Vec<String> = named
+            .map(|(vfs, how)| match vfs.len() {
+                1 => format!("VF {} was {how}", numbers(vfs)),
+                _ => format!("VFs {} were {how}", numbers(vfs)),
+            })
+            .collect();
         (!parts.is_empty()).then(|| {
             format!(
                 "the kernel does not report the GUIDs of VFs at the PF (Linux 5.5 and later do, if the driver answers): {}",
@@ -180,8 +184,8 @@ mod tests {
         let note = untold.note(&wanted(5), &seen, &attempts).expect("a note");
         for part in [
             "VFs 0-2 were verified only at their own devices",
-            "VFs 3 were not verified, because",
-            "VFs 4 were not verified, and their",
+            "VF 3 was not verified for lack of a device",
+            "VF 4 was not verified, and no GUID was changed",
         ] {
             assert!(note.contains(part), "{part}: {note}");
         }
