@@ -272,7 +272,7 @@ Examples:
 Exit codes: 0 everything was converted; 1 some settings were not, and are listed as comments; 2 could not
 begin.")]
     Import {
-        /// Whose.
+        /// The tool it is of.
         #[command(subcommand)]
         verb: ImportVerb,
     },
@@ -655,7 +655,7 @@ pub enum ConfigVerb {
     UdevRules,
 }
 
-/// Whose configuration.
+/// The tool whose configuration is converted.
 #[derive(Debug, Clone, PartialEq, Eq, clap::Subcommand)]
 pub enum ImportVerb {
     /// openib.conf of MLNX_OFED and DOCA

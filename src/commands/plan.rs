@@ -55,7 +55,10 @@ pub fn run(args: &PlanArgs, config: &Config, root: &Root, format: Format) -> any
     }
     let report = host.report(root).with_rxe(soft_roce::planned(config, root));
     match format {
-        Format::Text => write!(out, "{}", screen(&out).page(&report.to_text(args.all)))?,
+        Format::Text => {
+            let screen = screen(&out);
+            write!(out, "{}", screen.page(&report.to_text(args.all, screen)))?;
+        }
         Format::Json => writeln!(out, "{}", to_json(&report)?)?,
     }
     Ok(report.exit_code())

@@ -42,8 +42,8 @@ pub struct Expected {
     pub why: String,
 }
 
-/// Who has to climb on this host: nobody whose driver the site denies, by its
-/// `rules` for modprobe or by `modules.exclude`.
+/// The ports that are expected on this host: none of a driver that the site denies, by
+/// its `rules` for modprobe or by `modules.exclude`.
 #[must_use]
 pub fn expectation(config: &Config, observed: &Observed, rules: &ModprobeRules) -> Expectation {
     let ipoib = config.modules.load.iter().any(|m| m.as_str() == "ib_ipoib");
@@ -398,7 +398,7 @@ mod tests {
             (ports.len(), missing, ports.last().map(|port| port.label()))
         };
         assert_eq!((with(3, 3).1, with(2, 2).1, with(2, 3).1, with(0, 1).1), (0, 0, 1, 3));
-        // What nobody sees is missing too.
+        // What is not seen is missing too.
         assert_eq!(with(3, 5), (4, 1, Some("2 more ports".to_owned())));
         assert_eq!(with(3, 4), (4, 1, Some("1 more port".to_owned())));
     }

@@ -290,8 +290,8 @@ impl PfReport {
         };
         let tail = match self.verdict {
             PfVerdict::Right => String::new(),
-            PfVerdict::Deferred => ": the rest is in use".to_owned(),
-            PfVerdict::Interrupted => ": stopped by a signal".to_owned(),
+            PfVerdict::Deferred => ", the others are in use".to_owned(),
+            PfVerdict::Interrupted => ", then a signal stopped it".to_owned(),
             PfVerdict::NotRight => String::new(),
         };
         let why = match self.verdict {
@@ -603,7 +603,7 @@ mod tests {
             netdev: None,
             cause: Some(cause),
         };
-        let text = "the link state is Down instead of Follow; the kernel: it is tired";
+        let text = "the link state is down instead of follow; the kernel: it is tired";
         assert_eq!(
             vf.line(),
             format!("VF 3: not as planned (state: guid, expected: verified): {text}")

@@ -8,6 +8,7 @@ use super::common::{self, Code, Exit, Kind, Report, not_read};
 use super::node::Standing;
 use super::pf::{Deferred, PfProblem};
 use super::rxe::{RxeReport, RxeState};
+use super::screen::{Screen, Tone};
 use crate::names::{Binding, Guid, PINS_PATH, PciAddress, RdmaName, vf_ranges};
 
 pub use super::plan_finding::Finding;
@@ -173,13 +174,13 @@ impl PlanReport {
 
     /// The text for people; `all` VFs, not only those that would change.
     #[must_use]
-    pub fn to_text(&self, all: bool) -> String {
+    pub fn to_text(&self, all: bool, screen: Screen) -> String {
         let mut text = String::new();
         if self.pfs.is_empty() && self.rxe.is_empty() {
             text.push_str("no [[pf]] is configured, so that there is nothing to plan\n");
         }
         for pf in &self.pfs {
-            pf.text(&mut text, all);
+            pf.text(&mut text, all, screen);
         }
         for rxe in &self.rxe {
             let text_of = match (&rxe.state, &rxe.netdev) {
@@ -192,11 +193,13 @@ impl PlanReport {
         }
         if self.drift {
             text.push_str(&format!(
-                "\ndrift: the pinned GUIDs ({PINS_PATH}) stay in use until you choose:\n  keep the pinned GUIDs: set the configuration, or the host's number, so that it gives them\n  keep them for another adapter: ibprov plan --pin\n  use new GUIDs: ibprov plan --pin --replace\n"
+                "\n{}: the pinned GUIDs ({PINS_PATH}) stay in use until you choose:\n  keep the pinned GUIDs: set the configuration, or the host's number, so that it gives them\n  keep them for another adapter: ibprov plan --pin\n  use new GUIDs: ibprov plan --pin --replace\n",
+                screen.paint(Tone::Warning, "drift")
             ));
         }
         for problem in &self.problems {
-            text.push_str(&format!("cannot read {problem}\n"));
+            let cannot = screen.paint(Tone::Bad, "cannot read");
+            text.push_str(&format!("{cannot} {problem}\n"));
         }
         text
     }
@@ -239,7 +242,7 @@ impl PlannedPf {
         findings
     }
 
-    fn text(&self, text: &mut String, all: bool) {
+    fn text(&self, text: &mut String, all: bool, screen: Screen) {
         if !text.is_empty() {
             text.push('\n');
         }
@@ -248,25 +251,29 @@ impl PlannedPf {
             (Some(pci), None) => format!("PF {pci}"),
             (None, _) => self.named.clone(),
         };
+        let place = screen.paint(Tone::Head, &place);
         text.push_str(&format!("{place} ({})\n", self.origin));
         if self.errors.is_empty() {
             text.push_str(&format!("  {}\n", self.summary()));
         } else {
-            text.push_str("  would not be applied:\n");
+            let head = screen.paint(Tone::Bad, "would not be applied:");
+            text.push_str(&format!("  {head}\n"));
         }
         if let Some(bind) = self.bind.filter(|bind| self.wanted > 0 && bind.is_on_host()) {
             text.push_str(&format!("  VFs are bound {bind}\n"));
         }
         if let Some(problem) = &self.problem {
-            text.push_str(&format!("  no change is possible: {problem}\n"));
+            let head = screen.paint(Tone::Bad, "no change is possible:");
+            text.push_str(&format!("  {head} {problem}\n"));
         }
         for deferred in &self.deferred {
-            text.push_str(&format!("  deferred: {deferred}\n"));
+            let head = screen.paint(Tone::Warning, "deferred:");
+            text.push_str(&format!("  {head} {deferred}\n"));
         }
-        lines(text, "error", &self.errors);
-        lines(text, "warning", &self.warnings);
+        lines(text, &screen.paint(Tone::Bad, "error:"), &self.errors);
+        lines(text, &screen.paint(Tone::Warning, "warning:"), &self.warnings);
         for vf in &self.vfs {
-            vf.text(text, all);
+            vf.text(text, all, screen);
         }
     }
 
@@ -301,14 +308,14 @@ const MOST_LINES: usize = 20;
 
 fn lines(text: &mut String, kind: &str, findings: &[Finding]) {
     for finding in findings.iter().take(MOST_LINES) {
-        let mut head = format!("{kind}: ");
+        let mut head = format!("{kind} ");
         for line in finding.lines() {
             text.push_str(&format!("  {head}{line}\n"));
             head.clear();
         }
     }
     if let Some(more) = findings.len().checked_sub(MOST_LINES).filter(|n| *n > 0) {
-        text.push_str(&format!("  {kind}: and {more} more like these\n"));
+        text.push_str(&format!("  {kind} and {more} more like these\n"));
     }
 }
 

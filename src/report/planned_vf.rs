@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Serialize, Serializer};
 
 use super::pf::{Deferred, OtherGuid};
+use super::screen::{Screen, Tone};
 use crate::names::{Guid, IfName, Policy, RdmaName, VfDriver, VfIndex, VfOwner};
 
 /// The plan of one VF.
@@ -247,31 +248,36 @@ impl Serialize for Change {
 
 impl PlannedVf {
     /// Its lines in the text; `all` also where it is kept as it is.
-    pub(super) fn text(&self, text: &mut String, all: bool) {
+    pub(super) fn text(&self, text: &mut String, all: bool, screen: Screen) {
         let index = self.index;
+        let good = |mark| screen.paint(Tone::Good, mark);
+        let warned = |mark| screen.paint(Tone::Warning, mark);
+        let bad = |mark| screen.paint(Tone::Bad, mark);
         match (self.action, &self.wanted) {
             (Action::Keep, Some(wanted)) if all => {
                 text.push_str(&format!("  = VF {index}  {}\n", wanted.text()));
             }
             (Action::Keep, _) => {}
             (Action::Block, Some(wanted)) => {
-                text.push_str(&format!("  ! VF {index}  {}\n", wanted.text()));
+                text.push_str(&format!("  {} VF {index}  {}\n", bad("!"), wanted.text()));
             }
             (Action::Create, Some(wanted)) => {
-                text.push_str(&format!("  + VF {index}  {}\n", wanted.text()));
+                text.push_str(&format!("  {} VF {index}  {}\n", good("+"), wanted.text()));
             }
-            (Action::Remove, _) => text.push_str(&format!("  - VF {index}\n")),
+            (Action::Remove, _) => text.push_str(&format!("  {} VF {index}\n", bad("-"))),
             (Action::Block | Action::Defer, _) if self.changes.is_empty() => {
                 let what = self.deferred.as_ref().map(ToString::to_string);
-                text.push_str(&format!("  ! {}\n", what.unwrap_or_else(|| format!("VF {index}"))));
+                let what = what.unwrap_or_else(|| format!("VF {index}"));
+                text.push_str(&format!("  {} {what}\n", warned("!")));
             }
             (Action::Create | Action::Change | Action::Defer | Action::Block, wanted) => {
                 let from = wanted.as_ref().map_or("", |w| &w.guids_from);
                 for (at, change) in self.changes.iter().enumerate() {
-                    let head = if at == 0 { format!("~ VF {index}") } else { String::new() };
+                    let head = if at == 0 { format!("VF {index}") } else { String::new() };
+                    let mark = if at == 0 { warned("~") } else { " ".to_owned() };
                     let why =
                         if change.brings_guid() { format!(" ({from})") } else { String::new() };
-                    text.push_str(&format!("  {head:<8} {change}{why}\n"));
+                    text.push_str(&format!("  {mark} {head:<6} {change}{why}\n"));
                 }
                 if let Some(deferred) = &self.deferred {
                     text.push_str(&format!("           {deferred}\n"));

@@ -75,7 +75,7 @@ impl Screen {
         let mut page = String::new();
         for line in text.lines() {
             let start = line.trim_start();
-            if textwrap::core::display_width(line) <= columns || line.contains('\u{1b}') {
+            if textwrap::core::display_width(line) <= columns {
                 page.push_str(line);
                 page.push('\n');
                 continue;

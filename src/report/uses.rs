@@ -54,7 +54,7 @@ pub enum Use {
     },
     /// It could not be determined.
     Unknown {
-        /// Why nobody can tell whether it is in use; in JSON `reason`.
+        /// Why its use cannot be determined; in JSON `reason`.
         #[serde(rename = "reason")]
         why: String,
     },
@@ -75,8 +75,16 @@ impl fmt::Display for Use {
             }
             Self::Stacked { netdev, with } => write!(f, "{netdev} is stacked with {with}"),
             Self::Network { netdev, what } => write!(f, "{netdev} has {what}"),
-            Self::Unknown { why } => write!(f, "its use cannot be determined: {why}"),
+            Self::Unknown { why } => write!(f, "the use of the VF cannot be determined: {why}"),
         }
+    }
+}
+
+/// That `object` is in use, and by what; or that this is assumed, and why.
+pub(super) fn told(object: &str, uses: &[Use]) -> String {
+    match uses.iter().find(|of| !matches!(of, Use::Unknown { .. })) {
+        None if !uses.is_empty() => format!("{object} may be in use: {}", join(uses)),
+        _ => format!("{object} is in use: {}", join(uses)),
     }
 }
 

@@ -156,7 +156,7 @@ impl fmt::Display for VfLack {
                 "the subnet manager has not granted the port GUID {planned}: {in_force} is in force"
             ),
             Self::Policy { is, planned } => {
-                write!(f, "the link state is {} instead of {}", is.word(), planned.word())
+                write!(f, "the link state is {is} instead of {planned}")
             }
             Self::Driver(driver) => driver.fmt(f),
             Self::NoRdmaDevice { driver } => {

@@ -6,9 +6,9 @@ use std::fmt;
 use serde::{Serialize, Serializer};
 
 use super::Use;
-use super::uses::join;
+use super::uses::told;
 use super::vf_lack::{OtherDriver, OtherGuid};
-use crate::names::{Guid, PciAddress, Policy, RdmaName, VfIndex, vf_ranges};
+use crate::names::{Guid, PciAddress, Policy, RdmaName, VfIndex, Words, vf_ranges};
 
 /// One change at a PF or a VF.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -302,8 +302,8 @@ impl fmt::Display for Undone {
             Self::HalfBound => write!(f, "the auxiliary RDMA driver is not bound to it"),
             Self::Driver(driver) => driver.fmt(f),
             Self::Policy { is, planned } => {
-                let is = is.map_or("unknown", Policy::word);
-                write!(f, "the link state is {is} instead of {}", planned.word())
+                let is = is.map_or("unknown", Words::typed);
+                write!(f, "the link state is {is} instead of {planned}")
             }
         }
     }
@@ -332,12 +332,12 @@ impl fmt::Display for Deferred {
             Self::Count { from, to, uses } => {
                 write!(f, "the number of VFs stays {from} instead of {to}")?;
                 for (vf, uses) in uses {
-                    write!(f, "; VF {vf} is in use: {}", join(uses))?;
+                    write!(f, "; {}", told(&format!("VF {vf}"), uses))?;
                 }
                 Ok(())
             }
             Self::Vf { vf, what, uses } => {
-                write!(f, "VF {vf} is left alone: {what}; it is in use: {}", join(uses))
+                write!(f, "VF {vf} is left alone: {what}; {}", told("it", uses))
             }
         }
     }

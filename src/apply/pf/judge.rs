@@ -262,7 +262,7 @@ mod tests {
         let down = |vf: &mut ObservedVf| vf.admin.policy = Some(Policy::Down);
         assert_eq!(
             said(down, &[(policy, None)]),
-            "the link state is Down instead of Follow, although the write succeeded: the firmware ignored it"
+            "the link state is down instead of follow, although the write succeeded: the firmware ignored it"
         );
     }
 
@@ -284,10 +284,10 @@ mod tests {
     #[test]
     fn the_firmware_is_not_blamed_for_what_nobody_has_set() {
         let down = |vf: &mut ObservedVf| vf.admin.policy = Some(Policy::Down);
-        assert_eq!(said(down, &[]), "the link state is Down instead of Follow");
+        assert_eq!(said(down, &[]), "the link state is down instead of follow");
         assert_eq!(
             said(down, &[(bind("mlx5_core"), None)]),
-            "the link state is Down instead of Follow"
+            "the link state is down instead of follow"
         );
     }
 

@@ -106,7 +106,7 @@ pub fn by_words(text: &str) -> Option<Own> {
         }
         if let Some([good, of]) = caught::<2>(rest, "{} of {} VFs as planned") {
             let standing = match standing(good, of) {
-                Missing if rest.contains("the rest is in use") => Excused,
+                Missing if rest.contains("the others are in use") => Excused,
                 standing => standing,
             };
             return Some(own(About::Pf, &object, standing));
