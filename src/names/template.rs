@@ -145,9 +145,10 @@ pub enum TemplateError {
     /// Neither digit nor field.
     #[error("{0:?} is neither a hex digit nor a field such as {{vf:16}}")]
     Letter(char),
-    /// A field that is not understood.
+    /// A field that is not understood; it may hold anything, and is printed escaped.
     #[error(
-        "{{{0}}} is not a field: expected {{host:BITS}}, {{site:BITS}}, {{pf:BITS}}, {{vf:BITS}} or {{kind:BITS}}, BITS from 1 to 56, and \":decimal\" after it where each decimal digit is to take 4 bits; {{kind:8:node=0,port=1}} says which number is which"
+        "{{{}}} is not a field: expected {{host:BITS}}, {{site:BITS}}, {{pf:BITS}}, {{vf:BITS}} or {{kind:BITS}}, BITS from 1 to 56, and \":decimal\" after it where each decimal digit is to take 4 bits; {{kind:8:node=0,port=1}} says which number is which",
+        .0.escape_debug()
     )]
     Field(String),
     /// A decimal field must hold whole digits.
@@ -190,9 +191,7 @@ const LONGEST: usize = 200;
 
 impl Field {
     fn parse(text: &str) -> Result<Self, TemplateError> {
-        // What may hold anything is shown as a string of Rust's would be.
-        let bad =
-            || TemplateError::Field(text.chars().take(64).flat_map(char::escape_debug).collect());
+        let bad = || TemplateError::Field(text.chars().take(64).collect());
         let shown = || text.to_owned();
         let mut words = text.split(':');
         let name = words.next().unwrap_or_default();

@@ -131,6 +131,10 @@ fn what_is_wrong_is_said() {
         why("{kind:1:node=2,port=0}"),
         "{kind:1:node=2,port=0} needs two different numbers that fit, one for node and one for port GUIDs"
     );
+    // A terminal gets no control characters of others.
+    for text in ["{v\0\0\n}", "{v\0\0\n"] {
+        assert!(why(text).starts_with(r"{v\0\0\n} is not a field: "), "{}", why(text));
+    }
     for text in ["{vf}", "{vf:0}", "{vf:57}", "{vf:+8}", "{name:8}", "{vf:8", "{vf:8:hex}", "{}"] {
         assert!(
             why(text).contains("is not a field: expected {host:BITS}"),
