@@ -183,6 +183,8 @@ codes! {
     VfNotAsPlanned = "vf-not-as-planned",
     /// A GUID or link policy was set for VFs with success, and the PF has it no more.
     VfSettingDropped = "vf-setting-dropped",
+    /// The driver or the firmware of a PF refused a GUID or link policy of VFs.
+    VfSettingRefused = "vf-setting-refused",
     /// VFs are not as planned, and are left so because they are in use.
     VfDeferred = "vf-deferred",
     /// No plan gives the VF a port GUID, and it has none.
@@ -317,6 +319,7 @@ impl Code {
             | Self::VfPlanBlocked
             | Self::VfNotAsPlanned
             | Self::VfSettingDropped
+            | Self::VfSettingRefused
             | Self::VfDeferred
             | Self::VfGuidZero => "PF ",
             _ => "",

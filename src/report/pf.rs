@@ -13,7 +13,7 @@ use crate::names::{Guid, IfName, PciAddress, RdmaName, VfIndex, VfRung, vf_range
 
 pub use super::pf_problem::PfProblem;
 pub use super::step_failure::StepFailure;
-pub use super::vf_cause::{DROPPED, NumberFailed, VfCause, WhyLacking};
+pub use super::vf_cause::{DROPPED, NumberFailed, REFUSED, VfCause, WhyLacking};
 pub use super::vf_lack::{GuidAtPf, OtherDriver, OtherGuid, VfGuid, VfLack};
 pub use super::vf_step::{Deferred, Stage, Undone, VfStep};
 
@@ -235,6 +235,9 @@ impl PfReport {
                 _ if vf.deferred => Finding::warning(Code::VfDeferred, message),
                 Some(cause) if cause.is_dropped() => {
                     Finding::error(Code::VfSettingDropped, message)
+                }
+                Some(cause) if cause.is_refused() => {
+                    Finding::error(Code::VfSettingRefused, message)
                 }
                 _ => Finding::error(Code::VfNotAsPlanned, message),
             };

@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 
 use super::step_failure::StepFailure;
 use super::vf_lack::VfLack;
-use super::vf_step::VfStep;
+use super::vf_step::{Stage, VfStep};
 
 /// What is to be said of a VF after a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +28,9 @@ pub enum VfCause {
 
 /// What the text of a dropped setting says, by which it is known in a log.
 pub const DROPPED: &str = "write succeeded: the firmware ignored it";
+
+/// What the text of a refused setting says, by which it is known in a log.
+pub const REFUSED: &str = "and the change was refused: ";
 
 /// Why a VF lacks something, as far as a run tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,6 +61,19 @@ impl VfCause {
     #[must_use]
     pub const fn is_dropped(&self) -> bool {
         matches!(self, Self::Lacks { why: Some(WhyLacking::Dropped), .. })
+    }
+
+    /// The driver or the firmware refused to set a GUID or a link policy at the PF.
+    #[must_use]
+    pub fn is_refused(&self) -> bool {
+        matches!(self, Self::Lacks { why: Some(why), .. } if why.is_refused())
+    }
+}
+
+impl WhyLacking {
+    fn is_refused(&self) -> bool {
+        matches!(self, Self::Failed { step, failure: StepFailure::Refused { .. } }
+            if step.stage() == Stage::Administer)
     }
 }
 
@@ -94,7 +110,11 @@ impl fmt::Display for VfCause {
                 write!(f, "{lack}")?;
                 match why {
                     None => {}
-                    Some(WhyLacking::Failed { step, failure }) => write!(f, ": {step}: {failure}")?,
+                    Some(WhyLacking::Failed { step, failure }) => {
+                        let said = if self.is_refused() { ", " } else { ": " };
+                        let refused = if self.is_refused() { REFUSED } else { "" };
+                        write!(f, "{said}{refused}{step}: {failure}")?;
+                    }
                     Some(WhyLacking::LeftToGuests { step, failure }) => write!(
                         f,
                         ": {step}: {failure}; mlx4_core does not bind VFs from number probe_vf on"

@@ -186,8 +186,7 @@ impl fmt::Display for VfStep {
                 write!(f, "set port GUID of VF {vf} to {to}{}", was(from.as_ref()))
             }
             Self::Policy { vf, from, to } => {
-                let from = from.map(Policy::word);
-                write!(f, "set link state of VF {vf} to {}{}", to.word(), was(from.as_ref()))
+                write!(f, "set link state of VF {vf} to {to}{}", was(from.as_ref()))
             }
             Self::Bind { vf, driver, after, rdma } => {
                 write!(f, "bind VF {vf} to {driver}")?;
@@ -235,7 +234,7 @@ fn line(group: &[&VfStep]) -> String {
         (VfStep::PortGuid { to, .. }, VfStep::PortGuid { to: end, .. }) => {
             format!("set the port GUIDs of {vfs}: {to} to {end}")
         }
-        (VfStep::Policy { to, .. }, _) => format!("set link state of {vfs} to {}", to.word()),
+        (VfStep::Policy { to, .. }, _) => format!("set link state of {vfs} to {to}"),
         (VfStep::Bind { driver, .. }, VfStep::Bind { after, .. }) => {
             let way = if after.is_some() { "one after the other" } else { "in parallel" };
             format!("bind {vfs} to {driver}, {way}")

@@ -47,7 +47,7 @@ fn new_vfs_get_their_guids_before_their_driver() {
               2. change the number of VFs from 0 to 1
               3. set node GUID of VF 0 to 0200:000c:0000:0000
               4. set port GUID of VF 0 to 0200:000c:0001:0000
-              5. set link state of VF 0 to Follow
+              5. set link state of VF 0 to follow
               6. bind VF 0 to mlx5_core
               7. restore sriov_drivers_autoprobe to 1
             exit 1
@@ -66,7 +66,7 @@ fn steps_that_are_alike_are_one_line() {
           2. change the number of VFs from 0 to 16
           3. set the node GUIDs of VFs 0-15: 0200:000c:0000:0000 to 0200:000c:0000:000f
           4. set the port GUIDs of VFs 0-15: 0200:000c:0001:0000 to 0200:000c:0001:000f
-          5. set link state of VFs 0-15 to Follow
+          5. set link state of VFs 0-15 to follow
           6. bind VFs 0-15 to mlx5_core, one after the other
           7. restore sriov_drivers_autoprobe to 1
         exit 1

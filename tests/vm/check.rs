@@ -182,7 +182,7 @@ const PLANS: &[Told] = &[
     ("vf_enomem", "failed", "vf-probe-failed", 3),
     ("vf_eio", "failed", "vf-probe-failed", 3),
     ("guid_dropped", "failed", "vf-setting-dropped", 3),
-    ("guid_refused", "failed", "vf-guid-zero", 3),
+    ("guid_refused", "failed", "vf-setting-refused", 3),
     ("guid_stale", "failed", "not-as-expected", 3),
     ("guid_zero", "failed", "vf-guid-zero", 1),
     ("guid_twice", "unknown", "configuration-invalid", 2),

@@ -173,6 +173,7 @@ pub const CAUSES: &[(Code, &[Code])] = &[
     ("iommu-off", &["vm-before-vf", "autostart-guest-on-vf", "not-as-expected"]),
     ("sriov-vf-unreachable", &["vm-before-vf"]),
     ("vf-setting-dropped", &["vf-guid-zero", "vf-policy-down", "not-as-expected"]),
+    ("vf-setting-refused", &["vf-guid-zero", "vf-policy-down", "not-as-expected"]),
     (
         "vf-guid-zero",
         &[
@@ -346,6 +347,7 @@ mod tests {
             ("ordering-missing", "mount-before-ipoib"),
             ("vf-setting-dropped", "vf-guid-zero"),
             ("vf-setting-dropped", "vf-policy-down"),
+            ("vf-setting-refused", "vf-guid-zero"),
         ] {
             assert!(explains(cause, effect) && !explains(effect, cause), "{cause}, {effect}");
         }

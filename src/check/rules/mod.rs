@@ -79,6 +79,7 @@ mod vf_guid_zero;
 mod vf_policy_down;
 mod vf_probe_failed;
 mod vf_setting_dropped;
+mod vf_setting_refused;
 mod vf_state;
 mod vm_before_vf;
 mod wait_online_timeout;
@@ -129,6 +130,7 @@ pub const ALL: &[&Rule] = &[
     &iommu_off::RULE,
     &sriov_vf_unreachable::RULE,
     &vf_setting_dropped::RULE,
+    &vf_setting_refused::RULE,
     &vf_guid_zero::RULE,
     &vf_guid_duplicate::RULE,
     &vf_policy_down::RULE,

@@ -26,6 +26,38 @@ the firmware, or reset the adapter.
 };
 
 fn judge(boot: &Boot) -> Vec<Finding> {
+    told(boot, Code::VfSettingDropped, DROPPED, |pf| {
+        Finding::new(
+            RULE.code,
+            Severity::Error,
+            Confidence::High,
+            format!(
+                "The firmware of PF {pf} has ignored a setting of a VF: the write succeeded, and the PF shows another value."
+            ),
+        )
+        .permanent([format!(
+            "update the adapter's firmware, or reset the adapter: mstfwreset -d {pf} reset"
+        )])
+    })
+}
+
+/// What `finding` says of each PF of whose VFs a report has a finding of `code`, or a log a
+/// text with `said`, and that is not as planned now.
+pub(super) fn told(
+    boot: &Boot,
+    code: Code,
+    said: &str,
+    finding: impl Fn(&str) -> Finding,
+) -> Vec<Finding> {
+    let finding = |pf: &str, quotes: Vec<Quote>| {
+        (!quotes.is_empty()).then(|| {
+            finding(pf)
+                .about(pf)
+                .quoting(quotes)
+                .look([format!("cat /run/ibprov/pf/{pf}.json")])
+                .now(["ibprov apply"])
+        })
+    };
     let judgement = boot.host.as_ref().and_then(|host| host.judgement.as_ref());
     // What is as planned now was made good.
     let is_so_now = |pf: &str| {
@@ -37,8 +69,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
     let reports = boot.accounts.all.iter().filter(|account| account.kind == Report::ApplyPf);
     let mut found: Vec<Finding> = Vec::new();
     for account in reports.clone().filter(|account| is_so_now(&account.object)) {
-        let dropped = account.findings.iter().filter(|f| f.code == Code::VfSettingDropped);
-        let quotes = dropped.map(|finding| Quote {
+        let quotes = account.findings.iter().filter(|f| f.code == code).map(|finding| Quote {
             source: account.source.clone(),
             line: 0,
             time: String::new(),
@@ -48,7 +79,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
     }
     // A file is replaced at each run, and so tells more than the log of the same PF.
     let mut logged: Vec<(&str, Vec<&Event>)> = Vec::new();
-    for (event, pf) in boot.events.iter().filter_map(|event| Some((event, pf(event)?))) {
+    for (event, pf) in boot.events.iter().filter_map(|event| Some((event, pf(event, said)?))) {
         if reports.clone().any(|account| account.object == pf)
             || !is_so_now(pf)
             || is_made_good(boot, event, pf)
@@ -64,13 +95,13 @@ fn judge(boot: &Boot) -> Vec<Finding> {
     found
 }
 
-/// The PF of whose VF `event` says that a setting was dropped.
-fn pf(event: &Event) -> Option<&str> {
+/// The PF of whose VF `event` says `said`.
+fn pf<'a>(event: &'a Event, said: &str) -> Option<&'a str> {
     let Kind::Own(own) = &event.kind else { return None };
     let is_it = own.about == About::Vf && own.standing == Standing::Missing;
     let object = own.object.strip_prefix("PF ")?;
     let (pf, _) = object.split_once(": ")?;
-    (is_it && event.text.contains(DROPPED)).then_some(pf)
+    (is_it && event.text.contains(said)).then_some(pf)
 }
 
 /// True if a later run found the PF as planned.
@@ -82,25 +113,6 @@ fn is_made_good(boot: &Boot, event: &Event, pf: &str) -> bool {
         }
         _ => false,
     })
-}
-
-fn finding(pf: &str, quotes: Vec<Quote>) -> Option<Finding> {
-    if quotes.is_empty() {
-        return None;
-    }
-    let summary = format!(
-        "The firmware of PF {pf} has ignored a setting of a VF: the write succeeded, and the PF shows another value."
-    );
-    Some(
-        Finding::new(RULE.code, Severity::Error, Confidence::High, summary)
-            .about(pf)
-            .quoting(quotes)
-            .look([format!("cat /run/ibprov/pf/{pf}.json")])
-            .now(["ibprov apply"])
-            .permanent([format!(
-                "update the adapter's firmware, or reset the adapter: mstfwreset -d {pf} reset"
-            )]),
-    )
 }
 
 #[cfg(test)]

@@ -408,10 +408,10 @@ fn a_fresh_pf_gets_vfs_guids_and_one_bind_each_in_this_order() {
             "change the number of VFs from 0 to 2",
             "set node GUID of VF 0 to 0200:0000:0000:0000",
             "set port GUID of VF 0 to 0200:0000:0000:0100",
-            "set link state of VF 0 to Follow",
+            "set link state of VF 0 to follow",
             "set node GUID of VF 1 to 0200:0000:0000:0001",
             "set port GUID of VF 1 to 0200:0000:0000:0101",
-            "set link state of VF 1 to Follow",
+            "set link state of VF 1 to follow",
             "bind VF 0 to mlx5_core",
             "bind VF 1 to mlx5_core",
             "restore sriov_drivers_autoprobe to 1",
@@ -606,7 +606,7 @@ fn the_link_of_a_vf_in_use_is_taken_down_only_if_the_vf_is_named() {
         let kernel = in_use_with(from);
         let observed = kernel.observe();
         let nobody = vf_steps(&with(to, false), &observed, &Uses::new());
-        let step = format!("set link state of VF 0 to {} (was {})", to.word(), from.word());
+        let step = format!("set link state of VF 0 to {to} (was {from})");
         assert_eq!(texts(&nobody), [step.as_str()]);
         // Who uses it has to be asked first.
         let asked = if left { vec![index(0)] } else { vec![] };
