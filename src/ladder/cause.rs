@@ -287,7 +287,7 @@ pub fn learn(facts: &mut Facts, level: u8, line: &str) {
         let fatal_error = log.fatal_error.take();
         *log = FunctionLog { fatal_error, ..FunctionLog::default() };
         facts.probed.insert(address, facts.lines);
-    } else if level <= 3 {
+    } else if level <= 3 || is_unanswered(line) {
         // What comes after a failed probe did not make it fail.
         if log.probe_failed.is_none() {
             log.first_error.get_or_insert_with(|| line.to_owned());
@@ -297,6 +297,12 @@ pub fn learn(facts: &mut Facts, level: u8, line: &str) {
             log.fatal_error = Some(line.to_owned());
         }
     }
+}
+
+/// True of the warning that the firmware never answered a command, which is the reason of
+/// what fails next: `wait_func()`, drivers/net/ethernet/mellanox/mlx5/core/cmd.c.
+fn is_unanswered(line: &str) -> bool {
+    line.contains(" timeout. Will cause a leak of a command resource")
 }
 
 /// The device of a line about a failed probe, in both spellings of `call_driver_probe()`.
@@ -383,6 +389,19 @@ mod tests {
         assert_eq!(log.failed_probe(), Some(told));
         let later = log_of(&[&lines[3..], &[(3, init)]].concat());
         assert_eq!((later.first_error, later.probe_failed.as_deref()), (None, Some(failed)));
+    }
+
+    /// As mlx5_core of Linux 6.1 says it of a command that the firmware does not answer.
+    #[test]
+    fn a_command_without_an_answer_is_the_first_error_of_a_probe() {
+        let lost = "mlx5_core 0000:4b:00.0: wait_func:1151:(pid 147): CREATE_CQ(0x400) timeout. Will cause a leak of a command resource";
+        let log = log_of(&[
+            (6, "mlx5_core 0000:4b:00.0: firmware version: 20.35.1012"),
+            (4, "mlx5_core 0000:4b:00.0: cmd_work_handler:1009:(pid 147): cmd[0]: CREATE_CQ(0x400) No done completion"),
+            (4, lost),
+            (3, "mlx5_core 0000:4b:00.0: later"),
+        ]);
+        assert_eq!(log.first_error.as_deref(), Some(lost));
     }
 
     /// As Linux 6.1 and 6.8 say it of mlx5_ib, whose device has no PCI address.
