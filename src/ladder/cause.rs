@@ -397,7 +397,10 @@ mod tests {
         let lost = "mlx5_core 0000:4b:00.0: wait_func:1151:(pid 147): CREATE_CQ(0x400) timeout. Will cause a leak of a command resource";
         let log = log_of(&[
             (6, "mlx5_core 0000:4b:00.0: firmware version: 20.35.1012"),
-            (4, "mlx5_core 0000:4b:00.0: cmd_work_handler:1009:(pid 147): cmd[0]: CREATE_CQ(0x400) No done completion"),
+            (
+                4,
+                "mlx5_core 0000:4b:00.0: cmd_work_handler:1009:(pid 147): cmd[0]: CREATE_CQ(0x400) No done completion",
+            ),
             (4, lost),
             (3, "mlx5_core 0000:4b:00.0: later"),
         ]);

@@ -77,7 +77,8 @@ pub(super) fn network_scripts(root: &Root) -> Vec<(String, String, bool)> {
         if first(&text, "ONBOOT").is_some_and(|v| v.eq_ignore_ascii_case("no")) {
             continue;
         }
-        let device = first(&text, "DEVICE").unwrap_or(name).to_owned();
+        let device = first(&text, "DEVICE").filter(|device| !device.is_empty());
+        let device = device.unwrap_or(name).to_owned();
         let by_nm = first(&text, "NM_CONTROLLED").is_none_or(|v| !v.eq_ignore_ascii_case("no"));
         found.push((device, file, by_nm));
     }

@@ -69,7 +69,7 @@ impl Stack for NetworkScripts {
             let path = format!("{NETWORK_SCRIPTS}/{file}");
             let Ok(text) = root.text(&path, LIMIT) else { continue };
             let pairs = ifcfg(&text);
-            let device = last(&pairs, "DEVICE");
+            let device = last(&pairs, "DEVICE").filter(|device| !device.is_empty());
             let address = last(&pairs, "HWADDR");
             let trouble = address.and_then(|a| address_trouble(a, interface));
             let named = device.unwrap_or(suffix) == name;

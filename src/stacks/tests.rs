@@ -478,6 +478,8 @@ fn each_stacks_files_name_their_netdevs() {
         ("etc/network/interfaces.d/x", "auto ib1\n"),
         ("etc/sysconfig/network-scripts/ifcfg-ib2", "ONBOOT=yes\n"),
         ("etc/sysconfig/network-scripts/ifcfg-storage", "DEVICE=\"ib3\"\nNM_CONTROLLED=no\n"),
+        ("etc/sysconfig/network-scripts/ifcfg-ib6", "DEVICE=\n"),
+        ("etc/sysconfig/network-scripts/ifcfg-", "ONBOOT=yes\n"),
         ("etc/sysconfig/network-scripts/ifcfg-ib8", "ONBOOT=no\n"),
         (
             "etc/NetworkManager/system-connections/a.nmconnection",
@@ -488,7 +490,7 @@ fn each_stacks_files_name_their_netdevs() {
     ];
     let dir = crate::host::testing::tree(&files, &[]);
     let root = Root::copy_at(dir.path()).expect("root");
-    let found = KNOWN.asked(&root, |n| n.starts_with("ib") && !n.contains('*'));
+    let found = KNOWN.asked(&root, |n| n.is_empty() || n.starts_with("ib") && !n.contains('*'));
     let found: Vec<(&str, &str)> =
         found.iter().map(|a| (a.unit.trim_end_matches(".service"), a.netdev.as_str())).collect();
     assert_eq!(
@@ -498,6 +500,8 @@ fn each_stacks_files_name_their_netdevs() {
             ("networking", "ib1"),
             ("network", "ib2"),
             ("NetworkManager", "ib2"),
+            ("network", "ib6"),
+            ("NetworkManager", "ib6"),
             ("network", "ib3"),
             ("NetworkManager", "ib4"),
             ("systemd-networkd", "ib5"),

@@ -18,7 +18,8 @@ const ONBOOT: &str = "ONBOOT";
 pub fn name_of(file: &str) -> Option<&str> {
     let name = file.strip_prefix("ifcfg-")?;
     let copies = [".bak", ".orig", ".rpmnew", ".rpmorig", ".rpmsave", "~"];
-    (!copies.iter().any(|copy| name.ends_with(copy))).then_some(name)
+    let is_copy = copies.iter().any(|copy| name.ends_with(copy));
+    (!name.is_empty() && !is_copy).then_some(name)
 }
 
 /// The mode that `CONNECTED_MODE` means. Without it both readers, `ifup-ib` and NetworkManager's
