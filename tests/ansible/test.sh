@@ -1,6 +1,6 @@
 #!/bin/sh
 # packaging/ansible with real ansible-core against three booted systemd-nspawn machines, by ssh
-# over a pipe into each machine: no network. As root.
+# over a pipe into each machine: no network. Their adapters are files mounted over sysfs. As root.
 # test.sh DEB
 set -eu
 deb=$(realpath "$1")
@@ -49,6 +49,37 @@ cp "$deb" "$work/repository"
 (cd "$work/repository" && dpkg-scanpackages . >Packages 2>/dev/null)
 dpkg-deb -x "$deb" "$work/program"
 
+adapter() { # FOLDER NUMBER: a PF and its two VFs as sysfs shows them under MLNX_OFED
+	guid=b859:9f03:0000:000$2
+	port=infiniband/mlx5_0/ports/1
+	pci_function "$1/0000:4b:00.0" 101b
+	mkdir -p "$1/0000:4b:00.0/$port/gids"
+	for line in sriov_totalvfs=16 sriov_numvfs=2 infiniband/mlx5_0/node_guid="$guid" infiniband/mlx5_0/hca_type=MT4123 \
+		$port/link_layer=InfiniBand $port/state='4: ACTIVE' $port/phys_state='5: LinkUp' $port/lid=0x7 \
+		$port/gids/0="fe80:0000:0000:0000:$guid"; do
+		echo "${line#*=}" >"$1/0000:4b:00.0/${line%%=*}"
+	done
+	ln -s ../../../../kernel/iommu_groups/17 "$1/0000:4b:00.0/iommu_group"
+	for vf in 0 1; do
+		pci_function "$1/0000:4b:00.$((vf + 1))" 101c
+		ln -s ../0000:4b:00.0 "$1/0000:4b:00.$((vf + 1))/physfn"
+		ln -s "../0000:4b:00.$((vf + 1))" "$1/0000:4b:00.0/virtfn$vf"
+		mkdir -p "$1/0000:4b:00.0/sriov/$vf"
+		echo "0200:000$2:0000:000$vf" >"$1/0000:4b:00.0/sriov/$vf/node"
+		echo "0200:000$2:0001:000$vf" >"$1/0000:4b:00.0/sriov/$vf/port"
+		echo Follow >"$1/0000:4b:00.0/sriov/$vf/policy"
+	done
+}
+
+pci_function() { # FOLDER DEVICE
+	mkdir -p "$1"
+	for line in class=0x020700 vendor=0x15b3 device="0x$2" driver_override='(null)' \
+		modalias="pci:v000015B3d0000$(echo "$2" | tr a-f A-F)sv000015B3sd00000007bc02sc07i00"; do
+		echo "${line#*=}" >"$1/${line%%=*}"
+	done
+	ln -s ../../drivers/mlx5_core "$1/driver"
+}
+
 lay() { # NODE
 	here=$work/$1
 	mkdir -p "$here/mount"
@@ -58,6 +89,7 @@ lay() { # NODE
 	tree=$here/mount/root
 	echo "$1" >"$tree/etc/hostname"
 	mkdir -p "$tree/srv" "$tree/root/.ssh" "$tree/etc/ibprov" "$tree/bed"
+	adapter "$tree/bed/pci" "${1#n}"
 	cp -r "$work/repository" "$tree/srv/repository"
 	echo 'deb [trusted=yes] file:/srv/repository ./' >"$tree/etc/apt/sources.list"
 	rm -f "$tree"/etc/apt/sources.list.d/*
@@ -78,12 +110,23 @@ lay() { # NODE
 		[Install]
 		WantedBy=multi-user.target
 	UNIT
-	chroot "$tree" systemctl --quiet enable bed-up.service
+	cat >"$tree/etc/systemd/system/sys-bus-pci-devices.mount" <<-'UNIT'
+		[Unit]
+		DefaultDependencies=no
+		Before=local-fs.target
+		[Mount]
+		What=/bed/pci
+		Where=/sys/bus/pci/devices
+		Type=none
+		Options=bind
+		[Install]
+		WantedBy=local-fs.target
+	UNIT
+	chroot "$tree" systemctl --quiet enable bed-up.service sys-bus-pci-devices.mount
 }
 
-# Three of one caller would share their cgroup.
-start() { # NODE
-	here=$work/$1
+# boot NODE: once, until it ends. Three of one caller would share their cgroup.
+boot() {
 	sh -c '
 		for procs in /sys/fs/cgroup/systemd /sys/fs/cgroup/unified /sys/fs/cgroup; do
 			[ -e "$procs/cgroup.procs" ] || continue
@@ -92,13 +135,34 @@ start() { # NODE
 		echo $$ >"$2/nspawn"
 		exec systemd-nspawn --quiet --directory "$2/mount/root" --register=no --keep-unit --private-network \
 			--link-journal=no --console=pipe --bind="$2/up:/bed/up" --machine="$1" --boot systemd.unit=multi-user.target
-	' sh "$1" "$here" </dev/null >"$here/console" 2>&1 &
-	came_up=yes
-	timeout 120 cat "$here/up" >/dev/null || came_up=no
-	pgrep -P "$(cat "$here/nspawn")" | head -n 1 >"$here/init"
-	if [ $came_up = no ]; then
+	' sh "$1" "$work/$1" </dev/null >>"$work/$1/console" 2>&1
+}
+
+# run NODE: until it powers off. With --keep-unit systemd-nspawn ends with 133 at a reboot, for
+# whom it runs under to start it again.
+run() {
+	here=$work/$1
+	first=yes
+	while :; do
+		boot "$1" &
+		came_up=yes
+		timeout 120 cat "$here/up" >/dev/null || came_up=no
+		pgrep -P "$(cat "$here/nspawn")" | head -n 1 >"$here/init"
+		[ $first = no ] || echo $came_up >"$here/came-up"
+		first=no
+		code=0
+		wait $! || code=$?
+		: >"$here/init"
+		[ $code = 133 ] || break
+	done
+}
+
+start() { # NODE
+	mkfifo "$work/$1/came-up"
+	run "$1" &
+	if [ "$(cat "$work/$1/came-up")" != yes ]; then
 		echo "$1 did not come up:" >&2
-		tail -n 30 "$here/console" >&2
+		tail -n 30 "$work/$1/console" >&2
 		exit 1
 	fi
 }
@@ -109,12 +173,24 @@ inside() { # NODE COMMAND...
 	nsenter --target "$(cat "$work/$node/init")" --all -- "$@"
 }
 
+# What ssh connects by: its standard input and output are those of an sshd in the machine. Not
+# by nsenter's own child: systemd-shutdown stops all processes before it ends them, nsenter stops
+# itself with its child, and a child that is not waited for holds the machine's end up.
+cat >"$work/connect" <<E2
+#!/bin/sh
+# connect NODE
+init=\$(cat "$work/\$1/init")
+[ -n "\$init" ] || { echo "\$1 is not up" >&2; exit 1; }
+exec nsenter --target "\$init" --all --no-fork -- /bin/sh -c "mkdir -p /run/sshd; /usr/sbin/sshd -i -o UsePAM=no -o LogLevel=ERROR; exit"
+E2
+chmod 755 "$work/connect"
+
 echo "[ibprov]" >"$work/inventory"
 for node in $nodes; do
 	lay "$node"
 	start "$node"
 	cat >>"$work/inventory" <<-LINE
-		$node ansible_user=root ansible_ssh_private_key_file=$work/key ansible_ssh_common_args='-o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o ProxyCommand="nsenter --target $(cat "$work/$node/init") --all -- /bin/sh -c \"mkdir -p /run/sshd; exec /usr/sbin/sshd -i -o UsePAM=no -o LogLevel=ERROR\""'
+		$node ansible_user=root ansible_ssh_private_key_file=$work/key ansible_ssh_common_args='-o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o ProxyCommand="$work/connect $node"'
 	LINE
 done
 
@@ -127,22 +203,13 @@ ibprov_config:
   50-site.toml: |
     [boot]
     timeout = "2min"
-E2
-pins() { # NODE NUMBER: a pin file as ibprov plan --pin writes it
-	inside "$1" sh -c 'cat >/etc/ibprov/guid-pins.toml' <<-PINS
-		schema = 1
-		host = "$1"
+    ports = "listed"
 
-		[[pf]]
-		config = { pci = "0000:4b:00.0" }
-		pci = "0000:4b:00.0"
-		node-guid = "b859:9f03:0000:000$2"
-		port-guids = ["b859:9f03:0000:000$2"]
-		vfs = [
-		    ["0200:000$2:0000:0000", "0200:000$2:0001:0000"], # VF 0
-		]
-	PINS
-}
+    [[pf]]
+    pci = "0000:4b:00.0"
+    vfs = 2
+    guid.template = "02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}"
+E2
 play() { # OPTION...
 	ANSIBLE_NOCOWS=1 ANSIBLE_RETRY_FILES_ENABLED=0 ANSIBLE_HOST_KEY_CHECKING=0 ANSIBLE_STDOUT_CALLBACK=default \
 		ANSIBLE_SSH_CONTROL_PATH_DIR=$work/cp ANSIBLE_LOCAL_TEMP=$work/tmp ANSIBLE_SSH_ARGS='-o ControlMaster=auto -o ControlPersist=60s' ANSIBLE_ROLES_PATH=$project/packaging/ansible/roles \
@@ -166,7 +233,6 @@ none() { # COMMAND...: in no machine
 	for node in $nodes; do ! inside "$node" "$@" || return 1; done
 }
 is_enabled="systemctl is-enabled --quiet ibprov.service"
-for node in $nodes; do pins "$node" "${node#n}"; done
 
 # --- a first run that is only checked
 first_check() {
@@ -178,23 +244,30 @@ check "a first run that is only checked would change something, and changes noth
 
 # --- a duplicate
 duplicate() {
-	pins n3 2
+	inside n3 sh -c 'mkdir -p /etc/ibprov/ibprov.d && echo "host.number = 2" >/etc/ibprov/ibprov.d/10-host.toml'
 	! play || return 1
 	grep -q '0200:0002:0000:0000' "$work/play" || return 1
 	! grep -q 'Enable ibprov.service' "$work/play" || return 1
 	each test -x /usr/sbin/ibprov && none $is_enabled
 }
 check "a duplicate GUID ends the play in phase 2: installed everywhere, enabled nowhere" duplicate
-pins n3 3
+pinned() { # NODE NUMBER
+	inside "$1" cat /etc/ibprov/guid-pins.toml >"$work/pins" || return 1
+	cat "$work/pins"
+	grep -qx "host = \"$1\"" "$work/pins" && grep -q "0200:000$2:0001:0001" "$work/pins"
+}
+made() { pinned n1 1 && pinned n2 2 && pinned n3 2; }
+check "the pins that it found were made on the nodes" made
+inside n3 sh -c 'rm /etc/ibprov/ibprov.d/10-host.toml && ibprov plan --seal' >/dev/null
 
 # --- the first run
 first() {
 	play || return 1
 	for node in $nodes; do [ "$(recap "$node" changed)" -gt 0 ] || return 1; done
 	# shellcheck disable=SC2086 # a command and its words
-	each $is_enabled && each grep -q 2min /etc/ibprov/ibprov.d/50-site.toml
+	each $is_enabled && each grep -q 2min /etc/ibprov/ibprov.d/50-site.toml && pinned n3 3
 }
-check "the first run installs, configures and enables" first
+check "the first run installs, configures, pins and enables" first
 again() { play && all_have changed 0; }
 check "the second run changes nothing" again
 again_check() { play --check && all_have changed 0; }
@@ -210,6 +283,21 @@ drift() {
 	[ "$(recap n1 changed) $(recap n2 changed) $(recap n3 changed)" = "0 1 0" ] && each $is_enabled
 }
 check "what would change is what changes" drift
+
+# --- a reboot
+boot_ids() { for node in $nodes; do inside "$node" cat /proc/sys/kernel/random/boot_id; done; }
+reboot() {
+	inside n3 systemctl --quiet disable ibprov.service || return 1
+	boot_ids >"$work/before"
+	play -e ibprov_reboot=true --check || return 1
+	boot_ids | cmp "$work/before" - || return 1
+	play -e ibprov_reboot=true || return 1
+	boot_ids >"$work/after"
+	# shellcheck disable=SC2086 # a command and its words
+	[ "$(diff "$work/before" "$work/after" | grep -c '^>')" = 1 ] && [ "$(sed -n 3p "$work/before")" != "$(sed -n 3p "$work/after")" ] && each $is_enabled || return 1
+	play -e ibprov_reboot=true && all_have changed 0 && boot_ids | cmp "$work/after" -
+}
+check "a node that was changed is rebooted, and no other" reboot
 
 # --- a node with openibd
 migrate() {
