@@ -25,8 +25,36 @@ pub fn graph(text: &str, goal: &str) -> Graph {
             graph.add(unit, names);
         }
     }
+    forget_mounted_type(&mut graph);
     graph.settle();
     graph
+}
+
+/// systemd orders a mount as a network's or as a local one by its file, and once it is mounted
+/// by the type and options that mountinfo has (`mount_setup_existing_unit()`,
+/// src/core/mount.c). Where that type is none of those that it knows as a network's, a mount
+/// that systemd-fstab-generator has put before remote-fs.target comes before local-fs.target
+/// too until it is unmounted. The boot knows nothing of that.
+fn forget_mounted_type(graph: &mut Graph) {
+    const LOCAL: [&str; 2] = ["local-fs-pre.target", "local-fs.target"];
+    let is_both = |unit: &&Unit| {
+        unit.name.ends_with(".mount")
+            && unit.before.contains("remote-fs.target")
+            && unit.before.contains("local-fs.target")
+    };
+    let both: Vec<String> = graph.units().filter(is_both).map(|unit| unit.name.clone()).collect();
+    for name in both {
+        for target in LOCAL {
+            if let Some(unit) = graph.get_mut(&name) {
+                unit.after.remove(target);
+                unit.before.remove(target);
+            }
+            if let Some(target) = graph.get_mut(target) {
+                target.after.remove(&name);
+                target.before.remove(&name);
+            }
+        }
+    }
 }
 
 fn unit(values: &BTreeMap<&str, Vec<&str>>) -> Option<(Unit, Vec<String>)> {
@@ -133,6 +161,32 @@ Job=57
         assert_eq!(graph.get("b.service").map(|u| u.load), Some(Load::Masked));
         assert!(graph.get("network-pre.target").expect("target").after.contains("ibprov.service"));
         assert!(graph.get("network-pre.target").expect("target").now.job);
+    }
+
+    /// As systemd 252 shows a mount of fstab, of a type that it does not know.
+    #[test]
+    fn a_mounted_network_mount_is_no_local_one() {
+        let shown = "\
+Id=mnt.mount
+LoadState=loaded
+After=systemd-journald.socket local-fs-pre.target -.mount system.slice swap.target
+Before=umount.target local-fs.target remote-fs.target
+
+Id=local-fs.target
+LoadState=loaded
+After=mnt.mount local-fs-pre.target
+
+Id=data.mount
+LoadState=loaded
+After=local-fs-pre.target
+Before=local-fs.target
+";
+        let graph = graph(shown, "multi-user.target");
+        let mount = graph.get("mnt.mount").expect("the mount");
+        assert!(!mount.before.contains("local-fs.target"), "{mount:?}");
+        assert!(mount.before.contains("remote-fs.target"), "{mount:?}");
+        let local = graph.get("local-fs.target").expect("the target");
+        assert!(!local.after.contains("mnt.mount") && local.after.contains("data.mount"));
     }
 
     proptest::proptest! {

@@ -213,6 +213,7 @@ pub const CAUSES: &[(Code, &[Code])] = &[
         ],
     ),
     ("openibd-alias-broken", &["mount-before-ipoib"]),
+    ("port-degraded", &["not-as-expected"]),
     ("mlnx-interface-mgr-armed", &["netdev-admin-down"]),
     (
         "port-not-ready",
