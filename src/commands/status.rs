@@ -15,7 +15,7 @@ use crate::ladder::expect::{candidate, expectation};
 use crate::ladder::minimum::is_judged;
 use crate::ladder::progress::progress;
 use crate::ladder::{Facts, cause, roce};
-use crate::names::{LinkLayer, LinkState, PciAddress, PhysicalState, Rung};
+use crate::names::{IB_DRIVERS, LinkLayer, LinkState, PciAddress, PhysicalState, Rung};
 use crate::observe::ipoib::Interfaces;
 use crate::observe::{self, Look, ModprobeRules, Observed, PciFunction, Port, RdmaDevice};
 use crate::plan::settings::{Settings, judge_settings, settings};
@@ -386,7 +386,12 @@ impl View<'_> {
                 let function = self.observed.functions.iter().find(|f| f.address == vf.pci);
                 let device = function.and_then(|f| f.rdma.first());
                 let netdev = device.and_then(|d| d.ports.iter().find_map(|p| p.netdev.as_ref()));
+                let dir = observe::pf::dir(vf.pci);
+                let devices = function.map(|f| f.rdma.as_slice()).unwrap_or_default();
+                let driven = vf.driver.as_deref().is_some_and(|d| IB_DRIVERS.contains(&d));
+                let away = || observe::uses::away(&mut self.look.borrow_mut(), &dir, devices);
                 VfStatus {
+                    other_namespace: driven.then(away).flatten(),
                     rdma: device.map(|d| d.name.clone()),
                     netdev: netdev.map(|n| n.name.clone()),
                     vf,

@@ -60,6 +60,9 @@ pub struct PortNumberError {
 }
 
 impl PortNumber {
+    /// Port 1, the only one of most devices.
+    pub const FIRST: Self = Self(1);
+
     /// The port with this number.
     ///
     /// # Errors

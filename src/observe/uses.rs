@@ -4,12 +4,13 @@
 //! Reads `/proc/*/fd`, sysfs and, on a live host, RDMA netlink and rtnetlink.
 //! All of it may wait for a lock, so on a live host it is run in a child.
 
+use crate::report::Away;
 use crate::report::Use;
 
 use std::collections::BTreeSet;
 
 use super::open_files::{OpenFiles, open_files};
-use super::{Look, pf, rdma};
+use super::{Look, RdmaDevice, pf, rdma};
 use crate::host::rdma_netlink::{self, Owner, Resource};
 use crate::host::{Root, answer, netlink};
 use crate::names::{IB_DRIVERS, PciAddress, is_vfio, rdma_half_of};
@@ -17,6 +18,22 @@ use crate::names::{IB_DRIVERS, PciAddress, is_vfio, rdma_half_of};
 /// Kernel modules of the RDMA stack that own resources of every device and use none.
 /// IPoIB's netdevs are looked at by themselves.
 const IDLE: [&str; 4] = ["ib_core", "ib_mad", "ib_cm", "ib_ipoib"];
+
+/// What of the function at `dir`, which has these RDMA devices here, is in another network
+/// namespace: a container.
+pub fn away(look: &mut Look<'_>, dir: &str, devices: &[RdmaDevice]) -> Option<Away> {
+    let root = look.root;
+    if devices.is_empty() {
+        // Registered and not to be seen.
+        let mut halves = look.list(dir).into_iter().filter(|entry| entry.contains(".rdma."));
+        let is_there = halves.any(|half| root.exists(&format!("{dir}/{half}/driver")));
+        return is_there.then_some(Away::RdmaDevice);
+    }
+    let is_ib = |p: &&rdma::Port| p.link_layer == crate::names::LinkLayer::InfiniBand;
+    let mut ports = devices.iter().flat_map(|device| &device.ports).filter(is_ib);
+    let is_away = ports.any(|p| p.netdev.is_none()) && root.exists("/sys/module/ib_ipoib");
+    is_away.then_some(Away::Netdev)
+}
 
 /// The uses of each of these VFs, in their order.
 #[must_use]
@@ -100,21 +117,11 @@ impl Host<'_> {
         uses: &mut BTreeSet<Use>,
     ) {
         let devices = rdma::devices(look, dir);
+        uses.extend(away(look, dir, &devices).map(|what| Use::OtherNamespace { what }));
         if devices.is_empty() {
-            // Registered and not to be seen: it was given to a container.
-            let halves: Vec<String> =
-                look.list(dir).into_iter().filter(|e| e.contains(".rdma.")).collect();
-            if halves.iter().any(|h| self.root.exists(&format!("{dir}/{h}/driver"))) {
-                uses.insert(Use::OtherNamespace { what: "RDMA device".to_owned() });
-            }
             return;
         }
-        let ipoib = self.root.exists("/sys/module/ib_ipoib");
         for device in &devices {
-            let is_ib = |p: &&rdma::Port| p.link_layer == crate::names::LinkLayer::InfiniBand;
-            if ipoib && device.ports.iter().filter(is_ib).any(|p| p.netdev.is_none()) {
-                uses.insert(Use::OtherNamespace { what: "netdev".to_owned() });
-            }
             if self.root.is_live() {
                 match rdma_netlink::owners(device.name.as_str()) {
                     Ok(Some(owners)) => {

@@ -6,6 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::common::{Code, Exit, Finding, Kind, Report, Severity};
+use super::uses::Away;
 use crate::names::PciAddress;
 
 /// Something that keeps an HCA or a kernel module of it busy.
@@ -80,7 +81,7 @@ pub enum By {
     /// Its netdev or RDMA device is in another network namespace.
     Namespace {
         /// What is not to be seen here.
-        what: String,
+        what: Away,
     },
     /// A kernel module owns an RDMA resource of the HCA.
     Resource {

@@ -51,5 +51,5 @@ pub use module_trouble::{ModuleTrouble, Said};
 pub use pf::{PfReport, PfVerdict};
 pub use port::{Cause, NotExpected, PortProgress};
 pub use read::{ReadError, read};
-pub use uses::Use;
+pub use uses::{Away, Use};
 pub use vf_lack::VfLack;

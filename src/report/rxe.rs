@@ -142,7 +142,9 @@ impl RxeReport {
         }
     }
 
-    fn advice(&self) -> Vec<Advice> {
+    /// What to do about it.
+    #[must_use]
+    pub fn advice(&self) -> Vec<Advice> {
         let name = &self.name;
         match &self.state {
             RxeState::Absent => {

@@ -11,7 +11,7 @@ use super::finding::Severity;
 use super::screen::{Screen, Tone};
 use crate::names::{
     Guid, IfName, LinkLayer, LinkState, ModuleName, ModuleState, PKey, PciAddress, PhysicalState,
-    Policy, PortNumber, RdmaName, Rung,
+    PortNumber, RdmaName, Rung, Words,
 };
 use crate::report::degraded::{Degraded, PcieLink};
 use crate::report::hardware::{Card, Gid, Link, NetDevState, NodeDescription, Vf};
@@ -19,7 +19,7 @@ use crate::report::node::{Judgement, NodeVerdict};
 use crate::report::plan::PlannedPf;
 use crate::report::rxe::{RxeReport, RxeState};
 use crate::report::units::Units;
-use crate::report::{NotExpected, Verdict};
+use crate::report::{Away, NotExpected, Verdict};
 
 /// The whole picture.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -231,6 +231,8 @@ pub struct VfStatus {
     pub rdma: Option<RdmaName>,
     /// Its netdev here.
     pub netdev: Option<IfName>,
+    /// What of it is in another network namespace; `null`: nothing.
+    pub other_namespace: Option<Away>,
 }
 
 impl Ladder {
@@ -541,13 +543,18 @@ fn up(state: &NetDevState) -> String {
     format!("{}, {carrier}", if state.admin_up { "up" } else { "down" })
 }
 
+/// The words behind a VF of which something is not to be seen here.
+fn elsewhere(what: Away) -> String {
+    format!(", its {what} in another network namespace")
+}
+
 impl VfStatus {
     fn line(&self) -> String {
         let text = |guid: Option<Guid>| guid.map_or_else(|| "?".to_owned(), |g| g.to_string());
         let vf = &self.vf;
         let or_none = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
         format!(
-            "  VF {:>3}  {}  {}  {}  {}  node GUID {}  port GUID {}  policy {}",
+            "  VF {:>3}  {}  {}  {}  {}  node GUID {}  port GUID {}  policy {}{}",
             vf.index,
             vf.pci,
             vf.driver.clone().unwrap_or_else(|| "no driver".to_owned()),
@@ -555,7 +562,8 @@ impl VfStatus {
             or_none(self.netdev.as_ref().map(ToString::to_string)),
             text(vf.node_guid),
             text(vf.port_guid),
-            vf.policy.map_or("?", Policy::word),
+            vf.policy.map_or("?", Words::typed),
+            self.other_namespace.map(elsewhere).unwrap_or_default(),
         )
     }
 }

@@ -4,6 +4,26 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+/// What of a function is in another network namespace, and so is not to be seen here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Away {
+    /// Its RDMA device, and with it all that is known by it.
+    RdmaDevice,
+    /// A netdev of its ports.
+    Netdev,
+}
+
+impl fmt::Display for Away {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::RdmaDevice => "RDMA device",
+            Self::Netdev => "netdev",
+        })
+    }
+}
+
 /// One sign that a VF is used.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -21,7 +41,7 @@ pub enum Use {
     /// Its netdev or RDMA device is in another network namespace: a container.
     OtherNamespace {
         /// What is not to be seen here.
-        what: String,
+        what: Away,
     },
     /// A process owns an RDMA resource of it.
     Process {

@@ -213,9 +213,9 @@ fn vfs_stand_below_their_pf_with_guids_policy_and_binding() {
 
           PORT      PCI           NETDEV  STATE   LID  RATE     NOTE
           mlx5_0/1  0000:4b:00.0  ib0     active  7    200 HDR
-              VF 0: mlx5_core, policy Follow, no plan
-              VF 1: vfio-pci, policy Follow, no plan
-              VF 2: no driver, policy Follow, no plan
+              VF 0: mlx5_core, policy follow, no plan
+              VF 1: vfio-pci, policy follow, no plan
+              VF 2: no driver, policy follow, no plan
         exit 0
     "#]]
     .assert_eq(&host.show(&["status"]));
@@ -502,6 +502,19 @@ fn what_is_planned_for_vfs_is_held_against_them() {
     host.file("etc/ibprov/ibprov.toml", "");
     let zero = format!("warning vf-guid-zero {PF}");
     assert_eq!(judged(&host), (Some(1), "deferred".to_owned(), vec![zero]));
+    // A container has the netdev of VF 1.
+    host.file("sys/module/ib_ipoib/parameters/send_queue_size", "128\n");
+    host.remove("sys/bus/pci/devices/0000:4b:00.2/net");
+    host.remove("sys/class/net/ib2");
+    let out = host.ibprov(&["status", "--format", "json"]);
+    let report: serde_json::Value = serde_json::from_slice(&out.stdout).expect("JSON");
+    let devices = &report["hcas"][0]["vfs"];
+    let away: Vec<&serde_json::Value> =
+        [0, 1].iter().map(|vf| &devices[*vf]["other_namespace"]).collect();
+    assert_eq!(away, [&serde_json::Value::Null, &serde_json::Value::from("netdev")]);
+    let shown = host.show(&["status"]);
+    assert!(shown.contains("VF 1: mlx5_core, policy follow, "), "{shown}");
+    assert!(shown.contains(", its netdev in another network namespace\n"), "{shown}");
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! The table of `ibprov status`: one line a port, VFs in ranges below it.
 
-use super::{Hca, PortStatus, Role, Status};
+use super::{Hca, PortStatus, Role, Status, elsewhere};
 use crate::names::{
-    LinkLayer, LinkState, PhysicalState, Policy, Rate, RdmaName, Rung, VfIndex, vf_ranges,
+    LinkLayer, LinkState, PhysicalState, Rate, RdmaName, Rung, VfIndex, Words, vf_ranges,
 };
 use crate::report::NotExpected;
 use crate::report::hardware::Link;
@@ -275,7 +275,8 @@ fn vfs(hca: &Hca) -> Vec<(Mark, String)> {
     for seen in &hca.vfs {
         let vf = &seen.vf;
         let driver = vf.driver.as_deref().unwrap_or("no driver");
-        let policy = vf.policy.map_or("?", Policy::word);
+        let policy = vf.policy.map_or("?", Words::typed);
+        let elsewhere = seen.other_namespace.map(elsewhere).unwrap_or_default();
         let (mark, deviation) = match planned(vf.index).map(|planned| planned.action) {
             Some(Action::Keep) => (Mark::Fine, "as planned"),
             Some(Action::Create) => (Mark::Wrong, "to be recreated"),
@@ -288,7 +289,7 @@ fn vfs(hca: &Hca) -> Vec<(Mark, String)> {
             }
             None => (Mark::Fine, "no plan"),
         };
-        add(mark, format!("{driver}, policy {policy}, {deviation}"), vf.index);
+        add(mark, format!("{driver}, policy {policy}, {deviation}{elsewhere}"), vf.index);
     }
     for planned in hca.planned.iter().flat_map(|pf| &pf.vfs) {
         if !hca.vfs.iter().any(|seen| seen.vf.index == planned.index) {
