@@ -86,7 +86,7 @@ pub fn words(
         Lack::Gid => match addresses {
             Some([]) => (
                 format!(
-                    "the port has no GID of type RoCE v2: {name} has no address of global scope"
+                    "{name} has no address of global scope, so that the kernel adds no GID of type RoCE v2"
                 ),
                 vec![
                     Advice::look("ibprov status --gids"),
@@ -96,13 +96,13 @@ pub fn words(
                 ],
             ),
             Some(addresses) => (
-                format!("the port has no GID of type RoCE v2 for {}", addresses.join(", ")),
+                format!("none of type RoCE v2 is for {}", addresses.join(", ")),
                 vec![Advice::look(format!(
                     "ibprov status --gids; an address of a bridge above {name} has no GID"
                 ))],
             ),
             None => (
-                "the port has no GID of type RoCE v2 for an address of global scope".to_owned(),
+                "none of type RoCE v2 is for an address of global scope".to_owned(),
                 vec![Advice::look("ibprov status --gids")],
             ),
         },

@@ -7,6 +7,7 @@
 mod judge;
 mod netdevs;
 mod ports;
+mod soft_roce;
 mod target;
 
 use std::collections::BTreeMap;
@@ -29,6 +30,7 @@ use crate::plan::settings::judge_settings;
 use crate::report::advice::Advice;
 use crate::report::online::{Goal, Lack, OnlinePort, OnlineReport, OnlineVerdict};
 use crate::report::port::port_span;
+use crate::report::rxe::{RxeReport, RxeState};
 use crate::report::{Cause, PortProgress, events as kinds};
 use crate::stacks::KNOWN;
 use crate::workers::products::Products;
@@ -104,6 +106,11 @@ pub fn run(config: &Config, wanted: &Wanted, root: &Root) -> anyhow::Result<Onli
     };
     waiting.climb(&mut events, started + clock::usec(wanted.deadline))?;
     Ok(waiting.report)
+}
+
+/// The index of a netdev, as sysfs has it.
+fn ifindex(root: &Root, name: &IfName) -> Option<u32> {
+    root.attribute(&format!("/sys/class/net/{name}/ifindex")).ok()?.parse().ok()
 }
 
 impl Waiting<'_> {
@@ -210,6 +217,9 @@ impl Waiting<'_> {
         }
         let mut all: Vec<PortProgress> = Vec::new();
         for target in &self.wanted.targets {
+            if soft_roce::is_meant(self.config, target) {
+                continue;
+            }
             let child = target::child(target, self.observer.root());
             let Some(expected) =
                 target::expected(target, child.as_ref(), self.config, &self.observed)
@@ -284,7 +294,54 @@ impl Waiting<'_> {
         let mut states: Vec<OnlinePort> =
             progress.iter().map(|port| self.judge_one(port, complete, now)).collect();
         self.excuse_beyond(&mut states);
+        let soft = soft_roce::wanted(self.config, self.observer.root(), &self.wanted.targets);
+        states.extend(soft.iter().map(|report| self.judge_soft(report, now)));
         states
+    }
+
+    /// A soft RoCE device, of which no port is to be asked.
+    fn judge_soft(&mut self, report: &RxeReport, now: u64) -> OnlinePort {
+        let root = self.observer.root();
+        let netdev = report.netdev.as_ref().filter(|_| report.state == RxeState::Present);
+        let addresses = netdev.and_then(|name| self.addresses(name, ifindex(root, name)?));
+        let known = soft_roce::Known {
+            carrier: netdev.and_then(|name| self.netdevs.carrier(name)),
+            addresses: addresses.as_deref(),
+            is_silent: self.netdevs.silent_usec(now) >= SILENCE_USEC,
+        };
+        let (lack, cause) = soft_roce::lack(report, root, known, self.wanted.goal).unzip();
+        let progress = soft_roce::progress(report, lack, self.wanted.goal);
+        OnlinePort {
+            online: lack.is_none(),
+            lid: None,
+            state: None,
+            physical: None,
+            degraded: Vec::new(),
+            rate: None,
+            addresses: addresses.unwrap_or_default(),
+            for_sec: self.lacks_since(&progress, lack, now),
+            progress,
+            lack,
+            cause,
+        }
+    }
+
+    /// For how long it is seen that `port` lacks this, seconds.
+    fn lacks_since(&mut self, port: &PortProgress, lack: Option<Lack>, now: u64) -> Option<u64> {
+        let key = format!("{} {:?}", port.expected, port.port);
+        let first = *self.since.entry(key.clone()).or_insert((None, now));
+        let since = if first.0 == lack { first.1 } else { now };
+        self.since.insert(key, (lack, since));
+        lack.map(|_| now.saturating_sub(since) / 1_000_000)
+    }
+
+    /// The addresses of global scope of a netdev and of what is above it, if they are known.
+    fn addresses(&self, name: &IfName, index: u32) -> Option<Vec<String>> {
+        let indexes = observe::link::above(self.observer.root(), name, index);
+        self.netdevs.addresses().map(|all| {
+            let own = all.iter().filter(|(index, ..)| indexes.contains(index));
+            own.map(|(_, address, bits)| format!("{address}/{bits}")).collect()
+        })
     }
 
     /// What `boot.at-least` excuses, of ports that nobody has named.
@@ -303,11 +360,7 @@ impl Waiting<'_> {
         if let Some((name, ifindex)) = self.netdev(port) {
             seen.netdev = Some(observe::link::netdev(root, &name, self.netdevs.carrier(&name)));
             seen.netdev_silent_usec = self.netdevs.silent_usec(now);
-            let indexes = observe::link::above(root, &name, ifindex);
-            seen.addresses = self.netdevs.addresses().map(|all| {
-                let own = all.iter().filter(|(index, ..)| indexes.contains(index));
-                own.map(|(_, address, bits)| format!("{address}/{bits}")).collect()
-            });
+            seen.addresses = self.addresses(&name, ifindex);
             seen.owner = KNOWN.owner(root, &name, ifindex);
         }
         if let (true, Some(pci), Some(device), Some(number)) =
@@ -317,10 +370,7 @@ impl Waiting<'_> {
             seen.has_gid = roce::has_gid(&gids);
         }
         let lack = lack(port, &seen, self.wanted.goal);
-        let key = format!("{} {:?}", port.expected, port.port);
-        let first = *self.since.entry(key.clone()).or_insert((None, now));
-        let since = if first.0 == lack { first.1 } else { now };
-        self.since.insert(key, (lack, since));
+        let for_sec = self.lacks_since(port, lack, now);
         let cause = match lack {
             Some(Lack::Rung(Rung::Pci)) if !self.wanted.targets.is_empty() => Some(Cause {
                 text: format!(
@@ -352,13 +402,16 @@ impl Waiting<'_> {
             addresses: seen.addresses.unwrap_or_default(),
             lack,
             cause,
-            for_sec: lack.map(|_| now.saturating_sub(since) / 1_000_000),
+            for_sec,
         }
     }
 
     fn netdevs_of(&self, progress: &[PortProgress]) -> Vec<IfName> {
         let ours = progress.iter().filter(|port| !port.is_ethernet());
-        ours.filter_map(|port| Some(self.netdev(port)?.0)).collect()
+        let ours = ours.filter_map(|port| Some(self.netdev(port)?.0));
+        let soft = soft_roce::wanted(self.config, self.observer.root(), &self.wanted.targets);
+        let present = soft.into_iter().filter(|report| report.state == RxeState::Present);
+        ours.chain(present.filter_map(|report| report.netdev)).collect()
     }
 
     fn netdev(&self, port: &PortProgress) -> Option<(IfName, u32)> {
@@ -367,8 +420,7 @@ impl Waiting<'_> {
         let name = port.netdev.clone()?;
         let own = netdevs.filter(|n| n.name == name).map(|n| n.ifindex).next();
         // A P_Key child is no netdev of the port's own.
-        let path = format!("/sys/class/net/{name}/ifindex");
-        let index = own.or_else(|| self.observer.root().attribute(&path).ok()?.parse().ok())?;
+        let index = own.or_else(|| ifindex(self.observer.root(), &name))?;
         Some((name, index))
     }
 

@@ -90,7 +90,7 @@ fn one_without_an_address_has_no_gid_to_use() {
     let host = host();
     expect![[r#"
         ready with exceptions: 2 of 2 expected ports ready
-          warning: mlx5_3 port 1 (0000:81:00.0): no GID: the port has no GID of type RoCE v2 for an address of global scope
+          warning: mlx5_3 port 1 (0000:81:00.0): no GID: none of type RoCE v2 is for an address of global scope
             do: ibprov status --gids
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 

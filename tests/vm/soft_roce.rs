@@ -42,6 +42,23 @@ fn it_keeps_its_name_and_has_a_gid_for_its_address() {
 }
 
 #[test]
+fn it_is_waited_for_as_a_port() {
+    let guest = boot("soft_roce");
+    let report = guest.json("online.json");
+    assert_eq!(scene("online"), "3", "{report:#}");
+    let ports = report["ports"].as_array().expect("ports");
+    let told: Vec<_> =
+        ports.iter().map(|p| (&p["expected"], &p["online"], &p["missing"])).collect();
+    let want = serde_json::json!([["rxe0", true, null], ["later", false, "netdev"]]);
+    assert_eq!(serde_json::json!(told), want, "{report:#}");
+    assert_eq!(scene("online-rxe0"), "0", "{}", guest.file("online-rxe0"));
+    assert!(guest.file("online-rxe0").contains("10.7.0.1"), "{}", guest.file("online-rxe0"));
+    assert_eq!(scene("online-down"), "3", "{}", guest.file("online-down"));
+    assert!(guest.file("online-down").contains("eth1 is down"), "{}", guest.file("online-down"));
+    assert_eq!(scene("online-both"), "0", "{}", guest.file("online-both"));
+}
+
+#[test]
 fn two_queue_pairs_of_it_exchange_messages() {
     let guest = boot("soft_roce");
     let (server, client) = (guest.file("server"), guest.file("client"));

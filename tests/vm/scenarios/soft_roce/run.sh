@@ -20,6 +20,17 @@ rdma link >"$OUT/rdma-link" 2>&1
 ibprov status --gids >"$OUT/status" 2>&1
 echo "status: $?"
 
+# The netdev of the other has not come; rxe0 is waited for by itself.
+ibprov wait-online --format json --timeout 2s >"$OUT/online.json" 2>"$OUT/online"
+echo "online: $?"
+ibprov wait-online --timeout 20s --address rxe0 >"$OUT/online-rxe0" 2>&1
+echo "online-rxe0: $?"
+ip link set eth1 down
+ibprov wait-online --timeout 2s rxe0/1 >"$OUT/online-down" 2>&1
+echo "online-down: $?"
+ip link set eth1 up
+within 60 has_gid rxe0 10.7.0.1
+
 phase "2. two queue pairs of rxe0"
 ip link set lo up
 ibv_rc_pingpong -d rxe0 -g "$index" -n 100 >"$OUT/server" 2>&1 &
@@ -45,6 +56,9 @@ ip link add eth2 type dummy
 ip link set eth2 up
 within 60 on later eth2
 echo "late: $?"
+ip addr add 10.7.1.1/24 dev eth2
+ibprov wait-online --timeout 20s >"$OUT/online-both" 2>&1
+echo "online-both: $?"
 
 phase "4. another run"
 systemctl restart ibprov.service
