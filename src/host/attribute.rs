@@ -2,7 +2,7 @@
 
 //! Writing an attribute of the running system. May take as long as a driver's
 //! probe or a firmware command: never in ibprov's own process, only in a child
-//! ([`super::hand`]).
+//! ([`super::hand`]). What waits for RTNL alone is done where netlink is asked too.
 
 use std::fs::File;
 use std::io::{self, Write};

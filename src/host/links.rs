@@ -60,9 +60,20 @@ pub fn set_umcast(ifindex: u32, umcast: bool) -> io::Result<()> {
 
 /// Make a P_Key child of the interface with index `parent`.
 ///
+/// One with the kernel's own name is made through the parent's file `create_child`, as the
+/// network stacks do: only such a child has files `mode`, `umcast` and `pkey`
+/// (`__ipoib_vlan_add()`, drivers/infiniband/ulp/ipoib/ipoib_vlan.c), and NetworkManager
+/// activates no profile on one without `mode`.
+///
 /// # Errors
-/// The kernel refuses: EEXIST if the name is taken.
+/// The kernel refuses: EEXIST if the name is taken, ENOTUNIQ if there is a child with this
+/// P_Key.
 pub fn add_child(parent: u32, name: &IfName, pkey: PKey) -> io::Result<()> {
+    let own = name_of(parent).filter(|own| name.as_str() == format!("{own}.{:04x}", pkey.value()));
+    if let Some(own) = own {
+        let file = format!("/sys/class/net/{own}/create_child");
+        return super::attribute::write(&file, &format!("{:#06x}", pkey.value()));
+    }
     let mut attributes = attribute(IFLA_LINK, &parent.to_ne_bytes());
     attributes.extend(attribute(IFLA_IFNAME, format!("{name}\0").as_bytes()));
     attributes.extend(ipoib(IFLA_IPOIB_PKEY, pkey.value()));

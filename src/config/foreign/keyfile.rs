@@ -139,7 +139,10 @@ fn interface<'a>(
     }
     Some(Interface {
         which,
-        child: Some(Child { pkey, name }),
+        // A child is a software device, and NetworkManager activates no profile by itself on
+        // one that it finds down or has not created (`NM_UNMANAGED_EXTERNAL_DOWN`,
+        // src/core/devices/nm-device.c).
+        child: Some(Child { pkey, name, stays: true }),
         mode: Some(written),
         umcast: None,
         mtu,
