@@ -12,26 +12,13 @@ root=$(sh tests/vm/image/build.sh root initramfs | tail -n 1)/root
 make -s binary="$program" install DESTDIR="$work/installed" PREFIX=/usr
 image=$(sh tests/vm/image/build.sh vm base | tail -n 1)
 release=$(cat "$image/release")
-export root work release
+tree=$work/installed
+export root work release tree
 # Whatever is mounted is gone when this ends.
 unshare --mount --propagation private sh -eu <<'END'
-mkdir "$work/host"
-mount -t tmpfs none "$work/host"
-mkdir "$work/host/upper" "$work/host/work" "$work/host/root"
-mount -t overlay -o "lowerdir=$work/installed:$root,upperdir=$work/host/upper,workdir=$work/host/work" none "$work/host/root"
-host=$work/host/root
-mount -t proc none "$host/proc"
-mount --bind /dev "$host/dev"
-kernel=$(ls -d "${XDG_CACHE_HOME:-$HOME/.cache}"/ibprov/kernel-*/modules/lib/modules/"$release" 2>/dev/null | head -n 1)
-[ -n "$kernel" ] || kernel=$(find "${XDG_CACHE_HOME:-$HOME/.cache}"/ibprov/kernel-* -type d -path "*modules/$release" | head -n 1)
-mkdir -p "$host/usr/lib/modules/$release" "$host/boot" "$host/etc/ibprov" "$host/etc/modprobe.d"
-cp -a "$kernel/." "$host/usr/lib/modules/$release/"
-depmod -b "$host" "$release"
-# What mkinitramfs asks of the kernel's package.
-printf 'CONFIG_RD_%s=y\n' GZIP XZ ZSTD >"$host/boot/config-$release"
+. tests/vm/image/initramfs-host.sh
 printf '[[interface]]\nmatch.pci = "0000:01:00.0"\nname = "fabric0"\n' >"$host/etc/ibprov/ibprov.toml"
 echo "options mlx5_core debug_mask=1" >"$host/etc/modprobe.d/site.conf"
-on() { chroot "$host" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 "$@"; }
 failed=0 passed=0
 # judge NAME CODE WORD IMAGE: the exit code, and what is said.
 judge() {

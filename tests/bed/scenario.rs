@@ -87,6 +87,9 @@ pub(crate) struct Settings {
     pub(crate) iommu: bool,
     /// The initrd loads the cards' drivers and ib_ipoib, before udev runs.
     pub(crate) early: bool,
+    /// The root file system is mounted by an initramfs that this tool builds, `dracut` or
+    /// `initramfs-tools`, with ibprov's part and the scenario's files.
+    pub(crate) initramfs: Option<String>,
     /// No other machine runs meanwhile: the processors' time is measured.
     pub(crate) alone: bool,
     /// The script reboots the machine, which keeps what was written, and is run in each boot;
@@ -121,6 +124,7 @@ impl Default for Settings {
             timeout: 90,
             iommu: false,
             early: false,
+            initramfs: None,
             alone: false,
             reboots: 0,
             packages: false,

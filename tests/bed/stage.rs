@@ -63,6 +63,12 @@ pub(crate) fn lay(scenario: &Scenario, tree: &Path) -> Result<(), String> {
         std::fs::set_permissions(tree.join(path), std::fs::Permissions::from_mode(mode))
             .map_err(|e| format!("{path}: {e}"))?;
     }
+    if let Some(tool) = &scenario.settings.initramfs {
+        let script = project().join("tests/vm/image/initramfs.sh");
+        let image = tree.join("usr/lib/bed/initramfs");
+        let words = [Path::new(tool), tree, &image].map(Path::to_path_buf);
+        run("sh", &[vec![script], words.to_vec()].concat())?;
+    }
     for unit in scenario
         .settings
         .enable

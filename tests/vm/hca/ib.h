@@ -28,6 +28,8 @@ struct sim_port {
 	enum ib_port_state state;
 	enum ib_port_phys_state phys;
 	struct work_struct work;
+	bool stopped;			/* no event is told any more */
+	struct net_device *ndev;	/* of a port in Ethernet mode */
 };
 
 struct sim_ib {
@@ -134,6 +136,12 @@ extern const struct ib_device_ops sim_port_ops;
 void sim_port_start(struct sim_port *p, struct sim_ib *ib, unsigned int num);
 void sim_port_stop(struct sim_port *p);
 void sim_ports_kick(void *ib);
+
+/* ib_eth.c */
+int sim_eth_add(struct sim_port *p);
+void sim_eth_del(struct sim_port *p);
+bool sim_eth_runs(struct sim_port *p);
+void sim_eth_carrier(struct sim_port *p);
 
 /* ib_verbs.c, ib_qp.c */
 extern const struct ib_device_ops sim_verbs_ops;

@@ -83,12 +83,19 @@ static int ib_probe(struct auxiliary_device *adev,
 	sim_switch_add(ib);
 	auxiliary_set_drvdata(adev, ib);
 
+	err = 0;
+	for (i = 0; i < f->nports && !err; i++)
+		err = sim_eth_add(&ib->port[i]);
 	/* Memory is reached by kernel address: there is no DMA device. */
-	err = ib_register_device(&ib->ibdev, SIM_FAMILY "_%d", NULL);
+	if (!err)
+		err = ib_register_device(&ib->ibdev, SIM_FAMILY "_%d", NULL);
 	if (err) {
 		sim_switch_del(ib);
-		for (i = 0; i < f->nports; i++)
+		for (i = 0; i < f->nports; i++) {
+			ib_device_set_netdev(&ib->ibdev, NULL, i + 1);
+			sim_eth_del(&ib->port[i]);
 			sim_port_stop(&ib->port[i]);
+		}
 		ib_dealloc_device(&ib->ibdev);
 		return err;
 	}
@@ -116,6 +123,8 @@ static void ib_remove(struct auxiliary_device *adev)
 	own_free(ib);
 	/* The ports still carry packets: users leave their groups now. */
 	ib_unregister_device(&ib->ibdev);
+	for (i = 0; i < f->nports; i++)
+		sim_eth_del(&ib->port[i]);
 	sim_switch_del(ib);
 	sim_count(f, SIM_C_rdma_unregister);
 	ib_dealloc_device(&ib->ibdev);

@@ -26,6 +26,9 @@ static enum ib_port_state goal(struct sim_port *p, bool *phys_up)
 	enum sim_policy policy = sim_vf_own_policy(f);
 
 	*phys_up = cable(f->pf ?: f);
+	/* As mlx5_ib: the state of a RoCE port is its netdev's. */
+	if (sim_port_is_eth(f, p->num))
+		return *phys_up && sim_eth_runs(p) ? IB_PORT_ACTIVE : IB_PORT_DOWN;
 	if (policy == SIM_POLICY_DOWN || (f->pf && !f->port_guid[0]))
 		return IB_PORT_DOWN;
 	/* Up: the VF's port rises whatever the cable does. */
@@ -74,6 +77,7 @@ static void port_step(struct work_struct *work)
 	if (want == IB_PORT_ACTIVE && !sim_port_is_eth(p->ib->func, p->num))
 		go(p, IB_PORT_INIT);
 	go(p, want);
+	sim_eth_carrier(p);
 }
 
 void sim_ports_kick(void *ctx)
@@ -97,6 +101,7 @@ void sim_port_start(struct sim_port *p, struct sim_ib *ib, unsigned int num)
 
 void sim_port_stop(struct sim_port *p)
 {
+	WRITE_ONCE(p->stopped, true);
 	cancel_work_sync(&p->work);
 }
 
