@@ -35,8 +35,6 @@ pub struct InterfaceRule {
 pub struct PartitionRule {
     /// Its P_Key.
     pub pkey: PKey,
-    /// ibprov creates it if it is absent; `None`: as another rule says, or true.
-    pub create: Option<bool>,
     /// Its name; `None`: the kernel's.
     pub name: Option<IfName>,
     /// Transport mode.
@@ -223,7 +221,6 @@ fn partitions(row: &Row, problems: &mut Problems) -> Vec<PartitionRule> {
                 let mtu = child.field::<i64>(partition::MTU);
                 let rule = PartitionRule {
                     pkey,
-                    create: child.field(partition::CREATE).map(|(flag, _)| flag),
                     name: child.field(partition::NAME).map(|(name, _)| name),
                     mode: child.field(partition::MODE).map(|(mode, _)| mode),
                     mtu: mtu.and_then(|(mtu, _)| u32::try_from(mtu).ok()),

@@ -21,7 +21,6 @@ pub struct IfacePlan {
 #[must_use]
 pub fn wanted(rules: &[InterfaceRule], interface: &Interface) -> WantedInterface {
     let mut wanted = WantedInterface::default();
-    let mut children: Vec<(WantedChild, bool)> = Vec::new();
     for rule in rules.iter().filter(|rule| applies(&rule.which, interface)) {
         wanted.mode = rule.mode.or(wanted.mode);
         wanted.mtu = rule.mtu.or(wanted.mtu);
@@ -29,15 +28,12 @@ pub fn wanted(rules: &[InterfaceRule], interface: &Interface) -> WantedInterface
         wanted.receive_queue = rule.receive_queue.or(wanted.receive_queue);
         wanted.send_queue = rule.send_queue.or(wanted.send_queue);
         if interface.parent.is_none() {
-            for PartitionRule { pkey, name, create, .. } in &rule.partitions {
-                match children.iter_mut().find(|(child, _)| child.pkey == *pkey) {
-                    Some((child, is_ours)) => {
-                        child.name = name.clone().or(child.name.take());
-                        *is_ours = create.unwrap_or(*is_ours);
-                    }
+            for PartitionRule { pkey, name, .. } in &rule.partitions {
+                match wanted.partitions.iter_mut().find(|child| child.pkey == *pkey) {
+                    Some(child) => child.name = name.clone().or(child.name.take()),
                     None => {
                         let child = WantedChild { pkey: *pkey, name: name.clone() };
-                        children.push((child, create.unwrap_or(true)));
+                        wanted.partitions.push(child);
                     }
                 }
             }
@@ -53,8 +49,6 @@ pub fn wanted(rules: &[InterfaceRule], interface: &Interface) -> WantedInterface
             wanted.origins.push(rule.origin.clone());
         }
     }
-    let ours = children.into_iter().filter(|(_, is_ours)| *is_ours);
-    wanted.partitions = ours.map(|(child, _)| child).collect();
     wanted.partitions.sort_unstable_by_key(|child| child.pkey);
     wanted
 }
@@ -377,11 +371,6 @@ mod tests {
                 "create P_Key child ib0.lnet (0x8002)",
             ];
             assert_eq!(new, want, "{which}");
-            // The network stack creates this one, and ibprov sets it.
-            let left = text.replace("mtu = 2000\n", "mtu = 2000\ncreate = false\n");
-            let want = ["set MTU 1500", "create P_Key child ib0.lnet (0x8002)"];
-            assert_eq!(planned(&left, &all[0], &all[..1]).0, want, "{which}");
-            assert_eq!(planned(&left, &all[1], &all).0, ["set MTU 2000", "set umcast 1"]);
         }
         // Not by its own name.
         let own = "[[interface]]\nmatch.name = \"ib0.8001\"\nmtu = 1500\n";

@@ -38,7 +38,6 @@ mod machine;
 mod migration;
 mod modules;
 mod netns;
-mod nm_child;
 mod not_enabled;
 mod ofed_rules;
 mod online;

@@ -141,6 +141,6 @@ fn child<'a>(
         );
         return None;
     }
-    let child = Some(Child { pkey, name: None, stays: false });
+    let child = Some(Child { pkey, name: None });
     Some(Interface { which: Which::Name(name), child, mode: Some(mode), umcast: None, mtu })
 }

@@ -121,6 +121,6 @@ fn interface<'a>(
     };
     let of_kernel: Option<IfName> = format!("{parent}.{:04x}", value.value()).parse().ok();
     let name = Some(own).filter(|own| Some(own) != of_kernel.as_ref());
-    let child = Some(Child { pkey: value, name, stays: false });
+    let child = Some(Child { pkey: value, name });
     Some(Interface { which: Which::Name(parent), child, mode, umcast, mtu })
 }

@@ -93,8 +93,6 @@ pub struct Child {
     pub pkey: PKey,
     /// Its name; `None`: as the kernel names it.
     pub name: Option<IfName>,
-    /// The stack goes on creating it, since it takes none that others have created.
-    pub stays: bool,
 }
 
 /// A name of an interface that needs no quoting and is no pattern.
@@ -163,11 +161,8 @@ impl Interface {
             Which::PortGuid(guid) => format!("match.port-guid = \"{guid}\"\n"),
         });
         let mut mtu = self.mtu.map(|mtu| format!("mtu = {mtu}\n"));
-        if let Some(Child { pkey, name, stays }) = &self.child {
+        if let Some(Child { pkey, name }) = &self.child {
             toml.push_str(&format!("[[interface.partition]]\npkey = \"{pkey}\"\n"));
-            if *stays {
-                toml.push_str("create = false\n");
-            }
             if let Some(name) = name {
                 toml.push_str(&format!("name = \"{name}\"\n"));
             }

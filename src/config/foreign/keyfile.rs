@@ -139,10 +139,7 @@ fn interface<'a>(
     }
     Some(Interface {
         which,
-        // A child is a software device, and NetworkManager activates no profile by itself on
-        // one that it finds down or has not created (`NM_UNMANAGED_EXTERNAL_DOWN`,
-        // src/core/devices/nm-device.c).
-        child: Some(Child { pkey, name, stays: true }),
+        child: Some(Child { pkey, name }),
         mode: Some(written),
         umcast: None,
         mtu,

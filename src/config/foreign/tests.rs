@@ -562,25 +562,24 @@ fn keyfiles_of_network_manager() {
     shows(
         &interfaces::import(&files),
         &expect![[r##"
-            # From /etc/x, by `ibprov import`.
+        # From /etc/x, by `ibprov import`.
 
-            # /b
-            [[interface]]
-            match.name = "ib0"
-            mode = "connected"
-            mtu = 65520
+        # /b
+        [[interface]]
+        match.name = "ib0"
+        mode = "connected"
+        mtu = 65520
 
-            # /a
-            [[interface]]
-            match.name = "ib0"
-            [[interface.partition]]
-            pkey = "0x8002"
-            create = false
-            mode = "datagram"
-            mtu = 2044 # its parent's would be too large
+        # /a
+        [[interface]]
+        match.name = "ib0"
+        [[interface.partition]]
+        pkey = "0x8002"
+        mode = "datagram"
+        mtu = 2044 # its parent's would be too large
 
-            # Left to the network stack: connection.id (line 2), connection.uuid (line 3), ipv4.address1 (line 13), ipv4.method (line 14), connection.id (line 2), connection.uuid (line 3), ipv4.method (line 12)
-        "##]],
+        # Left to the network stack: connection.id (line 2), connection.uuid (line 3), ipv4.address1 (line 13), ipv4.method (line 14), connection.id (line 2), connection.uuid (line 3), ipv4.method (line 12)
+    "##]],
     );
     let begin = "[connection]\ntype=infiniband\n";
     // Without the membership bit NetworkManager's name is not the kernel's.

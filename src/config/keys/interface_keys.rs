@@ -39,8 +39,6 @@ pub(crate) mod partition {
     keys! { KEYS:
         PKEY = "pkey", Kind::Word(&words::PKEY), "",
             "Its P_Key.";
-        CREATE = "create", Kind::Flag, "true",
-            "Whether ibprov creates it. With false the network stack does, as NetworkManager by a profile.";
         NAME = "name", Kind::Word(&words::IF_NAME), "",
             "The name; default: the kernel's, such as ib0.8001.";
         MODE = "mode", Kind::Word(&words::MODE), "",
