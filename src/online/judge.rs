@@ -394,7 +394,7 @@ mod tests {
         let seen = Seen { addresses: Some(Vec::new()), ..seen("ACTIVE", "LinkUp", 0) };
         assert_eq!(lack(&port, &seen, ACTIVE), Some(Lack::Gid));
         let text = words(&port, &seen, Lack::Gid).text;
-        assert!(text.ends_with("eth2 has no address of global scope"), "{text}");
+        assert!(text.starts_with("eth2 has no address of global scope"), "{text}");
         let link = Goal { rung: Rung::Link, address: false };
         assert_eq!(lack(&port, &seen, link), None, "a GID is more than a link");
         let with_gid = Seen { has_gid: true, ..seen.clone() };
