@@ -1,7 +1,7 @@
 //! What `ibprov check` gathers from a host itself, live or the tree of one, as
 //! the same values that logs and dumps give.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::{node, soft_roce};
@@ -18,7 +18,7 @@ use crate::ladder::module_trouble::{self, Signs};
 use crate::ladder::{Facts, cause, expect, progress, roce};
 use crate::names::{
     Guid, LinkLayer, LinkState, ModuleName, ModuleState, PciAddress, PhysicalState, Policy, Rung,
-    is_ipoib_name,
+    Words, is_ipoib_name,
 };
 use crate::observe::ipoib::Interfaces;
 use crate::observe::{self, Look, ModprobeRules, Observed, PciFunction, driver_modules};
@@ -556,13 +556,19 @@ impl Gathering<'_> {
         let port_guid = own(vf.port_guid, device.and_then(|d| d.ports.first()?.guid));
         let guid = |g: Option<Guid>| g.map(|g| g.to_string());
         let origin = self.origin();
-        let states = BTreeMap::from([("Down", "disable"), ("Up", "enable"), ("Follow", "auto")]);
-        let policy = vf.policy.map_or("", Policy::word);
+        // As `ip link` has it.
+        let link_state = match vf.policy {
+            Some(Policy::Down) => "disable",
+            Some(Policy::Up) => "enable",
+            Some(Policy::Follow) => "auto",
+            None => "",
+        };
+        let policy = vf.policy.map_or("unknown", Words::typed);
         VfSeen {
             index: vf.index.to_string(),
             node_guid: guid(node_guid),
             port_guid: guid(port_guid),
-            link_state: states.get(policy).map_or("", |s| s).to_owned(),
+            link_state: link_state.to_owned(),
             pf: Some(pf),
             link_state_planned: false,
             origin,
