@@ -545,7 +545,7 @@ fn up(state: &NetDevState) -> String {
 
 /// The words behind a VF of which something is not to be seen here.
 fn elsewhere(what: Away) -> String {
-    format!(", its {what} in another network namespace")
+    format!(", its {what} not in this network namespace")
 }
 
 impl VfStatus {

@@ -514,7 +514,7 @@ fn what_is_planned_for_vfs_is_held_against_them() {
     assert_eq!(away, [&serde_json::Value::Null, &serde_json::Value::from("netdev")]);
     let shown = host.show(&["status"]);
     assert!(shown.contains("VF 1: mlx5_core, policy follow, "), "{shown}");
-    assert!(shown.contains(", its netdev in another network namespace\n"), "{shown}");
+    assert!(shown.contains(", its netdev not in this network namespace\n"), "{shown}");
 }
 
 #[test]

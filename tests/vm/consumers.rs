@@ -10,6 +10,7 @@ fn scene(name: &str) -> String {
 }
 
 #[test]
+#[ignore = "two boots of one machine with a slow adapter"]
 fn what_nothing_orders_is_too_early_and_named() {
     for unit in ["lnet.service", "kubelet.service"] {
         assert_eq!(scene(&format!("first {unit}")), "exit-code failed yes");
@@ -28,6 +29,7 @@ fn what_nothing_orders_is_too_early_and_named() {
 }
 
 #[test]
+#[ignore = "two boots of one machine with a slow adapter"]
 fn a_drop_in_for_each_is_written_once() {
     let guest = boot("consumers");
     assert_eq!(scene("dry-run"), "1", "{}", guest.file("dry-run"));
@@ -43,6 +45,7 @@ fn a_drop_in_for_each_is_written_once() {
 }
 
 #[test]
+#[ignore = "two boots of one machine with a slow adapter"]
 fn with_their_drop_ins_they_come_after_a_slow_adapter() {
     for unit in ["lnet.service", "kubelet.service", "mnt.mount", "opensm.service"] {
         // opensm is skipped, and not delayed, where ib_umad is not loaded yet.
@@ -56,6 +59,7 @@ fn with_their_drop_ins_they_come_after_a_slow_adapter() {
 }
 
 #[test]
+#[ignore = "two boots of one machine with a slow adapter"]
 fn what_was_written_is_taken_away_and_what_a_site_changed_is_left() {
     let guest = boot("consumers");
     assert_eq!(scene("remove"), "1", "{}", guest.file("remove"));
@@ -71,6 +75,7 @@ fn finding(report: &Value, code: &str) -> Option<String> {
 }
 
 #[test]
+#[ignore = "two boots of one machine with a slow adapter"]
 fn less_than_was_bought_is_degraded_and_boot_does_not_judge_it() {
     let guest = boot("consumers");
     let report = guest.json("boot");
@@ -92,6 +97,7 @@ fn less_than_was_bought_is_degraded_and_boot_does_not_judge_it() {
 }
 
 #[test]
+#[ignore = "two boots of one machine with a slow adapter"]
 fn a_port_that_polls_has_no_rate_to_judge() {
     let guest = boot("consumers");
     assert_eq!(guest.file("rate"), "10 Gb/sec (4X SDR)\n");

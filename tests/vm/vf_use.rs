@@ -131,3 +131,57 @@ fn once_nobody_uses_them_all_is_as_planned() {
         autoprobe 1\n";
     assert_eq!(guest.file("free.facts"), want);
 }
+
+/// What holds the function of a VF by a report of `holders`, by the VF's address.
+fn kinds(report: &serde_json::Value, hca: &str) -> Vec<String> {
+    let all = report["holders"].as_array().expect("holders");
+    let of_it = all.iter().filter(|holder| holder["hca"] == hca);
+    of_it.map(|holder| holder["kind"].as_str().expect("a kind").to_owned()).collect()
+}
+
+#[test]
+fn what_holds_the_adapter_is_named() {
+    let guest = boot("vf_use");
+    let report = guest.json("holders.json");
+    assert!(guest.stdout().contains("holders: 1\n"), "{report:#}");
+    for (vf, want) in [
+        ("0001:01:00.2", "namespace"),
+        ("0001:01:00.3", "guest"),
+        ("0001:01:00.7", "resource"),
+        ("0001:01:01.1", "process"),
+    ] {
+        assert!(kinds(&report, vf).iter().any(|kind| kind == want), "{vf}, {want}: {report:#}");
+    }
+    let all = report["holders"].as_array().expect("holders");
+    let is_srp = |holder: &serde_json::Value| {
+        (&holder["kind"], &holder["name"]) == (&"module".into(), &"ib_srp".into())
+    };
+    assert!(all.iter().any(is_srp), "{report:#}");
+    // Of an idle VF only modules are told, which are of all.
+    assert!(!guest.file("holders.idle").contains("process"), "{}", guest.file("holders.idle"));
+    let free = guest.file("holders.free");
+    assert!(guest.stdout().contains("holders at the end: 0\n"), "{free}");
+}
+
+#[test]
+fn a_vf_of_a_cni_plugin_is_neither_drift_nor_repaired() {
+    let guest = boot("vf_use");
+    for line in ["given: 0\n", "cni: 0\n", "cni status: 0\n", "cni holders: 1\n"] {
+        assert!(guest.stdout().contains(line), "{line}: {}", guest.stdout());
+    }
+    let before = guest.file("cni.before");
+    assert!(before.contains("02:00:00:99:00:01:00:01"), "{before}");
+    assert_eq!(guest.file("cni.after"), before);
+    let grown = grown(&guest, "counters.cni", "counters.cni.after");
+    assert!(grown.is_empty(), "{grown:?}");
+    let status = guest.json("cni.status.json");
+    assert_eq!(status["hcas"][0]["vfs"][1]["other_namespace"], "netdev", "{status:#}");
+    let report = guest.json("cni.holders.json");
+    let away: Vec<&serde_json::Value> = report["holders"]
+        .as_array()
+        .expect("holders")
+        .iter()
+        .filter(|holder| holder["kind"] == "namespace")
+        .collect();
+    assert_eq!(away.len(), 1, "{report:#}");
+}

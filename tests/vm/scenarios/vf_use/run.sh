@@ -39,6 +39,12 @@ rdma resource show qp | grep "^link $rdma/" >"$OUT/idle.resources"
 rdma resource show pd dev "$rdma" >>"$OUT/idle.resources" 2>&1
 rdma resource show cm_id dev "$rdma" >>"$OUT/idle.resources" 2>&1
 
+phase "who holds the adapter"
+ibprov holders --format json >"$OUT/holders.json" 2>"$OUT/holders.log"
+echo "holders: $?"
+ibprov holders "$(ls "$pci/$pf/virtfn7/infiniband")" >"$OUT/holders.idle" 2>&1
+echo "holders of an idle VF: $?"
+
 phase "as planned, one in a container"
 apply away
 
@@ -71,5 +77,34 @@ kill "$process"
 wait "$process"
 apply free --config /run/other.toml
 facts "$pf" >"$OUT/free.facts"
+phase "nothing holds the adapter"
+modprobe -r ib_srp
+ibprov holders >"$OUT/holders.free" 2>&1
+echo "holders at the end: $?"
+
+phase "a VF of a CNI plugin"
+printf '\n[[pf.vf]]\nindex = 1\nowner = "cni"\n' >>/run/other.toml
+apply given --config /run/other.toml
+# As ib-sriov-cni: the GUID of a pod, a new probe, and the netdev to the pod.
+ip netns add pod
+own=$(ls "$pci/$pf/net")
+vf1=$(vf "$pf" 1)
+ip link set "$own" vf 1 node_guid 02:00:00:99:00:00:00:01
+ip link set "$own" vf 1 port_guid 02:00:00:99:00:01:00:01
+echo "$vf1" >/sys/bus/pci/drivers/mlx5_core/unbind
+echo "$vf1" >/sys/bus/pci/drivers/mlx5_core/bind
+has_netdev() { ls "$pci/$vf1"/net/* >/dev/null 2>&1; }
+within 30 has_netdev
+udevadm settle
+ip link set "$(netdev 1)" netns pod
+admin >"$OUT/cni.before"
+counters >"$OUT/counters.cni"
+apply cni --config /run/other.toml
+admin >"$OUT/cni.after"
+counters >"$OUT/counters.cni.after"
+ibprov status --config /run/other.toml --format json >"$OUT/cni.status.json"
+echo "cni status: $?"
+ibprov holders "$pf" --format json >"$OUT/cni.holders.json"
+echo "cni holders: $?"
 dmesg >"$OUT/dmesg"
 phase end
