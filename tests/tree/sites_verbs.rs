@@ -819,55 +819,6 @@ fn plan_in_colour() {
 }
 
 #[test]
-fn a_plan_with_changes_in_colour() {
-    prints_in_colour(
-        &degraded(),
-        "plan",
-        &expect![[r#"
-        ^[[1mPF 0000:10:00.0 mlx5_0^[[0m (/etc/ibprov/ibprov.toml:1)
-          16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
-
-        ^[[1mPF 0000:11:00.0 mlx5_1^[[0m (/etc/ibprov/ibprov.toml:6)
-          16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
-
-        ^[[1mPF 0000:12:00.0 mlx5_2^[[0m (/etc/ibprov/ibprov.toml:11)
-          16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
-
-        ^[[1mPF 0000:13:00.0 mlx5_3^[[0m (/etc/ibprov/ibprov.toml:16)
-          16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
-
-        ^[[1mPF 0000:14:00.0 mlx5_4^[[0m (/etc/ibprov/ibprov.toml:21)
-          16 VFs planned, 16 present, 1 deferred, 15 as planned, GUIDs not pinned
-          ^[[33m!^[[0m VF 5 is left alone: its GUIDs are not as planned; it may be in use: the use
-            of the VF cannot be determined: /sys/bus/pci/devices/0000:14:00.6 has no
-            iommu_group
-
-        ^[[1mPF 0000:15:00.0 mlx5_5^[[0m (/etc/ibprov/ibprov.toml:26)
-          16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
-
-        ^[[1mPF 0000:16:00.0 mlx5_6^[[0m (/etc/ibprov/ibprov.toml:31)
-          16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
-
-        ^[[1mPF 0000:17:00.0 mlx5_7^[[0m (/etc/ibprov/ibprov.toml:36)
-          16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
-
-        ^[[1mPF 0000:18:00.0 mlx5_8^[[0m (/etc/ibprov/ibprov.toml:41)
-          16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
-
-        ^[[1mPF 0000:19:00.0 mlx5_9^[[0m (/etc/ibprov/ibprov.toml:46)
-          16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
-
-        ^[[1mPF 0000:1a:00.0 mlx5_10^[[0m (/etc/ibprov/ibprov.toml:51)
-          16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
-
-        ^[[1mPF 0000:1b:00.0 mlx5_11^[[0m (/etc/ibprov/ibprov.toml:56)
-          16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
-        exit 1
-    "#]],
-    );
-}
-
-#[test]
 fn a_degraded_site_in_colour() {
     let host = degraded();
     prints_in_colour(
