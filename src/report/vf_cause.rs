@@ -50,7 +50,7 @@ pub enum WhyLacking {
         /// What it said.
         failure: StepFailure,
     },
-    /// It was set at the PF with success, and the PF has it no more.
+    /// It was set at the PF with success, and the PF has it no more, or the VF has none.
     Dropped,
     /// The VF was bound with success after its GUIDs were set, and shows others.
     OthersGoOn,
@@ -110,11 +110,10 @@ impl fmt::Display for VfCause {
                 write!(f, "{lack}")?;
                 match why {
                     None => {}
-                    Some(WhyLacking::Failed { step, failure }) => {
-                        let said = if self.is_refused() { ", " } else { ": " };
-                        let refused = if self.is_refused() { REFUSED } else { "" };
-                        write!(f, "{said}{refused}{step}: {failure}")?;
+                    Some(WhyLacking::Failed { step, failure }) if self.is_refused() => {
+                        write!(f, ", {REFUSED}{step}: {failure}")?;
                     }
+                    Some(WhyLacking::Failed { step, failure }) => write!(f, ": {step}: {failure}")?,
                     Some(WhyLacking::LeftToGuests { step, failure }) => write!(
                         f,
                         ": {step}: {failure}; mlx4_core does not bind VFs from number probe_vf on"

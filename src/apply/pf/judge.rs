@@ -110,7 +110,13 @@ fn why(want: &WantedVf, lack: &VfLack, attempts: &Attempts) -> Option<WhyLacking
         VfLack::Policy { .. } if did(|s| matches!(s, VfStep::Policy { .. })) => {
             Some(WhyLacking::Dropped)
         }
-        VfLack::Shows(_) if attempts.have_bound(want.index) => Some(WhyLacking::OthersGoOn),
+        VfLack::Shows(guid) if attempts.have_bound(want.index) => {
+            let was_set = did(|s| matches!(s, VfStep::NodeGuid { .. } | VfStep::PortGuid { .. }));
+            // What mlx5 shows at the PF is its own copy: that firmware took nothing is seen at
+            // the VF alone, which has no GUID at all then.
+            let is_dropped = was_set && guid.is.is_zero();
+            Some(if is_dropped { WhyLacking::Dropped } else { WhyLacking::OthersGoOn })
+        }
         _ => None,
     }
 }
@@ -304,6 +310,19 @@ mod tests {
                 "{want}, although the VF was bound after its GUIDs were set. The firmware of the VF still uses other GUIDs. To fix: reset the VF or the adapter"
             )
         );
+    }
+
+    #[test]
+    fn what_was_set_and_bound_and_shows_none_was_dropped() {
+        let none = |vf: &mut ObservedVf| {
+            vf.own = vf.own.take().map(|own| Own { port_guid: Some(Guid::new(0)), ..own });
+        };
+        let set = VfStep::PortGuid { vf: VfIndex::new(0).expect("a VF"), from: None, to: OTHER };
+        let dropped = said(none, &[(set, None), (bind("mlx5_core"), None)]);
+        assert!(dropped.ends_with("the write succeeded: the firmware ignored it"), "{dropped}");
+        // One that was set in an earlier run may show what it had before.
+        let stale = said(none, &[(bind("mlx5_core"), None)]);
+        assert!(stale.contains("still uses other GUIDs"), "{stale}");
     }
 
     #[test]

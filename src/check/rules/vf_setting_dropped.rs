@@ -9,9 +9,9 @@ pub(super) const RULE: Rule = Rule {
     meaning: "the firmware has dropped a GUID or a link policy that was set for a VF",
     page: "\
 ibprov set a VF's GUID or link policy at the PF, the kernel reported success, and the PF
-shows another value when it is read back. The plan and the host are right: the adapter's
-firmware has ignored the command. Some versions ignore it always, and some for VFs that
-are bound to a driver, or while the port is in another mode.
+or the VF shows another value when it is read back. The plan and the host are right: the
+adapter's firmware has ignored the command. Some versions ignore it always, and some for
+VFs that are bound to a driver, or while the port is in another mode.
 
 Symptoms: \"the port GUID at the PF is 0000:0000:0000:0000 instead of ..., although
 the write succeeded: the firmware ignored it\" in the report of the PF.
@@ -32,7 +32,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             Severity::Error,
             Confidence::High,
             format!(
-                "The firmware of PF {pf} has ignored a setting of a VF: the write succeeded, and the PF shows another value."
+                "The firmware of PF {pf} has ignored a setting of a VF: the write succeeded, and another value is read back."
             ),
         )
         .permanent([format!(
