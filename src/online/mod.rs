@@ -28,6 +28,7 @@ use crate::observe::ipoib::Interfaces;
 use crate::observe::{self, ModprobeRules, Observed, Observer};
 use crate::plan::settings::judge_settings;
 use crate::report::advice::Advice;
+use crate::report::node::Standing;
 use crate::report::online::{Goal, Lack, OnlinePort, OnlineReport, OnlineVerdict};
 use crate::report::port::port_span;
 use crate::report::rxe::{RxeReport, RxeState};
@@ -310,7 +311,10 @@ impl Waiting<'_> {
             is_silent: self.netdevs.silent_usec(now) >= SILENCE_USEC,
         };
         let (lack, cause) = soft_roce::lack(report, root, known, self.wanted.goal).unzip();
-        let progress = soft_roce::progress(report, lack, self.wanted.goal);
+        let mut progress = soft_roce::progress(report, lack, self.wanted.goal);
+        // As status judges it; one that is named is counted on.
+        let is_excused = report.state.standing() == Standing::Excused;
+        progress.optional = is_excused && self.wanted.targets.is_empty();
         OnlinePort {
             online: lack.is_none(),
             lid: None,
