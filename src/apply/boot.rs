@@ -32,11 +32,12 @@ use crate::ladder::{self, Expectation, Facts, Heard, expect, progress};
 use crate::names::{IfName, ModuleName, ModuleState, PciAddress};
 use crate::observe::{ModprobeRules, Observed, Observer, driver_modules, ipoib};
 use crate::plan::rxe::rxe_steps;
-use crate::plan::settings::judge_settings;
+use crate::plan::settings::{OthersChildren, judge_settings};
 use crate::plan::{boot_steps, needed_modules, waits_for_udev};
 use crate::report::boot::{ModuleOutcome, ModuleReport, Step, blank};
 use crate::report::port::port_span;
 use crate::report::{BootReport, PortProgress, Verdict, events as kinds};
+use crate::stacks;
 use crate::workers::products::Products;
 
 /// For how long after modprobe's start udev's events do not make boot look at
@@ -386,8 +387,9 @@ impl Boot<'_> {
     /// Judge the rung `configured`: each interface's own unit makes its settings
     /// and says so. Gives what boot does itself, where none has in time.
     fn settings(&mut self, ports: &mut [PortProgress], now: u64) -> Vec<Step> {
-        let seen = ipoib::Interfaces::look(self.observer.root());
-        let open = judge_settings(self.config, &seen, ports, &mut self.facts);
+        let seen = stacks::interfaces(self.observer.root(), self.config);
+        let children = OthersChildren::Excused;
+        let open = judge_settings(self.config, &seen, ports, &mut self.facts, children);
         self.interfaces.note(open, ports, now)
     }
 

@@ -20,6 +20,7 @@ use crate::report::events as kinds;
 use crate::report::iface::{
     BringUp, IfaceReport, IfaceStep, IfaceStepReport, WantedInterface, aside_name,
 };
+use crate::stacks::KNOWN;
 
 /// What is asked of one run.
 #[derive(Debug, Clone, Copy)]
@@ -41,6 +42,8 @@ pub fn look_for_plan(config: &Config, root: &Root, name: &IfName) -> Result<Seen
     let mut seen = look(root, name)?;
     if concerns_others(&config.interfaces, &seen.interface) {
         seen.look_at_others(root);
+        let own = std::slice::from_ref(&seen.interface);
+        seen.stack_children = KNOWN.children(root, &config.interfaces, own);
     }
     Ok(seen)
 }
@@ -48,7 +51,7 @@ pub fn look_for_plan(config: &Config, root: &Root, name: &IfName) -> Result<Seen
 /// What is wanted of `seen`, as [`look_for_plan`] gives it, and the steps to it.
 #[must_use]
 pub fn planned(config: &Config, seen: &Seen) -> (WantedInterface, IfacePlan) {
-    let wanted = wanted(&config.interfaces, &seen.interface);
+    let wanted = wanted(&config.interfaces, &seen.interface, &seen.stack_children);
     let asked = seen.before.as_ref().and_then(|o| o.mtu_asked);
     let mut plan = iface_plan(&wanted, &seen.interface, &seen.all, &seen.names, asked);
     match rename(&config.interfaces, &seen.interface, &seen.all, &seen.names) {
@@ -293,7 +296,7 @@ fn settings(
     seen: &mut Seen,
     report: &mut IfaceReport,
 ) -> Vec<String> {
-    report.wanted = wanted(&config.interfaces, &seen.interface);
+    report.wanted = wanted(&config.interfaces, &seen.interface, &seen.stack_children);
     report.mtu_asked = seen.before.as_ref().and_then(|o| o.mtu_asked);
     let Seen { interface, all, names, .. } = &*seen;
     let plan = iface_plan(&report.wanted, interface, all, names, report.mtu_asked);
@@ -327,6 +330,7 @@ fn settings(
                     "the MTU is {mtu}, not {asked}: limited by the fabric's broadcast group (see the subnet manager's mtu for the IPoIB partition)"
                 ));
             }
+            report.notes.extend(left.awaited);
             *seen = now;
         }
     }

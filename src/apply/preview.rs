@@ -14,7 +14,7 @@ use crate::observe::rxe::rxe;
 use crate::observe::{ModprobeRules, Observed, Observer, driver_modules, namespaces};
 use crate::plan::preview::{DryRunVerdict, PfSteps};
 use crate::plan::rxe::judge_rxe;
-use crate::plan::settings::judge_settings;
+use crate::plan::settings::{OthersChildren, judge_settings};
 use crate::plan::{Done, boot_steps, needed_modules};
 use crate::report::boot::LeftOut;
 use crate::report::common::{Code, Finding, Kind, Report};
@@ -23,6 +23,7 @@ use crate::report::node::Standing;
 use crate::report::pf::Unresolved;
 use crate::report::rxe::{RxeReport, RxeState};
 use crate::report::{ModuleTrouble, NotExpected, PortProgress};
+use crate::stacks;
 use crate::workers::products::learn_all;
 
 /// What `boot` would do and wait for, seen from now.
@@ -156,9 +157,9 @@ pub fn preview(config: &Config, root: &Root) -> (Preview, Plans) {
         .into_iter()
         .map(|(name, trouble)| DeniedModule { name, trouble })
         .collect();
-    let interfaces = Interfaces::look(root);
+    let interfaces = stacks::interfaces(root, config);
     let mut facts = Facts::default();
-    judge_settings(config, &interfaces, &mut ports, &mut facts);
+    judge_settings(config, &interfaces, &mut ports, &mut facts, OthersChildren::Excused);
     let why = |port: &PortProgress| {
         let cause = cause::cause(port, &observed, &facts)?;
         cause.is_final.then_some(cause.text)

@@ -10,6 +10,7 @@ use crate::host::lock::{LockError, Locks};
 use crate::host::process::{self, Ended, Running};
 use crate::host::{KernelLine, Root, answer, clock};
 use crate::ladder::Facts;
+use crate::ladder::cause::Unset;
 use crate::ladder::module_trouble::{Signs, diagnose};
 use crate::names::{ModuleName, ModuleState, PciAddress, RdmaName};
 use crate::observe::{ModprobeRules, Observed, PciFunction, is_built};
@@ -239,7 +240,7 @@ impl<'a> Steps<'a> {
             Step::CreateRxe { .. } => Failure::ended(end),
             Step::Configure { netdev, .. } => {
                 let failure = Failure::ended(end)?;
-                facts.unset.insert(netdev.clone(), Some(failure.to_string()));
+                facts.unset.insert(netdev.clone(), Unset::Failed(failure.to_string()));
                 Some(failure)
             }
         }

@@ -24,8 +24,9 @@ pub fn foreseen(root: &Root, wanted: &WantedInterface, interface: &Interface) ->
 /// The same of all interfaces of this host.
 #[must_use]
 pub fn foreseen_of_all(root: &Root, config: &Config, seen: &Interfaces) -> Vec<String> {
-    let of =
-        |interface: &Interface| foreseen(root, &wanted(&config.interfaces, interface), interface);
+    let of = |interface: &Interface| {
+        foreseen(root, &wanted(&config.interfaces, interface, &[]), interface)
+    };
     seen.all.iter().flat_map(of).collect()
 }
 

@@ -20,9 +20,8 @@ use crate::names::{
     Guid, LinkLayer, LinkState, ModuleName, ModuleState, PciAddress, PhysicalState, Policy, Rung,
     Words, is_ipoib_name,
 };
-use crate::observe::ipoib::Interfaces;
 use crate::observe::{self, Look, ModprobeRules, Observed, PciFunction, driver_modules};
-use crate::plan::settings::judge_settings;
+use crate::plan::settings::{OthersChildren, judge_settings};
 use crate::report::advice::Advice;
 use crate::report::node::Judgement;
 use crate::report::plan::PlannedPf;
@@ -236,7 +235,9 @@ impl Seeing<'_> {
         let expectation = expect::expectation(self.config, self.observed, &rules);
         let mut ports = progress::progress(&expectation, self.observed);
         let mut facts = Facts::default();
-        judge_settings(self.config, &Interfaces::look(self.root), &mut ports, &mut facts);
+        let interfaces = stacks::interfaces(self.root, self.config);
+        let children = OthersChildren::Counted;
+        judge_settings(self.config, &interfaces, &mut ports, &mut facts, children);
         // Why a port is no further, the ladders have found out already.
         let known = host.ports.iter().map(|port| (&port.progress, port.cause.clone()));
         let causes: Vec<_> = known.map(|(p, cause)| (p.pci, p.port, cause)).collect();
@@ -290,7 +291,8 @@ impl Gathering<'_> {
         }
         let mut facts = self.facts(config, &rules, last_boot);
         let mut ports = progress::progress(&expectation, self.observed);
-        judge_settings(config, &Interfaces::look(self.root), &mut ports, &mut facts);
+        let interfaces = stacks::interfaces(self.root, config);
+        judge_settings(config, &interfaces, &mut ports, &mut facts, OthersChildren::Counted);
         for pci in facts.functions.iter().filter(|(_, l)| l.probe_failed.is_some()).map(|(p, _)| p)
         {
             let of = |f: &&observe::PciFunction| {

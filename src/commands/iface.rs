@@ -160,6 +160,7 @@ fn dry_run(ask: Ask<'_>, config: &Config, root: &Root, format: Format) -> anyhow
     let seen = look_for_plan(config, root, ask.name)?;
     let (wanted, plan) = planned(config, &seen);
     let mut notes = seen.problems.clone();
+    notes.extend(plan.awaited);
     notes.extend(queue_advice(root, &wanted));
     // A copy of a tree has no units to ask for.
     let decided = match root.is_live() && !ask.settings_only {

@@ -18,13 +18,14 @@ use crate::ladder::{Facts, cause, roce};
 use crate::names::{IB_DRIVERS, LinkLayer, LinkState, PciAddress, PhysicalState, Rung};
 use crate::observe::ipoib::Interfaces;
 use crate::observe::{self, Look, ModprobeRules, Observed, PciFunction, Port, RdmaDevice};
-use crate::plan::settings::{Settings, judge_settings, settings};
+use crate::plan::settings::{OthersChildren, Settings, judge_settings, settings};
 use crate::report::degraded::PcieLink;
 use crate::report::status::{
     Absent, Child, Hca, Ladder, LastBoot, ModuleNow, PortStatus, Role, SoftRoce, Status, Udev,
     VfStatus,
 };
 use crate::report::{self, BootReport, NotExpected, PortProgress, ReadError};
+use crate::stacks;
 use crate::workers::survey::{Survey, survey};
 
 /// Show the state of the host.
@@ -121,8 +122,8 @@ pub(super) fn gather(gids: bool, config: &Config, invalid: Option<String>, root:
     }
     let expectation = expectation(config, &observed, &rules);
     let mut ports = progress(&expectation, &observed);
-    let interfaces = Interfaces::look(root);
-    judge_settings(config, &interfaces, &mut ports, &mut facts);
+    let interfaces = stacks::interfaces(root, config);
+    judge_settings(config, &interfaces, &mut ports, &mut facts, OthersChildren::Counted);
     problems.extend(foreseen_of_all(root, config, &interfaces));
     let left_out: BTreeMap<PciAddress, NotExpected> = expectation.left_out.into_iter().collect();
 

@@ -7,6 +7,17 @@ use crate::observe::{Observed, PciFunction, rdma_half};
 use crate::report::advice::Advice;
 use crate::report::{Cause, ModuleTrouble, PortProgress};
 
+/// Why the settings of an interface are not as configured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unset {
+    /// No run has been at it yet.
+    Open,
+    /// P_Key children are missing that a network stack is to create; a sentence.
+    Awaited(String),
+    /// They could not be made: why.
+    Failed(String),
+}
+
 /// What is known beside the host's present state.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
@@ -28,7 +39,7 @@ pub struct Facts {
     /// Functions whose port types could not be set, and why.
     pub unset_types: BTreeMap<PciAddress, String>,
     /// Interfaces whose settings are not as wanted, and what went wrong.
-    pub unset: BTreeMap<IfName, Option<String>>,
+    pub unset: BTreeMap<IfName, Unset>,
 }
 
 /// What the kernel log has said of a PCI function.
@@ -192,14 +203,18 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
         Rung::Configured => {
             let unset = port.netdev.as_ref().and_then(|n| facts.unset.get_key_value(n));
             match unset {
-                Some((name, Some(failure))) => Cause::last(
+                Some((name, Unset::Failed(failure))) => Cause::last(
                     failure.clone(),
                     [
                         Advice::look(format!("ibprov iface {name} --dry-run")),
                         Advice::now(format!("ibprov iface {name}")),
                     ],
                 ),
-                _ => Cause::waiting(
+                Some((_, Unset::Awaited(missing))) => Cause::waiting(
+                    missing.clone(),
+                    [Advice::look("that file, and what the network stack has logged of it in this boot")],
+                ),
+                Some((_, Unset::Open)) | None => Cause::waiting(
                     "the settings are not applied yet",
                     [Advice::look("see `systemctl status 'ibprov-iface@*'`")],
                 ),

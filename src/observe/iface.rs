@@ -1,7 +1,7 @@
 //! One IPoIB interface, with everything that a plan for it is made of.
 
 use super::Look;
-use super::ipoib::{self, Interface, Sort, outcome};
+use super::ipoib::{self, Interface, Sort, StackChild, outcome};
 use crate::host::{Root, answer, links};
 use crate::names::{IfName, PciAddress};
 use crate::report::iface::IfaceReport;
@@ -15,6 +15,9 @@ pub struct Seen {
     pub all: Vec<Interface>,
     /// All names that are taken; none before [`Seen::look_at_others`].
     pub names: Vec<String>,
+    /// The P_Key children of it that network stacks create; none before the stacks' files
+    /// were read.
+    pub stack_children: Vec<StackChild>,
     /// What an earlier run left.
     pub before: Option<IfaceReport>,
     /// What could not be read.
@@ -82,7 +85,7 @@ pub fn look(root: &Root, name: &IfName) -> Result<Seen, NotSeen> {
     }
     let before = outcome(root, interface.ifindex);
     let all = vec![interface.clone()];
-    Ok(Seen { interface, all, names: Vec::new(), before, problems })
+    Ok(Seen { interface, all, names: Vec::new(), stack_children: Vec::new(), before, problems })
 }
 
 #[cfg(test)]

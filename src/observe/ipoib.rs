@@ -15,6 +15,7 @@ use crate::host::{Root, links, state};
 use crate::names::{Guid, IfName, Mode, PKey, PciAddress, PortNumber};
 use crate::report;
 use crate::report::iface::IfaceReport;
+use crate::report::stack::StackName;
 
 /// An IPoIB interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -62,6 +63,23 @@ pub struct Interfaces {
     /// Those that MLNX_OFED's agent is at work on, or may still begin with: what they
     /// show may not last.
     pub unsettled: Vec<IfName>,
+    /// The P_Key children that network stacks create; [`Interfaces::look`] has none,
+    /// `crate::stacks::interfaces()` has them.
+    pub stack_children: Vec<StackChild>,
+}
+
+/// A P_Key child that a network stack of this boot creates itself, and would not set up if
+/// another program had created it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StackChild {
+    /// The index of its parent.
+    pub parent: u32,
+    /// Its P_Key.
+    pub pkey: PKey,
+    /// The stack.
+    pub stack: StackName,
+    /// The file that has it do so.
+    pub file: String,
 }
 
 impl Interfaces {
@@ -79,7 +97,8 @@ impl Interfaces {
             let to_come = all.iter().filter(|i| !outcomes.contains_key(&i.ifindex));
             unsettled.extend(to_come.map(|i| i.name.clone()));
         }
-        Self { all, unsettled, names: root.list("/sys/class/net").unwrap_or_default(), outcomes }
+        let names = root.list("/sys/class/net").unwrap_or_default();
+        Self { all, unsettled, names, outcomes, stack_children: Vec::new() }
     }
 }
 

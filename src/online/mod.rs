@@ -24,16 +24,15 @@ use crate::host::{Root, answer, clock, journal, state, systemd, terminal};
 use crate::ladder::minimum::{degraded_port, minimum};
 use crate::ladder::{Expectation, Facts, Heard, cause, expect, progress, roce};
 use crate::names::{IfName, LinkLayer, Rung, Target};
-use crate::observe::ipoib::Interfaces;
 use crate::observe::{self, ModprobeRules, Observed, Observer};
-use crate::plan::settings::judge_settings;
+use crate::plan::settings::{OthersChildren, judge_settings};
 use crate::report::advice::Advice;
 use crate::report::node::Standing;
 use crate::report::online::{Goal, Lack, OnlinePort, OnlineReport, OnlineVerdict};
 use crate::report::port::port_span;
 use crate::report::rxe::{RxeReport, RxeState};
 use crate::report::{Cause, PortProgress, events as kinds};
-use crate::stacks::KNOWN;
+use crate::stacks::{self, KNOWN};
 use crate::workers::products::Products;
 
 pub use judge::{SILENCE_USEC, Seen, Vf, Words, lack, words};
@@ -199,9 +198,10 @@ impl Waiting<'_> {
         let mut ports = self.climbed();
         judge_settings(
             self.config,
-            &Interfaces::look(self.observer.root()),
+            &stacks::interfaces(self.observer.root(), self.config),
             &mut ports,
             &mut self.facts,
+            OthersChildren::Excused,
         );
         ports
     }

@@ -3,8 +3,8 @@
 
 use crate::config::{InterfaceRule, InterfaceSelector, PartitionRule};
 use crate::names::{IfName, Mode, PKey};
-use crate::observe::ipoib::Interface;
-use crate::report::iface::{IfaceStep, WantedChild, WantedInterface};
+use crate::observe::ipoib::{Interface, StackChild};
+use crate::report::iface::{ChildCreator, IfaceStep, WantedChild, WantedInterface};
 
 /// What is to be done to one interface.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -13,13 +13,19 @@ pub struct IfacePlan {
     pub steps: Vec<IfaceStep>,
     /// What is wanted and cannot be, with why and what to do.
     pub refused: Vec<String>,
+    /// The P_Key children that a network stack is still to create, one sentence each.
+    pub awaited: Vec<String>,
 }
 
 /// What the rules want of `interface`. A rule for a port's interface holds for its P_Key
 /// children too, but for its name and those children; what it says of one P_Key comes
-/// before what it says of all.
+/// before what it says of all. Of the P_Key children, `of_stacks` are created by others.
 #[must_use]
-pub fn wanted(rules: &[InterfaceRule], interface: &Interface) -> WantedInterface {
+pub fn wanted(
+    rules: &[InterfaceRule],
+    interface: &Interface,
+    of_stacks: &[StackChild],
+) -> WantedInterface {
     let mut wanted = WantedInterface::default();
     for rule in rules.iter().filter(|rule| applies(&rule.which, interface)) {
         wanted.mode = rule.mode.or(wanted.mode);
@@ -32,7 +38,14 @@ pub fn wanted(rules: &[InterfaceRule], interface: &Interface) -> WantedInterface
                 match wanted.partitions.iter_mut().find(|child| child.pkey == *pkey) {
                     Some(child) => child.name = name.clone().or(child.name.take()),
                     None => {
-                        let child = WantedChild { pkey: *pkey, name: name.clone() };
+                        let created_by = of_stacks
+                            .iter()
+                            .find(|c| c.parent == interface.ifindex && c.pkey == *pkey)
+                            .map(|c| ChildCreator {
+                                stack: c.stack.to_string(),
+                                file: c.file.clone(),
+                            });
+                        let child = WantedChild { pkey: *pkey, name: name.clone(), created_by };
                         wanted.partitions.push(child);
                     }
                 }
@@ -57,7 +70,7 @@ pub fn wanted(rules: &[InterfaceRule], interface: &Interface) -> WantedInterface
 /// taken, P_Key children that may be there.
 #[must_use]
 pub fn concerns_others(rules: &[InterfaceRule], interface: &Interface) -> bool {
-    let wanted = wanted(rules, interface);
+    let wanted = wanted(rules, interface, &[]);
     !wanted.partitions.is_empty() || wanted.name.is_some_and(|name| name != interface.name)
 }
 
@@ -88,7 +101,7 @@ pub fn rename(
     all: &[Interface],
     names: &[String],
 ) -> Result<Option<IfaceStep>, String> {
-    let other = |i: &Interface| wanted(rules, i).name.filter(|n| *n != i.name);
+    let other = |i: &Interface| wanted(rules, i, &[]).name.filter(|n| *n != i.name);
     let Some(to) = other(interface) else { return Ok(None) };
     let name = &interface.name;
     if interface.up {
@@ -174,8 +187,14 @@ pub fn iface_plan(
         plan.steps.push(IfaceStep::SetUmcast { umcast });
     }
     let mut taken: Vec<String> = names.to_vec();
-    for WantedChild { pkey, name: given } in &wanted.partitions {
+    for WantedChild { pkey, name: given, created_by } in &wanted.partitions {
         if interface.pkey == Some(*pkey) || has_child(interface, all, *pkey) {
+            continue;
+        }
+        if let Some(ChildCreator { stack, file }) = created_by {
+            plan.awaited.push(format!(
+                "{name}: P_Key child {pkey} does not exist yet; {stack} is to create it ({file})"
+            ));
             continue;
         }
         match given.clone().or_else(|| child_name(name, *pkey)) {
@@ -280,7 +299,7 @@ mod tests {
 
     fn planned(text: &str, of: &Interface, all: &[Interface]) -> (Vec<String>, Vec<String>) {
         let names: Vec<String> = all.iter().map(|i| i.name.to_string()).collect();
-        let plan = iface_plan(&wanted(&rules(text), of), of, all, &names, None);
+        let plan = iface_plan(&wanted(&rules(text), of, &[]), of, all, &names, None);
         (plan.steps.iter().map(ToString::to_string).collect(), plan.refused)
     }
 
@@ -390,7 +409,7 @@ mod tests {
     #[test]
     fn an_mtu_that_the_fabric_holds_down_is_not_written_again() {
         let ib0 = interface("ib0", 3);
-        let wanted = wanted(&rules("[[interface]]\nmatch.name = \"*\"\nmtu = 4092\n"), &ib0);
+        let wanted = wanted(&rules("[[interface]]\nmatch.name = \"*\"\nmtu = 4092\n"), &ib0, &[]);
         let steps = |asked| iface_plan(&wanted, &ib0, &[], &[], asked).steps.len();
         assert_eq!((steps(None), steps(Some(4092)), steps(Some(3000))), (1, 0, 1));
     }
@@ -437,13 +456,13 @@ mod tests {
             let rules = rules(&text);
             for limit in [stop_after, usize::MAX] {
                 let names: Vec<String> = all.iter().map(|i| i.name.to_string()).collect();
-                let plan = iface_plan(&wanted(&rules, &of), &of, &all, &names, None);
+                let plan = iface_plan(&wanted(&rules, &of, &[]), &of, &all, &names, None);
                 for step in plan.steps.iter().take(limit) {
                     apply(step, &mut of, &mut all);
                 }
             }
             let names: Vec<String> = all.iter().map(|i| i.name.to_string()).collect();
-            let rest = iface_plan(&wanted(&rules, &of), &of, &all, &names, None);
+            let rest = iface_plan(&wanted(&rules, &of, &[]), &of, &all, &names, None);
             // A switch to a mode that was stopped before its MTU is made good.
             prop_assert_eq!(rest.steps, vec![]);
         }

@@ -3,6 +3,7 @@
 
 use super::iface::{iface_plan, rename, wanted};
 use crate::config::Config;
+use crate::ladder::cause::Unset;
 use crate::ladder::{Facts, progress};
 use crate::names::{IfName, Mode, Rung};
 use crate::observe::iface::Seen;
@@ -21,6 +22,9 @@ pub enum Settings {
         /// The interface's index.
         ifindex: u32,
     },
+    /// They are, but for P_Key children that a network stack is still to create; one sentence
+    /// for each.
+    Awaited(Vec<String>),
     /// They could not be made.
     Failed(String),
     /// There is no IPoIB interface of this name: it has just got another, or is gone, and
@@ -35,7 +39,7 @@ pub fn settings(config: &Config, seen: &Interfaces, name: &IfName) -> Settings {
     let Some(interface) = seen.all.iter().find(|i| i.name == *name) else {
         return Settings::Gone;
     };
-    let wanted = wanted(&config.interfaces, interface);
+    let wanted = wanted(&config.interfaces, interface, &seen.stack_children);
     let before = seen.outcomes.get(&interface.ifindex);
     let asked = before.and_then(|o| o.mtu_asked);
     let plan = iface_plan(&wanted, interface, &seen.all, &seen.names, asked);
@@ -43,7 +47,8 @@ pub fn settings(config: &Config, seen: &Interfaces, name: &IfName) -> Settings {
     if is_named && plan.steps.is_empty() && plan.refused.is_empty() {
         // Whose settings another agent may change the next moment are not made.
         return match seen.unsettled.contains(name) {
-            false => Settings::Made,
+            false if plan.awaited.is_empty() => Settings::Made,
+            false => Settings::Awaited(plan.awaited),
             true => Settings::Open { ifindex: interface.ifindex },
         };
     }
@@ -164,6 +169,15 @@ pub fn overwritten(
     told
 }
 
+/// What P_Key children that network stacks create count for, where they are missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OthersChildren {
+    /// Nothing: the stacks may not have started, because they wait for who asks.
+    Excused,
+    /// As much as ibprov's own.
+    Counted,
+}
+
 /// Judge the rung `configured` of ports that are named and have to reach it.
 /// With that it is known which ports are ready, and so which may be missing by
 /// `boot.at-least`. Gives the interfaces whose settings nobody has made yet.
@@ -172,6 +186,7 @@ pub fn judge_settings(
     seen: &Interfaces,
     ports: &mut [PortProgress],
     facts: &mut Facts,
+    others: OthersChildren,
 ) -> Vec<(IfName, u32)> {
     let mut open = Vec::new();
     for port in ports.iter_mut() {
@@ -180,16 +195,19 @@ pub fn judge_settings(
         }
         let Some(netdev) = port.netdev.clone() else { continue };
         match settings(config, seen, &netdev) {
-            Settings::Made => {
+            Settings::Awaited(missing) if others == OthersChildren::Counted => {
+                facts.unset.insert(netdev, Unset::Awaited(missing.join("; ")));
+            }
+            Settings::Made | Settings::Awaited(_) => {
                 facts.unset.remove(&netdev);
                 port.reached = Some(Rung::Configured);
             }
             Settings::Failed(why) => {
-                facts.unset.insert(netdev, Some(why));
+                facts.unset.insert(netdev, Unset::Failed(why));
             }
             Settings::Gone => {}
             Settings::Open { ifindex } => {
-                facts.unset.entry(netdev.clone()).or_default();
+                facts.unset.entry(netdev.clone()).or_insert(Unset::Open);
                 open.push((netdev, ifindex));
             }
         }
@@ -204,7 +222,8 @@ mod tests {
     use crate::config::{Problems, Source, resolve};
     use crate::host::Root;
     use crate::host::testing::tree;
-    use crate::observe::ipoib::Interface;
+    use crate::names::PKey;
+    use crate::observe::ipoib::{Interface, StackChild};
     use crate::report::iface::IfaceReport;
 
     const STACK: StackName = StackName::new("network-manager", "NetworkManager");
@@ -229,9 +248,10 @@ mod tests {
         };
         let source = Source { path: "/etc/x.toml".to_owned(), text: text.to_owned() };
         let config = resolve(vec![source], Problems::default()).expect("configuration").config;
-        let wanted = wanted(&config.interfaces, &interface);
+        let wanted = wanted(&config.interfaces, &interface, &[]);
         let (all, names) = (vec![interface.clone()], vec!["ib0".to_owned()]);
-        (wanted, Seen { interface, all, names, before: None, problems: Vec::new() })
+        let (before, problems, stack_children) = (None, Vec::new(), Vec::new());
+        (wanted, Seen { interface, all, names, stack_children, before, problems })
     }
 
     fn says(value: SettingValue) -> StackSetting {
@@ -300,11 +320,49 @@ mod tests {
             let port = PortProgress::absent("0000:4b:00.0".to_owned(), goal, String::new());
             let netdev = Some(name.parse().expect("name"));
             let mut ports = [PortProgress { netdev, reached: Some(Rung::Named), ..port }];
-            judge_settings(&Config::default(), &seen, &mut ports, &mut Facts::default());
+            judge_settings(
+                &Config::default(),
+                &seen,
+                &mut ports,
+                &mut Facts::default(),
+                OthersChildren::Counted,
+            );
             ports[0].reached
         };
         assert_eq!(reached("ib0"), Some(Rung::Configured));
         assert_eq!(reached("ibprov3"), Some(Rung::Named));
+    }
+
+    /// Created by ibprov, it would not be set up.
+    #[test]
+    fn a_child_that_a_stack_creates_is_not_created_but_missed_once_the_stack_should_have() {
+        let dir =
+            tree(&[("sys/class/net/ib0/ifindex", "3\n"), ("sys/class/net/ib0/type", "32\n")], &[]);
+        let mut seen = Interfaces::look(&Root::copy_at(dir.path()).expect("root"));
+        let text =
+            "[[interface]]\nmatch.name = \"ib0\"\n[[interface.partition]]\npkey = \"0x8001\"\n";
+        let source = Source::new("t.toml".to_owned(), text.as_bytes().to_vec()).expect("a text");
+        let config = resolve(vec![source], Problems::default()).expect("a configuration").config;
+        let name: IfName = "ib0".parse().expect("name");
+        assert_eq!(settings(&config, &seen, &name), Settings::Open { ifindex: 3 });
+        let pkey = PKey::new(0x8001).expect("P_Key");
+        let file = "/etc/child.nmconnection".to_owned();
+        seen.stack_children.push(StackChild { parent: 3, pkey, stack: STACK, file });
+        let missing = "ib0: P_Key child 0x8001 does not exist yet; NetworkManager is to create it (/etc/child.nmconnection)".to_owned();
+        assert_eq!(settings(&config, &seen, &name), Settings::Awaited(vec![missing.clone()]));
+        let judged = |others| {
+            let goal = Rung::Configured;
+            let port = PortProgress::absent("0000:4b:00.0".to_owned(), goal, String::new());
+            let port =
+                PortProgress { netdev: Some(name.clone()), reached: Some(Rung::Named), ..port };
+            let (mut ports, mut facts) = ([port], Facts::default());
+            let open = judge_settings(&config, &seen, &mut ports, &mut facts, others);
+            assert_eq!(open, []);
+            (ports[0].reached, facts.unset.remove(&name))
+        };
+        assert_eq!(judged(OthersChildren::Excused), (Some(Rung::Configured), None));
+        let missed = (Some(Rung::Named), Some(Unset::Awaited(missing)));
+        assert_eq!(judged(OthersChildren::Counted), missed);
     }
 
     #[test]

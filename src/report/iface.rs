@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-pub use super::iface_step::{IfaceStep, WantedChild, WantedInterface, aside_name};
+pub use super::iface_step::{ChildCreator, IfaceStep, WantedChild, WantedInterface, aside_name};
 
 use super::common::{Code, Exit, Finding, Kind, Report};
 use super::duration::seconds;

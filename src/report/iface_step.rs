@@ -36,6 +36,20 @@ pub struct WantedChild {
     pub pkey: PKey,
     /// Its name; `None`: the kernel's.
     pub name: Option<IfName>,
+    /// The network stack that creates it; `None`: ibprov does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_by: Option<ChildCreator>,
+}
+
+/// A network stack that creates a P_Key child itself, and would not set up one that another
+/// program had created.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ChildCreator {
+    /// The stack, as messages name it.
+    pub stack: String,
+    /// The file that has it do so.
+    pub file: String,
 }
 
 /// One thing that is done to an interface.

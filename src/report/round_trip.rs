@@ -18,7 +18,7 @@ use super::degraded::Degraded;
 use super::finding::Severity;
 use super::guests::{GuestKind, GuestReport, GuestsReport, Phase as GuestPhase};
 use super::iface::{
-    BringUp, IfaceReport, IfaceStep, IfaceStepReport, WantedChild, WantedInterface,
+    BringUp, ChildCreator, IfaceReport, IfaceStep, IfaceStepReport, WantedChild, WantedInterface,
 };
 use super::online::{Goal, Lack, OnlinePort, OnlineReport, OnlineVerdict};
 use super::pf::{Outcome, Unresolved};
@@ -298,7 +298,9 @@ fn boot_report() -> Any<BootReport> {
 fn iface_report() -> Any<IfaceReport> {
     let mode = || select(vec![Mode::Datagram, Mode::Connected]);
     let pkey = || (1..0x7fff_u16).prop_map(|key| PKey::new(key).expect("a P_Key"));
-    let child = (pkey(), of(netdev())).prop_map(|(pkey, name)| WantedChild { pkey, name });
+    let creator = (text(), text()).prop_map(|(stack, file)| ChildCreator { stack, file });
+    let child = (pkey(), of(netdev()), of(creator))
+        .prop_map(|(pkey, name, created_by)| WantedChild { pkey, name, created_by });
     let wanted = (of(mode()), of(any::<u32>()), of(any::<bool>()), list(child));
     let more = (of(any::<u32>()), of(any::<u32>()), of(netdev()), texts());
     let wanted = (wanted, more).prop_map(|((mode, mtu, umcast, partitions), more)| {

@@ -20,12 +20,14 @@ pub mod wicked;
 
 use serde::{Deserialize, Serialize};
 
+use crate::config::foreign::interfaces::Which;
+use crate::config::{Config, InterfaceRule};
 use crate::host::bus::BusError;
 use crate::host::manager::Manager;
 use crate::host::unit::{LoadState, UnitState};
 use crate::host::{Root, unit_links};
 use crate::names::{IfName, NetworkRole};
-use crate::observe::ipoib::Interface;
+use crate::observe::ipoib::{Interface, Interfaces, StackChild};
 use crate::report::stack::{Answer, Claim, Phase, StackName, StackSetting, View};
 use stack::{Facts, Owner, Progress, Reply, Stack, Standing};
 
@@ -236,6 +238,38 @@ impl Stacks {
         all
     }
 
+    /// The P_Key children of `parents` that `rules` ask for, and that a stack of this boot
+    /// creates itself: see [`Stack::creates`]. Files are read only where there is something to
+    /// find.
+    #[must_use]
+    pub fn children(
+        self,
+        root: &Root,
+        rules: &[InterfaceRule],
+        parents: &[Interface],
+    ) -> Vec<StackChild> {
+        let mut all: Vec<StackChild> = Vec::new();
+        if rules.iter().all(|rule| rule.partitions.is_empty()) {
+            return all;
+        }
+        for stack in self.0.iter().filter(|stack| is_in_boot(root, stack.facts().service)) {
+            for (which, pkey, file) in stack.creates(root) {
+                let of_it = parents.iter().filter(|parent| match &which {
+                    _ if parent.parent.is_some() => false,
+                    Which::Name(name) => *name == parent.name,
+                    Which::PortGuid(guid) => Some(*guid) == parent.guid,
+                });
+                all.extend(of_it.map(|parent| StackChild {
+                    parent: parent.ifindex,
+                    pkey,
+                    stack: stack.facts().name,
+                    file: file.chars().filter(|c| !c.is_control()).collect(),
+                }));
+            }
+        }
+        all
+    }
+
     /// Every netdev with an InfiniBand name that a file sets up, with the unit that
     /// reads the file. Files of a stack that does not run count as well: the caller
     /// knows which do. Those that look once come first: what they miss stays down.
@@ -317,6 +351,14 @@ fn is_in_boot(root: &Root, service: &str) -> bool {
 fn phase_in(states: &[UnitState], service: &str) -> Phase {
     let unit = states.iter().find(|u| u.name == service);
     unit.map_or(Phase::Absent, |unit| phase::of_service(service, unit))
+}
+
+/// All IPoIB interfaces, with the P_Key children of theirs that stacks create.
+#[must_use]
+pub fn interfaces(root: &Root, config: &Config) -> Interfaces {
+    let mut seen = Interfaces::look(root);
+    seen.stack_children = KNOWN.children(root, &config.interfaces, &seen.all);
+    seen
 }
 
 /// As [`Stacks::role`] of [`KNOWN`], for who is not to know of stacks.

@@ -6,10 +6,11 @@ use super::files::{
 };
 use super::stack::{Facts, Owner, Progress, Reply, Said, Stack, StackUnit};
 use crate::config::foreign;
+use crate::config::foreign::interfaces::Which;
 use crate::host::Root;
 use crate::host::bus::{At, Bus, BusError, ObjectPath};
 use crate::host::manager::Manager;
-use crate::names::{IfName, Mode, NetworkRole};
+use crate::names::{IfName, Mode, NetworkRole, PKey};
 use crate::observe::ipoib::Interface;
 use crate::report::stack::{Answer, Claim, Phase, SettingValue, StackName, StackSetting};
 
@@ -228,6 +229,23 @@ impl Stack for NetworkManager {
         }
     }
 
+    /// A child that another program has created is not managed as long as it has no address,
+    /// even once it is up (`is_unmanaged_external_down()`, `src/core/devices/nm-device.c`): a
+    /// profile is then not activated on it.
+    fn creates(&self, root: &Root) -> Vec<(Which, PKey, String)> {
+        let keyfiles = DIRS.into_iter().flat_map(|dir| folder(root, dir)).filter_map(|file| {
+            let said = foreign::keyfile::read(&root.text(&file, LIMIT).ok()?)?;
+            Some((said.interface?, file))
+        });
+        let scripts = network_scripts(root).into_iter().filter(|(.., by_nm)| *by_nm);
+        let scripts = scripts.filter_map(|(netdev, file, _)| {
+            let said = foreign::ifcfg::read(&netdev, &root.text(&file, LIMIT).ok()?)?;
+            Some((said.interface?, file))
+        });
+        let all = keyfiles.chain(scripts);
+        all.filter_map(|(i, file)| Some((i.which, i.child?.pkey, file))).collect()
+    }
+
     /// Red Hat's `ifcfg-*` are read by its plugin ifcfg-rh.
     fn asked(&self, root: &Root) -> Vec<(String, String)> {
         let scripts = network_scripts(root).into_iter();
@@ -238,7 +256,8 @@ impl Stack for NetworkManager {
         for dir in [foreign::keyfile::DIR, "/run/NetworkManager/system-connections"] {
             for file in folder(root, dir) {
                 let text = root.text(&file, LIMIT).unwrap_or_default();
-                if let Some(netdev) = first(&text, "interface-name") {
+                let netdev = first(&text, "interface-name").filter(|netdev| !netdev.is_empty());
+                if let Some(netdev) = netdev {
                     found.push((netdev.to_owned(), file));
                 }
             }

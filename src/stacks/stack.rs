@@ -3,11 +3,12 @@
 
 use std::fmt;
 
+use crate::config::foreign::interfaces::Which;
 use crate::host::bus::BusError;
 use crate::host::manager::Manager;
 use crate::host::unit::UnitState;
 use crate::host::{Root, process};
-use crate::names::{IfName, NetworkRole};
+use crate::names::{IfName, NetworkRole, PKey};
 use crate::observe::ipoib::Interface;
 use crate::report::stack::{Action, Claim, Phase, StackName, StackSetting, View};
 
@@ -146,6 +147,12 @@ pub trait Stack: Sync + fmt::Debug {
     /// The netdevs that its files set up at boot by name, each with the file. A
     /// pattern (`ib*`) says nothing of a single netdev.
     fn asked(&self, root: &Root) -> Vec<(String, String)>;
+
+    /// The P_Key children that it creates itself and would leave alone if another program had
+    /// created them: of which interface, and the file that says so.
+    fn creates(&self, _root: &Root) -> Vec<(Which, PKey, String)> {
+        Vec::new()
+    }
 
     /// The netdev is its, by what it has written down; for messages only.
     fn owner(&self, root: &Root, netdev: &IfName, ifindex: u32) -> Option<Owner>;

@@ -8,6 +8,7 @@ use super::network_manager::{Device, DeviceState};
 use super::networkd::{AdministrativeState, Link};
 use super::stack::{Said, StackUnit};
 use super::*;
+use crate::config::{Problems, Source, resolve};
 use crate::host::unit::ActiveState;
 use crate::names::PKey;
 use crate::report::stack::{Action, Decision};
@@ -574,8 +575,8 @@ proptest::proptest! {
     }
 }
 
-/// What the stacks that are enabled write to ib0, one line each.
-fn written(enabled: &[&str], files: &[(&str, &str)]) -> String {
+/// A tree of these files, where these units are enabled.
+fn tree_with(enabled: &[&str], files: &[(&str, &str)]) -> tempfile::TempDir {
     let dir = crate::host::testing::tree(files, &[]);
     for unit in enabled {
         let wants = dir.path().join("etc/systemd/system/multi-user.target.wants");
@@ -583,6 +584,12 @@ fn written(enabled: &[&str], files: &[(&str, &str)]) -> String {
         let target = format!("/lib/systemd/system/{unit}");
         std::os::unix::fs::symlink(target, wants.join(unit)).expect("link");
     }
+    dir
+}
+
+/// What the stacks that are enabled write to ib0, one line each.
+fn written(enabled: &[&str], files: &[(&str, &str)]) -> String {
+    let dir = tree_with(enabled, files);
     let root = Root::copy_at(dir.path()).expect("root");
     let lines = KNOWN.writes(&root, &interface("ib0", false));
     lines.iter().map(|(stack, setting)| format!("{stack}: {setting}\n")).collect()
@@ -610,6 +617,67 @@ fn network_manager_writes_the_mode_of_its_profile_always() {
     assert_eq!(written(&nm, &[(&first, child)]), "");
     let odd = format!("{plain}[infiniband]\ntransport-mode=\u{1b}[2J\nmtu=many\n");
     assert_eq!(written(&nm, &[(&first, &odd)]), "", "a profile that it does not load");
+}
+
+#[test]
+fn a_child_that_network_manager_creates_is_left_to_it_where_it_is_enabled() {
+    const DIR: &str = "/etc/NetworkManager/system-connections";
+    const SCRIPTS: &str = "/etc/sysconfig/network-scripts";
+    let rules = |text: &str| {
+        let source = Source::new("t.toml".to_owned(), text.as_bytes().to_vec()).expect("a text");
+        resolve(vec![source], Problems::default()).expect("a configuration").config.interfaces
+    };
+    let ours =
+        rules("[[interface]]\nmatch.name = \"ib*\"\n[[interface.partition]]\npkey = \"0x8001\"\n");
+    let ib0 = Interface { guid: "b859:9f03:0012:a480".parse().ok(), ..interface("ib0", false) };
+    let creators = |enabled: &[&str], file: &str, text: &str| {
+        let dir = tree_with(enabled, &[(file, text)]);
+        let root = Root::copy_at(dir.path()).expect("root");
+        assert_eq!(
+            KNOWN.children(
+                &root,
+                &rules("[[interface]]\nmatch.name = \"ib0\"\n"),
+                std::slice::from_ref(&ib0)
+            ),
+            []
+        );
+        let found = KNOWN.children(&root, &ours, std::slice::from_ref(&ib0));
+        found.iter().map(|c| format!("{} {}: {}", c.stack, c.pkey, c.file)).collect::<Vec<_>>()
+    };
+    let nm = ["NetworkManager.service"];
+    let profile = format!("{DIR}/child.nmconnection");
+    let child = |more: &str| format!("[connection]\ntype=infiniband\n{more}");
+    for by_it in [
+        "[infiniband]\np-key=32769\nparent=ib0\n",
+        "[infiniband]\np-key=0x1\nparent=ib0\n",
+        "[infiniband]\np-key=32769\nmac-address=80:00:00:48:FE:80:00:00:00:00:00:00:B8:59:9F:03:00:12:A4:80\n",
+    ] {
+        let told = [format!("NetworkManager 0x8001: {profile}")];
+        assert_eq!(creators(&nm, &profile, &child(by_it)), told, "{by_it}");
+        assert_eq!(creators(&[], &profile, &child(by_it)), [""; 0], "it does not run: {by_it}");
+    }
+    for other in [
+        "[infiniband]\np-key=32769\nparent=ib1\n",
+        "[infiniband]\np-key=-1\nparent=ib0\n",
+        "autoconnect=false\n[infiniband]\np-key=32769\nparent=ib0\n",
+    ] {
+        assert_eq!(creators(&nm, &profile, &child(other)), [""; 0], "{other}");
+    }
+    let script = format!("{SCRIPTS}/ifcfg-ib0.8001");
+    let text = "TYPE=InfiniBand\nDEVICE=ib0.8001\nPKEY=yes\nPKEY_ID=0x1\nPHYSDEV=ib0\n";
+    assert_eq!(creators(&nm, &script, text), [format!("NetworkManager 0x8001: {script}")]);
+    let not_its = format!("{text}NM_CONTROLLED=no\n");
+    assert_eq!(creators(&nm, &script, &not_its), [""; 0]);
+    assert_eq!(creators(&["network.service"], &script, text), [""; 0], "it takes what is there");
+}
+
+#[test]
+fn a_profile_for_no_netdev_asks_for_none() {
+    let file = "/etc/NetworkManager/system-connections/a.nmconnection";
+    let text = "[connection]\ntype=infiniband\ninterface-name=\n";
+    let dir = crate::host::testing::tree(&[(file, text)], &[]);
+    let root = Root::copy_at(dir.path()).expect("root");
+    assert_eq!(KNOWN.asked(&root, |_| true), []);
 }
 
 #[test]

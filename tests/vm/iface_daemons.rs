@@ -163,3 +163,34 @@ fn a_stack_that_writes_what_is_wanted_is_no_fault() {
         assert!(findings.iter().all(|finding| finding["severity"] != "error"), "{outcome}");
     }
 }
+
+/// NetworkManager never activates a profile by itself on a P_Key child that another program
+/// has created.
+#[test]
+fn a_child_that_network_manager_creates_is_left_to_it_and_missed_while_it_is_not_there() {
+    let is = |line: &str| scene("nm_child", line);
+    let guest = boot("nm_child");
+    let boot_report = guest.json("boot.json");
+    assert_eq!(boot_report["exit_code"], 0, "{boot_report}");
+    for name in ["boot", "up"] {
+        assert_eq!(is(&format!("{name} online")), "0", "{}", guest.file(&format!("{name}.online")));
+        assert_eq!(is(&format!("{name} addresses")), "ib0 10.1.0.1/24 ib0.8001 10.2.0.1/24 ");
+        assert_eq!(is(&format!("{name} children")), "ib0.8001");
+        assert_eq!(is(&format!("{name} status")), "0", "{}", guest.file(&format!("{name}.status")));
+    }
+    assert_eq!(is("boot umcast"), "1", "its own settings are ibprov's");
+    assert_eq!(is("down addresses"), "ib0 10.1.0.1/24 ");
+    let missing = "ib0: P_Key child 0x8001 does not exist yet; NetworkManager is to create it (/etc/NetworkManager/system-connections/child.nmconnection)";
+    assert_eq!(is("down status"), "3");
+    assert_eq!(is("down check"), "3");
+    for file in ["down.status", "down.check", "down.dry-run"] {
+        let text = guest.file(file);
+        assert!(text.contains(missing), "{file}: {text}");
+    }
+    for name in ["boot", "down", "up"] {
+        assert_eq!(is(&format!("{name} iface")), "0");
+        let outcome = outcome("nm_child", name);
+        assert_eq!(outcome["steps"], Value::Array(Vec::new()), "{name}: {outcome}");
+        assert_eq!(outcome["configured"], true, "{name}: {outcome}");
+    }
+}
