@@ -71,8 +71,8 @@ pub fn set_umcast(ifindex: u32, umcast: bool) -> io::Result<()> {
 pub fn add_child(parent: u32, name: &IfName, pkey: PKey) -> io::Result<()> {
     let own = name_of(parent).filter(|own| name.as_str() == format!("{own}.{:04x}", pkey.value()));
     if let Some(own) = own {
-        let file = format!("/sys/class/net/{own}/create_child");
-        return super::attribute::write(&file, &format!("{:#06x}", pkey.value()));
+        let value = format!("{:#06x}", pkey.value());
+        return super::attribute::write_of_netdev(&own, parent, "create_child", &value);
     }
     let mut attributes = attribute(IFLA_LINK, &parent.to_ne_bytes());
     attributes.extend(attribute(IFLA_IFNAME, format!("{name}\0").as_bytes()));

@@ -210,9 +210,9 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
                         Advice::now(format!("ibprov iface {name}")),
                     ],
                 ),
-                Some((_, Unset::Awaited(missing))) => Cause::waiting(
+                Some((name, Unset::Awaited(missing))) => Cause::waiting(
                     missing.clone(),
-                    [Advice::look("that file, and what the network stack has logged of it in this boot")],
+                    [Advice::look(format!("journalctl -b -g {name}: what the network stack has logged"))],
                 ),
                 Some((_, Unset::Open)) | None => Cause::waiting(
                     "the settings are not applied yet",
