@@ -32,7 +32,7 @@ use crate::ladder::{self, Expectation, Facts, Heard, expect, progress};
 use crate::names::{IfName, ModuleName, ModuleState, PciAddress};
 use crate::observe::{ModprobeRules, Observed, Observer, driver_modules, ipoib};
 use crate::plan::rxe::rxe_steps;
-use crate::plan::settings::{OthersChildren, judge_settings};
+use crate::plan::settings::{Children, judge_settings};
 use crate::plan::{boot_steps, needed_modules, waits_for_udev};
 use crate::report::boot::{ModuleOutcome, ModuleReport, Step, blank};
 use crate::report::port::port_span;
@@ -388,7 +388,7 @@ impl Boot<'_> {
     /// and says so. Gives what boot does itself, where none has in time.
     fn settings(&mut self, ports: &mut [PortProgress], now: u64) -> Vec<Step> {
         let seen = stacks::interfaces(self.observer.root(), self.config);
-        let children = OthersChildren::Excused;
+        let children = Children::Excused;
         let open = judge_settings(self.config, &seen, ports, &mut self.facts, children);
         self.interfaces.note(open, ports, now)
     }

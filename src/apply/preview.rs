@@ -14,7 +14,7 @@ use crate::observe::rxe::rxe;
 use crate::observe::{ModprobeRules, Observed, Observer, driver_modules, namespaces};
 use crate::plan::preview::{DryRunVerdict, PfSteps};
 use crate::plan::rxe::judge_rxe;
-use crate::plan::settings::{OthersChildren, judge_settings};
+use crate::plan::settings::{Children, judge_settings};
 use crate::plan::{Done, boot_steps, needed_modules};
 use crate::report::boot::LeftOut;
 use crate::report::common::{Code, Finding, Kind, Report};
@@ -159,7 +159,7 @@ pub fn preview(config: &Config, root: &Root) -> (Preview, Plans) {
         .collect();
     let interfaces = stacks::interfaces(root, config);
     let mut facts = Facts::default();
-    judge_settings(config, &interfaces, &mut ports, &mut facts, OthersChildren::Excused);
+    judge_settings(config, &interfaces, &mut ports, &mut facts, Children::Excused);
     let why = |port: &PortProgress| {
         let cause = cause::cause(port, &observed, &facts)?;
         cause.is_final.then_some(cause.text)

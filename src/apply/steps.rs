@@ -240,7 +240,9 @@ impl<'a> Steps<'a> {
             Step::CreateRxe { .. } => Failure::ended(end),
             Step::Configure { netdev, .. } => {
                 let failure = Failure::ended(end)?;
-                facts.unset.insert(netdev.clone(), Unset::Failed(failure.to_string()));
+                facts
+                    .unset
+                    .insert(netdev.clone(), Unset::Failed(netdev.clone(), failure.to_string()));
                 Some(failure)
             }
         }

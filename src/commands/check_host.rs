@@ -21,7 +21,7 @@ use crate::names::{
     Words, is_ipoib_name,
 };
 use crate::observe::{self, Look, ModprobeRules, Observed, PciFunction, driver_modules};
-use crate::plan::settings::{OthersChildren, judge_settings};
+use crate::plan::settings::{Children, judge_settings};
 use crate::report::advice::Advice;
 use crate::report::node::Judgement;
 use crate::report::plan::PlannedPf;
@@ -236,7 +236,7 @@ impl Seeing<'_> {
         let mut ports = progress::progress(&expectation, self.observed);
         let mut facts = Facts::default();
         let interfaces = stacks::interfaces(self.root, self.config);
-        let children = OthersChildren::Counted;
+        let children = Children::Counted;
         judge_settings(self.config, &interfaces, &mut ports, &mut facts, children);
         // Why a port is no further, the ladders have found out already.
         let known = host.ports.iter().map(|port| (&port.progress, port.cause.clone()));
@@ -292,7 +292,7 @@ impl Gathering<'_> {
         let mut facts = self.facts(config, &rules, last_boot);
         let mut ports = progress::progress(&expectation, self.observed);
         let interfaces = stacks::interfaces(self.root, config);
-        judge_settings(config, &interfaces, &mut ports, &mut facts, OthersChildren::Counted);
+        judge_settings(config, &interfaces, &mut ports, &mut facts, Children::Counted);
         for pci in facts.functions.iter().filter(|(_, l)| l.probe_failed.is_some()).map(|(p, _)| p)
         {
             let of = |f: &&observe::PciFunction| {

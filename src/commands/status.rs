@@ -18,7 +18,7 @@ use crate::ladder::{Facts, cause, roce};
 use crate::names::{IB_DRIVERS, LinkLayer, LinkState, PciAddress, PhysicalState, Rung};
 use crate::observe::ipoib::Interfaces;
 use crate::observe::{self, Look, ModprobeRules, Observed, PciFunction, Port, RdmaDevice};
-use crate::plan::settings::{OthersChildren, Settings, judge_settings, settings};
+use crate::plan::settings::{Children, Settings, judge_settings, settings};
 use crate::report::degraded::PcieLink;
 use crate::report::status::{
     Absent, Child, Hca, Ladder, LastBoot, ModuleNow, PortStatus, Role, SoftRoce, Status, Udev,
@@ -123,7 +123,7 @@ pub(super) fn gather(gids: bool, config: &Config, invalid: Option<String>, root:
     let expectation = expectation(config, &observed, &rules);
     let mut ports = progress(&expectation, &observed);
     let interfaces = stacks::interfaces(root, config);
-    judge_settings(config, &interfaces, &mut ports, &mut facts, OthersChildren::Counted);
+    judge_settings(config, &interfaces, &mut ports, &mut facts, Children::Counted);
     problems.extend(foreseen_of_all(root, config, &interfaces));
     let left_out: BTreeMap<PciAddress, NotExpected> = expectation.left_out.into_iter().collect();
 
@@ -336,7 +336,8 @@ impl View<'_> {
         let reached = |rung| match rung {
             Rung::Pci | Rung::Driver | Rung::Rdma => true,
             Rung::Configured => netdev.is_some_and(|n| {
-                n.named && settings(self.config, &self.interfaces, &n.name) == Settings::Made
+                let made = settings(self.config, &self.interfaces, &n.name) == Settings::Made;
+                n.named && made && !self.facts.unset.contains_key(&n.name)
             }),
             Rung::Netdev => netdev.is_some(),
             Rung::Named => netdev.is_some_and(|n| n.named),

@@ -14,8 +14,8 @@ pub enum Unset {
     Open,
     /// P_Key children are missing that a network stack is to create; a sentence.
     Awaited(String),
-    /// They could not be made: why.
-    Failed(String),
+    /// Those of this netdev, the port's or a P_Key child of it, could not be made: why.
+    Failed(IfName, String),
 }
 
 /// What is known beside the host's present state.
@@ -203,7 +203,7 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
         Rung::Configured => {
             let unset = port.netdev.as_ref().and_then(|n| facts.unset.get_key_value(n));
             match unset {
-                Some((name, Unset::Failed(failure))) => Cause::last(
+                Some((_, Unset::Failed(name, failure))) => Cause::last(
                     failure.clone(),
                     [
                         Advice::look(format!("ibprov iface {name} --dry-run")),

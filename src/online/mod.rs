@@ -25,7 +25,7 @@ use crate::ladder::minimum::{degraded_port, minimum};
 use crate::ladder::{Expectation, Facts, Heard, cause, expect, progress, roce};
 use crate::names::{IfName, LinkLayer, Rung, Target};
 use crate::observe::{self, ModprobeRules, Observed, Observer};
-use crate::plan::settings::{OthersChildren, judge_settings};
+use crate::plan::settings::{Children, judge_settings};
 use crate::report::advice::Advice;
 use crate::report::node::Standing;
 use crate::report::online::{Goal, Lack, OnlinePort, OnlineReport, OnlineVerdict};
@@ -201,7 +201,7 @@ impl Waiting<'_> {
             &stacks::interfaces(self.observer.root(), self.config),
             &mut ports,
             &mut self.facts,
-            OthersChildren::Excused,
+            Children::Excused,
         );
         ports
     }

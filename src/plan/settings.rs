@@ -169,12 +169,13 @@ pub fn overwritten(
     told
 }
 
-/// What P_Key children that network stacks create count for, where they are missing.
+/// Whether the P_Key children of a netdev count for the rung of its port, beside those that
+/// ibprov is to create.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OthersChildren {
-    /// Nothing: the stacks may not have started, because they wait for who asks.
+pub enum Children {
+    /// They do not: what creates them, and their own runs of iface, may wait for who asks.
     Excused,
-    /// As much as ibprov's own.
+    /// Those that network stacks create and those whose settings could not be made do.
     Counted,
 }
 
@@ -186,7 +187,7 @@ pub fn judge_settings(
     seen: &Interfaces,
     ports: &mut [PortProgress],
     facts: &mut Facts,
-    others: OthersChildren,
+    children: Children,
 ) -> Vec<(IfName, u32)> {
     let mut open = Vec::new();
     for port in ports.iter_mut() {
@@ -195,15 +196,23 @@ pub fn judge_settings(
         }
         let Some(netdev) = port.netdev.clone() else { continue };
         match settings(config, seen, &netdev) {
-            Settings::Awaited(missing) if others == OthersChildren::Counted => {
+            Settings::Awaited(missing) if children == Children::Counted => {
                 facts.unset.insert(netdev, Unset::Awaited(missing.join("; ")));
             }
             Settings::Made | Settings::Awaited(_) => {
+                let failed = match children {
+                    Children::Excused => None,
+                    Children::Counted => failed_child(config, seen, &netdev),
+                };
+                if let Some((child, why)) = failed {
+                    facts.unset.insert(netdev, Unset::Failed(child, why));
+                    continue;
+                }
                 facts.unset.remove(&netdev);
                 port.reached = Some(Rung::Configured);
             }
             Settings::Failed(why) => {
-                facts.unset.insert(netdev, Unset::Failed(why));
+                facts.unset.insert(netdev.clone(), Unset::Failed(netdev, why));
             }
             Settings::Gone => {}
             Settings::Open { ifindex } => {
@@ -214,6 +223,18 @@ pub fn judge_settings(
     }
     progress::excuse_beyond(config.boot.at_least.as_ref(), ports);
     open
+}
+
+/// The first P_Key child of `parent` whose settings could not be made, and why.
+fn failed_child(config: &Config, seen: &Interfaces, parent: &IfName) -> Option<(IfName, String)> {
+    let parent = seen.all.iter().find(|i| i.name == *parent)?.ifindex;
+    let mut children = seen.all.iter().filter(|i| i.parent == Some(parent));
+    children.find_map(|child| match settings(config, seen, &child.name) {
+        Settings::Failed(why) => Some((child.name.clone(), why)),
+        // The mode of one that was made by netlink is not seen here, so that its settings are
+        // open for ever.
+        Settings::Made | Settings::Awaited(_) | Settings::Open { .. } | Settings::Gone => None,
+    })
 }
 
 #[cfg(test)]
@@ -325,7 +346,7 @@ mod tests {
                 &seen,
                 &mut ports,
                 &mut Facts::default(),
-                OthersChildren::Counted,
+                Children::Counted,
             );
             ports[0].reached
         };
@@ -350,19 +371,61 @@ mod tests {
         seen.stack_children.push(StackChild { parent: 3, pkey, stack: STACK, file });
         let missing = "ib0: P_Key child 0x8001 does not exist yet; NetworkManager is to create it (/etc/child.nmconnection)".to_owned();
         assert_eq!(settings(&config, &seen, &name), Settings::Awaited(vec![missing.clone()]));
-        let judged = |others| {
+        let judged = |children| {
             let goal = Rung::Configured;
             let port = PortProgress::absent("0000:4b:00.0".to_owned(), goal, String::new());
             let port =
                 PortProgress { netdev: Some(name.clone()), reached: Some(Rung::Named), ..port };
             let (mut ports, mut facts) = ([port], Facts::default());
-            let open = judge_settings(&config, &seen, &mut ports, &mut facts, others);
+            let open = judge_settings(&config, &seen, &mut ports, &mut facts, children);
             assert_eq!(open, []);
             (ports[0].reached, facts.unset.remove(&name))
         };
-        assert_eq!(judged(OthersChildren::Excused), (Some(Rung::Configured), None));
+        assert_eq!(judged(Children::Excused), (Some(Rung::Configured), None));
         let missed = (Some(Rung::Named), Some(Unset::Awaited(missing)));
-        assert_eq!(judged(OthersChildren::Counted), missed);
+        assert_eq!(judged(Children::Counted), missed);
+    }
+
+    #[test]
+    fn a_child_whose_settings_could_not_be_made_counts_in_status() {
+        let child = "sys/class/net/ib0.8001";
+        let files = [
+            ("sys/class/net/ib0/ifindex".to_owned(), "3\n"),
+            ("sys/class/net/ib0/type".to_owned(), "32\n"),
+            (format!("{child}/ifindex"), "7\n"),
+            (format!("{child}/iflink"), "3\n"),
+            (format!("{child}/type"), "32\n"),
+            (format!("{child}/umcast"), "0\n"),
+        ];
+        let files: Vec<(&str, &str)> = files.iter().map(|(p, t)| (p.as_str(), *t)).collect();
+        let dir = tree(&files, &[]);
+        let mut seen = Interfaces::look(&Root::copy_at(dir.path()).expect("root"));
+        let text = "[[interface]]\nmatch.name = \"ib0\"\n[[interface.partition]]\npkey = \"0x8001\"\numcast = true\n";
+        let source = Source { path: "/etc/x.toml".to_owned(), text: text.to_owned() };
+        let config = resolve(vec![source], Problems::default()).expect("configuration").config;
+        let pkey = PKey::new(0x8001);
+        seen.all.iter_mut().filter(|i| i.parent.is_some()).for_each(|i| i.pkey = pkey);
+        let judged = |seen: &Interfaces, children| {
+            let goal = Rung::Configured;
+            let port = PortProgress::absent("0000:4b:00.0".to_owned(), goal, String::new());
+            let netdev = Some("ib0".parse().expect("name"));
+            let port = PortProgress { netdev, reached: Some(Rung::Named), ..port };
+            let (mut ports, mut facts) = ([port], Facts::default());
+            judge_settings(&config, seen, &mut ports, &mut facts, children);
+            (ports[0].reached, facts.unset.into_values().next())
+        };
+        let ready = (Some(Rung::Configured), None);
+        assert_eq!(judged(&seen, Children::Counted), ready, "its run is still to come");
+        let mut outcome = IfaceReport::blank("ib0.8001", 0);
+        outcome.failures.push("ib0.8001: umcast: EBUSY".to_owned());
+        seen.outcomes.insert(7, outcome);
+        let name = "ib0.8001".parse().expect("name");
+        let failed = Unset::Failed(name, "ib0.8001: umcast: EBUSY".to_owned());
+        assert_eq!(judged(&seen, Children::Counted), (Some(Rung::Named), Some(failed)));
+        assert_eq!(judged(&seen, Children::Excused), ready);
+        let made = seen.all.iter_mut().filter(|i| i.parent.is_some());
+        made.for_each(|i| i.umcast = Some(true));
+        assert_eq!(judged(&seen, Children::Counted), ready, "it is as wanted by now");
     }
 
     #[test]
