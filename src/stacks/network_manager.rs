@@ -233,7 +233,7 @@ impl Stack for NetworkManager {
     /// even once it is up (`is_unmanaged_external_down()`, `src/core/devices/nm-device.c`): a
     /// profile is then not activated on it.
     fn creates(&self, root: &Root) -> Vec<(Which, PKey, String)> {
-        let keyfiles = DIRS.into_iter().flat_map(|dir| folder(root, dir)).filter_map(|file| {
+        let keyfiles = DIRS.into_iter().flat_map(|dir| profiles(root, dir)).filter_map(|file| {
             let said = foreign::keyfile::read(&root.text(&file, LIMIT).ok()?)?;
             Some((said.interface?, file))
         });
@@ -254,7 +254,7 @@ impl Stack for NetworkManager {
             .map(|(netdev, file, _)| (netdev, file))
             .collect();
         for dir in [foreign::keyfile::DIR, "/run/NetworkManager/system-connections"] {
-            for file in folder(root, dir) {
+            for file in profiles(root, dir) {
                 let text = root.text(&file, LIMIT).unwrap_or_default();
                 let netdev = first(&text, "interface-name").filter(|netdev| !netdev.is_empty());
                 if let Some(netdev) = netdev {
@@ -276,6 +276,18 @@ impl Stack for NetworkManager {
         let profile = if active { "" } else { ", which has no active profile on the interface" };
         Some(Owner::Record(format!("NetworkManager{profile}")))
     }
+}
+
+/// The profiles in `dir`: without what it takes for an editor's copy, and beside /etc only
+/// what is called so (`nm_keyfile_utils_ignore_filename()`).
+fn profiles(root: &Root, dir: &str) -> Vec<String> {
+    let mut files = folder(root, dir);
+    files.retain(|path| {
+        let name = path.rsplit('/').next().unwrap_or_default();
+        let is_called_so = dir == foreign::keyfile::DIR || name.ends_with(".nmconnection");
+        is_called_so && !name.starts_with('.') && !name.ends_with('~')
+    });
+    files
 }
 
 /// Its state file of the device with this index.
@@ -348,11 +360,7 @@ fn own_or_fitting(root: &Root, interface: &Interface) -> Fit {
 fn fitting(root: &Root, interface: &Interface) -> Fit {
     let (mut missed, mut best): (_, Option<Profile>) = (None, None);
     for dir in DIRS {
-        for file in root.list_or_empty(dir).unwrap_or_default() {
-            let path = format!("{dir}/{file}");
-            if file.starts_with('.') || file.ends_with('~') {
-                continue;
-            }
+        for path in profiles(root, dir) {
             let Ok(text) = root.text(&path, LIMIT) else { continue };
             match keyfile(&path, &text, interface) {
                 Fit::No => {}

@@ -663,6 +663,8 @@ fn a_child_that_network_manager_creates_is_left_to_it_where_it_is_enabled() {
     ] {
         assert_eq!(creators(&nm, &profile, &child(other)), [""; 0], "{other}");
     }
+    let by_it = child("[infiniband]\np-key=32769\nparent=ib0\n");
+    assert_eq!(creators(&nm, &format!("{profile}~"), &by_it), [""; 0], "an editor's copy");
     let script = format!("{SCRIPTS}/ifcfg-ib0.8001");
     let text = "TYPE=InfiniBand\nDEVICE=ib0.8001\nPKEY=yes\nPKEY_ID=0x1\nPHYSDEV=ib0\n";
     assert_eq!(creators(&nm, &script, text), [format!("NetworkManager 0x8001: {script}")]);
