@@ -19,7 +19,7 @@ use crate::plan::{Done, boot_steps, needed_modules};
 use crate::report::boot::LeftOut;
 use crate::report::common::{Code, Finding, Kind, Report};
 use crate::report::iface::IfaceStep;
-use crate::report::node::Standing;
+use crate::report::netns::Netns;
 use crate::report::pf::Unresolved;
 use crate::report::rxe::{RxeReport, RxeState};
 use crate::report::{ModuleTrouble, NotExpected, PortProgress};
@@ -54,6 +54,9 @@ pub struct Preview {
     /// What will not stay as it is wanted.
     #[serde(skip)]
     pub warnings: Vec<String>,
+    /// The RDMA network namespace mode, where one is configured.
+    #[serde(skip)]
+    pub netns: Option<Netns>,
 }
 
 impl Report for Preview {
@@ -63,10 +66,7 @@ impl Report for Preview {
 
     fn verdict(&self) -> DryRunVerdict {
         // One that cannot be created.
-        let is_refused = |rxe: &RxeReport| {
-            rxe.state != RxeState::Absent && rxe.state.standing() == Standing::Missing
-        };
-        if self.rxe.iter().any(is_refused) {
+        if self.rxe.iter().any(RxeReport::is_refused) {
             return DryRunVerdict::WouldFail;
         }
         match DryRunVerdict::of(&self.pfs, &self.unresolved) {
@@ -110,6 +110,7 @@ impl Report for Preview {
         }
         findings.sort_by_key(|finding| finding.severity);
         findings.extend(self.warnings.iter().map(|w| Finding::warning(Code::Notice, w)));
+        findings.extend(self.netns.iter().flat_map(Netns::contradictions));
         findings
     }
 }
@@ -166,8 +167,9 @@ pub fn preview(config: &Config, root: &Root) -> (Preview, Plans) {
     };
     let hopeless = ports.iter().map(why).collect();
     let plans = pfs::resolve(config, root, &observed);
-    let mut warnings = foreseen_of_all(root, config, &interfaces);
-    warnings.extend(other_netns_modes(config, root, &rules));
+    let warnings = foreseen_of_all(root, config, &interfaces);
+    let netns = config.netns_mode;
+    let netns = netns.map(|wanted| namespaces::netns(root, &rules, observed.netns_mode, wanted));
     let preview = Preview {
         steps,
         rxe: soft_roce(config, root),
@@ -180,6 +182,7 @@ pub fn preview(config: &Config, root: &Root) -> (Preview, Plans) {
         unresolved: plans.unresolved.clone(),
         left_out: left_out(expectation, &plans),
         warnings,
+        netns,
     };
     (preview, plans)
 }
@@ -190,18 +193,6 @@ fn soft_roce(config: &Config, root: &Root) -> Vec<RxeReport> {
         [] => Vec::new(),
         rows => judge_rxe(rows, &rxe(root, rows)),
     }
-}
-
-/// Who else sets the network namespace mode, and otherwise.
-fn other_netns_modes(config: &Config, root: &Root, rules: &ModprobeRules) -> Vec<String> {
-    let Some(wanted) = config.netns_mode else { return Vec::new() };
-    let others = namespaces::settings(root, rules).into_iter().filter(|(_, mode)| *mode != wanted);
-    let told = others.map(|(place, mode)| {
-        format!(
-            "{place} sets the RDMA network namespace mode to {mode}, but {wanted} is configured"
-        )
-    });
-    told.collect()
 }
 
 /// What would be set at the interfaces that are there.
@@ -282,6 +273,8 @@ impl Preview {
         lines.extend(told.map(ToString::to_string));
         lines.extend(self.not_waited_for());
         lines.extend(self.warnings.iter().map(|warning| format!("warning: {warning}")));
+        let others = self.netns.iter().flat_map(Netns::contradictions);
+        lines.extend(others.map(|other| format!("warning: {}", other.message)));
         lines.push(String::new());
         lines.join("\n")
     }

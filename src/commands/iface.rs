@@ -19,11 +19,14 @@ use crate::host::{Root, clock, process, systemctl, systemd};
 use crate::names::{IfName, PciAddress, present};
 use crate::observe::iface::NotSeen;
 use crate::observe::ipoib::Interface;
+use crate::observe::rxe::rxe;
 use crate::observe::{Look, ipoib};
 use crate::plan::preview::DryRunVerdict;
+use crate::plan::rxe::judge_rxe;
 use crate::plan::settings::contradictions;
 use crate::report::common::{Code, Exit, Finding, Kind, Report, to_json};
 use crate::report::iface::{BringUp, IfaceReport, IfaceStep, WantedInterface, stacks_text};
+use crate::report::rxe::{RxeReport, RxeState};
 use crate::report::stack::{Decision, View};
 use crate::stacks::KNOWN;
 use crate::workers::products::manages_nvswitch;
@@ -44,11 +47,11 @@ pub fn run(args: &IfaceArgs, config: &Config, root: &Root, format: Format) -> an
         (None, Some(device)) => name_of(device)?,
         (None, None) => anyhow::bail!("iface needs the name of an interface, or --device PATH"),
     };
-    if let Some(row) = config.rxe.iter().find(|row| row.netdev == name)
-        && !args.dry_run
-        && root.is_live()
-    {
-        return soft_roce(row, root, format);
+    if let Some(row) = config.rxe.iter().find(|row| row.netdev == name) {
+        return match args.dry_run || !root.is_live() {
+            true => soft_roce_dry_run(row, root, format),
+            false => soft_roce(row, root, format),
+        };
     }
     let ask = Ask { name: &name, settings_only: args.settings_only, no_bus: args.no_bus };
     let done = is_of_a_fabric(root, &name)
@@ -106,6 +109,25 @@ fn soft_roce(row: &RxeRow, root: &Root, format: Format) -> anyhow::Result<u8> {
         writeln!(std::io::stdout(), "{}", to_json(&report)?)?;
     }
     Ok(report.exit_code)
+}
+
+/// What would become of the soft RoCE device of a netdev.
+fn soft_roce_dry_run(row: &RxeRow, root: &Root, format: Format) -> anyhow::Result<u8> {
+    let rows = std::slice::from_ref(row);
+    let standings = judge_rxe(rows, &rxe(root, rows));
+    let report = IfacePreview {
+        rxe: standings.into_iter().find(|rxe| rxe.name == row.name),
+        ..IfacePreview::default()
+    };
+    let mut out = std::io::stdout().lock();
+    match (format, &report.rxe) {
+        (Format::Json, _) => writeln!(out, "{}", to_json(&report)?)?,
+        (Format::Text, Some(rxe)) => {
+            write!(out, "{}", screen(&out).page(&format!("{}\n", rxe.planned())))?;
+        }
+        (Format::Text, None) => {}
+    }
+    Ok(report.exit_code())
 }
 
 /// It is an interface of another kind, or of a function that is no HCA.
@@ -180,7 +202,7 @@ fn dry_run(ask: Ask<'_>, config: &Config, root: &Root, format: Format) -> anyhow
         None => foreseen(root, &wanted, &seen.interface),
     };
     let report = IfacePreview {
-        interface: seen.interface,
+        interface: Some(seen.interface),
         wanted,
         steps: plan.steps,
         refused: plan.refused,
@@ -189,6 +211,7 @@ fn dry_run(ask: Ask<'_>, config: &Config, root: &Root, format: Format) -> anyhow
         asked_by: decided.as_ref().map(|(way, _, _)| way.to_string()),
         decision: decided.as_ref().map(|(_, _, decision)| decision.clone()),
         stacks: views,
+        rxe: None,
     };
     let mut out = std::io::stdout().lock();
     if format == Format::Json {
@@ -236,11 +259,11 @@ fn dry_run(ask: Ask<'_>, config: &Config, root: &Root, format: Format) -> anyhow
 }
 
 /// What `ibprov iface --dry-run` says.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct IfacePreview {
-    /// The interface as it is.
-    interface: Interface,
+    /// The interface as it is; `null` for the netdev of a soft RoCE device.
+    interface: Option<Interface>,
     /// What is wanted of it.
     wanted: WantedInterface,
     /// What would be set, in this order.
@@ -257,6 +280,8 @@ pub(super) struct IfacePreview {
     decision: Option<Decision>,
     /// What each network stack has to say of it.
     stacks: Vec<View>,
+    /// The soft RoCE device that the configuration has for this netdev.
+    rxe: Option<RxeReport>,
 }
 
 impl Report for IfacePreview {
@@ -265,10 +290,11 @@ impl Report for IfacePreview {
     type Finding = Finding;
 
     fn verdict(&self) -> DryRunVerdict {
+        let is_absent = |rxe: &RxeReport| rxe.state == RxeState::Absent;
         let is_stuck = self.decision.as_ref().is_some_and(|decision| decision.is_wrong);
-        if is_stuck || !self.refused.is_empty() {
+        if is_stuck || !self.refused.is_empty() || self.rxe.iter().any(RxeReport::is_refused) {
             DryRunVerdict::WouldFail
-        } else if !self.steps.is_empty() {
+        } else if !self.steps.is_empty() || self.rxe.iter().any(is_absent) {
             DryRunVerdict::WouldChange
         } else {
             DryRunVerdict::NothingToDo
@@ -288,6 +314,12 @@ impl Report for IfacePreview {
         let warned = warned.map(|why| Finding::warning(Code::SettingContradicted, why));
         let notes = self.notes.iter().map(|note| Finding::warning(Code::Notice, note));
         let all = refused.chain(stuck).chain(warned).chain(notes);
-        all.map(|finding| finding.about(&self.interface.name)).collect()
+        let name = self.interface.as_ref().map(|interface| &interface.name);
+        let all = all.map(|finding| match name {
+            Some(name) => finding.about(name),
+            None => finding,
+        });
+        let rxe = self.rxe.iter().filter(|rxe| rxe.state != RxeState::Absent);
+        all.chain(rxe.filter_map(RxeReport::finding)).collect()
     }
 }

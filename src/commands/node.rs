@@ -10,9 +10,10 @@ use crate::names::{IfName, LinkLayer, ModuleName, ModuleState, PciAddress, RdmaN
 use crate::observe::{self, Look, ModprobeRules, Observed, RdmaDevice, namespaces, plan_host};
 use crate::plan::guid::resolve;
 use crate::plan::needed_modules;
-use crate::plan::node::{Known, KnownNetns, judge};
+use crate::plan::node::{Known, judge};
 use crate::report::degraded::{Degraded, PcieLink};
 use crate::report::hardware::{NodeDescription, Vf};
+use crate::report::netns::Netns;
 use crate::report::node::Judgement;
 use crate::report::plan::PlannedPf;
 use crate::report::rxe::RxeReport;
@@ -66,7 +67,7 @@ pub(super) fn judgement(
     let ports = seen.ports.iter().map(|(port, _)| *port);
     let roce = ports.filter_map(|port| Some((port, roce_lack(root, seen.survey, port)?)));
     let roce = roce.collect();
-    let netns = netns(root, &seen);
+    let netns = netns(seen.config, root, seen.observed);
     let known = Known {
         descriptions: descriptions(root, &seen),
         roce,
@@ -92,14 +93,10 @@ pub(super) fn judgement(
 }
 
 /// The RDMA network namespace mode, where one is configured.
-fn netns(root: &Root, seen: &Seen<'_>) -> Option<KnownNetns> {
-    let wanted = seen.config.netns_mode?;
-    Some(KnownNetns {
-        wanted,
-        is: seen.observed.netns_mode,
-        remedy: namespaces::remedy(wanted),
-        others: namespaces::settings(root, &ModprobeRules::read(root)),
-    })
+pub(super) fn netns(config: &Config, root: &Root, observed: &Observed) -> Option<Netns> {
+    let wanted = config.netns_mode?;
+    let rules = ModprobeRules::read(root);
+    Some(namespaces::netns(root, &rules, observed.netns_mode, wanted))
 }
 
 /// What the links of the expected ports lack.

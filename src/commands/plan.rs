@@ -5,7 +5,7 @@ use std::io::Write;
 
 use serde::Serialize;
 
-use super::{pf_preview, screen, soft_roce};
+use super::{node, pf_preview, screen, soft_roce};
 use crate::cli::{Format, PlanArgs};
 use crate::config::Config;
 use crate::config::pins::Pins;
@@ -16,6 +16,7 @@ use crate::observe::{self, Look};
 use crate::plan::guid::{Resolved, pins_of, resolve, resolve_anew};
 use crate::plan::partitions::{self, Partition};
 use crate::report::common::{self, Exit, Kind, Report, not_read, to_json};
+use crate::report::netns::Netns;
 use crate::report::plan::{Finding, PlanReport};
 use crate::workers::products::learn_all;
 
@@ -198,6 +199,7 @@ struct Planned {
     facts: PlanHost,
     pins: Result<Pins, String>,
     plans: Vec<Resolved>,
+    netns: Option<Netns>,
     problems: BTreeSet<String>,
 }
 
@@ -210,7 +212,8 @@ fn gather(config: &Config, root: &Root) -> Planned {
     let plans = resolve(config, pins.as_ref().map_err(String::as_str), &facts);
     problems.extend(look.problems);
     problems.extend(observed.problems.iter().cloned());
-    Planned { facts, pins, plans, problems }
+    let netns = node::netns(config, root, &observed);
+    Planned { facts, pins, plans, netns, problems }
 }
 
 impl Planned {
@@ -219,6 +222,7 @@ impl Planned {
         let (pfs, unread) = pf_preview::reports(root, &self.plans, &self.facts, &BTreeSet::new());
         problems.extend(unread);
         PlanReport::new(self.facts.name.clone(), pfs, problems.into_iter().collect())
+            .with_netns(self.netns.clone())
     }
 
     /// Pins what holds now; with `--replace`, what the configuration gives.

@@ -6,6 +6,7 @@ use anyhow::{Context as _, bail};
 use crate::host::{Root, answer, clock, process, rdma_netlink};
 use crate::names::{NetnsMode, present};
 use crate::observe::namespaces;
+use crate::report::netns::remedy;
 
 /// How long systemd is waited for, microseconds.
 const SYSTEMD_USEC: u64 = 2_000_000;
@@ -26,7 +27,7 @@ pub fn run(mode: NetnsMode) -> anyhow::Result<()> {
         bail!(
             "{tried}: the mode cannot be changed while there is another network namespace; found: {}; {}",
             present(others),
-            namespaces::remedy(mode)
+            remedy(mode)
         );
     }
     let is = rdma_netlink::netns_mode().context("read the mode back by RDMA netlink")?;

@@ -1,17 +1,30 @@
 //! `[[port]]`: what is special about a port. Which ports are expected is `boot.ports`.
 
-use super::PortRow;
 use super::draft::Row;
 use super::keys::{PORT, port as key};
 use super::merge::Merged;
 use super::problem::{Place, Problem, Problems};
+use super::{PortRow, RxeRow};
 use crate::names::{LinkLayer, LinkMinimum, PortNumber, PortSelector, PortType};
 
-/// What the rows say, one for each adapter or port that they name.
-pub(super) fn rows(merged: &Merged, problems: &mut Problems) -> Vec<PortRow> {
+/// What the rows say, one for each adapter or port that they name. None may be a soft RoCE
+/// device of `rxe`: those have no PCI function, and are expected without a `[[port]]`.
+pub(super) fn rows(merged: &Merged, rxe: &[RxeRow], problems: &mut Problems) -> Vec<PortRow> {
     let mut ports: Vec<(PortRow, Place)> = Vec::new();
     for row in merged.tables(PORT) {
         for (port, place) in one(row, problems) {
+            let is_named = |rxe: &&RxeRow| port.which == PortSelector::Rdma(rxe.name.clone());
+            if let Some(rxe) = rxe.iter().find(is_named) {
+                problems.push(
+                    Problem::new(format!("port.rdma {} is a soft RoCE device", rxe.name))
+                        .at(&place, "")
+                        .help(format!(
+                            "{} has it as [[rxe]], which is waited for and judged without a [[port]]: remove this one",
+                            rxe.origin
+                        )),
+                );
+                continue;
+            }
             match ports.iter().find(|(other, _)| same(other, &port)) {
                 Some((_, other)) => problems.push(
                     Problem::new("the same port is described twice")

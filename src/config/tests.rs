@@ -412,3 +412,21 @@ fn show_names_each_origin() {
     let second = &loaded.effective[1];
     assert_eq!((&second.value, &second.origin), (&"1min 40s".into(), &SettingOrigin::Default));
 }
+
+/// It has no PCI function, whose port could be waited for.
+#[test]
+fn a_soft_roce_device_is_no_port() {
+    bad(
+        &["[[rxe]]\nname = \"rxe0\"\nnetdev = \"eth1\"\n[[port]]\nrdma = [\"mlx5_0\", \"rxe0\"]\n"],
+        &expect![[r#"
+            error: port.rdma rxe0 is a soft RoCE device
+             --> /etc/0.toml:5:19
+              |
+            5 | rdma = ["mlx5_0", "rxe0"]
+              |                   ^^^^^^
+              |
+              = help: /etc/0.toml:1 has it as [[rxe]], which is waited for and judged without a [[port]]: remove this one
+
+            the configuration is not valid: 1 error"#]],
+    );
+}

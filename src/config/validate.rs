@@ -27,7 +27,7 @@ pub(crate) fn build(merged: &Merged, problems: &mut Problems) -> Config {
     Config {
         boot,
         modules,
-        ports: super::ports::rows(merged, problems),
+        ports: super::ports::rows(merged, &rxe, problems),
         guests: super::guest::guests(merged, problems),
         network: Network {
             timeout: merged

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2, readlinkat};
-use nix::sys::stat::Mode;
+use nix::sys::stat::{Mode, SFlag, fstat};
 
 /// The tree that is looked at: `/`, or a copy of one (`--root DIR`).
 ///
@@ -251,6 +251,17 @@ impl Root {
     pub fn exists(&self, path: &str) -> bool {
         self.open(path, OFlag::O_PATH).is_ok()
     }
+
+    /// True if `path` leads to a regular file. It is not opened.
+    #[must_use]
+    pub fn is_file(&self, path: &str) -> bool {
+        let stat = self.open(path, OFlag::O_PATH).and_then(|file| {
+            fstat(&file).map_err(|errno| ReadError::System { path: path.to_owned(), errno })
+        });
+        stat.is_ok_and(|stat| {
+            SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT == SFlag::S_IFREG
+        })
+    }
 }
 
 #[cfg(test)]
@@ -294,5 +305,6 @@ mod tests {
         nix::unistd::mkfifo(&dir.path().join("fifo"), Mode::S_IRWXU).expect("fifo");
         let root = Root::copy_at(dir.path()).expect("root");
         assert_eq!(root.text("/fifo", 10).as_deref(), Ok(""));
+        assert!(!root.is_file("/fifo") && !root.is_file("/sys") && root.is_file("/abs/attr"));
     }
 }

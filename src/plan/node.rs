@@ -4,12 +4,13 @@
 use std::collections::BTreeSet;
 
 use crate::ladder::roce::RoceLack;
-use crate::names::{Guid, ModuleName, NetnsMode, PciAddress, RdmaName, VfIndex, vf_ranges};
+use crate::names::{Guid, ModuleName, PciAddress, RdmaName, VfIndex, vf_ranges};
 use crate::report::advice::Advice;
 use crate::report::common::{Code, Finding};
 use crate::report::degraded::{Degraded, PcieLink};
 use crate::report::finding::Severity;
 use crate::report::hardware::{NodeDescription, Vf};
+use crate::report::netns::Netns;
 use crate::report::node::{Count, Judgement, Standing};
 use crate::report::plan::{Action, PlannedPf};
 use crate::report::rxe::RxeReport;
@@ -35,7 +36,7 @@ pub struct Known<'a> {
     /// The node descriptions of RDMA devices with an expected port.
     pub descriptions: Vec<(RdmaName, NodeDescription)>,
     /// The RDMA network namespace mode where one is configured.
-    pub netns: Option<KnownNetns>,
+    pub netns: Option<Netns>,
     /// Configured modules that this host needs and that are not loaded.
     pub missing_modules: Vec<ModuleName>,
     /// The plans, as far as they can be held against the host.
@@ -54,36 +55,6 @@ pub struct Known<'a> {
     pub failed_units: Vec<String>,
     /// The host shows an InfiniBand adapter.
     pub has_adapter: bool,
-}
-
-/// What is known of the RDMA network namespace mode.
-#[derive(Debug, Clone)]
-pub struct KnownNetns {
-    /// As it is configured.
-    pub wanted: NetnsMode,
-    /// As it is; `None` without ib_core, or where the kernel has none.
-    pub is: Option<NetnsMode>,
-    /// How to have it from the start of ib_core.
-    pub remedy: String,
-    /// Who else sets it, file and line, and to what.
-    pub others: Vec<(String, NetnsMode)>,
-}
-
-impl KnownNetns {
-    /// What is wrong with it, one phrase each.
-    fn problems(&self) -> Vec<String> {
-        let wanted = self.wanted;
-        let is = self.is.filter(|is| *is != wanted);
-        let is = is.map(|is| {
-            format!("the RDMA network namespace mode is {is}, but {wanted} is configured")
-        });
-        let others = self.others.iter().filter(|(_, mode)| *mode != wanted).map(|(place, mode)| {
-            format!(
-                "{place} sets the RDMA network namespace mode to {mode}, but {wanted} is configured"
-            )
-        });
-        is.into_iter().chain(others).collect()
-    }
 }
 
 /// What `known` comes to.
@@ -172,9 +143,8 @@ pub fn judge(known: &Known<'_>) -> Judgement {
         }
     }
     if let Some(netns) = &known.netns {
-        for message in netns.problems() {
-            let advice = vec![Advice::look("rdma system"), Advice::permanent(netns.remedy.clone())];
-            add(Code::NetnsMode, Warning, None, message, advice);
+        for told in netns.deviation().into_iter().chain(netns.contradictions()) {
+            add(told.code, told.severity, told.object, told.message, told.advice);
         }
     }
     for module in &known.missing_modules {

@@ -22,6 +22,7 @@ mod iface_step;
 pub mod metrics;
 pub mod migrate;
 mod module_trouble;
+pub mod netns;
 pub mod node;
 pub mod online;
 pub mod pf;

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::advice::Advice;
 use super::as_text;
 use super::common::{self, Code, Exit, Kind, Report, not_read};
-use super::node::Standing;
+use super::netns::Netns;
 use super::pf::{Deferred, PfProblem};
 use super::rxe::{RxeReport, RxeState};
 use super::screen::{Screen, Tone};
@@ -24,6 +24,8 @@ pub struct PlanReport {
     pub pfs: Vec<PlannedPf>,
     /// The soft RoCE devices, if any is configured.
     pub rxe: Vec<RxeReport>,
+    /// The RDMA network namespace mode; `null` where none is configured.
+    pub netns: Option<Netns>,
     /// What could not be read.
     #[serde(skip)]
     pub problems: Vec<String>,
@@ -117,10 +119,7 @@ impl Report for PlanReport {
     /// than an error.
     fn verdict(&self) -> PlanVerdict {
         let mut errors = self.pfs.iter().flat_map(|pf| &pf.errors);
-        let is_refused = |rxe: &RxeReport| {
-            rxe.state != RxeState::Absent && rxe.state.standing() == Standing::Missing
-        };
-        if errors.any(|error| !error.may_pass()) || self.rxe.iter().any(is_refused) {
+        if errors.any(|error| !error.may_pass()) || self.rxe.iter().any(RxeReport::is_refused) {
             PlanVerdict::WouldFail
         } else if self.drift {
             PlanVerdict::Drift
@@ -140,6 +139,7 @@ impl Report for PlanReport {
             self.pfs.iter().flat_map(PlannedPf::findings).collect();
         let rxe = self.rxe.iter().filter(|rxe| rxe.state != RxeState::Absent);
         findings.extend(rxe.filter_map(RxeReport::finding));
+        findings.extend(self.netns.iter().flat_map(Netns::contradictions));
         findings.sort_by_key(|finding| finding.severity);
         findings.extend(not_read(&self.problems));
         findings
@@ -160,6 +160,7 @@ impl PlanReport {
             errors: pfs.iter().any(|pf| !pf.errors.is_empty()),
             pfs,
             rxe: Vec::new(),
+            netns: None,
             problems,
         }
     }
@@ -172,24 +173,33 @@ impl PlanReport {
         self
     }
 
+    /// The same with the RDMA network namespace mode.
+    #[must_use]
+    pub fn with_netns(mut self, netns: Option<Netns>) -> Self {
+        self.would_change |= netns.as_ref().is_some_and(Netns::differs);
+        self.netns = netns;
+        self
+    }
+
     /// The text for people; `all` VFs, not only those that would change.
     #[must_use]
     pub fn to_text(&self, all: bool, screen: Screen) -> String {
         let mut text = String::new();
-        if self.pfs.is_empty() && self.rxe.is_empty() {
+        if self.pfs.is_empty() && self.rxe.is_empty() && self.netns.is_none() {
             text.push_str("no [[pf]] is configured, so that there is nothing to plan\n");
         }
         for pf in &self.pfs {
             pf.text(&mut text, all, screen);
         }
         for rxe in &self.rxe {
-            let text_of = match (&rxe.state, &rxe.netdev) {
-                (RxeState::Absent, Some(netdev)) => {
-                    format!("{}: would be created on {netdev} (soft RoCE)", rxe.object())
-                }
-                _ => rxe.to_string(),
-            };
-            text.push_str(&format!("{text_of}\n"));
+            text.push_str(&format!("{}\n", rxe.planned()));
+        }
+        if let Some(netns) = &self.netns {
+            text.push_str(&format!("{netns}\n"));
+            for other in netns.contradictions() {
+                let warning = screen.paint(Tone::Warning, "warning:");
+                text.push_str(&format!("  {warning} {}\n", other.message));
+            }
         }
         if self.drift {
             text.push_str(&format!(

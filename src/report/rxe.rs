@@ -142,6 +142,23 @@ impl RxeReport {
         }
     }
 
+    /// It is missing, and boot cannot create it.
+    #[must_use]
+    pub fn is_refused(&self) -> bool {
+        self.state != RxeState::Absent && self.state.standing() == Standing::Missing
+    }
+
+    /// What a plan says of it.
+    #[must_use]
+    pub fn planned(&self) -> String {
+        match (&self.state, &self.netdev) {
+            (RxeState::Absent, Some(netdev)) => {
+                format!("{}: would be created on {netdev} (soft RoCE)", self.object())
+            }
+            _ => self.to_string(),
+        }
+    }
+
     /// What to do about it.
     #[must_use]
     pub fn advice(&self) -> Vec<Advice> {

@@ -153,6 +153,9 @@ fn the_network_namespace_mode_is_set_and_who_else_sets_it_is_named() {
     host.file("etc/ibprov/ibprov.toml", "[rdma]\nnetns = \"exclusive\"\n");
     let shown = host.show(&["boot", "--dry-run"]);
     assert!(shown.contains("set the RDMA network namespace mode to exclusive\n"), "{shown}");
+    let mode = "RDMA network namespace mode:";
+    let planned = format!("{mode} shared, would be set to exclusive\nexit 1\n");
+    assert_eq!(host.show(&["plan"]), planned);
     let output = host.ibprov(&["status", "--format", "json"]);
     let status: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let findings = status["findings"].as_array().expect("findings").iter();
@@ -163,10 +166,12 @@ fn the_network_namespace_mode_is_set_and_who_else_sets_it_is_named() {
     assert!(host.show(&["boot", "--dry-run"]).contains("boot would do nothing"));
     assert_eq!(host.ibprov(&["status"]).status.code(), Some(0));
     host.file("etc/modprobe.d/sriov.conf", "options ib_core netns_mode=1\n");
-    for verb in [&["status"][..], &["boot", "--dry-run"]] {
+    for verb in [&["status"][..], &["boot", "--dry-run"], &["plan"]] {
         let shown = host.show(verb);
         assert!(shown.contains("/etc/modprobe.d/sriov.conf:1 sets the RDMA network"), "{shown}");
     }
+    host.remove("etc/modprobe.d/sriov.conf");
+    assert_eq!(host.show(&["plan"]), format!("{mode} exclusive, as configured\nexit 0\n"));
     host.file("etc/ibprov/ibprov.toml", "[rdma]\nnetns = \"private\"\n");
     let shown = host.show(&["config", "check"]);
     assert!(shown.contains("is not a network namespace mode"), "{shown}");

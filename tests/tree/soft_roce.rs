@@ -52,6 +52,18 @@ fn a_device_that_is_missing_would_be_created() {
         exit 1
     "#]]
     .assert_eq(&host.show(&["plan"]));
+    let ask = ["iface", "eth1", "--dry-run"];
+    expect![[r#"
+        rxe0 (eth1): would be created on eth1 (soft RoCE)
+        exit 1
+    "#]]
+    .assert_eq(&host.show(&ask));
+    let output = host.ibprov(&["iface", "eth1", "--dry-run", "--format", "json"]);
+    let said: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(
+        (&said["verdict"], &said["rxe"]["state"]),
+        (&"would-change".into(), &"absent".into())
+    );
     let status = host.show(&["status"]);
     assert!(status.starts_with("NOT READY"), "{status}");
     assert!(

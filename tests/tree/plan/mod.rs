@@ -293,6 +293,7 @@ fn json_has_everything() {
             }
           ],
           "rxe": [],
+          "netns": null,
           "would_change": true,
           "drift": false,
           "errors": false
