@@ -47,9 +47,13 @@ pub fn diagnose(module: &ModuleName, signs: Signs<'_>) -> ModuleTrouble {
         lines.find(|l| needles.iter().any(|n| l.contains(n))).map(|l| l.trim().to_owned())
     };
     // kernel/module/version.c, kernel/module/main.c: simplify_symbols(), resolve_symbol()
-    let symbols = ["disagrees about version of symbol", "Unknown symbol", "version magic"];
-    if let Some(said) = said(&symbols) {
-        return ModuleTrouble::SymbolMismatch { said };
+    let busy = "gave up waiting for init of module";
+    let symbols = [busy, "disagrees about version of symbol", "Unknown symbol", "version magic"];
+    match said(&symbols) {
+        // resolve_symbol_wait(); that symbol is "Unknown" (err -16) in the next line.
+        Some(said) if said.contains(busy) => return ModuleTrouble::DependencyInitializing { said },
+        Some(said) => return ModuleTrouble::SymbolMismatch { said },
+        None => {}
     }
     // kernel/module/signing.c; modprobe prints the errno's text (ENOKEY, EKEYREJECTED)
     let signature = [
@@ -100,6 +104,17 @@ mod tests {
                 ],
             ),
             "its symbols do not match the loaded modules: ib_ipoib: disagrees about version of symbol ib_register_client"
+        );
+        assert_eq!(
+            cause(
+                Some(true),
+                "modprobe: ERROR: could not insert 'ib_ipoib': Device or resource busy",
+                &[
+                    "ib_ipoib: gave up waiting for init of module ib_core.",
+                    "ib_ipoib: Unknown symbol ib_register_client (err -16)",
+                ],
+            ),
+            "a module that it needs was still initializing after 30 s: ib_ipoib: gave up waiting for init of module ib_core."
         );
         assert_eq!(
             cause(

@@ -42,6 +42,12 @@ pub enum ModuleTrouble {
         /// The kernel's line.
         said: String,
     },
+    /// A module that it needs was still initializing after 30 s
+    /// (`resolve_symbol_wait()`, kernel/module/main.c).
+    DependencyInitializing {
+        /// The kernel's line.
+        said: String,
+    },
     /// The kernel had no memory for it.
     OutOfMemory {
         /// What said so.
@@ -121,6 +127,9 @@ impl ModuleTrouble {
             Self::SymbolMismatch { .. } => Advice::permanent(format!(
                 "modules of two origins are mixed: compare `modinfo -n {module} ib_core`, reinstall all modules of one origin and rebuild the initramfs"
             )),
+            Self::DependencyInitializing { .. } => Advice::now(format!(
+                "run `modprobe {module}` when the other module has finished; why its initialization takes so long is in dmesg"
+            )),
             Self::OutOfMemory { .. } => {
                 Advice::permanent("free memory, or reserve more for the crash kernel")
             }
@@ -147,6 +156,9 @@ impl fmt::Display for ModuleTrouble {
             }
             Self::SymbolMismatch { said } => {
                 write!(f, "its symbols do not match the loaded modules: {said}")
+            }
+            Self::DependencyInitializing { said } => {
+                write!(f, "a module that it needs was still initializing after 30 s: {said}")
             }
             Self::OutOfMemory { said } => write!(f, "the kernel is out of memory: {said}"),
             Self::Stuck { pid } => write!(f, "modprobe (process {pid}) has not finished"),

@@ -149,6 +149,7 @@ fn trouble() -> Any<ModuleTrouble> {
         (text(), text()).prop_map(|(command, by)| T::InstallOverride { command, by }),
         text().prop_map(|said| T::SignatureRefused { said }),
         text().prop_map(|said| T::SymbolMismatch { said }),
+        text().prop_map(|said| T::DependencyInitializing { said }),
         text().prop_map(|said| T::OutOfMemory { said }),
         any::<u32>().prop_map(|pid| T::Stuck { pid }),
         text().prop_map(|said| T::Other { said: said.into() }),

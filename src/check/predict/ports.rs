@@ -82,6 +82,7 @@ fn code(port: &HostPort) -> Code {
         }
         Some((_, ModuleTrouble::NotBuilt { .. })) => "module-missing-for-kernel",
         Some((_, ModuleTrouble::SymbolMismatch { .. })) => "module-symbol-mismatch",
+        Some((_, ModuleTrouble::DependencyInitializing { .. })) => "module-init-slow",
         Some((_, ModuleTrouble::SignatureRefused { .. })) => "module-signature-refused",
         Some(_) => "module-not-loaded",
         None if port.firmware_wait => "fw-init-timeout",
@@ -120,6 +121,8 @@ mod tests {
         assert_eq!(judged(not_built), [("module-missing-for-kernel", Severity::Error)]);
         let symbols = ModuleTrouble::SymbolMismatch { said: "Unknown symbol x".into() };
         assert_eq!(judged(symbols), [("module-symbol-mismatch", Severity::Error)]);
+        let busy = ModuleTrouble::DependencyInitializing { said: "gave up waiting".into() };
+        assert_eq!(judged(busy), [("module-init-slow", Severity::Error)]);
         let refused = ModuleTrouble::SignatureRefused { said: "Key was rejected".into() };
         assert_eq!(judged(refused), [("module-signature-refused", Severity::Error)]);
         let other = ModuleTrouble::Other { said: Said::default() };

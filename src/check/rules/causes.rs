@@ -127,6 +127,7 @@ pub const CAUSES: &[(Code, &[Code])] = &[
         "firmware-fatal",
         &[
             "fw-init-timeout",
+            "module-init-slow",
             "driver-regression",
             "vf-probe-failed",
             "port-not-ready",
@@ -142,6 +143,7 @@ pub const CAUSES: &[(Code, &[Code])] = &[
             "udev-timeout",
             "openibd-failed",
             "module-loaded-late",
+            "module-init-slow",
             "module-not-loaded",
             "port-not-ready",
             "not-as-expected",
@@ -158,6 +160,7 @@ pub const CAUSES: &[(Code, &[Code])] = &[
     (
         "driver-regression",
         &[
+            "module-init-slow",
             "module-not-loaded",
             "udev-timeout",
             "mount-before-ipoib",
@@ -167,6 +170,17 @@ pub const CAUSES: &[(Code, &[Code])] = &[
         ],
     ),
     ("udev-timeout", &["module-not-loaded", "openibd-failed", "not-as-expected", "port-not-ready"]),
+    (
+        "module-init-slow",
+        &[
+            "openibd-failed",
+            "rdma-service-failed",
+            "module-not-loaded",
+            "not-as-expected",
+            "port-not-ready",
+            "mount-before-ipoib",
+        ],
+    ),
     ("sriov-not-enabled-fw", &["vm-before-vf", "sriov-not-exposed-kernel", "not-as-expected"]),
     ("sriov-mmio", &["vf-probe-failed", "vm-before-vf", "driver-regression", "not-as-expected"]),
     ("sriov-not-exposed-kernel", &["vm-before-vf", "not-as-expected"]),

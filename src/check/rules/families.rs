@@ -513,6 +513,7 @@ pub(super) const FAMILIES: &[Family] = &[
         "systemd: src/shared/module-util.c",
         Sign(&[
             "module-symbol-mismatch",
+            "module-init-slow",
             "module-signature-refused",
             "module-parameter",
             "module-missing-for-kernel",

@@ -25,6 +25,7 @@ mod ipoib_parent_down;
 mod link_down_cable;
 mod mlnx_interface_mgr_armed;
 mod module_denied;
+mod module_init_slow;
 mod module_is_a_dummy;
 mod module_load_interrupted;
 mod module_load_order;
@@ -124,6 +125,7 @@ pub const ALL: &[&Rule] = &[
     &vf_probe_failed::RULE,
     &driver_regression::RULE,
     &udev_timeout::RULE,
+    &module_init_slow::RULE,
     &sriov_not_enabled_fw::RULE,
     &sriov_mmio::RULE,
     &sriov_not_exposed_kernel::RULE,

@@ -1,3 +1,4 @@
+use super::module_init_slow::is_busy_symbol;
 use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
@@ -11,7 +12,7 @@ file system the other; or OFED was updated and a module that was built against i
 (Lustre, nvidia-peermem, BeeGFS) was not.
 
 Symptoms: \"disagrees about version of symbol\", \"Unknown symbol\", \"Invalid
-module format\", \"version magic\".
+module format\", \"version magic\". \"Unknown symbol ... (err -16)\" is module-init-slow.
 
 Remedy: rebuild the initramfs (dracut -f, update-initramfs -u) and the module that was
 refused. To see to which stack it belongs:
@@ -34,6 +35,7 @@ refused. To see to which stack it belongs:
 fn judge(boot: &Boot) -> Vec<Finding> {
     let lines: Vec<_> = boot
         .with_any_of(RULE.needles)
+        .filter(|e| !is_busy_symbol(&e.text))
         .filter(|e| {
             seen::rdma_module(&e.text).is_some()
                 || ["ib_", "rdma_", "nvidia_peermem", "nv_peer_mem", "beegfs", "lnet"]
