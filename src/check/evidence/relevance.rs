@@ -14,13 +14,23 @@ pub fn concerns_rdma(text: &str) -> bool {
     {
         return true;
     }
-    let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '.'));
-    words.map(|word| word.trim_end_matches('.')).any(|word| {
+    words(text).any(|word| {
         RDMA_MODULES.contains(&word)
             || is_ipoib_name(word)
             || is_rdma_device(word)
             || is_of_library(word)
     })
+}
+
+/// The first RDMA device that `text` names.
+#[must_use]
+pub fn rdma_device_in(text: &str) -> Option<&str> {
+    words(text).find(|word| is_rdma_device(word))
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '.'));
+    words.map(|word| word.trim_end_matches('.'))
 }
 
 /// True of a function of librdmacm or libibverbs, of these themselves and of the directory in
@@ -41,7 +51,13 @@ fn is_rdma_device(word: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::concerns_rdma;
+    use super::{concerns_rdma, rdma_device_in};
+
+    #[test]
+    fn the_device_that_is_named() {
+        assert_eq!(rdma_device_in("cannot open mlx5_12: No such device"), Some("mlx5_12"));
+        assert_eq!(rdma_device_in("mlx5_core 0000:01:00.0: mlx5_ib"), None);
+    }
 
     #[test]
     fn lines_of_the_stack_are_told_from_others() {

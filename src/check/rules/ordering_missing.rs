@@ -1,7 +1,10 @@
 use super::{
     Boot, Confidence, Event, Finding, Judge, Kind, Rule, Severity, mount_before_ipoib, seen,
 };
+use std::fmt;
+
 use crate::check::evidence::host::HostPort;
+use crate::check::evidence::relevance::rdma_device_in;
 use crate::check::pattern::has_word;
 use crate::graph::consumers::{DropIn, PROVIDER};
 use crate::names::is_ipoib_name;
@@ -20,7 +23,8 @@ netdev, an RDMA device or an address of the netdev's subnet. The finding is made
 the service fails, from systemd's own graph or from the unit files of a mounted system;
 it is an error if the service has failed in this boot.
 
-In a log the finding is made if a unit failed because an interface appeared later.
+In a log the finding is made if a unit failed because an interface or an RDMA device
+appeared later.
 
 Remedy: write the missing order as a drop-in for each such unit. The
 finding shows the text of the drop-in.
@@ -59,8 +63,8 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         if is_network || unit.starts_with("ibprov") || unit.starts_with("openibd") {
             continue;
         }
-        let Some((asked, netdev)) = missed(boot, failed) else { continue };
-        let Some(came) = came(boot, asked, &netdev) else { continue };
+        let Some((asked, object)) = missed(boot, failed) else { continue };
+        let Some(came) = came(boot, asked, &object) else { continue };
         let is_mount = unit.ends_with(".mount") || unit.starts_with("lnet");
         let code = if is_mount { "mount-before-ipoib" } else { RULE.code };
         // What that rule has found already has its own words.
@@ -80,13 +84,13 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             Severity::Error,
             Confidence::High,
             format!(
-                "{unit} looked for {netdev} before it existed, and failed; {netdev} appeared {late}."
+                "{unit} looked for {object} before it existed, and failed; {object} appeared {late}."
             ),
         )
         .about(name.as_str())
         .chain([
-            format!("{unit} asked for {netdev}: {}", asked.text.trim()),
-            format!("{netdev} was there {late}."),
+            format!("{unit} asked for {object}: {}", asked.text.trim()),
+            format!("{object} was there {late}."),
             format!("{unit} is not ordered after the unit that waits for the netdevs."),
         ])
         .quoting([boot.quote(asked), boot.quote(failed)])
@@ -99,8 +103,23 @@ fn judge(boot: &Boot) -> Vec<Finding> {
     found
 }
 
-/// The line in which the unit that `failed` missed an IPoIB netdev.
-fn missed<'a>(boot: &'a Boot, failed: &'a Event) -> Option<(&'a Event, String)> {
+/// What a unit missed.
+enum Object {
+    /// An IPoIB netdev.
+    Netdev(String),
+    /// An RDMA device.
+    Rdma(String),
+}
+
+impl fmt::Display for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::Netdev(name) | Self::Rdma(name)) = self;
+        f.write_str(name)
+    }
+}
+
+/// The line in which the unit that `failed` missed an IPoIB netdev or an RDMA device.
+fn missed<'a>(boot: &'a Boot, failed: &'a Event) -> Option<(&'a Event, Object)> {
     let near = |event: &Event| failed.when.since(&event.when).is_none_or(|gap| gap < 600_000_000);
     seen::words_of_unit(boot, failed)
         .filter(|event| event.origin < failed.origin && near(event))
@@ -108,7 +127,12 @@ fn missed<'a>(boot: &'a Boot, failed: &'a Event) -> Option<(&'a Event, String)> 
             let netdev = seen::not_found(event).filter(|name| is_ipoib_name(name)).or_else(|| {
                 is_missed(&event.text).then(|| seen::ib_netdev_in(&event.text)).flatten()
             });
-            Some((event, netdev?.to_owned()))
+            let rdma = || {
+                let text = &event.text;
+                let is_missed = is_missed(text) || text.contains("not found");
+                rdma_device_in(text).filter(|_| is_missed).map(|name| Object::Rdma(name.to_owned()))
+            };
+            Some((event, netdev.map(|name| Object::Netdev(name.to_owned())).or_else(rdma)?))
         })
 }
 
@@ -119,7 +143,7 @@ fn is_missed(text: &str) -> bool {
         || text.contains(NAMED) && missing.iter().any(|words| text.contains(words))
 }
 
-/// That a netdev came after it was asked for.
+/// That something came after it was asked for.
 struct Came<'a> {
     /// The line that tells; none where the host shows it.
     line: Option<&'a Event>,
@@ -127,34 +151,72 @@ struct Came<'a> {
     late: Option<i64>,
 }
 
-/// How `netdev` came after it was `asked` for; `None` if it never did.
-fn came<'a>(boot: &'a Boot, asked: &Event, netdev: &str) -> Option<Came<'a>> {
-    let mut after = boot.events.iter().filter(|event| event.origin > asked.origin);
-    let made = after.find(|event| match &event.kind {
+/// How `object` came after it was `asked` for; `None` if it never did.
+fn came<'a>(boot: &'a Boot, asked: &Event, object: &Object) -> Option<Came<'a>> {
+    match object {
+        Object::Netdev(name) => netdev_came(boot, asked, name),
+        Object::Rdma(name) => rdma_came(boot, asked, name),
+    }
+}
+
+/// The same of an RDMA device. Netdevs of other ports are no sign of it.
+fn rdma_came<'a>(boot: &'a Boot, asked: &Event, device: &str) -> Option<Came<'a>> {
+    let shows = |event: &&Event| {
+        let is_told = match &event.kind {
+            Kind::Own(_) => event.text.contains(": ready"),
+            _ => event.from_kernel(),
+        };
+        is_told && has_word(&event.text, device)
+    };
+    let is_it =
+        |port: &&HostPort| port.progress.rdma.as_ref().is_some_and(|name| name.as_str() == device);
+    let is_shown = || boot.state.ports.iter().any(|port| port.device == device);
+    came_by(boot, asked, shows, is_it, is_shown)
+}
+
+/// The same of a netdev.
+fn netdev_came<'a>(boot: &'a Boot, asked: &Event, netdev: &str) -> Option<Came<'a>> {
+    let shows = |event: &&Event| match &event.kind {
         Kind::NetdevRenamed { to, .. } | Kind::LinkReady(to) => &**to == netdev,
-        Kind::NetdevMade { .. } => true,
+        Kind::NetdevMade { .. } => event.origin > asked.origin,
         Kind::InterfaceAsked { name, worked } => &**name == netdev && *worked == Some(true),
         Kind::Own(_) => has_word(&event.text, netdev) && event.text.contains(": ready"),
         _ => false,
-    });
-    if let Some(line) = made {
-        return Some(Came { line: Some(line), late: line.when.since(&asked.when) });
-    }
+    };
     let is_it = |port: &&HostPort| {
         port.progress.netdev.as_ref().is_some_and(|name| name.as_str() == netdev)
     };
+    let is_shown = || boot.state.netdevs.iter().any(|seen| seen.name == netdev);
+    came_by(boot, asked, shows, is_it, is_shown)
+}
+
+/// By the lines that show it, by the host's ports, and by what a tool shows; `None` if it
+/// was there before it was `asked` for, or never.
+fn came_by<'a>(
+    boot: &'a Boot,
+    asked: &Event,
+    shows: impl Fn(&&Event) -> bool,
+    is_it: impl Fn(&&HostPort) -> bool,
+    is_shown: impl Fn() -> bool,
+) -> Option<Came<'a>> {
+    let mut lines = boot.events.iter().filter(shows);
+    if let Some(line) = lines.next() {
+        let is_later = line.origin > asked.origin;
+        return is_later.then(|| Came { line: Some(line), late: line.when.since(&asked.when) });
+    }
     if let Some(port) = boot.host.iter().flat_map(|host| &host.ports).find(is_it) {
-        let times = port.progress.named_usec.zip(asked.when.monotonic);
-        let late = times.and_then(|(named, asked)| named.checked_sub(asked)?.try_into().ok());
+        let Some((named, asked)) = port.progress.named_usec.zip(asked.when.monotonic) else {
+            return Some(Came { line: None, late: None });
+        };
+        let late = named.checked_sub(asked)?.try_into().ok();
         return Some(Came { line: None, late });
     }
-    let shown = boot.state.netdevs.iter().any(|seen| seen.name == netdev);
-    shown.then_some(Came { line: None, late: None })
+    is_shown().then_some(Came { line: None, late: None })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::severity;
+    use super::super::testing::{ca, severity};
     use super::{RULE, Severity};
 
     const FAILED: [&str; 3] = [
@@ -181,6 +243,24 @@ mod tests {
         assert_eq!(severity(&RULE, &[tool, FAILED[1], FAILED[2]]), Some(Severity::Error));
         let good = "Jan 02 10:00:03 n9 site-fsctl[77]: using interface ib0";
         assert_eq!(severity(&RULE, &[good, FAILED[1], FAILED[2]]), None);
+    }
+
+    #[test]
+    fn an_rdma_device_that_came_later() {
+        let asked =
+            "Jan 02 10:00:03 n9 kubelet[77]: E0102 10:00:03.1 plugin.go:88] mlx5_0: No such device";
+        let failed =
+            "Jan 02 10:00:03 n9 systemd[1]: kubelet.service: Failed with result 'exit-code'.";
+        let came = "Jan 02 10:00:09 n9 kernel: infiniband mlx5_0: set_ib_dev_state";
+        let shown = ca(0, "MT4123", 1, "Active", "LinkUp");
+        assert_eq!(severity(&RULE, &[asked, failed, came]), Some(Severity::Error));
+        assert_eq!(
+            severity(&RULE, &[asked, failed, "", "$ ibstat", &shown]),
+            Some(Severity::Error)
+        );
+        assert_eq!(severity(&RULE, &[came, asked, failed]), None, "it was there before");
+        let other = "Jan 02 10:00:09 n9 kernel: mlx5_core 0000:4b:00.0 ib0: renamed from ib1";
+        assert_eq!(severity(&RULE, &[asked, failed, other]), None, "that is another one");
     }
 
     #[test]
