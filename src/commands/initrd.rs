@@ -12,6 +12,7 @@ use crate::config::Config;
 use crate::host::initrd::{self, Image};
 use crate::host::{Root, persistent_names};
 use crate::names::{IB_DRIVERS, rdma_half_of};
+use crate::observe::udev;
 use crate::observe::{Observer, modprobe};
 use crate::report::advice::Advice;
 use crate::report::common::{Code, Exit, Finding, Kind, Report, Severity, not_read, to_json};
@@ -30,6 +31,11 @@ pub fn run(args: &CheckArgs, config: &Config, root: &Root, format: Format) -> an
     }
     Ok(report.exit_code())
 }
+
+/// rdma-core's rules that name RDMA devices by their PCI functions, and the program that
+/// they run for it.
+const RDMA_RULES: &str = "60-rdma-persistent-naming.rules";
+const RDMA_RENAME: &str = "udev/rdma_rename";
 
 /// Directories of an image, with or without `usr/` and `usr/local/` before.
 fn below<'p>(path: &'p str, dir: &str) -> Option<&'p str> {
@@ -60,6 +66,8 @@ pub(super) struct InitrdReport {
     options: Vec<Line>,
     /// The udev rules that give interfaces their names, after the configuration.
     naming_rules: Vec<Line>,
+    /// rdma-core's udev rule that gives RDMA devices their names.
+    rdma_naming_rules: Vec<Line>,
     /// What is not as it must be.
     #[serde(skip)]
     findings: Vec<Finding>,
@@ -168,9 +176,19 @@ fn judge(name: &str, image: &Image, config: &Config, root: &Root) -> InitrdRepor
         given.extend(lines.filter(|line| ours || wanted.contains(line)));
     }
     let naming_rules = compared(&wanted, &given);
+    let rdma_naming_rules = rdma_naming(image, root);
+    let renames = rdma_naming_rules.iter().any(|line| line.place != Place::OnlyHost);
+    if renames && !image.keys().any(|path| below(path, RDMA_RENAME).is_some_and(str::is_empty)) {
+        let message = format!(
+            "the image has {RDMA_RULES} without the program rdma_rename, so that RDMA devices keep the kernel's names in it"
+        );
+        let finding = Finding::warning(Code::InitrdNamesDiffer, message);
+        findings.push(finding.about(name).advise([rebuild()]));
+    }
     for (lines, code, what) in [
         (&options, Code::InitrdOptionsDiffer, "modprobe.d"),
         (&naming_rules, Code::InitrdNamesDiffer, "the names of interfaces"),
+        (&rdma_naming_rules, Code::InitrdNamesDiffer, "the names of RDMA devices"),
     ] {
         for line in lines {
             let message = match line.place {
@@ -181,7 +199,31 @@ fn judge(name: &str, image: &Image, config: &Config, root: &Root) -> InitrdRepor
             findings.push(Finding::warning(code, message).about(name).advise([rebuild()]));
         }
     }
-    InitrdReport { image: name.to_owned(), kernels, modules, options, naming_rules, findings }
+    InitrdReport {
+        image: name.to_owned(),
+        kernels,
+        modules,
+        options,
+        naming_rules,
+        rdma_naming_rules,
+        findings,
+    }
+}
+
+/// The lines of rdma-core's rule on the host and in the image.
+fn rdma_naming(image: &Image, root: &Root) -> Vec<Line> {
+    let lines_of = |text: &str| -> BTreeSet<String> {
+        let lines = text.lines().map(str::trim);
+        lines
+            .filter(|line| line.contains("rdma_rename") && !line.starts_with('#'))
+            .map(str::to_owned)
+            .collect()
+    };
+    let of_host = udev::rule(root, RDMA_RULES).map(|(_, text)| lines_of(&text));
+    let is_it = |path: &str| below(path, "udev/rules.d/").is_some_and(|file| file == RDMA_RULES);
+    let texts = image.iter().filter(|(path, _)| is_it(path)).filter_map(|(_, text)| text.as_ref());
+    let of_image = texts.flat_map(|text| lines_of(text)).collect();
+    compared(&of_host.unwrap_or_default(), &of_image)
 }
 
 fn rebuild() -> Advice {
@@ -300,9 +342,11 @@ impl InitrdReport {
                 of.map(word).collect::<Vec<_>>().join(", ")
             ));
         }
-        for (what, all) in
-            [("lines of modprobe.d", &self.options), ("naming rules", &self.naming_rules)]
-        {
+        for (what, all) in [
+            ("lines of modprobe.d", &self.options),
+            ("naming rules", &self.naming_rules),
+            ("naming rules of RDMA devices", &self.rdma_naming_rules),
+        ] {
             let same = all.iter().filter(|line| line.place == Place::Both).count();
             lines.push(format!("  {what}: {same} of {} are in both", all.len()));
         }
@@ -414,6 +458,21 @@ mod tests {
         let mut files = MODULES.to_vec();
         files.push(("usr/lib/udev/rules.d/61-ibprov-names.rules", Some(rules)));
         assert_eq!(judged(&image(&files), config, &[]).0, InitrdVerdict::Complete);
+        // rdma-core's rule is part of the image, with its program.
+        let rename = "# Names\nACTION==\"add\", SUBSYSTEM==\"infiniband\", PROGRAM=\"rdma_rename %k NAME_FALLBACK\"\n";
+        let of_host = [("lib/udev/rules.d/60-rdma-persistent-naming.rules", rename)];
+        let (verdict, said) = judged(&image(&files), config, &of_host);
+        assert_eq!(verdict, InitrdVerdict::Differs);
+        assert!(said[0].contains("RDMA devices: the image lacks the line: ACTION"), "{said:?}");
+        let masked = [("etc/udev/rules.d/60-rdma-persistent-naming.rules", ""), of_host[0]];
+        assert_eq!(judged(&image(&files), config, &masked).0, InitrdVerdict::Complete);
+        files.push(("usr/lib/udev/rules.d/60-rdma-persistent-naming.rules", Some(rename)));
+        let (verdict, said) = judged(&image(&files), config, &of_host);
+        assert_eq!(verdict, InitrdVerdict::Differs);
+        assert!(said[0].contains("without the program rdma_rename"), "{said:?}");
+        files.push(("usr/lib/udev/rdma_rename", None));
+        assert_eq!(judged(&image(&files), config, &of_host).0, InitrdVerdict::Complete);
+        files.truncate(MODULES.len() + 1);
         // A name that the configuration does not give any more.
         assert_eq!(judged(&image(&files), "", &[]).0, InitrdVerdict::Differs);
     }

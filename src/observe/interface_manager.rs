@@ -6,6 +6,7 @@
 //! it does nothing where there is no openib.conf (`ofed_scripts/90-ib.rules`,
 //! `mlnx_interface_mgr.sh` of mlnx-ofa_kernel).
 
+use super::udev;
 use crate::host::{Root, unit_links};
 use crate::names::IfName;
 
@@ -13,14 +14,7 @@ use crate::names::IfName;
 const CONF: &str = "/etc/infiniband/openib.conf";
 const RULE: &str = "90-ib.rules";
 const UNIT: &str = "mlnx_interface_mgr@.service";
-/// Where udev and systemd look, what counts first (udev(7), systemd.unit(5)).
-const RULE_DIRS: [&str; 5] = [
-    "/etc/udev/rules.d",
-    "/run/udev/rules.d",
-    "/usr/local/lib/udev/rules.d",
-    "/usr/lib/udev/rules.d",
-    "/lib/udev/rules.d",
-];
+/// Where systemd looks, what counts first (systemd.unit(5)).
 const UNIT_DIRS: [&str; 5] = [
     "/etc/systemd/system",
     "/run/systemd/system",
@@ -28,8 +22,6 @@ const UNIT_DIRS: [&str; 5] = [
     "/usr/lib/systemd/system",
     "/lib/systemd/system",
 ];
-/// No such file is larger, bytes.
-const LIMIT: u64 = 1 << 20;
 
 /// What masks the rule where it is a link to /dev/null; updates of the package leave it.
 pub const MASK: &str = "/etc/udev/rules.d/90-ib.rules";
@@ -44,30 +36,16 @@ pub fn armed(root: &Root) -> Option<String> {
     if !root.exists(CONF) {
         return None;
     }
-    unmasked(root, UNIT_DIRS, UNIT)?;
+    udev::unmasked(root, UNIT_DIRS, UNIT)?;
     rule(root)
 }
 
 /// The rule, where nothing masks it, whether the rest of it is installed or not.
 #[must_use]
 pub fn rule(root: &Root) -> Option<String> {
-    let (path, text) = unmasked(root, RULE_DIRS, RULE)?;
+    let (path, text) = udev::rule(root, RULE)?;
     let starts = |l: &str| !l.trim_start().starts_with('#') && l.contains("mlnx_interface_mgr");
     text.lines().any(starts).then_some(path)
-}
-
-/// The file of this name that counts, unless it is a mask: a link to /dev/null, or
-/// empty.
-fn unmasked<const N: usize>(root: &Root, dirs: [&str; N], name: &str) -> Option<(String, String)> {
-    let path = dirs.map(|dir| format!("{dir}/{name}")).into_iter().find(|path| {
-        // A link to /dev/null is there, wherever it ends in a copied tree.
-        root.exists(path) || root.link_name(path).is_ok()
-    })?;
-    if root.link_name(&path).is_ok_and(|target| target == "null") {
-        return None;
-    }
-    let text = root.text(&path, LIMIT).ok().filter(|text| !text.trim().is_empty())?;
-    Some((path, text))
 }
 
 /// Its unit for the interface `name`. The rule pastes the name as it is.

@@ -26,7 +26,7 @@ pub mod plan_host;
 mod rdma;
 mod routes;
 pub mod rxe;
-mod udev;
+pub mod udev;
 pub mod units;
 pub mod uses;
 pub mod vpd;

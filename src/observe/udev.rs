@@ -1,6 +1,7 @@
 //! What udev has stored of a netdev, and how far udevd is. The record appears when
 //! udevd has finished the rules of the netdev's first event, and has ID_RENAMING=1
-//! while a rename that udevd began has not come back as a `move` event.
+//! while a rename that udevd began has not come back as a `move` event. And the files of
+//! rules that are in force.
 
 use std::collections::BTreeSet;
 
@@ -8,6 +9,41 @@ use super::{Look, UdevState};
 use crate::host::Root;
 use crate::host::udev_record::{self, Properties, USEC_INITIALIZED};
 use crate::names::IfName;
+
+/// Where udev looks for rules, what counts first (udev(7)).
+const RULE_DIRS: [&str; 5] = [
+    "/etc/udev/rules.d",
+    "/run/udev/rules.d",
+    "/usr/local/lib/udev/rules.d",
+    "/usr/lib/udev/rules.d",
+    "/lib/udev/rules.d",
+];
+/// No such file is larger, bytes.
+const LIMIT: u64 = 1 << 20;
+
+/// The file of rules of this name that counts, path and text, unless it is a mask.
+#[must_use]
+pub fn rule(root: &Root, name: &str) -> Option<(String, String)> {
+    unmasked(root, RULE_DIRS, name)
+}
+
+/// The file of this name that counts, unless it is a mask: a link to /dev/null, or
+/// empty.
+pub(super) fn unmasked<const N: usize>(
+    root: &Root,
+    dirs: [&str; N],
+    name: &str,
+) -> Option<(String, String)> {
+    let path = dirs.map(|dir| format!("{dir}/{name}")).into_iter().find(|path| {
+        // A link to /dev/null is there, wherever it ends in a copied tree.
+        root.exists(path) || root.link_name(path).is_ok()
+    })?;
+    if root.link_name(&path).is_ok_and(|target| target == "null") {
+        return None;
+    }
+    let text = root.text(&path, LIMIT).ok().filter(|text| !text.trim().is_empty())?;
+    Some((path, text))
+}
 
 /// A device's record.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -22,7 +22,10 @@ installkernel() {
 install() {
 	# Not only with hostonly, as dracut does: an option may change a port's type.
 	inst_multiple -o "/etc/modprobe.d/*.conf"
-	inst_multiple -o 60-rdma-persistent-naming.rules
+	# RDMA devices have the names of the running system, where rdma-core gives them: its
+	# rule with the program that it runs.
+	inst_rules 60-rdma-persistent-naming.rules
+	inst_multiple -o /usr/lib/udev/rdma_rename /lib/udev/rdma_rename
 	# Nothing loads it by itself.
 	mkdir -p "$initdir/etc/modules-load.d" "$initdir/etc/udev/rules.d"
 	echo ib_ipoib >"$initdir/etc/modules-load.d/ibprov.conf"

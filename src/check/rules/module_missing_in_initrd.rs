@@ -9,7 +9,8 @@ The initramfs has rdma-core's lists of modules (/etc/rdma/modules/*.conf) and la
 of the modules in them. systemd-modules-load reports \"Failed to find module\" for each;
 before systemd 244 one missing module fails the whole service. The lists are loaded again
 after the switch to the root file system, which has all the modules, so that this matters
-only for a root or a mount that needs RDMA in the initramfs.
+only for a root or a mount that needs RDMA in the initramfs: the finding is a note where
+InfiniBand came up.
 
 Remedy: add the modules to the initramfs, or remove the names from the lists. Newer
 rdma-core does this.
@@ -30,10 +31,14 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         boot.events.iter().filter(|e| missing(e).is_some() && in_initramfs(boot, e)).collect();
     let Some(first) = lines.first() else { return Vec::new() };
     let module = missing(first).unwrap_or("a module");
+    let severity = match seen::sign_of_life(boot).is_some() {
+        true => Severity::Info,
+        false => Severity::Warning,
+    };
     vec![
         Finding::new(
             RULE.code,
-            Severity::Warning,
+            severity,
             Confidence::Medium,
             format!("{module} is listed for the initramfs, and is not in it."),
         )
@@ -76,5 +81,7 @@ mod tests {
         let left = "systemd[1]: Switching root.";
         assert_eq!(severity(&RULE, &[inside, missing]), Some(Severity::Warning));
         assert_eq!(severity(&RULE, &[inside, left, missing]), None);
+        let up = "kernel: IPv6: ADDRCONF(NETDEV_CHANGE): ib0: link becomes ready";
+        assert_eq!(severity(&RULE, &[inside, missing, left, up]), Some(Severity::Info));
     }
 }
