@@ -3,9 +3,11 @@
 use anyhow::Context as _;
 use tracing::{Level, info};
 
+use crate::host::bus::BusError;
 use crate::host::link_events::LinkEvents;
-use crate::host::manager::Manager;
-use crate::host::unit::{Apart, JobEnd, UnitState};
+use crate::host::manager::{Manager, ManagerError};
+use crate::host::systemctl::SystemctlError;
+use crate::host::unit::{Apart, CALL_USEC, JobEnd, UnitState};
 use crate::host::{Root, answer, clock, journal, netlink, systemctl};
 use crate::observe::iface::look;
 use crate::observe::ipoib::Interface;
@@ -60,7 +62,13 @@ pub fn bring_up(
     interface: &Interface,
     report: &mut IfaceReport,
 ) {
-    let (manager, states) = match ask_systemd(interface, no_bus) {
+    let asked = loop {
+        match ask_systemd(interface, no_bus) {
+            Err(e) if may_ask_again(&e, deadline) => {}
+            other => break other,
+        }
+    };
+    let (manager, states) = match asked {
         Ok(answer) => answer,
         Err(e) => {
             report.failures.push(format!(
@@ -82,12 +90,26 @@ pub fn bring_up(
         match run.step(states.take()) {
             Ok(Next::End(end)) => break end,
             Ok(Next::Again) => {}
+            Err(e) if may_ask_again(&e, deadline) => {}
             Err(e) => {
                 run.report.failures.push(format!("{}: {e}", run.interface.name));
                 break BringUp::Failed;
             }
         }
     };
+}
+
+/// True if systemd had so much to do that it has not answered, as where hundreds of
+/// interfaces come at once, and there is time for another question.
+fn may_ask_again(e: &anyhow::Error, deadline: u64) -> bool {
+    let is_late = e.downcast_ref::<ManagerError>().is_some_and(ManagerError::is_late)
+        || e.downcast_ref::<SystemctlError>().is_some_and(SystemctlError::is_late)
+        || e.downcast_ref::<BusError>().is_some_and(BusError::is_late);
+    let is_time = clock::monotonic_usec().saturating_add(CALL_USEC) < deadline;
+    if is_late && is_time {
+        tracing::info!("{e}: asking again");
+    }
+    is_late && is_time
 }
 
 /// Decide how to ask systemd, and ask it.
@@ -401,4 +423,25 @@ pub fn explain(
     let decision = decide(&standings, interface);
     let views = standings.into_iter().map(|s| s.view).collect();
     Ok((manager.way, views, decision))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_that_was_not_answered_in_time_is_asked_again_while_there_is_time() {
+        let late = || {
+            let e = std::io::Error::from(std::io::ErrorKind::TimedOut);
+            anyhow::Error::from(ManagerError::from(SystemctlError::from(e)))
+        };
+        let now = clock::monotonic_usec();
+        assert!(may_ask_again(&late(), now + 3 * CALL_USEC));
+        assert!(!may_ask_again(&late(), now + CALL_USEC / 2), "no time is left");
+        let silent = BusError::Silent { what: "x".to_owned(), millis: 20_000 };
+        assert!(may_ask_again(&silent.into(), now + 3 * CALL_USEC));
+        let refused = std::io::Error::from(std::io::ErrorKind::PermissionDenied);
+        let refused = anyhow::Error::from(SystemctlError::from(refused));
+        assert!(!may_ask_again(&refused, now + 3 * CALL_USEC));
+    }
 }

@@ -73,6 +73,12 @@ pub enum BusError {
 }
 
 impl BusError {
+    /// True if nobody answered in time: systemd or the bus has much to do.
+    #[must_use]
+    pub const fn is_late(&self) -> bool {
+        matches!(self, Self::Silent { .. })
+    }
+
     /// True if the other side answered with the error `name`.
     #[must_use]
     pub fn is(&self, wanted: &str) -> bool {

@@ -20,6 +20,17 @@ pub enum ManagerError {
     Systemctl(#[from] SystemctlError),
 }
 
+impl ManagerError {
+    /// True if nobody answered in time: systemd or the bus has much to do.
+    #[must_use]
+    pub fn is_late(&self) -> bool {
+        match self {
+            Self::Bus(e) => e.is_late(),
+            Self::Systemctl(e) => e.is_late(),
+        }
+    }
+}
+
 /// The service manager, for one run of ibprov.
 #[derive(Debug)]
 pub struct Manager {

@@ -462,10 +462,8 @@ impl Output {
     pub fn into_text(self, name: &str, args: &[&str]) -> io::Result<String> {
         let command = || format!("{name} {}", args.join(" "));
         if !self.ended {
-            return Err(io::Error::other(format!(
-                "{} has not answered before the timeout",
-                command()
-            )));
+            let late = format!("{} has not answered before the timeout", command());
+            return Err(io::Error::new(io::ErrorKind::TimedOut, late));
         }
         if let Some(failure) = self.failure {
             let said = self.stderr;

@@ -3,9 +3,9 @@
 //! (`bus_connect_transport_systemd()`, `src/shared/bus-util.c`) and hold no connection to
 //! the bus.
 
-use super::clock;
 use super::process::{self, Output};
 use super::unit::{ActiveState, Apart, CALL_USEC, JobEnd, LoadState, UnitState};
+use super::{bus_turns, clock};
 
 /// Why systemd could not be asked through its commands.
 #[derive(Debug, thiserror::Error)]
@@ -21,6 +21,14 @@ pub enum SystemctlError {
         /// What came, shortened.
         answer: String,
     },
+}
+
+impl SystemctlError {
+    /// True if it has not answered in time: systemd has much to do.
+    #[must_use]
+    pub fn is_late(&self) -> bool {
+        matches!(self, Self::Run(e) if e.kind() == std::io::ErrorKind::TimedOut)
+    }
 }
 
 /// What is asked of a unit, as `systemctl show` names it.
@@ -40,7 +48,15 @@ pub(super) fn units(names: &[&str]) -> Result<Vec<UnitState>, SystemctlError> {
     })
 }
 
+/// Where hundreds of runs ask at once, systemd answers a few at a time: those that wait for
+/// an answer take turns as those on the bus do.
 fn ask(program: &str, args: &[&str]) -> std::io::Result<String> {
+    let late = |_| {
+        let what = format!("{program} {}: no turn among other runs of ibprov", args.join(" "));
+        std::io::Error::new(std::io::ErrorKind::TimedOut, what)
+    };
+    let turn = bus_turns::take(clock::monotonic_usec() + bus_turns::PATIENCE_USEC);
+    let _turn = turn.map_err(late)?;
     let out = process::output_until(program, args, clock::monotonic_usec() + CALL_USEC)?;
     out.into_text(program, args)
 }

@@ -4,7 +4,7 @@
 use std::fmt;
 
 /// How long one question to systemd may take, microseconds.
-pub(super) const CALL_USEC: u64 = 20_000_000;
+pub const CALL_USEC: u64 = 20_000_000;
 
 /// A unit, in systemd's own words (`org.freedesktop.systemd1(5)`).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
