@@ -7,7 +7,8 @@ unload() {
 	modprobe -r ib_umad
 	udevadm settle
 }
-number() { sed -n "s/^ *\"$1\": \([0-9]*\),*$/\1/p" /run/ibprov/boot.json; }
+# Those of the boot, not of its steps.
+number() { sed -n "s/^  \"$1\": \([0-9]*\),*$/\1/p" /run/ibprov/boot.json; }
 measure() { # WHO
 	unload
 	[ "$1" = kept ] || rm -r /run/ibprov/vpd
