@@ -237,8 +237,7 @@ impl Stack for NetworkManager {
             let said = foreign::keyfile::read(&root.text(&file, LIMIT).ok()?)?;
             Some((said.interface?, file))
         });
-        let scripts = network_scripts(root).into_iter().filter(|(.., by_nm)| *by_nm);
-        let scripts = scripts.filter_map(|(netdev, file, _)| {
+        let scripts = ifcfg_files(root).into_iter().filter_map(|(netdev, file)| {
             let said = foreign::ifcfg::read(&netdev, &root.text(&file, LIMIT).ok()?)?;
             Some((said.interface?, file))
         });
@@ -248,11 +247,7 @@ impl Stack for NetworkManager {
 
     /// Red Hat's `ifcfg-*` are read by its plugin ifcfg-rh.
     fn asked(&self, root: &Root) -> Vec<(String, String)> {
-        let scripts = network_scripts(root).into_iter();
-        let mut found: Vec<(String, String)> = scripts
-            .filter(|(.., by_network_manager)| *by_network_manager)
-            .map(|(netdev, file, _)| (netdev, file))
-            .collect();
+        let mut found = ifcfg_files(root);
         for dir in [foreign::keyfile::DIR, "/run/NetworkManager/system-connections"] {
             for file in profiles(root, dir) {
                 let text = root.text(&file, LIMIT).unwrap_or_default();
@@ -290,10 +285,44 @@ fn profiles(root: &Root, dir: &str) -> Vec<String> {
     files
 }
 
+/// The netdevs of Red Hat's `ifcfg-*` with their files, as far as it reads them.
+fn ifcfg_files(root: &Root) -> Vec<(String, String)> {
+    if !reads_ifcfg(root) {
+        return Vec::new();
+    }
+    let scripts = network_scripts(root).into_iter();
+    let its = scripts.filter(|(.., by_network_manager)| *by_network_manager);
+    its.map(|(netdev, file, _)| (netdev, file)).collect()
+}
+
+/// True if it reads `ifcfg-*`: its plugin ifcfg-rh is installed beside its other plugins,
+/// which distributions but Red Hat's do not build, and Fedora and RHEL 10 no more. Taken for
+/// granted where no folder of plugins is found (`PLUGINDIR`, `load_plugin()` in
+/// `src/core/settings/nm-settings.c`).
+fn reads_ifcfg(root: &Root) -> bool {
+    let names = |dir: &str| root.list_or_empty(dir).unwrap_or_default();
+    let multiarch = names("/usr/lib").into_iter().filter(|name| name.contains("-linux-"));
+    let mut bases: Vec<String> =
+        multiarch.map(|name| format!("/usr/lib/{name}/NetworkManager")).collect();
+    bases.extend(["/usr/lib64/NetworkManager", "/usr/lib/NetworkManager"].map(str::to_owned));
+    // A folder for each version; others hold configuration.
+    let versions = bases.iter().flat_map(|base| {
+        let names = names(base).into_iter();
+        let names = names.filter(|name| name.starts_with(|c: char| c.is_ascii_digit()));
+        names.map(move |name| format!("{base}/{name}"))
+    });
+    let folders: Vec<Vec<String>> = versions.map(|folder| names(&folder)).collect();
+    let has = |files: &Vec<String>| files.iter().any(|name| name == IFCFG_PLUGIN);
+    folders.is_empty() || folders.iter().any(has)
+}
+
 /// Its state file of the device with this index.
 fn record_file(ifindex: u32) -> String {
     format!("/run/NetworkManager/devices/{ifindex}")
 }
+
+/// The plugin that reads `ifcfg-*`.
+const IFCFG_PLUGIN: &str = "libnm-settings-plugin-ifcfg-rh.so";
 
 const BUS_NAME: &str = "org.freedesktop.NetworkManager";
 const BUS_PATH: &str = "/org/freedesktop/NetworkManager";
@@ -370,7 +399,8 @@ fn fitting(root: &Root, interface: &Interface) -> Fit {
             }
         }
     }
-    for file in root.list_or_empty(NETWORK_SCRIPTS).unwrap_or_default() {
+    let scripts = root.list_or_empty(NETWORK_SCRIPTS).unwrap_or_default();
+    for file in scripts.into_iter().filter(|_| reads_ifcfg(root)) {
         if !file.starts_with("ifcfg-") {
             continue;
         }

@@ -673,6 +673,26 @@ fn a_child_that_network_manager_creates_is_left_to_it_where_it_is_enabled() {
     assert_eq!(creators(&["network.service"], &script, text), [""; 0], "it takes what is there");
 }
 
+/// Its plugins are Debian's and RHEL 10's, or those of RHEL 8 and 9.
+#[test]
+fn network_manager_reads_ifcfg_files_by_its_plugin() {
+    let file = "etc/sysconfig/network-scripts/ifcfg-ib0.8001";
+    let text = "TYPE=InfiniBand\nDEVICE=ib0.8001\nPKEY=yes\nPKEY_ID=0x1\nPHYSDEV=ib0\n";
+    let ifcfg = "libnm-settings-plugin-ifcfg-rh.so";
+    let reads = |folder: &str, plugin: &str| {
+        let plugin = format!("usr/{folder}/{plugin}");
+        let files = [(file, text), (plugin.as_str(), "")];
+        let dir = crate::host::testing::tree(&files, &[]);
+        let root = Root::copy_at(dir.path()).expect("root");
+        KNOWN.asked(&root, |_| true).iter().any(|asked| asked.unit == "NetworkManager.service")
+    };
+    for folder in ["lib64/NetworkManager/1.52.0-1", "lib/x86_64-linux-gnu/NetworkManager/1.42.4"] {
+        assert!(reads(folder, ifcfg), "{folder}");
+        assert!(!reads(folder, "libnm-device-plugin-wifi.so"), "{folder}");
+    }
+    assert!(reads("lib/NetworkManager/conf.d", "10-x.conf"), "no folder of plugins");
+}
+
 #[test]
 fn a_profile_for_no_netdev_asks_for_none() {
     let file = "/etc/NetworkManager/system-connections/a.nmconnection";
