@@ -289,6 +289,11 @@ fn after_another_hundred_kills_amid_faults_the_next_run_is_right() {
 }
 
 /// The faults of the card that `fault_phases` knows, in two halves.
+///
+/// drop.CREATE_EQ is none of them, as it needs a machine for each phase: once this command
+/// is lost in a probe, mlx5_core hangs for good. `mlx5_cmd_allowed_opcode()` takes the slots
+/// of all commands, and that of a command without an answer is never free again (`cmd.c`:
+/// only a real completion frees it), so that the driver can be neither unloaded nor bound.
 const FAULTS: [&str; 2] = [
     "none silent slow pages link sm stale guid-refuse policy-refuse vpd-slow slow.INIT_HCA \
      fail.ALLOC_XRCD fail.ACCESS_REG vf-fail.INIT_HCA drop.ENABLE_HCA drop.QUERY_HCA_CAP \
@@ -296,7 +301,7 @@ const FAULTS: [&str; 2] = [
      vf-drop.INIT_HCA vf-drop.ALLOC_XRCD",
     "none gone syndrome init eth guid-drop policy-drop vpd fw-wait fail.INIT_HCA \
      fail.CREATE_CQ fail.QUERY_HCA_VPORT_CONTEXT vf-fail.ALLOC_XRCD drop.INIT_HCA \
-     drop.CREATE_EQ drop.CREATE_QP drop.ALLOC_XRCD drop.ACCESS_REG \
+     drop.CREATE_QP drop.ALLOC_XRCD drop.ACCESS_REG \
      drop.MODIFY_HCA_VPORT_CONTEXT drop.MANAGE_PAGES drop.CREATE_MKEY vf-drop.CREATE_CQ",
 ];
 
