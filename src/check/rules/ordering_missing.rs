@@ -178,7 +178,7 @@ fn rdma_came<'a>(boot: &'a Boot, asked: &Event, device: &str) -> Option<Came<'a>
 fn netdev_came<'a>(boot: &'a Boot, asked: &Event, netdev: &str) -> Option<Came<'a>> {
     let shows = |event: &&Event| match &event.kind {
         Kind::NetdevRenamed { to, .. } | Kind::LinkReady(to) => &**to == netdev,
-        Kind::NetdevMade { .. } => event.origin > asked.origin,
+        Kind::NetdevMade { .. } => follows(event, asked) == Some(true),
         Kind::InterfaceAsked { name, worked } => &**name == netdev && *worked == Some(true),
         Kind::Own(_) => has_word(&event.text, netdev) && event.text.contains(": ready"),
         _ => false,
@@ -190,6 +190,16 @@ fn netdev_came<'a>(boot: &'a Boot, asked: &Event, netdev: &str) -> Option<Came<'
     came_by(boot, asked, shows, is_it, is_shown)
 }
 
+/// True if `later` was written after `earlier`; `None` of lines of two sources that name no
+/// common clock.
+fn follows(later: &Event, earlier: &Event) -> Option<bool> {
+    match later.origin.source == earlier.origin.source {
+        // A clock may have been set.
+        true => Some(later.origin > earlier.origin),
+        false => later.when.since(&earlier.when).map(|gap| gap > 0),
+    }
+}
+
 /// By the lines that show it, by the host's ports, and by what a tool shows; `None` if it
 /// was there before it was `asked` for, or never.
 fn came_by<'a>(
@@ -199,10 +209,12 @@ fn came_by<'a>(
     is_it: impl Fn(&&HostPort) -> bool,
     is_shown: impl Fn() -> bool,
 ) -> Option<Came<'a>> {
-    let mut lines = boot.events.iter().filter(shows);
-    if let Some(line) = lines.next() {
-        let is_later = line.origin > asked.origin;
-        return is_later.then(|| Came { line: Some(line), late: line.when.since(&asked.when) });
+    let lines: Vec<&Event> = boot.events.iter().filter(shows).collect();
+    if lines.iter().any(|line| follows(asked, line) == Some(true)) {
+        return None;
+    }
+    if let Some(line) = lines.into_iter().find(|line| follows(line, asked) == Some(true)) {
+        return Some(Came { line: Some(line), late: line.when.since(&asked.when) });
     }
     if let Some(port) = boot.host.iter().flat_map(|host| &host.ports).find(is_it) {
         let Some((named, asked)) = port.progress.named_usec.zip(asked.when.monotonic) else {
@@ -218,6 +230,8 @@ fn came_by<'a>(
 mod tests {
     use super::super::testing::{ca, severity};
     use super::{RULE, Severity};
+    use crate::check::diagnose;
+    use crate::check::evidence::Intake;
 
     const FAILED: [&str; 3] = [
         "Jan 02 10:00:03 n9 site-fs[77]: cannot parse interface ib0: No such device",
@@ -243,6 +257,23 @@ mod tests {
         assert_eq!(severity(&RULE, &[tool, FAILED[1], FAILED[2]]), Some(Severity::Error));
         let good = "Jan 02 10:00:03 n9 site-fsctl[77]: using interface ib0";
         assert_eq!(severity(&RULE, &[good, FAILED[1], FAILED[2]]), None);
+    }
+
+    /// A dmesg, which is read before the journal.
+    #[test]
+    fn lines_of_two_sources_are_ordered_by_their_clocks() {
+        let judged = |second: u32| {
+            let came = format!(
+                "Jan 02 10:00:{second:02} n9 kernel: mlx5_core 0000:4b:00.0 ib0: renamed from ib1"
+            );
+            let mut intake = Intake::new(super::super::needles());
+            intake.read("dmesg", &mut came.as_bytes());
+            intake.read("journal", &mut FAILED[..2].join("\n").as_bytes());
+            let diagnosis = diagnose(&intake.finish());
+            diagnosis.findings.iter().any(|finding| finding.code == RULE.code)
+        };
+        assert!(judged(9), "it came later");
+        assert!(!judged(1), "it was there before");
     }
 
     #[test]
