@@ -50,7 +50,7 @@ pub fn others(root: &Root) -> Vec<String> {
 }
 
 /// The mode as `wanted` and as it is, and who else sets another one. Read are modprobe.d, units with their
-/// drop-ins, udev rules, rc.local, and the scripts that these call.
+/// drop-ins, udev rules, rc.local, and the scripts of the root file system that these call.
 #[must_use]
 pub fn netns(
     root: &Root,
@@ -101,10 +101,9 @@ fn settings(root: &Root, rules: &ModprobeRules) -> Vec<(String, NetnsMode)> {
     settings
 }
 
-/// The text of the script at `path`; `None` for every other file. What is no regular file is
-/// not opened: some devices act when they are.
+/// The text of the script at `path`; `None` for every other file.
 fn script(root: &Root, path: &str) -> Option<String> {
-    let mut file = root.is_file(path).then(|| root.file(path).ok()).flatten()?;
+    let mut file = root.own_file(path)?;
     let mut text = vec![0; 2];
     file.read_exact(&mut text).ok().filter(|()| text == b"#!")?;
     file.take(LIMIT).read_to_end(&mut text).ok()?;

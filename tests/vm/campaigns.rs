@@ -291,9 +291,9 @@ fn after_another_hundred_kills_amid_faults_the_next_run_is_right() {
 /// The faults of the card that `fault_phases` knows, in two halves.
 ///
 /// drop.CREATE_EQ is none of them, as it needs a machine for each phase: once this command
-/// is lost in a probe, mlx5_core hangs for good. `mlx5_cmd_allowed_opcode()` takes the slots
-/// of all commands, and that of a command without an answer is never free again (`cmd.c`:
-/// only a real completion frees it), so that the driver can be neither unloaded nor bound.
+/// is lost in a probe, mlx5_core hangs for good: the probe waits in `mlx5_cmd_allowed_opcode()`
+/// for the slots of all commands, and that of the lost one stays taken. The driver can be
+/// neither unloaded nor bound then.
 const FAULTS: [&str; 2] = [
     "none silent slow pages link sm stale guid-refuse policy-refuse vpd-slow slow.INIT_HCA \
      fail.ALLOC_XRCD fail.ACCESS_REG vf-fail.INIT_HCA drop.ENABLE_HCA drop.QUERY_HCA_CAP \
