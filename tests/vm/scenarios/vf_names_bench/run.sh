@@ -20,7 +20,7 @@ cat >/run/plan.toml <<-END
 	guid.template = "02:00:00:70:00:{kind:8}:{vf:16}"
 END
 by_hand() { /usr/lib/bed/by-hand $pf $vfs ib0v; }
-by_ibprov() { ibprov apply --config /run/plan.toml $pf 2>>"$OUT/ibprov.log"; }
+by_ibprov() { ibprov apply --config /run/plan.toml $pf >>"$OUT/ibprov.log" 2>&1; }
 hundredths() {
 	read -r up _ </proc/uptime
 	now=${up%.*}${up#*.}
