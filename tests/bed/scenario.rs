@@ -45,7 +45,7 @@ const CARD_REGISTERS: u32 = 64;
 /// A card whose driver is the distribution's own, see `tests/vm/card/README.md`:
 /// one physical function. The first sits at 0001:01:00.0, the second at
 /// 0001:02:00.0, and so on.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Card {
     /// How many VFs the function can have.

@@ -1,5 +1,6 @@
-# At each stage there are as many children more as there were, and the script waits until
-# all their instances wait. A line of figures for each stage:
+# At each stage there are as many children more as there were, on each port as many as its
+# table of P_Keys has places for, and the script waits until all their instances wait. A
+# line of figures for each stage:
 #     CHILDREN INSTANCES PROCESSES CONNECTIONS MOST-CONNECTIONS MEMORY_KIB PSS_KIB CPU_USEC AT_REST_USEC FORKS SECONDS
 # CONNECTIONS are those to the system bus that are not there without children, MEMORY is
 # of the instances' slice, CPU_USEC theirs since the last stage, and AT_REST_USEC theirs
@@ -28,6 +29,8 @@ opens() {
 	tracing=/sys/kernel/tracing
 	mountpoint -q $tracing || mount -t tracefs tracefs $tracing
 	[ -d $tracing/events/kprobes/opened ] || echo 'p:opened do_sys_openat2 file=+0(%si):ustring' >$tracing/kprobe_events
+	# Hundreds look at their files meanwhile.
+	echo 16384 >$tracing/buffer_size_kb
 	echo 'comm == "ibprov"' >$tracing/events/kprobes/opened/filter
 	: >$tracing/trace
 	echo 1 >$tracing/events/kprobes/opened/enable
@@ -36,36 +39,47 @@ opens() {
 	sed -n 's/.*ibprov-\([0-9]*\) .*file="\(.*\)"$/\1 \2/p' $tracing/trace >"$OUT/$opens"
 }
 has_outcomes() { [ "$(outcomes)" -ge "$1" ]; }
-# Nobody has work: what they use in 3 s is that of a few looks.
+# Nobody has work: what they use in 3 s is that of a look of each, and none asks over the bus.
 rests() {
 	rests=$(cpu)
 	sleep 3
-	[ $(($(cpu) - rests)) -lt 150000 ]
+	[ $(($(cpu) - rests)) -lt $((150000 + 5000 * n)) ] && [ "$(connections)" -le "$own" ]
 }
-child() { printf 'ib0.%04x' $((0x8000 + $1)); }
+# Each port's table has 128 places: the default P_Key, and those of children.
+ports=$(ls -d /sys/class/net/ib? | wc -l)
+each=126
+parent() { echo "ib$((($1 - 1) / each))"; }
+key() { printf '%04x' $((0x8001 + ($1 - 1) % each)); }
+child() { printf '%s' "$(parent "$1").$(key "$1")"; }
 network() { # NAME N
 	printf '[Match]\nName=%s\n\n[Network]\nAddress=10.%d.%d.1/24\nLinkLocalAddressing=no\n' "$1" $((2 + $2 / 250)) $(($2 % 250)) >"/run/systemd/network/50-$1.network"
 }
 mkdir -p /run/systemd/network
-network ib0 0
+n=0
+while [ $n -lt $ports ]; do
+	network ib$n $((900 + n))
+	n=$((n + 1))
+done
 n=1
-while [ $n -le 512 ]; do
+while [ $n -le $((${stages##* } + 2)) ]; do
 	network "$(child $n)" $n
 	n=$((n + 1))
 done
 udevadm settle
 systemctl start systemd-networkd.service
-# The port's own interface was there before, and was left to nobody.
-systemctl restart "$(systemd-escape -p --template=ibprov-iface@.service "$(readlink -f /sys/class/net/ib0)")" --no-block
-within 60 has_outcomes 1
+# The ports' own interfaces were there before, and were left to nobody.
+for port in /sys/class/net/ib?; do
+	systemctl restart "$(systemd-escape -p --template=ibprov-iface@.service "$(readlink -f "$port")")" --no-block
+done
+n=0 own=9999
+within 60 has_outcomes $ports
 within 60 rests
 own=$(connections)
-[ "$(processes | wc -l)" -gt 0 ] || echo "ib0's instance does not wait"
-n=0
+[ "$(processes | wc -l)" -ge $ports ] || echo "a port's own instance does not wait"
 one_more() {
 	n=$((n + 1))
-	ip link add link ib0 name "$(child $n)" type ipoib pkey $((0x8000 + n))
-	within 60 has_outcomes $((n + 1))
+	ip link add link $(parent $n) name "$(child $n)" type ipoib pkey 0x$(key $n)
+	within 60 has_outcomes $((n + ports))
 	within 60 rests
 }
 opens opened.first one_more
@@ -78,11 +92,11 @@ for all in $stages; do
 	rm -f /run/batch
 	while [ $n -lt "$all" ]; do
 		n=$((n + 1))
-		echo "link add link ib0 name $(child $n) type ipoib pkey $((0x8000 + n))" >>/run/batch
+		echo "link add link $(parent $n) name $(child $n) type ipoib pkey 0x$(key $n)" >>/run/batch
 	done
-	ip -batch /run/batch &
+	{ ip -batch /run/batch || echo "$all: not all are created"; } &
 	batch=$!
-	until has_outcomes $((all + 1)) || [ $(($(uptime_ms) - begin)) -gt $((300000 + 5000 * all)) ]; do
+	until has_outcomes $((all + ports)) || [ $(($(uptime_ms) - begin)) -gt $((300000 + 2000 * all)) ]; do
 		now=$(connections)
 		[ "$now" -le $most ] || most=$now
 		sleep 0.1
@@ -101,6 +115,9 @@ for all in $stages; do
 	rest=$(($(cpu) - rest))
 	echo "$all $running $(processes | wc -l) $((now - own)) $((most - own)) $(($(cat "$slice/memory.current") / 1024)) $(pss) $((used - before)) $rest $forked $took" >>"$OUT/figures"
 	phase "$all: $(tail -n 1 "$OUT/figures")"
+	for who in init.scope system.slice/dbus.service system.slice/systemd-networkd.service system.slice/systemd-udevd.service system.slice/systemd-journald.service; do
+		echo "$all ${who##*/} $(sed -n 's/^usage_usec //p' "/sys/fs/cgroup/$who/cpu.stat")" >>"$OUT/others"
+	done
 	before=$(cpu)
 done
 ip -o link >"$OUT/links"
@@ -110,8 +127,8 @@ busctl --no-pager list >"$OUT/busctl"
 opens opened.last one_more
 child $n >"$OUT/last"
 
-# The subnet manager comes: what has its P_Key in the port's table comes up.
-knobs 0001:01:00.0/sm=1
+# The subnet manager comes, and with it all.
+for device in /sys/class/infiniband/*/device; do knobs "$(target "$device")/sm=1"; done
 ended() { ! grep -q '"bring_up": "pending"' /run/ibprov/ports/*.json; }
 begin=$(uptime_ms)
 within $((200 + 4 * all)) ended || echo "what has come up is not seen"
