@@ -79,7 +79,7 @@ pub fn bring_up(
             return;
         }
     };
-    report.asked_by.clone_from(&manager.way);
+    report.asked_by = manager.way().to_string();
     let notice_until = clock::monotonic_usec() + NOTICE_USEC;
     let interface = interface.clone();
     let ask_again = ASK_AGAIN_USEC;
@@ -97,6 +97,7 @@ pub fn bring_up(
             }
         }
     };
+    run.report.asked_by = run.manager.way().to_string();
 }
 
 /// True if systemd had so much to do that it has not answered, as where hundreds of
@@ -422,7 +423,7 @@ pub fn explain(
     let standings = KNOWN.with_writes(root, interface, &states, standings);
     let decision = decide(&standings, interface);
     let views = standings.into_iter().map(|s| s.view).collect();
-    Ok((manager.way, views, decision))
+    Ok((manager.way().to_string(), views, decision))
 }
 
 #[cfg(test)]

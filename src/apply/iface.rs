@@ -172,7 +172,7 @@ fn ends(root: &Root, unit: &str, no_bus: bool, until: u64) -> anyhow::Result<boo
     let states = match no_bus {
         true => Manager::by_systemctl().units(&[unit])?,
         // No connection is held while it is waited for.
-        false => Manager::open(&[unit])?.1,
+        false => Manager::open_until(&[unit], until)?.1,
     };
     let has_job = states.first().is_some_and(|state| state.job != 0);
     if has_job && systemctl::wait_for_job(unit, until)? == JobEnd::Pending {

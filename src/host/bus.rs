@@ -52,6 +52,12 @@ pub enum BusError {
         /// How long we waited.
         millis: u64,
     },
+    /// Other runs of ibprov had all the turns at the bus.
+    #[error("system bus: no turn among other runs of ibprov within {millis} ms")]
+    NoTurn {
+        /// How long we waited.
+        millis: u64,
+    },
     /// The other side answered with an error.
     #[error("system bus: {what}: {name}: {text}")]
     Refused {
@@ -76,7 +82,7 @@ impl BusError {
     /// True if nobody answered in time: systemd or the bus has much to do.
     #[must_use]
     pub const fn is_late(&self) -> bool {
-        matches!(self, Self::Silent { .. })
+        matches!(self, Self::Silent { .. } | Self::NoTurn { .. })
     }
 
     /// True if the other side answered with the error `name`.
@@ -153,10 +159,8 @@ impl Bus {
     pub fn connect(within_usec: u64) -> Result<Self, BusError> {
         let what = "connect";
         let began = clock::monotonic_usec();
-        let busy = |_| BusError::Silent {
-            what: "a turn among other runs of ibprov".to_owned(),
-            millis: clock::monotonic_usec().saturating_sub(began) / 1000,
-        };
+        let busy =
+            |_| BusError::NoTurn { millis: clock::monotonic_usec().saturating_sub(began) / 1000 };
         let turn = bus_turns::take(began + bus_turns::PATIENCE_USEC).map_err(busy)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|e| broken(what, &e.to_string()))?;

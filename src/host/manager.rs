@@ -7,7 +7,7 @@
 use super::bus::{Bus, BusError};
 use super::systemctl::SystemctlError;
 use super::unit::{CALL_USEC, JobEnd, UnitState};
-use super::{Root, systemctl, unit_links};
+use super::{Root, clock, systemctl, unit_links};
 
 /// Why the service manager could not be asked.
 #[derive(Debug, thiserror::Error)]
@@ -35,44 +35,97 @@ impl ManagerError {
 #[derive(Debug)]
 pub struct Manager {
     bus: Option<Bus>,
-    /// The bus is used, whether a connection is open now or not.
-    by_bus: bool,
-    /// Why it is asked by the way it is, for people.
-    pub way: String,
+    way: Way,
+}
+
+/// How the service manager is asked, and why so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Way {
+    /// Over the system bus, which let us in at once.
+    Bus,
+    /// Over the system bus, which had not let us in at first.
+    BusLate,
+    /// Through systemctl where the bus does not let us in: it has not at first, and why.
+    Late(String),
+    /// Through systemctl, and over the bus for what can be asked in no other way: it is not
+    /// there, and why.
+    Systemctl(String),
+    /// Through systemctl, whatever the bus does.
+    SystemctlOnly,
+}
+
+impl std::fmt::Display for Way {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Bus => f.write_str("the system bus"),
+            Self::BusLate => f.write_str("the system bus, at the second try"),
+            Self::Late(cause) | Self::Systemctl(cause) => write!(f, "systemctl ({cause})"),
+            Self::SystemctlOnly => f.write_str("systemctl only"),
+        }
+    }
 }
 
 /// How long the bus may take to let us in: it runs and has nothing to wait for.
 const CONNECT_USEC: u64 = 250_000;
-/// Marks a manager that never uses the bus.
-const ONLY: &str = " only";
 
 impl Manager {
     /// Decide how to ask, and ask for `names` at once.
     ///
     /// The bus counts as up where the service of its daemon runs, and is then given
-    /// 250 ms; what it does not take goes to systemctl for good. A socket that is
-    /// there says nothing: before basic.target nobody answers on it.
+    /// 250 ms. What it does not take in that time goes to systemctl, and the next question
+    /// to the bus again; where it cannot be connected to at all, systemctl has all of them.
+    /// A socket that is there says nothing: before basic.target nobody answers on it.
     ///
     /// # Errors
     /// systemctl cannot be run, or systemd does not answer.
     pub fn open(names: &[&str]) -> Result<(Self, Vec<UnitState>), ManagerError> {
-        let mut manager = if bus_daemon_runs(&Root::live()) {
+        let (bus, way) = if bus_daemon_runs(&Root::live()) {
             match Bus::connect(CONNECT_USEC) {
-                Ok(bus) => Self { bus: Some(bus), by_bus: true, way: "the system bus".to_owned() },
-                Err(e) => Self { bus: None, by_bus: false, way: format!("systemctl ({e})") },
+                Ok(bus) => (Some(bus), Way::Bus),
+                // systemctl takes turns with those on the bus.
+                Err(e @ BusError::NoTurn { .. }) => return Err(e.into()),
+                Err(e) if e.is_late() => (None, Way::Late(e.to_string())),
+                Err(e) => (None, Way::Systemctl(e.to_string())),
             }
         } else {
-            let way = "systemctl (dbus.service does not run)".to_owned();
-            Self { bus: None, by_bus: false, way }
+            (None, Way::Systemctl("dbus.service does not run".to_owned()))
         };
-        let states = manager.units(names)?;
+        let mut manager = Self { bus, way };
+        // Not by the bus, which has just been late.
+        let states = match &mut manager.bus {
+            Some(bus) => bus.units(names)?,
+            None => systemctl::units(names)?,
+        };
         Ok((manager, states))
+    }
+
+    /// As [`Manager::open`], asked again while systemd is late, at the latest at `until_usec`
+    /// of CLOCK_MONOTONIC.
+    ///
+    /// # Errors
+    /// As [`Manager::open`].
+    pub fn open_until(
+        names: &[&str],
+        until_usec: u64,
+    ) -> Result<(Self, Vec<UnitState>), ManagerError> {
+        loop {
+            match Self::open(names) {
+                Err(e) if e.is_late() && clock::monotonic_usec() < until_usec => {}
+                end => return end,
+            }
+        }
     }
 
     /// Ask through systemctl only, whatever the bus does.
     #[must_use]
     pub fn by_systemctl() -> Self {
-        Self { bus: None, by_bus: false, way: format!("systemctl{ONLY}") }
+        Self { bus: None, way: Way::SystemctlOnly }
+    }
+
+    /// How it is asked now.
+    #[must_use]
+    pub const fn way(&self) -> &Way {
+        &self.way
     }
 
     /// Close the connection, before anything is waited for; the next question opens
@@ -83,32 +136,42 @@ impl Manager {
 
     /// The bus, also where it did not let us in at once: for what can be asked
     /// in no other way.
-    pub fn bus_by_all_means(&mut self) -> Option<&mut Bus> {
-        if self.bus.is_none() && !self.way.ends_with(ONLY) {
-            match Bus::connect(CALL_USEC) {
-                Ok(bus) => {
-                    self.bus = Some(bus);
-                    if !self.by_bus {
-                        self.by_bus = true;
-                        "the system bus, at the second try".clone_into(&mut self.way);
-                    }
-                }
-                Err(e) => tracing::debug!(cause = %e, "{e}"),
-            }
+    ///
+    /// # Errors
+    /// Others of ours keep it busy.
+    pub fn bus_by_all_means(&mut self) -> Result<Option<&mut Bus>, BusError> {
+        match self.way {
+            Way::SystemctlOnly => Ok(None),
+            _ => self.connected(CALL_USEC),
         }
-        self.bus.as_mut()
     }
 
     /// The bus, where it is up.
-    pub fn bus(&mut self) -> Option<&mut Bus> {
-        if self.bus.is_none() && self.by_bus {
-            // It was up before: systemctl answers for now where it is not.
-            match Bus::connect(CONNECT_USEC) {
-                Ok(bus) => self.bus = Some(bus),
+    ///
+    /// # Errors
+    /// Others of ours keep it busy.
+    pub fn bus(&mut self) -> Result<Option<&mut Bus>, BusError> {
+        match self.way {
+            Way::Systemctl(_) | Way::SystemctlOnly => Ok(None),
+            // Where it does not let us in now, systemctl answers for now.
+            Way::Bus | Way::BusLate | Way::Late(_) => self.connected(CONNECT_USEC),
+        }
+    }
+
+    fn connected(&mut self, within_usec: u64) -> Result<Option<&mut Bus>, BusError> {
+        if self.bus.is_none() {
+            match Bus::connect(within_usec) {
+                Ok(bus) => {
+                    self.bus = Some(bus);
+                    if self.way != Way::Bus {
+                        self.way = Way::BusLate;
+                    }
+                }
+                Err(e @ BusError::NoTurn { .. }) => return Err(e),
                 Err(e) => tracing::debug!(cause = %e, "{e}"),
             }
         }
-        self.bus.as_mut()
+        Ok(self.bus.as_mut())
     }
 
     /// The states of these units, in this order. A unit that does not exist has
@@ -117,7 +180,7 @@ impl Manager {
     /// # Errors
     /// systemd could not be asked.
     pub fn units(&mut self, names: &[&str]) -> Result<Vec<UnitState>, ManagerError> {
-        match self.bus() {
+        match self.bus()? {
             Some(bus) => Ok(bus.units(names)?),
             None => Ok(systemctl::units(names)?),
         }
@@ -131,7 +194,7 @@ impl Manager {
     /// # Errors
     /// systemd could not be asked, or refuses (no such unit, masked).
     pub fn start(&mut self, unit: &str, until_usec: u64) -> Result<JobEnd, ManagerError> {
-        match self.bus() {
+        match self.bus()? {
             Some(bus) => Ok(bus.start(unit, until_usec)?),
             None => Ok(systemctl::start(unit, until_usec)?),
         }

@@ -201,7 +201,7 @@ impl Stack for NetworkManager {
         manager: &mut Manager,
         interface: &Interface,
     ) -> Result<Reply, BusError> {
-        Ok(match manager.bus_by_all_means() {
+        Ok(match manager.bus_by_all_means()? {
             Some(bus) => Reply::Says(Box::new(on_the_bus(bus, interface)?)),
             None => Reply::Unreachable,
         })

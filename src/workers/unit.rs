@@ -12,9 +12,9 @@ use crate::names::UnitName;
 /// systemd could not be asked, or the unit did not come up, and why.
 pub(super) fn start(unit: &UnitName, wait: bool, until_usec: u64) -> anyhow::Result<()> {
     let name = unit.as_str();
-    let (mut manager, _) = Manager::open(&[])?;
+    let (mut manager, _) = Manager::open_until(&[], until_usec)?;
     if !wait {
-        if manager.bus().is_some() {
+        if manager.bus()?.is_some() {
             manager.start(name, monotonic_usec())?;
         } else {
             let args = ["start", "--no-block", "--no-ask-password", "--", name];

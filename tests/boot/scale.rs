@@ -141,3 +141,19 @@ fn a_service_that_starts_is_waited_for_without_a_connection() {
     assert_eq!(guest.stdout(), "");
     assert_eq!(guest.file("starting"), "0 up\n");
 }
+
+/// At its beginning, when it has been let in after all, and where no turn was to be had.
+#[test]
+fn a_bus_that_is_late_is_asked_again() {
+    let guest = boot("iface_starting");
+    guest.assert_success();
+    assert_eq!(
+        guest.file("silent"),
+        "the system bus, at the second try\n\
+         the system bus\n"
+    );
+    assert_eq!(
+        guest.file("turns").split(" within ").next(),
+        Some("ib501: system bus: no turn among other runs of ibprov")
+    );
+}

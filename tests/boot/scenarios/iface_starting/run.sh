@@ -9,27 +9,66 @@ sed 's/--device=%f/%I/; s/%i\.device//; /^ConditionVirtualization/d; /^ExecStopP
 	/usr/lib/systemd/system/ibprov-iface@.service >/run/systemd/system/wait@.service
 mkdir -p /etc/ibprov
 printf '[network]\ntimeout = "30min"\n' >/etc/ibprov/ibprov.toml
-printf 'auto ib500\niface ib500 inet manual\n\tup ip link set ib500 up\n' >/etc/network/interfaces
+for name in ib500 ib501; do
+	printf 'auto %s\niface %s inet manual\n\tup ip link set %s up\n' $name $name $name
+done >/etc/network/interfaces
 mkdir -p /run/systemd/system/networking.service.d
 printf '[Service]\nExecStart=\nExecStart=/bin/sh -c "read go </run/go; ifup -a"\n' >/run/systemd/system/networking.service.d/late.conf
 mkfifo /run/go
 systemctl daemon-reload
-/usr/lib/bed/taps 500 500
-systemctl stop networking.service
-systemctl start --no-block networking.service
+/usr/lib/bed/taps 500 501
+outcome() { sed -n 's/^  "'"$2"'": "\(.*\)",*$/\1/p' "/run/ibprov/ports/$(cat "/sys/class/net/$1/ifindex").json"; }
 is_starting() { is activating networking.service; }
-within 20 is_starting || echo "networking.service does not start"
-none=$(connections)
-systemctl start --no-block wait@ib500.service
-# It has a job to wait for when its child has made one.
+# NAME: its instance begins while networking.service starts, and has a job to wait for when
+# its child has made one.
 has_child() { systemctl list-jobs --no-legend | grep -q 'run-.*waiting'; }
-within 30 has_child || echo "nobody waits for the job"
+comes() {
+	within 20 is_starting || echo "networking.service does not start"
+	systemctl start --no-block "wait@$1.service"
+	within 60 has_child || echo "$1: nobody waits for the job"
+}
+goes() {
+	echo go >/run/go
+	within 30 is active "wait@$1.service" || echo "$1: $(systemctl is-active "wait@$1.service")"
+}
+start_anew() {
+	systemctl stop networking.service
+	systemctl start --no-block networking.service
+}
+
+start_anew
+none=$(connections)
+comes ib500
 held=$(connections)
 for second in 1 2 3; do
 	sleep 1
 	now=$(connections)
 	[ "$now" -ge "$held" ] || held=$now
 done
-echo go >/run/go
-within 30 is active wait@ib500.service || echo "ib500: $(systemctl is-active wait@ib500.service)"
-echo "$((held - none)) $(sed -n 's/^  "bring_up": "\(.*\)"$/\1/p' "/run/ibprov/ports/$(cat /sys/class/net/ib500/ifindex).json")" >"$OUT/starting"
+goes ib500
+echo "$((held - none)) $(outcome ib500 bring_up)" >"$OUT/starting"
+
+# The bus lets nobody in when an interface comes, and does so before the job ends.
+start_anew
+systemctl kill --signal=STOP dbus.service
+comes ib501
+systemctl kill --signal=CONT dbus.service
+goes ib501
+outcome ib501 asked_by >>"$OUT/silent"
+
+# All turns at the bus are taken for longer than one is waited for.
+all_taken() { ! flock --nonblock "/run/ibprov/bus/$1" true; }
+held= turn=0
+while [ $turn -lt 16 ]; do
+	flock --no-fork "/run/ibprov/bus/$turn" sleep infinity &
+	held="$held $!"
+	within 20 all_taken $turn || echo "turn $turn is not taken"
+	turn=$((turn + 1))
+done
+ibprov iface ib501 2>"$OUT/turns" &
+last=$!
+asks_again() { grep -q 'asking again' "$OUT/turns"; }
+within 60 asks_again || echo "nobody asks again"
+kill $held
+wait $last || echo "ib501: exit status $?"
+outcome ib501 asked_by >>"$OUT/silent"
