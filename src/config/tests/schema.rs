@@ -304,7 +304,7 @@ const UNSAID: &str = concat!(
     "|have one (netdev|RDMA device) name|(netdev|RDMA device) name of VF|name for VF|of two PFs",
     "|site number|host.site is not set|the same GUID",
     // Between a table and a section.
-    r"|two \[\[rxe\]\] have|is an IPoIB interface|modules.exclude names",
+    r"|two \[\[rxe\]\] have|is an IPoIB interface|is a soft RoCE device|modules.exclude names",
     // The order of two ends, what widths make together, what a pattern's brackets mean.
     "|pf[.](guid|vf-name|vf-rdma-name)|pf.vf.index|is not a name pattern",
     "|all-zero GUID|is not a libvirt connection",
