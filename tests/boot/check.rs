@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::bed::outcome::{Outcome, children_seconds};
 use crate::bed::reports::assert_valid;
+use crate::bed::stage;
 use crate::nspawn::boot;
 
 fn codes(report: &Value) -> Vec<&str> {
@@ -171,9 +172,10 @@ fn a_live_check_takes_less_than_300_ms_of_cpu() {
 fn a_binary_journal_is_diagnosed_as_its_text() {
     let guest = boot("check_faults");
     guest.assert_success();
+    let program = stage::installed().expect("installed").join("usr/sbin/ibprov");
     let told = |name: &str| -> Vec<(String, String)> {
         let path = guest.out.join(name);
-        let run = Command::new(env!("CARGO_BIN_EXE_ibprov"))
+        let run = Command::new(&program)
             .args(["check", "--format", "json", "--log"])
             .arg(&path)
             .output()
