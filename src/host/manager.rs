@@ -194,9 +194,10 @@ impl Manager {
     /// # Errors
     /// systemd could not be asked, or refuses (no such unit, masked).
     pub fn start(&mut self, unit: &str, until_usec: u64) -> Result<JobEnd, ManagerError> {
-        match self.bus()? {
-            Some(bus) => Ok(bus.start(unit, until_usec)?),
-            None => Ok(systemctl::start(unit, until_usec)?),
+        match self.bus() {
+            Ok(Some(bus)) => Ok(bus.start(unit, until_usec)?),
+            // It takes no turn for this.
+            Ok(None) | Err(_) => Ok(systemctl::start(unit, until_usec)?),
         }
     }
 }

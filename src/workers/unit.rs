@@ -14,7 +14,7 @@ pub(super) fn start(unit: &UnitName, wait: bool, until_usec: u64) -> anyhow::Res
     let name = unit.as_str();
     let (mut manager, _) = Manager::open_until(&[], until_usec)?;
     if !wait {
-        if manager.bus()?.is_some() {
+        if matches!(manager.bus(), Ok(Some(_))) {
             manager.start(name, monotonic_usec())?;
         } else {
             let args = ["start", "--no-block", "--no-ask-password", "--", name];
