@@ -69,6 +69,8 @@ fn enhanced_and_plain_ipoib_pass_ip_to_each_other() {
         ended(&guest, &format!("tcp {way}: same"));
     }
     assert_eq!(guest.file("sums"), "wrong sums: 0\n".repeat(3));
+    // The kernel sums up itself what does not agree with the card, and says so.
+    assert_eq!(guest.file("dmesg").matches("hw csum failure").count(), 0);
 }
 
 #[test]

@@ -155,6 +155,15 @@ static int held_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(held);
 
+static int left_show(struct seq_file *m, void *unused)
+{
+	spin_lock(&card_lock);
+	objects_show_left(m->private, m);
+	spin_unlock(&card_lock);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(left);
+
 static int totals_show(struct seq_file *m, void *unused)
 {
 	struct card_fn *fn;
@@ -222,6 +231,7 @@ void account_start(void)
 			debugfs_create_file("counters", 0400, dir, fn, &counters_fops);
 			debugfs_create_file("commands", 0400, dir, fn, &commands_fops);
 			debugfs_create_file("held", 0400, dir, fn, &held_fops);
+			debugfs_create_file("left", 0400, dir, fn, &left_fops);
 		}
 }
 

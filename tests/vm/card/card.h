@@ -273,6 +273,7 @@ struct card_fn {
 	bool stale;			/* goes on with the GUIDs of an earlier probe */
 
 	struct list_head objects;
+	unsigned int left[OBJ_TYPES];	/* not destroyed at the last TEARDOWN_HCA */
 	struct list_head cqs_waiting;
 	struct xarray lookup[OBJ_TYPES];
 	u32 next_number[OBJ_TYPES];
@@ -413,7 +414,9 @@ u8 object_take_pages(struct object *o, unsigned int log_page_size, void *in,
 		     size_t in_len, const __be64 *pas);
 struct object *object_find(struct card_fn *fn, enum object_type type, u32 n);
 void objects_free(struct card_fn *fn);
+void objects_count(struct card_fn *fn, unsigned int *n);
 void objects_show(struct card_fn *fn, struct seq_file *m);
+void objects_show_left(struct card_fn *fn, struct seq_file *m);
 
 /* event.c */
 void event_post(struct card_fn *fn, struct card_eq *eq, u8 type, u8 sub_type,

@@ -226,6 +226,7 @@ static u8 life(struct card_fn *fn, u16 opcode, void *in, size_t in_len,
 	case MLX5_CMD_OP_TEARDOWN_HCA:
 		fn->up = false;
 		count(fn, C_teardown);
+		objects_count(fn, fn->left);
 		objects_free(fn);
 		return 0;
 	case MLX5_CMD_OP_QUERY_ADAPTER:

@@ -409,16 +409,31 @@ u8 objects_execute(struct card_fn *fn, u16 opcode, void *in, size_t in_len,
 	return 0;
 }
 
-void objects_show(struct card_fn *fn, struct seq_file *m)
+void objects_count(struct card_fn *fn, unsigned int *n)
 {
-	unsigned int n[OBJ_TYPES] = {};
 	struct object *o;
-	int i;
 
+	memset(n, 0, OBJ_TYPES * sizeof(*n));
 	list_for_each_entry(o, &fn->objects, node)
 		n[o->type]++;
+}
+
+void objects_show(struct card_fn *fn, struct seq_file *m)
+{
+	unsigned int n[OBJ_TYPES];
+	int i;
+
+	objects_count(fn, n);
 	for (i = 0; i < OBJ_TYPES; i++)
 		seq_printf(m, "%s %u\n", type_names[i], n[i]);
 	seq_printf(m, "page %u\n", fn->given.count);
 	seq_printf(m, "page_of_pf %u\n", fn->lent.count);
+}
+
+void objects_show_left(struct card_fn *fn, struct seq_file *m)
+{
+	int i;
+
+	for (i = 0; i < OBJ_TYPES; i++)
+		seq_printf(m, "%s %u\n", type_names[i], fn->left[i]);
 }

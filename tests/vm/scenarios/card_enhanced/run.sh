@@ -2,7 +2,8 @@ set -u
 . /usr/lib/bed/vf.sh
 one=0001:01:00.0 two=0001:02:00.0 vf=0001:01:00.1
 driver=/sys/bus/pci/drivers/mlx5_core
-held() { grep -v ' 0$' "/sys/kernel/debug/ibcard/$1/held"; }
+# What the card still has of the driver, and what it had when the driver told it to end.
+held() { (cd "/sys/kernel/debug/ibcard/$1" && grep -v ' 0$' held left); }
 traffic() { grep -sHE '^(tx|rx)_' /sys/kernel/debug/ibcard/*/counters | sed 's,^/sys/kernel/debug/,,; s,/counters:, ,'; }
 carrier() { [ "$(ip -n "$1" -o link show "$2" | grep -c LOWER_UP)" = 1 ]; }
 # to_ns NETNS NETDEV ADDRESS
