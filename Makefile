@@ -152,7 +152,7 @@ test-all: test
 	@PROPTEST_CASES=20000 sh tests/lane.sh properties $(CARGO) test --locked --lib
 	@$(MAKE) --no-print-directory test-picture test-prometheus test-ansible
 	@$(MAKE) --no-print-directory test-packages
-	@sh tests/lane.sh vm-long $(CARGO) test --locked --test vm -- --test-threads=64 --ignored
+	@IBPROV_CAMPAIGN_CHILDREN=128,256,512 sh tests/lane.sh vm-long $(CARGO) test --locked --test vm -- --test-threads=64 --ignored
 	@$(MAKE) --no-print-directory test-initramfs
 	@$(MAKE) --no-print-directory test-older
 	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=30

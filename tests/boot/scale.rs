@@ -75,7 +75,7 @@ fn what_an_interface_costs_does_not_grow_with_their_number() {
     let many = third.of("CPU us") / (third.of("interfaces") - second.of("interfaces"));
     // Other work on the machine adds to it.
     holds("CPU us", few, many, 1.6);
-    // Of the last, which is there beside 319 others: to look at those takes thousands.
+    // Of the last, which is there beside 511 others: to look at those takes thousands.
     let reads = guest.file("reads");
     let reads = reads.lines().last().expect("two lines").rsplit(' ').next().expect("a word");
     println!("reads of the last: {reads}");
@@ -142,18 +142,10 @@ fn a_service_that_starts_is_waited_for_without_a_connection() {
     assert_eq!(guest.file("starting"), "0 up\n");
 }
 
-/// At its beginning, when it has been let in after all, and where no turn was to be had.
+/// At its beginning, and when it has been let in after all.
 #[test]
 fn a_bus_that_is_late_is_asked_again() {
     let guest = boot("iface_starting");
     guest.assert_success();
-    assert_eq!(
-        guest.file("silent"),
-        "the system bus, at the second try\n\
-         the system bus\n"
-    );
-    assert_eq!(
-        guest.file("turns").split(" within ").next(),
-        Some("ib501: system bus: no turn among other runs of ibprov")
-    );
+    assert_eq!(guest.file("silent"), "the system bus, at the second try\n");
 }

@@ -71,6 +71,17 @@ fn both_ways_of_asking_agree() {
     assert!(decision("dry-run").contains("50-ib0.network (configured)"), "{}", decision("dry-run"));
 }
 
+/// Where other runs of ibprov have had all of them for longer than one is waited for.
+#[test]
+fn a_turn_at_the_bus_is_waited_for_again() {
+    let guest = boot("iface_networkd");
+    guest.assert_success();
+    assert_eq!(guest.stdout().lines().find(|l| l.contains("turn") || l.contains("asks")), None);
+    let told = guest.file("turns");
+    assert!(told.starts_with("ib0: system bus: no turn among other runs of ibprov"), "{told}");
+    assert_eq!(guest.file("asked-by"), "the system bus\n");
+}
+
 /// What a stack writes to ib0 and ib1, where connected mode and an MTU of 65520 are
 /// wanted.
 struct Written {

@@ -47,7 +47,7 @@ fn stages(guest: &Outcome) -> Vec<Stage> {
 const EACH: usize = 126;
 
 /// The machine of the P_Key children. IBPROV_CAMPAIGN_CHILDREN is how many each of the three
-/// stages has, if not `4,8,16`; a child takes about 3 MiB and, emulated, 2 s.
+/// stages has, if not `4,8,16`; a child takes about 1 MiB and, emulated, 1 s.
 fn pkeys() -> Arc<Outcome> {
     once("scale_pkeys", || {
         let folder = tools::project().join("tests/vm/scenarios");

@@ -28,7 +28,7 @@ sed 's/--device=%f/%I/; s/%i\.device//; /^ConditionVirtualization/d; /^ExecStopP
 mkdir -p /run/systemd/network /etc/ibprov
 printf '[network]\ntimeout = "30min"\n' >/etc/ibprov/ibprov.toml
 n=0
-while [ $n -lt 400 ]; do
+while [ $n -lt 512 ]; do
 	n=$((n + 1))
 	printf '[Match]\nName=ib%d\n\n[Network]\nAddress=10.%d.%d.1/24\nLinkLocalAddressing=no\n' $n $((n / 250)) $((n % 250)) >/run/systemd/network/50-ib$n.network
 done

@@ -55,20 +55,3 @@ comes ib501
 systemctl kill --signal=CONT dbus.service
 goes ib501
 outcome ib501 asked_by >>"$OUT/silent"
-
-# All turns at the bus are taken for longer than one is waited for.
-all_taken() { ! flock --nonblock "/run/ibprov/bus/$1" true; }
-held= turn=0
-while [ $turn -lt 16 ]; do
-	flock --no-fork "/run/ibprov/bus/$turn" sleep infinity &
-	held="$held $!"
-	within 20 all_taken $turn || echo "turn $turn is not taken"
-	turn=$((turn + 1))
-done
-ibprov iface ib501 2>"$OUT/turns" &
-last=$!
-asks_again() { grep -q 'asking again' "$OUT/turns"; }
-within 60 asks_again || echo "nobody asks again"
-kill $held
-wait $last || echo "ib501: exit status $?"
-outcome ib501 asked_by >>"$OUT/silent"
