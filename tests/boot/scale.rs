@@ -75,7 +75,7 @@ fn what_an_interface_costs_does_not_grow_with_their_number() {
     let many = third.of("CPU us") / (third.of("interfaces") - second.of("interfaces"));
     // Other work on the machine adds to it.
     holds("CPU us", few, many, 1.6);
-    // Of the last, which is there beside 511 others: to look at those takes thousands.
+    // Of the last, which is there beside 319 others: to look at those takes thousands.
     let reads = guest.file("reads");
     let reads = reads.lines().last().expect("two lines").rsplit(' ').next().expect("a word");
     println!("reads of the last: {reads}");
