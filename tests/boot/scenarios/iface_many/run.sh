@@ -25,18 +25,19 @@ rests() {
 # What an instance is, for interfaces without a device unit.
 sed 's/--device=%f/%I/; s/%i\.device//; /^ConditionVirtualization/d; /^ExecStopPost/d' \
 	/usr/lib/systemd/system/ibprov-iface@.service >/run/systemd/system/wait@.service
+last=$(sed 's/.* //' /usr/lib/bed/interfaces)
 mkdir -p /run/systemd/network /etc/ibprov
 printf '[network]\ntimeout = "30min"\n' >/etc/ibprov/ibprov.toml
 n=0
-while [ $n -lt 512 ]; do
+while [ $n -lt "$last" ]; do
 	n=$((n + 1))
 	printf '[Match]\nName=ib%d\n\n[Network]\nAddress=10.%d.%d.1/24\nLinkLocalAddressing=no\n' $n $((n / 250)) $((n % 250)) >/run/systemd/network/50-ib$n.network
 done
 systemctl daemon-reload
-/usr/lib/bed/taps 1 "$(sed 's/.* //' /usr/lib/bed/interfaces)"
+/usr/lib/bed/taps 1 "$last"
 systemctl start systemd-networkd.service
 # It writes its records when it has nothing else to do.
-is_at_all() { [ "$(grep -l '^ADMIN_STATE=configuring' /run/systemd/netif/links/* | wc -l)" -ge "$(sed 's/.* //' /usr/lib/bed/interfaces)" ]; }
+is_at_all() { [ "$(grep -l '^ADMIN_STATE=configuring' /run/systemd/netif/links/* | wc -l)" -ge "$last" ]; }
 within 60 is_at_all || echo "systemd-networkd is not at all of them"
 # The first fills the caches, and makes the slice.
 systemctl start --no-block wait@ib1.service
