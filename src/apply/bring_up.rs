@@ -390,6 +390,10 @@ fn is_addressed(interface: &Interface) -> anyhow::Result<bool> {
 pub(super) fn tell(report: &IfaceReport) {
     let stack = report.decision.as_ref().and_then(|d| d.stack);
     let cause = (!report.failures.is_empty()).then(|| report.failures.join("; "));
+    if report.bring_up == BringUp::Disappeared {
+        info!(netdev = report.netdev, "{}", report.to_text().trim_end());
+        return;
+    }
     let (kind, level) = match report.bring_up {
         _ if !report.configured => (kinds::IFACE_FAILED, Level::ERROR),
         BringUp::Failed => (kinds::IFACE_FAILED, Level::ERROR),

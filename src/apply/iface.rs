@@ -92,6 +92,11 @@ pub fn run(config: &Config, root: &Root, ask: Ask<'_>) -> Result<IfaceReport, No
     };
     let_other_agent_end(root, ask, deadline, &mut report);
     seen = look_for_plan(config, root, ask.name)?;
+    if seen.interface.ifindex != report.ifindex {
+        // Another one has its name, for which there is another run.
+        report.disappeared();
+        return Ok(ended(report));
+    }
     report.notes.append(&mut seen.problems);
     let mut refused = Vec::new();
     refused.extend(give_name(config, root, &mut seen, &mut report));
@@ -106,15 +111,34 @@ pub fn run(config: &Config, root: &Root, ask: Ask<'_>) -> Result<IfaceReport, No
         }
     }
     report.settled_usec = clock::monotonic_usec();
+    if !report.configured && has_disappeared(root, &report) {
+        report.disappeared();
+        tell(&report);
+        return Ok(ended(report));
+    }
     report.exit_code = report.judge();
     // Before anything is waited for: `boot` waits for this and no more.
     write(&mut report);
     if !ask.settings_only {
         bring_up(root, ask.no_bus, deadline, &seen.interface, &mut report);
         read_back(root, &seen.interface, &mut report);
+        if !report.failures.is_empty() && has_disappeared(root, &report) {
+            report.disappeared();
+        }
         tell(&report);
     }
     Ok(ended(report))
+}
+
+/// The name that the interface had belongs to no interface, or to another one: a step, or the
+/// wait for a stack, failed for that reason. A CNI plugin moves a VF's netdev to a pod as
+/// soon as it is there, and udev and systemd hear of it later.
+fn has_disappeared(root: &Root, report: &IfaceReport) -> bool {
+    let index = root.attribute(&format!("/sys/class/net/{}/ifindex", report.netdev));
+    match index {
+        Ok(text) => text.parse() != Ok(report.ifindex),
+        Err(e) => e.is_absent(),
+    }
 }
 
 /// What a stack has written over since, by a look after it has brought the interface up:
@@ -123,7 +147,7 @@ fn read_back(root: &Root, interface: &Interface, report: &mut IfaceReport) {
     let was_touched = match report.bring_up {
         BringUp::Up | BringUp::Waiting | BringUp::Nobody | BringUp::Failed => true,
         // Nobody has been at it.
-        BringUp::NotAsked | BringUp::Pending | BringUp::Left => false,
+        BringUp::NotAsked | BringUp::Pending | BringUp::Left | BringUp::Disappeared => false,
     };
     // What could not be made is told.
     if !was_touched || !report.configured {
@@ -441,4 +465,22 @@ pub fn name_of(device: &Path) -> Result<IfName, NotAnInterface> {
     let name = device.file_name().and_then(|n| n.to_str()).filter(|_| is_net);
     let shown = || device.display().to_string().chars().filter(|c| !c.is_control()).collect();
     Ok(name.ok_or_else(|| NotAnInterface::OtherDevice(shown()))?.parse::<IfName>()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::testing::tree;
+
+    #[test]
+    fn an_interface_is_gone_if_its_name_is_free_or_of_another() {
+        let dir = tree(&[("sys/class/net/ib0/ifindex", "7\n")], &[]);
+        let root = Root::copy_at(dir.path()).expect("root");
+        let gone = |name, ifindex| {
+            has_disappeared(&root, &IfaceReport { ifindex, ..IfaceReport::blank(name, 0) })
+        };
+        assert!(!gone("ib0", 7));
+        assert!(gone("ib0", 8), "the name is another interface's");
+        assert!(gone("ib1", 7));
+    }
 }

@@ -70,7 +70,18 @@ pub fn run(args: &IfaceArgs, config: &Config, root: &Root, format: Format) -> an
             }
             Ok(Exit::Good.code())
         }
-        (Err(e), None) if matches!(e.downcast_ref(), Some(NotSeen::Absent(_))) => {
+        // It has disappeared since udev saw it, and systemd will stop the unit.
+        (Err(e), Some(_)) if is_absent(&e) => {
+            let mut report = IfaceReport::blank(name.as_str(), clock::monotonic_usec());
+            report.disappeared();
+            report.exit_code = report.judge();
+            tracing::info!(netdev = %name, "{}", report.headline());
+            if format == Format::Json {
+                writeln!(std::io::stdout(), "{}", to_json(&report)?)?;
+            }
+            Ok(report.exit_code)
+        }
+        (Err(e), None) if is_absent(&e) => {
             let all = ipoib::interfaces(&mut Look::new(root));
             let names = present(all.iter().map(|interface| interface.name.to_string()));
             Err(anyhow::anyhow!("{e}; IPoIB interfaces of this host: {names}"))
@@ -128,6 +139,11 @@ fn soft_roce_dry_run(row: &RxeRow, root: &Root, format: Format) -> anyhow::Resul
         (Format::Text, None) => {}
     }
     Ok(report.exit_code())
+}
+
+/// There is no such interface.
+fn is_absent(e: &anyhow::Error) -> bool {
+    matches!(e.downcast_ref(), Some(NotSeen::Absent(_)))
 }
 
 /// It is an interface of another kind, or of a function that is no HCA.

@@ -32,7 +32,12 @@ pub enum BringUp {
     Nobody,
     /// It did not come up.
     Failed,
+    /// The interface disappeared meanwhile: it was removed, renamed or moved to another
+    /// network namespace. If it appears again, another run configures it.
+    Disappeared,
 }
+
+const DISAPPEARED: &str = "the interface disappeared before it was configured or up: it was removed, renamed or moved to another network namespace";
 
 /// One interface's report. Times are microseconds of CLOCK_MONOTONIC.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -113,6 +118,8 @@ pub enum IfaceVerdict {
     NoCarrier,
     /// It is not configured, or not up.
     NotConfigured,
+    /// It disappeared meanwhile.
+    Disappeared,
 }
 
 impl Report for IfaceReport {
@@ -121,9 +128,10 @@ impl Report for IfaceReport {
     type Finding = Finding;
 
     fn verdict(&self) -> IfaceVerdict {
-        match self.exit_code {
-            0 => IfaceVerdict::Configured,
-            1 => IfaceVerdict::NoCarrier,
+        match (self.bring_up, self.exit_code) {
+            (BringUp::Disappeared, _) => IfaceVerdict::Disappeared,
+            (_, 0) => IfaceVerdict::Configured,
+            (_, 1) => IfaceVerdict::NoCarrier,
             _ => IfaceVerdict::NotConfigured,
         }
     }
@@ -143,8 +151,15 @@ impl Report for IfaceReport {
             let why = self.decision.as_ref().map(|d| d.why.as_str()).unwrap_or_default();
             Finding::warning(Code::InterfaceNotUp, format!("no carrier yet: {why}"))
         });
+        let gone =
+            (self.bring_up == BringUp::Disappeared).then(|| Finding::warning(code, DISAPPEARED));
         let notes = self.notes.iter().map(|note| Finding::warning(Code::Notice, note));
-        failures.chain(carrier).chain(notes).map(|finding| finding.about(&name)).collect()
+        failures
+            .chain(carrier)
+            .chain(gone)
+            .chain(notes)
+            .map(|finding| finding.about(&name))
+            .collect()
     }
 }
 
@@ -190,14 +205,21 @@ impl IfaceReport {
     }
 
     /// The exit code that it comes to: 0 configured, and up or left to who
-    /// brings it up; 1 configured and without carrier; 3 anything else.
+    /// brings it up; 1 configured and without carrier, or no longer there; 3 anything else.
     #[must_use]
     pub const fn judge(&self) -> u8 {
         match (self.configured, self.bring_up) {
+            (_, BringUp::Disappeared) => Exit::Exceptions.code(),
             (false, _) | (true, BringUp::Failed) => Exit::NotReady.code(),
             (true, BringUp::Waiting) => Exit::Exceptions.code(),
             (true, _) => Exit::Good.code(),
         }
+    }
+
+    /// There is nothing left to configure or bring up. What failed for that reason is a note.
+    pub fn disappeared(&mut self) {
+        self.bring_up = BringUp::Disappeared;
+        self.notes.append(&mut self.failures);
     }
 
     /// The sentence that says it all.
@@ -217,6 +239,7 @@ impl IfaceReport {
             BringUp::Waiting => format!("; no carrier yet: {why}"),
             BringUp::Nobody => format!("; no network stack brings it up: {why}"),
             BringUp::Failed => "; NOT UP".to_owned(),
+            BringUp::Disappeared => return format!("{name}: {DISAPPEARED}"),
         };
         format!("{name}: {set}{up}")
     }
@@ -269,4 +292,24 @@ pub fn stacks_text(views: &[View]) -> String {
 /// A name as it may be printed.
 fn shown(name: &str) -> String {
     name.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_that_disappeared_is_no_failure_and_keeps_what_was_seen() {
+        let mut report = IfaceReport::blank("ib2", 0);
+        report.failures.push("ib2: set mtu: ENODEV: ib2 disappeared".to_owned());
+        assert_eq!(report.judge(), Exit::NotReady.code());
+        report.disappeared();
+        report.exit_code = report.judge();
+        assert_eq!(report.exit_code, Exit::Exceptions.code());
+        assert_eq!(report.verdict(), IfaceVerdict::Disappeared);
+        assert!(report.headline().starts_with("ib2: the interface disappeared"));
+        let severities: Vec<Severity> = report.findings().iter().map(|f| f.severity).collect();
+        assert_eq!(severities, [Severity::Warning, Severity::Warning]);
+        assert!(report.to_text().contains("note: ib2: set mtu: ENODEV"), "{}", report.to_text());
+    }
 }

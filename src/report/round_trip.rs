@@ -318,8 +318,8 @@ fn iface_report() -> Any<IfaceReport> {
     let step = (step, any::<u64>(), of(said()))
         .prop_map(|(step, took_usec, failure)| IfaceStepReport { step, took_usec, failure });
     let bring_up = {
-        use BringUp::{Failed, Left, Nobody, NotAsked, Pending, Up, Waiting};
-        select(vec![NotAsked, Pending, Left, Up, Waiting, Nobody, Failed])
+        use BringUp::{Disappeared, Failed, Left, Nobody, NotAsked, Pending, Up, Waiting};
+        select(vec![NotAsked, Pending, Left, Up, Waiting, Nobody, Failed, Disappeared])
     };
     let head = (version(), text(), any::<[u64; 4]>(), any::<(u32, bool, u8)>(), text());
     let end = (of(any::<u32>()), texts(), bring_up);

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::bed::journal::Entry;
 use crate::bed::outcome::Outcome;
 use crate::card::assert_sound;
 use crate::machine::boot;
@@ -161,6 +162,18 @@ fn what_holds_the_adapter_is_named() {
     assert!(!guest.file("holders.idle").contains("process"), "{}", guest.file("holders.idle"));
     let free = guest.file("holders.free");
     assert!(guest.stdout().contains("holders at the end: 0\n"), "{free}");
+}
+
+/// systemd hears of it from udev, and starts or goes on with an instance meanwhile.
+#[test]
+fn a_netdev_that_a_pod_has_got_is_no_failed_unit() {
+    let guest = boot("vf_use");
+    for line in ["begins without a netdev: active\n", "loses its netdev: active\n"] {
+        assert!(guest.stdout().contains(line), "{line}: {}", guest.stdout());
+    }
+    assert!(!guest.stdout().contains("it does not wait"), "{}", guest.stdout());
+    let told = |entry: &&Entry| entry.message.contains("the interface disappeared before");
+    assert_eq!(guest.journal.0.iter().filter(told).count(), 2);
 }
 
 #[test]

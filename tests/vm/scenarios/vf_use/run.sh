@@ -96,7 +96,35 @@ echo "$vf1" >/sys/bus/pci/drivers/mlx5_core/bind
 has_netdev() { ls "$pci/$vf1"/net/* >/dev/null 2>&1; }
 within 30 has_netdev
 udevadm settle
-ip link set "$(netdev 1)" netns pod
+# A plugin is quicker than udev, of which systemd hears that the netdev is gone. The instance
+# begins after that, and the second time it has begun before.
+name=$(netdev 1)
+instance=$(systemd-escape --path --template=ibprov-iface@.service "$(cd -P "$pci/$vf1/net/$name" && pwd)")
+state() { systemctl is-active "$instance"; }
+has_begun() { [ "$(state)" = active ]; }
+within 30 has_begun
+udevadm control --stop-exec-queue
+ip link set "$name" netns pod
+systemctl restart "$instance"
+echo "begins without a netdev: $(state)"
+ip -n pod link set "$name" netns 1
+lock=/run/ibprov/lock/netdev-$(cat "/sys/class/net/$name/ifindex")
+exec 8>>"$lock"
+flock 8
+systemctl restart --no-block "$instance"
+waits() { # for the lock, which it has looked at
+	pid=$(systemctl show -p MainPID --value "$instance")
+	[ "$pid" != 0 ] && [ -n "$(find "/proc/$pid/fd" -lname anon_inode:inotify)" ]
+}
+within 30 waits || echo "it does not wait"
+ip link set "$name" netns pod
+flock -u 8
+exec 8>&-
+has_ended() { [ "$(state)" != activating ]; }
+within 30 has_ended
+echo "loses its netdev: $(state)"
+udevadm control --start-exec-queue
+udevadm settle
 admin >"$OUT/cni.before"
 counters >"$OUT/counters.cni"
 apply cni --config /run/other.toml
