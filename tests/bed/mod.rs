@@ -5,6 +5,7 @@
 //! same outcome. Nothing here knows what a right outcome is: the tests do.
 
 pub(crate) mod journal;
+pub(crate) mod limited;
 pub(crate) mod outcome;
 pub(crate) mod reports;
 pub(crate) mod scenario;

@@ -5,12 +5,13 @@
 //! root is an overlay in a mount namespace of its own, which goes with it.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::bed::outcome::Outcome;
 use crate::bed::scenario::Scenario;
-use crate::bed::{once, stage, tools, turns};
+use crate::bed::{limited, once, stage, tools, turns};
 
 /// What mounts the root, prepares it and becomes systemd-nspawn: lower folders,
 /// mount point, out folder, words of the command line, script or nothing.
@@ -66,32 +67,28 @@ fn run(scenario: &Scenario) -> Result<Outcome, String> {
     }
     let lower = format!("{}:{}", tree.display(), image.join("root").display());
 
-    let kill_after = (scenario.settings.timeout + 20).to_string();
+    let limit = Duration::from_secs((scenario.settings.timeout + 20).into());
     // Containers of one caller would share their cgroup.
     let turn = turns::turn("nspawn")?;
-    let output = Command::new("timeout")
-        .args(["--foreground", "--signal=KILL", &kill_after])
-        .args(["setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--propagation", "private"])
+    let mut container = Command::new("setpriv");
+    container
+        .args(["--pdeathsig", "KILL", "unshare", "--mount", "--propagation", "private"])
         .args(["sh", "-euc", MOUNT_AND_BOOT, "sh", &lower])
         .args([mount.as_os_str(), out.as_os_str()])
         .arg(&scenario.settings.cmdline)
-        .arg(&prepare)
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|e| format!("cannot start systemd-nspawn: {e}"))?;
+        .arg(&prepare);
+    let ended = limited::run(&mut container, limit, "")
+        .map_err(|e| format!("cannot run systemd-nspawn: {e}"))?;
     remove_cgroups();
     drop(turn);
 
-    let console = format!(
-        "{}{}",
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    );
+    let console = ended.output;
     std::fs::write(work.join("console.log"), &console).map_err(|e| format!("console.log: {e}"))?;
-    if !output.status.success() {
+    if !ended.status.success() {
         return Err(format!(
-            "the container ended with {} ({kill_after} s allowed):\n{console}",
-            output.status
+            "the container ended with {} ({} s allowed):\n{console}",
+            ended.status,
+            limit.as_secs()
         ));
     }
     Outcome::read(out, &console)

@@ -8,10 +8,15 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::bed::outcome::Outcome;
 use crate::bed::scenario::Scenario;
-use crate::bed::{once, stage, tools, turns};
+use crate::bed::{limited, once, stage, tools, turns};
+
+/// How long a machine has after its own watchdog, which sends out what is known of a boot
+/// that does not end, seconds.
+const AFTER_WATCHDOG: u32 = 90;
 
 /// The outcome of the scenario `tests/vm/scenarios/<name>`, which boots once
 /// for all tests of this process that ask for it.
@@ -57,34 +62,66 @@ pub(crate) fn run(scenario: &Scenario, label: &str) -> Result<Outcome, String> {
         .and_then(|f| f.set_len(128 << 20))
         .map_err(|e| format!("{}: {e}", disk_out.display()))?;
 
-    let kill_after = scenario.settings.timeout * (scenario.settings.reboots + 1) + 20;
+    let boots = scenario.settings.reboots + 1;
+    let limit = Duration::from_secs((scenario.settings.timeout * boots + AFTER_WATCHDOG).into());
     let turn = turns::machine(scenario.settings.alone)?;
-    let status = Command::new("timeout")
-        // A machine must not outlive the test: `timeout` ends it if it hangs,
-        // and the machine ends with `timeout`.
-        .args(["--foreground", "--signal=KILL", &kill_after.to_string()])
-        .args(["setpriv", "--pdeathsig", "KILL", "qemu-system-x86_64"])
-        .args(arguments(scenario, &image, &serial, &disk_in, &disk_out))
-        .stdin(std::process::Stdio::null())
-        .output()
-        .map_err(|e| format!("cannot start QEMU: {e}"))?;
+    let mut qemu = Command::new("setpriv");
+    qemu.args(["--pdeathsig", "KILL", "qemu-system-x86_64"]);
+    qemu.args(arguments(scenario, &image, &serial, &disk_in, &disk_out));
+    qemu.args(["-qmp", "stdio"]);
+    let ended =
+        limited::run(&mut qemu, limit, &question()).map_err(|e| format!("cannot run QEMU: {e}"))?;
     drop(turn);
 
     let console = std::fs::read(&serial)
         .map(|b| String::from_utf8_lossy(&b).into_owned())
         .unwrap_or_default();
     let tail = console.get(console.len().saturating_sub(4000)..).unwrap_or(&console);
-    if !status.status.success() {
+    if ended.late {
         return Err(format!(
-            "QEMU ended with {} ({kill_after} s allowed): {}\nconsole:\n{tail}",
-            status.status,
-            String::from_utf8_lossy(&status.stderr)
+            "the machine has not ended within {} s, and its own watchdog is earlier; QEMU:\n{}\nconsole:\n{tail}",
+            limit.as_secs(),
+            answers(&ended.output)
+        ));
+    }
+    if !ended.status.success() {
+        return Err(format!(
+            "QEMU ended with {}: {}\nconsole:\n{tail}",
+            ended.status,
+            answers(&ended.output)
         ));
     }
     std::fs::create_dir_all(&out).map_err(|e| format!("{}: {e}", out.display()))?;
     tools::run("tar", &["-C", &text(&out), "-xf", &text(&disk_out)])?;
     std::fs::remove_file(&disk_out).map_err(|e| format!("{}: {e}", disk_out.display()))?;
     Outcome::read(out, &console)
+}
+
+/// What QEMU is asked about a machine that does not end, in its machine protocol: whether it
+/// runs, and the registers of its processors.
+fn question() -> String {
+    let ask = |command: &str| {
+        let arguments = serde_json::json!({ "command-line": command });
+        let ask = serde_json::json!({ "execute": "human-monitor-command", "arguments": arguments });
+        format!("{ask}\n")
+    };
+    let begin = serde_json::json!({ "execute": "qmp_capabilities" });
+    format!("{begin}\n{}{}", ask("info status"), ask("info registers -a"))
+}
+
+/// The text in what QEMU answered; of the registers those that say where a processor is.
+fn answers(output: &str) -> String {
+    let tells = |line: &&str| {
+        let registers = ["VM status", "CPU#", "RIP=", "CS =", "CR2="];
+        registers.iter().any(|register| line.contains(register))
+    };
+    let answer = |line: &str| match serde_json::from_str::<serde_json::Value>(line) {
+        Ok(json) => json["return"].as_str().map(|text| {
+            text.lines().filter(tells).map(|line| format!("{}\n", line.trim_end())).collect()
+        }),
+        Err(_) => Some(format!("{line}\n")),
+    };
+    output.lines().filter_map(answer).collect::<Vec<String>>().concat()
 }
 
 /// QEMU's command line.
