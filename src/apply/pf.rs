@@ -218,6 +218,10 @@ impl Run<'_> {
             self.watch.give_up();
         }
         self.untold.learn(&mut observed, &self.attempts);
+        // What this run has bound may still get its netdev.
+        for vf in &mut observed.vfs {
+            vf.ipoib_failed &= !self.attempts.have_bound(vf.index);
+        }
         let left: Vec<PciAddress> = self.record.undo().overrides.keys().copied().collect();
         for (pci, now) in self.overrides(&left)? {
             if let Some(vf) = observed.vfs.iter_mut().find(|v| v.pci == pci) {

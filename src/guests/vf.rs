@@ -111,6 +111,7 @@ mod tests {
             },
             own: Some(own),
             half_bound: false,
+            ipoib_failed: false,
         };
         ObservedPf {
             pf: name().pf,

@@ -18,6 +18,7 @@ const RDMA_NLDEV_CMD_SET: u16 = 2;
 const RDMA_NLDEV_CMD_NEWLINK: u16 = 3;
 const RDMA_NLDEV_CMD_SYS_GET: u16 = 6;
 const RDMA_NLDEV_CMD_SYS_SET: u16 = 7;
+const RDMA_NLDEV_CMD_RES_PD_GET: u16 = 14;
 const RDMA_NLDEV_CMD_RES_CTX_GET: u16 = 22;
 const RDMA_NLDEV_CMD_RES_SRQ_GET: u16 = 23;
 const RDMA_NLDEV_CMD_RES_QP_GET: u16 = 10;
@@ -26,7 +27,7 @@ const RDMA_NLDEV_CMD_RES_CM_ID_GET: u16 = 11;
 const OTHERS: [(u16, &str); 5] = [
     (12, "CQ"),
     (13, "MR"),
-    (14, "PD"),
+    (RDMA_NLDEV_CMD_RES_PD_GET, "PD"),
     (RDMA_NLDEV_CMD_RES_CTX_GET, "context"),
     (RDMA_NLDEV_CMD_RES_SRQ_GET, "SRQ"),
 ];
@@ -95,11 +96,7 @@ impl Resource {
 /// # Errors
 /// The socket fails, or the kernel knows none of the questions (before 4.17).
 pub fn owners(name: &str) -> io::Result<Option<BTreeSet<(Owner, Resource)>>> {
-    let named = |device: &[u8]| {
-        let index = u32_at(value_of(device, RDMA_NLDEV_ATTR_DEV_INDEX)?, 0)?;
-        (text_of(value_of(device, RDMA_NLDEV_ATTR_DEV_NAME)?) == name).then_some(index)
-    };
-    let Some(index) = dump(RDMA_NLDEV_CMD_GET, &[], named)?.pop() else { return Ok(None) };
+    let Some(index) = index_of(name)? else { return Ok(None) };
     let request = attribute(RDMA_NLDEV_ATTR_DEV_INDEX, &index.to_ne_bytes());
     let mut owners = BTreeSet::new();
     let mut ask = |command, what: &dyn Fn(&[u8]) -> Resource| {
@@ -122,18 +119,44 @@ pub fn owners(name: &str) -> io::Result<Option<BTreeSet<(Owner, Resource)>>> {
     Ok(Some(owners))
 }
 
+/// The kernel modules that own protection domains of the RDMA device `name`. Unlike
+/// [`owners`] it asks no firmware, as the driver is asked for the state of each queue pair.
+/// `None` if the kernel knows no device of that name.
+///
+/// # Errors
+/// The socket fails, or the kernel does not know the question (before 4.17).
+pub fn modules_with_pd(name: &str) -> io::Result<Option<BTreeSet<String>>> {
+    let Some(index) = index_of(name)? else { return Ok(None) };
+    let request = attribute(RDMA_NLDEV_ATTR_DEV_INDEX, &index.to_ne_bytes());
+    let mut owners = BTreeSet::new();
+    let all = |attributes: &[u8]| {
+        collect(attributes, &|_| Resource::Other("PD"), &mut owners);
+        Some(())
+    };
+    dump(RDMA_NLDEV_CMD_RES_PD_GET, &request, all)?;
+    let modules = owners.into_iter().filter_map(|(owner, _)| match owner {
+        Owner::Kernel(module) => Some(module),
+        Owner::Process(_) => None,
+    });
+    Ok(Some(modules.collect()))
+}
+
+/// The kernel's number of the RDMA device `name`.
+fn index_of(name: &str) -> io::Result<Option<u32>> {
+    let named = |device: &[u8]| {
+        let index = u32_at(value_of(device, RDMA_NLDEV_ATTR_DEV_INDEX)?, 0)?;
+        (text_of(value_of(device, RDMA_NLDEV_ATTR_DEV_NAME)?) == name).then_some(index)
+    };
+    Ok(dump(RDMA_NLDEV_CMD_GET, &[], named)?.pop())
+}
+
 /// Give the RDMA device `name` another name. Nothing is done if it has that.
 ///
 /// # Errors
 /// ENODEV: the kernel knows no device of that name; EEXIST: another one is called so;
 /// before Linux 4.20 it cannot (EOPNOTSUPP or EINVAL).
 pub fn rename(name: &str, to: &RdmaName) -> io::Result<()> {
-    let named = |device: &[u8]| {
-        let index = u32_at(value_of(device, RDMA_NLDEV_ATTR_DEV_INDEX)?, 0)?;
-        (text_of(value_of(device, RDMA_NLDEV_ATTR_DEV_NAME)?) == name).then_some(index)
-    };
-    let index = dump(RDMA_NLDEV_CMD_GET, &[], named)?.pop();
-    let index = index.ok_or_else(|| io::Error::from(nix::errno::Errno::ENODEV))?;
+    let index = index_of(name)?.ok_or_else(|| io::Error::from(nix::errno::Errno::ENODEV))?;
     let text = [to.as_str().as_bytes(), &[0]].concat();
     let device = attribute(RDMA_NLDEV_ATTR_DEV_INDEX, &index.to_ne_bytes());
     let body = [device, attribute(RDMA_NLDEV_ATTR_DEV_NAME, &text)].concat();

@@ -67,6 +67,10 @@ pub struct ObservedVf {
     /// loaded and has not taken it, since its probe failed or was interrupted, or the driver
     /// has given up to recover it ([`recovery`]).
     pub half_bound: bool,
+    /// ib_ipoib is loaded and has no netdev of it, here or in another network namespace
+    /// ([`rdma::is_without_ipoib`]): IPoIB's set-up of its port failed, or was interrupted as
+    /// by a signal to the modprobe that loaded it, and is not tried again.
+    pub ipoib_failed: bool,
 }
 
 /// What a VF with a driver on this host shows.
@@ -247,6 +251,7 @@ fn vfs(look: &mut Look<'_>, pf: PciAddress) -> Vec<ObservedVf> {
         admin: Administered::default(),
         own: None,
         half_bound: false,
+        ipoib_failed: false,
     };
     let mut vfs: Vec<_> = known.into_iter().map(one).collect();
     // Without a driver there is nothing to show.
@@ -257,6 +262,11 @@ fn vfs(look: &mut Look<'_>, pf: PciAddress) -> Vec<ObservedVf> {
         for vf in vfs {
             vf.own = own(&mut look, vf.pci);
             vf.half_bound = vf.own.is_none() && is_half_bound(&mut look, vf.pci);
+            vf.ipoib_failed = vf.own.as_ref().is_some_and(|own| {
+                own.netdev.is_none()
+                    && is_live(&mut look, "ib_ipoib")
+                    && rdma::is_without_ipoib(root, &own.rdma)
+            });
         }
         look.problems
     };
@@ -388,7 +398,13 @@ fn is_half_bound(look: &mut Look<'_>, pci: PciAddress) -> bool {
     let dir = dir(pci);
     let device = look.list(&dir).into_iter().find(|entry| is_rdma_auxiliary(entry, &driver));
     device.is_some_and(|device| look.link_name(&format!("{dir}/{device}/driver")).is_none())
-        && look.attribute(&format!("/sys/module/{half}/initstate")).as_deref() == Some("live")
+        && is_live(look, half)
+}
+
+/// The module is loaded, and its initialization, which looks at each device that is there,
+/// has ended.
+fn is_live(look: &mut Look<'_>, module: &str) -> bool {
+    look.attribute(&format!("/sys/module/{module}/initstate")).as_deref() == Some("live")
 }
 
 /// The only driver that may bind a function, where somebody said so.

@@ -1,6 +1,7 @@
 use nix::libc::{ARPHRD_ETHER, ARPHRD_INFINIBAND};
 
 use super::{Look, udev};
+use crate::host::{Root, answer, rdma_netlink};
 use crate::names::{Guid, IfName, LinkLayer, PortNumber, RdmaName};
 
 /// An RDMA device that a driver registered (`/sys/class/infiniband/NAME`).
@@ -42,6 +43,27 @@ pub struct NetDev {
     pub named_usec: Option<u64>,
     /// The port GUID in the last 8 bytes of an IPoIB netdev's link-layer address.
     pub guid: Option<Guid>,
+}
+
+/// ib_ipoib has no netdev of the RDMA device `name`, in whatever network namespace: it owns
+/// a protection domain for each (`ipoib_dev_init()`, drivers/infiniband/ulp/ipoib/ipoib_main.c).
+///
+/// False where that cannot be told: in a copied tree, before Linux 4.17, and for a process
+/// that sees nothing of what the kernel owns, as in a PID namespace of its own
+/// (`rdma_is_visible_in_pid_ns()`, drivers/infiniband/core/restrack.c). ib_core owns a
+/// protection domain of each device that has an InfiniBand port, so that one is seen at least.
+pub(super) fn is_without_ipoib(root: &Root, name: &RdmaName) -> bool {
+    if !root.is_live() {
+        return false;
+    }
+    match rdma_netlink::modules_with_pd(name.as_str()) {
+        Ok(Some(modules)) => !modules.is_empty() && !modules.contains("ib_ipoib"),
+        Ok(None) => false,
+        Err(e) => {
+            tracing::debug!(cause = answer(&e), "{name}: protection domains cannot be read");
+            false
+        }
+    }
 }
 
 /// The RDMA devices of a PCI function, without sub-devices.

@@ -29,9 +29,12 @@ pub fn away(look: &mut Look<'_>, dir: &str, devices: &[RdmaDevice]) -> Option<Aw
         let is_there = halves.any(|half| root.exists(&format!("{dir}/{half}/driver")));
         return is_there.then_some(Away::RdmaDevice);
     }
-    let is_ib = |p: &&rdma::Port| p.link_layer == crate::names::LinkLayer::InfiniBand;
-    let mut ports = devices.iter().flat_map(|device| &device.ports).filter(is_ib);
-    let is_away = ports.any(|p| p.netdev.is_none()) && root.exists("/sys/module/ib_ipoib");
+    let lacks_netdev =
+        |p: &rdma::Port| p.link_layer == crate::names::LinkLayer::InfiniBand && p.netdev.is_none();
+    let is_away = |device: &RdmaDevice| {
+        device.ports.iter().any(lacks_netdev) && !rdma::is_without_ipoib(root, &device.name)
+    };
+    let is_away = root.exists("/sys/module/ib_ipoib") && devices.iter().any(is_away);
     is_away.then_some(Away::Netdev)
 }
 

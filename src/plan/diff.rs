@@ -2,12 +2,12 @@
 //! wanted: the steps of [`super::vf`] turned round, for showing.
 
 use super::vf::VfPlan;
-use crate::ladder::vf::{guids_are_untold, shows_other};
+use crate::ladder::vf::{guids_are_set, guids_are_untold, shows_other};
 use crate::ladder::{WantedPf, WantedVf};
 use crate::names::VfIndex;
-use crate::observe::{ObservedPf, ObservedVf};
-use crate::report::pf::{Deferred, OtherGuid, VfStep};
-use crate::report::plan::{Action, Change, PlannedAs, PlannedVf};
+use crate::observe::{Backend, ObservedPf, ObservedVf};
+use crate::report::pf::{Deferred, VfStep};
+use crate::report::plan::{Action, Change, PlannedAs, PlannedVf, Rebind};
 
 /// What `plan` would change, by VF. `guids_from` says what gives a VF its GUIDs.
 #[must_use]
@@ -37,8 +37,8 @@ pub fn diff(
             let untold = seen.is_some_and(|s| guids_are_untold(s, &observed.backend));
             let is_known = |step: &&&VfStep| !untold || matches!(step, VfStep::Policy { .. });
             changes.extend(steps.iter().filter(is_known).filter_map(|step| administered(step)));
-            let shows = seen.and_then(|seen| shows_other(vf, seen, &observed.backend));
-            changes.extend(driver(&steps, seen.and_then(|s| s.driver.as_ref()), shows));
+            let why = seen.map_or(Rebind::Guids, |seen| rebind(vf, seen, &observed.backend));
+            changes.extend(driver(&steps, seen.and_then(|s| s.driver.as_ref()), why));
             match (deferred, changes.is_empty()) {
                 (Some(_), _) => Action::Defer,
                 // It will come to be when the number changes, which is deferred.
@@ -92,8 +92,19 @@ const fn administered(step: &VfStep) -> Option<Change> {
     }
 }
 
-/// What becomes of its driver. `shows` is what a bound VF shows wrongly.
-fn driver(steps: &[&VfStep], now: Option<&String>, shows: Option<OtherGuid>) -> Option<Change> {
+/// Why a VF that has its driver is bound to it once more.
+fn rebind(vf: &WantedVf, seen: &ObservedVf, backend: &Backend) -> Rebind {
+    match shows_other(vf, seen, backend) {
+        Some(guid) => Rebind::Shows(guid),
+        None if !guids_are_set(vf, seen, backend) => Rebind::Guids,
+        None if seen.half_bound => Rebind::HalfBound,
+        None if seen.ipoib_failed => Rebind::NoNetdev,
+        None => Rebind::Guids,
+    }
+}
+
+/// What becomes of its driver; `why` it is bound again, if it is.
+fn driver(steps: &[&VfStep], now: Option<&String>, why: Rebind) -> Option<Change> {
     let unbind = steps.iter().any(|step| matches!(step, VfStep::Unbind { .. }));
     let bind = steps.iter().find_map(|step| match step {
         VfStep::Bind { driver, .. } => Some(driver),
@@ -101,7 +112,7 @@ fn driver(steps: &[&VfStep], now: Option<&String>, shows: Option<OtherGuid>) -> 
     });
     match (unbind, bind) {
         (true, Some(driver)) if Some(driver) == now => {
-            Some(Change::BoundAgain { driver: driver.clone(), shows })
+            Some(Change::BoundAgain { driver: driver.clone(), why })
         }
         (false, None) => None,
         (_, to) => Some(Change::Driver { from: now.cloned(), to: to.cloned() }),
@@ -158,6 +169,7 @@ mod tests {
             },
             own: None,
             half_bound: false,
+            ipoib_failed: false,
         };
         ObservedPf {
             pf: wanted.pf,

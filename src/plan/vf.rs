@@ -156,8 +156,9 @@ fn one_vf(
     let is_given = seen.is_some_and(|seen| is_given_to_cni(vf, seen));
     let moves = !is_given && bound.is_some() && !has_driver(bound.as_deref(), target.as_deref());
     // Its driver has read, or is about to read, what is not to be.
-    let half_bound = on_host && seen.is_some_and(|s| s.half_bound);
-    let rebind = on_host && (guids_wrong || stale.is_some() || half_bound);
+    let half_bound = on_host && !is_left && seen.is_some_and(|s| s.half_bound);
+    let ipoib_failed = on_host && !is_left && seen.is_some_and(|s| s.ipoib_failed);
+    let rebind = on_host && (guids_wrong || stale.is_some() || half_bound || ipoib_failed);
     let disturbs = moves || rebind || (bound.is_some() && guids_wrong);
 
     if disturbs && !uses.is_empty() {
@@ -168,6 +169,7 @@ fn one_vf(
                 _ if guids_wrong => Undone::Guids,
                 Some(guid) => Undone::Shows(guid),
                 None if half_bound && !moves => Undone::HalfBound,
+                None if ipoib_failed && !moves => Undone::NoNetdev,
                 None => Undone::Driver(OtherDriver { is: bound, planned: target }),
             };
             plan.deferred.push(Deferred::Vf { vf: vf.index, what, uses: uses.to_vec() });
@@ -181,7 +183,8 @@ fn one_vf(
     let (index, admin) = (vf.index, seen.map(|s| s.admin).unwrap_or_default());
     // By netlink the PF's driver repeats what it was told, whether firmware took
     // it or not: it is told again before each bind.
-    let binds = target.is_some() && (bound.is_none() || stale.is_some() || half_bound);
+    let binds =
+        target.is_some() && (bound.is_none() || stale.is_some() || half_bound || ipoib_failed);
     let again = binds && seen.is_some() && matches!(pf.backend, Backend::Netlink { .. });
     // Of one that the host's driver has, what it shows is known. Of another nothing is,
     // so it is told, which changes nothing if it was right.

@@ -12,7 +12,7 @@ use super::screen::{Screen, Tone};
 use crate::names::{Binding, Guid, PINS_PATH, PciAddress, RdmaName, vf_ranges};
 
 pub use super::plan_finding::Finding;
-pub use super::planned_vf::{Action, Change, PlannedAs, PlannedVf};
+pub use super::planned_vf::{Action, Change, PlannedAs, PlannedVf, Rebind};
 
 /// The plans of one host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -108,9 +108,33 @@ pub enum Change {
     BoundAgain {
         /// The driver that it is taken from and given back to.
         driver: String,
-        /// What it shows wrongly, if that is known.
-        shows: Option<OtherGuid>,
+        /// What for.
+        why: Rebind,
     },
+}
+
+/// Why a VF is bound once more to the driver that it has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rebind {
+    /// Its GUIDs are set, which it reads when it is bound.
+    Guids,
+    /// It shows a GUID that is not the plan's.
+    Shows(OtherGuid),
+    /// It has no RDMA device, and none comes by waiting.
+    HalfBound,
+    /// It has no netdev, and none comes by waiting.
+    NoNetdev,
+}
+
+impl fmt::Display for Rebind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Guids => f.write_str("a VF reads its GUIDs when it is bound"),
+            Self::Shows(guid) => guid.fmt(f),
+            Self::HalfBound => f.write_str("the VF has no RDMA device"),
+            Self::NoNetdev => f.write_str("ib_ipoib has not created a netdev for the VF"),
+        }
+    }
 }
 
 impl Change {
@@ -165,10 +189,7 @@ impl Change {
             Self::NodeGuid { .. } | Self::PortGuid { .. } => (!self.brings_guid())
                 .then(|| "the VF shows another: the firmware may have ignored it".to_owned()),
             Self::Policy { .. } | Self::Driver { .. } => None,
-            Self::BoundAgain { shows: Some(shows), .. } => Some(shows.to_string()),
-            Self::BoundAgain { shows: None, .. } => {
-                Some("a VF reads its GUIDs when it is bound".to_owned())
-            }
+            Self::BoundAgain { why, .. } => Some(why.to_string()),
         }
     }
 }

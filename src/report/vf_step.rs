@@ -282,6 +282,8 @@ pub enum Undone {
     Shows(OtherGuid),
     /// The RDMA half of its driver has not taken it.
     HalfBound,
+    /// ib_ipoib has made no netdev for it.
+    NoNetdev,
     /// It has another driver.
     Driver(OtherDriver),
     /// Its link policy at the PF is another, and that of the plan may take its link down.
@@ -299,6 +301,7 @@ impl fmt::Display for Undone {
             Self::Guids => write!(f, "its GUIDs are not as planned"),
             Self::Shows(guid) => guid.fmt(f),
             Self::HalfBound => write!(f, "the auxiliary RDMA driver is not bound to it"),
+            Self::NoNetdev => write!(f, "ib_ipoib has not created a netdev for it"),
             Self::Driver(driver) => driver.fmt(f),
             Self::Policy { is, planned } => {
                 let is = is.map_or("unknown", Words::typed);

@@ -23,3 +23,24 @@ fn when_the_drivers_were_reloaded_the_plan_is_carried_out_without_a_hand() {
     assert!(guest.stdout().contains("somebody cared\n"), "{}", guest.stdout());
     assert_eq!(guest.file("all"), planned("0200:0070", 0, 2));
 }
+
+/// One without a netdev anywhere is told from one whose netdev a container has, which
+/// `vf_use` shows, by what ib_ipoib owns of its RDMA device.
+#[test]
+fn a_vf_for_which_ipoib_failed_is_not_as_planned_and_is_bound_again() {
+    let guest = boot("vf_reload");
+    let said = guest.stdout();
+    let failed = guest.file("failed");
+    let first = failed.lines().next().unwrap_or_default();
+    assert!(first.starts_with("0 mlx5_core ") && first.ends_with(" -"), "{failed}");
+    let plan = guest.file("failed.plan");
+    assert!(plan.contains("ib_ipoib has not created a netdev for the VF"), "{plan}");
+    assert!(!plan.contains("VF 1"), "{plan}");
+    assert!(said.contains("plan: 1\n") && said.contains("\nstatus: 3\n"), "{said}");
+    assert_exit(&guest, "ipoib", 0);
+    assert_eq!(guest.file("mended"), planned("0200:0070", 0, 2));
+    assert!(said.contains("status at the end: 0\n"), "{said}\n{}", guest.file("mended.status"));
+    let grown = grown(&guest, "counters.failed", "counters.mended");
+    let probed: Vec<&String> = grown.keys().filter(|c| c.ends_with(" probe")).collect();
+    assert_eq!(probed, ["ibcard/0001:01:00.1 probe"], "VF 1 is not touched: {grown:?}");
+}

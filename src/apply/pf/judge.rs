@@ -32,7 +32,7 @@ pub(super) fn vfs(
             VfOwner::Cni => &[VfRung::Rdma, VfRung::Bound],
         };
         let away = progress.reached.is_some_and(|rung| where_away.contains(&rung))
-            && seen.is_some_and(|s| !s.half_bound && is_away(want, s, observed, attempts));
+            && seen.is_some_and(|s| is_away(want, s, observed, attempts));
         let right = progress.lacks.is_none() || away;
         let cause = progress.lacks.map(|lack| {
             if away {
@@ -63,10 +63,14 @@ pub(super) fn vfs(
     wanted.vfs.iter().map(each).collect()
 }
 
-/// A VF with an RDMA device and no netdev that this run has not bound, and that
-/// shows nothing but the plan's GUIDs: a container has its netdev.
+/// A VF without a netdev that this run has not bound, that shows nothing but the plan's
+/// GUIDs, and whose devices may exist: a container has them.
 fn is_away(want: &WantedVf, seen: &ObservedVf, pf: &ObservedPf, attempts: &Attempts) -> bool {
-    pf.ipoib && shows_other(want, seen, &pf.backend).is_none() && !attempts.have_bound(seen.index)
+    let may_come_no_more = seen.half_bound || seen.ipoib_failed;
+    pf.ipoib
+        && !may_come_no_more
+        && shows_other(want, seen, &pf.backend).is_none()
+        && !attempts.have_bound(seen.index)
 }
 
 /// What the kernel said of a VF: that its probe failed, if it did, and why.
@@ -185,6 +189,7 @@ mod tests {
                 netdev_guid: Some(PORT),
             }),
             half_bound: false,
+            ipoib_failed: false,
         };
         ObservedPf {
             pf: wanted().pf,

@@ -149,6 +149,7 @@ mod tests {
                 netdev_guid: None,
             }),
             half_bound: false,
+            ipoib_failed: false,
         };
         ObservedPf {
             pf: "0000:4b:00.0".parse().expect("address"),

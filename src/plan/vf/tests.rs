@@ -35,6 +35,8 @@ struct Vf {
     in_use: bool,
     /// The RDMA half of its driver has not taken it.
     half_bound: bool,
+    /// ib_ipoib has made no netdev for it.
+    ipoib_failed: bool,
 }
 
 fn pci(n: usize) -> PciAddress {
@@ -58,12 +60,13 @@ impl Kernel {
             driver_override: Some(vf.driver_override.clone()).filter(|o| !o.is_empty()),
             admin: self.admin[n],
             half_bound: vf.half_bound,
+            ipoib_failed: vf.ipoib_failed,
             own: (vf.driver.as_deref() == Some(HOST) && !vf.half_bound).then(|| Own {
                 rdma: format!("mlx5_{n}").parse().expect("name"),
                 node_guid: vf.read.node_guid,
                 port_guid: vf.read.port_guid,
-                netdev: format!("ib{n}").parse().ok(),
-                netdev_guid: vf.read.port_guid,
+                netdev: format!("ib{n}").parse().ok().filter(|_| !vf.ipoib_failed),
+                netdev_guid: vf.read.port_guid.filter(|_| !vf.ipoib_failed),
             }),
         };
         ObservedPf {
@@ -110,6 +113,7 @@ impl Kernel {
                         read: *admin,
                         in_use: false,
                         half_bound: false,
+                        ipoib_failed: false,
                     };
                     k.vfs = k.admin.iter().take(usize::from(to)).map(new).collect();
                 }),
@@ -118,7 +122,7 @@ impl Kernel {
                 let vf = k.vf(vf);
                 assert!(!vf.in_use, "a VF in use was unbound");
                 assert_eq!(vf.driver.take(), Some(driver.clone()));
-                vf.half_bound = false;
+                (vf.half_bound, vf.ipoib_failed) = (false, false);
             })],
             VfStep::NodeGuid { vf, to, .. } => vec![Box::new(move |k| {
                 k.admin[usize::from(vf.get())].node_guid = Some(to);
@@ -208,10 +212,11 @@ fn kernel() -> impl Strategy<Value = Kernel> {
     ];
     let set = prop_oneof![Just(String::new()), Just(String::new()), Just("driverctl".to_owned())];
     let rare = || prop::bool::weighted(0.2);
-    let vf = (driver, set, admin(), rare(), rare()).prop_map(
-        |(driver, driver_override, read, used, half)| Vf {
+    let vf = (driver, set, admin(), rare(), rare(), rare()).prop_map(
+        |(driver, driver_override, read, used, half, ipoib)| Vf {
             in_use: used && driver.is_some(),
             half_bound: half && driver.as_deref() == Some(HOST),
+            ipoib_failed: ipoib && !half && driver.as_deref() == Some(HOST),
             driver,
             driver_override,
             read,
@@ -272,7 +277,7 @@ proptest! {
             for (vf, want) in kernel.observe().vfs.iter().zip(&wanted.vfs) {
                 prop_assert!(guids_are_set(want, vf, &Backend::OfedSysfs));
                 prop_assert_eq!(shows_other(want, vf, &Backend::OfedSysfs), None);
-                prop_assert!(!vf.half_bound);
+                prop_assert!(!vf.half_bound && !vf.ipoib_failed);
                 prop_assert_eq!(vf.driver.clone(), wanted_driver(want, &kernel.observe()));
                 prop_assert_eq!(vf.admin.policy, Some(want.policy));
             }
@@ -453,6 +458,41 @@ fn a_vf_whose_rdma_half_did_not_come_is_bound_anew_unless_it_is_in_use() {
     let said =
         "VF 1 is left alone: the auxiliary RDMA driver is not bound to it; it may be in use: ";
     assert!(deferred[0].starts_with(said), "{deferred:?}");
+}
+
+#[test]
+fn a_vf_for_which_ipoib_made_no_netdev_is_bound_anew_unless_it_is_in_use() {
+    let mut kernel = fresh();
+    let wanted = plan_of(2, VfDriver::Host);
+    assert!(kernel.run(&wanted, usize::MAX));
+    kernel.vfs[1].ipoib_failed = true;
+    let plan = vf_steps(&wanted, &kernel.observe(), &Uses::new());
+    assert_eq!(texts(&plan), ["unbind VF 1 from mlx5_core", "bind VF 1 to mlx5_core"]);
+    assert_eq!(disturbed(&wanted, &plan, &kernel.observe()), [index(1)]);
+    kernel.vfs[1].in_use = true;
+    let plan = vf_steps(&wanted, &kernel.observe(), &kernel.uses());
+    let deferred: Vec<String> = plan.deferred.iter().map(ToString::to_string).collect();
+    assert_eq!((texts(&plan), deferred.len()), (vec![], 1));
+    let said = "VF 1 is left alone: ib_ipoib has not created a netdev for it; it may be in use: ";
+    assert!(deferred[0].starts_with(said), "{deferred:?}");
+}
+
+/// A CNI plugin that has given it GUIDs may have its devices elsewhere, and would not get it
+/// back: what is left to it is not bound again.
+#[test]
+fn a_vf_that_is_left_to_the_cni_is_not_even_unbound() {
+    let mut kernel = fresh();
+    let mut wanted = plan_of(2, VfDriver::Host);
+    assert!(kernel.run(&wanted, usize::MAX));
+    wanted.vfs[1].owner = VfOwner::Cni;
+    let pod = Some(Guid::new(0x0200_0000_0000_0999));
+    kernel.admin[1].port_guid = pod;
+    kernel.vfs[1].read.port_guid = pod;
+    for (half_bound, ipoib_failed) in [(true, false), (false, true)] {
+        let vf = &mut kernel.vfs[1];
+        (vf.half_bound, vf.ipoib_failed) = (half_bound, ipoib_failed);
+        assert_eq!(texts(&vf_steps(&wanted, &kernel.observe(), &Uses::new())), [""; 0]);
+    }
 }
 
 #[test]

@@ -25,5 +25,25 @@ within 60 is_right && echo "somebody cared"
 udevadm settle
 facts "$pf" >"$OUT/all"
 
+phase "3. ib_ipoib fails for VF 0, as where its modprobe gets a signal"
+systemctl mask --runtime --quiet "ibprov-pf@.service"
+knobs "$(vf $pf 0)/fail.ALLOC_PD=0:4"
+modprobe -r ib_ipoib
+modprobe ib_ipoib
+knobs "$(vf $pf 0)/fail.ALLOC_PD=9999"
+udevadm settle
+facts "$pf" >"$OUT/failed"
+ibprov plan >"$OUT/failed.plan" 2>&1
+echo "plan: $?"
+ibprov status >"$OUT/failed.status" 2>&1
+echo "status: $?"
+counters >"$OUT/counters.failed"
+apply ipoib
+counters >"$OUT/counters.mended"
+udevadm settle
+facts "$pf" >"$OUT/mended"
+ibprov status >"$OUT/mended.status" 2>&1
+echo "status at the end: $?"
+
 dmesg >"$OUT/dmesg"
 phase end
