@@ -105,6 +105,17 @@ fn dump<T>(
     question.ask(&mut |kind, payload| if kind == answer { read(payload) } else { None })
 }
 
+/// As [`dump`], for a list of which nothing may be missing.
+fn dump_whole<T>(
+    kind: u16,
+    payload: &[u8],
+    answer: u16,
+    read: &mut dyn FnMut(&[u8]) -> Option<T>,
+) -> io::Result<Vec<T>> {
+    let question = Question { protocol: NETLINK_ROUTE, kind, flags: NLM_F_DUMP, payload };
+    question.ask_whole(&mut |kind, payload| if kind == answer { read(payload) } else { None })
+}
+
 /// The addresses of every netdev, `10.0.0.5/24`, without link-local ones.
 ///
 /// # Errors
@@ -221,16 +232,18 @@ fn info(vf: VfIndex, setting: VfSetting) -> Vec<u8> {
 /// link, and routes that the kernel did not make by itself; by its index.
 ///
 /// # Errors
-/// The socket fails, or the kernel refuses.
+/// The socket fails, the kernel refuses, or addresses or routes changed each time while they
+/// were read: one that was skipped would make a VF in use free.
 pub fn net_uses() -> io::Result<Vec<(u32, String)>> {
     let mut uses = Vec::new();
-    for address in all_addresses()? {
+    let addresses = dump_whole(RTM_GETADDR, &[0; ADDRESS_HEADER], RTM_NEWADDR, &mut address_of)?;
+    for address in addresses {
         if !NEAR.contains(&address.scope) {
             let ip = address.ip.map_or_else(|| "?".to_owned(), |ip| ip.to_string());
             uses.push((address.ifindex, format!("address {ip}/{}", address.prefix)));
         }
     }
-    let routes = dump(RTM_GETROUTE, &[0; ROUTE_HEADER], RTM_NEWROUTE, &mut route_of)?;
+    let routes = dump_whole(RTM_GETROUTE, &[0; ROUTE_HEADER], RTM_NEWROUTE, &mut route_of)?;
     uses.extend(routes.into_iter().flatten());
     Ok(uses)
 }

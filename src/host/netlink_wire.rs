@@ -51,6 +51,18 @@ impl Question<'_> {
     /// The socket fails; what the kernel answers; ENOBUFS where answers were lost;
     /// bytes that are no netlink.
     pub(super) fn ask<T>(&self, read: Read<'_, T>) -> io::Result<Vec<T>> {
+        self.answers(read).map(|answers| answers.read)
+    }
+
+    /// As [`Question::ask`], for a list of which nothing may be missing.
+    ///
+    /// # Errors
+    /// As there, and if the list changed each time.
+    pub(super) fn ask_whole<T>(&self, read: Read<'_, T>) -> io::Result<Vec<T>> {
+        whole(self.answers(read)?)
+    }
+
+    fn answers<T>(&self, read: Read<'_, T>) -> io::Result<Answers<T>> {
         at_rest(&mut || {
             let mut socket = Socket::new(self.protocol)?;
             socket.bind_auto()?;
@@ -91,14 +103,21 @@ pub(super) struct Answers<T> {
 }
 
 /// The answers of the first of [`TRIES`] that nothing came in between, or the last.
-fn at_rest<T>(ask: &mut dyn FnMut() -> io::Result<Answers<T>>) -> io::Result<Vec<T>> {
+fn at_rest<T>(ask: &mut dyn FnMut() -> io::Result<Answers<T>>) -> io::Result<Answers<T>> {
     for _ in 1..TRIES {
         let answers = ask()?;
         if !answers.is_interrupted {
-            return Ok(answers.read);
+            return Ok(answers);
         }
     }
-    Ok(ask()?.read)
+    ask()
+}
+
+fn whole<T>(answers: Answers<T>) -> io::Result<Vec<T>> {
+    match answers.is_interrupted {
+        true => Err(io::Error::other("the kernel's list changed each time while it was read")),
+        false => Ok(answers.read),
+    }
 }
 
 /// All answers, datagram by datagram, until the kernel says that there is no more.
@@ -317,19 +336,23 @@ mod tests {
     #[test]
     fn a_list_that_changed_while_it_was_given_is_asked_for_again() {
         let changed = [answer(16, NLM_F_DUMP_INTR, b"half"), done(0)].concat();
-        let whole = [answer(16, 0, b"half"), answer(16, 0, b"half"), done(0)].concat();
+        let unchanged = [answer(16, 0, b"half"), answer(16, 0, b"half"), done(0)].concat();
         let mut asked = 0;
         let read = at_rest(&mut || {
             asked += 1;
-            heard(&[if asked < 3 { &changed } else { &whole }])
+            heard(&[if asked < 3 { &changed } else { &unchanged }])
         });
-        assert_eq!((read.expect("answers").len(), asked), (2, 3));
+        let read = read.expect("answers");
+        assert_eq!((read.read.len(), asked), (2, 3));
+        assert_eq!(whole(read).expect("nothing came in between").len(), 2);
         let mut asked = 0;
         let read = at_rest(&mut || {
             asked += 1;
             heard(&[&changed])
         });
-        assert_eq!((read.expect("the last answers").len(), asked), (1, TRIES));
+        let read = read.expect("the last answers");
+        assert_eq!((read.read.len(), asked), (1, TRIES));
+        assert!(whole(read).is_err(), "something may be missing");
     }
 
     #[test]

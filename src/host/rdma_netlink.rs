@@ -58,6 +58,9 @@ pub enum Owner {
     Process(u32),
     /// A kernel module.
     Kernel(String),
+    /// A process whose thread that made it has ended: the kernel keeps that thread and does
+    /// not tell of whom it was (`fill_res_name_pid()`, drivers/infiniband/core/nldev.c).
+    EndedThread,
 }
 
 /// What is owned.
@@ -119,16 +122,16 @@ pub fn owners(name: &str) -> io::Result<Option<BTreeSet<(Owner, Resource)>>> {
     Ok(Some(owners))
 }
 
-/// The kernel modules that own protection domains of the RDMA device `name`. Unlike
-/// [`owners`] it asks no firmware, as the driver is asked for the state of each queue pair.
-/// `None` if the kernel knows no device of that name.
+/// The kernel modules that own protection domains of the RDMA device `name`, one for each
+/// protection domain. Unlike [`owners`] it asks no firmware, as the driver is asked for the
+/// state of each queue pair. `None` if the kernel knows no device of that name.
 ///
 /// # Errors
 /// The socket fails, or the kernel does not know the question (before 4.17).
-pub fn modules_with_pd(name: &str) -> io::Result<Option<BTreeSet<String>>> {
+pub fn modules_with_pd(name: &str) -> io::Result<Option<Vec<String>>> {
     let Some(index) = index_of(name)? else { return Ok(None) };
     let request = attribute(RDMA_NLDEV_ATTR_DEV_INDEX, &index.to_ne_bytes());
-    let mut owners = BTreeSet::new();
+    let mut owners = Vec::new();
     let all = |attributes: &[u8]| {
         collect(attributes, &|_| Resource::Other("PD"), &mut owners);
         Some(())
@@ -136,7 +139,7 @@ pub fn modules_with_pd(name: &str) -> io::Result<Option<BTreeSet<String>>> {
     dump(RDMA_NLDEV_CMD_RES_PD_GET, &request, all)?;
     let modules = owners.into_iter().filter_map(|(owner, _)| match owner {
         Owner::Kernel(module) => Some(module),
-        Owner::Process(_) => None,
+        Owner::Process(_) | Owner::EndedThread => None,
     });
     Ok(Some(modules.collect()))
 }
@@ -245,7 +248,7 @@ fn is_unknown(e: &io::Error) -> bool {
 pub(super) fn collect(
     message: &[u8],
     what: &dyn Fn(&[u8]) -> Resource,
-    owners: &mut BTreeSet<(Owner, Resource)>,
+    owners: &mut impl Extend<(Owner, Resource)>,
 ) {
     let tables = attributes(message).filter(|(kind, _)| TABLES.contains(kind));
     for (kind, entry) in tables.flat_map(|(_, table)| attributes(table)) {
@@ -255,7 +258,7 @@ pub(super) fn collect(
         let process = value_of(entry, RDMA_NLDEV_ATTR_RES_PID).and_then(|v| u32_at(v, 0));
         let module = value_of(entry, RDMA_NLDEV_ATTR_RES_KERN_NAME).map(text_of);
         let owner = module.map(Owner::Kernel).or(process.map(Owner::Process));
-        owners.extend(owner.map(|owner| (owner, what(entry))));
+        owners.extend([(owner.unwrap_or(Owner::EndedThread), what(entry))]);
     }
 }
 
@@ -291,13 +294,14 @@ mod tests {
     fn owners_are_found_below_tables_and_entries() {
         let module = attribute(RDMA_NLDEV_ATTR_RES_KERN_NAME, b"ib_ipoib\0");
         let process = attribute(RDMA_NLDEV_ATTR_RES_PID, &4711_u32.to_ne_bytes());
-        let table = [qp_of(&module, 3), qp_of(&process, 1)].concat();
+        let table = [qp_of(&module, 3), qp_of(&process, 1), qp_of(&[], 3)].concat();
         let got = read(&qp, &nested(19, &table));
         assert_eq!(
             got,
             [
                 (Owner::Process(4711), Resource::Qp { is_connected: false }),
                 (Owner::Kernel("ib_ipoib".to_owned()), Resource::Qp { is_connected: true }),
+                (Owner::EndedThread, Resource::Qp { is_connected: true }),
             ]
         );
     }

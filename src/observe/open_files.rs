@@ -33,9 +33,20 @@ pub(super) fn open_files(root: &Root, wanted: impl Fn(&str) -> bool) -> OpenFile
             }
         };
         for file in files {
-            let Ok(target) = root.link_target(&format!("{dir}/{file}")) else { continue };
-            if wanted(&target) {
-                open.files.push((pid, name(root, pid), target));
+            match root.link_target(&format!("{dir}/{file}")) {
+                Ok(target) if wanted(&target) => {
+                    open.files.push((pid, name(root, pid), target));
+                }
+                Ok(_) => {}
+                // It was closed meanwhile.
+                Err(e) if e.is_absent() => {}
+                // Without CAP_SYS_PTRACE the names are listed, and what they lead to is not
+                // shown (`proc_fd_access_allowed()`, fs/proc/base.c).
+                Err(e) => {
+                    let name = name(root, pid);
+                    open.unknown = Some(format!("the open files of process {pid} ({name}): {e}"));
+                    break;
+                }
             }
         }
     }

@@ -68,7 +68,7 @@ pub struct ObservedVf {
     /// has given up to recover it ([`recovery`]).
     pub half_bound: bool,
     /// ib_ipoib is loaded and has no netdev of it, here or in another network namespace
-    /// ([`rdma::is_without_ipoib`]): IPoIB's set-up of its port failed, or was interrupted as
+    /// ([`rdma::ipoib_netdevs`]): IPoIB's set-up of its port failed, or was interrupted as
     /// by a signal to the modprobe that loaded it, and is not tried again.
     pub ipoib_failed: bool,
 }
@@ -265,7 +265,7 @@ fn vfs(look: &mut Look<'_>, pf: PciAddress) -> Vec<ObservedVf> {
             vf.ipoib_failed = vf.own.as_ref().is_some_and(|own| {
                 own.netdev.is_none()
                     && is_live(&mut look, "ib_ipoib")
-                    && rdma::is_without_ipoib(root, &own.rdma)
+                    && rdma::ipoib_netdevs(root, &own.rdma) == Some(0)
             });
         }
         look.problems

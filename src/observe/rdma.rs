@@ -45,23 +45,26 @@ pub struct NetDev {
     pub guid: Option<Guid>,
 }
 
-/// ib_ipoib has no netdev of the RDMA device `name`, in whatever network namespace: it owns
-/// a protection domain for each (`ipoib_dev_init()`, drivers/infiniband/ulp/ipoib/ipoib_main.c).
+/// How many netdevs ib_ipoib has of the RDMA device `name`, P_Key children among them, in
+/// whatever network namespace: it owns a protection domain for each (`ipoib_dev_init()`,
+/// drivers/infiniband/ulp/ipoib/ipoib_main.c).
 ///
-/// False where that cannot be told: in a copied tree, before Linux 4.17, and for a process
+/// `None` where that cannot be told: in a copied tree, before Linux 4.17, and for a process
 /// that sees nothing of what the kernel owns, as in a PID namespace of its own
 /// (`rdma_is_visible_in_pid_ns()`, drivers/infiniband/core/restrack.c). ib_core owns a
 /// protection domain of each device that has an InfiniBand port, so that one is seen at least.
-pub(super) fn is_without_ipoib(root: &Root, name: &RdmaName) -> bool {
+pub(super) fn ipoib_netdevs(root: &Root, name: &RdmaName) -> Option<usize> {
     if !root.is_live() {
-        return false;
+        return None;
     }
     match rdma_netlink::modules_with_pd(name.as_str()) {
-        Ok(Some(modules)) => !modules.is_empty() && !modules.contains("ib_ipoib"),
-        Ok(None) => false,
+        Ok(modules) => {
+            let modules = modules.filter(|modules| !modules.is_empty())?;
+            Some(modules.iter().filter(|module| *module == "ib_ipoib").count())
+        }
         Err(e) => {
             tracing::debug!(cause = answer(&e), "{name}: protection domains cannot be read");
-            false
+            None
         }
     }
 }

@@ -9,11 +9,13 @@ use crate::report::Use;
 
 use std::collections::BTreeSet;
 
+use nix::libc::ARPHRD_INFINIBAND;
+
 use super::open_files::{OpenFiles, open_files};
 use super::{Look, RdmaDevice, pf, rdma};
 use crate::host::rdma_netlink::{self, Owner, Resource};
 use crate::host::{Root, answer, netlink};
-use crate::names::{IB_DRIVERS, PciAddress, is_vfio, rdma_half_of};
+use crate::names::{IB_DRIVERS, NetnsMode, PciAddress, is_vfio, rdma_half_of};
 
 /// Kernel modules of the RDMA stack that own resources of every device and use none.
 /// IPoIB's netdevs are looked at by themselves.
@@ -25,17 +27,22 @@ pub fn away(look: &mut Look<'_>, dir: &str, devices: &[RdmaDevice]) -> Option<Aw
     let root = look.root;
     if devices.is_empty() {
         // Registered and not to be seen.
-        let mut halves = look.list(dir).into_iter().filter(|entry| entry.contains(".rdma."));
+        let mut halves = look.list(dir).into_iter().filter(|entry| is_rdma_half(entry));
         let is_there = halves.any(|half| root.exists(&format!("{dir}/{half}/driver")));
         return is_there.then_some(Away::RdmaDevice);
     }
     let lacks_netdev =
         |p: &rdma::Port| p.link_layer == crate::names::LinkLayer::InfiniBand && p.netdev.is_none();
     let is_away = |device: &RdmaDevice| {
-        device.ports.iter().any(lacks_netdev) && !rdma::is_without_ipoib(root, &device.name)
+        device.ports.iter().any(lacks_netdev) && rdma::ipoib_netdevs(root, &device.name) != Some(0)
     };
     let is_away = root.exists("/sys/module/ib_ipoib") && devices.iter().any(is_away);
     is_away.then_some(Away::Netdev)
+}
+
+/// An auxiliary device of a function for RDMA, by its name below the function.
+fn is_rdma_half(entry: &str) -> bool {
+    entry.contains(".rdma.")
 }
 
 /// The uses of each of these VFs, in their order.
@@ -44,6 +51,8 @@ pub fn uses(root: &Root, vfs: &[PciAddress]) -> Vec<Vec<Use>> {
     let mut host = Host { root, net: None, open: None };
     vfs.iter().map(|vf| host.uses(*vf).into_iter().collect()).collect()
 }
+
+const CLASS: &str = "/sys/class/net";
 
 /// What is read once for all VFs, when the first needs it.
 struct Host<'a> {
@@ -122,9 +131,15 @@ impl Host<'_> {
         let devices = rdma::devices(look, dir);
         uses.extend(away(look, dir, &devices).map(|what| Use::OtherNamespace { what }));
         if devices.is_empty() {
-            return;
+            uses.extend(self.hidden(look, dir, driver));
         }
+        let children = self.children(look, dir);
         for device in &devices {
+            let here = look.list(&format!("{dir}/net")).len() + children.len();
+            let all = rdma::ipoib_netdevs(self.root, &device.name);
+            if devices.len() == 1 && all.is_some_and(|all| all > here) {
+                uses.insert(Use::OtherNamespace { what: Away::Netdev });
+            }
             if self.root.is_live() {
                 match rdma_netlink::owners(device.name.as_str()) {
                     Ok(Some(owners)) => {
@@ -139,10 +154,49 @@ impl Host<'_> {
                 }
             }
         }
-        // P_Key children are here too: they go with the port's own netdev.
         for netdev in look.list(&format!("{dir}/net")) {
             self.netdev(look, &format!("{dir}/net/{netdev}"), &netdev, uses);
         }
+        for child in children {
+            self.netdev(look, &format!("{CLASS}/{child}"), &child, uses);
+        }
+    }
+
+    /// Without auxiliary devices (mlx5 before Linux 5.11, mlx4 before 6.7) nothing tells an
+    /// RDMA device that is in another network namespace from one that was never registered.
+    fn hidden(&self, look: &mut Look<'_>, dir: &str, driver: &str) -> Option<Use> {
+        let half = rdma_half_of(driver)?;
+        let is_loaded = self.root.exists(&format!("/sys/module/{half}"));
+        let has_halves = look.list(dir).iter().any(|entry| is_rdma_half(entry));
+        if !is_loaded || has_halves || !self.root.is_live() {
+            return None;
+        }
+        let mode = rdma_netlink::netns_mode();
+        let why = "its RDMA device may be in another network namespace";
+        matches!(mode, Ok(NetnsMode::Exclusive)).then(|| Use::Unknown { why: why.to_owned() })
+    }
+
+    /// The P_Key children of a function's netdevs that are here. They go with the netdev of
+    /// the port, and are virtual devices, whose `iflink` is the index of that netdev
+    /// (`ipoib_get_iflink()`, drivers/infiniband/ulp/ipoib/ipoib_main.c).
+    fn children(&self, look: &mut Look<'_>, dir: &str) -> Vec<String> {
+        let parents = look.list(&format!("{dir}/net"));
+        let index = |name: &String| self.root.attribute(&format!("{CLASS}/{name}/ifindex")).ok();
+        let parents: Vec<String> = parents.iter().filter_map(index).collect();
+        if parents.is_empty() {
+            return Vec::new();
+        }
+        let mut names = look.list(CLASS);
+        // What has gone meanwhile is no use.
+        let read = |name: &String, what: &str| {
+            self.root.attribute(&format!("{CLASS}/{name}/{what}")).unwrap_or_default()
+        };
+        names.retain(|name| {
+            read(name, "type") == ARPHRD_INFINIBAND.to_string()
+                && parents.contains(&read(name, "iflink"))
+                && !parents.contains(&read(name, "ifindex"))
+        });
+        names
     }
 
     fn netdev(&mut self, look: &mut Look<'_>, dir: &str, netdev: &str, uses: &mut BTreeSet<Use>) {
@@ -185,6 +239,11 @@ fn owned((owner, resource): (Owner, Resource), driver: &str) -> Option<Use> {
     match owner {
         _ if is_wildcard => None,
         Owner::Process(pid) => Some(Use::Process { resource: word, pid }),
+        Owner::EndedThread => Some(Use::Unknown {
+            why: format!(
+                "the thread that created a {word} of the VF has ended, and its process may have not"
+            ),
+        }),
         Owner::Kernel(module) => {
             let is_own = module == driver || Some(module.as_str()) == rdma_half_of(driver);
             // A client such as ib_srp or rds_rdma takes a PD, perhaps an SRQ and a CQ, of
@@ -248,6 +307,15 @@ mod tests {
         assert!(!is_use("rpcrdma", Resource::CmId { is_wildcard_listener: true }));
         // The driver of another card is a stranger here.
         assert!(is_use("mlx4_ib", QP));
+    }
+
+    /// A daemon may create its queue pairs in a thread that ends, and so may its parent.
+    #[test]
+    fn what_an_ended_thread_has_created_may_be_in_use() {
+        let of = |resource| owned((Owner::EndedThread, resource), "mlx5_core");
+        assert!(matches!(of(QP), Some(Use::Unknown { .. })));
+        assert!(matches!(of(Resource::Other("PD")), Some(Use::Unknown { .. })));
+        assert_eq!(of(Resource::CmId { is_wildcard_listener: true }), None);
     }
 
     #[test]

@@ -6,13 +6,15 @@ admin() { # what the PF administers: VF, GUIDs, link state
 	ip link show "$(ls "$pci/$pf/net")" | sed -n 's/^ *vf \([0-9]*\) .*\(NODE_GUID.*\)/\1 \2/p'
 }
 udevadm settle
+cp /run/ibprov/boot.json "$OUT/first.json"
 facts "$pf" >"$OUT/fresh.facts"
 counters >"$OUT/counters.fresh"
 
 phase "uses"
 # 0 an address, 1 a container, 2 a virtual machine, 3 vfio-pci and nobody, 4 a
 # link-local address only, 5 a route, 6 a kernel client with a queue pair, 7 nothing,
-# 8 a process with a connected queue pair.
+# 8 a process with a connected queue pair, 9 a P_Key child with an address, 10 a P_Key child in
+# a container, 11 a process with a queue pair that an ended thread has connected.
 # Of each device ib_srp has a PD, the driver of the device has a queue pair, and the
 # connection manager an identifier that listens at no address.
 modprobe ib_srp
@@ -32,6 +34,13 @@ mkfifo /run/connected
 /usr/lib/bed/verbs-user /dev/infiniband/"$(ls "$pci/$pf/virtfn8/infiniband_verbs")" >/run/connected &
 process=$!
 read -r said </run/connected && echo "verbs-user: $said"
+/usr/lib/bed/verbs-user /dev/infiniband/"$(ls "$pci/$pf/virtfn11/infiniband_verbs")" thread >/run/connected &
+threaded=$!
+read -r said </run/connected && echo "verbs-user with a thread: $said"
+ip link add link "$(netdev 9)" name child9 type ipoib pkey 0x8009
+ip addr add 10.11.0.1/24 dev child9
+ip link add link "$(netdev 10)" name child10 type ipoib pkey 0x800a
+ip link set child10 netns container
 rdma resource show qp >"$OUT/used.resources"
 
 rdma=$(ls "$pci/$pf/virtfn7/infiniband")
@@ -59,7 +68,7 @@ facts "$pf" >"$OUT/facts.after"
 counters >"$OUT/counters.after"
 
 phase "another number"
-sed -i 's/vfs = 9/vfs = 4/' /run/other.toml
+sed -i 's/vfs = 12/vfs = 4/' /run/other.toml
 apply fewer --config /run/other.toml
 facts "$pf" >"$OUT/fewer.facts"
 
@@ -70,13 +79,23 @@ systemctl mask --runtime --quiet "ibprov-pf@.service"
 ip addr flush dev "$(netdev 0)"
 # Its old name may have gone to a VF that was bound anew meanwhile.
 ip -n container link set "$one" netns 1 name back0
-exec 9>&-
 ip route del 10.10.0.0/16
 modprobe -r ibsim_user
-kill "$process"
-wait "$process"
+kill "$process" "$threaded"
+wait "$process" "$threaded"
+ip link del child9
+ip -n container link del child10
+# The unit of the boot may not look into other processes.
+cp /run/other.toml /etc/ibprov/ibprov.toml
+systemctl restart ibprov.service
+echo "restarted beside a virtual machine: $(systemctl show -p ExecMainStatus --value ibprov.service)"
+cp /run/ibprov/boot.json "$OUT/restarted.json"
+facts "$pf" >"$OUT/restarted.facts"
+exec 9>&-
 apply free --config /run/other.toml
 facts "$pf" >"$OUT/free.facts"
+systemctl restart ibprov.service
+echo "restarted without one: $(systemctl show -p ExecMainStatus --value ibprov.service)"
 phase "nothing holds the adapter"
 modprobe -r ib_srp
 ibprov holders >"$OUT/holders.free" 2>&1

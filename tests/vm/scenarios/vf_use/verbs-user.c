@@ -1,13 +1,15 @@
 /*
- * verbs-user DEVICE: a process that uses an RDMA device as an MPI job does. By
+ * verbs-user DEVICE [thread]: a process that uses an RDMA device as an MPI job does. By
  * /dev/infiniband/uverbsN it makes a queue pair of type RC, connects it, to itself,
- * says "connected" and waits to be ended. DEVICE is of mlx5.
+ * says "connected" and waits to be ended. DEVICE is of mlx5. With `thread` all that is done
+ * by a thread that ends, as that of a library which sets up connections in the background.
  *
  * It asks the kernel itself, and needs no library: include/uapi/rdma/ib_user_verbs.h
  * and mlx5-abi.h have what is asked.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <rdma/ib_user_verbs.h>
 #include <rdma/mlx5-abi.h>
 #include <stdint.h>
@@ -59,7 +61,7 @@ static void modify(struct ib_uverbs_modify_qp *qp, uint8_t state, uint32_t mask)
 	ask("modify QP", IB_USER_VERBS_CMD_MODIFY_QP, qp, sizeof(*qp), NULL, 0);
 }
 
-int main(int argc, char **argv)
+static void *use(void *path)
 {
 	struct mlx5_ib_alloc_ucontext_req_v2 own_context = {
 		.total_num_bfregs = 4, .num_low_latency_bfregs = 1,
@@ -83,13 +85,13 @@ int main(int argc, char **argv)
 	uint8_t *memory = aligned_alloc(4096, 3 * 4096);
 	struct ib_uverbs_create_qp_resp *made = (void *)answer;
 
-	if (argc != 2 || !memory)
-		return 2;
+	if (!memory)
+		exit(2);
 	memset(memory, 0, 3 * 4096);
-	device = open(argv[1], O_RDWR | O_CLOEXEC);
+	device = open(path, O_RDWR | O_CLOEXEC);
 	if (device < 0) {
-		perror(argv[1]);
-		return 1;
+		perror(path);
+		exit(1);
 	}
 	ask("context", IB_USER_VERBS_CMD_GET_CONTEXT, &context, sizeof(context),
 	    &own_context, sizeof(own_context));
@@ -112,6 +114,19 @@ int main(int argc, char **argv)
 	qp.dest.dgid[15] = 1;
 	modify(&qp, RTR, AV | MTU | DEST_QPN | RQ_PSN | DEST_RD_ATOMIC | RNR_TIMER);
 	modify(&qp, RTS, TIMEOUT | RETRY | RNR_RETRY | SQ_PSN | RD_ATOMIC);
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	pthread_t thread;
+
+	if (argc < 2)
+		return 2;
+	if (argc == 2)
+		use(argv[1]);
+	else if (pthread_create(&thread, NULL, use, argv[1]) || pthread_join(thread, NULL))
+		return 1;
 	puts("connected");
 	fflush(stdout);
 	pause();
