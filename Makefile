@@ -147,7 +147,8 @@ test-ansible: deps deb
 test-initramfs: deps release
 	@sh tests/lane.sh initramfs sh tests/initramfs.sh $(abspath $(binary))
 
-# Campaigns of many boots or long waits, left out of `make test`.
+# Campaigns of many boots or long waits, left out of `make test`. Fuzzing takes half an hour
+# of one processor, as there are 14 targets.
 test-all: test
 	@PROPTEST_CASES=20000 sh tests/lane.sh properties $(CARGO) test --locked --lib
 	@$(MAKE) --no-print-directory test-picture test-prometheus test-ansible
@@ -155,7 +156,7 @@ test-all: test
 	@IBPROV_CAMPAIGN_CHILDREN=128,256,512 sh tests/lane.sh vm-long $(CARGO) test --locked --test vm -- --test-threads=64 --ignored
 	@$(MAKE) --no-print-directory test-initramfs
 	@$(MAKE) --no-print-directory test-older
-	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=30
+	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=130
 
 # The real drivers' scenarios on Debian 11: kernel 5.10, systemd 247, and the program
 # linked with that release's C library. mlx5 of that kernel leaves SR-IOV enabled when

@@ -1,5 +1,9 @@
-# Leaves a line for each pair: FAULT PHASE EXIT MILLISECONDS, and its report in
-# FAULT.PHASE.json. The faults stand on the kernel's command line, bed.faults=WORD,...
+# Leaves a line for each pair: FAULT PHASE EXIT MILLISECONDS SINCE, where SINCE is how long
+# the fault was on when boot ended, in milliseconds; its report in FAULT.PHASE.json; and
+# while the fault is still on: in FAULT.PHASE.host what the host is like when boot has ended,
+# in FAULT.PHASE.status what `ibprov status` prints, with its exit code as the last line, in
+# FAULT.PHASE.after what the host is like then. Pairs whose boot ended before the phase came
+# stand in missed. The faults stand on the kernel's command line, bed.faults=WORD,...
 set -u
 . /usr/lib/bed/vf.sh
 pf=0001:01:00.0
@@ -19,11 +23,16 @@ bound() { ls "$pci/$pf"/virtfn1/net/* >/dev/null 2>&1; }
 # what the knob has by default.
 on() { case $1 in
 	silent | gone | syndrome) knobs "$pf/$1=1" ;;
+	vf-silent | vf-gone | vf-syndrome) knobs "$pf+vf/${1#vf-}=1" ;;
+	syndrome-norfr) knobs "$pf/rfr=0" "$pf/syndrome=1" ;;
 	slow) knobs "*/slow=150" ;;
+	# Two VFs, one after the other, need half of the time after which their driver gives up.
+	serial) knobs "*/serial_init_ms=500" ;;
 	pages) knobs "$pf/fail.MANAGE_PAGES=0:9" ;;
 	link) knobs "$pf/link=down" ;;
 	init) knobs "$pf/link=init" ;;
 	sm) knobs "$pf/sm=0" ;;
+	link-delay | active-delay | sm-delay) knobs "$pf/${1%-*}_delay_ms=4000" ;;
 	eth) knobs "$pf/link_type=eth" ;;
 	stale) knobs "$pf+vf/latch=stale" ;;
 	guid-drop | policy-drop) knobs "$pf/${1%-*}_write=drop" ;;
@@ -31,7 +40,10 @@ on() { case $1 in
 	policy-refuse) knobs "$pf/policy_write=3" ;;
 	vpd) knobs "$pf/vpd=broken" ;;
 	vpd-slow) knobs "$pf/vpd_ms=1000" ;;
-	fw-wait) knobs "$pf/fw_wait_ms=100000" ;;
+	# Below the 125 ms from which on the kernel gives up.
+	vpd-late) knobs "$pf/vpd_ms=60" ;;
+	# It counts from power-on, which the unloading of a driver is not: that was long ago.
+	fw-wait | vf-fw-wait) knobs "$(who "$1")/fw_wait_ms=1000000000" ;;
 	fail.* | vf-fail.*) knobs "$(who "$1")/fail.${1#*fail.}=0:1" ;;
 	drop.* | vf-drop.*) knobs "$(who "$1")/drop.${1#*drop.}=1" ;;
 	slow.*) knobs "$pf/$1=8000" ;;
@@ -39,20 +51,39 @@ on() { case $1 in
 who() { case $1 in vf-*) echo "$pf+vf" ;; *) echo $pf ;; esac; }
 off() { case $1 in
 	silent | gone | syndrome) knobs "$pf/$1=0" ;;
+	vf-silent | vf-gone | vf-syndrome) knobs "$pf+vf/${1#vf-}=0" ;;
+	syndrome-norfr) knobs "$pf/syndrome=0" "$pf/rfr=1" ;;
 	slow) knobs "*/slow=0" ;;
+	serial) knobs "*/serial_init_ms=0" ;;
 	pages) knobs "$pf/fail.MANAGE_PAGES=9999" ;;
 	link | init) knobs "$pf/link=active" ;;
 	sm) knobs "$pf/sm=1" ;;
+	link-delay | active-delay | sm-delay) knobs "$pf/${1%-*}_delay_ms=0" ;;
 	eth) knobs "$pf/link_type=ib" ;;
 	stale) knobs "$pf+vf/latch=fresh" ;;
 	guid-* | policy-*) knobs "$pf/${1%-*}_write=ok" ;;
 	vpd) knobs "$pf/vpd=V3:SMDL=NIC" ;;
-	vpd-slow) knobs "$pf/vpd_ms=0" ;;
-	fw-wait) knobs "$pf/fw_wait_ms=0" ;;
+	vpd-slow | vpd-late) knobs "$pf/vpd_ms=0" ;;
+	fw-wait | vf-fw-wait) knobs "$(who "$1")/fw_wait_ms=0" ;;
 	fail.* | vf-fail.*) knobs "$(who "$1")/fail.${1#*fail.}=9999" ;;
 	drop.* | vf-drop.*) knobs "$(who "$1")/drop.${1#*drop.}=late" ;;
 	slow.*) knobs "$pf/$1=0" ;;
 	esac; }
+# What the host is like, by the kernel's own words.
+host() {
+	facts $pf
+	for index in 0 1; do
+		echo "VF $index: $(cd "$pci/$pf/virtfn$index" 2>/dev/null && echo infiniband/* net/*)"
+	done
+	first layer "$pci/$pf"/infiniband/*/ports/1/link_layer
+	echo "PF: $(cd "$pci/$pf" && echo infiniband/* net/*) $layer"
+}
+# The link states of the VFs. The driver asks the firmware for them, and waits for it: not
+# where the exit code of boot claims nothing of them.
+link_states() {
+	[ "$1" = 0 ] || return 0
+	timeout 20 ip link show ib0 2>/dev/null | sed -n 's/^ *\(vf [0-9]*\).*, \(link-state [a-z]*\).*/\1 \2/p'
+}
 ended() { ! kill -0 "$boot" 2>/dev/null; }
 # units: ibprov's are at rest
 at_rest() { [ -z "$(systemctl list-units --no-legend --plain --state=activating,deactivating,reloading 'ibprov*')" ]; }
@@ -77,23 +108,30 @@ pair() { # FAULT PHASE
 	echo "mark $1 $2" >/dev/kmsg
 	[ "$2" != before ] || on "$1"
 	start=$(uptime_ms)
+	came=$start
 	timeout -k 5 90 systemctl start ibprov.service 2>/dev/null &
 	boot=$!
 	if [ "$2" != before ]; then
 		until "$2" || ended; do sleep 0.05; done
 		ended && echo "$1 $2: ended first" >>"$OUT/missed"
 		on "$1"
+		came=$(uptime_ms)
 	fi
 	until ended; do
 		sleep 0.1
 		[ $(($(uptime_ms) - start)) -lt 40000 ] || { stuck "$1 $2"; break; }
 	done
-	took=$(($(uptime_ms) - start))
-	echo "$1 $2 $(systemctl show -p ExecMainStatus --value ibprov.service) $took" >>"$OUT/pairs"
+	over=$(uptime_ms)
+	# Before all else, as a fault may come to take more and more from the host.
+	host >"$OUT/$1.$2.host"
+	code=$(systemctl show -p ExecMainStatus --value ibprov.service)
+	link_states "$code" >>"$OUT/$1.$2.host"
+	echo "$1 $2 $code $((over - start)) $((over - came))" >>"$OUT/pairs"
 	cp /run/ibprov/boot.json "$OUT/$1.$2.json"
 	phase "$1 $2 status"
 	ibprov status >"$OUT/$1.$2.status" 2>&1
 	echo "$?" >>"$OUT/$1.$2.status"
+	host >"$OUT/$1.$2.after"
 	phase "$1 $2 off"
 	off "$1"
 	wait "$boot"
@@ -106,6 +144,7 @@ stuck() { # where everybody is
 		case $comm in *ibprov* | exe | modprobe | *udev-worker*) echo "$1: ${dir#/proc/} $comm $(tr '\0' ' ' <"$dir/cmdline")"; cat "$dir/stack" ;; esac
 	done >>"$OUT/stuck" 2>/dev/null
 }
+: >"$OUT/missed"
 for fault in $faults; do
 	for when in before probe rdma netdev vfs bound; do
 		# Without a fault there is one boot.

@@ -2,10 +2,11 @@ set -u
 . /usr/lib/bed/vf.sh
 pf=0001:01:00.0
 group=/sys/fs/cgroup/round
-seed=1 first=1 rounds=100
+seed=1 nth=0 first=1 rounds=100
 for word in $(cat /proc/cmdline); do
 	case $word in
 	bed.seed=*) seed=${word#*=} ;;
+	bed.nth=*) nth=${word#*=} ;;
 	bed.first=*) first=${word#*=} ;;
 	bed.rounds=*) rounds=${word#*=} ;;
 	esac
@@ -56,9 +57,12 @@ start() {
 	sh -c "echo \$\$ >$group/cgroup.procs; exec \"\$@\"" - "$@" >"$log" 2>&1 &
 	ibprov=$!
 }
-command_of() { # VERB
-	case $1 in
-	iface) echo ibprov iface ib0 --settings-only ;;
+command_of() { # VERB [WHOLE]: of iface the settings alone, or the whole of it
+	case $1-${2:-no} in
+	# No network stack of this host has a configuration for ib0, so that the whole is
+	# little more: the question who is in charge, and a message that nobody is.
+	iface-yes) echo ibprov iface ib0 ;;
+	iface-no) echo ibprov iface ib0 --settings-only ;;
 	*) echo "ibprov $1" ;;
 	esac
 }
@@ -132,10 +136,13 @@ fault() { # NAME on|off
 		;;
 	esac
 }
+# no_guest_starts: no job for a guest is left. Where systemd's jobs cannot be listed, one is.
+no_guest_starts() { jobs=$(systemctl list-jobs --no-legend 'guest@*') && [ -z "$jobs" ]; }
 no_rdma() { ! has_rdma; }
 # choose: what this round is; the same for the same seed and round.
 choose() {
-	awk -v seed="$seed" -v round="$1" '
+	# Two machines of a run have rounds of their own.
+	awk -v seed="$((2 * seed + nth))" -v round="$1" '
 	function one(words, n, w) { n = split(words, w, " "); return w[1 + int(rand() * n)] }
 	BEGIN {
 		srand(seed * 10007 + round)
@@ -151,7 +158,8 @@ choose() {
 		fault = one("nothing nothing nothing slow lost silent pages probe half dropped refused stale link")
 		if (round % 12 == 0)
 			fault = "syndrome"
-		print "verb=" verb " part=" part " whom=" whom " disturbance=" disturbance " fault=" fault
+		whole = one("yes no")
+		print "whole=" whole " verb=" verb " part=" part " whom=" whom " disturbance=" disturbance " fault=" fault
 	}'
 }
 
@@ -170,19 +178,22 @@ timed iface
 systemctl stop guest@0.service guest@1.service
 timed guests
 echo "takes: boot $takes_boot, apply $takes_apply, iface $takes_iface, guests $takes_guests ms"
-echo "seed: $seed"
+# What repeats these rounds, or goes on with them.
+again="IBPROV_CAMPAIGN_SEED=$seed"
+echo "machine $nth: $again IBPROV_CAMPAIGN_FIRST=$first IBPROV_CAMPAIGN_ROUNDS=$rounds"
 n=$first
 while [ "$n" -lt $((first + rounds)) ]; do
 	eval "$(choose $n)"
-	phase "round $n: $verb, $whom, $disturbance, $fault"
+	command=$(command_of "$verb" "$whole")
+	phase "round $n of machine $nth, $again: ${command#* }, $whom, $disturbance, $fault"
 	systemctl stop guest@0.service guest@1.service
 	rm -f /run/gate
 	disturb $disturbance
 	udevadm settle
 	fault $fault on
 	delay=$((takes_$verb * part / 900))
-	killed=$verb
-	start "/run/log.killed" $(command_of "$verb")
+	killed=${command#* }
+	start "/run/log.killed" $command
 	sleep "$((delay / 1000)).$(printf %03d $((delay % 1000)))"
 	case $whom in
 	main) kill -KILL "$ibprov" ;;
@@ -190,6 +201,9 @@ while [ "$n" -lt $((first + rounds)) ]; do
 	esac 2>/dev/null
 	wait "$ibprov"
 	code=$?
+	# A guest whose start was asked for finds the VFs with which it was asked for: some
+	# faults are taken off by removing them.
+	within 20 no_guest_starts || echo "jobs after the kill of round $n: $jobs"
 	fault $fault off
 	# A modprobe that is killed leaves ib_ipoib loaded and without its netdevs, as no unit
 	# does (KillMode=process). Who may unload it is not for ibprov to know, which says so.
