@@ -46,8 +46,9 @@ const LINKS_USEC: u64 = 10_000_000;
 /// mlx4 asks it anew after a second at the earliest.
 const GRANT_USEC: u64 = 500_000;
 
-/// How long udev may take to name a netdev or an RDMA device that has come: two events
-/// in a row, unless udev itself is in trouble.
+/// How long udev may take to name a netdev or an RDMA device that has come, once it has
+/// nothing else to do: two events in a row, unless udev itself is in trouble. With hundreds
+/// of disks to look at first it gets as long again.
 const NAMES_USEC: u64 = 3_000_000;
 
 /// What a run is for.
@@ -149,6 +150,7 @@ impl Run<'_> {
             let plan = self.plan(&observed)?;
             let steps = self.due_steps(&plan, &observed);
             let Some(stage) = steps.first().map(VfStep::stage) else {
+                self.give_udev_time();
                 let passes = plan.problem.as_ref().is_some_and(PfProblem::may_pass);
                 let comes = self.is_any_awaited(&observed);
                 if self.purpose == Purpose::Apply && !self.watch.is_late() && (passes || comes) {
@@ -497,6 +499,7 @@ impl Run<'_> {
             return Ok(());
         }
         loop {
+            self.give_udev_time();
             let now = clock::monotonic_usec();
             let until = Some(self.names_until).filter(|until| *until > now);
             self.watch.wait(until.unwrap_or(self.watch.deadline()))?;
@@ -526,6 +529,14 @@ impl Run<'_> {
     /// RDMA device there, too.
     fn is_awaited(&self, want: &WantedVf, seen: &ObservedVf, pf: &ObservedPf) -> bool {
         self.comes(want, seen, pf) || self.awaits_names(want, seen)
+    }
+
+    /// While udev has events to work on, that of a name may be among them.
+    fn give_udev_time(&mut self) {
+        let now = clock::monotonic_usec();
+        if self.names_until <= now && self.root.exists("/run/udev/queue") {
+            self.names_until = now.saturating_add(NAMES_USEC);
+        }
     }
 
     /// udev may still give what this run has bound its names.

@@ -17,6 +17,15 @@ fn ibprov_ends_before_the_network_service_begins() {
 }
 
 #[test]
+fn the_fabric_manager_of_nvswitches_begins_after_ibprov() {
+    let journal = &boot("ifupdown").journal;
+    assert_in_order(&[
+        ("ibprov.service", journal.started("ibprov.service")),
+        ("nvidia-fabricmanager.service", journal.started("nvidia-fabricmanager.service")),
+    ]);
+}
+
+#[test]
 fn the_graph_with_ifupdown_has_no_cycle() {
     assert_eq!(boot("ifupdown").ordering_cycles(), Vec::<String>::new());
 }

@@ -44,3 +44,13 @@ fn a_vf_for_which_ipoib_failed_is_not_as_planned_and_is_bound_again() {
     let probed: Vec<&String> = grown.keys().filter(|c| c.ends_with(" probe")).collect();
     assert_eq!(probed, ["ibcard/0001:01:00.1 probe"], "VF 1 is not touched: {grown:?}");
 }
+
+/// As on a node with hundreds of disks, whose events come first.
+#[test]
+fn names_are_waited_for_as_long_as_udev_has_something_to_do() {
+    let guest = boot("vf_reload");
+    let said = guest.stdout();
+    assert!(said.contains("still waited for\n"), "{said}");
+    assert!(said.contains("names: rail0v0 rail0v1 \n"), "{said}");
+    assert_exit(&guest, "busy", 0);
+}

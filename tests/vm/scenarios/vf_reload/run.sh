@@ -45,5 +45,22 @@ facts "$pf" >"$OUT/mended"
 ibprov status >"$OUT/mended.status" 2>&1
 echo "status at the end: $?"
 
+phase "4. udev has other things to do when named VFs come"
+sed -i 's/^vfs = 2$/vfs = 2\nvf-name = "rail0v{vf}"/' /etc/ibprov/ibprov.toml
+echo 0 >"$pci/$pf/sriov_numvfs"
+udevadm settle
+udevadm control --stop-exec-queue
+ibprov apply --format json >"$OUT/busy.json" 2>"$OUT/busy.log" &
+applies=$!
+have_netdevs() { ls "$pci/$pf"/virtfn0/net/* "$pci/$pf"/virtfn1/net/* >/dev/null 2>&1; }
+within 30 have_netdevs
+# Longer than udev gets for a name when it has nothing else to do.
+sleep 5
+kill -0 "$applies" && echo "still waited for"
+udevadm control --start-exec-queue
+wait "$applies"
+echo "busy: $?"
+echo "names: $(ls "$pci/$pf"/virtfn0/net "$pci/$pf"/virtfn1/net | grep rail | tr '\n' ' ')"
+
 dmesg >"$OUT/dmesg"
 phase end
