@@ -110,6 +110,12 @@ pub enum Finding {
     /// No number for `{host:BITS}`.
     #[error("the host has no number for {{host:BITS}} of guid.template: {0}")]
     HostNumber(String),
+    /// No number for `{host:BITS}`: the host's only name is one that may change.
+    #[error(
+        "the host has no number for {{host:BITS}} of guid.template: its name {} is neither in /etc/hostname nor on the kernel command line (systemd.hostname=). No GUID is computed from such a name, because DHCP may change it, and boot runs before DHCP",
+        quoted(.0)
+    )]
+    TransientName(String),
     /// A number does not fit its field.
     #[error("VF {vf}{}: {why}", and_more(*.more))]
     Template {
@@ -287,12 +293,6 @@ pub enum Finding {
         /// Its first such GUID.
         guid: Guid,
     },
-    /// The host's number is that of a name that may change (a warning).
-    #[error(
-        "the host's number comes from the name {}, which is neither in /etc/hostname nor on the kernel command line (systemd.hostname=): DHCP may change the name, and the GUIDs with it",
-        quoted(.0)
-    )]
-    TransientName(String),
     /// The configuration would give another GUID than the pinned one (a warning:
     /// the pin holds).
     #[error(
@@ -379,6 +379,15 @@ impl Finding {
                 ),
             ],
             Self::HostNumber(_) => change("set host.number or host.number-file"),
+            Self::TransientName(_) => vec![
+                Advice::permanent(
+                    "set the name in /etc/hostname or with systemd.hostname= on the kernel command line",
+                ),
+                Advice::permanent("or set host.number or host.number-file"),
+                Advice::permanent(
+                    "or restore the pin file of this host: pinned GUIDs do not depend on its name",
+                ),
+            ],
             Self::Template { .. } => change("make that field of guid.template wider"),
             Self::Missing { what, .. } => change(&format!("extend the {what}, or lower vfs")),
             Self::Nothing { .. } => {
@@ -400,9 +409,6 @@ impl Finding {
             Self::Group { .. } | Self::NotLocal { .. } => {
                 change("choose GUIDs whose first byte is 02")
             }
-            Self::TransientName(_) => change(
-                "set the name in /etc/hostname, or set host.number, or pin the GUIDs: ibprov plan --pin",
-            ),
             Self::DriftNothing(why) => why.remedy(),
             Self::Drift { .. } | Self::OtherCard { .. } => vec![
                 Advice::look("ibprov plan shows what is pinned and what is configured"),
@@ -428,7 +434,6 @@ impl Finding {
             self,
             Self::Group { .. }
                 | Self::NotLocal { .. }
-                | Self::TransientName(_)
                 | Self::Drift { .. }
                 | Self::DriftNothing(_)
                 | Self::OtherCard { .. }

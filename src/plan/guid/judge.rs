@@ -237,13 +237,6 @@ fn is_same_host(one: &str, other: &str) -> bool {
     one.eq_ignore_ascii_case(&other)
 }
 
-/// That GUIDs which no pin holds come from a name that may change by itself.
-pub(super) fn transient_name(draft: &Draft<'_>, host: &PlanHost) -> Option<Finding> {
-    let is_used = draft.pinned < usize::from(draft.config.vfs)
-        && super::compute::has_host_number(draft.config);
-    host.name.clone().filter(|_| is_used).map(Finding::TransientName)
-}
-
 /// Where configuration, pin and host do not agree.
 pub(super) fn drift(
     pin: &PinnedPf,

@@ -320,17 +320,40 @@ fn the_two_sources_of_a_fixed_name_have_to_give_one_number() {
 }
 
 #[test]
-fn a_number_of_a_name_that_may_change_is_told() {
-    let transient = PlanHost { name_is_transient: true, ..host() };
-    let ids = |text: &str, pins: &Pins| -> Vec<&str> {
-        plan(text, pins, &transient)[0].warnings.iter().map(|e| e.code().name()).collect()
+fn a_name_that_may_change_gives_no_number_before_dhcp_or_after_it() {
+    let called =
+        |name: &str| PlanHost { name: Some(name.to_owned()), name_is_transient: true, ..host() };
+    let ids = |text: &str, pins: &Pins, host: &PlanHost| -> Vec<&str> {
+        let errors = plan(text, pins, host)[0].wanted.clone().err().unwrap_or_default();
+        errors.iter().map(|e| e.code().name()).collect()
     };
-    assert_eq!(ids(GOOD, &Pins::default()), ["host-name-transient"]);
-    assert!(ids(&format!("host.number = 5\n{GOOD}"), &Pins::default()).is_empty());
-    let range = "[[pf]]\npci = \"0000:4b:00.0\"\nvfs = 1\nguid.range = \"0200:0000:0000:0000 - 0200:0000:0000:0004\"\n";
-    assert!(ids(range, &Pins::default()).is_empty());
-    let pins = pins_of(&plan(GOOD, &Pins::default(), &host()), &Pins::default(), &host(), false);
-    assert!(ids(GOOD, &pins).is_empty());
+    // As boot sees the host, and as a later apply does.
+    for name in ["localhost", "c12"] {
+        let transient = called(name);
+        assert_eq!(ids(GOOD, &Pins::default(), &transient), ["host-name-transient"], "{name}");
+        // Where the name is not used, it does not matter.
+        let given = format!("host.number = 5\n{GOOD}");
+        assert!(ids(&given, &Pins::default(), &transient).is_empty());
+        let file = format!("host.number-file = \"/etc/number\"\n{GOOD}");
+        let read = PlanHost { number_file: Some(Ok("5\n".to_owned())), ..called(name) };
+        assert!(ids(&file, &Pins::default(), &read).is_empty());
+        let range = "[[pf]]\npci = \"0000:4b:00.0\"\nvfs = 1\nguid.range = \"0200:0000:0000:0000 - 0200:0000:0000:0004\"\n";
+        assert!(ids(range, &Pins::default(), &transient).is_empty());
+        // Pinned GUIDs hold, and nothing is said against them. A VF without one has none.
+        let fixed = plan(GOOD, &Pins::default(), &host());
+        let pins = pins_of(&fixed, &Pins::default(), &host(), false);
+        let pinned = plan(GOOD, &pins, &transient);
+        assert_eq!(pinned[0].wanted, fixed[0].wanted, "{name}");
+        assert_eq!(pinned[0].warnings, [], "{name}");
+        let more = GOOD.replace("vfs = 3", "vfs = 4");
+        assert_eq!(ids(&more, &pins, &transient), ["host-name-transient"]);
+    }
+    assert_eq!(
+        errors(GOOD, &called("c12")),
+        [
+            "the host has no number for {host:BITS} of guid.template: its name \"c12\" is neither in /etc/hostname nor on the kernel command line (systemd.hostname=). No GUID is computed from such a name, because DHCP may change it, and boot runs before DHCP"
+        ]
+    );
 }
 
 #[test]
