@@ -250,6 +250,13 @@ pub fn pins_of(plans: &[Resolved], old: &Pins, host: &PlanHost, replace: bool) -
     new
 }
 
+/// True if `pins` show that they are this host's, by its own name or by one of its
+/// adapters. Others are not to be written: the next run takes them for another host's.
+#[must_use]
+pub fn is_recognized(pins: &Pins, host: &PlanHost) -> bool {
+    judge::foreign_pins(pins, host).is_none()
+}
+
 /// What the configuration alone gives, whatever is pinned; each plan still
 /// knows its pin. To replace pins.
 #[must_use]

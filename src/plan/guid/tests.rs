@@ -251,13 +251,89 @@ fn the_pins_of_a_cloned_image_are_never_carried_out() {
     let wanted = decided[0].wanted.as_ref().expect("its own pins");
     assert_eq!(wanted.vfs[0].node_guid, guid("0200:000d:0000:0000"));
     assert_eq!(decided[0].warnings.len(), 0);
-    let adopted = plan(GOOD, &Pins { host: None, ..pins.clone() }, &clone);
+    // So does what is said for a host whose cards were replaced.
+    let adopted = plan(GOOD, &Pins { host: Some("c13".to_owned()), ..pins.clone() }, &clone);
     assert!(adopted[0].wanted.is_ok() && adopted[0].warnings.iter().all(Finding::is_drift));
     // A name that DHCP may have given decides nothing, whatever it is.
     for name in [None, Some("localhost"), Some("c12")] {
         let nameless = PlanHost { name_is_transient: true, ..clone_named(name) };
         assert!(plan(GOOD, &pins, &nameless)[0].wanted.is_err(), "{name:?}");
     }
+}
+
+#[test]
+fn where_a_name_identifies_no_host_the_cards_alone_decide() {
+    let names = [
+        Some("localhost"),
+        Some("localhost.localdomain"),
+        Some("localhost4.localdomain4"),
+        Some("LOCALHOST6"),
+        Some(""),
+        None,
+    ];
+    let golden = host();
+    let pins = pins_of(&plan(GOOD, &Pins::default(), &golden), &Pins::default(), &golden, false);
+    // The name in the pin file and that of the host, which is the same on each clone.
+    for then in names {
+        let pins = Pins { host: then.map(str::to_owned), ..pins.clone() };
+        for now in names.into_iter().chain([Some("c13")]) {
+            let clone = clone_named(now);
+            let resolved = plan(GOOD, &pins, &clone);
+            let errors = resolved[0].wanted.as_ref().expect_err("foreign pins");
+            let codes: Vec<_> = errors.iter().map(|e| (e.code().name(), e.may_pass())).collect();
+            assert_eq!(codes[0], ("pins-of-another-host", false), "{then:?} {now:?}");
+            let same = PlanHost { name: now.map(str::to_owned), ..golden.clone() };
+            assert!(plan(GOOD, &pins, &same)[0].wanted.is_ok(), "{then:?} {now:?}");
+            // The node GUID is enough: a card whose ports have none shows it.
+            let mut bare = same.clone();
+            bare.functions.iter_mut().for_each(|f| f.port_guids.clear());
+            assert!(plan(GOOD, &pins, &bare)[0].wanted.is_ok(), "{then:?} {now:?}");
+            // Early in boot, while no driver is bound, it is merely not known yet.
+            let mut early = same;
+            for function in &mut early.functions {
+                (function.rdma, function.node_guid) = (Vec::new(), None);
+                function.port_guids.clear();
+            }
+            let resolved = plan(GOOD, &pins, &early);
+            let errors = resolved[0].wanted.as_ref().expect_err("not known yet");
+            let foreign = errors.iter().find(|e| e.code().name() == "pins-of-another-host");
+            assert!(foreign.is_some_and(Finding::may_pass), "{then:?} {now:?} {errors:?}");
+        }
+    }
+    // The only card of a host called localhost was replaced: the card's GUID in the file
+    // makes the pins its own again.
+    let clone = clone_named(Some("localhost"));
+    let mut adopted = Pins { host: Some("localhost".to_owned()), ..pins };
+    let said = plan(GOOD, &adopted, &clone)[0].wanted.clone().expect_err("foreign pins");
+    assert_eq!(
+        said[0].to_string(),
+        "the pin file /etc/ibprov/guid-pins.toml belongs to another host, probably because an image was cloned: it names host \"localhost\", which identifies no host, this host has no name of its own, and the file lists none of its adapters"
+    );
+    adopted.pfs[0].port_guids = clone.functions[0].port_guids.clone();
+    assert_eq!(
+        plan(GOOD, &adopted, &clone)[0].wanted,
+        plan(GOOD, &Pins::default(), &golden)[0].wanted
+    );
+}
+
+#[test]
+fn pins_that_would_not_show_whose_they_are_are_not_recognized() {
+    let golden = host();
+    let plans = plan(GOOD, &Pins::default(), &golden);
+    let is_recognized =
+        |host: &PlanHost| is_recognized(&pins_of(&plans, &Pins::default(), host, false), host);
+    let mut unbound = golden.clone();
+    for function in &mut unbound.functions {
+        (function.rdma, function.node_guid) = (Vec::new(), None);
+        function.port_guids.clear();
+    }
+    assert!(is_recognized(&golden) && is_recognized(&unbound));
+    unbound.name = Some("localhost".to_owned());
+    assert!(!is_recognized(&unbound));
+    unbound = PlanHost { name: Some("c12".to_owned()), name_is_transient: true, ..unbound };
+    assert!(!is_recognized(&unbound));
+    let localhost = PlanHost { name: Some("localhost".to_owned()), ..golden.clone() };
+    assert!(is_recognized(&localhost));
 }
 
 #[test]
