@@ -13,7 +13,7 @@ use crate::host::{Root, answer, pins_file, process};
 use crate::names::PINS_PATH;
 use crate::observe::plan_host::{self, PlanHost};
 use crate::observe::{self, Look};
-use crate::plan::guid::{Resolved, pins_of, resolve, resolve_anew};
+use crate::plan::guid::{Resolved, is_recognized, pins_of, resolve, resolve_anew};
 use crate::plan::partitions::{self, Partition};
 use crate::report::common::{self, Exit, Kind, Report, not_read, to_json};
 use crate::report::netns::Netns;
@@ -281,6 +281,11 @@ impl Planned {
         out: &mut impl Write,
     ) -> anyhow::Result<Pinned> {
         let new = pins_of(plans, old, &self.facts, args.replace);
+        if !is_recognized(&new, &self.facts) {
+            anyhow::bail!(
+                "no GUID was pinned: {PINS_PATH} would not show that it is of this host, which has no name of its own (/etc/hostname, systemd.hostname=) and no PF in the plan whose GUIDs are known. Set the name in /etc/hostname, or bind the PFs to their drivers (see ibprov status), then run ibprov plan --pin again"
+            );
+        }
         let text = new.to_toml();
         let is_dry = args.dry_run || !root.is_live();
         let is_new = new != *old;

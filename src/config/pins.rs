@@ -11,7 +11,7 @@ use crate::names::{Guid, PciAddress};
 /// The pins of one host.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pins {
-    /// The host's name when it was pinned; for people and `plan --fleet`.
+    /// The host's name when it was pinned: one proof that the pins are this host's.
     pub host: Option<String>,
     /// Its PFs.
     pub pfs: Vec<PinnedPf>,

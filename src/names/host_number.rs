@@ -54,12 +54,24 @@ impl FromStr for NameRule {
     }
 }
 
+/// True for a name that identifies no host, because an image has it as long as nobody names
+/// the host: `localhost`, `localhost.localdomain`, `localhost4.localdomain4` and the like,
+/// and the empty name.
+#[must_use]
+pub fn is_placeholder(name: &str) -> bool {
+    let head = name.get(.."localhost".len());
+    name.is_empty() || head.is_some_and(|head| head.eq_ignore_ascii_case("localhost"))
+}
+
 /// The number of the host that is called `name`.
 ///
 /// # Errors
 /// Why it has none, for people. The name is quoted and escaped.
 pub fn of_name(name: &str, rule: NameRule) -> Result<u64, String> {
     let shown: String = name.chars().take(64).collect();
+    if is_placeholder(name) {
+        return Err(format!("the name {shown:?} identifies no host, so that it has no number"));
+    }
     let short = name.split('.').next().unwrap_or_default();
     let mut runs = short.split(|c: char| !c.is_ascii_digit()).filter(|run| !run.is_empty());
     let run = match rule {
@@ -113,6 +125,13 @@ mod tests {
             assert_eq!(of_name("login", rule), Err("the host name \"login\" has no digits".into()));
             assert_eq!(rule.to_string().parse(), Ok(rule));
         }
+        // The 4 of an image's /etc/hostname is the same on each host.
+        for name in ["localhost", "localhost4.localdomain4", "LocalHost6"] {
+            assert!(is_placeholder(name));
+            let why = format!("the name \"{name}\" identifies no host, so that it has no number");
+            assert_eq!(of_name(name, NameRule::Only), Err(why));
+        }
+        assert!(is_placeholder("") && !is_placeholder("local") && !is_placeholder("xlocalhost"));
         assert_eq!(
             of_name("n99999999999999999999", NameRule::Last),
             Err("the number in the host name \"n99999999999999999999\" is too large".into())

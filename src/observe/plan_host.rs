@@ -8,6 +8,7 @@ use super::{Look, Observed, PciFunction};
 use crate::config::Config;
 use crate::config::pins::Pins;
 use crate::host::Root;
+use crate::names::host_number::is_placeholder;
 use crate::names::{Guid, HostNumber, IfName, LinkLayer, PINS_PATH, PciAddress, RdmaName};
 
 /// What the GUID plan has to know of the host.
@@ -26,6 +27,16 @@ pub struct PlanHost {
     pub number_file: Option<Result<String, String>>,
     /// Its functions that could be HCAs, VFs too.
     pub functions: Vec<PlanFunction>,
+}
+
+impl PlanHost {
+    /// The name by which the host is told from others: a fixed one, which is not one that
+    /// every image has. What DHCP gives is not known early in boot.
+    #[must_use]
+    pub fn own_name(&self) -> Option<&str> {
+        let name = self.name.as_deref().filter(|_| !self.name_is_transient);
+        name.filter(|name| !is_placeholder(name))
+    }
 }
 
 /// A function that could be a PF.

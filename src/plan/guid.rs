@@ -10,9 +10,7 @@ mod naming;
 use crate::config::pins::{PinnedPf, Pins};
 use crate::config::{Config, Pf, PfSelector};
 use crate::ladder::{WantedPf, WantedVf};
-use crate::names::{
-    Binding, Guid, GuidKind, HostNumber, PINS_PATH, PciAddress, VfDriver, VfIndex, VfNames,
-};
+use crate::names::{Binding, Guid, GuidKind, PINS_PATH, PciAddress, VfDriver, VfIndex, VfNames};
 use crate::observe::plan_host::{PlanFunction, PlanHost};
 use crate::report::plan::Finding;
 
@@ -43,7 +41,6 @@ pub struct Resolved {
 #[must_use]
 pub fn resolve(config: &Config, pins: Result<&Pins, &str>, host: &PlanHost) -> Vec<Resolved> {
     let number = compute::host_number(&config.host_number, host);
-    let is_transient = host.name_is_transient && matches!(config.host_number, HostNumber::Name(_));
     let empty = Pins::default();
     let foreign = pins.ok().and_then(|pins| judge::foreign_pins(pins, host));
     let mut drafts: Vec<Draft<'_>> = config
@@ -66,9 +63,6 @@ pub fn resolve(config: &Config, pins: Result<&Pins, &str>, host: &PlanHost) -> V
         let Some(draft) = drafts.get_mut(at) else { continue };
         draft.pin = pin;
         draft.fill(pin.and_then(|pin| pins.pfs.get(pin)), &number);
-        if is_transient && number.is_ok() {
-            draft.warnings.extend(judge::transient_name(draft, host));
-        }
     }
     judge::guids(&mut drafts, host);
     naming::names(&mut drafts, host);
@@ -108,7 +102,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Sets the GUIDs: where there is a pin, it holds.
-    fn fill(&mut self, pin: Option<&PinnedPf>, number: &Result<u64, String>) {
+    fn fill(&mut self, pin: Option<&PinnedPf>, number: &Result<u64, Finding>) {
         let (computed, problems) = compute::guids(self.config, self.function, number);
         let count = usize::from(self.config.vfs);
         self.guids.clone_from(&computed);
@@ -121,8 +115,10 @@ impl<'a> Draft<'a> {
         }
         self.pinned = pin.vfs.len().min(count);
         if self.pinned == count {
-            let drift = problems.into_iter().map(|p| Finding::DriftNothing(Box::new(p)));
-            self.warnings.extend(drift);
+            // A name that is not used says nothing against the pins.
+            let told = |p: &Finding| !matches!(p, Finding::TransientName(_));
+            let drift = problems.into_iter().filter(told);
+            self.warnings.extend(drift.map(|p| Finding::DriftNothing(Box::new(p))));
         } else {
             self.errors.extend(problems);
         }
@@ -252,6 +248,13 @@ pub fn pins_of(plans: &[Resolved], old: &Pins, host: &PlanHost, replace: bool) -
         }
     }
     new
+}
+
+/// True if `pins` show that they are this host's, by its own name or by one of its
+/// adapters. Others are not to be written: the next run takes them for another host's.
+#[must_use]
+pub fn is_recognized(pins: &Pins, host: &PlanHost) -> bool {
+    judge::foreign_pins(pins, host).is_none()
 }
 
 /// What the configuration alone gives, whatever is pinned; each plan still

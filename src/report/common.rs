@@ -295,7 +295,7 @@ codes! {
     GuidGroupBit = "guid-group-bit",
     /// A GUID is not locally administered.
     GuidNotLocal = "guid-not-local",
-    /// The host's number is that of a name that may change.
+    /// The host's only name is one that may change, so that it has no number.
     HostNameTransient = "host-name-transient",
     /// The configuration gives another GUID than the pinned one.
     Drift = "drift",

@@ -1,6 +1,7 @@
 use super::advice::Advice;
 use super::common::{self, Code};
 use super::finding::Severity;
+use crate::names::host_number::is_placeholder;
 use crate::names::template::Misfit;
 use crate::names::{Guid, GuidKind, PciAddress, VfIndex};
 
@@ -92,16 +93,18 @@ pub enum Finding {
     },
     /// The pins are another host's.
     #[error(
-        "the pin file {path} belongs to another host, probably because an image was cloned: it names host {}, this host is {}, and the file lists none of its adapters{}",
-        quoted(.then), .now.as_deref().map_or_else(|| "a host without a name of its own".to_owned(), quoted),
+        "the pin file {path} {}: it names {}, this host {}, and the file lists none of its adapters{}",
+        if *.undecided { "may belong to another host, if an image was cloned" } else { "belongs to another host, probably because an image was cloned" },
+        named(.then.as_deref()),
+        .now.as_deref().map_or_else(|| "has no name of its own".to_owned(), |now| format!("is {}", quoted(now))),
         if *.undecided { " that have registered an RDMA device" } else { "" }
     )]
     ForeignPins {
         /// The pin file.
         path: String,
-        /// The host that it is of.
-        then: String,
-        /// This host, if its name is certain.
+        /// The host that it is of, as far as it says.
+        then: Option<String>,
+        /// This host, if its name is certain and its own.
         now: Option<String>,
         /// An adapter has no RDMA device yet, so its GUIDs are not known: it may be one of
         /// those in the file.
@@ -110,6 +113,12 @@ pub enum Finding {
     /// No number for `{host:BITS}`.
     #[error("the host has no number for {{host:BITS}} of guid.template: {0}")]
     HostNumber(String),
+    /// No number for `{host:BITS}`: the host's only name is one that may change.
+    #[error(
+        "the host has no number for {{host:BITS}} of guid.template: its name {} is neither in /etc/hostname nor on the kernel command line (systemd.hostname=). No GUID is computed from such a name, because DHCP may change it, and boot runs before DHCP",
+        quoted(.0)
+    )]
+    TransientName(String),
     /// A number does not fit its field.
     #[error("VF {vf}{}: {why}", and_more(*.more))]
     Template {
@@ -287,12 +296,6 @@ pub enum Finding {
         /// Its first such GUID.
         guid: Guid,
     },
-    /// The host's number is that of a name that may change (a warning).
-    #[error(
-        "the host's number comes from the name {}, which is neither in /etc/hostname nor on the kernel command line (systemd.hostname=): DHCP may change the name, and the GUIDs with it",
-        quoted(.0)
-    )]
-    TransientName(String),
     /// The configuration would give another GUID than the pinned one (a warning:
     /// the pin holds).
     #[error(
@@ -371,14 +374,36 @@ impl Finding {
             Self::Pins { .. } => {
                 change("correct the file, or remove it to use the GUIDs of the configuration")
             }
-            Self::ForeignPins { .. } => vec![
-                Advice::permanent("ibprov plan --pin --replace gives this host GUIDs of its own"),
-                Advice::permanent("or restore the pin file of this host"),
+            Self::ForeignPins { now, undecided, .. } => {
+                let mut advice = Vec::new();
+                if *undecided {
+                    advice.push(Advice::look(
+                        "check that all adapters have their drivers and RDMA devices: ibprov status",
+                    ));
+                }
+                advice.push(Advice::permanent(
+                    "ibprov plan --pin --replace gives this host GUIDs of its own",
+                ));
+                advice.push(Advice::permanent("or restore the pin file of this host"));
+                advice.push(Advice::permanent(match now {
+                    Some(name) => format!(
+                        "or, if the file is this host's and its adapters were replaced, set host = {} in the file, then run ibprov plan --pin",
+                        quoted(name)
+                    ),
+                    None => "or, if the file is this host's and its adapters were replaced, set port-guids in the file to the port GUIDs of the new adapters, which ibprov status -v prints, then run ibprov plan --pin".to_owned(),
+                }));
+                advice
+            }
+            Self::HostNumber(_) => change("set host.number or host.number-file"),
+            Self::TransientName(_) => vec![
                 Advice::permanent(
-                    "or, if both the name and the adapters of this host are new, remove the line \"host = \" from the file",
+                    "set the name in /etc/hostname or with systemd.hostname= on the kernel command line",
+                ),
+                Advice::permanent("or set host.number or host.number-file"),
+                Advice::permanent(
+                    "or restore the pin file of this host: pinned GUIDs do not depend on its name",
                 ),
             ],
-            Self::HostNumber(_) => change("set host.number or host.number-file"),
             Self::Template { .. } => change("make that field of guid.template wider"),
             Self::Missing { what, .. } => change(&format!("extend the {what}, or lower vfs")),
             Self::Nothing { .. } => {
@@ -400,9 +425,6 @@ impl Finding {
             Self::Group { .. } | Self::NotLocal { .. } => {
                 change("choose GUIDs whose first byte is 02")
             }
-            Self::TransientName(_) => change(
-                "set the name in /etc/hostname, or set host.number, or pin the GUIDs: ibprov plan --pin",
-            ),
             Self::DriftNothing(why) => why.remedy(),
             Self::Drift { .. } | Self::OtherCard { .. } => vec![
                 Advice::look("ibprov plan shows what is pinned and what is configured"),
@@ -428,7 +450,6 @@ impl Finding {
             self,
             Self::Group { .. }
                 | Self::NotLocal { .. }
-                | Self::TransientName(_)
                 | Self::Drift { .. }
                 | Self::DriftNothing(_)
                 | Self::OtherCard { .. }
@@ -505,6 +526,17 @@ impl Finding {
 fn quoted(name: impl AsRef<str>) -> String {
     let shown: String = name.as_ref().chars().take(64).collect();
     format!("{shown:?}")
+}
+
+/// The host that a pin file names.
+fn named(host: Option<&str>) -> String {
+    match host {
+        Some(name) if is_placeholder(name) => {
+            format!("host {}, which identifies no host", quoted(name))
+        }
+        Some(name) => format!("host {}", quoted(name)),
+        None => "no host".to_owned(),
+    }
 }
 
 fn and_more(more: usize) -> String {

@@ -3,25 +3,21 @@
 use super::KINDS;
 use crate::config::{GuidSource, Pf};
 use crate::names::host_number::{of_name, of_text};
-use crate::names::template::{FieldName, Misfit, Numbers};
-use crate::names::{Guid, GuidKind, HostNumber, VfIndex};
+use crate::names::template::{Misfit, Numbers};
+use crate::names::{Guid, GuidKind, HostNumber, NameRule, VfIndex};
 use crate::observe::plan_host::{PlanFunction, PlanHost};
 use crate::report::plan::Finding;
 
-/// The host's number, or why it has none.
-pub(super) fn host_number(source: &HostNumber, host: &PlanHost) -> Result<u64, String> {
-    match source {
+/// The host's number, or why it has none. A transient name gives none: boot runs before
+/// DHCP and a later apply after it, and both have to decide the same.
+pub(super) fn host_number(source: &HostNumber, host: &PlanHost) -> Result<u64, Finding> {
+    let number = match source {
         HostNumber::Given(number) => Ok(*number),
         HostNumber::Name(rule) => match &host.name {
-            Some(name) => {
-                let number = of_name(name, *rule)?;
-                match host.overruled_name.as_deref().map(|file| (file, of_name(file, *rule))) {
-                    Some((file, Ok(other))) if other != number => Err(format!(
-                        "the host's number is {number} by systemd.hostname={name} on the kernel command line, and {other} by {file:?} in /etc/hostname, so that one of them is wrong"
-                    )),
-                    _ => Ok(number),
-                }
+            Some(name) if host.name_is_transient => {
+                return Err(Finding::TransientName(name.clone()));
             }
+            Some(name) => of_fixed_name(name, host.overruled_name.as_deref(), *rule),
             None => Err("the host has no name".to_owned()),
         },
         HostNumber::File(path) => match &host.number_file {
@@ -30,23 +26,27 @@ pub(super) fn host_number(source: &HostNumber, host: &PlanHost) -> Result<u64, S
             Some(Err(why)) => Err(why.clone()),
             None => Err(format!("{path} was not read")),
         },
-    }
+    };
+    number.map_err(Finding::HostNumber)
 }
 
-/// A template of `config` has the host's number in it.
-pub(super) fn has_host_number(config: &Pf) -> bool {
-    let has = |source: &Option<GuidSource>| match source {
-        Some(GuidSource::Template(template)) => template.field(FieldName::Host).is_some(),
-        _ => false,
-    };
-    has(&config.node) || has(&config.port)
+/// The number of a host by its fixed name; `overruled` is what `/etc/hostname` says beside
+/// the kernel command line.
+fn of_fixed_name(name: &str, overruled: Option<&str>, rule: NameRule) -> Result<u64, String> {
+    let number = of_name(name, rule)?;
+    match overruled.map(|file| (file, of_name(file, rule))) {
+        Some((file, Ok(other))) if other != number => Err(format!(
+            "the host's number is {number} by systemd.hostname={name} on the kernel command line, and {other} by {file:?} in /etc/hostname, so that one of them is wrong"
+        )),
+        _ => Ok(number),
+    }
 }
 
 /// Node and port GUID of each VF; `None` where a finding says why not.
 pub(super) fn guids(
     config: &Pf,
     function: Option<&PlanFunction>,
-    number: &Result<u64, String>,
+    number: &Result<u64, Finding>,
 ) -> (Vec<[Option<Guid>; 2]>, Vec<Finding>) {
     let mut findings: Vec<Finding> = Vec::new();
     let guids = VfIndex::first(config.vfs)
@@ -88,6 +88,7 @@ fn note(findings: &mut Vec<Finding>, new: Finding) {
             }
             (Finding::Overflow { .. }, Finding::Overflow { .. })
             | (Finding::HostNumber(_), Finding::HostNumber(_))
+            | (Finding::TransientName(_), Finding::TransientName(_))
             | (Finding::NoBase(_), Finding::NoBase(_)) => return,
             _ => {}
         }
@@ -98,7 +99,7 @@ fn note(findings: &mut Vec<Finding>, new: Finding) {
 fn one(
     config: &Pf,
     function: Option<&PlanFunction>,
-    number: &Result<u64, String>,
+    number: &Result<u64, Finding>,
     vf: VfIndex,
     kind: GuidKind,
 ) -> Result<Guid, Finding> {
@@ -126,7 +127,7 @@ fn one(
             let host = number.as_ref().ok().copied();
             let numbers = Numbers { host, site: config.site, pf: config.number, vf: index };
             template.guid(&numbers, kind).map_err(|why| match (why, number) {
-                (Misfit::NoHostNumber, Err(why)) => Finding::HostNumber(why.clone()),
+                (Misfit::NoHostNumber, Err(why)) => why.clone(),
                 (why, _) => Finding::Template { vf, more: 0, why },
             })
         }

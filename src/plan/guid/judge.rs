@@ -201,15 +201,16 @@ fn against_each_other(drafts: &mut [Draft<'_>], all: &[(Guid, Owner)]) {
     }
 }
 
-/// That the pins are another host's: neither its name, as far as it is certain, nor one of
-/// its cards is in them. A PCI address says nothing, as it is the same in each node of a
-/// kind. An image that was captured from one node and started on many gives all of them
+/// That the pins are another host's: neither its own name ([`PlanHost::own_name`]) nor one
+/// of its cards is in them. A PCI address says nothing, as it is the same in each node of a
+/// kind, and neither does a name such as `localhost`, or none: there the cards alone
+/// decide. An image that was captured from one node and started on many gives all of them
 /// that node's GUIDs otherwise.
 pub(super) fn foreign_pins(pins: &Pins, host: &PlanHost) -> Option<Finding> {
-    let then = pins.host.as_deref()?;
-    // What DHCP says is not known early in boot, where this is judged as well.
-    let now = host.name.as_deref().filter(|_| !host.name_is_transient);
-    if pins.pfs.is_empty() || now.is_some_and(|now| is_same_host(then, now)) {
+    let now = host.own_name();
+    // A placeholder is never a host's own name.
+    let is_named = now.zip(pins.host.as_deref()).is_some_and(|(now, then)| is_same_host(then, now));
+    if pins.pfs.is_empty() || is_named {
         return None;
     }
     let own = || host.functions.iter().filter(|f| f.hca && f.physfn.is_none());
@@ -222,7 +223,7 @@ pub(super) fn foreign_pins(pins: &Pins, host: &PlanHost) -> Option<Finding> {
     }
     Some(Finding::ForeignPins {
         path: PINS_PATH.to_owned(),
-        then: then.to_owned(),
+        then: pins.host.clone(),
         now: now.map(str::to_owned),
         undecided: own().any(|f| f.rdma.is_empty()),
     })
@@ -235,13 +236,6 @@ fn is_same_host(one: &str, other: &str) -> bool {
     let (one, other) =
         if has_domain { (one.to_owned(), other.to_owned()) } else { (short(one), short(other)) };
     one.eq_ignore_ascii_case(&other)
-}
-
-/// That GUIDs which no pin holds come from a name that may change by itself.
-pub(super) fn transient_name(draft: &Draft<'_>, host: &PlanHost) -> Option<Finding> {
-    let is_used = draft.pinned < usize::from(draft.config.vfs)
-        && super::compute::has_host_number(draft.config);
-    host.name.clone().filter(|_| is_used).map(Finding::TransientName)
 }
 
 /// Where configuration, pin and host do not agree.

@@ -251,13 +251,89 @@ fn the_pins_of_a_cloned_image_are_never_carried_out() {
     let wanted = decided[0].wanted.as_ref().expect("its own pins");
     assert_eq!(wanted.vfs[0].node_guid, guid("0200:000d:0000:0000"));
     assert_eq!(decided[0].warnings.len(), 0);
-    let adopted = plan(GOOD, &Pins { host: None, ..pins.clone() }, &clone);
+    // So does what is said for a host whose cards were replaced.
+    let adopted = plan(GOOD, &Pins { host: Some("c13".to_owned()), ..pins.clone() }, &clone);
     assert!(adopted[0].wanted.is_ok() && adopted[0].warnings.iter().all(Finding::is_drift));
     // A name that DHCP may have given decides nothing, whatever it is.
     for name in [None, Some("localhost"), Some("c12")] {
         let nameless = PlanHost { name_is_transient: true, ..clone_named(name) };
         assert!(plan(GOOD, &pins, &nameless)[0].wanted.is_err(), "{name:?}");
     }
+}
+
+#[test]
+fn where_a_name_identifies_no_host_the_cards_alone_decide() {
+    let names = [
+        Some("localhost"),
+        Some("localhost.localdomain"),
+        Some("localhost4.localdomain4"),
+        Some("LOCALHOST6"),
+        Some(""),
+        None,
+    ];
+    let golden = host();
+    let pins = pins_of(&plan(GOOD, &Pins::default(), &golden), &Pins::default(), &golden, false);
+    // The name in the pin file and that of the host, which is the same on each clone.
+    for then in names {
+        let pins = Pins { host: then.map(str::to_owned), ..pins.clone() };
+        for now in names.into_iter().chain([Some("c13")]) {
+            let clone = clone_named(now);
+            let resolved = plan(GOOD, &pins, &clone);
+            let errors = resolved[0].wanted.as_ref().expect_err("foreign pins");
+            let codes: Vec<_> = errors.iter().map(|e| (e.code().name(), e.may_pass())).collect();
+            assert_eq!(codes[0], ("pins-of-another-host", false), "{then:?} {now:?}");
+            let same = PlanHost { name: now.map(str::to_owned), ..golden.clone() };
+            assert!(plan(GOOD, &pins, &same)[0].wanted.is_ok(), "{then:?} {now:?}");
+            // The node GUID is enough: a card whose ports have none shows it.
+            let mut bare = same.clone();
+            bare.functions.iter_mut().for_each(|f| f.port_guids.clear());
+            assert!(plan(GOOD, &pins, &bare)[0].wanted.is_ok(), "{then:?} {now:?}");
+            // Early in boot, while no driver is bound, it is merely not known yet.
+            let mut early = same;
+            for function in &mut early.functions {
+                (function.rdma, function.node_guid) = (Vec::new(), None);
+                function.port_guids.clear();
+            }
+            let resolved = plan(GOOD, &pins, &early);
+            let errors = resolved[0].wanted.as_ref().expect_err("not known yet");
+            let foreign = errors.iter().find(|e| e.code().name() == "pins-of-another-host");
+            assert!(foreign.is_some_and(Finding::may_pass), "{then:?} {now:?} {errors:?}");
+        }
+    }
+    // The only card of a host called localhost was replaced: the card's GUID in the file
+    // makes the pins its own again.
+    let clone = clone_named(Some("localhost"));
+    let mut adopted = Pins { host: Some("localhost".to_owned()), ..pins };
+    let said = plan(GOOD, &adopted, &clone)[0].wanted.clone().expect_err("foreign pins");
+    assert_eq!(
+        said[0].to_string(),
+        "the pin file /etc/ibprov/guid-pins.toml belongs to another host, probably because an image was cloned: it names host \"localhost\", which identifies no host, this host has no name of its own, and the file lists none of its adapters"
+    );
+    adopted.pfs[0].port_guids = clone.functions[0].port_guids.clone();
+    assert_eq!(
+        plan(GOOD, &adopted, &clone)[0].wanted,
+        plan(GOOD, &Pins::default(), &golden)[0].wanted
+    );
+}
+
+#[test]
+fn pins_that_would_not_show_whose_they_are_are_not_recognized() {
+    let golden = host();
+    let plans = plan(GOOD, &Pins::default(), &golden);
+    let is_recognized =
+        |host: &PlanHost| is_recognized(&pins_of(&plans, &Pins::default(), host, false), host);
+    let mut unbound = golden.clone();
+    for function in &mut unbound.functions {
+        (function.rdma, function.node_guid) = (Vec::new(), None);
+        function.port_guids.clear();
+    }
+    assert!(is_recognized(&golden) && is_recognized(&unbound));
+    unbound.name = Some("localhost".to_owned());
+    assert!(!is_recognized(&unbound));
+    unbound = PlanHost { name: Some("c12".to_owned()), name_is_transient: true, ..unbound };
+    assert!(!is_recognized(&unbound));
+    let localhost = PlanHost { name: Some("localhost".to_owned()), ..golden.clone() };
+    assert!(is_recognized(&localhost));
 }
 
 #[test]
@@ -320,17 +396,40 @@ fn the_two_sources_of_a_fixed_name_have_to_give_one_number() {
 }
 
 #[test]
-fn a_number_of_a_name_that_may_change_is_told() {
-    let transient = PlanHost { name_is_transient: true, ..host() };
-    let ids = |text: &str, pins: &Pins| -> Vec<&str> {
-        plan(text, pins, &transient)[0].warnings.iter().map(|e| e.code().name()).collect()
+fn a_name_that_may_change_gives_no_number_before_dhcp_or_after_it() {
+    let called =
+        |name: &str| PlanHost { name: Some(name.to_owned()), name_is_transient: true, ..host() };
+    let ids = |text: &str, pins: &Pins, host: &PlanHost| -> Vec<&str> {
+        let errors = plan(text, pins, host)[0].wanted.clone().err().unwrap_or_default();
+        errors.iter().map(|e| e.code().name()).collect()
     };
-    assert_eq!(ids(GOOD, &Pins::default()), ["host-name-transient"]);
-    assert!(ids(&format!("host.number = 5\n{GOOD}"), &Pins::default()).is_empty());
-    let range = "[[pf]]\npci = \"0000:4b:00.0\"\nvfs = 1\nguid.range = \"0200:0000:0000:0000 - 0200:0000:0000:0004\"\n";
-    assert!(ids(range, &Pins::default()).is_empty());
-    let pins = pins_of(&plan(GOOD, &Pins::default(), &host()), &Pins::default(), &host(), false);
-    assert!(ids(GOOD, &pins).is_empty());
+    // As boot sees the host, and as a later apply does.
+    for name in ["localhost", "c12"] {
+        let transient = called(name);
+        assert_eq!(ids(GOOD, &Pins::default(), &transient), ["host-name-transient"], "{name}");
+        // Where the name is not used, it does not matter.
+        let given = format!("host.number = 5\n{GOOD}");
+        assert!(ids(&given, &Pins::default(), &transient).is_empty());
+        let file = format!("host.number-file = \"/etc/number\"\n{GOOD}");
+        let read = PlanHost { number_file: Some(Ok("5\n".to_owned())), ..called(name) };
+        assert!(ids(&file, &Pins::default(), &read).is_empty());
+        let range = "[[pf]]\npci = \"0000:4b:00.0\"\nvfs = 1\nguid.range = \"0200:0000:0000:0000 - 0200:0000:0000:0004\"\n";
+        assert!(ids(range, &Pins::default(), &transient).is_empty());
+        // Pinned GUIDs hold, and nothing is said against them. A VF without one has none.
+        let fixed = plan(GOOD, &Pins::default(), &host());
+        let pins = pins_of(&fixed, &Pins::default(), &host(), false);
+        let pinned = plan(GOOD, &pins, &transient);
+        assert_eq!(pinned[0].wanted, fixed[0].wanted, "{name}");
+        assert_eq!(pinned[0].warnings, [], "{name}");
+        let more = GOOD.replace("vfs = 3", "vfs = 4");
+        assert_eq!(ids(&more, &pins, &transient), ["host-name-transient"]);
+    }
+    assert_eq!(
+        errors(GOOD, &called("c12")),
+        [
+            "the host has no number for {host:BITS} of guid.template: its name \"c12\" is neither in /etc/hostname nor on the kernel command line (systemd.hostname=). No GUID is computed from such a name, because DHCP may change it, and boot runs before DHCP"
+        ]
+    );
 }
 
 #[test]

@@ -329,17 +329,49 @@ fn a_host_without_a_number() {
             exit 3
         "#]],
     );
-    host.file("proc/sys/kernel/hostname", "c7\n");
-    expect![[r##"
-        # For a partitions.conf with a rule for ALL in Default: these lines alone would
-        # remove opensm's built-in rule, Default=0x7fff : ALL=limited, SELF=full ;
-        Default=0x7fff : 0x0200000700010000=full ; # c7 0000:4b:00.0 VF 0
-        Default=0x7fff : 0x0200000700010001=full ; # c7 0000:4b:00.0 VF 1
-        PF 0000:4b:00.0 (/etc/ibprov/ibprov.toml:1): warning: the host's number comes from the name "c7", which is neither in /etc/hostname nor on the kernel command line (systemd.hostname=): DHCP may change the name, and the GUIDs with it
-          do: set the name in /etc/hostname, or set host.number, or pin the GUIDs: ibprov plan --pin
-        exit 0
-    "##]]
-    .assert_eq(&host.show(&["plan", "--partitions"]));
+}
+
+#[test]
+fn a_name_of_dhcp_gives_no_number_at_any_time() {
+    let host = node(&good(2));
+    host.remove("etc/hostname");
+    let at_boot = expect![[r#"
+        PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+        would not be applied:
+        error: the host has no number for {host:BITS} of guid.template: its name "localhost" is neither in /etc/hostname nor on the kernel command line (systemd.hostname=). No GUID is computed from such a name, because DHCP may change it, and boot runs before DHCP
+        do: set the name in /etc/hostname or with systemd.hostname= on the kernel command line
+          do: or set host.number or host.number-file
+          do: or restore the pin file of this host: pinned GUIDs do not depend on its name
+        exit 3
+    "#]];
+    let later = expect![[r#"
+        PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+        would not be applied:
+        error: the host has no number for {host:BITS} of guid.template: its name "c7" is neither in /etc/hostname nor on the kernel command line (systemd.hostname=). No GUID is computed from such a name, because DHCP may change it, and boot runs before DHCP
+        do: set the name in /etc/hostname or with systemd.hostname= on the kernel command line
+          do: or set host.number or host.number-file
+          do: or restore the pin file of this host: pinned GUIDs do not depend on its name
+        exit 3
+    "#]];
+    for (name, want) in [("localhost", &at_boot), ("c7", &later)] {
+        host.file("proc/sys/kernel/hostname", &format!("{name}\n"));
+        left_alone(&host, OURS, 2, want);
+        for verb in [&["boot", "--dry-run"][..], &["apply", "--dry-run"]] {
+            let said = host.show(verb);
+            assert!(said.contains("No GUID is computed from such a name"), "{verb:?}: {said}");
+            assert!(!said.contains("0200:0007"), "{verb:?}: {said}");
+        }
+        let pin = host.show(&["plan", "--pin"]);
+        assert!(pin.ends_with("no GUID was pinned: correct the errors above first\nexit 3\n"));
+    }
+    // What is pinned applies, and is no drift.
+    host.file("etc/hostname", "c12\n");
+    let pins = host.show(&["plan", "--pin"]);
+    host.file("etc/ibprov/guid-pins.toml", pins.strip_suffix("exit 1\n").expect("good"));
+    let fixed = host.show(&["plan"]);
+    host.remove("etc/hostname");
+    assert_eq!(host.show(&["plan"]), fixed);
+    assert!(fixed.contains("0200:000c:0001:0001 (pin)"), "{fixed}");
 }
 
 #[test]

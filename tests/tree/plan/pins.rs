@@ -116,7 +116,7 @@ fn a_cloned_image_gets_none_of_the_other_hosts_guids() {
               error: the pin file /etc/ibprov/guid-pins.toml belongs to another host, probably because an image was cloned: it names host "c12", this host is "c13", and the file lists none of its adapters
                 do: ibprov plan --pin --replace gives this host GUIDs of its own
                 do: or restore the pin file of this host
-                do: or, if both the name and the adapters of this host are new, remove the line "host = " from the file
+                do: or, if the file is this host's and its adapters were replaced, set host = "c13" in the file, then run ibprov plan --pin
             exit 3
         "#]],
     );
@@ -144,6 +144,84 @@ fn a_cloned_image_gets_none_of_the_other_hosts_guids() {
     clone.file("etc/hostname", "c17.example\n");
     let agreed = clone.show(&["plan"]);
     assert!(agreed.contains("0200:0011:0000:0000") && agreed.ends_with("exit 1\n"), "{agreed}");
+}
+
+#[test]
+fn a_clone_of_a_host_called_localhost_gets_none_of_its_guids() {
+    let config = format!("host.number = 12\n{}", good(2));
+    let golden = node(&config);
+    golden.file("etc/hostname", "localhost.localdomain\n");
+    let pins = golden.show(&["plan", "--pin"]);
+    let text = pins.strip_suffix("exit 1\n").expect("good");
+    golden.file("etc/ibprov/guid-pins.toml", text);
+    let own = golden.show(&["plan"]);
+    assert!(own.contains("GUIDs pinned") && own.ends_with("exit 1\n"), "{own}");
+    let clone = node(&config);
+    clone.file("etc/ibprov/guid-pins.toml", text);
+    clone.file("etc/hostname", "localhost.localdomain\n");
+    let rdma = format!("sys/bus/pci/devices/{PF}/infiniband/mlx5_0");
+    clone.file(&format!("{rdma}/node_guid"), "b859:9f03:0012:ffff\n");
+    clone.file(&format!("{rdma}/ports/1/gids/0"), "fe80:0000:0000:0000:b859:9f03:0012:ffff\n");
+    let want = expect![[r#"
+        PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:2)
+          would not be applied:
+          error: the pin file /etc/ibprov/guid-pins.toml belongs to another host, probably because an image was cloned: it names host "localhost.localdomain", which identifies no host, this host has no name of its own, and the file lists none of its adapters
+            do: ibprov plan --pin --replace gives this host GUIDs of its own
+            do: or restore the pin file of this host
+            do: or, if the file is this host's and its adapters were replaced, set port-guids in the file to the port GUIDs of the new adapters, which ibprov status -v prints, then run ibprov plan --pin
+        exit 3
+    "#]];
+    plan(&clone, &want);
+    for verb in [&["apply", "--dry-run"][..], &["boot", "--dry-run"]] {
+        let said = clone.show(verb);
+        assert!(said.contains("belongs to another host") && !said.contains("0200:000c"), "{said}");
+    }
+    // The same where the file names no host.
+    let fixed = "do: or, if the file is this host's and its adapters were replaced, set host";
+    let nameless = text.replace("host = \"localhost.localdomain\"\n", "");
+    clone.file("etc/ibprov/guid-pins.toml", &nameless);
+    let said = clone.show(&["plan"]);
+    assert!(said.contains("it names no host, this host has no name of its own"), "{said}");
+    assert!(said.ends_with("exit 3\n"), "{said}");
+    clone.file("etc/hostname", "c13\n");
+    let said = clone.show(&["plan"]);
+    assert!(
+        said.contains("it names no host, this host is \"c13\"") && said.contains(fixed),
+        "{said}"
+    );
+    clone.file("etc/hostname", "localhost.localdomain\n");
+    // If the adapter was replaced: as the advice says.
+    let adopted = text.replace("b859:9f03:0012:a480", "b859:9f03:0012:ffff");
+    clone.file("etc/ibprov/guid-pins.toml", &adopted);
+    let said = clone.show(&["plan"]);
+    assert!(said.contains("0200:000c:0001:0001 (pin)") && !said.contains("drift"), "{said}");
+}
+
+#[test]
+fn a_pin_file_that_shows_nothing_of_its_host_is_not_written() {
+    let host = node(&format!("host.number = 12\n{}", good(2)));
+    host.file("etc/hostname", "localhost\n");
+    let pins = host.show(&["plan", "--pin"]);
+    host.function(PF, "15b3:101b", "020700", None);
+    host.remove(&format!("sys/bus/pci/devices/{PF}/infiniband"));
+    let said = host.show(&["plan", "--pin"]);
+    expect![[r#"
+        error: no GUID was pinned: /etc/ibprov/guid-pins.toml would not show that it is of this host, which has no name of its own (/etc/hostname, systemd.hostname=) and no PF in the plan whose GUIDs are known. Set the name in /etc/hostname, or bind the PFs to their drivers (see ibprov status), then run ibprov plan --pin again
+        exit 2
+    "#]].assert_eq(&said);
+    // With its pins it is not known yet whether they are its own: no failure.
+    host.file("etc/ibprov/guid-pins.toml", pins.strip_suffix("exit 1\n").expect("good"));
+    let want = expect![[r#"
+        PF 0000:4b:00.0 (/etc/ibprov/ibprov.toml:2)
+          would not be applied:
+          error: the pin file /etc/ibprov/guid-pins.toml may belong to another host, if an image was cloned: it names host "localhost", which identifies no host, this host has no name of its own, and the file lists none of its adapters that have registered an RDMA device
+            do: check that all adapters have their drivers and RDMA devices: ibprov status
+            do: ibprov plan --pin --replace gives this host GUIDs of its own
+            do: or restore the pin file of this host
+            do: or, if the file is this host's and its adapters were replaced, set port-guids in the file to the port GUIDs of the new adapters, which ibprov status -v prints, then run ibprov plan --pin
+        exit 1
+    "#]];
+    plan(&host, &want);
 }
 
 #[test]
