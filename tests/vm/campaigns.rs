@@ -188,11 +188,10 @@ fn the_plan_survives_fifty_reloads_of_the_real_drivers() {
     assert_eq!(text.lines().filter(figure).collect::<Vec<_>>(), [""; 0]);
 }
 
-#[test]
-#[ignore = "thirty boots take minutes"]
-fn thirty_boots_come_to_the_same() {
-    const BOOTS: usize = 30;
-    let scenario = Scenario::load(&tools::project().join("tests/vm/scenarios"), "card_boots")
+/// What `count` boots of a scenario came to, which is the same: the output of its script and
+/// boot's verdict.
+fn alike(name: &str, count: usize) -> String {
+    let scenario = Scenario::load(&tools::project().join("tests/vm/scenarios"), name)
         .unwrap_or_else(|e| panic!("{e}"));
     let next = AtomicUsize::new(0);
     let outcomes = Mutex::new(Vec::new());
@@ -201,10 +200,10 @@ fn thirty_boots_come_to_the_same() {
             threads.spawn(|| {
                 loop {
                     let boot = next.fetch_add(1, Ordering::Relaxed);
-                    if boot >= BOOTS {
+                    if boot >= count {
                         return;
                     }
-                    let label = format!("card_boots-{boot}");
+                    let label = format!("{name}-{boot}");
                     let outcome = machine::run(&scenario, &label);
                     outcomes.lock().expect("outcomes").push((boot, outcome));
                 }
@@ -221,11 +220,31 @@ fn thirty_boots_come_to_the_same() {
             texts
         });
     assert_eq!(texts.len(), 1, "outcomes and the boots that had them: {texts:#?}");
-    let text = texts.keys().next().expect("an outcome");
-    println!("{BOOTS} boots came to:\n{text}");
+    let text = texts.into_keys().next().expect("an outcome");
+    println!("{count} boots of {name} came to:\n{text}");
     assert!(text.ends_with("boot \"ready\"") && text.contains("\nstatus 0\n"), "{text}");
+    text
+}
+
+#[test]
+#[ignore = "thirty boots take minutes"]
+fn thirty_boots_come_to_the_same() {
+    let text = alike("card_boots", 30);
     for (vf, pf) in [(0, 0), (3, 0), (0, 1), (3, 1)] {
         assert!(text.contains(&format!("\n{vf} mlx5_{pf}v{vf} ib{pf}v{vf}\n")), "{text}");
+    }
+}
+
+#[test]
+#[ignore = "twenty boots take minutes"]
+fn in_twenty_boots_unnamed_vfs_are_numbered_alike() {
+    let text = alike("card_boots_in_order", 20);
+    for (pf, first) in [(0, 2), (1, 6)] {
+        for vf in 0..4 {
+            let number = first + vf;
+            let line = format!("\n{vf} mlx5_{number} ib{number}\n");
+            assert!(text.contains(&line), "VF {vf} of PF {pf}: {text}");
+        }
     }
 }
 

@@ -61,7 +61,7 @@ impl<'a> Vfs<'a> {
     /// Begin with every PF that is there, once its own ports are through or
     /// cannot become so: its VFs' driver and, by netlink, their GUIDs need it. One of
     /// which it is `unclear` whether it is an HCA is left alone until that is known. PFs
-    /// whose VFs are bound in order take turns; one that is `awaited` has its turn first.
+    /// whose VFs are bound in order take turns, once no adapter is `awaited` any more.
     pub(super) fn begin(
         &mut self,
         root: &Root,
@@ -97,9 +97,12 @@ impl<'a> Vfs<'a> {
             let at_work = self.workers.iter().map(|worker| worker.order);
             let is_to_come = |(pf, held): &&(PciAddress, Held)| *held == Held::Turn || awaited(*pf);
             let to_come = self.held.iter().filter(is_to_come).map(|(pf, _)| *pf);
-            // Of a PF that is missing it is not known whether its address is lower.
+            // The devices of any adapter that is still to come, with a plan or without, would
+            // get one of the numbers of these VFs, or they one of its.
+            let is_other = |port: &PortProgress| port.pci.is_some_and(|p| p != pf && awaited(p));
+            let comes_another = comes_unnamed || ports.iter().any(is_other);
             let is_in_order = wanted.binding.order == BindOrder::InOrder;
-            if is_in_order && comes_unnamed
+            if is_in_order && comes_another
                 || !pfs::has_turn((pf, wanted.binding.order), at_work, to_come)
             {
                 self.held.push((pf, Held::Turn));
