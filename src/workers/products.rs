@@ -223,27 +223,32 @@ impl<'a> Products<'a> {
         let mut is_news = false;
         for (pci, asked) in &mut self.asked {
             let State::Open(child, number) = asked.state else { continue };
-            let product = match replies.remove(&(child, number)) {
-                Some(Ok(Answer::Product(product))) => product,
-                Some(Ok(other)) => {
-                    self.problems.insert(format!("{pci}: an unexpected answer: {other:?}"));
-                    Product::Unread
-                }
-                Some(Err(failure)) => {
-                    self.problems.insert(format!("{failure}: the function counts as an adapter"));
-                    Product::Unread
-                }
-                None if asked.since + LIMIT_USEC <= now => {
-                    self.problems.insert(format!(
-                        "the vital product data of {pci} could not be read within {} s: the function counts as an adapter",
-                        LIMIT_USEC / 1_000_000
-                    ));
-                    Product::Unread
-                }
+            let read = match replies.remove(&(child, number)) {
+                Some(Ok(Answer::Product(product))) => Ok(product),
+                Some(Ok(other)) => Err(format!("{pci}: an unexpected answer: {other:?}")),
+                Some(Err(failure)) => Err(format!("{failure}: the function counts as an adapter")),
+                None if asked.since + LIMIT_USEC <= now => Err(format!(
+                    "the vital product data of {pci} could not be read within {} s: the function counts as an adapter",
+                    LIMIT_USEC / 1_000_000
+                )),
                 None => continue,
             };
-            asked.state = State::Known(product);
             is_news = true;
+            // The kernel lets one process at a time read them, so that another run has been
+            // answered where this one was not in time.
+            let by_another = || vpd::known(self.root, *pci).filter(|kept| *kept != Product::Unread);
+            let product = match read {
+                Ok(product) => product,
+                Err(problem) => {
+                    if let Some(kept) = by_another() {
+                        asked.state = State::Known(kept);
+                        continue;
+                    }
+                    self.problems.insert(problem);
+                    Product::Unread
+                }
+            };
+            asked.state = State::Known(product);
             if self.root.is_live()
                 && let Err((path, e)) = vpd::keep(*pci, &asked.modalias, product)
             {
@@ -378,6 +383,30 @@ mod tests {
         std::fs::write(dir.path().join(files[0].0), [0xff]).expect("file");
         assert_eq!(learn(&|_| ()).0, Some(Product::Other), "not asked again");
         assert_eq!(learn(&|f| f.modalias = "pci:b".to_owned()).0, Some(Product::Unread));
+    }
+
+    /// A run whose read is queued behind that of another run must not undo what that learnt.
+    #[test]
+    fn what_another_run_has_read_holds_where_this_one_could_not_in_time() {
+        let modalias = ("sys/bus/pci/devices/0000:4b:00.0/modalias", "pci:a\n");
+        let state_with = |product: &str| {
+            let kept = format!(r#"{{"modalias":"pci:a","product":"{product}"}}"#);
+            let files = [modalias, ("run/ibprov/vpd/0000:4b:00.0.json", kept.as_str())];
+            let dir = crate::host::testing::tree(&files, &[]);
+            let root = Root::copy_at(dir.path()).expect("root");
+            let mut products = Products::new(&root).again();
+            products.asked.insert(pci("0000:4b:00.0"), open(0));
+            assert!(products.take(LIMIT_USEC));
+            let mut known = products.asked.into_values().map(|asked| match asked.state {
+                State::Known(product) => Some(product),
+                State::Open(..) => None,
+            });
+            (known.next().flatten(), products.problems.len())
+        };
+        let management = Some(Product::NvSwitchManagement);
+        assert_eq!(state_with("nvswitch-management"), (management, 0));
+        assert_eq!(state_with("other"), (Some(Product::Other), 0));
+        assert_eq!(state_with("unread"), (Some(Product::Unread), 1));
     }
 
     const OVERRIDE: &str = "sys/bus/pci/devices/0000:4b:00.0/driver_override";
