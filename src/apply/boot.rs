@@ -66,7 +66,7 @@ struct Boot<'a> {
     steps: Steps<'a>,
     /// Whether an RDMA device has its final name.
     rdma_names: RdmaNames,
-    /// What functions are for.
+    /// What functions are for, and who alone may bind them.
     products: Products<'a>,
     /// Modules that were there before anything was done.
     there: BTreeSet<ModuleName>,
@@ -133,7 +133,7 @@ pub fn run(config: &Config, config_file: Option<&Path>, root: &Root) -> anyhow::
         heard: Heard::default(),
         steps: Steps::new(locks.as_ref()),
         rdma_names: RdmaNames::default(),
-        products: Products::new(root).again(),
+        products: Products::new(root).again().with_overrides(),
         there: BTreeSet::new(),
         vfs: Vfs::new(config, config_file, started),
         interfaces: Interfaces::default(),
@@ -327,7 +327,8 @@ impl Boot<'_> {
                 return Ok(true);
             }
             // Not at each answer: a look costs more than all of them.
-            if self.products.take(clock::monotonic_usec()) && self.products.open().is_empty() {
+            let now = clock::monotonic_usec();
+            if self.products.take(now) && self.products.due(true, now).is_none() {
                 return Ok(false);
             }
             if happened.child || happened.files || !happened.kernel.is_empty() {
@@ -376,8 +377,9 @@ impl Boot<'_> {
         next.map(|n: u64| overdue.map_or(n, |o| n.min(o)))
     }
 
-    /// Until when it is waited for what functions are for: a port that is missing, even
-    /// for good, may turn out to be none of a fabric, and a PF's plan to be for none.
+    /// Until when it is waited for what functions are for and who alone may bind them: a port
+    /// that is missing, even for good, may turn out to be none of a fabric or not to be
+    /// expected, and a PF's plan to be for none.
     fn product_deadline(&self, ports: &[PortProgress], now: u64, deadline: u64) -> Option<u64> {
         let is_needed = ports.iter().any(|p| !p.is_ready()) || !self.config.pf.is_empty();
         let until = self.products.due(is_needed, now)?.min(deadline);

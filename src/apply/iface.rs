@@ -83,6 +83,7 @@ pub fn run(config: &Config, root: &Root, ask: Ask<'_>) -> Result<IfaceReport, No
                 "{}: another run of ibprov is configuring the interface: {e}",
                 ask.name
             ));
+            report.mlnx_interface_mgr_pending = interface_manager::armed(root).is_some();
             return Ok(ended(report));
         }
         Err(e) => {
@@ -182,11 +183,14 @@ fn let_other_agent_end(root: &Root, ask: Ask<'_>, until: u64, report: &mut Iface
     let unit = interface_manager::unit(ask.name);
     match ends(root, &unit, ask.no_bus, until) {
         Ok(true) => {}
-        Ok(false) => report.failures.push(format!(
-            "{}: {unit} is still configuring it after network.timeout: {}",
-            ask.name,
-            interface_manager::REMEDY
-        )),
+        Ok(false) => {
+            report.mlnx_interface_mgr_pending = true;
+            report.failures.push(format!(
+                "{}: {unit} is still configuring it after network.timeout: {}",
+                ask.name,
+                interface_manager::REMEDY
+            ));
+        }
         Err(e) => report.notes.push(format!("cannot determine whether {unit} is running: {e}")),
     }
 }

@@ -24,7 +24,7 @@ use crate::report::pf::Unresolved;
 use crate::report::rxe::{RxeReport, RxeState};
 use crate::report::{ModuleTrouble, NotExpected, PortProgress};
 use crate::stacks;
-use crate::workers::products::learn_all;
+use crate::workers::products::Products;
 
 /// What `boot` would do and wait for, seen from now.
 #[derive(Debug, serde::Serialize)]
@@ -149,7 +149,7 @@ pub fn preview(config: &Config, root: &Root) -> (Preview, Plans) {
         config.modules.load.iter().cloned().chain(driver_modules()).collect();
     let mut observed = Observer::new(root).look(&modules, &BTreeSet::new());
     // What could not be read is taken for an HCA, and shown as one.
-    learn_all(root, &mut observed);
+    Products::new(root).with_overrides().learn_all(&mut observed);
     let expectation = expect::expectation(config, &observed, &rules);
     let mut ports = progress::progress(&expectation, &observed);
     let steps = boot_steps(config, &rules, &observed, &expectation, &ports, &Done::default());

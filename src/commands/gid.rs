@@ -17,7 +17,7 @@ use crate::report::to_json;
 /// # Errors
 /// There is no such port; standard output is gone.
 pub fn run(args: &GidArgs, root: &Root, format: Format) -> anyhow::Result<u8> {
-    let observed = Observer::new(root).leaving_overrides().look([], &Default::default());
+    let observed = Observer::new(root).look([], &Default::default());
     let (rdma, port) = found(&args.port, root, &observed)?;
     let path = format!("/sys/class/infiniband/{rdma}/ports/{port}");
     let device = observed.functions.iter().find(|f| f.rdma.iter().any(|d| d.name == rdma));

@@ -23,7 +23,7 @@ pub fn run(args: &HoldersArgs, root: &Root, format: Format) -> anyhow::Result<u8
             "holders must be run as root, which alone can see the open files of other processes: use sudo"
         );
     }
-    let observed = Observer::new(root).leaving_overrides().look([], &Default::default());
+    let observed = Observer::new(root).look([], &Default::default());
     let hcas = match &args.hca {
         Some(target) => vec![meant(target, &observed)?],
         None => observed.functions.iter().filter(|f| is_hca(f)).map(|f| f.address).collect(),

@@ -92,9 +92,10 @@ impl Interfaces {
         let outcomes: BTreeMap<u32, IfaceReport> = outcomes.collect();
         let mut unsettled = interface_manager::at_work(root, all.iter().map(|i| &i.name));
         // Its job may be queued still, which only systemd could tell. A run of `iface` has
-        // waited for that before it wrote its outcome.
+        // waited for that before it wrote its outcome, or says that it was in vain.
         if interface_manager::armed(root).is_some() {
-            let to_come = all.iter().filter(|i| !outcomes.contains_key(&i.ifindex));
+            let has_ended = |o: &IfaceReport| !o.mlnx_interface_mgr_pending;
+            let to_come = all.iter().filter(|i| !outcomes.get(&i.ifindex).is_some_and(has_ended));
             unsettled.extend(to_come.map(|i| i.name.clone()));
         }
         let names = root.list("/sys/class/net").unwrap_or_default();

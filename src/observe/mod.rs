@@ -3,7 +3,7 @@
 //! Reads sysfs, `/run/udev/data` and modprobe's tables through [`Root`] and
 //! gives plain values. It judges nothing and waits for nothing: no attribute
 //! that asks firmware or takes a device lock (`ports/N/state`,
-//! `sriov_numvfs`) is read here; [`link`] does that for `ibprov status`.
+//! `sriov_numvfs`, `driver_override`) is read here; `crate::workers` has children do that.
 //! What cannot be read becomes a line in [`Observed::problems`].
 
 pub mod administered;
@@ -98,8 +98,6 @@ pub struct Observer<'a> {
     aliases: OnceCell<Aliases>,
     /// The modules that are built into the kernel; read once.
     builtin: OnceCell<BTreeSet<String>>,
-    /// [`PciFunction::driver_override`] is read too.
-    overrides: bool,
 }
 
 /// A look around: reads what it can and notes what it cannot.
@@ -173,16 +171,7 @@ impl<'a> Observer<'a> {
     /// For the host below `root`.
     #[must_use]
     pub const fn new(root: &'a Root) -> Self {
-        Self { root, aliases: OnceCell::new(), builtin: OnceCell::new(), overrides: true }
-    }
-
-    /// One that leaves [`PciFunction::driver_override`] to others: its reader waits for
-    /// the device lock (`driver_override_show()`, drivers/pci/pci-sysfs.c), which a
-    /// driver that hangs while it lets go of the function holds, and then no driver
-    /// shows any more.
-    #[must_use]
-    pub fn leaving_overrides(self) -> Self {
-        Self { overrides: false, ..self }
+        Self { root, aliases: OnceCell::new(), builtin: OnceCell::new() }
     }
 
     /// The tree that is looked at.
@@ -199,8 +188,7 @@ impl<'a> Observer<'a> {
         let mut look = Look::new(self.root);
         let kernel = kernel_release(&mut look);
         let udev = udev::state(self.root, &BTreeSet::new());
-        let what = pci::What { vfs: false, overrides: self.overrides };
-        let functions = pci::functions(&mut look, &self.aliases, &kernel, &udev, what);
+        let functions = pci::functions(&mut look, &self.aliases, &kernel, pci::Vfs::Present);
         let modules = BTreeMap::new();
         let problems = look.problems;
         Observed { kernel, functions, modules, netns_mode: None, udev, problems }
@@ -218,8 +206,7 @@ impl<'a> Observer<'a> {
         let mut look = Look::new(root);
         let kernel = kernel_release(&mut look);
         let udev = udev::state(root, heard);
-        let what = pci::What { vfs: true, overrides: self.overrides };
-        let functions = pci::functions(&mut look, &self.aliases, &kernel, &udev, what);
+        let functions = pci::functions(&mut look, &self.aliases, &kernel, pci::Vfs::Whole);
         let modules = modules
             .into_iter()
             .map(|name| (name.clone(), modules::state(&mut look, &self.builtin, &kernel, name)));

@@ -3,10 +3,10 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
+use super::Look;
 use super::aliases::Aliases;
 use super::rdma::{self, RdmaDevice};
 use super::vpd::{self, Product};
-use super::{Look, UdevState};
 use crate::names::{IB_DRIVERS, MELLANOX, PciAddress, PortType};
 
 /// The directory of a PCI function.
@@ -71,8 +71,12 @@ pub struct PciFunction {
     /// The driver bound to it, or probing it right now: the kernel makes the
     /// link before it calls the probe (`really_probe()`, `drivers/base/dd.c`).
     pub driver: Option<String>,
-    /// The only driver that may bind it, where somebody said so; known only for
-    /// a function without a driver that udev has finished with.
+    /// The only driver that may bind it, where somebody said so. It is not read with the
+    /// rest: its reader waits for the device lock (`driver_override_show()`,
+    /// drivers/pci/pci-sysfs.c), which a probe holds, and a removal that hangs, after which
+    /// the link to the driver is gone already (`__device_release_driver()`,
+    /// drivers/base/dd.c). A child is asked for it (`crate::workers`), for a function
+    /// without a driver that udev has finished with.
     pub driver_override: Option<String>,
     /// The PF, if this is a VF of a PF on this host.
     pub physfn: Option<PciAddress>,
@@ -93,6 +97,14 @@ impl PciFunction {
     #[must_use]
     pub fn is_told_by_product_data(&self) -> bool {
         self.class.is_infiniband() && self.vendor == MELLANOX && self.physfn.is_none()
+    }
+
+    /// True where `driver_override` decides whether its ports are expected: it has no driver,
+    /// is no VF of this host and may be an HCA.
+    #[must_use]
+    pub fn is_told_by_override(&self) -> bool {
+        let may_be_hca = self.class.is_infiniband() || self.ib_driver.is_some();
+        self.driver.is_none() && self.physfn.is_none() && may_be_hca
     }
 
     /// True for a function that manages an NVSwitch and is no HCA of a fabric.
@@ -126,13 +138,13 @@ impl PciFunction {
 
 const DEVICES: &str = "/sys/bus/pci/devices";
 
-/// What of functions is read.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct What {
-    /// VFs of this host too; otherwise no more of them than that they are there.
-    pub(super) vfs: bool,
-    /// Who alone may bind them.
-    pub(super) overrides: bool,
+/// What of VFs of this host is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Vfs {
+    /// As much as of other functions.
+    Whole,
+    /// No more than that they are there.
+    Present,
 }
 
 /// All functions.
@@ -140,8 +152,7 @@ pub(super) fn functions(
     look: &mut Look<'_>,
     aliases: &OnceCell<Aliases>,
     kernel: &str,
-    udev: &UdevState,
-    what: What,
+    vfs: Vfs,
 ) -> Vec<PciFunction> {
     let mut functions = Vec::new();
     for name in look.list(DEVICES) {
@@ -157,7 +168,7 @@ pub(super) fn functions(
             continue;
         }
         let physfn = look.link_name(&format!("{dir}/physfn")).and_then(|n| n.parse().ok());
-        if physfn.is_some() && !what.vfs {
+        if physfn.is_some() && vfs == Vfs::Present {
             functions.push(PciFunction {
                 address,
                 vendor: 0,
@@ -175,7 +186,7 @@ pub(super) fn functions(
             });
             continue;
         }
-        let mut function = function(look, &dir, address, class, (udev, what));
+        let mut function = function(look, &dir, address, class);
         function.ib_driver = bound_ib_driver(&function).unwrap_or_else(|| {
             let aliases = aliases.get_or_init(|| {
                 let path = format!("/lib/modules/{kernel}/modules.alias");
@@ -201,13 +212,7 @@ fn bound_ib_driver(function: &PciFunction) -> Option<Option<&'static str>> {
 }
 
 /// All but `ib_driver`.
-fn function(
-    look: &mut Look<'_>,
-    dir: &str,
-    address: PciAddress,
-    class: PciClass,
-    (udev, what): (&UdevState, What),
-) -> PciFunction {
+fn function(look: &mut Look<'_>, dir: &str, address: PciAddress, class: PciClass) -> PciFunction {
     let modalias = look.attribute(&format!("{dir}/modalias")).unwrap_or_default();
     let id = |look: &mut Look<'_>, name: &str| {
         let value = look.parsed(&format!("{dir}/{name}"), hex);
@@ -219,16 +224,6 @@ fn function(
     };
     let driver = link(look, "driver");
     let physfn = link(look, "physfn").and_then(|n| n.parse().ok());
-    // Its reader waits for the device lock, which a probe holds until it ends
-    // (driver_override_show(), drivers/pci/pci-sysfs.c): it is left alone while
-    // a driver is bound or may be about to be.
-    let is_read = what.overrides && driver.is_none();
-    let driver_override = if is_read && udev.is_done_with(&address.to_string()) {
-        let text = look.attribute(&format!("{dir}/driver_override"));
-        text.filter(|t| !t.is_empty() && t != "(null)")
-    } else {
-        None
-    };
     let rdma = rdma::devices(look, dir);
     let is_auxiliary =
         |entry: &String| driver.as_ref().is_some_and(|driver| is_rdma_auxiliary(entry, driver));
@@ -246,7 +241,7 @@ fn function(
         modalias,
         ib_driver: None,
         driver,
-        driver_override,
+        driver_override: None,
         physfn,
         rdma_auxiliary,
         rdma,

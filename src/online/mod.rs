@@ -99,7 +99,7 @@ pub fn run(config: &Config, wanted: &Wanted, root: &Root) -> anyhow::Result<Onli
         heard: Heard::default(),
         ports: Ports::default(),
         netdevs: Netdevs::default(),
-        products: Products::new(root),
+        products: Products::new(root).with_overrides(),
         observed: Observed::default(),
         since: BTreeMap::new(),
         report,
@@ -153,8 +153,11 @@ impl Waiting<'_> {
             // Who is online all the same is told with its addresses, if those can be had.
             let owed = self.netdevs.silent_usec(now);
             let is_due = (1..SILENCE_USEC).contains(&owed);
+            // A port that cannot may turn out not to be expected.
+            let is_unclear = self.products.due(true, now).is_some();
             let can_still_come = |s: &OnlinePort| {
-                s.lack.is_some() && !s.cause.as_ref().is_some_and(|cause| cause.is_final)
+                let is_final = s.cause.as_ref().is_some_and(|cause| cause.is_final);
+                s.lack.is_some() && (is_unclear || !is_final)
             };
             if now >= deadline || !states.iter().any(can_still_come) && !is_due {
                 self.finish(states, None);

@@ -9,7 +9,7 @@ use crate::names::{IfName, Mode, Rung};
 use crate::observe::iface::Seen;
 use crate::observe::ipoib::Interfaces;
 use crate::report::PortProgress;
-use crate::report::iface::{IfaceStep, WantedInterface};
+use crate::report::iface::{IfaceReport, IfaceStep, WantedInterface};
 use crate::report::stack::{SettingValue, StackName, StackSetting};
 
 /// How the settings of an interface stand.
@@ -49,13 +49,21 @@ pub fn settings(config: &Config, seen: &Interfaces, name: &IfName) -> Settings {
         return match seen.unsettled.contains(name) {
             false if plan.awaited.is_empty() => Settings::Made,
             false => Settings::Awaited(plan.awaited),
-            true => Settings::Open { ifindex: interface.ifindex },
+            true => match before {
+                Some(before) if before.mlnx_interface_mgr_pending => failed(before),
+                _ => Settings::Open { ifindex: interface.ifindex },
+            },
         };
     }
     match before {
-        Some(before) if !before.configured => Settings::Failed(before.failures.join("; ")),
+        Some(before) if !before.configured => failed(before),
         _ => Settings::Open { ifindex: interface.ifindex },
     }
+}
+
+/// They could not be made, as the run that left `outcome` says.
+fn failed(outcome: &IfaceReport) -> Settings {
+    Settings::Failed(outcome.failures.join("; "))
 }
 
 /// What `wanted` says against a setting that a stack writes; `None` if the two agree.
@@ -245,7 +253,6 @@ mod tests {
     use crate::host::testing::tree;
     use crate::names::PKey;
     use crate::observe::ipoib::{Interface, StackChild};
-    use crate::report::iface::IfaceReport;
 
     const STACK: StackName = StackName::new("network-manager", "NetworkManager");
 
@@ -467,10 +474,22 @@ mod tests {
             settings(&Config::default(), &seen, &name)
         };
         assert_eq!(look(None), Settings::Open { ifindex: 3 });
-        let mut outcome = IfaceReport::blank("ib0", 0);
-        outcome.ifindex = 3;
-        outcome.configured = true;
-        let text = crate::report::to_json(&outcome).expect("JSON");
-        assert_eq!(look(Some(&text)), Settings::Made);
+        let after = |change: &dyn Fn(&mut IfaceReport)| {
+            let mut outcome = IfaceReport::blank("ib0", 0);
+            outcome.ifindex = 3;
+            change(&mut outcome);
+            let text = crate::report::to_json(&outcome).expect("JSON");
+            look(Some(&text))
+        };
+        assert_eq!(after(&|outcome| outcome.configured = true), Settings::Made);
+        let why = "ib0: mlnx_interface_mgr@ib0.service is still configuring it";
+        let in_vain = |outcome: &mut IfaceReport| {
+            outcome.mlnx_interface_mgr_pending = true;
+            outcome.failures.push(why.to_owned());
+        };
+        assert_eq!(after(&in_vain), Settings::Failed(why.to_owned()));
+        // What failed then for another reason is as wanted now.
+        let failed = |outcome: &mut IfaceReport| outcome.failures.push("ib0: EBUSY".to_owned());
+        assert_eq!(after(&failed), Settings::Made);
     }
 }

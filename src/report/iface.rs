@@ -72,6 +72,10 @@ pub struct IfaceReport {
     pub steps: Vec<IfaceStepReport>,
     /// The MTU that was written to it, if any ever was.
     pub mtu_asked: Option<u32>,
+    /// MLNX_OFED's mlnx_interface_mgr may still set the interface: this run waited for it in
+    /// vain, or not at all.
+    #[serde(default)]
+    pub mlnx_interface_mgr_pending: bool,
     /// What could not be: settings, or bringing it up. In JSON the errors among the
     /// findings.
     #[serde(default, rename = "findings", skip_serializing, deserialize_with = "errors")]
@@ -194,6 +198,7 @@ impl IfaceReport {
             wanted: WantedInterface::default(),
             steps: Vec::new(),
             mtu_asked: None,
+            mlnx_interface_mgr_pending: false,
             failures: Vec::new(),
             notes: Vec::new(),
             asked_by: String::new(),

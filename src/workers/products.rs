@@ -1,38 +1,43 @@
 //! What product data say that functions are for ([`crate::observe::vpd`]), asked once for
-//! each in a boot and kept for all that look later.
+//! each in a boot and kept for all that look later; and, for those who decide which ports
+//! are expected, who alone may bind a function without a driver (`driver_override`), asked
+//! at each look, since another process may set it at any time.
 //!
 //! Nobody waits for it where nothing depends on it: until it is known, a function is what
-//! its class says.
+//! its class says, and any driver may bind it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::BorrowedFd;
 
-use super::client::{Client, Reply, wait};
+use super::client::{Client, Failure, Reply, wait};
 use super::request::{Answer, Request};
 use crate::host::{Root, answer, clock, process};
 use crate::names::PciAddress;
 use crate::observe::vpd;
 use crate::observe::{Observed, Observer, PciFunction, Product};
 
-/// Product data that have not been read after so long, microseconds, are unread. Those of
-/// a ConnectX are read in milliseconds.
+/// What has not been read after so long, microseconds, is unread. Product data of a
+/// ConnectX are read in milliseconds.
 const LIMIT_USEC: u64 = 2_000_000;
 
 /// For so long, microseconds, they are waited for where nothing but a report depends on
 /// them.
 const GRACE_USEC: u64 = 5_000;
 
-/// So many functions have a child: it works on each in a thread, on eight at a time.
+/// A child has so many questions at most: it works on each in a thread, on eight at a time.
 const OF_A_CHILD: usize = 8;
 
 /// Asks, and knows what was answered.
 #[derive(Debug)]
 pub struct Products<'a> {
     root: &'a Root,
-    clients: Vec<Client<'a>>,
+    /// The children, and how many questions each has not answered.
+    clients: Vec<(Client<'a>, usize)>,
     /// Functions are asked again whose product data another run could not read.
     is_again: bool,
+    with_overrides: bool,
     asked: BTreeMap<PciAddress, Asked>,
+    overrides: BTreeMap<PciAddress, Override>,
     /// What could not be read or kept, one line each.
     pub problems: BTreeSet<String>,
 }
@@ -51,6 +56,18 @@ enum State {
     Known(Product),
 }
 
+/// What a function was asked for who alone may bind it.
+#[derive(Debug, Default)]
+struct Override {
+    /// The question under way: the child that has it, and its number. There is one at a
+    /// time, so that a function that hangs keeps one thread.
+    open: Option<(usize, u64)>,
+    /// Since when an answer is wanted; `None`: nothing depends on it now.
+    since: Option<u64>,
+    /// What was answered last.
+    known: Option<Option<String>>,
+}
+
 impl<'a> Products<'a> {
     /// Of the host below `root`.
     #[must_use]
@@ -59,7 +76,9 @@ impl<'a> Products<'a> {
             root,
             clients: Vec::new(),
             is_again: false,
+            with_overrides: false,
             asked: BTreeMap::new(),
+            overrides: BTreeMap::new(),
             problems: BTreeSet::new(),
         }
     }
@@ -70,13 +89,46 @@ impl<'a> Products<'a> {
         Self { is_again: true, ..self }
     }
 
+    /// One that also asks who alone may bind functions.
+    #[must_use]
+    pub fn with_overrides(self) -> Self {
+        Self { with_overrides: true, ..self }
+    }
+
     /// Ask for what `observed` does not know and nobody has asked for, and put in what
     /// has been answered. Does not wait.
     pub fn learn(&mut self, observed: &mut Observed, now: u64) {
-        // Only root can read them.
-        if self.root.is_live() && !process::is_root() {
-            return;
+        // Only root can read product data.
+        if !self.root.is_live() || process::is_root() {
+            self.ask_for_products(observed, now);
         }
+        if self.with_overrides {
+            self.ask_for_overrides(observed, now);
+        }
+        self.take(now);
+        for function in &mut observed.functions {
+            let pci = function.address;
+            let asked = self.asked.get(&pci);
+            let asked = asked.filter(|asked| asked.modalias == function.modalias);
+            if let Some(Asked { state: State::Known(product), .. }) = asked {
+                function.product = Some(*product);
+            }
+            match self.overrides.get(&pci) {
+                Some(Override { known: Some(driver), .. }) => {
+                    function.driver_override.clone_from(driver);
+                }
+                Some(Override { since: Some(since), .. }) if since + LIMIT_USEC <= now => {
+                    self.problems.insert(format!(
+                        "driver_override of {pci} could not be read within {} s, since a driver that hangs in its probe or removal holds the device lock: the ports of the function are expected",
+                        LIMIT_USEC / 1_000_000
+                    ));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn ask_for_products(&mut self, observed: &Observed, now: u64) {
         for function in observed.functions.iter().filter(|f| f.is_told_by_product_data()) {
             let is_open = match function.product {
                 None => true,
@@ -85,63 +137,118 @@ impl<'a> Products<'a> {
             };
             let (pci, modalias) = (function.address, &function.modalias);
             if is_open && self.asked.get(&pci).is_none_or(|asked| asked.modalias != *modalias) {
-                let asked = Asked { modalias: modalias.clone(), since: now, state: self.ask(pci) };
-                self.asked.insert(pci, asked);
-            }
-        }
-        self.take(now);
-        for function in &mut observed.functions {
-            let asked = self.asked.get(&function.address);
-            let asked = asked.filter(|asked| asked.modalias == function.modalias);
-            if let Some(Asked { state: State::Known(product), .. }) = asked {
-                function.product = Some(*product);
+                let question = self.ask(&Request::Product(pci));
+                let state = question.map_or(State::Known(Product::Unread), |(child, number)| {
+                    State::Open(child, number)
+                });
+                self.asked.insert(pci, Asked { modalias: modalias.clone(), since: now, state });
             }
         }
     }
 
-    fn ask(&mut self, pci: PciAddress) -> State {
-        if self.asked.len() >= self.clients.len() * OF_A_CHILD {
+    fn ask_for_overrides(&mut self, observed: &Observed, now: u64) {
+        let functions = observed.functions.iter().filter(|f| f.is_told_by_override());
+        let told: BTreeSet<PciAddress> = functions.map(|f| f.address).collect();
+        // One that has got a driver, or is gone, needs no answer.
+        for (_, gone) in self.overrides.iter_mut().filter(|(pci, _)| !told.contains(pci)) {
+            (gone.since, gone.known) = (None, None);
+        }
+        // udev may be about to load the driver of another, whose probe would keep the reader.
+        for pci in told.into_iter().filter(|pci| observed.udev.is_done_with(&pci.to_string())) {
+            if self.overrides.get(&pci).is_none_or(|asked| asked.open.is_none()) {
+                let open = self.ask(&Request::Override(pci));
+                self.overrides.entry(pci).or_default().open = open;
+            }
+            self.overrides.entry(pci).or_default().since.get_or_insert(now);
+        }
+    }
+
+    /// The child that has the question, and its number.
+    fn ask(&mut self, request: &Request) -> Option<(usize, u64)> {
+        if self.clients.iter().all(|(_, open)| *open >= OF_A_CHILD) {
             // It is silent when it is too late: that is judged here.
-            self.clients.push(Client::new(self.root).patient());
+            self.clients.push((Client::new(self.root).patient(), 0));
         }
-        let child = self.clients.len().saturating_sub(1);
-        match self.clients.last_mut() {
-            Some(client) => State::Open(child, client.ask(&Request::Product(pci))),
-            None => State::Known(Product::Unread),
-        }
+        let mut clients = self.clients.iter_mut().enumerate();
+        let (child, (client, open)) = clients.find(|(_, (_, open))| *open < OF_A_CHILD)?;
+        *open += 1;
+        Some((child, client.ask(request)))
     }
 
     /// Take the answers that have come, and give up on those that are too late. True if
     /// something is known now that was not.
     pub fn take(&mut self, now: u64) -> bool {
         let mut replies: BTreeMap<(usize, u64), Reply> = BTreeMap::new();
-        for (child, client) in self.clients.iter_mut().enumerate() {
-            replies.extend(client.replies().into_iter().map(|(n, reply)| ((child, n), reply)));
+        for (child, (client, open)) in self.clients.iter_mut().enumerate() {
+            for (number, reply) in client.replies() {
+                *open = open.saturating_sub(1);
+                replies.insert((child, number), reply);
+            }
         }
+        let is_news = self.take_overrides(&mut replies);
+        self.take_products(&mut replies, now) || is_news
+    }
+
+    fn take_overrides(&mut self, replies: &mut BTreeMap<(usize, u64), Reply>) -> bool {
+        let mut is_news = false;
+        for (pci, asked) in &mut self.overrides {
+            let Some(reply) = asked.open.and_then(|question| replies.remove(&question)) else {
+                continue;
+            };
+            asked.open = None;
+            let driver = match reply {
+                Ok(Answer::Override(driver)) => driver,
+                Ok(other) => {
+                    self.problems.insert(format!("{pci}: an unexpected answer: {other:?}"));
+                    None
+                }
+                Err(Failure::Refused(refusal)) if refusal.is_absent() => None,
+                Err(failure) => {
+                    self.problems.insert(format!(
+                        "driver_override of {pci} could not be read: {failure}: the ports of the function are expected"
+                    ));
+                    None
+                }
+            };
+            // To others it is of no use any more.
+            if asked.since.is_some() && asked.known.as_ref() != Some(&driver) {
+                asked.known = Some(driver);
+                is_news = true;
+            }
+        }
+        is_news
+    }
+
+    fn take_products(&mut self, replies: &mut BTreeMap<(usize, u64), Reply>, now: u64) -> bool {
         let mut is_news = false;
         for (pci, asked) in &mut self.asked {
             let State::Open(child, number) = asked.state else { continue };
-            let product = match replies.remove(&(child, number)) {
-                Some(Ok(Answer::Product(product))) => product,
-                Some(Ok(other)) => {
-                    self.problems.insert(format!("{pci}: an unexpected answer: {other:?}"));
-                    Product::Unread
-                }
-                Some(Err(failure)) => {
-                    self.problems.insert(format!("{failure}: the function counts as an adapter"));
-                    Product::Unread
-                }
-                None if asked.since + LIMIT_USEC <= now => {
-                    self.problems.insert(format!(
-                        "the vital product data of {pci} could not be read within {} s: the function counts as an adapter",
-                        LIMIT_USEC / 1_000_000
-                    ));
-                    Product::Unread
-                }
+            let read = match replies.remove(&(child, number)) {
+                Some(Ok(Answer::Product(product))) => Ok(product),
+                Some(Ok(other)) => Err(format!("{pci}: an unexpected answer: {other:?}")),
+                Some(Err(failure)) => Err(format!("{failure}: the function counts as an adapter")),
+                None if asked.since + LIMIT_USEC <= now => Err(format!(
+                    "the vital product data of {pci} could not be read within {} s: the function counts as an adapter",
+                    LIMIT_USEC / 1_000_000
+                )),
                 None => continue,
             };
-            asked.state = State::Known(product);
             is_news = true;
+            // The kernel lets one process at a time read them, so that another run has been
+            // answered where this one was not in time.
+            let by_another = || vpd::known(self.root, *pci).filter(|kept| *kept != Product::Unread);
+            let product = match read {
+                Ok(product) => product,
+                Err(problem) => {
+                    if let Some(kept) = by_another() {
+                        asked.state = State::Known(kept);
+                        continue;
+                    }
+                    self.problems.insert(problem);
+                    Product::Unread
+                }
+            };
+            asked.state = State::Known(product);
             if self.root.is_live()
                 && let Err((path, e)) = vpd::keep(*pci, &asked.modalias, product)
             {
@@ -152,7 +259,7 @@ impl<'a> Products<'a> {
         is_news
     }
 
-    /// The functions that have not answered.
+    /// The functions whose product data are still being read.
     #[must_use]
     pub fn open(&self) -> BTreeSet<PciAddress> {
         let open = self.asked.iter().filter(|(_, a)| matches!(a.state, State::Open(..)));
@@ -165,7 +272,10 @@ impl<'a> Products<'a> {
     pub fn due(&self, is_needed: bool, now: u64) -> Option<u64> {
         let limit = if is_needed { LIMIT_USEC } else { GRACE_USEC };
         let open = self.asked.values().filter(|a| matches!(a.state, State::Open(..)));
-        open.map(|asked| asked.since + limit).filter(|until| *until > now).min()
+        // What was answered before is asked again for news only.
+        let first = self.overrides.values().filter(|asked| asked.known.is_none());
+        let since = open.map(|asked| asked.since).chain(first.filter_map(|asked| asked.since));
+        since.map(|since| since + limit).filter(|until| *until > now).min()
     }
 
     /// What can be read when an answer has come.
@@ -173,9 +283,10 @@ impl<'a> Products<'a> {
     pub fn answers_come(&self) -> Vec<BorrowedFd<'_>> {
         let is_open = |child: usize| {
             self.asked.values().any(|a| matches!(a.state, State::Open(of, _) if of == child))
+                || self.overrides.values().any(|a| a.open.is_some_and(|(of, _)| of == child))
         };
         let open = self.clients.iter().enumerate().filter(|(child, _)| is_open(*child));
-        open.filter_map(|(_, client)| client.fd()).collect()
+        open.filter_map(|(_, (client, _))| client.fd()).collect()
     }
 
     /// As [`Products::learn`], and wait for the answers.
@@ -186,7 +297,8 @@ impl<'a> Products<'a> {
             let Some(until) = self.due(true, now) else { return };
             if let Err(e) = wait(&self.answers_come(), until) {
                 let e = answer(&e);
-                self.problems.insert(format!("cannot wait for vital product data: poll: {e}"));
+                self.problems
+                    .insert(format!("cannot wait for answers of child processes: poll: {e}"));
                 return;
             }
         }
@@ -199,7 +311,7 @@ pub fn manages_nvswitch(root: &Root, pci: PciAddress) -> bool {
     if let Some(product) = vpd::known(root, pci) {
         return product == Product::NvSwitchManagement;
     }
-    let mut observed = Observer::new(root).leaving_overrides().look_at_pfs();
+    let mut observed = Observer::new(root).look_at_pfs();
     observed.functions.retain(|function| function.address == pci);
     for problem in learn_all(root, &mut observed) {
         tracing::debug!(cause = problem, "{problem}");
@@ -218,6 +330,7 @@ pub fn learn_all(root: &Root, observed: &mut Observed) -> BTreeSet<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::observe::UdevState;
 
     fn open(since: u64) -> Asked {
         Asked { modalias: "pci:a".to_owned(), since, state: State::Open(0, 1) }
@@ -270,5 +383,126 @@ mod tests {
         std::fs::write(dir.path().join(files[0].0), [0xff]).expect("file");
         assert_eq!(learn(&|_| ()).0, Some(Product::Other), "not asked again");
         assert_eq!(learn(&|f| f.modalias = "pci:b".to_owned()).0, Some(Product::Unread));
+    }
+
+    /// A run whose read is queued behind that of another run must not undo what that learnt.
+    #[test]
+    fn what_another_run_has_read_holds_where_this_one_could_not_in_time() {
+        let modalias = ("sys/bus/pci/devices/0000:4b:00.0/modalias", "pci:a\n");
+        let state_with = |product: &str| {
+            let kept = format!(r#"{{"modalias":"pci:a","product":"{product}"}}"#);
+            let files = [modalias, ("run/ibprov/vpd/0000:4b:00.0.json", kept.as_str())];
+            let dir = crate::host::testing::tree(&files, &[]);
+            let root = Root::copy_at(dir.path()).expect("root");
+            let mut products = Products::new(&root).again();
+            products.asked.insert(pci("0000:4b:00.0"), open(0));
+            assert!(products.take(LIMIT_USEC));
+            let mut known = products.asked.into_values().map(|asked| match asked.state {
+                State::Known(product) => Some(product),
+                State::Open(..) => None,
+            });
+            (known.next().flatten(), products.problems.len())
+        };
+        let management = Some(Product::NvSwitchManagement);
+        assert_eq!(state_with("nvswitch-management"), (management, 0));
+        assert_eq!(state_with("other"), (Some(Product::Other), 0));
+        assert_eq!(state_with("unread"), (Some(Product::Unread), 1));
+    }
+
+    const OVERRIDE: &str = "sys/bus/pci/devices/0000:4b:00.0/driver_override";
+
+    /// One ConnectX-6 without a driver, which udev has finished with.
+    fn driverless() -> Observed {
+        let udev = UdevState { settled: true, ..UdevState::default() };
+        let functions = vec![PciFunction::connectx6()];
+        Observed { functions, udev, ..Observed::default() }
+    }
+
+    #[test]
+    fn a_look_reads_no_driver_override_and_who_needs_it_has_a_child_asked() {
+        let function = "sys/bus/pci/devices/0000:4b:00.0";
+        let class = (format!("{function}/class"), "0x020700\n");
+        let dir = crate::host::testing::tree(&[(&class.0, class.1), (OVERRIDE, "none\n")], &[]);
+        let root = Root::copy_at(dir.path()).expect("root");
+        let mut observed = Observer::new(&root).look([], &BTreeSet::new());
+        let driver = |observed: &Observed| observed.functions[0].driver_override.clone();
+        assert_eq!(driver(&observed), None, "its reader may never come back");
+        learn_all(&root, &mut observed);
+        assert_eq!(driver(&observed), None, "nothing depends on it");
+        Products::new(&root).with_overrides().learn_all(&mut observed);
+        assert_eq!(driver(&observed).as_deref(), Some("none"));
+    }
+
+    #[test]
+    fn driver_override_is_asked_for_at_each_look_at_a_function_without_a_driver() {
+        let dir = crate::host::testing::tree(&[(OVERRIDE, "vfio-pci\n")], &[]);
+        let root = Root::copy_at(dir.path()).expect("root");
+        let mut products = Products::new(&root).with_overrides();
+        let mut learn = |change: &dyn Fn(&mut Observed)| {
+            let mut observed = driverless();
+            change(&mut observed);
+            products.learn(&mut observed, 7);
+            observed.functions.pop().and_then(|function| function.driver_override)
+        };
+        let vfio = Some("vfio-pci".to_owned());
+        assert_eq!(learn(&|o| o.functions[0].physfn = Some(pci("0000:4b:00.1"))), None, "a VF");
+        assert_eq!(learn(&|o| o.udev.settled = false), None, "a driver may be about to probe it");
+        assert_eq!(learn(&|_| ()), vfio);
+        assert_eq!(learn(&|o| o.udev.settled = false), vfio, "known");
+        std::fs::write(dir.path().join(OVERRIDE), "(null)\n").expect("written");
+        assert_eq!(learn(&|o| o.udev.settled = false), vfio, "not asked");
+        assert_eq!(learn(&|_| ()), None, "another process has cleared it");
+        std::fs::write(dir.path().join(OVERRIDE), "none\n").expect("written");
+        let bound = |o: &mut Observed| o.functions[0].driver = Some("mlx5_core".to_owned());
+        assert_eq!(learn(&bound), None, "it has its driver");
+        assert_eq!(learn(&|o| o.udev.settled = false), None, "what was known is not any more");
+        assert_eq!(learn(&|_| ()).as_deref(), Some("none"));
+    }
+
+    #[test]
+    fn a_driver_override_that_is_not_answered_is_waited_for_two_seconds_and_holds_one_thread() {
+        let dir = tempfile::tempdir().expect("directory");
+        let root = Root::copy_at(dir.path()).expect("root");
+        let mut products = Products::new(&root).with_overrides();
+        let function = pci("0000:4b:00.0");
+        let hangs = Override { open: Some((0, 99)), since: None, known: None };
+        products.overrides.insert(function, hangs);
+        let mut learn = |observed: &mut Observed, now| {
+            products.learn(observed, now);
+            let open = products.overrides.get(&function).and_then(|asked| asked.open);
+            (products.due(true, now), open, products.problems.len())
+        };
+        let open = Some((0, 99));
+        assert_eq!(learn(&mut driverless(), 1_000_000), (Some(3_000_000), open, 0));
+        assert_eq!(learn(&mut driverless(), 2_000_000), (Some(3_000_000), open, 0));
+        let mut observed = driverless();
+        assert_eq!(learn(&mut observed, 3_000_000), (None, open, 1));
+        assert_eq!(observed.functions[0].driver_override, None, "so its ports are expected");
+        let mut bound = driverless();
+        bound.functions[0].driver = Some("mlx5_core".to_owned());
+        assert_eq!(learn(&mut bound, 4_000_000), (None, open, 1), "it needs none");
+        assert_eq!(learn(&mut driverless(), 5_000_000), (Some(7_000_000), open, 1));
+        let late = BTreeMap::from([((0, 99), Ok(Answer::Override(Some("none".to_owned()))))]);
+        assert!(products.take_overrides(&mut late.clone()), "an answer is another look");
+        let asked = products.overrides.get_mut(&function).expect("asked");
+        asked.open = open;
+        assert!(!products.take_overrides(&mut late.clone()), "the same answer is none");
+        let asked = products.overrides.get_mut(&function).expect("asked");
+        *asked = Override { open, since: None, known: None };
+        assert!(!products.take_overrides(&mut late.clone()), "the function has its driver");
+    }
+
+    #[test]
+    fn questions_that_hang_keep_no_thread_from_others() {
+        let dir = tempfile::tempdir().expect("directory");
+        let root = Root::copy_at(dir.path()).expect("root");
+        let mut products = Products::new(&root);
+        let mut child = || products.ask(&Request::Override(pci("0000:4b:00.0"))).map(|(of, _)| of);
+        let of: Vec<_> = (0..=OF_A_CHILD).filter_map(|_| child()).collect();
+        assert_eq!(of.iter().filter(|of| **of == 0).count(), OF_A_CHILD);
+        assert_eq!(of.last(), Some(&1));
+        products.take(0);
+        let free = products.ask(&Request::Override(pci("0000:4b:00.0")));
+        assert_eq!(free.map(|(of, _)| of), Some(0), "what has been answered keeps none");
     }
 }

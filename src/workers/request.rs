@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
+use nix::errno::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::host::netlink::VfSetting;
@@ -186,6 +187,14 @@ pub struct Refusal {
     pub errno: Option<i32>,
     /// What the system answered, for people.
     pub said: String,
+}
+
+impl Refusal {
+    /// What was asked about went away meanwhile.
+    pub(super) fn is_absent(&self) -> bool {
+        let errno = self.errno.map(Errno::from_raw);
+        matches!(errno, Some(Errno::ENOENT | Errno::ENOTDIR | Errno::ENODEV | Errno::ENXIO))
+    }
 }
 
 /// What was tried.

@@ -4,11 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use nix::errno::Errno;
-
 use super::client::{Client, Failure, Reply, SILENCE_USEC, ask_each};
 use super::products::learn_all;
-use super::request::{Answer, Refusal, Request};
+use super::request::{Answer, Request};
 use crate::host::Root;
 use crate::names::{Administered, IfName, ModuleName, PciAddress, PortNumber, RdmaName, VfName};
 use crate::observe::administered::{Administers, Told};
@@ -95,7 +93,7 @@ pub fn survey(
     others: &[IfName],
 ) -> (Observed, Survey) {
     let netdevs = |function: &PciFunction| netdevs(function, is_roce(function));
-    let mut observed = Observer::new(root).leaving_overrides().look(modules, &BTreeSet::new());
+    let mut observed = Observer::new(root).look(modules, &BTreeSet::new());
     let mut survey = Survey { problems: learn_all(root, &mut observed), ..Survey::default() };
     let mut by_hca: BTreeMap<PciAddress, Vec<Question>> = BTreeMap::new();
     let mut by_rtnl = Vec::new();
@@ -266,7 +264,7 @@ impl Survey {
             }
             (Wish::Addresses, Ok(Answer::Addresses(addresses))) => self.addresses = addresses,
             (_, Err(Failure::Refused(refusal))) => {
-                if !is_absent(&refusal) {
+                if !refusal.is_absent() {
                     self.problems.insert(refusal.to_string());
                 }
             }
@@ -310,12 +308,6 @@ impl Survey {
     ) -> Option<&PortAnswer> {
         self.ports.get(&(pci, device.clone(), port))
     }
-}
-
-/// It went away meanwhile.
-fn is_absent(refusal: &Refusal) -> bool {
-    let errno = refusal.errno.map(Errno::from_raw);
-    matches!(errno, Some(Errno::ENOENT | Errno::ENOTDIR | Errno::ENODEV | Errno::ENXIO))
 }
 
 /// What was not answered, by HCA and by why.

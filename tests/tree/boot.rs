@@ -14,6 +14,8 @@ fn a_dry_run_says_what_would_be_loaded_and_awaited() {
     host.rdma("0000:03:00.0", "mlx5_0", "b859:9f03:0012:a490", &[PortSpec::default()]);
     host.function("0000:04:00.0", "15b3:101b", "020700", Some("pci-stub"));
     host.function("0000:05:00.0", "15b3:101b", "020000", Some("mlx5_core"));
+    host.function("0000:06:00.0", "15b3:101b", "020700", None);
+    host.file("sys/bus/pci/devices/0000:06:00.0/driver_override", "none\n");
     expect![[r#"
         boot would do this, in this order:
         1. in parallel:
@@ -25,6 +27,7 @@ fn a_dry_run_says_what_would_be_loaded_and_awaited() {
              0000:02:00.0: no RDMA device; expected state: named
         ready: mlx5_0 port 1 (0000:03:00.0) as ib0
         not waited for: 0000:04:00.0: bound to pci-stub
+        not waited for: 0000:06:00.0: driver_override is "none"
         exit 1
     "#]]
     .assert_eq(&host.show(&["boot", "--dry-run"]));
