@@ -120,6 +120,26 @@ fn boot_ends_by_its_deadline_while_a_device_lock_is_held() {
     assert_boot_ended("lock");
 }
 
+/// The kernel removes the link to the driver first, and sends the event last.
+#[test]
+fn boot_and_wait_online_end_by_their_deadlines_while_the_removal_of_a_driver_hangs() {
+    assert_boot_ended("removal");
+    let guest = boot("sick");
+    let (code, seconds) = ended(&guest, "removal.online");
+    println!("removal.online: exit code {code} after {seconds} s");
+    assert_eq!(code, 3);
+    assert!(seconds < 7.0, "{seconds} s, with a deadline of 5 s");
+    // `  exe-812  [000] .....  61.3: opened: (do_sys_openat2+0x0/0x190) file="/sys/bus/...`
+    let opened = guest.file("opened");
+    let by = |program: &str| {
+        let lines = opened.lines().filter(|line| line.trim_start().starts_with(program));
+        lines.filter(|line| line.contains("driver_override")).collect::<Vec<_>>()
+    };
+    assert!(by("ibprov-").is_empty(), "{opened}");
+    // Their children are asked, and are seen.
+    assert!(by("exe-").iter().any(|line| line.contains(SICK)), "{opened}");
+}
+
 /// Some kernels take the device's lock for that file (`uevent_show()`); the guest's may
 /// be none of them. boot heard of PCI functions and auxiliary devices meanwhile, and
 /// looked up netdevs.

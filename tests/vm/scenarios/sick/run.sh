@@ -98,5 +98,24 @@ asked
 wait_for rtnl.boot rtnl.online
 echo 0 >"$ibsim/rtnl"
 wait
+
+# As while the removal of the driver hangs: the link to the driver is gone, udev has
+# nothing to do, and the device lock is held. Who opens driver_override of which function?
+phase removal
+echo 0 >"$pci/$sick/sriov_numvfs"
+echo "$sick" >/sys/bus/pci/drivers/mlx5_core/unbind
+udevadm settle
+echo 1 >"$ibsim/$sick/device_lock"
+: >$tracing/trace
+echo 'p:opened do_sys_openat2 file=+0(%si):ustring' >>$tracing/kprobe_events
+echo 'file ~ "*/driver_override"' >$tracing/events/kprobes/opened/filter
+echo 1 >$tracing/events/kprobes/opened/enable
+never removal.boot &
+run removal.online ibprov wait-online --timeout 5s &
+wait_for removal.boot removal.online
+echo 0 >$tracing/events/kprobes/opened/enable
+cat $tracing/trace >"$OUT/opened"
+echo 0 >"$ibsim/$sick/device_lock"
+wait
 phase end
 cat "$OUT"/*.end
