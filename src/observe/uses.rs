@@ -48,7 +48,7 @@ fn is_rdma_half(entry: &str) -> bool {
 /// The uses of each of these VFs, in their order.
 #[must_use]
 pub fn uses(root: &Root, vfs: &[PciAddress]) -> Vec<Vec<Use>> {
-    let mut host = Host { root, net: None, open: None };
+    let mut host = Host { root, net: None, open: None, children: None };
     vfs.iter().map(|vf| host.uses(*vf).into_iter().collect()).collect()
 }
 
@@ -59,6 +59,8 @@ struct Host<'a> {
     root: &'a Root,
     net: Option<Result<Vec<(u32, String)>, String>>,
     open: Option<OpenVfio>,
+    /// The P_Key children of all netdevs, each with the index of its parent.
+    children: Option<Vec<(String, String)>>,
 }
 
 /// Who has files of VFIO open.
@@ -179,24 +181,27 @@ impl Host<'_> {
     /// The P_Key children of a function's netdevs that are here. They go with the netdev of
     /// the port, and are virtual devices, whose `iflink` is the index of that netdev
     /// (`ipoib_get_iflink()`, drivers/infiniband/ulp/ipoib/ipoib_main.c).
-    fn children(&self, look: &mut Look<'_>, dir: &str) -> Vec<String> {
+    fn children(&mut self, look: &mut Look<'_>, dir: &str) -> Vec<String> {
         let parents = look.list(&format!("{dir}/net"));
-        let index = |name: &String| self.root.attribute(&format!("{CLASS}/{name}/ifindex")).ok();
-        let parents: Vec<String> = parents.iter().filter_map(index).collect();
         if parents.is_empty() {
             return Vec::new();
         }
-        let mut names = look.list(CLASS);
+        let root = self.root;
         // What has gone meanwhile is no use.
         let read = |name: &String, what: &str| {
-            self.root.attribute(&format!("{CLASS}/{name}/{what}")).unwrap_or_default()
+            root.attribute(&format!("{CLASS}/{name}/{what}")).unwrap_or_default()
         };
-        names.retain(|name| {
-            read(name, "type") == ARPHRD_INFINIBAND.to_string()
-                && parents.contains(&read(name, "iflink"))
-                && !parents.contains(&read(name, "ifindex"))
+        let all = self.children.get_or_insert_with(|| {
+            let netdevs = look.list(CLASS).into_iter();
+            let of_ipoib =
+                netdevs.filter(|name| read(name, "type") == ARPHRD_INFINIBAND.to_string());
+            let linked = of_ipoib.map(|name| (read(&name, "iflink"), read(&name, "ifindex"), name));
+            let is_child = |(iflink, own, _): &(String, String, String)| iflink != own;
+            linked.filter(is_child).map(|(iflink, _, name)| (iflink, name)).collect()
         });
-        names
+        let parents: Vec<String> = parents.iter().map(|name| read(name, "ifindex")).collect();
+        let own = all.iter().filter(|(iflink, _)| parents.contains(iflink));
+        own.map(|(_, name)| name.clone()).collect()
     }
 
     fn netdev(&mut self, look: &mut Look<'_>, dir: &str, netdev: &str, uses: &mut BTreeSet<Use>) {
