@@ -417,7 +417,8 @@ fn reasons(fault: &str) -> Vec<&str> {
         "guid-refuse" => vec!["set node GUID", "set port GUID"],
         "policy-refuse" => vec!["set link state"],
         "guid-drop" => vec!["ignored it", "still uses other GUIDs"],
-        "stale" => vec!["still uses other GUIDs"],
+        // A VF that had none goes on with none, as if firmware had dropped what was set.
+        "stale" => vec!["still uses other GUIDs", "ignored it"],
         "policy-drop" => vec!["ignored it"],
         "eth" => vec!["in Ethernet mode"],
         // The driver says that it waits after 20 s, which is when boot ends.
