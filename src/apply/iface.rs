@@ -96,6 +96,7 @@ pub fn run(config: &Config, root: &Root, ask: Ask<'_>) -> Result<IfaceReport, No
     if seen.interface.ifindex != report.ifindex {
         // Another one has its name, for which there is another run.
         report.disappeared();
+        tell(&report);
         return Ok(ended(report));
     }
     report.notes.append(&mut seen.problems);
