@@ -101,8 +101,7 @@ fn dump<T>(
     answer: u16,
     read: &mut dyn FnMut(&[u8]) -> Option<T>,
 ) -> io::Result<Vec<T>> {
-    let question = Question { protocol: NETLINK_ROUTE, kind, flags: NLM_F_DUMP, payload };
-    question.ask(&mut |kind, payload| if kind == answer { read(payload) } else { None })
+    list(kind, payload).ask(&mut |kind, payload| (kind == answer).then(|| read(payload))?)
 }
 
 /// As [`dump`], for a list of which nothing may be missing.
@@ -112,8 +111,12 @@ fn dump_whole<T>(
     answer: u16,
     read: &mut dyn FnMut(&[u8]) -> Option<T>,
 ) -> io::Result<Vec<T>> {
-    let question = Question { protocol: NETLINK_ROUTE, kind, flags: NLM_F_DUMP, payload };
-    question.ask_whole(&mut |kind, payload| if kind == answer { read(payload) } else { None })
+    list(kind, payload).ask_whole(&mut |kind, payload| (kind == answer).then(|| read(payload))?)
+}
+
+/// The question for everything of one kind.
+const fn list(kind: u16, payload: &[u8]) -> Question<'_> {
+    Question { protocol: NETLINK_ROUTE, kind, flags: NLM_F_DUMP, payload }
 }
 
 /// The addresses of every netdev, `10.0.0.5/24`, without link-local ones.

@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 use nix::libc::ARPHRD_INFINIBAND;
 
 use super::open_files::{OpenFiles, open_files};
+use super::pci::is_rdma_auxiliary;
 use super::{Look, RdmaDevice, pf, rdma};
 use crate::host::rdma_netlink::{self, Owner, Resource};
 use crate::host::{Root, answer, netlink};
@@ -27,7 +28,9 @@ pub fn away(look: &mut Look<'_>, dir: &str, devices: &[RdmaDevice]) -> Option<Aw
     let root = look.root;
     if devices.is_empty() {
         // Registered and not to be seen.
-        let mut halves = look.list(dir).into_iter().filter(|entry| is_rdma_half(entry));
+        let driver = look.link_name(&format!("{dir}/driver"))?;
+        let mut halves =
+            look.list(dir).into_iter().filter(|entry| is_rdma_auxiliary(entry, &driver));
         let is_there = halves.any(|half| root.exists(&format!("{dir}/{half}/driver")));
         return is_there.then_some(Away::RdmaDevice);
     }
@@ -38,11 +41,6 @@ pub fn away(look: &mut Look<'_>, dir: &str, devices: &[RdmaDevice]) -> Option<Aw
     };
     let is_away = root.exists("/sys/module/ib_ipoib") && devices.iter().any(is_away);
     is_away.then_some(Away::Netdev)
-}
-
-/// An auxiliary device of a function for RDMA, by its name below the function.
-fn is_rdma_half(entry: &str) -> bool {
-    entry.contains(".rdma.")
 }
 
 /// The uses of each of these VFs, in their order.
@@ -136,12 +134,14 @@ impl Host<'_> {
             uses.extend(self.hidden(look, dir, driver));
         }
         let children = self.children(look, dir);
-        for device in &devices {
+        if let [device] = devices.as_slice() {
             let here = look.list(&format!("{dir}/net")).len() + children.len();
             let all = rdma::ipoib_netdevs(self.root, &device.name);
-            if devices.len() == 1 && all.is_some_and(|all| all > here) {
+            if all.is_some_and(|all| all > here) {
                 uses.insert(Use::OtherNamespace { what: Away::Netdev });
             }
+        }
+        for device in &devices {
             if self.root.is_live() {
                 match rdma_netlink::owners(device.name.as_str()) {
                     Ok(Some(owners)) => {
@@ -169,7 +169,7 @@ impl Host<'_> {
     fn hidden(&self, look: &mut Look<'_>, dir: &str, driver: &str) -> Option<Use> {
         let half = rdma_half_of(driver)?;
         let is_loaded = self.root.exists(&format!("/sys/module/{half}"));
-        let has_halves = look.list(dir).iter().any(|entry| is_rdma_half(entry));
+        let has_halves = look.list(dir).iter().any(|entry| is_rdma_auxiliary(entry, driver));
         if !is_loaded || has_halves || !self.root.is_live() {
             return None;
         }
@@ -246,7 +246,7 @@ fn owned((owner, resource): (Owner, Resource), driver: &str) -> Option<Use> {
         Owner::Process(pid) => Some(Use::Process { resource: word, pid }),
         Owner::EndedThread => Some(Use::Unknown {
             why: format!(
-                "the thread that created a {word} of the VF has ended, and its process may have not"
+                "the thread that created a {word} of the VF has ended, and its process may still use it"
             ),
         }),
         Owner::Kernel(module) => {
