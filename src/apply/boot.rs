@@ -22,7 +22,7 @@ use super::locks;
 use super::preview::denied;
 use super::steps::Steps;
 use super::warnings::{foreseen_of_all, send_queue_warning};
-use crate::config::{Config, InterfaceSelector};
+use crate::config::{Config, InterfaceSelector, PfSelector};
 use crate::host::events::{Events, Happened};
 use crate::host::persistent_names::NamedPort;
 use crate::host::process::{self, Ended};
@@ -118,6 +118,11 @@ pub fn run(config: &Config, config_file: Option<&Path>, root: &Root) -> anyhow::
     if let Err(e) = persistent_names::establish(&names(config)) {
         report.problems.push(format!("persistent names: {e}"));
     }
+    if let Some(planned) = pfs_by_address(config)
+        && let Err(e) = persistent_names::forget_vfs_but_of(&planned)
+    {
+        report.problems.push(format!("names of VFs without a plan: {e}"));
+    }
     // Before a netdev is looked for: one that appears later starts a unit.
     let devices: Vec<_> = config.rxe.iter().map(|row| (&row.name, &row.netdev)).collect();
     if let Err(e) = rxe_rules::establish(&devices) {
@@ -171,6 +176,15 @@ pub fn names(config: &Config) -> Vec<(NamedPort, IfName)> {
     let mut names: Vec<(NamedPort, IfName)> = named.collect();
     names.dedup();
     names
+}
+
+/// The PFs of the configuration; `None` unless it names each by its address.
+fn pfs_by_address(config: &Config) -> Option<BTreeSet<PciAddress>> {
+    let address = |which: &PfSelector| match which {
+        PfSelector::Pci(pci) => Some(*pci),
+        _ => None,
+    };
+    config.pf.iter().map(|pf| address(&pf.which)).collect()
 }
 
 /// Whether this boot may act.

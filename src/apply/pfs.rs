@@ -24,6 +24,15 @@ pub struct Plans {
     pub unresolved: Vec<Unresolved>,
 }
 
+impl Plans {
+    /// The PFs that the configuration means; `None` if it is not known of each which it is.
+    #[must_use]
+    pub fn pfs(&self) -> Option<BTreeSet<PciAddress>> {
+        let wanted = self.wanted.iter().map(|(wanted, _)| Some(wanted.pf));
+        wanted.chain(self.unresolved.iter().map(|unresolved| unresolved.pci)).collect()
+    }
+}
+
 /// What each PF's VFs shall be, on the host as it is observed.
 #[must_use]
 pub fn resolve(config: &Config, root: &Root, observed: &Observed) -> Plans {

@@ -1,5 +1,6 @@
 //! `ibprov apply`.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
@@ -14,7 +15,9 @@ use crate::apply::pf::{self as one, Purpose};
 use crate::apply::pfs::{self, Plans};
 use crate::cli::{ApplyArgs, Format, PfArg};
 use crate::config::Config;
-use crate::host::{Root, answer, clock, journal, live_line, process, state, systemd, terminal};
+use crate::host::{
+    Root, answer, clock, journal, live_line, persistent_names, process, state, systemd, terminal,
+};
 use crate::ladder::WantedPf;
 use crate::names::{BindOrder, Binding, PciAddress, present};
 use crate::observe::{Observer, PciFunction};
@@ -47,18 +50,25 @@ pub fn run(
     // The unit's own limit is only for an ibprov that hangs before it could ask.
     let turns = if args.in_turn { 2 } else { 1 };
     systemd::tell_deadline(turns * limit.as_secs() + GRACE_SEC);
+    let acts = !args.dry_run && root.is_live();
     if config.pf.is_empty() {
+        if acts && process::is_root() {
+            forget_names(&BTreeSet::new());
+        }
         return print(format, Vec::new(), &[], "nothing to do: the configuration has no [[pf]]\n");
     }
-    if !args.dry_run && root.is_live() && !process::is_root() {
+    if acts && !process::is_root() {
         anyhow::bail!("apply must be run as root: use sudo, or --dry-run to see what it would do");
     }
     let plans = pfs::resolve_soon(config, root, only, deadline)?;
+    if let Some(planned) = plans.pfs().filter(|_| acts && only.is_none()) {
+        forget_names(&planned);
+    }
     if let Some(pf) = only.filter(|_| plans.wanted.is_empty() && plans.unresolved.is_empty()) {
         let text = not_planned(pf, config, root)?;
         return print(format, Vec::new(), &[], &text);
     }
-    if args.dry_run || !root.is_live() {
+    if !acts {
         return dry_run(&plans, root, format);
     }
     let mut outcomes = Vec::new();
@@ -83,6 +93,13 @@ pub fn run(
         }
     }
     print(format, outcomes, &plans.unresolved, "")
+}
+
+/// VFs of PFs whose `[[pf]]` was removed get no names any more.
+fn forget_names(planned: &BTreeSet<PciAddress>) {
+    if let Err(e) = persistent_names::forget_vfs_but_of(planned) {
+        error!("cannot remove the udev rules for the names of VFs without a plan: {e}");
+    }
 }
 
 fn after(limit: Duration) -> u64 {

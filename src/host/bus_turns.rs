@@ -37,7 +37,7 @@ pub(super) struct AllTaken;
 /// there can be no locks: who is not root has connections of its own.
 pub(super) fn take(until_usec: u64) -> Result<Option<Turn>, AllTaken> {
     let dir = Path::new(state::RUN_DIR).join("bus");
-    match state::run_directory().and_then(|()| state::own_directory(&dir, 0o700)) {
+    match state::directory().and_then(|()| state::own_directory(&dir, 0o700)) {
         Ok(()) => take_in(&dir, TURNS, until_usec),
         Err(e) => {
             tracing::debug!(cause = %e, "{}: {e}", dir.display());

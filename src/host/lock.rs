@@ -64,7 +64,7 @@ impl Locks {
     /// The directory can be neither found nor made, or is not root's.
     pub fn in_run() -> Result<Self, LockError> {
         let path = state::RUN_DIR.to_owned();
-        state::run_directory().map_err(|source| LockError::Unusable { path, source })?;
+        state::directory().map_err(|source| LockError::Unusable { path, source })?;
         Self::at(PathBuf::from(state::RUN_DIR).join("lock"))
     }
 

@@ -41,6 +41,7 @@ pub mod terminal;
 pub(crate) mod testing;
 mod udev;
 pub mod udev_record;
+mod udev_rules;
 pub mod unit;
 pub mod unit_graph;
 pub mod unit_links;

@@ -1,5 +1,3 @@
-#![allow(clippy::disallowed_methods, reason = "files of udev's that are ours to write")]
-
 //! Names that udev gives interfaces by port GUID or PCI slot, and VFs by PCI address.
 //!
 //! By rules of udev, which every udev has obeyed for this since 2012. `systemd.link(5)`
@@ -7,18 +5,16 @@
 //! every probe; and a `[Match]` that an older systemd does not understand fits every
 //! netdev there is (`Property=` before 243).
 
-use std::path::{Path, PathBuf};
-use std::{fs, io};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 
-use super::{clock, process};
+use super::udev_rules::{self, own_path};
 use crate::names::{Guid, IfName, PciAddress, PortNumber, VfNames};
 
 /// The file of the rules for names by port.
 pub const FILE: &str = "61-ibprov-names.rules";
-const RULES: &str = "/run/udev/rules.d/61-ibprov-names.rules";
-/// Where ibprov has written .link files for this in former releases.
-const LINKS: &str = "/run/systemd/network";
-const PREFIX: &str = "60-ibprov-";
+/// How the names of the files of the rules for VFs begin; a PF's address and `.rules` follow.
+const VFS: &str = "61-ibprov-vfs-";
 
 /// The port whose interface has a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +49,7 @@ pub fn file(names: &[(NamedPort, IfName)]) -> Option<(PathBuf, String)> {
             "ACTION!=\"remove\", SUBSYSTEM==\"net\", ATTR{{type}}==\"32\", {which}, NAME=\"{name}\"\n"
         ));
     }
-    (!names.is_empty()).then(|| (PathBuf::from(RULES), rules))
+    (!names.is_empty()).then(|| (udev_rules::path(FILE), rules))
 }
 
 /// Make udev give these names, and no others of ours, to what appears from now
@@ -62,36 +58,12 @@ pub fn file(names: &[(NamedPort, IfName)]) -> Option<(PathBuf, String)> {
 /// # Errors
 /// The path that failed, with the system's answer, or udev could not be told.
 pub fn establish(names: &[(NamedPort, IfName)]) -> Result<(), String> {
-    let wanted = file(names);
-    let mut changed = false;
-    let failed = |path: &Path, e: &io::Error| format!("{}: {}", path.display(), super::answer(e));
-    let ours = |path: &Path| {
-        let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
-        name.starts_with(PREFIX) && name.ends_with(".link")
-    };
-    let there = fs::read_dir(LINKS).into_iter().flatten().flatten().map(|e| e.path());
-    let stale = there.filter(|path| ours(path)).chain([PathBuf::from(RULES)]);
-    for path in stale.filter(|path| wanted.iter().all(|(w, _)| w != path)) {
-        match fs::remove_file(&path) {
-            Ok(()) => changed = true,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-            Err(e) => return Err(failed(&path, &e)),
-        }
-    }
-    if let Some((path, content)) = wanted
-        && !fs::read_to_string(&path).is_ok_and(|old| old == content)
-    {
-        changed = true;
-        let dir = path.parent().unwrap_or(Path::new("/run"));
-        fs::create_dir_all(dir).map_err(|e| failed(dir, &e))?;
-        fs::write(&path, content).map_err(|e| failed(&path, &e))?;
-    }
-    if changed { tell_udev() } else { Ok(()) }
+    udev_rules::put(FILE, file(names).map(|(_, content)| content).as_deref())
 }
 
-/// The file of the rules for the VFs of a PF.
-fn vf_rules(pf: PciAddress) -> PathBuf {
-    PathBuf::from(format!("/run/udev/rules.d/61-ibprov-vfs-{pf}.rules"))
+/// The name of the file of the rules for the VFs of a PF.
+fn vf_rules(pf: PciAddress) -> String {
+    format!("{VFS}{pf}.rules")
 }
 
 /// The rules that make udev give the VFs at these addresses these names; `program` is
@@ -122,43 +94,26 @@ pub fn of_vfs(names: &[(PciAddress, VfNames)], program: &str) -> String {
 /// # Errors
 /// As [`establish`].
 pub fn establish_for_vfs(pf: PciAddress, names: &[(PciAddress, VfNames)]) -> Result<(), String> {
-    let path = vf_rules(pf);
-    let failed = |path: &Path, e: &io::Error| format!("{}: {}", path.display(), super::answer(e));
     if names.iter().all(|(_, names)| *names == VfNames::default()) {
-        return match fs::remove_file(&path) {
-            Ok(()) => tell_udev(),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(e) => Err(failed(&path, &e)),
-        };
+        return udev_rules::put(&vf_rules(pf), None);
     }
-    let content = of_vfs(names, &own_path()?);
-    if fs::read_to_string(&path).is_ok_and(|old| old == content) {
-        return Ok(());
-    }
-    let dir = path.parent().unwrap_or(Path::new("/run"));
-    fs::create_dir_all(dir).map_err(|e| failed(dir, &e))?;
-    fs::write(&path, content).map_err(|e| failed(&path, &e))?;
-    tell_udev()
+    udev_rules::put(&vf_rules(pf), Some(&of_vfs(names, &own_path()?)))
 }
 
-/// The path of ibprov itself, for a rule of udev.
-pub(super) fn own_path() -> Result<String, String> {
-    let program = fs::read_link("/proc/self/exe")
-        .map_err(|e| format!("/proc/self/exe: {}", super::answer(&e)))?;
-    let is_tame = |b: u8| b.is_ascii_alphanumeric() || b"/_.-".contains(&b);
-    let program = program.to_str().filter(|text| text.bytes().all(is_tame));
-    program
-        .map(str::to_owned)
-        .ok_or("ibprov's own path has a character that a rule of udev cannot have".to_owned())
-}
-
-/// Have udevd read its rules: by itself it looks for new files every 3 s only.
-pub(super) fn tell_udev() -> Result<(), String> {
-    let args = ["control", "--reload"];
-    let until = clock::monotonic_usec() + 5_000_000;
-    let told =
-        process::output_until("udevadm", &args, until).and_then(|o| o.into_text("udevadm", &args));
-    told.map(drop).map_err(|e| e.to_string())
+/// Have udev give no names any more to VFs of other PFs than `planned`, which are those that
+/// the configuration may mean.
+///
+/// # Errors
+/// As [`establish`].
+pub fn forget_vfs_but_of(planned: &BTreeSet<PciAddress>) -> Result<(), String> {
+    for file in udev_rules::files() {
+        let pf = file.strip_prefix(VFS).and_then(|rest| rest.strip_suffix(".rules"));
+        let pf: Option<PciAddress> = pf.and_then(|pf| pf.parse().ok());
+        if pf.is_some_and(|pf| !planned.contains(&pf)) {
+            udev_rules::put(&file, None)?;
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -174,7 +129,7 @@ mod tests {
         let names =
             [(guid, name("ib7")), (NamedPort::Pci(pci, None), name("rail0")), (port, name("b"))];
         let (path, rules) = file(&names).expect("a file");
-        assert_eq!(path.display().to_string(), RULES);
+        assert_eq!(path.display().to_string(), "/run/udev/rules.d/61-ibprov-names.rules");
         expect_test::expect![[r#"
             # Written by ibprov boot from ibprov.toml.
             ACTION!="remove", SUBSYSTEM=="net", ATTR{type}=="32", SUBSYSTEMS=="pci", ATTR{address}=="*:00:02:c9:03:00:0e:8a:cd", NAME="ib7"

@@ -1,16 +1,11 @@
-#![allow(clippy::disallowed_methods, reason = "a file of udev's that is ours to write")]
-
 //! The rules by which udev has ibprov create a soft RoCE device whenever its netdev appears,
 //! and keep its name. They are there only where the configuration has such a device, so that no other host's
 //! Ethernet netdevs start a unit.
 
-use std::path::Path;
-use std::{fs, io};
-
-use super::persistent_names::{own_path, tell_udev};
+use super::udev_rules::{self, own_path};
 use crate::names::{IfName, RdmaName};
 
-const RULES: &str = "/run/udev/rules.d/91-ibprov-rxe.rules";
+const RULES: &str = "91-ibprov-rxe.rules";
 
 /// The rules for these devices, each with its netdev; `program` is ibprov itself. A netdev that
 /// is renamed comes as `add` with its former name and then as `move`. rdma-core's rule
@@ -35,23 +30,10 @@ pub fn rules(devices: &[(&RdmaName, &IfName)], program: &str) -> String {
 /// # Errors
 /// The path that failed, with the system's answer, or udev could not be told.
 pub fn establish(devices: &[(&RdmaName, &IfName)]) -> Result<(), String> {
-    let path = Path::new(RULES);
-    let failed = |path: &Path, e: &io::Error| format!("{}: {}", path.display(), super::answer(e));
     if devices.is_empty() {
-        return match fs::remove_file(path) {
-            Ok(()) => tell_udev(),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(e) => Err(failed(path, &e)),
-        };
+        return udev_rules::put(RULES, None);
     }
-    let content = rules(devices, &own_path()?);
-    if fs::read_to_string(path).is_ok_and(|old| old == content) {
-        return Ok(());
-    }
-    let dir = path.parent().unwrap_or(Path::new("/run"));
-    fs::create_dir_all(dir).map_err(|e| failed(dir, &e))?;
-    fs::write(path, content).map_err(|e| failed(path, &e))?;
-    tell_udev()
+    udev_rules::put(RULES, Some(&rules(devices, &own_path()?)))
 }
 
 #[cfg(test)]

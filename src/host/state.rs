@@ -27,7 +27,7 @@ const FILE_MODE: u32 = 0o644;
 ///
 /// # Errors
 /// As [`own_directory`].
-pub(super) fn run_directory() -> io::Result<()> {
+pub(super) fn directory() -> io::Result<()> {
     own_directory(Path::new(RUN_DIR), DIRECTORY_MODE)
 }
 
@@ -101,7 +101,7 @@ pub fn write(name: &str, content: &str) -> Result<PathBuf, (PathBuf, io::Error)>
     let path = run.join(name);
     let temporary = run.join(format!(".{}.{}", name.replace('/', "_"), std::process::id()));
     let attempt = || {
-        run_directory()?;
+        directory()?;
         if let Some(directory) = path.parent().filter(|directory| *directory != run) {
             own_directory(directory, DIRECTORY_MODE)?;
         }
@@ -180,7 +180,7 @@ fn new_file(path: &Path) -> io::Result<File> {
 /// The path that failed, with the system's answer.
 pub fn ports_dir() -> Result<PathBuf, (PathBuf, io::Error)> {
     let path = Path::new(RUN_DIR).join(PORTS);
-    let made = run_directory().and_then(|()| own_directory(&path, DIRECTORY_MODE));
+    let made = directory().and_then(|()| own_directory(&path, DIRECTORY_MODE));
     made.map_err(|e| (path.clone(), e))?;
     Ok(path)
 }

@@ -54,3 +54,12 @@ fn names_are_waited_for_as_long_as_udev_has_something_to_do() {
     assert!(said.contains("names: rail0v0 rail0v1 \n"), "{said}");
     assert_exit(&guest, "busy", 0);
 }
+
+#[test]
+fn vfs_of_a_pf_whose_plan_was_removed_get_no_names_any_more() {
+    let guest = boot("vf_reload");
+    let said = guest.stdout();
+    assert!(said.contains("rules: 1\n"), "{said}");
+    assert!(said.contains("rules left: 0\n"), "{said}");
+    assert!(said.contains("called rail: 0\n"), "{said}");
+}

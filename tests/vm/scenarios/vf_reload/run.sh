@@ -62,5 +62,17 @@ wait "$applies"
 echo "busy: $?"
 echo "names: $(ls "$pci/$pf"/virtfn0/net "$pci/$pf"/virtfn1/net | grep rail | tr '\n' ' ')"
 
+phase "5. the [[pf]] is removed from the configuration, and its VFs come once more"
+# rules: how many files of rules there are.
+rules() { ls /run/udev/rules.d | grep -c ibprov-vfs; }
+echo "rules: $(rules)"
+sed -i '/^\[\[pf\]\]/,/^$/d' /etc/ibprov/ibprov.toml
+ibprov apply
+echo "rules left: $(rules)"
+rmmod ib_ipoib
+modprobe ib_ipoib
+udevadm settle
+echo "called rail: $(ls "$pci/$pf"/virtfn0/net "$pci/$pf"/virtfn1/net | grep -c rail)"
+
 dmesg >"$OUT/dmesg"
 phase end
