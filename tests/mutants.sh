@@ -7,7 +7,8 @@
 # exactly those tests are run, those of one lane in one process, so that they
 # share their boots. A mutant that no test sees or that cannot be built, and a
 # machine test that no mutant breaks, are failures. The tests themselves are
-# built once, before: a patch changes no Rust code below tests/.
+# built once, before: a patch changes no Rust code below tests/. A test of lane
+# `older` is one of lane vm in the older world of `make test-older`.
 # mutants.sh --check only tries whether every patch applies to the tree as it is,
 # with the tolerance it is applied with, and says what it breaks and who sees it.
 set -eu
@@ -20,7 +21,7 @@ if [ "$*" = --check ]; then
 			echo "$patch does not apply:"
 			echo "$said" | sed -n 's/^checking file /    /p; s/^Hunk .* FAILED/        &/p; s,^|+++ b/,    there is no ,p'
 		}
-		grep -q '^breaks: .' "$patch" && grep -qE '^fails: (vm|boot) [^ ]+$' "$patch" || {
+		grep -q '^breaks: .' "$patch" && grep -qE '^fails: (vm|boot|older) [^ ]+$' "$patch" || {
 			bad=$((bad + 1))
 			echo "$patch does not say what it breaks, or no test that fails"
 		}
@@ -62,7 +63,7 @@ for patch in "$project"/tests/mutants/*.patch; do
 	echo "mutant $name: $(sed -n 's/^breaks: //p' "$patch")"
 	patch --quiet -p1 <"$patch"
 	trap undo EXIT
-	sed -n 's/^fails: //p' "$patch" >>"$copy/seen"
+	sed -n 's/^fails: //p' "$patch" | sed 's/^older /vm /' >>"$copy/seen"
 	if ! make -s release >"$copy/log" 2>&1; then
 		survived=$((survived + 1))
 		echo "    CANNOT BE BUILT:"
@@ -73,8 +74,13 @@ for patch in "$project"/tests/mutants/*.patch; do
 	fi
 	for lane in $(sed -n 's/^fails: \([^ ]*\) .*/\1/p' "$patch" | sort -u); do
 		tests=$(sed -n "s/^fails: $lane //p" "$patch")
-		# shellcheck disable=SC2086 # a list of tests
-		"$(cat "$copy/$lane.program")" --test-threads=1 --include-ignored --exact $tests >"$copy/$name.$lane.log" 2>&1 || true
+		program=$lane world=
+		if [ "$lane" = older ]; then
+			built=$(sh tests/vm/image/agent.sh bullseye)
+			program=vm world="IBPROV_RELEASE=$built IBPROV_ROOT_SUITE=bullseye IBPROV_KERNEL_SUITE=bullseye"
+		fi
+		# shellcheck disable=SC2086 # a list of tests, and one of variables
+		env $world "$(cat "$copy/$program.program")" --test-threads=1 --include-ignored --exact $tests >"$copy/$name.$lane.log" 2>&1 || true
 		for test in $tests; do
 			if grep -q "^test $test \.\.\. FAILED" "$copy/$name.$lane.log"; then
 				killed=$((killed + 1))

@@ -549,8 +549,9 @@ impl Run<'_> {
     /// Its devices may still come.
     fn comes(&self, want: &WantedVf, seen: &ObservedVf, pf: &ObservedPf) -> bool {
         let fresh = self.attempts.have_bound(want.index);
-        // A pod may have both devices of one that is the CNI's.
-        let is_open = seen.own.is_none() && want.owner != VfOwner::Cni;
+        let is_used = self.uses.get(&want.index).is_some_and(|uses| !uses.is_empty());
+        // A pod may have both devices of one that is the CNI's, or in use.
+        let is_open = seen.own.is_none() && want.owner != VfOwner::Cni && !is_used;
         may_come(want, seen, pf) && (is_open || fresh || awaits_grant(want, seen))
     }
 

@@ -55,8 +55,8 @@ pub type VfsOfNetdev = (u32, Vec<(VfIndex, Administered)>);
 
 /// What each netdev that is a PF says of its VFs, by interface index.
 ///
-/// A dump, because a request for one link fails with EMSGSIZE from about 16
-/// VFs on in kernels before the fix of `rtnl_vfinfo_size()` (2025). The dump does not,
+/// A dump, because a request for one link fails with EMSGSIZE for some numbers of VFs, from
+/// about 16 on, in kernels before the fix of `rtnl_vfinfo_size()` (2025). The dump does not,
 /// because of what [`Question::ask`] offers it.
 ///
 /// # Errors

@@ -158,7 +158,7 @@ pub(crate) struct Scenario {
     pub(crate) roots: Vec<PathBuf>,
     /// The script.
     pub(crate) script: Option<PathBuf>,
-    /// C programs for the guest, `NAME.c`, and libraries, `NAME.so.c`.
+    /// C programs for the guest, `NAME.c`.
     pub(crate) sources: Vec<PathBuf>,
 }
 

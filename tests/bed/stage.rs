@@ -41,11 +41,11 @@ pub(crate) fn lay(scenario: &Scenario, tree: &Path) -> Result<(), String> {
     for root in &scenario.roots {
         copy(root, tree)?;
     }
-    // The guest's C library is the host's.
+    // The guest's C library may be an older one than the host's.
     for source in &scenario.sources {
         let name = source.file_stem().unwrap_or_default();
         let to = tree.join("usr/lib/bed").join(name);
-        let mut args: Vec<PathBuf> = ["-O1", "-Wall", "-o"].map(PathBuf::from).to_vec();
+        let mut args: Vec<PathBuf> = ["-O1", "-Wall", "-static", "-o"].map(PathBuf::from).to_vec();
         args.extend([to, source.clone()]);
         run("gcc", &args)?;
     }

@@ -5,62 +5,80 @@ use serde_json::Value;
 
 use crate::machine::{boot, scene};
 
-const BOTH: [(&str, &str); 2] =
-    [("iface_networkd", "systemd-networkd"), ("iface_nm", "NetworkManager")];
+const NETWORKD: (&str, &str) = ("iface_networkd", "systemd-networkd");
+const NETWORK_MANAGER: (&str, &str) = ("iface_nm", "NetworkManager");
 
 fn outcome(scenario: &str, name: &str) -> Value {
     boot(scenario).json(&format!("{name}.json"))
 }
 
-#[test]
-fn what_is_there_before_is_set_and_left_to_the_stack() {
-    for (scenario, stack) in BOTH {
-        assert_eq!(scene(scenario, "before"), "active umcast=1 10.1.0.1/24", "{scenario}");
-        let outcome = outcome(scenario, "before");
-        assert_eq!(outcome["bring_up"], "left", "{outcome}");
-        let why = outcome["decision"]["reason"].as_str().expect("reason").to_owned();
-        assert!(why.starts_with(&format!("{stack}.service has not started yet")), "{why}");
-    }
+fn assert_left_to((scenario, stack): (&str, &str)) {
+    assert_eq!(scene(scenario, "before"), "active umcast=1 10.1.0.1/24");
+    let outcome = outcome(scenario, "before");
+    assert_eq!(outcome["bring_up"], "left", "{outcome}");
+    let why = outcome["decision"]["reason"].as_str().expect("reason").to_owned();
+    assert!(why.starts_with(&format!("{stack}.service has not started yet")), "{why}");
 }
 
 #[test]
-fn what_comes_meanwhile_or_later_is_brought_up_by_the_stack() {
-    for (scenario, _) in BOTH {
-        for (name, net) in [("meanwhile", 1), ("late", 2), ("rebound", 2)] {
-            let want = format!("active umcast=1 10.1.{net}.1/24");
-            assert_eq!(scene(scenario, name), want, "{scenario} {name}");
-            assert_eq!(outcome(scenario, name)["bring_up"], "up", "{scenario} {name}");
-        }
-        let ifup = boot(scenario).journal.find("running ifup").map(|e| e.message.clone());
-        assert_eq!(ifup, None, "{scenario}: nobody else brings it up");
-    }
+fn networkd_is_left_what_is_there_before() {
+    assert_left_to(NETWORKD);
 }
 
 #[test]
-fn a_profile_that_does_not_fit_is_named_with_why() {
-    for (scenario, why) in [
-        (
-            "iface_networkd",
-            "60-wrong.network names the interface, but does not match: the configured address 98:03:9b:03:00:04 has the 6 bytes of Ethernet",
-        ),
-        (
-            "iface_nm",
-            "ib3.nmconnection does not match: the configured address 80:00:00:48:FE:80:00:00:00:00:00:00:00:02:C9:03:00:AA:00:01 ends in another port GUID",
-        ),
-    ] {
-        assert!(scene(scenario, "missed").starts_with("failed umcast=1"), "{scenario}");
-        let outcome = outcome(scenario, "missed");
-        assert_eq!(outcome["configured"], true, "its settings are made: {outcome}");
-        assert_eq!(outcome["exit_code"], 3);
-        let failure = outcome["findings"][0]["message"].as_str().expect("failure").to_owned();
-        assert!(failure.contains(why), "{failure}");
-        let text = boot(scenario).file("dry-run.missed");
-        assert!(text.contains("decision: the interface cannot come up: "), "{text}");
+fn network_manager_is_left_what_is_there_before() {
+    assert_left_to(NETWORK_MANAGER);
+}
+
+fn assert_brought_up_by((scenario, _): (&str, &str)) {
+    for (name, net) in [("meanwhile", 1), ("late", 2), ("rebound", 2)] {
+        let want = format!("active umcast=1 10.1.{net}.1/24");
+        assert_eq!(scene(scenario, name), want, "{name}");
+        assert_eq!(outcome(scenario, name)["bring_up"], "up", "{name}");
     }
+    let ifup = boot(scenario).journal.find("running ifup").map(|e| e.message.clone());
+    assert_eq!(ifup, None, "nobody else brings it up");
 }
 
 #[test]
-fn both_ways_of_asking_agree() {
+fn networkd_brings_up_what_comes_meanwhile_or_later() {
+    assert_brought_up_by(NETWORKD);
+}
+
+#[test]
+fn network_manager_brings_up_what_comes_meanwhile_or_later() {
+    assert_brought_up_by(NETWORK_MANAGER);
+}
+
+fn assert_named_with((scenario, _): (&str, &str), why: &str) {
+    assert!(scene(scenario, "missed").starts_with("failed umcast=1"));
+    let outcome = outcome(scenario, "missed");
+    assert_eq!(outcome["configured"], true, "its settings are made: {outcome}");
+    assert_eq!(outcome["exit_code"], 3);
+    let failure = outcome["findings"][0]["message"].as_str().expect("failure").to_owned();
+    assert!(failure.contains(why), "{failure}");
+    let text = boot(scenario).file("dry-run.missed");
+    assert!(text.contains("decision: the interface cannot come up: "), "{text}");
+}
+
+#[test]
+fn networkds_profile_that_does_not_fit_is_named_with_why() {
+    assert_named_with(
+        NETWORKD,
+        "60-wrong.network names the interface, but does not match: the configured address 98:03:9b:03:00:04 has the 6 bytes of Ethernet",
+    );
+}
+
+#[test]
+fn network_managers_profile_that_does_not_fit_is_named_with_why() {
+    assert_named_with(
+        NETWORK_MANAGER,
+        "ib3.nmconnection does not match: the configured address 80:00:00:48:FE:80:00:00:00:00:00:00:00:02:C9:03:00:AA:00:01 ends in another port GUID",
+    );
+}
+
+#[test]
+fn networkd_is_asked_both_ways_with_one_result() {
     let guest = boot("iface_networkd");
     guest.assert_success();
     let decision = |name: &str| {
@@ -73,7 +91,7 @@ fn both_ways_of_asking_agree() {
 
 /// Where other runs of ibprov have had all of them for longer than one is waited for.
 #[test]
-fn a_turn_at_the_bus_is_waited_for_again() {
+fn networkds_turn_at_the_bus_is_waited_for_again() {
     let guest = boot("iface_networkd");
     guest.assert_success();
     assert_eq!(guest.stdout().lines().find(|l| l.contains("turn") || l.contains("asks")), None);

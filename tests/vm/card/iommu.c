@@ -15,13 +15,20 @@ module_param(iommu, bool, 0400);
 MODULE_PARM_DESC(iommu, "put functions into IOMMU groups");
 
 /* What an IOMMU's driver has to offer changes with every other kernel. */
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 1, 0) && \
-	LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
+#define IOMMU_NEWER (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 1, 0) && \
+		     LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0))
+#define IOMMU_OLDER (LINUX_VERSION_CODE >= KERNEL_VERSION(5, 10, 0) && \
+		     LINUX_VERSION_CODE < KERNEL_VERSION(5, 11, 0))
+#if IOMMU_NEWER || IOMMU_OLDER
 
 static struct iommu_device unit;
 static bool registered;
 
+#if IOMMU_NEWER
 static bool group_capable(struct device *dev, enum iommu_cap cap)
+#else
+static bool group_capable(enum iommu_cap cap)
+#endif
 {
 	return cap == IOMMU_CAP_CACHE_COHERENCY;
 }
@@ -59,7 +66,8 @@ static void group_release(struct device *dev)
 {
 }
 
-static const struct iommu_ops group_ops = {
+/* iommu_device_set_ops() writes to it. */
+static struct iommu_ops group_ops = {
 	.capable = group_capable,
 	.domain_alloc = group_domain,
 	.def_domain_type = group_domain_type,
@@ -67,12 +75,34 @@ static const struct iommu_ops group_ops = {
 	.release_device = group_release,
 	.device_group = generic_device_group,
 	.pgsize_bitmap = PAGE_SIZE,
+#if IOMMU_NEWER
 	.owner = THIS_MODULE,
 	.default_domain_ops = &(const struct iommu_domain_ops) {
 		.attach_dev = group_attach,
 		.free = group_free,
 	},
+#else
+	.attach_dev = group_attach,
+	.domain_free = group_free,
+#endif
 };
+
+static int group_register(void)
+{
+#if IOMMU_NEWER
+	return iommu_device_register(&unit, &group_ops, NULL);
+#else
+	int err;
+
+	iommu_device_set_ops(&unit, &group_ops);
+	err = iommu_device_register(&unit);
+	if (err)
+		return err;
+	/* The bus never lets go of it. */
+	__module_get(THIS_MODULE);
+	return bus_set_iommu(&pci_bus_type, &group_ops);
+#endif
+}
 
 int iommu_start(void)
 {
@@ -83,7 +113,7 @@ int iommu_start(void)
 	err = iommu_device_sysfs_add(&unit, NULL, NULL, CARD_NAME);
 	if (err)
 		return err;
-	err = iommu_device_register(&unit, &group_ops, NULL);
+	err = group_register();
 	if (err)
 		iommu_device_sysfs_remove(&unit);
 	registered = !err;

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The PCI half of the simulated HCA.  Like the real mlx5_core it knows
- * nothing of ib_core: it binds PCI functions, waits for "firmware", and puts
- * an auxiliary device mlx5_core.rdma.N on the bus for the RDMA half.
+ * nothing of ib_core: it binds PCI functions, waits for "firmware", and offers
+ * each to the RDMA half (core_bind.c).
  */
 #include <linux/delay.h>
-#include <linux/idr.h>
 #include <linux/module.h>
 #include <linux/slab.h>
 #include "sim.h"
@@ -18,7 +17,6 @@
 
 static LIST_HEAD(funcs);
 static DEFINE_MUTEX(funcs_lock);
-static DEFINE_IDA(adev_ids);
 
 static unsigned int init_delay_ms;
 module_param(init_delay_ms, uint, 0400);
@@ -136,52 +134,20 @@ static int injected_failure(struct sim_func *f)
 	return -err;
 }
 
-static void adev_release(struct device *dev)
+#if SIM_OLDER
+static int vf_number(struct pci_dev *vf)
 {
-	struct auxiliary_device *adev = to_auxiliary_dev(dev);
+	struct pci_dev *pf = vf->physfn;
+	int at = pci_find_ext_capability(pf, PCI_EXT_CAP_ID_SRIOV);
+	u16 offset, stride;
 
-	ida_free(&adev_ids, adev->id);
-	kfree(container_of(adev, struct sim_adev, adev));
+	pci_read_config_word(pf, at + PCI_SRIOV_VF_OFFSET, &offset);
+	pci_read_config_word(pf, at + PCI_SRIOV_VF_STRIDE, &stride);
+	return (pci_dev_id(vf) - pci_dev_id(pf) - offset) / (stride ?: 1);
 }
-
-static int add_rdma(struct sim_func *f)
-{
-	struct sim_adev *sadev = kzalloc(sizeof(*sadev), GFP_KERNEL);
-	int err, id;
-
-	if (!sadev)
-		return -ENOMEM;
-	id = ida_alloc(&adev_ids, GFP_KERNEL);
-	if (id < 0) {
-		kfree(sadev);
-		return id;
-	}
-	sadev->func = f;
-	sadev->adev.id = id;
-	sadev->adev.name = SIM_ADEV_NAME;
-	sadev->adev.dev.parent = &f->pdev->dev;
-	sadev->adev.dev.release = adev_release;
-	err = auxiliary_device_init(&sadev->adev);
-	if (err) {
-		ida_free(&adev_ids, id);
-		kfree(sadev);
-		return err;
-	}
-	err = auxiliary_device_add(&sadev->adev);
-	if (err)
-		auxiliary_device_uninit(&sadev->adev);
-	else
-		f->adev = &sadev->adev;
-	return err;
-}
-
-static void del_rdma(struct sim_func *f)
-{
-	if (!f->adev)
-		return;
-	auxiliary_device_delete(f->adev);
-	auxiliary_device_uninit(f->adev);
-}
+#else
+#define vf_number pci_iov_vf_id
+#endif
 
 static struct sim_func *func_new(struct pci_dev *pdev)
 {
@@ -200,7 +166,7 @@ static struct sim_func *func_new(struct pci_dev *pdev)
 		   pdev->device == 0x1004;
 	if (pdev->is_virtfn && pdev->physfn->driver == &sim_pci_driver) {
 		f->pf = pci_get_drvdata(pdev->physfn);
-		f->vf_index = pci_iov_vf_id(pdev);
+		f->vf_index = vf_number(pdev);
 	}
 	mutex_init(&f->serial_lock);
 	mutex_init(&f->enable_lock);
@@ -257,9 +223,9 @@ static int sim_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 #endif
 
 	/* As in mlx5, trouble with the RDMA half does not fail the probe. */
-	err = add_rdma(f);
+	err = sim_rdma_add(f);
 	if (err)
-		pci_err(pdev, "auxiliary device: error %d\n", err);
+		pci_err(pdev, "RDMA half: error %d\n", err);
 	return 0;
 disable:
 	pci_set_drvdata(pdev, NULL);
@@ -275,7 +241,7 @@ static void sim_remove(struct pci_dev *pdev)
 	struct sim_func *f = pci_get_drvdata(pdev);
 
 	sim_count(f, SIM_C_remove);
-	del_rdma(f);
+	sim_rdma_del(f);
 	sim_sriov_exit(f);
 	mutex_lock(&funcs_lock);
 	list_del(&f->node);

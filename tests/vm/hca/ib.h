@@ -3,7 +3,6 @@
 #ifndef IBSIM_IB_H
 #define IBSIM_IB_H
 
-#include <linux/auxiliary_bus.h>
 #include <linux/list.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
@@ -20,6 +19,12 @@
 #define SIM_MCAST_LID 0xc000
 
 struct sim_ib;
+
+#if SIM_OLDER
+typedef u8 sim_num;			/* of a port */
+#else
+typedef u32 sim_num;
+#endif
 
 struct sim_port {
 	struct sim_ib *ib;
@@ -41,6 +46,9 @@ struct sim_ib {
 	struct ib_pd *own_pd;		/* held by the driver for itself */
 	struct ib_cq *own_cq;
 	struct ib_qp *own_qp;
+#if SIM_OLDER
+	struct device_dma_parameters dma_parms;
+#endif
 };
 
 struct sim_ucontext {
@@ -133,6 +141,7 @@ static inline u16 sim_port_pkey(unsigned int index)
 
 /* ib_port.c */
 extern const struct ib_device_ops sim_port_ops;
+extern const struct attribute_group sim_group;
 void sim_port_start(struct sim_port *p, struct sim_ib *ib, unsigned int num);
 void sim_port_stop(struct sim_port *p);
 void sim_ports_kick(void *ib);

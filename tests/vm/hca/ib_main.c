@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The RDMA half of the simulated HCA: an auxiliary driver, found by udev
- * through modalias auxiliary:mlx5_core.rdma, that registers the ib_device.
+ * The RDMA half of the simulated HCA, which registers the ib_device: an auxiliary
+ * driver, found by udev through modalias auxiliary:mlx5_core.rdma, or, in older
+ * kernels, an interface of mlx5_core.
  */
 #include <linux/delay.h>
+#include <linux/dma-mapping.h>
 #include <linux/module.h>
 #include "ib.h"
 
@@ -54,17 +56,27 @@ static int own_alloc(struct sim_ib *ib)
 	return err ?: ib_modify_qp(ib->own_qp, &attr, IB_QP_STATE | IB_QP_SQ_PSN);
 }
 
-static int ib_probe(struct auxiliary_device *adev,
-		    const struct auxiliary_device_id *id)
+/* Memory is reached by kernel address: there is no DMA device. */
+static void without_dma(struct sim_ib *ib)
 {
-	struct sim_func *f = container_of(adev, struct sim_adev, adev)->func;
+#if SIM_OLDER
+	struct device *dev = &ib->ibdev.dev;
+
+	dev->dma_parms = &ib->dma_parms;
+	dma_set_max_seg_size(dev, UINT_MAX);
+	dma_coerce_mask_and_coherent(dev, DMA_BIT_MASK(64));
+#endif
+}
+
+static struct sim_ib *add(struct sim_func *f)
+{
 	struct sim_ib *ib;
 	unsigned int i;
 	int err;
 
 	ib = ib_alloc_device(sim_ib, ibdev);
 	if (!ib)
-		return -ENOMEM;
+		return ERR_PTR(-ENOMEM);
 	ib->func = f;
 	ib->ibdev.dev.parent = &f->pdev->dev;
 	ib->ibdev.phys_port_cnt = f->nports;
@@ -76,17 +88,19 @@ static int ib_probe(struct auxiliary_device *adev,
 	ib_set_device_ops(&ib->ibdev, &sim_port_ops);
 	ib_set_device_ops(&ib->ibdev, &sim_verbs_ops);
 	ib_set_device_ops(&ib->ibdev, &sim_qp_ops);
+#if SIM_OLDER
+	rdma_set_device_sysfs_group(&ib->ibdev, &sim_group);
+#endif
 	if (f->total_vfs && strcmp(SIM_FAMILY, "mlx4"))
 		ib_set_device_ops(&ib->ibdev, &sim_vf_ops);
 	for (i = 0; i < f->nports; i++)
 		sim_port_start(&ib->port[i], ib, i + 1);
 	sim_switch_add(ib);
-	auxiliary_set_drvdata(adev, ib);
 
 	err = 0;
 	for (i = 0; i < f->nports && !err; i++)
 		err = sim_eth_add(&ib->port[i]);
-	/* Memory is reached by kernel address: there is no DMA device. */
+	without_dma(ib);
 	if (!err)
 		err = ib_register_device(&ib->ibdev, SIM_FAMILY "_%d", NULL);
 	if (err) {
@@ -97,7 +111,7 @@ static int ib_probe(struct auxiliary_device *adev,
 			sim_port_stop(&ib->port[i]);
 		}
 		ib_dealloc_device(&ib->ibdev);
-		return err;
+		return ERR_PTR(err);
 	}
 	sim_count(f, SIM_C_rdma_register);
 	err = own_alloc(ib);
@@ -107,12 +121,11 @@ static int ib_probe(struct auxiliary_device *adev,
 		pci_err(f->pdev, "no alias GUIDs in sysfs\n");
 	sim_set_event(f, sim_ports_kick, ib);
 	sim_ports_kick(ib);
-	return 0;
+	return ib;
 }
 
-static void ib_remove(struct auxiliary_device *adev)
+static void del(struct sim_ib *ib)
 {
-	struct sim_ib *ib = auxiliary_get_drvdata(adev);
 	struct sim_func *f = ib->func;
 	unsigned int i;
 
@@ -130,6 +143,52 @@ static void ib_remove(struct auxiliary_device *adev)
 	ib_dealloc_device(&ib->ibdev);
 }
 
+#if SIM_OLDER
+
+static void *ib_add(struct sim_func *f)
+{
+	return add(f);
+}
+
+static void ib_remove(void *rdma)
+{
+	del(rdma);
+}
+
+static const struct sim_interface interface = {
+	.add = ib_add,
+	.remove = ib_remove,
+};
+
+static int bind(void)
+{
+	sim_register_interface(&interface);
+	return 0;
+}
+
+static void unbind(void)
+{
+	sim_unregister_interface();
+}
+
+#else
+
+static int ib_probe(struct auxiliary_device *adev,
+		    const struct auxiliary_device_id *id)
+{
+	struct sim_ib *ib = add(container_of(adev, struct sim_adev, adev)->func);
+
+	if (IS_ERR(ib))
+		return PTR_ERR(ib);
+	auxiliary_set_drvdata(adev, ib);
+	return 0;
+}
+
+static void ib_remove(struct auxiliary_device *adev)
+{
+	del(auxiliary_get_drvdata(adev));
+}
+
 static const struct auxiliary_device_id ids[] = {
 	{ .name = SIM_CORE "." SIM_ADEV_NAME },
 	{ }
@@ -143,6 +202,18 @@ static struct auxiliary_driver driver = {
 	.id_table = ids,
 };
 
+static int bind(void)
+{
+	return auxiliary_driver_register(&driver);
+}
+
+static void unbind(void)
+{
+	auxiliary_driver_unregister(&driver);
+}
+
+#endif
+
 static int __init sim_ib_init(void)
 {
 	int err;
@@ -152,7 +223,7 @@ static int __init sim_ib_init(void)
 	err = sim_switch_init();
 	if (err)
 		return err;
-	err = auxiliary_driver_register(&driver);
+	err = bind();
 	if (err)
 		sim_switch_exit();
 	return err;
@@ -160,7 +231,7 @@ static int __init sim_ib_init(void)
 
 static void __exit sim_ib_exit(void)
 {
-	auxiliary_driver_unregister(&driver);
+	unbind();
 	sim_switch_exit();
 }
 

@@ -7,7 +7,7 @@
 #include <linux/module.h>
 #include "ib.h"
 
-static struct sim_port *port_of(struct ib_device *ibdev, u32 num)
+static struct sim_port *port_of(struct ib_device *ibdev, sim_num num)
 {
 	return &to_sim(ibdev)->port[num - 1];
 }
@@ -131,11 +131,15 @@ static int query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 	attr->max_pkeys = SIM_PKEY_TABLE;
 	attr->local_ca_ack_delay = 16;
 	if (f->is_vf)
+#if SIM_OLDER
+		attr->device_cap_flags |= IB_DEVICE_VIRTUAL_FUNCTION;
+#else
 		attr->kernel_cap_flags |= IBK_VIRTUAL_FUNCTION;
+#endif
 	return 0;
 }
 
-static int query_port(struct ib_device *ibdev, u32 num,
+static int query_port(struct ib_device *ibdev, sim_num num,
 		      struct ib_port_attr *attr)
 {
 	struct sim_port *p = port_of(ibdev, num);
@@ -169,7 +173,7 @@ static int query_port(struct ib_device *ibdev, u32 num,
 	return 0;
 }
 
-static int get_port_immutable(struct ib_device *ibdev, u32 num,
+static int get_port_immutable(struct ib_device *ibdev, sim_num num,
 			      struct ib_port_immutable *immutable)
 {
 	bool eth = sim_port_is_eth(to_sim(ibdev)->func, num);
@@ -183,13 +187,13 @@ static int get_port_immutable(struct ib_device *ibdev, u32 num,
 	return 0;
 }
 
-static enum rdma_link_layer get_link_layer(struct ib_device *ibdev, u32 num)
+static enum rdma_link_layer get_link_layer(struct ib_device *ibdev, sim_num num)
 {
 	return sim_port_is_eth(to_sim(ibdev)->func, num) ?
 	       IB_LINK_LAYER_ETHERNET : IB_LINK_LAYER_INFINIBAND;
 }
 
-static int query_gid(struct ib_device *ibdev, u32 num, int index,
+static int query_gid(struct ib_device *ibdev, sim_num num, int index,
 		     union ib_gid *gid)
 {
 	memset(gid, 0, sizeof(*gid));
@@ -212,13 +216,13 @@ static int del_gid(const struct ib_gid_attr *attr, void **context)
 	return 0;
 }
 
-static int query_pkey(struct ib_device *ibdev, u32 num, u16 index, u16 *pkey)
+static int query_pkey(struct ib_device *ibdev, sim_num num, u16 index, u16 *pkey)
 {
 	*pkey = sim_port_pkey(index);
 	return 0;
 }
 
-static int modify_port(struct ib_device *ibdev, u32 num, int mask,
+static int modify_port(struct ib_device *ibdev, sim_num num, int mask,
 		       struct ib_port_modify *props)
 {
 	return 0;
@@ -278,13 +282,15 @@ static struct attribute *sim_attrs[] = {
 	&dev_attr_hw_rev.attr, NULL,
 };
 
-static const struct attribute_group sim_group = { .attrs = sim_attrs };
+const struct attribute_group sim_group = { .attrs = sim_attrs };
 
 const struct ib_device_ops sim_port_ops = {
 	.owner = THIS_MODULE,
 	.driver_id = RDMA_DRIVER_UNKNOWN,
 	.uverbs_no_driver_id_binding = 1,
+#if !SIM_OLDER
 	.device_group = &sim_group,
+#endif
 	.query_device = query_device,
 	.query_port = query_port,
 	.get_port_immutable = get_port_immutable,

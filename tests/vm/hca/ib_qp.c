@@ -64,8 +64,30 @@ static int destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 
 	sim_switch_del_qp(qp);
 	kvfree(qp->rq);
+#if SIM_OLDER
+	kfree(qp);
+#endif
 	return 0;
 }
+
+#if SIM_OLDER
+/* The driver's own memory: the core has none for it. */
+static struct ib_qp *alloc_qp(struct ib_pd *pd, struct ib_qp_init_attr *init,
+			      struct ib_udata *udata)
+{
+	struct sim_qp *qp = kzalloc(sizeof(*qp), GFP_KERNEL);
+	int err;
+
+	if (!qp)
+		return ERR_PTR(-ENOMEM);
+	qp->ibqp.device = pd->device;
+	err = create_qp(&qp->ibqp, init, udata);
+	if (!err)
+		return &qp->ibqp;
+	kfree(qp);
+	return ERR_PTR(err);
+}
+#endif
 
 static int modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		     struct ib_udata *udata)
@@ -317,7 +339,12 @@ static int post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 }
 
 const struct ib_device_ops sim_qp_ops = {
+#if SIM_OLDER
+	.create_qp = alloc_qp,
+#else
 	.create_qp = create_qp,
+	INIT_RDMA_OBJ_SIZE(ib_qp, sim_qp, ibqp),
+#endif
 	.destroy_qp = destroy_qp,
 	.modify_qp = modify_qp,
 	.query_qp = query_qp,
@@ -325,5 +352,4 @@ const struct ib_device_ops sim_qp_ops = {
 	.post_recv = post_recv,
 	.attach_mcast = sim_switch_attach,
 	.detach_mcast = sim_switch_detach,
-	INIT_RDMA_OBJ_SIZE(ib_qp, sim_qp, ibqp),
 };

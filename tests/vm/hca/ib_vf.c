@@ -8,7 +8,7 @@
 #include <linux/module.h>
 #include "ib.h"
 
-static int set_vf_link_state(struct ib_device *ibdev, int vf, u32 port,
+static int set_vf_link_state(struct ib_device *ibdev, int vf, sim_num port,
 			     int state)
 {
 	enum sim_policy policy;
@@ -29,7 +29,7 @@ static int set_vf_link_state(struct ib_device *ibdev, int vf, u32 port,
 	return sim_vf_set_policy(to_sim(ibdev)->func, vf, policy);
 }
 
-static int get_vf_config(struct ib_device *ibdev, int vf, u32 port,
+static int get_vf_config(struct ib_device *ibdev, int vf, sim_num port,
 			 struct ifla_vf_info *info)
 {
 	struct sim_vf now;
@@ -52,7 +52,7 @@ static int get_vf_config(struct ib_device *ibdev, int vf, u32 port,
 	return 0;
 }
 
-static int get_vf_guid(struct ib_device *ibdev, int vf, u32 port,
+static int get_vf_guid(struct ib_device *ibdev, int vf, sim_num port,
 		       struct ifla_vf_guid *node_guid,
 		       struct ifla_vf_guid *port_guid)
 {
@@ -71,7 +71,7 @@ static int get_vf_guid(struct ib_device *ibdev, int vf, u32 port,
 	return 0;
 }
 
-static int set_vf_guid(struct ib_device *ibdev, int vf, u32 port, u64 guid,
+static int set_vf_guid(struct ib_device *ibdev, int vf, sim_num port, u64 guid,
 		       int type)
 {
 	if (type != IFLA_VF_IB_NODE_GUID && type != IFLA_VF_IB_PORT_GUID)
@@ -80,7 +80,7 @@ static int set_vf_guid(struct ib_device *ibdev, int vf, u32 port, u64 guid,
 			       type == IFLA_VF_IB_NODE_GUID, guid, true);
 }
 
-static int get_vf_stats(struct ib_device *ibdev, int vf, u32 port,
+static int get_vf_stats(struct ib_device *ibdev, int vf, sim_num port,
 			struct ifla_vf_stats *stats)
 {
 	memset(stats, 0, sizeof(*stats));

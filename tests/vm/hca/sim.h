@@ -10,12 +10,21 @@
 #define IBSIM_SIM_H
 
 #include <linux/atomic.h>
-#include <linux/auxiliary_bus.h>
 #include <linux/completion.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/pci.h>
+#include <linux/version.h>
 #include <linux/workqueue.h>
+
+/*
+ * Before Linux 5.11 there is no auxiliary bus: the RDMA half is bound as mlx5's was
+ * then.  What else differs is told for 5.10; no kernel between it and 6.1 was tried.
+ */
+#define SIM_OLDER (LINUX_VERSION_CODE < KERNEL_VERSION(5, 11, 0))
+#if !SIM_OLDER
+#include <linux/auxiliary_bus.h>
+#endif
 
 #ifdef SIM_MLX4
 #define SIM_FAMILY "mlx4"
@@ -125,17 +134,30 @@ struct sim_func {
 	struct kobject *sriov_kobj;
 	bool ofed;
 
+#if SIM_OLDER
+	struct list_head bound;
+	void *rdma;			/* what the RDMA half made of it */
+#else
 	struct auxiliary_device *adev;
+#endif
 
 	struct mutex event_lock;	/* guards the hook of the RDMA half */
 	void (*event)(void *ctx);
 	void *event_ctx;
 };
 
+#if SIM_OLDER
+/* The RDMA half, as mlx5_ib is a struct mlx5_interface there. */
+struct sim_interface {
+	void *(*add)(struct sim_func *f);
+	void (*remove)(void *rdma);
+};
+#else
 struct sim_adev {
 	struct auxiliary_device adev;
 	struct sim_func *func;
 };
+#endif
 
 static inline void sim_count(struct sim_func *f, enum sim_counter c)
 {
@@ -188,6 +210,16 @@ void sim_event(struct sim_func *f);
 void sim_event_all(void);
 void sim_event_family(struct sim_func *pf);
 extern struct pci_driver sim_pci_driver;
+
+/* core_bind.c: the RDMA half of each function */
+int sim_rdma_add(struct sim_func *f);
+void sim_rdma_del(struct sim_func *f);
+#if SIM_OLDER
+#define sim_register_interface SIM_SYM(register_interface)
+#define sim_unregister_interface SIM_SYM(unregister_interface)
+void sim_register_interface(const struct sim_interface *i);
+void sim_unregister_interface(void);
+#endif
 
 /* core_sriov.c: the firmware's side of SR-IOV */
 #define sim_vf_set_guid SIM_SYM(vf_set_guid)

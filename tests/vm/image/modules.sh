@@ -28,17 +28,10 @@ cp "$kernel/modules/$release/modules.builtin" "$kernel/modules/$release/modules.
 
 headers=$kernel/headers/usr/src/linux-headers-$release
 sh "$card/build.sh" "$headers" "$root/card"
-# The simulated HCA is made of auxiliary devices, which kernels have since 5.11; before,
-# a scenario has cards.
-case $release in
-5.[0-9].* | 5.10.*) ;;
-*)
-	sh "$hca/build.sh" "$headers" "$root/hca"
-	# A client of either kind of device.
-	mkdir "$tree/extra"
-	mv "$root/hca/ibsim_user.ko" "$tree/extra/"
-	;;
-esac
+sh "$hca/build.sh" "$headers" "$root/hca"
+# A client of either kind of device.
+mkdir "$tree/extra"
+mv "$root/hca/ibsim_user.ko" "$tree/extra/"
 
 # The simulated HCA's drivers lie in updates/ and so win over the distribution's
 # mlx5_core and mlx5_ib. A guest with a card is to have the latter: for it there is
