@@ -143,10 +143,13 @@ static int config_write(struct pci_bus *bus, unsigned int devfn, int where,
 	}
 	/*
 	 * From here on the driver's memory is not the card's any more, and may
-	 * soon be somebody else's: a pass that is under way must have ended.
+	 * soon be somebody else's: a pass that is under way must have ended, and
+	 * the next one, before which the driver may have allowed bus mastering
+	 * again as it does in health recovery, must know of nothing in it.
 	 */
 	if (master && !bus_master_on(fn)) {
 		spin_lock(&card_lock);
+		firmware_drop_state(fn);
 		spin_unlock(&card_lock);
 	}
 	if (fn->vpd_len && where <= CAP_VPD + PCI_VPD_ADDR + 1 &&

@@ -257,12 +257,8 @@ static bool fn_pass(struct card_fn *fn, u64 now)
 	if (told != fn->k_syndrome)
 		show_syndrome(fn);
 	beat(fn, now);
-	/* A driver that lets go of the card ends bus mastering before all else. */
-	if (!bus_master_on(fn)) {
-		if (fn->cmdq)
-			firmware_drop_state(fn);
+	if (!bus_master_on(fn))
 		return busy;
-	}
 	busy |= registers(fn, now);
 	if (fn->reset_until)
 		return busy;
