@@ -7,6 +7,7 @@
 use serde::Deserialize;
 
 use super::{Imported, NAMES, port_guid};
+use crate::config::harmless;
 use crate::names::{Guid, GuidRange, PciAddress};
 
 /// Where the operator reads it.
@@ -47,7 +48,7 @@ const MOST_VFS: u64 = 127;
 /// # Errors
 /// It is no such JSON; why, for people.
 pub fn import(text: &str) -> Result<Imported, String> {
-    let pfs: Vec<Pf> = serde_json::from_str(text).map_err(|e| e.to_string())?;
+    let pfs: Vec<Pf> = serde_json::from_str(text).map_err(|e| harmless(&e.to_string()))?;
     let mut imported = Imported::default();
     for (number, pf) in (1..).zip(&pfs) {
         match pf.to_toml() {

@@ -171,6 +171,9 @@ fn what_the_operator_would_not_take_either() {
     assert!(
         operator_guids::import(r#"[{"pciAddres": "x"}]"#).expect_err("key").contains("pciAddres")
     );
+    // serde_json repeats a key as it is.
+    let said = operator_guids::import("[{\"pci\u{86}Address\": \"x\"}]").expect_err("key");
+    assert!(said.contains("`pci\u{fffd}Address`"), "{said:?}");
 }
 
 #[test]
