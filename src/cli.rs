@@ -511,6 +511,13 @@ pub struct IfaceArgs {
     /// come back meanwhile
     #[arg(long, value_name = "UNIT", hide = true, requires = "device")]
     pub stopped: Option<String>,
+    /// For the unit: the unit to start if something is left to be done once the network
+    /// stacks have started
+    #[arg(long, value_name = "UNIT", hide = true, requires = "device")]
+    pub then: Option<String>,
+    /// For that unit
+    #[arg(long, hide = true, requires = "device")]
+    pub later: bool,
 }
 
 /// What `boot` takes.

@@ -306,7 +306,7 @@ pub fn stacks(data: &[u8]) {
     for interface in observe::ipoib::interfaces(&mut Look::new(root)) {
         let standings = stacks::KNOWN.on_disk(root, &interface);
         assert!(!standings.is_empty());
-        let _writes = stacks::KNOWN.writes(root, &interface);
+        let _writes = stacks::KNOWN.writes(&stacks::files::Files::of(root), &interface);
         let _owner = stacks::KNOWN.owner(root, &interface.name, interface.ifindex);
     }
     for asked in stacks::KNOWN.asked(root, |_| true) {

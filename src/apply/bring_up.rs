@@ -15,6 +15,7 @@ use crate::observe::link::carrier;
 use crate::report::events as kinds;
 use crate::report::iface::{BringUp, IfaceReport};
 use crate::report::stack::{Action, Decision, Phase, View};
+use crate::stacks::files::Files;
 use crate::stacks::stack::{OwnUnit, Progress, Stack, unit_escape};
 use crate::stacks::{KNOWN, Live, decide, phase};
 
@@ -52,14 +53,18 @@ struct Run<'a> {
     ask_again: u64,
     /// What was done last: nothing is done twice.
     acted: Option<Action>,
+    /// Nothing is done at all: the interface was left to its stack.
+    only_looks: bool,
 }
 
-/// Decide who brings the interface up, and see that it happens.
+/// Decide who brings the interface up, and see that it happens; of one that was left to a
+/// stack (`only_looks`), only see whether that stack has it up.
 pub fn bring_up(
     root: &Root,
     no_bus: bool,
     deadline: u64,
     interface: &Interface,
+    only_looks: bool,
     report: &mut IfaceReport,
 ) {
     let asked = loop {
@@ -83,8 +88,17 @@ pub fn bring_up(
     let notice_until = clock::monotonic_usec() + NOTICE_USEC;
     let interface = interface.clone();
     let ask_again = ASK_AGAIN_USEC;
-    let mut run =
-        Run { root, deadline, notice_until, manager, interface, report, ask_again, acted: None };
+    let mut run = Run {
+        root,
+        deadline,
+        notice_until,
+        manager,
+        interface,
+        report,
+        ask_again,
+        acted: None,
+        only_looks,
+    };
     let mut states = Some(states);
     run.report.bring_up = loop {
         match run.step(states.take()) {
@@ -153,9 +167,10 @@ impl Run<'_> {
             anyhow::bail!("the interface disappeared, and another one has its name");
         }
         live.addressed = is_addressed(&self.interface)?;
-        let mut standings = KNOWN.standings(self.root, &self.interface, &states, &live);
+        let files = Files::of(self.root);
+        let mut standings = KNOWN.standings(&files, &self.interface, &states, &live);
         if self.report.wanted.mode.is_some() || self.report.wanted.mtu.is_some() {
-            standings = KNOWN.with_writes(self.root, &self.interface, &states, standings);
+            standings = KNOWN.with_writes(&files, &self.interface, &states, standings);
         }
         let decision = decide(&standings, &self.interface);
         if self.report.decided_usec == 0 {
@@ -173,6 +188,12 @@ impl Run<'_> {
             Action::Leave => Ok(Next::End(BringUp::Left)),
             Action::WaitForService => self.wait_for(known(stack)?.facts().service),
             Action::WaitForHotplug => self.wait_for_own(known(own_unit)?, &watch),
+            // Its stack has not brought it up, or has taken it down since.
+            Action::Ifup | Action::IfupAgain | Action::IfupAnew | Action::StartHotplug
+                if self.only_looks =>
+            {
+                Ok(Next::End(BringUp::Left))
+            }
             // An ifup for a former interface of that name may have left addresses
             // after our look: that alone is worth a second try.
             Action::IfupAnew if self.acted != Some(Action::IfupAnew) => {
@@ -423,8 +444,9 @@ pub fn explain(
     let (mut manager, states) = ask_systemd(interface, no_bus)?;
     let mut live = KNOWN.ask(root, &mut manager, &states, interface)?;
     live.addressed = is_addressed(interface)?;
-    let standings = KNOWN.standings(root, interface, &states, &live);
-    let standings = KNOWN.with_writes(root, interface, &states, standings);
+    let files = Files::of(root);
+    let standings = KNOWN.standings(&files, interface, &states, &live);
+    let standings = KNOWN.with_writes(&files, interface, &states, standings);
     let decision = decide(&standings, interface);
     let views = standings.into_iter().map(|s| s.view).collect();
     Ok((manager.way().to_string(), views, decision))

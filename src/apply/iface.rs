@@ -21,6 +21,7 @@ use crate::report::iface::{
     BringUp, IfaceReport, IfaceStep, IfaceStepReport, WantedInterface, aside_name,
 };
 use crate::stacks::KNOWN;
+use crate::stacks::files::Files;
 
 /// What is asked of one run.
 #[derive(Debug, Clone, Copy)]
@@ -31,6 +32,10 @@ pub struct Ask<'a> {
     pub settings_only: bool,
     /// Never use the bus.
     pub no_bus: bool,
+    /// The unit that has the interface looked at again once the network stacks have started.
+    pub then: Option<&'a str>,
+    /// This is that second look.
+    pub later: bool,
 }
 
 /// Look at an interface, and at the others where the configuration has something for it
@@ -48,11 +53,17 @@ pub fn look_for_plan(config: &Config, root: &Root, name: &IfName) -> Result<Seen
     Ok(seen)
 }
 
+/// The MTU that a former run asked for: less than that is the fabric's doing, unless
+/// mlnx_interface_mgr has been at the interface since.
+fn mtu_asked(seen: &Seen) -> Option<u32> {
+    seen.before.as_ref().filter(|before| !before.mlnx_interface_mgr_pending)?.mtu_asked
+}
+
 /// What is wanted of `seen`, as [`look_for_plan`] gives it, and the steps to it.
 #[must_use]
 pub fn planned(config: &Config, seen: &Seen) -> (WantedInterface, IfacePlan) {
     let wanted = wanted(&config.interfaces, &seen.interface, &seen.stack_children);
-    let asked = seen.before.as_ref().and_then(|o| o.mtu_asked);
+    let asked = mtu_asked(seen);
     let mut plan = iface_plan(&wanted, &seen.interface, &seen.all, &seen.names, asked);
     match rename(&config.interfaces, &seen.interface, &seen.all, &seen.names) {
         Ok(step) => plan.steps.splice(..0, step).for_each(drop),
@@ -99,12 +110,17 @@ pub fn run(config: &Config, root: &Root, ask: Ask<'_>) -> Result<IfaceReport, No
         tell(&report);
         return Ok(ended(report));
     }
+    if ask.later
+        && let Some(before) = seen.before.take_if(|o| !o.mlnx_interface_mgr_pending)
+    {
+        return Ok(look_again(root, ask, deadline, &seen.interface, before));
+    }
     report.notes.append(&mut seen.problems);
     let mut refused = Vec::new();
     refused.extend(give_name(config, root, &mut seen, &mut report));
     refused.extend(settings(config, root, &mut seen, &mut report));
     report.notes.extend(queue_advice(root, &report.wanted));
-    report.notes.extend(foreseen(root, &report.wanted, &seen.interface));
+    report.notes.extend(foreseen(&Files::of(root), &report.wanted, &seen.interface));
     if ask.settings_only {
         report.bring_up = BringUp::NotAsked;
         // Steps have been told; who brings up tells the whole report.
@@ -122,14 +138,52 @@ pub fn run(config: &Config, root: &Root, ask: Ask<'_>) -> Result<IfaceReport, No
     // Before anything is waited for: `boot` waits for this and no more.
     write(&mut report);
     if !ask.settings_only {
-        bring_up(root, ask.no_bus, deadline, &seen.interface, &mut report);
+        bring_up(root, ask.no_bus, deadline, &seen.interface, false, &mut report);
         read_back(root, &seen.interface, &mut report);
         if !report.failures.is_empty() && has_disappeared(root, &report) {
             report.disappeared();
         }
+        if let Some(unit) = ask.then.filter(|_| is_open(&report))
+            && let Err(e) = systemctl::queue_start(unit)
+        {
+            let note = format!("{unit} cannot be started, so nothing is read back later: {e}");
+            report.notes.push(note);
+        }
         tell(&report);
     }
     Ok(ended(report))
+}
+
+/// There is something to look at once the network stacks have started: a stack that may set
+/// the interface otherwise has it, or mlnx_interface_mgr.
+fn is_open(report: &IfaceReport) -> bool {
+    let is_set = report.wanted.mode.is_some() || report.wanted.mtu.is_some();
+    report.mlnx_interface_mgr_pending
+        || report.bring_up == BringUp::Left && report.configured && is_set
+}
+
+/// An interface that `before` left to a stack: the stack has started since. What it has made of
+/// the settings is read back; nothing is set, or NetworkManager and ibprov would take turns at
+/// it.
+fn look_again(
+    root: &Root,
+    ask: Ask<'_>,
+    deadline: u64,
+    interface: &Interface,
+    before: IfaceReport,
+) -> IfaceReport {
+    let mut report = IfaceReport { exit_code: before.judge(), ..before };
+    if report.bring_up != BringUp::Left || !report.configured {
+        return report;
+    }
+    report.notes.extend(foreseen(&Files::of(root), &report.wanted, interface));
+    bring_up(root, ask.no_bus, deadline, interface, true, &mut report);
+    read_back(root, interface, &mut report);
+    if !report.failures.is_empty() && has_disappeared(root, &report) {
+        report.disappeared();
+    }
+    tell(&report);
+    ended(report)
 }
 
 /// The name that the interface had belongs to no interface, or to another one: a step, or the
@@ -183,8 +237,8 @@ fn let_other_agent_end(root: &Root, ask: Ask<'_>, until: u64, report: &mut Iface
     }
     let unit = interface_manager::unit(ask.name);
     match ends(root, &unit, ask.no_bus, until) {
-        Ok(true) => {}
-        Ok(false) => {
+        Ok(OtherAgent::Ended) => {}
+        Ok(OtherAgent::Works) => {
             report.mlnx_interface_mgr_pending = true;
             report.failures.push(format!(
                 "{}: {unit} is still configuring it after network.timeout: {}",
@@ -192,22 +246,48 @@ fn let_other_agent_end(root: &Root, ask: Ask<'_>, until: u64, report: &mut Iface
                 interface_manager::REMEDY
             ));
         }
+        Ok(OtherAgent::WaitsForUs(chain)) => {
+            report.mlnx_interface_mgr_pending = true;
+            report.failures.push(format!(
+                "{}: {unit} will configure it too, and starts only after ibprov ({}): {}",
+                ask.name,
+                chain.join(" after "),
+                interface_manager::REMEDY
+            ));
+        }
         Err(e) => report.notes.push(format!("cannot determine whether {unit} is running: {e}")),
     }
 }
 
-/// Wait until `unit` has neither a job nor anything that runs; false at `until`.
-fn ends(root: &Root, unit: &str, no_bus: bool, until: u64) -> anyhow::Result<bool> {
+/// How the wait for MLNX_OFED's agent ended.
+enum OtherAgent {
+    /// It has neither a job nor anything that runs.
+    Ended,
+    /// It has still, at the deadline.
+    Works,
+    /// Its job waits for ours to end, by these orders.
+    WaitsForUs(Vec<String>),
+}
+
+/// Wait until `unit` has neither a job nor anything that runs, unless its job waits for us.
+fn ends(root: &Root, unit: &str, no_bus: bool, until: u64) -> anyhow::Result<OtherAgent> {
     let states = match no_bus {
         true => Manager::by_systemctl().units(&[unit])?,
         // No connection is held while it is waited for.
         false => Manager::open_until(&[unit], until)?.1,
     };
-    let has_job = states.first().is_some_and(|state| state.job != 0);
-    if has_job && systemctl::wait_for_job(unit, until)? == JobEnd::Pending {
-        return Ok(false);
+    if states.first().is_some_and(|state| state.job != 0) {
+        if let Some(chain) = interface_manager::waits_for_us(&systemctl::jobs()?, unit) {
+            return Ok(OtherAgent::WaitsForUs(chain));
+        }
+        if systemctl::wait_for_job(unit, until)? == JobEnd::Pending {
+            return Ok(OtherAgent::Works);
+        }
     }
-    Ok(unit_links::wait_until_down(root, unit, until)?)
+    Ok(match unit_links::wait_until_down(root, unit, until)? {
+        true => OtherAgent::Ended,
+        false => OtherAgent::Works,
+    })
 }
 
 /// The lock of the interface with this index.
@@ -326,7 +406,7 @@ fn settings(
     report: &mut IfaceReport,
 ) -> Vec<String> {
     report.wanted = wanted(&config.interfaces, &seen.interface, &seen.stack_children);
-    report.mtu_asked = seen.before.as_ref().and_then(|o| o.mtu_asked);
+    report.mtu_asked = mtu_asked(seen);
     let Seen { interface, all, names, .. } = &*seen;
     let plan = iface_plan(&report.wanted, interface, all, names, report.mtu_asked);
     report.failures.extend_from_slice(&plan.refused);

@@ -8,15 +8,16 @@ use crate::plan::settings::contradictions;
 use crate::plan::wanted;
 use crate::report::iface::WantedInterface;
 use crate::stacks::KNOWN;
+use crate::stacks::files::Files;
 
 /// Where the files of the stacks that are part of this boot are against what is wanted
 /// of `interface`.
 #[must_use]
-pub fn foreseen(root: &Root, wanted: &WantedInterface, interface: &Interface) -> Vec<String> {
+pub fn foreseen(files: &Files<'_>, wanted: &WantedInterface, interface: &Interface) -> Vec<String> {
     if wanted.mode.is_none() && wanted.mtu.is_none() {
         return Vec::new();
     }
-    let writes = KNOWN.writes(root, interface);
+    let writes = KNOWN.writes(files, interface);
     let writes = writes.iter().map(|(stack, setting)| (*stack, setting));
     contradictions(&interface.name, wanted, writes)
 }
@@ -24,8 +25,9 @@ pub fn foreseen(root: &Root, wanted: &WantedInterface, interface: &Interface) ->
 /// The same of all interfaces of this host.
 #[must_use]
 pub fn foreseen_of_all(root: &Root, config: &Config, seen: &Interfaces) -> Vec<String> {
+    let files = Files::of(root);
     let of = |interface: &Interface| {
-        foreseen(root, &wanted(&config.interfaces, interface, &[]), interface)
+        foreseen(&files, &wanted(&config.interfaces, interface, &[]), interface)
     };
     seen.all.iter().flat_map(of).collect()
 }

@@ -29,6 +29,7 @@ use crate::report::iface::{BringUp, IfaceReport, IfaceStep, WantedInterface, sta
 use crate::report::rxe::{RxeReport, RxeState};
 use crate::report::stack::{Decision, View};
 use crate::stacks::KNOWN;
+use crate::stacks::files::Files;
 use crate::workers::products::manages_nvswitch;
 
 /// Time that the unit's own limit leaves us beyond the deadline, seconds.
@@ -53,7 +54,13 @@ pub fn run(args: &IfaceArgs, config: &Config, root: &Root, format: Format) -> an
             false => soft_roce(row, root, format),
         };
     }
-    let ask = Ask { name: &name, settings_only: args.settings_only, no_bus: args.no_bus };
+    let ask = Ask {
+        name: &name,
+        settings_only: args.settings_only,
+        no_bus: args.no_bus,
+        then: args.then.as_deref(),
+        later: args.later,
+    };
     let done = is_of_a_fabric(root, &name)
         .map_err(anyhow::Error::from)
         .and_then(|()| set_up_or_show(args, ask, config, root, format));
@@ -215,7 +222,7 @@ fn dry_run(ask: Ask<'_>, config: &Config, root: &Root, format: Format) -> anyhow
         Some(View { stack, writes, .. }) => {
             contradictions(ask.name, &wanted, writes.iter().map(|setting| (*stack, setting)))
         }
-        None => foreseen(root, &wanted, &seen.interface),
+        None => foreseen(&Files::of(root), &wanted, &seen.interface),
     };
     let report = IfacePreview {
         interface: Some(seen.interface),

@@ -12,6 +12,7 @@ mod bus_turns;
 pub mod clock;
 pub mod config_files;
 pub mod events;
+pub mod extracts;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod initrd;

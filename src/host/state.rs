@@ -82,7 +82,7 @@ pub fn replace(path: &Path, content: &str) -> io::Result<()> {
     let temporary = format!(".{}.{}", name.to_string_lossy(), std::process::id());
     let temporary = path.with_file_name(temporary);
     let attempt = || {
-        new_file(&temporary)?.write_all(content.as_bytes())?;
+        new_file(&temporary, FILE_MODE)?.write_all(content.as_bytes())?;
         fs::rename(&temporary, path)
     };
     attempt().inspect_err(|_| {
@@ -97,6 +97,18 @@ pub fn replace(path: &Path, content: &str) -> io::Result<()> {
 /// # Errors
 /// The path that failed, with the system's answer (a read-only `/run`, say).
 pub fn write(name: &str, content: &str) -> Result<PathBuf, (PathBuf, io::Error)> {
+    write_with(name, content, FILE_MODE)
+}
+
+/// As [`write`], a file that only root may read.
+///
+/// # Errors
+/// As [`write`].
+pub(super) fn write_private(name: &str, content: &str) -> Result<PathBuf, (PathBuf, io::Error)> {
+    write_with(name, content, 0o600)
+}
+
+fn write_with(name: &str, content: &str, mode: u32) -> Result<PathBuf, (PathBuf, io::Error)> {
     let run = Path::new(RUN_DIR);
     let path = run.join(name);
     let temporary = run.join(format!(".{}.{}", name.replace('/', "_"), std::process::id()));
@@ -105,7 +117,7 @@ pub fn write(name: &str, content: &str) -> Result<PathBuf, (PathBuf, io::Error)>
         if let Some(directory) = path.parent().filter(|directory| *directory != run) {
             own_directory(directory, DIRECTORY_MODE)?;
         }
-        let mut file = new_file(&temporary)?;
+        let mut file = new_file(&temporary, mode)?;
         file.write_all(content.as_bytes())?;
         fs::rename(&temporary, &path)
     };
@@ -159,9 +171,9 @@ fn sweep(run: &Path) {
 }
 
 /// A new file of ours at `path`: never what is there under that name, or behind a link.
-fn new_file(path: &Path) -> io::Result<File> {
+fn new_file(path: &Path, mode: u32) -> io::Result<File> {
     let mut how = OpenOptions::new();
-    how.write(true).create_new(true).mode(FILE_MODE);
+    how.write(true).create_new(true).mode(mode);
     let file = match how.open(path) {
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
             // Of a process with our number that was killed.
@@ -170,7 +182,7 @@ fn new_file(path: &Path) -> io::Result<File> {
         }
         other => other?,
     };
-    file.set_permissions(Permissions::from_mode(FILE_MODE))?;
+    file.set_permissions(Permissions::from_mode(mode))?;
     Ok(file)
 }
 
@@ -273,7 +285,7 @@ mod tests {
         let (victim, path) = (dir.path().join("victim"), dir.path().join(".boot.json.7"));
         fs::write(&victim, "whole").expect("file");
         std::os::unix::fs::symlink(&victim, &path).expect("link");
-        new_file(&path).expect("new").write_all(b"report").expect("written");
+        new_file(&path, FILE_MODE).expect("new").write_all(b"report").expect("written");
         assert_eq!(fs::read_to_string(&victim).expect("file"), "whole");
         assert!(fs::symlink_metadata(&path).expect("file").is_file());
         assert_eq!(mode(&path), 0o644);

@@ -1,5 +1,8 @@
 //! What the configuration files of several stacks have in common.
 
+use std::cell::OnceCell;
+use std::ops::Deref;
+
 use crate::config::foreign::ifcfg;
 use crate::config::foreign::shell::assignment;
 use crate::host::Root;
@@ -9,6 +12,45 @@ use crate::report::stack::{SettingValue, StackSetting};
 
 /// No configuration of interfaces is larger, bytes.
 pub(super) const LIMIT: u64 = 1 << 20;
+
+/// A tree, and what has been read there of files that concern all interfaces: for one look at
+/// one interface or at many.
+#[derive(Debug)]
+pub struct Files<'a> {
+    root: &'a Root,
+    profiles: OnceCell<Vec<Profile>>,
+}
+
+/// A file of which a stack has one for each interface, or one for several, under any name.
+#[derive(Debug)]
+pub(super) struct Profile {
+    pub path: String,
+    /// What concerns interfaces of InfiniBand.
+    pub text: String,
+    /// Its assignments.
+    pub pairs: Vec<(String, String)>,
+}
+
+impl<'a> Files<'a> {
+    /// Nothing is read yet.
+    #[must_use]
+    pub const fn of(root: &'a Root) -> Self {
+        Self { root, profiles: OnceCell::new() }
+    }
+
+    /// The profiles of NetworkManager, by `read` if nobody has asked for them yet.
+    pub(super) fn profiles(&self, read: impl FnOnce(&Root) -> Vec<Profile>) -> &[Profile] {
+        self.profiles.get_or_init(|| read(self.root))
+    }
+}
+
+impl Deref for Files<'_> {
+    type Target = Root;
+
+    fn deref(&self) -> &Root {
+        self.root
+    }
+}
 
 /// Where Red Hat's `ifcfg-*` are, which network-scripts and NetworkManager read.
 pub(super) const NETWORK_SCRIPTS: &str = ifcfg::DIR;

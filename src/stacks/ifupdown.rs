@@ -1,7 +1,7 @@
 //! Debian's ifupdown: interfaces(5), its record of what is up, and the unit that
 //! its udev rule starts for an interface that is marked `allow-hotplug`.
 
-use super::files::{LIMIT, folder, mtu_setting, setting};
+use super::files::{Files, LIMIT, folder, mtu_setting, setting};
 use super::phase;
 use super::stack::{Command, Facts, NoCommand, OwnUnit, Owner, Stack, StackUnit, program};
 use crate::host::Root;
@@ -124,7 +124,7 @@ impl Stack for Ifupdown {
     /// a command that writes to the file in sysfs.
     fn writes(
         &self,
-        root: &Root,
+        root: &Files<'_>,
         interface: &Interface,
         _others: &dyn Fn(&str) -> Phase,
     ) -> Vec<StackSetting> {

@@ -9,7 +9,7 @@
 
 pub mod addresses;
 mod decide;
-mod files;
+pub mod files;
 pub mod ifupdown;
 pub mod network_manager;
 pub mod network_scripts;
@@ -29,6 +29,7 @@ use crate::host::{Root, unit_links};
 use crate::names::{IfName, NetworkRole};
 use crate::observe::ipoib::{Interface, Interfaces, StackChild};
 use crate::report::stack::{Answer, Claim, Phase, StackName, StackSetting, View};
+use files::Files;
 use stack::{Facts, Owner, Progress, Reply, Stack, Standing};
 
 pub use decide::decide;
@@ -150,7 +151,7 @@ impl Stacks {
     #[must_use]
     pub fn standings(
         self,
-        root: &Root,
+        files: &Files<'_>,
         interface: &Interface,
         states: &[UnitState],
         live: &Live,
@@ -161,10 +162,10 @@ impl Stacks {
             let others = |service: &str| phase_in(states, service);
             let claim = match live.reply(facts.name) {
                 _ if phase == Phase::Absent => Some(Claim::new(Answer::No, "not on this host")),
-                Reply::Says(said) => said.claim(root, interface),
+                Reply::Says(said) => said.claim(files, interface),
                 Reply::Mute | Reply::Unreachable => None,
             };
-            let claim = claim.unwrap_or_else(|| stack.claim(root, interface, phase, &others));
+            let claim = claim.unwrap_or_else(|| stack.claim(files, interface, phase, &others));
             let hotplug = facts.own_unit.as_ref().and_then(|own| {
                 let name = own.of(interface);
                 states.iter().find(|u| u.name == name).map(own.phase)
@@ -173,7 +174,7 @@ impl Stacks {
                 stack: facts.name,
                 phase,
                 claim,
-                recorded: stack.has_brought_up(root, interface),
+                recorded: stack.has_brought_up(files, interface),
                 addressed: facts.stumbles_over_addresses && live.addressed,
                 hotplug: hotplug.unwrap_or(Phase::Absent),
                 writes: Vec::new(),
@@ -183,12 +184,12 @@ impl Stacks {
         self.0.iter().map(standing).collect()
     }
 
-    /// With what each stack that is there writes to `interface`. To tell that, some read
-    /// the files of all interfaces: only for who has to do with mode or MTU.
+    /// With what each stack that is there writes to `interface`: for who has to do with mode
+    /// or MTU.
     #[must_use]
     pub fn with_writes(
         self,
-        root: &Root,
+        files: &Files<'_>,
         interface: &Interface,
         states: &[UnitState],
         mut standings: Vec<Standing>,
@@ -196,7 +197,7 @@ impl Stacks {
         let others = |service: &str| phase_in(states, service);
         for (stack, standing) in self.0.iter().zip(&mut standings) {
             if standing.view.phase != Phase::Absent {
-                standing.view.writes = stack.writes(root, interface, &others);
+                standing.view.writes = stack.writes(files, interface, &others);
             }
         }
         standings
@@ -218,21 +219,26 @@ impl Stacks {
             ..UnitState::default()
         };
         let states: Vec<UnitState> = self.facts().filter(is_there).map(state).collect();
-        let standings = self.standings(root, interface, &states, &Live::default());
-        self.with_writes(root, interface, &states, standings)
+        let files = Files::of(root);
+        let standings = self.standings(&files, interface, &states, &Live::default());
+        self.with_writes(&files, interface, &states, standings)
     }
 
     /// What the stacks that are part of this boot write to `interface` when they bring
     /// it up, by files alone: those that run, and those that are enabled.
     #[must_use]
-    pub fn writes(self, root: &Root, interface: &Interface) -> Vec<(StackName, StackSetting)> {
-        let phase = |service: &str| match is_in_boot(root, service) {
+    pub fn writes(
+        self,
+        files: &Files<'_>,
+        interface: &Interface,
+    ) -> Vec<(StackName, StackSetting)> {
+        let phase = |service: &str| match is_in_boot(files, service) {
             true => Phase::Queued,
             false => Phase::Absent,
         };
         let mut all = Vec::new();
         for stack in self.0.iter().filter(|s| phase(s.facts().service) != Phase::Absent) {
-            let writes = stack.writes(root, interface, &phase).into_iter();
+            let writes = stack.writes(files, interface, &phase).into_iter();
             all.extend(writes.map(|setting| (stack.facts().name, setting)));
         }
         all
@@ -252,8 +258,9 @@ impl Stacks {
         if rules.iter().all(|rule| rule.partitions.is_empty()) {
             return all;
         }
+        let files = Files::of(root);
         for stack in self.0.iter().filter(|stack| is_in_boot(root, stack.facts().service)) {
-            for (which, pkey, file) in stack.creates(root) {
+            for (which, pkey, file) in stack.creates(&files) {
                 let of_it = parents.iter().filter(|parent| match &which {
                     _ if parent.parent.is_some() => false,
                     Which::Name(name) => *name == parent.name,

@@ -1,15 +1,15 @@
 //! NetworkManager: what it says of a device, and why no profile fits.
 
 use super::files::{
-    LIMIT, NETWORK_SCRIPTS, address_trouble, first, folder, ifcfg, ifcfg_settings, last,
-    mtu_setting, network_scripts, setting,
+    Files, LIMIT, NETWORK_SCRIPTS, Profile, address_trouble, first, folder, ifcfg, ifcfg_settings,
+    last, mtu_setting, network_scripts, setting,
 };
 use super::stack::{Facts, Owner, Progress, Reply, Said, Stack, StackUnit};
 use crate::config::foreign;
 use crate::config::foreign::interfaces::Which;
-use crate::host::Root;
 use crate::host::bus::{At, Bus, BusError, ObjectPath};
 use crate::host::manager::Manager;
+use crate::host::{Root, extracts};
 use crate::names::{IfName, Mode, NetworkRole, PKey};
 use crate::observe::ipoib::Interface;
 use crate::report::stack::{Answer, Claim, Phase, SettingValue, StackName, StackSetting};
@@ -126,7 +126,7 @@ pub struct Device {
 }
 
 impl Said for Device {
-    fn claim(&self, root: &Root, interface: &Interface) -> Option<Claim> {
+    fn claim(&self, files: &Files<'_>, interface: &Interface) -> Option<Claim> {
         if self.state == DeviceState::Unknown {
             return None;
         }
@@ -137,12 +137,12 @@ impl Said for Device {
             let why = format!("{word}{}", profile.unwrap_or_default());
             return Some(Claim::new(Answer::Yes, why));
         }
-        Some(match (own_or_fitting(root, interface), self.managed) {
+        Some(match (fitting(files, interface), self.managed) {
             // It activates it as soon as there is carrier, or has failed to.
-            (Fit::Yes(Profile { path, .. }), true) => {
+            (Fit::Yes(Fitting { path, .. }), true) => {
                 Claim::new(Answer::Yes, format!("{path} ({word})"))
             }
-            (Fit::Yes(Profile { path, .. }), false) => {
+            (Fit::Yes(Fitting { path, .. }), false) => {
                 let why = format!(
                     "{path} is for the interface, but NetworkManager does not manage it: unmanaged-devices in NetworkManager.conf, a udev rule with NM_UNMANAGED, or /etc/network/interfaces"
                 );
@@ -219,12 +219,12 @@ impl Stack for NetworkManager {
     /// only if the profile has one.
     fn writes(
         &self,
-        root: &Root,
+        files: &Files<'_>,
         interface: &Interface,
         _others: &dyn Fn(&str) -> Phase,
     ) -> Vec<StackSetting> {
-        match fitting(root, interface) {
-            Fit::Yes(Profile { writes, .. }) => writes,
+        match fitting(files, interface) {
+            Fit::Yes(Fitting { writes, .. }) => writes,
             Fit::Missed(_) | Fit::No => Vec::new(),
         }
     }
@@ -232,24 +232,24 @@ impl Stack for NetworkManager {
     /// A child that another program has created is not managed as long as it has no address,
     /// even once it is up (`is_unmanaged_external_down()`, `src/core/devices/nm-device.c`): a
     /// profile is then not activated on it.
-    fn creates(&self, root: &Root) -> Vec<(Which, PKey, String)> {
-        let keyfiles = DIRS.into_iter().flat_map(|dir| profiles(root, dir)).filter_map(|file| {
-            let said = foreign::keyfile::read(&root.text(&file, LIMIT).ok()?)?;
-            Some((said.interface?, file))
-        });
-        let scripts = ifcfg_files(root).into_iter().filter_map(|(netdev, file)| {
-            let said = foreign::ifcfg::read(&netdev, &root.text(&file, LIMIT).ok()?)?;
-            Some((said.interface?, file))
-        });
-        let all = keyfiles.chain(scripts);
-        all.filter_map(|(i, file)| Some((i.which, i.child?.pkey, file))).collect()
+    fn creates(&self, files: &Files<'_>) -> Vec<(Which, PKey, String)> {
+        let said = |Profile { path, text, pairs }: &Profile| {
+            let said = match script_name(path) {
+                None => foreign::keyfile::read(text)?,
+                Some(_) if is_not_controlled(pairs) => return None,
+                Some(name) => foreign::ifcfg::read(name, text)?,
+            };
+            let interface = said.interface?;
+            Some((interface.which, interface.child?.pkey, path.clone()))
+        };
+        profiles(files).iter().filter_map(said).collect()
     }
 
     /// Red Hat's `ifcfg-*` are read by its plugin ifcfg-rh.
     fn asked(&self, root: &Root) -> Vec<(String, String)> {
         let mut found = ifcfg_files(root);
         for dir in [foreign::keyfile::DIR, "/run/NetworkManager/system-connections"] {
-            for file in profiles(root, dir) {
+            for file in keyfiles(root, dir) {
                 let text = root.text(&file, LIMIT).unwrap_or_default();
                 let netdev = first(&text, "interface-name").filter(|netdev| !netdev.is_empty());
                 if let Some(netdev) = netdev {
@@ -273,9 +273,47 @@ impl Stack for NetworkManager {
     }
 }
 
-/// The profiles in `dir`: without what it takes for an editor's copy, and beside /etc only
+/// All profiles.
+fn profiles<'a>(files: &'a Files<'_>) -> &'a [Profile] {
+    files.profiles(|root| {
+        let mut paths: Vec<String> = DIRS.into_iter().flat_map(|dir| keyfiles(root, dir)).collect();
+        let mut scripts = folder(root, NETWORK_SCRIPTS);
+        scripts.retain(|path| script_name(path).is_some());
+        if !scripts.is_empty() && reads_ifcfg(root) {
+            paths.extend(scripts);
+        }
+        let extract = |path: &str, text: &str| match script_name(path) {
+            None => foreign::keyfile::extract(text),
+            Some(_) => foreign::ifcfg::extract(text),
+        };
+        let all = extracts::of(root, "network-manager", paths, extract);
+        let profile = |(path, text): (String, String)| {
+            let pairs = match script_name(&path) {
+                None => {
+                    let pairs = foreign::keyfile::pairs(&text).into_iter();
+                    pairs.map(|(_, key, value)| (key, value)).collect()
+                }
+                Some(_) => ifcfg(&text),
+            };
+            Profile { path, text, pairs }
+        };
+        all.into_iter().map(profile).collect()
+    })
+}
+
+/// The name in the path of an `ifcfg-NAME`.
+fn script_name(path: &str) -> Option<&str> {
+    foreign::ifcfg::name_of(path.strip_prefix(NETWORK_SCRIPTS)?.strip_prefix('/')?)
+}
+
+/// The `ifcfg-*` says that the interface is none of its.
+fn is_not_controlled(pairs: &[(String, String)]) -> bool {
+    last(pairs, "NM_CONTROLLED").is_some_and(|v| v.eq_ignore_ascii_case("no"))
+}
+
+/// The keyfiles in `dir`: without what it takes for an editor's copy, and beside /etc only
 /// what is called so (`nm_keyfile_utils_ignore_filename()`).
-fn profiles(root: &Root, dir: &str) -> Vec<String> {
+fn keyfiles(root: &Root, dir: &str) -> Vec<String> {
     let mut files = folder(root, dir);
     files.retain(|path| {
         let name = path.rsplit('/').next().unwrap_or_default();
@@ -356,7 +394,7 @@ fn on_the_bus(bus: &mut Bus, interface: &Interface) -> Result<Device, BusError> 
 }
 
 /// A profile that is for an interface.
-struct Profile {
+struct Fitting {
     path: String,
     /// `connection.autoconnect-priority`: of several, the highest is activated.
     priority: i64,
@@ -365,60 +403,25 @@ struct Profile {
 }
 
 enum Fit {
-    Yes(Profile),
+    Yes(Fitting),
     Missed(String),
     No,
 }
 
-/// As [`fitting`], but where the profile that is called after `interface` is for it, the
-/// others are not read: where hundreds of interfaces have one each, all would read all.
-fn own_or_fitting(root: &Root, interface: &Interface) -> Fit {
-    for dir in DIRS {
-        let path = format!("{dir}/{}.nmconnection", interface.name);
-        if let Ok(text) = root.text(&path, LIMIT)
-            && let fit @ Fit::Yes(_) = keyfile(&path, &text, interface)
-        {
-            return fit;
-        }
-    }
-    fitting(root, interface)
-}
-
 /// Whether one of the profiles on disk is for `interface`: the one of the highest
 /// priority, and the first of those.
-fn fitting(root: &Root, interface: &Interface) -> Fit {
-    let (mut missed, mut best): (_, Option<Profile>) = (None, None);
-    for dir in DIRS {
-        for path in profiles(root, dir) {
-            let Ok(text) = root.text(&path, LIMIT) else { continue };
-            match keyfile(&path, &text, interface) {
-                Fit::No => {}
-                Fit::Missed(why) => missed = Some(why),
-                Fit::Yes(found) if best.as_ref().is_some_and(|b| b.priority >= found.priority) => {}
-                Fit::Yes(found) => best = Some(found),
-            }
-        }
-    }
-    let scripts = root.list_or_empty(NETWORK_SCRIPTS).unwrap_or_default();
-    for file in scripts.into_iter().filter(|_| reads_ifcfg(root)) {
-        if !file.starts_with("ifcfg-") {
-            continue;
-        }
-        let path = format!("{NETWORK_SCRIPTS}/{file}");
-        let Ok(text) = root.text(&path, LIMIT) else { continue };
-        let pairs = ifcfg(&text);
-        if last(&pairs, "DEVICE") == Some(interface.name.as_str()) {
-            let no = last(&pairs, "NM_CONTROLLED").is_some_and(|v| v.eq_ignore_ascii_case("no"));
-            let trouble = last(&pairs, "HWADDR").and_then(|a| address_trouble(a, interface));
-            match (no, trouble) {
-                (true, _) => missed = Some(format!("NM_CONTROLLED=no in {path}")),
-                (_, Some(trouble)) => missed = Some(format!("{path} does not match: {trouble}")),
-                _ if best.is_none() => {
-                    let writes = ifcfg_settings(&pairs, &path);
-                    best = Some(Profile { path, priority: 0, writes });
-                }
-                _ => {}
-            }
+fn fitting(files: &Files<'_>, interface: &Interface) -> Fit {
+    let (mut missed, mut best): (_, Option<Fitting>) = (None, None);
+    for Profile { path, pairs, .. } in profiles(files) {
+        let fit = match script_name(path) {
+            None => keyfile(path, pairs, interface),
+            Some(_) => script(path, pairs, interface),
+        };
+        match fit {
+            Fit::No => {}
+            Fit::Missed(why) => missed = Some(why),
+            Fit::Yes(found) if best.as_ref().is_some_and(|b| b.priority >= found.priority) => {}
+            Fit::Yes(found) => best = Some(found),
         }
     }
     match best {
@@ -427,11 +430,25 @@ fn fitting(root: &Root, interface: &Interface) -> Fit {
     }
 }
 
+/// One `ifcfg-*`. All have the priority 0 and come after the keyfiles.
+fn script(path: &str, pairs: &[(String, String)], interface: &Interface) -> Fit {
+    if last(pairs, "DEVICE") != Some(interface.name.as_str()) {
+        return Fit::No;
+    }
+    let trouble = last(pairs, "HWADDR").and_then(|a| address_trouble(a, interface));
+    match (is_not_controlled(pairs), trouble) {
+        (true, _) => Fit::Missed(format!("NM_CONTROLLED=no in {path}")),
+        (_, Some(trouble)) => Fit::Missed(format!("{path} does not match: {trouble}")),
+        _ => {
+            let writes = ifcfg_settings(pairs, path);
+            Fit::Yes(Fitting { path: path.to_owned(), priority: 0, writes })
+        }
+    }
+}
+
 /// One profile in keyfile format (`nm-settings-keyfile(5)`).
-fn keyfile(path: &str, text: &str, interface: &Interface) -> Fit {
-    let pairs = foreign::keyfile::pairs(text).into_iter();
-    let pairs: Vec<(String, String)> = pairs.map(|(_, key, value)| (key, value)).collect();
-    let get = |key: &str| last(&pairs, key);
+fn keyfile(path: &str, pairs: &[(String, String)], interface: &Interface) -> Fit {
+    let get = |key: &str| last(pairs, key);
     if get("connection.type") != Some("infiniband") {
         return match get("connection.interface-name") {
             Some(name) if name == interface.name.as_str() => {
@@ -463,8 +480,8 @@ fn keyfile(path: &str, text: &str, interface: &Interface) -> Fit {
         _ if get("connection.autoconnect") == Some("false") => Fit::No,
         _ => {
             let priority = get("connection.autoconnect-priority").and_then(|p| p.parse().ok());
-            let writes = keyfile_settings(path, &pairs);
-            Fit::Yes(Profile { path: path.to_owned(), priority: priority.unwrap_or(0), writes })
+            let writes = keyfile_settings(path, pairs);
+            Fit::Yes(Fitting { path: path.to_owned(), priority: priority.unwrap_or(0), writes })
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Red Hat's network-scripts: `ifcfg-*` below /etc/sysconfig/network-scripts.
 
 use super::files::{
-    LIMIT, NETWORK_SCRIPTS, address_trouble, ifcfg, ifcfg_settings, last, network_scripts,
+    Files, LIMIT, NETWORK_SCRIPTS, address_trouble, ifcfg, ifcfg_settings, last, network_scripts,
 };
 use super::network_manager;
 use super::stack::{Command, Facts, NoCommand, Owner, Stack, StackUnit, program};
@@ -107,7 +107,7 @@ impl Stack for NetworkScripts {
     /// `ifup-ib` writes the mode at each call, and MTU= if it is there.
     fn writes(
         &self,
-        root: &Root,
+        root: &Files<'_>,
         interface: &Interface,
         others: &dyn Fn(&str) -> Phase,
     ) -> Vec<StackSetting> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::files::{LIMIT, address_trouble, first, folder, setting};
+use super::files::{Files, LIMIT, address_trouble, first, folder, setting};
 use super::stack::{Facts, Owner, Progress, Reply, Said, Stack, StackUnit};
 use crate::host::Root;
 use crate::host::bus::BusError;
@@ -123,7 +123,7 @@ pub struct Link {
 }
 
 impl Said for Link {
-    fn claim(&self, root: &Root, interface: &Interface) -> Option<Claim> {
+    fn claim(&self, root: &Files<'_>, interface: &Interface) -> Option<Claim> {
         if self.state.is_undecided() {
             return None;
         }
@@ -192,7 +192,7 @@ impl Stack for Networkd {
     /// alone.
     fn writes(
         &self,
-        root: &Root,
+        root: &Files<'_>,
         interface: &Interface,
         _others: &dyn Fn(&str) -> Phase,
     ) -> Vec<StackSetting> {

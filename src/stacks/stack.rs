@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use super::files::Files;
 use crate::config::foreign::interfaces::Which;
 use crate::host::bus::BusError;
 use crate::host::manager::Manager;
@@ -139,7 +140,7 @@ pub trait Stack: Sync + fmt::Debug {
     /// [`Stack::claim`].
     fn writes(
         &self,
-        root: &Root,
+        files: &Files<'_>,
         interface: &Interface,
         others: &dyn Fn(&str) -> Phase,
     ) -> Vec<StackSetting>;
@@ -150,7 +151,7 @@ pub trait Stack: Sync + fmt::Debug {
 
     /// The P_Key children that it creates itself and would leave alone if another program had
     /// created them: of which interface, and the file that says so.
-    fn creates(&self, _root: &Root) -> Vec<(Which, PKey, String)> {
+    fn creates(&self, _files: &Files<'_>) -> Vec<(Which, PKey, String)> {
         Vec::new()
     }
 
@@ -172,7 +173,7 @@ pub enum Reply {
 /// What a stack that runs says itself of an interface.
 pub trait Said: fmt::Debug {
     /// Its claim; `None` while it has not decided.
-    fn claim(&self, root: &Root, interface: &Interface) -> Option<Claim>;
+    fn claim(&self, files: &Files<'_>, interface: &Interface) -> Option<Claim>;
 
     /// How far it is with it.
     fn progress(&self, interface: &Interface) -> Progress;

@@ -62,7 +62,7 @@ fn unit(name: &str, state: &str) -> UnitState {
 
 fn decided(files: &[(&str, &str)], of: &Interface, units: &[UnitState], live: &Live) -> Decision {
     let (_dir, root) = tree(files);
-    decide(&KNOWN.standings(&root, of, units, live), of)
+    decide(&KNOWN.standings(&Files::of(&root), of, units, live), of)
 }
 
 /// What `stack` says.
@@ -428,7 +428,7 @@ impl Stack for ConnMan {
 
     fn writes(
         &self,
-        _root: &Root,
+        _root: &Files<'_>,
         _interface: &Interface,
         _others: &dyn Fn(&str) -> Phase,
     ) -> Vec<StackSetting> {
@@ -454,7 +454,7 @@ fn another_stack_is_one_file_and_one_row() {
     ]);
     assert_eq!(WITH.units(&of), ["networking.service", "connman.service", "ifup@ib0.service"]);
     let units = [unit("networking.service", "active"), unit("connman.service", "active")];
-    let standings = WITH.standings(&root, &of, &units, &Live::default());
+    let standings = WITH.standings(&Files::of(&root), &of, &units, &Live::default());
     let decision = decide(&standings, &of);
     assert_eq!((decision.stack, decision.action), (Some(CONNMAN.name), Action::Verify));
     expect!["ConnMan runs, and brings the interface up by itself (/var/lib/connman/settings)"]
@@ -591,7 +591,7 @@ fn tree_with(enabled: &[&str], files: &[(&str, &str)]) -> tempfile::TempDir {
 fn written(enabled: &[&str], files: &[(&str, &str)]) -> String {
     let dir = tree_with(enabled, files);
     let root = Root::copy_at(dir.path()).expect("root");
-    let lines = KNOWN.writes(&root, &interface("ib0", false));
+    let lines = KNOWN.writes(&Files::of(&root), &interface("ib0", false));
     lines.iter().map(|(stack, setting)| format!("{stack}: {setting}\n")).collect()
 }
 

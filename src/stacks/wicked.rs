@@ -1,7 +1,7 @@
 //! SUSE's wicked: `ifcfg-*` below /etc/sysconfig/network. Its nanny watches for
 //! interfaces and brings up what it has a policy for.
 
-use super::files::{LIMIT, folder, ifcfg, last, mtu_setting, setting};
+use super::files::{Files, LIMIT, folder, ifcfg, last, mtu_setting, setting};
 use super::stack::{Facts, Owner, Stack, StackUnit};
 use crate::host::Root;
 use crate::names::{IfName, NetworkRole};
@@ -71,7 +71,7 @@ impl Stack for Wicked {
     /// Without IPOIB_MODE it leaves the mode alone (`ifcfg-infiniband(5)`).
     fn writes(
         &self,
-        root: &Root,
+        root: &Files<'_>,
         interface: &Interface,
         _others: &dyn Fn(&str) -> Phase,
     ) -> Vec<StackSetting> {

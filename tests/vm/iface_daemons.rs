@@ -162,7 +162,8 @@ fn what_the_stack_will_write_over_is_foreseen() {
         // It was there before: its settings were made, and left to a stack to come.
         assert_eq!(scene(scenario, "ib0"), shown, "{scenario}");
         let before = outcome(scenario, "before");
-        assert_eq!(before["bring_up"], "left", "{before}");
+        let left = format!("ib0: configured; left to the network stack: {stack}.service");
+        assert!(boot(scenario).journal.find(&left).is_some(), "{left}");
         let of_ib0 = source.replace("ib1", "ib0");
         let want = format!(
             "ib0: {stack} will set {what} {is} when it brings the interface up, but {key} = {wanted} is configured (/etc/ibprov/ibprov.toml:4). Change one of the two: {of_ib0}"
@@ -178,6 +179,26 @@ fn what_the_stack_will_write_over_is_foreseen() {
         assert!(status.contains(&format!("note: {want}\n")), "{status}");
         let dry_run = boot(scenario).file("dry-run");
         assert!(dry_run.contains("warning: ib1: ") && dry_run.contains(source), "{dry_run}");
+    }
+}
+
+#[test]
+fn what_was_left_to_a_stack_is_read_back_once_it_has_started() {
+    for Written { scenario, stack, lost: [what, is, wanted], key, source, .. } in WRITTEN {
+        assert_eq!(scene(scenario, "read back"), "failed", "{scenario}");
+        let outcome = outcome(scenario, "read-back");
+        let state = (&outcome["configured"], &outcome["bring_up"], &outcome["exit_code"]);
+        assert_eq!(state, (&false.into(), &"up".into(), &3.into()), "{outcome}");
+        let failure = outcome["findings"][0]["message"].as_str().expect("failure").to_owned();
+        let source = source.replace("ib1", "ib0");
+        let want = format!(
+            "ib0: {what} is {is} since {stack} brought the interface up, but {wanted} is configured: {source}: change that, or {key} in the configuration"
+        );
+        assert_eq!(failure, want);
+        let told = boot(scenario).journal.find(&want).map(|e| e.field("PRIORITY").to_owned());
+        assert_eq!(told.as_deref(), Some("3"), "{scenario}");
+        let status = boot(scenario).file("status");
+        assert!(status.contains(&want), "{status}");
     }
 }
 

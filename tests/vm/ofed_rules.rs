@@ -112,3 +112,40 @@ fn the_remedy_is_one() {
         assert!(!said.contains("mlnx_interface_mgr"), "{name}: {said}");
     }
 }
+
+/// cloud-init has sysinit.target come after networking.service, and so after ibprov: a job that
+/// waits for sysinit.target cannot be waited for.
+#[test]
+fn a_job_of_its_that_waits_for_ibprov_is_not_waited_for() {
+    let guest = boot("ofed_cloud");
+    guest.assert_success();
+    let journal = &guest.journal;
+    let chain = "ib1: mlnx_interface_mgr@ib1.service will configure it too, and starts only after ibprov (mlnx_interface_mgr@ib1.service after ";
+    let told = journal.find(chain).unwrap_or_else(|| panic!("not told: {}", guest.stdout()));
+    assert!(told.message.contains(" after networking.service after ibprov"), "{}", told.message);
+    let begins = journal.find("Setting up Mellanox network interface: ib1").expect("it ran");
+    assert_in_order(&[
+        ("it is told", told.at),
+        ("networking.service", journal.started("networking.service")),
+        ("sysinit.target", journal.started("sysinit.target")),
+        ("MLNX_OFED's agent begins", begins.at),
+    ]);
+    // network.timeout is 100 s.
+    let waited = journal.started("networking.service").saturating_sub(told.at);
+    assert!(waited < Duration::from_secs(30), "networking.service waited for {waited:?}");
+    let report = guest.json("boot.json");
+    assert_ne!(port(&report, "ib1")["reached"], "configured", "{report:#}");
+    assert_eq!(machine::scene("ofed_cloud", "ib1 at boot"), "failed");
+}
+
+#[test]
+fn what_such_a_job_has_set_is_set_right_afterwards() {
+    assert_eq!(machine::scene("ofed_cloud", "agent"), "1");
+    assert_eq!(machine::scene("ofed_cloud", "ib1"), "mtu 2044 later success");
+    let ib1 = boot("ofed_cloud").json("ib1.json");
+    assert_eq!(ib1["configured"], true, "{ib1:#}");
+    // Left to ifupdown, and read back.
+    assert_eq!(machine::scene("ofed_cloud", "ib0"), "mtu 2000 later success");
+    let ib0 = boot("ofed_cloud").json("ib0.json");
+    assert_eq!((&ib0["configured"], &ib0["bring_up"]), (&true.into(), &"up".into()), "{ib0:#}");
+}

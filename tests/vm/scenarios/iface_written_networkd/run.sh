@@ -7,6 +7,9 @@ scene late ib1
 scene agreed ib2
 is_written() { [ "$(cat "/sys/class/net/$1/mtu")" != 65520 ]; }
 within 20 is_written ib0
+looked ib0
+echo "read back: $(systemctl is-active "$(later ib0)")"
+cp "/run/ibprov/ports/$(cat /sys/class/net/ib0/ifindex).json" "$OUT/read-back.json"
 for netdev in ib0 ib1 ib2; do shown "$netdev"; done
 ibprov iface ib1 --dry-run >"$OUT/dry-run"
 ibprov status -v >"$OUT/status"

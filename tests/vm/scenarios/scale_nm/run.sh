@@ -1,0 +1,38 @@
+# At each stage there are so many VFs, and a profile for each. The files that processes of
+# ibprov open from then until all are up go to $OUT/opened.N, a line each: PID FILE.
+set -u
+. /usr/lib/bed/iface.sh
+pf=/sys/bus/pci/devices/0001:01:00.0
+tracing=/sys/kernel/tracing
+mountpoint -q $tracing || mount -t tracefs tracefs $tracing
+echo 'p:opened do_sys_openat2 file=+0(%si):ustring' >$tracing/kprobe_events
+echo 16384 >$tracing/buffer_size_kb
+echo 'comm == "ibprov"' >$tracing/events/kprobes/opened/filter
+up() { [ "$(grep -l '"bring_up": "up"' /run/ibprov/ports/*.json | wc -l)" -ge "$1" ]; }
+gone() { ! ls /sys/class/net/ib[1-9]* >/dev/null 2>&1; }
+profiles=0
+for n in 4 8 16; do
+	while [ $profiles -lt $n ]; do
+		profiles=$((profiles + 1))
+		file=/etc/NetworkManager/system-connections/fabric-$profiles.nmconnection
+		printf '[connection]\nid=fabric-%d\nuuid=5f3c5a5c-0000-4000-8000-0000000000%02d\ntype=infiniband\ninterface-name=ib%d\n\n[ipv4]\nmethod=manual\naddress1=10.1.%d.1/24\n\n[ipv6]\nmethod=disabled\n' $profiles $profiles $profiles $profiles >$file
+		chmod 600 $file
+	done
+	nmcli connection reload
+	# A file that was written just now may be written again unnoticed.
+	sleep 2
+	rm -f /run/ibprov/ports/*
+	: >$tracing/trace
+	echo 1 >$tracing/events/kprobes/opened/enable
+	echo $n >$pf/sriov_numvfs
+	within 200 up $n || echo "$n: not all are up"
+	udevadm settle
+	echo 0 >$tracing/events/kprobes/opened/enable
+	sed -n 's/.*ibprov-\([0-9]*\) .*file="\(.*\)"$/\1 \2/p' $tracing/trace >"$OUT/opened.$n"
+	grep -h '"configured"\|"bring_up"' /run/ibprov/ports/*.json | sort | uniq -c >"$OUT/ends.$n"
+	echo 0 >$pf/sriov_numvfs
+	within 60 gone || echo "$n: not all are gone"
+	udevadm settle
+done
+dmesg >"$OUT/dmesg"
+true
