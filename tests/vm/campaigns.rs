@@ -532,7 +532,12 @@ fn judged_machine(fault: &str) -> Result<(), String> {
     if pairs.len() != expected || 3 * late > expected {
         wrong.push(format!("{fault}: {late} of {expected} came too late: {pairs:?}\n{missed}"));
     }
-    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    let wrong = wrong.join("\n");
+    drop(writeln!(std::io::stderr(), "wrong: {wrong}"));
+    Err(wrong)
 }
 
 /// Each fault in a machine of its own; IBPROV_CAMPAIGN_FAULTS, a list with commas: these
