@@ -30,6 +30,14 @@ pub fn waits_for_us(graph: &Graph, own: &str, unit: &str) -> Option<Vec<String>>
     graph.chain(own, unit, &among)
 }
 
+/// True if jobs that are not there yet could make the start of `unit` wait for that of `own`:
+/// a chain of orders leads there, or `unit` is unknown.
+#[must_use]
+pub fn may_come_to_wait(graph: &Graph, own: &str, unit: &str) -> bool {
+    let all = graph.units().map(|unit| unit.name.as_str()).collect();
+    graph.get(unit).is_none() || graph.chain(own, unit, &all).is_some()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

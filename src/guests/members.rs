@@ -50,6 +50,11 @@ impl Members {
         members.map(|(position, member)| (GuestIndex::new(position), member))
     }
 
+    /// How many may be starting at the same time.
+    pub(super) const fn max_parallel(&self) -> usize {
+        self.max_parallel
+    }
+
     /// Who is meant by `is_meant`.
     pub(super) fn which(&self, is_meant: impl Fn(&Member) -> bool) -> Vec<GuestIndex> {
         self.iter().filter(|(_, member)| is_meant(member)).map(|(index, _)| index).collect()

@@ -11,7 +11,7 @@ use super::member::{Member, Next};
 use super::members::Members;
 use super::tasks::{Done, List, QUESTION_USEC, Step, Task, Tasks, Wait};
 use super::telling::Telling;
-use super::units;
+use super::units::{self, OwnUnit};
 use super::vf_reader::VfReader;
 use crate::config::Config;
 use crate::config::guest::GuestIndex;
@@ -44,7 +44,7 @@ enum Pass {
         /// When it is over in any case, microseconds of CLOCK_MONOTONIC.
         until_usec: u64,
         /// Our own unit; `None` if no unit's start waits for us.
-        own_unit: Option<String>,
+        own_unit: Option<OwnUnit>,
     },
     /// Nobody waits for us any more.
     Later,
@@ -97,7 +97,7 @@ fn serve(config: &Config, root: &Root, only_look: bool) -> anyhow::Result<(Guest
     let connection = config.guests.connection.as_str();
     let mut service = Service {
         only_look,
-        pass: Pass::First { until_usec: started + deadline, own_unit },
+        pass: Pass::First { until_usec: started + deadline, own_unit: own_unit.map(OwnUnit::new) },
         members: Members::new(&config.guests),
         libvirt: Libvirt::new(connection.to_owned()),
         tasks: Tasks::new(Virsh::find(connection)),
@@ -176,6 +176,7 @@ impl Service<'_> {
                 }
                 self.telling.update(&self.members);
             }
+            self.await_issued(now);
             if self.first_pass_until().is_none() && self.tasks.is_idle() && self.members.are_over()
             {
                 self.telling.finish(&self.members);
@@ -243,12 +244,8 @@ impl Service<'_> {
             }
         }
         self.telling.ready(&self.members, now);
-        // From here on nobody waits for us, so everybody can be waited for.
+        // From here on nobody waits for us, so everybody can be waited for (await_issued).
         self.pass = Pass::Later;
-        for index in self.members.which(|m| matches!(m.phase(), Phase::Issued { .. })) {
-            let until = self.members.get(index).and_then(Member::until_usec).unwrap_or(now);
-            self.begin_task(Task::Unit(index, Wait::ForEnd), until, now);
-        }
         for (name, uuid) in self.libvirt.autostarted() {
             self.tasks.queue(Task::Autostarted(name), &uuid);
         }
@@ -387,17 +384,14 @@ impl Service<'_> {
     /// Start who may go. Who needs VFs goes only if they were looked at just now.
     fn start(&mut self, now: u64, is_fresh: bool) {
         for index in self.members.startable(is_fresh) {
+            let waits = self.waits_for_us(index);
             let Some(member) = self.members.get_mut(index) else { continue };
             let until = member.begin(now);
             self.telling.starting(index, &member.guest().what);
             let task = if member.is_domain() {
                 Task::Domain(index, Step::Start)
             } else {
-                let own_unit = match &self.pass {
-                    Pass::First { own_unit, .. } => own_unit.as_deref(),
-                    Pass::Later => None,
-                };
-                match own_unit.and_then(|own| units::deadlock(own, &member.guest().what)) {
+                match waits {
                     None => Task::Unit(index, Wait::ForEnd),
                     Some(why) => {
                         self.telling.issued(&member.guest().what, &why);
@@ -407,6 +401,33 @@ impl Service<'_> {
                 }
             };
             self.begin_task(task, until, now);
+        }
+    }
+
+    /// Why the start of a guest cannot end before ours has.
+    fn waits_for_us(&self, index: GuestIndex) -> Option<String> {
+        let Pass::First { own_unit: Some(own), .. } = &self.pass else { return None };
+        let units = self.members.iter().filter(|(_, m)| !m.is_domain());
+        let units: Vec<&str> = units.map(|(_, m)| m.guest().what.name()).collect();
+        own.deadlock(&self.members.get(index)?.guest().what, &units)
+    }
+
+    /// See those to their ends whose starts could not be waited for, a few at a time: each
+    /// takes a connection to the bus.
+    fn await_issued(&mut self, now: u64) {
+        if self.first_pass_until().is_some() {
+            return;
+        }
+        let awaited = |task: &Task, index| *task == Task::Unit(index, Wait::ForEnd);
+        let is_issued = |m: &Member| matches!(m.phase(), Phase::Issued { .. });
+        let issued = self.members.which(is_issued);
+        let (awaited, open): (Vec<_>, Vec<_>) =
+            issued.into_iter().partition(|index| self.tasks.any(|task| awaited(task, *index)));
+        let free = self.members.max_parallel().saturating_sub(awaited.len());
+        for index in open.into_iter().take(free) {
+            let until = self.members.get(index).and_then(Member::until_usec).unwrap_or(now);
+            // Whose turn comes late may be up long since.
+            self.begin_task(Task::Unit(index, Wait::ForEnd), until.max(now + QUESTION_USEC), now);
         }
     }
 

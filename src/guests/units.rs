@@ -1,6 +1,9 @@
 //! What systemd is asked about guests that are units.
 
-use super::deadlock::waits_for_us;
+use std::cell::OnceCell;
+use std::io;
+
+use super::deadlock::{may_come_to_wait, waits_for_us};
 use super::tasks::QUESTION_USEC;
 use crate::config::guest::What;
 use crate::graph::{Graph, show};
@@ -16,25 +19,57 @@ pub(super) fn states(names: &[&str]) -> Result<Vec<UnitState>, ManagerError> {
     Manager::open(names).map(|(_, states)| states)
 }
 
-/// Why the start of `guest` cannot end before that of the unit `own` has; `None`
-/// if it can, and for a domain.
-pub(super) fn deadlock(own: &str, guest: &What) -> Option<String> {
-    let What::Unit(unit) = guest else { return None };
-    let graph = match graph(unit.as_str()) {
-        Ok(graph) => graph,
-        Err(e) => return Some(format!("cannot query the ordering of the unit from systemd: {e}")),
-    };
-    let chain = waits_for_us(&graph, own, unit.as_str())?;
-    Some(format!(
-        "the unit is ordered after ibprov-guests.service, which is not up yet: {}",
-        chain.join(" < ")
-    ))
+/// Our own unit, while its start has not ended: what is ordered after it cannot be waited for.
+#[derive(Debug)]
+pub(super) struct OwnUnit {
+    name: String,
+    /// The units as they were at the first question: one about all units of the host for each
+    /// of hundreds of guests would keep systemd and us busy for minutes.
+    units: OnceCell<Graph>,
 }
 
-/// The units that are loaded, and `unit`, with their orders and jobs.
-fn graph(unit: &str) -> std::io::Result<Graph> {
+impl OwnUnit {
+    pub(super) const fn new(name: String) -> Self {
+        Self { name, units: OnceCell::new() }
+    }
+
+    /// Why the start of `guest`, one of `guests`, cannot end before that of our unit has;
+    /// `None` if it can, and for a domain.
+    pub(super) fn deadlock(&self, guest: &What, guests: &[&str]) -> Option<String> {
+        let What::Unit(unit) = guest else { return None };
+        let unit = unit.as_str();
+        self.chain(unit, guests).unwrap_or_else(|e| {
+            Some(format!("cannot query the ordering of the unit from systemd: {e}"))
+        })
+    }
+
+    fn chain(&self, unit: &str, guests: &[&str]) -> io::Result<Option<String>> {
+        let before = match self.units.get() {
+            Some(units) => units,
+            None => {
+                let units = graph(guests)?;
+                self.units.get_or_init(|| units)
+            }
+        };
+        // A job that waits for us is there as long as our unit's start.
+        let mut chain = waits_for_us(before, &self.name, unit);
+        if chain.is_none() && may_come_to_wait(before, &self.name, unit) {
+            chain = waits_for_us(&graph(&[unit])?, &self.name, unit);
+        }
+        Ok(chain.map(|chain| {
+            format!(
+                "the unit is ordered after ibprov-guests.service, which is not up yet: {}",
+                chain.join(" < ")
+            )
+        }))
+    }
+}
+
+/// The units that are loaded, and `units`, with their orders and jobs.
+fn graph(units: &[&str]) -> io::Result<Graph> {
     let properties = format!("--property={}", show::PROPERTIES);
-    let args = ["show", "--no-pager", &properties, "--", "*", unit];
+    let args: Vec<&str> =
+        ["show", "--no-pager", &properties, "--", "*"].iter().chain(units).copied().collect();
     let until = clock::monotonic_usec() + QUESTION_USEC;
     let text = process::output_until("systemctl", &args, until)?.into_text("systemctl", &args)?;
     Ok(show::graph(&text, "multi-user.target"))

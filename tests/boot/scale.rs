@@ -121,7 +121,8 @@ fn what_a_guest_that_waits_costs_does_not_grow_with_their_number() {
     };
     assert_eq!(stages.len(), 3);
     for stage in 0..3 {
-        assert_eq!(of(stage, "waiting"), of(stage, "guests"), "all wait");
+        // And one more, which waits for ever.
+        assert_eq!(of(stage, "waiting"), of(stage, "guests") + 1.0, "all wait");
         // The service, and a child for each PF.
         assert!(of(stage, "processes") <= 3.0, "{} processes", of(stage, "processes"));
         assert!(of(stage, "connections") <= 0.0, "{} held", of(stage, "connections"));
@@ -131,6 +132,32 @@ fn what_a_guest_that_waits_costs_does_not_grow_with_their_number() {
         let (few, many) = (of(0, column), of(2, column));
         println!("{column}: {:.1} times as much for four times as many", many / few);
         assert!(many <= 1.3 * 4.0 * few, "{column}: {few}, {many}");
+    }
+}
+
+/// Started late, in the first pass, or by a first pass that cannot wait for them.
+#[test]
+fn a_guest_that_starts_costs_as_much_where_there_are_hundreds() {
+    let guest = boot("guests_many");
+    guest.assert_success();
+    assert_eq!(guest.stdout(), "");
+    let text = guest.file("starts");
+    println!("guests, how, ms, most connections, ticks of CPU\n{text}");
+    let mut ticks = std::collections::BTreeMap::new();
+    for line in text.lines() {
+        let [guests, how, _, connections, used] = *line.split(' ').collect::<Vec<_>>() else {
+            panic!("{line}")
+        };
+        let number = |word: &str| word.parse::<f64>().expect("a number");
+        // guests.max-parallel is 4, and the service has its own.
+        assert!(number(connections) <= 8.0, "{line}");
+        ticks.insert((how, guests), number(used) / number(guests));
+    }
+    for how in ["late", "first", "issued"] {
+        let (few, many) = (ticks[&(how, "127")], ticks[&(how, "254")]);
+        println!("{how}: {few:.2} ticks for each of 127, {many:.2} for each of 254");
+        // Twice where each start looks at all; other work on the machine adds to it.
+        assert!(many <= 1.5 * few, "{how}: {few:.2} ticks for each of 127, {many:.2} of 254");
     }
 }
 

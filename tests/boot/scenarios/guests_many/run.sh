@@ -1,7 +1,9 @@
-# A line of figures for each number of guests:
+# A line of figures for each number of guests, which all wait:
 #     GUESTS WAITING PROCESSES CONNECTIONS PSS_KIB CPU_USEC AT_REST_USEC SECONDS
 # CPU_USEC is what the service has used until all wait, AT_REST_USEC what it uses in 5 s of
-# waiting.
+# waiting. Then all are started, in three ways, and there is a line for each way in
+# $OUT/starts: when their VFs become right, in the first pass, and in a first pass that cannot
+# wait for them.
 set -u
 . /usr/lib/bed/iface.sh
 ms() { echo $(($(date +%s%N) / 1000000)); }
@@ -46,6 +48,32 @@ rests() {
 	sleep 1
 	[ $(($(cpu) - rests)) -lt 20000 ]
 }
+# What the service and its children that have ended have used, in ticks.
+ticks() { awk '{ sub(/.*\) /, ""); print $12 + $13 + $14 + $15 }' "/proc/$(main)/stat"; }
+main() { systemctl show -p MainPID --value ibprov-guests.service; }
+up() { grep -c '"phase": "up"' /run/ibprov/guests.json; }
+# starts GUESTS HOW BEFORE: until they all are up; leaves a line
+#     GUESTS HOW MS MOST_CONNECTIONS TICKS
+starts() {
+	begin=$(ms)
+	most=0
+	while [ "$(up)" -lt "$1" ] && [ $(($(ms) - begin)) -lt 120000 ]; do
+		now=$(connections)
+		[ "$now" -le $most ] || most=$now
+		sleep 0.05
+	done
+	took=$(($(ms) - begin))
+	[ "$(up)" -eq "$1" ] || echo "$1 $2: only $(up) are up"
+	echo "$1 $2 $took $((most - none)) $(($(ticks) - $3))" >>"$OUT/starts"
+}
+anew() { # GUESTS HOW
+	sed -i 's/^timeout = .*/timeout = "100s"/' /etc/ibprov/ibprov.toml
+	rm -f /run/ibprov/guests.json
+	systemctl start --no-block ibprov-guests.service
+	within 20 test -e /run/ibprov/guests.json
+	starts "$1" "$2" 0
+	systemctl stop ibprov-guests.service 'vm@*.service'
+}
 none=$(connections)
 for guests in 63 127 254; do
 	{
@@ -56,6 +84,8 @@ for guests in 63 127 254; do
 			printf '[[guest]]\nunit = "vm@%d.service"\nvfs = ["0000:%s:00.0/%d"]\n' $n $pf $((n % 127))
 			n=$((n + 1))
 		done
+		# One that waits for ever, so that the service is there to be asked what it has used.
+		printf '[[guest]]\nunit = "vm@never.service"\nvfs = ["0000:4c:00.0/200"]\n'
 	} >/etc/ibprov/ibprov.toml
 	begin=$(ms)
 	systemctl start ibprov-guests.service
@@ -69,6 +99,18 @@ for guests in 63 127 254; do
 	echo "$guests $waiting $(processes | wc -l) $(($(connections) - none)) $(pss) $used $rest $took" >>"$OUT/figures"
 	cp /run/ibprov/guests.json "$OUT/$guests.json"
 	systemctl show -p StatusText --value ibprov-guests.service >"$OUT/$guests.status"
-	systemctl stop ibprov-guests.service
+	before=$(ticks "$(main)")
+	for policy in $devices/*/sriov/*/policy; do echo Follow >"$policy"; done
+	starts $guests late "$before"
+	systemctl stop ibprov-guests.service 'vm@*.service'
+	anew $guests first
+	# Who is ordered after the service is started by its first pass, and waited for after it.
+	mkdir /run/systemd/system/vm@.service.d
+	printf '[Unit]\nAfter=ibprov-guests.service\n[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=\nExecStart=/bin/sleep 1\n' >/run/systemd/system/vm@.service.d/after.conf
+	systemctl daemon-reload
+	[ $guests = 63 ] || anew $guests issued
+	rm -r /run/systemd/system/vm@.service.d
+	systemctl daemon-reload
+	for policy in $devices/*/sriov/*/policy; do echo Down >"$policy"; done
 done
 true
