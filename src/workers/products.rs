@@ -308,6 +308,10 @@ impl<'a> Products<'a> {
 /// True if the function manages an NVSwitch, as far as that can be known.
 #[must_use]
 pub fn manages_nvswitch(root: &Root, pci: PciAddress) -> bool {
+    // No VF does, and each of hundreds would look at all.
+    if root.exists(&format!("/sys/bus/pci/devices/{pci}/physfn")) {
+        return false;
+    }
     if let Some(product) = vpd::known(root, pci) {
         return product == Product::NvSwitchManagement;
     }

@@ -1,5 +1,7 @@
-# At each stage there are so many VFs, and a profile for each. The files that processes of
-# ibprov open from then until all are up go to $OUT/opened.N, a line each: PID FILE.
+# At each stage there are so many VFs, without carrier as long as their PF has no plan for
+# them, and a profile for each: NetworkManager does not say which it will activate. The files
+# that processes of ibprov open until all have waited go to $OUT/opened.N, a line each:
+# PID FILE.
 set -u
 . /usr/lib/bed/iface.sh
 pf=/sys/bus/pci/devices/0001:01:00.0
@@ -8,7 +10,7 @@ mountpoint -q $tracing || mount -t tracefs tracefs $tracing
 echo 'p:opened do_sys_openat2 file=+0(%si):ustring' >$tracing/kprobe_events
 echo 16384 >$tracing/buffer_size_kb
 echo 'comm == "ibprov"' >$tracing/events/kprobes/opened/filter
-up() { [ "$(grep -l '"bring_up": "up"' /run/ibprov/ports/*.json | wc -l)" -ge "$1" ]; }
+waited() { [ "$(grep -l '"bring_up": "waiting"' /run/ibprov/ports/*.json | wc -l)" -ge "$1" ]; }
 gone() { ! ls /sys/class/net/ib[1-9]* >/dev/null 2>&1; }
 profiles=0
 for n in 4 8 16; do
@@ -25,7 +27,7 @@ for n in 4 8 16; do
 	: >$tracing/trace
 	echo 1 >$tracing/events/kprobes/opened/enable
 	echo $n >$pf/sriov_numvfs
-	within 200 up $n || echo "$n: not all are up"
+	within 200 waited $n || echo "$n: not all have waited"
 	udevadm settle
 	echo 0 >$tracing/events/kprobes/opened/enable
 	sed -n 's/.*ibprov-\([0-9]*\) .*file="\(.*\)"$/\1 \2/p' $tracing/trace >"$OUT/opened.$n"

@@ -29,9 +29,9 @@ ended() {
 # looked INTERFACE: wait until what its instance has left for later has been done.
 later() { systemd-escape -p --template=ibprov-iface-later@.service "$(readlink -f "/sys/class/net/$1")"; }
 has_looked() {
-	case $(systemctl show -p ActiveState,Job --value "$(later "$1")" | tr '\n' ' ') in
-	"active "* | *" "[1-9]*) return 1 ;;
-	esac
+	looks=$(later "$1")
+	case $(systemctl show -p Job --value "$looks") in [1-9]*) return 1 ;; esac
+	[ "$(systemctl is-active "$looks")" != active ]
 }
 looked() { within 150 has_looked "$1"; }
 # A line: the scene's name, the instance's state, the interface, and where it is
