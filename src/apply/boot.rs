@@ -5,6 +5,7 @@ mod interfaces;
 mod rdma_names;
 mod soft_roce;
 mod status;
+pub mod to_come;
 mod vfs;
 mod waited;
 

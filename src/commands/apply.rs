@@ -11,6 +11,7 @@ use tracing::{Level, error};
 
 use super::pf_preview::PfPreview;
 use super::screen;
+use crate::apply::boot::to_come;
 use crate::apply::pf::{self as one, Purpose};
 use crate::apply::pfs::{self, Plans};
 use crate::cli::{ApplyArgs, Format, PfArg};
@@ -48,7 +49,8 @@ pub fn run(
     let only = args.pf.as_ref().map(|pf| address(pf, root)).transpose()?;
     live_line::deadline(limit);
     // The unit's own limit is only for an ibprov that hangs before it could ask.
-    let turns = if args.in_turn { 2 } else { 1 };
+    // For its turn, for the plans before its own, and for its own.
+    let turns = if args.in_turn { 3 } else { 1 };
     systemd::tell_deadline(turns * limit.as_secs() + GRACE_SEC);
     let acts = !args.dry_run && root.is_live();
     if config.pf.is_empty() {
@@ -74,8 +76,12 @@ pub fn run(
     let mut outcomes = Vec::new();
     match plans.wanted.as_slice() {
         [(wanted, warnings)] => {
-            if args.in_turn && wanted.binding.order == BindOrder::InOrder {
-                others_first(wanted.pf, config, config_file, root, deadline)?;
+            if args.in_turn
+                && wanted.binding.order == BindOrder::InOrder
+                && PfPreview::new(root).would(wanted, &[]).is_change()
+            {
+                to_come::wait(wanted.pf, config, root, deadline)?;
+                others_first(wanted.pf, config, config_file, root, after(limit))?;
                 deadline = after(limit);
             }
             let report = apply(wanted, warnings, root, deadline, format)?;
@@ -108,7 +114,8 @@ fn after(limit: Duration) -> u64 {
 
 /// The drivers of several PFs come back at the same time, as after a reload, and udev
 /// starts an apply for each. So that the numbers of their VFs do not depend on which is
-/// first, that of `own` first applies the plans of those that have their turn before it.
+/// first, that of `own` first applies the plans of those that have their turn before it,
+/// once no adapter is still to come ([`to_come::wait`]).
 /// What they come to is told by themselves.
 fn others_first(
     own: PciAddress,

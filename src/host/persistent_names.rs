@@ -78,10 +78,12 @@ pub fn of_vfs(names: &[(PciAddress, VfNames)], program: &str) -> String {
             ));
         }
         // NAME= is for netdevs alone. By the VF's address, since rdma-core's rule
-        // (60-rdma-persistent-naming.rules) may have renamed it right before.
+        // (60-rdma-persistent-naming.rules) may have renamed it right before. That has ended
+        // by now, so what has the name keeps it: who has bound the VF has given it the name,
+        // and no program needs to start.
         if let Some(name) = &names.rdma {
             rules.push_str(&format!(
-                "ACTION==\"add\", SUBSYSTEM==\"infiniband\", SUBSYSTEMS==\"pci\", KERNELS==\"{pci}\", RUN+=\"{program} name-rdma {pci} {name}\"\n"
+                "ACTION==\"add\", SUBSYSTEM==\"infiniband\", SUBSYSTEMS==\"pci\", KERNELS==\"{pci}\", TEST!=\"/sys/bus/pci/devices/{pci}/infiniband/{name}\", RUN+=\"{program} name-rdma {pci} {name}\"\n"
             ));
         }
     }
@@ -147,7 +149,7 @@ mod tests {
         expect_test::expect![[r#"
             # Written by ibprov apply from ibprov.toml.
             ACTION!="remove", SUBSYSTEM=="net", ATTR{type}=="32", ATTR{dev_port}=="0", SUBSYSTEMS=="pci", KERNELS=="0000:01:00.1", NAME="ibp1s0v0"
-            ACTION=="add", SUBSYSTEM=="infiniband", SUBSYSTEMS=="pci", KERNELS=="0000:01:00.1", RUN+="/usr/sbin/ibprov name-rdma 0000:01:00.1 ibp1s0v0"
+            ACTION=="add", SUBSYSTEM=="infiniband", SUBSYSTEMS=="pci", KERNELS=="0000:01:00.1", TEST!="/sys/bus/pci/devices/0000:01:00.1/infiniband/ibp1s0v0", RUN+="/usr/sbin/ibprov name-rdma 0000:01:00.1 ibp1s0v0"
         "#]]
         .assert_eq(&of_vfs(&[(pci, names)], "/usr/sbin/ibprov"));
     }

@@ -34,7 +34,8 @@ impl PfSteps {
     }
 
     /// Something would be done, or the PF is not in a state in which it could be.
-    fn is_change(&self) -> bool {
+    #[must_use]
+    pub fn is_change(&self) -> bool {
         !self.plan.steps.is_empty() || self.plan.problem.is_some()
     }
 

@@ -211,13 +211,18 @@ fn on_the_real_driver_pfs_take_turns_by_their_addresses() {
     assert_sound(&guest);
     assert_eq!(guest.stdout(), "");
     let first = guest.file("boot");
-    for round in ["boot", "reload"] {
+    for round in ["boot", "reload", "rebind"] {
         let text = guest.file(round);
         let of_all = names(&text);
         assert_eq!(of_all.len(), 6, "{round}: {text}");
         assert_in_vf_order(&of_all);
         assert_eq!(text, first, "{round}");
     }
+    // udev starts an apply for each PF, and the first of them waits for the last PF.
+    let waits = |log: &str| guest.file(log).contains("its VFs are bound in order: waiting for ");
+    assert!(waits("rebind.log"), "{}", guest.file("rebind.log"));
+    // One that finds all done waits for none.
+    assert!(!waits("without.log"), "{}", guest.file("without.log"));
     // The others go on when the time for the first is over.
     let report = guest.json("without.json");
     assert_eq!(report["exit_code"], 3, "{report:#}");

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use super::to_come::comes_another;
 use crate::apply::pfs::{self, Plans, Worker};
 use crate::config::Config;
 use crate::host::{Root, answer, clock};
@@ -84,7 +85,7 @@ impl<'a> Vfs<'a> {
                 && function.is_some_and(|f| f.driver.is_some())
                 && own().all(PortProgress::is_ready)
         };
-        let comes_unnamed = self.is_any_missing(clock::monotonic_usec(), deadline);
+        let comes_unseen = self.is_any_missing(clock::monotonic_usec(), deadline);
         self.held.clear();
         wanted.retain(|(wanted, _)| !self.begun.contains(&wanted.pf));
         wanted.sort_by_key(|(wanted, _)| wanted.pf);
@@ -97,10 +98,7 @@ impl<'a> Vfs<'a> {
             let at_work = self.workers.iter().map(|worker| worker.order);
             let is_to_come = |(pf, held): &&(PciAddress, Held)| *held == Held::Turn || awaited(*pf);
             let to_come = self.held.iter().filter(is_to_come).map(|(pf, _)| *pf);
-            // The devices of any adapter that is still to come, with a plan or without, would
-            // get one of the numbers of these VFs, or they one of its.
-            let is_other = |port: &PortProgress| port.pci.is_some_and(|p| p != pf && awaited(p));
-            let comes_another = comes_unnamed || ports.iter().any(is_other);
+            let comes_another = comes_another(pf, ports, &awaited, comes_unseen);
             let is_in_order = wanted.binding.order == BindOrder::InOrder;
             if is_in_order && comes_another
                 || !pfs::has_turn((pf, wanted.binding.order), at_work, to_come)

@@ -1,24 +1,30 @@
 /*
- * by-hand PF N [PREFIX]: N VFs with their GUIDs, by the fewest kernel calls that
+ * by-hand PF N [NETDEV RDMA]: N VFs with their GUIDs, by the fewest kernel calls that
  * are known: automatic probing off, number, GUIDs and policy, one bind each, eight
  * at the same time. GUIDs go to MLNX_OFED's files, or, where there are none, by
- * netlink to the PF's netdev, ib0. With PREFIX a rule of udev names each VF's netdev
- * PREFIX0, PREFIX1 ... and the end is when the last has its name. What ibprov is
- * compared with; it looks at nothing.
+ * netlink to the PF's netdev, ib0. With NETDEV and RDMA a rule of udev names each VF's
+ * netdev NETDEV0, NETDEV1 ..., who has bound a VF names its RDMA device RDMA0, RDMA1 ...
+ * by RDMA netlink, and the end is when the last has its names. What ibprov is compared
+ * with; it looks at nothing.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/socket.h>
 #include <unistd.h>
+#include <linux/netlink.h>
+#include <rdma/rdma_netlink.h>
 
-static const char *pf;
+static const char *pf, *rdma_prefix;
 static int vfs;
 static atomic_int next;
 
@@ -33,9 +39,105 @@ static void put(const char *path, const char *value)
 	close(fd);
 }
 
+static void fail(const char *what)
+{
+	perror(what);
+	exit(1);
+}
+
+static int rdma_socket(void)
+{
+	struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_RDMA);
+
+	if (fd < 0 || connect(fd, (struct sockaddr *)&kernel, sizeof(kernel)))
+		fail("RDMA netlink");
+	return fd;
+}
+
+/* The kernel's number of an RDMA device, which one dump of all devices tells. */
+static unsigned int rdma_index(int fd, const char *name)
+{
+	struct nlmsghdr ask = {
+		.nlmsg_len = sizeof(ask),
+		.nlmsg_type = RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, RDMA_NLDEV_CMD_GET),
+		.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP,
+	};
+	static __thread char answer[65536];
+	unsigned int found = -1;
+	struct nlmsghdr *one;
+	int n;
+
+	if (send(fd, &ask, sizeof(ask), 0) < 0)
+		fail("RDMA netlink");
+	while ((n = recv(fd, answer, sizeof(answer), 0)) > 0) {
+		for (one = (struct nlmsghdr *)answer; NLMSG_OK(one, n); one = NLMSG_NEXT(one, n)) {
+			char *at = NLMSG_DATA(one), *end = (char *)one + one->nlmsg_len;
+			unsigned int index = -1;
+			int is_it = 0;
+
+			if (one->nlmsg_type == NLMSG_DONE)
+				return found;
+			while (at + NLA_HDRLEN <= end) {
+				struct nlattr *attribute = (struct nlattr *)at;
+
+				if (attribute->nla_type == RDMA_NLDEV_ATTR_DEV_INDEX)
+					memcpy(&index, at + NLA_HDRLEN, sizeof(index));
+				if (attribute->nla_type == RDMA_NLDEV_ATTR_DEV_NAME)
+					is_it = !strcmp(at + NLA_HDRLEN, name);
+				at += NLA_ALIGN(attribute->nla_len);
+			}
+			if (is_it)
+				found = index;
+		}
+	}
+	fail("RDMA netlink");
+	return -1;
+}
+
+static void name_rdma(const char *vf, const char *name)
+{
+	struct {
+		struct nlmsghdr head;
+		struct nlattr index_head;
+		unsigned int index;
+		struct nlattr name_head;
+		char name[64];
+	} set = {
+		.head.nlmsg_type = RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, RDMA_NLDEV_CMD_SET),
+		.head.nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK,
+		.index_head = { NLA_HDRLEN + sizeof(set.index), RDMA_NLDEV_ATTR_DEV_INDEX },
+		.name_head = { NLA_HDRLEN + strlen(name) + 1, RDMA_NLDEV_ATTR_DEV_NAME },
+	};
+	char path[PATH_MAX], answer[4096];
+	struct nlmsgerr *error = NLMSG_DATA((struct nlmsghdr *)answer);
+	struct dirent *entry;
+	int fd = rdma_socket();
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/infiniband", vf);
+	dir = opendir(path);
+	if (!dir)
+		fail(path);
+	while ((entry = readdir(dir)) && entry->d_name[0] == '.')
+		;
+	if (!entry)
+		fail(path);
+	set.index = rdma_index(fd, entry->d_name);
+	closedir(dir);
+	strcpy(set.name, name);
+	set.head.nlmsg_len = offsetof(typeof(set), name) + NLA_ALIGN(strlen(name) + 1);
+	if (send(fd, &set, set.head.nlmsg_len, 0) < 0 || recv(fd, answer, sizeof(answer), 0) < 0)
+		fail(path);
+	errno = -error->error;
+	if (errno)
+		fail(path);
+	close(fd);
+}
+
 static void *bind_some(void *unused)
 {
-	char path[PATH_MAX], link[PATH_MAX], *vf;
+	char path[PATH_MAX], link[PATH_MAX], name[64], *vf;
 	ssize_t n;
 	int i;
 
@@ -52,6 +154,10 @@ static void *bind_some(void *unused)
 		put(path, "mlx5_core");
 		put("/sys/bus/pci/drivers/mlx5_core/bind", vf);
 		put(path, "\n");
+		if (!rdma_prefix)
+			continue;
+		snprintf(name, sizeof(name), "%s%d", rdma_prefix, i);
+		name_rdma(vf, name);
 	}
 	return unused;
 }
@@ -145,8 +251,10 @@ int main(int argc, char **argv)
 	put(path, "0");
 	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/sriov_numvfs", pf);
 	put(path, argv[2]);
-	if (argc > 3)
+	if (argc > 4) {
+		rdma_prefix = argv[4];
 		name_all(argv[3]);
+	}
 	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/sriov", pf);
 	if (access(path, F_OK))
 		guids_by_netlink();
@@ -158,7 +266,7 @@ int main(int argc, char **argv)
 		pthread_join(threads[i], NULL);
 	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/sriov_drivers_autoprobe", pf);
 	put(path, "1");
-	if (argc > 3)
+	if (rdma_prefix)
 		wait_for_names(argv[3]);
 	return 0;
 }

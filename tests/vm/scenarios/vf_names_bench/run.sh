@@ -15,11 +15,11 @@ cat >/run/plan.toml <<-END
 	[[pf]]
 	pci = "$pf"
 	vfs = $vfs
-	bind = "parallel"
-	vf-name = "ib0v{vf}"
+	vf-name = "{netdev}v{vf}"
+	vf-rdma-name = "{rdma}v{vf}"
 	guid.template = "02:00:00:70:00:{kind:8}:{vf:16}"
 END
-by_hand() { /usr/lib/bed/by-hand $pf $vfs ib0v; }
+by_hand() { /usr/lib/bed/by-hand $pf $vfs ib0v mlx5_0v; }
 by_ibprov() { ibprov apply --config /run/plan.toml $pf >>"$OUT/ibprov.log" 2>&1; }
 hundredths() {
 	read -r up _ </proc/uptime
@@ -44,8 +44,11 @@ measure() { # WHO PROBE_MS
 	"$1" || echo "$1 $2: $?"
 	hundredths
 	took=$(((now - begin) * 10))
-	for vf in 0 7 15; do
-		[ "$(echo $pci/$pf/virtfn$vf/net/*)" = "$pci/$pf/virtfn$vf/net/ib0v$vf" ] || echo "$1 $2: $(echo $pci/$pf/virtfn$vf/net/*)"
+	for vf in $(seq 0 $((vfs - 1))); do
+		for name in net/ib0v infiniband/mlx5_0v; do
+			found=$(echo $pci/$pf/virtfn$vf/${name%/*}/*)
+			[ "$found" = "$pci/$pf/virtfn$vf/$name$vf" ] || echo "$1 $2: $found"
+		done
 	done
 	echo "$1 $2 $took" >>"$OUT/times"
 	phase "$1 $2 $took"

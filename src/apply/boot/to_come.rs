@@ -1,0 +1,91 @@
+//! Whether the devices of other adapters are still to come. The kernel gives each new device
+//! the lowest number that is free, so VFs that are bound in order are bound once no device
+//! may come that would take one of their numbers.
+
+use std::collections::BTreeSet;
+
+use tracing::{info, warn};
+
+use super::rdma_names::RdmaNames;
+use crate::apply::pfs;
+use crate::config::Config;
+use crate::host::events::Events;
+use crate::host::{Root, clock, kernel_log};
+use crate::ladder::{Facts, Heard, cause, expect, progress};
+use crate::names::{ModuleName, ModuleState, PciAddress, Rung, present};
+use crate::observe::{ModprobeRules, Observer, driver_modules};
+use crate::report::PortProgress;
+use crate::workers::products::Products;
+
+/// Whether the devices of an adapter other than `pf` may still come: of one with a port that
+/// is `awaited`, whether it has a plan or not, or, with `comes_unseen`, of a PF of the
+/// configuration that is not seen.
+pub(super) fn comes_another(
+    pf: PciAddress,
+    ports: &[PortProgress],
+    awaited: impl Fn(PciAddress) -> bool,
+    comes_unseen: bool,
+) -> bool {
+    let is_other = |port: &PortProgress| port.pci.is_some_and(|p| p != pf && awaited(p));
+    comes_unseen || ports.iter().any(is_other)
+}
+
+/// Wait as a boot does, until the devices of no adapter other than `pf` may come any more, or
+/// until `deadline`: after a reload of the drivers the PFs come one after the other, too, and
+/// udev has the plan of each applied as it comes.
+///
+/// # Errors
+/// Nothing could be waited for at all, or a signal came.
+pub fn wait(pf: PciAddress, config: &Config, root: &Root, deadline: u64) -> anyhow::Result<()> {
+    let rules = ModprobeRules::read(root);
+    let observer = Observer::new(root);
+    let mut products = Products::new(root).with_overrides();
+    let (mut facts, mut heard) = (Facts::default(), Heard::default());
+    let mut rdma_names = RdmaNames::default();
+    let mut events = Events::open(&[])?;
+    heard.learn_history(&mut facts, kernel_log);
+    let ipoib: Option<ModuleName> = "ib_ipoib".parse().ok();
+    let modules: Vec<ModuleName> = driver_modules().into_iter().chain(ipoib.clone()).collect();
+    let mut waits = false;
+    loop {
+        let mut observed = observer.look(&modules, heard.devices());
+        products.learn_all(&mut observed);
+        rdma_names.learn(&observed, !waits);
+        let mut expectation = expect::expectation(config, &observed, &rules);
+        // Nothing more of a port has a number, and without ib_ipoib no netdev comes.
+        let state = ipoib.as_ref().and_then(|module| observed.modules.get(module));
+        let has_ipoib = state.is_some_and(|state| *state != ModuleState::Absent);
+        let goal = if has_ipoib { Rung::Named } else { Rung::Rdma };
+        expectation.goal = expectation.goal.min(goal);
+        let mut ports = progress::progress(&expectation, &observed);
+        let now = clock::monotonic_usec();
+        let held = rdma_names.hold(&mut ports, &observed, now);
+        let may_come = |port: &&PortProgress| {
+            let is_final = || cause::cause(port, &observed, &facts).is_some_and(|c| c.is_final);
+            !port.is_ready() && !is_final()
+        };
+        let awaited: BTreeSet<PciAddress> =
+            ports.iter().filter(may_come).filter_map(|port| port.pci).collect();
+        let mut unseen = pfs::resolve(config, root, &observed).unresolved;
+        unseen.retain(|pf| pf.may_pass);
+        if !comes_another(pf, &ports, |p| awaited.contains(&p), !unseen.is_empty()) {
+            return Ok(());
+        }
+        let others = awaited.iter().filter(|p| **p != pf).map(ToString::to_string);
+        let others = present(others.chain(unseen.into_iter().map(|pf| pf.which)));
+        if now >= deadline {
+            warn!(
+                %pf,
+                "PF {pf}: binding its VFs in order, although {others} has not appeared before the deadline: the kernel's numbers of the VFs may differ from those of the last boot"
+            );
+            return Ok(());
+        }
+        if !waits {
+            waits = true;
+            info!(%pf, "PF {pf}: its VFs are bound in order: waiting for {others}");
+        }
+        let happened = events.wait(held.map_or(deadline, |held| held.min(deadline)))?;
+        heard.learn(&happened, &mut facts);
+        anyhow::ensure!(!happened.stop, "stopped by a signal while waiting for {others}");
+    }
+}
