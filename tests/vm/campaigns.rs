@@ -406,10 +406,11 @@ fn reasons(fault: &str) -> Vec<&str> {
     let probe = ["failed with error"];
     let own = match fault {
         "silent" => vec!["error -16", "cannot be read", "reached miss count"],
-        "gone" => dead.to_vec(),
+        "gone" => [&PRE_INIT[..], &dead].concat(),
         "syndrome" => vec!["Fatal error"],
         "vf-silent" => [&PRE_INIT[..], &probe, &["cannot be read", "reached miss count"]].concat(),
-        "vf-gone" => [&PRE_INIT[..], &probe, &dead].concat(),
+        // The driver of the PF cannot enable a VF that does not answer.
+        "vf-gone" => [&PRE_INIT[..], &probe, &dead, &["sriov_numvfs"]].concat(),
         // The reset that the driver of the VF asks for is one of the whole card.
         "vf-syndrome" => [&probe[..], &dead].concat(),
         // Without a request for a reset the driver says it, and goes on.

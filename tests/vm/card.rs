@@ -73,7 +73,17 @@ fn on_the_real_driver_vfs_are_shown_with_guids_and_policy() {
 fn the_real_driver_holds_objects_of_its_own_in_each_idle_vf() {
     let guest = boot("card_plan");
     let held = guest.file("idle.resources");
-    assert!(held.lines().count() >= 10, "{held}");
+    // Those of two PFs, and of 20 VFs.
+    let devices: Vec<Vec<&str>> =
+        held.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(devices.len(), 22, "{held}");
+    for device in devices {
+        for kind in ["pd", "cq", "qp"] {
+            let at = device.iter().position(|word| *word == kind);
+            let count = at.and_then(|at| device.get(at + 1)?.parse::<u32>().ok());
+            assert!(count.is_some_and(|count| count > 0), "{kind} of {device:?}:\n{held}");
+        }
+    }
 }
 
 #[test]
@@ -139,6 +149,14 @@ fn status_does_not_hang_with_the_real_driver() {
     let text = guest.stdout();
     let took = text.lines().find_map(|l| l.strip_prefix("silent took: ")).expect("time");
     assert!(took.parse::<u64>().expect("ms") < 20_000, "{text}");
+    // The driver gives the card up after some seconds, and all answer again: that the time is
+    // short does not show that status went on without the card.
+    let status = guest.json("silent.json");
+    let findings = status["findings"].as_array().expect("findings");
+    let silent = |f: &&serde_json::Value| f["code"] == "adapter-silent";
+    let silent: Vec<_> = findings.iter().filter(silent).map(|f| &f["object"]).collect();
+    assert_eq!(silent, ["0001:02:00.0"], "{status:#}");
+    assert!(findings.iter().any(|f| f["code"] == "rtnl-held"), "{status:#}");
 }
 
 /// The four VFs of a card: RDMA devices and netdevs.

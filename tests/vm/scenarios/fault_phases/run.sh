@@ -97,8 +97,12 @@ fresh() { # as a host is before the first boot
 	systemctl stop ibprov.service
 	within 60 at_rest || echo "units are not at rest: $(systemctl list-units --no-legend --plain --state=activating,deactivating 'ibprov*')"
 	systemctl reset-failed
-	within 90 unload 2>/dev/null || echo "mlx5_core cannot be unloaded: $(cat /sys/module/mlx5_core/refcnt)"
-	rm -rf /run/ibprov/pf /run/ibprov/boot.json /run/ibprov/ports /run/ibprov/vpd* /run/udev/rules.d/61-ibprov*
+	# At the beginning udev may be about to load a driver.
+	udevadm settle
+	# One that waits for firmware at all does so for 120 s.
+	within 150 unload 2>/dev/null || echo "mlx5_core cannot be unloaded: $(cat /sys/module/mlx5_core/refcnt)"
+	# Not the records of what is to be restored, which a boot that came to its deadline may leave.
+	rm -rf /run/ibprov/pf/*.json /run/ibprov/boot.json /run/ibprov/ports /run/ibprov/vpd* /run/udev/rules.d/61-ibprov*
 	udevadm control --reload
 	udevadm settle
 }
