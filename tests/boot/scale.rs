@@ -149,8 +149,8 @@ fn a_guest_that_starts_costs_as_much_where_there_are_hundreds() {
             panic!("{line}")
         };
         let number = |word: &str| word.parse::<f64>().expect("a number");
-        // guests.max-parallel is 4, and the service has its own.
-        assert!(number(connections) <= 8.0, "{line}");
+        // guests.max-parallel is 4, and each start may have two. Without that limit there are 127.
+        assert!(number(connections) <= 16.0, "{line}");
         ticks.insert((how, guests), number(used) / number(guests));
     }
     for how in ["late", "first", "issued"] {
