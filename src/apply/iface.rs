@@ -7,9 +7,10 @@ use tracing::{error, error_span, info};
 use super::bring_up::{bring_up, tell};
 use super::warnings::foreseen;
 use crate::config::Config;
+use crate::graph::{show, start_wait};
 use crate::host::manager::Manager;
 use crate::host::unit::JobEnd;
-use crate::host::{Root, clock, errno_name, links, lock, state, systemctl, unit_links};
+use crate::host::{Root, clock, errno_name, links, lock, state, systemctl, unit_graph, unit_links};
 use crate::names::{IfName, IfNameError};
 use crate::observe::iface::{NotSeen, Seen, look};
 use crate::observe::ipoib::{self, Interface, Sort, outcome_file};
@@ -277,7 +278,7 @@ fn ends(root: &Root, unit: &str, no_bus: bool, until: u64) -> anyhow::Result<Oth
         false => Manager::open_until(&[unit], until)?.1,
     };
     if states.first().is_some_and(|state| state.job != 0) {
-        if let Some(chain) = interface_manager::waits_for_us(&systemctl::jobs()?, unit) {
+        if let Some(chain) = waits_for_us(unit)? {
             return Ok(OtherAgent::WaitsForUs(chain));
         }
         if systemctl::wait_for_job(unit, until)? == JobEnd::Pending {
@@ -288,6 +289,22 @@ fn ends(root: &Root, unit: &str, no_bus: bool, until: u64) -> anyhow::Result<Oth
         true => OtherAgent::Ended,
         false => OtherAgent::Works,
     })
+}
+
+/// The orders by which the job of `unit` waits for ours, from it to ours. Default
+/// dependencies are enough where cloud-init is installed: its units come before
+/// sysinit.target, and after the network services.
+fn waits_for_us(unit: &str) -> anyhow::Result<Option<Vec<String>>> {
+    let jobs = systemctl::with_jobs()?;
+    // Without a name, systemctl would show systemd itself.
+    if jobs.is_empty() {
+        return Ok(None);
+    }
+    let units = show::graph(&unit_graph::shown(start_wait::PROPERTIES, &jobs)?, "");
+    let is_ours = |job: &&String| *job == "ibprov.service" || job.starts_with("ibprov-iface@");
+    let mut own = jobs.iter().filter(is_ours);
+    let chain = own.find_map(|own| start_wait::waits_for_us(&units, own, unit));
+    Ok(chain.map(|chain| chain.into_iter().rev().collect()))
 }
 
 /// The lock of the interface with this index.

@@ -13,6 +13,7 @@ pub mod files;
 mod fstab;
 pub mod planned;
 pub mod show;
+pub mod start_wait;
 mod sysv;
 mod unit_file;
 

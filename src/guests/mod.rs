@@ -4,12 +4,11 @@
 //! is one, `waiting` why it waits, [`order`] who is next), `libvirt` (what it has
 //! said; [`domain`] reads that), `tasks` (the children at work; `failure` is how
 //! one comes to nothing), `looks` (when VFs are looked at; `vf_reader` looks, [`vf`]
-//! judges), `units` (what systemd is asked; [`deadlock`] is whether a unit's start
-//! can end before ours) and `telling` (journal, report, status line).
+//! judges), `units` (what systemd is asked, and whether a unit's start can end before
+//! ours) and `telling` (journal, report, status line).
 //! All that decides is pure; all that may hang (virsh, firmware) is a child.
 //! Nothing is ever stopped or restarted.
 
-pub mod deadlock;
 pub mod domain;
 mod failure;
 #[cfg(test)]

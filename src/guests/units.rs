@@ -3,9 +3,9 @@
 use std::cell::OnceCell;
 use std::io;
 
-use super::deadlock::{may_come_to_wait, waits_for_us};
 use super::tasks::QUESTION_USEC;
 use crate::config::guest::What;
+use crate::graph::start_wait::{may_come_to_wait, waits_for_us};
 use crate::graph::{Graph, show};
 use crate::host::manager::{Manager, ManagerError};
 use crate::host::unit::UnitState;

@@ -3,11 +3,9 @@
 //! (`bus_connect_transport_systemd()`, `src/shared/bus-util.c`) and hold no connection to
 //! the bus.
 
-use std::collections::BTreeMap;
-
 use super::process::{self, Output};
 use super::unit::{ActiveState, Apart, CALL_USEC, JobEnd, LoadState, UnitState};
-use super::{bus_turns, clock, unit_graph};
+use super::{bus_turns, clock};
 
 /// Why systemd could not be asked through its commands.
 #[derive(Debug, thiserror::Error)]
@@ -95,34 +93,19 @@ fn queue(verb: &str, unit: &str) -> std::io::Result<()> {
     ask("systemctl", &args).map(drop)
 }
 
-/// The units that have a job, each with those that it is ordered after.
+/// The units that have a job.
 ///
 /// # Errors
 /// systemctl is missing, or systemd does not answer.
-pub fn jobs() -> std::io::Result<BTreeMap<String, Vec<String>>> {
-    let list = ask("systemctl", &["list-jobs", "--no-legend", "--no-pager"])?;
+pub fn with_jobs() -> std::io::Result<Vec<String>> {
+    let list = ask("systemctl", &["list-jobs", "--no-legend", "--no-pager", "--full"])?;
     // JOB UNIT TYPE STATE
-    let is_job = |words: &Vec<&str>| words.first().is_some_and(|id| id.parse::<u32>().is_ok());
-    let lines = list.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
-    let units = lines.filter(is_job).filter_map(|words| Some((*words.get(1)?).to_owned()));
-    let units: Vec<String> = units.collect();
-    if units.is_empty() {
-        return Ok(BTreeMap::new());
-    }
-    Ok(parse_orders(&unit_graph::shown("Id,After", &units)?))
-}
-
-/// Of each paragraph `Id=` and `After=`.
-fn parse_orders(text: &str) -> BTreeMap<String, Vec<String>> {
-    let value = |unit: &str, key: &str| {
-        let line = unit.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
-        line.map(str::to_owned)
+    let unit = |line: &str| {
+        let mut words = line.split_whitespace();
+        let is_job = words.next().is_some_and(|id| id.parse::<u32>().is_ok());
+        words.next().filter(|_| is_job).map(str::to_owned)
     };
-    let of = |unit: &str| {
-        let after = value(unit, "After").unwrap_or_default();
-        Some((value(unit, "Id")?, after.split_whitespace().map(str::to_owned).collect()))
-    };
-    text.split("\n\n").filter_map(of).collect()
+    Ok(list.lines().filter_map(unit).collect())
 }
 
 /// `systemctl stop`, which waits for the job itself.
@@ -240,14 +223,6 @@ pub(super) fn parse_units(names: &[&str], text: &str) -> Option<Vec<UnitState>> 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_order_of_each_unit_is_read() {
-        let text = "Id=a.service\nAfter=b.target -.mount\n\nAfter=\nId=b.target\n";
-        let orders = parse_orders(text);
-        assert_eq!(orders["a.service"], ["b.target", "-.mount"]);
-        assert_eq!(orders["b.target"], [""; 0]);
-    }
 
     #[test]
     fn each_paragraph_is_the_unit_asked_for() {

@@ -6,8 +6,6 @@
 //! it does nothing where there is no openib.conf (`ofed_scripts/90-ib.rules`,
 //! `mlnx_interface_mgr.sh` of mlnx-ofa_kernel).
 
-use std::collections::BTreeMap;
-
 use super::udev;
 use crate::host::{Root, unit_links};
 use crate::names::IfName;
@@ -66,63 +64,10 @@ pub fn at_work<'a>(root: &Root, names: impl IntoIterator<Item = &'a IfName>) -> 
     names.into_iter().filter(|name| unit_links::is_up(root, &unit(name))).cloned().collect()
 }
 
-/// The chain of orders from `unit` to a unit of ours, both included, if its job waits for
-/// ours to end; `jobs` are the units that have a job, each with those that it is ordered
-/// after. Default dependencies are enough where cloud-init is installed: its units come
-/// before sysinit.target, and after the network services.
-#[must_use]
-pub fn waits_for_us(jobs: &BTreeMap<String, Vec<String>>, unit: &str) -> Option<Vec<String>> {
-    let is_ours = |name: &str| name == "ibprov.service" || name.starts_with("ibprov-iface@");
-    let (unit, _) = jobs.get_key_value(unit)?;
-    let mut before: BTreeMap<&str, Option<&str>> = BTreeMap::from([(unit.as_str(), None)]);
-    let mut open = std::collections::VecDeque::from([unit.as_str()]);
-    while let Some(name) = open.pop_front() {
-        if is_ours(name) {
-            let mut chain: Vec<String> = Vec::new();
-            let mut at = Some(name);
-            while let Some(name) = at {
-                chain.push(name.to_owned());
-                at = before.get(name).copied().flatten();
-            }
-            chain.reverse();
-            return Some(chain);
-        }
-        for next in jobs.get(name).into_iter().flatten() {
-            if let Some((next, _)) = jobs.get_key_value(next)
-                && !before.contains_key(next.as_str())
-            {
-                before.insert(next, Some(name));
-                open.push_back(next);
-            }
-        }
-    }
-    None
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::host::testing::tree;
-
-    #[test]
-    fn a_job_waits_for_us_through_units_with_a_job_alone() {
-        let chain = |text: &str| {
-            let unit = |line: &str| {
-                let (name, after) = line.split_once(':').expect("unit");
-                (name.to_owned(), after.split_whitespace().map(str::to_owned).collect())
-            };
-            waits_for_us(&text.lines().map(unit).collect(), "mgr@ib0.service")
-        };
-        let cloud = "mgr@ib0.service:sysinit.target\nsysinit.target:slow.service cloud-init.service\nslow.service:\ncloud-init.service:networking.service sysinit.target\n";
-        let networking = "networking.service:ibprov.service\n";
-        assert_eq!(chain(cloud), None, "networking.service has no job");
-        assert_eq!(chain(&format!("{cloud}{networking}")), None, "nor has ours");
-        assert_eq!(
-            chain(&format!("{cloud}{networking}ibprov.service:\n")).expect("chain").join(" "),
-            "mgr@ib0.service sysinit.target cloud-init.service networking.service ibprov.service"
-        );
-        assert_eq!(chain("ibprov.service:\n"), None, "its own job has ended");
-    }
 
     const LINES: &str = "# IPoIB\nDRIVERS==\"*mlx*\", SUBSYSTEM==\"net\", ACTION==\"add\", RUN+=\"/bin/systemctl --no-block start mlnx_interface_mgr@$name.service\"\n";
 

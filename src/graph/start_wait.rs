@@ -1,4 +1,4 @@
-//! Whether a unit's start can end before we are up ourselves.
+//! Whether a unit's start can end before that of a unit of ours.
 //!
 //! A boot unit that starts another and waits for it stands still if the other
 //! is ordered after it, through any number of units. systemd sees no cycle: the
@@ -6,7 +6,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::graph::Graph;
+use super::Graph;
+
+/// What [`waits_for_us`] needs of the properties that [`super::show`] reads.
+pub const PROPERTIES: &str = "Id,Names,LoadState,ActiveState,Job,After,Before,Requires,Wants";
 
 /// The chain of orders from `own` to `unit`, both included, that keeps `unit`'s
 /// start from ending before that of `own` has; `None` if there is none.
