@@ -1,7 +1,14 @@
 . /usr/lib/bed/iface.sh
 shown() { echo "$1: $(cat "/sys/class/net/$1/mode") $(cat "/sys/class/net/$1/mtu")"; }
 scene before ib0
+# NetworkManager can have it activated before a process has started: it is held until ib1 is
+# set, and writes over that.
+hold() { systemctl kill --signal="$1" NetworkManager.service 2>/dev/null || true; }
+is_set() { [ "$(cat /sys/class/net/ib1/mode)" = connected ]; }
+hold STOP
 /usr/lib/bed/appear 2
+within 20 is_set
+hold CONT
 scene late ib1
 /usr/lib/bed/appear 3
 scene agreed ib2
