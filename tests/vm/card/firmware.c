@@ -198,6 +198,18 @@ static bool registers(struct card_fn *fn, u64 now)
 	return false;
 }
 
+/*
+ * The queue's size is the card's to say, also after a driver wrote an address
+ * that a silent card never took: the next driver reads it first of all.
+ */
+static void keep_queue_size(struct card_fn *fn)
+{
+	u32 low = ioread32be(&fn->iseg->cmdq_addr_l_sz);
+
+	if (!(low & 0xff))
+		write_queue_register(fn, 0, low >> 8 & 7);
+}
+
 static void show_syndrome(struct card_fn *fn)
 {
 	if (ioread8(&fn->iseg->health.synd) == fn->k_syndrome)
@@ -257,8 +269,10 @@ static bool fn_pass(struct card_fn *fn, u64 now)
 	if (told != fn->k_syndrome)
 		show_syndrome(fn);
 	beat(fn, now);
-	if (!bus_master_on(fn))
+	if (!bus_master_on(fn)) {
+		keep_queue_size(fn);
 		return busy;
+	}
 	busy |= registers(fn, now);
 	if (fn->reset_until)
 		return busy;
