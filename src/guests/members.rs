@@ -84,12 +84,19 @@ impl Members {
         !startable(&self.standings(), self.max_parallel).is_empty()
     }
 
-    /// Who is started now. Who needs VFs is so only if `is_fresh`: they were
-    /// looked at just now.
-    pub(super) fn startable(&self, is_fresh: bool) -> Vec<GuestIndex> {
+    /// The devices of those that may be started next, as far as is known.
+    pub(super) fn needs_of_next(&self) -> BTreeSet<Need> {
+        let next = startable(&self.standings(), self.max_parallel);
+        let next = next.into_iter().filter_map(|index| self.get(index)?.needs());
+        next.flatten().copied().collect()
+    }
+
+    /// Who is started now: who needs VFs, only if they were looked at just now and are `fresh`.
+    pub(super) fn startable(&self, fresh: &BTreeSet<Need>) -> Vec<GuestIndex> {
         let mut standings = self.standings();
         for (standing, member) in standings.iter_mut().zip(&self.list) {
-            standing.is_right &= is_fresh || !member.has_vfs();
+            let mut needs = member.needs().into_iter().flatten();
+            standing.is_right &= needs.all(|need| fresh.contains(need));
         }
         startable(&standings, self.max_parallel)
     }
@@ -118,8 +125,8 @@ impl Members {
         if let Some(wrong) = member.wrong_vfs() {
             return Some(wrong);
         }
-        let standings = self.standings();
-        let before = first_before(&standings, standings.get(index.position())?);
+        let is_settled = |index| self.get(index).is_none_or(|m| m.phase().is_settled());
+        let before = first_before(&member.guest().after, is_settled);
         if let Some(before) = before.and_then(|before| self.get(before)) {
             return Some(Waiting::After(before.guest().what.clone()));
         }
@@ -224,17 +231,17 @@ mod tests {
         let list = vec![after("a.service", &[2]), guest("b.service"), guest("c.service")];
         let mut all = members(list);
         assert_eq!(positions(all.order()), [1, 2, 0]);
-        assert_eq!(positions(all.startable(false)), [1]);
+        assert_eq!(positions(all.startable(&BTreeSet::new())), [1]);
         assert_eq!(waits(&all, 0), "the guest starts after unit c.service, which is not up yet");
         assert_eq!(waits(&all, 2), "other guests are being started");
         of(&mut all, 1).begin(0);
         assert!(!all.can_start_any() && !all.are_tried());
         assert_eq!(waits(&all, 1), "");
         of(&mut all, 1).come_up(1);
-        assert_eq!(positions(all.startable(false)), [2]);
+        assert_eq!(positions(all.startable(&BTreeSet::new())), [2]);
         // Who fails holds nobody up.
         of(&mut all, 2).fail("x".to_owned());
-        assert_eq!(positions(all.startable(false)), [0]);
+        assert_eq!(positions(all.startable(&BTreeSet::new())), [0]);
         assert!(!all.are_over());
         // Who is issued holds nobody up either, but is not over.
         of(&mut all, 0).issue("y".to_owned());
@@ -260,9 +267,11 @@ mod tests {
         // A look at other VFs says nothing of these.
         all.see(&Seen::new(), Member::is_idle);
         assert_eq!(waits(&all, 0), "VF 0000:4b:00.0/1: the VF does not exist");
+        assert_eq!(all.needs_of_next(), BTreeSet::new());
         all.see(&seen(None), Member::is_idle);
-        assert!(all.can_start_any() && all.startable(false).is_empty());
-        assert_eq!(positions(all.startable(true)), [0]);
+        assert_eq!(all.needs_of_next(), BTreeSet::from([Need::Vf(vf)]));
+        assert!(all.can_start_any() && all.startable(&BTreeSet::new()).is_empty());
+        assert_eq!(positions(all.startable(&BTreeSet::from([Need::Vf(vf)]))), [0]);
     }
 
     #[test]

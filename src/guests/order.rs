@@ -20,19 +20,24 @@ pub struct Standing {
 pub fn startable(guests: &[Standing], max_parallel: usize) -> Vec<GuestIndex> {
     let starting = guests.iter().filter(|g| matches!(g.phase, Phase::Starting { .. })).count();
     let free = max_parallel.saturating_sub(starting);
+    let is_settled =
+        |index: GuestIndex| guests.get(index.position()).is_none_or(|g| g.phase.is_settled());
     let ready = |guest: &Standing| {
-        guest.phase == Phase::Idle && guest.is_right && first_before(guests, guest).is_none()
+        guest.phase == Phase::Idle
+            && guest.is_right
+            && first_before(&guest.after, is_settled).is_none()
     };
     let positions = guests.iter().enumerate().filter(|(_, guest)| ready(guest));
     positions.map(|(position, _)| GuestIndex::new(position)).take(free).collect()
 }
 
-/// The first of those before `guest` that is not settled.
+/// The first of those that come `before` a guest that is not settled.
 #[must_use]
-pub fn first_before(guests: &[Standing], guest: &Standing) -> Option<GuestIndex> {
-    let open =
-        |before: &&GuestIndex| guests.get(before.position()).is_some_and(|g| !g.phase.is_settled());
-    guest.after.iter().find(open).copied()
+pub fn first_before(
+    before: &[GuestIndex],
+    is_settled: impl Fn(GuestIndex) -> bool,
+) -> Option<GuestIndex> {
+    before.iter().copied().find(|index| !is_settled(*index))
 }
 
 #[cfg(test)]

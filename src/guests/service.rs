@@ -1,6 +1,7 @@
 //! The loop of `ibprov guests`: it waits for whatever may change something, and
 //! lets each part take it in. Nothing here is decided but what is done when.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::domain::hostdevs;
@@ -12,6 +13,7 @@ use super::members::Members;
 use super::tasks::{Done, List, QUESTION_USEC, Step, Task, Tasks, Wait};
 use super::telling::Telling;
 use super::units::{self, OwnUnit};
+use super::vf::Need;
 use super::vf_reader::VfReader;
 use crate::config::Config;
 use crate::config::guest::GuestIndex;
@@ -151,7 +153,7 @@ impl Service<'_> {
             for done in self.tasks.collect(now) {
                 self.take(done, now);
             }
-            let is_fresh = self.see();
+            let fresh = self.see(now);
             for (index, why) in self.members.given_up(now) {
                 self.fail(index, why.to_string());
             }
@@ -161,7 +163,7 @@ impl Service<'_> {
                     return Ok(());
                 }
             } else {
-                self.start(now, is_fresh);
+                self.start(now, &fresh);
             }
             self.look(now);
             if self.libvirt.ask_usec().is_some_and(|at| now >= at) {
@@ -263,22 +265,29 @@ impl Service<'_> {
         self.members.any(|m| is_watched(m) && m.has_vfs())
     }
 
-    /// Take in what a look at the VFs has shown; true if one has ended.
-    fn see(&mut self) -> bool {
-        let (seen, problems) = self.looks.end();
+    /// Take in what a look at VFs has shown, if one has ended; returned is at which.
+    fn see(&mut self, now: u64) -> BTreeSet<Need> {
+        let (seen, problems) = self.looks.end(now);
         self.telling.note_all(problems);
-        let Some(seen) = seen else { return false };
+        let Some(seen) = seen else { return BTreeSet::new() };
         self.members.see(&seen, Self::is_watched(self.only_look));
-        true
+        seen.into_keys().collect()
     }
 
-    /// Look at the VFs of those that are not started yet, if it is time to.
+    /// Look at the VFs of those that are not started yet, if it is time to; else at those of
+    /// who may start: what was seen a while ago is no ground to start anybody.
     fn look(&mut self, now: u64) {
-        // What was seen a while ago is no ground to start anybody.
-        let due = self.looks.is_due(now) || !self.only_look && self.members.can_start_any();
-        if due && !self.looks.is_under_way() && self.has_vfs_to_watch() {
+        if self.looks.is_under_way() || !self.has_vfs_to_watch() {
+            return;
+        }
+        if self.looks.is_due(now) {
             let needs = self.members.needs(Self::is_watched(self.only_look));
-            self.looks.begin(needs, now);
+            self.looks.begin_all(needs, now);
+        } else if !self.only_look {
+            let needs = self.members.needs_of_next();
+            if !needs.is_empty() {
+                self.looks.begin_some(needs);
+            }
         }
     }
 
@@ -381,9 +390,9 @@ impl Service<'_> {
 
     // Who is started, and what becomes of it.
 
-    /// Start who may go. Who needs VFs goes only if they were looked at just now.
-    fn start(&mut self, now: u64, is_fresh: bool) {
-        for index in self.members.startable(is_fresh) {
+    /// Start who may go. Who needs VFs goes only if they are `fresh`.
+    fn start(&mut self, now: u64, fresh: &BTreeSet<Need>) {
+        for index in self.members.startable(fresh) {
             let waits = self.waits_for_us(index);
             let Some(member) = self.members.get_mut(index) else { continue };
             let until = member.begin(now);

@@ -6,7 +6,7 @@ use crate::config::Config;
 use crate::host::Root;
 use crate::ladder::WantedPf;
 use crate::ladder::expect::candidate;
-use crate::names::{PciAddress, VfName};
+use crate::names::{PciAddress, VfIndex, VfName};
 use crate::observe::pf::{self, dir};
 use crate::observe::plan_host::{pins, plan_host};
 use crate::observe::{Look, Observed, ObservedPf, Observer, Undo};
@@ -49,6 +49,9 @@ enum Found {
     Unclear(PciAddress, String),
 }
 
+/// Which function is which VF, of the PFs that a look has come to.
+type VfsOfPfs = BTreeMap<PciAddress, BTreeMap<PciAddress, VfIndex>>;
+
 /// What a look has shown: nothing for what is no InfiniBand VF.
 pub(super) type Seen = BTreeMap<Need, Option<VfState>>;
 
@@ -82,27 +85,30 @@ impl<'a> VfReader<'a> {
         if is_over { Some(0) } else { self.worker.until_usec() }
     }
 
-    /// Begin to look at these.
+    /// Begin to look at these, and at no other VF.
     pub(super) fn begin(&mut self, needs: impl Iterator<Item = Need>) {
-        let observed = self.observer.look([], &BTreeSet::new());
+        let observed = self.observer.look_at_pfs();
         let mut look = Look::new(self.root);
+        let mut vfs = VfsOfPfs::new();
         let mut open = Open {
-            needs: needs.map(|need| (need, self.find(need, &observed, &mut look))).collect(),
+            needs: needs
+                .map(|need| (need, self.find(need, &observed, &mut vfs, &mut look)))
+                .collect(),
             pfs: BTreeMap::new(),
             planned: self.planned(&observed, &mut look),
             asked: BTreeMap::new(),
         };
-        let vfs: Vec<VfName> = open
+        let vfs: BTreeSet<VfName> = open
             .needs
             .values()
             .filter_map(|found| if let Found::Vf(vf) = found { Some(*vf) } else { None })
             .collect();
         let pfs: BTreeSet<PciAddress> = vfs.iter().map(|vf| vf.pf).collect();
         for address in pfs {
-            let pf = pf::look(&mut look, address, Undo::default());
-            // Of a PF with many VFs only these are asked for: each costs
-            // firmware three commands.
-            let question = pf.question(|index| vfs.contains(&VfName { pf: address, index }));
+            let is_meant = |index| vfs.contains(&VfName { pf: address, index });
+            let pf = pf::look_at_some(&mut look, address, Undo::default(), is_meant);
+            // Each costs firmware three commands.
+            let question = pf.question(is_meant);
             if !question.vfs.is_empty() {
                 let number = self.worker.ask(&Request::Administered(vec![question]));
                 open.asked.insert(number, address);
@@ -115,9 +121,10 @@ impl<'a> VfReader<'a> {
 
     /// True if this is an InfiniBand VF of this host.
     pub(super) fn is_hca_vf(&self, pci: PciAddress) -> bool {
-        let observed = self.observer.look([], &BTreeSet::new());
+        let observed = self.observer.look_at_pfs();
         let mut look = Look::new(self.root);
-        matches!(self.find(Need::Function(pci), &observed, &mut look), Found::Vf(_))
+        let found = self.find(Need::Function(pci), &observed, &mut VfsOfPfs::new(), &mut look);
+        matches!(found, Found::Vf(_))
     }
 
     /// What has been seen, once all has been answered or too much time passed.
@@ -165,7 +172,13 @@ impl<'a> VfReader<'a> {
         }
     }
 
-    fn find(&self, need: Need, observed: &Observed, look: &mut Look<'_>) -> Found {
+    fn find(
+        &self,
+        need: Need,
+        observed: &Observed,
+        vfs: &mut VfsOfPfs,
+        look: &mut Look<'_>,
+    ) -> Found {
         let pci = match need {
             Need::Vf(vf) => return Found::Vf(vf),
             Need::Function(pci) => pci,
@@ -192,9 +205,12 @@ impl<'a> VfReader<'a> {
         if !is_hca {
             return Found::Other;
         }
-        let vfs = pf::addresses(look, pf);
-        match vfs.into_iter().find(|(_, own)| *own == pci) {
-            Some((index, _)) => Found::Vf(VfName { pf, index }),
+        let vfs = vfs.entry(pf).or_insert_with(|| {
+            let known = pf::addresses(look, pf);
+            known.into_iter().map(|(index, pci)| (pci, index)).collect()
+        });
+        match vfs.get(&pci) {
+            Some(index) => Found::Vf(VfName { pf, index: *index }),
             None => Found::Unclear(pci, format!("the PF {pf} has no such VF")),
         }
     }

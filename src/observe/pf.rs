@@ -119,6 +119,17 @@ impl Undo {
 /// The harmless part. `undo` is what the caller found remembered.
 #[must_use]
 pub fn look(look: &mut Look<'_>, pf: PciAddress, undo: Undo) -> ObservedPf {
+    look_at_some(look, pf, undo, |_| true)
+}
+
+/// The same of those VFs alone that are meant: a VF costs dozens of reads.
+#[must_use]
+pub fn look_at_some(
+    look: &mut Look<'_>,
+    pf: PciAddress,
+    undo: Undo,
+    is_meant: impl Fn(VfIndex) -> bool,
+) -> ObservedPf {
     let dir = dir(pf);
     let driver = driver(look, pf);
     let devices = rdma::devices(look, &dir);
@@ -139,7 +150,7 @@ pub fn look(look: &mut Look<'_>, pf: PciAddress, undo: Undo) -> ObservedPf {
         link_layer: first.map(|p| p.link_layer),
         backend,
         ipoib: look.root.exists("/sys/module/ib_ipoib"),
-        vfs: vfs(look, pf),
+        vfs: vfs(look, pf, is_meant),
         driver,
         undo,
     }
@@ -178,7 +189,7 @@ fn backend_of(
 pub fn look_at_vfs(look: &mut Look<'_>, pf: ObservedPf) -> Option<ObservedPf> {
     let dir = dir(pf.pf);
     let as_before = is_ofed(look.root, &dir) == (pf.backend == Backend::OfedSysfs);
-    as_before.then(|| ObservedPf { vfs: vfs(look, pf.pf), ..pf })
+    as_before.then(|| ObservedPf { vfs: vfs(look, pf.pf, |_| true), ..pf })
 }
 
 /// Whether VFs that come are probed by themselves; `None` before Linux 4.12.
@@ -222,9 +233,19 @@ pub fn may_be_here(root: &Root, pci: PciAddress) -> bool {
 /// holds (`drivers/pci/iov.c`). The `virtfnN` links say the same.
 #[must_use]
 pub fn addresses(look: &mut Look<'_>, pf: PciAddress) -> Vec<(VfIndex, PciAddress)> {
+    addresses_of(look, pf, |_| true)
+}
+
+fn addresses_of(
+    look: &mut Look<'_>,
+    pf: PciAddress,
+    is_meant: impl Fn(VfIndex) -> bool,
+) -> Vec<(VfIndex, PciAddress)> {
     let dir = dir(pf);
     let index = |name: &String| name.strip_prefix("virtfn").and_then(|n| n.parse().ok());
-    let mut known: Vec<VfIndex> = look.list(&dir).iter().filter_map(index).collect();
+    let known = look.list(&dir);
+    let known = known.iter().filter_map(index).filter(|vf| is_meant(*vf));
+    let mut known: Vec<VfIndex> = known.collect();
     known.sort();
     let mut pci = |vf: &VfIndex| look.link_name(&format!("{dir}/virtfn{vf}"))?.parse().ok();
     known.into_iter().filter_map(|vf| Some((vf, pci(&vf)?))).collect()
@@ -241,8 +262,8 @@ const VFS_A_THREAD: usize = 4;
 
 /// What they show is read by several threads: while udev is at the VFs too, one
 /// would get little of the processors.
-fn vfs(look: &mut Look<'_>, pf: PciAddress) -> Vec<ObservedVf> {
-    let known = addresses(look, pf);
+fn vfs(look: &mut Look<'_>, pf: PciAddress, is_meant: impl Fn(VfIndex) -> bool) -> Vec<ObservedVf> {
+    let known = addresses_of(look, pf, is_meant);
     let one = |(index, pci)| ObservedVf {
         index,
         pci,
