@@ -47,6 +47,7 @@ mod rdma_core;
 mod read_only;
 mod roce;
 mod scale;
+mod scale_guests;
 mod scale_nm;
 mod seed;
 mod sick;

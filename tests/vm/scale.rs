@@ -48,10 +48,10 @@ const EACH: usize = 126;
 
 /// The machine of the P_Key children. IBPROV_CAMPAIGN_CHILDREN is how many each of the three
 /// stages has, if not `4,8,16`; a child takes about 1 MiB and, emulated, 1 s.
-fn pkeys() -> Arc<Outcome> {
-    once("scale_pkeys", || {
+fn pkeys(name: &str) -> Arc<Outcome> {
+    once(name, || {
         let folder = tools::project().join("tests/vm/scenarios");
-        let mut scenario = Scenario::load(&folder, "scale_pkeys")?;
+        let mut scenario = Scenario::load(&folder, name)?;
         if let Ok(stages) = std::env::var("IBPROV_CAMPAIGN_CHILDREN") {
             let settings = &mut scenario.settings;
             let words = &mut settings.cmdline;
@@ -62,7 +62,7 @@ fn pkeys() -> Arc<Outcome> {
             let ports = ports(most.ok_or("IBPROV_CAMPAIGN_CHILDREN: no numbers")?);
             settings.card = vec![settings.card[0].clone(); ports];
         }
-        machine::run(&scenario, "scale_pkeys")
+        machine::run(&scenario, name)
     })
 }
 
@@ -79,7 +79,7 @@ fn ports_of(stages: &[Stage]) -> f64 {
 #[test]
 #[ignore = "hundreds of interfaces take minutes under emulation"]
 fn interfaces_that_wait_cost_what_they_are_many_and_hold_no_bus_connection() {
-    let guest = pkeys();
+    let guest = pkeys("scale_pkeys");
     guest.assert_success();
     let stages = stages(&guest);
     let told = format!("{}{}", guest.stdout(), guest.file("ends"));
@@ -123,6 +123,20 @@ fn interfaces_that_wait_cost_what_they_are_many_and_hold_no_bus_connection() {
     println!("CPU us for each: {few:.0}, {more:.0}, {many:.0}");
     // Emulated: other work on the machine counts as theirs. A look of each at all is 16 times.
     assert!(many <= 2.0 * few, "CPU us for each: {few:.0}, then {many:.0}");
+    // What others use for them, from one stage to the next; the probe has its part in it.
+    let others = guest.file("others");
+    let of_others = |who: &str| {
+        let used = others.lines().filter_map(|line| line.split_once(' ')?.1.strip_prefix(who));
+        let used: Vec<f64> = used.map(|us| us.trim().parse().expect("a number")).collect();
+        assert_eq!(used.len(), 3, "{who}: {others}");
+        let more = |at: usize| stages[at].of("children") - stages[at - 1].of("children");
+        [1, 2].map(|at| (used[at] - used[at - 1]) / more(at))
+    };
+    for who in ["init.scope", "dbus.service", "systemd-networkd.service", "systemd-udevd.service"] {
+        let [few, many] = of_others(who);
+        println!("CPU us of {who} for each: {few:.0}, then {many:.0}");
+        assert!(many <= 2.0 * few, "CPU us of {who} for each: {few:.0}, then {many:.0}");
+    }
     for stage in &stages {
         let rest = stage.of("CPU us at rest") / stage.of("instances");
         println!("CPU us for each in 10 s of waiting: {rest:.0}");
@@ -132,7 +146,7 @@ fn interfaces_that_wait_cost_what_they_are_many_and_hold_no_bus_connection() {
 #[test]
 #[ignore = "hundreds of interfaces take minutes under emulation"]
 fn an_interfaces_set_up_opens_no_file_of_another() {
-    let guest = pkeys();
+    let guest = pkeys("scale_pkeys");
     guest.assert_success();
     let opens = |which: &str| {
         let own = guest.file(which);
@@ -162,7 +176,7 @@ fn an_interfaces_set_up_opens_no_file_of_another() {
 #[test]
 #[ignore = "hundreds of interfaces take minutes under emulation"]
 fn an_interface_that_comes_up_at_last_is_seen_without_a_connection() {
-    let guest = pkeys();
+    let guest = pkeys("scale_pkeys");
     guest.assert_success();
     let late = guest.file("late");
     println!("{late}");
@@ -172,8 +186,18 @@ fn an_interface_that_comes_up_at_last_is_seen_without_a_connection() {
     assert_eq!(guest.file("ends").trim(), format!("{all}   \"bring_up\": \"up\""));
 }
 
-/// How long each start of the probe took, milliseconds.
-fn probes(guest: &Outcome) -> Vec<u32> {
+#[test]
+#[ignore = "hundreds of interfaces take minutes under emulation"]
+fn beside_interfaces_that_wait_units_start_as_soon_as_without_ibprov() {
+    let (guest, bare) = (pkeys("scale_pkeys"), pkeys("scale_pkeys_bare"));
+    bare.assert_success();
+    assert_sound(&bare);
+    assert_eq!(bare.stdout(), "");
+    assert_soon(&guest, &bare);
+}
+
+/// How long the longest start of the probe took, milliseconds.
+fn longest_start(guest: &Outcome) -> u32 {
     let text = guest.file("probes");
     let took = |line: &str| {
         let [_, took, "0"] = *line.split(' ').collect::<Vec<_>>() else { panic!("{line}") };
@@ -181,7 +205,14 @@ fn probes(guest: &Outcome) -> Vec<u32> {
     };
     let probes: Vec<u32> = text.lines().map(took).collect();
     assert!(probes.len() >= 15, "{text}");
-    probes
+    probes.into_iter().max().expect("probes")
+}
+
+/// A unit is never started more than a second later than in the same boot without ibprov.
+pub(crate) fn assert_soon(guest: &Outcome, bare: &Outcome) {
+    let (with, without) = (longest_start(guest), longest_start(bare));
+    println!("longest start: {with} ms with ibprov, {without} ms without");
+    assert!(with <= without + 1000, "{with} ms with ibprov, {without} ms without");
 }
 
 #[test]
@@ -198,8 +229,5 @@ fn beside_ten_cards_units_start_as_soon_as_without_ibprov() {
     }
     assert_eq!(guest.boot_json()["verdict"], "ready", "{}", guest.file("status"));
     assert_eq!(guest.stdout(), "status: 0\n", "{}", guest.file("status"));
-    let longest = |guest: &Outcome| probes(guest).into_iter().max().expect("probes");
-    let (with, without) = (longest(&guest), longest(&bare));
-    println!("longest start: {with} ms with ibprov, {without} ms without");
-    assert!(with <= without + 1000, "{with} ms with ibprov, {without} ms without");
+    assert_soon(&guest, &bare);
 }

@@ -8,10 +8,7 @@
 # command line, bed.children=NUMBER,...
 set -u
 . /usr/lib/bed/vf.sh
-stages=
-for word in $(cat /proc/cmdline); do
-	case $word in bed.children=*) stages=$(echo "${word#*=}" | tr , ' ') ;; esac
-done
+. /usr/lib/bed/pkeys.sh
 slice='/sys/fs/cgroup/system.slice/system-ibprov\x2diface.slice'
 bus=/run/dbus/system_bus_socket
 # Sockets on the bus's side, without the one that listens.
@@ -45,26 +42,7 @@ rests() {
 	sleep 3
 	[ $(($(cpu) - rests)) -lt $((150000 + 5000 * n)) ] && [ "$(connections)" -le "$own" ]
 }
-# Each port's table has 128 places: the default P_Key, and those of children.
-ports=$(ls -d /sys/class/net/ib? | wc -l)
-each=126
-parent() { echo "ib$((($1 - 1) / each))"; }
-key() { printf '%04x' $((0x8001 + ($1 - 1) % each)); }
-child() { printf '%s' "$(parent "$1").$(key "$1")"; }
-network() { # NAME N
-	printf '[Match]\nName=%s\n\n[Network]\nAddress=10.%d.%d.1/24\nLinkLocalAddressing=no\n' "$1" $((2 + $2 / 250)) $(($2 % 250)) >"/run/systemd/network/50-$1.network"
-}
-mkdir -p /run/systemd/network
-n=0
-while [ $n -lt $ports ]; do
-	network ib$n $((900 + n))
-	n=$((n + 1))
-done
-n=1
-while [ $n -le $((${stages##* } + 2)) ]; do
-	network "$(child $n)" $n
-	n=$((n + 1))
-done
+networks
 udevadm settle
 systemctl start systemd-networkd.service
 # The ports' own interfaces were there before, and were left to nobody.
@@ -89,11 +67,7 @@ for all in $stages; do
 	begin=$(uptime_ms)
 	forked=$(forks)
 	most=0
-	rm -f /run/batch
-	while [ $n -lt "$all" ]; do
-		n=$((n + 1))
-		echo "link add link $(parent $n) name $(child $n) type ipoib pkey 0x$(key $n)" >>/run/batch
-	done
+	children "$all" >/run/batch
 	{ ip -batch /run/batch || echo "$all: not all are created"; } &
 	batch=$!
 	until has_outcomes $((all + ports)) || [ $(($(uptime_ms) - begin)) -gt $((300000 + 2000 * all)) ]; do
@@ -102,6 +76,7 @@ for all in $stages; do
 		sleep 0.1
 	done
 	wait $batch
+	n=$all
 	udevadm settle --timeout=120
 	within $((120 + all)) rests || echo "$all: no rest"
 	took=$((($(uptime_ms) - begin) / 1000))
@@ -120,6 +95,8 @@ for all in $stages; do
 	done
 	before=$(cpu)
 done
+systemctl stop prober.service
+cp /run/probes "$OUT/probes"
 ip -o link >"$OUT/links"
 networkctl --no-pager list >"$OUT/networkctl"
 busctl --no-pager list >"$OUT/busctl"

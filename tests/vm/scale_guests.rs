@@ -1,0 +1,164 @@
+//! Two adapters whose VFs are all for guests: n, 2n, 4n of them, each in a boot of its own. Run
+//! by `make test-all` alone.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use crate::bed::outcome::Outcome;
+use crate::bed::scenario::Scenario;
+use crate::bed::{once, stage, tools};
+use crate::card::assert_sound;
+use crate::machine;
+use crate::scale::assert_soon;
+
+/// The numbers of VFs that each of the two adapters has. IBPROV_CAMPAIGN_VFS gives others, at
+/// most 127: the most that a ConnectX port has.
+fn stages() -> [u32; 3] {
+    let given = std::env::var("IBPROV_CAMPAIGN_VFS").unwrap_or_else(|_| "8,16,32".to_owned());
+    let numbers = given.split(',').map(|one| one.parse().expect("a number"));
+    let numbers: Vec<u32> = numbers.collect();
+    numbers.try_into().unwrap_or_else(|other| panic!("IBPROV_CAMPAIGN_VFS: {other:?}"))
+}
+
+/// The boot of a scenario with so many VFs.
+fn boot(name: &str, vfs: u32) -> Arc<Outcome> {
+    let label = format!("{name}.{vfs}");
+    once(&label, || {
+        let folder = tools::project().join("tests/vm/scenarios");
+        let mut scenario = Scenario::load(&folder, name)?;
+        let settings = &mut scenario.settings;
+        write!(settings.cmdline, " bed.vfs={vfs}").expect("a string");
+        settings.card.iter_mut().for_each(|card| card.vfs = vfs);
+        let root = stage::folder("vm", &format!("{label}.root"))?;
+        let file = root.join("etc/ibprov/ibprov.toml");
+        let written = std::fs::create_dir_all(root.join("etc/ibprov"))
+            .and_then(|()| std::fs::write(&file, configuration(vfs)));
+        written.map_err(|e| format!("{}: {e}", file.display()))?;
+        if settings.agent {
+            scenario.roots.push(root);
+        }
+        machine::run(&scenario, &label)
+    })
+}
+
+/// All VFs for vfio-pci, each for a guest of its own.
+fn configuration(vfs: u32) -> String {
+    let mut text = String::from(
+        r#"[[pf]]
+pci = ["0001:01:00.0", "0001:02:00.0"]
+"#,
+    );
+    write!(
+        text,
+        r#"vfs = {vfs}
+driver = "vfio-pci"
+guid.template = "02:00:00:70:{{pf:8}}:{{kind:8}}:{{vf:16}}"
+"#
+    )
+    .expect("a string");
+    for (pf, vf) in (0..2).flat_map(|pf| (0..vfs).map(move |vf| (pf, vf))) {
+        let vf_name = format!("0001:0{}:00.0/{vf}", pf + 1);
+        write!(text, "\n[[guest]]\nunit = \"vm@{pf}-{vf}.service\"\nvfs = [\"{vf_name}\"]\n")
+            .expect("a string");
+    }
+    text
+}
+
+const COLUMNS: [&str; 6] = ["ms", "plan us", "guests us", "PID 1 us", "bus us", "udev us"];
+
+/// The figures of a way, in the order of the columns.
+fn figures(guest: &Outcome, way: &str) -> Vec<f64> {
+    let text = guest.file("figures");
+    let of_way = text.lines().find_map(|line| line.strip_prefix(way)?.strip_prefix(' '));
+    let line = of_way.unwrap_or_else(|| panic!("no {way} in {text}"));
+    let figures: Vec<f64> = line.split(' ').map(|one| one.parse().expect("a number")).collect();
+    assert_eq!(figures.len(), COLUMNS.len(), "{line}");
+    figures
+}
+
+/// The most that a service has had, as the sampler in the guest has it.
+fn most(guest: &Outcome, what: &str) -> f64 {
+    let text = guest.file("most");
+    let line = text.lines().find_map(|line| line.strip_prefix(what)?.strip_prefix(' '));
+    line.unwrap_or_else(|| panic!("no {what} in {text}")).parse().expect("a number")
+}
+
+/// Holds where what one more costs is at most `limit` times as much where there are many:
+/// between the second and the third number, and between the first and the second. A part that
+/// grows with the square makes it two.
+struct Growth {
+    vfs: [u32; 3],
+    wrong: Vec<String>,
+}
+
+impl Growth {
+    fn holds(&mut self, what: &str, figures: [f64; 3], limit: f64) {
+        let number = self.vfs.map(|vfs| f64::from(2 * vfs));
+        let each =
+            |from: usize, to: usize| (figures[to] - figures[from]) / (number[to] - number[from]);
+        let (few, many) = (each(0, 1), each(1, 2));
+        let line = format!("{what}: {few:.1} for each, and {many:.1} where there are many");
+        println!("{line}");
+        self.wrong.extend((many > limit * few).then_some(line));
+    }
+}
+
+#[test]
+#[ignore = "boots with hundreds of VFs take minutes"]
+fn guests_cost_as_much_where_there_are_many_whether_they_come_with_their_vfs_or_before() {
+    let vfs = stages();
+    let guests = vfs.map(|vfs| boot("scale_guests", vfs));
+    for (guest, vfs) in guests.iter().zip(vfs) {
+        guest.assert_success();
+        assert_sound(guest);
+        assert_eq!(guest.boot_json()["verdict"], "ready", "{vfs}: {}", guest.stdout());
+        let all = 2 * vfs;
+        assert_eq!(guest.stdout(), format!("StatusText={all} of {all} guests up\n"), "{vfs}");
+        let planned = guest.file("planned");
+        assert_eq!(
+            planned.lines().filter(|line| line.contains(" vfio-pci ")).count(),
+            2 * vfs as usize
+        );
+        assert_eq!(guest.file("planned.late"), planned);
+    }
+    let mut growth = Growth { vfs, wrong: Vec::new() };
+    for way in ["boot", "late"] {
+        let of_way = [0, 1, 2].map(|nth| figures(&guests[nth], way));
+        for (column, name) in COLUMNS.iter().enumerate() {
+            // Other work on the machine counts as theirs.
+            let of_column = [0, 1, 2].map(|nth| of_way[nth][column]);
+            println!("{way}, {name}: {of_column:?}");
+            growth.holds(&format!("{way}, {name}"), of_column, 1.5);
+        }
+    }
+    for service in ["ibprov", "ibprov-guests"] {
+        let memory = [0, 1, 2].map(|nth| most(&guests[nth], &format!("{service}.memory")));
+        println!("{service}, KiB at most: {memory:?}");
+        growth.holds(&format!("{service}, KiB at most"), memory, 1.25);
+        let tasks = [0, 1, 2].map(|nth| most(&guests[nth], &format!("{service}.tasks")));
+        println!("{service}, tasks at most: {tasks:?}");
+        // With their threads: a child works on eight requests at once, and each PF has two.
+        assert!(tasks[2] <= 64.0, "{service}: {tasks:?}");
+    }
+    let bus = [0, 1, 2].map(|nth| most(&guests[nth], "bus"));
+    println!("connections to the bus at most: {bus:?}");
+    assert!(bus[2] <= bus[0] + 8.0, "connections to the bus: {bus:?}");
+    assert!(growth.wrong.is_empty(), "{}", growth.wrong.join("\n"));
+}
+
+#[test]
+#[ignore = "boots with hundreds of VFs take minutes"]
+fn beside_hundreds_of_vfs_units_start_as_soon_as_by_hand() {
+    let [.., most] = stages();
+    let (guest, bare) = (boot("scale_guests", most), boot("scale_guests_bare", most));
+    bare.assert_success();
+    assert_sound(&bare);
+    assert_eq!(bare.stdout(), "");
+    let vfs = bare.file("planned").lines().filter(|line| line.contains(" vfio-pci ")).count();
+    assert_eq!(vfs, 2 * most as usize);
+    let (ours, by_hand) = (figures(&guest, "boot"), figures(&bare, "boot"));
+    for (column, name) in COLUMNS.iter().enumerate() {
+        println!("{name}: {} with ibprov, {} by hand", ours[column], by_hand[column]);
+    }
+    assert_soon(&guest, &bare);
+}
