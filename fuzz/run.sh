@@ -2,6 +2,8 @@
 # run.sh SECONDS [TARGET...]: builds the fuzz targets, seeds them from the tests, runs each
 # for so long on one core, minimises its corpus, and says what it did.
 # What a target found lies in fuzz/artifacts/TARGET; `run.sh` fails then.
+# With FUZZ_KEEP=1 it adds to fuzz/kept those short inputs that reach code which no seed
+# reaches: they are seeds from then on, and tests/fuzz.rs runs them.
 # It needs no nightly compiler: libFuzzer looks for new edges and compared values, which
 # stable rustc instruments too. Address sanitizer is not needed for Rust without unsafe.
 set -eu
@@ -54,6 +56,15 @@ for target; do
 		rm -rf "$corpus"
 		cp -r "$TMPDIR/small" "$corpus"
 	fi
-	rm -rf "$TMPDIR/small" "$TMPDIR/seeds"
+	if [ "${FUZZ_KEEP:-}" = 1 ]; then
+		# Edges alone: how often one is passed would keep thousands.
+		mkdir "$TMPDIR/reached"
+		cp "$TMPDIR/seeds"/* "$TMPDIR/reached"
+		nice -n 10 "$fuzz" -merge=1 -use_counters=0 -timeout=5 -rss_limit_mb=512 -max_len=160 \
+			"$TMPDIR/reached" "$corpus" >"$log.keep" 2>&1
+		rm -f "$TMPDIR/reached"/seed-*
+		IBPROV_FUZZ_KEEP=$TMPDIR/reached "$fuzz"
+	fi
+	rm -rf "$TMPDIR/small" "$TMPDIR/seeds" "$TMPDIR/reached"
 done
 [ -z "$failed" ] || { echo "found something:$failed (fuzz/artifacts)" >&2; exit 1; }

@@ -1,6 +1,7 @@
 //! All fuzz targets in one program: `IBPROV_FUZZ` says which. One program, because linking
 //! costs more than to choose. With `IBPROV_FUZZ_SEEDS` and `IBPROV_FUZZ_WORDS` it writes
-//! seeds and a dictionary for the target there, and ends.
+//! seeds and a dictionary for the target there, and ends; with `IBPROV_FUZZ_KEEP`, a directory
+//! of inputs, it adds these to those that the repository keeps.
 
 #![no_main]
 
@@ -28,6 +29,10 @@ fn choose() {
         write(name, seeds.as_ref(), words.as_ref());
         std::process::exit(0);
     }
+    if let Ok(found) = std::env::var("IBPROV_FUZZ_KEEP") {
+        keep(name, found.as_ref());
+        std::process::exit(0);
+    }
     CHOSEN.get_or_init(|| *target);
 }
 
@@ -41,6 +46,18 @@ fn write(target: &str, corpus: &Path, dictionary: &Path) {
     let lines: String = words.iter().map(|word| format!("\"{}\"\n", escaped(word))).collect();
     fs::write(dictionary, lines).expect("the dictionary");
     println!("{target}: {} seeds, {} words", seeds.len(), words.len());
+}
+
+/// Adds the inputs of the directory `found` to the kept ones of `target`.
+fn keep(target: &str, found: &Path) {
+    let mut inputs = seed::kept(target);
+    let before = inputs.len();
+    for entry in fs::read_dir(found).expect("the inputs") {
+        inputs.insert(fs::read(entry.expect("an entry").path()).expect("an input"));
+    }
+    let lines: String = inputs.iter().map(|input| format!("{}\n", input.escape_ascii())).collect();
+    fs::write(seed::kept_file(target), lines).expect("the kept inputs");
+    println!("{target}: {} inputs kept, {} more", inputs.len(), inputs.len() - before);
 }
 
 fn escaped(word: &[u8]) -> String {

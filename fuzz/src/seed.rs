@@ -78,9 +78,27 @@ pub fn of(target: &str) -> (BTreeSet<Vec<u8>>, BTreeSet<Vec<u8>>) {
         }
     }
     seeds.extend(made(target));
+    seeds.extend(kept(target));
     seeds.retain(|seed| seed.len() <= LONGEST_SEED);
     assert!(!seeds.is_empty(), "no seeds for {target}");
     (seeds, words)
+}
+
+/// The file of inputs that campaigns came upon, and that reach code which no other seed does:
+/// one on each line, as Rust writes a byte string.
+pub fn kept_file(target: &str) -> PathBuf {
+    format!("fuzz/kept/{target}").into()
+}
+
+/// The inputs in that file.
+pub fn kept(target: &str) -> BTreeSet<Vec<u8>> {
+    let file = kept_file(target);
+    let text = fs::read_to_string(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+    let input = |line: &str| {
+        let literal = syn::parse_str::<syn::LitByteStr>(&format!("b\"{line}\""));
+        literal.unwrap_or_else(|e| panic!("{}: {line}: {e}", file.display())).value()
+    };
+    text.lines().map(input).collect()
 }
 
 /// What no source spells out.
