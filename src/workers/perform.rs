@@ -115,16 +115,19 @@ fn bind(
     let own = format!("{}/driver_override", dir(pci));
     write(&own, driver)?;
     let bound = write(&format!("{to_drivers}/bind"), &pci.to_string());
+    // First of all: udev starts a program for an RDMA device that has not its name yet.
+    let named = match rdma {
+        Some(name) if bound.is_ok() => name_rdma(root, pci, name).map_err(|e| {
+            let tried = Tried::NameRdma { pci, name: name.clone() };
+            refused(tried, &e)
+        }),
+        _ => Ok(()),
+    };
     // A line break is the way to write nothing.
     let back = write(&own, if before.is_empty() { "\n" } else { before });
     bound?;
     back?;
-    if let Some(name) = rdma {
-        name_rdma(root, pci, name).map_err(|e| {
-            let tried = Tried::NameRdma { pci, name: name.clone() };
-            refused(tried, &e)
-        })?;
-    }
+    named?;
     Ok(Answer::Bound(shown(root, pci)))
 }
 

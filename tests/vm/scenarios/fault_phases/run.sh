@@ -78,6 +78,14 @@ host() {
 	first layer "$pci/$pf"/infiniband/*/ports/1/link_layer
 	echo "PF: $(cd "$pci/$pf" && echo infiniband/* net/*) $layer"
 }
+# looked_at FILE: what the host is like goes there. Its reader waits for the lock of a device
+# whose driver hangs, as mlx5_core does for good where a VF is unbound after a lost command.
+looked_at() {
+	host >"$1" &
+	looker=$!
+	within 15 looker_ended || echo "the reader hangs" >>"$1"
+}
+looker_ended() { ! kill -0 "$looker" 2>/dev/null; }
 # The link states of the VFs. The driver asks the firmware for them, and waits for it: not
 # where the exit code of boot claims nothing of them.
 link_states() {
@@ -127,7 +135,7 @@ pair() { # FAULT PHASE
 	done
 	over=$(uptime_ms)
 	# Before all else, as a fault may come to take more and more from the host.
-	host >"$OUT/$1.$2.host"
+	looked_at "$OUT/$1.$2.host"
 	code=$(systemctl show -p ExecMainStatus --value ibprov.service)
 	link_states "$code" >>"$OUT/$1.$2.host"
 	echo "$1 $2 $code $((over - start)) $((over - came))" >>"$OUT/pairs"
@@ -135,7 +143,7 @@ pair() { # FAULT PHASE
 	phase "$1 $2 status"
 	ibprov status >"$OUT/$1.$2.status" 2>&1
 	echo "$?" >>"$OUT/$1.$2.status"
-	host >"$OUT/$1.$2.after"
+	looked_at "$OUT/$1.$2.after"
 	phase "$1 $2 off"
 	off "$1"
 	wait "$boot"
