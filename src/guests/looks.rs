@@ -17,7 +17,7 @@ const EVERY_USEC: u64 = 5_000_000;
 /// VFs are few.
 const PAUSE_TIMES: u64 = 4;
 /// No pause is longer. A PF that does not answer makes a look last for seconds.
-const LONGEST_PAUSE_USEC: u64 = 1_000_000;
+const LONGEST_PAUSE_USEC: u64 = 250_000;
 
 /// The looks at VFs, one at a time. Times are microseconds of CLOCK_MONOTONIC.
 #[derive(Debug)]
