@@ -61,7 +61,7 @@ for target; do
 		mkdir "$TMPDIR/reached"
 		cp "$TMPDIR/seeds"/* "$TMPDIR/reached"
 		nice -n 10 "$fuzz" -merge=1 -use_counters=0 -timeout=5 -rss_limit_mb=512 -max_len=160 \
-			"$TMPDIR/reached" "$corpus" >"$log.keep" 2>&1
+			"$TMPDIR/reached" "$corpus" >"$log.keep" 2>&1 || { tail "$log.keep"; exit 1; }
 		rm -f "$TMPDIR/reached"/seed-*
 		IBPROV_FUZZ_KEEP=$TMPDIR/reached "$fuzz"
 	fi

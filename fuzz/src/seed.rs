@@ -90,10 +90,13 @@ pub fn kept_file(target: &str) -> PathBuf {
     format!("fuzz/kept/{target}").into()
 }
 
-/// The inputs in that file.
+/// The inputs in that file; none for a new target, which has no file yet.
 pub fn kept(target: &str) -> BTreeSet<Vec<u8>> {
     let file = kept_file(target);
-    let text = fs::read_to_string(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+    let text = match fs::read_to_string(&file) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => String::new(),
+        read => read.unwrap_or_else(|e| panic!("{}: {e}", file.display())),
+    };
     let input = |line: &str| {
         let literal = syn::parse_str::<syn::LitByteStr>(&format!("b\"{line}\""));
         literal.unwrap_or_else(|e| panic!("{}: {line}: {e}", file.display())).value()

@@ -12,11 +12,11 @@ use crate::names::PciAddress;
 /// was heard: a GUID written by hand to MLNX_OFED's sysfs makes no event.
 const EVERY_USEC: u64 = 5_000_000;
 
-/// After a look at all VFs comes a pause, so many times as long as it took: while hundreds of
-/// VFs come, each is an event. What a guest waits longer for is hardly to be noticed where
-/// VFs are few.
+/// A look at all VFs is followed by a pause that is so many times as long as the look was:
+/// while hundreds of VFs come, each of them is an event. Where VFs are few, a look takes
+/// milliseconds.
 const PAUSE_TIMES: u64 = 4;
-/// No pause is longer. A PF that does not answer makes a look last for seconds.
+/// No pause is longer: a PF that does not answer makes a look last for seconds.
 const LONGEST_PAUSE_USEC: u64 = 250_000;
 
 /// The looks at VFs, one at a time. Times are microseconds of CLOCK_MONOTONIC.
@@ -45,6 +45,11 @@ impl<'a> Looks<'a> {
     /// True if the next one at all VFs is due.
     pub(super) fn is_due(&self, now: u64) -> bool {
         now >= self.due_usec()
+    }
+
+    /// True if the next one at all VFs waits for nothing but the pause.
+    pub(super) const fn is_paused(&self) -> bool {
+        self.due_usec == 0
     }
 
     /// When the next one at all VFs is due.
@@ -117,7 +122,9 @@ mod tests {
         assert!(looks.is_under_way());
         ended(&mut looks, 1_500);
         assert_eq!(looks.due_usec(), 1_000 + EVERY_USEC);
+        assert!(!looks.is_paused());
         looks.hurry();
+        assert!(looks.is_paused());
         assert_eq!(looks.due_usec(), 1_500 + 4 * 500);
         looks.begin_some(BTreeSet::new());
         ended(&mut looks, 1_000_000);

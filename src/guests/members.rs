@@ -79,15 +79,19 @@ impl Members {
         self.list.iter().map(standing).collect()
     }
 
+    /// Who may be started next, as far as is known.
+    fn next(&self) -> Vec<GuestIndex> {
+        startable(&self.standings(), self.max_parallel)
+    }
+
     /// True if somebody may be started, as far as is known.
     pub(super) fn can_start_any(&self) -> bool {
-        !startable(&self.standings(), self.max_parallel).is_empty()
+        !self.next().is_empty()
     }
 
     /// The devices of those that may be started next, as far as is known.
     pub(super) fn needs_of_next(&self) -> BTreeSet<Need> {
-        let next = startable(&self.standings(), self.max_parallel);
-        let next = next.into_iter().filter_map(|index| self.get(index)?.needs());
+        let next = self.next().into_iter().filter_map(|index| self.get(index)?.needs());
         next.flatten().copied().collect()
     }
 

@@ -231,7 +231,9 @@ impl Service<'_> {
 
     /// The first pass has nothing more to wait for.
     fn is_tried(&self) -> bool {
-        self.members.are_tried() && self.tasks.is_idle() && !self.looks.is_under_way()
+        let will_look = self.looks.is_paused() && self.has_vfs_to_watch();
+        let looks = will_look || self.looks.is_under_way();
+        self.members.are_tried() && self.tasks.is_idle() && !looks
     }
 
     /// All is known that can be known without starting anybody.

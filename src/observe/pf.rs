@@ -122,7 +122,7 @@ pub fn look(look: &mut Look<'_>, pf: PciAddress, undo: Undo) -> ObservedPf {
     look_at_some(look, pf, undo, |_| true)
 }
 
-/// The same of those VFs alone that are meant: a VF costs dozens of reads.
+/// As [`look`], of those VFs alone for which `is_meant` is true: each costs dozens of reads.
 #[must_use]
 pub fn look_at_some(
     look: &mut Look<'_>,

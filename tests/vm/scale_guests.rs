@@ -29,12 +29,12 @@ fn boot(name: &str, vfs: u32) -> Arc<Outcome> {
         let settings = &mut scenario.settings;
         write!(settings.cmdline, " bed.vfs={vfs}").expect("a string");
         settings.card.iter_mut().for_each(|card| card.vfs = vfs);
-        let root = stage::folder("vm", &format!("{label}.root"))?;
-        let file = root.join("etc/ibprov/ibprov.toml");
-        let written = std::fs::create_dir_all(root.join("etc/ibprov"))
-            .and_then(|()| std::fs::write(&file, configuration(vfs)));
-        written.map_err(|e| format!("{}: {e}", file.display()))?;
         if settings.agent {
+            let root = stage::folder("vm", &format!("{label}.root"))?;
+            let folder = root.join("etc/ibprov");
+            std::fs::create_dir_all(&folder)
+                .and_then(|()| std::fs::write(folder.join("ibprov.toml"), configuration(vfs)))
+                .map_err(|e| format!("{}: {e}", folder.display()))?;
             scenario.roots.push(root);
         }
         machine::run(&scenario, &label)
@@ -43,19 +43,14 @@ fn boot(name: &str, vfs: u32) -> Arc<Outcome> {
 
 /// All VFs for vfio-pci, each for a guest of its own.
 fn configuration(vfs: u32) -> String {
-    let mut text = String::from(
+    let mut text = format!(
         r#"[[pf]]
 pci = ["0001:01:00.0", "0001:02:00.0"]
-"#,
-    );
-    write!(
-        text,
-        r#"vfs = {vfs}
+vfs = {vfs}
 driver = "vfio-pci"
 guid.template = "02:00:00:70:{{pf:8}}:{{kind:8}}:{{vf:16}}"
 "#
-    )
-    .expect("a string");
+    );
     for (pf, vf) in (0..2).flat_map(|pf| (0..vfs).map(move |vf| (pf, vf))) {
         let vf_name = format!("0001:0{}:00.0/{vf}", pf + 1);
         write!(text, "\n[[guest]]\nunit = \"vm@{pf}-{vf}.service\"\nvfs = [\"{vf_name}\"]\n")

@@ -8,6 +8,8 @@ set -u
 for word in $(cat /proc/cmdline); do
 	case $word in bed.vfs=*) vfs=${word#*=} ;; esac
 done
+agent=true
+[ -e /usr/sbin/ibprov ] || agent=false
 pfs="0001:01:00.0 0001:02:00.0"
 cpu_of() { # GROUP: what it has used, microseconds
 	while read -r key value; do
@@ -20,7 +22,7 @@ since_boot() { systemctl show -P "$2TimestampMonotonic" "$1"; }
 up() { systemctl list-units --no-legend --plain --state=active 'vm@*' | wc -l; }
 all_up() { [ "$(up)" -eq $((2 * vfs)) ]; }
 figures() { # WAY MS INIT BUS UDEV
-	if systemctl cat ibprov.service >/dev/null 2>&1; then
+	if $agent; then
 		plan=$(unit_cpu ibprov.service) guests=$(unit_cpu ibprov-guests.service)
 	else
 		plan=$(unit_cpu by-hand.service) guests=0
@@ -34,7 +36,7 @@ sleep 5
 systemctl stop prober.service sampler.service
 cp /run/probes "$OUT/probes"
 set -- $(used)
-if systemctl cat ibprov.service >/dev/null 2>&1; then
+if $agent; then
 	begun=$(since_boot ibprov.service InactiveExit) over=$(since_boot ibprov-guests.service ActiveEnter)
 	systemctl show -p StatusText ibprov-guests.service
 	(cd /run/most && for one in *; do echo "$one $(cat "$one")"; done) >"$OUT/most"
@@ -44,7 +46,7 @@ fi
 figures boot $(((over - begun) / 1000)) "$@"
 for pf in $pfs; do facts $pf; done >"$OUT/planned"
 cp /run/ibprov/guests.json "$OUT/guests.json" 2>/dev/null
-if systemctl cat ibprov.service >/dev/null 2>&1; then
+if $agent; then
 	# A node whose cards come late: guests wait for VFs that are not there.
 	systemctl stop ibprov-guests.service ibprov.service 'vm@*.service'
 	for pf in $pfs; do echo 0 >"$pci/$pf/sriov_numvfs"; done
