@@ -12,49 +12,63 @@ use crate::names::PciAddress;
 /// was heard: a GUID written by hand to MLNX_OFED's sysfs makes no event.
 const EVERY_USEC: u64 = 5_000_000;
 
-/// A look at all VFs is followed by a pause that is so many times as long as the look was:
+/// A look is followed by a pause that is so many times as long as the look was:
 /// while hundreds of VFs come, each of them is an event. Where VFs are few, a look takes
 /// milliseconds.
 const PAUSE_TIMES: u64 = 4;
 /// No pause is longer: a PF that does not answer makes a look last for seconds.
 const LONGEST_PAUSE_USEC: u64 = 250_000;
 
+/// How long what a look has shown is ground to start a guest, as long as nothing is heard: a
+/// look for each of hundreds of guests would keep firmware busy, which netlink asks for all VFs
+/// of all PFs each time.
+const FRESH_USEC: u64 = 1_000_000;
+
 /// The looks at VFs, one at a time. Times are microseconds of CLOCK_MONOTONIC.
 #[derive(Debug)]
 pub(super) struct Looks<'a> {
     reader: VfReader<'a>,
-    /// When the next one at all VFs is due.
+    /// When the next one is due.
     due_usec: u64,
     /// When the pause after the last one is over.
     pause_until_usec: u64,
-    /// When the one under way began, if it is one at all VFs.
-    begun_usec: Option<u64>,
+    /// When the last one began.
+    begun_usec: u64,
+    /// Until when the last one is ground to start a guest.
+    fresh_until_usec: Option<u64>,
 }
 
 impl<'a> Looks<'a> {
     /// The first one is due at once.
     pub(super) const fn new(reader: VfReader<'a>) -> Self {
-        Self { reader, due_usec: 0, pause_until_usec: 0, begun_usec: None }
+        Self { reader, due_usec: 0, pause_until_usec: 0, begun_usec: 0, fresh_until_usec: None }
     }
 
-    /// The next one is due at once, or after the pause: a VF may have changed.
+    /// A VF may have changed, or a guest may start: the next one is due at once, or after the
+    /// pause.
     pub(super) const fn hurry(&mut self) {
         self.due_usec = 0;
+        self.fresh_until_usec = None;
     }
 
-    /// True if the next one at all VFs is due.
+    /// True if the next one is due.
     pub(super) fn is_due(&self, now: u64) -> bool {
         now >= self.due_usec()
     }
 
-    /// True if the next one at all VFs waits for nothing but the pause.
+    /// True if the next one waits for nothing but the pause.
     pub(super) const fn is_paused(&self) -> bool {
         self.due_usec == 0
     }
 
-    /// When the next one at all VFs is due.
+    /// When the next one is due.
     pub(super) fn due_usec(&self) -> u64 {
         self.due_usec.max(self.pause_until_usec)
+    }
+
+    /// True if what was seen is ground to start a guest.
+    pub(super) fn is_fresh(&self, now: u64) -> bool {
+        self.fresh_until_usec.is_some_and(|until| now <= until)
     }
 
     /// True while one is under way.
@@ -72,16 +86,11 @@ impl<'a> Looks<'a> {
         self.reader.answers_come()
     }
 
-    /// Begin to look at these, which are all that are watched.
-    pub(super) fn begin_all(&mut self, needs: BTreeSet<Need>, now: u64) {
-        self.begun_usec = Some(now);
+    /// Begin to look at these.
+    pub(super) fn begin(&mut self, needs: BTreeSet<Need>, now: u64) {
+        self.begun_usec = now;
         self.due_usec = now + EVERY_USEC;
-        self.reader.begin(needs.into_iter());
-    }
-
-    /// Begin to look at these, since what they are for may start.
-    pub(super) fn begin_some(&mut self, needs: BTreeSet<Need>) {
-        self.begun_usec = None;
+        self.fresh_until_usec = None;
         self.reader.begin(needs.into_iter());
     }
 
@@ -89,11 +98,12 @@ impl<'a> Looks<'a> {
     /// read or asked since the last call, one line each.
     pub(super) fn end(&mut self, now: u64) -> (Option<Seen>, BTreeSet<String>) {
         let seen = self.reader.seen();
-        if seen.is_some()
-            && let Some(begun) = self.begun_usec.take()
-        {
-            let pause = PAUSE_TIMES * now.saturating_sub(begun);
+        if seen.is_some() {
+            let pause = PAUSE_TIMES * now.saturating_sub(self.begun_usec);
             self.pause_until_usec = now + pause.min(LONGEST_PAUSE_USEC);
+            // What was heard meanwhile may be later than what was seen: good for now alone.
+            let fresh = if self.is_paused() { 0 } else { FRESH_USEC };
+            self.fresh_until_usec = Some(now + fresh);
         }
         (seen, std::mem::take(&mut self.reader.problems))
     }
@@ -111,28 +121,27 @@ mod tests {
     use crate::host::Root;
 
     #[test]
-    fn a_look_at_all_is_followed_by_a_pause_and_one_for_a_start_is_not() {
+    fn a_look_is_followed_by_a_pause_and_good_until_something_is_heard() {
         let dir = tempfile::tempdir().expect("temporary directory");
         let root = Root::copy_at(dir.path()).expect("tree");
         let config = Config::default();
         let mut looks = Looks::new(VfReader::new(&config, &root));
-        assert!(looks.is_due(0));
+        assert!(looks.is_due(0) && !looks.is_fresh(0));
         let ended = |looks: &mut Looks<'_>, now| looks.end(now).0.expect("nobody is asked");
-        looks.begin_all(BTreeSet::new(), 1_000);
-        assert!(looks.is_under_way());
+        looks.begin(BTreeSet::new(), 1_000);
+        assert!(looks.is_under_way() && !looks.is_fresh(1_000));
         ended(&mut looks, 1_500);
         assert_eq!(looks.due_usec(), 1_000 + EVERY_USEC);
-        assert!(!looks.is_paused());
+        assert!(!looks.is_paused() && looks.is_fresh(1_500 + FRESH_USEC));
+        assert!(!looks.is_fresh(1_501 + FRESH_USEC));
         looks.hurry();
-        assert!(looks.is_paused());
+        assert!(looks.is_paused() && !looks.is_fresh(1_500));
         assert_eq!(looks.due_usec(), 1_500 + 4 * 500);
-        looks.begin_some(BTreeSet::new());
-        ended(&mut looks, 1_000_000);
-        assert_eq!(looks.due_usec(), 1_500 + 4 * 500);
-        // Somebody did not answer.
-        looks.begin_all(BTreeSet::new(), 2_000_000);
+        // Somebody did not answer, and something was heard meanwhile.
+        looks.begin(BTreeSet::new(), 2_000_000);
         looks.hurry();
         ended(&mut looks, 7_000_000);
         assert_eq!(looks.due_usec(), 7_000_000 + LONGEST_PAUSE_USEC);
+        assert!(looks.is_fresh(7_000_000) && !looks.is_fresh(7_000_001));
     }
 }

@@ -79,28 +79,17 @@ impl Members {
         self.list.iter().map(standing).collect()
     }
 
-    /// Who may be started next, as far as is known.
-    fn next(&self) -> Vec<GuestIndex> {
-        startable(&self.standings(), self.max_parallel)
-    }
-
     /// True if somebody may be started, as far as is known.
     pub(super) fn can_start_any(&self) -> bool {
-        !self.next().is_empty()
+        !startable(&self.standings(), self.max_parallel).is_empty()
     }
 
-    /// The devices of those that may be started next, as far as is known.
-    pub(super) fn needs_of_next(&self) -> BTreeSet<Need> {
-        let next = self.next().into_iter().filter_map(|index| self.get(index)?.needs());
-        next.flatten().copied().collect()
-    }
-
-    /// Who is started now: who needs VFs, only if they were looked at just now and are `fresh`.
-    pub(super) fn startable(&self, fresh: &BTreeSet<Need>) -> Vec<GuestIndex> {
+    /// Who is started now. Who needs VFs is so only if `is_fresh`: they were
+    /// looked at just now.
+    pub(super) fn startable(&self, is_fresh: bool) -> Vec<GuestIndex> {
         let mut standings = self.standings();
         for (standing, member) in standings.iter_mut().zip(&self.list) {
-            let mut needs = member.needs().into_iter().flatten();
-            standing.is_right &= needs.all(|need| fresh.contains(need));
+            standing.is_right &= is_fresh || !member.has_vfs();
         }
         startable(&standings, self.max_parallel)
     }
@@ -235,17 +224,17 @@ mod tests {
         let list = vec![after("a.service", &[2]), guest("b.service"), guest("c.service")];
         let mut all = members(list);
         assert_eq!(positions(all.order()), [1, 2, 0]);
-        assert_eq!(positions(all.startable(&BTreeSet::new())), [1]);
+        assert_eq!(positions(all.startable(false)), [1]);
         assert_eq!(waits(&all, 0), "the guest starts after unit c.service, which is not up yet");
         assert_eq!(waits(&all, 2), "other guests are being started");
         of(&mut all, 1).begin(0);
         assert!(!all.can_start_any() && !all.are_tried());
         assert_eq!(waits(&all, 1), "");
         of(&mut all, 1).come_up(1);
-        assert_eq!(positions(all.startable(&BTreeSet::new())), [2]);
+        assert_eq!(positions(all.startable(false)), [2]);
         // Who fails holds nobody up.
         of(&mut all, 2).fail("x".to_owned());
-        assert_eq!(positions(all.startable(&BTreeSet::new())), [0]);
+        assert_eq!(positions(all.startable(false)), [0]);
         assert!(!all.are_over());
         // Who is issued holds nobody up either, but is not over.
         of(&mut all, 0).issue("y".to_owned());
@@ -271,11 +260,9 @@ mod tests {
         // A look at other VFs says nothing of these.
         all.see(&Seen::new(), Member::is_idle);
         assert_eq!(waits(&all, 0), "VF 0000:4b:00.0/1: the VF does not exist");
-        assert_eq!(all.needs_of_next(), BTreeSet::new());
         all.see(&seen(None), Member::is_idle);
-        assert_eq!(all.needs_of_next(), BTreeSet::from([Need::Vf(vf)]));
-        assert!(all.can_start_any() && all.startable(&BTreeSet::new()).is_empty());
-        assert_eq!(positions(all.startable(&BTreeSet::from([Need::Vf(vf)]))), [0]);
+        assert!(all.can_start_any() && all.startable(false).is_empty());
+        assert_eq!(positions(all.startable(true)), [0]);
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! The loop of `ibprov guests`: it waits for whatever may change something, and
 //! lets each part take it in. Nothing here is decided but what is done when.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::domain::hostdevs;
@@ -13,7 +12,6 @@ use super::members::Members;
 use super::tasks::{Done, List, QUESTION_USEC, Step, Task, Tasks, Wait};
 use super::telling::Telling;
 use super::units::{self, OwnUnit};
-use super::vf::Need;
 use super::vf_reader::VfReader;
 use crate::config::Config;
 use crate::config::guest::GuestIndex;
@@ -153,7 +151,7 @@ impl Service<'_> {
             for done in self.tasks.collect(now) {
                 self.take(done, now);
             }
-            let fresh = self.see(now);
+            self.see(now);
             for (index, why) in self.members.given_up(now) {
                 self.fail(index, why.to_string());
             }
@@ -163,7 +161,7 @@ impl Service<'_> {
                     return Ok(());
                 }
             } else {
-                self.start(now, &fresh);
+                self.start(now);
             }
             self.look(now);
             if self.libvirt.ask_usec().is_some_and(|at| now >= at) {
@@ -267,29 +265,27 @@ impl Service<'_> {
         self.members.any(|m| is_watched(m) && m.has_vfs())
     }
 
-    /// Take in what a look at VFs has shown, if one has ended; returned is at which.
-    fn see(&mut self, now: u64) -> BTreeSet<Need> {
+    /// Take in what a look at the VFs has shown, if one has ended.
+    fn see(&mut self, now: u64) {
         let (seen, problems) = self.looks.end(now);
         self.telling.note_all(problems);
-        let Some(seen) = seen else { return BTreeSet::new() };
-        self.members.see(&seen, Self::is_watched(self.only_look));
-        seen.into_keys().collect()
+        if let Some(seen) = seen {
+            self.members.see(&seen, Self::is_watched(self.only_look));
+        }
     }
 
-    /// Look at the VFs of those that are not started yet, if it is time to; else at those of
-    /// who may start: what was seen a while ago is no ground to start anybody.
+    /// Look at the VFs of those that are not started yet, if it is time to.
     fn look(&mut self, now: u64) {
         if self.looks.is_under_way() || !self.has_vfs_to_watch() {
             return;
         }
+        // What was seen a while ago is no ground to start anybody.
+        if !self.only_look && !self.looks.is_fresh(now) && self.members.can_start_any() {
+            self.looks.hurry();
+        }
         if self.looks.is_due(now) {
             let needs = self.members.needs(Self::is_watched(self.only_look));
-            self.looks.begin_all(needs, now);
-        } else if !self.only_look {
-            let needs = self.members.needs_of_next();
-            if !needs.is_empty() {
-                self.looks.begin_some(needs);
-            }
+            self.looks.begin(needs, now);
         }
     }
 
@@ -392,9 +388,9 @@ impl Service<'_> {
 
     // Who is started, and what becomes of it.
 
-    /// Start who may go. Who needs VFs goes only if they are `fresh`.
-    fn start(&mut self, now: u64, fresh: &BTreeSet<Need>) {
-        for index in self.members.startable(fresh) {
+    /// Start who may go. Who needs VFs goes only if they were looked at just now.
+    fn start(&mut self, now: u64) {
+        for index in self.members.startable(self.looks.is_fresh(now)) {
             let waits = self.waits_for_us(index);
             let Some(member) = self.members.get_mut(index) else { continue };
             let until = member.begin(now);

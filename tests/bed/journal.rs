@@ -132,7 +132,7 @@ impl Journal {
 
 /// What programs read of our events, each without its prefix `IBPROV_`: an event of
 /// this kind has all the fields of one of these sets, and of others only those after
-/// them. The fields in `GAINED` came with the spans; all others were there before.
+/// them. Any event may have those in `GAINED` too.
 type Promise = (&'static str, &'static [&'static [&'static str]], &'static [&'static str]);
 
 const PORT: &[&str] = &["PCI", "RDMA", "PORT", "GUID", "NETDEV", "RUNG"];
@@ -175,8 +175,9 @@ const PROMISED: &[Promise] = &[
     (kinds::VF_DEFERRED, VF, &["PCI", "RUNG"]),
 ];
 
-/// Fields that an event has of the spans it is said in.
-const GAINED: &[&str] = &["MODULE", "PCI", "PF", "VF", "NETDEV", "GUEST"];
+/// Fields that an event has of the spans it is said in, and of messages before it that
+/// journald did not take.
+const GAINED: &[&str] = &["MODULE", "PCI", "PF", "VF", "NETDEV", "GUEST", "LOST_BEFORE"];
 
 /// Fields of the program's inside, which no message of ours has.
 const INSIDE: &[&str] = &["TARGET", "SPAN_NAME", "CODE_FILE", "CODE_LINE", "CODE_MODULE"];

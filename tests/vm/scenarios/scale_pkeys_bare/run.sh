@@ -15,7 +15,7 @@ for all in $stages; do
 	phase "$all"
 done
 # Some starts more.
-sleep 5
+sleep 10
 systemctl stop prober.service
 cp /run/probes "$OUT/probes"
 dmesg >"$OUT/dmesg"
