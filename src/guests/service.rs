@@ -174,7 +174,7 @@ impl Service<'_> {
                 if self.first_pass_until().is_none() {
                     self.telling.say_who_waits(&self.members);
                 }
-                self.telling.update(&self.members);
+                self.telling.update_in_time(&self.members);
             }
             self.await_issued(now);
             if self.first_pass_until().is_none() && self.tasks.is_idle() && self.members.are_over()
@@ -206,6 +206,7 @@ impl Service<'_> {
             self.libvirt.ask_usec(),
             self.has_vfs_to_watch().then_some(self.looks.due_usec()),
             self.members.next_until(),
+            self.telling.due_usec(),
         ];
         next.into_iter().flatten().fold(until, u64::min)
     }

@@ -13,7 +13,13 @@ use crate::host::{answer, clock, journal, state, systemd};
 use crate::report::events as kinds;
 use crate::report::guests::GuestsReport;
 
-/// Who tells, and what was told last.
+/// After the report was brought up to date comes a pause that is so many times as long as that
+/// took: it is of all guests, and while hundreds of them start it changes with each.
+const PAUSE_TIMES: u64 = 4;
+/// No pause is longer.
+const LONGEST_PAUSE_USEC: u64 = 250_000;
+
+/// Who tells, and what was told last. Times are microseconds of CLOCK_MONOTONIC.
 #[derive(Debug)]
 pub(super) struct Telling {
     /// Nothing leaves this process; the report is for who asked for it.
@@ -22,6 +28,10 @@ pub(super) struct Telling {
     said: Said,
     /// The report as it was written last.
     written: String,
+    /// When the pause after that is over.
+    pause_until_usec: u64,
+    /// It is to be brought up to date after the pause.
+    is_put_off: bool,
 }
 
 /// Why each guest waits, as the journal has it.
@@ -43,7 +53,14 @@ impl Said {
 impl Telling {
     /// To everybody, or only into the report.
     pub(super) fn new(report: GuestsReport, is_silent: bool) -> Self {
-        Self { is_silent, report, said: Said::default(), written: String::new() }
+        Self {
+            is_silent,
+            report,
+            said: Said::default(),
+            written: String::new(),
+            pause_until_usec: 0,
+            is_put_off: false,
+        }
     }
 
     /// The report as it is now.
@@ -104,6 +121,8 @@ impl Telling {
     /// The first pass is over.
     pub(super) fn ready(&mut self, members: &Members, now: u64) {
         self.report.ready_usec = Some(now);
+        // Who waits for us may read it.
+        self.update(members);
         let level = if members.all(|m| m.phase().is_settled()) { Level::INFO } else { Level::WARN };
         let line = self.headline(members);
         journal::event!(level, message_id = kinds::GUESTS_READY, "first pass: {line}");
@@ -125,6 +144,23 @@ impl Telling {
                 }
             }
         }
+    }
+
+    /// Bring the report and the status line up to date, at once or after the pause.
+    pub(super) fn update_in_time(&mut self, members: &Members) {
+        let begin = clock::monotonic_usec();
+        self.is_put_off = begin < self.pause_until_usec;
+        if !self.is_put_off {
+            self.update(members);
+            let end = clock::monotonic_usec();
+            let pause = PAUSE_TIMES * end.saturating_sub(begin);
+            self.pause_until_usec = end + pause.min(LONGEST_PAUSE_USEC);
+        }
+    }
+
+    /// When that is to be done which was put off, if anything was.
+    pub(super) fn due_usec(&self) -> Option<u64> {
+        self.is_put_off.then_some(self.pause_until_usec)
     }
 
     /// Bring the report and the status line up to date.
@@ -191,6 +227,7 @@ impl Telling {
 mod tests {
     use super::super::fixtures::{after, guest, guests};
     use super::*;
+    use crate::report::guests::Phase;
 
     fn members() -> Members {
         Members::new(&guests(vec![guest("a.service"), after("b.service", &[0])], 1))
@@ -224,6 +261,26 @@ mod tests {
         assert_eq!(telling.news(&members), None);
         telling.note("a problem".to_owned());
         assert!(telling.news(&members).is_some());
+    }
+
+    #[test]
+    fn what_is_put_off_is_due_when_the_pause_is_over() {
+        let mut members = members();
+        let mut telling = Telling::new(GuestsReport::new(0), true);
+        assert_eq!(telling.due_usec(), None);
+        telling.pause_until_usec = u64::MAX;
+        telling.update_in_time(&members);
+        assert!(telling.report.guests.is_empty());
+        assert_eq!(telling.due_usec(), Some(u64::MAX));
+        telling.pause_until_usec = 0;
+        telling.update_in_time(&members);
+        assert_eq!((telling.report.guests.len(), telling.due_usec()), (2, None));
+        assert!(telling.pause_until_usec <= clock::monotonic_usec() + LONGEST_PAUSE_USEC);
+        // Who waits for the first pass does not wait for the pause.
+        telling.pause_until_usec = u64::MAX;
+        members.get_mut(GuestIndex::new(0)).expect("guest").begin(1);
+        telling.update(&members);
+        assert!(matches!(telling.report.guests[0].phase, Phase::Starting { .. }));
     }
 
     /// Also if a signal ends it: what the service has written is its own.
