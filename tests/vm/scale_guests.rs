@@ -119,9 +119,10 @@ fn guests_cost_as_much_where_there_are_many_whether_they_come_with_their_vfs_or_
     for way in ["boot", "late"] {
         let of_way = [0, 1, 2].map(|nth| figures(&guests[nth], way));
         for (column, name) in COLUMNS.iter().enumerate() {
-            // Other work on the machine counts as theirs.
+            // Other work on the machine counts as theirs. A look and a report of all guests for
+            // each that starts made it 1.6, and 2.0 where they came late.
             let of_column = [0, 1, 2].map(|nth| of_way[nth][column]);
-            growth.holds(&format!("{way}, {name}"), of_column, 1.25, 0.0);
+            growth.holds(&format!("{way}, {name}"), of_column, 1.5, 0.0);
         }
     }
     for service in ["ibprov", "ibprov-guests"] {
