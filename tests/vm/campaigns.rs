@@ -211,8 +211,10 @@ fn side_by_side<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<
 }
 
 /// What `count` boots of a scenario came to, which is the same: the output of its script and
-/// boot's verdict.
+/// boot's verdict. IBPROV_CAMPAIGN_BOOTS is how many there are instead.
 fn alike(name: &str, count: usize) -> String {
+    let count =
+        given("IBPROV_CAMPAIGN_BOOTS").map_or(count, |boots| usize::try_from(boots).expect("few"));
     let scenario = Scenario::load(&tools::project().join("tests/vm/scenarios"), name)
         .unwrap_or_else(|e| panic!("{e}"));
     let outcomes = side_by_side(count, |boot| machine::run(&scenario, &format!("{name}-{boot}")));
@@ -321,14 +323,7 @@ fn after_another_hundred_kills_amid_faults_the_next_run_is_right() {
 
 /// The faults of the card that `fault_phases` knows.
 ///
-/// drop.CREATE_EQ and drop.MANAGE_PAGES are none of them, as they need a machine for each
-/// phase: once such a command is lost in a probe, mlx5_core hangs for good. Of the first, the
-/// probe waits in `mlx5_cmd_allowed_opcode()` for the slots of all commands, and that of the lost
-/// one stays taken; of the second, in `cmd_work_handler()` for the one slot that commands about
-/// pages have. The driver can be neither unloaded nor bound then, and journald may hang with it:
-/// it reads the uevent file of a device that a message of the kernel is about.
-///
-/// vpd=none is none of them either: whether a card has product data at all is read when the
+/// vpd=none is none of them: whether a card has product data at all is read when the
 /// card's module is loaded, and no phase of a boot can change it.
 const FAULTS: &str = "none silent slow pages link sm stale guid-refuse policy-refuse vpd-slow \
      slow.INIT_HCA serial link-delay sm-delay vf-silent vf-syndrome fail.ALLOC_XRCD \
@@ -338,10 +333,19 @@ const FAULTS: &str = "none silent slow pages link sm stale guid-refuse policy-re
      active-delay vpd-late syndrome-norfr vf-gone vf-fw-wait fail.CREATE_CQ \
      fail.QUERY_HCA_VPORT_CONTEXT vf-fail.ALLOC_XRCD drop.INIT_HCA drop.CREATE_QP \
      drop.ALLOC_XRCD drop.ACCESS_REG drop.MODIFY_HCA_VPORT_CONTEXT \
-     drop.CREATE_MKEY vf-drop.CREATE_CQ";
+     drop.CREATE_MKEY vf-drop.CREATE_CQ drop.CREATE_EQ drop.MANAGE_PAGES";
 
-/// The phases at which a fault comes; without a fault there is the first one alone.
-const PHASES: usize = 6;
+/// The phases at which a fault comes, as the script names them; without a fault there is the
+/// first one alone.
+const PHASES: [&str; 6] = ["before", "probe", "rdma", "netdev", "vfs", "bound"];
+
+/// Faults that need a machine for each phase: once such a command is lost in a probe,
+/// `mlx5_core` hangs for good. Of the first, the probe waits in `mlx5_cmd_allowed_opcode()` for
+/// the slots of all commands, and that of the lost one stays taken; of the second, in
+/// `cmd_work_handler()` for the one slot that commands about pages have. The driver can be
+/// neither unloaded nor bound then, and journald may hang with it: it reads the uevent file of
+/// a device that a message of the kernel is about.
+const FOR_GOOD: [&str; 2] = ["drop.CREATE_EQ", "drop.MANAGE_PAGES"];
 
 /// Faults with which no boot can be ready that has them from before its beginning to its end:
 /// the driver of the PF or of its VFs cannot be bound, or the plan cannot be set. Of those
@@ -508,42 +512,82 @@ fn judged(guest: &Outcome, pair: &str, missed: bool) -> Vec<String> {
     wrong.iter().map(|wrong| format!("{pair}: {wrong}")).collect()
 }
 
-/// What is wrong with the boots of a machine that has one fault, at each phase of a boot.
-fn judged_machine(fault: &str) -> Result<(), String> {
+/// The boots of a machine that has one fault, at each phase or at one.
+#[derive(Default)]
+struct Boots {
+    count: usize,
+    /// Those of them that ended before the fault came.
+    missed: Vec<String>,
+    wrong: Vec<String>,
+}
+
+/// The boots of a machine that has one fault, at each phase of a boot or at `phase` alone.
+fn boots_with(fault: &str, phase: Option<&str>) -> Result<Boots, String> {
     let folder = tools::project().join("tests/vm/scenarios");
     let mut scenario = Scenario::load(&folder, "fault_phases")?;
     scenario.settings.cmdline.push_str(&format!(" bed.faults={fault}"));
-    let guest = machine::run(&scenario, &format!("fault_phases.{fault}"))?;
+    let mut label = format!("fault_phases.{fault}");
+    if let Some(phase) = phase {
+        scenario.settings.cmdline.push_str(&format!(" bed.phase={phase}"));
+        scenario.settings.timeout = 400;
+        label.push_str(&format!(".{phase}"));
+    }
+    let guest = machine::run(&scenario, &label)?;
     guest.assert_success();
     let (pairs, missed) = (guest.file("pairs"), guest.file("missed"));
     // Past the test harness, which would show the last machine's with the first's.
     drop(write!(std::io::stderr(), "{pairs}{missed}"));
-    let pairs: Vec<&str> = pairs.lines().collect();
     let is_missed = |pair: &str| {
         let mut all = missed.lines().filter_map(|line| line.strip_suffix(": ended first"));
         all.any(|missed| pair.starts_with(&format!("{missed} ")))
     };
-    let mut wrong: Vec<String> =
-        pairs.iter().flat_map(|pair| judged(&guest, pair, is_missed(pair))).collect();
-    // All is well in the end, and nothing was stuck on the way.
-    if guest.stdout() != "last: 0 0\n" {
-        wrong.push(format!("{fault}: {}", guest.stdout()));
+    let mut boots = Boots::default();
+    for pair in pairs.lines() {
+        boots.count += 1;
+        boots.wrong.extend(judged(&guest, pair, is_missed(pair)));
+        boots.missed.extend(is_missed(pair).then(|| pair.to_owned()));
+    }
+    // All is well in the end, where an end was tried, and nothing was stuck on the way.
+    let end = if phase.is_some() { "" } else { "last: 0 0\n" };
+    if guest.stdout() != end {
+        boots.wrong.push(format!("{label}: {}", guest.stdout()));
+    }
+    Ok(boots)
+}
+
+/// What is wrong with the boots that have one fault, at each phase of a boot.
+fn judged_fault(fault: &str) -> Result<(), String> {
+    let phases = PHASES.map(Some);
+    let machines = if FOR_GOOD.contains(&fault) { &phases[..] } else { &[None] };
+    let mut all = Boots::default();
+    for &phase in machines {
+        // A machine that has come to nothing does not keep the others from telling.
+        let boots = catch_unwind(|| boots_with(fault, phase))
+            .unwrap_or_else(|_| Err("no outcome, see above".to_owned()));
+        match boots {
+            Ok(boots) => {
+                all.count += boots.count;
+                all.missed.extend(boots.missed);
+                all.wrong.extend(boots.wrong);
+            }
+            Err(why) => all.wrong.push(format!("{fault} {}: {why}", phase.unwrap_or_default())),
+        }
     }
     // A script that has ended early, or whose faults come too late, has tried nothing.
-    let expected = if fault == "none" { 1 } else { PHASES };
-    let late = pairs.iter().filter(|pair| is_missed(pair)).count();
-    if pairs.len() != expected || 3 * late > expected {
-        wrong.push(format!("{fault}: {late} of {expected} came too late: {pairs:?}\n{missed}"));
+    let expected = if fault == "none" { 1 } else { PHASES.len() };
+    if all.count != expected || 3 * all.missed.len() > expected {
+        let (count, missed) = (all.count, &all.missed);
+        all.wrong.push(format!("{fault}: {count} of {expected} boots, too late: {missed:?}"));
     }
-    if wrong.is_empty() {
+    if all.wrong.is_empty() {
         return Ok(());
     }
-    let wrong = wrong.join("\n");
+    let wrong = all.wrong.join("\n");
     drop(writeln!(std::io::stderr(), "wrong: {wrong}"));
     Err(wrong)
 }
 
-/// Each fault in a machine of its own; IBPROV_CAMPAIGN_FAULTS, a list with commas: these
+/// Each fault in a machine of its own, or in several; IBPROV_CAMPAIGN_FAULTS, a list with commas: these
 /// instead.
 #[test]
 #[ignore = "three hundred boots of ibprov take an hour"]
@@ -551,12 +595,7 @@ fn every_fault_at_every_phase_of_a_boot_ends_in_time() {
     let given = std::env::var("IBPROV_CAMPAIGN_FAULTS");
     let faults = given.unwrap_or_else(|_| FAULTS.replace(' ', ","));
     let faults: Vec<&str> = faults.split(',').collect();
-    // A machine that has come to nothing does not keep the others from telling.
-    let judged = |nth: usize| {
-        let ended = catch_unwind(|| judged_machine(faults[nth]));
-        ended.unwrap_or_else(|_| Err(format!("{}: no outcome, see above", faults[nth])))
-    };
-    let outcomes = side_by_side(faults.len(), judged);
+    let outcomes = side_by_side(faults.len(), |nth| judged_fault(faults[nth]));
     let wrong: Vec<String> = outcomes.into_iter().filter_map(|(_, ended)| ended.err()).collect();
     assert!(wrong.is_empty(), "{} of {} wrong:\n{}", wrong.len(), faults.len(), wrong.join("\n"));
 }

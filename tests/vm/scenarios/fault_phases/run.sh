@@ -3,13 +3,19 @@
 # while the fault is still on: in FAULT.PHASE.host what the host is like when boot has ended,
 # in FAULT.PHASE.status what `ibprov status` prints, with its exit code as the last line, in
 # FAULT.PHASE.after what the host is like then. Pairs whose boot ended before the phase came
-# stand in missed. The faults stand on the kernel's command line, bed.faults=WORD,...
+# stand in missed. The faults stand on the kernel's command line, bed.faults=WORD,...; with
+# bed.phase=WORD there is this phase alone, after which the machine need not work any more.
 set -u
 . /usr/lib/bed/vf.sh
 pf=0001:01:00.0
 faults=
+phases="before probe rdma netdev vfs bound"
+only=
 for word in $(cat /proc/cmdline); do
-	case $word in bed.faults=*) faults=$(echo "${word#*=}" | tr , ' ') ;; esac
+	case $word in
+	bed.faults=*) faults=$(echo "${word#*=}" | tr , ' ') ;;
+	bed.phase=*) only=${word#*=} phases=${word#*=} ;;
+	esac
 done
 # What is waited for before the fault comes. Without an event: the kernel has none for
 # a probe that has begun.
@@ -157,15 +163,16 @@ stuck() { # where everybody is
 	done >>"$OUT/stuck" 2>/dev/null
 }
 : >"$OUT/missed"
+trap 'dmesg >"$OUT/dmesg"' EXIT
 for fault in $faults; do
-	for when in before probe rdma netdev vfs bound; do
+	for when in $phases; do
 		# Without a fault there is one boot.
 		[ "$fault-$when" = none-before ] || [ "$fault" != none ] || continue
 		pair "$fault" "$when"
 	done
 done
+[ -z "$only" ] || exit 0
 fresh
 systemctl start ibprov.service
 echo "last: $? $(ibprov status >"$OUT/last.status" 2>&1; echo $?)"
-dmesg >"$OUT/dmesg"
 true
