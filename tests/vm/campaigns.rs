@@ -333,7 +333,12 @@ const FAULTS: &str = "none silent slow pages link sm stale guid-refuse policy-re
      active-delay vpd-late syndrome-norfr vf-gone vf-fw-wait fail.CREATE_CQ \
      fail.QUERY_HCA_VPORT_CONTEXT vf-fail.ALLOC_XRCD drop.INIT_HCA drop.CREATE_QP \
      drop.ALLOC_XRCD drop.ACCESS_REG drop.MODIFY_HCA_VPORT_CONTEXT \
-     drop.CREATE_MKEY vf-drop.CREATE_CQ drop.CREATE_EQ drop.MANAGE_PAGES";
+     drop.CREATE_MKEY vf-drop.CREATE_CQ drop.CREATE_EQ drop.MANAGE_PAGES syndrome-reset";
+
+/// Those of the simulated HCA, which `fault_phases_hca` has: locks of the kernel that are held
+/// for good, and what MLNX_OFED's files do.
+const HCA_FAULTS: &str = "held-lock held-rtnl port-query vf-query sriov-errno probe-errno \
+     vf-probe-errno vf-probe-delay";
 
 /// The phases at which a fault comes, as the script names them; without a fault there is the
 /// first one alone.
@@ -350,7 +355,10 @@ const FOR_GOOD: [&str; 2] = ["drop.CREATE_EQ", "drop.MANAGE_PAGES"];
 /// Faults with which no boot can be ready that has them from before its beginning to its end:
 /// the driver of the PF or of its VFs cannot be bound, or the plan cannot be set. Of those
 /// that are not here the host itself says whether it is ready.
-const NEVER_READY: [&str; 24] = [
+const NEVER_READY: [&str; 27] = [
+    "sriov-errno",
+    "probe-errno",
+    "vf-probe-errno",
     "silent",
     "gone",
     "pages",
@@ -379,7 +387,8 @@ const NEVER_READY: [&str; 24] = [
 
 /// Faults that take from a host what it had: the driver looks at the health of its card every
 /// two seconds, and gives it up. So they can come to a boot that has verified everything.
-const STRIKES: [&str; 6] = ["silent", "gone", "syndrome", "vf-silent", "vf-gone", "vf-syndrome"];
+const STRIKES: [&str; 7] =
+    ["silent", "gone", "syndrome", "syndrome-reset", "vf-silent", "vf-gone", "vf-syndrome"];
 
 /// After so many milliseconds the driver has found such a fault, under emulation too: it takes
 /// a card that is silent for dead after 6 s, any other fault sooner.
@@ -396,7 +405,16 @@ const PRE_INIT: [&str; 4] =
 /// With this fault something can hang until the deadline, or until the driver gives up on a
 /// command.
 fn hangs(fault: &str) -> bool {
-    let hanging = ["slow", "fw-wait", "vf-fw-wait"];
+    let hanging = [
+        "slow",
+        "fw-wait",
+        "vf-fw-wait",
+        "held-lock",
+        "held-rtnl",
+        "port-query",
+        "vf-query",
+        "vf-probe-delay",
+    ];
     let commands = ["drop.", "vf-drop.", "slow."];
     hanging.contains(&fault)
         || STRIKES.contains(&fault)
@@ -413,7 +431,7 @@ fn reasons(fault: &str) -> Vec<&str> {
     let own = match fault {
         "silent" => vec!["error -16", "cannot be read", "reached miss count"],
         "gone" => [&PRE_INIT[..], &dead].concat(),
-        "syndrome" => vec!["Fatal error"],
+        "syndrome" | "syndrome-reset" => vec!["Fatal error"],
         "vf-silent" => [&PRE_INIT[..], &probe, &["cannot be read", "reached miss count"]].concat(),
         // The driver of the PF cannot enable a VF that does not answer.
         "vf-gone" => [&PRE_INIT[..], &probe, &dead, &["sriov_numvfs"]].concat(),
@@ -423,6 +441,10 @@ fn reasons(fault: &str) -> Vec<&str> {
         "syndrome-norfr" => vec!["Health issue"],
         "serial" => vec!["INIT_HCA"],
         "pages" => vec!["MANAGE_PAGES", "ENOMEM"],
+        // ib_core asks for the ports before it registers a device.
+        "port-query" => vec!["has not registered an RDMA device"],
+        "sriov-errno" => vec!["ENOSPC"],
+        "probe-errno" | "vf-probe-errno" => vec!["failed with error -5", "EIO"],
         "guid-refuse" => vec!["set node GUID", "set port GUID"],
         "policy-refuse" => vec!["set link state"],
         "guid-drop" => vec!["ignored it", "still uses other GUIDs"],
@@ -524,7 +546,9 @@ struct Boots {
 /// The boots of a machine that has one fault, at each phase of a boot or at `phase` alone.
 fn boots_with(fault: &str, phase: Option<&str>) -> Result<Boots, String> {
     let folder = tools::project().join("tests/vm/scenarios");
-    let mut scenario = Scenario::load(&folder, "fault_phases")?;
+    let is_hcas = HCA_FAULTS.split_whitespace().any(|one| one == fault);
+    let name = if is_hcas { "fault_phases_hca" } else { "fault_phases" };
+    let mut scenario = Scenario::load(&folder, name)?;
     scenario.settings.cmdline.push_str(&format!(" bed.faults={fault}"));
     let mut label = format!("fault_phases.{fault}");
     if let Some(phase) = phase {
@@ -593,7 +617,7 @@ fn judged_fault(fault: &str) -> Result<(), String> {
 #[ignore = "three hundred boots of ibprov take an hour"]
 fn every_fault_at_every_phase_of_a_boot_ends_in_time() {
     let given = std::env::var("IBPROV_CAMPAIGN_FAULTS");
-    let faults = given.unwrap_or_else(|_| FAULTS.replace(' ', ","));
+    let faults = given.unwrap_or_else(|_| format!("{FAULTS} {HCA_FAULTS}").replace(' ', ","));
     let faults: Vec<&str> = faults.split(',').collect();
     let outcomes = side_by_side(faults.len(), |nth| judged_fault(faults[nth]));
     let wrong: Vec<String> = outcomes.into_iter().filter_map(|(_, ended)| ended.err()).collect();

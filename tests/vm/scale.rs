@@ -3,10 +3,65 @@
 
 use crate::bed::outcome::Outcome;
 use crate::bed::scenario::Scenario;
-use crate::bed::{once, tools};
+use crate::bed::{once, stage, tools};
 use crate::card::assert_sound;
 use crate::machine::{self, boot};
 use std::sync::Arc;
+
+/// The most that a service has had, as the sampler in the guest has it.
+pub(crate) fn most(guest: &Outcome, what: &str) -> f64 {
+    let text = guest.file("most");
+    let line = text.lines().find_map(|line| line.strip_prefix(what)?.strip_prefix(' '));
+    line.unwrap_or_else(|| panic!("no {what} in {text}")).parse().expect("a number")
+}
+
+/// What one more costs where there are many, and where there are few. A part that grows with
+/// the square of their number makes it more.
+pub(crate) struct Growth {
+    numbers: [u32; 3],
+    wrong: Vec<String>,
+}
+
+impl Growth {
+    pub(crate) const fn of(numbers: [u32; 3]) -> Self {
+        Self { numbers, wrong: Vec::new() }
+    }
+
+    /// One more, between the second and the third number, costs at most `limit` times as much as
+    /// one between the first and the second, and as one of the first with its part in what all
+    /// cost together. What is below `least` is not told from chance.
+    pub(crate) fn holds(&mut self, what: &str, figures: [f64; 3], limit: f64, least: f64) {
+        let (each, next, another) = self.costs(figures);
+        self.judge(what, figures, another <= (limit * each.min(next)).max(least));
+    }
+
+    /// The same of what a whole boot costs beside: there each of few has a large part in it, and
+    /// the difference between few is little beside chance.
+    pub(crate) fn holds_of_boot(&mut self, what: &str, figures: [f64; 3], limit: f64) {
+        let (each, _, another) = self.costs(figures);
+        self.judge(what, figures, another <= limit * each);
+    }
+
+    /// Of one where there are few, the next, and another where there are many.
+    fn costs(&self, figures: [f64; 3]) -> (f64, f64, f64) {
+        let [few, more, most] = self.numbers.map(f64::from);
+        let next = (figures[1] - figures[0]) / (more - few);
+        (figures[0] / few, next, (figures[2] - figures[1]) / (most - more))
+    }
+
+    fn judge(&mut self, what: &str, figures: [f64; 3], is_right: bool) {
+        let (each, next, another) = self.costs(figures);
+        let line = format!(
+            "{what}: {figures:.0?}: {each:.1} each, {next:.1} for the next, then {another:.1}"
+        );
+        println!("{line}");
+        self.wrong.extend((!is_right).then_some(line));
+    }
+
+    pub(crate) fn assert_all_hold(&self) {
+        assert!(self.wrong.is_empty(), "{}", self.wrong.join("\n"));
+    }
+}
 
 /// Figures of one stage of a scenario, by the names of their columns.
 struct Stage(Vec<f64>);
@@ -215,10 +270,127 @@ pub(crate) fn assert_soon(guest: &Outcome, bare: &Outcome) {
     assert!(with <= without + 1000, "{with} ms with ibprov, {without} ms without");
 }
 
+/// The columns of a boot's figures.
+const BOOT_COLUMNS: [&str; 6] = ["ms", "boot us", "interfaces us", "PID 1 us", "bus us", "udev us"];
+
+/// What boots of `numbers` of something cost, which is to be no more for each where there are
+/// many.
+fn assert_linear(numbers: [u32; 3], guests: &[Arc<Outcome>; 3]) {
+    let figures = |guest: &Arc<Outcome>| -> Vec<f64> {
+        let text = guest.file("figures");
+        let figures = text.split_whitespace().map(|one| one.parse().expect("a number"));
+        let figures: Vec<f64> = figures.collect();
+        assert_eq!(figures.len(), BOOT_COLUMNS.len(), "{text}");
+        figures
+    };
+    let figures = guests.each_ref().map(figures);
+    let mut growth = Growth::of(numbers);
+    for (column, name) in BOOT_COLUMNS.iter().enumerate() {
+        let of_column = figures.each_ref().map(|of| of[column]);
+        // Other work on the machine counts as theirs: 100 ms are some starts of a program.
+        match *name {
+            "boot us" | "interfaces us" => growth.holds(name, of_column, 1.5, 100_000.0),
+            _ => growth.holds_of_boot(name, of_column, 1.5),
+        }
+    }
+    for service in ["ibprov", "interfaces"] {
+        let of = |what: &str| guests.each_ref().map(|g| most(g, &format!("{service}.{what}")));
+        println!("{service}, KiB charged to it at most: {:?}", of("memory"));
+        growth.holds(&format!("{service}, KiB of its own"), of("anon"), 1.25, 8.0);
+        growth.holds(&format!("{service}, tasks"), of("tasks"), 1.25, 2.0);
+    }
+    let bus = guests.each_ref().map(|guest| most(guest, "bus"));
+    println!("connections to the bus at most: {bus:?}");
+    assert!(bus[2] <= bus[0] + 16.0, "connections to the bus: {bus:?}");
+    growth.assert_all_hold();
+}
+
+/// A boot of a node with so many InfiniBand adapters, and two in Ethernet mode.
+fn cards(adapters: u32) -> Arc<Outcome> {
+    if adapters == 8 {
+        return boot("scale_cards");
+    }
+    let label = format!("scale_cards.{adapters}");
+    once(&label, || {
+        let folder = tools::project().join("tests/vm/scenarios");
+        let mut scenario = Scenario::load(&folder, "scale_cards")?;
+        let settings = &mut scenario.settings;
+        let ethernet = settings.card.split_off(8);
+        settings.card.truncate(adapters as usize);
+        settings.card.extend(ethernet);
+        machine::run(&scenario, &label)
+    })
+}
+
+#[test]
+#[ignore = "boots with ten cards take minutes"]
+fn an_adapter_costs_as_much_where_there_are_many() {
+    let numbers = [2, 4, 8];
+    let guests = numbers.map(cards);
+    for (guest, adapters) in guests.iter().zip(numbers) {
+        guest.assert_success();
+        assert_sound(guest);
+        assert_eq!(guest.stdout(), "status: 0\n", "{adapters}: {}", guest.file("status"));
+        assert_eq!(guest.boot_json()["verdict"], "ready", "{adapters}");
+    }
+    assert_linear(numbers, &guests);
+}
+
+/// A boot with so many P_Key children by ibprov.toml, on as many ports as they take.
+fn children(name: &str, count: u32) -> Arc<Outcome> {
+    let label = format!("{name}.{count}");
+    once(&label, || {
+        let folder = tools::project().join("tests/vm/scenarios");
+        let mut scenario = Scenario::load(&folder, name)?;
+        let ports = ports(count as usize);
+        let settings = &mut scenario.settings;
+        settings.card = vec![settings.card[0].clone(); ports];
+        // A child takes about 1 MiB.
+        settings.memory = if count > 64 { 8192 } else { 2048 };
+        settings.timeout += 4 * count;
+        let root = stage::folder("vm", &format!("{label}.root"))?;
+        let folder = root.join("etc/ibprov");
+        std::fs::create_dir_all(&folder)
+            .and_then(|()| std::fs::write(folder.join("ibprov.toml"), partitions(count as usize)))
+            .map_err(|e| format!("{}: {e}", folder.display()))?;
+        scenario.roots.push(root);
+        machine::run(&scenario, &label)
+    })
+}
+
+/// Children for `count` P_Keys, on each port as many as its table has places for.
+fn partitions(count: usize) -> String {
+    let port = |port: usize| {
+        let keys = 0..EACH.min(count - port * EACH);
+        let keys: Vec<String> = keys.map(|key| format!("0x{:04x}", 0x8001 + key)).collect();
+        format!("[[interface]]\nmatch.name = \"ib{port}\"\npartitions = {keys:?}\n")
+    };
+    (0..ports(count)).map(port).collect()
+}
+
+#[test]
+#[ignore = "boots with hundreds of interfaces take minutes"]
+fn a_child_costs_as_much_where_there_are_many() {
+    let stages = std::env::var("IBPROV_CAMPAIGN_CHILDREN").unwrap_or_else(|_| "8,16,32".into());
+    let numbers: Vec<u32> = stages.split(',').map(|one| one.parse().expect("a number")).collect();
+    let numbers: [u32; 3] = numbers.try_into().expect("three stages");
+    let guests = numbers.map(|count| children("scale_children", count));
+    for (guest, count) in guests.iter().zip(numbers) {
+        guest.assert_success();
+        assert_sound(guest);
+        println!("{}{}", guest.stdout(), guest.file("status"));
+        let links = guest.file("links");
+        let all = links.lines().filter(|line| line.contains("@ib")).count();
+        assert_eq!(all, count as usize, "{links}");
+        assert_eq!(guest.boot_json()["verdict"], "ready", "{count}");
+    }
+    assert_linear(numbers, &guests);
+}
+
 #[test]
 #[ignore = "two boots with ten cards take minutes"]
 fn beside_ten_cards_units_start_as_soon_as_without_ibprov() {
-    let (guest, bare) = (boot("scale_cards"), boot("scale_cards_bare"));
+    let (guest, bare) = (cards(8), boot("scale_cards_bare"));
     for guest in [&guest, &bare] {
         guest.assert_success();
         assert_sound(guest);

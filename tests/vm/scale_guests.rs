@@ -9,7 +9,7 @@ use crate::bed::scenario::Scenario;
 use crate::bed::{once, stage, tools};
 use crate::card::assert_sound;
 use crate::machine;
-use crate::scale::assert_soon;
+use crate::scale::{Growth, assert_soon, most};
 
 /// The numbers of VFs that each of the two adapters has. IBPROV_CAMPAIGN_VFS gives others, at
 /// most 127: the most that a ConnectX port has.
@@ -71,32 +71,6 @@ fn figures(guest: &Outcome, way: &str) -> Vec<f64> {
     figures
 }
 
-/// The most that a service has had, as the sampler in the guest has it.
-fn most(guest: &Outcome, what: &str) -> f64 {
-    let text = guest.file("most");
-    let line = text.lines().find_map(|line| line.strip_prefix(what)?.strip_prefix(' '));
-    line.unwrap_or_else(|| panic!("no {what} in {text}")).parse().expect("a number")
-}
-
-/// Holds where one more costs at most `limit` times as much, where there are many, as one does
-/// where there are few, with its part in what all cost together: between the second and the
-/// third number, and of the first. A part that grows with the square of their number makes it
-/// more. What is below `least` is not told from chance.
-struct Growth {
-    vfs: [u32; 3],
-    wrong: Vec<String>,
-}
-
-impl Growth {
-    fn holds(&mut self, what: &str, figures: [f64; 3], limit: f64, least: f64) {
-        let [few, more, most] = self.vfs.map(|vfs| f64::from(2 * vfs));
-        let (each, another) = (figures[0] / few, (figures[2] - figures[1]) / (most - more));
-        let line = format!("{what}: {figures:.0?}: {each:.1} each, then {another:.1} for another");
-        println!("{line}");
-        self.wrong.extend((another > (limit * each).max(least)).then_some(line));
-    }
-}
-
 #[test]
 #[ignore = "boots with hundreds of VFs take minutes"]
 fn guests_cost_as_much_where_there_are_many_whether_they_come_with_their_vfs_or_before() {
@@ -115,7 +89,7 @@ fn guests_cost_as_much_where_there_are_many_whether_they_come_with_their_vfs_or_
         );
         assert_eq!(guest.file("planned.late"), planned);
     }
-    let mut growth = Growth { vfs, wrong: Vec::new() };
+    let mut growth = Growth::of(vfs.map(|vfs| 2 * vfs));
     for way in ["boot", "late"] {
         let of_way = [0, 1, 2].map(|nth| figures(&guests[nth], way));
         for (column, name) in COLUMNS.iter().enumerate() {
@@ -137,7 +111,7 @@ fn guests_cost_as_much_where_there_are_many_whether_they_come_with_their_vfs_or_
     let bus = [0, 1, 2].map(|nth| most(&guests[nth], "bus"));
     println!("connections to the bus at most: {bus:?}");
     assert!(bus[2] <= bus[0] + 8.0, "connections to the bus: {bus:?}");
-    assert!(growth.wrong.is_empty(), "{}", growth.wrong.join("\n"));
+    growth.assert_all_hold();
 }
 
 #[test]

@@ -7,7 +7,10 @@
 # bed.phase=WORD there is this phase alone, after which the machine need not work any more.
 set -u
 . /usr/lib/bed/vf.sh
+# A card in software, or the simulated HCA, whose knobs are the driver module's.
 pf=0001:01:00.0
+[ -d $pci/$pf ] || pf=0000:01:00.0
+sim=${set%/*}
 faults=
 phases="before probe rdma netdev vfs bound"
 only=
@@ -31,6 +34,7 @@ on() { case $1 in
 	silent | gone | syndrome) knobs "$pf/$1=1" ;;
 	vf-silent | vf-gone | vf-syndrome) knobs "$pf+vf/${1#vf-}=1" ;;
 	syndrome-norfr) knobs "$pf/rfr=0" "$pf/syndrome=1" ;;
+	syndrome-reset) knobs "$pf/reset_ms=8000" "$pf/syndrome=1" ;;
 	slow) knobs "*/slow=150" ;;
 	# Two VFs, one after the other, need half of the time after which their driver gives up.
 	serial) knobs "*/serial_init_ms=500" ;;
@@ -53,12 +57,44 @@ on() { case $1 in
 	fail.* | vf-fail.*) knobs "$(who "$1")/fail.${1#*fail.}=0:1" ;;
 	drop.* | vf-drop.*) knobs "$(who "$1")/drop.${1#*drop.}=1" ;;
 	slow.*) knobs "$pf/$1=8000" ;;
+	# Of the simulated HCA.
+	held-lock) hold "$sim/$pf/device_lock" ;;
+	held-rtnl) hold "$sim/rtnl" ;;
+	port-query) early "$pf/port_query_ms=ever" ;;
+	vf-query) early "$pf/vf_query_ms=ever" ;;
+	sriov-errno) early "$pf/sriov_errno=ENOSPC" ;;
+	probe-errno) early "$pf/probe_errno=EIO" ;;
+	vf-probe-errno) early "$pf+vf/probe_errno=EIO" ;;
+	vf-probe-delay) early "$pf+vf/probe_delay_ms=3000" ;;
 	esac; }
+# early RULE: a rule of a driver that may not be loaded yet.
+early() {
+	if [ -e "$set" ]; then knobs "$1"; else
+		mkdir -p /run/modprobe.d
+		echo "options mlx5_core set=$1" >/run/modprobe.d/fault.conf
+	fi
+}
+# hold FILE: once the driver that has it is loaded. A probe may have the lock meanwhile.
+hold() {
+	{ until [ -e "$1" ]; do sleep 0.05; done; echo 1 >"$1"; } &
+	holder=$!
+}
+held() { ! kill -0 "$holder" 2>/dev/null; }
+release() {
+	[ -e "$1" ] || kill "$holder"
+	within 30 held || echo "$1 is not to be had"
+	[ ! -e "$1" ] || echo 0 >"$1"
+}
+late() { # RULE: what it has by default
+	rm -f /run/modprobe.d/fault.conf
+	[ ! -e "$set" ] || knobs "$1"
+}
 who() { case $1 in vf-*) echo "$pf+vf" ;; *) echo $pf ;; esac; }
 off() { case $1 in
 	silent | gone | syndrome) knobs "$pf/$1=0" ;;
 	vf-silent | vf-gone | vf-syndrome) knobs "$pf+vf/${1#vf-}=0" ;;
 	syndrome-norfr) knobs "$pf/syndrome=0" "$pf/rfr=1" ;;
+	syndrome-reset) knobs "$pf/syndrome=0" "$pf/reset_ms=500" ;;
 	slow) knobs "*/slow=0" ;;
 	serial) knobs "*/serial_init_ms=0" ;;
 	pages) knobs "$pf/fail.MANAGE_PAGES=9999" ;;
@@ -74,6 +110,14 @@ off() { case $1 in
 	fail.* | vf-fail.*) knobs "$(who "$1")/fail.${1#*fail.}=9999" ;;
 	drop.* | vf-drop.*) knobs "$(who "$1")/drop.${1#*drop.}=late" ;;
 	slow.*) knobs "$pf/$1=0" ;;
+	held-lock) release "$sim/$pf/device_lock" ;;
+	held-rtnl) release "$sim/rtnl" ;;
+	port-query) late "$pf/port_query_ms=0" ;;
+	vf-query) late "$pf/vf_query_ms=0" ;;
+	sriov-errno) late "$pf/sriov_errno=0" ;;
+	probe-errno) late "$pf/probe_errno=0" ;;
+	vf-probe-errno) late "$pf+vf/probe_errno=0" ;;
+	vf-probe-delay) late "$pf+vf/probe_delay_ms=0" ;;
 	esac; }
 # What the host is like, by the kernel's own words.
 host() {
