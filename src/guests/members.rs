@@ -147,7 +147,8 @@ impl Members {
 
     /// When the next of those who wait for libvirt is given up.
     pub(super) fn next_until(&self) -> Option<u64> {
-        self.list.iter().filter(|m| m.is_idle()).filter_map(Member::until_usec).min()
+        let waiting = self.list.iter().filter(|m| m.is_idle() && m.libvirt_trouble().is_some());
+        waiting.filter_map(Member::until_usec).min()
     }
 
     /// All devices that those need who are meant.
@@ -290,5 +291,21 @@ mod tests {
         all.learn(&Domains::parse(&listed("vm", 1).0, "", ""), 20);
         assert_eq!(all.given_up(10 + TIMEOUT_USEC), []);
         assert_eq!(positions(all.which(Member::lacks_needs)), [0]);
+    }
+    #[test]
+    fn after_an_outage_of_libvirt_a_start_has_all_its_time_whenever_it_comes() {
+        let mut all = members(vec![guest("vm")]);
+        let trouble = Trouble::WentAway(refusal("Connection reset by peer"));
+        let back = Domains::parse(&listed("vm", 1).0, "", "");
+        for outage in [10, 7_200_000_000] {
+            all.lose_libvirt(&trouble, outage);
+            assert_eq!(all.next_until(), Some(outage + TIMEOUT_USEC));
+            all.learn(&back, outage + 1);
+            // It waits for its VFs, which has no end.
+            assert_eq!(all.next_until(), None);
+            assert_eq!(all.given_up(outage + 2 * TIMEOUT_USEC), []);
+        }
+        let now = 9_000_000_000;
+        assert_eq!(of(&mut all, 0).begin(now), now + TIMEOUT_USEC);
     }
 }
