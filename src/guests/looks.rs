@@ -61,8 +61,12 @@ impl<'a> Looks<'a> {
         self.due_usec == 0
     }
 
-    /// When the next one is due.
-    pub(super) fn due_usec(&self) -> u64 {
+    /// True if something was heard that was not looked at, and no look has begun since then.
+    pub(super) const fn is_behind(&self, since: u64) -> bool {
+        self.is_paused() && self.begun_usec < since
+    }
+
+    fn due_usec(&self) -> u64 {
         self.due_usec.max(self.pause_until_usec)
     }
 
@@ -76,9 +80,12 @@ impl<'a> Looks<'a> {
         self.reader.is_looking()
     }
 
-    /// When the one under way is given up.
-    pub(super) fn until_usec(&self) -> Option<u64> {
-        self.reader.until_usec()
+    /// When the one under way is given up; while none is, when the next one is due if one `is_needed`.
+    pub(super) fn next_usec(&self, is_needed: bool) -> Option<u64> {
+        if self.is_under_way() {
+            return self.reader.until_usec();
+        }
+        is_needed.then_some(self.due_usec())
     }
 
     /// What can be read when an answer to the one under way has come.
@@ -140,8 +147,9 @@ mod tests {
         // Somebody did not answer, and something was heard meanwhile.
         looks.begin(BTreeSet::new(), 2_000_000);
         looks.hurry();
+        assert_eq!(looks.next_usec(true), looks.reader.until_usec(), "nothing else while it lasts");
         ended(&mut looks, 7_000_000);
-        assert_eq!(looks.due_usec(), 7_000_000 + LONGEST_PAUSE_USEC);
+        assert_eq!(looks.next_usec(true), Some(7_000_000 + LONGEST_PAUSE_USEC));
         assert!(looks.is_fresh(7_000_000) && !looks.is_fresh(7_000_001));
     }
 }

@@ -1,0 +1,150 @@
+use std::path::PathBuf;
+
+use super::super::domain::Domains;
+use super::super::fixtures::{after, guest, guests, listed};
+use super::*;
+use crate::config::guest::{Guest, Needs};
+use crate::host::testing;
+use crate::names::{OnFailure, VfName};
+
+const PF: &str = "sys/bus/pci/devices/0000:4b:00.0";
+/// When the service begins, microseconds.
+const BEGIN: u64 = 10_000_000;
+
+/// A PF with two VFs at vfio-pci, of which the second is not right, and guests.
+struct Host {
+    dir: tempfile::TempDir,
+    root: Root,
+    config: Config,
+}
+
+impl Host {
+    fn new(list: Vec<Guest>) -> Self {
+        let mut files = vec![
+            (format!("{PF}/class"), "0x020700\n".to_owned()),
+            (format!("{PF}/vendor"), "0x15b3\n".to_owned()),
+            (format!("{PF}/device"), "0x101b\n".to_owned()),
+            (format!("{PF}/infiniband/mlx5_0/ports/1/link_layer"), "InfiniBand\n".to_owned()),
+        ];
+        let mut links = vec![(format!("{PF}/driver"), "../../drivers/mlx5_core".to_owned())];
+        for (index, policy) in [(0, "Follow\n"), (1, "Down\n")] {
+            let sriov = format!("{PF}/sriov/{index}");
+            files.push((format!("{sriov}/node"), format!("02:00:00:00:00:12:00:0{index}\n")));
+            files.push((format!("{sriov}/port"), format!("02:00:00:00:00:12:01:0{index}\n")));
+            files.push((format!("{sriov}/policy"), policy.to_owned()));
+            let vf = format!("../0000:4b:00.{}", index + 1);
+            links.push((format!("{PF}/{vf}/driver"), "../../drivers/vfio-pci".to_owned()));
+            links.push((format!("{PF}/virtfn{index}"), vf));
+        }
+        let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), &**text)).collect();
+        let links: Vec<_> = links.iter().map(|(path, to)| (path.as_str(), to.as_str())).collect();
+        let dir = testing::tree(&files, &links);
+        let root = Root::copy_at(dir.path()).expect("root");
+        Self { dir, root, config: Config { guests: guests(list, 4), ..Config::default() } }
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.dir.path().join(PF).join(path)
+    }
+
+    /// The service, to which libvirt has told its domains and which cannot start any.
+    fn service(&self) -> Service<'_> {
+        let telling = Telling::new(GuestsReport::new(BEGIN), true);
+        let mut service = Service::new(&self.config, &self.root, false, None, telling, BEGIN);
+        service.tasks = Tasks::new(None);
+        let all: String =
+            (0_u8..).zip(&self.config.guests.list).fold(String::new(), |lines, (number, guest)| {
+                lines + &listed(guest.what.name(), number).0
+            });
+        service.members.learn(&Domains::parse(&all, "", ""), BEGIN);
+        service
+    }
+}
+
+/// A domain with these VFs of the PF.
+fn domain(name: &str, vfs: &[u16]) -> Guest {
+    let vf = |index: &u16| format!("0000:4b:00.0/{index}").parse::<VfName>().expect("name");
+    Guest { vfs: Needs::These(vfs.iter().map(vf).collect()), ..guest(name) }
+}
+
+fn phase<'a>(service: &'a Service<'_>, position: usize) -> &'a Phase {
+    service.members.get(GuestIndex::new(position)).expect("guest").phase()
+}
+
+/// It was started, which has failed here.
+fn is_tried(service: &Service<'_>, position: usize) -> bool {
+    matches!(phase(service, position), Phase::Failed { why } if why.contains("virsh is not installed"))
+}
+
+fn something() -> Happened {
+    Happened { links: true, ..Happened::default() }
+}
+
+#[test]
+fn who_follows_a_guest_that_fails_with_the_first_pass_starts_then() {
+    let wrong = Guest { on_failure: OnFailure::Report, ..domain("wrong", &[1]) };
+    let next = Guest { vfs: Needs::These(Vec::new()), ..after("next", &[0]) };
+    let host = Host::new(vec![wrong, next]);
+    let mut service = host.service();
+    service.turn(BEGIN);
+    let now = BEGIN + 1_000;
+    assert!(!service.turn(now) && service.first_pass_until().is_none());
+    assert!(matches!(phase(&service, 0), Phase::Failed { .. }));
+    assert_eq!(phase(&service, 1), &Phase::Idle);
+    assert!(service.wait_until(now) <= now, "after {} us", service.wait_until(now) - now);
+    service.turn(now);
+    assert!(is_tried(&service, 1), "{:?}", phase(&service, 1));
+}
+
+#[test]
+fn who_follows_a_guest_that_cannot_be_started_is_next_at_once() {
+    let next = Guest { vfs: Needs::These(Vec::new()), ..after("next", &[0]) };
+    let host = Host::new(vec![domain("vm", &[]), next]);
+    let mut service = host.service();
+    service.turn(BEGIN);
+    assert!(is_tried(&service, 0));
+    assert!(service.wait_until(BEGIN) <= BEGIN, "after {} us", service.wait_until(BEGIN) - BEGIN);
+
+    // libvirt does not tell the devices of the first, and what was seen of the next is stale.
+    let next = Guest { after: vec![GuestIndex::new(0)], ..domain("next", &[0]) };
+    let host = Host::new(vec![guest("vm"), next]);
+    let mut service = host.service();
+    service.looks.begin(service.members.needs(Member::is_idle), BEGIN - 2_000_000);
+    service.see(BEGIN - 2_000_000);
+    service.ask_for_devices();
+    service.turn(BEGIN);
+    assert!(matches!(phase(&service, 0), Phase::Failed { .. }));
+    assert!(service.wait_until(BEGIN) <= BEGIN, "after {} us", service.wait_until(BEGIN) - BEGIN);
+}
+
+#[test]
+fn the_first_pass_ends_on_a_host_where_something_happens_all_the_time() {
+    let host = Host::new(vec![domain("vm", &[1])]);
+    let mut service = host.service();
+    let mut now = BEGIN;
+    while service.first_pass_until().is_some() {
+        service.turn(now);
+        service.hear(&something());
+        // A turn takes a little while.
+        now = service.wait_until(now).clamp(now + 100, now + 2_000);
+        assert!(now < BEGIN + 1_000_000, "the first pass goes on");
+    }
+}
+
+#[test]
+fn the_first_pass_waits_for_the_look_that_follows_what_was_heard() {
+    let host = Host::new(vec![domain("vm", &[1])]);
+    let mut service = host.service();
+    service.turn(BEGIN);
+    service.hear(&something());
+    let now = BEGIN + 1_000;
+    service.turn(now);
+    std::fs::write(host.path("sriov/1/policy"), "Follow\n").expect("written");
+    assert!(service.first_pass_until().is_some(), "the VF may have become right meanwhile");
+    let now = service.wait_until(now).max(now);
+    assert!(now < BEGIN + 10_000, "after the pause");
+    service.turn(now);
+    assert!(service.first_pass_until().is_some(), "the look is under way");
+    service.turn(now + 1_000);
+    assert!(is_tried(&service, 0), "{:?}", phase(&service, 0));
+}
