@@ -167,7 +167,7 @@ impl<'a> Service<'a> {
                 return Ok(());
             }
             let until = self.wait_until(now);
-            let answers = self.looks.answers_come().into_iter().chain(self.tasks.answers_come());
+            let answers = self.looks.answers_come().chain(self.tasks.answers_come());
             let happened = events.wait_also(until, answers.collect())?;
             if happened.stop {
                 self.telling.finish(&self.members);

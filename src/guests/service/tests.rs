@@ -1,3 +1,6 @@
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
 use super::super::domain::Domains;
@@ -6,12 +9,15 @@ use super::*;
 use crate::config::guest::{Guest, Needs};
 use crate::host::testing;
 use crate::names::{OnFailure, VfName};
+use crate::workers::Client;
 
 const PF: &str = "sys/bus/pci/devices/0000:4b:00.0";
+const OTHER_PF: &str = "sys/bus/pci/devices/0000:4c:00.0";
 /// When the service begins, microseconds.
 const BEGIN: u64 = 10_000_000;
 
-/// A PF with two VFs at vfio-pci, of which the second is not right, and guests.
+/// Two PFs with VFs at vfio-pci, two of the first and one of the other, and guests. The second
+/// VF is not right.
 struct Host {
     dir: tempfile::TempDir,
     root: Root,
@@ -20,21 +26,27 @@ struct Host {
 
 impl Host {
     fn new(list: Vec<Guest>) -> Self {
-        let mut files = vec![
-            (format!("{PF}/class"), "0x020700\n".to_owned()),
-            (format!("{PF}/vendor"), "0x15b3\n".to_owned()),
-            (format!("{PF}/device"), "0x101b\n".to_owned()),
-            (format!("{PF}/infiniband/mlx5_0/ports/1/link_layer"), "InfiniBand\n".to_owned()),
-        ];
-        let mut links = vec![(format!("{PF}/driver"), "../../drivers/mlx5_core".to_owned())];
-        for (index, policy) in [(0, "Follow\n"), (1, "Down\n")] {
-            let sriov = format!("{PF}/sriov/{index}");
-            files.push((format!("{sriov}/node"), format!("02:00:00:00:00:12:00:0{index}\n")));
-            files.push((format!("{sriov}/port"), format!("02:00:00:00:00:12:01:0{index}\n")));
-            files.push((format!("{sriov}/policy"), policy.to_owned()));
-            let vf = format!("../0000:4b:00.{}", index + 1);
-            links.push((format!("{PF}/{vf}/driver"), "../../drivers/vfio-pci".to_owned()));
-            links.push((format!("{PF}/virtfn{index}"), vf));
+        let (mut files, mut links) = (BTreeMap::new(), BTreeMap::new());
+        for (pf, vfs) in [(PF, ["Follow\n", "Down\n"].as_slice()), (OTHER_PF, &["Follow\n"])] {
+            for (name, text) in [
+                ("class", "0x020700\n"),
+                ("vendor", "0x15b3\n"),
+                ("device", "0x101b\n"),
+                ("infiniband/mlx5_0/ports/1/link_layer", "InfiniBand\n"),
+            ] {
+                files.insert(format!("{pf}/{name}"), text.to_owned());
+            }
+            links.insert(format!("{pf}/driver"), "../../drivers/mlx5_core".to_owned());
+            for (index, policy) in vfs.iter().enumerate() {
+                let sriov = format!("{pf}/sriov/{index}");
+                files.insert(format!("{sriov}/node"), format!("02:00:00:00:00:12:00:0{index}\n"));
+                files.insert(format!("{sriov}/port"), format!("02:00:00:00:00:12:01:0{index}\n"));
+                files.insert(format!("{sriov}/policy"), (*policy).to_owned());
+                let vf = format!("{}{}", pf.trim_end_matches('0'), index + 1);
+                links.insert(format!("{vf}/driver"), "../../drivers/vfio-pci".to_owned());
+                links
+                    .insert(format!("{pf}/virtfn{index}"), vf.replace("sys/bus/pci/devices", ".."));
+            }
         }
         let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), &**text)).collect();
         let links: Vec<_> = links.iter().map(|(path, to)| (path.as_str(), to.as_str())).collect();
@@ -147,4 +159,80 @@ fn the_first_pass_waits_for_the_look_that_follows_what_was_heard() {
     assert!(service.first_pass_until().is_some(), "the look is under way");
     service.turn(now + 1_000);
     assert!(is_tried(&service, 0), "{:?}", phase(&service, 0));
+}
+
+/// Take turns until then, with an event every 100 ms; returned is how many.
+fn turns(service: &mut Service<'_>, now: &mut u64, until: u64) -> u64 {
+    let mut turns = 0;
+    let mut event = *now;
+    while *now < until {
+        service.turn(*now);
+        turns += 1;
+        if *now >= event {
+            service.hear(&something());
+            event += 100_000;
+        }
+        *now = service.wait_until(*now).clamp(*now + 100, event.max(*now + 100));
+    }
+    turns
+}
+
+/// The requests that a PF has got.
+fn requests(mut pf: &UnixStream) -> usize {
+    let mut text = [0; 4096];
+    pf.set_nonblocking(true).expect("socket");
+    let got = pf.read(&mut text).unwrap_or_default();
+    text[..got].iter().filter(|byte| **byte == b'\n').count()
+}
+
+#[test]
+fn a_pf_that_does_not_answer_is_asked_once_and_holds_up_no_other() {
+    let on_silent = Guest {
+        vfs: Needs::These(vec!["0000:4c:00.0/0".parse().expect("VF")]),
+        ..guest("on-silent")
+    };
+    let host = Host::new(vec![on_silent, domain("right", &[0]), domain("wrong", &[1])]);
+    let mut service = host.service();
+    let (ours, silent) = UnixStream::pair().expect("sockets");
+    let pf = "0000:4c:00.0".parse().expect("address");
+    service.looks.reader().ask_by(pf, Client::over(ours).patient());
+    let mut now = BEGIN;
+    // While the first look lasts, what it has seen of another PF changes.
+    let first = turns(&mut service, &mut now, BEGIN + 1_000_000);
+    assert!(first < 30, "{first} turns in a second");
+    std::fs::write(host.path("sriov/0/policy"), "Down\n").expect("written");
+    let rest = turns(&mut service, &mut now, BEGIN + 8_000_000);
+    assert!(rest < 7 * 60, "{rest} turns in 7 s");
+    assert_eq!(phase(&service, 1), &Phase::Idle, "seen before its VF has changed");
+    for (index, position) in [(0, 1), (1, 2)] {
+        std::fs::write(host.path(&format!("sriov/{index}/policy")), "Follow\n").expect("written");
+        let until = now + 500_000;
+        turns(&mut service, &mut now, until);
+        assert!(is_tried(&service, position), "{:?}", phase(&service, position));
+    }
+    let rest = turns(&mut service, &mut now, BEGIN + 60_000_000);
+    assert!(rest < 52 * 60, "{rest} turns in 52 s");
+    assert_eq!(phase(&service, 0), &Phase::Idle);
+    assert_eq!(requests(&silent), 1, "in a minute");
+}
+
+#[test]
+fn a_pf_that_answers_late_is_asked_again() {
+    let on_silent = Guest {
+        vfs: Needs::These(vec!["0000:4c:00.0/0".parse().expect("VF")]),
+        ..guest("on-silent")
+    };
+    let host = Host::new(vec![on_silent]);
+    let mut service = host.service();
+    let (ours, mut silent) = UnixStream::pair().expect("sockets");
+    let pf = "0000:4c:00.0".parse().expect("address");
+    service.looks.reader().ask_by(pf, Client::over(ours).patient());
+    let mut now = BEGIN;
+    turns(&mut service, &mut now, BEGIN + 7_000_000);
+    assert_eq!(requests(&silent), 1);
+    let answer = r#"{"number":1,"what":{"Ok":{"administered":[]}}}"#;
+    std::io::Write::write_all(&mut silent, format!("{answer}\n").as_bytes()).expect("answered");
+    let until = now + 500_000;
+    turns(&mut service, &mut now, until);
+    assert_eq!(requests(&silent), 1, "once more");
 }
