@@ -133,6 +133,16 @@ impl<'a> Looks<'a> {
         (seen, std::mem::take(&mut self.reader.problems))
     }
 
+    /// True if these VFs are bound as the last look has found them: an event of udev's comes late
+    /// where udev has much to do. What is heard by this is heard.
+    pub(super) fn confirm(&mut self, needs: &BTreeSet<Need>) -> bool {
+        let is_confirmed = self.reader.are_bound_as_seen(needs);
+        if !is_confirmed {
+            self.hurry();
+        }
+        is_confirmed
+    }
+
     #[cfg(test)]
     pub(super) const fn reader(&mut self) -> &mut VfReader<'a> {
         &mut self.reader

@@ -426,9 +426,14 @@ impl<'a> Service<'a> {
 
     // Who is started, and what becomes of it.
 
-    /// Start who may go. Who needs VFs goes only if they were looked at just now.
+    /// Start who may go. Who needs VFs goes only if they were looked at just now, and have not
+    /// lost or changed their drivers since.
     fn start(&mut self, now: u64) {
         for index in self.members.startable(self.looks.is_fresh(now)) {
+            let needs = self.members.get(index).and_then(Member::needs);
+            if needs.is_some_and(|needs| !self.looks.confirm(needs)) {
+                return;
+            }
             let waits = self.waits_for_us(index);
             let Some(member) = self.members.get_mut(index) else { continue };
             let until = member.begin(now);

@@ -25,6 +25,8 @@ pub(super) struct VfReader<'a> {
     children: BTreeMap<PciAddress, Child<'a>>,
     /// The look under way.
     open: Option<Open>,
+    /// How the VFs were bound when the last look began.
+    bound: BTreeMap<Need, (VfName, Bound)>,
     /// What could not be read or asked, one line each.
     pub(super) problems: BTreeSet<String>,
 }
@@ -45,6 +47,15 @@ struct Open {
     planned: BTreeMap<PciAddress, Result<WantedPf, String>>,
     /// The PFs whose answers are waited for, each until a time.
     asked: BTreeMap<PciAddress, u64>,
+}
+
+/// What can be read of a VF without a wait and without a child.
+#[derive(Debug, PartialEq, Eq)]
+struct Bound {
+    /// Its function and its driver.
+    vf: Option<(PciAddress, Option<String>)>,
+    /// The driver of its PF.
+    pf_driver: Option<String>,
 }
 
 /// What a need turned out to be.
@@ -73,6 +84,7 @@ impl<'a> VfReader<'a> {
             observer,
             children: BTreeMap::new(),
             open: None,
+            bound: BTreeMap::new(),
             problems: BTreeSet::new(),
         }
     }
@@ -136,7 +148,18 @@ impl<'a> VfReader<'a> {
             open.pfs.insert(address, pf);
         }
         self.problems.extend(look.problems);
+        let bound = |(need, found): (&Need, &Found)| match found {
+            Found::Vf(vf) => Some((*need, (*vf, Bound::of(*vf, open.pfs.get(&vf.pf)?)))),
+            _ => None,
+        };
+        self.bound = open.needs.iter().filter_map(bound).collect();
         self.open = Some(open);
+    }
+
+    /// True if these VFs are still bound as the last look has found them.
+    pub(super) fn are_bound_as_seen(&self, needs: &BTreeSet<Need>) -> bool {
+        let seen = needs.iter().filter_map(|need| self.bound.get(need));
+        seen.into_iter().all(|(vf, seen)| Bound::now(self.root, *vf) == *seen)
     }
 
     /// True if this is an InfiniBand VF of this host.
@@ -278,6 +301,24 @@ impl<'a> VfReader<'a> {
             Some((one.pci?, wanted))
         };
         resolved.into_iter().filter_map(entry).collect()
+    }
+}
+
+impl Bound {
+    fn of(vf: VfName, pf: &ObservedPf) -> Self {
+        Self {
+            vf: pf.vf(vf.index).map(|vf| (vf.pci, vf.driver.clone())),
+            pf_driver: pf.driver.clone(),
+        }
+    }
+
+    fn now(root: &Root, vf: VfName) -> Self {
+        let mut look = Look::new(root);
+        let function = pf::function(&mut look, vf);
+        Self {
+            vf: function.map(|pci| (pci, pf::driver(&mut look, pci))),
+            pf_driver: pf::driver(&mut look, vf.pf),
+        }
     }
 }
 

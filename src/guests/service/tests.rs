@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::super::domain::Domains;
 use super::super::fixtures::{after, guest, guests, listed};
+use super::super::waiting::Waiting;
 use super::*;
 use crate::config::guest::{Guest, Needs};
 use crate::host::testing;
@@ -90,6 +91,31 @@ fn is_tried(service: &Service<'_>, position: usize) -> bool {
 
 fn something() -> Happened {
     Happened { links: true, ..Happened::default() }
+}
+
+#[test]
+fn a_guest_is_started_on_what_its_vfs_still_are_and_not_on_what_they_were() {
+    let host = Host::new(vec![domain("vm", &[0])]);
+    let mut service = host.service();
+    assert!(!service.turn(BEGIN) && service.looks.is_under_way());
+    service.turn(BEGIN + 1_000);
+    assert!(is_tried(&service, 0), "{:?}", phase(&service, 0));
+
+    for lost in ["../0000:4b:00.1/driver", "virtfn0", "driver"] {
+        let host = Host::new(vec![domain("vm", &[0])]);
+        let mut service = host.service();
+        service.turn(BEGIN);
+        // udev has much to do, and its event comes later.
+        std::fs::remove_file(host.path(lost)).expect("removed");
+        service.turn(BEGIN + 1_000);
+        assert_eq!(phase(&service, 0), &Phase::Idle, "{lost}");
+        let due = service.wait_until(BEGIN + 1_000);
+        assert!(due <= BEGIN + 10_000, "{lost}: the next look is due after {due}");
+        service.turn(due);
+        service.turn(due + 1_000);
+        let waits = service.members.waiting(GuestIndex::new(0));
+        assert!(matches!(waits, Some(Waiting::Vfs(_))), "{lost}: {waits:?}");
+    }
 }
 
 #[test]
