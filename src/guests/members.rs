@@ -84,14 +84,15 @@ impl Members {
         !startable(&self.standings(), self.max_parallel).is_empty()
     }
 
-    /// Who is started now. Who needs VFs is so only if `is_fresh`: they were
-    /// looked at just now.
-    pub(super) fn startable(&self, is_fresh: bool) -> Vec<GuestIndex> {
+    /// Who is started now, beside so many that are `issuing` (their starts are being requested
+    /// and not waited for). Who needs VFs is started only if `is_fresh`: they were looked at just
+    /// now.
+    pub(super) fn startable(&self, is_fresh: bool, issuing: usize) -> Vec<GuestIndex> {
         let mut standings = self.standings();
         for (standing, member) in standings.iter_mut().zip(&self.list) {
             standing.is_right &= is_fresh || !member.has_vfs();
         }
-        startable(&standings, self.max_parallel)
+        startable(&standings, self.max_parallel.saturating_sub(issuing))
     }
 
     /// Who would be started as things are, one after the other, if each came up.
@@ -225,17 +226,17 @@ mod tests {
         let list = vec![after("a.service", &[2]), guest("b.service"), guest("c.service")];
         let mut all = members(list);
         assert_eq!(positions(all.order()), [1, 2, 0]);
-        assert_eq!(positions(all.startable(false)), [1]);
+        assert_eq!(positions(all.startable(false, 0)), [1]);
         assert_eq!(waits(&all, 0), "the guest starts after unit c.service, which is not up yet");
         assert_eq!(waits(&all, 2), "other guests are being started");
         of(&mut all, 1).begin(0);
         assert!(!all.can_start_any() && !all.are_tried());
         assert_eq!(waits(&all, 1), "");
         of(&mut all, 1).come_up(1);
-        assert_eq!(positions(all.startable(false)), [2]);
+        assert_eq!(positions(all.startable(false, 0)), [2]);
         // Who fails holds nobody up.
         of(&mut all, 2).fail("x".to_owned());
-        assert_eq!(positions(all.startable(false)), [0]);
+        assert_eq!(positions(all.startable(false, 0)), [0]);
         assert!(!all.are_over());
         // Who is issued holds nobody up either, but is not over.
         of(&mut all, 0).issue("y".to_owned());
@@ -262,8 +263,9 @@ mod tests {
         all.see(&Seen::new(), Member::is_idle);
         assert_eq!(waits(&all, 0), "VF 0000:4b:00.0/1: the VF does not exist");
         all.see(&seen(None), Member::is_idle);
-        assert!(all.can_start_any() && all.startable(false).is_empty());
-        assert_eq!(positions(all.startable(true)), [0]);
+        assert!(all.can_start_any() && all.startable(false, 0).is_empty());
+        assert_eq!(positions(all.startable(true, 0)), [0]);
+        assert!(all.startable(true, 1).is_empty(), "one at a time");
     }
 
     #[test]

@@ -182,6 +182,7 @@ impl<'a> Service<'a> {
         for done in self.tasks.collect(now) {
             self.take(done, now);
         }
+        self.ask_next(now);
         self.see(now);
         for (index, why) in self.members.given_up(now) {
             self.fail(index, why.to_string());
@@ -203,18 +204,16 @@ impl<'a> Service<'a> {
             if is_late || self.is_tried(now) {
                 self.end_first_pass(now);
             }
+            self.await_issued(now);
             if self.first_pass_until().is_none() {
                 self.telling.say_who_waits(&self.members);
             }
             self.telling.update_in_time(&self.members);
         }
-        self.await_issued(now);
-        if self.first_pass_until().is_none() && self.tasks.is_idle() && self.members.are_over() {
+        let is_over = self.first_pass_until().is_none() && self.members.are_over();
+        if is_over && self.tasks.is_idle() {
             self.telling.finish(&self.members);
             return true;
-        }
-        for done in self.tasks.ask_next(now) {
-            self.take(done, now);
         }
         false
     }
@@ -236,11 +235,12 @@ impl<'a> Service<'a> {
         next.into_iter().flatten().fold(until, u64::min)
     }
 
-    /// In this turn somebody has failed for whom others waited, after it was looked who can be
+    /// Somebody has failed in this turn for whom others waited, after it was looked who can be
     /// started.
     fn can_go_on(&self, now: u64) -> bool {
-        let can_look = !self.looks.is_under_way() && !self.looks.is_paused();
-        let can_start = || !self.members.startable(self.looks.is_fresh(now)).is_empty();
+        let is_fresh = self.looks.is_fresh(now);
+        let can_look = !is_fresh && !self.looks.is_under_way() && !self.looks.is_paused();
+        let can_start = || !self.startable(now).is_empty();
         !self.only_look && (can_start() || can_look && self.members.can_start_any())
     }
 
@@ -292,6 +292,7 @@ impl<'a> Service<'a> {
         for (name, uuid) in self.libvirt.autostarted() {
             self.tasks.queue(Task::Autostarted(name), &uuid);
         }
+        self.ask_next(now);
     }
 
     // What is seen of VFs.
@@ -348,6 +349,13 @@ impl<'a> Service<'a> {
                 self.ask_for_devices();
             }
             Some(Err(trouble)) => self.lose_libvirt(&trouble, now),
+        }
+    }
+
+    /// Ask what is queued, as far as its turn has come.
+    fn ask_next(&mut self, now: u64) {
+        for done in self.tasks.ask_next(now) {
+            self.take(done, now);
         }
     }
 
@@ -426,10 +434,17 @@ impl<'a> Service<'a> {
 
     // Who is started, and what becomes of it.
 
+    /// Who can be started now.
+    fn startable(&self, now: u64) -> Vec<GuestIndex> {
+        // Each takes a connection to the bus until systemd has taken its job.
+        let issuing = self.tasks.count(|task| matches!(task, Task::Unit(_, Wait::No)));
+        self.members.startable(self.looks.is_fresh(now), issuing)
+    }
+
     /// Start who may go. Who needs VFs goes only if they were looked at just now, and have not
     /// lost or changed their drivers since.
     fn start(&mut self, now: u64) {
-        for index in self.members.startable(self.looks.is_fresh(now)) {
+        for index in self.startable(now) {
             let needs = self.members.get(index).and_then(Member::needs);
             if needs.is_some_and(|needs| !self.looks.confirm(needs)) {
                 return;

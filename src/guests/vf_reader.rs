@@ -158,8 +158,8 @@ impl<'a> VfReader<'a> {
 
     /// True if these VFs are still bound as the last look has found them.
     pub(super) fn are_bound_as_seen(&self, needs: &BTreeSet<Need>) -> bool {
-        let seen = needs.iter().filter_map(|need| self.bound.get(need));
-        seen.into_iter().all(|(vf, seen)| Bound::now(self.root, *vf) == *seen)
+        let mut seen = needs.iter().filter_map(|need| self.bound.get(need));
+        seen.all(|(vf, seen)| Bound::now(self.root, *vf) == *seen)
     }
 
     /// True if this is an InfiniBand VF of this host.

@@ -156,6 +156,14 @@ fn who_follows_a_guest_that_cannot_be_started_is_next_at_once() {
 }
 
 #[test]
+fn the_run_ends_at_once_when_its_last_guest_has_failed() {
+    let host = Host::new(vec![guest("vm")]);
+    let mut service = host.service();
+    service.ask_for_devices();
+    assert!(service.turn(BEGIN), "goes on after {} us", service.wait_until(BEGIN) - BEGIN);
+}
+
+#[test]
 fn the_first_pass_ends_on_a_host_where_something_happens_all_the_time() {
     let host = Host::new(vec![domain("vm", &[1])]);
     let mut service = host.service();
