@@ -46,10 +46,10 @@ impl fmt::Display for Trouble {
 pub(super) struct Libvirt {
     /// Its connection URI, for messages.
     connection: String,
-    /// What of the answers to the last question has come.
-    lists: BTreeMap<List, Result<String, Failure>>,
+    /// While it is being asked: what of the answers has come.
+    lists: Option<BTreeMap<List, Result<String, Failure>>>,
     domains: Option<Domains>,
-    /// When it is asked again, microseconds of CLOCK_MONOTONIC; `None` unless it
+    /// When it is to be asked again, microseconds of CLOCK_MONOTONIC; `None` unless it
     /// did not answer.
     ask_usec: Option<u64>,
 }
@@ -57,12 +57,12 @@ pub(super) struct Libvirt {
 impl Libvirt {
     /// libvirt at this connection, not asked yet.
     pub(super) const fn new(connection: String) -> Self {
-        Self { connection, lists: BTreeMap::new(), domains: None, ask_usec: None }
+        Self { connection, lists: None, domains: None, ask_usec: None }
     }
 
     /// It is being asked for its lists: answers to earlier questions are void.
     pub(super) fn begin(&mut self) {
-        self.lists.clear();
+        self.lists = Some(BTreeMap::new());
         self.ask_usec = None;
     }
 
@@ -73,17 +73,20 @@ impl Libvirt {
         list: List,
         result: Result<String, Failure>,
     ) -> Option<Result<&Domains, Trouble>> {
-        self.lists.insert(list, result);
-        let of = |list| self.lists.get(&list);
-        let (all, active, autostart) = (of(List::All)?, of(List::Active)?, of(List::Autostart)?);
-        match (all, active, autostart) {
+        let lists = self.lists.as_mut()?;
+        lists.insert(list, result);
+        if List::EACH.iter().any(|list| !lists.contains_key(list)) {
+            return None;
+        }
+        let mut lists = self.lists.take()?;
+        let mut of = |list| lists.remove(&list);
+        match (of(List::All)?, of(List::Active)?, of(List::Autostart)?) {
             (Ok(all), Ok(active), Ok(autostart)) => {
-                let domains = Domains::parse(all, active, autostart);
+                let domains = Domains::parse(&all, &active, &autostart);
                 Some(Ok(self.domains.insert(domains)))
             }
             (Err(why), ..) | (_, Err(why), _) | (.., Err(why)) => {
-                let (connection, why) = (self.connection.clone(), why.clone());
-                Some(Err(Trouble::NoAnswer { connection, why }))
+                Some(Err(Trouble::NoAnswer { connection: self.connection.clone(), why }))
             }
         }
     }
@@ -104,9 +107,9 @@ impl Libvirt {
         self.ask_usec = self.ask_usec.map(|_| 0);
     }
 
-    /// When it is asked again; `None` unless it did not answer.
+    /// When it is asked again; `None` unless it did not answer, and while it is being asked.
     pub(super) const fn ask_usec(&self) -> Option<u64> {
-        self.ask_usec
+        if self.lists.is_some() { None } else { self.ask_usec }
     }
 
     /// Name and UUID of each domain that it starts by itself.
@@ -140,6 +143,7 @@ mod tests {
     #[test]
     fn one_list_that_fails_is_a_libvirt_that_does_not_answer() {
         let mut libvirt = Libvirt::new("test:///default".to_owned());
+        libvirt.begin();
         libvirt.listed(List::All, Ok(String::new()));
         libvirt.listed(List::Active, Err(refusal("no")));
         let trouble = libvirt.listed(List::Autostart, Ok(String::new()));
@@ -157,7 +161,18 @@ mod tests {
         assert_eq!(libvirt.ask_usec(), Some(7 + AGAIN_USEC));
         libvirt.hear();
         assert_eq!(libvirt.ask_usec(), Some(0));
+    }
+    /// Two domains were being started when it died.
+    #[test]
+    fn who_is_being_asked_is_asked_again_when_all_has_come() {
+        let mut libvirt = Libvirt::new("qemu:///system".to_owned());
         libvirt.begin();
+        libvirt.ask_at_once(7);
         assert_eq!(libvirt.ask_usec(), None);
+        for list in List::EACH {
+            assert_eq!(libvirt.ask_usec(), None);
+            libvirt.listed(list, Ok(String::new()));
+        }
+        assert_eq!(libvirt.ask_usec(), Some(7));
     }
 }

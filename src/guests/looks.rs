@@ -24,6 +24,9 @@ const LONGEST_PAUSE_USEC: u64 = 250_000;
 /// of all PFs each time.
 const FRESH_USEC: u64 = 1_000_000;
 
+/// A look that took longer has not shown how VFs are now if something was heard meanwhile.
+const LONG_USEC: u64 = 250_000;
+
 /// The looks at VFs, one at a time. Times are microseconds of CLOCK_MONOTONIC.
 #[derive(Debug)]
 pub(super) struct Looks<'a> {
@@ -36,12 +39,21 @@ pub(super) struct Looks<'a> {
     begun_usec: u64,
     /// Until when the last one is ground to start a guest.
     fresh_until_usec: Option<u64>,
+    /// It is not, since it took long and something was heard meanwhile.
+    is_outdated: bool,
 }
 
 impl<'a> Looks<'a> {
     /// The first one is due at once.
     pub(super) const fn new(reader: VfReader<'a>) -> Self {
-        Self { reader, due_usec: 0, pause_until_usec: 0, begun_usec: 0, fresh_until_usec: None }
+        Self {
+            reader,
+            due_usec: 0,
+            pause_until_usec: 0,
+            begun_usec: 0,
+            fresh_until_usec: None,
+            is_outdated: false,
+        }
     }
 
     /// A VF may have changed, or a guest may start: the next one is due at once, or after the
@@ -61,8 +73,12 @@ impl<'a> Looks<'a> {
         self.due_usec == 0
     }
 
-    /// When the next one is due.
-    pub(super) fn due_usec(&self) -> u64 {
+    /// True if something was heard that was not looked at, and no look has begun since then.
+    pub(super) const fn is_behind(&self, since: u64) -> bool {
+        self.is_paused() && self.begun_usec < since
+    }
+
+    fn due_usec(&self) -> u64 {
         self.due_usec.max(self.pause_until_usec)
     }
 
@@ -76,13 +92,16 @@ impl<'a> Looks<'a> {
         self.reader.is_looking()
     }
 
-    /// When the one under way is given up.
-    pub(super) fn until_usec(&self) -> Option<u64> {
-        self.reader.until_usec()
+    /// When the one under way is given up; while none is, when the next one is due if one `is_needed`.
+    pub(super) fn next_usec(&self, is_needed: bool) -> Option<u64> {
+        if self.is_under_way() {
+            return self.reader.until_usec();
+        }
+        is_needed.then_some(self.due_usec())
     }
 
-    /// What can be read when an answer to the one under way has come.
-    pub(super) fn answers_come(&self) -> Option<BorrowedFd<'_>> {
+    /// What can be read when an answer of a PF has come.
+    pub(super) fn answers_come(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.reader.answers_come()
     }
 
@@ -91,21 +110,42 @@ impl<'a> Looks<'a> {
         self.begun_usec = now;
         self.due_usec = now + EVERY_USEC;
         self.fresh_until_usec = None;
-        self.reader.begin(needs.into_iter());
+        self.reader.begin(needs.into_iter(), now);
     }
 
     /// What the one under way has shown, if it has ended, and what could not be
     /// read or asked since the last call, one line each.
     pub(super) fn end(&mut self, now: u64) -> (Option<Seen>, BTreeSet<String>) {
+        if self.reader.take_answers(now) {
+            self.hurry();
+        }
         let seen = self.reader.seen();
         if seen.is_some() {
-            let pause = PAUSE_TIMES * now.saturating_sub(self.begun_usec);
-            self.pause_until_usec = now + pause.min(LONGEST_PAUSE_USEC);
-            // What was heard meanwhile may be later than what was seen: good for now alone.
-            let fresh = if self.is_paused() { 0 } else { FRESH_USEC };
-            self.fresh_until_usec = Some(now + fresh);
+            let took = now.saturating_sub(self.begun_usec);
+            self.pause_until_usec = now + (PAUSE_TIMES * took).min(LONGEST_PAUSE_USEC);
+            // What was heard meanwhile may be later than what was seen: good for now alone, or not
+            // at all. Twice in a row nobody is put off, or events without end would put off all.
+            let was_heard = self.is_paused();
+            self.is_outdated = was_heard && took > LONG_USEC && !self.is_outdated;
+            let good_for = if was_heard { 0 } else { FRESH_USEC };
+            self.fresh_until_usec = (!self.is_outdated).then_some(now + good_for);
         }
         (seen, std::mem::take(&mut self.reader.problems))
+    }
+
+    /// True if these VFs are bound as the last look has found them: an event of udev's comes late
+    /// where udev has much to do. What is heard by this is heard.
+    pub(super) fn confirm(&mut self, needs: &BTreeSet<Need>) -> bool {
+        let is_confirmed = self.reader.are_bound_as_seen(needs);
+        if !is_confirmed {
+            self.hurry();
+        }
+        is_confirmed
+    }
+
+    #[cfg(test)]
+    pub(super) const fn reader(&mut self) -> &mut VfReader<'a> {
+        &mut self.reader
     }
 
     /// True if this is an InfiniBand VF of this host.
@@ -137,11 +177,27 @@ mod tests {
         looks.hurry();
         assert!(looks.is_paused() && !looks.is_fresh(1_500));
         assert_eq!(looks.due_usec(), 1_500 + 4 * 500);
-        // Somebody did not answer, and something was heard meanwhile.
+        // A short one is good for now if something was heard meanwhile.
+        looks.begin(BTreeSet::new(), 1_000_000);
+        looks.hurry();
+        ended(&mut looks, 1_000_000 + LONGEST_PAUSE_USEC);
+        let now = 1_000_000 + LONGEST_PAUSE_USEC;
+        assert!(looks.is_fresh(now) && !looks.is_fresh(now + 1));
+        // In a long one, as of a PF that does not answer, much may have happened.
         looks.begin(BTreeSet::new(), 2_000_000);
         looks.hurry();
+        assert_eq!(looks.next_usec(true), looks.reader.until_usec(), "nothing else while it lasts");
         ended(&mut looks, 7_000_000);
-        assert_eq!(looks.due_usec(), 7_000_000 + LONGEST_PAUSE_USEC);
-        assert!(looks.is_fresh(7_000_000) && !looks.is_fresh(7_000_001));
+        assert_eq!(looks.next_usec(true), Some(7_000_000 + LONGEST_PAUSE_USEC));
+        assert!(!looks.is_fresh(7_000_000), "seen 5 s ago");
+        // Where much happens all the time, one is good at last.
+        looks.begin(BTreeSet::new(), 8_000_000);
+        looks.hurry();
+        ended(&mut looks, 13_000_000);
+        assert!(looks.is_fresh(13_000_000) && !looks.is_fresh(13_000_001));
+        // Nothing was heard.
+        looks.begin(BTreeSet::new(), 14_000_000);
+        ended(&mut looks, 19_000_000);
+        assert!(looks.is_fresh(19_000_000 + FRESH_USEC));
     }
 }

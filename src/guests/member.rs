@@ -27,9 +27,8 @@ pub(super) struct Member {
     needs: Option<BTreeSet<Need>>,
     /// How its VFs are, once they were looked at.
     vfs: Option<Vec<VfState>>,
-    /// When its start is given up; set by the first start, or by the first time
-    /// that libvirt did not answer.
-    until_usec: Option<u64>,
+    /// The time that its start may take.
+    time: Time,
     /// When its start was first asked for.
     started_usec: Option<u64>,
     /// When it was seen to be up.
@@ -38,6 +37,16 @@ pub(super) struct Member {
     libvirt_trouble: Option<Trouble>,
     /// What has gone wrong in its start so far without ending it.
     setback: Option<Setback>,
+}
+
+/// The time that a start may take, microseconds. It runs while the guest is being started, and
+/// while a domain waits for libvirt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Time {
+    /// It does not run; so much is left.
+    Left(u64),
+    /// It runs until then, of CLOCK_MONOTONIC.
+    Until(u64),
 }
 
 /// What goes wrong in a domain's start without ending it.
@@ -80,12 +89,12 @@ impl Member {
         };
         let vfs = needs.as_ref().filter(|n: &&BTreeSet<_>| n.is_empty()).map(|_| Vec::new());
         Self {
+            time: Time::Left(clock::usec(guest.timeout)),
             guest,
             phase: Phase::Idle,
             domain: None,
             needs,
             vfs,
-            until_usec: None,
             started_usec: None,
             up_usec: None,
             libvirt_trouble: None,
@@ -164,9 +173,33 @@ impl Member {
         self.guest.on_failure == OnFailure::Report
     }
 
-    /// When its start is given up, once that is known.
+    /// When its start, or its wait for libvirt, is given up; `None` while neither is under way.
     pub(super) const fn until_usec(&self) -> Option<u64> {
-        self.until_usec
+        match self.time {
+            Time::Left(_) => None,
+            Time::Until(until) => Some(until),
+        }
+    }
+
+    /// Its time runs; returned is until when.
+    fn run_time(&mut self, now: u64) -> u64 {
+        let until = match self.time {
+            Time::Left(left) => now + left,
+            Time::Until(until) => until,
+        };
+        self.time = Time::Until(until);
+        until
+    }
+
+    /// Its time stops. A start that libvirt has broken off goes on with what is left of it: a
+    /// domain that takes libvirt down with it would do so for ever. For one that was not
+    /// started there is all of it.
+    fn stop_time(&mut self, now: u64) {
+        if let Time::Until(until) = self.time {
+            let is_broken_off = self.started_usec.is_some();
+            let left = if is_broken_off { until.saturating_sub(now) } else { self.timeout_usec() };
+            self.time = Time::Left(left);
+        }
     }
 
     fn timeout_usec(&self) -> u64 {
@@ -174,7 +207,7 @@ impl Member {
     }
 
     fn is_late(&self, now: u64) -> bool {
-        self.until_usec.is_some_and(|until| now >= until)
+        self.until_usec().is_some_and(|until| now >= until)
     }
 
     /// What is told of it; `waits` is why it is not started yet.
@@ -212,6 +245,7 @@ impl Member {
                 self.fail(why.to_owned());
             }
         }
+        self.stop_time(now);
     }
 
     /// The PCI functions that the domain is given.
@@ -229,6 +263,10 @@ impl Member {
             let states = needs.iter().filter_map(|need| seen.get(need).cloned().flatten());
             self.vfs = Some(states.collect());
         }
+        // What it waits for now is no part of a start that libvirt has broken off.
+        if matches!(self.time, Time::Left(_)) && self.wrong_vfs().is_some() {
+            self.time = Time::Left(self.timeout_usec());
+        }
     }
 
     /// libvirt does not answer: a domain that is not up waits for it, for as
@@ -236,7 +274,7 @@ impl Member {
     pub(super) fn lose_libvirt(&mut self, trouble: &Trouble, now: u64) {
         if self.is_domain() && self.is_idle() {
             self.libvirt_trouble = Some(trouble.clone());
-            self.until_usec.get_or_insert(now + self.timeout_usec());
+            self.run_time(now);
         }
     }
 
@@ -256,7 +294,7 @@ impl Member {
         self.setback = None;
         self.started_usec.get_or_insert(now);
         self.phase = Phase::Starting { since_usec: now };
-        *self.until_usec.get_or_insert(now + self.timeout_usec())
+        self.run_time(now)
     }
 
     /// It is started and not waited for, and why.
@@ -264,7 +302,7 @@ impl Member {
         self.phase = Phase::Issued { why };
     }
 
-    /// Its start is broken off: whether it is up has to be asked anew.
+    /// libvirt went away during its start: whether it is up has to be asked anew.
     pub(super) fn break_off(&mut self) {
         self.phase = Phase::Idle;
     }
@@ -335,7 +373,7 @@ impl Member {
     }
 
     fn go_on(&self, step: Step, now: u64) -> Next {
-        if now < self.until_usec.unwrap_or(now) {
+        if !self.is_late(now) {
             return Next::Do(step);
         }
         let why = self.setback.as_ref().map(ToString::to_string).unwrap_or_default();
@@ -453,8 +491,6 @@ mod tests {
         assert!(!vm.is_right() && vm.is_idle());
         vm.learn(&domains("vm"), 3);
         assert_eq!(vm.phase(), &Phase::Up { already: false });
-        // Its time has run on meanwhile.
-        assert_eq!(vm.until_usec(), Some(TIMEOUT_USEC));
     }
 
     #[test]
@@ -465,5 +501,33 @@ mod tests {
         let mut ghost = Member::new(guest("ghost"));
         ghost.learn(&domains("vm"), 3);
         assert!(matches!(ghost.phase(), Phase::Failed { why } if why.contains("no domain")));
+    }
+    #[test]
+    fn a_start_that_libvirt_has_broken_off_goes_on_with_what_is_left_of_its_time() {
+        let broken_off = || {
+            let mut vm = started(Ready::Running);
+            vm.break_off();
+            vm.lose_libvirt(&Trouble::WentAway(refusal(GONE)), 1_000_000);
+            vm
+        };
+        // A domain that takes libvirt down with it does so for the time of one start.
+        let mut vm = broken_off();
+        assert_eq!(vm.gives_up(TIMEOUT_USEC), Some(Trouble::WentAway(refusal(GONE))));
+        vm.learn(&domains(""), 2_000_000);
+        assert_eq!(vm.begin(2_000_000), TIMEOUT_USEC);
+        // To wait for another guest, or for a free place, is no part of its start.
+        let mut vm = broken_off();
+        vm.learn(&domains(""), 2_000_000);
+        assert_eq!(vm.begin(90_000_000), 90_000_000 + TIMEOUT_USEC - 2_000_000);
+        // Its VFs are not right any more: the next start is another one.
+        let mut vm = broken_off();
+        vm.learn_functions(vec![pci()]);
+        vm.learn(&domains(""), 2_000_000);
+        vm.see(&Seen::from([(Need::Function(pci()), Some(VfState::no_function(pci())))]));
+        assert_eq!(vm.begin(90_000_000), 90_000_000 + TIMEOUT_USEC);
+    }
+
+    fn pci() -> PciAddress {
+        "0000:4b:00.1".parse().expect("address")
     }
 }

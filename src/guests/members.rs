@@ -84,14 +84,15 @@ impl Members {
         !startable(&self.standings(), self.max_parallel).is_empty()
     }
 
-    /// Who is started now. Who needs VFs is so only if `is_fresh`: they were
-    /// looked at just now.
-    pub(super) fn startable(&self, is_fresh: bool) -> Vec<GuestIndex> {
+    /// Who is started now, beside so many that are `issuing` (their starts are being requested
+    /// and not waited for). Who needs VFs is started only if `is_fresh`: they were looked at just
+    /// now.
+    pub(super) fn startable(&self, is_fresh: bool, issuing: usize) -> Vec<GuestIndex> {
         let mut standings = self.standings();
         for (standing, member) in standings.iter_mut().zip(&self.list) {
             standing.is_right &= is_fresh || !member.has_vfs();
         }
-        startable(&standings, self.max_parallel)
+        startable(&standings, self.max_parallel.saturating_sub(issuing))
     }
 
     /// Who would be started as things are, one after the other, if each came up.
@@ -147,7 +148,8 @@ impl Members {
 
     /// When the next of those who wait for libvirt is given up.
     pub(super) fn next_until(&self) -> Option<u64> {
-        self.list.iter().filter(|m| m.is_idle()).filter_map(Member::until_usec).min()
+        let waiting = self.list.iter().filter(|m| m.is_idle() && m.libvirt_trouble().is_some());
+        waiting.filter_map(Member::until_usec).min()
     }
 
     /// All devices that those need who are meant.
@@ -224,17 +226,17 @@ mod tests {
         let list = vec![after("a.service", &[2]), guest("b.service"), guest("c.service")];
         let mut all = members(list);
         assert_eq!(positions(all.order()), [1, 2, 0]);
-        assert_eq!(positions(all.startable(false)), [1]);
+        assert_eq!(positions(all.startable(false, 0)), [1]);
         assert_eq!(waits(&all, 0), "the guest starts after unit c.service, which is not up yet");
         assert_eq!(waits(&all, 2), "other guests are being started");
         of(&mut all, 1).begin(0);
         assert!(!all.can_start_any() && !all.are_tried());
         assert_eq!(waits(&all, 1), "");
         of(&mut all, 1).come_up(1);
-        assert_eq!(positions(all.startable(false)), [2]);
+        assert_eq!(positions(all.startable(false, 0)), [2]);
         // Who fails holds nobody up.
         of(&mut all, 2).fail("x".to_owned());
-        assert_eq!(positions(all.startable(false)), [0]);
+        assert_eq!(positions(all.startable(false, 0)), [0]);
         assert!(!all.are_over());
         // Who is issued holds nobody up either, but is not over.
         of(&mut all, 0).issue("y".to_owned());
@@ -261,8 +263,9 @@ mod tests {
         all.see(&Seen::new(), Member::is_idle);
         assert_eq!(waits(&all, 0), "VF 0000:4b:00.0/1: the VF does not exist");
         all.see(&seen(None), Member::is_idle);
-        assert!(all.can_start_any() && all.startable(false).is_empty());
-        assert_eq!(positions(all.startable(true)), [0]);
+        assert!(all.can_start_any() && all.startable(false, 0).is_empty());
+        assert_eq!(positions(all.startable(true, 0)), [0]);
+        assert!(all.startable(true, 1).is_empty(), "one at a time");
     }
 
     #[test]
@@ -290,5 +293,21 @@ mod tests {
         all.learn(&Domains::parse(&listed("vm", 1).0, "", ""), 20);
         assert_eq!(all.given_up(10 + TIMEOUT_USEC), []);
         assert_eq!(positions(all.which(Member::lacks_needs)), [0]);
+    }
+    #[test]
+    fn after_an_outage_of_libvirt_a_start_has_all_its_time_whenever_it_comes() {
+        let mut all = members(vec![guest("vm")]);
+        let trouble = Trouble::WentAway(refusal("Connection reset by peer"));
+        let back = Domains::parse(&listed("vm", 1).0, "", "");
+        for outage in [10, 7_200_000_000] {
+            all.lose_libvirt(&trouble, outage);
+            assert_eq!(all.next_until(), Some(outage + TIMEOUT_USEC));
+            all.learn(&back, outage + 1);
+            // It waits for its VFs, which has no end.
+            assert_eq!(all.next_until(), None);
+            assert_eq!(all.given_up(outage + 2 * TIMEOUT_USEC), []);
+        }
+        let now = 9_000_000_000;
+        assert_eq!(of(&mut all, 0).begin(now), now + TIMEOUT_USEC);
     }
 }

@@ -45,6 +45,8 @@ enum Pass {
         until_usec: u64,
         /// Our own unit; `None` if no unit's start waits for us.
         own_unit: Option<OwnUnit>,
+        /// Since when nobody is being started and nobody can be; `None` while somebody is or can.
+        tried_usec: Option<u64>,
     },
     /// Nobody waits for us any more.
     Later,
@@ -93,24 +95,37 @@ fn serve(config: &Config, root: &Root, only_look: bool) -> anyhow::Result<(Guest
             .insert(format!("{e}: ibprov guests continues as if it did not run in a unit"));
         None
     });
-    let deadline = clock::usec(config.guests.timeout);
-    let connection = config.guests.connection.as_str();
-    let mut service = Service {
-        only_look,
-        pass: Pass::First { until_usec: started + deadline, own_unit: own_unit.map(OwnUnit::new) },
-        members: Members::new(&config.guests),
-        libvirt: Libvirt::new(connection.to_owned()),
-        tasks: Tasks::new(Virsh::find(connection)),
-        looks: Looks::new(VfReader::new(config, root)),
-        telling: Telling::new(report, only_look),
-    };
+    let own_unit = own_unit.map(OwnUnit::new);
+    let telling = Telling::new(report, only_look);
+    let mut service = Service::new(config, root, only_look, own_unit, telling, started);
     service.warn_of_resumed(root);
     service.begin();
     service.serve(&mut events)?;
     Ok((service.telling.into_report(), service.members))
 }
 
-impl Service<'_> {
+impl<'a> Service<'a> {
+    fn new(
+        config: &'a Config,
+        root: &'a Root,
+        only_look: bool,
+        own_unit: Option<OwnUnit>,
+        telling: Telling,
+        now: u64,
+    ) -> Self {
+        let connection = config.guests.connection.as_str();
+        let until_usec = now + clock::usec(config.guests.timeout);
+        Self {
+            only_look,
+            pass: Pass::First { until_usec, own_unit, tried_usec: None },
+            members: Members::new(&config.guests),
+            libvirt: Libvirt::new(connection.to_owned()),
+            tasks: Tasks::new(Virsh::find(connection)),
+            looks: Looks::new(VfReader::new(config, root)),
+            telling,
+        }
+    }
+
     /// Domains of ours that libvirt-guests.service starts, whatever their VFs are like.
     fn warn_of_resumed(&mut self, root: &Root) {
         let resumed = autostart::resumed(root);
@@ -148,45 +163,11 @@ impl Service<'_> {
     fn serve(&mut self, events: &mut Events) -> anyhow::Result<()> {
         loop {
             let now = clock::monotonic_usec();
-            for done in self.tasks.collect(now) {
-                self.take(done, now);
-            }
-            self.see(now);
-            for (index, why) in self.members.given_up(now) {
-                self.fail(index, why.to_string());
-            }
-            if self.only_look {
-                if self.is_looked_at() || self.first_pass_until().is_some_and(|at| now >= at) {
-                    self.telling.update(&self.members);
-                    return Ok(());
-                }
-            } else {
-                self.start(now);
-            }
-            self.look(now);
-            if self.libvirt.ask_usec().is_some_and(|at| now >= at) {
-                self.ask_libvirt(now);
-            }
-            if !self.only_look {
-                if self.first_pass_until().is_some_and(|at| now >= at || self.is_tried()) {
-                    self.end_first_pass(now);
-                }
-                if self.first_pass_until().is_none() {
-                    self.telling.say_who_waits(&self.members);
-                }
-                self.telling.update_in_time(&self.members);
-            }
-            self.await_issued(now);
-            if self.first_pass_until().is_none() && self.tasks.is_idle() && self.members.are_over()
-            {
-                self.telling.finish(&self.members);
+            if self.turn(now) {
                 return Ok(());
             }
-            for done in self.tasks.ask_next(now) {
-                self.take(done, now);
-            }
             let until = self.wait_until(now);
-            let answers = self.looks.answers_come().into_iter().chain(self.tasks.answers_come());
+            let answers = self.looks.answers_come().chain(self.tasks.answers_come());
             let happened = events.wait_also(until, answers.collect())?;
             if happened.stop {
                 self.telling.finish(&self.members);
@@ -196,19 +177,71 @@ impl Service<'_> {
         }
     }
 
+    /// Take in what has come, and do what can be done now. True if nothing is left to be done.
+    fn turn(&mut self, now: u64) -> bool {
+        for done in self.tasks.collect(now) {
+            self.take(done, now);
+        }
+        self.ask_next(now);
+        self.see(now);
+        for (index, why) in self.members.given_up(now) {
+            self.fail(index, why.to_string());
+        }
+        if self.only_look {
+            if self.is_looked_at() || self.first_pass_until().is_some_and(|at| now >= at) {
+                self.telling.update(&self.members);
+                return true;
+            }
+        } else {
+            self.start(now);
+        }
+        self.look(now);
+        if self.libvirt.ask_usec().is_some_and(|at| now >= at) {
+            self.ask_libvirt(now);
+        }
+        if !self.only_look {
+            let is_late = self.first_pass_until().is_some_and(|at| now >= at);
+            if is_late || self.is_tried(now) {
+                self.end_first_pass(now);
+            }
+            self.await_issued(now);
+            if self.first_pass_until().is_none() {
+                self.telling.say_who_waits(&self.members);
+            }
+            self.telling.update_in_time(&self.members);
+        }
+        let is_over = self.first_pass_until().is_none() && self.members.are_over();
+        if is_over && self.tasks.is_idle() {
+            self.telling.finish(&self.members);
+            return true;
+        }
+        false
+    }
+
     /// When the loop goes on although nothing has happened.
     fn wait_until(&self, now: u64) -> u64 {
+        if self.can_go_on(now) {
+            return now;
+        }
         // With nothing to look at there are only events.
         let until = self.first_pass_until().unwrap_or(now + IDLE_USEC);
         let next = [
             self.tasks.next_deadline(),
-            self.looks.until_usec(),
+            self.looks.next_usec(self.has_vfs_to_watch()),
             self.libvirt.ask_usec(),
-            self.has_vfs_to_watch().then_some(self.looks.due_usec()),
             self.members.next_until(),
             self.telling.due_usec(),
         ];
         next.into_iter().flatten().fold(until, u64::min)
+    }
+
+    /// Somebody has failed in this turn for whom others waited, after it was looked who can be
+    /// started.
+    fn can_go_on(&self, now: u64) -> bool {
+        let is_fresh = self.looks.is_fresh(now);
+        let can_look = !is_fresh && !self.looks.is_under_way() && !self.looks.is_paused();
+        let can_start = || !self.startable(now).is_empty();
+        !self.only_look && (can_start() || can_look && self.members.can_start_any())
     }
 
     fn hear(&mut self, happened: &Happened) {
@@ -228,11 +261,18 @@ impl Service<'_> {
         }
     }
 
-    /// The first pass has nothing more to wait for.
-    fn is_tried(&self) -> bool {
-        let will_look = self.looks.is_paused() && self.has_vfs_to_watch();
-        let looks = will_look || self.looks.is_under_way();
-        self.members.are_tried() && self.tasks.is_idle() && !looks
+    /// The first pass has nothing more to wait for. What was heard until nobody could be started
+    /// any more is looked at; on a host where something happens all the time, more is heard then.
+    fn is_tried(&mut self, now: u64) -> bool {
+        let is_watching = self.has_vfs_to_watch();
+        let Pass::First { tried_usec, .. } = &mut self.pass else { return false };
+        if !self.members.are_tried() || !self.tasks.is_idle() {
+            *tried_usec = None;
+            return false;
+        }
+        let since = *tried_usec.get_or_insert(now);
+        let will_look = is_watching && self.looks.is_behind(since);
+        !self.looks.is_under_way() && !will_look
     }
 
     /// All is known that can be known without starting anybody.
@@ -252,6 +292,7 @@ impl Service<'_> {
         for (name, uuid) in self.libvirt.autostarted() {
             self.tasks.queue(Task::Autostarted(name), &uuid);
         }
+        self.ask_next(now);
     }
 
     // What is seen of VFs.
@@ -292,11 +333,8 @@ impl Service<'_> {
 
     // What libvirt and systemd are asked, and say.
 
-    /// Ask which domains there are and how they are, unless that is under way.
+    /// Ask which domains there are and how they are.
     fn ask_libvirt(&mut self, now: u64) {
-        if self.tasks.any(|task| matches!(task, Task::List(_))) {
-            return;
-        }
         self.libvirt.begin();
         for list in List::EACH {
             self.begin_task(Task::List(list), now + QUESTION_USEC, now);
@@ -311,6 +349,13 @@ impl Service<'_> {
                 self.ask_for_devices();
             }
             Some(Err(trouble)) => self.lose_libvirt(&trouble, now),
+        }
+    }
+
+    /// Ask what is queued, as far as its turn has come.
+    fn ask_next(&mut self, now: u64) {
+        for done in self.tasks.ask_next(now) {
+            self.take(done, now);
         }
     }
 
@@ -389,9 +434,21 @@ impl Service<'_> {
 
     // Who is started, and what becomes of it.
 
-    /// Start who may go. Who needs VFs goes only if they were looked at just now.
+    /// Who can be started now.
+    fn startable(&self, now: u64) -> Vec<GuestIndex> {
+        // Each takes a connection to the bus until systemd has taken its job.
+        let issuing = self.tasks.count(|task| matches!(task, Task::Unit(_, Wait::No)));
+        self.members.startable(self.looks.is_fresh(now), issuing)
+    }
+
+    /// Start who may go. Who needs VFs goes only if they were looked at just now, and have not
+    /// lost or changed their drivers since.
     fn start(&mut self, now: u64) {
-        for index in self.members.startable(self.looks.is_fresh(now)) {
+        for index in self.startable(now) {
+            let needs = self.members.get(index).and_then(Member::needs);
+            if needs.is_some_and(|needs| !self.looks.confirm(needs)) {
+                return;
+            }
             let waits = self.waits_for_us(index);
             let Some(member) = self.members.get_mut(index) else { continue };
             let until = member.begin(now);
@@ -500,3 +557,6 @@ impl Service<'_> {
         member.fail(why);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -121,6 +121,11 @@ impl Tasks {
         running.chain(self.queue.iter().map(|(task, _)| task)).any(wanted)
     }
 
+    /// How many of those at work are meant.
+    pub(super) fn count(&self, is_meant: impl Fn(&Task) -> bool) -> usize {
+        self.running.iter().filter(|(task, ..)| is_meant(task)).count()
+    }
+
     pub(super) fn is_idle(&self) -> bool {
         self.running.is_empty() && self.queue.is_empty()
     }

@@ -13,20 +13,31 @@ use crate::observe::{Look, Observed, ObservedPf, Observer, Undo};
 use crate::plan::guid::resolve;
 use crate::report::GuestLack;
 use crate::report::guests::VfState;
-use crate::workers::{Answer, Client, Failure, Request};
+use crate::workers::{Answer, Client, Failure, Request, SILENCE_USEC};
 
 /// Looks at VFs, again and again, without ever waiting: what asks firmware is
-/// asked by a child.
+/// asked by a child, one for each PF.
 #[derive(Debug)]
 pub(super) struct VfReader<'a> {
     config: &'a Config,
     root: &'a Root,
     observer: Observer<'a>,
-    worker: Client<'a>,
+    children: BTreeMap<PciAddress, Child<'a>>,
     /// The look under way.
     open: Option<Open>,
+    /// How the VFs were bound when the last look began.
+    bound: BTreeMap<Need, (VfName, Bound)>,
     /// What could not be read or asked, one line each.
     pub(super) problems: BTreeSet<String>,
+}
+
+/// The child that asks a PF what it administers. It has one question at a time: a query that
+/// hangs keeps a process, so a PF is asked anew when it has answered.
+#[derive(Debug)]
+struct Child<'a> {
+    client: Client<'a>,
+    /// The number of the question that is not answered yet.
+    open: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -34,8 +45,17 @@ struct Open {
     needs: BTreeMap<Need, Found>,
     pfs: BTreeMap<PciAddress, ObservedPf>,
     planned: BTreeMap<PciAddress, Result<WantedPf, String>>,
-    /// Requests that are not answered yet, with the PF that each is about.
-    asked: BTreeMap<u64, PciAddress>,
+    /// The PFs whose answers are waited for, each until a time.
+    asked: BTreeMap<PciAddress, u64>,
+}
+
+/// What can be read of a VF without a wait and without a child.
+#[derive(Debug, PartialEq, Eq)]
+struct Bound {
+    /// Its function and its driver.
+    vf: Option<(PciAddress, Option<String>)>,
+    /// The driver of its PF.
+    pf_driver: Option<String>,
 }
 
 /// What a need turned out to be.
@@ -62,8 +82,9 @@ impl<'a> VfReader<'a> {
             config,
             root,
             observer,
-            worker: Client::new(root),
+            children: BTreeMap::new(),
             open: None,
+            bound: BTreeMap::new(),
             problems: BTreeSet::new(),
         }
     }
@@ -74,19 +95,21 @@ impl<'a> VfReader<'a> {
     }
 
     /// What can be read when an answer has come.
-    pub(super) fn answers_come(&self) -> Option<BorrowedFd<'_>> {
-        self.worker.fd()
+    pub(super) fn answers_come(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.children.values().filter_map(|child| child.client.fd())
     }
 
     /// When a look under way is given up.
     pub(super) fn until_usec(&self) -> Option<u64> {
+        let asked = &self.open.as_ref()?.asked;
         // Where nobody has to be asked, it is over as soon as it has begun.
-        let is_over = self.open.as_ref()?.asked.is_empty();
-        if is_over { Some(0) } else { self.worker.until_usec() }
+        let Some(until) = asked.values().min().copied() else { return Some(0) };
+        let children = self.children.values().filter_map(|child| child.client.until_usec());
+        Some(children.fold(until, u64::min))
     }
 
     /// Begin to look at these, and at no other VF.
-    pub(super) fn begin(&mut self, needs: impl Iterator<Item = Need>) {
+    pub(super) fn begin(&mut self, needs: impl Iterator<Item = Need>, now: u64) {
         let observed = self.observer.look_at_pfs();
         let mut look = Look::new(self.root);
         let mut vfs = VfsOfPfs::new();
@@ -104,19 +127,39 @@ impl<'a> VfReader<'a> {
             .filter_map(|found| if let Found::Vf(vf) = found { Some(*vf) } else { None })
             .collect();
         let pfs: BTreeSet<PciAddress> = vfs.iter().map(|vf| vf.pf).collect();
+        self.children.retain(|pf, child| pfs.contains(pf) || child.open.is_some());
         for address in pfs {
             let is_meant = |index| vfs.contains(&VfName { pf: address, index });
             let pf = pf::look_at_some(&mut look, address, Undo::default(), is_meant);
             // Each costs firmware three commands.
             let question = pf.question(is_meant);
             if !question.vfs.is_empty() {
-                let number = self.worker.ask(&Request::Administered(vec![question]));
-                open.asked.insert(number, address);
+                let root = self.root;
+                let child = self
+                    .children
+                    .entry(address)
+                    .or_insert_with(|| Child { client: Client::new(root).patient(), open: None });
+                if child.open.is_none() {
+                    let request = Request::Administered(vec![question]);
+                    child.open = Some(child.client.ask(&request));
+                    open.asked.insert(address, now + SILENCE_USEC);
+                }
             }
             open.pfs.insert(address, pf);
         }
         self.problems.extend(look.problems);
+        let bound = |(need, found): (&Need, &Found)| match found {
+            Found::Vf(vf) => Some((*need, (*vf, Bound::of(*vf, open.pfs.get(&vf.pf)?)))),
+            _ => None,
+        };
+        self.bound = open.needs.iter().filter_map(bound).collect();
         self.open = Some(open);
+    }
+
+    /// True if these VFs are still bound as the last look has found them.
+    pub(super) fn are_bound_as_seen(&self, needs: &BTreeSet<Need>) -> bool {
+        let mut seen = needs.iter().filter_map(|need| self.bound.get(need));
+        seen.all(|(vf, seen)| Bound::now(self.root, *vf) == *seen)
     }
 
     /// True if this is an InfiniBand VF of this host.
@@ -129,7 +172,6 @@ impl<'a> VfReader<'a> {
 
     /// What has been seen, once all has been answered or too much time passed.
     pub(super) fn seen(&mut self) -> Option<Seen> {
-        self.take_answers();
         if self.open.as_ref().is_none_or(|open| !open.asked.is_empty()) {
             return None;
         }
@@ -143,10 +185,24 @@ impl<'a> VfReader<'a> {
         Some(open.needs.iter().map(|(need, found)| (*need, state(found))).collect())
     }
 
-    fn take_answers(&mut self) {
-        for (number, reply) in self.worker.replies() {
-            let Some(open) = &mut self.open else { continue };
-            let Some(address) = open.asked.remove(&number) else { continue };
+    /// Take the answers that have come, and give up on those that are too late. True if one
+    /// has come that was given up: what it says is of then, and the PF can be asked anew.
+    pub(super) fn take_answers(&mut self, now: u64) -> bool {
+        let mut replies = Vec::new();
+        for (address, child) in &mut self.children {
+            for (number, reply) in child.client.replies() {
+                child.open.take_if(|open| *open == number);
+                replies.push((*address, reply));
+            }
+        }
+        let mut is_late = false;
+        for (address, reply) in replies {
+            let open = self.open.as_mut();
+            let open = open.and_then(|open| open.asked.remove(&address).map(|_| open));
+            let Some(open) = open else {
+                is_late = true;
+                continue;
+            };
             match reply {
                 Ok(Answer::Administered(told)) => {
                     let mut problems = Vec::new();
@@ -158,18 +214,29 @@ impl<'a> VfReader<'a> {
                 Ok(other) => {
                     self.problems.insert(format!("PF {address}: an unexpected answer: {other:?}"));
                 }
-                Err(Failure::Silent) => {
-                    let what = "did not report the settings of its VFs within 5 s";
-                    self.problems.insert(format!("PF {address} {what}"));
-                }
                 Err(Failure::Refused(refusal)) => {
                     self.problems.insert(refusal.to_string());
                 }
-                Err(e @ Failure::NoChild(_)) => {
-                    self.problems.insert(format!("cannot query PFs: {e}"));
+                Err(e @ (Failure::NoChild(_) | Failure::Silent)) => {
+                    self.problems.insert(format!("cannot query PF {address}: {e}"));
                 }
             }
         }
+        if let Some(open) = &mut self.open {
+            open.asked.retain(|address, until| {
+                if *until <= now {
+                    self.problems.insert(silence(*address));
+                }
+                *until > now
+            });
+        }
+        is_late
+    }
+
+    /// PF `pf` is asked by this one.
+    #[cfg(test)]
+    pub(super) fn ask_by(&mut self, pf: PciAddress, client: Client<'a>) {
+        self.children.insert(pf, Child { client, open: None });
     }
 
     fn find(
@@ -235,6 +302,32 @@ impl<'a> VfReader<'a> {
         };
         resolved.into_iter().filter_map(entry).collect()
     }
+}
+
+impl Bound {
+    fn of(vf: VfName, pf: &ObservedPf) -> Self {
+        Self {
+            vf: pf.vf(vf.index).map(|vf| (vf.pci, vf.driver.clone())),
+            pf_driver: pf.driver.clone(),
+        }
+    }
+
+    fn now(root: &Root, vf: VfName) -> Self {
+        let mut look = Look::new(root);
+        let function = pf::function(&mut look, vf);
+        Self {
+            vf: function.map(|pci| (pci, pf::driver(&mut look, pci))),
+            pf_driver: pf::driver(&mut look, vf.pf),
+        }
+    }
+}
+
+/// That a PF has not answered in time.
+fn silence(pf: PciAddress) -> String {
+    format!(
+        "PF {pf} did not report the settings of its VFs within {} s: its driver or firmware does not answer, or another process holds a lock for which the query waits. No guest is started on its VFs until it has answered",
+        SILENCE_USEC / 1_000_000
+    )
 }
 
 impl Open {

@@ -247,8 +247,14 @@ fn addresses_of(
     let known = known.iter().filter_map(index).filter(|vf| is_meant(*vf));
     let mut known: Vec<VfIndex> = known.collect();
     known.sort();
-    let mut pci = |vf: &VfIndex| look.link_name(&format!("{dir}/virtfn{vf}"))?.parse().ok();
-    known.into_iter().filter_map(|vf| Some((vf, pci(&vf)?))).collect()
+    let mut pci = |index| function(look, VfName { pf, index });
+    known.into_iter().filter_map(|vf| Some((vf, pci(vf)?))).collect()
+}
+
+/// The PCI function of a VF.
+#[must_use]
+pub fn function(look: &mut Look<'_>, vf: VfName) -> Option<PciAddress> {
+    look.link_name(&format!("{}/virtfn{}", dir(vf.pf), vf.index))?.parse().ok()
 }
 
 /// The driver bound to a function.

@@ -80,6 +80,12 @@ impl<'a> Client<'a> {
         }
     }
 
+    /// One whose child is whoever has the other end of `stream`.
+    #[cfg(test)]
+    pub(crate) fn over(stream: UnixStream) -> Self {
+        Self { link: Some(Link { child: None, stream, unread: Vec::new() }), ..Self::live() }
+    }
+
     /// One that waits as long as it takes: a child that is silent is kept, for it
     /// is at work.
     #[must_use]

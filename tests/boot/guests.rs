@@ -36,7 +36,7 @@ fn told(outcome: &Outcome, name: &str, text: &str) -> std::time::Duration {
 #[test]
 fn every_run_ends_with_its_code() {
     let outcome = boot("guests");
-    let want = "status: 3\ncrash: 0\nagent: 3\napply: 3\nplain: started\nhung: 1\naway: 3\nnone: 3\ndriver: 3\nempty: 0\n";
+    let want = "status: 3\ncrash: 0\nagent: 3\napply: 3\nplain: started\nhung: 1\nsilent: 1\naway: 3\nnone: 3\ndriver: 3\nempty: 0\n";
     assert_eq!(outcome.stdout(), want, "{}", outcome.file("stderr"));
 }
 
@@ -233,4 +233,21 @@ fn plan_is_not_held_by_a_pf_that_hangs() {
     let (before, after) = times.trim().split_once(' ').expect("two times");
     let seconds = after.parse::<f64>().expect("time") - before.parse::<f64>().expect("time");
     assert!((4.5..9.0).contains(&seconds), "{seconds} s");
+}
+
+#[test]
+fn a_pf_that_hangs_keeps_one_child_however_long_a_guest_waits() {
+    let outcome = boot("guests");
+    let waits = guest(&outcome, "silent.json", "vm@3.service");
+    assert_eq!(waits["phase"], "idle", "{waits:#}");
+    let figures = outcome.file("silent");
+    let (children, ticks) = figures.trim().split_once(' ').expect("two numbers");
+    println!("{children} children, {ticks} ticks of CPU time in 12 s");
+    assert_eq!(children, "1");
+    // Of 1200. With an event every 100 ms there are ten looks a second.
+    let ticks: u32 = ticks.parse().expect("ticks");
+    assert!(ticks < 100, "{ticks} ticks of CPU time in 12 s");
+    let report = outcome.file("silent.json");
+    let said = "PF 0000:4b:00.0 did not report the settings of its VFs within 5 s";
+    assert!(report.contains(said), "{report}");
 }

@@ -6,16 +6,11 @@ use crate::names::PciAddress;
 use crate::workers::child::serve;
 use crate::workers::request::Tried;
 
-fn over(stream: UnixStream) -> Client<'static> {
-    let link = Link { child: None, stream, unread: Vec::new() };
-    Client { link: Some(link), ..Client::live() }
-}
-
 /// A client whose child is a thread of this process.
 fn served(perform: fn(&Request) -> Result<Answer, Refusal>) -> Client<'static> {
     let (ours, theirs) = UnixStream::pair().expect("sockets");
     std::thread::spawn(move || serve(theirs, perform).expect("served"));
-    over(ours)
+    Client::over(ours)
 }
 
 /// Answers with what was to be written, as the driver that was read.
@@ -72,7 +67,7 @@ fn several_children_are_waited_for_together() {
 #[test]
 fn one_that_is_silent_is_dropped_and_no_late_answer_is_taken_for_anothers() {
     let (ours, theirs) = UnixStream::pair().expect("sockets");
-    let mut client = over(ours);
+    let mut client = Client::over(ours);
     let first = client.ask(&write("first"));
     assert!(client.replies().is_empty() && client.waits_since(first).is_some());
     client.open.insert(first, clock::monotonic_usec() - SILENCE_USEC);
@@ -101,7 +96,7 @@ fn one_that_is_silent_is_dropped_and_no_late_answer_is_taken_for_anothers() {
 #[test]
 fn a_patient_one_keeps_a_child_that_is_silent() {
     let (ours, _theirs) = UnixStream::pair().expect("sockets");
-    let mut client = over(ours).patient();
+    let mut client = Client::over(ours).patient();
     let number = client.ask(&write("a"));
     client.open.insert(number, clock::monotonic_usec() - SILENCE_USEC);
     assert!(client.replies().is_empty() && client.fd().is_some());
@@ -111,7 +106,7 @@ fn a_patient_one_keeps_a_child_that_is_silent() {
 #[test]
 fn of_a_child_that_goes_away_every_open_question_is_told() {
     let (ours, theirs) = UnixStream::pair().expect("sockets");
-    let mut client = over(ours);
+    let mut client = Client::over(ours);
     let numbers = [client.ask(&write("a")), client.ask(&write("b"))];
     drop(theirs);
     let gone = || Err(Failure::NoChild("the child was killed".to_owned()));
@@ -122,7 +117,7 @@ fn of_a_child_that_goes_away_every_open_question_is_told() {
 #[test]
 fn a_line_that_is_no_answer_ends_it() {
     let (ours, theirs) = UnixStream::pair().expect("sockets");
-    let mut client = over(ours);
+    let mut client = Client::over(ours);
     client.ask(&write("a"));
     let mut child = Link { child: None, stream: theirs, unread: Vec::new() };
     child.write("{\"number\":1,\"what\":\"well\"}").expect("way");

@@ -94,6 +94,33 @@ echo "hung: $?"
 read -r after _ </proc/uptime
 echo "$before $after" >"$OUT/hung.times"
 
+# And so it does while a guest waits for 12 s, and something happens all the time: how many
+# children there are then, and how many ticks of CPU time were used.
+printf '[[guest]]\nunit = "vm@3.service"\nvfs = ["0000:4b:00.0/0"]\n' >/run/silent.toml
+card /usr/lib/bed/hang worker ibprov --config /run/silent.toml guests >"$OUT/silent.out" 2>&1 &
+runs=$!
+until grep -q 'vm@3.service' /run/ibprov/guests.json; do :; done
+n=0
+while [ $n -lt 120 ]; do
+	echo >/run/ibprov/lock/0000:4b:00.0
+	sleep 0.1
+	n=$((n + 1))
+done
+waits= children=0
+for process in /proc/[0-9]*; do
+	case "$(tr '\0' ' ' <"$process/cmdline")" in
+	*/hang\ *) ;;
+	*' worker ') children=$((children + 1)) ;;
+	*'/run/silent.toml guests ') waits=${process#/proc/} ;;
+	esac
+done 2>/dev/null
+ticks=$(awk '{ sub(/.*\) /, ""); print $12 + $13 }' "/proc/$waits/stat")
+echo "$children $ticks" >"$OUT/silent"
+cp /run/ibprov/guests.json "$OUT/silent.json"
+kill "$waits"
+wait "$runs"
+echo "silent: $?"
+
 # libvirt is not there, in two ways.
 printf '[[guest]]\ndomain = "first"\ntimeout = "3s"\n[[guest]]\nunit = "vm@2.service"\n' >/run/away.toml
 systemctl stop libvirtd.socket libvirtd-ro.socket libvirtd-admin.socket libvirtd.service
