@@ -200,7 +200,8 @@ impl Run<'_> {
                 let mut look = Look::new(self.root);
                 let seen = pf::look_at_vfs(&mut look, observed);
                 self.note(look.problems);
-                Ok(seen)
+                // Before Linux 4.12 they are probed at once, and their GUIDs have to be known.
+                Ok(seen.filter(|pf| pf.vfs.iter().all(|vf| vf.driver.is_none())))
             }
             // What a VF shows is what it read when it was bound.
             Stage::Administer => self.complete(observed, Vec::new()).map(Some),
@@ -215,10 +216,7 @@ impl Run<'_> {
         mut observed: ObservedPf,
         mut problems: Vec<String>,
     ) -> anyhow::Result<ObservedPf> {
-        if !self.child.ask_administered(&mut observed, &mut self.watch, &mut problems)? {
-            // Nothing more can be judged, only put back.
-            self.watch.give_up();
-        }
+        self.child.ask_administered(&mut observed, &mut self.watch, &mut problems)?;
         self.untold.learn(&mut observed, &self.attempts);
         // What this run has bound may still get its netdev.
         for vf in &mut observed.vfs {
@@ -570,7 +568,7 @@ impl Run<'_> {
             vfs = judge(&self);
         }
         self.report.vfs = vfs;
-        self.report.problems.extend(self.untold.note(self.wanted, &observed, &self.attempts));
+        self.report.problems.extend(self.untold.notes(self.wanted, &observed, &self.attempts));
         self.report.hindrance = Hindrance {
             problem: plan.problem,
             number: judge::number_failed(&self.attempts, self.watch.facts(), self.wanted.pf),

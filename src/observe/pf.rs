@@ -43,6 +43,8 @@ pub struct ObservedPf {
     pub ipoib: bool,
     /// Its VFs, by index.
     pub vfs: Vec<ObservedVf>,
+    /// Why nobody was there to answer what it administers for them, as when its driver hangs.
+    pub unreadable: Option<String>,
     /// What a run that was cut short left to put back.
     pub undo: Undo,
 }
@@ -151,6 +153,7 @@ pub fn look_at_some(
         backend,
         ipoib: look.root.exists("/sys/module/ib_ipoib"),
         vfs: vfs(look, pf, is_meant),
+        unreadable: None,
         driver,
         undo,
     }
@@ -456,6 +459,16 @@ impl ObservedPf {
     pub fn question(&self, wanted: impl Fn(VfIndex) -> bool) -> Administers {
         let vfs = self.addresses().into_iter().filter(|(index, _)| wanted(*index)).collect();
         Administers { pf: self.pf, backend: self.backend.clone(), vfs }
+    }
+
+    /// What it administers is asked anew: what was answered before stands no more.
+    pub fn forget_administered(&mut self) {
+        self.vfs.iter_mut().for_each(|vf| vf.admin = Administered::default());
+    }
+
+    /// The VFs of which it has not answered what it administers.
+    pub fn unanswered(&self) -> impl Iterator<Item = VfIndex> {
+        self.vfs.iter().filter(|vf| !vf.admin.is_answered).map(|vf| vf.index)
     }
 
     /// One of its VFs.

@@ -50,30 +50,33 @@ impl<'a> Child<'a> {
     }
 
     /// Complete `observed` with what the PF administers for its VFs. What was not told
-    /// is added to `problems`; false if the driver did not answer at all.
+    /// is added to `problems`, where the kernel refused it or a file could not be read. If
+    /// nobody was there to answer, nothing can be compared.
     pub(super) fn ask_administered(
         &mut self,
         observed: &mut ObservedPf,
         watch: &mut Watch,
         problems: &mut Vec<String>,
-    ) -> anyhow::Result<bool> {
+    ) -> anyhow::Result<()> {
+        observed.forget_administered();
+        observed.unreadable = None;
         if observed.vfs.is_empty() {
-            return Ok(true);
+            return Ok(());
         }
         for reply in self.ask(&Request::all_of(observed), watch, watch.last_moment())? {
             match reply {
                 Some(Ok(Answer::Administered(told))) => observed.learn(told, problems),
-                Some(other) => problems.push(failure(Some(other)).to_string()),
+                Some(Err(refused @ Failure::Refused(_))) => problems.push(refused.to_string()),
+                Some(other) => observed.unreadable = Some(failure(Some(other)).to_string()),
                 None => {
-                    problems.push(format!(
-                        "the driver of the PF did not report the settings of its VFs before the deadline: process {} is still waiting; a firmware command times out after 60 s",
+                    observed.unreadable = Some(format!(
+                        "no answer before the deadline: process {} is still waiting; a firmware command times out after 60 s",
                         self.client.pid().unwrap_or_default()
                     ));
-                    return Ok(false);
                 }
             }
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Who alone may bind these functions, empty for whoever can; left out where it

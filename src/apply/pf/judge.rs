@@ -180,6 +180,7 @@ mod tests {
                 port_guid: Some(PORT),
                 policy: Some(Policy::Follow),
                 granted: None,
+                is_answered: true,
             },
             own: Some(Own {
                 rdma: "mlx5_1".parse().expect("name"),
@@ -203,6 +204,7 @@ mod tests {
             ipoib: true,
             vfs: vec![vf],
             undo: Undo::default(),
+            unreadable: None,
         }
     }
 
@@ -266,7 +268,7 @@ mod tests {
             "the node GUID at the PF is 0000:0000:0000:0007 instead of 0200:0000:0000:0001, although the write succeeded: the firmware ignored it"
         );
         assert_eq!(
-            said(|vf| vf.admin.node_guid = None, &[(node_guid(), None)]),
+            said(unread, &[(node_guid(), None)]),
             "the node GUID at the PF cannot be read; planned is 0200:0000:0000:0001"
         );
         let policy = VfStep::Policy { vf: index(), from: None, to: Policy::Follow };
@@ -277,10 +279,16 @@ mod tests {
         );
     }
 
+    /// Nothing of this host shows the GUIDs, and the PF does not answer for the node GUID.
+    fn unread(vf: &mut ObservedVf) {
+        (vf.driver, vf.own) = (Some("vfio-pci".to_owned()), None);
+        (vf.admin.node_guid, vf.admin.is_answered) = (None, false);
+    }
+
     #[test]
     fn guids_that_cannot_be_read_are_told_with_the_error_of_the_pf() {
         let mut observed = right();
-        observed.vfs[0].admin.node_guid = None;
+        unread(&mut observed.vfs[0]);
         let mut facts = Facts::default();
         cause::learn(&mut facts, 3, "mlx5_core 0000:4b:00.0: QUERY_HCA_VPORT_CONTEXT failed");
         let attempts = Attempts::default();
