@@ -19,6 +19,7 @@ use tracing::{debug, error_span, warn};
 
 use self::attempts::Attempts;
 use self::child::{Child, failure};
+use self::judge::Netdevs;
 use self::turn::Turn;
 use self::undo::UndoRecord;
 use self::untold::Untold;
@@ -31,7 +32,7 @@ use crate::names::{PciAddress, VfIndex, VfNames, VfOwner, is_vfio};
 use crate::observe::pf::{self, dir};
 use crate::observe::{Backend, Look, ObservedPf, ObservedVf, Own};
 use crate::plan::VfPlan;
-use crate::plan::vf::{Uses, disturbed, due, vf_steps};
+use crate::plan::vf::{Uses, disturbed, due, uses_by_index, vf_steps};
 use crate::report::events as kinds;
 use crate::report::pf::{
     Hindrance, PfProblem, PfReport, PfVerdict, Stage, StepDone, StepFailure, VfStep,
@@ -200,7 +201,8 @@ impl Run<'_> {
                 let mut look = Look::new(self.root);
                 let seen = pf::look_at_vfs(&mut look, observed);
                 self.note(look.problems);
-                Ok(seen)
+                // Before Linux 4.12 they are probed at once, and their GUIDs have to be known.
+                Ok(seen.filter(|pf| pf.vfs.iter().all(|vf| vf.driver.is_none())))
             }
             // What a VF shows is what it read when it was bound.
             Stage::Administer => self.complete(observed, Vec::new()).map(Some),
@@ -215,15 +217,9 @@ impl Run<'_> {
         mut observed: ObservedPf,
         mut problems: Vec<String>,
     ) -> anyhow::Result<ObservedPf> {
-        if !self.child.ask_administered(&mut observed, &mut self.watch, &mut problems)? {
-            // Nothing more can be judged, only put back.
-            self.watch.give_up();
-        }
+        self.child.ask_administered(&mut observed, &mut self.watch, &mut problems)?;
         self.untold.learn(&mut observed, &self.attempts);
-        // What this run has bound may still get its netdev.
-        for vf in &mut observed.vfs {
-            vf.ipoib_failed &= !self.attempts.have_bound(vf.index);
-        }
+        self.learn_netdevs(&mut observed, &mut problems)?;
         let left: Vec<PciAddress> = self.record.undo().overrides.keys().copied().collect();
         for (pci, now) in self.overrides(&left)? {
             if let Some(vf) = observed.vfs.iter_mut().find(|v| v.pci == pci) {
@@ -232,6 +228,21 @@ impl Run<'_> {
         }
         self.note(problems);
         Ok(observed)
+    }
+
+    /// Which VFs ib_ipoib has made no netdev for. What this run has bound may still get its.
+    fn learn_netdevs(
+        &mut self,
+        observed: &mut ObservedPf,
+        problems: &mut Vec<String>,
+    ) -> anyhow::Result<()> {
+        observed.vfs.iter_mut().for_each(|vf| vf.ipoib_failed = false);
+        let mut lacking = pf::without_netdev(&mut Look::new(self.root), observed);
+        lacking.retain(|(vf, _)| !self.attempts.have_bound(*vf));
+        let devices = lacking.iter().map(|(_, device)| device.clone()).collect();
+        let counts = self.child.ask_ipoib_netdevs(devices, &mut self.watch, problems)?;
+        observed.learn_netdevs(&lacking, &counts);
+        Ok(())
     }
 
     /// `driver_override` of these VFs, as far as no probe hangs there.
@@ -359,7 +370,7 @@ impl Run<'_> {
                 other => vec![other; group.len()],
             };
             for (step, reply) in group.into_iter().zip(each) {
-                bound.extend(self.take_reply(step, reply));
+                bound.extend(self.take_reply(step, reply, observed));
             }
         }
         if stage == Stage::Bind {
@@ -423,7 +434,7 @@ impl Run<'_> {
                 }
             }
             let is_done = matches!(reply, Some(Ok(Answer::Done)));
-            self.take_reply(step, reply);
+            self.take_reply(step, reply, observed);
             if is_done {
                 // Those of before are gone, and who used them.
                 self.uses.clear();
@@ -435,7 +446,12 @@ impl Run<'_> {
     }
 
     /// Note what a reply says of a step.
-    fn take_reply(&mut self, step: VfStep, reply: Option<Reply>) -> Option<BoundVf> {
+    fn take_reply(
+        &mut self,
+        step: VfStep,
+        reply: Option<Reply>,
+        observed: &ObservedPf,
+    ) -> Option<BoundVf> {
         match reply {
             Some(Ok(Answer::Done)) => self.note_step(step, None),
             Some(Ok(Answer::Bound(own))) => {
@@ -449,9 +465,8 @@ impl Run<'_> {
                 return bound;
             }
             Some(Ok(Answer::InUse(uses))) => {
-                // Taken since the plan was made: the next plan leaves it alone.
-                let vf = step.vf().or(VfIndex::new(0));
-                self.uses.extend(vf.map(|vf| (vf, uses)));
+                // Taken since the plan was made: the next plan leaves them alone.
+                self.uses.extend(uses_by_index(observed, uses));
             }
             other => self.note_step(step, Some(failure(other))),
         }
@@ -562,15 +577,21 @@ impl Run<'_> {
             self.record.forget_what_was_seen();
         }
         self.write_record();
-        let judge =
-            |run: &Self| judge::vfs(run.wanted, &observed, &plan, &run.attempts, run.watch.facts());
+        let judge = |run: &Self| {
+            let netdevs = match run.child.is_rdma_held() {
+                true => Netdevs::Unanswered,
+                false => Netdevs::Asked,
+            };
+            let seen = judge::Seen { observed: &observed, netdevs };
+            judge::vfs(run.wanted, seen, &plan, &run.attempts, run.watch.facts())
+        };
         let mut vfs = judge(&self);
         if vfs.iter().any(|v| !v.right) || self.attempts.failed_count().is_some() {
             self.watch.catch_up()?;
             vfs = judge(&self);
         }
         self.report.vfs = vfs;
-        self.report.problems.extend(self.untold.note(self.wanted, &observed, &self.attempts));
+        self.report.problems.extend(self.untold.notes(self.wanted, &observed, &self.attempts));
         self.report.hindrance = Hindrance {
             problem: plan.problem,
             number: judge::number_failed(&self.attempts, self.watch.facts(), self.wanted.pf),

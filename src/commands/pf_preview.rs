@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use crate::host::Root;
 use crate::ladder::WantedPf;
-use crate::names::PciAddress;
+use crate::names::{PciAddress, VfIndex, vf_ranges};
 use crate::observe::plan_host::PlanHost;
 use crate::observe::{Look, ObservedPf, Undo, pf};
 use crate::plan::VfPlan;
@@ -17,41 +17,43 @@ use crate::plan::preview::PfSteps;
 use crate::plan::show::pf_report;
 use crate::plan::vf::{Uses, disturbed, vf_steps};
 use crate::report::Use;
-use crate::report::pf::PfProblem;
 use crate::report::plan::PlannedPf;
+use crate::workers::survey::RDMA_HELD;
 use crate::workers::{Answer, Client, Failure, Request, SILENCE_USEC};
 
 /// Looks at PFs, one after the other.
 pub(super) struct PfPreview<'a> {
     root: &'a Root,
     worker: Client<'a>,
+    /// RDMA netlink has not answered: it is asked no more.
+    is_rdma_held: bool,
     /// What could not be read of VFs, one line each.
     pub(super) problems: BTreeSet<String>,
 }
 
-/// A PF at one moment.
-pub(super) struct Seen {
-    /// The PF and its VFs.
-    pub(super) pf: ObservedPf,
-    /// Why it is not known what it administers for them.
-    unreadable: Option<String>,
+/// What has just not answered, and is not asked again.
+#[derive(Debug, Default)]
+pub(super) struct Hanging {
+    /// The PFs.
+    pub(super) pfs: BTreeSet<PciAddress>,
+    /// RDMA netlink.
+    pub(super) rdma_netlink: bool,
 }
 
-/// The plans, held against the host, and what could not be read of it. A PF that is
-/// `silent` is not asked.
+/// The plans, held against the host, and what could not be read of it.
 pub(super) fn reports(
     root: &Root,
     plans: &[Resolved],
     facts: &PlanHost,
-    silent: &BTreeSet<PciAddress>,
+    hanging: &Hanging,
 ) -> (Vec<PlannedPf>, BTreeSet<String>) {
-    let mut preview = PfPreview::new(root);
+    let mut preview = PfPreview { is_rdma_held: hanging.rdma_netlink, ..PfPreview::new(root) };
     let pfs = plans.iter().map(|plan| {
         let function = facts.functions.iter().find(|f| Some(f.pci) == plan.pci);
-        let observed = plan.pci.filter(|pci| !silent.contains(pci)).map(|pci| {
+        let observed = plan.pci.filter(|pci| !hanging.pfs.contains(pci)).map(|pci| {
             let seen = preview.look(pci);
             let steps = plan.wanted.as_ref().map(|wanted| preview.steps(wanted, &seen));
-            (seen.pf, steps.unwrap_or_default())
+            (seen, steps.unwrap_or_default())
         });
         pf_report(plan, function, observed)
     });
@@ -61,33 +63,60 @@ pub(super) fn reports(
 
 impl<'a> PfPreview<'a> {
     pub(super) fn new(root: &'a Root) -> Self {
-        Self { root, worker: Client::new(root), problems: BTreeSet::new() }
+        let worker = Client::new(root);
+        Self { root, worker, is_rdma_held: false, problems: BTreeSet::new() }
     }
 
     /// The PF with all that is administered there.
-    pub(super) fn look(&mut self, pci: PciAddress) -> Seen {
+    pub(super) fn look(&mut self, pci: PciAddress) -> ObservedPf {
         let mut look = Look::new(self.root);
         let mut pf = pf::look(&mut look, pci, Undo::default());
+        let lacking = match self.is_rdma_held {
+            true => Vec::new(),
+            false => pf::without_netdev(&mut look, &pf),
+        };
         let mut problems: Vec<String> = look.problems.into_iter().collect();
-        let mut unreadable = None;
-        for answer in self.ask(&Request::all_of(&pf)) {
-            match answer {
+        let mut refusal = None;
+        let mut requests = Request::all_of(&pf);
+        let administered = requests.len();
+        if !lacking.is_empty() {
+            let devices = lacking.iter().map(|(_, device)| device.clone());
+            requests.push(Request::IpoibNetdevs(devices.collect()));
+        }
+        let replies = self.worker.ask_all(&requests);
+        for (at, reply) in replies.into_iter().enumerate() {
+            match reply {
+                Ok(Answer::IpoibNetdevs(counts)) => pf.learn_netdevs(&lacking, &counts),
+                Err(failure) if at >= administered => {
+                    self.is_rdma_held = true;
+                    let vfs = vf_ranges(lacking.iter().map(|(index, _)| *index));
+                    let why = match failure {
+                        Failure::Silent => RDMA_HELD.to_owned(),
+                        failure => failure.to_string(),
+                    };
+                    problems.push(format!("whether ib_ipoib has netdevs of {vfs} of {pci}: {why}"));
+                }
                 Ok(Answer::Administered(told)) => pf.learn(told, &mut problems),
-                Ok(other) => unreadable = Some(format!("an unexpected answer: {other:?}")),
-                Err(why) => unreadable = Some(why),
+                Ok(other) => pf.unreadable = Some(format!("an unexpected answer: {other:?}")),
+                Err(Failure::Refused(refused)) => refusal = Some(refused.said),
+                Err(failure) => pf.unreadable = Some(why(&failure)),
             }
         }
+        let unanswered: Vec<VfIndex> = pf.unanswered().collect();
+        // A copied tree has no kernel to ask.
+        if !unanswered.is_empty() && pf.unreadable.is_none() && self.root.is_live() {
+            let why = refusal.as_deref().unwrap_or(
+                "the driver of the PF did not report all of them, as when a firmware command fails, see dmesg",
+            );
+            let vfs = vf_ranges(unanswered.into_iter());
+            problems.push(format!("the settings of {vfs} of {pci} at the PF: {why}"));
+        }
         self.problems.extend(problems);
-        Seen { pf, unreadable }
+        pf
     }
 
     /// What would be done, with who uses the VFs that it would disturb.
-    pub(super) fn steps(&mut self, wanted: &WantedPf, seen: &Seen) -> VfPlan {
-        if let Some(why) = &seen.unreadable {
-            let problem = Some(PfProblem::Unreadable { why: why.clone() });
-            return VfPlan { problem, ..VfPlan::default() };
-        }
-        let observed = &seen.pf;
+    pub(super) fn steps(&mut self, wanted: &WantedPf, observed: &ObservedPf) -> VfPlan {
         let plan = vf_steps(wanted, observed, &Uses::new());
         let touched = disturbed(wanted, &plan, observed);
         if touched.is_empty() {
@@ -95,9 +124,9 @@ impl<'a> PfPreview<'a> {
         }
         let of = |vf| observed.vf(vf).map(|v| v.pci);
         let pcis = touched.iter().filter_map(|vf| of(*vf)).collect();
-        let uses = match self.ask(&[Request::Uses(pcis)]).pop() {
+        let uses = match self.worker.ask_all(&[Request::Uses(pcis)]).pop() {
             Some(Ok(Answer::Uses(uses))) => uses,
-            Some(Err(why)) => vec![vec![Use::Unknown { why }]; touched.len()],
+            Some(Err(failure)) => vec![vec![Use::Unknown { why: why(&failure) }]; touched.len()],
             other => {
                 let why = format!("an unexpected answer: {other:?}");
                 vec![vec![Use::Unknown { why }]; touched.len()]
@@ -116,13 +145,11 @@ impl<'a> PfPreview<'a> {
             warnings: warnings.to_vec(),
         }
     }
+}
 
-    /// An answer for each, or why there is none.
-    fn ask(&mut self, requests: &[Request]) -> Vec<Result<Answer, String>> {
-        let why = |failure| match failure {
-            Failure::Silent => format!("no answer in {} s", SILENCE_USEC / 1_000_000),
-            failure => failure.to_string(),
-        };
-        self.worker.ask_all(requests).into_iter().map(|reply| reply.map_err(why)).collect()
+fn why(failure: &Failure) -> String {
+    match failure {
+        Failure::Silent => format!("no answer in {} s", SILENCE_USEC / 1_000_000),
+        failure => failure.to_string(),
     }
 }

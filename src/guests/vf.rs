@@ -53,7 +53,7 @@ pub fn judge(name: VfName, planned: Option<&WantedVf>, pf: &ObservedPf) -> VfSta
         Some(guid) => Ok(guid),
     };
     // Where the kernel does not tell, it shows them itself, or nobody knows them.
-    let (node, port) = match guids_are_untold(seen, &pf.backend) {
+    let (node, port) = match guids_are_untold(seen) {
         true => seen.own.as_ref().map_or((None, None), |own| (own.node_guid, own.port_guid)),
         false => (seen.admin.node_guid, seen.admin.port_guid),
     };
@@ -108,6 +108,7 @@ mod tests {
                 port_guid: Some(PORT),
                 policy: Some(Policy::Follow),
                 granted: None,
+                is_answered: true,
             },
             own: Some(own),
             half_bound: false,
@@ -125,6 +126,7 @@ mod tests {
             ipoib: true,
             vfs: vec![vf],
             undo: Undo::default(),
+            unreadable: None,
         }
     }
 
@@ -195,7 +197,7 @@ mod tests {
         let at_vfio = untold(|vf| (vf.driver, vf.own) = (Some("vfio-pci".to_owned()), None));
         assert!(at_vfio.contains("cannot be read"), "{at_vfio}");
         // Nothing at all is told of the VF: that is no old kernel.
-        assert!(untold(|vf| vf.admin.policy = None).contains("cannot be read"));
+        assert!(untold(|vf| vf.admin.is_answered = false).contains("cannot be read"));
     }
 
     #[test]

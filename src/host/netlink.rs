@@ -75,7 +75,7 @@ pub(super) fn vfs_in(link: &[u8]) -> Option<VfsOfNetdev> {
 }
 
 fn administered(infos: &[u8]) -> Option<(VfIndex, Administered)> {
-    let mut vf = Administered::default();
+    let mut vf = Administered { is_answered: true, ..Administered::default() };
     let mut index = None;
     for (kind, value) in attributes(infos) {
         let guid = || u64_at(value, GUID_AT).map(Guid::new);
@@ -288,8 +288,9 @@ mod tests {
         let mut list = one(VfSetting::PortGuid(guid));
         list.extend(one(VfSetting::Policy(Policy::Up)));
         link.extend(attribute(IFLA_VFINFO_LIST, &list));
-        let port = Administered { port_guid: Some(guid), ..Administered::default() };
-        let policy = Administered { policy: Some(Policy::Up), ..Administered::default() };
+        let answered = Administered { is_answered: true, ..Administered::default() };
+        let port = Administered { port_guid: Some(guid), ..answered };
+        let policy = Administered { policy: Some(Policy::Up), ..answered };
         assert_eq!(vfs_in(&link), Some((7, vec![(vf, port), (vf, policy)])));
         assert_eq!(vfs_in(&link_header(7)), None);
     }

@@ -34,7 +34,7 @@ pub fn vf_progress(vf: &WantedVf, seen: Option<&ObservedVf>, pf: &ObservedPf) ->
     let goal = goal(vf);
     let at = |reached, lacks| VfProgress { reached, goal, lacks };
     let Some(seen) = seen else { return at(None, Some(VfLack::Absent)) };
-    if !guids_are_set(vf, seen, &pf.backend) {
+    if has_other_guids(vf, seen, &pf.backend) || guids_are_hidden(seen, pf) {
         let lack = VfLack::GuidsAtPf(other_guids_at_pf(vf, seen, pf));
         return at(Some(VfRung::Created), Some(lack));
     }
@@ -196,12 +196,20 @@ pub fn has_driver(bound: Option<&str>, target: Option<&str>) -> bool {
 /// since Linux 5.5, and only from a driver that answers (`ndo_get_vf_guid`,
 /// net/core/rtnetlink.c). What the VF itself shows is all there is then.
 #[must_use]
-pub fn guids_are_untold(seen: &ObservedVf, backend: &Backend) -> bool {
+pub const fn guids_are_untold(seen: &ObservedVf) -> bool {
     let admin = &seen.admin;
-    matches!(backend, Backend::Netlink { .. })
-        && admin.policy.is_some()
-        && admin.node_guid.is_none()
-        && admin.port_guid.is_none()
+    admin.is_answered && admin.node_guid.is_none() && admin.port_guid.is_none()
+}
+
+/// The PF has not answered which GUIDs it has for the VF, and the VF has no driver of this
+/// host that would show them.
+#[must_use]
+pub fn guids_are_hidden(seen: &ObservedVf, pf: &ObservedPf) -> bool {
+    let admin = &seen.admin;
+    let on_host = seen.driver.is_some() && seen.driver == pf.driver;
+    let is_unread =
+        has_node_guids(&pf.backend) && admin.node_guid.is_none() || admin.port_guid.is_none();
+    !on_host && !admin.is_answered && is_unread
 }
 
 /// It shows all GUIDs by which a VF of this host is verified, and they are the plan's.
@@ -211,15 +219,13 @@ pub fn shows_its_guids(vf: &WantedVf, seen: &ObservedVf, backend: &Backend) -> b
     is_read && shows_other(vf, seen, backend).is_none()
 }
 
-/// What the PF administers is what is wanted, as far as this kind of PF has it and the
-/// kernel tells.
+/// The PF administers a GUID for the VF that is known to be another than the plan's, as far
+/// as this kind of PF has it.
 #[must_use]
-pub fn guids_are_set(vf: &WantedVf, seen: &ObservedVf, backend: &Backend) -> bool {
-    if guids_are_untold(seen, backend) || is_left_to_cni(vf, seen) {
-        return true;
-    }
-    let node = !has_node_guids(backend) || seen.admin.node_guid == Some(vf.node_guid);
-    node && seen.admin.port_guid == Some(vf.port_guid)
+pub fn has_other_guids(vf: &WantedVf, seen: &ObservedVf, backend: &Backend) -> bool {
+    let is_other = |is: Option<Guid>, planned| is.is_some_and(|is| is != planned);
+    let node = has_node_guids(backend) && is_other(seen.admin.node_guid, vf.node_guid);
+    !is_left_to_cni(vf, seen) && (node || is_other(seen.admin.port_guid, vf.port_guid))
 }
 
 /// mlx4 has alias GUIDs for ports alone, and no policy.

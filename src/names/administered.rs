@@ -3,7 +3,8 @@ use serde::{Deserialize, Serialize};
 use super::{Guid, Policy};
 
 /// What a PF administers for a VF, as it is read back from where it is set. What
-/// that place does not have, or what cannot be read, is absent.
+/// that place does not have, or what cannot be read, is absent: a GUID that is absent is
+/// unknown, never another one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Administered {
@@ -15,4 +16,7 @@ pub struct Administered {
     pub policy: Option<Policy>,
     /// For mlx4: the port GUID that the subnet manager has granted.
     pub granted: Option<Guid>,
+    /// The place where it is set has answered all that it has. False: the question was
+    /// refused, this VF was left out of the answer, or a file could not be read.
+    pub is_answered: bool,
 }

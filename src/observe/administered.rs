@@ -90,13 +90,15 @@ fn one(
     let admin = match &question.backend {
         Backend::OfedSysfs => {
             let dir = format!("{}/sriov/{index}", dir(question.pf));
+            let node_guid = look.parsed(&format!("{dir}/node"), |t| t.parse::<Guid>());
+            let port_guid = look.parsed(&format!("{dir}/port"), |t| t.parse::<Guid>());
+            let policy = look.attribute(&format!("{dir}/policy"));
             Administered {
-                node_guid: look.parsed(&format!("{dir}/node"), |t| t.parse::<Guid>()),
-                port_guid: look.parsed(&format!("{dir}/port"), |t| t.parse::<Guid>()),
+                is_answered: node_guid.is_some() && port_guid.is_some() && policy.is_some(),
+                node_guid,
+                port_guid,
                 // Another word says that nobody has set one.
-                policy: look
-                    .attribute(&format!("{dir}/policy"))
-                    .and_then(|t| Policy::from_word(&t)),
+                policy: policy.and_then(|t| Policy::from_word(&t)),
                 granted: None,
             }
         }
@@ -107,9 +109,11 @@ fn one(
         Backend::Mlx4 { iov: Some(iov) } => {
             let entry = alias_entry(&mut look, iov, index, pci);
             let granted = entry.replace("/admin_guids/", "/gids/");
+            let port_guid = look.parsed(&entry, |t| alias_guid(t).parse::<Guid>());
             Administered {
                 granted: look.attribute(&granted).and_then(|t| Guid::from_gid(&t)),
-                port_guid: look.parsed(&entry, |t| alias_guid(t).parse::<Guid>()),
+                port_guid,
+                is_answered: port_guid.is_some(),
                 ..Administered::default()
             }
         }

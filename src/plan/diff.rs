@@ -2,7 +2,7 @@
 //! wanted: the steps of [`super::vf`] turned round, for showing.
 
 use super::vf::VfPlan;
-use crate::ladder::vf::{guids_are_set, guids_are_untold, shows_other};
+use crate::ladder::vf::{has_other_guids, shows_other};
 use crate::ladder::{WantedPf, WantedVf};
 use crate::names::VfIndex;
 use crate::observe::{Backend, ObservedPf, ObservedVf};
@@ -33,9 +33,13 @@ pub fn diff(
             }
             let of_vf = |step: &&VfStep| !anew && step.vf() == Some(index);
             let steps: Vec<&VfStep> = plan.steps.iter().filter(of_vf).collect();
-            // What the kernel does not tell is told anew, changed or not.
-            let untold = seen.is_some_and(|s| guids_are_untold(s, &observed.backend));
-            let is_known = |step: &&&VfStep| !untold || matches!(step, VfStep::Policy { .. });
+            // What is not known is told anew, changed or not.
+            let is_known = |step: &&&VfStep| {
+                !matches!(
+                    step,
+                    VfStep::NodeGuid { from: None, .. } | VfStep::PortGuid { from: None, .. }
+                )
+            };
             changes.extend(steps.iter().filter(is_known).filter_map(|step| administered(step)));
             let why = seen.map_or(Rebind::Guids, |seen| rebind(vf, seen, &observed.backend));
             changes.extend(driver(&steps, seen.and_then(|s| s.driver.as_ref()), why));
@@ -96,7 +100,7 @@ const fn administered(step: &VfStep) -> Option<Change> {
 fn rebind(vf: &WantedVf, seen: &ObservedVf, backend: &Backend) -> Rebind {
     match shows_other(vf, seen, backend) {
         Some(guid) => Rebind::Shows(guid),
-        None if !guids_are_set(vf, seen, backend) => Rebind::Guids,
+        None if has_other_guids(vf, seen, backend) => Rebind::Guids,
         None if seen.half_bound => Rebind::HalfBound,
         None if seen.ipoib_failed => Rebind::NoNetdev,
         None => Rebind::Guids,
@@ -166,6 +170,7 @@ mod tests {
                 port_guid: Some(vf.port_guid),
                 policy: Some(vf.policy),
                 granted: None,
+                is_answered: true,
             },
             own: None,
             half_bound: false,
@@ -183,6 +188,7 @@ mod tests {
             ipoib: true,
             vfs: wanted.vfs.iter().map(vf).collect(),
             undo: Undo::default(),
+            unreadable: None,
         }
     }
 
@@ -283,7 +289,12 @@ mod tests {
             let use_of = |n| (VfIndex::new(n).expect("index"), vec![Use::Unknown { why: "x".into() }]);
             let uses: Uses = used.into_iter().map(use_of).collect();
             let plan = vf_steps(&wanted, &observed, &uses);
-            let done = plan.steps.is_empty() && plan.deferred.is_empty() && plan.problem.is_none();
+            // A GUID that is told because it is not known may be no change.
+            let is_repeated = |step: &VfStep| matches!(
+                step,
+                VfStep::NodeGuid { from: None, .. } | VfStep::PortGuid { from: None, .. }
+            );
+            let done = plan.steps.iter().all(is_repeated) && plan.deferred.is_empty() && plan.problem.is_none();
             let kept = diff(&wanted, &observed, &plan, &|_| String::new()).iter().all(|d| d.action == Action::Keep);
             // A PF without VFs, of which none are wanted, shows nothing.
             let empty = drivers.is_empty() && there == 0;

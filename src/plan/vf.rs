@@ -9,11 +9,13 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::ladder::vf::{
-    awaits_grant, guids_are_set, guids_are_untold, has_driver, has_node_guids, is_left_to_cni,
+    awaits_grant, guids_are_hidden, has_driver, has_node_guids, has_other_guids, is_left_to_cni,
     may_come, shows_other, wanted_driver,
 };
 use crate::ladder::{WantedPf, WantedVf};
-use crate::names::{BindOrder, Guid, LinkLayer, Policy, VfDriver, VfIndex, VfOwner, is_vfio};
+use crate::names::{
+    BindOrder, Guid, LinkLayer, PciAddress, Policy, VfDriver, VfIndex, VfOwner, is_vfio,
+};
 use crate::observe::{Backend, ObservedPf, ObservedVf};
 use crate::report::Use;
 use crate::report::pf::{Deferred, OtherDriver, PfProblem, Undone, VfStep};
@@ -33,6 +35,17 @@ pub struct VfPlan {
 
 /// The uses of VFs, as far as they were looked at.
 pub type Uses = BTreeMap<VfIndex, Vec<Use>>;
+
+/// The same by the index of the VF, of functions that were found in use.
+pub fn uses_by_index(
+    observed: &ObservedPf,
+    functions: Vec<(PciAddress, Vec<Use>)>,
+) -> impl Iterator<Item = (VfIndex, Vec<Use>)> {
+    functions.into_iter().filter_map(|(pci, uses)| {
+        let vf = observed.vfs.iter().find(|vf| vf.pci == pci)?;
+        Some((vf.index, uses))
+    })
+}
 
 /// The VFs that `plan` for `wanted` would take from their drivers or destroy, or whose
 /// link it would take down: who uses them must be known before.
@@ -137,7 +150,7 @@ fn problem(wanted: &WantedPf, observed: &ObservedPf) -> Option<PfProblem> {
         let netdev = observed.link_layer.is_some();
         return Some(PfProblem::NotReady { netdev });
     }
-    None
+    observed.unreadable.clone().map(|why| PfProblem::Unreadable { why })
 }
 
 fn one_vf(
@@ -149,7 +162,7 @@ fn one_vf(
 ) {
     let target = wanted_driver(vf, pf);
     let bound = seen.and_then(|s| s.driver.clone());
-    let guids_wrong = seen.is_none_or(|s| !guids_are_set(vf, s, &pf.backend));
+    let guids_wrong = seen.is_none_or(|s| has_other_guids(vf, s, &pf.backend));
     let on_host = bound.is_some() && bound == pf.driver;
     let stale = seen.filter(|_| on_host).and_then(|s| shows_other(vf, s, &pf.backend));
     let is_left = seen.is_some_and(|seen| is_left_to_cni(vf, seen));
@@ -159,14 +172,18 @@ fn one_vf(
     let half_bound = on_host && !is_left && seen.is_some_and(|s| s.half_bound);
     let ipoib_failed = on_host && !is_left && seen.is_some_and(|s| s.ipoib_failed);
     let rebind = on_host && (guids_wrong || stale.is_some() || half_bound || ipoib_failed);
-    let disturbs = moves || rebind || (bound.is_some() && guids_wrong);
+    let guids_hidden =
+        bound.is_some() && !is_given && seen.is_some_and(|seen| guids_are_hidden(seen, pf));
+    let disturbs = moves || rebind || (bound.is_some() && guids_wrong) || guids_hidden;
 
     if disturbs && !uses.is_empty() {
         // A virtual machine has it, with the GUIDs that it shall have.
-        let handed_over = bound.as_deref().is_some_and(is_vfio) && !guids_wrong;
+        let guids_right = !guids_wrong && !guids_hidden;
+        let handed_over = bound.as_deref().is_some_and(is_vfio) && guids_right;
         if !(handed_over && vf.driver == VfDriver::Host) {
             let what = match stale {
                 _ if guids_wrong => Undone::Guids,
+                _ if guids_hidden => Undone::GuidsUnread,
                 Some(guid) => Undone::Shows(guid),
                 None if half_bound && !moves => Undone::HalfBound,
                 None if ipoib_failed && !moves => Undone::NoNetdev,
@@ -186,14 +203,15 @@ fn one_vf(
     let binds =
         target.is_some() && (bound.is_none() || stale.is_some() || half_bound || ipoib_failed);
     let again = binds && seen.is_some() && matches!(pf.backend, Backend::Netlink { .. });
-    // Of one that the host's driver has, what it shows is known. Of another nothing is,
-    // so it is told, which changes nothing if it was right.
-    let untold = seen.is_some_and(|seen| guids_are_untold(seen, &pf.backend));
-    let (again, other) = match untold {
-        true => (again || !on_host && uses.is_empty(), false),
-        false => (again, true),
+    let tells = |is: Option<Guid>, planned| {
+        let is_due = match is {
+            Some(is) => is != planned,
+            // Of one that the host's driver has, what it shows is known. Of another nothing
+            // is, so it is told, which changes nothing if it was right.
+            None => rebind || !on_host && uses.is_empty() && (bound.is_none() || !is_given),
+        };
+        !is_left && (again || is_due)
     };
-    let tells = |is: Option<Guid>, planned| !is_left && (again || other && is != Some(planned));
     if has_node_guids(&pf.backend) && tells(admin.node_guid, vf.node_guid) {
         let (from, to) = (admin.node_guid, vf.node_guid);
         plan.steps.push(VfStep::NodeGuid { vf: index, from, to });
@@ -254,12 +272,16 @@ pub fn due(steps: &[VfStep], is_awaited: impl Fn(VfIndex) -> bool) -> Vec<VfStep
 }
 
 /// It belongs to a CNI plugin and has its first GUIDs: the plugin may change its link state or
-/// its driver without changing GUIDs.
+/// its driver without changing GUIDs. One with a driver of which the PF does not answer may
+/// have them.
 fn is_given_to_cni(vf: &WantedVf, seen: &ObservedVf) -> bool {
-    vf.owner == VfOwner::Cni && seen.admin.port_guid.is_some_and(|guid| !guid.is_zero())
+    let may_have = || !seen.admin.is_answered && seen.driver.is_some();
+    let has = seen.admin.port_guid.map_or_else(may_have, |guid| !guid.is_zero());
+    vf.owner == VfOwner::Cni && has
 }
 
-/// Acts at once. On a VF in use it is set too, unless that may take its link away.
+/// Acts at once. On a VF in use it is set too, unless that may take its link away. Of a VF
+/// with a driver the PF must have answered: its link may have been set up by hand.
 fn policy(
     plan: &mut VfPlan,
     vf: &WantedVf,
@@ -269,7 +291,9 @@ fn policy(
 ) {
     let (index, from) = (vf.index, seen.and_then(|s| s.admin.policy));
     let is_given = seen.is_some_and(|seen| is_given_to_cni(vf, seen));
-    if !has_node_guids(backend) || from == Some(vf.policy) || is_given {
+    let is_unread =
+        from.is_none() && seen.is_some_and(|seen| seen.driver.is_some() && !seen.admin.is_answered);
+    if !has_node_guids(backend) || from == Some(vf.policy) || is_given || is_unread {
         return;
     }
     if uses.is_empty() || !takes_link(vf, from) {

@@ -278,6 +278,8 @@ pub enum Deferred {
 pub enum Undone {
     /// The PF administers other GUIDs for it.
     Guids,
+    /// The PF has not answered which GUIDs it administers for it.
+    GuidsUnread,
     /// It shows another GUID.
     Shows(OtherGuid),
     /// The RDMA half of its driver has not taken it.
@@ -299,6 +301,7 @@ impl fmt::Display for Undone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Guids => write!(f, "its GUIDs are not as planned"),
+            Self::GuidsUnread => write!(f, "its GUIDs at the PF cannot be read"),
             Self::Shows(guid) => guid.fmt(f),
             Self::HalfBound => write!(f, "the auxiliary RDMA driver is not bound to it"),
             Self::NoNetdev => write!(f, "ib_ipoib has not created a netdev for it"),

@@ -27,6 +27,8 @@ pub enum Request {
     Override(PciAddress),
     /// Who uses these VFs.
     Uses(Vec<PciAddress>),
+    /// How many netdevs ib_ipoib has of these RDMA devices.
+    IpoibNetdevs(Vec<RdmaName>),
     /// What keeps these functions, or the modules of their drivers, busy.
     Holders(Vec<PciAddress>),
     /// Write an attribute, unless one of these VFs is in use.
@@ -99,6 +101,7 @@ impl Request {
             | Self::Product(_)
             | Self::Override(_)
             | Self::Uses(_)
+            | Self::IpoibNetdevs(_)
             | Self::Holders(_)
             | Self::Port { .. }
             | Self::Pcie(_)
@@ -139,8 +142,8 @@ pub enum Answer {
     Done,
     /// It is bound; what it shows of itself since then, if all of it could be read.
     Bound(Option<Own>),
-    /// Not done: somebody uses the VF.
-    InUse(Vec<Use>),
+    /// Not done: somebody uses these VFs.
+    InUse(Vec<(PciAddress, Vec<Use>)>),
     /// What the PFs administer, VF by VF.
     Administered(Vec<Told>),
     /// What it is for.
@@ -149,6 +152,9 @@ pub enum Answer {
     Override(Option<String>),
     /// Who uses them, VF by VF.
     Uses(Vec<Vec<Use>>),
+    /// How many netdevs ib_ipoib has of them, in their order, as
+    /// [`crate::observe::ipoib_netdevs`] has it.
+    IpoibNetdevs(Vec<Option<usize>>),
     /// What keeps them busy.
     Holders {
         /// What was found.
@@ -305,7 +311,7 @@ mod tests {
         let used = Use::Vfio { file: "/dev/vfio/7".into(), pid: 4, name: "qemu".into() };
         let tried = Tried::SetVf { ifindex: 3, vf, setting: VfSetting::NodeGuid(Guid::new(1)) };
         let refusal = Refusal { tried, errno: Some(22), said: "EINVAL: Invalid argument".into() };
-        let answer = Answer::Each(vec![Ok(Answer::InUse(vec![used])), Err(refusal)]);
+        let answer = Answer::Each(vec![Ok(Answer::InUse(vec![(pci, vec![used])])), Err(refusal)]);
         let line = serde_json::to_string(&answer).expect("JSON");
         assert_eq!(serde_json::from_str::<Answer>(&line).expect("answer"), answer);
     }

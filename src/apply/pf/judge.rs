@@ -10,10 +10,26 @@ use crate::observe::{ObservedPf, ObservedVf};
 use crate::plan::VfPlan;
 use crate::report::pf::{Deferred, NumberFailed, VfCause, VfLack, VfOutcome, VfStep, WhyLacking};
 
+/// What was seen last.
+#[derive(Clone, Copy)]
+pub(super) struct Seen<'a> {
+    pub(super) observed: &'a ObservedPf,
+    pub(super) netdevs: Netdevs,
+}
+
+/// What is known of the netdevs that ib_ipoib has in other network namespaces.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Netdevs {
+    /// It was asked, and is known as far as this kernel tells.
+    Asked,
+    /// Nobody has answered.
+    Unanswered,
+}
+
 /// The VFs of the plan as they are after the run.
 pub(super) fn vfs(
     wanted: &WantedPf,
-    observed: &ObservedPf,
+    Seen { observed, netdevs }: Seen<'_>,
     plan: &VfPlan,
     attempts: &Attempts,
     facts: &Facts,
@@ -32,6 +48,7 @@ pub(super) fn vfs(
             VfOwner::Cni => &[VfRung::Rdma, VfRung::Bound],
         };
         let away = progress.reached.is_some_and(|rung| where_away.contains(&rung))
+            && netdevs == Netdevs::Asked
             && seen.is_some_and(|s| is_away(want, s, observed, attempts));
         let right = progress.lacks.is_none() || away;
         let cause = progress.lacks.map(|lack| {
@@ -180,6 +197,7 @@ mod tests {
                 port_guid: Some(PORT),
                 policy: Some(Policy::Follow),
                 granted: None,
+                is_answered: true,
             },
             own: Some(Own {
                 rdma: "mlx5_1".parse().expect("name"),
@@ -203,6 +221,7 @@ mod tests {
             ipoib: true,
             vfs: vec![vf],
             undo: Undo::default(),
+            unreadable: None,
         }
     }
 
@@ -232,8 +251,26 @@ mod tests {
             attempts.add(StepDone { step: step.clone(), failure: failure.clone() });
         }
         let facts = Facts::default();
-        let vfs = vfs(&wanted(), &observed, &VfPlan::default(), &attempts, &facts);
+        let vfs = vfs(&wanted(), asked(&observed), &VfPlan::default(), &attempts, &facts);
         vfs[0].cause.as_ref().map(ToString::to_string).unwrap_or_default()
+    }
+
+    const fn asked(observed: &ObservedPf) -> Seen<'_> {
+        Seen { observed, netdevs: Netdevs::Asked }
+    }
+
+    /// Its registration may hang in ib_ipoib.
+    #[test]
+    fn a_netdev_is_in_another_namespace_only_if_that_was_answered() {
+        let mut observed = right();
+        let own = observed.vfs[0].own.as_mut().expect("own");
+        (own.netdev, own.netdev_guid) = (None, None);
+        for (netdevs, right) in [(Netdevs::Asked, true), (Netdevs::Unanswered, false)] {
+            let seen = Seen { observed: &observed, netdevs };
+            let (plan, attempts) = (VfPlan::default(), Attempts::default());
+            let vfs = vfs(&wanted(), seen, &plan, &attempts, &Facts::default());
+            assert_eq!(vfs[0].right, right, "{:?}", vfs[0].cause);
+        }
     }
 
     /// With `netns = "exclusive"` a pod has the RDMA device too.
@@ -245,7 +282,7 @@ mod tests {
             let mut wanted = wanted();
             wanted.vfs[0].owner = owner;
             let facts = Facts::default();
-            vfs(&wanted, &observed, &VfPlan::default(), attempts, &facts)[0].right
+            vfs(&wanted, asked(&observed), &VfPlan::default(), attempts, &facts)[0].right
         };
         let mut bound = Attempts::default();
         bound.add(StepDone { step: bind("mlx5_core"), failure: None });
@@ -266,7 +303,7 @@ mod tests {
             "the node GUID at the PF is 0000:0000:0000:0007 instead of 0200:0000:0000:0001, although the write succeeded: the firmware ignored it"
         );
         assert_eq!(
-            said(|vf| vf.admin.node_guid = None, &[(node_guid(), None)]),
+            said(unread, &[(node_guid(), None)]),
             "the node GUID at the PF cannot be read; planned is 0200:0000:0000:0001"
         );
         let policy = VfStep::Policy { vf: index(), from: None, to: Policy::Follow };
@@ -277,14 +314,20 @@ mod tests {
         );
     }
 
+    /// Nothing of this host shows the GUIDs, and the PF does not answer for the node GUID.
+    fn unread(vf: &mut ObservedVf) {
+        (vf.driver, vf.own) = (Some("vfio-pci".to_owned()), None);
+        (vf.admin.node_guid, vf.admin.is_answered) = (None, false);
+    }
+
     #[test]
     fn guids_that_cannot_be_read_are_told_with_the_error_of_the_pf() {
         let mut observed = right();
-        observed.vfs[0].admin.node_guid = None;
+        unread(&mut observed.vfs[0]);
         let mut facts = Facts::default();
         cause::learn(&mut facts, 3, "mlx5_core 0000:4b:00.0: QUERY_HCA_VPORT_CONTEXT failed");
         let attempts = Attempts::default();
-        let vfs = vfs(&wanted(), &observed, &VfPlan::default(), &attempts, &facts);
+        let vfs = vfs(&wanted(), asked(&observed), &VfPlan::default(), &attempts, &facts);
         let said = vfs[0].cause.as_ref().map(ToString::to_string).unwrap_or_default();
         assert!(
             said.ends_with("; the kernel: mlx5_core 0000:4b:00.0: QUERY_HCA_VPORT_CONTEXT failed"),

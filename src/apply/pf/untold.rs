@@ -1,85 +1,110 @@
-//! VFs of which the kernel does not tell the GUIDs that their PF has for them: what this
-//! run has told stands for it, and the report says what was verified and how.
+//! VFs of which it is not known what their PF has for them, since the kernel does not tell
+//! GUIDs or nobody has answered for this VF: what this run has told stands for it, and the
+//! report says what was verified and how.
 
 use std::collections::BTreeSet;
 
 use super::attempts::Attempts;
-use crate::ladder::vf::{guids_are_untold, shows_its_guids};
+use crate::ladder::vf::{guids_are_untold, has_node_guids, shows_its_guids};
 use crate::ladder::{WantedPf, WantedVf};
 use crate::names::VfIndex;
 use crate::observe::ObservedPf;
 use crate::report::pf::{StepDone, VfStep};
 
-/// The VFs of which the kernel did not tell it.
+/// The VFs of which it was not known when the PF was asked last.
 #[derive(Debug, Default)]
-pub(super) struct Untold(BTreeSet<VfIndex>);
+pub(super) struct Untold {
+    /// The kernel has told of them, but no GUIDs.
+    without_guids: BTreeSet<VfIndex>,
+    /// Not all was answered.
+    unanswered: BTreeSet<VfIndex>,
+}
 
 impl Untold {
     /// Fill in what this run has told the PF with success. A kernel that tells GUIDs back
     /// has no more than that either: the PF's driver repeats what it was told.
     pub(super) fn learn(&mut self, observed: &mut ObservedPf, attempts: &Attempts) {
+        *self = Self::default();
         for vf in &mut observed.vfs {
-            if !guids_are_untold(vf, &observed.backend) {
+            if guids_are_untold(vf) {
+                self.without_guids.insert(vf.index);
+            } else if !vf.admin.is_answered {
+                self.unanswered.insert(vf.index);
+            } else {
                 continue;
             }
-            self.0.insert(vf.index);
+            let admin = &mut vf.admin;
             for done in attempts.of_vf(vf.index).filter(|done| done.is_done()) {
                 match done.step {
-                    VfStep::NodeGuid { to, .. } => vf.admin.node_guid = Some(to),
-                    VfStep::PortGuid { to, .. } => vf.admin.port_guid = Some(to),
+                    VfStep::NodeGuid { to, .. } => admin.node_guid = admin.node_guid.or(Some(to)),
+                    VfStep::PortGuid { to, .. } => admin.port_guid = admin.port_guid.or(Some(to)),
+                    VfStep::Policy { to, .. } => admin.policy = admin.policy.or(Some(to)),
                     _ => {}
                 }
             }
         }
     }
 
-    /// Which verification was possible, if the kernel left anything untold.
-    pub(super) fn note(
+    /// Which verification was possible, if anything was left untold.
+    pub(super) fn notes(
         &self,
         wanted: &WantedPf,
         observed: &ObservedPf,
         attempts: &Attempts,
-    ) -> Option<String> {
-        let shows = |want: &WantedVf| {
-            let seen = observed.vf(want.index);
-            seen.is_some_and(|seen| shows_its_guids(want, seen, &observed.backend))
+    ) -> Vec<String> {
+        let without_guids = "the kernel does not report the GUIDs of VFs at the PF (Linux 5.5 and later do, if the driver answers)";
+        let unanswered = "the driver of the PF did not report all settings of some VFs, as when a firmware command fails, see dmesg; their link states are not verified";
+        let notes = [(without_guids, &self.without_guids), (unanswered, &self.unanswered)];
+        let note = |(why, untold): (&str, &BTreeSet<VfIndex>)| {
+            let parts = verified(untold, wanted, observed, attempts)?;
+            Some(format!("{why}: {parts}"))
         };
-        let is_told = |want: &WantedVf| {
-            let told = |is: fn(&VfStep) -> bool| {
-                let done = |done: &StepDone| done.is_done() && is(&done.step);
-                attempts.of_vf(want.index).any(done)
-            };
-            told(|s| matches!(s, VfStep::NodeGuid { .. }))
-                && told(|s| matches!(s, VfStep::PortGuid { .. }))
-        };
-        let untold: Vec<&WantedVf> =
-            wanted.vfs.iter().filter(|vf| self.0.contains(&vf.index)).collect();
-        let (shown, hidden): (Vec<&WantedVf>, Vec<&WantedVf>) =
-            untold.into_iter().partition(|vf| shows(vf));
-        let (told, unknown): (Vec<&WantedVf>, Vec<&WantedVf>) =
-            hidden.into_iter().partition(|vf| is_told(vf));
-        let parts = [
-            (shown, "verified only at their own devices"),
-            (
-                told,
-                "not verified for lack of a device on this host; the PF accepted the GUIDs without an error",
-            ),
-            (unknown, "not verified, and no GUID was changed"),
-        ];
-        let named = parts.iter().filter(|(vfs, _)| !vfs.is_empty());
-        let parts: Vec<String> = named
-            .map(|(vfs, how)| match vfs.len() {
-                1 => format!("VF {} was {how}", numbers(vfs)),
-                _ => format!("VFs {} were {how}", numbers(vfs)),
-            })
-            .collect();
-        (!parts.is_empty()).then(|| {
-            format!(
-                "the kernel does not report the GUIDs of VFs at the PF (Linux 5.5 and later do, if the driver answers): {}",
-                parts.join("; ")
-            )
-        })
+        notes.into_iter().filter_map(note).collect()
     }
+}
+
+/// How these VFs were verified; `None` if none of them is wanted.
+fn verified(
+    untold: &BTreeSet<VfIndex>,
+    wanted: &WantedPf,
+    observed: &ObservedPf,
+    attempts: &Attempts,
+) -> Option<String> {
+    let shows = |want: &WantedVf| {
+        let seen = observed.vf(want.index);
+        seen.is_some_and(|seen| shows_its_guids(want, seen, &observed.backend))
+    };
+    let is_told = |want: &WantedVf| {
+        let told = |is: fn(&VfStep) -> bool| {
+            let done = |done: &StepDone| done.is_done() && is(&done.step);
+            attempts.of_vf(want.index).any(done)
+        };
+        let node = told(|s| matches!(s, VfStep::NodeGuid { .. }));
+        (node || !has_node_guids(&observed.backend))
+            && told(|s| matches!(s, VfStep::PortGuid { .. }))
+    };
+    let untold: Vec<&WantedVf> =
+        wanted.vfs.iter().filter(|vf| untold.contains(&vf.index)).collect();
+    let (shown, hidden): (Vec<&WantedVf>, Vec<&WantedVf>) =
+        untold.into_iter().partition(|vf| shows(vf));
+    let (told, unknown): (Vec<&WantedVf>, Vec<&WantedVf>) =
+        hidden.into_iter().partition(|vf| is_told(vf));
+    let parts = [
+        (shown, "verified only at their own devices"),
+        (
+            told,
+            "not verified for lack of a device on this host; the PF accepted the GUIDs without an error",
+        ),
+        (unknown, "not verified, and no GUID was changed"),
+    ];
+    let named = parts.iter().filter(|(vfs, _)| !vfs.is_empty());
+    let parts: Vec<String> = named
+        .map(|(vfs, how)| match vfs.len() {
+            1 => format!("VF {} was {}", numbers(vfs), how.replace("their", "its")),
+            _ => format!("VFs {} were {how}", numbers(vfs)),
+        })
+        .collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 /// `0-3, 7`
@@ -140,6 +165,7 @@ mod tests {
                 port_guid: guids,
                 policy: Some(Policy::Follow),
                 granted: None,
+                is_answered: true,
             },
             own: shown.then(|| Own {
                 rdma: "mlx5_1".parse().expect("name"),
@@ -163,6 +189,7 @@ mod tests {
             ipoib: false,
             vfs: (0..).zip(shown).map(vf).collect(),
             undo: Undo::default(),
+            unreadable: None,
         }
     }
 
@@ -182,7 +209,8 @@ mod tests {
         let admin = |n| seen.vf(index(n)).expect("VF").admin;
         assert_eq!((admin(3).node_guid, admin(3).port_guid), (Some(NODE), Some(PORT)));
         assert_eq!((admin(4).node_guid, admin(4).port_guid), (None, None));
-        let note = untold.note(&wanted(5), &seen, &attempts).expect("a note");
+        let notes = untold.notes(&wanted(5), &seen, &attempts);
+        let [note] = notes.as_slice() else { panic!("{notes:?}") };
         for part in [
             "VFs 0-2 were verified only at their own devices",
             "VF 3 was not verified for lack of a device",
@@ -197,6 +225,46 @@ mod tests {
         let mut seen = observed(Some(Guid::new(0)), &[true, false]);
         let mut untold = Untold::default();
         untold.learn(&mut seen, &Attempts::default());
-        assert_eq!(untold.note(&wanted(2), &seen, &Attempts::default()), None);
+        assert_eq!(untold.notes(&wanted(2), &seen, &Attempts::default()), [""; 0]);
+    }
+
+    #[test]
+    fn what_was_told_stands_for_what_the_pf_does_not_answer() {
+        let vf = index(1);
+        let mut attempts = Attempts::default();
+        for step in [
+            VfStep::NodeGuid { vf, from: None, to: NODE },
+            VfStep::PortGuid { vf, from: None, to: PORT },
+            VfStep::Policy { vf, from: None, to: Policy::Follow },
+        ] {
+            attempts.add(StepDone { step, failure: None });
+        }
+        let mut seen = observed(None, &[true, false]);
+        seen.vfs.iter_mut().for_each(|vf| vf.admin = Administered::default());
+        let mut untold = Untold::default();
+        untold.learn(&mut seen, &attempts);
+        let told = Administered {
+            node_guid: Some(NODE),
+            port_guid: Some(PORT),
+            policy: Some(Policy::Follow),
+            ..Administered::default()
+        };
+        assert_eq!(
+            seen.vfs.iter().map(|vf| vf.admin).collect::<Vec<_>>(),
+            [Administered::default(), told]
+        );
+        let notes = untold.notes(&wanted(2), &seen, &attempts);
+        let [note] = notes.as_slice() else { panic!("{notes:?}") };
+        for part in [
+            "did not report all settings of some VFs",
+            ": VF 0 was verified only at its own devices",
+            "VF 1 was not verified for lack of a device",
+        ] {
+            assert!(note.contains(part), "{part}: {note}");
+        }
+        // Answered after all, there is nothing to say.
+        let mut seen = observed(Some(NODE), &[true, false]);
+        untold.learn(&mut seen, &attempts);
+        assert_eq!(untold.notes(&wanted(2), &seen, &attempts), [""; 0]);
     }
 }

@@ -1,13 +1,14 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::ladder::vf::{guids_are_set, has_driver, shows_other, wanted_driver};
+use crate::ladder::vf::{has_driver, has_other_guids, shows_other, vf_progress, wanted_driver};
 use crate::names::{
     Administered, BindReason, Binding, Guid, PciAddress, Policy, VFIO, VfDriver, VfIndex, VfNames,
-    VfOwner,
+    VfOwner, VfRung,
 };
 use crate::observe::{Own, Undo};
 use crate::plan::diff::diff;
+use crate::report::VfLack;
 use crate::report::pf::VfStep;
 use crate::report::plan::Action;
 
@@ -81,6 +82,7 @@ impl Kernel {
             ipoib: true,
             vfs: self.vfs.iter().enumerate().map(vf).collect(),
             undo: self.undo.clone(),
+            unreadable: None,
         }
     }
 
@@ -200,6 +202,7 @@ fn admin() -> impl Strategy<Value = Administered> {
         port_guid,
         policy: Some(policy),
         granted: None,
+        is_answered: true,
     })
 }
 
@@ -275,7 +278,7 @@ proptest! {
             prop_assert_eq!(&plan.deferred, &vec![]);
             prop_assert_eq!(kernel.vfs.len(), wanted.vfs.len());
             for (vf, want) in kernel.observe().vfs.iter().zip(&wanted.vfs) {
-                prop_assert!(guids_are_set(want, vf, &Backend::OfedSysfs));
+                prop_assert!(!has_other_guids(want, vf, &Backend::OfedSysfs));
                 prop_assert_eq!(shows_other(want, vf, &Backend::OfedSysfs), None);
                 prop_assert!(!vf.half_bound && !vf.ipoib_failed);
                 prop_assert_eq!(vf.driver.clone(), wanted_driver(want, &kernel.observe()));
@@ -344,6 +347,7 @@ fn fresh() -> Kernel {
         port_guid: Some(Guid::new(0)),
         policy: Some(Policy::Down),
         granted: None,
+        is_answered: true,
     };
     Kernel {
         total: 4,
@@ -616,6 +620,119 @@ fn where_the_kernel_tells_no_guids_what_the_vf_shows_counts() {
     admin.node_guid = Some(vfio.vfs[0].node_guid);
     admin.port_guid = Some(vfio.vfs[0].port_guid);
     assert_eq!(steps(&vfio, &handed, false), (vec![], 0));
+}
+
+/// All as planned, of which the PF answers nothing, by this interface.
+fn unanswered(wanted: &WantedPf, backend: Backend) -> ObservedPf {
+    let mut kernel = fresh();
+    assert!(kernel.run(wanted, usize::MAX));
+    let mut observed = kernel.observe();
+    observed.backend = backend;
+    observed.vfs.iter_mut().for_each(|vf| vf.admin = Administered::default());
+    observed
+}
+
+fn backends() -> [Backend; 3] {
+    let iov = Some("/sys/iov".to_owned());
+    [Backend::OfedSysfs, Backend::Netlink { ifindex: Some(3) }, Backend::Mlx4 { iov }]
+}
+
+fn used(n: usize) -> Uses {
+    Uses::from([(index(n), vec![Use::Unknown { why: "test".into() }])])
+}
+
+#[test]
+fn what_the_pf_does_not_answer_is_no_reason_to_unbind_a_vf() {
+    let wanted = plan_of(2, VfDriver::Host);
+    for backend in backends() {
+        let mut observed = unanswered(&wanted, backend);
+        for uses in [Uses::new(), used(1)] {
+            let plan = vf_steps(&wanted, &observed, &uses);
+            assert_eq!((&plan.steps, &plan.deferred), (&vec![], &vec![]), "{:?}", observed.backend);
+        }
+        for vf in &wanted.vfs {
+            let progress = vf_progress(vf, observed.vf(vf.index), &observed);
+            assert_eq!((progress.reached, progress.lacks), (Some(VfRung::Verified), None));
+        }
+        // What it shows is a reason.
+        observed.vfs[1].own.as_mut().expect("own").port_guid = Some(Guid::new(7));
+        let steps = texts(&vf_steps(&wanted, &observed, &Uses::new()));
+        assert_eq!(steps.first().map(String::as_str), Some("unbind VF 1 from mlx5_core"));
+        assert!(steps.iter().any(|step| step.starts_with("set port GUID of VF 1")), "{steps:?}");
+        assert_eq!(vf_steps(&wanted, &observed, &used(1)).steps, vec![]);
+        // So is a GUID that the PF does answer.
+        let mut partly = unanswered(&wanted, observed.backend);
+        partly.vfs[0].admin.port_guid = Some(Guid::new(7));
+        let steps = texts(&vf_steps(&wanted, &partly, &Uses::new()));
+        assert_eq!(steps.first().map(String::as_str), Some("unbind VF 0 from mlx5_core"));
+    }
+}
+
+#[test]
+fn a_vf_without_a_driver_is_told_all_and_bound_although_the_pf_answers_nothing() {
+    let wanted = plan_of(2, VfDriver::Host);
+    let mut observed = unanswered(&wanted, Backend::Netlink { ifindex: Some(3) });
+    (observed.vfs[1].driver, observed.vfs[1].own) = (None, None);
+    assert_eq!(
+        texts(&vf_steps(&wanted, &observed, &Uses::new())),
+        [
+            "set node GUID of VF 1 to 0200:0000:0000:0001",
+            "set port GUID of VF 1 to 0200:0000:0000:0101",
+            "set link state of VF 1 to follow",
+            "bind VF 1 to mlx5_core",
+        ]
+    );
+}
+
+/// The plugin may have given it GUIDs, and then another driver.
+#[test]
+fn a_vf_of_the_cni_of_which_the_pf_answers_nothing_keeps_the_driver_that_it_has() {
+    let mut wanted = plan_of(1, VfDriver::Host);
+    wanted.vfs[0].owner = VfOwner::Cni;
+    for backend in backends() {
+        let mut observed = unanswered(&wanted, backend);
+        (observed.vfs[0].driver, observed.vfs[0].own) = (Some(VFIO.to_owned()), None);
+        for uses in [Uses::new(), used(0)] {
+            let plan = vf_steps(&wanted, &observed, &uses);
+            assert_eq!((&plan.steps, &plan.deferred), (&vec![], &vec![]), "{:?}", observed.backend);
+        }
+    }
+}
+
+/// Nobody on this host sees its GUIDs: a virtual machine may have it with others.
+#[test]
+fn a_vf_of_vfio_of_which_the_pf_answers_nothing_is_told_its_guids_unless_it_is_in_use() {
+    let wanted = plan_of(1, VfDriver::VfioPci);
+    for backend in backends() {
+        let observed = unanswered(&wanted, backend);
+        let plan = vf_steps(&wanted, &observed, &Uses::new());
+        let is_guid =
+            |step: &VfStep| matches!(step, VfStep::NodeGuid { .. } | VfStep::PortGuid { .. });
+        assert!(!plan.steps.is_empty() && plan.steps.iter().all(is_guid), "{:?}", texts(&plan));
+        assert_eq!(disturbed(&wanted, &plan, &observed), [index(0)], "who has it is asked first");
+        let plan = vf_steps(&wanted, &observed, &used(0));
+        let deferred: Vec<String> = plan.deferred.iter().map(ToString::to_string).collect();
+        assert_eq!(plan.steps, vec![]);
+        let said = "VF 0 is left alone: its GUIDs at the PF cannot be read; it may be in use: ";
+        assert!(deferred.len() == 1 && deferred[0].starts_with(said), "{deferred:?}");
+        let progress = vf_progress(&wanted.vfs[0], observed.vf(index(0)), &observed);
+        assert!(matches!(progress.lacks, Some(VfLack::GuidsAtPf(_))), "{progress:?}");
+    }
+}
+
+/// Found by the child right before it changes the number.
+#[test]
+fn a_vf_that_is_taken_before_the_number_changes_is_named_itself() {
+    let mut kernel = fresh();
+    assert!(kernel.run(&plan_of(3, VfDriver::Host), usize::MAX));
+    let observed = kernel.observe();
+    let taken = vec![(pci(1), vec![Use::Unknown { why: "test".into() }])];
+    let uses: Uses = uses_by_index(&observed, taken).collect();
+    assert_eq!(uses, used(1));
+    let plan = vf_steps(&plan_of(4, VfDriver::Host), &observed, &uses);
+    let deferred: Vec<String> = plan.deferred.iter().map(ToString::to_string).collect();
+    let said = "the number of VFs stays 3 instead of 4; VF 1 may be in use: ";
+    assert!(deferred.len() == 1 && deferred[0].starts_with(said), "{deferred:?}");
 }
 
 /// A VF that is as planned, in use, and has this policy.

@@ -37,5 +37,25 @@ apply more "$pf"
 udevadm settle
 facts "$pf" >"$OUT/more"
 
+# 4. Firmware does not answer the PF when it asks for its VFs: the driver leaves them out of
+# what it reports. Two have their driver, one has none. Then firmware answers again.
+phase 4
+knobs "$pf/fail.QUERY_HCA_VPORT_CONTEXT=0"
+ip link show dev "$(ls "$pci/$pf/net")" >"$OUT/unread.link"
+echo 0001:01:00.3 >/sys/bus/pci/drivers/mlx5_core/unbind
+udevadm settle
+counters >"$OUT/counters.unread-before"
+ibprov plan --format json >"$OUT/unread.plan.json"
+echo "unread plan: $?"
+apply unread "$pf"
+counters >"$OUT/counters.unread-after"
+ibprov status --format json >"$OUT/unread.status.json"
+knobs "$pf/fail.QUERY_HCA_VPORT_CONTEXT=9999"
+udevadm settle
+facts "$pf" >"$OUT/unread.facts"
+counters >"$OUT/counters.read-before"
+apply read "$pf"
+counters >"$OUT/counters.read-after"
+
 dmesg >"$OUT/dmesg"
 true
