@@ -15,7 +15,7 @@ use crate::names::{IfName, IfNameError};
 use crate::observe::iface::{NotSeen, Seen, look};
 use crate::observe::ipoib::{self, Interface, Sort, outcome_file};
 use crate::observe::{Look, interface_manager};
-use crate::plan::settings::overwritten;
+use crate::plan::settings::{mtu_asked, overwritten};
 use crate::plan::{IfacePlan, concerns_others, has_child, iface_plan, rename, wanted};
 use crate::report::events as kinds;
 use crate::report::iface::{
@@ -51,20 +51,20 @@ pub fn look_for_plan(config: &Config, root: &Root, name: &IfName) -> Result<Seen
         let own = std::slice::from_ref(&seen.interface);
         seen.stack_children = KNOWN.children(root, &config.interfaces, own);
     }
+    seen.written = KNOWN.written(&Files::of(root), &seen.interface, seen.before.as_ref());
     Ok(seen)
 }
 
-/// The MTU that a former run asked for: less than that is the fabric's doing, unless
-/// mlnx_interface_mgr has been at the interface since.
-fn mtu_asked(seen: &Seen) -> Option<u32> {
-    seen.before.as_ref().filter(|before| !before.mlnx_interface_mgr_pending)?.mtu_asked
+/// The MTU that a former run asked for: less than that is the fabric's doing.
+fn asked_before(wanted: &WantedInterface, seen: &Seen) -> Option<u32> {
+    mtu_asked(wanted, &seen.interface, seen.before.as_ref(), &seen.written)
 }
 
 /// What is wanted of `seen`, as [`look_for_plan`] gives it, and the steps to it.
 #[must_use]
 pub fn planned(config: &Config, seen: &Seen) -> (WantedInterface, IfacePlan) {
     let wanted = wanted(&config.interfaces, &seen.interface, &seen.stack_children);
-    let asked = mtu_asked(seen);
+    let asked = asked_before(&wanted, seen);
     let mut plan = iface_plan(&wanted, &seen.interface, &seen.all, &seen.names, asked);
     match rename(&config.interfaces, &seen.interface, &seen.all, &seen.names) {
         Ok(step) => plan.steps.splice(..0, step).for_each(drop),
@@ -423,7 +423,7 @@ fn settings(
     report: &mut IfaceReport,
 ) -> Vec<String> {
     report.wanted = wanted(&config.interfaces, &seen.interface, &seen.stack_children);
-    report.mtu_asked = mtu_asked(seen);
+    report.mtu_asked = asked_before(&report.wanted, seen);
     let Seen { interface, all, names, .. } = &*seen;
     let plan = iface_plan(&report.wanted, interface, all, names, report.mtu_asked);
     report.failures.extend_from_slice(&plan.refused);

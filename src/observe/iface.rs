@@ -5,6 +5,7 @@ use super::ipoib::{self, Interface, Sort, StackChild, outcome};
 use crate::host::{Root, answer, links};
 use crate::names::{IfName, PciAddress};
 use crate::report::iface::IfaceReport;
+use crate::report::stack::{StackName, StackSetting};
 
 /// Everything that a plan for one interface is made of.
 #[derive(Debug)]
@@ -18,6 +19,9 @@ pub struct Seen {
     /// The P_Key children of it that network stacks create; none before the stacks' files
     /// were read.
     pub stack_children: Vec<StackChild>,
+    /// What the files of network stacks that run say of it, where it shows other settings than
+    /// an earlier run has made; none before the stacks' files were read.
+    pub written: Vec<(StackName, StackSetting)>,
     /// What an earlier run left.
     pub before: Option<IfaceReport>,
     /// What could not be read.
@@ -85,7 +89,8 @@ pub fn look(root: &Root, name: &IfName) -> Result<Seen, NotSeen> {
     }
     let before = outcome(root, interface.ifindex);
     let all = vec![interface.clone()];
-    Ok(Seen { interface, all, names: Vec::new(), stack_children: Vec::new(), before, problems })
+    let (names, stack_children, written) = (Vec::new(), Vec::new(), Vec::new());
+    Ok(Seen { interface, all, names, stack_children, written, before, problems })
 }
 
 #[cfg(test)]
