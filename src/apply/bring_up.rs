@@ -67,13 +67,7 @@ pub fn bring_up(
     only_looks: bool,
     report: &mut IfaceReport,
 ) {
-    let asked = loop {
-        match ask_systemd(interface, no_bus) {
-            Err(e) if may_ask_again(&e, deadline) => {}
-            other => break other,
-        }
-    };
-    let (manager, states) = match asked {
+    let (manager, states) = match while_late(deadline, || ask_systemd(interface, no_bus)) {
         Ok(answer) => answer,
         Err(e) => {
             report.failures.push(format!(
@@ -114,11 +108,30 @@ pub fn bring_up(
     run.report.asked_by = run.manager.way().to_string();
 }
 
+/// Ask systemd by `ask`, and again where it had so much to do that it has not answered and
+/// there is time for another question before `deadline`.
+///
+/// # Errors
+/// As `ask`.
+pub(super) fn while_late<T>(
+    deadline: u64,
+    mut ask: impl FnMut() -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    loop {
+        match ask() {
+            Err(e) if may_ask_again(&e, deadline) => {}
+            end => return end,
+        }
+    }
+}
+
 /// True if systemd had so much to do that it has not answered, as where hundreds of
 /// interfaces come at once, and there is time for another question.
 fn may_ask_again(e: &anyhow::Error, deadline: u64) -> bool {
     let is_late = e.downcast_ref::<ManagerError>().is_some_and(ManagerError::is_late)
         || e.downcast_ref::<SystemctlError>().is_some_and(SystemctlError::is_late)
+        || e.downcast_ref::<std::io::Error>()
+            .is_some_and(|e| e.kind() == std::io::ErrorKind::TimedOut)
         || e.downcast_ref::<BusError>().is_some_and(BusError::is_late);
     let is_time = clock::monotonic_usec().saturating_add(CALL_USEC) < deadline;
     if is_late && is_time {
@@ -467,6 +480,8 @@ mod tests {
         assert!(!may_ask_again(&late(), now + CALL_USEC / 2), "no time is left");
         let silent = BusError::Silent { what: "x".to_owned(), millis: 20_000 };
         assert!(may_ask_again(&silent.into(), now + 3 * CALL_USEC));
+        let listed = std::io::Error::from(std::io::ErrorKind::TimedOut);
+        assert!(may_ask_again(&listed.into(), now + 3 * CALL_USEC), "of all jobs");
         let refused = std::io::Error::from(std::io::ErrorKind::PermissionDenied);
         let refused = anyhow::Error::from(SystemctlError::from(refused));
         assert!(!may_ask_again(&refused, now + 3 * CALL_USEC));

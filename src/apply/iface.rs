@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tracing::{error, error_span, info};
 
-use super::bring_up::{bring_up, tell};
+use super::bring_up::{bring_up, tell, while_late};
 use super::warnings::foreseen;
 use crate::config::Config;
 use crate::graph::{show, start_wait};
@@ -237,27 +237,28 @@ fn let_other_agent_end(root: &Root, ask: Ask<'_>, until: u64, report: &mut Iface
         return;
     }
     let unit = interface_manager::unit(ask.name);
-    match ends(root, &unit, ask.no_bus, until) {
-        Ok(OtherAgent::Ended) => {}
+    let end = while_late(until, || ends(root, &unit, ask.no_bus, until));
+    note_end(ask.name, &unit, end, report);
+}
+
+/// Take in how the wait for MLNX_OFED's agent, `unit`, ended.
+fn note_end(name: &IfName, unit: &str, end: anyhow::Result<OtherAgent>, report: &mut IfaceReport) {
+    let why = match end {
+        Ok(OtherAgent::Ended) => return,
         Ok(OtherAgent::Works) => {
-            report.mlnx_interface_mgr_pending = true;
-            report.failures.push(format!(
-                "{}: {unit} is still configuring it after network.timeout: {}",
-                ask.name,
-                interface_manager::REMEDY
-            ));
+            format!("{unit} is still configuring it after network.timeout")
         }
-        Ok(OtherAgent::WaitsForUs(chain)) => {
-            report.mlnx_interface_mgr_pending = true;
-            report.failures.push(format!(
-                "{}: {unit} will configure it too, and starts only after ibprov ({}): {}",
-                ask.name,
-                chain.join(" after "),
-                interface_manager::REMEDY
-            ));
-        }
-        Err(e) => report.notes.push(format!("cannot determine whether {unit} is running: {e}")),
-    }
+        Ok(OtherAgent::WaitsForUs(chain)) => format!(
+            "{unit} will configure it too, and starts only after ibprov ({})",
+            chain.join(" after ")
+        ),
+        // It may have one, and set the interface after we have.
+        Err(e) => format!(
+            "systemd cannot be asked whether {unit}, which configures it too, has a job: {e}. Once systemd answers, run `ibprov iface {name}`, or do without {unit}"
+        ),
+    };
+    report.mlnx_interface_mgr_pending = true;
+    report.failures.push(format!("{name}: {why}: {}", interface_manager::REMEDY));
 }
 
 /// How the wait for MLNX_OFED's agent ended.
@@ -275,7 +276,7 @@ fn ends(root: &Root, unit: &str, no_bus: bool, until: u64) -> anyhow::Result<Oth
     let states = match no_bus {
         true => Manager::by_systemctl().units(&[unit])?,
         // No connection is held while it is waited for.
-        false => Manager::open_until(&[unit], until)?.1,
+        false => Manager::open(&[unit])?.1,
     };
     if states.first().is_some_and(|state| state.job != 0) {
         if let Some(chain) = waits_for_us(unit)? {
@@ -573,6 +574,22 @@ pub fn name_of(device: &Path) -> Result<IfName, NotAnInterface> {
 mod tests {
     use super::*;
     use crate::host::testing::tree;
+
+    /// systemctl had been killed at its deadline, say.
+    #[test]
+    fn an_interface_is_not_configured_while_nobody_can_tell_whether_the_other_agent_has_a_job() {
+        let name: IfName = "ib0".parse().expect("name");
+        let after = |end| {
+            let mut report = IfaceReport::blank("ib0", 0);
+            note_end(&name, "mlnx_interface_mgr@ib0.service", end, &mut report);
+            (report.mlnx_interface_mgr_pending, report.failures.join("\n"))
+        };
+        assert_eq!(after(Ok(OtherAgent::Ended)), (false, String::new()));
+        let (is_pending, told) = after(Err(anyhow::anyhow!("systemctl list-jobs: no answer")));
+        assert!(is_pending);
+        assert!(told.starts_with("ib0: systemd cannot be asked whether mlnx_interface_mgr@ib0.service, which configures it too, has a job: systemctl list-jobs: no answer"), "{told}");
+        assert!(told.contains("`ibprov iface ib0`"), "{told}");
+    }
 
     #[test]
     fn an_interface_is_gone_if_its_name_is_free_or_of_another() {
