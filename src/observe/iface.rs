@@ -2,7 +2,7 @@
 
 use super::Look;
 use super::ipoib::{self, Interface, Sort, StackChild, outcome};
-use crate::host::{Root, answer, links};
+use crate::host::Root;
 use crate::names::{IfName, PciAddress};
 use crate::report::iface::IfaceReport;
 use crate::report::stack::{StackName, StackSetting};
@@ -68,7 +68,7 @@ impl Seen {
 }
 
 /// Look at the interface `name`, and at no other but its parent: where there are hundreds,
-/// each has a run of its own.
+/// each has a run of its own. The mode of a P_Key child that was made by netlink is left open.
 ///
 /// # Errors
 /// It is not there, or is no IPoIB interface.
@@ -80,13 +80,7 @@ pub fn look(root: &Root, name: &IfName) -> Result<Seen, NotSeen> {
         Some(Sort::Ipoib(interface)) => *interface,
     };
     ipoib::give_port(&mut look, &mut interface);
-    let mut problems: Vec<String> = look.problems.into_iter().collect();
-    if root.is_live() && interface.mode.is_none() {
-        match links::ipoib_of(interface.ifindex) {
-            Ok((mode, umcast)) => (interface.mode, interface.umcast) = (mode, umcast),
-            Err(e) => problems.push(format!("mode of {name}: {}", answer(&e))),
-        }
-    }
+    let problems: Vec<String> = look.problems.into_iter().collect();
     let before = outcome(root, interface.ifindex);
     let all = vec![interface.clone()];
     let (names, stack_children, written) = (Vec::new(), Vec::new(), Vec::new());

@@ -2,7 +2,7 @@
 //!
 //! Reads sysfs only, and there nothing that takes the RTNL lock, which a sick
 //! driver can hold for ever. What sysfs has no file for (the mode of a child
-//! made by netlink) is left open; [`crate::host::links`] can fill it in.
+//! made by netlink) is left open; a child process can be asked for it.
 
 use std::collections::BTreeMap;
 

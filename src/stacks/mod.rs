@@ -147,6 +147,13 @@ impl Stacks {
         Ok(live)
     }
 
+    /// A stack that is there by `states` stumbles over addresses of an interface that is down.
+    #[must_use]
+    pub fn may_stumble(self, states: &[UnitState]) -> bool {
+        let mut stumbling = self.facts().filter(|facts| facts.stumbles_over_addresses);
+        stumbling.any(|facts| phase_in(states, facts.service) != Phase::Absent)
+    }
+
     /// Where every stack stands to `interface`. `states` answers [`Stacks::units`].
     /// What the stacks write is left out: [`Stacks::with_writes`].
     #[must_use]
