@@ -198,7 +198,7 @@ fn look_again(
     before: IfaceReport,
 ) -> IfaceReport {
     let mut report = IfaceReport { exit_code: before.judge(), ..before };
-    if report.bring_up != BringUp::Left || !report.configured {
+    if !is_left(&report) {
         return report;
     }
     report.notes.extend(foreseen(&Files::of(root), &report.wanted, interface));
@@ -209,6 +209,12 @@ fn look_again(
     }
     tell(&report);
     ended(report)
+}
+
+/// The interface is configured, and was left to its stack. boot makes the settings of one whose
+/// instance takes long, and may write the later outcome.
+const fn is_left(report: &IfaceReport) -> bool {
+    report.configured && matches!(report.bring_up, BringUp::Left | BringUp::NotAsked)
 }
 
 /// The name that the interface had belongs to no interface, or to another one: a step, or the
@@ -620,6 +626,17 @@ mod tests {
         assert!(is_pending);
         assert!(told.starts_with("ib0: systemd cannot be asked whether mlnx_interface_mgr@ib0.service, which configures it too, has a job: systemctl list-jobs: no answer"), "{told}");
         assert!(told.contains("`ibprov iface ib0`"), "{told}");
+    }
+
+    #[test]
+    fn what_boot_has_set_beside_a_slow_instance_is_looked_at_again_too() {
+        let left = |configured, bring_up| {
+            is_left(&IfaceReport { configured, bring_up, ..IfaceReport::blank("ib0", 0) })
+        };
+        assert!(left(true, BringUp::Left));
+        assert!(left(true, BringUp::NotAsked));
+        assert!(!left(false, BringUp::Left), "what could not be made is told");
+        assert!(!left(true, BringUp::Up), "it has been read back");
     }
 
     #[test]
