@@ -3,15 +3,15 @@
 use anyhow::Context as _;
 use tracing::{Level, info};
 
+use super::rtnl::Rtnl;
 use crate::host::bus::BusError;
 use crate::host::link_events::LinkEvents;
 use crate::host::manager::{Manager, ManagerError};
 use crate::host::systemctl::SystemctlError;
 use crate::host::unit::{Apart, CALL_USEC, JobEnd, UnitState};
-use crate::host::{Root, answer, clock, journal, netlink, systemctl};
+use crate::host::{Root, answer, clock, journal, systemctl};
 use crate::observe::iface::look;
 use crate::observe::ipoib::Interface;
-use crate::observe::link::carrier;
 use crate::report::events as kinds;
 use crate::report::iface::{BringUp, IfaceReport};
 use crate::report::stack::{Action, Decision, Phase, View};
@@ -49,6 +49,7 @@ struct Run<'a> {
     manager: Manager,
     interface: Interface,
     report: &'a mut IfaceReport,
+    rtnl: &'a mut Rtnl,
     /// How long no event may come before the stacks are asked again, microseconds.
     ask_again: u64,
     /// What was done last: nothing is done twice.
@@ -65,15 +66,12 @@ pub fn bring_up(
     deadline: u64,
     interface: &Interface,
     only_looks: bool,
+    rtnl: &mut Rtnl,
     report: &mut IfaceReport,
 ) {
-    let asked = loop {
-        match ask_systemd(interface, no_bus) {
-            Err(e) if may_ask_again(&e, deadline) => {}
-            other => break other,
-        }
-    };
-    let (manager, states) = match asked {
+    // Nothing more is asked of it for a while.
+    rtnl.rest();
+    let (manager, states) = match while_late(deadline, || ask_systemd(interface, no_bus)) {
         Ok(answer) => answer,
         Err(e) => {
             report.failures.push(format!(
@@ -95,6 +93,7 @@ pub fn bring_up(
         manager,
         interface,
         report,
+        rtnl,
         ask_again,
         acted: None,
         only_looks,
@@ -106,12 +105,30 @@ pub fn bring_up(
             Ok(Next::Again) => {}
             Err(e) if may_ask_again(&e, deadline) => {}
             Err(e) => {
-                run.report.failures.push(format!("{}: {e}", run.interface.name));
+                run.report.failures.push(format!("{}: {e:#}", run.interface.name));
                 break BringUp::Failed;
             }
         }
     };
     run.report.asked_by = run.manager.way().to_string();
+    run.report.rtnl_held = run.rtnl.is_held();
+}
+
+/// Ask systemd by `ask`, and again where it had so much to do that it has not answered and
+/// there is time for another question before `deadline`.
+///
+/// # Errors
+/// As `ask`.
+pub(super) fn while_late<T>(
+    deadline: u64,
+    mut ask: impl FnMut() -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    loop {
+        match ask() {
+            Err(e) if may_ask_again(&e, deadline) => {}
+            end => return end,
+        }
+    }
 }
 
 /// True if systemd had so much to do that it has not answered, as where hundreds of
@@ -119,6 +136,8 @@ pub fn bring_up(
 fn may_ask_again(e: &anyhow::Error, deadline: u64) -> bool {
     let is_late = e.downcast_ref::<ManagerError>().is_some_and(ManagerError::is_late)
         || e.downcast_ref::<SystemctlError>().is_some_and(SystemctlError::is_late)
+        || e.downcast_ref::<std::io::Error>()
+            .is_some_and(|e| e.kind() == std::io::ErrorKind::TimedOut)
         || e.downcast_ref::<BusError>().is_some_and(BusError::is_late);
     let is_time = clock::monotonic_usec().saturating_add(CALL_USEC) < deadline;
     if is_late && is_time {
@@ -166,7 +185,8 @@ impl Run<'_> {
         if self.interface.ifindex != self.report.ifindex {
             anyhow::bail!("the interface disappeared, and another one has its name");
         }
-        live.addressed = is_addressed(&self.interface)?;
+        live.addressed = is_addressed(&self.interface, &states, self.rtnl)?;
+        self.rtnl.rest();
         let files = Files::of(self.root);
         let mut standings = KNOWN.standings(&files, &self.interface, &states, &live);
         if self.report.wanted.mode.is_some() || self.report.wanted.mtu.is_some() {
@@ -334,8 +354,11 @@ impl Run<'_> {
         if self.wait(self.deadline, watch)? {
             return Ok(Next::Again);
         }
-        if self.interface.up && !carrier(self.root, &self.interface.name) {
-            return Ok(Next::End(BringUp::Waiting));
+        if self.interface.up {
+            let carrier = self.rtnl.carrier(&self.interface.name);
+            if !carrier.context("its carrier cannot be read")? {
+                return Ok(Next::End(BringUp::Waiting));
+            }
         }
         Ok(self.failed(&format!(
             "{stack} has not brought the interface up within network.timeout: {}",
@@ -397,14 +420,16 @@ fn known<T>(of_stack: Option<T>) -> anyhow::Result<T> {
     of_stack.context("the network stack is not known")
 }
 
-/// The interface is down and has addresses.
-fn is_addressed(interface: &Interface) -> anyhow::Result<bool> {
-    if interface.up {
+/// The interface is down and has addresses, over which a stack of this host would stumble.
+fn is_addressed(
+    interface: &Interface,
+    states: &[UnitState],
+    rtnl: &mut Rtnl,
+) -> anyhow::Result<bool> {
+    if interface.up || !KNOWN.may_stumble(states) {
         return Ok(false);
     }
-    let addresses = netlink::global_addresses()
-        .map_err(|e| anyhow::anyhow!("cannot read its addresses by rtnetlink: {}", answer(&e)))?;
-    Ok(addresses.iter().any(|(ifindex, ..)| *ifindex == interface.ifindex))
+    rtnl.has_address(interface.ifindex).context("its addresses cannot be read")
 }
 
 /// Tell what came of it.
@@ -440,10 +465,11 @@ pub fn explain(
     root: &Root,
     interface: &Interface,
     no_bus: bool,
+    rtnl: &mut Rtnl,
 ) -> anyhow::Result<(String, Vec<View>, Decision)> {
     let (mut manager, states) = ask_systemd(interface, no_bus)?;
     let mut live = KNOWN.ask(root, &mut manager, &states, interface)?;
-    live.addressed = is_addressed(interface)?;
+    live.addressed = is_addressed(interface, &states, rtnl)?;
     let files = Files::of(root);
     let standings = KNOWN.standings(&files, interface, &states, &live);
     let standings = KNOWN.with_writes(&files, interface, &states, standings);
@@ -467,6 +493,8 @@ mod tests {
         assert!(!may_ask_again(&late(), now + CALL_USEC / 2), "no time is left");
         let silent = BusError::Silent { what: "x".to_owned(), millis: 20_000 };
         assert!(may_ask_again(&silent.into(), now + 3 * CALL_USEC));
+        let listed = std::io::Error::from(std::io::ErrorKind::TimedOut);
+        assert!(may_ask_again(&listed.into(), now + 3 * CALL_USEC), "of all jobs");
         let refused = std::io::Error::from(std::io::ErrorKind::PermissionDenied);
         let refused = anyhow::Error::from(SystemctlError::from(refused));
         assert!(!may_ask_again(&refused, now + 3 * CALL_USEC));

@@ -4,25 +4,25 @@ use std::path::Path;
 
 use tracing::{error, error_span, info};
 
-use super::bring_up::{bring_up, tell};
+use super::bring_up::{bring_up, tell, while_late};
+use super::rtnl::{NotDone, Rtnl};
 use super::warnings::foreseen;
 use crate::config::Config;
 use crate::graph::{show, start_wait};
 use crate::host::manager::Manager;
 use crate::host::unit::JobEnd;
-use crate::host::{Root, clock, errno_name, links, lock, state, systemctl, unit_graph, unit_links};
+use crate::host::{Root, clock, errno_name, lock, state, systemctl, unit_graph, unit_links};
 use crate::names::{IfName, IfNameError};
 use crate::observe::iface::{NotSeen, Seen, look};
 use crate::observe::ipoib::{self, Interface, Sort, outcome_file};
 use crate::observe::{Look, interface_manager};
-use crate::plan::settings::overwritten;
+use crate::plan::settings::{mtu_asked, overwritten};
 use crate::plan::{IfacePlan, concerns_others, has_child, iface_plan, rename, wanted};
 use crate::report::events as kinds;
-use crate::report::iface::{
-    BringUp, IfaceReport, IfaceStep, IfaceStepReport, WantedInterface, aside_name,
-};
+use crate::report::iface::{BringUp, IfaceReport, IfaceStep, IfaceStepReport, WantedInterface};
 use crate::stacks::KNOWN;
 use crate::stacks::files::Files;
+use crate::workers::Request;
 
 /// What is asked of one run.
 #[derive(Debug, Clone, Copy)]
@@ -44,27 +44,37 @@ pub struct Ask<'a> {
 ///
 /// # Errors
 /// As [`look`].
-pub fn look_for_plan(config: &Config, root: &Root, name: &IfName) -> Result<Seen, NotSeen> {
+pub fn look_for_plan(
+    config: &Config,
+    root: &Root,
+    name: &IfName,
+    rtnl: &mut Rtnl,
+) -> Result<Seen, NotSeen> {
     let mut seen = look(root, name)?;
+    if wanted(&config.interfaces, &seen.interface, &[]).sets()
+        && let Err(e) = rtnl.complete(root, &mut seen)
+    {
+        seen.problems.push(format!("the mode of {name} cannot be read: {e}"));
+    }
     if concerns_others(&config.interfaces, &seen.interface) {
         seen.look_at_others(root);
         let own = std::slice::from_ref(&seen.interface);
         seen.stack_children = KNOWN.children(root, &config.interfaces, own);
     }
+    seen.written = KNOWN.written(&Files::of(root), &seen.interface, seen.before.as_ref());
     Ok(seen)
 }
 
-/// The MTU that a former run asked for: less than that is the fabric's doing, unless
-/// mlnx_interface_mgr has been at the interface since.
-fn mtu_asked(seen: &Seen) -> Option<u32> {
-    seen.before.as_ref().filter(|before| !before.mlnx_interface_mgr_pending)?.mtu_asked
+/// The MTU that a former run asked for: less than that is the fabric's doing.
+fn asked_before(wanted: &WantedInterface, seen: &Seen) -> Option<u32> {
+    mtu_asked(wanted, &seen.interface, seen.before.as_ref(), &seen.written)
 }
 
 /// What is wanted of `seen`, as [`look_for_plan`] gives it, and the steps to it.
 #[must_use]
 pub fn planned(config: &Config, seen: &Seen) -> (WantedInterface, IfacePlan) {
     let wanted = wanted(&config.interfaces, &seen.interface, &seen.stack_children);
-    let asked = mtu_asked(seen);
+    let asked = asked_before(&wanted, seen);
     let mut plan = iface_plan(&wanted, &seen.interface, &seen.all, &seen.names, asked);
     match rename(&config.interfaces, &seen.interface, &seen.all, &seen.names) {
         Ok(step) => plan.steps.splice(..0, step).for_each(drop),
@@ -88,8 +98,14 @@ pub fn run(config: &Config, root: &Root, ask: Ask<'_>) -> Result<IfaceReport, No
     let locks = lock::Locks::in_run();
     let name = lock_of(seen.interface.ifindex);
     let held = locks.and_then(|locks| locks.take_until(&name, deadline));
+    let mut rtnl = Rtnl::until(deadline);
     let _held = match held {
-        Ok(held) => Some(held),
+        Ok(held) => {
+            if let Err(e) = rtnl.hold(&held) {
+                report.notes.push(format!("the lock {name} cannot be passed to a child: {e}"));
+            }
+            Some(held)
+        }
         Err(e @ lock::LockError::Busy { .. }) => {
             report.failures.push(format!(
                 "{}: another run of ibprov is configuring the interface: {e}",
@@ -104,7 +120,7 @@ pub fn run(config: &Config, root: &Root, ask: Ask<'_>) -> Result<IfaceReport, No
         }
     };
     let_other_agent_end(root, ask, deadline, &mut report);
-    seen = look_for_plan(config, root, ask.name)?;
+    seen = look_for_plan(config, root, ask.name, &mut rtnl)?;
     if seen.interface.ifindex != report.ifindex {
         // Another one has its name, for which there is another run.
         report.disappeared();
@@ -114,12 +130,13 @@ pub fn run(config: &Config, root: &Root, ask: Ask<'_>) -> Result<IfaceReport, No
     if ask.later
         && let Some(before) = seen.before.take_if(|o| !o.mlnx_interface_mgr_pending)
     {
-        return Ok(look_again(root, ask, deadline, &seen.interface, before));
+        return Ok(look_again(root, ask, deadline, &seen.interface, &mut rtnl, before));
     }
     report.notes.append(&mut seen.problems);
     let mut refused = Vec::new();
-    refused.extend(give_name(config, root, &mut seen, &mut report));
-    refused.extend(settings(config, root, &mut seen, &mut report));
+    refused.extend(give_name(config, root, &mut seen, &mut rtnl, &mut report));
+    refused.extend(settings(config, root, &mut seen, &mut rtnl, &mut report));
+    report.rtnl_held = rtnl.is_held();
     report.notes.extend(queue_advice(root, &report.wanted));
     report.notes.extend(foreseen(&Files::of(root), &report.wanted, &seen.interface));
     if ask.settings_only {
@@ -138,20 +155,26 @@ pub fn run(config: &Config, root: &Root, ask: Ask<'_>) -> Result<IfaceReport, No
     report.exit_code = report.judge();
     // Before anything is waited for: `boot` waits for this and no more.
     write(&mut report);
-    if !ask.settings_only {
-        bring_up(root, ask.no_bus, deadline, &seen.interface, false, &mut report);
-        read_back(root, &seen.interface, &mut report);
-        if !report.failures.is_empty() && has_disappeared(root, &report) {
-            report.disappeared();
-        }
-        if let Some(unit) = ask.then.filter(|_| is_open(&report))
-            && let Err(e) = systemctl::queue_start(unit)
-        {
-            let note = format!("{unit} cannot be started, so nothing is read back later: {e}");
-            report.notes.push(note);
-        }
-        tell(&report);
+    if ask.settings_only {
+        return Ok(ended(report));
     }
+    // No network stack gets the lock either, and the boot waits for this run.
+    if rtnl.is_held() {
+        tell(&report);
+        return Ok(ended(report));
+    }
+    bring_up(root, ask.no_bus, deadline, &seen.interface, false, &mut rtnl, &mut report);
+    read_back(root, &seen.interface, &mut rtnl, &mut report);
+    if !report.failures.is_empty() && has_disappeared(root, &report) {
+        report.disappeared();
+    }
+    if let Some(unit) = ask.then.filter(|_| is_open(&report))
+        && let Err(e) = systemctl::queue_start(unit)
+    {
+        let note = format!("{unit} cannot be started, so nothing is read back later: {e}");
+        report.notes.push(note);
+    }
+    tell(&report);
     Ok(ended(report))
 }
 
@@ -171,20 +194,27 @@ fn look_again(
     ask: Ask<'_>,
     deadline: u64,
     interface: &Interface,
+    rtnl: &mut Rtnl,
     before: IfaceReport,
 ) -> IfaceReport {
     let mut report = IfaceReport { exit_code: before.judge(), ..before };
-    if report.bring_up != BringUp::Left || !report.configured {
+    if !is_left(&report) {
         return report;
     }
     report.notes.extend(foreseen(&Files::of(root), &report.wanted, interface));
-    bring_up(root, ask.no_bus, deadline, interface, true, &mut report);
-    read_back(root, interface, &mut report);
+    bring_up(root, ask.no_bus, deadline, interface, true, rtnl, &mut report);
+    read_back(root, interface, rtnl, &mut report);
     if !report.failures.is_empty() && has_disappeared(root, &report) {
         report.disappeared();
     }
     tell(&report);
     ended(report)
+}
+
+/// The interface is configured, and was left to its stack. boot makes the settings of one whose
+/// instance takes long, and may write the later outcome.
+const fn is_left(report: &IfaceReport) -> bool {
+    report.configured && matches!(report.bring_up, BringUp::Left | BringUp::NotAsked)
 }
 
 /// The name that the interface had belongs to no interface, or to another one: a step, or the
@@ -200,7 +230,7 @@ fn has_disappeared(root: &Root, report: &IfaceReport) -> bool {
 
 /// What a stack has written over since, by a look after it has brought the interface up:
 /// NetworkManager writes its profile's mode at each activation.
-fn read_back(root: &Root, interface: &Interface, report: &mut IfaceReport) {
+fn read_back(root: &Root, interface: &Interface, rtnl: &mut Rtnl, report: &mut IfaceReport) {
     let was_touched = match report.bring_up {
         BringUp::Up | BringUp::Waiting | BringUp::Nobody | BringUp::Failed => true,
         // Nobody has been at it.
@@ -210,11 +240,19 @@ fn read_back(root: &Root, interface: &Interface, report: &mut IfaceReport) {
     if !was_touched || !report.configured {
         return;
     }
-    let seen = match look(root, &interface.name) {
+    let mut seen = match look(root, &interface.name) {
         Ok(seen) if seen.interface.ifindex == interface.ifindex => seen,
         // That it went away is told, or another run is for the one that has come.
         _ => return,
     };
+    if report.wanted.sets()
+        && let Err(e) = rtnl.complete(root, &mut seen)
+    {
+        let name = &interface.name;
+        report.failures.push(format!("{name}: the settings cannot be read back: {e}"));
+        (report.configured, report.rtnl_held) = (false, rtnl.is_held());
+        return;
+    }
     let stack = report.decision.as_ref().and_then(|decision| decision.stack);
     let view = report.stacks.iter().find(|view| Some(view.stack) == stack);
     let writes = view.map_or(&[][..], |view| &view.writes);
@@ -237,27 +275,28 @@ fn let_other_agent_end(root: &Root, ask: Ask<'_>, until: u64, report: &mut Iface
         return;
     }
     let unit = interface_manager::unit(ask.name);
-    match ends(root, &unit, ask.no_bus, until) {
-        Ok(OtherAgent::Ended) => {}
+    let end = while_late(until, || ends(root, &unit, ask.no_bus, until));
+    note_end(ask.name, &unit, end, report);
+}
+
+/// Take in how the wait for MLNX_OFED's agent, `unit`, ended.
+fn note_end(name: &IfName, unit: &str, end: anyhow::Result<OtherAgent>, report: &mut IfaceReport) {
+    let why = match end {
+        Ok(OtherAgent::Ended) => return,
         Ok(OtherAgent::Works) => {
-            report.mlnx_interface_mgr_pending = true;
-            report.failures.push(format!(
-                "{}: {unit} is still configuring it after network.timeout: {}",
-                ask.name,
-                interface_manager::REMEDY
-            ));
+            format!("{unit} is still configuring it after network.timeout")
         }
-        Ok(OtherAgent::WaitsForUs(chain)) => {
-            report.mlnx_interface_mgr_pending = true;
-            report.failures.push(format!(
-                "{}: {unit} will configure it too, and starts only after ibprov ({}): {}",
-                ask.name,
-                chain.join(" after "),
-                interface_manager::REMEDY
-            ));
-        }
-        Err(e) => report.notes.push(format!("cannot determine whether {unit} is running: {e}")),
-    }
+        Ok(OtherAgent::WaitsForUs(chain)) => format!(
+            "{unit} will configure it too, and starts only after ibprov ({})",
+            chain.join(" after ")
+        ),
+        // It may have one, and set the interface after we have.
+        Err(e) => format!(
+            "systemd cannot be asked whether {unit}, which configures it too, has a job: {e}. Once systemd answers, run `ibprov iface {name}`, or do without {unit}"
+        ),
+    };
+    report.mlnx_interface_mgr_pending = true;
+    report.failures.push(format!("{name}: {why}: {}", interface_manager::REMEDY));
 }
 
 /// How the wait for MLNX_OFED's agent ended.
@@ -275,7 +314,7 @@ fn ends(root: &Root, unit: &str, no_bus: bool, until: u64) -> anyhow::Result<Oth
     let states = match no_bus {
         true => Manager::by_systemctl().units(&[unit])?,
         // No connection is held while it is waited for.
-        false => Manager::open_until(&[unit], until)?.1,
+        false => Manager::open(&[unit])?.1,
     };
     if states.first().is_some_and(|state| state.job != 0) {
         if let Some(chain) = waits_for_us(unit)? {
@@ -361,6 +400,7 @@ fn give_name(
     config: &Config,
     root: &Root,
     seen: &mut Seen,
+    rtnl: &mut Rtnl,
     report: &mut IfaceReport,
 ) -> Option<String> {
     let step = match rename(&config.interfaces, &seen.interface, &seen.all, &seen.names) {
@@ -372,8 +412,8 @@ fn give_name(
         }
     };
     let IfaceStep::Rename { to, .. } = step.clone() else { return None };
-    do_step(config, root, step, seen, report)?;
-    match look_for_plan(config, root, &to) {
+    do_step(config, root, step, seen, rtnl, report)?;
+    match look_for_plan(config, root, &to, rtnl) {
         Err(e) => report.failures.push(e.to_string()),
         Ok(now) => {
             report.netdev = to.to_string();
@@ -389,12 +429,15 @@ fn do_step(
     root: &Root,
     step: IfaceStep,
     seen: &Seen,
+    rtnl: &mut Rtnl,
     report: &mut IfaceReport,
 ) -> Option<()> {
     let began = clock::monotonic_usec();
-    let done = match take(&step, seen.interface.ifindex) {
-        Err(_) if has_come(config, root, &step, seen) => Ok(()),
-        done => done,
+    let ifindex = seen.interface.ifindex;
+    let done = rtnl.ask(&Request::SetInterface { ifindex, step: step.clone() });
+    let done = match done {
+        Err(NotDone::Refused(_)) if has_come(config, root, &step, seen, rtnl) => Ok(()),
+        done => done.map(drop),
     };
     let failure = done.as_ref().err().map(|e| explain(&step, &seen.interface, e));
     let took_usec = clock::monotonic_usec().saturating_sub(began);
@@ -408,9 +451,9 @@ fn do_step(
 
 /// The step is to create a P_Key child, and it is there by now: the network stack creates
 /// those of its own configuration at the same time.
-fn has_come(config: &Config, root: &Root, step: &IfaceStep, seen: &Seen) -> bool {
+fn has_come(config: &Config, root: &Root, step: &IfaceStep, seen: &Seen, rtnl: &mut Rtnl) -> bool {
     let IfaceStep::AddChild { pkey, .. } = step else { return false };
-    look_for_plan(config, root, &seen.interface.name)
+    look_for_plan(config, root, &seen.interface.name, rtnl)
         .is_ok_and(|now| has_child(&now.interface, &now.all, *pkey))
 }
 
@@ -420,21 +463,27 @@ fn settings(
     config: &Config,
     root: &Root,
     seen: &mut Seen,
+    rtnl: &mut Rtnl,
     report: &mut IfaceReport,
 ) -> Vec<String> {
     report.wanted = wanted(&config.interfaces, &seen.interface, &seen.stack_children);
-    report.mtu_asked = mtu_asked(seen);
+    report.mtu_asked = asked_before(&report.wanted, seen);
     let Seen { interface, all, names, .. } = &*seen;
     let plan = iface_plan(&report.wanted, interface, all, names, report.mtu_asked);
     report.failures.extend_from_slice(&plan.refused);
     for step in plan.steps {
         let asked = if let IfaceStep::SetMtu { mtu } = &step { Some(*mtu) } else { None };
-        if do_step(config, root, step, seen, report).is_some() {
+        if do_step(config, root, step, seen, rtnl, report).is_some() {
             report.mtu_asked = asked.or(report.mtu_asked);
         }
+        // The others would fail for the same reason.
+        if rtnl.is_held() {
+            return plan.refused;
+        }
     }
-    match look_for_plan(config, root, &seen.interface.name) {
+    match look_for_plan(config, root, &seen.interface.name, rtnl) {
         Err(e) => report.failures.push(e.to_string()),
+        Ok(now) if rtnl.is_held() => report.failures.extend(now.problems),
         Ok(now) => {
             let Seen { interface, all, names, .. } = &now;
             let left = iface_plan(&report.wanted, interface, all, names, report.mtu_asked);
@@ -464,26 +513,15 @@ fn settings(
     plan.refused
 }
 
-fn take(step: &IfaceStep, ifindex: u32) -> std::io::Result<()> {
-    match step {
-        IfaceStep::Rename { to, aside } => {
-            if let Some(holder) = aside {
-                links::rename(*holder, &aside_name(*holder))?;
-            }
-            links::rename(ifindex, to.as_str())
-        }
-        IfaceStep::SetMode { mode } => links::set_mode(ifindex, *mode),
-        IfaceStep::SetMtu { mtu } => links::set_mtu(ifindex, *mtu),
-        IfaceStep::SetUmcast { umcast } => links::set_umcast(ifindex, *umcast),
-        IfaceStep::AddChild { pkey, name } => links::add_child(ifindex, name, *pkey),
-    }
-}
-
 /// What the kernel answered, what it means and what to do.
-fn explain(step: &IfaceStep, interface: &Interface, e: &std::io::Error) -> String {
+fn explain(step: &IfaceStep, interface: &Interface, e: &NotDone) -> String {
     use nix::errno::Errno;
-    let answer = crate::host::answer(e);
-    let errno = e.raw_os_error().map(Errno::from_raw);
+    let (answer, errno) = match e {
+        NotDone::Refused(refusal) => (refusal.said.clone(), refusal.errno.map(Errno::from_raw)),
+        NotDone::Held(_) | NotDone::NoChild(_) | NotDone::Unexpected(_) => {
+            return format!("{e}, then run `ibprov iface {}`", interface.name);
+        }
+    };
     let name = &interface.name;
     let meaning = match (step, errno) {
         (IfaceStep::Rename { .. }, Some(Errno::EBUSY)) => {
@@ -573,6 +611,33 @@ pub fn name_of(device: &Path) -> Result<IfName, NotAnInterface> {
 mod tests {
     use super::*;
     use crate::host::testing::tree;
+
+    /// systemctl had been killed at its deadline, say.
+    #[test]
+    fn an_interface_is_not_configured_while_nobody_can_tell_whether_the_other_agent_has_a_job() {
+        let name: IfName = "ib0".parse().expect("name");
+        let after = |end| {
+            let mut report = IfaceReport::blank("ib0", 0);
+            note_end(&name, "mlnx_interface_mgr@ib0.service", end, &mut report);
+            (report.mlnx_interface_mgr_pending, report.failures.join("\n"))
+        };
+        assert_eq!(after(Ok(OtherAgent::Ended)), (false, String::new()));
+        let (is_pending, told) = after(Err(anyhow::anyhow!("systemctl list-jobs: no answer")));
+        assert!(is_pending);
+        assert!(told.starts_with("ib0: systemd cannot be asked whether mlnx_interface_mgr@ib0.service, which configures it too, has a job: systemctl list-jobs: no answer"), "{told}");
+        assert!(told.contains("`ibprov iface ib0`"), "{told}");
+    }
+
+    #[test]
+    fn what_boot_has_set_beside_a_slow_instance_is_looked_at_again_too() {
+        let left = |configured, bring_up| {
+            is_left(&IfaceReport { configured, bring_up, ..IfaceReport::blank("ib0", 0) })
+        };
+        assert!(left(true, BringUp::Left));
+        assert!(left(true, BringUp::NotAsked));
+        assert!(!left(false, BringUp::Left), "what could not be made is told");
+        assert!(!left(true, BringUp::Up), "it has been read back");
+    }
 
     #[test]
     fn an_interface_is_gone_if_its_name_is_free_or_of_another() {

@@ -7,6 +7,7 @@ pub mod iface;
 pub mod pf;
 pub mod pfs;
 pub mod preview;
+pub mod rtnl;
 pub mod rxe;
 mod steps;
 pub mod warnings;

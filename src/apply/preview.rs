@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::iface::{look_for_plan, planned};
 use super::pfs::{self, Plans};
+use super::rtnl::Rtnl;
 use super::warnings::foreseen_of_all;
 use crate::config::Config;
 use crate::host::Root;
@@ -200,7 +201,9 @@ fn settings(config: &Config, root: &Root, interfaces: &Interfaces) -> Vec<Settin
     if config.interfaces.is_empty() {
         return Vec::new();
     }
-    let seen = interfaces.all.iter().filter_map(|i| look_for_plan(config, root, &i.name).ok());
+    let mut rtnl = Rtnl::to_look();
+    let all = interfaces.all.iter();
+    let seen = all.filter_map(|i| look_for_plan(config, root, &i.name, &mut rtnl).ok());
     seen.filter_map(|seen| {
         let (wanted, plan) = planned(config, &seen);
         let is_set = plan.steps.is_empty() && plan.refused.is_empty();

@@ -11,6 +11,7 @@ use crate::apply::bring_up::explain;
 use crate::apply::iface::{
     Ask, is_missed, look_for_plan, name_of, planned, queue_advice, run as set_up,
 };
+use crate::apply::rtnl::Rtnl;
 use crate::apply::rxe::create;
 use crate::apply::warnings::foreseen;
 use crate::cli::{Format, IfaceArgs};
@@ -202,14 +203,18 @@ fn stopped(unit: &str, device: &Path, root: &Root) -> anyhow::Result<u8> {
 }
 
 fn dry_run(ask: Ask<'_>, config: &Config, root: &Root, format: Format) -> anyhow::Result<u8> {
-    let seen = look_for_plan(config, root, ask.name)?;
+    let mut rtnl = Rtnl::to_look();
+    let mut seen = look_for_plan(config, root, ask.name, &mut rtnl)?;
+    if let Err(e) = rtnl.complete(root, &mut seen) {
+        seen.problems.push(format!("the mode of {} cannot be read: {e}", ask.name));
+    }
     let (wanted, plan) = planned(config, &seen);
     let mut notes = seen.problems.clone();
     notes.extend(plan.awaited);
     notes.extend(queue_advice(root, &wanted));
     // A copy of a tree has no units to ask for.
     let decided = match root.is_live() && !ask.settings_only {
-        true => Some(explain(root, &seen.interface, ask.no_bus)?),
+        true => Some(explain(root, &seen.interface, ask.no_bus, &mut rtnl)?),
         false => None,
     };
     let views = decided.as_ref().map(|(_, views, _)| views.clone());

@@ -12,6 +12,8 @@ use crate::report::{Cause, ModuleTrouble, PortProgress};
 pub enum Unset {
     /// No run has been at it yet.
     Open,
+    /// Those of this P_Key child are not as configured, and nobody has said why.
+    OpenChild(IfName),
     /// P_Key children are missing that a network stack is to create; a sentence.
     Awaited(String),
     /// Those of this netdev, the port's or a P_Key child of it, could not be made: why.
@@ -213,6 +215,13 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
                 Some((name, Unset::Awaited(missing))) => Cause::waiting(
                     missing.clone(),
                     [Advice::look(format!("journalctl -b -g {name}: what the network stack has logged"))],
+                ),
+                Some((_, Unset::OpenChild(child))) => Cause::waiting(
+                    format!("the settings of {child} are not as configured"),
+                    [
+                        Advice::look(format!("ibprov iface {child} --dry-run")),
+                        Advice::now(format!("ibprov iface {child}")),
+                    ],
                 ),
                 Some((_, Unset::Open)) | None => Cause::waiting(
                     "the settings are not applied yet",

@@ -2,9 +2,10 @@
 
 use super::Look;
 use super::ipoib::{self, Interface, Sort, StackChild, outcome};
-use crate::host::{Root, answer, links};
+use crate::host::Root;
 use crate::names::{IfName, PciAddress};
 use crate::report::iface::IfaceReport;
+use crate::report::stack::{StackName, StackSetting};
 
 /// Everything that a plan for one interface is made of.
 #[derive(Debug)]
@@ -18,6 +19,9 @@ pub struct Seen {
     /// The P_Key children of it that network stacks create; none before the stacks' files
     /// were read.
     pub stack_children: Vec<StackChild>,
+    /// What the files of network stacks that run say of it, where it shows other settings than
+    /// an earlier run has made; none before the stacks' files were read.
+    pub written: Vec<(StackName, StackSetting)>,
     /// What an earlier run left.
     pub before: Option<IfaceReport>,
     /// What could not be read.
@@ -64,7 +68,7 @@ impl Seen {
 }
 
 /// Look at the interface `name`, and at no other but its parent: where there are hundreds,
-/// each has a run of its own.
+/// each has a run of its own. The mode of a P_Key child that was made by netlink is left open.
 ///
 /// # Errors
 /// It is not there, or is no IPoIB interface.
@@ -76,16 +80,11 @@ pub fn look(root: &Root, name: &IfName) -> Result<Seen, NotSeen> {
         Some(Sort::Ipoib(interface)) => *interface,
     };
     ipoib::give_port(&mut look, &mut interface);
-    let mut problems: Vec<String> = look.problems.into_iter().collect();
-    if root.is_live() && interface.mode.is_none() {
-        match links::ipoib_of(interface.ifindex) {
-            Ok((mode, umcast)) => (interface.mode, interface.umcast) = (mode, umcast),
-            Err(e) => problems.push(format!("mode of {name}: {}", answer(&e))),
-        }
-    }
+    let problems: Vec<String> = look.problems.into_iter().collect();
     let before = outcome(root, interface.ifindex);
     let all = vec![interface.clone()];
-    Ok(Seen { interface, all, names: Vec::new(), stack_children: Vec::new(), before, problems })
+    let (names, stack_children, written) = (Vec::new(), Vec::new(), Vec::new());
+    Ok(Seen { interface, all, names, stack_children, written, before, problems })
 }
 
 #[cfg(test)]

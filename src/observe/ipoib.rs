@@ -2,7 +2,7 @@
 //!
 //! Reads sysfs only, and there nothing that takes the RTNL lock, which a sick
 //! driver can hold for ever. What sysfs has no file for (the mode of a child
-//! made by netlink) is left open; [`crate::host::links`] can fill it in.
+//! made by netlink) is left open; a child process can be asked for it.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::host::{Root, links, state};
 use crate::names::{Guid, IfName, Mode, PKey, PciAddress, PortNumber};
 use crate::report;
 use crate::report::iface::IfaceReport;
-use crate::report::stack::StackName;
+use crate::report::stack::{StackName, StackSetting};
 
 /// An IPoIB interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -66,6 +66,9 @@ pub struct Interfaces {
     /// The P_Key children that network stacks create; [`Interfaces::look`] has none,
     /// `crate::stacks::interfaces()` has them.
     pub stack_children: Vec<StackChild>,
+    /// By index, what the files of network stacks that run say of interfaces which show
+    /// other settings than their outcomes say were made; filled as `stack_children`.
+    pub written: BTreeMap<u32, Vec<(StackName, StackSetting)>>,
 }
 
 /// A P_Key child that a network stack of this boot creates itself, and would not set up if
@@ -99,7 +102,7 @@ impl Interfaces {
             unsettled.extend(to_come.map(|i| i.name.clone()));
         }
         let names = root.list("/sys/class/net").unwrap_or_default();
-        Self { all, unsettled, names, outcomes, stack_children: Vec::new() }
+        Self { all, unsettled, names, outcomes, ..Self::default() }
     }
 }
 

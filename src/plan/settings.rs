@@ -7,7 +7,7 @@ use crate::ladder::cause::Unset;
 use crate::ladder::{Facts, progress};
 use crate::names::{IfName, Mode, Rung};
 use crate::observe::iface::Seen;
-use crate::observe::ipoib::Interfaces;
+use crate::observe::ipoib::{Interface, Interfaces};
 use crate::report::PortProgress;
 use crate::report::iface::{IfaceReport, IfaceStep, WantedInterface};
 use crate::report::stack::{SettingValue, StackName, StackSetting};
@@ -41,7 +41,8 @@ pub fn settings(config: &Config, seen: &Interfaces, name: &IfName) -> Settings {
     };
     let wanted = wanted(&config.interfaces, interface, &seen.stack_children);
     let before = seen.outcomes.get(&interface.ifindex);
-    let asked = before.and_then(|o| o.mtu_asked);
+    let written = seen.written.get(&interface.ifindex).map_or(&[][..], Vec::as_slice);
+    let asked = mtu_asked(&wanted, interface, before, written);
     let plan = iface_plan(&wanted, interface, &seen.all, &seen.names, asked);
     let is_named = rename(&config.interfaces, interface, &seen.all, &seen.names) == Ok(None);
     if is_named && plan.steps.is_empty() && plan.refused.is_empty() {
@@ -57,8 +58,74 @@ pub fn settings(config: &Config, seen: &Interfaces, name: &IfName) -> Settings {
     }
     match before {
         Some(before) if !before.configured => failed(before),
-        _ => Settings::Open { ifindex: interface.ifindex },
+        _ => {
+            let told = written.iter().filter_map(|(stack, setting)| {
+                let asked = against(&wanted, setting.value)?;
+                let by = stack.to_string();
+                is_now(interface, setting.value).then(|| lost(interface, asked, &by, Some(setting)))
+            });
+            let told: Vec<String> = told.collect();
+            match told.is_empty() {
+                true => Settings::Open { ifindex: interface.ifindex },
+                false => Settings::Failed(told.join("; ")),
+            }
+        }
     }
+}
+
+/// The MTU that the run which left `before` wrote to `interface`: a smaller one is the fabric's
+/// doing, unless that run could not configure the interface, or a stack has `written` the
+/// smaller one.
+#[must_use]
+pub fn mtu_asked(
+    wanted: &WantedInterface,
+    interface: &Interface,
+    before: Option<&IfaceReport>,
+    written: &[(StackName, StackSetting)],
+) -> Option<u32> {
+    let asked = before.filter(|before| before.configured)?.mtu_asked;
+    let is_by_stack = |(_, setting): &(StackName, StackSetting)| {
+        matches!(setting.value, SettingValue::Mtu(_))
+            && is_now(interface, setting.value)
+            && against(wanted, setting.value).is_some()
+    };
+    asked.filter(|_| !written.iter().any(is_by_stack))
+}
+
+/// `interface` has this setting.
+fn is_now(interface: &Interface, value: SettingValue) -> bool {
+    match value {
+        SettingValue::Mode(mode) => interface.mode == Some(mode),
+        SettingValue::Mtu(mtu) => interface.mtu == Some(mtu),
+    }
+}
+
+/// `interface` is not as `asked` since its stack, `by`, has brought it up; where a file of the
+/// stack says so, that is the `source`.
+fn lost(
+    interface: &Interface,
+    asked: SettingValue,
+    by: &str,
+    source: Option<&StackSetting>,
+) -> String {
+    let now = match asked {
+        SettingValue::Mode(_) => interface.mode.map(|mode| mode.word().to_owned()),
+        SettingValue::Mtu(_) => interface.mtu.map(|mtu| mtu.to_string()),
+    };
+    let source = match source {
+        Some(setting) => {
+            format!("{setting}: change that, or {} in the configuration", asked.own_key())
+        }
+        None => "no known file of this network stack has this setting: look for a script or a hook"
+            .to_owned(),
+    };
+    format!(
+        "{}: {} is {} since {by} brought the interface up, but {} is configured: {source}",
+        interface.name,
+        asked.what(),
+        now.unwrap_or_else(|| "unknown".to_owned()),
+        shown(asked),
+    )
 }
 
 /// They could not be made, as the run that left `outcome` says.
@@ -124,41 +191,19 @@ pub fn overwritten(
     let Seen { interface, all, names, .. } = seen;
     let name = &interface.name;
     let by = stack.map_or_else(|| "its network stack".to_owned(), |stack| stack.to_string());
-    let is_now = |value: SettingValue| match value {
-        SettingValue::Mode(mode) => interface.mode == Some(mode),
-        SettingValue::Mtu(mtu) => interface.mtu == Some(mtu),
+    let lost = |asked: SettingValue| {
+        let source = writes
+            .iter()
+            .find(|w| against(wanted, w.value) == Some(asked) && is_now(interface, w.value));
+        lost(interface, asked, &by, source)
     };
-    let source = |asked: SettingValue| {
-        let setting =
-            writes.iter().find(|w| against(wanted, w.value) == Some(asked) && is_now(w.value));
-        match setting {
-            Some(setting) => {
-                format!("{setting}: change that, or {} in the configuration", asked.own_key())
-            }
-            None => {
-                "no known file of this network stack has this setting: look for a script or a hook"
-                    .to_owned()
-            }
-        }
-    };
-    let lost = |asked: SettingValue, now: Option<String>| {
-        format!(
-            "{name}: {} is {} since {by} brought the interface up, but {} is configured: {}",
-            asked.what(),
-            now.unwrap_or_else(|| "unknown".to_owned()),
-            shown(asked),
-            source(asked),
-        )
-    };
-    let mode_now = || interface.mode.map(|mode| mode.word().to_owned());
-    let mtu_now = || interface.mtu.map(|mtu| mtu.to_string());
     let mut told = Vec::new();
     for step in iface_plan(wanted, interface, all, names, mtu_asked).steps {
         match step {
-            IfaceStep::SetMode { mode } => told.push(lost(SettingValue::Mode(mode), mode_now())),
+            IfaceStep::SetMode { mode } => told.push(lost(SettingValue::Mode(mode))),
             // Written again after a mode only; the fabric holds a datagram MTU down.
             IfaceStep::SetMtu { mtu } if interface.mtu == Some(mtu) => {}
-            IfaceStep::SetMtu { mtu } => told.push(lost(SettingValue::Mtu(mtu), mtu_now())),
+            IfaceStep::SetMtu { mtu } => told.push(lost(SettingValue::Mtu(mtu))),
             IfaceStep::SetUmcast { umcast } => told.push(format!(
                 "{name}: umcast is {} since {by} brought the interface up, but {} is configured",
                 u8::from(!umcast),
@@ -168,11 +213,13 @@ pub fn overwritten(
         }
     }
     // A smaller one that the stack wrote looks like one that the fabric allows.
-    let held = writes.iter().filter(|w| matches!(w.value, SettingValue::Mtu(_)) && is_now(w.value));
+    let held = writes
+        .iter()
+        .filter(|w| matches!(w.value, SettingValue::Mtu(_)) && is_now(interface, w.value));
     if let Some(asked) = held.filter_map(|w| against(wanted, w.value)).next()
         && told.is_empty()
     {
-        told.push(lost(asked, mtu_now()));
+        told.push(lost(asked));
     }
     told
 }
@@ -208,12 +255,12 @@ pub fn judge_settings(
                 facts.unset.insert(netdev, Unset::Awaited(missing.join("; ")));
             }
             Settings::Made | Settings::Awaited(_) => {
-                let failed = match children {
+                let unset = match children {
                     Children::Excused => None,
-                    Children::Counted => failed_child(config, seen, &netdev),
+                    Children::Counted => unset_child(config, seen, &netdev),
                 };
-                if let Some((child, why)) = failed {
-                    facts.unset.insert(netdev, Unset::Failed(child, why));
+                if let Some(unset) = unset {
+                    facts.unset.insert(netdev, unset);
                     continue;
                 }
                 facts.unset.remove(&netdev);
@@ -233,15 +280,16 @@ pub fn judge_settings(
     open
 }
 
-/// The first P_Key child of `parent` whose settings could not be made, and why.
-fn failed_child(config: &Config, seen: &Interfaces, parent: &IfName) -> Option<(IfName, String)> {
+/// The first P_Key child of `parent` whose settings are not as configured, and why.
+fn unset_child(config: &Config, seen: &Interfaces, parent: &IfName) -> Option<Unset> {
     let parent = seen.all.iter().find(|i| i.name == *parent)?.ifindex;
     let mut children = seen.all.iter().filter(|i| i.parent == Some(parent));
     children.find_map(|child| match settings(config, seen, &child.name) {
-        Settings::Failed(why) => Some((child.name.clone(), why)),
+        Settings::Failed(why) => Some(Unset::Failed(child.name.clone(), why)),
         // The mode of one that was made by netlink is not seen here, so that its settings are
         // open for ever.
-        Settings::Made | Settings::Awaited(_) | Settings::Open { .. } | Settings::Gone => None,
+        Settings::Open { .. } => child.mode.map(|_| Unset::OpenChild(child.name.clone())),
+        Settings::Made | Settings::Awaited(_) | Settings::Gone => None,
     })
 }
 
@@ -278,8 +326,9 @@ mod tests {
         let config = resolve(vec![source], Problems::default()).expect("configuration").config;
         let wanted = wanted(&config.interfaces, &interface, &[]);
         let (all, names) = (vec![interface.clone()], vec!["ib0".to_owned()]);
-        let (before, problems, stack_children) = (None, Vec::new(), Vec::new());
-        (wanted, Seen { interface, all, names, stack_children, before, problems })
+        let (before, problems) = (None, Vec::new());
+        let (stack_children, written) = (Vec::new(), Vec::new());
+        (wanted, Seen { interface, all, names, stack_children, written, before, problems })
     }
 
     fn says(value: SettingValue) -> StackSetting {

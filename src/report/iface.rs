@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
 
 pub use super::iface_step::{ChildCreator, IfaceStep, WantedChild, WantedInterface, aside_name};
@@ -36,6 +37,8 @@ pub enum BringUp {
     /// network namespace. If it appears again, another run configures it.
     Disappeared,
 }
+
+const RTNL_HELD: &str = "the interface was not set or verified: a process holds the RTNL lock";
 
 const DISAPPEARED: &str = "the interface disappeared before it was configured or up: it was removed, renamed or moved to another network namespace";
 
@@ -76,6 +79,9 @@ pub struct IfaceReport {
     /// vain, or not at all.
     #[serde(default)]
     pub mlnx_interface_mgr_pending: bool,
+    /// A process held the RTNL lock until the end of this run, which needed it.
+    #[serde(default)]
+    pub rtnl_held: bool,
     /// What could not be: settings, or bringing it up. In JSON the errors among the
     /// findings.
     #[serde(default, rename = "findings", skip_serializing, deserialize_with = "errors")]
@@ -105,10 +111,21 @@ fn errors<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<String>, D::Error> {
     #[derive(Deserialize)]
     struct Error {
         severity: Severity,
+        code: Option<Known>,
         message: String,
     }
+    /// A newer ibprov may have other codes.
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Known {
+        Code(Code),
+        Other(IgnoredAny),
+    }
     let findings = Vec::<Error>::deserialize(d)?.into_iter();
-    Ok(findings.filter(|f| f.severity == Severity::Error).map(|f| f.message).collect())
+    // That the RTNL lock was held is a field of the report.
+    let is_held = |f: &Error| matches!(f.code, Some(Known::Code(Code::RtnlHeld)));
+    let failures = findings.filter(|f| f.severity == Severity::Error && !is_held(f));
+    Ok(failures.map(|f| f.message).collect())
 }
 
 /// How it went, in one word.
@@ -150,7 +167,9 @@ impl Report for IfaceReport {
             false => Code::InterfaceNotConfigured,
         };
         let name = shown(&self.netdev);
+        let held = self.rtnl_held.then(|| Finding::error(Code::RtnlHeld, RTNL_HELD));
         let failures = self.failures.iter().map(|failure| Finding::error(code, failure));
+        let failures = held.into_iter().chain(failures);
         let carrier = (self.bring_up == BringUp::Waiting).then(|| {
             let why = self.decision.as_ref().map(|d| d.why.as_str()).unwrap_or_default();
             Finding::warning(Code::InterfaceNotUp, format!("no carrier yet: {why}"))
@@ -199,6 +218,7 @@ impl IfaceReport {
             steps: Vec::new(),
             mtu_asked: None,
             mlnx_interface_mgr_pending: false,
+            rtnl_held: false,
             failures: Vec::new(),
             notes: Vec::new(),
             asked_by: String::new(),
@@ -302,6 +322,21 @@ fn shown(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn that_the_rtnl_lock_was_held_is_a_finding_of_its_own_and_read_back_once() {
+        let mut report = IfaceReport::blank("ib2", 0);
+        report.rtnl_held = true;
+        report.failures.push("ib2: set MTU 2044: no answer".to_owned());
+        let codes: Vec<Code> = report.findings().iter().map(|f| f.code).collect();
+        assert_eq!(codes, [Code::RtnlHeld, Code::InterfaceNotConfigured]);
+        let text = crate::report::to_json(&report).expect("JSON");
+        let read = |text: &str| crate::report::read::<IfaceReport>(text).expect("a report");
+        assert_eq!((read(&text).failures, read(&text).rtnl_held), (report.failures.clone(), true));
+        // One of a newer version, and one that has none.
+        let newer = text.replace("interface-not-configured", "of-a-newer-version");
+        assert_eq!(read(&newer).failures, report.failures);
+    }
 
     #[test]
     fn one_that_disappeared_is_no_failure_and_keeps_what_was_seen() {

@@ -28,6 +28,14 @@ pub struct WantedInterface {
     pub origins: Vec<String>,
 }
 
+impl WantedInterface {
+    /// Something shall be set at the interface itself, beside its name and its P_Key children.
+    #[must_use]
+    pub const fn sets(&self) -> bool {
+        self.mode.is_some() || self.mtu.is_some() || self.umcast.is_some()
+    }
+}
+
 /// A P_Key child that an interface shall have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

@@ -322,11 +322,11 @@ fn iface_report() -> Any<IfaceReport> {
         select(vec![NotAsked, Pending, Left, Up, Waiting, Nobody, Failed, Disappeared])
     };
     let head = (version(), text(), any::<[u64; 4]>(), any::<(u32, bool, u8)>(), text());
-    let end = (of(any::<u32>()), any::<bool>(), texts(), bring_up);
+    let end = (of(any::<u32>()), any::<[bool; 2]>(), texts(), bring_up);
     (head, wanted, list(step), end)
         .prop_map(|(head, wanted, steps, end)| {
             let (version, netdev, times, (ifindex, configured, exit_code), asked_by) = head;
-            let (mtu_asked, mlnx_interface_mgr_pending, failures, bring_up) = end;
+            let (mtu_asked, [mlnx_interface_mgr_pending, rtnl_held], failures, bring_up) = end;
             IfaceReport {
                 version,
                 netdev,
@@ -340,6 +340,7 @@ fn iface_report() -> Any<IfaceReport> {
                 steps,
                 mtu_asked,
                 mlnx_interface_mgr_pending,
+                rtnl_held,
                 failures,
                 asked_by,
                 // They are not read back.

@@ -28,6 +28,7 @@ use crate::host::unit::{LoadState, UnitState};
 use crate::host::{Root, unit_links};
 use crate::names::{IfName, NetworkRole};
 use crate::observe::ipoib::{Interface, Interfaces, StackChild};
+use crate::report::iface::{IfaceReport, WantedInterface};
 use crate::report::stack::{Answer, Claim, Phase, StackName, StackSetting, View};
 use files::Files;
 use stack::{Facts, Owner, Progress, Reply, Stack, Standing};
@@ -146,6 +147,13 @@ impl Stacks {
         Ok(live)
     }
 
+    /// A stack that is there by `states` stumbles over addresses of an interface that is down.
+    #[must_use]
+    pub fn may_stumble(self, states: &[UnitState]) -> bool {
+        let mut stumbling = self.facts().filter(|facts| facts.stumbles_over_addresses);
+        stumbling.any(|facts| phase_in(states, facts.service) != Phase::Absent)
+    }
+
     /// Where every stack stands to `interface`. `states` answers [`Stacks::units`].
     /// What the stacks write is left out: [`Stacks::with_writes`].
     #[must_use]
@@ -232,13 +240,43 @@ impl Stacks {
         files: &Files<'_>,
         interface: &Interface,
     ) -> Vec<(StackName, StackSetting)> {
-        let phase = |service: &str| match is_in_boot(files, service) {
+        self.writes_by(files, interface, &|service| match is_in_boot(files, service) {
             true => Phase::Queued,
             false => Phase::Absent,
+        })
+    }
+
+    /// What the stacks that run say in their files of `interface`, if that shows other settings
+    /// than the run that left `before` has made. Files are read only then.
+    #[must_use]
+    pub fn written(
+        self,
+        files: &Files<'_>,
+        interface: &Interface,
+        before: Option<&IfaceReport>,
+    ) -> Vec<(StackName, StackSetting)> {
+        let differs = |wanted: &WantedInterface| {
+            wanted.mode.is_some_and(|mode| interface.mode.is_some_and(|now| now != mode))
+                || wanted.mtu.is_some_and(|mtu| interface.mtu != Some(mtu))
         };
+        if !before.is_some_and(|before| before.configured && differs(&before.wanted)) {
+            return Vec::new();
+        }
+        self.writes_by(files, interface, &|service| match unit_links::is_up(files, service) {
+            true => Phase::Active,
+            false => Phase::Absent,
+        })
+    }
+
+    fn writes_by(
+        self,
+        files: &Files<'_>,
+        interface: &Interface,
+        phase: &dyn Fn(&str) -> Phase,
+    ) -> Vec<(StackName, StackSetting)> {
         let mut all = Vec::new();
         for stack in self.0.iter().filter(|s| phase(s.facts().service) != Phase::Absent) {
-            let writes = stack.writes(files, interface, &phase).into_iter();
+            let writes = stack.writes(files, interface, phase).into_iter();
             all.extend(writes.map(|setting| (stack.facts().name, setting)));
         }
         all
@@ -360,11 +398,18 @@ fn phase_in(states: &[UnitState], service: &str) -> Phase {
     unit.map_or(Phase::Absent, |unit| phase::of_service(service, unit))
 }
 
-/// All IPoIB interfaces, with the P_Key children of theirs that stacks create.
+/// All IPoIB interfaces, with the P_Key children of theirs that stacks create and what stacks
+/// may have written over what was set.
 #[must_use]
 pub fn interfaces(root: &Root, config: &Config) -> Interfaces {
     let mut seen = Interfaces::look(root);
     seen.stack_children = KNOWN.children(root, &config.interfaces, &seen.all);
+    let files = Files::of(root);
+    let written = seen.all.iter().map(|interface| {
+        let before = seen.outcomes.get(&interface.ifindex);
+        (interface.ifindex, KNOWN.written(&files, interface, before))
+    });
+    seen.written = written.filter(|(_, written)| !written.is_empty()).collect();
     seen
 }
 

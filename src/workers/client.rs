@@ -103,6 +103,24 @@ impl<'a> Client<'a> {
         self.link().map(drop)
     }
 
+    /// The child that the next question starts holds `lock`, and so does each that follows it.
+    ///
+    /// # Errors
+    /// No file descriptor is left.
+    pub fn hold(&mut self, lock: &Held) -> io::Result<()> {
+        self.lock = Some(lock.share()?);
+        Ok(())
+    }
+
+    /// Let the child end, unless it owes an answer; the next question starts another one.
+    pub fn rest(&mut self) {
+        if self.open.is_empty()
+            && let Some(link) = self.link.take()
+        {
+            link.end();
+        }
+    }
+
     fn link(&mut self) -> io::Result<&mut Link> {
         Ok(match &mut self.link {
             Some(link) => link,
@@ -208,6 +226,23 @@ impl<'a> Client<'a> {
         self.open.get(&number).copied()
     }
 
+    /// Ask for one thing and wait for the reply, until `until_usec` of CLOCK_MONOTONIC: then the
+    /// child is left to the kernel.
+    pub fn ask_until(&mut self, what: &Request, until_usec: u64) -> Reply {
+        let number = self.ask(what);
+        loop {
+            let is_late = clock::monotonic_usec() >= until_usec;
+            let own = self.replies().into_iter().find(|(of, _)| *of == number);
+            if let Some((_, reply)) = own {
+                return reply;
+            }
+            let fds: Vec<_> = self.fd().into_iter().collect();
+            if is_late || wait(&fds, until_usec).is_err() {
+                self.give_up();
+            }
+        }
+    }
+
     /// Ask for all of these and wait: a reply for each, in [`SILENCE_USEC`].
     pub fn ask_all(&mut self, requests: &[Request]) -> Vec<Reply> {
         ask_each(vec![(self, requests)]).pop().unwrap_or_default()
@@ -277,6 +312,15 @@ impl Link {
         let lock = lock.map(File::try_clone).transpose()?;
         let child = process::start_self_on(theirs, lock, VERB)?;
         Ok(Self { child: Some(child), stream: ours, unread: Vec::new() })
+    }
+
+    /// See the child to its end: it has nothing to do, and does not hang.
+    fn end(mut self) {
+        drop(self.stream.shutdown(std::net::Shutdown::Both));
+        if let Some(mut child) = self.child.take() {
+            // Nobody asks how it has ended.
+            drop(child.wait());
+        }
     }
 
     fn write(&mut self, line: &str) -> io::Result<()> {

@@ -5,8 +5,7 @@ use std::io;
 
 use super::request::{Answer, Refusal, Request, Tried};
 use super::unit;
-use crate::host::netlink;
-use crate::host::{ReadError, Root, answer, attribute, process};
+use crate::host::{ReadError, Root, answer, attribute, links, netlink, process};
 use crate::names::{PciAddress, RdmaName, VFIO};
 use crate::observe::administered::administered;
 use crate::observe::holders::holders;
@@ -15,6 +14,7 @@ use crate::observe::uses::uses;
 use crate::observe::vpd::{self, NotRead};
 use crate::observe::{Look, Own, ipoib_netdevs, link, pcie};
 use crate::report::Use;
+use crate::report::iface::{IfaceStep, aside_name};
 
 type Outcome = Result<Answer, Refusal>;
 
@@ -69,6 +69,12 @@ pub(super) fn perform(root: &Root, request: &Request) -> Outcome {
         Request::GlobalAddresses => netlink::global_addresses()
             .map(Answer::GlobalAddresses)
             .map_err(|e| refused(Tried::GlobalAddresses, &e)),
+        Request::IpoibSettings(ifindex) => links::ipoib_of(*ifindex)
+            .map(|(mode, umcast)| Answer::IpoibSettings { mode, umcast })
+            .map_err(|e| refused(Tried::IpoibSettings, &e)),
+        Request::SetInterface { ifindex, step } => set_interface(*ifindex, step)
+            .map(|()| Answer::Done)
+            .map_err(|e| refused(Tried::SetInterface(step.clone()), &e)),
         Request::StartUnit { unit, wait, until_usec } => {
             match unit::start(unit, *wait, *until_usec) {
                 Ok(()) => Ok(Answer::Done),
@@ -97,6 +103,21 @@ fn write(path: &str, value: &str) -> Outcome {
     attribute::write(path, value)
         .map(|()| Answer::Done)
         .map_err(|e| refused(Tried::Write { path: path.to_owned(), value: value.to_owned() }, &e))
+}
+
+fn set_interface(ifindex: u32, step: &IfaceStep) -> io::Result<()> {
+    match step {
+        IfaceStep::Rename { to, aside } => {
+            if let Some(holder) = aside {
+                links::rename(*holder, &aside_name(*holder))?;
+            }
+            links::rename(ifindex, to.as_str())
+        }
+        IfaceStep::SetMode { mode } => links::set_mode(ifindex, *mode),
+        IfaceStep::SetMtu { mtu } => links::set_mtu(ifindex, *mtu),
+        IfaceStep::SetUmcast { umcast } => links::set_umcast(ifindex, *umcast),
+        IfaceStep::AddChild { pkey, name } => links::add_child(ifindex, name, *pkey),
+    }
 }
 
 /// `driver_override` lets a driver bind while automatic probing is off

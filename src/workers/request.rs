@@ -7,13 +7,14 @@ use nix::errno::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::host::netlink::VfSetting;
-use crate::names::{IfName, PciAddress, PortNumber, RdmaName, UnitName, VfIndex};
+use crate::names::{IfName, Mode, PciAddress, PortNumber, RdmaName, UnitName, VfIndex};
 use crate::observe::administered::{Administers, Told};
 use crate::observe::link::PortAnswer;
 use crate::observe::{Backend, ObservedPf, Own, Product};
 use crate::report::Use;
 use crate::report::degraded::PcieLink;
 use crate::report::holders::Holder;
+use crate::report::iface::IfaceStep;
 
 /// Something to be done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,6 +78,15 @@ pub enum Request {
     Addresses,
     /// Read those that a peer can use, by the indices of their netdevs.
     GlobalAddresses,
+    /// Read what only netlink tells of an IPoIB interface, by its index.
+    IpoibSettings(u32),
+    /// Take a step at an interface.
+    SetInterface {
+        /// Its index.
+        ifindex: u32,
+        /// What.
+        step: IfaceStep,
+    },
     /// Start a unit.
     StartUnit {
         /// The unit.
@@ -95,7 +105,10 @@ impl Request {
     /// goes on by itself.
     pub(super) fn changes(&self) -> bool {
         match self {
-            Self::Write { .. } | Self::SetVf { .. } | Self::Bind { .. } => true,
+            Self::Write { .. }
+            | Self::SetVf { .. }
+            | Self::Bind { .. }
+            | Self::SetInterface { .. } => true,
             Self::Each(requests) => requests.iter().any(Self::changes),
             Self::Administered(_)
             | Self::Product(_)
@@ -108,6 +121,7 @@ impl Request {
             | Self::Carrier(_)
             | Self::Addresses
             | Self::GlobalAddresses
+            | Self::IpoibSettings(_)
             | Self::StartUnit { .. } => false,
         }
     }
@@ -179,6 +193,13 @@ pub enum Answer {
     /// The addresses that a peer can use, as
     /// [`crate::host::netlink::global_addresses`] has them.
     GlobalAddresses(Vec<(u32, IpAddr, u8)>),
+    /// What netlink tells of an IPoIB interface.
+    IpoibSettings {
+        /// Its transport mode.
+        mode: Option<Mode>,
+        /// User space may join multicast groups.
+        umcast: Option<bool>,
+    },
     /// What became of each.
     Each(Vec<Result<Answer, Refusal>>),
 }
@@ -246,6 +267,10 @@ pub enum Tried {
     Addresses,
     /// To read the same by rtnetlink.
     GlobalAddresses,
+    /// To read the settings of an IPoIB interface by rtnetlink.
+    IpoibSettings,
+    /// To take a step at an interface.
+    SetInterface(IfaceStep),
     /// To start a unit.
     StartUnit(UnitName),
 }
@@ -273,6 +298,8 @@ impl fmt::Display for Tried {
             Self::LoadVfio => f.write_str("load vfio-pci"),
             Self::Addresses => f.write_str("addresses: getifaddrs"),
             Self::GlobalAddresses => f.write_str("addresses by netlink"),
+            Self::IpoibSettings => f.write_str("settings by netlink"),
+            Self::SetInterface(step) => step.fmt(f),
             Self::StartUnit(unit) => write!(f, "start {unit}"),
         }
     }

@@ -214,6 +214,28 @@ fn a_stack_that_writes_what_is_wanted_is_no_fault() {
     }
 }
 
+/// The run of iface has ended, and its outcome says that the interface is configured.
+#[test]
+fn an_mtu_that_is_written_at_a_later_activation_is_told_and_set_again_by_the_next_run() {
+    let guest = boot("iface_written_nm");
+    let is = |line: &str| scene("iface_written_nm", line);
+    let ended = |name: &str, code: &str| {
+        assert_eq!(is(name), code, "{name}: {}", guest.file(name));
+        guest.file(name)
+    };
+    ended("mtu.set", "0");
+    ended("mtu.set.status", "0");
+    assert_eq!(is("mtu"), "ib2: datagram 1500");
+    let want = "ib2: MTU is 1500 since NetworkManager brought the interface up, but 2044 is configured: infiniband.mtu in /etc/NetworkManager/system-connections/ib2.nmconnection says 1500: change that, or mtu in the configuration";
+    for name in ["mtu.written.status", "mtu.written.boot"] {
+        let told = ended(name, "3");
+        assert!(told.contains(want), "{name}: {told}");
+    }
+    for name in ["mtu.again", "mtu.again.boot", "mtu.again.status"] {
+        ended(name, "0");
+    }
+}
+
 /// NetworkManager never activates a profile by itself on a P_Key child that another program
 /// has created.
 #[test]

@@ -115,6 +115,26 @@ fn wait_online_ends_by_its_deadline_while_rtnl_is_held() {
     assert!(said.contains("a process holds the RTNL lock"), "{said}");
 }
 
+/// The interface is the healthy adapter's.
+#[test]
+fn iface_ends_by_its_deadline_with_an_outcome_while_rtnl_is_held() {
+    let guest = boot("sick");
+    let (code, seconds) = ended(&guest, "rtnl.iface");
+    println!("rtnl.iface: exit code {code} after {seconds} s");
+    assert_eq!(code, 3);
+    assert!((6.0..10.0).contains(&seconds), "{seconds} s, with a deadline of 6 s");
+    let outcome = guest.json("rtnl.outcome");
+    assert_eq!((&outcome["configured"], &outcome["exit_code"]), (&false.into(), &3.into()));
+    let findings = outcome["findings"].as_array().expect("findings");
+    let codes: Vec<&str> = findings.iter().filter_map(|f| f["code"].as_str()).collect();
+    assert_eq!(codes, ["rtnl-held", "interface-not-configured"], "{outcome}");
+    let told = findings[1]["message"].as_str().expect("message");
+    assert!(told.contains(": set MTU 1500: the kernel has not answered within "), "{told}");
+    // Once the lock is released, it is set.
+    assert_eq!(ended(&guest, "released.iface").0, 0);
+    assert_eq!(guest.json("released.outcome")["configured"], true);
+}
+
 #[test]
 fn boot_ends_by_its_deadline_while_a_device_lock_is_held() {
     assert_boot_ended("lock");

@@ -94,6 +94,21 @@ fn one_that_is_silent_is_dropped_and_no_late_answer_is_taken_for_anothers() {
 }
 
 #[test]
+fn one_question_is_waited_for_until_its_deadline() {
+    let mut client = served(echo).patient();
+    let until = clock::monotonic_usec() + 20_000_000;
+    assert_eq!(client.ask_until(&write("a"), until), written("a"));
+    client.rest();
+    assert!(client.fd().is_none(), "nobody asks it any more");
+    let (ours, theirs) = UnixStream::pair().expect("sockets");
+    let mut client = over(ours).patient();
+    let began = clock::monotonic_usec();
+    assert_eq!(client.ask_until(&write("b"), began + 50_000), Err(Failure::Silent));
+    assert!(clock::monotonic_usec() >= began + 50_000 && client.fd().is_none());
+    drop(theirs);
+}
+
+#[test]
 fn a_patient_one_keeps_a_child_that_is_silent() {
     let (ours, _theirs) = UnixStream::pair().expect("sockets");
     let mut client = Client::over(ours).patient();

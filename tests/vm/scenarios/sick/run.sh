@@ -94,10 +94,18 @@ echo 1 >"$ibsim/rtnl"
 ask rtnl
 never rtnl.boot &
 run rtnl.online ibprov wait-online --address --timeout 5s &
+healthy=$(ls "$pci/0000:02:00.0/net")
+outcome=/run/ibprov/ports/$(cat "/sys/class/net/$healthy/ifindex").json
+printf '[network]\ntimeout = "6s"\n[[interface]]\nmatch.name = "*"\nmtu = 1500\n' >/run/mtu.toml
+run rtnl.iface ibprov --config /run/mtu.toml iface "$healthy" &
 asked
-wait_for rtnl.boot rtnl.online
+wait_for rtnl.boot rtnl.online rtnl.iface
+cp "$outcome" "$OUT/rtnl.outcome"
 echo 0 >"$ibsim/rtnl"
 wait
+# What the kernel had been asked for holds the interface's lock until it is through.
+run released.iface ibprov --config /run/mtu.toml iface "$healthy" --settings-only
+cp "$outcome" "$OUT/released.outcome"
 
 # Two VFs are bound while RTNL is held. The registration of the first RDMA device waits for
 # it in ib_ipoib, that of the second waits for the first, and so does who asks RDMA netlink.

@@ -1,0 +1,135 @@
+//! What waits for the kernel's RTNL lock, which a driver holds for as long as its dead
+//! adapter likes: a child is asked for it, so that a run for the interface of another adapter
+//! comes to its end.
+
+use std::io;
+
+use crate::host::lock::Held;
+use crate::host::{Root, clock};
+use crate::names::IfName;
+use crate::observe::iface::Seen;
+use crate::workers::{Answer, Client, Failure, Refusal, Request, SILENCE_USEC};
+
+/// Why something that needs the RTNL lock was not done.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotDone {
+    /// The kernel did not answer for so long, seconds: somebody else has the lock.
+    #[error(
+        "the kernel has not answered within {0} s: a process holds the RTNL lock, without which no network interface can be set. Find the process that hangs (an `ip`, ifup or modprobe in state D), see `cat /proc/PID/stack` and dmesg"
+    )]
+    Held(u64),
+    /// The kernel refuses.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// There is no child that could be asked.
+    #[error("{0}")]
+    NoChild(String),
+    /// The child's answer is one to another question.
+    #[error("an unexpected answer: {0:?}")]
+    Unexpected(Box<Answer>),
+}
+
+/// The child that is asked, and until when.
+#[derive(Debug)]
+pub struct Rtnl {
+    child: Client<'static>,
+    deadline: u64,
+    /// It was waited for in vain for so long, seconds: it is not waited for again.
+    held: Option<u64>,
+}
+
+impl Rtnl {
+    /// Wait for an answer until `deadline`, microseconds of CLOCK_MONOTONIC, but for
+    /// [`SILENCE_USEC`] at least: that the time was spent otherwise does not mean that somebody
+    /// holds the lock.
+    #[must_use]
+    pub fn until(deadline: u64) -> Self {
+        Self { child: Client::live().patient(), deadline, held: None }
+    }
+
+    /// For who only looks: wait for [`SILENCE_USEC`].
+    #[must_use]
+    pub fn to_look() -> Self {
+        Self::until(0)
+    }
+
+    /// What was begun holds `lock` until it is through, whatever becomes of us.
+    ///
+    /// # Errors
+    /// No file descriptor is left.
+    pub fn hold(&mut self, lock: &Held) -> io::Result<()> {
+        self.child.hold(lock)
+    }
+
+    /// The lock was waited for in vain.
+    #[must_use]
+    pub const fn is_held(&self) -> bool {
+        self.held.is_some()
+    }
+
+    /// End the child, before anything else is waited for; the next question starts another one.
+    pub fn rest(&mut self) {
+        self.child.rest();
+    }
+
+    /// Ask for one thing and wait for the answer.
+    ///
+    /// # Errors
+    /// It was not done.
+    pub fn ask(&mut self, what: &Request) -> Result<Answer, NotDone> {
+        if let Some(seconds) = self.held {
+            return Err(NotDone::Held(seconds));
+        }
+        let began = clock::monotonic_usec();
+        let until = self.deadline.max(began.saturating_add(SILENCE_USEC));
+        self.child.ask_until(what, until).map_err(|failure| match failure {
+            Failure::Refused(refusal) => NotDone::Refused(refusal),
+            Failure::NoChild(_) => NotDone::NoChild(failure.to_string()),
+            Failure::Silent => {
+                let seconds = clock::monotonic_usec().saturating_sub(began) / 1_000_000;
+                self.held = Some(seconds);
+                NotDone::Held(seconds)
+            }
+        })
+    }
+
+    /// Fill in what only netlink tells of a P_Key child.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn complete(&mut self, root: &Root, seen: &mut Seen) -> Result<(), NotDone> {
+        if !root.is_live() || seen.interface.mode.is_some() {
+            return Ok(());
+        }
+        match self.ask(&Request::IpoibSettings(seen.interface.ifindex))? {
+            Answer::IpoibSettings { mode, umcast } => {
+                (seen.interface.mode, seen.interface.umcast) = (mode, umcast);
+                seen.all = vec![seen.interface.clone()];
+                Ok(())
+            }
+            other => Err(NotDone::Unexpected(Box::new(other))),
+        }
+    }
+
+    /// The netdev is up and has carrier.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn carrier(&mut self, name: &IfName) -> Result<bool, NotDone> {
+        match self.ask(&Request::Carrier(name.clone()))? {
+            Answer::Carrier(carrier) => Ok(carrier),
+            other => Err(NotDone::Unexpected(Box::new(other))),
+        }
+    }
+
+    /// The netdev with this index has an address that a peer can use.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn has_address(&mut self, ifindex: u32) -> Result<bool, NotDone> {
+        match self.ask(&Request::GlobalAddresses)? {
+            Answer::GlobalAddresses(all) => Ok(all.iter().any(|(of, ..)| *of == ifindex)),
+            other => Err(NotDone::Unexpected(Box::new(other))),
+        }
+    }
+}
