@@ -101,7 +101,7 @@ fn one_question_is_waited_for_until_its_deadline() {
     client.rest();
     assert!(client.fd().is_none(), "nobody asks it any more");
     let (ours, theirs) = UnixStream::pair().expect("sockets");
-    let mut client = over(ours).patient();
+    let mut client = Client::over(ours).patient();
     let began = clock::monotonic_usec();
     assert_eq!(client.ask_until(&write("b"), began + 50_000), Err(Failure::Silent));
     assert!(clock::monotonic_usec() >= began + 50_000 && client.fd().is_none());
