@@ -604,7 +604,7 @@ pub struct PlanArgs {
     /// With --pin: replace the pinned GUIDs by those of the configuration
     #[arg(long, requires = "pin")]
     pub replace: bool,
-    /// Remove the pin file, before an image of this host is captured for others
+    /// Remove the pin file, and list what else names one host, before an image is captured
     #[arg(long, conflicts_with = "partitions", group = "writes")]
     pub seal: bool,
     /// With --pin or --seal: show what would be written or removed, and change nothing
