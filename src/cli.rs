@@ -454,7 +454,7 @@ pub struct ApplyArgs {
     /// Milliseconds until apply gives up, instead of boot.adapter-timeout
     #[arg(long, hide = true)]
     pub timeout_msec: Option<u64>,
-    /// If the VFs of this PF are bound in order: apply the PFs before it first
+    /// Wait for the devices of other adapters; apply the PFs first that have their turn before it
     #[arg(long, hide = true, requires = "pf")]
     pub in_turn: bool,
 }
