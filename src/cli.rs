@@ -454,7 +454,7 @@ pub struct ApplyArgs {
     /// Milliseconds until apply gives up, instead of boot.adapter-timeout
     #[arg(long, hide = true)]
     pub timeout_msec: Option<u64>,
-    /// If the VFs of this PF are bound in order: apply the PFs before it first
+    /// Wait for the devices of other adapters; apply the PFs first that have their turn before it
     #[arg(long, hide = true, requires = "pf")]
     pub in_turn: bool,
 }
@@ -604,7 +604,7 @@ pub struct PlanArgs {
     /// With --pin: replace the pinned GUIDs by those of the configuration
     #[arg(long, requires = "pin")]
     pub replace: bool,
-    /// Remove the pin file, before an image of this host is captured for others
+    /// Remove the pin file, and list what else names one host, before an image is captured
     #[arg(long, conflicts_with = "partitions", group = "writes")]
     pub seal: bool,
     /// With --pin or --seal: show what would be written or removed, and change nothing

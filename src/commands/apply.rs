@@ -77,11 +77,13 @@ pub fn run(
     match plans.wanted.as_slice() {
         [(wanted, warnings)] => {
             if args.in_turn
-                && wanted.binding.order == BindOrder::InOrder
+                && wanted.binding.is_on_host()
                 && PfPreview::new(root).would(wanted, &[]).is_change()
             {
                 to_come::wait(wanted.pf, config, root, deadline)?;
-                others_first(wanted.pf, config, config_file, root, after(limit))?;
+                if wanted.binding.order == BindOrder::InOrder {
+                    others_first(wanted.pf, config, config_file, root, after(limit))?;
+                }
                 deadline = after(limit);
             }
             let report = apply(wanted, warnings, root, deadline, format)?;

@@ -54,7 +54,8 @@ pub struct FunctionLog {
     /// The first line of error severity of a probe: what made it fail. The driver says
     /// more and more in general afterwards, up to `probe_failed`.
     pub first_error: Option<String>,
-    /// The last line of error severity.
+    /// The last line of error severity; of a fatal error and what follows from it, the fatal
+    /// error.
     pub last_error: Option<String>,
     /// The last fatal error of its firmware: the driver resets the card then and probes it
     /// anew, so it outlives the other lines (`poll_health()`,
@@ -316,9 +317,14 @@ pub fn learn(facts: &mut Facts, level: u8, line: &str) {
         if log.probe_failed.is_none() {
             log.first_error.get_or_insert_with(|| line.to_owned());
         }
-        log.last_error = Some(line.to_owned());
-        if line.contains("Fatal error ") {
+        let is_fatal = line.contains("Fatal error ");
+        if is_fatal {
             log.fatal_error = Some(line.to_owned());
+        }
+        // All that comes between a fatal error and the next probe follows from it.
+        let follows = log.last_error.is_some() && log.last_error == log.fatal_error;
+        if is_fatal || !follows {
+            log.last_error = Some(line.to_owned());
         }
     }
 }
@@ -472,18 +478,20 @@ mod tests {
     }
 
     #[test]
-    fn a_fatal_error_outlives_the_probe_that_follows_it() {
+    fn a_fatal_error_is_told_for_what_follows_from_it_and_outlives_the_next_probe() {
         let mut facts = Facts::default();
-        for line in [
-            "mlx5_core 0000:4b:00.0: poll_health:836:(pid 3200): Fatal error 5 detected",
-            "mlx5_core 0000:4b:00.0: mlx5_error_sw_reset:280:(pid 31): end",
-            "mlx5_core 0000:4b:00.0: firmware version: 20.35.1012",
-        ] {
-            learn(&mut facts, if line.contains("version") { 6 } else { 3 }, line);
-        }
-        let log = facts.functions.into_values().next().expect("a function");
-        assert_eq!(log.last_error, None);
-        assert!(log.last_trouble().is_some_and(|line| line.ends_with("Fatal error 5 detected")));
+        let mut said = |level: u8, line: &str| {
+            learn(&mut facts, level, &format!("mlx5_core 0000:4b:00.0: {line}"));
+            let log = facts.functions.values().next().expect("a function");
+            let trouble = log.last_trouble().cloned().unwrap_or_default();
+            (trouble.rsplit(": ").next().unwrap_or_default().to_owned(), log.last_error.is_some())
+        };
+        let fatal = "Fatal error 5 detected".to_owned();
+        said(3, "mlx5_cmd_out_err:800:(pid 7): QUERY_HCA_VPORT_CONTEXT failed");
+        assert_eq!(said(3, &format!("poll_health:836:(pid 3200): {fatal}")), (fatal.clone(), true));
+        assert_eq!(said(3, "mlx5_error_sw_reset:280:(pid 31): end"), (fatal.clone(), true));
+        assert_eq!(said(6, "firmware version: 20.35.1012"), (fatal, false));
+        assert_eq!(said(3, "mlx5_ib_add: no memory"), ("no memory".to_owned(), true));
     }
 
     #[test]

@@ -244,18 +244,18 @@ impl Binding {
         configured: Option<BindOrder>,
         on_host: impl Iterator<Item = &'a VfNames>,
     ) -> Self {
-        if let Some(order) = configured {
-            return Self { order, why: BindReason::Configured };
-        }
         let (mut any, mut all_named) = (false, true);
         for names in on_host {
             any = true;
             all_named &= names.are_all();
         }
-        match (any, all_named) {
-            (false, _) => Self { order: BindOrder::Parallel, why: BindReason::NotOnHost },
-            (true, true) => Self { order: BindOrder::Parallel, why: BindReason::Named },
-            (true, false) => Self { order: BindOrder::InOrder, why: BindReason::KernelNumbers },
+        match (any, configured, all_named) {
+            (false, _, _) => Self { order: BindOrder::Parallel, why: BindReason::NotOnHost },
+            (true, Some(order), _) => Self { order, why: BindReason::Configured },
+            (true, None, true) => Self { order: BindOrder::Parallel, why: BindReason::Named },
+            (true, None, false) => {
+                Self { order: BindOrder::InOrder, why: BindReason::KernelNumbers }
+            }
         }
     }
 }
@@ -267,7 +267,9 @@ impl Default for Binding {
 }
 
 impl Binding {
-    /// True if a driver of this host is bound to any VF, so that the order counts.
+    /// True if a driver of this host is bound to any VF. Such a VF has numbers of the
+    /// kernel's, if only until it gets its names: the order counts, and which devices of
+    /// other adapters are there.
     #[must_use]
     pub const fn is_on_host(self) -> bool {
         !matches!(self.why, BindReason::NotOnHost)
@@ -386,7 +388,9 @@ mod tests {
             (order, why)
         };
         use {BindOrder as O, BindReason as R};
-        assert_eq!(of(None, &[]), (O::Parallel, R::NotOnHost));
+        for configured in [None, Some(O::InOrder), Some(O::Parallel)] {
+            assert_eq!(of(configured, &[]), (O::Parallel, R::NotOnHost));
+        }
         assert_eq!(of(None, &[&named, &named]), (O::Parallel, R::Named));
         for odd in [&half, &none] {
             assert_eq!(of(None, &[&named, odd]), (O::InOrder, R::KernelNumbers));

@@ -7,7 +7,7 @@
 use super::{Look, Observed, PciFunction};
 use crate::config::Config;
 use crate::config::pins::Pins;
-use crate::host::Root;
+use crate::host::{ReadError, Root};
 use crate::names::host_number::is_placeholder;
 use crate::names::{Guid, HostNumber, IfName, LinkLayer, PINS_PATH, PciAddress, RdmaName};
 
@@ -71,9 +71,7 @@ pub struct PlanFunction {
 pub fn plan_host(look: &mut Look<'_>, observed: &Observed, config: &Config) -> PlanHost {
     let functions = observed.functions.iter().map(|f| function(look, f)).collect();
     let number_file = match &config.host_number {
-        HostNumber::File(path) => {
-            Some(look.root.text(path, NUMBER_FILE_LIMIT).map_err(|e| e.to_string()))
-        }
+        HostNumber::File(path) => Some(number_file(look.root, path).map_err(|e| e.to_string())),
         HostNumber::Name(_) | HostNumber::Given(_) => None,
     };
     let given = name_on_command_line(look);
@@ -90,6 +88,14 @@ pub fn plan_host(look: &mut Look<'_>, observed: &Observed, config: &Config) -> P
 
 /// A number with its white space is never longer, bytes.
 const NUMBER_FILE_LIMIT: u64 = 4096;
+
+/// What the file at `path`, from which the host's number is taken, holds.
+///
+/// # Errors
+/// It cannot be read.
+pub fn number_file(root: &Root, path: &str) -> Result<String, ReadError> {
+    root.text(path, NUMBER_FILE_LIMIT)
+}
 
 /// The pins of the host below `root`; none without a file.
 ///
@@ -121,7 +127,8 @@ fn name_on_command_line(look: &mut Look<'_>) -> Option<String> {
     (!name.is_empty() && name.len() <= 64 && name.chars().all(is_good)).then_some(name)
 }
 
-fn name_in_file(look: &mut Look<'_>) -> Option<String> {
+/// What `/etc/hostname` says; `None` where there is none, or no name in it.
+pub fn name_in_file(look: &mut Look<'_>) -> Option<String> {
     let comment = |line: &&str| !line.starts_with('#') && !line.is_empty();
     let text = look.attribute("/etc/hostname")?;
     text.lines().map(str::trim).find(comment).map(str::to_owned)

@@ -1,6 +1,7 @@
 //! Whether the devices of other adapters are still to come. The kernel gives each new device
-//! the lowest number that is free, so VFs that are bound in order are bound once no device
-//! may come that would take one of their numbers.
+//! the lowest number that is free, and a VF has such numbers even if the configuration names
+//! it: until it is renamed. So VFs for a driver of this host are bound once no device may come
+//! that would take one of their numbers, or keep another because a VF has its own.
 
 use std::collections::BTreeSet;
 
@@ -18,15 +19,16 @@ use crate::report::PortProgress;
 use crate::workers::products::Products;
 
 /// Whether the devices of an adapter other than `pf` may still come: of one with a port that
-/// is `awaited`, whether it has a plan or not, or, with `comes_unseen`, of a PF of the
-/// configuration that is not seen.
+/// is `awaited` and not ready, whether it has a plan or not, or, with `comes_unseen`, of a PF
+/// of the configuration that is not seen.
 pub(super) fn comes_another(
     pf: PciAddress,
     ports: &[PortProgress],
     awaited: impl Fn(PciAddress) -> bool,
     comes_unseen: bool,
 ) -> bool {
-    let is_other = |port: &PortProgress| port.pci.is_some_and(|p| p != pf && awaited(p));
+    let is_other =
+        |port: &PortProgress| !port.is_ready() && port.pci.is_some_and(|p| p != pf && awaited(p));
     comes_unseen || ports.iter().any(is_other)
 }
 
@@ -76,16 +78,37 @@ pub fn wait(pf: PciAddress, config: &Config, root: &Root, deadline: u64) -> anyh
         if now >= deadline {
             warn!(
                 %pf,
-                "PF {pf}: binding its VFs in order, although {others} has not appeared before the deadline: the kernel's numbers of the VFs may differ from those of the last boot"
+                "PF {pf}: binding its VFs, although {others} has not appeared before the deadline: the kernel's numbers (mlx5_0, ib0) of VFs and of what appears later may differ from those of the last boot"
             );
             return Ok(());
         }
         if !waits {
             waits = true;
-            info!(%pf, "PF {pf}: its VFs are bound in order: waiting for {others}");
+            info!(%pf, "PF {pf}: waiting for {others} before its VFs are bound");
         }
         let happened = events.wait(held.map_or(deadline, |held| held.min(deadline)))?;
         heard.learn(&happened, &mut facts);
         anyhow::ensure!(!happened.stop, "stopped by a signal while waiting for {others}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_another_adapters_port_that_is_not_ready_and_awaited_may_come() {
+        let [own, other] = ["0001:01:00.0", "0001:02:00.0"]
+            .map(|address| address.parse::<PciAddress>().expect("an address"));
+        let comes = |pci: PciAddress, reached: Rung, is_awaited: bool| {
+            let mut port = PortProgress::absent(String::new(), Rung::Named, String::new());
+            (port.pci, port.reached) = (Some(pci), Some(reached));
+            comes_another(own, &[port], |_| is_awaited, false)
+        };
+        assert!(comes(other, Rung::Netdev, true));
+        assert!(!comes(other, Rung::Netdev, false), "it is given up");
+        assert!(!comes(other, Rung::Named, true), "a step that is not its own is awaited");
+        assert!(!comes(own, Rung::Driver, true), "the PF's own");
+        assert!(comes_another(own, &[], |_| false, true), "a PF that is not seen");
     }
 }

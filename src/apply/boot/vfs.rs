@@ -8,7 +8,7 @@ use super::to_come::comes_another;
 use crate::apply::pfs::{self, Plans, Worker};
 use crate::config::Config;
 use crate::host::{Root, answer, clock};
-use crate::names::{BindOrder, PciAddress};
+use crate::names::PciAddress;
 use crate::observe::Observed;
 use crate::report::pf::{Outcome, Unresolved};
 use crate::report::{NotExpected, PortProgress};
@@ -23,6 +23,8 @@ const RESERVE_USEC: u64 = 3_000_000;
 enum Held {
     /// Its own port is not through.
     Port,
+    /// Devices of another adapter may still come.
+    Adapter,
     /// VFs that are bound in order, its own or those of another PF.
     Turn,
 }
@@ -61,8 +63,9 @@ impl<'a> Vfs<'a> {
 
     /// Begin with every PF that is there, once its own ports are through or
     /// cannot become so: its VFs' driver and, by netlink, their GUIDs need it. One of
-    /// which it is `unclear` whether it is an HCA is left alone until that is known. PFs
-    /// whose VFs are bound in order take turns, once no adapter is `awaited` any more.
+    /// which it is `unclear` whether it is an HCA is left alone until that is known. VFs for a
+    /// driver of this host are bound once no other adapter is `awaited` any more, and PFs whose
+    /// VFs are bound in order take turns.
     pub(super) fn begin(
         &mut self,
         root: &Root,
@@ -96,13 +99,13 @@ impl<'a> Vfs<'a> {
                 continue;
             }
             let at_work = self.workers.iter().map(|worker| worker.order);
-            let is_to_come = |(pf, held): &&(PciAddress, Held)| *held == Held::Turn || awaited(*pf);
+            let is_to_come = |(pf, held): &&(PciAddress, Held)| *held != Held::Port || awaited(*pf);
             let to_come = self.held.iter().filter(is_to_come).map(|(pf, _)| *pf);
-            let comes_another = comes_another(pf, ports, &awaited, comes_unseen);
-            let is_in_order = wanted.binding.order == BindOrder::InOrder;
-            if is_in_order && comes_another
-                || !pfs::has_turn((pf, wanted.binding.order), at_work, to_come)
-            {
+            if wanted.binding.is_on_host() && comes_another(pf, ports, &awaited, comes_unseen) {
+                self.held.push((pf, Held::Adapter));
+                continue;
+            }
+            if !pfs::has_turn((pf, wanted.binding.order), at_work, to_come) {
                 self.held.push((pf, Held::Turn));
                 continue;
             }
@@ -182,6 +185,9 @@ impl<'a> Vfs<'a> {
                 pf,
                 match held {
                     Held::Port => "the PF's own port is not ready, so that its VFs were not changed",
+                    Held::Adapter => {
+                        "the VFs of the PF were not changed, because the devices of another adapter could still appear until the end of the boot, and would have got other kernel numbers (mlx5_0, ib0). Set boot.adapter-timeout to less than boot.timeout, or name the adapter in boot.ignore if it need not appear"
+                    }
                     Held::Turn => {
                         "the PF was not configured before the deadline, because PFs whose VFs are bound in order are configured one after the other. To configure all PFs at the same time: name the VFs (vf-name, vf-rdma-name)"
                     }
