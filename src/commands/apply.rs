@@ -77,7 +77,7 @@ pub fn run(
     match plans.wanted.as_slice() {
         [(wanted, warnings)] => {
             if args.in_turn
-                && wanted.binding.is_on_host()
+                && wanted.binding.awaits_adapters()
                 && PfPreview::new(root).would(wanted, &[]).is_change()
             {
                 to_come::wait(wanted.pf, config, root, deadline)?;

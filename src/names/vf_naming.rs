@@ -267,12 +267,21 @@ impl Default for Binding {
 }
 
 impl Binding {
-    /// True if a driver of this host is bound to any VF. Such a VF has numbers of the
-    /// kernel's, if only until it gets its names: the order counts, and which devices of
-    /// other adapters are there.
+    /// True if a driver of this host is bound to any VF, so that the order counts.
     #[must_use]
     pub const fn is_on_host(self) -> bool {
         !matches!(self.why, BindReason::NotOnHost)
+    }
+
+    /// True if the VFs are bound once no device of another adapter may come. They have numbers
+    /// of the kernel's, if only until they get their names. Where the configuration says
+    /// `parallel`, these are as they come.
+    #[must_use]
+    pub const fn awaits_adapters(self) -> bool {
+        !matches!(
+            (self.order, self.why),
+            (_, BindReason::NotOnHost) | (BindOrder::Parallel, BindReason::Configured)
+        )
     }
 }
 
@@ -397,6 +406,18 @@ mod tests {
         }
         assert_eq!(of(Some(O::Parallel), &[&none]), (O::Parallel, R::Configured));
         assert_eq!(of(Some(O::InOrder), &[&named]), (O::InOrder, R::Configured));
+    }
+
+    #[test]
+    fn they_await_other_adapters_unless_their_numbers_are_as_they_come() {
+        let named = VfNames { netdev: "a0".parse().ok(), rdma: "b0".parse().ok() };
+        let awaits = |configured, names: &[&VfNames]| {
+            Binding::of(configured, names.iter().copied()).awaits_adapters()
+        };
+        assert!(awaits(None, &[&named]) && awaits(None, &[&VfNames::default()]));
+        assert!(awaits(Some(BindOrder::InOrder), &[&named]));
+        assert!(!awaits(Some(BindOrder::Parallel), &[&named]));
+        assert!(!awaits(None, &[]) && !awaits(Some(BindOrder::InOrder), &[]));
     }
 
     proptest! {

@@ -101,7 +101,8 @@ impl<'a> Vfs<'a> {
             let at_work = self.workers.iter().map(|worker| worker.order);
             let is_to_come = |(pf, held): &&(PciAddress, Held)| *held != Held::Port || awaited(*pf);
             let to_come = self.held.iter().filter(is_to_come).map(|(pf, _)| *pf);
-            if wanted.binding.is_on_host() && comes_another(pf, ports, &awaited, comes_unseen) {
+            if wanted.binding.awaits_adapters() && comes_another(pf, ports, &awaited, comes_unseen)
+            {
                 self.held.push((pf, Held::Adapter));
                 continue;
             }
