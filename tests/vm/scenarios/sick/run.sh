@@ -122,7 +122,7 @@ done
 printf '[[pf]]\npci = "%s"\nvfs = 2\nbind = "parallel"\nguid.template = "02:00:00:70:{pf:8}:{kind:8}:{vf:16}"\n' "$sick" >/run/two.toml
 echo 1 >"$ibsim/rtnl"
 has_rdma() { ls "$pci/$(vf "$sick" 0)"/infiniband/* >/dev/null 2>&1; }
-sleeps() { grep -qs down_write "/proc/$second/stack" && ls "$pci/$(vf "$sick" 1)/driver" >/dev/null 2>&1; }
+sleeps() { grep -qs ib_register_device "/proc/$second/stack" && ls "$pci/$(vf "$sick" 1)/driver" >/dev/null 2>&1; }
 echo "$(vf "$sick" 0)" >/sys/bus/pci/drivers/mlx5_core/bind &
 within 20 has_rdma || echo "the first VF has no RDMA device"
 echo "$(vf "$sick" 1)" >/sys/bus/pci/drivers/mlx5_core/bind &
