@@ -19,6 +19,7 @@ use tracing::{debug, error_span, warn};
 
 use self::attempts::Attempts;
 use self::child::{Child, failure};
+use self::judge::Netdevs;
 use self::turn::Turn;
 use self::undo::UndoRecord;
 use self::untold::Untold;
@@ -218,10 +219,7 @@ impl Run<'_> {
     ) -> anyhow::Result<ObservedPf> {
         self.child.ask_administered(&mut observed, &mut self.watch, &mut problems)?;
         self.untold.learn(&mut observed, &self.attempts);
-        // What this run has bound may still get its netdev.
-        for vf in &mut observed.vfs {
-            vf.ipoib_failed &= !self.attempts.have_bound(vf.index);
-        }
+        self.learn_netdevs(&mut observed, &mut problems)?;
         let left: Vec<PciAddress> = self.record.undo().overrides.keys().copied().collect();
         for (pci, now) in self.overrides(&left)? {
             if let Some(vf) = observed.vfs.iter_mut().find(|v| v.pci == pci) {
@@ -230,6 +228,21 @@ impl Run<'_> {
         }
         self.note(problems);
         Ok(observed)
+    }
+
+    /// Which VFs ib_ipoib has made no netdev for. What this run has bound may still get its.
+    fn learn_netdevs(
+        &mut self,
+        observed: &mut ObservedPf,
+        problems: &mut Vec<String>,
+    ) -> anyhow::Result<()> {
+        observed.vfs.iter_mut().for_each(|vf| vf.ipoib_failed = false);
+        let mut lacking = pf::without_netdev(&mut Look::new(self.root), observed);
+        lacking.retain(|(vf, _)| !self.attempts.have_bound(*vf));
+        let devices = lacking.iter().map(|(_, device)| device.clone()).collect();
+        let counts = self.child.ask_ipoib_netdevs(devices, &mut self.watch, problems)?;
+        observed.learn_netdevs(&lacking, &counts);
+        Ok(())
     }
 
     /// `driver_override` of these VFs, as far as no probe hangs there.
@@ -560,8 +573,14 @@ impl Run<'_> {
             self.record.forget_what_was_seen();
         }
         self.write_record();
-        let judge =
-            |run: &Self| judge::vfs(run.wanted, &observed, &plan, &run.attempts, run.watch.facts());
+        let judge = |run: &Self| {
+            let netdevs = match run.child.is_rdma_held() {
+                true => Netdevs::Unanswered,
+                false => Netdevs::Asked,
+            };
+            let seen = judge::Seen { observed: &observed, netdevs };
+            judge::vfs(run.wanted, seen, &plan, &run.attempts, run.watch.facts())
+        };
         let mut vfs = judge(&self);
         if vfs.iter().any(|v| !v.right) || self.attempts.failed_count().is_some() {
             self.watch.catch_up()?;

@@ -187,7 +187,8 @@ fn planned(root: &Root, seen: &Seen<'_>, problems: &mut Vec<String>) -> Vec<Plan
     let pins: Result<Pins, String> = plan_host::pins(root);
     let plans = resolve(seen.config, pins.as_ref().map_err(String::as_str), &facts);
     let silent = seen.survey.silent.union(&seen.survey.unread).copied().collect();
-    let (pfs, unread) = pf_preview::reports(root, &plans, &facts, &silent);
+    let hanging = pf_preview::Hanging { pfs: silent, rdma_netlink: seen.survey.is_rdma_held };
+    let (pfs, unread) = pf_preview::reports(root, &plans, &facts, &hanging);
     problems.extend(unread);
     pfs
 }

@@ -18,28 +18,39 @@ use crate::plan::show::pf_report;
 use crate::plan::vf::{Uses, disturbed, vf_steps};
 use crate::report::Use;
 use crate::report::plan::PlannedPf;
+use crate::workers::survey::RDMA_HELD;
 use crate::workers::{Answer, Client, Failure, Request, SILENCE_USEC};
 
 /// Looks at PFs, one after the other.
 pub(super) struct PfPreview<'a> {
     root: &'a Root,
     worker: Client<'a>,
+    /// RDMA netlink has not answered: it is asked no more.
+    is_rdma_held: bool,
     /// What could not be read of VFs, one line each.
     pub(super) problems: BTreeSet<String>,
 }
 
-/// The plans, held against the host, and what could not be read of it. A PF that is
-/// `silent` is not asked.
+/// What has just not answered, and is not asked again.
+#[derive(Debug, Default)]
+pub(super) struct Hanging {
+    /// The PFs.
+    pub(super) pfs: BTreeSet<PciAddress>,
+    /// RDMA netlink.
+    pub(super) rdma_netlink: bool,
+}
+
+/// The plans, held against the host, and what could not be read of it.
 pub(super) fn reports(
     root: &Root,
     plans: &[Resolved],
     facts: &PlanHost,
-    silent: &BTreeSet<PciAddress>,
+    hanging: &Hanging,
 ) -> (Vec<PlannedPf>, BTreeSet<String>) {
-    let mut preview = PfPreview::new(root);
+    let mut preview = PfPreview { is_rdma_held: hanging.rdma_netlink, ..PfPreview::new(root) };
     let pfs = plans.iter().map(|plan| {
         let function = facts.functions.iter().find(|f| Some(f.pci) == plan.pci);
-        let observed = plan.pci.filter(|pci| !silent.contains(pci)).map(|pci| {
+        let observed = plan.pci.filter(|pci| !hanging.pfs.contains(pci)).map(|pci| {
             let seen = preview.look(pci);
             let steps = plan.wanted.as_ref().map(|wanted| preview.steps(wanted, &seen));
             (seen, steps.unwrap_or_default())
@@ -52,17 +63,39 @@ pub(super) fn reports(
 
 impl<'a> PfPreview<'a> {
     pub(super) fn new(root: &'a Root) -> Self {
-        Self { root, worker: Client::new(root), problems: BTreeSet::new() }
+        let worker = Client::new(root);
+        Self { root, worker, is_rdma_held: false, problems: BTreeSet::new() }
     }
 
     /// The PF with all that is administered there.
     pub(super) fn look(&mut self, pci: PciAddress) -> ObservedPf {
         let mut look = Look::new(self.root);
         let mut pf = pf::look(&mut look, pci, Undo::default());
+        let lacking = match self.is_rdma_held {
+            true => Vec::new(),
+            false => pf::without_netdev(&mut look, &pf),
+        };
         let mut problems: Vec<String> = look.problems.into_iter().collect();
         let mut refusal = None;
-        for reply in self.worker.ask_all(&Request::all_of(&pf)) {
+        let mut requests = Request::all_of(&pf);
+        let administered = requests.len();
+        if !lacking.is_empty() {
+            let devices = lacking.iter().map(|(_, device)| device.clone());
+            requests.push(Request::IpoibNetdevs(devices.collect()));
+        }
+        let replies = self.worker.ask_all(&requests);
+        for (at, reply) in replies.into_iter().enumerate() {
             match reply {
+                Ok(Answer::IpoibNetdevs(counts)) => pf.learn_netdevs(&lacking, &counts),
+                Err(failure) if at >= administered => {
+                    self.is_rdma_held = true;
+                    let vfs = vf_ranges(lacking.iter().map(|(index, _)| *index));
+                    let why = match failure {
+                        Failure::Silent => RDMA_HELD.to_owned(),
+                        failure => failure.to_string(),
+                    };
+                    problems.push(format!("whether ib_ipoib has netdevs of {vfs} of {pci}: {why}"));
+                }
                 Ok(Answer::Administered(told)) => pf.learn(told, &mut problems),
                 Ok(other) => pf.unreadable = Some(format!("an unexpected answer: {other:?}")),
                 Err(Failure::Refused(refused)) => refusal = Some(refused.said),

@@ -219,7 +219,8 @@ fn gather(config: &Config, root: &Root) -> Planned {
 impl Planned {
     fn report(&self, root: &Root) -> PlanReport {
         let mut problems = self.problems.clone();
-        let (pfs, unread) = pf_preview::reports(root, &self.plans, &self.facts, &BTreeSet::new());
+        let (pfs, unread) =
+            pf_preview::reports(root, &self.plans, &self.facts, &pf_preview::Hanging::default());
         problems.extend(unread);
         PlanReport::new(self.facts.name.clone(), pfs, problems.into_iter().collect())
             .with_netns(self.netns.clone())

@@ -15,7 +15,7 @@ use crate::ladder::expect::{candidate, expectation};
 use crate::ladder::minimum::is_judged;
 use crate::ladder::progress::progress;
 use crate::ladder::{Facts, cause, roce};
-use crate::names::{IB_DRIVERS, LinkLayer, LinkState, PciAddress, PhysicalState, Rung};
+use crate::names::{IB_DRIVERS, LinkLayer, LinkState, PciAddress, PhysicalState, RdmaName, Rung};
 use crate::observe::ipoib::Interfaces;
 use crate::observe::{self, Look, ModprobeRules, Observed, PciFunction, Port, RdmaDevice};
 use crate::plan::settings::{Children, Settings, judge_settings, settings};
@@ -391,7 +391,12 @@ impl View<'_> {
                 let dir = observe::pf::dir(vf.pci);
                 let devices = function.map(|f| f.rdma.as_slice()).unwrap_or_default();
                 let driven = vf.driver.as_deref().is_some_and(|d| IB_DRIVERS.contains(&d));
-                let away = || observe::uses::away(&mut self.look.borrow_mut(), &dir, devices);
+                let counts = &self.survey.ipoib_netdevs;
+                // What was not answered is in a note.
+                let may_have =
+                    |device: &RdmaName| counts.get(device).is_some_and(|n| *n != Some(0));
+                let look = &self.look;
+                let away = || observe::uses::away(&mut look.borrow_mut(), &dir, devices, may_have);
                 VfStatus {
                     other_namespace: driven.then(away).flatten(),
                     rdma: device.map(|d| d.name.clone()),

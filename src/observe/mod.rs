@@ -46,7 +46,7 @@ pub use modprobe::{Install, ModprobeRules};
 pub use modules::is_built;
 pub use pci::{PciClass, PciFunction};
 pub use pf::{ObservedPf, ObservedVf, Own, Undo};
-pub use rdma::{NetDev, Port, RdmaDevice};
+pub use rdma::{NetDev, Port, RdmaDevice, ipoib_netdevs};
 pub use vpd::Product;
 
 /// The host at one moment.

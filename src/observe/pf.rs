@@ -2,9 +2,10 @@
 //! and what each VF shows of itself.
 //!
 //! In parts. [`look`] reads what no reader ever waits for. What asks firmware or
-//! takes the RTNL lock is read by [`super::administered`], and [`driver_override`]
-//! takes a VF's device lock, which a probe holds: on a live host these are run in
-//! a child.
+//! takes the RTNL lock is read by [`super::administered`], [`driver_override`]
+//! takes a VF's device lock, which a probe holds, and what only RDMA netlink tells
+//! ([`rdma::ipoib_netdevs`]) waits for registrations of RDMA devices: on a live host
+//! these are run in a child.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -71,7 +72,8 @@ pub struct ObservedVf {
     pub half_bound: bool,
     /// ib_ipoib is loaded and has no netdev of it, here or in another network namespace
     /// ([`rdma::ipoib_netdevs`]): IPoIB's set-up of its port failed, or was interrupted as
-    /// by a signal to the modprobe that loaded it, and is not tried again.
+    /// by a signal to the modprobe that loaded it, and is not tried again. Known only where it
+    /// was asked for ([`without_netdev`]).
     pub ipoib_failed: bool,
 }
 
@@ -286,11 +288,6 @@ fn vfs(look: &mut Look<'_>, pf: PciAddress, is_meant: impl Fn(VfIndex) -> bool) 
         for vf in vfs {
             vf.own = own(&mut look, vf.pci);
             vf.half_bound = vf.own.is_none() && is_half_bound(&mut look, vf.pci);
-            vf.ipoib_failed = vf.own.as_ref().is_some_and(|own| {
-                own.netdev.is_none()
-                    && is_live(&mut look, "ib_ipoib")
-                    && rdma::ipoib_netdevs(root, &own.rdma) == Some(0)
-            });
         }
         look.problems
     };
@@ -308,6 +305,18 @@ fn vfs(look: &mut Look<'_>, pf: PciAddress, is_meant: impl Fn(VfIndex) -> bool) 
     look.problems.extend(problems);
     learn_recoveries(look, &mut vfs);
     vfs
+}
+
+/// The VFs of `pf` that have an RDMA device and no netdev here, although ib_ipoib has looked at
+/// all devices: with the device, of which is to be asked how many netdevs ib_ipoib has.
+#[must_use]
+pub fn without_netdev(look: &mut Look<'_>, pf: &ObservedPf) -> Vec<(VfIndex, RdmaName)> {
+    let lacking = pf.vfs.iter().filter_map(|vf| {
+        let own = vf.own.as_ref().filter(|own| own.netdev.is_none())?;
+        Some((vf.index, own.rdma.clone()))
+    });
+    let lacking: Vec<(VfIndex, RdmaName)> = lacking.collect();
+    if lacking.is_empty() || !is_live(look, "ib_ipoib") { Vec::new() } else { lacking }
 }
 
 /// Read the kernel log if a VF of mlx5 has its driver and no RDMA device.
@@ -449,6 +458,15 @@ impl ObservedPf {
             let is_it = |vf: &&mut ObservedVf| told.vf == VfName { pf: self.pf, index: vf.index };
             if let Some(vf) = self.vfs.iter_mut().find(is_it) {
                 vf.admin = told.admin;
+            }
+        }
+    }
+
+    /// Take in how many netdevs ib_ipoib has of these VFs, as far as that was told.
+    pub fn learn_netdevs(&mut self, vfs: &[(VfIndex, RdmaName)], counts: &[Option<usize>]) {
+        for ((index, _), count) in vfs.iter().zip(counts) {
+            if let Some(vf) = self.vfs.iter_mut().find(|vf| vf.index == *index) {
+                vf.ipoib_failed = *count == Some(0);
             }
         }
     }

@@ -53,7 +53,12 @@ pub struct NetDev {
 /// that sees nothing of what the kernel owns, as in a PID namespace of its own
 /// (`rdma_is_visible_in_pid_ns()`, drivers/infiniband/core/restrack.c). ib_core owns a
 /// protection domain of each device that has an InfiniBand port, so that one is seen at least.
-pub(super) fn ipoib_netdevs(root: &Root, name: &RdmaName) -> Option<usize> {
+///
+/// Waits, uninterruptibly, behind a registration of an RDMA device that waits for the RTNL lock
+/// or for firmware, as soon as another device comes (`devices_rwsem`,
+/// drivers/infiniband/core/device.c): only a child asks this.
+#[must_use]
+pub fn ipoib_netdevs(root: &Root, name: &RdmaName) -> Option<usize> {
     if !root.is_live() {
         return None;
     }

@@ -16,15 +16,21 @@ use super::pci::is_rdma_auxiliary;
 use super::{Look, RdmaDevice, pf, rdma};
 use crate::host::rdma_netlink::{self, Owner, Resource};
 use crate::host::{Root, answer, netlink};
-use crate::names::{IB_DRIVERS, NetnsMode, PciAddress, is_vfio, rdma_half_of};
+use crate::names::{IB_DRIVERS, LinkLayer, NetnsMode, PciAddress, RdmaName, is_vfio, rdma_half_of};
 
 /// Kernel modules of the RDMA stack that own resources of every device and use none.
 /// IPoIB's netdevs are looked at by themselves.
 const IDLE: [&str; 4] = ["ib_core", "ib_mad", "ib_cm", "ib_ipoib"];
 
 /// What of the function at `dir`, which has these RDMA devices here, is in another network
-/// namespace: a container.
-pub fn away(look: &mut Look<'_>, dir: &str, devices: &[RdmaDevice]) -> Option<Away> {
+/// namespace: a container. `may_have_netdevs` says of a device without a netdev here whether
+/// ib_ipoib may have one of it elsewhere ([`rdma::ipoib_netdevs`]).
+pub fn away(
+    look: &mut Look<'_>,
+    dir: &str,
+    devices: &[RdmaDevice],
+    may_have_netdevs: impl Fn(&RdmaName) -> bool,
+) -> Option<Away> {
     let root = look.root;
     if devices.is_empty() {
         // Registered and not to be seen.
@@ -34,13 +40,17 @@ pub fn away(look: &mut Look<'_>, dir: &str, devices: &[RdmaDevice]) -> Option<Aw
         let is_there = halves.any(|half| root.exists(&format!("{dir}/{half}/driver")));
         return is_there.then_some(Away::RdmaDevice);
     }
-    let lacks_netdev =
-        |p: &rdma::Port| p.link_layer == crate::names::LinkLayer::InfiniBand && p.netdev.is_none();
-    let is_away = |device: &RdmaDevice| {
-        device.ports.iter().any(lacks_netdev) && rdma::ipoib_netdevs(root, &device.name) != Some(0)
-    };
-    let is_away = root.exists("/sys/module/ib_ipoib") && devices.iter().any(is_away);
+    let mut lacking = devices.iter().filter(|device| lacks_netdev(device));
+    let is_away =
+        root.exists("/sys/module/ib_ipoib") && lacking.any(|device| may_have_netdevs(&device.name));
     is_away.then_some(Away::Netdev)
+}
+
+/// A port of the device is to have a netdev of IPoIB, and has none here.
+#[must_use]
+pub fn lacks_netdev(device: &RdmaDevice) -> bool {
+    let lacks = |p: &rdma::Port| p.link_layer == LinkLayer::InfiniBand && p.netdev.is_none();
+    device.ports.iter().any(lacks)
 }
 
 /// The uses of each of these VFs, in their order.
@@ -129,7 +139,9 @@ impl Host<'_> {
         uses: &mut BTreeSet<Use>,
     ) {
         let devices = rdma::devices(look, dir);
-        uses.extend(away(look, dir, &devices).map(|what| Use::OtherNamespace { what }));
+        let root = self.root;
+        let may_have = |device: &RdmaName| rdma::ipoib_netdevs(root, device) != Some(0);
+        uses.extend(away(look, dir, &devices, may_have).map(|what| Use::OtherNamespace { what }));
         if devices.is_empty() {
             uses.extend(self.hidden(look, dir, driver));
         }

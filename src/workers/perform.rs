@@ -13,7 +13,7 @@ use crate::observe::holders::holders;
 use crate::observe::pf::{self, dir, name_rdma};
 use crate::observe::uses::uses;
 use crate::observe::vpd::{self, NotRead};
-use crate::observe::{Look, Own, link, pcie};
+use crate::observe::{Look, Own, ipoib_netdevs, link, pcie};
 use crate::report::Use;
 
 type Outcome = Result<Answer, Refusal>;
@@ -34,6 +34,10 @@ pub(super) fn perform(root: &Root, request: &Request) -> Outcome {
             .map(Answer::Override)
             .map_err(|e| unread(Tried::Override, &e)),
         Request::Uses(vfs) => Ok(Answer::Uses(uses(root, vfs))),
+        Request::IpoibNetdevs(devices) => {
+            let counts = devices.iter().map(|device| ipoib_netdevs(root, device)).collect();
+            Ok(Answer::IpoibNetdevs(counts))
+        }
         Request::Holders(functions) => {
             let mut look = Look::new(root);
             let holders = holders(&mut look, functions);

@@ -27,6 +27,8 @@ pub enum Request {
     Override(PciAddress),
     /// Who uses these VFs.
     Uses(Vec<PciAddress>),
+    /// How many netdevs ib_ipoib has of these RDMA devices.
+    IpoibNetdevs(Vec<RdmaName>),
     /// What keeps these functions, or the modules of their drivers, busy.
     Holders(Vec<PciAddress>),
     /// Write an attribute, unless one of these VFs is in use.
@@ -99,6 +101,7 @@ impl Request {
             | Self::Product(_)
             | Self::Override(_)
             | Self::Uses(_)
+            | Self::IpoibNetdevs(_)
             | Self::Holders(_)
             | Self::Port { .. }
             | Self::Pcie(_)
@@ -149,6 +152,9 @@ pub enum Answer {
     Override(Option<String>),
     /// Who uses them, VF by VF.
     Uses(Vec<Vec<Use>>),
+    /// How many netdevs ib_ipoib has of them, in their order, as
+    /// [`crate::observe::ipoib_netdevs`] has it.
+    IpoibNetdevs(Vec<Option<usize>>),
     /// What keeps them busy.
     Holders {
         /// What was found.

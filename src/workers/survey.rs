@@ -11,6 +11,7 @@ use crate::host::Root;
 use crate::names::{Administered, IfName, ModuleName, PciAddress, PortNumber, RdmaName, VfName};
 use crate::observe::administered::{Administers, Told};
 use crate::observe::link::PortAnswer;
+use crate::observe::uses::lacks_netdev;
 use crate::observe::{Backend, Look, Observed, Observer, PciFunction, pf};
 use crate::report::degraded::PcieLink;
 use crate::report::hardware::Vf;
@@ -37,6 +38,11 @@ pub struct Survey {
     pub is_rtnl_held: bool,
     /// The HCAs, by the address of the PF, of which something was not read for that reason.
     pub unread: BTreeSet<PciAddress>,
+    /// The RDMA devices of VFs without a netdev here, with how many netdevs ib_ipoib has of
+    /// each in whatever network namespace, as far as that was told.
+    pub ipoib_netdevs: BTreeMap<RdmaName, Option<usize>>,
+    /// RDMA netlink has not answered.
+    pub is_rdma_held: bool,
     vfs: BTreeMap<PciAddress, Vec<(VfName, PciAddress)>>,
     administered: BTreeMap<VfName, Administered>,
     /// PFs that administer alias GUIDs (mlx4).
@@ -53,6 +59,7 @@ enum Wish {
     Administered,
     Carrier(IfName),
     Addresses,
+    IpoibNetdevs,
 }
 
 impl fmt::Display for Wish {
@@ -64,6 +71,7 @@ impl fmt::Display for Wish {
             Self::Administered => f.write_str("the settings of its VFs"),
             Self::Carrier(netdev) => write!(f, "the carrier of {netdev}"),
             Self::Addresses => f.write_str("the addresses of its netdevs"),
+            Self::IpoibNetdevs => f.write_str("the netdevs that ib_ipoib has of its VFs"),
         }
     }
 }
@@ -77,13 +85,17 @@ struct Question {
     by_rtnl: bool,
 }
 
+/// What is said where RDMA netlink does not answer, of what was asked of it.
+pub const RDMA_HELD: &str = "RDMA netlink did not answer within 5 s, as while the registration of an RDMA device hangs, see dmesg";
+
 /// Look at the host below `root`, with the state of `modules`, and ask what is asked
 /// for: of ports and their netdevs those of functions that `has_asked_ports`, the netdevs of
 /// Ethernet ports where `is_roce` says so, and `others`. All of it ends within
 /// [`SILENCE_USEC`].
 ///
 /// Each HCA has a child of its own, so that one that hangs delays no other. What waits
-/// for the RTNL lock has one for all: whoever holds the lock holds it against all.
+/// for the RTNL lock has one for all: whoever holds the lock holds it against all. So has what
+/// is asked of RDMA netlink.
 #[must_use]
 pub fn survey(
     root: &Root,
@@ -97,6 +109,7 @@ pub fn survey(
     let mut survey = Survey { problems: learn_all(root, &mut observed), ..Survey::default() };
     let mut by_hca: BTreeMap<PciAddress, Vec<Question>> = BTreeMap::new();
     let mut by_rtnl = Vec::new();
+    let mut without_netdev = Vec::new();
     let mut look = Look::new(root);
     for function in &observed.functions {
         let own = own_questions(function, &observed, &has_asked_ports);
@@ -108,7 +121,10 @@ pub fn survey(
             wish: Wish::Carrier(netdev),
             by_rtnl: true,
         }));
-        if function.physfn.is_none() {
+        let is_vf = function.physfn.is_some();
+        let lacking = function.rdma.iter().filter(|device| is_vf && lacks_netdev(device));
+        without_netdev.extend(lacking.map(|device| device.name.clone()));
+        if !is_vf {
             survey.ask_pf(&mut look, function.address, &mut by_hca, &mut by_rtnl);
         }
     }
@@ -127,8 +143,13 @@ pub fn survey(
         by_rtnl.push(Question { request, hcas, wish, by_rtnl: true });
     }
     survey.problems.extend(look.problems);
-    let mut groups: Vec<Vec<Question>> =
-        by_hca.into_values().chain([by_rtnl]).filter(|group| !group.is_empty()).collect();
+    let mut by_rdma = Vec::new();
+    if !without_netdev.is_empty() && root.exists("/sys/module/ib_ipoib") {
+        let (request, wish) = (Request::IpoibNetdevs(without_netdev), Wish::IpoibNetdevs);
+        by_rdma.push(Question { request, hcas: Vec::new(), wish, by_rtnl: false });
+    }
+    let groups = by_hca.into_values().chain([by_rtnl, by_rdma]);
+    let mut groups: Vec<Vec<Question>> = groups.filter(|group| !group.is_empty()).collect();
     for group in &mut groups {
         group.sort_by(|a, b| a.wish.cmp(&b.wish));
     }
@@ -263,6 +284,21 @@ impl Survey {
                 self.carriers.insert(netdev, carrier);
             }
             (Wish::Addresses, Ok(Answer::Addresses(addresses))) => self.addresses = addresses,
+            (Wish::IpoibNetdevs, Ok(Answer::IpoibNetdevs(counts))) => {
+                if let Request::IpoibNetdevs(devices) = question.request {
+                    self.ipoib_netdevs.extend(devices.into_iter().zip(counts));
+                }
+            }
+            // A registration that hangs holds that lock against all: no adapter is to blame.
+            (Wish::IpoibNetdevs, Err(failure)) => {
+                self.is_rdma_held = true;
+                let why = match failure {
+                    Failure::Silent => RDMA_HELD.to_owned(),
+                    failure => failure.to_string(),
+                };
+                let what = "whether VFs without a netdev have one in another network namespace";
+                self.problems.insert(format!("{what} is not known: {why}"));
+            }
             (_, Err(Failure::Refused(refusal))) => {
                 if !refusal.is_absent() {
                     self.problems.insert(refusal.to_string());

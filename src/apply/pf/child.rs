@@ -7,15 +7,19 @@ use nix::errno::Errno;
 use super::watch::Watch;
 use crate::host::lock::Held;
 use crate::host::{Root, clock};
-use crate::names::PciAddress;
+use crate::names::{PciAddress, RdmaName};
 use crate::observe::ObservedPf;
 use crate::report::Use;
 use crate::report::pf::StepFailure;
-use crate::workers::{Answer, Client, Failure, Refusal, Reply, Request};
+use crate::workers::survey::RDMA_HELD;
+use crate::workers::{Answer, Client, Failure, Refusal, Reply, Request, SILENCE_USEC};
 
 /// The child of a run.
 pub(super) struct Child<'a> {
     client: Client<'a>,
+    /// One for RDMA netlink alone, so that a registration that hangs takes no thread of the
+    /// other. None once it has not answered.
+    rdma_netlink: Option<Client<'a>>,
     /// The child shares it: who ends first leaves it to the other.
     _lock: Option<Held>,
 }
@@ -25,7 +29,7 @@ impl<'a> Child<'a> {
     pub(super) fn start(root: &'a Root, lock: Option<Held>) -> anyhow::Result<Self> {
         let mut client = Client::new(root).patient();
         client.start(lock.as_ref())?;
-        Ok(Self { client, _lock: lock })
+        Ok(Self { client, rdma_netlink: Some(Client::new(root).patient()), _lock: lock })
     }
 
     /// Ask for all of these, and wait for the replies until `until`. What has not
@@ -36,17 +40,30 @@ impl<'a> Child<'a> {
         watch: &mut Watch,
         until: u64,
     ) -> anyhow::Result<Vec<Option<Reply>>> {
-        let numbers: Vec<u64> = requests.iter().map(|r| self.client.ask(r)).collect();
-        let mut replies = BTreeMap::new();
-        loop {
-            replies.extend(self.client.replies());
-            let until = if watch.is_stopped() { until.min(watch.last_moment()) } else { until };
-            let is_all = numbers.iter().all(|number| replies.contains_key(number));
-            if is_all || clock::monotonic_usec() >= until {
-                return Ok(numbers.iter().map(|number| replies.remove(number)).collect());
-            }
-            watch.wait_for_child(self.client.fd(), until)?;
-        }
+        ask(&mut self.client, requests, watch, until)
+    }
+
+    /// How many netdevs ib_ipoib has of these RDMA devices; what is not known is left out, and
+    /// `problems` says why.
+    pub(super) fn ask_ipoib_netdevs(
+        &mut self,
+        devices: Vec<RdmaName>,
+        watch: &mut Watch,
+        problems: &mut Vec<String>,
+    ) -> anyhow::Result<Vec<Option<usize>>> {
+        let Some(client) = self.rdma_netlink.as_mut().filter(|_| !devices.is_empty()) else {
+            return Ok(Vec::new());
+        };
+        let until = watch.last_moment().min(clock::monotonic_usec() + SILENCE_USEC);
+        let reply = ask(client, &[Request::IpoibNetdevs(devices)], watch, until)?.pop().flatten();
+        let why = match reply {
+            Some(Ok(Answer::IpoibNetdevs(counts))) => return Ok(counts),
+            None => RDMA_HELD.to_owned(),
+            other => failure(other).to_string(),
+        };
+        self.rdma_netlink = None;
+        problems.push(format!("VFs may have netdevs in another network namespace: {why}"));
+        Ok(Vec::new())
     }
 
     /// Complete `observed` with what the PF administers for its VFs. What was not told
@@ -79,6 +96,11 @@ impl<'a> Child<'a> {
         Ok(())
     }
 
+    /// RDMA netlink has not answered.
+    pub(super) const fn is_rdma_held(&self) -> bool {
+        self.rdma_netlink.is_none()
+    }
+
     /// Who alone may bind these functions, empty for whoever can; left out where it
     /// was not answered: a driver's probe hangs there.
     pub(super) fn ask_overrides(
@@ -107,6 +129,27 @@ impl<'a> Child<'a> {
             Some(Ok(Answer::Uses(uses))) => uses,
             other => vec![vec![Use::Unknown { why: failure(other).to_string() }]; count],
         })
+    }
+}
+
+/// Ask `client` for all of these, and wait for the replies until `until`. What has not come by
+/// then is `None`.
+fn ask(
+    client: &mut Client<'_>,
+    requests: &[Request],
+    watch: &mut Watch,
+    until: u64,
+) -> anyhow::Result<Vec<Option<Reply>>> {
+    let numbers: Vec<u64> = requests.iter().map(|r| client.ask(r)).collect();
+    let mut replies = BTreeMap::new();
+    loop {
+        replies.extend(client.replies());
+        let until = if watch.is_stopped() { until.min(watch.last_moment()) } else { until };
+        let is_all = numbers.iter().all(|number| replies.contains_key(number));
+        if is_all || clock::monotonic_usec() >= until {
+            return Ok(numbers.iter().map(|number| replies.remove(number)).collect());
+        }
+        watch.wait_for_child(client.fd(), until)?;
     }
 }
 

@@ -10,10 +10,26 @@ use crate::observe::{ObservedPf, ObservedVf};
 use crate::plan::VfPlan;
 use crate::report::pf::{Deferred, NumberFailed, VfCause, VfLack, VfOutcome, VfStep, WhyLacking};
 
+/// What was seen last.
+#[derive(Clone, Copy)]
+pub(super) struct Seen<'a> {
+    pub(super) observed: &'a ObservedPf,
+    pub(super) netdevs: Netdevs,
+}
+
+/// What is known of the netdevs that ib_ipoib has in other network namespaces.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Netdevs {
+    /// It was asked, and is known as far as this kernel tells.
+    Asked,
+    /// Nobody has answered.
+    Unanswered,
+}
+
 /// The VFs of the plan as they are after the run.
 pub(super) fn vfs(
     wanted: &WantedPf,
-    observed: &ObservedPf,
+    Seen { observed, netdevs }: Seen<'_>,
     plan: &VfPlan,
     attempts: &Attempts,
     facts: &Facts,
@@ -32,6 +48,7 @@ pub(super) fn vfs(
             VfOwner::Cni => &[VfRung::Rdma, VfRung::Bound],
         };
         let away = progress.reached.is_some_and(|rung| where_away.contains(&rung))
+            && netdevs == Netdevs::Asked
             && seen.is_some_and(|s| is_away(want, s, observed, attempts));
         let right = progress.lacks.is_none() || away;
         let cause = progress.lacks.map(|lack| {
@@ -234,8 +251,26 @@ mod tests {
             attempts.add(StepDone { step: step.clone(), failure: failure.clone() });
         }
         let facts = Facts::default();
-        let vfs = vfs(&wanted(), &observed, &VfPlan::default(), &attempts, &facts);
+        let vfs = vfs(&wanted(), asked(&observed), &VfPlan::default(), &attempts, &facts);
         vfs[0].cause.as_ref().map(ToString::to_string).unwrap_or_default()
+    }
+
+    const fn asked(observed: &ObservedPf) -> Seen<'_> {
+        Seen { observed, netdevs: Netdevs::Asked }
+    }
+
+    /// Its registration may hang in ib_ipoib.
+    #[test]
+    fn a_netdev_is_in_another_namespace_only_if_that_was_answered() {
+        let mut observed = right();
+        let own = observed.vfs[0].own.as_mut().expect("own");
+        (own.netdev, own.netdev_guid) = (None, None);
+        for (netdevs, right) in [(Netdevs::Asked, true), (Netdevs::Unanswered, false)] {
+            let seen = Seen { observed: &observed, netdevs };
+            let (plan, attempts) = (VfPlan::default(), Attempts::default());
+            let vfs = vfs(&wanted(), seen, &plan, &attempts, &Facts::default());
+            assert_eq!(vfs[0].right, right, "{:?}", vfs[0].cause);
+        }
     }
 
     /// With `netns = "exclusive"` a pod has the RDMA device too.
@@ -247,7 +282,7 @@ mod tests {
             let mut wanted = wanted();
             wanted.vfs[0].owner = owner;
             let facts = Facts::default();
-            vfs(&wanted, &observed, &VfPlan::default(), attempts, &facts)[0].right
+            vfs(&wanted, asked(&observed), &VfPlan::default(), attempts, &facts)[0].right
         };
         let mut bound = Attempts::default();
         bound.add(StepDone { step: bind("mlx5_core"), failure: None });
@@ -292,7 +327,7 @@ mod tests {
         let mut facts = Facts::default();
         cause::learn(&mut facts, 3, "mlx5_core 0000:4b:00.0: QUERY_HCA_VPORT_CONTEXT failed");
         let attempts = Attempts::default();
-        let vfs = vfs(&wanted(), &observed, &VfPlan::default(), &attempts, &facts);
+        let vfs = vfs(&wanted(), asked(&observed), &VfPlan::default(), &attempts, &facts);
         let said = vfs[0].cause.as_ref().map(ToString::to_string).unwrap_or_default();
         assert!(
             said.ends_with("; the kernel: mlx5_core 0000:4b:00.0: QUERY_HCA_VPORT_CONTEXT failed"),

@@ -95,3 +95,25 @@ fn who_waits_for_the_rtnl_lock_is_no_adapter_that_does_not_answer() {
         assert_eq!(missing.0.is_empty(), by_rtnl);
     }
 }
+
+/// A registration that hangs holds that lock against all.
+#[test]
+fn rdma_netlink_that_does_not_answer_is_told_and_no_adapter_is_to_blame() {
+    let device: RdmaName = "mlx5_1".parse().expect("name");
+    let question = || Question {
+        request: Request::IpoibNetdevs(vec![device.clone()]),
+        hcas: Vec::new(),
+        wish: Wish::IpoibNetdevs,
+        by_rtnl: false,
+    };
+    let (mut survey, mut missing) = (Survey::default(), Missing::default());
+    let mut observed = Observed::default();
+    let answer = Ok(Answer::IpoibNetdevs(vec![Some(1)]));
+    survey.learn(question(), answer, &mut observed, &mut missing);
+    assert_eq!(survey.ipoib_netdevs, BTreeMap::from([(device.clone(), Some(1))]));
+    assert!(!survey.is_rdma_held && survey.problems.is_empty());
+    survey.learn(question(), Err(Failure::Silent), &mut observed, &mut missing);
+    assert!(survey.is_rdma_held && missing.0.is_empty());
+    let problems: Vec<&String> = survey.problems.iter().collect();
+    assert!(problems.len() == 1 && problems[0].ends_with(RDMA_HELD), "{problems:?}");
+}

@@ -41,7 +41,7 @@ facts "$pf" >"$OUT/more"
 # what it reports. Two have their driver, one has none. Then firmware answers again.
 phase 4
 knobs "$pf/fail.QUERY_HCA_VPORT_CONTEXT=0"
-ip link show dev "$name" >"$OUT/unread.link"
+ip link show dev "$(ls "$pci/$pf/net")" >"$OUT/unread.link"
 echo 0001:01:00.3 >/sys/bus/pci/drivers/mlx5_core/unbind
 udevadm settle
 counters >"$OUT/counters.unread-before"
