@@ -32,7 +32,7 @@ use crate::names::{PciAddress, VfIndex, VfNames, VfOwner, is_vfio};
 use crate::observe::pf::{self, dir};
 use crate::observe::{Backend, Look, ObservedPf, ObservedVf, Own};
 use crate::plan::VfPlan;
-use crate::plan::vf::{Uses, disturbed, due, vf_steps};
+use crate::plan::vf::{Uses, disturbed, due, uses_by_index, vf_steps};
 use crate::report::events as kinds;
 use crate::report::pf::{
     Hindrance, PfProblem, PfReport, PfVerdict, Stage, StepDone, StepFailure, VfStep,
@@ -370,7 +370,7 @@ impl Run<'_> {
                 other => vec![other; group.len()],
             };
             for (step, reply) in group.into_iter().zip(each) {
-                bound.extend(self.take_reply(step, reply));
+                bound.extend(self.take_reply(step, reply, observed));
             }
         }
         if stage == Stage::Bind {
@@ -434,7 +434,7 @@ impl Run<'_> {
                 }
             }
             let is_done = matches!(reply, Some(Ok(Answer::Done)));
-            self.take_reply(step, reply);
+            self.take_reply(step, reply, observed);
             if is_done {
                 // Those of before are gone, and who used them.
                 self.uses.clear();
@@ -446,7 +446,12 @@ impl Run<'_> {
     }
 
     /// Note what a reply says of a step.
-    fn take_reply(&mut self, step: VfStep, reply: Option<Reply>) -> Option<BoundVf> {
+    fn take_reply(
+        &mut self,
+        step: VfStep,
+        reply: Option<Reply>,
+        observed: &ObservedPf,
+    ) -> Option<BoundVf> {
         match reply {
             Some(Ok(Answer::Done)) => self.note_step(step, None),
             Some(Ok(Answer::Bound(own))) => {
@@ -460,9 +465,8 @@ impl Run<'_> {
                 return bound;
             }
             Some(Ok(Answer::InUse(uses))) => {
-                // Taken since the plan was made: the next plan leaves it alone.
-                let vf = step.vf().or(VfIndex::new(0));
-                self.uses.extend(vf.map(|vf| (vf, uses)));
+                // Taken since the plan was made: the next plan leaves them alone.
+                self.uses.extend(uses_by_index(observed, uses));
             }
             other => self.note_step(step, Some(failure(other))),
         }

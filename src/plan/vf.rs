@@ -13,7 +13,9 @@ use crate::ladder::vf::{
     may_come, shows_other, wanted_driver,
 };
 use crate::ladder::{WantedPf, WantedVf};
-use crate::names::{BindOrder, Guid, LinkLayer, Policy, VfDriver, VfIndex, VfOwner, is_vfio};
+use crate::names::{
+    BindOrder, Guid, LinkLayer, PciAddress, Policy, VfDriver, VfIndex, VfOwner, is_vfio,
+};
 use crate::observe::{Backend, ObservedPf, ObservedVf};
 use crate::report::Use;
 use crate::report::pf::{Deferred, OtherDriver, PfProblem, Undone, VfStep};
@@ -33,6 +35,17 @@ pub struct VfPlan {
 
 /// The uses of VFs, as far as they were looked at.
 pub type Uses = BTreeMap<VfIndex, Vec<Use>>;
+
+/// The same by the index of the VF, of functions that were found in use.
+pub fn uses_by_index(
+    observed: &ObservedPf,
+    functions: Vec<(PciAddress, Vec<Use>)>,
+) -> impl Iterator<Item = (VfIndex, Vec<Use>)> {
+    functions.into_iter().filter_map(|(pci, uses)| {
+        let vf = observed.vfs.iter().find(|vf| vf.pci == pci)?;
+        Some((vf.index, uses))
+    })
+}
 
 /// The VFs that `plan` for `wanted` would take from their drivers or destroy, or whose
 /// link it would take down: who uses them must be known before.

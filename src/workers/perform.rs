@@ -84,12 +84,13 @@ pub(super) fn perform(root: &Root, request: &Request) -> Outcome {
     }
 }
 
-/// The last look before something is taken away.
-fn in_use(root: &Root, vfs: &[PciAddress]) -> Vec<Use> {
+/// The last look before something is taken away: those of these VFs that are in use.
+fn in_use(root: &Root, vfs: &[PciAddress]) -> Vec<(PciAddress, Vec<Use>)> {
     if vfs.is_empty() {
         return Vec::new();
     }
-    uses(root, vfs).into_iter().flatten().collect()
+    let all = vfs.iter().copied().zip(uses(root, vfs));
+    all.filter(|(_, uses)| !uses.is_empty()).collect()
 }
 
 fn write(path: &str, value: &str) -> Outcome {
@@ -159,6 +160,21 @@ fn unread(tried: Tried, e: &ReadError) -> Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::testing::tree;
+
+    #[test]
+    fn of_several_vfs_the_one_in_use_is_named() {
+        let dir = |n: u8| format!("sys/bus/pci/devices/0000:4b:00.{n}/driver");
+        let links = [(dir(1), "../../drivers/mlx5_core"), (dir(2), "../../drivers/pciback")];
+        let links: Vec<(&str, &str)> =
+            links.iter().map(|(path, to)| (path.as_str(), *to)).collect();
+        let copy = tree(&[], &links);
+        let root = Root::copy_at(copy.path()).expect("root");
+        let pci = |n: u8| format!("0000:4b:00.{n}").parse().expect("address");
+        let used: Vec<PciAddress> =
+            in_use(&root, &[pci(1), pci(2)]).into_iter().map(|(vf, _)| vf).collect();
+        assert_eq!(used, [pci(2)]);
+    }
 
     #[test]
     fn a_refused_write_says_what_was_tried_and_the_answer() {

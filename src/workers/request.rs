@@ -142,8 +142,8 @@ pub enum Answer {
     Done,
     /// It is bound; what it shows of itself since then, if all of it could be read.
     Bound(Option<Own>),
-    /// Not done: somebody uses the VF.
-    InUse(Vec<Use>),
+    /// Not done: somebody uses these VFs.
+    InUse(Vec<(PciAddress, Vec<Use>)>),
     /// What the PFs administer, VF by VF.
     Administered(Vec<Told>),
     /// What it is for.
@@ -311,7 +311,7 @@ mod tests {
         let used = Use::Vfio { file: "/dev/vfio/7".into(), pid: 4, name: "qemu".into() };
         let tried = Tried::SetVf { ifindex: 3, vf, setting: VfSetting::NodeGuid(Guid::new(1)) };
         let refusal = Refusal { tried, errno: Some(22), said: "EINVAL: Invalid argument".into() };
-        let answer = Answer::Each(vec![Ok(Answer::InUse(vec![used])), Err(refusal)]);
+        let answer = Answer::Each(vec![Ok(Answer::InUse(vec![(pci, vec![used])])), Err(refusal)]);
         let line = serde_json::to_string(&answer).expect("JSON");
         assert_eq!(serde_json::from_str::<Answer>(&line).expect("answer"), answer);
     }

@@ -164,7 +164,9 @@ pub(super) fn failure(reply: Option<Reply>) -> StepFailure {
         Some(Err(Failure::NoChild(why))) => StepFailure::NoChild { why },
         // This child is waited for until the deadline, not for so long.
         Some(Err(Failure::Silent)) | None => StepFailure::Unfinished,
-        Some(Ok(Answer::InUse(uses))) => StepFailure::InUse(uses),
+        Some(Ok(Answer::InUse(vfs))) => {
+            StepFailure::InUse(vfs.into_iter().flat_map(|(_, uses)| uses).collect())
+        }
         Some(Ok(other)) => StepFailure::Unexpected { answer: format!("{other:?}") },
     }
 }

@@ -720,6 +720,21 @@ fn a_vf_of_vfio_of_which_the_pf_answers_nothing_is_told_its_guids_unless_it_is_i
     }
 }
 
+/// Found by the child right before it changes the number.
+#[test]
+fn a_vf_that_is_taken_before_the_number_changes_is_named_itself() {
+    let mut kernel = fresh();
+    assert!(kernel.run(&plan_of(3, VfDriver::Host), usize::MAX));
+    let observed = kernel.observe();
+    let taken = vec![(pci(1), vec![Use::Unknown { why: "test".into() }])];
+    let uses: Uses = uses_by_index(&observed, taken).collect();
+    assert_eq!(uses, used(1));
+    let plan = vf_steps(&plan_of(4, VfDriver::Host), &observed, &uses);
+    let deferred: Vec<String> = plan.deferred.iter().map(ToString::to_string).collect();
+    let said = "the number of VFs stays 3 instead of 4; VF 1 may be in use: ";
+    assert!(deferred.len() == 1 && deferred[0].starts_with(said), "{deferred:?}");
+}
+
 /// A VF that is as planned, in use, and has this policy.
 fn in_use_with(policy: Policy) -> Kernel {
     let mut kernel = fresh();
