@@ -403,12 +403,17 @@ const PRE_INIT: [&str; 4] =
     ["pre-initializing", "in initializing state", "Waiting for FW", "waiting for firmware"];
 
 /// With this fault something can hang until the deadline, or until the driver gives up on a
-/// command.
+/// command, and nothing says more than that. The probe of a card that is gone takes what it
+/// reads for firmware that has not begun, and says that it waits only after 20 s.
 fn hangs(fault: &str) -> bool {
     let hanging = [
         "slow",
         "fw-wait",
         "vf-fw-wait",
+        "silent",
+        "vf-silent",
+        "gone",
+        "vf-gone",
         "held-lock",
         "held-rtnl",
         "port-query",
@@ -416,14 +421,12 @@ fn hangs(fault: &str) -> bool {
         "vf-probe-delay",
     ];
     let commands = ["drop.", "vf-drop.", "slow."];
-    hanging.contains(&fault)
-        || STRIKES.contains(&fault)
-        || commands.iter().any(|kind| fault.starts_with(kind))
+    hanging.contains(&fault) || commands.iter().any(|kind| fault.starts_with(kind))
 }
 
 /// What the report of a boot that fails says of a fault: one of these. Of a command that
-/// fails, is slow or is not answered it names the command, or what hangs. No other fault
-/// makes a boot fail.
+/// fails, is slow or is not answered it names the command, or what hangs. Of firmware that has
+/// failed it has the driver's word. No other fault makes a boot fail.
 fn reasons(fault: &str) -> Vec<&str> {
     let dead = ["mlx5_error_sw_reset", "Fatal error", "error -67", "cannot be read"];
     // The driver core's word for a VF's probe that has ended with any error.
