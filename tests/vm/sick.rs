@@ -160,52 +160,6 @@ fn boot_and_wait_online_end_by_their_deadlines_while_the_removal_of_a_driver_han
     assert!(by("exe-").iter().any(|line| line.contains(SICK)), "{opened}");
 }
 
-const RDMA: &str = "RDMA netlink did not answer within 5 s";
-
-/// The state of the phase: two VFs of whose RDMA devices the registrations hang.
-fn registration() -> std::sync::Arc<Outcome> {
-    let guest = boot("sick");
-    let text = guest.stdout();
-    assert!(!text.contains("VF has no RDMA") && !text.contains("does not wait"), "{text}");
-    guest
-}
-
-#[test]
-fn status_and_check_end_while_the_registration_of_an_rdma_device_hangs() {
-    let guest = registration();
-    for form in ["text", "json", "check"] {
-        let (code, seconds) = ended(&guest, &format!("registration.{form}"));
-        let healthy = ended(&guest, &format!("healthy.{form}"));
-        println!("registration.{form}: exit code {code} after {seconds} s, healthy {healthy:?}");
-        let limit = f64::max(10.0, 6.0 + 2.0 * healthy.1);
-        assert!(seconds < limit, "{form}: {seconds} s instead of {limit} s");
-        assert!((1..=3).contains(&code), "{form}: exit code {code}");
-    }
-    let status = guest.json("registration.json");
-    assert!(status["findings"].to_string().contains(RDMA), "{status:#}");
-    assert!(!status.to_string().contains("other_namespace\":\"netdev"), "{status:#}");
-}
-
-#[test]
-fn plan_and_apply_end_by_their_deadlines_while_the_registration_of_an_rdma_device_hangs() {
-    let guest = registration();
-    let (code, seconds) = ended(&guest, "registration.plan");
-    println!("registration.plan: exit code {code} after {seconds} s");
-    assert!(seconds < 10.0, "{seconds} s");
-    let plan = guest.file("registration.plan");
-    assert!(plan.contains(RDMA), "{plan}");
-    let (code, seconds) = ended(&guest, "registration.apply");
-    println!("registration.apply: exit code {code} after {seconds} s");
-    assert_eq!(code, 3);
-    assert!((5.0..9.0).contains(&seconds), "{seconds} s, with a deadline of 5 s");
-    let report = guest.json("registration.apply");
-    let vfs = report["pfs"][0]["vfs"].as_array().expect("VFs");
-    assert_eq!(vfs.iter().filter(|vf| vf["right"] == false).count(), 2, "{report:#}");
-    assert!(report.to_string().contains(RDMA), "{report:#}");
-    let (code, _) = ended(&guest, "registered.apply");
-    assert_eq!(code, 0, "{}", guest.file("registered.apply"));
-}
-
 /// Some kernels take the device's lock for that file (`uevent_show()`); the guest's may
 /// be none of them. boot heard of PCI functions and auxiliary devices meanwhile, and
 /// looked up netdevs.

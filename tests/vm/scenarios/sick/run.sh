@@ -107,37 +107,6 @@ wait
 run released.iface ibprov --config /run/mtu.toml iface "$healthy" --settings-only
 cp "$outcome" "$OUT/released.outcome"
 
-# Two VFs are bound while RTNL is held. The registration of the first RDMA device waits for
-# it in ib_ipoib, that of the second waits for the first, and so does who asks RDMA netlink.
-phase registration
-echo 0 >"$pci/$sick/sriov_numvfs"
-echo 0 >"$pci/$sick/sriov_drivers_autoprobe"
-echo 2 >"$pci/$sick/sriov_numvfs"
-echo 1 >"$pci/$sick/sriov_drivers_autoprobe"
-for n in 0 1; do
-	echo 02:00:00:70:00:00:00:0$n >"$pci/$sick/sriov/$n/node"
-	echo 02:00:00:70:00:01:00:0$n >"$pci/$sick/sriov/$n/port"
-	echo Follow >"$pci/$sick/sriov/$n/policy"
-done
-printf '[[pf]]\npci = "%s"\nvfs = 2\nbind = "parallel"\nguid.template = "02:00:00:70:{pf:8}:{kind:8}:{vf:16}"\n' "$sick" >/run/two.toml
-echo 1 >"$ibsim/rtnl"
-has_rdma() { ls "$pci/$(vf "$sick" 0)"/infiniband/* >/dev/null 2>&1; }
-sleeps() { grep -qs ib_register_device "/proc/$second/stack" && ls "$pci/$(vf "$sick" 1)/driver" >/dev/null 2>&1; }
-echo "$(vf "$sick" 0)" >/sys/bus/pci/drivers/mlx5_core/bind &
-within 20 has_rdma || echo "the first VF has no RDMA device"
-echo "$(vf "$sick" 1)" >/sys/bus/pci/drivers/mlx5_core/bind &
-second=$!
-within 20 sleeps || { echo "the second VF does not wait"; cat "/proc/$second/stack"; }
-ask registration
-run registration.plan ibprov --config /run/two.toml plan --format json &
-run registration.apply ibprov --config /run/two.toml apply --format json --timeout-msec 5000 "$sick" &
-asked
-wait_for registration.plan registration.apply
-echo 0 >"$ibsim/rtnl"
-wait
-udevadm settle
-run registered.apply ibprov --config /run/two.toml apply --format json "$sick"
-
 # As while the removal of the driver hangs: the link to the driver is gone, udev has
 # nothing to do, and the device lock is held. Who opens driver_override of which function?
 phase removal
