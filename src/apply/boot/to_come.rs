@@ -16,7 +16,22 @@ use crate::ladder::{Facts, Heard, cause, expect, progress};
 use crate::names::{ModuleName, ModuleState, PciAddress, Rung, present};
 use crate::observe::{ModprobeRules, Observer, driver_modules};
 use crate::report::PortProgress;
+use crate::report::pf::Unresolved;
 use crate::workers::products::Products;
+
+/// The PFs of the configuration that are not there as their plans need them, and may still come:
+/// none whose own port is not ready and not `awaited` any more, as after a probe that has failed.
+pub(super) fn missing<'a>(
+    unresolved: &'a [Unresolved],
+    ports: &[PortProgress],
+    awaited: impl Fn(PciAddress) -> bool,
+) -> impl Iterator<Item = &'a Unresolved> {
+    let is_given_up = move |pci: PciAddress| {
+        let mut own = ports.iter().filter(|port| port.pci == Some(pci));
+        own.any(|port| !port.is_ready()) && !awaited(pci)
+    };
+    unresolved.iter().filter(move |pf| pf.may_pass && !pf.pci.is_some_and(&is_given_up))
+}
 
 /// Whether the devices of an adapter other than `pf` may still come: of one with a port that
 /// is `awaited` and not ready, whether it has a plan or not, or, with `comes_unseen`, of a PF
@@ -68,13 +83,14 @@ pub fn wait(pf: PciAddress, config: &Config, root: &Root, deadline: u64) -> anyh
         };
         let awaited: BTreeSet<PciAddress> =
             ports.iter().filter(may_come).filter_map(|port| port.pci).collect();
-        let mut unseen = pfs::resolve(config, root, &observed).unresolved;
-        unseen.retain(|pf| pf.may_pass);
-        if !comes_another(pf, &ports, |p| awaited.contains(&p), !unseen.is_empty()) {
+        let unresolved = pfs::resolve(config, root, &observed).unresolved;
+        let awaits = |pf| awaited.contains(&pf);
+        let unseen: Vec<&Unresolved> = missing(&unresolved, &ports, awaits).collect();
+        if !comes_another(pf, &ports, awaits, !unseen.is_empty()) {
             return Ok(());
         }
         let others = awaited.iter().filter(|p| **p != pf).map(ToString::to_string);
-        let others = present(others.chain(unseen.into_iter().map(|pf| pf.which)));
+        let others = present(others.chain(unseen.into_iter().map(|pf| pf.which.clone())));
         if now >= deadline {
             warn!(
                 %pf,
@@ -110,5 +126,31 @@ mod tests {
         assert!(!comes(other, Rung::Named, true), "a step that is not its own is awaited");
         assert!(!comes(own, Rung::Driver, true), "the PF's own");
         assert!(comes_another(own, &[], |_| false, true), "a PF that is not seen");
+    }
+
+    #[test]
+    fn a_pf_whose_port_is_given_up_is_not_missing() {
+        let pf: PciAddress = "0001:01:00.0".parse().expect("an address");
+        let unresolved = |pci: Option<PciAddress>| Unresolved {
+            which: "0001:01:00.0".to_owned(),
+            origin: String::new(),
+            pci,
+            errors: Vec::new(),
+            may_pass: true,
+        };
+        let port = |reached: Rung| {
+            let mut port = PortProgress::absent(String::new(), Rung::Named, String::new());
+            (port.pci, port.reached) = (Some(pf), Some(reached));
+            port
+        };
+        let is_missing = |one: &Unresolved, ports: &[PortProgress], is_awaited: bool| {
+            missing(std::slice::from_ref(one), ports, |_| is_awaited).next().is_some()
+        };
+        let one = unresolved(Some(pf));
+        assert!(is_missing(&one, &[port(Rung::Pci)], true));
+        assert!(!is_missing(&one, &[port(Rung::Pci)], false), "its probe has failed");
+        assert!(is_missing(&one, &[port(Rung::Named)], false), "its port is ready");
+        assert!(is_missing(&one, &[], false) && is_missing(&unresolved(None), &[], false));
+        assert!(!is_missing(&Unresolved { may_pass: false, ..one }, &[], false));
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::to_come::comes_another;
+use super::to_come::{comes_another, missing};
 use crate::apply::pfs::{self, Plans, Worker};
 use crate::config::Config;
 use crate::host::{Root, answer, clock};
@@ -41,6 +41,8 @@ pub(super) struct Vfs<'a> {
     workers: Vec<Worker>,
     outcomes: Vec<Outcome>,
     unresolved: Vec<Unresolved>,
+    /// How the configuration names one of these that may still come.
+    missing: Option<String>,
 }
 
 impl<'a> Vfs<'a> {
@@ -58,6 +60,7 @@ impl<'a> Vfs<'a> {
             workers: Vec::new(),
             outcomes: Vec::new(),
             unresolved: Vec::new(),
+            missing: None,
         }
     }
 
@@ -80,6 +83,7 @@ impl<'a> Vfs<'a> {
             return;
         }
         let Plans { mut wanted, unresolved } = pfs::resolve(self.config, root, observed);
+        self.missing = missing(&unresolved, ports, &awaited).next().map(|pf| pf.which.clone());
         self.unresolved = unresolved;
         let is_ready = |pf: PciAddress| {
             let function = observed.functions.iter().find(|f| f.address == pf);
@@ -140,7 +144,7 @@ impl<'a> Vfs<'a> {
 
     /// A PF of the configuration is not seen, and may still come.
     fn is_any_missing(&self, now: u64, deadline: u64) -> bool {
-        now < self.for_pf(deadline) && self.unresolved.iter().any(|u| u.may_pass)
+        now < self.for_pf(deadline) && self.missing.is_some()
     }
 
     /// Until when VFs are waited for; `None` if there is nothing to wait for.
@@ -165,8 +169,8 @@ impl<'a> Vfs<'a> {
         if !pfs.is_empty() {
             return Some(format!("waiting for the VFs of {}", pfs.join(", ")));
         }
-        let missing = self.unresolved.iter().find(|u| u.may_pass)?;
-        Some(format!("waiting for {}", missing.which))
+        let missing = self.missing.as_ref()?;
+        Some(format!("waiting for {missing}"))
     }
 
     /// True for a VF that a plan takes care of.
