@@ -446,6 +446,7 @@ fn reasons(fault: &str) -> Vec<&str> {
         "pages" => vec!["MANAGE_PAGES", "ENOMEM"],
         // ib_core asks for the ports before it registers a device.
         "port-query" => vec!["has not registered an RDMA device"],
+        "vf-query" => vec!["cannot be read: no answer before the deadline"],
         "sriov-errno" => vec!["ENOSPC"],
         "probe-errno" | "vf-probe-errno" => vec!["failed with error -5", "EIO"],
         "guid-refuse" => vec!["set node GUID", "set port GUID"],
@@ -495,6 +496,10 @@ fn judged(guest: &Outcome, pair: &str, missed: bool) -> Vec<String> {
     // The longest time is 24 s; a start of a unit and of a program is under a second.
     if number(took) >= 27_000 {
         wrong.push("it took too long".to_owned());
+    }
+    // The kernel has said that the port does not come.
+    if fault == "probe-errno" && number(took) >= 10_000 {
+        wrong.push("it waited for a port whose probe has failed".to_owned());
     }
     let report = guest.json(&format!("{name}.json"));
     let reported = report["exit_code"].to_string();

@@ -136,11 +136,14 @@ looked_at() {
 	within 15 looker_ended || echo "the reader hangs" >>"$1"
 }
 looker_ended() { ! kill -0 "$looker" 2>/dev/null; }
-# The link states of the VFs. The driver asks the firmware for them, and waits for it: not
-# where the exit code of boot claims nothing of them.
+# The link states of the VFs. The driver asks the firmware for them, and waits for it, as ip(8)
+# does for RTNL: not where the exit code of boot claims nothing of them.
 link_states() {
 	[ "$1" = 0 ] || return 0
-	timeout 20 ip link show ib0 2>/dev/null | sed -n 's/^ *\(vf [0-9]*\).*, \(link-state [a-z]*\).*/\1 \2/p'
+	ip link show ib0 >/run/links 2>/dev/null &
+	looker=$!
+	within 20 looker_ended || return 0
+	sed -n 's/^ *\(vf [0-9]*\).*, \(link-state [a-z]*\).*/\1 \2/p' /run/links
 }
 ended() { ! kill -0 "$boot" 2>/dev/null; }
 # units: ibprov's are at rest
