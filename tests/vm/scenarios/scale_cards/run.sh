@@ -18,7 +18,7 @@ at_rest() {
 }
 [ ! -e /usr/sbin/ibprov ] || within 120 at_rest || echo "no rest: $ended of $all interfaces have outcomes"
 # Some starts more, when all is at rest.
-sleep 5
+sleep 8
 systemctl stop prober.service sampler.service
 cp /run/probes "$OUT/probes"
 ls /sys/class/infiniband >"$OUT/devices"
