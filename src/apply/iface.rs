@@ -51,10 +51,8 @@ pub fn look_for_plan(
     rtnl: &mut Rtnl,
 ) -> Result<Seen, NotSeen> {
     let mut seen = look(root, name)?;
-    if wanted(&config.interfaces, &seen.interface, &[]).sets()
-        && let Err(e) = rtnl.complete(root, &mut seen)
-    {
-        seen.problems.push(format!("the mode of {name} cannot be read: {e}"));
+    if wanted(&config.interfaces, &seen.interface, &[]).sets() {
+        rtnl.complete_or_tell(root, &mut seen);
     }
     if concerns_others(&config.interfaces, &seen.interface) {
         seen.look_at_others(root);

@@ -93,6 +93,17 @@ impl Rtnl {
         })
     }
 
+    /// Fill in what only netlink tells of a P_Key child, or say in its problems, once, why that
+    /// cannot be read.
+    pub fn complete_or_tell(&mut self, root: &Root, seen: &mut Seen) {
+        if let Err(e) = self.complete(root, seen) {
+            let problem = format!("the mode of {} cannot be read: {e}", seen.interface.name);
+            if !seen.problems.contains(&problem) {
+                seen.problems.push(problem);
+            }
+        }
+    }
+
     /// Fill in what only netlink tells of a P_Key child.
     ///
     /// # Errors

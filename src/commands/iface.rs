@@ -205,9 +205,7 @@ fn stopped(unit: &str, device: &Path, root: &Root) -> anyhow::Result<u8> {
 fn dry_run(ask: Ask<'_>, config: &Config, root: &Root, format: Format) -> anyhow::Result<u8> {
     let mut rtnl = Rtnl::to_look();
     let mut seen = look_for_plan(config, root, ask.name, &mut rtnl)?;
-    if let Err(e) = rtnl.complete(root, &mut seen) {
-        seen.problems.push(format!("the mode of {} cannot be read: {e}", ask.name));
-    }
+    rtnl.complete_or_tell(root, &mut seen);
     let (wanted, plan) = planned(config, &seen);
     let mut notes = seen.problems.clone();
     notes.extend(plan.awaited);
