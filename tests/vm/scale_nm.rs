@@ -24,12 +24,16 @@ fn a_profile_is_read_once_however_many_interfaces_there_are() {
         let is_own = |(_, file): &&(&str, &str)| file.starts_with("/run/NetworkManager/devices/");
         let runs: BTreeSet<&str> = opened.iter().filter(is_own).map(|(pid, _)| *pid).collect();
         let of_runs = opened.iter().filter(|(pid, _)| runs.contains(pid));
-        let profiles = of_runs.clone().filter(|(_, file)| file.ends_with(".nmconnection")).count();
-        let files = of_runs.count();
-        println!("{n}: {} runs, {files} files, {profiles} of them profiles\n{ends}", runs.len());
+        let profiles = of_runs.filter(|(_, file)| file.ends_with(".nmconnection")).count();
+        let mut files: Vec<usize> =
+            runs.iter().map(|run| opened.iter().filter(|(pid, _)| pid == run).count()).collect();
+        files.sort_unstable();
+        println!("{n}: {} runs, files {files:?}, {profiles} of them profiles\n{ends}", runs.len());
         assert!(runs.len() >= n, "{n}: {} runs", runs.len());
         assert!(ends.contains(&format!("{n}   \"bring_up\": \"waiting\"")), "{n}: {ends}");
-        costs.push((n, files / runs.len(), profiles));
+        // The middle one: a run of the PF's own interface may have begun before, and then only
+        // its last files are counted.
+        costs.push((n, files[files.len() / 2], profiles));
     }
     let (_, few, _) = costs[0];
     for (n, each, profiles) in costs {
