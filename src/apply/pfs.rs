@@ -233,7 +233,7 @@ pub fn run_all(
     let mut outcomes = Vec::new();
     let mut workers: Vec<Worker> = Vec::new();
     let mut to_come = wanted.to_vec();
-    to_come.sort_by_key(|w| w.pf);
+    to_come.sort_unstable_by_key(|w| w.pf);
     let mut is_stopped = false;
     // Each has a deadline of its own; this one is for a child that hangs.
     let last = deadline + 5_000_000;
@@ -282,7 +282,7 @@ pub fn run_all(
     for worker in workers {
         outcomes.push(Outcome::lost(worker.pf, &format!("process {} hangs", worker.pid())));
     }
-    outcomes.sort_by_key(|o| o.pf);
+    outcomes.sort_unstable_by_key(|o| o.pf);
     Ok(outcomes)
 }
 

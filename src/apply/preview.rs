@@ -109,7 +109,7 @@ impl Report for Preview {
             let refused = set.refused.iter().map(|why| Finding::error(Code::SettingRefused, why));
             findings.extend(refused.map(|finding| finding.about(&set.netdev)));
         }
-        findings.sort_by_key(|finding| finding.severity);
+        Finding::worst_first(&mut findings);
         findings.extend(self.warnings.iter().map(|w| Finding::warning(Code::Notice, w)));
         findings.extend(self.netns.iter().flat_map(Netns::contradictions));
         findings

@@ -38,7 +38,7 @@ pub fn diagnosis(evidence: &Evidence) -> Diagnosis {
     }
     // The last boot is what matters, but a failure in an earlier one is not
     // hidden behind a good one.
-    findings.sort_by_key(|f| f.severity);
+    Finding::worst_first(&mut findings);
     let findings = with_consequences(findings);
     let judgement = evidence.boots.iter().find_map(|b| b.host.as_ref()?.judgement.as_ref());
     let is_judged = judgement.is_none_or(|j| j.verdict != NodeVerdict::Unknown);

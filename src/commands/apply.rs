@@ -308,7 +308,7 @@ fn print(
             let mut findings: Vec<Finding> =
                 unresolved.iter().flat_map(Unresolved::findings).collect();
             findings.extend(outcomes.iter().flat_map(Outcome::findings));
-            findings.sort_by_key(|finding| finding.severity);
+            Finding::worst_first(&mut findings);
             let of_pf = |outcome: Outcome| match outcome.report {
                 Value::Null => serde_json::to_value(&outcome),
                 report => Ok(report),
@@ -357,7 +357,7 @@ fn dry_run(plans: &Plans, root: &Root, format: Format) -> anyhow::Result<u8> {
     let mut preview = PfPreview::new(root);
     let mut pfs: Vec<PfSteps> =
         plans.wanted.iter().map(|(w, notes)| preview.would(w, notes)).collect();
-    pfs.sort_by_key(|pf| pf.pf);
+    pfs.sort_unstable_by_key(|pf| pf.pf);
     let problems = preview.problems.into_iter().collect();
     let report = ApplyPreview { pfs, unresolved: plans.unresolved.clone(), problems };
     let mut out = std::io::stdout().lock();

@@ -274,7 +274,7 @@ impl Report for ConsumersReport {
             let finding = Finding::warning(Code::OrderingMissing, message);
             findings.push(finding.advise([Advice::permanent("systemctl enable ibprov.service")]));
         }
-        findings.sort_by_key(|finding| finding.severity);
+        Finding::worst_first(&mut findings);
         findings
     }
 }

@@ -146,6 +146,6 @@ fn make(root: &Root, report: &mut Migration, first: impl FnOnce(&Root) -> Result
 }
 
 fn sorted(mut report: Migration) -> Migration {
-    report.problems.sort_by_key(|problem| problem.severity);
+    Finding::worst_first(&mut report.problems);
     report
 }

@@ -78,7 +78,7 @@ fn findings(plans: &[Resolved]) -> Vec<common::Finding> {
         errors.chain(&plan.warnings).map(|finding| finding.told(&object)).collect::<Vec<_>>()
     };
     let mut findings: Vec<common::Finding> = plans.iter().flat_map(of).collect();
-    findings.sort_by_key(|finding| finding.severity);
+    common::Finding::worst_first(&mut findings);
     findings
 }
 

@@ -45,7 +45,7 @@ pub fn run(pci: PciAddress, types: &[(PortNumber, PortType)]) -> anyhow::Result<
 /// InfiniBand only once port 1 is.
 fn order(types: &[(PortNumber, PortType)]) -> Vec<(PortNumber, PortType)> {
     let mut order = types.to_vec();
-    order.sort_by_key(|(number, _)| *number);
+    order.sort_unstable_by_key(|(number, _)| *number);
     if order.first().is_some_and(|(_, first)| *first == PortType::Eth) {
         order.reverse();
     }

@@ -390,7 +390,7 @@ impl Finder<'_> {
         }
         let mut files: Vec<String> =
             stacks::KNOWN.asked(self.root, is_ipoib_name).into_iter().map(|a| a.file).collect();
-        files.sort();
+        files.sort_unstable();
         files.dedup();
         files.retain(|file| !self.imported.contains(file));
         for file in files {

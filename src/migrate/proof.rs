@@ -59,7 +59,7 @@ pub fn judge(root: &Root, before: &Graph, after: &Graph) -> Vec<Finding> {
 
 fn sorted(cycle: cycles::Cycle) -> Vec<String> {
     let mut units = cycle.units;
-    units.sort();
+    units.sort_unstable();
     units
 }
 

@@ -251,7 +251,7 @@ fn addresses_of(
     let known = look.list(&dir);
     let known = known.iter().filter_map(index).filter(|vf| is_meant(*vf));
     let mut known: Vec<VfIndex> = known.collect();
-    known.sort();
+    known.sort_unstable();
     let mut pci = |index| function(look, VfName { pf, index });
     known.into_iter().filter_map(|vf| Some((vf, pci(vf)?))).collect()
 }

@@ -157,7 +157,7 @@ fn ports(look: &mut Look<'_>, dir: &str, netdevs: &[(i64, NetDev)]) -> Vec<Port>
         let netdev = netdevs.iter().find(own).map(|(_, n)| n.clone());
         ports.push(Port { number, link_layer, guid, netdev, ethernet: None });
     }
-    ports.sort_by_key(|p| p.number);
+    ports.sort_unstable_by_key(|p| p.number);
     ports
 }
 

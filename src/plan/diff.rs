@@ -78,7 +78,7 @@ pub fn diff(
     };
     let surplus = observed.vfs.iter().filter(is_surplus).map(surplus);
     let mut vfs: Vec<PlannedVf> = wanted.vfs.iter().map(each).chain(surplus).collect();
-    vfs.sort_by_key(|vf| vf.index);
+    vfs.sort_unstable_by_key(|vf| vf.index);
     vfs
 }
 

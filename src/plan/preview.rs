@@ -151,7 +151,7 @@ impl Report for ApplyPreview {
         let mut findings: Vec<Finding> =
             self.unresolved.iter().flat_map(Unresolved::findings).collect();
         findings.extend(self.pfs.iter().flat_map(PfSteps::findings));
-        findings.sort_by_key(|finding| finding.severity);
+        Finding::worst_first(&mut findings);
         findings.extend(not_read(&self.problems));
         findings
     }

@@ -279,7 +279,7 @@ impl Report for BootReport {
             let failed = failure.iter().map(|why| format!("{step}: {why}"));
             findings.extend(failed.map(|message| Finding::warning(Code::StepFailed, message)));
         }
-        findings.sort_by_key(|finding| finding.severity);
+        Finding::worst_first(&mut findings);
         if self.verdict == Verdict::Interrupted {
             findings.push(Finding::warning(Code::Interrupted, "a signal ended the boot"));
         }

@@ -414,6 +414,11 @@ impl Finding {
         self
     }
 
+    /// Sorts errors before warnings before notes; what is as grave keeps its order.
+    pub fn worst_first(findings: &mut [Self]) {
+        findings.sort_by_key(|finding| finding.severity);
+    }
+
     /// What it is about, in words.
     #[must_use]
     pub fn subject(&self) -> String {

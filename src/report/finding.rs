@@ -93,6 +93,11 @@ impl Finding {
         }
     }
 
+    /// Sorts errors before warnings before notes; what is as grave keeps its order.
+    pub fn worst_first(findings: &mut [Self]) {
+        findings.sort_by_key(|finding| finding.severity);
+    }
+
     /// About `object`.
     #[must_use]
     pub fn about(self, object: impl fmt::Display) -> Self {

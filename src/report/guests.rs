@@ -323,7 +323,7 @@ impl Report for GuestsReport {
             Some(finding.about(&guest.name))
         };
         let mut findings: Vec<Finding> = self.guests.iter().filter_map(of).collect();
-        findings.sort_by_key(|finding| finding.severity);
+        Finding::worst_first(&mut findings);
         findings.extend(not_read(&self.problems));
         findings
     }

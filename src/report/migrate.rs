@@ -359,7 +359,7 @@ impl Report for Migration {
         let decisions = self.items.iter().filter(|item| item.becomes == Becomes::NeedsDecision);
         let mut findings: Vec<Finding> = self.problems.clone();
         findings.extend(decisions.map(Item::finding));
-        findings.sort_by_key(|finding| finding.severity);
+        Finding::worst_first(&mut findings);
         findings
     }
 }

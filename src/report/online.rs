@@ -290,7 +290,7 @@ impl Report for OnlineReport {
             let message = format!("degraded: {}", Degraded::phrase(&port.degraded));
             Finding::warning(Code::PortDegraded, message).about(port.progress.label())
         }));
-        findings.sort_by_key(|finding| finding.severity);
+        Finding::worst_first(&mut findings);
         if self.verdict == OnlineVerdict::Interrupted {
             findings.push(Finding::warning(Code::Interrupted, "a signal ended the wait"));
         }

@@ -259,7 +259,7 @@ impl PfReport {
             let message = "not as planned".to_owned();
             findings.push(Finding::error(Code::VfNotAsPlanned, message).about(self.pf));
         }
-        findings.sort_by_key(|finding| finding.severity);
+        Finding::worst_first(&mut findings);
         findings.extend(not_read(&self.problems).into_iter().map(|f| f.about(self.pf)));
         findings
     }

@@ -140,7 +140,7 @@ impl Report for PlanReport {
         let rxe = self.rxe.iter().filter(|rxe| rxe.state != RxeState::Absent);
         findings.extend(rxe.filter_map(RxeReport::finding));
         findings.extend(self.netns.iter().flat_map(Netns::contradictions));
-        findings.sort_by_key(|finding| finding.severity);
+        common::Finding::worst_first(&mut findings);
         findings.extend(not_read(&self.problems));
         findings
     }

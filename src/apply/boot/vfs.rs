@@ -95,7 +95,7 @@ impl<'a> Vfs<'a> {
         let comes_unseen = self.is_any_missing(clock::monotonic_usec(), deadline);
         self.held.clear();
         wanted.retain(|(wanted, _)| !self.begun.contains(&wanted.pf));
-        wanted.sort_by_key(|(wanted, _)| wanted.pf);
+        wanted.sort_unstable_by_key(|(wanted, _)| wanted.pf);
         for (wanted, _) in wanted {
             let pf = wanted.pf;
             if !is_ready(pf) {
@@ -199,7 +199,7 @@ impl<'a> Vfs<'a> {
                 },
             ));
         }
-        self.outcomes.sort_by_key(|o| o.pf);
+        self.outcomes.sort_unstable_by_key(|o| o.pf);
         (std::mem::take(&mut self.outcomes), std::mem::take(&mut self.unresolved))
     }
 }

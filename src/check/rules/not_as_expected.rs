@@ -66,7 +66,7 @@ fn judge(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
                 .steps(told.iter().flat_map(|told| told.advice.clone())),
         );
     }
-    made.sort_by_key(|finding| finding.severity);
+    Finding::worst_first(&mut made);
     made
 }
 
