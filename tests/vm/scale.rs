@@ -3,7 +3,7 @@
 
 use crate::bed::outcome::Outcome;
 use crate::bed::scenario::Scenario;
-use crate::bed::{once, tools};
+use crate::bed::{once, stage, tools};
 use crate::card::assert_sound;
 use crate::machine::{self, boot};
 use std::sync::Arc;
@@ -332,6 +332,58 @@ fn an_adapter_costs_as_much_where_there_are_many() {
         assert_sound(guest);
         assert_eq!(guest.stdout(), "status: 0\n", "{adapters}: {}", guest.file("status"));
         assert_eq!(guest.boot_json()["verdict"], "ready", "{adapters}");
+    }
+    assert_linear(numbers, &guests);
+}
+
+/// A boot with so many P_Key children by ibprov.toml, on as many ports as they take.
+fn children(name: &str, count: u32) -> Arc<Outcome> {
+    let label = format!("{name}.{count}");
+    once(&label, || {
+        let folder = tools::project().join("tests/vm/scenarios");
+        let mut scenario = Scenario::load(&folder, name)?;
+        let ports = ports(count as usize);
+        let settings = &mut scenario.settings;
+        settings.card = vec![settings.card[0].clone(); ports];
+        // A child takes about 1 MiB.
+        settings.memory = if count > 64 { 8192 } else { 2048 };
+        settings.timeout += 4 * count;
+        let root = stage::folder("vm", &format!("{label}.root"))?;
+        let folder = root.join("etc/ibprov");
+        std::fs::create_dir_all(&folder)
+            .and_then(|()| std::fs::write(folder.join("ibprov.toml"), partitions(count as usize)))
+            .map_err(|e| format!("{}: {e}", folder.display()))?;
+        scenario.roots.push(root);
+        machine::run(&scenario, &label)
+    })
+}
+
+/// Children for `count` P_Keys, on each port as many as its table has places for.
+fn partitions(count: usize) -> String {
+    let port = |port: usize| {
+        let keys = 0..EACH.min(count - port * EACH);
+        let keys: String =
+            keys.map(|key| format!("{{ pkey = \"0x{:04x}\" }}, ", 0x8001 + key)).collect();
+        format!("[[interface]]\nmatch.name = \"ib{port}\"\npartition = [{keys}]\n")
+    };
+    (0..ports(count)).map(port).collect()
+}
+
+#[test]
+#[ignore = "boots with hundreds of interfaces take minutes"]
+fn a_child_costs_as_much_where_there_are_many() {
+    let stages = std::env::var("IBPROV_CAMPAIGN_CHILDREN").unwrap_or_else(|_| "8,16,32".into());
+    let numbers: Vec<u32> = stages.split(',').map(|one| one.parse().expect("a number")).collect();
+    let numbers: [u32; 3] = numbers.try_into().expect("three stages");
+    let guests = numbers.map(|count| children("scale_children", count));
+    for (guest, count) in guests.iter().zip(numbers) {
+        guest.assert_success();
+        assert_sound(guest);
+        println!("{}{}", guest.stdout(), guest.file("status"));
+        let links = guest.file("links");
+        let all = links.lines().filter(|line| line.contains("@ib")).count();
+        assert_eq!(all, count as usize, "{links}");
+        assert_eq!(guest.boot_json()["verdict"], "ready", "{count}");
     }
     assert_linear(numbers, &guests);
 }
