@@ -515,9 +515,9 @@ pub struct IfaceArgs {
     /// stacks have started
     #[arg(long, value_name = "UNIT", hide = true, requires = "device")]
     pub then: Option<String>,
-    /// For that unit
-    #[arg(long, hide = true, requires = "device")]
-    pub later: bool,
+    /// For that unit; UNIT is the one that started it
+    #[arg(long, value_name = "UNIT", hide = true, requires = "device")]
+    pub later: Option<String>,
 }
 
 /// What `boot` takes.

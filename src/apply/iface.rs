@@ -158,6 +158,7 @@ pub fn run(config: &Config, root: &Root, ask: Ask<'_>) -> Result<IfaceReport, No
     }
     // No network stack gets the lock either, and the boot waits for this run.
     if rtnl.is_held() {
+        start_later(ask, &mut report);
         tell(&report);
         return Ok(ended(report));
     }
@@ -166,21 +167,49 @@ pub fn run(config: &Config, root: &Root, ask: Ask<'_>) -> Result<IfaceReport, No
     if !report.failures.is_empty() && has_disappeared(root, &report) {
         report.disappeared();
     }
-    if let Some(unit) = ask.then.filter(|_| is_open(&report))
-        && let Err(e) = systemctl::queue_start(unit)
-    {
-        let note = format!("{unit} cannot be started, so nothing is read back later: {e}");
-        report.notes.push(note);
-    }
+    start_later(ask, &mut report);
     tell(&report);
     Ok(ended(report))
 }
 
+/// Start the unit that looks again, if there is a reason to.
+fn start_later(ask: Ask<'_>, report: &mut IfaceReport) {
+    let Some(unit) = ask.then.filter(|_| is_open(report)) else { return };
+    match systemctl::queue_start(unit) {
+        Ok(()) if report.rtnl_held => {
+            report.notes.push(format!(
+                "{unit} has the interface set up again once the RTNL lock is released"
+            ));
+        }
+        Ok(()) => {}
+        Err(e) => report.notes.push(format!(
+            "{unit} cannot be started, so the interface is not looked at again: {e}"
+        )),
+    }
+}
+
+/// True if the run before this one has ended because somebody held the RTNL lock, and after it
+/// has been released: that may take for as long as the host runs.
+///
+/// # Errors
+/// As [`look`].
+pub fn has_waited_for_rtnl(root: &Root, name: &IfName) -> Result<bool, NotSeen> {
+    let Seen { interface, before, .. } = look(root, name)?;
+    let is_held = before.is_some_and(|before| before.rtnl_held);
+    if is_held {
+        info!(netdev = %name, "{name}: waiting until the RTNL lock is released");
+        // Any answer will do: whoever gives one has had the lock.
+        drop(Rtnl::until(u64::MAX).ask(&Request::IpoibSettings(interface.ifindex)));
+    }
+    Ok(is_held)
+}
+
 /// There is something to look at once the network stacks have started: a stack that may set
-/// the interface otherwise has it, or mlnx_interface_mgr.
+/// the interface otherwise has it, or mlnx_interface_mgr, or somebody had the RTNL lock.
 fn is_open(report: &IfaceReport) -> bool {
     let is_set = report.wanted.mode.is_some() || report.wanted.mtu.is_some();
     report.mlnx_interface_mgr_pending
+        || report.rtnl_held
         || report.bring_up == BringUp::Left && report.configured && is_set
 }
 

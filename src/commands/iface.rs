@@ -9,7 +9,8 @@ use serde::Serialize;
 use super::screen;
 use crate::apply::bring_up::explain;
 use crate::apply::iface::{
-    Ask, is_missed, look_for_plan, name_of, planned, queue_advice, run as set_up,
+    Ask, has_waited_for_rtnl, is_missed, look_for_plan, name_of, planned, queue_advice,
+    run as set_up,
 };
 use crate::apply::rtnl::Rtnl;
 use crate::apply::rxe::create;
@@ -60,7 +61,7 @@ pub fn run(args: &IfaceArgs, config: &Config, root: &Root, format: Format) -> an
         settings_only: args.settings_only,
         no_bus: args.no_bus,
         then: args.then.as_deref(),
-        later: args.later,
+        later: args.later.is_some(),
     };
     let done = is_of_a_fabric(root, &name)
         .map_err(anyhow::Error::from)
@@ -181,6 +182,14 @@ fn set_up_or_show(
     }
     if !process::is_root() {
         anyhow::bail!("iface must be run as root: use sudo, or --dry-run to see what it would do");
+    }
+    if let Some(unit) = &args.later
+        && has_waited_for_rtnl(root, ask.name)?
+    {
+        let netdev = ask.name;
+        tracing::info!(%netdev, unit, "{netdev}: the RTNL lock is released: starting {unit} again");
+        systemctl::queue_start(unit)?;
+        return Ok(Exit::Good.code());
     }
     systemd::tell_deadline(config.network.timeout.as_secs() + GRACE_SEC);
     let report = set_up(config, root, ask)?;

@@ -135,6 +135,23 @@ fn iface_ends_by_its_deadline_with_an_outcome_while_rtnl_is_held() {
     assert_eq!(guest.json("released.outcome")["configured"], true);
 }
 
+/// The interface is the sick adapter's, and its unit's run had ended before the lock was released.
+#[test]
+fn once_rtnl_is_released_an_interface_is_set_up_by_its_unit() {
+    let guest = boot("sick");
+    assert!(!guest.stdout().contains("ibprov-iface"), "{}", guest.stdout());
+    let held = guest.json("held.outcome");
+    assert_eq!((&held["configured"], &held["rtnl_held"]), (&false.into(), &true.into()));
+    let told = held["findings"].to_string();
+    assert!(
+        told.contains("has the interface set up again once the RTNL lock is released"),
+        "{told}"
+    );
+    let later = guest.json("later.outcome");
+    assert_eq!((&later["configured"], &later["rtnl_held"]), (&true.into(), &false.into()));
+    assert_eq!(guest.file("later.mtu"), "1500\n", "{later}");
+}
+
 #[test]
 fn boot_ends_by_its_deadline_while_a_device_lock_is_held() {
     assert_boot_ended("lock");

@@ -98,11 +98,29 @@ healthy=$(ls "$pci/0000:02:00.0/net")
 outcome=/run/ibprov/ports/$(cat "/sys/class/net/$healthy/ifindex").json
 printf '[network]\ntimeout = "6s"\n[[interface]]\nmatch.name = "*"\nmtu = 1500\n' >/run/mtu.toml
 run rtnl.iface ibprov --config /run/mtu.toml iface "$healthy" &
+# Another interface by its unit, which is started again once the lock is released.
+other=$(ls "$pci/$sick/net")
+device=$(readlink -f "/sys/class/net/$other")
+unit=$(systemd-escape -p --template=ibprov-iface@.service "$device")
+later=$(systemd-escape -p --template=ibprov-iface-later@.service "$device")
+# is STATE UNIT
+is() { [ "$(systemctl show -P ActiveState "$2")" = "$1" ]; }
+mkdir -p /etc/ibprov/ibprov.d
+cp /run/mtu.toml /etc/ibprov/ibprov.d/50-mtu.toml
+systemctl restart --no-block "$unit"
 asked
 wait_for rtnl.boot rtnl.online rtnl.iface
 cp "$outcome" "$OUT/rtnl.outcome"
+within 20 is failed "$unit" || echo "$unit has not failed"
+is active "$later" || echo "$later does not wait"
+cp "/run/ibprov/ports/$(cat "/sys/class/net/$other/ifindex").json" "$OUT/held.outcome"
 echo 0 >"$ibsim/rtnl"
 wait
+within 30 is active "$unit" || echo "$unit is not active"
+is inactive "$later" || echo "$later has not ended"
+cp "/run/ibprov/ports/$(cat "/sys/class/net/$other/ifindex").json" "$OUT/later.outcome"
+cat "/sys/class/net/$other/mtu" >"$OUT/later.mtu"
+rm /etc/ibprov/ibprov.d/50-mtu.toml
 # What the kernel had been asked for holds the interface's lock until it is through.
 run released.iface ibprov --config /run/mtu.toml iface "$healthy" --settings-only
 cp "$outcome" "$OUT/released.outcome"
