@@ -248,6 +248,13 @@ fn beside_interfaces_that_wait_units_start_as_soon_as_without_ibprov() {
     bare.assert_success();
     assert_sound(&bare);
     assert_eq!(bare.stdout(), "");
+    if std::env::var_os("IBPROV_CAMPAIGN_CHILDREN").is_some() {
+        // Hundreds at once keep the two emulated processors busy whatever their units run: the
+        // longest start was 6.7 s beside 64 of the same unit with /bin/true.
+        let (with, without) = (longest_start(&guest), longest_start(&bare));
+        println!("longest start: {with} ms with ibprov, {without} ms without");
+        return;
+    }
     assert_soon(&guest, &bare);
 }
 
@@ -293,11 +300,20 @@ fn assert_linear(numbers: [u32; 3], guests: &[Arc<Outcome>; 3]) {
             _ => growth.holds_of_boot(name, of_column, 1.5),
         }
     }
+    let of = |what: &str| guests.each_ref().map(|guest| most(guest, what));
     for service in ["ibprov", "interfaces"] {
-        let of = |what: &str| guests.each_ref().map(|g| most(g, &format!("{service}.{what}")));
-        println!("{service}, KiB charged to it at most: {:?}", of("memory"));
-        growth.holds(&format!("{service}, KiB of its own"), of("anon"), 1.25, 8.0);
-        growth.holds(&format!("{service}, tasks"), of("tasks"), 1.25, 2.0);
+        println!("{service}, KiB charged to it at most: {:?}", of(&format!("{service}.memory")));
+    }
+    growth.holds("ibprov, KiB of its own", of("ibprov.anon"), 1.25, 8.0);
+    growth.holds("ibprov, tasks", of("ibprov.tasks"), 1.25, 2.0);
+    // How many instances are there at once is chance: of few the first end before the last come.
+    let (memory, tasks) = (of("interfaces.anon"), of("interfaces.tasks"));
+    println!("interfaces, KiB of their own at most: {memory:?}, tasks: {tasks:?}");
+    for (number, (memory, tasks)) in
+        numbers.map(f64::from).into_iter().zip(memory.into_iter().zip(tasks))
+    {
+        assert!(memory <= 1024.0 * (number + 1.0), "{number} interfaces: {memory} KiB");
+        assert!(tasks <= 2.0 * (number + 2.0), "{number} interfaces: {tasks} tasks");
     }
     let bus = guests.each_ref().map(|guest| most(guest, "bus"));
     println!("connections to the bus at most: {bus:?}");
