@@ -71,7 +71,7 @@ pub fn bring_up(
 ) {
     // Nothing more is asked of it for a while.
     rtnl.rest();
-    let (manager, states) = match while_late(deadline, || ask_systemd(interface, no_bus)) {
+    let (manager, states) = match while_late(deadline, || ask_systemd(root, interface, no_bus)) {
         Ok(answer) => answer,
         Err(e) => {
             report.failures.push(format!(
@@ -151,10 +151,11 @@ fn may_ask_again(e: &anyhow::Error, deadline: u64) -> bool {
 /// # Errors
 /// It does not answer.
 pub fn ask_systemd(
+    root: &Root,
     interface: &Interface,
     no_bus: bool,
 ) -> anyhow::Result<(Manager, Vec<UnitState>)> {
-    let names = KNOWN.units(interface);
+    let names = KNOWN.units(&Files::of(root), interface);
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     if no_bus {
         let mut manager = Manager::by_systemctl();
@@ -171,7 +172,7 @@ impl Run<'_> {
         let states = match states {
             Some(states) => states,
             None => {
-                let names = KNOWN.units(&self.interface);
+                let names = KNOWN.units(&Files::of(self.root), &self.interface);
                 let names: Vec<&str> = names.iter().map(String::as_str).collect();
                 self.manager.units(&names)?
             }
@@ -467,7 +468,7 @@ pub fn explain(
     no_bus: bool,
     rtnl: &mut Rtnl,
 ) -> anyhow::Result<(String, Vec<View>, Decision)> {
-    let (mut manager, states) = ask_systemd(interface, no_bus)?;
+    let (mut manager, states) = ask_systemd(root, interface, no_bus)?;
     let mut live = KNOWN.ask(root, &mut manager, &states, interface)?;
     live.addressed = is_addressed(interface, &states, rtnl)?;
     let files = Files::of(root);

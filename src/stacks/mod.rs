@@ -111,11 +111,17 @@ impl Stacks {
         self.0.iter().copied().find(|stack| stack.facts().name == name)
     }
 
-    /// The units whose states [`Stacks::standings`] wants.
+    /// The units whose states [`Stacks::standings`] wants. The unit that a stack has for
+    /// `interface` alone is one of them only if its files say so: to be asked for it, systemd
+    /// reads its file, and forgets it again.
     #[must_use]
-    pub fn units(self, interface: &Interface) -> Vec<String> {
+    pub fn units(self, files: &Files<'_>, interface: &Interface) -> Vec<String> {
         let services = self.facts().map(|facts| facts.service.to_owned());
-        let own = self.facts().filter_map(|facts| Some(facts.own_unit.as_ref()?.of(interface)));
+        let own = self.0.iter().filter_map(|stack| {
+            let unit = stack.facts().own_unit.as_ref()?;
+            let claim = stack.claim(files, interface, Phase::NotStarted, &|_| Phase::Absent);
+            (claim.answer == Answer::Hotplug).then(|| unit.of(interface))
+        });
         services.chain(own).collect()
     }
 

@@ -448,6 +448,22 @@ impl Stack for ConnMan {
     }
 }
 
+/// To be asked for it, systemd reads its file.
+#[test]
+fn a_unit_of_the_interface_alone_is_asked_for_where_a_stack_has_one_for_it() {
+    let of = interface("ib0", false);
+    let asked = |interfaces: &str| {
+        let (_dir, root) = tree(&[("/etc/network/interfaces", interfaces)]);
+        let units = KNOWN.units(&Files::of(&root), &of);
+        units.into_iter().filter(|unit| unit.contains('@')).collect::<Vec<_>>()
+    };
+    let stanza = "iface ib0 inet dhcp\n";
+    assert_eq!(asked(&format!("allow-hotplug ib0\n{stanza}")), ["ifup@ib0.service"]);
+    for interfaces in [&format!("auto ib0\n{stanza}"), stanza, "allow-hotplug ib1\n", ""] {
+        assert!(asked(interfaces).is_empty(), "{interfaces}");
+    }
+}
+
 #[test]
 fn another_stack_is_one_file_and_one_row() {
     const WITH: Stacks = Stacks(&[&ifupdown::Ifupdown, &ConnMan]);
@@ -456,7 +472,7 @@ fn another_stack_is_one_file_and_one_row() {
         ("/var/lib/connman/settings", ""),
         ("/etc/network/interfaces", "iface ib0 inet dhcp\n"),
     ]);
-    assert_eq!(WITH.units(&of), ["networking.service", "connman.service", "ifup@ib0.service"]);
+    assert_eq!(WITH.units(&Files::of(&root), &of), ["networking.service", "connman.service"]);
     let units = [unit("networking.service", "active"), unit("connman.service", "active")];
     let standings = WITH.standings(&Files::of(&root), &of, &units, &Live::default());
     let decision = decide(&standings, &of);
