@@ -143,7 +143,7 @@ pub struct View {
     /// over them (ifupdown).
     pub addressed: bool,
     /// Where the stack's own unit for the one interface is (ifupdown's `ifup@`);
-    /// `Absent` for stacks that have none.
+    /// `Absent` where its files do not have it start one.
     pub hotplug: Phase,
     /// What it writes to the interface when it brings it up.
     pub writes: Vec<StackSetting>,
