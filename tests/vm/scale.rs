@@ -365,10 +365,21 @@ fn children(name: &str, count: u32) -> Arc<Outcome> {
         settings.memory = if count > 64 { 8192 } else { 2048 };
         settings.timeout += 4 * count;
         let root = stage::folder("vm", &format!("{label}.root"))?;
-        let folder = root.join("etc/ibprov");
-        std::fs::create_dir_all(&folder)
-            .and_then(|()| std::fs::write(folder.join("ibprov.toml"), partitions(count as usize)))
-            .map_err(|e| format!("{}: {e}", folder.display()))?;
+        // Queues of the default size would take 10 MiB for each child.
+        let files = [
+            ("etc/ibprov/ibprov.toml", partitions(count as usize)),
+            (
+                "etc/modprobe.d/ipoib.conf",
+                "options ib_ipoib recv_queue_size=32 send_queue_size=32\n".into(),
+            ),
+        ];
+        for (path, text) in files {
+            let path = root.join(path);
+            let folder = path.parent().ok_or("no folder")?;
+            std::fs::create_dir_all(folder)
+                .and_then(|()| std::fs::write(&path, text))
+                .map_err(|e| format!("{}: {e}", path.display()))?;
+        }
         scenario.roots.push(root);
         machine::run(&scenario, &label)
     })
