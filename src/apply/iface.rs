@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tracing::{error, error_span, info};
+use tracing::{error, error_span, info, warn};
 
 use super::bring_up::{bring_up, tell, while_late};
 use super::rtnl::{NotDone, Rtnl};
@@ -198,8 +198,11 @@ pub fn has_waited_for_rtnl(root: &Root, name: &IfName) -> Result<bool, NotSeen> 
     let is_held = before.is_some_and(|before| before.rtnl_held);
     if is_held {
         info!(netdev = %name, "{name}: waiting until the RTNL lock is released");
-        // Any answer will do: whoever gives one has had the lock.
-        drop(Rtnl::until(u64::MAX).ask(&Request::IpoibSettings(interface.ifindex)));
+        let asked = Rtnl::until(u64::MAX).ask(&Request::IpoibSettings(interface.ifindex));
+        // Any answer will do, also a refusal: whoever gives one has had the lock.
+        if let Err(e @ NotDone::NoChild(_)) = asked {
+            warn!(netdev = %name, cause = %e, "{name}: cannot wait for the RTNL lock: {e}");
+        }
     }
     Ok(is_held)
 }

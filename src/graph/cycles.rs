@@ -169,7 +169,7 @@ mod tests {
         assert_eq!((at("basic.target") + 1) % 3, at("ib.service"));
         assert_eq!((at("ib.service") + 1) % 3, at("net.service"));
         let mut candidates = cycle.candidates.clone();
-        candidates.sort_unstable();
+        candidates.sort();
         assert_eq!(candidates, ["ib.service", "net.service"]);
     }
 

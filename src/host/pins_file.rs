@@ -114,7 +114,7 @@ mod tests {
         replace(&at("pins.toml"), "one").expect("file");
         let entries = fs::read_dir(dir.path()).expect("directory");
         let mut left: Vec<_> = entries.map(|e| e.expect("entry").file_name()).collect();
-        left.sort_unstable();
+        left.sort();
         assert_eq!(left, [".pins.toml.1", ".pins.toml.x", "pins.toml"]);
     }
 

@@ -324,7 +324,7 @@ mod tests {
             _ => p.expected.clone(),
         };
         let mut list: Vec<_> = ports.iter().map(|p| (name(p), !p.optional)).collect();
-        list.sort_unstable();
+        list.sort();
         list
     }
 

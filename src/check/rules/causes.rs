@@ -321,7 +321,7 @@ mod tests {
             let path = entry.expect("entry").path();
             if path.is_dir() { paths.extend(logs(&path)) } else { paths.push(path) }
         }
-        paths.sort_unstable();
+        paths.sort();
         paths
     }
 
