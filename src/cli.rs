@@ -493,7 +493,7 @@ pub struct MetricsArgs {
 #[derive(Debug, Clone, Args)]
 pub struct IfaceArgs {
     /// The interface
-    #[arg(value_name = "IF", required_unless_present = "device")]
+    #[arg(value_name = "IF", required_unless_present_any = ["device", "children"])]
     pub name: Option<String>,
     /// The interface by its device's path below /sys, as its unit has it
     #[arg(long, value_name = "PATH", conflicts_with = "name")]
@@ -508,8 +508,8 @@ pub struct IfaceArgs {
     #[arg(long)]
     pub no_bus: bool,
     /// For the unit, when it has stopped: start it again if the interface has
-    /// come back meanwhile
-    #[arg(long, value_name = "UNIT", hide = true, requires = "device")]
+    /// come back meanwhile, or a P_Key child has been missed
+    #[arg(long, value_name = "UNIT", hide = true, conflicts_with = "name")]
     pub stopped: Option<String>,
     /// For the unit: the unit to start if something is left to be done once the network
     /// stacks have started
@@ -518,6 +518,9 @@ pub struct IfaceArgs {
     /// For that unit; UNIT is the one that started it
     #[arg(long, value_name = "UNIT", hide = true, requires = "device")]
     pub later: Option<String>,
+    /// For the unit: start the units of P_Key children that have appeared, a few at a time
+    #[arg(long, hide = true, conflicts_with_all = ["name", "device"])]
+    pub children: bool,
 }
 
 /// What `boot` takes.

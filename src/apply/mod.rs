@@ -3,6 +3,7 @@
 
 pub mod boot;
 pub mod bring_up;
+pub mod children;
 pub mod iface;
 pub mod pf;
 pub mod pfs;

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::screen;
 use crate::apply::bring_up::explain;
+use crate::apply::children::{are_missed, start_instances};
 use crate::apply::iface::{
     Ask, has_waited_for_rtnl, is_missed, look_for_plan, name_of, planned, queue_advice,
     run as set_up,
@@ -44,6 +45,9 @@ const GRACE_SEC: u64 = 10;
 pub fn run(args: &IfaceArgs, config: &Config, root: &Root, format: Format) -> anyhow::Result<u8> {
     if let (Some(unit), Some(device)) = (&args.stopped, &args.device) {
         return stopped(unit, device, root);
+    }
+    if args.children {
+        return children(args.stopped.as_deref(), root);
     }
     let name = match (&args.name, &args.device) {
         (Some(name), _) => name.parse::<IfName>()?,
@@ -97,6 +101,23 @@ pub fn run(args: &IfaceArgs, config: &Config, root: &Root, format: Format) -> an
         }
         (done, _) => done,
     }
+}
+
+/// Start the units of P_Key children; `stopped` is the unit that has done so, and may have
+/// missed one.
+fn children(stopped: Option<&str>, root: &Root) -> anyhow::Result<u8> {
+    if !root.is_live() || !process::is_root() {
+        anyhow::bail!("iface --children is for ibprov-children.service");
+    }
+    match stopped {
+        None => start_instances(root)?,
+        Some(unit) if are_missed(root) => {
+            tracing::info!(unit, "P_Key children have appeared: starting {unit} again");
+            systemctl::queue_restart(unit)?;
+        }
+        Some(_) => {}
+    }
+    Ok(Exit::Good.code())
 }
 
 /// Create the soft RoCE device of a netdev that has appeared.

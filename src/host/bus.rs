@@ -20,14 +20,14 @@ use zbus::{
 };
 
 use super::unit::{ActiveState, CALL_USEC, JobEnd, LoadState, UnitState};
-use super::{bus_turns, clock};
+use super::{clock, turns};
 
 /// A path on the bus, as a type of an answer.
 pub use zbus::OwnedObjectPath as ObjectPath;
 
 /// A connection to the system bus. root has [256] of them on the whole host, whatever
 /// programs it runs, so nobody holds one while it waits for what may take long, and all
-/// of ours together hold a few at a time ([`bus_turns`]).
+/// of ours together hold a few at a time ([`turns`]).
 ///
 /// [256]: https://dbus.freedesktop.org/doc/dbus-daemon.1.html "max_connections_per_user"
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub struct Bus {
     runtime: tokio::runtime::Runtime,
     connection: Connection,
     /// Given back when the connection is closed, or is to be open for long.
-    turn: Option<bus_turns::Turn>,
+    turn: Option<turns::Turn>,
 }
 
 /// How many signals may wait for us to take them.
@@ -161,7 +161,7 @@ impl Bus {
         let began = clock::monotonic_usec();
         let busy =
             |_| BusError::NoTurn { millis: clock::monotonic_usec().saturating_sub(began) / 1000 };
-        let turn = bus_turns::take(began + bus_turns::PATIENCE_USEC).map_err(busy)?;
+        let turn = turns::BUS.take(began + turns::PATIENCE_USEC).map_err(busy)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|e| broken(what, &e.to_string()))?;
         let began = clock::monotonic_usec();
@@ -246,6 +246,11 @@ impl Bus {
         let to = At { interface: PROPERTIES, ..at };
         let value: OwnedVariant = self.call(to, "Get", &(at.interface, name))?;
         T::try_from(value).map_err(|_| broken(name, "a value of another type"))
+    }
+
+    /// Queue the start of `unit`.
+    pub(super) fn queue_start(&mut self, unit: &str) -> Result<(), BusError> {
+        self.call(SYSTEMD, "StartUnit", &(unit, "replace")).map(|_: ObjectPath| ())
     }
 
     /// Start `unit` and wait until its job has ended, or `until_usec` has passed.

@@ -32,6 +32,14 @@ pub fn poll_timeout(until_usec: u64) -> PollTimeout {
     PollTimeout::try_from(millis).unwrap_or(PollTimeout::MAX)
 }
 
+/// Wait until `until_usec` of CLOCK_MONOTONIC: for what there is no event of that could be
+/// waited for.
+#[allow(clippy::disallowed_methods, reason = "the caller looks at files, which tell of no change")]
+pub fn sleep_until(until_usec: u64) {
+    let left = until_usec.saturating_sub(monotonic_usec());
+    std::thread::sleep(std::time::Duration::from_micros(left));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

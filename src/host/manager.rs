@@ -186,6 +186,24 @@ impl Manager {
         }
     }
 
+    /// Queue the starts of `units`. All are tried; the error is that of the last that failed.
+    ///
+    /// # Errors
+    /// systemd could not be asked, or refuses (no such unit, masked).
+    pub fn queue_starts(&mut self, units: &[&str]) -> Result<(), ManagerError> {
+        let Some(bus) = self.bus()? else {
+            return systemctl::queue_starts(units).map_err(|e| SystemctlError::from(e).into());
+        };
+        let mut all = Ok(());
+        for unit in units {
+            match bus.queue_start(unit) {
+                Err(e @ BusError::Refused { .. }) => all = Err(e.into()),
+                other => other?,
+            }
+        }
+        all
+    }
+
     /// Start `unit` and wait until its job has ended, at the latest until
     /// `until_usec` of CLOCK_MONOTONIC. An identical job that is there already
     /// is joined. A connection to the bus is held meanwhile: for who starts few at a

@@ -8,7 +8,6 @@
 pub mod archive;
 pub mod attribute;
 pub mod bus;
-mod bus_turns;
 pub mod clock;
 pub mod config_files;
 pub mod events;
@@ -40,6 +39,7 @@ pub mod systemd;
 pub mod terminal;
 #[cfg(test)]
 pub(crate) mod testing;
+mod turns;
 mod udev;
 pub mod udev_record;
 mod udev_rules;

@@ -13,6 +13,8 @@ use nix::libc::{O_DIRECTORY, O_NOFOLLOW};
 pub const RUN_DIR: &str = "/run/ibprov";
 /// Below it, the outcomes of interfaces: `INDEX.json`.
 pub const PORTS: &str = "ports";
+/// Below it, `INDEX`: the unit that was started last to set this P_Key child up.
+pub const CHILDREN: &str = "children";
 
 /// Below it, while `ibprov boot` is running, its process: udev's rule starts ibprov's units
 /// for devices that appear meanwhile although ibprov.service is not enabled.

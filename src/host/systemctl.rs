@@ -5,7 +5,7 @@
 
 use super::process::{self, Output};
 use super::unit::{ActiveState, Apart, CALL_USEC, JobEnd, LoadState, UnitState};
-use super::{bus_turns, clock};
+use super::{clock, turns};
 
 /// Why systemd could not be asked through its commands.
 #[derive(Debug, thiserror::Error)]
@@ -55,7 +55,7 @@ fn ask(program: &str, args: &[&str]) -> std::io::Result<String> {
         let what = format!("{program} {}: no turn among other runs of ibprov", args.join(" "));
         std::io::Error::new(std::io::ErrorKind::TimedOut, what)
     };
-    let turn = bus_turns::take(clock::monotonic_usec() + bus_turns::PATIENCE_USEC);
+    let turn = turns::BUS.take(clock::monotonic_usec() + turns::PATIENCE_USEC);
     let _turn = turn.map_err(late)?;
     let out = process::output_until(program, args, clock::monotonic_usec() + CALL_USEC)?;
     out.into_text(program, args)
@@ -76,7 +76,7 @@ pub fn start(unit: &str, until_usec: u64) -> Result<JobEnd, SystemctlError> {
 /// # Errors
 /// systemctl is missing, or systemd refuses (the machine goes down).
 pub fn queue_restart(unit: &str) -> std::io::Result<()> {
-    queue("restart", unit)
+    queue("restart", &[unit])
 }
 
 /// `systemctl start --no-block`: queue a start for when the units that the unit is ordered
@@ -85,11 +85,20 @@ pub fn queue_restart(unit: &str) -> std::io::Result<()> {
 /// # Errors
 /// systemctl is missing, or systemd refuses (no such unit, masked).
 pub fn queue_start(unit: &str) -> std::io::Result<()> {
-    queue("start", unit)
+    queue("start", &[unit])
 }
 
-fn queue(verb: &str, unit: &str) -> std::io::Result<()> {
-    let args = [verb, "--no-block", "--no-ask-password", "--", unit];
+/// As [`queue_start`], for several units at once.
+///
+/// # Errors
+/// As [`queue_start`]; the others may have been queued all the same.
+pub(super) fn queue_starts(units: &[&str]) -> std::io::Result<()> {
+    queue("start", units)
+}
+
+fn queue(verb: &str, units: &[&str]) -> std::io::Result<()> {
+    let mut args = vec![verb, "--no-block", "--no-ask-password", "--"];
+    args.extend(units);
     ask("systemctl", &args).map(drop)
 }
 

@@ -328,6 +328,7 @@ fn each_service_is_ordered_after_the_ports() {
     for unit in [
         include_str!("../../units/ibprov.service"),
         include_str!("../../units/ibprov-iface@.service"),
+        include_str!("../../units/ibprov-children.service"),
     ] {
         let before = unit.lines().filter_map(|l| l.strip_prefix("Before="));
         let before: Vec<&str> = before.flat_map(str::split_whitespace).collect();

@@ -74,6 +74,12 @@ fn p_key_children_come_by_p_key_and_are_set_up_too() {
 }
 
 #[test]
+fn a_child_that_is_renamed_has_an_instance_of_its_new_name() {
+    assert_eq!(scene("child named storage0"), "active");
+    assert_eq!(scene("child named ib0.800a"), "active");
+}
+
+#[test]
 fn a_vf_that_is_bound_anew_is_set_up_anew() {
     assert_eq!(scene("vf 1"), "active umcast=1");
     assert_eq!(scene("vf 2"), "active umcast=1");

@@ -61,6 +61,15 @@ for try in 1 2 3 4 5; do
 	ibprov iface ib2 --dry-run >"$OUT/dry-run.bus" 2>&1
 	! grep -q 'queried by: the system bus' "$OUT/dry-run.bus" || break
 done
+# A P_Key child that gets another name, and its first name again.
+child=ib0.800a
+for name in storage0 ib0.800a; do
+	ip link set $child down
+	ip link set $child name $name
+	child=$name
+	ended $name
+	echo "child named $name: $(systemctl is-active "$(unit $name)")"
+done
 cat /run/ups >"$OUT/ups"
 ip -d addr >"$OUT/addr"
 true

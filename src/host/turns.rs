@@ -1,9 +1,6 @@
 #![allow(clippy::disallowed_methods, reason = "locks are files of our own")]
 
-//! Turns at the system bus: of all runs of ibprov on the host, a few are connected at a
-//! time. `dbus-daemon` lets each user have 256 connections (`max_connections_per_user`,
-//! `system.conf`), and where hundreds of interfaces come at once, as many instances would
-//! leave none to root's other programs.
+//! Turns at what the host has little of: of all runs of ibprov, a few have one at a time.
 //!
 //! A turn is a lock of one of so many files, so a kill gives it back. The kernel wakes one
 //! of those who wait for it.
@@ -19,11 +16,26 @@ use nix::libc::O_NOFOLLOW;
 
 use super::{clock, state};
 
-/// So many may be connected at a time.
-const TURNS: u32 = 16;
-
 /// How long a turn is waited for, microseconds. Each is some milliseconds long.
 pub(super) const PATIENCE_USEC: u64 = 20_000_000;
+
+/// What there are turns at.
+#[derive(Debug)]
+pub(super) struct Turns {
+    /// The directory of their files, below that of all state.
+    dir: &'static str,
+    number: u32,
+}
+
+/// At the system bus. `dbus-daemon` lets each user have 256 connections
+/// (`max_connections_per_user`, `system.conf`), and where hundreds of interfaces come at once,
+/// as many instances would leave none to root's other programs.
+pub(super) const BUS: Turns = Turns { dir: "bus", number: 16 };
+
+/// At the events of links. The kernel makes a copy of each for all who listen, whatever they
+/// let through, while it holds the RTNL lock (`do_one_broadcast()`, `net/netlink/af_netlink.c`):
+/// of hundreds of interfaces each would cost what all do.
+pub(super) const LINKS: Turns = Turns { dir: "links", number: 16 };
 
 /// A turn, until it is dropped.
 #[derive(Debug)]
@@ -33,15 +45,17 @@ pub(super) struct Turn(#[allow(dead_code, reason = "held")] File);
 #[derive(Debug)]
 pub(super) struct AllTaken;
 
-/// Take a turn, at the latest at `until_usec` of CLOCK_MONOTONIC. None is needed where
-/// there can be no locks: who is not root has connections of its own.
-pub(super) fn take(until_usec: u64) -> Result<Option<Turn>, AllTaken> {
-    let dir = Path::new(state::RUN_DIR).join("bus");
-    match state::directory().and_then(|()| state::own_directory(&dir, 0o700)) {
-        Ok(()) => take_in(&dir, TURNS, until_usec),
-        Err(e) => {
-            tracing::debug!(cause = %e, "{}: {e}", dir.display());
-            Ok(None)
+impl Turns {
+    /// Take a turn, at the latest at `until_usec` of CLOCK_MONOTONIC; with 0 without waiting.
+    /// None is needed where there can be no locks: who is not root is limited for itself.
+    pub(super) fn take(&self, until_usec: u64) -> Result<Option<Turn>, AllTaken> {
+        let dir = Path::new(state::RUN_DIR).join(self.dir);
+        match state::directory().and_then(|()| state::own_directory(&dir, 0o700)) {
+            Ok(()) => take_in(&dir, self.number, until_usec),
+            Err(e) => {
+                tracing::debug!(cause = %e, "{}: {e}", dir.display());
+                Ok(None)
+            }
         }
     }
 }
@@ -55,6 +69,9 @@ fn take_in(dir: &Path, turns: u32, until_usec: u64) -> Result<Option<Turn>, AllT
         if file.try_lock().is_ok() {
             return Ok(Some(Turn(file)));
         }
+    }
+    if until_usec == 0 {
+        return Err(AllTaken);
     }
     let Ok(file) = file(0) else { return Ok(None) };
     let (tell, told) = channel();

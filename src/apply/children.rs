@@ -1,0 +1,247 @@
+//! P_Key children, of which hundreds can come at once: their instances of
+//! ibprov-iface@.service are started a few at a time. udev would have systemd start all of
+//! them at once, and whatever is to be started after that would come last.
+
+use anyhow::Context as _;
+use nix::libc::ARPHRD_INFINIBAND;
+use nix::unistd::{SysconfVar, sysconf};
+use tracing::{info, warn};
+
+use crate::host::events::Events;
+use crate::host::manager::Manager;
+use crate::host::{Root, clock, state, systemd};
+use crate::names::IfName;
+use crate::observe::ipoib::outcome_file;
+use crate::stacks::stack::unit_escape;
+
+/// How long an instance may take until its settings are made, microseconds, before no other
+/// waits for it: a driver may hold a lock that all of them need.
+const PATIENCE_USEC: u64 = 5_000_000;
+
+/// The most instances at once, so that systemd has never more of them to start.
+const MOST_AT_ONCE: usize = 8;
+
+/// How long one round may take before systemd is told of the next, seconds.
+const ROUND_SEC: u64 = 60;
+
+/// A P_Key child whose instance has not been asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Child {
+    name: IfName,
+    ifindex: u32,
+    unit: String,
+}
+
+/// Start the instance of each P_Key child that udev has processed, until there is none whose
+/// instance has not been asked for under the name that the child has.
+///
+/// # Errors
+/// Nothing can be waited for, systemd does not answer, or it cannot be noted what it was
+/// asked.
+pub fn start_instances(root: &Root) -> anyhow::Result<()> {
+    let mut events = Events::open_quiet()?;
+    match state::ports_dir() {
+        Ok(dir) => events.watch_new_files(&dir),
+        Err((path, e)) => warn!(cause = %e, "{}: {}", path.display(), crate::host::answer(&e)),
+    }
+    let mut pace = Pace::new();
+    let mut asked: Vec<IfName> = Vec::new();
+    loop {
+        // With hundreds of them, each is looked at once.
+        let mut missed = missed(root, |name| !asked.contains(name));
+        if missed.is_empty() {
+            return Ok(());
+        }
+        let (all, at_once) = (missed.len(), pace.at_once);
+        info!("P_Key children to be set up: {all}, {at_once} at a time");
+        let (mut manager, _) = Manager::open(&[])?;
+        while !missed.is_empty() {
+            systemd::tell_deadline(ROUND_SEC);
+            let now = clock::monotonic_usec();
+            match pace.free(now, |child| has_settings(root, child)) {
+                Ok(free) => {
+                    let next: Vec<Child> = missed.drain(..free.min(missed.len())).collect();
+                    ask_for(&mut manager, &next)?;
+                    asked.extend(next.iter().map(|child| child.name.clone()));
+                    pace.begun.extend(next.into_iter().map(|child| (child, now)));
+                }
+                Err(until) if events.wait(until)?.stop => return Ok(()),
+                Err(_) => {}
+            }
+        }
+    }
+}
+
+/// The instance of some P_Key child has not been asked for: it came when
+/// [`start_instances`] had had its last look, and was running still.
+#[must_use]
+pub fn are_missed(root: &Root) -> bool {
+    !missed(root, |_| true).is_empty()
+}
+
+/// Ask for the instances of `children`, and note it. One that systemd refuses to start is not
+/// asked for again.
+fn ask_for(manager: &mut Manager, children: &[Child]) -> anyhow::Result<()> {
+    let units: Vec<&str> = children.iter().map(|child| child.unit.as_str()).collect();
+    match manager.queue_starts(&units) {
+        Err(e) if e.is_late() => return Err(e.into()),
+        Err(e) => warn!(cause = %e, "not all of {} can be started: {e}", units.join(", ")),
+        Ok(()) => {}
+    }
+    for Child { ifindex, unit, .. } in children {
+        state::write(&asked_file(*ifindex), unit)
+            .map_err(|(path, e)| std::io::Error::new(e.kind(), format!("{}: {e}", path.display())))
+            .with_context(|| format!("cannot note that {unit} was started"))?;
+    }
+    Ok(())
+}
+
+/// Where it is noted which instance was asked for last for this interface, below
+/// [`state::RUN_DIR`].
+fn asked_file(ifindex: u32) -> String {
+    format!("{}/{ifindex}", state::CHILDREN)
+}
+
+/// The run for the child has made its settings, or it has gone.
+fn has_settings(root: &Root, child: &Child) -> bool {
+    root.exists(&format!("{}/{}", state::RUN_DIR, outcome_file(child.ifindex)))
+        || !root.exists(&format!("/sys/class/net/{}", child.name))
+}
+
+/// The P_Key children that udev has processed, and whose instance has not been asked for. As
+/// for udev's rule a child is an interface of its hardware type that no adapter is above of.
+fn missed(root: &Root, is_looked_at: impl Fn(&IfName) -> bool) -> Vec<Child> {
+    let names = root.list("/sys/class/net").unwrap_or_default();
+    let child = |name: String| {
+        let dir = format!("/sys/class/net/{name}");
+        let name = name.parse::<IfName>().ok().filter(|name| is_looked_at(name))?;
+        let target = root.link_target(&dir).ok()?;
+        let device = target.trim_start_matches("../");
+        if device != format!("devices/virtual/net/{name}") {
+            return None;
+        }
+        let number = |what| root.attribute(&format!("{dir}/{what}")).ok()?.parse::<u32>().ok();
+        let ifindex = number("ifindex")?;
+        let unit = format!("ibprov-iface@{}.service", unit_escape(&format!("sys/{device}")));
+        let asked = root.attribute(&format!("{}/{}", state::RUN_DIR, asked_file(ifindex)));
+        let is_asked_for = asked.is_ok_and(|asked| asked == unit);
+        let is_infiniband = || number("type") == Some(u32::from(ARPHRD_INFINIBAND));
+        // udev's record of it (`device_get_db_path()`, src/libsystemd/sd-device): until then
+        // it may be given another name.
+        let is_processed = || root.exists(&format!("/run/udev/data/n{ifindex}"));
+        (!is_asked_for && is_infiniband() && is_processed()).then_some(Child {
+            name,
+            ifindex,
+            unit,
+        })
+    };
+    names.into_iter().filter_map(child).collect()
+}
+
+/// Which instances are at their settings.
+#[derive(Debug)]
+struct Pace {
+    at_once: usize,
+    /// Since when.
+    begun: Vec<(Child, u64)>,
+    /// How many have taken too long.
+    slow: usize,
+}
+
+impl Pace {
+    /// Half of the processors are left to others.
+    fn new() -> Self {
+        let processors = sysconf(SysconfVar::_NPROCESSORS_ONLN).ok().flatten();
+        Self::of(processors.and_then(|n| usize::try_from(n).ok()).unwrap_or(1))
+    }
+
+    fn of(processors: usize) -> Self {
+        Self { at_once: (processors / 2).clamp(1, MOST_AT_ONCE), begun: Vec::new(), slow: 0 }
+    }
+
+    /// How many may begin now; if none, until when to wait at the most. All may where as many as
+    /// may be there at once have taken too long.
+    fn free(&mut self, now: u64, is_through: impl Fn(&Child) -> bool) -> Result<usize, u64> {
+        let slow = &mut self.slow;
+        self.begun.retain(|(child, since)| {
+            let (is_through, is_slow) = (is_through(child), now >= since + PATIENCE_USEC);
+            *slow += usize::from(!is_through && is_slow);
+            !is_through && !is_slow
+        });
+        if self.slow >= self.at_once {
+            return Ok(usize::MAX);
+        }
+        match self.at_once.saturating_sub(self.begun.len()) {
+            0 => {
+                let first = self.begun.iter().map(|(_, since)| *since).min().unwrap_or(now);
+                Err(first + PATIENCE_USEC)
+            }
+            free => Ok(free),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::testing::tree;
+
+    fn child(ifindex: u32) -> Child {
+        let name: IfName = format!("ib0.{ifindex:04x}").parse().expect("name");
+        Child { unit: format!("{name}.service"), name, ifindex }
+    }
+
+    #[test]
+    fn as_many_are_at_their_settings_as_may_be_and_one_that_hangs_holds_up_none() {
+        let mut pace = Pace::of(2);
+        assert_eq!(pace.free(10, |_| false), Ok(2));
+        pace.begun.extend([(child(3), 10), (child(4), 10)]);
+        assert_eq!(pace.free(20, |_| false), Err(10 + PATIENCE_USEC));
+        assert_eq!(pace.free(30, |child| child.ifindex == 4), Ok(1));
+        pace.begun.push((child(5), 30));
+        // The first hangs: the next takes its place, and no second one is let go for it.
+        assert_eq!(pace.free(10 + PATIENCE_USEC, |_| false), Ok(1));
+        pace.begun.push((child(6), 40));
+        assert_eq!(pace.free(20 + PATIENCE_USEC, |_| false), Err(30 + PATIENCE_USEC));
+        // Two hang, and so would all others, one after the other.
+        assert_eq!(pace.free(40 + PATIENCE_USEC, |_| false), Ok(usize::MAX));
+    }
+
+    #[test]
+    fn a_child_is_missed_until_it_is_asked_for_under_its_name() {
+        let files = [
+            ("sys/devices/pci0000:00/0000:00:01.0/net/ib0/ifindex", "3\n"),
+            ("sys/devices/pci0000:00/0000:00:01.0/net/ib0/type", "32\n"),
+            ("sys/devices/virtual/net/ib0.8001/ifindex", "4\n"),
+            ("sys/devices/virtual/net/ib0.8001/type", "32\n"),
+            ("sys/devices/virtual/net/storage-a/ifindex", "5\n"),
+            ("sys/devices/virtual/net/storage-a/type", "32\n"),
+            ("sys/devices/virtual/net/ib0.8003/ifindex", "6\n"),
+            ("sys/devices/virtual/net/ib0.8003/type", "32\n"),
+            ("sys/devices/virtual/net/br0/ifindex", "7\n"),
+            ("sys/devices/virtual/net/br0/type", "1\n"),
+            ("run/udev/data/n3", "I:1\n"),
+            ("run/udev/data/n4", "I:1\n"),
+            ("run/udev/data/n5", "I:1\n"),
+            ("run/udev/data/n7", "I:1\n"),
+            ("run/ibprov/children/4", "ibprov-iface@sys-devices-virtual-net-ib0.8001.service"),
+            ("run/ibprov/children/5", "ibprov-iface@sys-devices-virtual-net-ib0.8002.service"),
+        ];
+        let links = [
+            ("sys/class/net/ib0", "../../devices/pci0000:00/0000:00:01.0/net/ib0"),
+            ("sys/class/net/ib0.8001", "../../devices/virtual/net/ib0.8001"),
+            ("sys/class/net/storage-a", "../../devices/virtual/net/storage-a"),
+            ("sys/class/net/ib0.8003", "../../devices/virtual/net/ib0.8003"),
+            ("sys/class/net/br0", "../../devices/virtual/net/br0"),
+        ];
+        let dir = tree(&files, &links);
+        let root = Root::copy_at(dir.path()).expect("root");
+        let missed = missed(&root, |_| true);
+        // It had another name then. udev may still give one to ib0.8003, and starts that of
+        // ib0 itself.
+        let units: Vec<&str> = missed.iter().map(|child| child.unit.as_str()).collect();
+        assert_eq!(units, ["ibprov-iface@sys-devices-virtual-net-storage\\x2da.service"]);
+        assert!(!has_settings(&root, &missed[0]), "it is there, and has none");
+        assert!(has_settings(&root, &child(99)), "it has gone");
+    }
+}
