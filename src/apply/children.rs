@@ -2,6 +2,8 @@
 //! ibprov-iface@.service are started a few at a time. udev would have systemd start all of
 //! them at once, and whatever is to be started after that would come last.
 
+use std::collections::BTreeSet;
+
 use anyhow::Context as _;
 use nix::libc::ARPHRD_INFINIBAND;
 use nix::unistd::{SysconfVar, sysconf};
@@ -44,11 +46,10 @@ pub fn start_instances(root: &Root) -> anyhow::Result<()> {
         Ok(dir) => events.watch_new_files(&dir),
         Err((path, e)) => warn!(cause = %e, "{}: {}", path.display(), crate::host::answer(&e)),
     }
+    forget_gone(root);
     let mut pace = Pace::new();
-    let mut asked: Vec<IfName> = Vec::new();
     loop {
-        // With hundreds of them, each is looked at once.
-        let mut missed = missed(root, |name| !asked.contains(name));
+        let mut missed = missed(root);
         if missed.is_empty() {
             return Ok(());
         }
@@ -61,8 +62,7 @@ pub fn start_instances(root: &Root) -> anyhow::Result<()> {
             match pace.free(now, |child| has_settings(root, child)) {
                 Ok(free) => {
                     let next: Vec<Child> = missed.drain(..free.min(missed.len())).collect();
-                    ask_for(&mut manager, &next)?;
-                    asked.extend(next.iter().map(|child| child.name.clone()));
+                    ask_for(root, &mut manager, &next)?;
                     pace.begun.extend(next.into_iter().map(|child| (child, now)));
                 }
                 Err(until) if events.wait(until)?.stop => return Ok(()),
@@ -76,30 +76,37 @@ pub fn start_instances(root: &Root) -> anyhow::Result<()> {
 /// [`start_instances`] had had its last look, and was running still.
 #[must_use]
 pub fn are_missed(root: &Root) -> bool {
-    !missed(root, |_| true).is_empty()
+    !missed(root).is_empty()
 }
 
 /// Ask for the instances of `children`, and note it. One that systemd refuses to start is not
 /// asked for again.
-fn ask_for(manager: &mut Manager, children: &[Child]) -> anyhow::Result<()> {
+fn ask_for(root: &Root, manager: &mut Manager, children: &[Child]) -> anyhow::Result<()> {
     let units: Vec<&str> = children.iter().map(|child| child.unit.as_str()).collect();
     match manager.queue_starts(&units) {
         Err(e) if e.is_late() => return Err(e.into()),
         Err(e) => warn!(cause = %e, "not all of {} can be started: {e}", units.join(", ")),
         Ok(()) => {}
     }
-    for Child { ifindex, unit, .. } in children {
-        state::write(&asked_file(*ifindex), unit)
+    let asked = asked(root);
+    for Child { name, ifindex, unit } in children {
+        state::write(&asked_file(*ifindex, name.as_str()), "")
             .map_err(|(path, e)| std::io::Error::new(e.kind(), format!("{}: {e}", path.display())))
             .with_context(|| format!("cannot note that {unit} was started"))?;
+        // It had another name, or another one had its name.
+        for (index, former) in &asked {
+            if (index == ifindex) != (former == name.as_str()) {
+                drop(state::remove(&asked_file(*index, former)));
+            }
+        }
     }
     Ok(())
 }
 
-/// Where it is noted which instance was asked for last for this interface, below
-/// [`state::RUN_DIR`].
-fn asked_file(ifindex: u32) -> String {
-    format!("{}/{ifindex}", state::CHILDREN)
+/// Where it is noted that the instance of an interface of this index and name was asked for,
+/// below [`state::RUN_DIR`].
+fn asked_file(ifindex: u32, name: &str) -> String {
+    format!("{}/{ifindex}.{name}", state::CHILDREN)
 }
 
 /// The run for the child has made its settings, or it has gone.
@@ -109,33 +116,57 @@ fn has_settings(root: &Root, child: &Child) -> bool {
 }
 
 /// The P_Key children that udev has processed, and whose instance has not been asked for. As
-/// for udev's rule a child is an interface of its hardware type that no adapter is above of.
-fn missed(root: &Root, is_looked_at: impl Fn(&IfName) -> bool) -> Vec<Child> {
-    let names = root.list("/sys/class/net").unwrap_or_default();
+/// for udev's rule a child is an interface of its hardware type that no adapter is above of. Of
+/// those that were asked for, of which there can be hundreds, no file is read.
+fn missed(root: &Root) -> Vec<Child> {
+    // What udev has not processed may get another name.
+    let processed = processed(root);
+    let asked = asked(root).into_iter().filter(|(ifindex, _)| processed.contains(ifindex));
+    let asked: BTreeSet<String> = asked.map(|(_, name)| name).collect();
     let child = |name: String| {
         let dir = format!("/sys/class/net/{name}");
-        let name = name.parse::<IfName>().ok().filter(|name| is_looked_at(name))?;
+        let name = name.parse::<IfName>().ok()?;
         let target = root.link_target(&dir).ok()?;
         let device = target.trim_start_matches("../");
         if device != format!("devices/virtual/net/{name}") {
             return None;
         }
         let number = |what| root.attribute(&format!("{dir}/{what}")).ok()?.parse::<u32>().ok();
-        let ifindex = number("ifindex")?;
+        let is_infiniband = number("type") == Some(u32::from(ARPHRD_INFINIBAND));
+        let ifindex = number("ifindex").filter(|i| is_infiniband && processed.contains(i))?;
         let unit = format!("ibprov-iface@{}.service", unit_escape(&format!("sys/{device}")));
-        let asked = root.attribute(&format!("{}/{}", state::RUN_DIR, asked_file(ifindex)));
-        let is_asked_for = asked.is_ok_and(|asked| asked == unit);
-        let is_infiniband = || number("type") == Some(u32::from(ARPHRD_INFINIBAND));
-        // udev's record of it (`device_get_db_path()`, src/libsystemd/sd-device): until then
-        // it may be given another name.
-        let is_processed = || root.exists(&format!("/run/udev/data/n{ifindex}"));
-        (!is_asked_for && is_infiniband() && is_processed()).then_some(Child {
-            name,
-            ifindex,
-            unit,
-        })
+        Some(Child { name, ifindex, unit })
     };
-    names.into_iter().filter_map(child).collect()
+    let names = root.list("/sys/class/net").unwrap_or_default().into_iter();
+    names.filter(|name| !asked.contains(name)).filter_map(child).collect()
+}
+
+/// The indexes of the interfaces that udev has processed and that are there: it has a record of
+/// each (`device_get_db_path()`, src/libsystemd/sd-device).
+fn processed(root: &Root) -> BTreeSet<u32> {
+    let records = root.list("/run/udev/data").unwrap_or_default();
+    records.iter().filter_map(|file| file.strip_prefix('n')?.parse().ok()).collect()
+}
+
+/// Forget which instances of interfaces that have gone were asked for.
+fn forget_gone(root: &Root) {
+    let processed = processed(root);
+    for (ifindex, name) in asked(root) {
+        if !processed.contains(&ifindex) {
+            // Best effort: what is left means nothing.
+            drop(state::remove(&asked_file(ifindex, &name)));
+        }
+    }
+}
+
+/// The interfaces whose instances were asked for, by index and name.
+fn asked(root: &Root) -> Vec<(u32, String)> {
+    let files = root.list(&format!("{}/{}", state::RUN_DIR, state::CHILDREN)).unwrap_or_default();
+    let parsed = |file: String| {
+        let (ifindex, name) = file.split_once('.')?;
+        Some((ifindex.parse().ok()?, name.to_owned()))
+    };
+    files.into_iter().filter_map(parsed).collect()
 }
 
 /// Which instances are at their settings.
@@ -152,11 +183,12 @@ impl Pace {
     /// Half of the processors are left to others.
     fn new() -> Self {
         let processors = sysconf(SysconfVar::_NPROCESSORS_ONLN).ok().flatten();
-        Self::of(processors.and_then(|n| usize::try_from(n).ok()).unwrap_or(1))
+        let processors = processors.and_then(|n| usize::try_from(n).ok()).unwrap_or(1);
+        Self::of((processors / 2).clamp(1, MOST_AT_ONCE))
     }
 
-    fn of(processors: usize) -> Self {
-        Self { at_once: (processors / 2).clamp(1, MOST_AT_ONCE), begun: Vec::new(), slow: 0 }
+    const fn of(at_once: usize) -> Self {
+        Self { at_once, begun: Vec::new(), slow: 0 }
     }
 
     /// How many may begin now; if none, until when to wait at the most. All may where as many as
@@ -224,23 +256,31 @@ mod tests {
             ("run/udev/data/n4", "I:1\n"),
             ("run/udev/data/n5", "I:1\n"),
             ("run/udev/data/n7", "I:1\n"),
-            ("run/ibprov/children/4", "ibprov-iface@sys-devices-virtual-net-ib0.8001.service"),
-            ("run/ibprov/children/5", "ibprov-iface@sys-devices-virtual-net-ib0.8002.service"),
+            ("run/ibprov/children/4.ib0.8001", ""),
+            ("run/ibprov/children/5.ib0.8002", ""),
+            ("run/ibprov/children/2.ib0.8004", ""),
+            ("sys/devices/virtual/net/ib0.8004/ifindex", "8\n"),
+            ("sys/devices/virtual/net/ib0.8004/type", "32\n"),
+            ("run/udev/data/n8", "I:1\n"),
         ];
         let links = [
             ("sys/class/net/ib0", "../../devices/pci0000:00/0000:00:01.0/net/ib0"),
             ("sys/class/net/ib0.8001", "../../devices/virtual/net/ib0.8001"),
             ("sys/class/net/storage-a", "../../devices/virtual/net/storage-a"),
             ("sys/class/net/ib0.8003", "../../devices/virtual/net/ib0.8003"),
+            ("sys/class/net/ib0.8004", "../../devices/virtual/net/ib0.8004"),
             ("sys/class/net/br0", "../../devices/virtual/net/br0"),
         ];
         let dir = tree(&files, &links);
         let root = Root::copy_at(dir.path()).expect("root");
-        let missed = missed(&root, |_| true);
-        // It had another name then. udev may still give one to ib0.8003, and starts that of
-        // ib0 itself.
-        let units: Vec<&str> = missed.iter().map(|child| child.unit.as_str()).collect();
-        assert_eq!(units, ["ibprov-iface@sys-devices-virtual-net-storage\\x2da.service"]);
+        let missed = missed(&root);
+        // storage-a had another name, and another interface had that of ib0.8004. udev may still
+        // rename ib0.8003, and starts the instance of ib0 itself.
+        let mut units: Vec<&str> = missed.iter().map(|child| child.unit.as_str()).collect();
+        units.sort_unstable();
+        let [first, second] = ["ib0.8004", "storage\\x2da"]
+            .map(|name| format!("ibprov-iface@sys-devices-virtual-net-{name}.service"));
+        assert_eq!(units, [first, second]);
         assert!(!has_settings(&root, &missed[0]), "it is there, and has none");
         assert!(has_settings(&root, &child(99)), "it has gone");
     }

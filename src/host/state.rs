@@ -13,7 +13,7 @@ use nix::libc::{O_DIRECTORY, O_NOFOLLOW};
 pub const RUN_DIR: &str = "/run/ibprov";
 /// Below it, the outcomes of interfaces: `INDEX.json`.
 pub const PORTS: &str = "ports";
-/// Below it, `INDEX`: the unit that was started last to set this P_Key child up.
+/// Below it, `INDEX.NAME`: the unit that sets this P_Key child up was started.
 pub const CHILDREN: &str = "children";
 
 /// Below it, while `ibprov boot` is running, its process: udev's rule starts ibprov's units

@@ -70,8 +70,7 @@ for all in $stages; do
 	begin=$(uptime_ms)
 	forked=$(forks)
 	most=0
-	children "$all" >/run/batch
-	{ ip -batch /run/batch || echo "$all: not all are created"; } &
+	create "$all" &
 	batch=$!
 	until has_outcomes $((all + ports)) || [ $(($(uptime_ms) - begin)) -gt $((300000 + 2000 * all)) ]; do
 		now=$(connections)
@@ -80,7 +79,6 @@ for all in $stages; do
 	done
 	wait $batch
 	n=$all
-	udevadm settle --timeout=120
 	within $((120 + all)) rests || echo "$all: no rest"
 	took=$((($(uptime_ms) - begin) / 1000))
 	used=$(cpu)

@@ -8,10 +8,7 @@ networks
 systemctl start systemd-networkd.service
 n=0
 for all in $stages; do
-	children "$all" >/run/batch
-	ip -batch /run/batch || echo "$all: not all are created"
-	n=$all
-	udevadm settle --timeout=120
+	create "$all"
 	phase "$all"
 done
 # Some starts more.
