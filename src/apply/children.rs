@@ -23,8 +23,11 @@ const PATIENCE_USEC: u64 = 5_000_000;
 /// The most instances at once, so that systemd has never more of them to start.
 const MOST_AT_ONCE: usize = 8;
 
+/// How long systemd may be too busy to take a start, microseconds.
+const LATE_USEC: u64 = 60_000_000;
+
 /// How long one round may take before systemd is told of the next, seconds.
-const ROUND_SEC: u64 = 60;
+const ROUND_SEC: u64 = 120;
 
 /// A P_Key child whose instance has not been asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,7 +58,7 @@ pub fn start_instances(root: &Root) -> anyhow::Result<()> {
         }
         let (all, at_once) = (missed.len(), pace.at_once);
         info!("P_Key children to be set up: {all}, {at_once} at a time");
-        let (mut manager, _) = Manager::open(&[])?;
+        let (mut manager, _) = Manager::open_until(&[], clock::monotonic_usec() + LATE_USEC)?;
         while !missed.is_empty() {
             systemd::tell_deadline(ROUND_SEC);
             let now = clock::monotonic_usec();
@@ -83,10 +86,17 @@ pub fn are_missed(root: &Root) -> bool {
 /// asked for again.
 fn ask_for(root: &Root, manager: &mut Manager, children: &[Child]) -> anyhow::Result<()> {
     let units: Vec<&str> = children.iter().map(|child| child.unit.as_str()).collect();
-    match manager.queue_starts(&units) {
-        Err(e) if e.is_late() => return Err(e.into()),
-        Err(e) => warn!(cause = %e, "not all of {} can be started: {e}", units.join(", ")),
-        Ok(()) => {}
+    let until = clock::monotonic_usec() + LATE_USEC;
+    loop {
+        match manager.queue_starts(&units) {
+            Err(e) if e.is_answer() => {
+                warn!(cause = %e, "not all of {} can be started: {e}", units.join(", "));
+            }
+            Err(e) if clock::monotonic_usec() >= until => return Err(e.into()),
+            Err(_) => continue,
+            Ok(()) => {}
+        }
+        break;
     }
     let asked = asked(root);
     for Child { name, ifindex, unit } in children {

@@ -111,6 +111,8 @@ fn children(stopped: Option<&str>, root: &Root) -> anyhow::Result<u8> {
     }
     match stopped {
         None => start_instances(root)?,
+        // Why it failed is told, and would come again at once.
+        Some(_) if std::env::var("SERVICE_RESULT").is_ok_and(|result| result == "exit-code") => {}
         Some(unit) if are_missed(root) => {
             tracing::info!(unit, "P_Key children have appeared: starting {unit} again");
             systemctl::queue_restart(unit)?;

@@ -21,6 +21,15 @@ pub enum ManagerError {
 }
 
 impl ManagerError {
+    /// True if systemd itself has answered, or systemctl for it.
+    #[must_use]
+    pub fn is_answer(&self) -> bool {
+        match self {
+            Self::Bus(e) => matches!(e, BusError::Refused { .. }),
+            Self::Systemctl(e) => !e.is_late(),
+        }
+    }
+
     /// True if nobody answered in time: systemd or the bus has much to do.
     #[must_use]
     pub fn is_late(&self) -> bool {
@@ -198,7 +207,12 @@ impl Manager {
         for unit in units {
             match bus.queue_start(unit) {
                 Err(e @ BusError::Refused { .. }) => all = Err(e.into()),
-                other => other?,
+                Err(e) => {
+                    // The next question opens another connection.
+                    self.rest();
+                    return Err(e.into());
+                }
+                Ok(()) => {}
             }
         }
         all
