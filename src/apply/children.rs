@@ -185,7 +185,7 @@ struct Pace {
     at_once: usize,
     /// Since when.
     begun: Vec<(Child, u64)>,
-    /// How many have taken too long.
+    /// How many have taken too long since one last got through.
     slow: usize,
 }
 
@@ -202,15 +202,15 @@ impl Pace {
     }
 
     /// How many may begin now; if none, until when to wait at the most. All may where as many as
-    /// may be there at once have taken too long.
+    /// may be there at once, and two at least, have taken too long one after the other.
     fn free(&mut self, now: u64, is_through: impl Fn(&Child) -> bool) -> Result<usize, u64> {
         let slow = &mut self.slow;
         self.begun.retain(|(child, since)| {
             let (is_through, is_slow) = (is_through(child), now >= since + PATIENCE_USEC);
-            *slow += usize::from(!is_through && is_slow);
+            *slow = if is_through { 0 } else { *slow + usize::from(is_slow) };
             !is_through && !is_slow
         });
-        if self.slow >= self.at_once {
+        if self.slow >= self.at_once.max(2) {
             return Ok(usize::MAX);
         }
         match self.at_once.saturating_sub(self.begun.len()) {
@@ -245,8 +245,16 @@ mod tests {
         assert_eq!(pace.free(10 + PATIENCE_USEC, |_| false), Ok(1));
         pace.begun.push((child(6), 40));
         assert_eq!(pace.free(20 + PATIENCE_USEC, |_| false), Err(30 + PATIENCE_USEC));
-        // Two hang, and so would all others, one after the other.
+        // Two hang, and so would all others, one after the other; one that gets through shows
+        // that they would not.
+        let mut other = Pace::of(1);
         assert_eq!(pace.free(40 + PATIENCE_USEC, |_| false), Ok(usize::MAX));
+        other.begun.push((child(7), 0));
+        assert_eq!(other.free(PATIENCE_USEC, |_| false), Ok(1));
+        other.begun.push((child(8), PATIENCE_USEC));
+        assert_eq!(other.free(PATIENCE_USEC + 1, |_| true), Ok(1));
+        other.begun.push((child(9), PATIENCE_USEC));
+        assert_eq!(other.free(2 * PATIENCE_USEC, |_| false), Ok(1));
     }
 
     #[test]
