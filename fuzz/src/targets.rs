@@ -93,7 +93,7 @@ pub fn config(data: &[u8]) {
             harmless(&problems.render(false));
         }
         Ok(loaded) => {
-            let shown = config::to_toml(&loaded.effective);
+            let shown = config::to_toml(&loaded.effective());
             harmless(&shown);
             let again = resolved(&shown).unwrap_or_else(|e| panic!("{e}\n of:\n{shown}"));
             assert_eq!(without_places(&again.config), without_places(&loaded.config), "{shown}");

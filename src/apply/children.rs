@@ -26,6 +26,17 @@ const MOST_AT_ONCE: usize = 8;
 /// How long systemd may be too busy to take a start, microseconds.
 const LATE_USEC: u64 = 60_000_000;
 
+/// How many interfaces may come in a second, or be left for udev to process, while instances
+/// are begun.
+const FEW: usize = 8;
+
+/// How long instances may be put off while more interfaces are made, microseconds.
+const MAKING_USEC: u64 = 60_000_000;
+
+/// How often it is looked at whether more are made, microseconds, if udev has not ended before:
+/// it writes some files for each.
+const LOOK_USEC: u64 = 1_000_000;
+
 /// How long one round may take before systemd is told of the next, seconds.
 const ROUND_SEC: u64 = 120;
 
@@ -49,9 +60,17 @@ pub fn start_instances(root: &Root) -> anyhow::Result<()> {
         Ok(dir) => events.watch_new_files(&dir),
         Err((path, e)) => warn!(cause = %e, "{}: {}", path.display(), crate::host::answer(&e)),
     }
+    events.watch_udev();
     forget_gone(root);
     let mut pace = Pace::new();
+    let mut making = Making::begins(clock::monotonic_usec(), interfaces(root));
     loop {
+        while let Some(until) = making.lasts_until(root) {
+            systemd::tell_deadline(ROUND_SEC);
+            if events.wait(until)?.stop {
+                return Ok(());
+            }
+        }
         let mut missed = missed(root);
         if missed.is_empty() {
             return Ok(());
@@ -59,7 +78,7 @@ pub fn start_instances(root: &Root) -> anyhow::Result<()> {
         let (all, at_once) = (missed.len(), pace.at_once);
         info!("P_Key children to be set up: {all}, {at_once} at a time");
         let (mut manager, _) = Manager::open_until(&[], clock::monotonic_usec() + LATE_USEC)?;
-        while !missed.is_empty() {
+        while !missed.is_empty() && making.lasts_until(root).is_none() {
             systemd::tell_deadline(ROUND_SEC);
             let now = clock::monotonic_usec();
             match pace.free(now, |child| has_settings(root, child)) {
@@ -179,6 +198,53 @@ fn asked(root: &Root) -> Vec<(u32, String)> {
     files.into_iter().filter_map(parsed).collect()
 }
 
+/// Whether many interfaces are being made, as where hundreds of P_Key children come at once: no
+/// instance is begun meanwhile. Making one takes commands to the firmware with the RTNL lock
+/// held, which each instance needs, and udev and systemd have work for each.
+#[derive(Debug)]
+struct Making {
+    /// How many there were at the last look, and when that was.
+    all: usize,
+    looked: u64,
+    /// Many had come since the look before.
+    grew: bool,
+    processed: usize,
+    /// When udev last got on.
+    since: u64,
+    /// Until when it is waited for.
+    end: u64,
+}
+
+impl Making {
+    const fn begins(now: u64, all: usize) -> Self {
+        Self { all, looked: now, grew: false, processed: 0, since: now, end: now + MAKING_USEC }
+    }
+
+    /// Until when to wait before the next look; none if there is no more to wait for.
+    fn lasts_until(&mut self, root: &Root) -> Option<u64> {
+        self.of(clock::monotonic_usec(), interfaces(root), processed(root).len())
+    }
+
+    /// The same where udev has processed so many of all interfaces.
+    fn of(&mut self, now: u64, all: usize, processed: usize) -> Option<u64> {
+        if processed > self.processed {
+            (self.since, self.processed) = (now, processed);
+        }
+        let grows = all > self.all + FEW;
+        if now >= self.looked + LOOK_USEC {
+            (self.all, self.looked, self.grew) = (all, now, grows);
+        }
+        let lasts = grows || self.grew || all > processed + FEW;
+        let until = (self.since + PATIENCE_USEC).min(self.end);
+        (lasts && now < until).then(|| until.min(now + LOOK_USEC))
+    }
+}
+
+/// How many interfaces there are.
+fn interfaces(root: &Root) -> usize {
+    root.list("/sys/class/net").map_or(0, |names| names.len())
+}
+
 /// Which instances are at their settings.
 #[derive(Debug)]
 struct Pace {
@@ -255,6 +321,28 @@ mod tests {
         assert_eq!(other.free(PATIENCE_USEC + 1, |_| true), Ok(1));
         other.begun.push((child(9), PATIENCE_USEC));
         assert_eq!(other.free(2 * PATIENCE_USEC, |_| false), Ok(1));
+    }
+
+    #[test]
+    fn no_instance_begins_while_many_interfaces_are_made_and_udev_gets_on() {
+        let mut making = Making::begins(0, 3);
+        assert_eq!(making.of(0, 3 + FEW, 3), None);
+        assert_eq!(making.of(10, 200, 50), Some(10 + LOOK_USEC));
+        assert_eq!(making.of(4_900_000, 200, 51), Some(4_900_000 + LOOK_USEC));
+        assert_eq!(making.of(9_800_000, 200, 51), Some(4_900_000 + PATIENCE_USEC));
+        // udev hangs, or will not process them; it is waited for once more when it goes on.
+        assert_eq!(making.of(9_900_000, 200, 51), None);
+        assert_eq!(making.of(20_000_000, 200, 51), None);
+        assert_eq!(making.of(30_000_000, 200, 52), Some(31_000_000));
+        assert_eq!(making.of(30_100_000, 200, 200 - FEW), None);
+        // udev keeps up, and more come.
+        assert_eq!(making.of(31_000_000, 200, 200), None);
+        assert_eq!(making.of(31_500_000, 209, 209), Some(32_500_000));
+        assert_eq!(making.of(32_000_000, 209, 209), Some(33_000_000));
+        assert_eq!(making.of(32_500_000, 209, 209), Some(33_500_000));
+        assert_eq!(making.of(33_000_000, 209, 209), None);
+        assert_eq!(making.of(MAKING_USEC - 1, 400, 300), Some(MAKING_USEC));
+        assert_eq!(making.of(MAKING_USEC, 400, 301), None);
     }
 
     #[test]

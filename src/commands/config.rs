@@ -267,8 +267,8 @@ impl Report for Shown {
 
 fn shown(loaded: &Loaded, changed: bool) -> Vec<Setting> {
     match changed {
-        true => config::changed(&loaded.effective),
-        false => loaded.effective.clone(),
+        true => config::changed(&loaded.effective()),
+        false => loaded.effective(),
     }
 }
 

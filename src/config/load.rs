@@ -11,16 +11,23 @@ use crate::host::Root;
 use crate::host::config_files::{self, ConfigFiles};
 
 /// The configuration of a tree, and how it came to be.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Loaded {
     /// What holds.
     pub config: Config,
-    /// Each effective value with its origin.
-    pub effective: Vec<Setting>,
     /// The files that were read, in the order in which they were applied.
     pub files: Vec<String>,
     /// What lies beside them and was not read, with why.
     pub not_read: Vec<(String, String)>,
+    merged: Merged,
+}
+
+impl Loaded {
+    /// Each effective value with its origin.
+    #[must_use]
+    pub fn effective(&self) -> Vec<Setting> {
+        effective::settings(&self.merged, &self.config)
+    }
 }
 
 /// Reads the configuration below `root`, or only the file `only`.
@@ -93,6 +100,5 @@ pub fn resolve(sources: Vec<Source>, mut problems: Problems) -> Result<Loaded, P
         problems.files = files;
         return Err(problems);
     }
-    let effective = effective::settings(&merged, &config);
-    Ok(Loaded { config, effective, files, not_read: Vec::new() })
+    Ok(Loaded { config, files, not_read: Vec::new(), merged })
 }

@@ -8,7 +8,7 @@ use super::problem::Place;
 use super::value::FromValue;
 
 /// What holds for each key after the last file.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Merged {
     given: BTreeMap<&'static str, Given>,
     /// Keys that some file gave badly.

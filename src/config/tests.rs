@@ -404,12 +404,12 @@ fn show_names_each_origin() {
         max-parallel = 4  # default
         timeout = "2min"  # default
     "#]]
-    .assert_eq(&to_toml(&loaded.effective));
-    let first = &loaded.effective[0];
+    .assert_eq(&to_toml(&loaded.effective()));
+    let first = &loaded.effective()[0];
     let file = SettingOrigin::File { path: "/etc/0.toml".to_owned(), line: 2 };
     assert_eq!((first.key.as_str(), &first.origin), ("boot.timeout", &file));
     assert_eq!(first.value, "1min 40s");
-    let second = &loaded.effective[1];
+    let second = &loaded.effective()[1];
     assert_eq!((&second.value, &second.origin), (&"1min 40s".into(), &SettingOrigin::Default));
 }
 

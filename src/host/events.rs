@@ -116,8 +116,13 @@ impl Events {
         let mut events = Self::open_quiet()?;
         events.take_udev(udev);
         events.watch_closed(watched_dirs);
-        events.watch(Path::new(UDEV_RUN), AddWatchFlags::IN_DELETE);
+        events.watch_udev();
         Ok(events)
+    }
+
+    /// Tell of it when udevd has nothing left to do.
+    pub fn watch_udev(&mut self) {
+        self.watch(Path::new(UDEV_RUN), AddWatchFlags::IN_DELETE);
     }
 
     fn take_udev(&mut self, udev: io::Result<UdevMonitor>) {

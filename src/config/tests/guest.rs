@@ -25,7 +25,7 @@ fn each_setting_is_read_and_after_is_resolved() {
 #[test]
 fn what_is_shown_can_be_read_again() {
     let text = "[[guest]]\ndomain = 'a \"b\" \\c ü'\nvfs = [\"auto\"]\n[[guest]]\ndomain = \"x\"\nafter = ['a \"b\" \\c ü']\n";
-    let shown = to_toml(&loaded(&[text]).expect("good").effective);
+    let shown = to_toml(&loaded(&[text]).expect("good").effective());
     let (mut again, mut before) = (good(&[&shown]), good(&[text]));
     for guest in again.guests.list.iter_mut().chain(&mut before.guests.list) {
         guest.origin.clear();

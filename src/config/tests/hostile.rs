@@ -109,7 +109,7 @@ proptest! {
             adapter.min(timeout),
         );
         let first = loaded(&[&text]).expect("good");
-        let second = loaded(&[&to_toml(&first.effective)]).expect("good");
+        let second = loaded(&[&to_toml(&first.effective())]).expect("good");
         let strip = |mut config: Config| {
             config.ports.iter_mut().for_each(|port| port.origin.clear());
             config

@@ -157,13 +157,13 @@ fn a_list_matches_each_of_its_items() {
 #[test]
 fn what_is_shown_can_be_read_again() {
     let text = "[[interface]]\nmatch.name = \"ib*\"\npartition = [{ pkey = \"0x8001\" }]\numcast = false\n";
-    let shown = to_toml(&loaded(&[text]).expect("good").effective);
+    let shown = to_toml(&loaded(&[text]).expect("good").effective());
     let (mut again, mut before) = (good(&[&shown]), good(&[text]));
     for rule in again.interfaces.iter_mut().chain(&mut before.interfaces) {
         rule.origin.clear();
     }
     assert_eq!(again, before, "{shown}");
-    assert_eq!(good(&[&to_toml(&loaded(&[]).expect("good").effective)]), good(&[]));
+    assert_eq!(good(&[&to_toml(&loaded(&[]).expect("good").effective())]), good(&[]));
 }
 
 #[test]

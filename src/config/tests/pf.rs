@@ -422,7 +422,7 @@ fn show_can_be_read_back() {
          [[pf]]\nrdma = \"mlx5_1\"\nguid.list = [\"0x0200000000000001\"]\n[[pf.vf]]\nindex = 0\ndriver = \"none\"\n"
     );
     let loaded = loaded(&[&text]).expect("good");
-    let shown = to_toml(&loaded.effective);
+    let shown = to_toml(&loaded.effective());
     // The rest are defaults, shown elsewhere, and read back below.
     let (_, pfs) = shown.split_once("[[pf]]").expect("PFs");
     let (pfs, _) = pfs.split_once("\n[guests]").expect("what follows");
@@ -454,7 +454,7 @@ fn show_can_be_read_back() {
         again.origin.clone_from(&first.origin);
     }
     assert_eq!(again, loaded.config);
-    assert!(loaded.effective.iter().any(|s| s.key == "pf[0].vf[1].link-state"));
+    assert!(loaded.effective().iter().any(|s| s.key == "pf[0].vf[1].link-state"));
 }
 
 #[test]
