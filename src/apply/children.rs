@@ -49,12 +49,13 @@ struct Child {
 }
 
 /// Start the instance of each P_Key child that udev has processed, until there is none whose
-/// instance has not been asked for under the name that the child has.
+/// instance has not been asked for under the name that the child has. False if this process
+/// was to stop before.
 ///
 /// # Errors
 /// Nothing can be waited for, systemd does not answer, or it cannot be noted what it was
 /// asked.
-pub fn start_instances(root: &Root) -> anyhow::Result<()> {
+pub fn start_instances(root: &Root) -> anyhow::Result<bool> {
     let mut events = Events::open_quiet()?;
     match state::ports_dir() {
         Ok(dir) => events.watch_new_files(&dir),
@@ -68,12 +69,12 @@ pub fn start_instances(root: &Root) -> anyhow::Result<()> {
         while let Some(until) = making.lasts_until(root) {
             systemd::tell_deadline(ROUND_SEC);
             if events.wait(until)?.stop {
-                return Ok(());
+                return Ok(false);
             }
         }
         let mut missed = missed(root);
         if missed.is_empty() {
-            return Ok(());
+            return Ok(true);
         }
         let (all, at_once) = (missed.len(), pace.at_once);
         info!("P_Key children to be set up: {all}, {at_once} at a time");
@@ -87,7 +88,7 @@ pub fn start_instances(root: &Root) -> anyhow::Result<()> {
                     ask_for(root, &mut manager, &next)?;
                     pace.begun.extend(next.into_iter().map(|child| (child, now)));
                 }
-                Err(until) if events.wait(until)?.stop => return Ok(()),
+                Err(until) if events.wait(until)?.stop => return Ok(false),
                 Err(_) => {}
             }
         }

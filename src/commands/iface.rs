@@ -109,10 +109,17 @@ fn children(stopped: Option<&str>, root: &Root) -> anyhow::Result<u8> {
     if !root.is_live() || !process::is_root() {
         anyhow::bail!("iface --children is for ibprov-children.service");
     }
+    let left = Exit::Exceptions.code();
+    // Of ExecStopPost=, systemd.exec(5).
+    let [result, status] =
+        ["SERVICE_RESULT", "EXIT_STATUS"].map(|name| std::env::var(name).unwrap_or_default());
     match stopped {
-        None => start_instances(root)?,
+        None if start_instances(root)? => {}
+        None => return Ok(left),
         // Why it failed is told, and would come again at once.
-        Some(_) if std::env::var("SERVICE_RESULT").is_ok_and(|result| result == "exit-code") => {}
+        Some(_) if result == "exit-code" => {}
+        // Who has stopped it does not want it to start again.
+        Some(_) if result == "success" && (status == left.to_string() || status == "TERM") => {}
         Some(unit) if are_missed(root) => {
             tracing::info!(unit, "P_Key children have appeared: starting {unit} again");
             systemctl::queue_restart(unit)?;

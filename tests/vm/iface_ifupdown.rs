@@ -79,6 +79,19 @@ fn a_child_that_is_renamed_has_an_instance_of_its_new_name() {
     assert_eq!(scene("child named ib0.800a"), "active");
 }
 
+/// Of two P_Key children the instance of one was at work.
+#[test]
+fn who_stops_the_unit_that_starts_instances_has_it_stopped_until_it_is_started() {
+    assert_eq!(scene("stopped"), "inactive job=");
+    assert_eq!(scene("left"), "inactive inactive");
+    assert_eq!(scene("taken up"), "active");
+}
+
+#[test]
+fn a_child_that_comes_while_the_unit_ends_that_starts_instances_is_not_missed() {
+    assert_eq!(scene("child after the last look"), "active active activating");
+}
+
 #[test]
 fn a_vf_that_is_bound_anew_is_set_up_anew() {
     assert_eq!(scene("vf 1"), "active umcast=1");

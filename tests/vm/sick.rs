@@ -152,6 +152,18 @@ fn once_rtnl_is_released_an_interface_is_set_up_by_its_unit() {
     assert_eq!(guest.file("later.mtu"), "1500\n", "{later}");
 }
 
+/// Two instances at least, one after the other, are waited for 5 s each; the others are started
+/// then, and all are started again once the lock is released.
+#[test]
+fn p_key_children_are_not_held_up_by_each_other_while_rtnl_is_held() {
+    let guest = boot("sick");
+    assert!(!guest.stdout().contains("instances"), "{}", guest.stdout());
+    let (code, seconds) = ended(&guest, "children.started");
+    assert_eq!(code, 0);
+    assert!((9.0..16.0).contains(&seconds), "{seconds} s");
+    assert_eq!(guest.file("children.mtu"), "1500\n".repeat(4));
+}
+
 #[test]
 fn boot_ends_by_its_deadline_while_a_device_lock_is_held() {
     assert_boot_ended("lock");

@@ -70,6 +70,45 @@ for name in storage0 ib0.800a; do
 	ended $name
 	echo "child named $name: $(systemctl is-active "$(unit $name)")"
 done
+# remake: children are made anew, and the unit that starts their instances begins.
+starter=ibprov-children.service
+remake() { # NAME...
+	for child in "$@"; do
+		ip link delete $child 2>/dev/null
+		ip link add link ib0 name $child type ipoib pkey 0x${child#*.}
+		udevadm settle
+	done
+}
+has_instance() { [ "$(systemctl is-active "$(unit $1)")" = "$2" ]; }
+# Somebody stops it while one child's instance is at work and the other's is to come.
+drop_in=/run/systemd/system/ibprov-iface@.service.d
+mkdir -p $drop_in
+printf '[Service]\nExecStartPre=+/bin/sh -c "while [ -e /run/hold ]; do sleep 0.1; done"\n' >$drop_in/hold.conf
+systemctl daemon-reload
+: >/run/hold
+ip link delete ib0.800a
+within 20 is inactive $starter || echo "$starter does not end"
+remake ib0.8001 ib0.800a
+within 20 has_instance ib0.8001 activating || echo "no instance is held"
+systemctl stop $starter
+echo "stopped: $(systemctl is-active $starter) job=$(systemctl show -P Job $starter)"
+rm /run/hold
+ended ib0.8001
+echo "left: $(systemctl is-active $starter) $(systemctl is-active "$(unit ib0.800a)")"
+systemctl start $starter
+within 20 has_instance ib0.800a active
+echo "taken up: $(systemctl is-active "$(unit ib0.800a)")"
+rm $drop_in/hold.conf
+# A child comes after the last look, before the unit has ended.
+mkdir -p /run/systemd/system/$starter.d
+printf '[Service]\nExecStartPost=+/bin/sh /usr/lib/bed/late-child\n' >/run/systemd/system/$starter.d/late.conf
+systemctl daemon-reload
+ip link delete ib0.800a
+within 20 is inactive $starter || echo "$starter does not end"
+remake ib0.8001
+within 20 has_instance ib0.800a active
+echo "child after the last look: $(systemctl is-active "$(unit ib0.8001)") $(systemctl is-active "$(unit ib0.800a)") $(cat /run/late-child)"
+within 20 is inactive $starter || echo "$starter is started again and again"
 cat /run/ups >"$OUT/ups"
 ip -d addr >"$OUT/addr"
 true

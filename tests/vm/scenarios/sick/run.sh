@@ -120,6 +120,31 @@ within 30 is active "$unit" || echo "$unit is not active"
 is inactive "$later" || echo "$later has not ended"
 cp "/run/ibprov/ports/$(cat "/sys/class/net/$other/ifindex").json" "$OUT/later.outcome"
 cat "/sys/class/net/$other/mtu" >"$OUT/later.mtu"
+# P_Key children of the healthy adapter, which are to be set up while the lock is held.
+phase children
+starter=ibprov-children.service
+mkdir -p /run/systemd/system/$starter.d
+printf '[Service]\nExecStartPre=+/bin/sh -c "until [ -e /run/go ]; do sleep 0.1; done"\n' >/run/systemd/system/$starter.d/go.conf
+systemctl daemon-reload
+units=
+for n in 1 2 3 4; do
+	ip link add link "$healthy" name "$healthy.800$n" type ipoib pkey 0x800$n
+	units="$units $(systemd-escape -p --template=ibprov-iface@.service "$(readlink -f "/sys/class/net/$healthy.800$n")")"
+done
+udevadm settle
+is activating $starter || echo "$starter does not wait"
+all() { for each in $units; do is "$1" "$each" || return 1; done; }
+echo 1 >"$ibsim/rtnl"
+: >/run/go
+run children.started systemctl start $starter
+within 25 all failed || echo "not all instances have failed: $units"
+echo 0 >"$ibsim/rtnl"
+within 60 all active || echo "not all instances are active: $units"
+for n in 1 2 3 4; do
+	cat "/sys/class/net/$healthy.800$n/mtu"
+	ip link delete "$healthy.800$n"
+done >"$OUT/children.mtu"
+rm /run/systemd/system/$starter.d/go.conf
 rm /etc/ibprov/ibprov.d/50-mtu.toml
 # What the kernel had been asked for holds the interface's lock until it is through.
 run released.iface ibprov --config /run/mtu.toml iface "$healthy" --settings-only
