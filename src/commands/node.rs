@@ -206,16 +206,8 @@ fn failed_units(root: &Root, problems: &mut Vec<String>) -> Vec<String> {
     if !root.is_live() || !root.exists("/run/systemd/system") {
         return Vec::new();
     }
-    match unit_graph::shown("Id,ActiveState", &["ibprov*".to_owned()]) {
-        Ok(text) => {
-            let failed = text
-                .split("\n\n")
-                .filter(|unit| unit.lines().any(|line| line == "ActiveState=failed"));
-            failed
-                .filter_map(|unit| unit.lines().find_map(|line| line.strip_prefix("Id=")))
-                .map(str::to_owned)
-                .collect()
-        }
+    match unit_graph::failed("ibprov*") {
+        Ok(failed) => failed,
         Err(e) => {
             let e = crate::host::answer(&e);
             problems.push(format!("cannot query failed units from systemd: {e}"));

@@ -1,4 +1,4 @@
-//! What systemd says of some units, as `systemctl show` prints it.
+//! What systemd says of some units, as `systemctl show` and `list-units` print it.
 
 use super::{clock, process};
 
@@ -15,6 +15,31 @@ pub fn shown(properties: &str, units: &[String]) -> std::io::Result<String> {
     let properties = format!("--property={properties}");
     let mut args = vec!["show", "--no-pager", "--all", properties.as_str(), "--"];
     args.extend(units.iter().map(String::as_str));
+    asked(&args)
+}
+
+/// The units that match `pattern` and have failed. However many match, and there can be two for
+/// each P_Key child, it costs systemd one message.
+///
+/// # Errors
+/// As [`shown`].
+pub fn failed(pattern: &str) -> std::io::Result<Vec<String>> {
+    let text = asked(&[
+        "list-units",
+        "--all",
+        "--full",
+        "--plain",
+        "--no-legend",
+        "--no-pager",
+        "--state=failed",
+        "--",
+        pattern,
+    ])?;
+    let name = |line: &str| line.split_whitespace().next().map(str::to_owned);
+    Ok(text.lines().filter_map(name).collect())
+}
+
+fn asked(args: &[&str]) -> std::io::Result<String> {
     let until = clock::monotonic_usec() + PATIENCE_USEC;
-    process::output_until("systemctl", &args, until)?.into_text("systemctl", &args)
+    process::output_until("systemctl", args, until)?.into_text("systemctl", args)
 }

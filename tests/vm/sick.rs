@@ -162,6 +162,16 @@ fn p_key_children_are_not_held_up_by_each_other_while_rtnl_is_held() {
     assert_eq!(code, 0);
     assert!((9.0..16.0).contains(&seconds), "{seconds} s");
     assert_eq!(guest.file("children.mtu"), "1500\n".repeat(4));
+    // Meanwhile status has named those units.
+    let report = guest.json("failed.json");
+    let findings = report["findings"].as_array().expect("findings");
+    let failed: Vec<&str> = findings
+        .iter()
+        .filter(|finding| finding["code"] == "unit-failed")
+        .filter_map(|finding| finding["object"].as_str())
+        .filter(|unit| unit.starts_with("ibprov-iface@") && unit.contains(".800"))
+        .collect();
+    assert_eq!(failed.len(), 4, "{findings:#?}");
 }
 
 #[test]

@@ -138,6 +138,7 @@ echo 1 >"$ibsim/rtnl"
 : >/run/go
 run children.started systemctl start $starter
 within 25 all failed || echo "not all instances have failed: $units"
+run failed.json ibprov status --format json
 echo 0 >"$ibsim/rtnl"
 within 60 all active || echo "not all instances are active: $units"
 for n in 1 2 3 4; do
