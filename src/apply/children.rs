@@ -113,7 +113,10 @@ fn ask_for(root: &Root, manager: &mut Manager, children: &[Child]) -> anyhow::Re
                 warn!(cause = %e, "not all of {} can be started: {e}", units.join(", "));
             }
             Err(e) if clock::monotonic_usec() >= until => return Err(e.into()),
-            Err(_) => continue,
+            Err(e) => {
+                info!("{e}: asking again");
+                continue;
+            }
             Ok(()) => {}
         }
         break;
