@@ -1,17 +1,17 @@
 # At each stage there are so many VFs, without carrier as long as their PF has no plan for
-# them, and a profile for each: NetworkManager does not say which it will activate. The files
-# that processes of ibprov open until all have waited go to $OUT/opened.N, a line each:
-# PID FILE.
+# them, and a profile for each: NetworkManager does not say which it will activate.
 set -u
 . /usr/lib/bed/iface.sh
+. /usr/lib/bed/probe.sh
 pf=/sys/bus/pci/devices/0001:01:00.0
-tracing=/sys/kernel/tracing
-mountpoint -q $tracing || mount -t tracefs tracefs $tracing
-echo 'p:opened do_sys_openat2 file=+0(%si):ustring' >$tracing/kprobe_events
-echo 16384 >$tracing/buffer_size_kb
-echo 'comm == "ibprov"' >$tracing/events/kprobes/opened/filter
 waited() { [ "$(grep -l '"bring_up": "waiting"' /run/ibprov/ports/*.json | wc -l)" -ge "$1" ]; }
 gone() { ! ls /sys/class/net/ib[1-9]* >/dev/null 2>&1; }
+# come: N VFs, until all wait.
+come() {
+	echo $n >$pf/sriov_numvfs
+	within 200 waited $n || echo "$n: not all have waited"
+	udevadm settle
+}
 profiles=0
 for n in 4 8 16; do
 	while [ $profiles -lt $n ]; do
@@ -24,13 +24,7 @@ for n in 4 8 16; do
 	# A file that was written just now may be written again unnoticed.
 	sleep 2
 	rm -f /run/ibprov/ports/*
-	: >$tracing/trace
-	echo 1 >$tracing/events/kprobes/opened/enable
-	echo $n >$pf/sriov_numvfs
-	within 200 waited $n || echo "$n: not all have waited"
-	udevadm settle
-	echo 0 >$tracing/events/kprobes/opened/enable
-	sed -n 's/.*ibprov-\([0-9]*\) .*file="\(.*\)"$/\1 \2/p' $tracing/trace >"$OUT/opened.$n"
+	opens opened.$n come
 	grep -h '"configured"\|"bring_up"' /run/ibprov/ports/*.json | sort | uniq -c >"$OUT/ends.$n"
 	echo 0 >$pf/sriov_numvfs
 	within 60 gone || echo "$n: not all are gone"

@@ -9,6 +9,7 @@
 set -u
 . /usr/lib/bed/vf.sh
 . /usr/lib/bed/pkeys.sh
+. /usr/lib/bed/probe.sh
 slice='/sys/fs/cgroup/system.slice/system-ibprov\x2diface.slice'
 bus=/run/dbus/system_bus_socket
 # Sockets on the bus's side, without the one that listens.
@@ -17,23 +18,6 @@ cpu() { awk '$1 == "usage_usec" { print $2 }' "$slice/cpu.stat"; }
 processes() { cat "$slice"/*/cgroup.procs 2>/dev/null; }
 forks() { awk '$1 == "processes" { print $2 }' /proc/stat; }
 pss() { for pid in $(processes); do cat "/proc/$pid/smaps_rollup"; done 2>/dev/null | awk '$1 == "Pss:" { n += $2 } END { print n + 0 }'; }
-# opens NAME COMMAND...: the files that processes of ibprov open meanwhile go to
-# $OUT/NAME, a line each: PID FILE.
-opens() {
-	opens=$1
-	shift
-	tracing=/sys/kernel/tracing
-	mountpoint -q $tracing || mount -t tracefs tracefs $tracing
-	[ -d $tracing/events/kprobes/opened ] || echo 'p:opened do_sys_openat2 file=+0(%si):ustring' >$tracing/kprobe_events
-	# Hundreds look at their files meanwhile.
-	echo 16384 >$tracing/buffer_size_kb
-	echo 'comm == "ibprov"' >$tracing/events/kprobes/opened/filter
-	: >$tracing/trace
-	echo 1 >$tracing/events/kprobes/opened/enable
-	"$@"
-	echo 0 >$tracing/events/kprobes/opened/enable
-	sed -n 's/.*ibprov-\([0-9]*\) .*file="\(.*\)"$/\1 \2/p' $tracing/trace >"$OUT/$opens"
-}
 # Starts no process: nothing of the kind is done beside the probe without ibprov.
 has_outcomes() {
 	set -- "$1" /run/ibprov/ports/*.json

@@ -1,5 +1,6 @@
 set -u
 . /usr/lib/bed/vf.sh
+. /usr/lib/bed/probe.sh
 ibsim=/sys/kernel/debug/ibsim/mlx5_core
 sick=0000:01:00.0
 
@@ -76,15 +77,14 @@ echo 1 >"$ibsim/$unbound/device_lock"
 ask lock
 asked
 # Who reads the uevent file of which device: its name is the first thing in it.
-tracing=/sys/kernel/tracing
-[ -e $tracing/kprobe_events ] || mount -t tracefs tracefs $tracing
-echo 'p:asked uevent_show device=+0(+0(%di)):string' >$tracing/kprobe_events
-echo 1 >$tracing/events/kprobes/asked/enable
-never lock.boot &
-events lock.boot &
-wait_for lock.boot
-cat "$pci/$sick/uevent" >/dev/null
-echo 0 >$tracing/events/kprobes/asked/enable
+probe asked 'uevent_show device=+0(+0(%di)):string'
+boots() {
+	never lock.boot &
+	events lock.boot &
+	wait_for lock.boot
+	cat "$pci/$sick/uevent" >/dev/null
+}
+traced boots
 cat $tracing/trace >"$OUT/asked"
 echo 0 >"$ibsim/$unbound/device_lock"
 wait
@@ -158,15 +158,14 @@ echo 0 >"$pci/$sick/sriov_numvfs"
 echo "$sick" >/sys/bus/pci/drivers/mlx5_core/unbind
 udevadm settle
 echo 1 >"$ibsim/$sick/device_lock"
-: >$tracing/trace
-echo 'p:opened do_sys_openat2 file=+0(%si):ustring' >>$tracing/kprobe_events
-echo 'file ~ "*/driver_override"' >$tracing/events/kprobes/opened/filter
-echo 1 >$tracing/events/kprobes/opened/enable
-never removal.boot &
-run removal.online ibprov wait-online --timeout 5s &
-wait_for removal.boot removal.online
-echo 0 >$tracing/events/kprobes/opened/enable
-cat $tracing/trace >"$OUT/opened"
+probe opened 'do_sys_openat2 file=+0(%si):ustring' 'file ~ "*/driver_override"'
+asks() {
+	never removal.boot &
+	run removal.online ibprov wait-online --timeout 5s &
+	wait_for removal.boot removal.online
+}
+traced asks
+grep ' opened: ' $tracing/trace >"$OUT/opened"
 echo 0 >"$ibsim/$sick/device_lock"
 wait
 phase end

@@ -1,0 +1,31 @@
+# Helpers of the scenarios that look at what the kernel is asked for, to be sourced.
+tracing=/sys/kernel/tracing
+# probe NAME DEFINITION [FILTER]: sets one, for the rest of the boot. Each change of the kernel's
+# code can go wrong on the emulator, whose other processor may run what was there before: after
+# some hundred of them, beside much work, a call of address 0 was seen, and before that machines
+# that hung.
+probe() {
+	mountpoint -q $tracing || mount -t tracefs tracefs $tracing
+	echo 0 >$tracing/tracing_on
+	echo 16384 >$tracing/buffer_size_kb
+	echo "p:$1 $2" >>$tracing/kprobe_events
+	[ -z "${3-}" ] || echo "$3" >"$tracing/events/kprobes/$1/filter"
+	echo 1 >"$tracing/events/kprobes/$1/enable"
+}
+# traced COMMAND...: what probes see meanwhile is in $tracing/trace.
+traced() {
+	: >$tracing/trace
+	echo 1 >$tracing/tracing_on
+	"$@"
+	echo 0 >$tracing/tracing_on
+}
+# opens NAME COMMAND...: the files that processes of ibprov open meanwhile go to $OUT/NAME, a
+# line each: PID FILE.
+opens() {
+	opens=$1
+	shift
+	[ -d $tracing/events/kprobes/opened ] ||
+		probe opened 'do_sys_openat2 file=+0(%si):ustring' 'comm == "ibprov"'
+	traced "$@"
+	sed -n 's/.*ibprov-\([0-9]*\) .*file="\(.*\)"$/\1 \2/p' $tracing/trace >"$OUT/$opens"
+}
