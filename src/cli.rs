@@ -518,9 +518,18 @@ pub struct IfaceArgs {
     /// For that unit; UNIT is the one that started it
     #[arg(long, value_name = "UNIT", hide = true, requires = "device")]
     pub later: Option<String>,
-    /// For the unit: start the units of P_Key children that have appeared, a few at a time
-    #[arg(long, hide = true, conflicts_with_all = ["name", "device"])]
-    pub children: bool,
+    /// For the units: start those of P_Key children, a few at a time
+    #[arg(long, value_name = "WHICH", hide = true, conflicts_with_all = ["name", "device"])]
+    pub children: Option<Children>,
+}
+
+/// Which units of P_Key children are started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Children {
+    /// ibprov-iface@.service, of all that have appeared.
+    SetUp,
+    /// ibprov-iface-later@.service, of those that are to be looked at again.
+    Later,
 }
 
 /// What `boot` takes.

@@ -5,6 +5,7 @@ use std::path::Path;
 use tracing::{error, error_span, info, warn};
 
 use super::bring_up::{bring_up, tell, while_late};
+use super::children::is_to_be_looked_at_again;
 use super::rtnl::{NotDone, Rtnl};
 use super::warnings::foreseen;
 use crate::config::Config;
@@ -158,7 +159,7 @@ pub fn run(config: &Config, root: &Root, ask: Ask<'_>) -> Result<IfaceReport, No
     }
     // No network stack gets the lock either, and the boot waits for this run.
     if rtnl.is_held() {
-        start_later(ask, &mut report);
+        start_later(ask, &seen.interface, &mut report);
         tell(&report);
         return Ok(ended(report));
     }
@@ -167,14 +168,26 @@ pub fn run(config: &Config, root: &Root, ask: Ask<'_>) -> Result<IfaceReport, No
     if !report.failures.is_empty() && has_disappeared(root, &report) {
         report.disappeared();
     }
-    start_later(ask, &mut report);
+    start_later(ask, &seen.interface, &mut report);
     tell(&report);
     Ok(ended(report))
 }
 
+/// Has the P_Key children looked at again that are to be, a few at a time.
+const CHILDREN_LATER: &str = "ibprov-children-later.service";
+
 /// Start the unit that looks again, if there is a reason to.
-fn start_later(ask: Ask<'_>, report: &mut IfaceReport) {
-    let Some(unit) = ask.then.filter(|_| is_open(report)) else { return };
+fn start_later(ask: Ask<'_>, interface: &Interface, report: &mut IfaceReport) {
+    let Some(unit) = ask.then.filter(|_| report.is_to_be_looked_at_again()) else { return };
+    let unit = match interface.parent {
+        None => unit,
+        Some(_) => {
+            is_to_be_looked_at_again(&interface.name, interface.ifindex);
+            // By what is written it knows which.
+            write(report);
+            CHILDREN_LATER
+        }
+    };
     match systemctl::queue_start(unit) {
         Ok(()) if report.rtnl_held => {
             report.notes.push(format!(
@@ -207,15 +220,6 @@ pub fn has_waited_for_rtnl(root: &Root, name: &IfName) -> Result<bool, NotSeen> 
     Ok(is_held)
 }
 
-/// There is something to look at once the network stacks have started: a stack that may set
-/// the interface otherwise has it, or mlnx_interface_mgr, or somebody had the RTNL lock.
-fn is_open(report: &IfaceReport) -> bool {
-    let is_set = report.wanted.mode.is_some() || report.wanted.mtu.is_some();
-    report.mlnx_interface_mgr_pending
-        || report.rtnl_held
-        || report.bring_up == BringUp::Left && report.configured && is_set
-}
-
 /// An interface that `before` left to a stack: the stack has started since. What it has made of
 /// the settings is read back; nothing is set, or NetworkManager and ibprov would take turns at
 /// it.
@@ -229,7 +233,7 @@ fn look_again(
 ) -> IfaceReport {
     let mut report = IfaceReport { exit_code: before.judge(), ..before };
     if !is_left(&report) {
-        return report;
+        return ended(report);
     }
     report.notes.extend(foreseen(&Files::of(root), &report.wanted, interface));
     bring_up(root, ask.no_bus, deadline, interface, true, rtnl, &mut report);

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::screen;
 use crate::apply::bring_up::explain;
-use crate::apply::children::{are_missed, start_instances};
+use crate::apply::children::{Round, are_missed, start_instances};
 use crate::apply::iface::{
     Ask, has_waited_for_rtnl, is_missed, look_for_plan, name_of, planned, queue_advice,
     run as set_up,
@@ -16,7 +16,7 @@ use crate::apply::iface::{
 use crate::apply::rtnl::Rtnl;
 use crate::apply::rxe::create;
 use crate::apply::warnings::foreseen;
-use crate::cli::{Format, IfaceArgs};
+use crate::cli::{Children, Format, IfaceArgs};
 use crate::config::{Config, RxeRow};
 use crate::host::{Root, clock, process, systemctl, systemd};
 use crate::names::{IfName, PciAddress, present};
@@ -46,8 +46,12 @@ pub fn run(args: &IfaceArgs, config: &Config, root: &Root, format: Format) -> an
     if let (Some(unit), Some(device)) = (&args.stopped, &args.device) {
         return stopped(unit, device, root);
     }
-    if args.children {
-        return children(args.stopped.as_deref(), root);
+    if let Some(children) = args.children {
+        let round = match children {
+            Children::SetUp => Round::SetUp,
+            Children::Later => Round::LookAgain,
+        };
+        return start_children(round, args.stopped.as_deref(), root);
     }
     let name = match (&args.name, &args.device) {
         (Some(name), _) => name.parse::<IfName>()?,
@@ -105,23 +109,25 @@ pub fn run(args: &IfaceArgs, config: &Config, root: &Root, format: Format) -> an
 
 /// Start the units of P_Key children; `stopped` is the unit that has done so, and may have
 /// missed one.
-fn children(stopped: Option<&str>, root: &Root) -> anyhow::Result<u8> {
+fn start_children(round: Round, stopped: Option<&str>, root: &Root) -> anyhow::Result<u8> {
     if !root.is_live() || !process::is_root() {
-        anyhow::bail!("iface --children is for ibprov-children.service");
+        anyhow::bail!(
+            "iface --children is for ibprov-children.service and ibprov-children-later.service"
+        );
     }
     let left = Exit::Exceptions.code();
     // Of ExecStopPost=, systemd.exec(5).
     let [result, status] =
         ["SERVICE_RESULT", "EXIT_STATUS"].map(|name| std::env::var(name).unwrap_or_default());
     match stopped {
-        None if start_instances(root)? => {}
+        None if start_instances(root, round)? => {}
         None => return Ok(left),
         // Why it failed is told, and would come again at once.
         Some(_) if result == "exit-code" => {}
         // Who has stopped it does not want it to start again.
         Some(_) if result == "success" && (status == left.to_string() || status == "TERM") => {}
-        Some(unit) if are_missed(root) => {
-            tracing::info!(unit, "P_Key children have appeared: starting {unit} again");
+        Some(unit) if are_missed(root, round) => {
+            tracing::info!(unit, "P_Key children are left: starting {unit} again");
             systemctl::queue_restart(unit)?;
         }
         Some(_) => {}

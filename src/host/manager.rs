@@ -21,15 +21,6 @@ pub enum ManagerError {
 }
 
 impl ManagerError {
-    /// True if systemd itself has answered, or systemctl for it.
-    #[must_use]
-    pub fn is_answer(&self) -> bool {
-        match self {
-            Self::Bus(e) => matches!(e, BusError::Refused { .. }),
-            Self::Systemctl(e) => !e.is_late(),
-        }
-    }
-
     /// True if nobody answered in time: systemd or the bus has much to do.
     #[must_use]
     pub fn is_late(&self) -> bool {
@@ -76,6 +67,9 @@ impl std::fmt::Display for Way {
 
 /// How long the bus may take to let us in: it runs and has nothing to wait for.
 const CONNECT_USEC: u64 = 250_000;
+
+/// A unit that systemd itself makes (src/core/mount.c).
+const ALWAYS_THERE: &str = "-.mount";
 
 impl Manager {
     /// Decide how to ask, and ask for `names` at once.
@@ -216,6 +210,15 @@ impl Manager {
             }
         }
         all
+    }
+
+    /// True if `error` is systemd's own answer. systemctl tells a refusal and a systemd that
+    /// cannot be reached by the same exit status: then it counts whether systemd answers now.
+    pub fn has_refused(&mut self, error: &ManagerError) -> bool {
+        match error {
+            ManagerError::Bus(e) => matches!(e, BusError::Refused { .. }),
+            ManagerError::Systemctl(e) => !e.is_late() && self.units(&[ALWAYS_THERE]).is_ok(),
+        }
     }
 
     /// Start `unit` and wait until its job has ended, at the latest until

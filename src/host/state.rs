@@ -15,6 +15,8 @@ pub const RUN_DIR: &str = "/run/ibprov";
 pub const PORTS: &str = "ports";
 /// Below it, `INDEX.NAME`: the unit that sets this P_Key child up was started.
 pub const CHILDREN: &str = "children";
+/// The same of the unit that looks at it again.
+pub const CHILDREN_LATER: &str = "children-later";
 
 /// Below it, while `ibprov boot` is running, its process: udev's rule starts ibprov's units
 /// for devices that appear meanwhile although ibprov.service is not enabled.

@@ -241,6 +241,16 @@ impl IfaceReport {
         }
     }
 
+    /// There is something to look at once the network stacks have started: a stack that may set
+    /// the interface otherwise has it, or mlnx_interface_mgr, or somebody had the RTNL lock.
+    #[must_use]
+    pub fn is_to_be_looked_at_again(&self) -> bool {
+        let is_set = self.wanted.mode.is_some() || self.wanted.mtu.is_some();
+        self.mlnx_interface_mgr_pending
+            || self.rtnl_held
+            || self.bring_up == BringUp::Left && self.configured && is_set
+    }
+
     /// There is nothing left to configure or bring up. What failed for that reason is a note.
     pub fn disappeared(&mut self) {
         self.bring_up = BringUp::Disappeared;

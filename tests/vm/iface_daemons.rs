@@ -50,6 +50,28 @@ fn network_manager_brings_up_what_comes_meanwhile_or_later() {
     assert_brought_up_by(NETWORK_MANAGER);
 }
 
+/// One processor of the two is left to others. An instance writes what it has found before it
+/// ends.
+#[test]
+fn p_key_children_that_were_left_to_networkd_are_looked_at_again_a_few_at_a_time() {
+    let guest = boot(NETWORKD.0);
+    let mut changes = Vec::new();
+    for child in 1..=6 {
+        let line = scene(NETWORKD.0, &format!("child ib0.800{child}"));
+        let (mtu, unit) = line.split_once(' ').expect("MTU and unit");
+        assert_eq!(mtu, "2000");
+        let at = |text| guest.journal.expect(unit, text).at;
+        changes.extend([(at("Started "), 1), (at("Deactivated successfully"), -1)]);
+    }
+    changes.sort_unstable();
+    let running = changes.iter().scan(0, |running, (_, change)| {
+        *running += change;
+        Some(*running)
+    });
+    let most = running.max().expect("some");
+    assert!(most <= 2, "{most} at once: {changes:?}");
+}
+
 fn assert_named_with((scenario, _): (&str, &str), why: &str) {
     assert!(scene(scenario, "missed").starts_with("failed umcast=1"));
     let outcome = outcome(scenario, "missed");

@@ -92,6 +92,13 @@ fn a_child_that_comes_while_the_unit_ends_that_starts_instances_is_not_missed() 
     assert_eq!(scene("child after the last look"), "active active activating");
 }
 
+/// Where systemctl is asked, its exit status is the same for both.
+#[test]
+fn a_systemd_that_cannot_be_reached_has_not_refused_to_start_an_instance() {
+    assert_eq!(scene("systemd reached at last"), "active");
+    assert_eq!(scene("refused"), "active 1 success");
+}
+
 #[test]
 fn a_vf_that_is_bound_anew_is_set_up_anew() {
     assert_eq!(scene("vf 1"), "active umcast=1");

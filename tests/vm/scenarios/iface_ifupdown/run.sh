@@ -109,6 +109,26 @@ remake ib0.8001
 within 20 has_instance ib0.800a active
 echo "child after the last look: $(systemctl is-active "$(unit ib0.8001)") $(systemctl is-active "$(unit ib0.800a)") $(cat /run/late-child)"
 within 20 is inactive $starter || echo "$starter is started again and again"
+# The unit has only systemctl to ask, which cannot reach systemd for a while. Then systemd
+# refuses to start the instance of one child.
+cp /usr/bin/systemctl /usr/lib/bed/systemctl
+printf '[Service]\nInaccessiblePaths=/run/systemd/units\nBindReadOnlyPaths=/usr/lib/bed/deaf-systemctl:/usr/bin/systemctl\n' >/run/systemd/system/$starter.d/late.conf
+systemctl daemon-reload
+: >/run/deaf
+ip link delete ib0.800a
+remake ib0.8001
+asks_again() { journalctl -q -b -u $starter -o cat | grep -q 'Connection refused: asking again'; }
+within 20 asks_again || echo "$starter does not ask again"
+rm /run/deaf
+within 20 has_instance ib0.8001 active
+within 20 is inactive $starter || echo "$starter does not end"
+echo "systemd reached at last: $(systemctl is-active "$(unit ib0.8001)")"
+ln -s /dev/null "/run/systemd/system/$(systemd-escape -p --template=ibprov-iface@.service /sys/devices/virtual/net/ib0.800a)"
+systemctl daemon-reload
+remake ib0.8001 ib0.800a
+within 20 has_instance ib0.8001 active
+within 20 is inactive $starter || echo "$starter does not end"
+echo "refused: $(systemctl is-active "$(unit ib0.8001)") $(journalctl -q -b -u $starter -o cat | grep -c 'not all of .* can be started: .*masked') $(systemctl show -P Result $starter)"
 cat /run/ups >"$OUT/ups"
 ip -d addr >"$OUT/addr"
 true

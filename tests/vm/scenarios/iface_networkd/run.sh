@@ -1,6 +1,15 @@
 . /usr/lib/bed/iface.sh
 scene before ib0
 scene meanwhile ib1
+# The P_Key children were left to networkd too, and are looked at again.
+children="ib0.8001 ib0.8002 ib0.8003 ib0.8004 ib0.8005 ib0.8006"
+outcome() { echo "/run/ibprov/ports/$(cat "/sys/class/net/$1/ifindex").json"; }
+are_up() { for child in $children; do grep -q '"bring_up": "up"' "$(outcome "$child")" || return 1; done; }
+within 60 are_up || echo "not all children were looked at again"
+for child in $children; do
+	looked "$child"
+	echo "child $child: $(cat "/sys/class/net/$child/mtu") $(later "$child")"
+done
 /usr/lib/bed/appear 3
 scene late ib2
 echo 0001:03:00.0 >/sys/bus/pci/drivers/mlx5_core/unbind
