@@ -164,10 +164,12 @@ test-all: test
 older := bullseye
 older_tests := card:: vf_use:: vf_reload:: vf_plan:: vf_untold:: vf_many:: vf_netns:: \
 	iface_ifupdown:: iface_daemons::networkd guests::
+# Its drivers are reloaded too: VFs stay there then, and come again with their PF.
 test-older: deps
 	@built=$$(sh tests/vm/image/agent.sh $(older)) && \
-	IBPROV_RELEASE=$$built IBPROV_ROOT_SUITE=$(older) IBPROV_KERNEL_SUITE=$(older) \
-	sh tests/lane.sh older $(CARGO) test --locked --test vm -- --test-threads=64 $(older_tests)
+	export IBPROV_RELEASE=$$built IBPROV_ROOT_SUITE=$(older) IBPROV_KERNEL_SUITE=$(older) && \
+	sh tests/lane.sh older $(CARGO) test --locked --test vm -- --test-threads=64 $(older_tests) && \
+	sh tests/lane.sh older-long $(CARGO) test --locked --test vm -- --ignored --exact campaigns::the_plan_survives_fifty_reloads_of_the_real_drivers
 
 # Each parser of what others wrote, by libFuzzer (fuzz/run.sh): so many seconds each, or
 # of FUZZ alone.

@@ -80,6 +80,10 @@ pub fn add_child(parent: u32, name: &IfName, pkey: PKey) -> io::Result<()> {
     new_link(0, &attributes, NLM_F_CREATE | NLM_F_EXCL)
 }
 
+/// The interface that each network namespace has first (LOOPBACK_IFINDEX,
+/// include/linux/netdevice.h).
+const LOOPBACK: u32 = 1;
+
 /// The name of the interface with this index; `None` if it is not there.
 #[must_use]
 pub fn name_of(ifindex: u32) -> Option<IfName> {
@@ -100,6 +104,17 @@ pub fn ipoib_of(ifindex: u32) -> io::Result<(Option<Mode>, Option<bool>)> {
     };
     let mut read = |kind, link: &[u8]| if kind == RTM_NEWLINK { ipoib_in(link) } else { None };
     Ok(question.ask(&mut read)?.pop().unwrap_or_default())
+}
+
+/// Wait until the RTNL lock can be had. What had it until then is through: the registration of a
+/// netdev, which shows nothing in sysfs before (`register_netdevice()`, net/core/dev.c; ib_ipoib
+/// makes queue pairs meanwhile, `ipoib_ndo_init()`).
+///
+/// # Errors
+/// The kernel cannot be asked.
+pub fn wait_for_rtnl() -> io::Result<()> {
+    // The kernel looks at a link with the lock held (`rtnl_getlink()`, net/core/rtnetlink.c).
+    ipoib_of(LOOPBACK).map(drop)
 }
 
 /// Mode and umcast from a link's message, if it is an IPoIB interface.

@@ -7,15 +7,15 @@
 use crate::report::Away;
 use crate::report::Use;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use nix::libc::ARPHRD_INFINIBAND;
 
 use super::open_files::{OpenFiles, open_files};
 use super::pci::is_rdma_auxiliary;
-use super::{Look, RdmaDevice, pf, rdma};
+use super::{Look, RdmaDevice, namespaces, pf, rdma};
 use crate::host::rdma_netlink::{self, Owner, Resource};
-use crate::host::{Root, answer, netlink};
+use crate::host::{Root, answer, links, netlink};
 use crate::names::{IB_DRIVERS, LinkLayer, NetnsMode, PciAddress, RdmaName, is_vfio, rdma_half_of};
 
 /// Kernel modules of the RDMA stack that own resources of every device and use none.
@@ -23,8 +23,9 @@ use crate::names::{IB_DRIVERS, LinkLayer, NetnsMode, PciAddress, RdmaName, is_vf
 const IDLE: [&str; 4] = ["ib_core", "ib_mad", "ib_cm", "ib_ipoib"];
 
 /// What of the function at `dir`, which has these RDMA devices here, is in another network
-/// namespace: a container. `may_have_netdevs` says of a device without a netdev here whether
-/// ib_ipoib may have one of it elsewhere ([`rdma::ipoib_netdevs`]).
+/// namespace: a container. RDMA devices can be in one only where each belongs to one.
+/// `may_have_netdevs` says of a device without a netdev here whether ib_ipoib may have one of it
+/// elsewhere ([`rdma::ipoib_netdevs`]).
 pub fn away(
     look: &mut Look<'_>,
     dir: &str,
@@ -33,6 +34,10 @@ pub fn away(
 ) -> Option<Away> {
     let root = look.root;
     if devices.is_empty() {
+        // It will come, or its driver has failed.
+        if namespaces::mode(look) != Some(NetnsMode::Exclusive) {
+            return None;
+        }
         // Registered and not to be seen.
         let driver = look.link_name(&format!("{dir}/driver"))?;
         let mut halves =
@@ -78,6 +83,44 @@ struct OpenVfio {
     files: Vec<(String, u32, String)>,
     /// Why it is not the whole truth.
     unknown: Option<String>,
+}
+
+/// What a function has in this network namespace.
+struct Here {
+    devices: Vec<RdmaDevice>,
+    /// How many netdevs ib_ipoib has of each RDMA device anywhere; `None` where that cannot be
+    /// told.
+    netdevs: Netdevs,
+    /// How many netdevs of the port are here.
+    own: usize,
+    /// The P_Key children of those.
+    children: Vec<String>,
+}
+
+type Netdevs = BTreeMap<RdmaName, Option<usize>>;
+
+impl Here {
+    /// What of the function is in another network namespace.
+    fn away(&self, look: &mut Look<'_>, dir: &str) -> Option<Away> {
+        let all = |device: &RdmaName| self.netdevs.get(device).copied().flatten();
+        let here = self.own + self.children.len();
+        let has_more = match self.devices.as_slice() {
+            [device] => all(&device.name).is_some_and(|all| all > here),
+            _ => false,
+        };
+        let may_have = |device: &RdmaName| all(device) != Some(0);
+        let is_away = away(look, dir, &self.devices, may_have);
+        is_away.or_else(|| has_more.then_some(Away::Netdev))
+    }
+}
+
+/// Of each RDMA device the lower of two counts.
+fn fewer(before: &Netdevs, now: Netdevs) -> Netdevs {
+    let lower = |(device, now): (RdmaName, Option<usize>)| {
+        let before = before.get(&device).copied().flatten();
+        (device, now.map(|now| before.map_or(now, |before| before.min(now))))
+    };
+    now.into_iter().map(lower).collect()
 }
 
 impl Host<'_> {
@@ -138,20 +181,28 @@ impl Host<'_> {
         driver: &str,
         uses: &mut BTreeSet<Use>,
     ) {
-        let devices = rdma::devices(look, dir);
-        let root = self.root;
-        let may_have = |device: &RdmaName| rdma::ipoib_netdevs(root, device) != Some(0);
-        uses.extend(away(look, dir, &devices, may_have).map(|what| Use::OtherNamespace { what }));
+        let mut here = self.here(look, dir);
+        // Until it is registered, what comes looks like what is elsewhere.
+        let is_hidden =
+            here.devices.is_empty() && namespaces::mode(look) == Some(NetnsMode::Exclusive);
+        let away = here.away(look, dir).or_else(|| is_hidden.then_some(Away::RdmaDevice));
+        if let Some(what) = away.filter(|_| self.root.is_live()) {
+            match self.let_come(dir, what) {
+                Ok(()) => {
+                    self.children = None;
+                    let now = self.here(look, dir);
+                    // What has been begun since is on its way again.
+                    here = Here { netdevs: fewer(&here.netdevs, now.netdevs), ..now };
+                }
+                Err(why) => {
+                    uses.insert(Use::Unknown { why });
+                }
+            }
+        }
+        uses.extend(here.away(look, dir).map(|what| Use::OtherNamespace { what }));
+        let Here { devices, children, .. } = here;
         if devices.is_empty() {
             uses.extend(self.hidden(look, dir, driver));
-        }
-        let children = self.children(look, dir);
-        if let [device] = devices.as_slice() {
-            let here = look.list(&format!("{dir}/net")).len() + children.len();
-            let all = rdma::ipoib_netdevs(self.root, &device.name);
-            if all.is_some_and(|all| all > here) {
-                uses.insert(Use::OtherNamespace { what: Away::Netdev });
-            }
         }
         for device in &devices {
             if self.root.is_live() {
@@ -176,6 +227,30 @@ impl Host<'_> {
         }
     }
 
+    /// What the function at `dir` has here.
+    fn here(&mut self, look: &mut Look<'_>, dir: &str) -> Here {
+        let devices = rdma::devices(look, dir);
+        let count = |device: &RdmaDevice| rdma::ipoib_netdevs(self.root, &device.name);
+        let netdevs = devices.iter().map(|d| (d.name.clone(), count(d))).collect();
+        let own = look.list(&format!("{dir}/net")).len();
+        let children = self.children(look, dir);
+        Here { devices, netdevs, own, children }
+    }
+
+    /// Wait until what may have been on its way has come. A netdev is registered with the RTNL
+    /// lock held, and an RDMA device with the lock of its function.
+    fn let_come(&self, dir: &str, what: Away) -> Result<(), String> {
+        match what {
+            Away::Netdev => links::wait_for_rtnl()
+                .map_err(|e| format!("the RTNL lock cannot be waited for: {}", answer(&e))),
+            Away::RdmaDevice => {
+                // The kernel reads that with the lock held.
+                let path = format!("{dir}/driver_override");
+                self.root.attribute(&path).map(drop).map_err(|e| e.to_string())
+            }
+        }
+    }
+
     /// Without auxiliary devices (mlx5 before Linux 5.11, mlx4 before 6.7) nothing tells an
     /// RDMA device that is in another network namespace from one that was never registered.
     fn hidden(&self, look: &mut Look<'_>, dir: &str, driver: &str) -> Option<Use> {
@@ -185,9 +260,9 @@ impl Host<'_> {
         if !is_loaded || has_halves || !self.root.is_live() {
             return None;
         }
-        let mode = rdma_netlink::netns_mode();
         let why = "its RDMA device may be in another network namespace";
-        matches!(mode, Ok(NetnsMode::Exclusive)).then(|| Use::Unknown { why: why.to_owned() })
+        (namespaces::mode(look) == Some(NetnsMode::Exclusive))
+            .then(|| Use::Unknown { why: why.to_owned() })
     }
 
     /// The P_Key children of a function's netdevs that are here. They go with the netdev of

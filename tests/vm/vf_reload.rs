@@ -45,6 +45,18 @@ fn a_vf_for_which_ipoib_failed_is_not_as_planned_and_is_bound_again() {
     assert_eq!(probed, ["ibcard/0001:01:00.1 probe"], "VF 1 is not touched: {grown:?}");
 }
 
+/// It cannot be told by sysfs from one whose RDMA device is in another network namespace, which
+/// there is only where each device belongs to one.
+#[test]
+fn a_vf_whose_rdma_device_is_still_to_come_is_in_no_container() {
+    let guest = boot("vf_reload");
+    let said = guest.stdout();
+    assert!(said.contains("the RDMA device of VF 0 is waited for\n"), "{said}");
+    assert!(!said.contains("does not come") && !said.contains("/infiniband\n"), "{said}");
+    assert_exit(&guest, "probing", 0);
+    assert_eq!(guest.file("probing"), planned("0200:0071", 0, 2));
+}
+
 /// As on a node with hundreds of disks, whose events come first.
 #[test]
 fn names_are_waited_for_as_long_as_udev_has_something_to_do() {

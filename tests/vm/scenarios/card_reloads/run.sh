@@ -11,9 +11,12 @@ wrong() {
 
 udevadm settle
 facts "$pf" >"$OUT/planned"
+# From the 26th on beside other work.
+load() { while [ ! -e /run/end ]; do ls -R /etc /usr/lib/systemd /sys/class; done >/dev/null 2>&1; }
 start=$(uptime_ms)
 slowest=0
 for n in $(seq 50); do
+	[ "$n" != 26 ] || load &
 	begin=$(uptime_ms)
 	if [ $((n % 2)) = 0 ]; then
 		what="mlx5_ib"
@@ -31,6 +34,7 @@ for n in $(seq 50); do
 	[ "$took" -le "$slowest" ] || slowest=$took
 	[ $((n % 10)) != 0 ] || phase "$n reloads"
 done
+: >/run/end
 echo "reloads: 50 in $((($(uptime_ms) - start) / 1000)) s, slowest $slowest ms"
 dmesg >"$OUT/dmesg"
 true

@@ -45,7 +45,32 @@ facts "$pf" >"$OUT/mended"
 ibprov status >"$OUT/mended.status" 2>&1
 echo "status at the end: $?"
 
-phase "4. udev has other things to do when named VFs come"
+phase "4. mlx5_ib is at work on VF 0 when other GUIDs are wanted"
+sed -i 's/02:00:00:70:/02:00:00:71:/' /etc/ibprov/ibprov.toml
+function=$(vf $pf 0)
+echo "$function" >/sys/bus/pci/drivers/mlx5_core/unbind
+knobs "$function/slow.ALLOC_PD=10000"
+echo "$function" >/sys/bus/pci/drivers/mlx5_core/bind &
+binds=$!
+# Before Linux 5.11 there is no device for the RDMA half.
+is_at_work() {
+	[ -e "$pci/$function/driver" ] || return 1
+	set -- "$pci/$function"/mlx5_core.rdma.*
+	[ ! -e "$1" ] && [ "$(uname -r | cut -d. -f1)" = 5 ] || [ -e "$1/driver" ]
+}
+within 20 is_at_work || echo "mlx5_ib does not come to VF 0"
+apply probing &
+applies=$!
+# Longer than any look takes.
+sleep 5
+kill -0 "$applies" && echo "the RDMA device of VF 0 is waited for"
+knobs "$function/slow.ALLOC_PD=0"
+ls -d "$pci/$function/infiniband" 2>/dev/null
+wait "$binds" "$applies"
+udevadm settle
+facts "$pf" >"$OUT/probing"
+
+phase "5. udev has other things to do when named VFs come"
 sed -i 's/^vfs = 2$/vfs = 2\nvf-name = "rail0v{vf}"/' /etc/ibprov/ibprov.toml
 echo 0 >"$pci/$pf/sriov_numvfs"
 udevadm settle
@@ -62,7 +87,7 @@ wait "$applies"
 echo "busy: $?"
 echo "names: $(ls "$pci/$pf"/virtfn0/net "$pci/$pf"/virtfn1/net | grep rail | tr '\n' ' ')"
 
-phase "5. the [[pf]] is removed from the configuration, and its VFs come once more"
+phase "6. the [[pf]] is removed from the configuration, and its VFs come once more"
 # rules: how many files of rules there are.
 rules() { ls /run/udev/rules.d | grep -c ibprov-vfs; }
 echo "rules: $(rules)"
