@@ -566,7 +566,9 @@ impl Run<'_> {
         let fresh = self.attempts.have_bound(want.index);
         let is_used = self.uses.get(&want.index).is_some_and(|uses| !uses.is_empty());
         // A pod may have both devices of one that is the CNI's, or in use.
-        let is_open = seen.own.is_none() && want.owner != VfOwner::Cni && !is_used;
+        // Who waits for the registration of its RDMA device gets no answer about netdevs.
+        let is_open = seen.own.is_none() || self.child.is_rdma_held();
+        let is_open = is_open && want.owner != VfOwner::Cni && !is_used;
         may_come(want, seen, pf) && (is_open || fresh || awaits_grant(want, seen))
     }
 

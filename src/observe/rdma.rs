@@ -62,7 +62,7 @@ pub fn ipoib_netdevs(root: &Root, name: &RdmaName) -> Option<usize> {
     if !root.is_live() {
         return None;
     }
-    match rdma_netlink::modules_with_pd(name.as_str()) {
+    let count = || match rdma_netlink::modules_with_pd(name.as_str()) {
         Ok(modules) => {
             let modules = modules.filter(|modules| !modules.is_empty())?;
             Some(modules.iter().filter(|module| *module == "ib_ipoib").count())
@@ -71,7 +71,15 @@ pub fn ipoib_netdevs(root: &Root, name: &RdmaName) -> Option<usize> {
             tracing::debug!(cause = answer(&e), "{name}: protection domains cannot be read");
             None
         }
+    };
+    let now = count();
+    if now == Some(0) {
+        // Its registration may not have got to ib_ipoib. The lock of its function is held until
+        // it has, and the kernel reads this with that lock held.
+        drop(root.attribute(&format!("/sys/class/infiniband/{name}/device/driver_override")));
+        return count();
     }
+    now
 }
 
 /// The RDMA devices of a PCI function, without sub-devices.

@@ -57,6 +57,16 @@ fn a_vf_whose_rdma_device_is_still_to_come_is_in_no_container() {
     assert_eq!(guest.file("probing"), planned("0200:0071", 0, 2));
 }
 
+/// It has no netdev anywhere yet, as one for which ib_ipoib has failed.
+#[test]
+fn a_vf_for_which_ipoib_is_still_to_come_is_not_bound_again() {
+    let guest = boot("vf_reload");
+    assert!(!guest.stdout().contains("no RDMA device comes"), "{}", guest.stdout());
+    assert_exit(&guest, "registering", 0);
+    let report = guest.json("registering.json");
+    assert_eq!(report["pfs"][0]["steps"], serde_json::json!([]), "{report:#}");
+}
+
 /// As on a node with hundreds of disks, whose events come first.
 #[test]
 fn names_are_waited_for_as_long_as_udev_has_something_to_do() {

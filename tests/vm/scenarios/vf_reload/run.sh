@@ -70,7 +70,18 @@ wait "$binds" "$applies"
 udevadm settle
 facts "$pf" >"$OUT/probing"
 
-phase "5. udev has other things to do when named VFs come"
+phase "5. the clients of the RDMA device of VF 0 are still to come, ib_ipoib the last"
+echo "$function" >/sys/bus/pci/drivers/mlx5_core/unbind
+knobs "$function/slow.CREATE_QP=3000"
+echo "$function" >/sys/bus/pci/drivers/mlx5_core/bind &
+binds=$!
+has_rdma() { [ -e "$pci/$function/infiniband" ]; }
+within 30 has_rdma || echo "no RDMA device comes"
+apply registering
+knobs "$function/slow.CREATE_QP=0"
+wait "$binds"
+
+phase "6. udev has other things to do when named VFs come"
 sed -i 's/^vfs = 2$/vfs = 2\nvf-name = "rail0v{vf}"/' /etc/ibprov/ibprov.toml
 echo 0 >"$pci/$pf/sriov_numvfs"
 udevadm settle
@@ -87,7 +98,7 @@ wait "$applies"
 echo "busy: $?"
 echo "names: $(ls "$pci/$pf"/virtfn0/net "$pci/$pf"/virtfn1/net | grep rail | tr '\n' ' ')"
 
-phase "6. the [[pf]] is removed from the configuration, and its VFs come once more"
+phase "7. the [[pf]] is removed from the configuration, and its VFs come once more"
 # rules: how many files of rules there are.
 rules() { ls /run/udev/rules.d | grep -c ibprov-vfs; }
 echo "rules: $(rules)"
