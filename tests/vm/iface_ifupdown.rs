@@ -97,6 +97,8 @@ fn a_child_that_comes_while_the_unit_ends_that_starts_instances_is_not_missed() 
 fn a_systemd_that_cannot_be_reached_has_not_refused_to_start_an_instance() {
     assert_eq!(scene("systemd reached at last"), "active");
     assert_eq!(scene("refused"), "active 1 success");
+    let said = boot("iface_ifupdown").stdout();
+    assert!(!said.contains("does not"), "{said}");
 }
 
 #[test]

@@ -115,7 +115,11 @@ cp /usr/bin/systemctl /usr/lib/bed/systemctl
 printf '[Service]\nInaccessiblePaths=/run/systemd/units\nBindReadOnlyPaths=/usr/lib/bed/deaf-systemctl:/usr/bin/systemctl\n' >/run/systemd/system/$starter.d/late.conf
 systemctl daemon-reload
 : >/run/deaf
-ip link delete ib0.800a
+for child in ib0.8001 ib0.800a; do
+	ip link delete $child
+	# A child of the same name would have its instance started by the one that stops.
+	within 20 has_instance $child inactive || echo "the instance of $child does not stop"
+done
 remake ib0.8001
 asks_again() { journalctl -q -b -u $starter -o cat | grep -q 'Connection refused: asking again'; }
 within 20 asks_again || echo "$starter does not ask again"
