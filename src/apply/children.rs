@@ -172,8 +172,11 @@ fn ask_for(
         }
         info!("{e}: asking again");
         systemd::tell_deadline(ROUND_SEC);
-        if events.wait(now + LOOK_USEC)?.stop {
-            return Ok(false);
+        let again = now + LOOK_USEC;
+        while clock::monotonic_usec() < again {
+            if events.wait(again)?.stop {
+                return Ok(false);
+            }
         }
     }
     let asked = asked(root, round);
