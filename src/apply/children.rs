@@ -143,9 +143,9 @@ pub fn are_missed(root: &Root, round: Round) -> bool {
     !missed(root, round).is_empty()
 }
 
-/// A run has left the interface to be looked at again: what was noted of a former one is
-/// forgotten.
-pub fn is_to_be_looked_at_again(interface: &IfName, ifindex: u32) {
+/// Forget that an instance was asked for to look at this child again: a later run has left it to
+/// be looked at once more.
+pub fn forget_second_look(interface: &IfName, ifindex: u32) {
     // Best effort: without a note there is nothing to forget.
     drop(state::remove(&Round::LookAgain.note(ifindex, interface.as_str())));
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use tracing::{error, error_span, info, warn};
 
 use super::bring_up::{bring_up, tell, while_late};
-use super::children::is_to_be_looked_at_again;
+use super::children::forget_second_look;
 use super::rtnl::{NotDone, Rtnl};
 use super::warnings::foreseen;
 use crate::config::Config;
@@ -182,7 +182,7 @@ fn start_later(ask: Ask<'_>, interface: &Interface, report: &mut IfaceReport) {
     let unit = match interface.parent {
         None => unit,
         Some(_) => {
-            is_to_be_looked_at_again(&interface.name, interface.ifindex);
+            forget_second_look(&interface.name, interface.ifindex);
             // By what is written it knows which.
             write(report);
             CHILDREN_LATER

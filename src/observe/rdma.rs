@@ -1,7 +1,7 @@
 use nix::libc::{ARPHRD_ETHER, ARPHRD_INFINIBAND};
 
 use super::{Look, udev};
-use crate::host::{Root, answer, rdma_netlink};
+use crate::host::{ReadError, Root, answer, rdma_netlink};
 use crate::names::{Guid, IfName, LinkLayer, PortNumber, RdmaName};
 
 /// An RDMA device that a driver registered (`/sys/class/infiniband/NAME`).
@@ -74,12 +74,21 @@ pub fn ipoib_netdevs(root: &Root, name: &RdmaName) -> Option<usize> {
     };
     let now = count();
     if now == Some(0) {
-        // Its registration may not have got to ib_ipoib. The lock of its function is held until
-        // it has, and the kernel reads this with that lock held.
-        drop(root.attribute(&format!("/sys/class/infiniband/{name}/device/driver_override")));
+        // Its registration may not have got to ib_ipoib. Without the file nothing is waited for.
+        drop(wait_for_probe(root, &format!("/sys/class/infiniband/{name}/device")));
         return count();
     }
     now
+}
+
+/// Wait until no probe of the function at `dir` is at work: the kernel reads driver_override with
+/// the lock held that a probe holds (`driver_override_show()`, drivers/pci/pci-sysfs.c). The probe
+/// of its RDMA half by an mlx5_ib that is loaded afterwards holds another one.
+///
+/// # Errors
+/// The file cannot be read.
+pub(super) fn wait_for_probe(root: &Root, dir: &str) -> Result<(), ReadError> {
+    root.attribute(&format!("{dir}/driver_override")).map(drop)
 }
 
 /// The RDMA devices of a PCI function, without sub-devices.

@@ -238,16 +238,12 @@ impl Host<'_> {
     }
 
     /// Wait until what may have been on its way has come. A netdev is registered with the RTNL
-    /// lock held, and an RDMA device with the lock of its function.
+    /// lock held, and an RDMA device in a probe.
     fn let_come(&self, dir: &str, what: Away) -> Result<(), String> {
         match what {
             Away::Netdev => links::wait_for_rtnl()
                 .map_err(|e| format!("the RTNL lock cannot be waited for: {}", answer(&e))),
-            Away::RdmaDevice => {
-                // The kernel reads that with the lock held.
-                let path = format!("{dir}/driver_override");
-                self.root.attribute(&path).map(drop).map_err(|e| e.to_string())
-            }
+            Away::RdmaDevice => rdma::wait_for_probe(self.root, dir).map_err(|e| e.to_string()),
         }
     }
 
