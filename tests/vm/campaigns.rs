@@ -394,9 +394,15 @@ const STRIKES: [&str; 7] =
 /// a card that is silent for dead after 6 s, any other fault sooner.
 const STRUCK: u64 = 10_000;
 
-/// What hangs, as a report says it.
-const HUNG: [&str; 5] =
-    ["did not finish", "has not finished", "was held by process", "-110", "ETIMEDOUT"];
+/// What hangs, as a report says it, or the driver's word for a command that was not answered.
+const HUNG: [&str; 6] = [
+    "did not finish",
+    "has not finished",
+    "was held by process",
+    "-110",
+    "ETIMEDOUT",
+    "timeout. Will cause a leak",
+];
 
 /// What the kernel says of firmware that it waits for.
 const PRE_INIT: [&str; 4] =
