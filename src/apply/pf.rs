@@ -30,6 +30,7 @@ use crate::ladder::vf::{awaits_grant, awaits_names, may_come};
 use crate::ladder::{WantedPf, WantedVf};
 use crate::names::{PciAddress, VfIndex, VfNames, VfOwner, is_vfio};
 use crate::observe::pf::{self, dir};
+use crate::observe::udev::is_settled;
 use crate::observe::{Backend, Look, ObservedPf, ObservedVf, Own};
 use crate::plan::VfPlan;
 use crate::plan::vf::{Uses, disturbed, due, uses_by_index, vf_steps};
@@ -549,7 +550,7 @@ impl Run<'_> {
     /// While udev has events to work on, that of a name may be among them.
     fn give_udev_time(&mut self) {
         let now = clock::monotonic_usec();
-        if self.names_until <= now && self.root.exists("/run/udev/queue") {
+        if self.names_until <= now && !is_settled(self.root) {
             self.names_until = now.saturating_add(NAMES_USEC);
         }
     }
@@ -584,7 +585,8 @@ impl Run<'_> {
                 true => Netdevs::Unanswered,
                 false => Netdevs::Asked,
             };
-            let seen = judge::Seen { observed: &observed, netdevs };
+            let udev_works = !is_settled(run.root);
+            let seen = judge::Seen { observed: &observed, netdevs, udev_works };
             judge::vfs(run.wanted, seen, &plan, &run.attempts, run.watch.facts())
         };
         let mut vfs = judge(&self);

@@ -163,7 +163,8 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
         Rung::Rdma => {
             let half = driver.and_then(rdma_half);
             let half_trouble = half.as_ref().and_then(|h| trouble(h.as_str()));
-            if let Some(cause) = half_trouble.or_else(half_failed) {
+            // modprobe returns after the probe has failed.
+            if let Some(cause) = half_failed().or(half_trouble) {
                 cause
             } else if let Some(line) = log.and_then(|l| l.firmware_wait.as_ref()) {
                 Cause::waiting(
@@ -456,7 +457,10 @@ mod tests {
             "mlx5_ib.rdma mlx5_core.rdma.2: probe with driver mlx5_ib.rdma failed with error -5",
         ] {
             let cause = |lines: &[(u8, &str)]| {
-                let mut facts = Facts::default();
+                // modprobe has not returned yet from the probe.
+                let module = "mlx5_ib".parse().expect("module");
+                let modules = [(module, ModuleTrouble::Stuck { pid: 7 })].into();
+                let mut facts = Facts { modules, ..Facts::default() };
                 for (level, line) in lines {
                     learn(&mut facts, *level, line);
                 }

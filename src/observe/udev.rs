@@ -60,11 +60,17 @@ pub(super) fn record(look: &mut Look<'_>, name: &IfName, ifindex: u32) -> Option
     look.note(stored).flatten().map(|properties| meaning(&properties))
 }
 
+/// udevd has no event queued or in work.
+#[must_use]
+pub fn is_settled(root: &Root) -> bool {
+    !root.exists("/run/udev/queue")
+}
+
 pub(super) fn state(root: &Root, heard: &BTreeSet<String>) -> UdevState {
     UdevState {
         heard: heard.clone(),
         running: root.exists("/run/udev/control"),
-        settled: !root.exists("/run/udev/queue"),
+        settled: is_settled(root),
     }
 }
 

@@ -60,6 +60,14 @@ pub enum VfLack {
         /// As it shall be.
         planned: RdmaName,
     },
+    /// A device of it is called otherwise than planned, and udev, which renames it, had not
+    /// done all that it had to do.
+    NotRenamed {
+        /// The name that it has.
+        is: String,
+        /// The name that it shall have.
+        planned: String,
+    },
 }
 
 /// One of the GUIDs by which a VF is verified.
@@ -178,6 +186,10 @@ impl fmt::Display for VfLack {
             Self::RdmaDevice { is, planned } => {
                 write!(f, "the RDMA device is named {is} instead of {planned}. To fix: {ANEW}")
             }
+            Self::NotRenamed { is, planned } => write!(
+                f,
+                "udev has not renamed {is} to {planned} and was still processing events; see `journalctl -b -u systemd-udevd`"
+            ),
             Self::Unread(which) => {
                 write!(f, "the {which} cannot be read, so that the VF is not verified")
             }

@@ -15,6 +15,8 @@ use crate::report::pf::{Deferred, NumberFailed, VfCause, VfLack, VfOutcome, VfSt
 pub(super) struct Seen<'a> {
     pub(super) observed: &'a ObservedPf,
     pub(super) netdevs: Netdevs,
+    /// udev has events to process, among which may be one of a name.
+    pub(super) udev_works: bool,
 }
 
 /// What is known of the netdevs that ib_ipoib has in other network namespaces.
@@ -29,7 +31,7 @@ pub(super) enum Netdevs {
 /// The VFs of the plan as they are after the run.
 pub(super) fn vfs(
     wanted: &WantedPf,
-    Seen { observed, netdevs }: Seen<'_>,
+    Seen { observed, netdevs, udev_works }: Seen<'_>,
     plan: &VfPlan,
     attempts: &Attempts,
     facts: &Facts,
@@ -50,8 +52,9 @@ pub(super) fn vfs(
         let away = progress.reached.is_some_and(|rung| where_away.contains(&rung))
             && netdevs == Netdevs::Asked
             && seen.is_some_and(|s| is_away(want, s, observed, attempts));
-        let right = progress.lacks.is_none() || away;
-        let cause = progress.lacks.map(|lack| {
+        let lacks = progress.lacks.map(|lack| if udev_works { not_renamed(lack) } else { lack });
+        let right = lacks.is_none() || away;
+        let cause = lacks.map(|lack| {
             if away {
                 VfCause::NetdevAway
             } else if deferred || plan.problem.is_some() {
@@ -88,6 +91,16 @@ fn is_away(want: &WantedVf, seen: &ObservedVf, pf: &ObservedPf, attempts: &Attem
         && !may_come_no_more
         && shows_other(want, seen, &pf.backend).is_none()
         && !attempts.have_bound(seen.index)
+}
+
+/// What is lacking where udev has events to process.
+fn not_renamed(lack: VfLack) -> VfLack {
+    let names = match &lack {
+        VfLack::Netdev { is, planned } => Some((is.to_string(), planned.to_string())),
+        VfLack::RdmaDevice { is, planned } => Some((is.to_string(), planned.to_string())),
+        _ => None,
+    };
+    names.map_or(lack, |(is, planned)| VfLack::NotRenamed { is, planned })
 }
 
 /// What the kernel said of a VF: that its probe failed, if it did, and why.
@@ -256,7 +269,7 @@ mod tests {
     }
 
     const fn asked(observed: &ObservedPf) -> Seen<'_> {
-        Seen { observed, netdevs: Netdevs::Asked }
+        Seen { observed, netdevs: Netdevs::Asked, udev_works: false }
     }
 
     /// Its registration may hang in ib_ipoib.
@@ -266,11 +279,30 @@ mod tests {
         let own = observed.vfs[0].own.as_mut().expect("own");
         (own.netdev, own.netdev_guid) = (None, None);
         for (netdevs, right) in [(Netdevs::Asked, true), (Netdevs::Unanswered, false)] {
-            let seen = Seen { observed: &observed, netdevs };
+            let seen = Seen { netdevs, ..asked(&observed) };
             let (plan, attempts) = (VfPlan::default(), Attempts::default());
             let vfs = vfs(&wanted(), seen, &plan, &attempts, &Facts::default());
             assert_eq!(vfs[0].right, right, "{:?}", vfs[0].cause);
         }
+    }
+
+    #[test]
+    fn a_name_that_udev_may_still_give_needs_no_other_bind() {
+        let observed = right();
+        let mut wanted = wanted();
+        wanted.vfs[0].names.netdev = "ib0v0".parse().ok();
+        let said = |udev_works| {
+            let seen = Seen { udev_works, ..asked(&observed) };
+            let (plan, attempts) = (VfPlan::default(), Attempts::default());
+            let vfs = vfs(&wanted, seen, &plan, &attempts, &Facts::default());
+            vfs[0].cause.as_ref().map(ToString::to_string).unwrap_or_default()
+        };
+        let text = said(true);
+        assert!(
+            text.contains("has not renamed ib1 to ib0v0") && !text.contains("unbind"),
+            "{text}"
+        );
+        assert!(said(false).contains("unbind"));
     }
 
     /// With `netns = "exclusive"` a pod has the RDMA device too.
