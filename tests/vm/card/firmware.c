@@ -158,15 +158,24 @@ static void beat(struct card_fn *fn, u64 now)
 	iowrite32be(clock, &fn->iseg->internal_timer_l);
 }
 
-/* Registers of the initialisation segment that the driver writes. */
-static bool registers(struct card_fn *fn, u64 now)
+/* Says whether its firmware is up, which a driver may read before it enables bus mastering. */
+static void show_ready(struct card_fn *fn, u64 now)
 {
-	u32 low = ioread32be(&fn->iseg->cmdq_addr_l_sz);
 	u32 init = ioread32be(&fn->iseg->initializing);
 	/* A VF is ready once its PF has enabled it and has given it pages. */
 	bool cared_for = !fn->is_vf || fn->vport.starved ||
 			 (fn->vport.enabled && fn->lent.count >= fn->vport.pages_wanted);
 	bool ready = now >= fn->power_on + fn->k_fw_wait_ms * NSEC_PER_MSEC && cared_for;
+
+	if (!fn->reset_until && ready != !(init >> 31))
+		iowrite32be((init & ~(1U << 31)) | (u32)!ready << 31,
+			    &fn->iseg->initializing);
+}
+
+/* Registers of the initialisation segment that the driver writes. */
+static bool registers(struct card_fn *fn, u64 now)
+{
+	u32 low = ioread32be(&fn->iseg->cmdq_addr_l_sz);
 
 	if (fn->reset_until) {
 		if (now < fn->reset_until)
@@ -175,9 +184,6 @@ static bool registers(struct card_fn *fn, u64 now)
 		write_queue_register(fn, 0, NIC_DISABLED);
 		return true;
 	}
-	if (ready != !(init >> 31))
-		iowrite32be((init & ~(1U << 31)) | (u32)!ready << 31,
-			    &fn->iseg->initializing);
 	/* The driver's write leaves zeroes where the queue's size stood. */
 	if (!(low & 0xff)) {
 		u8 state = low >> 8 & 7;
@@ -269,6 +275,7 @@ static bool fn_pass(struct card_fn *fn, u64 now)
 	if (told != fn->k_syndrome)
 		show_syndrome(fn);
 	beat(fn, now);
+	show_ready(fn, now);
 	if (!bus_master_on(fn)) {
 		keep_queue_size(fn);
 		return busy;
