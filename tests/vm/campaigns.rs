@@ -395,10 +395,11 @@ const STRIKES: [&str; 7] =
 const STRUCK: u64 = 10_000;
 
 /// What hangs, as a report says it, or the driver's word for a command that was not answered.
-const HUNG: [&str; 7] = [
+const HUNG: [&str; 8] = [
     "did not finish",
     "has not finished",
     "no answer before the deadline",
+    "was still processing events",
     "was held by process",
     "-110",
     "ETIMEDOUT",
