@@ -454,8 +454,9 @@ fn reasons(fault: &str) -> Vec<&str> {
         "pages" => vec!["MANAGE_PAGES", "ENOMEM"],
         // ib_core asks for the ports before it registers a device.
         "port-query" => vec!["has not registered an RDMA device"],
-        // Of a lock that is held before it registers one, there is no other sign.
+        // Of a lock that a registration waits for there is no other sign.
         "held-lock" => vec!["has not registered an RDMA device"],
+        "held-rtnl" => vec!["ib_ipoib has not created a netdev"],
         "vf-query" => vec!["cannot be read: no answer before the deadline"],
         "sriov-errno" => vec!["ENOSPC"],
         "probe-errno" | "vf-probe-errno" => vec!["failed with error -5", "EIO"],
