@@ -17,7 +17,7 @@ binary  := $(target)/release/ibprov
 
 # Packages to build and lint; the test lanes install theirs themselves
 # (tests/vm/image/packages.txt).
-build_needs := gcc go-md2man libc6-dev libudev-dev patch pkg-config
+build_needs := gcc go-md2man libc6-dev libudev-dev pkg-config
 man_pages := $(wildcard docs/*.8.md docs/*.5.md)
 
 # Lanes that boot machines, and the one that reads the release, are test targets of
@@ -187,7 +187,7 @@ bench: deps release
 	@$(CARGO) test --quiet --locked --test bench
 	@IBPROV_RELEASE=$(abspath $(binary)) $(CARGO) test --quiet --locked --test fleet -- --nocapture
 
-# Each machine test is seen failing once: tests/mutants/*.patch.
+# Each machine test is seen failing once: tests/mutants/*.
 test-mutants: deps
 	@sh tests/mutants.sh $(MUTANTS)
 

@@ -1,42 +1,46 @@
 #!/bin/sh
-# mutants.sh [NAME...]: each machine test is seen failing. A mutant is a patch
-# in tests/mutants/ whose head says what it breaks and which tests must see it:
-#     breaks: ib0 is not waited for
-#     fails: vm late_rdma::with_ibprov_ib0_has_its_address
-# The patch is applied to a copy of the tree, the agent is built there, and
+# mutants.sh [NAME...]: each machine test is seen failing. A mutant is a file in
+# tests/mutants: what it breaks, which tests must see it, and, each after an empty line,
+# the texts that it replaces:
+#     breaks: a unit that hangs in its start is taken for one that is up
+#     fails: boot order::a_unit_that_hangs_is_waited_for
+#
+#     -(ActiveState::Activating, _) => Phase::Starting,
+#     +(ActiveState::Activating, _) => Phase::Active,
+# The text of the lines "-" is in the files of $where exactly once, in any place of a line;
+# one of several lines has them as they are, indentation too. The text of the lines "+"
+# replaces it; if there are none, the lines that have it are removed. A mutant says neither
+# file nor line, and of the surroundings only what makes its text the only one.
+# The mutant is made in a copy of the tree, the agent is built there, and
 # exactly those tests are run, those of one lane in one process, so that they
 # share their boots. A mutant that no test sees or that cannot be built, and a
 # machine test that no mutant breaks, are failures. The tests themselves are
-# built once, before: a patch changes no Rust code below tests/. A test of lane
+# built once, before: no mutant is in Rust code below tests/. A test of lane
 # `older` is one of lane vm in the older world of `make test-older`.
-# mutants.sh --check only tries whether every patch applies to the tree as it is,
-# with the tolerance it is applied with, and says what it breaks and who sees it.
+# mutants.sh --check only tries whether each text is there once, and says for each mutant
+# that cannot be made what it lacks.
 set -eu
 cd "$(dirname "$0")/.."
-if [ "$*" = --check ]; then
-	bad=0
-	for patch in tests/mutants/*.patch; do
-		said=$(patch --dry-run --force -p1 <"$patch" 2>&1) || {
-			bad=$((bad + 1))
-			echo "$patch does not apply:"
-			echo "$said" | sed -n 's/^checking file /    /p; s/^Hunk .* FAILED/        &/p; s,^|+++ b/,    there is no ,p'
-		}
-		grep -q '^breaks: .' "$patch" && grep -qE '^fails: (vm|boot|older) [^ ]+$' "$patch" || {
-			bad=$((bad + 1))
-			echo "$patch does not say what it breaks, or no test that fails"
-		}
-	done
-	[ "$bad" = 0 ]
-	exit
-fi
+where="Cargo.toml src units udev-rules packaging docs/examples tests/bed tests/boot tests/vm"
 project=$PWD
 copy=${CARGO_TARGET_DIR:-$project/target}/mutants
+mkdir -p "$copy/tree"
+# Regular files: what a link leads to counts once.
+# shellcheck disable=SC2086 # a list of paths
+git ls-files -s -- $where ':!*.md' ':!tests/*.rs' | sed -n 's/^100[^\t]*\t//p' >"$copy/where"
+mutate() { LC_ALL=C awk -v list="$copy/where" -f "$project/tests/mutants.awk" "$@"; }
+if [ "$*" = --check ]; then
+	mutate tests/mutants/*
+	exit
+fi
+# Of a run that was killed.
+rm -rf "$copy/before"
+mkdir "$copy/before"
 export CARGO_TARGET_DIR="$copy/target"
 # Quick to build: a mutant's code counts, not its speed.
 export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_OPT_LEVEL=1
 export CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_INCREMENTAL=true
 export RUST_BACKTRACE=0 CARGO_TERM_COLOR=never
-mkdir -p "$copy/tree"
 
 # Only what differs is copied, so that what was built before stays good; what
 # is gone from the project goes from the copy.
@@ -54,17 +58,20 @@ for lane in vm boot; do
 	sed -n 's/^ *Executable .*(\(.*\))$/\1/p' "$copy/log" >"$copy/$lane.program"
 done
 
-undo() { patch --quiet -R -p1 <"$patch"; }
+undo() {
+	cp -R "$copy/before/." .
+	rm -r "$copy/before"
+	mkdir "$copy/before"
+}
 survived=0 killed=0
 : >"$copy/seen"
-for patch in "$project"/tests/mutants/*.patch; do
-	name=$(basename "$patch" .patch)
+for mutant in "$project"/tests/mutants/*; do
+	name=$(basename "$mutant")
 	case " $* " in "  " | *" $name "*) ;; *) continue ;; esac
-	echo "mutant $name: $(sed -n 's/^breaks: //p' "$patch")"
-	patch --quiet -p1 <"$patch"
+	echo "mutant $name: $(sed -n 's/^breaks: //p' "$mutant")"
 	trap undo EXIT
-	sed -n 's/^fails: //p' "$patch" | sed 's/^older /vm /' >>"$copy/seen"
-	if ! make -s release >"$copy/log" 2>&1; then
+	sed -n 's/^fails: //p' "$mutant" | sed 's/^older /vm /' >>"$copy/seen"
+	if ! { mutate -v keep="$copy/before" "$mutant" && make -s release; } >"$copy/log" 2>&1; then
 		survived=$((survived + 1))
 		echo "    CANNOT BE BUILT:"
 		tail -n 20 "$copy/log"
@@ -72,8 +79,8 @@ for patch in "$project"/tests/mutants/*.patch; do
 		trap - EXIT
 		continue
 	fi
-	for lane in $(sed -n 's/^fails: \([^ ]*\) .*/\1/p' "$patch" | sort -u); do
-		tests=$(sed -n "s/^fails: $lane //p" "$patch")
+	for lane in $(sed -n 's/^fails: \([^ ]*\) .*/\1/p' "$mutant" | sort -u); do
+		tests=$(sed -n "s/^fails: $lane //p" "$mutant")
 		program=$lane world=
 		if [ "$lane" = older ]; then
 			built=$(sh tests/vm/image/agent.sh bullseye)
