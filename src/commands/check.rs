@@ -49,17 +49,18 @@ pub fn run(args: &CheckArgs, common: &Common) -> anyhow::Result<u8> {
             .iter()
             .filter_map(|s| s.problem.as_ref().map(|p| format!("{}: {p}", s.name))),
     );
-    for problem in &problems {
-        tracing::warn!(warning = problem, "cannot read all input: {problem}");
-    }
     let looked = look(args, common, &mut evidence)?;
     let is_read = match looked {
         Looked::Live => true,
         Looked::Tree { devices } => devices || evidence.sources.iter().any(|s| s.bytes > 0),
         Looked::No => evidence.sources.iter().any(|s| s.bytes > 0),
     };
+    // Where nothing is read, the error has the first reason.
+    for problem in problems.iter().skip(usize::from(!is_read)) {
+        tracing::warn!(warning = problem, "cannot read all input: {problem}");
+    }
     if !is_read {
-        anyhow::bail!("nothing could be read");
+        anyhow::bail!("nothing could be read: {}", why_nothing(&problems));
     }
     // An archive of a host is judged as the host is: by the boot in which it was made.
     let recorded: Vec<_> = evidence
@@ -97,6 +98,11 @@ pub fn run(args: &CheckArgs, common: &Common) -> anyhow::Result<u8> {
     Ok(diagnosis.exit_code)
 }
 
+/// Why no byte was read, where these are the problems.
+fn why_nothing(problems: &[String]) -> &str {
+    problems.first().map_or("the input is empty", String::as_str)
+}
+
 /// What is wrong by `evidence`, and what the process ends with for it.
 fn judged(evidence: &Evidence, strict: bool) -> Diagnosis {
     let mut diagnosis = diagnose(evidence);
@@ -129,10 +135,10 @@ pub(super) struct Taken {
 /// Nothing could be read, in words.
 pub(super) fn from_logs(path: &Path) -> Result<Taken, String> {
     let mut intake = Intake::new(rules::needles());
-    let mut problems = logs::read(path, &mut |name, stream| intake.read(name, stream));
+    let problems = logs::read(path, &mut |name, stream| intake.read(name, stream));
     let mut evidence = intake.finish();
     if !evidence.sources.iter().any(|source| source.bytes > 0) {
-        return Err(problems.pop().unwrap_or_else(|| "nothing could be read".to_owned()));
+        return Err(why_nothing(&problems).to_owned());
     }
     evidence.boots = evidence.boots.pop().into_iter().collect();
     let kernel = evidence.boots.first().and_then(kernel_of);

@@ -116,7 +116,7 @@ impl<'a> Reader<'a> {
             bare: BTreeSet::new(),
         };
         // Where /lib is a link to usr/lib, all of it has been read.
-        let merged = tree.link_name("/lib").is_some();
+        let merged = tree.root.is_link("/lib");
         for dir in UNIT_DIRS.into_iter().filter(|dir| !(merged && dir.starts_with("/lib/"))) {
             match tree.list_or_empty(dir) {
                 Ok(names) => names.into_iter().for_each(|name| reader.enter(dir, name)),

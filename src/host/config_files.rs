@@ -82,7 +82,7 @@ fn main_file(root: &Root, found: &mut ConfigFiles) {
     for directory in DIRECTORIES {
         let path = format!("{directory}/ibprov.toml");
         // A dangling link is a file that somebody wanted to be read.
-        let is_link = root.link_name(&path).is_ok();
+        let is_link = root.is_link(&path);
         if let Some(by) = &strongest {
             if is_link || root.exists(&path) {
                 found.leave_out(path, WhyNotRead::Hidden { by: by.clone() });

@@ -63,7 +63,7 @@ pub fn of(
         Ok(text) => Some(extract(path, &text)),
         // It stays so until it is written again.
         Err(ReadError::NotText { .. } | ReadError::TooLarge { .. }) => Some(String::new()),
-        Err(ReadError::System { .. }) => None,
+        Err(_) => None,
     };
     if !root.is_live() || paths.is_empty() {
         let texts = paths.into_iter().map(|path| (read(&path), path));

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use nix::dir::Dir;
@@ -14,7 +14,9 @@ use nix::sys::stat::{Mode, SFlag, fstat};
 ///
 /// In a copy, symbolic links (absolute ones too) resolve inside it, so a
 /// hostile tree cannot lead a reader outside (`openat2(2)`, `RESOLVE_IN_ROOT`,
-/// Linux 5.6). Reads are bounded and never wait for a FIFO's writer.
+/// Linux 5.6), and nothing but files and directories is opened: a device node
+/// would be a device of this machine. Reads are bounded and never wait for a
+/// FIFO's writer.
 #[derive(Debug)]
 pub struct Root {
     path: PathBuf,
@@ -33,6 +35,19 @@ pub enum ReadError {
         /// What the system answered.
         errno: Errno,
     },
+    /// A device node, a FIFO or a socket of a copied tree.
+    #[error("{path} is a {kind}, not a file, and was not opened")]
+    NotOpened {
+        /// The path inside the tree.
+        path: String,
+        /// What it is.
+        kind: &'static str,
+    },
+    /// No file of a copied tree can be opened.
+    #[error(
+        "/proc is not mounted, and files of a copied tree are opened through it. To mount it: mount -t proc proc /proc"
+    )]
+    NoProc,
     /// The content is not UTF-8 text.
     #[error("{path}: content is not UTF-8 text")]
     NotText {
@@ -63,6 +78,44 @@ impl ReadError {
         )
     }
 }
+
+/// What an inode is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link.
+    Link,
+    /// Something else, as it is called.
+    Other(&'static str),
+}
+
+impl Kind {
+    fn of(inode: &OwnedFd) -> Result<Self, Errno> {
+        let mode = SFlag::from_bits_truncate(fstat(inode)?.st_mode) & SFlag::S_IFMT;
+        Ok(match mode {
+            SFlag::S_IFREG => Self::File,
+            SFlag::S_IFDIR => Self::Directory,
+            SFlag::S_IFLNK => Self::Link,
+            SFlag::S_IFCHR => Self::Other("character device"),
+            SFlag::S_IFBLK => Self::Other("block device"),
+            SFlag::S_IFIFO => Self::Other("FIFO"),
+            _ => Self::Other("socket"),
+        })
+    }
+}
+
+/// The inode of `found`, which an `O_PATH` descriptor only names, opened: the same one,
+/// whatever its path names by now.
+fn reopened(found: &OwnedFd, flags: OFlag) -> Result<OwnedFd, Errno> {
+    let itself = format!("{PROC}/{}", found.as_raw_fd());
+    nix::fcntl::open(itself.as_str(), flags, Mode::empty())
+}
+
+/// Where a process finds its own descriptors.
+const PROC: &str = "/proc/self/fd";
 
 /// The errno's name as the manual pages write it.
 #[must_use]
@@ -101,11 +154,12 @@ impl Root {
     /// A copy of a system's tree below `path`.
     ///
     /// # Errors
-    /// The directory cannot be opened.
+    /// The directory cannot be opened, or no file can be for lack of `/proc`.
     pub fn copy_at(path: &Path) -> Result<Self, ReadError> {
         let flags = OFlag::O_DIRECTORY | OFlag::O_PATH | OFlag::O_CLOEXEC;
         let dir = nix::fcntl::open(path, flags, Mode::empty())
             .map_err(|errno| ReadError::System { path: path.display().to_string(), errno })?;
+        reopened(&dir, flags).map_err(|_| ReadError::NoProc)?;
         Ok(Self { path: path.to_owned(), dir: Some(dir) })
     }
 
@@ -122,19 +176,26 @@ impl Root {
     }
 
     fn open(&self, path: &str, flags: OFlag) -> Result<OwnedFd, ReadError> {
-        let mut flags = flags | OFlag::O_CLOEXEC;
         // openat2 refuses flags that O_PATH ignores.
-        if !flags.contains(OFlag::O_PATH) {
-            flags |= OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
+        let reading = match flags.contains(OFlag::O_PATH) {
+            true => OFlag::empty(),
+            false => OFlag::O_NONBLOCK | OFlag::O_NOCTTY,
+        };
+        let flags = flags | reading | OFlag::O_CLOEXEC;
+        let failed = |errno| ReadError::System { path: path.to_owned(), errno };
+        let Some(dir) = &self.dir else {
+            return nix::fcntl::open(path, flags, Mode::empty()).map_err(failed);
+        };
+        let named = (flags & OFlag::O_NOFOLLOW) | OFlag::O_PATH | OFlag::O_CLOEXEC;
+        let how = OpenHow::new().flags(named).resolve(ResolveFlag::RESOLVE_IN_ROOT);
+        let found = openat2(dir, path, how).map_err(failed)?;
+        if flags.contains(OFlag::O_PATH) {
+            return Ok(found);
         }
-        match &self.dir {
-            None => nix::fcntl::open(path, flags, Mode::empty()),
-            Some(dir) => {
-                let how = OpenHow::new().flags(flags).resolve(ResolveFlag::RESOLVE_IN_ROOT);
-                openat2(dir, path, how)
-            }
+        match Kind::of(&found).map_err(failed)? {
+            Kind::Other(kind) => Err(ReadError::NotOpened { path: path.to_owned(), kind }),
+            _ => reopened(&found, flags).map_err(failed),
         }
-        .map_err(|errno| ReadError::System { path: path.to_owned(), errno })
     }
 
     /// The file at the absolute `path`, open for reading. A FIFO's writer is not
@@ -235,6 +296,21 @@ impl Root {
         name.map(str::to_owned).ok_or_else(|| ReadError::NotText { path: path.to_owned() })
     }
 
+    /// What `path` itself is: a link is not followed.
+    ///
+    /// # Errors
+    /// It does not exist, or cannot be looked at.
+    pub fn kind(&self, path: &str) -> Result<Kind, ReadError> {
+        let inode = self.open(path, OFlag::O_PATH | OFlag::O_NOFOLLOW)?;
+        Kind::of(&inode).map_err(|errno| ReadError::System { path: path.to_owned(), errno })
+    }
+
+    /// True if `path` is a symbolic link, wherever it leads.
+    #[must_use]
+    pub fn is_link(&self, path: &str) -> bool {
+        self.kind(path) == Ok(Kind::Link)
+    }
+
     /// The whole target of the symbolic link at `path`.
     ///
     /// # Errors
@@ -258,17 +334,14 @@ impl Root {
     #[must_use]
     pub fn own_file(&self, path: &str) -> Option<File> {
         let top = self.open("/", OFlag::O_PATH | OFlag::O_DIRECTORY).ok()?;
-        let open = |flags: OFlag| {
-            let resolve = ResolveFlag::RESOLVE_IN_ROOT | ResolveFlag::RESOLVE_NO_XDEV;
-            let how = OpenHow::new().flags(flags | OFlag::O_CLOEXEC).resolve(resolve);
-            openat2(&top, path, how).ok()
-        };
-        let kind = fstat(&open(OFlag::O_PATH)?).ok()?.st_mode;
-        let is_file = SFlag::from_bits_truncate(kind) & SFlag::S_IFMT == SFlag::S_IFREG;
-        is_file
-            .then(|| open(OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY))
-            .flatten()
-            .map(File::from)
+        let resolve = ResolveFlag::RESOLVE_IN_ROOT | ResolveFlag::RESOLVE_NO_XDEV;
+        let how = OpenHow::new().flags(OFlag::O_PATH | OFlag::O_CLOEXEC).resolve(resolve);
+        let found = openat2(&top, path, how).ok()?;
+        let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+        match Kind::of(&found) {
+            Ok(Kind::File) => reopened(&found, flags).ok().map(File::from),
+            _ => None,
+        }
     }
 }
 
@@ -308,12 +381,56 @@ mod tests {
     }
 
     #[test]
+    fn a_link_is_known_by_its_inode() {
+        let links = [("a", "."), ("b", ".."), ("c", "/"), ("d", "x/.."), ("e", "none"), ("f", "x")];
+        let dir = crate::host::testing::tree(&[("x/file", "")], &links);
+        let root = Root::copy_at(dir.path()).expect("root");
+        for (path, _) in links {
+            assert!(root.is_link(path), "{path}");
+        }
+        assert!(!root.is_link("/x") && !root.is_link("/x/file") && !root.is_link("/none"));
+    }
+
+    #[test]
+    fn no_device_node_of_a_copy_is_opened() {
+        let dir = tree();
+        let at = |name: &str| dir.path().join(name);
+        nix::unistd::mkfifo(&at("fifo"), Mode::S_IRWXU).expect("fifo");
+        let _socket = std::os::unix::net::UnixListener::bind(at("socket")).expect("socket");
+        // /dev/full, which gives zeros without end.
+        let full = nix::sys::stat::makedev(1, 7);
+        nix::sys::stat::mknod(&at("char"), SFlag::S_IFCHR, Mode::S_IRWXU, full)
+            .expect("a device, for which root is needed");
+        std::os::unix::fs::symlink("char", at("link")).expect("link");
+        let root = Root::copy_at(dir.path()).expect("root");
+        for (path, what) in [
+            ("/fifo", "FIFO"),
+            ("/socket", "socket"),
+            ("/char", "character device"),
+            ("/link", "character device"),
+        ] {
+            let e = root.text(path, 10).expect_err(path);
+            assert_eq!(
+                e.to_string(),
+                format!("{path} is a {what}, not a file, and was not opened")
+            );
+            assert!(!e.is_absent() && root.file(path).is_err() && root.list(path).is_err());
+            assert!(root.exists(path) && root.own_file(path).is_none());
+        }
+        assert_eq!(
+            root.list("/sys/class").as_deref(),
+            Ok(["attr", "binary"].map(str::to_owned).as_slice())
+        );
+    }
+
+    #[test]
     fn a_fifo_without_writer_does_not_hang() {
         let dir = tree();
         nix::unistd::mkfifo(&dir.path().join("fifo"), Mode::S_IRWXU).expect("fifo");
         let root = Root::copy_at(dir.path()).expect("root");
-        assert_eq!(root.text("/fifo", 10).as_deref(), Ok(""));
         let has = |path: &str| root.own_file(path).is_some();
+        let live = dir.path().join("fifo").display().to_string();
+        assert_eq!(Root::live().text(&live, 10).as_deref(), Ok(""));
         assert!(!has("/fifo") && !has("/sys") && has("/abs/attr"));
         assert!(Root::live().own_file("/proc/version").is_none(), "another file system");
     }

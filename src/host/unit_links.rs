@@ -19,7 +19,7 @@ const DIR: &str = "/run/systemd/units";
 /// The unit is neither inactive nor failed.
 #[must_use]
 pub fn is_up(root: &Root, unit: &str) -> bool {
-    root.link_name(&format!("{DIR}/invocation:{unit}")).is_ok()
+    root.is_link(&format!("{DIR}/invocation:{unit}"))
 }
 
 /// Wait until the unit is inactive or has failed; false if it is not at `until_usec` of

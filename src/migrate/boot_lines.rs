@@ -41,7 +41,7 @@ pub(super) fn items(root: &Root, graph: &Graph) -> (Vec<Item>, Vec<Finding>) {
     };
     for file in RC_LOCAL {
         // One that is a link to another counts there.
-        if root.link_name(file).is_err() {
+        if !root.is_link(file) {
             items.extend(lines_of(file, |_| true));
         }
     }

@@ -306,7 +306,7 @@ impl Finder<'_> {
         let in_etc = format!("{ETC}/{OPENIBD}");
         let has_name = root.link_name(&in_etc).is_ok_and(|target| target == OPENIBD_STAND_IN);
         let unit = std::iter::once(in_etc)
-            .filter(|path| root.link_name(path).is_err())
+            .filter(|path| !root.is_link(path))
             .chain(UNIT_DIRS.iter().map(|dir| format!("{dir}/{OPENIBD}")))
             .find(|path| root.exists(path));
         match unit {
@@ -345,7 +345,7 @@ impl Finder<'_> {
         let mut found = Vec::new();
         for level in ["rcS.d", "rc2.d", "rc3.d", "rc4.d", "rc5.d"] {
             let below_etc = format!("/etc/{level}");
-            let is_link = self.root.link_name(&below_etc).is_ok();
+            let is_link = self.root.is_link(&below_etc);
             let dirs = (!is_link).then_some(below_etc).into_iter();
             for dir in dirs.chain([format!("/etc/rc.d/{level}")]) {
                 let names = self.names(&dir);
@@ -382,7 +382,7 @@ impl Finder<'_> {
             ("/etc/rdma/opensm.conf", Reason::SubnetManager),
             ("/etc/opensm/opensm.conf", Reason::SubnetManager),
         ];
-        let merged = self.root.link_name("/lib").is_ok();
+        let merged = self.root.is_link("/lib");
         for (file, reason) in files {
             if self.root.exists(file) && !(merged && file.starts_with("/lib/")) {
                 self.item(Item::new(file, reason));

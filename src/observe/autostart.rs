@@ -51,8 +51,7 @@ pub const START_NOBODY: &str = "ON_BOOT=ignore";
 #[must_use]
 pub fn resumed(root: &Root) -> Resumed {
     const UNIT: &str = "libvirt-guests.service";
-    let enabled =
-        root.link_name(&format!("/etc/systemd/system/multi-user.target.wants/{UNIT}")).is_ok();
+    let enabled = root.is_link(&format!("/etc/systemd/system/multi-user.target.wants/{UNIT}"));
     let masked = ["/etc/systemd/system", "/run/systemd/system"]
         .iter()
         .any(|dir| root.link_name(&format!("{dir}/{UNIT}")).is_ok_and(|target| target == "null"));

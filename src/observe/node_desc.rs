@@ -1,7 +1,7 @@
 //! The node description of an RDMA device, by which subnet managers and `ibnetdiscover`
 //! show a node, and what rdma-ndd of rdma-core would set.
 
-use crate::host::Root;
+use crate::host::{Root, unit_links};
 use crate::names::{PciAddress, RdmaName};
 use crate::report::hardware::NodeDescription;
 
@@ -25,7 +25,9 @@ pub fn node_description(
 /// What rdma-ndd sets, if it is active.
 fn expected(root: &Root, device: &RdmaName) -> Option<String> {
     // systemd's record of an active unit, a link to nothing.
-    root.link_name("/run/systemd/units/invocation:rdma-ndd.service").ok()?;
+    if !unit_links::is_up(root, "rdma-ndd.service") {
+        return None;
+    }
     let host = root.attribute("/proc/sys/kernel/hostname").ok()?;
     let host = host.split('.').next().unwrap_or_default();
     let mut format = None;

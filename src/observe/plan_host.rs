@@ -166,7 +166,7 @@ fn function(look: &mut Look<'_>, function: &PciFunction) -> PlanFunction {
 }
 
 fn has_iommu(root: &Root, dir: &str) -> bool {
-    root.link_name(&format!("{dir}/iommu_group")).is_ok()
+    root.is_link(&format!("{dir}/iommu_group"))
 }
 
 #[cfg(test)]

@@ -36,7 +36,7 @@ pub(super) fn unmasked<const N: usize>(
 ) -> Option<(String, String)> {
     let path = dirs.map(|dir| format!("{dir}/{name}")).into_iter().find(|path| {
         // A link to /dev/null is there, wherever it ends in a copied tree.
-        root.exists(path) || root.link_name(path).is_ok()
+        root.exists(path) || root.is_link(path)
     })?;
     if root.link_name(&path).is_ok_and(|target| target == "null") {
         return None;

@@ -42,7 +42,7 @@ fn links_to(unit: &str) -> impl Iterator<Item = String> {
 }
 
 fn is_wanted(root: &Root, unit: &str) -> bool {
-    links_to(unit).any(|link| root.link_name(&link).is_ok())
+    links_to(unit).any(|link| root.is_link(&link))
 }
 
 /// What is in systemd's directories.
@@ -70,7 +70,7 @@ impl Links {
     fn read(root: &Root) -> Self {
         let etc = format!("{ETC}/openibd.service");
         let in_etc = root.link_name(&etc).ok();
-        let file_in_etc = in_etc.is_none() && root.exists(&etc);
+        let file_in_etc = !root.is_link(&etc) && root.exists(&etc);
         let vendor = VENDOR_DIRS.map(|dir| format!("{dir}/openibd.service"));
         let is_ours = |path: &String| root.link_name(path).is_ok_and(|target| target == STAND_IN);
         let next = || vendor.iter().find(|path| root.exists(path) || is_ours(path));

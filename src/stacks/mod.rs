@@ -395,7 +395,7 @@ fn is_in_boot(root: &Root, service: &str) -> bool {
     let wants = root.list_or_empty(DIR).unwrap_or_default();
     let mut wants = wants.into_iter().filter(|dir| dir.ends_with(".wants"));
     unit_links::is_up(root, service)
-        || wants.any(|dir| root.link_name(&format!("{DIR}/{dir}/{service}")).is_ok())
+        || wants.any(|dir| root.is_link(&format!("{DIR}/{dir}/{service}")))
 }
 
 /// Where the service is by `states`; `Absent` if they have nothing of it.

@@ -248,11 +248,16 @@ fn archives_and_mounted_systems_are_read() {
 #[test]
 fn what_cannot_be_looked_at_is_exit_2() {
     expect![[r#"
-        warning: cannot read all input: none.log: ENOENT: No such file or directory
-        error: nothing could be read
+        error: nothing could be read: none.log: ENOENT: No such file or directory
         exit 2
     "#]]
     .assert_eq(&shown(&here(&["--log", "none.log"])));
+    expect![[r#"
+        warning: cannot read all input: gone.log: ENOENT: No such file or directory
+        error: nothing could be read: none.log: ENOENT: No such file or directory
+        exit 2
+    "#]]
+    .assert_eq(&shown(&here(&["--log", "none.log", "gone.log"])));
     assert_eq!(here(&["--explain", "no-such-code"]).status.code(), Some(2));
 }
 

@@ -30,6 +30,7 @@ use self::program::{Piped, expander, journal_of, piped};
 use self::tarball::Members;
 use self::wide::Wide;
 use super::process::NOBODY;
+use super::root::Kind;
 use super::{Root, answer, process};
 
 /// Gets each stream with its name.
@@ -39,6 +40,10 @@ pub type Sink<'a> = &'a mut dyn FnMut(&str, &mut dyn Read);
 const DEPTH: u32 = 3;
 /// Files taken of one tree or archive.
 const FILES: usize = 20_000;
+/// Directories taken of one tree.
+const DIRECTORIES: usize = 20_000;
+/// Directories below directories.
+const LEVELS: u32 = 24;
 /// Bytes taken of all compressed streams together: a small file can expand without end.
 const EXPANDED: u64 = 64 << 30;
 /// Bytes that are put aside for a program that reads from a file: journald's own files
@@ -80,6 +85,9 @@ pub fn read(path: &Path, sink: Sink<'_>) -> Vec<String> {
             Err(e) => feed.problem(format!("{name}: {}", answer(&e))),
         },
         Err(e) => feed.problem(format!("{name}: {}", answer(&e))),
+    }
+    if !feed.given && feed.problems.is_empty() {
+        feed.problem(format!("{name} has no log in it, nor another file that check reads"));
     }
     feed.finish()
 }
@@ -136,7 +144,12 @@ fn started(boot: i32) -> Result<Piped, String> {
 struct Feed<'a> {
     sink: Sink<'a>,
     problems: Vec<String>,
+    /// A stream was given to it.
+    given: bool,
     files: usize,
+    directories: usize,
+    /// Directories were left out for their level.
+    too_deep: bool,
     /// How much may still be expanded.
     expandable: Rc<Cell<u64>>,
 }
@@ -144,7 +157,15 @@ struct Feed<'a> {
 impl<'a> Feed<'a> {
     fn new(sink: Sink<'a>) -> Self {
         let expandable = Rc::new(Cell::new(EXPANDED));
-        Self { sink, problems: Vec::new(), files: 0, expandable }
+        Self {
+            sink,
+            problems: Vec::new(),
+            given: false,
+            files: 0,
+            directories: 0,
+            too_deep: false,
+            expandable,
+        }
     }
 
     fn problem(&mut self, what: String) {
@@ -155,6 +176,11 @@ impl<'a> Feed<'a> {
             }
             _ => {}
         }
+    }
+
+    fn give(&mut self, name: &str, stream: &mut dyn Read) {
+        self.given = true;
+        (self.sink)(name, stream);
     }
 
     fn finish(mut self) -> Vec<String> {
@@ -187,7 +213,7 @@ impl<'a> Feed<'a> {
         let args = ["-o", "export", "--no-pager", "--quiet", "--all", FIELDS];
         match journal_of(file, &args) {
             Ok(mut stream) => {
-                (self.sink)(name, &mut stream);
+                self.give(name, &mut stream);
                 if let Err(e) = stream.ended() {
                     self.problem(format!("{name}: {e}"));
                 }
@@ -218,8 +244,8 @@ impl<'a> Feed<'a> {
         head.drain(..mark.min(head.len()));
         let mut whole = Cursor::new(head).chain(stream);
         match magic {
-            Magic::Text | Magic::Marked => (self.sink)(name, &mut whole),
-            Magic::Wide(big_endian) => (self.sink)(name, &mut Wide::new(whole, big_endian)),
+            Magic::Text | Magic::Marked => self.give(name, &mut whole),
+            Magic::Wide(big_endian) => self.give(name, &mut Wide::new(whole, big_endian)),
             Magic::Gzip => {
                 let left = Rc::clone(&self.expandable);
                 let mut stream = Metered { stream: MultiGzDecoder::new(whole), left };
@@ -327,9 +353,8 @@ impl<'a> Feed<'a> {
         }
     }
 
+    /// The directory `dir` of `root`, at this level below where it began.
     fn tree(&mut self, root: &Root, dir: &str, level: u32) {
-        /// Directories below directories.
-        const LEVELS: u32 = 24;
         let here = if dir.is_empty() { "/" } else { dir };
         let names = match root.list(here) {
             Ok(names) => names,
@@ -338,25 +363,30 @@ impl<'a> Feed<'a> {
                 return;
             }
         };
+        let top = root.path().display().to_string();
         for name in names {
             let path = format!("{dir}/{name}");
-            // A symbolic link is passed over: what it names is met elsewhere.
-            if root.link_name(&path).is_ok() || !is_log(&path) {
+            if !is_log(&path) {
                 continue;
             }
-            match root.file(&path) {
-                Ok(file) if file.metadata().is_ok_and(|m| m.is_dir()) => {
-                    if level < LEVELS {
+            match root.kind(&path) {
+                Ok(Kind::Directory) => {
+                    if self.enters(&top, level + 1) {
                         self.tree(root, &path, level + 1);
                     }
                 }
-                Ok(file) if file.metadata().is_ok_and(|m| m.is_file() && m.len() > 0) => {
-                    if self.count(&path) {
-                        let name = root.path().join(path.trim_start_matches('/'));
-                        self.member(&printable(&name.display().to_string()), file);
+                Ok(Kind::File) => match root.file(&path) {
+                    Ok(file) if file.metadata().is_ok_and(|m| m.len() > 0) => {
+                        if self.count(&top) {
+                            let name = root.path().join(path.trim_start_matches('/'));
+                            self.member(&printable(&name.display().to_string()), file);
+                        }
                     }
-                }
-                Ok(_) => {}
+                    Ok(_) => {}
+                    Err(e) => self.problem(e.to_string()),
+                },
+                // What a link names is met elsewhere.
+                Ok(Kind::Link | Kind::Other(_)) => {}
                 Err(e) => self.problem(e.to_string()),
             }
         }
@@ -371,6 +401,26 @@ impl<'a> Feed<'a> {
             return;
         }
         self.file(name, file, DEPTH);
+    }
+
+    /// False if too many directories of `name` have been entered already, or too many above
+    /// one at this level.
+    fn enters(&mut self, name: &str, level: u32) -> bool {
+        if level > LEVELS {
+            if !std::mem::replace(&mut self.too_deep, true) {
+                self.problem(format!(
+                    "{name} has more than {LEVELS} levels of directories: those below were not read"
+                ));
+            }
+            return false;
+        }
+        self.directories += 1;
+        if self.directories == DIRECTORIES + 1 {
+            self.problem(format!(
+                "{name} has more than {DIRECTORIES} directories: the rest was not read"
+            ));
+        }
+        self.directories <= DIRECTORIES
     }
 
     fn count(&mut self, name: &str) -> bool {

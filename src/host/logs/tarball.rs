@@ -38,6 +38,8 @@ struct Extended {
     path: Option<String>,
     size: Option<u64>,
     passed_over: Option<u64>,
+    /// How long the last header was by itself.
+    size_of_last: Option<u64>,
 }
 
 impl<R: Read> Members<R> {
@@ -54,13 +56,23 @@ impl<R: Read> Members<R> {
         let mut extended = Extended::default();
         loop {
             self.pass_over()?;
-            let Some(header) = self.header()? else { return Ok(None) };
+            let Some(header) = self.header()? else {
+                return match extended.size_of_last {
+                    Some(bytes) => Err(bad(&format!(
+                        "the archive ends after an extended header of {bytes} bytes, and has no file for it"
+                    ))),
+                    None => Ok(None),
+                };
+            };
             let kind = header.kind();
             let size = match kind {
                 // An extension is as long as its own header says.
                 b'L' | b'K' | b'x' | b'X' | b'g' => header.size()?,
                 _ => extended.size.map_or_else(|| header.size(), Ok)?,
             };
+            if matches!(kind, b'L' | b'K' | b'x' | b'X') {
+                extended.size_of_last = Some(size);
+            }
             self.content = size;
             self.padding = size.wrapping_neg() % BLOCK as u64;
             match kind {

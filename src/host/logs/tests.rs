@@ -52,6 +52,77 @@ fn archives_and_directories_are_read_and_links_are_not_followed() {
 }
 
 #[test]
+fn a_tree_with_links_to_itself_is_read_once() {
+    let links = [(".", "here"), ("..", "up"), ("/", "root"), ("./", "slash"), ("a/..", "both")];
+    let links = links.map(|(target, name)| (format!("a/{name}"), target));
+    let links: Vec<_> = links.iter().map(|(path, target)| (path.as_str(), *target)).collect();
+    let dir = crate::host::testing::tree(&[("a/dmesg", "one\n")], &links[..1]);
+    assert_eq!(collect(dir.path()), (vec![("dmesg".to_owned(), "one\n".to_owned())], vec![]));
+    // Each link more is another way through each of 24 levels.
+    let dir = crate::host::testing::tree(&[("a/dmesg", "one\n")], &links);
+    assert_eq!(collect(dir.path()), (vec![("dmesg".to_owned(), "one\n".to_owned())], vec![]));
+}
+
+#[test]
+fn no_tree_is_too_deep_or_too_wide() {
+    let dir = tempfile::tempdir().expect("directory");
+    let mut deepest = dir.path().to_owned();
+    for _ in 0..=LEVELS {
+        deepest.push("d");
+        std::fs::create_dir(&deepest).expect("directory");
+    }
+    std::fs::write(deepest.join("messages"), "deep\n").expect("file");
+    std::fs::write(dir.path().join("messages"), "here\n").expect("file");
+    let (seen, problems) = collect(dir.path());
+    assert_eq!(seen, [("messages".to_owned(), "here\n".to_owned())]);
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert!(
+        problems[0].ends_with("has more than 24 levels of directories: those below were not read"),
+        "{problems:?}"
+    );
+
+    let mut left = 3;
+    let none: &mut dyn FnMut(&str, &mut dyn Read) = &mut |_, _| {};
+    let mut feed = Feed::new(none);
+    for _ in 0..3 {
+        left -= usize::from(feed.enters("d", 1));
+    }
+    assert_eq!((left, feed.problems.len()), (0, 0));
+    feed.directories = DIRECTORIES;
+    assert!(!feed.enters("d", 1) && !feed.enters("d", 1));
+    assert_eq!(feed.problems, ["d has more than 20000 directories: the rest was not read"]);
+}
+
+#[test]
+fn why_there_is_no_log_is_said() {
+    let dir = tempfile::tempdir().expect("directory");
+    let path = dir.path().join("x.tar");
+    let why = |archive: &[u8]| {
+        std::fs::write(&path, archive).expect("file");
+        let (seen, problems) = collect(&path);
+        assert!(seen.is_empty(), "{seen:?}");
+        let [problem] = problems.as_slice() else { panic!("{problems:?}") };
+        let (_, why) = problem.split_once("x.tar").expect("its name");
+        why.to_owned()
+    };
+    let mut header = tar::Header::new_gnu();
+    header.set_entry_type(tar::EntryType::new(b'L'));
+    header.set_size(200_000);
+    header.set_cksum();
+    let long = [header.as_bytes().as_slice(), &[b'a'; 200_192], &[0; 1024]].concat();
+    assert_eq!(
+        why(&long),
+        ": the archive ends after an extended header of 200000 bytes, and has no file for it"
+    );
+    let none = " has no log in it, nor another file that check reads";
+    assert_eq!(why(&archive(&[("etc/motd", b"no log\n")])), none);
+    assert_eq!(why(&gzip(&archive(&[("etc/motd", b"no log\n")]))), none);
+    let empty = tempfile::tempdir().expect("directory");
+    let (_, problems) = collect(empty.path());
+    assert!(problems[0].ends_with(none), "{problems:?}");
+}
+
+#[test]
 fn what_cannot_be_read_is_said() {
     let dir = tempfile::tempdir().expect("directory");
     let (_, problems) = collect(&dir.path().join("none"));
