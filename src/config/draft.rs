@@ -133,14 +133,19 @@ pub(crate) fn read(file: &Arc<Source>, problems: &mut Problems) -> Draft {
     found.retain(|(span, _)| !bad_lines.contains(&starts.line(span.start)));
     found.extend(syntax.into_iter().map(|(span, message)| {
         let place = Place::new(file, span.clone());
-        (span, Problem::new("TOML syntax").at(&place, message))
+        let problem = Problem::new("TOML syntax").at(&place, message);
+        (span, Box::new(|| problem) as Make)
     }));
     found.sort_by_key(|(span, _)| span.start);
     for (_, problem) in found {
-        problems.push(problem);
+        problems.push_with(problem);
     }
     draft
 }
+
+/// Makes a problem if it is shown: of thousands of unknown keys each would search for the key
+/// that is meant.
+type Make = Box<dyn FnOnce() -> Problem>;
 
 /// Where the lines of a text begin, for many look-ups.
 struct LineStarts(Vec<usize>);
@@ -175,7 +180,7 @@ const fn bare(value: Value) -> Item {
 
 struct DraftReader<'a> {
     file: &'a Arc<Source>,
-    found: Vec<(Range<usize>, Problem)>,
+    found: Vec<(Range<usize>, Make)>,
     draft: Draft,
 }
 
@@ -185,7 +190,7 @@ impl DraftReader<'_> {
     }
 
     fn note(&mut self, span: Range<usize>, problem: Problem) {
-        self.found.push((span, problem));
+        self.found.push((span, Box::new(|| problem)));
     }
 
     fn section(&mut self, keys: &'static [Key], path: &str, table: &DeTable<'_>) {
@@ -234,20 +239,22 @@ impl DraftReader<'_> {
         inside: &str,
         name: &Spanned<DeString<'_>>,
     ) {
-        let shown: String = harmless(name.get_ref()).chars().take(64).collect();
         let inside = match inside {
             "" => String::new(),
             list if list.starts_with('[') => format!(" in {list}"),
             section => format!(" in [{section}]"),
         };
-        let span = name.span();
-        let mut problem = Problem::new(format!("unknown key {shown:?}{inside}"))
-            .at(&self.place(span.clone()), "");
-        problem = problem.help(match keys::meant(keys, section, name.get_ref()) {
-            Some(meant) => format!("did you mean {meant}?"),
-            None => format!("possible are {}", keys::inside(keys, section).join(", ")),
-        });
-        self.note(span, problem);
+        let place = self.place(name.span());
+        let (section, key) = (section.to_owned(), name.get_ref().to_string());
+        let make = move || {
+            let shown: String = harmless(&key).chars().take(64).collect();
+            let help = match keys::meant(keys, &section, &key) {
+                Some(meant) => format!("did you mean {meant}?"),
+                None => format!("possible are {}", keys::inside(keys, &section).join(", ")),
+            };
+            Problem::new(format!("unknown key {shown:?}{inside}")).at(&place, "").help(help)
+        };
+        self.found.push((name.span(), Box::new(make)));
     }
 
     fn key(&mut self, key: &'static Key, value: &Spanned<DeValue<'_>>) {

@@ -228,8 +228,13 @@ fn frame(places: &[(Place, String)], first: AnnotationKind) -> Vec<Element<'stat
 
 impl Problems {
     pub(crate) fn push(&mut self, problem: Problem) {
+        self.push_with(|| problem);
+    }
+
+    /// The problem that `make` gives, which is not called if it would only be counted.
+    pub(crate) fn push_with(&mut self, make: impl FnOnce() -> Problem) {
         if self.list.len() < MOST {
-            self.list.push(problem);
+            self.list.push(make());
         } else {
             self.more += 1;
         }

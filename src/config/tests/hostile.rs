@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use nix::time::{ClockId, clock_gettime};
 use proptest::prelude::*;
 
 use super::loaded;
@@ -9,7 +10,9 @@ use crate::config::{Config, Problems, Source, resolve, to_toml};
 
 #[test]
 fn hostile_files_are_answered_in_time() {
-    let started = std::time::Instant::now();
+    // A busy machine is none of its faults.
+    let own = || Duration::from(clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).expect("a clock"));
+    let started = own();
     let inline =
         format!("boot = {{ {} }}\n", (0..60_000).map(|i| format!("k{i}=1,")).collect::<String>());
     let ports = "[[port]]\npci=\"x\"\n".repeat(40_000);
@@ -30,7 +33,8 @@ fn hostile_files_are_answered_in_time() {
         assert!(!shown.contains('\u{202e}'));
         assert!(shown.len() < 200_000, "{}", shown.len());
     }
-    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+    let took = own() - started;
+    assert!(took < Duration::from_secs(15), "{took:?}");
 }
 
 #[test]
