@@ -472,7 +472,7 @@ fn all_errors_of_all_files_are_shown_with_their_places() {
         &expect![[r#"
             error: cannot read the configuration: /run/ibprov/ibprov.d/30-c.toml: ENOENT: No such file or directory
              |
-             = help: correct or remove it; to mask a file of that name with lower precedence, link it to /dev/null
+             = help: correct, rename or remove it; to mask a file of that name with lower precedence, link it to /dev/null
 
             error: the file is not UTF-8 text
              --> /run/ibprov/ibprov.d/40-d.toml:1:6
@@ -567,6 +567,39 @@ fn what_cannot_begin_leaves_standard_output_empty() {
         let answer = ibprov(&root, args);
         assert_eq!((answer.code, answer.out.as_str()), (Some(2), ""), "{args:?}");
         assert!(answer.err.starts_with("error: unknown key \"x\"\n"), "{args:?}: {}", answer.err);
+    }
+}
+
+#[test]
+fn no_verb_leaves_a_drop_in_out_for_its_name() {
+    let root = tree(&[("etc/ibprov/ibprov.d/10-a.toml", b"[[port]]\npci = \"0000:4b:00.0\"\n")]);
+    // Latin-1.
+    let name = OsStr::from_bytes(b"50-k\xf6ln.toml");
+    fs::write(root.path().join("etc/ibprov/ibprov.d").join(name), "").expect("file");
+    let verbs: [&[&str]; 11] = [
+        &["config", "check"],
+        &["config", "show"],
+        &["boot", "--dry-run"],
+        &["apply", "--dry-run"],
+        &["plan"],
+        &["iface", "ib0", "--dry-run"],
+        &["guests", "--dry-run"],
+        &["wait-online"],
+        &["status"],
+        &["check"],
+        &["metrics"],
+    ];
+    for verb in verbs {
+        let answer = ibprov(&root, verb);
+        if verb == ["metrics"] {
+            let error = "ibprov_findings{code=\"configuration-invalid\",severity=\"error\"} 1\n";
+            assert!(answer.out.contains(error), "{}{}", answer.out, answer.err);
+            continue;
+        }
+        assert_eq!(answer.code, Some(2), "{verb:?}: {}{}", answer.out, answer.err);
+        let said = "\"/etc/ibprov/ibprov.d/50-k\\xF6ln.toml\": the file name is not UTF-8";
+        let all = answer.out + &answer.err;
+        assert!(all.contains(said), "{verb:?}: {all}");
     }
 }
 

@@ -58,7 +58,7 @@ fn loaded(found: ConfigFiles, only: bool) -> Result<Loaded, Problems> {
         problems.push(match only {
             true => problem,
             false => problem.help(
-                "correct or remove it; to mask a file of that name with lower precedence, link it to /dev/null",
+                "correct, rename or remove it; to mask a file of that name with lower precedence, link it to /dev/null",
             ),
         });
     }

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use super::{ReadError, Root};
@@ -67,7 +68,7 @@ pub fn read(root: &Root, only: Option<&Path>) -> ConfigFiles {
     match only {
         Some(path) => match path.to_str() {
             Some(path) => found.take(path, root.bytes(path, SIZE_LIMIT)),
-            None => found.errors.push(ReadError::NotText { path: path.display().to_string() }),
+            None => found.errors.push(ReadError::BadName { path: path.to_owned() }),
         },
         None => {
             main_file(root, &mut found);
@@ -106,20 +107,30 @@ fn drop_ins(root: &Root, found: &mut ConfigFiles) {
     let mut paths: BTreeMap<String, String> = BTreeMap::new();
     for directory in DIRECTORIES {
         let directory = format!("{directory}/ibprov.d");
-        match root.list_or_empty(&directory) {
+        match root.entries(&directory) {
             Ok(names) => {
                 for name in names {
-                    let path = format!("{directory}/{name}");
-                    if !name.ends_with(".toml") || name.starts_with('.') {
+                    let path = format!("{directory}/{}", name.display());
+                    let bytes = name.as_bytes();
+                    if !bytes.ends_with(b".toml") || bytes.starts_with(b".") {
                         found.leave_out(path, WhyNotRead::Name);
                         continue;
                     }
+                    let name = match name.into_string() {
+                        Ok(name) => name,
+                        Err(name) => {
+                            let path = Path::new(&directory).join(name);
+                            found.errors.push(ReadError::BadName { path });
+                            continue;
+                        }
+                    };
                     match paths.get(&name) {
                         Some(by) => found.leave_out(path, WhyNotRead::Hidden { by: by.clone() }),
                         None => drop(paths.insert(name, path)),
                     }
                 }
             }
+            Err(e) if e.is_absent() => {}
             Err(e) => found.errors.push(e),
         }
     }
@@ -168,7 +179,9 @@ impl ConfigFiles {
 mod tests {
     use super::*;
     use crate::host::testing::tree;
+    use std::ffi::OsStr;
     use std::fs;
+    use std::os::unix::ffi::OsStrExt;
 
     fn paths(dir: &tempfile::TempDir) -> (Vec<String>, Vec<String>) {
         let root = Root::copy_at(dir.path()).expect("root");
@@ -239,6 +252,24 @@ mod tests {
             "/etc/ibprov/ibprov.d/10-dir.toml: EISDIR: Is a directory",
         ];
         assert_eq!(paths(&dir), (vec![], errors.map(str::to_owned).to_vec()));
+    }
+
+    #[test]
+    fn a_name_that_is_not_utf_8_is_an_error_where_it_would_be_a_drop_in() {
+        let dir = tree(&[("run/ibprov/ibprov.d/10-a.toml", "a")], &[]);
+        let names: [&[u8]; 3] = [b"50-k\xf6ln.toml", b"50-k\xf6ln.toml~", b".k\xf6ln.toml"];
+        for name in names {
+            let path = dir.path().join("run/ibprov/ibprov.d").join(OsStr::from_bytes(name));
+            fs::write(path, "lost").expect("file");
+        }
+        let errors = vec![
+            r#""/run/ibprov/ibprov.d/50-k\xF6ln.toml": the file name is not UTF-8"#.to_owned(),
+        ];
+        assert_eq!(paths(&dir), (vec!["/run/ibprov/ibprov.d/10-a.toml".to_owned()], errors));
+        let found = read(&Root::copy_at(dir.path()).expect("root"), None);
+        let not_read: Vec<_> = found.not_read.into_iter().map(|file| file.path).collect();
+        let left = [".k\u{fffd}ln.toml", "50-k\u{fffd}ln.toml~"];
+        assert_eq!(not_read, left.map(|name| format!("/run/ibprov/ibprov.d/{name}")));
     }
 
     #[test]

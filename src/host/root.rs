@@ -1,8 +1,10 @@
 #![allow(clippy::disallowed_methods, reason = "this file is the door to the file tree")]
 
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use nix::dir::Dir;
@@ -48,6 +50,12 @@ pub enum ReadError {
         "/proc is not mounted, and files of a copied tree are opened through it. To mount it: mount -t proc proc /proc"
     )]
     NoProc,
+    /// The file's name is not UTF-8.
+    #[error("{path:?}: the file name is not UTF-8")]
+    BadName {
+        /// The path inside the tree.
+        path: PathBuf,
+    },
     /// The content is not UTF-8 text.
     #[error("{path}: content is not UTF-8 text")]
     NotText {
@@ -251,26 +259,34 @@ impl Root {
         Ok(harmless(self.text(path, ATTRIBUTE_LIMIT)?.trim()))
     }
 
-    /// The names in the directory at `path`, sorted. Names that are not UTF-8
-    /// are left out: nothing that ibprov looks for has one.
+    /// The names in the directory at `path`, sorted.
     ///
     /// # Errors
     /// It cannot be opened or read.
-    pub fn list(&self, path: &str) -> Result<Vec<String>, ReadError> {
+    pub fn entries(&self, path: &str) -> Result<Vec<OsString>, ReadError> {
         let failed = |errno| ReadError::System { path: path.to_owned(), errno };
         let mut dir =
             Dir::from_fd(self.open(path, OFlag::O_RDONLY | OFlag::O_DIRECTORY)?).map_err(failed)?;
         let mut names = Vec::new();
         for entry in dir.iter() {
-            if let Ok(name) = entry.map_err(failed)?.file_name().to_str()
-                && name != "."
-                && name != ".."
-            {
-                names.push(name.to_owned());
+            let entry = entry.map_err(failed)?;
+            let name = entry.file_name().to_bytes();
+            if name != b"." && name != b".." {
+                names.push(OsStr::from_bytes(name).to_owned());
             }
         }
         names.sort_unstable();
         Ok(names)
+    }
+
+    /// The names in the directory at `path`, sorted. Names that are not UTF-8
+    /// are left out: nothing that ibprov looks for has one.
+    ///
+    /// # Errors
+    /// As [`Root::entries`].
+    pub fn list(&self, path: &str) -> Result<Vec<String>, ReadError> {
+        let names = self.entries(path)?.into_iter();
+        Ok(names.filter_map(|name| name.into_string().ok()).collect())
     }
 
     /// The names in the directory at `path`; none if it does not exist.
