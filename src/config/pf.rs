@@ -289,7 +289,7 @@ fn patterns(row: &Row, vfs: u16, problems: &mut Problems) -> Option<[Option<VfNa
         let last = VfIndex::first(vfs).last()?;
         let literal = pattern.name(PfNames::default(), last);
         let is_name = |name: &String| match key {
-            pf::VF_NAME => name.parse::<IfName>().is_ok(),
+            pf::VF_NAME => IfName::to_give(name).is_ok(),
             _ => name.parse::<RdmaName>().is_ok(),
         };
         let shown = literal.clone().unwrap_or_else(|| pattern.to_string());

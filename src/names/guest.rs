@@ -1,6 +1,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::is_hostile;
+
 /// A libvirt domain, by name or UUID.
 ///
 /// libvirt lets a name be nearly anything but empty (`virDomainDefPostParse`
@@ -32,18 +34,13 @@ impl FromStr for DomainName {
     fn from_str(text: &str) -> Result<Self, DomainNameError> {
         let good = (1..=255).contains(&text.len())
             && text.trim() == text
-            && !text.chars().any(|c| c == '/' || c.is_control() || is_invisible(c));
+            && !text.chars().any(|c| c == '/' || is_hostile(c));
         if good {
             Ok(Self(text.to_owned()))
         } else {
             Err(DomainNameError { text: text.chars().take(64).collect() })
         }
     }
-}
-
-/// Marks that turn or hide what stands beside them.
-const fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 impl fmt::Display for DomainName {

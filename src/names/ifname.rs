@@ -1,24 +1,69 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::is_hostile;
+
 /// The name of a network device.
 ///
 /// What the kernel accepts (`dev_valid_name()` in `net/core/dev.c`): 1 to 15
-/// bytes, not `.` or `..`, no `/`, `:` or white space. Control bytes and
-/// non-UTF-8, which the kernel lets through, are refused as hostile.
+/// bytes, not `.` or `..`, no `/`, `:` or white space. What is hostile on a
+/// terminal and non-UTF-8, which the kernel lets through, are refused.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct IfName(String);
 
 /// Why a text is not an [`IfName`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{text:?} is not a network device name: expected 1 to 15 printable bytes without '/', ':' or blanks"
-)]
-pub struct IfNameError {
-    text: String,
+pub enum IfNameError {
+    /// No netdev has such a name.
+    #[error(
+        "{0:?} is not a network device name: expected 1 to 15 printable bytes without '/', ':' or blanks"
+    )]
+    NoName(String),
+    /// A netdev may have such a name, and ibprov gives none.
+    #[error(
+        "{0:?} cannot be given to a network device: expected 1 to 15 letters, digits, '_', '-' and '.', the first a letter or digit; not a number, lo, all, default or bonding_masters"
+    )]
+    NotGiven(String),
 }
 
+/// True for letters, digits, `_`, `-` and `.`, the first a letter or digit: what means nothing
+/// to udev, a shell or a path.
+#[must_use]
+pub fn is_plain(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.chars().all(is_plain_char)
+}
+
+/// True for a character of a plain name.
+pub(super) const fn is_plain_char(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')
+}
+
+/// udev and `ip` take it for an index (`parse_ifindex()`, `src/basic/parse-util.c`).
+fn is_number(text: &str) -> bool {
+    let digits = ["0x", "0X", "0b", "0o"].iter().find_map(|head| text.strip_prefix(head));
+    digits.unwrap_or(text).bytes().all(|b| match digits {
+        Some(_) => b.is_ascii_hexdigit(),
+        None => b.is_ascii_digit(),
+    })
+}
+
+/// In each network namespace the first is there, sysfs has the last, and IPv4 and IPv6 have
+/// settings of the others (`sysctl_dev_name_is_allowed()`, `include/net/ip.h`).
+const RESERVED: [&str; 4] = ["lo", "all", "default", "bonding_masters"];
+
 impl IfName {
+    /// The name that a netdev is to be given.
+    ///
+    /// # Errors
+    /// The kernel refuses it, or udev would refuse, replace or quote a part of it.
+    pub fn to_give(text: &str) -> Result<Self, IfNameError> {
+        let name = text.parse::<Self>();
+        match name {
+            Ok(name) if is_plain(text) && !is_number(text) && !RESERVED.contains(&text) => Ok(name),
+            _ => Err(IfNameError::NotGiven(text.chars().take(64).collect())),
+        }
+    }
+
     /// The name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -33,11 +78,11 @@ impl FromStr for IfName {
         let good = (1..=15).contains(&text.len())
             && text != "."
             && text != ".."
-            && !text.chars().any(|c| c == '/' || c == ':' || c.is_whitespace() || c.is_control());
+            && !text.chars().any(|c| c == '/' || c == ':' || c.is_whitespace() || is_hostile(c));
         if good {
             Ok(Self(text.to_owned()))
         } else {
-            Err(IfNameError { text: text.chars().take(64).collect() })
+            Err(IfNameError::NoName(text.chars().take(64).collect()))
         }
     }
 }
@@ -57,8 +102,19 @@ mod tests {
         for text in ["ib0", "ibp1s0.8001", "ib-storage", "ib0;reboot", "abcdefghijklmno"] {
             assert!(text.parse::<IfName>().is_ok(), "{text}");
         }
-        for text in ["", ".", "..", "a/b", "ib0:1", "ib 0", "ib\n0", "ib\u{7}0", "abcdefghijklmnop"]
-        {
+        for text in [
+            "",
+            ".",
+            "..",
+            "a/b",
+            "ib0:1",
+            "ib 0",
+            "ib\n0",
+            "ib\u{7}0",
+            "abcdefghijklmnop",
+            "ib\u{202e}0",
+            "ib\u{200b}0",
+        ] {
             assert!(text.parse::<IfName>().is_err(), "{text}");
         }
     }

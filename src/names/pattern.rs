@@ -1,7 +1,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::IfName;
+use super::{IfName, is_hostile};
 
 /// A pattern for names of network devices, as a shell's: `*`, `?`, `[ab]`,
 /// `[!ab]`.
@@ -44,9 +44,11 @@ impl FromStr for IfPattern {
         if text.is_empty() || text.len() > 64 {
             return Err(bad("expected 1 to 64 bytes"));
         }
-        let hopeless = |c: char| c == '/' || c == ':' || c.is_whitespace() || c.is_control();
-        if text.contains(hopeless) {
+        if text.contains(|c: char| c == '/' || c == ':' || c.is_whitespace()) {
             return Err(bad("no network device has '/', ':' or blanks in its name"));
+        }
+        if text.contains(is_hostile) {
+            return Err(bad("it has a control character, or one that is invisible"));
         }
         glob::Pattern::new(text).map(Self).map_err(|e| bad(e.msg))
     }
@@ -71,7 +73,7 @@ mod tests {
         assert!(matches("*", "ib0") && matches("ib*", "ib0.8001") && matches("ib[01]", "ib1"));
         assert!(matches("-x", "-x") && matches("a\\x2fb", "a\\x2fb"), "no character is special");
         assert!(!matches("ib?", "ib10") && !matches("ib[!0]", "ib0") && !matches("IB0", "ib0"));
-        for text in ["", "a/b", "ib 0", "ib[0", "a:1", "ib**x"] {
+        for text in ["", "a/b", "ib 0", "ib[0", "a:1", "ib**x", "ib\u{202e}*", "ib\u{feff}"] {
             assert!(text.parse::<IfPattern>().is_err(), "{text}");
         }
     }

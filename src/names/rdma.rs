@@ -3,6 +3,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use super::is_plain;
+
 /// The name of an RDMA device, `mlx5_0` or `ibp75s0`: the entry in
 /// `/sys/class/infiniband`. At most 63 bytes (`IB_DEVICE_NAME_MAX`).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,9 +31,7 @@ impl FromStr for RdmaName {
     type Err = RdmaNameError;
 
     fn from_str(text: &str) -> Result<Self, RdmaNameError> {
-        let good = (1..=63).contains(&text.len())
-            && text.starts_with(|c: char| c.is_ascii_alphanumeric())
-            && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b));
+        let good = text.len() <= 63 && is_plain(text);
         if good {
             Ok(Self(text.to_owned()))
         } else {

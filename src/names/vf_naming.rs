@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
 
+use super::ifname::is_plain_char;
 use super::{IfName, RdmaName, VfIndex, WordError, Words};
 
 /// A pattern that gives each VF of a PF a name: text with the fields `{vf}`, the VF's
@@ -110,8 +111,7 @@ impl FromStr for VfNamePattern {
                     "netdev" => Part::Netdev,
                     "rdma" => Part::Rdma,
                     other => {
-                        let shown = other.chars().filter(|c| !c.is_control()).take(32).collect();
-                        return Err(VfNamePatternError::Field(shown));
+                        return Err(VfNamePatternError::Field(other.chars().take(32).collect()));
                     }
                 });
                 rest = after;
@@ -119,7 +119,7 @@ impl FromStr for VfNamePattern {
             }
             match first {
                 '}' => return Err(VfNamePatternError::Brace),
-                c if c.is_ascii_alphanumeric() || "_-.".contains(c) => {}
+                c if is_plain_char(c) => {}
                 other => return Err(VfNamePatternError::Character(other)),
             }
             match parts.last_mut() {

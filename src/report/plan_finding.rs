@@ -236,7 +236,7 @@ pub enum Finding {
     },
     /// A pattern gives what is no name, or a name that is too long.
     #[error(
-        "VF {vf}: {name:?} is not a valid {what} name: expected at most {} letters, digits, '_', '-' and '.'", if *.what == "netdev" { 15 } else { 63 }
+        "VF {vf}: {name:?} is not a valid {what} name: expected at most {}", if *.what == "netdev" { "15 letters, digits, '_', '-' and '.', and neither a number nor lo, all, default or bonding_masters" } else { "63 letters, digits, '_', '-' and '.'" }
     )]
     BadName {
         /// The VF.
@@ -417,7 +417,7 @@ impl Finding {
                 change("change one of the two, or the template that gives them")
             }
             Self::Twin { .. } => change("change one of the two port GUIDs in another bit"),
-            Self::BadName { .. } => change("write a shorter pattern"),
+            Self::BadName { .. } => change("write another pattern"),
             Self::KernelsName { .. } => {
                 change("put a letter between name and number, as in \"{netdev}v{vf}\"")
             }

@@ -97,9 +97,7 @@ pub struct Child {
 
 /// A name of an interface that needs no quoting and is no pattern.
 pub(super) fn plain(name: &str) -> Option<IfName> {
-    let is_plain =
-        name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'));
-    name.parse().ok().filter(|_| is_plain)
+    IfName::to_give(name).ok()
 }
 
 /// A number of P_Key as both kinds of files have it: decimal, `0x` or, with a zero before it,

@@ -8,7 +8,7 @@ pub(crate) mod rxe {
     keys! { KEYS:
         NAME = "name", Kind::Word(&words::RDMA), "",
             "The name of the soft RoCE device, e.g. rxe0.";
-        NETDEV = "netdev", Kind::Word(&words::PLAIN_IF_NAME), "",
+        NETDEV = "netdev", Kind::Word(&words::IF_NAME), "",
             "The netdev that it uses, by its final name; neither IPoIB nor a VLAN.";
     }
 }

@@ -54,31 +54,12 @@ pub(super) const PKEY: Word = Word {
     parse: |text| text.parse::<PKey>().map(Value::PKey).map_err(|e| e.to_string()),
 };
 
+/// A name that ibprov gives, or that stands in a rule of udev.
 pub(super) const IF_NAME: Word = Word {
-    what: "a network device name",
-    example: "ib0",
-    spelling: Spelling::Pattern(
-        "^([^/:\\s\\x00-\\x1f\\x7f-\\x9f]{3,15}|[^/:.\\s\\x00-\\x1f\\x7f-\\x9f][^/:\\s\\x00-\\x1f\\x7f-\\x9f]?|[.][^/:.\\s\\x00-\\x1f\\x7f-\\x9f])$",
-    ),
-    parse: |text| text.parse::<IfName>().map(Value::IfName).map_err(|e| e.to_string()),
-};
-
-/// A name that can stand in a rule of udev as it is.
-pub(super) const PLAIN_IF_NAME: Word = Word {
     what: "a network device name of letters, digits, '_', '-' and '.'",
-    example: "eth1",
-    spelling: Spelling::Pattern("^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,14}$"),
-    parse: |text| {
-        let is_plain = text.starts_with(|c: char| c.is_ascii_alphanumeric())
-            && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b));
-        match text.parse::<IfName>() {
-            Ok(name) if is_plain => Ok(Value::IfName(name)),
-            Ok(name) => {
-                Err(format!("{:?} has a character that a rule of udev cannot have", name.as_str()))
-            }
-            Err(e) => Err(e.to_string()),
-        }
-    },
+    example: "ib0",
+    spelling: Spelling::Loose("^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,14}$"),
+    parse: |text| IfName::to_give(text).map(Value::IfName).map_err(|e| e.to_string()),
 };
 
 pub(super) const IF_PATTERN: Word = Word {

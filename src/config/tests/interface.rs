@@ -310,3 +310,81 @@ fn every_way_to_go_wrong_is_shown() {
             the configuration is not valid: 1 error"#]],
     );
 }
+
+/// udev substitutes or quotes it, the kernel or udev refuses it, or it is taken in every network
+/// namespace.
+const NO_NAMES: [&str; 28] = [
+    "ib%n",
+    "ib$name",
+    "ib*",
+    "ib?",
+    "ib[0]",
+    "ib\"x",
+    "x\",MODE=\"0777",
+    "ib\\",
+    "ib'",
+    "ib 0",
+    "ib\t",
+    "ib/0",
+    "ib:0",
+    "-x",
+    ".x",
+    "_x",
+    ".",
+    "..",
+    "",
+    "köln",
+    "ib\u{202e}0",
+    "ib\u{200b}",
+    "lo",
+    "all",
+    "default",
+    "bonding_masters",
+    "7",
+    "0x1f",
+];
+
+#[test]
+fn no_name_is_given_that_udev_or_the_kernel_does_not_take_as_it_is() {
+    let quoted = |name: &str| serde_json::Value::from(name).to_string();
+    let netdevs = |name: &str| {
+        let name = quoted(name);
+        [
+            format!("[[interface]]\nmatch.pci = \"0000:18:00.0\"\nname = {name}\n"),
+            format!(
+                "[[interface]]\nmatch.name = \"ib0\"\n[[interface.partition]]\npkey = \"0x8001\"\nname = {name}\n"
+            ),
+            format!("[[rxe]]\nname = \"rxe0\"\nnetdev = {name}\n"),
+            format!(
+                "[[pf]]\npci = \"0000:18:00.0\"\nvfs = 1\nguid.template = \"02:00:{{host:16}}:{{pf:8}}:{{kind:8}}:{{vf:16}}\"\nvf-name = {name}\n"
+            ),
+        ]
+    };
+    let rdma = |name: &str| {
+        let name = quoted(name);
+        [
+            format!("[[rxe]]\nname = {name}\nnetdev = \"eth1\"\n"),
+            format!(
+                "[[pf]]\npci = \"0000:18:00.0\"\nvfs = 1\nguid.template = \"02:00:{{host:16}}:{{pf:8}}:{{kind:8}}:{{vf:16}}\"\nvf-rdma-name = {name}\n"
+            ),
+        ]
+    };
+    let is_good = |text: &String| super::loaded(&[text]).map_err(|e| e.to_string());
+    for name in ["rail0", "ib-storage.7", "ib_0", "0x1g", "lo0"] {
+        for text in netdevs(name).iter().chain(&rdma(name)) {
+            is_good(text).unwrap_or_else(|e| panic!("{text}: {e}"));
+        }
+    }
+    let mut taken = Vec::new();
+    for name in NO_NAMES {
+        taken.extend(netdevs(name).into_iter().filter(|text| is_good(text).is_ok()));
+    }
+    // RDMA devices have no reserved names.
+    for name in NO_NAMES.into_iter().filter(|name| {
+        !name.starts_with(|c: char| c.is_ascii_alphanumeric())
+            || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+    }) {
+        taken.extend(rdma(name).into_iter().filter(|text| is_good(text).is_ok()));
+    }
+    assert!(taken.is_empty(), "{}: {taken:#?}", taken.len());
+}

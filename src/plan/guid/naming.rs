@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Draft;
-use crate::names::{PfNames, VfIndex, VfNamePattern, VfNames, is_given_by_kernel};
+use crate::names::{IfName, PfNames, VfIndex, VfNamePattern, VfNames, is_given_by_kernel};
 use crate::observe::plan_host::PlanHost;
 use crate::report::plan::Finding;
 
@@ -48,7 +48,7 @@ pub(super) fn names(drafts: &mut [Draft<'_>], host: &PlanHost) {
         for (at, vf) in vfs().enumerate() {
             let (netdev, device) = (netdev_names.get(at), rdma_names.get(at));
             let named = VfNames {
-                netdev: netdev.and_then(|name| name.parse().ok().filter(|_| is_tame(name))),
+                netdev: netdev.and_then(|name| IfName::to_give(name).ok()),
                 rdma: device.and_then(|name| name.parse().ok()),
             };
             let unfit = [
@@ -63,9 +63,4 @@ pub(super) fn names(drafts: &mut [Draft<'_>], host: &PlanHost) {
         }
         draft.names = all;
     }
-}
-
-/// A rule of udev can say it: the PF's own name may hold anything.
-fn is_tame(name: &str) -> bool {
-    name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b))
 }
