@@ -22,8 +22,10 @@ mod scenario;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use proc_macro2::{TokenStream, TokenTree};
+use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{Item, UseTree};
 
@@ -50,9 +52,12 @@ struct Sources {
     imports: Vec<Import>,
 }
 
+/// Read once for all tests.
+static SOURCES: LazyLock<Sources> = LazyLock::new(Sources::read);
+
 #[test]
 fn every_import_goes_the_way_of_the_table() {
-    let sources = Sources::read();
+    let sources = &*SOURCES;
     let table = table();
     let rooms: BTreeSet<String> = sources.files.values().map(|f| room(f)).collect();
     let listed: BTreeSet<String> = table.keys().cloned().collect();
@@ -79,7 +84,7 @@ fn the_table_has_no_circle() {
 
 #[test]
 fn no_file_is_in_a_circle() {
-    let sources = Sources::read();
+    let sources = &*SOURCES;
     let mut lines: BTreeMap<(String, String), usize> = BTreeMap::new();
     for import in &sources.imports {
         let to = sources.file_of(&import.path);
@@ -101,6 +106,90 @@ fn no_file_is_in_a_circle() {
         }
     }
     assert!(said.is_empty(), "circles of imports:\n{}", said.join("\n"));
+}
+
+/// Prints how large the rooms are: `cargo test --test house -- --nocapture table_of_rooms`.
+/// It limits nothing.
+#[test]
+fn table_of_rooms() {
+    let mut rooms: BTreeMap<String, Size> = BTreeMap::new();
+    let program: BTreeSet<String> = SOURCES.files.values().cloned().collect();
+    let src = project().join("src");
+    let mut open = vec![src.clone()];
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(&folder).expect("a folder") {
+            let path = entry.expect("entry").path();
+            if path.is_dir() {
+                open.push(path);
+            } else if path.extension().is_some_and(|e| e == "rs") {
+                let file = path.strip_prefix(&src).expect("below src").display().to_string();
+                let text = fs::read_to_string(&path).expect("a source");
+                let size = Size::of(&text, program.contains(&file));
+                rooms.entry(room(&file)).or_default().add(size);
+            }
+        }
+    }
+    let mut all = Size::default();
+    println!("{:<10} {:>6} {:>8} {:>8} {:>8}", "room", "files", "code", "comments", "tests");
+    let print = |name: &str, Size { files, code, comments, tests }: Size| {
+        println!("{name:<10} {files:>6} {code:>8} {comments:>8} {tests:>8}");
+    };
+    for (name, size) in &rooms {
+        print(name, *size);
+        all.add(*size);
+    }
+    print("all", all);
+    assert_eq!(rooms.into_keys().collect::<Vec<_>>(), table().into_keys().collect::<Vec<_>>());
+}
+
+/// Lines that are not empty.
+#[derive(Default, Clone, Copy)]
+struct Size {
+    files: usize,
+    code: usize,
+    comments: usize,
+    tests: usize,
+}
+
+impl Size {
+    /// Of a file that is part of the program, or of one that is compiled for tests only.
+    fn of(text: &str, in_program: bool) -> Self {
+        let parsed = syn::parse_file(text).expect("rust");
+        let tests = parsed.items.iter().filter(|item| is_test(attributes(item)));
+        let tests = tests.map(Spanned::span).map(|s| s.start().line..=s.end().line);
+        let tests: Vec<_> = tests.collect();
+        let mut size = Self { files: 1, ..Self::default() };
+        for (n, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+            if !in_program || tests.iter().any(|test| test.contains(&(n + 1))) {
+                size.tests += 1;
+            } else if line.trim_start().starts_with("//") {
+                size.comments += 1;
+            } else {
+                size.code += 1;
+            }
+        }
+        size
+    }
+
+    fn add(&mut self, more: Self) {
+        self.files += more.files;
+        self.code += more.code;
+        self.comments += more.comments;
+        self.tests += more.tests;
+    }
+}
+
+fn attributes(item: &Item) -> &[syn::Attribute] {
+    match item {
+        Item::Mod(item) => &item.attrs,
+        Item::Use(item) => &item.attrs,
+        Item::Fn(item) => &item.attrs,
+        Item::Impl(item) => &item.attrs,
+        Item::Const(item) => &item.attrs,
+        Item::Struct(item) => &item.attrs,
+        Item::Enum(item) => &item.attrs,
+        _ => &[],
+    }
 }
 
 /// The rows of the table: a room, and what it may import.
@@ -528,7 +617,7 @@ fn no_message_has_what_the_style_guide_avoids() {
         }
     }
     let (mut read, mut said) = (0, Vec::new());
-    for file in Sources::read().files.values() {
+    for file in SOURCES.files.values() {
         let text = fs::read_to_string(project().join("src").join(file)).expect("a source");
         let mut literals = Literals(Vec::new());
         literals.visit_file(&syn::parse_file(&text).expect("rust"));
