@@ -95,7 +95,7 @@ impl DumpReader {
         if let Some(typed) = typed(text) {
             let line = prompt::Line::parse(typed);
             self.prompt.typed(typed, origin, &mut self.state.commands);
-            self.modules.typed(&line, &mut self.state.modules);
+            self.modules.typed(&line);
             self.netdevs.typed(&line);
             self.ports.typed(&line);
         } else {

@@ -1,59 +1,25 @@
-//! `lsmod`, whole or through a grep.
+//! `lsmod`.
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
 use super::limit::LIMIT;
-use super::prompt::{Line, Stage};
+use super::prompt::Line;
 
 /// The kernel modules that a list shows.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Modules {
     names: BTreeSet<String>,
-    asked: Vec<Asked>,
-}
-
-/// What would have been shown.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-enum Asked {
-    /// Every module.
-    All,
-    /// Those that a grep lets through.
-    Matching(Vec<Word>),
-}
-
-/// A word of a grep's pattern.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Word {
-    text: String,
-    place: Place,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-enum Place {
-    Anywhere,
-    /// `^`.
-    Beginning,
-    /// `-w`.
-    Whole,
-}
-
-impl Word {
-    fn matches(&self, name: &str) -> bool {
-        match self.place {
-            Place::Anywhere => name.contains(&self.text),
-            Place::Beginning => name.starts_with(&self.text),
-            Place::Whole => name == self.text,
-        }
-    }
+    /// Every module is in it.
+    whole: bool,
 }
 
 impl Modules {
     /// The whole list.
     #[must_use]
     pub fn all(names: impl IntoIterator<Item = String>) -> Self {
-        Self { names: names.into_iter().collect(), asked: vec![Asked::All] }
+        Self { names: names.into_iter().collect(), whole: true }
     }
 
     /// True if module `name` is shown to be loaded.
@@ -62,26 +28,16 @@ impl Modules {
         self.names.contains(name)
     }
 
-    /// True if module `name` is shown not to be loaded: a list that would have
-    /// it has it not. That a part of a list lacks it proves nothing.
+    /// True if module `name` is shown not to be loaded: the whole list has it not. That a
+    /// part of a list lacks it proves nothing.
     #[must_use]
     pub fn lacks(&self, name: &str) -> bool {
-        let would_show = |asked: &Asked| match asked {
-            Asked::All => true,
-            Asked::Matching(words) => words.iter().any(|w| w.matches(name)),
-        };
-        !self.has(name) && self.asked.iter().any(would_show)
+        self.whole && !self.has(name)
     }
 
     fn add(&mut self, name: &str) {
         if self.names.len() < LIMIT && is_name(name) {
             self.names.insert(name.to_owned());
-        }
-    }
-
-    fn ask(&mut self, asked: Asked) {
-        if self.asked.len() < LIMIT {
-            self.asked.push(asked);
         }
     }
 }
@@ -94,10 +50,8 @@ fn is_name(text: &str) -> bool {
 pub(super) struct LsmodReader {
     /// Rows may follow.
     in_list: bool,
-    /// The list goes through something, or into a file.
-    filtered: bool,
-    /// What the list would show, once it is sure that its output is here.
-    pending: Option<Asked>,
+    /// It is not known what was typed: perhaps `lsmod | head`.
+    part: bool,
 }
 
 impl LsmodReader {
@@ -105,32 +59,16 @@ impl LsmodReader {
         *self = Self::default();
     }
 
-    pub(super) fn typed(&mut self, line: &Line, modules: &mut Option<Modules>) {
-        // The next prompt comes at once: a grep found nothing.
-        if let Some(asked) = self.pending.take() {
-            modules.get_or_insert_default().ask(asked);
-        }
-        self.gap();
-        let Some((_, piped)) = line.of("lsmod").next() else { return };
-        self.in_list = true;
-        self.filtered = !piped.is_empty() || line.redirected;
-        let alone = line.pipelines.len() == 1 && !line.redirected;
-        if let [stage] = piped
-            && alone
-        {
-            self.pending = words(stage).map(Asked::Matching);
-        }
+    pub(super) fn typed(&mut self, line: &Line<'_>) {
+        self.in_list = line.program == "lsmod";
+        self.part = line.program.is_empty();
     }
 
     pub(super) fn line(&mut self, text: &str, modules: &mut Option<Modules>) {
         let words: Vec<&str> = text.split_whitespace().take(4).collect();
         if let ["Module", "Size", "Used"] = words.get(..3).unwrap_or_default() {
             self.in_list = true;
-            let modules = modules.get_or_insert_default();
-            // `lsmod | head` shows the header too.
-            if !self.filtered {
-                modules.ask(Asked::All);
-            }
+            modules.get_or_insert_default().whole |= !self.part;
         } else if let (true, [name, size, uses, users @ ..]) = (self.in_list, words.as_slice())
             && let (Ok(_), Ok(_)) = (size.parse::<u64>(), uses.parse::<i64>())
         {
@@ -140,59 +78,10 @@ impl LsmodReader {
             for user in users.iter().flat_map(|u| u.split(',')) {
                 modules.add(user);
             }
-            if let Some(asked) = self.pending.take() {
-                modules.ask(asked);
-            }
         } else {
             self.gap();
         }
     }
-}
-
-/// The words of the pattern of a grep; `None` if it is none, or one of which it
-/// is not known what it lets through.
-fn words(stage: &Stage) -> Option<Vec<Word>> {
-    let (program, arguments) = stage.split_first()?;
-    let program = program.rsplit('/').next()?;
-    ["grep", "egrep", "fgrep"].contains(&program).then_some(())?;
-    let (mut extended, mut fixed) = (program == "egrep", program == "fgrep");
-    let mut whole = false;
-    let (mut patterns, mut bare) = (Vec::new(), Vec::new());
-    let mut arguments = arguments.iter();
-    while let Some(argument) = arguments.next() {
-        match argument.strip_prefix('-') {
-            None => bare.push(argument),
-            // Names of modules have no capitals.
-            Some("i" | "-color" | "-color=auto" | "-color=never" | "-ignore-case") => {}
-            Some("E" | "iE" | "Ei" | "P") => extended = true,
-            Some("F" | "iF" | "Fi") => fixed = true,
-            Some("w" | "iw" | "wi") => whole = true,
-            Some("e" | "ie") => patterns.push(arguments.next()?),
-            Some(_) => return None,
-        }
-    }
-    // The first is the pattern if there is no other; then come files.
-    match (patterns.is_empty(), bare.as_slice()) {
-        (true, [pattern]) => patterns.push(*pattern),
-        (false, []) => {}
-        _ => return None,
-    }
-    let words = patterns.into_iter().flat_map(|pattern| {
-        let bar = if extended { "|" } else { "\\|" };
-        let bar = if fixed { "\n" } else { bar };
-        pattern.split(bar).map(|part| {
-            let bare = part.strip_prefix('^').filter(|_| !fixed);
-            let place = match (whole, bare) {
-                (true, _) => Place::Whole,
-                (false, Some(_)) => Place::Beginning,
-                (false, None) => Place::Anywhere,
-            };
-            let text = bare.unwrap_or(part).to_ascii_lowercase();
-            is_name(&text).then_some(Word { text, place })
-        })
-    });
-    let words: Vec<Word> = words.collect::<Option<_>>()?;
-    (!words.is_empty()).then_some(words)
 }
 
 #[cfg(test)]
@@ -208,7 +97,7 @@ mod tests {
             if line.is_empty() {
                 reader.gap();
             } else if let Some(typed) = typed(line) {
-                reader.typed(&Line::parse(typed), &mut modules);
+                reader.typed(&Line::parse(typed));
             } else {
                 reader.line(line, &mut modules);
             }
@@ -228,48 +117,15 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_a_list_proves_what_it_would_have_shown() {
+    fn a_part_of_a_list_proves_only_what_is_in_it() {
         let rows = "mlx5_ib               397312  0\nmlx5_core            1830912  1 mlx5_ib\n";
-        for (typed, lacks, says_nothing) in [
-            ("lsmod | grep mlx", "mlx4_core", "ib_ipoib"),
-            ("lsmod | grep -i MLX", "mlx4_core", "ib_ipoib"),
-            ("sudo lsmod|egrep 'ipoib|mlx'", "ib_ipoib", "ib_umad"),
-            ("lsmod | grep -e mlx -e ipoib", "ib_ipoib", "ib_umad"),
-            ("lsmod | grep 'mlx\\|ipoib'", "ib_ipoib", "ib_umad"),
-            ("lsmod | grep ^mlx", "mlx4_core", "x_mlx"),
-            ("lsmod | grep -w mlx4_core", "mlx4_core", "mlx4_ib"),
-        ] {
-            let modules = read(&format!("[root@n1 ~]# {typed}\n{rows}")).expect(typed);
-            assert!(modules.has("mlx5_core"), "{typed}");
-            assert!(modules.lacks(lacks), "{typed}");
-            assert!(!modules.lacks(says_nothing), "{typed}");
-        }
-        for typed in [
-            "lsmod",
-            "lsmod | head",
-            "lsmod | grep -v xfs",
-            "lsmod | grep mlx.*",
-            "lsmod | grep mlx files",
-            "lsmod | grep mlx | head -2",
-            "lsmod | grep mlx; uptime",
-        ] {
-            let modules = read(&format!("$ {typed}\n{rows}")).expect(typed);
-            assert!(modules.has("mlx5_core") && !modules.lacks("mlx4_core"), "{typed}");
-        }
-        let head = read(&format!("$ lsmod | head\nModule Size Used by\n{rows}")).expect("head");
+        let list = format!("Module                  Size  Used by\n{rows}");
+        let alone = read(&format!("[root@n1 ~]# lsmod\n{rows}")).expect("modules");
+        assert!(alone.has("mlx5_core") && !alone.lacks("mlx4_core"), "its header was cut off");
+        let head = read(&format!("$ lsmod | head\n{list}")).expect("modules");
         assert!(head.has("mlx5_ib") && !head.lacks("mlx4_core"));
-    }
-
-    #[test]
-    fn a_grep_that_finds_nothing_proves_it_where_the_next_prompt_follows() {
-        let lacks = |text: &str| read(text).is_some_and(|m| m.lacks("ib_ipoib"));
-        assert!(lacks("# lsmod | grep ib_ipoib\n# ip link\n"));
-        // The output may have been cut off.
-        assert!(!lacks("# lsmod | grep ib_ipoib\n"));
-        assert!(!lacks("# lsmod | grep ib_ipoib\n\n# ip link\n"));
-        assert!(!lacks("# lsmod | grep ib_ipoib\nsh: lsmod: not found\n# ip link\n"));
-        assert!(!lacks("# lsmod | grep ib_ipoib > x\n# ip link\n"));
-        assert!(!lacks("# lsmod | grep -c ib_ipoib\n# ip link\n"));
+        assert!(read(&format!("$ sudo lsmod\n{list}")).is_some_and(|m| m.lacks("mlx4_core")));
+        assert_eq!(read(&format!("$ lsmod | grep mlx\n{rows}")), None, "no pipe is understood");
     }
 
     proptest! {

@@ -24,15 +24,12 @@ impl NetdevTableReader {
         self.table = Table::None;
     }
 
-    pub(super) fn typed(&mut self, line: &Line) {
-        let brief =
-            |argument: &String| argument.len() >= 3 && "-brief".starts_with(argument.as_str());
-        self.table = if line.of("ip").any(|(arguments, _)| arguments.iter().any(brief)) {
-            Table::Brief
-        } else if line.of("networkctl").next().is_some() {
-            Table::Networkctl
-        } else {
-            Table::None
+    pub(super) fn typed(&mut self, line: &Line<'_>) {
+        let brief = |argument: &&str| argument.len() >= 3 && "-brief".starts_with(argument);
+        self.table = match line.program {
+            "ip" if line.arguments.iter().any(brief) => Table::Brief,
+            "networkctl" => Table::Networkctl,
+            _ => Table::None,
         };
     }
 

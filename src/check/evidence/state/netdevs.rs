@@ -25,7 +25,7 @@ impl IpLinkReader {
         self.tables.gap();
     }
 
-    pub(super) fn typed(&mut self, line: &Line) {
+    pub(super) fn typed(&mut self, line: &Line<'_>) {
         self.open = false;
         self.broken = false;
         self.tables.typed(line);

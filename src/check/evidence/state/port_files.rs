@@ -49,19 +49,10 @@ impl PortFileReader {
         self.files.clear();
     }
 
-    pub(super) fn typed(&mut self, line: &Line) {
-        self.files.clear();
-        // With more than one command it is not known whose line it is.
-        if line.pipelines.len() > 1 || line.redirected {
-            return;
-        }
-        for (arguments, piped) in line.of("cat") {
-            let files: Option<VecDeque<File>> =
-                arguments.iter().take(FILES).map(|path| File::parse(path)).collect();
-            if piped.is_empty() {
-                self.files = files.unwrap_or_default();
-            }
-        }
+    pub(super) fn typed(&mut self, line: &Line<'_>) {
+        let files = line.arguments.iter().take(FILES).map(|path| File::parse(path));
+        let files: Option<VecDeque<File>> = files.collect();
+        self.files = files.filter(|_| line.program == "cat").unwrap_or_default();
     }
 
     /// Take a line if it is of such a file; whether it is.

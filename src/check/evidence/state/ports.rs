@@ -1,13 +1,11 @@
-//! `ibstat`, `ibstatus`, `ibv_devinfo`, also behind a grep, `rdma link` and the
-//! files of ports in sysfs.
+//! `ibstat`, `ibstatus`, `ibv_devinfo`, `rdma link` and the files of ports in sysfs.
 
 use super::super::event::Origin;
 use super::limit::LIMIT;
-use super::port::{PortSeen, STATES, physical, state};
+use super::port::{PortSeen, physical, state};
 use super::port_files::PortFileReader;
 use super::prompt::Line;
 use crate::check::pattern::{caught, caught_one, word};
-use crate::names::RdmaName;
 
 #[derive(Debug, Default)]
 pub(super) struct IbstatReader {
@@ -15,33 +13,17 @@ pub(super) struct IbstatReader {
     node_guid: String,
     device_type: String,
     in_port: bool,
-    /// The output of a tool that shows ports, perhaps a part of it.
-    in_part: bool,
     files: PortFileReader,
 }
-
-/// The tools that show ports one below the other (rdma-core).
-const TOOLS: [&str; 3] = ["ibstat", "ibstatus", "ibv_devinfo"];
 
 impl IbstatReader {
     pub(super) fn gap(&mut self) {
         self.files.gap();
     }
 
-    pub(super) fn typed(&mut self, line: &Line) {
+    pub(super) fn typed(&mut self, line: &Line<'_>) {
         *self = Self::default();
         self.files.typed(line);
-        for (arguments, _) in TOOLS.iter().flat_map(|tool| line.of(tool)) {
-            // `ibstat mlx5_0`, `ibstatus mlx5_0:1`, `ibv_devinfo -d mlx5_0`.
-            let name = |argument: &String| {
-                let name = argument.split([':', '/']).next().unwrap_or_default();
-                let fits = name.starts_with(|c: char| c.is_ascii_alphabetic())
-                    && name.parse::<RdmaName>().is_ok();
-                fits.then(|| name.to_owned())
-            };
-            self.device = arguments.iter().find_map(name).unwrap_or_default();
-            self.in_part = true;
-        }
     }
 
     pub(super) fn line(&mut self, text: &str, origin: Origin, ports: &mut Vec<PortSeen>) {
@@ -49,11 +31,13 @@ impl IbstatReader {
         if self.files.line(text, origin, ports) {
             return;
         }
+        // `ibstat mlx5_0 1` has a colon behind CA.
         if let Some(name) = caught_one(text, "CA '{}'").or_else(|| {
+            let only = caught_one(text, "CA: '{}'");
             // Not `hca_id` as a word of prose.
-            text.strip_prefix("hca_id:").map(word)
+            only.or_else(|| text.strip_prefix("hca_id:").map(word))
         }) {
-            *self = Self { device: name.to_owned(), in_part: self.in_part, ..Self::default() };
+            *self = Self { device: name.to_owned(), ..Self::default() };
             return;
         }
         if let Some([device, port]) = caught::<2>(text, "Infiniband device '{}' port {} status") {
@@ -79,7 +63,7 @@ impl IbstatReader {
             }
             return;
         }
-        if self.device.is_empty() && !self.in_part {
+        if self.device.is_empty() {
             return;
         }
         let Some((key, value)) = text.split_once(':') else { return };
@@ -99,13 +83,6 @@ impl IbstatReader {
         if key == "ca_type" {
             value.clone_into(&mut self.device_type);
             return;
-        }
-        if self.in_part && key == "state" && STATES.contains(&state(value).as_str()) {
-            // A grep let through neither the port's number nor its device.
-            let shown = ports.last().filter(|_| self.in_port).is_some_and(|p| p.state.is_empty());
-            if !shown {
-                self.begin("", ports);
-            }
         }
         let Some(port) = ports.last_mut().filter(|_| self.in_port) else { return };
         match key.as_str() {
@@ -192,39 +169,14 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_what_a_tool_shows_is_read_below_its_prompt() {
-        for (text, expected) in [
-            (
-                "# ibstat | grep State\n\t\tState: Active\n\t\tState: Down\n",
-                "a port active , a port down ",
-            ),
-            (
-                "$ ibstat mlx5_0 | grep -i state\n\t\tState: Initializing\n\t\tPhysical state: LinkUp\n",
-                "a port of mlx5_0 init linkup",
-            ),
-            (
-                "# ibstat mlx5_0 | grep -A2 'Port 1'\n\tPort 1:\n\t\tState: Down\n\t\tPhysical state: Polling\n",
-                "mlx5_0 port 1 down polling",
-            ),
-            (
-                "# ibstat | egrep \"CA '|State\"\nCA 'mlx4_0'\n\t\tState: Active\nCA 'mlx4_1'\n\t\tState: Down\n",
-                "a port of mlx4_0 active , a port of mlx4_1 down ",
-            ),
-            (
-                "# ibstatus mlx5_0:1 | grep state\n\tstate:\t\t 4: ACTIVE\n\tphys state:\t 5: LinkUp\n",
-                "a port of mlx5_0 active linkup",
-            ),
-            ("# ibv_devinfo | grep state\n\t\t\tstate:\t\t\tPORT_DOWN (1)\n", "a port down "),
-            ("# virsh dominfo a\nState:          running\n", ""),
-            ("# ibstat\n# virsh dominfo a\nState:          active\n", ""),
-            ("\t\tState: Active\n", ""),
-        ] {
-            let shown: Vec<_> = read(text)
-                .iter()
-                .map(|p| format!("{} {} {}", p.name(), p.state, p.physical))
-                .collect();
-            assert_eq!(shown.join(", "), expected, "{text}");
-        }
+    fn a_port_alone_is_read_and_what_belongs_to_no_device_is_not() {
+        let port = |text: &str| -> Vec<_> {
+            read(text).iter().map(|p| format!("{} {} {}", p.name(), p.state, p.physical)).collect()
+        };
+        let alone = "CA: 'mlx5_0'\nPort 1:\nState: Down\nPhysical state: Polling\n";
+        assert_eq!(port(&format!("# ibstat mlx5_0 1\n{alone}")), ["mlx5_0 port 1 down polling"]);
+        assert_eq!(port("# ibstat | grep State\n\t\tState: Active\n"), [""; 0]);
+        assert_eq!(port("# ibstat\nCA 'a'\n# virsh dominfo a\nState:          active\n"), [""; 0]);
     }
 
     proptest! {
