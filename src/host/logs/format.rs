@@ -6,9 +6,8 @@ pub(in crate::host) enum Magic {
     Text,
     /// UTF-8 with the mark that Windows puts before it.
     Marked,
-    /// UTF-16, which Windows' editors and mailers make of a log; true for the
-    /// byte order of big endian machines.
-    Wide(bool),
+    /// UTF-16, which Windows' editors and mailers make of a log.
+    Utf16,
     Gzip,
     Tar,
     Journal,
@@ -31,16 +30,23 @@ impl Magic {
             Self::Other("bzip2")
         } else if is(&[0xef, 0xbb, 0xbf]) {
             Self::Marked
-        } else if is(&[0xff, 0xfe]) {
-            Self::Wide(false)
-        } else if is(&[0xfe, 0xff]) {
-            Self::Wide(true)
+        } else if is(&[0xff, 0xfe]) || is(&[0xfe, 0xff]) || is_utf16(head) {
+            Self::Utf16
         } else if head.get(257..262) == Some(b"ustar") {
             Self::Tar
         } else {
             Self::Text
         }
     }
+}
+
+/// Without a byte order mark: each other byte of ASCII is 0.
+fn is_utf16(head: &[u8]) -> bool {
+    let all = |nul: usize| {
+        let mut bytes = head.iter().take(16).enumerate();
+        bytes.all(|(at, b)| if at % 2 == nul { *b == 0 } else { (b' '..=b'~').contains(b) })
+    };
+    head.len() >= 16 && (all(0) || all(1))
 }
 
 /// True for what begins with `head` and is neither text nor packed text.

@@ -13,7 +13,6 @@
 pub(super) mod format;
 pub(super) mod program;
 mod tarball;
-mod wide;
 
 use std::cell::Cell;
 use std::fs::File;
@@ -28,7 +27,6 @@ use flate2::read::MultiGzDecoder;
 use self::format::{Magic, is_binary, is_log};
 use self::program::{Piped, expander, journal_of, piped};
 use self::tarball::Members;
-use self::wide::Wide;
 use super::process::NOBODY;
 use super::root::Kind;
 use super::{Root, answer, process};
@@ -229,12 +227,8 @@ impl<'a> Feed<'a> {
             return;
         }
         let magic = Magic::of(&head);
-        let mark = match magic {
-            Magic::Marked => 3,
-            Magic::Wide(_) => 2,
-            _ => 0,
-        };
-        let packed = !matches!(magic, Magic::Text | Magic::Marked | Magic::Wide(_));
+        let mark = if magic == Magic::Marked { 3 } else { 0 };
+        let packed = !matches!(magic, Magic::Text | Magic::Marked | Magic::Utf16);
         if packed && depth == 0 {
             self.problem(format!(
                 "{name} is nested too deep in archives, and was not read: extract it first"
@@ -245,7 +239,9 @@ impl<'a> Feed<'a> {
         let mut whole = Cursor::new(head).chain(stream);
         match magic {
             Magic::Text | Magic::Marked => self.give(name, &mut whole),
-            Magic::Wide(big_endian) => self.give(name, &mut Wide::new(whole, big_endian)),
+            Magic::Utf16 => self.problem(format!(
+                "{name} is UTF-16 text, and was not read: convert it: iconv -f utf-16 -t utf-8 FILE > FILE.log"
+            )),
             Magic::Gzip => {
                 let left = Rc::clone(&self.expandable);
                 let mut stream = Metered { stream: MultiGzDecoder::new(whole), left };

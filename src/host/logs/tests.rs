@@ -149,15 +149,25 @@ fn a_bomb_of_archives_is_not_opened_without_end() {
 }
 
 #[test]
-fn what_windows_saved_is_read() {
+fn utf_16_is_refused_and_a_mark_of_utf_8_is_not() {
     let dir = tempfile::tempdir().expect("directory");
     let path = dir.path().join("dmesg.txt");
-    let wide: Vec<u8> =
-        "\u{feff}ib0: \u{1f600}\r\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
-    std::fs::write(&path, &wide).expect("file");
-    assert_eq!(collect(&path).0, [("dmesg.txt".to_owned(), "ib0: \u{1f600}\r\n".to_owned())]);
-    // In a tree too, where binary files are passed over.
-    assert_eq!(collect(dir.path()).0.len(), 1);
+    let mark = "\u{feff}ib0: \u{1f600}\r\n";
+    let bare = "ib0: ipoib_intf_alloc failed\r\n";
+    for (text, of) in [
+        (mark, u16::to_le_bytes as fn(u16) -> [u8; 2]),
+        (mark, u16::to_be_bytes),
+        (bare, u16::to_le_bytes),
+        (bare, u16::to_be_bytes),
+    ] {
+        std::fs::write(&path, text.encode_utf16().flat_map(of).collect::<Vec<_>>()).expect("file");
+        // In a tree too, where binary files are passed over.
+        for place in [path.as_path(), dir.path()] {
+            let (seen, problems) = collect(place);
+            assert!(seen.is_empty(), "{seen:?}");
+            assert!(problems[0].contains("is UTF-16 text, and was not read"), "{problems:?}");
+        }
+    }
     std::fs::write(&path, "\u{feff}ib0\n").expect("file");
     assert_eq!(collect(&path).0, [("dmesg.txt".to_owned(), "ib0\n".to_owned())]);
 }
