@@ -5,10 +5,8 @@
 //! for a lock, so on a live host it is run in a child.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
 
 use super::open_files::{OpenFiles, name, open_files, unit};
-use super::routes::{Route, routes, way_to};
 use super::uses::uses;
 use super::{Look, pf};
 use crate::names::{HCA_DRIVERS, PciAddress, rdma_half_of};
@@ -32,9 +30,6 @@ const CORE: [&str; 14] = [
     "mlx4_en",
     "mlx_compat",
 ];
-/// A node with many containers has thousands of mounts.
-const MOUNTS_LIMIT: u64 = 16 << 20;
-
 /// What keeps these functions, or the modules of their drivers, busy.
 #[must_use]
 pub fn holders(look: &mut Look<'_>, functions: &[PciAddress]) -> Vec<Holder> {
@@ -46,10 +41,6 @@ pub fn holders(look: &mut Look<'_>, functions: &[PciAddress]) -> Vec<Holder> {
         }
     }
     found.device_files(look, functions);
-    let netdevs = netdevs(look, functions);
-    let routes = routes(look);
-    found.routes(&netdevs, &routes);
-    found.disks_and_mounts(look, functions, &netdevs, &routes);
     found.modules(look, functions);
     found.all()
 }
@@ -97,7 +88,7 @@ impl Found {
             }
             Use::Kernel { resource, module } => By::Resource { module, resource },
             Use::Stacked { netdev, with } => By::Netdev { netdev, with },
-            // An address goes with its netdev, and routes are looked at for themselves.
+            // An address goes with its netdev.
             Use::Network { .. } => return,
             Use::Unknown { why } => By::Unknown { why },
         };
@@ -134,52 +125,6 @@ impl Found {
         }
         if let Some(why) = unknown {
             self.add(None, By::Unknown { why });
-        }
-    }
-
-    fn routes(&mut self, netdevs: &BTreeMap<String, PciAddress>, routes: &[Route]) {
-        for route in routes {
-            let Some(hca) = netdevs.get(&route.netdev) else { continue };
-            // That of an address goes with its netdev.
-            if route.gateway.is_none() && route.length > 0 {
-                continue;
-            }
-            self.add(
-                Some(*hca),
-                By::Route {
-                    to: (route.length > 0).then(|| format!("{}/{}", route.to, route.length)),
-                    gateway: route.gateway.map(|gateway| gateway.to_string()),
-                    netdev: route.netdev.clone(),
-                },
-            );
-        }
-    }
-
-    fn disks_and_mounts(
-        &mut self,
-        look: &mut Look<'_>,
-        functions: &[PciAddress],
-        netdevs: &BTreeMap<String, PciAddress>,
-        routes: &[Route],
-    ) {
-        let disks = disks(look, functions, netdevs, routes);
-        for (name, hca) in &disks {
-            self.add(*hca, By::Disk { name: name.clone() });
-        }
-        let text = look.root.text("/proc/self/mountinfo", MOUNTS_LIMIT);
-        let text = look.note(text).unwrap_or_default();
-        for mount in text.lines().filter_map(Mount::parse) {
-            let over_netdev = mount.peers.iter().find_map(|ip| {
-                let netdev = way_to(routes, *ip)?;
-                Some((Some(*netdevs.get(netdev)?), netdev.to_owned()))
-            });
-            let way = over_netdev
-                .or_else(|| mount.module().map(|module| (None, module.to_owned())))
-                .or_else(|| mount.disk(look, &disks));
-            if let Some((hca, over)) = way {
-                let Mount { at, source, fstype, .. } = mount;
-                self.add(hca, By::Mount { at, source, fstype, over });
-            }
         }
     }
 
@@ -244,192 +189,4 @@ fn guest(look: &Look<'_>, pid: u32) -> Option<String> {
 
 fn harmless(text: &str) -> String {
     text.replace(char::is_control, "\u{fffd}")
-}
-
-/// The netdevs of the functions, and the bonds and bridges that these are part of.
-fn netdevs(look: &mut Look<'_>, functions: &[PciAddress]) -> BTreeMap<String, PciAddress> {
-    let mut netdevs = BTreeMap::new();
-    for pci in functions {
-        let dir = format!("{}/net", pf::dir(*pci));
-        for netdev in look.list(&dir) {
-            if let Some(above) = look.link_name(&format!("{dir}/{netdev}/master")) {
-                netdevs.insert(above, *pci);
-            }
-            netdevs.insert(netdev, *pci);
-        }
-    }
-    netdevs
-}
-
-/// The disks that are connected over an HCA, each with the function where it is known. SRP
-/// and iSER make their SCSI hosts below it; a controller of NVMe over RDMA is a virtual
-/// device that tells the address of its peer.
-fn disks(
-    look: &mut Look<'_>,
-    functions: &[PciAddress],
-    netdevs: &BTreeMap<String, PciAddress>,
-    routes: &[Route],
-) -> BTreeMap<String, Option<PciAddress>> {
-    let mut disks = BTreeMap::new();
-    for name in look.list("/sys/class/block") {
-        let Ok(target) = look.root.link_target(&format!("/sys/class/block/{name}")) else {
-            continue;
-        };
-        let own = functions.iter().find(|pci| target.split('/').any(|p| p == pci.to_string()));
-        // A partition is part of a disk that is told.
-        if let Some(pci) = own
-            && !look.root.exists(&format!("/sys/class/block/{name}/partition"))
-        {
-            disks.insert(name, Some(*pci));
-        }
-    }
-    for controller in look.list("/sys/class/nvme") {
-        let dir = format!("/sys/class/nvme/{controller}");
-        if look.attribute(&format!("{dir}/transport")).as_deref() != Some("rdma") {
-            continue;
-        }
-        let address = look.attribute(&format!("{dir}/address")).unwrap_or_default();
-        let peer = address.split(',').find_map(|part| part.strip_prefix("traddr=")?.parse().ok());
-        let hca = peer.and_then(|ip: IpAddr| netdevs.get(way_to(routes, ip)?)).copied();
-        let disk = |entry: &String| is_namespace(entry).then(|| without_path(entry));
-        let names: BTreeSet<String> = look.list(&dir).iter().filter_map(disk).collect();
-        let names = if names.is_empty() { BTreeSet::from([controller]) } else { names };
-        disks.extend(names.into_iter().map(|name| (name, hca)));
-    }
-    disks
-}
-
-/// `nvme0n1`, or of a path of several `nvme0c1n1`.
-fn is_namespace(name: &str) -> bool {
-    let rest = name.strip_prefix("nvme").unwrap_or_default();
-    rest.contains('n') && rest.chars().all(|c| c.is_ascii_digit() || c == 'c' || c == 'n')
-}
-
-/// The disk that `nvme0c1n1` is a path to: `nvme0n1`.
-fn without_path(name: &str) -> String {
-    match (name.find('c'), name.rfind('n')) {
-        (Some(path), Some(namespace)) if path < namespace => {
-            let (before, after) = (name.get(..path), name.get(namespace..));
-            [before.unwrap_or_default(), after.unwrap_or_default()].concat()
-        }
-        _ => name.to_owned(),
-    }
-}
-
-/// A line of mountinfo (proc_pid_mountinfo(5)).
-struct Mount {
-    /// `MAJOR:MINOR`.
-    device: String,
-    at: String,
-    fstype: String,
-    source: String,
-    /// `proto=rdma` is among its options.
-    is_rdma: bool,
-    /// The addresses of its servers.
-    peers: Vec<IpAddr>,
-}
-
-impl Mount {
-    fn parse(line: &str) -> Option<Self> {
-        let (front, back) = line.split_once(" - ")?;
-        let mut front = front.split(' ').skip(2);
-        let (device, _, at) = (front.next()?, front.next()?, front.next()?);
-        let mut back = back.split(' ');
-        let (fstype, source) = (back.next()?, back.next()?);
-        let options = back.next().unwrap_or_default();
-        let text = |field: &str| harmless(&field.replace("\\040", " "));
-        let mut peers: Vec<IpAddr> = Vec::new();
-        let address = |text: &str| text.parse::<IpAddr>().ok();
-        if matches!(fstype, "nfs" | "nfs4" | "cifs" | "smb3") {
-            peers.extend(options.split(',').find_map(|o| address(o.strip_prefix("addr=")?)));
-        }
-        // `10.0.0.1:6789,10.0.0.2:6789:/path`
-        if fstype == "ceph" {
-            let servers = source.split(',').filter_map(|server| server.split(':').next());
-            peers.extend(servers.filter_map(address));
-        }
-        Some(Self {
-            device: device.to_owned(),
-            at: text(at),
-            fstype: text(fstype),
-            source: text(source),
-            is_rdma: options.split(',').any(|option| option == "proto=rdma" || option == "rdma"),
-            peers,
-        })
-    }
-
-    /// The module of the fabric that it is known to go through.
-    fn module(&self) -> Option<&'static str> {
-        match self.fstype.as_str() {
-            "nfs" | "nfs4" if self.is_rdma => Some("rpcrdma"),
-            "lustre" if self.source.contains("@o2ib") => Some("ko2iblnd"),
-            _ => None,
-        }
-    }
-
-    /// The disk of the fabric below it, and its HCA.
-    fn disk(
-        &self,
-        look: &mut Look<'_>,
-        disks: &BTreeMap<String, Option<PciAddress>>,
-    ) -> Option<(Option<PciAddress>, String)> {
-        if disks.is_empty() {
-            return None;
-        }
-        let number = look.link_name(&format!("/sys/dev/block/{}", self.device));
-        // Of btrfs the number is none of a disk.
-        let mut open = vec![number.or_else(|| {
-            let name = self.source.strip_prefix("/dev/")?;
-            Some(name.rsplit('/').next().unwrap_or(name).to_owned())
-        })?];
-        let mut seen = BTreeSet::new();
-        while let Some(name) = open.pop() {
-            if !seen.insert(name.clone()) {
-                continue;
-            }
-            // Of a partition the disk stands before it.
-            let target = look.root.link_target(&format!("/sys/class/block/{name}"));
-            let mut parts: Vec<String> =
-                target.unwrap_or_default().split('/').map(str::to_owned).collect();
-            parts.push(name.clone());
-            if let Some((disk, hca)) = parts.iter().find_map(|part| disks.get_key_value(part)) {
-                return Some((*hca, disk.clone()));
-            }
-            open.extend(look.list(&format!("/sys/class/block/{name}/slaves")));
-        }
-        None
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_mount_is_read_with_its_servers() {
-        let nfs = "90 1 0:50 / /data\\040x rw,relatime shared:3 - nfs4 10.9.8.5:/x rw,vers=4.2,proto=tcp,clientaddr=10.9.8.1,addr=10.9.8.5";
-        let mount = Mount::parse(nfs).expect("a mount");
-        assert_eq!((mount.at.as_str(), mount.module()), ("/data x", None));
-        assert_eq!(mount.peers, ["10.9.8.5".parse::<IpAddr>().expect("an address")]);
-        let rdma = Mount::parse(&nfs.replace("proto=tcp", "proto=rdma")).expect("a mount");
-        assert_eq!(rdma.module(), Some("rpcrdma"));
-        let lustre = "91 1 0:51 / /lustre rw - lustre 10.9.8.2@o2ib:/fs rw,checksum";
-        assert_eq!(Mount::parse(lustre).expect("a mount").module(), Some("ko2iblnd"));
-        let ethernet = lustre.replace("@o2ib", "@tcp");
-        assert_eq!(Mount::parse(&ethernet).expect("a mount").module(), None);
-        let ceph = "92 1 0:52 / /c rw - ceph 10.9.8.2:6789,10.9.8.3:6789:/ rw,name=a";
-        assert_eq!(Mount::parse(ceph).expect("a mount").peers.len(), 2);
-        assert!(Mount::parse("no mount").is_none());
-    }
-
-    #[test]
-    fn a_path_of_nvme_leads_to_its_disk() {
-        for (name, disk) in [("nvme0c1n2", "nvme0n2"), ("nvme3n1", "nvme3n1")] {
-            assert!(is_namespace(name), "{name}");
-            assert_eq!(without_path(name), disk);
-        }
-        for other in ["nvme0", "power", "ng0n1", "hwmon1"] {
-            assert!(!is_namespace(other), "{other}");
-        }
-    }
 }

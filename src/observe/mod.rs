@@ -25,7 +25,6 @@ pub mod pcie;
 pub mod pf;
 pub mod plan_host;
 mod rdma;
-mod routes;
 pub mod rxe;
 pub mod udev;
 pub mod units;

@@ -46,31 +46,6 @@ pub enum By {
         /// Device files below `/dev/infiniband`, and resources: `umad0`, `QP`.
         has: Vec<String>,
     },
-    /// A file system is mounted from over the fabric, or from a disk behind the HCA.
-    Mount {
-        /// Where it is mounted.
-        at: String,
-        /// What is mounted.
-        source: String,
-        /// Its type.
-        fstype: String,
-        /// The netdev, disk or kernel module that leads to it.
-        over: String,
-    },
-    /// A disk is behind the HCA: SRP, iSER, NVMe over RDMA.
-    Disk {
-        /// Its name below `/dev`, or that of its controller.
-        name: String,
-    },
-    /// A route over a gateway leads through a netdev of the HCA.
-    Route {
-        /// Where to; `null` for the default route.
-        to: Option<String>,
-        /// Over which gateway.
-        gateway: Option<String>,
-        /// Through which netdev.
-        netdev: String,
-    },
     /// A netdev of the HCA is part of a bond or a bridge, or has a netdev above it.
     Netdev {
         /// The netdev.
@@ -124,21 +99,6 @@ impl fmt::Display for By {
             Self::Process { pid, name, unit, has } => {
                 let unit = unit.as_ref().map_or_else(String::new, |unit| format!(" of {unit}"));
                 write!(f, "process {pid} ({name}){unit} has {}", list(has))
-            }
-            Self::Mount { at, source, fstype, over } if at == "/" => {
-                write!(f, "the root file system, {source} ({fstype}), is reached over {over}")
-            }
-            Self::Mount { at, source, fstype, over } => {
-                write!(f, "{at} is mounted from {source} ({fstype}) over {over}")
-            }
-            Self::Disk { name } => write!(f, "disk {name} is connected over the HCA"),
-            Self::Route { to, gateway, netdev } => {
-                match to {
-                    None => f.write_str("the default route")?,
-                    Some(to) => write!(f, "the route to {to}")?,
-                }
-                write!(f, " leads through {netdev}")?;
-                gateway.as_ref().map_or(Ok(()), |gateway| write!(f, " by {gateway}"))
             }
             Self::Netdev { netdev, with } => write!(f, "{netdev} is stacked with {with}"),
             Self::Namespace { what } => write!(f, "its {what} is in another network namespace"),

@@ -6,7 +6,7 @@ use crate::host::{Host, PF};
 
 const VF: &str = "0000:4b:00.1";
 
-/// The drivers of the HCA, with nothing above them, and the route of ib0's own address.
+/// The drivers of the HCA, with nothing above them.
 fn node() -> Host {
     let host = Host::healthy();
     for (module, above) in [
@@ -25,19 +25,6 @@ fn node() -> Host {
     }
     host.file(&format!("sys/bus/pci/devices/{PF}/infiniband_mad/umad0/ibdev"), "mlx5_0\n");
     host.file("sys/class/infiniband_mad/umad0/ibdev", "mlx5_0\n");
-    host.file(
-        "proc/net/route",
-        "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\tWindow\tIRTT\n\
-         eth0\t00000000\t0101A8C0\t0003\t0\t0\t0\t00000000\t0\t0\t0\n\
-         ib0\t0008090A\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\n",
-    );
-    host.file(
-        "proc/self/mountinfo",
-        "22 1 8:2 / / rw,relatime shared:1 - ext4 /dev/sda2 rw\n\
-         90 22 0:50 / /home rw shared:3 - nfs4 192.168.1.5:/home rw,addr=192.168.1.5\n",
-    );
-    host.link("sys/dev/block/8:2", "../../devices/pci0000:00/0000:00:17.0/ata1/block/sda/sda2");
-    host.link("sys/class/block/sda", "../../devices/pci0000:00/0000:00:17.0/ata1/block/sda");
     host
 }
 
@@ -110,42 +97,12 @@ fn each_holder_is_named() {
             json!({"hca": null, "kind": "reference", "module": "mlx5_ib", "count": 3}),
         ),
         (
-            "a mount",
-            Box::new(|host| {
-                host.file(
-                    "proc/self/mountinfo",
-                    "90 22 0:50 / /scratch rw - nfs4 10.9.8.5:/x rw,proto=tcp,addr=10.9.8.5\n",
-                );
-            }),
-            json!({"hca": pf, "kind": "mount", "at": "/scratch", "source": "10.9.8.5:/x",
-                "fstype": "nfs4", "over": "ib0"}),
-        ),
-        (
-            "a route",
-            Box::new(|host| {
-                host.file(
-                    "proc/net/route",
-                    "ib0\t0000140A\t0108090A\t0003\t0\t0\t0\t0000FFFF\t0\t0\t0\n",
-                );
-            }),
-            json!({"hca": pf, "kind": "route", "to": "10.20.0.0/16", "gateway": "10.9.8.1", "netdev": "ib0"}),
-        ),
-        (
             "a bond",
             Box::new(|host| {
                 let netdev = format!("sys/bus/pci/devices/{PF}/net/ib0");
                 host.link(&format!("{netdev}/master"), "../../../../class/net/bond0");
             }),
             json!({"hca": pf, "kind": "netdev", "netdev": "ib0", "with": "bond0"}),
-        ),
-        (
-            "a disk of NVMe over RDMA",
-            Box::new(|host| {
-                host.file("sys/class/nvme/nvme1/transport", "rdma\n");
-                host.file("sys/class/nvme/nvme1/address", "traddr=10.9.8.9,trsvcid=4420\n");
-                host.file("sys/class/nvme/nvme1/nvme1c1n1/size", "8\n");
-            }),
-            json!({"hca": pf, "kind": "disk", "name": "nvme1n1"}),
         ),
     ];
     for (what, change, want) in rows {
@@ -156,28 +113,6 @@ fn each_holder_is_named() {
         assert_eq!(report["holders"], json!([want]), "{what}");
         assert_eq!(report["findings"][0]["code"], "hca-held", "{what}");
     }
-}
-
-/// Two disks of SRP, one of them below the root file system's volume group.
-#[test]
-fn the_root_disk_is_named() {
-    let host = node();
-    let behind = format!("../../devices/pci0000:40/0000:40:01.0/{PF}/host6/target6:0:0/block/sdb");
-    host.link("sys/class/block/sdb", &behind);
-    host.file("sys/class/block/dm-0/slaves/sdb/size", "8\n");
-    host.link("sys/dev/block/253:0", "../../devices/virtual/block/dm-0");
-    host.file("proc/self/mountinfo", "22 1 253:0 / / rw - ext4 /dev/mapper/vg-root rw\n");
-    let (code, report) = ran(&host, &["ib0"]);
-    let want = json!([
-        {"hca": PF, "kind": "mount", "at": "/", "source": "/dev/mapper/vg-root", "fstype": "ext4",
-            "over": "sdb"},
-        {"hca": PF, "kind": "disk", "name": "sdb"},
-    ]);
-    assert_eq!((code, &report["holders"]), (1, &want), "{report:#}");
-    let text = String::from_utf8(host.ibprov(&["holders"]).stdout).expect("text");
-    let line =
-        format!("  {PF}  the root file system, /dev/mapper/vg-root (ext4), is reached over sdb\n");
-    assert!(text.contains(&line), "{text}");
 }
 
 /// A VF in a virtual machine keeps its PF; another HCA is not kept by it.
