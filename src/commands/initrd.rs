@@ -12,10 +12,9 @@ use crate::config::Config;
 use crate::host::initrd::{self, Image};
 use crate::host::{Root, persistent_names};
 use crate::names::{IB_DRIVERS, rdma_half_of};
-use crate::observe::udev;
-use crate::observe::{Observer, modprobe};
+use crate::observe::Observer;
 use crate::report::advice::Advice;
-use crate::report::common::{Code, Exit, Finding, Kind, Report, Severity, not_read, to_json};
+use crate::report::common::{Code, Exit, Finding, Kind, Report, Severity, to_json};
 
 /// Compare the image that `args` names with the host below `root`.
 ///
@@ -32,11 +31,6 @@ pub fn run(args: &CheckArgs, config: &Config, root: &Root, format: Format) -> an
     Ok(report.exit_code())
 }
 
-/// rdma-core's rules that name RDMA devices by their PCI functions, and the program that
-/// they run for it.
-const RDMA_RULES: &str = "60-rdma-persistent-naming.rules";
-const RDMA_RENAME: &str = "udev/rdma_rename";
-
 /// Directories of an image, with or without `usr/` and `usr/local/` before.
 fn below<'p>(path: &'p str, dir: &str) -> Option<&'p str> {
     let path = ["usr/local/", "usr/", "etc/", "run/"]
@@ -47,8 +41,7 @@ fn below<'p>(path: &'p str, dir: &str) -> Option<&'p str> {
 }
 
 fn is_text(path: &str) -> bool {
-    below(path, "modprobe.d/").is_some()
-        || below(path, "udev/rules.d/").is_some()
+    below(path, "udev/rules.d/").is_some()
         || below(path, "modules/").is_some_and(|rest| rest.ends_with("/modules.builtin"))
 }
 
@@ -62,11 +55,11 @@ pub(super) struct InitrdReport {
     kernels: Vec<String>,
     /// Each module that the ports need.
     modules: Vec<NeededModule>,
-    /// What modprobe.d says of these modules, on the host.
+    /// Always empty: modprobe.d is not compared.
     options: Vec<Line>,
     /// The udev rules that give interfaces their names, after the configuration.
     naming_rules: Vec<Line>,
-    /// rdma-core's udev rule that gives RDMA devices their names.
+    /// Always empty: the names of RDMA devices are not compared.
     rdma_naming_rules: Vec<Line>,
     /// What is not as it must be.
     #[serde(skip)]
@@ -125,7 +118,6 @@ fn judge(name: &str, image: &Image, config: &Config, root: &Root) -> InitrdRepor
         needed.extend(rdma_half_of(driver));
     }
     needed.push("ib_ipoib");
-    let is_meant = |module: &str| needed.contains(&module);
     let mut findings = Vec::new();
     let kernels = kernels(image);
     let mut modules = Vec::new();
@@ -155,11 +147,6 @@ fn judge(name: &str, image: &Image, config: &Config, root: &Root) -> InitrdRepor
             Finding::error(Code::InitrdWithoutModule, message).about(name).advise([rebuild()]),
         );
     }
-    let paths: Vec<&str> = image.keys().map(String::as_str).collect();
-    let said = modprobe::directives_in(&paths, |path| image.get(path)?.clone(), is_meant);
-    let (of_host, unread) = modprobe::directives(root, is_meant);
-    findings.extend(not_read(&unread));
-    let options = compared(&of_host, &said);
     let rules = persistent_names::file(&boot::names(config));
     let is_rule = |line: &&str| !line.starts_with('#') && !line.is_empty();
     let wanted: BTreeSet<String> = rules
@@ -176,54 +163,24 @@ fn judge(name: &str, image: &Image, config: &Config, root: &Root) -> InitrdRepor
         given.extend(lines.filter(|line| ours || wanted.contains(line)));
     }
     let naming_rules = compared(&wanted, &given);
-    let rdma_naming_rules = rdma_naming(image, root);
-    let renames = rdma_naming_rules.iter().any(|line| line.place != Place::OnlyHost);
-    if renames && !image.keys().any(|path| below(path, RDMA_RENAME).is_some_and(str::is_empty)) {
-        let message = format!(
-            "the image has {RDMA_RULES} without the program rdma_rename, so that RDMA devices keep the kernel's names in it"
-        );
+    for line in &naming_rules {
+        let message = match line.place {
+            Place::Both => continue,
+            Place::OnlyHost => format!("the image lacks the naming rule: {}", line.text),
+            Place::OnlyImage => format!("only the image has the naming rule: {}", line.text),
+        };
         let finding = Finding::warning(Code::InitrdNamesDiffer, message);
         findings.push(finding.about(name).advise([rebuild()]));
-    }
-    for (lines, code, what) in [
-        (&options, Code::InitrdOptionsDiffer, "modprobe.d"),
-        (&naming_rules, Code::InitrdNamesDiffer, "the names of interfaces"),
-        (&rdma_naming_rules, Code::InitrdNamesDiffer, "the names of RDMA devices"),
-    ] {
-        for line in lines {
-            let message = match line.place {
-                Place::Both => continue,
-                Place::OnlyHost => format!("{what}: the image lacks the line: {}", line.text),
-                Place::OnlyImage => format!("{what}: only the image has the line: {}", line.text),
-            };
-            findings.push(Finding::warning(code, message).about(name).advise([rebuild()]));
-        }
     }
     InitrdReport {
         image: name.to_owned(),
         kernels,
         modules,
-        options,
+        options: Vec::new(),
         naming_rules,
-        rdma_naming_rules,
+        rdma_naming_rules: Vec::new(),
         findings,
     }
-}
-
-/// The lines of rdma-core's rule on the host and in the image.
-fn rdma_naming(image: &Image, root: &Root) -> Vec<Line> {
-    let lines_of = |text: &str| -> BTreeSet<String> {
-        let lines = text.lines().map(str::trim);
-        lines
-            .filter(|line| line.contains("rdma_rename") && !line.starts_with('#'))
-            .map(str::to_owned)
-            .collect()
-    };
-    let of_host = udev::rule(root, RDMA_RULES).map(|(_, text)| lines_of(&text));
-    let is_it = |path: &str| below(path, "udev/rules.d/").is_some_and(|file| file == RDMA_RULES);
-    let texts = image.iter().filter(|(path, _)| is_it(path)).filter_map(|(_, text)| text.as_ref());
-    let of_image = texts.flat_map(|text| lines_of(text)).collect();
-    compared(&of_host.unwrap_or_default(), &of_image)
 }
 
 fn rebuild() -> Advice {
@@ -290,7 +247,7 @@ fn modules_of(image: &Image, kernel: &str) -> BTreeSet<String> {
 pub(super) enum InitrdVerdict {
     /// It has all.
     Complete,
-    /// It has the modules; options or names are not those of the host.
+    /// It has the modules; names of interfaces are not those of the host.
     Differs,
     /// A module is missing.
     Incomplete,
@@ -342,14 +299,8 @@ impl InitrdReport {
                 of.map(word).collect::<Vec<_>>().join(", ")
             ));
         }
-        for (what, all) in [
-            ("lines of modprobe.d", &self.options),
-            ("naming rules", &self.naming_rules),
-            ("naming rules of RDMA devices", &self.rdma_naming_rules),
-        ] {
-            let same = all.iter().filter(|line| line.place == Place::Both).count();
-            lines.push(format!("  {what}: {same} of {} are in both", all.len()));
-        }
+        let same = self.naming_rules.iter().filter(|line| line.place == Place::Both).count();
+        lines.push(format!("  naming rules: {same} of {} are in both", self.naming_rules.len()));
         for finding in &self.findings {
             lines.push(format!("{}: {}", finding.severity, finding.message));
         }
@@ -377,13 +328,8 @@ mod tests {
         ),
     ];
 
-    fn judged(image: &Image, config: &str, tree: &[(&str, &str)]) -> (InitrdVerdict, Vec<String>) {
+    fn judged(image: &Image, config: &str) -> (InitrdVerdict, Vec<String>) {
         let dir = tempfile::tempdir().expect("a folder");
-        for (path, text) in tree {
-            let path = dir.path().join(path);
-            std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
-            std::fs::write(path, text).expect("written");
-        }
         std::fs::create_dir_all(dir.path().join("etc/ibprov")).expect("made");
         std::fs::write(dir.path().join("etc/ibprov/ibprov.toml"), config).expect("written");
         let root = Root::copy_at(dir.path()).expect("a tree");
@@ -394,86 +340,30 @@ mod tests {
 
     #[test]
     fn modules_are_found_wherever_they_are() {
-        assert_eq!(judged(&image(&MODULES), "", &[]), (InitrdVerdict::Complete, vec![]));
+        assert_eq!(judged(&image(&MODULES), ""), (InitrdVerdict::Complete, vec![]));
         for missing in 1..3 {
             let mut files = MODULES.to_vec();
             files.remove(missing);
-            let (verdict, said) = judged(&image(&files), "", &[]);
+            let (verdict, said) = judged(&image(&files), "");
             assert_eq!(verdict, InitrdVerdict::Incomplete, "{said:?}");
             assert_eq!(said.len(), 1, "{said:?}");
         }
-        let (verdict, said) = judged(&image(&[("init", None)]), "", &[]);
+        let (verdict, said) = judged(&image(&[("init", None)]), "");
         assert_eq!(verdict, InitrdVerdict::Incomplete);
         assert_eq!(said, ["the image has no kernel modules"]);
     }
 
     #[test]
-    fn options_are_compared_both_ways() {
-        let host = [(
-            "etc/modprobe.d/site.conf",
-            "options mlx5-core \\\n  debug_mask=1\noptions dummy x=1\n",
-        )];
-        let (verdict, said) = judged(&image(&MODULES), "", &host);
-        assert_eq!(verdict, InitrdVerdict::Differs);
-        assert_eq!(said, ["modprobe.d: the image lacks the line: options mlx5-core debug_mask=1"]);
-        let mut files = MODULES.to_vec();
-        files.push(("etc/modprobe.d/site.conf", Some("options mlx5-core debug_mask=1\n")));
-        assert_eq!(judged(&image(&files), "", &host).0, InitrdVerdict::Complete);
-        let (verdict, said) = judged(&image(&files), "", &[]);
-        assert_eq!(verdict, InitrdVerdict::Differs);
-        assert_eq!(
-            said,
-            ["modprobe.d: only the image has the line: options mlx5-core debug_mask=1"]
-        );
-    }
-
-    /// A file masks its namesakes in weaker directories, on the host and in the image.
-    #[test]
-    fn options_that_are_masked_do_not_count() {
-        let weak = ("usr/lib/modprobe.d/site.conf", "options mlx5_core debug_mask=1\n");
-        let strong = ("etc/modprobe.d/site.conf", "# nothing\n");
-        let mut files = MODULES.to_vec();
-        files.push((weak.0, Some(weak.1)));
-        assert_eq!(judged(&image(&files), "", &[weak, strong]).0, InitrdVerdict::Differs);
-        files.push((strong.0, Some(strong.1)));
-        assert_eq!(judged(&image(&files), "", &[weak, strong]).0, InitrdVerdict::Complete);
-    }
-
-    #[test]
-    fn what_cannot_be_read_of_the_host_is_told() {
-        // A file of more than a MiB is not read.
-        let long = "#".repeat(2 << 20);
-        let (verdict, said) = judged(&image(&MODULES), "", &[("etc/modprobe.d/a.conf", &long)]);
-        assert_eq!(verdict, InitrdVerdict::Differs, "{said:?}");
-        assert!(said.iter().any(|s| s.contains("/etc/modprobe.d/a.conf")), "{said:?}");
-    }
-
-    #[test]
     fn names_of_interfaces_are_those_of_the_configuration() {
         let config = "[[interface]]\nmatch.pci = \"0000:01:00.0\"\nname = \"fabric0\"\n";
-        let (verdict, said) = judged(&image(&MODULES), config, &[]);
+        let (verdict, said) = judged(&image(&MODULES), config);
         assert_eq!(verdict, InitrdVerdict::Differs);
         assert!(said[0].contains("NAME=\"fabric0\""), "{said:?}");
         let rules = "ACTION!=\"remove\", SUBSYSTEM==\"net\", ATTR{type}==\"32\", SUBSYSTEMS==\"pci\", KERNELS==\"0000:01:00.0\", NAME=\"fabric0\"\n";
         let mut files = MODULES.to_vec();
         files.push(("usr/lib/udev/rules.d/61-ibprov-names.rules", Some(rules)));
-        assert_eq!(judged(&image(&files), config, &[]).0, InitrdVerdict::Complete);
-        // rdma-core's rule is part of the image, with its program.
-        let rename = "# Names\nACTION==\"add\", SUBSYSTEM==\"infiniband\", PROGRAM=\"rdma_rename %k NAME_FALLBACK\"\n";
-        let of_host = [("lib/udev/rules.d/60-rdma-persistent-naming.rules", rename)];
-        let (verdict, said) = judged(&image(&files), config, &of_host);
-        assert_eq!(verdict, InitrdVerdict::Differs);
-        assert!(said[0].contains("RDMA devices: the image lacks the line: ACTION"), "{said:?}");
-        let masked = [("etc/udev/rules.d/60-rdma-persistent-naming.rules", ""), of_host[0]];
-        assert_eq!(judged(&image(&files), config, &masked).0, InitrdVerdict::Complete);
-        files.push(("usr/lib/udev/rules.d/60-rdma-persistent-naming.rules", Some(rename)));
-        let (verdict, said) = judged(&image(&files), config, &of_host);
-        assert_eq!(verdict, InitrdVerdict::Differs);
-        assert!(said[0].contains("without the program rdma_rename"), "{said:?}");
-        files.push(("usr/lib/udev/rdma_rename", None));
-        assert_eq!(judged(&image(&files), config, &of_host).0, InitrdVerdict::Complete);
-        files.truncate(MODULES.len() + 1);
+        assert_eq!(judged(&image(&files), config).0, InitrdVerdict::Complete);
         // A name that the configuration does not give any more.
-        assert_eq!(judged(&image(&files), "", &[]).0, InitrdVerdict::Differs);
+        assert_eq!(judged(&image(&files), "").0, InitrdVerdict::Differs);
     }
 }

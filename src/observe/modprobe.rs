@@ -39,64 +39,14 @@ const DIRS: [&str; 5] = [
     "/lib/modprobe.d",
 ];
 
-/// The files that count, of those that `names_in` lists in each directory: each path, by
-/// the file's name, in the order in which they are read.
-fn counting(mut names_in: impl FnMut(&str) -> Vec<String>) -> Vec<String> {
+/// The files that count, in the order in which they are read.
+fn files(look: &mut Look<'_>) -> Vec<String> {
     let mut files: BTreeMap<String, &str> = BTreeMap::new();
     for dir in DIRS.into_iter().rev() {
-        let names = names_in(dir).into_iter().filter(|name| name.ends_with(".conf"));
+        let names = look.list(dir).into_iter().filter(|name| name.ends_with(".conf"));
         files.extend(names.map(|name| (name, dir)));
     }
     files.into_iter().map(|(name, dir)| format!("{dir}/{name}")).collect()
-}
-
-/// What the files of modprobe.d below `root` say of modules that `is_meant` names, one
-/// directive each, words separated by one space; and what could not be read, one line each.
-#[must_use]
-pub fn directives(
-    root: &Root,
-    is_meant: impl Fn(&str) -> bool,
-) -> (BTreeSet<String>, BTreeSet<String>) {
-    let mut look = Look::new(root);
-    let mut said = BTreeSet::new();
-    for path in counting(|dir| look.list(dir)) {
-        let reading = root.text(&path, 1 << 20);
-        if let Some(text) = look.note(reading) {
-            said.extend(directives_of(&text, &is_meant));
-        }
-    }
-    (said, look.problems)
-}
-
-/// The same of an image, whose files `text_of` has by their paths without a slash before.
-#[must_use]
-pub fn directives_in(
-    paths: &[&str],
-    text_of: impl Fn(&str) -> Option<String>,
-    is_meant: impl Fn(&str) -> bool,
-) -> BTreeSet<String> {
-    let names_in = |dir: &str| {
-        let of_dir = |path: &&str| {
-            let name = path.strip_prefix(dir.trim_start_matches('/'))?.strip_prefix('/')?;
-            (!name.contains('/')).then(|| name.to_owned())
-        };
-        paths.iter().filter_map(of_dir).collect()
-    };
-    let files = counting(names_in);
-    let texts = files.iter().filter_map(|path| text_of(path.trim_start_matches('/')));
-    texts.flat_map(|text| directives_of(&text, &is_meant)).collect()
-}
-
-/// The same of the text of one file (`modprobe.d(5)`).
-fn directives_of(text: &str, is_meant: impl Fn(&str) -> bool) -> Vec<String> {
-    let joined = text.replace("\\\n", " ");
-    let of_line = |line: &str| {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let (what, module) = (words.first()?, words.get(1)?);
-        let counts = ["options", "install", "blacklist", "softdep"].contains(what);
-        (counts && is_meant(&module.replace('-', "_"))).then(|| words.join(" "))
-    };
-    joined.lines().filter_map(of_line).collect()
 }
 
 impl ModprobeRules {
@@ -105,7 +55,7 @@ impl ModprobeRules {
     pub fn read(root: &Root) -> Self {
         let mut look = Look::new(root);
         let mut rules = Self::default();
-        for path in counting(|dir| look.list(dir)) {
+        for path in files(&mut look) {
             let reading = root.text(&path, 1 << 20);
             if let Some(text) = look.note(reading) {
                 rules.add_file(&path, &text);

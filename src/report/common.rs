@@ -163,8 +163,6 @@ codes! {
     OrderingMissing = "ordering-missing",
     /// An initramfs image lacks a module that the ports need.
     InitrdWithoutModule = "initrd-without-module",
-    /// An initramfs image has other options of modules than the host.
-    InitrdOptionsDiffer = "initrd-options-differ",
     /// An initramfs image gives interfaces other names than the configuration.
     InitrdNamesDiffer = "initrd-names-differ",
     /// A step failed.
