@@ -142,7 +142,7 @@ Examples:
   ibprov status                        what is wrong with this node, and what to do
   ibprov boot --dry-run                what boot would do
   ibprov check --log messages          why a boot failed, from its log
-  ibprov plan && ibprov apply          VFs as the configuration plans them
+  ibprov plan; ibprov apply            VFs as the configuration plans them
 
 Exit codes: 0 as expected; 1 with exceptions, or something would change; 2 could
 not begin; 3 not ready, or it would fail. `ibprov VERB --help` has those of each verb.
@@ -747,6 +747,18 @@ mod tests {
         let named = typed(&["ibprov", "name-rdma", "0000:01:00.1", "mlx5_1"]);
         assert!(matches!(named, Some(Internal::NameRdma { .. })));
         assert!(typed(&["ibprov", "status"]).is_none() && typed(&["ibprov"]).is_none());
+    }
+
+    /// A verb that would change something exits with 1: `&&` ends there.
+    #[test]
+    fn no_example_joins_verbs_by_their_exit_codes() {
+        let mut cli = Cli::command();
+        cli.build();
+        let mut pages = vec![cli.render_long_help().to_string()];
+        pages.extend(cli.get_subcommands_mut().map(|verb| verb.render_long_help().to_string()));
+        for page in pages {
+            assert!(!page.contains("&& ibprov"), "{page}");
+        }
     }
 
     #[test]
