@@ -27,13 +27,19 @@ const LOCK: &str = "consumers";
 /// It cannot begin; standard output is gone.
 pub fn run(args: &ConsumersArgs, root: &Root, common: &Common) -> anyhow::Result<u8> {
     let changes_host = (args.install || args.remove) && !args.dry_run;
-    if changes_host && root.is_live() && !process::is_root() {
+    if changes_host && !root.is_live() {
+        let flag = if args.install { "--install" } else { "--remove" };
+        anyhow::bail!(
+            "{flag} cannot be combined with --root: run it in that system, with chroot, or add --dry-run to see what would be changed"
+        );
+    }
+    if changes_host && !process::is_root() {
         anyhow::bail!(
             "drop-ins below {} belong to root: use sudo, or --dry-run to see what would be changed",
             DropIn::UNITS
         );
     }
-    let _lock = match changes_host && root.is_live() {
+    let _lock = match changes_host {
         true => Some(
             Locks::in_run()
                 .and_then(|locks| locks.try_take(LOCK))

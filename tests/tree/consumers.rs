@@ -71,32 +71,58 @@ fn what_is_not_ordered_gets_its_drop_in_and_loses_it_again() {
     assert_eq!(with_order(&before, "missing"), ["docker.service", "lnet.service", "site.service"]);
     assert_eq!(with_order(&before, "after"), ["ordered.service"]);
 
-    // A dry run changes nothing.
+    // A dry run changes nothing, and nothing else is to be had of a copied tree.
     let (code, dry) = ran(&host, &["--install", "--dry-run"]);
     assert_eq!((code, dry["applied"].as_bool()), (1, Some(false)), "{dry:#}");
     assert_eq!(dry["changes"].as_array().expect("changes").len(), 6);
-    assert!(!host.path("etc/systemd/system/lnet.service.d").exists());
-
-    let (code, installed) = ran(&host, &["--install"]);
-    assert_eq!((code, &installed["verdict"]), (0, &Value::from("ordered")), "{installed:#}");
+    for flag in ["--install", "--remove"] {
+        assert_eq!(
+            host.show(&["consumers", flag]),
+            format!(
+                "error: {flag} cannot be combined with --root: run it in that system, with chroot, or add --dry-run to see what would be changed\nexit 2\n"
+            )
+        );
+    }
     let drop_in = |unit: &str| host.path(&format!("etc/systemd/system/{unit}.d/{DROP_IN}"));
+    assert!(!drop_in("lnet.service").parent().expect("a directory").exists());
+
+    let files = written(&host, &dry);
+    assert_eq!(files.len(), 3, "{dry:#}");
     let text = std::fs::read_to_string(drop_in("lnet.service")).expect("the drop-in");
     assert!(text.ends_with("\n[Unit]\nAfter=ibprov.service\n"), "{text}");
-    let (code, again) = ran(&host, &["--install"]);
-    assert_eq!((code, again["changes"].as_array().map(Vec::len)), (0, Some(0)), "{again:#}");
+    let (code, again) = ran(&host, &["--install", "--dry-run"]);
+    assert_eq!((code, &again["verdict"]), (0, &Value::from("ordered")), "{again:#}");
+    assert_eq!(again["changes"].as_array().map(Vec::len), Some(0), "{again:#}");
 
     // Exactly ours goes: what somebody has changed stays, and so does a directory in use.
     std::fs::write(drop_in("site.service"), format!("{text}Wants=x.service\n")).expect("written");
     host.file("etc/systemd/system/docker.service.d/site.conf", "[Unit]\n");
-    let (code, removed) = ran(&host, &["--remove"]);
+    let (code, removed) = ran(&host, &["--remove", "--dry-run"]);
     assert_eq!(code, 1, "{removed:#}");
-    assert!(!drop_in("lnet.service").parent().expect("a directory").exists());
-    assert!(drop_in("site.service").exists());
-    assert!(!drop_in("docker.service").exists());
-    assert!(host.path("etc/systemd/system/docker.service.d/site.conf").exists());
+    let goes = removed["changes"].as_array().expect("changes").iter();
+    let mut goes: Vec<&str> = goes.map(|c| c["path"].as_str().expect("a path")).collect();
+    goes.sort_unstable();
+    let lnet = "/etc/systemd/system/lnet.service.d";
+    let docker = "/etc/systemd/system/docker.service.d";
+    assert_eq!(
+        goes,
+        [format!("{docker}/{DROP_IN}"), lnet.to_owned(), format!("{lnet}/{DROP_IN}")],
+        "{removed:#}"
+    );
     let kept = removed["findings"].as_array().expect("findings").iter();
     let kept: Vec<_> = kept.filter(|f| f["code"] == "changed-since").collect();
     assert_eq!(kept.len(), 1, "{removed:#}");
+}
+
+/// Writes the files of `report` into the tree.
+fn written(host: &Host, report: &Value) -> Vec<String> {
+    let changes = report["changes"].as_array().expect("changes").iter();
+    let files = changes.filter_map(|change| {
+        let (path, text) = (change["path"].as_str()?, change["after"]["text"].as_str()?);
+        host.file(path.trim_start_matches('/'), text);
+        Some(path.to_owned())
+    });
+    files.collect()
 }
 
 #[test]
@@ -106,9 +132,10 @@ fn a_cycle_is_not_made() {
         &format!("{UNITS}/lnet.service"),
         "[Unit]\nDefaultDependencies=no\nBefore=ibprov.service\n[Service]\nExecStart=/usr/sbin/lnetctl net add --if ib0\n",
     );
-    let (_, report) = ran(&host, &["--install"]);
+    let (_, report) = ran(&host, &["--install", "--dry-run"]);
     assert_eq!(with_order(&report, "before"), ["lnet.service"]);
-    assert!(!host.path("etc/systemd/system/lnet.service.d").exists());
+    let files = written(&host, &report);
+    assert!(!files.iter().any(|file| file.contains("lnet.service.d")), "{files:?}");
 }
 
 /// What the site has put there is left, and nothing is ordered after the vendor's unit.
@@ -119,15 +146,12 @@ fn what_is_not_ours_is_left() {
     host.file(&ours("lnet.service"), "[Unit]\n# not before noon\n");
     host.file("etc/systemd/system/site.service.d/x.conf", "[Unit]\n");
     host.link(&ours("site.service"), "/dev/null");
-    let (code, report) = ran(&host, &["--install"]);
+    let (code, report) = ran(&host, &["--install", "--dry-run"]);
     assert_eq!(code, 1, "{report:#}");
     let findings = report["findings"].as_array().expect("findings").iter();
     assert_eq!(findings.filter(|f| f["code"] == "changed-since").count(), 2, "{report:#}");
-    let text = std::fs::read_to_string(host.path(&ours("lnet.service"))).expect("a file");
-    assert_eq!(text, "[Unit]\n# not before noon\n");
-    let link = std::fs::read_link(host.path(&ours("site.service"))).expect("a link");
-    assert_eq!(link.to_str(), Some("/dev/null"));
-    assert_eq!(with_order(&report, "after"), ["docker.service", "ordered.service"]);
+    let files = written(&host, &report);
+    assert_eq!(files, [format!("/{}", ours("docker.service"))]);
 
     let host = node();
     host.file(
@@ -136,7 +160,7 @@ fn what_is_not_ours_is_left() {
     );
     host.file(&format!("{UNITS}/sysinit.target"), "[Unit]\nWants=openibd.service\n");
     host.remove(&format!("{UNITS}/ibprov.service"));
-    let output = host.ibprov(&["consumers", "--install"]);
+    let output = host.ibprov(&["consumers", "--install", "--dry-run"]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     assert!(String::from_utf8_lossy(&output.stderr).contains("ibprov migrate"), "{output:?}");
     assert!(!host.path("etc/systemd/system/lnet.service.d").exists());
