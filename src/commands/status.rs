@@ -15,7 +15,7 @@ use crate::ladder::expect::{candidate, expectation};
 use crate::ladder::minimum::is_judged;
 use crate::ladder::progress::progress;
 use crate::ladder::{Facts, cause, roce};
-use crate::names::{IB_DRIVERS, LinkLayer, LinkState, PciAddress, PhysicalState, RdmaName, Rung};
+use crate::names::{IB_DRIVERS, LinkLayer, LinkState, MadPort, PciAddress, PhysicalState, RdmaName, Rung};
 use crate::observe::ipoib::Interfaces;
 use crate::observe::{self, Look, ModprobeRules, Observed, PciFunction, Port, RdmaDevice};
 use crate::plan::settings::{Children, Settings, judge_settings, settings};
@@ -331,7 +331,10 @@ impl View<'_> {
             .and_then(|p| self.why(p))
             .or_else(|| told.is_none().then(|| "its state was not reported".to_owned()))
             .or_else(|| Some(node::roce_lack(self.root, self.survey, progress?)?.text))
-            .or_else(|| (!up || !active).then(|| why_not_active(port.link_layer, &link)));
+            .or_else(|| (!up || !active).then(|| {
+                let mad_port = MadPort { device: Some(name.clone()), port: Some(port.number) };
+                why_not_active(port.link_layer, &link, &mad_port)
+            }));
         let roce = progress.map(|p| node::roce(self.root, self.survey, p)).unwrap_or_default();
         let reached = |rung| match rung {
             Rung::Pci | Rung::Driver | Rung::Rdma => true,
@@ -408,7 +411,11 @@ impl View<'_> {
     }
 }
 
-fn why_not_active(layer: LinkLayer, link: &crate::report::hardware::Link) -> String {
+fn why_not_active(
+    layer: LinkLayer,
+    link: &crate::report::hardware::Link,
+    mad_port: &MadPort,
+) -> String {
     if layer == LinkLayer::Ethernet {
         return String::new();
     }
@@ -417,7 +424,9 @@ fn why_not_active(layer: LinkLayer, link: &crate::report::hardware::Link) -> Str
             "the port has no signal: the cable is missing or broken, or the other end is down"
                 .to_owned()
         }
-        (Some(PhysicalState::Disabled), _) => "the port is disabled (`ibportstate`)".to_owned(),
+        (Some(PhysicalState::Disabled), _) => {
+            format!("the port is disabled; to enable it: `{}`", mad_port.ibportstate("enable"))
+        }
         (Some(PhysicalState::LinkUp), Some(LinkState::Init)) => {
             "the link is up, but no subnet manager has configured the port".to_owned()
         }

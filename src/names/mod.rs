@@ -73,7 +73,7 @@ pub use port_selector::{PortChoice, PortSelector, PortSelectorError};
 pub use port_target::{Target, TargetError};
 pub use port_type::PortType;
 pub use rate::{Rate, RateError};
-pub use rdma::{PortNumber, PortNumberError, RdmaName, RdmaNameError};
+pub use rdma::{MadPort, PortNumber, PortNumberError, RdmaName, RdmaNameError};
 pub use rdma_modules::{
     HCA_DRIVERS, IB_DRIVERS, RDMA_MODULES, RDMA_MODULES_IN_TRACES, is_rdma_module, rdma_half_of,
 };

@@ -103,6 +103,36 @@ impl fmt::Display for PortNumber {
     }
 }
 
+/// The port through which a tool of infiniband-diags sends its datagrams, as its options
+/// `-C` and `-P`. Without them it takes the first port that is up, which may be another
+/// adapter's (rdma-core, ibportstate(8)). What is not known is a placeholder.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MadPort {
+    /// The RDMA device.
+    pub device: Option<RdmaName>,
+    /// The port.
+    pub port: Option<PortNumber>,
+}
+
+impl MadPort {
+    /// The command that does this to the port itself: `enable`, `query`.
+    #[must_use]
+    pub fn ibportstate(&self, operation: &str) -> String {
+        format!("ibportstate {self} -D 0 {} {operation}", self.number())
+    }
+
+    fn number(&self) -> String {
+        self.port.map_or_else(|| "PORT".to_owned(), |port| port.to_string())
+    }
+}
+
+impl fmt::Display for MadPort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let device = self.device.as_ref().map_or("DEVICE", RdmaName::as_str);
+        write!(f, "-C {device} -P {}", self.number())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

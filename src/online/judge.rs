@@ -1,7 +1,7 @@
 //! What an expected port still lacks to be online, and what that means.
 
 use crate::ladder::roce::{self, Roce};
-use crate::names::{LinkState, PciAddress, PhysicalState, Policy, Rung};
+use crate::names::{LinkState, MadPort, PciAddress, PhysicalState, Policy, Rung};
 use crate::observe::link::PortAnswer;
 use crate::report::PortProgress;
 use crate::report::advice::Advice;
@@ -144,8 +144,8 @@ pub fn words(port: &PortProgress, seen: &Seen, lack: Lack) -> Words {
                 "set it to follow at the PF: `ip link set PF-NETDEV vf N state auto`".to_owned(),
             ),
         ),
-        Lack::Link => no_link(seen),
-        Lack::Active => not_active(seen),
+        Lack::Link => no_link(port, seen),
+        Lack::Active => not_active(port, seen),
         Lack::Up => say(
             format!("the port is Active, but {netdev} is down: no network stack has brought it up"),
             Advice::now(owner_advice(seen, &netdev, "bring it up")),
@@ -211,20 +211,32 @@ fn silence(seen: &Seen, netdev: &str) -> Words {
     }
 }
 
-fn no_link(seen: &Seen) -> Words {
+fn mad_port(port: &PortProgress) -> MadPort {
+    MadPort { device: port.rdma.clone(), port: port.port }
+}
+
+fn no_link(port: &PortProgress, seen: &Seen) -> Words {
+    let adapter = port.pci.map_or_else(|| "ADDRESS".to_owned(), |pci| pci.to_string());
+    let mad_port = mad_port(port);
     let physical = seen.answer.as_ref().and_then(|a| a.link.physical);
     let (text, advice) = match physical {
         Some(PhysicalState::Polling) => (
             "no signal: the cable is missing or broken, or the other end is down (Polling)",
-            Advice::look("check the cable and the switch port; `ibstat`, `mlxlink -d ADDRESS`"),
+            Advice::look(format!(
+                "check the cable and the switch port; `ibstat`, `mlxlink -d {adapter}`"
+            )),
         ),
         Some(PhysicalState::Disabled) => (
             "the port is disabled (Disabled)",
-            Advice::now("`ibportstate -D 0 1 enable`, or mlxconfig KEEP_IB_LINK_UP"),
+            Advice::now(format!(
+                "`{}`, or mlxconfig KEEP_IB_LINK_UP",
+                mad_port.ibportstate("enable")
+            )),
         ),
-        Some(PhysicalState::Sleep) => {
-            ("the port is in sleep state (Sleep)", Advice::now("`ibportstate -D 0 1 reset`"))
-        }
+        Some(PhysicalState::Sleep) => (
+            "the port is in sleep state (Sleep)",
+            Advice::now(format!("`{}`", mad_port.ibportstate("reset"))),
+        ),
         Some(state) => return unknown_state("the physical link is not up", state.word()),
         None => return unknown_state("the physical link is not up", "unknown"),
     };
@@ -238,17 +250,17 @@ fn unknown_state(what: &str, state: &str) -> Words {
     }
 }
 
-fn not_active(seen: &Seen) -> Words {
+fn not_active(port: &PortProgress, seen: &Seen) -> Words {
     let link = seen.answer.as_ref().map(|a| a.link.clone()).unwrap_or_default();
     let is_vf = seen.vf != Vf::No;
     let (text, advice) = match (link.state, seen.vf) {
         (Some(LinkState::Init), _) if is_vf => (
             "no subnet manager has configured the port of this VF (Initializing)".to_owned(),
-            Advice::permanent("the subnet manager must support virtual ports (OpenSM: `virt_enabled 2`), and the VF must have its port GUID; see `sminfo` on the PF"),
+            Advice::permanent(format!("the subnet manager must support virtual ports (OpenSM: `virt_enabled 2`), and the VF must have its port GUID; see `sminfo {}` on the PF", MadPort::default())),
         ),
         (Some(LinkState::Init), _) => (
             "no subnet manager has configured the port (Initializing)".to_owned(),
-            Advice::now("start a subnet manager on this fabric (switch, or `systemctl start opensm` on one node); `sminfo`, `saquery`"),
+            Advice::now(format!("start a subnet manager on this fabric (switch, or `systemctl start opensm` on one node); `sminfo {}` shows whether there is one", mad_port(port))),
         ),
         (Some(LinkState::Armed), _) => (
             "the subnet manager has not finished configuring the port (Armed)".to_owned(),
@@ -285,7 +297,7 @@ fn owner_advice(seen: &Seen, netdev: &str, verb: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::names::LinkLayer;
+    use crate::names::{LinkLayer, PortNumber};
 
     fn port(reached: Rung) -> PortProgress {
         PortProgress {
@@ -403,6 +415,37 @@ mod tests {
         let without = Seen { netdev: Some(netdev), ..with_gid };
         assert_eq!(lack(&port, &without, ACTIVE), Some(Lack::Carrier));
         assert_eq!(lack(&port, &Seen::default(), ACTIVE), Some(Lack::Answer));
+    }
+
+    /// Without them the tools take the first port that is up, which is another adapter's.
+    #[test]
+    fn what_is_advised_acts_on_this_port() {
+        let port = PortProgress {
+            rdma: "mlx5_2".parse().ok(),
+            port: PortNumber::new(2).ok(),
+            ..port(Rung::Named)
+        };
+        let advised = |port: &PortProgress, seen: Seen, lack| {
+            let advice = words(port, &seen, lack).advice;
+            advice.into_iter().map(|a| a.text).collect::<Vec<_>>().join("; ")
+        };
+        for (seen, lack, command) in [
+            (
+                seen("DOWN", "Disabled", 0),
+                Lack::Link,
+                "`ibportstate -C mlx5_2 -P 2 -D 0 2 enable`",
+            ),
+            (seen("DOWN", "Sleep", 0), Lack::Link, "`ibportstate -C mlx5_2 -P 2 -D 0 2 reset`"),
+            (seen("DOWN", "Polling", 0), Lack::Link, "`mlxlink -d 0000:4b:00.0`"),
+            (seen("INIT", "LinkUp", 0), Lack::Active, "`sminfo -C mlx5_2 -P 2`"),
+        ] {
+            let said = advised(&port, seen, lack);
+            assert!(said.contains(command), "{said}");
+        }
+        // The subnet manager is asked through the PF's port, and not through the VF's.
+        let vf = Seen { vf: Vf::PassedThrough, ..seen("INIT", "LinkUp", 0) };
+        let said = advised(&port, vf, Lack::Active);
+        assert!(said.contains("`sminfo -C DEVICE -P PORT`"), "{said}");
     }
 
     #[test]

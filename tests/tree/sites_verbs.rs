@@ -62,8 +62,7 @@ fn check() {
               Evidence:
                 tree: mlx5_2 port 1: state INIT, physical state LinkUp, sm_lid 1
               Look:
-                - check from any host of the fabric whether there is a subnet manager:
-                  sminfo (or ibdiagnet)
+                - check whether the fabric has a subnet manager: sminfo -C mlx5_2 -P 1
               Fix now:
                 - systemctl enable --now opensm on one host, or enable the subnet manager of
                   the managed switch
@@ -95,7 +94,7 @@ fn check() {
               Evidence:
                 tree: mlx5_2 port 1: state INIT, physical state LinkUp, sm_lid 1
               Look:
-                - check from any host of the fabric whether there is a subnet manager: sminfo (or ibdiagnet)
+                - check whether the fabric has a subnet manager: sminfo -C mlx5_2 -P 1
               Fix now:
                 - systemctl enable --now opensm on one host, or enable the subnet manager of the managed switch
               Fix permanently:

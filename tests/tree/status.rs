@@ -222,6 +222,26 @@ fn vfs_stand_below_their_pf_with_guids_policy_and_binding() {
 }
 
 #[test]
+fn a_disabled_port_is_told_with_the_command_that_enables_it_and_no_other() {
+    let mut host = Host::healthy();
+    host.function("0000:01:00.0", "15b3:101b", "020700", Some("mlx5_core"));
+    let guid = "b859:9f03:0012:a4b0";
+    let port = PortSpec {
+        number: 2,
+        state: "1: DOWN",
+        physical: "3: Disabled",
+        lid: "0x0",
+        guid,
+        netdev: Some("ib1"),
+        ..PortSpec::default()
+    };
+    host.rdma("0000:01:00.0", "mlx5_1", guid, &[port]);
+    let shown = host.show(&["status", "-v"]);
+    let command = "`ibportstate -C mlx5_1 -P 2 -D 0 2 enable`";
+    assert!(shown.contains(command), "{shown}");
+}
+
+#[test]
 fn garbage_in_sysfs_is_told_and_harms_nothing() {
     let mut host = Host::healthy();
     host.function("0000:01:00.0", "15b3:101b", "020700", Some("mlx5_core"));

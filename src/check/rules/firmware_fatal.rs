@@ -57,7 +57,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             format!("The firmware of {address} has failed: {}", first.text.trim()),
         )
         .quoting(seen::quotes(boot, lines))
-        .look([format!("devlink health show pci/{address}; devlink health diagnose pci/{address} reporter fw")])
+        .look([format!("devlink health show pci/{address} reporter fw_fatal; devlink health diagnose pci/{address} reporter fw")])
         .now(["power the host off and on; ibprov apply sets VFs again after a recovery"])
         .permanent([format!("burn the newest firmware (mstflint -d {address} query shows the present one); report the health buffer to the vendor")]),
     ]

@@ -16,7 +16,7 @@ A second port without cable beside one that is Active is not an error.
 Remedy: check the cable, the module and the LEDs, and enable the port of the switch.
 If the state is Disabled, enable the port, or correct LINK_TYPE in its firmware.
 
-    ibportstate -D 0 1 query
+    ibportstate -C DEVICE -P PORT -D 0 PORT query
     mlxlink -d ADDRESS --show_module",
     needles: &[&[
         "Cable unplugged",
@@ -87,6 +87,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
     } else {
         return Vec::new();
     };
+    let mad_port = down.first().map(|port| port.mad_port()).unwrap_or_default();
     vec![
         Finding::new(
             RULE.code,
@@ -98,8 +99,9 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .quoting(quotes)
         .quoting(seen::quotes(boot, bad.into_iter().chain(unplugged)))
         .look([
-            "mlxlink -d ADDRESS --show_module, or ibportstate LID PORT",
-            "check the LEDs at both ends of the cable, and whether the switch's port is enabled",
+            format!("mlxlink -d ADDRESS --show_module, or {}", mad_port.ibportstate("query")),
+            "check the LEDs at both ends of the cable, and whether the switch's port is enabled"
+                .to_owned(),
         ])
         .now(["reseat the cable, or replace it"]),
     ]

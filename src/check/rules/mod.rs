@@ -198,7 +198,68 @@ mod testing;
 
 #[cfg(test)]
 mod tests {
+    use super::super::evidence::Intake;
     use super::ALL;
+    use super::testing::{ca, two_vfs};
+
+    /// The tools that send management datagrams, through the first port that is up unless they
+    /// are told which.
+    const MAD_TOOLS: [&str; 5] = ["ibportstate", "sminfo", "saquery", "smpquery", "perfquery"];
+
+    /// Each use of one of these tools as a command in `text`.
+    fn mad_commands(text: &str) -> impl Iterator<Item = &str> {
+        let starts = MAD_TOOLS.into_iter().flat_map(|tool| text.match_indices(tool));
+        starts.map(|(at, _)| text.get(at..).unwrap_or_default())
+    }
+
+    #[test]
+    fn pages_say_through_which_port_a_tool_asks() {
+        for rule in ALL {
+            let commands = rule.page.lines().filter(|line| line.starts_with("    "));
+            for command in commands.flat_map(mad_commands) {
+                assert!(command.contains(" -C DEVICE -P PORT"), "{}: {command}", rule.code);
+            }
+        }
+    }
+
+    #[test]
+    fn advice_says_through_which_port_a_tool_asks() {
+        let (down, init) = ((1, "Down", "Polling"), (2, "Initializing", "LinkUp"));
+        let port = |(device, state, physical)| ca(device, "MT4123", 1, state, physical);
+        let twice = two_vfs("02:00:00:00:00:00:00:01", "02:00:00:00:00:00:01:02", "auto");
+        for (code, text, command) in [
+            ("link-down-cable", port(down), "ibportstate -C mlx5_1 -P 1 -D 0 1 query"),
+            ("no-subnet-manager", port(init), "sminfo -C mlx5_2 -P 1"),
+            (
+                "no-subnet-manager",
+                "srp_daemon[4681]: SM LID is 0, maybe no SM is running".to_owned(),
+                "sminfo -C DEVICE -P PORT",
+            ),
+            // A name that a shell would obey is none.
+            (
+                "no-subnet-manager",
+                port(init).replace("mlx5_2", "mlx5;id"),
+                "sminfo -C DEVICE -P 1",
+            ),
+            ("vf-guid-duplicate", twice, "saquery -C DEVICE -P PORT"),
+            (
+                "opensm-partitions-rejected",
+                "OpenSM[9]: PARSE ERROR partition conf file line 3: bad PortGUID".to_owned(),
+                "smpquery -C DEVICE -P PORT pkeys LID",
+            ),
+        ] {
+            let mut intake = Intake::new(super::needles());
+            intake.read("log", &mut text.as_bytes());
+            let diagnosis = super::super::diagnose(&intake.finish());
+            let finding = diagnosis.findings.iter().find(|f| f.code == code).expect(code);
+            let advice: Vec<&str> = finding.advice.iter().map(|a| a.text.as_str()).collect();
+            let advice = advice.join("\n");
+            assert!(advice.contains(command), "{code}: {advice}");
+            for command in mad_commands(&advice) {
+                assert!(command.contains(" -C ") && command.contains(" -P "), "{code}: {command}");
+            }
+        }
+    }
 
     #[test]
     fn every_rule_has_a_page() {

@@ -15,7 +15,7 @@ children are brought up (ibprov wait-online; ib_umad before ib_ipoib in the modu
 list only adds delay). If it never works, the subnet manager does not assign the P_Key
 to this port:
 
-    smpquery pkeys LID",
+    smpquery -C DEVICE -P PORT pkeys LID",
     needles: &[&["is not found", "P_Key 0x"]],
     judge: Judge::Boot(judge),
 };

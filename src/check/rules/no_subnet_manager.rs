@@ -1,4 +1,5 @@
 use super::{Advice, Boot, Confidence, Event, Finding, Judge, Rule, Severity, seen};
+use crate::names::MadPort;
 
 pub(super) const RULE: Rule = Rule {
     code: "no-subnet-manager",
@@ -13,7 +14,7 @@ Remedy: start opensm on one host of the fabric, or enable the subnet manager of 
 switch. If two fabrics are connected, start one opensm for each port (opensm -g GUID).
 To query the subnet manager:
 
-    sminfo
+    sminfo -C DEVICE -P PORT
 
 A VF that stays in Initializing while its PF is Active has another cause
 (opensm-virt-disabled).",
@@ -31,11 +32,9 @@ A VF that stays in Initializing while its PF is Active has another cause
     judge: Judge::Boot(judge),
 };
 
-fn advice() -> [Advice; 3] {
+fn advice(port: &MadPort) -> [Advice; 3] {
     [
-        Advice::look(
-            "check from any host of the fabric whether there is a subnet manager: sminfo (or ibdiagnet)",
-        ),
+        Advice::look(format!("check whether the fabric has a subnet manager: sminfo {port}")),
         Advice::now(
             "systemctl enable --now opensm on one host, or enable the subnet manager of the managed switch",
         ),
@@ -108,7 +107,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
                 "The subnet manager does not answer: IPoIB asks repeatedly to join its broadcast group, and is never ready.",
             )
             .quoting(seen::quotes(boot, unheard))
-            .steps(advice()),
+            .steps(advice(&MadPort::default())),
         ];
     }
     if waiting.is_empty() && stuck.is_none() && (unanswered.is_empty() || came) {
@@ -141,7 +140,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             "SELinux has denied manage_subnet, so that the kernel does not answer the subnet manager on that port".to_owned()
         }))
         .permanent(forbidden.first().map(|_| "allow manage_subnet to the domain that loads the modules (ausearch -m avc | audit2allow), then load mlx5_ib again"))
-        .steps(advice()),
+        .steps(advice(&waiting.first().map(|port| port.mad_port()).unwrap_or_default())),
     ]
 }
 

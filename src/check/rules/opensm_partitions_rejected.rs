@@ -32,7 +32,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             format!("opensm has rejected partitions.conf, and every port is in the default partition alone: {}", first.text.trim()),
         ).about("partitions.conf")
         .quoting(seen::quotes(boot, lines))
-        .look(["read the P_Keys of the ports: smpquery pkeys LID"])
+        .look(["read the P_Keys of the ports: smpquery -C DEVICE -P PORT pkeys LID"])
         .permanent(["correct the line of /etc/opensm/partitions.conf (GUIDs as 0x and 16 digits, a semicolon at the end), then: pkill -HUP -x opensm"]),
     ]
 }

@@ -62,12 +62,13 @@ fn judge(boot: &Boot) -> Vec<Finding> {
     if said.is_empty() && twice.is_empty() && ports.is_empty() {
         return Vec::new();
     }
+    let mad_port = ports.first().map(|port| port.mad_port()).unwrap_or_default();
     vec![
         Finding::new(RULE.code, Severity::Error, Confidence::High, "Two ports have the same GUID.")
             .quoting(seen::quotes(boot, said))
             .quoting(quote_vfs(boot, &twice))
             .quoting(quote_ports(boot, &ports))
-            .look(["find the other port of the fabric: saquery -N | grep GUID"])
+            .look([format!("find the other port of the fabric: saquery {mad_port} -N | grep GUID")])
             .permanent([
                 "assign to each VF a GUID of its own (ibprov plan shows one), and rebind the VF",
             ]),

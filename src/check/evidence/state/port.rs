@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::event::Origin;
 use crate::check::pattern::word;
-use crate::names::is_vf_hca_type;
+use crate::names::{MadPort, PortNumber, is_vf_hca_type};
 
 /// A port as a tool shows it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,6 +64,13 @@ impl PortSeen {
             true => self.text.clone(),
             false => format!("{name}: {}", self.text),
         }
+    }
+
+    /// The port for commands that ask through it.
+    #[must_use]
+    pub fn mad_port(&self) -> MadPort {
+        let port = self.port.parse().ok().and_then(|port| PortNumber::new(port).ok());
+        MadPort { device: self.device.parse().ok(), port }
     }
 
     /// Device and port for messages.
