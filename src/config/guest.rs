@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::draft::Row;
 use super::keys::{GUEST, GUESTS_CONNECTION, GUESTS_PARALLEL, GUESTS_TIMEOUT, guest as key};
 use super::merge::Merged;
+use super::pf::{PfSelector, Placed};
 use super::problem::{Place, Problem, Problems};
 use crate::names::{Connection, DomainName, GuestVf, OnFailure, Ready, UnitName, VfName};
 
@@ -111,7 +112,7 @@ impl Default for Guests {
 const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The guests, judged together.
-pub(super) fn guests(merged: &Merged, problems: &mut Problems) -> Guests {
+pub(super) fn guests(merged: &Merged, pfs: &[Placed<'_>], problems: &mut Problems) -> Guests {
     let defaults = Guests::default();
     let mut named: Vec<(What, &Row)> = Vec::new();
     // A guest that could not be read may be the one that is meant.
@@ -119,6 +120,7 @@ pub(super) fn guests(merged: &Merged, problems: &mut Problems) -> Guests {
     for row in merged.tables(GUEST) {
         let guests = what(row, problems);
         complete &= !guests.is_empty();
+        vfs_exist(row, pfs, problems);
         for (what, at) in guests {
             match named.iter().find(|(other, _)| other.name() == what.name()) {
                 Some((_, other)) => problems.push(
@@ -220,6 +222,27 @@ fn needs(what: &What, row: &Row, problems: &mut Problems) -> Needs {
         }
     }
     Needs::These(vfs)
+}
+
+/// A VF of a PF whose VFs are planned is one of those. Without VFs, the PF is only out of use
+/// for now.
+fn vfs_exist(row: &Row, pfs: &[Placed<'_>], problems: &mut Problems) {
+    for (vf, at) in row.each::<GuestVf>(key::VFS) {
+        let GuestVf::One(vf) = vf else { continue };
+        let named = PfSelector::Pci(vf.pf);
+        let placed = pfs.iter().find(|placed| placed.pf.which == named && placed.pf.vfs > 0);
+        let Some(placed) = placed.filter(|placed| vf.index.get() >= placed.pf.vfs) else {
+            continue;
+        };
+        problems.push(
+            Problem::new(format!(
+                "guest needs VF {} of {named}, which has none of that number",
+                vf.index
+            ))
+            .at(at, format!("the last VF is {}", placed.pf.vfs - 1))
+            .at(placed.count.at, placed.count.label()),
+        );
+    }
 }
 
 fn after(row: &Row, names: &[&str], complete: bool, problems: &mut Problems) -> Vec<GuestIndex> {

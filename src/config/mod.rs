@@ -15,6 +15,7 @@ mod keys;
 mod load;
 mod merge;
 mod pf;
+mod pf_guids;
 pub mod pins;
 mod ports;
 mod problem;

@@ -46,6 +46,43 @@ pub struct Pf {
     pub origin: String,
 }
 
+/// A [`Pf`], with where the configuration says it.
+pub(super) struct Placed<'a> {
+    pub(super) pf: Pf,
+    pub(super) row: &'a Row,
+    /// Where it is named.
+    pub(super) at: &'a Place,
+    pub(super) count: VfCount<'a>,
+}
+
+/// How many VFs a PF shall have, and what says so.
+#[derive(Clone, Copy)]
+pub(super) struct VfCount<'a> {
+    vfs: u16,
+    pub(super) at: &'a Place,
+    /// By the length of a list of GUIDs.
+    is_listed: bool,
+}
+
+impl<'a> VfCount<'a> {
+    fn of(row: &'a Row) -> Option<Self> {
+        if let Some((vfs, at)) = row.field::<i64>(pf::VFS) {
+            return Some(Self { vfs: u16::try_from(vfs).ok()?, at, is_listed: false });
+        }
+        let lists = [pf::GUID_LIST, pf::GUID_NODE_LIST, pf::GUID_PORT_LIST];
+        let (list, at) = lists.into_iter().find_map(|key| row.list::<Guid>(key))?;
+        Some(Self { vfs: u16::try_from(list.len()).ok()?, at, is_listed: true })
+    }
+
+    /// What is said at its place.
+    pub(super) const fn label(&self) -> &'static str {
+        match self.is_listed {
+            true => "the length of the list of GUIDs is the number of VFs",
+            false => "the number of VFs, counted from 0",
+        }
+    }
+}
+
 /// How a PF is named in the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PfSelector {
@@ -124,8 +161,8 @@ pub(crate) fn host_number(merged: &Merged, problems: &mut Problems) -> HostNumbe
     HostNumber::Name(rule.map_or(NameRule::Only, |(rule, _)| rule))
 }
 
-pub(crate) fn pfs(merged: &Merged, problems: &mut Problems) -> Vec<Pf> {
-    let mut pfs: Vec<(Pf, &Row, &Place)> = Vec::new();
+pub(super) fn pfs<'a>(merged: &'a Merged, problems: &mut Problems) -> Vec<Placed<'a>> {
+    let mut pfs: Vec<Placed<'a>> = Vec::new();
     let mut names = LiteralNames::default();
     let site = merged.one::<i64>(HOST_SITE).map(|(site, at)| (site.unsigned_abs(), at));
     let mut position = 0;
@@ -134,44 +171,38 @@ pub(crate) fn pfs(merged: &Merged, problems: &mut Problems) -> Vec<Pf> {
         let whichs = selectors(row, problems);
         let number = position;
         position += u64::try_from(whichs.len()).unwrap_or(u64::MAX).max(1);
-        let Some(first) = one(row, &whichs, number, problems) else { continue };
+        let Some((first, count)) = one(row, &whichs, number, problems) else { continue };
         for (further, (which, at)) in (0..).zip(&whichs) {
             let (which, number) = (which.clone(), first.number.saturating_add(further));
             let site = site.as_ref().map(|(site, _)| *site);
             let pf = Pf { which, number, site, ..first.clone() };
             names.add(&pf, row, &pfs, problems);
-            match pfs.iter().find(|(other, ..)| other.which == pf.which) {
-                Some((_, _, other)) => problems.push(
+            match pfs.iter().find(|other| other.pf.which == pf.which) {
+                Some(other) => problems.push(
                     Problem::new(format!("{} is given twice", pf.which))
                         .at(at, "here")
-                        .at(other, "and first here")
+                        .at(other.at, "and first here")
                         .help("keep one of the two; `pf = []` in a file between them clears the list before it"),
                 ),
-                None => pfs.push((pf, row, at)),
+                None => pfs.push(Placed { pf, row, at, count }),
             }
         }
     }
-    pfs.into_iter().map(|(pf, ..)| pf).collect()
+    pfs
 }
 
 /// What the row says of the first of its PFs, all of which it says of each, but for the number.
-fn one(
-    row: &Row,
+fn one<'a>(
+    row: &'a Row,
     whichs: &[(PfSelector, &Place)],
     position: u64,
     problems: &mut Problems,
-) -> Option<Pf> {
+) -> Option<(Pf, VfCount<'a>)> {
     let sources = sources(row, problems);
     let exceptions = exceptions(row, problems);
     let [node, port] = sources?;
     let exceptions = exceptions?;
-    let listed = [&node, &port].into_iter().flatten().find_map(|source| match source {
-        GuidSource::List(list) => u16::try_from(list.len()).ok(),
-        _ => None,
-    });
-    let number = |name| row.field::<i64>(name).map(|(number, at)| (number.unsigned_abs(), at));
-    let given = number(pf::VFS).and_then(|(n, at)| Some((u16::try_from(n).ok()?, Some(at))));
-    let Some((vfs, vfs_at)) = given.or_else(|| listed.map(|n| (n, None))) else {
+    let Some(count) = VfCount::of(row) else {
         if !row.lacks(&[pf::VFS, pf::GUID_LIST, pf::GUID_NODE_LIST, pf::GUID_PORT_LIST]) {
             return None;
         }
@@ -182,14 +213,14 @@ fn one(
         );
         return None;
     };
+    let vfs = count.vfs;
     // Without VFs they are only out of use for now.
     if let Some((_, at)) = past_the_end(row, vfs).filter(|_| vfs > 0) {
-        let problem = Problem::new("pf.vf is for a VF that the PF does not have")
-            .at(at, format!("the last VF is {}", vfs - 1));
-        problems.push(match vfs_at {
-            Some(vfs_at) => problem.at(vfs_at, "the number of VFs, counted from 0"),
-            None => problem.help("the length of the list of GUIDs is the number of VFs"),
-        });
+        problems.push(
+            Problem::new("pf.vf is for a VF that the PF does not have")
+                .at(at, format!("the last VF is {}", vfs - 1))
+                .at(count.at, count.label()),
+        );
         return None;
     }
     let all = |of: fn(&VfException) -> Option<Guid>| {
@@ -208,7 +239,7 @@ fn one(
             "pf has no source for the {kinds} GUIDs of its VFs"
         ))
         .at(
-            vfs_at.unwrap_or(&row.place),
+            if count.is_listed { &row.place } else { count.at },
             "each VF needs a node GUID and a port GUID, or its port stays down and rdma_cm fails",
         );
         problems.push(match missing.len() {
@@ -224,7 +255,8 @@ fn one(
         return None;
     }
     let (which, _) = whichs.first()?;
-    Some(Pf {
+    let number = row.field::<i64>(pf::NUMBER).map(|(number, _)| number.unsigned_abs());
+    let pf = Pf {
         which: which.clone(),
         vfs,
         vf_name,
@@ -233,12 +265,13 @@ fn one(
         link_state: row.field(pf::LINK_STATE).map_or(Policy::Follow, |(state, _)| state),
         driver: row.field(pf::DRIVER).map_or(VfDriver::Host, |(driver, _)| driver),
         site: None,
-        number: number(pf::NUMBER).map_or(position, |(number, _)| number),
+        number: number.unwrap_or(position),
         node,
         port,
         exceptions,
         origin: row.place.to_string(),
-    })
+    };
+    Some((pf, count))
 }
 
 /// True if what the row says can be said of several PFs, of which `second` names the second:
@@ -341,7 +374,7 @@ struct LiteralNames([BTreeMap<String, usize>; 2]);
 impl LiteralNames {
     /// Take in those of `pf`, which is the next; two PFs that give VFs the same name are a
     /// problem. Of patterns with names of the PFs it is the host that tells.
-    fn add(&mut self, pf: &Pf, row: &Row, others: &[(Pf, &Row, &Place)], problems: &mut Problems) {
+    fn add(&mut self, pf: &Pf, row: &Row, others: &[Placed<'_>], problems: &mut Problems) {
         let patterns = [&pf.vf_name, &pf.vf_rdma_name];
         for ((taken, pattern), (key, what, _)) in self.0.iter_mut().zip(patterns).zip(NAMED) {
             let Some(pattern) = pattern.as_ref().filter(|pattern| pattern.is_literal()) else {
@@ -351,9 +384,7 @@ impl LiteralNames {
                 VfIndex::first(pf.vfs).filter_map(|vf| pattern.name(PfNames::default(), vf));
             let room = MOST_NAMES.saturating_sub(taken.len());
             for name in names.take(room).collect::<Vec<_>>() {
-                let Some((other, other_row, other_at)) =
-                    taken.get(&name).and_then(|at| others.get(*at))
-                else {
+                let Some(other) = taken.get(&name).and_then(|at| others.get(*at)) else {
                     taken.insert(name, others.len());
                     continue;
                 };
@@ -361,14 +392,14 @@ impl LiteralNames {
                     Some((_, at)) => at.clone(),
                     None => row.place.clone(),
                 };
-                let other_at = match std::ptr::eq(row, *other_row) {
-                    true => (*other_at).clone(),
-                    false => place(other_row),
+                let other_at = match std::ptr::eq(row, other.row) {
+                    true => other.at.clone(),
+                    false => place(other.row),
                 };
                 problems.push(
                     Problem::new(format!("VFs of two PFs would have the same {what} name {name}"))
                         .at(&place(row), format!("{} here", pf.which))
-                        .at(&other_at, format!("and {} here", other.which))
+                        .at(&other_at, format!("and {} here", other.pf.which))
                         .help("use {netdev} or {rdma} to have names that differ by PF: \"{netdev}v{vf}\""),
                 );
                 break;
@@ -431,14 +462,17 @@ fn selectors<'a>(row: &'a Row, problems: &mut Problems) -> Vec<(PfSelector, &'a 
 }
 
 /// The keys of a source: for both kinds, for node GUIDs, for port GUIDs.
-const SOURCES: [[&str; 4]; 3] = [
+pub(super) const SOURCES: [[&str; 4]; 3] = [
     [pf::GUID_LIST, pf::GUID_RANGE, pf::GUID_OFFSET, pf::GUID_TEMPLATE],
     [pf::GUID_NODE_LIST, pf::GUID_NODE_RANGE, pf::GUID_NODE_OFFSET, pf::GUID_NODE_TEMPLATE],
     [pf::GUID_PORT_LIST, pf::GUID_PORT_RANGE, pf::GUID_PORT_OFFSET, pf::GUID_PORT_TEMPLATE],
 ];
 
 /// Every way in which the row gives GUIDs by the keys of one source, with its key.
-fn ways<'a>(row: &'a Row, keys: [&'static str; 4]) -> Vec<(GuidSource, &'a Place, &'static str)> {
+pub(super) fn ways<'a>(
+    row: &'a Row,
+    keys: [&'static str; 4],
+) -> Vec<(GuidSource, &'a Place, &'static str)> {
     let [list, range, offset, template] = keys;
     let list = row.list(list).map(|(l, at)| (GuidSource::List(l), at, list));
     let range = row.field(range).map(|(r, at)| (GuidSource::Range(r), at, range));

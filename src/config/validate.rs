@@ -11,7 +11,7 @@ use super::keys::{
 use super::merge::Merged;
 use super::problem::{Place, Problem, Problems};
 use super::timespan::TimeSpan;
-use super::{AtLeast, Boot, Config, Ignored, Modules, Network, WaitOnline, pf};
+use super::{AtLeast, Boot, Config, Ignored, Modules, Network, WaitOnline, pf, pf_guids};
 use crate::names::{ModuleName, NetnsMode, PortChoice, PortSelector, Rung};
 
 /// The configuration that `merged` stands for. What contradicts is noted in
@@ -24,11 +24,13 @@ pub(crate) fn build(merged: &Merged, problems: &mut Problems) -> Config {
     let rxe = super::rxe::rows(merged, &interfaces, problems);
     let first = merged.tables(RXE).first().map(|row| &row.place);
     super::rxe::need_module(&rxe, &mut modules, first, problems);
+    let pfs = pf::pfs(merged, problems);
+    pf_guids::judge(&pfs, merged, problems);
     Config {
         boot,
         modules,
         ports: super::ports::rows(merged, &rxe, problems),
-        guests: super::guest::guests(merged, problems),
+        guests: super::guest::guests(merged, &pfs, problems),
         network: Network {
             timeout: merged
                 .one::<Duration>(NETWORK_TIMEOUT)
@@ -40,7 +42,7 @@ pub(crate) fn build(merged: &Merged, problems: &mut Problems) -> Config {
         host_number: pf::host_number(merged, problems),
         netns_mode: merged.one::<NetnsMode>(RDMA_NETNS).map(|(mode, _)| mode),
         metrics_file: merged.one::<String>(METRICS_FILE).map(|(path, _)| path.into()),
-        pf: pf::pfs(merged, problems),
+        pf: pfs.into_iter().map(|placed| placed.pf).collect(),
     }
 }
 

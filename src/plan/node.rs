@@ -155,8 +155,10 @@ pub fn judge(known: &Known<'_>) -> Judgement {
     }
     for pci in &known.silent {
         let message = "no answer to a query of the state".to_owned();
-        let advice =
-            vec![Advice::look("dmesg"), Advice::look(format!("devlink health show pci/{pci} reporter fw"))];
+        let advice = vec![
+            Advice::look("dmesg"),
+            Advice::look(format!("devlink health show pci/{pci} reporter fw")),
+        ];
         add(Code::AdapterSilent, Error, Some(pci.to_string()), message, advice);
     }
     if known.is_rtnl_held {

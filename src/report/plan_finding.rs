@@ -129,20 +129,6 @@ pub enum Finding {
         /// Which number does not fit which field.
         why: Misfit,
     },
-    /// A list or range ends too early.
-    #[error(
-        "VF {vf} has no {kind} GUID: {vfs} VFs are planned, but the {what} of {kind} GUIDs is shorter"
-    )]
-    Missing {
-        /// The first VF without one.
-        vf: VfIndex,
-        /// Which GUID.
-        kind: GuidKind,
-        /// How many VFs it shall have.
-        vfs: u16,
-        /// `list` or `range`.
-        what: &'static str,
-    },
     /// An exception gives one of the two, and nothing gives the other.
     #[error("VF {vf} has no {kind} GUID: nothing in the configuration gives it one")]
     Nothing {
@@ -405,7 +391,6 @@ impl Finding {
                 ),
             ],
             Self::Template { .. } => change("make that field of guid.template wider"),
-            Self::Missing { what, .. } => change(&format!("extend the {what}, or lower vfs")),
             Self::Nothing { .. } => {
                 change("add guid.template, guid.list, guid.range or guid.offset to this [[pf]]")
             }
@@ -505,7 +490,7 @@ impl Finding {
             Self::ForeignPins { .. } => Code::PinsOfAnotherHost,
             Self::HostNumber(_) => Code::NoHostNumber,
             Self::Template { .. } => Code::DoesNotFit,
-            Self::Missing { .. } | Self::Nothing { .. } => Code::GuidMissing,
+            Self::Nothing { .. } => Code::GuidMissing,
             Self::NoBase(_) => Code::NoPfGuid,
             Self::Overflow { .. } => Code::OffsetOverflow,
             Self::Zero { .. } => Code::GuidZero,

@@ -126,3 +126,29 @@ fn circles_and_strangers_in_after_are_told() {
             the configuration is not valid: 2 errors"#]],
     );
 }
+
+#[test]
+fn a_vf_that_its_pf_does_not_have() {
+    let pf = "[[pf]]\npci = \"5e:00.0\"\nvfs = 4\nguid.offset = 1\n";
+    // Others may make VFs of a PF without a plan; without VFs, it is only out of use for now.
+    let guest = "[[guest]]\ndomain = \"a\"\nvfs = [\"4b:00.0/9\", \"5e:00.0/3\"]\n";
+    good(&[pf, guest]);
+    let past = guest.replace("e:00.0/3", "e:00.0/9");
+    good(&[&pf.replace("vfs = 4", "vfs = 0"), &past]);
+    bad(
+        &[pf, &past],
+        &expect![[r#"
+            error: guest needs VF 9 of PF 0000:5e:00.0, which has none of that number
+             --> /etc/1.toml:3:21
+              |
+            3 | vfs = ["4b:00.0/9", "5e:00.0/9"]
+              |                     ^^^^^^^^^^^ the last VF is 3
+              |
+             ::: /etc/0.toml:3:7
+              |
+            3 | vfs = 4
+              |       - the number of VFs, counted from 0
+
+            the configuration is not valid: 1 error"#]],
+    );
+}

@@ -462,7 +462,7 @@ fn patterns_for_names_are_judged_with_their_place() {
     let with = |first: &str, second: &str| {
         let pf = |pci: &str, lines: &str| {
             format!(
-                "[[pf]]\npci = \"{pci}\"\nvfs = 12\nnumber = 0\nguid.template = \"{TEMPLATE}\"\n{lines}\n"
+                "[[pf]]\npci = \"{pci}\"\nvfs = 12\nlink-state = \"up\"\nguid.template = \"{TEMPLATE}\"\n{lines}\n"
             )
         };
         let text = format!("{}{}", pf("0000:4b:00.0", first), pf("0000:5e:00.0", second));
@@ -624,5 +624,177 @@ fn a_row_for_several_pfs_gives_no_two_of_them_one_guid() {
                |       ^^ an empty list: expected at least one string with a PCI address
 
             the configuration is not valid: 4 errors"#]],
+    );
+}
+
+#[test]
+fn guids_that_are_too_few_for_the_vfs() {
+    // What an exception gives needs no place in the list.
+    good(&[
+        "[[pf]]\nrdma = \"mlx5_0\"\nvfs = 3\nguid.list = [\"0200:0000:0000:0001\", \"0200:0000:0000:0002\"]\n\
+         [[pf.vf]]\nindex = 2\nnode-guid = \"0200:0000:0000:0003\"\nport-guid = \"0200:0000:0000:0003\"\n",
+    ]);
+    good(&[
+        "[[pf]]\nrdma = \"mlx5_0\"\nvfs = 0\nguid.range = \"0200:0000:0000:0001 - 0200:0000:0000:0001\"\n",
+    ]);
+    bad(
+        &["[[pf]]\nrdma = \"mlx5_0\"\nvfs = 4\nguid.list = [\"0200:0000:0000:0001\"]\n\
+             [[pf]]\nrdma = \"mlx5_1\"\nvfs = 4\nguid.node.range = \"0200:0000:0000:0010 - 0200:0000:0000:0011\"\n\
+             guid.port.range = \"0200:0000:0000:0020 - 0200:0000:0000:002f\"\n\
+             [[pf.vf]]\nindex = 2\nport-guid = \"0200:0000:0000:0052\"\n\
+             [[pf]]\nrdma = \"mlx5_2\"\nguid.node.list = [\"0200:0000:0000:0030\", \"0200:0000:0000:0031\"]\n\
+             guid.port.list = [\"0200:0000:0000:0040\"]\n"],
+        &expect![[r#"
+            error: pf.guid.list has no GUID for VF 1
+             --> /etc/0.toml:4:13
+              |
+            3 | vfs = 4
+              |       - the number of VFs, counted from 0
+            4 | guid.list = ["0200:0000:0000:0001"]
+              |             ^^^^^^^^^^^^^^^^^^^^^^^ 1 GUID
+
+            error: pf.guid.node.range has no GUID for VF 2
+             --> /etc/0.toml:8:19
+              |
+            7 | vfs = 4
+              |       - the number of VFs, counted from 0
+            8 | guid.node.range = "0200:0000:0000:0010 - 0200:0000:0000:0011"
+              |                   ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ 2 GUIDs
+
+            error: pf.guid.port.list has no GUID for VF 1
+              --> /etc/0.toml:16:18
+               |
+            15 | guid.node.list = ["0200:0000:0000:0030", "0200:0000:0000:0031"]
+               |                  ---------------------------------------------- the length of the list of GUIDs is the number of VFs
+            16 | guid.port.list = ["0200:0000:0000:0040"]
+               |                  ^^^^^^^^^^^^^^^^^^^^^^^ 1 GUID
+
+            the configuration is not valid: 3 errors"#]],
+    );
+    bad(
+        &[
+            "[[pf]]\nrdma = \"mlx5_0\"\nvfs = 300\nguid.template = \"02:00:00:{host:16}:{pf:8}:{kind:8}:{vf:8}\"\n\
+             [[pf]]\nrdma = \"mlx5_1\"\nvfs = 1\nnumber = 16\nguid.template = \"02:00:00:{host:16}:0{pf:4}:{kind:8}:{vf:8}\"\n",
+            "host.number = 70000",
+        ],
+        &expect![[r#"
+            error: VF index 256 does not fit in {vf:8}: the largest is 255
+             --> /etc/0.toml:4:17
+              |
+            3 | vfs = 300
+              |       --- the number of VFs, counted from 0
+            4 | guid.template = "02:00:00:{host:16}:{pf:8}:{kind:8}:{vf:8}"
+              |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ the field
+
+            error: host number 70000 does not fit in {host:16}: the largest is 65535
+             --> /etc/0.toml:4:17
+              |
+            4 | guid.template = "02:00:00:{host:16}:{pf:8}:{kind:8}:{vf:8}"
+              |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ the field
+              |
+             ::: /etc/1.toml:1:15
+              |
+            1 | host.number = 70000
+              |               ----- the number is 70000
+
+            error: PF number 16 does not fit in {pf:4}: the largest is 15
+             --> /etc/0.toml:9:17
+              |
+            8 | number = 16
+              |          -- the number is 16
+            9 | guid.template = "02:00:00:{host:16}:0{pf:4}:{kind:8}:{vf:8}"
+              |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ the field
+
+            error: host number 70000 does not fit in {host:16}: the largest is 65535
+             --> /etc/0.toml:9:17
+              |
+            9 | guid.template = "02:00:00:{host:16}:0{pf:4}:{kind:8}:{vf:8}"
+              |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ the field
+              |
+             ::: /etc/1.toml:1:15
+              |
+            1 | host.number = 70000
+              |               ----- the number is 70000
+
+            the configuration is not valid: 4 errors"#]],
+    );
+}
+
+#[test]
+fn two_vfs_with_one_guid() {
+    // One VF may have one GUID for both.
+    good(&[
+        "[[pf]]\nrdma = \"mlx5_0\"\nvfs = 2\nguid.range = \"0200:0000:0000:0001 - 0200:0000:0000:0002\"\n",
+    ]);
+    // For one host only, which plan finds there.
+    good(&[
+        "[[pf]]\nrdma = \"mlx5_0\"\nvfs = 1\nguid.template = \"02:00:00:00:{host:16}:00:{vf:8}\"\n\
+            [[pf]]\nrdma = \"mlx5_1\"\nvfs = 1\nguid.template = \"02:00:{host:16}:00:00:00:{vf:8}\"\n",
+    ]);
+    let template = "guid.template = \"02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}\"\n";
+    bad(
+        &[
+            "[[pf]]\nrdma = \"mlx5_0\"\nvfs = 3\nguid.list = [\n  \"0200:0000:0000:0001\",\n  \"0200:0000:0000:0002\",\n  \"0200:0000:0000:0001\",\n]\n",
+            "[[pf]]\nrdma = \"mlx5_1\"\nvfs = 4\nguid.node.range = \"0200:0000:0000:0010 - 0200:0000:0000:001f\"\n\
+             guid.port.range = \"0200:0000:0000:0012 - 0200:0000:0000:001f\"\n\
+             [[pf.vf]]\nindex = 3\nport-guid = \"0200:0000:0000:0002\"\n",
+        ],
+        &expect![[r#"
+            error: two VFs would have the GUID 0200:0000:0000:0001
+             --> /etc/0.toml:7:3
+              |
+            5 |   "0200:0000:0000:0001",
+              |   --------------------- VF 0 of PF mlx5_0
+            6 |   "0200:0000:0000:0002",
+            7 |   "0200:0000:0000:0001",
+              |   ^^^^^^^^^^^^^^^^^^^^^ VF 2 of PF mlx5_0
+              |
+              = help: a GUID has to be unique in its fabric: change one of them
+
+            error: two VFs would have the GUID 0200:0000:0000:0012
+             --> /etc/1.toml:4:19
+              |
+            4 | guid.node.range = "0200:0000:0000:0010 - 0200:0000:0000:001f"
+              |                   ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ VF 2 of PF mlx5_1
+            5 | guid.port.range = "0200:0000:0000:0012 - 0200:0000:0000:001f"
+              |                   ------------------------------------------- VF 0 of PF mlx5_1
+              |
+              = help: a GUID has to be unique in its fabric: change one of them
+
+            error: two VFs would have the GUID 0200:0000:0000:0002
+             --> /etc/1.toml:8:13
+              |
+            8 | port-guid = "0200:0000:0000:0002"
+              |             ^^^^^^^^^^^^^^^^^^^^^ VF 3 of PF mlx5_1
+              |
+             ::: /etc/0.toml:6:3
+              |
+            6 |   "0200:0000:0000:0002",
+              |   --------------------- VF 1 of PF mlx5_0
+              |
+              = help: a GUID has to be unique in its fabric: change one of them
+
+            the configuration is not valid: 3 errors"#]],
+    );
+    bad(
+        &[
+            &format!("[[pf]]\nrdma = [\"mlx5_0\", \"mlx5_1\"]\nvfs = 2\n{template}"),
+            &format!("[[pf]]\nrdma = \"mlx5_2\"\nvfs = 2\nnumber = 1\n{template}"),
+        ],
+        &expect![[r#"
+            error: two VFs would have the same GUID
+             --> /etc/1.toml:5:17
+              |
+            5 | guid.template = "02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}"
+              |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ VF 0 of PF mlx5_2
+              |
+             ::: /etc/0.toml:4:17
+              |
+            4 | guid.template = "02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}"
+              |                 ----------------------------------------- VF 0 of PF mlx5_1
+              |
+              = help: a GUID has to be unique in its fabric: change one of them
+
+            the configuration is not valid: 1 error"#]],
     );
 }

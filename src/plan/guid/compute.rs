@@ -81,11 +81,6 @@ fn note(findings: &mut Vec<Finding>, new: Finding) {
                 *more = usize::from(new_vf.get() - vf.get()).max(*more);
                 return;
             }
-            (Finding::Missing { kind, .. }, Finding::Missing { kind: new_kind, .. })
-                if kind == new_kind =>
-            {
-                return;
-            }
             (Finding::Overflow { .. }, Finding::Overflow { .. })
             | (Finding::HostNumber(_), Finding::HostNumber(_))
             | (Finding::TransientName(_), Finding::TransientName(_))
@@ -108,13 +103,12 @@ fn one(
         GuidKind::Port => &config.port,
     };
     let index = u64::from(vf.get());
-    let missing = |what| Finding::Missing { vf, kind, vfs: config.vfs, what };
+    let nothing = Finding::Nothing { vf, kind };
     match source {
-        None => Err(Finding::Nothing { vf, kind }),
-        Some(GuidSource::List(list)) => {
-            list.get(usize::from(vf.get())).copied().ok_or_else(|| missing("list"))
-        }
-        Some(GuidSource::Range(range)) => range.get(index).ok_or_else(|| missing("range")),
+        None => Err(nothing),
+        // The configuration has one for each VF.
+        Some(GuidSource::List(list)) => list.get(usize::from(vf.get())).copied().ok_or(nothing),
+        Some(GuidSource::Range(range)) => range.get(index).ok_or(nothing),
         Some(GuidSource::Offset(offset)) => {
             // Where there is no such PF, that is said already.
             let Some(function) = function else { return Err(Finding::Nothing { vf, kind }) };

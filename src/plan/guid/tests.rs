@@ -502,6 +502,10 @@ proptest! {
             }
         }
         let host = PlanHost { name: Some(name), ..host() };
+        let source = Source { path: "/c.toml".to_owned(), text: text.clone() };
+        // What each host would refuse is no configuration.
+        let loaded = crate::config::resolve(vec![source], Problems::default());
+        prop_assume!(loaded.is_ok());
         let resolved = plan(&text, &Pins::default(), &host);
         let mut owners: Vec<(Guid, String)> = Vec::new();
         let mut ports: Vec<Guid> = Vec::new();

@@ -48,69 +48,44 @@ fn guids_that_are_none() {
     );
 }
 
-#[test]
-fn a_guid_that_is_missing() {
-    left_alone(
-        &two(
-            "guid.node.list = [\"0200:0000:0000:0001\", \"0200:0000:0000:0002\"]\nguid.port.list = [\"0200:0000:0000:0011\"]",
-        ),
-        OURS,
-        2,
-        &expect![[r#"
-            PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-            would not be applied:
-            error: VF 1 has no port GUID: 2 VFs are planned, but the list of port GUIDs is shorter
-            do: extend the list, or lower vfs
-            exit 3
-        "#]],
-    );
-    left_alone(
-        &two("guid.range = \"0200:0000:0000:0001 - 0200:0000:0000:0001\""),
-        OURS,
-        2,
-        &expect![[r#"
-            PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-            would not be applied:
-            error: VF 1 has no node GUID: 2 VFs are planned, but the range of node GUIDs is shorter
-            do: extend the range, or lower vfs
-            error: VF 1 has no port GUID: 2 VFs are planned, but the range of port GUIDs is shorter
-              do: extend the range, or lower vfs
-            exit 3
-        "#]],
-    );
-}
-
+/// The configuration alone does not show it.
 #[test]
 fn guids_that_are_given_twice() {
     left_alone(
-        &two("guid.list = [\"0200:0000:0000:0001\", \"0200:0000:0000:0001\"]"),
-        OURS,
-        2,
-        &expect![[r#"
-            PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-            would not be applied:
-            error: VF 1: the node GUID 0200:0000:0000:0001 is also the node GUID of VF 0
-            do: change one of the two, or the template that gives them
-            exit 3
-        "#]],
-    );
-    left_alone(
         &two(
-            "guid.node.range = \"0200:0000:0000:0001 - 0200:0000:0000:0010\"\nguid.port.range = \"0200:0000:0000:0002 - 0200:0000:0000:0010\"",
+            "guid.offset = 16\n[[pf.vf]]\nindex = 1\nnode-guid = \"b859:9f03:0012:a490\"\nport-guid = \"0200:0000:0000:0001\"",
         ),
         OURS,
         2,
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
             would not be applied:
-            error: VF 1: the node GUID 0200:0000:0000:0002 is also the port GUID of VF 0
+            error: VF 1: the node GUID b859:9f03:0012:a490 is also the node GUID of VF 0
             do: change one of the two, or the template that gives them
+            warning: VF 0 (and 1 VF more): the GUID b859:9f03:0012:a490 is not locally administered (0x02 of the first byte is not set): a vendor may assign it to an adapter
+              do: choose GUIDs whose first byte is 02
+            exit 3
+        "#]],
+    );
+    left_alone(
+        &two(
+            "guid.node.offset = 16\nguid.port.offset = 32\n[[pf.vf]]\nindex = 1\nnode-guid = \"b859:9f03:0012:a4a0\"",
+        ),
+        OURS,
+        2,
+        &expect![[r#"
+            PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+            would not be applied:
+            error: VF 1: the node GUID b859:9f03:0012:a4a0 is also the port GUID of VF 0
+            do: change one of the two, or the template that gives them
+            warning: VF 0 (and 1 VF more): the GUID b859:9f03:0012:a490 is not locally administered (0x02 of the first byte is not set): a vendor may assign it to an adapter
+              do: choose GUIDs whose first byte is 02
             exit 3
         "#]],
     );
     // On two PFs.
-    let other = "[[pf]]\nrdma = \"mlx5_1\"\nvfs = 1\nnumber = 0\n";
-    let mut host = node(&format!("{}{other}{TEMPLATE}", good(1)));
+    let other = "[[pf]]\nrdma = \"mlx5_1\"\nguid.list = [\"0200:000c:0000:0000\"]\n";
+    let mut host = node(&format!("{}{other}", good(1)));
     second(&mut host, "0000:5e:00.0", "mlx5_1", "b859:9f03:0012:a4a0");
     plan(
         &host,
@@ -119,14 +94,10 @@ fn guids_that_are_given_twice() {
               would not be applied:
               error: VF 0: the node GUID 0200:000c:0000:0000 is also the node GUID of VF 0 of 0000:5e:00.0
                 do: change one of the two, or the template that gives them
-              error: VF 0: the port GUID 0200:000c:0001:0000 is also the port GUID of VF 0 of 0000:5e:00.0
-                do: change one of the two, or the template that gives them
 
             PF 0000:5e:00.0 mlx5_1 (/etc/ibprov/ibprov.toml:5)
               would not be applied:
               error: VF 0: the node GUID 0200:000c:0000:0000 is also the node GUID of VF 0 of 0000:4b:00.0
-                do: change one of the two, or the template that gives them
-              error: VF 0: the port GUID 0200:000c:0001:0000 is also the port GUID of VF 0 of 0000:4b:00.0
                 do: change one of the two, or the template that gives them
             exit 3
         "#]],
@@ -227,23 +198,7 @@ fn group_bit_and_vendors_space_are_warned_of() {
 #[test]
 fn numbers_that_do_not_fit() {
     let script = "guid.template = \"11:11:11:11:11:11:{host:8:decimal}:{vf:4:decimal}{kind:4:node=1,port=0}\"";
-    let host = node(&format!("[[pf]]\npci = \"{PF}\"\nvfs = 12\n{script}\n"));
-    left_alone(
-        &host,
-        OURS,
-        2,
-        &expect![[r#"
-            PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-            would not be applied:
-            error: VF 10 (and 1 VF more): VF index 10 does not fit in {vf:4:decimal}: the largest is 9
-            do: make that field of guid.template wider
-            warning: VF 0 (and 9 VFs more): the GUID 1111:1111:1111:1201 has the group bit set (0x01 of the first byte), which EUI-64 does not allow for a device. Fabrics were observed to accept it
-              do: choose GUIDs whose first byte is 02
-            warning: VF 0 (and 9 VFs more): the GUID 1111:1111:1111:1201 is not locally administered (0x02 of the first byte is not set): a vendor may assign it to an adapter
-              do: choose GUIDs whose first byte is 02
-            exit 3
-        "#]],
-    );
+    let host = node(&format!("[[pf]]\npci = \"{PF}\"\nvfs = 10\n{script}\n"));
     host.file("etc/hostname", "c112.cluster\n");
     left_alone(
         &host,
@@ -252,7 +207,7 @@ fn numbers_that_do_not_fit() {
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
             would not be applied:
-            error: VF 0 (and 11 VFs more): host number 112 does not fit in {host:8:decimal}: the largest is 99
+            error: VF 0 (and 9 VFs more): host number 112 does not fit in {host:8:decimal}: the largest is 99
             do: make that field of guid.template wider
             exit 3
         "#]],
