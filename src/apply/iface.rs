@@ -15,7 +15,7 @@ use crate::host::unit::JobEnd;
 use crate::host::{Root, clock, errno_name, lock, state, systemctl, unit_graph, unit_links};
 use crate::names::{IfName, IfNameError};
 use crate::observe::iface::{NotSeen, Seen, look};
-use crate::observe::ipoib::{self, Interface, Sort, outcome_file};
+use crate::observe::ipoib::{self, Interface, Interfaces, Sort, outcome_file};
 use crate::observe::{Look, interface_manager};
 use crate::plan::settings::{mtu_asked, overwritten};
 use crate::plan::{IfacePlan, concerns_others, has_child, iface_plan, rename, wanted};
@@ -62,6 +62,25 @@ pub fn look_for_plan(
     }
     seen.written = KNOWN.written(&Files::of(root), &seen.interface, seen.before.as_ref());
     Ok(seen)
+}
+
+/// As [`look_for_plan`] of one of `all`, of which no file is read again.
+#[must_use]
+pub fn seen_for_plan(
+    config: &Config,
+    root: &Root,
+    all: &Interfaces,
+    interface: &Interface,
+    rtnl: &mut Rtnl,
+) -> Seen {
+    let mut seen = Seen::among(all, interface);
+    if wanted(&config.interfaces, interface, &[]).sets() {
+        rtnl.complete_or_tell(root, &mut seen);
+    }
+    if concerns_others(&config.interfaces, interface) {
+        seen.set_others(all.all.clone(), all.names.clone());
+    }
+    seen
 }
 
 /// The MTU that a former run asked for: less than that is the fabric's doing.

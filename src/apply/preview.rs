@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::iface::{look_for_plan, planned};
+use super::iface::{planned, seen_for_plan};
 use super::pfs::{self, Plans};
 use super::rtnl::Rtnl;
 use super::warnings::foreseen_of_all;
@@ -203,7 +203,7 @@ fn settings(config: &Config, root: &Root, interfaces: &Interfaces) -> Vec<Settin
     }
     let mut rtnl = Rtnl::to_look();
     let all = interfaces.all.iter();
-    let seen = all.filter_map(|i| look_for_plan(config, root, &i.name, &mut rtnl).ok());
+    let seen = all.map(|i| seen_for_plan(config, root, interfaces, i, &mut rtnl));
     seen.filter_map(|seen| {
         let (wanted, plan) = planned(config, &seen);
         let is_set = plan.steps.is_empty() && plan.refused.is_empty();
@@ -369,4 +369,64 @@ pub(super) fn denied<'m>(
         Some((m.clone(), ModuleTrouble::Denied { by }))
     };
     modules.into_iter().filter(absent).filter_map(denial).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Problems, Source, resolve};
+    use crate::host::testing::{reads, tree};
+
+    /// What the preview of a host with so many P_Key children, which all are to have other names
+    /// and settings, reads.
+    fn reads_of(children: u32) -> u64 {
+        let mut files = Vec::new();
+        let mut text = "[[interface]]\nmatch.name = \"ib0\"\numcast = true\n".to_owned();
+        let mut netdev = |name: &str, index: u32, parent: u32, pkey: u32| {
+            let broadcast = format!(
+                "00:ff:ff:ff:ff:12:40:1b:{:02x}:{:02x}:00:00:00:00:00:00:ff:ff:ff:ff",
+                pkey >> 8,
+                pkey & 0xff
+            );
+            for (attribute, value) in [
+                ("ifindex", index.to_string()),
+                ("iflink", parent.to_string()),
+                ("type", "32".to_owned()),
+                ("uevent", String::new()),
+                ("umcast", "0".to_owned()),
+                ("mode", "datagram".to_owned()),
+                ("broadcast", broadcast),
+            ] {
+                files.push((format!("sys/class/net/{name}/{attribute}"), value));
+            }
+        };
+        netdev("ib0", 3, 3, 0xffff);
+        for child in 1..=children {
+            let pkey = 0x8000 + child;
+            netdev(&format!("ib0.{pkey:x}"), 3 + child, 3, pkey);
+            text.push_str(&format!(
+                "[[interface.partition]]\npkey = \"0x{pkey:04x}\"\nname = \"p{child}\"\n"
+            ));
+        }
+        let files: Vec<(&str, &str)> =
+            files.iter().map(|(p, t)| (p.as_str(), t.as_str())).collect();
+        let dir = tree(&files, &[]);
+        let root = Root::copy_at(dir.path()).expect("root");
+        let source = Source { path: "/c.toml".to_owned(), text };
+        let config = match resolve(vec![source], Problems::default()) {
+            Ok(loaded) => loaded.config,
+            Err(problems) => panic!("{problems}"),
+        };
+        let before = reads();
+        let (preview, _) = preview(&config, &root);
+        assert_eq!(preview.settings.len(), 1 + usize::try_from(children).expect("few"));
+        reads() - before
+    }
+
+    /// Each P_Key child is read once, however many others there are.
+    #[test]
+    fn what_is_read_grows_with_the_number_of_children() {
+        let [some, more, most] = [10, 20, 40].map(reads_of);
+        assert_eq!(most - more, 2 * (more - some), "{some}, {more}, {most}");
+    }
 }

@@ -27,6 +27,14 @@ pub(crate) fn tree(files: &[(&str, &str)], links: &[(&str, &str)]) -> tempfile::
     dir
 }
 
+/// How many times this thread has read so far (`proc_pid_io(5)`): for tests of how the number of
+/// reads grows, which no load of the machine changes.
+pub(crate) fn reads() -> u64 {
+    let io = fs::read_to_string("/proc/thread-self/io").expect("the kernel counts");
+    let count = io.lines().find_map(|line| line.strip_prefix("syscr: "));
+    count.expect("a count").parse().expect("a number")
+}
+
 /// What `test` gives on a thread that has a network of its own, with nothing but a
 /// loopback netdev that is down, and a `/sys` and an empty `/run` to go with it. Needs root.
 pub(crate) fn in_own_network<T: Send>(test: impl FnOnce() -> T + Send) -> T {

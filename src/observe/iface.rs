@@ -1,7 +1,7 @@
 //! One IPoIB interface, with everything that a plan for it is made of.
 
 use super::Look;
-use super::ipoib::{self, Interface, Sort, StackChild, outcome};
+use super::ipoib::{self, Interface, Interfaces, Sort, StackChild, outcome};
 use crate::host::Root;
 use crate::names::{IfName, PciAddress};
 use crate::report::iface::IfaceReport;
@@ -55,15 +55,36 @@ pub enum NotSeen {
 }
 
 impl Seen {
+    /// What a look at all has shown of `interface`, which is one of them.
+    #[must_use]
+    pub fn among(all: &Interfaces, interface: &Interface) -> Self {
+        let of_it = |child: &&StackChild| child.parent == interface.ifindex;
+        Self {
+            interface: interface.clone(),
+            all: vec![interface.clone()],
+            names: Vec::new(),
+            stack_children: all.stack_children.iter().filter(of_it).cloned().collect(),
+            written: all.written.get(&interface.ifindex).cloned().unwrap_or_default(),
+            before: all.outcomes.get(&interface.ifindex).cloned(),
+            problems: Vec::new(),
+        }
+    }
+
     /// Look at the other interfaces too.
     pub fn look_at_others(&mut self, root: &Root) {
         let mut look = Look::new(root);
-        self.all = ipoib::interfaces(&mut look);
+        let all = ipoib::interfaces(&mut look);
+        self.set_others(all, root.list("/sys/class/net").unwrap_or_default());
+        self.problems.extend(look.problems);
+    }
+
+    /// The other interfaces too, and all names that are taken.
+    pub fn set_others(&mut self, all: Vec<Interface>, names: Vec<String>) {
+        self.all = all;
         for own in self.all.iter_mut().filter(|i| i.ifindex == self.interface.ifindex) {
             own.clone_from(&self.interface);
         }
-        self.names = root.list("/sys/class/net").unwrap_or_default();
-        self.problems.extend(look.problems);
+        self.names = names;
     }
 }
 
