@@ -15,7 +15,9 @@ use crate::ladder::expect::{candidate, expectation};
 use crate::ladder::minimum::is_judged;
 use crate::ladder::progress::progress;
 use crate::ladder::{Facts, cause, roce};
-use crate::names::{IB_DRIVERS, LinkLayer, LinkState, MadPort, PciAddress, PhysicalState, RdmaName, Rung};
+use crate::names::{
+    IB_DRIVERS, LinkLayer, LinkState, MadPort, PciAddress, PhysicalState, RdmaName, Rung,
+};
 use crate::observe::ipoib::Interfaces;
 use crate::observe::{self, Look, ModprobeRules, Observed, PciFunction, Port, RdmaDevice};
 use crate::plan::settings::{Children, Settings, judge_settings, settings};
@@ -331,10 +333,12 @@ impl View<'_> {
             .and_then(|p| self.why(p))
             .or_else(|| told.is_none().then(|| "its state was not reported".to_owned()))
             .or_else(|| Some(node::roce_lack(self.root, self.survey, progress?)?.text))
-            .or_else(|| (!up || !active).then(|| {
-                let mad_port = MadPort { device: Some(name.clone()), port: Some(port.number) };
-                why_not_active(port.link_layer, &link, &mad_port)
-            }));
+            .or_else(|| {
+                (!up || !active).then(|| {
+                    let mad_port = MadPort { device: Some(name.clone()), port: Some(port.number) };
+                    why_not_active(port.link_layer, &link, &mad_port)
+                })
+            });
         let roce = progress.map(|p| node::roce(self.root, self.survey, p)).unwrap_or_default();
         let reached = |rung| match rung {
             Rung::Pci | Rung::Driver | Rung::Rdma => true,

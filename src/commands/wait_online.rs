@@ -8,6 +8,7 @@ use super::screen;
 use crate::cli::{Format, WaitOnlineArgs};
 use crate::config::Config;
 use crate::host::{self, Root, journal, live_line, state, systemd, terminal};
+use crate::names::WAIT_ONLINE_UNIT;
 use crate::online::{self, Wanted};
 use crate::report::online::{Goal, OnlineReport, OnlineVerdict};
 use crate::report::{self, events as kinds};
@@ -43,11 +44,19 @@ pub fn run(
     live_line::deadline(wanted.deadline);
     let mut report = online::run(config, &wanted, root)?;
     let json = report::to_json(&report)?;
-    // Who is not root cannot leave it, and has it on standard output.
-    if host::process::is_root()
-        && let Err((path, e)) = state::write("online.json", &json)
-    {
-        report.problems.push(format!("cannot write {}: {}", path.display(), host::answer(&e)));
+    // The report is evidence of the node's boot: a run by hand may ask for any port.
+    match systemd::own_unit(root) {
+        Ok(Some(unit)) if unit == WAIT_ONLINE_UNIT => {
+            if let Err((path, e)) = state::write("online.json", &json) {
+                let e = host::answer(&e);
+                report.problems.push(format!("cannot write {}: {e}", path.display()));
+            }
+        }
+        Ok(_) => {}
+        Err(e) => report.problems.push(format!(
+            "cannot determine the unit of this process, so that {}/online.json was not written: {e}",
+            state::RUN_DIR
+        )),
     }
     systemd::tell_status(&report.headline());
     live_line::end();

@@ -94,6 +94,10 @@ pub use words::{WordError, Words};
 /// part of what the administrator decided; never touched by packages.
 pub const PINS_PATH: &str = "/etc/ibprov/guid-pins.toml";
 
+/// The unit whose run of `wait-online` is of the boot: by hand, and in the prologs of jobs,
+/// it is run for any port.
+pub const WAIT_ONLINE_UNIT: &str = "ibprov-wait-online.service";
+
 /// Where systemd looks for units and for the links by which one wants another, what counts
 /// first (systemd.unit(5), "UNIT FILE LOAD PATH").
 pub const UNIT_DIRS: [&str; 9] = [

@@ -430,11 +430,7 @@ mod tests {
             advice.into_iter().map(|a| a.text).collect::<Vec<_>>().join("; ")
         };
         for (seen, lack, command) in [
-            (
-                seen("DOWN", "Disabled", 0),
-                Lack::Link,
-                "`ibportstate -C mlx5_2 -P 2 -D 0 2 enable`",
-            ),
+            (seen("DOWN", "Disabled", 0), Lack::Link, "`ibportstate -C mlx5_2 -P 2 -D 0 2 enable`"),
             (seen("DOWN", "Sleep", 0), Lack::Link, "`ibportstate -C mlx5_2 -P 2 -D 0 2 reset`"),
             (seen("DOWN", "Polling", 0), Lack::Link, "`mlxlink -d 0000:4b:00.0`"),
             (seen("INIT", "LinkUp", 0), Lack::Active, "`sminfo -C mlx5_2 -P 2`"),

@@ -112,6 +112,21 @@ fn a_signal_ends_the_wait_for_another_boot_and_leaves_that_one_alone() {
     assert_eq!(guest.file("holder"), "the first goes on\nuntil a signal ends it with 1\n");
 }
 
+/// A call by hand, or by the prolog of a job, is no evidence of the node.
+#[test]
+fn only_the_unit_leaves_a_report_of_wait_online() {
+    let guest = boot("surroundings");
+    guest.assert_success();
+    let report = guest.json("online.json");
+    assert_eq!(report["ports"][0]["expected"], "0000:4b:00.0", "{report:#}");
+    assert_eq!(guest.json("online-later.json"), report);
+    assert!(guest.file("by-hand").contains("ib7"), "{}", guest.file("by-hand"));
+    let check = guest.json("check.json");
+    let findings = check["findings"].as_array().expect("findings");
+    let is_of_ib7 = |finding: &&serde_json::Value| finding.to_string().contains("ib7");
+    assert_eq!(findings.iter().find(is_of_ib7), None, "{check:#}");
+}
+
 #[test]
 fn who_is_not_root_is_told_so() {
     let guest = boot("surroundings");

@@ -91,6 +91,12 @@ fn what_is_ordered_on_it_starts_on_a_working_fabric() {
 }
 
 #[test]
+fn what_is_asked_by_hand_leaves_the_report_of_the_unit() {
+    let guest = boot("online");
+    assert_eq!(guest.json("last.json"), guest.json("boot-online.json"));
+}
+
+#[test]
 fn an_online_port_is_shown_with_lid_and_address() {
     let guest = boot("online");
     let (port, _) = port(&guest, "healthy");

@@ -401,6 +401,7 @@ impl Intake {
         for (at, text) in message.lines().take(64).enumerate() {
             let text = clean(text.as_bytes());
             let own = (at == 0).then(|| own::by_id(&id, exit, &text)).flatten();
+            let own = own.filter(|own| own.is_evidence(&unit));
             let kind = match own {
                 Some(own) => Kind::Own(own),
                 // What has fields is not told by its words.

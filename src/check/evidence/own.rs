@@ -4,6 +4,7 @@
 //! in text by its words.
 
 use super::super::pattern::{caught, caught_one};
+use crate::names::WAIT_ONLINE_UNIT;
 use crate::report::events as kinds;
 use crate::report::node::Standing;
 
@@ -39,6 +40,16 @@ pub struct Own {
     pub object: Box<str>,
     /// How it stands.
     pub standing: Standing,
+}
+
+impl Own {
+    /// True if what a process of `unit` has written is of the node's boot. Of the last words of
+    /// a process no unit may be known.
+    #[must_use]
+    pub fn is_evidence(&self, unit: &str) -> bool {
+        let is_of_any = unit.is_empty() || unit == WAIT_ONLINE_UNIT;
+        is_of_any || !matches!(self.about, About::WaitOnline | About::Online)
+    }
 }
 
 /// Words of the lines that [`by_words`] knows.

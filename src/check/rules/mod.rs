@@ -236,11 +236,7 @@ mod tests {
                 "sminfo -C DEVICE -P PORT",
             ),
             // A name that a shell would obey is none.
-            (
-                "no-subnet-manager",
-                port(init).replace("mlx5_2", "mlx5;id"),
-                "sminfo -C DEVICE -P 1",
-            ),
+            ("no-subnet-manager", port(init).replace("mlx5_2", "mlx5;id"), "sminfo -C DEVICE -P 1"),
             ("vf-guid-duplicate", twice, "saquery -C DEVICE -P PORT"),
             (
                 "opensm-partitions-rejected",

@@ -327,6 +327,22 @@ mod tests {
     }
 
     #[test]
+    fn wait_online_by_hand_or_of_a_job_says_nothing_of_the_node() {
+        use super::super::testing::severity;
+        use crate::report::events::WAIT_FINISHED;
+        let of = |unit: &str| {
+            let entry = format!(
+                r#"{{"_BOOT_ID":"b0","__REALTIME_TIMESTAMP":"1577836801000000","SYSLOG_IDENTIFIER":"ibprov","MESSAGE":"0 of 1 ports online after 8 s","MESSAGE_ID":"{WAIT_FINISHED}","IBPROV_EXIT":"3","_SYSTEMD_UNIT":"{unit}"}}"#
+            );
+            severity(&RULE, &[&entry])
+        };
+        assert_eq!(of("ibprov-wait-online.service"), Some(Severity::Error));
+        assert_eq!(of(""), Some(Severity::Error));
+        assert_eq!(of("slurmd.service"), None);
+        assert_eq!(of("session-3.scope"), None);
+    }
+
+    #[test]
     fn what_is_not_as_planned_is_an_error_whatever_the_logs_tell() {
         use Severity::{Error, Warning};
         let port = |severity| {

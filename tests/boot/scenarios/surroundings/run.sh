@@ -64,5 +64,19 @@ kill -TERM "$holder" && echo "the first goes on" >"$OUT/holder"
 wait "$holder"
 echo "until a signal ends it with $?" >>"$OUT/holder"
 
+# Only the unit's run leaves a report of wait-online, whatever its command line.
+mkdir -p /run/systemd/system/ibprov-wait-online.service.d
+printf '[Unit]\nConditionVirtualization=\n[Service]\nExecStart=\nExecStart=/usr/sbin/ibprov wait-online --timeout 1s\n' \
+	>/run/systemd/system/ibprov-wait-online.service.d/site.conf
+systemctl daemon-reload
+systemctl start ibprov-wait-online.service
+cp /run/ibprov/online.json "$OUT/online.json"
+ibprov wait-online ib7 --timeout 1s >"$OUT/by-hand" 2>&1
+echo $? >"$OUT/by-hand.code"
+systemd-run --quiet --wait --unit=prolog ibprov wait-online ib7 --timeout 1s
+cp /run/ibprov/online.json "$OUT/online-later.json"
+journalctl --sync
+ibprov check --format json >"$OUT/check.json" 2>"$OUT/check.err"
+
 setpriv --reuid=65534 --clear-groups ibprov boot >"$OUT/not-root.out" 2>"$OUT/not-root.err"
 echo $? >"$OUT/not-root.code"
