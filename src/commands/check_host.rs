@@ -410,11 +410,9 @@ impl Gathering<'_> {
                 node_guid: rdma
                     .and_then(|d| d.node_guid)
                     .map_or(String::new(), |g| g.to_string().replace(':', "")),
-                device_type: if function.is_some_and(|f| f.physfn.is_some()) {
-                    "VF".to_owned()
-                } else {
-                    String::new()
-                },
+                vf: function.map(PciFunction::is_vf).unwrap_or_default(),
+                policy: said.policy,
+                function: Some(*pci),
                 origin,
                 text: format!(
                     "{device} port {number}: state {}, physical state {}, sm_lid {}",

@@ -1,5 +1,23 @@
 //! PCI device numbers that only VFs have.
 
+use serde::{Deserialize, Serialize};
+
+use super::PciAddress;
+
+/// Whether a PCI function, or a port of it, is a VF's.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum IsVf {
+    /// It is a PF's, or of an adapter without VFs.
+    #[default]
+    No,
+    /// Of this PF of this host.
+    OfThisHost(PciAddress),
+    /// Passed through to this machine: its PF is on the hypervisor.
+    PassedThrough,
+    /// Of a PF that what was read does not name: the output of a tool.
+    OfUnknownPf,
+}
+
 /// PCI vendor Mellanox.
 pub const MELLANOX: u16 = 0x15b3;
 

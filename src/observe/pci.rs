@@ -7,7 +7,7 @@ use super::Look;
 use super::aliases::Aliases;
 use super::rdma::{self, RdmaDevice};
 use super::vpd::{self, Product};
-use crate::names::{IB_DRIVERS, MELLANOX, PciAddress, PortType};
+use crate::names::{IB_DRIVERS, IsVf, MELLANOX, PciAddress, PortType, is_vf_id};
 
 /// The directory of a PCI function.
 #[must_use]
@@ -105,6 +105,16 @@ impl PciFunction {
     pub fn is_told_by_override(&self) -> bool {
         let may_be_hca = self.class.is_infiniband() || self.ib_driver.is_some();
         self.driver.is_none() && self.physfn.is_none() && may_be_hca
+    }
+
+    /// Whether it is a VF: of a PF of this host by its link, else by its device number.
+    #[must_use]
+    pub const fn is_vf(&self) -> IsVf {
+        match self.physfn {
+            Some(pf) => IsVf::OfThisHost(pf),
+            None if is_vf_id(self.vendor, self.device) => IsVf::PassedThrough,
+            None => IsVf::No,
+        }
     }
 
     /// True for a function that manages an NVSwitch and is no HCA of a fabric.

@@ -1,7 +1,7 @@
 //! What an expected port still lacks to be online, and what that means.
 
 use crate::ladder::roce::{self, Roce};
-use crate::names::{LinkState, MadPort, PciAddress, PhysicalState, Policy, Rung};
+use crate::names::{IsVf, LinkState, MadPort, PhysicalState, Policy, Rung};
 use crate::observe::link::PortAnswer;
 use crate::report::PortProgress;
 use crate::report::advice::Advice;
@@ -17,8 +17,8 @@ pub struct Seen {
     pub silent_usec: u64,
     /// Why it cannot be asked.
     pub cannot_ask: Option<String>,
-    /// It is a VF.
-    pub vf: Vf,
+    /// Whether it is a VF's.
+    pub vf: IsVf,
     /// How its netdev is set; `None` if it has none.
     pub netdev: Option<NetDevState>,
     /// For how long its netdev's carrier or addresses have been owed, microseconds; 0 if
@@ -31,18 +31,6 @@ pub struct Seen {
     pub addresses: Option<Vec<String>>,
     /// Who should set its netdev up, for messages.
     pub owner: Option<String>,
-}
-
-/// Whether a port belongs to a VF.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Vf {
-    /// It is a port of a PF, or of a card without VFs.
-    #[default]
-    No,
-    /// Of this PF of this host.
-    OfThisHost(PciAddress),
-    /// Passed through to this machine: its PF is on the hypervisor.
-    PassedThrough,
 }
 
 /// Who has not answered for so long is told of, microseconds.
@@ -252,7 +240,7 @@ fn unknown_state(what: &str, state: &str) -> Words {
 
 fn not_active(port: &PortProgress, seen: &Seen) -> Words {
     let link = seen.answer.as_ref().map(|a| a.link.clone()).unwrap_or_default();
-    let is_vf = seen.vf != Vf::No;
+    let is_vf = seen.vf != IsVf::No;
     let (text, advice) = match (link.state, seen.vf) {
         (Some(LinkState::Init), _) if is_vf => (
             "no subnet manager has configured the port of this VF (Initializing)".to_owned(),
@@ -270,11 +258,11 @@ fn not_active(port: &PortProgress, seen: &Seen) -> Words {
             format!("the port is Active without a usable LID ({})", link.lid.unwrap_or(0)),
             Advice::look("see the log of the subnet manager"),
         ),
-        (Some(LinkState::Down), Vf::PassedThrough) => (
+        (Some(LinkState::Down), IsVf::PassedThrough) => (
             "the port is Down although the physical link is up: the hypervisor has set the link state of this VF to down, or has not set a port GUID".to_owned(),
             Advice::look("on the hypervisor: ibprov status"),
         ),
-        (Some(LinkState::Down), Vf::OfThisHost(_)) => (
+        (Some(LinkState::Down), IsVf::OfThisHost(_)) => (
             "the VF's port is Down although the physical link is up: the VF has no port GUID, or its link state was down when it was probed".to_owned(),
             Advice::look("see GUIDs and link state in `ibprov status -v`"),
         ),
@@ -439,7 +427,7 @@ mod tests {
             assert!(said.contains(command), "{said}");
         }
         // The subnet manager is asked through the PF's port, and not through the VF's.
-        let vf = Seen { vf: Vf::PassedThrough, ..seen("INIT", "LinkUp", 0) };
+        let vf = Seen { vf: IsVf::PassedThrough, ..seen("INIT", "LinkUp", 0) };
         let said = advised(&port, vf, Lack::Active);
         assert!(said.contains("`sminfo -C DEVICE -P PORT`"), "{said}");
     }
@@ -453,7 +441,7 @@ mod tests {
         assert_eq!(word, "link");
         assert!(text.contains("cable"), "{text}");
         let mut vf = seen("DOWN", "LinkUp", 0);
-        vf.vf = Vf::PassedThrough;
+        vf.vf = IsVf::PassedThrough;
         assert!(says(&vf).1.contains("hypervisor"), "{}", says(&vf).1);
         vf.answer.as_mut().expect("answer").policy = Some(Policy::Down);
         assert_eq!(says(&vf).1, "the link state of this VF is set to down");

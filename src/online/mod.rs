@@ -35,7 +35,7 @@ use crate::report::{Cause, PortProgress, events as kinds};
 use crate::stacks::{self, KNOWN};
 use crate::workers::products::Products;
 
-pub use judge::{SILENCE_USEC, Seen, Vf, Words, lack, words};
+pub use judge::{SILENCE_USEC, Seen, Words, lack, words};
 
 /// What to wait for, and how long.
 #[derive(Debug)]

@@ -1,10 +1,10 @@
 use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
 
-use super::judge::{Seen, Vf};
-use crate::names::{PciAddress, PortNumber, RdmaName, is_vf_id};
-use crate::observe::Observed;
+use super::judge::Seen;
+use crate::names::{PciAddress, PortNumber, RdmaName};
 use crate::observe::link::PortAnswer;
+use crate::observe::{Observed, PciFunction};
 use crate::report::PortProgress;
 use crate::workers::{Answer, Client, Failure, Request};
 
@@ -89,12 +89,13 @@ impl Ports {
     pub(super) fn seen(&self, port: &PortProgress, observed: &Observed, now: u64) -> Seen {
         let asked = key(port).and_then(|key| self.asked.get(&key));
         let child = port.pci.and_then(|pci| self.children.get(&pci));
+        let function = observed.functions.iter().find(|f| Some(f.address) == port.pci);
         let waits = asked.and_then(|a| child?.waits_since(a.open?));
         Seen {
             answer: asked.and_then(|a| a.last.clone()),
             silent_usec: waits.map_or(0, |since| now.saturating_sub(since)),
             cannot_ask: asked.and_then(|a| a.failure.clone()),
-            vf: vf(port, observed),
+            vf: function.map(PciFunction::is_vf).unwrap_or_default(),
             ..Seen::default()
         }
     }
@@ -116,14 +117,5 @@ impl Asked {
     fn lose(&mut self, why: &str) {
         self.last = None;
         self.failure = Some(why.to_owned());
-    }
-}
-
-fn vf(port: &PortProgress, observed: &Observed) -> Vf {
-    let function = observed.functions.iter().find(|f| Some(f.address) == port.pci);
-    match function.map(|f| (f.physfn, is_vf_id(f.vendor, f.device))) {
-        Some((Some(pf), _)) => Vf::OfThisHost(pf),
-        Some((None, true)) => Vf::PassedThrough,
-        _ => Vf::No,
     }
 }

@@ -1,5 +1,6 @@
 use super::vf_state::{dead_ports, is_zero, quote_ports, vfs};
 use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+use crate::names::Policy;
 
 pub(super) const RULE: Rule = Rule {
     code: "opensm-virt-disabled",
@@ -31,7 +32,9 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             value.starts_with(['0', '1']) || value.starts_with("FALSE")
         })
         .collect();
-    let dead = dead_ports(boot);
+    let mut dead = dead_ports(boot);
+    // Their PF keeps those down, whatever the subnet manager does.
+    dead.retain(|port| port.policy != Some(Policy::Down));
     let administered: Vec<_> = vfs(boot).collect();
     let ready = administered.iter().any(|v| {
         !v.port_guid.as_deref().is_none_or(is_zero)

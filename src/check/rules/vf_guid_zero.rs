@@ -1,5 +1,6 @@
 use super::vf_state::{dead_ports, is_zero, quote_ports, quote_vfs, vfs};
-use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+use super::{Advice, Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+use crate::names::IsVf;
 
 pub(super) const RULE: Rule = Rule {
     code: "vf-guid-zero",
@@ -18,7 +19,10 @@ rebind the VF, which reads them when its driver is bound:
     ip link set ib0 vf 0 node_guid GUID
     ip link set ib0 vf 0 port_guid GUID
     echo ADDRESS >/sys/bus/pci/drivers/mlx5_core/unbind
-    echo ADDRESS >/sys/bus/pci/drivers/mlx5_core/bind",
+    echo ADDRESS >/sys/bus/pci/drivers/mlx5_core/bind
+
+In a virtual machine the hypervisor sets them; the VF is rebound in the machine, or
+detached from it and attached again.",
     needles: &[&[
         "GUID is not valid",
         "GUID is zero",
@@ -87,6 +91,25 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         || ports.first().map_or_else(|| "A VF".to_owned(), |p| p.device.clone()),
         |v| format!("VF {}", v.index),
     );
+    let is_passed_through =
+        zero.is_empty() && ports.iter().any(|port| port.vf == IsVf::PassedThrough);
+    let advice = match is_passed_through {
+        true => vec![
+            Advice::look(
+                "on the hypervisor, which sets the GUIDs of this VF: ibprov status, ibprov plan",
+            ),
+            Advice::now(
+                "after it has set them, detach the VF from this machine and attach it again, or rebind it here: the driver reads its GUIDs when it is bound",
+            ),
+        ],
+        false => vec![
+            Advice::now(
+                "ip link set PF_NETDEV vf N node_guid GUID; ip link set PF_NETDEV vf N port_guid GUID",
+            ),
+            Advice::now("then rebind the VF, which reads its GUID when its driver is bound"),
+            Advice::permanent("plan GUIDs in /etc/ibprov/ibprov.toml"),
+        ],
+    };
     vec![
         Finding::new(RULE.code, severity, confidence, format!("{which} has GUID zero."))
             .quoting(quote_vfs(boot, &zero))
@@ -94,7 +117,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             .quoting(sysfs)
             .quoting(devices.iter().map(|d| boot.quote_at(d.origin, "", &d.text)))
             .quoting(seen::quotes(boot, said))
-            .now(["ip link set PF_NETDEV vf N node_guid GUID; ip link set PF_NETDEV vf N port_guid GUID", "then rebind the VF, which reads its GUID when its driver is bound"]).permanent(["plan GUIDs in /etc/ibprov/ibprov.toml"]),
+            .steps(advice),
     ]
 }
 

@@ -3,19 +3,22 @@
 
 use super::super::evidence::state::{PortSeen, VfSeen};
 use super::{Boot, Quote};
+use crate::names::IsVf;
 
-/// VF ports that are not active beside a PF that is.
+/// VF ports that are not active beside a PF that is. Of one that was passed through to this
+/// machine the PF is not seen.
 pub(super) fn dead_ports(boot: &Boot) -> Vec<&PortSeen> {
     let ports = &boot.state.ports;
-    let pf_works = ports.iter().any(|p| p.is_active() && p.may_be_infiniband() && !p.is_vf());
-    ports
-        .iter()
-        .filter(|p| {
-            p.may_be_infiniband()
-                && matches!(p.state.as_str(), "down" | "init" | "initializing")
-                && (p.is_vf() && (pf_works || p.physical == "linkup"))
-        })
-        .collect()
+    let active = || ports.iter().filter(|p| p.is_active() && p.may_be_infiniband() && !p.is_vf());
+    let pf_works = |port: &PortSeen| match port.vf {
+        IsVf::OfThisHost(pf) => active().any(|p| p.function == Some(pf)),
+        IsVf::OfUnknownPf => port.physical == "linkup" || active().next().is_some(),
+        IsVf::PassedThrough | IsVf::No => false,
+    };
+    let is_dead = |p: &&PortSeen| {
+        p.may_be_infiniband() && matches!(p.state.as_str(), "down" | "init" | "initializing")
+    };
+    ports.iter().filter(is_dead).filter(|port| pf_works(port)).collect()
 }
 
 /// VFs as the PF's netdev shows them.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::event::Origin;
 use crate::check::pattern::word;
-use crate::names::{MadPort, PortNumber, is_vf_hca_type};
+use crate::names::{IsVf, MadPort, PciAddress, Policy, PortNumber};
 
 /// A port as a tool shows it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,8 +26,12 @@ pub struct PortSeen {
     pub guid: String,
     /// Node GUID of the device, hex digits only.
     pub node_guid: String,
-    /// What kind of device, `MT4124`.
-    pub device_type: String,
+    /// Whether it is a VF's.
+    pub vf: IsVf,
+    /// The link policy of that VF, where its PF tells it.
+    pub policy: Option<Policy>,
+    /// Its PCI function; none where it is not shown.
+    pub function: Option<PciAddress>,
     /// The host was looked at, and does not expect this port.
     pub unexpected: bool,
     /// The line with the state.
@@ -49,11 +53,10 @@ impl PortSeen {
         self.state == "active"
     }
 
-    /// True if the device can only be a VF: those have the even ids. (LID 65535 is
-    /// no sign: a PF without link shows it too.)
+    /// True if it is a VF's.
     #[must_use]
     pub fn is_vf(&self) -> bool {
-        is_vf_hca_type(&self.device_type)
+        self.vf != IsVf::No
     }
 
     /// Its line, with its name before it.
@@ -102,17 +105,4 @@ pub(super) fn state(text: &str) -> String {
 pub(super) fn physical(text: &str) -> String {
     let text = text.split_once(": ").map_or(text, |(_, t)| t).trim();
     word(text).to_ascii_lowercase().replace('_', "")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::PortSeen;
-
-    #[test]
-    fn a_vf_is_known_by_its_type() {
-        for (kind, is) in [("MT4124", true), ("MT41683", true), ("MT4123", false), ("", false)] {
-            let port = PortSeen { device_type: kind.to_owned(), ..PortSeen::default() };
-            assert_eq!(port.is_vf(), is, "{kind}");
-        }
-    }
 }

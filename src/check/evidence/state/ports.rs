@@ -6,12 +6,13 @@ use super::port::{PortSeen, physical, state};
 use super::port_files::PortFileReader;
 use super::prompt::Line;
 use crate::check::pattern::{caught, caught_one, word};
+use crate::names::{IsVf, is_vf_hca_type};
 
 #[derive(Debug, Default)]
 pub(super) struct IbstatReader {
     device: String,
     node_guid: String,
-    device_type: String,
+    vf: IsVf,
     in_port: bool,
     files: PortFileReader,
 }
@@ -81,7 +82,9 @@ impl IbstatReader {
             return;
         }
         if key == "ca_type" {
-            value.clone_into(&mut self.device_type);
+            // Those have the even ids. (LID 65535 is no sign: a PF without link shows it too.)
+            let is_vf = is_vf_hca_type(value);
+            self.vf = if is_vf { IsVf::OfUnknownPf } else { IsVf::No };
             return;
         }
         let Some(port) = ports.last_mut().filter(|_| self.in_port) else { return };
@@ -117,7 +120,7 @@ impl IbstatReader {
                 device: self.device.clone(),
                 port: port.to_owned(),
                 node_guid: self.node_guid.clone(),
-                device_type: self.device_type.clone(),
+                vf: self.vf,
                 ..PortSeen::default()
             });
         }
