@@ -158,15 +158,16 @@ fn in_order(mut findings: Vec<Finding>, ports_are_known: bool) -> Vec<Finding> {
             && matches!(effect, "no-subnet-manager" | "link-down-cable")
     };
     blame(&mut findings);
-    let made: Vec<(Code, Severity)> = findings.iter().map(|f| (f.code, f.severity)).collect();
+    let made = findings.clone();
     for finding in &mut findings {
         // What is only advice causes no failure.
-        let cause = made.iter().find(|(code, severity)| {
-            *severity <= finding.severity
-                && explains(code, finding.code)
-                && !is_elsewhere(code, finding.code)
+        let cause = made.iter().find(|cause| {
+            cause.severity <= finding.severity
+                && explains(cause.code, finding.code)
+                && !is_elsewhere(cause.code, finding.code)
+                && (finding.code != "port-not-active" || has_a_port_of(finding, cause))
         });
-        finding.caused_by = cause.map(|(code, _)| *code);
+        finding.caused_by = cause.map(|cause| cause.code);
     }
     // That it works is said before what did not matter, and a diagnosis before both; among
     // equals the order of the rules holds.
@@ -180,6 +181,17 @@ fn in_order(mut findings: Vec<Finding>, ports_are_known: bool) -> Vec<Finding> {
         (f.severity, f.code != "unexplained", f.code != "healthy", last, f.confidence, place(f))
     });
     findings
+}
+
+/// True if one of the ports that `finding` is about is one of `cause`.
+fn has_a_port_of(finding: &Finding, cause: &Finding) -> bool {
+    let ports = |finding: &Finding| -> Vec<String> {
+        let objects = finding.object.as_deref().unwrap_or_default().split(", ");
+        // The PCI address stands behind the name, in brackets.
+        objects.map(|o| o.split(" (").next().unwrap_or(o).to_owned()).collect()
+    };
+    let of_cause = ports(cause);
+    ports(finding).iter().any(|port| of_cause.contains(port))
 }
 
 /// Where ibprov itself says that the node is not as it is meant to be, what explains that

@@ -15,7 +15,7 @@ use crate::config::{self, Config};
 use crate::graph::{Graph, Load, Unit, consumers, files, show};
 use crate::host::{KernelLine, Root, answer, state, unit_graph};
 use crate::ladder::module_trouble::{self, Signs};
-use crate::ladder::{Facts, cause, expect, progress, roce};
+use crate::ladder::{Expectation, Facts, cause, expect, progress, roce};
 use crate::names::{
     Guid, LinkLayer, LinkState, ModuleName, ModuleState, PciAddress, PhysicalState, Policy, Rung,
     Words, is_ipoib_name,
@@ -26,6 +26,7 @@ use crate::report::advice::Advice;
 use crate::report::node::Judgement;
 use crate::report::plan::PlannedPf;
 use crate::report::rxe::RxeReport;
+use crate::report::status::Role;
 use crate::report::{BootReport, ModuleTrouble, NotExpected, PortProgress, Verdict};
 use crate::stacks;
 use crate::workers::survey::{Survey, survey};
@@ -83,9 +84,13 @@ pub fn gather(boot: &mut Boot, root: &Root, configuration: Option<&Path>) {
             Err(e) => host.problems.push(e.to_string()),
         }
     }
-    let mut seen = Gathering { root, source, host, observed: &observed, survey: &survey };
+    let rules = ModprobeRules::read(root);
+    let expectation = expect::expectation(&config, &observed, &rules);
+    let expected = progress::progress(&expectation, &observed);
+    let mut seen =
+        Gathering { root, expected: &expected, source, host, observed: &observed, survey: &survey };
     if seen.host.live {
-        seen.ladders(&config, boot.accounts.boot.as_deref());
+        seen.ladders(&config, &rules, &expectation, boot.accounts.boot.as_deref());
     }
     // A tree without devices shows no state either.
     if seen.host.live || root.exists("/sys/bus/pci/devices") {
@@ -100,7 +105,9 @@ pub fn gather(boot: &mut Boot, root: &Root, configuration: Option<&Path>) {
     // A tree without devices tells nothing of the node.
     if host.live || root.exists("/sys/bus/pci/devices") {
         let (config, observed, survey) = (&config, &observed, &survey);
-        let seen = Seeing { root, config, observed, survey, soft_roce: &soft_roce };
+        let has_adapter = !expectation.expected.is_empty() || !expectation.left_out.is_empty();
+        let (soft_roce, expected) = (&soft_roce, &expected);
+        let seen = Seeing { root, config, observed, survey, soft_roce, expected, has_adapter };
         let last_boot = boot.accounts.boot.as_ref().map(|report| report.verdict);
         let (judgement, planned) = seen.judgement(invalid, last_boot, &mut host);
         host.judgement = Some(judgement);
@@ -222,6 +229,8 @@ struct Seeing<'a> {
     observed: &'a Observed,
     survey: &'a Survey,
     soft_roce: &'a [RxeReport],
+    expected: &'a [PortProgress],
+    has_adapter: bool,
 }
 
 impl Seeing<'_> {
@@ -231,9 +240,7 @@ impl Seeing<'_> {
         last_boot: Option<Verdict>,
         host: &mut Host,
     ) -> (Judgement, Vec<PlannedPf>) {
-        let rules = ModprobeRules::read(self.root);
-        let expectation = expect::expectation(self.config, self.observed, &rules);
-        let mut ports = progress::progress(&expectation, self.observed);
+        let mut ports = self.expected.to_vec();
         let mut facts = Facts::default();
         let interfaces = stacks::interfaces(self.root, self.config);
         let children = Children::Counted;
@@ -257,7 +264,7 @@ impl Seeing<'_> {
                 })
                 .collect(),
             last_boot,
-            has_adapter: !expectation.expected.is_empty() || !expectation.left_out.is_empty(),
+            has_adapter: self.has_adapter,
         };
         node::judgement(self.root, seen, &mut host.problems)
     }
@@ -266,6 +273,8 @@ impl Seeing<'_> {
 /// What is gathered of one host, and what it is gathered from.
 struct Gathering<'a> {
     root: &'a Root,
+    /// The ports that are expected.
+    expected: &'a [PortProgress],
     source: u16,
     host: Host,
     observed: &'a Observed,
@@ -278,9 +287,13 @@ impl Gathering<'_> {
     }
 
     /// How far each expected port is, and why no further.
-    fn ladders(&mut self, config: &Config, last_boot: Option<&BootReport>) {
-        let rules = ModprobeRules::read(self.root);
-        let expectation = expect::expectation(config, self.observed, &rules);
+    fn ladders(
+        &mut self,
+        config: &Config,
+        rules: &ModprobeRules,
+        expectation: &Expectation,
+        last_boot: Option<&BootReport>,
+    ) {
         for (_, reason) in &expectation.left_out {
             if let NotExpected::DriverDenied { module, by } = reason {
                 let denied = Denied { module: module.clone(), by: by.clone() };
@@ -289,8 +302,8 @@ impl Gathering<'_> {
                 }
             }
         }
-        let mut facts = self.facts(config, &rules, last_boot);
-        let mut ports = progress::progress(&expectation, self.observed);
+        let mut facts = self.facts(config, rules, last_boot);
+        let mut ports = self.expected.to_vec();
         let interfaces = stacks::interfaces(self.root, config);
         judge_settings(config, &interfaces, &mut ports, &mut facts, Children::Counted);
         for pci in facts.functions.iter().filter(|(_, l)| l.probe_failed.is_some()).map(|(p, _)| p)
@@ -388,9 +401,13 @@ impl Gathering<'_> {
             let Some(port) = port else { continue };
             let link = &said.link;
             let is_it = |p: &PortProgress| p.pci == Some(*pci) && p.port == Some(*number);
-            let expected = self.host.ports.iter().any(|p| is_it(&p.progress));
+            let role = match self.expected.iter().find(|p| is_it(p)) {
+                Some(port) if port.optional => Role::Optional,
+                Some(_) => Role::Expected,
+                None => Role::Unexpected,
+            };
             seen.ports.push(PortSeen {
-                unexpected: self.host.live && !expected,
+                role: Some(role),
                 device: device.to_string(),
                 port: number.to_string(),
                 state: link.state.map_or("", LinkState::word).to_ascii_lowercase(),

@@ -4,17 +4,23 @@ use super::pf_preview;
 use crate::config::pins::Pins;
 use crate::config::{Config, Problems};
 use crate::host::{Root, unit_graph};
+use crate::ladder::active::{self, Activity, Words};
 use crate::ladder::minimum::{degraded_pcie, degraded_port, minimum};
-use crate::ladder::roce::{Roce, RoceLack, has_gid, words};
-use crate::names::{IfName, LinkLayer, ModuleName, ModuleState, PciAddress, RdmaName, Rung};
-use crate::observe::{self, Look, ModprobeRules, Observed, RdmaDevice, namespaces, plan_host};
+use crate::ladder::roce::{self, Roce, has_gid};
+use crate::names::{IfName, IsVf, LinkLayer, ModuleName, ModuleState, PciAddress, RdmaName, Rung};
+use crate::observe::link::PortAnswer;
+use crate::observe::{
+    self, Look, ModprobeRules, Observed, PciFunction, RdmaDevice, namespaces, plan_host,
+};
 use crate::plan::guid::resolve;
 use crate::plan::needed_modules;
-use crate::plan::node::{Known, judge};
+use crate::plan::node::{Known, KnownPort, judge};
+use crate::report::advice::Advice;
 use crate::report::degraded::{Degraded, PcieLink};
 use crate::report::hardware::{NodeDescription, Vf};
 use crate::report::netns::Netns;
 use crate::report::node::Judgement;
+use crate::report::online::Lack;
 use crate::report::plan::PlannedPf;
 use crate::report::rxe::RxeReport;
 use crate::report::{Cause, PortProgress, Verdict};
@@ -47,9 +53,9 @@ pub(super) fn invalid(problems: &Problems) -> String {
 
 /// Judge the node. What could not be read on the way goes to `problems`.
 /// The plans of VFs, held against the host, are given too.
-pub(super) fn judgement(
+pub(super) fn judgement<'a>(
     root: &Root,
-    seen: Seen<'_>,
+    seen: Seen<'a>,
     problems: &mut Vec<String>,
 ) -> (Judgement, Vec<PlannedPf>) {
     let pfs = planned(root, &seen, problems);
@@ -64,19 +70,22 @@ pub(super) fn judgement(
         needed.iter().filter(is_missing).map(|module| (*module).clone()).collect();
     let degraded = degraded(&seen);
     let pcie = pcie(&seen);
-    let ports = seen.ports.iter().map(|(port, _)| *port);
-    let roce = ports.filter_map(|port| Some((port, roce_lack(root, seen.survey, port)?)));
-    let roce = roce.collect();
+    let known_port = |(progress, cause): &(&'a PortProgress, Option<Cause>)| KnownPort {
+        progress,
+        cause: cause.clone(),
+        activity: activity(root, seen.observed, seen.survey, progress),
+    };
+    let ports = seen.ports.iter().map(known_port).collect();
     let netns = netns(seen.config, root, seen.observed);
     let known = Known {
         descriptions: descriptions(root, &seen),
-        roce,
+        at_least: seen.config.boot.at_least.as_ref().map(|at_least| at_least.ports),
         soft_roce: seen.soft_roce,
         degraded,
         pcie,
         configuration: seen.configuration,
         unreadable: unreadable(root),
-        ports: seen.ports,
+        ports,
         netns,
         missing_modules,
         pfs: &pfs,
@@ -140,26 +149,79 @@ pub(super) fn roce(root: &Root, survey: &Survey, port: &PortProgress) -> Roce {
     else {
         return Roce::default();
     };
-    if !port.must_be_ethernet {
-        return Roce::default();
-    }
     let state = observe::link::netdev(root, netdev, survey.carriers.get(netdev).copied());
     let gids = observe::link::gids(root, pci, device, (number, LinkLayer::Ethernet));
     Roce { up: state.admin_up, carrier: state.carrier, has_gid: has_gid(&gids) }
 }
 
-/// What a port in Ethernet mode that is expected and named lacks, and what that means.
-pub(super) fn roce_lack(root: &Root, survey: &Survey, port: &PortProgress) -> Option<RoceLack> {
-    if !port.must_be_ethernet || !port.is_ready() {
-        return None;
+/// Whether the fabric uses an expected port that boot does not wait for any more.
+pub(super) fn activity(
+    root: &Root,
+    observed: &Observed,
+    survey: &Survey,
+    port: &PortProgress,
+) -> Activity {
+    match (port.is_ready(), port.must_be_ethernet) {
+        (false, _) => Activity::NotTold,
+        (true, true) => roce_activity(root, survey, port),
+        (true, false) => infiniband_activity(root, observed, survey, port),
     }
-    let lack = roce(root, survey, port).lack(Rung::Active)?;
+}
+
+/// What to write where a port is meant to have no link.
+fn meant_dark() -> Advice {
+    Advice::permanent(
+        "if nothing is meant to be connected to it: `required = false` in its [[port]], or boot.ignore (man 5 ibprov.toml)",
+    )
+}
+
+fn infiniband_activity(
+    root: &Root,
+    observed: &Observed,
+    survey: &Survey,
+    port: &PortProgress,
+) -> Activity {
+    let (Some(pci), Some(device), Some(number)) = (port.pci, &port.rdma, port.port) else {
+        return Activity::NotTold;
+    };
+    let is_copy = !root.is_live();
+    let function = observed.functions.iter().find(|f| f.address == pci);
+    let hca = function.and_then(|f| f.physfn).unwrap_or(pci);
+    let is_shown = |answer: &&PortAnswer| {
+        !is_copy || answer.link.state.is_some() && answer.link.physical.is_some()
+    };
+    match survey.port(pci, device, number).filter(is_shown) {
+        Some(answer) => match active::lack(&answer.link, Rung::Active) {
+            None => Activity::Active,
+            Some(lack) => {
+                let vf = function.map(PciFunction::is_vf).unwrap_or_default();
+                let mut words = active::words(Some(pci), &port.mad_port(), answer, vf);
+                words.advice.extend((lack == Lack::Link && vf == IsVf::No).then(meant_dark));
+                Activity::Lacks(lack, words)
+            }
+        },
+        None if survey.silent.contains(&hca) => Activity::NotTold,
+        None if is_copy => Activity::NotShown,
+        None => {
+            let text = "the driver does not report the state of the port".to_owned();
+            Activity::Lacks(Lack::Answer, Words { text, advice: vec![Advice::look("dmesg")] })
+        }
+    }
+}
+
+fn roce_activity(root: &Root, survey: &Survey, port: &PortProgress) -> Activity {
+    let lack = match roce(root, survey, port).lack(Rung::Active) {
+        None => return Activity::Active,
+        Some(Lack::Answer) if survey.is_rtnl_held => return Activity::NotTold,
+        Some(lack) => lack,
+    };
     let own = port.netdev.as_ref().map(|netdev| addresses(survey, netdev));
     let addresses = own.unwrap_or_default();
     // A copied tree has no kernel to ask for them.
     let addresses = root.is_live().then_some(addresses.as_slice());
-    let (text, advice) = words(port.netdev.as_ref(), lack, addresses);
-    Some(RoceLack { lack, text, advice })
+    let mut words = roce::words(port.netdev.as_ref(), lack, addresses);
+    words.advice.extend((lack == Lack::Carrier).then(meant_dark));
+    Activity::Lacks(lack, words)
 }
 
 /// The addresses of `netdev` that a peer can use.

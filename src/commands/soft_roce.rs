@@ -41,7 +41,7 @@ pub(super) fn with_lacks(
         let roce = Roce { up: state.admin_up, carrier: state.carrier, has_gid };
         report.reason = roce.lack(Rung::Active).map(|lack| {
             let addresses = node::addresses(survey, &name);
-            words(Some(&name), lack, root.is_live().then_some(addresses.as_slice())).0
+            words(Some(&name), lack, root.is_live().then_some(addresses.as_slice())).text
         });
     }
     reports

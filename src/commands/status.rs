@@ -11,14 +11,13 @@ use crate::cli::{Common, Format, StatusArgs};
 use crate::config::{Config, Problems};
 use crate::host::events::Events;
 use crate::host::{Root, answer, clock, state};
-use crate::ladder::expect::{candidate, expectation};
-use crate::ladder::minimum::is_judged;
+use crate::ladder::active::{self, Activity};
+use crate::ladder::expect::{candidate, expectation, has_row};
 use crate::ladder::progress::progress;
 use crate::ladder::{Facts, cause, roce};
-use crate::names::{
-    IB_DRIVERS, LinkLayer, LinkState, MadPort, PciAddress, PhysicalState, RdmaName, Rung,
-};
+use crate::names::{IB_DRIVERS, LinkLayer, MadPort, PciAddress, PhysicalState, RdmaName, Rung};
 use crate::observe::ipoib::Interfaces;
+use crate::observe::link::PortAnswer;
 use crate::observe::{self, Look, ModprobeRules, Observed, PciFunction, Port, RdmaDevice};
 use crate::plan::settings::{Children, Settings, judge_settings, settings};
 use crate::report::degraded::PcieLink;
@@ -110,7 +109,7 @@ fn watch(look: impl Fn() -> Status, root: &Root, common: &Common) -> anyhow::Res
 /// The state of the host; `gids`: with the GID tables. `invalid` says what is wrong with the
 /// configuration, where `config` is the default instead.
 pub(super) fn gather(gids: bool, config: &Config, invalid: Option<String>, root: &Root) -> Status {
-    let is_asked = |f: &PciFunction| f.physfn.is_none() || is_judged(config, f);
+    let is_asked = |f: &PciFunction| f.physfn.is_none() || has_row(config, f);
     let soft_roce = soft_roce::judged(config, root);
     let netdevs = soft_roce::netdevs(&soft_roce);
     let is_roce = |f: &PciFunction| roce::is_expected(config, f);
@@ -283,6 +282,26 @@ impl View<'_> {
         cause::cause(port, self.observed, self.facts).map(|c| c.text)
     }
 
+    /// Why the fabric does not use a port: an expected one, or an InfiniBand port beside them.
+    fn why_not_active(
+        &self,
+        function: &PciFunction,
+        layer: LinkLayer,
+        at: MadPort,
+        progress: Option<&PortProgress>,
+        told: Option<&PortAnswer>,
+    ) -> Option<String> {
+        if let Some(port) = progress {
+            return match node::activity(self.root, self.observed, self.survey, port) {
+                Activity::Lacks(_, words) => Some(words.text),
+                Activity::Active | Activity::NotTold | Activity::NotShown => None,
+            };
+        }
+        let answer = told.filter(|_| layer != LinkLayer::Ethernet)?;
+        active::lack(&answer.link, Rung::Active)?;
+        Some(active::words(Some(function.address), &at, answer, function.is_vf()).text)
+    }
+
     /// What is expected of what is `left_out`, or of which `progress` tells.
     fn role(&self, left_out: Option<&NotExpected>, progress: Option<&PortProgress>) -> Role {
         match (progress, left_out) {
@@ -328,18 +347,17 @@ impl View<'_> {
             false => port.netdev.as_ref(),
         };
         let up = link.physical == Some(PhysicalState::LinkUp);
-        let active = link.state == Some(LinkState::Active) && link.lid.is_some();
         let why = progress
             .and_then(|p| self.why(p))
             .or_else(|| told.is_none().then(|| "its state was not reported".to_owned()))
-            .or_else(|| Some(node::roce_lack(self.root, self.survey, progress?)?.text))
             .or_else(|| {
-                (!up || !active).then(|| {
-                    let mad_port = MadPort { device: Some(name.clone()), port: Some(port.number) };
-                    why_not_active(port.link_layer, &link, &mad_port)
-                })
+                let at = MadPort { device: Some(name.clone()), port: Some(port.number) };
+                self.why_not_active(function, port.link_layer, at, progress, told)
             });
-        let roce = progress.map(|p| node::roce(self.root, self.survey, p)).unwrap_or_default();
+        let roce = progress
+            .filter(|_| is_roce)
+            .map(|p| node::roce(self.root, self.survey, p))
+            .unwrap_or_default();
         let reached = |rung| match rung {
             Rung::Pci | Rung::Driver | Rung::Rdma => true,
             Rung::Configured => netdev.is_some_and(|n| {
@@ -349,7 +367,7 @@ impl View<'_> {
             Rung::Netdev => netdev.is_some(),
             Rung::Named => netdev.is_some_and(|n| n.named),
             Rung::Link => up,
-            Rung::Active => active,
+            Rung::Active => link.is_active(),
             Rung::Carrier => roce.up && roce.carrier == Some(true),
             Rung::Gid => roce.has_gid,
         };
@@ -412,32 +430,5 @@ impl View<'_> {
                 }
             })
             .collect()
-    }
-}
-
-fn why_not_active(
-    layer: LinkLayer,
-    link: &crate::report::hardware::Link,
-    mad_port: &MadPort,
-) -> String {
-    if layer == LinkLayer::Ethernet {
-        return String::new();
-    }
-    match (link.physical, link.state) {
-        (Some(PhysicalState::Polling), _) => {
-            "the port has no signal: the cable is missing or broken, or the other end is down"
-                .to_owned()
-        }
-        (Some(PhysicalState::Disabled), _) => {
-            format!("the port is disabled; to enable it: `{}`", mad_port.ibportstate("enable"))
-        }
-        (Some(PhysicalState::LinkUp), Some(LinkState::Init)) => {
-            "the link is up, but no subnet manager has configured the port".to_owned()
-        }
-        (physical, state) => format!(
-            "physical state {}, logical state {}",
-            physical.map_or("unknown", PhysicalState::word),
-            state.map_or("unknown", LinkState::word)
-        ),
     }
 }

@@ -146,6 +146,12 @@ pub fn is_meant(which: &PortSelector, function: &PciFunction) -> bool {
     }
 }
 
+/// True if a `[[port]]` names a port of `function`, which is expected although it is a VF.
+#[must_use]
+pub fn has_row(config: &Config, function: &PciFunction) -> bool {
+    config.ports.iter().any(|row| is_meant(&row.which, function))
+}
+
 fn described(port: &PortRow) -> Expected {
     Expected {
         which: port.which.clone(),

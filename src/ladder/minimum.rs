@@ -2,7 +2,6 @@
 
 use crate::config::{Config, PortRow};
 use crate::names::{LinkMinimum, LinkSpeed, LinkState, PhysicalState, PortSelector, Words};
-use crate::observe::PciFunction;
 use crate::report::PortProgress;
 use crate::report::degraded::{Degraded, PcieLink};
 use crate::report::hardware::Link;
@@ -12,13 +11,6 @@ use crate::report::hardware::Link;
 pub fn minimum(config: &Config, port: &PortProgress) -> LinkMinimum {
     let rows = config.ports.iter().filter(|row| means(row, port));
     rows.fold(LinkMinimum::default(), |all, row| all.and(row.minimum))
-}
-
-/// True if a row says something of the link of a port of `function`.
-#[must_use]
-pub fn is_judged(config: &Config, function: &PciFunction) -> bool {
-    let mut rows = config.ports.iter().filter(|row| !row.minimum.is_none());
-    rows.any(|row| super::expect::is_meant(&row.which, function))
 }
 
 fn means(row: &PortRow, port: &PortProgress) -> bool {

@@ -2,8 +2,10 @@
 //!
 //! Pure: values from [`crate::observe`] and [`crate::config`] in, judgements
 //! out. [`expect`] says who has to climb, [`progress`] how far each is,
-//! [`cause`] why one is stuck, [`minimum`] what its link has to be. Nothing here waits or reads the host.
+//! [`cause`] why one is stuck, [`active`] whether the fabric uses it, [`minimum`] what its link
+//! has to be. Nothing here waits or reads the host.
 
+pub mod active;
 pub mod cause;
 pub mod expect;
 mod heard;

@@ -1,6 +1,7 @@
 //! The last rungs of a port in Ethernet mode that is expected: carrier, and a GID of type
 //! RoCE v2, by which programs such as NCCL and UCX address it.
 
+use super::active::Words;
 use super::expect::is_meant;
 use crate::config::Config;
 use crate::names::{GidKind, IfName, LinkLayer, Rung};
@@ -41,17 +42,6 @@ impl Roce {
     }
 }
 
-/// What a port lacks.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RoceLack {
-    /// What.
-    pub lack: Lack,
-    /// What that means: one phrase.
-    pub text: String,
-    /// What to do.
-    pub advice: Vec<Advice>,
-}
-
 /// True if one of `gids` is of type RoCE v2 and stands for an address that a peer can use:
 /// the kernel makes one for each address of the netdev (`roce_gid_mgmt.c`).
 #[must_use]
@@ -66,13 +56,9 @@ pub fn has_gid(gids: &[Gid]) -> bool {
 /// What it means that the port of `netdev` lacks this: one phrase. `addresses` are those of
 /// global scope, if they are known.
 #[must_use]
-pub fn words(
-    netdev: Option<&IfName>,
-    lack: Lack,
-    addresses: Option<&[String]>,
-) -> (String, Vec<Advice>) {
+pub fn words(netdev: Option<&IfName>, lack: Lack, addresses: Option<&[String]>) -> Words {
     let name = netdev.map_or("the netdev", IfName::as_str);
-    match lack {
+    let (text, advice) = match lack {
         Lack::Up => (
             format!("{name} is down: no network stack has brought it up"),
             vec![Advice::now(format!(
@@ -107,7 +93,8 @@ pub fn words(
             ),
         },
         other => (other.lacking().to_owned(), Vec::new()),
-    }
+    };
+    Words { text, advice }
 }
 
 #[cfg(test)]

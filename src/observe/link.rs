@@ -42,13 +42,13 @@ pub fn link(look: &mut Look<'_>, pci: PciAddress, device: &RdmaName, port: PortN
         let text = look.attribute(&format!("{dir}/{name}"))?;
         Some(text.split_once(": ").map_or(text.clone(), |(_, word)| word.to_owned()))
     };
-    // 0 and, before a subnet manager has given one, 0xffff stand for none.
+    let is_omni_path = pf::driver(look, pci).as_deref() == Some("hfi1");
     let lid = |look: &mut Look<'_>, name: &str| {
         look.parsed(&format!("{dir}/{name}"), |text| {
-            u16::from_str_radix(text.strip_prefix("0x").unwrap_or(text), 16)
+            u32::from_str_radix(text.strip_prefix("0x").unwrap_or(text), 16)
                 .map_err(|_| format!("{text:?} is not a LID"))
         })
-        .filter(|lid| !matches!(lid, 0 | &u16::MAX))
+        .filter(|lid| is_unicast(*lid, is_omni_path))
     };
     Link {
         state: word(look, "state").map(|word| LinkState::from_word(&word)),
@@ -59,6 +59,13 @@ pub fn link(look: &mut Look<'_>, pci: PciAddress, device: &RdmaName, port: PortN
         lid: lid(look, "lid"),
         sm_lid: lid(look, "sm_lid"),
     }
+}
+
+/// True for a LID that a peer can use. 0 is none; from 0xc000 on those of InfiniBand are
+/// multicast, and 0xffff stands for none before a subnet manager has given one (InfiniBand
+/// Architecture, 4.1.3). Those of Omni-Path have 32 bits (`ppd->lid`, hfi1's verbs.c).
+const fn is_unicast(lid: u32, is_omni_path: bool) -> bool {
+    lid != 0 && (is_omni_path || lid < 0xc000)
 }
 
 /// The link of a port, and if it is not up and a VF's, the link policy that its PF

@@ -1,11 +1,12 @@
 //! What an expected port still lacks to be online, and what that means.
 
+use crate::ladder::active::{self, Words};
 use crate::ladder::roce::{self, Roce};
-use crate::names::{IsVf, LinkState, MadPort, PhysicalState, Policy, Rung};
+use crate::names::{IsVf, Rung};
 use crate::observe::link::PortAnswer;
 use crate::report::PortProgress;
 use crate::report::advice::Advice;
-use crate::report::hardware::{Link, NetDevState};
+use crate::report::hardware::NetDevState;
 use crate::report::online::{Goal, Lack};
 
 /// What is known of a port beyond its ladder up to `named`.
@@ -60,13 +61,10 @@ pub fn lack(port: &PortProgress, seen: &Seen, goal: Goal) -> Option<Lack> {
             if let Some(lack) = roce.lack(goal.rung) {
                 return Some(lack);
             }
-        } else if link.physical != Some(PhysicalState::LinkUp) {
-            return Some(Lack::Link);
+        } else if let Some(lack) = active::lack(link, goal.rung) {
+            return Some(lack);
         }
         if goal.rung >= Rung::Active && !port.must_be_ethernet {
-            if !is_active(link) {
-                return Some(Lack::Active);
-            }
             match &seen.netdev {
                 Some(netdev) if !netdev.admin_up => return Some(Lack::Up),
                 Some(netdev) => match netdev.carrier.filter(|_| is_fresh(seen)) {
@@ -94,21 +92,6 @@ fn is_fresh(seen: &Seen) -> bool {
     seen.netdev_silent_usec < SILENCE_USEC
 }
 
-/// Active, with a LID that a peer can use: 0 is none, and from 0xc000 on they
-/// are multicast (InfiniBand Architecture, 4.1.3).
-fn is_active(link: &Link) -> bool {
-    link.state == Some(LinkState::Active) && link.lid.is_some_and(|l| (1..0xc000).contains(&l))
-}
-
-/// What is wrong and what to do about it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Words {
-    /// One phrase, lower case, without a full stop and without how long.
-    pub text: String,
-    /// What to do.
-    pub advice: Vec<Advice>,
-}
-
 /// What to say of a port that lacks `lack`, which is no rung below `link`.
 #[must_use]
 pub fn words(port: &PortProgress, seen: &Seen, lack: Lack) -> Words {
@@ -120,20 +103,15 @@ pub fn words(port: &PortProgress, seen: &Seen, lack: Lack) -> Words {
             Advice::now(owner_advice(seen, &netdev, "bring it up")),
         ),
         Lack::Carrier | Lack::Gid if port.must_be_ethernet => {
-            let (text, advice) = roce::words(port.netdev.as_ref(), lack, seen.addresses.as_deref());
-            Words { text, advice }
+            roce::words(port.netdev.as_ref(), lack, seen.addresses.as_deref())
         }
         Lack::Gid => Words { text: lack.lacking().to_owned(), advice: Vec::new() },
         Lack::Rung(rung) => Words { text: format!("state {rung} not reached"), advice: Vec::new() },
         Lack::Answer => silence(seen, &netdev),
-        Lack::Link | Lack::Active if policy_is_down(seen) => say(
-            "the link state of this VF is set to down".to_owned(),
-            Advice::now(
-                "set it to follow at the PF: `ip link set PF-NETDEV vf N state auto`".to_owned(),
-            ),
-        ),
-        Lack::Link => no_link(port, seen),
-        Lack::Active => not_active(port, seen),
+        Lack::Link | Lack::Active => {
+            let answer = seen.answer.clone().unwrap_or_default();
+            active::words(port.pci, &port.mad_port(), &answer, seen.vf)
+        }
         Lack::Up => say(
             format!("the port is Active, but {netdev} is down: no network stack has brought it up"),
             Advice::now(owner_advice(seen, &netdev, "bring it up")),
@@ -151,10 +129,6 @@ pub fn words(port: &PortProgress, seen: &Seen, lack: Lack) -> Words {
             Advice::now(owner_advice(seen, &netdev, "give it one")),
         ),
     }
-}
-
-fn policy_is_down(seen: &Seen) -> bool {
-    seen.answer.as_ref().and_then(|a| a.policy) == Some(Policy::Down)
 }
 
 fn silence(seen: &Seen, netdev: &str) -> Words {
@@ -199,80 +173,6 @@ fn silence(seen: &Seen, netdev: &str) -> Words {
     }
 }
 
-fn mad_port(port: &PortProgress) -> MadPort {
-    MadPort { device: port.rdma.clone(), port: port.port }
-}
-
-fn no_link(port: &PortProgress, seen: &Seen) -> Words {
-    let adapter = port.pci.map_or_else(|| "ADDRESS".to_owned(), |pci| pci.to_string());
-    let mad_port = mad_port(port);
-    let physical = seen.answer.as_ref().and_then(|a| a.link.physical);
-    let (text, advice) = match physical {
-        Some(PhysicalState::Polling) => (
-            "no signal: the cable is missing or broken, or the other end is down (Polling)",
-            Advice::look(format!(
-                "check the cable and the switch port; `ibstat`, `mlxlink -d {adapter}`"
-            )),
-        ),
-        Some(PhysicalState::Disabled) => (
-            "the port is disabled (Disabled)",
-            Advice::now(format!(
-                "`{}`, or mlxconfig KEEP_IB_LINK_UP",
-                mad_port.ibportstate("enable")
-            )),
-        ),
-        Some(PhysicalState::Sleep) => (
-            "the port is in sleep state (Sleep)",
-            Advice::now(format!("`{}`", mad_port.ibportstate("reset"))),
-        ),
-        Some(state) => return unknown_state("the physical link is not up", state.word()),
-        None => return unknown_state("the physical link is not up", "unknown"),
-    };
-    Words { text: text.to_owned(), advice: vec![advice] }
-}
-
-fn unknown_state(what: &str, state: &str) -> Words {
-    Words {
-        text: format!("{what} ({state})"),
-        advice: vec![Advice::look("see `ibstat` and dmesg")],
-    }
-}
-
-fn not_active(port: &PortProgress, seen: &Seen) -> Words {
-    let link = seen.answer.as_ref().map(|a| a.link.clone()).unwrap_or_default();
-    let is_vf = seen.vf != IsVf::No;
-    let (text, advice) = match (link.state, seen.vf) {
-        (Some(LinkState::Init), _) if is_vf => (
-            "no subnet manager has configured the port of this VF (Initializing)".to_owned(),
-            Advice::permanent(format!("the subnet manager must support virtual ports (OpenSM: `virt_enabled 2`), and the VF must have its port GUID; see `sminfo {}` on the PF", MadPort::default())),
-        ),
-        (Some(LinkState::Init), _) => (
-            "no subnet manager has configured the port (Initializing)".to_owned(),
-            Advice::now(format!("start a subnet manager on this fabric (switch, or `systemctl start opensm` on one node); `sminfo {}` shows whether there is one", mad_port(port))),
-        ),
-        (Some(LinkState::Armed), _) => (
-            "the subnet manager has not finished configuring the port (Armed)".to_owned(),
-            Advice::look("see the log of the subnet manager"),
-        ),
-        (Some(LinkState::Active), _) => (
-            format!("the port is Active without a usable LID ({})", link.lid.unwrap_or(0)),
-            Advice::look("see the log of the subnet manager"),
-        ),
-        (Some(LinkState::Down), IsVf::PassedThrough) => (
-            "the port is Down although the physical link is up: the hypervisor has set the link state of this VF to down, or has not set a port GUID".to_owned(),
-            Advice::look("on the hypervisor: ibprov status"),
-        ),
-        (Some(LinkState::Down), IsVf::OfThisHost(_)) => (
-            "the VF's port is Down although the physical link is up: the VF has no port GUID, or its link state was down when it was probed".to_owned(),
-            Advice::look("see GUIDs and link state in `ibprov status -v`"),
-        ),
-        (state, _) => {
-            return unknown_state("the port is not Active", state.map_or("unknown", LinkState::word));
-        }
-    };
-    Words { text, advice: vec![advice] }
-}
-
 fn owner_advice(seen: &Seen, netdev: &str, verb: &str) -> String {
     match &seen.owner {
         Some(owner) => format!("{owner} should {verb}: see its log"),
@@ -285,7 +185,8 @@ fn owner_advice(seen: &Seen, netdev: &str, verb: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::names::{LinkLayer, PortNumber};
+    use crate::names::{LinkLayer, LinkState, PhysicalState, Policy};
+    use crate::report::hardware::Link;
 
     fn port(reached: Rung) -> PortProgress {
         PortProgress {
@@ -298,11 +199,11 @@ mod tests {
         }
     }
 
-    fn seen(state: &str, physical: &str, lid: u16) -> Seen {
+    fn seen(state: &str, physical: &str, lid: u32) -> Seen {
         let link = Link {
             state: Some(LinkState::from_word(state)),
             physical: Some(PhysicalState::from_word(physical)),
-            lid: Some(lid),
+            lid: Some(lid).filter(|lid| *lid > 0),
             ..Link::default()
         };
         Seen {
@@ -405,33 +306,6 @@ mod tests {
         assert_eq!(lack(&port, &Seen::default(), ACTIVE), Some(Lack::Answer));
     }
 
-    /// Without them the tools take the first port that is up, which is another adapter's.
-    #[test]
-    fn what_is_advised_acts_on_this_port() {
-        let port = PortProgress {
-            rdma: "mlx5_2".parse().ok(),
-            port: PortNumber::new(2).ok(),
-            ..port(Rung::Named)
-        };
-        let advised = |port: &PortProgress, seen: Seen, lack| {
-            let advice = words(port, &seen, lack).advice;
-            advice.into_iter().map(|a| a.text).collect::<Vec<_>>().join("; ")
-        };
-        for (seen, lack, command) in [
-            (seen("DOWN", "Disabled", 0), Lack::Link, "`ibportstate -C mlx5_2 -P 2 -D 0 2 enable`"),
-            (seen("DOWN", "Sleep", 0), Lack::Link, "`ibportstate -C mlx5_2 -P 2 -D 0 2 reset`"),
-            (seen("DOWN", "Polling", 0), Lack::Link, "`mlxlink -d 0000:4b:00.0`"),
-            (seen("INIT", "LinkUp", 0), Lack::Active, "`sminfo -C mlx5_2 -P 2`"),
-        ] {
-            let said = advised(&port, seen, lack);
-            assert!(said.contains(command), "{said}");
-        }
-        // The subnet manager is asked through the PF's port, and not through the VF's.
-        let vf = Seen { vf: IsVf::PassedThrough, ..seen("INIT", "LinkUp", 0) };
-        let said = advised(&port, vf, Lack::Active);
-        assert!(said.contains("`sminfo -C DEVICE -P PORT`"), "{said}");
-    }
-
     #[test]
     fn no_sm_cable_and_policy_are_told_apart() {
         let (word, text) = says(&seen("INIT", "LinkUp", 0));
@@ -445,15 +319,6 @@ mod tests {
         assert!(says(&vf).1.contains("hypervisor"), "{}", says(&vf).1);
         vf.answer.as_mut().expect("answer").policy = Some(Policy::Down);
         assert_eq!(says(&vf).1, "the link state of this VF is set to down");
-    }
-
-    #[test]
-    fn a_lid_of_nobody_is_none() {
-        for lid in [0, 0xffff, 0xc000] {
-            let (word, text) = says(&seen("ACTIVE", "LinkUp", lid));
-            assert_eq!(word, "active");
-            assert!(text.contains("without a usable LID"), "{text}");
-        }
     }
 
     #[test]

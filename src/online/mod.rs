@@ -21,6 +21,7 @@ use self::ports::Ports;
 use crate::config::Config;
 use crate::host::events::{Events, Happened};
 use crate::host::{Root, answer, clock, journal, state, systemd, terminal};
+use crate::ladder::active::Words;
 use crate::ladder::minimum::{degraded_port, minimum};
 use crate::ladder::{Expectation, Facts, Heard, cause, expect, progress, roce};
 use crate::names::{IfName, LinkLayer, Rung, Target};
@@ -35,7 +36,7 @@ use crate::report::{Cause, PortProgress, events as kinds};
 use crate::stacks::{self, KNOWN};
 use crate::workers::products::Products;
 
-pub use judge::{SILENCE_USEC, Seen, Words, lack, words};
+pub use judge::{SILENCE_USEC, Seen, lack, words};
 
 /// What to wait for, and how long.
 #[derive(Debug)]

@@ -3,6 +3,7 @@
 
 use crate::config::{Config, RxeRow};
 use crate::host::Root;
+use crate::ladder::active::Words;
 use crate::ladder::roce::{self, Roce};
 use crate::names::{IfName, LinkLayer, PortNumber, Rung, Target};
 use crate::observe::link::{gids_in, netdev};
@@ -81,8 +82,10 @@ pub(super) fn lack(
     let of_port = Roce { up: admin_up, carrier, has_gid }.lack(goal.rung);
     let is_without = known.addresses.is_none_or(<[String]>::is_empty);
     let lack = of_port.or_else(|| (goal.address && is_without).then_some(Lack::Address))?;
-    let (text, advice) = match lack {
-        Lack::Address => (format!("{name} has no address of global scope"), Vec::new()),
+    let Words { text, advice } = match lack {
+        Lack::Address => {
+            Words { text: format!("{name} has no address of global scope"), advice: Vec::new() }
+        }
         lack => roce::words(Some(name), lack, known.addresses),
     };
     Some((lack, cause(text, advice, false)))

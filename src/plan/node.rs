@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::ladder::roce::RoceLack;
+use crate::ladder::active::{Activity, Words};
 use crate::names::{Guid, ModuleName, PciAddress, RdmaName, VfIndex, vf_ranges};
 use crate::report::advice::Advice;
 use crate::report::common::{Code, Finding};
@@ -11,10 +11,21 @@ use crate::report::degraded::{Degraded, PcieLink};
 use crate::report::finding::Severity;
 use crate::report::hardware::{NodeDescription, Vf};
 use crate::report::netns::Netns;
-use crate::report::node::{Count, Judgement, Standing};
+use crate::report::node::{Count, Judgement, PortCount, Standing};
 use crate::report::plan::{Action, PlannedPf};
 use crate::report::rxe::RxeReport;
 use crate::report::{Cause, PortProgress, Verdict};
+
+/// An expected port, and what is known of it.
+#[derive(Debug, Clone)]
+pub struct KnownPort<'a> {
+    /// How far it is.
+    pub progress: &'a PortProgress,
+    /// Why it is no further.
+    pub cause: Option<Cause>,
+    /// Whether the fabric uses it; judged of one that boot does not wait for any more.
+    pub activity: Activity,
+}
 
 /// What is known of the node.
 #[derive(Debug, Clone, Default)]
@@ -23,12 +34,12 @@ pub struct Known<'a> {
     pub configuration: Option<String>,
     /// Why it is not known which PCI devices there are.
     pub unreadable: Option<String>,
-    /// The expected ports, and why each lacks what it lacks.
-    pub ports: Vec<(&'a PortProgress, Option<Cause>)>,
+    /// The expected ports.
+    pub ports: Vec<KnownPort<'a>>,
+    /// So many of them have to be there and active; `None`: each, and one of them active.
+    pub at_least: Option<usize>,
     /// What the links of expected ports lack of what they have to be.
     pub degraded: Vec<(&'a PortProgress, Vec<Degraded>)>,
-    /// What expected ports in Ethernet mode lack that are named, and what that means.
-    pub roce: Vec<(&'a PortProgress, RoceLack)>,
     /// The soft RoCE devices.
     pub soft_roce: &'a [RxeReport],
     /// The PCIe links of adapters with an expected port.
@@ -75,13 +86,9 @@ pub fn judge(known: &Known<'_>) -> Judgement {
     if let Some(why) = &known.unreadable {
         add(Code::HostUnreadable, Error, None, why.clone(), Vec::new());
     }
-    let mut ports = Count { good: 0, of: known.ports.len() };
-    for (port, cause) in &known.ports {
+    for KnownPort { progress: port, cause, .. } in &known.ports {
         let severity = match port.standing(cause.as_ref()) {
-            Standing::Ready => {
-                ports.good += 1;
-                continue;
-            }
+            Standing::Ready => continue,
             Standing::Excused => Warning,
             Standing::Missing => Error,
         };
@@ -102,11 +109,9 @@ pub fn judge(known: &Known<'_>) -> Judgement {
         let advice = cause.iter().flat_map(|c| c.advice.clone()).collect();
         add(code, severity, Some(port.label()), message, advice);
     }
-    for (port, RoceLack { lack, text, advice }) in &known.roce {
-        let message = format!("{}: {text}", lack.lacking());
-        add(Code::PortNotOnline, Warning, Some(port.label()), message, advice.clone());
-    }
-    for finding in known.soft_roce.iter().filter_map(RxeReport::finding) {
+    let soft_roce = known.soft_roce.iter().filter_map(RxeReport::finding);
+    let (ports, of_activity) = activity(known);
+    for finding in of_activity.into_iter().chain(soft_roce) {
         add(finding.code, finding.severity, finding.object, finding.message, finding.advice);
     }
     for (port, degraded) in &known.degraded {
@@ -239,6 +244,44 @@ pub fn judge(known: &Known<'_>) -> Judgement {
         );
     }
     Judgement::new(ports, vfs, known.has_adapter, findings)
+}
+
+/// How many of the expected ports are active, and what is said of those that are not: too few
+/// of them is an error, one that is optional a note.
+fn activity(known: &Known<'_>) -> (PortCount, Vec<Finding>) {
+    let expected = known.ports.iter().filter(|port| !port.progress.is_ethernet());
+    let ready: Vec<_> = expected.clone().filter(|port| port.progress.is_ready()).collect();
+    let count = |activity| ready.iter().filter(|port| port.activity == activity).count();
+    let ports = PortCount {
+        good: ready.len(),
+        active: count(Activity::Active),
+        not_judged: count(Activity::NotShown),
+        of: expected.count(),
+    };
+    let is_enough = ports.active + ports.not_judged >= known.at_least.unwrap_or(1);
+    let finding = |KnownPort { progress: port, activity, .. }: &KnownPort<'_>| {
+        let optional = if port.optional { " (optional)" } else { "" };
+        let (code, severity, message, advice) = match activity {
+            Activity::Active | Activity::NotTold => return None,
+            Activity::NotShown => {
+                let message = format!("not judged{optional}: the copy does not show its state");
+                (Code::PortNotJudged, Severity::Info, message, Vec::new())
+            }
+            Activity::Lacks(lack, Words { text, advice }) => {
+                let severity = match (port.optional, is_enough) {
+                    (true, _) => Severity::Info,
+                    (false, true) => Severity::Warning,
+                    (false, false) => Severity::Error,
+                };
+                let message = format!("{}{optional}: {text}", lack.lacking());
+                // What is meant to be so needs no remedy.
+                let advice = if port.optional { Vec::new() } else { advice.clone() };
+                (Code::PortNotActive, severity, message, advice)
+            }
+        };
+        Some(Finding::new(code, severity, message).about(port.label()).advise(advice))
+    };
+    (ports, ready.into_iter().filter_map(finding).collect())
 }
 
 /// What to do where `port` has less of a link than it has to have.

@@ -139,6 +139,10 @@ codes! {
     PortAbsent = "port-absent",
     /// An expected port has not climbed far enough.
     PortNotReady = "port-not-ready",
+    /// An expected port is where boot no longer waits for it, and the fabric does not use it.
+    PortNotActive = "port-not-active",
+    /// What was looked at does not show whether the fabric uses an expected port.
+    PortNotJudged = "port-not-judged",
     /// The link of an expected port is less than the configuration says it has to be.
     PortDegraded = "port-degraded",
     /// The PCIe link of an adapter is less than adapter and slot can have.

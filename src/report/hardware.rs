@@ -49,10 +49,21 @@ pub struct Link {
     pub physical: Option<PhysicalState>,
     /// Its rate.
     pub rate: Option<Rate>,
-    /// Its LID; none if none is assigned.
-    pub lid: Option<u16>,
+    /// Its LID; none if none is assigned that a peer can use.
+    pub lid: Option<u32>,
     /// The LID of the subnet manager; none if none is known.
-    pub sm_lid: Option<u16>,
+    pub sm_lid: Option<u32>,
+}
+
+impl Link {
+    /// True if the fabric can use the port: its link is up, and a subnet manager has made it
+    /// active and given it a LID.
+    #[must_use]
+    pub fn is_active(&self) -> bool {
+        self.physical == Some(PhysicalState::LinkUp)
+            && matches!(self.state, Some(LinkState::Active | LinkState::ActiveDefer))
+            && self.lid.is_some()
+    }
 }
 
 /// How a netdev is set. What cannot be read is absent: this is shown, not acted on,

@@ -158,8 +158,10 @@ impl Metrics {
     fn ports(&mut self, status: &Status) {
         let count = status.judgement.ports;
         self.family("ports_expected", "The ports that are expected.", &Family::of(count.of));
-        let help = "The expected ports that are ready.";
+        let help = "The expected ports that are ready: boot does not wait for them any more.";
         self.family("ports_ready", help, &Family::of(count.good));
+        let help = "The expected ports that are ready and that the fabric uses.";
+        self.family("ports_active", help, &Family::of(count.active));
         let mut states = Family::default();
         for absent in &status.absent {
             let required = required(!absent.optional);

@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::advice::Advice;
 use super::common::{Code, Exit, Finding};
 use super::finding::Severity;
 
@@ -115,6 +116,20 @@ pub struct Count {
     pub of: usize,
 }
 
+/// How many of the expected ports are how far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct PortCount {
+    /// That have reached the state that boot waits for.
+    pub good: usize,
+    /// Of those, the ones that the fabric uses.
+    pub active: usize,
+    /// Of those, the ones of which what was looked at does not tell.
+    pub not_judged: usize,
+    /// That are expected.
+    pub of: usize,
+}
+
 /// The whole judgement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -127,7 +142,7 @@ pub struct Judgement {
     pub exit_code: u8,
     /// The ports that are expected.
     #[serde(rename = "expected_ports")]
-    pub ports: Count,
+    pub ports: PortCount,
     /// The VFs that are planned.
     #[serde(rename = "planned_vfs")]
     pub vfs: Count,
@@ -139,12 +154,14 @@ pub struct Judgement {
 impl Judgement {
     /// The judgement that `findings` come to; `has_adapter`: the host shows one.
     #[must_use]
-    pub fn new(ports: Count, vfs: Count, has_adapter: bool, findings: Vec<Finding>) -> Self {
+    pub fn new(ports: PortCount, vfs: Count, has_adapter: bool, findings: Vec<Finding>) -> Self {
         let mut findings = findings;
         findings.sort_by_key(|finding| (!finding.code.leaves_unknown(), finding.severity));
         let verdict = match findings.first() {
             Some(finding) if finding.code.leaves_unknown() => NodeVerdict::Unknown,
             Some(Finding { severity: Severity::Error, .. }) => NodeVerdict::NotReady,
+            // Nothing good is believed of a port that was not read.
+            _ if ports.of > 0 && ports.not_judged == ports.of => NodeVerdict::Unknown,
             Some(Finding { severity: Severity::Warning, .. }) => NodeVerdict::Deferred,
             // A note stands last, and changes nothing.
             Some(Finding { severity: Severity::Info, .. }) | None
@@ -157,27 +174,33 @@ impl Judgement {
         Self { verdict, exit_code: verdict.exit_code(), ports, vfs, findings }
     }
 
-    /// The findings, those that say the same of several objects as one.
+    /// The findings, those that say the same of several objects as one, with what to do at each.
     #[must_use]
     pub fn grouped(&self) -> Vec<Finding> {
         const MOST: usize = 4;
-        let mut groups: Vec<(&Finding, Vec<&str>)> = Vec::new();
+        let mut groups: Vec<(Finding, Vec<&str>)> = Vec::new();
         for finding in &self.findings {
-            let says_the_same = |(first, _): &&mut (&Finding, Vec<&str>)| {
-                (first.code, first.severity) == (finding.code, finding.severity)
-                    && (&first.message, &first.advice) == (&finding.message, &finding.advice)
+            let says_the_same = |(first, _): &&mut (Finding, Vec<&str>)| {
+                (first.code, first.severity, &first.message)
+                    == (finding.code, finding.severity, &finding.message)
             };
             let object = finding.object.as_deref();
             match groups.iter_mut().find(says_the_same) {
-                Some((_, objects)) => objects.extend(object),
-                None => groups.push((finding, object.into_iter().collect())),
+                Some((first, objects)) => {
+                    objects.extend(object);
+                    // A command is of one object.
+                    let more = finding.advice.iter().filter(|step| !first.advice.contains(step));
+                    let more: Vec<Advice> = more.cloned().collect();
+                    first.advice.extend(more);
+                }
+                None => groups.push((finding.clone(), object.into_iter().collect())),
             }
         }
-        let merged = |(finding, objects): (&Finding, Vec<&str>)| {
+        let merged = |(finding, objects): (Finding, Vec<&str>)| {
             let shown = objects.get(..MOST).unwrap_or(&objects).join(", ");
             let more = objects.len().saturating_sub(MOST);
             let object = if more > 0 { format!("{shown} and {more} more") } else { shown };
-            Finding { object: Some(object).filter(|o| !o.is_empty()), ..finding.clone() }
+            Finding { object: Some(object).filter(|o| !o.is_empty()), ..finding }
         };
         groups.into_iter().map(merged).collect()
     }
@@ -187,7 +210,10 @@ impl Judgement {
     pub fn headline(&self) -> String {
         let mut words = Vec::new();
         if self.ports.of > 0 {
-            words.push(format!("{} of {} expected ports ready", self.ports.good, self.ports.of));
+            words.push(format!("{} of {} expected ports active", self.ports.active, self.ports.of));
+        }
+        if self.ports.not_judged > 0 {
+            words.push(format!("{} not judged", self.ports.not_judged));
         }
         if self.vfs.of > 0 {
             words.push(format!("{} of {} VFs as planned", self.vfs.good, self.vfs.of));

@@ -195,7 +195,7 @@ pub struct OnlinePort {
     /// It is online, or in Ethernet mode and not waited for.
     pub online: bool,
     /// Its LID; none if none is assigned.
-    pub lid: Option<u16>,
+    pub lid: Option<u32>,
     /// Its logical state.
     pub state: Option<LinkState>,
     /// Its physical state.

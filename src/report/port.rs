@@ -8,7 +8,9 @@ use super::ModuleTrouble;
 use super::advice::Advice;
 use super::common::opposite;
 use super::node::Standing;
-use crate::names::{Guid, IfName, LinkLayer, ModuleName, PciAddress, PortNumber, RdmaName, Rung};
+use crate::names::{
+    Guid, IfName, LinkLayer, MadPort, ModuleName, PciAddress, PortNumber, RdmaName, Rung,
+};
 
 /// One expected port, or an expected HCA whose ports are not known yet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -113,6 +115,12 @@ impl PortProgress {
             return None;
         }
         Rung::ALL.into_iter().find(|rung| Some(*rung) > self.reached)
+    }
+
+    /// The port for commands that ask through it.
+    #[must_use]
+    pub fn mad_port(&self) -> MadPort {
+        MadPort { device: self.rdma.clone(), port: self.port }
     }
 
     /// What to call it: `mlx5_0 port 1 (0000:4b:00.0)` once that is known.

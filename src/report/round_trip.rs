@@ -424,7 +424,7 @@ fn online_report() -> Any<OnlineReport> {
             Degraded::Rate { is, minimum: "800 Gb/s".parse().expect("rate") },
         ]
     });
-    let link = (of(any::<u16>()), of(state), of(physical), texts(), (rate, degraded));
+    let link = (of(any::<u32>()), of(state), of(physical), texts(), (rate, degraded));
     let why = (of(lack), of(cause()), of(any::<u64>()));
     let port = (progress(), any::<bool>(), link, why).prop_map(|(progress, online, link, why)| {
         let (lid, state, physical, addresses, (rate, degraded)) = link;

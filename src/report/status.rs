@@ -3,7 +3,7 @@
 
 mod table;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use self::table::table;
 use super::common::{Finding, Kind, Report, not_read};
@@ -107,7 +107,7 @@ pub struct Absent {
 }
 
 /// What is expected of a port or an adapter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
@@ -489,7 +489,7 @@ impl PortStatus {
             link.rate.as_ref().map_or_else(unknown, ToString::to_string),
         );
         if self.link_layer == LinkLayer::InfiniBand {
-            let lid = |lid: Option<u16>| lid.map_or_else(|| "-".to_owned(), |l| l.to_string());
+            let lid = |lid: Option<u32>| lid.map_or_else(|| "-".to_owned(), |l| l.to_string());
             head.push_str(&format!("  LID {}  SM LID {}", lid(link.lid), lid(link.sm_lid)));
         }
         if let Some(guid) = self.guid {

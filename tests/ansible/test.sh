@@ -299,6 +299,26 @@ reboot() {
 }
 check "a node that was changed is rebooted, and no other" reboot
 
+# --- a node that comes back with a fault that it did not have
+less() {
+	inside n3 sh -c 'cat >/etc/systemd/system/ibprov-less.service' <<-'UNIT' || return 1
+		[Service]
+		Type=oneshot
+		ExecStart=/bin/false
+		[Install]
+		WantedBy=multi-user.target
+	UNIT
+	inside n3 sh -c 'systemctl --quiet enable ibprov-less.service && systemctl --quiet disable ibprov.service' || return 1
+	! play -e ibprov_reboot=true || return 1
+	[ "$(recap n3 failed)" = 1 ] && grep -q 'not there before: unit-failed ibprov-less.service' "$work/play"
+}
+check "a finding that is there after a change only ends the play, although the node is ready" less
+before() {
+	play && all_have changed 0 || return 1
+	inside n3 sh -c 'systemctl --quiet disable ibprov-less.service; rm /etc/systemd/system/ibprov-less.service; systemctl reset-failed'
+}
+check "one that was there before is no reason to end it" before
+
 # --- a node with openibd
 migrate() {
 	inside n1 systemctl --quiet disable ibprov.service || return 1

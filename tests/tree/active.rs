@@ -1,14 +1,329 @@
-//! What check says of the ports of VFs of this host.
+//! Expected ports that are named and not Active: status, metrics, check and check --fleet say
+//! the same of them. Ports of VFs.
 
+use expect_test::expect;
 use serde_json::Value;
 
 use crate::host::{Host, PF, PortSpec};
 
+const DARK: (&str, &str, &str) = ("1: DOWN", "2: Polling", "0xffff");
+const LIT: (&str, &str, &str) = ("4: ACTIVE", "5: LinkUp", "0x7");
 const INIT: (&str, &str, &str) = ("2: INIT", "5: LinkUp", "0xffff");
+
+fn pci(rail: usize) -> String {
+    format!("0000:{:02x}:00.0", 0x10 + rail)
+}
+
+/// A node with an adapter for each of these states of a port.
+fn rails(states: &[(&str, &str, &str)]) -> Host {
+    let mut host = Host::healthy();
+    host.remove(&format!("sys/bus/pci/devices/{PF}"));
+    host.remove("sys/class/net/ib0");
+    for (rail, (state, physical, lid)) in states.iter().enumerate() {
+        let (guid, netdev) = (format!("b859:9f03:0013:{rail:04x}"), format!("ib{rail}"));
+        host.function(&pci(rail), "15b3:101b", "020700", Some("mlx5_core"));
+        let port = PortSpec {
+            guid: &guid,
+            netdev: Some(&netdev),
+            state,
+            physical,
+            lid,
+            ..PortSpec::default()
+        };
+        host.rdma(&pci(rail), &format!("mlx5_{rail}"), &guid, &[port]);
+        let carrier = if *state == LIT.0 { "1\n" } else { "0\n" };
+        host.file(&format!("sys/bus/pci/devices/{}/net/{netdev}/carrier", pci(rail)), carrier);
+    }
+    host
+}
 
 fn json(host: &Host, verb: &[&str]) -> Value {
     let out = host.ibprov(&[verb, &["--format", "json"]].concat());
     serde_json::from_slice(&out.stdout).expect("JSON")
+}
+
+/// The exit code, and severity and objects of each finding with this code.
+fn told(report: &Value) -> (i64, Vec<String>) {
+    let findings = report["findings"].as_array().expect("findings").iter();
+    let text = |value: &Value| value.as_str().unwrap_or("none").to_owned();
+    let of = findings.filter(|finding| finding["code"] == "port-not-active");
+    let of = of.map(|finding| {
+        let objects = text(&finding["object"]);
+        let ports: Vec<&str> =
+            objects.split(", ").map(|o| o.split(' ').next().expect("a word")).collect();
+        format!("{} {}", text(&finding["severity"]), ports.join(" "))
+    });
+    (report["exit_code"].as_i64().expect("exit code"), of.collect())
+}
+
+/// That status, check and check --fleet say this of the node: the exit code, and of each
+/// finding its severity and RDMA devices.
+#[track_caller]
+fn assert_told(host: &Host, code: i64, want: &[&str]) {
+    let status = told(&json(host, &["status"]));
+    let mut devices: Vec<String> = Vec::new();
+    for finding in want {
+        let (severity, ports) = finding.split_once(' ').expect("severity and ports");
+        devices.extend(ports.split(' ').map(|port| format!("{severity} {port}")));
+    }
+    assert_eq!(status, (code, devices), "status");
+    let check = json(host, &["check"]);
+    assert_eq!(told(&check), (code, want.iter().map(|w| (*w).to_owned()).collect()), "{check:#}");
+    let metrics = host.show(&["metrics"]);
+    assert!(metrics.contains(&format!("\nibprov_node_exit_code {code}\n")), "{metrics}");
+    let fleet = tempfile::tempdir().expect("directory");
+    for (node, verb) in [("by-status", "status"), ("by-check", "check")] {
+        let path = fleet.path().join(format!("{node}.json"));
+        std::fs::write(path, json(host, &[verb]).to_string()).expect("file");
+    }
+    let out = std::process::Command::new(env!("CARGO_BIN_EXE_ibprov"))
+        .args(["check", "--format", "json", "--fleet"])
+        .arg(fleet.path())
+        .output()
+        .expect("ibprov runs");
+    let fleet: Value = serde_json::from_slice(&out.stdout).expect("JSON");
+    let count = |key: &str| fleet["nodes"][key].as_i64().expect("a count");
+    let counts = (count("good"), count("exceptions"), count("not_ready"));
+    let all = match code {
+        0 => (2, 0, 0),
+        1 => (0, 2, 0),
+        _ => (0, 0, 2),
+    };
+    assert_eq!(counts, all, "{fleet:#}");
+}
+
+#[test]
+fn one_dark_rail_of_four_is_an_exception_in_every_verb() {
+    let host = rails(&[LIT, LIT, DARK, LIT]);
+    assert_told(&host, 1, &["warning mlx5_2"]);
+    expect![[r#"
+        ready with exceptions: 3 of 4 expected ports active
+          warning: mlx5_2 port 1 (0000:12:00.0): no link: no signal: the cable is missing or broken, or the other end is down (Polling)
+            do: check the cable and the switch port
+            do: mlxlink -d 0000:12:00.0
+            do: if nothing is meant to be connected to it: `required = false` in its [[port]], or boot.ignore (man 5 ibprov.toml)
+        ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
+
+          PORT      PCI           NETDEV  STATE    LID  RATE     NOTE
+          mlx5_0/1  0000:10:00.0  ib0     active   7    200 HDR
+          mlx5_1/1  0000:11:00.0  ib1     active   7    200 HDR
+        ~ mlx5_2/1  0000:12:00.0  ib2     polling  -    -        no cable, or the other end is down
+          mlx5_3/1  0000:13:00.0  ib3     active   7    200 HDR
+        exit 1
+    "#]].assert_eq(&host.show(&["status"]));
+    expect![[r#"
+        verdict: degraded (errors: 0, warnings: 2)
+        read: no log
+
+        warning: link-down-cable (confidence high)
+          mlx5_2 port 1 has no physical link: the cable, the module or the peer is the cause.
+          Evidence:
+            tree: mlx5_2 port 1: state DOWN, physical state Polling, sm_lid 1
+          Look:
+            - mlxlink -d ADDRESS --show_module, or ibportstate -C mlx5_2 -P 1 -D 0 1 query
+            - check the LEDs at both ends of the cable, and whether the switch's port is enabled
+          Fix now:
+            - reseat the cable, or replace it
+
+            warning: port-not-active (confidence high, caused by link-down-cable)
+              mlx5_2 port 1 (0000:12:00.0): no link: no signal: the cable is missing or broken, or the other end is down (Polling).
+              Look:
+                - check the cable and the switch port
+                - mlxlink -d 0000:12:00.0
+              Fix permanently:
+                - if nothing is meant to be connected to it: `required = false` in its [[port]], or boot.ignore (man 5 ibprov.toml)
+
+        info: healthy (confidence high)
+          InfiniBand came up.
+          Evidence:
+            tree: mlx5_0 port 1: state ACTIVE, physical state LinkUp, sm_lid 1
+        exit 1
+    "#]].assert_eq(&host.show(&["check"]));
+}
+
+#[test]
+fn with_all_cables_out_the_node_is_not_ready() {
+    let host = rails(&[DARK, DARK]);
+    assert_told(&host, 3, &["error mlx5_0 mlx5_1"]);
+    expect![[r#"
+        NOT READY: 0 of 2 expected ports active
+          error: mlx5_0 port 1 (0000:10:00.0), mlx5_1 port 1 (0000:11:00.0): no link: no signal: the cable is missing or broken, or the other end is down (Polling)
+            do: check the cable and the switch port
+            do: mlxlink -d 0000:10:00.0
+            do: if nothing is meant to be connected to it: `required = false` in its [[port]], or boot.ignore (man 5 ibprov.toml)
+            do: mlxlink -d 0000:11:00.0
+        ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
+
+          PORT      PCI           NETDEV  STATE    LID  RATE  NOTE
+        ~ mlx5_0/1  0000:10:00.0  ib0     polling  -    -     no cable, or the other end is down
+        ~ mlx5_1/1  0000:11:00.0  ib1     polling  -    -     no cable, or the other end is down
+        exit 3
+    "#]].assert_eq(&host.show(&["status"]));
+    expect![[r#"
+        verdict: failed (errors: 2, warnings: 0)
+        read: no log
+
+        error: link-down-cable (confidence high)
+          mlx5_0 port 1 has no physical link: the cable, the module or the peer is the cause.
+          Evidence:
+            tree: mlx5_0 port 1: state DOWN, physical state Polling, sm_lid 1
+            tree: mlx5_1 port 1: state DOWN, physical state Polling, sm_lid 1
+          Look:
+            - mlxlink -d ADDRESS --show_module, or ibportstate -C mlx5_0 -P 1 -D 0 1 query
+            - check the LEDs at both ends of the cable, and whether the switch's port is enabled
+          Fix now:
+            - reseat the cable, or replace it
+
+            error: port-not-active (confidence high, caused by link-down-cable)
+              mlx5_0 port 1 (0000:10:00.0), mlx5_1 port 1 (0000:11:00.0): no link: no signal: the cable is missing or broken, or the other end is down (Polling).
+              Look:
+                - check the cable and the switch port
+                - mlxlink -d 0000:10:00.0
+                - mlxlink -d 0000:11:00.0
+              Fix permanently:
+                - if nothing is meant to be connected to it: `required = false` in its [[port]], or boot.ignore (man 5 ibprov.toml)
+        exit 3
+    "#]].assert_eq(&host.show(&["check"]));
+    let metrics = host.show(&["metrics"]);
+    for line in ["ibprov_ports_expected 2", "ibprov_ports_ready 2", "ibprov_ports_active 0"] {
+        assert!(metrics.contains(&format!("\n{line}\n")), "{metrics}");
+    }
+    // boot does not wait for cables.
+    assert!(host.show(&["boot", "--dry-run"]).ends_with("exit 0\n"));
+}
+
+#[test]
+fn each_state_that_is_not_active_is_named() {
+    for (state, words) in [
+        (
+            DARK,
+            "no link: no signal: the cable is missing or broken, or the other end is down (Polling)",
+        ),
+        (("1: DOWN", "3: Disabled", "0xffff"), "no link: the port is disabled (Disabled)"),
+        (INIT, "not active: no subnet manager has configured the port (Initializing)"),
+        (
+            ("3: ARMED", "5: LinkUp", "0x7"),
+            "not active: the subnet manager has not finished configuring the port (Armed)",
+        ),
+        (("4: ACTIVE", "5: LinkUp", "0x0"), "not active: the port is Active without a usable LID"),
+        (
+            ("4: ACTIVE", "5: LinkUp", "0xc000"),
+            "not active: the port is Active without a usable LID",
+        ),
+    ] {
+        let host = rails(&[state, LIT]);
+        assert_told(&host, 1, &["warning mlx5_0"]);
+        let shown = host.show(&["status"]);
+        assert!(
+            shown.contains(&format!("warning: mlx5_0 port 1 (0000:10:00.0): {words}\n")),
+            "{shown}"
+        );
+    }
+    // Active, with the link lost for a moment.
+    assert_told(&rails(&[("5: ACTIVE_DEFER", "5: LinkUp", "0x7")]), 0, &[]);
+}
+
+/// LIDs of Omni-Path have 32 bits; those of InfiniBand have 16.
+#[test]
+fn an_extended_lid_is_one_on_omni_path_only() {
+    for (driver, code) in [("hfi1", 0), ("mlx5_core", 3)] {
+        let mut host = rails(&[]);
+        host.function(&pci(0), "8086:24f0", "020800", Some(driver));
+        let port = PortSpec { lid: "0x10007", ..PortSpec::default() };
+        host.rdma(&pci(0), "hfi1_0", "0011:7501:0165:9b46", &[port]);
+        let status = json(&host, &["status"]);
+        assert_eq!(told(&status).0, code, "{driver}: {status:#}");
+    }
+}
+
+#[test]
+fn fewer_than_at_least_are_not_enough() {
+    let at_least = |count: u8| {
+        let host = rails(&[LIT, DARK, LIT, DARK]);
+        host.file("etc/ibprov/ibprov.toml", &format!("boot.at-least = {count}\n"));
+        host
+    };
+    assert_told(&at_least(2), 1, &["warning mlx5_1 mlx5_3"]);
+    assert_told(&at_least(3), 3, &["error mlx5_1 mlx5_3"]);
+}
+
+#[test]
+fn a_port_that_is_meant_to_be_dark_is_a_note() {
+    let host = rails(&[LIT, DARK]);
+    let optional = format!("[[port]]\npci = \"{}\"\nrequired = false\n", pci(1));
+    host.file("etc/ibprov/ibprov.toml", &optional);
+    assert_told(&host, 0, &["info mlx5_1"]);
+    expect![[r#"
+        ready: 1 of 2 expected ports active
+          note: mlx5_1 port 1 (0000:11:00.0): no link (optional): no signal: the cable is missing or broken, or the other end is down (Polling)
+        ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
+
+          PORT      PCI           NETDEV  STATE    LID  RATE     NOTE
+          mlx5_0/1  0000:10:00.0  ib0     active   7    200 HDR
+          mlx5_1/1  0000:11:00.0  ib1     polling  -    -        optional, no cable, or the other end is down
+        exit 0
+    "#]].assert_eq(&host.show(&["status"]));
+    // It is not counted on, though it is the only one that is active.
+    let host = rails(&[DARK, LIT]);
+    host.file("etc/ibprov/ibprov.toml", &optional);
+    assert_told(&host, 1, &["warning mlx5_0"]);
+    let host = rails(&[LIT, DARK]);
+    host.file("etc/ibprov/ibprov.toml", &format!("boot.ignore = [\"{}\"]\n", pci(1)));
+    assert_told(&host, 0, &[]);
+    let shown = host.show(&["status"]);
+    assert!(shown.starts_with("ready: 1 of 1 expected ports active\n"), "{shown}");
+    assert!(shown.contains("polling  -    -        ignored: boot.ignore\n"), "{shown}");
+}
+
+/// A copy of a tree need not have what the kernel reads from the firmware.
+#[test]
+fn a_state_that_was_not_copied_is_not_judged() {
+    let without = |rail: usize| {
+        let host = rails(&[LIT, LIT]);
+        let device = format!("sys/bus/pci/devices/{}/infiniband/mlx5_{rail}", pci(rail));
+        host.remove(&format!("{device}/ports/1/state"));
+        host.remove(&format!("{device}/ports/1/phys_state"));
+        host
+    };
+    let host = without(0);
+    expect![[r#"
+        ready: 1 of 2 expected ports active, 1 not judged
+          note: mlx5_0 port 1 (0000:10:00.0): not judged: the copy does not show its state
+        ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
+
+          PORT      PCI           NETDEV  STATE    LID  RATE     NOTE
+        ~ mlx5_0/1  0000:10:00.0  ib0     unknown  7    -        its state is not reported
+          mlx5_1/1  0000:11:00.0  ib1     active   7    200 HDR
+        exit 0
+    "#]]
+    .assert_eq(&host.show(&["status"]));
+    let host = rails(&[LIT]);
+    let device = format!("sys/bus/pci/devices/{}/infiniband/mlx5_0", pci(0));
+    host.remove(&format!("{device}/ports/1/state"));
+    expect![[r#"
+        UNKNOWN: 0 of 1 expected ports active, 1 not judged
+          note: mlx5_0 port 1 (0000:10:00.0): not judged: the copy does not show its state
+        ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
+
+          PORT      PCI           NETDEV  STATE    LID  RATE     NOTE
+        ~ mlx5_0/1  0000:10:00.0  ib0     unknown  7    200 HDR  its state is not reported
+        exit 2
+    "#]]
+    .assert_eq(&host.show(&["status"]));
+    expect![[r#"
+        verdict: unknown (errors: 0, warnings: 0)
+        read: no log
+
+        info: healthy (confidence high)
+          InfiniBand came up.
+          Evidence:
+            tree: ib0: up, carrier
+
+        info: not-as-expected (confidence high)
+          mlx5_0 port 1 (0000:10:00.0): not judged: the copy does not show its state.
+        exit 2
+    "#]]
+    .assert_eq(&host.show(&["check"]));
 }
 
 /// A PF that is active and its VFs, whose ports are in `state`; the plan is met.
@@ -79,5 +394,28 @@ fn vfs_are_down_by_right_where_the_plan_or_the_port_of_their_pf_is() {
         dark.file(&format!("{port}/{file}"), text);
     }
     dark.file(&format!("sys/bus/pci/devices/{PF}/net/ib0/carrier"), "0\n");
-    assert_eq!(codes(&dark), ["error link-down-cable"]);
+    assert_eq!(codes(&dark), ["error link-down-cable", "error port-not-active"]);
+}
+
+/// A virtual machine whose only function is a VF of its host.
+#[test]
+fn in_a_guest_the_host_is_who_can_help() {
+    for (state, guid, words) in [
+        (("1: DOWN", "5: LinkUp", "0xffff"), "0200:000c:0001:0003", "the hypervisor has set"),
+        (("1: DOWN", "3: Disabled", "0xffff"), "0200:000c:0001:0003", "the hypervisor has set"),
+        (("1: DOWN", "5: LinkUp", "0xffff"), "0000:0000:0000:0000", "the hypervisor has set"),
+    ] {
+        let mut host = rails(&[]);
+        host.function(&pci(0), "15b3:101c", "020700", Some("mlx5_core"));
+        let (state, physical, lid) = state;
+        let port = PortSpec { guid, state, physical, lid, ..PortSpec::default() };
+        host.rdma(&pci(0), "mlx5_0", guid, &[port]);
+        let check = host.show(&["check"]);
+        for text in [host.show(&["status"]), check.clone()] {
+            assert!(text.contains(words) && text.ends_with("exit 3\n"), "{text}");
+            for not in ["ip link set PF_NETDEV", "ibprov.toml", "reseat", "PF is Active"] {
+                assert!(!text.contains(not), "{not}: {text}");
+            }
+        }
+    }
 }

@@ -1,5 +1,7 @@
 //! Whatever a host shows: the verbs never disagree on it.
 
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::Value;
@@ -16,10 +18,38 @@ struct Adapter {
     ethernet: bool,
     netdev: bool,
     named: bool,
+    link: Link,
     /// It is listed, and whether as optional.
     listed: Option<bool>,
     /// How many VFs are planned.
     vfs: Option<u8>,
+}
+
+/// How the link of its port is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Link {
+    Active,
+    Polling,
+    Disabled,
+    Init,
+    Armed,
+    WithoutLid,
+    /// The tree does not show it.
+    NotShown,
+}
+
+impl Link {
+    /// Logical state, physical state, LID.
+    const fn files(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Self::Active | Self::NotShown => ("4: ACTIVE", "5: LinkUp", "0x7"),
+            Self::Polling => ("1: DOWN", "2: Polling", "0xffff"),
+            Self::Disabled => ("1: DOWN", "3: Disabled", "0xffff"),
+            Self::Init => ("2: INIT", "5: LinkUp", "0x0"),
+            Self::Armed => ("3: ARMED", "5: LinkUp", "0x7"),
+            Self::WithoutLid => ("4: ACTIVE", "5: LinkUp", "0x0"),
+        }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -30,6 +60,8 @@ struct Node {
     deny_driver: bool,
     mtu: bool,
     bad_configuration: bool,
+    /// `boot.at-least`.
+    at_least: Option<usize>,
     /// How the last boot ended.
     boot: Option<&'static str>,
 }
@@ -40,6 +72,15 @@ fn adapter() -> impl Strategy<Value = Adapter> {
         1 => Just(None),
         1 => Just(Some("vfio-pci")),
     ];
+    let link = prop_oneof![
+        6 => Just(Link::Active),
+        2 => Just(Link::Polling),
+        1 => Just(Link::Disabled),
+        1 => Just(Link::Init),
+        1 => Just(Link::Armed),
+        1 => Just(Link::WithoutLid),
+        1 => Just(Link::NotShown),
+    ];
     (
         prop::bool::weighted(0.9),
         driver,
@@ -47,18 +88,12 @@ fn adapter() -> impl Strategy<Value = Adapter> {
         prop::bool::weighted(0.1),
         prop::bool::weighted(0.9),
         prop::bool::weighted(0.9),
+        link,
         prop_oneof![3 => Just(None), 1 => any::<bool>().prop_map(Some)],
         prop_oneof![3 => Just(None), 1 => (0u8..4).prop_map(Some)],
     )
-        .prop_map(|(present, driver, rdma, ethernet, netdev, named, listed, vfs)| Adapter {
-            present,
-            driver,
-            rdma,
-            ethernet,
-            netdev,
-            named,
-            listed,
-            vfs,
+        .prop_map(|(present, driver, rdma, ethernet, netdev, named, link, listed, vfs)| {
+            Adapter { present, driver, rdma, ethernet, netdev, named, link, listed, vfs }
         })
 }
 
@@ -68,14 +103,17 @@ fn node() -> impl Strategy<Value = Node> {
         4 => Just(Vec::new()),
         1 => prop::sample::subsequence(vec!["ib_umad", "ib_ipoib"], 1..=2),
     ];
+    let at_least = prop_oneof![4 => Just(None), 1 => (1usize..4).prop_map(Some)];
     let boot = prop_oneof![Just(None), Just(Some("ready")), Just(Some("not-ready"))];
-    (prop::collection::vec(adapter(), 0..4), missing, rare(), rare(), rare(), boot).prop_map(
-        |(adapters, missing, deny_driver, mtu, bad_configuration, boot)| Node {
+    let adapters = prop::collection::vec(adapter(), 0..4);
+    (adapters, missing, rare(), rare(), rare(), at_least, boot).prop_map(
+        |(adapters, missing, deny_driver, mtu, bad_configuration, at_least, boot)| Node {
             adapters,
             missing,
             deny_driver,
             mtu,
             bad_configuration,
+            at_least,
             boot,
         },
     )
@@ -87,6 +125,9 @@ fn lay_out(node: &Node) -> Host {
     // The rows choose only where they are told to.
     if node.adapters.first().is_some_and(|adapter| adapter.listed.is_some()) {
         text.push_str("boot.ports = \"listed\"\n");
+    }
+    if let Some(ports) = node.at_least {
+        text.push_str(&format!("boot.at-least = {ports}\n"));
     }
     for module in &node.missing {
         host.remove(&format!("sys/module/{module}"));
@@ -100,14 +141,25 @@ fn lay_out(node: &Node) -> Host {
         }
         if adapter.present && adapter.driver == Some("mlx5_core") && adapter.rdma {
             let (guid, netdev) = (format!("b859:9f03:0013:{at:04x}"), format!("ib{at}"));
+            let (state, physical, lid) = adapter.link.files();
             let port = PortSpec {
                 guid: &guid,
+                state,
+                physical,
+                lid,
                 link_layer: if adapter.ethernet { "Ethernet" } else { "InfiniBand" },
                 netdev: (adapter.netdev && !adapter.ethernet).then_some(netdev.as_str()),
                 named: adapter.named,
                 ..PortSpec::default()
             };
             host.rdma(&pci, &format!("mlx5_{at}"), &guid, &[port]);
+            let dir = format!("sys/bus/pci/devices/{pci}");
+            if adapter.netdev && !adapter.ethernet && adapter.link != Link::Active {
+                host.file(&format!("{dir}/net/{netdev}/carrier"), "0\n");
+            }
+            if adapter.link == Link::NotShown {
+                host.remove(&format!("{dir}/infiniband/mlx5_{at}/ports/1/state"));
+            }
         }
         if let Some(optional) = adapter.listed {
             text.push_str(&format!("[[port]]\npci = \"{pci}\"\nrequired = {}\n", !optional));
@@ -150,6 +202,82 @@ fn codes(status: &Value) -> Vec<String> {
     codes.filter(|code| code != "boot-failed").collect()
 }
 
+/// The objects of the findings with `code`, with their severity.
+fn objects(report: &Value, code: &str) -> BTreeSet<(String, String)> {
+    let findings = report["findings"].as_array().expect("findings").iter();
+    let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let of = findings.filter(|finding| finding["code"] == code);
+    of.flat_map(|finding| {
+        let objects = word(&finding["object"]);
+        let each =
+            objects.split(", ").map(|object| (word(&finding["severity"]), object.to_owned()));
+        each.collect::<Vec<_>>()
+    })
+    .collect()
+}
+
+/// status, check and metrics say the same of the ports, and what the tree shows of them.
+fn agree_on_ports(
+    node: &Node,
+    host: &Host,
+    (status_code, status): (i32, &Value),
+    (check_code, check): (i32, &Value),
+) -> Result<(), TestCaseError> {
+    let inactive = objects(status, "port-not-active");
+    prop_assert_eq!(&inactive, &objects(check, "port-not-active"), "{:#}", check);
+    prop_assert_eq!(status_code == 3, check_code == 3, "{:#}", check);
+    prop_assert_eq!(status_code == 2, check_code == 2, "{:#}", check);
+    let metrics = host.show(&["metrics"]);
+    let has = |metric: &str| metrics.lines().any(|line| line == metric);
+    prop_assert!(has(&format!("ibprov_node_exit_code {status_code}")), "{}", metrics);
+    let count = |key: &str| status["expected_ports"][key].as_u64().expect("a count");
+    prop_assert!(has(&format!("ibprov_ports_active {}", count("active"))), "{}", metrics);
+    prop_assert!(count("active") <= count("good") && count("good") <= count("of"));
+
+    // What the tree shows, of the ports that status expects and that are ready.
+    let lacks = objects(status, "port-not-ready");
+    let (mut active, mut not_shown, mut dark) = (0, 0, BTreeSet::new());
+    for hca in status["hcas"].as_array().expect("adapters") {
+        for port in hca["ports"].as_array().expect("ports") {
+            let name = format!(
+                "{} port 1 ({})",
+                hca["rdma"].as_str().expect("a name"),
+                hca["pci"].as_str().expect("an address")
+            );
+            let is_missing = lacks.iter().any(|(_, object)| *object == name);
+            let role = port["role"].as_str().expect("a role");
+            let at: usize =
+                name[5..].split(' ').next().and_then(|n| n.parse().ok()).expect("a number");
+            let adapter = &node.adapters[at];
+            if !["expected", "optional"].contains(&role) || is_missing || adapter.ethernet {
+                continue;
+            }
+            match adapter.link {
+                Link::Active => active += 1,
+                Link::NotShown => not_shown += 1,
+                _ => drop(dark.insert((role == "optional", name))),
+            }
+        }
+    }
+    prop_assert_eq!(count("active"), active, "{:#}", status);
+    prop_assert_eq!(count("not_judged"), not_shown, "{:#}", status);
+    if not_shown > 0 && not_shown == count("of") {
+        prop_assert!([2, 3].contains(&status_code), "{:#}", status);
+    }
+    let enough = u64::try_from(node.at_least.unwrap_or(1)).expect("a number");
+    let is_enough = active + not_shown >= enough;
+    let want = dark.into_iter().map(|(optional, name)| {
+        let severity = match (optional, is_enough) {
+            (true, _) => "info",
+            (false, true) => "warning",
+            (false, false) => "error",
+        };
+        (severity.to_owned(), name)
+    });
+    prop_assert_eq!(inactive, want.collect::<BTreeSet<_>>(), "{:#}", status);
+    Ok(())
+}
+
 fn agree(node: &Node) -> Result<(), TestCaseError> {
     let host = lay_out(node);
     let (status_code, status) = run(&host, &["status"]);
@@ -171,10 +299,15 @@ fn agree(node: &Node) -> Result<(), TestCaseError> {
         prop_assert_ne!(check_code, 0);
         return Ok(());
     }
+    agree_on_ports(node, &host, (status_code, &status), (check_code, &check))?;
     // A dry run has something to do or to wait for exactly where status finds something
     // that is not as it is meant to be.
     let about_vfs = is_about("vf-plan") || is_about("vf-not") || is_about("vf-deferred");
-    let is_pending = is_about("port-") || is_about("module-") || about_vfs;
+    // boot does not wait for what the fabric does.
+    let is_of_fabric =
+        |code: &&String| ["port-not-active", "port-not-judged"].contains(&code.as_str());
+    let about_ports = codes.iter().any(|code| code.starts_with("port-") && !is_of_fabric(&code));
+    let is_pending = about_ports || is_about("module-") || about_vfs;
     let would = boot["steps"].as_array().is_some_and(|steps| !steps.is_empty());
     let denied = boot["denied"].as_array().is_some_and(|denied| !denied.is_empty());
     if boot_code == 0 && !denied {

@@ -75,9 +75,12 @@ fn the_metrics_of_a_node_say_what_status_says() {
         # HELP ibprov_ports_expected The ports that are expected.
         # TYPE ibprov_ports_expected gauge
         ibprov_ports_expected 2
-        # HELP ibprov_ports_ready The expected ports that are ready.
+        # HELP ibprov_ports_ready The expected ports that are ready: boot does not wait for them any more.
         # TYPE ibprov_ports_ready gauge
         ibprov_ports_ready 1
+        # HELP ibprov_ports_active The expected ports that are ready and that the fabric uses.
+        # TYPE ibprov_ports_active gauge
+        ibprov_ports_active 1
         # HELP ibprov_port_state The state of each expected port: 0 absent, 1 pci, 2 driver, 3 rdma, 4 netdev, 5 named, 6 configured, 7 link, 8 active.
         # TYPE ibprov_port_state gauge
         ibprov_port_state{expected="mlx5_7",required="false"} 0
@@ -128,7 +131,7 @@ fn the_metrics_of_a_node_say_what_status_says() {
     "##]]
     .assert_eq(&host.show(&["metrics"]));
     let status = host.show(&["status"]);
-    assert!(status.starts_with("NOT READY: 1 of 2 expected ports ready, 0 of 4 VFs"), "{status}");
+    assert!(status.starts_with("NOT READY: 1 of 2 expected ports active, 0 of 4 VFs"), "{status}");
 }
 
 #[test]
@@ -168,9 +171,12 @@ fn a_bad_configuration_and_no_host_are_numbers_too() {
         # HELP ibprov_ports_expected The ports that are expected.
         # TYPE ibprov_ports_expected gauge
         ibprov_ports_expected 0
-        # HELP ibprov_ports_ready The expected ports that are ready.
+        # HELP ibprov_ports_ready The expected ports that are ready: boot does not wait for them any more.
         # TYPE ibprov_ports_ready gauge
         ibprov_ports_ready 0
+        # HELP ibprov_ports_active The expected ports that are ready and that the fabric uses.
+        # TYPE ibprov_ports_active gauge
+        ibprov_ports_active 0
         # HELP ibprov_vfs_planned The VFs that are planned.
         # TYPE ibprov_vfs_planned gauge
         ibprov_vfs_planned 0

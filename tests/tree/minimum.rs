@@ -34,7 +34,7 @@ fn a_port_below_its_rate_is_degraded() {
     let host = Host::healthy();
     configured(&host, "rate = \"400 Gb/s\"");
     expect![[r#"
-        ready with exceptions: 1 of 1 expected ports ready
+        ready with exceptions: 1 of 1 expected ports active
           warning: mlx5_0 port 1 (0000:4b:00.0): degraded: the rate is 200 Gb/sec (4X HDR), expected at least 400 Gb/s
             do: mlxlink -d 0000:4b:00.0
             do: check the cable, and speed and width of the switch port it leads to
@@ -93,7 +93,7 @@ fn a_pcie_link_that_lost_lanes_is_a_note_unless_it_is_configured() {
     let host = Host::healthy();
     with_slot(&host, ("8", "16.0"), ("16", "32.0"), ("16", "16.0"));
     expect![[r#"
-        ready: 1 of 1 expected ports ready
+        ready: 1 of 1 expected ports active
           note: adapter 0000:4b:00.0: the PCIe width is x8, and adapter and slot are capable of x16
             do: lspci -vv -s 0000:4b:00.0 | grep -e LnkCap: -e LnkSta:
             do: reseat the adapter, or check speed and width of the slot in the firmware setup

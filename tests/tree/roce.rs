@@ -60,7 +60,7 @@ fn a_port_with_a_gid_for_its_address_is_ready() {
     let host = host();
     with_address(&host);
     expect![[r#"
-        ready: 2 of 2 expected ports ready
+        ready: 2 of 2 expected ports active
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
           PORT      PCI           NETDEV  STATE   LID  RATE     NOTE
@@ -89,7 +89,7 @@ fn a_port_with_a_gid_for_its_address_is_ready() {
 fn one_without_an_address_has_no_gid_to_use() {
     let host = host();
     expect![[r#"
-        ready with exceptions: 2 of 2 expected ports ready
+        ready with exceptions: 1 of 2 expected ports active
           warning: mlx5_3 port 1 (0000:81:00.0): no GID: none of type RoCE v2 is for an address of global scope
             do: ibprov status --gids
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
@@ -101,7 +101,7 @@ fn one_without_an_address_has_no_gid_to_use() {
     "#]].assert_eq(&host.show(&["status"]));
     let json = host.ibprov(&["status", "--format", "json"]);
     let status: serde_json::Value = serde_json::from_slice(&json.stdout).expect("JSON");
-    assert_eq!(status["findings"][0]["code"], "port-not-online");
+    assert_eq!(status["findings"][0]["code"], "port-not-active");
     let ports: Vec<_> = status["hcas"].as_array().expect("adapters").iter().collect();
     let port = ports.iter().find(|hca| hca["pci"] == PCI).expect("adapter");
     assert_eq!(port["ports"][0]["ladder"]["missing"], "gid");
@@ -124,7 +124,7 @@ fn a_port_that_is_not_configured_is_left_aside() {
     let host = host();
     host.file("etc/ibprov/ibprov.toml", "");
     let shown = host.show(&["status"]);
-    assert!(shown.starts_with("ready: 1 of 1 expected ports ready\n"), "{shown}");
+    assert!(shown.starts_with("ready: 1 of 1 expected ports active\n"), "{shown}");
     assert!(shown.contains("mlx5_3/1  0000:81:00.0  eth2    Ethernet"), "{shown}");
 }
 
@@ -153,7 +153,7 @@ fn a_port_in_infiniband_mode_is_of_the_other_type() {
     let row = EXPECTED.replace("81:00.0", "4b:00.0");
     host.file("etc/ibprov/ibprov.toml", &row);
     expect![[r#"
-        NOT READY: 0 of 1 expected ports ready
+        NOT READY: 0 of 1 expected ports active
           error: mlx5_0 port 1 (0000:4b:00.0): missing netdev: the port is in InfiniBand mode, and an Ethernet port is expected (listed in /etc/ibprov/ibprov.toml:1)
             do: to change the type: `mlxconfig -d 0000:4b:00.0 set LINK_TYPE_P1=2` (P2 for the adapter's second port), then reset the firmware: `mlxfwreset -d 0000:4b:00.0 reset`, or a power cycle; or ignore the port (boot.ignore)
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's

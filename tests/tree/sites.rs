@@ -130,7 +130,7 @@ fn twelve_adapters_with_sixteen_vfs_each_fit_on_one_screen() {
     assert!(at_80.lines().all(|line| line.chars().count() <= 80), "{at_80}");
     assert_eq!(at_80, shown(&host, "100", &["status"]), "nothing is cut at 80 columns");
     expect![[r#"
-        ready: 12 of 12 expected ports ready, 192 of 192 VFs as planned
+        ready: 12 of 12 expected ports active, 192 of 192 VFs as planned
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
           PORT       PCI           NETDEV   STATE   LID  RATE     NOTE
@@ -170,7 +170,18 @@ fn what_is_wrong_stands_out_on_a_degraded_node() {
         &host,
         "80",
         &expect![[r#"
-            ready with exceptions: 12 of 12 expected ports ready, 191 of 192 VFs as planned
+            ready with exceptions: 10 of 12 expected ports active, 191 of 192 VFs as planned
+              warning: mlx5_2 port 1 (0000:12:00.0): not active: no subnet manager has
+              configured the port (Initializing)
+                do: check whether the fabric has a subnet manager: sminfo -C mlx5_2 -P 1
+                do: start a subnet manager on this fabric (switch, or `systemctl start
+                    opensm` on one node)
+              warning: mlx5_3 port 1 (0000:13:00.0): no link: no signal: the cable is
+              missing or broken, or the other end is down (Polling)
+                do: check the cable and the switch port
+                do: mlxlink -d 0000:13:00.0
+                do: if nothing is meant to be connected to it: `required = false` in its
+                    [[port]], or boot.ignore (man 5 ibprov.toml)
               warning: PF 0000:14:00.0: VF 5: not as planned, and in use
                 do: ibprov plan
             ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
@@ -214,7 +225,17 @@ fn what_is_wrong_stands_out_on_a_degraded_node() {
         &host,
         "100",
         &expect![[r#"
-            ready with exceptions: 12 of 12 expected ports ready, 191 of 192 VFs as planned
+            ready with exceptions: 10 of 12 expected ports active, 191 of 192 VFs as planned
+              warning: mlx5_2 port 1 (0000:12:00.0): not active: no subnet manager has configured the port
+              (Initializing)
+                do: check whether the fabric has a subnet manager: sminfo -C mlx5_2 -P 1
+                do: start a subnet manager on this fabric (switch, or `systemctl start opensm` on one node)
+              warning: mlx5_3 port 1 (0000:13:00.0): no link: no signal: the cable is missing or broken, or the
+              other end is down (Polling)
+                do: check the cable and the switch port
+                do: mlxlink -d 0000:13:00.0
+                do: if nothing is meant to be connected to it: `required = false` in its [[port]], or
+                    boot.ignore (man 5 ibprov.toml)
               warning: PF 0000:14:00.0: VF 5: not as planned, and in use
                 do: ibprov plan
             ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
@@ -260,7 +281,7 @@ fn what_failed_is_said_first_on_a_failed_node() {
         &host,
         "80",
         &expect![[r#"
-            NOT READY: 1 of 4 expected ports ready
+            NOT READY: 1 of 4 expected ports active
               error: 0000:5e:00.0: missing driver: no driver is bound to the function
                 do: see `lspci -k` and dmesg
               error: 0000:99:00.0: absent, and expected (listed in
@@ -288,7 +309,7 @@ fn what_failed_is_said_first_on_a_failed_node() {
         &host,
         "100",
         &expect![[r#"
-            NOT READY: 1 of 4 expected ports ready
+            NOT READY: 1 of 4 expected ports active
               error: 0000:5e:00.0: missing driver: no driver is bound to the function
                 do: see `lspci -k` and dmesg
               error: 0000:99:00.0: absent, and expected (listed in /etc/ibprov/ibprov.toml:3)

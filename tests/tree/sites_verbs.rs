@@ -30,7 +30,7 @@ fn check() {
             info: healthy (confidence high)
               InfiniBand came up.
               Details:
-                1. ready: 12 of 12 expected ports ready, 192 of 192 VFs as planned
+                1. ready: 12 of 12 expected ports active, 192 of 192 VFs as planned
               Evidence:
                 tree: mlx5_0 port 1: state ACTIVE, physical state LinkUp, sm_lid 1
             exit 0
@@ -41,7 +41,7 @@ fn check() {
         &["check"],
         &expect![[r#"
             80 columns:
-            verdict: failed (errors: 1, warnings: 1)
+            verdict: failed (errors: 1, warnings: 4)
             read: no log
 
             error: vf-guid-zero (confidence medium)
@@ -56,7 +56,7 @@ fn check() {
               Fix permanently:
                 - plan GUIDs in /etc/ibprov/ibprov.toml
 
-            warning: no-subnet-manager (confidence medium)
+            warning: no-subnet-manager (confidence high)
               mlx5_2 port 1 has a link and stays in Initializing: no subnet manager has
               configured it.
               Evidence:
@@ -69,13 +69,38 @@ fn check() {
               Fix permanently:
                 - two separate fabrics need a subnet manager each: opensm -g PORT_GUID
 
-            info: link-down-cable (confidence high)
-              mlx5_3 port 1 has no physical link, and another port has one.
+                warning: port-not-active (confidence high, caused by no-subnet-manager)
+                  mlx5_2 port 1 (0000:12:00.0): not active: no subnet manager has configured
+                  the port (Initializing).
+                  Fix now:
+                    - start a subnet manager on this fabric (switch, or `systemctl start
+                      opensm` on one node)
+
+            warning: link-down-cable (confidence high)
+              mlx5_3 port 1 has no physical link: the cable, the module or the peer is the
+              cause.
               Evidence:
                 tree: mlx5_3 port 1: state DOWN, physical state Polling, sm_lid 1
+              Look:
+                - mlxlink -d ADDRESS --show_module, or ibportstate -C mlx5_3 -P 1 -D 0 1
+                  query
+                - check the LEDs at both ends of the cable, and whether the switch's port is
+                  enabled
+              Fix now:
+                - reseat the cable, or replace it
+
+                warning: port-not-active (confidence high, caused by link-down-cable)
+                  mlx5_3 port 1 (0000:13:00.0): no link: no signal: the cable is missing or
+                  broken, or the other end is down (Polling).
+                  Look:
+                    - check the cable and the switch port
+                    - mlxlink -d 0000:13:00.0
+                  Fix permanently:
+                    - if nothing is meant to be connected to it: `required = false` in its
+                      [[port]], or boot.ignore (man 5 ibprov.toml)
             exit 1
             100 columns:
-            verdict: failed (errors: 1, warnings: 1)
+            verdict: failed (errors: 1, warnings: 4)
             read: no log
 
             error: vf-guid-zero (confidence medium)
@@ -89,7 +114,7 @@ fn check() {
               Fix permanently:
                 - plan GUIDs in /etc/ibprov/ibprov.toml
 
-            warning: no-subnet-manager (confidence medium)
+            warning: no-subnet-manager (confidence high)
               mlx5_2 port 1 has a link and stays in Initializing: no subnet manager has configured it.
               Evidence:
                 tree: mlx5_2 port 1: state INIT, physical state LinkUp, sm_lid 1
@@ -100,10 +125,31 @@ fn check() {
               Fix permanently:
                 - two separate fabrics need a subnet manager each: opensm -g PORT_GUID
 
-            info: link-down-cable (confidence high)
-              mlx5_3 port 1 has no physical link, and another port has one.
+                warning: port-not-active (confidence high, caused by no-subnet-manager)
+                  mlx5_2 port 1 (0000:12:00.0): not active: no subnet manager has configured the port
+                  (Initializing).
+                  Fix now:
+                    - start a subnet manager on this fabric (switch, or `systemctl start opensm` on one node)
+
+            warning: link-down-cable (confidence high)
+              mlx5_3 port 1 has no physical link: the cable, the module or the peer is the cause.
               Evidence:
                 tree: mlx5_3 port 1: state DOWN, physical state Polling, sm_lid 1
+              Look:
+                - mlxlink -d ADDRESS --show_module, or ibportstate -C mlx5_3 -P 1 -D 0 1 query
+                - check the LEDs at both ends of the cable, and whether the switch's port is enabled
+              Fix now:
+                - reseat the cable, or replace it
+
+                warning: port-not-active (confidence high, caused by link-down-cable)
+                  mlx5_3 port 1 (0000:13:00.0): no link: no signal: the cable is missing or broken, or the other
+                  end is down (Polling).
+                  Look:
+                    - check the cable and the switch port
+                    - mlxlink -d 0000:13:00.0
+                  Fix permanently:
+                    - if nothing is meant to be connected to it: `required = false` in its [[port]], or
+                      boot.ignore (man 5 ibprov.toml)
             exit 1
         "#]],
     );
@@ -779,7 +825,7 @@ fn status_in_colour() {
         &failed(),
         "status",
         &expect![[r#"
-            ^[[1m^[[31mNOT READY: 1 of 4 expected ports ready^[[0m
+            ^[[1m^[[31mNOT READY: 1 of 4 expected ports active^[[0m
             ^[[1m^[[31m  error: 0000:5e:00.0: missing driver: no driver is bound to the function^[[0m
                 do: see `lspci -k` and dmesg
             ^[[1m^[[31m  error: 0000:99:00.0: absent, and expected (listed in^[[0m
@@ -824,7 +870,18 @@ fn a_degraded_site_in_colour() {
         &host,
         "status",
         &expect![[r#"
-            ^[[33mready with exceptions: 12 of 12 expected ports ready, 191 of 192 VFs as planned^[[0m
+            ^[[33mready with exceptions: 10 of 12 expected ports active, 191 of 192 VFs as planned^[[0m
+            ^[[33m  warning: mlx5_2 port 1 (0000:12:00.0): not active: no subnet manager has^[[0m
+            ^[[33m  configured the port (Initializing)^[[0m
+                do: check whether the fabric has a subnet manager: sminfo -C mlx5_2 -P 1
+                do: start a subnet manager on this fabric (switch, or `systemctl start
+                    opensm` on one node)
+            ^[[33m  warning: mlx5_3 port 1 (0000:13:00.0): no link: no signal: the cable is^[[0m
+            ^[[33m  missing or broken, or the other end is down (Polling)^[[0m
+                do: check the cable and the switch port
+                do: mlxlink -d 0000:13:00.0
+                do: if nothing is meant to be connected to it: `required = false` in its
+                    [[port]], or boot.ignore (man 5 ibprov.toml)
             ^[[33m  warning: PF 0000:14:00.0: VF 5: not as planned, and in use^[[0m
                 do: ibprov plan
             ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's

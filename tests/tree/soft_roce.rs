@@ -78,7 +78,7 @@ fn one_that_is_there_is_shown_with_its_gids() {
     let host = host();
     device(&host, "rxe0", "eth1");
     expect![[r#"
-        ready: 1 of 1 expected ports ready
+        ready: 1 of 1 expected ports active
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
           PORT      PCI           NETDEV  STATE   LID  RATE     NOTE

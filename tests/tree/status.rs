@@ -5,7 +5,7 @@ use crate::host::{Host, PF, PortSpec};
 #[test]
 fn a_healthy_node_is_one_screen() {
     expect![[r#"
-        ready: 1 of 1 expected ports ready
+        ready: 1 of 1 expected ports active
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
           PORT      PCI           NETDEV  STATE   LID  RATE     NOTE
@@ -59,7 +59,7 @@ fn each_missing_rung_says_why() {
     );
     host.function("0000:04:00.0", "15b3:101b", "020700", Some("vfio-pci"));
     expect![[r#"
-        NOT READY: 1 of 5 expected ports ready
+        NOT READY: 1 of 5 expected ports active
           error: 0000:01:00.0: missing driver: no driver is bound to the function
             do: see `lspci -k` and dmesg
           error: 0000:02:00.0: missing rdma: driver mlx4_core is bound, but has not registered an RDMA device
@@ -88,7 +88,7 @@ fn what_the_configuration_skips_is_not_waited_for() {
     host.file("etc/ibprov/ibprov.toml", "[modules]\nexclude = [\"mlx4_core\"]\n");
     host.function("0000:02:00.0", "15b3:1003", "028000", None);
     expect![[r#"
-        ready: 1 of 1 expected ports ready
+        ready: 1 of 1 expected ports active
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
           PORT      PCI           NETDEV  STATE      LID  RATE     NOTE
@@ -126,7 +126,7 @@ fn the_gid_table_shows_type_and_ipv4() {
     host.file(&format!("{gids}/gid_attrs/ndevs/1"), "enp94s0\n");
     host.file(&format!("{gids}/gids/2"), "0000:0000:0000:0000:0000:0000:0000:0000\n");
     expect![[r#"
-        ready: 2 of 2 expected ports ready
+        ready: 1 of 1 expected ports active
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
           PORT      PCI           NETDEV  STATE     LID  RATE     NOTE
@@ -208,7 +208,7 @@ fn vfs_stand_below_their_pf_with_guids_policy_and_binding() {
     let port = PortSpec { netdev: Some("ib1"), guid: "0200:0000:0012:0100", ..PortSpec::default() };
     host.rdma("0000:4b:00.1", "mlx5_9", "0200:0000:0012:0000", &[port]);
     expect![[r#"
-        ready: 1 of 1 expected ports ready
+        ready: 1 of 1 expected ports active
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
           PORT      PCI           NETDEV  STATE   LID  RATE     NOTE
@@ -258,7 +258,9 @@ fn garbage_in_sysfs_is_told_and_harms_nothing() {
     let shown = host.show(&["status"]);
     assert!(!shown.contains('\u{1b}'), "an escape sequence reached the terminal: {shown:?}");
     expect![[r#"
-        ready: 2 of 2 expected ports ready
+        ready with exceptions: 1 of 2 expected ports active
+          warning: mlx5_1 port 1 (0000:01:00.0): not active: the port is Active without a usable LID
+            do: see the log of the subnet manager
         ibprov: enabled; boot has not run; openibd.service: ibprov's
 
           PORT      PCI           NETDEV  STATE   LID  RATE     NOTE
@@ -271,7 +273,7 @@ fn garbage_in_sysfs_is_told_and_harms_nothing() {
         note: /sys/bus/pci/devices: "hostile;reboot" is not a PCI address
         note: /run/ibprov/boot.json is not a boot report
         note: /sys/bus/pci/devices/0000:01:00.0/infiniband/mlx5_1/ports/1/lid: "lots" is not a LID
-        exit 0
+        exit 1
     "#]].assert_eq(&shown);
 }
 
@@ -434,7 +436,7 @@ fn a_port_that_is_expected_and_absent_is_the_first_thing_that_is_told() {
     assert_eq!(
         first,
         [
-            "NOT READY: 1 of 2 expected ports ready",
+            "NOT READY: 1 of 2 expected ports active",
             "  error: 0000:99:00.0: absent, and expected (listed in /etc/ibprov/ibprov.toml:3)"
         ]
     );
@@ -489,7 +491,7 @@ fn what_is_planned_for_vfs_is_held_against_them() {
     assert_eq!(judged(&host), (Some(3), "not-ready".to_owned(), vec![wrong.clone()]));
     let shown = host.show(&["status"]);
     assert!(
-        shown.starts_with("NOT READY: 1 of 1 expected ports ready, 0 of 2 VFs as planned\n"),
+        shown.starts_with("NOT READY: 1 of 1 expected ports active, 0 of 2 VFs as planned\n"),
         "{shown}"
     );
     assert!(shown.contains(&format!("\n  error: PF {PF}: VFs 0-1 to be created\n")), "{shown}");

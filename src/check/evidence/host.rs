@@ -68,7 +68,7 @@ mod judgement {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     use crate::report::common::Finding;
-    use crate::report::node::{Count, Judgement, NodeVerdict};
+    use crate::report::node::{Count, Judgement, NodeVerdict, PortCount};
 
     #[expect(clippy::ref_option, reason = "serde hands a reference")]
     pub(super) fn serialize<S: Serializer>(
@@ -81,7 +81,7 @@ mod judgement {
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(
         d: D,
     ) -> Result<Option<Judgement>, D::Error> {
-        type Parts = (NodeVerdict, Count, Count, Vec<Finding>);
+        type Parts = (NodeVerdict, PortCount, Count, Vec<Finding>);
         let parts = Option::<Parts>::deserialize(d)?;
         Ok(parts.map(|(verdict, ports, vfs, findings)| Judgement {
             verdict,

@@ -210,8 +210,15 @@ pub const CAUSES: &[(Code, &[Code])] = &[
     ("opensm-other-port", &["no-subnet-manager"]),
     ("opensm-misconfigured", &["no-subnet-manager", "rdma-service-failed"]),
     ("opensm-virt-disabled", &["link-down-cable", "netdev-admin-down", "no-subnet-manager"]),
-    ("no-subnet-manager", &["netdev-admin-down", "wait-online-timeout", "mount-before-ipoib"]),
-    ("link-down-cable", &["netdev-admin-down", "wait-online-timeout", "mount-before-ipoib"]),
+    (
+        "no-subnet-manager",
+        &["port-not-active", "netdev-admin-down", "wait-online-timeout", "mount-before-ipoib"],
+    ),
+    (
+        "link-down-cable",
+        &["port-not-active", "netdev-admin-down", "wait-online-timeout", "mount-before-ipoib"],
+    ),
+    ("port-not-active", &["netdev-admin-down", "wait-online-timeout", "mount-before-ipoib"]),
     (
         "module-not-loaded",
         &["rdma-service-failed", "opensm-misconfigured", "mount-before-ipoib", "not-as-expected"],
@@ -258,8 +265,11 @@ pub fn explains(cause: &str, effect: &str) -> bool {
 }
 
 /// Pairs that are made together, and of which neither explains the other, even over others.
-pub const BESIDE: &[(Code, Code)] =
-    &[("driver-regression", "link-down-cable"), ("iommu-off", "sriov-vf-unreachable")];
+pub const BESIDE: &[(Code, Code)] = &[
+    ("driver-regression", "link-down-cable"),
+    ("iommu-off", "sriov-vf-unreachable"),
+    ("no-subnet-manager", "link-down-cable"),
+];
 
 /// True if `cause` explains `effect`, perhaps over others.
 fn leads_to(cause: &str, effect: &str) -> bool {
@@ -280,7 +290,9 @@ mod tests {
     use super::*;
     use crate::check::rank::ranked;
     use crate::check::rules;
+    use crate::check::rules::testing::{host, port};
     use crate::report::finding::{Confidence, Finding, Severity};
+    use crate::report::status::Role;
 
     fn finding(code: Code) -> Finding {
         Finding::new(code, Severity::Error, Confidence::Medium, "x")
@@ -329,21 +341,28 @@ mod tests {
     fn of_each_pair_that_is_made_together_it_is_known_which_explains_which() {
         let mut seen = std::collections::BTreeSet::new();
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+        let mut look = |name: &str, boot: &crate::check::evidence::Boot| {
+            let made = crate::check::rank::judge(boot);
+            let made = made.iter().filter(|f| f.severity != Severity::Info).map(|f| f.code);
+            let codes: Vec<Code> = made.collect();
+            for one in &codes {
+                for other in &codes {
+                    seen.insert((*one, *other));
+                    assert!(is_decided(one, other), "{name}: {one}, {other}");
+                }
+            }
+        };
         for path in logs(&root.join("tests/tree/logs")) {
             let mut intake = crate::check::evidence::Intake::new(rules::needles());
             intake.read("log", &mut std::fs::read(&path).expect("log").as_slice());
             for boot in &intake.finish().boots {
-                let made = crate::check::rank::judge(boot);
-                let made = made.iter().filter(|f| f.severity != Severity::Info).map(|f| f.code);
-                let codes: Vec<Code> = made.collect();
-                for one in &codes {
-                    for other in &codes {
-                        seen.insert((*one, *other));
-                        assert!(is_decided(one, other), "{}: {one}, {other}", path.display());
-                    }
-                }
+                look(&path.display().to_string(), boot);
             }
         }
+        let down = port("a", "down", "polling", Role::Expected);
+        let init = port("b", "init", "linkup", Role::Expected);
+        let named = ["a", "b"].map(|device| (device, Severity::Warning));
+        look("a host", &host(vec![down, init], &named));
         assert!(!is_decided("iommu-off", "opensm-skipped"));
         for pair in BESIDE {
             assert!(seen.contains(pair), "no log makes both of {pair:?}");

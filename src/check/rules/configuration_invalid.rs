@@ -43,7 +43,7 @@ mod tests {
     use super::*;
     use crate::check::evidence::host::Host;
     use crate::report::common;
-    use crate::report::node::{Count, Judgement};
+    use crate::report::node::{Count, Judgement, PortCount};
 
     #[test]
     fn it_is_the_first_thing_that_is_told() {
@@ -52,7 +52,7 @@ mod tests {
             Severity::Error,
             "the configuration has an error",
         );
-        let judgement = Judgement::new(Count::default(), Count::default(), true, vec![told]);
+        let judgement = Judgement::new(PortCount::default(), Count::default(), true, vec![told]);
         let host = Host { live: true, judgement: Some(judgement), ..Host::default() };
         let boot = Boot { host: Some(Box::new(host)), ..Boot::default() };
         assert_eq!(judge(&boot).len(), 1);

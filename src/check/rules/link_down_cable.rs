@@ -1,4 +1,6 @@
-use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Confidence, Finding, Judge, Quote, Rule, Severity, seen};
+use crate::check::evidence::state::PortSeen;
+use crate::report::status::Role;
 
 pub(super) const RULE: Rule = Rule {
     code: "link-down-cable",
@@ -36,16 +38,20 @@ If the state is Disabled, enable the port, or correct LINK_TYPE in its firmware.
 fn judge(boot: &Boot) -> Vec<Finding> {
     let ports: Vec<_> =
         boot.state.ports.iter().filter(|p| p.may_be_infiniband() && !p.is_vf()).collect();
+    // One that is optional, and dark, is named as that.
     let down: Vec<_> = ports
         .iter()
+        .copied()
+        .filter(|p| p.state == "down" && p.role != Some(Role::Optional))
         .filter(|p| {
-            p.state == "down"
-                && matches!(
-                    p.physical.as_str(),
-                    "polling" | "disabled" | "sleep" | "" | "portconfigurationtraining"
-                )
+            matches!(
+                p.physical.as_str(),
+                "polling" | "disabled" | "sleep" | "" | "portconfigurationtraining"
+            )
         })
         .collect();
+    let (unused, down): (Vec<_>, Vec<_>) =
+        down.into_iter().partition(|p| p.role == Some(Role::Unexpected));
     let lit = ports.iter().any(|p| matches!(p.state.as_str(), "active" | "init" | "armed"));
     let bad: Vec<_> = boot
         .events
@@ -61,29 +67,29 @@ fn judge(boot: &Boot) -> Vec<Finding> {
     let unplugged: Vec<_> = boot.with("Cable unplugged").collect();
     let plugged = boot.says("Cable plugged");
     let alive = seen::sign_of_life(boot).is_some();
-    let quotes = down.iter().take(8).map(|p| boot.quote_at(p.origin, "", &p.told()));
+    let quotes = |ports: &[&PortSeen]| -> Vec<Quote> {
+        ports.iter().take(8).map(|p| boot.quote_at(p.origin, "", &p.told())).collect()
+    };
+    let of_host = seen::inactive(boot);
     let (severity, confidence, name) = if let Some(first) = down.first() {
-        if lit || alive {
-            // A port that nobody uses. Of a host that was looked at it is shown, as by status.
-            if boot.host.is_none() {
-                return Vec::new();
-            }
-            let unused = Finding::new(
-                RULE.code,
-                Severity::Info,
-                Confidence::High,
-                format!("{} has no physical link, and another port has one.", first.name()),
-            );
-            return vec![unused.about(first.name()).quoting(quotes)];
-        }
         let confidence =
             if first.physical == "polling" { Confidence::High } else { Confidence::Medium };
-        (Severity::Error, confidence, first.name())
+        match of_host {
+            // As status has it of the same host.
+            Some(severity) => (severity, confidence, first.name()),
+            // A second port that nobody uses.
+            None if lit || alive => return Vec::new(),
+            None => (Severity::Error, confidence, first.name()),
+        }
     } else if !bad.is_empty() {
         let severity = if alive || lit { Severity::Warning } else { Severity::Error };
         (severity, Confidence::High, "A port".to_owned())
     } else if !unplugged.is_empty() && !plugged && !alive && !lit {
         (Severity::Warning, Confidence::Medium, "A port".to_owned())
+    } else if let Some(first) = unused.first() {
+        let text = format!("{} has no physical link, and nothing is expected of it.", first.name());
+        let note = Finding::new(RULE.code, Severity::Info, Confidence::High, text);
+        return vec![note.about_if(seen::names(unused.iter().copied())).quoting(quotes(&unused))];
     } else {
         return Vec::new();
     };
@@ -95,8 +101,8 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             confidence,
             format!("{name} has no physical link: the cable, the module or the peer is the cause."),
         )
-        .about_if(down.first().map(|port| port.name()))
-        .quoting(quotes)
+        .about_if(seen::names(down.iter().copied()))
+        .quoting(quotes(&down))
         .quoting(seen::quotes(boot, bad.into_iter().chain(unplugged)))
         .look([
             format!("mlxlink -d ADDRESS --show_module, or {}", mad_port.ibportstate("query")),

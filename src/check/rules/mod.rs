@@ -60,6 +60,7 @@ mod ordering_missing;
 mod pci_bar_unassigned;
 mod pcie_link_reduced;
 mod port_degraded;
+mod port_not_active;
 mod port_not_ready;
 mod rdma_service_failed;
 mod rule;
@@ -149,6 +150,7 @@ pub const ALL: &[&Rule] = &[
     &openibd_alias_broken::RULE,
     &mlnx_interface_mgr_armed::RULE,
     &port_not_ready::RULE,
+    &port_not_active::RULE,
     &port_degraded::RULE,
     &not_as_expected::RULE,
     &netdev_late::RULE,

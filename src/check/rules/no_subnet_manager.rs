@@ -1,5 +1,6 @@
 use super::{Advice, Boot, Confidence, Event, Finding, Judge, Rule, Severity, seen};
 use crate::names::MadPort;
+use crate::report::status::Role;
 
 pub(super) const RULE: Rule = Rule {
     code: "no-subnet-manager",
@@ -63,7 +64,8 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .state
         .ports
         .iter()
-        .filter(|p| p.state == "init" && p.may_be_infiniband() && !p.is_vf() && !p.unexpected)
+        .filter(|p| p.state == "init" && p.may_be_infiniband() && !p.is_vf())
+        .filter(|p| p.role.is_none_or(|role| role == Role::Expected))
         .filter(|p| p.physical.is_empty() || p.physical == "linkup")
         .collect();
     let active = boot.state.ports.iter().any(|p| p.is_active() && p.may_be_infiniband());
@@ -119,6 +121,10 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         (true, false) => (Severity::Warning, Confidence::Medium),
         (_, true) => (Severity::Error, Confidence::Medium),
     };
+    // As status has it of the same host.
+    let of_host = seen::inactive(boot).filter(|_| !waiting.is_empty());
+    let (severity, confidence) =
+        of_host.map_or((severity, confidence), |severity| (severity, Confidence::High));
     vec![
         Finding::new(
             RULE.code,
@@ -128,7 +134,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
                 "{name} has a link and stays in Initializing: no subnet manager has configured it."
             ),
         )
-        .about_if(waiting.first().map(|port| port.name()))
+        .about_if(seen::names(waiting.iter().copied()))
         .quoting(
             waiting
                 .iter()

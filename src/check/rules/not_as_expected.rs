@@ -79,6 +79,7 @@ fn now(boot: &Boot, judgement: &Judgement, findings: &[Finding]) -> Vec<Told> {
             (
                 _,
                 common::Code::ConfigurationInvalid
+                | common::Code::PortNotActive
                 | common::Code::PortDegraded
                 | common::Code::PcieLinkReduced,
             ) => false,
@@ -296,13 +297,13 @@ mod tests {
     use super::*;
     use crate::check::evidence::host::Host;
     use crate::report::common::Code;
-    use crate::report::node::{Count, Judgement};
+    use crate::report::node::{Count, Judgement, PortCount};
 
     fn judged(code: Code, severity: Severity, others: &[Finding]) -> Option<Severity> {
         let finding = common::Finding::new(code, severity, "VFs 0-3 to be created")
             .about("0000:4b:00.0")
             .advise([Advice::now("ibprov apply")]);
-        let judgement = Judgement::new(Count::default(), Count::default(), true, vec![finding]);
+        let judgement = Judgement::new(PortCount::default(), Count::default(), true, vec![finding]);
         let host = Host { live: true, judgement: Some(judgement), ..Host::default() };
         let boot = Boot { host: Some(Box::new(host)), ..Boot::default() };
         judge(&boot, others).first().map(|finding| finding.severity)

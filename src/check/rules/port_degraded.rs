@@ -36,7 +36,7 @@ mod tests {
     use crate::check::evidence::host::Host;
     use crate::report::common::Finding as Told;
     use crate::report::finding::Severity;
-    use crate::report::node::{Count, Judgement};
+    use crate::report::node::{Count, Judgement, PortCount};
 
     #[test]
     fn it_is_told_beside_any_other_warning_and_only_once() {
@@ -45,7 +45,7 @@ mod tests {
             Told::warning(Code::BootFailed, "deferred (exit code 1)"),
             Told::new(Code::PcieLinkReduced, Severity::Info, "the PCIe width is x8"),
         ];
-        let judgement = Judgement::new(Count::default(), Count::default(), true, told);
+        let judgement = Judgement::new(PortCount::default(), Count::default(), true, told);
         assert_eq!(judgement.exit_code, 1);
         let host = Host { live: true, judgement: Some(judgement), ..Host::default() };
         let boot = Boot { host: Some(Box::new(host)), ..Boot::default() };

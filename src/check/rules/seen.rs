@@ -3,12 +3,12 @@
 use super::super::evidence::missed::came_too_late;
 pub(super) use super::super::evidence::missed::{NOT_FOUND, not_found};
 use super::super::evidence::relevance::concerns_rdma;
-use super::super::evidence::state::NetdevSeen;
+use super::super::evidence::state::{NetdevSeen, PortSeen};
 use super::super::evidence::{Boot, Event, Host, Kind};
 use super::super::pattern::{caught_one, word};
 use crate::names::{PciAddress, RDMA_MODULES, is_ipoib_name, is_vf_id_text};
 use crate::report::common::Code;
-use crate::report::finding::{Confidence, Finding, Quote};
+use crate::report::finding::{Confidence, Finding, Quote, Severity};
 
 /// The module of the RDMA stack that stands in square brackets in a stack
 /// frame or at the instruction pointer.
@@ -191,6 +191,20 @@ pub(super) fn judged(boot: &Boot, told: Code, code: &'static str) -> Vec<Finding
                 .steps(finding.advice)
         })
         .collect()
+}
+
+/// How grave it is that expected ports are not active; `None` where no host was judged, and
+/// where what is not active is meant to be.
+pub(super) fn inactive(boot: &Boot) -> Option<Severity> {
+    let judgement = boot.host.as_ref()?.judgement.as_ref()?;
+    let named = judgement.findings.iter().filter(|f| f.code == Code::PortNotActive);
+    named.map(|finding| finding.severity).min().filter(|severity| *severity < Severity::Info)
+}
+
+/// The names of these ports.
+pub(super) fn names<'a>(ports: impl IntoIterator<Item = &'a PortSeen>) -> Option<String> {
+    let names: Vec<String> = ports.into_iter().map(PortSeen::name).collect();
+    (!names.is_empty()).then(|| names.join(", "))
 }
 
 /// Log lines that say that a port is active.

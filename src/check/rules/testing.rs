@@ -1,7 +1,12 @@
 //! What the rules' own tests ask, and the logs and dumps that several of them judge.
 
-use super::super::evidence::Intake;
+use super::super::evidence::host::Host;
+use super::super::evidence::state::PortSeen;
+use super::super::evidence::{Boot, Intake};
 use super::{Rule, Severity};
+use crate::report::common::{Code, Finding};
+use crate::report::node::{Count, Judgement, PortCount};
+use crate::report::status::Role;
 
 /// How grave `rule` takes `lines` to be; `None` if it says nothing.
 pub(super) fn severity(rule: &Rule, lines: &[&str]) -> Option<Severity> {
@@ -46,6 +51,33 @@ pub(super) fn ca(device: u8, kind: &str, guid: u8, state: &str, physical: &str) 
          \t\tState: {state}\n\t\tPhysical state: {physical}\n\t\tSM lid: 1\n\
          \t\tLink layer: InfiniBand"
     )
+}
+
+/// Port 1 of `device` as a host shows it, in this state and physical state.
+pub(super) fn port(device: &str, state: &str, physical: &str, role: Role) -> PortSeen {
+    PortSeen {
+        device: device.to_owned(),
+        port: "1".to_owned(),
+        state: state.to_owned(),
+        physical: physical.to_owned(),
+        infiniband: Some(true),
+        role: Some(role),
+        ..PortSeen::default()
+    }
+}
+
+/// A host with `ports`, of which its judgement names those of these devices as not active.
+pub(super) fn host(ports: Vec<PortSeen>, named: &[(&str, Severity)]) -> Boot {
+    let of = |(device, severity): &(&str, Severity)| {
+        Finding::new(Code::PortNotActive, *severity, format!("{device} is not active"))
+            .about(format!("{device} port 1 (0000:4b:00.0)"))
+    };
+    let findings = named.iter().map(of).collect();
+    let judgement = Judgement::new(PortCount::default(), Count::default(), true, findings);
+    let host = Host { live: true, judgement: Some(judgement), ..Host::default() };
+    let mut boot = Boot { host: Some(Box::new(host)), ..Boot::default() };
+    boot.state.ports = ports;
+    boot
 }
 
 /// What `ip link` shows of a PF with two VFs, of which the second is as it should be.

@@ -177,7 +177,7 @@ fn port_row(hca: &Hca, port: &PortStatus) -> Row {
         Some(_) => not_active(link),
         None => ("active".to_owned(), active_lack(port)),
     };
-    let lid = link.lid.filter(|lid| (1..0xc000).contains(lid) && !is_ethernet);
+    let lid = link.lid.filter(|_| !is_ethernet);
     let rate = link.rate.as_ref().filter(|_| is_up).map_or_else(dash, short_rate);
     let cells = [
         name,
@@ -197,6 +197,8 @@ fn port_row(hca: &Hca, port: &PortStatus) -> Row {
     let mark = match (mark, reached_its_goal) {
         _ if is_ethernet => Mark::Aside,
         (Mark::Wrong, true) if !port.is_of_other_type => Mark::Look,
+        // Meant to be dark, perhaps.
+        (Mark::Look, true) if port.role == Role::Optional => Mark::Aside,
         (Mark::Fine, _) if !port.degraded.is_empty() => Mark::Look,
         (mark, _) => mark,
     };
@@ -207,13 +209,13 @@ fn port_row(hca: &Hca, port: &PortStatus) -> Row {
 fn not_active(link: &Link) -> (String, String) {
     use PhysicalState::{Disabled, LinkUp, Polling};
     let (state, lack) = match (link.physical, link.state) {
+        (None, _) | (_, None) => ("unknown", "its state is not reported"),
         (Some(Polling), _) => ("polling", "no cable, or the other end is down"),
         (Some(Disabled), _) => ("disabled", "the port is disabled"),
         (Some(LinkUp), Some(LinkState::Init)) => ("initializing", "no subnet manager"),
         (Some(LinkUp), Some(LinkState::Active)) => ("active", "no LID"),
         (Some(LinkUp), Some(state)) => return (state.word().to_lowercase(), String::new()),
         (Some(physical), _) => return (physical.word().to_lowercase(), "no link".to_owned()),
-        (None, _) => ("no answer", "the driver does not report the state"),
     };
     (state.to_owned(), lack.to_owned())
 }

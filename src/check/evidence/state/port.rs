@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::super::event::Origin;
 use crate::check::pattern::word;
 use crate::names::{IsVf, MadPort, PciAddress, Policy, PortNumber};
+use crate::report::status::Role;
 
 /// A port as a tool shows it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,8 +33,8 @@ pub struct PortSeen {
     pub policy: Option<Policy>,
     /// Its PCI function; none where it is not shown.
     pub function: Option<PciAddress>,
-    /// The host was looked at, and does not expect this port.
-    pub unexpected: bool,
+    /// What the host that was looked at expects of it.
+    pub role: Option<Role>,
     /// The line with the state.
     pub origin: Origin,
     /// That line.

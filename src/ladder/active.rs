@@ -1,0 +1,220 @@
+//! The last rungs of an InfiniBand port: link, and active. Whether the fabric uses a port that
+//! boot does not wait for any more, and what it lacks if not.
+
+use crate::names::{IsVf, LinkState, MadPort, PciAddress, PhysicalState, Policy, Rung};
+use crate::observe::link::PortAnswer;
+use crate::report::advice::Advice;
+use crate::report::hardware::Link;
+use crate::report::online::Lack;
+
+/// Whether the fabric uses an expected port, InfiniBand or Ethernet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Activity {
+    /// It does.
+    Active,
+    /// It does not, for want of this.
+    Lacks(Lack, Words),
+    /// What adapter or kernel have not answered: that is a fault of its own.
+    NotTold,
+    /// A copied tree does not show it.
+    NotShown,
+}
+
+/// What is wrong and what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Words {
+    /// One phrase, lower case, without a full stop and without how long.
+    pub text: String,
+    /// What to do.
+    pub advice: Vec<Advice>,
+}
+
+impl Words {
+    fn new(text: impl Into<String>, advice: impl IntoIterator<Item = Advice>) -> Self {
+        Self { text: text.into(), advice: advice.into_iter().collect() }
+    }
+}
+
+/// The first thing that an InfiniBand port lacks on the way to `goal`.
+#[must_use]
+pub fn lack(link: &Link, goal: Rung) -> Option<Lack> {
+    match link.physical {
+        _ if goal < Rung::Link => None,
+        Some(PhysicalState::LinkUp) => {
+            (goal >= Rung::Active && !link.is_active()).then_some(Lack::Active)
+        }
+        _ => Some(Lack::Link),
+    }
+}
+
+/// What to say of an InfiniBand port of `pci`, `at`, that is not active, by its answer.
+#[must_use]
+pub fn words(pci: Option<PciAddress>, at: &MadPort, answer: &PortAnswer, vf: IsVf) -> Words {
+    if answer.policy == Some(Policy::Down) {
+        return Words::new(
+            "the link state of this VF is set to down",
+            [Advice::now("set it to follow at the PF: `ip link set PF-NETDEV vf N state auto`")],
+        );
+    }
+    match answer.link.physical {
+        Some(PhysicalState::LinkUp) => not_active(at, &answer.link, vf),
+        physical => no_link(pci, at, physical, vf),
+    }
+}
+
+fn no_link(
+    pci: Option<PciAddress>,
+    at: &MadPort,
+    physical: Option<PhysicalState>,
+    vf: IsVf,
+) -> Words {
+    let adapter = pci.map_or_else(|| "ADDRESS".to_owned(), |pci| pci.to_string());
+    let state = physical.map_or("unknown", PhysicalState::word);
+    match (physical, vf) {
+        (_, IsVf::PassedThrough) => Words::new(
+            format!(
+                "the physical link is not up ({state}): the hypervisor has set the link state of this VF to down, or has no link itself"
+            ),
+            [Advice::look("on the hypervisor: ibprov status")],
+        ),
+        (_, IsVf::OfThisHost(pf)) => Words::new(
+            format!(
+                "the physical link is not up ({state}): the PF {pf} has none, or the link state of this VF is down"
+            ),
+            [Advice::look("see the port of the PF, and the link state in `ibprov status -v`")],
+        ),
+        (Some(PhysicalState::Polling), _) => Words::new(
+            "no signal: the cable is missing or broken, or the other end is down (Polling)",
+            [
+                Advice::look("check the cable and the switch port"),
+                Advice::look(format!("mlxlink -d {adapter}")),
+            ],
+        ),
+        (Some(PhysicalState::Disabled), _) => Words::new(
+            "the port is disabled (Disabled)",
+            [Advice::now(format!("`{}`, or mlxconfig KEEP_IB_LINK_UP", at.ibportstate("enable")))],
+        ),
+        (Some(PhysicalState::Sleep), _) => Words::new(
+            "the port is in sleep state (Sleep)",
+            [Advice::now(format!("`{}`", at.ibportstate("reset")))],
+        ),
+        _ => unknown_state("the physical link is not up", state),
+    }
+}
+
+fn not_active(at: &MadPort, link: &Link, vf: IsVf) -> Words {
+    match (link.state, vf) {
+        (Some(LinkState::Init), IsVf::No) => Words::new(
+            "no subnet manager has configured the port (Initializing)",
+            [
+                Advice::look(format!("check whether the fabric has a subnet manager: sminfo {at}")),
+                Advice::now(
+                    "start a subnet manager on this fabric (switch, or `systemctl start opensm` on one node)",
+                ),
+            ],
+        ),
+        (Some(LinkState::Init), _) => Words::new(
+            "no subnet manager has configured the port of this VF (Initializing)",
+            [Advice::permanent(format!(
+                "the subnet manager must support virtual ports (OpenSM: `virt_enabled 2`), and the VF must have its port GUID; see `sminfo {}` on the PF",
+                MadPort::default()
+            ))],
+        ),
+        (Some(LinkState::Armed), _) => Words::new(
+            "the subnet manager has not finished configuring the port (Armed)",
+            [Advice::look("see the log of the subnet manager")],
+        ),
+        (Some(LinkState::Active | LinkState::ActiveDefer), _) => Words::new(
+            "the port is Active without a usable LID",
+            [Advice::look("see the log of the subnet manager")],
+        ),
+        (Some(LinkState::Down), IsVf::PassedThrough) => Words::new(
+            "the port is Down although the physical link is up: the hypervisor has set the link state of this VF to down, or has not set a port GUID",
+            [Advice::look("on the hypervisor: ibprov status")],
+        ),
+        (Some(LinkState::Down), IsVf::OfThisHost(_)) => Words::new(
+            "the VF's port is Down although the physical link is up: the VF has no port GUID, or its link state was down when it was probed",
+            [Advice::look("see GUIDs and link state in `ibprov status -v`")],
+        ),
+        (state, _) => {
+            unknown_state("the port is not Active", state.map_or("unknown", LinkState::word))
+        }
+    }
+}
+
+fn unknown_state(what: &str, state: &str) -> Words {
+    Words::new(format!("{what} ({state})"), [Advice::look("see `ibstat` and dmesg")])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::PortNumber;
+
+    fn link(state: &str, physical: &str, lid: Option<u32>) -> Link {
+        Link {
+            state: Some(LinkState::from_word(state)),
+            physical: Some(PhysicalState::from_word(physical)),
+            lid,
+            ..Link::default()
+        }
+    }
+
+    #[test]
+    fn the_lowest_thing_missing_is_told() {
+        let of = |state, physical, lid| lack(&link(state, physical, lid), Rung::Active);
+        assert_eq!(of("ACTIVE", "LinkUp", Some(7)), None);
+        assert_eq!(of("ACTIVE_DEFER", "LinkUp", Some(7)), None);
+        assert_eq!(of("ACTIVE", "LinkUp", None), Some(Lack::Active));
+        assert_eq!(of("INIT", "LinkUp", Some(7)), Some(Lack::Active));
+        assert_eq!(of("ACTIVE", "LinkErrorRecovery", Some(7)), Some(Lack::Link));
+        assert_eq!(of("DOWN", "Polling", None), Some(Lack::Link));
+        assert_eq!(lack(&Link::default(), Rung::Active), Some(Lack::Link));
+        assert_eq!(lack(&link("INIT", "LinkUp", None), Rung::Link), None);
+        assert_eq!(lack(&Link::default(), Rung::Named), None);
+    }
+
+    /// What is said of `mlx5_2` port 2.
+    fn said(link: Link, policy: Option<Policy>, vf: IsVf) -> String {
+        let at = MadPort { device: "mlx5_2".parse().ok(), port: PortNumber::new(2).ok() };
+        let pci = "0000:4b:00.0".parse().ok();
+        let Words { text, advice } = words(pci, &at, &PortAnswer { link, policy }, vf);
+        let advice: Vec<&str> = advice.iter().map(|step| step.text.as_str()).collect();
+        format!("{text}: {}", advice.join("; "))
+    }
+
+    /// Without device and port the tools take the first port that is up, which is another
+    /// adapter's.
+    #[test]
+    fn what_is_advised_acts_on_this_port() {
+        for (state, physical, command) in [
+            ("DOWN", "Disabled", "ibportstate -C mlx5_2 -P 2 -D 0 2 enable"),
+            ("DOWN", "Sleep", "ibportstate -C mlx5_2 -P 2 -D 0 2 reset"),
+            ("DOWN", "Polling", "mlxlink -d 0000:4b:00.0"),
+            ("INIT", "LinkUp", "sminfo -C mlx5_2 -P 2"),
+        ] {
+            let said = said(link(state, physical, None), None, IsVf::No);
+            assert!(said.contains(command), "{said}");
+        }
+        // The subnet manager is asked through the PF's port, and not through the VF's.
+        let said = said(link("INIT", "LinkUp", None), None, IsVf::PassedThrough);
+        assert!(said.contains("`sminfo -C DEVICE -P PORT`"), "{said}");
+    }
+
+    #[test]
+    fn who_can_help_a_vf_is_told() {
+        let pf = "0000:4b:00.0".parse().expect("address");
+        for (state, physical) in [("DOWN", "LinkUp"), ("DOWN", "Disabled"), ("INIT", "LinkUp")] {
+            let link = link(state, physical, None);
+            for (vf, not) in
+                [(IsVf::PassedThrough, "PF 0000"), (IsVf::OfThisHost(pf), "hypervisor")]
+            {
+                let said = said(link.clone(), None, vf);
+                assert!(said.contains("VF") && !said.contains(not), "{said}");
+                assert!(!said.contains("cable") && !said.contains("opensm"), "{said}");
+            }
+            let said = said(link, Some(Policy::Down), IsVf::OfThisHost(pf));
+            assert!(said.starts_with("the link state of this VF is set to down: "), "{said}");
+        }
+    }
+}
