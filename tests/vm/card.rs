@@ -198,6 +198,10 @@ fn status_tells_a_missing_cable_and_a_mended_card() {
         hcas.into_iter().find(|h| h["pci"] == pci).expect("the HCA")
     };
     assert_eq!(hca(&status, "0001:02:00.0")["ports"][0]["state"], "down", "{status:#}");
+    let findings = status["findings"].as_array().expect("findings");
+    let dark = findings.iter().find(|f| f["code"] == "port-not-active").expect("a finding");
+    assert_eq!(dark["severity"], "warning", "{status:#}");
+    assert!(dark["object"].as_str().expect("object").contains("0001:02:00.0"), "{status:#}");
     let status = guest.json("mended.json");
     assert_eq!(hca(&status, "0001:03:00.0")["ports"][0]["state"], "active", "{status:#}");
 }

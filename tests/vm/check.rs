@@ -139,7 +139,7 @@ const BRINGUPS: &[Told] = &[
     ("plain", "healthy", "healthy", 0),
     ("late_sm", "healthy", "healthy", 0),
     ("nvswitch_port", "healthy", "healthy", 0),
-    ("cable", "failed", "link-down-cable", 1),
+    ("cable", "failed", "link-down-cable", 3),
     ("install_line", "failed", "module-denied", 3),
     ("missing", "failed", "module-missing-for-kernel", 3),
     ("signature", "failed", "module-signature-refused", 3),
@@ -157,7 +157,7 @@ const OTHER_BRINGUPS: &[Told] = &[
     ("late_card", "healthy", "healthy", 0),
     ("unused_port", "healthy", "healthy", 0),
     ("ethernet_port", "healthy", "healthy", 0),
-    ("no_sm", "failed", "no-subnet-manager", 1),
+    ("no_sm", "failed", "no-subnet-manager", 3),
     // ibprov loads what udev may not.
     ("blacklist", "failed", "openibd-disabled", 1),
     // Who denies the driver does not expect the port.

@@ -44,7 +44,10 @@ fn it_is_said_what_it_lacks() {
     assert_eq!(scene("no-index"), "3", "{}", guest.file("no-index.stderr"));
     assert_eq!(scene("no-cable"), "3", "{}", guest.file("no-cable"));
     assert_eq!(missing("no-cable"), "carrier", "{}", guest.file("no-cable"));
+    // The InfiniBand port beside it is active.
     assert_eq!(scene("status-no-cable"), "1", "{}", guest.file("status-text"));
+    let finding = &guest.json("status-no-cable")["findings"][0];
+    assert_eq!(finding["code"], "port-not-active", "{}", guest.file("status-text"));
     assert_eq!(scene("unbound"), "3", "{}", guest.file("unbound"));
 }
 

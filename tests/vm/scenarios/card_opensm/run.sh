@@ -12,7 +12,14 @@ hca=$(ls $pci/$one/infiniband)
 phase "no subnet manager"
 ip -o link show >"$OUT/links"
 states | sort | uniq -c | sed 's/ *//' >"$OUT/states.before"
-ibprov status --format json >"$OUT/before.json"
+as() { # NAME: what status and check say now
+	ibprov status --format json >"$OUT/$1.json"
+	echo "$1: $?"
+	ibprov check --format json >"$OUT/$1.check.json" 2>/dev/null
+	echo "$1 check: $?"
+	ibprov metrics | grep ports_active
+}
+as before
 smpquery -C "$hca" -P 1 -D nodeinfo 0,1,2 >"$OUT/nodeinfo" 2>&1
 echo "sminfo before: $(sminfo -C "$hca" -P 1 >/dev/null 2>&1; echo $?)"
 
@@ -23,7 +30,7 @@ within 90 up || echo "not up"
 states | sort | uniq -c | sed 's/ *//' >"$OUT/states.after"
 sminfo -C "$hca" -P 1 >"$OUT/sminfo" 2>&1
 ibnetdiscover -C "$hca" -P 1 >"$OUT/fabric" 2>&1
-ibprov status --format json >"$OUT/after.json"
+as after
 
 phase "IPoIB"
 a=$(ls $pci/$one/net) b=$(ls $pci/$two/net)
@@ -42,6 +49,7 @@ phase "cable"
 knobs $two/link=down
 down() { [ "$(states | grep -c DOWN)" = 1 ]; }
 within 20 down || echo "not down"
+as cable
 knobs $two/link=active
 within 60 up || echo "not up again"
 cp /var/log/opensm*.log "$OUT/" 2>/dev/null
