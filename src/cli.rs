@@ -454,7 +454,7 @@ pub struct ApplyArgs {
     /// Milliseconds until apply gives up, instead of boot.adapter-timeout
     #[arg(long, hide = true)]
     pub timeout_msec: Option<u64>,
-    /// Wait for the devices of other adapters; apply the PFs first that have their turn before it
+    /// Wait for the devices of other adapters, and for the PFs whose VFs are numbered before its own
     #[arg(long, hide = true, requires = "pf")]
     pub in_turn: bool,
 }

@@ -98,7 +98,7 @@ pub fn run(config: &Config, config_file: Option<&Path>, root: &Root) -> anyhow::
     let locks = locks(&mut report.problems);
     let mut watched: Vec<&Path> = locks.iter().map(lock::Locks::dir).collect();
     // Where the instances of ibprov-iface@.service leave their outcomes.
-    let outcomes = state::ports_dir();
+    let outcomes = state::outcomes_dir(state::PORTS);
     match &outcomes {
         Ok(dir) => watched.push(dir),
         Err((path, e)) => {

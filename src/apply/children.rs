@@ -92,7 +92,7 @@ struct Child {
 /// asked.
 pub fn start_instances(root: &Root, round: Round) -> anyhow::Result<bool> {
     let mut events = Events::open_quiet()?;
-    match state::ports_dir() {
+    match state::outcomes_dir(state::PORTS) {
         Ok(dir) => events.watch_new_files(&dir),
         Err((path, e)) => warn!(cause = %e, "{}: {}", path.display(), crate::host::answer(&e)),
     }

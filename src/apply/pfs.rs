@@ -154,23 +154,13 @@ pub fn resolve_soon(
     }
 }
 
-/// Whether `pf` may begin while the PFs `at_work` are not through and the PFs `to_come`
-/// have not begun. A PF whose VFs are bound in order works alone, and after those with a
-/// lower address: the kernel gives each new device the lowest number that is free, so any
-/// other VF that comes meanwhile would take one of its numbers, by chance.
+/// Whether a PF may begin beside those `at_work`, where PFs begin in the order of their
+/// addresses. One whose VFs are bound in order works alone: the kernel gives each new device
+/// the lowest number that is free, so any other VF that comes meanwhile would take one of its
+/// numbers, by chance.
 #[must_use]
-pub fn has_turn(
-    (pf, order): (PciAddress, BindOrder),
-    at_work: impl IntoIterator<Item = BindOrder>,
-    to_come: impl IntoIterator<Item = PciAddress>,
-) -> bool {
-    let mut at_work = at_work.into_iter();
-    match order {
-        BindOrder::Parallel => at_work.all(|other| other == BindOrder::Parallel),
-        BindOrder::InOrder => {
-            at_work.next().is_none() && to_come.into_iter().all(|other| other >= pf)
-        }
-    }
+pub fn may_begin(order: BindOrder, at_work: impl IntoIterator<Item = BindOrder>) -> bool {
+    at_work.into_iter().all(|other| order == BindOrder::Parallel && other == order)
 }
 
 /// One `ibprov apply PF` at work.
@@ -220,7 +210,7 @@ impl Worker {
 }
 
 /// All of them, at the same time but for those whose VFs are bound in order
-/// ([`has_turn`]).
+/// ([`may_begin`]).
 ///
 /// # Errors
 /// Nothing could be waited for at all.
@@ -254,11 +244,7 @@ pub fn run_all(
                     "{why} occurred before the turn of this PF, whose VFs are bound in order"
                 );
                 outcomes.push(Outcome::lost(pf.pf, &why));
-            } else if has_turn(
-                (pf.pf, pf.binding.order),
-                workers.iter().map(|w| w.order),
-                rest.iter().map(|r: &&WantedPf| r.pf),
-            ) {
+            } else if may_begin(pf.binding.order, workers.iter().map(|w| w.order)) {
                 match start(pf, config, deadline - now) {
                     Ok(worker) => workers.push(worker),
                     Err(e) => outcomes.push(Outcome::lost(pf.pf, &answer(&e))),
@@ -290,25 +276,19 @@ pub fn run_all(
 mod tests {
     use super::*;
 
-    /// `0` for the PF with the lowest address.
-    fn pf(n: u8) -> PciAddress {
-        format!("0000:{n:02x}:00.0").parse().expect("an address")
-    }
-
     #[test]
-    fn a_pf_whose_vfs_are_bound_in_order_works_alone_and_in_its_turn() {
+    fn a_pf_whose_vfs_are_bound_in_order_works_alone() {
         use BindOrder::{InOrder, Parallel};
-        for (order, at_work, to_come, expected) in [
-            (Parallel, &[][..], &[][..], true),
-            (Parallel, &[Parallel, Parallel], &[pf(0), pf(5)], true),
-            (Parallel, &[Parallel, InOrder], &[], false),
-            (InOrder, &[], &[pf(5)], true),
-            (InOrder, &[], &[pf(0)], false),
-            (InOrder, &[Parallel], &[], false),
-            (InOrder, &[InOrder], &[], false),
+        for (order, at_work, expected) in [
+            (Parallel, &[][..], true),
+            (Parallel, &[Parallel, Parallel], true),
+            (Parallel, &[Parallel, InOrder], false),
+            (InOrder, &[], true),
+            (InOrder, &[Parallel], false),
+            (InOrder, &[InOrder], false),
         ] {
-            let has = has_turn((pf(3), order), at_work.iter().copied(), to_come.iter().copied());
-            assert_eq!(has, expected, "{order:?} beside {at_work:?}, with {to_come:?} to come");
+            let may = may_begin(order, at_work.iter().copied());
+            assert_eq!(may, expected, "{order:?} beside {at_work:?}");
         }
     }
 }

@@ -49,7 +49,7 @@ pub fn run(
     let only = args.pf.as_ref().map(|pf| address(pf, root)).transpose()?;
     live_line::deadline(limit);
     // The unit's own limit is only for an ibprov that hangs before it could ask.
-    // For its turn, for the plans before its own, and for its own.
+    // For adapters, for the plans before its own, and for its own.
     let turns = if args.in_turn { 3 } else { 1 };
     systemd::tell_deadline(turns * limit.as_secs() + GRACE_SEC);
     let acts = !args.dry_run && root.is_live();
@@ -80,10 +80,7 @@ pub fn run(
                 && wanted.binding.awaits_adapters()
                 && PfPreview::new(root).would(wanted, &[]).is_change()
             {
-                to_come::wait(wanted.pf, config, root, deadline)?;
-                if wanted.binding.order == BindOrder::InOrder {
-                    others_first(wanted.pf, config, config_file, root, after(limit))?;
-                }
+                to_come::wait(wanted, config, root, clock::usec(limit))?;
                 deadline = after(limit);
             }
             let report = apply(wanted, warnings, root, deadline, format)?;
@@ -112,32 +109,6 @@ fn forget_names(planned: &BTreeSet<PciAddress>) {
 
 fn after(limit: Duration) -> u64 {
     clock::monotonic_usec().saturating_add(clock::usec(limit))
-}
-
-/// The drivers of several PFs come back at the same time, as after a reload, and udev
-/// starts an apply for each. So that the numbers of their VFs do not depend on which is
-/// first, that of `own` first applies the plans of those that have their turn before it,
-/// once no adapter is still to come ([`to_come::wait`]).
-/// What they come to is told by themselves.
-fn others_first(
-    own: PciAddress,
-    config: &Config,
-    config_file: Option<&Path>,
-    root: &Root,
-    deadline: u64,
-) -> anyhow::Result<()> {
-    let plans = pfs::resolve(config, root, &Observer::new(root).look_at_pfs());
-    let has_driver = |pf| root.exists(&format!("/sys/bus/pci/devices/{pf}/driver"));
-    let is_before = |other: &WantedPf| match other.binding.order {
-        BindOrder::Parallel => other.pf != own,
-        BindOrder::InOrder => other.pf < own,
-    };
-    let wanted = plans.wanted.iter().map(|(wanted, _)| wanted);
-    let others: Vec<&WantedPf> = wanted.filter(|w| is_before(w) && has_driver(w.pf)).collect();
-    if !others.is_empty() {
-        pfs::run_all(&others, config_file, deadline)?;
-    }
-    Ok(())
 }
 
 /// What `report` comes to.

@@ -67,7 +67,7 @@ fn watch(look: impl Fn() -> Status, root: &Root, common: &Common) -> anyhow::Res
     if !root.is_live() {
         anyhow::bail!("--watch cannot be combined with --root: nothing changes in a copied tree");
     }
-    let outcomes = state::ports_dir();
+    let outcomes = state::outcomes_dir(state::PORTS);
     let watched: Vec<&Path> = outcomes.iter().map(PathBuf::as_path).collect();
     let mut events = Events::open(&watched)?;
     events.listen_to_links();

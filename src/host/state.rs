@@ -13,6 +13,8 @@ use nix::libc::{O_DIRECTORY, O_NOFOLLOW};
 pub const RUN_DIR: &str = "/run/ibprov";
 /// Below it, the outcomes of interfaces: `INDEX.json`.
 pub const PORTS: &str = "ports";
+/// The same of PFs: `PCI.json`, and `PCI.undo`.
+pub const PFS: &str = "pf";
 /// Below it, `INDEX.NAME`: the unit that sets this P_Key child up was started.
 pub const CHILDREN: &str = "children";
 /// The same of the unit that looks at it again.
@@ -190,12 +192,12 @@ fn new_file(path: &Path, mode: u32) -> io::Result<File> {
     Ok(file)
 }
 
-/// The directory of the outcomes of interfaces, made if it is not there.
+/// The directory `name` of outcomes, [`PORTS`] or [`PFS`], made if it is not there.
 ///
 /// # Errors
 /// The path that failed, with the system's answer.
-pub fn ports_dir() -> Result<PathBuf, (PathBuf, io::Error)> {
-    let path = Path::new(RUN_DIR).join(PORTS);
+pub fn outcomes_dir(name: &str) -> Result<PathBuf, (PathBuf, io::Error)> {
+    let path = Path::new(RUN_DIR).join(name);
     let made = directory().and_then(|()| own_directory(&path, DIRECTORY_MODE));
     made.map_err(|e| (path.clone(), e))?;
     Ok(path)

@@ -83,7 +83,7 @@ pub fn run(config: &Config, wanted: &Wanted, root: &Root) -> anyhow::Result<Onli
     let started = clock::monotonic_usec();
     let mut report = OnlineReport::new(started, wanted.deadline.as_secs(), wanted.goal);
     // Where settings are made, of which no other event tells. Only root has it.
-    let outcomes = state::ports_dir();
+    let outcomes = state::outcomes_dir(state::PORTS);
     if let Err((path, e)) = &outcomes {
         tracing::debug!(cause = %answer(e), "cannot watch {}: {}", path.display(), answer(e));
     }

@@ -4,19 +4,21 @@
 //! that would take one of their numbers, or keep another because a VF has its own.
 
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
+use serde::Deserialize;
 use tracing::{info, warn};
 
 use super::rdma_names::RdmaNames;
-use crate::apply::pfs;
+use crate::apply::pfs::{self, Plans};
 use crate::config::Config;
 use crate::host::events::Events;
-use crate::host::{Root, clock, kernel_log};
-use crate::ladder::{Facts, Heard, cause, expect, progress};
-use crate::names::{ModuleName, ModuleState, PciAddress, Rung, present};
-use crate::observe::{ModprobeRules, Observer, driver_modules};
-use crate::report::PortProgress;
+use crate::host::{Root, answer, clock, kernel_log, state};
+use crate::ladder::{Facts, Heard, WantedPf, cause, expect, progress};
+use crate::names::{BindOrder, ModuleName, ModuleState, PciAddress, Rung};
+use crate::observe::{ModprobeRules, Observer, PciFunction, driver_modules};
 use crate::report::pf::Unresolved;
+use crate::report::{self, PortProgress};
 use crate::workers::products::Products;
 
 /// The PFs of the configuration that are not there as their plans need them, and may still come:
@@ -33,41 +35,36 @@ pub(super) fn missing<'a>(
     unresolved.iter().filter(move |pf| pf.may_pass && !pf.pci.is_some_and(&is_given_up))
 }
 
-/// Whether the devices of an adapter other than `pf` may still come: of one with a port that
-/// is `awaited` and not ready, whether it has a plan or not, or, with `comes_unseen`, of a PF
-/// of the configuration that is not seen.
-pub(super) fn comes_another(
-    pf: PciAddress,
-    ports: &[PortProgress],
-    awaited: impl Fn(PciAddress) -> bool,
-    comes_unseen: bool,
-) -> bool {
-    let is_other =
-        |port: &PortProgress| !port.is_ready() && port.pci.is_some_and(|p| p != pf && awaited(p));
-    comes_unseen || ports.iter().any(is_other)
-}
-
-/// Wait as a boot does, until the devices of no adapter other than `pf` may come any more, or
-/// until `deadline`: after a reload of the drivers the PFs come one after the other, too, and
-/// udev has the plan of each applied as it comes.
+/// Wait, as a boot does, until the devices of no adapter but that of `own` may come any more, and
+/// then until the PFs are through whose VFs are numbered before its own, each at most `limit_usec`:
+/// after a reload of the drivers the PFs come one after the other, too, and udev has the plan of
+/// each applied as it comes.
 ///
 /// # Errors
 /// Nothing could be waited for at all, or a signal came.
-pub fn wait(pf: PciAddress, config: &Config, root: &Root, deadline: u64) -> anyhow::Result<()> {
+pub fn wait(own: &WantedPf, config: &Config, root: &Root, limit_usec: u64) -> anyhow::Result<()> {
+    let pf = own.pf;
+    let [adapters_by, turn_by] =
+        [1, 2].map(|n| clock::monotonic_usec().saturating_add(limit_usec.saturating_mul(n)));
     let rules = ModprobeRules::read(root);
     let observer = Observer::new(root);
     let mut products = Products::new(root).with_overrides();
     let (mut facts, mut heard) = (Facts::default(), Heard::default());
     let mut rdma_names = RdmaNames::default();
-    let mut events = Events::open(&[])?;
+    let outcomes = state::outcomes_dir(state::PFS);
+    if let Err((path, e)) = &outcomes {
+        warn!(cause = %e, "cannot watch {}: {}", path.display(), answer(e));
+    }
+    let watched: Vec<&Path> = outcomes.iter().map(PathBuf::as_path).collect();
+    let mut events = Events::open(&watched)?;
     heard.learn_history(&mut facts, kernel_log);
     let ipoib: Option<ModuleName> = "ib_ipoib".parse().ok();
     let modules: Vec<ModuleName> = driver_modules().into_iter().chain(ipoib.clone()).collect();
-    let mut waits = false;
+    let mut waits_for = Vec::new();
     loop {
         let mut observed = observer.look(&modules, heard.devices());
         products.learn_all(&mut observed);
-        rdma_names.learn(&observed, !waits);
+        rdma_names.learn(&observed, waits_for.is_empty());
         let mut expectation = expect::expectation(config, &observed, &rules);
         // Nothing more of a port has a number, and without ib_ipoib no netdev comes.
         let state = ipoib.as_ref().and_then(|module| observed.modules.get(module));
@@ -83,29 +80,72 @@ pub fn wait(pf: PciAddress, config: &Config, root: &Root, deadline: u64) -> anyh
         };
         let awaited: BTreeSet<PciAddress> =
             ports.iter().filter(may_come).filter_map(|port| port.pci).collect();
-        let unresolved = pfs::resolve(config, root, &observed).unresolved;
-        let awaits = |pf| awaited.contains(&pf);
-        let unseen: Vec<&Unresolved> = missing(&unresolved, &ports, awaits).collect();
-        if !comes_another(pf, &ports, awaits, !unseen.is_empty()) {
-            return Ok(());
-        }
+        let Plans { wanted, unresolved } = pfs::resolve(config, root, &observed);
+        let unseen = missing(&unresolved, &ports, |pf| awaited.contains(&pf));
         let others = awaited.iter().filter(|p| **p != pf).map(ToString::to_string);
-        let others = present(others.chain(unseen.into_iter().map(|pf| pf.which.clone())));
-        if now >= deadline {
-            warn!(
-                %pf,
-                "PF {pf}: binding its VFs, although {others} has not appeared before the deadline: the kernel's numbers (mlx5_0, ib0) of VFs and of what appears later may differ from those of the last boot"
-            );
+        let adapters: Vec<String> = others.chain(unseen.map(|pf| pf.which.clone())).collect();
+        let is_awaited = |other: &PciFunction| {
+            let has_turn =
+                |(wanted, _): &(WantedPf, _)| wanted.pf == other.address && is_before(wanted, own);
+            other.driver.is_some()
+                && wanted.iter().any(has_turn)
+                && !is_through(other.address, came(other), root)
+        };
+        let before = observed.functions.iter().filter(|other| is_awaited(other));
+        let before: Vec<String> = before.map(|pf| format!("the VFs of {}", pf.address)).collect();
+        let (others, until) = if !adapters.is_empty() && now < adapters_by {
+            (adapters, adapters_by)
+        } else if !before.is_empty() && now < turn_by {
+            (before, turn_by)
+        } else {
+            let late = [adapters, before].concat();
+            if !late.is_empty() {
+                warn!(
+                    %pf,
+                    "PF {pf}: binding its VFs without waiting any longer for {}: the kernel's numbers (mlx5_0, ib0) of VFs and of what appears later may differ from those of the last boot",
+                    late.join(", ")
+                );
+            }
             return Ok(());
+        };
+        if waits_for != others {
+            info!(%pf, "PF {pf}: waiting for {} before its VFs are bound", others.join(", "));
+            waits_for = others;
         }
-        if !waits {
-            waits = true;
-            info!(%pf, "PF {pf}: waiting for {others} before its VFs are bound");
-        }
-        let happened = events.wait(held.map_or(deadline, |held| held.min(deadline)))?;
+        let happened = events.wait(held.map_or(until, |held| held.min(until)))?;
         heard.learn(&happened, &mut facts);
-        anyhow::ensure!(!happened.stop, "stopped by a signal while waiting for {others}");
+        anyhow::ensure!(
+            !happened.stop,
+            "stopped by a signal while waiting for {}",
+            waits_for.join(", ")
+        );
     }
+}
+
+/// The VFs of `own`, if they are bound in order, have the kernel's numbers after those of
+/// `other`: after those of each PF with a lower address, and of each whose VFs lose such numbers
+/// again, because they get names.
+fn is_before(other: &WantedPf, own: &WantedPf) -> bool {
+    let is_first = other.binding.order == BindOrder::Parallel || other.pf < own.pf;
+    own.binding.order == BindOrder::InOrder && other.pf != own.pf && is_first
+}
+
+/// When udev had finished with the netdevs of `pf`, microseconds of CLOCK_MONOTONIC.
+fn came(pf: &PciFunction) -> u64 {
+    let ports = pf.rdma.iter().flat_map(|device| &device.ports);
+    ports.filter_map(|port| port.netdev.as_ref()?.named_usec).max().unwrap_or(0)
+}
+
+/// True if the plan of `pf` has been applied since then, whatever has become of it.
+fn is_through(pf: PciAddress, came: u64, root: &Root) -> bool {
+    #[derive(Deserialize)]
+    struct Applied {
+        finished_usec: u64,
+    }
+    let path = format!("{}/{}/{pf}.json", state::RUN_DIR, state::PFS);
+    let applied =
+        root.text(&path, 1 << 20).ok().and_then(|text| report::read::<Applied>(&text).ok());
+    applied.is_some_and(|applied| applied.finished_usec > came)
 }
 
 #[cfg(test)]
@@ -113,19 +153,37 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_another_adapters_port_that_is_not_ready_and_awaited_may_come() {
-        let [own, other] = ["0001:01:00.0", "0001:02:00.0"]
-            .map(|address| address.parse::<PciAddress>().expect("an address"));
-        let comes = |pci: PciAddress, reached: Rung, is_awaited: bool| {
-            let mut port = PortProgress::absent(String::new(), Rung::Named, String::new());
-            (port.pci, port.reached) = (Some(pci), Some(reached));
-            comes_another(own, &[port], |_| is_awaited, false)
+    fn vfs_that_are_bound_in_order_come_after_those_with_a_lower_number_and_with_names() {
+        use crate::names::{BindReason, Binding};
+        let pf = |n: u8, order: BindOrder| WantedPf {
+            pf: format!("0001:0{n}:00.0").parse().expect("an address"),
+            vfs: Vec::new(),
+            binding: Binding { order, why: BindReason::Configured },
         };
-        assert!(comes(other, Rung::Netdev, true));
-        assert!(!comes(other, Rung::Netdev, false), "it is given up");
-        assert!(!comes(other, Rung::Named, true), "a step that is not its own is awaited");
-        assert!(!comes(own, Rung::Driver, true), "the PF's own");
-        assert!(comes_another(own, &[], |_| false, true), "a PF that is not seen");
+        use BindOrder::{InOrder, Parallel};
+        for (other, own, expected) in [
+            (pf(1, InOrder), pf(2, InOrder), true),
+            (pf(3, InOrder), pf(2, InOrder), false),
+            (pf(2, InOrder), pf(2, InOrder), false),
+            (pf(3, Parallel), pf(2, InOrder), true),
+            (pf(1, InOrder), pf(2, Parallel), false),
+        ] {
+            assert_eq!(is_before(&other, &own), expected, "{other:?} before {own:?}");
+        }
+    }
+
+    #[test]
+    fn a_plan_that_was_applied_before_the_netdevs_came_has_its_turn_again() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let root = Root::copy_at(dir.path()).expect("a tree");
+        let pf: PciAddress = "0001:01:00.0".parse().expect("an address");
+        assert!(!is_through(pf, 0, &root), "nothing was applied");
+        std::fs::create_dir_all(dir.path().join("run/ibprov/pf")).expect("a folder");
+        let report = dir.path().join("run/ibprov/pf/0001:01:00.0.json");
+        std::fs::write(&report, "{\"schema\":2,\"finished_usec\":7}").expect("written");
+        assert!(is_through(pf, 6, &root) && !is_through(pf, 7, &root));
+        std::fs::write(&report, "{\"schema\":2,").expect("written");
+        assert!(!is_through(pf, 0, &root), "cut off");
     }
 
     #[test]

@@ -4,10 +4,11 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::to_come::{comes_another, missing};
+use super::to_come::missing;
 use crate::apply::pfs::{self, Plans, Worker};
 use crate::config::Config;
 use crate::host::{Root, answer, clock};
+use crate::ladder::WantedPf;
 use crate::names::PciAddress;
 use crate::observe::Observed;
 use crate::report::pf::{Outcome, Unresolved};
@@ -92,35 +93,35 @@ impl<'a> Vfs<'a> {
                 && function.is_some_and(|f| f.driver.is_some())
                 && own().all(PortProgress::is_ready)
         };
-        let comes_unseen = self.is_any_missing(clock::monotonic_usec(), deadline);
+        let comes = |port: &PortProgress| !port.is_ready() && port.pci.is_some_and(&awaited);
+        let comes_any =
+            self.is_any_missing(clock::monotonic_usec(), deadline) || ports.iter().any(comes);
         self.held.clear();
         wanted.retain(|(wanted, _)| !self.begun.contains(&wanted.pf));
         wanted.sort_unstable_by_key(|(wanted, _)| wanted.pf);
         for (wanted, _) in wanted {
             let pf = wanted.pf;
-            if !is_ready(pf) {
-                self.held.push((pf, Held::Port));
+            let held = if !is_ready(pf) {
+                Held::Port
+            } else if wanted.binding.awaits_adapters() && comes_any {
+                Held::Adapter
+            } else if !pfs::may_begin(wanted.binding.order, self.workers.iter().map(|w| w.order)) {
+                Held::Turn
+            } else {
+                self.start(&wanted, deadline);
                 continue;
-            }
-            let at_work = self.workers.iter().map(|worker| worker.order);
-            let is_to_come = |(pf, held): &&(PciAddress, Held)| *held != Held::Port || awaited(*pf);
-            let to_come = self.held.iter().filter(is_to_come).map(|(pf, _)| *pf);
-            if wanted.binding.awaits_adapters() && comes_another(pf, ports, &awaited, comes_unseen)
-            {
-                self.held.push((pf, Held::Adapter));
-                continue;
-            }
-            if !pfs::has_turn((pf, wanted.binding.order), at_work, to_come) {
-                self.held.push((pf, Held::Turn));
-                continue;
-            }
-            self.begun.insert(pf);
-            let left = deadline.saturating_sub(clock::monotonic_usec() + RESERVE_USEC);
-            let limit = left.min(clock::usec(self.config.boot.adapter_timeout));
-            match pfs::start(&wanted, self.config_file, limit) {
-                Ok(worker) => self.workers.push(worker),
-                Err(e) => self.outcomes.push(Outcome::lost(pf, &answer(&e))),
-            }
+            };
+            self.held.push((pf, held));
+        }
+    }
+
+    fn start(&mut self, wanted: &WantedPf, deadline: u64) {
+        self.begun.insert(wanted.pf);
+        let left = deadline.saturating_sub(clock::monotonic_usec() + RESERVE_USEC);
+        let limit = left.min(clock::usec(self.config.boot.adapter_timeout));
+        match pfs::start(wanted, self.config_file, limit) {
+            Ok(worker) => self.workers.push(worker),
+            Err(e) => self.outcomes.push(Outcome::lost(wanted.pf, &answer(&e))),
         }
     }
 
