@@ -287,7 +287,7 @@ impl View<'_> {
         &self,
         function: &PciFunction,
         layer: LinkLayer,
-        at: MadPort,
+        at: &MadPort,
         progress: Option<&PortProgress>,
         told: Option<&PortAnswer>,
     ) -> Option<String> {
@@ -299,7 +299,7 @@ impl View<'_> {
         }
         let answer = told.filter(|_| layer != LinkLayer::Ethernet)?;
         active::lack(&answer.link, Rung::Active)?;
-        Some(active::words(Some(function.address), &at, answer, function.is_vf()).text)
+        Some(active::words(Some(function.address), at, answer, function.is_vf()).text)
     }
 
     /// What is expected of what is `left_out`, or of which `progress` tells.
@@ -352,7 +352,7 @@ impl View<'_> {
             .or_else(|| told.is_none().then(|| "its state was not reported".to_owned()))
             .or_else(|| {
                 let at = MadPort { device: Some(name.clone()), port: Some(port.number) };
-                self.why_not_active(function, port.link_layer, at, progress, told)
+                self.why_not_active(function, port.link_layer, &at, progress, told)
             });
         let roce = progress
             .filter(|_| is_roce)
