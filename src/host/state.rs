@@ -4,7 +4,7 @@
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use nix::libc::{O_DIRECTORY, O_NOFOLLOW};
@@ -20,8 +20,9 @@ pub const CHILDREN: &str = "children";
 /// The same of the unit that looks at it again.
 pub const CHILDREN_LATER: &str = "children-later";
 
-/// Below it, while `ibprov boot` is running, its process: udev's rule starts ibprov's units
-/// for devices that appear meanwhile although ibprov.service is not enabled.
+/// Below it, while `ibprov boot` is running, a link to its process in `/proc`: udev's rule
+/// starts ibprov's units for devices that appear meanwhile although ibprov.service is not
+/// enabled. After a kill the link leads nowhere, and udev's `TEST` follows links.
 pub const RUNNING: &str = "boot.running";
 
 /// Everybody may read reports, and only root may write: whoever starts ibprov, and
@@ -150,15 +151,26 @@ impl Running {
     /// # Errors
     /// As [`write`].
     pub fn begin() -> Result<Self, (PathBuf, io::Error)> {
-        write(RUNNING, &format!("{}\n", std::process::id())).map(Self)
+        let path = Path::new(RUN_DIR).join(RUNNING);
+        let made = directory().and_then(|()| link_to_self(&path));
+        made.map_err(|e| (path.clone(), e)).map(|()| Self(path))
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // One that is left counts until the next boot of the host only.
+        // One that is left leads nowhere once this process has ended.
         drop(fs::remove_file(&self.0));
     }
+}
+
+/// Make `path` a link to this process, whatever was left there.
+fn link_to_self(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+        _ => {}
+    }
+    symlink(format!("/proc/{}", std::process::id()), path)
 }
 
 /// Remove what processes that were killed while they wrote have left in `run`: files
@@ -244,6 +256,20 @@ mod tests {
             e.to_string().starts_with("the directory belongs to user 65534, not to root"),
             "{e}"
         );
+    }
+
+    #[test]
+    fn a_boot_that_is_running_takes_the_place_of_one_that_was_killed() {
+        let dir = tempfile::tempdir().expect("directory");
+        let path = dir.path().join(RUNNING);
+        let mut child = std::process::Command::new("true").spawn().expect("true");
+        child.wait().expect("ended");
+        symlink(format!("/proc/{}", child.id()), &path).expect("left by a kill");
+        assert!(!path.exists(), "nobody runs");
+        link_to_self(&path).expect("linked");
+        assert!(path.exists());
+        drop(Running(path.clone()));
+        assert!(fs::symlink_metadata(&path).is_err());
     }
 
     #[test]

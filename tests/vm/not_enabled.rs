@@ -35,6 +35,7 @@ fn it_says_so_in_one_line_a_boot() {
 fn what_comes_while_boot_is_running_is_set_though_it_is_not_enabled() {
     assert_eq!(scene("by-hand"), "active umcast=1 vfs=1");
     assert_eq!(scene("after-it"), "inactive umcast=0 vfs=1");
+    assert_eq!(scene("killed"), "inactive umcast=0 vfs=1");
 }
 
 #[test]

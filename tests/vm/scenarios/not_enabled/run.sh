@@ -29,6 +29,17 @@ look by-hand
 ls /run/ibprov/boot.running
 anew
 look after-it
+# A boot that was killed is not running.
+systemctl stop ibprov.service
+mkdir -p /etc/ibprov/ibprov.d
+printf '[[port]]\npci = "0009:01:00.0"\n' >/etc/ibprov/ibprov.d/absent.toml
+systemctl start --no-block ibprov.service
+within 30 test -e /run/ibprov/boot.running || echo "boot does not run"
+kill -9 "$(systemctl show -p MainPID --value ibprov.service)"
+within 20 is failed ibprov.service
+rm /etc/ibprov/ibprov.d/absent.toml
+anew
+look killed
 systemctl enable --runtime --quiet ibprov.service
 anew
 look enabled
