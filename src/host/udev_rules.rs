@@ -66,11 +66,25 @@ pub(super) fn path(name: &str) -> PathBuf {
 pub(super) fn own_path() -> Result<String, String> {
     let program =
         fs::read_link("/proc/self/exe").map_err(|e| format!("/proc/self/exe: {}", answer(&e)))?;
+    let program = installed(program)?;
     let is_tame = |b: u8| b.is_ascii_alphanumeric() || b"/_.-".contains(&b);
     let program = program.to_str().filter(|text| text.bytes().all(is_tame));
     program
         .map(str::to_owned)
         .ok_or("ibprov's own path has a character that a rule of udev cannot have".to_owned())
+}
+
+/// What is installed where the program was that `/proc/PID/exe` names. The kernel adds to the
+/// path that the file is not there any more (`d_path()`, fs/d_path.c): an upgrade has put
+/// another one in its place.
+fn installed(program: PathBuf) -> Result<PathBuf, String> {
+    let was = program.to_str().and_then(|path| path.strip_suffix(" (deleted)")).map(PathBuf::from);
+    let known = [Some(program.clone()), was];
+    known
+        .into_iter()
+        .flatten()
+        .find(|path| path.is_file())
+        .ok_or_else(|| format!("{}: ibprov is not installed there any more", program.display()))
 }
 
 fn failed(path: &Path, e: &io::Error) -> String {
@@ -89,6 +103,25 @@ fn tell_udev() -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rule_names_the_program_that_an_upgrade_has_put_in_the_place_of_this_one() {
+        let dir = tempfile::tempdir().expect("directory");
+        let (path, new) = (dir.path().join("ibprov"), dir.path().join("ibprov.dpkg-new"));
+        let program = |path: &Path| fs::copy("/bin/sleep", path).expect("a program");
+        program(&path);
+        let mut running = std::process::Command::new(&path).arg("60").spawn().expect("started");
+        let exe = || fs::read_link(format!("/proc/{}/exe", running.id())).expect("a link");
+        assert_eq!(installed(exe()), Ok(path.clone()));
+        program(&new);
+        fs::rename(&new, &path).expect("upgraded");
+        assert!(exe().to_string_lossy().ends_with(" (deleted)"), "{:?}", exe());
+        assert_eq!(installed(exe()), Ok(path.clone()));
+        fs::remove_file(&path).expect("removed");
+        let said = installed(exe()).expect_err("no program");
+        assert!(said.ends_with("ibprov is not installed there any more"), "{said}");
+        running.kill().and_then(|()| running.wait()).expect("ended");
+    }
 
     #[test]
     fn udev_is_told_of_a_change_once_also_after_a_kill() {
