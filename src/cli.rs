@@ -42,7 +42,10 @@ pub struct Cli {
 pub enum Internal {
     /// The child that does what may hang.
     #[command(name = crate::workers::child::VERB)]
-    Worker,
+    Worker {
+        /// The PF whose run has started it.
+        pf: Option<PciAddress>,
+    },
     /// Set the types of ports of a ConnectX-3.
     SetPortType {
         /// The function.
@@ -743,7 +746,9 @@ mod tests {
             assert!(!own.contains("worker") && !own.contains("name-rdma"), "{said}");
         }
         let typed = |words: &[&str]| Internal::of(words.iter().map(OsString::from));
-        assert!(matches!(typed(&["ibprov", "worker"]), Some(Internal::Worker)));
+        assert!(matches!(typed(&["ibprov", "worker"]), Some(Internal::Worker { pf: None })));
+        let at = typed(&["ibprov", "worker", "0000:01:00.0"]);
+        assert!(matches!(at, Some(Internal::Worker { pf: Some(_) })));
         let named = typed(&["ibprov", "name-rdma", "0000:01:00.1", "mlx5_1"]);
         assert!(matches!(named, Some(Internal::NameRdma { .. })));
         assert!(typed(&["ibprov", "status"]).is_none() && typed(&["ibprov"]).is_none());

@@ -77,7 +77,7 @@ fn not_begun(format: Format, code: Code, message: &str) {
 fn run_internal(internal: Internal) -> anyhow::Result<u8> {
     drop(journal::install(false));
     match internal {
-        Internal::Worker => child::run()?,
+        Internal::Worker { pf } => child::run(pf)?,
         Internal::SetPortType { pci, types } => commands::set_port_type::run(pci, &types)?,
         Internal::CreateRxe { name, netdev } => commands::create_rxe::run(&name, &netdev)?,
         Internal::NameRxe { name, netdev } => commands::create_rxe::name(&name, &netdev)?,

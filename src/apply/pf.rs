@@ -3,7 +3,7 @@
 //!
 //! What may hang is done by a child that holds the PF's lock (`child.rs`). What is
 //! changed only for the time of the work (automatic probing, driver_override) is
-//! written down before (`undo.rs`), so that the next run puts it back if this one is
+//! written down before ([`undo`](crate::workers::undo)), so that it is put back if this run is
 //! killed.
 
 mod attempts;
@@ -11,7 +11,6 @@ mod child;
 mod judge;
 mod request;
 mod turn;
-mod undo;
 mod untold;
 mod watch;
 
@@ -21,7 +20,6 @@ use self::attempts::Attempts;
 use self::child::{Child, failure};
 use self::judge::Netdevs;
 use self::turn::Turn;
-use self::undo::UndoRecord;
 use self::untold::Untold;
 use self::watch::Watch;
 use super::locks;
@@ -36,8 +34,9 @@ use crate::plan::VfPlan;
 use crate::plan::vf::{Uses, disturbed, due, uses_by_index, vf_steps};
 use crate::report::events as kinds;
 use crate::report::pf::{
-    Hindrance, PfProblem, PfReport, PfVerdict, Stage, StepDone, StepFailure, VfStep,
+    Hindrance, PfProblem, PfReport, PfVerdict, Purpose, Stage, StepDone, StepFailure, VfStep,
 };
+use crate::workers::undo::{self, UndoRecord};
 use crate::workers::{Answer, Failure, Reply, Request};
 
 /// The kernel makes `virtfnN` before the write of the number returns; some
@@ -53,37 +52,22 @@ const GRANT_USEC: u64 = 500_000;
 /// of disks to look at first it gets as long again.
 const NAMES_USEC: u64 = 3_000_000;
 
-/// What a run is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
-    /// Make the VFs what they shall be.
-    Apply,
-    /// Only put back what a run that was cut short has left.
-    Undo,
-}
-
 /// Bring the VFs of one PF to what is wanted, until `deadline`, microseconds
 /// of CLOCK_MONOTONIC.
 ///
 /// # Errors
 /// Nothing could be waited for at all (no poll, no signals).
-pub fn run(
-    wanted: &WantedPf,
-    purpose: Purpose,
-    root: &Root,
-    deadline: u64,
-) -> anyhow::Result<PfReport> {
+pub fn run(wanted: &WantedPf, root: &Root, deadline: u64) -> anyhow::Result<PfReport> {
     let _pf = error_span!("pf", pf = %wanted.pf).entered();
     let mut report = PfReport::blank(wanted.pf, clock::monotonic_usec());
     let locks = locks(&mut report.problems);
     let mut watch = Watch::open(deadline)?;
     let problems = &mut report.problems;
-    match turn::take(wanted.pf, purpose, locks.as_ref(), &mut watch, problems)? {
+    match turn::take(wanted.pf, locks.as_ref(), &mut watch, problems)? {
         Turn::Ours(lock) => {
-            let child = Child::start(root, lock)?;
+            let child = Child::start(root, wanted.pf, lock)?;
             let mut run = Run {
                 wanted,
-                purpose,
                 root,
                 record: UndoRecord::read(root, wanted.pf, problems),
                 watch,
@@ -98,12 +82,56 @@ pub fn run(
             let (observed, plan) = run.work()?;
             run.finish(observed, plan)
         }
-        Turn::Another => Ok(ended(report, watch, PfVerdict::Interrupted)),
-        Turn::Never(problem) => {
+        Turn::Busy(problem) => {
             report.hindrance.problem = Some(problem);
             Ok(ended(report, watch, PfVerdict::NotRight))
         }
     }
+}
+
+/// Put back what a run at `pf` that was cut short has left. It is not waited for another run,
+/// or the child of one: that does it at its end.
+///
+/// # Errors
+/// As [`run`].
+pub fn put_back(pf: PciAddress, root: &Root, deadline: u64) -> anyhow::Result<PfReport> {
+    let _pf = error_span!("pf", %pf).entered();
+    let blank = PfReport::blank(pf, clock::monotonic_usec());
+    let mut report = PfReport { purpose: Purpose::Undo, ..blank };
+    let locks = locks(&mut report.problems);
+    let mut watch = Watch::open(deadline)?;
+    let lock = match turn::try_take(pf, locks.as_ref(), &mut report.problems) {
+        Turn::Ours(lock) => lock,
+        Turn::Busy(problem) => {
+            report.hindrance.problem = Some(problem);
+            return Ok(ended(report, watch, PfVerdict::Deferred));
+        }
+    };
+    let mut child = Child::start(root, pf, lock)?;
+    let told = report.problems.len();
+    let mut record = UndoRecord::read(root, pf, &mut report.problems);
+    let is_known = report.problems.len() == told;
+    let steps = record.steps();
+    let requests: Vec<Request> = steps.iter().filter_map(|s| undo::restore(pf, s)).collect();
+    let replies = child.ask(&requests, &mut watch, deadline)?;
+    for (step, reply) in steps.into_iter().zip(replies) {
+        let failure = match reply {
+            Some(Ok(Answer::Done)) => {
+                record.forget(&step);
+                None
+            }
+            other => Some(failure(other)),
+        };
+        report.steps.push(StepDone { step, failure });
+    }
+    if is_known {
+        report.problems.extend(record.write().err());
+    }
+    let verdict = match is_known && record.undo().is_empty() {
+        true => PfVerdict::Right,
+        false => PfVerdict::NotRight,
+    };
+    Ok(ended(report, watch, verdict))
 }
 
 fn ended(mut report: PfReport, watch: Watch, verdict: PfVerdict) -> PfReport {
@@ -117,7 +145,6 @@ fn ended(mut report: PfReport, watch: Watch, verdict: PfVerdict) -> PfReport {
 /// The circle.
 struct Run<'a> {
     wanted: &'a WantedPf,
-    purpose: Purpose,
     root: &'a Root,
     watch: Watch,
     child: Child<'a>,
@@ -155,7 +182,7 @@ impl Run<'_> {
                 self.give_udev_time();
                 let passes = plan.problem.as_ref().is_some_and(PfProblem::may_pass);
                 let comes = self.is_any_awaited(&observed);
-                if self.purpose == Purpose::Apply && !self.watch.is_late() && (passes || comes) {
+                if !self.watch.is_late() && (passes || comes) {
                     self.wait_for_devices(&observed)?;
                     continue;
                 }
@@ -273,7 +300,7 @@ impl Run<'_> {
                 .filter_map(|vf| observed.vf(vf))
                 .filter(is_unknown)
                 .collect();
-            if unknown.is_empty() || self.purpose == Purpose::Undo {
+            if unknown.is_empty() {
                 return Ok(plan);
             }
             let functions = unknown.iter().map(|vf| vf.pci).collect();
@@ -303,9 +330,13 @@ impl Run<'_> {
             .filter_map(VfStep::vf)
             .collect();
         let no_number = plan.steps.iter().any(|s| s.stage() == Stage::Count && in_vain(&s));
-        let only_back = no_number || self.purpose == Purpose::Undo || self.watch.is_late();
+        let only_back = no_number || self.watch.is_late();
+        // VFs that the kernel is still creating would be probed: the child restores it after them.
+        let is_counting =
+            matches!(self.attempts.failed_count(), Some((_, StepFailure::Unfinished)));
         let open = |s: &&VfStep| {
             !in_vain(s)
+                && !(is_counting && matches!(s, VfStep::RestoreAutoprobe { .. }))
                 && (s.stage() == Stage::Restore || !only_back)
                 && (matches!(s, VfStep::Policy { .. })
                     || !s.vf().is_some_and(|vf| lost.contains(&vf)))
@@ -358,7 +389,7 @@ impl Run<'_> {
         let (groups, requests): (Vec<_>, Vec<_>) = groups.into_iter().unzip();
         let requests: Vec<Request> = requests.into_iter().map(Request::Each).collect();
         let until = match stage {
-            Stage::Restore => self.watch.last_moment(),
+            Stage::Restore => self.watch.until_restored(),
             _ => self.watch.deadline(),
         };
         let replies = self.child.ask(&requests, &mut self.watch, until)?;
@@ -378,14 +409,14 @@ impl Run<'_> {
             self.names_until = clock::monotonic_usec().saturating_add(NAMES_USEC);
         }
         if stage == Stage::Restore {
-            self.record.forget_what_is_back(&self.attempts);
+            self.attempts.done().for_each(|step| self.record.forget(step));
         }
         Ok(bound)
     }
 
     /// Have udev name the VFs, once a run, before the first is bound.
     fn tell_names(&mut self, observed: &ObservedPf) {
-        if self.names_are_told || self.purpose == Purpose::Undo {
+        if self.names_are_told {
             return;
         }
         self.names_are_told = true;
@@ -606,16 +637,19 @@ impl Run<'_> {
             && self.report.hindrance.is_none();
         let put_back = self.record.undo().is_empty();
         let verdict = match (all_right && put_back, self.report.deferred.is_empty()) {
-            _ if self.purpose == Purpose::Undo && put_back => PfVerdict::Right,
             (true, true) => PfVerdict::Right,
             (true, false) => PfVerdict::Deferred,
             (false, _) if self.watch.is_stopped() => PfVerdict::Interrupted,
             (false, _) => PfVerdict::NotRight,
         };
         if !put_back {
-            self.report.problems.push(
-                "sriov_drivers_autoprobe or driver_override could not be restored; the next `ibprov apply` tries again".to_owned(),
-            );
+            let who = match self.child.pid() {
+                Some(pid) => format!("process {pid}, when it has finished, or "),
+                None => String::new(),
+            };
+            self.report.problems.push(format!(
+                "sriov_drivers_autoprobe or driver_override could not be restored; {who}the next `ibprov apply` tries again"
+            ));
         }
         Ok(ended(self.report, self.watch, verdict))
     }

@@ -12,7 +12,7 @@ use tracing::{Level, error};
 use super::pf_preview::PfPreview;
 use super::screen;
 use crate::apply::boot::to_come;
-use crate::apply::pf::{self as one, Purpose};
+use crate::apply::pf as one;
 use crate::apply::pfs::{self, Plans};
 use crate::cli::{ApplyArgs, Format, PfArg};
 use crate::config::Config;
@@ -20,7 +20,7 @@ use crate::host::{
     Root, answer, clock, journal, live_line, persistent_names, process, state, systemd, terminal,
 };
 use crate::ladder::WantedPf;
-use crate::names::{BindOrder, Binding, PciAddress, present};
+use crate::names::{BindOrder, PciAddress, present};
 use crate::observe::{Observer, PciFunction};
 use crate::plan::preview::{ApplyPreview, PfSteps};
 use crate::report::common::{Exit, Finding, Kind, Report, envelope, to_json};
@@ -30,8 +30,9 @@ use crate::report::pf::{Outcome, PfReport, PfVerdict, ToldPf, Unresolved};
 /// Time that the unit's own limit leaves us beyond the deadline, seconds.
 const GRACE_SEC: u64 = 20;
 
-/// How long putting back may take, microseconds.
-const UNDO_USEC: u64 = 10_000_000;
+/// How long putting back is waited for, microseconds: less than `TimeoutStopSec=` of the units
+/// whose `ExecStopPost=` it is. What takes longer is done all the same, by the child.
+const UNDO_USEC: u64 = 3_000_000;
 
 /// Make the VFs of one PF, or of all, what they shall be.
 ///
@@ -149,7 +150,7 @@ fn apply(
     if format == Format::Text {
         live_line::show(&format!("PF {}: applying the plan of its VFs", wanted.pf));
     }
-    let mut report = one::run(wanted, Purpose::Apply, root, deadline)?;
+    let mut report = one::run(wanted, root, deadline)?;
     live_line::end();
     report.problems.extend(warnings.iter().cloned());
     let name = format!("pf/{}.json", wanted.pf);
@@ -309,14 +310,19 @@ fn print(
 /// # Errors
 /// As [`run`].
 pub fn undo(args: &ApplyArgs, root: &Root, format: Format) -> anyhow::Result<u8> {
+    if !root.is_live() {
+        anyhow::bail!("apply --undo changes the running host, never a copy: omit --root");
+    }
+    if !process::is_root() {
+        anyhow::bail!("apply --undo must be run as root: use sudo");
+    }
     let only = args.pf.as_ref().map(|pf| address(pf, root)).transpose()?;
     let deadline = clock::monotonic_usec() + UNDO_USEC;
     let left = root.list_or_empty(&format!("{}/pf", state::RUN_DIR))?;
     let left = left.iter().filter_map(|n| n.strip_suffix(".undo")).filter_map(|n| n.parse().ok());
     let mut outcomes = Vec::new();
     for pf in left.filter(|pf| only.is_none_or(|o| o == *pf)) {
-        let nothing = WantedPf { pf, vfs: Vec::new(), binding: Binding::default() };
-        let report = one::run(&nothing, Purpose::Undo, root, deadline)?;
+        let report = one::put_back(pf, root, deadline)?;
         tell(&report);
         outcomes.push(outcome(&report)?);
     }
@@ -376,6 +382,20 @@ fn address(pf: &PfArg, root: &Root) -> anyhow::Result<PciAddress> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn systemd_does_not_end_what_puts_back() {
+        for unit in [
+            include_str!("../../units/ibprov.service"),
+            include_str!("../../units/ibprov-pf@.service"),
+        ] {
+            assert!(unit.contains("\nExecStopPost=/usr/sbin/ibprov apply --undo"), "{unit}");
+            let limit = unit.lines().find_map(|line| line.strip_prefix("TimeoutStopSec="));
+            let limit: u64 = limit.and_then(|sec| sec.parse().ok()).expect("a limit in seconds");
+            // To start and to end takes time too.
+            assert!(UNDO_USEC + 1_000_000 < limit * 1_000_000, "{UNDO_USEC} of {limit} s");
+        }
+    }
 
     #[test]
     fn a_pf_is_typed_by_address_path_or_rdma_name() {

@@ -250,16 +250,16 @@ pub fn start_self(args: &[String]) -> io::Result<Running> {
     })
 }
 
-/// Start this program again, as `ibprov VERB`, with `socket` as its standard input
+/// Start this program again with `args`, with `socket` as its standard input
 /// and `lock` as its standard output: it prints nothing, and so long as it lives the
 /// lock is held. The environment is empty.
 ///
 /// # Errors
 /// It cannot be started.
-pub fn start_self_on(socket: UnixStream, lock: Option<File>, verb: &str) -> io::Result<Child> {
+pub fn start_self_on(socket: UnixStream, lock: Option<File>, args: &[String]) -> io::Result<Child> {
     let lock = lock.map_or_else(Stdio::null, Stdio::from);
     let streams = [Stdio::from(OwnedFd::from(socket)), lock, Stdio::inherit()];
-    spawn(Path::new(SELF), &[verb], Environment::Safe, streams)
+    spawn(Path::new(SELF), args, Environment::Safe, streams)
 }
 
 /// A program whose output is read while it runs, as long as it is wanted, or until a

@@ -55,6 +55,15 @@ impl PfVerdict {
     }
 }
 
+/// What a run at a PF is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// Make the VFs what they shall be.
+    Apply,
+    /// Only put back what a run that was cut short has left.
+    Undo,
+}
+
 /// All that `apply` saw and did at one PF. Times are microseconds of
 /// CLOCK_MONOTONIC.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -62,6 +71,9 @@ impl PfVerdict {
 pub struct PfReport {
     /// The PF.
     pub pf: PciAddress,
+    /// What for.
+    #[serde(skip)]
+    pub purpose: Purpose,
     /// When it began.
     pub started_usec: u64,
     /// When it ended.
@@ -223,6 +235,26 @@ impl Report for ToldPf<'_> {
 
 impl PfReport {
     fn findings(&self) -> Vec<Finding> {
+        let mut findings = match self.purpose {
+            Purpose::Apply => self.plan_findings(),
+            Purpose::Undo => self.undo_findings(),
+        };
+        Finding::worst_first(&mut findings);
+        findings.extend(not_read(&self.problems).into_iter().map(|f| f.about(self.pf)));
+        findings
+    }
+
+    fn undo_findings(&self) -> Vec<Finding> {
+        let busy = self.hindrance.problem.as_ref();
+        let busy = busy.map(|busy| Finding::warning(Code::VfPlanBlocked, busy.to_string()));
+        let failed = self.steps.iter().filter_map(|step| {
+            let message = format!("{}: {}", step.step, step.failure.as_ref()?);
+            Some(Finding::error(Code::StepFailed, message))
+        });
+        busy.into_iter().chain(failed).map(|finding| finding.about(self.pf)).collect()
+    }
+
+    fn plan_findings(&self) -> Vec<Finding> {
         let mut findings = Vec::new();
         if !self.hindrance.is_none() {
             let message = self.hindrance.to_string();
@@ -259,8 +291,6 @@ impl PfReport {
             let message = "not as planned".to_owned();
             findings.push(Finding::error(Code::VfNotAsPlanned, message).about(self.pf));
         }
-        Finding::worst_first(&mut findings);
-        findings.extend(not_read(&self.problems).into_iter().map(|f| f.about(self.pf)));
         findings
     }
 
@@ -269,6 +299,7 @@ impl PfReport {
     pub const fn blank(pf: PciAddress, started_usec: u64) -> Self {
         Self {
             pf,
+            purpose: Purpose::Apply,
             started_usec,
             finished_usec: started_usec,
             verdict: PfVerdict::Interrupted,
@@ -285,6 +316,9 @@ impl PfReport {
     #[must_use]
     pub fn headline(&self) -> String {
         let took = seconds(self.finished_usec.saturating_sub(self.started_usec));
+        if self.purpose == Purpose::Undo {
+            return format!("PF {}: {}", self.pf, self.restored(&took));
+        }
         let right = self.vfs.iter().filter(|v| v.right).count();
         let changed = match self.steps.len() {
             0 => "nothing changed".to_owned(),
@@ -311,6 +345,23 @@ impl PfReport {
             "PF {}: {right} of {} VFs as planned{} after {took}, {changed}{tail}",
             self.pf,
             self.vfs.len(),
+            why.unwrap_or_default()
+        )
+    }
+
+    /// What of the changes of an interrupted run was restored, and why not all.
+    fn restored(&self, took: &str) -> String {
+        if let Some(busy) = &self.hindrance.problem {
+            return format!(
+                "nothing is restored yet ({busy}); that process restores sriov_drivers_autoprobe and driver_override when it has finished, or the next `ibprov apply` if it is killed"
+            );
+        }
+        let count = self.steps.len();
+        let failed = self.steps.iter().filter_map(|s| Some((&s.step, s.failure.as_ref()?)));
+        let done = count - failed.clone().count();
+        let why = failed.map(|(step, failure)| format!(" ({step}: {failure})")).next();
+        format!(
+            "{done} of {count} changes of an interrupted run restored{} after {took}",
             why.unwrap_or_default()
         )
     }
@@ -359,7 +410,8 @@ impl PfReport {
             text.push_str(&l);
             text.push('\n');
         };
-        if !self.hindrance.is_none() {
+        // What puts back says it in the line above.
+        if self.purpose == Purpose::Apply && !self.hindrance.is_none() {
             line(format!("  why: {}", self.hindrance));
         }
         for (vf, same) in self.wrong() {
@@ -547,8 +599,42 @@ mod tests {
         report.hindrance.problem = Some(PfProblem::Busy { lock, owner: Some(2420) });
         assert_eq!(
             report.headline(),
-            "PF 0000:4b:00.0: the state of its VFs is unknown (/run/ibprov/lock/pf-0000:4b:00.0 was held by process 2420, or by a child of that process, until the deadline: see `journalctl -u 'ibprov-pf@*'`) after 16.668 s, nothing changed"
+            "PF 0000:4b:00.0: the state of its VFs is unknown (process 2420 holds /run/ibprov/lock/pf-0000:4b:00.0: see `journalctl -u 'ibprov-pf@*'`) after 16.668 s, nothing changed"
         );
+    }
+
+    #[test]
+    fn what_puts_back_says_what_is_back_or_who_does_it() {
+        let steps = [
+            VfStep::RestoreAutoprobe { on: true },
+            VfStep::RestoreOverride {
+                pci: "0000:4b:00.1".parse().expect("address"),
+                to: String::new(),
+            },
+        ];
+        let done = steps.map(|step| StepDone { step, failure: None });
+        let blank = PfReport { purpose: Purpose::Undo, ..PfReport::blank(pf(), 0) };
+        let mut report = PfReport { steps: done.to_vec(), ..blank.clone() };
+        let head = "PF 0000:4b:00.0: 2 of 2 changes of an interrupted run restored after 0.000 s";
+        assert_eq!((report.to_text(), report.findings().len()), (format!("{head}\n"), 0));
+        report.steps[1].failure = Some(StepFailure::Unfinished);
+        report.verdict = PfVerdict::NotRight;
+        let value = json_of(&report);
+        assert_eq!(
+            value["headline"],
+            "PF 0000:4b:00.0: 1 of 2 changes of an interrupted run restored (clear driver_override of 0000:4b:00.1, left by an interrupted run: the step did not finish before the deadline; a child process is still running) after 0.000 s"
+        );
+        assert_eq!(value["findings"][0]["code"], "step-failed");
+        assert_eq!(value["findings"].as_array().map(Vec::len), Some(1));
+        let mut busy = PfReport { verdict: PfVerdict::Deferred, ..blank };
+        let lock = "/run/ibprov/lock/pf-0000:4b:00.0".to_owned();
+        busy.hindrance.problem = Some(PfProblem::Busy { lock, owner: Some(2420) });
+        assert_eq!(
+            busy.headline(),
+            "PF 0000:4b:00.0: nothing is restored yet (process 2420 holds /run/ibprov/lock/pf-0000:4b:00.0: see `journalctl -u 'ibprov-pf@*'`); that process restores sriov_drivers_autoprobe and driver_override when it has finished, or the next `ibprov apply` if it is killed"
+        );
+        assert_eq!(json_of(&busy)["findings"][0]["severity"], "warning");
+        assert_eq!(busy.to_text(), format!("{}\n", busy.headline()));
     }
 
     #[test]

@@ -69,7 +69,7 @@ pub enum PfProblem {
     },
     /// Another run is at work there.
     #[error(
-        "{lock} was held by {}, or by a child of that process, until the deadline: see `journalctl -u 'ibprov-pf@*'`",
+        "{} holds {lock}: see `journalctl -u 'ibprov-pf@*'`",
         owner.map_or_else(|| "an unknown process".to_owned(), |pid| format!("process {pid}"))
     )]
     Busy {

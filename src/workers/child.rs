@@ -5,7 +5,8 @@
 
 //! The child: does what it is asked for, several requests at a time, a thread
 //! each. It holds the lock that its parent gave it as standard output for as long
-//! as any of them is at work, and begins nothing more once its parent is gone.
+//! as any of them is at work, and begins nothing more once its parent is gone: then it
+//! puts back what that has left at the PF whose child it is.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Write};
@@ -17,7 +18,9 @@ use serde::de::IgnoredAny;
 
 use super::perform::perform;
 use super::request::{Answer, Numbered, Refusal, Request, Tried};
+use super::undo;
 use crate::host::Root;
+use crate::names::PciAddress;
 
 /// How many requests are worked on at the same time. Most of what binding in
 /// parallel gains is there with four to eight, and more would only queue at the
@@ -27,21 +30,24 @@ const AT_ONCE: usize = 8;
 /// The child's verb, not shown to users.
 pub const VERB: &str = "worker";
 
-/// What the verb does. It returns when the parent is gone and what was begun to change
-/// something is through, while threads may still be reading: the caller must end the
-/// process.
+/// What the verb does; `pf` is the PF whose run has started it. It returns when the parent is
+/// gone, what was begun to change something is through, and what the run has left is put back,
+/// while threads may still be reading: the caller must end the process.
 ///
 /// # Errors
 /// Standard input is not the socket that a [`super::Client`] gives its child.
-pub fn run() -> io::Result<()> {
-    serve(UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?), |request| {
-        perform(&Root::live(), request)
-    })
+pub fn run(pf: Option<PciAddress>) -> io::Result<()> {
+    let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let served = serve(socket, |request| perform(&Root::live(), request));
+    if let Some(pf) = pf {
+        undo::put_back(&Root::live(), pf);
+    }
+    served
 }
 
 /// What the child's threads share.
 struct Queue {
-    waiting: VecDeque<String>,
+    waiting: VecDeque<Job>,
     idle: usize,
     threads: usize,
     /// Of the threads, those that change something.
@@ -49,6 +55,9 @@ struct Queue {
 }
 
 type Perform = fn(&Request) -> Result<Answer, Refusal>;
+
+/// A request, or why it is none.
+type Job = Numbered<Result<Request, Refusal>>;
 
 /// Answer each line of `socket` by one line, until there are no more.
 pub(super) fn serve(socket: UnixStream, perform: Perform) -> io::Result<()> {
@@ -66,16 +75,29 @@ pub(super) fn serve(socket: UnixStream, perform: Perform) -> io::Result<()> {
             Some(Err(e)) => break Err(e),
             None => break Ok(()),
         };
+        let job = parse(&line);
+        let out: &'static Mutex<UnixStream> = out;
         let mut state = queue.0.lock().unwrap_or_else(PoisonError::into_inner);
-        state.waiting.push_back(line);
-        if state.idle < state.waiting.len() && state.threads < AT_ONCE {
-            state.threads += 1;
-            let out: &'static Mutex<UnixStream> = out;
-            if let Err(e) = std::thread::Builder::new().spawn(move || work(queue, out, perform)) {
-                break Err(e);
+        let spawned = if job.what.as_ref().is_ok_and(Request::restores) {
+            // Its own thread: the others may all be in probes that hang.
+            state.changing += 1;
+            let own =
+                std::thread::Builder::new().spawn(move || carry_out(queue, out, perform, job));
+            state.changing -= usize::from(own.is_err());
+            own.map(drop)
+        } else {
+            state.waiting.push_back(job);
+            if state.idle < state.waiting.len() && state.threads < AT_ONCE {
+                state.threads += 1;
+                std::thread::Builder::new().spawn(move || work(queue, out, perform)).map(drop)
+            } else {
+                Ok(())
             }
-        }
+        };
         drop(state);
+        if let Err(e) = spawned {
+            break Err(e);
+        }
         queue.1.notify_one();
     };
     // Nothing more is begun: who asked for it is gone.
@@ -98,37 +120,45 @@ fn work(
     loop {
         let mut state = queue.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.idle += 1;
-        let line = loop {
-            if let Some(line) = state.waiting.pop_front() {
-                break line;
+        let job = loop {
+            if let Some(job) = state.waiting.pop_front() {
+                break job;
             }
             state = queue.1.wait(state).unwrap_or_else(PoisonError::into_inner);
         };
         state.idle -= 1;
-        let request = serde_json::from_str::<Numbered<Request>>(&line);
-        let changes = request.as_ref().is_ok_and(|request| request.what.changes());
-        state.changing += usize::from(changes);
+        state.changing += usize::from(job.changes());
         drop(state);
-        // Plain values: there is no JSON that they do not make.
-        let mut line = serde_json::to_string(&answer(&line, request, perform)).unwrap_or_default();
-        line.push('\n');
-        if changes {
-            queue.0.lock().unwrap_or_else(PoisonError::into_inner).changing -= 1;
-            queue.1.notify_all();
-        }
-        let mut out = out.lock().unwrap_or_else(PoisonError::into_inner);
-        // A parent that is gone ends the child by the end of its requests.
-        drop(out.write_all(line.as_bytes()));
+        carry_out(queue, out, perform, job);
     }
 }
 
-fn answer(
-    line: &str,
-    request: serde_json::Result<Numbered<Request>>,
-    perform: Perform,
-) -> Numbered<Result<Answer, Refusal>> {
-    match request {
-        Ok(Numbered { number, what }) => Numbered { number, what: perform(&what) },
+/// Do what was asked for, and answer. What changes something is counted among
+/// [`Queue::changing`] already.
+fn carry_out(queue: &(Mutex<Queue>, Condvar), out: &Mutex<UnixStream>, perform: Perform, job: Job) {
+    let changes = job.changes();
+    let answer = Numbered { number: job.number, what: job.what.and_then(|what| perform(&what)) };
+    // Plain values: there is no JSON that they do not make.
+    let mut line = serde_json::to_string(&answer).unwrap_or_default();
+    line.push('\n');
+    if changes {
+        queue.0.lock().unwrap_or_else(PoisonError::into_inner).changing -= 1;
+        queue.1.notify_all();
+    }
+    let mut out = out.lock().unwrap_or_else(PoisonError::into_inner);
+    // A parent that is gone ends the child by the end of its requests.
+    drop(out.write_all(line.as_bytes()));
+}
+
+impl Job {
+    fn changes(&self) -> bool {
+        self.what.as_ref().is_ok_and(Request::changes)
+    }
+}
+
+fn parse(line: &str) -> Job {
+    match serde_json::from_str::<Numbered<Request>>(line) {
+        Ok(Numbered { number, what }) => Numbered { number, what: Ok(what) },
         Err(e) => {
             let known = serde_json::from_str::<Numbered<IgnoredAny>>(line);
             // No request has number 0.
@@ -194,5 +224,46 @@ mod tests {
         AT_WORK.0.lock().expect("lock").1 = true;
         AT_WORK.1.notify_all();
         assert_eq!(changes.recv_timeout(soon), Ok(()));
+    }
+
+    #[test]
+    fn what_was_changed_is_put_back_although_every_thread_hangs() {
+        static GATE: (Mutex<bool>, Condvar) = (Mutex::new(false), Condvar::new());
+        fn hang_in_probes(request: &Request) -> Result<Answer, Refusal> {
+            if !request.restores() {
+                let open = GATE.0.lock().expect("lock");
+                drop(GATE.1.wait_while(open, |open| !*open).expect("lock"));
+            }
+            Ok(Answer::Done)
+        }
+        let (mut ours, theirs) = UnixStream::pair().expect("sockets");
+        let (ended, end) = mpsc::channel();
+        std::thread::spawn(move || {
+            serve(theirs, hang_in_probes).expect("served");
+            ended.send(()).expect("heard");
+        });
+        let bind = Request::Bind {
+            pci: "0000:01:00.1".parse().expect("address"),
+            driver: "mlx5_core".to_owned(),
+            before: String::new(),
+            rdma: None,
+        };
+        let back = Request::Restore { path: String::new(), value: "1".to_owned() };
+        let binds = vec![bind; AT_ONCE + 1];
+        let requests = binds.into_iter().chain([Request::Each(vec![back])]);
+        for (number, what) in (1..).zip(requests) {
+            let line = serde_json::to_string(&Numbered { number, what }).expect("JSON");
+            writeln!(ours, "{line}").expect("asked");
+        }
+        ours.set_read_timeout(Some(Duration::from_secs(20))).expect("timeout");
+        let mut answer = String::new();
+        BufReader::new(&ours).read_line(&mut answer).expect("an answer");
+        assert!(answer.starts_with(&format!("{{\"number\":{}", AT_ONCE + 2)), "{answer}");
+        drop(ours);
+        let early = end.recv_timeout(Duration::from_millis(300));
+        assert_eq!(early, Err(RecvTimeoutError::Timeout), "probes are under way");
+        *GATE.0.lock().expect("lock") = true;
+        GATE.1.notify_all();
+        assert_eq!(end.recv_timeout(Duration::from_secs(20)), Ok(()));
     }
 }

@@ -16,6 +16,7 @@ use super::perform::perform;
 use super::request::{Answer, Numbered, Refusal, Request};
 use crate::host::lock::Held;
 use crate::host::{Root, answer, clock, process};
+use crate::names::PciAddress;
 
 /// Who has not answered for so long, microseconds, is not waited for by those who
 /// only look.
@@ -52,6 +53,8 @@ pub struct Client<'a> {
     /// It waits for its answers as long as it takes.
     is_patient: bool,
     lock: Option<File>,
+    /// The PF at which the child puts back what this process leaves.
+    pf: Option<PciAddress>,
     link: Option<Link>,
     last: u64,
     /// Since when each question waits, microseconds of CLOCK_MONOTONIC.
@@ -73,6 +76,7 @@ impl<'a> Client<'a> {
             copy: None,
             is_patient: false,
             lock: None,
+            pf: None,
             link: None,
             last: 0,
             open: BTreeMap::new(),
@@ -91,6 +95,13 @@ impl<'a> Client<'a> {
     #[must_use]
     pub fn patient(self) -> Self {
         Self { is_patient: true, ..self }
+    }
+
+    /// One whose child puts back what this process leaves at `pf` when that ends, by whatever
+    /// end ([`super::undo`]).
+    #[must_use]
+    pub fn at(self, pf: PciAddress) -> Self {
+        Self { pf: Some(pf), ..self }
     }
 
     /// Start the child now, while its parent looks around. It holds `lock`, and so
@@ -124,7 +135,7 @@ impl<'a> Client<'a> {
     fn link(&mut self) -> io::Result<&mut Link> {
         Ok(match &mut self.link {
             Some(link) => link,
-            none => none.insert(Link::start(self.lock.as_ref())?),
+            none => none.insert(Link::start(self.lock.as_ref(), self.pf)?),
         })
     }
 
@@ -307,10 +318,12 @@ struct Link {
 }
 
 impl Link {
-    fn start(lock: Option<&File>) -> io::Result<Self> {
+    fn start(lock: Option<&File>, pf: Option<PciAddress>) -> io::Result<Self> {
         let (ours, theirs) = UnixStream::pair()?;
         let lock = lock.map(File::try_clone).transpose()?;
-        let child = process::start_self_on(theirs, lock, VERB)?;
+        let mut args = vec![VERB.to_owned()];
+        args.extend(pf.map(|pf| pf.to_string()));
+        let child = process::start_self_on(theirs, lock, &args)?;
         Ok(Self { child: Some(child), stream: ours, unread: Vec::new() })
     }
 

@@ -11,6 +11,7 @@ mod perform;
 pub mod products;
 pub mod request;
 pub mod survey;
+pub mod undo;
 mod unit;
 
 pub use client::{Client, Failure, Reply, SILENCE_USEC};

@@ -47,6 +47,10 @@ pub(super) fn perform(root: &Root, request: &Request) -> Outcome {
             let users = in_use(root, unless_used);
             if users.is_empty() { write(path, value) } else { Ok(Answer::InUse(users)) }
         }
+        Request::Restore { path, value } => match write(path, value) {
+            Err(refusal) if refusal.is_absent() => Ok(Answer::Done),
+            other => other,
+        },
         Request::SetVf { ifindex, vf, setting } => {
             netlink::set_vf(*ifindex, *vf, *setting).map(|()| Answer::Done).map_err(|e| {
                 let tried = Tried::SetVf { ifindex: *ifindex, vf: *vf, setting: *setting };

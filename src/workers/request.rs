@@ -41,6 +41,13 @@ pub enum Request {
         /// The VFs that it takes away.
         unless_used: Vec<PciAddress>,
     },
+    /// Write an attribute as it was before the work. What is gone needs nothing.
+    Restore {
+        /// The attribute.
+        path: String,
+        /// What is written.
+        value: String,
+    },
     /// Set something for a VF by netlink.
     SetVf {
         /// The PF's netdev.
@@ -106,6 +113,7 @@ impl Request {
     pub(super) fn changes(&self) -> bool {
         match self {
             Self::Write { .. }
+            | Self::Restore { .. }
             | Self::SetVf { .. }
             | Self::Bind { .. }
             | Self::SetInterface { .. } => true,
@@ -123,6 +131,15 @@ impl Request {
             | Self::GlobalAddresses
             | Self::IpoibSettings(_)
             | Self::StartUnit { .. } => false,
+        }
+    }
+
+    /// It puts back what was changed for the time of the work, and nothing else.
+    pub(super) fn restores(&self) -> bool {
+        match self {
+            Self::Restore { .. } => true,
+            Self::Each(requests) => requests.iter().all(Self::restores),
+            _ => false,
         }
     }
 

@@ -36,6 +36,21 @@ fn without_a_plan_there_is_nothing_to_do() {
     );
 }
 
+/// What a copy says is to be restored is not restored on the host that reads it.
+#[test]
+fn nothing_of_a_copy_is_restored() {
+    let host = Host::healthy();
+    host.file(&format!("run/ibprov/pf/{PF}.undo"), "{\"autoprobe\":true}");
+    apply(
+        &host,
+        &["--undo"],
+        &expect![[r#"
+            error: apply --undo changes the running host, never a copy: omit --root
+            exit 2
+        "#]],
+    );
+}
+
 #[test]
 fn new_vfs_get_their_guids_before_their_driver() {
     apply(

@@ -400,7 +400,7 @@ const HUNG: [&str; 8] = [
     "has not finished",
     "no answer before the deadline",
     "was still processing events",
-    "was held by process",
+    " holds /run/ibprov/lock/",
     "-110",
     "ETIMEDOUT",
     "timeout. Will cause a leak",

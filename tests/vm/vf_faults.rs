@@ -167,6 +167,80 @@ fn a_vf_for_which_the_firmware_has_no_room_is_named() {
     assert!(cause(wrong[0]).contains("EAGAIN: Try again"), "{:#}", wrong[0]);
 }
 
+#[track_caller]
+fn assert_line(guest: &Outcome, line: &str) {
+    let text = guest.stdout();
+    assert!(text.lines().any(|l| l == line), "no line {line:?} in:\n{text}");
+}
+
+/// Eight of its nine probes hang then, which is all that a child works on at a time.
+#[test]
+fn what_a_killed_apply_has_changed_is_put_back_after_its_probes_without_another_run() {
+    let guest = boot("vf_faults");
+    // The unit's own way to stop has ended, and nothing can be put back yet.
+    assert_line(&guest, "stopped: autoprobe 0 record kept lock held");
+    assert_line(&guest, "killed: autoprobe 1 record none lock free");
+    assert_eq!(guest.file("killed.overrides").trim(), "9 (null)");
+    let unit = "killed@sys-devices-pci0001:01-0001:01:00.0.service";
+    for step in ["restore sriov_drivers_autoprobe to 1", "clear driver_override of 0001:01:00.1"] {
+        guest.journal.expect(unit, &format!("done after the end of the run: {step}"));
+    }
+    // The others had their binds put back.
+    let restored = |unit| {
+        let entries = guest.journal.unit(unit);
+        entries.filter(|e| e.message.contains("done after the end of the run: ")).count()
+    };
+    assert_eq!(restored(unit), 2);
+}
+
+#[test]
+fn an_undo_that_finds_a_child_at_work_names_it_and_else_puts_back() {
+    let guest = boot("vf_faults");
+    assert_exit(&guest, "undo", 1);
+    let said = guest.file("undo.log");
+    assert!(said.contains(": nothing is restored yet (process "), "{said}");
+    assert!(!said.contains("signal"), "{said}");
+    let report = guest.json("undo.json");
+    let pf = &report["pfs"][0];
+    assert_eq!(pf["verdict"], "deferred", "{pf:#}");
+    assert_eq!(pf["blocked"]["code"], "busy", "{pf:#}");
+    assert_eq!(pf["blocked"]["owner"].to_string(), guest.file("child").trim(), "{pf:#}");
+    let unit = "killed@sys-devices-pci0001:01-0001:01:00.0.service";
+    guest.journal.expect(unit, "nothing is restored yet (process ");
+    assert_exit(&guest, "undone", 0);
+    assert_line(&guest, "undone: autoprobe 1 record none lock free");
+    let said = guest.file("undone.log");
+    assert!(said.contains(": 1 of 1 changes of an interrupted run restored after "), "{said}");
+}
+
+#[test]
+fn an_apply_that_is_stopped_while_eight_probes_hang_restores_automatic_probing() {
+    let guest = boot("vf_faults");
+    assert_exit(&guest, "signal", 1);
+    assert_line(&guest, "signal: autoprobe 1 record kept lock held");
+    let report = guest.json("signal.json");
+    let steps = report["pfs"][0]["steps"].as_array().expect("steps");
+    let back = steps.iter().find(|step| step["step"] == "restore-autoprobe");
+    assert_eq!(back.expect("a step")["reason"], Value::Null, "{report:#}");
+    let said = guest.file("signal.log");
+    assert!(
+        said.contains(", when it has finished, or the next `ibprov apply` tries again"),
+        "{said}"
+    );
+    assert_line(&guest, "signal-through: autoprobe 1 record none lock free");
+    assert_eq!(guest.file("signal-through.overrides").trim(), "9 (null)");
+}
+
+/// The kernel is still creating them when the run ends.
+#[test]
+fn vfs_that_come_after_the_end_of_an_apply_are_not_probed() {
+    let guest = boot("vf_faults");
+    assert_exit(&guest, "counting", 1);
+    assert_line(&guest, "counting: autoprobe 0 record kept lock held");
+    assert_line(&guest, "counted: autoprobe 1 record none lock free");
+    assert_line(&guest, "probed: 0 of 9");
+}
+
 #[test]
 fn a_pf_without_sr_iov_is_a_clear_error() {
     let guest = boot("vf_faults");

@@ -25,10 +25,19 @@ pub(super) struct Child<'a> {
 }
 
 impl<'a> Child<'a> {
-    /// It starts while this process looks around.
-    pub(super) fn start(root: &'a Root, lock: Option<Held>) -> anyhow::Result<Self> {
-        let mut client = Client::new(root).patient();
+    /// It starts while this process looks around. When this process has ended, by whatever
+    /// end, it puts back what is left at `pf`.
+    pub(super) fn start(
+        root: &'a Root,
+        pf: PciAddress,
+        mut lock: Option<Held>,
+    ) -> anyhow::Result<Self> {
+        let mut client = Client::new(root).patient().at(pf);
         client.start(lock.as_ref())?;
+        if let Some((lock, child)) = lock.as_mut().zip(client.pid()) {
+            // For messages alone, and a full /run is no reason not to go on.
+            drop(lock.set_owner(child));
+        }
         Ok(Self { client, rdma_netlink: Some(Client::new(root).patient()), _lock: lock })
     }
 
@@ -96,6 +105,11 @@ impl<'a> Child<'a> {
         Ok(())
     }
 
+    /// Its process id, while there is one.
+    pub(super) fn pid(&self) -> Option<u32> {
+        self.client.pid()
+    }
+
     /// RDMA netlink has not answered.
     pub(super) const fn is_rdma_held(&self) -> bool {
         self.rdma_netlink.is_none()
@@ -142,9 +156,12 @@ fn ask(
 ) -> anyhow::Result<Vec<Option<Reply>>> {
     let numbers: Vec<u64> = requests.iter().map(|r| client.ask(r)).collect();
     let mut replies = BTreeMap::new();
+    // Who asks after a signal has reckoned with it.
+    let was_stopped = watch.is_stopped();
     loop {
         replies.extend(client.replies());
-        let until = if watch.is_stopped() { until.min(watch.last_moment()) } else { until };
+        let is_cut_short = watch.is_stopped() && !was_stopped;
+        let until = if is_cut_short { until.min(watch.last_moment()) } else { until };
         let is_all = numbers.iter().all(|number| replies.contains_key(number));
         if is_all || clock::monotonic_usec() >= until {
             return Ok(numbers.iter().map(|number| replies.remove(number)).collect());

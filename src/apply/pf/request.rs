@@ -7,21 +7,20 @@ use crate::observe::administered::alias_entry;
 use crate::observe::pf::dir;
 use crate::observe::{Backend, Look, ObservedPf, ObservedVf, Undo};
 use crate::report::pf::VfStep;
-use crate::workers::Request;
+use crate::workers::{Request, undo};
 
-/// What does `step` at a PF as it was seen. `undo` is what was remembered before.
+/// What does `step` at a PF as it was seen. `before` is what was remembered.
 /// `None` if the VF that the step is about was not there.
 pub(super) fn of(
     step: &VfStep,
     observed: &ObservedPf,
-    undo: &Undo,
+    before: &Undo,
     root: &Root,
 ) -> Option<Request> {
     let pf = observed.pf;
     let set = |vf: VfIndex, setting| Some(set_vf(observed, observed.vf(vf)?, setting, root));
     match step {
-        VfStep::AutoprobeOff => Some(autoprobe(pf, false)),
-        VfStep::RestoreAutoprobe { on } => Some(autoprobe(pf, *on)),
+        VfStep::AutoprobeOff => Some(write(format!("{}/sriov_drivers_autoprobe", dir(pf)), "0")),
         VfStep::Count { to, .. } => Some(number(pf, *to, Vec::new())),
         VfStep::Unbind { vf, driver } => {
             let pci = observed.vf(*vf)?.pci;
@@ -36,14 +35,10 @@ pub(super) fn of(
         VfStep::Policy { vf, to, .. } => set(*vf, VfSetting::Policy(*to)),
         VfStep::Bind { vf, driver, rdma, .. } => {
             let pci = observed.vf(*vf)?.pci;
-            let before = undo.overrides.get(&pci).cloned().unwrap_or_default();
+            let before = before.overrides.get(&pci).cloned().unwrap_or_default();
             Some(Request::Bind { pci, driver: driver.clone(), before, rdma: rdma.clone() })
         }
-        VfStep::RestoreOverride { pci, to } => {
-            // A line break is the way to write nothing.
-            let to = if to.is_empty() { "\n" } else { to };
-            Some(write(format!("{}/driver_override", dir(*pci)), to))
-        }
+        VfStep::RestoreAutoprobe { .. } | VfStep::RestoreOverride { .. } => undo::restore(pf, step),
     }
 }
 
@@ -52,10 +47,6 @@ pub(super) fn of(
 pub(super) fn number(pf: PciAddress, number: u16, unless_used: Vec<PciAddress>) -> Request {
     let path = format!("{}/sriov_numvfs", dir(pf));
     Request::Write { path, value: number.to_string(), unless_used }
-}
-
-fn autoprobe(pf: PciAddress, on: bool) -> Request {
-    write(format!("{}/sriov_drivers_autoprobe", dir(pf)), if on { "1" } else { "0" })
 }
 
 fn set_vf(pf: &ObservedPf, vf: &ObservedVf, setting: VfSetting, root: &Root) -> Request {

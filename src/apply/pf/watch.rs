@@ -12,6 +12,10 @@ use crate::ladder::{Facts, cause};
 /// when the deadline has come or a signal asks to end.
 const GRACE_USEC: u64 = 2_000_000;
 
+/// How long is waited for it at least: where probes hang, the time above has gone by in vain
+/// for what they keep the child from answering.
+const RESTORE_USEC: u64 = 500_000;
+
 /// The events of a run and its time.
 pub(super) struct Watch {
     events: Events,
@@ -36,10 +40,14 @@ impl Watch {
         self.deadline
     }
 
-    /// Until when what was changed for the work may be put back, and looked at
-    /// for the last time.
+    /// Until when the host is looked at for the last time.
     pub(super) const fn last_moment(&self) -> u64 {
         self.deadline.saturating_add(GRACE_USEC)
+    }
+
+    /// Until when it is waited for that what was changed for the work is put back.
+    pub(super) fn until_restored(&self) -> u64 {
+        self.last_moment().max(clock::monotonic_usec().saturating_add(RESTORE_USEC))
     }
 
     /// A signal asked to end.

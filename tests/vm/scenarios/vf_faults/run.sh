@@ -82,7 +82,81 @@ echo 0 >"$pci/$one/sriov_numvfs"
 knobs "0001:01:00.1/fail.ENABLE_HCA=0:15"
 apply no-room "$one"
 facts "$one" >"$OUT/no-room.facts"
+knobs "0001:01:00.1/fail.ENABLE_HCA=9999"
 sed 's/0001:03:00.0/0001:04:00.0/' /etc/ibprov/ibprov.toml >/run/plan.toml
 apply no-sriov --config /run/plan.toml 0001:04:00.0
+
+phase "6. eight probes that hang: a kill, and only the unit's own way to stop; signals"
+# Under another name, so that udev starts no other run.
+cp /usr/lib/systemd/system/ibprov-pf@.service /run/systemd/system/killed@.service
+systemctl daemon-reload
+unit=killed@sys-devices-pci0001:01-$one.service
+record=/run/ibprov/pf/$one.undo
+probing=$pci/$one/sriov_drivers_autoprobe
+sed -i '0,/^vfs = 4/s//vfs = 9/' /etc/ibprov/ibprov.toml
+echo 0 >"$pci/$one/sriov_numvfs"
+all_begun() { [ "$(ls -d "$pci/$one"/virtfn*/driver 2>/dev/null | wc -l)" = 9 ]; }
+stopped() { [ "$(systemctl is-active "$unit")" = failed ]; }
+has_let_go() { flock -n "/run/ibprov/lock/pf-$one" true; }
+tell() { # NAME: what is to be put back, and whether a run is at work
+	echo "$1: autoprobe $(cat "$probing") record $([ -e "$record" ] && echo kept || echo none) lock $(has_let_go && echo free || echo held)"
+}
+hang() { knobs "$one+vf/cmd_timeout_ms=3600000" "$one+vf/drop.INIT_HCA=1" "0001:01:00.1/drop.INIT_HCA=0"; }
+let_go() { # NAME
+	knobs "$one+vf/drop.INIT_HCA=late"
+	within 60 has_let_go
+	tell "$1"
+	# Whoever reads it waits for a probe that hangs.
+	cat "$pci/$one"/virtfn*/driver_override | sort | uniq -c >"$OUT/$1.overrides"
+	knobs "$one+vf/drop.INIT_HCA=0"
+}
+hang
+systemctl start --no-block "$unit"
+within 60 all_begun || echo "not all probes have begun"
+# As it is after a kill in the middle of a bind.
+echo vfio-pci >"$pci/0001:01:00.1/driver_override"
+main=$(systemctl show -p MainPID --value "$unit")
+for child in $(cat "/proc/$main/task/$main/children"); do
+	case $(tr '\0' ' ' <"/proc/$child/cmdline") in *" worker $one "*) echo "$child" >"$OUT/child" ;; esac
+done
+kill -9 "$main"
+within 60 stopped || echo "$unit does not stop"
+tell stopped
+ibprov apply --undo "$one" 2>"$OUT/undo.log"
+echo "undo: $?"
+ibprov apply --undo "$one" --format json >"$OUT/undo.json" 2>/dev/null
+let_go killed
+# What an earlier run has left is put back by the next.
+left() { echo 0 >"$probing"; echo '{"autoprobe":true}' >"$record"; }
+left
+hang
+apply signal "$one" &
+signalled=$!
+within 60 all_begun || echo "not all probes have begun again"
+# TERM is asked of the program, which is the shell's child.
+kill -TERM "$(cat "/proc/$signalled/task/$signalled/children")"
+wait "$signalled"
+tell signal
+let_go signal-through
+left
+ibprov apply --undo "$one" 2>"$OUT/undone.log"
+echo "undone: $?"
+tell undone
+echo 0 >"$pci/$one/sriov_numvfs"
+knobs "$one/drop.ENABLE_HCA=1"
+dropped() { sed -n 's/^command_dropped //p' "/sys/kernel/debug/ibcard/$one/counters"; }
+before=$(dropped)
+is_counting() { [ "$(dropped)" != "$before" ]; }
+apply counting "$one" &
+signalled=$!
+within 60 is_counting || echo "the number is not changed"
+kill -TERM "$(cat "/proc/$signalled/task/$signalled/children")"
+wait "$signalled"
+tell counting
+knobs "$one/drop.ENABLE_HCA=late"
+within 60 has_let_go
+knobs "$one/drop.ENABLE_HCA=0"
+tell counted
+echo "probed: $(ls -d "$pci/$one"/virtfn*/driver 2>/dev/null | wc -l) of $(ls -d "$pci/$one"/virtfn* | wc -l)"
 dmesg >"$OUT/dmesg"
 phase end

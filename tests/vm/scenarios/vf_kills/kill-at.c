@@ -1,7 +1,8 @@
 /*
- * kill-at N PROGRAM ARGUMENT...: runs PROGRAM and kills it with all its children after
+ * kill-at [-p] N PROGRAM ARGUMENT...: runs PROGRAM and kills it with all its children after
  * its Nth step, which is a write to sysfs, a change of a link by netlink, or a change of
- * a file *.undo. Ends as PROGRAM does, or by 137.
+ * a file *.undo. Ends as PROGRAM does, or by 137. With -p PROGRAM alone is killed, and its
+ * children are waited for.
  *
  * The program is traced, and a filter stops it at these system calls only: it may
  * be linked in any way.
@@ -115,9 +116,11 @@ int main(int argc, char **argv)
 	const long options = PTRACE_O_EXITKILL | PTRACE_O_TRACESECCOMP | PTRACE_O_TRACECLONE |
 			     PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC |
 			     PTRACE_O_TRACESYSGOOD;
-	int at, status, steps = 0;
+	int at, status, steps = 0, alone = argc > 1 && !strcmp(argv[1], "-p"), killed = 0;
 	pid_t program, pid;
 
+	argc -= alone;
+	argv += alone;
 	if (argc < 3)
 		return 125;
 	at = atoi(argv[1]);
@@ -133,18 +136,22 @@ int main(int argc, char **argv)
 		int event = status >> 16, signal = 0, go = PTRACE_CONT;
 
 		if (!WIFSTOPPED(status)) {
-			if (pid != program)
+			if (pid != program || killed)
 				continue;
 			/* Its children go on without us where it has ended by itself. */
 			return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 		}
-		if (WSTOPSIG(status) == (SIGTRAP | 0x80))
-			return 137; /* the step is done; our end is theirs (EXITKILL) */
-		if (event == PTRACE_EVENT_SECCOMP && is_step(pid) && ++steps == at)
+		if (WSTOPSIG(status) == (SIGTRAP | 0x80)) {
+			/* The step is done; our end is theirs (EXITKILL). */
+			if (!alone)
+				return 137;
+			kill(program, SIGKILL);
+			killed = 1;
+		} else if (event == PTRACE_EVENT_SECCOMP && is_step(pid) && ++steps == at)
 			go = PTRACE_SYSCALL;
 		else if (!event && WSTOPSIG(status) != SIGSTOP && WSTOPSIG(status) != SIGTRAP)
 			signal = WSTOPSIG(status);
 		ptrace(go, pid, 0, signal);
 	}
-	return 125;
+	return killed ? 137 : 125;
 }

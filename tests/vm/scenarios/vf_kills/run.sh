@@ -14,8 +14,8 @@ other() { [ "$b" = 70 ] && b=71 || b=70; }
 run() { # PF: as a user does
 	ibprov apply --config "/run/$b.toml" "$1" >/run/last.log 2>&1
 }
-killed_at() { # PF N
-	/usr/lib/bed/kill-at "$2" ibprov apply --config "/run/$b.toml" "$1" >/dev/null 2>&1
+killed_at() { # PF N [-p]
+	/usr/lib/bed/kill-at ${3:-} "$2" ibprov apply --config "/run/$b.toml" "$1" >/dev/null 2>&1
 }
 left() { # what a run that has ended must not leave
 	ls -d /run/ibprov/pf/*.undo /run/ibprov/.*.[0-9]* 2>/dev/null
@@ -29,22 +29,28 @@ tell() { # WORDS PF: what became of a round; the log of a run that went wrong
 	left
 	case $1 in *"then 0, "*) ;; *) sed 's/^/log: /' /run/last.log ;; esac
 }
-round() { # PF fresh|again N: killed after step N, which is before the next; then run
+by_child() { # PF: what a child has put back that nobody has killed, and what it has not
+	echo "$killed: $(cat "$pci/$1"/virtfn*/driver_override 2>/dev/null | sort -u) $(cat "$pci/$1/sriov_drivers_autoprobe") $(left)"
+}
+round() { # PF fresh|again N [-p]: killed after step N, which is before the next; then run
 	other
 	[ "$2" = again ] || echo 0 >"$pci/$1/sriov_numvfs"
-	killed_at "$1" "$3"
+	killed_at "$1" "$3" ${4:-}
 	killed=$?
+	[ -z "${4:-}" ] || by_child "$1" >>"$OUT/by-child"
 	run "$1"
-	tell "$1 $2 step $3: $killed, then $?, $b" "$1"
+	tell "$1 $2${4:-} step $3: $killed, then $?, $b" "$1"
 }
 for how in fresh again; do
-	n=0
-	killed=137
-	# Until there is no such step any more.
-	while [ "$killed" = 137 ]; do
-		n=$((n + 1))
-		phase "$how $n"
-		round "$steps" "$how" "$n" >>"$OUT/rounds"
+	for who in "" -p; do
+		n=0
+		killed=137
+		# Until there is no such step any more.
+		while [ "$killed" = 137 ]; do
+			n=$((n + 1))
+			phase "$how $n $who"
+			round "$steps" "$how" "$n" $who >>"$OUT/rounds"
+		done
 	done
 done
 [ -e "$pci/$second" ] || exit 0
